@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sort"
 )
 
 // arrowIndex says where the record batches of an Arrow file lie. Both forms of
@@ -14,11 +15,31 @@ import (
 // the messages are but not how many rows they have. So the messages' headers
 // are read one after another, and their bodies passed over.
 type arrowIndex struct {
-	schema [2]int64 // bytes of the schema's message
-	begin  []int64  // offset of each batch with rows
-	end    int64    // behind the last batch
-	first  []int64  // index of the first row of each batch
-	rows   int64
+	schema       [2]int64   // bytes of the schema's message
+	begin        []int64    // offset of each batch with rows
+	spans        [][2]int64 // bytes of batches, between which dictionaries lie
+	first        []int64    // index of the first row of each batch
+	rows         int64
+	dictionaries map[int64][]arrowDictionary // by their id, in the order of the file
+	ids          []int64                     // of each column's dictionary; of use where it has one
+}
+
+// arrowDictionary is a message with values of a dictionary.
+type arrowDictionary struct {
+	at, end int64 // bytes of the message
+	before  int   // batches with rows that lie before it
+	whole   int   // index of the message that the values are appended to, its own if they replace others
+}
+
+// inForce returns the messages whose values are together the dictionary of a
+// batch, as indices from first up to last.
+func (x *arrowIndex) inForce(id int64, batch int) (first, last int) {
+	all := x.dictionaries[id]
+	last = sort.Search(len(all), func(i int) bool { return all[i].before > batch })
+	if last == 0 {
+		return 0, 0
+	}
+	return all[last-1].whole, last
 }
 
 const arrowMagic = "ARROW1"
@@ -52,9 +73,11 @@ func indexArrow(r io.ReaderAt, size int64) (*arrowIndex, error) {
 		case at == from && m.kind != messageSchema:
 			return nil, errors.New("it does not begin with a schema")
 		case at == from:
-			x.schema = [2]int64{at, m.end}
+			x.schema, x.ids = [2]int64{at, m.end}, m.ids
 		case m.kind == messageDictionary:
-			return nil, errors.New("it has dictionaries, which are not supported; write the values themselves")
+			if err := x.addDictionary(at, m); err != nil {
+				return nil, fmt.Errorf("dictionary at byte %d: %w", at, err)
+			}
 		case m.kind != messageRecordBatch:
 			return nil, fmt.Errorf("message at byte %d is of kind %d, which is no record batch", at, m.kind)
 		case m.rows < 0 || m.rows > 1<<40:
@@ -62,14 +85,35 @@ func indexArrow(r io.ReaderAt, size int64) (*arrowIndex, error) {
 		case m.rows > 0:
 			x.begin, x.first = append(x.begin, at), append(x.first, x.rows)
 			x.rows += m.rows
+			if n := len(x.spans); n > 0 && x.spans[n-1][1] == at {
+				x.spans[n-1][1] = m.end
+			} else {
+				x.spans = append(x.spans, [2]int64{at, m.end})
+			}
 		}
 		at = m.end
-		x.end = at
 	}
 	if x.schema[1] == 0 {
 		return nil, errors.New("it has no schema")
 	}
 	return x, nil
+}
+
+// addDictionary takes up a message with values of a dictionary.
+func (x *arrowIndex) addDictionary(at int64, m arrowMessage) error {
+	all := x.dictionaries[m.id]
+	d := arrowDictionary{at: at, end: m.end, before: len(x.begin), whole: len(all)}
+	if m.delta {
+		if len(all) == 0 {
+			return errors.New("it adds to one that is not there")
+		}
+		d.whole = all[len(all)-1].whole
+	}
+	if x.dictionaries == nil {
+		x.dictionaries = map[int64][]arrowDictionary{}
+	}
+	x.dictionaries[m.id] = append(all, d)
+	return nil
 }
 
 // arrowBounds returns between which bytes the messages lie.
@@ -104,9 +148,13 @@ func arrowBounds(r io.ReaderAt, size int64) (from, to int64, err error) {
 
 // arrowMessage is what the index needs to know of a message.
 type arrowMessage struct {
-	kind byte
-	rows int64
-	end  int64 // offset behind its body
+	kind  byte
+	rows  int64
+	body  int64   // offset of its body
+	end   int64   // offset behind that
+	ids   []int64 // of a schema: the dictionary of each column, or 0
+	id    int64   // of a dictionary, as what follows
+	delta bool    // the values are appended to those before
 }
 
 // readMessage reads the header of the message at an offset, into head if that is
@@ -143,14 +191,19 @@ func readMessage(r io.ReaderAt, at, to int64, head []byte) (m arrowMessage, _ []
 	header := f.follow(f.field(root, 2))
 	m.kind = f.u8(f.field(root, 1))
 	body := f.i64(f.field(root, 3))
-	if m.kind == messageRecordBatch {
+	switch m.kind {
+	case messageSchema:
+		m.ids = f.dictionaryIDs(header)
+	case messageDictionary:
+		m.id, m.delta = f.i64(f.field(header, 0)), f.u8(f.field(header, 2)) != 0
+	case messageRecordBatch:
 		m.rows = f.i64(f.field(header, 0))
 	}
 	at += length
 	if f.bad || body < 0 || body > to-at {
 		return m, head, fmt.Errorf("its header is damaged, or its body of %d bytes is cut off", body)
 	}
-	m.end = at + body
+	m.body, m.end = at, at+body
 	return m, head, nil
 }
 
@@ -160,6 +213,42 @@ func unexpectedEOF(err error) error {
 		return io.ErrUnexpectedEOF
 	}
 	return err
+}
+
+// dictionaryIDs returns the id of each column's dictionary, given the schema.
+func (f *flatBuffer) dictionaryIDs(schema int64) []int64 {
+	at := f.follow(f.field(schema, 1))
+	if at == 0 {
+		return nil
+	}
+	n := f.u32(at)
+	if n > int64(len(f.b))/4 {
+		f.bad = true
+		return nil
+	}
+	ids := make([]int64, n)
+	for i := range ids {
+		field := f.follow(at + 4 + 4*int64(i))
+		if encoding := f.follow(f.field(field, 4)); encoding != 0 {
+			ids[i] = f.i64(f.field(encoding, 0))
+		}
+	}
+	return ids
+}
+
+// valuesMessage changes the header of a dictionary's message, without the length
+// before it, to that of a record batch of the values alone, which it has within.
+func valuesMessage(head []byte) error {
+	f := flatBuffer{b: head}
+	root := f.u32(0)
+	kind, header := f.field(root, 1), f.field(root, 2)
+	values := f.follow(f.field(f.follow(header), 1))
+	if f.bad || kind == 0 || header == 0 || values <= header {
+		return errors.New("its header is damaged")
+	}
+	f.at(kind, 1)[0] = messageRecordBatch
+	binary.LittleEndian.PutUint32(f.at(header, 4), uint32(values-header))
+	return nil
 }
 
 // flatBuffer reads fields of tables in the FlatBuffers encoding, of which it

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"sort"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/engine"
@@ -25,9 +27,10 @@ type ArrowOptions struct {
 
 // ReadArrow reads files in the Arrow IPC format, in the file form (also known as
 // Feather version 2) or the stream form: a file, the files of a directory, or
-// those a glob names. Their bodies may be compressed, by LZ4 or zstd; columns must
-// be of types that rows can have, without dictionaries. Files are checked, and rows
-// cut into shards, as ReadRowFiles says.
+// those a glob names. Their bodies may be compressed, by LZ4 or zstd. Columns must
+// be of types that rows can have; values that lie in dictionaries are read as they
+// are, and large_utf8 and large_binary as utf8 and binary. Files are checked, and
+// rows cut into shards, as ReadRowFiles says.
 func ReadArrow(b *engine.Builder, path string, o ArrowOptions) *engine.Dataset {
 	return ReadRowFiles(b, o.FS, path, RowFormat{Op: "ReadArrow", Columns: o.Columns, Open: openArrow})
 }
@@ -37,6 +40,12 @@ type arrowFile struct {
 	*arrowIndex
 	r      io.ReaderAt
 	schema *arrow.Schema
+	// stored begins streams of the batches as they are stored: in place of values that
+	// lie in a dictionary they have indices.
+	stored []byte
+	// lookups are the types of the values in dictionaries, by column; nil of a column
+	// without one.
+	lookups []arrow.DataType
 }
 
 func openArrow(r io.ReaderAt, size int64) (RowFile, error) {
@@ -44,12 +53,29 @@ func openArrow(r io.ReaderAt, size int64) (RowFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &arrowFile{arrowIndex: x, r: r}
-	stream, err := f.stream(x.end, memory.NewGoAllocator())
+	told, err := batch.ReadSchema(io.NewSectionReader(r, x.schema[0], x.schema[1]-x.schema[0]))
 	if err != nil {
 		return nil, err
 	}
-	f.schema = stream.Schema()
+	if len(x.ids) != told.NumFields() {
+		return nil, fmt.Errorf("its schema has %d columns or %d", told.NumFields(), len(x.ids))
+	}
+	fields, stored, lookups := told.Fields(), told.Fields(), make([]arrow.DataType, told.NumFields())
+	for i, f := range fields {
+		if d, ok := f.Type.(*arrow.DictionaryType); ok {
+			stored[i].Type, f.Type = d.IndexType, d.ValueType
+			lookups[i] = d.ValueType
+		}
+		fields[i].Type = batch.PlainType(f.Type)
+	}
+	f := &arrowFile{arrowIndex: x, r: r, schema: arrow.NewSchema(fields, nil), lookups: lookups}
+	if f.stored, err = batch.SchemaMessage(arrow.NewSchema(stored, nil)); err != nil {
+		return nil, err
+	}
+	stream, err := f.stream(0, memory.NewGoAllocator())
+	if err != nil {
+		return nil, err
+	}
 	stream.Release()
 	return f, nil
 }
@@ -57,12 +83,18 @@ func openArrow(r io.ReaderAt, size int64) (RowFile, error) {
 // endMark ends a stream.
 var endMark = []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}
 
-// stream reads the batches from an offset on, behind the schema, as the stream
-// that they would be alone.
-func (f *arrowFile) stream(from int64, mem memory.Allocator) (*batch.StreamReader, error) {
-	schema := io.NewSectionReader(f.r, f.arrowIndex.schema[0], f.arrowIndex.schema[1]-f.arrowIndex.schema[0])
-	batches := &wholeReader{io.NewSectionReader(f.r, from, f.end-from), f.end - from}
-	return batch.NewStreamReader(io.MultiReader(schema, batches, bytes.NewReader(endMark)), mem)
+// stream reads the batches with rows from the one of an index on, behind the
+// schema, as the stream that they would be alone.
+func (f *arrowFile) stream(from int, mem memory.Allocator) (*batch.StreamReader, error) {
+	parts := []io.Reader{bytes.NewReader(f.stored)}
+	for _, span := range f.spans {
+		if from == len(f.begin) || span[1] <= f.begin[from] {
+			continue
+		}
+		begin := max(span[0], f.begin[from])
+		parts = append(parts, &wholeReader{io.NewSectionReader(f.r, begin, span[1]-begin), span[1] - begin})
+	}
+	return batch.NewStreamReader(io.MultiReader(append(parts, bytes.NewReader(endMark))...), mem)
 }
 
 // wholeReader reads what has left bytes, so that what stands behind it does not
@@ -90,49 +122,102 @@ func (f *arrowFile) Close() error { return nil }
 func (f *arrowFile) Rows(row int64, columns []int, mem memory.Allocator) (RowCursor, error) {
 	// The last batch that begins at or before the row.
 	k := sort.Search(len(f.first), func(k int) bool { return f.first[k] > row }) - 1
-	from, skip := f.end, int64(0)
+	from, skip := len(f.begin), int64(0)
 	if k >= 0 {
-		from, skip = f.begin[k], row-f.first[k]
+		from, skip = k, row-f.first[k]
 	}
 	stream, err := f.stream(from, mem)
 	if err != nil {
 		return nil, err
 	}
-	return &arrowCursor{stream: stream, columns: columns, skip: skip}, nil
+	return &arrowCursor{file: f, mem: mem, stream: stream, columns: columns, batch: from - 1, skip: skip, lookups: make([]dictionary, len(columns))}, nil
 }
+
+// leastLookups is how many rows at least get their values from dictionaries at a
+// time. They are few, as a value that stands once in a file may be that of every
+// row.
+const leastLookups = 1024
 
 // arrowCursor reads batch by batch.
 type arrowCursor struct {
+	file    *arrowFile
+	mem     memory.Allocator
 	stream  *batch.StreamReader
 	columns []int
-	skip    int64 // rows to pass over
+	batch   int          // index of the batch at hand
+	rows    arrow.Record // of it, as they are stored, owned; nil if none is left
+	skip    int64        // rows of it that are read
+	lookups []dictionary // of each column
 }
 
-func (c *arrowCursor) Next(int) (arrow.Record, error) {
-	for {
+func (c *arrowCursor) Next(want int) (arrow.Record, error) {
+	for c.rows == nil || c.skip >= c.rows.NumRows() {
+		if c.rows != nil {
+			c.skip -= c.rows.NumRows()
+			c.rows.Release()
+			c.rows = nil
+		}
 		rows, err := c.stream.Read()
 		if err != nil {
 			return nil, err
 		}
-		n := rows.NumRows()
-		if c.skip >= n {
-			rows.Release()
-			c.skip -= n
-			continue
-		}
-		part, err := batch.Slice(rows, int(c.skip), int(n))
+		picked, err := batch.Select(rows, c.columns)
 		rows.Release()
 		if err != nil {
 			return nil, err
 		}
-		c.skip = 0
-		picked, err := batch.Select(part, c.columns)
-		part.Release()
-		return picked, err
+		c.rows = picked
+		c.batch++
 	}
+	to := c.rows.NumRows()
+	if c.hasDictionaries() {
+		to = min(to, c.skip+int64(max(want, leastLookups)))
+	}
+	part, err := batch.Slice(c.rows, int(c.skip), int(to))
+	if err != nil {
+		return nil, err
+	}
+	defer part.Release()
+	c.skip = to
+	return c.values(part)
+}
+
+func (c *arrowCursor) hasDictionaries() bool {
+	return slices.ContainsFunc(c.columns, c.file.hasDictionary)
+}
+
+// values returns rows with the values that lie in dictionaries, owned.
+func (c *arrowCursor) values(rows arrow.Record) (arrow.Record, error) {
+	cols, fields := make([]arrow.Array, 0, len(c.columns)), rows.Schema().Fields()
+	defer func() {
+		for _, col := range cols {
+			col.Release()
+		}
+	}()
+	for i, column := range c.columns {
+		col := rows.Column(i)
+		if !c.file.hasDictionary(column) {
+			col.Retain()
+			cols = append(cols, col)
+			continue
+		}
+		fields[i].Type = c.file.schema.Field(column).Type
+		values, err := c.lookups[i].of(c.file, column, c.batch)
+		if err == nil {
+			col, err = batch.Lookup(c.mem, col, values)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("column %q: %w", fields[i].Name, err)
+		}
+		cols = append(cols, col)
+	}
+	return array.NewRecord(arrow.NewSchema(fields, nil), cols, rows.NumRows()), nil
 }
 
 func (c *arrowCursor) Close() error {
+	if c.rows != nil {
+		c.rows.Release()
+	}
 	c.stream.Release()
 	return nil
 }

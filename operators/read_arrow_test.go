@@ -160,17 +160,6 @@ func TestReadArrowColumns(t *testing.T) {
 func TestReadArrowRefused(t *testing.T) {
 	whole := arrowBytes(t, false, 0, 9, 4)
 	stream := arrowBytes(t, true, 0, 9, 4)
-	dictionary := func() []byte {
-		typ := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}
-		b := array.NewDictionaryBuilder(memory.NewGoAllocator(), typ).(*array.BinaryDictionaryBuilder)
-		require.NoError(t, b.AppendString("x"))
-		rec := array.NewRecord(arrow.NewSchema([]arrow.Field{{Name: "kind", Type: typ}}, nil), []arrow.Array{b.NewArray()}, 1)
-		var out bytes.Buffer
-		w := ipc.NewWriter(&out, ipc.WithSchema(rec.Schema()))
-		require.NoError(t, w.Write(rec))
-		require.NoError(t, w.Close())
-		return out.Bytes()
-	}()
 	decimal := func() []byte {
 		var out bytes.Buffer
 		w := ipc.NewWriter(&out, ipc.WithSchema(arrow.NewSchema([]arrow.Field{{Name: "price", Type: &arrow.Decimal128Type{Precision: 9, Scale: 2}}}, nil)))
@@ -187,7 +176,6 @@ func TestReadArrowRefused(t *testing.T) {
 		"cut file":   {map[string]string{"a.arrow": string(whole[:len(whole)-20])}, []string{"truncated: it has no footer"}},
 		"cut stream": {map[string]string{"a.arrow": string(stream[:len(stream)-8])}, []string{"no end mark"}},
 		"cut body":   {map[string]string{"a.arrow": string(stream[:len(stream)-100])}, []string{"cut off"}},
-		"dictionary": {map[string]string{"a.arrow": string(dictionary)}, []string{"dictionaries, which are not supported"}},
 		"decimal":    {map[string]string{"a.arrow": string(decimal)}, []string{`column "price": type decimal(9, 2) is not supported`}},
 	} {
 		dir := writeFiles(t, c.files)
@@ -247,8 +235,8 @@ func TestReadArrowNoticesChanges(t *testing.T) {
 func TestDamagedArrowFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.arrow")
 	forms := [][]byte{arrowBytes(t, false, 0, 9, 4), arrowBytes(t, true, 0, 9, 4)}
-	for _, name := range []string{"lz4.arrows", "zstd.feather"} {
-		data, err := os.ReadFile(filepath.Join("testdata", "compressed", name))
+	for _, name := range []string{"compressed/lz4.arrows", "compressed/zstd.feather", "pandas/pandas.feather", "pandas/plain.feather", "pandas/replaced.arrows", "pandas/deltas.arrow"} {
+		data, err := os.ReadFile(filepath.Join("testdata", filepath.FromSlash(name)))
 		require.NoError(t, err)
 		forms = append(forms, data)
 	}

@@ -45,7 +45,7 @@ func shapeOf(fields []arrow.Field) shape {
 	for _, f := range fields {
 		s.nodes++
 		switch f.Type.(type) {
-		case *arrow.StringType, *arrow.BinaryType:
+		case *arrow.StringType, *arrow.BinaryType, *arrow.LargeStringType, *arrow.LargeBinaryType:
 			s.buffers += 3
 		case *arrow.FixedSizeListType, *arrow.StructType:
 			s.buffers++

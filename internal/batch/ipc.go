@@ -84,14 +84,15 @@ func (s *StreamWriter) Close() error {
 }
 
 // StreamReader reads batches in the Arrow IPC stream format, as StreamWriter
-// writes them, and with bodies compressed by LZ4 or zstd: of supported types,
-// without dictionaries. Damaged input is an error, never a panic, and takes no
-// more memory than a small multiple of the bytes that arrived, or that came out
+// writes them, and with bodies compressed by LZ4 or zstd: of supported types and
+// of those with a plain type, which the batches have then, without dictionaries.
+// Damaged input is an error, never a panic, and takes no more memory than a small multiple of the bytes that arrived, or that came out
 // of compressed ones. One goroutine at a time.
 type StreamReader struct {
 	r      *ipc.Reader
 	mem    *trackingAllocator
 	schema *arrow.Schema
+	as     bool // batches come with the types they are to have
 	err    error
 }
 
@@ -112,15 +113,19 @@ func NewStreamReader(r io.Reader, mem memory.Allocator) (sr *StreamReader, err e
 	if err != nil {
 		return nil, err
 	}
-	schema := rd.Schema()
-	for i := range schema.NumFields() {
-		if f := schema.Field(i); kindOf(f.Type) == kindInvalid {
+	fields := rd.Schema().Fields()
+	in.shape = shapeOf(fields)
+	as := true
+	for i, f := range fields {
+		fields[i].Type = PlainType(f.Type)
+		as = as && fields[i].Type == f.Type
+		if !Supported(fields[i].Type) {
 			rd.Release()
 			return nil, fmt.Errorf("column %q: type %s is not supported", f.Name, TypeName(f.Type))
 		}
 	}
-	in.shape = shapeOf(schema.Fields())
-	return &StreamReader{r: rd, mem: tracked, schema: schema}, nil
+	metadata := rd.Schema().Metadata()
+	return &StreamReader{r: rd, mem: tracked, schema: arrow.NewSchema(fields, &metadata), as: as}, nil
 }
 
 // Schema returns the schema of the stream.
@@ -156,13 +161,35 @@ func (s *StreamReader) read() (rec arrow.Record, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := Validate(got); err != nil {
+	if rec, err = s.plain(got); err != nil {
 		// The decoder still refers to the batch, and frees it.
 		s.Release()
 		return nil, err
 	}
-	got.Retain()
-	return got, nil
+	if err := Validate(rec); err != nil {
+		rec.Release()
+		s.Release()
+		return nil, err
+	}
+	return rec, nil
+}
+
+// plain returns a batch with the columns as their plain types, owned.
+func (s *StreamReader) plain(got arrow.Record) (arrow.Record, error) {
+	if s.as {
+		got.Retain()
+		return got, nil
+	}
+	cols := make([]arrow.Array, got.NumCols())
+	for i, col := range got.Columns() {
+		made, err := plain(s.mem, col, s.schema.Field(i).Type)
+		if err != nil {
+			releaseAll(cols)
+			return nil, fmt.Errorf("column %q: %w", got.ColumnName(i), err)
+		}
+		cols[i] = made
+	}
+	return ownedRecord(s.schema, cols, int(got.NumRows())), nil
 }
 
 // Release gives back what the reader holds, which includes a reference to the

@@ -154,12 +154,42 @@ func TestStreamErrorsRepeat(t *testing.T) {
 
 func TestStreamRefusesForeignTypes(t *testing.T) {
 	mem := batchtest.Allocator(t)
-	schema := arrow.NewSchema([]arrow.Field{{Name: "d", Type: arrow.BinaryTypes.LargeString}}, nil)
+	schema := arrow.NewSchema([]arrow.Field{{Name: "d", Type: &arrow.Decimal128Type{Precision: 9, Scale: 2}}}, nil)
 	var buf bytes.Buffer
 	w := ipc.NewWriter(&buf, ipc.WithSchema(schema))
 	require.NoError(t, w.Close())
 	_, err := batch.NewStreamReader(&buf, mem)
-	require.EqualError(t, err, `read arrow stream: column "d": type large_utf8 is not supported`)
+	require.EqualError(t, err, `read arrow stream: column "d": type decimal(9, 2) is not supported`)
+}
+
+func TestStreamReadsLargeText(t *testing.T) {
+	mem := batchtest.Allocator(t)
+	schema := arrow.NewSchema([]arrow.Field{{Name: "t", Type: arrow.BinaryTypes.LargeString, Nullable: true}}, nil)
+	offsets := arrow.Int64Traits.CastToBytes([]int64{0, 1, 1, 4})
+	data := array.NewData(arrow.BinaryTypes.LargeString, 3, []*memory.Buffer{
+		memory.NewBufferBytes([]byte{0b101}), memory.NewBufferBytes(offsets), memory.NewBufferBytes([]byte("abcd")),
+	}, nil, 1, 0)
+	var buf bytes.Buffer
+	w := ipc.NewWriter(&buf, ipc.WithSchema(schema))
+	require.NoError(t, w.Write(array.NewRecord(schema, []arrow.Array{array.MakeFromData(data)}, 3)))
+	require.NoError(t, w.Close())
+	read := func(raw []byte) (arrow.Record, error) {
+		r, err := batch.NewStreamReader(bytes.NewReader(raw), mem)
+		require.NoError(t, err)
+		defer r.Release()
+		return r.Read()
+	}
+	rec, err := read(buf.Bytes())
+	require.NoError(t, err)
+	defer rec.Release()
+	require.Equal(t, []string{"a", "null", "bcd"}, batchtest.Rows(rec))
+	require.Equal(t, "t utf8 null", batch.Columns(rec.Schema())[0].String())
+
+	for _, bad := range [][]int64{{-1, 1, 1, 4}, {0, 2, 1, 4}, {0, 1, 1, 5}, {0, 1, 1, 1 << 40}} {
+		raw := bytes.Replace(buf.Bytes(), offsets, arrow.Int64Traits.CastToBytes(bad), 1)
+		_, err := read(raw)
+		require.ErrorContains(t, err, "offset")
+	}
 }
 
 // compressed is a stream of three batches, of which some buffers are not worth compressing.
