@@ -239,18 +239,19 @@ func (m *Manager) bury(j *job, info wire.JobInfo, plan []byte) {
 	c.plan = plan
 	if err != nil {
 		m.log.Error("a job cannot be put on record", "job", j.id, "error", err)
+		close(j.kept) // as near as it comes
 	} else {
-		m.recorder.put(entry{change: &c})
+		m.recorder.put(entry{change: &c, kept: func() { close(j.kept) }})
 	}
 	m.recorder.put(entry{then: func(error) {
 		m.mu.Lock()
 		j.past = record{Whole: r.Whole, Events: events}
 		m.past[j.id] = j.past
 		m.mu.Unlock()
-		close(j.kept)
+		close(j.buried)
 	}})
 	select {
-	case <-j.kept:
+	case <-j.buried:
 	case <-m.ctx.Done():
 		return
 	}

@@ -28,6 +28,7 @@ type job struct {
 	recorded chan struct{} // closed when the job is on record, or could not be
 	unsaved  error         // why it could not be; before recorded is closed
 	kept     chan struct{} // closed when the final state is on record
+	buried   chan struct{} // closed when it is, or that was tried in vain and is tried again
 	done     chan struct{} // closed after that, when followers are to hear of it
 	past     record        // Whole and Events of its spool; before done is closed
 	final    *wire.JobInfo // set once it has ended (guarded, readable once done is closed)
@@ -57,7 +58,7 @@ func newJob(root *os.Root, id wire.JobID, spec wire.JobSpec, plan []byte, c *Con
 	spec.Args, spec.Graph = nil, nil
 	j := &job{
 		id: id, spec: spec, plan: plan,
-		recorded: make(chan struct{}), kept: make(chan struct{}), done: make(chan struct{}), over: make(chan struct{}),
+		recorded: make(chan struct{}), kept: make(chan struct{}), buried: make(chan struct{}), done: make(chan struct{}), over: make(chan struct{}),
 		shown: shown{state: -1},
 		// The client comes back with a stream of its own after the submission.
 	}

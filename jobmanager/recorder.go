@@ -27,6 +27,8 @@ type entry struct {
 	// then is called by the recorder's goroutine; nil: nothing is to be done, and the
 	// change is tried again until it can be written.
 	then func(error)
+	// kept, if it is not nil and then is, is called when the change is on disk at last.
+	kept func()
 }
 
 func newRecorder(write func([]change) error, fail func(error), retry time.Duration) *recorder {
@@ -62,7 +64,7 @@ func (r *recorder) close() {
 
 func (r *recorder) run() {
 	defer close(r.done)
-	var unwritten []change
+	var unwritten []entry
 	again := time.NewTimer(0)
 	defer again.Stop()
 	for {
@@ -88,11 +90,13 @@ func (r *recorder) run() {
 
 // do writes what could not be written before and a batch, and returns what is to be
 // tried again.
-func (r *recorder) do(unwritten []change, batch []entry) []change {
-	changes := unwritten
-	for _, e := range batch {
-		if e.change != nil {
-			changes = append(changes, *e.change)
+func (r *recorder) do(unwritten, batch []entry) []entry {
+	var changes []change
+	for _, entries := range [][]entry{unwritten, batch} {
+		for _, e := range entries {
+			if e.change != nil {
+				changes = append(changes, *e.change)
+			}
 		}
 	}
 	var err error
@@ -102,6 +106,9 @@ func (r *recorder) do(unwritten []change, batch []entry) []change {
 		}
 	}
 	if err == nil {
+		for _, e := range unwritten {
+			e.written()
+		}
 		unwritten = nil
 	}
 	for _, e := range batch {
@@ -111,8 +118,16 @@ func (r *recorder) do(unwritten []change, batch []entry) []change {
 		case e.then != nil:
 			e.then(err)
 		case e.change != nil && err != nil:
-			unwritten = append(unwritten, *e.change)
+			unwritten = append(unwritten, e)
+		default:
+			e.written()
 		}
 	}
 	return unwritten
+}
+
+func (e *entry) written() {
+	if e.kept != nil {
+		e.kept()
+	}
 }

@@ -129,3 +129,22 @@ func TestHistoryCannotBeWritten(t *testing.T) {
 	_, err = stream.Recv()
 	require.Equal(t, codes.Internal, wire.Code(err), "the plan cannot be read")
 }
+
+// What waits for a change to be kept hears of it when it is, at whatever try, and not
+// before.
+func TestRecorderTellsWhatIsKept(t *testing.T) {
+	d := &disk{full: true}
+	failed, kept := make(chan struct{}, 100), make(chan string, 1)
+	r := newRecorder(d.write, func(error) { failed <- struct{}{} }, time.Millisecond)
+	r.put(entry{change: &change{id: "a", record: []byte("1")}, kept: func() { kept <- "a" }})
+	<-failed
+	<-failed
+	require.Empty(t, kept)
+	d.setFull(false)
+	require.Equal(t, "a", <-kept)
+	r.put(entry{change: &change{id: "b", record: []byte("2")}, kept: func() { kept <- "b" }})
+	require.Equal(t, "b", <-kept)
+	r.close()
+	require.Equal(t, []string{"a=1", "b=2"}, d.written)
+	require.Empty(t, kept)
+}

@@ -207,3 +207,38 @@ func TestCommitHoldsItsArtifact(t *testing.T) {
 		})
 	}
 }
+
+// TestWorkerStaysUntilTheEndIsKept: while the disk of the job manager is full, worker 0,
+// which has committed, is not let go, and so keeps what another one would go by if the job
+// manager ended before it is on disk that the job has finished.
+func TestWorkerStaysUntilTheEndIsKept(t *testing.T) {
+	t.Parallel()
+	m := start(t)
+	c := dial(t, m, testToken, nil)
+	tm := join(t, c, registration("a", 1))
+	id := committing(t, tm, specOf(t, 1))
+	inner, tries := m.recorder.write, 0
+	m.recorder.put(entry{then: func(error) {
+		m.recorder.retry = 50 * time.Millisecond
+		m.recorder.write = func(changes []change) error {
+			for _, c := range changes {
+				if c.ended {
+					if tries++; tries <= 3 {
+						return errDiskFull
+					}
+				}
+			}
+			return inner(changes)
+		}
+	}})
+	require.NoError(t, m.told(bounded(t)))
+	worker := wire.WorkerRef{Job: id, Attempt: 1}
+	tm.says(wire.WorkerEvent{WorkerRef: worker, Committed: &wire.Committed{}})
+	require.NotNil(t, tm.next().Worker.Exit)
+	kept, err := m.history.all()
+	require.NoError(t, err)
+	require.Equal(t, wire.JobFinished, kept[0].Info.State, "when its worker is let go")
+	tm.ended(worker, nil)
+	_, last := follow(t, c, &wire.FollowRequest{Job: id})
+	require.Equal(t, wire.JobFinished, last.State)
+}

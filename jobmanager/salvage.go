@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,7 +32,16 @@ type stored struct {
 type inspection struct {
 	values []stored
 	lost   []wire.JobID // records of jobs that are damaged
+	count  uint64       // of the values that were there once; 0 if that cannot be known
 	wrong  []error
+}
+
+// missing says how many values are lost.
+func (i *inspection) missing() string {
+	if kept := uint64(len(i.values)); i.count >= kept && i.count > 0 {
+		return strconv.FormatUint(i.count-kept, 10)
+	}
+	return "unknown how many"
 }
 
 // inspect looks at the file before the database does. It is held meanwhile, so that no
@@ -51,7 +61,7 @@ func (h *history) inspect(root *os.Root, log hclog.Logger) error {
 	}
 	h.lost = found.lost
 	log.Error("THE HISTORY OF JOBS WAS DAMAGED. It is set aside, and what could be read is kept; jobs whose records are lost are shown as failed",
-		"file", h.damaged, "values kept", len(found.values), "records lost", len(found.lost), "damage", errors.Join(found.wrong...).Error())
+		"file", h.damaged, "values kept", len(found.values), "values lost", found.missing(), "damage", errors.Join(found.wrong...).Error())
 	return nil
 }
 
@@ -129,6 +139,9 @@ func examine(root *os.Root, file *os.File) (found inspection, err error) {
 		found.values = append(found.values, stored{s.bucket, s.key, value})
 	}
 	counted, err := unseal(metaBucket, censusKey, held)
+	if c, e := decodeCensus(counted); err == nil && e == nil {
+		found.count = c.count
+	}
 	switch {
 	case err != nil && len(found.wrong) == 0 && held == nil && string(format) != historyFormat:
 		return found, nil // of another format altogether, as is said when it is opened

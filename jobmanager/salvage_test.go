@@ -267,3 +267,43 @@ func TestDamagedHistoryOfAJobManager(t *testing.T) {
 	_, err = os.Stat(dir + "/" + historyName + ".damaged-2")
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
+
+// TestDamagedHistoryCounts: the log says how many values are lost where that can be known,
+// and that it cannot be where the file does not tell.
+func TestDamagedHistoryCounts(t *testing.T) {
+	t.Parallel()
+	logged := func(root *os.Root) string {
+		var lines bytes.Buffer
+		h, err := openHistory(root, hclog.New(&hclog.LoggerOptions{Output: &lines}))
+		require.NoError(t, err)
+		require.NoError(t, h.close())
+		return lines.String()
+	}
+	root := testRoot(t)
+	data := filledHistory(t, root, 7)
+	db, err := bbolt.Open(root.Name()+"/"+historyName, 0o600, nil)
+	require.NoError(t, err)
+	all, damaged := 0, 0
+	require.NoError(t, db.Update(func(tx *bbolt.Tx) error {
+		for _, name := range dataBuckets {
+			b := tx.Bucket(name)
+			all += b.Stats().KeyN
+			if v := bytes.Clone(b.Get([]byte("20260102-000002-job"))); v != nil {
+				damaged++
+				v[0] ^= 1
+				require.NoError(t, b.Put([]byte("20260102-000002-job"), v))
+			}
+		}
+		return nil
+	}))
+	require.NoError(t, db.Close())
+	require.Positive(t, damaged)
+	require.Contains(t, logged(root), fmt.Sprintf("values kept=%d values lost=%d\n", all-damaged, damaged))
+
+	for name, bad := range map[string][]byte{"empty": {}, "garbage": bytes.Repeat([]byte("garbage "), 4096), "cut": data[:2*os.Getpagesize()]} {
+		root := testRoot(t)
+		require.NoError(t, root.MkdirAll(jobDir("20260102-000002-job"), 0o700))
+		require.NoError(t, root.WriteFile(historyName, bad, 0o600))
+		require.Contains(t, logged(root), `values kept=0 values lost="unknown how many"`, name)
+	}
+}
