@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -13,7 +14,8 @@ import (
 
 // Settings by which a job is checked, unless the options ask for a larger parallelism.
 const (
-	checkParallelism = 3
+	checkParallelism = 7
+	checkWorkers     = 2
 	checkBatchRows   = 7
 )
 
@@ -22,6 +24,11 @@ const (
 // every superstep. It returns a *CheckError that names the first difference, which is in user
 // code whose result depends on more than its rows: on the order of a map, on a variable that it
 // captures and changes, on math/rand or on the clock. It is for tests of jobs, and is what --check does.
+//
+// So that captured variables show whatever the timing, subtasks take turns: those of the first run
+// from shard 0 upwards, those of the second downwards, as two workers that share nothing that
+// the job's function makes, or as many as the option Workers says. In the first run an operator whose function changes the rows that it
+// is given, those of side inputs too, fails.
 //
 // Nothing is written or collected: sinks are given no rows, and outputs that exist are not
 // looked at. The runs are made in this process, one after the other, and take their time
@@ -83,15 +90,25 @@ func (c *agreement) String() string {
 }
 
 // checkSetting is how a run is made.
-type checkSetting struct{ parallelism, batchRows int }
+type checkSetting struct {
+	parallelism, batchRows int
+	workers                int // 0: the job runs as a whole
+	// first is the one whose subtasks take turns upwards, and in which operators must leave
+	// the rows they are given as they are; those of the other take turns downwards.
+	first bool
+}
 
 func (s checkSetting) String() string {
-	return fmt.Sprintf("parallelism %d and batches of %d rows", s.parallelism, s.batchRows)
+	if s.workers == 0 {
+		return fmt.Sprintf("parallelism %d and batches of %d rows", s.parallelism, s.batchRows)
+	}
+	return fmt.Sprintf("parallelism %d, %d workers and batches of %d rows", s.parallelism, s.workers, s.batchRows)
 }
 
 // check runs the job as often as it takes, and says what was compared.
 func check[A any](ctx context.Context, job *Job[A], args A, opts []Option) (*agreement, error) {
-	c, err := newConfig(append(append([]Option(nil), opts...), Local()))
+	here := func(c *config) { c.cluster.address = "" }
+	c, err := newConfig(append(append([]Option(nil), opts...), here))
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +117,9 @@ func check[A any](ctx context.Context, job *Job[A], args A, opts []Option) (*agr
 		return nil, err
 	}
 	done := &agreement{settings: checkSettings(c)}
+	if c.workers == 0 && !travels(args) {
+		done.settings[1].workers = 0
+	}
 	for i := range graph.graph.Nodes {
 		if n := &graph.graph.Nodes[i]; n.Order == plan.RankTree {
 			done.oneParallelism = nodeTitle(n)
@@ -110,14 +130,10 @@ func check[A any](ctx context.Context, job *Job[A], args A, opts []Option) (*agr
 	observe := func(s checkSetting) (*observations, error) {
 		own := *c
 		own.parallelism, own.batchRows, own.checkBroadcasts = s.parallelism, s.batchRows, true
-		made, err := prepare(job, args, &own)
-		if err != nil {
-			return nil, err
-		}
-		made.dropOutputs()
-		seen := newObservations(made.graph)
+		own.workers, own.checkRows, own.turns = s.workers, s.first, task.NewTurns(!s.first)
+		seen := newObservations(graph.graph)
 		own.observer = seen
-		result, err := made.run(ctx, &own)
+		result, err := runObserved(ctx, job, args, &own)
 		if err != nil {
 			return nil, fmt.Errorf("with %v: %w", s, err)
 		}
@@ -144,26 +160,55 @@ func check[A any](ctx context.Context, job *Job[A], args A, opts []Option) (*agr
 	return nil, found
 }
 
-// checkSettings returns two settings that differ in all that must not matter.
+// travels says that arguments are the same after their way to a worker. Others belong to jobs
+// that run as a whole only.
+func travels[A any](args A) bool {
+	data, err := encodeArgs(args)
+	if err != nil {
+		return false
+	}
+	var arrived A
+	return decodeArgs(data, &arrived) == nil && reflect.DeepEqual(args, arrived)
+}
+
+// runObserved runs the job without its outputs.
+func runObserved[A any](ctx context.Context, job *Job[A], args A, c *config) (*Result, error) {
+	if c.workers > 0 {
+		return runAsWorkers(ctx, job, args, c)
+	}
+	made, err := prepare(job, args, c)
+	if err != nil {
+		return nil, err
+	}
+	dropOutputs(made.graph, &made.bind)
+	return made.run(ctx, c)
+}
+
+// checkSettings returns two settings that differ in all that must not matter: in who works on
+// what, with whom, in which order, and how much at a time.
 func checkSettings(c *config) [2]checkSetting {
-	p := c.parallelism
-	if p < 2 {
-		p = checkParallelism
+	p := max(c.parallelism, checkParallelism)
+	workers := c.workers
+	if workers == 0 {
+		workers = checkWorkers
 	}
 	rows := checkBatchRows
 	if c.batchRows == rows {
 		rows++
 	}
-	return [2]checkSetting{{1, c.batchRows}, {min(p, c.shards), rows}}
+	return [2]checkSetting{
+		{parallelism: 1, batchRows: c.batchRows, first: true},
+		{parallelism: min(p, c.shards), batchRows: rows, workers: workers},
+	}
 }
 
 // dropOutputs takes the sinks out of a job: their rows are dropped, and nothing is begun
 // or committed.
-func (r *prepared) dropOutputs() {
-	for i := range r.graph.Nodes {
-		if n := &r.graph.Nodes[i]; n.Sink {
-			r.bind.Operators[n.ID] = func() task.Operator { return unwritten{} }
-			delete(r.bind.Sinks, n.ID)
+func dropOutputs(g *plan.Graph, bind *task.Bindings) {
+	for i := range g.Nodes {
+		if n := &g.Nodes[i]; n.Sink {
+			bind.Operators[n.ID] = func() task.Operator { return unwritten{} }
+			delete(bind.Sinks, n.ID)
 		}
 	}
 }

@@ -21,6 +21,8 @@ func newEnv(c *config, r *prepared, w *watch) task.Env {
 		Collector:       r.store,
 		Advise:          r.advise,
 		CheckBroadcasts: c.checkBroadcasts,
+		CheckRows:       c.checkRows,
+		Turns:           c.turns,
 	}
 	if c.observer != nil {
 		env.Observer = c.observer

@@ -62,7 +62,9 @@ type config struct {
 	ifExists        Existing
 	allocator       memory.Allocator
 	checkBroadcasts bool
-	observer        *observations // of Check
+	observer        *observations // of Check, as are the next two
+	checkRows       bool
+	turns           *task.Turns
 	stdout          io.Writer
 	workers         int // in this process; 0 runs the job as a whole
 	cluster         clusterConfig

@@ -72,6 +72,9 @@ func newWorkersRun[A any](job *Job[A], args A, c *config) (*workersRun, error) {
 	if err == nil {
 		r.plan, err = plan.Compile(client.graph, c.parallelism)
 	}
+	if c.observer != nil {
+		client.outputs = nil
+	}
 	if err == nil {
 		err = tryOutputs(client.outputs)
 	}
@@ -127,6 +130,12 @@ func (r *workersRun) worker(worker int, progress *sumOfWorkers) (task.Bindings, 
 		Logger:          r.c.logger,
 		Collector:       b.store,
 		CheckBroadcasts: r.c.checkBroadcasts,
+		CheckRows:       r.c.checkRows,
+		Turns:           r.c.turns,
+	}
+	if r.c.observer != nil {
+		env.Observer = r.c.observer
+		dropOutputs(b.graph, &b.bind)
 	}
 	if progress != nil {
 		env.Progress = func(e task.Progress) { progress.event(worker, e) }

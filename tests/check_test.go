@@ -181,7 +181,7 @@ func TestCheckFlag(t *testing.T) {
 		dir := t.TempDir()
 		got := programs.Execute(t, nil, programs.Build(t, pkg), "--check", "--shards", "8")
 		require.Zero(t, got.Code, "%s: %s", pkg, got.Stderr)
-		require.Regexp(t, `^checked: \d+ operators in 8 shards and [1-9]\d* supersteps gave the same with parallelism 1 and batches of 1024 rows and with parallelism \d and batches of 7 rows\n$`, got.Stdout, pkg)
+		require.Regexp(t, `^checked: \d+ operators in 8 shards and [1-9]\d* supersteps gave the same with parallelism 1 and batches of 1024 rows and with parallelism 7, 2 workers and batches of 7 rows\n$`, got.Stdout, pkg)
 		require.Empty(t, got.Stderr)
 		require.NoDirExists(t, filepath.Join(dir, "out"))
 	}

@@ -26,13 +26,16 @@ type link struct {
 	next []*link // operators chained behind
 	outs []outlet
 
+	borrowed borrowed // of the shard at hand, where rows are checked
+
 	rowsIn, rowsOut int64
 }
 
 // side is a side input of an operator.
 type side struct {
-	port  int
-	input *sideInput
+	port     int
+	input    *sideInput
+	borrowed borrowed // where rows are checked
 }
 
 // outlet is an output and the node that placement failures are blamed on.
@@ -71,11 +74,24 @@ func (l *link) Emit(shard int, rows arrow.Record) error {
 		}
 	}
 	for i := range l.outs {
-		if err := t.call(l.outs[i].to, func() error { return l.outs[i].emit(t.context, shard, rows) }); err != nil {
+		if err := t.call(l.outs[i].to, func() error { return t.send(&l.outs[i], shard, rows) }); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// send hands rows to an outgoing edge.
+func (t *subtask) send(to *outlet, shard int, rows arrow.Record) error {
+	if !t.run.env.CheckRows {
+		return to.emit(t.context, shard, rows)
+	}
+	own, err := ownCopy(rows, t.run.env.Allocator)
+	if err != nil {
+		return err
+	}
+	defer own.Release()
+	return to.emit(t.context, shard, own)
 }
 
 // process gives rows to the link's operator. A panic ends here, as an error, so
@@ -85,7 +101,12 @@ func (l *link) process(port, shard int, rows arrow.Record) (err error) {
 	t := l.task
 	before, returned := t.at.Swap(l), false
 	defer t.left(before, &returned, &err)
-	err = l.operator.Process(l.context, port, shard, rows, l)
+	if t.run.env.CheckRows {
+		l.borrowed.add(rows)
+	}
+	if err = l.operator.Process(l.context, port, shard, rows, l); err == nil && t.run.env.CheckRows {
+		err = l.borrowed.unchanged(len(l.borrowed.rows) - 1)
+	}
 	returned = true
 	if err != nil {
 		return t.failAt(l, err)
@@ -115,6 +136,9 @@ func (l *link) endShard(shard int, last bool) error {
 			return err
 		}
 	}
+	if err := l.checkRows(); err != nil {
+		return t.failAt(l, err)
+	}
 	for i := range l.outs {
 		if err := t.call(l.outs[i].to, func() error { return l.outs[i].endShard(t.context, shard) }); err != nil {
 			return err
@@ -126,6 +150,19 @@ func (l *link) endShard(shard int, last bool) error {
 		}
 	}
 	return nil
+}
+
+// checkRows tells whether the operator has left the rows of the shard and of its side inputs
+// as they were. It keeps those of a shard until its end, as functions may be called as late.
+func (l *link) checkRows() error {
+	err := l.borrowed.unchanged(0)
+	l.borrowed.release()
+	for i := range l.sides {
+		if err == nil {
+			err = l.sides[i].borrowed.unchanged(0)
+		}
+	}
+	return err
 }
 
 // finish is the end of a chain that owns no shard: nothing can be emitted.

@@ -49,6 +49,12 @@ type Env struct {
 	// CheckBroadcasts has gangs verify after every superstep that what their
 	// subtasks share was not modified. It is for tests: it costs time.
 	CheckBroadcasts bool
+	// CheckRows has every operator's rows compared, before and after, with what they were,
+	// side inputs among them: an operator that changed what it borrowed fails. It is for
+	// tests: it takes time, keeps the rows of the shard at hand, and copies what it sends.
+	CheckRows bool
+	// Turns, if set, has the subtasks of a vertex or queue work one after the other.
+	Turns *Turns
 	// Observer, if set, is shown what the run computes.
 	Observer Observer
 	// AbandonAfter is how long functions may go on after the run has ended; 0

@@ -85,7 +85,10 @@ func (t *subtask) guarded(f func() error) {
 }
 
 // drive is the body of subtasks outside of queues.
-func (t *subtask) drive() error {
+func (t *subtask) drive() error { return t.turn(t.work) }
+
+// work reads the inputs and drives the chain.
+func (t *subtask) work() error {
 	if err := t.awaitSides(); err != nil {
 		return err
 	}
@@ -161,7 +164,8 @@ func (t *subtask) take(head *link, port, shard int, rows arrow.Record) error {
 // awaitSides waits for the side inputs of all operators of the chain.
 func (t *subtask) awaitSides() error {
 	for _, l := range t.links {
-		for _, s := range l.sides {
+		for i := range l.sides {
+			s := &l.sides[i]
 			began := time.Now()
 			select {
 			case <-s.input.done:
@@ -170,6 +174,11 @@ func (t *subtask) awaitSides() error {
 			}
 			t.waiting += time.Since(began)
 			l.context.side[s.port] = s.input.records
+			if t.run.env.CheckRows && l.operator != nil {
+				for _, rows := range s.input.records {
+					s.borrowed.add(rows)
+				}
+			}
 		}
 	}
 	return nil
@@ -242,8 +251,10 @@ func (t *subtask) close() {
 		for i := range l.outs {
 			l.outs[i].release()
 		}
-		for _, s := range l.sides {
-			s.input.leave()
+		l.borrowed.release()
+		for i := range l.sides {
+			l.sides[i].borrowed.release()
+			l.sides[i].input.leave()
 		}
 	}
 }

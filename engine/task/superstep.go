@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/engine/plan"
 )
 
 // member is one subtask of a gang.
@@ -62,7 +63,7 @@ func (m *member) main() error {
 		return err
 	}
 	m.at.Store(m.head)
-	if m.stages, err = m.bind(m.body.Stages()); err != nil {
+	if m.stages, err = m.bind(m.body.Stages(), true); err != nil {
 		return m.failAt(m.head, err)
 	}
 	if err := m.loop(); err != nil {
@@ -72,8 +73,9 @@ func (m *member) main() error {
 	return m.finish()
 }
 
-// bind finds the nodes of stages.
-func (m *member) bind(stages []Stage) ([]*boundStage, error) {
+// bind finds the nodes of stages. Turns are taken in those that compute, but for stages of
+// loops that each member ends by itself: one that ends early would keep the others waiting.
+func (m *member) bind(stages []Stage, turns bool) ([]*boundStage, error) {
 	bound := make([]*boundStage, len(stages))
 	for i, s := range stages {
 		if s.Node < 0 || int(s.Node) >= len(m.run.plan.Nodes) || m.run.plan.Nodes[s.Node].Queue != m.gang.queue.Name {
@@ -87,9 +89,12 @@ func (m *member) bind(stages []Stage) ([]*boundStage, error) {
 			return nil, fmt.Errorf("stage %s of queue %q: an inner loop of at most %d rounds; want at least 1", operatorName(b.link.node), m.gang.queue.Name, s.Repeat.Max)
 		case s.Repeat != nil:
 			var err error
-			if b.inner, err = m.bind(s.Repeat.Stages); err != nil {
+			if b.inner, err = m.bind(s.Repeat.Stages, turns && s.Repeat.While == nil); err != nil {
 				return nil, err
 			}
+		}
+		if run := s.Run; run != nil && turns && b.link.node.Stage == plan.Compute && m.run.env.Turns != nil {
+			b.Run = func() error { return m.turn(run) }
 		}
 		bound[i] = b
 	}
@@ -350,14 +355,16 @@ func (m *member) finish() error {
 	}
 	shards := m.vertex.Ranges[m.index]
 	out := &memberOutput{m: m, next: shards.Lo}
-	err := m.call(m.tail, func() error { return m.body.Finish(m.head.context, out) })
-	if err != nil {
-		return err
-	}
-	if m.err != nil {
-		return m.err // the body took no notice of a failed Emit
-	}
-	return out.endUntil(shards.Hi)
+	return m.turn(func() error {
+		err := m.call(m.tail, func() error { return m.body.Finish(m.head.context, out) })
+		if err != nil {
+			return err
+		}
+		if m.err != nil {
+			return m.err // the body took no notice of a failed Emit
+		}
+		return out.endUntil(shards.Hi)
+	})
 }
 
 // leave is called when the member has ended; the last one's closes the gang. A

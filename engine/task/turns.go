@@ -1,0 +1,85 @@
+package task
+
+import (
+	"context"
+	"sync"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+)
+
+// Turns has the subtasks of a run take turns: those of a vertex work one after the other,
+// and those of a queue do so within each stage that computes, and when they emit. What
+// a variable that functions share lets one subtask know of another then follows from the order,
+// in place of timing. Workers of one process that run a plan together share it.
+//
+// No subtask waits for one that waits for it: what others send is stored until they read it,
+// and members of a queue exchange nothing within a turn.
+type Turns struct {
+	descending bool // from the last subtask to the first
+
+	mu      sync.Mutex
+	taken   map[place]int
+	changed chan struct{} // closed and replaced where a turn ends
+}
+
+// place is a subtask of a vertex, or, in the vertex where a queue begins, of the queue.
+type place struct {
+	vertex  plan.VertexID
+	subtask int
+}
+
+// NewTurns returns turns from subtask 0 upwards, or down to it.
+func NewTurns(descending bool) *Turns {
+	return &Turns{descending: descending, taken: make(map[place]int), changed: make(chan struct{})}
+}
+
+// turn is that of a subtask. Whoever has begun it ends it; where that subtask fails instead, the
+// others see the end of the run. On a nil Turns there is nothing to wait for.
+func (t *subtask) turn(body func() error) error {
+	turns := t.run.env.Turns
+	if turns == nil {
+		return body()
+	}
+	if err := turns.begin(t.context, t.vertex, t.index); err != nil {
+		return err
+	}
+	if err := body(); err != nil {
+		return err
+	}
+	turns.end(t.vertex, t.index)
+	return nil
+}
+
+// begin waits until the subtask before has taken one turn more than this one.
+func (t *Turns) begin(ctx context.Context, v *plan.Vertex, subtask int) error {
+	before := subtask - 1
+	if t.descending {
+		before = subtask + 1
+	}
+	if before < 0 || before >= v.Parallelism {
+		return nil
+	}
+	for {
+		t.mu.Lock()
+		come := t.taken[place{v.ID, before}] > t.taken[place{v.ID, subtask}]
+		changed := t.changed
+		t.mu.Unlock()
+		if come {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return errStopped
+		}
+	}
+}
+
+// end lets the next one begin.
+func (t *Turns) end(v *plan.Vertex, subtask int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.taken[place{v.ID, subtask}]++
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
