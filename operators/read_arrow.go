@@ -69,6 +69,9 @@ func openArrow(r io.ReaderAt, size int64) (RowFile, error) {
 		fields[i].Type = batch.PlainType(f.Type)
 	}
 	f := &arrowFile{arrowIndex: x, r: r, schema: arrow.NewSchema(fields, nil), lookups: lookups}
+	if _, err := batch.NormalizeSchema(f.schema); err != nil {
+		return nil, err
+	}
 	if f.stored, err = batch.SchemaMessage(arrow.NewSchema(stored, nil)); err != nil {
 		return nil, err
 	}

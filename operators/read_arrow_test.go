@@ -176,7 +176,7 @@ func TestReadArrowRefused(t *testing.T) {
 		"cut file":   {map[string]string{"a.arrow": string(whole[:len(whole)-20])}, []string{"truncated: it has no footer"}},
 		"cut stream": {map[string]string{"a.arrow": string(stream[:len(stream)-8])}, []string{"no end mark"}},
 		"cut body":   {map[string]string{"a.arrow": string(stream[:len(stream)-100])}, []string{"cut off"}},
-		"decimal":    {map[string]string{"a.arrow": string(decimal)}, []string{`column "price": type decimal(9, 2) is not supported`}},
+		"decimal":    {map[string]string{"a.arrow": string(decimal)}, []string{`column "price": type decimal(9, 2) is not supported; write the column as float64`}},
 	} {
 		dir := writeFiles(t, c.files)
 		requireMisuse(t, func(b *engine.Builder) *engine.Dataset {

@@ -77,9 +77,31 @@ func NormalizeSchema(schema *arrow.Schema) (*arrow.Schema, error) {
 
 func normalType(dt arrow.DataType) (arrow.DataType, error) {
 	if kindOf(dt) == kindInvalid {
-		return nil, fmt.Errorf("type %s is not supported", TypeName(dt))
+		return nil, unsupported(dt)
 	}
 	return ParseType(TypeName(dt))
+}
+
+// unsupported refuses a type with what to do about it.
+func unsupported(dt arrow.DataType) error {
+	way := "write the column as another type"
+	switch dt.ID() {
+	case arrow.NULL:
+		way = "it has no values: leave the column out of the file, or give it a type"
+	case arrow.DECIMAL128, arrow.DECIMAL256, arrow.FLOAT16:
+		way = "write the column as float64"
+	case arrow.DATE64, arrow.TIME32, arrow.TIME64, arrow.DURATION:
+		way = "write the column as a timestamp, or as a number"
+	case arrow.STRUCT, arrow.MAP:
+		way = "write its fields as columns of their own"
+	case arrow.STRING_VIEW:
+		way = "write the column as utf8"
+	case arrow.BINARY_VIEW, arrow.FIXED_SIZE_BINARY:
+		way = "write the column as binary"
+	case arrow.LIST, arrow.LARGE_LIST, arrow.FIXED_SIZE_LIST:
+		way = "only lists of float64 or float32 are, as vectors"
+	}
+	return fmt.Errorf("type %s is not supported; %s", TypeName(dt), way)
 }
 
 // FindColumn returns the index of the column of that name. The error tells

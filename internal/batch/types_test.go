@@ -81,7 +81,7 @@ func TestNormalizeSchemaDropsWhatHasNoMeaning(t *testing.T) {
 	require.False(t, got.HasMetadata())
 
 	_, err = batch.NormalizeSchema(arrow.NewSchema([]arrow.Field{{Name: "d", Type: &arrow.Decimal128Type{Precision: 5, Scale: 2}}}, nil))
-	require.EqualError(t, err, "column \"d\": type decimal(5, 2) is not supported")
+	require.EqualError(t, err, "column \"d\": type decimal(5, 2) is not supported; write the column as float64")
 }
 
 func TestFindColumn(t *testing.T) {

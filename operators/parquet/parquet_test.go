@@ -290,6 +290,24 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// The file in testdata is of pyarrow 26.0.1: 20 rows of id, and of x, which is i/8,
+// by write_table with use_byte_stream_split=["x"] and use_dictionary=False.
+func TestByteStreamSplitIsRefusedByName(t *testing.T) {
+	run := func(columns ...string) error {
+		job := engine.Anonymous(func(b *engine.Builder) error {
+			operators.Count(Read(b, "testdata/split.parquet", ReadOptions{Columns: columns}))
+			return nil
+		})
+		result, err := engine.Run(t.Context(), job, struct{}{}, engine.Parallelism(1))
+		if err == nil {
+			result.Release()
+		}
+		return err
+	}
+	require.NoError(t, run("id"), "a column that is not read does no harm")
+	require.ErrorContains(t, run("id", "x"), `split.parquet: column "x": its encoding BYTE_STREAM_SPLIT is not supported`)
+}
+
 func TestChangeIsNoticed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.parquet")
 	require.NoError(t, os.WriteFile(path, ours(t, record(t, memory.NewGoAllocator(), 9), 4), 0o600))

@@ -205,7 +205,10 @@ type column struct {
 func newColumn(f *pqarrow.FileReader, at int, field arrow.Field, group int) (*column, error) {
 	c := &column{field: field}
 	node, r := f.Manifest.Fields[at], f.ParquetReader()
-	var err error
+	err := readable(r, node, group)
+	if err != nil {
+		return nil, err
+	}
 	switch t := field.Type.(type) {
 	case *arrow.StructType:
 		c.list, err = newSparse(r, node, group)
@@ -223,6 +226,35 @@ func newColumn(f *pqarrow.FileReader, at int, field arrow.Field, group int) (*co
 		c.flat, err = f.GetFieldReader(context.Background(), at, map[int]bool{node.ColIndex: true}, groups)
 	}
 	return c, err
+}
+
+// byteStreamSplit is the encoding BYTE_STREAM_SPLIT of the Parquet format, of which the
+// decoder knows nothing: it would find no values.
+const byteStreamSplit = 9
+
+// readable refuses a column with pages that the decoder does not know, from a row
+// group on.
+func readable(r *file.Reader, node pqarrow.SchemaField, group int) error {
+	for _, child := range node.Children {
+		if err := readable(r, child, group); err != nil {
+			return err
+		}
+	}
+	if len(node.Children) > 0 {
+		return nil
+	}
+	for g := group; g < r.NumRowGroups(); g++ {
+		chunk, err := r.MetaData().RowGroup(g).ColumnChunk(node.ColIndex)
+		if err != nil {
+			return err
+		}
+		for _, e := range chunk.Encodings() {
+			if e == byteStreamSplit {
+				return errors.New("its encoding BYTE_STREAM_SPLIT is not supported: write the file without it, in pyarrow with use_byte_stream_split=False")
+			}
+		}
+	}
+	return nil
 }
 
 func newDense[T float32 | float64](r *file.Reader, node pqarrow.SchemaField, group int) (listColumn, error) {
