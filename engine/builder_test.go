@@ -69,7 +69,7 @@ func TestMisusesNameTheUsersLine(t *testing.T) {
 		}, `Keep: a column has no name`},
 		{"type that cannot be processed", func(_ *Builder, s *Spec) {
 			s.Schema = arrow.NewSchema([]arrow.Field{{Name: "d", Type: &arrow.Decimal128Type{Precision: 5}}}, nil)
-		}, `Keep: column "d": type decimal(5, 0) is not supported`},
+		}, `Keep: column "d": type decimal(5, 0) is not supported; write the column as float64`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			site := ""

@@ -264,7 +264,7 @@ func TestSingularCovariances(t *testing.T) {
 	require.InDelta(t, 1e-6, one.Covariances[0][0], 1e-18)
 	fails(t, trial.TableOf(nil, []float64{1, 2}), gmm.Params{K: 1, Regularization: -1}, "the same point")
 	fails(t, trial.TableOf(nil, []float64{1, 2}), gmm.Params{K: 1, Regularization: -1, Covariance: gmm.Diagonal}, "the same point")
-	fails(t, trial.TableOf(nil, []float64{1, 1e-170}, []float64{1, 2e-170}), gmm.Params{K: 2}, "component 1: the values are so small that their squares underflow: scale them up")
+	fails(t, trial.TableOf(nil, []float64{1, 1e-170}, []float64{1, 2e-170}), gmm.Params{K: 1}, "component 1: the values are so small that their squares underflow: scale them up")
 }
 
 func TestSameBits(t *testing.T) {
