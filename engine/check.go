@@ -25,10 +25,10 @@ const (
 // code whose result depends on more than its rows: on the order of a map, on a variable that it
 // captures and changes, on math/rand or on the clock. It is for tests of jobs, and is what --check does.
 //
-// So that captured variables show whatever the timing, subtasks take turns: those of the first run
-// from shard 0 upwards, those of the second downwards, as two workers that share nothing that
-// the job's function makes, or as many as the option Workers says. In the first run an operator whose function changes the rows that it
-// is given, those of side inputs too, fails.
+// So that captured variables show whatever the timing, subtasks take turns: upwards in the first
+// run, downwards in the second. The second is made by two workers, or as many as the option Workers
+// says, which share nothing that the job's function makes. In the first run an operator fails whose
+// function changes the rows that it is given, those of side inputs included.
 //
 // Nothing is written or collected: sinks are given no rows, and outputs that exist are not
 // looked at. The runs are made in this process, one after the other, and take their time

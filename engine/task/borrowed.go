@@ -3,11 +3,8 @@ package task
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/zeebo/xxh3"
 
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -49,7 +46,7 @@ func (b *borrowed) release() {
 // printOf is a fingerprint of what rows hold.
 func printOf(rows arrow.Record) uint64 {
 	var text []byte
-	var print uint64
+	var sum uint64
 	for _, column := range rows.Columns() {
 		values := batch.NewPrinter(column)
 		for row := range column.Len() {
@@ -57,26 +54,8 @@ func printOf(rows arrow.Record) uint64 {
 			if !values.Null(row) {
 				text = values.Append(append(text, 1), row)
 			}
-			print = xxh3.HashSeed(text, print)
+			sum = xxh3.HashSeed(text, sum)
 		}
 	}
-	return print
-}
-
-// ownCopy copies rows, so that what one vertex does to them does not show in another.
-func ownCopy(rows arrow.Record, mem memory.Allocator) (arrow.Record, error) {
-	columns := make([]arrow.Array, 0, rows.NumCols())
-	defer func() {
-		for _, c := range columns {
-			c.Release()
-		}
-	}()
-	for i, c := range rows.Columns() {
-		own, err := array.Concatenate([]arrow.Array{c}, mem)
-		if err != nil {
-			return nil, fmt.Errorf("copy column %q: %w", rows.ColumnName(i), err)
-		}
-		columns = append(columns, own)
-	}
-	return array.NewRecord(rows.Schema(), columns, rows.NumRows()), nil
+	return sum
 }

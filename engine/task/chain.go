@@ -6,6 +6,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/batch"
 )
 
 // link is an operator's place in a subtask's chain: the operator, and where its
@@ -81,12 +82,13 @@ func (l *link) Emit(shard int, rows arrow.Record) error {
 	return nil
 }
 
-// send hands rows to an outgoing edge.
+// send hands rows to an outgoing edge. Where rows are checked it hands on a copy, so that
+// what one vertex does to them does not show in another.
 func (t *subtask) send(to *outlet, shard int, rows arrow.Record) error {
 	if !t.run.env.CheckRows {
 		return to.emit(t.context, shard, rows)
 	}
-	own, err := ownCopy(rows, t.run.env.Allocator)
+	own, err := batch.Concat(t.run.env.Allocator, []arrow.Record{rows})
 	if err != nil {
 		return err
 	}
