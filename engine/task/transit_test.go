@@ -113,3 +113,19 @@ func TestMessagesHoldWhatTheyCount(t *testing.T) {
 		})
 	}
 }
+
+// TestCheckedRowsAreSentAsCopies: what one vertex does to rows does not show in another, which
+// would be blamed for it.
+func TestCheckedRowsAreSentAsCopies(t *testing.T) {
+	mem := memory.NewGoAllocator()
+	numbers := array.NewInt64Builder(mem)
+	numbers.AppendValues([]int64{1, 2}, nil)
+	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64}}, nil)
+	rows := array.NewRecord(schema, []arrow.Array{numbers.NewArray()}, 2)
+	var k keeper
+	to := &outlet{output: &directOutput{lines: newLines(0, &k, transport.NewGate(1<<20)), ranges: []shared.Range{{Lo: 0, Hi: 1}}, hosts: []int{0}, mem: mem, messageBytes: 1 << 10}}
+	s := &subtask{run: &run{env: Env{CheckRows: true, Allocator: mem}}, context: t.Context()}
+	require.NoError(t, s.send(to, 0, rows))
+	rows.Column(0).(*array.Int64).Int64Values()[0] = 9
+	require.Equal(t, []int64{1, 2}, k.rows[0].Column(0).(*array.Int64).Int64Values())
+}
