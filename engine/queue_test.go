@@ -1,12 +1,16 @@
 package engine
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/collective"
@@ -307,4 +311,30 @@ func TestMisusesOfQueues(t *testing.T) {
 		require.Contains(t, got, "job: "+site+": queue ")
 		require.Contains(t, got, test.want)
 	}
+}
+
+// TestUnreadQueues: a queue whose rows reach nobody runs, for what it reports, and is told
+// with its line; one that another queue or a result reads is not.
+func TestUnreadQueues(t *testing.T) {
+	var said bytes.Buffer
+	calls := 0
+	result, err := Run(t.Context(), Anonymous(func(b *Builder) error {
+		rows := numbers(b, 3)
+		counting(rows, "alone", 2, nil)
+		counting(counting(rows, "first", 2, nil), "second", 2, nil)
+		transform(counting(rows, "forgotten", 2, nil), "unread", func(_ *Context, n int64) (int64, error) { calls++; return n, nil })
+		Collect(counting(rows, "read", 2, nil), "read")
+		return nil
+	}), struct{}{}, Logger(hclog.New(&hclog.LoggerOptions{Output: &said})))
+	require.NoError(t, err)
+	defer result.Release()
+	require.Len(t, result.Series("alone", "count"), 2)
+	require.Zero(t, calls)
+	told := regexp.MustCompile(`WARN\] +\w+_test.go:\d+: nobody reads the rows of (\w+ "\w+")`).FindAllStringSubmatch(said.String(), -1)
+	var names []string
+	for _, m := range told {
+		names = append(names, m[1])
+	}
+	require.ElementsMatch(t, []string{`queue "alone"`, `queue "second"`, `queue "forgotten"`, `Transform "unread"`}, names, said.String())
+	require.Equal(t, 4, strings.Count(said.String(), "WARN"), said.String())
 }

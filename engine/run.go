@@ -111,17 +111,27 @@ func buildTwice[A any](job *Job[A], args A, c *config) (*Builder, error) {
 }
 
 // warnUnread logs which datasets nobody reads: as a rule a sink was forgotten, or a
-// dataset mixed up with another. They do not run, unless the job has no sink at all.
+// dataset mixed up with another. They do not run, unless the job has neither a sink nor
+// a queue. Queues always run, as their functions may report, or stop by themselves: that
+// this is all that a training is for is told too.
 func (b *Builder) warnUnread() {
-	needed := plan.Needed(b.graph.Nodes)
-	read := make([]bool, len(b.graph.Nodes))
-	for i := range b.graph.Nodes {
-		for _, in := range b.graph.Nodes[i].Inputs {
+	nodes := b.graph.Nodes
+	needed := plan.Needed(nodes)
+	read, used := make([]bool, len(nodes)), make([]bool, len(nodes))
+	for i := range nodes {
+		for _, in := range nodes[i].Inputs {
 			read[in.From] = true
+			used[in.From] = used[in.From] || needed[i]
 		}
 	}
-	for i := range b.graph.Nodes {
-		if n := &b.graph.Nodes[i]; !read[i] && !n.Sink && n.Queue == "" && n.Site != "" {
+	for i := range nodes {
+		n := &nodes[i]
+		switch {
+		case n.Site == "" || n.Sink:
+		case n.Stage == plan.QueueClose && !used[i]:
+			b.config.logger.Warn(fmt.Sprintf("%s: nobody reads the rows of queue %q, such as the model it trains; it runs all the same, for what its functions report: write or collect the rows, or leave the queue out", n.Site, n.Queue))
+		case n.Queue != "" || read[i]:
+		default:
 			so := ""
 			if !needed[i] {
 				so = ", which does not run"
