@@ -40,14 +40,15 @@
 //	  ],
 //	  "summary": {…},                        of training: rows, iterations, loss, record
 //	  "payload": {…},                        the model
+//	  "reading": {"nulls": ["-999"]},        how files are written, see Reading; may be absent
 //	  "checksum": "xxh3:16 hex digits"       of the object without spaces and checksum
 //	}
 //
-// All members are there, in any order and each once; the summary may be null. Numbers are
+// All members but reading are there, in any order and each once; the summary may be null. Numbers are
 // the shortest decimals that read back to the same float64.
 //
 // The checksum is the 64-bit xxh3 hash of the members but the checksum, in the order
-// above, without white space outside of strings: white space and the order of the seven
+// above, without white space outside of strings: white space and the order of the
 // members may change, anything else may not. Reading is strict: an unknown member, a key
 // that an object has twice, anything behind the object, an object that ends too early, a
 // wrong checksum, another format or kind and a newer version are errors that say so. A

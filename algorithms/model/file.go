@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/zeebo/xxh3"
@@ -32,6 +33,8 @@ type File struct {
 	// Summary is "null" where there is none. They are parts of the text that was given, where
 	// it had no white space, and good as long as it is not modified.
 	Summary, Payload json.RawMessage
+	// Reading is the zero value where the file says nothing of it.
+	Reading Reading
 }
 
 // Encode returns the file of a model, the same bytes for the same arguments. The version
@@ -92,13 +95,17 @@ func appendValue(text []byte, v any) ([]byte, error) {
 }
 
 // checksumOf returns the checksum of a file whose members but the checksum, without white
-// space, are given.
-func checksumOf(values []json.RawMessage) string {
+// space, are given; reading is nil where there is none.
+func checksumOf(values []json.RawMessage, reading json.RawMessage) string {
 	h := xxh3.New()
 	_, _ = h.WriteString("{")
 	for i, v := range values {
 		_, _ = h.Write(appendKey(nil, i))
 		_, _ = h.Write(v)
+	}
+	if reading != nil {
+		_, _ = h.WriteString(`,"` + readingMember + `":`)
+		_, _ = h.Write(reading)
 	}
 	_, _ = h.WriteString("}")
 	return checksum(h.Sum64())
@@ -138,6 +145,9 @@ func Decode(file []byte, kind string, newest int) (*File, error) {
 	}
 	if err := Unmarshal(object["inputs"], &f.Inputs); err != nil {
 		return nil, fmt.Errorf("model is damaged: inputs: %w", err)
+	}
+	if f.Reading, err = object.reading(); err != nil {
+		return nil, err
 	}
 	f.Summary, f.Payload = object["summary"], object["payload"]
 	return f, nil
@@ -260,14 +270,18 @@ func (o object) verify() error {
 			values[i] = value
 		}
 	}
-	if len(o) > len(members) {
+	want := len(members)
+	if _, ok := o[readingMember]; ok {
+		want++
+	}
+	if len(o) > want {
 		return fmt.Errorf("model is damaged: %w", o.unknown())
 	}
 	var written string
 	if err := json.Unmarshal(o["checksum"], &written); err != nil {
 		return fmt.Errorf("model is damaged: checksum: %w", err)
 	}
-	if want := checksumOf(values); written != want {
+	if want := checksumOf(values, o[readingMember]); written != want {
 		return fmt.Errorf("model is damaged: the checksum of what was read is %s, the model says %q", want, written)
 	}
 	return nil
@@ -277,15 +291,11 @@ func (o object) verify() error {
 func (o object) unknown() error {
 	first := ""
 	for name := range o {
-		known := false
-		for _, m := range members {
-			known = known || m == name
-		}
-		if !known && (first == "" || name < first) {
+		if !slices.Contains(members, name) && name != readingMember && (first == "" || name < first) {
 			first = name
 		}
 	}
-	if near := spelling.Near(first, members); len(near) > 0 {
+	if near := spelling.Near(first, append(slices.Clone(members), readingMember)); len(near) > 0 {
 		return fmt.Errorf("it has an unknown member %q: did the writer mean %q?", first, near[0])
 	}
 	return fmt.Errorf("it has an unknown member %q", first)

@@ -202,6 +202,7 @@ func (a EvaluateArgs) ofModel(b *engine.Builder) error {
 	if a.Plot != "" && want != binaryKind && want != multiclassKind {
 		return fmt.Errorf("--plot is for binary and multiclass, and the model is measured as %s", want)
 	}
+	a.InputArgs, _ = a.remembered(a.Input, a.Model.Reading)
 	rows, err := a.read(b, a.Input, m.Inputs())
 	if err != nil || rows.Poisoned() {
 		return err
@@ -301,7 +302,7 @@ func (a EvaluateArgs) readingNotes(r *engine.Result) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(readingNotes(r, append(inputsOf(m), a.Label, a.Weight)), surveyNotes(m, r)...), nil
+	return slices.Concat(a.rememberedNotes(a.Input, a.Model.Reading), readingNotes(r, append(inputsOf(m), a.Label, a.Weight)), surveyNotes(m, r)), nil
 }
 
 // evaluatedReport prints a report, and draws the plot.

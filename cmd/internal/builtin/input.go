@@ -24,7 +24,7 @@ type InputArgs struct {
 	Format    string    `enum:"auto,csv,libsvm,arrow,parquet" default:"auto" placeholder:"FORM" help:"How files, and what - reads of standard input, are written: csv, libsvm, arrow, parquet, or auto (the default), which goes by the name: .libsvm and .svm are LibSVM, .arrow, .arrows and .feather Arrow, .parquet Parquet, the rest CSV; standard input by its first bytes."`
 	Delimiter string    `placeholder:"CHARACTER" help:"What separates the cells of CSV: a character, or tab (default: a comma, a tab where the name ends in .tsv)."`
 	NoHeader  bool      `help:"The first line of CSV is a row; the columns are c0, c1 and so on."`
-	Null      spellings `placeholder:"TEXT" help:"How missing values are written in CSV, in any column, beside the empty cell, as in NA,-,?. By default these are NA, N/A, null, ? and their like where the other values of a column are numbers, or true and false."`
+	Null      spellings `placeholder:"TEXT" help:"How missing values are written in CSV, in any column, beside the empty cell, as in NA,-,?. By default these are NA, N/A, null, ? and their like where the other values of a column are numbers, or true and false; a model remembers how they were written where it was trained."`
 	InferRows int       `want:"0..2147483647" param:"SampleRows" placeholder:"ROWS" help:"Rows of CSV that the types of its columns are inferred from, of a column without a value in them as many from its first value on; 0 (the default) takes 10,000."`
 
 	Types map[string]string `placeholder:"COLUMN=TYPE" help:"Types of columns of CSV that are not to be inferred: bool, int64, float64 or utf8 (text), as in age=float64;id=utf8."`
@@ -32,7 +32,7 @@ type InputArgs struct {
 	Comment   string `placeholder:"CHARACTER" help:"Begins lines of CSV to pass over, such as '#' (default: no line is)."`
 	SkipLines int    `want:"0..2147483647" placeholder:"N" help:"Lines to pass over at the beginning of each CSV file, before the header."`
 	Encoding  string `enum:"utf-8,utf-16,latin1,windows-1252" default:"utf-8" placeholder:"NAME" help:"How the characters of CSV are written: utf-8 (the default), utf-16, latin1 or windows-1252."`
-	ZeroBased bool   `help:"Indices of LibSVM files count from 0 (default: from 1)."`
+	ZeroBased *bool  `help:"Indices of LibSVM files count from 0 (default: as those that the model was trained on, which count from 1 without --zero-based; --zero-based=false says so)."`
 
 	others string // the type of columns of CSV that no model reads, "" to infer it
 }
@@ -114,7 +114,7 @@ func (a InputArgs) read(b *engine.Builder, path string, inputs []model.Input, ex
 		for _, in := range inputs {
 			size = max(size, sizeOf(in.Type))
 		}
-		return operators.ReadLibSVM(b, path, operators.LibSVMOptions{Size: size, ZeroBased: a.ZeroBased}), nil
+		return operators.ReadLibSVM(b, path, operators.LibSVMOptions{Size: size, ZeroBased: a.zeroBased()}), nil
 	case arrowForm:
 		return operators.ReadArrow(b, path, operators.ArrowOptions{}), nil
 	case parquetForm:
@@ -132,7 +132,7 @@ func (a InputArgs) read(b *engine.Builder, path string, inputs []model.Input, ex
 
 // suits refuses flags that say nothing about files of a form.
 func (a InputArgs) suits(path, form string) error {
-	if form != libsvmForm && a.ZeroBased {
+	if form != libsvmForm && a.ZeroBased != nil {
 		return fmt.Errorf("--zero-based is for LibSVM files, and %s is read as %s", path, form)
 	}
 	for _, f := range []struct {

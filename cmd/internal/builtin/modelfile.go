@@ -25,6 +25,8 @@ type ModelFile struct {
 	File    []byte // the content, nil where workers read it
 	Hash    string // of the content
 	Problem string // why it could not be read
+
+	Reading model.Reading // how the files it was trained on are written
 }
 
 // Decode implements kong.MapperValue: it reads the file. What is wrong with it is the
@@ -54,6 +56,7 @@ func readModel(path string) ModelFile {
 	if len(file) <= maxCarried {
 		m.File = file
 	}
+	m.Reading, _ = model.ReadingOf(file) // what is wrong with it, the model's decoding tells
 	return m
 }
 

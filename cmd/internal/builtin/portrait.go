@@ -28,6 +28,7 @@ type portrait struct {
 	Summary json.RawMessage `json:"summary,omitempty"`
 	Tables  []tabled        `json:"tables,omitempty"`
 	Stages  []*portrait     `json:"stages,omitempty"`
+	Reading model.Reading   `json:"reading,omitzero"` // of the files it was trained on
 
 	facts        []fact
 	loss         []float64 // of training, by iteration
@@ -79,7 +80,7 @@ func portray(m model.Model, file []byte, before []model.Model) (*portrait, error
 	}
 	// Files from before kinds had a common format are of version 1 and have no summary.
 	if f, err := model.Decode(file, p.Kind, math.MaxInt); err == nil {
-		p.Version, p.Summary = f.Version, f.Summary
+		p.Version, p.Summary, p.Reading = f.Version, f.Summary, f.Reading
 	}
 	if string(p.Summary) == "null" {
 		p.Summary = nil
@@ -116,7 +117,7 @@ func (p *portrait) predicts() *portrait {
 // the whole reads.
 func (p *portrait) brief() *portrait {
 	last := *p.predicts()
-	last.Inputs = p.Inputs
+	last.Inputs, last.Reading = p.Inputs, p.Reading
 	return &last
 }
 
@@ -242,6 +243,12 @@ func (p *portrait) print(b *strings.Builder, number string, rows int) {
 	facts := []fact{{"version", strconv.Itoa(p.Version)}, {"inputs", inputsText(p.Inputs)}}
 	if len(p.Classes) > 0 {
 		facts = append(facts, fact{"classes", printable(strings.Join(p.Classes[:min(len(p.Classes), shownTerms)], ", "))})
+	}
+	if nulls := p.Reading.Nulls; len(nulls) > 0 {
+		facts = append(facts, fact{"missing values", printable(strings.Join(nulls, ", "))})
+	}
+	if p.Reading.ZeroBased {
+		facts = append(facts, fact{"indices", "from 0"})
 	}
 	facts = append(facts, p.facts...)
 	width := 0

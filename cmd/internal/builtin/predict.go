@@ -42,6 +42,7 @@ var Predict = engine.Define("predict", func(b *engine.Builder, a PredictArgs) er
 	if err != nil {
 		return err
 	}
+	a.InputArgs, _ = a.remembered(a.Input, a.Model.Reading)
 	if (InputArgs{}).form(a.Output) == csvForm {
 		a.others = "utf8" // from text to text as it is written
 	}
@@ -276,5 +277,5 @@ func predictedReport(w io.Writer, a PredictArgs, r *engine.Result) ([]string, er
 	if wrong != nil {
 		return notes, errors.Join(err, wrong)
 	}
-	return slices.Concat(readingNotes(r, inputsOf(m)), surveyNotes(m, r), notes, a.notes(a.Input, r)), err
+	return slices.Concat(a.rememberedNotes(a.Input, a.Model.Reading), readingNotes(r, inputsOf(m)), surveyNotes(m, r), notes, a.notes(a.Input, r)), err
 }

@@ -69,7 +69,9 @@ func TestHowFilesAreWritten(t *testing.T) {
 	const svm = "train logistic --l2 1 --model m.json --shards 1 --if-exists replace --input "
 	w.ok(svm + "one.libsvm")
 	want = w.read("m.json")
-	same(svm + "zero.libsvm --zero-based")
+	w.ok(svm + "zero.libsvm --zero-based")
+	made, _, _ := strings.Cut(w.read("m.json"), `,"reading":`)
+	require.True(t, strings.HasPrefix(want, made))
 	w.fails(1, svm+"zero.libsvm", "zero.libsvm:1: index 0 in data whose indices count from 1: if they count from 0, set --zero-based")
 	w.fails(1, svm+"one.libsvm --skip-lines 1", "--skip-lines is for CSV, and one.libsvm is read as libsvm")
 	w.ok("predict --model m.json --zero-based --input zero.libsvm --output p.csv")

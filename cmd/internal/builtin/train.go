@@ -307,8 +307,9 @@ func build[A trainer](b *engine.Builder, a A) error {
 	} else {
 		trained = stage.Fit(rows)
 	}
-	operators.Collect(b, modelResult, trained)
-	writeModel(operators.Select(trained, model.Column), args.Model)
+	made := remembering(trained, args.reading())
+	operators.Collect(b, modelResult, made)
+	writeModel(operators.Select(made, model.Column), args.Model)
 	if err := mayDraw(b, args.Plot); err != nil {
 		return err
 	}

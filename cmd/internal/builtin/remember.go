@@ -1,0 +1,81 @@
+package builtin
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// A model remembers what flags said of the files that it was trained on, and later files are
+// read alike unless flags say otherwise.
+
+func (a InputArgs) zeroBased() bool { return a.ZeroBased != nil && *a.ZeroBased }
+
+// reading returns what a model is to remember of the files that it is trained on.
+func (a TrainArgs) reading() (r model.Reading) {
+	switch a.form(a.Input) {
+	case csvForm:
+		for _, n := range a.Null {
+			if n != "" && !slices.Contains(r.Nulls, n) {
+				r.Nulls = append(r.Nulls, n)
+			}
+		}
+	case libsvmForm:
+		r.ZeroBased = a.zeroBased()
+	}
+	return r
+}
+
+// remembered returns the flags for the files at a path with what a model remembers, where they
+// do not say it, and a note on that, "" if there is nothing to tell.
+func (a InputArgs) remembered(path string, r model.Reading) (InputArgs, string) {
+	switch form := a.form(path); {
+	case form == csvForm && len(a.Null) == 0 && len(r.Nulls) > 0:
+		a.Null = r.Nulls
+		return a, fmt.Sprintf("--null is %s, as in the training of the model", strings.Join(r.Nulls, ","))
+	case form == libsvmForm && a.ZeroBased == nil && r.ZeroBased:
+		a.ZeroBased = &r.ZeroBased
+		return a, "indices count from 0, as in the training of the model: --zero-based=false has them count from 1"
+	}
+	return a, ""
+}
+
+// rememberedNotes are the note as a list.
+func (a InputArgs) rememberedNotes(path string, r model.Reading) []string {
+	if _, note := a.remembered(path, r); note != "" {
+		return []string{note}
+	}
+	return nil
+}
+
+// remembering puts into the models of a training how the files were written.
+func remembering(trained *engine.Dataset, r model.Reading) *engine.Dataset {
+	if trained.Poisoned() || len(r.Nulls) == 0 && !r.ZeroBased {
+		return trained
+	}
+	at := trained.Schema().FieldIndices(model.Column)[0]
+	return operators.MapBatch(trained, trained.Schema(), func(c *engine.Context, rec arrow.Record) (arrow.Record, error) {
+		made := array.NewStringBuilder(c.Allocator)
+		defer made.Release()
+		models := rec.Column(at).(*array.String)
+		for i := range models.Len() {
+			text := models.Value(i)
+			file, err := model.WithReading(unsafe.Slice(unsafe.StringData(text), len(text)), r)
+			if err != nil {
+				return nil, err
+			}
+			made.BinaryBuilder.Append(file)
+		}
+		column := made.NewArray()
+		defer column.Release()
+		return array.NewRecord(rec.Schema(), slices.Replace(slices.Clone(rec.Columns()), at, at+1, column), rec.NumRows()), nil
+	})
+}
