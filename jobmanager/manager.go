@@ -302,15 +302,24 @@ func (m *Manager) release() (err error) {
 // clock returns the core's time.
 func (m *Manager) clock() time.Duration { return m.config.Now().Sub(m.began) }
 
+// standstill is how late a tick must be to be told of.
+const standstill = time.Second
+
 // tick gives the core its ticks.
 func (m *Manager) tick() {
 	ticker := time.NewTicker(core.TickEvery)
 	defer ticker.Stop()
+	last := m.clock()
 	for {
 		select {
 		case <-m.ctx.Done():
 			return
 		case <-ticker.C:
+			now := m.clock()
+			if gap := now - last; gap >= standstill {
+				m.log.Warn("this process did not run for a while, as if it were stopped or its machine had no time for it; the others are given their time again", "seconds", fmt.Sprintf("%.1f", gap.Seconds()))
+			}
+			last = now
 			m.mu.Lock()
 			m.decide(core.Tick{})
 			m.tellProgress()

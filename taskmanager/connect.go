@@ -192,7 +192,7 @@ func (m *manager) welcomed(r *wire.Registered) (beat time.Duration) {
 	m.mu.Unlock()
 	if before != "" && before != r.Cluster {
 		m.outbox.forget()
-		m.killAll("the job manager was started anew, and has given the job up")
+		m.killAll(wire.LostFailure, "the job manager was started anew, and has given the job up")
 	}
 	return max(cmp.Or(m.Heartbeat, r.Heartbeat, defaultHeartbeat), leastClock)
 }
@@ -307,7 +307,7 @@ func (m *manager) watchLease(ctx context.Context) {
 		why := fmt.Sprintf("the job manager was not heard for %s", limit)
 		m.Logger.Warn(why + ": killing the workers")
 		m.outbox.forget()
-		m.killAll(why)
+		m.killAll(wire.UnheardFailure, why)
 		if cut != nil {
 			cut(errors.New(why))
 		}

@@ -216,7 +216,7 @@ func TestJobManagerGone(t *testing.T) {
 	boss.start()
 	boss.await(t, "another registration", func() bool { return len(boss.registers) == 2 })
 	e := b.event(t, "ended", func(e *wire.WorkerEvent) bool { return e.Ended != nil })
-	require.Equal(t, wire.LostFailure, e.Ended.Failure.Kind)
+	require.Equal(t, wire.UnheardFailure, e.Ended.Failure.Kind)
 	require.Equal(t, "the job manager was not heard for 500ms", e.Ended.Failure.Message)
 	// It is of use again.
 	boss.change(func() { boss.heard = nil })

@@ -149,14 +149,14 @@ func (m *manager) stop() {
 		m.cut(errStopping)
 	}
 	m.mu.Unlock()
-	m.killAll("the task manager was stopped")
+	m.killAll(wire.LostFailure, "the task manager was stopped")
 	m.tasks.Wait()
 }
 
 var errStopping = errors.New("the task manager stops")
 
 // killAll kills all workers.
-func (m *manager) killAll(reason string) {
+func (m *manager) killAll(kind wire.FailureKind, reason string) {
 	m.mu.Lock()
 	all := make([]*worker, 0, len(m.workers))
 	for _, w := range m.workers {
@@ -164,7 +164,7 @@ func (m *manager) killAll(reason string) {
 	}
 	m.mu.Unlock()
 	for _, w := range all {
-		w.give(order{stop: &wire.Failure{Kind: wire.LostFailure, Message: reason}})
+		w.give(order{stop: &wire.Failure{Kind: kind, Message: reason}})
 	}
 }
 

@@ -132,6 +132,10 @@ const (
 	// ClusterFailure is the fault of the cluster itself, such as a full disk under the
 	// artifacts.
 	ClusterFailure
+	// UnheardFailure is what a task manager reports of workers that it ended as it did not
+	// hear the job manager. It is never that of a job: the job manager, which knows whether
+	// it ran all the while, makes a fault of the cluster or a loss of it.
+	UnheardFailure
 )
 
 // Failure is why a job failed, as a person reads it.

@@ -22,6 +22,15 @@ func (a *attention) begin(now time.Duration) {
 	}
 }
 
+// missed returns how long ago the last tick was, if that is so long that this process
+// was stopped meanwhile, or had no part of its machine; else 0.
+func (a *attention) missed(now, least time.Duration) time.Duration {
+	if gap := now - a.ticked; a.begun && gap >= least {
+		return gap
+	}
+	return 0
+}
+
 // tick notes that the process had a turn.
 func (a *attention) tick(now time.Duration) {
 	passed := min(max(0, now-a.ticked), 2*TickEvery)

@@ -33,7 +33,8 @@ type Config struct {
 	// Reconnect is how long a task manager whose connection broke may take to come back
 	// before it is lost; default 2 s.
 	Reconnect time.Duration
-	// Lease is how long a task manager goes on alone; default twice Detection.
+	// Lease is how long a task manager goes on alone; default four times
+	// Detection, so that no job ends where a job manager stands still for some seconds.
 	Lease time.Duration
 	// Slack is added to Detection when a worker says that it lost another one, and the
 	// reason is waited for; default 500 ms.
@@ -75,7 +76,7 @@ func (c Config) withDefaults() Config {
 	c.Heartbeat = cmp.Or(c.Heartbeat, 500*time.Millisecond)
 	c.Detection = cmp.Or(c.Detection, 4*time.Second)
 	c.Reconnect = cmp.Or(c.Reconnect, 2*time.Second)
-	c.Lease = cmp.Or(c.Lease, 2*c.Detection)
+	c.Lease = cmp.Or(c.Lease, 4*c.Detection)
 	c.Slack = cmp.Or(c.Slack, 500*time.Millisecond)
 	c.DeployTimeout = cmp.Or(c.DeployTimeout, 2*time.Minute)
 	c.ResolveTimeout = cmp.Or(c.ResolveTimeout, 10*time.Minute)

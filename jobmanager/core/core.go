@@ -13,6 +13,7 @@ type Core struct {
 	epoch  time.Time     // the wall clock at time zero
 	now    time.Duration // of the event at hand
 	clock  attention
+	still  standstill
 
 	conns map[int]*node    // that are registered
 	nodes map[string]*node // not gone, by ID
@@ -52,6 +53,7 @@ func (c *Core) Recover() []Effect { return c.flush() }
 func (c *Core) Step(now time.Duration, event Event) []Effect {
 	c.now = max(c.now, now)
 	c.clock.begin(c.now)
+	c.awake()
 	switch e := event.(type) {
 	case Registered:
 		c.register(e)

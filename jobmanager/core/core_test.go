@@ -102,7 +102,7 @@ func TestDefaults(t *testing.T) {
 	c := New(Config{}).config
 	require.Equal(t, 500*time.Millisecond, c.Heartbeat)
 	require.Equal(t, 4*time.Second, c.Detection)
-	require.Equal(t, 8*time.Second, c.Lease)
+	require.Equal(t, 16*time.Second, c.Lease)
 	require.Equal(t, 1000, c.Keep)
 	require.Less(t, c.Detection+c.Slack, 5*time.Second, "a silent task manager is known, and told, in under 5 s")
 }

@@ -72,6 +72,9 @@ func (c *Core) blame(w *worker, f *wire.Failure) {
 	j := w.job
 	known := bounded(f)
 	known.Worker, known.TaskManager = w.ref.Worker, w.node.Name
+	if f.Kind == wire.UnheardFailure {
+		known = c.unheard(known)
+	}
 	switch {
 	case w.ref.Attempt != j.info.Attempt || w.told == toldExit:
 		// Nothing depends on it any more.

@@ -20,6 +20,7 @@ type node struct {
 	conn          int           // 0: away or gone
 	heard         time.Duration // attention paid when it was last heard or cut off
 	heardAt       time.Duration // time when it was last heard, for people
+	spared        bool          // a standstill of this process counted for it, since it was last heard
 	since         time.Time
 	reason        string // why it is away or gone; completes "task manager X ..."
 	used          int    // slots
@@ -177,7 +178,7 @@ func (c *Core) takeBack(n *node, conn int) {
 	}
 	c.moveNode(n, nodeBack)
 	n.conn, n.reason = conn, ""
-	n.heard, n.heardAt = c.clock.paid, c.now
+	n.heard, n.heardAt, n.spared = c.clock.paid, c.now, false
 	c.conns[conn] = n
 }
 
@@ -259,7 +260,7 @@ func (c *Core) missed(w *worker) {
 func (c *Core) hear(conn int) *node {
 	n := c.conns[conn]
 	if n != nil && c.moveNode(n, nodeHeard) {
-		n.heard, n.heardAt = c.clock.paid, c.now
+		n.heard, n.heardAt, n.spared = c.clock.paid, c.now, false
 	}
 	return n
 }
@@ -287,9 +288,12 @@ func (c *Core) cut(n *node, reason string) {
 
 // watch looks whether a task manager has been silent or away for too long.
 func (c *Core) watch(n *node) {
-	waited := c.clock.paid - n.heard
+	waited, limit := c.clock.paid-n.heard, c.config.Reconnect
+	if c.still.before(n.heard, c.config.Detection) {
+		limit = max(limit, c.config.Detection)
+	}
 	switch {
-	case n.state == NodeAway && waited >= c.config.Reconnect:
+	case n.state == NodeAway && waited >= limit:
 		c.lose(n, fmt.Sprintf("%s and was not back within %.1fs", n.reason, waited.Seconds()))
 	case n.state == NodeAway:
 	case waited >= c.config.Detection:

@@ -39,7 +39,7 @@ func TestStories(t *testing.T) {
 		var s *story
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			if s == nil || d.Cmd == "start" {
-				config := Config{Cluster: "c", Build: "v1", Started: storyBegin}
+				config := Config{Cluster: "c", Build: "v1", Started: storyBegin, Lease: 8 * time.Second}
 				if s != nil {
 					config.History = s.stored()
 				}
@@ -258,7 +258,7 @@ func (s *story) running(conn int, options map[string]string) []wire.WorkerRef {
 }
 
 var kinds = map[string]wire.FailureKind{
-	"user": wire.UserFailure, "lost": wire.LostFailure, "peer": wire.PeerFailure, "misuse": wire.MisuseFailure, "cluster": wire.ClusterFailure,
+	"user": wire.UserFailure, "lost": wire.LostFailure, "peer": wire.PeerFailure, "misuse": wire.MisuseFailure, "cluster": wire.ClusterFailure, "unheard": wire.UnheardFailure,
 }
 
 func (s *story) report(conn int, ref wire.WorkerRef, words []string, options map[string]string) string {

@@ -218,7 +218,7 @@ func (c *Core) workerGone(w *worker, e workerEvent, f *wire.Failure) {
 
 // workerDied decides what becomes of a job of which a worker is gone that was not to go.
 func (c *Core) workerDied(w *worker, e workerEvent, f *wire.Failure) {
-	if w.commits() && f.Kind == wire.LostFailure {
+	if w.commits() && (f.Kind == wire.LostFailure || f.Kind == wire.UnheardFailure) {
 		c.orphaned(w, e, f)
 		return
 	}

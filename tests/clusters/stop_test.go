@@ -16,7 +16,7 @@ import (
 // TestJobManagerStopped stops the job manager for a while and lets it go on. For less
 // than the others wait for it, nothing comes of that: the job finishes with the result
 // that it has anywhere. For longer, its workers are gone by then, and what the client is
-// told is that, and not what became of the workers because of it.
+// told is that, of no task manager, and not what became of the workers because of it.
 func TestJobManagerStopped(t *testing.T) {
 	t.Parallel()
 	path := programs.Build(t, "./tests/clusterjobs")
@@ -32,18 +32,25 @@ func TestJobManagerStopped(t *testing.T) {
 	m.requireFree()
 
 	if !soak {
-		return // the rest takes a lease of 8 s
+		return // the rest takes a lease of 16 s
 	}
+	c = m.submit("--steps", "20", "--pause", "30ms", "--progress", "plain")
+	m.awaitWorkers(c)
+	m.stopManager(10 * time.Second)
+	require.Zero(t, c.wait(t, patience), c.err.String())
+	require.Equal(t, here.Stdout, c.out.String())
+	m.requireFree()
 	for range 3 {
 		c = m.submit()
 		workers := m.awaitWorkers(c)
 		c.awaitSaid(t, `"step":`) // it follows the job
-		m.stopManager(12 * time.Second)
+		m.stopManager(20 * time.Second)
 		for _, pid := range workers {
 			require.Eventually(t, func() bool { return gone(pid) }, patience, 5*time.Millisecond, "worker %d goes on", pid)
 		}
 		require.NotZero(t, c.wait(t, patience))
-		require.Contains(t, c.err.String(), "the job manager was not heard for 8s")
+		require.Contains(t, c.err.String(), "the job manager did not run for 2")
+		require.NotContains(t, c.err.String(), "on task manager")
 		m.requireFree()
 	}
 }

@@ -53,7 +53,7 @@ func (c *DevCommand) Run(ctx context.Context, s *Streams, file *settings.Setting
 	}
 	command := JobManagerCommand{
 		Listen: c.Listen, HTTP: c.HTTP, Placement: c.Placement, Dir: filepath.Join(dir, "jobmanager"),
-		MaxArtifact: 1 << 30, MaxResult: 1 << 30, KeepJobs: 1000, Detection: 4 * time.Second, Lease: 8 * time.Second,
+		MaxArtifact: 1 << 30, MaxResult: 1 << 30, KeepJobs: 1000, Detection: 4 * time.Second, Lease: 16 * time.Second,
 		tokenFlag: c.tokenFlag, logFlags: c.logFlags,
 	}
 	lines := &lineWriter{out: s.Err}
