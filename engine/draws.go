@@ -62,7 +62,7 @@ func (b *Builder) DrawPurpose(what string, d *Dataset) string {
 
 // OwnDrawPurpose is DrawPurpose for draws that no other operator makes: every call returns
 // another. The n-th call for an operator and the same rows returns the same in every job
-// and build.
+// and build. d is nil for an operator that reads none, a source.
 func (b *Builder) OwnDrawPurpose(what string, d *Dataset) string {
 	purpose := b.DrawPurpose(what, d)
 	if b.unusable() {

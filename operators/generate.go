@@ -15,10 +15,9 @@ const maxGenerated = 1 << 40
 // rows-1, and from random draws of the row's own, for tests and benchmarks. Of n
 // rows, shard i of S holds those from i·n/S up to (i+1)·n/S, in order.
 //
-// The draws of a row depend on the job's seed, the row's number and the label
-// that Named gives the dataset, so that the number of shards changes no row.
-// Without a label, the place of the operator in the graph counts in its stead:
-// name the dataset to keep its rows when the job changes.
+// The draws of a row depend on the job's seed, the row's number and the operator's turn
+// among those of its kind in the job, so that neither the number of shards, nor a name,
+// nor operators of other kinds change a row.
 func Generate[T any](b *engine.Builder, rows int64, f func(draws shared.Random, i int64) T) *engine.Dataset {
 	const op = "Generate"
 	needBuilder(op, b)
@@ -30,23 +29,16 @@ func Generate[T any](b *engine.Builder, rows int64, f func(draws shared.Random, 
 		b.Errorf("%s: %d rows: want 0 to %d", op, rows, int64(maxGenerated))
 		return b.Poisoned(op)
 	}
+	purpose := b.OwnDrawPurpose(op, nil)
 	return b.Add(engine.Spec{
 		Op:     op,
 		Attrs:  []engine.Attr{{Key: "rows", Value: strconv.FormatInt(rows, 10)}},
 		Schema: codec.Schema(),
 		Func:   f,
 		Source: func() engine.Source {
-			return &generator[T]{n: rows, f: f, out: rowWriter[T]{codec: codec}}
+			return &generator[T]{n: rows, f: f, purpose: purpose, out: rowWriter[T]{codec: codec}}
 		},
 	})
-}
-
-// generatePurpose names the draws of one operator.
-func generatePurpose(c *engine.Context) string {
-	if c.Node.Name != "" {
-		return "Generate " + strconv.Quote(c.Node.Name)
-	}
-	return "Generate " + strconv.Itoa(int(c.Node.ID))
 }
 
 // generator is the source behind Generate.
@@ -59,7 +51,6 @@ type generator[T any] struct {
 }
 
 func (s *generator[T]) Open(c *engine.Context) error {
-	s.purpose = generatePurpose(c)
 	s.out.open(c)
 	return nil
 }

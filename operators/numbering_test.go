@@ -296,22 +296,27 @@ func twoDraws(draws shared.Random, i int64) drawn {
 	return drawn{i, draws.Float64(), draws.NormFloat64()}
 }
 
+// TestGenerate: the draws follow the operator's turn among those of its kind, whatever it
+// is called and whatever else the job does.
 func TestGenerate(t *testing.T) {
 	for _, n := range sizes {
-		var named, unnamed []string
+		var first, second []string
 		for i := range n {
-			for purpose, to := range map[string]*[]string{`Generate "points"`: &named, "Generate 0": &unnamed} {
+			for purpose, to := range map[string]*[]string{"Generate #0": &first, "Generate #1": &second} {
 				r := shared.NewRandom(0, purpose, -1, i)
 				*to = append(*to, line(place(i, n), i, r.Float64(), r.NormFloat64()))
 			}
 		}
-		requireRows(t, "i int64 | a float64 | b float64", named, func(b *engine.Builder) *engine.Dataset {
-			Range(b, 0, 1)
-			return Generate(b, int64(n), twoDraws).Named("points")
-		})
-		requireRows(t, "i int64 | a float64 | b float64", unnamed, func(b *engine.Builder) *engine.Dataset {
-			return Generate(b, int64(n), twoDraws)
-		})
+		for _, name := range []string{"", "points"} {
+			requireRows(t, "i int64 | a float64 | b float64", first, func(b *engine.Builder) *engine.Dataset {
+				Range(b, 0, 1)
+				return Generate(b, int64(n), twoDraws).Named(name)
+			})
+			requireRows(t, "i int64 | a float64 | b float64", second, func(b *engine.Builder) *engine.Dataset {
+				Generate(b, 1, twoDraws).Named(name)
+				return Generate(b, int64(n), twoDraws).Named(name)
+			})
+		}
 	}
 }
 

@@ -20,6 +20,9 @@ import (
 //   - key is word 0 of the block with counter (h(purpose), length of purpose)
 //     under the key seed, h being FNV-1a with 64 bits.
 //
+// Where a shard or step needs more bits, key is instead word 0 of the block with counter
+// (shard, step) under that key.
+//
 // Random is a value: a copy continues on its own from where it was copied. It
 // allocates nothing. One goroutine at a time may use a Random; At and Float64At
 // do not change it.
@@ -37,9 +40,14 @@ const (
 )
 
 // NewRandom returns the sequence of a purpose in one shard at one step. A draw
-// that belongs to no shard is made with shard -1, which no shard has.
+// that belongs to no shard is made with shard -1, which no shard has. Any other numbers
+// may stand in place of a shard and a step, those of rows or of users too: each pair has
+// a sequence of its own.
 func NewRandom(seed uint64, purpose string, shard, step int) Random {
 	key, _ := philox(fnv1a(purpose), uint64(len(purpose)), seed)
+	if uint64(shard+1) >= 1<<shardBits || uint64(step) >= 1<<stepBits {
+		key, _ = philox(uint64(shard), uint64(step), key)
+	}
 	return Random{
 		key:    key,
 		stream: uint64(shard)<<stepBits | uint64(step)&(1<<stepBits-1),

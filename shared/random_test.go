@@ -46,14 +46,15 @@ func TestRandomCursorWalksAt(t *testing.T) {
 	})
 }
 
-// Neighbouring coordinates give unrelated sequences: no draw in common, and the
+// Neighbouring coordinates give unrelated sequences, however large they
+// are: no draw in common, and the
 // bits of two sequences agree half the time.
 func TestRandomSequencesAreDistinct(t *testing.T) {
 	var all []Random
 	for _, seed := range []uint64{0, 1, 42} {
 		for _, purpose := range []string{"", "a", "b", "init", "sample"} {
-			for _, shard := range []int{-1, 0, 1, 127, MaxShards - 1} {
-				for _, step := range []int{0, 1, 2, 1000} {
+			for _, shard := range []int{-1, 0, 1, 127, MaxShards - 1, 1<<24 - 2, 1<<24 - 1, 1 << 24, 1<<24 + 1, -2, math.MaxInt} {
+				for _, step := range []int{0, 1, 2, 1000, 1 << 40, 1<<40 + 1, -1, math.MaxInt} {
 					all = append(all, NewRandom(seed, purpose, shard, step))
 				}
 			}
