@@ -63,7 +63,7 @@ type tcpConn struct {
 	parts    [3][]byte             // what is written at once
 	vector   net.Buffers           // over parts
 	attempt  attempt               // to write without waiting
-	sent     uint16                // messages, as headers count them
+	sent     uint32                // messages, as headers count them
 	try      func(fd uintptr) bool // it, made once
 
 	// Receiving.
@@ -71,7 +71,7 @@ type tcpConn struct {
 	lo, hi int    // what is in it
 	window int    // how much of it to fill in Next
 	rest   int    // bytes of the message not yet read
-	number uint64 // of messages that came before
+	number uint64 // of messages that came before; headers have its lower half
 	now    Header // of the message
 	want   seal   // what its header says of its checksum
 	sum    checksum.Stream

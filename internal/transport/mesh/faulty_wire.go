@@ -54,8 +54,8 @@ func (w *faultyWire) Write(b []byte) (int, error) {
 	}
 	w.buf = append(w.buf, b...)
 	for len(w.buf) >= headerBytes {
-		n := headerBytes + int(binary.LittleEndian.Uint32(w.buf[52:]))
-		if w.buf[5]&flagTrailer != 0 {
+		n := headerBytes + int(binary.LittleEndian.Uint32(w.buf[lengthAt:]))
+		if w.buf[flagsAt]&flagTrailer != 0 {
 			n += trailerBytes
 		}
 		if len(w.buf) < n {
@@ -120,7 +120,7 @@ func (w *faultyWire) cut(beginning []byte) error {
 // shortened is a valid header that announces n bytes.
 func shortened(header []byte, n int) []byte {
 	b := append([]byte(nil), header...)
-	binary.LittleEndian.PutUint32(b[52:], uint32(n))
+	binary.LittleEndian.PutUint32(b[lengthAt:], uint32(n))
 	binary.LittleEndian.PutUint32(b[headerSumFrom:], crc32.Update(0, castagnoli, b[:headerSumFrom]))
 	return b
 }

@@ -212,6 +212,67 @@ func TestWhereTheChecksumIs(t *testing.T) {
 	}
 }
 
+// gapWire leaves bytes away of what is written, from one place to another.
+type gapWire struct {
+	net.Conn
+	from, to, at int
+}
+
+func (w *gapWire) Write(b []byte) (int, error) {
+	n, at := len(b), w.at
+	w.at += n
+	before, behind := b[:max(0, min(n, w.from-at))], b[max(0, min(n, w.to-at)):]
+	for _, part := range [][]byte{before, behind} {
+		if _, err := w.Conn.Write(part); err != nil {
+			return 0, err
+		}
+	}
+	return n, nil
+}
+
+// TestManyMessagesAreMissed: however many messages are lost, the next one is not taken for
+// the first of them.
+func TestManyMessagesAreMissed(t *testing.T) {
+	for _, lost := range []int{1, 1 << 8, 1 << 16, 1 << 17} {
+		_, nodes := cluster(t, oneEach(2), func(cfg *TCPConfig) {
+			cfg.wire = func(_ context.Context, c net.Conn, from int, _ Route) net.Conn {
+				return &gapWire{Conn: c, from: headerBytes, to: (1 + lost) * headerBytes}
+			}
+		})
+		a, b := couple(t, nodes[0], nodes[1], 0)
+		for range lost + 2 {
+			require.NoError(t, a.Send(&Header{Seq: 1}, nil))
+		}
+		require.NoError(t, b.Next(new(Header)))
+		err := b.Next(new(Header))
+		require.ErrorIs(t, err, membership.ErrDamaged)
+		require.ErrorContains(t, err, fmt.Sprintf("number %d came in its place: messages were lost, repeated or reordered", lost+1))
+	}
+}
+
+// TestNumbersWrapRound: where the numbers of messages begin anew nothing is taken for
+// damage, and what is lost there is missed.
+func TestNumbersWrapRound(t *testing.T) {
+	for _, first := range []uint64{1<<16 - 2, 1<<32 - 2, 1<<48 - 2} {
+		for _, plan := range []string{"", "drop 0->1 #2", "drop 0->1 #3", "duplicate 0->1 #2"} {
+			_, ends := wirePair(t, plan, true)
+			ends[0].(*tcpConn).sent, ends[1].(*tcpConn).number = uint32(first), first
+			post(ends[0], 1, 5)
+			got, err := receive(ends[1], 5)
+			if plan == "" {
+				require.NoError(t, err)
+				for k, m := range got {
+					h, b := numbered(k + 1)
+					require.Equal(t, came{h, b}, m)
+				}
+				continue
+			}
+			require.ErrorIs(t, err, membership.ErrDamaged)
+			require.ErrorContains(t, err, "came in its place")
+		}
+	}
+}
+
 // A header that announces too little is valid: the executor compares it, and what
 // follows is no message.
 func TestShortHeaderOnTheWire(t *testing.T) {

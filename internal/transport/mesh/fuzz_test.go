@@ -17,13 +17,26 @@ func resum(b []byte) {
 
 // Whatever header is accepted is within bounds, and encodes to the same bytes.
 func FuzzHeader(f *testing.F) {
-	var b [headerBytes]byte
-	for i, h := range []Header{{}, {Absent: true, Seq: 1}, headerOf(3, 4, 5, 6, 1<<20), headerOf(1, 2, 3, 4, 1<<20+1)} {
-		fence := fence{attempt: 4, group: groupHash("test"), limit: 1 << 20, summed: i > 0}
-		fence.encode(&b, &h, uint16(i), seal{uint32(i), false})
-		f.Add(bytes.Clone(b[:]), i%2 == 0, uint16(i), i > 0)
+	ours := fence{attempt: 4, group: groupHash("test"), limit: 1 << 20, summed: true}
+	bare, before, after, foreign := ours, ours, ours, ours
+	bare.summed = false
+	before.attempt--
+	after.attempt++
+	foreign.group++
+	for _, from := range []fence{ours, bare, before, after, foreign} {
+		for i, h := range []Header{{}, {Absent: true, Seq: 1}, {Absent: true, Length: 1}, headerOf(3, 4, 5, 6, 1<<20), headerOf(1, 2, 3, 4, 1<<20+1), {Length: 1<<32 - 1}} {
+			var b [headerBytes]byte
+			from.encode(&b, &h, uint32(i)<<14, seal{uint32(i), i == 3})
+			f.Add(b[:], false, uint32(i)<<14, from.summed)
+			for _, at := range []int{0, versionAt, flagsAt, 12, lengthAt, headerSumFrom} {
+				b[at] ^= 0x41
+				f.Add(bytes.Clone(b[:]), true, uint32(i)<<14, from.summed)
+				b[at] ^= 0x41
+			}
+			f.Add(b[:flagsAt], true, uint32(0), true)
+		}
 	}
-	f.Fuzz(func(t *testing.T, data []byte, repair bool, number uint16, summed bool) {
+	f.Fuzz(func(t *testing.T, data []byte, repair bool, number uint32, summed bool) {
 		fence := fence{attempt: 4, group: groupHash("test"), limit: 1 << 20, summed: summed}
 		var b, back [headerBytes]byte
 		copy(b[:], data)
@@ -45,12 +58,17 @@ func FuzzHeader(f *testing.F) {
 
 // Whatever hello is accepted encodes to the same bytes.
 func FuzzHello(f *testing.F) {
-	var b [helloBytes]byte
 	for _, m := range []hello{{}, helloOf(), {attempt: 1<<32 - 1, group: 1<<64 - 1, from: 1, to: 2, channel: 3, try: 4, summed: true}} {
+		var b [helloBytes]byte
 		m.encode(&b)
-		f.Add(bytes.Clone(b[:]), false)
-		f.Add(bytes.Clone(b[:]), true)
+		f.Add(b[:], false)
+		for at := range 8 {
+			b[at]++
+			f.Add(bytes.Clone(b[:]), true)
+			b[at]--
+		}
 	}
+	f.Add([]byte("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), false)
 	f.Fuzz(func(t *testing.T, data []byte, repair bool) {
 		var b, back [helloBytes]byte
 		copy(b[:], data)
@@ -73,7 +91,9 @@ func FuzzAnswer(f *testing.F) {
 		var b bytes.Buffer
 		require.NoError(f, writeAnswer(&b, v, "because"))
 		f.Add(b.Bytes())
+		f.Add(b.Bytes()[:b.Len()-1])
 	}
+	f.Add([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		v, reason, err := readAnswer(bytes.NewReader(data))
 		if err != nil {

@@ -69,8 +69,10 @@ func (m *hello) decode(b *[helloBytes]byte) (verdict, error) {
 			v = notYet // another layout, or damaged: then another try does better
 		}
 		return v, fmt.Errorf("%w: a hello of version %d of the protocol, this is version %d: run the same build everywhere", ErrFrame, b[4], wireVersion)
-	case le.Uint32(b[36:]) != crc32.Checksum(b[:36], castagnoli) || b[5]&^helloSummed|b[6]|b[7] != 0:
+	case le.Uint32(b[36:]) != crc32.Checksum(b[:36], castagnoli):
 		return 0, fmt.Errorf("%w: a hello with a wrong checksum", ErrFrame)
+	case b[5]&^helloSummed|b[6]|b[7] != 0:
+		return 0, fmt.Errorf("%w: a hello with flags %#02x%02x%02x of no meaning", ErrFrame, b[5], b[6], b[7])
 	}
 	*m = hello{summed: b[5]&helloSummed != 0, attempt: le.Uint32(b[8:]), group: le.Uint64(b[12:]),
 		from: le.Uint32(b[20:]), to: le.Uint32(b[24:]), channel: le.Uint32(b[28:]), try: le.Uint32(b[32:])}

@@ -147,10 +147,11 @@ func TestHostileMessages(t *testing.T) {
 	}{
 		"garbage":      {bytes.Repeat([]byte("garbage!"), 16), "its header has the checksum"},
 		"protocol":     {frame(good, Header{}, func(b []byte) { b[0] = 9 }), "speaks another protocol"},
-		"version":      {frame(good, Header{}, func(b []byte) { b[4] = 9 }), "version 9"},
-		"flags":        {frame(good, Header{}, func(b []byte) { b[5] = 0x80 }), "flags 0x80"},
-		"number":       {frame(good, Header{}, func(b []byte) { b[15] = 1 }), "number 256 came in its place"},
-		"no checksum":  {frame(good, Header{}, func(b []byte) { b[5], b[56], b[57], b[58], b[59] = 0, 0, 0, 0, 0 }), "its payload has a checksum: false, agreed was: true"},
+		"version":      {frame(good, Header{}, func(b []byte) { b[versionAt] = 9 }), "version 9"},
+		"flags":        {frame(good, Header{}, func(b []byte) { b[flagsAt] = 0x80 }), "flags 0x80"},
+		"number":       {frame(good, Header{}, func(b []byte) { b[12] = 1 }), "number 1 came in its place"},
+		"high number":  {frame(good, Header{}, func(b []byte) { b[14] = 1 }), "number 65536 came in its place"},
+		"no checksum":  {frame(good, Header{}, func(b []byte) { b[flagsAt], b[56], b[57], b[58], b[59] = 0, 0, 0, 0, 0 }), "its payload has a checksum: false, agreed was: true"},
 		"damaged":      {cut, "its header has the checksum"},
 		"old attempt":  {frame(&old, Header{}, nil), "attempt 3, which is over: attempt 4 runs"},
 		"group":        {frame(&foreign, Header{}, nil), "another group"},
@@ -183,7 +184,7 @@ func TestHostileMessages(t *testing.T) {
 			}
 			require.ErrorContains(t, err, c.want)
 			switch name {
-			case "garbage", "number", "damaged", "payload":
+			case "garbage", "number", "high number", "damaged", "payload":
 				require.ErrorContains(t, err, "rank 0 sent message 0 of channel 0")
 				require.ErrorContains(t, err, "which was damaged in transit")
 				require.ErrorIs(t, err, membership.ErrDamaged)

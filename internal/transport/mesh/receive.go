@@ -21,7 +21,7 @@ func (c *tcpConn) Next(h *Header) error {
 	var err error
 	copy(c.frame[:], c.buf[c.lo:])
 	c.now = Header{}
-	if c.want, err = c.t.fence.decode(&c.frame, &c.now, uint16(c.number)); err != nil {
+	if c.want, err = c.t.fence.decode(&c.frame, &c.now, uint32(c.number)); err != nil {
 		return c.failed(err, true)
 	}
 	*h = c.now

@@ -21,25 +21,28 @@ var ErrFrame = errors.New("bad message")
 // A message is a header of headerBytes bytes and its payload. Numbers are
 // little-endian:
 //
-//	 0  magic "SSMs"          24  sequence number
-//	 4  version               32  hash of the operation
-//	 5  flags                 40  offset
-//	 6  lane                  48  segment
-//	 8  attempt               52  length of the payload
-//	12  step                  56  checksum of the payload, if flagged to be here, or 0
-//	14  message number        60  CRC-32C of the 60 bytes before
+//	 0  magic "SM"            24  sequence number
+//	 2  version               32  hash of the operation
+//	 3  flags                 40  offset
+//	 4  lane                  48  segment
+//	 6  step                  52  length of the payload
+//	 8  attempt               56  checksum of the payload, if flagged to be here, or 0
+//	12  message number        60  CRC-32C of the 60 bytes before
 //	16  hash of the group
 //
 // A long payload has its checksum, of trailerBytes bytes, behind it.
 //
-// The message number counts the messages of a direction of the connection, modulo
-// 65,536: a message that is lost, comes twice or out of order is noticed by its
-// successor, whatever it says. All payloads of a connection have a checksum, or none.
+// The message number counts the messages of a direction of the connection, modulo 2³²:
+// a message that is lost, comes twice or out of order is noticed by its successor,
+// whatever it says. All payloads of a connection have a checksum, or none.
 const (
 	headerBytes   = 64
-	headerMagic   = 0x734d5353
+	headerMagic   = 0x4d53
+	versionAt     = 2
+	flagsAt       = 3
+	lengthAt      = 52
 	trailerBytes  = 4
-	wireVersion   = 3
+	wireVersion   = 4
 	flagAbsent    = 1 << 0
 	flagChecksum  = 1 << 1
 	flagTrailer   = 1 << 2 // the checksum is behind the payload
@@ -70,7 +73,7 @@ type fence struct {
 func groupHash(name string) uint64 { return xxh3.HashString(name) }
 
 // encode writes the header of the message of a number.
-func (f *fence) encode(b *[headerBytes]byte, h *Header, number uint16, s seal) {
+func (f *fence) encode(b *[headerBytes]byte, h *Header, number uint32, s seal) {
 	var flags byte
 	if h.Absent {
 		flags |= flagAbsent
@@ -82,18 +85,18 @@ func (f *fence) encode(b *[headerBytes]byte, h *Header, number uint16, s seal) {
 		flags |= flagTrailer
 	}
 	le := binary.LittleEndian
-	le.PutUint32(b[0:], headerMagic)
-	b[4], b[5] = wireVersion, flags
-	le.PutUint16(b[6:], h.Lane)
+	le.PutUint16(b[0:], headerMagic)
+	b[versionAt], b[flagsAt] = wireVersion, flags
+	le.PutUint16(b[4:], h.Lane)
+	le.PutUint16(b[6:], h.Step)
 	le.PutUint32(b[8:], f.attempt)
-	le.PutUint16(b[12:], h.Step)
-	le.PutUint16(b[14:], number)
+	le.PutUint32(b[12:], number)
 	le.PutUint64(b[16:], f.group)
 	le.PutUint64(b[24:], h.Seq)
 	le.PutUint64(b[32:], h.Hash)
 	le.PutUint64(b[40:], h.Offset)
 	le.PutUint32(b[48:], h.Segment)
-	le.PutUint32(b[52:], h.Length)
+	le.PutUint32(b[lengthAt:], h.Length)
 	le.PutUint32(b[56:], s.sum)
 	le.PutUint32(b[headerSumFrom:], crc32.Update(0, castagnoli, b[:headerSumFrom]))
 }
@@ -102,24 +105,24 @@ func (f *fence) encode(b *[headerBytes]byte, h *Header, number uint16, s seal) {
 // come. Nothing is allocated for it, and nothing of the payload is looked at, before all
 // of it has been checked. The checksum comes first: only what was written so is worth
 // an explanation.
-func (f *fence) decode(b *[headerBytes]byte, h *Header, number uint16) (s seal, err error) {
+func (f *fence) decode(b *[headerBytes]byte, h *Header, number uint32) (s seal, err error) {
 	le := binary.LittleEndian
 	if got, want := crc32.Update(0, castagnoli, b[:headerSumFrom]), le.Uint32(b[headerSumFrom:]); got != want {
 		return seal{}, fmt.Errorf("%w: its header has the checksum %#08x and says %#08x", membership.ErrDamaged, got, want)
 	}
-	if m := le.Uint32(b[0:]); m != headerMagic {
-		return seal{}, fmt.Errorf("%w: it begins with %#08x, not with %#08x: the peer speaks another protocol", ErrFrame, m, headerMagic)
+	if m := le.Uint16(b[0:]); m != headerMagic {
+		return seal{}, fmt.Errorf("%w: it begins with %#04x, not with %#04x: the peer speaks another protocol", ErrFrame, m, headerMagic)
 	}
-	if b[4] != wireVersion {
-		return seal{}, fmt.Errorf("%w: version %d of the protocol, this is version %d: run the same build everywhere", ErrFrame, b[4], wireVersion)
+	if v := b[versionAt]; v != wireVersion {
+		return seal{}, fmt.Errorf("%w: version %d of the protocol, this is version %d: run the same build everywhere", ErrFrame, v, wireVersion)
 	}
 	if err := f.admit(le.Uint32(b[8:]), le.Uint64(b[16:])); err != nil {
 		return seal{}, err
 	}
-	if got := le.Uint16(b[14:]); got != number {
+	if got := le.Uint32(b[12:]); got != number {
 		return seal{}, fmt.Errorf("%w: number %d came in its place: messages were lost, repeated or reordered", membership.ErrDamaged, got)
 	}
-	flags, length := b[5], le.Uint32(b[52:])
+	flags, length := b[flagsAt], le.Uint32(b[lengthAt:])
 	s = seal{le.Uint32(b[56:]), flags&flagTrailer != 0}
 	switch {
 	case flags&^flagsKnown != 0 || (flags&flagChecksum == 0 && s != seal{}) || s.trails && (s.sum != 0 || length == 0):
@@ -133,7 +136,7 @@ func (f *fence) decode(b *[headerBytes]byte, h *Header, number uint16) (s seal, 
 	}
 	*h = Header{
 		Seq: le.Uint64(b[24:]), Hash: le.Uint64(b[32:]),
-		Lane: le.Uint16(b[6:]), Step: le.Uint16(b[12:]),
+		Lane: le.Uint16(b[4:]), Step: le.Uint16(b[6:]),
 		Segment: le.Uint32(b[48:]), Offset: le.Uint64(b[40:]),
 		Length: length, Absent: flags&flagAbsent != 0,
 	}

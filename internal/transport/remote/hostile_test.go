@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 	"github.com/superstep-ml/superstep/internal/transport"
+	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
 // intruder is a connection to worker 1 as worker 0, past its handshake, on which the
@@ -128,7 +128,10 @@ func TestMoreThanGranted(t *testing.T) {
 
 // hear has an accepted connection read the given bytes, and requires that all memory
 // is given back.
-func hear(t testing.TB, b []byte, worker int) error {
+func hear(t testing.TB, b []byte, worker int) error { return hearFrom(t, b, worker, 0) }
+
+// hearFrom is hear, the first frame being that of a number.
+func hearFrom(t testing.TB, b []byte, worker int, number uint32) error {
 	mem := batchtest.Allocator(t)
 	n := &Network{cfg: Config{Worker: worker, Workers: 2, Credits: 8, Allocator: mem, maxMessage: 1 << 20, window: 1 << 20}}
 	if worker == 0 {
@@ -137,6 +140,7 @@ func hear(t testing.TB, b []byte, worker int) error {
 	near, far := net.Pipe()
 	defer far.Close()
 	c := n.newConn(near, 1-worker, "test")
+	c.frame = number
 	in := newIncoming(c)
 	c.side = in
 	box := n.newInbox(at(0, 0, worker), discard())
@@ -176,6 +180,40 @@ func TestFramesAreMissed(t *testing.T) {
 	} {
 		require.ErrorContains(t, hear(t, slices.Concat(frames...), 0), says)
 	}
+}
+
+// TestFrameNumbersWrapRound: where the numbers of frames begin anew nothing is taken for
+// damage, and what is missing there is missed.
+func TestFrameNumbersWrapRound(t *testing.T) {
+	const first = math.MaxUint32 - 1
+	var frames [][]byte
+	for range 4 {
+		frames = append(frames, frame(kindBeat, true))
+	}
+	b := numbered(first, frames...)
+	require.ErrorIs(t, hearFrom(t, b, 0, first), io.EOF, "it is valid to its end")
+	for i := range 3 {
+		gap := slices.Concat(b[:i*headBytes], b[(i+1)*headBytes:])
+		want := uint32(first)
+		want += uint32(i)
+		require.ErrorContains(t, hearFrom(t, gap, 0, first), fmt.Sprintf("frame %d came in the place of frame %d", want+1, want))
+	}
+}
+
+// TestRepaired: the fuzzers get past all checksums.
+func TestRepaired(t *testing.T) {
+	b := stream(t, memory.NewGoAllocator())
+	bad := bytes.Clone(b)
+	for at := 0; at < len(bad); {
+		clear(bad[at+8 : at+headBytes])
+		length := int(binary.LittleEndian.Uint32(bad[at:]))
+		if at += headBytes + length; length > 0 {
+			at += sumBytes
+			clear(bad[at-sumBytes : at])
+		}
+	}
+	require.NotEqual(t, b, bad)
+	require.Equal(t, b, repaired(bad))
 }
 
 // TestPieces: what follows a head is the same bytes again, whatever its length and
@@ -232,13 +270,13 @@ func repaired(b []byte) []byte {
 		stamp(b[at:], number)
 		length := int(binary.LittleEndian.Uint32(b[at:]))
 		at += headBytes
-		for sum := uint32(0); length > 0; {
+		for sum := checksum.Sum(0); length > 0; {
 			n := min(length, pieceBytes)
 			if at+n+sumBytes > len(b) {
 				return b
 			}
-			sum = crc32.Update(sum, castagnoli, b[at:at+n])
-			binary.LittleEndian.PutUint32(b[at+n:], sum)
+			sum = sum.Add(b[at : at+n])
+			binary.LittleEndian.PutUint32(b[at+n:], sum.Bits())
 			at, length = at+n+sumBytes, length-n
 		}
 	}

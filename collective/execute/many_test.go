@@ -1,0 +1,74 @@
+package execute
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// handOver is a broadcast from rank 0 to rank 1, chunk by chunk, in as many steps as there
+// are chunks.
+func handOver(chunks int) []*program.Program {
+	progs := make([]*program.Program, 2)
+	for r := range progs {
+		lane := program.Lane{SendPeer: program.NoPeer, RecvPeer: program.NoPeer, Steps: make([]program.Instruction, chunks)}
+		progs[r] = &program.Program{Collective: program.Broadcast, Algorithm: "by hand", P: 2, Rank: r, Chunks: chunks,
+			Out: shared.Range{Hi: chunks}}
+		for c := range lane.Steps {
+			if r == 0 {
+				lane.SendPeer, lane.Steps[c] = 1, program.Instruction{Op: program.DoSend, Src: []program.Ref{program.Chunk(program.In, 0, c)}}
+			} else {
+				lane.RecvPeer, lane.Steps[c] = 0, program.Instruction{Op: program.DoRecv, Dst: program.Chunk(program.Out, 0, c)}
+			}
+		}
+		progs[r].Lanes = []program.Lane{lane}
+	}
+	progs[0].In, progs[0].Out = progs[0].Out, shared.Range{}
+	return progs
+}
+
+// TestMoreMessagesThanHeadersCount: more steps than headers of messages tell apart, and as
+// many segments of one step, arrive each in its place; and so do those of the operation
+// that follows.
+func TestMoreMessagesThanHeadersCount(t *testing.T) {
+	const many = 1<<16 + 5
+	for name, c := range map[string]struct {
+		chunks int
+		opt    Options
+	}{
+		"steps":              {many, Options{SerialLimit: -1}},
+		"steps, in turn":     {many, Options{SerialLimit: 1 << 30}},
+		"segments":           {1, Options{Segment: 8, SerialLimit: -1}},
+		"segments, two ways": {1, Options{Segment: 8, SerialLimit: -1, Channels: 2}},
+	} {
+		for where, net := range map[string]network{"in memory": inMemory, "over TCP": overTCP} {
+			if raceEnabled && name != "steps, in turn" {
+				continue // which takes long there, and shows no more
+			}
+			t.Run(name+" "+where, func(t *testing.T) {
+				progs := handOver(c.chunks)
+				m := newTeam(t, net(t, 2), progs, c.opt)
+				defer m.close()
+				for range 2 {
+					in, out := make([]byte, 8*many), make([]byte, 8*many)
+					integers.fill(in, int(m.seq), 0)
+					m.seq++
+					errs := everyone(2, func(r int) error {
+						op := &Operation{Seq: m.seq, What: m.what, Elem: 8, Layout: program.Even(many, c.chunks), In: [][]byte{{}}, Out: []byte{}, Reducer: count{}}
+						if r == 0 {
+							op.In[0] = in
+						} else {
+							op.Out = out
+						}
+						_, err := m.runners[r].Run(op)
+						return err
+					})
+					require.Equal(t, []error{nil, nil}, errs)
+					require.True(t, string(in) == string(out), "what was sent is what came")
+				}
+			})
+		}
+	}
+}
