@@ -154,7 +154,11 @@ func (r *FrameReader) Next() (body []byte, rows int64, err error) {
 
 func (r *FrameReader) next() (body []byte, rows int64, err error) {
 	if r.frames == r.stream.Frames {
-		if end := r.stream.Offset + r.stream.Length; r.at != end || r.rows != r.stream.Rows {
+		read := r.at - r.stream.Offset
+		switch {
+		case read != r.stream.Length:
+			return nil, 0, r.damaged(r.stream.Offset, r.stream.Length, fmt.Errorf("the %d blocks in them end after %d", r.frames, read))
+		case r.rows != r.stream.Rows:
 			return nil, 0, r.damaged(r.stream.Offset, r.stream.Length, fmt.Errorf("they hold %d rows where %d were written", r.rows, r.stream.Rows))
 		}
 		return nil, 0, io.EOF

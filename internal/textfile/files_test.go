@@ -2,6 +2,7 @@ package textfile
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -71,6 +72,10 @@ func TestVerify(t *testing.T) {
 	err := Verify([]File{large})
 	require.ErrorIs(t, err, ErrChanged)
 	require.ErrorContains(t, err, "now it has 8 bytes of 2033-05-18T03:33:20.000000005Z")
+	large.ModTime = later.UnixNano()
+	require.NoError(t, Verify([]File{large}))
+	large.Size--
+	require.ErrorIs(t, Verify([]File{large}), ErrChanged, "of another length at the same time")
 
 	// Other content of the same size and time is not.
 	require.NoError(t, os.WriteFile(path, []byte("a,b\n1,3\n"), 0o600))
@@ -96,6 +101,35 @@ func TestChangeAfterOpeningIsNoticed(t *testing.T) {
 	_, err := rows(t.Context(), c, 0, 1)
 	require.ErrorIs(t, err, ErrChanged)
 	require.ErrorContains(t, err, "it had 8 bytes")
+}
+
+// TestPartsAreChecked: a file of another length or time is noticed when reading begins, and
+// one that becomes so meanwhile when it ends.
+func TestPartsAreChecked(t *testing.T) {
+	const content = "1,2\n3,4\n"
+	for name, change := range map[string]func(path string, was time.Time) error{
+		"time": func(path string, was time.Time) error { return os.Chtimes(path, was, was.Add(time.Nanosecond)) },
+		"shorter": func(path string, was time.Time) error {
+			return errors.Join(os.WriteFile(path, []byte(content[:4]), 0o600), os.Chtimes(path, was, was))
+		},
+		"longer": func(path string, was time.Time) error {
+			return errors.Join(os.WriteFile(path, []byte(content+"5,6\n"), 0o600), os.Chtimes(path, was, was))
+		},
+	} {
+		path := filepath.Join(write(t, map[string]string{"a.csv": content}), "a.csv")
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		p := part{path: path, size: info.Size(), mtime: info.ModTime().UnixNano()}
+		h, err := p.open()
+		require.NoError(t, err)
+		require.NoError(t, h.close())
+		h, err = p.open()
+		require.NoError(t, err)
+		require.NoError(t, change(path, info.ModTime()))
+		require.ErrorIs(t, h.close(), ErrChanged, name)
+		_, err = p.open()
+		require.ErrorIs(t, err, ErrChanged, name)
+	}
 }
 
 func gz(t *testing.T, text string) []byte {
