@@ -99,7 +99,8 @@ type CSVOptions struct {
 // names, one after another in the order of their paths; gzip and zstd archives
 // are unpacked. Records are those of RFC 4180 with either line end; cells may
 // hold newlines within quotes, where "\r\n" reads as "\n". Lines that end in "\r"
-// alone are an error.
+// alone are an error. Empty lines are passed over; but in files of one column one behind
+// the header is a row with an empty cell, unless it is the last line of its file.
 //
 // The files are cut into shards of equal bytes, and a row belongs to the shard in
 // which its first byte lies. What is learnt of the files while building (their

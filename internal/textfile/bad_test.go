@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -137,6 +138,32 @@ func TestNullsAndQuotes(t *testing.T) {
 		Dialect{Header: true, TrimSpace: true, NullTokens: []string{"", "NA"}, QuotedNulls: true}, InferOptions{Columns: cols}, Config{Shards: 2})
 	require.NoError(t, err)
 	require.Equal(t, [][]string{{null, null, null}, {"", null, null}, {null, null, null}, {null, null, "true"}, {"x", "5", "false"}}, got)
+}
+
+// An empty line of a file of one column is a missing value, but for the last line.
+func TestEmptyLinesOfOneColumn(t *testing.T) {
+	const null = "<null>"
+	for text, want := range map[string][]string{
+		"x\n1\n\n3\n\n":               {"1", null, "3"},
+		"x\r\n1\r\n\r\n3\r\n\r\n":     {"1", null, "3"},
+		"\n\nx\n\n \t\n# no\n3\n\n\n": {null, null, "3", null},
+		"x\n \n1\n  ":                 {null, "1"},
+		"x\n\n":                       nil,
+		"x\n\"\"\n2":                  {null, "2"},
+	} {
+		for _, shards := range []int{1, 3, 64} {
+			got, _, err := readText(t, map[string]string{"a.csv": text, "b.csv": "x\n\n7"},
+				Dialect{Header: true, TrimSpace: true, Comment: '#'}, InferOptions{Types: map[string]string{"x": "int64"}}, Config{Shards: shards})
+			require.NoError(t, err, text)
+			var all []string
+			for _, row := range got {
+				all = append(all, row[0])
+			}
+			require.Equal(t, append(slices.Clone(want), null, "7"), all, "%q in %d shards", text, shards)
+		}
+	}
+	_, _, err := readText(t, map[string]string{"a.csv": "1\n\n2\n"}, Dialect{}, InferOptions{Columns: []batch.Column{{Name: "c", Type: "int64"}}}, Config{Shards: 1})
+	require.ErrorContains(t, err, `a.csv:2: column "c": the value is missing`)
 }
 
 func TestTrimSpace(t *testing.T) {

@@ -36,7 +36,7 @@ func TestShardsOfManyFilesReadAtOnce(t *testing.T) {
 		}
 		want := [][]string{}
 		for i, text := range texts {
-			records, err := reference(text)
+			records, err := reference(text, columns)
 			if err != nil {
 				rt.Skip(err)
 			}

@@ -37,10 +37,11 @@
 //
 // Records are those of encoding/csv: either line end, also inside quotes, where
 // it reads as a newline; empty lines do not count; a comment is a line that
-// begins with the comment byte. It differs in one point: a quote inside an
-// unquoted cell is text. Empty lines do not count in files of one column
-// either, so an empty or missing value there must be written as "" in quotes,
-// as encoding/csv and others write it. A CR alone ends no line: a header with
+// begins with the comment byte. It differs in two points: a quote inside an
+// unquoted cell is text, and in files of one column an empty line behind the
+// header is a record with an empty cell, unless it is the last line of the file.
+// An empty text there, or a missing value in the last line, is written as ""
+// in quotes, as encoding/csv and others write it. A CR alone ends no line: a header with
 // one outside quotes is an error, as is a file without header that is one line
 // for having no other line ends.
 //

@@ -193,6 +193,7 @@ type sample struct {
 	limit   int
 
 	started bool // a header or record was seen
+	passed  bool // lines before the first record were passed over
 	header  []string
 	from    string // the file the header is from
 	names   []string
@@ -261,6 +262,9 @@ func (s *sample) start(n int, path string) error {
 	}
 	s.started = true
 	s.seen = make([]evidence, n)
+	if n == 1 && s.passed { // empty ones are records, of which the number of columns has not told
+		s.seen[0].missing = true
+	}
 	return checkNames(s.names, "the list of names")
 }
 
@@ -306,6 +310,8 @@ func (s *sample) records(sc *scanner, path string) error {
 		case what != foundNothing && s.full():
 			s.partial = true
 			return nil
+		case what == foundNothing && !s.started:
+			s.passed = true
 		case what == foundRecord:
 			if !s.started {
 				if err := s.start(len(sc.tok.cells), path); err != nil {

@@ -43,6 +43,10 @@ func TestInfer(t *testing.T) {
 		{"a,b\nx,1\n\"\",2\n", Dialect{Header: true}, InferOptions{}, "a utf8, b int64"},
 		{"a,b\n1,2\n1\n\"x\"y,2\n3,4\n", Dialect{Header: true}, InferOptions{}, "a int64, b int64"},
 		{"9223372036854775808,nan,+5\n", Dialect{}, InferOptions{}, "c0 utf8, c1 float64 null, c2 int64"},
+		{"a\n1\n\n2\n", Dialect{Header: true}, InferOptions{}, "a int64 null"},
+		{"a\n1\n2\n\n", Dialect{Header: true}, InferOptions{}, "a int64"},
+		{"\n1\n", Dialect{}, InferOptions{}, "c0 int64 null"},
+		{"\n1,2\n\n3,4\n", Dialect{}, InferOptions{}, "c0 int64, c1 int64"},
 		{" 1 , x\n", Dialect{TrimSpace: true}, InferOptions{}, "c0 int64, c1 utf8"},
 	} {
 		l, err := infer(t, c.text, c.d, c.opt)

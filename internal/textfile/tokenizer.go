@@ -29,7 +29,7 @@ type outcome uint8
 
 const (
 	foundRecord  outcome = iota // a record; its cells were appended
-	foundNothing                // an empty line or a comment
+	foundNothing                // an empty line that is no record, or a comment
 	foundEnd                    // the end of the file (from a scanner)
 	needMore                    // the bytes end inside a record
 	badFields                   // a record with a wrong number of cells
@@ -128,7 +128,7 @@ func (t *tokenizer) next(buf []byte, pos int, final bool) (int, outcome) {
 // line is next without the care for bad records.
 func (t *tokenizer) line(buf []byte, pos int, final bool) (int, outcome) {
 	if c := buf[pos]; c == '\n' {
-		return pos + 1, foundNothing
+		return t.emptyLine(buf, pos, pos+1, final)
 	} else if c == t.comment {
 		if j := bytes.IndexByte(buf[pos:], '\n'); j >= 0 {
 			return pos + j + 1, foundNothing
@@ -139,7 +139,7 @@ func (t *tokenizer) line(buf []byte, pos int, final bool) (int, outcome) {
 			return t.short(buf, pos, pos, final)
 		}
 		if buf[pos+1] == '\n' {
-			return pos + 2, foundNothing
+			return t.emptyLine(buf, pos, pos+2, final)
 		}
 	}
 	i := pos
@@ -168,7 +168,7 @@ func (t *tokenizer) line(buf []byte, pos int, final bool) (int, outcome) {
 			}
 			c = t.plainCell(buf, first, i)
 			if t.trim && t.found == 0 && c.n == 0 && i > start && (i == len(buf) || buf[i] == '\n') {
-				return min(i+1, len(buf)), foundNothing
+				return t.emptyLine(buf, pos, min(i+1, len(buf)), final)
 			}
 		}
 		if t.keep == nil || (t.found < len(t.keep) && t.keep[t.found]) {
@@ -183,6 +183,21 @@ func (t *tokenizer) line(buf []byte, pos int, final bool) (int, outcome) {
 			return i, foundRecord
 		}
 	}
+}
+
+// emptyLine is the outcome of a line without text, behind which is end. Where records have one
+// cell it is a record, whose cell is empty, unless the file ends behind it.
+func (t *tokenizer) emptyLine(buf []byte, pos, end int, final bool) (int, outcome) {
+	switch {
+	case t.fields != 1 || final && end == len(buf):
+		return end, foundNothing
+	case end == len(buf):
+		return pos, needMore
+	}
+	if t.found = 1; t.keep == nil || t.keep[0] {
+		t.cells = append(t.cells, cell{off: uint32(pos)})
+	}
+	return end, foundRecord
 }
 
 // short is the outcome when the bytes end inside a cell that began at start.
