@@ -43,6 +43,9 @@ func (m *Manager) UploadArtifact(stream wire.ClientStream[wire.Chunk, wire.Uploa
 	if m.config.NoUploads {
 		return wire.Error(codes.FailedPrecondition, "%s", noUploads)
 	}
+	if err := m.roomToWrite(); err != nil {
+		return err
+	}
 	return m.watched(stream.Context(), m.config.WriteTimeout, func(busy busy) error {
 		var chunk *wire.Chunk
 		receive := func() (err error) {
@@ -159,9 +162,10 @@ func (m *Manager) Cancel(_ context.Context, req *wire.CancelRequest) (*wire.Canc
 
 // Nodes lists task managers.
 func (m *Manager) Nodes(context.Context, *wire.NodesRequest) (*wire.NodesReply, error) {
+	ailing := m.ails()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return &wire.NodesReply{Nodes: m.core.Nodes(m.clock())}, nil
+	return &wire.NodesReply{Nodes: m.core.Nodes(m.clock()), Ailing: ailing}, nil
 }
 
 // Overview shows the cluster at a glance. A client of another version of the protocol
@@ -174,6 +178,7 @@ func (m *Manager) Overview(_ context.Context, req *wire.OverviewRequest) (*wire.
 	o := m.core.Overview()
 	m.mu.Unlock()
 	o.Uploads, o.MaxArtifact = !m.config.NoUploads, m.config.MaxArtifact
+	o.Ailing, o.DiskFree = m.ails(), m.space.Read().Free
 	return &o, nil
 }
 

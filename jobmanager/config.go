@@ -54,9 +54,11 @@ type Config struct {
 	// default 16 GiB. Those of the oldest go first, though the jobs stay in the history.
 	KeepBytes int64
 
-	// MinFree is the bytes that the disk of Dir must have free for the job manager to be
-	// ready; 0: any. Once it is not, it takes twice as many to be ready again.
+	// MinFree is the bytes that the disk of Dir must have free for jobs to be taken; 0: any.
+	// Once none are, it takes a quarter more for them to be taken again.
 	MinFree int64
+	// DiskFree returns how many it has; default by asking the system.
+	DiskFree func() (int64, error)
 
 	// Heartbeat, Detection and Lease are the times by which task managers are watched;
 	// zero: those of core.Config.

@@ -33,6 +33,7 @@ type Manager struct {
 	artifacts *artifacts
 	own       programs.Program // of this process; zero if it cannot be read
 	space     *diskspace.Gauge // of the work directory
+	full      fullness
 	recorder  *recorder
 	ailing    atomic.Pointer[error] // of the last write of the history
 	token     security.Token
@@ -83,6 +84,9 @@ func New(ctx context.Context, config Config) (_ *Manager, err error) {
 		}
 	}()
 	m.space = diskspace.New(config.Dir, config.MinFree)
+	if config.DiskFree != nil {
+		m.space.Free = config.DiskFree
+	}
 	if m.own = config.Executable; m.own.Hash == "" {
 		if m.own, err = programs.Self(); err != nil {
 			m.log.Warn("jobs cannot run on the job manager's own executable", "error", err)
@@ -109,6 +113,7 @@ func New(ctx context.Context, config Config) (_ *Manager, err error) {
 	m.recorder = newRecorder(write, func(err error) { m.log.Error("the history of jobs cannot be written", "error", err) }, time.Second)
 	m.recover(records)
 	m.tasks.Go(m.tick)
+	m.tasks.Go(m.watchDisk)
 	m.tasks.Go(m.serve)
 	context.AfterFunc(m.ctx, func() { m.Close() })
 	m.log.Info("job manager serves", "address", m.Address(), "dir", config.Dir, "tls", m.tls, "build", config.Build)
@@ -230,23 +235,6 @@ func (m *Manager) Token() security.Token { return m.token }
 
 // Config returns the configuration with its defaults, and without the token.
 func (m *Manager) Config() Config { return m.config }
-
-// Ready returns nil while jobs can be taken in, and else why they cannot.
-func (m *Manager) Ready() error {
-	if m.ctx.Err() != nil {
-		return errors.New("the job manager stops")
-	}
-	if full := m.space.Full(); full != "" {
-		return errors.New(full)
-	}
-	if err := m.ailing.Load(); err == nil || *err == nil {
-		return nil
-	}
-	// Nothing may have been written since; who is not ready is sent nothing to write.
-	err := m.history.write(nil)
-	m.ailing.Store(&err)
-	return err
-}
 
 // Done is closed when the job manager has stopped, of itself or by Close.
 func (m *Manager) Done() <-chan struct{} { return m.done }

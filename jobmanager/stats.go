@@ -33,6 +33,10 @@ type Stats struct {
 
 	// ArtifactBytes is what the kept executables take, of ArtifactCache at most.
 	ArtifactBytes, ArtifactCache int64
+	// DiskFree is the bytes that may still be written to the disk of the work directory, -1
+	// where that cannot be told. TakesJobs says whether jobs are taken in.
+	DiskFree  int64
+	TakesJobs bool
 	// Followers are the clients to which live jobs are attached.
 	Followers int
 }
@@ -89,7 +93,8 @@ func (t *totals) add(j *job, info *wire.JobInfo) {
 
 // Stats returns the job manager in numbers.
 func (m *Manager) Stats() Stats {
-	kept := m.artifacts.bytes() // which may wait for a disk
+	kept := m.artifacts.bytes() // which may wait for a disk, and so may what follows
+	free, ready := m.space.Read().Free, m.ails() == ""
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	o := m.core.Overview()
@@ -98,6 +103,7 @@ func (m *Manager) Stats() Stats {
 		Nodes: m.core.Nodes(m.clock()), Slots: o.Slots, Free: o.Free,
 		ResultBytes:   m.totals.result,
 		ArtifactBytes: kept, ArtifactCache: m.config.ArtifactCache,
+		DiskFree: free, TakesJobs: ready,
 	}
 	for name, n := range o.Jobs {
 		if state, err := wire.ParseJobState(name); err == nil {

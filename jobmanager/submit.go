@@ -37,6 +37,9 @@ func (m *Manager) Submit(ctx context.Context, req *wire.SubmitRequest) (*wire.Su
 	if m.ctx.Err() != nil { // its folders are closed
 		return nil, wire.Error(codes.Unavailable, "the job manager stops")
 	}
+	if err := m.roomToWrite(); err != nil {
+		return nil, err
+	}
 	if err := m.choose(&spec); err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ type Config struct {
 	Near string
 
 	// MinFree is the bytes that the disk of Dir must have free for the task manager to take
-	// work; 0: any. Once it takes none, it takes twice as many to take some again.
+	// work; 0: any. Once it takes none, it takes a quarter more to take some again.
 	MinFree int64
 
 	// Heartbeat and Lease replace what the job manager says.

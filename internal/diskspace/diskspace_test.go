@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGauge fills a disk and empties it: between the limit and twice that it is as it was.
+// TestGauge fills a disk and empties it: between the limit and a quarter more it is as it
+// was.
 func TestGauge(t *testing.T) {
 	const mib = 1 << 20
 	var n int64
@@ -17,17 +18,31 @@ func TestGauge(t *testing.T) {
 	for _, c := range []struct {
 		free int64
 		full bool
-	}{{200, false}, {150, false}, {100, false}, {99, true}, {100, true}, {150, true}, {199, true}, {200, false}, {199, false}, {0, true}} {
+	}{{200, false}, {120, false}, {100, false}, {99, true}, {100, true}, {124, true}, {125, false}, {124, false}, {0, true}} {
 		n = c.free * mib
 		require.Equal(t, c.full, g.Full() != "", "%d MiB", c.free)
 	}
-	require.Equal(t, "its disk has 0 MiB free, 100 MiB are the least (--min-free), and work goes on at 200 MiB", g.Full())
+	require.Equal(t, "its disk has 0 MiB free, 100 MiB are the least (--min-free), and work goes on at 125 MiB", g.Full())
+	require.Equal(t, Reading{Free: 0, Full: g.Full()}, g.Read())
 	failed = errors.New("no such folder")
-	require.Empty(t, g.Full())
-	failed, g.Least = nil, 0
+	require.Equal(t, Reading{Free: -1}, g.Read())
+	failed, g.Least, n = nil, 3<<19, 1<<20+1<<9
+	require.Equal(t, "its disk has 1024 KiB free, 1536 KiB are the least (--min-free), and work goes on at 1920 KiB", g.Full())
+	g.Least = 0
 	require.Empty(t, g.Full(), "0 is no limit")
+	require.Equal(t, Reading{Free: n}, g.Read())
 	if runtime.GOOS == "linux" {
 		require.Empty(t, New(t.TempDir(), 1).Full())
 		require.NotEmpty(t, New(t.TempDir(), 1<<60).Full())
 	}
+}
+
+// TestSmallDisk: on a volume of 1 GiB that keeps 600 MiB for good, a limit of 256 MiB lets
+// work go on when the rest is free again.
+func TestSmallDisk(t *testing.T) {
+	n := int64(250 << 20)
+	g := &Gauge{Least: 256 << 20, Free: func() (int64, error) { return n, nil }}
+	require.Equal(t, "its disk has 250 MiB free, 256 MiB are the least (--min-free), and work goes on at 320 MiB", g.Full())
+	n = 424 << 20
+	require.Empty(t, g.Full())
 }

@@ -185,6 +185,8 @@ type NodesRequest struct{}
 // NodesReply has them by name.
 type NodesReply struct {
 	Nodes []NodeInfo `msgpack:"nodes"`
+	// Ailing is why the job manager takes no jobs, such as a full disk; "" while it does.
+	Ailing string `msgpack:"ailing,omitempty"`
 }
 
 // NodeInfo is a task manager as people see it.
@@ -227,4 +229,9 @@ type Overview struct {
 	// Uploads says whether artifacts may be uploaded; if not, built-in jobs only.
 	Uploads     bool  `msgpack:"uploads" json:"uploads"`
 	MaxArtifact int64 `msgpack:"max_artifact" json:"max_artifact"` // in bytes
+	// Ailing is why the job manager takes no jobs, such as a full disk; "" while it does.
+	Ailing string `msgpack:"ailing,omitempty" json:"ailing,omitempty"`
+	// DiskFree is the bytes that may still be written to the disk of its work directory, -1
+	// where that cannot be told.
+	DiskFree int64 `msgpack:"disk_free" json:"disk_free"`
 }

@@ -70,6 +70,8 @@
 //	superstep_result_bytes_total        collected rows and printed text that jobs sent
 //	superstep_artifact_bytes            of executables that are kept
 //	superstep_artifact_limit_bytes      that they may take
+//	superstep_disk_free_bytes           that may still be written to the disk of the work directory
+//	superstep_takes_jobs                1, or 0 while no jobs are taken, as on a full disk
 //	superstep_followers                 clients to which jobs are attached
 //	superstep_http_requests_total       requests answered; labels route, method, code
 //	superstep_http_request_seconds      histogram of how long they took, streams excepted; label route

@@ -37,6 +37,8 @@ type Overview struct {
 	Platforms    []string       `json:"platforms" doc:"of the task managers, such as linux/amd64"`
 	Uploads      bool           `json:"uploads" doc:"whether programs may be uploaded; if not, built-in jobs only"`
 	MaxArtifact  int64          `json:"max_artifact" doc:"largest program, in bytes"`
+	Ailing       string         `json:"ailing,omitempty" doc:"why the job manager takes no jobs, such as a full disk"`
+	DiskFree     *int64         `json:"disk_free,omitempty" doc:"bytes that may still be written to the disk of the job manager, where that can be told"`
 }
 
 // Job is a job.
@@ -212,6 +214,9 @@ func overviewOf(o *wire.Overview) Overview {
 	}
 	if out.Jobs == nil {
 		out.Jobs = map[string]int{}
+	}
+	if out.Ailing = o.Ailing; o.DiskFree >= 0 {
+		out.DiskFree = &o.DiskFree
 	}
 	for _, p := range o.Platforms {
 		out.Platforms = append(out.Platforms, p.String())

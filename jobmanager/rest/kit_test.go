@@ -123,7 +123,7 @@ func (f *fake) Overview(_ context.Context, req *wire.OverviewRequest) (*wire.Ove
 		return nil, f.down
 	}
 	return &wire.Overview{Version: wire.Version, Build: "v1", Cluster: "c", Started: born, TaskManagers: 1, Slots: 4, Free: 2,
-		Jobs: map[string]int{"running": 1}, Platforms: []wire.Platform{{OS: "linux", Arch: "amd64"}}, Uploads: true, MaxArtifact: 1 << 30}, nil
+		Jobs: map[string]int{"running": 1}, Platforms: []wire.Platform{{OS: "linux", Arch: "amd64"}}, Uploads: true, MaxArtifact: 1 << 30, Ailing: "its disk is full", DiskFree: 5}, nil
 }
 
 func (f *fake) Watch(ctx context.Context, req *wire.FollowRequest, send func(*wire.Event) error) error {
@@ -259,7 +259,7 @@ func newFake(t testing.TB) *fake {
 		stats: jobmanager.Stats{
 			Jobs: map[wire.JobState]int{wire.JobRunning: 1, wire.JobFailed: 2}, Ended: map[wire.JobState]uint64{wire.JobFailed: 5},
 			Nodes: []wire.NodeInfo{{ID: "a", Name: "tm", State: "alive", HeardAgo: 250 * time.Millisecond}, {ID: "a", Name: "tm", State: "alive"}, {ID: "\xff", Name: "\xfe", State: "away"}, {ID: "b", Name: "gone", State: "lost"}},
-			Slots: 4, Free: 2, Supersteps: 9, Compute: 1.5, Communicate: 0.25, Rows: 1000, ExchangeRows: 70, ExchangeBytes: 700, Exchanges: []jobmanager.ExchangeStats{{Job: "run", Edge: 3, Rows: 7, Bytes: 77}}, ResultBytes: 12, ArtifactBytes: 34, ArtifactCache: 56, Followers: 3,
+			Slots: 4, Free: 2, Supersteps: 9, Compute: 1.5, Communicate: 0.25, Rows: 1000, ExchangeRows: 70, ExchangeBytes: 700, Exchanges: []jobmanager.ExchangeStats{{Job: "run", Edge: 3, Rows: 7, Bytes: 77}}, ResultBytes: 12, ArtifactBytes: 34, ArtifactCache: 56, Followers: 3, DiskFree: 5, TakesJobs: false,
 		},
 	}
 }

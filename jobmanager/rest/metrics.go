@@ -134,12 +134,14 @@ var (
 	descResults      = newDesc("result_bytes_total", "Bytes of collected rows and printed text that jobs sent.")
 	descArtifacts    = newDesc("artifact_bytes", "Bytes of the executables that are kept.")
 	descCache        = newDesc("artifact_limit_bytes", "Bytes that kept executables may take.")
+	descDisk         = newDesc("disk_free_bytes", "Bytes that may still be written to the disk of the job manager's work directory.")
+	descTakes        = newDesc("takes_jobs", "1 while the job manager takes jobs, 0 while it does not, as on a full disk.")
 	descFollowers    = newDesc("followers", "Clients to which jobs are attached.")
 )
 
 func (c clusterCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descBuild, descSlots, descFree, descJobs, descEnded, descTaskManagers, descHeard, descSupersteps,
-		descSeconds, descRows, descSentRows, descSentBytes, descEdgeRows, descEdgeBytes, descResults, descArtifacts, descCache, descFollowers} {
+		descSeconds, descRows, descSentRows, descSentBytes, descEdgeRows, descEdgeBytes, descResults, descArtifacts, descCache, descDisk, descTakes, descFollowers} {
 		out <- d
 	}
 }
@@ -174,6 +176,14 @@ func (c clusterCollector) Collect(out chan<- prometheus.Metric) {
 	counter(descResults, float64(s.ResultBytes))
 	gauge(descArtifacts, float64(s.ArtifactBytes))
 	gauge(descCache, float64(s.ArtifactCache))
+	if s.DiskFree >= 0 {
+		gauge(descDisk, float64(s.DiskFree))
+	}
+	takes := 0.0
+	if s.TakesJobs {
+		takes = 1
+	}
+	gauge(descTakes, takes)
 	gauge(descFollowers, float64(s.Followers))
 	collectNodes(s.Nodes, gauge)
 }

@@ -182,12 +182,12 @@ func TestOneJob(t *testing.T) {
 
 func TestNodeTable(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, writeNodes(&out, []wire.NodeInfo{
+	require.NoError(t, writeNodes(&out, &wire.NodesReply{Nodes: []wire.NodeInfo{
 		{Name: "tm0", State: "alive", Slots: 4, Free: 1, Memory: 3 << 30, Platform: wire.Platform{OS: "linux", Arch: "amd64"}, HeardAgo: 120 * time.Millisecond, Workers: make([]wire.WorkerRef, 2),
 			Build: "v1.2.3 (linux/amd64, go1.26)", Executable: strings.Repeat("0123456789abcdef", 4)},
 		{Name: "tm1", State: "left", Slots: 2, HeardAgo: 2 * time.Hour},
 		{Name: "tm2", State: "alive", Slots: 2, Ailing: "the disk is full"},
-	}))
+	}}))
 	require.Equal(t, `TASK MANAGER  STATE                 SLOTS  FREE  MEMORY  PLATFORM     VERSION  EXECUTABLE    HEARD      WORKERS
 tm0           alive                 4      1     3 GiB   linux/amd64  v1.2.3   0123456789ab  120ms ago  2
 tm1           left                  2      0     0 B     /            -        -             2h0m ago   0
@@ -197,8 +197,8 @@ tm2           alive, takes no work  2      0     0 B     /            -        -
 tm2 takes no work: the disk is full
 `, out.String())
 	out.Reset()
-	require.NoError(t, writeNodes(&out, nil))
-	require.Contains(t, out.String(), "superstep taskmanager")
+	require.NoError(t, writeNodes(&out, &wire.NodesReply{Ailing: "its disk is full"}))
+	require.Equal(t, "the job manager takes no jobs: its disk is full\n\nno task managers: start one with \"superstep taskmanager\"\n", out.String())
 }
 
 func TestPrefixedLines(t *testing.T) {

@@ -326,11 +326,19 @@ func (c *nodesCommand) Run(ctx context.Context, s *Streams) error {
 		if c.Output == "json" {
 			return writeJSON(s.Out, reply.Nodes)
 		}
-		return writeNodes(s.Out, reply.Nodes)
+		return writeNodes(s.Out, reply)
 	})
 }
 
-func writeNodes(w io.Writer, nodes []wire.NodeInfo) error {
+// writeNodes writes the task managers, and who of them and the job manager takes nothing
+// new.
+func writeNodes(w io.Writer, reply *wire.NodesReply) error {
+	if reply.Ailing != "" {
+		if _, err := fmt.Fprintf(w, "the job manager takes no jobs: %s\n\n", plain(reply.Ailing)); err != nil {
+			return err
+		}
+	}
+	nodes := reply.Nodes
 	if len(nodes) == 0 {
 		_, err := fmt.Fprintln(w, "no task managers: start one with \"superstep taskmanager\"")
 		return err

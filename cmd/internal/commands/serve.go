@@ -45,7 +45,7 @@ type JobManagerCommand struct {
 	NoUploads   bool          `setting:"jobmanager.no-uploads" help:"Take no executables: built-in jobs only."`
 	MaxResult   settings.Size `setting:"jobmanager.max-result" default:"1GiB" placeholder:"SIZE" help:"How much the collected rows of a job may take (default: ${default})."`
 	KeepBytes   settings.Size `setting:"jobmanager.keep-bytes" default:"16GiB" placeholder:"SIZE" help:"How much the results and logs of ended jobs may take; the oldest go first (default: ${default})."`
-	MinFree     settings.Size `setting:"jobmanager.min-free" default:"64MiB" placeholder:"SIZE" help:"Disk space below which /readyz says that no jobs are taken, until there is twice as much (default: ${default}); 0 for any."`
+	MinFree     settings.Size `setting:"jobmanager.min-free" default:"64MiB" placeholder:"SIZE" help:"Disk space below which no jobs are taken, until there is a quarter more (default: ${default}); 0 for any."`
 	KeepJobs    int           `setting:"jobmanager.keep-jobs" default:"1000" placeholder:"N" help:"How many ended jobs are remembered (default: ${default})."`
 	Placement   string        `setting:"jobmanager.placement" enum:"pack,spread" default:"spread" placeholder:"POLICY" help:"pack jobs onto few task managers, or spread them (default: ${default})."`
 	Detection   time.Duration `setting:"jobmanager.detection" default:"4s" placeholder:"TIME" help:"How long a task manager may be silent before it counts as lost (default: ${default})."`
@@ -133,7 +133,7 @@ type TaskManagerCommand struct {
 	Memory     settings.Size `setting:"taskmanager.memory" placeholder:"SIZE" help:"Memory for workers, such as 16GiB (default: a quarter of the machine's)."`
 	Dir        string        `setting:"taskmanager.dir" default:"${state}/taskmanager" placeholder:"DIR" help:"Where executables and temporary files are kept; one task manager per directory (default: ${default})."`
 	Cache      settings.Size `setting:"taskmanager.cache" default:"4GiB" placeholder:"SIZE" help:"How much kept executables may take (default: ${default})."`
-	MinFree    settings.Size `setting:"taskmanager.min-free" default:"256MiB" placeholder:"SIZE" help:"Disk space below which no work is taken, until there is twice as much (default: ${default}); 0 for any."`
+	MinFree    settings.Size `setting:"taskmanager.min-free" default:"256MiB" placeholder:"SIZE" help:"Disk space below which no work is taken, until there is a quarter more (default: ${default}); 0 for any."`
 	Near       string        `setting:"taskmanager.near" placeholder:"DIR" help:"Where the job manager keeps executables, if it is on this machine and of this user: they are linked instead of fetched."`
 	Listen     string        `setting:"taskmanager.listen" default:"127.0.0.1" placeholder:"HOST" help:"Interface on which workers hear each other (default: ${default}). Anything but this machine needs TLS, or --insecure."`
 	Advertise  string        `setting:"taskmanager.advertise" placeholder:"HOST" help:"Name by which other machines reach that interface (default: that of --listen)."`
