@@ -30,7 +30,18 @@ func Run[A any](ctx context.Context, job *Job[A], args A, opts ...Option) (*Resu
 	if err != nil {
 		return nil, err
 	}
-	return made.run(ctx, c)
+	result, err := made.run(ctx, c)
+	return result, tellOutputs(err)
+}
+
+// tellOutputs adds to the error of a run what is visible of its outputs, where its commit
+// failed.
+func tellOutputs(err error) error {
+	var failed *task.CommitError
+	if errors.As(err, &failed) {
+		return fmt.Errorf("%w; %s", err, failed.Outputs())
+	}
+	return err
 }
 
 // Compile builds the job's graph and compiles it, and runs nothing. The facts the

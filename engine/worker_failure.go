@@ -77,6 +77,10 @@ func (w *worker) failureOf(err error) *wire.Failure {
 		text = untitled{err, d.Spec.Name}.Error() + w.job.pathHint(err)
 	}
 	f.Message = clipMessage(text)
+	var commit *task.CommitError
+	if errors.As(err, &commit) {
+		f.Outputs = clipMessage(commit.Outputs())
+	}
 	return f
 }
 

@@ -92,6 +92,8 @@ func TestWorkerEndsEarly(t *testing.T) {
 		want  string // of the failure; "" is none
 		code  int
 		calls string
+
+		outputs string // of the failure
 	}{
 		{name: "exit before anything", words: one(exitWord)},
 		{name: "cancel before anything", words: one(cancelWord), code: 1, kind: wire.PeerFailure, want: "cancelled: the user asked for it"},
@@ -128,6 +130,9 @@ func TestWorkerEndsEarly(t *testing.T) {
 		{name: "exit when finished", words: []wire.ToWorker{deploy, prepareWord, startWord, exitWord}, calls: "make prepare run close"},
 		{name: "a commit that fails", part: &fakePart{fail: map[string]error{"commit outcome": broken}}, words: []wire.ToWorker{deploy, prepareWord, startWord, commitWord}, code: 1,
 			want: "broken", calls: "make prepare run commit outcome abort close"},
+		{name: "a commit of which it is known what is visible", part: &fakePart{fail: map[string]error{"commit outcome": &task.CommitError{Err: broken}}},
+			words: []wire.ToWorker{deploy, prepareWord, startWord, commitWord}, code: 1, want: "broken", outputs: "none of its outputs is visible",
+			calls: "make prepare run commit outcome abort close"},
 		{name: "cancel when committed", words: []wire.ToWorker{deploy, prepareWord, startWord, commitWord, cancelWord}, calls: "make prepare run commit outcome close"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -160,6 +165,7 @@ func TestWorkerEndsEarly(t *testing.T) {
 					return
 				}
 				require.Equal(t, test.want, failed.Message)
+				require.Equal(t, test.outputs, failed.Outputs)
 				require.Equal(t, test.kind, failed.Kind)
 				require.Equal(t, -1, failed.ExitCode)
 			})

@@ -102,6 +102,7 @@ func (r *workersRun) run(ctx context.Context) (*Result, error) {
 	report, err := task.RunParts(ctx, r.plan, r.client.graph, r.slots, func(worker int) (task.Bindings, task.Env, error) {
 		return r.worker(worker, progress)
 	})
+	err = tellOutputs(err)
 	if err == nil {
 		err = writeOutputs(ctx, r.client.outputs, r.c)
 	}

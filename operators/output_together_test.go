@@ -3,6 +3,7 @@ package operators
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/textfile"
 )
 
@@ -159,13 +161,13 @@ func TestOutputsTogether(t *testing.T) {
 }
 
 // TestOutputsTogetherOnAFailingDisk has one call of the disk fail: the run fails, and
-// nothing of it is seen, or goes on and all of it is.
+// nothing of it is seen, which the error says, or goes on and all of it is.
 func TestOutputsTogetherOnAFailingDisk(t *testing.T) {
 	for k, c := range cutOffs {
 		t.Run(fmt.Sprintf("%d: %s", k, &c), func(t *testing.T) {
 			c.rows = 7
 			after := c.want(t)
-			failed := 0
+			failed, told := 0, 0
 			for at := 1; ; at += strideOf(c.stride) {
 				c.dir = t.TempDir()
 				before := c.stand(t)
@@ -179,6 +181,10 @@ func TestOutputsTogetherOnAFailingDisk(t *testing.T) {
 					require.ErrorIs(t, err, errNoSpace)
 					failed++
 					require.Equal(t, before, visible(brief(t, c.dir)), "call %d, %s", at, d.last)
+					if errors.As(err, new(*task.CommitError)) {
+						told++
+						require.ErrorContains(t, err, "; none of its outputs is visible", "call %d, %s", at, d.last)
+					}
 				} else {
 					require.Equal(t, after, visible(brief(t, c.dir)), "call %d, %s", at, d.last)
 				}
@@ -188,6 +194,7 @@ func TestOutputsTogetherOnAFailingDisk(t *testing.T) {
 				require.Equal(t, after, brief(t, c.dir), "call %d, %s", at, d.last)
 			}
 			require.NotZero(t, failed)
+			require.NotZero(t, told)
 		})
 	}
 }

@@ -143,6 +143,42 @@ func (e *AbandonedError) Error() string {
 // Unwrap returns why the run ended.
 func (e *AbandonedError) Unwrap() error { return e.Err }
 
+// CommitError is returned when the outputs of a run could not be made visible, all or
+// none. What it says of them is known of a commit that began in this process; one that is
+// finished in another does not return it.
+type CommitError struct {
+	// Visible names the sinks whose output is visible and stays: those that are no
+	// JointSink and had committed before the failure.
+	Visible []string
+	// Unsure names those of which it is not known: they failed to commit, or what they
+	// had made visible could not be taken back. Nothing is visible of any other.
+	Unsure []string
+	// Err is why.
+	Err error
+}
+
+// Error says why. What is visible is told by Outputs, for whoever knows whose outputs
+// they are.
+func (e *CommitError) Error() string { return e.Err.Error() }
+
+// Unwrap returns why the commit failed.
+func (e *CommitError) Unwrap() error { return e.Err }
+
+// Outputs says what is visible of the outputs of the run, as half a sentence.
+func (e *CommitError) Outputs() string {
+	var told []string
+	if len(e.Visible) > 0 {
+		told = append(told, "of its outputs these are visible: "+strings.Join(e.Visible, ", "))
+	}
+	if len(e.Unsure) > 0 {
+		told = append(told, "of its outputs it is not known whether these are visible: "+strings.Join(e.Unsure, ", "))
+	}
+	if told == nil {
+		return "none of its outputs is visible"
+	}
+	return strings.Join(append(told, "no other one is"), "; ")
+}
+
 // errStopped is what a subtask returns when it stops because the run ended for
 // another reason.
 var errStopped = errors.New("the run ended")

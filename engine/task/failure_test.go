@@ -426,6 +426,11 @@ func TestSinks(t *testing.T) {
 			}
 			require.ErrorIs(t, got.err, errBoom)
 			require.Nil(t, got.report)
+			var failed *CommitError
+			if require.Equal(t, name == "commit fails", errors.As(got.err, &failed)); failed != nil {
+				require.Equal(t, `of its outputs these are visible: tap "c" (test.txt:3); `+
+					`of its outputs it is not known whether these are visible: tap "d" (test.txt:4); no other one is`, failed.Outputs())
+			}
 		})
 	}
 }

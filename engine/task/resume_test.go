@@ -63,12 +63,13 @@ func TestResumption(t *testing.T) {
 // finished one step after the other, and where anything fails nothing stays.
 func TestSinksTogether(t *testing.T) {
 	g := parseGraph(8, "a = source rows=400\nc = tap a\nd = tap a\ne = tap a")
-	for _, test := range []struct{ failC, failD, failE, want string }{
-		{"", "", "", "c begin, e begin, d begin, c complete 0 parts, d complete 0 parts, c decide, c place, d place, e commit, d finish, c finish, c settle, d settle"},
-		{"", "complete", "", "c begin, e begin, d begin, c complete 0 parts, d complete 0 parts, c take back, d take back, d abort, e abort, c abort"},
-		{"decide", "", "", "c begin, e begin, d begin, c complete 0 parts, d complete 0 parts, c decide, c take back, d take back, d abort, e abort, c abort"},
-		{"", "place", "", "c begin, e begin, d begin, c complete 0 parts, d complete 0 parts, c decide, c place, d place, c take back, d take back, d abort, e abort, c abort"},
-		{"", "", "commit", "c begin, e begin, d begin, c complete 0 parts, d complete 0 parts, c decide, c place, d place, e commit, c take back, d take back, d abort, e abort, c abort"},
+	for _, test := range []struct{ failC, failD, failE, want, visible string }{
+		{"", "", "", "c begin, e begin, d begin, c complete 0 parts, d complete 0 parts, c decide, c place, d place, e commit, d finish, c finish, c settle, d settle", ""},
+		{"", "complete", "", "c begin, e begin, d begin, c complete 0 parts, d complete 0 parts, c take back, d take back, d abort, e abort, c abort", "none of its outputs is visible"},
+		{"decide", "", "", "c begin, e begin, d begin, c complete 0 parts, d complete 0 parts, c decide, c take back, d take back, d abort, e abort, c abort", "none of its outputs is visible"},
+		{"", "place", "", "c begin, e begin, d begin, c complete 0 parts, d complete 0 parts, c decide, c place, d place, c take back, d take back, d abort, e abort, c abort", "none of its outputs is visible"},
+		{"", "", "commit", "c begin, e begin, d begin, c complete 0 parts, d complete 0 parts, c decide, c place, d place, e commit, c take back, d take back, d abort, e abort, c abort", `of its outputs it is not known whether these are visible: tap "d" (test.txt:3); no other one is`},
+		{"take back", "place", "", "c begin, e begin, d begin, c complete 0 parts, d complete 0 parts, c decide, c place, d place, c take back, d take back, d abort, e abort, c abort", `of its outputs it is not known whether these are visible: tap "c" (test.txt:2); no other one is`},
 	} {
 		var said []string
 		sink := func(name, fail string) *partSink { return &partSink{name: name, fail: fail, log: &said} }
@@ -79,6 +80,9 @@ func TestSinksTogether(t *testing.T) {
 			require.NoError(t, got.err)
 		} else {
 			require.ErrorIs(t, got.err, errBoom)
+			var failed *CommitError
+			require.ErrorAs(t, got.err, &failed)
+			require.Equal(t, test.visible, failed.Outputs())
 		}
 		require.Equal(t, test.want, strings.Join(said, ", "))
 	}

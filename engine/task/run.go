@@ -20,7 +20,7 @@ import (
 // from, or nil.
 //
 // The result is an error of the bindings (nothing was started), a *TaskError,
-// the failure of a sink, an *AbandonedError, or the cause of the end of ctx.
+// the failure of a sink (a *CommitError, where that was to commit), an *AbandonedError, or the cause of the end of ctx.
 // With an error, every sink is aborted and nothing is visible but what those that are no
 // JointSink have committed before one of them failed.
 //

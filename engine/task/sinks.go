@@ -23,7 +23,17 @@ type boundSink struct {
 	node  *plan.Node
 	held  bool // begun or joined, and neither committed, aborted nor left
 	done  bool // committed, and not settled
+	seen  visibility
 }
+
+// visibility is whether anybody can see the output of a sink, as far as show knows.
+type visibility int
+
+const (
+	unseen visibility = iota
+	seen
+	unsure // a step that makes it visible, or takes it back, failed
+)
 
 func bindSink(s Sink, node *plan.Node) boundSink {
 	joint, _ := s.(JointSink)
@@ -88,13 +98,29 @@ func (s *sinks) written() ([]written, error) {
 }
 
 // commit makes the output of all sinks visible, or of none: where one fails they are
-// taken back and aborted. recorded says that somebody else keeps on record that the run
-// commits.
+// taken back and aborted, and the error is a *CommitError. recorded says that somebody
+// else keeps on record that the run commits.
 func (s *sinks) commit(outcomes []*outcome, recorded bool) error {
 	if err := s.show(outcomes, Completion{Recorded: recorded}); err != nil {
-		return also(err, s.abort())
+		failed := s.outputs()
+		failed.Err = also(err, s.abort())
+		return failed
 	}
 	return nil
+}
+
+// outputs says what is visible after a commit failed.
+func (s *sinks) outputs() *CommitError {
+	e := &CommitError{}
+	for i := range s.all {
+		switch b := &s.all[i]; b.seen {
+		case seen:
+			e.Visible = append(e.Visible, b.title())
+		case unsure:
+			e.Unsure = append(e.Unsure, b.title())
+		}
+	}
+	return e
 }
 
 // resume finishes the commit of a run in other processes, whose outcomes these are.
@@ -132,6 +158,7 @@ func (s *sinks) show(outcomes []*outcome, c Completion) error {
 	if err != nil {
 		for _, b := range touched {
 			if back := guard(b.joint.TakeBack); back != nil {
+				b.seen = unsure
 				err = also(err, b.error("take back what was made visible", back))
 			}
 		}
@@ -205,9 +232,10 @@ func (s *sinks) place(c Completion, step string) error {
 			commit = b.Sink.(ResumeSink).Resume
 		}
 		if err := guard(commit); err != nil {
+			b.seen = unsure
 			return b.error(step, err)
 		}
-		b.held = false
+		b.held, b.seen = false, seen
 	}
 	return nil
 }
@@ -269,9 +297,13 @@ func (s *sinks) abort() error {
 
 // error says which sink failed at what.
 func (b *boundSink) error(step string, err error) error {
-	site := ""
-	if b.node.Site != "" {
-		site = " (" + b.node.Site + ")"
+	return fmt.Errorf("operator %s, %s: %w", b.title(), step, err)
+}
+
+// title names a sink, with its line.
+func (b *boundSink) title() string {
+	if b.node.Site == "" {
+		return operatorName(b.node)
 	}
-	return fmt.Errorf("operator %s%s, %s: %w", operatorName(b.node), site, step, err)
+	return operatorName(b.node) + " (" + b.node.Site + ")"
 }

@@ -195,11 +195,11 @@ func (w *Worker) Commit(outcomes [][]byte) error { return w.decodeAndCommit(outc
 // decodeAndCommit is Commit, recorded or not.
 func (w *Worker) decodeAndCommit(outcomes [][]byte, recorded bool) error {
 	decoded, err := decodeOutcomes(w.run.plan, outcomes)
-	if err != nil {
-		return err
+	if want := len(w.run.part.Slots); err == nil && len(decoded) != want {
+		err = fmt.Errorf("commit with the outcomes of %d workers, of %d", len(decoded), want)
 	}
-	if want := len(w.run.part.Slots); len(decoded) != want {
-		return fmt.Errorf("commit with the outcomes of %d workers, of %d", len(decoded), want)
+	if err != nil {
+		return &CommitError{Err: err}
 	}
 	return w.commit(decoded, recorded)
 }

@@ -149,6 +149,9 @@ type Failure struct {
 	ExitCode    int      `msgpack:"exit_code" json:"exit_code"`   // of the process, -1 if it was a signal or goes on
 	Signal      string   `msgpack:"signal" json:"signal"`         // such as "killed", "" if none
 	LastLines   []string `msgpack:"last_lines" json:"last_lines"` // of its output
+	// Outputs says what is visible of the job's outputs, of a commit that failed, "" where
+	// that is not known or there was none.
+	Outputs string `msgpack:"outputs" json:"outputs,omitempty"`
 }
 
 // Error writes the failure with where it happened. The place stands on the last line of

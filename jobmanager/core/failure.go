@@ -35,7 +35,7 @@ func (c *Core) cancelAsked(e CancelAsked) {
 
 // cancel ends a job for a reason.
 func (c *Core) cancel(j *job, reason string) {
-	c.noteCommit(j)
+	c.noteCommit(j, nil)
 	if !c.moveJob(j, jobCancels, reason) {
 		return
 	}
@@ -46,10 +46,13 @@ func (c *Core) cancel(j *job, reason string) {
 	c.settle(j)
 }
 
-// noteCommit notes that a job ends otherwise while worker 0 makes its results visible.
-func (c *Core) noteCommit(j *job) {
+// noteCommit notes that a job ends otherwise while worker 0 makes its results visible. A
+// worker that fails of that may know what is visible, and says so in f, if there is one.
+func (c *Core) noteCommit(j *job, f *wire.Failure) {
 	switch {
 	case j.info.State != wire.JobCommitting:
+	case f != nil && f.Outputs != "":
+		j.note = "; " + f.Outputs
 	case j.resume.due:
 		j.note = j.resume.note(j.committing)
 	case j.committing:
@@ -85,7 +88,7 @@ func (c *Core) blame(w *worker, f *wire.Failure) {
 	case j.info.State == wire.JobResolving || f.Kind != wire.PeerFailure:
 		c.fail(j, known)
 	default:
-		c.noteCommit(j)
+		c.noteCommit(j, known)
 		if !c.moveJob(j, jobFails, known.Error()+"; looking for what caused it") {
 			return
 		}
@@ -107,7 +110,7 @@ func (c *Core) decide(j *job) {
 
 // fail fails a job for a reason that is known to be the cause.
 func (c *Core) fail(j *job, f *wire.Failure) {
-	c.noteCommit(j)
+	c.noteCommit(j, f)
 	if !c.moveJob(j, jobFails, f.Error()) {
 		return
 	}
@@ -137,6 +140,7 @@ func bounded(f *wire.Failure) *wire.Failure {
 	b := *f
 	b.Message = shorten(b.Message, maxMessage)
 	b.Signal = shorten(b.Signal, maxText)
+	b.Outputs = shorten(b.Outputs, maxMessage)
 	lines := b.LastLines[max(0, len(b.LastLines)-maxLines):]
 	b.LastLines = nil
 	for _, line := range lines {

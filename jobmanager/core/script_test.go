@@ -33,7 +33,7 @@ import (
 //	jobs | job JOB | nodes | overview
 //
 // Reports: ready [fp= at=], resolved, prepared, progress ROWS [STEP], finished,
-// committed, failed KIND MESSAGE, ended [KIND EXITCODE|SIGNAL MESSAGE].
+// committed, failed KIND MESSAGE [| OUTPUTS], ended [KIND EXITCODE|SIGNAL MESSAGE].
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		var s *story
@@ -288,7 +288,8 @@ func (s *story) report(conn int, ref wire.WorkerRef, words []string, options map
 	case "committed":
 		e.Committed = &wire.Committed{}
 	case "failed":
-		e.Failed = &wire.Failure{Kind: kinds[words[1]], Message: strings.Join(words[2:], " ")}
+		message, outputs, _ := strings.Cut(strings.Join(words[2:], " "), " | ")
+		e.Failed = &wire.Failure{Kind: kinds[words[1]], Message: message, Outputs: outputs}
 	case "ended":
 		e.Ended = &wire.Ended{}
 		if len(words) > 1 {
