@@ -27,6 +27,9 @@ func (b *Builder) bringBack(node plan.NodeID, spec *Spec) {
 	b.outputs = append(b.outputs, back)
 	b.bind.Operators[node] = back.newOperator
 	b.bind.Sinks[node] = back
+	if joint, ok := spec.Sink.(JointSink); ok {
+		b.bind.Sinks[node] = &broughtTogether{back, joint}
+	}
 }
 
 // broughtBack is one output that is written at the client.
@@ -48,13 +51,28 @@ func (s *broughtBack) newOperator() Operator {
 	return s.operator()
 }
 
-// Begin, Commit and Abort are the sink's own where this process writes.
+// Begin, Commit, Resume and Abort are the sink's own where this process writes.
+
 func (s *broughtBack) Begin() error {
 	if s.away() {
 		return nil
 	}
 	return s.sink.Begin()
 }
+
+func (s *broughtBack) Commit() error {
+	if s.away() {
+		return nil
+	}
+	return s.sink.Commit()
+}
+
+// Resume is called where no process but the client writes, which commits once it has the
+// rows.
+func (s *broughtBack) Resume() error { return nil }
+
+// Held says that what another process writes is not visible when this one has committed.
+func (s *broughtBack) Held() bool { return s.away() }
 
 func (s *broughtBack) Abort() error {
 	if s.away() {
@@ -63,72 +81,59 @@ func (s *broughtBack) Abort() error {
 	return s.sink.Abort()
 }
 
-// Commit is that of a sink that does not become visible with others.
-func (s *broughtBack) Commit() error { return s.sink.Commit() }
-
-// joint returns the sink as one whose output becomes visible with that of others, or nil
-// where it is none or another process writes.
-func (s *broughtBack) joint() JointSink {
-	joint, ok := s.sink.(JointSink)
-	if !ok || s.away() {
-		return nil
-	}
-	return joint
+// broughtTogether is one that becomes visible with others, where this process writes. It
+// is never written in parts: its rows were sent before any worker had finished, and the
+// client writes them.
+type broughtTogether struct {
+	*broughtBack
+	joint JointSink
 }
 
-// What follows makes it a JointSink, which the sink behind it is as a rule. It is never
-// written in parts: its rows were sent before any worker had finished, and the client
-// writes them.
+func (s *broughtTogether) Join() error              { return nil }
+func (s *broughtTogether) Leave() error             { return nil }
+func (s *broughtTogether) Written() ([]byte, error) { return nil, nil }
 
-func (s *broughtBack) Join() error              { return nil }
-func (s *broughtBack) Leave() error             { return nil }
-func (s *broughtBack) Written() ([]byte, error) { return nil, nil }
-
-func (s *broughtBack) Aside() string {
-	if joint := s.joint(); joint != nil {
-		return joint.Aside()
+func (s *broughtTogether) Aside() string {
+	if s.away() {
+		return ""
 	}
-	return ""
+	return s.joint.Aside()
 }
 
-func (s *broughtBack) Complete(c Completion) error {
-	if joint := s.joint(); joint != nil {
-		return joint.Complete(c)
-	}
-	return nil
-}
-
-func (s *broughtBack) Decide() error { return s.joint().Decide() }
-
-// Place commits a sink that cannot be placed.
-func (s *broughtBack) Place() error {
-	if joint := s.joint(); joint != nil {
-		return joint.Place()
-	}
+func (s *broughtTogether) Complete(c Completion) error {
 	if s.away() {
 		return nil
 	}
-	return s.sink.Commit()
+	return s.joint.Complete(c)
 }
 
-func (s *broughtBack) TakeBack() error {
-	if joint := s.joint(); joint != nil {
-		return joint.TakeBack()
+func (s *broughtTogether) Decide() error { return s.joint.Decide() }
+
+func (s *broughtTogether) Place() error {
+	if s.away() {
+		return nil
 	}
-	return nil
+	return s.joint.Place()
 }
 
-func (s *broughtBack) Finish() {
-	if joint := s.joint(); joint != nil {
-		joint.Finish()
+func (s *broughtTogether) TakeBack() error {
+	if s.away() {
+		return nil
+	}
+	return s.joint.TakeBack()
+}
+
+func (s *broughtTogether) Finish() {
+	if !s.away() {
+		s.joint.Finish()
 	}
 }
 
-func (s *broughtBack) Settle() error {
-	if joint := s.joint(); joint != nil {
-		return joint.Settle()
+func (s *broughtTogether) Settle() error {
+	if s.away() {
+		return nil
 	}
-	return nil
+	return s.joint.Settle()
 }
 
 // tryOutputs finds out whether the outputs that this client is to write could be

@@ -105,6 +105,36 @@ func TestBringBack(t *testing.T) {
 	result.Release()
 }
 
+// lateSink is a JointSink whose output cannot take its place.
+type lateSink struct{ JointSink }
+
+func (lateSink) Begin() error              { return nil }
+func (lateSink) Written() ([]byte, error)  { return nil, nil }
+func (lateSink) Aside() string             { return "aside" }
+func (lateSink) Complete(Completion) error { return nil }
+func (lateSink) Place() error              { return errors.New("no place") }
+func (lateSink) TakeBack() error           { return nil }
+func (lateSink) Abort() error              { return nil }
+
+// TestBringBackTogether: a sink that cannot be taken back commits when those that can
+// are in place, whichever comes first, and not where one of them is not.
+func TestBringBackTogether(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	_, err := Run(t.Context(), Anonymous(func(b *Builder) error {
+		d := numbers(b, 4)
+		text := &textSink{path: out, lines: make([]string, b.Shards())}
+		b.Add(Spec{
+			Op: "WriteText", Inputs: []Port{{From: d}}, Operator: func() Operator { return textOperator{sink: text} }, Sink: text, AtClient: true,
+		})
+		b.Add(Spec{
+			Op: "WriteLate", Inputs: []Port{{From: d}}, Operator: func() Operator { return swallower{} }, Sink: lateSink{}, AtClient: true,
+		})
+		return nil
+	}), struct{}{})
+	require.ErrorContains(t, err, "no place; none of its outputs is visible")
+	require.NoFileExists(t, out)
+}
+
 func TestBringBackOfWhatTheClientCannotSee(t *testing.T) {
 	offerAll(t, writes)
 	dir := t.TempDir()

@@ -194,6 +194,10 @@ func (c *collected) Commit() error { return nil }
 // Resume has nothing to do: the rows were sent before any worker had finished.
 func (c *collected) Resume() error { return nil }
 
+// Held says that committing shows nothing: the rows are the caller's when the run has
+// succeeded.
+func (c *collected) Held() bool { return true }
+
 // Abort drops the rows; the other results of a failed run are dropped likewise.
 func (c *collected) Abort() error {
 	c.store.release()

@@ -111,3 +111,11 @@ type ResumeSink interface {
 	// Resume is Commit in a process that has not begun the sink.
 	Resume() error
 }
+
+// HeldSink is a Sink of which nothing may be visible when it has committed, such as one
+// that keeps rows for the caller of the run.
+type HeldSink interface {
+	Sink
+	// Held reports whether it is so in this process.
+	Held() bool
+}

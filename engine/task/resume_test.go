@@ -87,3 +87,22 @@ func TestSinksTogether(t *testing.T) {
 		require.Equal(t, test.want, strings.Join(said, ", "))
 	}
 }
+
+// heldSink is a Sink that shows nothing.
+type heldSink struct{ onlySink }
+
+func (heldSink) Held() bool { return true }
+
+// TestHeldSinks: what only the caller of a run would be given is not told as visible when
+// the commit fails, before or behind it.
+func TestHeldSinks(t *testing.T) {
+	g := parseGraph(8, "a = source rows=400\nc = tap a\nd = tap a")
+	for _, fail := range [][2]string{{"", "commit"}, {"commit", ""}} {
+		got := g.run(t, context.Background(), 2, Env{}, hooks{sinks: map[string]Sink{
+			"c": heldSink{onlySink{&partSink{fail: fail[0]}}}, "d": heldSink{onlySink{&partSink{fail: fail[1]}}},
+		}})
+		var failed *CommitError
+		require.ErrorAs(t, got.err, &failed)
+		require.Equal(t, "none of its outputs is visible", failed.Outputs())
+	}
+}

@@ -231,11 +231,17 @@ func (s *sinks) place(c Completion, step string) error {
 		if c.Resumed {
 			commit = b.Sink.(ResumeSink).Resume
 		}
+		held, ok := b.Sink.(HeldSink)
+		nothing := ok && held.Held()
 		if err := guard(commit); err != nil {
-			b.seen = unsure
+			if !nothing {
+				b.seen = unsure
+			}
 			return b.error(step, err)
 		}
-		b.held, b.seen = false, seen
+		if b.held = false; !nothing {
+			b.seen = seen
+		}
 	}
 	return nil
 }
