@@ -41,9 +41,11 @@ type inbox struct {
 
 	wake chan struct{} // holds a token after the reader was told to look again
 
-	seq     map[int]int64 // next sequence number, by source shard; Receive's
-	number  int64         // of the next piece; Receive's
-	scratch []piece       // Receive's
+	seq     map[int]*int64 // next sequence number, by source shard; Receive's
+	last    *int64         // that of source, which sent last; Receive's
+	source  int
+	number  int64   // of the next piece; Receive's
+	scratch []piece // Receive's
 
 	mu      sync.Mutex
 	waiting bool        // the reader waits for pieces of its shard
@@ -134,7 +136,7 @@ func newInbox(dst shared.Range, e *ends) *inbox {
 	in := &inbox{
 		dst: dst, ends: e,
 		wake:  make(chan struct{}, 1),
-		seq:   make(map[int]int64),
+		seq:   make(map[int]*int64),
 		filed: make([]pieceList, dst.Len()),
 		shard: -1, need: math.MaxInt,
 	}
@@ -168,12 +170,14 @@ func (in *inbox) check(m *transport.Message) error {
 	if !in.ends.src.Contains(m.Shard) {
 		return fmt.Errorf("received rows of source shard %d, want one of %v", m.Shard, in.ends.src)
 	}
-	if want := in.seq[m.Shard]; m.Seq != want {
-		return fmt.Errorf("received message %d of source shard %d, want message %d: the transport lost or reordered messages", m.Seq, m.Shard, want)
+	want := in.expect(m.Shard)
+	if m.Seq != *want {
+		return fmt.Errorf("received message %d of source shard %d, want message %d: the transport lost or reordered messages", m.Seq, m.Shard, *want)
 	}
-	in.seq[m.Shard] = m.Seq + 1
+	*want++
 	if m.Last {
 		delete(in.seq, m.Shard)
+		in.last = nil
 	}
 	if m.Rows == nil {
 		return nil
@@ -192,16 +196,25 @@ func (in *inbox) check(m *transport.Message) error {
 	return nil
 }
 
-// footprint returns the bytes that holding a message takes: those of its rows, the
-// quarter that the allocator adds to buffers of some thousand bytes for alignment
-// and by its size classes, and the objects around them. A sender in this process has
-// said it.
-func footprint(m *transport.Message) int64 {
-	if m.Gate != nil {
-		return m.Cost
+// expect returns where the next sequence number of a source shard stands.
+func (in *inbox) expect(shard int) *int64 {
+	if in.last != nil && in.source == shard {
+		return in.last
 	}
+	next := in.seq[shard]
+	if next == nil {
+		next = new(int64)
+		in.seq[shard] = next
+	}
+	in.last, in.source = next, shard
+	return next
+}
+
+// footprint returns the bytes that holding a message takes, whose rows have so many:
+// the quarter that the allocator adds to buffers of some thousand bytes for alignment
+// and by its size classes, and the objects around them, included.
+func footprint(m *transport.Message, rows int64) int64 {
 	const column, part = 384, 88
-	rows := batch.Size(m.Rows)
 	return rows + rows/4 + m.Rows.NumCols()*column + int64(partsOf(m))*part
 }
 
@@ -228,7 +241,10 @@ func (in *inbox) store(m *transport.Message) (pieces []piece, err error) {
 			pieces, err = nil, recovered(v)
 		}
 	}()
-	h := &held{size: footprint(m), left: partsOf(m)}
+	h := &held{size: m.Cost, left: partsOf(m)}
+	if m.Gate == nil { // no sender in this process has said it
+		h.size = footprint(m, batch.Size(m.Rows))
+	}
 	if !in.budget.TryReserve(h.size) {
 		return in.spillAll(m)
 	}

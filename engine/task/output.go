@@ -33,6 +33,7 @@ type lines struct {
 	gate    *transport.Gate // bounds the bytes under way
 	waiter  *transport.Waiter
 	lines   map[destination]*line
+	last    *line // used last
 }
 
 // destination is an inbox of an edge on a worker.
@@ -41,6 +42,7 @@ type destination struct{ inbox, worker int }
 // line is a sender and the messages it sent of a source shard.
 type line struct {
 	transport.Sender
+	to    destination
 	shard int
 	seq   int64
 }
@@ -50,25 +52,29 @@ func newLines(edge int, network transport.Network, gate *transport.Gate) lines {
 }
 
 // send sends the next message of its source shard to an inbox, once there is room for
-// it among what is under way.
-func (s *lines) send(ctx context.Context, to destination, m transport.Message) error {
-	l := s.lines[to]
+// its rows, of size bytes, among what is under way.
+func (s *lines) send(ctx context.Context, to destination, m transport.Message, size int64) error {
+	l := s.last
+	if l == nil || l.to != to {
+		l = s.lines[to]
+	}
 	if l == nil {
 		sender, err := s.network.Dial(transport.Address{Edge: s.edge, Inbox: to.inbox, Worker: to.worker})
 		if err != nil {
 			m.Release()
 			return err
 		}
-		l = &line{Sender: sender, shard: -1}
+		l = &line{Sender: sender, to: to, shard: -1}
 		s.lines[to] = l
 	}
+	s.last = l
 	if l.shard != m.Shard {
 		l.shard, l.seq = m.Shard, 0
 	}
 	m.Seq = l.seq
 	l.seq++
 	if m.Rows != nil {
-		cost := footprint(&m)
+		cost := footprint(&m, size)
 		if err := s.gate.Enter(ctx, s.waiter, cost); err != nil {
 			m.Release()
 			return err
@@ -96,13 +102,13 @@ type directOutput struct {
 
 func (o *directOutput) emit(ctx context.Context, shard int, rows arrow.Record) error {
 	o.rows += rows.NumRows()
-	n, most := int(rows.NumRows()), math.MaxInt
+	n, most, size := int(rows.NumRows()), math.MaxInt, batch.Size(rows)
 	if o.ranges != nil {
-		most = rowsWithin(o.messageBytes, rows)
+		most = rowsOfSize(o.messageBytes, size, n)
 	}
 	if n <= most {
 		o.sent++
-		return o.send(ctx, transport.Message{Shard: shard, Rows: rows})
+		return o.send(ctx, transport.Message{Shard: shard, Rows: rows}, size)
 	}
 	for lo := 0; lo < n; lo += most {
 		part, err := cut(o.mem, rows, lo, min(lo+most, n))
@@ -110,7 +116,7 @@ func (o *directOutput) emit(ctx context.Context, shard int, rows arrow.Record) e
 			return err
 		}
 		o.sent++
-		err = o.send(ctx, transport.Message{Shard: shard, Rows: part})
+		err = o.send(ctx, transport.Message{Shard: shard, Rows: part}, batch.Size(part))
 		part.Release()
 		if err != nil {
 			return err
@@ -130,12 +136,6 @@ func cut(mem memory.Allocator, rows arrow.Record, lo, hi int) (arrow.Record, err
 	return batch.Concat(mem, []arrow.Record{part})
 }
 
-// rowsWithin returns how many rows of a batch take so many bytes, if all are alike:
-// one at least.
-func rowsWithin(bytes int64, rows arrow.Record) int {
-	return rowsOfSize(bytes, batch.Size(rows), int(rows.NumRows()))
-}
-
 // rowsOfSize returns how many of n rows that take size bytes take so many bytes.
 func rowsOfSize(bytes, size int64, n int) int {
 	if size <= bytes {
@@ -145,34 +145,34 @@ func rowsOfSize(bytes, size int64, n int) int {
 }
 
 func (o *directOutput) endShard(ctx context.Context, shard int) error {
-	err := o.send(ctx, transport.Message{Shard: shard, Last: true, Sent: o.sent, SentRows: o.rows})
+	err := o.send(ctx, transport.Message{Shard: shard, Last: true, Sent: o.sent, SentRows: o.rows}, 0)
 	o.sent, o.rows = 0, 0
 	return err
 }
 
-// send sends a message whose rows are borrowed.
-func (o *directOutput) send(ctx context.Context, m transport.Message) error {
+// send sends a message whose rows, of size bytes, are borrowed.
+func (o *directOutput) send(ctx context.Context, m transport.Message, size int64) error {
 	if o.ranges != nil {
 		for !o.ranges[o.target].Contains(m.Shard) { // shards come in increasing order
 			o.target++
 		}
 		m.To = m.Shard
-		return o.sendTo(ctx, destination{inbox: o.target, worker: o.hosts[o.target]}, m)
+		return o.sendTo(ctx, destination{inbox: o.target, worker: o.hosts[o.target]}, m, size)
 	}
 	m.To = -1
 	for worker := range o.workers {
-		if err := o.sendTo(ctx, destination{worker: worker}, m); err != nil {
+		if err := o.sendTo(ctx, destination{worker: worker}, m, size); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (o *directOutput) sendTo(ctx context.Context, to destination, m transport.Message) error {
+func (o *directOutput) sendTo(ctx context.Context, to destination, m transport.Message, size int64) error {
 	if m.Rows != nil {
 		m.Rows.Retain()
 	}
-	return o.lines.send(ctx, to, m)
+	return o.lines.send(ctx, to, m, size)
 }
 
 func (o *directOutput) release() {}
@@ -331,7 +331,7 @@ func (o *splitOutput) sendSorted(ctx context.Context, shard int) error {
 		count := &o.sent[o.hosts[t]]
 		count.messages++
 		count.rows += int64(hi - lo)
-		if err := o.lines.send(ctx, destination{inbox: t, worker: o.hosts[t]}, m); err != nil {
+		if err := o.lines.send(ctx, destination{inbox: t, worker: o.hosts[t]}, m, batch.Size(taken)); err != nil {
 			return err
 		}
 		lo = hi
@@ -389,7 +389,7 @@ func (o *splitOutput) endShard(ctx context.Context, shard int) error {
 	for worker, count := range o.sent {
 		o.sent[worker] = sent{}
 		m := transport.Message{Shard: shard, Last: true, Sent: count.messages, SentRows: count.rows}
-		if err := o.lines.send(ctx, destination{inbox: transport.Ends, worker: worker}, m); err != nil {
+		if err := o.lines.send(ctx, destination{inbox: transport.Ends, worker: worker}, m, 0); err != nil {
 			return err
 		}
 	}

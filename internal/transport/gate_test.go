@@ -3,9 +3,12 @@ package transport
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -51,7 +54,7 @@ func TestGate(t *testing.T) {
 		g.Shut(errors.New("later"))
 		require.Equal(t, why, <-fourth)
 		require.Equal(t, why, g.Enter(ctx, NewWaiter(), 1))
-		require.EqualValues(t, 0, g.free)
+		require.EqualValues(t, 0, g.free.Load())
 	})
 }
 
@@ -68,7 +71,34 @@ func TestGateGivesBack(t *testing.T) {
 		if err := <-result; err == nil {
 			g.Leave(1)
 		}
-		require.EqualValues(t, 1, g.free)
+		require.EqualValues(t, 1, g.free.Load())
 		require.Empty(t, w.woken)
 	}
+}
+
+// TestGateBounds: however many come and go at once, no more is taken than there is and
+// one cost, everybody gets in, and all is free again in the end.
+func TestGateBounds(t *testing.T) {
+	const free, most, visitors, visits = 40, 25, 8, 500
+	g := NewGate(free)
+	var taken atomic.Int64
+	var wg sync.WaitGroup
+	for v := range visitors {
+		wg.Go(func() {
+			w := NewWaiter()
+			for i := range visits {
+				cost := int64(1 + (v*visits+i*7)%most)
+				if !assert.NoError(t, g.Enter(context.Background(), w, cost)) {
+					return
+				}
+				assert.Less(t, taken.Add(cost), int64(free+most))
+				taken.Add(-cost)
+				g.Leave(cost)
+			}
+		})
+	}
+	wg.Wait()
+	require.EqualValues(t, free, g.free.Load())
+	require.False(t, g.closed.Load(), "nobody waits")
+	require.Empty(t, g.queue)
 }
