@@ -2,6 +2,8 @@ package remote
 
 import (
 	"context"
+	"net"
+	"runtime"
 	"testing"
 	"time"
 
@@ -169,4 +171,64 @@ func TestStore(t *testing.T) {
 	}, patience, time.Millisecond)
 	j.close()
 	j.noFailures()
+}
+
+// TestLeaveWhileConnecting: who closes while a connection is being made is not taken for
+// lost, at whichever end and however late.
+func TestLeaveWhileConnecting(t *testing.T) {
+	met := func(from *Network, to *Network, worker int) net.Conn {
+		nc, err := net.Dial("tcp", to.Address())
+		require.NoError(t, err)
+		nc, _, err = from.ask(soon(t), nc, worker, to.Address())
+		require.NoError(t, err)
+		return nc
+	}
+	t.Run("hangs up", func(t *testing.T) {
+		j := connected(t, 2, nil)
+		require.NoError(t, met(j.nets[0], j.nets[1], 1).Close())
+		for { // until worker 1 has noticed, and would let worker 0 in again
+			j.nets[1].mu.Lock()
+			_, in := j.nets[1].incoming[0]
+			known := len(j.nets[1].all) == 1
+			j.nets[1].mu.Unlock()
+			if known && !in {
+				break
+			}
+			runtime.Gosched()
+		}
+		j.noFailures()
+	})
+	t.Run("after a frame", func(t *testing.T) {
+		j := connected(t, 2, nil)
+		nc := met(j.nets[0], j.nets[1], 1)
+		_, err := nc.Write(numbered(0, frame(kindBeat, true)))
+		require.NoError(t, err)
+		require.NoError(t, nc.Close())
+		require.Equal(t, "closed its connection without a good-bye", j.failure(1).Reason)
+	})
+	for _, end := range []string{"dialer", "listener"} {
+		t.Run(end+" says good-bye", func(t *testing.T) {
+			j := connected(t, 2, nil)
+			nc := met(j.nets[0], j.nets[1], 1)
+			n := j.nets[0]
+			n.mu.Lock()
+			n.closed = true // after the handshake
+			c := n.newConn(nc, 1, "test")
+			if end == "listener" {
+				n.adopt(c, newIncoming(c))
+			} else {
+				p := newPeer(n, 1)
+				p.conn = c
+				n.adopt(c, p)
+			}
+			n.mu.Unlock()
+			c.done.Wait()
+			require.False(t, c.lost)
+			require.True(t, c.parted, "the other side has heard the good-bye, and answered")
+			n.mu.Lock()
+			n.closed = false // so that it is closed in the end
+			n.mu.Unlock()
+			j.noFailures()
+		})
+	}
 }

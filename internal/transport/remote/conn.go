@@ -41,6 +41,7 @@ type conn struct {
 	frame   uint32 // number of the next one to read
 	body    frameReader
 	side    side // set before the start
+	greeted bool // the other side made it; set before the start
 
 	reads atomic.Uint64   // that gave something
 	wrote atomic.Bool     // since the last beat
@@ -260,10 +261,11 @@ func (c *conn) accuse(err error) {
 }
 
 // broken ends the connection for an error, which is the network's failure unless one
-// of the two sides was leaving.
+// of the two sides was leaving. Who hangs up before its first frame has left while it
+// was still connecting: nothing that it sent is lost.
 func (c *conn) broken(err error) {
 	c.mu.Lock()
-	quiet := c.leaving || c.parted || c.over
+	quiet := c.leaving || c.parted || c.over || c.greeted && c.reads.Load() == 0 && closed(err)
 	c.mu.Unlock()
 	if !quiet {
 		c.n.fail(&PeerError{Worker: c.worker, Address: c.address, Reason: c.n.reason(err), Err: err})

@@ -59,6 +59,7 @@ func (n *Network) meet(nc net.Conn) bool {
 // admit welcomes a worker that has proved itself, and has its connection read.
 func (n *Network) admit(nc net.Conn, worker int) error {
 	c := n.newConn(nc, worker, nc.RemoteAddr().String())
+	c.greeted = true
 	in := newIncoming(c)
 	n.mu.Lock()
 	taken := n.incoming[worker] != nil
@@ -81,8 +82,6 @@ func (n *Network) admit(nc net.Conn, worker int) error {
 	for _, box := range n.inboxes {
 		in.open(box)
 	}
-	if !n.adopt(c, in) {
-		c.end()
-	}
+	n.adopt(c, in)
 	return nil
 }

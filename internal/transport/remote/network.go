@@ -181,15 +181,17 @@ func (n *Network) allPeers() []*peer {
 	return peers
 }
 
-// adopt begins to use a connection, if the network is open.
-func (n *Network) adopt(c *conn, s side) bool {
+// adopt begins to use a connection, under the lock. A network that was closed meanwhile
+// takes its leave of the other side, which has a connection already.
+func (n *Network) adopt(c *conn, s side) {
+	c.start(s)
 	if n.closed {
-		return false
+		c.leave(true)
+		n.work.Go(c.done.Wait)
+		return
 	}
 	n.conns[c] = struct{}{}
 	n.all = append(n.all, c)
-	c.start(s)
-	return true
 }
 
 // forget takes a connection that is over out of the watch's sight.

@@ -184,9 +184,7 @@ func (p *peer) begin(nc net.Conn, address string) {
 	}
 	p.mu.Unlock()
 	close(p.opened)
-	if !p.n.adopt(c, p) {
-		c.end()
-	}
+	p.n.adopt(c, p)
 }
 
 // miss notes that the worker cannot be reached. That is a failure of the network when
