@@ -74,7 +74,9 @@ func (f *folder[T]) fold(p *program.FoldPlan, op *Op[T], leaves, outs [][]T, lo,
 			result = outs[0][lo:end]
 			copy(result, leaves[0][lo:end])
 		}
-		kernel.OneNaN(result)
+		if op.kind != opSum || p.Leaves == 1 {
+			kernel.OneNaN(result)
+		}
 		for _, out := range outs {
 			if dst := out[lo:end]; &dst[0] != &result[0] {
 				copy(dst, result)
@@ -109,10 +111,10 @@ func (f *folder[T]) foldBlock(p *program.FoldPlan, op *Op[T], apply reducer[T], 
 			dst = f.blocks[p.Blocks][:size]
 		}
 		switch {
+		case op.kind == opSum: // spares the copy of the left operand
+			kernel.SumTo(dst, a, b)
 		case &dst[0] == &a[0]:
 			apply(dst, b)
-		case op.kind == opSum:
-			sum(dst, a, b)
 		default:
 			copy(dst, a)
 			apply(dst, b)
@@ -132,22 +134,4 @@ func (f *folder[T]) operand(x int, leaves [][]T, lo, hi int) []T {
 		return leaves[x][lo:hi]
 	}
 	return f.blocks[-1-x][:hi-lo]
-}
-
-// sum does dst[i] = a[i] + b[i]: the commonest operator is spared the copy of its
-// left operand, which counts where memory is the limit. The sums are those of
-// kernel.AddTo.
-func sum[T Number](dst, a, b []T) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	i := 0
-	for ; i+4 <= len(dst); i += 4 {
-		d, x, y := (*[4]T)(dst[i:i+4]), (*[4]T)(a[i:i+4]), (*[4]T)(b[i:i+4])
-		d[0] = x[0] + y[0]
-		d[1] = x[1] + y[1]
-		d[2] = x[2] + y[2]
-		d[3] = x[3] + y[3]
-	}
-	for ; i < len(dst); i++ {
-		dst[i] = a[i] + b[i]
-	}
 }

@@ -63,10 +63,11 @@ func (t *typedOp[T]) Fold(dst, left, right []byte) {
 // NaNs are looked for. The operands keep their sides, for not every operator commutes.
 func (t *typedOp[T]) foldBlock(d, a, b []T) {
 	switch {
+	case t.op.kind == opSum:
+		kernel.SumTo(d, a, b)
+		return
 	case &d[0] == &a[0]:
 		t.apply(d, b)
-	case t.op.kind == opSum:
-		sum(d, a, b) // reads both operands of an element before it writes it
 	case &d[0] != &b[0]:
 		copy(d, a)
 		t.apply(d, b)

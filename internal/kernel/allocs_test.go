@@ -28,6 +28,7 @@ func TestProductsAllocateNothing(t *testing.T) {
 		Axpy(2, rows, rows)
 		Scale(0.5, rows32)
 		AddTo(rows, rows)
+		SumTo(rows, rows, rows)
 		ProdTo(rows32, rows32)
 		GramRows(x, n, d, h, gram)
 		GramRows(x, n, d, nil, gram)

@@ -38,6 +38,59 @@ func oneNaN[T Number](k dispatch, x []T) {
 	}
 }
 
+// SumTo sets dst[i] = x[i] + y[i], with one NaN for all, as OneNaN has it. x and y are at
+// least as long as dst, and each is the same memory as dst or apart from it; integers wrap
+// around.
+func SumTo[T Number](dst, x, y []T) { sumTo(active, dst, x, y) }
+
+func sumTo[T Number](k dispatch, dst, x, y []T) {
+	if k.avx2 {
+		n := sumFloats(dst, x, y)
+		dst, x, y = dst[n:], x[n:], y[n:]
+	}
+	if d, ok := any(dst).([]uint8); ok {
+		addBytes(d, any(x).([]uint8), any(y).([]uint8))
+		return
+	}
+	x, y = x[:len(dst)], y[:len(dst)]
+	i := 0
+	for ; i+4 <= len(dst); i += 4 {
+		d, p, q := (*[4]T)(dst[i:i+4]), (*[4]T)(x[i:i+4]), (*[4]T)(y[i:i+4])
+		d[0] = p[0] + q[0]
+		d[1] = p[1] + q[1]
+		d[2] = p[2] + q[2]
+		d[3] = p[3] + q[3]
+	}
+	for ; i < len(dst); i++ {
+		dst[i] = x[i] + y[i]
+	}
+	oneNaN(dispatch{}, dst)
+}
+
+// sumFloats does what it can of SumTo in assembly, and returns the number of elements.
+func sumFloats[T Number](dst, x, y []T) int {
+	i := 0
+	switch d := any(dst).(type) {
+	case []float64:
+		x, y := any(x).([]float64), any(y).([]float64)
+		for ; len(d)-i >= 16; i += min(len(d)-i, callSize) &^ 15 {
+			n := min(len(d)-i, callSize) &^ 15
+			if sum64(&d[i], &x[i], &y[i], n) != 0 {
+				replaceNaN(d[i:i+n], canonical64)
+			}
+		}
+	case []float32:
+		x, y := any(x).([]float32), any(y).([]float32)
+		for ; len(d)-i >= 32; i += min(len(d)-i, callSize) &^ 31 {
+			n := min(len(d)-i, callSize) &^ 31
+			if sum32(&d[i], &x[i], &y[i], n) != 0 {
+				replaceNaN(d[i:i+n], canonical32)
+			}
+		}
+	}
+	return i
+}
+
 func replaceNaN[T Float](x []T, nan T) {
 	for len(x) >= 8 {
 		// A sum is NaN if an element is. It also is where infinities cancel out, which

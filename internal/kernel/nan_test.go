@@ -102,6 +102,8 @@ func TestOneNaN(t *testing.T) {
 	OneNaN([]int64{1, 2})
 	everyPlace[float64](t)
 	everyPlace[float32](t)
+	sumsOfEveryForm[float64](t)
+	sumsOfEveryForm[float32](t)
 	require.Zero(t, testing.AllocsPerRun(10, func() { OneNaN(x) }))
 }
 
@@ -121,6 +123,41 @@ func everyPlace[T Float](t *testing.T) {
 				for i, v := range x {
 					if i != at && v != T(math.Inf(1-2*(i%2))) {
 						t.Fatalf("%s: element %d of %d is %v, with the NaN at %d", name, i, n, v, at)
+					}
+				}
+			}
+		}
+	}
+}
+
+// sumsOfEveryForm wants sums with a NaN at each place, made by the operands or by
+// infinities, and the result apart from the operands and over either of them.
+func sumsOfEveryForm[T Float](t *testing.T) {
+	for name, form := range map[string]dispatch{"assembly": active, "go": {}} {
+		for _, n := range []int{1, 15, 16, 17, 32, 33, 95, callSize + 33} {
+			for at := 0; at < n; at += max(1, n/97) {
+				x, y, want := make([]T, n), make([]T, n+3), make([]T, n)
+				for i := range x {
+					x[i], y[i] = T(i)+0.1, T(2*i)-0.7
+					want[i] = x[i] + y[i]
+				}
+				if x[at], y[at] = T(math.Inf(1)), T(math.Inf(-1)); at%2 == 1 {
+					x[at] = T(math.Float64frombits(0xfff8000000000abc))
+				}
+				for over, dst := range [][]T{make([]T, n), slices.Clone(x), slices.Clone(y[:n])} {
+					a, b := x, y
+					switch over {
+					case 1:
+						a = dst
+					case 2:
+						b = dst
+					}
+					sumTo(form, dst, a, b)
+					requireOneNaN(t, dst[at:at+1], name)
+					for i, v := range dst {
+						if i != at && v != want[i] {
+							t.Fatalf("%s over %d: element %d of %d is %v, want %v", name, over, i, n, v, want[i])
+						}
 					}
 				}
 			}

@@ -15,7 +15,7 @@ func addTo[T Number](k dispatch, dst, src []T) {
 		return
 	}
 	if d, ok := any(dst).([]uint8); ok {
-		addBytes(d, any(src).([]uint8))
+		addBytes(d, d, any(src).([]uint8))
 		return
 	}
 	i := 0
@@ -67,21 +67,20 @@ func combineFloats[T Number](dst, src []T, product bool) bool {
 	return true
 }
 
-// addBytes adds eight bytes at a time in one word: the low seven bits of each
-// byte cannot carry out of it, and the top bits are added by exclusive or.
-func addBytes(dst, src []uint8) {
+// addBytes sets dst[i] = x[i] + y[i], eight bytes at a time in one word: the low seven
+// bits of each byte cannot carry out of it, and the top bits are added by exclusive or.
+func addBytes(dst, x, y []uint8) {
 	const low = 0x7f7f7f7f7f7f7f7f
-	src = src[:len(dst)]
+	x, y = x[:len(dst)], y[:len(dst)]
 	i := 0
 	for ; i+8 <= len(dst); i += 8 {
-		p, q := dst[i:i+8:i+8], src[i:i+8:i+8]
-		a, b := word(p), word(q)
+		d, a, b := dst[i:i+8:i+8], word(x[i:i+8:i+8]), word(y[i:i+8:i+8])
 		s := (a&low + b&low) ^ ((a ^ b) &^ low)
-		p[0], p[1], p[2], p[3] = uint8(s), uint8(s>>8), uint8(s>>16), uint8(s>>24)
-		p[4], p[5], p[6], p[7] = uint8(s>>32), uint8(s>>40), uint8(s>>48), uint8(s>>56)
+		d[0], d[1], d[2], d[3] = uint8(s), uint8(s>>8), uint8(s>>16), uint8(s>>24)
+		d[4], d[5], d[6], d[7] = uint8(s>>32), uint8(s>>40), uint8(s>>48), uint8(s>>56)
 	}
 	for ; i < len(dst); i++ {
-		dst[i] += src[i]
+		dst[i] = x[i] + y[i]
 	}
 }
 

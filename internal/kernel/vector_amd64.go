@@ -49,10 +49,20 @@ func prodTo32(dst *float32, src *float32, n int)
 //go:noescape
 func nans64(x *float64, n int) uint32
 
+// sum64 sets dst[i] = x[i] + y[i], and returns 0 if no sum is NaN, n being a multiple of 128 bytes.
+//
+//go:noescape
+func sum64(dst *float64, x *float64, y *float64, n int) uint32
+
 // nans32 returns 0 if none of the first n of x is NaN, n being a multiple of 128 bytes.
 //
 //go:noescape
 func nans32(x *float32, n int) uint32
+
+// sum32 sets dst[i] = x[i] + y[i], and returns 0 if no sum is NaN, n being a multiple of 128 bytes.
+//
+//go:noescape
+func sum32(dst *float32, x *float32, y *float32, n int) uint32
 
 // movedTo64 sets dst[i] = x[i] + a*y[i].
 //

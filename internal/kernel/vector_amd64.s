@@ -497,6 +497,47 @@ end1:
 	VZEROUPPER
 	RET
 
+// func sum64(dst *float64, x *float64, y *float64, n int) uint32
+// Requires: AVX
+TEXT ·sum64(SB), NOSPLIT, $0-36
+	MOVQ   dst+0(FP), AX
+	MOVQ   x+8(FP), CX
+	MOVQ   y+16(FP), DX
+	MOVQ   n+24(FP), BX
+	VXORPD Y0, Y0, Y0
+	CMPQ   BX, $0x10
+	JLT    end1
+
+loop1:
+	VMOVUPD (CX), Y1
+	VMOVUPD 32(CX), Y2
+	VMOVUPD 64(CX), Y3
+	VMOVUPD 96(CX), Y4
+	VADDPD  (DX), Y1, Y1
+	VADDPD  32(DX), Y2, Y2
+	VADDPD  64(DX), Y3, Y3
+	VADDPD  96(DX), Y4, Y4
+	VMOVUPD Y1, (AX)
+	VMOVUPD Y2, 32(AX)
+	VMOVUPD Y3, 64(AX)
+	VMOVUPD Y4, 96(AX)
+	VCMPPD  $0x03, Y1, Y2, Y1
+	VCMPPD  $0x03, Y3, Y4, Y3
+	VORPD   Y1, Y0, Y0
+	VORPD   Y3, Y0, Y0
+	ADDQ    $0x80, AX
+	ADDQ    $0x80, CX
+	ADDQ    $0x80, DX
+	SUBQ    $0x10, BX
+	CMPQ    BX, $0x10
+	JGE     loop1
+
+end1:
+	VMOVMSKPD Y0, AX
+	MOVL      AX, ret+32(FP)
+	VZEROUPPER
+	RET
+
 // func nans32(x *float32, n int) uint32
 // Requires: AVX
 TEXT ·nans32(SB), NOSPLIT, $0-20
@@ -521,6 +562,47 @@ loop1:
 end1:
 	VMOVMSKPS Y0, AX
 	MOVL      AX, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func sum32(dst *float32, x *float32, y *float32, n int) uint32
+// Requires: AVX
+TEXT ·sum32(SB), NOSPLIT, $0-36
+	MOVQ   dst+0(FP), AX
+	MOVQ   x+8(FP), CX
+	MOVQ   y+16(FP), DX
+	MOVQ   n+24(FP), BX
+	VXORPD Y0, Y0, Y0
+	CMPQ   BX, $0x20
+	JLT    end1
+
+loop1:
+	VMOVUPS (CX), Y1
+	VMOVUPS 32(CX), Y2
+	VMOVUPS 64(CX), Y3
+	VMOVUPS 96(CX), Y4
+	VADDPS  (DX), Y1, Y1
+	VADDPS  32(DX), Y2, Y2
+	VADDPS  64(DX), Y3, Y3
+	VADDPS  96(DX), Y4, Y4
+	VMOVUPS Y1, (AX)
+	VMOVUPS Y2, 32(AX)
+	VMOVUPS Y3, 64(AX)
+	VMOVUPS Y4, 96(AX)
+	VCMPPS  $0x03, Y1, Y2, Y1
+	VCMPPS  $0x03, Y3, Y4, Y3
+	VORPS   Y1, Y0, Y0
+	VORPS   Y3, Y0, Y0
+	ADDQ    $0x80, AX
+	ADDQ    $0x80, CX
+	ADDQ    $0x80, DX
+	SUBQ    $0x20, BX
+	CMPQ    BX, $0x20
+	JGE     loop1
+
+end1:
+	VMOVMSKPS Y0, AX
+	MOVL      AX, ret+32(FP)
 	VZEROUPPER
 	RET
 

@@ -22,7 +22,11 @@ func prodTo32(dst *float32, src *float32, n int) { panic("kernel: no assembly") 
 
 func nans64(x *float64, n int) uint32 { panic("kernel: no assembly") }
 
+func sum64(dst *float64, x *float64, y *float64, n int) uint32 { panic("kernel: no assembly") }
+
 func nans32(x *float32, n int) uint32 { panic("kernel: no assembly") }
+
+func sum32(dst *float32, x *float32, y *float32, n int) uint32 { panic("kernel: no assembly") }
 
 func movedTo64(a float64, x *float64, y *float64, dst *float64, n int) { panic("kernel: no assembly") }
 

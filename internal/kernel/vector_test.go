@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -95,7 +96,13 @@ func testReduce[T Number](t *testing.T, draw func() T) {
 			to  func(dst, src []T)
 			one func(a, b T) T
 		}{
-			"add":  {AddTo[T], func(a, b T) T { return a + b }},
+			"add": {AddTo[T], func(a, b T) T { return a + b }},
+			"sum": {func(dst, src []T) { SumTo(dst, dst, src) }, func(a, b T) T { return a + b }},
+			"sum over right": {func(dst, src []T) {
+				out := slices.Clone(src)
+				SumTo(out[:len(dst)], dst, out)
+				copy(dst, out)
+			}, func(a, b T) T { return a + b }},
 			"prod": {ProdTo[T], func(a, b T) T { return a * b }},
 			"max": {MaxTo[T], func(a, b T) T {
 				if b > a {

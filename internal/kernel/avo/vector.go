@@ -13,8 +13,10 @@ func vectors() {
 		combine(f, "addTo", "sets dst[i] = dst[i] + src[i].", f.add, f.add1)
 		combine(f, "prodTo", "sets dst[i] = dst[i] * src[i].", f.mul, f.mul1)
 	}
-	nans(float64s(), a.VCMPPD, a.VORPD, a.VMOVMSKPD)
-	nans(float32s(), a.VCMPPS, a.VORPS, a.VMOVMSKPS)
+	for _, f := range []nanFinder{{float64s(), a.VCMPPD, a.VORPD, a.VMOVMSKPD}, {float32s(), a.VCMPPS, a.VORPS, a.VMOVMSKPS}} {
+		nans(f)
+		sum(f)
+	}
 	movedTo(float64s())
 	opposedTo(float64s())
 	drain(float64s(), "drain", "sets dst[i] = a[i]*scale[i] and a[i] = 0.", false, false)
@@ -113,10 +115,29 @@ func combine(f float, name, doc string, packed, single func(ops ...op.Op)) {
 	})
 }
 
-// nans compares vectors with each other: an element that is NaN is unordered with whatever
-// it meets.
-func nans(f float, compare, or func(ops ...op.Op), mask func(of, to op.Op)) {
-	const unordered = 3
+// nanFinder has the instructions that find NaN: an element that is NaN is unordered with
+// whatever it meets.
+type nanFinder struct {
+	float
+	compare, or func(ops ...op.Op)
+	mask        func(of, to op.Op)
+}
+
+// meet sets dst where an element of x or y is NaN.
+func (f nanFinder) meet(x, y op.Op, dst op.Op) {
+	f.compare(op.Imm(unordered), x, y, dst)
+}
+
+// found ends a function that has gathered in any what met.
+func (f nanFinder) found(any reg.VecVirtual) {
+	found := a.GP32()
+	f.mask(any, found)
+	a.Store(found, a.ReturnIndex(0))
+	done()
+}
+
+// nans compares vectors with each other.
+func nans(f nanFinder) {
 	function("nans"+f.suffix, "returns 0 if none of the first n of x is NaN, n being a multiple of 128 bytes.", "func(x *"+f.elem+", n int) uint32")
 	x, n := argument("x"), argument("n")
 	any := a.YMM()
@@ -125,16 +146,42 @@ func nans(f float, compare, or func(ops ...op.Op), mask func(of, to op.Op)) {
 		v := ymms(2)
 		f.move(at(x, 0), v[0])
 		f.move(at(x, 64), v[1])
-		compare(op.Imm(unordered), at(x, 32), v[0], v[0])
-		compare(op.Imm(unordered), at(x, 96), v[1], v[1])
-		or(v[0], v[1], v[1])
-		or(v[1], any, any)
+		f.meet(at(x, 32), v[0], v[0])
+		f.meet(at(x, 96), v[1], v[1])
+		f.or(v[0], v[1], v[1])
+		f.or(v[1], any, any)
 		a.ADDQ(op.Imm(128), x)
 	})
-	found := a.GP32()
-	mask(any, found)
-	a.Store(found, a.ReturnIndex(0))
-	done()
+	f.found(any)
+}
+
+// sum adds, and looks for NaN while the sums are in registers.
+func sum(f nanFinder) {
+	function("sum"+f.suffix, "sets dst[i] = x[i] + y[i], and returns 0 if no sum is NaN, n being a multiple of 128 bytes.",
+		"func(dst, x, y *"+f.elem+", n int) uint32")
+	dst, x, y, n := argument("dst"), argument("x"), argument("y"), argument("n")
+	any := a.YMM()
+	zero(any)
+	while(n, 4*f.lanes, func() {
+		v := ymms(4)
+		for i := range v {
+			f.move(at(x, 32*i), v[i])
+		}
+		for i := range v {
+			f.add(at(y, 32*i), v[i], v[i])
+		}
+		for i := range v {
+			f.move(v[i], at(dst, 32*i))
+		}
+		f.meet(v[0], v[1], v[0])
+		f.meet(v[2], v[3], v[2])
+		f.or(v[0], any, any)
+		f.or(v[2], any, any)
+		for _, p := range []reg.GPVirtual{dst, x, y} {
+			a.ADDQ(op.Imm(128), p)
+		}
+	})
+	f.found(any)
 }
 
 func movedTo(f float) {
