@@ -90,6 +90,7 @@ func (s *StreamWriter) Close() error {
 // of compressed ones. One goroutine at a time.
 type StreamReader struct {
 	r      *ipc.Reader
+	from   *bufio.Reader // what r reads
 	mem    *trackingAllocator
 	schema *arrow.Schema
 	as     bool // batches come with the types they are to have
@@ -108,7 +109,8 @@ func NewStreamReader(r io.Reader, mem memory.Allocator) (sr *StreamReader, err e
 			sr, err = nil, fmt.Errorf("read arrow stream: %w", err)
 		}
 	}()
-	in := &messageReader{r: bufio.NewReaderSize(r, 1<<16)}
+	from := bufio.NewReaderSize(r, 1<<16)
+	in := &messageReader{r: from}
 	rd, err := ipc.NewReaderFromMessageReader(in, ipc.WithAllocator(tracked))
 	if err != nil {
 		return nil, err
@@ -125,8 +127,11 @@ func NewStreamReader(r io.Reader, mem memory.Allocator) (sr *StreamReader, err e
 		}
 	}
 	metadata := rd.Schema().Metadata()
-	return &StreamReader{r: rd, mem: tracked, schema: arrow.NewSchema(fields, &metadata), as: as}, nil
+	return &StreamReader{r: rd, from: from, mem: tracked, schema: arrow.NewSchema(fields, &metadata), as: as}, nil
 }
+
+// Buffered is how many bytes were read from r that the next Read begins with.
+func (s *StreamReader) Buffered() int { return s.from.Buffered() }
 
 // Schema returns the schema of the stream.
 func (s *StreamReader) Schema() *arrow.Schema { return s.schema }

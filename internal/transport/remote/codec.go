@@ -157,13 +157,19 @@ func newDecoder(head []byte, mem memory.Allocator) (*decoder, error) {
 
 func (d *decoder) open() (err error) {
 	d.feed.LimitedReader = io.LimitedReader{R: bytes.NewReader(d.head), N: int64(len(d.head))}
-	d.r, err = batch.NewStreamReader(&d.feed, d.mem)
-	if err == nil && d.feed.N != 0 {
-		d.r.Release()
-		d.r, err = nil, fmt.Errorf("%d bytes follow the schema", d.feed.N)
+	if d.r, err = batch.NewStreamReader(&d.feed, d.mem); err != nil {
+		return err
 	}
-	return err
+	if rest := d.rest(); rest != 0 {
+		d.release()
+		return fmt.Errorf("%d bytes follow the schema", rest)
+	}
+	return nil
 }
+
+// rest is how many bytes of the feed are left, those included that the reader has taken
+// ahead.
+func (d *decoder) rest() int64 { return d.feed.N + int64(d.r.Buffered()) }
 
 // decode reads a batch of the given length from in, owned by the caller and valid.
 func (d *decoder) decode(in io.Reader, length int64) (arrow.Record, error) {
@@ -174,9 +180,9 @@ func (d *decoder) decode(in io.Reader, length int64) (arrow.Record, error) {
 	}
 	d.feed.LimitedReader = io.LimitedReader{R: in, N: length}
 	rec, err := d.r.Read()
-	if err == nil && d.feed.N != 0 {
+	if rest := d.rest(); err == nil && rest != 0 {
 		rec.Release()
-		return nil, fmt.Errorf("%d bytes follow the rows", d.feed.N)
+		return nil, fmt.Errorf("%d bytes follow the rows", rest)
 	}
 	if err == io.EOF {
 		return nil, io.ErrUnexpectedEOF

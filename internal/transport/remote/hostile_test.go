@@ -256,7 +256,7 @@ func TestPieces(t *testing.T) {
 				require.LessOrEqual(t, len(got), at)
 				require.True(t, bytes.Equal(data[:len(got)], got))
 				_, err = read(b[:at])
-				require.True(t, closed(err) || err == io.EOF)
+				require.Equal(t, io.ErrUnexpectedEOF, err)
 			}
 		}
 	}
