@@ -217,6 +217,59 @@ func atDecision(t *testing.T, j *together) {
 	require.ErrorIs(t, j.run(d), errDead)
 }
 
+// TestOutputsUndoneTogether has the last of several outputs fail to take its place, in the
+// run itself or in one that goes on where another was cut off, and then cuts the process
+// off at any call of the disk. The run that follows, for which that output could take its
+// place, finds all or none: what was begun to be undone is never finished in part.
+func TestOutputsUndoneTogether(t *testing.T) {
+	for _, c := range []struct {
+		goesOn, replace bool
+		unnoted         bool // nor can the journal be rewritten
+	}{{false, true, false}, {true, false, false}, {true, true, true}} {
+		j := together{outputs: 3, rows: 7, replace: c.replace}
+		all := j.want(t)
+		undone, finished, refused := 0, 0, 0
+		try := func(at int) (ended bool) {
+			j.dir = t.TempDir()
+			before := visible(j.stand(t))
+			if c.goesOn {
+				atDecision(t, &j)
+			}
+			last := filepath.Join(j.dir, j.name(j.outputs-1))
+			d := dies(at)
+			d.order = newDiskOrder()
+			refused = 0
+			d.order.cut = func(name string, paths []string) bool {
+				to := paths[len(paths)-1]
+				if to == last && filepath.Base(paths[0]) == wholeFile {
+					refused = d.n
+					return true
+				}
+				return c.unnoted && refused > 0 && name == "rename" && filepath.Base(to) == journalFile
+			}
+			require.ErrorIs(t, j.run(unexchanged(d)), errDead)
+			next := together{dir: j.dir, outputs: 1, rows: 5}
+			err := next.run(&testDisk{})
+			got := visible(brief(t, j.dir))
+			if maps.Equal(got, all) {
+				finished++
+				require.ErrorContains(t, err, "exists", "call %d, %s", at, d.last)
+			} else {
+				undone++
+				delete(got, "out-0") // which that run may have written
+				delete(before, "out-0")
+				require.Equal(t, before, got, "call %d, %s", at, d.last)
+			}
+			return d.last == ""
+		}
+		require.True(t, try(0))
+		for at := refused + 1; !try(at); at++ {
+		}
+		require.NotZero(t, finished)
+		require.Equal(t, c.unnoted, undone == 0)
+	}
+}
+
 // TestOutputsOfACutOffRun says what comes of outputs that were decided upon.
 func TestOutputsOfACutOffRun(t *testing.T) {
 	j := together{outputs: 4, rows: 7}
