@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -227,6 +228,76 @@ func TestReadArrowNoticesChanges(t *testing.T) {
 			})
 		}, engine.Parallelism(1))
 		require.ErrorContains(t, err, "a.arrow changed between building and reading")
+	}
+}
+
+// shortened ends before its bytes do, once it is told where.
+type shortened struct {
+	*bytes.Reader
+	end int64 // 0: where they do
+}
+
+func (s *shortened) ReadAt(b []byte, at int64) (int, error) {
+	if s.end == 0 || at+int64(len(b)) <= s.end {
+		return s.Reader.ReadAt(b, at)
+	}
+	n, err := s.Reader.ReadAt(b[:max(0, s.end-at)], at)
+	if err == nil {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// TestArrowFilesThatLoseTheirEnd: a file that becomes shorter while it is read gives the
+// rows that it had, and then the error of an early end, wherever that is: what stands
+// behind what is gone, the next batches or the end of the stream, never stands in for it.
+func TestArrowFilesThatLoseTheirEnd(t *testing.T) {
+	forms := map[string][]byte{"file": arrowBytes(t, false, 0, 9, 4), "stream": arrowBytes(t, true, 0, 9, 4)}
+	for _, name := range []string{"pandas.feather", "replaced.arrows", "deltas.arrow"} {
+		data, err := os.ReadFile(filepath.Join("testdata", "pandas", name))
+		require.NoError(t, err)
+		forms[name] = data
+	}
+	mem := memory.NewGoAllocator()
+	for name, data := range forms {
+		r := &shortened{Reader: bytes.NewReader(data)}
+		read := func(end int64) (lines []string, err error) {
+			r.end = 0
+			f, err := openArrow(r, int64(len(data)))
+			require.NoError(t, err)
+			columns := make([]int, f.Schema().NumFields())
+			for i := range columns {
+				columns[i] = i
+			}
+			rows, err := f.Rows(0, columns, mem)
+			require.NoError(t, err)
+			defer rows.Close()
+			r.end = end
+			for {
+				rec, err := rows.Next(1)
+				if err != nil {
+					return lines, err
+				}
+				lines = append(lines, batchtest.Rows(rec)...)
+				rec.Release()
+			}
+		}
+		all, err := read(0)
+		require.Equal(t, io.EOF, err, name)
+		short := 0
+		for end := int64(1); end < int64(len(data)); end += 1 + int64(len(data))/150 {
+			got, err := read(end)
+			require.LessOrEqual(t, len(got), len(all), "%s to %d", name, end)
+			require.Equal(t, all[:len(got)], append([]string{}, got...), "%s to %d", name, end)
+			if len(got) == len(all) {
+				require.Equal(t, io.EOF, err, "%s to %d", name, end)
+				continue
+			}
+			short++
+			require.ErrorIs(t, err, io.ErrUnexpectedEOF, "%s to %d", name, end)
+			require.NotErrorIs(t, err, io.EOF, "%s to %d", name, end)
+		}
+		require.Greater(t, short, 10, name)
 	}
 }
 
