@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/superstep-ml/superstep/internal/overdue"
 	"github.com/superstep-ml/superstep/shared"
 	"go.uber.org/goleak"
 )
@@ -14,6 +15,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // onRanks runs body on every rank of a group at once and returns their errors.
 func onRanks(g *LocalGroup, body func(c *Comm) error) []error {
+	defer overdue.Watch("all ranks of a group in this process")()
 	errs := make([]error, g.Size())
 	var wg sync.WaitGroup
 	for i := range errs {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/superstep-ml/superstep/internal/overdue"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -44,6 +45,7 @@ func tcpGroups(t *testing.T, size int, hosts [][]int, change ...func(*TCPConfig)
 // closeAll closes groups at once, as the processes of a group do.
 func closeAll(t *testing.T, groups []*TCPGroup) {
 	t.Helper()
+	defer overdue.Watch("all processes of a group to close it")()
 	errs := make(chan error, len(groups))
 	for _, g := range groups {
 		go func() { errs <- g.Close() }()

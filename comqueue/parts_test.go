@@ -18,6 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/overdue"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -103,6 +104,7 @@ func runParts(t *testing.T, build buildPart, workers int, env task.Env, options 
 	defer mem.AssertSize(t, 0)
 	got := &rowBits{rows: map[int][]uint64{}}
 	env.Allocator, env.BatchRows, env.SpillDir, env.Collector = mem, 3, t.TempDir(), got
+	defer overdue.Watch("a job of several workers to end")()
 	report, err := task.RunParts(context.Background(), p, nil, slots, func(int) (task.Bindings, task.Env, error) {
 		_, bind := build.compile(t, options...)
 		return bind, env, nil

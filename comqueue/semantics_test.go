@@ -15,6 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/overdue"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -68,6 +69,7 @@ func runOnce(t *testing.T, build func(b *engine.Builder) *engine.Dataset, option
 		}
 		return nil
 	})
+	defer overdue.Watch("a job to end")()
 	result, err := engine.Run(context.Background(), job, struct{}{}, options...)
 	if err != nil {
 		return nil, nil, err

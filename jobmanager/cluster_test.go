@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/overdue"
 	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/security"
 	"github.com/superstep-ml/superstep/internal/wire"
@@ -54,9 +55,13 @@ func start(t testing.TB, change ...func(*Config)) *Manager {
 	for _, f := range change {
 		f(&c)
 	}
+	defer overdue.Watch("a job manager to start")()
 	m, err := New(context.Background(), c)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, m.Close()) })
+	t.Cleanup(func() {
+		defer overdue.Watch("a job manager to close")()
+		require.NoError(t, m.Close())
+	})
 	return m
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/overdue"
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -293,6 +294,7 @@ func (m *team) close() {
 
 // everyone lets all ranks do something at once.
 func everyone(p int, do func(rank int) error) []error {
+	defer overdue.Watch("all ranks of a program")()
 	errs := make([]error, p)
 	var wg sync.WaitGroup
 	for r := range p {

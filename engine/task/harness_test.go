@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/overdue"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -351,6 +352,7 @@ func (g *testGraph) run(t testing.TB, ctx context.Context, p int, env Env, h hoo
 		env.SpillDir = t.TempDir()
 	}
 	var r result
+	defer overdue.Watch("a run to end")()
 	r.report, r.err = Run(ctx, compiled, g.Graph, g.bindings(h), env)
 	r.taps = taps.rows
 	left, err := os.ReadDir(env.SpillDir)

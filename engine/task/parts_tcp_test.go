@@ -13,6 +13,7 @@ import (
 
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/overdue"
 	"github.com/superstep-ml/superstep/internal/transport"
 	"github.com/superstep-ml/superstep/internal/transport/remote"
 )
@@ -62,6 +63,7 @@ func (g *testGraph) runOverTCP(t testing.TB, ctx context.Context, p, workers int
 	require.NoError(t, err)
 	taps := &taps{}
 	env.SpillDir, env.Collector = t.TempDir(), taps
+	defer overdue.Watch("a run of several workers over TCP to end")()
 	report, err := overTCP(t, workers).runParts(ctx, compiled, g.Graph, split(compiled, workers), func(worker int) (Bindings, Env, error) {
 		return g.bindings(h(worker)), env, nil
 	})

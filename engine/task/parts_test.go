@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/overdue"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -41,6 +42,7 @@ func (g *testGraph) runParts(t testing.TB, ctx context.Context, p, workers int, 
 		env.SpillDir = t.TempDir()
 	}
 	var r result
+	defer overdue.Watch("a run of several workers to end")()
 	r.report, r.err = RunParts(ctx, compiled, g.Graph, split(compiled, workers), func(worker int) (Bindings, Env, error) {
 		return g.bindings(h(worker)), env, nil
 	})

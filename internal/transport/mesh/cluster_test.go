@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/superstep-ml/superstep/internal/overdue"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
@@ -83,7 +84,9 @@ func cluster(t testing.TB, hosting [][]int, change func(*TCPConfig)) ([]*TCP, []
 	require.NoError(t, g.Wait())
 	t.Cleanup(func() {
 		for _, m := range meshes {
+			stop := overdue.Watch("a mesh to close")
 			require.NoError(t, m.Close())
+			stop()
 		}
 	})
 	for i, ranks := range hosting {
@@ -96,6 +99,7 @@ func cluster(t testing.TB, hosting [][]int, change func(*TCPConfig)) ([]*TCP, []
 
 // couple opens a channel between two ranks, on both sides.
 func couple(t testing.TB, a, b Node, channel int) (ca, cb Conn) {
+	defer overdue.Watch("two ranks to be connected")()
 	var g errgroup.Group
 	g.Go(func() error {
 		conns, err := b.Open(context.Background(), []Route{{a.Rank(), channel}})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/internal/overdue"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
@@ -26,6 +27,7 @@ func wirePair(t testing.TB, plan string, checksum bool) (nodes []Node, ends [2]C
 
 // receive receives until an error, or so many messages.
 func receive(c Conn, n int) (all []came, err error) {
+	defer overdue.Watch("messages of another rank, or an error")()
 	for range n {
 		var m came
 		if err = c.Next(&m.Header); err != nil {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/superstep-ml/superstep/internal/overdue"
 )
 
 // content is what message i on a channel from one rank to another consists of:
@@ -92,6 +94,7 @@ func receiveAll(c Conn, from, to, channel, count, limit int, seed uint64) error 
 
 // traffic has all ranks send to all others, on some channels, all at once.
 func traffic(t require.TestingT, nodes []Node, channels, count, limit int, seed uint64) {
+	defer overdue.Watch("all messages of all ranks")()
 	var g errgroup.Group
 	for _, n := range nodes {
 		var routes []Route

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+	"github.com/superstep-ml/superstep/internal/overdue"
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
@@ -88,6 +89,7 @@ func (j *job) connect() {
 
 // close closes all networks at once.
 func (j *job) close() {
+	defer overdue.Watch("all workers to close")()
 	var all sync.WaitGroup
 	for _, n := range j.nets {
 		all.Go(func() { _ = n.Close() })

@@ -1,0 +1,7 @@
+//go:build soak
+
+package overdue
+
+import "time"
+
+const limit = time.Hour

@@ -1,0 +1,23 @@
+package overdue
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestWatch: who stops the watch in time goes on, and the message says what was waited
+// for, and where.
+func TestWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stop := Watch("nothing")
+		time.Sleep(limit - 1)
+		stop()
+		time.Sleep(limit)
+	})
+	said := message("what never comes")
+	require.Contains(t, said, "for what never comes\n")
+	require.Contains(t, said, "overdue.TestWatch(")
+}
