@@ -138,6 +138,8 @@ func TestDecodeTellsWhatIsWrong(t *testing.T) {
 		{`{"format": "superstep/model", "kind": "ruler", "version": 1.5}`, "version"},
 		{`{"format": "superstep/model", "kind": "ruler", "version": 0}`, "versions begin at 1"},
 		{`{"format": "superstep/model", "kind": "ruler", "version": 1}`, `no "inputs"`},
+		{`{"format": "superstep/model", "kind": "ruler", "version": 1, "inputs": null, "summary": null, "payload": 1, "checksum": "xxh3:0"}`, `no "inputs"`},
+		{`{"format": "superstep/model", "kind": "ruler", "version": 1, "inputs": {}, "summary": null, "payload": null, "checksum": "xxh3:0"}`, `no "payload"`},
 		{text + "{}", "something else is behind it"},
 		{text + "x", "something else is behind it"},
 		{strings.Replace(text, `"rows":3`, `"rows":3,"rows":4`, 1), `key "rows" twice`},
