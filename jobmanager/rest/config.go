@@ -60,7 +60,9 @@ type Config struct {
 	// MaxStreams bounds the streams of events and logs at one time; default 256. More
 	// are refused.
 	MaxStreams int
-	// MaxConnections bounds the open connections; default 1024. More wait to be let in.
+	// MaxConnections bounds the open connections; default 1024. Where they are nearly as
+	// many, those that rest between two requests make room; where they are, more wait to be
+	// let in.
 	MaxConnections int
 	// WriteTimeout is how long a client may take to read one piece of an answer before
 	// it is cut; default 30 s.

@@ -20,7 +20,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 		err = s.config.Manager.Ready()
 	}
 	if err != nil {
-		return &problem{code: http.StatusServiceUnavailable, text: "the job manager is not ready: " + wire.Reason(err), hint: "ask again in a moment"}
+		return &problem{code: http.StatusServiceUnavailable, text: "the job manager is not ready: " + wire.Reason(err), hint: "ask again in a moment", known: true}
 	}
 	return s.sendJSON(w, http.StatusOK, Status{Status: "ok"})
 }

@@ -3,6 +3,7 @@ package rest
 import (
 	"bufio"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/internal/security"
@@ -90,6 +92,77 @@ func TestGarbageOnThePort(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, r.StatusCode)
 	readAll(t, r.Body)
+}
+
+// Connections that say nothing, or nothing more, do not keep others out, though they are
+// more than may be open; a request that is under way goes on.
+func TestRestingConnections(t *testing.T) {
+	const limit = 48
+	s := serve(t, newFake(t), func(c *Config) { c.MaxConnections = limit })
+	busy := s.dial()
+	request := s.header("POST", "/api/v1/jobs", "Content-Type: application/json\r\nContent-Length: 2\r\n")
+	_, err := io.WriteString(busy, "GET /healthz HTTP/1.1\r\nHost: "+s.Address()+"\r\n\r\n"+request)
+	require.NoError(t, err)
+	answers := bufio.NewReader(busy)
+	read := func(r *bufio.Reader) int {
+		t.Helper()
+		answer, err := http.ReadResponse(r, nil)
+		require.NoError(t, err)
+		readAll(t, answer.Body)
+		return answer.StatusCode
+	}
+	require.Equal(t, http.StatusOK, read(answers)) // of its first request; the second one's body is missing
+
+	for i := range 3 * limit {
+		c := s.dial()
+		if i%2 == 0 {
+			continue // it says nothing at all
+		}
+		_, err := io.WriteString(c, s.header("GET", "/readyz", ""))
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, read(bufio.NewReader(c)), i)
+	}
+	_, err = io.WriteString(busy, "{}")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusBadRequest, read(answers))
+}
+
+// TestProbes asks by an address that the server does not know, without a token: for
+// probes alone.
+func TestProbes(t *testing.T) {
+	f := newFake(t)
+	p, err := NewProbes("127.0.0.1:0", f, hclog.NewNullLogger())
+	require.NoError(t, err)
+	ask := func(method, path string) (int, string) {
+		t.Helper()
+		r, err := http.NewRequest(method, "http://"+p.Address()+path, nil)
+		require.NoError(t, err)
+		r.Host = "10.1.2.3:8082"
+		answer, err := client(t).Do(r)
+		require.NoError(t, err)
+		require.True(t, answer.Close, "the connection ends with the answer")
+		return answer.StatusCode, readAll(t, answer.Body)
+	}
+	for _, path := range []string{"/healthz", "/readyz"} {
+		code, body := ask("GET", path)
+		require.Equal(t, http.StatusOK, code)
+		require.JSONEq(t, `{"status":"ok"}`, body)
+		code, _ = ask("POST", path)
+		require.Equal(t, http.StatusMethodNotAllowed, code)
+	}
+	f.unready = errors.New("its disk is full")
+	code, body := ask("GET", "/readyz")
+	require.Equal(t, http.StatusServiceUnavailable, code)
+	require.Contains(t, body, "its disk is full")
+	code, _ = ask("GET", "/healthz")
+	require.Equal(t, http.StatusOK, code)
+	for _, path := range []string{"/", "/metrics", "/api/v1/overview"} {
+		code, _ = ask("GET", path)
+		require.Equal(t, http.StatusNotFound, code, path)
+	}
+	_, err = NewProbes(p.Address(), f, hclog.NewNullLogger())
+	require.ErrorContains(t, err, "choose another address with --probes")
+	require.NoError(t, p.Close())
 }
 
 // Who sends a request slowly, or none at all, is cut, and does not keep others out.

@@ -22,6 +22,7 @@ import (
 type problem struct {
 	code       int
 	text, hint string
+	known      bool // to the log, which needs not be told of every time that it is asked for
 }
 
 func (p *problem) Error() string { return p.text }
@@ -74,7 +75,7 @@ func asProblem(err error) *problem {
 // fail answers with an error.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := asProblem(err)
-	if p.code >= http.StatusInternalServerError {
+	if p.code >= http.StatusInternalServerError && !p.known {
 		s.log.Warn("an HTTP request failed", "method", r.Method, "path", clip(r.URL.Path), "status", p.code, "error", p.text)
 	}
 	switch p.code {

@@ -37,7 +37,7 @@ type Server struct {
 	endRequests context.CancelFunc // when requests have had their time
 	serving     chan struct{}      // closed when no connection is taken any more
 	failed      error              // why, before Close; read after serving
-	connections sync.WaitGroup
+	connections *connections
 	closing     sync.Once
 	closed      error
 }
@@ -49,6 +49,7 @@ func New(config Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{config: config, log: config.Logger, streams: make(chan struct{}, config.MaxStreams), serving: make(chan struct{})}
+	s.connections = newConnections(config.MaxConnections)
 	s.routes = s.table()
 	s.metrics = newMetrics(s)
 	if s.openapi, err = s.document(); err != nil {
@@ -71,7 +72,7 @@ func New(config Config) (*Server, error) {
 		MaxHeaderBytes:    maxHeader,
 		Protocols:         protocols,
 		BaseContext:       func(net.Listener) context.Context { return requests },
-		ConnState:         s.count,
+		ConnState:         s.connections.note,
 		ErrorLog:          s.log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
 	}
 	if err := s.secure(); err != nil {
@@ -132,17 +133,6 @@ func (s *Server) serve() {
 	}
 }
 
-// count counts connections. A new one is reported by the goroutine that takes it, and a
-// closed one by its own when its last request has ended.
-func (s *Server) count(_ net.Conn, state http.ConnState) {
-	switch state {
-	case http.StateNew:
-		s.connections.Add(1)
-	case http.StateClosed:
-		s.connections.Done()
-	}
-}
-
 // Address is where the server listens.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
@@ -175,7 +165,7 @@ func (s *Server) Close() error {
 		}
 		s.endRequests()
 		<-s.serving
-		s.connections.Wait()
+		s.connections.all.Wait()
 		s.closed = errors.Join(s.closed, s.failed)
 	})
 	return s.closed

@@ -3,6 +3,7 @@ package commands
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/superstep-ml/superstep/cmd/internal/settings"
 	"github.com/superstep-ml/superstep/internal/security"
@@ -37,6 +39,12 @@ type DevCommand struct {
 
 // Run starts the cluster, says so, and ends it with the context.
 func (c *DevCommand) Run(ctx context.Context, s *Streams, file *settings.Settings, parser *kong.Kong) error {
+	lines := &lineWriter{out: s.Err}
+	log := c.logger("jobmanager", lines)
+	return c.last(log, c.serve(ctx, s, file.Show(parser), lines, log))
+}
+
+func (c *DevCommand) serve(ctx context.Context, s *Streams, shown []settings.Shown, lines *lineWriter, log hclog.Logger) error {
 	if c.TaskManagers < 1 || c.TaskManagers > 1000 || c.Slots < 1 {
 		return UsageError{fmt.Errorf("%d task managers of %d slots: want at least one of both, and at most 1000 task managers", c.TaskManagers, c.Slots)}
 	}
@@ -56,16 +64,15 @@ func (c *DevCommand) Run(ctx context.Context, s *Streams, file *settings.Setting
 		MaxArtifact: 1 << 30, MaxResult: 1 << 30, KeepJobs: 1000, Detection: 4 * time.Second, Lease: 16 * time.Second,
 		tokenFlag: c.tokenFlag, logFlags: c.logFlags,
 	}
-	lines := &lineWriter{out: s.Err}
 	// The task managers end before the job manager does, so that they need not look for it.
-	m, err := command.start(context.WithoutCancel(ctx), &Streams{Out: s.Out, Err: lines}, file.Show(parser))
+	m, err := command.start(context.WithoutCancel(ctx), shown, log)
 	if err != nil {
 		return err
 	}
-	crew := c.start(dir, m.Address(), lines)
+	crew := c.start(dir, m.Address(), lines, log)
 	err = c.ready(ctx, m, crew)
 	if err == nil {
-		c.announce(s, m)
+		c.announce(s, m, log)
 		select {
 		case <-ctx.Done():
 		case <-m.Done():
@@ -78,7 +85,11 @@ func (c *DevCommand) Run(ctx context.Context, s *Streams, file *settings.Setting
 }
 
 // announce says that the cluster is up, and how to use it.
-func (c *DevCommand) announce(s *Streams, m *manager) {
+func (c *DevCommand) announce(s *Streams, m *manager, log hclog.Logger) {
+	if c.LogJSON {
+		log.Info("cluster is up", "address", m.Address(), "task managers", c.TaskManagers, "slots", c.TaskManagers*c.Slots)
+		return
+	}
 	fmt.Fprintf(s.Out, "cluster at %s: %d task managers, %d slots\n", m.Address(), c.TaskManagers, c.TaskManagers*c.Slots)
 	m.announceHTTP(s)
 	fmt.Fprintf(s.Out, "\nIn another terminal:\n  go run ./examples/kmeans --cluster %s --parallelism %d\n\nCtrl-C ends the cluster.\n", m.Address(), c.TaskManagers*c.Slots)
@@ -115,7 +126,7 @@ type crew struct {
 }
 
 // start starts the task managers. One that does not start says so and is missing.
-func (c *DevCommand) start(dir, address string, lines *lineWriter) *crew {
+func (c *DevCommand) start(dir, address string, lines *lineWriter, log hclog.Logger) *crew {
 	w := &crew{empty: make(chan struct{})}
 	self, err := os.Executable()
 	if err != nil {
@@ -136,6 +147,9 @@ func (c *DevCommand) start(dir, address string, lines *lineWriter) *crew {
 		}
 		cmd := exec.Command(self, args...)
 		own := lines.prefixed(fmt.Sprintf("[%s] ", name))
+		if c.LogJSON {
+			own = lines.asJSON(log.ResetNamed(name))
+		}
 		cmd.Stdout, cmd.Stderr = own, own
 		cmd.SysProcAttr = childAttributes()
 		if err := cmd.Start(); err != nil {
@@ -197,15 +211,32 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 
 // prefixed returns a writer that puts a prefix before each line. It is used by one
 // goroutine at a time.
-func (w *lineWriter) prefixed(prefix string) io.Writer { return &prefixWriter{to: w, prefix: prefix} }
+func (w *lineWriter) prefixed(prefix string) io.Writer {
+	return &prefixWriter{pass: func(line string) error {
+		_, err := fmt.Fprintf(w, "%s%s\n", prefix, terminalText(line))
+		return err
+	}}
+}
+
+// asJSON returns a writer that passes lines of JSON on as they are, and logs others, as of
+// a panic. It is used by one goroutine at a time.
+func (w *lineWriter) asJSON(log hclog.Logger) io.Writer {
+	return &prefixWriter{pass: func(line string) error {
+		if !json.Valid([]byte(line)) {
+			log.Error(line)
+			return nil
+		}
+		_, err := io.WriteString(w, line+"\n")
+		return err
+	}}
+}
 
 // maxLine bounds what is kept of a line that does not end.
 const maxLine = 16 << 10
 
 type prefixWriter struct {
-	to     *lineWriter
-	prefix string
-	part   []byte
+	pass func(line string) error
+	part []byte
 }
 
 // Write passes on the lines that are whole.
@@ -219,7 +250,7 @@ func (w *prefixWriter) Write(p []byte) (int, error) {
 		if n == 0 {
 			return len(p), nil
 		}
-		if _, err := fmt.Fprintf(w.to, "%s%s\n", w.prefix, terminalText(string(line))); err != nil {
+		if err := w.pass(string(line)); err != nil {
 			return 0, err
 		}
 		w.part = w.part[:copy(w.part, w.part[n:])]

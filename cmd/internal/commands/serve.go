@@ -33,11 +33,25 @@ func (f *logFlags) logger(name string, w io.Writer) hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{Name: name, Level: hclog.LevelFromString(f.LogLevel), Output: w, JSONFormat: f.LogJSON})
 }
 
+// last logs what a manager ended of, where all that it says is to be JSON, and returns
+// what is left to be said.
+func (f *logFlags) last(log hclog.Logger, err error) error {
+	if err == nil || !f.LogJSON || !log.IsError() {
+		return err
+	}
+	log.Error("ended", "error", err.Error())
+	if errors.As(err, new(UsageError)) {
+		return ExitError(exitUsage)
+	}
+	return ExitError(exitFailed)
+}
+
 // JobManagerCommand runs a job manager.
 type JobManagerCommand struct {
 	ConfigFlag
 	Listen      string        `setting:"jobmanager.listen" default:"127.0.0.1:6123" placeholder:"HOST:PORT" help:"Where task managers and clients connect (default: ${default}). Anything but this machine needs TLS, or --insecure."`
 	HTTP        string        `name:"http" setting:"jobmanager.http" default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Where REST and metrics are served (default: ${default}); \"off\" for nowhere."`
+	Probes      string        `setting:"jobmanager.probes" default:"off" placeholder:"HOST:PORT" help:"Where /healthz and /readyz alone are served besides, without TLS and to whoever asks, as a kubelet does (default: ${default})."`
 	AllowHost   []string      `setting:"jobmanager.allow-hosts" placeholder:"HOST" help:"Further names by which browsers may reach the HTTP port."`
 	Dir         string        `setting:"jobmanager.dir" default:"${state}/jobmanager" placeholder:"DIR" help:"Where artifacts, results and history are kept (default: ${default})."`
 	MaxArtifact settings.Size `setting:"jobmanager.max-artifact" default:"1GiB" placeholder:"SIZE" help:"Largest executable that may be uploaded (default: ${default})."`
@@ -58,15 +72,20 @@ type JobManagerCommand struct {
 
 // Run serves until the context ends.
 func (c *JobManagerCommand) Run(ctx context.Context, s *Streams, file *settings.Settings, parser *kong.Kong) error {
-	if c.Insecure {
-		fmt.Fprintln(s.Err, "jobmanager: WARNING: --insecure: whoever can see the network can read the token and run programs here")
-	}
-	m, err := c.start(ctx, s, file.Show(parser))
+	log := c.logger("jobmanager", s.Err)
+	return c.last(log, c.serve(ctx, s, file.Show(parser), log))
+}
+
+func (c *JobManagerCommand) serve(ctx context.Context, s *Streams, shown []settings.Shown, log hclog.Logger) error {
+	c.warn(log, s, "jobmanager", c.Insecure, "whoever can see the network can read the token and run programs here")
+	m, err := c.start(ctx, shown, log)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.Out, "job manager at %s\n", m.Address())
-	m.announceHTTP(s)
+	if !c.LogJSON { // which says so too
+		fmt.Fprintf(s.Out, "job manager at %s\n", m.Address())
+		m.announceHTTP(s)
+	}
 	select {
 	case <-ctx.Done():
 	case <-m.Done():
@@ -74,19 +93,29 @@ func (c *JobManagerCommand) Run(ctx context.Context, s *Streams, file *settings.
 	return m.Close()
 }
 
+// warn warns of --insecure.
+func (f *logFlags) warn(log hclog.Logger, s *Streams, name string, insecure bool, what string) {
+	switch {
+	case insecure && f.LogJSON:
+		log.Warn("--insecure: " + what)
+	case insecure:
+		fmt.Fprintf(s.Err, "%s: WARNING: --insecure: %s\n", name, what)
+	}
+}
+
 // manager is a job manager with its HTTP server.
 type manager struct {
 	*jobmanager.Manager
-	http *rest.Server // nil: off
+	http   *rest.Server // nil: off
+	probes *rest.Probes // nil: off
 }
 
 // start starts both servers. Shown are the settings that they show to who asks.
-func (c *JobManagerCommand) start(ctx context.Context, s *Streams, shown []settings.Shown) (*manager, error) {
+func (c *JobManagerCommand) start(ctx context.Context, shown []settings.Shown, logger hclog.Logger) (*manager, error) {
 	policy, err := core.ParsePolicy(c.Placement)
 	if err != nil {
 		return nil, UsageError{err}
 	}
-	logger := c.logger("jobmanager", s.Err)
 	m, err := jobmanager.New(ctx, jobmanager.Config{
 		Listen: c.Listen, Dir: c.Dir, TokenFile: c.TokenFile, TLS: c.files(), Insecure: c.Insecure,
 		MaxArtifact: int64(c.MaxArtifact), ArtifactCache: int64(c.Cache), NoUploads: c.NoUploads, MaxResult: int64(c.MaxResult), KeepJobs: c.KeepJobs, KeepBytes: int64(c.KeepBytes), MinFree: int64(c.MinFree),
@@ -96,6 +125,11 @@ func (c *JobManagerCommand) start(ctx context.Context, s *Streams, shown []setti
 		return nil, err
 	}
 	all := &manager{Manager: m}
+	if c.Probes != "" && c.Probes != "off" {
+		if all.probes, err = rest.NewProbes(c.Probes, m, logger.Named("probes")); err != nil {
+			return nil, errors.Join(err, all.Close())
+		}
+	}
 	if c.HTTP == "off" {
 		return all, nil
 	}
@@ -104,7 +138,7 @@ func (c *JobManagerCommand) start(ctx context.Context, s *Streams, shown []setti
 		Settings: func() any { return settingRows(shown) },
 	})
 	if err != nil {
-		return nil, errors.Join(err, m.Close())
+		return nil, errors.Join(err, all.Close())
 	}
 	return all, nil
 }
@@ -116,12 +150,16 @@ func (m *manager) announceHTTP(s *Streams) {
 	}
 }
 
-// Close ends both servers.
+// Close ends all servers.
 func (m *manager) Close() error {
-	if m.http == nil {
-		return m.Manager.Close()
+	var err error
+	if m.probes != nil {
+		err = m.probes.Close()
 	}
-	return errors.Join(m.http.Close(), m.Manager.Close())
+	if m.http != nil {
+		err = errors.Join(err, m.http.Close())
+	}
+	return errors.Join(err, m.Manager.Close())
 }
 
 // TaskManagerCommand runs a task manager.
@@ -146,32 +184,38 @@ type TaskManagerCommand struct {
 // Run offers slots until the context ends.
 func (c *TaskManagerCommand) Run(ctx context.Context, s *Streams) error {
 	keepOwnFiles()
-	if c.Insecure {
-		fmt.Fprintln(s.Err, "taskmanager: WARNING: --insecure: whoever can see the network can read the token, programs and data")
+	log := c.logger("taskmanager", s.Err)
+	if c.LogJSON && c.Name != "" { // several may write to one place
+		log = log.With("name", c.Name)
 	}
+	return c.last(log, c.offer(ctx, s, log))
+}
+
+func (c *TaskManagerCommand) offer(ctx context.Context, s *Streams, log hclog.Logger) error {
+	c.warn(log, s, "taskmanager", c.Insecure, "whoever can see the network can read the token, programs and data")
 	secure := !c.files().IsZero()
 	if err := security.CheckListen(net.JoinHostPort(c.Listen, "0"), secure, c.Insecure); err != nil {
 		return UsageError{err}
 	}
-	address, options, err := c.dialling(ctx, s)
+	address, options, err := c.dialling(ctx, s, log)
 	if err != nil {
 		return err
 	}
 	cfg := taskmanager.Config{
 		JobManager: address, DialOptions: options, Name: c.Name, Slots: c.Slots, Memory: int64(c.Memory),
 		Dir: c.Dir, CacheLimit: int64(c.Cache), MinFree: int64(c.MinFree), Near: c.Near, Listen: c.Listen, Advertise: c.Advertise,
-		Logger: c.logger("taskmanager", s.Err),
+		Logger: log,
 	}
 	return taskmanager.Run(ctx, cfg)
 }
 
 // dialling is how a task manager reaches the job manager.
-func (c *TaskManagerCommand) dialling(ctx context.Context, s *Streams) (address string, options []grpc.DialOption, err error) {
+func (c *TaskManagerCommand) dialling(ctx context.Context, s *Streams, log hclog.Logger) (address string, options []grpc.DialOption, err error) {
 	address, port, err := client.ParseAddress(c.JobManager)
 	if err != nil {
 		return "", nil, UsageError{fmt.Errorf("--jobmanager: %w", err)}
 	}
-	token, err := c.awaitToken(ctx, s, port)
+	token, err := c.awaitToken(ctx, s, log, port)
 	if err != nil {
 		return "", nil, err
 	}
@@ -193,7 +237,7 @@ const tokenWait = 10 * time.Second
 
 // awaitToken reads the cluster's token. A task manager may be started just before the
 // job manager that makes it, and then waits a little.
-func (c *TaskManagerCommand) awaitToken(ctx context.Context, s *Streams, port int) (security.Token, error) {
+func (c *TaskManagerCommand) awaitToken(ctx context.Context, s *Streams, log hclog.Logger, port int) (security.Token, error) {
 	look := time.NewTicker(250 * time.Millisecond)
 	defer look.Stop()
 	late := time.NewTimer(tokenWait)
@@ -208,7 +252,11 @@ func (c *TaskManagerCommand) awaitToken(ctx context.Context, s *Streams, port in
 		}
 		if !told {
 			told = true
-			fmt.Fprintf(s.Err, "taskmanager: waiting for the token: %v\n", err)
+			if c.LogJSON {
+				log.Info("waiting for the token", "error", err.Error())
+			} else {
+				fmt.Fprintf(s.Err, "taskmanager: waiting for the token: %v\n", err)
+			}
 		}
 		select {
 		case <-look.C:

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/internal/security"
@@ -41,7 +42,7 @@ func TestTokenThatComes(t *testing.T) {
 			}
 			made <- token
 		})
-		token, err := c.awaitToken(t.Context(), s, 6123)
+		token, err := c.awaitToken(t.Context(), s, hclog.NewNullLogger(), 6123)
 		require.NoError(t, err)
 		require.Equal(t, (<-made).Reveal(), token.Reveal())
 		require.InDelta(t, 3, time.Since(begin).Seconds(), 0.3)
@@ -55,7 +56,7 @@ func TestTokenThatDoesNotCome(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "token")
 		c, s, said := waitsFor(file)
 		begin := time.Now()
-		_, err := c.awaitToken(t.Context(), s, 6123)
+		_, err := c.awaitToken(t.Context(), s, hclog.NewNullLogger(), 6123)
 		require.ErrorIs(t, err, fs.ErrNotExist)
 		require.ErrorContains(t, err, file)
 		require.Equal(t, tokenWait, time.Since(begin))
@@ -72,13 +73,13 @@ func TestTokenNotWaitedFor(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		begin := time.Now()
-		_, err := c.awaitToken(ctx, s, 6123)
+		_, err := c.awaitToken(ctx, s, hclog.NewNullLogger(), 6123)
 		require.Error(t, err)
 		require.Equal(t, time.Second, time.Since(begin))
 
 		said.Reset()
 		require.NoError(t, os.WriteFile(file, []byte("short"), 0o600))
-		_, err = c.awaitToken(t.Context(), s, 6123)
+		_, err = c.awaitToken(t.Context(), s, hclog.NewNullLogger(), 6123)
 		require.ErrorContains(t, err, "could be guessed")
 		require.False(t, errors.Is(err, fs.ErrNotExist))
 		require.Equal(t, time.Second, time.Since(begin))
