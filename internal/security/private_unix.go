@@ -91,8 +91,11 @@ func ownedBy(info fs.FileInfo, uid int) bool {
 	return ok && int(stat.Uid) == uid
 }
 
-// takeBack takes the group's right to write from a folder and all that is in it, if that
-// is this user's alone, from the top so that nothing is exchanged meanwhile below.
+// takeBack takes all rights of others from a folder and what is in it, if that is this
+// user's alone, from the top so that nothing is exchanged meanwhile below. The group may
+// not even read: a folder of ours is made with 0700, and has results and executables of
+// all users of the cluster. Nobody needs the group that a kubelet gives a volume to
+// (fsGroup) once its owner is this user.
 func takeBack(dir string) error {
 	if parent, err := os.Stat(filepath.Dir(dir)); err != nil {
 		return err
@@ -122,10 +125,10 @@ func takeBack(dir string) error {
 			return err
 		}
 		info, err := e.Info()
-		if err != nil || info.Mode().Perm()&0o020 == 0 {
+		if err != nil || info.Mode().Perm()&0o077 == 0 {
 			return err
 		}
-		return os.Chmod(path, info.Mode().Perm()&^0o020)
+		return os.Chmod(path, info.Mode().Perm()&^0o077)
 	})
 }
 

@@ -133,7 +133,7 @@ func TestFolderThatAGroupMayWrite(t *testing.T) {
 	require.Contains(t, told[0], "a group could write to "+dir+" (mode 0770)")
 	require.NoError(t, open())
 	require.Len(t, told, 1)
-	for path, mode := range map[string]fs.FileMode{dir: 0o750, sub: 0o750, file: 0o640} {
+	for path, mode := range map[string]fs.FileMode{dir: 0o700, sub: 0o700, file: 0o600} {
 		info, err := os.Stat(path)
 		require.NoError(t, err)
 		require.Equal(t, mode, info.Mode().Perm(), path)
