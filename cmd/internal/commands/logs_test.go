@@ -1,0 +1,134 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+)
+
+// said keeps what a command writes.
+type said struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *said) lines() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Split(strings.TrimSuffix(s.text.String(), "\n"), "\n")
+}
+
+// value waits for a line with a message, all lines being JSON, and returns one of its
+// values.
+func (s *said) value(t *testing.T, message, key string) (value any) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		for _, line := range s.lines() {
+			entry := map[string]any{}
+			if line != "" && json.Unmarshal([]byte(line), &entry) == nil && entry["@message"] == message {
+				value = entry[key]
+				return true
+			}
+		}
+		return false
+	}, 20*time.Second, time.Millisecond, "%s is not said: %s", message, s.lines())
+	return value
+}
+
+// command runs a command until the test ends it, and returns what it says, standard output
+// included, and its exit code.
+func command(t *testing.T, cli any, args ...string) (out *said, end func() int) {
+	t.Helper()
+	out = &said{}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() {
+		lookup := func(string) (string, bool) { return "", false }
+		ended <- Main(ctx, "test", "", cli, args, &Streams{Out: out, Err: out, Lookup: lookup})
+	}()
+	return out, func() int {
+		cancel()
+		return <-ended
+	}
+}
+
+// TestAllIsJSON: with --log-json everything that a manager says is JSON, a line each, from
+// the first to the last, warnings and what it ends of included.
+func TestAllIsJSON(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	require.NoError(t, os.WriteFile(file("config.yaml"), nil, 0o600))
+	cli := func() any {
+		return &struct {
+			Jobmanager  JobManagerCommand  `cmd:""`
+			Taskmanager TaskManagerCommand `cmd:""`
+		}{}
+	}
+	manager := func(listen string) []string {
+		return []string{"jobmanager", "--config", file("config.yaml"), "--log-json", "--insecure", "--listen", listen, "--http", "127.0.0.1:0", "--probes", "127.0.0.1:0", "--dir", file(listen), "--token-file", file("token")}
+	}
+	whole := func(s *said) {
+		t.Helper()
+		for _, line := range s.lines() {
+			require.True(t, json.Valid([]byte(line)), "%q", line)
+		}
+	}
+	jobs, endJobs := command(t, cli(), manager("127.0.0.1:0")...)
+	jobs.value(t, "HTTP is served", "url")
+	address := jobs.value(t, "job manager serves", "address").(string)
+
+	late, endLate := command(t, cli(), manager(address)...)
+	require.Contains(t, late.value(t, "ended", "error"), "choose another address with --listen")
+	require.Equal(t, exitFailed, endLate())
+	whole(late)
+
+	task := func(token string) []string {
+		return []string{"taskmanager", "--config", file("config.yaml"), "--log-json", "--insecure", "--jobmanager", address, "--name", "tm", "--slots", "1", "--dir", file("taskmanager"), "--token-file", file(token)}
+	}
+	tasks, endTasks := command(t, cli(), task("token")...)
+	require.Equal(t, "tm", tasks.value(t, "registered", "name"))
+	require.Zero(t, endTasks())
+	whole(tasks)
+	waits, endWaits := command(t, cli(), task("none")...)
+	waits.value(t, "waiting for the token", "error")
+	require.Equal(t, exitFailed, endWaits())
+	whole(waits)
+	usage, endUsage := command(t, cli(), append(task("token"), "--jobmanager", "a:b:c")...)
+	usage.value(t, "ended", "error")
+	require.Equal(t, exitUsage, endUsage())
+	whole(usage)
+	require.Zero(t, endJobs())
+	whole(jobs)
+}
+
+// TestLinesAsJSON: what a process says besides its log, as when it panics, is logged.
+func TestLinesAsJSON(t *testing.T) {
+	var out bytes.Buffer
+	w := &lineWriter{out: &out}
+	log := hclog.New(&hclog.LoggerOptions{Output: w, JSONFormat: true})
+	own := w.asJSON(log.ResetNamed("taskmanager-1"))
+	_, err := own.Write([]byte("{\"a\":1}\npanic: no\n"))
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	require.Len(t, lines, 2)
+	require.Equal(t, `{"a":1}`, lines[0])
+	entry := map[string]any{}
+	require.NoError(t, json.Unmarshal([]byte(lines[1]), &entry))
+	require.Equal(t, "panic: no", entry["@message"])
+	require.Equal(t, "taskmanager-1", entry["@module"])
+}
