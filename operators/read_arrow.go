@@ -20,6 +20,9 @@ import (
 type ArrowOptions struct {
 	// Columns names the columns to read, in this order; nil means all.
 	Columns []string
+	// LeaveOut, if set, is told of the columns of types that rows cannot have, which are
+	// then left out, unless Columns names them; otherwise they are an error.
+	LeaveOut func(column, problem string)
 	// FS, if set, is the file system that holds the files, such as one embedded in
 	// the program.
 	FS fs.FS
@@ -32,7 +35,7 @@ type ArrowOptions struct {
 // are, and large_utf8 and large_binary as utf8 and binary. Files are checked, and
 // rows cut into shards, as ReadRowFiles says.
 func ReadArrow(b *engine.Builder, path string, o ArrowOptions) *engine.Dataset {
-	return ReadRowFiles(b, o.FS, path, RowFormat{Op: "ReadArrow", Columns: o.Columns, Open: openArrow})
+	return ReadRowFiles(b, o.FS, path, RowFormat{Op: "ReadArrow", Columns: o.Columns, LeaveOut: o.LeaveOut, Open: openArrow})
 }
 
 // arrowFile is an open file of either form.
@@ -43,6 +46,11 @@ type arrowFile struct {
 	// stored begins streams of the batches as they are stored: in place of values that
 	// lie in a dictionary they have indices.
 	stored []byte
+	// fields are the columns as they are stored, of which omit tells those of types that
+	// rows cannot have; stored is without them. kept are the indices of the others there.
+	fields []arrow.Field
+	omit   []bool
+	kept   []int
 	// lookups are the types of the values in dictionaries, by column; nil of a column
 	// without one.
 	lookups []arrow.DataType
@@ -68,11 +76,16 @@ func openArrow(r io.ReaderAt, size int64) (RowFile, error) {
 		}
 		fields[i].Type = batch.PlainType(f.Type)
 	}
-	f := &arrowFile{arrowIndex: x, r: r, schema: arrow.NewSchema(fields, nil), lookups: lookups}
-	if _, err := batch.NormalizeSchema(f.schema); err != nil {
-		return nil, err
+	f := &arrowFile{arrowIndex: x, r: r, schema: arrow.NewSchema(fields, nil), fields: stored, lookups: lookups,
+		omit: make([]bool, len(fields)), kept: make([]int, len(fields))}
+	var rest []arrow.Field
+	for i, field := range fields {
+		f.kept[i] = len(rest)
+		if f.omit[i] = !batch.Supported(field.Type); !f.omit[i] {
+			rest = append(rest, stored[i])
+		}
 	}
-	if f.stored, err = batch.SchemaMessage(arrow.NewSchema(stored, nil)); err != nil {
+	if f.stored, err = batch.SchemaMessage(arrow.NewSchema(rest, nil)); err != nil {
 		return nil, err
 	}
 	stream, err := f.stream(0, memory.NewGoAllocator())
@@ -97,7 +110,7 @@ func (f *arrowFile) stream(from int, mem memory.Allocator) (*batch.StreamReader,
 		begin := max(span[0], f.begin[from])
 		parts = append(parts, &wholeReader{io.NewSectionReader(f.r, begin, span[1]-begin), span[1] - begin})
 	}
-	return batch.NewStreamReader(io.MultiReader(append(parts, bytes.NewReader(endMark))...), mem)
+	return batch.NewStreamReaderWithout(io.MultiReader(append(parts, bytes.NewReader(endMark))...), mem, f.fields, f.omit)
 }
 
 // wholeReader reads what has left bytes, so that what stands behind it does not
@@ -133,7 +146,11 @@ func (f *arrowFile) Rows(row int64, columns []int, mem memory.Allocator) (RowCur
 	if err != nil {
 		return nil, err
 	}
-	return &arrowCursor{file: f, mem: mem, stream: stream, columns: columns, batch: from - 1, skip: skip, lookups: make([]dictionary, len(columns))}, nil
+	at := make([]int, len(columns))
+	for i, column := range columns {
+		at[i] = f.kept[column]
+	}
+	return &arrowCursor{file: f, mem: mem, stream: stream, columns: columns, at: at, batch: from - 1, skip: skip, lookups: make([]dictionary, len(columns))}, nil
 }
 
 // leastLookups is how many rows at least get their values from dictionaries at a
@@ -147,6 +164,7 @@ type arrowCursor struct {
 	mem     memory.Allocator
 	stream  *batch.StreamReader
 	columns []int
+	at      []int        // of the columns, in the batches of the stream
 	batch   int          // index of the batch at hand
 	rows    arrow.Record // of it, as they are stored, owned; nil if none is left
 	skip    int64        // rows of it that are read
@@ -164,7 +182,7 @@ func (c *arrowCursor) Next(want int) (arrow.Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		picked, err := batch.Select(rows, c.columns)
+		picked, err := batch.Select(rows, c.at)
 		rows.Release()
 		if err != nil {
 			return nil, err

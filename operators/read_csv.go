@@ -40,9 +40,12 @@ type CSVOptions struct {
 	// Types gives the types of some columns; those of the others are inferred.
 	// A column typed here may have missing values. Not together with Columns.
 	Types map[string]string
-	// Others is the type of the columns that Types does not name; "" infers it. As "utf8"
-	// they stay as they are written.
+	// Others is the type of the columns that neither Types nor Infer names; "" infers it.
+	// As "utf8" they stay as they are written.
 	Others string `json:",omitempty"`
+	// Infer names columns whose types are inferred where Others would give them one. There
+	// need not be such columns.
+	Infer []string `json:",omitempty"`
 	// Select names the columns to read, in this order; nil means all.
 	Select []string
 	// SampleRows is the number of rows that types are inferred from; 0 means
@@ -218,7 +221,7 @@ func (o CSVOptions) dialect() textfile.Dialect {
 
 // layout finds the columns to read.
 func (o CSVOptions) layout(files []textfile.File, d textfile.Dialect) (textfile.Layout, error) {
-	infer := textfile.InferOptions{SampleRows: o.SampleRows, Names: o.Names, Types: o.Types, Others: o.Others, FS: o.FS}
+	infer := textfile.InferOptions{SampleRows: o.SampleRows, Names: o.Names, Types: o.Types, Others: o.Others, Infer: o.Infer, FS: o.FS}
 	for _, c := range o.Columns {
 		infer.Columns = append(infer.Columns, batch.Column(c))
 	}

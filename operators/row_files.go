@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -44,6 +45,10 @@ type RowFormat struct {
 	Attrs []engine.Attr // printable parameters
 	// Columns names the columns to read, in this order; nil means all.
 	Columns []string
+	// LeaveOut, if set, is told of the columns of types that rows cannot have, with what is
+	// wrong, while the job is built; they are then left out. Otherwise they are an error, as
+	// they are where Columns names them.
+	LeaveOut func(column, problem string)
 	// Open opens a file that has the given size. A panic is taken as damage of the
 	// file, here as in the methods of what is opened.
 	Open func(r io.ReaderAt, size int64) (RowFile, error)
@@ -52,7 +57,42 @@ type RowFormat struct {
 // rowFacts is what the job knows of its files when it is built.
 type rowFacts struct {
 	Columns []batch.Column
-	Starts  []int64 // index of each file's first row among all rows, and their number
+	At      []int        `json:",omitempty"` // their indices in the files, where not all columns are among them
+	LeftOut []leftColumn `json:",omitempty"` // the others
+	Starts  []int64      // index of each file's first row among all rows, and their number
+}
+
+// leftColumn is a column of a type that rows cannot have.
+type leftColumn struct{ Name, Type, Problem string }
+
+// LeftOutColumns is the key under which the plan shows the columns of files that are left out,
+// with their types.
+const LeftOutColumns = "left out"
+
+// leftOut tells of the columns of types that rows cannot have: it is an error where they are
+// asked for.
+func (f RowFormat) leftOut(path string, facts rowFacts) (attrs []engine.Attr, err error) {
+	var told []string
+	for _, c := range facts.LeftOut {
+		if f.LeaveOut == nil && f.Columns == nil || slices.Contains(f.Columns, c.Name) {
+			return nil, fmt.Errorf("input %s: column %q: %s", path, c.Name, c.Problem)
+		}
+		if f.Columns == nil {
+			f.LeaveOut(c.Name, c.Problem)
+			told = append(told, fmt.Sprintf("%q (%s)", c.Name, c.Type))
+		}
+	}
+	if len(facts.Columns) == 0 && len(told) > 0 {
+		return nil, fmt.Errorf("input %s: column %q: %s; and so it is with all columns", path, facts.LeftOut[0].Name, facts.LeftOut[0].Problem)
+	}
+	const most = 12
+	if n := len(told) - most; n > 0 {
+		told = append(told[:most], fmt.Sprintf("and %d more", n))
+	}
+	if len(told) > 0 {
+		attrs = append(attrs, engine.Attr{Key: LeftOutColumns, Value: fmt.Sprintf("columns of %s whose types are not supported are left out: %s", path, strings.Join(told, ", "))})
+	}
+	return attrs, nil
 }
 
 // ReadRowFiles adds a source of files in a format whose rows have an index. It
@@ -74,6 +114,10 @@ func ReadRowFiles(b *engine.Builder, fsys fs.FS, path string, f RowFormat) *engi
 	if err != nil {
 		return fail(err)
 	}
+	left, err := f.leftOut(path, facts)
+	if err != nil {
+		return fail(err)
+	}
 	schema, err := batch.Schema(facts.Columns)
 	if err != nil {
 		return fail(err)
@@ -82,10 +126,15 @@ func ReadRowFiles(b *engine.Builder, fsys fs.FS, path string, f RowFormat) *engi
 	if err != nil {
 		return fail(err)
 	}
+	for i, c := range columns {
+		if facts.At != nil {
+			columns[i] = facts.At[c]
+		}
+	}
 	open := &joint[*openFiles]{}
 	return b.Add(engine.Spec{
 		Op:     f.Op,
-		Attrs:  append(in.attrs(path), f.Attrs...),
+		Attrs:  slices.Concat(in.attrs(path), f.Attrs, left),
 		Schema: schema,
 		Source: func() engine.Source {
 			return &rowSource{in: in, format: f, facts: facts, schema: schema, columns: columns, joint: open}
@@ -125,7 +174,9 @@ func (f RowFormat) facts(in InputFiles) (facts rowFacts, err error) {
 	for i, file := range open.files {
 		columns := batch.Columns(file.schema)
 		if i == 0 {
-			facts.Columns = columns
+			facts.Columns, facts.At, facts.LeftOut = columns, file.at, file.left
+		} else if !slices.Equal(facts.At, file.at) || !slices.Equal(facts.LeftOut, file.left) {
+			return facts, fmt.Errorf("the columns of %s and %s differ in those whose types are not supported", open.files[0].path, file.path)
 		} else if err := agree(facts.Columns, columns); err != nil {
 			return facts, fmt.Errorf("the columns of %s and %s differ: %w", open.files[0].path, file.path, err)
 		}
@@ -159,7 +210,33 @@ type openFiles struct {
 type openFile struct {
 	RowFile
 	path   string
-	schema *arrow.Schema // normalized
+	schema *arrow.Schema // normalized, of the columns that rows can have
+	at     []int         // their indices, nil if all can
+	left   []leftColumn  // the others
+}
+
+// supported finds the columns that rows can have.
+func (o *openFile) supported() (err error) {
+	var fields []arrow.Field
+	var at []int
+	for i, f := range o.Schema().Fields() {
+		normal, err := batch.NormalizeSchema(arrow.NewSchema([]arrow.Field{f}, nil))
+		if err == nil {
+			fields, at = append(fields, normal.Field(0)), append(at, i)
+			continue
+		}
+		problem := err.Error()
+		if reason := errors.Unwrap(err); reason != nil {
+			problem = reason.Error() // the column is told by whoever tells this
+		}
+		o.left = append(o.left, leftColumn{f.Name, batch.TypeName(f.Type), problem})
+	}
+	if o.left != nil {
+		o.at = at
+	}
+	o.schema = arrow.NewSchema(fields, nil)
+	_, err = batch.Schema(batch.Columns(o.schema)) // names are distinct
+	return err
 }
 
 // open opens all files.
@@ -181,11 +258,7 @@ func (f RowFormat) open(in InputFiles) (_ *openFiles, err error) {
 				return err
 			}
 			open.files = append(open.files, o)
-			if o.schema, err = batch.NormalizeSchema(o.Schema()); err != nil {
-				return err
-			}
-			_, err := batch.Schema(batch.Columns(o.schema)) // names are distinct
-			return err
+			return o.supported()
 		})
 		if err != nil {
 			return nil, err

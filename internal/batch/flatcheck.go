@@ -40,22 +40,31 @@ type flat struct {
 // The decoder reads that many, wherever the vectors end.
 type shape struct{ nodes, buffers int64 }
 
-func shapeOf(fields []arrow.Field) shape {
-	var s shape
+func shapeOf(fields []arrow.Field) (s shape) {
 	for _, f := range fields {
-		s.nodes++
-		switch f.Type.(type) {
-		case *arrow.StringType, *arrow.BinaryType, *arrow.LargeStringType, *arrow.LargeBinaryType:
-			s.buffers += 3
-		case *arrow.FixedSizeListType, *arrow.StructType:
-			s.buffers++
-		default:
-			s.buffers += 2
-		}
-		if nested, ok := f.Type.(arrow.NestedType); ok {
-			inner := shapeOf(nested.Fields())
-			s.nodes, s.buffers = s.nodes+inner.nodes, s.buffers+inner.buffers
-		}
+		s = s.and(shapeOfType(f.Type))
+	}
+	return s
+}
+
+func (s shape) and(t shape) shape { return shape{s.nodes + t.nodes, s.buffers + t.buffers} }
+
+// shapeOfType is that of a column, of a type that is supported or not.
+func shapeOfType(dt arrow.DataType) shape {
+	s := shape{nodes: 1}
+	switch t := dt.(type) {
+	case arrow.ExtensionType:
+		return shapeOfType(t.StorageType())
+	case *arrow.StringType, *arrow.BinaryType, *arrow.LargeStringType, *arrow.LargeBinaryType:
+		s.buffers = 3
+	case *arrow.FixedSizeListType, *arrow.StructType, *arrow.SparseUnionType:
+		s.buffers = 1
+	case *arrow.NullType, *arrow.RunEndEncodedType:
+	default:
+		s.buffers = 2
+	}
+	if nested, ok := dt.(arrow.NestedType); ok {
+		s = s.and(shapeOf(nested.Fields()))
 	}
 	return s
 }

@@ -99,7 +99,11 @@ type StreamReader struct {
 
 // NewStreamReader reads the schema from r. Batches are reserved from mem. Call
 // Release when done; batches read live on.
-func NewStreamReader(r io.Reader, mem memory.Allocator) (sr *StreamReader, err error) {
+func NewStreamReader(r io.Reader, mem memory.Allocator) (*StreamReader, error) {
+	return newStreamReader(r, mem, nil)
+}
+
+func newStreamReader(r io.Reader, mem memory.Allocator, omit *omission) (sr *StreamReader, err error) {
 	tracked := &trackingAllocator{mem: mem, live: make(map[*byte][]byte)}
 	defer func() {
 		if p := recover(); p != nil {
@@ -116,7 +120,7 @@ func NewStreamReader(r io.Reader, mem memory.Allocator) (sr *StreamReader, err e
 		return nil, err
 	}
 	fields := rd.Schema().Fields()
-	in.shape = shapeOf(fields)
+	in.shape, in.omit = shapeOf(fields), omit
 	as := true
 	for i, f := range fields {
 		fields[i].Type = PlainType(f.Type)
@@ -215,6 +219,7 @@ func (s *StreamReader) Release() {
 type messageReader struct {
 	r     io.Reader
 	shape shape // of record batches, once the schema is known
+	omit  *omission
 	meta  []byte
 	body  []byte
 	unpacker
@@ -234,6 +239,11 @@ func (m *messageReader) Message() (*ipc.Message, error) {
 	}
 	if m.meta, err = readBounded(m.r, m.meta, int64(length)); err != nil {
 		return nil, fmt.Errorf("message metadata: %w", err)
+	}
+	if m.omit != nil {
+		if err := m.omit.apply(m.meta); err != nil {
+			return nil, fmt.Errorf("a message cannot be read: %w", err)
+		}
 	}
 	bodyLen, pack, err := checkMessage(m.meta, m.shape)
 	if err != nil {

@@ -34,8 +34,10 @@ type InferOptions struct {
 	// Types gives the types of some columns, in their text form ("float64");
 	// those of the others are inferred. A column typed here may be null.
 	Types map[string]string
-	// Others is the type of the columns that Types has not, if it is not to be inferred.
+	// Others is the type of the columns that Types and Infer have not, if it is not to be
+	// inferred.
 	Others string
+	Infer  []string
 	// FS is the file system the files were resolved in; nil means the machine's.
 	FS fs.FS
 }
@@ -143,6 +145,9 @@ func (o *InferOptions) known(column string) bool {
 func (o *InferOptions) typeOf(column string) string {
 	if text, ok := o.Types[column]; ok {
 		return text
+	}
+	if slices.Contains(o.Infer, column) {
+		return ""
 	}
 	return o.Others
 }

@@ -23,6 +23,9 @@ type ReadOptions struct {
 	// Columns names the columns to read, in this order; nil means all. Others are
 	// not decoded.
 	Columns []string
+	// LeaveOut, if set, is told of the columns of types that rows cannot have, which are
+	// then left out, unless Columns names them; otherwise they are an error.
+	LeaveOut func(column, problem string)
 	// FS, if set, is the file system that holds the files, such as one embedded in
 	// the program.
 	FS fs.FS
@@ -32,7 +35,7 @@ type ReadOptions struct {
 // names. Files are checked, and rows cut into shards, as operators.ReadRowFiles
 // says.
 func Read(b *engine.Builder, path string, o ReadOptions) *engine.Dataset {
-	return operators.ReadRowFiles(b, o.FS, path, operators.RowFormat{Op: "ReadParquet", Columns: o.Columns, Open: open})
+	return operators.ReadRowFiles(b, o.FS, path, operators.RowFormat{Op: "ReadParquet", Columns: o.Columns, LeaveOut: o.LeaveOut, Open: open})
 }
 
 // table is an open file.

@@ -117,14 +117,16 @@ var Evaluate = engine.Define("evaluate", func(b *engine.Builder, a EvaluateArgs)
 	if a.Model.given() {
 		return a.ofModel(b)
 	}
+	a.unreadable = unreadable{}
+	a.InputArgs = a.onlyInferring(append([]string{a.Label, a.Prediction, a.Score, a.Weight, a.Group, "qid"}, a.Features...)...)
 	rows, err := a.read(b, a.Input, nil)
 	if err != nil || rows.Poisoned() {
 		return err
 	}
 	a.Label = a.label(rows.Schema())
 	s := rows.Schema()
-	err = errors.Join(known("--label", a.Input, s, a.Label), known("--prediction", a.Input, s, a.Prediction),
-		known("--score", a.Input, s, a.Score), known("--weight", a.Input, s, a.Weight), known("--group", a.Input, s, a.group(s)), known("--features", a.Input, s, a.Features...))
+	err = errors.Join(a.known("--label", a.Input, s, a.Label), a.known("--prediction", a.Input, s, a.Prediction),
+		a.known("--score", a.Input, s, a.Score), a.known("--weight", a.Input, s, a.Weight), a.known("--group", a.Input, s, a.group(s)), a.known("--features", a.Input, s, a.Features...))
 	if err != nil {
 		return err
 	}
@@ -203,6 +205,8 @@ func (a EvaluateArgs) ofModel(b *engine.Builder) error {
 		return fmt.Errorf("--plot is for binary and multiclass, and the model is measured as %s", want)
 	}
 	a.InputArgs, _ = a.remembered(a.Input, a.Model.Reading)
+	a.unreadable = unreadable{}
+	a.InputArgs = a.onlyInferring(a.Label, a.Weight, a.Group, "qid")
 	rows, err := a.read(b, a.Input, m.Inputs())
 	if err != nil || rows.Poisoned() {
 		return err
@@ -211,14 +215,14 @@ func (a EvaluateArgs) ofModel(b *engine.Builder) error {
 	if label == "" && want != clusteringKind {
 		return errors.New("--label is missing: name the column of the truth")
 	}
-	err = errors.Join(fits(a.Input, m, rows.Schema()), known("--label", a.Input, rows.Schema(), label), known("--weight", a.Input, rows.Schema(), a.Weight))
+	err = errors.Join(a.fits(a.Input, m, rows.Schema()), a.known("--label", a.Input, rows.Schema(), label), a.known("--weight", a.Input, rows.Schema(), a.Weight))
 	if err != nil {
 		return err
 	}
 	group := ""
 	if want == rankingKind {
 		group = a.group(rows.Schema())
-		if err := known("--group", a.Input, rows.Schema(), group); err != nil {
+		if err := a.known("--group", a.Input, rows.Schema(), group); err != nil {
 			return err
 		}
 	}

@@ -34,8 +34,16 @@ type InputArgs struct {
 	Encoding  string `enum:"utf-8,utf-16,latin1,windows-1252" default:"utf-8" placeholder:"NAME" help:"How the characters of CSV are written: utf-8 (the default), utf-16, latin1 or windows-1252."`
 	ZeroBased *bool  `help:"Indices of LibSVM files count from 0 (default: as those that the model was trained on, which count from 1 without --zero-based; --zero-based=false says so)."`
 
-	others string // the type of columns of CSV that no model reads, "" to infer it
+	others     string     // the type of columns of CSV that no model reads, "" to infer it
+	inferred   []string   // those of them whose types are inferred all the same
+	unreadable unreadable // nil where nobody asks for it
 }
+
+// unreadable has what is wrong with the columns of files that are left out.
+type unreadable map[columnOf]string
+
+// columnOf is a column of the files at a path.
+type columnOf struct{ path, column string }
 
 // The forms of files.
 const (
@@ -116,9 +124,9 @@ func (a InputArgs) read(b *engine.Builder, path string, inputs []model.Input, ex
 		}
 		return operators.ReadLibSVM(b, path, operators.LibSVMOptions{Size: size, ZeroBased: a.zeroBased()}), nil
 	case arrowForm:
-		return operators.ReadArrow(b, path, operators.ArrowOptions{}), nil
+		return operators.ReadArrow(b, path, operators.ArrowOptions{LeaveOut: a.leaveOut(path)}), nil
 	case parquetForm:
-		return parquet.Read(b, path, parquet.ReadOptions{}), nil
+		return parquet.Read(b, path, parquet.ReadOptions{LeaveOut: a.leaveOut(path)}), nil
 	}
 	options, err := a.csv(path)
 	if err != nil {
@@ -126,8 +134,24 @@ func (a InputArgs) read(b *engine.Builder, path string, inputs []model.Input, ex
 	}
 	types := typesOf(inputs, exact)
 	maps.Copy(types, a.Types)
-	options.Types, options.Others, options.NeedRows = types, a.others, inputs == nil
+	options.Types, options.Others, options.Infer, options.NeedRows = types, a.others, a.inferred, inputs == nil
 	return operators.ReadCSV(b, path, options), nil
+}
+
+// onlyInferring has the types inferred of columns of CSV that are named, where no model reads
+// them. Of others, which nobody reads, no value is wrong.
+func (a InputArgs) onlyInferring(columns ...string) InputArgs {
+	a.others, a.inferred = "utf8", columns
+	return a
+}
+
+// leaveOut notes the columns of files that are left out.
+func (a InputArgs) leaveOut(path string) func(column, problem string) {
+	return func(column, problem string) {
+		if a.unreadable != nil {
+			a.unreadable[columnOf{path, column}] = problem
+		}
+	}
 }
 
 // suits refuses flags that say nothing about files of a form.
@@ -257,10 +281,14 @@ func names(schema *arrow.Schema) []string {
 }
 
 // known refuses columns that a flag names and a file has not.
-func known(flag, path string, schema *arrow.Schema, columns ...string) error {
+func (a InputArgs) known(flag, path string, schema *arrow.Schema, columns ...string) error {
 	var errs []error
 	for _, c := range columns {
 		if c == "" || schema.HasField(c) {
+			continue
+		}
+		if problem := a.unreadable[columnOf{path, c}]; problem != "" {
+			errs = append(errs, fmt.Errorf("%s: column %q of %s: %s", flag, c, path, problem))
 			continue
 		}
 		err := fmt.Errorf("%s: %s has no column %q", flag, path, c)

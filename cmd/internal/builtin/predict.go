@@ -43,14 +43,18 @@ var Predict = engine.Define("predict", func(b *engine.Builder, a PredictArgs) er
 		return err
 	}
 	a.InputArgs, _ = a.remembered(a.Input, a.Model.Reading)
-	if (InputArgs{}).form(a.Output) == csvForm {
-		a.others = "utf8" // from text to text as it is written
+	a.unreadable = unreadable{}
+	switch {
+	case (InputArgs{}).form(a.Output) == csvForm:
+		a.InputArgs = a.onlyInferring() // from text to text as it is written
+	case len(a.Keep) > 0:
+		a.InputArgs = a.onlyInferring(a.Keep...)
 	}
 	rows, err := a.read(b, a.Input, m.Inputs())
 	if err != nil || rows.Poisoned() {
 		return err
 	}
-	if err := errors.Join(fits(a.Input, m, rows.Schema()), known("--keep", a.Input, rows.Schema(), a.Keep...)); err != nil {
+	if err := errors.Join(a.fits(a.Input, m, rows.Schema()), a.known("--keep", a.Input, rows.Schema(), a.Keep...)); err != nil {
 		return err
 	}
 	if len(a.Keep) > 0 {
@@ -121,10 +125,14 @@ func WriteRows(rows *engine.Dataset, path string) {
 }
 
 // fits refuses rows that lack a column which a model reads, or have it of another sort.
-func fits(path string, m model.Model, schema *arrow.Schema) error {
+func (a InputArgs) fits(path string, m model.Model, schema *arrow.Schema) error {
 	var errs []error
 	for _, in := range m.Inputs() {
 		field, ok := schema.FieldsByName(in.Column)
+		if problem := a.unreadable[columnOf{path, in.Column}]; problem != "" {
+			errs = append(errs, fmt.Errorf("column %q of %s, which the model reads: %s", in.Column, path, problem))
+			continue
+		}
 		if !ok {
 			err := fmt.Errorf("%s has no column %q, which the model reads", path, in.Column)
 			if near := spelling.Near(in.Column, names(schema)); len(near) > 0 {

@@ -58,6 +58,9 @@ func readingNotes(r *engine.Result, columns []string) []string {
 			if note := a.Value + "; if it is one, --no-header says so"; a.Key == operators.NumberHeader && !slices.Contains(notes, note) {
 				notes = append(notes, note)
 			}
+			if a.Key == operators.LeftOutColumns && !slices.Contains(notes, a.Value) {
+				notes = append(notes, a.Value)
+			}
 			if (a.Key == operators.MixedColumn || a.Key == operators.RoundedColumn) && about(a.Value) && !slices.Contains(notes, a.Value) {
 				notes = append(notes, a.Value)
 			}

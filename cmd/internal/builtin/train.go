@@ -147,10 +147,10 @@ func (a TrainArgs) arrange(schema *arrow.Schema, g goal, raw bool, group string,
 	if p.label == "" && g != clustersGoal {
 		p.label = "label" // of LibSVM
 	}
-	err := errors.Join(known("--label", a.Input, schema, a.Label), known("--weight", a.Input, schema, a.Weight), known("--features", a.Input, schema, a.Features...), known("--group", a.Input, schema, group))
+	err := errors.Join(a.known("--label", a.Input, schema, a.Label), a.known("--weight", a.Input, schema, a.Weight), a.known("--features", a.Input, schema, a.Features...), a.known("--group", a.Input, schema, group))
 	apart := []string{p.label, p.weight, group} // of the features
 	for _, flag := range slices.Sorted(maps.Keys(beside)) {
-		err = errors.Join(err, known(flag, a.Input, schema, beside[flag]...))
+		err = errors.Join(err, a.known(flag, a.Input, schema, beside[flag]...))
 		apart = append(apart, beside[flag]...)
 	}
 	if err != nil {
@@ -271,6 +271,10 @@ const (
 func build[A trainer](b *engine.Builder, a A) error {
 	args := a.common()
 	b.Advise(args.advice)
+	args.unreadable = unreadable{}
+	if len(args.Features) > 0 {
+		args.InputArgs = args.onlyInferring(readBy(a)...)
+	}
 	rows, err := args.read(b, args.Input, nil)
 	if err != nil || rows.Poisoned() {
 		return err
@@ -316,6 +320,17 @@ func build[A trainer](b *engine.Builder, a A) error {
 	return args.after(b, a.goal(), p, stage, rows, tested, trained)
 }
 
+// readBy returns the columns that flags name for a training with --features, and that of
+// queries by its usual name.
+func readBy(a trainer) []string {
+	args := a.common()
+	columns := append([]string{args.Label, args.Weight, groupOf(a, arrow.NewSchema(nil, nil)), "qid"}, args.Features...)
+	for _, flag := range slices.Sorted(maps.Keys(besideOf(a))) {
+		columns = append(columns, besideOf(a)[flag]...)
+	}
+	return columns
+}
+
 // A sizer adds the column of queries to rows, those of --test or others, where their number
 // of rows tells them.
 type sizer interface {
@@ -342,7 +357,7 @@ func (a TrainArgs) tested(b *engine.Builder, rows *engine.Dataset, p *arrangemen
 	if err != nil || tested.Poisoned() {
 		return tested, err
 	}
-	return tested, known("--test", a.Test, tested.Schema(), fromFile(p.reads)...)
+	return tested, a.known("--test", a.Test, tested.Schema(), fromFile(p.reads)...)
 }
 
 // fromFile returns those of the columns that stand in files.
@@ -394,6 +409,7 @@ func (a TrainArgs) readTest(b *engine.Builder, schema *arrow.Schema, p *arrangem
 			inputs = append(inputs, model.Input{Column: n, Type: kind.String()})
 		}
 	}
+	a.InputArgs = a.onlyInferring()
 	return a.read(b, a.Test, inputs, p.label, p.group)
 }
 
