@@ -169,12 +169,33 @@ const skippedRows = "skipped rows"
 // one of the usual spellings, as in `cells read as missing: "NA" in column "age"`.
 const CellsMissing = "cells read as missing: "
 
+// CellsRounded begins the names of a source's counters of whole numbers, beyond 2^53, that
+// float64 does not hold, of a column each. What follows says where a subtask has its first; see
+// RoundedCells.
+const CellsRounded = "whole numbers beyond 2^53: "
+
+// RoundedCells are such numbers of a column, of which Path, Line and Value tell one.
+type RoundedCells struct {
+	Column, Path string
+	Line         int64
+	Value        string
+}
+
+const roundedForm = CellsRounded + "column %q, at %q, line %d, %q"
+
+// ParseRounded reads the name of a counter; ok is false of others.
+func ParseRounded(counter string) (r RoundedCells, ok bool) {
+	_, err := fmt.Sscanf(counter, roundedForm, &r.Column, &r.Path, &r.Line, &r.Value)
+	return r, err == nil
+}
+
 // textReader reads the shards of a text format.
 type textReader interface {
 	ReadShard(ctx context.Context, shard, batchRows int, emit func(arrow.Record) error) error
 	Place(ctx context.Context, shard int, row int64) (string, error)
 	SkippedIn(shard int) int64
 	SpelledIn(shard int) map[textfile.Spelled]int64
+	RoundedIn(shard int) []textfile.Rounded
 	Skipped() int64
 	FirstSkipped() error
 	io.Closer
@@ -188,6 +209,7 @@ type textSource struct {
 	config  textfile.Config
 	reader  textReader
 	c       *engine.Context
+	rounded map[string]string // the counters by column
 }
 
 func (s *textSource) Open(c *engine.Context) (err error) {
@@ -213,8 +235,28 @@ func (s *textSource) ReadShard(c *engine.Context, shard int, out engine.Output) 
 		for _, at := range slices.SortedFunc(maps.Keys(cells), textfile.Spelled.Compare) {
 			c.Count(fmt.Sprintf("%s%q in column %q", CellsMissing, at.Word, at.Column), cells[at])
 		}
+		err = s.countRounded(c, shard)
 	}
 	return s.in.local(err)
+}
+
+// countRounded counts the whole numbers of a shard that float64 does not hold. The counter of a
+// column is named once, as the line costs reading the file.
+func (s *textSource) countRounded(c *engine.Context, shard int) error {
+	for _, r := range s.reader.RoundedIn(shard) {
+		if s.rounded[r.Column] == "" {
+			line, err := r.Line()
+			if err != nil {
+				return err
+			}
+			if s.rounded == nil {
+				s.rounded = map[string]string{}
+			}
+			s.rounded[r.Column] = fmt.Sprintf(roundedForm, r.Column, r.Path, line, r.Value)
+		}
+		c.Count(s.rounded[r.Column], r.Numbers)
+	}
+	return nil
 }
 
 // Locate returns file and line. Where rows were left out, those that are left are not the

@@ -140,9 +140,6 @@ func ReadCSV(b *engine.Builder, path string, o CSVOptions) *engine.Dataset {
 	for _, m := range layout.Mixed {
 		attrs = append(attrs, engine.Attr{Key: MixedColumn, Value: m.String()})
 	}
-	for _, r := range layout.Rounded {
-		attrs = append(attrs, engine.Attr{Key: RoundedColumn, Value: r.String()})
-	}
 	if told := numberHeader(path, layout.Header); told != "" && o.Names == nil {
 		attrs = append(attrs, engine.Attr{Key: NumberHeader, Value: told})
 	}
@@ -155,10 +152,6 @@ func ReadCSV(b *engine.Builder, path string, o CSVOptions) *engine.Dataset {
 // MixedColumn is the key under which the plan shows a column that ReadCSV takes for text, as
 // a few of its values are no numbers, or its whole numbers are too long, with the first of these.
 const MixedColumn = "text for a few"
-
-// RoundedColumn is the key under which the plan shows a column with whole numbers that float64
-// does not hold, with the first of them.
-const RoundedColumn = "rounded as float64"
 
 // NumberHeader is the key under which the plan shows a header that has numbers alone.
 const NumberHeader = "header of numbers"

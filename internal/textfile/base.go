@@ -282,6 +282,7 @@ type tally struct {
 	skipped int64
 	first   complaint
 	spelled map[Spelled]int64
+	rounded []Rounded
 }
 
 // Spelled is a usual spelling of missing values in a column that is not text.

@@ -242,9 +242,10 @@ func (r *csvReader) flush(rows int) error {
 	return r.emit(rec)
 }
 
-// count moves to the tally what the columns took for missing.
+// count moves to the tally what the columns took for missing, and adds what is rounded.
 func (r *csvReader) count() {
 	for _, c := range r.columns {
+		r.countRounded(c)
 		for word, n := range c.spelled {
 			if r.tally.spelled == nil {
 				r.tally.spelled = map[Spelled]int64{}

@@ -19,11 +19,10 @@ type evidence struct {
 	numbers, texts int
 	odd            sight
 	// wide says that a whole number is beyond int64. altered counts those that float64 does
-	// not write as they stand, and rounded those of int64 that it does not hold.
-	wide             bool
-	altered, rounded int
-	firstAltered     sight
-	firstRounded     sight
+	// not write as they stand.
+	wide         bool
+	altered      int
+	firstAltered sight
 }
 
 // place is where a cell stands: the offset in a file of its first byte.
@@ -90,17 +89,6 @@ func (e *evidence) whole(b []byte, v int64, wide bool, at place) {
 			e.firstAltered = sight{at, shorten(b)}
 		}
 	}
-	if wide && !writtenBack(b) || !wide && !holds(v) {
-		if e.rounded++; e.rounded == 1 {
-			e.firstRounded = sight{at, shorten(b)}
-		}
-	}
-}
-
-// holds tells whether a float64 is the number.
-func holds(v int64) bool {
-	f := float64(v)
-	return f < math.MaxInt64 && int64(f) == v // the conversion of 2^63 would be up to the processor
 }
 
 // writtenBack tells whether the shortest decimal of the float64 that is nearest to a whole
@@ -180,21 +168,6 @@ func (m Mixed) String() string {
 	return fmt.Sprintf("column %q is text as %d of %s %s, the first at %s:%d: %s", m.Column, m.Texts, plural(m.Values, "value"), are, m.Path, m.Line, m.Value)
 }
 
-// Rounded is a column with whole numbers, beyond 2^53, that float64 does not hold.
-type Rounded struct {
-	Column string
-	// Numbers is how many there are in the sample, and Path, Line and Value tell the first.
-	Numbers int
-	Path    string
-	Line    int64
-	Value   string
-}
-
-// String tells it in a sentence.
-func (r Rounded) String() string {
-	return fmt.Sprintf("column %q has whole numbers beyond 2^53, which are rounded where they are computed with, the first at %s:%d: %s", r.Column, r.Path, r.Line, r.Value)
-}
-
 // tell adds to a layout what is told of a column.
 func (s *sample) tell(l *Layout, c batch.Column, e *evidence, inferred bool) error {
 	if inferred && (e.mixed() || e.long()) {
@@ -209,13 +182,6 @@ func (s *sample) tell(l *Layout, c batch.Column, e *evidence, inferred bool) err
 		}
 		m.Path, m.Line, m.Value = first.path, line, first.value
 		l.Mixed = append(l.Mixed, m)
-	}
-	if e.rounded > 0 && (c.Type == "int64" || c.Type == "float64") {
-		line, err := s.lineOf(e.firstRounded.path, e.firstRounded.offset)
-		if err != nil {
-			return err
-		}
-		l.Rounded = append(l.Rounded, Rounded{c.Name, e.rounded, e.firstRounded.path, line, e.firstRounded.value})
 	}
 	return nil
 }

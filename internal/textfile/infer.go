@@ -61,8 +61,6 @@ type Layout struct {
 	// Mixed are the inferred columns that are text for the sake of a few values, or of
 	// whole numbers that are too long.
 	Mixed []Mixed `json:",omitempty"`
-	// Rounded are the columns with whole numbers that float64 does not hold.
-	Rounded []Rounded `json:",omitempty"`
 	// Trouble says what is wrong with the first row if no row could be read.
 	Trouble string `json:",omitempty"`
 }
@@ -82,7 +80,6 @@ func (l Layout) Select(names ...string) (Layout, error) {
 	}
 	l.Columns = cols
 	l.Mixed = slices.DeleteFunc(slices.Clone(l.Mixed), func(m Mixed) bool { return !slices.Contains(names, m.Column) })
-	l.Rounded = slices.DeleteFunc(slices.Clone(l.Rounded), func(r Rounded) bool { return !slices.Contains(names, r.Column) })
 	return l, nil
 }
 

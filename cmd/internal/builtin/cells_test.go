@@ -40,10 +40,18 @@ func TestLongIdentifiers(t *testing.T) {
 	w.fails(1, "train logistic --l2 1 --input ids.csv --label y --model m.json", why+": name the columns of numbers with --features, or have it read as numbers, which are rounded, with --types id=float64")
 	code, _, errOut := w.run("train logistic --l2 1 --types id=float64 --input ids.csv --label y --model m.json")
 	require.Zero(t, code, errOut)
-	require.Contains(t, errOut, `warning: column "id" has whole numbers beyond 2^53, which are rounded where they are computed with, the first at ids.csv:2: "12345678901234567890"`)
+	require.Contains(t, errOut, `warning: column "id" has 40 whole numbers beyond 2^53 that are rounded as numbers, the first at ids.csv:2: "12345678901234567890"`)
 	code, _, errOut = w.run("predict --input ids.csv --model m.json --output p.csv")
 	require.Zero(t, code, errOut)
-	require.Contains(t, errOut, `warning: column "id" has whole numbers beyond 2^53`)
+	require.Contains(t, errOut, `warning: column "id" has 40 whole numbers beyond 2^53`)
+
+	// They count behind the rows that types are inferred from too, once for a column.
+	w.write("late.csv", "x,y\n"+strings.Repeat("1,2\n2,3\n3,5\n", 30)+"9007199254740993,1\n9007199254740995,1\n")
+	for _, p := range []string{"1", "3"} {
+		code, _, errOut = w.run("train linear --infer-rows 10 --input late.csv --label y --model late.json --if-exists replace --parallelism " + p)
+		require.Zero(t, code, errOut)
+		require.Equal(t, 1, strings.Count(errOut, `column "x" has 2 whole numbers beyond 2^53 that are rounded as numbers, the first at late.csv:92: "9007199254740993"`), errOut)
+	}
 
 	// Classes and queries stay apart.
 	w.write("labels.csv", "c,n\n"+labels.String())

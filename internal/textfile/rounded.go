@@ -1,0 +1,73 @@
+package textfile
+
+import (
+	"errors"
+	"math"
+
+	"github.com/apache/arrow/go/v15/arrow/array"
+)
+
+// Rounded tells of the whole numbers in a column, beyond 2^53, that float64 does not hold: they
+// are rounded where they are read or computed with as such.
+type Rounded struct {
+	Column  string
+	Numbers int64
+	// Path and Value tell the first.
+	Path, Value string
+
+	first complaint
+}
+
+// Line returns the line of the first, which it reads the file for.
+func (r Rounded) Line() (int64, error) { return r.first.part.lineOf(r.first.offset) }
+
+// RoundedIn returns what there is of them in a shard that has been read to its end, a column
+// each, in the order of the columns. The caller must not modify it.
+func (s *base) RoundedIn(shard int) []Rounded {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tallies[shard].rounded
+}
+
+// countRounded adds those of a column in the records at hand, which it has read, to the tally.
+func (r *csvReader) countRounded(c *column) {
+	switch c.builder.(type) {
+	case *array.Int64Builder:
+		for row, v := range c.ints[:r.in.rows] {
+			if (v > 1<<53 || v < -1<<53) && !holds(v) {
+				r.round(c, row)
+			}
+		}
+	case *array.Float64Builder:
+		for row, f := range c.floats[:r.in.rows] {
+			if !(f >= 1<<53 || f <= -1<<53) {
+				continue
+			}
+			text := r.in.all[row*r.in.width+c.slot].text(&r.in, c)
+			v, err := parseInt(text)
+			wide := err != nil
+			if !errors.Is(err, errNotWhole) && (wide && !writtenBack(text) || !wide && !holds(v)) {
+				r.round(c, row)
+			}
+		}
+	}
+}
+
+// round counts the cell of a column in a row.
+func (r *csvReader) round(c *column, row int) {
+	for i := range r.tally.rounded {
+		if r.tally.rounded[i].Column == c.name {
+			r.tally.rounded[i].Numbers++
+			return
+		}
+	}
+	k := r.in.all[row*r.in.width+c.slot]
+	r.tally.rounded = append(r.tally.rounded, Rounded{c.name, 1, r.part.path, shorten(k.text(&r.in, c)),
+		complaint{part: r.part, offset: r.sc.place(int(k.off))}})
+}
+
+// holds tells whether a float64 is the number.
+func holds(v int64) bool {
+	f := float64(v)
+	return f < math.MaxInt64 && int64(f) == v // the conversion of 2^63 would be up to the processor
+}
