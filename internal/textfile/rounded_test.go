@@ -52,4 +52,6 @@ func TestRoundedWholeNumbers(t *testing.T) {
 	require.EqualValues(t, 3, c.RoundedIn(0)[0].Numbers)
 }
 
-func readAll(t *testing.T, c *CSV, shard int) ([][]string, error) { return rows(t.Context(), c, shard, 3) }
+func readAll(t *testing.T, c *CSV, shard int) ([][]string, error) {
+	return rows(t.Context(), c, shard, 3)
+}
