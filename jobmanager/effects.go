@@ -51,10 +51,15 @@ func (m *Manager) send(e core.Send) {
 	if w := e.Message.Worker; w != nil && w.Commit != nil && !m.fits(w) {
 		return
 	}
-	if w := e.Message.Worker; w != nil && w.Exit != nil {
+	if w := e.Message.Worker; w != nil && (w.Exit != nil || w.Kill != nil) {
 		if j := m.jobs[w.Job]; j != nil && j.final != nil {
-			m.exitLater(c, j, out)
-			return
+			if w.Exit != nil {
+				m.exitLater(c, j, out)
+				return
+			}
+			if j.final.State == wire.JobFinished && !closed(j.kept) {
+				return // it was not told to end yet, for all that the core knows
+			}
 		}
 	}
 	if d := e.Message.Deploy; d != nil {
@@ -86,6 +91,16 @@ func (m *Manager) exitLater(c *conn, j *job, out outgoing) {
 		case <-m.ctx.Done():
 		}
 	})
+}
+
+// closed reports whether something has happened that is told by closing a channel.
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // maxOutcomes bounds what all workers of a job report at their end, so that a message

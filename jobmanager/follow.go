@@ -3,6 +3,7 @@ package jobmanager
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -259,6 +260,6 @@ func (m *Manager) findBereft() {
 			continue
 		}
 		j.bereft = true
-		m.decide(core.CancelAsked{ID: j.id, Reason: "its client went away"})
+		m.decide(core.CancelAsked{ID: j.id, Reason: fmt.Sprintf("its client went away and was not back within %s", m.config.AttachGrace)})
 	}
 }

@@ -182,7 +182,7 @@ func TestAttachedClientGone(t *testing.T) {
 	require.Equal(t, wire.JobWaiting, shown.State)
 	story, last := follow(t, c, &wire.FollowRequest{Job: id}) // another client, to which it is not attached
 	require.Equal(t, "cancelled", story[len(story)-1])
-	require.Equal(t, "cancelled: its client went away", last.Detail)
+	require.Equal(t, fmt.Sprintf("cancelled: its client went away and was not back within %s", m.Config().AttachGrace), last.Detail)
 
 	never := submit(t, c, spec)
 	_, last = follow(t, c, &wire.FollowRequest{Job: never})

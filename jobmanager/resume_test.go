@@ -3,6 +3,7 @@ package jobmanager
 import (
 	"io"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
 // committing brings a job to where worker 0 was told to commit, which has not answered.
@@ -217,15 +219,15 @@ func TestWorkerStaysUntilTheEndIsKept(t *testing.T) {
 	c := dial(t, m, testToken, nil)
 	tm := join(t, c, registration("a", 1))
 	id := committing(t, tm, specOf(t, 1))
-	inner, tries := m.recorder.write, 0
+	inner := m.recorder.write
+	var full atomic.Bool
+	full.Store(true)
 	m.recorder.put(entry{then: func(error) {
 		m.recorder.retry = 50 * time.Millisecond
 		m.recorder.write = func(changes []change) error {
 			for _, c := range changes {
-				if c.ended {
-					if tries++; tries <= 3 {
-						return errDiskFull
-					}
+				if c.ended && full.Load() {
+					return errDiskFull
 				}
 			}
 			return inner(changes)
@@ -234,7 +236,16 @@ func TestWorkerStaysUntilTheEndIsKept(t *testing.T) {
 	require.NoError(t, m.told(bounded(t)))
 	worker := wire.WorkerRef{Job: id, Attempt: 1}
 	tm.says(wire.WorkerEvent{WorkerRef: worker, Committed: &wire.Committed{}})
-	require.NotNil(t, tm.next().Worker.Exit)
+	require.Eventually(t, func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.jobs[id].final != nil
+	}, 20*time.Second, time.Millisecond)
+	m.mu.Lock() // as the core does where a worker has not ended long after it was to
+	m.perform([]core.Effect{core.Send{Conn: m.last, Message: wire.ToTaskManager{Worker: &wire.WorkerCommand{WorkerRef: worker, Kill: &wire.Kill{}}}}})
+	m.mu.Unlock()
+	full.Store(false)
+	require.NotNil(t, tm.next().Worker.Exit, "it is not killed before it is told to end")
 	kept, err := m.history.all()
 	require.NoError(t, err)
 	require.Equal(t, wire.JobFinished, kept[0].Info.State, "when its worker is let go")

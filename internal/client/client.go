@@ -46,7 +46,7 @@ type Options struct {
 	// AwayTimeout is how long FollowToEnd waits for a job manager that went away; 0 is
 	// DefaultAwayTimeout.
 	AwayTimeout time.Duration
-	// Logger is told when the job manager is away; nil drops it.
+	// Logger is told when the job manager is away or does not answer; nil drops it.
 	Logger hclog.Logger
 	// Getenv reads the environment; nil is os.Getenv.
 	Getenv func(string) string

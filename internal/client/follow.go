@@ -34,9 +34,12 @@ func (e *LostError) Unwrap() error { return e.Err }
 // and returns the job as its last event has it. attach says that the job belongs to
 // this client. A job manager that is away is waited for, up to Options.AwayTimeout,
 // and asked for what has happened since; handle sees every kept event once. An error
-// of handle ends following and is returned as it is.
+// of handle ends following and is returned as it is. One that does not answer is told of
+// to Options.Logger after some seconds.
 func (c *Client) FollowToEnd(ctx context.Context, job wire.JobID, attach bool, handle func(*wire.Event) error) (*wire.JobInfo, error) {
-	f := &follower{client: c, job: job, attach: attach, handle: handle}
+	v := newVigil(ctx, c.options.Logger.With("address", c.address, "job", job), c.ask)
+	defer v.end()
+	f := &follower{client: c, job: job, attach: attach, handle: handle, vigil: v}
 	var away time.Time // since when the job manager has been; zero: it is there
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		before := f.heard
@@ -55,6 +58,10 @@ func (c *Client) FollowToEnd(ctx context.Context, job wire.JobID, attach bool, h
 			return nil, c.Explain(err)
 		case away.IsZero():
 			away = time.Now()
+			if gap := v.stoodStill(); gap > 0 {
+				c.options.Logger.Warn(fmt.Sprintf("this process did not run for %.0fs and has lost its connection to the job manager, trying again", gap.Seconds()), "address", c.address, "job", job)
+				break
+			}
 			c.options.Logger.Warn("the job manager is away, trying again", "address", c.address, "job", job, "error", err)
 		case time.Since(away) > c.options.AwayTimeout:
 			return nil, &LostError{Address: c.address, Job: job, After: c.options.AwayTimeout, Err: c.Explain(err)}
@@ -78,6 +85,7 @@ type follower struct {
 	job     wire.JobID
 	attach  bool
 	handle  func(*wire.Event) error
+	vigil   *vigil
 	last    uint64        // number of the last event
 	heard   int           // events of any kind
 	ended   *wire.JobInfo // the job at its end
@@ -104,6 +112,7 @@ func (f *follower) follow(ctx context.Context) error {
 			return err
 		}
 		f.heard++
+		f.vigil.hear()
 		if e.Progress == nil && e.Number != 0 && e.Number <= f.last {
 			continue // told before the stream broke
 		}
