@@ -1,0 +1,152 @@
+package objective
+
+import (
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// passSums are what a pass over a shard adds up.
+type passSums struct {
+	loss     float64
+	gradient []float64 // Margins×stride, of the features as they are
+	stride   int
+	out      []float64 // what gradient is part of
+	unscaled bool      // gradient is by features as they are, see wideWork
+}
+
+// begin starts a pass over a shard whose loss and gradient go to out, which is zeroed, or are
+// kept where that is nil.
+func (e *Evaluator) begin(s *shardRows, out []float64) passSums {
+	clear(e.sums)
+	clear(e.raw)
+	e.width = e.columns(s)
+	if s.Columns != nil {
+		return e.beginNarrow(s)
+	}
+	if out == nil {
+		room, unscaled := e.roomOf(s)
+		if unscaled {
+			return passSums{gradient: room, stride: e.stride(), unscaled: true}
+		}
+		out = room
+	}
+	return passSums{gradient: out[1 : 1+e.parameters()], stride: e.stride(), out: out}
+}
+
+// addLoss adds the weighted losses of the batch, rows lo to lo+n of the shard, to sum,
+// row by row, and makes e.pull of the slopes, what rows are multiplied with for the
+// gradient. A row without weight counts for nothing, whatever its loss.
+func (e *Evaluator) addLoss(s *shardRows, lo, n int, sum float64) float64 {
+	loss, slope := e.batch.Loss[:n], e.batch.Slope[:n*e.k]
+	if s.weight == nil {
+		e.pull = slope
+		for _, l := range loss {
+			sum += l
+		}
+		return sum
+	}
+	e.pull = e.coef[:n*e.k]
+	weight := s.weight[lo : lo+n]
+	for i, w := range weight {
+		if w == 0 {
+			clear(e.pull[i*e.k : (i+1)*e.k])
+			continue
+		}
+		sum += float64(w * loss[i])
+		for a := i * e.k; a < (i+1)*e.k; a++ {
+			e.pull[a] = w * slope[a]
+		}
+	}
+	return sum
+}
+
+// addGradient adds the rows of b, each times its pull, to the gradient.
+func (e *Evaluator) addGradient(b *rows.Block, to *passSums) {
+	gradient := to.gradient
+	if e.k == 1 {
+		if b.Dense != nil {
+			kernel.AddScaledRows(b.Dense, b.N, b.D, e.pull, gradient[:e.d])
+		} else {
+			kernel.AddScaledCSR(b.Sparse, e.pull, gradient[:e.width])
+		}
+		if !e.intercept {
+			return // nobody asks for the sum, whose additions wait for each other
+		}
+		sum := e.sums[0]
+		for _, c := range e.pull {
+			sum += c
+		}
+		e.sums[0] = sum
+		return
+	}
+	for i := range b.N {
+		for a, c := range e.pull[i*e.k : (i+1)*e.k] {
+			e.sums[a] += c
+		}
+	}
+	if e.outer() {
+		kernel.AddOuterRows(b.Dense, b.N, e.d, e.pull, e.Margins, e.raw)
+		return
+	}
+	single := e.single[:b.N]
+	for a := range e.Margins {
+		for i := range single {
+			single[i] = e.pull[i*e.k+a]
+		}
+		own := gradient[a*to.stride : a*to.stride+e.width]
+		if b.Dense != nil {
+			kernel.AddScaledRows(b.Dense, b.N, e.d, single, own)
+		} else {
+			kernel.AddScaledCSR(b.Sparse, single, own)
+		}
+	}
+}
+
+// outer says that the sums of several margins of dense rows are taken together, in raw.
+func (e *Evaluator) outer() bool { return e.packed != nil && e.k == e.Margins }
+
+// finish writes loss and gradient, the latter by the parameters: of the sums G and S of
+// rows and coefficients, (G − mean·S)/scale.
+func (e *Evaluator) finish(s *shardRows, sum passSums, out []float64) {
+	if s.Columns != nil {
+		e.finishNarrow(s, sum, out)
+		return
+	}
+	if sum.unscaled {
+		e.leave(s, sum.loss)
+		return
+	}
+	sum.out[0] += sum.loss
+	for a := range e.Margins {
+		own := sum.gradient[a*e.stride() : (a+1)*e.stride()]
+		if e.outer() {
+			copy(own, e.raw[a*e.d:(a+1)*e.d])
+		}
+		total := e.sums[a]
+		e.scaleGradient(own, total)
+		if e.intercept {
+			own[e.d] = total
+		}
+	}
+	copy(sum.gradient[e.Margins*e.stride():], e.sums[e.Margins:])
+}
+
+// scaleGradient turns the sums of rows times slopes, by features, into derivatives by their
+// parameters; total is the sum of the slopes. They are never −0, see Fold.
+func (e *Evaluator) scaleGradient(own []float64, total float64) {
+	own = own[:len(e.inverse)]
+	if e.centred {
+		kernel.Axpy(-total, e.mean, own)
+	}
+	kernel.ProdTo(own, e.inverse)
+	positiveZeros(own)
+}
+
+// positiveZeros makes +0 of −0.
+func positiveZeros(x []float64) {
+	for lo := 0; lo < len(x); lo += len(zeros) {
+		kernel.AddTo(x[lo:min(lo+len(zeros), len(x))], zeros[:])
+	}
+}
+
+var zeros [512]float64
