@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -68,6 +69,17 @@ func TestUnits(t *testing.T) {
 	}
 }
 
+// port is a port of a container.
+type port struct {
+	Name          string
+	ContainerPort int `yaml:"containerPort"`
+}
+
+// probe is what a kubelet asks of a container.
+type probe struct {
+	HTTPGet struct{ Path, Port string } `yaml:"httpGet"`
+}
+
 // object is a Kubernetes object as far as the test reads it.
 type object struct {
 	Kind     string
@@ -84,9 +96,11 @@ type object struct {
 			Spec     struct {
 				SecurityContext map[string]any `yaml:"securityContext"`
 				Containers      []struct {
-					Args         []string
-					Ports        []struct{ Name string }
-					VolumeMounts []struct {
+					Args           []string
+					Ports          []port
+					ReadinessProbe probe `yaml:"readinessProbe"`
+					LivenessProbe  probe `yaml:"livenessProbe"`
+					VolumeMounts   []struct {
 						Name      string
 						MountPath string `yaml:"mountPath"`
 						SubPath   string `yaml:"subPath"`
@@ -129,9 +143,9 @@ func TestManifests(t *testing.T) {
 	for _, o := range objects(t, "secrets.yaml") {
 		secrets[o.Metadata.Name] = o
 	}
-	require.NotContains(t, strings.ReplaceAll(read(t, "deploy", "kubernetes", "superstep.yaml"), "# Not httpGet", ""), "httpGet", "a kubelet has no certificate to show")
 	kinds := map[string]int{}
 	named := 0 // files of secrets
+	var probed []string
 	all := objects(t, "superstep.yaml")
 	for _, o := range all {
 		kinds[o.Kind]++
@@ -150,6 +164,15 @@ func TestManifests(t *testing.T) {
 					// User code may read what is mounted: nothing of other roles.
 					require.True(t, slices.ContainsFunc(c.Args, func(arg string) bool { return strings.HasSuffix(arg, "/"+i.Key) }), i.Key)
 				}
+			}
+			for _, p := range []probe{c.ReadinessProbe, c.LivenessProbe} {
+				if p.HTTPGet.Port == "" {
+					continue
+				}
+				probed = append(probed, p.HTTPGet.Path)
+				i := slices.IndexFunc(c.Ports, func(o port) bool { return o.Name == p.HTTPGet.Port })
+				require.GreaterOrEqual(t, i, 0, p.HTTPGet.Port)
+				require.Contains(t, c.Args, fmt.Sprintf("--probes=0.0.0.0:%d", c.Ports[i].ContainerPort), "a kubelet has no certificate to show to other ports")
 			}
 			for _, v := range o.Spec.VolumeClaimTemplates {
 				volumes = append(volumes, v.Metadata.Name)
@@ -175,12 +198,13 @@ func TestManifests(t *testing.T) {
 				return p.Kind != "Service" && p.Spec.Template.Metadata.Labels["component"] == o.Spec.Selector["component"]
 			})
 			require.GreaterOrEqual(t, i, 0, "nobody is behind service %s", o.Metadata.Name)
-			for _, port := range o.Spec.Ports {
-				require.True(t, slices.ContainsFunc(all[i].Spec.Template.Spec.Containers[0].Ports, func(p struct{ Name string }) bool { return p.Name == port.TargetPort }))
+			for _, p := range o.Spec.Ports {
+				require.True(t, slices.ContainsFunc(all[i].Spec.Template.Spec.Containers[0].Ports, func(c port) bool { return c.Name == p.TargetPort }))
 			}
 		}
 	}
 	require.Equal(t, 8, named)
+	require.Equal(t, []string{"/readyz", "/healthz"}, probed)
 	require.Equal(t, map[string]int{"Service": 2, "PersistentVolumeClaim": 1, "Deployment": 1, "StatefulSet": 1, "NetworkPolicy": 2}, kinds)
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
 // listeners are the TCP addresses on which this process listens.
@@ -61,7 +62,7 @@ func dataHello(group string, attempt, from, to, channel uint32) []byte {
 	b := make([]byte, 0, 40)
 	le := binary.LittleEndian
 	b = append(b, "SSHi"...)
-	b = append(b, 3, 1, 0, 0) // version, with checksums
+	b = append(b, mesh.WireVersion, 1, 0, 0) // with checksums
 	b = le.AppendUint32(b, attempt)
 	b = le.AppendUint64(b, xxh3.HashString(group))
 	for _, v := range []uint32{from, to, channel, 1} {
@@ -74,7 +75,8 @@ func dataHello(group string, attempt, from, to, channel uint32) []byte {
 func dataMessage(group string, attempt, length uint32) []byte {
 	b := make([]byte, 64)
 	le := binary.LittleEndian
-	copy(b, "SSMs\x02\x02")
+	copy(b, "SM\x00\x02") // with a checksum
+	b[2] = mesh.WireVersion
 	le.PutUint32(b[8:], attempt)
 	le.PutUint64(b[16:], xxh3.HashString(group))
 	le.PutUint64(b[24:], 1)

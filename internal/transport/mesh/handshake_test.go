@@ -45,7 +45,7 @@ func TestHellosOfOthers(t *testing.T) {
 		verdict verdict
 		says    string
 	}{
-		{4, wireVersion + 1, refused, "a hello of version 5 of the protocol, this is version 4: run the same build everywhere"},
+		{4, WireVersion + 1, refused, "a hello of version 5 of the protocol, this is version 4: run the same build everywhere"},
 		{5, 2, 0, "flags"}, {6, 1, 0, "flags"}, {7, 1, 0, "flags"},
 	} {
 		var b [helloBytes]byte
@@ -101,7 +101,7 @@ func TestAnswersOfOthers(t *testing.T) {
 	} {
 		b := make([]byte, answerBytes+maxReason+1)
 		binary.LittleEndian.PutUint32(b, answerMagic)
-		b[4], b[5] = wireVersion, byte(accepted)
+		b[4], b[5] = WireVersion, byte(accepted)
 		change(b)
 		n := int(binary.LittleEndian.Uint16(b[6:]))
 		sum := crc32.Update(crc32.Checksum(b[:8], castagnoli), castagnoli, b[answerBytes:][:n])

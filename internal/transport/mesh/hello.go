@@ -34,7 +34,7 @@ func (m *hello) encode(b *[helloBytes]byte) {
 	le := binary.LittleEndian
 	*b = [helloBytes]byte{}
 	le.PutUint32(b[0:], helloMagic)
-	b[4] = wireVersion
+	b[4] = WireVersion
 	if m.summed {
 		b[5] = helloSummed
 	}
@@ -63,12 +63,12 @@ func (m *hello) decode(b *[helloBytes]byte) (verdict, error) {
 	switch {
 	case le.Uint32(b[0:]) != helloMagic:
 		return 0, fmt.Errorf("%w: a connection begins with %q, which is no hello", ErrFrame, b[:4])
-	case b[4] != wireVersion:
+	case b[4] != WireVersion:
 		v := refused
 		if le.Uint32(b[36:]) != crc32.Checksum(b[:36], castagnoli) {
 			v = notYet // another layout, or damaged: then another try does better
 		}
-		return v, fmt.Errorf("%w: a hello of version %d of the protocol, this is version %d: run the same build everywhere", ErrFrame, b[4], wireVersion)
+		return v, fmt.Errorf("%w: a hello of version %d of the protocol, this is version %d: run the same build everywhere", ErrFrame, b[4], WireVersion)
 	case le.Uint32(b[36:]) != crc32.Checksum(b[:36], castagnoli):
 		return 0, fmt.Errorf("%w: a hello with a wrong checksum", ErrFrame)
 	case b[5]&^helloSummed|b[6]|b[7] != 0:
@@ -95,7 +95,7 @@ func writeAnswer(w io.Writer, v verdict, reason string) error {
 	b := make([]byte, answerBytes, answerBytes+len(reason))
 	le := binary.LittleEndian
 	le.PutUint32(b[0:], answerMagic)
-	b[4], b[5] = wireVersion, byte(v)
+	b[4], b[5] = WireVersion, byte(v)
 	le.PutUint16(b[6:], uint16(len(reason)))
 	sum := crc32.Update(crc32.Checksum(b[:8], castagnoli), castagnoli, []byte(reason))
 	le.PutUint32(b[8:], sum)
@@ -128,8 +128,8 @@ func readAnswer(r io.Reader) (v verdict, reason string, err error) {
 	switch {
 	case crc32.Update(crc32.Checksum(b[:8], castagnoli), castagnoli, text) != le.Uint32(b[8:]):
 		return 0, "", errAnswer
-	case b[4] != wireVersion:
-		return 0, "", fmt.Errorf("%w: an answer of version %d of the protocol, this is version %d: run the same build everywhere", ErrFrame, b[4], wireVersion)
+	case b[4] != WireVersion:
+		return 0, "", fmt.Errorf("%w: an answer of version %d of the protocol, this is version %d: run the same build everywhere", ErrFrame, b[4], WireVersion)
 	case v < accepted || v > notYet:
 		return 0, "", fmt.Errorf("%w: an answer with verdict %d", ErrFrame, v)
 	}

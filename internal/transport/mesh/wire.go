@@ -42,13 +42,16 @@ const (
 	flagsAt       = 3
 	lengthAt      = 52
 	trailerBytes  = 4
-	wireVersion   = 4
 	flagAbsent    = 1 << 0
 	flagChecksum  = 1 << 1
 	flagTrailer   = 1 << 2 // the checksum is behind the payload
 	flagsKnown    = flagAbsent | flagChecksum | flagTrailer
 	headerSumFrom = headerBytes - 4
 )
+
+// WireVersion is the version of hellos, answers and messages: processes of different
+// versions refuse each other.
+const WireVersion = 4
 
 // seal is what a header says of the checksum of its payload: what it is, or that it
 // trails the payload. Both are nothing where payloads have none.
@@ -86,7 +89,7 @@ func (f *fence) encode(b *[headerBytes]byte, h *Header, number uint32, s seal) {
 	}
 	le := binary.LittleEndian
 	le.PutUint16(b[0:], headerMagic)
-	b[versionAt], b[flagsAt] = wireVersion, flags
+	b[versionAt], b[flagsAt] = WireVersion, flags
 	le.PutUint16(b[4:], h.Lane)
 	le.PutUint16(b[6:], h.Step)
 	le.PutUint32(b[8:], f.attempt)
@@ -113,8 +116,8 @@ func (f *fence) decode(b *[headerBytes]byte, h *Header, number uint32) (s seal, 
 	if m := le.Uint16(b[0:]); m != headerMagic {
 		return seal{}, fmt.Errorf("%w: it begins with %#04x, not with %#04x: the peer speaks another protocol", ErrFrame, m, headerMagic)
 	}
-	if v := b[versionAt]; v != wireVersion {
-		return seal{}, fmt.Errorf("%w: version %d of the protocol, this is version %d: run the same build everywhere", ErrFrame, v, wireVersion)
+	if v := b[versionAt]; v != WireVersion {
+		return seal{}, fmt.Errorf("%w: version %d of the protocol, this is version %d: run the same build everywhere", ErrFrame, v, WireVersion)
 	}
 	if err := f.admit(le.Uint32(b[8:]), le.Uint64(b[16:])); err != nil {
 		return seal{}, err
