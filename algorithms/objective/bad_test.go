@@ -78,6 +78,29 @@ func TestInfiniteLossesAreDiagnosed(t *testing.T) {
 	})
 }
 
+// The second derivatives of a row that weighs 0 are infinite where its mean is, and 0 times
+// infinity is no number: the matrix is to be that of the other rows.
+func TestRowsWithoutWeightHaveNoCurvature(t *testing.T) {
+	x := [][]float64{{1, 0.5}, {0.25, -1}, {-0.5, 2}, {1e4, 1e4}}
+	table := trial.TableOf([]float64{1, 2, 3, 0}, x...)
+	table.Weight = []float64{1, 2, 0.5, 0}
+	beta := []float64{0.5, 0.25}
+	with(t, table, objective.Linear{Loss: objective.Poisson{}, NoIntercept: true}, func(o opened) {
+		v, err := o.linear.Parameters(o.facts, objective.Coefficients{Margins: 1, D: 2, Weights: beta, Intercepts: []float64{0}})
+		require.NoError(t, err)
+		want := make([]float64, 3) // a lower triangle, of features over their scales
+		for i, row := range x[:3] {
+			curve := table.Weight[i] * math.Exp(beta[0]*row[0]+beta[1]*row[1])
+			a, b := row[0]*beta[0]/v[0], row[1]*beta[1]/v[1]
+			want[0] += curve * a * a
+			want[1] += curve * a * b
+			want[2] += curve * b * b
+		}
+		sums := o.sum(t, 1+len(v)+len(want), func(shard int, out []float64) error { return o.e.Hessian(shard, v, out) })
+		require.InDeltaSlice(t, want, sums[1+len(v):], 1e-12)
+	})
+}
+
 func TestSizesThatDoNotFit(t *testing.T) {
 	table := trial.TableOf([]float64{1, 2, 3}, []float64{1}, []float64{2}, []float64{4})
 	with(t, table, objective.Linear{Loss: objective.Squared{}}, func(o opened) {
