@@ -4,12 +4,12 @@
 
 package kernel
 
-// dotRows64 sets out[i] to the inner product of row i of x and w, for at least one group of rows.
+// dotRows64 sets out[i] to the inner product of row i of x and w, with one NaN, for at least one group of rows.
 //
 //go:noescape
 func dotRows64(x *float64, n int, d int, w *float64, out *float64)
 
-// rowNorms64 sets out[i] to the squared norm of row i of x, for at least one group of rows.
+// rowNorms64 sets out[i] to the squared norm of row i of x, with one NaN, for at least one group of rows.
 //
 //go:noescape
 func rowNorms64(x *float64, n int, d int, out *float64)
@@ -19,12 +19,12 @@ func rowNorms64(x *float64, n int, d int, out *float64)
 //go:noescape
 func addScaledRows64(x *float64, n int, d int, coef *float64, out *float64)
 
-// dotRows32 sets out[i] to the inner product of row i of x and w, for at least one group of rows.
+// dotRows32 sets out[i] to the inner product of row i of x and w, with one NaN, for at least one group of rows.
 //
 //go:noescape
 func dotRows32(x *float32, n int, d int, w *float32, out *float32)
 
-// rowNorms32 sets out[i] to the squared norm of row i of x, for at least one group of rows.
+// rowNorms32 sets out[i] to the squared norm of row i of x, with one NaN, for at least one group of rows.
 //
 //go:noescape
 func rowNorms32(x *float32, n int, d int, out *float32)

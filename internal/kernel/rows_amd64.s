@@ -167,17 +167,25 @@ loop3:
 	JGE          loop3
 
 end3:
-	VMOVUPD Y0, (DX)
-	VMOVUPD Y1, 32(DX)
-	VMOVUPD Y2, 64(DX)
-	VMOVUPD Y3, 96(DX)
-	ADDQ    $0x80, DX
-	MOVQ    BX, DI
-	IMUL3Q  $0x10, DI, DI
-	ADDQ    DI, AX
-	SUBQ    $0x10, CX
-	CMPQ    CX, $0x10
-	JGE     loop1
+	VCMPPD    $0x03, Y0, Y0, Y4
+	VBLENDVPD Y4, c7ff8000000000001<>+0(SB), Y0, Y0
+	VMOVUPD   Y0, (DX)
+	VCMPPD    $0x03, Y1, Y1, Y0
+	VBLENDVPD Y0, c7ff8000000000001<>+0(SB), Y1, Y1
+	VMOVUPD   Y1, 32(DX)
+	VCMPPD    $0x03, Y2, Y2, Y0
+	VBLENDVPD Y0, c7ff8000000000001<>+0(SB), Y2, Y2
+	VMOVUPD   Y2, 64(DX)
+	VCMPPD    $0x03, Y3, Y3, Y0
+	VBLENDVPD Y0, c7ff8000000000001<>+0(SB), Y3, Y3
+	VMOVUPD   Y3, 96(DX)
+	ADDQ      $0x80, DX
+	MOVQ      BX, DI
+	IMUL3Q    $0x10, DI, DI
+	ADDQ      DI, AX
+	SUBQ      $0x10, CX
+	CMPQ      CX, $0x10
+	JGE       loop1
 
 end1:
 	CMPQ CX, $0x04
@@ -240,14 +248,16 @@ loop6:
 	JGE          loop6
 
 end6:
-	VMOVUPD Y0, (DX)
-	ADDQ    $0x20, DX
-	MOVQ    BX, DI
-	IMUL3Q  $0x04, DI, DI
-	ADDQ    DI, AX
-	SUBQ    $0x04, CX
-	CMPQ    CX, $0x04
-	JGE     loop4
+	VCMPPD    $0x03, Y0, Y0, Y1
+	VBLENDVPD Y1, c7ff8000000000001<>+0(SB), Y0, Y0
+	VMOVUPD   Y0, (DX)
+	ADDQ      $0x20, DX
+	MOVQ      BX, DI
+	IMUL3Q    $0x04, DI, DI
+	ADDQ      DI, AX
+	SUBQ      $0x04, CX
+	CMPQ      CX, $0x04
+	JGE       loop4
 
 end4:
 	TESTQ  CX, CX
@@ -314,11 +324,19 @@ loop9:
 	JGE          loop9
 
 end9:
-	VMOVUPD Y0, (DX)
+	VCMPPD    $0x03, Y0, Y0, Y1
+	VBLENDVPD Y1, c7ff8000000000001<>+0(SB), Y0, Y0
+	VMOVUPD   Y0, (DX)
 
 end7:
 	VZEROUPPER
 	RET
+
+DATA c7ff8000000000001<>+0(SB)/8, $0x7ff8000000000001
+DATA c7ff8000000000001<>+8(SB)/8, $0x7ff8000000000001
+DATA c7ff8000000000001<>+16(SB)/8, $0x7ff8000000000001
+DATA c7ff8000000000001<>+24(SB)/8, $0x7ff8000000000001
+GLOBL c7ff8000000000001<>(SB), RODATA|NOPTR, $32
 
 // func rowNorms64(x *float64, n int, d int, out *float64)
 // Requires: AVX
@@ -477,17 +495,25 @@ loop3:
 	JGE          loop3
 
 end3:
-	VMOVUPD Y0, (DX)
-	VMOVUPD Y1, 32(DX)
-	VMOVUPD Y2, 64(DX)
-	VMOVUPD Y3, 96(DX)
-	ADDQ    $0x80, DX
-	MOVQ    BX, DI
-	IMUL3Q  $0x10, DI, DI
-	ADDQ    DI, AX
-	SUBQ    $0x10, CX
-	CMPQ    CX, $0x10
-	JGE     loop1
+	VCMPPD    $0x03, Y0, Y0, Y4
+	VBLENDVPD Y4, c7ff8000000000001<>+0(SB), Y0, Y0
+	VMOVUPD   Y0, (DX)
+	VCMPPD    $0x03, Y1, Y1, Y0
+	VBLENDVPD Y0, c7ff8000000000001<>+0(SB), Y1, Y1
+	VMOVUPD   Y1, 32(DX)
+	VCMPPD    $0x03, Y2, Y2, Y0
+	VBLENDVPD Y0, c7ff8000000000001<>+0(SB), Y2, Y2
+	VMOVUPD   Y2, 64(DX)
+	VCMPPD    $0x03, Y3, Y3, Y0
+	VBLENDVPD Y0, c7ff8000000000001<>+0(SB), Y3, Y3
+	VMOVUPD   Y3, 96(DX)
+	ADDQ      $0x80, DX
+	MOVQ      BX, DI
+	IMUL3Q    $0x10, DI, DI
+	ADDQ      DI, AX
+	SUBQ      $0x10, CX
+	CMPQ      CX, $0x10
+	JGE       loop1
 
 end1:
 	CMPQ CX, $0x04
@@ -544,14 +570,16 @@ loop6:
 	JGE          loop6
 
 end6:
-	VMOVUPD Y0, (DX)
-	ADDQ    $0x20, DX
-	MOVQ    BX, DI
-	IMUL3Q  $0x04, DI, DI
-	ADDQ    DI, AX
-	SUBQ    $0x04, CX
-	CMPQ    CX, $0x04
-	JGE     loop4
+	VCMPPD    $0x03, Y0, Y0, Y1
+	VBLENDVPD Y1, c7ff8000000000001<>+0(SB), Y0, Y0
+	VMOVUPD   Y0, (DX)
+	ADDQ      $0x20, DX
+	MOVQ      BX, DI
+	IMUL3Q    $0x04, DI, DI
+	ADDQ      DI, AX
+	SUBQ      $0x04, CX
+	CMPQ      CX, $0x04
+	JGE       loop4
 
 end4:
 	TESTQ  CX, CX
@@ -612,7 +640,9 @@ loop9:
 	JGE          loop9
 
 end9:
-	VMOVUPD Y0, (DX)
+	VCMPPD    $0x03, Y0, Y0, Y1
+	VBLENDVPD Y1, c7ff8000000000001<>+0(SB), Y0, Y0
+	VMOVUPD   Y0, (DX)
 
 end7:
 	VZEROUPPER
@@ -1080,16 +1110,22 @@ loop3:
 	JGE          loop3
 
 end3:
-	VMOVUPS Y0, (DX)
-	VMOVUPS Y1, 32(DX)
-	VMOVUPS Y2, 64(DX)
-	ADDQ    $0x60, DX
-	MOVQ    BX, DI
-	IMUL3Q  $0x18, DI, DI
-	ADDQ    DI, AX
-	SUBQ    $0x18, CX
-	CMPQ    CX, $0x18
-	JGE     loop1
+	VCMPPS    $0x03, Y0, Y0, Y3
+	VBLENDVPS Y3, c7fc000007fc00000<>+0(SB), Y0, Y0
+	VMOVUPS   Y0, (DX)
+	VCMPPS    $0x03, Y1, Y1, Y0
+	VBLENDVPS Y0, c7fc000007fc00000<>+0(SB), Y1, Y1
+	VMOVUPS   Y1, 32(DX)
+	VCMPPS    $0x03, Y2, Y2, Y0
+	VBLENDVPS Y0, c7fc000007fc00000<>+0(SB), Y2, Y2
+	VMOVUPS   Y2, 64(DX)
+	ADDQ      $0x60, DX
+	MOVQ      BX, DI
+	IMUL3Q    $0x18, DI, DI
+	ADDQ      DI, AX
+	SUBQ      $0x18, CX
+	CMPQ      CX, $0x18
+	JGE       loop1
 
 end1:
 	CMPQ CX, $0x08
@@ -1162,14 +1198,16 @@ loop6:
 	JGE          loop6
 
 end6:
-	VMOVUPS Y0, (DX)
-	ADDQ    $0x20, DX
-	MOVQ    BX, DI
-	IMUL3Q  $0x08, DI, DI
-	ADDQ    DI, AX
-	SUBQ    $0x08, CX
-	CMPQ    CX, $0x08
-	JGE     loop4
+	VCMPPS    $0x03, Y0, Y0, Y1
+	VBLENDVPS Y1, c7fc000007fc00000<>+0(SB), Y0, Y0
+	VMOVUPS   Y0, (DX)
+	ADDQ      $0x20, DX
+	MOVQ      BX, DI
+	IMUL3Q    $0x08, DI, DI
+	ADDQ      DI, AX
+	SUBQ      $0x08, CX
+	CMPQ      CX, $0x08
+	JGE       loop4
 
 end4:
 	TESTQ  CX, CX
@@ -1246,11 +1284,19 @@ loop9:
 	JGE          loop9
 
 end9:
-	VMOVUPS Y0, (DX)
+	VCMPPS    $0x03, Y0, Y0, Y1
+	VBLENDVPS Y1, c7fc000007fc00000<>+0(SB), Y0, Y0
+	VMOVUPS   Y0, (DX)
 
 end7:
 	VZEROUPPER
 	RET
+
+DATA c7fc000007fc00000<>+0(SB)/8, $0x7fc000007fc00000
+DATA c7fc000007fc00000<>+8(SB)/8, $0x7fc000007fc00000
+DATA c7fc000007fc00000<>+16(SB)/8, $0x7fc000007fc00000
+DATA c7fc000007fc00000<>+24(SB)/8, $0x7fc000007fc00000
+GLOBL c7fc000007fc00000<>(SB), RODATA|NOPTR, $32
 
 // func rowNorms32(x *float32, n int, d int, out *float32)
 // Requires: AVX
@@ -1411,16 +1457,22 @@ loop3:
 	JGE          loop3
 
 end3:
-	VMOVUPS Y0, (DX)
-	VMOVUPS Y1, 32(DX)
-	VMOVUPS Y2, 64(DX)
-	ADDQ    $0x60, DX
-	MOVQ    BX, DI
-	IMUL3Q  $0x18, DI, DI
-	ADDQ    DI, AX
-	SUBQ    $0x18, CX
-	CMPQ    CX, $0x18
-	JGE     loop1
+	VCMPPS    $0x03, Y0, Y0, Y3
+	VBLENDVPS Y3, c7fc000007fc00000<>+0(SB), Y0, Y0
+	VMOVUPS   Y0, (DX)
+	VCMPPS    $0x03, Y1, Y1, Y0
+	VBLENDVPS Y0, c7fc000007fc00000<>+0(SB), Y1, Y1
+	VMOVUPS   Y1, 32(DX)
+	VCMPPS    $0x03, Y2, Y2, Y0
+	VBLENDVPS Y0, c7fc000007fc00000<>+0(SB), Y2, Y2
+	VMOVUPS   Y2, 64(DX)
+	ADDQ      $0x60, DX
+	MOVQ      BX, DI
+	IMUL3Q    $0x18, DI, DI
+	ADDQ      DI, AX
+	SUBQ      $0x18, CX
+	CMPQ      CX, $0x18
+	JGE       loop1
 
 end1:
 	CMPQ CX, $0x08
@@ -1488,14 +1540,16 @@ loop6:
 	JGE          loop6
 
 end6:
-	VMOVUPS Y0, (DX)
-	ADDQ    $0x20, DX
-	MOVQ    BX, DI
-	IMUL3Q  $0x08, DI, DI
-	ADDQ    DI, AX
-	SUBQ    $0x08, CX
-	CMPQ    CX, $0x08
-	JGE     loop4
+	VCMPPS    $0x03, Y0, Y0, Y1
+	VBLENDVPS Y1, c7fc000007fc00000<>+0(SB), Y0, Y0
+	VMOVUPS   Y0, (DX)
+	ADDQ      $0x20, DX
+	MOVQ      BX, DI
+	IMUL3Q    $0x08, DI, DI
+	ADDQ      DI, AX
+	SUBQ      $0x08, CX
+	CMPQ      CX, $0x08
+	JGE       loop4
 
 end4:
 	TESTQ  CX, CX
@@ -1567,7 +1621,9 @@ loop9:
 	JGE          loop9
 
 end9:
-	VMOVUPS Y0, (DX)
+	VCMPPS    $0x03, Y0, Y0, Y1
+	VBLENDVPS Y1, c7fc000007fc00000<>+0(SB), Y0, Y0
+	VMOVUPS   Y0, (DX)
 
 end7:
 	VZEROUPPER

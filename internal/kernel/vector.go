@@ -96,7 +96,6 @@ func scaleBy[T Float](k dispatch, a T, dst []T) {
 // to dst. Each is the sum of squares in increasing feature order.
 func RowNorms[T Float](x []T, d int, dst []T) {
 	rowNorms(active, x, d, dst)
-	OneNaN(dst)
 }
 
 func rowNorms[T Float](k dispatch, x []T, d int, dst []T) {
@@ -112,6 +111,7 @@ func rowNorms[T Float](k dispatch, x []T, d int, dst []T) {
 		}
 		i += m
 	}
+	left := dst[i:] // assembly has one NaN
 	for ; i+4 <= n; i += 4 {
 		r0, r1, r2, r3 := rows4(x, i, d)
 		var a0, a1, a2, a3 T
@@ -128,6 +128,7 @@ func rowNorms[T Float](k dispatch, x []T, d int, dst []T) {
 		r := x[i*d : i*d+d]
 		dst[i] = Dot(r, r)
 	}
+	oneNaN(k, left)
 }
 
 // rows4 returns rows i..i+3 of x with lengths the compiler knows to be equal.
@@ -145,7 +146,6 @@ func rows4[T Float](x []T, i, d int) (r0, r1, r2, r3 []T) {
 // their chains of additions hide each other's latency.
 func DotRows[T Float](x []T, n, d int, w, out []T) {
 	dotRows(active, x, n, d, w, out)
-	OneNaN(out[:n])
 }
 
 func dotRows[T Float](k dispatch, x []T, n, d int, w, out []T) {
@@ -162,6 +162,7 @@ func dotRows[T Float](k dispatch, x []T, n, d int, w, out []T) {
 		}
 		i += m
 	}
+	left := out[i:] // assembly has one NaN
 	for ; i+4 <= n; i += 4 {
 		r0, r1, r2, r3 := rows4(x, i, d)
 		w := w[:len(r0)]
@@ -179,6 +180,7 @@ func dotRows[T Float](k dispatch, x []T, n, d int, w, out []T) {
 	for ; i < n; i++ {
 		out[i] = Dot(x[i*d:i*d+d], w)
 	}
+	oneNaN(k, left)
 }
 
 // AddScaledRows adds to out the rows of x scaled by coef, in row order:

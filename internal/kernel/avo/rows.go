@@ -1,15 +1,18 @@
 package main
 
 import (
+	"math"
+
 	op "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
 
 // rows writes the products of matrices with vectors.
 func rows() {
+	constants = map[uint64]op.Mem{}
 	for _, f := range []float{float64s(), float32s()} {
-		dotRows(f, "dotRows", "sets out[i] to the inner product of row i of x and w, for at least one group of rows.", true)
-		dotRows(f, "rowNorms", "sets out[i] to the squared norm of row i of x, for at least one group of rows.", false)
+		dotRows(f, "dotRows", "sets out[i] to the inner product of row i of x and w, with one NaN, for at least one group of rows.", true)
+		dotRows(f, "rowNorms", "sets out[i] to the squared norm of row i of x, with one NaN, for at least one group of rows.", false)
 		addScaledRows(f)
 	}
 }
@@ -23,6 +26,19 @@ type group struct {
 	s, s3    reg.GPVirtual   // bytes from row to row, and three times that
 	acc      reg.VecVirtual
 	withSelf bool // the products are of each row with itself
+}
+
+// oneNaN makes every NaN of the sums that of math.NaN.
+func (g *group) oneNaN() {
+	is := a.YMM()
+	if g.f.size == 8 {
+		a.VCMPPD(op.Imm(unordered), g.acc, g.acc, is)
+		a.VBLENDVPD(is, num(math.NaN()), g.acc, g.acc)
+		return
+	}
+	const nan = 0x7fc00000
+	a.VCMPPS(op.Imm(unordered), g.acc, g.acc, is)
+	a.VBLENDVPS(is, bitsOf(nan<<32|nan), g.acc, g.acc)
 }
 
 // row is the memory of row r of the group, bytes after its pointer.
@@ -199,6 +215,7 @@ func dotRows(f float, name, doc string, vector bool) {
 			}
 		})
 		for i, g := range list {
+			g.oneNaN()
 			f.move(g.acc, at(out, 32*i))
 		}
 	}
