@@ -58,7 +58,8 @@ type Params struct {
 	// LossTol ends training when the objective falls by at most LossTol relatively; 0 turns
 	// the test off.
 	LossTol float64
-	// Stochastic are the settings of the method SGD.
+	// Stochastic are the settings of the method SGD. Its default rates are for features of
+	// spread 1, and features are taken as they are: scale them, or let Update be Adam.
 	Stochastic optim.Stochastic
 	// Seed is what the first factors and the draws of SGD start from; 0 means the seed of the
 	// job.

@@ -242,7 +242,7 @@ func (d stochastic) step(ctx *comqueue.ComContext) error {
 		}
 		return nil
 	case ending:
-		a, err := s.exact(sums, "at the end: lower Rate")
+		a, err := s.exact(sums, "at the end: "+s.shorter())
 		if err != nil {
 			return wrap(ctx, err)
 		}
@@ -260,7 +260,7 @@ func (s *stepper) walk(sums []float64) error {
 	s.total++
 	if count > 0 {
 		if !finite(sums[0]) {
-			return fmt.Errorf("epoch %d, step %d: the loss is %v: lower the learning rate (Rate), or scale labels and features down", s.epoch+1, s.done, sums[0])
+			return fmt.Errorf("epoch %d, step %d: the loss is %v: %s", s.epoch+1, s.done, sums[0], s.shorter())
 		}
 		s.losses += sums[0]
 		s.seen += count
@@ -271,7 +271,7 @@ func (s *stepper) walk(sums []float64) error {
 		}
 		s.move(&s.set, s.total-1, s.epoch, s.gradient, s.v, &s.penalty)
 		if !finite(s.norm) || !finite(largest(s.v)) {
-			return fmt.Errorf("epoch %d, step %d: parameters are no longer finite numbers: lower the learning rate (Rate), or scale labels and features down", s.epoch+1, s.done)
+			return fmt.Errorf("epoch %d, step %d: parameters are no longer finite numbers: %s", s.epoch+1, s.done, s.shorter())
 		}
 	}
 	if s.mean != nil && s.averages() {
@@ -281,6 +281,17 @@ func (s *stepper) walk(sums []float64) error {
 		}
 	}
 	return nil
+}
+
+// shorter says what to do where steps were too long for loss or parameters to stay numbers.
+// Steps of Adam have the length of the rate however steep the loss is, which of features
+// and labels as they are is what plain steps and the first of AdaGrad fail of.
+func (s *stepper) shorter() string {
+	other := ""
+	if s.set.Stochastic.Update != Adam {
+		other = "take the adam update, whose steps do not grow with the gradient, "
+	}
+	return fmt.Sprintf("steps with the learning rate %.3g are too long: lower the rate, %sor scale labels and features down", s.rate, other)
 }
 
 // averages reports whether training is in its last half.

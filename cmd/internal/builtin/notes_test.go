@@ -40,6 +40,11 @@ func TestNotes(t *testing.T) {
 	// Of several subtasks any could be the first to find one.
 	w.fails(1, "train linear --parallelism 1 --model x.json "+titanic+"age,fare", refused)
 	w.fails(1, "train kmeans --parallelism 1 --k 2 --model x.json "+titanic+"age,fare", `titanic.csv:7: column "age": it is null; --missing fill puts a value in its place`)
+	// Features of a machine are taken as they are: ages and fares are too much for plain steps.
+	const stochastic = "train fm --task classification --method sgd --max-iter 30 --missing fill --model f.json " + titanic + "age,fare"
+	w.fails(1, stochastic, "steps with the learning rate ")
+	require.Contains(t, w.fails(1, stochastic+" --update plain", "lower the rate"), "take the adam update")
+	warned(stochastic+" --update adam", "training did not converge: 30 passes over the rows were too few; --max-iter allows more")
 	w.write("few.csv", "a,y\n1,2\n2,-3\n")
 	w.fails(1, "train gbdt --objective poisson --input few.csv --label y --model x.json", `few.csv:3: column "y": the label is -3`)
 	w.fails(1, "train gbdt --objective poisson --input same.csv --test few.csv --features a --label y --model x.json", `few.csv:3: column "y": the label is -3`)
