@@ -36,6 +36,11 @@ type Config struct {
 	// Insecure allows to listen for other machines without TLS.
 	Insecure bool
 
+	// MaxConnections bounds the open connections; default 8192. Task managers have one
+	// each, and one for each worker that has something to deliver. Where it is reached,
+	// those on which nobody has shown the token give way to new ones; they are closed after
+	// a while in any case.
+	MaxConnections int
 	// MaxArtifact is the largest executable in bytes; default 1 GiB.
 	MaxArtifact int64
 	// ArtifactCache is what all executables together may take; default 8 GiB, and never
@@ -106,6 +111,10 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("--%s cannot be negative", n.name)
 		}
 	}
+	if c.MaxConnections < 0 {
+		return c, fmt.Errorf("a job manager cannot have %d connections: give a number above 0, or 0 for 8192", c.MaxConnections)
+	}
+	c.MaxConnections = cmp.Or(c.MaxConnections, 8192)
 	c.Listen = cmp.Or(c.Listen, DefaultListen)
 	c.MaxArtifact = cmp.Or(c.MaxArtifact, 1<<30)
 	if c.ArtifactCache > 0 && c.ArtifactCache < c.MaxArtifact {

@@ -14,7 +14,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/superstep-ml/superstep/internal/security"
 	"github.com/superstep-ml/superstep/internal/wire"
@@ -332,6 +336,49 @@ func TestGarbageOnThePort(t *testing.T) {
 		require.NoError(t, c.SetReadDeadline(time.Now().Add(patience)))
 		_, err := io.Copy(io.Discard, c)
 		require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "it is cut off")
+	}
+}
+
+// Connections on which nothing is asked, more than may be open, keep out nobody who has the token,
+// and cut off nobody who has shown it, with TLS and without.
+func TestSilentCrowd(t *testing.T) {
+	const limit = 4
+	set, err := security.InitTLS(t.TempDir(), nil, false)
+	require.NoError(t, err)
+	client, err := set.TaskManager.Client()
+	require.NoError(t, err)
+	client.ServerName = "localhost"
+	for name, config := range map[string]*tls.Config{"plain": nil, "TLS": client} {
+		t.Run(name, func(t *testing.T) {
+			m := start(t, func(c *Config) {
+				c.MaxConnections = limit
+				if config != nil {
+					c.TLS = set.JobManager
+				}
+			})
+			creds := insecure.NewCredentials()
+			if config != nil {
+				creds = credentials.NewTLS(config)
+			}
+			crowd := func() {
+				for range 2 * limit {
+					cc, err := grpc.NewClient("passthrough:///"+m.Address(), grpc.WithTransportCredentials(creds))
+					require.NoError(t, err)
+					t.Cleanup(func() { cc.Close() })
+					cc.Connect()
+					for s := cc.GetState(); s != connectivity.Ready; s = cc.GetState() {
+						require.True(t, cc.WaitForStateChange(bounded(t), s), "a connection is let in")
+					}
+				}
+			}
+			crowd()
+			c := dial(t, m, testToken, config)
+			tm := join(t, c, registration("a", 1))
+			crowd()
+			submit(t, dial(t, m, testToken, config), specOf(t, 1))
+			d := tm.run()
+			tm.succeed(d.WorkerRef, "")
+		})
 	}
 }
 

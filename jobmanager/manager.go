@@ -120,28 +120,28 @@ func New(ctx context.Context, config Config) (_ *Manager, err error) {
 	return m, nil
 }
 
-// maxConnections bounds what strangers can hold open before they show a token; task
-// managers have one each, and one for each worker that has something to deliver.
-const maxConnections = 8192
+// tokenTimeout is how long a connection may be open before a call on it shows the token.
+// Clients and task managers connect when they call, so theirs comes with what they say
+// first, TLS included.
+const tokenTimeout = 2 * wire.ConnectTimeout
 
 // listen takes the address, if that is safe.
 func (m *Manager) listen() error {
 	m.tls = m.config.TLS != security.TLSFiles{}
-	m.listener = m.config.Listener
-	if m.listener != nil {
-		return nil
+	listener := m.config.Listener
+	if listener == nil {
+		if err := security.CheckListen(m.config.Listen, m.tls, m.config.Insecure); err != nil {
+			return err
+		}
+		if m.config.Insecure && !m.tls {
+			m.log.Warn("INSECURE: whoever reads the network sees the token, and can then run programs here", "listen", m.config.Listen)
+		}
+		var err error
+		if listener, err = net.Listen("tcp", m.config.Listen); err != nil {
+			return fmt.Errorf("listen for task managers and clients: %w; another job manager may run, choose another address with --listen", err)
+		}
 	}
-	if err := security.CheckListen(m.config.Listen, m.tls, m.config.Insecure); err != nil {
-		return err
-	}
-	if m.config.Insecure && !m.tls {
-		m.log.Warn("INSECURE: whoever reads the network sees the token, and can then run programs here", "listen", m.config.Listen)
-	}
-	var err error
-	if m.listener, err = net.Listen("tcp", m.config.Listen); err != nil {
-		return fmt.Errorf("listen for task managers and clients: %w; another job manager may run, choose another address with --listen", err)
-	}
-	m.listener = security.LimitListener(m.listener, maxConnections)
+	m.listener = security.NewDoor(listener, m.config.MaxConnections, tokenTimeout)
 	return nil
 }
 

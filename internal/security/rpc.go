@@ -116,10 +116,15 @@ func TokenOptions(t Token) []grpc.ServerOption {
 	}
 }
 
-// tapToken checks a call when its headers are there and nothing else.
+// tapToken checks a call when its headers are there and nothing else. With the first call
+// that it lets in, the connection is no stranger at its door any more.
 func tapToken(t Token) tap.ServerInHandle {
 	return func(ctx context.Context, info *tap.Info) (context.Context, error) {
-		return ctx, admit(t, info.Header)
+		err := admit(t, info.Header)
+		if err == nil {
+			welcome(ctx)
+		}
+		return ctx, err
 	}
 }
 

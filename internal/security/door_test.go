@@ -1,0 +1,176 @@
+package security
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// behindDoor serves a job manager in memory, behind a door with the given limit and a
+// patience of a minute. What it returns opens connections to it.
+func behindDoor(t *testing.T, limit int, token Token) (dial func(context.Context, string) (net.Conn, error)) {
+	inner := bufconn.Listen(1 << 16)
+	l := NewDoor(inner, limit, time.Minute)
+	s := grpc.NewServer(append(wire.ServerOptions(), TokenOptions(token)...)...)
+	wire.RegisterJobManager(s, manager{})
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	t.Cleanup(func() { s.Stop(); require.NoError(t, <-served) })
+	return func(ctx context.Context, _ string) (net.Conn, error) { return inner.DialContext(ctx) }
+}
+
+// silent opens a connection that is in order, answers pings and makes no call.
+func silent(t *testing.T, dial func(context.Context, string) (net.Conn, error)) *grpc.ClientConn {
+	cc, err := grpc.NewClient("passthrough:///memory", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(dial))
+	require.NoError(t, err)
+	t.Cleanup(func() { cc.Close() })
+	cc.Connect()
+	require.True(t, isOpen(cc))
+	return cc
+}
+
+// isOpen reports whether a connection without calls, which gRPC does not open again, is
+// still open.
+func isOpen(cc *grpc.ClientConn) bool {
+	synctest.Wait()
+	return cc.GetState() == connectivity.Ready
+}
+
+// visit makes a client that shows a token, and counts the connections that it opens.
+func visit(t *testing.T, dial func(context.Context, string) (net.Conn, error), token Token) (*wire.Client, *int) {
+	opened := new(int)
+	options := append(wire.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithPerRPCCredentials(TokenCredentials(token, false)),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			*opened++ // by one goroutine at a time, and read when all have come to rest
+			return dial(ctx, address)
+		}))
+	cc, err := grpc.NewClient("passthrough:///memory", options...)
+	require.NoError(t, err)
+	t.Cleanup(func() { cc.Close() })
+	return wire.NewClient(cc), opened
+}
+
+func ask(t *testing.T, c *wire.Client) error {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := c.Overview(ctx, &wire.OverviewRequest{})
+	synctest.Wait()
+	return err
+}
+
+// TestDoorTires has one connection of each kind rest for longer than the door's patience:
+// the one that says nothing and the one with a wrong token are closed, and the one that
+// has shown the token is as good as before a day later.
+func TestDoorTires(t *testing.T) {
+	right, wrong := newToken(t), newToken(t)
+	synctest.Test(t, func(t *testing.T) {
+		dial := behindDoor(t, 10, right)
+		friend, friends := visit(t, dial, right)
+		require.NoError(t, ask(t, friend))
+		nobody := silent(t, dial)
+		foe, foes := visit(t, dial, wrong)
+		require.Equal(t, codes.Unauthenticated, wire.Code(ask(t, foe)))
+
+		time.Sleep(59 * time.Second)
+		require.True(t, isOpen(nobody))
+		require.Equal(t, codes.Unauthenticated, wire.Code(ask(t, foe)))
+		require.Equal(t, 1, *foes)
+
+		time.Sleep(2 * time.Second)
+		require.False(t, isOpen(nobody))
+		require.Equal(t, codes.Unauthenticated, wire.Code(ask(t, foe)))
+		require.Equal(t, 2, *foes, "with a connection of its own")
+
+		time.Sleep(24 * time.Hour)
+		require.NoError(t, ask(t, friend))
+		require.Equal(t, 1, *friends)
+	})
+}
+
+// TestDoorMakesRoom fills a door with connections that say nothing: who comes with the
+// token is let in at once, in place of the one that came first, and is not the next to go.
+func TestDoorMakesRoom(t *testing.T) {
+	token := newToken(t)
+	synctest.Test(t, func(t *testing.T) {
+		dial := behindDoor(t, 3, token)
+		first, second, third := silent(t, dial), silent(t, dial), silent(t, dial)
+		friend, opened := visit(t, dial, token)
+		require.NoError(t, ask(t, friend))
+		require.False(t, isOpen(first))
+		require.True(t, isOpen(second))
+
+		for range 10 {
+			silent(t, dial)
+		}
+		require.False(t, isOpen(second))
+		require.False(t, isOpen(third))
+		require.NoError(t, ask(t, friend))
+		require.Equal(t, 1, *opened)
+	})
+}
+
+// TestDoorIsFull has as many clients with the token as may be: one more waits, without
+// taking the place of any, until one leaves.
+func TestDoorIsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := bufconn.Listen(1 << 16)
+		l := NewDoor(inner, 2, time.Minute)
+		var in []*visitor
+		accept := make(chan error, 10)
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					accept <- err
+					return
+				}
+				v := c.(*visitor)
+				v.door.mu.Lock()
+				v.known()
+				v.door.mu.Unlock()
+				in = append(in, v)
+				accept <- nil
+			}
+		}()
+		for range 3 {
+			c, err := inner.DialContext(t.Context())
+			require.NoError(t, err)
+			defer c.Close()
+		}
+		synctest.Wait()
+		require.Len(t, in, 2)
+		time.Sleep(time.Hour)
+		require.Len(t, in, 2)
+
+		require.NoError(t, in[0].Close())
+		_ = in[0].Close() // makes no second room
+		synctest.Wait()
+		require.Len(t, in, 3)
+		require.Len(t, accept, 3)
+
+		c, err := inner.DialContext(t.Context())
+		require.NoError(t, err)
+		defer c.Close()
+		synctest.Wait() // for room
+		require.NoError(t, l.Close())
+		synctest.Wait()
+		require.Len(t, accept, 4)
+		for range 3 {
+			require.NoError(t, <-accept)
+		}
+		require.True(t, errors.Is(<-accept, net.ErrClosed))
+	})
+}
