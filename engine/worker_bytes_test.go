@@ -3,6 +3,7 @@ package engine_test
 import (
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -87,7 +88,11 @@ func TestBytesDamagedBetweenWorkers(t *testing.T) {
 					return
 				}
 			}
-			if f.Kind != middlebox.Cut {
+			// As long as all that is said goes missing, which signs of life do too, there is only silence.
+			silent := f.Kind == middlebox.Lose && slices.ContainsFunc(got.Failures, func(failure *wire.Failure) bool {
+				return failure != nil && strings.Contains(failure.Message, " was silent for ")
+			})
+			if f.Kind != middlebox.Cut && !silent {
 				for _, failure := range got.Failures {
 					t.Errorf("seed %d, %v: %v", seed, f, failure)
 				}
@@ -97,7 +102,7 @@ func TestBytesDamagedBetweenWorkers(t *testing.T) {
 	running.Wait()
 	runtime.ReadMemStats(&after)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(n)*(64<<20), "no length is believed that was damaged")
-	require.Greater(t, struck, n/4)
+	require.Greater(t, struck, n/5)
 	require.Greater(t, damaged, n/8)
 	require.Positive(t, messages, "no rows were damaged")
 	t.Logf("%d struck, %d failed, %d damaged, %d of them rows", struck, failed, damaged, messages)

@@ -91,13 +91,17 @@ func kindOf(err error) wire.FailureKind {
 	switch {
 	case errors.As(err, &known):
 		return known.kind
-	case errors.Is(err, collective.ErrDamaged), errors.Is(err, remote.ErrDamaged):
+	case damaged(err):
 		return wire.ClusterFailure // of the network, whichever worker it was sent by
 	case errors.As(err, &peer), task.FollowsPeer(err), errors.Is(err, errTold), errors.Is(err, context.Canceled):
 		return wire.PeerFailure
 	}
 	return wire.UserFailure
 }
+
+// damaged says that bytes arrived as others than were sent. All networks of a worker have
+// the same error for it.
+func damaged(err error) bool { return errors.Is(err, collective.ErrDamaged) }
 
 // maxFailure bounds the message of a failure, in bytes.
 const maxFailure = 32 << 10

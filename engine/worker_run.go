@@ -227,10 +227,12 @@ func (w *worker) worked(o workOutcome) {
 }
 
 // fail keeps the first cause of the worker's failure. What is known later of functions
-// that go on, or of output that stays, is added to it.
+// that go on, or of output that stays, is added to it. What was damaged in transit is told
+// in place of what only follows from others: they may have heard of it, and the worker
+// been told to end, before its own work has come to an end over it.
 func (w *worker) fail(err error) {
 	f := w.failureOf(err)
-	if w.failure == nil {
+	if w.failure == nil || w.failure.Kind == wire.PeerFailure && damaged(err) {
 		w.failure, w.cause = f, err
 		return
 	}

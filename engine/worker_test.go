@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/transport"
+	"github.com/superstep-ml/superstep/internal/transport/remote"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -120,6 +122,16 @@ func TestWorkerEndsEarly(t *testing.T) {
 		{name: "a run that fails, and an abort", part: &fakePart{fail: map[string]error{"run": broken, "abort": errors.New("full disk")}},
 			words: []wire.ToWorker{deploy, prepareWord, startWord}, code: 1, want: "broken; full disk", calls: "make prepare run abort close"},
 		{name: "cancel during the run", block: "run", words: []wire.ToWorker{deploy, prepareWord, startWord, cancelWord}, code: 1, kind: wire.PeerFailure,
+			want: "cancelled: the user asked for it", calls: "make prepare run abort close"},
+		{name: "cancel while the run ends of damage", part: &fakePart{run: func(ctx context.Context) ([]byte, error) {
+			<-ctx.Done()
+			return nil, fmt.Errorf("worker 3 sent what was %w", remote.ErrDamaged)
+		}}, words: []wire.ToWorker{deploy, prepareWord, startWord, cancelWord}, code: 1, kind: wire.ClusterFailure,
+			want: "worker 3 sent what was damaged in transit", calls: "make prepare run abort close"},
+		{name: "cancel while the run ends of something else", part: &fakePart{run: func(ctx context.Context) ([]byte, error) {
+			<-ctx.Done()
+			return nil, broken
+		}}, words: []wire.ToWorker{deploy, prepareWord, startWord, cancelWord}, code: 1, kind: wire.PeerFailure,
 			want: "cancelled: the user asked for it", calls: "make prepare run abort close"},
 		{name: "exit during the run", block: "run", words: []wire.ToWorker{deploy, prepareWord, startWord, exitWord}, code: 1, kind: wire.PeerFailure,
 			want: "the worker was told to end", calls: "make prepare run abort close"},

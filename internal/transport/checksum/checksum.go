@@ -5,7 +5,15 @@
 // XXH3 is by Yann Collet, https://github.com/Cyan4973/xxHash.
 package checksum
 
-import "github.com/zeebo/xxh3"
+import (
+	"errors"
+
+	"github.com/zeebo/xxh3"
+)
+
+// ErrDamaged is wrapped by the errors of all networks about bytes that are not those that
+// were sent: it is one for all, so that who passes on another's failure can tell.
+var ErrDamaged = errors.New("damaged in transit")
 
 // PieceBytes is the length of every piece but the last: what stays in the cache from
 // the copy to the checksum.

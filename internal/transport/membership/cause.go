@@ -29,8 +29,12 @@ type lostPeer struct{}
 func (lostPeer) Error() string  { return "another process is lost" }
 func (lostPeer) PeerLost() bool { return true }
 
-// kindOf is the index in kinds of what err is.
+// kindOf is the index in kinds of what err is. What was damaged is a cause, whoever was
+// lost over it.
 func kindOf(err error) int {
+	if errors.Is(err, ErrDamaged) {
+		return slices.Index(kinds, ErrDamaged)
+	}
 	var lost interface{ PeerLost() bool }
 	if errors.As(err, &lost) && lost.PeerLost() {
 		return slices.Index(kinds, error(lostPeer{}))

@@ -205,6 +205,10 @@ func (c *coordinator) serve(nc net.Conn) {
 		m, err := link.receive()
 		if err != nil {
 			c.lose(id, err)
+			if errors.Is(err, ErrDamaged) {
+				link.end()
+				link.drain(c.cfg.Detection) // for it to read the reason
+			}
 			break
 		}
 		c.receive(id, m)

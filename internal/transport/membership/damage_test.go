@@ -3,13 +3,18 @@ package membership
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"io"
 	"net"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
 // damaging is a connection on which, once armed, one byte arrives as another.
@@ -95,6 +100,134 @@ func TestDamagedControlMessages(t *testing.T) {
 			require.Equal(t, [2]int{from, to}, [2]int{lost.Rank, lost.Reporter})
 		})
 	}
+}
+
+// readToEnd is a connection that notes whether it was closed before all was read.
+type readToEnd struct {
+	net.Conn
+	ended, early atomic.Bool
+}
+
+func (c *readToEnd) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.ended.Store(c.ended.Load() || err == io.EOF)
+	return n, err
+}
+
+func (c *readToEnd) Close() error {
+	c.early.Store(c.early.Load() || !c.ended.Load())
+	return c.Conn.Close()
+}
+
+func (c *readToEnd) CloseWrite() error { return c.Conn.(*net.TCPConn).CloseWrite() }
+
+// notedAccepts is a network whose listener accepts such connections.
+type notedAccepts struct {
+	network
+	net.Listener
+	conn *readToEnd // the last
+}
+
+func (n *notedAccepts) listen(ctx context.Context, address string) (net.Listener, error) {
+	l, err := n.network.listen(ctx, address)
+	n.Listener = l
+	return n, err
+}
+
+func (n *notedAccepts) Accept() (net.Conn, error) {
+	nc, err := n.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	n.conn = &readToEnd{Conn: nc}
+	return n.conn, nil
+}
+
+// Whose message was damaged gets to read that, though it has said more behind it: process 0
+// takes that first, as to close a socket in which something waits resets it.
+func TestDamagedSenderIsTold(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	accepts := &notedAccepts{network: tcp{}}
+	group := joinAll(t, 2, func(cfg *Config) {
+		if cfg.Process == 0 {
+			cfg.network = accepts
+		}
+	})
+	c := group[1].link.(*conn)
+	c.mu.Lock()
+	frame, err := appendFrame(nil, c.sent, beat{})
+	c.mu.Unlock()
+	require.NoError(t, err)
+	frame[8] ^= 16
+	_, err = c.nc.Write(append(frame, make([]byte, 4<<10)...))
+	require.NoError(t, err)
+	for _, m := range group {
+		<-m.Failed()
+		require.ErrorIs(t, m.Err(), ErrDamaged)
+	}
+	group[1].Close()
+	group[0].Close()
+	require.True(t, accepts.conn.ended.Load())
+	require.False(t, accepts.conn.early.Load(), "it was closed while it was not read to its end")
+}
+
+// A group that does not come together as bytes were damaged says so by the kind of its error
+// too, wherever that was found: by what process 0 heard elsewhere, or in its answer.
+func TestDamageWhileTheGroupForms(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	elsewhere := fmt.Errorf("worker 2 sent what was %w: frame 26", checksum.ErrDamaged)
+	t.Run("elsewhere", func(t *testing.T) {
+		err := joinOne(t, func(c *core) []command { return c.giveUp(elsewhere) })
+		require.ErrorIs(t, err, ErrDamaged)
+		require.ErrorContains(t, err, elsewhere.Error())
+	})
+	t.Run("lost besides", func(t *testing.T) {
+		err := joinOne(t, func(c *core) []command { return c.giveUp(fmt.Errorf("%w: %w", lostPeer{}, elsewhere)) })
+		require.ErrorIs(t, err, ErrDamaged)
+	})
+	t.Run("in the answer", func(t *testing.T) {
+		near, far := socketPair(t)
+		link := newConn(near, time.Second)
+		defer link.close()
+		answer, err := appendFrame(nil, 0, waiting{"waiting for process 2"})
+		require.NoError(t, err)
+		more, err := appendFrame(nil, 1, waiting{"waiting for process 3"})
+		require.NoError(t, err)
+		more[len(more)-1] ^= 1
+		_, err = far.Write(append(answer, more...))
+		require.NoError(t, err)
+		limit := &limit{nc: near}
+		limit.set(t.Context())
+		_, err = admitted(t.Context(), t.Context(), &Config{}, link, limit)
+		require.ErrorIs(t, err, ErrDamaged)
+		require.ErrorContains(t, err, "process 0 sent a message that was damaged in transit: ")
+	})
+}
+
+// joinOne joins process 1 of a group whose third process does not come, and returns how that
+// ended after the coordinator took an event.
+func joinOne(t *testing.T, event func(c *core) []command) error {
+	t.Helper()
+	cfg := Config{Process: 0, Processes: 3, Ranks: []int{0}, Size: 3, Store: NewMemoryStore(), Group: "damaged", Attempt: 1, DataAddress: "127.0.0.1:1000"}
+	done, err := cfg.completed()
+	require.NoError(t, err)
+	c, err := newCoordinator(t.Context(), done)
+	require.NoError(t, err)
+	defer c.close()
+	require.NoError(t, cfg.Store.Set(t.Context(), done.key(), []byte(c.listener.Addr().String())))
+	cfg.Process, cfg.Ranks = 1, []int{1}
+	joined := make(chan error, 1)
+	go func() {
+		_, err := Join(t.Context(), cfg)
+		joined <- err
+	}()
+	for there := false; !there; runtime.Gosched() {
+		c.mu.Lock()
+		there = c.core.members[1].presence == present
+		c.mu.Unlock()
+	}
+	c.step(func(time.Duration) []command { return event(c.core) })
+	return <-joined
 }
 
 // TestDamagedProofs: a proof that was damaged in transit is no other secret.

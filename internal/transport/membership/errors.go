@@ -3,6 +3,8 @@ package membership
 import (
 	"errors"
 	"fmt"
+
+	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
 // ErrLeft is wrapped by the error that ranks get when they wait for one that closed
@@ -12,8 +14,9 @@ var ErrLeft = errors.New("left the group")
 // ErrTimeout is wrapped by errors of waits that took longer than they may.
 var ErrTimeout = errors.New("timed out")
 
-// ErrDamaged is wrapped by errors about bytes that are not those that were sent.
-var ErrDamaged = errors.New("damaged in transit")
+// ErrDamaged is wrapped by errors about bytes that are not those that were sent, here or in
+// a network beside this one.
+var ErrDamaged = checksum.ErrDamaged
 
 // MismatchError says that two ranks are not in the same operation, or disagree
 // about what it is applied to. All ranks get the same one.

@@ -220,6 +220,9 @@ func (m *Membership) listen() {
 				m.settle(cause)
 			}
 			m.link.end()
+			if errors.Is(err, ErrDamaged) {
+				m.link.drain(closeWait)
+			}
 			return
 		}
 		m.heard.Store(int64(time.Since(m.start)))

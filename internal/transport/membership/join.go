@@ -280,8 +280,8 @@ func admitted(ctx, late context.Context, cfg *Config, link *conn, limit *limit) 
 			return welcome{}, errors.New(missing)
 		case missing != "":
 			// It knew us, so that this was our coordinator and not one of an earlier run.
-			reason, _ := lossReason(err)
-			return welcome{}, &finalError{fmt.Errorf("process 0 %s while the group was forming", reason)}
+			reason, kind := lossReason(err)
+			return welcome{}, &finalError{&textError{fmt.Sprintf("process 0 %s while the group was forming", reason), kind}}
 		default:
 			return welcome{}, err
 		}

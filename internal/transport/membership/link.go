@@ -26,6 +26,11 @@ type link interface {
 	// end sends what is queued and then says that nothing follows; it does not wait.
 	end()
 
+	// drain reads until the other side ends or the time is over, and drops what comes:
+	// after end it has the other side read what was sent last. To close a socket in which
+	// something waits unread resets it, and may destroy that.
+	drain(limit time.Duration)
+
 	// close ends the link at once, and waits until nothing of it runs.
 	close()
 }
@@ -175,6 +180,11 @@ func (c *conn) end() {
 	c.poke()
 }
 
+func (c *conn) drain(limit time.Duration) {
+	c.nc.SetReadDeadline(time.Now().Add(limit))
+	io.Copy(io.Discard, c.nc)
+}
+
 func (c *conn) close() {
 	c.nc.Close()
 	c.end()
@@ -258,5 +268,7 @@ func (l *localLink) end() {
 	l.over = true
 	l.poke()
 }
+
+func (*localLink) drain(time.Duration) {}
 
 func (l *localLink) close() { l.end() }

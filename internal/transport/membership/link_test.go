@@ -74,7 +74,10 @@ func (g *goodbyes) receive() (message, error) {
 
 func (*goodbyes) unread() bool { return false }
 func (*goodbyes) end()         {}
-func (g *goodbyes) close()     { close(g.over) }
+
+func (*goodbyes) drain(time.Duration) {}
+
+func (g *goodbyes) close() { close(g.over) }
 
 // Who was let go has left, whatever comes to light afterwards.
 func TestLeavingIsNoFailure(t *testing.T) {

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 
@@ -170,7 +169,7 @@ func within(err error) error {
 }
 
 // ErrDamaged is wrapped by the error about who sent what is not what arrived.
-var ErrDamaged = errors.New("damaged in transit")
+var ErrDamaged = checksum.ErrDamaged
 
 // damage is an ErrDamaged with details.
 func damage(format string, args ...any) error {
