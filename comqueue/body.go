@@ -127,7 +127,9 @@ func (b *body) Open(c *engine.Context, in engine.Input, comm *collective.Comm) e
 func (b *body) openBroadcast(c *engine.Context, port int, in input) error {
 	one := &b.broadcasts[port]
 	one.once.Do(func() {
-		one.frame, one.err = newFrame(c.Allocator, in.schema(), c.Side(port))
+		if one.err = holdJoined(c, port); one.err == nil {
+			one.frame, one.err = newFrame(c.Allocator, in.schema(), c.Side(port))
+		}
 		if one.err == nil && b.checks != nil {
 			one.print, one.err = one.frame.fingerprint()
 		}
@@ -137,6 +139,20 @@ func (b *body) openBroadcast(c *engine.Context, port int, in input) error {
 	}
 	in.broadcast.key.Put(&b.context, one.frame)
 	return nil
+}
+
+// holdJoined accounts for the copy that a frame makes of several batches. The batches
+// stay as well, as the run's.
+func holdJoined(c *engine.Context, port int) error {
+	batches := c.Side(port)
+	if len(batches) < 2 {
+		return nil
+	}
+	var size int64
+	for _, rows := range batches {
+		size += batch.Size(rows)
+	}
+	return c.HoldSide(port, size)
 }
 
 // openPartitioned joins the rows of each shard into one frame.

@@ -13,6 +13,7 @@ type Budget struct {
 	name   string
 	limit  int64
 	parent *Budget
+	share  float64 // its part of the job's memory, 0 where that is not known
 	used   atomic.Int64
 	peak   atomic.Int64
 }
@@ -27,12 +28,35 @@ func NewBudget(name string, limit int64, parent *Budget) *Budget {
 type BudgetError struct {
 	Budget            string // its name
 	Want, Used, Limit int64  // bytes
+	Enough            int64  // memory of the job that would hold what is wanted now, 0 where that is not known
 }
 
 // Error writes the sizes and what to do.
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("out of memory: %s more do not fit in the budget of %s, which is %s with %s in use; give the job a larger memory budget",
-		FormatBytes(e.Want), e.Budget, FormatBytes(e.Limit), FormatBytes(e.Used))
+	enough := "a larger memory budget"
+	if e.Enough > 0 {
+		enough = "more memory, at least --memory " + flagBytes(e.Enough)
+	}
+	return fmt.Sprintf("out of memory: %s more do not fit in the budget of %s, which is %s with %s in use; give the job %s",
+		FormatBytes(e.Want), e.Budget, FormatBytes(e.Limit), FormatBytes(e.Used), enough)
+}
+
+// flagBytes writes at least n bytes as the command line reads them, such as "12MiB".
+func flagBytes(n int64) string {
+	unit, name := int64(1<<10), "KiB"
+	if n > 1<<20 {
+		unit, name = 1<<20, "MiB"
+	}
+	return fmt.Sprintf("%d%s", (n-1)/unit+1, name)
+}
+
+// ofJob returns the memory a job needs to have n bytes in this budget, or 0 where that
+// is not known.
+func (b *Budget) ofJob(n int64) int64 {
+	if b == nil || b.share == 0 {
+		return 0
+	}
+	return int64(math.Ceil(float64(n) / b.share))
 }
 
 // FormatBytes writes a number of bytes for people, such as "1.5 GiB".
@@ -72,7 +96,8 @@ func (b *Budget) Reserve(n int64) error {
 	for full.parent != nil && full.used.Load()+n <= full.limit {
 		full = full.parent
 	}
-	return &BudgetError{Budget: full.name, Want: n, Used: full.used.Load(), Limit: full.limit}
+	used := full.used.Load()
+	return &BudgetError{Budget: full.name, Want: n, Used: used, Limit: full.limit, Enough: full.ofJob(used + n)}
 }
 
 // Release gives back n bytes that were reserved.

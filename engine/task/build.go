@@ -99,8 +99,9 @@ func (r *run) receive(i int) error {
 		return nil
 	}
 	if e.Role == plan.Side {
-		s := newSideInput(r.plan.Shards, here.Len(), r.budget, func(err error) {
-			r.record(r.edgeError(e, here.Lo, -1, fmt.Errorf("side input %d: %w", e.Port, err)))
+		name := operatorName(&r.plan.Nodes[e.FromNode])
+		s := newSideInput(name, r.plan.Shards, here.Len(), &r.beside, func(err error) {
+			r.record(r.edgeError(e, here.Lo, -1, fmt.Errorf("side input %d, the rows of %s: %w", e.Port, name, err)))
 		})
 		r.ends.sides[i] = s
 		r.sides = append(r.sides, s)
@@ -194,7 +195,9 @@ func (b *builder) link(t *subtask, id plan.NodeID) *link {
 	l := &link{task: t, node: n, context: b.context(t, n)}
 	for _, i := range b.run.ends.in[id] {
 		if s := r.ends.sides[i]; s != nil {
-			l.sides = append(l.sides, side{port: r.plan.Edges[i].Port, input: s})
+			port := r.plan.Edges[i].Port
+			l.sides = append(l.sides, side{port: port, input: s})
+			l.context.inputs[port] = s
 		}
 	}
 	for _, i := range b.run.ends.out[id] {
@@ -212,7 +215,7 @@ func (b *builder) context(t *subtask, n *plan.Node) *Context {
 		Shards: r.plan.Shards, Range: t.vertex.Ranges[t.index], Here: r.here(t.vertex), Seed: r.plan.Seed,
 		BatchRows: r.env.BatchRows, Allocator: r.env.Allocator,
 		Logger: r.env.Logger, Memory: r.slots[t.index-r.mine.Lo], SpillDir: r.scratch.dir, Disk: r.env.Disk,
-		side: make([][]arrow.Record, len(n.Inputs)), collect: r.env.Collector, observer: r.env.Observer,
+		side: make([][]arrow.Record, len(n.Inputs)), inputs: make([]*sideInput, len(n.Inputs)), collect: r.env.Collector, observer: r.env.Observer,
 	}
 }
 

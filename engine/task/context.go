@@ -44,6 +44,7 @@ type Context struct {
 	Disk disk.FS
 
 	side     [][]arrow.Record // by port; borrowed by the operator
+	inputs   []*sideInput     // by port, nil for others
 	collect  Collector
 	observer Observer
 	counters map[string]int64
@@ -54,6 +55,18 @@ type Context struct {
 // Side returns the batches of a side (broadcast) input, in shard order. They are
 // shared by all subtasks of the process, borrowed and must not be modified.
 func (c *Context) Side(port int) []arrow.Record { return c.side[port] }
+
+// HoldSide accounts for n bytes more that the process holds of a side input, such as a
+// copy of its rows, for as long as its subtasks need the input. It is called once for
+// what all of them share, before the memory is taken, and fails where the side inputs of
+// the run would not fit together.
+func (c *Context) HoldSide(port int, n int64) error {
+	s := c.inputs[port]
+	if err := s.memory.hold(s, n); err != nil {
+		return fmt.Errorf("side input %d, the rows of %s: %w", port, s.name, err)
+	}
+	return nil
+}
 
 // Random returns the draws for a purpose at a shard and step. Whoever names the same purpose
 // draws the same numbers, in any operator of the job: Builder.DrawPurpose of package engine

@@ -144,7 +144,7 @@ func TestSideInputsAreCounted(t *testing.T) {
 	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64}}, nil)
 	for _, sentRows := range []int64{0, 1} {
 		var got error
-		s := newSideInput(1, 1, NewBudget("", 1<<20, nil), func(err error) { got = err })
+		s := newSideInput("source", 1, 1, &sideMemory{budget: NewBudget("", 1<<20, nil)}, func(err error) { got = err })
 		s.Receive(transport.Message{Rows: batch.Empty(schema)})
 		s.Receive(transport.Message{Seq: 1, Last: true, Sent: 1, SentRows: sentRows})
 		if sentRows == 0 {

@@ -203,16 +203,85 @@ func TestFootprint(t *testing.T) {
 	}
 }
 
-// TestSideBeyondBudget: what cannot spill and does not fit is a clear error.
+// TestSideBeyondBudget: what cannot spill and does not fit is a clear error, which names
+// the memory that is enough.
 func TestSideBeyondBudget(t *testing.T) {
 	g := parseGraph(8, `
 		a = source rows=1000
 		b = addside a a/side
 		c = tap b`)
 	got := g.run(t, context.Background(), 2, Env{MemoryBudget: 2000}, hooks{})
-	var be *BudgetError
-	require.ErrorAs(t, got.err, &be)
-	require.ErrorContains(t, got.err, `operator addside "b" (test.txt:2), subtask 0 of 2: side input 1: out of memory`)
+	var se *SideError
+	require.ErrorAs(t, got.err, &se)
+	require.ErrorContains(t, got.err, `operator addside "b" (test.txt:2), subtask 0 of 2: side input 1, the rows of source "a": out of memory: it takes `)
+	require.ErrorContains(t, got.err, "--memory "+flagBytes(se.Enough))
+	var more *SideError
+	require.ErrorAs(t, g.run(t, context.Background(), 2, Env{MemoryBudget: 9000}, hooks{}).err, &more)
+	require.Equal(t, more.Size, se.Size, "all of its rows, not those that came before it was too much")
+	require.NoError(t, g.run(t, context.Background(), 2, Env{MemoryBudget: se.Enough}, hooks{}).err)
+}
+
+// TestSidesTogether: side inputs that fit alone and not together are an error.
+func TestSidesTogether(t *testing.T) {
+	g := parseGraph(8, `
+		a = source rows=1000
+		b = source rows=1000
+		c = addside a b/side
+		d = addside c a/side
+		e = tap d`)
+	size := func(budget int64) *SideError {
+		err := g.run(t, context.Background(), 2, Env{MemoryBudget: budget}, hooks{}).err
+		if err == nil {
+			return nil
+		}
+		var se *SideError
+		require.ErrorAs(t, err, &se)
+		return se
+	}
+	one := size(1000).Size
+	se := size(one * 3 / 2)
+	require.NotNil(t, se)
+	require.Equal(t, one, se.Size)
+	require.Greater(t, se.Together, one)
+	require.Nil(t, size(2*one))
+}
+
+// TestSideMemory: the bytes of all side inputs of a run count, to the last one, and copies
+// with them; the error names the input, and the largest where that is another.
+func TestSideMemory(t *testing.T) {
+	const limit = 100
+	budget := NewBudget("the run", limit, nil)
+	budget.share = 0.25 // of four processes
+	m := &sideMemory{budget: budget}
+	ignore := func(error) {}
+	large, small := newSideInput("large", 1, 1, m, ignore), newSideInput("small", 1, 1, m, ignore)
+	require.True(t, m.take(large, 60))
+	require.True(t, m.take(small, 40), "what fits exactly is kept")
+	require.Equal(t, int64(limit), budget.Used())
+	require.Equal(t, &SideError{Size: 61, Together: 101, Limit: limit, Enough: 404}, m.hold(large, 1))
+	require.Equal(t, int64(limit), budget.Used())
+
+	require.False(t, m.take(small, 1))
+	require.Equal(t, int64(60), budget.Used(), "of an input that does not fit nothing is kept")
+	require.False(t, m.take(small, 1), "nor taken later")
+	require.NoError(t, m.whole(large))
+	err := m.whole(small)
+	require.Equal(t, &SideError{Size: 42, Together: 102, Limit: limit, Largest: "large", LargestSize: 60, Enough: 408}, err)
+	require.EqualError(t, err, "out of memory: it takes 42 B in this process, and all side inputs together 102 B (60 B of them the rows of large), "+
+		"beyond the budget of 100 B; side inputs stay in memory whole: broadcast fewer rows, or give the job at least --memory 1KiB")
+
+	require.NoError(t, m.hold(large, 40))
+	large.leave()
+	small.leave()
+	require.Zero(t, budget.Used())
+	require.Zero(t, m.held)
+}
+
+// TestFlagBytes: what is said to be enough is never less than that.
+func TestFlagBytes(t *testing.T) {
+	for n, want := range map[int64]string{1: "1KiB", 1 << 10: "1KiB", 1<<10 + 1: "2KiB", 1 << 20: "1024KiB", 1<<20 + 1: "2MiB", 5 << 30: "5120MiB"} {
+		require.Equal(t, want, flagBytes(n))
+	}
 }
 
 // TestDefaults: the zero Env is complete.

@@ -94,6 +94,7 @@ type run struct {
 	inboxes  []*inbox
 	ends     receiving
 	sides    []*sideInput
+	beside   sideMemory // what they hold
 	progress []vertexProgress
 	started  bool // there are subtasks that ran
 
@@ -189,8 +190,12 @@ func (r *run) execute(ctx context.Context) error {
 // makeBudgets splits the memory over the slots that are here.
 func (r *run) makeBudgets() {
 	r.budget = NewBudget("the run", r.env.MemoryBudget, nil)
+	slots := float64(r.part.Slots[len(r.part.Slots)-1].Hi)
+	r.budget.share = float64(r.mine.Len()) / slots
+	r.beside.budget = r.budget
 	for i := r.mine.Lo; i < r.mine.Hi; i++ {
 		slot := NewBudget(fmt.Sprintf("slot %d", i), r.env.MemoryBudget/int64(r.mine.Len()), r.budget)
+		slot.share = 1 / slots
 		r.slots = append(r.slots, slot)
 		r.runs = append(r.runs, NewBudget(fmt.Sprintf("the exchanges of slot %d", i), slot.Limit()/2, slot))
 	}

@@ -14,29 +14,35 @@ import (
 // sideInput is the process's one copy of what a side edge carries. Subtasks wait
 // for done and then share records.
 type sideInput struct {
-	budget  *Budget // of the whole run
+	name    string      // of what sends it, for errors
+	memory  *sideMemory // of the whole run
 	fail    func(err error)
 	readers atomic.Int32 // subtasks that have not given it up
 
 	done    chan struct{}  // closed when every source shard has ended
 	records []arrow.Record // in (source shard, sequence) order; set before done
 
-	mu       sync.Mutex
-	byShard  [][]arrow.Record
-	ended    []bool
-	open     int // source shards that have not ended
-	reserved int64
-	dropped  bool
+	mu      sync.Mutex
+	byShard [][]arrow.Record
+	came    []sent // by source shard
+	ended   []bool
+	open    int // source shards that have not ended
+	dropped bool
+
+	// These are memory's, under its mutex.
+	held int64 // bytes
+	over int64 // bytes of all its rows so far, once some did not fit and none are kept
 }
 
 var _ transport.Receiver = (*sideInput)(nil)
 
-func newSideInput(shards int, readers int, budget *Budget, fail func(error)) *sideInput {
+func newSideInput(name string, shards int, readers int, memory *sideMemory, fail func(error)) *sideInput {
 	s := &sideInput{
-		budget: budget, fail: fail,
+		name: name, memory: memory, fail: fail,
 		done:    make(chan struct{}),
-		byShard: make([][]arrow.Record, shards), ended: make([]bool, shards), open: shards,
+		byShard: make([][]arrow.Record, shards), came: make([]sent, shards), ended: make([]bool, shards), open: shards,
 	}
+	memory.add(s)
 	s.readers.Store(int32(readers))
 	return s
 }
@@ -56,39 +62,38 @@ func (s *sideInput) store(m *transport.Message) error {
 		return nil
 	}
 	// Every message but the last carries one batch.
-	if m.Shard < 0 || m.Shard >= len(s.ended) || s.ended[m.Shard] || m.Seq != int64(len(s.byShard[m.Shard])) {
+	if m.Shard < 0 || m.Shard >= len(s.ended) || s.ended[m.Shard] || m.Seq != s.came[m.Shard].messages {
 		return fmt.Errorf("received message %d of source shard %d out of order: the transport lost or reordered messages", m.Seq, m.Shard)
 	}
 	if m.Rows != nil {
-		// It cannot spill, as operators address it freely; it may push the runs of
-		// exchanges to disk, but must fit in the run's memory on its own.
-		n := batch.Size(m.Rows)
-		if s.reserved+n > s.budget.Limit() {
-			return &BudgetError{Budget: "the run", Want: n, Used: s.reserved, Limit: s.budget.Limit()}
+		s.came[m.Shard].messages++
+		s.came[m.Shard].rows += m.Rows.NumRows()
+		if s.memory.take(s, batch.Size(m.Rows)) {
+			m.Rows.Retain()
+			s.byShard[m.Shard] = append(s.byShard[m.Shard], m.Rows)
+		} else {
+			s.forget()
 		}
-		s.budget.take(n)
-		s.reserved += n
-		m.Rows.Retain()
-		s.byShard[m.Shard] = append(s.byShard[m.Shard], m.Rows)
 	}
 	if !m.Last {
 		return nil
 	}
-	came := sent{messages: int64(len(s.byShard[m.Shard]))}
-	for _, rows := range s.byShard[m.Shard] {
-		came.rows += rows.NumRows()
-	}
-	if want := (sent{m.Sent, m.SentRows}); came != want {
+	if came, want := s.came[m.Shard], (sent{m.Sent, m.SentRows}); came != want {
 		return fmt.Errorf("received %d rows in %d messages of source shard %d, which sent %d rows in %d: rows were lost or added in transit",
 			came.rows, came.messages, m.Shard, want.rows, want.messages)
 	}
 	s.ended[m.Shard] = true
-	if s.open--; s.open == 0 {
-		for _, rows := range s.byShard {
-			s.records = append(s.records, rows...)
-		}
-		close(s.done)
+	if s.open--; s.open > 0 {
+		return nil
 	}
+	// Readers wait for done and never see an input that did not fit.
+	if err := s.memory.whole(s); err != nil {
+		return err
+	}
+	for _, rows := range s.byShard {
+		s.records = append(s.records, rows...)
+	}
+	close(s.done)
 	return nil
 }
 
@@ -108,11 +113,127 @@ func (s *sideInput) drop() {
 		return
 	}
 	s.dropped = true
+	s.forget()
+	s.memory.release(s)
+}
+
+// forget gives up the rows that came so far; mu is held.
+func (s *sideInput) forget() {
 	for _, rows := range s.byShard {
 		for _, r := range rows {
 			r.Release()
 		}
 	}
-	s.byShard, s.records = nil, nil
-	s.budget.Release(s.reserved)
+	clear(s.byShard)
+	s.records = nil
+}
+
+// sideMemory accounts for what the side inputs of a run hold, all of it: their rows
+// cannot go to disk, as operators address them freely. They may push the runs of
+// exchanges there, but must fit in the run's memory together.
+//
+// Once rows of an input do not fit, none of it are kept, and its others are counted as
+// they come, so that the error says what budget would do. That ends, as the rows of an
+// input never depend on the input itself.
+type sideMemory struct {
+	budget *Budget // of the run
+
+	mu     sync.Mutex
+	held   int64 // bytes of all inputs
+	inputs []*sideInput
+}
+
+// add is called once for each input. Others may receive rows by then.
+func (m *sideMemory) add(s *sideInput) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.inputs = append(m.inputs, s)
+}
+
+// take counts n bytes more of an input, and tells whether they may be kept.
+func (m *sideMemory) take(s *sideInput, n int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s.over == 0 && n <= m.budget.Limit()-m.held {
+		m.held += n
+		s.held += n
+		m.budget.take(n)
+		return true
+	}
+	m.budget.Release(s.held)
+	m.held -= s.held
+	s.held, s.over = 0, s.over+s.held+n
+	return false
+}
+
+// hold counts n bytes more of an input that is there, or says that they do not fit.
+func (m *sideMemory) hold(s *sideInput, n int64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n > m.budget.Limit()-m.held {
+		return m.failure(s, n)
+	}
+	m.held += n
+	s.held += n
+	m.budget.take(n)
+	return nil
+}
+
+// whole says so if an input that has come to its end did not fit.
+func (m *sideMemory) whole(s *sideInput) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s.over == 0 {
+		return nil
+	}
+	return m.failure(s, 0)
+}
+
+// failure says that an input does not fit, with n bytes more; mu is held.
+func (m *sideMemory) failure(s *sideInput, n int64) error {
+	e := &SideError{Size: s.held + s.over + n, Together: n, Limit: m.budget.Limit()}
+	largest := s
+	for _, other := range m.inputs {
+		e.Together += other.held + other.over
+		if other.held+other.over > largest.held+largest.over+n {
+			largest = other
+		}
+	}
+	if largest != s {
+		e.Largest, e.LargestSize = largest.name, largest.held+largest.over
+	}
+	e.Enough = m.budget.ofJob(e.Together)
+	return e
+}
+
+// release gives back what an input holds.
+func (m *sideMemory) release(s *sideInput) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.budget.Release(s.held)
+	m.held -= s.held
+	s.held, s.over = 0, 0
+}
+
+// SideError says that a side input does not fit in memory beside the others.
+type SideError struct {
+	Size        int64  // bytes of the input
+	Together    int64  // bytes of all side inputs that are there
+	Limit       int64  // budget of this process
+	Largest     string // what sends the largest input, if that is another
+	LargestSize int64
+	Enough      int64 // memory of the job that would hold what is there
+}
+
+// Error writes the sizes and what to do.
+func (e *SideError) Error() string {
+	text := fmt.Sprintf("out of memory: it takes %s in this process", FormatBytes(e.Size))
+	if e.Together > e.Size {
+		text += fmt.Sprintf(", and all side inputs together %s", FormatBytes(e.Together))
+	}
+	if e.Largest != "" {
+		text += fmt.Sprintf(" (%s of them the rows of %s)", FormatBytes(e.LargestSize), e.Largest)
+	}
+	return text + fmt.Sprintf(", beyond the budget of %s; side inputs stay in memory whole: broadcast fewer rows, or give the job at least --memory %s",
+		FormatBytes(e.Limit), flagBytes(e.Enough))
 }
