@@ -21,7 +21,20 @@ var active = choose(available(), os.Getenv("SUPERSTEP_DEBUG"))
 
 // available returns what the processor has, less what GODEBUG turns off.
 func available() dispatch {
-	return dispatch{avx2: cpu.X86.HasAVX2, avx512: cpu.X86.HasAVX2 && cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ}
+	x := &cpu.X86
+	return formOf(features{avx2: x.HasAVX2, avx512f: x.HasAVX512F, avx512dq: x.HasAVX512DQ, avx512vl: x.HasAVX512VL})
+}
+
+// features are the extensions of a processor that the assembly asks for.
+type features struct {
+	avx2, avx512f bool
+	avx512dq      bool // pairs of doubles, masks as numbers
+	avx512vl      bool // the instructions of the other two on registers of half the width
+}
+
+// formOf returns the widest form of which a processor has every instruction.
+func formOf(has features) dispatch {
+	return dispatch{avx2: has.avx2, avx512: has.avx2 && has.avx512f && has.avx512dq && has.avx512vl}
 }
 
 // choose returns the form to use. settings are name=value pairs separated by

@@ -224,6 +224,22 @@ func FuzzForms(f *testing.F) {
 	})
 }
 
+// TestFormOf has AVX-512 chosen only where every extension is there whose instructions it
+// has: processors with the foundation alone were sold, and hypervisors mask single ones.
+func TestFormOf(t *testing.T) {
+	all := features{avx2: true, avx512f: true, avx512dq: true, avx512vl: true}
+	require.Equal(t, dispatch{avx2: true, avx512: true}, formOf(all))
+	for name, lacking := range map[string]func(*features){
+		"F": func(f *features) { f.avx512f = false }, "DQ": func(f *features) { f.avx512dq = false }, "VL": func(f *features) { f.avx512vl = false },
+	} {
+		has := all
+		lacking(&has)
+		require.Equal(t, dispatch{avx2: true}, formOf(has), name)
+	}
+	all.avx2 = false
+	require.Equal(t, dispatch{}, formOf(all))
+}
+
 func TestChoose(t *testing.T) {
 	all, narrow := dispatch{avx2: true, avx512: true}, dispatch{avx2: true}
 	if raceDetector {
