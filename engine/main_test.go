@@ -150,7 +150,7 @@ func TestMainFailures(t *testing.T) {
 		{"no number", "--n many", exitUsage, `prog: error: --n: want a whole number, but got "many"`},
 		{"no value", "--n", exitUsage, "--n: want a whole number, but no value is given"},
 		{"shards", "--shards 100", exitUsage, "--shards is 100: want a power of two between 1 and 1048576\n"},
-		{"parallelism above shards", "--shards 4 --parallelism 5", exitUsage, "--parallelism is 5, but there are only 4 shards and a subtask needs one of its own: lower it to 4, or raise --shards to 8"},
+		{"parallelism above shards", "--shards 4 --parallelism 5", exitUsage, "--parallelism is 5, more than --shards, which is 4, and a subtask needs a shard of its own: lower it to 4, or raise --shards to 8"},
 		{"progress", "--progress fast", exitUsage, `--progress must be one of "auto","plain","json","off" but got "fast"`},
 		{"if exists", "--if-exists append", exitUsage, `--if-exists must be one of "fail","replace" but got "append"`},
 		{"log level", "--log-level loud", exitUsage, `--log-level must be one of`},

@@ -138,7 +138,7 @@ func (c *config) check() error {
 	case c.parallelism > shared.MaxShards:
 		return bad("--parallelism is %d: want at most %d", c.parallelism, shared.MaxShards)
 	case c.parallelism > c.shards:
-		return bad("--parallelism is %d, but there are only %d shards and a subtask needs one of its own: lower it to %d, or raise --shards to %d",
+		return bad("--parallelism is %d, more than --shards, which is %d, and a subtask needs a shard of its own: lower it to %d, or raise --shards to %d",
 			c.parallelism, c.shards, c.shards, 1<<bits.Len(uint(c.parallelism-1)))
 	case c.batchRows < 1:
 		return bad("--batch-rows is %d: want at least 1", c.batchRows)
