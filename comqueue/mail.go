@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -163,7 +164,7 @@ func (m *mail) open(shards int, report func(name string, step int, value float64
 		if err != nil {
 			return fmt.Errorf("report %q of superstep %d: %w", first.Name, first.Step, err)
 		}
-		report(first.Name, first.Step, value)
+		report(first.Name, first.Step, kernel.OneNaNOf(value))
 		rest = rest[n:]
 	}
 	m.arrived = m.arrived[:0]

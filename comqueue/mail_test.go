@@ -1,6 +1,7 @@
 package comqueue
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,4 +31,19 @@ func FuzzLetters(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, again, once)
 	})
+}
+
+// TestMailHasOneNaN: which NaN a report is says nothing of where the subtasks are, as it
+// does not within one process.
+func TestMailHasOneNaN(t *testing.T) {
+	other := math.Float64frombits(0xfff8000000000123)
+	for _, f := range []fold{foldSum, foldMax} {
+		m := &mail{arrived: []shardReport{{Step: 1, Name: "loss", Fold: f, Level: 1, Index: 0, Value: other}, {Step: 1, Name: "loss", Fold: f, Level: 1, Index: 1, Value: 1}}}
+		told := 0
+		require.NoError(t, m.open(4, func(_ string, _ int, value float64) {
+			told++
+			require.Equal(t, math.Float64bits(math.NaN()), math.Float64bits(value))
+		}))
+		require.Equal(t, 1, told)
+	}
 }

@@ -100,8 +100,8 @@ func (o *fileOutput) locate() error {
 // Aside is the directory in which the output is written aside.
 func (o *fileOutput) Aside() string { return stagingDir(o.target) }
 
-// Complete verifies what was written and puts it together, and seals it where another
-// process may have to finish.
+// Complete puts together what was written, and seals it where another process may have to
+// finish. What becomes the output is verified when it takes its place.
 func (o *fileOutput) Complete(c engine.Completion) error {
 	o.how = c
 	if c.Resumed {
@@ -115,15 +115,20 @@ func (o *fileOutput) complete() error {
 	if err != nil {
 		return err
 	}
-	made := &placement{stage: o.stage.dir, disk: o.disk, seal: seal{
+	made := &placement{stage: o.stage.dir, disk: o.disk, fresh: true, seal: seal{
 		Run: filepath.Base(o.parts), Target: o.target, PerShard: o.perShard, Replace: o.replace,
 	}}
 	if o.perShard {
-		if err = o.verifyAll(parts); err == nil && !o.replace {
+		for i := range parts {
+			parts[i].Name = filepath.Base(o.shardPath(parts[i].Shard))
+		}
+		made.Files = parts
+		if err = o.disk.SyncDir(o.parts); err == nil && !o.replace {
 			made.Empty, err = exists(o.target)
 		}
 	} else {
-		err = o.join(made.from(), parts)
+		made.Files = make([]partFile, 1)
+		made.Files[0], err = o.join(made.from(), parts)
 	}
 	if err == nil {
 		err = o.seal(made)

@@ -15,13 +15,6 @@ import (
 
 // What follows is what lets several workers write a fileOutput.
 
-// partFile is the file of a shard that was written aside.
-type partFile struct {
-	Shard int    `msgpack:"shard"`
-	Size  int64  `msgpack:"size"`
-	Sum   uint32 `msgpack:"crc32c"`
-}
-
 // writtenParts is what one worker wrote.
 type writtenParts struct {
 	// Dir is the path of the directory, whose last element is the run's alone: one of

@@ -224,7 +224,7 @@ func TestLateWriters(t *testing.T) {
 // FuzzCommitParts: bytes of a worker never panic, and no shard that is not there
 // becomes part of the output.
 func FuzzCommitParts(f *testing.F) {
-	for _, parts := range [][]partFile{nil, {{1, 5, 0}}, {{0, 0, 0}, {1, 5, 0}}, {{1, 1 << 40, 0}}, {{-1, 0, 0}}, {{1, -1, 0}}} {
+	for _, parts := range [][]partFile{nil, {{1, 5, 0, ""}}, {{0, 0, 0, ""}, {1, 5, 0, "part"}}, {{1, 1 << 40, 0, ""}}, {{-1, 0, 0, ""}}, {{1, -1, 0, ""}}} {
 		data, err := writtenCodec.Append(nil, writtenParts{Dir: "here", Parts: parts})
 		require.NoError(f, err)
 		f.Add(data)

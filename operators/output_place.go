@@ -21,6 +21,8 @@ type seal struct {
 	// PerShard says that it is a directory, Replace that it may take the place of another.
 	PerShard bool `msgpack:"shards"`
 	Replace  bool `msgpack:"replace"`
+	// Files are what takes the place: the one, or those of all shards in their directory.
+	Files []partFile `msgpack:"files"`
 	// Empty says that an empty directory stood there.
 	Empty bool `msgpack:"empty"`
 	// Journal is the staging directory that has the journal of the set, "" for one that is
@@ -34,6 +36,7 @@ type placement struct {
 	seal
 	stage string // its staging directory
 	disk  outputDisk
+	fresh bool // this process completed it and has not tried to place it
 }
 
 // from is what takes the place.
@@ -75,6 +78,10 @@ func (p *placement) place() error {
 	if err != nil {
 		return err
 	}
+	if placed && p.fresh {
+		return fmt.Errorf("%s, which was complete, is gone before it took the place of the output; nothing has become visible: look for what removed it, and run the job again", p.from())
+	}
+	p.fresh = false
 	if !placed {
 		if err := p.move(); err != nil {
 			return err
@@ -88,6 +95,9 @@ func (p *placement) move() error {
 	// What stands there may have changed since the run began.
 	if _, err := checkTarget(p.Target, p.Target, p.PerShard, p.Replace); err != nil {
 		return fmt.Errorf("something else wrote to %s while the job ran: %w", p.Target, err)
+	}
+	if err := p.verify(); err != nil {
+		return err
 	}
 	switch {
 	case p.Replace:

@@ -96,7 +96,7 @@ func (c *resumeCase) write(t *testing.T, o *fileOutput) [][]byte {
 			continue
 		}
 		require.NoError(t, os.WriteFile(o.shardPath(shard), []byte(text), 0o666))
-		o.note(partFile{shard, int64(len(text)), crc32.Checksum([]byte(text), castagnoli)})
+		o.note(partFile{Shard: shard, Size: int64(len(text)), Sum: crc32.Checksum([]byte(text), castagnoli)})
 	}
 	written, err := o.Written()
 	require.NoError(t, err)

@@ -1,7 +1,6 @@
 package operators
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine"
@@ -346,116 +344,6 @@ func TestOutputsLast(t *testing.T) {
 		require.Empty(t, d.order.wrong)
 		require.GreaterOrEqual(t, d.order.seen, c.outputs)
 	}
-}
-
-// TestDamagedParts: what happens to the file of a shard between writing and commit is
-// told, and nothing is seen.
-func TestDamagedParts(t *testing.T) {
-	damages := map[string]func(path, other string) error{
-		"it ends after":  func(path, _ string) error { return os.Truncate(path, 3) },
-		"it has more":    func(path, _ string) error { return rewrite(path, func(b []byte) []byte { return append(b, b...) }) },
-		"is gone":        func(path, _ string) error { return os.Remove(path) },
-		"the CRC-32C of": func(path, _ string) error { return rewrite(path, func(b []byte) []byte { b[len(b)/2] ^= 1; return b }) },
-		"was": func(path, _ string) error {
-			return rewrite(path, func(b []byte) []byte { return make([]byte, len(b)) })
-		},
-		"written aside": func(path, other string) error {
-			data, err := os.ReadFile(other)
-			if err != nil {
-				return err
-			}
-			return os.WriteFile(path, data, 0o600)
-		},
-	}
-	for what, damage := range damages {
-		for kind, f := range togetherFormats {
-			for _, perShard := range []bool{false, true} {
-				for _, recorded := range []bool{false, true} {
-					dir := t.TempDir()
-					var said bytes.Buffer
-					err := runSink(t, func(b *engine.Builder) {
-						rows := FromSlice(b, lineRows(40))
-						writeFilesOn(rows, filepath.Join(dir, "first"), false, f, osDisk{})
-						b.Add(engine.Spec{Op: "WriteDamaged", Inputs: []engine.Port{{From: rows}}, Operator: func() engine.Operator { return noopOperator{} },
-							Sink: &damager{dir: filepath.Join(dir, ".superstep-out"), damage: damage, shard: "3", perShard: perShard, extension: f.Extension}})
-						writeFilesOn(rows, filepath.Join(dir, "out"), perShard, f, osDisk{})
-						Print(rows, PrintOptions{Writer: &said})
-					}, engine.Workers(map[bool]int{false: 0, true: 2}[recorded]), engine.Parallelism(2))
-					at := fmt.Sprintf("%s: %s, %d, %v, %v", what, f.Op, kind, perShard, recorded)
-					require.ErrorContains(t, err, "cannot write output "+filepath.Join(dir, "out"), at)
-					require.ErrorContains(t, err, "shard 3, w", at)
-					if !recorded {
-						require.ErrorContains(t, err, what, at)
-						require.ErrorContains(t, err, "nothing has become visible", at)
-					}
-					require.Empty(t, brief(t, dir), at)
-					require.Empty(t, said.String(), at)
-				}
-			}
-		}
-	}
-}
-
-func rewrite(path string, f func([]byte) []byte) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, f(data), 0o600)
-}
-
-// damager is a sink that damages a part of another one before that is completed.
-type damager struct {
-	dir, shard, extension string
-	damage                func(path, other string) error
-	perShard              bool
-}
-
-func (d *damager) Begin() error             { return nil }
-func (d *damager) Commit() error            { return nil }
-func (d *damager) Abort() error             { return nil }
-func (d *damager) Join() error              { return nil }
-func (d *damager) Leave() error             { return nil }
-func (d *damager) Written() ([]byte, error) { return nil, nil }
-func (d *damager) Aside() string            { return "" }
-func (d *damager) Decide() error            { return nil }
-func (d *damager) Place() error             { return nil }
-func (d *damager) TakeBack() error          { return nil }
-func (d *damager) Finish()                  {}
-func (d *damager) Settle() error            { return nil }
-func (d *damager) Complete(engine.Completion) error {
-	parts, err := findParts(d.dir)
-	if err != nil {
-		return err
-	}
-	name := func(shard string) string {
-		if d.perShard {
-			return filepath.Join(parts, "part-0000"+shard+"."+d.extension)
-		}
-		return filepath.Join(parts, shard)
-	}
-	return d.damage(name("3"), name("4"))
-}
-
-// noopOperator takes rows.
-type noopOperator struct{ noop }
-
-func (noopOperator) Process(*engine.Context, int, int, arrow.Record, engine.Output) error { return nil }
-
-// TestPartsThatAreNotOurs: a directory that becomes the output has what was written, no
-// more.
-func TestPartsThatAreNotOurs(t *testing.T) {
-	dir := t.TempDir()
-	err := runSink(t, func(b *engine.Builder) {
-		rows := FromSlice(b, lineRows(40))
-		b.Add(engine.Spec{Op: "WriteDamaged", Inputs: []engine.Port{{From: rows}}, Operator: func() engine.Operator { return noopOperator{} },
-			Sink: &damager{dir: filepath.Join(dir, ".superstep-out"), perShard: true, extension: "csv", damage: func(path, _ string) error {
-				return os.WriteFile(filepath.Join(filepath.Dir(path), "part-00099.csv"), []byte("more"), 0o600)
-			}}})
-		WriteCSV(rows, filepath.Join(dir, "out"), CSVWriteOptions{PerShard: true})
-	})
-	require.ErrorContains(t, err, "part-00099.csv is not of this job")
-	require.Empty(t, brief(t, dir))
 }
 
 // TestOutputNames: whatever the names of outputs, what is beside them for a while is not

@@ -295,7 +295,7 @@ func (r *runFile) close() error {
 	}
 	name, err := r.file.Name(), r.file.Close()
 	r.file = nil
-	if gone := r.context.Disk.Remove(name); err == nil {
+	if gone := disk.RemoveIfThere(r.context.Disk, name); err == nil {
 		err = gone
 	}
 	return err

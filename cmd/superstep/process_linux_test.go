@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -108,4 +110,16 @@ func TestRanksOfACommandThatIsKilled(t *testing.T) {
 	u := begin(t)
 	require.NoError(t, u.Process.Kill())
 	u.requireOver(t)
+}
+
+// TestCauseOfRanks: an interrupt is told, whatever rank 0 sees of it first.
+func TestCauseOfRanks(t *testing.T) {
+	interrupt, lost := errors.New("interrupt"), errors.New("rank 2 closed its connection")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	require.NoError(t, causeOf(ctx, nil))
+	require.Equal(t, lost, causeOf(ctx, lost))
+	cancel(interrupt)
+	require.NoError(t, causeOf(ctx, nil))
+	require.EqualError(t, causeOf(ctx, lost), "interrupt (rank 2 closed its connection)")
+	require.Equal(t, interrupt, causeOf(ctx, interrupt))
 }

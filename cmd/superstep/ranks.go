@@ -70,6 +70,16 @@ func (c *collectiveCommand) runProcesses(ctx context.Context, s *streams, work [
 	if err != nil && f.said.has(err) {
 		return commands.Quiet(err)
 	}
+	return causeOf(ctx, err)
+}
+
+// causeOf is the error of a rank, with what ended the command before it where that is not
+// in it: an interrupted command ends its other ranks, and rank 0 may see that they are gone
+// before it sees that it is interrupted itself.
+func causeOf(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w (%w)", cause, err)
+	}
 	return err
 }
 

@@ -119,5 +119,5 @@ func (s *spillFile) close() error {
 	if open == nil {
 		return nil
 	}
-	return errors.Join(open.file.Close(), s.disk.Remove(s.path))
+	return errors.Join(open.file.Close(), disk.RemoveIfThere(s.disk, s.path))
 }

@@ -3,6 +3,7 @@ package task
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -71,6 +72,24 @@ func TestSpillCleansUp(t *testing.T) {
 	}
 	got = parseGraph(8, text).run(t, ctx, 3, env, with(op))
 	require.Equal(t, context.Canceled, got.err)
+}
+
+// TestSpillFilesThatAreGone: what is to be removed at the end may be gone, as far as the
+// run had it open.
+func TestSpillFilesThatAreGone(t *testing.T) {
+	text := strings.Replace(shuffles, "union", "user", 1)
+	gone := 0
+	op := funcOperator{process: func(c *Context, _, s int, rows arrow.Record, out Output) error {
+		files, err := filepath.Glob(filepath.Join(c.SpillDir, "*.arrow"))
+		for _, f := range files {
+			gone++
+			err = errors.Join(err, os.Remove(f))
+		}
+		return errors.Join(err, out.Emit(s, rows))
+	}}
+	got := parseGraph(8, text).run(t, context.Background(), 1, Env{MemoryBudget: 1, BatchRows: 16}, with(op))
+	require.NoError(t, got.err)
+	require.Positive(t, gone)
 }
 
 // TestDiskFull plants links to the device on which every write fails for want of

@@ -1,7 +1,9 @@
 package disk
 
 import (
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 )
 
@@ -49,4 +51,13 @@ func opened(f *os.File, err error) (File, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// RemoveIfThere removes a file of this process that is of no more use. That something else
+// has removed it is no failure.
+func RemoveIfThere(on FS, path string) error {
+	if err := on.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }

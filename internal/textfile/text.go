@@ -326,7 +326,7 @@ func (t *text) close() error {
 	var errs []error
 	for _, s := range t.spools {
 		errs = append(errs, s.file.Close())
-		if err := t.disk.Remove(s.file.Name()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := disk.RemoveIfThere(t.disk, s.file.Name()); err != nil {
 			errs = append(errs, fmt.Errorf("cannot remove spool: %w", err))
 		}
 	}

@@ -1,0 +1,133 @@
+package operators
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// partFile is a file that was written aside, and what it was then: that of a shard, or all
+// of an output that is one file.
+type partFile struct {
+	Shard int    `msgpack:"shard"` // wholeOutput for all of an output
+	Size  int64  `msgpack:"size"`
+	Sum   uint32 `msgpack:"crc32c"`
+	// Name is what it is called in the directory that takes the place of an output, known
+	// when that is complete.
+	Name string `msgpack:"name,omitempty"`
+}
+
+const wholeOutput = -1
+
+// summed passes bytes on and sums them up: how many they are, and their CRC-32C.
+type summed struct {
+	r    io.Reader // one of the two
+	w    io.Writer
+	size int64
+	sum  uint32
+}
+
+func (s *summed) count(b []byte) {
+	s.size += int64(len(b))
+	s.sum = crc32.Update(s.sum, castagnoli, b)
+}
+
+func (s *summed) Read(b []byte) (int, error) {
+	n, err := s.r.Read(b)
+	s.count(b[:n])
+	return n, err
+}
+
+func (s *summed) Write(b []byte) (int, error) {
+	n, err := s.w.Write(b)
+	s.count(b[:n])
+	return n, err
+}
+
+// read returns a reader of the bytes of the file, for check to look at what was read.
+func (p partFile) read(file *os.File) *summed {
+	return &summed{r: io.LimitReader(file, p.Size+1)} // so that one too many shows
+}
+
+// check reads what is left and fails where the bytes are not those that were written.
+func (p partFile) check(path string, in *summed, buf []byte) error {
+	if _, err := io.CopyBuffer(writerOnly{io.Discard}, in, buf); err != nil {
+		return err
+	}
+	switch {
+	case in.size < p.Size:
+		return p.damaged(path, fmt.Sprintf("it ends after %d bytes of %d", in.size, p.Size))
+	case in.size > p.Size:
+		return p.damaged(path, fmt.Sprintf("it has more than the %d bytes that were written", p.Size))
+	case in.sum != p.Sum:
+		return p.damaged(path, fmt.Sprintf("the CRC-32C of its %d bytes is %08x, and was %08x when they were written", p.Size, in.sum, p.Sum))
+	}
+	return nil
+}
+
+// damaged says what is wrong with the file.
+func (p partFile) damaged(path, what string) error {
+	whose := fmt.Sprintf("shard %d, written aside to %s,", p.Shard, path)
+	if p.Shard == wholeOutput {
+		whose = fmt.Sprintf("the output, put together in %s,", path)
+	}
+	return fmt.Errorf("%s is damaged: %s; nothing has become visible: look for what wrote to that file or for a failing disk, and run the job again", whose, what)
+}
+
+// open opens the file.
+func (p partFile) open(path string) (*os.File, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = p.damaged(path, "it is gone")
+	}
+	return file, err
+}
+
+// verify reads the file, and fails where it is not what was written.
+func (p partFile) verify(path string, buf []byte) error {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return p.damaged(path, "it is no regular file")
+	}
+	file, err := p.open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(p.check(path, p.read(file), buf), file.Close())
+}
+
+// verify makes sure that what is about to take the place of an output is what was written,
+// and nothing else. It comes last before that: other outputs of the run may have taken
+// their time meanwhile.
+func (p *placement) verify() error {
+	buf := make([]byte, 256<<10)
+	if !p.PerShard {
+		if len(p.Files) != 1 {
+			return fmt.Errorf("%s does not say what %s is to be", filepath.Join(p.stage, sealFile), p.from())
+		}
+		return p.Files[0].verify(p.from(), buf)
+	}
+	entries, err := os.ReadDir(p.from())
+	if err != nil {
+		return err
+	}
+	known := make(map[string]bool, len(p.Files))
+	for _, f := range p.Files {
+		known[f.Name] = true
+	}
+	for _, e := range entries {
+		if !known[e.Name()] {
+			return fmt.Errorf("%s is not of this job, and would become part of the output: something else wrote to that directory; nothing has become visible: run the job again",
+				filepath.Join(p.from(), e.Name()))
+		}
+	}
+	for _, f := range p.Files {
+		if err := f.verify(filepath.Join(p.from(), f.Name), buf); err != nil {
+			return err
+		}
+	}
+	return nil
+}
