@@ -24,10 +24,10 @@
 // the row times the factors. A regression predicts it, with half the squared difference as
 // the loss; a classification of two classes takes it as the log odds of the second one.
 // Training minimises the mean weighted loss and the penalty by L-BFGS, or by SGD, of which
-// AdaGrad suits sparse rows, and Adam features that are not of spread 1, with which plain
-// steps of the default rate mostly grow until the loss is no number. The objective is not convex: the first factors, drawn from
-// the seed, decide which optimum is found. Features are taken as they are; scale those of
-// very different sizes before.
+// AdaGrad suits sparse rows. The objective is not convex: the first factors, drawn from
+// the seed, decide which optimum is found. Features are taken as they are. Scale those of
+// very different sizes before, all of them for SGD: its default rates are for features of
+// spread 1, and with others the loss mostly grows until it is no number.
 //
 // Of sparse rows with very many declared features training runs over those that occur; a
 // feature that did not occur adds nothing to a prediction.

@@ -59,7 +59,7 @@ type Params struct {
 	// the test off.
 	LossTol float64
 	// Stochastic are the settings of the method SGD. Its default rates are for features of
-	// spread 1, and features are taken as they are: scale them, or let Update be Adam.
+	// spread 1, and features are taken as they are: scale them.
 	Stochastic optim.Stochastic
 	// Seed is what the first factors and the draws of SGD start from; 0 means the seed of the
 	// job.

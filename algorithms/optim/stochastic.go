@@ -284,14 +284,13 @@ func (s *stepper) walk(sums []float64) error {
 }
 
 // shorter says what to do where steps were too long for loss or parameters to stay numbers.
-// Steps of Adam have the length of the rate however steep the loss is, which of features
-// and labels as they are is what plain steps and the first of AdaGrad fail of.
+// Features of large or very different spreads are what they mostly fail of.
 func (s *stepper) shorter() string {
 	other := ""
 	if s.set.Stochastic.Update != Adam {
-		other = "take the adam update, whose steps do not grow with the gradient, "
+		other = "; the adam update bounds the length of steps, but does not make up for features of very different spreads"
 	}
-	return fmt.Sprintf("steps with the learning rate %.3g are too long: lower the rate, %sor scale labels and features down", s.rate, other)
+	return fmt.Sprintf("steps with the learning rate %.3g are too long: standardise the features, or lower the rate%s", s.rate, other)
 }
 
 // averages reports whether training is in its last half.

@@ -133,12 +133,12 @@ func TestSGDEnds(t *testing.T) {
 	require.False(t, r.Converged)
 
 	o.loss = squared
-	trial.Fails(t, build(o.table, o, optim.Settings{Method: optim.SGD, Stochastic: optim.Stochastic{Rate: 1e200, Schedule: optim.Constant}}), "epoch 1, step", "the loss is ", "are too long: lower the rate, take the adam update")
+	trial.Fails(t, build(o.table, o, optim.Settings{Method: optim.SGD, Stochastic: optim.Stochastic{Rate: 1e200, Schedule: optim.Constant}}), "epoch 1, step", "the loss is ", "are too long: standardise the features, or lower the rate")
 	require.False(t, math.IsNaN(r.Loss))
 }
 
 // Where bounded slopes meet a rate beyond all numbers, it is the parameters that tell.
 func TestSGDOfParametersThatAreNoNumbers(t *testing.T) {
 	o := classes(9, 60, 3)
-	trial.Fails(t, build(o.table, o, optim.Settings{Method: optim.SGD, Stochastic: optim.Stochastic{Rate: 1.7e308, Schedule: optim.Constant, Momentum: 0.9}}), "steps with the learning rate 1.7e+308 are too long: lower the rate, ")
+	trial.Fails(t, build(o.table, o, optim.Settings{Method: optim.SGD, Stochastic: optim.Stochastic{Rate: 1.7e308, Schedule: optim.Constant, Momentum: 0.9}}), "steps with the learning rate 1.7e+308 are too long: standardise the features, or lower the rate")
 }

@@ -43,7 +43,7 @@ func TestNotes(t *testing.T) {
 	// Features of a machine are taken as they are: ages and fares are too much for plain steps.
 	const stochastic = "train fm --task classification --method sgd --max-iter 30 --missing fill --model f.json " + titanic + "age,fare"
 	w.fails(1, stochastic, "steps with the learning rate ")
-	require.Contains(t, w.fails(1, stochastic+" --update plain", "lower the rate"), "take the adam update")
+	require.Contains(t, w.fails(1, stochastic+" --update plain", "lower the rate"), "standardise the features")
 	warned(stochastic+" --update adam", "training did not converge: 30 passes over the rows were too few; --max-iter allows more")
 	w.write("few.csv", "a,y\n1,2\n2,-3\n")
 	w.fails(1, "train gbdt --objective poisson --input few.csv --label y --model x.json", `few.csv:3: column "y": the label is -3`)
