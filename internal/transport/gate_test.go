@@ -76,6 +76,38 @@ func TestGateGivesBack(t *testing.T) {
 	}
 }
 
+// leavingContext is over, and lets somebody in at the moment at which its end is looked at.
+type leavingContext struct {
+	context.Context
+	gate *Gate
+}
+
+func (c leavingContext) Done() <-chan struct{} {
+	c.gate.Leave(1)
+	return c.Context.Done()
+}
+
+// Who is let in while its context ends gives back what it took, if it goes.
+func TestGateGivesBackWhatItTook(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	went := 0
+	for range 200 { // both are there, and each is chosen in half of all cases
+		g := NewGate(0)
+		w := NewWaiter()
+		if err := g.Enter(leavingContext{ended, g}, w, 1); err != nil {
+			require.ErrorIs(t, err, context.Canceled)
+			went++
+		} else {
+			g.Leave(1)
+		}
+		require.EqualValues(t, 1, g.free.Load())
+		require.Empty(t, w.woken)
+		require.NoError(t, g.Enter(t.Context(), w, 1), "the next one finds it free")
+	}
+	require.Positive(t, went)
+}
+
 // TestGateBounds: however many come and go at once, no more is taken than there is and
 // one cost, everybody gets in, and all is free again in the end.
 func TestGateBounds(t *testing.T) {
