@@ -212,3 +212,27 @@ func TestRowsOfAPartThatChanged(t *testing.T) {
 	}
 	require.Greater(t, found, 3*8/2, "numbers are damaged without the stream being so")
 }
+
+// TestResumeFindsDamagedOutputs: an output that is damaged when it was complete and the
+// worker that committed has ended is found by the one that goes on, each time.
+func TestResumeFindsDamagedOutputs(t *testing.T) {
+	for _, c := range resumeCases {
+		before, _ := c.trees()
+		dir := writeFiles(t, filesOf(before))
+		o := c.output(dir, &testDisk{})
+		written := c.write(t, o)
+		require.NoError(t, o.Complete(engine.Completion{Written: written, Recorded: true}), c.name)
+		die(o)
+		path := filepath.Join(o.stage.dir, wholeFile)
+		if c.perShard {
+			path = o.shardPath(2)
+		}
+		require.NoError(t, rewrite(path, func(b []byte) []byte { b[len(b)-2] ^= 1; return b }))
+		for range 2 {
+			err := resume(c.output(dir, &testDisk{}), written)
+			require.ErrorContains(t, err, path, c.name)
+			require.ErrorContains(t, err, "is damaged: the CRC-32C of its ", c.name)
+			require.Equal(t, before, visible(tree(t, dir)), c.name)
+		}
+	}
+}

@@ -32,10 +32,10 @@ func (s boxedStore) Set(ctx context.Context, key string, value []byte) error {
 	return s.Store.Set(ctx, key, []byte(address))
 }
 
-// greetings is how many bytes of a connection are proof, hello and answers. What is
-// damaged there costs another try, or the connection; who waits for what is missing there
-// waits until the time for joining is over, which the full count does.
-const greetings = 200
+// greetings is how many bytes of a connection are proof, hello and answers, or the list of
+// all ranks. What is damaged there costs another try, or the connection; who waits for what
+// is missing there waits until the time for joining is over, which the full count does.
+const greetings = 300
 
 // TestBytesDamagedBetweenRanks runs small collectives among processes with a middlebox on all their
 // connections, of data and of control, that does one wrong thing. Every rank ends with
@@ -44,9 +44,9 @@ const greetings = 200
 func TestBytesDamagedBetweenRanks(t *testing.T) {
 	n, at := 250, 8
 	if soak {
-		n = 10_000
+		n, at = 10_000, 32
 	}
-	var struck, failed, damaged [middlebox.Cut + 1]int
+	var struck, failed, damaged [middlebox.Cut + 1]int // behind greetings
 	var mu sync.Mutex
 	var running sync.WaitGroup
 	turns := make(chan struct{}, at)
@@ -92,13 +92,14 @@ func TestBytesDamagedBetweenRanks(t *testing.T) {
 			if !s.box.Struck() {
 				return
 			}
-			struck[f.Kind]++
-			if !bad {
-				return
-			}
-			failed[f.Kind]++
-			if told {
-				damaged[f.Kind]++
+			if f.At >= greetings {
+				struck[f.Kind]++
+				if bad {
+					failed[f.Kind]++
+				}
+				if told {
+					damaged[f.Kind]++
+				}
 			}
 			var first error
 			for _, e := range endings {
