@@ -34,7 +34,7 @@ func (s boxedStore) Set(ctx context.Context, key string, value []byte) error {
 
 // greetings is how many bytes of a connection are proof, hello and answers, or the list of
 // all ranks. What is damaged there costs another try, or the connection; who waits for what
-// is missing there waits until the time for joining is over, which the full count does.
+// is missing there waits until the time for joining is over, which every second seed of the full count does.
 const greetings = 300
 
 // TestBytesDamagedBetweenRanks runs small collectives among processes with a middlebox on all their
@@ -57,7 +57,7 @@ func TestBytesDamagedBetweenRanks(t *testing.T) {
 		running.Go(func() {
 			defer func() { <-turns }()
 			f := middlebox.Draw(seed, 5, 800)
-			if !soak {
+			if !soak || seed%2 == 0 {
 				f.At += greetings
 			}
 			s := some(rand.New(rand.NewPCG(seed, 77)), "drop", "")
@@ -125,7 +125,7 @@ func TestBytesDamagedBetweenRanks(t *testing.T) {
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(n)*(32<<20), "no length is believed that was damaged")
 	t.Logf("by kind: %v struck, %v failed, %v said to be damaged", struck, failed, damaged)
 	for k := range struck {
-		require.Greater(t, struck[k], n/100, "%v strikes", middlebox.Kind(k))
+		require.Greater(t, struck[k], n/200, "%v strikes", middlebox.Kind(k))
 		switch middlebox.Kind(k) {
 		case middlebox.Hold:
 			require.Zero(t, failed[k], "what is late is not wrong")

@@ -95,6 +95,29 @@ func apart(outputFlag, output, inputFlag, input string) error {
 	return nil
 }
 
+// outside refuses an output among the files that a directory or glob of inputs stands for:
+// the next run would read it too.
+func outside(output, input string) error {
+	in, err := filepath.Abs(input)
+	if err != nil {
+		return nil // the job tells what is wrong with it
+	}
+	out, err := filepath.Abs(output)
+	if err != nil {
+		return nil
+	}
+	read := false
+	if info, err := os.Stat(input); err == nil {
+		read = info.IsDir() && filepath.Dir(out) == in
+	} else {
+		read, _ = filepath.Match(in, out)
+	}
+	if hidden := strings.HasPrefix(filepath.Base(out), ".") || strings.HasPrefix(filepath.Base(out), "_"); !read || hidden {
+		return nil
+	}
+	return fmt.Errorf("--output %s is one of the files that --input %s stands for, so that the next run would read it as well: choose another directory, or a narrower --input", output, input)
+}
+
 func (a InputArgs) delimiter(path string) (byte, error) {
 	switch {
 	case a.Delimiter == "" && strings.EqualFold(filepath.Ext(path), ".tsv"), a.Delimiter == "tab", a.Delimiter == `\t`:

@@ -3,6 +3,7 @@
 package builtin_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -97,6 +98,15 @@ func TestNotes(t *testing.T) {
 	w.fails(2, "train linear --input few.csv --label y --model few.csv --if-exists replace", "--model and --input are the same file, few.csv: it would be lost")
 	w.fails(2, "predict --model m.json --input few.csv --output m.json --if-exists replace", "--output and --model are the same file")
 	w.fails(2, "export m.json --to pmml --output m.json --if-exists replace", "the same file")
+
+	// Nor is what is written read by the next run.
+	require.NoError(t, os.Mkdir(w.path("rows"), 0o700))
+	w.write("rows/few.csv", "a,y\n1,2\n2,3\n3,5\n")
+	w.ok("train linear --input few.csv --label y --model few.json")
+	w.fails(2, "predict --model few.json --input rows/*.csv --output rows/predicted.csv", "--output rows/predicted.csv is one of the files that --input rows/*.csv stands for")
+	w.fails(2, "predict --model few.json --input rows --output ./rows/predicted.csv", "--output ./rows/predicted.csv is one of the files that --input rows stands for")
+	w.ok("predict --model few.json --input rows/*.csv --output predicted.csv")
+	w.ok("predict --model few.json --input rows/f*.csv --output rows/predicted.csv")
 
 	// The offset is no feature.
 	w.write("offset.csv", "a,o,y\n1,1,3\n2,5,9\n3,2,8\n4,0,8.5\n")

@@ -32,7 +32,7 @@ type PredictArgs struct {
 
 // Validate refuses what cannot be meant.
 func (a PredictArgs) Validate(k *kong.Context) error {
-	return refuse(k, errors.Join(a.InputArgs.problems(), writable(a.Output), apart("--output", strings.TrimPrefix(a.Output, "client:"), "--model", a.Model.Path)))
+	return refuse(k, errors.Join(a.InputArgs.problems(), writable(a.Output), outside(a.Output, a.Input), apart("--output", strings.TrimPrefix(a.Output, "client:"), "--model", a.Model.Path)))
 }
 
 // Predict applies a model to the rows of files.
