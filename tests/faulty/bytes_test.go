@@ -34,7 +34,8 @@ func (s boxedStore) Set(ctx context.Context, key string, value []byte) error {
 
 // greetings is how many bytes of a connection are proof, hello and answers, or the list of
 // all ranks. What is damaged there costs another try, or the connection; who waits for what
-// is missing there waits until the time for joining is over, which every second seed of the full count does.
+// is missing there waits until the time for joining is over, which every second seed of the
+// full count does.
 const greetings = 300
 
 // TestBytesDamagedBetweenRanks runs small collectives among processes with a middlebox on all their
