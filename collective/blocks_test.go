@@ -152,3 +152,24 @@ func TestBlocksThatCannotBe(t *testing.T) {
 		require.ErrorContains(t, errs[0], text)
 	}
 }
+
+// TestExchangesThatDoNotFit: what one rank sends another is what that expects, and where
+// it is not both are told.
+func TestExchangesThatDoNotFit(t *testing.T) {
+	exchange := func(more int) []error {
+		return onRanks(NewLocalGroup(2), func(c *Comm) error {
+			send, recv := []int{1, 3}, []int{1, 2}
+			if c.Rank() == 1 {
+				send, recv = []int{2, 1}, []int{3 - more, 1}
+			}
+			return AllToAllV(c, make([]int64, send[0]+send[1]), make([]int64, recv[0]+recv[1]), send, recv, WithName("rows"))
+		})
+	}
+	for _, err := range exchange(0) {
+		require.NoError(t, err)
+	}
+	for _, err := range exchange(1) {
+		require.ErrorContains(t, err, `AllToAllV "rows" #1 (int64) sending 3 elements to rank 1`)
+		require.ErrorContains(t, err, `AllToAllV "rows" #1 (int64) expecting 2 elements from rank 0`)
+	}
+}

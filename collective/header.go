@@ -132,10 +132,17 @@ func (h *header) number() string {
 func (h *header) describeCollective() string {
 	var b strings.Builder
 	b.WriteString(titles[h.coll])
+	own := h.coll == program.AllToAll && h.counts != 0 // lengths of each rank's own
+	if own {
+		b.WriteByte('V')
+	}
 	if h.name != "" {
 		fmt.Fprintf(&b, " %q", h.name)
 	}
-	fmt.Fprintf(&b, "%s (%d %s", h.number(), h.count, h.dtype)
+	if b.WriteString(h.number() + " ("); !own {
+		fmt.Fprintf(&b, "%d ", h.count)
+	}
+	b.WriteString(h.dtype.String())
 	switch h.opk {
 	case opNone:
 	case opUser:
@@ -149,7 +156,7 @@ func (h *header) describeCollective() string {
 	case program.Reduce, program.Gather:
 		fmt.Fprintf(&b, ", to rank %d", h.root)
 	}
-	if h.counts != 0 {
+	if h.counts != 0 && !own {
 		fmt.Fprintf(&b, ", blocks of lengths %08x", uint32(h.counts))
 	}
 	if h.algorithm != "" {

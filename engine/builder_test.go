@@ -154,12 +154,12 @@ func TestJobThatCannotBeRun(t *testing.T) {
 
 func TestOptionsThatCannotBeUsed(t *testing.T) {
 	for want, opt := range map[string]Option{
-		"--shards is 100: want a power of two between 1 and 1048576":                                                                                Shards(100),
-		"--parallelism is -1: want at least 1, or 0 for one per processor":                                                                          Parallelism(-1),
-		"--parallelism is 129, more than --shards, which is 128, and a subtask needs a shard of its own: lower it to 128, or raise --shards to 256": Parallelism(129),
-		"--batch-rows is 0: want at least 1":                                                                                                        BatchRows(0),
-		"--memory is -5 bytes: want at least 1, or 0 for a share of what there is":                                                                  MemoryBudget(-5),
-		"--if-exists is Existing(7): want fail or replace":                                                                                          IfExists(Existing(7)),
+		"--shards is 100: want a power of two between 1 and 1048576":                                                                        Shards(100),
+		"--parallelism is -1: want at least 1, or 0 for one per processor":                                                                  Parallelism(-1),
+		"--parallelism is 129, but there are only 128 shards and a subtask needs one of its own: lower it to 128, or raise --shards to 256": Parallelism(129),
+		"--batch-rows is 0: want at least 1":                                                                                                BatchRows(0),
+		"--memory is -5 bytes: want at least 1, or 0 for a share of what there is":                                                          MemoryBudget(-5),
+		"--if-exists is Existing(7): want fail or replace":                                                                                  IfExists(Existing(7)),
 	} {
 		_, err := Run(t.Context(), squares, squaresArgs{N: 3}, opt)
 		require.EqualError(t, err, want)

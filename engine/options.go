@@ -138,8 +138,12 @@ func (c *config) check() error {
 	case c.parallelism > shared.MaxShards:
 		return bad("--parallelism is %d: want at most %d", c.parallelism, shared.MaxShards)
 	case c.parallelism > c.shards:
-		return bad("--parallelism is %d, more than --shards, which is %d, and a subtask needs a shard of its own: lower it to %d, or raise --shards to %d",
-			c.parallelism, c.shards, c.shards, 1<<bits.Len(uint(c.parallelism-1)))
+		there := fmt.Sprintf("are only %d shards", c.shards)
+		if c.shards == 1 {
+			there = "is only 1 shard"
+		}
+		return bad("--parallelism is %d, but there %s and a subtask needs one of its own: lower it to %d, or raise --shards to %d",
+			c.parallelism, there, c.shards, 1<<bits.Len(uint(c.parallelism-1)))
 	case c.batchRows < 1:
 		return bad("--batch-rows is %d: want at least 1", c.batchRows)
 	case c.memory < 0:
