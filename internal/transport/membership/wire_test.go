@@ -98,10 +98,14 @@ func TestBrokenFrames(t *testing.T) {
 		_, err := readFrame(bytes.NewReader(damaged), 0, &scratch)
 		require.ErrorIs(t, err, ErrDamaged)
 	}
-	var scratch []byte
-	_, err = readFrame(bytes.NewReader(whole), 1, &scratch)
-	require.ErrorIs(t, err, ErrDamaged)
-	require.ErrorContains(t, err, "control message 0 came in the place of 1: messages were lost, repeated or reordered")
+	for _, c := range []struct{ sent, due uint32 }{{0, 1}, {2, 1}, {1 << 16, 0}, {0, math.MaxUint32}, {math.MaxUint32, 0}} {
+		frame, err := appendFrame(nil, c.sent, samples()["report peer"])
+		require.NoError(t, err)
+		var scratch []byte
+		_, err = readFrame(bytes.NewReader(frame), c.due, &scratch)
+		require.ErrorIs(t, err, ErrDamaged)
+		require.ErrorContains(t, err, fmt.Sprintf("control message %d came in the place of %d: messages were lost, repeated or reordered", c.sent, c.due))
+	}
 	for name, frame := range map[string][]byte{
 		"does not start as ours do": {byte(kindHello), 'G', 'E', 'T', ' ', '/'},
 		"kind 77":                   {77},
