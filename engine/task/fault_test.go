@@ -1,16 +1,19 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
 
-	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/transport"
+	"github.com/superstep-ml/superstep/shared"
 )
 
 // faulty is a network that changes messages on their way to the receivers.
@@ -139,18 +142,105 @@ func TestBrokenTransport(t *testing.T) {
 	}
 }
 
-// TestSideInputsAreCounted: rows that are missing from messages that came are missed.
-func TestSideInputsAreCounted(t *testing.T) {
+// TestSideInputsAreChecked: messages that are missing, twice there or changed places are
+// noticed, and rows that are missing from messages that came, or came beside their own.
+func TestSideInputsAreChecked(t *testing.T) {
 	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64}}, nil)
-	for _, sentRows := range []int64{0, 1} {
-		var got error
-		s := newSideInput("source", 1, 1, &sideMemory{budget: NewBudget("", 1<<20, nil)}, func(err error) { got = err })
-		s.Receive(transport.Message{Rows: batch.Empty(schema)})
-		s.Receive(transport.Message{Seq: 1, Last: true, Sent: 1, SentRows: sentRows})
-		if sentRows == 0 {
+	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	defer mem.AssertSize(t, 0)
+	column := array.MakeArrayOfNull(mem, schema.Field(0).Type, 2)
+	defer column.Release()
+	two := array.NewRecord(schema, []arrow.Array{column}, 2)
+	defer two.Release()
+	rows := func(shard int, seq int64) transport.Message {
+		return transport.Message{Shard: shard, Seq: seq, Rows: two}
+	}
+	end := func(shard int, seq, sent, sentRows int64) transport.Message {
+		return transport.Message{Shard: shard, Seq: seq, Last: true, Sent: sent, SentRows: sentRows}
+	}
+	for name, c := range map[string]struct {
+		messages []transport.Message
+		says     string // "" if nothing is wrong
+	}{
+		"as sent":        {[]transport.Message{rows(1, 0), rows(0, 0), rows(0, 1), end(0, 2, 2, 4), end(1, 1, 1, 2)}, ""},
+		"end with rows":  {[]transport.Message{end(1, 0, 0, 0), {Rows: two, Last: true, Sent: 1, SentRows: 2}}, ""},
+		"no rows":        {[]transport.Message{end(0, 0, 0, 0), end(1, 0, 0, 0)}, ""},
+		"changed places": {[]transport.Message{rows(0, 1), rows(0, 0), end(0, 2, 2, 4)}, "received message 1 of source shard 0 out of order"},
+		"twice":          {[]transport.Message{rows(0, 0), rows(0, 0), end(0, 1, 1, 2)}, "received message 0 of source shard 0 out of order"},
+		"lost":           {[]transport.Message{rows(0, 0), rows(0, 2)}, "received message 2 of source shard 0 out of order"},
+		"end first":      {[]transport.Message{rows(0, 0), end(0, 2, 2, 4), rows(0, 1)}, "received message 2 of source shard 0 out of order"},
+		"end twice":      {[]transport.Message{end(0, 0, 0, 0), end(0, 0, 0, 0)}, "received message 0 of source shard 0 out of order"},
+		"behind the end": {[]transport.Message{rows(0, 0), end(0, 1, 1, 2), rows(0, 1)}, "received message 1 of source shard 0 out of order"},
+		"no shard":       {[]transport.Message{rows(2, 0)}, "received message 0 of source shard 2 out of order"},
+		"below shards":   {[]transport.Message{rows(-1, 0)}, "received message 0 of source shard -1 out of order"},
+		"too few rows":   {[]transport.Message{rows(0, 0), end(0, 1, 1, 3)}, "received 2 rows in 1 messages of source shard 0, which sent 3 rows in 1"},
+		"too many rows":  {[]transport.Message{rows(0, 0), end(0, 1, 1, 1)}, "received 2 rows in 1 messages of source shard 0, which sent 1 rows in 1"},
+		"too few":        {[]transport.Message{rows(0, 0), end(0, 1, 2, 2)}, "received 2 rows in 1 messages of source shard 0, which sent 2 rows in 2"},
+		"too many":       {[]transport.Message{rows(0, 0), end(0, 1, 0, 2)}, "received 2 rows in 1 messages of source shard 0, which sent 2 rows in 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got error
+			s := newSideInput("source", 2, 1, &sideMemory{budget: NewBudget("", 1<<20, nil)}, func(err error) { got = cmp.Or(got, err) })
+			defer s.leave()
+			for _, m := range c.messages {
+				if m.Rows != nil {
+					m.Rows.Retain() // the receiver owns what it is given
+				}
+				s.Receive(m)
+			}
+			if c.says == "" {
+				require.NoError(t, got)
+				<-s.done
+				return
+			}
+			require.ErrorContains(t, got, c.says)
+		})
+	}
+}
+
+// TestEndsAreChecked: a source shard of an exchange is settled when as many messages and rows
+// of it are stored as it sent, whether its end comes before them or behind; any other number
+// is noticed, whichever comes last.
+func TestEndsAreChecked(t *testing.T) {
+	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64}}, nil)
+	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	defer mem.AssertSize(t, 0)
+	column := array.MakeArrayOfNull(mem, schema.Field(0).Type, 2)
+	defer column.Release()
+	two := array.NewRecord(schema, []arrow.Array{column}, 2)
+	defer two.Release()
+	stored := func(seq int64) transport.Message { return transport.Message{Shard: 3, Seq: seq, Rows: two} }
+	end := func(sent, sentRows int64) transport.Message {
+		return transport.Message{Shard: 3, Last: true, Sent: sent, SentRows: sentRows}
+	}
+	for name, c := range map[string]struct {
+		messages []transport.Message
+		says     string // "" if nothing is wrong
+	}{
+		"as sent":              {[]transport.Message{stored(0), stored(1), end(2, 4)}, ""},
+		"end before":           {[]transport.Message{end(2, 4), stored(0), stored(1)}, ""},
+		"no rows":              {[]transport.Message{end(0, 0)}, ""},
+		"too few rows":         {[]transport.Message{stored(0), stored(1), end(2, 5)}, "received 4 rows of source shard 3, which sent 5"},
+		"too many rows":        {[]transport.Message{stored(0), stored(1), end(2, 3)}, "received 4 rows of source shard 3, which sent 3"},
+		"too few, end before":  {[]transport.Message{end(2, 5), stored(0), stored(1)}, "received 4 rows of source shard 3, which sent 5"},
+		"too many, end before": {[]transport.Message{end(2, 3), stored(0), stored(1)}, "received 4 rows of source shard 3, which sent 3"},
+		"too many messages":    {[]transport.Message{stored(0), stored(1), end(1, 4)}, "received 2 messages of source shard 3, which sent 1"},
+		"message behind":       {[]transport.Message{stored(0), end(1, 2), stored(1)}, "received message 1 of source shard 3 after its end"},
+		"end twice":            {[]transport.Message{end(2, 4), end(2, 4)}, "received message 0 of source shard 3 after its end"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEnds(shared.Range{Lo: 3, Hi: 4}, false, nil)
+			var got error
+			for _, m := range c.messages {
+				require.True(t, c.says != "" || e.until(0) == 3, "it is settled before its last message")
+				got = cmp.Or(got, e.note(&m))
+			}
+			if c.says != "" {
+				require.ErrorContains(t, got, c.says)
+				return
+			}
 			require.NoError(t, got)
-			continue
-		}
-		require.ErrorContains(t, got, "received 0 rows in 1 messages of source shard 0, which sent 1 rows in 1")
+			require.Equal(t, 4, e.until(0))
+		})
 	}
 }
