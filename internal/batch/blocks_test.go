@@ -2,7 +2,9 @@ package batch_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"io"
+	"math"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -72,11 +74,15 @@ func TestDamagedBlocksAreErrors(t *testing.T) {
 			return err
 		}
 		require.Equal(t, rows, got.NumRows())
+		for i, col := range got.Columns() {
+			require.EqualValues(t, rows, col.Len(), got.ColumnName(i))
+		}
 		got.Release()
 		return nil
 	}
 	require.NoError(t, read(good, 2))
 	require.ErrorContains(t, read(good, 3), "does not hold 3 rows: it holds 2")
+	require.ErrorContains(t, read(good, 1), "does not hold 1 rows: it holds 2")
 	require.ErrorContains(t, read(append(bytes.Clone(good), 0), 2), "bytes where")
 	for n := range good {
 		require.Error(t, read(good[:n], 2), "cut at %d", n)
@@ -90,4 +96,59 @@ func TestDamagedBlocksAreErrors(t *testing.T) {
 	}
 	huge := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0, 0, 0, 0}
 	require.ErrorIs(t, read(huge, 2), io.ErrUnexpectedEOF)
+}
+
+// TestBlocksThatLie: metadata that are well formed and do not go with each other are errors:
+// columns of other lengths than the batch's, and buffers that lie over one another.
+func TestBlocksThatLie(t *testing.T) {
+	mem := batchtest.Allocator(t)
+	rec := batchtest.Record(t, mem, batchtest.Schema(t, "a int64", "b int64"), `[{"a": 1, "b": 4}, {"a": 2, "b": 5}, {"a": 3, "b": 6}]`)
+	defer rec.Release()
+	w, err := batch.NewBlockWriter(rec.Schema(), mem)
+	require.NoError(t, err)
+	var block bytes.Buffer
+	require.NoError(t, w.Write(&block, rec))
+	numbers := func(ns ...uint64) (b []byte) {
+		for _, n := range ns {
+			b = binary.LittleEndian.AppendUint64(b, n)
+		}
+		return b
+	}
+	const size = 3 * 8 // of the values of a column; the body is those of both
+	a := bytes.Index(block.Bytes(), numbers(0, size))
+	nodes := bytes.Index(block.Bytes(), numbers(3, 0, 3, 0)) // each with its nulls, of which there are none
+	require.Positive(t, a)
+	require.Positive(t, nodes)
+	for name, c := range map[string]struct {
+		at   int
+		lie  []byte
+		says string
+	}{
+		"the truth":             {nodes, numbers(3, 0, 3, 0), ""},
+		"a value more in a":     {nodes, numbers(4, 0, 3, 0), `column "a" has 4 values`},
+		"a value more in b":     {nodes, numbers(3, 0, 4, 0), `column "b" has 4 values`},
+		"a value fewer in a":    {nodes, numbers(2, 0, 3, 0), "a block of"},
+		"a value more in both":  {nodes, numbers(4, 0, 4, 0), `column "a" has 4 values`},
+		"one buffer over other": {a, numbers(0, 2*size), "its metadata is damaged"},
+		"a buffer half outside": {a, numbers(size+8, size), "its metadata is damaged"},
+		"a buffer outside":      {a, numbers(3*size, 0), "its metadata is damaged"},
+		"a buffer before":       {a, numbers(math.MaxUint64-7, size), "its metadata is damaged"},
+		"a buffer of less":      {a, numbers(0, math.MaxUint64-7), "its metadata is damaged"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lying := bytes.Clone(block.Bytes())
+			copy(lying[c.at:], c.lie)
+			r, err := batch.NewBlockReader(rec.Schema(), mem)
+			require.NoError(t, err)
+			got, err := r.Read(lying, 3)
+			if c.says == "" {
+				require.NoError(t, err)
+				require.Equal(t, lines(rec), lines(got))
+				got.Release()
+				return
+			}
+			require.ErrorContains(t, err, c.says)
+			require.ErrorContains(t, err, "does not hold 3 rows: ")
+		})
+	}
 }
