@@ -10,13 +10,19 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/internal/proctest"
+	"github.com/superstep-ml/superstep/internal/transport"
+	"github.com/superstep-ml/superstep/shared"
 )
 
 const shuffles = `
@@ -115,6 +121,54 @@ func TestDiskFull(t *testing.T) {
 	require.ErrorIs(t, got.err, syscall.ENOSPC)
 	require.ErrorContains(t, got.err, "no space left on device; free disk space")
 	require.ErrorContains(t, got.err, `(test.txt:`)
+}
+
+// fullDisk has no room: a file is not made, or nothing can be written to it.
+type fullDisk struct {
+	disk.FS
+	makes bool // files
+}
+
+func (d fullDisk) OpenFile(path string, flag int, perm os.FileMode) (disk.File, error) {
+	if !d.makes {
+		return nil, syscall.ENOSPC
+	}
+	f, err := d.FS.OpenFile(path, flag, perm)
+	return fullFile{f}, err
+}
+
+type fullFile struct{ disk.File }
+
+func (fullFile) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// TestDiskFullIsToldAtOnce: rows for which there was no room are told with the message that
+// brought them, be it the only one, and nobody reads them.
+func TestDiskFullIsToldAtOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		text  int // bytes of a row; beyond the buffer of the file it is written before the end
+		makes bool
+	}{"few bytes": {10, true}, "many bytes": {1 << 20, true}, "no file": {10, false}} {
+		t.Run(name, func(t *testing.T) {
+			mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+			defer mem.AssertSize(t, 0)
+			e := newEnds(shared.Range{Lo: 0, Hi: 1}, false, nil)
+			in := newInbox(shared.Range{Lo: 0, Hi: 1}, e)
+			var told []error
+			in.fail = func(shard int, err error) {
+				require.Equal(t, 0, shard)
+				told = append(told, err)
+			}
+			in.budget = NewBudget("", 1, nil)
+			in.spill = &spillFile{path: filepath.Join(t.TempDir(), "rows"), disk: fullDisk{disk.OS(), c.makes}, mem: mem, total: new(atomic.Int64), logger: hclog.NewNullLogger()}
+			in.Receive(transport.Message{Rows: makeRows(mem, []row{{0, strings.Repeat("x", c.text)}}), Last: true, Sent: 1, SentRows: 1})
+			require.Len(t, told, 1)
+			require.ErrorIs(t, told[0], syscall.ENOSPC)
+			require.ErrorContains(t, told[0], "spill rows beyond the memory budget to "+in.spill.path)
+			require.Zero(t, e.until(0), "its rows are not there")
+			require.True(t, in.filed[0].empty())
+			require.NoError(t, in.close())
+		})
+	}
 }
 
 // TestSweep: what a killed run left is removed by the next one, what a living
