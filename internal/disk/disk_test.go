@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -258,4 +259,78 @@ func TestFaults(t *testing.T) {
 	}
 	require.Greater(t, damaged, 50)
 	require.Greater(t, refused, 10)
+}
+
+// TestLongPieces: pieces far beyond every buffer are verified like others, from their first
+// byte to their last.
+func TestLongPieces(t *testing.T) {
+	for _, form := range forms {
+		t.Run(form.name, func(t *testing.T) {
+			f, err := disk.OS().OpenFile(filepath.Join(t.TempDir(), "rows"), os.O_CREATE|os.O_RDWR, 0o600)
+			require.NoError(t, err)
+			defer f.Close()
+			pieces := somePieces(seeded(1), 1<<20+1, 17<<20)
+			read := form.write(t, f, pieces)
+			got, err := read()
+			require.NoError(t, err)
+			require.True(t, slices.EqualFunc(pieces, got, bytes.Equal))
+			file := f.(*os.File)
+			info, err := file.Stat()
+			require.NoError(t, err)
+			good := make([]byte, 1)
+			for _, at := range []int64{0, 1 << 19, 1 << 20, 10 << 20, info.Size() - 1} {
+				_, err := file.ReadAt(good, at)
+				require.NoError(t, err)
+				_, err = file.WriteAt([]byte{good[0] ^ 4}, at)
+				require.NoError(t, err)
+				_, err = read()
+				var damage *disk.DamagedError
+				require.ErrorAs(t, err, &damage, "byte %d", at)
+				_, err = file.WriteAt(good, at)
+				require.NoError(t, err)
+			}
+			got, err = read()
+			require.NoError(t, err, "all is as it was")
+			require.True(t, slices.EqualFunc(pieces, got, bytes.Equal))
+		})
+	}
+}
+
+// idle is a file that, once it stalls, reads nothing and says nothing of it, for longer than
+// anybody may ask.
+type idle struct {
+	disk.File
+	stalls bool
+	left   int
+}
+
+var errAsked = errors.New("asked on and on")
+
+func (f *idle) ReadAt(b []byte, at int64) (int, error) {
+	if !f.stalls {
+		return f.File.ReadAt(b, at)
+	}
+	if f.left--; f.left < 0 {
+		return 0, errAsked
+	}
+	return 0, nil
+}
+
+// TestIdleFile: a file system that gives no bytes and no error ends the reading.
+func TestIdleFile(t *testing.T) {
+	for _, form := range forms {
+		t.Run(form.name, func(t *testing.T) {
+			under, err := disk.OS().OpenFile(filepath.Join(t.TempDir(), "rows"), os.O_CREATE|os.O_RDWR, 0o600)
+			require.NoError(t, err)
+			defer under.Close()
+			f := &idle{File: under, left: 1000}
+			read := form.write(t, f, somePieces(seeded(1), 40, 100<<10))
+			_, err = read()
+			require.NoError(t, err)
+			f.stalls = true
+			_, err = read()
+			require.ErrorIs(t, err, io.ErrNoProgress)
+			require.ErrorContains(t, err, under.Name())
+		})
+	}
 }

@@ -133,8 +133,11 @@ func (r *fileReader) Read(b []byte) (int, error) {
 	}
 	n, err := r.file.ReadAt(b, r.at)
 	r.at += int64(n)
-	if n > 0 {
+	switch {
+	case n > 0:
 		err = nil // which comes back if it stays
+	case err == nil:
+		err = io.ErrNoProgress // io.ReadFull would ask again and again
 	}
 	return n, err
 }

@@ -28,6 +28,7 @@ func TestHeadsThatLie(t *testing.T) {
 	}{
 		"nothing":               {truth, right, ""},
 		"length":                {truth, head{1 << 62, 3, 1}, "which begin block 1, a length of 4611686018427387904 is more than the 6 that follow"},
+		"rows fewer":            {truth, head{uint64(len(body)), 2, 1}, "they hold 5 rows where 6 were written"},
 		"rows":                  {truth, head{uint64(len(body)), 4, 1}, "they hold 7 rows where 6 were written"},
 		"number":                {truth, head{uint64(len(body)), 3, 2}, "which should begin block 1, the checksum is"},
 		"bytes behind the last": {Stream{Length: 2*size + 1, Frames: 2, Rows: 6}, right, "the 2 blocks in them end after 60"},
@@ -50,6 +51,8 @@ func TestHeadsThatLie(t *testing.T) {
 			for err == nil {
 				_, _, err = r.Next()
 			}
+			_, _, again := r.Next()
+			require.Equal(t, err, again, "it stays")
 			if c.says == "" {
 				require.Equal(t, io.EOF, err)
 				return
