@@ -50,8 +50,11 @@ type artifacts struct {
 	// create opens a new file for an upload.
 	create func(name string) (uploadFile, error)
 
-	mu       sync.Mutex
-	kept     map[string]*artifact
+	mu   sync.Mutex
+	kept map[string]*artifact
+	// missed are the live jobs that hold executables which were given up, by hash: they
+	// hold what is uploaded anew.
+	missed   map[string]int
 	used     int64  // bytes of kept
 	reserved int64  // bytes of uploads under way
 	clock    uint64 // grows with every use
@@ -96,7 +99,7 @@ type uploadFile interface {
 
 // openArtifacts finds the executables of an earlier run in the work directory.
 func openArtifacts(root *os.Root, limit, cache int64) (*artifacts, error) {
-	a := &artifacts{root: root, limit: limit, cache: cache, kept: make(map[string]*artifact)}
+	a := &artifacts{root: root, limit: limit, cache: cache, kept: make(map[string]*artifact), missed: make(map[string]int)}
 	a.create = func(name string) (uploadFile, error) {
 		return root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	}
@@ -280,7 +283,8 @@ func (a *artifacts) admit(name, hash string, size int64, platforms []wire.Platfo
 		return fmt.Errorf("%w: %w", errNoRoom, err)
 	}
 	a.clock++
-	a.kept[hash] = &artifact{size: size, platforms: platforms, lastUse: a.clock}
+	a.kept[hash] = &artifact{size: size, platforms: platforms, lastUse: a.clock, pins: a.missed[hash]}
+	delete(a.missed, hash)
 	a.used += size
 	return nil
 }
@@ -343,12 +347,14 @@ func (a *artifacts) pin(hash string, on wire.Platform) error {
 	return nil
 }
 
-// unpin lets go of what pin held.
+// unpin lets go of what pin held, of which there may be another file by now, or none.
 func (a *artifacts) unpin(hash string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if f := a.kept[hash]; f != nil {
 		f.pins--
+	} else if a.missed[hash]--; a.missed[hash] <= 0 {
+		delete(a.missed, hash)
 	}
 }
 
@@ -365,6 +371,10 @@ func (a *artifacts) send(ctx context.Context, hash string, piece func(c *wire.Ch
 		return fmt.Errorf("%w, %s", errNoSuch, hash)
 	}
 	file, err := a.root.Open(artifactsDir + "/" + hash)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(fmt.Errorf("%w, %s, any more: the file was removed where it was kept: submit the job again, which uploads it anew", errNoSuch, hash),
+			a.giveUp(hash, f))
+	}
 	if err != nil {
 		return fmt.Errorf("%w, %s: %w", errNoSuch, hash, err)
 	}
@@ -396,7 +406,8 @@ func (a *artifacts) send(ctx context.Context, hash string, piece func(c *wire.Ch
 	return ctx.Err()
 }
 
-// giveUp removes an executable that is not what it was, unless that is done.
+// giveUp removes an executable that is not what it was, unless that is done. Who holds it
+// goes on to hold the next file of the same bytes.
 func (a *artifacts) giveUp(hash string, f *artifact) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -405,7 +416,13 @@ func (a *artifacts) giveUp(hash string, f *artifact) error {
 	}
 	a.used -= f.size
 	delete(a.kept, hash)
-	return a.root.Remove(artifactsDir + "/" + hash)
+	if f.pins > 0 {
+		a.missed[hash] = f.pins
+	}
+	if err := a.root.Remove(artifactsDir + "/" + hash); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // bytes returns what the kept executables take.

@@ -145,6 +145,79 @@ func TestDamagedArtifact(t *testing.T) {
 	}
 }
 
+// A job holds its executable by what that is, not by the file: what was given up as damaged
+// and uploaded anew stays as long as jobs hold it that began before or behind, and no longer.
+func TestDamagedArtifactIsHeldOn(t *testing.T) {
+	one, two := executable("1"), executable("2")
+	size := int64(len(one))
+	for name, c := range map[string]struct {
+		steps string // l loses the file, u uploads it anew, + a job begins, - one ends
+		held  int
+	}{
+		"another job begins":                  {"+ l u + -", 1},
+		"it begins and the first goes on":     {"+ l u +", 2},
+		"both end":                            {"+ l u + - -", 0},
+		"nobody begins":                       {"+ l u", 1},
+		"nobody begins and the first ends":    {"+ l u -", 0},
+		"the first ends before the upload":    {"+ l - u", 0},
+		"one of two ends before the upload":   {"+ + l - u", 1},
+		"lost twice":                          {"+ l u + l u -", 1},
+		"lost twice and nobody uploaded once": {"+ l u l - u +", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := testArtifacts(t, size, size)
+			hash := hashOf(one)
+			upload := func() {
+				t.Helper()
+				require.NoError(t, a.put(hash, size, pieces(one, 50)))
+				require.Equal(t, one, fetched(t, a, hash))
+			}
+			upload()
+			for step := range strings.FieldsSeq(c.steps) {
+				switch step {
+				case "l":
+					require.NoError(t, a.root.WriteFile(artifactsDir+"/"+hash, two, 0o600))
+					require.ErrorIs(t, a.send(t.Context(), hash, func(*wire.Chunk) error { return nil }), errNoSuch)
+				case "u":
+					upload()
+				case "+":
+					require.NoError(t, a.pin(hash, linux))
+				case "-":
+					a.unpin(hash)
+				}
+			}
+			for range c.held {
+				require.ErrorIs(t, a.put(hashOf(two), size, pieces(two, 50)), errNoRoom)
+				require.True(t, a.has(hash))
+				a.unpin(hash)
+			}
+			for range 2 {
+				require.NoError(t, a.put(hashOf(two), size, pieces(two, 50)), "nobody holds it any more")
+				require.False(t, a.has(hash))
+				require.Equal(t, []string{hashOf(two)}, onDisk(t, a))
+				upload()
+			}
+			require.Empty(t, a.missed)
+		})
+	}
+}
+
+// What somebody removed is not there, so that it is uploaded anew.
+func TestRemovedArtifact(t *testing.T) {
+	a := testArtifacts(t, 1<<20, 1<<20)
+	data := executable("x")
+	hash := hashOf(data)
+	for range 2 {
+		require.NoError(t, a.put(hash, int64(len(data)), pieces(data, 50)))
+		require.NoError(t, a.root.Remove(artifactsDir+"/"+hash))
+		err := a.send(t.Context(), hash, func(*wire.Chunk) error { return nil })
+		require.ErrorIs(t, err, errNoSuch)
+		require.ErrorContains(t, err, "upload")
+		require.False(t, a.has(hash))
+		require.Zero(t, a.bytes())
+	}
+}
+
 func TestArtifactRefused(t *testing.T) {
 	good := executable("payload")
 	hash, size := hashOf(good), int64(len(good))
