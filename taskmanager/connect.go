@@ -45,6 +45,9 @@ func (m *manager) converse(ctx context.Context) error {
 	waits := newBackoff(m.Seed)
 	for failures := 0; ; failures++ {
 		registered, err := m.connection(ctx)
+		if registered && err != nil {
+			m.broke = wire.Reason(err)
+		}
 		var refused *RefusedError
 		switch {
 		case ctx.Err() != nil || m.isStopping():

@@ -264,6 +264,10 @@ func TestWhyTheConnectionBroke(t *testing.T) {
 	require.Contains(t, line, "no connection to the job manager, trying again")
 	require.Regexp(t, `error="[^"]*(EOF|closed|ended|reset)[^"]*"`, line)
 	require.NotContains(t, line, "cancel", "nobody here has cancelled anything")
+	boss.change(func() {
+		require.Empty(t, boss.registers[0].Broke)
+		require.Equal(t, "the job manager was not heard for 500ms", boss.registers[1].Broke, "the job manager is told")
+	})
 }
 
 // TestAnotherJobManager has one come back within the lease that knows nothing of the

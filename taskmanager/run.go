@@ -95,6 +95,7 @@ type manager struct {
 	space       *diskspace.Gauge
 	tasks       sync.WaitGroup // of the workers
 	stops       chan struct{}  // closed when it stops
+	broke       string         // why the connection before ended; of the goroutine that converses
 	renewed     chan struct{}  // holds a token when the lease was renewed by a registration
 
 	mu       sync.Mutex
@@ -246,6 +247,6 @@ func (m *manager) registration() *wire.Register {
 		Version: wire.Version, Build: wire.Build(),
 		ID: m.dir.id, Incarnation: m.incarnation, Name: m.Name, Host: m.Advertise, PID: os.Getpid(),
 		Slots: m.Slots, Memory: m.Memory, Platform: m.own.Platform, Executable: m.own.Hash, Ailing: m.space.Full(),
-		Running: m.outbox.reconnect(),
+		Broke: m.broke, Running: m.outbox.reconnect(),
 	}
 }

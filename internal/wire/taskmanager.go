@@ -35,6 +35,8 @@ type Register struct {
 	// Ailing is why it takes no new work for now, "" if it does. Each heartbeat says it
 	// anew.
 	Ailing string `msgpack:"ailing,omitempty"`
+	// Broke is why the stream before ended, as the task manager saw it, "" for the first.
+	Broke string `msgpack:"broke,omitempty"`
 	// Running are workers that go on from before the stream broke.
 	Running []WorkerRef `msgpack:"running"`
 }

@@ -116,7 +116,7 @@ func (c *Core) register(e Registered) {
 	}
 	c.ails(n, e.Ailing)
 	c.send(n, wire.ToTaskManager{Registered: &wire.Registered{Cluster: c.config.Cluster, Heartbeat: c.config.Heartbeat, Lease: c.config.Lease}})
-	c.compare(n, e.Running)
+	c.compare(n, e.Running, e.Broke)
 }
 
 // unfit says why a task manager can never be taken in, or nothing.
@@ -186,7 +186,7 @@ func (c *Core) takeBack(n *node, conn int) {
 // that it should have. Those that it should not have are killed: they are left of a
 // job that has ended here meanwhile. Those that it has not are gone. The others are
 // told again what may not have reached them.
-func (c *Core) compare(n *node, running []wire.WorkerRef) {
+func (c *Core) compare(n *node, running []wire.WorkerRef, broke string) {
 	has := make(map[wire.WorkerRef]bool, len(running))
 	for _, ref := range running {
 		if n.workers[ref] == nil && !has[ref] {
@@ -202,9 +202,19 @@ func (c *Core) compare(n *node, running []wire.WorkerRef) {
 	}
 	for _, w := range mine {
 		if !has[w.ref] && !w.state.Gone() {
-			c.workerGone(w, processEnded, lost(fmt.Sprintf("task manager %s came back without the worker", n.Name)))
+			c.workerGone(w, processEnded, lost(cameBackWithout(n.Name, broke)))
 		}
 	}
+}
+
+// cameBackWithout says of a task manager that it does not have a worker, and what ended
+// its connection, in which the order to start the worker may have been lost.
+func cameBackWithout(name, broke string) string {
+	message := fmt.Sprintf("task manager %s came back without the worker", name)
+	if broke != "" {
+		message += "; its connection to the job manager had ended: " + broke[:min(len(broke), maxAiling)]
+	}
+	return message
 }
 
 // kill ends a process that should not be.

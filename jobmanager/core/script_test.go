@@ -212,6 +212,7 @@ func (s *story) register(conn int, name string, options map[string]string) strin
 		Platform:   wire.Platform{OS: goos, Arch: arch},
 		Executable: strings.Repeat(get("executable", "1"), 64), Ailing: strings.ReplaceAll(options["ailing"], "-", " "),
 	}
+	r.Broke = strings.ReplaceAll(options["broke"], "-", " ")
 	if _, ok := options["running"]; ok {
 		r.Running = s.running(conn, options)
 	}
