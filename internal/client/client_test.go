@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
 
 	"github.com/superstep-ml/superstep/internal/security"
 	"github.com/superstep-ml/superstep/internal/wire"
@@ -160,5 +161,24 @@ func TestDialTLS(t *testing.T) {
 			require.ErrorContains(t, err, test.want)
 			require.NotContains(t, err.Error(), "rpc error")
 		})
+	}
+}
+
+// A connection that stood and broke is told apart from a job manager that is not there,
+// and what HTTP/2 cannot make sense of as what it is.
+func TestConnectionsThatBreak(t *testing.T) {
+	at, _ := serve(t, &manager{}, "")
+	c := dialed(t, at, nil)
+	for text, want := range map[string]string{
+		"error reading from server: EOF":                                                "the connection to the job manager at " + at + " broke: error reading from server: EOF",
+		"error reading from server: connection error: PROTOCOL_ERROR":                   "broke: what arrived was no valid HTTP/2, so that it was damaged in transit",
+		"stream terminated by RST_STREAM with error code: PROTOCOL_ERROR":               "broke: what arrived was no valid HTTP/2, so that it was damaged in transit",
+		"connection error: desc = \"transport: Error while dialing: no route to host\"": "the job manager at " + at + " cannot be reached: no route to host",
+	} {
+		code := codes.Unavailable
+		if text[0] == 's' {
+			code = codes.Internal
+		}
+		require.ErrorContains(t, c.Explain(status.Error(code, text)), want)
 	}
 }

@@ -32,6 +32,10 @@ func (c *Client) Explain(err error) error {
 	}
 	text := wire.Reason(err)
 	switch wire.Code(err) {
+	case codes.Internal:
+		if wire.Garbled(text) {
+			text = c.broke(text)
+		}
 	case codes.Unavailable:
 		text = c.unreachable(err)
 	case codes.DeadlineExceeded:
@@ -52,5 +56,14 @@ func (c *Client) unreachable(err error) string {
 	if strings.Contains(wire.Reason(err), "connection refused") {
 		return fmt.Sprintf("no job manager answers at %s: start one with `superstep dev` or `superstep jobmanager`, or check the address", c.address)
 	}
-	return fmt.Sprintf("the job manager at %s cannot be reached: %s", c.address, wire.Reason(security.ExplainDial(err)))
+	reason := wire.Reason(security.ExplainDial(err))
+	if strings.Contains(reason, "error reading from server") || wire.Garbled(reason) {
+		return c.broke(reason)
+	}
+	return fmt.Sprintf("the job manager at %s cannot be reached: %s", c.address, reason)
+}
+
+// broke says that there was a connection, and what ended it.
+func (c *Client) broke(reason string) string {
+	return fmt.Sprintf("the connection to the job manager at %s broke: %s", c.address, reason)
 }

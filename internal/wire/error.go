@@ -115,10 +115,23 @@ func explain(s *status.Status) string {
 		return "no answer in time"
 	case strings.HasPrefix(message, "received message larger than max"), strings.HasPrefix(message, "trying to send message larger than max"):
 		return "a message is larger than the limit " + message[strings.Index(message, "("):]
+	case Garbled(message):
+		return "what arrived was no valid HTTP/2, so that it was damaged in transit, or is changed on the way (" + message + ")"
 	case message == "":
 		return strings.ToLower(s.Code().String())
 	}
 	return message
+}
+
+// Garbled reports whether gRPC says in a text that frames of a connection made no sense,
+// which their checksums do not cover. A proxy may do that, or damage.
+func Garbled(text string) bool {
+	for _, sign := range []string{"PROTOCOL_ERROR", "FRAME_SIZE_ERROR", "COMPRESSION_ERROR", "frame too large"} {
+		if strings.Contains(text, sign) {
+			return true
+		}
+	}
+	return false
 }
 
 // unwrapTransport removes what the layers of gRPC put around the text of an error.

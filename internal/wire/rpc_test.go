@@ -418,4 +418,10 @@ func TestWhoeverGivesUpFirst(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	}
 	require.EqualError(t, plain(status.Error(codes.Canceled, "stream terminated by RST_STREAM with error code: CANCEL")), "cancelled by the other side")
+	for _, text := range []string{
+		"stream terminated by RST_STREAM with error code: PROTOCOL_ERROR",
+		`connection error: desc = "error reading server preface: http2: frame too large"`,
+	} {
+		require.ErrorContains(t, plain(status.Error(codes.Internal, text)), "damaged in transit, or is changed on the way (")
+	}
 }
