@@ -38,9 +38,9 @@ func (s boxedStore) Set(ctx context.Context, key string, value []byte) error {
 // full count does.
 const greetings = 300
 
-// standstill is how long no rank makes progress until they say so: much longer than a busy
+// stallTime is how long no rank makes progress until they say so: much longer than a busy
 // machine keeps all of them from their turns. Few seeds wait for it.
-const standstill = 3 * time.Second
+const stallTime = 3 * time.Second
 
 // TestBytesDamagedBetweenRanks runs small collectives among processes with a middlebox on all their
 // connections, of data and of control, that does one wrong thing. Every rank ends with
@@ -66,7 +66,7 @@ func TestBytesDamagedBetweenRanks(t *testing.T) {
 				f.At += greetings
 			}
 			s := some(rand.New(rand.NewPCG(seed, 77)), "drop", "")
-			s.group, s.stall, s.limit, s.secret = fmt.Sprint("damaged ", seed), standstill, 10*time.Second, []byte("of the group")
+			s.group, s.stall, s.limit, s.secret = fmt.Sprint("damaged ", seed), stallTime, 10*time.Second, []byte("of the group")
 			s.plan, s.box = "", middlebox.New(f)
 			began := time.Now()
 			endings := s.overTCP(t, mesh.FaultPlan{})
