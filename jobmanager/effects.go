@@ -131,7 +131,11 @@ func (m *Manager) persist(e core.Persist) {
 		return
 	}
 	j := m.jobs[e.Job.ID]
-	c, err := newChange(record{Info: e.Job})
+	r := record{Info: e.Job}
+	if j != nil {
+		r.Doubt = j.doubt
+	}
+	c, err := newChange(r)
 	if j != nil {
 		c.plan, j.plan = j.plan, nil
 		c.graph, j.graph = j.graph, nil
@@ -217,8 +221,10 @@ func (m *Manager) finish(info wire.JobInfo) {
 	m.log.Info("job "+info.State.String(), "job", info.ID, "detail", info.Detail)
 	j := m.jobs[info.ID]
 	if j == nil { // it was alive when the job manager stopped
-		m.past[info.ID] = record{}
-		if c, err := newChange(record{Info: info}); err == nil {
+		past := record{Doubt: m.past[info.ID].Doubt}
+		m.past[info.ID] = past
+		past.Info = info
+		if c, err := newChange(past); err == nil {
 			m.recorder.put(entry{change: &c})
 		} else {
 			m.log.Error("a job cannot be put on record", "job", info.ID, "error", err)
@@ -249,7 +255,7 @@ func (m *Manager) bury(j *job, info wire.JobInfo, plan []byte) {
 		m.log.Error("not all that a job sent to its client is kept", "job", j.id, "error", err)
 	}
 	events += j.missing
-	r := record{Info: info, Whole: err == nil, Events: events}
+	r := record{Info: info, Whole: err == nil, Events: events, Doubt: j.doubt}
 	c, err := newChange(r)
 	c.plan = plan
 	if err != nil {
@@ -260,7 +266,7 @@ func (m *Manager) bury(j *job, info wire.JobInfo, plan []byte) {
 	}
 	m.recorder.put(entry{then: func(error) {
 		m.mu.Lock()
-		j.past = record{Whole: r.Whole, Events: events}
+		j.past = record{Whole: r.Whole, Events: events, Doubt: r.Doubt}
 		m.past[j.id] = j.past
 		m.mu.Unlock()
 		close(j.buried)

@@ -28,6 +28,7 @@ type history struct {
 	// and lost are jobs whose records are gone with it, as far as they are known.
 	damaged string
 	lost    []wire.JobID
+	behind  bool // its last change may be lost
 }
 
 // record is a job in the history.
@@ -39,6 +40,9 @@ type record struct {
 	// commits Events is how many were on disk before it did.
 	Whole  bool   `msgpack:"whole"`
 	Events uint64 `msgpack:"events"`
+	// Doubt says why what the record has may not be the last of the job, where the history
+	// was damaged; else nothing.
+	Doubt string `msgpack:"doubt,omitempty"`
 }
 
 var (

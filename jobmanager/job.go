@@ -30,7 +30,8 @@ type job struct {
 	kept     chan struct{} // closed when the final state is on record
 	buried   chan struct{} // closed when it is, or that was tried in vain and is tried again
 	done     chan struct{} // closed after that, when followers are to hear of it
-	past     record        // Whole and Events of its spool; before done is closed
+	past     record        // all but Info; before done is closed
+	doubt    string        // of its record when the job manager started
 	final    *wire.JobInfo // set once it has ended (guarded, readable once done is closed)
 	over     chan struct{} // closed when nothing more of its workers is kept
 

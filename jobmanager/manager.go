@@ -55,7 +55,7 @@ type Manager struct {
 	core     *core.Core
 	jobs     map[wire.JobID]*job   // until their workers' last word is kept
 	outcomes int                   // maxOutcomes
-	past     map[wire.JobID]record // of jobs that have ended: Whole and Events only
+	past     map[wire.JobID]record // of jobs that have ended: all but Info
 	conns    map[int]*conn
 	last     int       // number of the last connection
 	looked   time.Time // when findBereft looked for clients that went away
@@ -194,6 +194,7 @@ func (m *Manager) openStores() ([]record, error) {
 	if err != nil || len(m.history.damaged) == 0 {
 		return records, err
 	}
+	m.history.doubt(records)
 	lost, err := m.history.replaceLost(m.root, records, m.config.Now())
 	if len(lost) > 0 {
 		m.log.Error("jobs of which only their names or files are left are shown as failed", "jobs", len(lost))
@@ -203,16 +204,19 @@ func (m *Manager) openStores() ([]record, error) {
 
 // recover makes the core, and takes over the jobs on record.
 func (m *Manager) recover(records []record) {
-	infos := make([]wire.JobInfo, len(records))
+	infos, doubts := make([]wire.JobInfo, len(records)), make(map[wire.JobID]string)
 	for i, r := range records {
 		infos[i] = r.Info
-		m.past[r.Info.ID] = record{Whole: r.Whole, Events: r.Events}
+		m.past[r.Info.ID] = record{Whole: r.Whole, Events: r.Events, Doubt: r.Doubt}
+		if r.Doubt != "" {
+			doubts[r.Info.ID] = r.Doubt
+		}
 	}
 	resume := m.resumable(records)
 	m.core = core.New(core.Config{
 		Cluster: rand.Text(), Build: m.config.Build, Started: m.began,
 		Heartbeat: m.config.Heartbeat, Detection: m.config.Detection, Lease: m.config.Lease,
-		Policy: m.config.Policy, Keep: m.config.KeepJobs, History: infos, Resume: resume,
+		Policy: m.config.Policy, Keep: m.config.KeepJobs, History: infos, Resume: resume, Doubts: doubts,
 	})
 	m.sweep()
 	m.mu.Lock()

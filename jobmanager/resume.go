@@ -51,7 +51,7 @@ func (m *Manager) commitChange(j *job, e core.Persist) (change, error) {
 	if err != nil {
 		return change{}, err
 	}
-	c, err := newChange(record{Info: e.Job, Events: events + j.missing})
+	c, err := newChange(record{Info: e.Job, Events: events + j.missing, Doubt: j.doubt})
 	if err == nil {
 		c.spec, err = wire.Marshal(e.Spec)
 	}
@@ -123,7 +123,7 @@ func (m *Manager) revive(r record) (resume core.Resumable, err error) {
 		j.missing = r.Events - events
 		m.log.Error("some of what a job sent to its client is lost", "job", id, "events", j.missing)
 	}
-	j.saving = true
+	j.saving, j.doubt = true, r.Doubt
 	close(j.recorded)
 	m.mu.Lock()
 	defer m.mu.Unlock()

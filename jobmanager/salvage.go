@@ -36,12 +36,31 @@ type inspection struct {
 	wrong  []error
 }
 
+// is reports whether something is among what is wrong.
+func (i *inspection) is(what error) bool { return errors.Is(errors.Join(i.wrong...), what) }
+
 // missing says how many values are lost.
 func (i *inspection) missing() string {
-	if kept := uint64(len(i.values)); i.count >= kept && i.count > 0 {
-		return strconv.FormatUint(i.count-kept, 10)
+	kept := uint64(len(i.values))
+	switch {
+	case i.count < kept || i.count == 0:
+		return "unknown how many"
+	case i.is(boltfile.ErrBehind):
+		return strconv.FormatUint(i.count-kept, 10) + ", besides what its last change may have written"
 	}
-	return "unknown how many"
+	return strconv.FormatUint(i.count-kept, 10)
+}
+
+// announce is what the log says of damage.
+func (i *inspection) announce() string {
+	const damaged = "THE HISTORY OF JOBS WAS DAMAGED"
+	switch {
+	case i.is(boltfile.ErrNoBeginning):
+		return damaged + ", where it says what of it is current, so that NOTHING OF IT COULD BE KEPT. It is set aside; jobs of which there are files are shown as failed"
+	case i.is(boltfile.ErrBehind):
+		return damaged + ", and its last change may be lost. It is set aside, and what could be read is kept; jobs whose records are lost are shown as failed, and those that are not on record as ended may have come further"
+	}
+	return damaged + ". It is set aside, and what could be read is kept; jobs whose records are lost are shown as failed"
 }
 
 // inspect looks at the file before the database does. It is held meanwhile, so that no
@@ -59,8 +78,8 @@ func (h *history) inspect(root *os.Root, log hclog.Logger) error {
 	if h.damaged, err = salvage(root, found); err != nil {
 		return fmt.Errorf("the history of jobs, %s in %s, is damaged (%w), and what can be read cannot be kept: %w; make room, or move the file away to begin a new one", historyName, root.Name(), found.wrong[0], err)
 	}
-	h.lost = found.lost
-	log.Error("THE HISTORY OF JOBS WAS DAMAGED. It is set aside, and what could be read is kept; jobs whose records are lost are shown as failed",
+	h.lost, h.behind = found.lost, found.is(boltfile.ErrBehind)
+	log.Error(found.announce(),
 		"file", h.damaged, "values kept", len(found.values), "values lost", found.missing(), "damage", errors.Join(found.wrong...).Error())
 	return nil
 }
@@ -200,6 +219,19 @@ func salvage(root *os.Root, found inspection) (aside string, err error) {
 	}
 }
 
+// doubt says of the jobs that are not on record as ended that they may have come further,
+// where the last change may be lost. It stays with them to their end.
+func (h *history) doubt(records []record) {
+	if !h.behind {
+		return
+	}
+	for i := range records {
+		if !records[i].Info.State.Ended() {
+			records[i].Doubt = fmt.Sprintf("the history of jobs was damaged (%s) and its last change may be lost, so that the job may have come further, to its end even: all, some or none of its results may be visible", h.damaged)
+		}
+	}
+}
+
 // replaceLost puts jobs on record whose records are lost, as far as their names are still
 // readable or their files are there.
 func (h *history) replaceLost(root *os.Root, records []record, now time.Time) (lost []record, err error) {
@@ -216,7 +248,7 @@ func (h *history) replaceLost(root *os.Root, records []record, now time.Time) (l
 			continue
 		}
 		detail := fmt.Sprintf("the history of jobs was damaged (%s): what became of this job is not known, and if it was making its results visible, all, some or none of them may be", h.damaged)
-		r := record{Info: wire.JobInfo{ID: id, Name: string(id), State: wire.JobFailed, Detail: detail, Submitted: now, Ended: now,
+		r := record{Doubt: detail, Info: wire.JobInfo{ID: id, Name: string(id), State: wire.JobFailed, Detail: detail, Submitted: now, Ended: now,
 			Failure: &wire.Failure{Kind: wire.ClusterFailure, Message: detail, Worker: -1, ExitCode: -1}}}
 		c, err := newChange(r)
 		if err != nil {

@@ -35,6 +35,14 @@ const (
 
 var order = binary.NativeEndian
 
+// ErrBehind is among the damage where the last change of the database may be missing: what
+// is handed on is whole, and may be as it stood before that.
+var ErrBehind = errors.New("the last change may be lost")
+
+// ErrNoBeginning is among the damage where nothing can be handed on: pages that are in use
+// cannot be told from those that were.
+var ErrNoBeginning = errors.New("neither of the two pages that say what is current can be read")
+
 // Read reads a database of one level of buckets, of which it hands on what is there, in
 // the order of buckets and keys; the slices are the receiver's for good. It returns what is
 // wrong with the file, nothing if it is whole.
@@ -75,35 +83,60 @@ type meta struct {
 	root, freelist, high, commit uint64
 }
 
-// meta returns the younger of the two that are right. One that is not is damage, though
-// the other one is used: the last change may be missing.
+// meta returns the newer of the two that are right. Changes write them in turn.
 func (r *reader) meta() (best meta, ok bool) {
-	first, err := r.metaAt(0)
-	if err == nil {
-		best, ok = first, true
+	first, wrong := r.metaAt(0)
+	if wrong != nil {
+		for at := int64(minPageSize); at <= maxPageSize; at *= 2 {
+			if second, err := r.metaAt(at); err == nil && int64(second.pageSize) == at {
+				return r.alone(second, 0, 0, wrong), true
+			}
+		}
+		r.wrong("page 0: %w: %w", wrong, ErrNoBeginning)
+		return first, false
+	}
+	at := int64(first.pageSize)
+	second, wrong := r.metaAt(at)
+	if wrong == nil && int64(second.pageSize) != at {
+		wrong = fmt.Errorf("it says that pages have %d bytes, and lies at byte %d", second.pageSize, at)
+	}
+	switch {
+	case wrong != nil:
+		return r.alone(first, 1, at, wrong), true
+	case second.commit > first.commit:
+		return second, true
+	}
+	return first, true
+}
+
+// alone returns what is best where one of the two is right. The other one, at a place, is
+// of the change before or of the one after; it tells of which by the number it has or,
+// where just that was damaged, by the number with which its checksum is right: then all of
+// it is known.
+func (r *reader) alone(right meta, page int, at int64, wrong error) meta {
+	data := make([]byte, headerBytes+metaBytes)
+	if _, err := r.f.ReadAt(data, at); err != nil {
+		r.wrong("page %d: %w: %w", page, wrong, ErrBehind)
+		return right
+	}
+	number := data[headerBytes+48:]
+	found := order.Uint64(number)
+	for _, commit := range []uint64{right.commit + 1, right.commit - 1} {
+		order.PutUint64(number, commit)
+		if m, err := parseMeta(data); err == nil && m.pageSize == right.pageSize {
+			r.wrong("page %d: %w, and right with the number %d of its change: nothing of it is lost", page, wrong, commit)
+			if commit > right.commit {
+				return m
+			}
+			return right
+		}
+	}
+	if found == right.commit-1 {
+		r.wrong("page %d: %w; it is the older of two, and nothing of it is lost", page, wrong)
 	} else {
-		r.wrong("page 0: %w", err)
+		r.wrong("page %d: %w: %w", page, wrong, ErrBehind)
 	}
-	for at := int64(minPageSize); at <= maxPageSize; at *= 2 {
-		if ok && at != int64(first.pageSize) {
-			continue
-		}
-		second, err := r.metaAt(at)
-		if err == nil && int64(second.pageSize) == at {
-			if !ok || second.commit > best.commit {
-				best = second
-			}
-			return best, true
-		}
-		if ok {
-			if err == nil {
-				err = fmt.Errorf("it says that pages have %d bytes, and lies at byte %d", second.pageSize, at)
-			}
-			r.wrong("page 1: %w", err)
-			return best, true
-		}
-	}
-	return best, false
+	return right
 }
 
 func (r *reader) metaAt(at int64) (m meta, err error) {
@@ -111,6 +144,10 @@ func (r *reader) metaAt(at int64) (m meta, err error) {
 	if _, err := r.f.ReadAt(page, at); err != nil {
 		return m, fmt.Errorf("it cannot be read: %w", err)
 	}
+	return parseMeta(page)
+}
+
+func parseMeta(page []byte) (m meta, err error) {
 	data := page[headerBytes:]
 	sum := fnv.New64a()
 	sum.Write(data[:metaBytes-8])

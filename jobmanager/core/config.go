@@ -64,6 +64,9 @@ type Config struct {
 	// Resume has what it takes to finish the commit of jobs on record as committing. Of
 	// those not in it nobody knows what is visible, and their failure says so.
 	Resume map[wire.JobID]Resumable
+	// Doubts says of jobs in History that they may have come further than that says, and
+	// why. What becomes of them says so too.
+	Doubts map[wire.JobID]string
 }
 
 // Resumable is what finishes the commit of a job, with what its record has.

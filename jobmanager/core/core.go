@@ -37,8 +37,8 @@ func New(config Config) *Core {
 		nodes:  make(map[string]*node),
 		jobs:   make(map[wire.JobID]*job),
 	}
-	c.config.History, c.config.Resume = nil, nil
-	c.recover(config.History, config.Resume)
+	c.config.History, c.config.Resume, c.config.Doubts = nil, nil, nil
+	c.recover(config)
 	return c
 }
 

@@ -51,6 +51,8 @@ func (c *Core) cancel(j *job, reason string) {
 func (c *Core) noteCommit(j *job, f *wire.Failure) {
 	switch {
 	case j.info.State != wire.JobCommitting:
+	case j.resume.doubt != "":
+		j.note = "; " + j.resume.doubt // the worker knows of its own attempt alone
 	case f != nil && f.Outputs != "":
 		j.note = "; " + f.Outputs
 	case j.resume.due:

@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/superstep-ml/superstep/internal/wire"
@@ -10,19 +11,19 @@ import (
 // recover takes in the jobs on record. There is no worker of theirs any more: task
 // managers end them when their lease on the job manager lapses, and those that
 // register before are told to.
-func (c *Core) recover(history []wire.JobInfo, resume map[wire.JobID]Resumable) {
-	jobs := slices.Clone(history)
+func (c *Core) recover(config Config) {
+	jobs := slices.Clone(config.History)
 	slices.SortStableFunc(jobs, func(a, b wire.JobInfo) int {
 		return cmp.Or(a.Submitted.Compare(b.Submitted), cmp.Compare(a.ID, b.ID))
 	})
 	for _, info := range jobs {
-		r, resumes := resume[info.ID]
+		r, resumes := config.Resume[info.ID]
 		switch {
 		case c.jobs[info.ID] != nil:
 		case info.State == wire.JobCommitting && resumes:
-			c.revive(info, r)
+			c.revive(info, r, config.Doubts[info.ID])
 		case !info.State.Ended():
-			c.bury(info)
+			c.bury(info, config.Doubts[info.ID])
 		default:
 			c.remember(info)
 		}
@@ -40,12 +41,14 @@ func (c *Core) remember(info wire.JobInfo) *job {
 	return j
 }
 
-// bury ends a job that was alive when the job manager stopped.
-func (c *Core) bury(info wire.JobInfo) {
+// bury ends a job that was alive when the job manager stopped, as far as is known.
+func (c *Core) bury(info wire.JobInfo, doubt string) {
 	j := c.remember(info)
 	was := info.State
 	message := "the job manager restarted while it ran"
 	switch {
+	case doubt != "" && was != wire.JobCancelling && was != wire.JobFailing:
+		message = fmt.Sprintf("the last that is on record of it is that it was %s; %s", was, doubt)
 	case was == wire.JobCommitting:
 		message = "the job manager restarted while its results were being made visible; all, some or none of them may be"
 	case was == wire.JobCancelling:

@@ -53,10 +53,14 @@ type resume struct {
 	seen  []string  // names of their task managers, which have seen the outputs' directories
 	last  string    // identity of the task manager where a worker was lost last
 	tries int       // workers that were deployed for it
+	doubt string    // why it may be finished already, "" if it cannot be
 }
 
 // cause says why the commit has to be finished.
 func (r *resume) cause() string {
+	if r.doubt != "" && r.loss == "" {
+		return "the last that is on record of it is that its results were being made visible; " + r.doubt
+	}
 	return cmp.Or(r.loss, "the job manager restarted") + " while the results were being made visible"
 }
 
@@ -74,9 +78,9 @@ func (r *resume) note(committing bool) string {
 }
 
 // revive takes in a job whose commit is to be finished.
-func (c *Core) revive(info wire.JobInfo, r Resumable) {
+func (c *Core) revive(info wire.JobInfo, r Resumable, doubt string) {
 	j := &job{spec: r.Spec, outcomes: r.Outcomes, recorded: true, queued: true, since: c.clock.paid}
-	j.resume = resume{due: true, begun: true}
+	j.resume = resume{due: true, begun: true, doubt: doubt}
 	for _, p := range info.Workers {
 		j.resume.seen = append(j.resume.seen, p.TaskManager)
 	}
@@ -172,6 +176,9 @@ func (c *Core) placeResumed(j *job, n *node, placed []wire.Placed, ranges []wire
 		after = "the loss of worker 0"
 	}
 	j.info.Detail = fmt.Sprintf("making the results visible, after %s, from task manager %s", after, n.Name)
+	if j.resume.doubt != "" {
+		j.info.Detail += "; " + j.resume.doubt
+	}
 	j.info.Workers = placed
 	j.workers = []*worker{c.deploy(j, n, wire.CommitMode, 0, ranges)}
 	c.record(j, false)
