@@ -14,6 +14,8 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/superstep-ml/superstep/cmd/internal/settings"
 )
 
 // accepts requires that the binary takes a command line, without running it.
@@ -115,7 +117,13 @@ type object struct {
 				}
 			}
 		}
-		VolumeClaimTemplates []struct{ Metadata struct{ Name string } } `yaml:"volumeClaimTemplates"`
+		Resources            struct{ Requests struct{ Storage string } } // of a claim
+		VolumeClaimTemplates []struct {
+			Metadata struct{ Name string }
+			Spec     struct {
+				Resources struct{ Requests struct{ Storage string } }
+			}
+		} `yaml:"volumeClaimTemplates"`
 	}
 	StringData map[string]string `yaml:"stringData"`
 }
@@ -206,6 +214,40 @@ func TestManifests(t *testing.T) {
 	require.Equal(t, 8, named)
 	require.Equal(t, []string{"/readyz", "/healthz"}, probed)
 	require.Equal(t, map[string]int{"Service": 2, "PersistentVolumeClaim": 1, "Deployment": 1, "StatefulSet": 1, "NetworkPolicy": 2}, kinds)
+}
+
+// TestVolumesHoldWhatIsKept: what managers keep, with the results of a job that runs, fits
+// the volumes that the manifest claims for them.
+func TestVolumesHoldWhatIsKept(t *testing.T) {
+	held := map[string]settings.Size{}
+	for _, o := range objects(t, "superstep.yaml") {
+		claims := o.Spec.VolumeClaimTemplates
+		size := func(text string) (n settings.Size) {
+			require.NoError(t, n.UnmarshalText([]byte(text+"B")))
+			return n
+		}
+		switch {
+		case o.Kind == "PersistentVolumeClaim":
+			held[o.Metadata.Name] = size(o.Spec.Resources.Requests.Storage)
+		case len(claims) > 0:
+			held[o.Metadata.Name] = size(claims[0].Spec.Resources.Requests.Storage)
+		}
+	}
+	for _, o := range objects(t, "superstep.yaml") {
+		for _, c := range o.Spec.Template.Spec.Containers {
+			parsed := new(cli)
+			k, err := kong.New(parsed, kong.Vars{"state": "/state"})
+			require.NoError(t, err)
+			_, err = k.Parse(c.Args)
+			require.NoError(t, err)
+			kept := parsed.TaskManager.Cache + parsed.TaskManager.MinFree
+			if o.Metadata.Name == "superstep-jobmanager" {
+				j := parsed.JobManager
+				kept = j.Cache + j.KeepBytes + j.MaxResult + j.MinFree
+			}
+			require.Less(t, kept, held[o.Metadata.Name], "%s keeps as much as %s", o.Metadata.Name, kept)
+		}
+	}
 }
 
 // TestImage checks what can be without building it: every path that the Dockerfile
