@@ -187,6 +187,11 @@ func (m *Manager) Overview(_ context.Context, req *wire.OverviewRequest) (*wire.
 func (m *Manager) find(id wire.JobID) (wire.JobInfo, *job, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.look(id)
+}
+
+// look is find for those that hold mu.
+func (m *Manager) look(id wire.JobID) (wire.JobInfo, *job, error) {
 	if info, ok := m.core.Job(id); ok {
 		return info, m.jobs[id], nil
 	}

@@ -320,12 +320,19 @@ func (m *Manager) lastLines(j *job) {
 	size := m.sizeOf(j.id)
 	m.mu.Lock()
 	delete(m.jobs, j.id)
+	if j.final.State != wire.JobFinished {
+		size -= j.spool.sent() // which is about to be freed
+	}
 	m.retain(j.id, size)
 	if j.forgotten {
 		m.forget(j.id)
 	}
+	unread := j.readers == 0
 	m.mu.Unlock()
 	close(j.over)
+	if unread {
+		m.freeRows(j.id)
+	}
 }
 
 // processes counts the workers of a job that are not gone.

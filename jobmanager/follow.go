@@ -60,30 +60,43 @@ type follower struct {
 }
 
 func (m *Manager) newFollower(req *wire.FollowRequest, send func(*wire.Event) error) (*follower, error) {
-	info, j, err := m.find(req.Job)
+	m.mu.Lock()
+	info, j, err := m.look(req.Job)
+	if j != nil {
+		j.readers++
+	}
+	m.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	f := &follower{m: m, id: info.ID, from: req.From, send: send, job: j}
+	f := &follower{m: m, id: info.ID, from: req.From, send: send, job: j, reader: spoolReader{seed: spoolSeed(info.ID)}}
 	if j != nil {
 		f.spool = j.spool
 		return f, nil
 	}
-	stat, err := m.root.Stat(spoolName(info.ID))
+	// The file may be replaced by one without rows: what is open is of one size.
+	file, err := m.root.Open(spoolName(info.ID))
 	switch {
 	case err == nil:
-		f.spool = pastSpool(stat.Size())
+		var stat fs.FileInfo
+		if stat, err = file.Stat(); err == nil {
+			f.file, f.reader.file, f.spool = file, file, pastSpool(stat.Size())
+			return f, nil
+		}
+		err = errors.Join(err, file.Close())
 	case errors.Is(err, fs.ErrNotExist):
 		f.spool, f.gone = pastSpool(0), true
-	default:
-		return nil, wire.Error(codes.Internal, "the events of job %s cannot be read: %v", info.ID, err)
+		return f, nil
 	}
-	return f, nil
+	return nil, wire.Error(codes.Internal, "the events of job %s cannot be read: %v", info.ID, err)
 }
 
 func (f *follower) close() {
 	if f.file != nil {
 		f.file.Close()
+	}
+	if f.job != nil {
+		f.m.unread(f.job)
 	}
 }
 

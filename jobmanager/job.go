@@ -42,6 +42,7 @@ type job struct {
 	shown    shown         // (guarded)
 	dirty    bool          // there is progress that was not told (guarded)
 	told     time.Time     // when progress was told (guarded)
+	readers  int           // followers, who find events where they were written (guarded)
 	attached int           // streams of the client to which it is attached (guarded)
 	away     time.Duration // for how long there has been none, while this process had its turns (guarded)
 	bereft   bool          // it was cancelled for that (guarded)
@@ -63,7 +64,7 @@ func newJob(root *os.Root, id wire.JobID, spec wire.JobSpec, plan []byte, c *Con
 		shown: shown{state: -1},
 		// The client comes back with a stream of its own after the submission.
 	}
-	j.spool = newSpool(c.MaxResult, func() (*os.File, error) {
+	j.spool = newSpool(id, c.MaxResult, func() (*os.File, error) {
 		if err := root.MkdirAll(jobDir(id), 0o700); err != nil {
 			return nil, err
 		}

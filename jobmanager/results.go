@@ -279,7 +279,7 @@ func (r *keptResults) send(ctx context.Context, k *keptResult, send func(*wire.R
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		reader := spoolReader{file: r.follower.file, offset: at.begin, number: at.number - 1}
+		reader := spoolReader{file: r.follower.file, seed: r.follower.reader.seed, offset: at.begin, number: at.number - 1}
 		e, err := reader.next(size, 0)
 		if err != nil {
 			return wire.Error(codes.DataLoss, "the job manager has lost some of what job %s sent to its client: %v", r.follower.id, err)

@@ -99,7 +99,7 @@ func (m *Manager) revive(r record) (resume core.Resumable, err error) {
 	j := newJob(m.root, id, resume.Spec, nil, &m.config)
 	file, err := m.root.OpenFile(spoolName(id), os.O_RDWR, 0)
 	if err == nil {
-		j.spool, err = resumeSpool(m.config.MaxResult, file)
+		j.spool, err = resumeSpool(id, m.config.MaxResult, file)
 		if err != nil {
 			err = errors.Join(err, file.Close())
 		}

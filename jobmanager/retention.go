@@ -30,17 +30,18 @@ func (m *Manager) sizeOf(id wire.JobID) (size int64) {
 	return size
 }
 
-// retain counts the files of a job that has ended, and removes those of the oldest if
+// retain counts the files of a job that has ended, anew too, and removes those of the oldest if
 // all take too much; one job's stay in any case. The caller holds mu.
 func (m *Manager) retain(id wire.JobID, size int64) {
 	if m.files.sizes == nil {
 		m.files.sizes = make(map[wire.JobID]int64)
 	}
+	m.files.total += size - m.files.sizes[id]
 	if size == 0 {
+		delete(m.files.sizes, id)
 		return
 	}
 	m.files.sizes[id] = size
-	m.files.total += size
 	if m.files.total <= m.config.KeepBytes {
 		return
 	}
@@ -108,13 +109,20 @@ func (m *Manager) sweep() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	unknown, last := 0, ""
+	var freed []wire.JobID
+	defer func() { m.tasks.Go(func() { m.freeAll(freed) }) }()
 	for _, e := range entries {
 		id := wire.JobID(e.Name())
 		if m.jobs[id] != nil || !e.IsDir() {
 			continue // it goes on, or is no job's
 		}
 		if _, ok := m.past[id]; ok {
-			m.retain(id, m.sizeOf(id))
+			size := m.sizeOf(id)
+			if m.useless(id) {
+				freed = append(freed, id)
+				size = min(size, 1) // it is counted when its rows are gone, in a moment
+			}
+			m.retain(id, size)
 			continue
 		}
 		// One that is empty, as where a job manager has just begun it, is removed.

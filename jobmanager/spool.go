@@ -18,12 +18,15 @@ import (
 //
 //	frame:  length (4 bytes) | CRC-32C (4 bytes) | wire.Event in msgpack
 //
-// The frames are the events from number 1 on. The last event of a job, its final
+// The checksum is over the job's ID too, so that events of one job are none of another's.
+// The frames are the events from number 1 on, but that one whose length has the gap bit
+// stands for all up to its number, which were freed (freed.go). The last event of a job, its final
 // state, is not in the file: it is in the history, and whoever reads adds it.
 //
 // A spool is safe for concurrent use. Only those who append, or seal, wait for the disk.
 type spool struct {
-	limit int64 // bytes of collected rows and output
+	seed  uint32 // of the checksums
+	limit int64  // bytes of collected rows and output
 	open  func() (*os.File, error)
 
 	writing  sync.Mutex // held by who writes, taken before mu; guards the next three
@@ -47,13 +50,39 @@ var errOverLimit = errors.New("the job sends more to its client than the job man
 // errSealed is what append says of a job that has ended.
 var errSealed = errors.New("the job has ended")
 
-const frameHead = 8
+const (
+	frameHead = 8
+	gapBit    = 1 << 31 // of the length
+)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+// spoolSeed is what the checksums of a job's frames begin with: the form of the file, and
+// whose it is.
+func spoolSeed(id wire.JobID) uint32 {
+	return crc32.Checksum([]byte("events 2 of "+string(id)+"\x00"), castagnoli)
+}
+
+// frameSum is the checksum of a frame.
+func frameSum(seed uint32, length, payload []byte) uint32 {
+	return crc32.Update(crc32.Update(seed, castagnoli, length), castagnoli, payload)
+}
+
+// appendFrame appends a frame to b. Its length has the given bit besides.
+func appendFrame(b []byte, seed, bit uint32, e *wire.Event) ([]byte, error) {
+	payload, err := wire.Marshal(e)
+	if err != nil {
+		return b, err
+	}
+	at := len(b)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(payload))|bit)
+	b = binary.LittleEndian.AppendUint32(b, frameSum(seed, b[at:], payload))
+	return append(b, payload...), nil
+}
+
 // newSpool makes the spool of a new job. The file is opened for the first event.
-func newSpool(limit int64, open func() (*os.File, error)) *spool {
-	return &spool{limit: limit, open: open, changed: make(chan struct{})}
+func newSpool(id wire.JobID, limit int64, open func() (*os.File, error)) *spool {
+	return &spool{seed: spoolSeed(id), limit: limit, open: open, changed: make(chan struct{})}
 }
 
 // pastSpool stands for the spool of a job that has ended, of the given size.
@@ -63,13 +92,13 @@ func pastSpool(size int64) *spool {
 
 // resumeSpool goes on with the spool of a job that had not ended when the job manager
 // did. A record at the end that is not whole is cut off. The spool owns the file.
-func resumeSpool(limit int64, file *os.File) (*spool, error) {
+func resumeSpool(id wire.JobID, limit int64, file *os.File) (*spool, error) {
 	stat, err := file.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("go on with a job's events: %w", err)
 	}
-	s := &spool{limit: limit, file: file, changed: make(chan struct{})}
-	reader := spoolReader{file: file}
+	s := &spool{seed: spoolSeed(id), limit: limit, file: file, changed: make(chan struct{})}
+	reader := spoolReader{file: file, seed: s.seed}
 	for {
 		e, err := reader.next(stat.Size(), 0)
 		switch {
@@ -131,17 +160,12 @@ func (s *spool) append(e *wire.Event) error {
 // frame encodes an event. The frame is good until the next one. The caller holds
 // writing.
 func (s *spool) frame(e *wire.Event) ([]byte, error) {
-	payload, err := wire.Marshal(e)
-	if err != nil {
-		return nil, err
-	}
 	if cap(s.buf) > 1<<20 {
 		s.buf = nil
 	}
-	s.buf = binary.LittleEndian.AppendUint32(s.buf[:0], uint32(len(payload)))
-	s.buf = binary.LittleEndian.AppendUint32(s.buf, crc32.Checksum(payload, castagnoli))
-	s.buf = append(s.buf, payload...)
-	return s.buf, nil
+	var err error
+	s.buf, err = appendFrame(s.buf[:0], s.seed, 0, e)
+	return s.buf, err
 }
 
 // write adds a whole frame at the end or, if the disk is full, nothing. The caller
@@ -246,6 +270,7 @@ func (s *spool) view() view {
 // spoolReader reads frames of a spool's file in order.
 type spoolReader struct {
 	file   io.ReaderAt
+	seed   uint32 // of the job
 	offset int64
 	number uint64 // of the last event that was read
 	begin  int64  // of its frame
@@ -253,6 +278,9 @@ type spoolReader struct {
 
 // errTorn says that a frame is not as it was written.
 var errTorn = errors.New("a record of the job's events is damaged")
+
+// errNotOurs says that a file is whole, and not one of this job in this form.
+var errNotOurs = errors.New("the file of the job's events is not its own")
 
 // next reads the next event of those in the first size bytes, io.EOF itself after the
 // last one and never for a file that is shorter. Events before number from are passed
@@ -269,12 +297,13 @@ func (r *spoolReader) next(size int64, from uint64) (*wire.Event, error) {
 		if err := readFull(r.file, head[:], r.offset); err != nil {
 			return nil, err
 		}
-		length := int64(binary.LittleEndian.Uint32(head[:]))
+		length := int64(binary.LittleEndian.Uint32(head[:]) &^ gapBit)
+		gap := binary.LittleEndian.Uint32(head[:])&gapBit != 0
 		if length > size-r.offset-frameHead {
 			return nil, fmt.Errorf("%w: the one at byte %d goes beyond the end", errTorn, r.offset)
 		}
 		at, number := r.offset+frameHead, r.number+1
-		if number < from {
+		if number < from && !gap {
 			r.begin, r.offset, r.number = r.offset, at+length, number
 			continue
 		}
@@ -282,9 +311,15 @@ func (r *spoolReader) next(size int64, from uint64) (*wire.Event, error) {
 		if err := readFull(r.file, payload, at); err != nil {
 			return nil, err
 		}
-		e, err := decodeFrame(payload, binary.LittleEndian.Uint32(head[4:]), number)
-		if err != nil {
-			return nil, err
+		e, err := decodeFrame(r.seed, head, payload)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("event %d: %w", number, err)
+		case gap && e.Number >= number:
+			r.begin, r.offset, r.number = r.offset, at+length, e.Number
+			continue
+		case e.Number != number:
+			return nil, fmt.Errorf("%w: event %d is in the place of event %d", errTorn, e.Number, number)
 		}
 		r.begin, r.offset, r.number = r.offset, at+length, number
 		return e, nil
@@ -303,16 +338,21 @@ func readFull(file io.ReaderAt, p []byte, at int64) error {
 	return fmt.Errorf("read the job's events at byte %d: %w", at, err)
 }
 
-func decodeFrame(payload []byte, sum uint32, number uint64) (*wire.Event, error) {
-	if crc32.Checksum(payload, castagnoli) != sum {
-		return nil, fmt.Errorf("%w: event %d does not have its checksum", errTorn, number)
-	}
+func decodeFrame(seed uint32, head [frameHead]byte, payload []byte) (*wire.Event, error) {
+	sum := binary.LittleEndian.Uint32(head[4:])
 	e := new(wire.Event)
-	if err := wire.Unmarshal(payload, e); err != nil {
-		return nil, fmt.Errorf("%w: event %d: %w", errTorn, number, err)
+	if frameSum(seed, head[:4], payload) == sum {
+		if err := wire.Unmarshal(payload, e); err != nil {
+			return nil, fmt.Errorf("%w: %w", errTorn, err)
+		}
+		return e, nil
 	}
-	if e.Number != number {
-		return nil, fmt.Errorf("%w: event %d is in the place of event %d", errTorn, e.Number, number)
+	if crc32.Checksum(payload, castagnoli) == sum {
+		return nil, fmt.Errorf("%w: an earlier version wrote it, whose form does not say whose events they are", errNotOurs)
 	}
-	return e, nil
+	// The first event of a job is a state, which names it.
+	if err := wire.Unmarshal(payload, e); err == nil && e.State != nil && frameSum(spoolSeed(e.State.ID), head[:4], payload) == sum {
+		return nil, fmt.Errorf("%w: it is that of job %s", errNotOurs, e.State.ID)
+	}
+	return nil, fmt.Errorf("%w: it does not have its checksum", errTorn)
 }

@@ -2,7 +2,9 @@ package jobmanager
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
@@ -16,7 +18,7 @@ import (
 
 func testSpool(t *testing.T, limit int64) (*spool, string) {
 	path := filepath.Join(t.TempDir(), "events")
-	s := newSpool(limit, func() (*os.File, error) { return os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) })
+	s := newSpool("a", limit, func() (*os.File, error) { return os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) })
 	t.Cleanup(func() { s.seal() })
 	return s, path
 }
@@ -30,7 +32,7 @@ func replay(t *testing.T, path string, size int64, from uint64) ([]*wire.Event, 
 	f, err := os.Open(path)
 	require.NoError(t, err)
 	defer f.Close()
-	r := spoolReader{file: f}
+	r := spoolReader{file: f, seed: spoolSeed("a")}
 	var events []*wire.Event
 	for {
 		e, err := r.next(size, from)
@@ -83,7 +85,7 @@ func TestSpoolLimit(t *testing.T) {
 func TestSpoolOnStuckDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events")
 	asked, answer := make(chan struct{}), make(chan struct{})
-	s := newSpool(1000, func() (*os.File, error) {
+	s := newSpool("a", 1000, func() (*os.File, error) {
 		close(asked)
 		<-answer
 		return os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
@@ -171,7 +173,7 @@ func TestSpoolWakesReaders(t *testing.T) {
 func FuzzSpoolReader(f *testing.F) {
 	var b bytes.Buffer
 	path := filepath.Join(f.TempDir(), "events")
-	s := newSpool(1000, func() (*os.File, error) { return os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) })
+	s := newSpool("a", 1000, func() (*os.File, error) { return os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) })
 	for _, text := range []string{"one", "two"} {
 		require.NoError(f, s.append(rows(1, text)))
 	}
@@ -184,10 +186,10 @@ func FuzzSpoolReader(f *testing.F) {
 	f.Add(b.Bytes()[:11], uint64(2))
 	f.Add([]byte("\xff\xff\xff\xff\x00\x00\x00\x00"), uint64(0))
 	f.Fuzz(func(t *testing.T, data []byte, from uint64) {
-		r := spoolReader{file: bytes.NewReader(data)}
+		r := spoolReader{file: bytes.NewReader(data), seed: spoolSeed("a")}
 		for {
 			if _, err := r.next(int64(len(data)), from); err != nil {
-				if !errors.Is(err, io.EOF) && !errors.Is(err, errTorn) {
+				if !errors.Is(err, io.EOF) && !errors.Is(err, errTorn) && !errors.Is(err, errNotOurs) {
 					t.Fatal(err)
 				}
 				return
@@ -210,7 +212,7 @@ func TestSpoolCutWhileRead(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, intact[:cut], 0o600))
 		f, err := os.Open(path)
 		require.NoError(t, err)
-		r := spoolReader{file: f}
+		r := spoolReader{file: f, seed: spoolSeed("a")}
 		_, err = r.next(size, 0)
 		require.NoError(t, err)
 		for range 2 {
@@ -251,4 +253,55 @@ func TestSpoolOutOfOrder(t *testing.T) {
 		require.ErrorContains(t, err, "in the place of", "%v", order)
 		require.Len(t, events, good, "%v", order)
 	}
+}
+
+// TestSpoolOfAnother: events that are whole, and those of another job, are not believed,
+// nor those in the form without a job. Such a file is left as it is.
+func TestSpoolOfAnother(t *testing.T) {
+	s, path := testSpool(t, 1000)
+	require.NoError(t, s.append(&wire.Event{State: &wire.JobInfo{ID: "a"}}))
+	require.NoError(t, s.append(rows(0, "rows of a")))
+	_, err := s.seal()
+	require.NoError(t, err)
+	ours, err := os.ReadFile(path)
+	require.NoError(t, err)
+	former := bytes.Clone(ours)
+	for at := 0; at < len(former); {
+		n := int(binary.LittleEndian.Uint32(former[at:]))
+		binary.LittleEndian.PutUint32(former[at+4:], crc32.Checksum(former[at+8:at+8+n], castagnoli))
+		at += 8 + n
+	}
+	for _, c := range []struct {
+		data []byte
+		job  wire.JobID
+		want string
+	}{{ours, "b", "event 1: the file of the job's events is not its own: it is that of job a"}, {former, "a", "an earlier version wrote it"}} {
+		require.NoError(t, os.WriteFile(path, c.data, 0o600))
+		file, err := os.OpenFile(path, os.O_RDWR, 0)
+		require.NoError(t, err)
+		reader := spoolReader{file: file, seed: spoolSeed(c.job)}
+		_, err = reader.next(int64(len(c.data)), 0)
+		require.ErrorContains(t, err, c.want)
+		_, err = resumeSpool(c.job, 1000, file)
+		require.ErrorIs(t, err, errNotOurs)
+		require.NoError(t, file.Close())
+		kept, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, c.data, kept, "nothing is cut off")
+	}
+	// A piece of another's, behind one of its own.
+	require.NoError(t, os.WriteFile(path, ours, 0o600))
+	o, other := testSpool(t, 1000)
+	o.seed = spoolSeed("b")
+	require.NoError(t, o.append(&wire.Event{State: &wire.JobInfo{ID: "b"}}))
+	first := o.view().size
+	require.NoError(t, o.append(rows(0, "rows of b")))
+	theirs, err := os.ReadFile(other)
+	require.NoError(t, err)
+	mixed := append(bytes.Clone(ours[:first]), theirs[first:]...)
+	require.Len(t, mixed, len(ours))
+	require.NoError(t, os.WriteFile(path, mixed, 0o600))
+	events, err := replay(t, path, int64(len(mixed)), 0)
+	require.ErrorIs(t, err, errTorn)
+	require.Len(t, events, 1)
 }

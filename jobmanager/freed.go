@@ -1,0 +1,181 @@
+package jobmanager
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// A job that failed or was cancelled has no results. The rows that it collected are freed
+// once nobody follows it any more, so that they are in nobody's way; its states stay, and
+// of what it printed as much as of a worker's log, as that may explain what happened. Where
+// rows were, the file has a gap: the events behind keep their numbers.
+
+// useless reports whether nobody can make use of the rows of a job that is over. Where its
+// record may not be the last one they stay, as they may be results. The caller holds mu.
+func (m *Manager) useless(id wire.JobID) bool {
+	info, ok := m.core.Job(id)
+	return ok && m.jobs[id] == nil && m.past[id].Doubt == "" &&
+		(info.State == wire.JobFailed || info.State == wire.JobCancelled)
+}
+
+// unread notes that one who followed a job does not any more.
+func (m *Manager) unread(j *job) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	j.readers--
+	if j.readers == 0 && m.jobs[j.id] != j && !m.closed {
+		m.tasks.Go(func() { m.freeRows(j.id) })
+	}
+}
+
+// freeAll frees the rows of jobs that had ended before the job manager started.
+func (m *Manager) freeAll(ids []wire.JobID) {
+	for _, id := range ids {
+		if m.ctx.Err() != nil {
+			return // the next start goes on with it
+		}
+		m.freeRows(id)
+	}
+}
+
+// freeRows frees the rows of a job that is over, if they are of no use, and counts its
+// files anew.
+func (m *Manager) freeRows(id wire.JobID) {
+	m.mu.Lock()
+	useless := m.useless(id)
+	m.mu.Unlock()
+	if !useless {
+		return
+	}
+	freed, err := m.dropRows(id)
+	if err != nil && m.ctx.Err() == nil {
+		m.log.Error("the rows of a job that did not finish cannot be freed", "job", id, "error", err)
+	}
+	if freed > 0 {
+		m.log.Info("the rows of a job that did not finish were freed", "job", id, "bytes", freed)
+	}
+	size := m.sizeOf(id)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.files.sizes[id] > 0 { // else they went meanwhile, to make room
+		m.retain(id, size)
+	}
+}
+
+// dropRows replaces the file of a job's events by one without rows, and returns how much
+// smaller that is. Those who read the file have the one of before.
+func (m *Manager) dropRows(id wire.JobID) (freed int64, err error) {
+	file, err := m.root.OpenFile(spoolName(id), os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	stat, err := file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	kept, dropped, err := m.withoutRows(id, file, stat.Size())
+	if err != nil || !dropped {
+		return 0, err
+	}
+	freed = stat.Size() - int64(len(kept))
+	fresh := spoolName(id) + ".new"
+	err = m.writeFresh(fresh, kept)
+	if err == nil {
+		err = m.root.Rename(fresh, spoolName(id))
+	}
+	if err == nil {
+		return freed, nil
+	}
+	// The disk may be full, of these rows: then it takes their place in the file itself,
+	// with a moment in which a crash loses the events of a job that has failed.
+	if e := m.root.Remove(fresh); e != nil && !errors.Is(e, fs.ErrNotExist) {
+		m.log.Warn("a file that is of no use cannot be removed", "path", fresh, "error", e)
+	}
+	if e := file.Truncate(0); e != nil {
+		return 0, errors.Join(err, e)
+	}
+	_, err = file.WriteAt(kept, 0)
+	return freed, errors.Join(err, file.Sync())
+}
+
+// writeFresh writes a file that is to take the place of another one.
+func (m *Manager) writeFresh(name string, data []byte) (err error) {
+	file, err := m.root.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}
+
+// withoutRows returns what is left of a file of events when its rows are gone, and all but
+// the last of what was printed; and whether that leaves anything out. What cannot be read
+// for damage is left out too: those who follow the job miss it then as they did before.
+func (m *Manager) withoutRows(id wire.JobID, file io.ReaderAt, size int64) (kept []byte, dropped bool, err error) {
+	reader := spoolReader{file: file, seed: spoolSeed(id)}
+	var events []*wire.Event
+	var printed int64
+	first := 0 // of the events that may be printed text
+	for {
+		e, err := reader.next(size, 0)
+		if err == io.EOF {
+			break
+		}
+		if errors.Is(err, errTorn) {
+			dropped = true
+			break
+		}
+		if err = errors.Join(err, m.ctx.Err()); err != nil {
+			return nil, false, fmt.Errorf("read what is to stay: %w", err)
+		}
+		if e.Collected != nil {
+			dropped = true
+			continue
+		}
+		events = append(events, e)
+		if e.Output == nil {
+			continue
+		}
+		for printed += weigh(e); printed > m.config.MaxLog; first++ {
+			if old := events[first]; old != nil && old.Output != nil {
+				printed -= weigh(old)
+				events[first], dropped = nil, true
+			}
+		}
+	}
+	seed, number := reader.seed, uint64(0)
+	for _, e := range events {
+		if e == nil {
+			continue
+		}
+		if kept, err = appendGap(kept, seed, number, e.Number-1); err != nil {
+			return nil, false, err
+		}
+		if kept, err = appendFrame(kept, seed, 0, e); err != nil {
+			return nil, false, err
+		}
+		number = e.Number
+	}
+	kept, err = appendGap(kept, seed, number, reader.number)
+	return kept, dropped, err
+}
+
+// appendGap appends what stands for the events behind one up to another, if there are any.
+func appendGap(b []byte, seed uint32, behind, last uint64) ([]byte, error) {
+	if behind == last {
+		return b, nil
+	}
+	return appendFrame(b, seed, gapBit, &wire.Event{Number: last})
+}
