@@ -127,6 +127,43 @@ func TestRestingConnections(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, read(answers))
 }
 
+// TestProbesAmongUnheard: connections whose request has begun and does not go on, or not
+// even that, keep nobody out, though they are more than may be open.
+func TestProbesAmongUnheard(t *testing.T) {
+	p, err := NewProbes("127.0.0.1:0", newFake(t), hclog.NewNullLogger())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, p.Close()) }()
+	for _, begin := range []string{"", "GET /healthz HTTP/1.1\r\nHost: x\r\n"} {
+		for range 3 * maxProbes {
+			c, err := net.Dial("tcp", p.Address())
+			require.NoError(t, err)
+			t.Cleanup(func() { c.Close() })
+			_, err = io.WriteString(c, begin)
+			require.NoError(t, err)
+		}
+		begun := time.Now()
+		r, err := client(t).Get("http://" + p.Address() + "/healthz")
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, r.StatusCode)
+		readAll(t, r.Body)
+		require.Less(t, time.Since(begun), probeTimeout/2, "it does not wait for others to be cut")
+	}
+}
+
+// TestUnfinishedHeads: nor do those on the port for everything.
+func TestUnfinishedHeads(t *testing.T) {
+	const limit = 32
+	s := serve(t, newFake(t), func(c *Config) { c.MaxConnections, c.ReadTimeout = limit, 30 * time.Second })
+	for range 3 * limit {
+		_, err := io.WriteString(s.dial(), "GET /healthz HTTP/1.1\r\nHost: x\r\n")
+		require.NoError(t, err)
+	}
+	r, err := s.get(client(t), "/healthz")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, r.StatusCode)
+	readAll(t, r.Body)
+}
+
 // TestProbes asks by an address that the server does not know, without a token: for
 // probes alone.
 func TestProbes(t *testing.T) {

@@ -12,16 +12,21 @@ import (
 	"github.com/superstep-ml/superstep/internal/security"
 )
 
-// maxProbes bounds the connections of those that probe.
-const maxProbes = 64
+// maxProbes bounds the connections of those that probe. Where it is near, those on which
+// no request has come make room, as whoever reaches the port may open any number.
+const maxProbes = 256
+
+// probeTimeout is how long a probe may take to say what it asks.
+const probeTimeout = 5 * time.Second
 
 // Probes serves /healthz and /readyz, and nothing else, without TLS and to whoever asks:
 // for a kubelet, which has no certificate to show and asks by an address that nobody knows
 // before. Each connection is good for one question, so that none rests.
 type Probes struct {
-	listener net.Listener
-	http     *http.Server
-	serving  chan error
+	listener    net.Listener
+	http        *http.Server
+	connections *connections
+	serving     chan error
 }
 
 // NewProbes serves a job manager's probes until Close is called.
@@ -34,9 +39,9 @@ func NewProbes(listen string, manager Manager, log hclog.Logger) (*Probes, error
 	mux := http.NewServeMux()
 	mux.Handle("GET /healthz", s.action(s.health))
 	mux.Handle("GET /readyz", s.action(s.ready))
-	p := &Probes{listener: security.LimitListener(listener, maxProbes), serving: make(chan error, 1)}
+	p := &Probes{listener: security.LimitListener(listener, maxProbes), connections: newConnections(maxProbes), serving: make(chan error, 1)}
 	p.http = &http.Server{
-		Handler: mux, ReadTimeout: 5 * time.Second, MaxHeaderBytes: maxHeader,
+		Handler: mux, ReadTimeout: probeTimeout, MaxHeaderBytes: maxHeader, ConnState: p.connections.note,
 		ErrorLog: log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
 	}
 	p.http.SetKeepAlivesEnabled(false)
@@ -51,6 +56,7 @@ func (p *Probes) Address() string { return p.listener.Addr().String() }
 // Close stops serving. It may be called once.
 func (p *Probes) Close() error {
 	err := p.http.Close()
+	defer p.connections.all.Wait()
 	if failed := <-p.serving; !errors.Is(failed, http.ErrServerClosed) {
 		err = errors.Join(err, fmt.Errorf("probes are not served any more: %w", failed))
 	}
