@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/superstep-ml/superstep/internal/proctest"
 	"github.com/superstep-ml/superstep/internal/wire"
@@ -373,7 +374,22 @@ func TestRowsLost(t *testing.T) {
 	boss.start()
 	e := b.event(t, "ended", func(e *wire.WorkerEvent) bool { return e.Ended != nil })
 	require.Equal(t, wire.LostFailure, e.Ended.Failure.Kind)
-	require.Contains(t, e.Ended.Failure.Message, "rows or text for the client could not be brought to the job manager")
+	require.Regexp(t, `^rows or text for the client could not be brought to the job manager: the connection to it broke while they were on their way \(.+\), and nobody knows which of them arrived; it was back \d+\.\ds later$`, e.Ended.Failure.Message)
+}
+
+// TestRowsLostForGood: a connection that is not back soon is said not to be, and what is no
+// broken connection is not said to be one.
+func TestRowsLostForGood(t *testing.T) {
+	t.Parallel()
+	boss := newBoss(t)
+	boss.server.Stop()
+	cc, err := grpc.NewClient("passthrough:///boss", append(wire.DialOptions(), grpc.WithContextDialer(boss.dial), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	require.NoError(t, err)
+	defer cc.Close()
+	d := newDeliverer(wire.WorkerRef{}, wire.NewClient(cc), nil, 1)
+	d.patience = time.Millisecond
+	require.ErrorContains(t, d.lost(t.Context(), wire.Error(codes.Unavailable, "EOF")), "the connection to it broke while they were on their way (EOF), and nobody knows which of them arrived; it was not back within 1ms")
+	require.EqualError(t, d.lost(t.Context(), wire.Error(codes.ResourceExhausted, "its disk is full")), "rows or text for the client could not be brought to the job manager: its disk is full")
 }
 
 // TestCancelWhileSlow cancels a worker whose rows wait for the job manager: it hears

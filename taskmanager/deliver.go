@@ -28,6 +28,8 @@ type deliverer struct {
 	client *wire.Client
 	out    *output
 
+	patience time.Duration // for a connection that broke to be back
+
 	bulk    chan *wire.Delivery
 	flushes chan chan error
 	broken  chan error // holds why rows were lost
@@ -56,7 +58,8 @@ const logPatience = 3 * time.Second
 func newDeliverer(ref wire.WorkerRef, client *wire.Client, out *output, seed uint64) *deliverer {
 	return &deliverer{
 		ref: ref, client: client, out: out,
-		bulk: make(chan *wire.Delivery), flushes: make(chan chan error), broken: make(chan error, 1),
+		patience: backPatience,
+		bulk:     make(chan *wire.Delivery), flushes: make(chan chan error), broken: make(chan error, 1),
 		retry: newBackoff(seed),
 	}
 }
@@ -118,7 +121,7 @@ func (d *deliverer) deliver(ctx context.Context, piece *wire.Delivery) {
 		lost := d.rows
 		d.fail(err)
 		if lost || d.refused != nil {
-			d.tellLost(err)
+			d.tellLost(ctx, err)
 			return
 		}
 		select {
@@ -145,10 +148,11 @@ func (d *deliverer) deliverLog(ctx context.Context) bool {
 			return true
 		}
 		if err := d.sendLog(lines); err != nil {
-			if d.rows {
-				d.tellLost(err)
-			}
+			rows := d.rows
 			d.fail(err)
+			if rows {
+				d.tellLost(ctx, err)
+			}
 			d.stalled = true
 			return d.refused != nil
 		}
@@ -230,15 +234,50 @@ func (d *deliverer) fail(err error) {
 	}
 }
 
-// tellLost says that rows or text were lost, if anybody wants them.
-func (d *deliverer) tellLost(err error) {
+// tellLost says that rows or text were lost, if anybody wants them, and returns that.
+func (d *deliverer) tellLost(ctx context.Context, err error) error {
 	if d.discarded() {
-		return
+		return fmt.Errorf(undelivered+"%w", err)
 	}
+	err = d.lost(ctx, err)
 	select {
-	case d.broken <- fmt.Errorf("rows or text for the client could not be brought to the job manager: %w", err):
+	case d.broken <- err:
 	default: // it is known
 	}
+	return err
+}
+
+// backPatience is how long is waited for a connection that broke before it is said not to
+// be back. A job manager takes a task manager for lost then.
+const backPatience = 2 * time.Second
+
+const undelivered = "rows or text for the client could not be brought to the job manager: "
+
+// lost says why rows or text were lost and, where the connection broke, whether it is back.
+func (d *deliverer) lost(ctx context.Context, err error) error {
+	if wire.Code(err) != codes.Unavailable {
+		return fmt.Errorf(undelivered+"%w", err)
+	}
+	begun := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, d.patience)
+	defer cancel()
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	back := ""
+	for ctx.Err() == nil && !d.discarded() {
+		if _, err := d.client.Deliver(ctx); err == nil { // ended by cancel, with nothing on it
+			back = fmt.Sprintf("; it was back %.1fs later", time.Since(begun).Seconds())
+			break
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+		}
+	}
+	if back == "" && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		back = fmt.Sprintf("; it was not back within %s", d.patience)
+	}
+	return fmt.Errorf(undelivered+"the connection to it broke while they were on their way (%w), and nobody knows which of them arrived%s", err, back)
 }
 
 // hangUp closes the stream without confirmation.
@@ -272,8 +311,7 @@ func (d *deliverer) confirm(ctx context.Context) error {
 	}
 	d.fail(err)
 	if rows {
-		d.tellLost(err)
-		return err
+		return d.tellLost(ctx, err)
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func (w *worker) confirmed(err error) {
 	event := w.hand.event
 	w.letGo()
 	if err != nil {
-		w.step(undeliverable, payload{failure: &wire.Failure{Kind: wire.LostFailure, Message: "rows or text for the client could not be brought to the job manager: " + err.Error()}})
+		w.step(undeliverable, payload{failure: &wire.Failure{Kind: wire.LostFailure, Message: err.Error()}})
 	}
 	if w.state != killed {
 		w.tell(*event)

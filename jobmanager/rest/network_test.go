@@ -153,7 +153,7 @@ func TestProbesAmongUnheard(t *testing.T) {
 // TestUnfinishedHeads: nor do those on the port for everything.
 func TestUnfinishedHeads(t *testing.T) {
 	const limit = 32
-	s := serve(t, newFake(t), func(c *Config) { c.MaxConnections, c.ReadTimeout = limit, 30 * time.Second })
+	s := serve(t, newFake(t), func(c *Config) { c.MaxConnections, c.ReadTimeout = limit, 30*time.Second })
 	for range 3 * limit {
 		_, err := io.WriteString(s.dial(), "GET /healthz HTTP/1.1\r\nHost: x\r\n")
 		require.NoError(t, err)
