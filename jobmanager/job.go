@@ -159,10 +159,7 @@ func (l *joblogs) write(worker int, text []byte) error {
 	}
 	w := l.workers[worker]
 	if w == nil {
-		if err := l.root.MkdirAll(l.dir, 0o700); err != nil {
-			l.mu.Unlock()
-			return fmt.Errorf("keep the worker's log: %w", err)
-		}
+		_ = l.root.MkdirAll(l.dir, 0o700) // else the log says what is lost
 		w = newWorklog(l.root, logPrefix(l.dir, worker), l.bound)
 		l.workers[worker] = w
 	}

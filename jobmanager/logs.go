@@ -138,8 +138,10 @@ func (r *logReader) place(n int) string {
 		}
 		r.m.mu.Unlock()
 	}
-	if n < len(r.info.Workers) {
-		return r.info.Workers[n].TaskManager
+	for _, placed := range [][]wire.Placed{r.info.Workers, r.info.Ran} {
+		if n < len(placed) {
+			return placed[n].TaskManager
+		}
 	}
 	return ""
 }

@@ -250,8 +250,9 @@ func (m *Manager) Wait() error {
 }
 
 // Close stops the job manager and waits until nothing of it is left. Jobs that run are
-// ended by their task managers, and have failed when a job manager is started again on
-// the same work directory, but for those that commit: that is finished then.
+// ended by their task managers. They, and those that wait, have failed when a job manager
+// is started again on the same work directory, but for those that commit: that is
+// finished then.
 func (m *Manager) Close() error {
 	m.closing.Do(func() {
 		m.cancel()

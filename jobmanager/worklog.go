@@ -2,6 +2,7 @@ package jobmanager
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,10 +15,10 @@ import (
 )
 
 // A worklog is what one worker of a job wrote to its standard output and error, the
-// last few megabytes of it, in at most two files: one that grows up to half the bound,
-// and the full one before it, which goes when the next is begun. Positions count the
-// bytes from the worker's start, so that a reader knows what it has missed. The name
-// of a file ends in the position of its first byte:
+// last few megabytes of it, in files that follow each other: one that grows up to half the
+// bound, and those before it as far as they fit the other half. Positions count the bytes
+// from the worker's start, those too that could not be kept, so that a reader knows what it
+// has missed. The name of a file ends in the position of its first byte:
 //
 //	log-3-0000000000002097152
 //
@@ -27,11 +28,17 @@ type worklog struct {
 	prefix string // of its files: "jobs/ID/log-3-"
 	half   int64
 
-	mu    sync.Mutex
-	file  *os.File // the growing one; nil if none is open
-	bases []int64  // where the files begin, one or two
-	end   int64
+	mu   sync.Mutex
+	file *os.File // the growing one, that of the last extent; nil if none is open
+	kept []extent // in order; what is between two, or behind the last one, is lost
+	end  int64    // of what the worker wrote
 }
+
+// extent is what one file has.
+type extent struct{ base, end int64 }
+
+// maxExtents bounds the files of a log: a disk that is full now and again makes short ones.
+const maxExtents = 16
 
 // newWorklog makes the log of a new worker.
 func newWorklog(root *os.Root, prefix string, bound int64) *worklog {
@@ -55,10 +62,10 @@ func openWorklog(root *os.Root, dir string, worker int) (*worklog, error) {
 		if err != nil {
 			return nil, fmt.Errorf("look for logs: %w", err)
 		}
-		l.bases = append(l.bases, base)
+		l.kept = append(l.kept, extent{base, base + info.Size()})
 		l.end = max(l.end, base+info.Size())
 	}
-	slices.Sort(l.bases)
+	slices.SortFunc(l.kept, func(a, b extent) int { return cmp.Compare(a.base, b.base) })
 	return l, nil
 }
 
@@ -68,36 +75,69 @@ func logPrefix(dir string, worker int) string {
 
 func (l *worklog) name(base int64) string { return fmt.Sprintf("%s%019d", l.prefix, base) }
 
-// write adds what the worker wrote.
+// write adds what the worker wrote. What cannot be kept is missed by those who read, and
+// what comes after it is in a file of its own.
 func (l *worklog) write(text []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err := l.removed(); err != nil {
+		return l.lose(text, err)
+	}
 	for len(text) > 0 {
 		if l.file == nil {
 			if err := l.turn(); err != nil {
-				return fmt.Errorf("keep the worker's log: %w", err)
+				return l.lose(text, err)
 			}
 		}
-		base := l.bases[len(l.bases)-1]
+		last := &l.kept[len(l.kept)-1]
 		piece := text
-		if room := l.half - (l.end - base); int64(len(piece)) > room {
+		if room := l.half - (last.end - last.base); int64(len(piece)) > room {
 			piece = text[:room]
 			// A file ends with a whole line, unless the line is longer than a file.
-			if i := bytes.LastIndexByte(piece, '\n'); i >= 0 || l.end > base {
+			if i := bytes.LastIndexByte(piece, '\n'); i >= 0 || last.end > last.base {
 				piece = piece[:i+1]
 			}
 		}
-		n, err := l.file.WriteAt(piece, l.end-base)
-		l.end += int64(n)
-		if err == nil && len(piece) < len(text) {
+		n, err := l.file.WriteAt(piece, last.end-last.base)
+		last.end += int64(n)
+		l.end, text = l.end+int64(n), text[n:]
+		if err == nil && len(text) > 0 {
 			err = l.turn()
 		}
 		if err != nil {
-			return fmt.Errorf("keep the worker's log: %w", err)
+			return l.lose(text, err)
 		}
-		text = text[len(piece):]
 	}
 	return nil
+}
+
+// lose passes over what cannot be kept. The caller holds mu.
+func (l *worklog) lose(text []byte, err error) error {
+	l.end += int64(len(text))
+	return fmt.Errorf("keep the worker's log: %w", errors.Join(err, l.shut()))
+}
+
+// shut closes the growing file. The caller holds mu.
+func (l *worklog) shut() (err error) {
+	if l.file != nil {
+		err = l.file.Close()
+	}
+	l.file = nil
+	return err
+}
+
+// removed looks whether somebody removed the growing file: what would be added to it would
+// be lost. The caller holds mu.
+func (l *worklog) removed() error {
+	if l.file == nil {
+		return nil
+	}
+	last := len(l.kept) - 1
+	if _, err := l.root.Stat(l.name(l.kept[last].base)); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	l.kept = l.kept[:last]
+	return l.shut()
 }
 
 // turn begins the next file. The caller holds mu.
@@ -106,30 +146,34 @@ func (l *worklog) turn() error {
 	if err != nil {
 		return err
 	}
-	if l.file != nil {
-		err = l.file.Close()
-	}
+	err = l.shut()
 	l.file = f
-	if n := len(l.bases); n == 0 || l.bases[n-1] != l.end {
-		l.bases = append(l.bases, l.end)
+	if n := len(l.kept); n == 0 || l.kept[n-1].base != l.end {
+		l.kept = append(l.kept, extent{l.end, l.end})
 	}
-	if len(l.bases) > 2 {
-		err = errors.Join(err, l.root.Remove(l.name(l.bases[0])))
-		l.bases = l.bases[1:]
+	before := int64(0)
+	for _, x := range l.kept {
+		before += x.end - x.base
+	}
+	for ; len(l.kept) > maxExtents || before > l.half && len(l.kept) > 1; l.kept = l.kept[1:] {
+		before -= l.kept[0].end - l.kept[0].base
+		if e := l.root.Remove(l.name(l.kept[0].base)); !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
 	}
 	return err
 }
 
-// close closes the file. What was written can still be read.
+// close closes the file. What was written can still be read. Where the last lines are lost
+// an empty file says so to those who read later, if that much can be written.
 func (l *worklog) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.file == nil {
-		return nil
+	var err error
+	if n := len(l.kept); l.end > 0 && (n == 0 || l.kept[n-1].end < l.end) && l.half > 0 {
+		err = l.turn()
 	}
-	err := l.file.Close()
-	l.file = nil
-	return err
+	return errors.Join(err, l.shut())
 }
 
 // read returns what stands at a position: at most logPiece bytes, whole lines if it
@@ -138,37 +182,48 @@ func (l *worklog) close() error {
 func (l *worklog) read(from int64) (text []byte, next, dropped int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.bases) == 0 || from >= l.end {
-		return nil, from, 0, nil
-	}
-	if first := l.bases[0]; from < first {
-		dropped, from = first-from, first
-	}
-	base, stop := l.bases[0], l.end
-	if len(l.bases) > 1 {
-		if from >= l.bases[1] {
-			base = l.bases[1]
-		} else {
-			stop = l.bases[1]
+	for _, x := range l.kept {
+		if from >= x.end {
+			continue
 		}
+		if from < x.base {
+			dropped, from = dropped+x.base-from, x.base
+		}
+		text, err := l.readFile(x, from)
+		if err != nil {
+			return nil, from, dropped, fmt.Errorf("read the worker's log: %w", err)
+		}
+		if len(text) > 0 {
+			return text, from + int64(len(text)), dropped, nil
+		}
+		dropped, from = dropped+x.end-from, x.end // the file is shorter than it was, or gone
 	}
-	file, err := l.root.Open(l.name(base))
+	if from < l.end {
+		dropped, from = dropped+l.end-from, l.end
+	}
+	return nil, from, dropped, nil
+}
+
+// readFile reads a piece of one file, nothing if the file is gone.
+func (l *worklog) readFile(x extent, from int64) ([]byte, error) {
+	file, err := l.root.Open(l.name(x.base))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
-		return nil, from, dropped, fmt.Errorf("read the worker's log: %w", err)
+		return nil, err
 	}
 	defer file.Close()
-	text = make([]byte, min(stop-from, logPiece))
-	n, err := file.ReadAt(text, from-base)
+	text := make([]byte, min(x.end-from, logPiece))
+	n, err := file.ReadAt(text, from-x.base)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, from, dropped, fmt.Errorf("read the worker's log: %w", err)
+		return nil, err
 	}
-	if text = text[:n]; n == 0 { // a file shorter than it was: it must not stop the reader
-		return nil, l.end, dropped + stop - from, nil
-	}
+	text = text[:n]
 	if i := bytes.LastIndexByte(text, '\n'); i >= 0 {
 		text = text[:i+1]
 	}
-	return text, from + int64(len(text)), dropped, nil
+	return text, nil
 }
 
 // logPiece is how much of a log is read at a time.

@@ -78,8 +78,10 @@ type JobInfo struct {
 	Ended       time.Time `msgpack:"ended" json:"ended,omitzero"`
 	Failure     *Failure  `msgpack:"failure" json:"failure,omitempty"`
 	Workers     []Placed  `msgpack:"workers" json:"workers,omitempty"`
-	Progress    *Progress `msgpack:"progress" json:"progress,omitempty"`
-	Plan        []byte    `msgpack:"plan" json:"-"` // plan.Plan in JSON; of Show only
+	// Ran is where the workers ran whose results another one makes visible.
+	Ran      []Placed  `msgpack:"ran,omitempty" json:"-"`
+	Progress *Progress `msgpack:"progress" json:"progress,omitempty"`
+	Plan     []byte    `msgpack:"plan" json:"-"` // plan.Plan in JSON; of Show only
 	// Graph is the plan.Graph in JSON with the facts that a worker resolved, for a client
 	// that could not; with the plan, and empty where the client had sent the graph.
 	Graph    []byte   `msgpack:"graph,omitempty" json:"-"`

@@ -179,6 +179,9 @@ func (c *Core) placeResumed(j *job, n *node, placed []wire.Placed, ranges []wire
 	if j.resume.doubt != "" {
 		j.info.Detail += "; " + j.resume.doubt
 	}
+	if j.info.Ran == nil {
+		j.info.Ran = j.info.Workers
+	}
 	j.info.Workers = placed
 	j.workers = []*worker{c.deploy(j, n, wire.CommitMode, 0, ranges)}
 	c.record(j, false)

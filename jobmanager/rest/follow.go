@@ -151,6 +151,9 @@ func logRaw(c *wire.LogChunk) []byte { return c.Text }
 // logText begins each line with whose it is.
 func logText(c *wire.LogChunk) []byte {
 	head := fmt.Appendf(nil, "worker %d on %s: ", c.Worker, c.TaskManager)
+	if c.TaskManager == "" { // its record is lost
+		head = fmt.Appendf(nil, "worker %d: ", c.Worker)
+	}
 	var out []byte
 	for line := range bytes.Lines(c.Text) {
 		out = append(append(out, head...), line...)

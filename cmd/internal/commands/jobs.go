@@ -278,7 +278,8 @@ func (c *logsCommand) Run(ctx context.Context, s *Streams) error {
 			}
 			for _, line := range strings.Split(strings.TrimSuffix(string(chunk.Text), "\n"), "\n") {
 				if c.Worker < 0 {
-					line = fmt.Sprintf("[%d %s] %s", chunk.Worker, chunk.TaskManager, line)
+					whose := strings.TrimSpace(fmt.Sprintf("%d %s", chunk.Worker, chunk.TaskManager))
+					line = fmt.Sprintf("[%s] %s", whose, line)
 				}
 				if _, err := fmt.Fprintln(s.Out, terminalText(line)); err != nil {
 					return QuietError{err}
