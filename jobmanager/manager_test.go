@@ -474,7 +474,7 @@ func TestRestart(t *testing.T) {
 	require.Equal(t, lastBefore.Plan, last.Plan)
 	require.Equal(t, "a line\n", logsOf(t, c, &wire.LogsRequest{Job: finished, Worker: -1, Follow: true}))
 	story, last = follow(t, c, &wire.FollowRequest{Job: running})
-	require.Equal(t, []string{"rows half", "failed"}, story[len(story)-2:])
+	require.Equal(t, "failed", story[len(story)-1]) // its rows may be freed by now
 	require.Contains(t, last.Failure.Message, "job manager restarted")
 	list, err = c.List(bounded(t), &wire.ListRequest{States: []wire.JobState{wire.JobFailed}})
 	require.NoError(t, err)
