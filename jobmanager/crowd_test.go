@@ -3,6 +3,8 @@ package jobmanager
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -94,8 +96,14 @@ func TestCrowd(t *testing.T) {
 				}
 				story, last := follow(t, c, &wire.FollowRequest{Job: id, Attach: true})
 				again, _ := follow(t, c, &wire.FollowRequest{Job: id, From: 1})
-				if !equal(story, again) {
-					t.Errorf("two stories of one job:\n%q\n%q", story, again)
+				told := slices.Clone(story)
+				if last.State != wire.JobFinished { // then its rows may be freed by now
+					for _, s := range []*[]string{&told, &again} {
+						*s = slices.DeleteFunc(*s, func(e string) bool { return strings.HasPrefix(e, "rows ") })
+					}
+				}
+				if !equal(told, again) {
+					t.Errorf("two stories of one job:\n%q\n%q", told, again)
 				}
 				checkRows(t, id, story, last)
 			}
