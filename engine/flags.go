@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/superstep-ml/superstep/internal/flags"
 )
 
 // engineFlags are the flags that every program gets from Main.
@@ -173,7 +175,7 @@ func parseArgs(name, about string, args any, words []string, stdout, stderr io.W
 	if err := collision(own); err != nil {
 		return nil, err
 	}
-	options := append(kongOptions(), integers(), kong.Name(name), kong.Description(about), kong.Writers(stdout, stderr),
+	options := append(kongOptions(), integers(), flags.Once(), kong.Name(name), kong.Description(about), kong.Writers(stdout, stderr),
 		kong.Exit(func(int) { c.ended = true }),
 		kong.ExplicitGroups([]kong.Group{{Key: "engine", Title: "Engine flags:"}}),
 		kong.PostBuild(func(k *kong.Kong) error {

@@ -167,6 +167,8 @@ func TestMainFailures(t *testing.T) {
 		{"negative batch rows", "--batch-rows -1", exitUsage, "prog: error: --batch-rows is -1: want at least 1\n"},
 		{"negative memory", "--memory -1GB", exitUsage, `--memory: "-1GB" is no size`},
 		{"negative nothing", "-1", exitUsage, "unknown flag -1"},
+		{"twice", "--n 3 --n 4", exitUsage, "prog: error: --n is given twice\n\"prog --help\" lists the flags.\n"},
+		{"twice in two ways", "--shards=8 --n 3 --shards 4 --n=3 --n 1", exitUsage, "prog: error: --shards is given twice\n--n is given 3 times\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := runProgram(t, squares, test.line)

@@ -27,7 +27,7 @@ type InputArgs struct {
 	Null      spellings `placeholder:"TEXT" help:"How missing values are written in CSV, in any column, beside the empty cell, as in NA,-,?. By default these are NA, N/A, null, ? and their like where the other values of a column are numbers, or true and false; a model remembers how they were written where it was trained."`
 	InferRows int       `want:"0..2147483647" param:"SampleRows" placeholder:"ROWS" help:"Rows of CSV that the types of its columns are inferred from, of a column without a value in them as many from its first value on; 0 (the default) takes 10,000."`
 
-	Types map[string]string `placeholder:"COLUMN=TYPE" help:"Types of columns of CSV that are not to be inferred: bool, int64, float64 or utf8 (text), as in age=float64;id=utf8."`
+	Types pairs[string] `placeholder:"COLUMN=TYPE" help:"Types of columns of CSV that are not to be inferred: bool, int64, float64 or utf8 (text), as in age=float64;id=utf8."`
 
 	Comment   string `placeholder:"CHARACTER" help:"Begins lines of CSV to pass over, such as '#' (default: no line is)."`
 	SkipLines int    `want:"0..2147483647" placeholder:"N" help:"Lines to pass over at the beginning of each CSV file, before the header."`
@@ -210,7 +210,7 @@ func (a InputArgs) csv(path string) (operators.CSVOptions, error) {
 	comment, wrong := a.comment()
 	err = errors.Join(err, wrong)
 	o := operators.CSVOptions{Comment: comment, SkipLines: a.SkipLines, Encoding: a.Encoding, Header: !a.NoHeader,
-		TrimSpace: true, Delimiter: delimiter, SampleRows: a.InferRows, Types: maps.Clone(a.Types), NeedRows: true}
+		TrimSpace: true, Delimiter: delimiter, SampleRows: a.InferRows, Types: maps.Clone(map[string]string(a.Types)), NeedRows: true}
 	if o.Types == nil {
 		o.Types = map[string]string{}
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// pairs is a flag of numbers by name, such as age=1;debt=-1, which may be given several times.
-// A name that is there twice is refused: that one of its numbers counts would be a guess. What
-// follows the last = is the number, so that names may have one, as those of encoded text do.
-type pairs[V int | float64] map[string]V
+// pairs is a flag of numbers or words by name, such as age=1;debt=-1, which may be given several
+// times. A name that is there twice is refused: that one of its values counts would be a guess.
+// What follows the last = is the value, so that names may have one, as those of encoded text do.
+type pairs[V int | float64 | string] map[string]V
 
 // Decode implements kong.MapperValue.
 func (p *pairs[V]) Decode(ctx *kong.DecodeContext) error {
@@ -25,7 +25,11 @@ func (p *pairs[V]) Decode(ctx *kong.DecodeContext) error {
 	for _, pair := range kong.SplitEscaped(text, ';') {
 		at := strings.LastIndexByte(pair, '=')
 		if at < 0 {
-			return fmt.Errorf("want a name, = and a number, but got %q", pair)
+			what := "number"
+			if _, word := any(*p).(pairs[string]); word {
+				what = "type"
+			}
+			return fmt.Errorf("want a name, = and a %s, but got %q", what, pair)
 		}
 		name, number := pair[:at], pair[at+1:]
 		if _, twice := (*p)[name]; twice {
@@ -40,7 +44,7 @@ func (p *pairs[V]) Decode(ctx *kong.DecodeContext) error {
 	return nil
 }
 
-func parsed[V int | float64](text string) (v V, err error) {
+func parsed[V int | float64 | string](text string) (v V, err error) {
 	what := "number"
 	switch at := any(&v).(type) {
 	case *int:
@@ -48,6 +52,8 @@ func parsed[V int | float64](text string) (v V, err error) {
 		*at, err = strconv.Atoi(text)
 	case *float64:
 		*at, err = strconv.ParseFloat(text, 64)
+	case *string:
+		*at = text
 	}
 	if err != nil {
 		return v, fmt.Errorf("want a %s, but got %q", what, text)

@@ -34,6 +34,22 @@ func TestFlagsThatSayNothing(t *testing.T) {
 			require.NotContains(t, told, false_, line)
 		}
 	}
+	for line, want := range map[string]string{
+		"train linear --input t.csv --label y --model n.json --input u.csv":              "--input is given twice\n",
+		"train linear --input - --label y --model n.json --input -":                      "--input is given twice\n",
+		"train linear --input t.csv --label y --model n.json --label z --l2 1 --l2 0":    "--label is given twice\n--l2 is given twice\n",
+		"train linear --input t.csv --label y --model n.json --model -":                  "--model is given twice\n",
+		"predict --model m.json --input t.csv --output p.csv --model n.json":             "--model is given twice\n",
+		"predict --model m.json --input t.csv --output - --output -":                     "--output is given twice\n",
+		"run kmeans --k 2 --input t.csv --k 3":                                           "--k is given twice\n",
+		`train linear --input t.csv --label y --model n.json --types "x=utf8;x=int64"`:   `--types: "x" is there twice`,
+		"train linear --input t.csv --label y --model n.json --types x=utf8 --types x=a": `--types: "x" is there twice`,
+		"train linear --input t.csv --label y --model n.json --types x":                  `--types: want a name, = and a type, but got "x"`,
+	} {
+		w.fails(2, line, want)
+	}
+	w.ok("train linear --input t.csv --features x --features z --label y --types x=float64 --types z=float64 --model two.json")
+	require.Contains(t, w.ok("inspect two.json --output json"), `"z"`)
 	w.fails(1, "evaluate --model m.json --input t.csv --label y --at 5", "--group, --at, --relevant and --flat are for --kind ranking, and the model is measured as regression")
 	w.fails(1, "evaluate --model m.json --input t.csv --label y --group q", "are for --kind ranking, and the model is measured as regression")
 	w.fails(1, "evaluate --model m.json --input t.csv --label y --plot p.png", "--plot is for binary and multiclass, and the model is measured as regression")

@@ -46,6 +46,8 @@ func (of streams) replaced(words []string, in io.Reader, cluster string) (s stan
 		switch {
 		case read && remote:
 			return s, nil, fmt.Errorf("%s - does not go with --cluster: its workers read files, not what this command is given", flag)
+		case read && used == flag, written && s.output != "" && slices.Equal(of.out, []string{flag}):
+			return s, nil, fmt.Errorf("%s is given twice", flag)
 		case read && used != "":
 			return s, nil, fmt.Errorf("%s and %s cannot both be standard input", used, flag)
 		case written && s.output != "":

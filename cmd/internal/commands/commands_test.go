@@ -49,6 +49,9 @@ func TestWrongCommandLines(t *testing.T) {
 		{[]string{"taskmanager", "--jobmanager", "http://x"}, "--jobmanager"},
 		{[]string{"run", "kmeens"}, "did you mean kmeans?"},
 		{[]string{"completion", "tcsh"}, "tcsh"},
+		{[]string{"export", "m.json", "--output", "a.onnx", "--output", "b.onnx"}, "--output is given twice"},
+		{[]string{"inspect", "m.json", "-o", "json", "--output=text"}, "--output is given twice"},
+		{[]string{"list", "--config", config, "--config", "none.yaml"}, "--config is given twice"},
 	} {
 		code, out, errOut := run(t, nil, c.args...)
 		require.Equal(t, exitUsage, code, "%q: %s%s", c.args, out, errOut)

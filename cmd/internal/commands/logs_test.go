@@ -97,18 +97,18 @@ func TestAllIsJSON(t *testing.T) {
 	require.Equal(t, exitFailed, endLate())
 	whole(late)
 
-	task := func(token string) []string {
+	task := func(token, address string) []string {
 		return []string{"taskmanager", "--config", file("config.yaml"), "--log-json", "--insecure", "--jobmanager", address, "--name", "tm", "--slots", "1", "--dir", file("taskmanager"), "--token-file", file(token)}
 	}
-	tasks, endTasks := command(t, cli(), task("token")...)
+	tasks, endTasks := command(t, cli(), task("token", address)...)
 	require.Equal(t, "tm", tasks.value(t, "registered", "name"))
 	require.Zero(t, endTasks())
 	whole(tasks)
-	waits, endWaits := command(t, cli(), task("none")...)
+	waits, endWaits := command(t, cli(), task("none", address)...)
 	waits.value(t, "waiting for the token", "error")
 	require.Equal(t, exitFailed, endWaits())
 	whole(waits)
-	usage, endUsage := command(t, cli(), append(task("token"), "--jobmanager", "a:b:c")...)
+	usage, endUsage := command(t, cli(), task("token", "a:b:c")...)
 	usage.value(t, "ended", "error")
 	require.Equal(t, exitUsage, endUsage())
 	whole(usage)

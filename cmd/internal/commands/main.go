@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/superstep-ml/superstep/cmd/internal/settings"
+	"github.com/superstep-ml/superstep/internal/flags"
 )
 
 // Streams are where a command reads and writes, and what it knows of its
@@ -71,7 +72,7 @@ func Main(ctx context.Context, name, description string, cli any, args []string,
 	exited, code := false, 0
 	parser, err := kong.New(cli, kong.Name(name), kong.Description(description), kong.Writers(s.Out, s.Err),
 		kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Exit(func(n int) { exited, code = true, n }), file.Option(),
+		kong.Exit(func(n int) { exited, code = true, n }), file.Option(), flags.Once(),
 		kong.Vars(defaults(s.Lookup)))
 	if err != nil {
 		return fail(s, name, err)

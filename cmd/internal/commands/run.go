@@ -36,7 +36,10 @@ type SubmitCommand struct {
 
 // Run submits it and prints the job's name.
 func (c *SubmitCommand) Run(ctx context.Context, s *Streams) error {
-	more := []string{"--detach"}
+	var more []string
+	if !named(c.What, "--detach") {
+		more = append(more, "--detach")
+	}
 	if _, set := s.Lookup("SUPERSTEP_CLUSTER"); !set && !named(c.What, "--cluster") {
 		more = append(more, "--cluster", "localhost")
 	}
