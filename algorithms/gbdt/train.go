@@ -21,6 +21,10 @@ type Set struct {
 	// Name is that of progress and record.
 	Name string
 	Rows *engine.Dataset
+	// Skip leaves those of the rows out whose label or weight is null or NaN, as Params.Skip
+	// does in all rows, and counts them as "rows of evaluation sets skipped". Without either
+	// such a row is an error.
+	Skip bool
 }
 
 // boosting has what is known of a training when the job is built; its methods are the stages
@@ -148,7 +152,7 @@ func prepare(op string, d *engine.Dataset, p Params, sets []Set) (*boosting, err
 		rows, _, err := p.start(s.Rows)
 		var table bins.Table
 		if err == nil {
-			table, err = q.table.Other(s.Name, rows)
+			table, err = q.table.Other(s.Name, rows, s.Skip)
 		}
 		if err != nil {
 			return nil, err

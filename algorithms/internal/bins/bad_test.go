@@ -177,7 +177,7 @@ func evaluate(b *engine.Builder, train, other arrow.Record, c bins.Columns, labe
 	a, err := bins.Check("bins.Test", dataset(train)(b), c, label, bins.Options{})
 	if err == nil {
 		var e bins.Table
-		if e, err = a.Other("held out", dataset(other)(b)); err == nil {
+		if e, err = a.Other("held out", dataset(other)(b), false); err == nil {
 			operators.Collect(b, "seen", open(b, a, e))
 			return
 		}

@@ -354,7 +354,7 @@ func TestEvaluationRowsAreBinnedByTheCutsOfTraining(t *testing.T) {
 	r := trial.Run(t, func(b *engine.Builder) {
 		a, err := bins.Check("bins.Test", dataset(train)(b), c, bins.ClassLabel, bins.Options{})
 		require.NoError(t, err)
-		e, err := a.Other("held out", dataset(other)(b))
+		e, err := a.Other("held out", dataset(other)(b), false)
 		require.NoError(t, err)
 		operators.Collect(b, "seen", open(b, a, e))
 	}, engine.Shards(1))

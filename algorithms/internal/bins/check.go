@@ -56,13 +56,15 @@ func Check(op string, d *engine.Dataset, c Columns, label LabelKind, o Options) 
 // evaluated on. name tells it from others within a queue. Its columns are those of the same
 // names, labels, weights and all, of the same types but for the widths of numbers. Categories
 // that t does not have are missing there, whatever their codes; classes that t does not have
-// are an error.
-func (t Table) Other(name string, d *engine.Dataset) (Table, error) {
+// are an error. skip leaves out rows whose label or weight is missing, if t's columns do not.
+func (t Table) Other(name string, d *engine.Dataset, skip bool) (Table, error) {
 	o := Table{Rows: d, Facts: t.Facts, Label: t.Label}
 	if d.Poisoned() || t.plan == nil {
 		return o, nil
 	}
-	p, err := newPlan(d.Schema(), t.plan.columns, t.Label, t.plan.options)
+	read := t.plan.columns
+	read.Skip = read.Skip || skip
+	p, err := newPlan(d.Schema(), read, t.Label, t.plan.options)
 	if err == nil {
 		err = t.plan.match(p)
 	}

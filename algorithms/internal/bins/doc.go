@@ -2,7 +2,7 @@
 // byte each, cut where the values of all rows say.
 //
 //	t, err := bins.Check("gbdt.Train", points, bins.Columns{Vector: "features", Label: "y"}, bins.NumberLabel, bins.Options{})
-//	e, err := t.Other("held out", others)           // binned by the cuts of t
+//	e, err := t.Other("held out", others, false)    // binned by the cuts of t
 //	q := e.Init(t.Init(comqueue.New(b, "train")))   // the rows, and the facts about them
 //	...
 //	data, err := t.Open(ctx)                        // in a stage: the binned rows of the subtask

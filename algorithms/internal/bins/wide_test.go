@@ -155,7 +155,7 @@ func evaluated(t *testing.T, train, held arrow.Record, c bins.Columns, o bins.Op
 	return collect(t, trial.Run(t, func(b *engine.Builder) {
 		a, err := bins.Check("bins.Test", dataset(train)(b), c, bins.NoLabel, o)
 		require.NoError(t, err)
-		e, err := a.Other("held out", dataset(held)(b))
+		e, err := a.Other("held out", dataset(held)(b), false)
 		require.NoError(t, err)
 		operators.Collect(b, "seen", open(b, a, e))
 	}, engine.Shards(2)))

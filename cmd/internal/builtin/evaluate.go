@@ -138,14 +138,14 @@ var Evaluate = engine.Define("evaluate", func(b *engine.Builder, a EvaluateArgs)
 	switch a.Kind {
 	case binaryKind:
 		operators.Collect(b, testResult, evaluate.Binary(rows, evaluate.BinaryOptions{
-			LabelCol: a.Label, ScoreCol: a.Score, WeightCol: a.Weight, Positive: a.Positive, Margins: a.Margins,
+			LabelCol: a.Label, ScoreCol: a.Score, WeightCol: a.Weight, Positive: a.Positive, Margins: a.Margins, Skip: true,
 		}))
 	case multiclassKind:
-		operators.Collect(b, testResult, evaluate.Multiclass(rows, evaluate.MulticlassOptions{LabelCol: a.Label, PredictionCol: a.Prediction, WeightCol: a.Weight}))
+		operators.Collect(b, testResult, multiclass(rows, a.Label, a.Prediction, a.Weight))
 	case rankingKind:
 		return a.ranking(b, rows, a.Label, a.Score, a.group(s))
 	case regressionKind:
-		operators.Collect(b, testResult, evaluate.Regression(rows, evaluate.RegressionOptions{LabelCol: a.Label, PredictionCol: a.Prediction, WeightCol: a.Weight}))
+		operators.Collect(b, testResult, regression(rows, a.Label, a.Prediction, a.Weight))
 	default:
 		operators.Collect(b, testResult, clustering(rows, a.Prediction, points, a.Label, a.Weight))
 	}
@@ -159,7 +159,7 @@ func (a EvaluateArgs) ranking(b *engine.Builder, rows *engine.Dataset, label, sc
 	}
 	flat := map[string]evaluate.FlatQueries{"one": evaluate.FlatOne, "zero": evaluate.FlatZero}[a.Flat]
 	operators.Collect(b, testResult, evaluate.Ranking(rows, evaluate.RankingOptions{
-		QueryCol: group, LabelCol: label, ScoreCol: score, WeightCol: a.Weight, K: a.At, Relevant: a.Relevant, Flat: flat, Skip: a.Model.given(),
+		QueryCol: group, LabelCol: label, ScoreCol: score, WeightCol: a.Weight, K: a.At, Relevant: a.Relevant, Flat: flat, Skip: true,
 	}))
 	return nil
 }

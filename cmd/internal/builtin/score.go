@@ -101,8 +101,9 @@ func openScores(file []byte, schema *arrow.Schema, label string) (model.Compute,
 	}, nil
 }
 
-// binary, multiclass, regression and clustering add evaluations of rows that a model of
-// this command line has predicted. Rows without a prediction are left out.
+// binary, multiclass, regression and clustering add evaluations of rows. Those without a label,
+// a prediction or a weight are left out and counted, whether the predictions stand in files or
+// a model of this command line makes them.
 func binary(rows *engine.Dataset, of kindOf, threshold float64, weight string) *engine.Dataset {
 	return evaluate.Binary(rows, evaluate.BinaryOptions{
 		LabelCol: positiveCol, ScoreCol: scoreCol, WeightCol: weight, Margins: of.margins, Threshold: threshold, Skip: true,

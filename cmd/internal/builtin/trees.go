@@ -141,7 +141,7 @@ func (a GBDTTrain) group(schema *arrow.Schema) string {
 func (a GBDTTrain) fit(c columns, rows, tested *engine.Dataset) *engine.Dataset {
 	var sets []gbdt.Set
 	if tested != nil {
-		sets = append(sets, gbdt.Set{Name: "test", Rows: tested})
+		sets = append(sets, gbdt.Set{Name: "test", Rows: tested, Skip: true})
 	}
 	return gbdt.Train(rows, a.params(c), sets...)
 }
