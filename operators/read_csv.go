@@ -1,11 +1,16 @@
 package operators
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -190,6 +195,67 @@ func MixedColumns(b *engine.Builder, path string, o CSVOptions) (map[string]Text
 		told[m.Column] = TextColumn{m.String(), m.Long}
 	}
 	return told, err
+}
+
+// EmptyColumns returns those of some columns that have no value in any row of the files that
+// ReadCSV reads with these options: of files with more rows than types are inferred from only
+// if far says that they are worth reading, up to a value of each column. It is for messages:
+// rows that cannot be read are passed over, and names that the files do not have.
+func EmptyColumns(b *engine.Builder, path string, o CSVOptions, far bool, columns ...string) (empty []string, err error) {
+	in, err := ResolveInput(b, o.FS, path)
+	if err != nil {
+		return nil, err
+	}
+	layout, err := o.layoutOf(b, in)
+	if err != nil || !far && layout.SampleRows >= cmp.Or(o.SampleRows, textfile.DefaultSampleRows) {
+		return nil, err
+	}
+	var asked []string
+	for _, c := range layout.Columns {
+		if _, late := layout.Later[c.Name]; slices.Contains(columns, c.Name) && c.Nullable && !late {
+			asked = append(asked, c.Name)
+		}
+	}
+	if len(asked) == 0 {
+		return nil, nil
+	}
+	options, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	err = factOf(b, fmt.Sprintf("columns without a value of %s among %q read with %s", in.id, asked, options), &empty, func() (any, error) {
+		return o.withoutValue(in, layout, asked)
+	})
+	return empty, err
+}
+
+// withoutValue reads columns until each has shown a value, and returns those that have none.
+func (o CSVOptions) withoutValue(in InputFiles, layout textfile.Layout, columns []string) (empty []string, err error) {
+	if layout, err = layout.Select(columns...); err != nil {
+		return nil, err
+	}
+	ctx := context.Background()
+	r, err := textfile.OpenCSV(ctx, in.files, o.dialect(), layout, textfile.Config{Shards: 1, OnError: textfile.Skip, ReplaceInvalidUTF8: true, FS: in.fsys})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	empty = columns
+	enough := errors.New("all columns have a value")
+	err = r.ReadShard(ctx, 0, 1024, func(rows arrow.Record) error {
+		empty = slices.DeleteFunc(slices.Clone(empty), func(name string) bool {
+			values := rows.Column(rows.Schema().FieldIndices(name)[0])
+			return values.NullN() < values.Len()
+		})
+		if len(empty) == 0 {
+			return enough
+		}
+		return nil
+	})
+	if errors.Is(err, enough) {
+		err = nil
+	}
+	return empty, err
 }
 
 // layoutOf returns the columns to read, which are a fact of the job.

@@ -127,6 +127,9 @@ var Evaluate = engine.Define("evaluate", func(b *engine.Builder, a EvaluateArgs)
 	s := rows.Schema()
 	err = errors.Join(a.known("--label", a.Input, s, a.Label), a.known("--prediction", a.Input, s, a.Prediction),
 		a.known("--score", a.Input, s, a.Score), a.known("--weight", a.Input, s, a.Weight), a.known("--group", a.Input, s, a.group(s)), a.known("--features", a.Input, s, a.Features...))
+	if err == nil {
+		err = a.unfit(b, a.Input, s, a.numeric(a.Kind), map[string][]string{"--label": one(a.Label), "--prediction": one(a.Prediction), "--group": one(a.group(s))})
+	}
 	if err != nil {
 		return err
 	}
@@ -151,6 +154,15 @@ var Evaluate = engine.Define("evaluate", func(b *engine.Builder, a EvaluateArgs)
 	}
 	return mayDraw(b, a.Plot)
 }).Describe("Measures predictions that stand in files, or those of a model for the rows of files.")
+
+// numeric returns the columns that a kind of evaluation needs numbers of.
+func (a EvaluateArgs) numeric(kind string) numeric {
+	n := numeric{"--weight": one(a.Weight), "--score": one(a.Score), "--features": a.Features}
+	if kind == regressionKind || kind == rankingKind {
+		n["--label"], n["--prediction"] = one(a.Label), one(a.Prediction)
+	}
+	return n
+}
 
 // ranking adds the measures of lists.
 func (a EvaluateArgs) ranking(b *engine.Builder, rows *engine.Dataset, label, score, group string) error {
@@ -216,6 +228,9 @@ func (a EvaluateArgs) ofModel(b *engine.Builder) error {
 		return errors.New("--label is missing: name the column of the truth")
 	}
 	err = errors.Join(a.fits(a.Input, m, rows.Schema()), a.known("--label", a.Input, rows.Schema(), label), a.known("--weight", a.Input, rows.Schema(), a.Weight))
+	if err == nil {
+		err = a.unfit(b, a.Input, rows.Schema(), a.numeric(want), map[string][]string{"--label": one(label)})
+	}
 	if err != nil {
 		return err
 	}

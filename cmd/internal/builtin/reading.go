@@ -14,37 +14,6 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// A textError is about a column that is text where there must be numbers.
-type textError struct {
-	column string
-	input  string
-}
-
-func (e *textError) Error() string {
-	return fmt.Sprintf("column %q of %s is text: name the columns of numbers with --features, or have text made features with --encode", e.column, e.input)
-}
-
-// because adds to an error about a column that is text what makes it so, if that is a few cells.
-func (a InputArgs) because(b *engine.Builder, path string, err error) error {
-	var e *textError
-	if a.form(path) != csvForm || !errors.As(err, &e) {
-		return err
-	}
-	options, wrong := a.csv(path)
-	if wrong != nil {
-		return err
-	}
-	told, wrong := operators.MixedColumns(b, path, options)
-	why, ok := told[e.column]
-	switch {
-	case wrong != nil || !ok:
-		return err
-	case why.Long:
-		return fmt.Errorf("%s: name the columns of numbers with --features, or have it read as numbers, which are rounded, with --types %s=float64", why.Why, e.column)
-	}
-	return fmt.Errorf("%s: where that stands for a missing value, tell so with --null; otherwise name the columns of numbers with --features, or have text made features with --encode", why.Why)
-}
-
 // readingNotes tell what was read otherwise than it may have been meant: of the columns that
 // are named, or of all.
 func readingNotes(r *engine.Result, columns []string) []string {

@@ -142,7 +142,7 @@ type arrangement struct {
 
 // arrange finds the features among the columns of a file. raw says that text and missing
 // values are read as they are; group is the column of queries, if there is one.
-func (a TrainArgs) arrange(schema *arrow.Schema, g goal, raw bool, group string, beside map[string][]string) (*arrangement, error) {
+func (a TrainArgs) arrange(b *engine.Builder, schema *arrow.Schema, g goal, raw bool, group string, beside map[string][]string) (*arrangement, error) {
 	p := &arrangement{columns: columns{label: a.Label, weight: a.Weight, group: group, skip: a.Missing == "skip"}}
 	if p.label == "" && g != clustersGoal {
 		p.label = "label" // of LibSVM
@@ -152,6 +152,9 @@ func (a TrainArgs) arrange(schema *arrow.Schema, g goal, raw bool, group string,
 	for _, flag := range slices.Sorted(maps.Keys(beside)) {
 		err = errors.Join(err, a.known(flag, a.Input, schema, beside[flag]...))
 		apart = append(apart, beside[flag]...)
+	}
+	if err == nil {
+		err = a.unfit(b, a.Input, schema, a.numeric(g, beside), map[string][]string{"--label": one(a.Label), "--group": one(group)})
 	}
 	if err != nil {
 		return nil, err
@@ -169,7 +172,7 @@ func (a TrainArgs) arrange(schema *arrow.Schema, g goal, raw bool, group string,
 		field, _ := schema.FieldsByName(n)
 		switch s := sortOf(field[0].Type); {
 		case s == texts && !a.Encode && !raw:
-			return nil, &textError{n, a.Input}
+			return nil, a.textFeature(b, a.Input, n)
 		case s == others:
 			return nil, fmt.Errorf("column %q of %s is %s: name the columns to use with --features", n, a.Input, field[0].Type)
 		default:
@@ -186,7 +189,7 @@ func (a TrainArgs) arrange(schema *arrow.Schema, g goal, raw bool, group string,
 		}
 	}
 	p.route(a, schema, g, wanted, of, raw && !a.Encode)
-	return p, nil
+	return p, a.emptyFeatures(b, schema, p, raw)
 }
 
 // outputs names what the model is to add, beside the columns that it reads.
@@ -286,12 +289,12 @@ func build[A trainer](b *engine.Builder, a A) error {
 		}
 	}
 	_, raw := any(a).(native)
-	p, err := args.arrange(rows.Schema(), a.goal(), raw, groupOf(a, rows.Schema()), besideOf(a))
+	p, err := args.arrange(b, rows.Schema(), a.goal(), raw, groupOf(a, rows.Schema()), besideOf(a))
 	if err == nil {
 		err = args.outputs(p, a)
 	}
 	if err != nil {
-		return args.because(b, args.Input, err)
+		return err
 	}
 	tested, err := args.tested(b, rows, p)
 	rows = args.withMissing(rows, p, a.goal(), raw)

@@ -1,0 +1,139 @@
+package builtin
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// numeric are columns that must be numbers, by the flag that names them.
+type numeric map[string][]string
+
+// numeric returns the columns that a training needs numbers of: labels unless they are
+// classes, weights, and those that its own flags name.
+func (a TrainArgs) numeric(g goal, beside map[string][]string) numeric {
+	n := numeric{"--weight": one(a.Weight)}
+	if g == numbersGoal || g == ranksGoal {
+		n["--label"] = one(a.Label)
+	}
+	maps.Copy(n, beside)
+	return n
+}
+
+// unfit refuses columns of the files at a path for what all of their rows have: text where there
+// must be numbers, and, of the columns that flags name, no value at all. A few cells that make a
+// column text are told with the first of them.
+func (a InputArgs) unfit(b *engine.Builder, path string, schema *arrow.Schema, must numeric, named map[string][]string) error {
+	all := map[string][]string{}
+	for _, of := range []map[string][]string{must, named} {
+		for flag, columns := range of {
+			all[flag] = append(all[flag], columns...)
+		}
+	}
+	for _, flag := range slices.Sorted(maps.Keys(all)) {
+		for _, column := range all[flag] {
+			field, ok := schema.FieldsByName(column)
+			if !ok || sortOf(field[0].Type) != texts {
+				continue
+			}
+			needed := slices.Contains(must[flag], column)
+			if a.empty(b, path, needed, column) {
+				return fmt.Errorf("%s: column %q of %s has no value in any row: name another", flag, column, path)
+			}
+			if !needed {
+				continue
+			}
+			if why := a.mixed(b, path, column); why.Why != "" {
+				return fmt.Errorf("%s: %s: %s", flag, why.Why, cureOf(why, column))
+			}
+			advice := ""
+			if flag == "--label" {
+				advice = ": algorithms that predict classes take text"
+			}
+			return fmt.Errorf("%s: column %q of %s is text, and must be numbers%s", flag, column, path, advice)
+		}
+	}
+	return nil
+}
+
+// textFeature is the error about a feature that is text where there must be numbers, with what
+// makes it so, if that is a few cells.
+func (a InputArgs) textFeature(b *engine.Builder, path, column string) error {
+	const advice = "name the columns of numbers with --features, or have text made features with --encode"
+	if a.empty(b, path, true, column) {
+		return emptyFeature(path, column)
+	}
+	switch why := a.mixed(b, path, column); {
+	case why.Why == "":
+		return fmt.Errorf("column %q of %s is text: %s", column, path, advice)
+	case why.Long:
+		return fmt.Errorf("%s: name the columns of numbers with --features, or %s", why.Why, cureOf(why, column))
+	default:
+		return fmt.Errorf("%s: %s; otherwise %s", why.Why, cureOf(why, column), advice)
+	}
+}
+
+// emptyFeature is the error about a feature that has no value in any row: nothing can be put in
+// place of missing ones, and without its rows there are none.
+func emptyFeature(path, column string) error {
+	return fmt.Errorf("column %q of %s has no value in any row: leave it out, naming the columns to predict from with --features", column, path)
+}
+
+// cureOf says what helps where a few cells make a column text.
+func cureOf(why operators.TextColumn, column string) string {
+	if why.Long {
+		return fmt.Sprintf("have it read as numbers, which are rounded, with --types %s=float64", column)
+	}
+	return "where that stands for a missing value, tell so with --null"
+}
+
+// mixed tells why a column of CSV is text although it has numbers; of others nothing.
+func (a InputArgs) mixed(b *engine.Builder, path, column string) (why operators.TextColumn) {
+	if a.form(path) != csvForm {
+		return why
+	}
+	options, err := a.csv(path)
+	if err != nil {
+		return why
+	}
+	told, err := operators.MixedColumns(b, path, options)
+	if err != nil {
+		return why // the error that this would explain is told without it
+	}
+	return told[column]
+}
+
+// empty says that a column of CSV has no value, of files with more rows than types are inferred
+// from only if far says that it is worth looking.
+func (a InputArgs) empty(b *engine.Builder, path string, far bool, column string) bool {
+	if a.form(path) != csvForm {
+		return false
+	}
+	options, err := a.csv(path)
+	if err != nil {
+		return false
+	}
+	empty, err := operators.EmptyColumns(b, path, options, far, column)
+	return err == nil && len(empty) > 0
+}
+
+// emptyFeatures refuses features without any value that are made of text or filled in, or whose
+// rows are left out, unless it would cost reading large files once more.
+func (a TrainArgs) emptyFeatures(b *engine.Builder, schema *arrow.Schema, p *arrangement, raw bool) error {
+	if raw && !a.Encode && a.Missing == "" {
+		return nil // trees take missing values as they are
+	}
+	for _, column := range p.wanted {
+		field, _ := schema.FieldsByName(column)
+		_, typed := a.Types[column]
+		if (typed || sortOf(field[0].Type) == texts) && a.empty(b, a.Input, false, column) {
+			return emptyFeature(a.Input, column)
+		}
+	}
+	return nil
+}
