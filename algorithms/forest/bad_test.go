@@ -2,6 +2,7 @@ package forest_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,6 +50,7 @@ func TestParametersAreChecked(t *testing.T) {
 			p.Task, p.Balanced, p.ClassWeights = forest.Classification, true, map[string]float64{"0": 1}
 		}, "choose one"},
 		{func(p *forest.Params) { p.Task, p.ClassWeights = forest.Classification, map[string]float64{"0": -1} }, `ClassWeights of "0" is -1`},
+		{func(p *forest.Params) { p.Task, p.ClassWeights = forest.Classification, map[string]float64{"0": 0} }, `ClassWeights of "0" is 0: want a number above 0`},
 		{func(p *forest.Params) { p.Start = &forest.Model{} }, "Start has no trees"},
 		{func(p *forest.Params) { p.Start, p.Task = start, forest.Classification }, "Start is a regression, and Task is classification"},
 		{func(p *forest.Params) { p.Start, p.NumTrees = start, 3 }, "NumTrees is 3, and Start has 3 trees"},
@@ -92,6 +94,11 @@ func TestRowsAreChecked(t *testing.T) {
 	fails(t, numbers(1, 20, 3), p, `"nothing"`)
 	p.LabelCol = "features"
 	fails(t, numbers(1, 20, 3), p, "features")
+	weighing := classing
+	weighing.WeightCol = "weight"
+	table := classes(1, 40, 3, 2)
+	table.Weight = slices.Clone(table.Label)
+	fails(t, table, weighing, `every row of class "0" weighs 0: leave such rows out, or give some a weight`)
 	classing.ClassWeights = map[string]float64{"0": 1, "7": 2}
 	fails(t, classes(1, 40, 3, 2), classing, `ClassWeights name "7", which is no class`, `["0" "1"]`)
 }

@@ -205,8 +205,8 @@ func (p Params) checkSampling() error {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if w := p.ClassWeights[name]; !(w >= 0 && finite(w)) {
-			bad("ClassWeights of %q is %v: want a number of 0 or more", name, w)
+		if w := p.ClassWeights[name]; !(w > 0 && finite(w)) {
+			bad("ClassWeights of %q is %v: want a number above 0", name, w)
 		}
 	}
 	if p.Start != nil {
@@ -295,7 +295,7 @@ func (p Params) factors(f *bins.Facts) ([]float64, error) {
 	if p.Task != Classification {
 		return nil, nil
 	}
-	if err := rows.TwoClasses(p.LabelCol, f.Classes); err != nil {
+	if err := cmp.Or(rows.TwoClasses(p.LabelCol, f.Classes), rows.Weighty(f.Classes, f.ClassWeights)); err != nil {
 		return nil, err
 	}
 	factors := make([]float64, len(f.Classes))
@@ -304,7 +304,7 @@ func (p Params) factors(f *bins.Facts) ([]float64, error) {
 		if w, ok := p.ClassWeights[name]; ok {
 			factors[c] = w
 		}
-		if p.Balanced && f.ClassWeights[c] > 0 {
+		if p.Balanced {
 			factors[c] = f.Weight / (float64(len(f.Classes)) * f.ClassWeights[c])
 		}
 	}

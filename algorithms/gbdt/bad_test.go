@@ -159,7 +159,7 @@ func TestRowsAreChecked(t *testing.T) {
 		for i, y := range t.Label {
 			t.Weight[i] *= y
 		}
-	}), p, "a class has no row of positive weight")
+	}), p, `every row of class "0" weighs 0: leave such rows out, or give some a weight`)
 	p.Objective = gbdt.Softmax
 	fails(t, with(func(t *trial.Table) { clear(t.Label) }), p, `every label in column "label" is "0"`)
 	p.ClassWeights = map[string]float64{"7": 2}

@@ -186,6 +186,9 @@ func (q *boosting) checkFacts(f *bins.Facts) error {
 	case k > maxOutputs:
 		return fmt.Errorf("column %q has %d classes: at most %d are allowed, as each has a tree in every round", q.params.LabelCol, k, maxOutputs)
 	}
+	if err := rows.Weighty(f.Classes, f.ClassWeights); err != nil {
+		return err
+	}
 	for _, name := range sortedKeys(q.params.ClassWeights) {
 		if !slices.Contains(f.Classes, name) {
 			return fmt.Errorf("ClassWeights has the class %q, which column %q has not", name, q.params.LabelCol)
@@ -230,10 +233,7 @@ func marginsOf(d *bins.Data, outputs int) ([][]float64, error) {
 
 // weigh checks labels, and makes the weights of rows, of which some are held out.
 func (s *state) weigh(ctx *comqueue.ComContext) error {
-	classes, err := s.params.classWeights(s.data.Facts)
-	if err != nil {
-		return err
-	}
+	classes := s.params.classWeights(s.data.Facts)
 	fraction := s.params.ValidationFraction
 	switch {
 	case classes != nil || fraction > 0:
@@ -270,9 +270,9 @@ func (s *state) weigh(ctx *comqueue.ComContext) error {
 
 // classWeights returns what the weights of rows are multiplied with by class, nil for
 // nothing.
-func (p *Params) classWeights(f *bins.Facts) ([]float64, error) {
+func (p *Params) classWeights(f *bins.Facts) []float64 {
 	if !p.Objective.classes() || p.ScalePosWeight == 1 && len(p.ClassWeights) == 0 && !p.Balanced {
-		return nil, nil
+		return nil
 	}
 	w := make([]float64, len(f.Classes))
 	for c := range w {
@@ -280,15 +280,13 @@ func (p *Params) classWeights(f *bins.Facts) ([]float64, error) {
 		switch own, ok := p.ClassWeights[f.Classes[c]]; {
 		case ok:
 			w[c] = own
-		case p.Balanced && !(f.ClassWeights[c] > 0):
-			return nil, fmt.Errorf("the class %q has no row of positive weight, and classes are to be balanced: leave its rows out", f.Classes[c])
 		case p.Balanced:
 			w[c] = f.Weight / (float64(len(w)) * f.ClassWeights[c])
 		case p.Objective == Logistic && c == 1:
 			w[c] = p.ScalePosWeight
 		}
 	}
-	return w, nil
+	return w
 }
 
 // openSets makes what metrics are measured on.

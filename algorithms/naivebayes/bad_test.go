@@ -57,7 +57,7 @@ func TestRowsAreChecked(t *testing.T) {
 				t.Weight[i] = 0
 			}
 		}
-	}), p, `the class "1" has no row of positive weight`)
+	}), p, `every row of class "1" weighs 0: leave such rows out, or give some a weight`)
 	fails(t, with(func(t *trial.Table) { t.X[0] = 1e308; t.X[6] = 1e308 }), of(naivebayes.Multinomial), "float64")
 	fails(t, trial.Table{D: 2, Label: []float64{}}, of(naivebayes.Gaussian), "no rows")
 	p = of(naivebayes.Bernoulli)

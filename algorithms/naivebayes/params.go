@@ -148,10 +148,10 @@ func (p Params) priors(f *rows.Facts) ([]float64, error) {
 	if len(p.Priors) > 0 && len(p.Priors) != k {
 		return nil, fmt.Errorf("there are %d Priors for %d classes", len(p.Priors), k)
 	}
+	if err := f.Weighty(); err != nil {
+		return nil, err
+	}
 	for c, name := range f.Classes {
-		if !(f.ClassWeights[c] > 0) {
-			return nil, fmt.Errorf("the class %q has no row of positive weight: leave its rows out", name)
-		}
 		switch {
 		case p.UniformPriors:
 			priors[c] = 1 / float64(k)

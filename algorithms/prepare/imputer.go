@@ -165,7 +165,7 @@ func (p Imputer) finish(_ context.Context, f *facts, inputs []model.Input) (mode
 			}
 		case Mode:
 			if len(f.Categories.Columns[i]) == 0 {
-				return nil, fmt.Errorf("column %q has no value: every row is null or NaN", column)
+				return nil, fmt.Errorf("column %q has no value: every row is null or NaN; leave it out", column)
 			}
 			compare := compareValues(isNumber(inputs[i].Type))
 			fill.Value = slices.MinFunc(f.Categories.Columns[i], func(a, b category) int {

@@ -94,7 +94,7 @@ func orderCategories(f *facts, columns []string, inputs []model.Input, order Ord
 	var values [][]string
 	for i, list := range f.Categories.Columns {
 		if len(list) == 0 {
-			return nil, fmt.Errorf("column %q has no value: every row is null or NaN", columns[i])
+			return nil, fmt.Errorf("column %q has no value: every row is null or NaN; leave it out", columns[i])
 		}
 		compare := compareValues(isNumber(inputs[i].Type))
 		slices.SortFunc(list, func(a, b category) int {

@@ -108,10 +108,14 @@ func TwoClasses(column string, classes []string) error {
 }
 
 // Weighty reports a class all of whose rows weigh 0.
-func (f *Facts) Weighty() error {
-	for i, w := range f.ClassWeights {
+func (f *Facts) Weighty() error { return Weighty(f.Classes, f.ClassWeights) }
+
+// Weighty reports, of classes with the weights of their rows, one all of whose rows weigh 0:
+// nothing could be learnt of it, and the others would be predicted with certainty.
+func Weighty(classes []string, weights []float64) error {
+	for i, w := range weights {
 		if !(w > 0) {
-			return fmt.Errorf("every row of class %q weighs 0: leave such rows out, or give some a weight", f.Classes[i])
+			return fmt.Errorf("every row of class %q weighs 0: leave such rows out, or give some a weight", classes[i])
 		}
 	}
 	return nil

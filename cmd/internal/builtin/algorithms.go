@@ -214,7 +214,7 @@ type LogisticTrain struct {
 	OptimiserArgs
 	StepArgs
 	Family       logistic.Family `placeholder:"NAME" help:"How classes are modelled: binary, multinomial, or auto (the default), by their number." default:"auto"`
-	ClassWeights pairs[float64]  `want:"0.." placeholder:"CLASS=WEIGHT" help:"Factors of the weights of the rows of classes, such as yes=2;no=1."`
+	ClassWeights pairs[float64]  `want:">0.." placeholder:"CLASS=WEIGHT" help:"Factors of the weights of the rows of classes, such as yes=2;no=1."`
 	Balanced     bool            `help:"Make all classes weigh the same."`
 	Inference    bool            `help:"Add standard errors, z and p values to the coefficients: for two classes, without a penalty."`
 	Threshold    float64         `want:">0..<1" placeholder:"PROBABILITY" help:"Probability above which the second of two classes is predicted (default: 0.5)."`

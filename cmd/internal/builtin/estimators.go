@@ -18,7 +18,7 @@ type SVCTrain struct {
 	NoStandardize bool           `help:"Put the penalty on coefficients of the features as they are, not divided by their deviations."`
 	NoIntercept   bool           `help:"Leave the intercept out."`
 	Squared       bool           `help:"Square the hinge loss."`
-	ClassWeights  pairs[float64] `want:"0.." placeholder:"CLASS=WEIGHT" help:"Factors of the weights of the rows of classes, such as yes=2;no=1."`
+	ClassWeights  pairs[float64] `want:">0.." placeholder:"CLASS=WEIGHT" help:"Factors of the weights of the rows of classes, such as yes=2;no=1."`
 	Balanced      bool           `help:"Make all classes weigh the same."`
 	GapTol        float64        `want:">0.." of:"!squared,method!=sgd" placeholder:"SHARE" help:"Without --squared training ends when the objective is at most this share above a lower bound of its minimum (default: 0.000001)."`
 	OptimiserArgs

@@ -75,6 +75,15 @@ func TestWordsAboutRows(t *testing.T) {
 		w.fails(1, "train "+what+" --input one.csv --label y --model m.json", `every label in column "y" is "1": a classifier needs two classes or more`)
 	}
 
+	// So do classes all of whose rows weigh nothing.
+	w.write("zero.csv", "x,y,v\n1,0,0\n2,1,1\n3,1,1\n4,0,0\n5,1,2\n")
+	for _, what := range []string{"logistic", "svc", "naivebayes", "gbdt --objective logistic", "gbdt --objective softmax", "forest --task classification", "fm --task classification", "mlp --task classification"} {
+		w.fails(1, "train "+what+" --input zero.csv --label y --weight v --model m.json --if-exists replace", `every row of class "0" weighs 0: leave such rows out, or give some a weight`)
+	}
+	for _, what := range []string{"forest --task classification", "gbdt --objective logistic", "svc"} {
+		w.fails(2, "train "+what+" --input zero.csv --label y --model m.json --class-weights 0=0", `--class-weights of "0" is 0: want a number above 0`)
+	}
+
 	// One component tells the rows of c alone apart.
 	w.write("quasi.csv", "c,x,y\n"+strings.Repeat("a,1,0\na,2,1\nb,2,0\nb,1,1\nc,1,1\n", 8))
 	code, _, errOut := w.run("train logistic --encode --input quasi.csv --label y --model q.json")

@@ -19,7 +19,7 @@ type TreeArgs struct {
 	CategoriesAt  []int          `want:"0..2147483647" param:"CategoricalAt" placeholder:"N" help:"The same of files whose features have no names, such as LibSVM: numbers of the components, the first of which is 0."`
 	MaxLeaves     int            `want:"2..16777216" placeholder:"N" help:"Largest number of leaves of a tree."`
 	MaxBins       int            `want:"2..255" placeholder:"N" help:"Largest number of bins of a feature of numbers, up to 255 (default: 255). Categories are not bounded by it."`
-	ClassWeights  pairs[float64] `want:"0.." placeholder:"CLASS=WEIGHT" help:"Factors of the weights of the rows of classes, such as yes=2;no=1."`
+	ClassWeights  pairs[float64] `want:">0.." placeholder:"CLASS=WEIGHT" help:"Factors of the weights of the rows of classes, such as yes=2;no=1."`
 	Balanced      bool           `help:"Make all classes weigh the same."`
 	ZeroIfMissing bool           `param:"AbsentIsZero" help:"Take what sparse rows leave out for 0, in place of missing."`
 }
