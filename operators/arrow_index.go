@@ -7,21 +7,31 @@ import (
 	"fmt"
 	"io"
 	"sort"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/internal/batch"
 )
 
 // arrowIndex says where the record batches of an Arrow file lie. Both forms of
 // file are a sequence of messages, of which the first is the schema; the file
 // form has a magic number around them and a footer behind, which repeats where
 // the messages are but not how many rows they have. So the messages' headers
-// are read one after another, and their bodies passed over.
+// are read one after another, and their bodies passed over. Nothing in a file has a
+// checksum, and one in which a length is 0 looks like one that ends there: what headers
+// say must fit the schema and their bodies, they must be those that the footer tells of,
+// and nothing may stand behind the last.
 type arrowIndex struct {
-	schema       [2]int64   // bytes of the schema's message
+	told         *arrow.Schema
 	begin        []int64    // offset of each batch with rows
 	spans        [][2]int64 // bytes of batches, between which dictionaries lie
 	first        []int64    // index of the first row of each batch
 	rows         int64
 	dictionaries map[int64][]arrowDictionary // by their id, in the order of the file
 	ids          []int64                     // of each column's dictionary; of use where it has one
+	known        map[int64]bool              // ids of all dictionaries that columns refer to
+
+	found [2][]batch.FileBlock // all dictionaries, and all record batches
 }
 
 // arrowDictionary is a message with values of a dictionary.
@@ -44,6 +54,9 @@ func (x *arrowIndex) inForce(id int64, batch int) (first, last int) {
 
 const arrowMagic = "ARROW1"
 
+// arrowTail are the bytes behind a footer: its length, and the magic number.
+const arrowTail = 4 + int64(len(arrowMagic))
+
 // Kinds of message, by the union MessageHeader of the Arrow format.
 const (
 	messageSchema      = 1
@@ -59,53 +72,88 @@ func indexArrow(r io.ReaderAt, size int64) (*arrowIndex, error) {
 	}
 	x := &arrowIndex{}
 	var head []byte
+	at := from
 	// Writers of the file form leave out the end mark at times, as the footer says
 	// enough.
-	for at := from; at < to || to == size; {
+	for at < to || to == size {
 		var m arrowMessage
-		if m, head, err = readMessage(r, at, to, head); err != nil {
-			if err == io.EOF { // itself: one wrapped in an error is something cut off
-				break
+		m, head, err = readMessage(r, at, to, head)
+		if err == io.EOF { // itself: one wrapped in an error is something cut off
+			if err := nothingBehind(r, m.end, to); err != nil {
+				return nil, err
 			}
-			return nil, fmt.Errorf("message at byte %d: %w", at, err)
+			break
 		}
-		switch {
-		case at == from && m.kind != messageSchema:
-			return nil, errors.New("it does not begin with a schema")
-		case at == from:
-			x.schema, x.ids = [2]int64{at, m.end}, m.ids
-		case m.kind == messageDictionary:
-			if err := x.addDictionary(at, m); err != nil {
-				return nil, fmt.Errorf("dictionary at byte %d: %w", at, err)
-			}
-		case m.kind != messageRecordBatch:
-			return nil, fmt.Errorf("message at byte %d is of kind %d, which is no record batch", at, m.kind)
-		case m.rows < 0 || m.rows > 1<<40:
-			return nil, fmt.Errorf("batch at byte %d claims %d rows", at, m.rows)
-		case m.rows > 0:
-			x.begin, x.first = append(x.begin, at), append(x.first, x.rows)
-			x.rows += m.rows
-			if n := len(x.spans); n > 0 && x.spans[n-1][1] == at {
-				x.spans[n-1][1] = m.end
-			} else {
-				x.spans = append(x.spans, [2]int64{at, m.end})
-			}
+		if err == nil {
+			err = x.add(r, at, m, head)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("message at byte %d: %w", at, err)
 		}
 		at = m.end
 	}
-	if x.schema[1] == 0 {
+	if x.told == nil {
 		return nil, errors.New("it has no schema")
+	}
+	if to < size {
+		if err := x.agree(r, to, size); err != nil {
+			return nil, fmt.Errorf("footer at byte %d: %w", to, err)
+		}
 	}
 	return x, nil
 }
 
+// add takes up a message.
+func (x *arrowIndex) add(r io.ReaderAt, at int64, m arrowMessage, head []byte) error {
+	if x.told == nil && m.kind != messageSchema {
+		return errors.New("the data do not begin with a schema")
+	}
+	var fields []arrow.Field
+	if x.told != nil {
+		fields = x.told.Fields()
+	}
+	if err := batch.CheckHead(head, fields); err != nil {
+		return err
+	}
+	where := batch.FileBlock{Offset: at, Head: m.body - at, Body: m.end - m.body}
+	switch {
+	case m.kind == messageSchema && x.told != nil:
+		return errors.New("it is another schema, and no record batch")
+	case m.kind == messageSchema:
+		x.ids, x.known = m.ids, m.known
+		var err error
+		x.told, err = batch.ReadSchema(io.NewSectionReader(r, at, m.end-at))
+		return err
+	case m.kind == messageDictionary:
+		x.found[0] = append(x.found[0], where)
+		return x.addDictionary(at, m)
+	case m.rows < 0 || m.rows > 1<<40:
+		return fmt.Errorf("it claims %d rows", m.rows)
+	}
+	x.found[1] = append(x.found[1], where)
+	if m.rows == 0 {
+		return nil
+	}
+	x.begin, x.first = append(x.begin, at), append(x.first, x.rows)
+	x.rows += m.rows
+	if n := len(x.spans); n > 0 && x.spans[n-1][1] == at {
+		x.spans[n-1][1] = m.end
+	} else {
+		x.spans = append(x.spans, [2]int64{at, m.end})
+	}
+	return nil
+}
+
 // addDictionary takes up a message with values of a dictionary.
 func (x *arrowIndex) addDictionary(at int64, m arrowMessage) error {
+	if !x.known[m.id] {
+		return fmt.Errorf("it is a dictionary of the id %d, which no column has", m.id)
+	}
 	all := x.dictionaries[m.id]
 	d := arrowDictionary{at: at, end: m.end, before: len(x.begin), whole: len(all)}
 	if m.delta {
 		if len(all) == 0 {
-			return errors.New("it adds to one that is not there")
+			return fmt.Errorf("it adds to the dictionary of the id %d, which is not there", m.id)
 		}
 		d.whole = all[len(all)-1].whole
 	}
@@ -131,34 +179,35 @@ func arrowBounds(r io.ReaderAt, size int64) (from, to int64, err error) {
 		}
 		return 0, size, nil
 	}
-	const tail = 4 + len(arrowMagic)
-	if size < 8+int64(tail) {
+	const tail = arrowTail
+	if size < 8+tail {
 		return 0, 0, errors.New("the Arrow file is truncated")
 	}
 	foot := make([]byte, tail)
-	if _, err := r.ReadAt(foot, size-int64(tail)); err != nil && !errors.Is(err, io.EOF) {
+	if _, err := r.ReadAt(foot, size-tail); err != nil && !errors.Is(err, io.EOF) {
 		return 0, 0, err
 	}
 	footer := int64(binary.LittleEndian.Uint32(foot))
-	if string(foot[4:]) != arrowMagic || footer > size-8-int64(tail) {
-		return 0, 0, errors.New("the Arrow file is truncated: it has no footer")
+	if string(foot[4:]) != arrowMagic || footer == 0 || footer > size-8-tail {
+		return 0, 0, fmt.Errorf("the Arrow file is truncated: it has no footer before byte %d", size-tail)
 	}
-	return 8, size - int64(tail) - footer, nil
+	return 8, size - tail - footer, nil
 }
 
 // arrowMessage is what the index needs to know of a message.
 type arrowMessage struct {
 	kind  byte
 	rows  int64
-	body  int64   // offset of its body
-	end   int64   // offset behind that
-	ids   []int64 // of a schema: the dictionary of each column, or 0
-	id    int64   // of a dictionary, as what follows
-	delta bool    // the values are appended to those before
+	body  int64          // offset of its body
+	end   int64          // offset behind that
+	ids   []int64        // of a schema: the dictionary of each column, or 0
+	known map[int64]bool // of a schema: all dictionaries, of fields of columns too
+	id    int64          // of a dictionary, as what follows
+	delta bool           // the values are appended to those before
 }
 
 // readMessage reads the header of the message at an offset, into head if that is
-// large enough; io.EOF is the end mark.
+// large enough; io.EOF is the end mark, of which it gives the end alone.
 func readMessage(r io.ReaderAt, at, to int64, head []byte) (m arrowMessage, _ []byte, err error) {
 	var word [8]byte
 	if to-at < 4 {
@@ -174,6 +223,7 @@ func readMessage(r io.ReaderAt, at, to int64, head []byte) (m arrowMessage, _ []
 		at += 4
 	}
 	if length == 0 {
+		m.end = at
 		return m, head, io.EOF
 	}
 	if length > to-at {
@@ -193,7 +243,7 @@ func readMessage(r io.ReaderAt, at, to int64, head []byte) (m arrowMessage, _ []
 	body := f.i64(f.field(root, 3))
 	switch m.kind {
 	case messageSchema:
-		m.ids = f.dictionaryIDs(header)
+		m.ids, m.known = f.dictionaryIDs(header)
 	case messageDictionary:
 		m.id, m.delta = f.i64(f.field(header, 0)), f.u8(f.field(header, 2)) != 0
 	case messageRecordBatch:
@@ -213,27 +263,6 @@ func unexpectedEOF(err error) error {
 		return io.ErrUnexpectedEOF
 	}
 	return err
-}
-
-// dictionaryIDs returns the id of each column's dictionary, given the schema.
-func (f *flatBuffer) dictionaryIDs(schema int64) []int64 {
-	at := f.follow(f.field(schema, 1))
-	if at == 0 {
-		return nil
-	}
-	n := f.u32(at)
-	if n > int64(len(f.b))/4 {
-		f.bad = true
-		return nil
-	}
-	ids := make([]int64, n)
-	for i := range ids {
-		field := f.follow(at + 4 + 4*int64(i))
-		if encoding := f.follow(f.field(field, 4)); encoding != 0 {
-			ids[i] = f.i64(f.field(encoding, 0))
-		}
-	}
-	return ids
 }
 
 // valuesMessage changes the header of a dictionary's message, without the length

@@ -61,10 +61,7 @@ func openArrow(r io.ReaderAt, size int64) (RowFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	told, err := batch.ReadSchema(io.NewSectionReader(r, x.schema[0], x.schema[1]-x.schema[0]))
-	if err != nil {
-		return nil, err
-	}
+	told := x.told
 	if len(x.ids) != told.NumFields() {
 		return nil, fmt.Errorf("its schema has %d columns or %d", told.NumFields(), len(x.ids))
 	}

@@ -18,3 +18,6 @@ func strideOf(quick int) int { return quick }
 
 // killedAt are the calls of the disk, of n, at which they kill a process.
 func killedAt(n int) []int { return []int{n / 2, n * 3 / 4, n - 1} }
+
+// damagedBits is how many bits of a damaged file are flipped, one at a time.
+const damagedBits = 200

@@ -32,3 +32,6 @@ func killedAt(n int) []int {
 	}
 	return all
 }
+
+// damagedBits is how many bits of a damaged file are flipped, one at a time.
+const damagedBits = 10_000

@@ -18,6 +18,7 @@ import (
 // Message header types and field types that the walk must tell apart.
 const (
 	headerSchema      = 1
+	headerDictionary  = 2
 	headerRecordBatch = 3
 	typeTimestamp     = 10
 	typeUnion         = 14
@@ -34,6 +35,10 @@ type flat struct {
 	steps int // tables left to visit: shared tables must not multiply
 	bad   bool
 	pack  packed // of the record batch
+
+	end     int64 // of what was visited
+	nodes   int64 // where the field nodes of the record batch begin
+	buffers int64 // where its last buffer ends in the body
 }
 
 // shape is how many field nodes and buffers a record batch of a schema has.
@@ -137,10 +142,16 @@ func (f *flat) keyValues(t flatTable, slot int) {
 
 func (f *flat) recordBatch(t flatTable, bodyLen int64, want shape) error {
 	_, nodes := f.vector(t, 1, 16)
-	start, n := f.vector(t, 2, 16)
-	if nodes != want.nodes || n != want.buffers {
+	if _, n := f.vector(t, 2, 16); nodes != want.nodes || n != want.buffers {
 		return fmt.Errorf("it has %d field nodes and %d buffers, where the schema needs %d and %d", nodes, n, want.nodes, want.buffers)
 	}
+	return f.body(t, bodyLen)
+}
+
+// body walks what the metadata of a record batch tell of its body, whatever its schema.
+func (f *flat) body(t flatTable, bodyLen int64) error {
+	f.nodes, _ = f.vector(t, 1, 16)
+	start, n := f.vector(t, 2, 16)
 	left := bodyLen
 	for i := range n {
 		offset, length := f.i64(start+16*i), f.i64(start+16*i+8)
@@ -149,6 +160,7 @@ func (f *flat) recordBatch(t flatTable, bodyLen int64, want shape) error {
 			return nil
 		}
 		left -= length
+		f.buffers = max(f.buffers, offset+length)
 	}
 	if c := f.child(t, 3); c.pos != 0 {
 		f.pack = packed{is: true, codec: f.scalar8(c, 0), buffers: start, count: n}
@@ -241,7 +253,11 @@ func (f *flat) each(t flatTable, slot int, visit func(flatTable)) {
 }
 
 func (f *flat) within(pos, n int64) bool {
-	return pos >= 0 && n >= 0 && pos <= int64(len(f.b)) && n <= int64(len(f.b))-pos
+	if pos < 0 || n < 0 || pos > int64(len(f.b)) || n > int64(len(f.b))-pos {
+		return false
+	}
+	f.end = max(f.end, pos+n)
+	return true
 }
 
 func (f *flat) bytes(pos, n int64) []byte {

@@ -1,0 +1,136 @@
+package batch
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+)
+
+// Files of Arrow messages have no checksums. What heads, bodies and footers say of each
+// other is all that tells of damage, so that all of it is compared.
+
+// padding is more than writers put behind the metadata of a message, and behind the last
+// buffer of a body, to align what follows. It is less than any message has, so that a
+// length which takes in the next message is found out.
+const padding = 64
+
+// CheckHead verifies the metadata of a message, of a schema, a dictionary or a record
+// batch of the given columns: that tables, vectors and buffers lie within the metadata and
+// the body, that both end where these do, and that a record batch has the rows that its
+// columns have.
+func CheckHead(meta []byte, fields []arrow.Field) error {
+	f := &flat{b: meta, steps: len(meta)}
+	msg := f.table(int64(f.u32(0)))
+	bodyLen, header, kind := f.scalar64(msg, 3), f.child(msg, 2), f.scalar8(msg, 1)
+	f.keyValues(msg, 4)
+	var err error
+	switch {
+	case f.bad || header.pos == 0 || bodyLen < 0:
+		return errFlat
+	case kind == headerSchema:
+		f.schema(header)
+	case kind == headerDictionary:
+		err = f.dictionary(header, bodyLen)
+	case kind == headerRecordBatch:
+		if err = f.recordBatch(header, bodyLen, shapeOf(fields)); err == nil {
+			err = f.rows(header, fields)
+		}
+	default:
+		return fmt.Errorf("its kind is %d, neither schema nor dictionary nor record batch", kind)
+	}
+	switch {
+	case f.bad:
+		return errFlat
+	case err != nil:
+		return err
+	case int64(len(meta))-f.end >= padding:
+		return fmt.Errorf("its metadata of %d bytes end at %d", len(meta), f.end)
+	case bodyLen-f.buffers >= padding:
+		return fmt.Errorf("its body of %d bytes ends at %d", bodyLen, f.buffers)
+	}
+	return nil
+}
+
+// rows compares the rows of a record batch with those of its columns.
+func (f *flat) rows(batch flatTable, fields []arrow.Field) error {
+	rows, node := f.scalar64(batch, 0), int64(0)
+	for _, field := range fields {
+		if n := f.i64(f.nodes + 16*node); n != rows && !f.bad {
+			return fmt.Errorf("it has %d rows, and its column %q %d", rows, field.Name, n)
+		}
+		node += shapeOfType(field.Type).nodes
+	}
+	return nil
+}
+
+// dictionary walks the metadata of a dictionary, whose values are one column of any type.
+func (f *flat) dictionary(t flatTable, bodyLen int64) error {
+	values := f.child(t, 1)
+	if _, n := f.vector(values, 1, 16); n == 0 {
+		f.bad = true
+		return nil
+	}
+	if err := f.body(values, bodyLen); err != nil {
+		return err
+	}
+	if n, rows := f.i64(f.nodes), f.scalar64(values, 0); n != rows && !f.bad {
+		return fmt.Errorf("it has %d values, and its column %d", rows, n)
+	}
+	return nil
+}
+
+// Footer is what stands behind the messages of an Arrow file in the file form.
+type Footer struct {
+	// Schema is the metadata of a message with the schema that the footer repeats.
+	Schema []byte
+	// Dictionaries and Batches are where the messages with these lie.
+	Dictionaries, Batches []FileBlock
+}
+
+// FileBlock is where a message lies in a file.
+type FileBlock struct {
+	Offset int64
+	Head   int64 // bytes before its body
+	Body   int64 // and of that
+}
+
+// ReadFooter reads a footer, of which it trusts nothing.
+func ReadFooter(b []byte) (Footer, error) {
+	f := &flat{b: b, steps: len(b)}
+	foot := f.table(int64(f.u32(0)))
+	schema := f.child(foot, 1)
+	footer := Footer{Dictionaries: f.blocks(foot, 2), Batches: f.blocks(foot, 3)}
+	if f.bad || schema.pos == 0 {
+		return Footer{}, errFlat
+	}
+	footer.Schema = schemaHead(b, schema.pos)
+	return footer, nil
+}
+
+func (f *flat) blocks(t flatTable, slot int) []FileBlock {
+	const size = 24
+	start, n := f.vector(t, slot, size)
+	blocks := make([]FileBlock, 0, n)
+	for at := start; at < start+n*size; at += size {
+		blocks = append(blocks, FileBlock{Offset: f.i64(at), Head: int64(f.u32(at + 8)), Body: f.i64(at + 16)})
+	}
+	return blocks
+}
+
+// schemaHead puts a table before others that makes a message of the schema among them.
+func schemaHead(b []byte, schema int64) []byte {
+	const vtable, table, own = 4, 16, 32
+	const header, version, kind, size = 4, 8, 10, 12
+	made := make([]byte, own, own+len(b))
+	word := binary.LittleEndian
+	word.PutUint32(made, table)
+	for i, entry := range []uint16{10, size, version, kind, header} {
+		word.PutUint16(made[vtable+2*i:], entry)
+	}
+	word.PutUint32(made[table:], table-vtable)
+	word.PutUint32(made[table+header:], uint32(own+schema-table-header))
+	word.PutUint16(made[table+version:], 4) // V5
+	made[table+kind] = headerSchema
+	return append(made, b...)
+}
