@@ -2,7 +2,9 @@ package textfile
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -87,4 +89,19 @@ func TestShardsWithoutQuoting(t *testing.T) {
 		require.Equal(rt, lines, got)
 		require.NoError(rt, c.Close())
 	})
+}
+
+// TestReadErrors: an early end, however it is told, means that the file is not what it was.
+func TestReadErrors(t *testing.T) {
+	p := part{path: "a.csv", size: 9}
+	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF} {
+		err := p.readError(end)
+		require.ErrorIs(t, err, ErrChanged)
+		require.EqualError(t, err, "input a.csv changed between building and reading: it ends before its 9 bytes were read")
+		require.Equal(t, err, p.readError(err), "it is told once")
+	}
+	other := errors.New("no such device")
+	require.EqualError(t, p.readError(other), "cannot read input a.csv: no such device")
+	require.NotErrorIs(t, p.readError(other), ErrChanged)
+	require.ErrorIs(t, p.readError(other), other)
 }

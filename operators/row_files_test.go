@@ -1,0 +1,65 @@
+package operators
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+)
+
+// numbersFile has rows with their index.
+type numbersFile struct {
+	t     *testing.T
+	n, at int64
+}
+
+func (f *numbersFile) Schema() *arrow.Schema {
+	return arrow.NewSchema([]arrow.Field{{Name: "i", Type: arrow.PrimitiveTypes.Int64}}, nil)
+}
+
+func (f *numbersFile) NumRows() int64 { return f.n }
+
+func (f *numbersFile) Rows(row int64, _ []int, _ memory.Allocator) (RowCursor, error) {
+	return &numbersFile{f.t, f.n, row}, nil
+}
+
+func (f *numbersFile) Next(int) (arrow.Record, error) {
+	if f.at == f.n {
+		return nil, io.EOF
+	}
+	f.at++
+	return batchtest.Record(f.t, memory.NewGoAllocator(), f.Schema(), `[{"i": 1}]`), nil
+}
+
+func (f *numbersFile) Close() error { return nil }
+
+// TestRowFilesOfOtherRows: a file that has fewer rows, or more, when it is opened to be read
+// than it had when the job was built ends the run before any row is read.
+func TestRowFilesOfOtherRows(t *testing.T) {
+	path := filepath.Join(writeFiles(t, map[string]string{"x.rows": "x"}), "x.rows")
+	for _, now := range []int64{4, 6} {
+		opened := 0
+		format := RowFormat{Op: "ReadNumbers", Open: func(io.ReaderAt, int64) (RowFile, error) {
+			if opened++; opened > 1 {
+				return &numbersFile{t, now, 0}, nil
+			}
+			return &numbersFile{t, 5, 0}, nil
+		}}
+		read := 0
+		err := runError(t, func(b *engine.Builder) *engine.Dataset {
+			return Map(ReadRowFiles(b, nil, path, format), func(i struct{ I int64 }) int64 {
+				read++
+				return i.I
+			})
+		}, engine.Parallelism(1))
+		require.ErrorContains(t, err, "x.rows had 5 rows when the job was built, and has "+fmt.Sprint(now)+" now")
+		require.Zero(t, read)
+	}
+}
