@@ -192,39 +192,38 @@ func Verify(files []File) error { return VerifyIn(nil, files) }
 // VerifyIn is Verify for the files of ResolveIn.
 func VerifyIn(fsys fs.FS, files []File) error {
 	for _, f := range files {
-		if err := (tree{fsys}).verify(f); err != nil {
+		if _, err := (tree{fsys}).verify(f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (d tree) verify(f File) error {
+// verify returns the modification time of the file that it has looked at, which was taken
+// before the content was, so that a file that still has it later on is the one verified.
+func (d tree) verify(f File) (mtime int64, err error) {
 	info, err := d.stat(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("input %s %w: it had %d bytes and does not exist any more", f.Path, ErrChanged, f.Size)
+		return 0, fmt.Errorf("input %s %w: it had %d bytes and does not exist any more", f.Path, ErrChanged, f.Size)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot read input: %w", err)
+		return 0, fmt.Errorf("cannot read input: %w", err)
 	}
 	size, mtime := info.Size(), d.modTime(info)
-	if size != f.Size {
-		return changed(f.Path, f.Size, f.ModTime, size, mtime)
+	if size != f.Size || f.Hash == "" && mtime != f.ModTime {
+		return 0, changed(f.Path, f.Size, f.ModTime, size, mtime)
 	}
 	if f.Hash == "" {
-		if mtime != f.ModTime {
-			return changed(f.Path, f.Size, f.ModTime, size, mtime)
-		}
-		return nil
+		return mtime, nil
 	}
 	hash, err := d.hashFile(f.Path)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if hash != f.Hash {
-		return changed(f.Path, f.Size, f.ModTime, size, mtime)
+		return 0, changed(f.Path, f.Size, f.ModTime, size, mtime)
 	}
-	return nil
+	return mtime, nil
 }
 
 // changed is the error that names a file and both of its states.

@@ -3,8 +3,10 @@ package textfile
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -182,10 +184,14 @@ func TestBadArchives(t *testing.T) {
 		message string
 	}{
 		"cut.csv.gz":    {whole[:len(whole)-9], "cut.csv.gz: gzip archive is truncated"},
-		"head.csv.gz":   {whole[:5], "head.csv.gz: bad gzip archive"},
+		"head.csv.gz":   {whole[:5], "head.csv.gz: gzip archive is truncated"},
+		"two.csv.gz":    {slices.Concat(whole, whole[:5]), "two.csv.gz: gzip archive is truncated"},
+		"junk.csv.gz":   {slices.Concat(whole, []byte("abcde")), fmt.Sprintf("junk.csv.gz: bad gzip archive: it ends at byte %d, and what follows is no gzip data", len(whole))},
+		"long.csv.gz":   {slices.Concat(whole, bytes.Repeat([]byte("abcde"), 50_000)), fmt.Sprintf("long.csv.gz: bad gzip archive: it ends at byte %d, and", len(whole))},
 		"bad.csv.gz":    {corrupt, "bad.csv.gz: bad gzip archive"},
 		"plain.csv.gz":  {[]byte("a,b\n"), "plain.csv.gz is not gzip data although its name says so"},
-		"empty.csv.gz":  {nil, "empty.csv.gz is not gzip data"},
+		"empty.csv.gz":  {nil, "empty.csv.gz is not gzip data although its name says so: it is empty"},
+		"empty.csv.zst": {nil, "empty.csv.zst is not zstd data although its name says so: it is empty"},
 		"cut.csv.zst":   {zwhole[:len(zwhole)-3], "cut.csv.zst: "},
 		"plain.csv.zst": {[]byte("a,b\n"), "plain.csv.zst is not zstd data"},
 	} {

@@ -1,7 +1,6 @@
 package textfile
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -9,11 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/superstep-ml/superstep/internal/disk"
@@ -42,7 +37,7 @@ type part struct {
 	// of the machine that can be opened again; otherwise it is nil.
 	spool io.ReaderAt
 	base  int64
-	// size is the number of plain bytes.
+	// size is the number of plain bytes, or of those of a file that is not unpacked yet.
 	size int64
 	// mtime is the modification time when the text was opened.
 	mtime int64
@@ -65,21 +60,21 @@ func (p *part) open() (handle, error) {
 	if err != nil {
 		return handle{}, fmt.Errorf("cannot read input: %w", err)
 	}
-	if err := p.check(f); err != nil {
+	if err := p.check(tree{}, f); err != nil {
 		return handle{}, also(err, f.Close())
 	}
-	return handle{f, func() error { return also(p.check(f), f.Close()) }}, nil
+	return handle{f, func() error { return also(p.check(tree{}, f), f.Close()) }}, nil
 }
 
 // check compares the open file with what it was when the text was opened; it
 // is called before and after reading.
-func (p *part) check(f *os.File) error {
+func (p *part) check(d tree, f fs.File) error {
 	info, err := f.Stat()
 	if err != nil {
 		return fmt.Errorf("cannot read input: %w", err)
 	}
-	if info.Size() != p.size || info.ModTime().UnixNano() != p.mtime {
-		return changed(p.path, p.size, p.mtime, info.Size(), info.ModTime().UnixNano())
+	if info.Size() != p.size || d.modTime(info) != p.mtime {
+		return changed(p.path, p.size, p.mtime, info.Size(), d.modTime(info))
 	}
 	return nil
 }
@@ -127,14 +122,11 @@ func openText(ctx context.Context, files []File, f form, cfg Config) (_ *text, e
 	}()
 	var packed []int
 	for i, file := range files {
-		if err := d.verify(file); err != nil {
+		mtime, err := d.verify(file)
+		if err != nil {
 			return nil, err
 		}
-		info, err := d.stat(file.Path)
-		if err != nil {
-			return nil, fmt.Errorf("cannot read input: %w", err)
-		}
-		t.parts[i] = part{path: file.Path, size: info.Size(), mtime: d.modTime(info)}
+		t.parts[i] = part{path: file.Path, size: file.Size, mtime: mtime}
 		c, err := compressionOf(d, file.Path)
 		if err != nil {
 			return nil, err
@@ -200,7 +192,7 @@ func (t *text) unpack(ctx context.Context, packed []int, d tree, e Encoding, dir
 			var base int64
 			for k := w; k < len(packed); k += workers {
 				p := &t.parts[packed[k]]
-				n, err := unpackPart(ctx, d, e, p.path, t.spools[w])
+				n, err := p.unpack(ctx, d, e, t.spools[w])
 				if err != nil {
 					return err
 				}
@@ -230,32 +222,6 @@ func createSpool(on disk.FS, dir string) (disk.File, error) {
 	// A failure here is repaired by close.
 	_ = on.Remove(f.Name())
 	return f, nil
-}
-
-// unpackPart appends the plain bytes of an archive to w and counts them.
-func unpackPart(ctx context.Context, d tree, e Encoding, path string, w io.Writer) (n int64, err error) {
-	r, err := openPlain(d, e, path)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = also(err, r.Close()) }()
-	buf := make([]byte, 256<<10)
-	for {
-		if err := ctx.Err(); err != nil {
-			return n, err
-		}
-		k, rerr := r.Read(buf)
-		if _, err := w.Write(buf[:k]); err != nil {
-			return n, fmt.Errorf("cannot unpack %s to the spool: %w", path, err)
-		}
-		n += int64(k)
-		if rerr == io.EOF {
-			return n, nil
-		}
-		if rerr != nil {
-			return n, rerr
-		}
-	}
 }
 
 // skipMark sets the body after a UTF-8 byte order mark.
@@ -334,109 +300,5 @@ func (t *text) close() error {
 		errs = append(errs, f.Close())
 	}
 	t.spools, t.held = nil, nil
-	return errors.Join(errs...)
-}
-
-// compression is how a file is packed.
-type compression uint8
-
-const (
-	plain compression = iota
-	gzipped
-	zstandard
-)
-
-// magic numbers by RFC 1952 §2.3.1 and RFC 8878 §3.1.1.
-var magic = map[compression][]byte{
-	gzipped:   {0x1f, 0x8b},
-	zstandard: {0x28, 0xb5, 0x2f, 0xfd},
-}
-
-// compressionOf decides by the first bytes, whatever the file's name; a name
-// that promises an archive where there is none is an error.
-func compressionOf(d tree, path string) (compression, error) {
-	f, err := d.open(path)
-	if err != nil {
-		return plain, fmt.Errorf("cannot read input: %w", err)
-	}
-	defer f.Close()
-	var head [4]byte
-	n, err := io.ReadFull(f, head[:])
-	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-		return plain, fmt.Errorf("cannot read input %s: %w", path, err)
-	}
-	for _, c := range []compression{gzipped, zstandard} {
-		if bytes.HasPrefix(head[:n], magic[c]) {
-			return c, nil
-		}
-	}
-	switch strings.ToLower(filepath.Ext(path)) {
-	case ".gz", ".gzip":
-		return plain, fmt.Errorf("input %s is not gzip data although its name says so: it begins with % x", path, head[:n])
-	case ".zst", ".zstd":
-		return plain, fmt.Errorf("input %s is not zstd data although its name says so: it begins with % x", path, head[:n])
-	}
-	return plain, nil
-}
-
-// plainReader streams the plain bytes of a file and names it in its errors.
-type plainReader struct {
-	io.Reader
-	path string
-	kind string
-	done []func() error
-}
-
-// openPlain opens a file for streaming, unpacking it and making it UTF-8 on the way.
-func openPlain(d tree, e Encoding, path string) (*plainReader, error) {
-	c, err := compressionOf(d, path)
-	if err != nil {
-		return nil, err
-	}
-	f, err := d.open(path)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read input: %w", err)
-	}
-	r := &plainReader{Reader: f, path: path, kind: "file", done: []func() error{f.Close}}
-	switch c {
-	case gzipped:
-		z, err := gzip.NewReader(bufio.NewReaderSize(f, 64<<10))
-		if err != nil {
-			return nil, also(fmt.Errorf("input %s: bad gzip archive: %w", path, err), f.Close())
-		}
-		r.Reader, r.kind = z, "gzip archive"
-	case zstandard:
-		z, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<30))
-		if err != nil {
-			return nil, also(fmt.Errorf("input %s: bad zstd archive: %w", path, err), f.Close())
-		}
-		r.Reader, r.kind = z, "zstd archive"
-		r.done = append(r.done, func() error { z.Close(); return nil })
-	}
-	if e != UTF8 {
-		r.Reader, r.kind = newDecoder(r.Reader, e), r.kind+" of "+string(e)
-	}
-	return r, nil
-}
-
-// Read reads plain bytes.
-func (r *plainReader) Read(b []byte) (int, error) {
-	n, err := r.Reader.Read(b)
-	switch {
-	case err == nil || err == io.EOF:
-		return n, err
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return n, fmt.Errorf("input %s: %s is truncated: %w", r.path, r.kind, err)
-	default:
-		return n, fmt.Errorf("input %s: bad %s: %w", r.path, r.kind, err)
-	}
-}
-
-// Close closes the file.
-func (r *plainReader) Close() error {
-	var errs []error
-	for i := len(r.done) - 1; i >= 0; i-- {
-		errs = append(errs, r.done[i]())
-	}
 	return errors.Join(errs...)
 }
