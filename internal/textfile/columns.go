@@ -31,6 +31,7 @@ type cells struct {
 type fault struct {
 	row, slot int
 	err       error
+	told      complaint // in place of err, of a cell that may be none of the wanted ones
 }
 
 // column turns one cell of every record into a value of an Arrow column.
@@ -102,7 +103,7 @@ func readFixed[T any](c *column, in *cells, out []T, parse func([]byte) (T, erro
 		c.valid[row] = true
 		if c.tokens.match(text) {
 			out[row], c.valid[row], missing = zero, false, true
-			if !c.null && !bad(fault{row, c.slot, errMissing}) {
+			if !c.null && !bad(fault{row: row, slot: c.slot, err: errMissing}) {
 				break
 			}
 			continue
@@ -117,7 +118,7 @@ func readFixed[T any](c *column, in *cells, out []T, parse func([]byte) (T, erro
 				}
 				err = errMissing
 			}
-			if !bad(fault{row, c.slot, err}) {
+			if !bad(fault{row: row, slot: c.slot, err: err}) {
 				break
 			}
 		}
@@ -161,7 +162,7 @@ func (c *column) readText(b *array.StringBuilder, in *cells, bad func(fault) boo
 		switch {
 		case c.tokens.matchText(text, k.quoted()):
 			b.AppendNull()
-			if !c.null && !bad(fault{row, c.slot, errMissing}) {
+			if !c.null && !bad(fault{row: row, slot: c.slot, err: errMissing}) {
 				return
 			}
 		case utf8.Valid(text):
@@ -170,7 +171,7 @@ func (c *column) readText(b *array.StringBuilder, in *cells, bad func(fault) boo
 			b.BinaryBuilder.Append(bytes.ToValidUTF8(text, []byte("\uFFFD")))
 		default:
 			b.AppendNull()
-			if !bad(fault{row, c.slot, errUTF8}) {
+			if !bad(fault{row: row, slot: c.slot, err: errUTF8}) {
 				return
 			}
 		}
@@ -204,7 +205,7 @@ func (c *column) readOther(in *cells, bad func(fault) bool) {
 				}
 			}
 		}
-		if err != nil && !bad(fault{row, c.slot, err}) {
+		if err != nil && !bad(fault{row: row, slot: c.slot, err: err}) {
 			return
 		}
 	}

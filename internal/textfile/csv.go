@@ -221,7 +221,7 @@ func (r *csvReader) malformed(what outcome, at int64) complaint {
 // flush delivers the records since the last one.
 func (r *csvReader) flush(rows int) error {
 	r.in.rows, r.in.text, r.in.all = rows, r.sc.batch(), r.sc.tok.cells
-	if len(r.columns) > 0 && !r.read() {
+	if !r.read(r.zeros()) {
 		if r.c.cfg.OnError == Fail {
 			return r.complain(r.faults[0]).error()
 		}
@@ -229,7 +229,7 @@ func (r *csvReader) flush(rows int) error {
 		if r.in.rows == 0 {
 			return nil
 		}
-		if !r.read() {
+		if !r.read(nil) {
 			return fmt.Errorf("%s: a cell that was readable is not when read again", r.part.path)
 		}
 	}
@@ -264,11 +264,11 @@ func (r *csvReader) record() (arrow.Record, error) {
 	return r.builder.NewRecord()
 }
 
-// read fills every column. It returns false if a cell could not be read, with
-// the faults by row and column, and empty builders. When failing, the first
-// fault of each column is enough.
-func (r *csvReader) read() bool {
-	r.faults = r.faults[:0]
+// read fills every column. It returns false if a cell could not be read, or there
+// are faults already, with all faults by row and column, and empty builders. When
+// failing, the first fault of each column is enough.
+func (r *csvReader) read(faults []fault) bool {
+	r.faults = append(r.faults[:0], faults...)
 	goOn := r.c.cfg.OnError == Skip
 	for _, c := range r.columns {
 		c.read(&r.in, func(f fault) bool {
@@ -309,6 +309,9 @@ func (r *csvReader) dropFaulty() {
 
 // complain words a fault.
 func (r *csvReader) complain(f fault) complaint {
+	if f.told.part != nil {
+		return f.told
+	}
 	k := r.in.all[f.row*r.in.width+f.slot]
 	i := slices.Index(r.c.slots, f.slot)
 	c := r.columns[i]

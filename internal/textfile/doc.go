@@ -48,10 +48,11 @@
 // # Errors
 //
 // Errors about a record begin with file and line. Lines are not counted while
-// reading; the file is read again up to the place when an error needs it.
+// reading; the file is read again up to the place when an error needs it. A record
+// with a byte of 0 is a bad one, whatever is read of it.
 //
 // The files of the package: files.go and tree.go (which files), text.go and unpack.go (their plain bytes),
 // automaton.go and cut.go (where records begin), tokenizer.go and scanner.go
-// (cells), columns.go and number.go (values), header.go and infer.go (which
+// (cells), columns.go, number.go and zeros.go (values), header.go and infer.go (which
 // columns), csv.go and libsvm.go (the formats), base.go (what these share).
 package textfile

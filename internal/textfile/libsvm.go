@@ -275,9 +275,16 @@ func (r *svmReader) flush(int) error {
 	r.labels, r.queries, r.indptr = r.labels[:0], r.queries[:0], append(r.indptr[:0], 0)
 	r.indices, r.values = r.indices[:0], r.values[:0]
 	text := r.sc.batch()
+	zeros := bytes.IndexByte(r.sc.since(0), 0) >= 0
 	for _, c := range r.sc.tok.cells {
 		rows, pairs := len(r.labels), len(r.indices)
-		err := r.line(stripComment(text[c.off:][:c.size()]))
+		line := text[c.off:][:c.size()]
+		var err error
+		if zeros && bytes.IndexByte(line, 0) >= 0 { // in a remark they may have been other lines
+			err = errors.New("the line has a byte of " + noText)
+		} else {
+			err = r.line(stripComment(line))
+		}
 		if err == nil {
 			continue
 		}
