@@ -268,3 +268,36 @@ func TestResumeFindsDamagedParts(t *testing.T) {
 		}
 	}
 }
+
+// TestResumableOutputsThatDoNotLast has the disk fail to have something last, each time
+// that it is asked to: nobody is told that the output stands.
+func TestResumableOutputsThatDoNotLast(t *testing.T) {
+	for _, c := range resumeCases {
+		before, _ := c.trees()
+		for at := 1; ; at++ {
+			dir := writeFiles(t, filesOf(before))
+			disk := &testDisk{order: newDiskOrder()}
+			o := c.output(dir, disk)
+			written := c.write(t, o)
+			calls, what := 0, ""
+			disk.order.cut = func(name string, paths []string) bool {
+				if name != "sync" && name != "syncdir" {
+					return false
+				}
+				if calls++; calls == at {
+					what = name + " " + paths[0]
+				}
+				return calls == at
+			}
+			err := commitParts(o, written)
+			if calls < at {
+				require.NoError(t, err, c.name)
+				require.Greater(t, at, 3)
+				break
+			}
+			require.ErrorIs(t, err, errDead, "%s, %s", c.name, what)
+			require.Equal(t, before, visible(tree(t, dir)), "%s, %s", c.name, what)
+			die(o)
+		}
+	}
+}

@@ -352,13 +352,13 @@ func TestOutputNames(t *testing.T) {
 	dir := t.TempDir()
 	long := strings.Repeat("x", 120)
 	hash := strings.TrimPrefix(filepath.Base(stagingDir(long)), ".superstep")
-	names := []string{"x", "x.lock", "x.done", "lock-x", "done-x", ".lock-x", "-x", "+x", long, hash, hash[1:], "lock" + hash, "seal", "journal", "whole", "superstep-x"}
-	beside := map[string]string{}
+	names := []string{"x", "x.lock", "x.done", "lock-x", "done-x", "kept-x", ".lock-x", "-x", "+x", long, hash, hash[1:], "lock" + hash, "seal", "journal", "whole", "superstep-x"}
+	whose := map[string]string{}
 	for _, name := range names {
 		stage := stagingDir(filepath.Join(dir, name))
-		for _, path := range []string{stage, lockPath(stage), receiptPath(stage)} {
-			require.NotContains(t, beside, path, "%s and %s", beside[path], name)
-			beside[path] = name
+		for _, path := range []string{stage, lockPath(stage), receiptPath(stage), beside(stage, "kept"), beside(stage, "kept2")} {
+			require.NotContains(t, whose, path, "%s and %s", whose[path], name)
+			whose[path] = name
 		}
 	}
 	require.NoError(t, runSink(t, func(b *engine.Builder) {
@@ -452,5 +452,40 @@ func TestUndoIsNoted(t *testing.T) {
 			require.Equal(t, first, brief(t, j.dir), name)
 		}
 		require.Greater(t, undone, 3)
+	}
+}
+
+// TestOutputsThatDoNotLast has the disk fail to have something last, each time that it is
+// asked to: the run fails, and nothing of it is seen, as nothing rests on what may be
+// lost.
+func TestOutputsThatDoNotLast(t *testing.T) {
+	for _, c := range cutOffs {
+		if c.outputs == 40 {
+			continue
+		}
+		for at := 1; ; at++ {
+			c.dir, c.rows = t.TempDir(), 7
+			before := c.stand(t)
+			calls := 0
+			what := ""
+			d := &testDisk{order: newDiskOrder()}
+			d.order.cut = func(name string, paths []string) bool {
+				if name != "sync" && name != "syncdir" {
+					return false
+				}
+				if calls++; calls == at {
+					what = name + " " + paths[0]
+				}
+				return calls == at
+			}
+			err := c.run(c.on(d))
+			if calls < at {
+				require.NoError(t, err)
+				require.Greater(t, at, 1)
+				break
+			}
+			require.ErrorIs(t, err, errDead, what)
+			require.Equal(t, before, visible(brief(t, c.dir)), what)
+		}
 	}
 }
