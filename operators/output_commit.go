@@ -118,14 +118,15 @@ func (o *fileOutput) complete() error {
 	made := &placement{stage: o.stage.dir, disk: o.disk, fresh: true, seal: seal{
 		Run: filepath.Base(o.parts), Target: o.target, PerShard: o.perShard, Replace: o.replace,
 	}}
+	if made.Before, err = standingAt(o.target); err != nil {
+		return o.failed(err)
+	}
 	if o.perShard {
 		for i := range parts {
 			parts[i].Name = filepath.Base(o.shardPath(parts[i].Shard))
 		}
 		made.Files = parts
-		if err = o.disk.SyncDir(o.parts); err == nil && !o.replace {
-			made.Empty, err = exists(o.target)
-		}
+		err = o.disk.SyncDir(o.parts)
 	} else {
 		made.Files = make([]partFile, 1)
 		made.Files[0], err = o.join(made.from(), parts)
@@ -148,13 +149,9 @@ func (o *fileOutput) seal(made *placement) error {
 	}
 	made.ID = fileID(info)
 	if len(o.how.Set) > 0 {
-		// The name of the set is that of the run of its first output, which is its alone.
-		made.Journal = o.how.Set[0]
-		parts, err := findParts(made.Journal)
-		if err != nil {
+		if err := o.joinSet(made); err != nil {
 			return err
 		}
-		made.Set = filepath.Base(parts)
 	} else if !o.how.Recorded {
 		return nil
 	}
@@ -162,6 +159,24 @@ func (o *fileOutput) seal(made *placement) error {
 	if err == nil && o.how.Recorded {
 		err = o.disk.SyncDir(made.stage)
 	}
+	return err
+}
+
+// joinSet has the seal say which set the output is of, whose first output is sealed before
+// the others. The name of the set is that of the run of that, which is its alone.
+func (o *fileOutput) joinSet(made *placement) (err error) {
+	made.Journal = o.how.Set[0]
+	if made.Journal == made.stage {
+		made.Set, made.Dirs = made.Run, o.how.Set
+		made.First.Target = made.Target
+		made.First.Made, err = standingAt(made.from())
+		return err
+	}
+	first, err := readRecord(sealCodec, filepath.Join(made.Journal, sealFile))
+	if err == nil && (first.Set == "" || first.Set != first.Run) {
+		err = fmt.Errorf("%s, by which the outputs of this run know each other, is not there any more: look for what removed it, and run the job again", filepath.Join(made.Journal, sealFile))
+	}
+	made.Set, made.First = first.Set, first.First
 	return err
 }
 
@@ -193,20 +208,30 @@ func (o *fileOutput) TakeBack() error {
 	if err == nil && o.how.Recorded {
 		err = o.Settle()
 	}
+	var left error
 	if err == nil {
-		err = o.made.takeBack()
+		left, err = o.made.takeBack()
 	}
 	if err != nil {
-		return o.failed(err)
+		return o.failed(errors.Join(left, err))
 	}
 	o.made = nil
-	return nil
+	return o.failed(left)
 }
 
 // Finish removes what was needed to take the output back.
 func (o *fileOutput) Finish() {
-	_ = o.stage.remove()
+	stage := o.stage
 	o.stage, o.made = nil, nil
+	if set := o.how.Set; len(set) > 0 {
+		stage.noted = true
+		err := endJournal(o.disk, set[0])
+		if err != nil || set[0] == stage.dir && waitsFor(stage.dir, filepath.Base(o.parts)) {
+			_ = stage.leave()
+			return
+		}
+	}
+	_ = stage.remove()
 }
 
 // Commit makes an output visible that is not one of several.
@@ -243,8 +268,11 @@ func (o *fileOutput) Abort() error {
 	if o.made != nil {
 		return stage.leave()
 	}
-	if set := o.how.Set; len(set) > 0 && set[0] == stage.dir && waitsFor(stage.dir, filepath.Base(o.parts)) {
-		return stage.leave()
+	if set := o.how.Set; len(set) > 0 {
+		stage.noted = isNoted(set[0])
+		if set[0] == stage.dir && waitsFor(stage.dir, filepath.Base(o.parts)) {
+			return stage.leave()
+		}
 	}
 	return stage.remove()
 }

@@ -23,12 +23,15 @@ import (
 //  4. The staging directories are removed, that with the journal last.
 //
 // Where a step of 3 fails, the journal is rewritten to say that the set is to be undone
-// before anything is.
+// before anything is. It has a copy of every seal, and gets another name before anything
+// of step 4: until then an output that is neither in its staging directory nor, as its
+// seal says, in its place was lost to something else, and the set is to be undone.
 //
 // Whoever begins an output and finds a seal there looks for the journal. There is none,
 // or it is of another set: then the set was not decided, or all is done, and what is in
-// the staging directory goes. There is one: then the whole set is finished, or undone,
-// under the locks of all that is left of it, before anything else.
+// the staging directory goes, unless undecided finds signs of something else. There is
+// one: then the whole set is finished, or undone, under the locks of all that is left of
+// it, before anything else; see output_ending.go.
 //
 // A set that somebody else decides upon (task.Completion.Recorded) has seals, but no
 // journal; see output_resume.go.
@@ -36,13 +39,22 @@ import (
 const (
 	sealFile    = "seal"
 	journalFile = "journal"
+	endedFile   = "ended" // the journal, when all is done but step 4
 )
 
 // journal is what is decided of a set.
 type journal struct {
-	Set  string   `msgpack:"set"`
-	Undo bool     `msgpack:"undo"`
-	Dirs []string `msgpack:"dirs"` // the staging directories, that of the journal first
+	Set     string   `msgpack:"set"`
+	Undo    bool     `msgpack:"undo"`
+	Members []member `msgpack:"members"` // that of the journal first
+
+	ended bool // nothing is left to do but step 4
+}
+
+// member is an output of a set.
+type member struct {
+	Dir  string `msgpack:"dir"` // its staging directory
+	Seal seal   `msgpack:"seal"`
 }
 
 var (
@@ -100,19 +112,52 @@ func readRecord[T any](codec shared.Codec[T], path string) (v T, err error) {
 func readJournal(dir, set string) (journal, bool, error) {
 	if there, err := exists(filepath.Dir(dir)); err != nil || !there {
 		return journal{}, false, errors.Join(err, fmt.Errorf("an earlier run was cut off while it made several outputs visible, and %s, where it kept whether they are to be, is not there: "+
-			"bring that directory back", filepath.Dir(dir)))
+			"bring that directory back, or, if it is gone for good, look whether its outputs are as you want them, and remove the hidden directory of this one", filepath.Dir(dir)))
 	}
-	j, err := readRecord(journalCodec, filepath.Join(dir, journalFile))
-	if err != nil || j.Set != set || len(j.Dirs) == 0 {
+	j, err := findJournal(dir)
+	if err != nil || j.Set != set {
 		return journal{}, false, err
 	}
-	return j, true, nil
+	return j, j.Set != "", nil
+}
+
+// findJournal returns the journal that is in a staging directory, of whatever set, the
+// zero value where there is none.
+func findJournal(dir string) (journal, error) {
+	j, err := readRecord(journalCodec, filepath.Join(dir, journalFile))
+	if err == nil && j.Set == "" {
+		j, err = readRecord(journalCodec, filepath.Join(dir, endedFile))
+		j.ended = true
+	}
+	if err != nil || len(j.Members) == 0 || j.Members[0].Dir != dir {
+		return journal{}, err
+	}
+	return j, nil
+}
+
+// journalOf returns the journal that says what becomes of what is in a staging directory
+// with a given seal, the zero value where none does.
+func journalOf(dir string, sealed seal) (journal, error) {
+	if sealed.Set == "" {
+		return findJournal(dir) // it may be all that is left, or the seal may be lost
+	}
+	j, _, err := readJournal(sealed.Journal, sealed.Set)
+	return j, err
 }
 
 // decide is step 2, for the set of the given staging directories.
 func decide(d outputDisk, set string, dirs []string) error {
+	j := journal{Set: set}
 	synced := map[string]bool{}
 	for _, dir := range dirs {
+		sealed, err := readRecord(sealCodec, filepath.Join(dir, sealFile))
+		if err == nil && sealed.Set != set {
+			err = fmt.Errorf("%s, which says what becomes of an output, is not there any more; nothing has become visible: look for what removed it, and run the job again", filepath.Join(dir, sealFile))
+		}
+		if err != nil {
+			return err
+		}
+		j.Members = append(j.Members, member{dir, sealed})
 		for _, dir := range []string{dir, filepath.Dir(dir)} {
 			if synced[dir] {
 				continue
@@ -123,108 +168,24 @@ func decide(d outputDisk, set string, dirs []string) error {
 			}
 		}
 	}
-	return writeJournal(d, journal{Set: set, Dirs: dirs})
+	return writeJournal(d, j)
 }
 
 func writeJournal(d outputDisk, j journal) error {
-	dir := j.Dirs[0]
+	dir := j.Members[0].Dir
 	if err := writeRecord(d, journalCodec, dir, filepath.Join(dir, journalFile), j); err != nil {
 		return err
 	}
 	return d.SyncDir(dir)
 }
 
-// endSet finishes or undoes the set of a run that was cut off, and removes what is left
-// of it. It reports whether it was finished.
-func endSet(d outputDisk, dir, set string) (finished bool, err error) {
-	keeper, err := holdStaging(d, dir)
-	if err != nil {
-		return false, err
+// endJournal notes that nothing is left to do for a set but step 4.
+func endJournal(d outputDisk, dir string) error {
+	err := d.Rename(filepath.Join(dir, journalFile), filepath.Join(dir, endedFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it was noted before
 	}
-	defer func() {
-		if keeper != nil {
-			err = errors.Join(err, keeper.leave())
-		}
-	}()
-	j, there, err := readJournal(dir, set)
-	if err != nil || !there {
-		return false, err // somebody else has ended it meanwhile
-	}
-	var left []*staging // of the set, that of the journal not among them
-	defer func() {
-		for _, s := range left {
-			err = errors.Join(err, s.leave())
-		}
-	}()
-	var all []*placement
-	for i, dir := range j.Dirs {
-		sealed, err := readRecord(sealCodec, filepath.Join(dir, sealFile))
-		if err != nil {
-			return false, err
-		}
-		if sealed.Set != set { // it is done with
-			if i > 0 {
-				if err := sweepStaging(d, dir); err != nil {
-					return false, err
-				}
-			}
-			continue
-		}
-		all = append(all, &placement{seal: sealed, stage: dir, disk: d})
-		if i > 0 {
-			s, err := holdStaging(d, dir)
-			if err != nil {
-				return false, err
-			}
-			left = append(left, s)
-		}
-	}
-	if !j.Undo {
-		for _, p := range all {
-			if err = p.place(); err != nil {
-				break
-			}
-		}
-		finished = err == nil
-		if err != nil {
-			j.Undo = true
-			if more := writeJournal(d, j); more != nil {
-				return false, errors.Join(err, more)
-			}
-		}
-	}
-	if j.Undo {
-		for _, p := range all {
-			if back := p.takeBack(); back != nil {
-				return false, errors.Join(err, back)
-			}
-		}
-	}
-	for len(left) > 0 {
-		s := left[len(left)-1]
-		left = left[:len(left)-1]
-		if err := s.remove(); err != nil {
-			return finished, err
-		}
-	}
-	k := keeper
-	keeper = nil
-	return finished, k.remove()
-}
-
-// sweepStaging removes what is left when all in a staging directory is: it, being empty,
-// and its lock.
-func sweepStaging(d outputDisk, dir string) error {
-	lock, err := lockFile(lockPath(dir))
-	if err != nil {
-		if errors.Is(err, errLocked) {
-			err = nil // somebody else has it
-		}
-		return err
-	}
-	s := &staging{dir: dir, lock: lock, disk: d}
-	_ = d.Remove(dir) // which fails where it is not empty
-	return s.leave()
+	return err
 }
 
 // undo is called before anything of a decided set is undone.
@@ -240,8 +201,14 @@ func undo(d outputDisk, dir, set string) error {
 // waitsFor reports whether outputs of a set are left that the journal says what to do with.
 func waitsFor(dir, set string) bool {
 	j, there, err := readJournal(dir, set)
-	return err != nil || there && slices.ContainsFunc(j.Dirs[1:], func(dir string) bool {
-		sealed, err := readRecord(sealCodec, filepath.Join(dir, sealFile))
+	return err != nil || there && slices.ContainsFunc(j.Members[1:], func(m member) bool {
+		sealed, err := readRecord(sealCodec, filepath.Join(m.Dir, sealFile))
 		return err != nil || sealed.Set == set
 	})
+}
+
+// isNoted reports whether there is a journal in a staging directory.
+func isNoted(dir string) bool {
+	j, err := findJournal(dir)
+	return err != nil || j.Set != ""
 }

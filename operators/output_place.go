@@ -23,12 +23,23 @@ type seal struct {
 	Replace  bool `msgpack:"replace"`
 	// Files are what takes the place: the one, or those of all shards in their directory.
 	Files []partFile `msgpack:"files"`
-	// Empty says that an empty directory stood there.
-	Empty bool `msgpack:"empty"`
+	// Before is what stood there when it was complete. Nothing else is replaced.
+	Before standing `msgpack:"before"`
 	// Journal is the staging directory that has the journal of the set, "" for one that is
 	// decided upon alone, or by somebody else; Set is the name of the set.
 	Journal string `msgpack:"journal"`
 	Set     string `msgpack:"set"`
+	// Dirs are the staging directories of the set, in the seal in Journal. First is what
+	// takes the first place of the set, in the others. They tell what was decided where the
+	// journal is gone.
+	Dirs  []string `msgpack:"dirs,omitempty"`
+	First firstOf  `msgpack:"first"`
+}
+
+// firstOf is what takes the first place of a set.
+type firstOf struct {
+	Target string   `msgpack:"target"`
+	Made   standing `msgpack:"made"`
 }
 
 // placement is an output that is complete in its staging directory, on its way.
@@ -51,38 +62,53 @@ func (p *placement) from() string {
 // is at from.
 func (p *placement) old() string { return filepath.Join(p.stage, oldDir) }
 
-// placed reports whether the output has taken its place: nothing but that takes it away
-// from where it was complete.
-func (p *placement) placed() (bool, error) {
+// whereabouts is where that is which was complete.
+type whereabouts int
+
+const (
+	waiting whereabouts = iota // in its staging directory
+	placed                     // in its place
+	astray                     // in neither
+)
+
+// where looks for what was complete. Its place counts where it holds what the seal says;
+// otherwise why says what is wrong. What waits is verified when it takes its place.
+func (p *placement) where() (at whereabouts, why, err error) {
 	info, err := os.Lstat(p.from())
-	if errors.Is(err, fs.ErrNotExist) {
-		return true, nil
+	switch {
+	case err == nil && (!p.Replace || p.ID == 0 || fileID(info) == p.ID):
+		return waiting, nil, nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return 0, nil, err
 	}
-	if err != nil || !p.Replace || p.ID == 0 || fileID(info) == p.ID {
-		return false, err
+	// It has gone to its place, or an exchange has left what was replaced there.
+	return p.inPlace()
+}
+
+// inPlace is where for what is not in its staging directory.
+func (p *placement) inPlace() (at whereabouts, why, err error) {
+	err = p.verify(p.Target)
+	if d := (*damageError)(nil); errors.As(err, &d) {
+		return astray, fmt.Errorf("%s is neither in %s, where it was complete, nor in its place: %s", p.Target, p.stage, d.what), nil
 	}
-	// An exchange has left what was replaced there.
-	if info, err = os.Lstat(p.Target); err != nil {
-		return false, err
-	}
-	if fileID(info) != p.ID {
-		return false, fmt.Errorf("neither %s nor %s is what was about to take the place of the output: something else has moved them", p.from(), p.Target)
-	}
-	return true, nil
+	return placed, nil, err
 }
 
 // place moves what is complete to where it belongs, and has it stay there. Where that is
 // done it does nothing.
 func (p *placement) place() error {
-	placed, err := p.placed()
+	at, why, err := p.where()
 	if err != nil {
 		return err
 	}
-	if placed && p.fresh {
+	if at != waiting && p.fresh {
 		return fmt.Errorf("%s, which was complete, is gone before it took the place of the output; nothing has become visible: look for what removed it, and run the job again", p.from())
 	}
 	p.fresh = false
-	if !placed {
+	switch at {
+	case astray:
+		return why
+	case waiting:
 		if err := p.move(); err != nil {
 			return err
 		}
@@ -90,13 +116,37 @@ func (p *placement) place() error {
 	return p.disk.SyncDir(filepath.Dir(p.Target))
 }
 
+// errTaken is what an error is that says that something else is where an output belongs.
+var errTaken = errors.New("its place is taken")
+
+// takenError is such an error.
+type takenError struct {
+	target string
+	err    error
+}
+
+func (e *takenError) Error() string {
+	return fmt.Sprintf("something else wrote to %s while the job ran: %v", e.target, e.err)
+}
+
+func (e *takenError) Unwrap() []error { return []error{errTaken, e.err} }
+
+// taken says that something else is where the output belongs.
+func (p *placement) taken(err error) error { return &takenError{p.Target, err} }
+
+// errChanged says that what stands there is not what stood there.
+var errChanged = errors.New("it is not what stood there when the output was complete, and is not replaced; run the job again to replace it too, or choose another path")
+
 // move is the step by which the output is seen.
 func (p *placement) move() error {
 	// What stands there may have changed since the run began.
 	if _, err := checkTarget(p.Target, p.Target, p.PerShard, p.Replace); err != nil {
-		return fmt.Errorf("something else wrote to %s while the job ran: %w", p.Target, err)
+		if errors.As(err, new(*fs.PathError)) {
+			return err // what stands there is not known
+		}
+		return p.taken(err)
 	}
-	if err := p.verify(); err != nil {
+	if err := p.verify(p.from()); err != nil {
 		return err
 	}
 	switch {
@@ -104,14 +154,20 @@ func (p *placement) move() error {
 		return p.replace()
 	case p.PerShard:
 		// An empty directory is as good as none.
-		if err := removeIfThere(p.disk, p.Target); err != nil {
-			return fmt.Errorf("something else wrote to %s while the job ran: %w", p.Target, err)
+		if err := removeIfThere(p.disk, p.Target); errors.Is(err, fs.ErrExist) {
+			return p.taken(err)
+		} else if err != nil {
+			return err
 		}
-		return p.disk.Rename(p.from(), p.Target)
 	}
+	return p.moveNew()
+}
+
+// moveNew is move to a place that is free.
+func (p *placement) moveNew() error {
 	err := p.disk.RenameNew(p.from(), p.Target)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("something else made %s while the job ran: %w", p.Target, err)
+		err = p.taken(err)
 	}
 	return err
 }
@@ -119,20 +175,30 @@ func (p *placement) move() error {
 // replace moves what is complete to the place of what stands there, which is kept until
 // all of the set is in place: in one step where the system can exchange the two; or by
 // giving the old one a second name, which it can for files, and overwriting it; or by
-// moving it away first. What is between the two steps of the last is mended by restore.
+// moving it away first. What is between the two steps of the last is mended by bringBack.
 func (p *placement) replace() error {
+	// An earlier try may have been cut off after its first step.
+	if err := p.restore(); err != nil {
+		return err
+	}
+	stands, err := standingAt(p.Target)
+	switch {
+	case err != nil:
+		return err
+	case !stands.There:
+		return p.moveNew()
+	case stands != p.Before:
+		return p.taken(errChanged)
+	}
 	if p.disk.Exchange(p.from(), p.Target) == nil {
 		return nil
 	}
-	// An earlier try may have been cut off after its first step.
-	err := p.restore()
-	if err == nil {
-		err = p.disk.RemoveAll(p.old())
-	}
-	if err != nil {
+	if err := p.disk.RemoveAll(p.old()); err != nil {
 		return err
 	}
+	move := p.disk.Rename
 	if p.disk.Link(p.Target, p.old()) != nil {
+		move = p.disk.RenameNew
 		if err := p.disk.Rename(p.Target, p.old()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -140,79 +206,13 @@ func (p *placement) replace() error {
 	if err := p.disk.SyncDir(p.stage); err != nil {
 		return errors.Join(err, p.restore())
 	}
-	if err := p.disk.Rename(p.from(), p.Target); err != nil {
+	if err := move(p.from(), p.Target); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			err = p.taken(err)
+		}
 		return errors.Join(err, p.restore())
 	}
 	return nil
-}
-
-// restore brings back what was moved away to make room, where nothing has taken its
-// place but what is complete.
-func (p *placement) restore() error {
-	there, err := exists(p.old())
-	if err != nil || !there {
-		return err
-	}
-	info, err := os.Lstat(p.Target)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return err
-	case p.ID == 0 || fileID(info) != p.ID:
-		return nil // it was never gone
-	}
-	return p.disk.Rename(p.old(), p.Target)
-}
-
-// takeBack undoes place, as far as that has come: what stood there stands there again,
-// and what is complete is where it was. An output that something else has replaced or
-// removed since is left as it is.
-func (p *placement) takeBack() error {
-	placed, err := p.placed()
-	if err != nil {
-		return err
-	}
-	if placed {
-		err = p.unmove()
-	} else {
-		err = p.restore()
-	}
-	if err == nil && p.Empty {
-		if there, _ := exists(p.Target); !there {
-			err = p.disk.Mkdir(p.Target)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return p.disk.SyncDir(filepath.Dir(p.Target))
-}
-
-// unmove undoes move.
-func (p *placement) unmove() error {
-	info, err := os.Lstat(p.Target)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return p.restore() // removed since, or cut off between two steps of this
-	case err != nil:
-		return err
-	case p.ID != 0 && fileID(info) != p.ID:
-		return nil // replaced since
-	}
-	if there, err := exists(p.from()); err != nil {
-		return err
-	} else if there {
-		return p.disk.Exchange(p.from(), p.Target)
-	}
-	if there, err := exists(p.old()); err != nil {
-		return err
-	} else if there && p.disk.Link(p.Target, p.from()) == nil {
-		return p.disk.Rename(p.old(), p.Target)
-	}
-	if err := p.disk.Rename(p.Target, p.from()); err != nil {
-		return err
-	}
-	return p.restore()
 }
 
 // checkTarget says whether an output may take its place, called name in messages, as far

@@ -27,8 +27,8 @@ import (
 //     nobody will ask (Settle).
 //
 // Where the receipt names the run, the output has taken its place. Where the seal does,
-// step 3 is done if what was sealed is not there any more: nothing but that step takes
-// it away while the seal is there. Whoever begins a run with the same output removes
+// step 3 is done if what was sealed is not there any more and its place holds it, whole: if
+// neither does, something else took it away, which is an error. Whoever begins a run with the same output removes
 // seal, receipt and parts before anything else, under the lock of the output; so what
 // is found has not been followed by another run. Where neither is found nor the parts,
 // nobody can tell what became of the output, and that is an error, though it may stand.

@@ -21,12 +21,16 @@ type staging struct {
 	dir  string
 	lock *os.File
 	disk outputDisk
+	// noted says that a journal has what becomes of what is here. Then the seal, by which
+	// whoever ends the set finds what is left, is removed last. Otherwise it is first: a seal
+	// without what it seals says that this has taken its place.
+	noted bool
 }
 
 // stagePrefix begins the names of all that is beside an output for a while. No output
 // may have such a name, and what follows it keeps those of several outputs apart: "-"
-// and the name of the output for the directory, ".lock-" and ".done-" before it for
-// the other two, or "+" and a hash of the name in place of "-" and the name.
+// and the name of the output for the directory, ".lock-", ".done-" and ".kept-" before it
+// for the others, or "+" and a hash of the name in place of "-" and the name.
 const stagePrefix = ".superstep"
 
 // stagingDir is where an output is written aside.
@@ -81,14 +85,17 @@ func newStaging(d outputDisk, target string) (s *staging, finished bool, err err
 		}
 		s = &staging{dir: dir, lock: lock, disk: d}
 		sealed, err := readRecord(sealCodec, filepath.Join(dir, sealFile))
-		decided := false
-		if err == nil && sealed.Set != "" {
-			_, decided, err = readJournal(sealed.Journal, sealed.Set)
+		var j journal
+		if err == nil {
+			j, err = journalOf(dir, sealed)
+		}
+		if err == nil && j.Set == "" && sealed.Set != "" {
+			err = undecided(d, dir, sealed)
 		}
 		if err != nil {
 			return nil, false, errors.Join(err, s.leave())
 		}
-		if !decided {
+		if j.Set == "" {
 			return s, finished, s.begin(target)
 		}
 		// Who waits for the locks of a set has none of its own, so that two cannot wait for
@@ -96,8 +103,8 @@ func newStaging(d outputDisk, target string) (s *staging, finished bool, err err
 		if err := s.leave(); err != nil {
 			return nil, false, err
 		}
-		if finished, err = endSet(d, sealed.Journal, sealed.Set); err != nil {
-			return nil, false, fmt.Errorf("end what an earlier run was cut off in, making several outputs visible: %w", err)
+		if finished, err = endSet(d, j); err != nil {
+			return nil, false, err
 		}
 	}
 	return nil, false, errors.New("other runs with this output are cut off again and again")
@@ -159,14 +166,7 @@ func (s *staging) remove() error {
 // empty deletes the directory. The files of shards lose their place first, so that
 // workers that still write add no more of them meanwhile.
 func (s *staging) empty() error {
-	sealed, err := readRecord(sealCodec, filepath.Join(s.dir, sealFile))
-	if err != nil {
-		return err
-	}
-	// A seal without what it seals says that this has taken its place. Of a set that is
-	// right or, if it was undone, does no harm, and by the seal whoever ends the set finds
-	// what is left. Otherwise it would be believed.
-	if sealed.Set == "" {
+	if !s.noted {
 		if err := removeIfThere(s.disk, filepath.Join(s.dir, sealFile)); err != nil {
 			return err
 		}
@@ -174,13 +174,13 @@ func (s *staging) empty() error {
 	if parts, err := findParts(s.dir); err == nil {
 		_ = s.disk.Rename(parts, filepath.Join(s.dir, goneDir)) // what stays is removed all the same
 	}
-	if sealed.Set != "" {
+	if s.noted {
 		entries, err := os.ReadDir(s.dir)
-		if err != nil {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		for _, e := range entries {
-			if e.Name() == sealFile || e.Name() == journalFile {
+			if e.Name() == sealFile || e.Name() == journalFile || e.Name() == endedFile {
 				continue
 			}
 			if err := s.disk.RemoveAll(filepath.Join(s.dir, e.Name())); err != nil {

@@ -69,13 +69,24 @@ func (p partFile) check(path string, in *summed, buf []byte) error {
 	return nil
 }
 
+// damageError says that a file or directory is not what was written.
+type damageError struct {
+	what string // is wrong, in short
+	text string
+}
+
+func (e *damageError) Error() string { return e.text }
+
 // damaged says what is wrong with the file.
 func (p partFile) damaged(path, what string) error {
-	whose := fmt.Sprintf("shard %d, written aside to %s,", p.Shard, path)
+	whose, in := fmt.Sprintf("shard %d, written aside to %s,", p.Shard, path), filepath.Base(path)+": "
 	if p.Shard == wholeOutput {
-		whose = fmt.Sprintf("the output, put together in %s,", path)
+		whose, in = fmt.Sprintf("the output, put together in %s,", path), ""
 	}
-	return fmt.Errorf("%s is damaged: %s; nothing has become visible: look for what wrote to that file or for a failing disk, and run the job again", whose, what)
+	return &damageError{
+		what: in + what,
+		text: fmt.Sprintf("%s is damaged: %s; nothing has become visible: look for what wrote to that file or for a failing disk, and run the job again", whose, what),
+	}
 }
 
 // open opens the file.
@@ -99,18 +110,27 @@ func (p partFile) verify(path string, buf []byte) error {
 	return errors.Join(p.check(path, p.read(file), buf), file.Close())
 }
 
-// verify makes sure that what is about to take the place of an output is what was written,
-// and nothing else. It comes last before that: other outputs of the run may have taken
-// their time meanwhile.
-func (p *placement) verify() error {
+// verify makes sure that what is at a path is what is to be the output, and nothing else.
+// It comes last before that takes its place: other outputs of the run may have taken their
+// time meanwhile.
+func (p *placement) verify(path string) error {
 	buf := make([]byte, 256<<10)
 	if !p.PerShard {
 		if len(p.Files) != 1 {
 			return fmt.Errorf("%s does not say what %s is to be", filepath.Join(p.stage, sealFile), p.from())
 		}
-		return p.Files[0].verify(p.from(), buf)
+		return p.Files[0].verify(path, buf)
 	}
-	entries, err := os.ReadDir(p.from())
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return p.spoilt(path, "it is gone")
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return p.spoilt(path, "it is no directory")
+	}
+	entries, err := os.ReadDir(path)
 	if err != nil {
 		return err
 	}
@@ -120,14 +140,25 @@ func (p *placement) verify() error {
 	}
 	for _, e := range entries {
 		if !known[e.Name()] {
-			return fmt.Errorf("%s is not of this job, and would become part of the output: something else wrote to that directory; nothing has become visible: run the job again",
-				filepath.Join(p.from(), e.Name()))
+			return &damageError{
+				what: e.Name() + " is not of this job",
+				text: fmt.Sprintf("%s is not of this job, and would become part of the output: something else wrote to that directory; nothing has become visible: run the job again",
+					filepath.Join(path, e.Name())),
+			}
 		}
 	}
 	for _, f := range p.Files {
-		if err := f.verify(filepath.Join(p.from(), f.Name), buf); err != nil {
+		if err := f.verify(filepath.Join(path, f.Name), buf); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// spoilt says what is wrong with the directory that is to be the output.
+func (p *placement) spoilt(path, what string) error {
+	return &damageError{
+		what: what,
+		text: fmt.Sprintf("%s, which was complete, is damaged: %s; nothing has become visible: look for what changed it, and run the job again", path, what),
+	}
 }

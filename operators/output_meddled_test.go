@@ -1,0 +1,318 @@
+package operators
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// cutAfter cuts a run off when so many of its outputs have taken their place.
+func cutAfter(t *testing.T, j *together, placed int, on func(*testDisk) outputDisk) {
+	t.Helper()
+	d := dies(0)
+	d.order = newDiskOrder()
+	next := filepath.Join(j.dir, j.name(placed))
+	d.order.cut = func(name string, paths []string) bool {
+		if (name == "renamenew" || name == "rename" || name == "exchange") && paths[len(paths)-1] == next {
+			d.dead = true
+		}
+		return d.dead
+	}
+	require.ErrorIs(t, j.run(on(d)), errDead)
+}
+
+// meddled is a run of four outputs that was cut off when two of them had taken their
+// place, and the disks that it may have had.
+var meddled = []struct {
+	replace bool
+	on      func(*testDisk) outputDisk
+	away    bool // what is replaced is moved away before
+	second  bool // or has a second name, if it is a file
+}{{false, usual, false, false}, {true, usual, false, false}, {true, unexchanged, false, true}, {true, plain, true, false}}
+
+// of returns what a tree has at an output and below it.
+func of(all map[string]string, name string) map[string]string {
+	some := maps.Clone(all)
+	maps.DeleteFunc(some, func(path, _ string) bool { return path != name && !strings.HasPrefix(path, name+"/") })
+	return some
+}
+
+// but returns the rest of a tree.
+func but(all map[string]string, name string) map[string]string {
+	rest := maps.Clone(all)
+	maps.DeleteFunc(rest, func(path, _ string) bool { return path == name || strings.HasPrefix(path, name+"/") })
+	return rest
+}
+
+// TestOutputsThatAreLost: an output that waited for its place, and that something else has
+// removed, is told, and the set is taken back. One that has taken its place, and of which
+// no more than what was beside it is gone, is not missed.
+func TestOutputsThatAreLost(t *testing.T) {
+	for _, c := range meddled {
+		for name, remove := range map[string]func(dir string, i int) string{
+			"what was complete": func(dir string, i int) string {
+				stage := filepath.Join(dir, fmt.Sprintf(".superstep-out-%d", i))
+				if i%2 == 0 {
+					return filepath.Join(stage, wholeFile)
+				}
+				parts, err := findParts(stage)
+				require.NoError(t, err)
+				return parts
+			},
+			"the hidden directory": func(dir string, i int) string { return filepath.Join(dir, fmt.Sprintf(".superstep-out-%d", i)) },
+		} {
+			for lost := 2; lost < 4; lost++ {
+				j := together{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
+				before := j.stand(t)
+				cutAfter(t, &j, 2, c.on)
+				require.NoError(t, os.RemoveAll(remove(j.dir, lost)))
+				if _, err := os.Lstat(filepath.Join(j.dir, j.name(lost))); err != nil && name == "the hidden directory" {
+					delete(before, j.name(lost)) // which had been moved to what is removed
+				}
+				at := fmt.Sprintf("replace %v, %s of %d", c.replace, name, lost)
+				j.rows = 5
+				for first := range 2 { // the second finds nothing of it
+					next := together{dir: j.dir, outputs: 1, rows: 5}
+					err := next.run(&testDisk{})
+					if first == 0 {
+						require.ErrorContains(t, err, filepath.Join(j.dir, j.name(lost)), at)
+						require.ErrorContains(t, err, "is neither in", at)
+						require.NotContains(t, err.Error(), "just been finished", at)
+						require.Equal(t, before, brief(t, j.dir), at)
+					} else if c.replace {
+						require.ErrorContains(t, err, "exists: ", at)
+					} else {
+						require.NoError(t, err, at)
+					}
+				}
+				j.replace = true
+				require.NoError(t, j.run(&testDisk{}), at)
+				require.Equal(t, j.want(t), brief(t, j.dir), at)
+			}
+		}
+		j := together{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
+		j.stand(t)
+		cutAfter(t, &j, 2, c.on)
+		require.NoError(t, os.RemoveAll(filepath.Join(j.dir, ".superstep-out-1")))
+		next := together{dir: j.dir, outputs: 1, rows: 5}
+		require.ErrorContains(t, next.run(&testDisk{}), "has just been finished")
+		require.Equal(t, j.want(t), brief(t, j.dir))
+	}
+}
+
+// TestOutputsWithoutTheirJournal: that a set was decided upon shows without its journal
+// too, in what has taken its place and what has not.
+func TestOutputsWithoutTheirJournal(t *testing.T) {
+	for _, c := range meddled {
+		for _, gone := range []string{".superstep-out-0/journal", ".superstep-out-0"} {
+			for _, i := range []int{0, 1, 3} {
+				if gone == ".superstep-out-0" && i != 3 {
+					continue // nothing else is known of out-0, and out-1 stands
+				}
+				j := together{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
+				j.stand(t)
+				cutAfter(t, &j, 2, c.on)
+				require.NoError(t, os.RemoveAll(filepath.Join(j.dir, gone)))
+				before := brief(t, j.dir)
+				at := fmt.Sprintf("replace %v, %s, %d", c.replace, gone, i)
+				next := together{dir: j.dir, outputs: i + 1, first: i, rows: 5, replace: true}
+				for range 2 {
+					err := next.run(&testDisk{})
+					require.ErrorContains(t, err, filepath.Join(j.dir, ".superstep-out-0", journalFile), at)
+					require.ErrorContains(t, err, filepath.Join(j.dir, "out-0"), at)
+					require.ErrorContains(t, err, filepath.Join(j.dir, ".superstep-out-3"), at)
+					delete(before, fmt.Sprintf(".superstep.lock-out-%d", i))
+					require.Equal(t, before, brief(t, j.dir), at)
+				}
+				// It says what to do.
+				for i := range j.outputs {
+					require.NoError(t, os.RemoveAll(filepath.Join(j.dir, fmt.Sprintf(".superstep-out-%d", i))))
+				}
+				j.replace, j.rows = true, 5
+				require.NoError(t, j.run(&testDisk{}), at)
+				require.Equal(t, j.want(t), brief(t, j.dir), at)
+			}
+		}
+		// Where all have taken their place or none has, nothing is amiss.
+		for _, placed := range []int{0, 3} {
+			if placed == 0 && c.away {
+				continue // which the first is about to do
+			}
+			j := together{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
+			before := j.stand(t)
+			cutAfter(t, &j, placed, c.on)
+			require.NoError(t, os.Remove(filepath.Join(j.dir, ".superstep-out-0", journalFile)))
+			if placed == 3 {
+				require.NoError(t, os.RemoveAll(filepath.Join(j.dir, ".superstep-out-3")))
+			}
+			next := together{dir: j.dir, outputs: 3, first: 2, rows: 5, replace: true}
+			require.NoError(t, next.run(&testDisk{}))
+			if placed == 0 {
+				require.Equal(t, of(before, "out-1"), of(brief(t, j.dir), "out-1"))
+			}
+		}
+	}
+}
+
+// TestOutputsMeddledWith: whatever somebody else does to outputs of a set that was cut
+// off, what is theirs stays, what stood before stands again or is kept, and no later run
+// is held up.
+func TestOutputsMeddledWith(t *testing.T) {
+	remove := func(t *testing.T, path string) { require.NoError(t, os.RemoveAll(path)) }
+	edit := func(t *testing.T, path string) { // as it is
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			path = filepath.Join(path, "part-00000.csv")
+		}
+		require.NoError(t, rewrite(path, func(b []byte) []byte { return append(b, "mine"...) }))
+	}
+	mine := func(t *testing.T, path string) {
+		require.NoError(t, os.RemoveAll(path))
+		require.NoError(t, os.WriteFile(path, []byte("mine"), 0o600))
+	}
+	for _, c := range meddled {
+		for name, meddle := range map[string]func(*testing.T, string){"removed": remove, "edited": edit, "theirs": mine} {
+			for which := range 2 {
+				j := together{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
+				before := j.stand(t)
+				cutAfter(t, &j, 2, c.on)
+				out := j.name(which)
+				meddle(t, filepath.Join(j.dir, out))
+				theirs := of(brief(t, j.dir), out)
+				at := fmt.Sprintf("replace %v, %s %s", c.replace, out, name)
+				next := together{dir: j.dir, outputs: 4, first: 3, rows: 5, replace: true}
+				err := next.run(&testDisk{})
+				require.ErrorContains(t, err, filepath.Join(j.dir, out)+" is neither in "+filepath.Join(j.dir, ".superstep-"+out), at)
+				require.ErrorContains(t, err, "run the job again", at)
+				got := brief(t, j.dir)
+				kept := filepath.Join(j.dir, ".superstep.kept-"+out)
+				if name == "removed" {
+					require.Equal(t, before, got, at)
+				} else {
+					require.Equal(t, theirs, of(got, out), at)
+					require.Equal(t, but(before, out), visible(but(got, out)), at)
+					require.Len(t, got, len(theirs)+len(but(before, out))+len(of(before, out)), at)
+					if c.replace {
+						require.ErrorContains(t, err, kept, at)
+						require.Len(t, of(got, ".superstep.kept-"+out), len(of(before, out)), at)
+						for path, content := range of(before, out) {
+							require.Equal(t, content, got[".superstep.kept-"+path], at)
+						}
+					}
+				}
+				require.NoError(t, next.run(&testDisk{}), at)
+				require.NoError(t, os.RemoveAll(kept))
+				if name == "theirs" {
+					require.NoError(t, os.RemoveAll(filepath.Join(j.dir, out)))
+				}
+				j.replace, j.rows = true, 5
+				if name != "edited" || which == 0 {
+					require.NoError(t, j.run(&testDisk{}), at)
+					require.Equal(t, j.want(t), brief(t, j.dir), at)
+				}
+			}
+		}
+		// All of them are gone.
+		j := together{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
+		before := j.stand(t)
+		cutAfter(t, &j, 2, c.on)
+		for i := range j.outputs {
+			require.NoError(t, os.RemoveAll(filepath.Join(j.dir, j.name(i))))
+		}
+		j.rows, j.replace = 5, true
+		require.ErrorContains(t, j.run(&testDisk{}), "run the job again")
+		want := map[string]string{}
+		maps.Copy(want, of(before, "out-0"))
+		maps.Copy(want, of(before, "out-1"))
+		if c.away || c.second { // so far it had come
+			maps.Copy(want, of(before, "out-2"))
+		}
+		require.Equal(t, want, brief(t, j.dir))
+		require.NoError(t, j.run(&testDisk{}))
+		require.Equal(t, j.want(t), brief(t, j.dir))
+	}
+}
+
+// TestOutputsMadeMeanwhile: what somebody else makes where an output waits to replace what
+// the run had seen there is not replaced; the set is taken back.
+func TestOutputsMadeMeanwhile(t *testing.T) {
+	for _, c := range meddled {
+		for _, stood := range []bool{false, true} {
+			for _, inPlace := range []bool{false, true} {
+				if inPlace && !stood || stood && !c.replace {
+					continue
+				}
+				j := together{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
+				before := j.stand(t)
+				path := filepath.Join(j.dir, "out-2")
+				if !stood {
+					require.NoError(t, os.RemoveAll(path))
+					delete(before, "out-2")
+				}
+				cutAfter(t, &j, 2, c.on)
+				if inPlace {
+					require.NoError(t, os.WriteFile(path, []byte("mine"), 0o600))
+				} else {
+					require.NoError(t, os.WriteFile(filepath.Join(j.dir, "mine"), []byte("mine"), 0o600))
+					require.NoError(t, os.Rename(filepath.Join(j.dir, "mine"), path))
+				}
+				next := together{dir: j.dir, outputs: 3, first: 2, rows: 5}
+				err := next.run(&testDisk{})
+				kept := ".superstep.kept-out-2"
+				if content, ok := brief(t, j.dir)[kept]; ok { // it had another place or name by then
+					require.Equal(t, before["out-2"], content)
+					require.ErrorContains(t, err, filepath.Join(j.dir, kept))
+					require.NoError(t, os.Remove(filepath.Join(j.dir, kept)))
+					err = next.run(&testDisk{})
+				}
+				require.ErrorContains(t, err, "out-2 exists: ")
+				before["out-2"] = "mine"
+				require.Equal(t, before, brief(t, j.dir))
+			}
+		}
+	}
+}
+
+// TestOutputsReplacedAfterTheirSet: a run that is cut off when all its outputs stand, and
+// some of what was beside them is removed, is finished, whatever comes of them since.
+func TestOutputsReplacedAfterTheirSet(t *testing.T) {
+	for _, c := range meddled {
+		cut := 0
+		j := together{outputs: 4, rows: 7}
+		want := j.want(t)
+		j.rows = 2
+		later := j.want(t)
+		for at := 1; ; at += strideOf(5) {
+			j := together{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
+			j.stand(t)
+			d := &testDisk{order: newDiskOrder()}
+			removed, stand := 0, false
+			d.order.cut = func(name string, paths []string) bool {
+				stand = stand || paths[len(paths)-1] == filepath.Join(j.dir, "out-3")
+				if stand && name == "removeall" && filepath.Base(paths[0]) == ".superstep-out-3" || removed > 0 {
+					removed++
+					d.dead = d.dead || removed > at
+				}
+				return d.dead
+			}
+			err := j.run(c.on(d))
+			if !d.dead {
+				require.NoError(t, err)
+				break
+			}
+			cut++
+			last := together{dir: j.dir, outputs: 4, first: 3, rows: 2, replace: true}
+			require.NoError(t, last.run(&testDisk{}))
+			first := together{dir: j.dir, outputs: 1, rows: 5}
+			require.ErrorContains(t, first.run(&testDisk{}), "exists")
+			got := brief(t, j.dir)
+			require.Equal(t, of(want, "out-0"), of(got, "out-0"))
+			require.Equal(t, of(later, "out-3"), of(got, "out-3"))
+		}
+		require.GreaterOrEqual(t, cut, 3)
+	}
+}

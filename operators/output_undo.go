@@ -1,0 +1,192 @@
+package operators
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/zeebo/xxh3"
+)
+
+// standing is what stands somewhere, so that it shows when something else does. A name
+// that it is given, or another place, does not change it.
+type standing struct {
+	There bool        `msgpack:"there"`
+	Type  fs.FileMode `msgpack:"type"`
+	ID    uint64      `msgpack:"id"`
+	Size  int64       `msgpack:"size"`  // of a file in bytes, of a directory in names
+	Time  int64       `msgpack:"time"`  // of a file: when it was last changed, in ns
+	Names uint64      `msgpack:"names"` // of a directory: a hash of what is in it
+}
+
+// standingAt says what stands at a path, without reading it.
+func standingAt(path string) (standing, error) {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return standing{}, nil
+	}
+	if err != nil {
+		return standing{}, err
+	}
+	s := standing{There: true, Type: info.Mode().Type(), ID: fileID(info)}
+	if !info.IsDir() {
+		s.Size, s.Time = info.Size(), info.ModTime().UnixNano()
+		return s, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return standing{}, err
+	}
+	if len(entries) == 0 {
+		s.ID = 0 // one is as good as another
+	}
+	names := xxh3.New()
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			return standing{}, err
+		}
+		fmt.Fprintf(names, "%q %v %d %d %d\n", e.Name(), info.Mode().Type(), fileID(info), info.Size(), info.ModTime().UnixNano())
+	}
+	s.Size, s.Names = int64(len(entries)), names.Sum64()
+	return s, nil
+}
+
+// isEmptyDir reports whether it is a directory with nothing in it.
+func (s standing) isEmptyDir() bool { return s.There && s.Type == fs.ModeDir && s.Size == 0 }
+
+// takeBack undoes place, as far as that has come: what stood there stands there again,
+// and what is complete is where it was. An output that something else has replaced or
+// changed since is left as it is, and one that was removed has made room. What stood there
+// before and cannot stand there again is kept beside it; left tells of that, and of all
+// that is not as it was before.
+func (p *placement) takeBack() (left, err error) {
+	at, _, err := p.where()
+	if err != nil {
+		return nil, err
+	}
+	ours := false
+	if at == placed {
+		info, err := os.Lstat(p.Target)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		// Another file with the same bytes is not ours to take away.
+		ours = err == nil && (p.ID == 0 || fileID(info) == p.ID)
+	}
+	if ours {
+		left, err = p.unmove()
+	} else {
+		left, err = p.bringBackOrKeep()
+	}
+	if err == nil && !p.Replace && p.Before.isEmptyDir() {
+		if there, _ := exists(p.Target); !there {
+			err = p.disk.Mkdir(p.Target)
+		}
+	}
+	if err != nil {
+		return left, err
+	}
+	return left, p.disk.SyncDir(filepath.Dir(p.Target))
+}
+
+// unmove undoes move, where what was complete is in its place.
+func (p *placement) unmove() (left, err error) {
+	was, err := p.replaced()
+	switch {
+	case err != nil:
+		return nil, err
+	case was == p.from():
+		return nil, p.disk.Exchange(was, p.Target)
+	case was == "" && p.Replace && p.Before.There:
+		return fmt.Errorf("%s stays as that run made it, as what it replaced is not in %s any more", p.Target, p.stage), nil
+	case was != "" && p.disk.Link(p.Target, p.from()) == nil:
+		return nil, p.disk.Rename(was, p.Target)
+	}
+	if err := p.disk.Rename(p.Target, p.from()); err != nil {
+		return nil, err
+	}
+	return p.bringBackOrKeep()
+}
+
+// replaced is where that is which was moved away to make room, or was given a second name
+// and has lost the first, "" where nothing was.
+func (p *placement) replaced() (string, error) {
+	info, err := os.Lstat(p.old())
+	if err == nil {
+		if stands, err := os.Lstat(p.Target); err == nil && os.SameFile(info, stands) {
+			return "", nil // it has both
+		}
+		return p.old(), nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	info, err = os.Lstat(p.from())
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil || !p.Replace || p.ID == 0 || fileID(info) == p.ID {
+		return "", err
+	}
+	return p.from(), nil
+}
+
+// bringBack has what was moved away stand in its place again. Where something else stands
+// there it does nothing, and returns where what was moved away is.
+func (p *placement) bringBack() (kept string, err error) {
+	was, err := p.replaced()
+	if err != nil || was == "" {
+		return "", err
+	}
+	stands, err := os.Lstat(p.Target)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err = p.disk.RenameNew(was, p.Target); errors.Is(err, fs.ErrExist) {
+			return was, nil
+		}
+		return "", err
+	case err != nil:
+		return "", err
+	}
+	// Unmove was cut off when what is complete had its two names.
+	if complete, err := os.Lstat(p.from()); err == nil && was != p.from() && os.SameFile(complete, stands) {
+		return "", p.disk.Rename(was, p.Target)
+	}
+	return was, nil
+}
+
+// restore brings back what was moved away, for the output to take its place.
+func (p *placement) restore() error {
+	kept, err := p.bringBack()
+	if err == nil && kept != "" {
+		err = p.taken(errChanged)
+	}
+	return err
+}
+
+// bringBackOrKeep brings back what was moved away, or keeps it beside its place.
+func (p *placement) bringBackOrKeep() (left, err error) {
+	was, err := p.bringBack()
+	if err != nil || was == "" {
+		return nil, err
+	}
+	for n := 1; ; n++ {
+		kind := "kept"
+		if n > 1 {
+			kind += strconv.Itoa(n)
+		}
+		kept := beside(p.stage, kind)
+		err := p.disk.RenameNew(was, kept)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return fmt.Errorf("something else has changed or replaced %s since, and it is left as it is; what stood there before that run is kept as %s: move it to where you want it, or remove it", p.Target, kept), nil
+	}
+}
