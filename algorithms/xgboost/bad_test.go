@@ -137,6 +137,14 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
+// Trees with vectors in their leaves are named, whatever their number: one is a whole round.
+func TestVectorLeaves(t *testing.T) {
+	file, err := os.ReadFile("testdata/vectors.json")
+	require.NoError(t, err)
+	_, err = Decode(file)
+	require.EqualError(t, err, "xgboost: learner.gradient_booster.model.trees[0]: its leaves are vectors (multi_strategy multi_output_tree), which are not read: train with one_output_per_tree")
+}
+
 // Formats that are not read are named.
 func TestOtherFormats(t *testing.T) {
 	for want, data := range map[string]string{

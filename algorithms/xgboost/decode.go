@@ -260,6 +260,7 @@ func (r *reader) trees(m *Model, booster *node) {
 	model := r.member(booster, "model")
 	list := r.member(model, "trees")
 	trees := r.array(list)
+	r.scalar(list, trees)
 	param := r.member(model, "gbtree_model_param")
 	if n := param.find("num_parallel_tree"); n != nil {
 		if m.ParallelTrees = r.count(n, math.MaxInt32); m.ParallelTrees == 1 {

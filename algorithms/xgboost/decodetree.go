@@ -18,12 +18,24 @@ type nodeArrays struct {
 	categories []float64
 }
 
+// scalar refuses trees with vectors in their leaves, of which one is a whole round.
+func (r *reader) scalar(list *node, trees []any) {
+	for i := range trees {
+		n := &node{up: list, index: i, value: trees[i]}
+		param := n.find("tree_param")
+		if param == nil {
+			continue // which reading the tree tells
+		}
+		if leaf := param.find("size_leaf_vector"); leaf != nil && r.count(leaf, math.MaxInt32) > 1 {
+			r.fail(n, "its leaves are vectors (multi_strategy multi_output_tree), which are not read: train with one_output_per_tree")
+			return
+		}
+	}
+}
+
 // tree reads one tree.
 func (r *reader) tree(t *tree.Tree, n *node, e *tree.Ensemble) {
 	param := r.member(n, "tree_param")
-	if leaf := param.find("size_leaf_vector"); leaf != nil && r.count(leaf, math.MaxInt32) > 1 {
-		r.fail(n, "its leaves are vectors (multi_strategy multi_output_tree), which are not read: train with one_output_per_tree")
-	}
 	nodes := r.count(r.member(param, "num_nodes"), math.MaxInt32)
 	deleted := 0
 	if d := param.find("num_deleted"); d != nil {
