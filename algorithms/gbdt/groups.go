@@ -40,7 +40,7 @@ func WithGroups(d, sizes *engine.Dataset, column string) *engine.Dataset {
 		return numbered
 	}
 	return b.Add(engine.Spec{
-		Op: op, Attrs: []engine.Attr{{Key: "column", Value: column}}, Schema: numbered.Schema(),
+		Op: "NumberQueries", Attrs: []engine.Attr{{Key: "column", Value: column}}, Schema: numbered.Schema(),
 		Inputs: []engine.Port{
 			{From: numbered},
 			{From: sizes, Partitioner: engine.Broadcast, Side: true},

@@ -1,8 +1,6 @@
 package glm
 
 import (
-	"fmt"
-
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 )
 
@@ -60,7 +58,7 @@ func (f Family) String() string { return families.String(f) }
 func (f Family) MarshalText() ([]byte, error) { return families.Text(f) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (f *Family) UnmarshalText(text []byte) error { return parse(families, f, text) }
+func (f *Family) UnmarshalText(text []byte) error { return families.Parse(f, text) }
 
 // String returns the name in lower case.
 func (l Link) String() string { return linkNames.String(l) }
@@ -69,11 +67,4 @@ func (l Link) String() string { return linkNames.String(l) }
 func (l Link) MarshalText() ([]byte, error) { return linkNames.Text(l) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (l *Link) UnmarshalText(text []byte) error { return parse(linkNames, l, text) }
-
-func parse[T ~int](names enum.Names[T], v *T, text []byte) error {
-	if names.Parse(v, text) != nil {
-		return fmt.Errorf("unknown %s %q: want one of %v", names.What, text, names.Names)
-	}
-	return nil
-}
+func (l *Link) UnmarshalText(text []byte) error { return linkNames.Parse(l, text) }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/affine"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
@@ -148,7 +149,11 @@ func checkFamily(f Family, l Link, power float64) error {
 		return fmt.Errorf("%v is none of the package's constants", f)
 	}
 	if !slices.Contains(links[f], l) {
-		return fmt.Errorf("the family %v has no link %v: want one of %v", f, l, links[f])
+		var have []string
+		for _, l := range links[f] {
+			have = append(have, l.String())
+		}
+		return fmt.Errorf("the family %v has no link %v: want one of %s", f, l, strings.Join(have, ", "))
 	}
 	if f == Tweedie && (!(power > 1) || power == 2 || math.IsInf(power, 0)) {
 		return fmt.Errorf("the parameter Power is %v: want a number above 1 that is not 2 (for 1 there is the family poisson, for 2 gamma), or 0 for %v", power, defaultPower)

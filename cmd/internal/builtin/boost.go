@@ -1,8 +1,6 @@
 package builtin
 
 import (
-	"strings"
-
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
 )
 
@@ -10,7 +8,7 @@ import (
 // which to the parameters is the default.
 type BoostArgs struct {
 	Base              []float64         `want:".." placeholder:"MARGIN" help:"Margins that rows start from, one for each output or one for all (default: the best constants)."`
-	Margins           []string          `param:"MarginCols" placeholder:"COLUMN" help:"Columns of the margins that rows start from, one for each output. The model lacks them: they are to be added to what it predicts."`
+	Margins           list              `param:"MarginCols" placeholder:"COLUMN,..." help:"Columns of the margins that rows start from, one for each output. The model lacks them: they are to be added to what it predicts."`
 	LabelUpper        string            `of:"objective=aft" param:"LabelUpperCol" placeholder:"COLUMN" help:"Of aft: column of the upper ends of times, empty where they are open; --label are the lower ones."`
 	Time              gbdt.Distribution `of:"objective=aft" placeholder:"NAME" help:"Of aft: distribution of the error of the logarithm of a time: normal (the default), logistic or extreme." default:"normal"`
 	TimeScale         float64           `want:">0.." of:"objective=aft" placeholder:"SCALE" help:"Of aft: scale of that distribution (default: 1)."`
@@ -22,7 +20,7 @@ type BoostArgs struct {
 	MinCategoryRows   int               `want:"0..2147483647" placeholder:"N" help:"Least number of rows of the categories between two splits that are tried (default: none)."`
 	CategorySmooth    float64           `want:"0.." zero:"-1" placeholder:"SUM" help:"Added to the hessians of categories when they are put in order; 0: nothing, they count as they are seen (default: each node learns by how much categories differ by more than chance)."`
 	CategoryLambda    float64           `want:"0.." zero:"-1" placeholder:"STRENGTH" help:"Added to --lambda at splits of several categories; 0: nothing (default: 10)."`
-	Interactions      []string          `sep:";" placeholder:"COLUMNS" help:"Sets of features that may be on the way to one leaf together, such as age,fare;sex,class (default: all may)."`
+	Interactions      sets              `placeholder:"COLUMNS;..." help:"Sets of features that may be on the way to one leaf together, such as age,fare;sex,class (default: all may)."`
 	TopRate           float64           `want:">0..1" of:"goss" placeholder:"SHARE" help:"Of --goss: share of the rows, those of the largest gradients, that all count (default: 0.2)."`
 	OtherRate         float64           `want:">0..1" of:"goss" placeholder:"SHARE" help:"Of --goss: share of the rows that is drawn from the others (default: 0.1)."`
 	ColumnsByLevel    float64           `want:">0..1" param:"ColsampleByLevel" placeholder:"SHARE" help:"Share of the tree's features that is drawn for each level (default: 1)."`
@@ -41,9 +39,7 @@ func (a BoostArgs) into(p *gbdt.Params) {
 	p.RankTruncation, p.NoRankNormalization = a.RankTruncation, a.NoRankNorm
 	p.MaxDeltaStep, p.MaxOneHot, p.MaxCategories, p.MinCategoryRows = a.MaxDeltaStep, a.MaxOneHot, a.MaxCategories, a.MinCategoryRows
 	p.CategorySmooth, p.CategoryLambda = a.CategorySmooth, a.CategoryLambda
-	for _, set := range a.Interactions {
-		p.Interactions = append(p.Interactions, strings.Split(set, ","))
-	}
+	p.Interactions = a.Interactions
 	p.TopRate, p.OtherRate = a.TopRate, a.OtherRate
 	p.ColsampleByLevel, p.ColsampleByNode, p.ScalePosWeight = a.ColumnsByLevel, a.ColumnsByNode, a.ScalePosWeight
 	p.DropRate, p.SkipDrop, p.MaxDrop = a.DropRate, a.SkipDrop, a.MaxDrop

@@ -27,7 +27,7 @@ type EvaluateArgs struct {
 	Score      string    `param:"ScoreCol" placeholder:"COLUMN" help:"Of binary: column of numbers that are the larger the likelier a row is positive. Of ranking: column that rows are ordered by, the largest first."`
 	Positive   string    `placeholder:"LABEL" help:"Of binary: the positive label (default: 1 or true; of a model the second class)."`
 	Margins    bool      `help:"Of binary: scores are no probabilities; the threshold is 0. A row is predicted to be positive above the threshold, which of probabilities is 0.5."`
-	Features   []string  `placeholder:"COLUMN" help:"Of clustering: columns of the points, for the measures of how compact clusters are, of which the silhouette is that of squared distances."`
+	Features   list      `placeholder:"COLUMN,..." help:"Of clustering: columns of the points, for the measures of how compact clusters are, of which the silhouette is that of squared distances."`
 	Group      string    `param:"QueryCol" placeholder:"COLUMN" help:"Of ranking: column of the query of a row. LibSVM files call it qid."`
 	At         int       `want:"1..16777216" param:"K" placeholder:"N" help:"Of ranking: length of the head of each list that ndcg, map, precision and recall look at (default: 10)."`
 	Relevant   float64   `want:">0..500" placeholder:"LABEL" help:"Of ranking: least label of a relevant row, for all measures but ndcg (default: 1)."`

@@ -23,10 +23,10 @@ import (
 
 // ImportArgs are the flags that say of a model of another library what its file does not.
 type ImportArgs struct {
-	Features      []string `placeholder:"COLUMN" help:"Of xgboost and lightgbm: the columns that the model reads, in the order of its features (default: those of their names; without names the components of a vector, as in LibSVM files)."`
-	Classes       []string `placeholder:"NAME" help:"Of xgboost and lightgbm: what the labels 0, 1 and so on stand for (default: these numbers)."`
-	BestRound     bool     `help:"Of xgboost: take the trees up to the round that early stopping found best, if the file tells it (default: all)."`
-	ZeroIfMissing bool     `help:"Of xgboost and lightgbm: take what sparse rows leave out for 0, in place of missing."`
+	Features      list `placeholder:"COLUMN,..." help:"Of xgboost and lightgbm: the columns that the model reads, in the order of its features (default: those of their names; without names the components of a vector, as in LibSVM files)."`
+	Classes       list `placeholder:"NAME,..." help:"Of xgboost and lightgbm: what the labels 0, 1 and so on stand for (default: these numbers)."`
+	BestRound     bool `help:"Of xgboost: take the trees up to the round that early stopping found best, if the file tells it (default: all)."`
+	ZeroIfMissing bool `help:"Of xgboost and lightgbm: take what sparse rows leave out for 0, in place of missing."`
 }
 
 // given names a flag that is there, "" if none is.
@@ -71,7 +71,8 @@ func typeOf(classes []string) string {
 type exchange struct {
 	name   string
 	about  string
-	ending string // of file names; "" where it does not tell the format
+	ending string // of file names
+	shared bool   // others end so too, so that it does not tell the format
 	write  func(m model.Model) ([]byte, error)
 	read   func(file []byte) (model.Model, error)
 	// foreign reads models that another library made, in place of read.
@@ -83,7 +84,7 @@ var exchanges = []exchange{
 	{name: "onnx", about: "ONNX-ML, for runtimes of other languages; what export wrote can be read again", ending: ".onnx", write: onnx.Export, read: onnx.Import},
 	{name: "pmml", about: "PMML 4.4, not of trees; what export wrote can be read again", ending: ".pmml", write: pmml.Export, read: pmml.Import},
 	{name: "xgboost", about: "JSON of XGBoost, of boosted trees and forests; of XGBoost's own models, and in either of its formats, what has trees can be read. Of a .json it has to be said",
-		write: toXGBoost((*xgboost.Model).Encode), foreign: fromXGBoost},
+		ending: ".json", shared: true, write: toXGBoost((*xgboost.Model).Encode), foreign: fromXGBoost},
 	{name: "xgboost-ubj", about: "the same in UBJSON, which is shorter", ending: ".ubj", write: toXGBoost((*xgboost.Model).EncodeUBJSON), foreign: fromXGBoost},
 	{name: "lightgbm", about: "text of LightGBM, of boosted trees and forests; LightGBM's own models can be read too", ending: ".txt", write: toLightGBM, foreign: fromLightGBM},
 }
@@ -177,7 +178,7 @@ func Formats() []string {
 func formatOf(flag, name, path string) (exchange, error) {
 	var all []string
 	for _, e := range exchanges {
-		if name == e.name || name == "" && e.ending != "" && strings.EqualFold(filepath.Ext(path), e.ending) {
+		if name == e.name || name == "" && !e.shared && strings.EqualFold(filepath.Ext(path), e.ending) {
 			return e, nil
 		}
 		all = append(all, e.name)
@@ -188,10 +189,28 @@ func formatOf(flag, name, path string) (exchange, error) {
 	return exchange{}, fmt.Errorf("%s is %q: want one of %s", flag, name, strings.Join(all, ", "))
 }
 
+// suits refuses a file whose ending is that of another format: what reads it by its ending would
+// find the wrong one.
+func (e exchange) suits(output string) error {
+	if strings.EqualFold(filepath.Ext(output), e.ending) {
+		return nil
+	}
+	for _, other := range exchanges {
+		if strings.EqualFold(filepath.Ext(output), other.ending) {
+			return fmt.Errorf("--to %s does not go with --output %s: %s is the ending of %s; choose another ending, such as %s, or --to %s",
+				e.name, output, other.ending, other.name, e.ending, other.name)
+		}
+	}
+	return nil
+}
+
 // Export writes the model in a file in another format, to a new file unless it is to
 // replace one. ok is false where the arguments cannot be meant.
 func Export(w io.Writer, path, format, output string, replace bool) (ok bool, err error) {
 	e, err := formatOf("--to", format, output)
+	if err == nil {
+		err = e.suits(output)
+	}
 	if err = errors.Join(err, apart("--output", output, "the model", path)); err != nil {
 		return false, err
 	}

@@ -13,15 +13,15 @@ import (
 
 // KMeansArgs are the arguments of the k-means job.
 type KMeansArgs struct {
-	Input   string   `required:"" placeholder:"PATH" help:"File, directory or glob to cluster: CSV with a header, or LibSVM where the name ends in .libsvm or .svm."`
-	Columns []string `placeholder:"COLUMN" help:"Columns of numbers to cluster by (default: all columns of numbers)."`
-	K       int      `required:"" placeholder:"N" help:"Number of clusters."`
-	Init    string   `help:"First centres: random, k-means++ or 'k-means||' (the default)." enum:"random,k-means++,k-means||" default:"k-means||"`
-	MaxIter int      `placeholder:"N" help:"Largest number of updates of the centres (default: 100)."`
-	Tol     float64  `placeholder:"DISTANCE" help:"Training ends when no centre moved farther than this (default: 0.0001)."`
-	Seed    uint64   `placeholder:"SEED" help:"Seed of the random draws."`
-	Output  string   `placeholder:"PATH" help:"CSV file to write the rows to, with cluster and distance to its centre."`
-	Model   string   `placeholder:"FILE" help:"JSON file, on this machine, to write the trained model to."`
+	Input   string  `required:"" placeholder:"PATH" help:"File, directory or glob to cluster: CSV with a header, or LibSVM where the name ends in .libsvm or .svm."`
+	Columns list    `placeholder:"COLUMN,..." help:"Columns of numbers to cluster by (default: all columns of numbers)."`
+	K       int     `required:"" placeholder:"N" help:"Number of clusters."`
+	Init    string  `help:"First centres: random, k-means++ or 'k-means||' (the default)." enum:"random,k-means++,k-means||" default:"k-means||"`
+	MaxIter int     `placeholder:"N" help:"Largest number of updates of the centres (default: 100)."`
+	Tol     float64 `placeholder:"DISTANCE" help:"Training ends when no centre moved farther than this (default: 0.0001)."`
+	Seed    uint64  `placeholder:"SEED" help:"Seed of the random draws."`
+	Output  string  `placeholder:"PATH" help:"CSV file to write the rows to, with cluster and distance to its centre."`
+	Model   string  `placeholder:"FILE" help:"JSON file, on this machine, to write the trained model to."`
 }
 
 // Validate refuses what cannot be meant.

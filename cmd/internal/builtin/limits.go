@@ -152,22 +152,30 @@ func (l commandLine) empty() (names, problems []string) {
 				what = " is empty: give it a value, or leave it out"
 			}
 		case []string:
-			if len(v) == 0 {
-				what = " is empty: give it a value, or leave it out"
-			}
-			for i, s := range v {
-				if s == "" {
-					what = " has nothing beside a comma"
-				} else if slices.Contains(v[:i], s) {
-					what = fmt.Sprintf(" has %q twice", s)
-				}
-			}
+			what = emptyIn(v)
+		case list:
+			what = emptyIn(v)
 		}
 		if l.given[f.Name] && what != "" {
 			names, problems = append(names, f.Name), append(problems, f.dashed()+what)
 		}
 	}
 	return names, problems
+}
+
+// emptyIn says what is wrong with a list that has nothing, or the same thing twice, in it.
+func emptyIn(names []string) (what string) {
+	if len(names) == 0 {
+		return " is empty: give it a value, or leave it out"
+	}
+	for i, s := range names {
+		if s == "" {
+			what = " has nothing beside a comma"
+		} else if slices.Contains(names[:i], s) {
+			what = fmt.Sprintf(" has %q twice", s)
+		}
+	}
+	return what
 }
 
 // missing lists the flags that have to be given and are not.

@@ -25,7 +25,7 @@ type PredictArgs struct {
 	Model  ModelFile `required:"" placeholder:"FILE" help:"File of the model, of any kind, on this machine. Up to 4 MiB it travels to the workers of a cluster; of a larger one they read the file at this path."`
 	Input  string    `required:"" placeholder:"PATH" help:"File, directory or glob of rows."`
 	Output string    `required:"" placeholder:"PATH" help:"File to write the rows to with what the model predicts: CSV, Arrow where the name ends in .arrow or .feather, or Parquet where it ends in .parquet. client:PATH writes it where the command runs."`
-	Keep   []string  `placeholder:"COLUMN" help:"Columns of the input to write beside the predictions (default: all but vectors)."`
+	Keep   list      `placeholder:"COLUMN,..." help:"Columns of the input to write beside the predictions (default: all but vectors)."`
 	OutputArgs
 	InputArgs
 }

@@ -2,6 +2,8 @@ package builtin
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/alecthomas/kong"
 	"github.com/apache/arrow/go/v15/arrow"
@@ -15,7 +17,7 @@ import (
 
 // TreeArgs are flags of all trainings of trees.
 type TreeArgs struct {
-	Categories    []string       `param:"CategoricalCols" placeholder:"COLUMN" help:"Columns whose whole numbers, 0 to 65,535, are categories. Text always is, with up to 65,535 of them."`
+	Categories    list           `param:"CategoricalCols" placeholder:"COLUMN,..." help:"Columns whose whole numbers, 0 to 65,535, are categories. Text always is, with up to 65,535 of them."`
 	CategoriesAt  []int          `want:"0..2147483647" param:"CategoricalAt" placeholder:"N" help:"The same of files whose features have no names, such as LibSVM: numbers of the components, the first of which is 0."`
 	MaxLeaves     int            `want:"2..16777216" placeholder:"N" help:"Largest number of leaves of a tree."`
 	MaxBins       int            `want:"2..255" placeholder:"N" help:"Largest number of bins of a feature of numbers, up to 255 (default: 255). Categories are not bounded by it."`
@@ -38,11 +40,30 @@ func (a TreeArgs) withCategories(stage func(c columns) model.Stage) func(c colum
 // native says that trees read text, as categories, and missing values as they are.
 func (TreeArgs) native() {}
 
+// objective is a flag for those of boosted trees that need no function of a program.
+type objective gbdt.Objective
+
+// MarshalText implements encoding.TextMarshaler.
+func (o objective) MarshalText() ([]byte, error) { return gbdt.Objective(o).MarshalText() }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (o *objective) UnmarshalText(text []byte) error {
+	var names []string
+	for at := gbdt.Squared; at != gbdt.Custom; at++ {
+		if at.String() == string(text) {
+			*o = objective(at)
+			return nil
+		}
+		names = append(names, at.String())
+	}
+	return fmt.Errorf("unknown objective %q: want one of %s", text, strings.Join(names, ", "))
+}
+
 // GBDTTrain are the flags of training boosted trees.
 type GBDTTrain struct {
 	TrainArgs
 	TreeArgs
-	Objective     gbdt.Objective  `required:"" placeholder:"NAME" help:"What is predicted, and what training makes small: squared, absolute, huber, quantile; of classes logistic or softmax; poisson, gamma, tweedie; lambdamart, to rank."`
+	Objective     objective       `required:"" placeholder:"NAME" help:"What is predicted, and what training makes small: squared, absolute, huber, quantile; of classes logistic or softmax; poisson, gamma, tweedie; lambdamart, to rank."`
 	Group         string          `of:"objective=lambdamart" param:"GroupCol" placeholder:"COLUMN" help:"Of lambdamart: column of the query of a row. LibSVM files call it qid."`
 	GroupSizes    string          `of:"objective=lambdamart" placeholder:"FILE" help:"Of lambdamart, in place of --group: file with the number of rows of each query, a line each, in the order of the rows."`
 	TestSizes     string          `of:"objective=lambdamart" name:"test-group-sizes" placeholder:"FILE" help:"The same of the rows of --test."`
@@ -70,7 +91,7 @@ type GBDTTrain struct {
 }
 
 func (a GBDTTrain) goal() goal {
-	switch a.Objective {
+	switch gbdt.Objective(a.Objective) {
 	case gbdt.Logistic, gbdt.Softmax:
 		return classesGoal
 	case gbdt.LambdaMART:
@@ -100,7 +121,7 @@ func (a GBDTTrain) stage(c columns) model.Stage { return a.params(c) }
 
 func (a GBDTTrain) params(c columns) gbdt.Params {
 	p := gbdt.Params{VectorCol: c.vector, FeatureCols: c.features, CategoricalCols: a.Categories, CategoricalAt: a.CategoriesAt, LabelCol: c.label, PredictionCol: c.prediction, ProbabilityCol: c.probability, WeightCol: c.weight, Skip: c.skip,
-		AbsentIsZero: a.ZeroIfMissing, Objective: a.Objective, GroupCol: c.group, QuantileAt: a.QuantileAt, HuberDelta: a.HuberDelta, TweediePower: a.Power,
+		AbsentIsZero: a.ZeroIfMissing, Objective: gbdt.Objective(a.Objective), GroupCol: c.group, QuantileAt: a.QuantileAt, HuberDelta: a.HuberDelta, TweediePower: a.Power,
 		NumTrees: a.Rounds, LearningRate: a.LearningRate, GrowPolicy: a.Grow, MaxDepth: a.MaxDepth, MaxLeaves: a.MaxLeaves, MaxBins: a.MaxBins,
 		MinChildWeight: a.MinWeight, MinSamplesLeaf: a.MinRows, Lambda: a.Lambda, Alpha: a.Alpha, MinSplitGain: a.Gamma,
 		Subsample: a.Subsample, ColsampleByTree: a.Columns, GOSS: a.GOSS, DART: a.DART, Monotone: a.Monotone,
@@ -115,15 +136,15 @@ const sizedGroup = "query by its size"
 // sized adds the column of queries to rows, those of --test or others, where files of sizes
 // tell them.
 func (a GBDTTrain) sized(rows *engine.Dataset, test bool) *engine.Dataset {
-	file := a.GroupSizes
+	file, flag := a.GroupSizes, "--group-sizes"
 	if test {
-		file = a.TestSizes
+		file, flag = a.TestSizes, "--test-group-sizes"
 	}
 	if file == "" || rows.Poisoned() {
 		return rows
 	}
 	sizes := operators.ReadCSV(rows.Builder(), file, operators.CSVOptions{Columns: []operators.Column{{Name: "size", Type: "int64"}}, TrimSpace: true})
-	return gbdt.WithGroups(rows, sizes, sizedGroup)
+	return gbdt.WithGroups(rows, sizes, sizedGroup).Named(flag)
 }
 
 // group returns the column of queries.
@@ -131,7 +152,7 @@ func (a GBDTTrain) group(schema *arrow.Schema) string {
 	if a.GroupSizes != "" {
 		return sizedGroup
 	}
-	if a.Group == "" && a.Objective == gbdt.LambdaMART && schema.HasField("qid") {
+	if a.Group == "" && gbdt.Objective(a.Objective) == gbdt.LambdaMART && schema.HasField("qid") {
 		return "qid"
 	}
 	return a.Group

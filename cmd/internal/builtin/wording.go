@@ -106,13 +106,18 @@ var (
 	named = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[A-Z]\w*(?:\.[A-Z]\w*)?(?:\[\d+\])?`)
 	// calls are what a message of a package begins with: a line of code, a function.
 	calls = regexp.MustCompile(` \(engine\.IfExists\(engine\.Replace\)\)|\b[a-z]\w*\.go:\d+: |\b[a-z]+\.[A-Z]\w*: |\bthe parameter `)
+	// ofFlag is what a message of an operator begins with that is named by the flag it is for.
+	ofFlag = regexp.MustCompile(`operator \w+ "(--[a-z-]+)", subtask \d+ of \d+: `)
+	// lacking is what a message advises that the command line does not have.
+	lacking = regexp.MustCompile(`; or set ReplaceInvalidUTF8 to read U\+FFFD in place of such bytes`)
 	// zeroes is what is said of the zero value of a parameter, which a flag has not.
 	zeroes = regexp.MustCompile(`(?m),? or 0 for [^;:\n]*`)
 )
 
 // reworded returns a message in the words of flags. What is quoted stays.
 func (w wording) reworded(message string) string {
-	message = calls.ReplaceAllString(message, "")
+	message = lacking.ReplaceAllString(calls.ReplaceAllString(message, ""), "")
+	message = ofFlag.ReplaceAllString(message, "$1: ")
 	told := false
 	var b strings.Builder
 	from := 0
