@@ -38,7 +38,7 @@ type CSVWriteOptions struct {
 // to the same bits, times in RFC 3339, bytes in base64, vectors as [1 2.5 3] and
 // sparse ones as [0:1 7:2.5]. Cells are quoted where they must be: text that
 // contains delimiters, quotes, newlines or outer blanks, that is empty, or that
-// equals Null. ReadCSV reads the same values back when it is given the types,
+// equals Null. Text with a byte of 0 is an error. ReadCSV reads the same values back when it is given the types,
 // except that within text "\r\n" becomes "\n", that empty bytes are missing
 // unless Null says how missing ones look, and that in the only column of a file
 // missing text is empty text, likewise.
@@ -115,5 +115,5 @@ func (o CSVWriteOptions) checkNull(schema *arrow.Schema) error {
 }
 
 func (o CSVWriteOptions) form() textfile.Form {
-	return textfile.Form{Delimiter: o.Delimiter, Null: o.Null}
+	return textfile.Form{Delimiter: o.Delimiter, Null: o.Null, ReadBack: true}
 }

@@ -2,6 +2,8 @@ package textfile
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"io"
 	"strings"
 
@@ -16,6 +18,8 @@ type Form struct {
 	Delimiter byte
 	// Null is the spelling of a missing value. Text that is spelled so is quoted.
 	Null string
+	// ReadBack makes an error of text that would not be read back, as it has a byte of 0.
+	ReadBack bool
 }
 
 // Header returns the line of column names.
@@ -104,12 +108,12 @@ func (w *Writer) Write(rows arrow.Record) error {
 	for i := range int(rows.NumRows()) {
 		w.row(i)
 		if len(w.text) >= lineBuffer {
-			if err := w.flush(); err != nil {
+			if err := w.flush(rows); err != nil {
 				return err
 			}
 		}
 	}
-	return w.flush()
+	return w.flush(rows)
 }
 
 // mayQuote tells whether values of a type can have to be quoted. Of those that
@@ -141,10 +145,29 @@ func (w *Writer) row(i int) {
 	w.text = append(w.text, '\n')
 }
 
-func (w *Writer) flush() error {
+// flush hands on the lines of the rows of a batch that there are.
+func (w *Writer) flush(rows arrow.Record) error {
+	if w.o.ReadBack && bytes.IndexByte(w.text, 0) >= 0 {
+		return w.zeros(rows)
+	}
 	_, err := w.w.Write(w.text)
 	w.text = w.text[:0]
 	return err
+}
+
+// zeros names the first cell that has a byte of 0.
+func (w *Writer) zeros(rows arrow.Record) error {
+	for i := range int(rows.NumRows()) {
+		for c := range w.cols {
+			if w.cols[c].null && w.cols[c].Null(i) {
+				continue
+			}
+			if text := w.cols[c].Append(nil, i); bytes.IndexByte(text, 0) >= 0 {
+				return fmt.Errorf("column %q: the text %s has a byte of 0, which no file of text can have: take it out, or write Arrow or Parquet", rows.ColumnName(c), shorten(text))
+			}
+		}
+	}
+	return errors.New("the spelling of a missing value has a byte of 0, which no file of text can have")
 }
 
 // Close has nothing to do: every Write hands on all its lines.
