@@ -19,7 +19,8 @@ import (
 
 // Column is a column of a file: its name, its type in text form, such as
 // "float64", "utf8", "timestamp[us]" or "vector[4]", and whether values may be
-// missing.
+// missing. A timestamp without a time zone in its type has none in the text either;
+// with one, as in "timestamp[us, UTC]", it is UTC unless the text says another.
 type Column struct {
 	Name     string
 	Type     string

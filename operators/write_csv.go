@@ -35,8 +35,9 @@ type CSVWriteOptions struct {
 // path, by the rules of WriteFiles. The bytes are the same at every parallelism.
 //
 // Lines end in "\n". Floats are written as the shortest decimal that reads back
-// to the same bits, times in RFC 3339, bytes in base64, vectors as [1 2.5 3] and
-// sparse ones as [0:1 7:2.5]. Cells are quoted where they must be: text that
+// to the same bits, times in RFC 3339, in UTC with Z if their type has a time zone
+// and else without, bytes in base64, vectors as [1 2.5 3] and sparse ones as
+// [0:1 7:2.5]. Cells are quoted where they must be: text that
 // contains delimiters, quotes, newlines or outer blanks, that is empty, or that
 // equals Null. Text with a byte of 0 is an error. ReadCSV reads the same values back when it is given the types,
 // except that within text "\r\n" becomes "\n", that empty bytes are missing

@@ -42,20 +42,20 @@ func TestWriteCSVSpelledOut(t *testing.T) {
 	}
 	require.Equal(t, strings.Join([]string{
 		"t,b,f,v,s,x,when,d",
-		"\"a,\"\"b\"\"\n\",true,1e-07,[1 2.5],[0:1 7:-2.5],AAE=,2020-01-02T03:04:05.678Z,1969-12-31",
-		",false,,[0 1e+21],[],/w==,1970-01-01T00:00:00Z,",
-		`"",false,NaN,[0 0],[],/w==,1970-01-01T00:00:00Z,`,
-		`" NA",false,0.1,[0 0],[],/w==,1970-01-01T00:00:00Z,`,
-		`NA,false,100,[0 0],[],/w==,1970-01-01T00:00:00Z,`,
-		`"#é;|",false,+Inf,[0 0],[],/w==,1970-01-01T00:00:00Z,`,
+		"\"a,\"\"b\"\"\n\",true,1e-07,[1 2.5],[0:1 7:-2.5],AAE=,2020-01-02T03:04:05.678,1969-12-31",
+		",false,,[0 1e+21],[],/w==,1970-01-01T00:00:00,",
+		`"",false,NaN,[0 0],[],/w==,1970-01-01T00:00:00,`,
+		`" NA",false,0.1,[0 0],[],/w==,1970-01-01T00:00:00,`,
+		`NA,false,100,[0 0],[],/w==,1970-01-01T00:00:00,`,
+		`"#é;|",false,+Inf,[0 0],[],/w==,1970-01-01T00:00:00,`,
 	}, "\n")+"\n", write("a.csv", CSVWriteOptions{}))
 	require.Equal(t, strings.Join([]string{
-		"\"a,\"\"b\"\"\n\";true;1e-07;[1 2.5];[0:1 7:-2.5];AAE=;2020-01-02T03:04:05.678Z;1969-12-31",
-		"NA;false;NA;[0 1e+21];[];/w==;1970-01-01T00:00:00Z;NA",
-		`"";false;NaN;[0 0];[];/w==;1970-01-01T00:00:00Z;NA`,
-		`" NA";false;0.1;[0 0];[];/w==;1970-01-01T00:00:00Z;NA`,
-		`"NA";false;100;[0 0];[];/w==;1970-01-01T00:00:00Z;NA`,
-		`"#é;|";false;+Inf;[0 0];[];/w==;1970-01-01T00:00:00Z;NA`,
+		"\"a,\"\"b\"\"\n\";true;1e-07;[1 2.5];[0:1 7:-2.5];AAE=;2020-01-02T03:04:05.678;1969-12-31",
+		"NA;false;NA;[0 1e+21];[];/w==;1970-01-01T00:00:00;NA",
+		`"";false;NaN;[0 0];[];/w==;1970-01-01T00:00:00;NA`,
+		`" NA";false;0.1;[0 0];[];/w==;1970-01-01T00:00:00;NA`,
+		`"NA";false;100;[0 0];[];/w==;1970-01-01T00:00:00;NA`,
+		`"#é;|";false;+Inf;[0 0];[];/w==;1970-01-01T00:00:00;NA`,
 	}, "\n")+"\n", write("b.csv", CSVWriteOptions{NoHeader: true, Delimiter: ';', Null: "NA"}))
 }
 
@@ -161,6 +161,26 @@ func TestWriteCSVOfZeroBytes(t *testing.T) {
 	require.Empty(t, entries)
 }
 
+// Times of a type without a zone are written and read without, others as UTC, and neither is taken
+// for the other.
+func TestWriteCSVTimes(t *testing.T) {
+	rec := batchtest.Record(t, batchtest.Allocator(t), batchtest.Schema(t, "naive timestamp[ms] null", "berlin timestamp[s, Europe/Berlin] null"),
+		`[{"naive": "2020-07-01T12:00:00.5", "berlin": "2020-07-01T10:00:00"}, {"naive": null, "berlin": null}]`)
+	defer rec.Release()
+	path := filepath.Join(t.TempDir(), "a.csv")
+	require.NoError(t, runSink(t, func(b *engine.Builder) { WriteCSV(FromRecords(b, []arrow.Record{rec}), path, CSVWriteOptions{}) }))
+	require.Equal(t, "naive,berlin\n2020-07-01T12:00:00.5,2020-07-01T10:00:00Z\n,\n", tree(t, filepath.Dir(path))["a.csv"])
+	read := func(naive, berlin string) func(b *engine.Builder) *engine.Dataset {
+		return func(b *engine.Builder) *engine.Dataset {
+			return ReadCSV(b, path, CSVOptions{Header: true, Types: map[string]string{"naive": naive, "berlin": berlin}})
+		}
+	}
+	require.Equal(t, []string{"shard int64 | naive timestamp[ms] null | berlin timestamp[s, Europe/Berlin] null", "2 | 2020-07-01T12:00:00.5 | 2020-07-01T10:00:00Z", "125 | null | null"},
+		outcome(t, read("timestamp[ms]", "timestamp[s, Europe/Berlin]")))
+	require.ErrorContains(t, runError(t, read("timestamp[ms]", "timestamp[s]")),
+		`a.csv:2: column "berlin": cannot read "2020-07-01T10:00:00Z" as timestamp[s]: it has a time zone, and the type has none: that of such times is timestamp[s, UTC]`)
+}
+
 func TestWriteCSVOfOneColumn(t *testing.T) {
 	dir := t.TempDir()
 	one, none := int64(1), (*int64)(nil)
@@ -197,7 +217,7 @@ func TestWriteCSVRefusesNullsThatAreValues(t *testing.T) {
 	}
 	for _, c := range []struct{ null, column string }{
 		{"5", "i"}, {"-999", "i"}, {"5", "u"}, {"NaN", "f"}, {"-1", "f"}, {"inf", "f"}, {"true", "b"}, {"0", "b"},
-		{"1970-01-01", "d"}, {"1970-01-01T00:00:00Z", "when"}, {"NULL", "x"}, {"[1 2]", "v"}, {"[]", "s"},
+		{"1970-01-01", "d"}, {"1970-01-01T00:00:00", "when"}, {"NULL", "x"}, {"[1 2]", "v"}, {"[]", "s"},
 	} {
 		requireMisuse(t, write(c.null, "t", "sure", c.column), "WriteCSV", "write_csv_test.go:",
 			fmt.Sprintf("the spelling %q of a missing value is also a value of column %q, which is ", c.null, c.column))

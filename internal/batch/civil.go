@@ -2,6 +2,7 @@ package batch
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -60,9 +61,10 @@ func appendDate(dst []byte, days int64) []byte {
 
 func append2(dst []byte, n int) []byte { return append(dst, byte('0'+n/10), byte('0'+n%10)) }
 
-// appendTimestamp writes RFC 3339 in UTC with as many decimals as needed.
-func appendTimestamp(dst []byte, t int64, unit arrow.TimeUnit) []byte {
-	perSecond := unitsPerSecond(unit)
+// appendTimestamp writes RFC 3339 in UTC with as many decimals as needed. Times of a type
+// without a zone are not known to be UTC, and have no Z.
+func appendTimestamp(dst []byte, t int64, typ *arrow.TimestampType) []byte {
+	perSecond := unitsPerSecond(typ.Unit)
 	secs, frac := floorDiv(t, perSecond)
 	days, ofDay := floorDiv(secs, secondsPerDay)
 	dst = append2(append(appendDate(dst, days), 'T'), int(ofDay/3600))
@@ -74,6 +76,9 @@ func appendTimestamp(dst []byte, t int64, unit arrow.TimeUnit) []byte {
 			dst = append(dst, byte('0'+frac/p))
 			frac %= p
 		}
+	}
+	if typ.TimeZone == "" {
+		return dst
 	}
 	return append(dst, 'Z')
 }
@@ -133,20 +138,25 @@ func twoDigits(s []byte) (int, bool) {
 
 // parseTimestamp reads a date, or a date and a time after 'T' or a space:
 // hours and minutes, optionally seconds, decimals and a zone (Z or ±hh:mm).
-// Without a zone the time is UTC.
-func parseTimestamp(text []byte, unit arrow.TimeUnit) (int64, error) {
+// Without a zone the time is UTC if the type has a zone. If it has none, it holds what
+// a clock showed, and a zone in the text, which would be lost, is an error.
+func parseTimestamp(text []byte, typ *arrow.TimestampType) (int64, error) {
 	days, rest, err := parseDate(text)
 	if err != nil {
 		return 0, err
 	}
 	var secs, frac int64
-	perSecond := unitsPerSecond(unit)
+	perSecond := unitsPerSecond(typ.Unit)
 	if len(rest) > 0 {
 		if rest[0] != 'T' && rest[0] != ' ' && rest[0] != 't' {
 			return 0, errNotTime
 		}
-		if secs, frac, err = parseClock(rest[1:], perSecond); err != nil {
+		var zoned bool
+		if secs, frac, zoned, err = parseClock(rest[1:], perSecond); err != nil {
 			return 0, err
+		}
+		if zoned && typ.TimeZone == "" {
+			return 0, fmt.Errorf("it has a time zone, and the type has none: that of such times is timestamp[%s, UTC]", typ.Unit)
 		}
 	}
 	// Products wrap around where the time does not fit; dividing tells.
@@ -171,31 +181,32 @@ var (
 )
 
 // parseClock reads hh:mm[:ss[.decimals]][zone] as seconds since midnight UTC
-// (negative or beyond a day where the zone shifts it) and a fraction.
-func parseClock(s []byte, perSecond int64) (secs, frac int64, err error) {
+// (negative or beyond a day where the zone shifts it) and a fraction; zoned tells
+// whether there is a zone.
+func parseClock(s []byte, perSecond int64) (secs, frac int64, zoned bool, err error) {
 	h, ok1 := twoDigits(s)
 	if !ok1 || len(s) < 5 || s[2] != ':' {
-		return 0, 0, errNotTime
+		return 0, 0, false, errNotTime
 	}
 	m, ok2 := twoDigits(s[3:])
 	if !ok2 || h > 23 || m > 59 {
-		return 0, 0, errNotTime
+		return 0, 0, false, errNotTime
 	}
 	secs, s = int64(h)*3600+int64(m)*60, s[5:]
 	if len(s) > 0 && s[0] == ':' {
 		sec, ok := twoDigits(s[1:])
 		if !ok || sec > 59 {
-			return 0, 0, errNotTime
+			return 0, 0, false, errNotTime
 		}
 		secs, s = secs+int64(sec), s[3:]
 		if len(s) > 0 && s[0] == '.' {
 			if frac, s, err = parseDecimals(s[1:], perSecond); err != nil {
-				return 0, 0, err
+				return 0, 0, false, err
 			}
 		}
 	}
 	shift, err := parseZone(s)
-	return secs - shift, frac, err
+	return secs - shift, frac, len(s) > 0, err
 }
 
 // parseDecimals reads decimals as a count of 1/perSecond; finer ones are an

@@ -23,7 +23,8 @@ func FormatValue(arr arrow.Array, row int) string { return string(AppendValue(ni
 //	utf8         as it is
 //	binary       base64, standard alphabet with padding
 //	date32       2006-01-02
-//	timestamp    RFC 3339 in UTC, with as many decimals as needed
+//	timestamp    RFC 3339 in UTC, with as many decimals as needed;
+//	             without Z if the type has no time zone
 //	vectors      [1 2.5 3]
 //	sparse       [0:1 7:2.5], index:value
 //
@@ -70,7 +71,7 @@ func (v *view) appendValue(dst []byte, row int) []byte {
 	case kindDate32:
 		return appendDate(dst, v.integer(row))
 	case kindTimestamp:
-		return appendTimestamp(dst, v.integer(row), v.dt.(*arrow.TimestampType).Unit)
+		return appendTimestamp(dst, v.integer(row), v.dt.(*arrow.TimestampType))
 	case kindVector, kindList:
 		return appendDense(dst, v.dense64(row), 64)
 	case kindVector32, kindList32:

@@ -21,8 +21,9 @@ import (
 //
 // The forms are those of AppendValue, and for bool also TRUE, True, FALSE,
 // False, 1 and 0; for numbers a leading +; for timestamps see there also a
-// space for the T, missing seconds and zone offsets; for vectors commas for
-// the spaces and no brackets. text is only read, and not kept.
+// space for the T, missing seconds and, where the type has a zone, zone offsets
+// and none, which is UTC; for vectors commas for the spaces and no brackets. text
+// is only read, and not kept.
 func ParseInto(builder array.Builder, text []byte) error {
 	if err := parseInto(builder, text); err != nil {
 		return fmt.Errorf("%s is not a %s: %w", quote(text), TypeName(builder.Type()), err)
@@ -84,7 +85,7 @@ func parseInto(builder array.Builder, text []byte) error {
 	case *array.Date32Builder:
 		return parseDateInto(b, text)
 	case *array.TimestampBuilder:
-		t, err := parseTimestamp(text, b.Type().(*arrow.TimestampType).Unit)
+		t, err := parseTimestamp(text, b.Type().(*arrow.TimestampType))
 		if err == nil {
 			b.Append(arrow.Timestamp(t))
 		}

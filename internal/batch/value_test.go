@@ -104,8 +104,10 @@ func TestParseInto(t *testing.T) {
 		{"float64", "Infinity", "+Inf"}, {"float64", "1e-400", "0"}, {"float32", "0.1", "0.1"}, {"float32", "16777217", "16777216"},
 		{"bool", "TRUE", "true"}, {"bool", "0", "false"}, {"utf8", " x ", " x "}, {"utf8", "", ""},
 		{"date32", "2024-02-29", "2024-02-29"}, {"date32", "0000-01-01", "0000-01-01"}, {"date32", "-0001-12-31", "-0001-12-31"},
-		{"timestamp[us]", "2024-01-02", "2024-01-02T00:00:00Z"}, {"timestamp[us]", "2024-01-02 03:04", "2024-01-02T03:04:00Z"},
-		{"timestamp[us]", "2024-01-02T03:04:05.123456+05:30", "2024-01-01T21:34:05.123456Z"}, {"timestamp[s]", "1970-01-01T00:00:00.000Z", "1970-01-01T00:00:00Z"},
+		{"timestamp[us, UTC]", "2024-01-02", "2024-01-02T00:00:00Z"}, {"timestamp[us, UTC]", "2024-01-02 03:04", "2024-01-02T03:04:00Z"},
+		{"timestamp[us, Europe/Berlin]", "2024-01-02T03:04:05.123456+05:30", "2024-01-01T21:34:05.123456Z"}, {"timestamp[s, UTC]", "1970-01-01T00:00:00.000Z", "1970-01-01T00:00:00Z"},
+		{"timestamp[us]", "2024-01-02", "2024-01-02T00:00:00"}, {"timestamp[us]", "2024-01-02 03:04", "2024-01-02T03:04:00"},
+		{"timestamp[ms]", "2024-01-02T03:04:05.120", "2024-01-02T03:04:05.12"},
 		{"vector[3]", "[1 2 3]", "[1 2 3]"}, {"vector[3]", "1,2 , 3", "[1 2 3]"}, {"vector[3]", " [ 1  2 3 ] ", "[1 2 3]"}, {"vector", "[]", "[]"},
 		{"vector32", "[0.1]", "[0.1]"}, {"sparse[8]", "0:1 7:2.5", "[0:1 7:2.5]"}, {"sparse", "[]", "[]"},
 	} {
@@ -128,7 +130,8 @@ func TestParseIntoRefuses(t *testing.T) {
 		{"date32", "2023-02-29", "no such day"}, {"date32", "2023-13-01", "no such day"}, {"date32", "2023-1-1", "not a date"}, {"date32", "2023-01-01x", "another form"},
 		{"date32", "20230-01-01", "not a date"}, {"date32", "+99999999-01-01", "out of range"},
 		{"timestamp[us]", "2024-01-02T25:00", "not a time"}, {"timestamp[us]", "2024-01-02T00:00:00.1234567", "more decimals"}, {"timestamp[us]", "2024-01-02T00:00:00.", "not a time"},
-		{"timestamp[ns]", "2300-01-01T00:00:00Z", "out of range"}, {"timestamp[us]", "2024-01-02T00:00:00+5", "not a time"}, {"timestamp[us]", "2024-01-02x", "not a time"},
+		{"timestamp[ns]", "2300-01-01T00:00:00", "out of range"}, {"timestamp[ns, UTC]", "2300-01-01T00:00:00Z", "out of range"},
+		{"timestamp[us]", "2024-01-02T00:00:00Z", "it has a time zone, and the type has none: that of such times is timestamp[us, UTC]"}, {"timestamp[ms]", "2024-01-02T00:00+02:00", "it has a time zone"}, {"timestamp[us]", "2024-01-02T00:00:00+5", "not a time"}, {"timestamp[us]", "2024-01-02x", "not a time"},
 		{"vector[3]", "[1 2]", "it has 2 components"}, {"vector[3]", "[1 2 x]", "component 2, \"x\""}, {"vector[3]", "[1 2 3", "no closing bracket"}, {"vector", "", "empty"},
 		{"vector", "1,,2", "empty"}, {"sparse[8]", "8:1", "not below the size"}, {"sparse", "1:1 1:2", "must ascend"}, {"sparse", "1", "not index:value"}, {"sparse", "-1:2", "out of range"},
 	} {
@@ -145,19 +148,21 @@ func TestDatesAgreeWithTime(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		us := rapid.Int64Range(-62135596800_000_000, 253402300799_999_999).Draw(rt, "us") // years 1 to 9999
-		b := array.NewTimestampBuilder(mem, &arrow.TimestampType{Unit: arrow.Microsecond})
-		defer b.Release()
-		b.Append(arrow.Timestamp(us))
-		arr := b.NewArray()
-		defer arr.Release()
-		require.Equal(rt, time.UnixMicro(us).UTC().Format(time.RFC3339Nano), batch.FormatValue(arr, 0))
+		for zone, form := range map[string]string{"UTC": time.RFC3339Nano, "": "2006-01-02T15:04:05.999999999"} {
+			b := array.NewTimestampBuilder(mem, &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: zone})
+			defer b.Release()
+			b.Append(arrow.Timestamp(us))
+			arr := b.NewArray()
+			defer arr.Release()
+			require.Equal(rt, time.UnixMicro(us).UTC().Format(form), batch.FormatValue(arr, 0))
+		}
 	})
 }
 
 func TestTextOfScalarsCostsNoAllocation(t *testing.T) {
 	mem := memory.NewGoAllocator()
 	for typ, text := range map[string]string{"int64": "123456", "int32": "-5", "uint64": "7", "float64": "5.125", "float32": "0.1", "bool": "true",
-		"utf8": "setosa", "date32": "2024-02-29", "timestamp[us]": "2024-02-29T12:00:00.5Z"} {
+		"utf8": "setosa", "date32": "2024-02-29", "timestamp[us]": "2024-02-29T12:00:00.5"} {
 		b, err := batch.NewRecordBuilder(mem, batchtest.Schema(t, "c "+typ))
 		require.NoError(t, err)
 		b.Field(0).Reserve(4000)

@@ -173,10 +173,10 @@ func TestTrimSpace(t *testing.T) {
 }
 
 func TestTypesByParseInto(t *testing.T) {
-	cols := []batch.Column{{Name: "v", Type: "vector[2]"}, {Name: "s", Type: "sparse[9]"}, {Name: "f", Type: "float32"}, {Name: "d", Type: "date32"}, {Name: "t", Type: "timestamp[us]"}}
-	got, _, err := readText(t, map[string]string{"a.csv": "1 2.5;0:1 8:2;0.1;2024-02-29;2024-02-29 01:02:03\n"}, Dialect{Delimiter: ';'}, InferOptions{Columns: cols}, Config{Shards: 1})
+	cols := []batch.Column{{Name: "v", Type: "vector[2]"}, {Name: "s", Type: "sparse[9]"}, {Name: "f", Type: "float32"}, {Name: "d", Type: "date32"}, {Name: "t", Type: "timestamp[us, UTC]"}, {Name: "n", Type: "timestamp[us]"}}
+	got, _, err := readText(t, map[string]string{"a.csv": "1 2.5;0:1 8:2;0.1;2024-02-29;2024-02-29 01:02:03;2024-02-29 01:02:03\n"}, Dialect{Delimiter: ';'}, InferOptions{Columns: cols}, Config{Shards: 1})
 	require.NoError(t, err)
-	require.Equal(t, [][]string{{"[1 2.5]", "[0:1 8:2]", "0.1", "2024-02-29", "2024-02-29T01:02:03Z"}}, got)
+	require.Equal(t, [][]string{{"[1 2.5]", "[0:1 8:2]", "0.1", "2024-02-29", "2024-02-29T01:02:03Z", "2024-02-29T01:02:03"}}, got)
 }
 
 func TestReplaceInvalidUTF8(t *testing.T) {
