@@ -169,26 +169,6 @@ const skippedRows = "skipped rows"
 // one of the usual spellings, as in `cells read as missing: "NA" in column "age"`.
 const CellsMissing = "cells read as missing: "
 
-// CellsRounded begins the names of a source's counters of whole numbers, beyond 2^53, that
-// float64 does not hold, of a column each. What follows says where a subtask has its first; see
-// RoundedCells.
-const CellsRounded = "whole numbers beyond 2^53: "
-
-// RoundedCells are such numbers of a column, of which Path, Line and Value tell one.
-type RoundedCells struct {
-	Column, Path string
-	Line         int64
-	Value        string
-}
-
-const roundedForm = CellsRounded + "column %q, at %q, line %d, %q"
-
-// ParseRounded reads the name of a counter; ok is false of others.
-func ParseRounded(counter string) (r RoundedCells, ok bool) {
-	_, err := fmt.Sscanf(counter, roundedForm, &r.Column, &r.Path, &r.Line, &r.Value)
-	return r, err == nil
-}
-
 // textReader reads the shards of a text format.
 type textReader interface {
 	ReadShard(ctx context.Context, shard, batchRows int, emit func(arrow.Record) error) error
@@ -252,7 +232,7 @@ func (s *textSource) countRounded(c *engine.Context, shard int) error {
 			if s.rounded == nil {
 				s.rounded = map[string]string{}
 			}
-			s.rounded[r.Column] = fmt.Sprintf(roundedForm, r.Column, r.Path, line, r.Value)
+			s.rounded[r.Column] = RoundedCells{Column: r.Column, Path: r.Path, Line: line, Value: r.Value}.counter()
 		}
 		c.Count(s.rounded[r.Column], r.Numbers)
 	}

@@ -23,6 +23,9 @@ type ArrowOptions struct {
 	// LeaveOut, if set, is told of the columns of types that rows cannot have, which are
 	// then left out, unless Columns names them; otherwise they are an error.
 	LeaveOut func(column, problem string)
+	// Index, if set, is told of the columns that the files name as an index of pandas, of
+	// those that are read.
+	Index func(column string)
 	// FS, if set, is the file system that holds the files, such as one embedded in
 	// the program.
 	FS fs.FS
@@ -35,7 +38,7 @@ type ArrowOptions struct {
 // are, and large_utf8 and large_binary as utf8 and binary. Files are checked, and
 // rows cut into shards, as ReadRowFiles says.
 func ReadArrow(b *engine.Builder, path string, o ArrowOptions) *engine.Dataset {
-	return ReadRowFiles(b, o.FS, path, RowFormat{Op: "ReadArrow", Columns: o.Columns, LeaveOut: o.LeaveOut, Open: openArrow})
+	return ReadRowFiles(b, o.FS, path, RowFormat{Op: "ReadArrow", Columns: o.Columns, LeaveOut: o.LeaveOut, Index: o.Index, Open: openArrow})
 }
 
 // arrowFile is an open file of either form.
@@ -73,7 +76,7 @@ func openArrow(r io.ReaderAt, size int64) (RowFile, error) {
 		}
 		fields[i].Type = batch.PlainType(f.Type)
 	}
-	f := &arrowFile{arrowIndex: x, r: r, schema: arrow.NewSchema(fields, nil), fields: stored, lookups: lookups,
+	f := &arrowFile{arrowIndex: x, r: r, schema: arrow.NewSchema(fields, pandasMetadata(told)), fields: stored, lookups: lookups,
 		omit: make([]bool, len(fields)), kept: make([]int, len(fields))}
 	var rest []arrow.Field
 	for i, field := range fields {

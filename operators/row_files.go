@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"sort"
-	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -22,7 +21,8 @@ import (
 // RowFile is an open file whose rows can be found by their index. Its methods
 // may be called by several goroutines at once, except Close.
 type RowFile interface {
-	// Schema returns the columns of the rows, and NumRows how many there are.
+	// Schema returns the columns of the rows, and NumRows how many there are. Its metadata
+	// may have what pandas keeps there, under PandasKey.
 	Schema() *arrow.Schema
 	NumRows() int64
 	// Rows returns a cursor at a row, which reads the given columns in that order.
@@ -49,6 +49,9 @@ type RowFormat struct {
 	// wrong, while the job is built; they are then left out. Otherwise they are an error, as
 	// they are where Columns names them.
 	LeaveOut func(column, problem string)
+	// Index, if set, is told of the columns that the files name as an index of pandas, of
+	// those that are read, while the job is built.
+	Index func(column string)
 	// Open opens a file that has the given size. A panic is taken as damage of the
 	// file, here as in the methods of what is opened.
 	Open func(r io.ReaderAt, size int64) (RowFile, error)
@@ -59,40 +62,8 @@ type rowFacts struct {
 	Columns []batch.Column
 	At      []int        `json:",omitempty"` // their indices in the files, where not all columns are among them
 	LeftOut []leftColumn `json:",omitempty"` // the others
+	Index   []string     `json:",omitempty"` // columns that are an index of pandas in one of the files
 	Starts  []int64      // index of each file's first row among all rows, and their number
-}
-
-// leftColumn is a column of a type that rows cannot have.
-type leftColumn struct{ Name, Type, Problem string }
-
-// LeftOutColumns is the key under which the plan shows the columns of files that are left out,
-// with their types.
-const LeftOutColumns = "left out"
-
-// leftOut tells of the columns of types that rows cannot have: it is an error where they are
-// asked for.
-func (f RowFormat) leftOut(path string, facts rowFacts) (attrs []engine.Attr, err error) {
-	var told []string
-	for _, c := range facts.LeftOut {
-		if f.LeaveOut == nil && f.Columns == nil || slices.Contains(f.Columns, c.Name) {
-			return nil, fmt.Errorf("input %s: column %q: %s", path, c.Name, c.Problem)
-		}
-		if f.Columns == nil {
-			f.LeaveOut(c.Name, c.Problem)
-			told = append(told, fmt.Sprintf("%q (%s)", c.Name, c.Type))
-		}
-	}
-	if len(facts.Columns) == 0 && len(told) > 0 {
-		return nil, fmt.Errorf("input %s: column %q: %s; and so it is with all columns", path, facts.LeftOut[0].Name, facts.LeftOut[0].Problem)
-	}
-	const most = 12
-	if n := len(told) - most; n > 0 {
-		told = append(told[:most], fmt.Sprintf("and %d more", n))
-	}
-	if len(told) > 0 {
-		attrs = append(attrs, engine.Attr{Key: LeftOutColumns, Value: fmt.Sprintf("columns of %s whose types are not supported are left out: %s", path, strings.Join(told, ", "))})
-	}
-	return attrs, nil
 }
 
 // ReadRowFiles adds a source of files in a format whose rows have an index. It
@@ -134,33 +105,12 @@ func ReadRowFiles(b *engine.Builder, fsys fs.FS, path string, f RowFormat) *engi
 	open := &joint[*openFiles]{}
 	return b.Add(engine.Spec{
 		Op:     f.Op,
-		Attrs:  slices.Concat(in.attrs(path), f.Attrs, left),
+		Attrs:  slices.Concat(in.attrs(path), f.Attrs, left, f.indexed(facts, schema)),
 		Schema: schema,
 		Source: func() engine.Source {
 			return &rowSource{in: in, format: f, facts: facts, schema: schema, columns: columns, joint: open}
 		},
 	})
-}
-
-// pick returns the indices of the named columns, and their schema.
-func pick(schema *arrow.Schema, names []string) ([]int, *arrow.Schema, error) {
-	if names == nil {
-		for _, f := range schema.Fields() {
-			names = append(names, f.Name)
-		}
-	}
-	columns, fields := make([]int, len(names)), make([]arrow.Field, len(names))
-	for i, name := range names {
-		at, err := batch.FindColumn(schema, name)
-		if err == nil && slices.Contains(columns[:i], at) {
-			err = fmt.Errorf("column %q is selected twice", name)
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		columns[i], fields[i] = at, schema.Field(at)
-	}
-	return columns, arrow.NewSchema(fields, nil), nil
 }
 
 // facts opens all files for what they say of themselves.
@@ -181,6 +131,11 @@ func (f RowFormat) facts(in InputFiles) (facts rowFacts, err error) {
 			return facts, fmt.Errorf("the columns of %s and %s differ: %w", open.files[0].path, file.path, err)
 		}
 		facts.Starts = append(facts.Starts, facts.Starts[i]+file.NumRows())
+		for _, column := range indexOf(file.Schema()) {
+			if !slices.Contains(facts.Index, column) {
+				facts.Index = append(facts.Index, column)
+			}
+		}
 	}
 	return facts, nil
 }
@@ -337,6 +292,8 @@ type rowSource struct {
 	file   int   // which the cursor reads
 	cursor RowCursor
 	rest   arrow.Record // rows read and not yet emitted, owned
+
+	rounded roundedColumns
 }
 
 func (s *rowSource) Open(c *engine.Context) (err error) {
@@ -373,7 +330,7 @@ func (s *rowSource) ReadShard(c *engine.Context, shard int, out engine.Output) e
 		if err := c.Err(); err != nil {
 			return err
 		}
-		if err := s.emit(hi, c.BatchRows, shard, out); err != nil {
+		if err := s.emit(c, hi, shard, out); err != nil {
 			return err
 		}
 	}
@@ -381,7 +338,8 @@ func (s *rowSource) ReadShard(c *engine.Context, shard int, out engine.Output) e
 }
 
 // emit emits rows before hi, at least one.
-func (s *rowSource) emit(hi int64, most, shard int, out engine.Output) error {
+func (s *rowSource) emit(c *engine.Context, hi int64, shard int, out engine.Output) error {
+	most := c.BatchRows
 	if s.rest == nil {
 		if err := s.read(int(min(hi-s.at, int64(most)))); err != nil {
 			return err
@@ -403,6 +361,7 @@ func (s *rowSource) emit(hi int64, most, shard int, out engine.Output) error {
 		return err
 	}
 	defer part.Release()
+	s.rounded.count(c, part, s.open.files[s.file].path, s.at-s.facts.Starts[s.file])
 	s.at += n
 	return out.Emit(shard, part)
 }

@@ -1,28 +1,37 @@
 package parquet
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+)
 
-	"github.com/superstep-ml/superstep/internal/batch"
+// Parquet tells of times whether they are instants, adjusted to UTC, or what a clock showed
+// somewhere. Arrow's writer takes those of the zone UTC for the former, and those of another
+// one for the latter, so that these names stand for the two.
+const (
+	utc   = "UTC"
+	local = "local"
 )
 
 // storedType is the type that a column has in a file: vectors are lists, and
-// seconds, which Parquet does not know, milliseconds.
+// seconds, which Parquet does not know, milliseconds. The zone of times says utc or local.
 func storedType(t arrow.DataType) arrow.DataType {
 	switch t := t.(type) {
 	case *arrow.FixedSizeListType:
 		return arrow.ListOfNonNullable(t.Elem())
 	case *arrow.TimestampType:
+		stored := &arrow.TimestampType{Unit: t.Unit, TimeZone: utc}
 		if t.Unit == arrow.Second {
-			return &arrow.TimestampType{Unit: arrow.Millisecond, TimeZone: t.TimeZone}
+			stored.Unit = arrow.Millisecond
 		}
+		if t.TimeZone == "" {
+			stored.TimeZone = local
+		}
+		return stored
 	}
 	return t
 }
@@ -48,7 +57,7 @@ func toStored(mem memory.Allocator, stored *arrow.Schema, rows arrow.Record) (ar
 		case *array.FixedSizeList:
 			cols = append(cols, listOf(mem, c, stored.Field(i).Type))
 		case *array.Timestamp:
-			made, err := milliseconds(mem, c, stored.Field(i).Type)
+			made, err := toUnit(mem, c, stored.Field(i).Type)
 			if err != nil {
 				return nil, fmt.Errorf("column %q: %w", rows.ColumnName(i), err)
 			}
@@ -101,11 +110,10 @@ func listOf(mem memory.Allocator, c *array.FixedSizeList, t arrow.DataType) arro
 	return array.MakeFromData(list)
 }
 
-// milliseconds returns times in the unit that they are stored in.
-func milliseconds(mem memory.Allocator, c *array.Timestamp, t arrow.DataType) (arrow.Array, error) {
+// toUnit returns times as the type that they are stored in.
+func toUnit(mem memory.Allocator, c *array.Timestamp, t arrow.DataType) (arrow.Array, error) {
 	if c.DataType().(*arrow.TimestampType).Unit != arrow.Second {
-		c.Retain()
-		return c, nil
+		return retyped(c, t), nil
 	}
 	return mapTimes(mem, c, t, func(v int64) (int64, error) {
 		if v > math.MaxInt64/1000 || v < math.MinInt64/1000 {
@@ -113,6 +121,14 @@ func milliseconds(mem memory.Allocator, c *array.Timestamp, t arrow.DataType) (a
 		}
 		return v * 1000, nil
 	})
+}
+
+// retyped returns times with another zone, owned; the counts, and their unit, stay.
+func retyped(c arrow.Array, t arrow.DataType) arrow.Array {
+	d := c.Data()
+	made := array.NewData(t, d.Len(), d.Buffers(), nil, d.NullN(), d.Offset())
+	defer made.Release()
+	return array.MakeFromData(made)
 }
 
 // mapTimes returns times of another type, nulls as they are.
@@ -150,46 +166,5 @@ func fromStored(mem memory.Allocator, col arrow.Array, t arrow.DataType) (arrow.
 			return v / 1000, nil
 		})
 	}
-	return mapTimes(mem, col, t, func(v int64) (int64, error) { return v, nil })
-}
-
-// restore returns the types that the columns of a file are to have: those that
-// its metadata tell, where they go with what is stored.
-func restore(stored *arrow.Schema, columns string, origin *arrow.Schema) *arrow.Schema {
-	fields := stored.Fields()
-	told := map[string]arrow.DataType{}
-	var cols []batch.Column
-	if json.Unmarshal([]byte(columns), &cols) == nil {
-		for _, c := range cols {
-			if t, err := batch.ParseType(c.Type); err == nil {
-				told[c.Name] = t
-			}
-		}
-	} else if origin != nil {
-		for _, f := range origin.Fields() {
-			if f.Type.ID() == arrow.FIXED_SIZE_LIST {
-				told[f.Name] = f.Type
-			}
-		}
-	}
-	for i, f := range fields {
-		if t := told[f.Name]; t != nil && plainName(storedType(t)) == plainName(f.Type) {
-			fields[i].Type = t
-		}
-	}
-	return arrow.NewSchema(fields, nil)
-}
-
-// plainName is a type's text form without what files do not keep: time zones and
-// sizes of sparse vectors.
-func plainName(t arrow.DataType) string {
-	name := batch.TypeName(t)
-	if strings.HasPrefix(name, "sparse") {
-		return "sparse"
-	}
-	name, _, zone := strings.Cut(name, ", ")
-	if zone && strings.HasPrefix(name, "timestamp") {
-		name += "]"
-	}
-	return name
+	return retyped(col, t), nil
 }

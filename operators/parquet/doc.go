@@ -15,6 +15,12 @@
 // were; other programs see plain lists. Lists that were fixed-size lists in Arrow
 // are vectors of that length again too.
 //
+// Timestamps with a time zone are adjusted to UTC in the file, those without are
+// not, and so they are read: the zone is UTC unless the file has the schema that
+// Arrow had, under "ARROW:schema", which is written where a column has another
+// zone. Times of 96 bits, which do not tell, have a zone where that schema has one.
+// Durations, which only that schema tells from numbers, are refused by name.
+//
 // # Cutting and bytes
 //
 // Rows are cut into shards by their index, whatever the row groups: each subtask

@@ -26,6 +26,9 @@ type ReadOptions struct {
 	// LeaveOut, if set, is told of the columns of types that rows cannot have, which are
 	// then left out, unless Columns names them; otherwise they are an error.
 	LeaveOut func(column, problem string)
+	// Index, if set, is told of the columns that the files name as an index of pandas, of
+	// those that are read.
+	Index func(column string)
 	// FS, if set, is the file system that holds the files, such as one embedded in
 	// the program.
 	FS fs.FS
@@ -35,7 +38,7 @@ type ReadOptions struct {
 // names. Files are checked, and rows cut into shards, as operators.ReadRowFiles
 // says.
 func Read(b *engine.Builder, path string, o ReadOptions) *engine.Dataset {
-	return operators.ReadRowFiles(b, o.FS, path, operators.RowFormat{Op: "ReadParquet", Columns: o.Columns, LeaveOut: o.LeaveOut, Open: open})
+	return operators.ReadRowFiles(b, o.FS, path, operators.RowFormat{Op: "ReadParquet", Columns: o.Columns, LeaveOut: o.LeaveOut, Index: o.Index, Open: open})
 }
 
 // table is an open file.
@@ -49,7 +52,7 @@ type table struct {
 
 func open(r io.ReaderAt, size int64) (operators.RowFile, error) {
 	t := &table{r: r, size: size}
-	f, columns, origin, err := t.reader()
+	f, told, err := t.reader()
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +60,7 @@ func open(r io.ReaderAt, size int64) (operators.RowFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.schema = restore(stored, columns, origin)
+	t.schema = restore(stored, f.ParquetReader().MetaData().Schema.Root(), told)
 	t.starts = []int64{0}
 	for i := range f.ParquetReader().NumRowGroups() {
 		n := f.ParquetReader().MetaData().RowGroup(i).NumRows()
@@ -73,42 +76,21 @@ func open(r io.ReaderAt, size int64) (operators.RowFile, error) {
 	return t, nil
 }
 
-// reader opens the file for one goroutine, and returns what its metadata tell of
-// types: the columns as written by this package, and the schema that Arrow had.
+// reader opens the file for one goroutine, and returns what its metadata tell of types.
 //
 // What is decoded lives on the Go heap, since decoders forget what they hold when
 // they fail.
-func (t *table) reader() (f *pqarrow.FileReader, columns string, origin *arrow.Schema, err error) {
+func (t *table) reader() (*pqarrow.FileReader, told, error) {
 	r, err := file.NewParquetReader(io.NewSectionReader(t.r, 0, t.size))
 	if err != nil {
-		return nil, "", nil, err
+		return nil, told{}, err
 	}
-	kv := r.MetaData().KeyValueMetadata()
-	if v := kv.FindValue(columnsKey); v != nil {
-		columns = *v
-	}
-	if kv.FindValue("ARROW:schema") != nil {
-		origin = originOf(r)
-	}
+	told := toldIn(r)
 	// Types are those of Parquet, whatever Arrow's were: dictionaries and large
 	// text are then read as plain values.
 	r.MetaData().FileMetaData.KeyValueMetadata = nil
-	f, err = pqarrow.NewFileReader(r, pqarrow.ArrowReadProperties{}, memory.NewGoAllocator())
-	return f, columns, origin, err
-}
-
-// originOf returns the schema that Arrow had, or nil where it cannot be told.
-func originOf(r *file.Reader) (origin *arrow.Schema) {
-	defer func() {
-		if recover() != nil {
-			origin = nil
-		}
-	}()
-	origin, err := pqarrow.FromParquet(r.MetaData().Schema, &pqarrow.ArrowReadProperties{}, r.MetaData().KeyValueMetadata())
-	if err != nil {
-		return nil
-	}
-	return origin
+	f, err := pqarrow.NewFileReader(r, pqarrow.ArrowReadProperties{}, memory.NewGoAllocator())
+	return f, told, err
 }
 
 func (t *table) Schema() *arrow.Schema { return t.schema }
@@ -119,7 +101,7 @@ func (t *table) Close() error { return nil }
 
 // Rows opens the file anew: Arrow's readers are not for several goroutines.
 func (t *table) Rows(row int64, columns []int, _ memory.Allocator) (operators.RowCursor, error) {
-	f, _, _, err := t.reader()
+	f, _, err := t.reader()
 	if err != nil {
 		return nil, err
 	}

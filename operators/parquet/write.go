@@ -40,9 +40,6 @@ type WriteOptions struct {
 	PerShard bool
 }
 
-// columnsKey is the metadata key under which the columns' types stand.
-const columnsKey = "superstep.columns"
-
 // Write writes the rows of d, in their order, to the Parquet file at path, by the
 // rules of operators.WriteFiles. The bytes are the same at every parallelism.
 func Write(d *engine.Dataset, path string, o WriteOptions) {
@@ -80,12 +77,19 @@ func newWriter(w io.Writer, schema *arrow.Schema, codec compress.Compression, me
 	}
 	// Versions do not belong into files whose bytes are compared. What Arrow's
 	// writer holds lives on the Go heap, as it forgets it when a write fails.
-	props := pq.NewWriterProperties(pq.WithCompression(codec), pq.WithCreatedBy("superstep"))
+	props := pq.NewWriterProperties(pq.WithCompression(codec), pq.WithCreatedBy(writtenBy))
 	f, err := pqarrow.NewFileWriter(stored, w, props, pqarrow.DefaultWriterProps())
 	if err != nil {
 		return nil, err
 	}
 	if err := f.AppendKeyValueMetadata(columnsKey, string(columns)); err != nil {
+		return nil, err
+	}
+	origin, err := encodeSchema(schema, stored)
+	if err == nil && origin != "" {
+		err = f.AppendKeyValueMetadata(arrowKey, origin)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return &writer{mem: mem, stored: stored, w: f}, nil

@@ -1,0 +1,102 @@
+package operators
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// CellsRounded begins the names of a source's counters of whole numbers, beyond 2^53, that
+// float64 does not hold, of a column each. What follows says where a subtask has its first; see
+// RoundedCells.
+const CellsRounded = "whole numbers beyond 2^53: "
+
+// RoundedCells are such numbers of a column, of which Path, Line and Value tell one: its line in
+// a file of text, its row, from 1, in one whose rows have an index.
+type RoundedCells struct {
+	Column, Path string
+	Row          bool // Line is that of a row
+	Line         int64
+	Value        string
+}
+
+// Place says where the one is.
+func (r RoundedCells) Place() string {
+	if r.Row {
+		return fmt.Sprintf("%s, row %d", r.Path, r.Line)
+	}
+	return fmt.Sprintf("%s:%d", r.Path, r.Line)
+}
+
+// counter returns the name of the counter.
+func (r RoundedCells) counter() string {
+	return fmt.Sprintf(roundedForm, r.Column, r.Path, unitOf(r.Row), r.Line, r.Value)
+}
+
+const roundedForm = CellsRounded + "column %q, at %q, %s %d, %q"
+
+func unitOf(row bool) string {
+	if row {
+		return "row"
+	}
+	return "line"
+}
+
+// ParseRounded reads the name of a counter; ok is false of others.
+func ParseRounded(counter string) (r RoundedCells, ok bool) {
+	var unit string
+	_, err := fmt.Sscanf(counter, roundedForm, &r.Column, &r.Path, &unit, &r.Line, &r.Value)
+	r.Row = unit == unitOf(true)
+	return r, err == nil
+}
+
+// roundedColumns are the counters of a subtask, by column.
+type roundedColumns map[string]string
+
+// count counts such numbers in rows of the file at a path, of which the first has an index.
+func (r *roundedColumns) count(c *engine.Context, rows arrow.Record, path string, first int64) {
+	for i, column := range rows.Columns() {
+		n, at, text := beyondFloat(column)
+		if n == 0 {
+			continue
+		}
+		name := rows.ColumnName(i)
+		if *r == nil {
+			*r = roundedColumns{}
+		}
+		if (*r)[name] == "" {
+			(*r)[name] = RoundedCells{name, path, true, first + int64(at) + 1, text}.counter()
+		}
+		c.Count((*r)[name], n)
+	}
+}
+
+// beyondFloat counts the whole numbers of a column that float64 does not hold, and returns the
+// index of the first and its text, in quotes as cells are told.
+func beyondFloat(column arrow.Array) (n int64, at int, text string) {
+	switch column := column.(type) {
+	case *array.Int64:
+		for i, v := range column.Int64Values() {
+			// The conversion of 2^63 to int64 would be up to the processor.
+			if (v > 1<<53 || v < -1<<53) && !(float64(v) < 1<<63 && int64(float64(v)) == v) && column.IsValid(i) {
+				if n++; n == 1 {
+					at, text = i, strconv.Quote(strconv.FormatInt(v, 10))
+				}
+			}
+		}
+	case *array.Uint64:
+		for i, v := range column.Uint64Values() {
+			if v > 1<<53 && !(float64(v) < math.MaxUint64 && uint64(float64(v)) == v) && column.IsValid(i) {
+				if n++; n == 1 {
+					at, text = i, strconv.Quote(strconv.FormatUint(v, 10))
+				}
+			}
+		}
+	}
+	return n, at, text
+}

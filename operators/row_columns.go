@@ -1,0 +1,120 @@
+package operators
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// pick returns the indices of the named columns, and their schema.
+func pick(schema *arrow.Schema, names []string) ([]int, *arrow.Schema, error) {
+	if names == nil {
+		for _, f := range schema.Fields() {
+			names = append(names, f.Name)
+		}
+	}
+	columns, fields := make([]int, len(names)), make([]arrow.Field, len(names))
+	for i, name := range names {
+		at, err := batch.FindColumn(schema, name)
+		if err == nil && slices.Contains(columns[:i], at) {
+			err = fmt.Errorf("column %q is selected twice", name)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		columns[i], fields[i] = at, schema.Field(at)
+	}
+	return columns, arrow.NewSchema(fields, nil), nil
+}
+
+// leftColumn is a column of a type that rows cannot have.
+type leftColumn struct{ Name, Type, Problem string }
+
+// LeftOutColumns is the key under which the plan shows the columns of files that are left out,
+// with their types.
+const LeftOutColumns = "left out"
+
+// leftOut tells of the columns of types that rows cannot have: it is an error where they are
+// asked for.
+func (f RowFormat) leftOut(path string, facts rowFacts) (attrs []engine.Attr, err error) {
+	var told []string
+	for _, c := range facts.LeftOut {
+		if f.LeaveOut == nil && f.Columns == nil || slices.Contains(f.Columns, c.Name) {
+			return nil, fmt.Errorf("input %s: column %q: %s", path, c.Name, c.Problem)
+		}
+		if f.Columns == nil {
+			f.LeaveOut(c.Name, c.Problem)
+			told = append(told, fmt.Sprintf("%q (%s)", c.Name, c.Type))
+		}
+	}
+	if len(facts.Columns) == 0 && len(told) > 0 {
+		return nil, fmt.Errorf("input %s: column %q: %s; and so it is with all columns", path, facts.LeftOut[0].Name, facts.LeftOut[0].Problem)
+	}
+	const most = 12
+	if n := len(told) - most; n > 0 {
+		told = append(told[:most], fmt.Sprintf("and %d more", n))
+	}
+	if len(told) > 0 {
+		attrs = append(attrs, engine.Attr{Key: LeftOutColumns, Value: fmt.Sprintf("columns of %s whose types are not supported are left out: %s", path, strings.Join(told, ", "))})
+	}
+	return attrs, nil
+}
+
+// PandasKey is the key of a schema's metadata under which pandas keeps, in JSON, what its
+// data frame was.
+const PandasKey = "pandas"
+
+// IndexColumn is the key under which the plan shows a column that is an index of pandas.
+const IndexColumn = "index of pandas"
+
+// indexOf returns the columns of a schema that its metadata name as an index of pandas. An
+// index that is a range is no column.
+func indexOf(schema *arrow.Schema) []string {
+	text, ok := schema.Metadata().GetValue(PandasKey)
+	if !ok {
+		return nil
+	}
+	var told struct {
+		Index []any `json:"index_columns"`
+	}
+	if json.Unmarshal([]byte(text), &told) != nil {
+		return nil
+	}
+	var index []string
+	for _, column := range told.Index {
+		if name, ok := column.(string); ok && schema.HasField(name) && !slices.Contains(index, name) {
+			index = append(index, name)
+		}
+	}
+	return index
+}
+
+// pandasMetadata returns of the metadata of a schema what pandas keeps there.
+func pandasMetadata(schema *arrow.Schema) *arrow.Metadata {
+	text, ok := schema.Metadata().GetValue(PandasKey)
+	if !ok {
+		return nil
+	}
+	m := arrow.NewMetadata([]string{PandasKey}, []string{text})
+	return &m
+}
+
+// indexed tells of the columns that are an index of pandas, of those that are read.
+func (f RowFormat) indexed(facts rowFacts, read *arrow.Schema) (attrs []engine.Attr) {
+	for _, column := range facts.Index {
+		if !read.HasField(column) {
+			continue
+		}
+		attrs = append(attrs, engine.Attr{Key: IndexColumn, Value: column})
+		if f.Index != nil {
+			f.Index(column)
+		}
+	}
+	return attrs
+}
