@@ -46,6 +46,9 @@ type CSVOptions struct {
 	// Types gives the types of some columns; those of the others are inferred.
 	// A column typed here may have missing values. Not together with Columns.
 	Types map[string]string
+	// OrBool names columns of Types that are bool all the same if all values that types
+	// would be inferred from are true or false.
+	OrBool []string `json:",omitempty"`
 	// Others is the type of the columns that neither Types nor Infer names; "" infers it.
 	// As "utf8" they stay as they are written.
 	Others string `json:",omitempty"`
@@ -281,7 +284,7 @@ func (o CSVOptions) dialect() textfile.Dialect {
 
 // layout finds the columns to read.
 func (o CSVOptions) layout(files []textfile.File, d textfile.Dialect) (textfile.Layout, error) {
-	infer := textfile.InferOptions{SampleRows: o.SampleRows, Names: o.Names, Types: o.Types, Others: o.Others, Infer: o.Infer, FS: o.FS}
+	infer := textfile.InferOptions{SampleRows: o.SampleRows, Names: o.Names, Types: o.Types, OrBool: o.OrBool, Others: o.Others, Infer: o.Infer, FS: o.FS}
 	for _, c := range o.Columns {
 		infer.Columns = append(infer.Columns, batch.Column(c))
 	}

@@ -34,6 +34,9 @@ type InferOptions struct {
 	// Types gives the types of some columns, in their text form ("float64");
 	// those of the others are inferred. A column typed here may be null.
 	Types map[string]string
+	// OrBool names columns that are bool, whatever Types says, if all values in the sample
+	// are true or false.
+	OrBool []string
 	// Others is the type of the columns that Types and Infer have not, if it is not to be
 	// inferred.
 	Others string
@@ -376,6 +379,9 @@ func (s *sample) layout(opt InferOptions) (Layout, error) {
 				return Layout{}, fmt.Errorf("type of column %q: %w", name, err)
 			}
 			c.Type = batch.TypeName(typ)
+			if slices.Contains(opt.OrBool, name) && s.seen[i].typeName() == "bool" {
+				c.Type = "bool"
+			}
 		} else {
 			c.Type = s.seen[i].typeName()
 			c.Nullable = s.partial || s.seen[i].nullable()

@@ -315,13 +315,18 @@ func (k kindOf) evaluations(m model.Model) []string {
 // does not know of it.
 func (a EvaluateArgs) readingNotes(r *engine.Result) ([]string, error) {
 	if !a.Model.given() {
-		return readingNotes(r, append([]string{a.Label, a.Prediction, a.Score, a.Weight}, a.Features...)), nil
+		return readingNotes(r, append([]string{a.Label, a.Prediction, a.Score, a.Weight}, a.Features...), a.numbers(a.Kind)), nil
 	}
 	m, err := a.Model.model()
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(a.rememberedNotes(a.Input, a.Model.Reading), readingNotes(r, append(inputsOf(m), a.Label, a.Weight)), surveyNotes(m, r)), nil
+	want := a.Kind
+	if kind, ok := kindOfModel(lastOf(m)); ok && want == "" {
+		want = a.kindFor(kind.evaluations(lastOf(m)))
+	}
+	read := readingNotes(r, append(inputsOf(m), a.Label, a.Weight), append(numbersIn(m), a.numbers(want)...))
+	return slices.Concat(a.rememberedNotes(a.Input, a.Model.Reading), read, surveyNotes(m, r)), nil
 }
 
 // evaluatedReport prints a report, and draws the plot.

@@ -37,6 +37,7 @@ type InputArgs struct {
 	others     string     // the type of columns of CSV that no model reads, "" to infer it
 	inferred   []string   // those of them whose types are inferred all the same
 	unreadable unreadable // nil where nobody asks for it
+	index      index      // likewise
 }
 
 // unreadable has what is wrong with the columns of files that are left out.
@@ -147,17 +148,20 @@ func (a InputArgs) read(b *engine.Builder, path string, inputs []model.Input, ex
 		}
 		return operators.ReadLibSVM(b, path, operators.LibSVMOptions{Size: size, ZeroBased: a.zeroBased()}), nil
 	case arrowForm:
-		return operators.ReadArrow(b, path, operators.ArrowOptions{LeaveOut: a.leaveOut(path)}), nil
+		return operators.ReadArrow(b, path, operators.ArrowOptions{LeaveOut: a.leaveOut(path), Index: a.indexOf(path)}), nil
 	case parquetForm:
-		return parquet.Read(b, path, parquet.ReadOptions{LeaveOut: a.leaveOut(path)}), nil
+		return parquet.Read(b, path, parquet.ReadOptions{LeaveOut: a.leaveOut(path), Index: a.indexOf(path)}), nil
 	}
 	options, err := a.csv(path)
 	if err != nil {
 		return nil, err
 	}
-	types := typesOf(inputs, exact)
-	maps.Copy(types, a.Types)
-	options.Types, options.Others, options.Infer, options.NeedRows = types, a.others, a.inferred, inputs == nil
+	types, loose := typesOf(inputs, exact)
+	for column, kind := range a.Types {
+		types[column] = kind
+		loose = slices.DeleteFunc(loose, func(c string) bool { return c == column })
+	}
+	options.Types, options.OrBool, options.Others, options.Infer, options.NeedRows = types, loose, a.others, a.inferred, inputs == nil
 	return operators.ReadCSV(b, path, options), nil
 }
 
@@ -221,9 +225,10 @@ func (a InputArgs) csv(path string) (operators.CSVOptions, error) {
 }
 
 // typesOf returns the types that CSV files are read with for a model: a number may be any,
-// unless exact names its column.
-func typesOf(inputs []model.Input, exact []string) map[string]string {
-	types := map[string]string{}
+// unless exact names its column. Loose are the columns of these, which may be true and false,
+// too, as in files whose columns have types.
+func typesOf(inputs []model.Input, exact []string) (types map[string]string, loose []string) {
+	types = map[string]string{}
 	for _, in := range inputs {
 		switch {
 		case slices.Contains(exact, in.Column):
@@ -231,11 +236,12 @@ func typesOf(inputs []model.Input, exact []string) map[string]string {
 		case strings.Contains(in.Type, "vector"), strings.Contains(in.Type, "sparse"):
 		case strings.HasPrefix(in.Type, "int"), strings.HasPrefix(in.Type, "uint"), strings.HasPrefix(in.Type, "float"):
 			types[in.Column] = "float64"
+			loose = append(loose, in.Column)
 		default:
 			types[in.Column] = in.Type
 		}
 	}
-	return types
+	return types, loose
 }
 
 // sizeOf returns the number of components that the type of a vector tells, or 0.

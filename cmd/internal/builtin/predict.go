@@ -285,5 +285,5 @@ func predictedReport(w io.Writer, a PredictArgs, r *engine.Result) ([]string, er
 	if wrong != nil {
 		return notes, errors.Join(err, wrong)
 	}
-	return slices.Concat(a.rememberedNotes(a.Input, a.Model.Reading), readingNotes(r, inputsOf(m)), surveyNotes(m, r), notes, a.notes(a.Input, r)), err
+	return slices.Concat(a.rememberedNotes(a.Input, a.Model.Reading), readingNotes(r, inputsOf(m), numbersIn(m)), surveyNotes(m, r), notes, a.notes(a.Input, r)), err
 }

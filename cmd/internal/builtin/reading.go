@@ -1,22 +1,34 @@
 package builtin
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
+	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/operators"
 )
 
+// noFeature is the error about a column that is neither numbers, text nor vectors.
+func (a TrainArgs) noFeature(column string, t arrow.DataType) error {
+	is := fmt.Sprintf("column %q of %s is %s, not a number", column, a.Input, batch.TypeName(t))
+	switch {
+	case len(a.Features) == 0:
+		return fmt.Errorf("%s: name the columns to use with --features", is)
+	case t.ID() == arrow.TIMESTAMP || t.ID() == arrow.DATE32:
+		return fmt.Errorf("--features: %s: write what counts of the time, such as the hour or the days since the first, as a column of numbers", is)
+	}
+	return fmt.Errorf("--features: %s: write it as a column of numbers or of text", is)
+}
+
 // readingNotes tell what was read otherwise than it may have been meant: of the columns that
-// are named, or of all.
-func readingNotes(r *engine.Result, columns []string) []string {
+// are named, or of all. Of those that are read as numbers, they tell which are rounded.
+func readingNotes(r *engine.Result, columns, numbers []string) []string {
 	if r.Graph == nil {
 		return nil
 	}
@@ -38,11 +50,7 @@ func readingNotes(r *engine.Result, columns []string) []string {
 		}
 	}
 	counters := sourceCounters(r)
-	for _, note := range roundedNotes(counters) {
-		if about(note) {
-			notes = append(notes, note)
-		}
-	}
+	notes = append(notes, roundedNotes(counters, numbers)...)
 	var cells []string
 	sums := map[string]int64{}
 	for name, n := range counters {
@@ -79,33 +87,6 @@ func sourceCounters(r *engine.Result) map[string]int64 {
 		}
 	}
 	return sums
-}
-
-// roundedNotes tell of the columns with whole numbers that are rounded, how many there are and
-// the first.
-func roundedNotes(counters map[string]int64) []string {
-	first := map[string]operators.RoundedCells{}
-	sums := map[string]int64{}
-	for name, n := range counters {
-		cells, ok := operators.ParseRounded(name)
-		if !ok || n == 0 {
-			continue
-		}
-		if f, is := first[cells.Column]; !is || cmp.Or(cmp.Compare(cells.Path, f.Path), cmp.Compare(cells.Line, f.Line)) < 0 {
-			first[cells.Column] = cells
-		}
-		sums[cells.Column] += n
-	}
-	var notes []string
-	for _, column := range slices.Sorted(maps.Keys(first)) {
-		f, are := first[column], "are"
-		if sums[column] == 1 {
-			are = "is"
-		}
-		notes = append(notes, fmt.Sprintf("column %q has %s beyond 2^53 that %s rounded as numbers, the first at %s:%d: %s",
-			column, plural(sums[column], "whole number", "whole numbers"), are, f.Path, f.Line, f.Value))
-	}
-	return notes
 }
 
 // spellings is a flag with a list of texts between commas, of which some may begin as flags do.

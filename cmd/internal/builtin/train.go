@@ -166,6 +166,7 @@ func (a TrainArgs) arrange(b *engine.Builder, schema *arrow.Schema, g goal, raw 
 				wanted = append(wanted, n)
 			}
 		}
+		wanted = a.features(wanted)
 	}
 	var of [others][]string
 	for _, n := range wanted {
@@ -174,13 +175,13 @@ func (a TrainArgs) arrange(b *engine.Builder, schema *arrow.Schema, g goal, raw 
 		case s == texts && !a.Encode && !raw:
 			return nil, a.textFeature(b, a.Input, n)
 		case s == others:
-			return nil, fmt.Errorf("column %q of %s is %s: name the columns to use with --features", n, a.Input, field[0].Type)
+			return nil, a.noFeature(n, field[0].Type)
 		default:
 			of[s] = append(of[s], n)
 		}
 	}
 	if len(wanted) == 0 {
-		return nil, fmt.Errorf("%s has no column left to predict from", a.Input)
+		return nil, a.noColumn()
 	}
 	p.wanted, p.reads = wanted, slices.Clone(wanted)
 	for _, n := range apart {
@@ -274,7 +275,7 @@ const (
 func build[A trainer](b *engine.Builder, a A) error {
 	args := a.common()
 	b.Advise(args.advice)
-	args.unreadable = unreadable{}
+	args.unreadable, args.index = unreadable{}, index{}
 	if len(args.Features) > 0 {
 		args.InputArgs = args.onlyInferring(readBy(a)...)
 	}

@@ -57,7 +57,7 @@ func trainedReport[A trainer](w io.Writer, a A, r *engine.Result) ([]string, err
 		return nil, err
 	}
 	without, _ := unmeasured(r, " of "+strings.TrimPrefix(on, "rows of "))
-	return slices.Concat(readingNotes(r, columns), categoryNotes(m), trainedNotes(about, r), without, namedNotes(args, lastOf(m))), nil
+	return slices.Concat(readingNotes(r, columns, numericOf(a, m)), args.indexNotes(r, readBy(a)), categoryNotes(m), trainedNotes(about, r), without, namedNotes(args, lastOf(m))), nil
 }
 
 // draw makes the picture.

@@ -1,0 +1,66 @@
+package builtin
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// index has the columns of files that are an index of pandas.
+type index map[columnOf]bool
+
+// indexOf notes the columns of files that are an index.
+func (a InputArgs) indexOf(path string) func(column string) {
+	return func(column string) {
+		if a.index != nil {
+			a.index[columnOf{path, column}] = true
+		}
+	}
+}
+
+// features returns those of the columns of the file to train on that are features where no flag
+// names them: an index says which row it is, and nothing of it.
+func (a TrainArgs) features(columns []string) []string {
+	return slices.DeleteFunc(columns, func(c string) bool { return a.index[columnOf{a.Input, c}] })
+}
+
+// noColumn is the error about a file without features.
+func (a TrainArgs) noColumn() error {
+	for _, at := range slices.SortedFunc(maps.Keys(a.index), func(x, y columnOf) int { return strings.Compare(x.column, y.column) }) {
+		if at.path == a.Input {
+			return fmt.Errorf("%s has no column left to predict from, as %q is an index of pandas: --features can name it", a.Input, at.column)
+		}
+	}
+	return fmt.Errorf("%s has no column left to predict from", a.Input)
+}
+
+// indexNotes tell of the columns that are left out of the features as they are an index of
+// pandas; read are those that flags name.
+func (a TrainArgs) indexNotes(r *engine.Result, read []string) []string {
+	if len(a.Features) > 0 || r.Graph == nil {
+		return nil
+	}
+	var columns []string
+	for _, n := range r.Graph.Nodes {
+		if !slices.ContainsFunc(n.Attrs, func(at plan.Attr) bool { return at.Key == "path" && at.Value == a.Input }) {
+			continue
+		}
+		for _, at := range n.Attrs {
+			if at.Key == operators.IndexColumn && !slices.Contains(read, at.Value) && !slices.Contains(columns, at.Value) {
+				columns = append(columns, at.Value)
+			}
+		}
+	}
+	switch len(columns) {
+	case 0:
+		return nil
+	case 1:
+		return []string{fmt.Sprintf("column %q of %s is an index of pandas, and is left out of the features: --features can name it", columns[0], a.Input)}
+	}
+	return []string{fmt.Sprintf("columns %s of %s are an index of pandas, and are left out of the features: --features can name them", strings.ReplaceAll(listed(columns), ", ", " and "), a.Input)}
+}

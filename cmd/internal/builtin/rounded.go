@@ -1,0 +1,80 @@
+package builtin
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// Whole numbers beyond 2^53 are rounded where a column is read as numbers. Classes, clusters and
+// queries are told apart by what stands there, and stay apart.
+
+// numbersIn returns the columns of rows that a model reads as numbers.
+func numbersIn(m model.Model) (columns []string) {
+	for _, in := range m.Inputs() {
+		if strings.HasPrefix(in.Type, "int") || strings.HasPrefix(in.Type, "uint") || strings.HasPrefix(in.Type, "float") {
+			columns = append(columns, in.Column)
+		}
+	}
+	return columns
+}
+
+// numericOf returns the columns of rows that a training reads as numbers, given the model that
+// it makes.
+func numericOf(a trainer, m model.Model) []string {
+	args := a.common()
+	columns := append(numbersIn(m), args.Weight)
+	if g := a.goal(); g == numbersGoal || g == ranksGoal {
+		columns = append(columns, args.Label)
+	}
+	beside := besideOf(a)
+	for _, flag := range slices.Sorted(maps.Keys(beside)) {
+		columns = append(columns, beside[flag]...)
+	}
+	return columns
+}
+
+// numbers returns the columns that an evaluation reads as numbers, beside those that a model
+// does.
+func (a EvaluateArgs) numbers(kind string) []string {
+	columns := append([]string{a.Weight, a.Score}, a.Features...)
+	switch kind {
+	case regressionKind:
+		columns = append(columns, a.Label, a.Prediction)
+	case rankingKind:
+		columns = append(columns, a.Label)
+	}
+	return columns
+}
+
+// roundedNotes tell of the columns, of those that are read as numbers, with whole numbers that
+// are rounded, how many there are and the first.
+func roundedNotes(counters map[string]int64, numbers []string) []string {
+	first := map[string]operators.RoundedCells{}
+	sums := map[string]int64{}
+	for name, n := range counters {
+		cells, ok := operators.ParseRounded(name)
+		if !ok || n == 0 || !slices.Contains(numbers, cells.Column) {
+			continue
+		}
+		if f, is := first[cells.Column]; !is || cmp.Or(cmp.Compare(cells.Path, f.Path), cmp.Compare(cells.Line, f.Line)) < 0 {
+			first[cells.Column] = cells
+		}
+		sums[cells.Column] += n
+	}
+	var notes []string
+	for _, column := range slices.Sorted(maps.Keys(first)) {
+		are := "are"
+		if sums[column] == 1 {
+			are = "is"
+		}
+		notes = append(notes, fmt.Sprintf("column %q has %s beyond 2^53 that %s rounded as numbers, the first at %s: %s",
+			column, plural(sums[column], "whole number", "whole numbers"), are, first[column].Place(), first[column].Value))
+	}
+	return notes
+}
