@@ -316,3 +316,30 @@ func TestOutputsReplacedAfterTheirSet(t *testing.T) {
 		require.GreaterOrEqual(t, cut, 3)
 	}
 }
+
+// TestOutputsMeddledWithAndCutOff cuts off the run that takes such a set back, too, at any
+// call of the disk: what follows ends it, and nothing that anybody made is lost.
+func TestOutputsMeddledWithAndCutOff(t *testing.T) {
+	for _, c := range meddled[1:] {
+		for at := 1; ; at += strideOf(3) {
+			j := together{outputs: 4, rows: 7, replace: true, dir: t.TempDir()}
+			before := j.stand(t)
+			cutAfter(t, &j, 2, c.on)
+			require.NoError(t, os.WriteFile(filepath.Join(j.dir, "out-0"), []byte("mine"), 0o600))
+			next := together{dir: j.dir, outputs: 4, first: 3, rows: 5, replace: true}
+			d := dies(at)
+			require.Error(t, next.run(c.on(d)))
+			_ = next.run(c.on(&testDisk{})) // which may have to tell
+			require.NoError(t, next.run(c.on(&testDisk{})), "call %d, %s", at, d.last)
+			got := brief(t, j.dir)
+			require.Equal(t, "mine", got["out-0"], "call %d, %s", at, d.last)
+			require.Equal(t, before["out-0"], got[".superstep.kept-out-0"], "call %d, %s", at, d.last)
+			delete(got, ".superstep.kept-out-0")
+			require.Equal(t, but(but(before, "out-0"), "out-3"), but(but(visible(got), "out-0"), "out-3"))
+			if d.last == "" {
+				require.Equal(t, visible(got), got)
+				break
+			}
+		}
+	}
+}
