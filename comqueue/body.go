@@ -63,7 +63,7 @@ func (g *gang) Body(subtask int) (engine.Body, error) {
 		g.reports = newReports(g.queue.b.Shards(), g.subtasks)
 	}
 	g.here++
-	b := &body{gang: g, subtask: subtask, forests: map[int]any{}}
+	b := &body{gang: g, subtask: subtask, forests: map[int]forgetful{}}
 	b.context.shard.Store(-1)
 	return b, nil
 }
@@ -77,11 +77,13 @@ type body struct {
 	subtask  int
 	context  ComContext
 	comm     *collective.Comm
-	forests  map[int]any // *forest[T] by position of its ForEachShard
-	used     int         // nodes bound so far
-	reserved int64       // bytes taken off the slot's memory
+	forests  map[int]forgetful // *forest[T] by position of its ForEachShard
+	used     int               // nodes bound so far
+	reserved int64             // bytes taken off the slot's memory
 	stages   []engine.Stage
 	mail     mail // what goes between processes
+
+	instances []*instance // of stages that are made for each subtask
 }
 
 // takeNode returns the plan's node for the next described stage.
@@ -214,19 +216,31 @@ func (b *body) Stages() []engine.Stage { return b.stages }
 
 // Begin implements engine.Body.
 func (b *body) Begin(step int) error {
-	b.context.step = step
 	b.context.shard.Store(-1)
+	if err := b.between(step); err != nil {
+		return err
+	}
+	b.context.step = step
 	b.reports.begin(b.subtask, step)
 	if step == 1 {
 		b.mail.begin()
 	}
-	if step == 1 { // nobody has put an object yet
+	if b.checks == nil {
 		return nil
 	}
-	if err := b.observe(step - 1); err != nil || b.checks == nil {
+	return b.checks.begin(b.subtask, step, b.context.objects)
+}
+
+// between is what happens before a superstep: it opens the queue, and has it forget what no
+// key keeps where that is checked.
+func (b *body) between(step int) error {
+	if step == 1 {
+		return b.open(true)
+	}
+	if err := b.observe(step - 1); err != nil || !b.queue.b.CheckState() {
 		return err
 	}
-	return b.checks.begin(b.subtask, step, b.context.objects)
+	return b.forget()
 }
 
 // observe shows the replicated objects after a superstep to who wants to see them.

@@ -180,6 +180,12 @@ func (f *forest[T]) reset(length int) {
 	}
 }
 
+// forget drops all buffers.
+func (f *forest[T]) forget() {
+	f.folder.Reset(f.shards)
+	f.free, f.lent, f.cut, f.length = nil, nil, nil, -1
+}
+
 // borrow has the next buffer to be taken be another's, in place of the one borrowed for the
 // superstep before. It follows reset.
 func (f *forest[T]) borrow(buffer []T) {

@@ -16,6 +16,7 @@ type IterativeComQueue struct {
 	b         *engine.Builder
 	name      string
 	inputs    []input
+	opening   []opening
 	stages    []Stage
 	criterion func(ctx *ComContext) (bool, error)
 	close     *closer
@@ -92,7 +93,9 @@ func (q *IterativeComQueue) Add(stage any) *IterativeComQueue {
 	return q
 }
 
-// AddNew appends a compute stage with state: new is called once for each subtask.
+// AddNew appends a compute stage with an instance for each subtask, which new makes. An
+// instance whose fields decide results from one superstep to the next is a Snapshotter; all
+// others keep nothing but what they can make anew.
 func (q *IterativeComQueue) AddNew(new func() Compute) *IterativeComQueue {
 	if new == nil {
 		q.misuse("AddNew: the factory is nil")
@@ -176,10 +179,10 @@ func (q *IterativeComQueue) Exec() *engine.Dataset {
 		return q.b.Poisoned("IterativeComQueue")
 	}
 	frozen := *q // later changes of the queue must not reach this run
-	frozen.inputs, frozen.stages = slices.Clone(q.inputs), slices.Clone(q.stages)
+	frozen.inputs, frozen.opening, frozen.stages = slices.Clone(q.inputs), slices.Clone(q.opening), slices.Clone(q.stages)
 	spec := engine.QueueSpec{
 		Name: q.name, MaxSupersteps: q.max, HasCriterion: q.criterion != nil,
-		CloseFunc: q.close.function, Schema: q.close.schema,
+		Opening: describeOpening(q.opening), CloseFunc: q.close.function, Schema: q.close.schema,
 		Loop: func(nodes []engine.NodeID) engine.Loop {
 			return engine.Loop{Open: func(subtasks int) (engine.Gang, error) { return newGang(&frozen, l, nodes, subtasks) }}
 		},

@@ -73,16 +73,17 @@ func (s computeStage) describe(*layout, int) []engine.StageSpec {
 }
 
 func (s computeStage) bind(b *body, _ int) ([]engine.Stage, error) {
-	compute := s.shared
+	i := &instance{stage: s, compute: s.shared}
 	if s.factory != nil {
-		if compute = s.factory(); compute == nil {
-			return nil, fmt.Errorf("the factory %s returned nil", s.name)
+		if err := i.renew(); err != nil {
+			return nil, err
 		}
+		b.instances = append(b.instances, i)
 	}
 	c := &b.context
 	return []engine.Stage{{
 		Node:  b.takeNode(),
-		Run:   func() error { c.shard.Store(-1); return c.takeMisuse(compute.Calc(c)) },
+		Run:   func() error { c.shard.Store(-1); return c.takeMisuse(i.compute.Calc(c)) },
 		Shard: c.currentShard,
 	}}, nil
 }

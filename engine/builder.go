@@ -78,6 +78,10 @@ func (b *Builder) Stdout() io.Writer { return b.config.stdout }
 // as it is.
 func (b *Builder) CheckBroadcasts() bool { return b.config.checkBroadcasts }
 
+// CheckState says whether queues forget, between supersteps, all but what their keys keep:
+// see the option of that name.
+func (b *Builder) CheckState() bool { return b.config.checkState }
+
 // Advise sets what a failure about a row tells to do, in place of the Advice that the error
 // comes with: for programs that have other words for it than the fields of a package, such as
 // flags. advise is called in the process that failed, and returns "" for nothing.

@@ -62,6 +62,7 @@ type config struct {
 	ifExists        Existing
 	allocator       memory.Allocator
 	checkBroadcasts bool
+	checkState      bool
 	observer        *observations // of Check, as are the next two
 	checkRows       bool
 	turns           *task.Turns
@@ -218,3 +219,11 @@ func Stdout(w io.Writer) Option { return func(c *config) { c.stdout = w } }
 // modified, or what differs among subtasks. It is for tests: it costs a pass over
 // them per superstep.
 func CheckBroadcasts(on bool) Option { return func(c *config) { c.checkBroadcasts = on } }
+
+// CheckState makes every queue forget, between any two supersteps, all but what its keys
+// keep: replicated objects and those of shards go through the bytes of their codecs, stages
+// that are made for each subtask through their snapshots, and everything else is dropped,
+// as where a subtask joins in the middle. A queue that keeps in scratch what decides its
+// result then fails, or has another result. It is for tests: scratch is made anew in every
+// superstep.
+func CheckState(on bool) Option { return func(c *config) { c.checkState = on } }

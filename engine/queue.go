@@ -22,6 +22,9 @@ type QueueSpec struct {
 	CriterionFunc any
 	// Inputs are the data and side inputs; there may be none.
 	Inputs []Port
+	// Opening describes the functions that are called before the first stage, in its Attrs
+	// and Funcs.
+	Opening StageSpec
 	// Stages are the stages of a superstep in order, with the brackets of inner
 	// loops among them. A queue without any only counts its supersteps.
 	Stages []StageSpec
@@ -76,7 +79,7 @@ func (b *Builder) AddQueue(q QueueSpec) *Dataset {
 		return b.Poisoned("Queue")
 	}
 	w := queueWriter{b: b, name: b.queueName(q.Name)}
-	w.add(plan.QueueInit, StageSpec{}, nil, q.Inputs)
+	w.add(plan.QueueInit, q.Opening, nil, q.Inputs)
 	first := plan.NodeID(len(b.graph.Nodes))
 	nodes := make([]NodeID, len(q.Stages))
 	for i, s := range q.Stages {

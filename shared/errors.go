@@ -17,6 +17,10 @@ var (
 	ErrMismatch = errors.New("the name belongs to another key")
 	// ErrClosed: the session has ended and its objects are gone.
 	ErrClosed = errors.New("the session is closed")
+	// ErrRestored: the object was restored, from bytes that its key cannot decode.
+	ErrRestored = errors.New("what was restored cannot be decoded")
+	// ErrRefused: objects of the key's kind are not to be put now.
+	ErrRefused = errors.New("not now")
 	// ErrKey: the key itself is unusable; see Key.Err.
 	ErrKey = errors.New("unusable key")
 )
@@ -36,7 +40,7 @@ type AccessError struct {
 	Shard   int          // the shard, -1 for a key that is not per shard
 	Detail  string       // more about the cause, may be empty
 	Near    []string     // names in the same subtask that are spelt alike
-	Err     error        // ErrMissing, ErrMismatch, ErrClosed or ErrKey
+	Err     error        // one of the causes above
 }
 
 // Error says what was attempted, where, and why it failed.

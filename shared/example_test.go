@@ -56,7 +56,7 @@ func Example_objects() {
 	subtask := session.Subtask(1) // the context of a stage is such a Holder, too
 	counts.Put(subtask, 7, 40)
 	fmt.Println(centroids.Get(subtask), counts.Get(subtask, 7))
-	for e, err := range subtask.Encode() {
+	for e, err := range subtask.Encode(nil) {
 		fmt.Println(e.Name, e.Kind, e.Shard, len(e.Data), "bytes", err)
 	}
 	fmt.Println(session.Close(), store.Len())

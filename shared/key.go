@@ -172,21 +172,6 @@ func (k Key[T]) Remove(h Holder) (T, bool) {
 	return v, true
 }
 
-// PutEncoded puts the object that the key's codec reads from data, as
-// Objects.Encode gave it.
-func (k Key[T]) PutEncoded(h Holder, data []byte) error {
-	v, err := decode(k.key, data)
-	if err != nil {
-		return err
-	}
-	c, fault := k.cell(h, "put", true)
-	if fault != nil {
-		return fault
-	}
-	c.set(h.Objects(), v)
-	return nil
-}
-
 // declared returns what the key says of itself; the zero Key says that it is
 // unusable.
 func (k Key[T]) declared() *declaration {
@@ -215,7 +200,13 @@ func (k Key[T]) cell(h Holder, op string, create bool) (*one[T], *AccessError) {
 		return c, nil
 	}
 	c, ok := found.(*one[T])
-	if !ok || c.key.kind != k.key.kind {
+	switch {
+	case !ok:
+		c = &one[T]{key: k.key}
+		if err := reachPending(o, k.key, op, -1, found, c, func(_ int, v T) { c.set(o, v) }); err != nil {
+			return nil, err
+		}
+	case c.key.kind != k.key.kind:
 		return nil, o.mismatch(k.declared(), op, -1, found)
 	}
 	return c, nil
@@ -303,21 +294,6 @@ func (k ShardKey[T]) Remove(h Holder, shard int) (T, bool) {
 	return v, ok
 }
 
-// PutEncoded puts the object of a shard that the key's codec reads from data, as
-// Objects.Encode gave it.
-func (k ShardKey[T]) PutEncoded(h Holder, shard int, data []byte) error {
-	v, err := decode(k.key, data)
-	if err != nil {
-		return err
-	}
-	c, fault := k.cell(h, "put", shard, true)
-	if fault != nil {
-		return fault
-	}
-	c.set(h.Objects(), shard, v)
-	return nil
-}
-
 func (k ShardKey[T]) declared() *declaration {
 	if k.key == nil {
 		return &unmadeKey
@@ -349,25 +325,10 @@ func (k ShardKey[T]) cell(h Holder, op string, shard int, create bool) (*many[T]
 	}
 	c, ok := found.(*many[T])
 	if !ok {
-		return nil, o.mismatch(k.declared(), op, shard, found)
+		c = &many[T]{key: k.key, values: make(map[int]T)}
+		if err := reachPending(o, k.key, op, shard, found, c, func(shard int, v T) { c.set(o, shard, v) }); err != nil {
+			return nil, err
+		}
 	}
 	return c, nil
-}
-
-// decode reads an object by the codec of its key.
-func decode[T any](k *key[T], data []byte) (T, error) {
-	var zero T
-	switch {
-	case k == nil:
-		return zero, unmadeKey.err
-	case k.err != nil:
-		return zero, fmt.Errorf("shared: %w", k.err)
-	case k.codec == nil:
-		return zero, fmt.Errorf("shared: %v key %q has no codec to decode with", k.kind, k.name)
-	}
-	v, err := k.codec.Decode(data)
-	if err != nil {
-		return zero, fmt.Errorf("shared: %v key %q: %w", k.kind, k.name, err)
-	}
-	return v, nil
 }

@@ -108,7 +108,11 @@ func (s *Session) Close() error {
 			r.name = name
 			o.cells[name].each(r.release)
 		}
-		o.cells = nil
+		r.name = "what was forgotten"
+		for _, v := range o.forgotten {
+			r.release(v)
+		}
+		o.cells, o.forgotten = nil, nil
 		o.live.Store(0)
 	}
 	s.store.forget(s)
@@ -126,7 +130,14 @@ type Objects struct {
 	cells   map[string]cell
 	live    atomic.Int64 // objects in cells; written by the owner alone
 	owned   *Range       // shards of the subtask; nil where nobody said
+
+	forgotten []any // to be released when the session closes
+	refusal   func(Kind) string
 }
+
+// Refuse has puts fail from now on where why gives a reason for the kind of the key; nil
+// ends that.
+func (o *Objects) Refuse(why func(Kind) string) { o.refusal = why }
 
 // Own says which shards the subtask owns. From then on keys per shard refuse
 // others: an object belongs to its shard, and moves with it.
@@ -150,9 +161,10 @@ type Encoded struct {
 }
 
 // Encode goes through the replicated and per-shard objects, sorted by name and
-// then by shard; scratch objects are left out. An error, of a codec or because
-// the session is closed, comes last.
-func (o *Objects) Encode() iter.Seq2[Encoded, error] {
+// then by shard; scratch objects are left out, and those under a name for which
+// except, which may be nil, is true. An error, of a codec or because the session is
+// closed, comes last.
+func (o *Objects) Encode(except func(name string) bool) iter.Seq2[Encoded, error] {
 	return func(yield func(Encoded, error) bool) {
 		if o.session.closed.Load() {
 			yield(Encoded{Shard: -1}, fmt.Errorf("shared: encode session %q, subtask %d: %w", o.session.name, o.subtask, ErrClosed))
@@ -163,7 +175,7 @@ func (o *Objects) Encode() iter.Seq2[Encoded, error] {
 		for _, name := range o.names() {
 			c := o.cells[name]
 			kind := c.declared().kind
-			if kind == KindScratch {
+			if kind == KindScratch || except != nil && except(name) {
 				continue
 			}
 			buf, more = c.encode(buf, func(shard int, data []byte, err error) bool {
@@ -196,6 +208,10 @@ func reach(h Holder, d *declaration, op string, shard int) (*Objects, *AccessErr
 		return nil, o.fault(d, op, shard, ErrClosed, "there are no objects here")
 	case o.session.closed.Load():
 		return nil, o.fault(d, op, shard, ErrClosed, "")
+	case o.refusal != nil && op == "put":
+		if why := o.refusal(d.kind); why != "" {
+			return nil, o.fault(d, op, shard, ErrRefused, why)
+		}
 	}
 	return o, nil
 }
@@ -225,7 +241,11 @@ func (o *Objects) missing(d *declaration, shard int, detail string) *AccessError
 // mismatch describes the use of a name that a key of another kind or type has.
 func (o *Objects) mismatch(d *declaration, op string, shard int, holds cell) *AccessError {
 	other := holds.declared()
-	return o.fault(d, op, shard, ErrMismatch, fmt.Sprintf("%v key %q (%v)", other.kind, other.name, other.typ))
+	typ := "restored"
+	if other.typ != nil {
+		typ = other.typ.String()
+	}
+	return o.fault(d, op, shard, ErrMismatch, fmt.Sprintf("%v key %q (%s)", other.kind, other.name, typ))
 }
 
 // releaser releases objects, each once.

@@ -139,7 +139,6 @@ func TestOneNameOneKey(t *testing.T) {
 	Replicated("x", Float64s()).Put(s.Subtask(0), nil)
 	e := accessError(t, func() { PerShard("x", Int()).Remove(s.Subtask(0), 3) })
 	require.Equal(t, `shared: remove of per-shard key "x" (int) in session "kmeans", subtask 0, shard 3: the name belongs to another key: replicated key "x" ([]float64)`, e.Error())
-	require.ErrorIs(t, PerShard("x", Int()).PutEncoded(s.Subtask(0), 0, make([]byte, 8)), ErrMismatch)
 }
 
 func TestUnusableKeys(t *testing.T) {
@@ -163,10 +162,6 @@ func TestUnusableKeys(t *testing.T) {
 	} {
 		require.ErrorIs(t, accessError(t, f), ErrKey)
 	}
-	require.Error(t, zero.PutEncoded(o, nil))
-	require.Error(t, zeroShard.PutEncoded(o, 0, nil))
-	require.ErrorContains(t, Scratch[int]("x").PutEncoded(o, nil), "no codec")
-	require.ErrorContains(t, Replicated("x", Int()).PutEncoded(o, []byte{1}), `replicated key "x"`)
 	require.ErrorIs(t, accessError(t, func() { Scratch[int]("x").Get(nil) }), ErrClosed)
 
 	k := PerShard("model", Float64s())
@@ -260,10 +255,10 @@ func TestAccessAfterClose(t *testing.T) {
 	} {
 		require.ErrorIs(t, accessError(t, f), ErrClosed)
 	}
-	require.ErrorIs(t, k.PutEncoded(o, make([]byte, 8)), ErrClosed)
+	require.ErrorIs(t, o.Restore(nil), ErrClosed)
 	_, err := o.Fingerprints(nil, nil)
 	require.ErrorIs(t, err, ErrClosed)
-	for _, err := range o.Encode() {
+	for _, err := range o.Encode(nil) {
 		require.ErrorIs(t, err, ErrClosed)
 	}
 }
@@ -317,7 +312,7 @@ func own0(k Key[int], o *Objects) int {
 	return v
 }
 
-func TestEncodeAndPutEncoded(t *testing.T) {
+func TestEncodeAndRestore(t *testing.T) {
 	_, s := open(t, 2)
 	o, to := s.Subtask(0), s.Subtask(1)
 	sharded, whole := PerShard("b", Int64s()), Replicated("c", String())
@@ -332,25 +327,18 @@ func TestEncodeAndPutEncoded(t *testing.T) {
 	Replicated("removed", Int()).Remove(o)
 
 	var order []string
-	for e, err := range o.Encode() {
-		require.NoError(t, err)
+	saved := encoded(t, o)
+	for _, e := range saved {
 		order = append(order, fmt.Sprint(e.Name, " ", e.Kind, " ", e.Shard))
-		switch e.Name {
-		case "a":
-			require.NoError(t, first.PutEncoded(to, e.Data))
-		case "b":
-			require.NoError(t, sharded.PutEncoded(to, e.Shard, e.Data))
-		case "c":
-			require.NoError(t, whole.PutEncoded(to, e.Data))
-		}
 	}
+	require.NoError(t, to.Restore(saved))
 	require.Equal(t, []string{"a replicated -1", "b per-shard 2", "b per-shard 30", "b per-shard 100", "c replicated -1"}, order)
 	require.Equal(t, map[string]int{"x": 1}, first.Get(to))
 	require.Equal(t, []int64{30, -1}, sharded.Get(to, 30))
 	require.Equal(t, "text", whole.Get(to))
 
 	n := 0
-	for range o.Encode() {
+	for range o.Encode(nil) {
 		n++
 		if n == 3 {
 			break
@@ -363,7 +351,7 @@ func TestEncodeReportsTheKey(t *testing.T) {
 	_, s := open(t, 1)
 	Replicated("name", String()).Put(s.Subtask(0), "\xff")
 	var errs []error
-	for _, err := range s.Subtask(0).Encode() {
+	for _, err := range s.Subtask(0).Encode(nil) {
 		errs = append(errs, err)
 	}
 	require.Len(t, errs, 1)
@@ -374,7 +362,7 @@ func TestAccessErrorUnwraps(t *testing.T) {
 	var e *AccessError
 	_, s := open(t, 1)
 	require.NoError(t, s.Close())
-	err := fmt.Errorf("stage assign: %w", Replicated("x", Int()).PutEncoded(s.Subtask(0), make([]byte, 8)))
+	err := fmt.Errorf("stage assign: %w", accessError(t, func() { Replicated("x", Int()).Get(s.Subtask(0)) }))
 	require.True(t, errors.As(err, &e))
 	require.Equal(t, "x", e.Key)
 	require.Equal(t, -1, e.Shard)

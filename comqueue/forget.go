@@ -1,0 +1,93 @@
+package comqueue
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Snapshotter is what an instance of a stage added by AddNew implements if its fields decide
+// results from one superstep to the next. They are kept with the objects of the queue.
+type Snapshotter interface {
+	Compute
+	// AppendSnapshot appends the state of the instance, as it is between supersteps.
+	AppendSnapshot(dst []byte) ([]byte, error)
+	// Restore makes the state of a new instance that of a snapshot. It does not keep src.
+	Restore(src []byte) error
+}
+
+// instance is the compute function of a stage on one subtask.
+type instance struct {
+	stage   computeStage
+	compute Compute
+}
+
+// renew makes the instance anew.
+func (i *instance) renew() error {
+	if i.compute = i.stage.factory(); i.compute == nil {
+		return fmt.Errorf("the factory %s returned nil", i.stage.name)
+	}
+	return nil
+}
+
+// forget makes the instance anew, from its snapshot if it gives one.
+func (i *instance) forget() error {
+	s, ok := i.compute.(Snapshotter)
+	if !ok {
+		return i.renew()
+	}
+	snapshot, err := s.AppendSnapshot(nil)
+	if err != nil {
+		return fmt.Errorf("snapshot of stage %s: %w", i.stage.name, err)
+	}
+	if err := i.renew(); err != nil {
+		return err
+	}
+	if s, ok = i.compute.(Snapshotter); !ok {
+		return fmt.Errorf("the factory %s returned a %T, which has no snapshot, and one that has before", i.stage.name, i.compute)
+	}
+	if err := s.Restore(snapshot); err != nil {
+		return fmt.Errorf("stage %s, restored: %w", i.stage.name, err)
+	}
+	return nil
+}
+
+// forgetful is what holds buffers from one superstep to the next.
+type forgetful interface{ forget() }
+
+// forget leaves of the subtask's objects, stages and buffers what a subtask would find that
+// joins now: rows, and what comes back from the bytes of what is kept.
+func (b *body) forget() error {
+	var saved []shared.Encoded
+	for e, err := range b.context.objects.Encode(b.isInput) {
+		if err != nil {
+			return err
+		}
+		e.Data = bytes.Clone(e.Data)
+		saved = append(saved, e)
+	}
+	b.context.objects.Forget(b.isInput)
+	if err := b.context.objects.Restore(saved); err != nil {
+		return err
+	}
+	for _, f := range b.forests {
+		f.forget()
+	}
+	for _, i := range b.instances {
+		if err := i.forget(); err != nil {
+			return err
+		}
+	}
+	return b.open(false)
+}
+
+// isInput reports whether the queue's rows are under a name.
+func (b *body) isInput(name string) bool {
+	for _, in := range b.queue.inputs {
+		if in.name() == name {
+			return true
+		}
+	}
+	return false
+}

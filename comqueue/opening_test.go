@@ -1,0 +1,213 @@
+package comqueue_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+var (
+	estimates = shared.Replicated("estimates", shared.Float64s())
+	visits    = shared.PerShard("visits", shared.Int())
+	errorsOf  = shared.Scratch[[]float64]("errors")
+)
+
+// caller is a stage of instances, whose field decides the result.
+type caller struct{ calls int }
+
+func (c *caller) Calc(ctx *comqueue.ComContext) error {
+	c.calls++
+	estimates.Get(ctx)[1] += float64(c.calls)
+	return nil
+}
+
+// keptCaller is a caller that gives a snapshot.
+type keptCaller struct{ caller }
+
+func (c *keptCaller) AppendSnapshot(dst []byte) ([]byte, error) {
+	return binary.AppendUvarint(dst, uint64(c.calls)), nil
+}
+
+func (c *keptCaller) Restore(src []byte) error {
+	n, _ := binary.Uvarint(src)
+	c.calls = int(n)
+	return nil
+}
+
+// descending is a queue whose state is in keys that are kept and whose scratch is made by
+// Init, but for what the parameters change.
+func descending(init, stage func(*comqueue.ComContext) error, count func() comqueue.Compute) func(b *engine.Builder) *engine.Dataset {
+	return func(b *engine.Builder) *engine.Dataset {
+		q := comqueue.New(b, "q").
+			InitWithPartitionedData(data, dataset(b, 50, func(i int) float64 { return float64(i) / 7 })).
+			InitWithBroadcastData(comqueue.BroadcastRows("side"), dataset(b, 3, func(int) float64 { return 2 })).
+			Begin(func(ctx *comqueue.ComContext) error {
+				estimates.Put(ctx, []float64{float64(ctx.StepNo()), 0, 0})
+				for shard := ctx.Shards().Lo; shard < ctx.Shards().Hi; shard++ {
+					visits.Put(ctx, shard, shard)
+				}
+				return nil
+			})
+		if init != nil {
+			q.Init(init)
+		}
+		return q.Add(stage).
+			Add(comqueue.ForEachShard(errorsOf, func(ctx *comqueue.ComContext, shard int, out []float64) error {
+				visits.Put(ctx, shard, visits.Get(ctx, shard)+1)
+				for _, v := range data.Get(ctx, shard).Floats("value") {
+					out[0] += (v - estimates.Get(ctx)[0]) / 60
+				}
+				out[1] += float64(visits.Get(ctx, shard))
+				return nil
+			})).
+			Add(comqueue.AllReduce(errorsOf)).
+			AddNew(count).
+			Add(do(func(ctx *comqueue.ComContext) {
+				e := estimates.Get(ctx)
+				e[0] += errorsOf.Get(ctx)[0]
+				e[2] = errorsOf.Get(ctx)[1]
+			})).
+			CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) (rows []row, err error) {
+				for _, v := range estimates.Get(ctx) {
+					rows = append(rows, row{v})
+				}
+				return rows, nil
+			})).
+			SetMaxIter(5).
+			Exec()
+	}
+}
+
+func idle(*comqueue.ComContext) error { return nil }
+
+func room(ctx *comqueue.ComContext) error { errorsOf.Put(ctx, make([]float64, 2)); return nil }
+
+// A queue that keeps what decides its result has the same bits when it forgets all else,
+// at any parallelism and by any number of workers.
+func TestForgetfulQueuesHaveTheSameBits(t *testing.T) {
+	kept := func() comqueue.Compute { return &keptCaller{} }
+	var want []row
+	for _, p := range parallelisms {
+		for _, check := range []bool{false, true} {
+			rows, _, err := run(t, descending(room, idle, kept), engine.Parallelism(p), engine.Shards(8), engine.CheckState(check), engine.CheckBroadcasts(true))
+			require.NoError(t, err)
+			if want == nil {
+				want = rows
+			}
+			require.Equal(t, want, rows, "parallelism %d, checked: %v", p, check)
+		}
+	}
+	require.Equal(t, float64(1+2+3+4+5), want[1].Value, "calls of the instance")
+	require.Equal(t, float64(0+1+2+3+4+5+6+7+8*5), want[2].Value, "visits of shards")
+}
+
+// A queue is found out whose scratch or instances decide its result.
+func TestForgottenStateShows(t *testing.T) {
+	carried := shared.Scratch[int]("carried")
+	kept := func() comqueue.Compute { return &keptCaller{} }
+	first := func(ctx *comqueue.ComContext) error {
+		if ctx.StepNo() == 1 {
+			return room(ctx)
+		}
+		return nil
+	}
+	sums := func(ctx *comqueue.ComContext) error {
+		n, _ := carried.Lookup(ctx)
+		carried.Put(ctx, n+1)
+		estimates.Get(ctx)[1] += float64(n)
+		return nil
+	}
+	for name, c := range map[string]struct {
+		build func(*engine.Builder) *engine.Dataset
+		want  string // of the error; the result is another where it is empty
+	}{
+		"scratch made in the first superstep": {descending(nil, first, kept), `get of scratch key "errors" ([]float64) in session "q", subtask 0: never put`},
+		"scratch that counts":                 {descending(room, sums, kept), ""},
+		"an instance without a snapshot":      {descending(room, idle, func() comqueue.Compute { return &caller{} }), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options := []engine.Option{engine.Parallelism(2), engine.Shards(8)}
+			want, _, err := run(t, c.build, options...)
+			require.NoError(t, err)
+			rows, _, err := run(t, c.build, append(options, engine.CheckState(true))...)
+			if c.want != "" {
+				require.ErrorContains(t, err, c.want)
+				return
+			}
+			require.NoError(t, err)
+			require.NotEqual(t, want, rows)
+		})
+	}
+}
+
+// Functions of Begin and Init run in the order in which they were added, Begin's once.
+func TestOpeningOrder(t *testing.T) {
+	var trace []string
+	say := func(s string) func(*comqueue.ComContext) error {
+		return func(ctx *comqueue.ComContext) error {
+			trace = append(trace, fmt.Sprint(s, ctx.StepNo()))
+			return nil
+		}
+	}
+	build := func(b *engine.Builder) *engine.Dataset {
+		return comqueue.New(b, "q").Init(say("a")).Begin(say("b")).Init(say("c")).Add(say("step")).
+			CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(2).Exec()
+	}
+	_, result, err := runOnce(t, build, engine.Parallelism(1))
+	require.NoError(t, err)
+	require.Equal(t, "a0 b0 c0 step1 step2", strings.Join(trace, " "))
+	require.Contains(t, result.Plan.Text(), "QueueInit")
+	trace = nil
+	_, _, err = runOnce(t, build, engine.Parallelism(1), engine.CheckState(true))
+	require.NoError(t, err)
+	require.Equal(t, "a0 b0 c0 step1 a0 c0 step2", strings.Join(trace, " "))
+}
+
+func TestOpeningMisuse(t *testing.T) {
+	scratch := shared.Scratch[int]("room")
+	for name, c := range map[string]struct {
+		begin, init func(*comqueue.ComContext) error
+		want        string
+	}{
+		"state in Init":    {idle, do(func(ctx *comqueue.ComContext) { visits.Put(ctx, ctx.Shards().Lo, 1) }), `put of per-shard key "visits" (int) in session "q", subtask 0, shard 0: not now: Init runs whenever a subtask joins`},
+		"scratch in Begin": {do(func(ctx *comqueue.ComContext) { scratch.Put(ctx, 1) }), idle, `put of scratch key "room" (int) in session "q", subtask 0: not now: Begin runs once`},
+		"an error":         {idle, func(*comqueue.ComContext) error { return fmt.Errorf("no room") }, "no room"},
+		"a panic":          {func(*comqueue.ComContext) error { panic("no state") }, idle, "no state"},
+		"a report":         {idle, do(func(ctx *comqueue.ComContext) { ctx.ReportSum("loss", ctx.Shards().Lo, 1) }), "values of shards are reported from the stages of a superstep"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := run(t, func(b *engine.Builder) *engine.Dataset {
+				return comqueue.New(b, "q").Begin(c.begin).Init(c.init).Add(idle).
+					CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(2).Exec()
+			}, engine.Parallelism(1))
+			require.ErrorContains(t, err, c.want)
+			require.ErrorContains(t, err, "operator QueueInit (opening_test.go:")
+		})
+	}
+	for _, add := range []func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue{
+		func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue { return q.Begin(nil) },
+		func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue { return q.Init(nil) },
+	} {
+		_, _, err := run(t, func(b *engine.Builder) *engine.Dataset { return add(comqueue.New(b, "q")).SetMaxIter(1).Exec() })
+		require.ErrorContains(t, err, "the function is nil")
+	}
+}
+
+// The functions stand in the plan, and in what the builds of client and worker must agree on.
+func TestOpeningIsInThePlan(t *testing.T) {
+	_, result, err := run(t, descending(room, idle, func() comqueue.Compute { return &keptCaller{} }), engine.Parallelism(1), engine.Shards(8))
+	require.NoError(t, err)
+	i := slices.IndexFunc(result.Plan.Nodes, func(n plan.Node) bool { return n.Op == "QueueInit" })
+	require.Equal(t, "begin", result.Plan.Nodes[i].Attrs[0].Key)
+	require.Equal(t, engine.Attr{Key: "init", Value: "room"}, result.Plan.Nodes[i].Attrs[1])
+	require.Contains(t, result.Plan.Nodes[i].Func, "room")
+}

@@ -1,0 +1,108 @@
+package shared
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Forget drops all objects of the subtask but those under a name for which keep is true.
+// Objects with a method Release() are released when the session closes, as other subtasks
+// may hold them.
+func (o *Objects) Forget(keep func(name string) bool) {
+	for _, name := range o.names() {
+		if keep(name) {
+			continue
+		}
+		c := o.cells[name]
+		o.live.Add(-int64(c.size()))
+		c.each(func(v any) {
+			if _, ok := v.(interface{ Release() }); ok {
+				o.forgotten = append(o.forgotten, v)
+			}
+		})
+		delete(o.cells, name)
+	}
+}
+
+// Restore makes saved objects, as Encode gave them, those of the subtask. Each waits in its
+// bytes, which must not change, until a key of its name reaches it: so no key need be known
+// before. Names that the subtask has objects under, shards that it does not own, and
+// scratch objects are refused, and then nothing is restored.
+func (o *Objects) Restore(saved []Encoded) error {
+	if o.session.closed.Load() {
+		return fmt.Errorf("shared: restore session %q, subtask %d: %w", o.session.name, o.subtask, ErrClosed)
+	}
+	cells := make(map[string]*pending)
+	for _, e := range saved {
+		c := cells[e.Name]
+		var err error
+		switch {
+		case e.Kind != KindReplicated && e.Kind != KindPerShard:
+			err = fmt.Errorf("%v objects are not restored", e.Kind)
+		case e.Kind == KindReplicated && e.Shard != -1, e.Kind == KindPerShard && (e.Shard < 0 || e.Shard >= MaxShards):
+			err = fmt.Errorf("a %v object of shard %d", e.Kind, e.Shard)
+		case e.Kind == KindPerShard && o.owned != nil && !o.owned.Contains(e.Shard):
+			err = fmt.Errorf("shard %d: the subtask owns shards %d to %d", e.Shard, o.owned.Lo, o.owned.Hi-1)
+		case c == nil && o.cells[e.Name] != nil:
+			err = errors.New("the subtask has it already")
+		case c != nil && c.kind != e.Kind:
+			err = fmt.Errorf("both %v and %v", c.kind, e.Kind)
+		case c != nil && slices.ContainsFunc(c.objects, func(other Encoded) bool { return other.Shard == e.Shard }):
+			err = errors.New("it comes twice")
+		}
+		if err != nil {
+			return fmt.Errorf("shared: restore %q in session %q, subtask %d: %w", e.Name, o.session.name, o.subtask, err)
+		}
+		if c == nil {
+			c = &pending{declaration: declaration{name: e.Name, kind: e.Kind}}
+			cells[e.Name] = c
+		}
+		c.objects = append(c.objects, e)
+	}
+	for name, c := range cells {
+		slices.SortFunc(c.objects, func(a, b Encoded) int { return a.Shard - b.Shard })
+		o.cells[name] = c
+		o.live.Add(int64(len(c.objects)))
+	}
+	return nil
+}
+
+// pending is the cell of restored objects that no key has reached yet.
+type pending struct {
+	declaration
+	objects []Encoded // in shard order
+}
+
+func (c *pending) declared() *declaration { return &c.declaration }
+func (c *pending) size() int              { return len(c.objects) }
+func (c *pending) each(func(v any))       {}
+
+func (c *pending) encode(buf []byte, f func(int, []byte, error) bool) ([]byte, bool) {
+	for _, e := range c.objects {
+		buf = append(buf[:0], e.Data...)
+		if !f(e.Shard, buf, nil) {
+			return buf, false
+		}
+	}
+	return buf, true
+}
+
+// reachPending has what waits under the name of a key decoded by it, and puts the objects
+// by put into the cell that takes the place of c.
+func reachPending[T any](o *Objects, k *key[T], op string, shard int, found, replaced cell, put func(shard int, v T)) *AccessError {
+	c, waits := found.(*pending)
+	if !waits || c.kind != k.kind {
+		return o.mismatch(&k.declaration, op, shard, found)
+	}
+	for _, e := range c.objects {
+		v, err := k.codec.Decode(e.Data)
+		if err != nil {
+			return o.fault(&k.declaration, op, e.Shard, ErrRestored, err.Error())
+		}
+		put(e.Shard, v)
+	}
+	o.live.Add(-int64(len(c.objects))) // put has counted them
+	o.cells[k.name] = replaced
+	return nil
+}

@@ -1,0 +1,143 @@
+package shared
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// encoded returns the kept objects of a subtask in bytes of their own.
+func encoded(t require.TestingT, o *Objects) (all []Encoded) {
+	for e, err := range o.Encode(nil) {
+		require.NoError(t, err)
+		e.Data = bytes.Clone(e.Data)
+		all = append(all, e)
+	}
+	return all
+}
+
+// What is kept and what has waited in its bytes any number of times is the same, whichever
+// of the objects were reached meanwhile; scratch is gone.
+func TestForgetAndRestore(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		store, s := open(t, 1)
+		o := s.Subtask(0)
+		whole := []Key[[]float64]{Replicated("a", Float64s()), Replicated("b", Float64s())}
+		parts, scratch := PerShard("c", String()), Scratch[int]("d")
+		values := map[string]string{}
+		for range rapid.IntRange(1, 40).Draw(t, "operations") {
+			switch at := rapid.IntRange(0, 5).Draw(t, "operation"); at {
+			case 0, 1:
+				v := []float64{rapid.Float64().Draw(t, "value")}
+				whole[at].Put(o, v)
+				values[whole[at].Name()] = fmt.Sprint(v)
+			case 2, 3:
+				shard := rapid.IntRange(0, 3).Draw(t, "shard")
+				v := rapid.StringN(0, 3, -1).Draw(t, "value")
+				parts.Put(o, shard, v)
+				values[fmt.Sprint("c", shard)] = v
+			case 4:
+				scratch.Put(o, 1)
+			case 5:
+				before := encoded(t, o)
+				prints, err := o.Fingerprints(nil, nil)
+				require.NoError(t, err)
+				o.Forget(func(string) bool { return false })
+				require.Zero(t, store.Len())
+				require.NoError(t, o.Restore(before))
+				require.Equal(t, before, encoded(t, o), "what waits is encoded as it was")
+				again, err := o.Fingerprints(nil, nil)
+				require.NoError(t, err)
+				require.Equal(t, prints, again)
+				require.False(t, scratch.Has(o))
+				require.Equal(t, len(values), store.Len())
+			}
+		}
+		for name, want := range values {
+			if name[0] == 'c' {
+				require.Equal(t, want, parts.Get(o, int(name[1]-'0')))
+			} else {
+				require.Equal(t, want, fmt.Sprint(whole[name[0]-'a'].Get(o)))
+			}
+		}
+		require.NoError(t, s.Close())
+		require.Zero(t, store.Len())
+	})
+}
+
+// What is restored is refused as a whole where a part of it cannot be right.
+func TestRestoreRefuses(t *testing.T) {
+	_, s := open(t, 1)
+	o := s.Subtask(0)
+	o.Own(Range{Lo: 2, Hi: 4})
+	Replicated("there", Int()).Put(o, 1)
+	good := Encoded{Name: "good", Kind: KindReplicated, Shard: -1}
+	for want, bad := range map[string][]Encoded{
+		"scratch objects are not restored":     {{Name: "x", Kind: KindScratch, Shard: -1}},
+		"Kind(0) objects are not restored":     {{Name: "x", Shard: -1}},
+		"a replicated object of shard 3":       {{Name: "x", Kind: KindReplicated, Shard: 3}},
+		"a per-shard object of shard -1":       {{Name: "x", Kind: KindPerShard, Shard: -1}},
+		"the subtask owns shards 2 to 3":       {{Name: "x", Kind: KindPerShard, Shard: 4}},
+		"the subtask has it already":           {{Name: "there", Kind: KindReplicated, Shard: -1}},
+		"both replicated and per-shard":        {{Name: "x", Kind: KindReplicated, Shard: -1}, {Name: "x", Kind: KindPerShard, Shard: 2}},
+		`restore "x" in session "kmeans", sub`: {{Name: "x", Kind: KindPerShard, Shard: 2}, {Name: "x", Kind: KindPerShard, Shard: 2}},
+	} {
+		require.ErrorContains(t, o.Restore(append([]Encoded{good}, bad...)), want)
+		require.False(t, Replicated("good", Int()).Has(o))
+	}
+	require.Equal(t, 1, Replicated("there", Int()).Get(o))
+}
+
+// A key whose kind or codec is not that of what waits under its name says so, and what
+// waits stays.
+func TestKeysThatDoNotFitWhatIsRestored(t *testing.T) {
+	_, s := open(t, 1)
+	o := s.Subtask(0)
+	require.NoError(t, o.Restore([]Encoded{{"x", KindPerShard, 3, []byte{1, 2}}, {"y", KindReplicated, -1, nil}}))
+	e := accessError(t, func() { PerShard("x", Float64s()).Get(o, 3) })
+	require.ErrorIs(t, e, ErrRestored)
+	require.ErrorContains(t, e, `per-shard key "x" ([]float64) in session "kmeans", subtask 0, shard 3`)
+	for _, f := range []func(){func() { Replicated("x", String()).Put(o, "") }, func() { Scratch[int]("x").Get(o) }, func() { PerShard("y", Int()).Get(o, 0) }} {
+		require.ErrorIs(t, accessError(t, f), ErrMismatch)
+	}
+	require.Equal(t, "\x01\x02", PerShard("x", String()).Get(o, 3))
+}
+
+// Objects that hold memory are released once, when the session closes.
+func TestForgottenObjectsAreReleasedOnce(t *testing.T) {
+	_, s := open(t, 2)
+	v := &released{}
+	k := Scratch[*released]("x")
+	k.Put(s.Subtask(0), v)
+	k.Put(s.Subtask(1), v)
+	s.Subtask(0).Forget(func(string) bool { return false })
+	k.Put(s.Subtask(0), v)
+	require.Zero(t, v.times)
+	require.NoError(t, s.Close())
+	require.Equal(t, 1, v.times)
+}
+
+type released struct{ times int }
+
+func (r *released) Release() { r.times++ }
+
+func TestRefusedPuts(t *testing.T) {
+	_, s := open(t, 1)
+	o := s.Subtask(0)
+	whole, scratch := Replicated("x", Int()), Scratch[int]("y")
+	o.Refuse(func(k Kind) string {
+		if k == KindScratch {
+			return "later"
+		}
+		return ""
+	})
+	whole.Put(o, 1)
+	e := accessError(t, func() { scratch.Put(o, 1) })
+	require.ErrorIs(t, e, ErrRefused)
+	require.ErrorContains(t, e, "later")
+	o.Refuse(nil)
+	scratch.Put(o, whole.Get(o))
+}
