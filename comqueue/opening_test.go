@@ -211,3 +211,35 @@ func TestOpeningIsInThePlan(t *testing.T) {
 	require.Equal(t, engine.Attr{Key: "init", Value: "room"}, result.Plan.Nodes[i].Attrs[1])
 	require.Contains(t, result.Plan.Nodes[i].Func, "room")
 }
+
+// Variables that functions of Begin and Init capture and change are found by the check of
+// a job, whatever the timing.
+func TestCheckOfOpenings(t *testing.T) {
+	for _, begins := range []bool{true, false} {
+		job := engine.Define("leak", func(b *engine.Builder, _ struct{}) error {
+			calls := 0
+			count := func(ctx *comqueue.ComContext) error {
+				calls++
+				if begins {
+					visits.Put(ctx, ctx.Shards().Lo, calls)
+				}
+				return nil
+			}
+			q := comqueue.New(b, "q")
+			if begins {
+				q.Begin(count)
+			} else {
+				q.Init(count).Add(func(ctx *comqueue.ComContext) error {
+					visits.Put(ctx, ctx.Shards().Lo, calls)
+					return nil
+				})
+			}
+			engine.Collect(q.CloseWith(comqueue.ShardOutput(func(ctx *comqueue.ComContext, shard int) ([]row, error) {
+				n, _ := visits.Lookup(ctx, shard)
+				return []row{{float64(n)}}, nil
+			})).SetMaxIter(1).Exec(), "rows")
+			return nil
+		})
+		require.ErrorContains(t, engine.Check(t.Context(), job, struct{}{}, engine.Shards(8)), "is not deterministic", "Begin: %v", begins)
+	}
+}

@@ -134,10 +134,14 @@ func (m *member) loop() error {
 	if last == 0 {
 		last = math.MaxInt
 	}
+	begin := m.body.Begin
+	if m.run.env.Turns != nil { // it calls functions of the user, and exchanges nothing
+		begin = func(step int) error { return m.turn(func() error { return m.body.Begin(step) }) }
+	}
 	m.began = time.Now()
 	m.at.Store(m.between)
 	for step := 1; ; step++ {
-		if err := m.body.Begin(step); err != nil {
+		if err := begin(step); err != nil {
 			return m.failAt(m.between, err)
 		}
 		if err := m.runStages(m.stages); err != nil {

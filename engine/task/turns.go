@@ -8,7 +8,7 @@ import (
 )
 
 // Turns has the subtasks of a run take turns: those of a vertex work one after the other,
-// and those of a queue do so within each stage that computes, and when they emit. What
+// and those of a queue do so before each superstep, within each stage that computes, and when they emit. What
 // a variable that functions share lets one subtask know of another then follows from the order,
 // in place of timing. Workers of one process that run a plan together share it.
 //
