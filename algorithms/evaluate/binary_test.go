@@ -220,7 +220,7 @@ func TestBinarySameBits(t *testing.T) {
 	table := trial.Wild(150, 1)
 	o := evaluate.BinaryOptions{LabelCol: "label", ScoreCol: "offset", WeightCol: "weight", Margins: true}
 	table.Offset = table.X
-	trial.SameBits(t, func(b *engine.Builder) {
+	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		report := evaluate.Binary(table.Dataset(b), o)
 		operators.Collect(b, "report", report)
 		operators.Collect(b, "curve", evaluate.Curve(report))

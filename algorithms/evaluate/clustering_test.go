@@ -196,7 +196,7 @@ func TestClusteringIsAFunctionOfTheRows(t *testing.T) {
 	rows := clusteredRows(x, c, truth, weight)
 	slices.Reverse(rows)
 	requireSame(t, want, measured[evaluate.ClusteringReport](t, rows, clustering(both), engine.Shards(128)))
-	trial.SameBits(t, func(b *engine.Builder) {
+	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		operators.Collect(b, "report", evaluate.Clustering(operators.FromSlice(b, rows), both))
 	})
 }

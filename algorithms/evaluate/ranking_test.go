@@ -159,7 +159,7 @@ func TestRankingIsAFunctionOfTheRows(t *testing.T) {
 	for _, shards := range []int{1, 8, 128} {
 		requireSame(t, want, measured[evaluate.RankingReport](t, rows, ranking(rankingCols), engine.Shards(shards), engine.Parallelism(1)))
 	}
-	trial.SameBits(t, func(b *engine.Builder) {
+	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		operators.Collect(b, "report", evaluate.Ranking(operators.FromSlice(b, rows), rankingCols))
 	})
 	require.Equal(t, int64(40), want.Queries)

@@ -197,7 +197,7 @@ func TestRegressionIsAFunctionOfTheRows(t *testing.T) {
 	for i := range rows {
 		rows[i].Label, rows[i].Prediction = math.Abs(rows[i].Label), float32(math.Abs(float64(rows[i].Prediction)))
 	}
-	trial.SameBits(t, func(b *engine.Builder) {
+	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		operators.Collect(b, "report", evaluate.Regression(operators.FromSlice(b, rows), o))
 	})
 }

@@ -19,7 +19,7 @@ import (
 
 // A superstep of the queue is an iteration of EM:
 //
-//	preallocate  once: views of the rows, room for the rest
+//	preallocate  once, and where a subtask joins: views of the rows, room for the rest
 //	expect       per shard: the log-likelihood and the moments of each component
 //	AllReduce
 //	maximise     the next weights, means and covariances, or the end
@@ -83,13 +83,18 @@ func (q em) preallocate(ctx *comqueue.ComContext) error {
 	if err := q.params.affordable(d); err != nil {
 		return err
 	}
-	s := &state{Assigning: q.params.Start == nil, Record: make([]float64, 0, min(q.params.MaxIter+1, 1<<12))}
 	f := &fit{data: data, mix: newMixture(q.params.Covariance, k, d), work: newWork(chunk, k, d), r: make([]float64, chunk), hard: make([]int32, chunk), dist: make([]float64, chunk)}
-	if err := q.begin(ctx, f); err != nil {
+	if values, ok := fitted.Lookup(ctx); ok { // the subtask joins a training
+		copy(f.mix.values, values)
+		err = f.mix.prepare()
+	} else {
+		progress.Put(ctx, &state{Assigning: q.params.Start == nil, Record: make([]float64, 0, min(q.params.MaxIter+1, 1<<12))})
+		err = q.begin(ctx, f)
+	}
+	if err != nil {
 		return err
 	}
 	fitting.Put(ctx, f)
-	progress.Put(ctx, s)
 	fitted.Put(ctx, f.mix.values)
 	moments.Put(ctx, make([]float64, 1+k*(1+d)+f.mix.shapes()*q.second(d)))
 	return nil

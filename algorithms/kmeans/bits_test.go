@@ -85,7 +85,7 @@ func TestSameBitsAtAnyParallelism(t *testing.T) {
 								rows = 1024 // each batch that a worker collects travels by itself
 							}
 							o := train(t, m, kmeans.Params{K: 5, Init: init, Distance: distance, MaxIter: 6, Tol: -1, Seed: 3},
-								engine.Shards(shards), engine.Parallelism(at.p), engine.Workers(at.workers), engine.BatchRows(rows))
+								engine.Shards(shards), engine.Parallelism(at.p), engine.Workers(at.workers), engine.BatchRows(rows), engine.CheckState(i%2 == 1))
 							if i == 0 {
 								first = o
 							}

@@ -128,7 +128,7 @@ func TestOthersGiveTheSameBits(t *testing.T) {
 							continue
 						}
 						o := tr.run(t, m, kmeans.Params{K: 5, Distance: distance, MaxIter: 12, Tol: -1, Seed: 3},
-							engine.Parallelism(at.p), engine.Workers(at.workers), engine.BatchRows([]int{7, 1024, 1}[i%3]))
+							engine.Parallelism(at.p), engine.Workers(at.workers), engine.BatchRows([]int{7, 1024, 1}[i%3]), engine.CheckState(i%2 == 1))
 						if i == 0 {
 							first = o
 							sizes, inertia := make([]float64, 5), 0.0

@@ -58,7 +58,7 @@ func TestSinglePrecisionGivesTheSameBits(t *testing.T) {
 					continue
 				}
 				o := train(t, m, kmeans.Params{K: 9, Init: init, Precision: kmeans.Single, MaxIter: 8, Tol: -1, Seed: 5},
-					engine.Parallelism(at.p), engine.Workers(at.workers), engine.BatchRows([]int{7, 1024, 1}[i%3]))
+					engine.Parallelism(at.p), engine.Workers(at.workers), engine.BatchRows([]int{7, 1024, 1}[i%3]), engine.CheckState(i%2 == 1))
 				if i == 0 {
 					first = o
 				}

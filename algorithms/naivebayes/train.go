@@ -64,6 +64,7 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 var (
 	counts  = shared.Scratch[[]float64]("counts")
 	counted = shared.Scratch[*sums]("sums")
+	first   = shared.Replicated("first sums", shared.Float64s()) // of Gaussian
 )
 
 // sums is what a subtask has of a training. Matrices have a row for each class.
@@ -86,7 +87,7 @@ type counting struct {
 const maxCounts = 1 << 30
 
 func (q counting) preallocate(ctx *comqueue.ComContext) error {
-	if counted.Has(ctx) {
+	if first.Has(ctx) && counted.Has(ctx) {
 		s := counted.Get(ctx)
 		counts.Put(ctx, make([]float64, 2*s.k*s.d))
 		return nil
@@ -110,7 +111,11 @@ func (q counting) preallocate(ctx *comqueue.ComContext) error {
 	}
 	counted.Put(ctx, s)
 	size := s.k * s.d
-	if q.params.Family == Gaussian && q.table.Sparse {
+	switch sums, joins := first.Lookup(ctx); {
+	case joins:
+		q.takeFirst(s, sums)
+		size *= 2
+	case q.params.Family == Gaussian && q.table.Sparse:
 		size *= 2
 	}
 	counts.Put(ctx, make([]float64, size))
@@ -233,6 +238,13 @@ func (q counting) note(ctx *comqueue.ComContext) error {
 	if q.params.Family != Gaussian || s.means != nil {
 		return nil
 	}
+	first.Put(ctx, append([]float64(nil), sum...))
+	q.takeFirst(s, sum)
+	return nil
+}
+
+// takeFirst makes the means of the classes from the sums of the first superstep.
+func (q counting) takeFirst(s *sums, sum []float64) {
 	s.means = make([]float64, s.k*s.d)
 	for c, w := range s.data.Facts.ClassWeights {
 		for j := range s.d {
@@ -242,7 +254,6 @@ func (q counting) note(ctx *comqueue.ComContext) error {
 	if q.table.Sparse {
 		s.present = append([]float64(nil), sum[s.k*s.d:]...)
 	}
-	return nil
 }
 
 // finish makes the model.

@@ -178,7 +178,7 @@ func TestSameBits(t *testing.T) {
 			table.Sparse = sparse
 			p := of(f)
 			p.WeightCol = "weight"
-			trial.SameBits(t, func(b *engine.Builder) {
+			trial.SameBitsOfState(t, func(b *engine.Builder) {
 				rows := table.Dataset(b)
 				m := naivebayes.Train(rows, p)
 				operators.Collect(b, "model", operators.Select(m, "model"))
@@ -187,14 +187,14 @@ func TestSameBits(t *testing.T) {
 		}
 	}
 	wild := trial.Wild(200, 4)
-	trial.SameBits(t, func(b *engine.Builder) {
+	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		m := naivebayes.Train(wild.Dataset(b), naivebayes.Params{LabelCol: "label", WeightCol: "weight"})
 		operators.Collect(b, "model", operators.Select(m, "model"))
 	})
 	for i, v := range wild.X {
 		wild.X[i] = math.Abs(v)
 	}
-	trial.SameBits(t, func(b *engine.Builder) {
+	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		m := naivebayes.Train(wild.Dataset(b), naivebayes.Params{LabelCol: "label", WeightCol: "weight", Family: naivebayes.Multinomial})
 		operators.Collect(b, "model", operators.Select(m, "model"))
 	})

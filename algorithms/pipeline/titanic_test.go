@@ -91,7 +91,7 @@ func TestTitanic(t *testing.T) {
 }
 
 func TestTitanicHasTheSameBits(t *testing.T) {
-	trial.SameBits(t, func(b *engine.Builder) {
+	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		rows := operators.First(titanic(b), 60)
 		trained := passengers().Fit(rows)
 		operators.Collect(b, "model", trained)

@@ -71,7 +71,7 @@ func try(t *testing.T, rows func(b *engine.Builder) *engine.Dataset, s model.Sta
 		operators.Collect(b, "model", m)
 		operators.Collect(b, "made", s.Apply(in, m))
 	}
-	trial.SameBits(t, build)
+	trial.SameBitsOfState(t, build)
 	m, r := quick(t, rows, s)
 
 	file, err := m.Encode()

@@ -71,7 +71,7 @@ func TestPCAOfManyComponents(t *testing.T) {
 		}
 		require.InDelta(t, 1, dot*dot, 1e-9, "direction %d", k)
 	}
-	trial.SameBits(t, func(b *engine.Builder) {
+	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		operators.Collect(b, "model", prepare.PCA{Columns: []string{"features"}}.Fit(trial.Wild(150, 5).Dataset(b)))
 	}, "pca")
 }

@@ -140,7 +140,7 @@ func TestScalersOfWildNumbers(t *testing.T) {
 		prepare.MaxAbsScaler{Columns: []string{"features"}},
 		prepare.RobustScaler{Columns: []string{"features", "weight"}},
 	} {
-		trial.SameBits(t, func(b *engine.Builder) {
+		trial.SameBitsOfState(t, func(b *engine.Builder) {
 			operators.Collect(b, "model", s.Fit(trial.Wild(300, 4).Dataset(b)))
 		})
 	}

@@ -149,7 +149,7 @@ func TestWeightsAreRepetitions(t *testing.T) {
 			for _, in := range m.Inputs() {
 				require.True(t, in.Column != "w" || name == "weighing", "models need no weights")
 			}
-			trial.SameBits(t, func(b *engine.Builder) {
+			trial.SameBitsOfState(t, func(b *engine.Builder) {
 				operators.Collect(b, "model", of("w").Fit(operators.FromSlice(b, rows)))
 			})
 		})
@@ -192,7 +192,7 @@ func TestScalersOfWildWeights(t *testing.T) {
 		prepare.RobustScaler{Columns: []string{"features"}, WeightCol: "weight"},
 		prepare.Imputer{Columns: []string{"label"}, Strategy: prepare.Median, WeightCol: "weight"},
 	} {
-		trial.SameBits(t, func(b *engine.Builder) { operators.Collect(b, "model", s.Fit(trial.Wild(200, 3).Dataset(b))) })
+		trial.SameBitsOfState(t, func(b *engine.Builder) { operators.Collect(b, "model", s.Fit(trial.Wild(200, 3).Dataset(b))) })
 	}
 }
 

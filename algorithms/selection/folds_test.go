@@ -135,7 +135,7 @@ func TestFoldsAreTheSameEverywhere(t *testing.T) {
 	require.NotEqual(t, want, other)
 	_, seeded := divided(t, rows, divide(0), engine.Seed(1))
 	require.Equal(t, want, seeded)
-	trial.SameBits(t, func(b *engine.Builder) {
+	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		for i, f := range divide(5)(operators.FromSlice(b, rows)) {
 			operators.Collect(b, fmt.Sprint(i), f.Test)
 		}

@@ -210,7 +210,7 @@ func TestSameBits(t *testing.T) {
 			operators.Collect(b, "facts", table.Facts)
 			operators.Collect(b, "rows", open(b, table))
 		}
-		trial.SameBits(t, build)
+		trial.SameBitsOfState(t, build)
 		require.NotContains(t, trial.Run(t, build).Plan.Text(), "depends on parallelism")
 	}
 }
@@ -323,7 +323,7 @@ func TestRowsOfAGroupStandTogether(t *testing.T) {
 	build := func(b *engine.Builder) {
 		operators.Collect(b, "seen", check(b, dataset(rec)(b), c, bins.NumberLabel, bins.Options{}))
 	}
-	trial.SameBits(t, build)
+	trial.SameBitsOfState(t, build)
 	s := collect(t, trial.Run(t, build, engine.Parallelism(3), engine.BatchRows(5)))
 	require.Len(t, s.Rows, n)
 	where := map[int64]string{} // shard and group of a key

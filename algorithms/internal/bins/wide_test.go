@@ -46,7 +46,7 @@ func TestManyCategories(t *testing.T) {
 	build := func(b *engine.Builder) {
 		operators.Collect(b, "seen", check(b, dataset(rec)(b), c, bins.NoLabel, bins.Options{MaxBins: 4}))
 	}
-	trial.SameBits(t, build)
+	trial.SameBitsOfState(t, build)
 	s := collect(t, trial.Run(t, build, engine.Parallelism(3)))
 	f := s.Layout.Features
 	require.Equal(t, []int{0, 2}, s.Layout.Wide)

@@ -301,14 +301,14 @@ func TestSameBits(t *testing.T) {
 	for _, sparse := range []bool{false, true} {
 		table := trial.Wild(200, 4)
 		table.Sparse = sparse
-		trial.SameBits(t, func(b *engine.Builder) {
+		trial.SameBitsOfState(t, func(b *engine.Builder) {
 			checked, err := rows.Check("test", table.Dataset(b), rows.Columns{Label: "label", Weight: "weight"}, rows.ClassLabel)
 			require.NoError(t, err)
 			operators.Collect(b, "facts", checked.Facts)
 			operators.Collect(b, "rows", checked.Rows)
 		})
 	}
-	trial.SameBits(t, func(b *engine.Builder) {
+	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		checked, err := rows.Check("test", operators.Generate(b, 300, wide).Named("wide"), rows.Columns{Label: "y"}, rows.NumberLabel)
 		require.NoError(t, err)
 		operators.Collect(b, "facts", checked.Facts)

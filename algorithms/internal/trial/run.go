@@ -60,9 +60,21 @@ var places = []struct{ p, workers, batch int }{{1, 0, 1024}, {2, 0, 7}, {3, 3, 1
 // the same bits, and so has every value that a queue of the given names reported.
 func SameBits(t *testing.T, build func(b *engine.Builder), queues ...string) {
 	t.Helper()
+	sameBits(t, build, false, queues)
+}
+
+// SameBitsOfState is SameBits of a job whose queues forget between supersteps, in all runs
+// but the first, what is under no key that is kept.
+func SameBitsOfState(t *testing.T, build func(b *engine.Builder), queues ...string) {
+	t.Helper()
+	sameBits(t, build, true, queues)
+}
+
+func sameBits(t *testing.T, build func(b *engine.Builder), forget bool, queues []string) {
+	t.Helper()
 	var first string
-	for _, at := range places {
-		r := Run(t, build, engine.Parallelism(at.p), engine.Workers(at.workers), engine.BatchRows(at.batch))
+	for i, at := range places {
+		r := Run(t, build, engine.Parallelism(at.p), engine.Workers(at.workers), engine.BatchRows(at.batch), engine.CheckState(forget && i > 0))
 		text := Print(t, r, queues...)
 		if first == "" {
 			first = text
