@@ -14,7 +14,8 @@
 //	model := comqueue.New(b, "kmeans").
 //		InitWithPartitionedData(points, rows).   // each subtask holds the shards it owns
 //		InitWithBroadcastData(initial, start).   // one immutable copy per process
-//		Add(preallocate).                        // func(*comqueue.ComContext) error
+//		Begin(firstCentres).                     // state, once: func(*comqueue.ComContext) error
+//		Init(room).                              // scratch, whenever a subtask joins
 //		Add(comqueue.ForEachShard(sums, assign)).// assign(ctx, shard, out) fills one buffer per shard
 //		Add(comqueue.AllReduce(sums)).           // every subtask gets the sum over all shards
 //		Add(update).
@@ -40,6 +41,13 @@
 // Replicated keys hold the same value on every subtask, PerShard keys belong to
 // a shard, Scratch keys are disposable. Reading a key that was never put fails
 // the subtask with an error that names the key.
+//
+// What decides the result of a queue from one superstep to the next is under keys
+// that are kept, Replicated and PerShard, and in the snapshots of stages that AddNew
+// makes: that is all that a subtask finds which joins later. Begin runs once and makes
+// state, Init makes scratch on every subtask that joins. The option engine.CheckState
+// has queues forget everything else between supersteps: a test that compares the
+// results with and without it finds what is missing.
 //
 // # Communicate functions
 //

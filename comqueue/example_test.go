@@ -21,11 +21,12 @@ func Example() {
 	job := engine.Define("mean", func(b *engine.Builder, n int) error {
 		model := comqueue.New(b, "mean").
 			InitWithPartitionedData(rows, dataset(b, n, func(i int) float64 { return float64(i) })).
-			Add(func(ctx *comqueue.ComContext) error {
-				if ctx.StepNo() == 1 {
-					mean.Put(ctx, 0)
-					gradient.Put(ctx, make([]float64, 2))
-				}
+			Begin(func(ctx *comqueue.ComContext) error {
+				mean.Put(ctx, 0)
+				return nil
+			}).
+			Init(func(ctx *comqueue.ComContext) error {
+				gradient.Put(ctx, make([]float64, 2))
 				return nil
 			}).
 			Add(comqueue.ForEachShard(gradient, func(ctx *comqueue.ComContext, shard int, out []float64) error {

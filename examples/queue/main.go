@@ -48,13 +48,14 @@ var train = engine.Define("logistic-regression", func(b *engine.Builder, a args)
 	rows := operators.ReadLibSVM(b, "data/heart_scale.libsvm", operators.LibSVMOptions{FS: bundled})
 	n := 1 + operators.VectorSize(rows, "features")
 	model := comqueue.New(b, "descent").InitWithPartitionedData(patients, rows).
-		Add(comqueue.Named("preallocate", func(ctx *comqueue.ComContext) error {
-			if ctx.StepNo() == 1 {
-				weights.Put(ctx, make([]float64, n))
-				gradient.Put(ctx, make([]float64, n+1))
-			}
+		Begin(func(ctx *comqueue.ComContext) error { // state, once
+			weights.Put(ctx, make([]float64, n))
 			return nil
-		})).
+		}).
+		Init(func(ctx *comqueue.ComContext) error { // room to work in, whenever a subtask joins
+			gradient.Put(ctx, make([]float64, n+1))
+			return nil
+		}).
 		Add(comqueue.ForEachShard(gradient, slopes)).
 		Add(comqueue.AllReduce(gradient)). // gives every subtask the sums over all shards
 		Add(comqueue.Named("descend", func(ctx *comqueue.ComContext) error {
