@@ -43,36 +43,31 @@ const (
 	standing = 1e-6
 )
 
-// landmark is a point that training has passed.
-type landmark struct {
-	v, gradient []float64
-	loss, norm  float64
-}
+// landmark is a point that training has passed, and mark is what else is known of it.
+type landmark struct{ v, gradient []float64 }
+type mark struct{ Loss, Norm float64 }
 
 // pass keeps the point that the iteration arrived at, if the gradient fell enough since the
 // one that was kept last. Two are kept: the gradient may have fallen by little since the
 // later one.
 func (w *work) pass() {
 	s := w.state
-	if !w.watches || w.failed || s.GradientNorm < fallen*s.FirstNorm || w.passed[0].v != nil && s.GradientNorm*apart > w.passed[0].norm {
+	if !w.watches || w.failed || s.GradientNorm < fallen*s.FirstNorm || w.Marks > 0 && s.GradientNorm*apart > w.Passed[w.Later].Norm {
 		return
 	}
-	w.passed[0], w.passed[1] = w.passed[1], w.passed[0]
-	to := &w.passed[0]
-	if to.v == nil {
-		to.v, to.gradient = make([]float64, len(w.v)), make([]float64, len(w.v))
-	}
-	copy(to.v, w.v)
-	copy(to.gradient, w.gradient)
-	to.loss, to.norm = s.Loss, s.GradientNorm
+	w.Later, w.Marks = 1-w.Later, min(w.Marks+1, len(w.Passed))
+	copy(w.passed[w.Later].v, w.v)
+	copy(w.passed[w.Later].gradient, w.gradient)
+	w.Passed[w.Later] = mark{s.Loss, s.GradientNorm}
 }
 
-// farBack returns the last point passed with a gradient much larger than now, or the first.
-func (w *work) farBack() *landmark {
-	if w.passed[1].v != nil && w.passed[0].norm < apart*w.state.GradientNorm {
-		return &w.passed[1]
+// farBack returns which is the last point passed with a gradient much larger than now, or the
+// first.
+func (w *work) farBack() int {
+	if w.Marks == len(w.Passed) && w.Passed[w.Later].Norm < apart*w.state.GradientNorm {
+		return 1 - w.Later
 	}
-	return &w.passed[0]
+	return w.Later
 }
 
 // addBeyond adds the stages that look beyond the end, where there is no penalty.
@@ -103,7 +98,7 @@ func (d descent) lookBack(ctx *comqueue.ComContext) error {
 		w.readOn(onwards * w.step)
 		return nil
 	}
-	from := w.farBack()
+	from := &w.passed[w.farBack()]
 	for i, v := range w.v {
 		w.direction[i] = v - from.v[i]
 	}
@@ -112,9 +107,9 @@ func (d descent) lookBack(ctx *comqueue.ComContext) error {
 
 // lookedBack takes the slopes at the beginning and the end of the way, and how long it is.
 func (w *work) lookedBack(before, after, length float64) {
-	s, from := w.state, w.farBack()
+	s, from := w.state, &w.Passed[w.farBack()]
 	turn := -after / (after - before)
-	if !(before < 0) || !finite(turn) || length < longWay*s.Size || from.loss-s.Loss >= -parabola/2*(before+after) {
+	if !(before < 0) || !finite(turn) || length < longWay*s.Size || from.Loss-s.Loss >= -parabola/2*(before+after) {
 		return
 	}
 	if turn > 0 {
@@ -134,8 +129,8 @@ func (w *work) lingers() bool {
 // goOn has training go on for a while where the last step left much of the gradient.
 func (w *work) goOn() {
 	s := w.state
-	if w.watches && s.Done && s.Reason == GradientSmall && s.Iteration < w.set.MaxIter && w.extra < mostLingering && w.lingers() {
-		w.extra++
+	if w.watches && s.Done && s.Reason == GradientSmall && s.Iteration < w.set.MaxIter && w.Extra < mostLingering && w.lingers() {
+		w.Extra++
 		s.Done, s.Reason = false, ""
 	}
 }

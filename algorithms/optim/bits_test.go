@@ -29,31 +29,33 @@ func TestSameBits(t *testing.T) {
 	o := objective{table: weighted(noisy(1, 150, 5)), loss: logistic}
 	for _, s := range methods {
 		t.Run(fmt.Sprintf("%v %+v", s.Method, s.Stochastic), func(t *testing.T) {
-			trial.SameBits(t, build(o.table, o, s), "minimize")
+			trial.SameBitsOfState(t, build(o.table, o, s), "minimize")
 		})
 	}
 	o.can = nothing
-	trial.SameBits(t, build(o.table, o, optim.Settings{L2: 0.01}), "minimize")
-	trial.SameBits(t, build(o.table, o, optim.Settings{L1: 0.01}), "minimize")
+	trial.SameBitsOfState(t, build(o.table, o, optim.Settings{L2: 0.01}), "minimize")
+	trial.SameBitsOfState(t, build(o.table, o, optim.Settings{L1: 0.01}), "minimize")
 }
 
 // Data whose magnitudes differ so that any other order of additions shows.
 func TestSameBitsOfWildRows(t *testing.T) {
 	o := objective{table: trial.Wild(100, 3), loss: squared}
 	for _, m := range []optim.Method{optim.LBFGS, optim.Newton, optim.GD} {
-		trial.SameBits(t, build(o.table, o, optim.Settings{Method: m, MaxIter: 6, Tol: -1}), "minimize")
+		trial.SameBitsOfState(t, build(o.table, o, optim.Settings{Method: m, MaxIter: 6, Tol: -1}), "minimize")
 	}
 }
 
 // atShards runs a minimisation at parallelism 1, 2, 3 and 8 over a number of shards and
-// returns the one text they all print.
+// returns the one text they all print. Every other run forgets between supersteps.
 func atShards(t *testing.T, shards int, build func(b *engine.Builder)) string {
 	var first string
+	forget := false
 	for _, p := range []int{1, 2, 3, 8} {
 		if p > shards || !thorough && (p == 2 || p == 3 && shards > 8 || p == 8 && shards == 8) {
 			continue
 		}
-		text := trial.Print(t, trial.Run(t, build, engine.Shards(shards), engine.Parallelism(p)), "minimize")
+		text := trial.Print(t, trial.Run(t, build, engine.Shards(shards), engine.Parallelism(p), engine.CheckState(forget)), "minimize")
+		forget = !forget
 		if first == "" {
 			first = text
 		}

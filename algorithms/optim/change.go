@@ -18,42 +18,52 @@ const (
 	mostChanging = 512
 )
 
-// changing is how LBFGS is gone over from to Newton.
-type changing struct {
-	from  float64 // reads from which on; 0: never
-	blind bool    // a matrix is read for the first time
-}
-
-// plan decides from when on, for an evaluation that Auto takes LBFGS for.
-func (c *changing) plan(ctx *comqueue.ComContext, p Problem, e *evaluation) {
+// plan decides from when on, for an evaluation that Auto takes LBFGS for. Of the memory it
+// takes what one subtask would need that had all shards, as parallelism must decide nothing.
+func (c *course) plan(ctx *comqueue.ComContext, p Problem, e *evaluation) {
 	priced, ok := e.Evaluator.(PricedEvaluator)
-	if !ok || p.Settings.GapTol > 0 || e.n > mostChanging || p.allowMatrix(ctx, e.n) != nil {
+	if !ok || p.Settings.GapTol > 0 || e.n > mostChanging || p.allowMatrix(ctx.TotalShards(), e.n) != nil {
 		return
 	}
-	c.from = max(newtonReads, min(newtonReads*priced.HessianPrice(), float64(p.Settings.MaxIter)/2))
+	c.ChangeFrom = max(newtonReads, min(newtonReads*priced.HessianPrice(), float64(p.Settings.MaxIter)/2))
 }
 
 // due says that it is time.
-func (c *changing) due(s *state) bool {
-	return c.from > 0 && s.Method == LBFGS && !c.blind && s.Reads >= c.from
+func (c *course) due(s *state) bool {
+	return c.ChangeFrom > 0 && s.Method == LBFGS && !c.Blind && s.Reads >= c.ChangeFrom
 }
 
 // change has rows read with second derivatives from now on. The direction is still that of
 // LBFGS: of the point where training has come to they are not known.
 func (w *work) change(ctx *comqueue.ComContext) {
-	w.blind = true
+	w.Blind = true
+	w.readMatrices(ctx)
+}
+
+// readMatrices makes what it takes to read second derivatives and to find directions by them.
+// The matrix of the superstep before is that of the next direction.
+func (w *work) readMatrices(ctx *comqueue.ComContext) {
 	w.factor = newCholesky(w.n, ctx.NumTask(), ctx.TaskID() == 0)
-	reading.Put(ctx, make([]float64, 1+w.n+triangle(w.n)))
+	sums := make([]float64, 1+w.n+triangle(w.n))
+	if before, ok := secondDerivs.Lookup(ctx); ok {
+		copy(sums[1+w.n:], before)
+	}
+	reading.Put(ctx, sums)
+	secondDerivs.Put(ctx, sums[1+w.n:])
 }
 
 // newton says that directions are those of Newton's method.
-func (w *work) newton() bool { return w.factor != nil && !w.blind }
+func (w *work) newton() bool { return w.factor != nil && !w.Blind }
 
-// changed takes note that the matrix at the point that was arrived at is known.
-func (w *work) changed() {
-	if !w.blind {
+// changed takes note that the matrix at the point that was arrived at is known: pairs and
+// latest steps are of no more use.
+func (w *work) changed(ctx *comqueue.ComContext) {
+	if !w.Blind {
 		return
 	}
-	w.blind, w.state.Method, w.history = false, Newton, nil
-	w.pacing.forget()
+	w.Blind, w.state.Method, w.history = false, Newton, nil
+	w.Pairs = remembered{}
+	pairVectors.whole.Remove(ctx)
+	w.pacing.drop()
+	latestSteps.Remove(ctx)
 }

@@ -94,14 +94,16 @@ func (d descent) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 		Exec()
 }
 
-// correlate opens the objective in the first superstep. In others it gives the inner
-// products that the direction is made of, of the blocks that the subtask keeps.
+// correlate opens the objective in the first superstep, and where a subtask joins. Then it
+// gives the inner products that the direction is made of, of the blocks that the subtask keeps.
 func (d descent) correlate(ctx *comqueue.ComContext) error {
 	if !working.Has(ctx) {
-		return d.prepare(ctx)
+		if err := d.prepare(ctx); err != nil {
+			return err
+		}
 	}
 	w := working.Get(ctx)
-	if !w.split && w.due(w.state) {
+	if !w.blocked && w.due(w.state) {
 		w.change(ctx)
 	}
 	if w.combines() {
@@ -111,7 +113,7 @@ func (d descent) correlate(ctx *comqueue.ComContext) error {
 }
 
 // combines says that the direction is made of the history.
-func (w *work) combines() bool { return w.history != nil && !w.steepest && !w.starting }
+func (w *work) combines() bool { return w.history != nil && !w.Steepest && !w.Starting }
 
 // correlates says that subtasks tell each other the products.
 func (d descent) correlates(ctx *comqueue.ComContext) (bool, error) {
@@ -124,7 +126,7 @@ func (d descent) correlates(ctx *comqueue.ComContext) (bool, error) {
 func (d descent) combine(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	switch {
-	case w.starting || w.steepest:
+	case w.Starting || w.Steepest:
 	case w.newton():
 		if ctx.TaskID() == 0 {
 			if err := w.factor.solve(ctx.Context(), reading.Get(ctx)[1+w.n:], w.weight, &w.penalty, w.pseudo, w.direction); err != nil {
@@ -147,15 +149,16 @@ func (d descent) combine(ctx *comqueue.ComContext) error {
 // solves says that subtask 0 has found the direction for all.
 func (d descent) solves(ctx *comqueue.ComContext) (bool, error) {
 	w := working.Get(ctx)
-	return w.newton() && !w.starting && !w.steepest && ctx.NumTask() > 1, nil
+	return w.newton() && !w.Starting && !w.Steepest && ctx.NumTask() > 1, nil
 }
 
 // aim finds the derivative along the direction, and asks for the first step.
 func (d descent) aim(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	w.reads, w.trialing, w.final, w.failed, w.settled = 0, false, false, false, false
-	if w.starting {
+	if w.Starting {
 		w.asks = theStart
+		w.stale = ctx.StepNo() > 1 // in the first superstep all have them whole
 		return nil
 	}
 	if found, err := d.solves(ctx); err != nil {
@@ -217,7 +220,7 @@ func (d descent) foldRows(ctx *comqueue.ComContext, shards shared.Range, out []f
 	case w.folding == nil || w.factor != nil:
 		return false, nil
 	}
-	err := ctx.ForShardsWithin(shards, w.keep)
+	err := ctx.ForShardsWithin(shards, w.keepPart)
 	if err == nil {
 		err = w.folding.Fold(shards, out)
 	}
@@ -260,12 +263,12 @@ func (d descent) chosen(ctx *comqueue.ComContext) (bool, error) {
 // arrive moves to the point that was accepted.
 func (d descent) arrive(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
-	if !w.starting && !w.failed && w.linear != nil {
+	if !w.Starting && !w.failed && w.linear != nil {
 		if err := ctx.ForShards(w.advance); err != nil {
 			return wrap(ctx, err)
 		}
 	}
-	return wrap(ctx, w.arrive())
+	return wrap(ctx, w.arrive(ctx))
 }
 
 // record tells what the iteration came to, and whether it is the last of a round.

@@ -73,13 +73,14 @@ func (p Problem) open(ctx *comqueue.ComContext) (*evaluation, error) {
 // triangle is the number of elements of a packed lower triangle.
 func triangle(n int) int { return n * (n + 1) / 2 }
 
-// allowMatrix refuses second derivatives that take more memory than a subtask may.
-func (p Problem) allowMatrix(ctx *comqueue.ComContext, n int) error {
+// allowMatrix refuses second derivatives that take more memory than a subtask of some shards
+// may.
+func (p Problem) allowMatrix(shards, n int) error {
 	one := int64(1+n+triangle(n)) * 8
 	// A buffer for each level of the tree over the subtask's shards and one being
 	// filled, the result, and the copy that is factored.
 	copies := int64(4)
-	for shards := ctx.Shards().Len(); shards > 1; shards = (shards + 1) / 2 {
+	for ; shards > 1; shards = (shards + 1) / 2 {
 		copies++
 	}
 	if limit := p.Settings.MaxBytes; one > limit/copies {

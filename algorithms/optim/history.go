@@ -23,11 +23,9 @@ type history struct {
 
 	// pairs are the vectors, block after block: within one, row 2k is s of slot k, and
 	// row 2k+1 its y.
-	pairs  []float64
-	order  []int // slots in use, oldest first
-	newest int   // slot of the pair that waits, -1 for none
+	pairs []float64
+	*remembered
 
-	sy, yy []float64 // s_i·y_j and y_i·y_j at i*slots+j
 	sg, yg []float64 // s_i·g and y_i·g
 	gg     float64
 
@@ -38,22 +36,32 @@ type history struct {
 	coef    []float64 // of the rows, then of g
 }
 
+// remembered is what of the history is kept besides the pairs.
+type remembered struct {
+	Order  []int     // slots in use, oldest first
+	Newest int       // slot of the pair that waits, -1 for none
+	SY, YY []float64 // s_i·y_j and y_i·y_j at i*slots+j
+}
+
 // cautious is ε of Li and Fukushima, On the global convergence of the BFGS method for
 // nonconvex unconstrained optimization problems, SIAM J. Optim. 11 (2001): a pair is
 // admitted where y·s ≥ ε·|g|·|s|², with their α = 1.
 const cautious = 1e-10
 
-// newHistory returns a history of size pairs that keeps some blocks. With holds, some
-// parameters may be held at 0 in an iteration, see products.
-func newHistory(space *blocks, own shared.Range, size int, holds bool) *history {
-	h := &history{space: space, own: own, first: space.at(own.Lo).Lo, size: size, slots: size + 1, newest: -1}
+// newHistory returns a history of size pairs that keeps some blocks, and goes on with what is
+// remembered of it. With holds, some parameters may be held at 0 in an iteration, see
+// products. The caller gives it its pairs.
+func newHistory(space *blocks, own shared.Range, size int, holds bool, r *remembered) *history {
+	h := &history{space: space, own: own, first: space.at(own.Lo).Lo, size: size, slots: size + 1, remembered: r}
 	rows := 2 * h.slots
 	if holds {
 		h.masked = make([]float64, space.length)
 	}
-	h.pairs = make([]float64, own.Len()*rows*space.length)
-	h.order, h.usable = make([]int, 0, h.slots), make([]int, 0, h.slots)
-	h.sy, h.yy = make([]float64, h.slots*h.slots), make([]float64, h.slots*h.slots)
+	if r.SY == nil {
+		r.Newest = -1
+		r.SY, r.YY = make([]float64, h.slots*h.slots), make([]float64, h.slots*h.slots)
+	}
+	r.Order, h.usable = withRoom(r.Order, h.slots), make([]int, 0, h.slots)
 	h.sg, h.yg = make([]float64, h.slots), make([]float64, h.slots)
 	h.partial = make([]float64, own.Len()*h.width())
 	h.alpha, h.coef = make([]float64, h.slots), make([]float64, rows+1)
@@ -79,23 +87,27 @@ func (h *history) parts(out []float64) (withG []float64, gg *float64, withS, wit
 	return out[:rows], &out[rows], out[rows+1 : 2*rows+1], out[2*rows+1 : 3*rows+1], out[3*rows+1:]
 }
 
+// place returns where in pairs the rows of a block are, with room for a block of full length.
+func (h *history) place(i int) shared.Range {
+	stride := 2 * h.slots * h.space.length
+	return shared.Range{Lo: (i - h.own.Lo) * stride, Hi: (i - h.own.Lo + 1) * stride}
+}
+
 // block returns the rows of a block kept here, each as long as the block, and its places in
 // the vectors given.
 func (h *history) block(i int) (rows []float64, r shared.Range) {
 	r = h.space.at(i)
-	stride := 2 * h.slots * h.space.length
-	at := (i - h.own.Lo) * stride
-	return h.pairs[at : at+2*h.slots*r.Len()], shared.Range{Lo: r.Lo - h.first, Hi: r.Hi - h.first}
+	return h.pairs[h.place(i).Lo:][:2*h.slots*r.Len()], shared.Range{Lo: r.Lo - h.first, Hi: r.Hi - h.first}
 }
 
 // push has the pair of a step wait: s = step·direction, y = next - previous. Vectors are
 // of the parameters of the blocks kept here, as everywhere below.
 func (h *history) push(step float64, direction, previous, next []float64) {
-	h.newest = h.free()
+	h.Newest = h.free()
 	for i := h.own.Lo; i < h.own.Hi; i++ {
 		rows, r := h.block(i)
 		n := r.Len()
-		s, y := rows[2*h.newest*n:(2*h.newest+1)*n], rows[(2*h.newest+1)*n:(2*h.newest+2)*n]
+		s, y := rows[2*h.Newest*n:(2*h.Newest+1)*n], rows[(2*h.Newest+1)*n:(2*h.Newest+2)*n]
 		for j := range n {
 			s[j] = step * direction[r.Lo+j]
 			y[j] = next[r.Lo+j] - previous[r.Lo+j]
@@ -107,7 +119,7 @@ func (h *history) push(step float64, direction, previous, next []float64) {
 func (h *history) free() int {
 	for slot := range h.slots {
 		used := false
-		for _, k := range h.order {
+		for _, k := range h.Order {
 			used = used || k == slot
 		}
 		if !used {
@@ -118,12 +130,12 @@ func (h *history) free() int {
 }
 
 // forget drops all pairs.
-func (h *history) forget() { h.order, h.newest = h.order[:0], -1 }
+func (r *remembered) forget() { r.Order, r.Newest = r.Order[:0], -1 }
 
 // rows is the number of rows up to the last slot in use.
 func (h *history) rows() int {
-	top := h.newest
-	for _, k := range h.order {
+	top := h.Newest
+	for _, k := range h.Order {
 		top = max(top, k)
 	}
 	return 2 * (top + 1)
@@ -144,7 +156,7 @@ func (h *history) products(g []float64, held func(i int) bool) []float64 {
 		withG, gg, withS, withY, withEach := h.parts(out)
 		kernel.DotRows(x, rows, n, g[r.Lo:r.Hi], withG[:rows])
 		*gg = kernel.Dot(g[r.Lo:r.Hi], g[r.Lo:r.Hi])
-		if k := h.newest; k >= 0 {
+		if k := h.Newest; k >= 0 {
 			kernel.DotRows(x, rows, n, x[2*k*n:(2*k+1)*n], withS[:rows])
 			kernel.DotRows(x, rows, n, x[(2*k+1)*n:(2*k+2)*n], withY[:rows])
 		}
@@ -171,29 +183,29 @@ func (h *history) settle(all []float64) {
 	foldRows(all, h.space.count, h.width())
 	withG, gg, withS, withY, withEach := h.parts(all[:h.width()])
 	h.gg = *gg
-	if k := h.newest; k >= 0 {
+	if k := h.Newest; k >= 0 {
 		if h.admits(withS[2*k], withS[2*k+1], withY[2*k+1]) {
-			h.order = append(h.order, k)
-			for _, j := range h.order {
-				h.sy[k*h.slots+j], h.sy[j*h.slots+k] = withS[2*j+1], withY[2*j]
-				h.yy[k*h.slots+j], h.yy[j*h.slots+k] = withY[2*j+1], withY[2*j+1]
+			h.Order = append(h.Order, k)
+			for _, j := range h.Order {
+				h.SY[k*h.slots+j], h.SY[j*h.slots+k] = withS[2*j+1], withY[2*j]
+				h.YY[k*h.slots+j], h.YY[j*h.slots+k] = withY[2*j+1], withY[2*j+1]
 			}
-			if len(h.order) > h.size {
-				copy(h.order, h.order[1:])
-				h.order = h.order[:h.size]
+			if len(h.Order) > h.size {
+				copy(h.Order, h.Order[1:])
+				h.Order = h.Order[:h.size]
 			}
 		} else {
 			h.erase(k)
 		}
-		h.newest = -1
+		h.Newest = -1
 	}
-	h.usable = append(h.usable[:0], h.order...)
+	h.usable = append(h.usable[:0], h.Order...)
 	if h.masked != nil {
 		h.usable = h.usable[:0]
-		for _, k := range h.order {
+		for _, k := range h.Order {
 			with := withEach[2*h.slots*k : 2*h.slots*(k+1)]
-			for _, j := range h.order {
-				h.sy[j*h.slots+k], h.yy[j*h.slots+k] = with[2*j], with[2*j+1]
+			for _, j := range h.Order {
+				h.SY[j*h.slots+k], h.YY[j*h.slots+k] = with[2*j], with[2*j+1]
 			}
 			if sy, yy := with[2*k], with[2*k+1]; sy*sy/yy > 0 && sy > 0 {
 				h.usable = append(h.usable, k)
@@ -233,22 +245,22 @@ func (h *history) coefficients() {
 		k := h.usable[i]
 		a := h.sg[k]
 		for _, j := range h.usable[i+1:] {
-			a -= float64(h.alpha[j] * h.sy[k*h.slots+j])
+			a -= float64(h.alpha[j] * h.SY[k*h.slots+j])
 		}
-		h.alpha[k] = a / h.sy[k*h.slots+k]
+		h.alpha[k] = a / h.SY[k*h.slots+k]
 	}
 	k := h.usable[last]
-	gamma := h.sy[k*h.slots+k] / h.yy[k*h.slots+k]
+	gamma := h.SY[k*h.slots+k] / h.YY[k*h.slots+k]
 	for i, k := range h.usable {
 		b := h.yg[k]
 		for _, j := range h.usable {
-			b -= float64(h.alpha[j] * h.yy[k*h.slots+j])
+			b -= float64(h.alpha[j] * h.YY[k*h.slots+j])
 		}
 		b *= gamma
 		for _, j := range h.usable[:i] {
-			b -= float64(h.coef[2*j] * h.sy[j*h.slots+k])
+			b -= float64(h.coef[2*j] * h.SY[j*h.slots+k])
 		}
-		h.coef[2*k] = b/h.sy[k*h.slots+k] - h.alpha[k]
+		h.coef[2*k] = b/h.SY[k*h.slots+k] - h.alpha[k]
 		h.coef[2*k+1] = gamma * h.alpha[k]
 	}
 	h.coef[2*h.slots] = -gamma

@@ -16,6 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -101,7 +102,7 @@ func (o objective) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	})
 	switch o.can {
 	case linearOnly:
-		return struct{ optim.LinearEvaluator }{e}, err
+		return struct{ keptMargins }{e}, err
 	case curvedOnly:
 		return struct{ optim.CurvedEvaluator }{e}, err
 	case sampledOnly:
@@ -110,6 +111,12 @@ func (o objective) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 		return struct{ optim.Evaluator }{e}, err
 	}
 	return e, err
+}
+
+// keptMargins is a LinearEvaluator that says what it keeps.
+type keptMargins interface {
+	optim.LinearEvaluator
+	optim.SnapshotEvaluator
 }
 
 // row has the margins of the current point and of the direction besides.
@@ -199,6 +206,22 @@ func (e *evaluator) Gradient(shard int, step float64, out []float64) error {
 
 func (e *evaluator) Advance(shard int, step float64) error {
 	return e.each(shard, false, func(r *row) { r.m += step * r.q })
+}
+
+func (e *evaluator) AppendSnapshot(shard int, dst []byte) ([]byte, error) {
+	var margins []float64
+	for _, r := range e.rows[shard] {
+		margins = append(margins, r.m)
+	}
+	return shared.Float64s().Append(dst, margins)
+}
+
+func (e *evaluator) RestoreSnapshot(shard int, src []byte) error {
+	margins, err := shared.Float64s().Decode(src)
+	for i, m := range margins {
+		e.rows[shard][i].m = m
+	}
+	return err
 }
 
 func (e *evaluator) Hessian(shard int, v, out []float64) error {

@@ -27,7 +27,6 @@ type Problem struct {
 // Objects of the queue of a minimisation.
 var (
 	trained    = shared.Scratch[*training]("optim training")
-	parameters = shared.Replicated("optim parameters", shared.Float64s())
 	progress   = shared.Replicated("optim progress", shared.Msgpack[*state]())
 	reading    = shared.Scratch[[]float64]("optim gradient")
 	trials     = shared.Scratch[[]float64]("optim trials")

@@ -7,7 +7,8 @@ import (
 
 // Objective is the sum over rows that is minimised. One value serves all subtasks.
 type Objective interface {
-	// Open is called once on each subtask, in the first superstep of the queue.
+	// Open is called once on each subtask, in the first superstep of the queue or when the
+	// subtask joins later: what it makes must not depend on when.
 	Open(ctx *comqueue.ComContext) (Evaluator, error)
 }
 
@@ -54,7 +55,8 @@ type SteadyEvaluator interface {
 
 // LinearEvaluator is an Evaluator whose losses depend on v through margins that are
 // linear in it. It keeps, for each row, the margins at the current point m, set by
-// Start and moved by Advance, and those of a direction q, set by Along.
+// Start and moved by Advance, and those of a direction q, set by Along. The former go on from
+// one superstep to the next: it is a SnapshotEvaluator as well.
 type LinearEvaluator interface {
 	Evaluator
 	// Start sets the margins to those at v, and is Evaluate besides. One read.
@@ -70,6 +72,20 @@ type LinearEvaluator interface {
 	Gradient(shard int, step float64, out []float64) error
 	// Advance moves the current point by step times the direction. No read.
 	Advance(shard int, step float64) error
+}
+
+// SnapshotEvaluator is an Evaluator that keeps something of the rows of a shard from one
+// superstep to the next which decides results and does not follow from the parameters bit by
+// bit: margins that are added up along steps, as a LinearEvaluator has them, or what Tighten of a
+// StagedEvaluator made. It is kept with the shard. What can be made anew is not part of it,
+// such as rows that were prepared. Other evaluators keep nothing.
+type SnapshotEvaluator interface {
+	Evaluator
+	// AppendSnapshot appends what is kept of a shard, as it is between supersteps.
+	AppendSnapshot(shard int, dst []byte) ([]byte, error)
+	// RestoreSnapshot makes what is kept of a shard that of a snapshot. It is called before
+	// any other method that takes the shard, and does not keep src.
+	RestoreSnapshot(shard int, src []byte) error
 }
 
 // LatestSteps is how many steps back the plane of a ProbingEvaluator goes.

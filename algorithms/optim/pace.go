@@ -65,7 +65,7 @@ func (p *pacing) length() int {
 func (w *work) probe(slope, squares float64) {
 	p := &w.pacing
 	p.asks, p.far = theBend, false
-	p.span(w, !w.steepest, slope, float64(w.penalty.l2*squares))
+	p.span(w, !w.Steepest, slope, float64(w.penalty.l2*squares))
 }
 
 // pace takes what was probed, and asks for more or for the first step.
@@ -74,7 +74,7 @@ func (w *work) pace(sums []float64) error {
 	if p.asks == theBend {
 		whole := p.solve(sums[:triangle(p.dim)], sums[triangle(p.dim)])
 		p.asks, p.paces, p.scaled = theSlopes, p.scaled[:], nearPaces
-		if w.steepest {
+		if w.Steepest {
 			// The direction is the gradient itself: its step bears the scale.
 			for i := range p.scaled {
 				p.scaled[i] *= p.mix[0]
@@ -88,17 +88,17 @@ func (w *work) pace(sums []float64) error {
 		return nil
 	}
 	step := p.vanishing(sums)
-	if step == 0 && w.steepest && !p.far {
+	if step == 0 && w.Steepest && !p.far {
 		p.paces, p.far = farPaces[:], true
 		return nil
 	}
 	p.asks = noProbe
 	switch {
-	case step == 0 && w.steepest:
+	case step == 0 && w.Steepest:
 		return w.stride(-p.slope)
 	case step == 0:
 		return w.launch(1, math.Inf(1))
-	case w.steepest:
+	case w.Steepest:
 		return w.along(step)
 	}
 	p.blend(w.direction)

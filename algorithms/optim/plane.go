@@ -21,8 +21,8 @@ const mostPlane = 1 + LatestSteps
 
 // plane is a direction and the latest steps, and what is known of F over them.
 type plane struct {
-	steps       [LatestSteps][]float64 // a ring; nil where steps are not kept
-	next, count int
+	steps [LatestSteps][]float64 // nil where they are not kept
+	*ring
 
 	dim     int
 	axis    [mostPlane][]float64                     // the direction, then the steps, the latest first
@@ -33,10 +33,17 @@ type plane struct {
 	mix     [mostPlane]float64 // of the axes: where F has its minimum, about
 }
 
-// prepare makes room for steps of parameters in some blocks.
-func (p *plane) prepare(space *blocks) {
+// ring is which of the steps are which.
+type ring struct {
+	Next  int // place of the next one
+	Count int // how many there are
+}
+
+// prepare makes room for planes of parameters in some blocks. Steps are kept in a vector, one
+// behind the other.
+func (p *plane) prepare(space *blocks, steps []float64) {
 	for i := range p.steps {
-		p.steps[i] = make([]float64, space.n)
+		p.steps[i] = steps[i*space.n : (i+1)*space.n]
 	}
 	p.squares = make([]float64, space.count*triangle(mostPlane))
 }
@@ -46,16 +53,22 @@ func (p *plane) push(step float64, direction []float64) {
 	if p.steps[0] == nil {
 		return
 	}
-	to := p.steps[p.next]
+	to := p.steps[p.Next]
 	for i, d := range direction {
 		to[i] = step * d
 	}
-	p.next = (p.next + 1) % LatestSteps
-	p.count = min(p.count+1, LatestSteps)
+	p.Next = (p.Next + 1) % LatestSteps
+	p.Count = min(p.Count+1, LatestSteps)
 }
 
 // forget drops the steps.
-func (p *plane) forget() { p.count = 0 }
+func (r *ring) forget() { r.Count = 0 }
+
+// drop drops them for good.
+func (p *plane) drop() {
+	p.forget()
+	p.steps = [LatestSteps][]float64{}
+}
 
 // past returns how many steps the plane has.
 func (p *plane) past() int { return p.dim - 1 }
@@ -65,10 +78,10 @@ func (p *plane) past() int { return p.dim - 1 }
 func (p *plane) span(w *work, steps bool, slope, bend float64) {
 	p.axis[0], p.dim = w.direction, 1
 	if steps {
-		p.dim += p.count
+		p.dim += p.Count
 	}
 	for i := 1; i < p.dim; i++ {
-		p.axis[i] = p.steps[(p.next-i+LatestSteps)%LatestSteps]
+		p.axis[i] = p.steps[(p.Next-i+LatestSteps)%LatestSteps]
 	}
 	p.slopes[0], p.bends[0] = slope, bend
 	if p.dim == 1 {

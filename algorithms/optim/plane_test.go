@@ -33,7 +33,8 @@ func TestPlaneIsLeast(t *testing.T) {
 			w.direction[i] = -g[i]
 		}
 		p := &w.pacing.plane
-		p.prepare(&space)
+		p.ring = &ring{}
+		p.prepare(&space, make([]float64, LatestSteps*n))
 		var kept [][]float64
 		for k := range steps {
 			s := vector("step")

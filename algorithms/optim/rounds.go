@@ -63,7 +63,7 @@ func (d descent) tighten(ctx *comqueue.ComContext) error {
 		return nil
 	}
 	w.bounding = false
-	w.rounds++
+	w.Rounds++
 	s.Reads++
 	s.Record[len(s.Record)-1].Reads++
 	objective, bound := w.staged.Gap(w.entire(w.v), bounds.Get(ctx), w.set.L1, w.set.L2)
@@ -75,7 +75,7 @@ func (d descent) tighten(ctx *comqueue.ComContext) error {
 		s.end(GapClosed)
 	case w.ended == MaxIterations || w.ended == Diverging:
 		s.end(w.ended)
-	case w.rounds >= mostRounds || !finite(s.Gap):
+	case w.Rounds >= mostRounds || !finite(s.Gap):
 		s.end(Exhausted)
 		s.Far = !(s.Gap <= farNorm*max(objective, -objective))
 	}
@@ -86,18 +86,13 @@ func (d descent) tighten(ctx *comqueue.ComContext) error {
 		}
 		return nil
 	}
-	w.starting = true
-	w.steepest = w.factor == nil
-	w.lastStep = 0
-	if w.history != nil {
-		w.history.forget()
-	}
-	w.pacing.forget()
+	w.restart(w.factor == nil)
 	// A gap that hardly falls is one of minimising too little, which a better stand-in
 	// would only make harder.
-	before := w.gap
-	if w.gap = s.Gap; w.gap > before/2 && w.set.Tol > leastTol {
-		w.set.Tol = max(w.set.Tol/100, leastTol)
+	before := w.Gap
+	if w.Gap = s.Gap; w.Gap > before/2 && w.set.Tol > leastTol {
+		w.Tol = max(w.set.Tol/100, leastTol)
+		w.set.Tol = w.Tol
 		return nil
 	}
 	return wrap(ctx, ctx.ForShards(w.staged.Tighten))

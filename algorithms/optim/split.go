@@ -35,37 +35,44 @@ const widely = 1 << 16
 
 // Objects of split parameters.
 var (
-	ownParameters = shared.PerShard("optim block of parameters", shared.Float64s())
-	ownReading    = shared.Scratch[[]float64]("optim block of gradient")
-	readLengths   = shared.Scratch[[]int]("optim lengths of blocks")
+	ownReading  = shared.Scratch[[]float64]("optim block of gradient")
+	readLengths = shared.Scratch[[]int]("optim lengths of blocks")
 )
 
-// divide has the subtask keep the blocks of some shards, of parameters that are all there.
-func (w *work) divide(ctx *comqueue.ComContext, split bool) {
+// divide has the subtask keep the blocks of its shards alone, where parameters are wide, and
+// where a minimisation begins takes the first ones, which are all there.
+func (w *work) divide(ctx *comqueue.ComContext, wide bool) {
 	shards := shared.Range{Lo: 0, Hi: ctx.TotalShards()}
-	w.split = split
-	if split {
+	w.blocked, w.split = wide, wide && ctx.NumTask() > 1
+	if w.split {
 		shards = ctx.Shards()
 	}
 	w.own = w.space.own(shards)
 	w.lo, w.hi = w.space.at(w.own.Lo).Lo, w.space.at(w.own.Hi).Lo
+	first := w.v
+	switch {
+	case w.joins:
+		w.v = w.recall(ctx, parameters, w.local)
+	case w.split:
+		w.v = slices.Clone(first[w.lo:w.hi])
+		fallthrough
+	default:
+		w.keep(ctx, parameters, w.v, w.local)
+	}
 	w.moves = make([]float64, w.own.Len())
 	w.tally.rows = make([]float64, w.own.Len()*tallyWidth)
 	ownTally.Put(ctx, w.tally.rows)
 	allTally.Put(ctx, nil)
-	if !split {
-		parameters.Put(ctx, w.v)
+	if !w.split {
 		whole.Put(ctx, nil)
 		return
 	}
-	w.whole, w.v = w.v, slices.Clone(w.v[w.lo:w.hi])
+	if w.whole = first; w.joins {
+		w.whole = make([]float64, w.n)
+	}
 	w.factors = slices.Clone(w.factors[w.lo:w.hi])
 	w.penalty.factors = w.factors
 	whole.Put(ctx, w.whole)
-	for i := w.own.Lo; i < w.own.Hi; i++ {
-		r := w.local(i)
-		ownParameters.Put(ctx, i, w.v[r.Lo:r.Hi:r.Hi])
-	}
 	lengths := make([]int, ctx.NumTask())
 	for t := range lengths {
 		b := w.space.own(shared.Split(ctx.TotalShards(), len(lengths), t))
@@ -100,16 +107,19 @@ func (d descent) gathered(when func(*comqueue.ComContext) (bool, error), offer f
 // spreads says that rows are to be read with a vector that is not yet whole.
 func (d descent) spreads(ctx *comqueue.ComContext) (bool, error) {
 	w := working.Get(ctx)
-	return w.split && w.stale && (w.pacing.asks != noProbe || w.asks == theRay || w.asks == thePoint || w.asks == theBeyond), nil
+	return w.split && w.stale && (w.pacing.asks != noProbe || w.asks != theStep && w.asks != nothing), nil
 }
 
 // offerWay offers that vector.
 func (d descent) offerWay(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	w.stale = false
-	if w.asks == thePoint || w.asks == theBeyond {
+	switch {
+	case w.asks == theStart:
+		ownPart.Put(ctx, w.v)
+	case w.asks == thePoint || w.asks == theBeyond:
 		ownPart.Put(ctx, w.point)
-	} else {
+	default:
 		ownPart.Put(ctx, w.direction)
 	}
 	return nil

@@ -67,7 +67,7 @@ func TestSplitParametersHaveTheSameBits(t *testing.T) {
 		table trial.Table
 		o     optim.Objective
 		s     optim.Settings
-		bits  bool // with all that trial.SameBits varies
+		bits  bool // with all that trial.SameBitsOfState varies
 	}{
 		{"LBFGS", table, margins, optim.Settings{Method: optim.LBFGS, L2: 1e-3, History: 4, MaxIter: 8}, true},
 		{"OWLQN", table, margins, optim.Settings{Method: optim.OWLQN, L1: 1e-3, MaxIter: 8, History: 4}, true},
@@ -89,10 +89,25 @@ func TestSplitParametersHaveTheSameBits(t *testing.T) {
 				atShards(t, 128, splitFrom(1, c.table, c.o, c.s))
 			}
 			if c.bits {
-				trial.SameBits(t, splitFrom(1, c.table, c.o, c.s), "minimize")
+				trial.SameBitsOfState(t, splitFrom(1, c.table, c.o, c.s), "minimize")
 			}
 		})
 	}
+}
+
+// A check compares what is replicated between parallelisms: parameters that would be split are
+// kept by blocks of shards at any, also where one subtask has all blocks.
+func TestSplitParametersAreChecked(t *testing.T) {
+	table := trial.Gaussian(3, 24, 100)
+	for i := range table.N {
+		table.Label = append(table.Label, float64(i%2))
+	}
+	o := objective{table: table, loss: logistic}
+	job := engine.Define("checked", func(b *engine.Builder, _ struct{}) error {
+		splitFrom(1, table, o, optim.Settings{Method: optim.LBFGS, MaxIter: 4})(b)
+		return nil
+	})
+	require.NoError(t, engine.Check(t.Context(), job, struct{}{}, engine.Shards(8)))
 }
 
 // A derivative that is not finite is named, whichever subtask has it, and so is the loss.

@@ -4,17 +4,18 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // aim completes the direction, and asks for the first step unless that has to be found.
 func (w *work) aim() error {
-	if w.history != nil && len(w.history.order) == 0 {
-		w.steepest = true // the coefficients say so too, but for the first step
+	if w.history != nil && len(w.history.Order) == 0 {
+		w.Steepest = true // the coefficients say so too, but for the first step
 	}
 	w.pacing.asks = noProbe
 	switch {
-	case w.steepest:
+	case w.Steepest:
 		return w.descend()
 	case w.state.Method == OWLQN:
 		w.align(false)
@@ -54,10 +55,10 @@ func (w *work) descend() error {
 // penalty has.
 func (w *work) steep(square, squares float64) error {
 	switch {
-	case w.state.Method == GD && w.lastStep > 0:
+	case w.state.Method == GD && w.LastStep > 0:
 		// As if the first-order change were that of the iteration before (Nocedal and
 		// Wright, equation 3.60).
-		return w.launch(w.lastStep*(w.lastSlope/-square), math.Inf(1))
+		return w.launch(w.LastStep*(w.LastSlope/-square), math.Inf(1))
 	case w.probing != nil && square > 0 && finite(square):
 		w.probe(-square, squares)
 		return nil
@@ -110,7 +111,7 @@ func (w *work) begin(sums [tallySums]float64, crossing float64) {
 
 // turn gives up the direction for the negative gradient.
 func (w *work) turn() {
-	w.steepest = true
+	w.Steepest = true
 	if w.history != nil {
 		w.history.forget()
 	}
@@ -228,7 +229,7 @@ func (w *work) fallBack() error {
 		return nil
 	}
 	w.trialing = false
-	if w.steepest && w.search.lo.t == 0 && math.IsInf(w.search.hi.f, 1) {
+	if w.Steepest && w.search.lo.t == 0 && math.IsInf(w.search.hi.f, 1) {
 		return fmt.Errorf("the loss is infinite or NaN at every step along the gradient, down to %.3g: labels or features are too large, or too far from those of other rows: scale them down, or leave the rows with the largest out", w.search.hi.t)
 	}
 	w.fail()
@@ -249,10 +250,10 @@ func (w *work) usable(rows []float64, where, remedy string) error {
 }
 
 // arrive moves to the accepted point.
-func (w *work) arrive() error {
+func (w *work) arrive(ctx *comqueue.ComContext) error {
 	clear(w.moves)
 	switch {
-	case w.starting:
+	case w.Starting:
 		w.gradient, w.next = w.next, w.gradient
 	case !w.failed:
 		w.move()
@@ -261,17 +262,23 @@ func (w *work) arrive() error {
 		}
 		w.pacing.push(w.step, w.direction)
 		w.gradient, w.next = w.next, w.gradient
-		w.lastStep, w.lastSlope = w.step, w.search.d0
-		w.changed()
+		w.LastStep, w.LastSlope = w.step, w.search.d0
+		w.changed(ctx)
 	}
 	if !w.failed {
-		if w.set.L1 > 0 {
-			w.penalty.pseudo(w.v, w.gradient, w.pseudo)
-		} else {
-			w.pseudo = w.gradient
-		}
+		w.keep(ctx, latestGradient, w.gradient, w.local)
+		w.derive()
 	}
 	return w.consider(theArrival)
+}
+
+// derive finds what directions are made of.
+func (w *work) derive() {
+	if w.set.L1 > 0 {
+		w.penalty.pseudo(w.v, w.gradient, w.pseudo)
+	} else {
+		w.pseudo = w.gradient
+	}
 }
 
 // arrived enters the iteration, given the penalty's parts and the derivative along the
@@ -280,27 +287,27 @@ func (w *work) arrived(sums [tallySums]float64, most [tallyMost]float64) {
 	s := w.state
 	a := arrival{reads: w.reads, loss: s.Loss, norm: most[0], size: most[1], moved: most[2], along: sums[2]}
 	switch {
-	case w.starting:
+	case w.Starting:
 	case w.failed:
-		a.failed = w.steepest
-		if !w.steepest {
+		a.failed = w.Steepest
+		if !w.Steepest {
 			w.turn()
 		}
 	default:
 		a.step, w.latest = w.step, most[2]
-		w.steepest = s.Method == GD
+		w.Steepest = s.Method == GD
 	}
 	if !w.failed {
 		a.loss = w.losses + w.penalty.of(sums[0], sums[1])
 	}
-	w.again = w.starting && len(s.Record) > 0
+	w.again = w.Starting && len(s.Record) > 0
 	if w.again {
 		s.again(a, &w.set)
 	} else {
 		s.arrive(a, &w.set)
 		w.goOn()
 	}
-	w.starting = false
+	w.Starting = false
 	w.pass()
 }
 

@@ -20,16 +20,12 @@ import (
 //	step       move; at the end of an epoch: record, test
 type stochastic struct{ problem Problem }
 
-// stepper is what a subtask has of a minimisation by SGD.
+// stepper is what a subtask has of a minimisation by SGD. What it has walked, and the vectors but for the
+// gradient, are kept, see kept.go.
 type stepper struct {
 	*training
+	*walked
 	update
-	phase phase
-	rows  int // of all shards
-	steps int // of an epoch
-	epoch int // at hand, from 0
-	done  int // steps of this epoch
-	total int // steps of all epochs
 
 	first int       // shard of the subtask
 	order [][]int32 // by shard of the subtask: its rows in the order of the epoch
@@ -42,11 +38,25 @@ type stepper struct {
 	gradient []float64
 	before   []float64 // parameters at the end of the epoch before, where StepTol asks
 	mean     []float64 // of parameters, where Average asks
-	means    int
-	losses   float64 // summed over the rows of this epoch
-	seen     float64 // rows of this epoch
-	norm     float64 // of the latest gradient
 }
+
+// walked is how far SGD has come, the same on every subtask.
+type walked struct {
+	Phase  phase
+	First  float64 // the first rate: that of the settings, or what suits a step
+	Rows   int     // of all shards
+	Steps  int     // of an epoch
+	Epoch  int     // at hand, from 0
+	Done   int     // steps of this epoch
+	Total  int     // steps of all epochs
+	Means  int     // steps that mean is of
+	Losses float64 // summed over the rows of this epoch
+	Seen   float64 // rows of this epoch
+	Norm   float64 // of the latest gradient
+	Pace   pace
+}
+
+var stepped = shared.Replicated("optim walk", shared.Msgpack[*walked]())
 
 // phase is what a superstep of SGD is for.
 type phase int
@@ -78,18 +88,24 @@ const (
 	tail
 )
 
-// draw opens the objective in the first superstep, brings the rows of an epoch into a
-// random order, and finds which of them the step takes.
+// draw opens the objective in the first superstep, and where a subtask joins, brings the rows
+// of an epoch into a random order, and finds which of them the step takes.
 func (d stochastic) draw(ctx *comqueue.ComContext) error {
-	if !stepping.Has(ctx) {
-		return d.prepare(ctx)
+	joins := !stepping.Has(ctx)
+	if joins {
+		if err := d.prepare(ctx); err != nil {
+			return err
+		}
 	}
 	s := stepping.Get(ctx)
-	if s.phase != walking {
+	if s.Phase != walking {
 		return nil
 	}
-	s.share(ctx.TotalShards())
-	if s.done > 0 {
+	if s.Done == 0 || joins {
+		s.setSpans(ctx.TotalShards())
+	}
+	s.advance()
+	if s.Done > 0 && !joins {
 		return nil
 	}
 	return ctx.ForShards(func(shard int) error {
@@ -97,7 +113,7 @@ func (d stochastic) draw(ctx *comqueue.ComContext) error {
 		for i := range order {
 			order[i] = int32(i)
 		}
-		r := shared.NewRandom(s.set.Seed, "rows of an epoch", shard, s.epoch)
+		r := shared.NewRandom(s.set.Seed, "rows of an epoch", shard, s.Epoch)
 		shared.Shuffle(&r, order)
 		return nil
 	})
@@ -108,20 +124,29 @@ func (d stochastic) prepare(ctx *comqueue.ComContext) error {
 	if err != nil {
 		return err
 	}
-	parameters.Put(ctx, base.v)
 	if base.sampled == nil {
 		return fmt.Errorf("the objective cannot evaluate some rows alone, which SGD needs: use another method")
 	}
 	s := &stepper{training: base, first: ctx.Shards().Lo, order: make([][]int32, ctx.Shards().Len()), gradient: make([]float64, base.n)}
 	s.spans = make([]span, len(s.order))
 	s.folding, _ = base.Evaluator.(FoldingSampledEvaluator)
-	s.update = newUpdate(&s.set, base.n)
+	if s.joins {
+		s.v = recall(ctx, parameters.whole, s.n)
+		s.walked = stepped.Get(ctx)
+		s.set.Stochastic.Rate = s.First
+	} else {
+		parameters.whole.Put(ctx, s.v)
+		s.walked = &walked{First: s.set.Stochastic.Rate, Pace: pace{Decay1: 1, Decay2: 1, Factor: 1}}
+		stepped.Put(ctx, s.walked)
+	}
+	s.update = newUpdate(ctx, &s.set, s.n, &s.Pace)
 	if s.set.StepTol > 0 {
-		s.before = make([]float64, base.n)
-		copy(s.before, s.v)
+		if s.before = recall(ctx, epochBefore, s.n); !s.joins {
+			copy(s.before, s.v)
+		}
 	}
 	if s.set.Stochastic.Average {
-		s.mean = make([]float64, base.n)
+		s.mean = recall(ctx, meanOfPoints, s.n)
 	}
 	if err := ctx.ForShards(func(shard int) error {
 		s.order[shard-s.first] = make([]int32, s.sampled.Rows(shard))
@@ -139,7 +164,7 @@ func (d stochastic) readRows(ctx *comqueue.ComContext, shard int, out []float64)
 	s := stepping.Get(ctx)
 	order := s.order[shard-s.first]
 	sums, rest := out[:1+s.n], out[1+s.n:]
-	if s.phase != walking {
+	if s.Phase != walking {
 		rest[countAt], rest[shardsAt] = float64(len(order)), 1
 		return wrap(ctx, s.Evaluate(shard, s.v, sums))
 	}
@@ -159,22 +184,29 @@ type span struct {
 	part   int // ... times steps, beyond these
 }
 
-// share finds the rows of each shard that the step takes: before step t of the epoch the
-// shard has given (t·rows + offset) / steps. Each shard gives its share of every step; they
+// setSpans finds what each shard has given to the steps of the epoch that are done: before
+// step t that is (t·rows + offset) / steps. Each shard gives its share of every step; they
 // begin at different places of the epoch, so that those that have fewer rows than there are
 // steps do not all skip the same ones.
-func (s *stepper) share(shards int) {
-	if s.done == 0 {
-		for i, order := range s.order {
-			offset := int(int64(s.first+i) * int64(s.steps) / int64(shards)) // less than steps
-			s.spans[i] = span{rest: offset, whole: len(order) / s.steps, part: len(order) % s.steps}
+func (s *stepper) setSpans(shards int) {
+	steps := int64(s.Steps)
+	for i, order := range s.order {
+		offset := int64(s.first+i) * steps / int64(shards) // less than steps
+		given := int64(s.Done)*int64(len(order)) + offset
+		s.spans[i] = span{
+			hi: int32(given / steps), rest: int(given % steps),
+			whole: len(order) / s.Steps, part: len(order) % s.Steps,
 		}
 	}
+}
+
+// advance finds the rows of each shard that the step takes, those behind the ones it has given.
+func (s *stepper) advance() {
 	for i := range s.spans {
 		at := &s.spans[i]
 		give := at.whole
-		if at.rest += at.part; at.rest >= s.steps {
-			at.rest -= s.steps
+		if at.rest += at.part; at.rest >= s.Steps {
+			at.rest -= s.Steps
 			give++
 		}
 		at.lo, at.hi = at.hi, at.hi+int32(give)
@@ -190,7 +222,7 @@ func (s *stepper) taken(shard int) []int32 {
 // foldRows is readRows for the shards of a node, where the evaluator takes them together.
 func (d stochastic) foldRows(ctx *comqueue.ComContext, shards shared.Range, out []float64) (bool, error) {
 	s := stepping.Get(ctx)
-	if s.phase != walking || s.folding == nil {
+	if s.Phase != walking || s.folding == nil {
 		return false, nil
 	}
 	s.giving, s.given = s.giving[:0], s.given[:0]
@@ -211,19 +243,20 @@ func (d stochastic) foldRows(ctx *comqueue.ComContext, shards shared.Range, out 
 // step takes what was read.
 func (d stochastic) step(ctx *comqueue.ComContext) error {
 	s, sums := stepping.Get(ctx), reading.Get(ctx)
-	switch s.phase {
+	switch s.Phase {
 	case beginning:
 		rest := sums[1+s.n:]
-		s.rows = int(rest[countAt])
+		s.Rows = int(rest[countAt])
 		batch := s.set.Stochastic.Batch
 		if batch == 0 {
 			batch = int(rest[shardsAt])
 		}
-		s.steps = max(1, (s.rows+batch-1)/max(batch, 1))
+		s.Steps = max(1, (s.Rows+batch-1)/max(batch, 1))
 		if s.set.Stochastic.Rate == 0 {
-			s.set.Stochastic.Rate = s.set.Stochastic.rate(batch)
+			s.First = s.set.Stochastic.rate(batch)
+			s.set.Stochastic.Rate = s.First
 		}
-		s.phase = walking
+		s.Phase = walking
 		a, err := s.exact(sums, "at the start: check features and offsets, or give other parameters to start from")
 		if err != nil {
 			return wrap(ctx, err)
@@ -233,11 +266,11 @@ func (d stochastic) step(ctx *comqueue.ComContext) error {
 		if err := s.walk(sums); err != nil {
 			return wrap(ctx, err)
 		}
-		ctx.Report("loss", float64(s.losses/max(s.seen, 1)*(float64(s.rows)/s.weight))+s.penalty.at(s.v))
-		ctx.Report("gradient norm", s.norm)
-		ctx.Report("step", s.rate)
-		ctx.Report("reads", sums[1+s.n+countAt]/float64(s.rows))
-		if s.done == s.steps {
+		ctx.Report("loss", float64(s.Losses/max(s.Seen, 1)*(float64(s.Rows)/s.weight))+s.penalty.at(s.v))
+		ctx.Report("gradient norm", s.Norm)
+		ctx.Report("step", s.Rate)
+		ctx.Report("reads", sums[1+s.n+countAt]/float64(s.Rows))
+		if s.Done == s.Steps {
 			s.endEpoch()
 		}
 		return nil
@@ -256,28 +289,28 @@ func (d stochastic) step(ctx *comqueue.ComContext) error {
 // weight of all rows, not of these: then it is unbiased, whatever the weights.
 func (s *stepper) walk(sums []float64) error {
 	count := sums[1+s.n+countAt]
-	s.done++
-	s.total++
+	s.Done++
+	s.Total++
 	if count > 0 {
 		if !finite(sums[0]) {
-			return fmt.Errorf("epoch %d, step %d: the loss is %v: %s", s.epoch+1, s.done, sums[0], s.shorter())
+			return fmt.Errorf("epoch %d, step %d: the loss is %v: %s", s.Epoch+1, s.Done, sums[0], s.shorter())
 		}
-		s.losses += sums[0]
-		s.seen += count
-		s.penalty.gradient(sums[1:1+s.n], s.weight*(count/float64(s.rows)), s.v, nil, 0, s.gradient)
-		s.norm = 0
+		s.Losses += sums[0]
+		s.Seen += count
+		s.penalty.gradient(sums[1:1+s.n], s.weight*(count/float64(s.Rows)), s.v, nil, 0, s.gradient)
+		s.Norm = 0
 		for _, g := range s.gradient {
-			s.norm = max(s.norm, math.Abs(g))
+			s.Norm = max(s.Norm, math.Abs(g))
 		}
-		s.move(&s.set, s.total-1, s.epoch, s.gradient, s.v, &s.penalty)
-		if !finite(s.norm) || !finite(largest(s.v)) {
-			return fmt.Errorf("epoch %d, step %d: parameters are no longer finite numbers: %s", s.epoch+1, s.done, s.shorter())
+		s.move(&s.set, s.Total-1, s.Epoch, s.gradient, s.v, &s.penalty)
+		if !finite(s.Norm) || !finite(largest(s.v)) {
+			return fmt.Errorf("epoch %d, step %d: parameters are no longer finite numbers: %s", s.Epoch+1, s.Done, s.shorter())
 		}
 	}
 	if s.mean != nil && s.averages() {
-		s.means++
+		s.Means++
 		for i, v := range s.v {
-			s.mean[i] += (v - s.mean[i]) / float64(s.means)
+			s.mean[i] += (v - s.mean[i]) / float64(s.Means)
 		}
 	}
 	return nil
@@ -290,26 +323,26 @@ func (s *stepper) shorter() string {
 	if s.set.Stochastic.Update != Adam {
 		other = "; the adam update bounds the length of steps, but does not make up for features of very different spreads"
 	}
-	return fmt.Sprintf("steps with the learning rate %.3g are too long: standardise the features, or lower the rate%s", s.rate, other)
+	return fmt.Sprintf("steps with the learning rate %.3g are too long: standardise the features, or lower the rate%s", s.Rate, other)
 }
 
 // averages reports whether training is in its last half.
-func (s *stepper) averages() bool { return 2*s.total > s.steps*s.set.MaxIter }
+func (s *stepper) averages() bool { return 2*s.Total > s.Steps*s.set.MaxIter }
 
 // endEpoch records an epoch and decides whether it is the last. Its loss is the mean over
 // the steps, each at its own parameters: the objective itself would be a read more.
 func (s *stepper) endEpoch() {
 	last := s.state.Loss
 	it := Iteration{
-		Loss:         float64(s.losses/s.weight*(float64(s.rows)/max(s.seen, 1))) + s.penalty.at(s.v),
-		GradientNorm: s.norm, Step: s.rate, Reads: s.seen / float64(s.rows),
+		Loss:         float64(s.Losses/s.weight*(float64(s.Rows)/max(s.Seen, 1))) + s.penalty.at(s.v),
+		GradientNorm: s.Norm, Step: s.Rate, Reads: s.Seen / float64(s.Rows),
 	}
 	s.state.Loss, s.state.GradientNorm = it.Loss, it.GradientNorm
 	s.state.Reads += it.Reads
 	s.state.Record = append(s.state.Record, it)
-	s.epoch++
-	s.state.Iteration = s.epoch
-	s.losses, s.seen, s.done = 0, 0, 0
+	s.Epoch++
+	s.state.Iteration = s.Epoch
+	s.Losses, s.Seen, s.Done = 0, 0, 0
 	var moved float64
 	for i := range s.before {
 		moved = max(moved, math.Abs(s.v[i]-s.before[i])/max(1, math.Abs(s.v[i])))
@@ -321,12 +354,12 @@ func (s *stepper) endEpoch() {
 		s.state.Reason = LossSettled
 	case mayEnd && s.before != nil && moved <= s.set.StepTol:
 		s.state.Reason = StepSmall
-	case s.epoch >= s.set.MaxIter:
+	case s.Epoch >= s.set.MaxIter:
 		s.state.Reason = MaxIterations
 	default:
 		return
 	}
-	s.phase = ending
+	s.Phase = ending
 	if s.mean != nil {
 		copy(s.v, s.mean)
 	}

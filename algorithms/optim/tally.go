@@ -120,7 +120,7 @@ func (w *work) fill(i int, r shared.Range, sums, most []float64) {
 		most[0], most[1] = largest(w.pseudo[r.Lo:r.Hi]), largest(w.v[r.Lo:r.Hi])
 		most[2] = w.moves[i-w.own.Lo]
 	case theWay:
-		sums[0] = dot(w.farBack().gradient, w.direction)
+		sums[0] = dot(w.passed[w.farBack()].gradient, w.direction)
 		sums[1] = dot(w.gradient, w.direction)
 		most[0] = largest(w.direction[r.Lo:r.Hi])
 	case theDoubt:

@@ -15,12 +15,14 @@ type training struct {
 	space       blocks
 	state       *state
 	v           []float64 // parameters; where they are split those kept here
+	joins       bool      // the subtask joined a minimisation that had begun
 	split       bool
 	whole       []float64 // where they are split, the vector that was gathered last
 	information []float64 // room for second derivatives, where they are asked for
 }
 
-// begin opens the objective on a subtask and puts the objects that all methods have.
+// begin opens the objective on a subtask and puts the objects that all methods have, but for
+// the parameters. Where a minimisation has begun already it goes on with what is kept.
 func (p Problem) begin(ctx *comqueue.ComContext) (*training, error) {
 	ev, err := p.open(ctx)
 	if err != nil {
@@ -28,15 +30,22 @@ func (p Problem) begin(ctx *comqueue.ComContext) (*training, error) {
 	}
 	unit, huge := ev.unit()
 	t := &training{
-		evaluation: ev, set: p.Settings, space: newBlocks(ev.n, ctx.TotalShards()), v: make([]float64, ev.n),
-		state: &state{Method: p.Settings.Method, Unit: unit, Huge: huge, Record: make([]Iteration, 0, min(p.Settings.MaxIter+1, 1<<12))},
+		evaluation: ev, set: p.Settings, space: newBlocks(ev.n, ctx.TotalShards()),
 	}
-	if err := p.start(ctx, t); err != nil {
+	if t.state, t.joins = progress.Lookup(ctx); !t.joins {
+		t.state = &state{Method: p.Settings.Method, Unit: unit, Huge: huge}
+		t.v = make([]float64, ev.n)
+		if err := p.start(ctx, t); err != nil {
+			return nil, err
+		}
+	}
+	t.state.Record = withRoom(t.state.Record, min(p.Settings.MaxIter+1, 1<<12))
+	if err := t.keepRows(ctx); err != nil {
 		return nil, err
 	}
 	t.penalty = penalty{l1: p.Settings.L1, l2: p.Settings.L2, factors: ev.factors, space: &t.space}
 	if p.Settings.Information {
-		if err := p.allowMatrix(ctx, ev.n); err != nil {
+		if err := p.allowMatrix(ctx.Shards().Len(), ev.n); err != nil {
 			return nil, err
 		}
 		t.information = make([]float64, 1+ev.n+triangle(ev.n))

@@ -3,6 +3,7 @@ package optim
 import (
 	"math"
 
+	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
@@ -18,12 +19,17 @@ import (
 // which can make parameters exactly 0 (Duchi and Singer, Efficient online and batch learning
 // using forward backward splitting, JMLR 10, 2009).
 type update struct {
-	rate           float64 // of the latest step
-	velocity       []float64
-	squares        []float64 // running mean or sum of squared gradients
-	decay1, decay2 float64   // beta1^t and beta2^t
-	factor         float64   // Decay^epoch
-	epochs         int       // that factor stands for
+	*pace
+	velocity []float64
+	squares  []float64 // running mean or sum of squared gradients
+}
+
+// pace is what an update keeps besides vectors.
+type pace struct {
+	Rate           float64 // of the latest step
+	Decay1, Decay2 float64 // beta1^t and beta2^t
+	Factor         float64 // Decay^epoch
+	Epochs         int     // that Factor stands for
 }
 
 const (
@@ -32,14 +38,15 @@ const (
 	epsilon = 1e-8
 )
 
-func newUpdate(set *Settings, n int) update {
-	u := update{decay1: 1, decay2: 1, factor: 1}
+// newUpdate returns an update that goes on with what is kept.
+func newUpdate(ctx *comqueue.ComContext, set *Settings, n int, p *pace) update {
+	u := update{pace: p}
 	s := &set.Stochastic
 	if s.Update == Adam || s.Momentum > 0 {
-		u.velocity = make([]float64, n)
+		u.velocity = recall(ctx, velocities, n)
 	}
 	if s.Update != Plain {
-		u.squares = make([]float64, n)
+		u.squares = recall(ctx, squareSums, n)
 	}
 	return u
 }
@@ -76,10 +83,10 @@ func (u *update) learningRate(set *Settings, t, epoch int) float64 {
 	case InverseScaling:
 		return s.Rate / kernel.Pow(1+float64(t), s.Power)
 	case Exponential:
-		for ; u.epochs < epoch; u.epochs++ {
-			u.factor *= s.Decay
+		for ; u.Epochs < epoch; u.Epochs++ {
+			u.Factor *= s.Decay
 		}
-		return s.Rate * u.factor
+		return s.Rate * u.Factor
 	case Optimal:
 		return 1 / (1/s.Rate + float64(set.L2*float64(t)))
 	}
@@ -88,28 +95,28 @@ func (u *update) learningRate(set *Settings, t, epoch int) float64 {
 
 // move changes the parameters v by the step number t, from 0.
 func (u *update) move(set *Settings, t, epoch int, g, v []float64, p *penalty) {
-	u.rate = u.learningRate(set, t, epoch)
+	u.Rate = u.learningRate(set, t, epoch)
 	s := &set.Stochastic
 	switch s.Update {
 	case Adam:
-		u.decay1, u.decay2 = float64(u.decay1*beta1), float64(u.decay2*beta2)
-		first, second := 1-u.decay1, 1-u.decay2
+		u.Decay1, u.Decay2 = float64(u.Decay1*beta1), float64(u.Decay2*beta2)
+		first, second := 1-u.Decay1, 1-u.Decay2
 		for i, d := range g {
 			u.velocity[i] = float64(beta1*u.velocity[i]) + float64((1-beta1)*d)
 			u.squares[i] = float64(beta2*u.squares[i]) + float64((1-beta2)*float64(d*d))
-			rate := u.rate / (math.Sqrt(u.squares[i]/second) + epsilon)
+			rate := u.Rate / (math.Sqrt(u.squares[i]/second) + epsilon)
 			v[i] = p.shrink(i, v[i]-float64(rate*(u.velocity[i]/first)), rate)
 		}
 	case AdaGrad:
 		for i, d := range g {
 			u.squares[i] += float64(d * d)
-			rate := u.rate / (math.Sqrt(u.squares[i]) + epsilon)
+			rate := u.Rate / (math.Sqrt(u.squares[i]) + epsilon)
 			v[i] = p.shrink(i, v[i]-float64(rate*d), rate)
 		}
 	default:
 		// A gradient moves a parameter for as many steps as momentum keeps it, 1/(1−Momentum)
 		// times as far in all, which the penalty weighs against it.
-		pull := u.rate / (1 - s.Momentum)
+		pull := u.Rate / (1 - s.Momentum)
 		for i, d := range g {
 			if u.velocity != nil {
 				u.velocity[i] = float64(s.Momentum*u.velocity[i]) + d
@@ -119,7 +126,7 @@ func (u *update) move(set *Settings, t, epoch int, g, v []float64, p *penalty) {
 					d = u.velocity[i]
 				}
 			}
-			v[i] = p.shrink(i, v[i]-float64(u.rate*d), pull)
+			v[i] = p.shrink(i, v[i]-float64(u.Rate*d), pull)
 		}
 	}
 }

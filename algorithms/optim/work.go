@@ -5,42 +5,37 @@ import (
 	"math"
 
 	"github.com/superstep-ml/superstep/comqueue"
-	"github.com/superstep-ml/superstep/shared"
 )
 
 // work is what a subtask has of a minimisation by descent. Vectors are of the blocks of
-// parameters that it keeps, see split.go; all else is the same on every subtask.
+// parameters that it keeps, see split.go; all else is the same on every subtask. The course
+// and the first group are kept, see kept.go; the rest is derived or made anew in each superstep.
 type work struct {
 	*training
-	own    shared.Range // blocks kept here
-	lo, hi int          // parameters of these
-	stale  bool         // what rows are to be read with is not yet whole
-	tally  tally
-	moves  []float64 // by block kept here, the largest relative change of a parameter
-	limit  float64   // of steps along the direction
+	*course
+	share
 
-	gradient  []float64 // of the smooth part of F, at v
-	next      []float64 // ... at the point read last
+	gradient []float64 // of the smooth part of F, at v
+	passed   [2]landmark
+	history  *history // of LBFGS and OWLQN
+
+	next      []float64 // the gradient at the point read last
 	pseudo    []float64 // what directions are made of: the gradient, with L1 the pseudo-gradient
 	direction []float64
 	point     []float64 // parameters of the point to read, where margins are not cached
 
-	history *history // of LBFGS and OWLQN
-	factor  *cholesky
-	changing
+	stale bool // what rows are to be read with is not yet whole
+	tally tally
+	moves []float64 // by block kept here, the largest relative change of a parameter
+	limit float64   // of steps along the direction
 
-	starting bool // the superstep evaluates v, from which a round begins
-	bounding bool // a round has ended in this superstep
-	watches  bool // the way is looked at in the end
-	passed   [2]landmark
-	extra    int     // iterations that training went on for, see goOn
+	factor   *cholesky
+	bounding bool    // a round has ended in this superstep
+	watches  bool    // the way is looked at in the end
 	latest   float64 // the largest relative change of a parameter in the last step
 	doubting bool    // the gradient is read beyond the end
 	again    bool    // the superstep began another round
 	ended    Reason
-	rounds   int
-	gap      float64 // of the round before
-	steepest bool    // the direction of this superstep is the negative (pseudo-)gradient
 	asks     asked
 	step     float64 // that is asked for, or accepted
 	line     line
@@ -56,11 +51,10 @@ type work struct {
 	pacing pacing
 	probes []float64 // room for what is probed
 
-	lastStep, lastSlope float64   // of the iteration before, for GD
-	sums                []float64 // of bounds
-	advance             func(shard int) error
-	keep                func(shard int) error // has a folding evaluator keep the part of a shard
-	held                func(i int) bool      // parameters that are 0 and stay so in this iteration
+	sums     []float64 // of bounds
+	advance  func(shard int) error
+	keepPart func(shard int) error // has a folding evaluator keep the part of a shard
+	held     func(i int) bool      // parameters that are 0 and stay so in this iteration
 }
 
 // asked is what the reads of a superstep are asked for.
@@ -83,12 +77,17 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 		return err
 	}
 	n := base.n
-	w := &work{
-		training: base,
-		steps:    make([]float64, p.Settings.Trials), starting: true, gap: math.Inf(1), watches: p.Settings.free(),
-	}
-	if w.state.Method == Auto {
-		w.pick(ctx, p)
+	w := &work{training: base, steps: make([]float64, p.Settings.Trials), watches: p.Settings.free()}
+	if w.joins {
+		w.course = descending.Get(ctx)
+		w.set.Tol = w.Tol
+	} else {
+		w.course = &course{Starting: true, Gap: math.Inf(1), Tol: w.set.Tol}
+		descending.Put(ctx, w.course)
+		if w.state.Method == Auto {
+			w.pick(ctx, p)
+		}
+		w.Steepest = w.state.Method != Newton
 	}
 	from := d.splitFrom
 	if from == 0 {
@@ -96,39 +95,58 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 	}
 	// Second derivatives take much more than what splitting saves.
 	matrix := w.state.Method == Newton || p.Settings.Information
-	w.divide(ctx, n >= from && !matrix && ctx.NumTask() > 1)
+	w.divide(ctx, n >= from && !matrix)
 	kept := len(w.v)
-	w.gradient, w.next, w.direction = make([]float64, kept), make([]float64, kept), make([]float64, kept)
-	w.pseudo = w.gradient
+	w.gradient = w.recall(ctx, latestGradient, w.local)
+	w.next, w.direction = make([]float64, kept), make([]float64, kept)
 	if p.Settings.L1 > 0 {
 		w.pseudo = make([]float64, kept)
+	}
+	w.derive()
+	for i := range w.passed {
+		if w.watches {
+			w.passed[i] = landmark{w.recall(ctx, passedPoints[i], w.local), w.recall(ctx, passedGradients[i], w.local)}
+		}
 	}
 	if steady, ok := w.Evaluator.(SteadyEvaluator); ok {
 		steady.Steady() // a stage goes through the shards, and between stages vectors change
 	}
 	w.advance = func(shard int) error { return w.linear.Advance(shard, w.step) }
-	w.keep = func(shard int) error { return w.readShard(shard, nil) }
+	w.keepPart = func(shard int) error { return w.readShard(shard, nil) }
 	w.held = func(i int) bool { return w.penalised(i) && w.v[i] == 0 && w.pseudo[i] == 0 }
-	w.steepest = w.state.Method != Newton
-	length := 1 + n
+	w.pacing.ring = &w.Steps
+	reading.Put(ctx, make([]float64, 1+n))
 	switch w.state.Method {
 	case Newton:
 		if w.curved == nil {
 			return fmt.Errorf("the objective has no second derivatives, which Newton needs: use LBFGS")
 		}
-		if err := p.allowMatrix(ctx, n); err != nil {
+		if err := p.allowMatrix(ctx.Shards().Len(), n); err != nil {
 			return err
 		}
-		length += triangle(n)
-		w.factor = newCholesky(n, ctx.NumTask(), ctx.TaskID() == 0)
+		w.readMatrices(ctx)
 		if w.both == nil {
 			w.linear = nil
 		}
 	case LBFGS, OWLQN:
-		w.history = newHistory(&w.space, w.own, p.Settings.History, w.state.Method == OWLQN)
+		w.history = newHistory(&w.space, w.own, p.Settings.History, w.state.Method == OWLQN, &w.Pairs)
+		w.history.pairs = w.recall(ctx, pairVectors, w.history.place)
+		if w.Blind {
+			w.readMatrices(ctx)
+		}
 	}
 	if w.linear == nil {
 		w.point = make([]float64, kept)
+	}
+	if w.joins && w.linear != nil && !w.Starting {
+		if err := w.loses("margins"); err != nil {
+			return err
+		}
+	}
+	if w.joins && w.staged != nil && w.Rounds > 0 {
+		if err := w.loses("what it was tightened by"); err != nil {
+			return err
+		}
 	}
 	working.Put(ctx, w)
 	if p.Settings.GapTol > 0 {
@@ -141,11 +159,10 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 	if w.probing != nil {
 		w.probes = make([]float64, len(farPaces)+1)
 		if rough, _ := w.Evaluator.(RoughEvaluator); w.state.Method == LBFGS && n < from && !(rough != nil && rough.Rough()) {
-			w.pacing.prepare(&w.space)
+			w.pacing.prepare(&w.space, recall(ctx, latestSteps, LatestSteps*n))
 		}
 	}
 	probes.Put(ctx, nil)
-	reading.Put(ctx, make([]float64, length))
 	trials.Put(ctx, make([]float64, 2*len(w.steps)))
 	ownSums.Put(ctx, nil)
 	allSums.Put(ctx, nil)
@@ -172,7 +189,7 @@ func (w *work) pick(ctx *comqueue.ComContext, p Problem) {
 		w.state.Method = Newton
 		return
 	}
-	w.changing.plan(ctx, p, w.evaluation)
+	w.plan(ctx, p, w.evaluation)
 }
 
 // readShard evaluates a shard as asked.

@@ -1,0 +1,198 @@
+package optim
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// What decides a minimisation from one superstep to the next is under keys that are kept:
+//
+//	progress          how far training has come
+//	a vector each     the parameters, and what of the gradients, steps and matrices before is
+//	                  needed: replicated, or where parameters are very many by blocks that
+//	                  bear the numbers of shards
+//	descending        what else a descent goes on with, see course
+//	stepped           ... and SGD, see walked
+//	evaluated         of each shard what the evaluator keeps, see SnapshotEvaluator
+//
+// The structs training, work and stepper hold these very objects, so that keeping them costs
+// nothing; all else in them is made anew in every superstep, or by whoever finds none: from the
+// settings, the rows and what is kept.
+
+// vector is a vector that is kept.
+type vector struct {
+	whole  shared.Key[[]float64]
+	blocks shared.ShardKey[[]float64]
+}
+
+func newVector(name string) vector {
+	return vector{shared.Replicated("optim "+name, shared.Float64s()), shared.PerShard("optim block of "+name, shared.Float64s())}
+}
+
+// Vectors that a descent keeps.
+var (
+	parameters      = newVector("parameters")
+	latestGradient  = newVector("latest gradient")
+	pairVectors     = newVector("pairs")
+	passedPoints    = [2]vector{newVector("point passed"), newVector("other point passed")}
+	passedGradients = [2]vector{newVector("gradient passed"), newVector("other gradient passed")}
+	latestSteps     = shared.Replicated("optim latest steps", shared.Float64s())
+	secondDerivs    = shared.Replicated("optim second derivatives", shared.Float64s())
+)
+
+// Vectors that SGD keeps, besides the parameters.
+var (
+	velocities   = shared.Replicated("optim velocities", shared.Float64s())
+	squareSums   = shared.Replicated("optim squares", shared.Float64s())
+	epochBefore  = shared.Replicated("optim parameters of the epoch before", shared.Float64s())
+	meanOfPoints = shared.Replicated("optim mean of parameters", shared.Float64s())
+)
+
+// recall returns what is kept under a key, n zeros where that is nothing yet.
+func recall(ctx *comqueue.ComContext, key shared.Key[[]float64], n int) []float64 {
+	v, ok := key.Lookup(ctx)
+	if !ok || len(v) != n || v == nil { // no numbers come back as nil
+		v = make([]float64, n)
+		key.Put(ctx, v)
+	}
+	return v
+}
+
+// share is which blocks of the parameters a subtask keeps.
+type share struct {
+	own     shared.Range // blocks kept here
+	lo, hi  int          // parameters of these
+	blocked bool         // vectors are kept by blocks, whether or not other subtasks have some
+}
+
+// recall returns the blocks of a vector that are kept here, zeros where there is nothing yet.
+// place says where in it a block lies.
+func (s *share) recall(ctx *comqueue.ComContext, x vector, place func(block int) shared.Range) []float64 {
+	n := 0
+	if s.own.Len() > 0 {
+		n = place(s.own.Hi - 1).Hi
+	}
+	if !s.blocked {
+		return recall(ctx, x.whole, n)
+	}
+	v := make([]float64, n)
+	for i := s.own.Lo; i < s.own.Hi; i++ {
+		if kept, ok := x.blocks.Lookup(ctx, i); ok {
+			r := place(i)
+			copy(v[r.Lo:r.Hi], kept)
+		}
+	}
+	s.keep(ctx, x, v, place)
+	return v
+}
+
+// keep makes v what is kept of a vector.
+func (s *share) keep(ctx *comqueue.ComContext, x vector, v []float64, place func(block int) shared.Range) {
+	if !s.blocked {
+		x.whole.Put(ctx, v)
+		return
+	}
+	for i := s.own.Lo; i < s.own.Hi; i++ {
+		r := place(i)
+		x.blocks.Put(ctx, i, v[r.Lo:r.Hi:r.Hi])
+	}
+}
+
+// course is what a descent goes on with from one superstep to the next, besides vectors. It is
+// the same on every subtask.
+type course struct {
+	Starting  bool    // the next superstep evaluates the parameters, from which a round begins
+	Steepest  bool    // the next direction is the negative (pseudo-)gradient
+	LastStep  float64 // of the iteration before, for GD
+	LastSlope float64
+
+	ChangeFrom float64 // see change.go: reads from which on Newton's method is gone over to; 0: never
+	Blind      bool    // a matrix is read for the first time
+
+	Extra  int     // iterations that training went on for, see goOn
+	Rounds int     // that have ended
+	Gap    float64 // of the round before
+	Tol    float64 // that of the settings, or the smaller one that rounds need
+
+	Passed [2]mark // see beyond.go
+	Later  int     // which of them was passed last
+	Marks  int     // how many there are
+
+	Pairs remembered
+	Steps ring
+}
+
+var descending = shared.Replicated("optim course", shared.Msgpack[*course]())
+
+// restart begins a round.
+func (c *course) restart(steepest bool) {
+	c.Starting, c.Steepest, c.LastStep = true, steepest, 0
+	c.Pairs.forget()
+	c.Steps.forget()
+}
+
+// keptRows is what the evaluator keeps of a shard: its own, or what it once appended.
+type keptRows struct {
+	evaluator SnapshotEvaluator
+	shard     int
+	snapshot  []byte
+}
+
+// rowsCodec turns what an evaluator keeps into its snapshot, when somebody asks for it.
+type rowsCodec struct{}
+
+// Append implements shared.Codec.
+func (rowsCodec) Append(dst []byte, k *keptRows) ([]byte, error) {
+	if k.evaluator == nil {
+		return append(dst, k.snapshot...), nil
+	}
+	out, err := k.evaluator.AppendSnapshot(k.shard, dst)
+	if err != nil {
+		return dst, fmt.Errorf("what the evaluator keeps of shard %d: %w", k.shard, err)
+	}
+	return out, nil
+}
+
+// Decode implements shared.Codec.
+func (rowsCodec) Decode(src []byte) (*keptRows, error) {
+	return &keptRows{snapshot: bytes.Clone(src)}, nil
+}
+
+var evaluated = shared.PerShard[*keptRows]("optim rows", rowsCodec{})
+
+// keepRows has what the evaluator keeps kept with the shards, and brings it back where there is
+// something already.
+func (t *training) keepRows(ctx *comqueue.ComContext) error {
+	ev, ok := t.Evaluator.(SnapshotEvaluator)
+	if !ok {
+		return nil
+	}
+	return ctx.ForShards(func(shard int) error {
+		if before, ok := evaluated.Lookup(ctx, shard); ok {
+			snapshot, err := rowsCodec{}.Append(nil, before)
+			if err != nil {
+				return err
+			}
+			if err := ev.RestoreSnapshot(shard, snapshot); err != nil {
+				return fmt.Errorf("what the evaluator kept, restored: %w", err)
+			}
+		}
+		evaluated.Put(ctx, shard, &keptRows{evaluator: ev, shard: shard})
+		return nil
+	})
+}
+
+// loses refuses to go on with an evaluator that must keep something and does not say what.
+func (t *training) loses(what string) error {
+	if _, ok := t.Evaluator.(SnapshotEvaluator); ok {
+		return nil
+	}
+	return fmt.Errorf("the evaluator %T keeps %s from one superstep to the next, and has to give and take them: implement optim.SnapshotEvaluator", t.Evaluator, what)
+}
+
+// withRoom returns a slice with room for n elements in all.
+func withRoom[T any](x []T, n int) []T { return slices.Grow(x, max(0, n-len(x))) }
