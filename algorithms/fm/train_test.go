@@ -143,7 +143,7 @@ func TestSameBits(t *testing.T) {
 			{LabelCol: "label", WeightCol: "weight", Factors: 2, Task: fm.Classification, L2: 0.01, MaxIter: 6},
 			{LabelCol: "label", WeightCol: "weight", Factors: 2, MaxIter: 2, Method: optim.SGD},
 		} {
-			trial.SameBits(t, func(b *engine.Builder) {
+			trial.SameBitsOfState(t, func(b *engine.Builder) {
 				rows := table.Dataset(b)
 				m := fm.Train(rows, p)
 				operators.Collect(b, "model", operators.Select(m, "model"))
@@ -155,7 +155,7 @@ func TestSameBits(t *testing.T) {
 	for i := range wild.X {
 		wild.X[i] /= 1e10
 	}
-	trial.SameBits(t, func(b *engine.Builder) {
+	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		m := fm.Train(wild.Dataset(b), fm.Params{LabelCol: "label", WeightCol: "weight", Task: fm.Classification, MaxIter: 5})
 		operators.Collect(b, "model", operators.Select(m, "model"))
 	}, "fm")

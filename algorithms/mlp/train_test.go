@@ -184,7 +184,7 @@ func TestSameBits(t *testing.T) {
 			{LabelCol: "label", WeightCol: "weight", Hidden: []int{4, 3}, Task: mlp.Classification, L2: 0.01, MaxIter: 5},
 			{LabelCol: "label", WeightCol: "weight", Hidden: []int{3}, Activation: mlp.Logistic, MaxIter: 2, Method: optim.SGD},
 		} {
-			trial.SameBits(t, func(b *engine.Builder) {
+			trial.SameBitsOfState(t, func(b *engine.Builder) {
 				d := rows.Dataset(b)
 				m := mlp.Train(d, p)
 				operators.Collect(b, "model", operators.Select(m, "model"))
@@ -193,7 +193,7 @@ func TestSameBits(t *testing.T) {
 		}
 	}
 	wild := trial.Wild(100, 3)
-	trial.SameBits(t, func(b *engine.Builder) {
+	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		m := mlp.Train(wild.Dataset(b), mlp.Params{LabelCol: "label", WeightCol: "weight", Task: mlp.Classification, MaxIter: 4, Hidden: []int{9}})
 		operators.Collect(b, "model", operators.Select(m, "model"))
 	}, "mlp")

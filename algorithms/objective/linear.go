@@ -52,6 +52,7 @@ var _ interface {
 	optim.FoldingEvaluator
 	optim.FoldingSampledEvaluator
 	optim.ProbingEvaluator
+	optim.SnapshotEvaluator
 	optim.BeginningEvaluator
 	optim.RoughEvaluator
 	optim.SteadyEvaluator

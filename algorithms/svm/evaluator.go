@@ -1,6 +1,9 @@
 package svm
 
 import (
+	"encoding/binary"
+	"fmt"
+
 	"github.com/superstep-ml/superstep/algorithms/objective"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
@@ -22,6 +25,8 @@ var (
 	_ optim.SampledEvaluator = (*joint)(nil)
 	_ optim.StagedEvaluator  = (*joint)(nil)
 	_ optim.SteadyEvaluator  = (*joint)(nil)
+
+	_ optim.SnapshotEvaluator = (*joint)(nil)
 )
 
 func newJoint(parts []*objective.Evaluator) *joint {
@@ -121,6 +126,41 @@ func (j *joint) Advance(shard int, step float64) error {
 		if err := e.Advance(shard, step); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// AppendSnapshot implements optim.SnapshotEvaluator: those of the parts, each behind its length
+// in 8 bytes, little-endian.
+func (j *joint) AppendSnapshot(shard int, dst []byte) ([]byte, error) {
+	out := dst
+	for _, e := range j.parts {
+		at := len(out)
+		all, err := e.AppendSnapshot(shard, append(out, make([]byte, 8)...))
+		if err != nil {
+			return dst, err
+		}
+		binary.LittleEndian.PutUint64(all[at:], uint64(len(all)-at-8))
+		out = all
+	}
+	return out, nil
+}
+
+// RestoreSnapshot implements optim.SnapshotEvaluator.
+func (j *joint) RestoreSnapshot(shard int, src []byte) error {
+	for k, e := range j.parts {
+		var n uint64
+		if len(src) >= 8 {
+			n = binary.LittleEndian.Uint64(src)
+			src = src[8:]
+		}
+		if n > uint64(len(src)) {
+			return fmt.Errorf("the snapshot of part %d ends after %d of %d bytes", k, len(src), n)
+		}
+		if err := e.RestoreSnapshot(shard, src[:n]); err != nil {
+			return err
+		}
+		src = src[n:]
 	}
 	return nil
 }
