@@ -1,0 +1,162 @@
+package objective_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/objective"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// trainings are settings that go through what the optimisers do with a linear objective: by
+// margins that are kept, by planes of the latest steps, from one method to the other, in
+// rounds, and over few rows at a time.
+func trainings() map[string]optim.Settings {
+	return map[string]optim.Settings{
+		"LBFGS":      {Method: optim.LBFGS, L2: 0.01, MaxIter: 9},
+		"LBFGS free": {Method: optim.LBFGS, MaxIter: 40},
+		"OWLQN":      {Method: optim.OWLQN, L1: 0.02, MaxIter: 12, Trials: 3},
+		"Newton":     {Method: optim.Newton, Information: true, MaxIter: 12},
+		"GD":         {Method: optim.GD, L2: 0.01, MaxIter: 5},
+		"Auto":       {MaxIter: 60, Tol: 1e-9},
+		"SGD":        {Method: optim.SGD, L2: 0.01, MaxIter: 3, StepTol: 1e-9, Stochastic: optim.Stochastic{Batch: 7, Momentum: 0.5}},
+	}
+}
+
+// result is the text of what a training over a table finds.
+func result(t *testing.T, table trial.Table, kind rows.LabelKind, loss objective.Loss, s optim.Settings, options ...engine.Option) (optim.Result, string) {
+	t.Helper()
+	r := trial.Run(t, func(b *engine.Builder) {
+		checked, err := rows.Check("test", table.Dataset(b), columnsOf(table), kind)
+		require.NoError(t, err)
+		operators.Collect(b, "fit", optim.Minimize(b, optim.Problem{
+			Name: "fit", Init: checked.Init, Objective: objective.Linear{Table: checked, Loss: loss}, Settings: s,
+			Closer: comqueue.Output(func(ctx *comqueue.ComContext) ([]string, error) {
+				text, err := json.Marshal(optim.ResultOf(ctx))
+				return []string{string(text)}, err
+			}),
+		}))
+	}, options...)
+	text, err := engine.Rows[string](r, "fit")
+	require.NoError(t, err)
+	var found optim.Result
+	require.NoError(t, json.Unmarshal([]byte(text[0]), &found))
+	return found, trial.Print(t, r, "fit")
+}
+
+// A training that forgets between supersteps all but what its keys keep comes to the same bits,
+// by every method, of dense and of sparse rows.
+func TestTrainingsGoOnFromWhatIsKept(t *testing.T) {
+	methods := map[optim.Method]bool{}
+	for _, l := range []kind{kinds()[1], kinds()[2], kinds()[10], kinds()[13]} {
+		for _, d := range []design{{weighted: true}, {sparse: true}} {
+			table := tableFor(l, d)
+			for name, s := range trainings() {
+				if !thorough && (l.k > 1 && name != "LBFGS" && name != "Auto" || d.sparse && name == "GD") {
+					continue
+				}
+				t.Run(fmt.Sprintf("%v %v %s", l.loss, d, name), func(t *testing.T) {
+					found, want := result(t, table, l.loss.Label(), l.loss, s, engine.Parallelism(2))
+					methods[found.Method] = true
+					_, kept := result(t, table, l.loss.Label(), l.loss, s, engine.Parallelism(3), engine.CheckState(true))
+					require.Equal(t, want, kept)
+				})
+			}
+		}
+	}
+	require.Len(t, methods, 5)
+}
+
+// Where Auto goes over from LBFGS to Newton in midst of a training.
+func TestChangesOfMethodGoOnFromWhatIsKept(t *testing.T) {
+	const d = 40
+	table := trial.Gaussian(4, 300, d)
+	for i := range table.N {
+		row := table.Row(i)
+		for j := 1; j < d; j++ {
+			row[j] = row[j-1] + 0.05*row[j]
+		}
+		table.Label = append(table.Label, float64((i*7+int(4*row[d-1]))&1))
+	}
+	s := optim.Settings{L2: 1e-6, Tol: 1e-10, MaxIter: 200}
+	found, want := result(t, table, rows.ClassLabel, objective.Logistic{}, s, engine.Parallelism(1))
+	require.Equal(t, optim.Newton, found.Method)
+	require.Greater(t, found.Iterations, 6)
+	_, kept := result(t, table, rows.ClassLabel, objective.Logistic{}, s, engine.Parallelism(3), engine.CheckState(true))
+	require.Equal(t, want, kept)
+}
+
+// Rounds over stand-ins of a loss with kinks.
+func TestRoundsGoOnFromWhatIsKept(t *testing.T) {
+	for _, l := range []kind{kinds()[14], kinds()[15]} {
+		table := tableFor(l, design{weighted: true})
+		for _, m := range []optim.Method{optim.LBFGS, optim.Newton} {
+			s := optim.Settings{Method: m, L2: 0.1, GapTol: 1e-6}
+			found, want := result(t, table, l.loss.Label(), l.loss, s, engine.Parallelism(2))
+			require.Equal(t, optim.GapClosed, found.Reason)
+			_, kept := result(t, table, l.loss.Label(), l.loss, s, engine.Parallelism(3), engine.CheckState(true))
+			require.Equal(t, want, kept, "%v", m)
+		}
+	}
+}
+
+// What an evaluator appends, another one takes: then both give the same, and append the same.
+func TestSnapshots(t *testing.T) {
+	l := kinds()[14]
+	table := tableFor(l, design{weighted: true})
+	with(t, table, objective.Linear{Loss: l.loss}, func(o opened) {
+		shard := o.ctx.Shards().Lo
+		other := func() *objective.Evaluator {
+			e, err := o.linear.Open(o.ctx)
+			require.NoError(t, err)
+			return e.(*objective.Evaluator)
+		}
+		n := o.e.Len()
+		v, out := parametersFor(n), make([]float64, max(1+n, o.e.BoundLen()))
+		empty, err := o.e.AppendSnapshot(shard, []byte("before"))
+		require.NoError(t, err)
+		require.Equal(t, "before", string(empty), "nothing was read yet")
+		require.NoError(t, other().RestoreSnapshot(shard, nil))
+
+		require.NoError(t, o.e.Start(shard, v, out))
+		for range optim.LatestSteps + 1 {
+			require.NoError(t, o.e.Along(shard, v, 0.1, out))
+			require.NoError(t, o.e.Advance(shard, 0.1))
+		}
+		require.NoError(t, o.e.Bound(shard, v, out))
+		require.NoError(t, o.e.Tighten(shard))
+		snapshot, err := o.e.AppendSnapshot(shard, nil)
+		require.NoError(t, err)
+
+		e := other()
+		require.NoError(t, e.RestoreSnapshot(shard, snapshot))
+		again, err := e.AppendSnapshot(shard, nil)
+		require.NoError(t, err)
+		require.Equal(t, snapshot, again)
+		both := func(f func(e *objective.Evaluator, out []float64) error) {
+			one, two := make([]float64, 64), make([]float64, 64)
+			require.NoError(t, f(o.e, one))
+			require.NoError(t, f(e, two))
+			require.Equal(t, bitsOf(one), bitsOf(two))
+		}
+		both(func(e *objective.Evaluator, out []float64) error { return e.Along(shard, v, 0.25, out[:1+n]) })
+		both(func(e *objective.Evaluator, out []float64) error {
+			if err := e.Bend(shard, v, optim.LatestSteps, out); err != nil {
+				return err
+			}
+			return e.Probe(shard, []float64{1, 0.5, 0.25, 2}, []float64{0, 1}, out[32:])
+		})
+
+		for _, bad := range [][]byte{{1}, snapshot[:len(snapshot)-1], append(snapshot[:len(snapshot):len(snapshot)], 0), append([]byte{255}, snapshot[1:]...), append([]byte{snapshot[0], 9}, snapshot[2:]...)} {
+			require.ErrorContains(t, other().RestoreSnapshot(shard, bad), "a snapshot ")
+		}
+	})
+}
