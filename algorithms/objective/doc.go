@@ -40,7 +40,13 @@
 // features come from memory once. Every sum begins at the first row of a shard and goes
 // through its rows in order, so that chunks change no bit. Evaluate costs 2·d+O(1)
 // multiplications a row, Hessian d²/2 more, Trials none that grow with d; 2·K numbers are
-// kept for each row once a line search needs its margins, K being the margins of a row.
+// held for each row once a line search needs its margins, K being the margins of a row.
+//
+// From one superstep to the next half of these are kept, 8·K bytes a row: margins are added up
+// along steps, which parameters do not give again bit by bit. So are those of the latest
+// steps of the rows that are probed, 24·K bytes for each of some 4096/K in all, and the multipliers
+// of a Smooth loss, 8 bytes a row, see [Evaluator.AppendSnapshot]. Rows as they were prepared
+// are made again.
 //
 // # Very many features
 //

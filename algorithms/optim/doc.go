@@ -79,6 +79,14 @@
 // results do not depend on parallelism. Supersteps allocate nothing, but for the record,
 // which grows.
 //
+// # What is kept
+//
+// From one superstep to the next a minimisation keeps, under keys of package shared: how far it
+// has come, parameters and gradient; L-BFGS its pairs and the latest steps, Newton's method
+// the matrix, SGD its velocities, squares and means; without a penalty two points that were
+// passed; and of the rows what the evaluator says by [SnapshotEvaluator]. All else is made anew
+// by a subtask that finds none of it, so that engine.CheckState changes no bit.
+//
 // # Very many parameters
 //
 // From 65,536 parameters on LBFGS, OWLQN and GD split them among subtasks by such blocks,

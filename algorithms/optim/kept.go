@@ -55,7 +55,7 @@ var (
 // recall returns what is kept under a key, n zeros where that is nothing yet.
 func recall(ctx *comqueue.ComContext, key shared.Key[[]float64], n int) []float64 {
 	v, ok := key.Lookup(ctx)
-	if !ok || len(v) != n || v == nil { // no numbers come back as nil
+	if !ok || v == nil { // no numbers come back as nil
 		v = make([]float64, n)
 		key.Put(ctx, v)
 	}

@@ -22,8 +22,13 @@ import (
 // zeros while that is smaller, at most 8·(n − n/p) bytes for each node; a new direction is
 // sent once, 8·n/p bytes to each other subtask; and decisions some hundred bytes a block,
 // see tally.go. In a search along a direction whose margins are cached nothing else moves.
-// At the end of a round parameters are sent like a direction, for the bound, and at the end
-// of training once to subtask 0, for the model.
+// At the end of a round parameters are sent like a direction, for the bound, and again where
+// the next begins, as what was sent is scratch; and at the end of training once to subtask 0,
+// for the model.
+//
+// What of the vectors is kept from one superstep to the next, see kept.go, is under keys of the
+// blocks' shards, also where one subtask has all blocks: how it is kept does not depend on
+// parallelism.
 //
 // Short vectors are whole on every subtask: they cost little, and the messages by which
 // subtasks tell each other sums would cost more than the sums.
