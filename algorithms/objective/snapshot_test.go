@@ -92,6 +92,13 @@ func TestChangesOfMethodGoOnFromWhatIsKept(t *testing.T) {
 	require.Greater(t, found.Iterations, 6)
 	_, kept := result(t, table, rows.ClassLabel, objective.Logistic{}, s, engine.Parallelism(3), engine.CheckState(true))
 	require.Equal(t, want, kept)
+
+	// Memory for the matrix on subtasks of one shard alone is none at other parallelisms.
+	s.MaxBytes = 5 * 8 * (1 + (d + 1) + (d+1)*(d+2)/2)
+	found, want = result(t, table, rows.ClassLabel, objective.Logistic{}, s, engine.Parallelism(1))
+	require.Equal(t, optim.LBFGS, found.Method)
+	_, other := result(t, table, rows.ClassLabel, objective.Logistic{}, s, engine.Parallelism(8))
+	require.Equal(t, want, other)
 }
 
 // Rounds over stand-ins of a loss with kinks.
