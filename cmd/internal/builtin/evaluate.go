@@ -241,7 +241,7 @@ func (a EvaluateArgs) ofModel(b *engine.Builder) error {
 			return err
 		}
 	}
-	rows = narrowed(rows, m, label, a.Weight, group)
+	rows = finiteFor(m, narrowed(rows, m, label, a.Weight, group))
 	rows, now, err := aside(rows, m)
 	if err != nil || rows.Poisoned() {
 		return err
@@ -326,7 +326,7 @@ func (a EvaluateArgs) readingNotes(r *engine.Result) ([]string, error) {
 		want = a.kindFor(kind.evaluations(lastOf(m)))
 	}
 	read := readingNotes(r, append(inputsOf(m), a.Label, a.Weight), append(numbersIn(m), a.numbers(want)...))
-	return slices.Concat(a.rememberedNotes(a.Input, a.Model.Reading), read, surveyNotes(m, r)), nil
+	return slices.Concat(a.rememberedNotes(a.Input, a.Model.Reading), read, surveyNotes(m, r, "")), nil
 }
 
 // evaluatedReport prints a report, and draws the plot.

@@ -9,21 +9,31 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/prepare"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// skippedCounter counts the rows that an operator leaves out.
-const skippedCounter = "rows skipped"
+// skippedCounter counts the rows that an operator leaves out, and infiniteCounter those of them
+// that have a value in every column, but an infinite one.
+const (
+	skippedCounter  = "rows skipped"
+	infiniteCounter = "rows with infinite values skipped"
+)
 
 // completeness says what becomes of rows that lack a value in one of some columns.
 type completeness struct {
 	columns []string
 	// skip leaves such rows out and counts them; otherwise the first is an error.
 	skip bool
-	// finite counts infinities as missing.
+	// finite refuses infinities too, or leaves them out.
 	finite bool
+	// spare lets rows pass that lack a value: infinities alone are refused.
+	spare bool
 }
+
+// completeOp is the operator of complete.
+const completeOp = "Complete"
 
 // complete adds what looks for missing values before anything learns from rows: null, and NaN
 // in numbers and vectors.
@@ -32,13 +42,22 @@ func complete(rows *engine.Dataset, o completeness) *engine.Dataset {
 		return rows
 	}
 	return rows.Builder().Add(engine.Spec{
-		Op:       "Complete",
+		Op:       completeOp,
 		Schema:   rows.Schema(),
 		Inputs:   []engine.Port{{From: rows}},
 		RowByRow: !o.skip,
 		Operator: func() engine.Operator { return &completer{completeness: o} },
 	})
 }
+
+// mark is what is wrong with a row.
+type mark uint8
+
+const (
+	whole mark = iota
+	infinite
+	missing // whatever else is infinite
+)
 
 // completer is the operator behind complete.
 type completer struct {
@@ -47,7 +66,7 @@ type completer struct {
 	reader  *model.Reader
 	row     []model.Cell
 	vectors []int // those of them that are read by cells, the first of which are the columns
-	missing []bool
+	marked  []mark
 	keep    []int32
 	rows    int // of the shard at hand, seen so far
 }
@@ -85,7 +104,7 @@ func (o *completer) Process(c *engine.Context, _, shard int, rows arrow.Record, 
 	first, column, what := o.look(rows)
 	if first >= 0 && !o.skip {
 		e := &engine.RowError{Row: int64(o.rows + first), Err: fmt.Errorf("column %q: %s", o.columns[column], what), Cure: engine.FillOrLeaveOut}
-		if slices.Contains(o.vectors, o.at[column]) { // which nothing fills in
+		if o.marked[first] == infinite || slices.Contains(o.vectors, o.at[column]) { // which nothing fills in
 			e.Cure = engine.LeaveOut
 		}
 		return e
@@ -95,12 +114,19 @@ func (o *completer) Process(c *engine.Context, _, shard int, rows arrow.Record, 
 		return out.Emit(shard, rows)
 	}
 	o.keep = o.keep[:0]
-	for i, missing := range o.missing {
-		if !missing {
+	var without int64
+	for i, m := range o.marked {
+		switch m {
+		case whole:
 			o.keep = append(o.keep, int32(i))
+		case infinite:
+			without++
 		}
 	}
 	c.Count(skippedCounter, int64(n-len(o.keep)))
+	if without > 0 {
+		c.Count(infiniteCounter, without)
+	}
 	kept, err := batch.Take(c.Allocator, rows, o.keep)
 	if err != nil {
 		return err
@@ -112,37 +138,33 @@ func (o *completer) Process(c *engine.Context, _, shard int, rows arrow.Record, 
 // look marks the rows that lack something, and returns the first with the column and what
 // is wrong there; -1 where there is none.
 func (o *completer) look(rows arrow.Record) (first, column int, what string) {
-	if n := int(rows.NumRows()); cap(o.missing) < n {
-		o.missing = make([]bool, n)
-	} else {
-		o.missing = o.missing[:n]
-		clear(o.missing)
-	}
+	o.marked = slices.Grow(o.marked[:0], int(rows.NumRows()))[:rows.NumRows()]
+	clear(o.marked)
 	first = -1
-	note := func(row, of int, is string) {
-		o.missing[row] = true
+	note := func(row, of int, m mark, is string) {
+		o.marked[row] = max(o.marked[row], m)
 		if first < 0 || row < first {
 			first, column, what = row, of, is
 		}
 	}
 	for k, at := range o.at {
 		values := rows.Column(at)
-		for i := 0; values.NullN() > 0 && i < values.Len(); i++ {
+		for i := 0; values.NullN() > 0 && !o.spare && i < values.Len(); i++ {
 			if values.IsNull(i) {
-				note(i, k, "it is null")
+				note(i, k, missing, "it is null")
 			}
 		}
 		switch values := values.(type) {
 		case *array.Float64:
 			for i, v := range values.Float64Values() {
-				if v-v != 0 && values.IsValid(i) && o.lacks(v) {
-					note(i, k, fmt.Sprint("it is ", v))
+				if m := o.markOf(v); m != whole && values.IsValid(i) {
+					note(i, k, m, fmt.Sprint("it is ", v))
 				}
 			}
 		case *array.Float32:
 			for i, v := range values.Float32Values() {
-				if v-v != 0 && values.IsValid(i) && o.lacks(float64(v)) {
-					note(i, k, fmt.Sprint("it is ", v))
+				if m := o.markOf(float64(v)); m != whole && values.IsValid(i) {
+					note(i, k, m, fmt.Sprint("it is ", v))
 				}
 			}
 		}
@@ -156,21 +178,32 @@ func (o *completer) look(rows arrow.Record) (first, column int, what string) {
 		for _, cell := range o.vectors {
 			c := &o.row[cell]
 			for at, v := range c.Values {
-				if v-v == 0 || c.Kind == model.NullCell || !o.lacks(v) {
+				m := o.markOf(v)
+				if m == whole || c.Kind == model.NullCell {
 					continue
 				}
 				if c.Kind == model.SparseCell {
 					at = int(c.Indices[at])
 				}
-				note(i, slices.Index(o.at, cell), fmt.Sprintf("component %d is %v", at, v))
+				note(i, slices.Index(o.at, cell), m, fmt.Sprintf("component %d is %v", at, v))
 			}
 		}
 	}
 	return first, column, what
 }
 
-// lacks says that a number which is not finite is missing.
-func (o *completer) lacks(v float64) bool { return o.finite || math.IsNaN(v) }
+// markOf says what a number makes of its row.
+func (o *completer) markOf(v float64) mark {
+	switch {
+	case v-v == 0:
+		return whole
+	case math.IsNaN(v) && !o.spare:
+		return missing
+	case math.IsInf(v, 0) && o.finite:
+		return infinite
+	}
+	return whole
+}
 
 func (o *completer) EndShard(*engine.Context, int, engine.Output) error {
 	o.rows = 0
@@ -182,14 +215,44 @@ func (o *completer) Close() error                                { return nil }
 
 // withMissing adds to the rows of training what --missing asks for before a stage learns from
 // them: algorithms leave rows out themselves, but not before the stages that make their
-// features, and trees take missing features as they are.
+// features, nor do they tell why, and trees take missing features as they are. What is infinite
+// is told of its column too, before it is a component of features.
 func (a TrainArgs) withMissing(rows *engine.Dataset, p *arrangement, g goal, raw bool) *engine.Dataset {
-	if a.Missing == "fill" || len(p.stages) == 0 && !(raw && a.Missing != "") {
+	made := len(p.stages) > 0
+	if a.Missing == "fill" || !made && !(raw && a.Missing != "") && !(p.skip && p.vector == "") {
 		return rows
 	}
-	o := completeness{columns: p.wanted, skip: p.skip, finite: p.skip && len(p.stages) > 0}
+	o := completeness{columns: p.wanted, skip: p.skip, finite: !raw || p.skip && made}
 	if p.skip { // a row that is left out is so before anything learns from it
 		o.columns = slices.DeleteFunc(fromFile(p.reads), func(c string) bool { return c == p.label && g == clustersGoal })
 	}
 	return complete(rows, o)
+}
+
+// finiteTest refuses infinite numbers in the features of --test, where stages make those: a model
+// would tell the component of what they made.
+func finiteTest(rows *engine.Dataset, p *arrangement, raw bool) *engine.Dataset {
+	if raw || len(p.stages) == 0 {
+		return rows
+	}
+	return complete(rows, completeness{columns: p.wanted, finite: true, spare: true})
+}
+
+// finiteFor refuses infinite numbers in the columns that a model reads, where it makes components
+// of features of them and takes those to be finite.
+func finiteFor(m model.Model, rows *engine.Dataset) *engine.Dataset {
+	stages := stagesOf(m)
+	if rows.Poisoned() || len(stages) < 2 || treesOf(m) != nil {
+		return rows
+	}
+	assembler, ok := stages[len(stages)-2].(*prepare.AssemblerModel)
+	if !ok {
+		return rows
+	}
+	read := inputsOf(m)
+	columns := slices.DeleteFunc(sourcesOf(m, assembler.Params.Columns), func(c string) bool { return !slices.Contains(read, c) })
+	if len(columns) == 0 {
+		return rows
+	}
+	return complete(rows, completeness{columns: columns, finite: true, spare: true})
 }

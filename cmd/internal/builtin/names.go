@@ -2,31 +2,34 @@ package builtin
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 )
 
+// naming says how names are made. Exact ones have in quotes what could be taken for something
+// else, so that no two are alike.
+type naming struct{ exact bool }
+
 // featureNames returns what the components of a model's features are called: names of
-// columns, column=value for encoded text, column[i] for the components of vectors. before
-// are the models that rows go through first. Where there is nothing to tell, it returns a
-// name of the vector's column with the index.
+// columns, column=value for encoded text, column[i] for the components of vectors; and with
+// quotes where two would be called the same. before are the models that rows go through first.
+// Where there is nothing to tell, it returns a name of the vector's column with the index.
 func featureNames(before []model.Model, inputs []model.Input) func(i int) string {
-	var list []string
-	complete := true
-	for _, in := range inputs {
-		made := componentNames(before, in.Column)
-		if made == nil && sizeOf(in.Type) == 0 && isVector(in.Type) {
-			complete = false
-		}
-		if made == nil && isVector(in.Type) {
-			for j := range min(sizeOf(in.Type), maxNamed) {
-				made = append(made, fmt.Sprintf("%s[%d]", in.Column, j))
+	list, complete := naming{}.all(before, inputs)
+	times := map[string]int{}
+	for _, name := range list {
+		times[name]++
+	}
+	if len(times) < len(list) {
+		exact, _ := naming{exact: true}.all(before, inputs)
+		for i, name := range list {
+			if times[name] > 1 {
+				list[i] = exact[i]
 			}
-		} else if made == nil {
-			made = []string{in.Column}
 		}
-		list = append(list, made...)
 	}
 	return func(i int) string {
 		switch {
@@ -39,6 +42,43 @@ func featureNames(before []model.Model, inputs []model.Input) func(i int) string
 	}
 }
 
+// all returns the names of the components of a model's features, as far as something tells them,
+// and whether that is so of all.
+func (n naming) all(before []model.Model, inputs []model.Input) (list []string, complete bool) {
+	complete = true
+	for _, in := range inputs {
+		made := n.components(before, in.Column)
+		if made == nil && sizeOf(in.Type) == 0 && isVector(in.Type) {
+			complete = false
+		}
+		if made == nil && isVector(in.Type) {
+			for j := range min(sizeOf(in.Type), maxNamed) {
+				made = append(made, fmt.Sprintf("%s[%d]", n.column(in.Column), j))
+			}
+		} else if made == nil {
+			made = []string{n.column(in.Column)}
+		}
+		list = append(list, made...)
+	}
+	return list, complete
+}
+
+// column is how a column is called.
+func (n naming) column(name string) string {
+	if n.exact && strings.ContainsAny(name, `="[`) {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
+// value is how a value of a column is.
+func (n naming) value(text string) string {
+	if n.exact && (text == "?" || strings.ContainsAny(text, `="`)) {
+		return strconv.Quote(text)
+	}
+	return text
+}
+
 // maxNamed bounds how many components of a vector get names beforehand.
 const maxNamed = 1 << 16
 
@@ -46,68 +86,68 @@ func isVector(kind string) bool {
 	return len(kind) >= 6 && (kind[:6] == "vector" || kind[:6] == "sparse")
 }
 
-// componentNames returns the names of the components of a column that stages made; nil
+// components returns the names of the components of a column that stages made; nil
 // where none of them tells.
-func componentNames(stages []model.Model, column string) []string {
+func (n naming) components(stages []model.Model, column string) []string {
 	for i := len(stages) - 1; i >= 0; i-- {
 		switch m := stages[i].(type) {
 		case *prepare.AssemblerModel:
 			if orName(m.Params.Output, "features") == column {
-				return assembledNames(stages[:i], m)
+				return n.assembled(stages[:i], m)
 			}
 		case *prepare.OneHotModel:
 			if k := madeAt(m.Params.Columns, m.Params.Outputs, column); k >= 0 {
-				return oneHotNames(stages[:i], m, k)
+				return n.oneHot(stages[:i], m, k)
 			}
 		case *prepare.ImputerModel:
 			if k := madeAt(m.Params.Columns, m.Params.Outputs, column); k >= 0 {
-				return sourceNames(stages[:i], m.Params.Columns[k], column)
+				return n.source(stages[:i], m.Params.Columns[k], column)
 			}
 		case *prepare.IndexerModel:
 			if k := madeAt(m.Params.Columns, m.Params.Outputs, column); k >= 0 {
-				return sourceNames(stages[:i], m.Params.Columns[k], column)
+				return n.source(stages[:i], m.Params.Columns[k], column)
 			}
 		case *prepare.ScalerModel:
 			if k := madeAt(m.Columns, m.Outputs, column); k >= 0 {
-				return sourceNames(stages[:i], m.Columns[k], column)
+				return n.source(stages[:i], m.Columns[k], column)
 			}
 		}
 	}
 	return nil
 }
 
-// sourceNames are those of a column that was changed but keeps its meaning.
-func sourceNames(before []model.Model, from, made string) []string {
-	if list := componentNames(before, from); list != nil {
+// source are those of a column that was changed but keeps its meaning.
+func (n naming) source(before []model.Model, from, made string) []string {
+	if list := n.components(before, from); list != nil {
 		return list
 	}
 	if from == made {
 		return nil // the file's own, which may be a vector
 	}
-	return []string{from}
+	return []string{n.column(from)}
 }
 
-func assembledNames(before []model.Model, m *prepare.AssemblerModel) []string {
+func (n naming) assembled(before []model.Model, m *prepare.AssemblerModel) []string {
 	var all []string
 	for k, c := range m.Params.Columns {
-		list := componentNames(before, c)
+		list := n.components(before, c)
 		switch {
 		case len(list) == m.Sizes[k]:
 			all = append(all, list...)
 		case m.Sizes[k] == 1:
-			all = append(all, c)
+			all = append(all, n.column(c))
 		default:
 			for j := range m.Sizes[k] {
-				all = append(all, fmt.Sprintf("%s[%d]", c, j))
+				all = append(all, fmt.Sprintf("%s[%d]", n.column(c), j))
 			}
 		}
 	}
 	return all
 }
 
-func oneHotNames(before []model.Model, m *prepare.OneHotModel, k int) []string {
+func (n naming) oneHot(before []model.Model, m *prepare.OneHotModel, k int) []string {
 	column := m.Params.Columns[k]
-	if list := sourceNames(before, column, ""); len(list) == 1 {
+	if list := n.source(before, column, ""); len(list) == 1 {
 		column = list[0]
 	}
 	var all []string
@@ -115,7 +155,7 @@ func oneHotNames(before []model.Model, m *prepare.OneHotModel, k int) []string {
 		all = append(all, column+"=?")
 	}
 	for _, v := range m.Values[k] {
-		all = append(all, column+"="+v)
+		all = append(all, column+"="+n.value(v))
 	}
 	return all[:min(len(all), m.Size(k))]
 }

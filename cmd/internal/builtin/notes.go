@@ -3,6 +3,7 @@ package builtin
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/superstep-ml/superstep/algorithms/evaluate"
@@ -37,7 +38,7 @@ func adviceOnFiles(e *engine.RowError) string {
 
 // trainedNotes are what whoever trains must know of a model that was made all the same.
 func trainedNotes(about *portrait, r *engine.Result) []string {
-	notes := leftOut(skippedFor(r, collects(modelResult)), " with missing values left out of training")
+	notes := skippedNotes(about, r)
 	var s struct {
 		Iterations   int
 		Converged    *bool
@@ -56,6 +57,23 @@ func trainedNotes(about *portrait, r *engine.Result) []string {
 		notes = append(notes, fmt.Sprintf("%s constant, or determined by others: without standard errors, as are those others", plural(int64(len(s.Inference.Collinear)), "feature is", "features are")))
 	}
 	return notes
+}
+
+// skippedNotes tell how many rows were left out of training, and why.
+func skippedNotes(about *portrait, r *engine.Result) []string {
+	const end = "left out of training"
+	counters := countersFor(r, collects(modelResult))
+	all, beyond := counters[skippedCounter], counters[infiniteCounter]
+	looked := r.Graph != nil && slices.ContainsFunc(r.Graph.Nodes, func(n plan.Node) bool { return n.Op == completeOp })
+	switch {
+	case !looked && !kindsOf[about.predicts().Kind].trees: // algorithms do not tell one from the other
+		return leftOut(all, " with missing or infinite values "+end)
+	case beyond == 0:
+		return leftOut(all, " with missing values "+end)
+	case beyond == all:
+		return leftOut(all, " with infinite values "+end)
+	}
+	return leftOut(all-beyond, fmt.Sprintf(" with missing values, and %d with infinite ones, %s", beyond, end))
 }
 
 // namedNotes tell of outputs that have another name than the usual, as something has that.

@@ -60,6 +60,7 @@ var Predict = engine.Define("predict", func(b *engine.Builder, a PredictArgs) er
 	if len(a.Keep) > 0 {
 		rows = narrowed(rows, m, a.Keep...)
 	}
+	rows = finiteFor(m, rows)
 	kept := a.Keep
 	if len(kept) == 0 {
 		for _, f := range rows.Schema().Fields() {
@@ -285,5 +286,5 @@ func predictedReport(w io.Writer, a PredictArgs, r *engine.Result) ([]string, er
 	if wrong != nil {
 		return notes, errors.Join(err, wrong)
 	}
-	return slices.Concat(a.rememberedNotes(a.Input, a.Model.Reading), readingNotes(r, inputsOf(m), numbersIn(m)), surveyNotes(m, r), notes, a.notes(a.Input, r)), err
+	return slices.Concat(a.rememberedNotes(a.Input, a.Model.Reading), readingNotes(r, inputsOf(m), numbersIn(m)), surveyNotes(m, r, ""), notes, a.notes(a.Input, r)), err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/forest"
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
 	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/pipeline"
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/engine"
@@ -33,11 +34,38 @@ type surveyed struct {
 // survey collects, by shard, what rows lack of what a model reads, and what they have that it
 // does not know.
 func survey(b *engine.Builder, m model.Model, rows *engine.Dataset) {
-	var watched []watch
+	if watched := watchesOf(m, rows.Schema()); len(watched) > 0 {
+		addSurvey(b, []engine.Port{{From: rows}}, func() *surveyor { return &surveyor{watched: watched, found: make([]surveyed, len(watched))} })
+	}
+}
+
+// surveyTrained does so for a model that the job trains.
+func surveyTrained(b *engine.Builder, trained, rows *engine.Dataset) {
+	if trained.Poisoned() || rows.Poisoned() {
+		return
+	}
+	schema := rows.Schema()
+	addSurvey(b, []engine.Port{{From: rows}, {From: trained, Partitioner: engine.Broadcast, Side: true}}, func() *surveyor { return &surveyor{trained: schema} })
+}
+
+// addSurvey adds the operator and collects what it finds.
+func addSurvey(b *engine.Builder, inputs []engine.Port, made func() *surveyor) {
+	text := arrow.BinaryTypes.String
+	count := arrow.PrimitiveTypes.Int64
+	operators.Collect(b, surveyResult, b.Add(engine.Spec{
+		Op:       "Survey",
+		Schema:   arrow.NewSchema([]arrow.Field{{Name: "column", Type: text}, {Name: "absent", Type: count}, {Name: "unseen", Type: count}, {Name: "example", Type: text}}, nil),
+		Inputs:   inputs,
+		Operator: func() engine.Operator { return made() },
+	}))
+}
+
+// watchesOf returns the columns of rows that are to be looked at for a model.
+func watchesOf(m model.Model, schema *arrow.Schema) (watched []watch) {
 	known := categoriesOf(m)
 	for _, in := range m.Inputs() {
-		i := rows.Schema().FieldIndices(in.Column)
-		if len(i) == 0 || sortOf(rows.Schema().Field(i[0]).Type) == vectors {
+		i := schema.FieldIndices(in.Column)
+		if len(i) == 0 || sortOf(schema.Field(i[0]).Type) == vectors {
 			continue
 		}
 		w := watch{column: in.Column, at: i[0]}
@@ -55,17 +83,7 @@ func survey(b *engine.Builder, m model.Model, rows *engine.Dataset) {
 		}
 		watched = append(watched, w)
 	}
-	if len(watched) == 0 {
-		return
-	}
-	text := arrow.BinaryTypes.String
-	count := arrow.PrimitiveTypes.Int64
-	operators.Collect(b, surveyResult, b.Add(engine.Spec{
-		Op:       "Survey",
-		Schema:   arrow.NewSchema([]arrow.Field{{Name: "column", Type: text}, {Name: "absent", Type: count}, {Name: "unseen", Type: count}, {Name: "example", Type: text}}, nil),
-		Inputs:   []engine.Port{{From: rows}},
-		Operator: func() engine.Operator { return &surveyor{watched: watched, found: make([]surveyed, len(watched))} },
-	}))
+	return watched
 }
 
 // watch is a column that is looked at.
@@ -78,6 +96,7 @@ type watch struct {
 
 // surveyor is the operator behind survey.
 type surveyor struct {
+	trained *arrow.Schema // of the rows, where the model is the side input; nil where it is known
 	watched []watch
 	found   []surveyed // in the shard at hand, by column
 
@@ -85,7 +104,23 @@ type surveyor struct {
 	row    []model.Cell
 }
 
-func (s *surveyor) Open(*engine.Context) error { return nil }
+// Open reads the model, if the job trains it.
+func (s *surveyor) Open(c *engine.Context) error {
+	if s.trained == nil {
+		return nil
+	}
+	file, err := model.Side(c, 1)
+	if err != nil {
+		return err
+	}
+	m, err := pipeline.DecodeAny(file)
+	if err != nil {
+		return err
+	}
+	s.watched = watchesOf(m, s.trained)
+	s.found = make([]surveyed, len(s.watched))
+	return nil
+}
 
 // bind makes what reads categories that are numbers, of whichever type.
 func (s *surveyor) bind(schema *arrow.Schema) (err error) {
@@ -209,8 +244,9 @@ func (s *surveyor) EndShard(c *engine.Context, shard int, out engine.Output) err
 func (s *surveyor) Finish(*engine.Context, engine.Output) error { return nil }
 func (s *surveyor) Close() error                                { return nil }
 
-// surveyNotes tells what a survey found, by column in the order of the model's.
-func surveyNotes(m model.Model, r *engine.Result) []string {
+// surveyNotes tells what a survey found, by column in the order of the model's; of is what the
+// rows are of, such as " of a.csv".
+func surveyNotes(m model.Model, r *engine.Result, of string) []string {
 	rows, err := engine.Rows[surveyed](r, surveyResult)
 	if err != nil {
 		return nil // nothing was looked at
@@ -235,11 +271,11 @@ func surveyNotes(m model.Model, r *engine.Result) []string {
 			continue
 		}
 		if f.Absent > 0 {
-			notes = append(notes, fmt.Sprintf("%s no value in column %q%s", plural(f.Absent, "row has", "rows have"), in.Column, absence(m, in.Column, f.Absent)))
+			notes = append(notes, fmt.Sprintf("%s no value in column %q%s", plural(f.Absent, "row"+of+" has", "rows"+of+" have"), in.Column, absence(m, in.Column, f.Absent)))
 		}
 		if f.Unseen > 0 {
 			notes = append(notes, fmt.Sprintf("%s a value in column %q that training has not seen, such as %s%s",
-				plural(f.Unseen, "row has", "rows have"), in.Column, f.Example, novelty(m, in.Column, f.Unseen)))
+				plural(f.Unseen, "row"+of+" has", "rows"+of+" have"), in.Column, f.Example, novelty(m, in.Column, f.Unseen)))
 		}
 	}
 	return notes

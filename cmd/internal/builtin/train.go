@@ -299,6 +299,9 @@ func build[A trainer](b *engine.Builder, a A) error {
 	}
 	tested, err := args.tested(b, rows, p)
 	rows = args.withMissing(rows, p, a.goal(), raw)
+	if err == nil && tested != nil {
+		tested = finiteTest(tested, p, raw)
+	}
 	if g, ok := any(a).(sizer); ok && err == nil && tested != nil {
 		tested = g.sized(tested, true)
 	}
@@ -377,6 +380,9 @@ func (a TrainArgs) after(b *engine.Builder, g goal, p *arrangement, stage model.
 	// Of the file only what is read: it may have columns of its own that are named as those
 	// which prediction adds.
 	rows, tested = operators.Select(rows, p.reads...), operators.Select(tested, p.reads...)
+	if a.Test != "" {
+		surveyTrained(b, trained, tested)
+	}
 	kind := kindsOf[stageKind(stage)]
 	predicted, prediction := stage.Apply(tested, trained), cmp.Or(p.prediction, kind.prediction)
 	plot := a.plotOf(g, kind)

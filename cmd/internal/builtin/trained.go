@@ -56,8 +56,9 @@ func trainedReport[A trainer](w io.Writer, a A, r *engine.Result) ([]string, err
 	if err = errors.Join(err, wrong); err != nil {
 		return nil, err
 	}
-	without, _ := unmeasured(r, " of "+strings.TrimPrefix(on, "rows of "))
-	return slices.Concat(readingNotes(r, columns, numericOf(a, m)), args.indexNotes(r, readBy(a)), categoryNotes(m), trainedNotes(about, r), without, namedNotes(args, lastOf(m))), nil
+	of := strings.TrimPrefix(on, "rows")
+	without, _ := unmeasured(r, of)
+	return slices.Concat(readingNotes(r, columns, numericOf(a, m)), args.indexNotes(r, readBy(a)), categoryNotes(m), trainedNotes(about, r), surveyNotes(m, r, of), without, namedNotes(args, lastOf(m))), nil
 }
 
 // draw makes the picture.

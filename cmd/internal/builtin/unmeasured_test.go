@@ -74,3 +74,34 @@ func TestTestRowsWithoutALabel(t *testing.T) {
 		w.fails(1, line+"none.csv", told)
 	}
 }
+
+// What a model does not know of the rows of --test changes what is measured: it is told as
+// evaluate tells it.
+func TestUnknownInTestRows(t *testing.T) {
+	w := newWorkplace(t)
+	w.write("t.csv", "x,c,n,y\n"+strings.Repeat("1,a,1,0\n2,b,2,1\n3,a,1,1\n4,b,2,0\n5,b,2,1\n", 3))
+	w.write("some.csv", "x,c,n,y\n1,a,1,0\n,b,2,1\n2,z,7,1\n3,z,1,0\n4,,2,1\n")
+	for _, algorithm := range []string{
+		"logistic --l2 1 --encode", "linear --encode --missing fill", "naivebayes --features x", "kmeans --k 2 --encode --features x,c",
+		"gbdt --objective logistic --rounds 2 --min-child-weight 0 --categories n", "forest --task classification --trees 2",
+	} {
+		code, _, errOut := w.run("train " + algorithm + " --label y --input t.csv --model m.json --if-exists replace --test some.csv")
+		require.Zero(t, code, errOut)
+		_, told := w.warned("evaluate --model m.json --label y --input some.csv")
+		seen := 0
+		for _, note := range told {
+			if !strings.Contains(note, "in column") {
+				continue
+			}
+			seen++
+			note = strings.NewReplacer("1 row has", "1 row of some.csv has", "2 rows have", "2 rows of some.csv have").Replace(note)
+			require.Contains(t, errOut, ": warning: "+note+"\n", algorithm)
+		}
+		require.Positive(t, seen, algorithm)
+		if strings.Contains(algorithm, "--encode") || strings.Contains(algorithm, "forest") {
+			require.Contains(t, errOut, `2 rows of some.csv have a value in column "c" that training has not seen, such as "z"`)
+		}
+		_, notes := w.warned("train " + algorithm + " --label y --input t.csv --model m.json --if-exists replace")
+		require.NotContains(t, strings.Join(notes, "\n"), "in column")
+	}
+}

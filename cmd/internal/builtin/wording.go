@@ -110,6 +110,9 @@ var (
 	ofFlag = regexp.MustCompile(`operator \w+ "(--[a-z-]+)", subtask \d+ of \d+: `)
 	// lacking is what a message advises that the command line does not have.
 	lacking = regexp.MustCompile(`; or set ReplaceInvalidUTF8 to read U\+FFFD in place of such bytes`)
+	// assembled is the column of features that a command makes, which no file has, where a
+	// message tells of all of its rows; its number of a component is behind it.
+	assembled = regexp.MustCompile(`sums over column "features_*"|column "features_*": component \d+: the values`)
 	// zeroes is what is said of the zero value of a parameter, which a flag has not.
 	zeroes = regexp.MustCompile(`(?m),? or 0 for [^;:\n]*`)
 )
@@ -117,6 +120,12 @@ var (
 // reworded returns a message in the words of flags. What is quoted stays.
 func (w wording) reworded(message string) string {
 	message = lacking.ReplaceAllString(calls.ReplaceAllString(message, ""), "")
+	message = assembled.ReplaceAllStringFunc(message, func(text string) string {
+		if _, number, ok := strings.Cut(text, ": component "); ok {
+			return "component " + strings.TrimSuffix(number, ": the values") + " of the features, counted from 0: the values"
+		}
+		return "sums over the features"
+	})
 	message = ofFlag.ReplaceAllString(message, "$1: ")
 	told := false
 	var b strings.Builder
