@@ -75,8 +75,9 @@ type CSVOptions struct {
 	// before the header.
 	SkipLines int `json:",omitempty"`
 	// Encoding is how characters are written: "utf-8", which "" is too, "utf-16", of
-	// which a byte order mark tells the order, "latin1" or "windows-1252". Text that is
-	// not UTF-8 is converted before it is cut, as archives are unpacked.
+	// which a byte order mark tells the order, or else the first characters, "latin1" or
+	// "windows-1252". Text that is not UTF-8 is converted before it is cut, as archives
+	// are unpacked.
 	Encoding string `json:",omitempty"`
 	// TrimSpace removes blanks and tabs around cells.
 	TrimSpace bool

@@ -17,7 +17,7 @@ const (
 	// UTF8 is the zero value, which a byte order mark may begin.
 	UTF8 Encoding = ""
 	// UTF16 has two bytes or four for a character, the order of which a mark tells; without
-	// one it is the little end first.
+	// one the first characters do.
 	UTF16 Encoding = "utf-16"
 	// Latin1 is ISO 8859-1, a byte for each of the first 256 characters of Unicode.
 	Latin1 Encoding = "latin1"
@@ -106,15 +106,8 @@ func (d *decoder) fill() error {
 // units decodes UTF-16, of which it leaves a character that has not all its bytes.
 func (d *decoder) units() error {
 	if d.order == nil {
-		if len(d.in) < 2 && d.end == nil {
-			return nil
-		}
-		d.order = binary.LittleEndian
-		if len(d.in) >= 2 && (isMark16(d.in, binary.LittleEndian) || isMark16(d.in, binary.BigEndian)) {
-			if isMark16(d.in, binary.BigEndian) {
-				d.order = binary.BigEndian
-			}
-			d.in, d.at = d.in[2:], d.at+2
+		if err := d.decide(); err != nil || d.order == nil {
+			return err
 		}
 	}
 	for len(d.in) > 0 {
@@ -140,6 +133,78 @@ func (d *decoder) units() error {
 		d.in, d.at = d.in[size:], d.at+int64(size)
 	}
 	return nil
+}
+
+// enoughUnits is how many bytes of UTF-16 without a mark are looked at for the order of bytes.
+const enoughUnits = 4096
+
+// decide finds the order of the bytes of UTF-16, unless more of them are to come first.
+func (d *decoder) decide() (err error) {
+	switch {
+	case isMark16(d.in, binary.LittleEndian):
+		d.order = binary.LittleEndian
+		d.in, d.at = d.in[2:], d.at+2
+	case isMark16(d.in, binary.BigEndian):
+		d.order = binary.BigEndian
+		d.in, d.at = d.in[2:], d.at+2
+	case len(d.in) < enoughUnits && d.end == nil:
+	default:
+		d.order, err = orderOf(d.in[:min(len(d.in), enoughUnits)])
+	}
+	return err
+}
+
+// orderOf returns the order of the bytes of UTF-16 that has no mark: that in which they have
+// line ends, or else more of the characters of ASCII, of which any text has some that is cut
+// into cells. In the other order a line end is no character, and most of ASCII rare ones. What
+// is plainly no UTF-16 is an error.
+func orderOf(b []byte) (binary.ByteOrder, error) {
+	var lines, ascii [2]int // of the little end first, and of the big end
+	orders := []binary.ByteOrder{binary.LittleEndian, binary.BigEndian}
+	zeros := 0
+	for i := 0; i+1 < len(b); i += 2 {
+		for k, order := range orders {
+			switch u := order.Uint16(b[i:]); {
+			case u == '\n':
+				lines[k]++
+			case u == '\t' || u == '\r' || u >= ' ' && u <= '~':
+				ascii[k]++
+			}
+		}
+		if b[i] == 0 && b[i+1] == 0 {
+			zeros++
+		}
+	}
+	switch {
+	case len(b) >= 2 && notWide(b):
+		return nil, errors.New("it is not UTF-16, as it is read, since no byte is 0: leave Encoding out if it is UTF-8, or set it to what the text is in, such as latin1")
+	// Of a text of UTF-32 every other unit is 0.
+	case zeros > 0 && 3*zeros >= len(b)/2:
+		return nil, errors.New("a third or more of its units of two bytes are 0, so that it is not UTF-16, as it is read, but perhaps UTF-32: convert it to UTF-8")
+	case lines[1] > lines[0] || lines[1] == lines[0] && ascii[1] > ascii[0]:
+		return binary.BigEndian, nil
+	}
+	return binary.LittleEndian, nil
+}
+
+// notWide tells that text is UTF-8, or of an encoding with a byte for each character: none is 0,
+// as every second one of ASCII is in UTF-16, and most are ASCII, as of other scripts not so many
+// are.
+func notWide(b []byte) bool {
+	ascii := 0
+	for _, c := range b {
+		if c == 0 {
+			return false
+		}
+		if c == '\n' || c == '\t' || c == '\r' || c >= ' ' && c <= '~' {
+			ascii++
+		}
+	}
+	whole := b
+	for i := 0; i < utf8.UTFMax && len(whole) > 0 && !utf8.Valid(whole[len(whole)-1:]); i++ {
+		whole = whole[:len(whole)-1] // of a character that may be cut off
+	}
+	return 5*ascii >= 4*len(b) || utf8.Valid(whole)
 }
 
 func isMark16(b []byte, order binary.ByteOrder) bool { return len(b) >= 2 && order.Uint16(b) == 0xfeff }

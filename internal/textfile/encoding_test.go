@@ -65,6 +65,40 @@ func TestSingleByteEncodings(t *testing.T) {
 	}
 }
 
+// The order of UTF-16 without a mark is told by its first characters, in any script, however the
+// bytes come.
+func TestOrderOfUTF16(t *testing.T) {
+	for _, text := range []string{
+		"", "a", "a,b\n1,2\n", "a;b\r\n", "x", "größe,名\n一,二\n", "一一一一,一\n", "名前\n", "имя,число\nа,1\n", "\n", "ਊ,ਊ\nਊ\n", "😀,b\n",
+		strings.Repeat("長い", 3000) + ",b\n", strings.Repeat("long text, ", 3000) + "\n",
+	} {
+		for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
+			var coded []byte
+			for _, u := range utf16.Encode([]rune(text)) {
+				coded = order.AppendUint16(coded, u)
+			}
+			if order == binary.BigEndian && strings.HasPrefix(text, "長") {
+				continue // no line end or comma is among the first characters
+			}
+			for _, r := range []io.Reader{bytes.NewReader(coded), iotest.OneByteReader(bytes.NewReader(coded)), iotest.DataErrReader(bytes.NewReader(coded))} {
+				got, err := io.ReadAll(newDecoder(r, UTF16))
+				require.NoError(t, err, "%.20q", text)
+				require.Equal(t, text, string(got), "%.20q, %v", text, order)
+			}
+		}
+	}
+	for text, want := range map[string]string{
+		"a,b\n1,2\n":                     "it is not UTF-16, as it is read, since no byte is 0: leave Encoding out if it is UTF-8, or set it to what the text is in, such as latin1",
+		"gr\xf6\xdfe,name,number\n1,2,3": "since no byte is 0",
+		"имя,число,ещё\nодин,два,три\n":                         "since no byte is 0",
+		"a\x00\x00\x00,\x00\x00\x00b\x00\x00\x00\n\x00\x00\x00": "perhaps UTF-32",
+		"\x00\x00\x00a\x00\x00\x00\n":                           "perhaps UTF-32",
+	} {
+		_, err := io.ReadAll(newDecoder(strings.NewReader(text), UTF16))
+		require.ErrorContains(t, err, want, "%q", text)
+	}
+}
+
 // The rows of a file, and where errors are, are the same however many shards it is cut into,
 // with lines that are passed over and in any encoding.
 func TestCutsOfOtherText(t *testing.T) {
