@@ -190,6 +190,8 @@ func TestPartsSumShards(t *testing.T) {
 	other := outcome{Sums: []sumPart{{Name: "x", Shards: []int{1, 2}, Values: []float64{1, 1}}}}
 	require.Equal(t, fold(&part), fold(&other, &outcome{Sums: []sumPart{{Name: "x", Shards: []int{0}, Values: []float64{1e16}}}}))
 	require.NotEqual(t, fold(&part), 1e16+2.0)
+	// A shard to which nothing was added is absent: a 0 in its place would have another sign.
+	require.True(t, math.Signbit(fold(&outcome{Sums: []sumPart{{Name: "x", Shards: []int{2}, Values: []float64{math.Copysign(0, -1)}}}})))
 }
 
 // queueParts is TestQueue's gang, with an inner loop, in every worker.

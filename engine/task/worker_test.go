@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/stretchr/testify/require"
@@ -277,6 +278,29 @@ func TestMergeOutcomes(t *testing.T) {
 	}
 	_, err = MergeOutcomes(nil, good)
 	require.ErrorContains(t, err, "no plan")
+}
+
+// TestCostsOfWorkersAddUp: what several workers held, wrote and moved is what all of them
+// did; they did it at the same time.
+func TestCostsOfWorkersAddUp(t *testing.T) {
+	p, good := outcomesOf(t)
+	name := p.Queues[0].Name
+	for w, costs := range []outcome{
+		{Elapsed: 3, Peak: 100, Spilled: 20, Queues: []QueueReport{{Name: name, Stages: []StageReport{{Node: 3, Calls: 7, Bytes: 50, Busy: 11}, {Node: 4, Calls: 1}}}}},
+		{Elapsed: 2, Peak: 200, Spilled: 10, Queues: []QueueReport{{Name: name, Stages: []StageReport{{Node: 5, Bytes: 9}, {Node: 3, Program: "ring", Calls: 5, Bytes: 40, Busy: 13}}}}},
+	} {
+		o, err := outcomes.Decode(good[w])
+		require.NoError(t, err)
+		costs.Vertices = o.Vertices
+		good[w], err = costs.encode()
+		require.NoError(t, err)
+	}
+	report, err := MergeOutcomes(p, good)
+	require.NoError(t, err)
+	require.Equal(t, time.Duration(3), report.Elapsed)
+	require.EqualValues(t, 300, report.PeakMemory)
+	require.EqualValues(t, 30, report.Spilled)
+	require.Equal(t, []StageReport{{Node: 3, Program: "ring", Calls: 12, Bytes: 90, Busy: 24}, {Node: 4, Calls: 1}, {Node: 5, Bytes: 9}}, report.Queues[0].Stages)
 }
 
 // FuzzMergeOutcomes: bytes of a worker never panic.
