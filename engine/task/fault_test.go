@@ -244,3 +244,46 @@ func TestEndsAreChecked(t *testing.T) {
 		})
 	}
 }
+
+// TestPlacesAreChecked: rows are taken where all of them have a place among the shards of the
+// subtask, each shard once and in order, and on a forward edge that of their source shard.
+func TestPlacesAreChecked(t *testing.T) {
+	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	defer mem.AssertSize(t, 0)
+	const rows = 4 // of source shard 3, for a subtask that has shards 2 to 4
+	for name, c := range map[string]struct {
+		aligned bool
+		to      int
+		parts   []transport.Part
+		says    string // "" if nothing is wrong
+	}{
+		"one shard":             {to: 4},
+		"parts":                 {parts: []transport.Part{{Shard: 2, End: 1}, {Shard: 4, End: rows}}},
+		"forward":               {aligned: true, to: 3},
+		"elsewhere, forward":    {aligned: true, to: 2, says: "received 4 rows for shards up to 2 from source shard 3"},
+		"parts, forward":        {aligned: true, parts: []transport.Part{{Shard: 2, End: 1}, {Shard: 3, End: rows}}, says: "received 4 rows for shards up to 3 from source shard 3"},
+		"shard below":           {to: 1, says: "want all 4 rows placed within"},
+		"shard above":           {to: 5, says: "want all 4 rows placed within"},
+		"first part below":      {parts: []transport.Part{{Shard: 1, End: 1}, {Shard: 4, End: rows}}, says: "want all 4 rows placed within"},
+		"parts in other order":  {parts: []transport.Part{{Shard: 4, End: 1}, {Shard: 2, End: rows}}, says: "want all 4 rows placed within"},
+		"a shard twice":         {parts: []transport.Part{{Shard: 4, End: 1}, {Shard: 4, End: rows}}, says: "want all 4 rows placed within"},
+		"a part without rows":   {parts: []transport.Part{{Shard: 2, End: 1}, {Shard: 3, End: 1}, {Shard: 4, End: rows}}, says: "want all 4 rows placed within"},
+		"a part that goes back": {parts: []transport.Part{{Shard: 2, End: 3}, {Shard: 3, End: 1}, {Shard: 4, End: rows}}, says: "want all 4 rows placed within"},
+		"rows without a place":  {parts: []transport.Part{{Shard: 2, End: rows - 1}}, says: "received 3 rows for shards up to 2 from source shard 3, want all 4 rows placed within"},
+		"places without a row":  {parts: []transport.Part{{Shard: 2, End: rows + 1}}, says: "received 5 rows for shards up to 2 from source shard 3, want all 4 rows placed within"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := newInbox(shared.Range{Lo: 2, Hi: 5}, newEnds(shared.Range{Lo: 0, Hi: 8}, c.aligned, nil))
+			in.budget, in.spill = NewBudget("", 1<<20, nil), &spillFile{}
+			var got error
+			in.fail = func(_ int, err error) { got = err }
+			in.Receive(transport.Message{Shard: 3, Rows: makeRows(mem, make([]row, rows)), To: c.to, Parts: c.parts})
+			if c.says == "" {
+				require.NoError(t, got)
+			} else {
+				require.ErrorContains(t, got, c.says)
+			}
+			require.NoError(t, in.close())
+		})
+	}
+}
