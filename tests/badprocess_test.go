@@ -42,7 +42,7 @@ func (p badProcess) output() string { return filepath.Join(p.dir, "out.csv") }
 // spill, so that there are temporary files to leave behind.
 func (p badProcess) command(ctx context.Context, args ...string) *proctest.Cmd {
 	common := []string{"--output", p.output(), "--spill-dir", p.spill, "--memory", "1MiB", "--shards", "64", "--parallelism", "3", "--progress", "off"}
-	return proctest.CommandContext(ctx, p.path, append(common, args...)...)
+	return proctest.CommandContext(ctx, p.path, programs.With(common, args...)...)
 }
 
 // run runs the program to its end.

@@ -90,7 +90,7 @@ func startSite(t testing.TB, o siteOptions) *site {
 
 // taskManager makes the command of a task manager, with a directory of its own.
 func (s *site) taskManager(name string, more ...string) *proctest.Cmd {
-	args := append([]string{"taskmanager", "--jobmanager", s.address, "--name", name, "--slots", strconv.Itoa(s.slots),
+	args := programs.With([]string{"taskmanager", "--jobmanager", s.address, "--name", name, "--slots", strconv.Itoa(s.slots),
 		"--memory", "1GiB", "--dir", filepath.Join(s.dir, name), "--token-file", filepath.Join(s.dir, "token"), "--log-level", "info"}, more...)
 	cmd := proctest.Command(programs.Build(s.t, "./cmd/superstep"), append(args, s.certificates("taskmanager")...)...)
 	cmd.Stdout, cmd.Stderr = s.said, s.said
@@ -126,7 +126,7 @@ func (s *site) with(tls string) *site {
 // run runs the program of the job on the site, to its end.
 func (s *site) run(more ...string) programs.Outcome {
 	args := append([]string{"--cluster", s.address, "--progress", "off"}, s.certificates("client")...)
-	return programs.Execute(s.t, s.environ, programs.Build(s.t, "./tests/clusterjobs"), append(args, more...)...)
+	return programs.Execute(s.t, s.environ, programs.Build(s.t, "./tests/clusterjobs"), programs.With(args, more...)...)
 }
 
 // client runs a client command to its end.

@@ -165,7 +165,7 @@ type clientRun struct {
 // submit starts the client of a job that would run for long.
 func (m *managed) submit(more ...string) *clientRun {
 	m.t.Helper()
-	args := append([]string{"--cluster", m.address, "--parallelism", strconv.Itoa(len(m.tasks) * m.slots),
+	args := programs.With([]string{"--cluster", m.address, "--parallelism", strconv.Itoa(len(m.tasks) * m.slots),
 		"--progress", "json", "--steps", "1000000", "--pause", "1ms"}, more...)
 	c := &clientRun{cmd: proctest.Command(programs.Build(m.t, "./tests/clusterjobs"), args...), ended: make(chan struct{})}
 	c.cmd.Env = append(os.Environ(), m.environ...)

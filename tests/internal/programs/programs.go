@@ -150,3 +150,18 @@ func Listing(t testing.TB, dir string) []string {
 	}))
 	return paths
 }
+
+// With returns the words of a command line with more flags, which take the place of those
+// of the same name: no program takes a flag of one value twice. Flags of line have their
+// values behind them.
+func With(line []string, more ...string) []string {
+	var args []string
+	for i := 0; i < len(line); i++ {
+		if strings.HasPrefix(line[i], "--") && slices.Contains(more, line[i]) {
+			i++ // its value too
+			continue
+		}
+		args = append(args, line[i])
+	}
+	return append(args, more...)
+}
