@@ -1,10 +1,16 @@
 package comqueue
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
+	"github.com/superstep-ml/superstep/shared"
 )
 
 // FuzzLetters decodes any bytes, for a subtask that wants reports and one that does not,
@@ -46,4 +52,57 @@ func TestMailHasOneNaN(t *testing.T) {
 		}))
 		require.Equal(t, 1, told)
 	}
+}
+
+// TestReportsAreThoseOfTheirShards: what shards reported in a superstep comes out of it, within
+// a process and by mail, folded up the tree; a series of which there was nothing has no value,
+// and not that of another superstep or 0.
+func TestReportsAreThoseOfTheirShards(t *testing.T) {
+	const shards, steps = 8, 6
+	series := map[string]fold{"loss": foldSum, "most": foldMax}
+	type value struct {
+		name string
+		step int
+		bits uint64
+	}
+	other := math.Float64frombits(0xfff8000000000123)
+	rapid.Check(t, func(t *rapid.T) {
+		subtasks := rapid.IntRange(1, shards).Draw(t, "subtasks")
+		r, m := newReports(shards, subtasks), &mail{}
+		var want, told, mailed []value
+		note := func(to *[]value) func(string, int, float64) {
+			return func(name string, step int, v float64) { *to = append(*to, value{name, step, math.Float64bits(v)}) }
+		}
+		for step := 1; step <= steps; step++ {
+			for subtask := range subtasks {
+				r.begin(subtask, step)
+			}
+			for _, name := range slices.Sorted(maps.Keys(series)) {
+				var leaves []shared.Entry[float64]
+				for subtask := range subtasks {
+					for shard := r.ranges[subtask].Lo; shard < r.ranges[subtask].Hi; shard++ {
+						v := rapid.SampledFrom([]float64{-1, math.Copysign(0, -1), 1, 1e16, -1e16, other}).Draw(t, "value")
+						if rapid.IntRange(0, 4).Draw(t, "reports") == 0 {
+							require.NoError(t, r.add(subtask, name, series[name], shard, v))
+							leaves = append(leaves, shared.Entry[float64]{Node: shared.Leaf(shard), Value: v})
+						}
+					}
+				}
+				v, ok, err := shared.MergeForests(shards, leaves, series[name].merge)
+				require.NoError(t, err)
+				if ok {
+					note(&want)(name, step, kernel.OneNaNOf(v))
+				}
+			}
+			for subtask := range subtasks {
+				m.collect(r, subtask, step)
+			}
+			require.NoError(t, r.flush(step, note(&told)))
+		}
+		m.arrived = m.waiting
+		slices.Reverse(m.arrived)
+		require.NoError(t, m.open(shards, note(&mailed)))
+		require.Equal(t, want, told)
+		require.Equal(t, want, mailed)
+	})
 }
