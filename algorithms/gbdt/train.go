@@ -172,8 +172,17 @@ func prepare(op string, d *engine.Dataset, p Params, sets []Set) (*boosting, err
 func (p *Params) columns(margins []string) bins.Columns {
 	return bins.Columns{
 		Vector: p.VectorCol, Features: p.FeatureCols, Categorical: p.CategoricalCols, CategoricalAt: p.CategoricalAt,
-		Label: p.LabelCol, LabelUpper: p.LabelUpperCol, Weight: p.WeightCol, Margins: margins, Group: p.GroupCol, Skip: p.Skip,
+		Label: p.LabelCol, LabelUpper: p.LabelUpperCol, Weight: p.WeightCol, Margins: margins, Group: p.GroupCol, Skip: p.Skip, CheckLabel: p.checkLabel(),
 	}
+}
+
+// checkLabel returns what the objective says of a label alone, nil where it says nothing.
+func (p *Params) checkLabel() func(v float64) error {
+	if p.Objective == Custom || p.Objective.classes() || p.LabelUpperCol != "" {
+		return nil
+	}
+	loss := newLoss(p, 0)
+	return func(v float64) error { return loss.check(&Rows{N: 1, Label: []float64{v}}, 0) }
 }
 
 // growth returns how trees grow, given the names of the features, which are categorical, and a

@@ -44,6 +44,9 @@ type Columns struct {
 	// them as "rows skipped". Otherwise such a row is an error that names row and column.
 	// Features that are missing are no reason to.
 	Skip bool
+	// CheckLabel, if set, says what is wrong with a number as a label. It is asked while rows
+	// are checked only with Skip, as the places of those behind left out ones are lost then.
+	CheckLabel func(v float64) error
 }
 
 // Options say how features are binned.

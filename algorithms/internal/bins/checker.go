@@ -150,6 +150,9 @@ func (o *checker) checkScalars(rows arrow.Record) {
 			})
 		}
 	}
+	if p.labelAt >= 0 && p.label == NumberLabel && p.upperAt < 0 && p.columns.Skip && p.columns.CheckLabel != nil {
+		o.checkLabels(rows.Column(p.labelAt))
+	}
 	if p.upperAt >= 0 {
 		o.checkNumbers("upper end of the label", p.columns.LabelUpper, rows.Column(p.upperAt), func(v float64) string {
 			if math.IsInf(v, -1) {
@@ -200,6 +203,22 @@ func (o *checker) checkNumbers(role, name string, column arrow.Array, refuses fu
 			if problem := refuses(v); problem != "" {
 				o.refuse(i, math.IsInf(v, 0), "column %q: the %s %s", name, role, problem)
 			}
+		}
+	}
+}
+
+// checkLabels checks labels for what they are used as.
+func (o *checker) checkLabels(column arrow.Array) {
+	for i := range column.Len() {
+		if o.done(i) {
+			return
+		}
+		v := numberAt(column, i)
+		if column.IsNull(i) || math.IsNaN(v) {
+			continue // which is left out
+		}
+		if err := o.plan.columns.CheckLabel(v); err != nil {
+			o.refuse(i, false, "column %q: %v", o.plan.columns.Label, err)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func TestNotes(t *testing.T) {
 	w.write("few.csv", "a,y\n1,2\n2,-3\n")
 	w.fails(1, "train gbdt --objective poisson --input few.csv --label y --model x.json", `few.csv:3: column "y": the label is -3`)
 	// Rows of --test that have no label are left out before, so that lines are not known any more.
-	w.fails(1, "train gbdt --objective poisson --input same.csv --test few.csv --features a --label y --model x.json", `evaluation set "test": row 0 of shard 71: column "y": the label is -3`)
+	w.fails(1, "train gbdt --objective poisson --input same.csv --test few.csv --features a --label y --model x.json", `few.csv:3: column "y": the label is -3`)
 	w.fails(1, "train glm --family poisson --input few.csv --label y --model x.json", `few.csv:3: the label -3`)
 	w.write("many.libsvm", "1 1:1\n\n0 1:nan\n")
 	w.fails(1, "train svc --input many.libsvm --model x.json", `many.libsvm:3: column "features": component 0 is NaN; --missing skip leaves such rows out`)
