@@ -60,7 +60,7 @@ func (o structOutput[T]) closer() (closer, error) {
 			}
 			for i, row := range rows {
 				if err := appender.Append(row); err != nil {
-					return err
+					return fmt.Errorf("row %d that the queue gives: %w", i, err)
 				}
 				if appender.Len() == t.BatchRows || i == len(rows)-1 {
 					if err := emitOwned(appender.NewRecord(), out); err != nil {
@@ -114,6 +114,9 @@ func (o batchOutput) closer() (closer, error) {
 				}
 				if !rows.Schema().Equal(o.schema) {
 					return fmt.Errorf("the queue gives rows of schema %v, declared was %v", rows.Schema(), o.schema)
+				}
+				if err := batch.ValidateText(rows); err != nil {
+					return fmt.Errorf("the queue gives a batch with an error: %w", err)
 				}
 				return out(rows)
 			})

@@ -28,7 +28,9 @@
 // others. Any other type, such as float64 or []float64, stands for the one
 // column "value". Slices and strings in a row are lent for the call: they must
 // not be modified, and what is kept must be copied. Functions over batches see
-// Arrow records, which they borrow; what they return is the operator's.
+// Arrow records, which they borrow; what they return is the operator's. Text is
+// UTF-8, and anything else refused where a function makes it or a sink would write
+// it: bytes that are no text are kept as []byte.
 //
 // A function is called by several subtasks at once and keeps no state.
 //

@@ -116,6 +116,7 @@ type fileWriter struct {
 	buf   *bufio.Writer
 	rows  RowWriter
 	chunk *chunker // in front of rows, for formats that want chunks
+	index rowIndex
 }
 
 func (w *fileWriter) Open(c *engine.Context) error {
@@ -127,6 +128,9 @@ func (w *fileWriter) Open(c *engine.Context) error {
 func (w *fileWriter) Process(_ *engine.Context, _, shard int, rows arrow.Record, _ engine.Output) error {
 	if rows.NumRows() == 0 {
 		return nil
+	}
+	if err := needText(rows, w.index.batch(rows.NumRows())); err != nil {
+		return w.out.failed(err)
 	}
 	if w.file == nil {
 		if err := w.begin(shard); err != nil {
@@ -144,6 +148,7 @@ func (w *fileWriter) write(rows arrow.Record) error {
 }
 
 func (w *fileWriter) EndShard(_ *engine.Context, shard int, _ engine.Output) error {
+	w.index.endShard()
 	if w.file == nil {
 		// A file of its own has every shard, a part of one file only where needed.
 		if !w.out.perShard {

@@ -65,10 +65,19 @@ func Print(d *engine.Dataset, opts PrintOptions) {
 type printing struct {
 	noop
 	table *printer
+	index rowIndex
 }
 
 func (o *printing) Process(_ *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+	if err := needText(rows, o.index.batch(rows.NumRows())); err != nil {
+		return err
+	}
 	o.table.add(rows)
+	return nil
+}
+
+func (o *printing) EndShard(*engine.Context, int, engine.Output) error {
+	o.index.endShard()
 	return nil
 }
 

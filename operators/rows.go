@@ -175,6 +175,17 @@ func rowError(index int64, err error) error {
 	return &engine.RowError{Row: index, Err: err}
 }
 
+// needText refuses rows whose text is not UTF-8, before they are written where nobody could
+// read them. Rows that functions make are not like that, those of files may be. first is the
+// index within the shard of the first row.
+func needText(rows arrow.Record, first int64) error {
+	err := batch.ValidateText(rows)
+	if text := new(batch.TextError); errors.As(err, &text) {
+		return rowError(first+int64(text.Row), fmt.Errorf("column %q: %w", text.Column, text.Why()))
+	}
+	return err
+}
+
 // rowReader reads the rows that one port of one subtask gets as values of T.
 type rowReader[T any] struct {
 	codec *batch.Codec[T]

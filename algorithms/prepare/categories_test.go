@@ -7,8 +7,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/prepare"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
 )
 
 func TestImputer(t *testing.T) {
@@ -113,13 +116,16 @@ func TestStringIndexerTellsWhatIsWrong(t *testing.T) {
 // Texts that differ in bytes which are no UTF-8 would be one in a model's file.
 func TestCategoriesAreUTF8(t *testing.T) {
 	rows := samples(false)
-	rows[2].City = p("a\xff")
+	rows[2].City = p("a~")
 	for _, s := range []model.Stage{
 		prepare.StringIndexer{Columns: []string{"city"}, Unknown: prepare.Keep},
 		prepare.OneHotEncoder{Columns: []string{"city"}, Unknown: prepare.Keep},
 		prepare.Imputer{Columns: []string{"city"}, Strategy: prepare.Mode},
 	} {
-		fails(t, rows, s, `row 0 of the shard: column "city": the text "a\xff" is not UTF-8`)
+		trial.Fails(t, func(b *engine.Builder) {
+			in := trial.BadText(b, rows, "city")
+			operators.Collect(b, "made", s.Apply(in, s.Fit(in)))
+		}, `row 0 of the shard: column "city": the text "a\xff" is not UTF-8`)
 	}
 	rows[2].City = p("\uFFFD é")
 	m, _ := quick(t, table(rows), prepare.StringIndexer{Columns: []string{"city"}, Unknown: prepare.Keep})

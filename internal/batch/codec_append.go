@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"time"
+	"unicode/utf8"
 	"unsafe"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -59,7 +60,7 @@ func dimOf(dt arrow.DataType) int {
 
 // Append adds one row; slices and strings in v are copied. It fails, and adds
 // nothing, when a vector has not the declared number of components, a sparse
-// vector is not valid, a time is outside its type, or the batch would exceed
+// vector is not valid, text is not UTF-8, a time is outside its type, or the batch would exceed
 // the 2 GiB of text or 2^31 items that Arrow can address.
 func (a *Appender[T]) Append(v T) error {
 	// The address of v itself would move every v to the heap.
@@ -294,6 +295,9 @@ func pushFor(k kind) func(*columnAppender, unsafe.Pointer) error {
 	case kindString:
 		return func(c *columnAppender, p unsafe.Pointer) error {
 			s := *(*string)(p)
+			if !isASCII(s) && !utf8.ValidString(s) {
+				return notText(s)
+			}
 			return c.pushItems(&c.data, unsafe.Slice(unsafe.StringData(s), len(s)), len(s))
 		}
 	case kindBinary:

@@ -1,12 +1,17 @@
 package batch
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/bitutil"
 )
+
+// Released says that the last reference to a batch was given up, and its columns with it. It
+// is of use to whoever has had the only one; a batch without columns never looks released.
+func Released(rec arrow.Record) bool { return rec.NumCols() < int64(rec.Schema().NumFields()) }
 
 // Validate checks a batch that comes from outside: every column is of a
 // supported type and as long as the batch, every buffer is as large as the
@@ -15,6 +20,9 @@ import (
 // not nullable have no null. A batch that passes cannot make the functions of
 // this package panic.
 func Validate(rec arrow.Record) error {
+	if Released(rec) {
+		return errors.New("it was released already: whoever keeps a batch calls Retain on it")
+	}
 	for i := range int(rec.NumCols()) {
 		f := rec.Schema().Field(i)
 		d := rec.Column(i).Data()

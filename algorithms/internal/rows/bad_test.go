@@ -263,7 +263,7 @@ func TestLabelsWithoutAName(t *testing.T) {
 	}
 	check := func(label string) func(b *engine.Builder) {
 		return func(b *engine.Builder) {
-			d := operators.FromSlice(b, []labelled{{[]float64{1}, "a\xff", []byte{255}}, {[]float64{2}, "b", []byte{0}}})
+			d := trial.BadText(b, []labelled{{[]float64{1}, "a~", []byte{255}}, {[]float64{2}, "b", []byte{0}}}, "t")
 			table, err := rows.Check("test", d, rows.Columns{Vector: "x", Label: label}, rows.ClassLabel)
 			if err != nil {
 				b.Errorf("%w", err)

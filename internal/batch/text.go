@@ -1,0 +1,97 @@
+package batch
+
+import (
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+	"unsafe"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/bitutil"
+)
+
+// TextError is text that is not UTF-8, as all text of columns is. Others could not read it:
+// neither what reads the Arrow, Parquet or CSV file that it would be written to, nor another
+// program.
+type TextError struct {
+	Column string
+	Row    int // within the batch
+	Text   string
+}
+
+// Error shows the text and says what to do.
+func (e *TextError) Error() string {
+	return fmt.Sprintf("column %q, row %d of the batch: %v", e.Column, e.Row, e.Why())
+}
+
+// Why is the message without the place, for who knows a better one than the batch.
+func (e *TextError) Why() error { return notText(e.Text) }
+
+// longestText is how many bytes of a text messages show.
+const longestText = 60
+
+// notText says of a text that it is none.
+func notText(s string) error {
+	shown, more := s, ""
+	if len(s) > longestText {
+		shown, more = s[:longestText], "…"
+	}
+	return fmt.Errorf("%s%s is not UTF-8: make it so (strings.ToValidUTF8), or keep bytes that are no text in a column of bytes ([]byte)", strconv.Quote(shown), more)
+}
+
+// isASCII says that a text has no byte of 0x80 or above. Most have none, and it costs less to
+// see that than to ask package utf8: eight bytes at a time, the last eight once more.
+func isASCII(s string) bool {
+	const high = 0x8080808080808080
+	p, n := unsafe.Pointer(unsafe.StringData(s)), len(s)
+	if n < 8 {
+		all := byte(0)
+		for i := range n {
+			all |= s[i]
+		}
+		return all < utf8.RuneSelf
+	}
+	all := *(*uint64)(unsafe.Add(p, n-8))
+	for i := 0; i < n-8; i += 8 {
+		all |= *(*uint64)(unsafe.Add(p, i))
+	}
+	return all&high == 0
+}
+
+// ValidateText returns a *TextError for the first row of the first column of a batch whose text is
+// not UTF-8. The batch has passed Validate.
+func ValidateText(rec arrow.Record) error {
+	for i, col := range rec.Columns() {
+		if kindOf(col.DataType()) != kindString {
+			continue
+		}
+		if row, text := invalidText(col.Data()); row >= 0 {
+			return &TextError{Column: rec.ColumnName(i), Row: row, Text: string(text)}
+		}
+	}
+	return nil
+}
+
+// invalidText returns the first row of a column of text that is not UTF-8, -1 if there is none.
+// All text is looked at in one piece, which is fast, and then where rows begin: rows that are
+// cut within a character may be right together. What lies where rows are null does not matter.
+func invalidText(d arrow.ArrayData) (int, []byte) {
+	n, offs, text := d.Len(), offsetsOf(d), bufferBytes(d, 2)
+	if lo, hi := offs[0], offs[n]; utf8.Valid(text[lo:hi]) {
+		whole := true
+		for _, at := range offs[:n] {
+			whole = whole && (at == hi || utf8.RuneStart(text[at]))
+		}
+		if whole {
+			return -1, nil
+		}
+	}
+	valid := validBits(d)
+	for i := range n {
+		row := text[offs[i]:offs[i+1]]
+		if (valid == nil || bitutil.BitIsSet(valid, d.Offset()+i)) && !utf8.Valid(row) {
+			return i, row
+		}
+	}
+	return -1, nil
+}
