@@ -82,6 +82,10 @@ func (b *Builder) CheckBroadcasts() bool { return b.config.checkBroadcasts }
 // see the option of that name.
 func (b *Builder) CheckState() bool { return b.config.checkState }
 
+// TracesReplicas says whether queues, where they verify that, also tell which stage made
+// replicated objects differ among subtasks.
+func (b *Builder) TracesReplicas() bool { return b.config.traceReplicas }
+
 // Advise sets what a failure about a row tells to do, in place of the Advice that the error
 // comes with: for programs that have other words for it than the fields of a package, such as
 // flags. advise is called in the process that failed, and returns "" for nothing.
@@ -144,7 +148,11 @@ type Spec struct {
 // dataset; where an input is poisoned it returns one without a word, as the cause
 // has been recorded already.
 func (b *Builder) Add(spec Spec) *Dataset {
-	b.refuseLate(opTitle(spec.Op))
+	given := aDataset
+	if spec.Source != nil {
+		given = aBuilder
+	}
+	b.MustBuild(spec.Op, given)
 	if b.unusable() || poisonedInput(spec.Inputs) {
 		return b.Poisoned(spec.Op)
 	}
@@ -283,7 +291,7 @@ func (b *Builder) checkPort(p Port) error {
 	case p.From == nil:
 		return errors.New("the dataset is nil")
 	case p.From.builder != b:
-		return errors.New("the dataset belongs to another job or to an earlier build of this one; a job function must not keep datasets between calls")
+		return fmt.Errorf("the dataset %s", ofAnotherBuild(aDataset))
 	case p.Side && p.Partitioner != Forward && p.Partitioner != Broadcast:
 		return errors.New("a side input is broadcast and takes no other partitioner")
 	}
@@ -331,7 +339,7 @@ func poisonedInput(ports []Port) bool {
 // refused and no misuse is recorded would run without them, so it is refused too,
 // naming the first.
 func (b *Builder) Poisoned(op string) *Dataset {
-	b.refuseLate(opTitle(op))
+	b.MustBuild(op, aDataset)
 	if !b.unusable() && b.refused == "" {
 		b.refused = opTitle(op)
 	}
@@ -342,7 +350,7 @@ func (b *Builder) Poisoned(op string) *Dataset {
 // outside this module's libraries. The message begins with the operator, such as
 // "Map: column …", and says what to do.
 func (b *Builder) Errorf(format string, a ...any) {
-	b.refuseLate("an operator")
+	b.MustBuild("an operator", aDataset)
 	if b.unusable() {
 		return
 	}
@@ -376,17 +384,6 @@ func (b *Builder) Within(part string, build func()) {
 	}
 	b.within = part
 	build()
-}
-
-// refuseLate ends, by a panic, what adds an operator when the job's function has returned:
-// a function of an operator, as a rule, whose failure names that operator too. The graph
-// is made by then, so that what is added could have no effect.
-func (b *Builder) refuseLate(op string) {
-	if b == nil || !b.sealed {
-		return
-	}
-	panic(Misuse{Site: userSite(), Err: fmt.Errorf("%s is called when the job has been built: operators are added by the job's function itself, before anything runs; "+
-		"functions given to operators see rows, not datasets", op)})
 }
 
 // unusable says that the job's function has returned, so that nobody would see

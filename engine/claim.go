@@ -17,7 +17,7 @@ const asidePrefix = ".superstep"
 // what is wrong with it: that another sink of the job writes there, or within it, or that
 // its name is one of those under which outputs are written aside.
 func (b *Builder) ClaimOutput(path string) error {
-	b.refuseLate("an operator that writes files")
+	b.MustBuild("an operator that writes files", aDataset)
 	rest, atClient := strings.CutPrefix(path, ClientPath)
 	clean := filepath.Clean(rest)
 	if strings.HasPrefix(filepath.Base(clean), asidePrefix) {

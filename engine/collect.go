@@ -22,7 +22,7 @@ func Collect(d *Dataset, name string) {
 		panic(Misuse{Site: userSite(), Err: fmt.Errorf("Collect %q: the dataset is nil", name)})
 	}
 	b := d.builder
-	b.refuseLate(fmt.Sprintf("Collect %q", name))
+	b.MustBuild(fmt.Sprintf("Collect %q", name), aDataset)
 	if b.unusable() || d.poisoned {
 		return
 	}

@@ -87,7 +87,7 @@ func (j *Job[A]) check() error {
 func (j *Job[A]) run(b *Builder, args A) error {
 	returned := false
 	err := guarded(func() error {
-		err := j.build(b, args)
+		err := callJobFunction(func() error { return j.build(b, args) })
 		returned = true
 		return err
 	})

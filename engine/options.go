@@ -65,6 +65,7 @@ type config struct {
 	checkState      bool
 	observer        *observations // of Check, as are the next two
 	checkRows       bool
+	traceReplicas   bool
 	turns           *task.Turns
 	stdout          io.Writer
 	workers         int // in this process; 0 runs the job as a whole

@@ -70,6 +70,7 @@ var stageOps = map[plan.StageKind]string{
 // the next, by-subtask edges from send to sum to receive and to other collectives,
 // and feedback edges from the end of a loop to its beginning. Misuse is treated as Add does.
 func (b *Builder) AddQueue(q QueueSpec) *Dataset {
+	b.MustBuild(fmt.Sprintf("queue %q", q.Name), aBuilder)
 	if b.unusable() || poisonedInput(q.Inputs) {
 		return b.Poisoned("Queue")
 	}

@@ -170,7 +170,7 @@ func (p *aggregatePlan) add(op string, d *engine.Dataset, keys []string) *engine
 			order = engine.ShardTree
 		}
 	}
-	combined := b.Add(engine.Spec{
+	combined := addPart(op, b, engine.Spec{
 		Op:       "Combine",
 		Attrs:    attrs,
 		Schema:   p.partial.output,

@@ -11,7 +11,7 @@ func Collect(b *engine.Builder, name string, d *engine.Dataset) {
 	case d == nil:
 		b.Errorf("Collect %q: the dataset is nil", name)
 	case d.Builder() != b:
-		b.Errorf("Collect %q: the dataset belongs to another job or to an earlier build of this one", name)
+		b.Errorf("Collect %q: the dataset belongs to another job or to an earlier build of this one; a job function must not keep datasets between calls", name)
 	default:
 		engine.Collect(d, name)
 	}

@@ -22,7 +22,7 @@ func Count(d *engine.Dataset) *engine.Dataset {
 	return b.Add(engine.Spec{
 		Op:     op,
 		Schema: codec.Schema(),
-		Inputs: []engine.Port{{From: countShards(d)}},
+		Inputs: []engine.Port{{From: countShards(op, d)}},
 		Single: true,
 		Operator: func() engine.Operator {
 			return &countSum{in: rowReader[counted]{codec: codec}, out: rowWriter[counted]{codec: codec}}
@@ -30,16 +30,15 @@ func Count(d *engine.Dataset) *engine.Dataset {
 	})
 }
 
-// countShards returns one row per shard with the number of its rows.
-func countShards(d *engine.Dataset) *engine.Dataset {
-	const op = "CountShards"
+// countShards returns one row per shard with the number of its rows. It is a part of op.
+func countShards(op string, d *engine.Dataset) *engine.Dataset {
 	b := builderOf(op, d)
 	codec, ok := outputRows[counted](op, b)
 	if !ok {
 		return b.Poisoned(op)
 	}
-	return b.Add(engine.Spec{
-		Op:       op,
+	return addPart(op, b, engine.Spec{
+		Op:       "CountShards",
 		Schema:   codec.Schema(),
 		Inputs:   []engine.Port{{From: d}},
 		Operator: func() engine.Operator { return &shardCounter{codec: codec} },

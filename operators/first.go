@@ -21,7 +21,7 @@ func First(d *engine.Dataset, n int64) *engine.Dataset {
 		Op:       op,
 		Attrs:    []engine.Attr{{Key: "rows", Value: strconv.FormatInt(n, 10)}},
 		Schema:   d.Schema(),
-		Inputs:   []engine.Port{{From: firstOfShards(d, n)}},
+		Inputs:   []engine.Port{{From: firstOfShards(op, d, n)}},
 		Single:   true,
 		Operator: func() engine.Operator { return &limiter{n: n, left: n} },
 	})
@@ -29,8 +29,9 @@ func First(d *engine.Dataset, n int64) *engine.Dataset {
 
 // firstOfShards returns the first n rows of each shard, which is all that can be
 // among the first n of all: the rest need not be brought together.
-func firstOfShards(d *engine.Dataset, n int64) *engine.Dataset {
-	return d.Builder().Add(engine.Spec{
+// It is a part of op.
+func firstOfShards(op string, d *engine.Dataset, n int64) *engine.Dataset {
+	return addPart(op, d.Builder(), engine.Spec{
 		Op:       "FirstOfShards",
 		Attrs:    []engine.Attr{{Key: "rows", Value: strconv.FormatInt(n, 10)}},
 		Schema:   d.Schema(),

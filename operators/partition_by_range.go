@@ -26,7 +26,7 @@ func PartitionByRange(d *engine.Dataset, keys ...SortBy) *engine.Dataset {
 		Op:       op,
 		Attrs:    []engine.Attr{{Key: "by", Value: sortText(keys)}},
 		Schema:   columns,
-		Inputs:   []engine.Port{rangePort(placeRanges(d, sort, false), keys)},
+		Inputs:   []engine.Port{rangePort(placeRanges(op, d, sort, false), keys)},
 		Operator: func() engine.Operator { return &rangeReceiver{schema: columns} },
 	})
 }

@@ -54,7 +54,7 @@ func Print(d *engine.Dataset, opts PrintOptions) {
 		Op:       op,
 		Name:     opts.Title,
 		Attrs:    []engine.Attr{{Key: "rows", Value: strconv.Itoa(opts.Rows)}, {Key: "width", Value: strconv.Itoa(opts.Width)}},
-		Inputs:   []engine.Port{{From: firstOfShards(d, more)}},
+		Inputs:   []engine.Port{{From: firstOfShards(op, d, more)}},
 		Single:   true,
 		Operator: func() engine.Operator { return &printing{table: p} },
 		Sink:     p,

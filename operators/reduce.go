@@ -27,7 +27,7 @@ func Reduce[T any](d *engine.Dataset, f func(left, right T) T) *engine.Dataset {
 	return b.Add(engine.Spec{
 		Op:       op,
 		Schema:   out.Schema(),
-		Inputs:   []engine.Port{{From: reduceShards(d, in, out, f)}},
+		Inputs:   []engine.Port{{From: reduceShards(op, d, in, out, f)}},
 		Single:   true,
 		Order:    engine.ShardTree,
 		Func:     f,
@@ -35,9 +35,9 @@ func Reduce[T any](d *engine.Dataset, f func(left, right T) T) *engine.Dataset {
 	})
 }
 
-// reduceShards returns one row of each shard that has any.
-func reduceShards[T any](d *engine.Dataset, in, out *batch.Codec[T], f func(left, right T) T) *engine.Dataset {
-	return d.Builder().Add(engine.Spec{
+// reduceShards returns one row of each shard that has any. It is a part of op.
+func reduceShards[T any](op string, d *engine.Dataset, in, out *batch.Codec[T], f func(left, right T) T) *engine.Dataset {
+	return addPart(op, d.Builder(), engine.Spec{
 		Op:     "ReduceShards",
 		Schema: out.Schema(),
 		Inputs: []engine.Port{{From: d}},

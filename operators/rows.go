@@ -51,21 +51,30 @@ func (noop) Close() error                                       { return nil }
 
 // builderOf returns the builder of the first dataset that is not nil. Where all
 // are nil there is no builder to record it with: the job's function ends, and the
-// misuse is told like every other one.
+// misuse is told like every other one, as it does where the builder is one of another build.
 func builderOf(op string, ds ...*engine.Dataset) *engine.Builder {
 	for _, d := range ds {
 		if d != nil && d.Builder() != nil {
+			d.Builder().MustBuild(op, "dataset")
 			return d.Builder()
 		}
 	}
 	panic(engine.Misuse{Site: callerSite(), Err: fmt.Errorf("%s: the dataset is nil", op)})
 }
 
-// needBuilder ends the job's function where a source is given no builder.
+// addPart adds an operator that another one, op, is made of: failures and mistakes there begin
+// with the name that the user knows.
+func addPart(op string, b *engine.Builder, spec engine.Spec) (d *engine.Dataset) {
+	b.Within(op, func() { d = b.Add(spec) })
+	return d
+}
+
+// needBuilder ends the job's function where a source is given no builder, or one of another build.
 func needBuilder(op string, b *engine.Builder) {
 	if b == nil {
 		panic(engine.Misuse{Site: callerSite(), Err: fmt.Errorf("%s: the builder is nil", op)})
 	}
+	b.MustBuild(op, "builder")
 }
 
 // modulePath is the path of this module.

@@ -67,7 +67,7 @@ func Sort(d *engine.Dataset, keys ...SortBy) *engine.Dataset {
 		Op:       op,
 		Attrs:    []engine.Attr{{Key: "by", Value: sortText(keys)}},
 		Schema:   columns,
-		Inputs:   []engine.Port{rangePort(placeRanges(d, sort, true), keys)},
+		Inputs:   []engine.Port{rangePort(placeRanges(op, d, sort, true), keys)},
 		Operator: func() engine.Operator { return &sortOperator{schema: columns, keys: sort} },
 	})
 }

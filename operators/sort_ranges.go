@@ -44,8 +44,8 @@ func placeByLastColumn(rows arrow.Record, _ int, _ int64, _ int, dst []int32) er
 }
 
 // placeRanges returns d with one more column, the shard that each row belongs to.
-// parting lets rows with equal keys go to different shards.
-func placeRanges(d *engine.Dataset, keys []batch.SortKey, parting bool) *engine.Dataset {
+// parting lets rows with equal keys go to different shards. It is a part of op.
+func placeRanges(op string, d *engine.Dataset, keys []batch.SortKey, parting bool) *engine.Dataset {
 	b := d.Builder()
 	columns := make([]int, len(keys))
 	fields := make([]arrow.Field, 0, len(keys)+3)
@@ -60,7 +60,7 @@ func placeRanges(d *engine.Dataset, keys []batch.SortKey, parting bool) *engine.
 		fields = append(fields, arrow.Field{Name: freeName(fields, name), Type: arrow.PrimitiveTypes.Int64})
 	}
 	purpose := b.OwnDrawPurpose("keys to range by", d)
-	sample := b.Add(engine.Spec{
+	sample := addPart(op, b, engine.Spec{
 		Op:     "SampleKeys",
 		Schema: arrow.NewSchema(fields, nil),
 		Inputs: []engine.Port{{From: d}},
@@ -68,7 +68,7 @@ func placeRanges(d *engine.Dataset, keys []batch.SortKey, parting bool) *engine.
 			return &keySampler{schema: arrow.NewSchema(fields, nil), columns: columns, purpose: purpose}
 		},
 	})
-	splitters := b.Add(engine.Spec{
+	splitters := addPart(op, b, engine.Spec{
 		Op:       "Splitters",
 		Schema:   arrow.NewSchema(fields[:len(keys)+2], nil),
 		Inputs:   []engine.Port{{From: sample}},
@@ -78,7 +78,7 @@ func placeRanges(d *engine.Dataset, keys []batch.SortKey, parting bool) *engine.
 	all := d.Schema().Fields()
 	all = append(all, arrow.Field{Name: freeName(all, "destination"), Type: arrow.PrimitiveTypes.Int32})
 	schema := arrow.NewSchema(all, nil)
-	return b.Add(engine.Spec{
+	return addPart(op, b, engine.Spec{
 		Op:     "PlaceRows",
 		Schema: schema,
 		Inputs: []engine.Port{{From: d}, {From: splitters, Side: true}},

@@ -39,6 +39,7 @@ func builderOf(op string, d *engine.Dataset) *engine.Builder {
 	if d == nil || d.Builder() == nil {
 		panic(engine.Misuse{Err: fmt.Errorf("%s: the dataset is nil", op)})
 	}
+	d.Builder().MustBuild(op, "dataset")
 	return d.Builder()
 }
 
