@@ -1,11 +1,13 @@
 package operators
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"unsafe"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/zeebo/xxh3"
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -15,8 +17,12 @@ import (
 // order of their shards, along with each row of d. It runs when side is
 // complete. For small datasets such as a model or a table to look up in.
 //
-// The rows of side are one copy per process that all calls share: f must not
-// modify them.
+// The rows of side are one copy per process that all calls share, the slice that they come
+// in included: f must not modify them, nor sort them or put others in their places. Copy the
+// slice first (slices.Clone), and the slices in a row before changing those; or prepare side
+// by an operator before. The copy is shared in every run, as one for each call would cost
+// more than most functions do, and one for each subtask would make what f changes depend on
+// parallelism all the same. engine.Check finds functions that change it.
 func MapWith[In, Side, Out any](d, side *engine.Dataset, f func(row In, side []Side) (Out, error)) *engine.Dataset {
 	const op = "MapWith"
 	b := builderOf(op, d, side)
@@ -74,6 +80,17 @@ func (o *withSide[In, Side, Out]) Open(c *engine.Context) error {
 	return o.mapper.Open(c)
 }
 
+// EndShard also tells whether the rows are still as they were, where that is looked at. No
+// other operator has them, so that it was the function.
+func (o *withSide[In, Side, Out]) EndShard(c *engine.Context, shard int, out engine.Output) error {
+	if c.ChecksRows() {
+		if err := o.shared.unchanged(); err != nil {
+			return err
+		}
+	}
+	return o.mapper.EndShard(c, shard, out)
+}
+
 func (o *withSide[In, Side, Out]) Close() error {
 	if o.held {
 		o.side, o.held = nil, false
@@ -93,7 +110,11 @@ type sideRows[T any] struct {
 	rows   []T
 	bytes  int64                         // reserved
 	budget interface{ Release(n int64) } // where they are reserved
+	print  uint64                        // of the rows as they were read, where that is looked at
 }
+
+// errSideChanged blames the function for rows that all of its calls share.
+var errSideChanged = errors.New("the function changed the rows it was given as a side input, which are one slice for all calls: make a copy before you sort or change it (slices.Clone), and of the slices in its rows")
 
 // acquire returns the rows, which must not be modified and are to be released.
 func (s *sideRows[T]) acquire(c *engine.Context, port int) ([]T, error) {
@@ -135,7 +156,32 @@ func (s *sideRows[T]) read(c *engine.Context, recs []arrow.Record) error {
 		}
 	}
 	s.rows, s.bytes, s.budget = rows, bytes, c.Memory
+	if c.ChecksRows() {
+		s.print = s.fingerprint()
+	}
 	return nil
+}
+
+// unchanged compares the rows with what they were.
+func (s *sideRows[T]) unchanged() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fingerprint() != s.print {
+		return errSideChanged
+	}
+	return nil
+}
+
+// fingerprint is that of all that calls share: the memory of the slice, where fields that are
+// no columns lie too, and the values of columns, which may lie elsewhere.
+func (s *sideRows[T]) fingerprint() uint64 {
+	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s.rows))), len(s.rows)*int(unsafe.Sizeof(*new(T))))
+	print := xxh3.Hash(bytes)
+	content, err := hashSlice(s.codec, s.rows)
+	if err != nil { // a value that no column can have, such as a time: it is told by that
+		content = err.Error()
+	}
+	return xxh3.HashStringSeed(content, print)
 }
 
 // release ends one use.
@@ -151,7 +197,8 @@ func (s *sideRows[T]) release() {
 // MapBatchWith is MapBatch with a broadcast variable: f gets all batches of side,
 // in the order of their shards, along with each batch of d. It runs when side is
 // complete. The batches of side are shared by all calls: f must not modify them,
-// and borrows them until the run ends.
+// and borrows them for the call, as it does rows; to return one, f retains it first. The
+// slice that they come in is the call's own.
 func MapBatchWith(d, side *engine.Dataset, schema *arrow.Schema, f func(c *engine.Context, rows arrow.Record, side []arrow.Record) (arrow.Record, error)) *engine.Dataset {
 	const op = "MapBatchWith"
 	b := builderOf(op, d, side)
@@ -169,9 +216,7 @@ func MapBatchWith(d, side *engine.Dataset, schema *arrow.Schema, f func(c *engin
 		Inputs: []engine.Port{{From: d}, {From: side, Side: true}},
 		Func:   f,
 		Operator: func() engine.Operator {
-			return &batchMapper{schema: schema, f: func(c *engine.Context, rows arrow.Record) (arrow.Record, error) {
-				return f(c, rows, c.Side(1))
-			}}
+			return &batchMapper{schema: schema, f: f, with: true}
 		},
 	})
 }

@@ -1,9 +1,11 @@
 package operators
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -14,8 +16,8 @@ import (
 //
 // The batch that f gets is borrowed; it must not be modified or released. The
 // batch that f returns is the operator's: to return the one it got, or a part of
-// it, f retains it first. No batch (nil) stands for no rows. New batches take
-// their memory from c.Allocator.
+// it, f retains it first, or the run fails. No batch (nil) stands for no rows. New batches
+// take their memory from c.Allocator. Text is UTF-8.
 //
 // Where a batch ends depends on what comes before and on the options of the run,
 // so that f must treat every row by itself; MapPartition sees whole shards. An
@@ -33,7 +35,7 @@ func MapBatch(d *engine.Dataset, schema *arrow.Schema, f func(c *engine.Context,
 		Inputs: []engine.Port{{From: d}},
 		Func:   f,
 		Operator: func() engine.Operator {
-			return &batchMapper{schema: schema, f: f}
+			return &batchMapper{schema: schema, f: func(c *engine.Context, rows arrow.Record, _ []arrow.Record) (arrow.Record, error) { return f(c, rows) }}
 		},
 	})
 }
@@ -67,6 +69,9 @@ func emitBatch(shard int, schema *arrow.Schema, rows arrow.Record, out engine.Ou
 		return fmt.Errorf("the batch returned: %w", err)
 	}
 	defer normal.Release()
+	if err := batch.ValidateText(normal); err != nil {
+		return fmt.Errorf("the batch returned: %w", err)
+	}
 	if !normal.Schema().Equal(schema) {
 		return fmt.Errorf("the batch returned has other columns than declared: %s", columnDifference(schema, normal.Schema()))
 	}
@@ -88,20 +93,98 @@ func columnDifference(want, got *arrow.Schema) string {
 type batchMapper struct {
 	noop
 	schema *arrow.Schema
-	f      func(c *engine.Context, rows arrow.Record) (arrow.Record, error)
+	f      func(c *engine.Context, rows arrow.Record, side []arrow.Record) (arrow.Record, error)
+	with   bool // a side input, by port 1
 	index  rowIndex
+
+	side []arrow.Record // owned
+	lent []arrow.Record // the same, for the call at hand
+}
+
+// Open gets a reference of the subtask's own to each batch of the side input.
+func (o *batchMapper) Open(c *engine.Context) error {
+	if o.with {
+		for _, rows := range c.Side(1) {
+			o.side = append(o.side, array.NewRecord(rows.Schema(), rows.Columns(), rows.NumRows()))
+		}
+	}
+	return nil
 }
 
 func (o *batchMapper) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
 	first := o.index.batch(rows.NumRows())
-	made, err := o.f(c, rows)
+	made, err := o.call(c, rows)
 	if err == nil {
-		return batchError(first, emitBatch(shard, o.schema, made, out))
-	}
-	if made != nil {
-		made.Release()
+		err = emitBatch(shard, o.schema, made, out)
 	}
 	return batchError(first, err)
+}
+
+// Ways in which functions give up what is not theirs, which operators that read the same rows
+// would pay for.
+var (
+	errNotRetained     = errors.New("the function returned the batch that it was given, which is borrowed, without retaining it: call Retain on it first")
+	errReleased        = errors.New("the function released the batch that it was given, which is borrowed: it must not, unless it has called Retain on it before")
+	errSideNotRetained = errors.New("the function returned a batch of the side input, which is borrowed, without retaining it: call Retain on it first")
+	errSideReleased    = errors.New("the function released a batch of the side input, which is borrowed: it must not, unless it has called Retain on it before")
+)
+
+// call calls the function and returns the batch that it made, owned. The function gets
+// references that nobody else has, so that one given up that was not its own shows: what it
+// refers to is gone then.
+func (o *batchMapper) call(c *engine.Context, rows arrow.Record) (made arrow.Record, err error) {
+	lent := array.NewRecord(rows.Schema(), rows.Columns(), rows.NumRows())
+	returned := false
+	defer func() {
+		if !returned && !batch.Released(lent) { // a panic
+			lent.Release()
+		}
+	}()
+	o.lent = append(o.lent[:0], o.side...) // for it to sort, if it wants to
+	made, err = o.f(c, lent, o.lent)
+	returned = true
+	misuse := error(nil)
+	if batch.Released(lent) {
+		misuse = errReleased
+	} else if lent.Release(); made == lent && batch.Released(lent) {
+		misuse, made = errNotRetained, nil
+	}
+	for _, s := range o.side {
+		if batch.Released(s) {
+			misuse = errSideReleased
+		} else if s == made {
+			if s.Release(); batch.Released(s) {
+				misuse, made = errSideNotRetained, nil
+			} else {
+				s.Retain()
+			}
+		}
+	}
+	if err == nil {
+		err = misuse
+	}
+	if err != nil && made != nil && !batch.Released(made) {
+		made.Release()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+func (o *batchMapper) EndShard(*engine.Context, int, engine.Output) error {
+	o.index.endShard()
+	return nil
+}
+
+func (o *batchMapper) Close() error {
+	for _, s := range o.side {
+		if !batch.Released(s) {
+			s.Release()
+		}
+	}
+	o.side, o.lent = nil, nil
+	return nil
 }
 
 // batchError says which batch of the shard something failed in.
@@ -110,9 +193,4 @@ func batchError(first int64, err error) error {
 		return nil
 	}
 	return fmt.Errorf("batch from row %d of the shard on: %w", first, err)
-}
-
-func (o *batchMapper) EndShard(*engine.Context, int, engine.Output) error {
-	o.index.endShard()
-	return nil
 }

@@ -3,8 +3,10 @@ package task
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/zeebo/xxh3"
 
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -13,21 +15,32 @@ import (
 // errRowsChanged blames an operator for rows that it had borrowed.
 var errRowsChanged = errors.New("the function changed the rows it was given, which other operators read as well: a slice in a row is not a copy, so make one before you change it (slices.Clone)")
 
+// errRowsReleased blames it for a reference that was not its own.
+var errRowsReleased = errors.New("the operator released a batch that it had borrowed, which others read as well: call Retain for each Release, and before a batch is given away")
+
+// errBatchesMoved blames it for the list of a side input.
+var errBatchesMoved = errors.New("the function changed the rows it was given, which other operators read as well: the list of the batches of a side input is shared, so make a copy before you sort or change it (slices.Clone)")
+
 // borrowed is the rows that an operator was given, to tell whether they are still as they were.
 type borrowed struct {
-	rows   []arrow.Record // retained
+	rows   []arrow.Record // each a reference of the operator's own to its columns
 	prints []uint64
 }
 
-// add notes rows before the operator sees them.
-func (b *borrowed) add(rows arrow.Record) {
-	rows.Retain()
-	b.rows, b.prints = append(b.rows, rows), append(b.prints, printOf(rows))
+// lend notes rows and returns them for the operator to see, with a reference that nobody
+// else has: who releases it once too often is found before others miss the columns.
+func (b *borrowed) lend(rows arrow.Record) arrow.Record {
+	own := array.NewRecord(rows.Schema(), rows.Columns(), rows.NumRows())
+	b.rows, b.prints = append(b.rows, own), append(b.prints, printOf(own))
+	return own
 }
 
 // unchanged compares the rows from the given one on with what they were.
 func (b *borrowed) unchanged(from int) error {
 	for i := from; i < len(b.rows); i++ {
+		if batch.Released(b.rows[i]) {
+			return errRowsReleased
+		}
 		if printOf(b.rows[i]) != b.prints[i] {
 			return errRowsChanged
 		}
@@ -35,12 +48,31 @@ func (b *borrowed) unchanged(from int) error {
 	return nil
 }
 
+// inPlace says that a list holds what was lent, in its order.
+func (b *borrowed) inPlace(list []arrow.Record) bool { return slices.Equal(b.rows, list) }
+
 // release forgets the rows.
 func (b *borrowed) release() {
 	for _, rows := range b.rows {
-		rows.Release()
+		if !batch.Released(rows) {
+			rows.Release()
+		}
 	}
 	b.rows, b.prints = b.rows[:0], b.prints[:0]
+}
+
+// keeping returns a partition function that fails where it changes the rows it places.
+func (p Partition) keeping() Partition {
+	return func(rows arrow.Record, shard int, first int64, shards int, dst []int32) error {
+		before := printOf(rows)
+		if err := p(rows, shard, first, shards, dst); err != nil {
+			return err
+		}
+		if printOf(rows) != before {
+			return errRowsChanged
+		}
+		return nil
+	}
 }
 
 // printOf is a fingerprint of what rows hold.

@@ -215,7 +215,7 @@ func (b *builder) context(t *subtask, n *plan.Node) *Context {
 		Shards: r.plan.Shards, Range: t.vertex.Ranges[t.index], Here: r.here(t.vertex), Seed: r.plan.Seed,
 		BatchRows: r.env.BatchRows, Allocator: r.env.Allocator,
 		Logger: r.env.Logger, Memory: r.slots[t.index-r.mine.Lo], SpillDir: r.scratch.dir, Disk: r.env.Disk,
-		side: make([][]arrow.Record, len(n.Inputs)), inputs: make([]*sideInput, len(n.Inputs)), collect: r.env.Collector, observer: r.env.Observer,
+		side: make([][]arrow.Record, len(n.Inputs)), inputs: make([]*sideInput, len(n.Inputs)), collect: r.env.Collector, observer: r.env.Observer, checked: r.env.CheckRows,
 	}
 }
 
@@ -243,7 +243,7 @@ func (b *builder) send(i int) output {
 	}
 	return &splitOutput{
 		lines: senders, ranges: to.Ranges, hosts: r.hosts, sent: make([]sent, r.reach(to)), shards: r.plan.Shards,
-		place: placementOf(r.plan, e, r.bind), mem: r.env.Allocator,
+		place: placementOf(r.plan, e, r.bind, r.env.CheckRows), mem: r.env.Allocator,
 		batchRows: r.env.BatchRows, messageBytes: r.transit.message, keepBytes: r.transit.keep,
 	}
 }

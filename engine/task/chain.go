@@ -104,7 +104,7 @@ func (l *link) process(port, shard int, rows arrow.Record) (err error) {
 	before, returned := t.at.Swap(l), false
 	defer t.left(before, &returned, &err)
 	if t.run.env.CheckRows {
-		l.borrowed.add(rows)
+		rows = l.borrowed.lend(rows)
 	}
 	if err = l.operator.Process(l.context, port, shard, rows, l); err == nil && t.run.env.CheckRows {
 		err = l.borrowed.unchanged(len(l.borrowed.rows) - 1)
@@ -160,8 +160,12 @@ func (l *link) checkRows() error {
 	err := l.borrowed.unchanged(0)
 	l.borrowed.release()
 	for i := range l.sides {
+		s := &l.sides[i]
 		if err == nil {
-			err = l.sides[i].borrowed.unchanged(0)
+			err = s.borrowed.unchanged(0)
+		}
+		if err == nil && len(s.borrowed.rows) > 0 && !s.borrowed.inPlace(l.context.side[s.port]) {
+			err = errBatchesMoved
 		}
 	}
 	return err

@@ -47,6 +47,7 @@ type Context struct {
 	inputs   []*sideInput     // by port, nil for others
 	collect  Collector
 	observer Observer
+	checked  bool // the rows that operators borrow
 	counters map[string]int64
 	sums     map[string]*shardSums
 	gang     *gang // of contexts of queues
@@ -55,6 +56,11 @@ type Context struct {
 // Side returns the batches of a side (broadcast) input, in shard order. They are
 // shared by all subtasks of the process, borrowed and must not be modified.
 func (c *Context) Side(port int) []arrow.Record { return c.side[port] }
+
+// ChecksRows says that the run looks for functions that change what they borrow, which it does
+// for batches. Operators that lend functions something else look at that themselves, at the end
+// of each shard.
+func (c *Context) ChecksRows() bool { return c.checked }
 
 // HoldSide accounts for n bytes more that the process holds of a side input, such as a
 // copy of its rows, for as long as its subtasks need the input. It is called once for

@@ -468,9 +468,13 @@ func userPlacement(shards int, partition Partition, name string) placement {
 	}
 }
 
-// placementOf returns the placement of an edge for one sending subtask.
-func placementOf(p *plan.Plan, e *plan.Edge, bind *Bindings) placement {
+// placementOf returns the placement of an edge for one sending subtask. Where it is checked, a
+// function of the edge must leave the rows as they are.
+func placementOf(p *plan.Plan, e *plan.Edge, bind *Bindings, checked bool) placement {
 	if partition := bind.Partitions[Port{Node: e.ToNode, Port: e.Port}]; partition != nil {
+		if checked {
+			partition = partition.keeping()
+		}
 		return userPlacement(p.Shards, partition, partitionName(p, e))
 	}
 	if e.Partitioner == plan.Hash {

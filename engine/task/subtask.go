@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -176,8 +177,9 @@ func (t *subtask) awaitSides() error {
 			l.context.side[s.port] = s.input.records
 			if t.run.env.CheckRows && l.operator != nil {
 				for _, rows := range s.input.records {
-					s.borrowed.add(rows)
+					s.borrowed.lend(rows)
 				}
+				l.context.side[s.port] = slices.Clone(s.borrowed.rows)
 			}
 		}
 	}

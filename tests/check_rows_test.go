@@ -1,0 +1,131 @@
+package tests
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// sideRow is a row of a side input, with a field that is no column.
+type sideRow struct {
+	Key    int64
+	Weight *float64
+	Wide   []float64
+	Note   string `column:"-"`
+}
+
+// wideRow is the same, the vector as it is stored: what is read of it is a copy.
+type wideRow struct {
+	Key    int64
+	Weight *float64
+	Wide   []float32
+}
+
+// TestCheckNamesWhoChangesSideRows: the rows of a side input are one slice that all calls
+// share. Its order, its elements and all that they lead to are to stay as they are.
+func TestCheckNamesWhoChangesSideRows(t *testing.T) {
+	for name, change := range map[string]func(v int64, side []sideRow){
+		"order": func(_ int64, side []sideRow) {
+			slices.SortFunc(side, func(a, b sideRow) int { return cmp.Compare(b.Key, a.Key) })
+		},
+		"element":   func(v int64, side []sideRow) { side[0].Key += v },
+		"pointer":   func(_ int64, side []sideRow) { *side[1].Weight++ },
+		"widened":   func(_ int64, side []sideRow) { side[2].Wide[1]++ },
+		"no column": func(_ int64, side []sideRow) { side[3].Note = "seen" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var at string
+			job := engine.Define("side", func(b *engine.Builder, _ struct{}) error {
+				side := operators.Generate(b, 9, func(_ shared.Random, i int64) wideRow {
+					w := float64(i)
+					return wideRow{i, &w, []float32{1, float32(i)}}
+				})
+				f := func(v int64, side []sideRow) (int64, error) { change(v, side); return v, nil }
+				changed := operators.MapWith(operators.Range(b, 1, 90), side, f)
+				at = before()
+				operators.Collect(b, "out", changed)
+				return nil
+			})
+			err := engine.Check(context.Background(), job, struct{}{}, engine.Shards(checkShards))
+			require.ErrorContains(t, err, "operator MapWith ("+at+")")
+			require.ErrorContains(t, err, "the function changed the rows it was given")
+			require.ErrorContains(t, err, "slices.Clone")
+		})
+	}
+}
+
+// TestBatchesOfASideInputKeepTheirOrder: each call has the batches in a slice of its own.
+func TestBatchesOfASideInputKeepTheirOrder(t *testing.T) {
+	job := engine.Define("side", func(b *engine.Builder, _ struct{}) error {
+		reverse := func(_ *engine.Context, rows arrow.Record, side []arrow.Record) (arrow.Record, error) {
+			for i, s := range side {
+				if s == nil || s.Column(0).(*array.Int64).Value(0) != int64(i) {
+					return nil, fmt.Errorf("batch %d is not in its place", i)
+				}
+			}
+			slices.Reverse(side)
+			side[0] = nil
+			rows.Retain()
+			return rows, nil
+		}
+		operators.Collect(b, "out", operators.MapBatchWith(operators.Range(b, 0, 90), operators.Range(b, 0, checkShards), nil, reverse))
+		return nil
+	})
+	require.NoError(t, engine.Check(context.Background(), job, struct{}{}, engine.Shards(checkShards)))
+}
+
+// TestCheckNamesPartitionersThatChangeRows: a function that places rows is lent them as any
+// other is.
+func TestCheckNamesPartitionersThatChangeRows(t *testing.T) {
+	var at string
+	job := engine.Define("placed", func(b *engine.Builder, _ struct{}) error {
+		points := operators.Generate(b, 100, func(_ shared.Random, i int64) withVector { return withVector{i, []float64{float64(i + 1)}} })
+		place := func(v withVector, shards int) int { v.Vector[0] += 100; return int(v.ID) % shards }
+		placed := operators.PartitionByCustom(points, place)
+		at = before()
+		operators.Collect(b, "placed", placed)
+		operators.Collect(b, "sibling", operators.Map(points, func(v withVector) withVector { return withVector{v.ID, []float64{v.Vector[0]}} }))
+		return nil
+	})
+	err := engine.Check(context.Background(), job, struct{}{}, engine.Shards(checkShards))
+	require.ErrorContains(t, err, "operator PartitionByCustom ("+at+")")
+	require.ErrorContains(t, err, "the function changed the rows it was given")
+}
+
+// releasing is an operator, written by hand, that gives back a batch it had borrowed.
+type releasing struct{}
+
+func (releasing) Open(*engine.Context) error                         { return nil }
+func (releasing) EndShard(*engine.Context, int, engine.Output) error { return nil }
+func (releasing) Finish(*engine.Context, engine.Output) error        { return nil }
+func (releasing) Close() error                                       { return nil }
+func (o releasing) Process(_ *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+	if err := out.Emit(shard, rows); err != nil {
+		return err
+	}
+	rows.Release()
+	return nil
+}
+
+// TestCheckNamesWhoReleasesRows: of operators written by hand.
+func TestCheckNamesWhoReleasesRows(t *testing.T) {
+	job := engine.Define("released", func(b *engine.Builder, _ struct{}) error {
+		rows := operators.Range(b, 0, 100)
+		operators.Collect(b, "out", b.Add(engine.Spec{Op: "Culprit", Schema: rows.Schema(), Inputs: []engine.Port{{From: rows}}, Operator: func() engine.Operator { return releasing{} }}))
+		operators.Collect(b, "count", operators.Count(rows))
+		return nil
+	})
+	err := engine.Check(context.Background(), job, struct{}{}, engine.Shards(checkShards))
+	require.ErrorContains(t, err, "operator Culprit (check_rows_test.go:")
+	require.ErrorContains(t, err, "released a batch that it had borrowed")
+}
