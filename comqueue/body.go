@@ -38,7 +38,7 @@ type broadcast struct {
 	err   error
 }
 
-func newGang(q *IterativeComQueue, l *layout, nodes []engine.NodeID, subtasks int) (*gang, error) {
+func newGang(q *IterativeComQueue, l *layout, nodes []engine.NodeID, stages []engine.StageSpec, subtasks int) (*gang, error) {
 	session, err := shared.NewStore().Open(q.name, subtasks)
 	if err != nil {
 		return nil, err
@@ -49,6 +49,9 @@ func newGang(q *IterativeComQueue, l *layout, nodes []engine.NodeID, subtasks in
 	}
 	if q.b.CheckBroadcasts() {
 		g.checks = newChecks(q, subtasks)
+		if q.b.TracesReplicas() {
+			g.checks.traces = newTraces(stages, subtasks)
+		}
 	}
 	return g, nil
 }
@@ -121,6 +124,9 @@ func (b *body) Open(c *engine.Context, in engine.Input, comm *collective.Comm) e
 		}
 		b.stages = append(b.stages, bound...)
 		position = b.layout.last(position, s) + 1
+	}
+	if b.checks != nil && b.checks.traces != nil {
+		b.follow(b.stages)
 	}
 	return nil
 }
@@ -222,6 +228,9 @@ func (b *body) Begin(step int) error {
 	}
 	b.context.step = step
 	b.reports.begin(b.subtask, step)
+	if b.checks != nil && b.checks.traces != nil {
+		b.checks.traces.begin(b.subtask, step)
+	}
 	if step == 1 {
 		b.mail.begin()
 	}
@@ -264,20 +273,29 @@ func (b *body) Stop(int) (bool, error) {
 	if b.queue.criterion == nil {
 		return false, nil
 	}
-	b.context.shard.Store(-1)
-	return b.queue.criterion(&b.context)
+	return b.context.ask(b.queue.criterion)
 }
 
 // After implements the loop's hook that follows the verdict on subtask 0.
 func (b *body) After(step int) error {
 	if b.spread() {
-		return b.mail.open(b.reports.shards, b.context.task.Report)
+		return b.mail.open(b.reports, b.context.task.Report)
 	}
 	return b.reports.flush(step, b.context.task.Report)
 }
 
 // Finish implements engine.Body: it emits the queue's rows.
 func (b *body) Finish(c *engine.Context, out engine.Output) error {
+	if err := b.giveRows(c, out); err != nil || b.checks == nil {
+		return err
+	}
+	if err := b.checkClosed(); err != nil {
+		return fmt.Errorf("queue %q: %w", b.queue.name, err)
+	}
+	return nil
+}
+
+func (b *body) giveRows(c *engine.Context, out engine.Output) error {
 	b.reports.end(b.subtask)
 	b.context.shard.Store(-1)
 	if err := b.observe(b.context.step); err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -20,6 +21,7 @@ type checks struct {
 	// verdict of the superstep, and no subtask writes to it again before subtask 0
 	// arrives at the next verdict.
 	replicas [][2][]shared.Fingerprint
+	traces   *traces // nil where nobody asked for them
 }
 
 // watched is a frame that nobody may modify.
@@ -85,6 +87,29 @@ func (g *gang) CheckShared(step int) error {
 // checkRows looks for modified rows. Other subtasks, queues and operators may
 // share them.
 func (g *gang) checkRows(step int) error {
+	when := fmt.Sprintf("in superstep %d", step)
+	if err := g.checkBroadcasts(when); err != nil {
+		return err
+	}
+	for _, frames := range g.checks.watched {
+		if err := checkFrames(frames, when); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkClosed looks for rows that the function modified that gives the queue's rows, on
+// one subtask.
+func (b *body) checkClosed() error {
+	const when = "when the queue closed"
+	if err := b.checkBroadcasts(when); err != nil {
+		return err
+	}
+	return checkFrames(b.checks.watched[b.subtask], when)
+}
+
+func (g *gang) checkBroadcasts(when string) error {
 	for i, in := range g.queue.inputs {
 		if in.broadcast == nil {
 			continue
@@ -92,19 +117,21 @@ func (g *gang) checkRows(step int) error {
 		b := &g.broadcasts[i]
 		switch print, err := b.frame.fingerprint(); {
 		case err != nil:
-			return fmt.Errorf("broadcast data %q in superstep %d: %w", in.name(), step, err)
+			return fmt.Errorf("broadcast data %q %s: %w", in.name(), when, err)
 		case print != b.print:
-			return fmt.Errorf("the broadcast object %q was modified in superstep %d; it is shared by all subtasks of the process: copy it before changing it", in.name(), step)
+			return fmt.Errorf("the broadcast object %q was modified %s; it is shared by all subtasks of the process: copy it before changing it", in.name(), when)
 		}
 	}
-	for _, frames := range g.checks.watched {
-		for _, w := range frames {
-			switch print, err := w.frame.fingerprint(); {
-			case err != nil:
-				return fmt.Errorf("partitioned data %q in superstep %d: %w", w.name, step, err)
-			case print != w.print:
-				return fmt.Errorf("rows of %q were modified in superstep %d; other operators may share them: copy them before changing them", w.name, step)
-			}
+	return nil
+}
+
+func checkFrames(frames []watched, when string) error {
+	for _, w := range frames {
+		switch print, err := w.frame.fingerprint(); {
+		case err != nil:
+			return fmt.Errorf("partitioned data %q %s: %w", w.name, when, err)
+		case print != w.print:
+			return fmt.Errorf("rows of %q were modified %s; other operators may share them: copy them before changing them", w.name, when)
 		}
 	}
 	return nil
@@ -116,19 +143,25 @@ func (c *checks) checkReplicas(step int) error {
 	for subtask := range held {
 		held[subtask] = c.replicas[subtask][step&1]
 	}
-	_, err := replicasDiffer(held, step)
-	return err
+	e := replicasDiffer(held, step)
+	if e == nil {
+		return nil
+	}
+	if c.traces != nil {
+		e.Stage = c.traces.guilty(c.traces.of(0, step-1, e.Key), c.traces.of(e.Subtask, step-1, e.Key))
+	}
+	return e
 }
 
 // replicasDiffer names the lowest subtask that differs from subtask 0, and its first
-// object that does.
-func replicasDiffer(held [][]shared.Fingerprint, step int) (subtask int, err error) {
+// object that does; it returns nil where none does.
+func replicasDiffer(held [][]shared.Fingerprint, step int) *engine.ReplicaError {
 	for subtask := 1; subtask < len(held); subtask++ {
 		if d, ok := firstDifference(held[0], held[subtask]); ok {
-			return subtask, fmt.Errorf("%s at the beginning of superstep %d; replicated objects must be the same on every subtask", d.describe(subtask), step)
+			return &engine.ReplicaError{Key: d.name, Subtask: subtask, Superstep: step, What: d.describe(subtask)}
 		}
 	}
-	return 0, nil
+	return nil
 }
 
 // compareReplicas is checkReplicas where the subtasks are in several processes. All of
@@ -149,8 +182,17 @@ func (b *body) compareReplicas(step int) error {
 		}
 		held[r.Subtask] = r.Held
 	}
-	if subtask, err := replicasDiffer(held, step); err != nil && subtask == b.subtask {
-		return fmt.Errorf("queue %q: %w", b.queue.name, err)
+	e := replicasDiffer(held, step)
+	if e == nil {
+		return nil
+	}
+	if b.checks.traces != nil {
+		if e.Stage, err = b.compareTraces(step-1, e.Subtask, e.Key); err != nil {
+			return err
+		}
+	}
+	if e.Subtask == b.subtask {
+		return fmt.Errorf("queue %q: %w", b.queue.name, e)
 	}
 	return nil
 }

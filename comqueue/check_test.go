@@ -156,3 +156,25 @@ func TestReplicasAreComparedSuperstepBySuperstep(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 300, last)
 }
+
+// TestRowsModifiedAtTheEndAreNoticed: also by the function that gives the queue's rows.
+func TestRowsModifiedAtTheEndAreNoticed(t *testing.T) {
+	side := comqueue.BroadcastRows("side")
+	for want, modify := range map[string]func(ctx *comqueue.ComContext){
+		`rows of "data" were modified when the queue closed`:             func(ctx *comqueue.ComContext) { data.Get(ctx, ctx.Shards().Lo).Floats("value")[0]++ },
+		`the broadcast object "side" was modified when the queue closed`: func(ctx *comqueue.ComContext) { side.Get(ctx).Floats("value")[0]++ },
+	} {
+		build := func(b *engine.Builder) *engine.Dataset {
+			return comqueue.New(b, "q").
+				InitWithPartitionedData(data, dataset(b, 8, func(int) float64 { return 1 })).
+				InitWithBroadcastData(side, dataset(b, 3, func(int) float64 { return 2 })).
+				Add(func(*comqueue.ComContext) error { return nil }).SetMaxIter(2).
+				CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]row, error) { modify(ctx); return nil, nil })).Exec()
+		}
+		_, _, err := run(t, build, engine.Parallelism(1), engine.Shards(4), engine.CheckBroadcasts(true))
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "operator QueueClose")
+		_, _, err = run(t, build, engine.Parallelism(1), engine.Shards(4))
+		require.NoError(t, err)
+	}
+}

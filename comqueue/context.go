@@ -69,11 +69,16 @@ func (c *ComContext) Empty(shard int) bool {
 
 // Report records subtask 0's value for this superstep, such as a loss; the values
 // of other subtasks are ignored. It feeds progress, metrics and the training
-// record that comes with the result.
+// record that comes with the result. Of several values under one name the last counts; a name
+// that ReportSum or ReportMax uses in the superstep is an error.
 func (c *ComContext) Report(name string, value float64) {
-	if c.TaskID() == 0 {
-		c.task.Report(name, c.step, value)
+	if c.TaskID() != 0 {
+		return
 	}
+	if err := c.reports.note(name, c.step); err != nil && c.misuse == nil {
+		c.misuse = err
+	}
+	c.task.Report(name, c.step, value)
 }
 
 // ReportSum adds a shard's value to a sum over all shards for this superstep,
@@ -106,6 +111,13 @@ func (c *ComContext) takeMisuse(err error) error {
 	}
 	c.misuse = nil
 	return err
+}
+
+// ask calls a function that decides something.
+func (c *ComContext) ask(f func(*ComContext) (bool, error)) (bool, error) {
+	c.shard.Store(-1)
+	yes, err := f(c)
+	return yes, c.takeMisuse(err)
 }
 
 // ForShards calls f for each shard the subtask owns that has rows, and names the

@@ -8,6 +8,6 @@ func LoopOf(q *IterativeComQueue, nodes []engine.NodeID) (engine.Loop, error) {
 	if err != nil {
 		return engine.Loop{}, err
 	}
-	open := func(subtasks int) (engine.Gang, error) { return newGang(q, l, nodes, subtasks) }
+	open := func(subtasks int) (engine.Gang, error) { return newGang(q, l, nodes, nil, subtasks) }
 	return engine.Loop{MaxSupersteps: q.max, Open: open}, nil
 }

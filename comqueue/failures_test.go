@@ -209,6 +209,47 @@ func TestFailures(t *testing.T) {
 			},
 			[]string{`report "r": both ReportSum and ReportMax`},
 		},
+		"report of the subtask and of shards": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(comqueue.Named("both", func(ctx *comqueue.ComContext) error {
+					ctx.Report("r", 1)
+					ctx.ReportSum("r", ctx.Shards().Lo, 1)
+					return nil
+				})))
+			},
+			[]string{`"both"`, `report "r": both Report and ReportSum are used under this name in superstep 1`},
+		},
+		"report of shards and of the subtask": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(comqueue.Named("both", func(ctx *comqueue.ComContext) error {
+					ctx.ReportMax("r", ctx.Shards().Lo, 1)
+					ctx.Report("r", 1)
+					return nil
+				})))
+			},
+			[]string{`"both"`, `report "r": both Report and ReportMax are used under this name in superstep 1`},
+		},
+		"report of the subtask, and of shards on others": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(func(ctx *comqueue.ComContext) error {
+					if ctx.Shards().Lo > 0 && ctx.StepNo() == 1 {
+						ctx.ReportSum("r", ctx.Shards().Lo, 1)
+					}
+					if ctx.StepNo() == 1 {
+						ctx.Report("r", 1)
+					}
+					return nil
+				}))
+			},
+			[]string{`report "r": both Report and ReportSum are used under this name in superstep 1`},
+		},
+		"report of shards, and of the subtask when closing": {
+			func(b *engine.Builder) *engine.Dataset {
+				return queue(b).Add(func(ctx *comqueue.ComContext) error { ctx.ReportSum("r", ctx.Shards().Lo, 1); return nil }).
+					SetMaxIter(3).CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]row, error) { ctx.Report("r", 1); return nil, nil })).Exec()
+			},
+			[]string{`report "r": both Report and ReportSum are used under this name in superstep 3`},
+		},
 		"report when closing": {
 			func(b *engine.Builder) *engine.Dataset {
 				return queue(b).Add(noop).SetMaxIter(1).CloseWith(comqueue.ShardOutput(
@@ -239,3 +280,47 @@ func TestFailures(t *testing.T) {
 		})
 	}
 }
+
+// TestDatasetsOfAnotherBuild: inputs that the job's function kept from an earlier build are
+// refused, and so is a queue of its builder.
+func TestDatasetsOfAnotherBuild(t *testing.T) {
+	finish := func(q *comqueue.IterativeComQueue) *engine.Dataset {
+		return q.Add(func(*comqueue.ComContext) error { return nil }).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()
+	}
+	for name, c := range map[string]struct {
+		build func(b *engine.Builder, kept *engine.Dataset) *engine.Dataset
+		want  string
+	}{
+		"partitioned": {func(b *engine.Builder, kept *engine.Dataset) *engine.Dataset {
+			return finish(comqueue.New(b, "q").InitWithPartitionedData(data, kept))
+		}, `failures_test\.go:\d+: queue "q": the dataset for "data" belongs to another job or to an earlier build of this one; a job function must not keep datasets between calls`},
+		"broadcast": {func(b *engine.Builder, kept *engine.Dataset) *engine.Dataset {
+			return finish(comqueue.New(b, "q").InitWithPartitionedData(data, dataset(b, 3, nil)).InitWithBroadcastData(comqueue.BroadcastRows("side"), kept))
+		}, `failures_test\.go:\d+: queue "q": the dataset for "side" belongs to another job`},
+		"builder": {func(_ *engine.Builder, kept *engine.Dataset) *engine.Dataset {
+			return finish(comqueue.New(kept.Builder(), "q"))
+		}, `failures_test\.go:\d+: queue "q": the builder belongs to another job or to an earlier build of this one`},
+		"queue": {func(_ *engine.Builder, kept *engine.Dataset) *engine.Dataset {
+			return finish(keptQueue)
+		}, `failures_test\.go:\d+: queue "q": the builder belongs to another job or to an earlier build of this one`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var kept *engine.Dataset
+			_, err := engine.BuildGraph(engine.Anonymous(func(b *engine.Builder) error {
+				own := dataset(b, 3, nil)
+				if kept == nil {
+					kept, keptQueue = own, comqueue.New(b, "q")
+				} else {
+					c.build(b, kept)
+				}
+				engine.Collect(own, "out")
+				return nil
+			}), struct{}{})
+			require.Error(t, err)
+			require.Regexp(t, c.want, err.Error())
+		})
+	}
+}
+
+// keptQueue is one that a job's function kept.
+var keptQueue *comqueue.IterativeComQueue

@@ -143,7 +143,7 @@ func mergeLetters(left, right letters) letters {
 
 // open folds what has arrived and hands it out by superstep and name. Called on
 // subtask 0.
-func (m *mail) open(shards int, report func(name string, step int, value float64)) error {
+func (m *mail) open(r *reports, report func(name string, step int, value float64)) error {
 	slices.SortFunc(m.arrived, func(a, b shardReport) int {
 		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Name, b.Name),
 			cmp.Compare(a.node().Range().Lo, b.node().Range().Lo))
@@ -154,20 +154,24 @@ func (m *mail) open(shards int, report func(name string, step int, value float64
 			n++
 		}
 		m.entries = m.entries[:0]
-		for _, r := range rest[:n] {
-			if r.Fold != first.Fold {
+		for _, part := range rest[:n] {
+			if part.Fold != first.Fold {
 				return mixedFolds(first.Name)
 			}
-			m.entries = append(m.entries, shared.Entry[float64]{Node: r.node(), Value: r.Value})
+			m.entries = append(m.entries, shared.Entry[float64]{Node: part.node(), Value: part.Value})
 		}
-		value, _, err := shared.MergeForests(shards, m.entries, first.Fold.merge)
+		value, _, err := shared.MergeForests(r.shards, m.entries, first.Fold.merge)
 		if err != nil {
 			return fmt.Errorf("report %q of superstep %d: %w", first.Name, first.Step, err)
+		}
+		if err := r.admit(first.Name, first.Fold, first.Step); err != nil {
+			return err
 		}
 		report(first.Name, first.Step, kernel.OneNaNOf(value))
 		rest = rest[n:]
 	}
 	m.arrived = m.arrived[:0]
+	r.settle(m.last)
 	return nil
 }
 

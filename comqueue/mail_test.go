@@ -46,7 +46,7 @@ func TestMailHasOneNaN(t *testing.T) {
 	for _, f := range []fold{foldSum, foldMax} {
 		m := &mail{arrived: []shardReport{{Step: 1, Name: "loss", Fold: f, Level: 1, Index: 0, Value: other}, {Step: 1, Name: "loss", Fold: f, Level: 1, Index: 1, Value: 1}}}
 		told := 0
-		require.NoError(t, m.open(4, func(_ string, _ int, value float64) {
+		require.NoError(t, m.open(newReports(4, 1), func(_ string, _ int, value float64) {
 			told++
 			require.Equal(t, math.Float64bits(math.NaN()), math.Float64bits(value))
 		}))

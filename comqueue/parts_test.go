@@ -253,6 +253,9 @@ func TestPartsFindWhatIsWrong(t *testing.T) {
 		"two folds": {queue(at(0, 2, func(ctx *comqueue.ComContext) { ctx.ReportSum("loss", 0, 1) }),
 			at(3, 2, func(ctx *comqueue.ComContext) { ctx.ReportMax("loss", 7, 1) })),
 			`report "loss": both ReportSum and ReportMax are used under this name`},
+		"of the subtask and of shards elsewhere": {queue(at(0, 2, func(ctx *comqueue.ComContext) { ctx.Report("loss", 1) }),
+			at(3, 2, func(ctx *comqueue.ComContext) { ctx.ReportMax("loss", 7, 1) })),
+			`report "loss": both Report and ReportMax are used under this name in superstep 2`},
 		"a shard of another": {queue(at(3, 2, func(ctx *comqueue.ComContext) { ctx.ReportSum("loss", 0, 1) })),
 			`report "loss" of shard 0: subtask 3 owns shards 6 to 7`},
 	} {

@@ -41,14 +41,19 @@ func (i input) name() string {
 // New begins a queue. The name stands in plan, progress and errors.
 func New(b *engine.Builder, name string) *IterativeComQueue {
 	q := &IterativeComQueue{b: b, name: name}
+	q.mustBuild()
 	if name == "" {
 		q.misuse("the queue has no name")
 	}
 	return q
 }
 
+// mustBuild refuses a queue of another build.
+func (q *IterativeComQueue) mustBuild() { q.b.MustBuild(fmt.Sprintf("queue %q", q.name), "builder") }
+
 // misuse collects an error; the queue then adds nothing to the graph.
 func (q *IterativeComQueue) misuse(format string, a ...any) {
+	q.mustBuild()
 	q.failed = true
 	q.b.Errorf("queue %q: %s", q.name, fmt.Sprintf(format, a...))
 }
@@ -70,6 +75,8 @@ func (q *IterativeComQueue) addInput(in input, err error) *IterativeComQueue {
 		q.misuse("%v", err)
 	case in.data == nil:
 		q.misuse("the dataset for %q is nil", in.name())
+	case in.data.Builder() != q.b:
+		q.misuse("the dataset for %q belongs to another job or to an earlier build of this one; a job function must not keep datasets between calls", in.name())
 	case slices.ContainsFunc(q.inputs, func(i input) bool { return i.name() == in.name() }):
 		q.misuse("the key %q is given two datasets", in.name())
 	default:
@@ -162,6 +169,7 @@ func (q *IterativeComQueue) setClose(c closer, err error) *IterativeComQueue {
 // Exec adds the queue to the job and returns the dataset of its rows. It does not
 // change the queue.
 func (q *IterativeComQueue) Exec() *engine.Dataset {
+	q.mustBuild()
 	if !q.failed && q.criterion == nil && q.max == 0 {
 		q.misuse("neither SetCompareCriterionOfNode0 nor SetMaxIter is set, so the queue would never end")
 	}
@@ -183,9 +191,6 @@ func (q *IterativeComQueue) Exec() *engine.Dataset {
 	spec := engine.QueueSpec{
 		Name: q.name, MaxSupersteps: q.max, HasCriterion: q.criterion != nil,
 		Opening: describeOpening(q.opening), CloseFunc: q.close.function, Schema: q.close.schema,
-		Loop: func(nodes []engine.NodeID) engine.Loop {
-			return engine.Loop{Open: func(subtasks int) (engine.Gang, error) { return newGang(&frozen, l, nodes, subtasks) }}
-		},
 	}
 	if q.criterion != nil {
 		spec.CriterionFunc = q.criterion
@@ -201,6 +206,9 @@ func (q *IterativeComQueue) Exec() *engine.Dataset {
 	for _, s := range q.stages {
 		spec.Stages = append(spec.Stages, s.describe(l, position)...)
 		position = l.last(position, s) + 1
+	}
+	spec.Loop = func(nodes []engine.NodeID) engine.Loop {
+		return engine.Loop{Open: func(subtasks int) (engine.Gang, error) { return newGang(&frozen, l, nodes, spec.Stages, subtasks) }}
 	}
 	return q.b.AddQueue(spec)
 }

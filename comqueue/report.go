@@ -16,6 +16,14 @@ const (
 	foldMax
 )
 
+// String names the function that reports such values.
+func (f fold) String() string {
+	if f == foldMax {
+		return "ReportMax"
+	}
+	return "ReportSum"
+}
+
 // merge folds two values.
 func (f fold) merge(left, right float64) float64 {
 	if f == foldMax {
@@ -39,6 +47,20 @@ type reports struct {
 	// Of subtask 0's goroutine.
 	names   []string
 	entries []shared.Entry[float64]
+	plain   []plainReport           // its own values, of supersteps that are not settled
+	folded  map[string]foldedReport // values of shards, the latest by name
+}
+
+// plainReport is a value that subtask 0 reported as it is.
+type plainReport struct {
+	name string
+	step int
+}
+
+// foldedReport is a value of shards.
+type foldedReport struct {
+	step int
+	fold fold
 }
 
 // reporter is what one subtask reports.
@@ -56,7 +78,7 @@ type reported struct {
 }
 
 func newReports(shards int, subtasks int) *reports {
-	r := &reports{shards: shards, ranges: make([]shared.Range, subtasks), subtasks: make([]reporter, subtasks)}
+	r := &reports{shards: shards, ranges: make([]shared.Range, subtasks), subtasks: make([]reporter, subtasks), folded: map[string]foldedReport{}}
 	for i := range r.ranges {
 		r.ranges[i] = shared.Split(shards, subtasks, i)
 	}
@@ -98,6 +120,8 @@ func (r *reports) add(subtask int, name string, f fold, shard int, value float64
 		return fmt.Errorf("report %q of shard %d: subtask %d owns shards %d to %d", name, shard, subtask, r.ranges[subtask].Lo, r.ranges[subtask].Hi-1)
 	case s.fold != f:
 		return mixedFolds(name)
+	case subtask == 0 && r.isPlain(name, own.step):
+		return mixedReports(name, f, own.step)
 	case shard <= s.last:
 		return fmt.Errorf("report %q of shard %d after shard %d: report each shard at most once a superstep, in increasing order", name, shard, s.last)
 	}
@@ -108,6 +132,49 @@ func (r *reports) add(subtask int, name string, f fold, shard int, value float64
 
 func mixedFolds(name string) error {
 	return fmt.Errorf("report %q: both ReportSum and ReportMax are used under this name", name)
+}
+
+func mixedReports(name string, f fold, step int) error {
+	return fmt.Errorf("report %q: both Report and %v are used under this name in superstep %d: one would hide the other, so give them two names", name, f, step)
+}
+
+// note tells that subtask 0 reports a value as it is, in a superstep or behind the last.
+func (r *reports) note(name string, step int) error {
+	series := r.subtasks[0].series[step&1]
+	if r.subtasks[0].step != 0 {
+		for i := range series {
+			if s := &series[i]; s.name == name && s.last >= 0 {
+				return mixedReports(name, s.fold, step)
+			}
+		}
+	}
+	if of, ok := r.folded[name]; ok && of.step == step {
+		return mixedReports(name, of.fold, step)
+	}
+	if !r.isPlain(name, step) {
+		r.plain = append(r.plain, plainReport{name, step})
+	}
+	return nil
+}
+
+// isPlain says that subtask 0 has reported a value as it is.
+func (r *reports) isPlain(name string, step int) bool {
+	return slices.Contains(r.plain, plainReport{name, step})
+}
+
+// admit tells that the values of shards of a superstep have become one. It fails where that
+// would take the place of another.
+func (r *reports) admit(name string, f fold, step int) error {
+	if r.isPlain(name, step) {
+		return mixedReports(name, f, step)
+	}
+	r.folded[name] = foldedReport{step, f}
+	return nil
+}
+
+// settle forgets the plain values of supersteps of which all values of shards are known.
+func (r *reports) settle(step int) {
+	r.plain = slices.DeleteFunc(r.plain, func(p plainReport) bool { return p.step <= step })
 }
 
 // flush folds the superstep's values over all subtasks and hands them out by name.
@@ -123,17 +190,21 @@ func (r *reports) flush(step int, report func(name string, step int, value float
 	}
 	slices.Sort(r.names)
 	for _, name := range r.names {
-		value, err := r.total(step, name)
+		value, kind, err := r.total(step, name)
+		if err == nil {
+			err = r.admit(name, kind, step)
+		}
 		if err != nil {
 			return err
 		}
 		report(name, step, value)
 	}
+	r.settle(step)
 	return nil
 }
 
-// total folds the values of one series up the tree over shards.
-func (r *reports) total(step int, name string) (float64, error) {
+// total folds the values of one series up the tree over shards, and says how.
+func (r *reports) total(step int, name string) (float64, fold, error) {
 	r.entries = r.entries[:0]
 	var kind fold
 	for t := range r.subtasks {
@@ -143,12 +214,12 @@ func (r *reports) total(step int, name string) (float64, error) {
 				continue
 			}
 			if len(r.entries) > 0 && s.fold != kind {
-				return 0, mixedFolds(name)
+				return 0, kind, mixedFolds(name)
 			}
 			kind = s.fold
 			r.entries = append(r.entries, s.folder.Forest()...)
 		}
 	}
 	value, _, err := shared.MergeForests(r.shards, r.entries, kind.merge)
-	return kernel.OneNaNOf(value), err
+	return kernel.OneNaNOf(value), kind, err
 }

@@ -203,10 +203,10 @@ func (s *repeat) bind(b *body, position int) ([]engine.Stage, error) {
 	c := &b.context
 	loop := &engine.Repeat{Max: s.max, Stages: inner, Begin: c.rounds.loop()}
 	if s.until != nil {
-		loop.Until = func() (bool, error) { c.shard.Store(-1); return s.until(c) }
+		loop.Until = func() (bool, error) { return c.ask(s.until) }
 	}
 	if s.while != nil {
-		loop.While = func() (bool, error) { c.shard.Store(-1); return s.while(c) }
+		loop.While = func() (bool, error) { return c.ask(s.while) }
 	}
 	return []engine.Stage{{Node: begin, Repeat: loop}}, nil
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -20,8 +21,8 @@ const (
 )
 
 // Check runs a job at two parallelisms and two batch sizes, and compares what every
-// operator emitted, shard by shard, and what every queue's replicated objects were after
-// every superstep. It returns a *CheckError that names the first difference, which is in user
+// operator emitted and accumulated, shard by shard, and what every queue's replicated objects
+// were after every superstep, and what it reported. It returns a *CheckError that names the first difference, which is in user
 // code whose result depends on more than its rows: on the order of a map, on a variable that it
 // captures and changes, on math/rand or on the clock. It is for tests of jobs, and is what --check does.
 //
@@ -45,14 +46,17 @@ type CheckError struct {
 	// Operator emitted the rows that differ, or is the queue whose object does; Site is the
 	// user's line that added it.
 	Operator, Site string
-	// Shard holds the rows that differ; -1 where an object does.
+	// Shard holds the rows or the accumulated value that differ; -1 where something of a queue
+	// does.
 	Shard int
-	// Superstep and Key name the replicated object that differs, after which superstep of
-	// the queue; 0 and "" where rows do.
+	// Superstep is that of the queue after which a replicated object or a reported value
+	// differs, 0 where rows or accumulated values do. Key is the object's or the value's name,
+	// "" where rows do.
 	Superstep int
 	Key       string
 
-	what string // differs, and how
+	within string // what larger thing the operator is a part of
+	what   string // differs, and how
 	// Repeats says that two runs by the same settings agreed, so that parallelism or the
 	// size of batches made the difference.
 	Repeats bool
@@ -64,7 +68,10 @@ func (e *CheckError) Error() string {
 	if e.Site != "" {
 		where += " (" + e.Site + ")"
 	}
-	why := "two runs by the same settings differ as well, so look for iteration over a map, math/rand (ComContext.Rand and the draws of Generate are the same in every run), the clock, and goroutines of its own"
+	if e.within != "" {
+		where = e.within + ": " + where
+	}
+	why := "two runs by the same settings differ as well, so look for iteration over a map, math/rand (ComContext.Rand and the draws of Generate are the same in every run), the clock, goroutines of its own, and a variable of the package that the function changes, which one run in a process leaves to the next"
 	if e.Repeats {
 		why = "two runs by the same settings agree, so look for a variable that the function captures and changes, such as a counter or a cache, and for the use of TaskID, NumTask or the size of batches; iteration over a map, math/rand and the clock may do it too"
 	}
@@ -127,8 +134,9 @@ func check[A any](ctx context.Context, job *Job[A], args A, opts []Option) (*agr
 			break
 		}
 	}
-	observe := func(s checkSetting) (*observations, error) {
+	run := func(s checkSetting, trace bool) (*observations, error) {
 		own := *c
+		own.traceReplicas = trace
 		own.parallelism, own.batchRows, own.checkBroadcasts = s.parallelism, s.batchRows, true
 		own.workers, own.checkRows, own.turns = s.workers, s.first, task.NewTurns(!s.first)
 		seen := newObservations(graph.graph)
@@ -137,8 +145,20 @@ func check[A any](ctx context.Context, job *Job[A], args A, opts []Option) (*agr
 		if err != nil {
 			return nil, fmt.Errorf("with %v: %w", s, err)
 		}
+		seen.ended(result.Report)
 		result.Release()
 		return seen, nil
+	}
+	// Replicated objects that differ among the subtasks of a run end it. Who made them differ is
+	// told by another run.
+	observe := func(s checkSetting) (*observations, error) {
+		seen, err := run(s, false)
+		if differ := new(ReplicaError); errors.As(err, &differ) {
+			if _, told := run(s, true); errors.As(told, &differ) {
+				err = told
+			}
+		}
+		return seen, err
 	}
 	var runs [2]*observations
 	for i, s := range done.settings {

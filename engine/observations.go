@@ -4,13 +4,17 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/zeebo/xxh3"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -23,6 +27,14 @@ type observations struct {
 
 	mu      sync.Mutex
 	objects map[string][][]shared.Fingerprint // by queue and superstep
+	sums    map[plan.NodeID]map[sumPlace]float64
+	queues  []task.QueueReport // with the values reported, once the run has ended
+}
+
+// sumPlace is what an operator accumulated in a shard.
+type sumPlace struct {
+	name  string
+	shard int
 }
 
 // shardPrint is the fingerprint of the rows of one shard.
@@ -33,7 +45,8 @@ type shardPrint struct {
 }
 
 func newObservations(g *plan.Graph) *observations {
-	o := &observations{graph: g, rows: make([][]shardPrint, len(g.Nodes)), objects: map[string][][]shared.Fingerprint{}}
+	o := &observations{graph: g, rows: make([][]shardPrint, len(g.Nodes)), objects: map[string][][]shared.Fingerprint{},
+		sums: map[plan.NodeID]map[sumPlace]float64{}}
 	for i := range o.rows {
 		o.rows[i] = make([]shardPrint, g.Shards)
 	}
@@ -71,6 +84,34 @@ func (o *observations) Objects(queue string, _ int, held []shared.Fingerprint) {
 	o.objects[queue] = append(o.objects[queue], slices.Clone(held))
 }
 
+// Sums implements task.Observer.
+func (o *observations) Sums(node plan.NodeID, name string, shards []int, sums []float64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.sums[node] == nil {
+		o.sums[node] = map[sumPlace]float64{}
+	}
+	for i, shard := range shards {
+		o.sums[node][sumPlace{name, shard}] = sums[i]
+	}
+}
+
+// ended takes what the run says of its queues.
+func (o *observations) ended(r *task.Report) { o.queues = r.Queues }
+
+// series returns the values that a queue reported.
+func (o *observations) series(queue string) map[string][]float64 {
+	series := map[string][]float64{}
+	for _, q := range o.queues {
+		if q.Name == queue {
+			for _, s := range q.Series {
+				series[s.Name] = s.Values
+			}
+		}
+	}
+	return series
+}
+
 // difference returns the first place, in the order of the graph, where two runs differ, or
 // nil. What it says has {0} and {1} for the settings of the two.
 func (o *observations) difference(other *observations) *CheckError {
@@ -79,8 +120,13 @@ func (o *observations) difference(other *observations) *CheckError {
 		n := &o.graph.Nodes[i]
 		if n.Queue != "" && !seen[n.Queue] {
 			seen[n.Queue] = true
-			if e := objectsDiffer(n, o.objects[n.Queue], other.objects[n.Queue]); e != nil {
-				return e
+			objects := objectsDiffer(n, o.objects[n.Queue], other.objects[n.Queue])
+			series := seriesDiffer(n, o.series(n.Queue), other.series(n.Queue))
+			switch {
+			case series != nil && (objects == nil || series.Superstep < objects.Superstep):
+				return series
+			case objects != nil:
+				return objects
 			}
 		}
 		for shard := range o.rows[i] {
@@ -93,15 +139,82 @@ func (o *observations) difference(other *observations) *CheckError {
 				but = fmt.Sprint(b.rows)
 			}
 			return &CheckError{Operator: nodeTitle(n), Site: n.Site, Shard: shard,
-				what: fmt.Sprintf("the rows that it emits in shard %d differ: %d with {0}, %s with {1}", shard, a.rows, but)}
+				within: n.Within,
+				what:   fmt.Sprintf("the rows that it emits in shard %d differ: %d with {0}, %s with {1}", shard, a.rows, but)}
+		}
+		if e := sumsDiffer(n, o.sums[n.ID], other.sums[n.ID]); e != nil {
+			return e
 		}
 	}
 	return nil
 }
 
+// sumsDiffer finds the first shard, and name there, of which an operator accumulated something
+// else.
+func sumsDiffer(n *plan.Node, a, b map[sumPlace]float64) *CheckError {
+	places := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.SortFunc(places, func(p, q sumPlace) int { return cmp.Or(p.shard-q.shard, cmp.Compare(p.name, q.name)) })
+	for _, p := range places {
+		x, inA := a[p]
+		y, inB := b[p]
+		if inA == inB && sameValue(x, y) {
+			continue
+		}
+		return &CheckError{Operator: nodeTitle(n), Site: n.Site, Shard: p.shard, Key: p.name, within: n.Within,
+			what: fmt.Sprintf("what it accumulates as %q in shard %d differs: %s with {0}, %s with {1}", p.name, p.shard, valueText(x, inA), valueText(y, inB))}
+	}
+	return nil
+}
+
+// seriesDiffer finds the first superstep, and name there, at which a queue reported something
+// else. A value that is missing is NaN.
+func seriesDiffer(n *plan.Node, a, b map[string][]float64) *CheckError {
+	names := slices.Sorted(maps.Keys(a))
+	for name := range b {
+		if _, both := a[name]; !both {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	var first *CheckError
+	for _, name := range names {
+		at := func(values []float64, step int) float64 {
+			if step < len(values) {
+				return values[step]
+			}
+			return math.NaN()
+		}
+		for step := range max(len(a[name]), len(b[name])) {
+			x, y := at(a[name], step), at(b[name], step)
+			if sameValue(x, y) {
+				continue
+			}
+			if first == nil || step+1 < first.Superstep {
+				first = &CheckError{Operator: fmt.Sprintf("queue %q", n.Queue), Site: n.Site, Shard: -1, Superstep: step + 1, Key: name, within: n.Within,
+					what: fmt.Sprintf("what it reports as %q in superstep %d differs: %s with {0}, %s with {1}", name, step+1, valueText(x, true), valueText(y, true))}
+			}
+			break
+		}
+	}
+	return first
+}
+
+// sameValue compares bits; which NaN it is does not matter.
+func sameValue(x, y float64) bool {
+	return math.Float64bits(x) == math.Float64bits(y) || x != x && y != y
+}
+
+// valueText writes a value such that values that differ are written differently.
+func valueText(v float64, there bool) string {
+	if !there {
+		return "nothing"
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
+
 // objectsDiffer finds the first superstep after which a replicated object differs.
 func objectsDiffer(n *plan.Node, a, b [][]shared.Fingerprint) *CheckError {
-	e := &CheckError{Operator: fmt.Sprintf("queue %q", n.Queue), Site: n.Site, Shard: -1}
+	e := &CheckError{Operator: fmt.Sprintf("queue %q", n.Queue), Site: n.Site, Shard: -1, within: n.Within}
 	for step := range min(len(a), len(b)) {
 		if key, differs := firstKey(a[step], b[step]); differs {
 			e.Superstep, e.Key = step+1, key

@@ -16,6 +16,9 @@ type Observer interface {
 	// Objects is shown the replicated objects of a queue after a superstep, as subtask 0
 	// holds them, in the order of supersteps. The slice is valid during the call only.
 	Objects(queue string, step int, held []shared.Fingerprint)
+	// Sums is shown what an operator accumulated under a name in some shards, once they have
+	// all ended. Calls come from several goroutines at once, for different shards.
+	Sums(node plan.NodeID, name string, shards []int, sums []float64)
 }
 
 // Observed says that somebody wants to see what the run computes.

@@ -101,7 +101,11 @@ func (r *run) sums() []sumPart {
 	for _, t := range r.subtasks {
 		for _, l := range t.links {
 			for _, name := range slices.Sorted(maps.Keys(l.context.sums)) {
-				parts = append(parts, l.context.sums[name].part(l.node.ID, name))
+				part := l.context.sums[name].part(l.node.ID, name)
+				if o := r.env.Observer; o != nil {
+					o.Sums(part.Node, part.Name, part.Shards, part.Values)
+				}
+				parts = append(parts, part)
 			}
 		}
 	}

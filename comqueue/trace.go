@@ -1,0 +1,177 @@
+package comqueue
+
+import (
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// traces are the fingerprints of the replicated objects behind every stage, to tell which one
+// made a difference. They take a multiple of the time of checks, so that they are kept in a run
+// that is made to tell, after one has failed.
+//
+// A subtask writes to the half of the superstep's parity. Subtask 0 reads, in CheckShared, the
+// half of the superstep before, while the others wait.
+type traces struct {
+	stages []engine.StageSpec // of the queue, as the plan has them
+	held   [][2][]stagePrints // by subtask, parity and stage
+}
+
+// stagePrints are those behind a stage, or behind its last round in an inner loop.
+type stagePrints struct {
+	ran  bool
+	held []shared.Fingerprint
+}
+
+func newTraces(stages []engine.StageSpec, subtasks int) *traces {
+	t := &traces{stages: stages, held: make([][2][]stagePrints, subtasks)}
+	for i := range t.held {
+		for half := range t.held[i] {
+			t.held[i][half] = make([]stagePrints, len(stages))
+		}
+	}
+	return t
+}
+
+// begin forgets what the subtask held two supersteps ago.
+func (t *traces) begin(subtask, step int) { clear(t.held[subtask][step&1]) }
+
+// follow has stages of a subtask followed by taking the fingerprints.
+func (b *body) follow(stages []engine.Stage) {
+	for i := range stages {
+		s := &stages[i]
+		if s.Repeat != nil {
+			b.follow(s.Repeat.Stages)
+		}
+		if s.Run == nil {
+			continue
+		}
+		run, at := s.Run, slices.Index(b.nodes, s.Node)
+		s.Run = func() error {
+			if err := run(); err != nil {
+				return err
+			}
+			held, err := b.context.objects.Fingerprints(nil, b.checks.isBroadcast)
+			b.checks.traces.held[b.subtask][b.context.step&1][at] = stagePrints{true, held}
+			return err
+		}
+	}
+}
+
+// stageHash is what an object was behind a stage on one subtask.
+type stageHash struct {
+	Stage int
+	There bool
+	Hash  uint64
+}
+
+// of returns what an object was in a superstep, in the order of stages.
+func (t *traces) of(subtask, step int, key string) []stageHash {
+	var hashes []stageHash
+	for i, s := range t.held[subtask][step&1] {
+		if !s.ran {
+			continue
+		}
+		h := stageHash{Stage: i}
+		for _, f := range s.held {
+			if f.Name == key {
+				h.There, h.Hash = true, f.Hash
+			}
+		}
+		hashes = append(hashes, h)
+	}
+	return hashes
+}
+
+// guilty names the stage behind which an object has differed to the end of the superstep. Within
+// the superstep it may differ, as before a broadcast.
+func (t *traces) guilty(first, other []stageHash) string {
+	behind := "what follows the stages, the criterion for one"
+	for i := len(first) - 1; i >= 0; i-- {
+		at := slices.IndexFunc(other, func(h stageHash) bool { return h.Stage == first[i].Stage })
+		if at < 0 {
+			continue // of a While that ended early on one
+		}
+		if first[i] == other[at] {
+			break
+		}
+		behind = stageTitle(&t.stages[first[i].Stage])
+	}
+	return behind
+}
+
+// stageTitle names a stage as messages do, with the line where its function begins.
+func stageTitle(s *engine.StageSpec) string {
+	title := fmt.Sprintf("the stage %q", s.Name)
+	switch s.Kind {
+	case engine.StageSend, engine.StageSum, engine.StageRecv:
+		title = fmt.Sprintf("the AllReduce of %q", s.Name)
+	case engine.StageCommunicate:
+		title = fmt.Sprintf("the %s of %q", s.Op, s.Name)
+	}
+	if at := functionLine(s.Func); at != "" {
+		title += " (" + at + ")"
+	}
+	return title
+}
+
+// functionLine returns where a function begins, such as "main.go:31"; "" where it is not
+// written in a file, as method values are.
+func functionLine(f any) string {
+	v := reflect.ValueOf(f)
+	if v.Kind() != reflect.Func || v.IsNil() {
+		return ""
+	}
+	of := runtime.FuncForPC(v.Pointer())
+	if of == nil {
+		return ""
+	}
+	file, line := of.FileLine(of.Entry())
+	if file == "" || strings.HasPrefix(file, "<") {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d", filepath.Base(file), line)
+}
+
+// hashesOf are what an object was behind the stages of one subtask.
+type hashesOf struct {
+	Subtask int
+	Hashes  []stageHash
+}
+
+// compareTraces names the stage that made a difference where the subtasks are in several
+// processes. All of them call it, having seen the same difference.
+func (b *body) compareTraces(step, subtask int, key string) (string, error) {
+	var mine []hashesOf
+	if b.subtask == 0 || b.subtask == subtask {
+		mine = []hashesOf{{b.subtask, b.checks.traces.of(b.subtask, step, key)}}
+	}
+	all, _, err := collective.AllReduceObject(b.comm, &collective.ObjectReduction[[]hashesOf]{
+		Name: "objects behind stages", Codec: shared.Msgpack[[]hashesOf](), Value: &mine, Context: b.context.Context(),
+		Merge: func(left, right []hashesOf) []hashesOf { return append(left, right...) },
+	})
+	if err != nil {
+		return "", err
+	}
+	var first, other []stageHash
+	for _, h := range all {
+		if h.Subtask == 0 {
+			first = h.Hashes
+		} else {
+			other = h.Hashes
+		}
+	}
+	for _, h := range append(slices.Clone(first), other...) {
+		if h.Stage < 0 || h.Stage >= len(b.checks.traces.stages) {
+			return "", fmt.Errorf("queue %q: objects behind stage %d, of %d", b.queue.name, h.Stage, len(b.checks.traces.stages))
+		}
+	}
+	return b.checks.traces.guilty(first, other), nil
+}
