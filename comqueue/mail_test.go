@@ -101,7 +101,7 @@ func TestReportsAreThoseOfTheirShards(t *testing.T) {
 		}
 		m.arrived = m.waiting
 		slices.Reverse(m.arrived)
-		require.NoError(t, m.open(shards, note(&mailed)))
+		require.NoError(t, m.open(newReports(shards, subtasks), note(&mailed)))
 		require.Equal(t, want, told)
 		require.Equal(t, want, mailed)
 	})
