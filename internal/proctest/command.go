@@ -5,6 +5,8 @@ import (
 	"context"
 	"os/exec"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 )
 
@@ -29,6 +31,7 @@ func CommandContext(ctx context.Context, name string, args ...string) *Cmd {
 // Start is Start of exec.Cmd. Wait has to follow.
 func (c *Cmd) Start() error {
 	tie(c.Cmd)
+	c.endAtOnce()
 	started := make(chan error)
 	c.ended, c.left = make(chan struct{}), make(chan struct{})
 	go c.hold(started)
@@ -37,6 +40,16 @@ func (c *Cmd) Start() error {
 		return err
 	}
 	return nil
+}
+
+// endAtOnce has a program that is built with the race detector end at once. It would linger
+// for a second otherwise, for races of threads that run on, which costs tests of many short
+// programs most of their time.
+func (c *Cmd) endAtOnce() {
+	env := c.Environ()
+	if !slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, "GORACE=") }) {
+		c.Env = append(env, "GORACE=atexit_sleep_ms=0")
+	}
 }
 
 // hold starts the program and keeps the thread that did so until the program has

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		os.Stdout.WriteString("up\n")
 		select {}
 	case "echo":
-		os.Stdout.WriteString("out ")
+		os.Stdout.WriteString("out " + os.Getenv("GORACE"))
 		os.Stderr.WriteString("err")
 		os.Exit(3)
 	default:
@@ -135,10 +135,11 @@ func TestOutput(t *testing.T) {
 	t.Setenv(roleVariable, "echo")
 	out, err := CommandContext(t.Context(), self).CombinedOutput()
 	require.ErrorContains(t, err, "exit status 3")
-	require.Equal(t, "out err", string(out))
+	require.Equal(t, "out atexit_sleep_ms=0err", string(out))
+	t.Setenv("GORACE", "history_size=3")
 	out, err = Command(self).Output()
 	require.Error(t, err)
-	require.Equal(t, "out ", string(out))
+	require.Equal(t, "out history_size=3", string(out), "what is asked for stays")
 	_, err = Command("/no/such/program").CombinedOutput()
 	require.ErrorIs(t, err, os.ErrNotExist)
 }

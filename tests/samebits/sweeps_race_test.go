@@ -15,13 +15,11 @@ import (
 // have passed without it. Instead samebits is built with the detector, which ends a
 // program that has a race with an error.
 
-// sweepsOf has a few settings, with enough subtasks for races. Programs that end do not
-// wait for a second, as they do otherwise: all goroutines have ended by then.
+// sweepsOf has a few settings, with enough subtasks for races.
 func sweepsOf(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
 	s := sweep.Sweep{
 		Build: "with the race detector", Path: programs.Build(t, "./tests/samebits", "GOFLAGS=-race"),
-		Environ: []string{"GORACE=atexit_sleep_ms=0"},
-		Shards:  shards, Parallelism: []int{3}, BatchRows: []int{1024}, Procs: []int{2}, Rounds: 1,
+		Shards: shards, Parallelism: []int{3}, BatchRows: []int{1024}, Procs: []int{2}, Rounds: 1,
 	}
 	if shards == 8 && size != sweep.Large {
 		s.Parallelism, s.BatchRows = []int{1, 3}, []int{7}
