@@ -11,3 +11,8 @@ func asAWhole() (all []setting) {
 	}
 	return all
 }
+
+// onDisk are a job in memory, and some with rows on disk.
+func onDisk() []diskSetting {
+	return []diskSetting{{p: 2}, {256 << 10, 1, 0}, {16 << 10, 3, 0}, {64 << 10, 3, 2}}
+}

@@ -7,3 +7,6 @@ package operators
 func asAWhole() []setting {
 	return []setting{{p: 1, rows: 7}, {p: 2, rows: 1024}, {p: 3, rows: 1}, {p: 8, rows: 7}}
 }
+
+// onDisk are a job in memory, and one of several workers with rows on disk.
+func onDisk() []diskSetting { return []diskSetting{{p: 2}, {64 << 10, 3, 2}} }

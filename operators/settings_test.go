@@ -25,6 +25,12 @@ const testShards = 8
 // as a number of workers, or as a whole where that is 0.
 type setting struct{ p, rows, workers int }
 
+// diskSetting is how a job is run that puts rows on disk unless its budget is 0, which is none.
+type diskSetting struct {
+	budget     int64
+	p, workers int
+}
+
 func (s setting) String() string {
 	if s.workers == 0 {
 		return fmt.Sprintf("p=%d,rows=%d", s.p, s.rows)

@@ -78,10 +78,7 @@ func (o *digester) EndShard(c *engine.Context, shard int, out engine.Output) err
 func requireSameOnDisk(t *testing.T, build func(b *engine.Builder) *engine.Dataset) {
 	t.Helper()
 	var want []string
-	for _, setting := range []struct {
-		budget     int64
-		p, workers int
-	}{{0, 2, 0}, {256 << 10, 1, 0}, {16 << 10, 3, 0}, {64 << 10, 3, 2}} {
+	for _, setting := range onDisk() {
 		budget, p := setting.budget, setting.p
 		dir := t.TempDir()
 		result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {

@@ -1,3 +1,7 @@
+// What is tested here runs on one goroutine, of which the race detector has nothing to say.
+
+//go:build !race
+
 package kernel
 
 import (

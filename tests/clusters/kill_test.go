@@ -236,7 +236,7 @@ var kills = []kill{
 // and the next job runs.
 func TestKills(t *testing.T) {
 	t.Parallel()
-	rounds := 10
+	rounds := len(kills) // each at one moment
 	if soak {
 		rounds = 100
 	}

@@ -15,6 +15,9 @@ import (
 // have passed without it. Instead samebits is built with the detector, which ends a
 // program that has a race with an error.
 
+// soak says that tests run at their full counts.
+const soak = false
+
 // sweepsOf has a few settings, with enough subtasks for races.
 func sweepsOf(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
 	s := sweep.Sweep{
