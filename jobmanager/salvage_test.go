@@ -5,8 +5,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -133,8 +135,8 @@ func TestDamagedHistory(t *testing.T) {
 	require.Positive(t, leaves)
 	require.Positive(t, branches)
 	seen := 0
-	for name, damage := range damages {
-		root := testRoot(t)
+	for _, name := range slices.Sorted(maps.Keys(damages)) { // in one order, for the draws
+		damage, root := damages[name], testRoot(t)
 		for key := range want {
 			if id, _, plain := strings.Cut(key, " "); !plain {
 				require.NoError(t, root.MkdirAll(jobDir(wire.JobID(id)), 0o700))

@@ -116,5 +116,5 @@ func (o CSVWriteOptions) checkNull(schema *arrow.Schema) error {
 }
 
 func (o CSVWriteOptions) form() textfile.Form {
-	return textfile.Form{Delimiter: o.Delimiter, Null: o.Null, ReadBack: true}
+	return textfile.Form{Delimiter: o.Delimiter, Null: o.Null}
 }

@@ -18,8 +18,6 @@ type Form struct {
 	Delimiter byte
 	// Null is the spelling of a missing value. Text that is spelled so is quoted.
 	Null string
-	// ReadBack makes an error of text that would not be read back, as it has a byte of 0.
-	ReadBack bool
 }
 
 // Header returns the line of column names.
@@ -99,7 +97,7 @@ const lineBuffer = 64 << 10
 // NewWriter returns a writer to w.
 func NewWriter(w io.Writer, o Form) *Writer { return &Writer{w: w, o: o} }
 
-// Write writes the rows of a batch, which is borrowed.
+// Write writes the rows of a batch, which is borrowed. Text with a byte of 0 is a *ZeroError.
 func (w *Writer) Write(rows arrow.Record) error {
 	w.cols = w.cols[:0]
 	for _, col := range rows.Columns() {
@@ -147,12 +145,23 @@ func (w *Writer) row(i int) {
 
 // flush hands on the lines of the rows of a batch that there are.
 func (w *Writer) flush(rows arrow.Record) error {
-	if w.o.ReadBack && bytes.IndexByte(w.text, 0) >= 0 {
+	if bytes.IndexByte(w.text, 0) >= 0 {
 		return w.zeros(rows)
 	}
 	_, err := w.w.Write(w.text)
 	w.text = w.text[:0]
 	return err
+}
+
+// ZeroError is text that no file of text can have, as it would not be read back.
+type ZeroError struct {
+	Column string
+	Text   string // quoted, its beginning
+}
+
+// Error says what to do.
+func (e *ZeroError) Error() string {
+	return fmt.Sprintf("column %q: the text %s has a byte of 0, which no file of text can have: take it out, or write Arrow or Parquet", e.Column, e.Text)
 }
 
 // zeros names the first cell that has a byte of 0.
@@ -163,7 +172,7 @@ func (w *Writer) zeros(rows arrow.Record) error {
 				continue
 			}
 			if text := w.cols[c].Append(nil, i); bytes.IndexByte(text, 0) >= 0 {
-				return fmt.Errorf("column %q: the text %s has a byte of 0, which no file of text can have: take it out, or write Arrow or Parquet", rows.ColumnName(c), shorten(text))
+				return &ZeroError{Column: rows.ColumnName(c), Text: shorten(text)}
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -202,6 +203,9 @@ func (t *stream) rows(in *batch.SeriesReader, form string) error {
 		}
 		err = w.Write(rec)
 		rec.Release()
+		if zero := new(textfile.ZeroError); errors.As(err, &zero) {
+			return &problem{code: http.StatusNotAcceptable, text: zero.Error(), hint: "ask for it as arrow"}
+		}
 		if err != nil {
 			return err
 		}

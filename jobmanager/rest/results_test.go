@@ -51,6 +51,8 @@ func TestResults(t *testing.T) {
 				}
 			}
 			return nil
+		case "zero":
+			return send(&wire.ResultPiece{Kind: wire.ResultRows, Rows: batchtest.Stream(t, resultRow{1, "a\x00b"})})
 		case "printed":
 			return send(&wire.ResultPiece{Kind: wire.ResultText, Text: []byte("hello\n")})
 		case "lost":
@@ -90,6 +92,7 @@ func TestResults(t *testing.T) {
 	require.Equal(t, mediaText, got.header.Get("Content-Type"))
 	for path, code := range map[string]int{
 		"run/results/a%2Fb?format=text": http.StatusNotAcceptable, "run/results/printed?format=csv": http.StatusNotAcceptable,
+		"run/results/zero":               http.StatusNotAcceptable, // as CSV would not read it back
 		"run/results/printed?format=xml": http.StatusBadRequest, "run/results/x": http.StatusNotFound, "run/results/lost": http.StatusGone,
 	} {
 		got := ask(one, path)
@@ -97,6 +100,7 @@ func TestResults(t *testing.T) {
 		got.problem(t)
 	}
 	require.Equal(t, http.StatusNotAcceptable, ask(one, "run/results/printed", "Accept: application/json").code)
+	require.Equal(t, http.StatusOK, ask(one, "run/results/zero?format=arrow").code)
 }
 
 // A result that breaks off is no whole answer.

@@ -102,6 +102,7 @@ func TestResults(t *testing.T) {
 	m := &teller{pieces: map[string][]*wire.ResultPiece{
 		"best":    {streamOf(t), streamOf(t, resultRow{1, "x,y"}, resultRow{2, ""}), streamOf(t, resultRow{3, "z"})},
 		"none":    {streamOf(t)},
+		"zero":    {streamOf(t, resultRow{1, "a\x00b"})},
 		"printed": {{Kind: wire.ResultText, Text: []byte("hel")}, {Kind: wire.ResultText, Text: []byte("lo\n")}},
 	}}
 	flags := serveTeller(t, m)
@@ -136,6 +137,8 @@ func TestResults(t *testing.T) {
 	code, out, _ = results("j", "none")
 	require.Zero(t, code)
 	require.Equal(t, "n,text\n", out)
+
+	fails(exitFailed, `column "text": the text "a\x00b" has a byte of 0`, "j", "zero")
 
 	dir := t.TempDir()
 	for name, want := range map[string]string{"a.csv": csv, "a.tsv": "n\ttext\n1\tx,y\n2\t\"\"\n3\tz\n"} {
