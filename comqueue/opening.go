@@ -2,6 +2,7 @@ package comqueue
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/shared"
@@ -41,7 +42,7 @@ func (o opening) refuses(kind shared.Kind) string {
 // The functions of Begin and Init are called in the order in which they were added, so that
 // one may use what another has put.
 func (q *IterativeComQueue) Begin(f func(ctx *ComContext) error) *IterativeComQueue {
-	return q.addOpening(opening{begins: true, name: functionName(f), f: f, identity: f})
+	return q.addOpening(opening{begins: true, name: openingName(f), f: f, identity: f})
 }
 
 // Init adds a function that is called on every subtask before its first superstep, which is
@@ -49,7 +50,17 @@ func (q *IterativeComQueue) Begin(f func(ctx *ComContext) error) *IterativeComQu
 // what follows from rows and from the objects that are kept; to put an object that is kept
 // fails. StepNo is 0 in it, as what it makes does not depend on when.
 func (q *IterativeComQueue) Init(f func(ctx *ComContext) error) *IterativeComQueue {
-	return q.addOpening(opening{name: functionName(f), f: f, identity: f})
+	return q.addOpening(opening{name: openingName(f), f: f, identity: f})
+}
+
+// openingName is the name of a function for plan and errors: of a method its own, as its type
+// says nothing to who reads them.
+func openingName(f any) string {
+	name := functionName(f)
+	if own := name[strings.LastIndexByte(name, '.')+1:]; !strings.HasPrefix(own, "func") {
+		return own
+	}
+	return name
 }
 
 func (q *IterativeComQueue) addOpening(o opening) *IterativeComQueue {

@@ -202,6 +202,11 @@ func TestOpeningMisuse(t *testing.T) {
 	}
 }
 
+// opener has a function of Init as a method.
+type opener struct{}
+
+func (*opener) makeRoom(ctx *comqueue.ComContext) error { return room(ctx) }
+
 // The functions stand in the plan, and in what the builds of client and worker must agree on.
 func TestOpeningIsInThePlan(t *testing.T) {
 	_, result, err := run(t, descending(room, idle, func() comqueue.Compute { return &keptCaller{} }), engine.Parallelism(1), engine.Shards(8))
@@ -210,6 +215,11 @@ func TestOpeningIsInThePlan(t *testing.T) {
 	require.Equal(t, "begin", result.Plan.Nodes[i].Attrs[0].Key)
 	require.Equal(t, engine.Attr{Key: "init", Value: "room"}, result.Plan.Nodes[i].Attrs[1])
 	require.Contains(t, result.Plan.Nodes[i].Func, "room")
+
+	// A method has its own name, without that of its type.
+	_, result, err = run(t, descending((&opener{}).makeRoom, idle, func() comqueue.Compute { return &keptCaller{} }), engine.Parallelism(1), engine.Shards(8))
+	require.NoError(t, err)
+	require.Equal(t, engine.Attr{Key: "init", Value: "makeRoom"}, result.Plan.Nodes[i].Attrs[1])
 }
 
 // Variables that functions of Begin and Init capture and change are found by the check of
