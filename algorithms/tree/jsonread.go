@@ -178,6 +178,30 @@ func (r *reader) unexpected(wanted string) error {
 	return fmt.Errorf("byte %d: %s was expected", r.at, wanted)
 }
 
+// EachTree calls f with each tree of a list that Writer.AppendTrees wrote, in order, and stops
+// where f fails. Whether a tree holds together is for Writer.Add to say. Memory is in proportion
+// to the text of a tree.
+func EachTree(text []byte, f func(t *Tree) error) error {
+	if !json.Valid(text) {
+		return errors.New("tree: the list of trees is not JSON")
+	}
+	r := &reader{text: text}
+	if !r.pass('[') {
+		return fmt.Errorf("tree: %w", r.unexpected("a list"))
+	}
+	for i := 0; !r.pass(']'); i++ {
+		r.pass(',')
+		t, err := readTree(r)
+		if err != nil {
+			return fmt.Errorf("tree: tree %d: %w", i, err)
+		}
+		if err := f(&t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // columns are the fields of a tree's nodes, each a list.
 type columns struct {
 	feature, left, right, set, setWords []int32

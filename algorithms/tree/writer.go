@@ -45,6 +45,11 @@ func (w *Writer) Add(t *Tree) error {
 	return nil
 }
 
+// AppendTrees appends the list of the trees added so far, as JSON: what EachTree reads.
+func (w *Writer) AppendTrees(dst []byte) []byte {
+	return append(append(append(dst, '['), w.text...), ']')
+}
+
 // Size returns how many bytes the text of the trees added takes so far.
 func (w *Writer) Size() int { return len(w.text) }
 

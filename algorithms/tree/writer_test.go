@@ -62,6 +62,66 @@ func TestWriterLarge(t *testing.T) {
 	require.Equal(t, string(want), string(got))
 }
 
+// TestWriterGoesOn: trees that were written come back one by one, and another Writer goes on with
+// them as the first would have.
+func TestWriterGoesOn(t *testing.T) {
+	for name, s := range shapes {
+		t.Run(name, func(t *testing.T) {
+			e := valid(t, 2, s)
+			want, err := json.Marshal(e)
+			require.NoError(t, err)
+			empty := *e
+			empty.Trees = nil
+			for kept := range len(e.Trees) + 1 {
+				first, err := NewWriter(&empty, len(e.Trees))
+				require.NoError(t, err)
+				for i := range e.Trees[:kept] {
+					require.NoError(t, first.Add(&e.Trees[i]))
+				}
+				list := first.AppendTrees(nil)
+				w, err := NewWriter(&empty, len(e.Trees))
+				require.NoError(t, err)
+				require.NoError(t, EachTree(list, w.Add))
+				require.Equal(t, first.Size(), w.Size())
+				for i := range e.Trees[kept:] {
+					require.NoError(t, w.Add(&e.Trees[kept+i]))
+				}
+				text, err := w.AppendJSON(nil)
+				require.NoError(t, err)
+				require.Equal(t, string(want), string(text))
+			}
+		})
+	}
+}
+
+// FuzzEachTree: any text is an error, or trees that a Writer takes or refuses.
+func FuzzEachTree(f *testing.F) {
+	e := one()
+	trees := e.Trees
+	e.Trees = nil
+	w, err := NewWriter(e, len(trees))
+	require.NoError(f, err)
+	for i := range trees {
+		require.NoError(f, w.Add(&trees[i]))
+	}
+	f.Add(w.AppendTrees(nil))
+	for _, text := range []string{"", "[]", "{}", "[1]", "[{}]", "[[", `[{"feature":[],"left":[],"threshold":[],"value":[]}]`} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		w, err := NewWriter(e, 2)
+		require.NoError(t, err)
+		if EachTree(text, w.Add) != nil {
+			return
+		}
+		again, err := NewWriter(e, 2)
+		require.NoError(t, err)
+		list := w.AppendTrees(nil)
+		require.NoError(t, EachTree(list, again.Add))
+		require.Equal(t, string(list), string(again.AppendTrees(nil)))
+	})
+}
+
 func TestWriterRefuses(t *testing.T) {
 	e := one()
 	_, err := NewWriter(e, 2)
