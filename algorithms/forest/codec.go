@@ -1,144 +1,11 @@
 package forest
 
 import (
-	"encoding/binary"
-	"errors"
-	"math"
-	"math/bits"
 	"slices"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/treecode"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
-
-// Trees go from one subtask to another as their length in bytes and then: the numbers of
-// nodes, of words of sets and of values; the nodes; the words; the values. Both ends are this
-// program. Integers have as many bytes as they need, and so have numbers: most are whole, or
-// float32 values, whose low bits are 0. A node takes some 30 bytes then, values included,
-// where it takes 80 in memory.
-
-// plainLeaf is a bit of the flags, where trees travel, of nodes that have nothing but value,
-// cover and count.
-const plainLeaf = 1 << 6
-
-// appendTree appends a tree to what a subtask sends.
-func appendTree(dst []byte, t *tree.Tree) []byte {
-	begin := len(dst)
-	dst = append(dst, make([]byte, 8)...)
-	for _, n := range []int{len(t.Nodes), len(t.Sets), len(t.Values)} {
-		dst = binary.AppendUvarint(dst, uint64(n))
-	}
-	for i := range t.Nodes {
-		n := &t.Nodes[i]
-		if rest := (tree.Node{Value: n.Value, Cover: n.Cover, Count: n.Count}); *n == rest {
-			dst = append(dst, plainLeaf)
-		} else {
-			dst = append(dst, uint8(n.Flags))
-			for _, v := range [...]int32{n.Feature, n.Left, n.Right - n.Left, n.Set, n.SetWords} {
-				dst = binary.AppendUvarint(dst, uint64(uint32(v)))
-			}
-			dst = appendNumber(appendNumber(dst, n.Threshold), n.Gain)
-		}
-		dst = appendNumber(appendNumber(dst, n.Value), n.Cover)
-		dst = binary.AppendUvarint(dst, uint64(n.Count))
-	}
-	for _, w := range t.Sets {
-		dst = binary.AppendUvarint(dst, uint64(w))
-	}
-	for _, v := range t.Values {
-		dst = appendNumber(dst, v)
-	}
-	binary.LittleEndian.PutUint64(dst[begin:], uint64(len(dst)-begin-8))
-	return dst
-}
-
-// appendNumber appends a number by its bytes in reverse, so that those that are 0 come first.
-func appendNumber(dst []byte, v float64) []byte {
-	return binary.AppendUvarint(dst, bits.ReverseBytes64(math.Float64bits(v)))
-}
-
-var errTrees = errors.New("the trees that a subtask sent are cut short")
-
-// cutTree cuts the first tree off what appendTree wrote.
-func cutTree(src []byte) (text, rest []byte, err error) {
-	if len(src) < 8 {
-		return nil, nil, errTrees
-	}
-	n := binary.LittleEndian.Uint64(src)
-	if src = src[8:]; n > uint64(len(src)) {
-		return nil, nil, errTrees
-	}
-	return src[:n], src[n:], nil
-}
-
-// reading is what is left of the text of a tree; bad once it was too short.
-type reading struct {
-	text []byte
-	bad  bool
-}
-
-func (r *reading) integer() uint64 {
-	if len(r.text) > 0 && r.text[0] < 0x80 {
-		v := r.text[0]
-		r.text = r.text[1:]
-		return uint64(v)
-	}
-	v, n := binary.Uvarint(r.text)
-	if n <= 0 {
-		r.bad, r.text = true, nil
-		return 0
-	}
-	r.text = r.text[n:]
-	return v
-}
-
-func (r *reading) number() float64 {
-	return math.Float64frombits(bits.ReverseBytes64(r.integer()))
-}
-
-// size reads how many there are of something that takes so many bytes each, at least.
-func (r *reading) size(each uint64) int {
-	n := r.integer()
-	if n > uint64(len(r.text))/each {
-		r.bad, r.text = true, nil
-		return 0
-	}
-	return int(n)
-}
-
-// readTree reads what appendTree wrote, into the memory of a tree, and returns what is behind
-// it.
-func readTree(src []byte, t *tree.Tree) (rest []byte, err error) {
-	text, rest, err := cutTree(src)
-	if err != nil {
-		return nil, err
-	}
-	r := &reading{text: text}
-	nodes, sets, values := r.size(4), r.size(1), r.size(1)
-	*t = tree.Tree{Weight: 1, Nodes: sized(t.Nodes, nodes), Sets: sized(t.Sets, sets), Values: sized(t.Values, values)}
-	for i := range t.Nodes {
-		t.Nodes[i] = tree.Node{}
-		n := &t.Nodes[i]
-		if flags := uint8(r.integer() & 0xff); flags != plainLeaf {
-			n.Flags = tree.Flags(flags)
-			for _, v := range [...]*int32{&n.Feature, &n.Left, &n.Right, &n.Set, &n.SetWords} {
-				*v = int32(uint32(r.integer()))
-			}
-			n.Right += n.Left
-			n.Threshold, n.Gain = r.number(), r.number()
-		}
-		n.Value, n.Cover, n.Count = r.number(), r.number(), int64(r.integer())
-	}
-	for i := range t.Sets {
-		t.Sets[i] = uint32(r.integer())
-	}
-	for i := range t.Values {
-		t.Values[i] = r.number()
-	}
-	if r.bad || len(r.text) > 0 {
-		return nil, errTrees
-	}
-	return rest, nil
-}
 
 // sized returns a slice of n elements whose contents are of no use, nil for none.
 func sized[T any](s []T, n int) []T {
@@ -148,26 +15,26 @@ func sized[T any](s []T, n int) []T {
 	return slices.Grow(s[:0], n)[:n]
 }
 
-// eachTree calls f with each of n trees that p subtasks sent, subtask i those of numbers i,
-// i+p, i+2p, …, in the order of numbers. t is memory for one of them: what f is given is good
-// until the next.
+// eachTree calls f with each of n trees that p subtasks sent, in the form of package treecode,
+// subtask i those of numbers i, i+p, i+2p, …, in the order of numbers. t is memory for one of
+// them: what f is given is good until the next.
 func eachTree(src []byte, n, p int, t *tree.Tree, f func(i int, t *tree.Tree) error) error {
 	at := make([][]byte, p) // what is left of each subtask's, and of those behind it
 	for task := range at {
 		at[task] = src
 		for i := task; i < n; i += p {
 			var err error
-			if _, src, err = cutTree(src); err != nil {
+			if _, src, err = treecode.Cut(src); err != nil {
 				return err
 			}
 		}
 	}
 	if len(src) > 0 {
-		return errTrees
+		return treecode.ErrCut
 	}
 	for i := range n {
 		var err error
-		if at[i%p], err = readTree(at[i%p], t); err != nil {
+		if at[i%p], err = treecode.Read(at[i%p], t); err != nil {
 			return err
 		}
 		if err := f(i, t); err != nil {

@@ -152,7 +152,7 @@ func TestSameBitsOfColumns(t *testing.T) {
 	p.Method, p.NumTrees, p.MaxDepth, p.OOBScore = forest.RandomForest, 6, 8, true
 	for _, memory := range []int64{0, 2000} {
 		p.Memory = memory
-		trial.SameBits(t, func(b *engine.Builder) {
+		trial.SameBitsOfState(t, func(b *engine.Builder) {
 			d := operators.FromSlice(b, rows)
 			made := forest.Train(d, p)
 			operators.Collect(b, "model", made)

@@ -119,11 +119,13 @@ func (t *table) draws(s *sampler, tree int, times []uint8) bool {
 // for those of Start.
 func (g growing) draw(ctx *comqueue.ComContext) error {
 	s := states.Get(ctx)
-	if s.builder == nil && s.levels == nil {
+	if s.rows == nil {
 		if err := g.build(ctx, s); err != nil {
 			return err
 		}
 	}
+	packed.Put(ctx, nil)
+	joined.Put(ctx, nil)
 	s.drawing = s.drawing[:0]
 	if g.params.Sampling != Whole {
 		for n := g.drawn(s); n < g.until(s); n++ {
@@ -140,10 +142,10 @@ func (g growing) draw(ctx *comqueue.ComContext) error {
 
 // drawn returns the number of the first tree that draw tells of.
 func (g growing) drawn(s *state) int {
-	if s.bag != nil && s.number == g.first {
+	if s.bag != nil && s.Trees == g.first {
 		return 0
 	}
-	return s.number
+	return s.Trees
 }
 
 // settle takes what the subtasks told of their draws. In the first superstep it then has the
@@ -155,7 +157,8 @@ func (g growing) settle(ctx *comqueue.ComContext, s *state) error {
 			s.sampler.empty = append(s.sampler.empty, first+i)
 		}
 	}
-	for n := first; n < s.number; n++ {
+	s.Empty = s.sampler.empty
+	for n := first; n < s.Trees; n++ {
 		if err := s.bag.add(n, &g.params.Start.Trees.Trees[n]); err != nil {
 			return fmt.Errorf("the forest of Start: %w", err)
 		}

@@ -13,9 +13,10 @@ import (
 // written is the trees so far as the model's file has them, and what they sum up to. Trees are
 // not kept beside it: they would take more memory than their text.
 type written struct {
-	trees   *tree.Writer
+	trees   *tree.Writer // nil before write
 	summary Summary
 	depth   []int32
+	before  []byte // the list of trees that was kept, where a subtask joins; then nil
 }
 
 // add adds a tree.
@@ -39,23 +40,25 @@ func (w *written) fits(trees, total int, most int64) error {
 	return nil
 }
 
-// write begins the model's file with the trees of Start.
-func (g growing) write(d *bins.Data) (*written, error) {
+// write begins the model's file with the trees that were kept, or else those of Start.
+func (g growing) write(w *written, d *bins.Data) (err error) {
 	e := ensemble(d)
 	if g.params.Start != nil {
 		e.Seen = tree.AlsoSeen(e.Seen, g.params.Start.Trees.Seen)
 	}
-	trees, err := tree.NewWriter(e, g.params.NumTrees)
-	if err != nil {
-		return nil, err
+	before := w.before
+	if w.trees, err = tree.NewWriter(e, g.params.NumTrees); err != nil {
+		return err
 	}
-	w := &written{trees: trees}
+	if w.before = nil; len(before) > 0 {
+		return tree.EachTree(before, w.add)
+	}
 	for i := range g.first {
 		if err := w.add(&g.params.Start.Trees.Trees[i]); err != nil {
-			return nil, fmt.Errorf("the forest of Start: %w", err)
+			return fmt.Errorf("the forest of Start: %w", err)
 		}
 	}
-	return w, nil
+	return nil
 }
 
 // ensemble returns the ensemble of the rows, without trees.

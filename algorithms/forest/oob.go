@@ -27,16 +27,31 @@ type bag struct {
 	data    *bins.Data
 	sampler *sampler
 	outputs int
-	sums    []float64 // of each row and output, over the trees so far
-	trees   []int32   // that did not draw the row
+	sums    [][]float64 // by span of the rows, of each row and output, over the trees so far
+	trees   []int32     // that did not draw the row
 	times   []uint8
 	route   router
 }
 
-func newBag(d *bins.Data, loose [][]byte, s *sampler, outputs int) *bag {
+func newBag(d *bins.Data, loose [][]byte, s *sampler, outputs int, sums [][]float64) *bag {
 	return &bag{
-		data: d, sampler: s, outputs: outputs, sums: make([]float64, d.Rows*outputs), trees: make([]int32, d.Rows),
+		data: d, sampler: s, outputs: outputs, sums: sums, trees: make([]int32, d.Rows),
 		times: make([]uint8, d.Rows), route: router{data: d, columns: loose},
+	}
+}
+
+// count counts the trees that did not draw the rows, of the first so many, whose sums are known.
+func (b *bag) count(trees int) {
+	for _, s := range b.data.Shards {
+		times := b.times[:s.Rows]
+		for number := range trees {
+			b.sampler.draw(number, s.Shard, times)
+			for i, k := range times {
+				if k == 0 {
+					b.trees[s.First+i]++
+				}
+			}
+		}
 	}
 }
 
@@ -46,21 +61,20 @@ func (b *bag) add(number int, t *tree.Tree) error {
 	if err := b.route.open(t); err != nil {
 		return err
 	}
-	for _, s := range b.data.Shards {
-		times := b.times[:s.Rows]
+	for at, s := range b.data.Shards {
+		times, sums := b.times[:s.Rows], b.sums[at]
 		b.sampler.draw(number, s.Shard, times)
 		for i, k := range times {
 			if k > 0 {
 				continue
 			}
-			row := s.First + i
-			leaf := b.route.leaf(row)
-			b.trees[row]++
+			leaf := b.route.leaf(s.First + i)
+			b.trees[s.First+i]++
 			if b.outputs == 1 && t.Values == nil {
-				b.sums[row] += t.Nodes[leaf].Value
+				sums[i] += t.Nodes[leaf].Value
 				continue
 			}
-			kernel.AddTo(b.sums[row*b.outputs:(row+1)*b.outputs], t.Values[leaf*b.outputs:(leaf+1)*b.outputs])
+			kernel.AddTo(sums[i*b.outputs:(i+1)*b.outputs], t.Values[leaf*b.outputs:(leaf+1)*b.outputs])
 		}
 	}
 	return nil
@@ -72,8 +86,9 @@ func (b *bag) measure(shard int, mean float64, task Task, out []float64) {
 	if at < 0 {
 		return
 	}
-	s := b.data.Shards[at]
-	for row := s.First; row < s.First+s.Rows; row++ {
+	s, sums := b.data.Shards[at], b.sums[at]
+	for i := range s.Rows {
+		row := s.First + i
 		if b.trees[row] == 0 {
 			continue
 		}
@@ -85,14 +100,14 @@ func (b *bag) measure(shard int, mean float64, task Task, out []float64) {
 		out[oobRows]++
 		out[oobWeight] += w
 		if task == Classification {
-			shares := b.sums[row*b.outputs : (row+1)*b.outputs]
+			shares := sums[i*b.outputs : (i+1)*b.outputs]
 			if argmax(shares) == int(y) {
 				out[oobRight] += w
 			}
 			out[oobError] -= float64(w * kernel.Log(max(shares[int(y)]/n, 0x1p-52)))
 			continue
 		}
-		e, t := b.sums[row]/n-y, y-mean
+		e, t := sums[i]/n-y, y-mean
 		out[oobError] += float64(w * float64(e*e))
 		out[oobLabel] += float64(w * t)
 		out[oobSquares] += float64(w * float64(t*t))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/internal/treecode"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/comqueue"
@@ -59,7 +60,8 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 		g.first = len(p.Start.Trees.Trees)
 	}
 	q := t.Init(comqueue.New(b, Kind)).
-		Add(comqueue.Named("open", g.open)).
+		Init(g.open).Begin(g.beginKeeping).Init(g.join).
+		Add(comqueue.Named("extent", g.tell)).
 		Add(comqueue.AllReduce(extents, comqueue.Max, comqueue.Exact())).
 		Add(comqueue.Named("pack", g.pack)).
 		Add(comqueue.AllGather(packed, joined)).
@@ -116,13 +118,14 @@ var (
 
 // state is what a subtask has of a training.
 type state struct {
-	data    *bins.Data
-	loose   [][]byte // columns of sparse features
-	number  int      // of trees so far, those of Start among them
-	sampler *sampler
-	rows    *table  // those that builder or levels have
-	times   []uint8 // of draw
-	drawing []int64
+	*progress // what is kept on every subtask, see kept.go
+	data      *bins.Data
+	loose     [][]byte // columns of sparse features
+	extent    extent   // of the subtask's rows
+	sampler   *sampler
+	rows      *table  // those that builder or levels have; nil before they are there
+	times     []uint8 // of draw
+	drawing   []int64
 	// One of these grows trees: builder where the subtask has all rows, else levels.
 	builder *builder
 	levels  *levels
@@ -140,12 +143,8 @@ type growing struct {
 	first  int // trees of Start
 }
 
-// open measures the subtask's rows, once.
+// open opens the subtask's rows.
 func (g growing) open(ctx *comqueue.ComContext) error {
-	if states.Has(ctx) {
-		extents.Put(ctx, nil)
-		return nil
-	}
 	data, err := g.table.Open(ctx)
 	if err != nil {
 		return err
@@ -157,25 +156,28 @@ func (g growing) open(ctx *comqueue.ComContext) error {
 	if err != nil {
 		return err
 	}
-	s := &state{data: data, loose: spread(data), number: g.first, sampler: newSampler(g.params)}
-	if ctx.TaskID() == 0 {
-		if s.written, err = g.write(data); err != nil {
-			return err
-		}
-	}
+	s := &state{data: data, loose: spread(data), sampler: newSampler(g.params)}
+	s.extent = extentOf(data.Label, data.Weight, factors, g.params.centre(data.Facts))
 	states.Put(ctx, s)
-	e := extentOf(data.Label, data.Weight, factors, g.params.centre(data.Facts))
-	extents.Put(ctx, e[:])
+	extents.Put(ctx, make([]float64, len(s.extent)+1))
 	for _, key := range []shared.Key[[]uint8]{sent, twigs} {
 		key.Put(ctx, nil)
 	}
 	asked.Put(ctx, nil)
 	ranges.Put(ctx, nil)
-	if !g.params.OOBScore {
-		return nil
+	if g.params.OOBScore {
+		oobSums.Put(ctx, make([]float64, oobParts))
 	}
-	s.bag = newBag(data, s.loose, s.sampler, max(1, len(data.Facts.Classes)))
-	oobSums.Put(ctx, make([]float64, oobParts))
+	return nil
+}
+
+// tell tells the extent of the subtask's rows, and whether it has none of a table yet.
+func (g growing) tell(ctx *comqueue.ComContext) error {
+	s, all := states.Get(ctx), extents.Get(ctx)
+	at := copy(all, s.extent[:])
+	if all[at] = 0; s.rows == nil {
+		all[at] = 1
+	}
 	return nil
 }
 
@@ -184,11 +186,11 @@ func (g growing) copies(ctx *comqueue.ComContext, d *bins.Data) bool {
 	return ctx.NumTask() > 1 && copied(d.Layout, d.Facts.Rows) <= g.params.Memory
 }
 
-// pack packs the subtask's rows for the others, once, where they fit.
+// pack packs the subtask's rows, where they fit, if there is one that has no table.
 func (g growing) pack(ctx *comqueue.ComContext) error {
-	s := states.Get(ctx)
+	s, all := states.Get(ctx), extents.Get(ctx)
 	packed.Put(ctx, nil)
-	if s.builder == nil && s.levels == nil && g.copies(ctx, s.data) {
+	if all[len(all)-1] > 0 && g.copies(ctx, s.data) {
 		packed.Put(ctx, pack(s.data, s.loose))
 	}
 	return nil
@@ -218,17 +220,17 @@ func (g growing) grow(ctx *comqueue.ComContext) error {
 	}
 	if s.levels != nil {
 		grown.Put(ctx, nil)
-		s.levels.begin(s.number, g.until(s))
+		s.levels.begin(s.Trees, g.until(s))
 		return nil
 	}
 	s.sent = s.sent[:0]
-	for n := s.number + ctx.TaskID(); n < g.until(s); n += ctx.NumTask() {
+	for n := s.Trees + ctx.TaskID(); n < g.until(s); n += ctx.NumTask() {
 		t := s.builder.grow(ctx.Context(), n)
 		if err := ctx.Context().Err(); err != nil {
 			return err
 		}
 		if ctx.NumTask() > 1 {
-			s.sent = appendTree(s.sent, &t)
+			s.sent = treecode.Append(s.sent, &t)
 		} else if err := s.take(n, &t); err != nil {
 			return err
 		}
@@ -251,7 +253,7 @@ func (s *state) take(number int, t *tree.Tree) error {
 }
 
 // until returns the number of trees after this superstep.
-func (g growing) until(s *state) int { return min(s.number+batchTrees, g.params.NumTrees) }
+func (g growing) until(s *state) int { return min(s.Trees+batchTrees, g.params.NumTrees) }
 
 // build makes what grows trees, of the rows of all subtasks or of this one.
 func (g growing) build(ctx *comqueue.ComContext, s *state) error {
@@ -262,8 +264,6 @@ func (g growing) build(ctx *comqueue.ComContext, s *state) error {
 		if rows, err = unpack(d.Layout, joined.Get(ctx), int(d.Facts.Rows), g.table.Weighted); err != nil {
 			return err
 		}
-		packed.Put(ctx, nil)
-		joined.Put(ctx, nil)
 	}
 	factors, err := g.params.factors(d.Facts)
 	if err != nil {
@@ -338,22 +338,22 @@ func (g growing) collect(ctx *comqueue.ComContext) error {
 	s := states.Get(ctx)
 	until := g.until(s)
 	if ctx.NumTask() > 1 && (s.written != nil || s.bag != nil) {
-		take := func(i int, t *tree.Tree) error { return s.take(s.number+i, t) }
+		take := func(i int, t *tree.Tree) error { return s.take(s.Trees+i, t) }
 		if s.levels != nil {
 			for i, t := range s.levels.trees() {
 				if err := take(i, &t); err != nil {
 					return err
 				}
 			}
-		} else if err := eachTree(all.Get(ctx), until-s.number, ctx.NumTask(), &s.tree, take); err != nil {
+		} else if err := eachTree(all.Get(ctx), until-s.Trees, ctx.NumTask(), &s.tree, take); err != nil {
 			return err
 		}
 	}
-	s.number = until
+	s.Trees = until
 	if s.written != nil {
-		ctx.Report("trees", float64(s.number))
+		ctx.Report("trees", float64(s.Trees))
 		ctx.Report("nodes", float64(s.written.summary.Nodes))
-		return s.written.fits(s.number, g.params.NumTrees, model.MaxFile)
+		return s.written.fits(s.Trees, g.params.NumTrees, model.MaxFile)
 	}
 	return nil
 }

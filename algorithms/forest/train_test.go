@@ -137,7 +137,7 @@ func TestSameBits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := c.p
 			p.LabelCol = "label"
-			trial.SameBits(t, func(b *engine.Builder) {
+			trial.SameBitsOfState(t, func(b *engine.Builder) {
 				rows := c.table.Dataset(b)
 				made := forest.Train(rows, p)
 				operators.Collect(b, "model", made)

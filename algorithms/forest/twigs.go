@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/treecode"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
@@ -59,7 +60,7 @@ func (l *levels) grow(ctx context.Context, rows []uint8) error {
 			continue
 		}
 		t := l.growTwig(ctx, b, parts[i])
-		l.grown = appendTree(binary.LittleEndian.AppendUint32(l.grown, uint32(i)), &t)
+		l.grown = treecode.Append(binary.LittleEndian.AppendUint32(l.grown, uint32(i)), &t)
 	}
 	return ctx.Err()
 }
@@ -109,11 +110,11 @@ func (l *levels) growTwig(ctx context.Context, b *branch, parts [][]uint8) tree.
 func (l *levels) attach(all []uint8) error {
 	for len(all) > 0 {
 		if len(all) < 4 || int(binary.LittleEndian.Uint32(all)) >= len(l.sent) {
-			return errTrees
+			return treecode.ErrCut
 		}
 		b := l.sent[binary.LittleEndian.Uint32(all)]
 		var err error
-		if all, err = readTree(all[4:], &l.twig); err != nil {
+		if all, err = treecode.Read(all[4:], &l.twig); err != nil {
 			return err
 		}
 		b.sprout.attach(b.node, &l.twig, l.t.classes)

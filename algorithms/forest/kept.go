@@ -1,0 +1,96 @@
+package forest
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// What a training goes on with from one superstep to the next is under keys that are kept:
+//
+//	progressed    how many trees there are, and which of them take all rows: on every subtask
+//	writtenTrees  the text of the trees, on subtask 0, with shard 0, which is always its
+//	outOfBagSums  of each shard what the trees add up to for its rows, with OOBScore: subtasks
+//	              do not keep the trees that would give it again
+//
+// A state holds these very objects, so that keeping them costs nothing. All else in it follows
+// from them and from the rows, for who joins later too: rows of all subtasks, where each has a
+// copy, are sent again in the superstep in which a subtask asks for them.
+var (
+	progressed   = shared.Replicated("progress", shared.Msgpack[*progress]())
+	writtenTrees = shared.PerShard[*written]("text of the trees", writtenCodec{})
+	outOfBagSums = shared.PerShard("sums out of bag", shared.Float64s())
+)
+
+// progress is how far a training has come, the same on every subtask.
+type progress struct {
+	Trees int   // so far, those of Start among them
+	Empty []int // see sampler
+}
+
+// beginKeeping makes what is kept.
+func (g growing) beginKeeping(ctx *comqueue.ComContext) error {
+	progressed.Put(ctx, &progress{Trees: g.first})
+	if ctx.TaskID() == 0 {
+		writtenTrees.Put(ctx, 0, &written{})
+	}
+	if !g.params.OOBScore {
+		return nil
+	}
+	d := states.Get(ctx).data
+	for _, span := range d.Shards {
+		outOfBagSums.Put(ctx, span.Shard, make([]float64, span.Rows*outputsOf(d)))
+	}
+	return nil
+}
+
+// join brings the state of a subtask to where training has come.
+func (g growing) join(ctx *comqueue.ComContext) error {
+	s := states.Get(ctx)
+	s.progress = progressed.Get(ctx)
+	s.sampler.empty = s.Empty
+	if ctx.TaskID() == 0 {
+		s.written = writtenTrees.Get(ctx, 0)
+		if err := g.write(s.written, s.data); err != nil {
+			return err
+		}
+	}
+	if !g.params.OOBScore {
+		return nil
+	}
+	var sums [][]float64
+	for _, span := range s.data.Shards {
+		own := outOfBagSums.Get(ctx, span.Shard)
+		if len(own) != span.Rows*outputsOf(s.data) {
+			return fmt.Errorf("%d sums out of the bag were kept of shard %d, of %d rows with %d outputs", len(own), span.Shard, span.Rows, outputsOf(s.data))
+		}
+		sums = append(sums, own)
+	}
+	s.bag = newBag(s.data, s.loose, s.sampler, outputsOf(s.data), sums)
+	if s.Trees > g.first { // else those of Start are still to come
+		s.bag.count(s.Trees)
+	}
+	return nil
+}
+
+// outputsOf returns how many values a leaf has.
+func outputsOf(d *bins.Data) int { return max(1, len(d.Facts.Classes)) }
+
+// writtenCodec writes the list of the trees as the model's file has it.
+type writtenCodec struct{}
+
+// Append implements shared.Codec.
+func (writtenCodec) Append(dst []byte, w *written) ([]byte, error) {
+	if w.trees == nil {
+		return append(dst, w.before...), nil
+	}
+	return w.trees.AppendTrees(dst), nil
+}
+
+// Decode implements shared.Codec. The trees are read by write, which knows their features.
+func (writtenCodec) Decode(src []byte) (*written, error) {
+	return &written{before: bytes.Clone(src)}, nil
+}
