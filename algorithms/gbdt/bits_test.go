@@ -54,7 +54,7 @@ func TestSameBits(t *testing.T) {
 			continue
 		}
 		c.p.LabelCol, c.p.WeightCol, c.p.NumTrees, c.p.MaxDepth = "label", "weight", 3, 3
-		trial.SameBits(t, func(b *engine.Builder) {
+		trial.SameBitsOfState(t, func(b *engine.Builder) {
 			rows := c.table.Dataset(b)
 			m := gbdt.Train(rows, c.p, gbdt.Set{Name: "test", Rows: part(c.table, 20, 60).Dataset(b)})
 			operators.Collect(b, "model", operators.Select(m, "model"))
@@ -62,7 +62,7 @@ func TestSameBits(t *testing.T) {
 		}, "gbdt")
 	}
 	rows := queries(12)
-	trial.SameBits(t, func(b *engine.Builder) {
+	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		d := operators.FromSlice(b, rows)
 		m := gbdt.Train(d, gbdt.Params{Objective: gbdt.LambdaMART, FeatureCols: []string{"a", "b"}, LabelCol: "label", GroupCol: "query", NumTrees: 2, MaxDepth: 3, Metrics: []string{"ndcg@3", "map"}})
 		operators.Collect(b, "model", m)
@@ -84,7 +84,7 @@ func TestSameBitsOfWildRows(t *testing.T) {
 			continue
 		}
 		c.p.LabelCol, c.p.WeightCol, c.p.NumTrees, c.p.MaxDepth = "label", "weight", 3, 3
-		trial.SameBits(t, func(b *engine.Builder) {
+		trial.SameBitsOfState(t, func(b *engine.Builder) {
 			operators.Collect(b, "model", operators.Select(gbdt.Train(c.table.Dataset(b), c.p), "model"))
 		})
 	}

@@ -23,6 +23,9 @@ type ends struct {
 
 func newDART(*state) *dart { return &dart{} }
 
+// keepBest notes that the round at hand is the best.
+func (d *dart) keepBest() { d.best = append(d.best[:0], d.weights...) }
+
 // endsOf keeps node numbers.
 func endsOf(leaf []int32, nodes int) ends {
 	if nodes > 1<<16 {

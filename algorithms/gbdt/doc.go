@@ -70,8 +70,8 @@
 // Train adds the operators and the queue that bin rows, and the queue "gbdt", of which a
 // superstep is a round. Files: params.go, validate.go and enums.go; objective.go, deviance.go,
 // aft.go and rank.go the objectives; metric.go and order.go the metrics; train.go the queue;
-// state.go what a subtask holds; prior.go, sample.go, dart.go, round.go, renew.go and
-// measure.go its stages, select.go the quantiles; finish.go, model.go, features.go, further.go
-// and file.go the model; start.go, predict.go and batches.go its operators; exchange.go and
-// exchangeread.go the models of other libraries.
+// state.go what a subtask holds, kept.go what of it is kept; prior.go, sample.go, dart.go,
+// round.go, renew.go and measure.go its stages, select.go the quantiles; finish.go, model.go,
+// features.go, further.go and file.go the model; start.go, predict.go and batches.go its
+// operators; exchange.go and exchangeread.go the models of other libraries.
 package gbdt

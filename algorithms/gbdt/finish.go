@@ -21,7 +21,7 @@ func (q *boosting) finish(ctx *comqueue.ComContext) (model.Model, error) {
 	m := &Model{
 		Objective: p.Objective, Parameters: p.objectiveParameters(), Link: s.loss.link(), Dim: f.Declared, AbsentIsZero: p.AbsentIsZero,
 		PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol, inputs: p.inputs(q.schema, f.Declared),
-		Summary: Summary{Rows: f.Rows, Weight: f.Weight, Rounds: ctx.StepNo(), BestRound: s.best, Record: s.log},
+		Summary: Summary{Rows: f.Rows, Weight: f.Weight, Rounds: ctx.StepNo(), BestRound: s.Best, Record: s.Log},
 	}
 	if p.Objective.classes() {
 		m.Classes = Classes{Type: f.LabelType, Values: f.Classes}
@@ -35,7 +35,7 @@ func (q *boosting) finish(ctx *comqueue.ComContext) (model.Model, error) {
 	for _, metric := range s.metrics {
 		m.Summary.Metrics = append(m.Summary.Metrics, metric.name)
 	}
-	trees := slices.Clone(s.trees[:s.best*s.outputs])
+	trees := slices.Clone(s.trees[:s.Best*s.outputs])
 	if s.dropped != nil {
 		weights := s.dropped.weights
 		if p.EarlyStoppingRounds > 0 {

@@ -22,6 +22,11 @@ var (
 // putBuffers puts the buffers whose lengths are those of the training.
 func (q *boosting) putBuffers(ctx *comqueue.ComContext, s *state) {
 	measures.Put(ctx, make([]float64, 2*len(s.sets)*len(s.metrics)))
+	if s.base != nil { // the prior is known
+		limits.Put(ctx, nil)
+		sums.Put(ctx, nil)
+		return
+	}
 	outputs := 0
 	if s.priorByMean() {
 		outputs = s.outputs
@@ -108,7 +113,7 @@ func (q *boosting) note(ctx *comqueue.ComContext) error {
 		}
 		values = append(values, own)
 	}
-	s.log = append(s.log, values)
+	s.Log = append(s.Log, values)
 	if err := s.ranAway(sums); err != nil {
 		return fmt.Errorf("round %d: %w", s.params.round(ctx.StepNo()), err)
 	}
@@ -124,11 +129,11 @@ func (s *state) ranAway(sums []float64) error {
 	if s.params.NoTrainMetrics || len(s.metrics) == 0 || s.params.Objective == Custom {
 		return nil
 	}
-	m, now := &s.metrics[0], float64(s.log[len(s.log)-1][0][0])
+	m, now := &s.metrics[0], float64(s.Log[len(s.Log)-1][0][0])
 	if m.ordered != nil || m.custom || !(sums[1] > 0) || finite(now) {
 		return nil
 	}
-	if math.IsInf(now, 0) && s.loss.link() != Exponential && !finite(float64(s.log[0][0][0])) {
+	if math.IsInf(now, 0) && s.loss.link() != Exponential && !finite(float64(s.Log[0][0][0])) {
 		return nil
 	}
 	return fmt.Errorf("the metric %s of the rows that are trained on is %v, as margins have run away: %s", m.name, now, runaway)
@@ -138,7 +143,7 @@ func (s *state) ranAway(sums []float64) error {
 // round, none is the best.
 func (s *state) judge(round int) error {
 	if s.params.EarlyStoppingRounds == 0 {
-		s.best = round
+		s.Best = round
 		return nil
 	}
 	set := 0
@@ -146,22 +151,22 @@ func (s *state) judge(round int) error {
 		set = 1
 	}
 	m := &s.metrics[0]
-	now := float64(s.log[round-1][set][0])
-	if s.best == 0 || m.better(now, float64(s.log[s.best-1][set][0]), s.params.EarlyStoppingTolerance) {
-		s.best = round
+	now := float64(s.Log[round-1][set][0])
+	if s.Best == 0 || m.better(now, float64(s.Log[s.Best-1][set][0]), s.params.EarlyStoppingTolerance) {
+		s.Best = round
 		if s.dropped != nil {
-			s.dropped.best = append(s.dropped.best[:0], s.dropped.weights...)
+			s.dropped.keepBest()
 		}
 	}
-	s.stop = round-s.best >= s.params.EarlyStoppingRounds
-	if best := float64(s.log[s.best-1][set][0]); best != best && (s.stop || round == s.params.NumTrees) {
+	s.Stop = round-s.Best >= s.params.EarlyStoppingRounds
+	if best := float64(s.Log[s.Best-1][set][0]); best != best && (s.Stop || round == s.params.NumTrees) {
 		return fmt.Errorf("no round is the best of %d: the metric %s on the set %q, which early stopping goes by, is defined in none of them: choose other metrics or rows", round, m.name, s.sets[set].name)
 	}
 	return nil
 }
 
 // stopped is the criterion of the queue.
-func (q *boosting) stopped(ctx *comqueue.ComContext) (bool, error) { return trained.Get(ctx).stop, nil }
+func (q *boosting) stopped(ctx *comqueue.ComContext) (bool, error) { return trained.Get(ctx).Stop, nil }
 
 // Value is a number that may be NaN, where a metric is not defined; in JSON NaN is null, as
 // are infinities.

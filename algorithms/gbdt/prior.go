@@ -8,8 +8,9 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// The prior is the constant that is best for all rows. It is computed in the first superstep
-// from sums of integers, so that it does not depend on the order of rows.
+// The prior is the constant that is best for all rows. It is computed in the first superstep,
+// at the end of which state.base is known, from sums of integers, so that it does not depend on
+// the order of rows.
 //
 // limits has of each output the largest weighted target, then the largest weight; sums has
 // the sums of both, as integers on a power-of-two scale and of what rounding left of them on
@@ -35,10 +36,10 @@ func (s *state) needsPrior() bool {
 
 // measureLimits finds the largest weighted targets.
 func (q *boosting) measureLimits(ctx *comqueue.ComContext, shard int, out []float64) error {
-	if ctx.StepNo() > 1 {
+	s := trained.Get(ctx)
+	if s.base != nil {
 		return nil
 	}
-	s := trained.Get(ctx)
 	r := &s.view
 	show(r, s.data, s.span(shard), s.queries, s.margin, nil)
 	for i := range r.N {
@@ -56,11 +57,8 @@ const fine = 30
 
 // measureSums adds up weighted targets and weights.
 func (q *boosting) measureSums(ctx *comqueue.ComContext, shard int, out []int64) error {
-	if ctx.StepNo() > 1 {
-		return nil
-	}
 	s, top := trained.Get(ctx), limits.Get(ctx)
-	if !s.priorByMean() {
+	if s.base != nil || !s.priorByMean() {
 		return nil
 	}
 	scale := make([]float64, len(top))
@@ -100,7 +98,7 @@ func (s *state) meanOf(k int, top []float64, total []int64) float64 {
 // quantile that is a prior.
 func (q *boosting) beginPrior(ctx *comqueue.ComContext) error {
 	s := trained.Get(ctx)
-	if ctx.StepNo() > 1 {
+	if s.base != nil {
 		if q.quantiles != nil {
 			q.quantiles.skip(ctx, &s.quant)
 		}
@@ -113,16 +111,11 @@ func (q *boosting) beginPrior(ctx *comqueue.ComContext) error {
 	if err := s.tiny(top); err != nil {
 		return err
 	}
+	s.most = top[s.outputs]
 	if q.quantiles == nil {
 		return nil
 	}
-	if s.weight != nil {
-		scale := powerBelow(top[s.outputs], s.data.Facts.Rows)
-		s.units = make([]int64, len(s.weight))
-		for i, w := range s.weight {
-			s.units[i] = scaled(w, scale)
-		}
-	}
+	s.countWeights()
 	if !s.needsPrior() {
 		q.quantiles.skip(ctx, &s.quant)
 		return nil
@@ -132,6 +125,18 @@ func (q *boosting) beginPrior(ctx *comqueue.ComContext) error {
 	s.quant.value = func(i int) float64 { return s.data.Label[i] }
 	q.quantiles.begin(ctx, &s.quant)
 	return nil
+}
+
+// countWeights makes integers of weights.
+func (s *state) countWeights() {
+	if s.weight == nil {
+		return
+	}
+	scale := powerBelow(s.most, s.data.Facts.Rows)
+	s.units = make([]int64, len(s.weight))
+	for i, w := range s.weight {
+		s.units[i] = scaled(w, scale)
+	}
 }
 
 // least bounds what is not 0 of weights and weighted labels: squares of gradients and hessians
@@ -163,15 +168,14 @@ func (p *Params) level() float64 {
 
 // finishPrior sets the margins that rows start from.
 func (q *boosting) finishPrior(ctx *comqueue.ComContext) error {
-	if ctx.StepNo() > 1 {
+	s := trained.Get(ctx)
+	if s.base != nil {
 		return nil
 	}
-	s := trained.Get(ctx)
 	s.base = make([]float64, s.outputs)
 	switch {
 	case s.params.Start != nil:
-		copy(s.base, s.params.Start.Ensemble.Base)
-		return nil // the margins of rows have it
+		copy(s.base, s.params.Start.Ensemble.Base) // the margins of rows have it
 	case s.params.Base != nil:
 		if n := len(s.params.Base); n != 1 && n != s.outputs {
 			return fmt.Errorf("the parameter Base has %d margins for %d outputs: want one, or one for each", n, s.outputs)
@@ -186,6 +190,14 @@ func (q *boosting) finishPrior(ctx *comqueue.ComContext) error {
 	case q.quantiles != nil && s.needsPrior():
 		s.base[0] = s.quant.found[0]
 	}
+	s.startMargins()
+	limits.Put(ctx, nil)
+	sums.Put(ctx, nil)
+	return nil
+}
+
+// startMargins gives the base to rows that come without margins.
+func (s *state) startMargins() {
 	for k, b := range s.base {
 		if s.data.Margins == nil {
 			fill(s.margin[k], b)
@@ -196,9 +208,6 @@ func (q *boosting) finishPrior(ctx *comqueue.ComContext) error {
 			}
 		}
 	}
-	limits.Put(ctx, nil)
-	sums.Put(ctx, nil)
-	return nil
 }
 
 func fill(v []float64, to float64) {

@@ -3,6 +3,7 @@ package gbdt
 import (
 	"fmt"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 	"github.com/superstep-ml/superstep/algorithms/internal/grow"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/comqueue"
@@ -67,30 +68,37 @@ func (q *boosting) take(ctx *comqueue.ComContext) error {
 	if s.dropped != nil {
 		weight = s.restore(rate)
 	}
+	leaves := func(k int, d *bins.Data, out []int32) []int32 {
+		if d == s.data {
+			return g.Leaves(k, out)
+		}
+		return g.Route(k, d, out)
+	}
 	for k := range s.outputs {
 		t := *g.Tree(k)
 		if s.params.renews() {
 			q.renewed(ctx, s, &t)
 		}
-		s.values = grown(s.values, len(t.Nodes))
 		for i := range t.Nodes {
-			n := &t.Nodes[i]
-			n.Value *= rate
-			s.values[i] = weight * n.Value
+			t.Nodes[i].Value *= rate
 		}
 		t.Output, t.Weight = int32(k), 1
 		s.trees = append(s.trees, t)
-		if err := s.addTree(g, k, &t); err != nil {
-			return err
-		}
+		s.addTree(&t, weight, leaves)
 	}
 	return nil
 }
 
-// addTree adds the values of a tree to all margins.
-func (s *state) addTree(g *grow.State, k int, t *tree.Tree) error {
+// addTree adds the values of a tree of a new round, with a weight, to all margins. leaves
+// writes in which nodes rows end: those that are trained on, and others.
+func (s *state) addTree(t *tree.Tree, weight float64, leaves func(k int, d *bins.Data, out []int32) []int32) {
+	s.values = grown(s.values, len(t.Nodes))
+	for i := range t.Nodes {
+		s.values[i] = weight * t.Nodes[i].Value
+	}
+	k := int(t.Output)
 	var kept []ends
-	s.leaf = g.Leaves(k, s.leaf)
+	s.leaf = leaves(k, s.data, s.leaf)
 	if s.dropped != nil {
 		kept = append(kept, endsOf(s.leaf, len(t.Nodes)))
 	}
@@ -99,7 +107,7 @@ func (s *state) addTree(g *grow.State, k int, t *tree.Tree) error {
 		if !m.own {
 			continue
 		}
-		m.leaf = g.Route(k, m.data, m.leaf)
+		m.leaf = leaves(k, m.data, m.leaf)
 		if s.dropped != nil {
 			kept = append(kept, endsOf(m.leaf, len(t.Nodes)))
 		}
@@ -108,7 +116,6 @@ func (s *state) addTree(g *grow.State, k int, t *tree.Tree) error {
 	if s.dropped != nil {
 		s.dropped.ends = append(s.dropped.ends, kept)
 	}
-	return nil
 }
 
 // addValues adds to margins the values of the nodes in which rows ended.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
-	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/shared"
@@ -26,9 +25,11 @@ type state struct {
 	spans   []bins.Span // by shard; those without rows are empty
 	queries [][]int32   // by shard, within it; nil without queries
 
-	// margin has for each output the margins of the rows. base are those that the model has.
-	margin [][]float64
-	base   []float64
+	// What is kept, see kept.go. Subtasks but the first judge nothing.
+	*boosted
+	*judgement
+
+	margin [][]float64 // of the rows, for each output
 	// weight multiplies gradients: the row's weight, times that of its class, and 0 where it
 	// is held out; nil where that is 1 for all.
 	weight []float64
@@ -49,11 +50,6 @@ type state struct {
 	goss    selection
 	factor  []float64 // GOSS: what the gradients of each row are multiplied with
 	dropped *dart
-
-	trees []tree.Tree
-	best  int // round, from 1; 0 before the first
-	stop  bool
-	log   [][][]Value // of each round, set and metric
 }
 
 // measured is rows that metrics are measured on: those of the training, or of an evaluation
@@ -119,11 +115,8 @@ func show(r *Rows, d *bins.Data, span bins.Span, queries [][]int32, margin [][]f
 	}
 }
 
-// open makes the state in the first superstep.
+// open makes the state.
 func (q *boosting) open(ctx *comqueue.ComContext) error {
-	if trained.Has(ctx) {
-		return nil
-	}
 	data, err := q.table.Open(ctx)
 	if err != nil {
 		return err
@@ -132,7 +125,10 @@ func (q *boosting) open(ctx *comqueue.ComContext) error {
 	if err := errors.Join(q.checkFacts(f), q.params.checkKinds(data.Layout)); err != nil {
 		return err
 	}
-	s := &state{params: &q.params, data: data, outputs: q.params.outputs(len(f.Classes))}
+	s := &state{params: &q.params, data: data, outputs: q.params.outputs(len(f.Classes)), boosted: boostedTrees.Get(ctx), judgement: &judgement{}}
+	if ctx.TaskID() == 0 {
+		s.judgement = judgements.Get(ctx, 0)
+	}
 	if s.metrics, err = metricsOf(s.params); err != nil {
 		return err
 	}
@@ -166,7 +162,7 @@ func (q *boosting) open(ctx *comqueue.ComContext) error {
 	}
 	trained.Put(ctx, s)
 	q.putBuffers(ctx, s)
-	return nil
+	return q.rejoin(s)
 }
 
 // checkFacts reports labels and weights that nothing can be learnt from.

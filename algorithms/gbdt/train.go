@@ -233,7 +233,7 @@ func (q *boosting) queue(b *engine.Builder) *engine.Dataset {
 	for _, e := range q.sets {
 		queue = e.table.Init(queue)
 	}
-	queue.Add(comqueue.Named("open", q.open)).
+	queue.Begin(q.beginKeeping).Init(q.open).
 		Add(comqueue.Named("limits", comqueue.ForEachShard(limits, q.measureLimits))).
 		Add(comqueue.AllReduce(limits, comqueue.Max)).
 		Add(comqueue.Named("sums", comqueue.ForEachShard(sums, q.measureSums))).

@@ -9,7 +9,7 @@
 //
 //	q.Add(func(ctx *comqueue.ComContext) error {       // before the stages, each superstep
 //		s, ok := g.Lookup(ctx)
-//		if !ok {                                   // first superstep
+//		if !ok {                                   // the first, and where the subtask joins
 //			s, err = g.Open(ctx, data)         // data: *bins.Data of this subtask
 //		}
 //		s.Begin(grow.Batch{First: …, Trees: k, Targets: k})
@@ -28,6 +28,10 @@
 //		leaf = s.Route(0, evaluation, leaf)        // of the rows of another *bins.Data
 //		return nil
 //	})
+//
+// A batch begins anew: a State has nothing from one superstep to the next that makes a
+// difference, so that one may be opened before any. A Walker sends rows down the trees of
+// batches before, which need not have been this subtask's.
 //
 // # What makes the bits
 //

@@ -231,7 +231,7 @@ type outcome struct {
 }
 
 // run grows the trees of a problem at parallelism p.
-func (x *problem) run(t *testing.T, params Params, l *bins.Layout, p int, rounds int) (outcome, *engine.Result) {
+func (x *problem) run(t *testing.T, params Params, l *bins.Layout, p int, rounds int, options ...engine.Option) (outcome, *engine.Result) {
 	t.Helper()
 	g, err := New(params)
 	require.NoError(t, err)
@@ -298,7 +298,7 @@ func (x *problem) run(t *testing.T, params Params, l *bins.Layout, p int, rounds
 		}
 		rows := q.Add(comqueue.Named("end", end)).SetMaxIter(rounds).CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]struct{ X int64 }, error) { return nil, nil })).Exec()
 		engine.Collect(rows, "rows")
-	}, engine.Parallelism(p))
+	}, append(options, engine.Parallelism(p))...)
 	return out, result
 }
 

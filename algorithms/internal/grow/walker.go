@@ -1,0 +1,92 @@
+package grow
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/algorithms/tree"
+)
+
+// A Walker sends binned rows down trees that a State has forgotten, or that grew before the
+// subtask had one: where the State sent them when the trees had grown. It belongs to one
+// goroutine, and uses its memory again tree by tree.
+type Walker struct {
+	layout *bins.Layout
+	places map[int32]int32 // of features within the layout, by their numbers
+	grown  Grown
+	router router
+}
+
+// NewWalker returns a Walker of trees that grew on rows of a layout.
+func NewWalker(l *bins.Layout) *Walker {
+	w := &Walker{layout: l, places: make(map[int32]int32, len(l.Features))}
+	for i := range l.Features {
+		w.places[int32(l.Features[i].Number)] = int32(i)
+	}
+	return w
+}
+
+// Open has rows go down a tree, which is borrowed. One that cannot have grown on rows of the
+// layout is an error.
+func (w *Walker) Open(t *tree.Tree) error {
+	if len(t.Nodes) == 0 {
+		return fmt.Errorf("grow: a tree has no nodes")
+	}
+	w.grown.Tree = *t
+	w.grown.rules = sized(w.grown.rules, len(t.Nodes))
+	for i := range t.Nodes {
+		var err error
+		if w.grown.rules[i], err = w.rule(t, i); err != nil {
+			return fmt.Errorf("grow: node %d of a tree %w", i, err)
+		}
+	}
+	return nil
+}
+
+// Route writes to out, which it grows as needed, the node where each row of a dataset ends,
+// which was binned as the training data.
+func (w *Walker) Route(d *bins.Data, out []int32) []int32 {
+	return w.router.route(&w.grown, d, out)
+}
+
+// rule returns where a node sends bins: the inverse of State.describe.
+func (w *Walker) rule(t *tree.Tree, node int) (r rule, err error) {
+	n := &t.Nodes[node]
+	if n.Leaf() {
+		return r, nil
+	}
+	for _, child := range [2]int32{n.Left, n.Right} {
+		if int(child) <= node || int(child) >= len(t.Nodes) {
+			return r, fmt.Errorf("has the child %d, which does not stand behind it among %d", child, len(t.Nodes))
+		}
+	}
+	at, known := w.places[n.Feature]
+	if !known || w.layout.Features[at].Stored() == 0 {
+		return r, fmt.Errorf("looks at feature %d, which does not part the rows", n.Feature)
+	}
+	f := &w.layout.Features[at]
+	r = rule{feature: at, place: -1, missingLeft: n.Flags&tree.DefaultLeft != 0, categorical: f.Categorical}
+	switch {
+	case f.Categorical != (n.Flags&tree.Categorical != 0):
+		return r, fmt.Errorf("takes feature %q for another kind than the rows do", f.Name)
+	case f.Categorical:
+		if n.Set < 0 || n.SetWords < 0 || int64(n.Set)+int64(n.SetWords) > int64(len(t.Sets)) {
+			return r, fmt.Errorf("has a set of %d words from word %d of %d", n.SetWords, n.Set, len(t.Sets))
+		}
+		r.set = make(binSet, (f.Bins+63)/64)
+		for bin, code := range f.Codes {
+			if t.Has(int32(node), code) != (n.Flags&tree.SetRight != 0) {
+				r.set[bin>>6] |= 1 << (bin & 63)
+			}
+		}
+	case !math.IsInf(n.Threshold, -1):
+		place, found := slices.BinarySearch(f.Cuts, float32(n.Threshold))
+		if !found {
+			return r, fmt.Errorf("parts feature %q at %v, which is no cut of the rows", f.Name, n.Threshold)
+		}
+		r.place = int32(place)
+	}
+	return r, nil
+}

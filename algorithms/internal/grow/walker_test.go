@@ -1,0 +1,70 @@
+package grow
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// TestWalker: rows go down trees of random problems, which are all that is left of them, to
+// the nodes where they ended when the trees had grown. And trees of a later superstep are the
+// same where all that the growth has is dropped before it.
+func TestWalker(t *testing.T) {
+	for seed := range uint64(referenceProblems) {
+		rng := rand.New(rand.NewPCG(seed, 12))
+		params := randomParams(rng)
+		n := 1 + rng.IntN(60)
+		x, kinds := randomProblem(rng, n, &params)
+		l := x.layout(rng, kinds)
+		what := fmt.Sprintf("seed %d, %+v", seed, params)
+		p := 1 + int(seed%3)
+		want, _ := x.run(t, params, l, p, 2)
+		if seed%8 == 0 {
+			got, _ := x.run(t, params, l, p, 2, engine.CheckState(true))
+			require.Equal(t, want.trees, got.trees, what)
+			require.Equal(t, want.leaves, got.leaves, what)
+		}
+		w, data := NewWalker(l), x.data(l, 0, n)
+		var leaf []int32
+		for k := range want.trees {
+			require.NoError(t, w.Open(&want.trees[k]), what)
+			leaf = w.Route(data, leaf)
+			require.Equal(t, want.leaves[k], leaf, what)
+		}
+	}
+}
+
+// TestWalkerRefuses: trees that cannot have grown on the rows are errors.
+func TestWalkerRefuses(t *testing.T) {
+	l := &bins.Layout{Features: []bins.Feature{
+		{Name: "age", Number: 3, Bins: 2, Cuts: []float32{1.5}, Slot: 0, Implicit: -1},
+		{Name: "same", Number: 4, Column: -1, Slot: -1, Implicit: -1},
+		{Name: "city", Number: 5, Categorical: true, Bins: 2, Codes: []int32{0, 7}, Column: 1, Slot: 3, Implicit: -1},
+	}}
+	split := func(n tree.Node) *tree.Tree { return &tree.Tree{Nodes: []tree.Node{n, {}, {}}, Sets: []uint32{1}} }
+	for want, from := range map[string]*tree.Tree{
+		"has no nodes": {},
+		"node 0 of a tree has the child 0, which does not stand behind it among 3": split(tree.Node{Left: 1}),
+		"has the child 3, which does not stand behind it":                          split(tree.Node{Left: 1, Right: 3}),
+		"has the child -1, which does not":                                         split(tree.Node{Left: -1, Right: 2}),
+		"looks at feature 9, which does not part the rows":                         split(tree.Node{Left: 1, Right: 2, Feature: 9}),
+		"looks at feature 4, which does not part the rows":                         split(tree.Node{Left: 1, Right: 2, Feature: 4}),
+		`takes feature "age" for another kind`:                                     split(tree.Node{Left: 1, Right: 2, Feature: 3, Flags: tree.Categorical}),
+		`takes feature "city" for another kind`:                                    split(tree.Node{Left: 1, Right: 2, Feature: 5}),
+		"has a set of 2 words from word 0 of 1":                                    split(tree.Node{Left: 1, Right: 2, Feature: 5, SetWords: 2, Flags: tree.Categorical}),
+		"has a set of 1 words from word -1 of 1":                                   split(tree.Node{Left: 1, Right: 2, Feature: 5, Set: -1, SetWords: 1, Flags: tree.Categorical}),
+		`parts feature "age" at 2, which is no cut`:                                split(tree.Node{Left: 1, Right: 2, Feature: 3, Threshold: 2}),
+		`parts feature "age" at NaN, which is no cut`:                              split(tree.Node{Left: 1, Right: 2, Feature: 3, Threshold: math.NaN()}),
+	} {
+		require.ErrorContains(t, NewWalker(l).Open(from), want)
+	}
+	require.NoError(t, NewWalker(l).Open(split(tree.Node{Left: 1, Right: 2, Feature: 3, Threshold: 1.5})))
+	require.NoError(t, NewWalker(l).Open(split(tree.Node{Left: 1, Right: 2, Feature: 5, SetWords: 1, Flags: tree.Categorical})))
+}
