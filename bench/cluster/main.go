@@ -45,12 +45,10 @@ var job = engine.Define("bench-superstep", func(b *engine.Builder, a args) error
 	sums := shared.Scratch[[]float64]("sums")
 	q := comqueue.New(b, "empty").
 		InitWithPartitionedData(comqueue.PartitionedRows("rows"), rows).
-		Add(comqueue.Named("preallocate", func(ctx *comqueue.ComContext) error {
-			if ctx.StepNo() == 1 {
-				sums.Put(ctx, make([]float64, 8))
-			}
+		Init(func(ctx *comqueue.ComContext) error {
+			sums.Put(ctx, make([]float64, 8))
 			return nil
-		})).
+		}).
 		Add(comqueue.AllReduce(sums)).
 		SetMaxIter(a.Steps).
 		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]result, error) { return []result{{sums.Get(ctx)[0]}}, nil }))

@@ -119,12 +119,12 @@ func BenchmarkSuperstep(b *testing.B) {
 			name := fmt.Sprintf("subtasks=%d/allreduce=%d", subtasks, size)
 			b.Run(name, func(b *testing.B) {
 				stages := func(q *comqueue.IterativeComQueue) {
-					q.Add(func(ctx *comqueue.ComContext) error {
-						if ctx.StepNo() == 1 && size > 0 {
+					q.Init(func(ctx *comqueue.ComContext) error {
+						if size > 0 {
 							buffer.Put(ctx, make([]float64, size))
 						}
 						return nil
-					})
+					}).Add(func(*comqueue.ComContext) error { return nil })
 					if size > 0 {
 						q.Add(comqueue.AllReduce(buffer))
 					}

@@ -50,12 +50,10 @@ var job = engine.Define("clusterjobs", func(b *engine.Builder, a args) error {
 	)
 	model := comqueue.New(b, "sums").
 		InitWithPartitionedData(data, operators.PartitionByHash(rows, "key")).
-		Add(comqueue.Named("preallocate", func(ctx *comqueue.ComContext) error {
-			if ctx.StepNo() == 1 {
-				sums.Put(ctx, make([]float64, 8))
-			}
+		Init(func(ctx *comqueue.ComContext) error {
+			sums.Put(ctx, make([]float64, 8))
 			return nil
-		})).
+		}).
 		Add(comqueue.ForEachShard(sums, func(ctx *comqueue.ComContext, shard int, out []float64) error {
 			keys := data.Get(ctx, shard).Ints("key")
 			for i, v := range data.Get(ctx, shard).Floats("value") {

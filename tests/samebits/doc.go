@@ -18,6 +18,9 @@
 // bits. With --jitter every round delays the workload's own functions differently,
 // which changes the order in which subtasks get on, and must change nothing else.
 //
+// With --forget queues drop between supersteps all but what their keys keep, which must change
+// nothing either.
+//
 // The program also fails where a subtask that owns rows did nothing: equal results
 // of runs in which one subtask did all the work would show little.
 package main

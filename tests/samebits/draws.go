@@ -70,11 +70,12 @@ func (e *env) drawingQueue(b *engine.Builder, name string, rows *engine.Dataset)
 	}
 	return comqueue.New(b, name).
 		InitWithPartitionedData(data, rows).
-		Add(func(ctx *comqueue.ComContext) error {
-			if ctx.StepNo() == 1 {
-				sums.Put(ctx, make([]float64, length))
-				state.Put(ctx, make([]float64, length))
-			}
+		Begin(func(ctx *comqueue.ComContext) error {
+			state.Put(ctx, make([]float64, length))
+			return nil
+		}).
+		Init(func(ctx *comqueue.ComContext) error {
+			sums.Put(ctx, make([]float64, length))
 			return nil
 		}).
 		Add(comqueue.Named("draw", byShards)).

@@ -25,6 +25,7 @@ type flags struct {
 	Procs       []int    `default:"0" help:"Values of GOMAXPROCS; 0 leaves it as it is."`
 	Rounds      int      `default:"1" help:"How often to run each setting."`
 	Jitter      bool     `help:"Delay the workload's functions, differently in each round."`
+	Forget      bool     `help:"Have queues forget between supersteps all but what their keys keep."`
 	Iris        string   `default:"examples/kmeans/data/iris.csv" help:"The CSV file with the iris."`
 	Heart       string   `default:"examples/queue/data/heart_scale.libsvm" help:"The LibSVM file with the heart disease data."`
 	Cluster     string   `help:"Job manager of the cluster to run on; this process alone if not given."`
@@ -138,7 +139,7 @@ func runOnce(w workload, s setting, f *flags) (pieces []piece, err error) {
 	}
 	options := []engine.Option{
 		engine.Parallelism(s.Parallelism), engine.Shards(s.Shards), engine.BatchRows(s.BatchRows),
-		engine.Seed(17), engine.SpillDir(spill),
+		engine.Seed(17), engine.SpillDir(spill), engine.CheckState(f.Forget),
 	}
 	if w.memory > 0 {
 		options = append(options, engine.MemoryBudget(w.memory))

@@ -33,18 +33,19 @@ const shortBuffer, longBuffer = 12, 9000
 func shardSums(b *engine.Builder, e *env) error {
 	var (
 		rows    = comqueue.PartitionedRows("rows")
-		sums    = shared.Scratch[[]float64]("sums")
+		sums    = shared.Replicated("sums", shared.Float64s())
 		long    = shared.Scratch[[]float64]("long")
 		product = shared.Scratch[[]float32]("product")
 		top     = shared.Scratch[[]float64]("top")
 	)
-	put := func(ctx *comqueue.ComContext) error {
-		if ctx.StepNo() == 1 {
-			sums.Put(ctx, make([]float64, shortBuffer))
-			long.Put(ctx, make([]float64, longBuffer))
-			product.Put(ctx, make([]float32, shortBuffer))
-			top.Put(ctx, make([]float64, 1))
-		}
+	zeros := func(ctx *comqueue.ComContext) error {
+		sums.Put(ctx, make([]float64, shortBuffer))
+		return nil
+	}
+	room := func(ctx *comqueue.ComContext) error {
+		long.Put(ctx, make([]float64, longBuffer))
+		product.Put(ctx, make([]float32, shortBuffer))
+		top.Put(ctx, make([]float64, 1))
 		return nil
 	}
 	// each calls f for the rows of a shard with a value that depends on the step.
@@ -58,7 +59,8 @@ func shardSums(b *engine.Builder, e *env) error {
 	}
 	trained := comqueue.New(b, "sums").
 		InitWithPartitionedData(rows, operators.Generate(b, rowsPerJob, e.makeReading)).
-		Add(put).
+		Begin(zeros).
+		Init(room).
 		Add(comqueue.ForEachShard(long, func(ctx *comqueue.ComContext, shard int, out []float64) error {
 			each(ctx, shard, func(i int, key int64, v float64) { out[(int(key)*89+i)%longBuffer] += v })
 			return nil
@@ -112,15 +114,16 @@ func shardSums(b *engine.Builder, e *env) error {
 // the parallelism but on nothing else.
 func rankSums(b *engine.Builder, e *env) error {
 	rows := comqueue.PartitionedRows("rows")
-	short, long := shared.Scratch[[]float64]("short"), shared.Scratch[[]float64]("long")
+	short, long := shared.Replicated("short", shared.Float64s()), shared.Replicated("long", shared.Float64s())
 	summed := comqueue.New(b, "ranks").
 		InitWithPartitionedData(rows, operators.Generate(b, rowsPerJob, e.makeReading)).
+		Begin(func(ctx *comqueue.ComContext) error {
+			short.Put(ctx, make([]float64, shortBuffer))
+			long.Put(ctx, make([]float64, longBuffer))
+			return nil
+		}).
 		Add(func(ctx *comqueue.ComContext) error {
 			e.pause(9+ctx.StepNo(), ctx.TaskID())
-			if ctx.StepNo() == 1 {
-				short.Put(ctx, make([]float64, shortBuffer))
-				long.Put(ctx, make([]float64, longBuffer))
-			}
 			s, l := short.Get(ctx), long.Get(ctx)
 			divisor := float64(ctx.NumTask() + 1)
 			for i := range s {

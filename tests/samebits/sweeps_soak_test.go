@@ -23,7 +23,9 @@ func sweepsOf(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
 		e.BatchRows, e.Procs, e.Rounds = []int{1024, 7, 1}, []int{2, 1}, 1
 		delayed := e
 		delayed.BatchRows, delayed.Procs, delayed.Rounds = []int{1024}, []int{2}, rounds
-		all = append(all, e, delayed)
+		forgetting := e
+		forgetting.Parallelism, forgetting.BatchRows, forgetting.Procs, forgetting.Forget = upTo(shards, 1, 3, 8), []int{1024}, []int{2}, true
+		all = append(all, e, delayed, forgetting)
 	}
 	return all
 }

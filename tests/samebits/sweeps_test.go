@@ -13,7 +13,7 @@ const soak = false
 
 // sweepsOf covers every value of every setting, and those pairs that have been
 // known to hide faults: small batches with one processor, many subtasks with
-// delays, other builds with several subtasks. Other builds run at 128 shards
+// delays, other builds with several subtasks. Queues forget at 8 shards. Other builds run at 128 shards
 // alone: what a build changes does not depend on the number of shards.
 func sweepsOf(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
 	exe := executables(t)
@@ -47,6 +47,11 @@ func sweepsOf(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
 			at(exe[0], []int{3, 8}, []int{7}, []int{2}, 3),
 		}
 		otherP = []int{1, 16}
+	}
+	if shards == 8 {
+		forgetting := at(exe[0], []int{2}, []int{1024}, []int{2}, 1)
+		forgetting.Forget = true
+		all = append(all, forgetting)
 	}
 	for _, e := range others {
 		all = append(all, at(e, otherP, []int{1024}, []int{2}, 1))

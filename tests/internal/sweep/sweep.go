@@ -47,6 +47,7 @@ type Sweep struct {
 	BatchRows   []int
 	Procs       []int
 	Rounds      int    // more than one: with delays that differ by round
+	Forget      bool   // queues forget between supersteps all but what their keys keep
 	Cluster     string // job manager; "": one process
 }
 
@@ -64,6 +65,9 @@ func (s Sweep) args(workload, out string) []string {
 	if s.Rounds > 1 {
 		args = append(args, "--jitter", "--rounds", strconv.Itoa(s.Rounds))
 	}
+	if s.Forget {
+		args = append(args, "--forget")
+	}
 	if s.Cluster != "" {
 		args = append(args, "--cluster", s.Cluster)
 	}
@@ -75,6 +79,9 @@ func (s Sweep) Run(t testing.TB, workload, out string) []Digest {
 	t.Helper()
 	if s.Rounds > 1 {
 		s.Build += ", delayed"
+	}
+	if s.Forget {
+		s.Build += ", forgetting"
 	}
 	got := programs.Execute(t, s.Environ, s.Path, s.args(workload, out)...)
 	require.Zero(t, got.Code, "%s: %s", s.Build, got.Stderr)
