@@ -22,7 +22,7 @@ type measured struct {
 }
 
 func TestApplyAddsColumns(t *testing.T) {
-	trial.SameBits(t, func(b *engine.Builder) {
+	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		rows := operators.FromSlice(b, []point{{1}, {2}, {0.3}})
 		operators.Collect(b, "made", ruler{Length: 3}.Transform(rows))
 		operators.Collect(b, "none", ruler{Length: 3}.Transform(operators.FromSlice(b, []point(nil))))

@@ -120,7 +120,7 @@ func TestPipelinesNest(t *testing.T) {
 		pipeline.Pipeline{Stages: []model.Stage{prepare.MaxAbsScaler{Columns: []string{"features"}}}},
 	}}
 	require.Equal(t, "pipeline → pipeline", nested.String())
-	trial.SameBits(t, func(b *engine.Builder) {
+	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		m := nested.Fit(people(b))
 		operators.Collect(b, "model", m)
 		operators.Collect(b, "made", nested.Apply(people(b), m))

@@ -164,7 +164,7 @@ func TestCrossValidationSameBits(t *testing.T) {
 		build := func(b *engine.Builder) { compared(b, operators.FromSlice(b, rows), shrunkGrid, o) }
 		texts = append(texts, trial.Print(t, trial.Run(t, build)))
 		if atOnce == 1 {
-			trial.SameBits(t, build)
+			trial.SameBitsOfState(t, build)
 		}
 	}
 	require.Equal(t, texts[0], texts[1])
