@@ -52,12 +52,14 @@ func Fails(t testing.TB, build func(b *engine.Builder), texts ...string) error {
 	return err
 }
 
-// places are the parallelism, workers and batch sizes that SameBits runs a job at.
-var places = []struct{ p, workers, batch int }{{1, 0, 1024}, {2, 0, 7}, {3, 3, 1024}, {8, 0, 1}}
+// place is where SameBits runs a job: at a parallelism, as a number of workers, or as a whole
+// where that is 0, and with a number of rows per batch.
+type place struct{ p, workers, batch int }
 
 // SameBits runs what build adds to a job at parallelism 1, 2, 3 and 8, the third among
-// three workers, with several batch sizes, and asserts that everything it collects has
-// the same bits, and so has every value that a queue of the given names reported.
+// three workers, with several batch sizes, under the race detector at the second and third
+// of these, and asserts that everything it collects has the same bits, and so has every
+// value that a queue of the given names reported.
 func SameBits(t *testing.T, build func(b *engine.Builder), queues ...string) {
 	t.Helper()
 	sameBits(t, build, false, queues)
