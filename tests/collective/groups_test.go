@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -42,6 +43,11 @@ func inMemory(p int) *world {
 	return &world{name: fmt.Sprintf("%d ranks in memory", p), p: p, end: g.Rank}
 }
 
+// patience is how long a part may be silent, and how long all may stand still. Here all parts,
+// of several tests, are one process, whose goroutines wait for a turn in one queue, which is
+// long on a busy machine.
+const patience = 30 * time.Second
+
 // overTCP makes a group of p ranks in as many parts as there are hosts, each with
 // connections of its own as if it were a process. Nil hosts gives each rank a part.
 func overTCP(t testing.TB, p int, hosts [][]int, change ...func(*collective.TCPConfig)) *world {
@@ -55,7 +61,7 @@ func overTCP(t testing.TB, p int, hosts [][]int, change ...func(*collective.TCPC
 	var wg sync.WaitGroup
 	for h := range hosts {
 		wg.Go(func() {
-			cfg := collective.TCPConfig{Store: store, Size: p, Hosts: hosts, Group: t.Name()}
+			cfg := collective.TCPConfig{Store: store, Size: p, Hosts: hosts, Group: t.Name(), Detection: patience, Stall: patience}
 			for _, f := range change {
 				f(&cfg)
 			}
