@@ -327,7 +327,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	for name, f := range map[string]FileFormat{
 		"rows":  {Rows: func(io.Writer) RowWriter { return failing{} }},
 		"close": {Rows: func(io.Writer) RowWriter { return failing{close: true} }},
-		"head": {Rows: func(w io.Writer) RowWriter { return textfile.NewWriter(w, textfile.Form{}) }, Head: func(io.Writer) error {
+		"head": {Rows: func(w io.Writer) RowWriter { return textfile.NewWriter(w, textfile.Form{Delimiter: ','}) }, Head: func(io.Writer) error {
 			return errNoSpace
 		}},
 		"file":       {File: func(io.Writer, *arrow.Schema, memory.Allocator) (RowWriter, error) { return nil, errNoSpace }},
