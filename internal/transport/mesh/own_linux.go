@@ -36,8 +36,8 @@ func (s *ownSocket) Read(p []byte) (int, error) {
 	s.use.RLock()
 	defer s.use.RUnlock()
 	if s.crowded && len(p) > 0 && !s.closed {
-		if n := s.look(p); n > 0 {
-			return n, nil
+		if n, err := s.look(p); n > 0 || err != nil {
+			return n, err
 		}
 		s.giveWay()
 	}
@@ -82,15 +82,18 @@ const (
 // schedYield tells the runtime, since it may be for long.
 func schedYield() { _, _, _ = syscall.Syscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }
 
-// look reads what is there into p, and leaves errors to be found by the read that
-// waits.
-func (s *ownSocket) look(p []byte) int {
+// look reads what is there into p. An error such as a reset is told once by the system: who
+// read after it would find the end of the connection.
+func (s *ownSocket) look(p []byte) (int, error) {
 	n, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(s.fd),
 		uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), syscall.MSG_DONTWAIT, 0, 0)
-	if errno != 0 {
-		return 0
+	switch errno {
+	case 0:
+		return int(n), nil
+	case syscall.EAGAIN, syscall.EINTR:
+		return 0, nil
 	}
-	return int(n)
+	return 0, os.NewSyscallError("read", errno)
 }
 
 // Write writes all of p.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
@@ -113,6 +114,12 @@ func TestOwnSocketsAreNotTakenFromTheBackground(t *testing.T) {
 	}
 }
 
+// reset has the peer end its connection by a reset.
+func reset(_ []*TCP, peer *tcpConn) {
+	_ = peer.sock.(*net.TCPConn).SetLinger(0)
+	_ = peer.sock.Close()
+}
+
 // Whoever sleeps outside of the runtime's poller is woken by every kind of end, and
 // leaves nothing behind.
 func TestOwnSocketsEnd(t *testing.T) {
@@ -121,16 +128,15 @@ func TestOwnSocketsEnd(t *testing.T) {
 		want string
 		kind error
 		busy bool // something is being sent in the background
+		late bool // it comes before anybody waits, on a host with fewer cores than ranks
 	}{
 		"the group fails": {func(meshes []*TCP, _ *tcpConn) {
 			meshes[0].group.(*localGroup).Fail(errors.New("disk full")) // as told by another process
-		}, "disk full", nil, true},
-		"this side closes": {func(meshes []*TCP, _ *tcpConn) { _ = meshes[0].Close() }, "closed", ErrClosed, false},
-		"the peer closes":  {func(meshes []*TCP, _ *tcpConn) { _ = meshes[1].Close() }, "closed its connection", membership.ErrLeft, false},
-		"the peer resets": {func(_ []*TCP, peer *tcpConn) {
-			_ = peer.sock.(*net.TCPConn).SetLinger(0)
-			_ = peer.sock.Close()
-		}, "reset its connection", nil, false},
+		}, "disk full", nil, true, false},
+		"this side closes":           {func(meshes []*TCP, _ *tcpConn) { _ = meshes[0].Close() }, "closed", ErrClosed, false, false},
+		"the peer closes":            {func(meshes []*TCP, _ *tcpConn) { _ = meshes[1].Close() }, "closed its connection", membership.ErrLeft, false, false},
+		"the peer resets":            {reset, "reset its connection", nil, false, false},
+		"the peer has reset already": {reset, "reset its connection", nil, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, routines := descriptors(t), goleak.IgnoreCurrent()
@@ -140,9 +146,19 @@ func TestOwnSocketsEnd(t *testing.T) {
 			if end.busy {
 				require.NoError(t, ca.Post(&Header{Length: 4 << 20}, make([]byte, 4<<20)))
 			}
-			received := make(chan error)
-			go func() { received <- ca.Next(new(Header)) }()
-			end.how(meshes, cb.(*tcpConn))
+			received := make(chan error, 1)
+			if end.late {
+				own := ca.(*tcpConn).own
+				own.crowded = true
+				end.how(meshes, cb.(*tcpConn))
+				n, err := unix.Poll([]unix.PollFd{{Fd: int32(own.fd), Events: unix.POLLIN}}, -1)
+				require.NoError(t, err)
+				require.Equal(t, 1, n)
+				received <- ca.Next(new(Header))
+			} else {
+				go func() { received <- ca.Next(new(Header)) }()
+				end.how(meshes, cb.(*tcpConn))
+			}
 			err := <-received
 			require.ErrorContains(t, err, end.want)
 			if end.kind != nil {
