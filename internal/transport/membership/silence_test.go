@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -259,6 +260,12 @@ func TestWordsThatNobodyHasReadAreNoSilence(t *testing.T) {
 		require.False(t, link.unread())
 		defer link.close()
 	}
+	// A reset is told once: to who reads.
+	require.NoError(t, speaker.(*net.TCPConn).SetLinger(0))
+	require.NoError(t, speaker.Close())
+	require.Eventually(t, func() bool { return unread(nc) }, time.Minute, time.Millisecond)
+	_, err = nc.Read(make([]byte, 1))
+	require.ErrorIs(t, err, syscall.ECONNRESET)
 
 	c := newCore(settings{group: "g", processes: 2, size: 2, detection: defaultDetection, join: defaultJoin})
 	for p := range 2 {

@@ -5,10 +5,13 @@ package membership
 import (
 	"net"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // unread reports whether something has arrived on a connection that nobody has read
-// yet, the end of the connection included. It does not wait for who reads.
+// yet, the end of the connection included. It does not wait for who reads, and takes nothing
+// from it: a reset, which the system tells once, neither.
 func unread(nc net.Conn) bool {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
@@ -19,10 +22,9 @@ func unread(nc net.Conn) bool {
 		return false
 	}
 	waits := false
-	var b [1]byte
 	raw.Control(func(fd uintptr) {
-		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		waits = err == nil
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		waits = err == nil && n > 0
 	})
 	return waits
 }

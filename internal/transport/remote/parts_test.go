@@ -2,6 +2,7 @@ package remote
 
 import (
 	"net"
+	"syscall"
 	"testing"
 	"time"
 
@@ -54,4 +55,12 @@ func TestUnreadIsNoSilence(t *testing.T) {
 	require.Eventually(t, func() bool { return unread(near) }, patience, time.Millisecond)
 	c.silent = 0
 	require.Less(t, silence(), w.limit)
+
+	_, err = near.Read(make([]byte, 1))
+	require.NoError(t, err)
+	require.NoError(t, far.(*net.TCPConn).SetLinger(0)) // a reset, which is told once: to who reads
+	require.NoError(t, far.Close())
+	require.Eventually(t, func() bool { return unread(near) }, patience, time.Millisecond)
+	_, err = near.Read(make([]byte, 1))
+	require.ErrorIs(t, err, syscall.ECONNRESET)
 }
