@@ -52,8 +52,8 @@ type clusterHooks struct {
 // writes are those of the cluster's machines.
 //
 // Without Parallelism a job gets all slots that the cluster has, at most one per
-// shard: no result depends on it. BatchRows, IfExists and CheckBroadcasts hold on the
-// cluster too; MemoryBudget there is the budget of each slot, and here that of the
+// shard: no result depends on it. BatchRows, IfExists, CheckBroadcasts and CheckState hold on
+// the cluster too; MemoryBudget there is the budget of each slot, and here that of the
 // collected results. SpillDir is each task manager's own.
 func Cluster(address string) Option { return func(c *config) { c.cluster.address = address } }
 

@@ -193,7 +193,7 @@ func (r *clusterRun) spec() (*wire.JobSpec, error) {
 		Parallelism: parallelism, Shards: c.shards, Seed: c.seed,
 		Attached: !c.cluster.detach, WaitTimeout: c.cluster.waitTimeout, Version: wire.Version,
 		Run: wire.RunOptions{
-			BatchRows: c.batchRows, IfExists: c.ifExists.String(), CheckBroadcasts: c.checkBroadcasts,
+			BatchRows: c.batchRows, IfExists: c.ifExists.String(), CheckBroadcasts: c.checkBroadcasts, CheckState: c.checkState,
 			LogLevel: logLevel(c.logger),
 		},
 	}

@@ -166,7 +166,7 @@ func (j *workerJob) config() (*config, error) {
 	}
 	opts := []Option{
 		Parallelism(d.Spec.Parallelism), Shards(d.Spec.Shards), Seed(d.Spec.Seed), IfExists(exists),
-		CheckBroadcasts(run.CheckBroadcasts), SpillDir(d.WorkDir), Logger(j.logger), Allocator(j.worker.world.allocator),
+		CheckBroadcasts(run.CheckBroadcasts), CheckState(run.CheckState), SpillDir(d.WorkDir), Logger(j.logger), Allocator(j.worker.world.allocator),
 		Stdout(&textSender{voice: j.worker.voice, ctx: j.worker.context}),
 	}
 	if run.BatchRows != 0 {

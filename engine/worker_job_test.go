@@ -111,6 +111,28 @@ func TestWorkerConfig(t *testing.T) {
 	require.Equal(t, world.patience, env.AbandonAfter)
 }
 
+// forgetful is a job that is built only where its queues shall forget.
+var forgetful = Define("forgetful", func(b *Builder, _ struct{}) error {
+	if !b.CheckState() {
+		return errors.New("the queues of this job would not forget")
+	}
+	return squares.build(b, squaresArgs{N: 4})
+})
+
+// CheckState holds in the workers of a cluster too.
+func TestWorkersForget(t *testing.T) {
+	for _, forget := range []bool{false, true} {
+		spec := specOf(t, forgetful, struct{}{}, 1, CheckState(true))
+		spec.Run.CheckState = forget
+		world, _ := fakeWorld(&fakePart{})
+		world.jobs = []Runnable{forgetful}
+		m := deployment(spec, 0, 1)
+		m.Deployment.WorkDir = t.TempDir()
+		answer, _ := deployTo(t, world, m)
+		require.Equal(t, forget, answer.Ready != nil, "%v", answer.Failed)
+	}
+}
+
 // filesArgs are the arguments of the job files.
 type filesArgs struct{ Path string }
 

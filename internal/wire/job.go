@@ -64,6 +64,7 @@ type RunOptions struct {
 	Memory          int64  `msgpack:"memory"`
 	IfExists        string `msgpack:"if_exists"` // "fail" or "replace"
 	CheckBroadcasts bool   `msgpack:"check_broadcasts"`
+	CheckState      bool   `msgpack:"check_state,omitempty"`
 	LogLevel        string `msgpack:"log_level"`
 }
 
