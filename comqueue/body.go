@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -23,8 +24,9 @@ type gang struct {
 	session *shared.Session
 
 	reports  *reports
-	subtasks int // of the queue, in all processes
-	here     int // in this one
+	subtasks int          // of the queue, in all processes
+	here     shared.Range // those in this one
+	alive    atomic.Int32 // bodies that have not been closed
 
 	broadcasts []broadcast // by input
 	checks     *checks     // nil where nobody asked for them
@@ -38,41 +40,36 @@ type broadcast struct {
 	err   error
 }
 
-func newGang(q *IterativeComQueue, l *layout, nodes []engine.NodeID, stages []engine.StageSpec, subtasks int) (*gang, error) {
-	session, err := shared.NewStore().Open(q.name, subtasks)
-	if err != nil {
-		return nil, err
-	}
-	g := &gang{
-		queue: q, layout: l, nodes: nodes, session: session, subtasks: subtasks,
-		broadcasts: make([]broadcast, len(q.inputs)),
-	}
-	if q.b.CheckBroadcasts() {
-		g.checks = newChecks(q, subtasks)
-		if q.b.TracesReplicas() {
-			g.checks.traces = newTraces(stages, subtasks)
+// openGang makes the gang of a queue and its bodies, as engine.OpenLoops does.
+func openGang(q *IterativeComQueue, l *layout, nodes []engine.NodeID, stages []engine.StageSpec) engine.OpenLoops {
+	return func(subtasks int, here shared.Range) ([]engine.Loop, error) {
+		session, err := shared.NewStore().Open(q.name, subtasks)
+		if err != nil {
+			return nil, err
 		}
+		g := &gang{
+			queue: q, layout: l, nodes: nodes, session: session, subtasks: subtasks, here: here,
+			reports: newReports(q.b.Shards(), subtasks), broadcasts: make([]broadcast, len(q.inputs)),
+		}
+		g.alive.Store(int32(here.Len()))
+		if q.b.CheckBroadcasts() {
+			g.checks = newChecks(q, subtasks)
+			if q.b.TracesReplicas() {
+				g.checks.traces = newTraces(stages, subtasks)
+			}
+		}
+		loops := make([]engine.Loop, here.Len())
+		for i := range loops {
+			b := &body{gang: g, subtask: here.Lo + i, forests: map[int]forgetful{}}
+			b.context.shard.Store(-1)
+			loops[i] = b
+		}
+		return loops, nil
 	}
-	return g, nil
 }
 
-// spread says that the queue has subtasks in other processes. It is known when all
-// bodies of this one have been made.
-func (g *gang) spread() bool { return g.here < g.subtasks }
-
-// Body implements engine.Gang.
-func (g *gang) Body(subtask int) (engine.Body, error) {
-	if g.reports == nil { // called for one subtask after the other, before any runs
-		g.reports = newReports(g.queue.b.Shards(), g.subtasks)
-	}
-	g.here++
-	b := &body{gang: g, subtask: subtask, forests: map[int]forgetful{}}
-	b.context.shard.Store(-1)
-	return b, nil
-}
-
-// Close implements engine.Gang: every object of the session is gone.
-func (g *gang) Close() error { return g.session.Close() }
+// spread says that the queue has subtasks in other processes.
+func (g *gang) spread() bool { return g.here.Len() < g.subtasks }
 
 // body is what one subtask of a queue runs.
 type body struct {
@@ -95,7 +92,7 @@ func (b *body) takeNode() engine.NodeID {
 	return b.nodes[b.used-1]
 }
 
-// Open implements engine.Body: it loads the inputs and binds the stages.
+// Open implements engine.Loop: it loads the inputs and binds the stages.
 func (b *body) Open(c *engine.Context, in engine.Input, comm *collective.Comm) error {
 	b.comm = comm
 	b.context.task, b.context.session, b.context.reports = c, c.Node.Queue, b.reports
@@ -217,10 +214,10 @@ func (b *body) account(c *engine.Context, frame *Frame) error {
 	return nil
 }
 
-// Stages implements engine.Body.
+// Stages implements engine.Loop.
 func (b *body) Stages() []engine.Stage { return b.stages }
 
-// Begin implements engine.Body.
+// Begin implements engine.Loop.
 func (b *body) Begin(step int) error {
 	b.context.shard.Store(-1)
 	if err := b.between(step); err != nil {
@@ -265,10 +262,10 @@ func (b *body) observe(step int) error {
 	return err
 }
 
-// Shard implements engine.Body: the shard being worked on, for errors.
+// Shard implements engine.Loop: the shard being worked on, for errors.
 func (b *body) Shard() int { return b.context.currentShard() }
 
-// Stop implements engine.Body.
+// Stop implements engine.Loop.
 func (b *body) Stop(int) (bool, error) {
 	if b.queue.criterion == nil {
 		return false, nil
@@ -276,15 +273,29 @@ func (b *body) Stop(int) (bool, error) {
 	return b.context.ask(b.queue.criterion)
 }
 
-// After implements the loop's hook that follows the verdict on subtask 0.
-func (b *body) After(step int) error {
+// After implements engine.Loop: checks, what the subtasks of several processes combine, and
+// what subtask 0 makes of the superstep's reports.
+func (b *body) After(step int, last bool) error {
+	if b.checks != nil {
+		if err := b.check(step); err != nil {
+			return err
+		}
+	}
 	if b.spread() {
+		if err := b.post(step, last); err != nil {
+			return err
+		}
+	}
+	switch {
+	case b.subtask != 0:
+		return nil
+	case b.spread():
 		return b.mail.open(b.reports, b.context.task.Report)
 	}
 	return b.reports.flush(step, b.context.task.Report)
 }
 
-// Finish implements engine.Body: it emits the queue's rows.
+// Finish implements engine.Loop: it emits the queue's rows.
 func (b *body) Finish(c *engine.Context, out engine.Output) error {
 	if err := b.giveRows(c, out); err != nil || b.checks == nil {
 		return err
@@ -324,12 +335,15 @@ func (b *body) giveRows(c *engine.Context, out engine.Output) error {
 	return nil
 }
 
-// Close implements engine.Body. The gang closes the session, which releases what
-// the subtask holds, when the last subtask has ended.
+// Close implements engine.Loop. The last subtask that ends closes the session, which
+// releases what all of them hold.
 func (b *body) Close() error {
 	if b.reserved > 0 {
 		b.context.task.Memory.Release(b.reserved)
 		b.reserved = 0
 	}
-	return nil
+	if b.alive.Add(-1) > 0 {
+		return nil
+	}
+	return b.session.Close()
 }

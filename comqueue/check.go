@@ -10,7 +10,7 @@ import (
 
 // checks look for what user functions must not do, where the job asks for it: to
 // modify rows that others share, and to let replicated objects differ among
-// subtasks. They are made after the verdict of each superstep, on subtask 0.
+// subtasks. They are made after the verdict of each superstep.
 type checks struct {
 	broadcast map[string]bool // names of the broadcast inputs
 	watched   [][]watched     // by subtask: its partitioned rows
@@ -67,21 +67,30 @@ func (c *checks) begin(subtask, step int, objects *shared.Objects) error {
 
 func (c *checks) isBroadcast(name string) bool { return c.broadcast[name] }
 
-// CheckShared fails if rows that others share were modified in a superstep, or if
-// the subtasks did not hold the same replicated objects when it began. It is
-// called on the first subtask of each process after the verdict, where checks are
-// asked for. Objects in several processes are compared by compareReplicas.
-func (g *gang) CheckShared(step int) error {
-	if err := g.checkRows(step); err != nil {
-		return fmt.Errorf("queue %q: %w", g.queue.name, err)
+// check fails if rows that others share were modified in a superstep, or if the subtasks did
+// not hold the same replicated objects when it began. All subtasks call it; the first of each
+// process looks at the rows while the others wait: no function of the superstep runs any
+// more, and none of the next runs yet.
+func (b *body) check(step int) error {
+	ctx := b.context.Context()
+	if b.spread() { // in one process the verdict has brought all of them here
+		if err := b.comm.Barrier(ctx); err != nil {
+			return err
+		}
 	}
-	if g.spread() {
-		return nil
+	if b.subtask == b.here.Lo {
+		err := b.checkRows(step)
+		if err == nil && !b.spread() {
+			err = b.checks.checkReplicas(step)
+		}
+		if err != nil {
+			return fmt.Errorf("queue %q: %w", b.queue.name, err)
+		}
 	}
-	if err := g.checks.checkReplicas(step); err != nil {
-		return fmt.Errorf("queue %q: %w", g.queue.name, err)
+	if err := b.comm.Barrier(ctx); err != nil || !b.spread() {
+		return err
 	}
-	return nil
+	return b.compareReplicas(step)
 }
 
 // checkRows looks for modified rows. Other subtasks, queues and operators may

@@ -56,14 +56,9 @@ func (m *mail) begin() {
 	m.due, m.last, m.since = 1, 0, time.Now()
 }
 
-// Settle implements task.Settler: it is called on every subtask of a queue that is in
-// several processes.
-func (b *body) Settle(step int, last bool) error {
-	if b.checks != nil {
-		if err := b.compareReplicas(step); err != nil {
-			return err
-		}
-	}
+// post brings what the subtasks of several processes reported in a superstep to subtask 0, at
+// once or, as more of it comes, some supersteps later.
+func (b *body) post(step int, last bool) error {
 	b.mail.collect(b.reports, b.subtask, step)
 	if step < b.mail.due && !last {
 		return nil

@@ -62,9 +62,9 @@ func (build buildPart) compile(t *testing.T, options ...engine.Option) (*plan.Pl
 			stages = append(stages, n.ID)
 		}
 	}
-	loop, err := comqueue.LoopOf(part.queue, stages)
+	loops, err := comqueue.LoopsOf(part.queue, stages)
 	require.NoError(t, err)
-	bind.Loops = map[string]task.Loop{p.Queues[0].Name: loop}
+	bind.Loops = map[string]task.OpenLoops{p.Queues[0].Name: loops}
 	return p, bind
 }
 
@@ -197,12 +197,12 @@ func TestPartsGiveTheSameBits(t *testing.T) {
 		for _, perShard := range []bool{true, false} {
 			build := manyThings(criterion, perShard)
 			options := []engine.Option{engine.Parallelism(5), engine.Shards(16), engine.CheckBroadcasts(perShard)}
-			want, local, err := runParts(t, build, 1, task.Env{CheckBroadcasts: perShard}, options...)
+			want, local, err := runParts(t, build, 1, task.Env{}, options...)
 			require.NoError(t, err)
 			require.Len(t, local.Queues[0].Series, map[bool]int{true: 5, false: 4}[criterion])
 			for workers := 2; workers <= 5; workers++ {
 				t.Run(fmt.Sprintf("criterion=%t/perShard=%t/workers%d", criterion, perShard, workers), func(t *testing.T) {
-					got, report, err := runParts(t, build, workers, task.Env{CheckBroadcasts: perShard}, options...)
+					got, report, err := runParts(t, build, workers, task.Env{}, options...)
 					require.NoError(t, err)
 					require.Equal(t, want, got)
 					w, q := local.Queues[0], report.Queues[0]
@@ -261,7 +261,7 @@ func TestPartsFindWhatIsWrong(t *testing.T) {
 	} {
 		for _, workers := range []int{1, 2, 4} {
 			t.Run(fmt.Sprintf("%s/workers%d", name, workers), func(t *testing.T) {
-				_, _, err := runParts(t, c.build, workers, task.Env{CheckBroadcasts: true}, engine.Parallelism(4), engine.Shards(8), engine.CheckBroadcasts(true))
+				_, _, err := runParts(t, c.build, workers, task.Env{}, engine.Parallelism(4), engine.Shards(8), engine.CheckBroadcasts(true))
 				require.ErrorContains(t, err, c.want)
 				require.False(t, task.FollowsPeer(err))
 			})

@@ -207,9 +207,7 @@ func (q *IterativeComQueue) Exec() *engine.Dataset {
 		spec.Stages = append(spec.Stages, s.describe(l, position)...)
 		position = l.last(position, s) + 1
 	}
-	spec.Loop = func(nodes []engine.NodeID) engine.Loop {
-		return engine.Loop{Open: func(subtasks int) (engine.Gang, error) { return newGang(&frozen, l, nodes, spec.Stages, subtasks) }}
-	}
+	spec.Loop = func(nodes []engine.NodeID) engine.OpenLoops { return openGang(&frozen, l, nodes, spec.Stages) }
 	return q.b.AddQueue(spec)
 }
 

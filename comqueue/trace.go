@@ -17,7 +17,7 @@ import (
 // made a difference. They take a multiple of the time of checks, so that they are kept in a run
 // that is made to tell, after one has failed.
 //
-// A subtask writes to the half of the superstep's parity. Subtask 0 reads, in CheckShared, the
+// A subtask writes to the half of the superstep's parity. Subtask 0 reads, in check, the
 // half of the superstep before, while the others wait.
 type traces struct {
 	stages []engine.StageSpec // of the queue, as the plan has them

@@ -44,12 +44,10 @@ const (
 
 // What a queue is made of; see AddQueue.
 type (
-	// Loop makes the bodies of a queue; see task.Loop.
+	// OpenLoops makes the loops of a queue in one process; see task.OpenLoops.
+	OpenLoops = task.OpenLoops
+	// Loop is what one subtask of a queue runs; see task.Loop.
 	Loop = task.Loop
-	// Gang is a queue's state in one process; see task.Gang.
-	Gang = task.Gang
-	// Body is what one subtask of a queue runs; see task.Body.
-	Body = task.Body
 	// Stage is one step of a superstep as it runs; see task.Stage.
 	Stage = task.Stage
 	// Repeat is a loop within a superstep; see task.Repeat.

@@ -48,7 +48,7 @@ func newBuilder(name string, c *config, f facts) *Builder {
 			Operators:  map[plan.NodeID]func() task.Operator{},
 			Partitions: map[task.Port]task.Partition{},
 			Sinks:      map[plan.NodeID]task.Sink{},
-			Loops:      map[string]task.Loop{},
+			Loops:      map[string]task.OpenLoops{},
 			RowByRow:   map[plan.NodeID]bool{},
 		},
 		facts:   f,

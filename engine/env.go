@@ -12,17 +12,16 @@ import (
 // newEnv returns what the run takes from its surroundings.
 func newEnv(c *config, r *prepared, w *watch) task.Env {
 	env := task.Env{
-		Allocator:       c.allocator,
-		BatchRows:       c.batchRows,
-		MemoryBudget:    c.memory,
-		SpillDir:        c.spillDir,
-		Disk:            c.disk,
-		Logger:          c.logger,
-		Collector:       r.store,
-		Advise:          r.advise,
-		CheckBroadcasts: c.checkBroadcasts,
-		CheckRows:       c.checkRows,
-		Turns:           c.turns,
+		Allocator:    c.allocator,
+		BatchRows:    c.batchRows,
+		MemoryBudget: c.memory,
+		SpillDir:     c.spillDir,
+		Disk:         c.disk,
+		Logger:       c.logger,
+		Collector:    r.store,
+		Advise:       r.advise,
+		CheckRows:    c.checkRows,
+		Turns:        c.turns,
 	}
 	if c.observer != nil {
 		env.Observer = c.observer

@@ -16,7 +16,7 @@ type QueueSpec struct {
 	Name string
 	// MaxSupersteps ends the loop; 0 where only the criterion does.
 	MaxSupersteps int
-	// HasCriterion says that the bodies' Stop is asked after each superstep.
+	// HasCriterion says that Stop is asked after each superstep.
 	HasCriterion bool
 	// CriterionFunc is the user's criterion, for the fingerprint.
 	CriterionFunc any
@@ -32,9 +32,9 @@ type QueueSpec struct {
 	Schema *arrow.Schema
 	// CloseFunc is the user's function that emits them, for the fingerprint.
 	CloseFunc any
-	// Loop makes the queue's bodies. It is given the numbers that the stages got,
-	// in order. The engine fills in MaxSupersteps.
-	Loop func(nodes []NodeID) Loop
+	// Loop returns what makes the queue's loops. It is given the numbers that the stages got,
+	// in order.
+	Loop func(nodes []NodeID) OpenLoops
 }
 
 // StageSpec describes one stage.
@@ -93,9 +93,7 @@ func (b *Builder) AddQueue(q QueueSpec) *Dataset {
 		w.feedback(first)
 	}
 	w.add(plan.QueueClose, StageSpec{Func: q.CloseFunc}, schema, nil, w.after())
-	loop := q.Loop(nodes)
-	loop.MaxSupersteps = q.MaxSupersteps
-	b.bind.Loops[w.name] = loop
+	b.bind.Loops[w.name] = q.Loop(nodes)
 	b.graph.Queues = append(b.graph.Queues, plan.Queue{Name: w.name, MaxSupersteps: q.MaxSupersteps, HasCriterion: q.HasCriterion})
 	return &Dataset{builder: b, node: w.last, schema: schema}
 }
@@ -125,7 +123,7 @@ func (b *Builder) checkQueue(q *QueueSpec) (*arrow.Schema, error) {
 	case q.Schema == nil:
 		return nil, errors.New("the queue emits no rows: say how it closes")
 	case q.Loop == nil:
-		return nil, errors.New("the queue has no bodies")
+		return nil, errors.New("the queue has no loop")
 	}
 	if err := checkStages(q.Stages); err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/shared"
 )
 
 // counting is a queue over a dataset of numbers: each superstep adds 1 to a
@@ -26,27 +27,30 @@ func counting(d *Dataset, name string, most int, stop func(step int) (bool, erro
 		Inputs: []Port{{From: d}},
 		Stages: []StageSpec{{Kind: StageCompute, Name: "add one", Func: counting}},
 		Schema: numberSchema,
-		Loop: func(nodes []NodeID) Loop {
-			return Loop{Open: func(int) (Gang, error) { return &countingGang{nodes, stop}, nil }}
+		Loop: func(nodes []NodeID) OpenLoops {
+			return openEach(func() Loop { return &countingLoop{nodes: nodes, stop: stop} })
 		},
 	})
 }
 
-type countingGang struct {
-	nodes []NodeID
-	stop  func(step int) (bool, error)
+// openEach has every subtask run a loop that make makes.
+func openEach(make func() Loop) OpenLoops {
+	return func(_ int, here shared.Range) (loops []Loop, err error) {
+		for range here.Len() {
+			loops = append(loops, make())
+		}
+		return loops, nil
+	}
 }
 
-func (g *countingGang) Body(int) (Body, error) { return &countingBody{gang: g}, nil }
-func (g *countingGang) Close() error           { return nil }
-
-type countingBody struct {
-	gang  *countingGang
+type countingLoop struct {
+	nodes []NodeID
+	stop  func(step int) (bool, error)
 	c     *Context
 	count int64
 }
 
-func (b *countingBody) Open(c *Context, in Input, _ *collective.Comm) error {
+func (b *countingLoop) Open(c *Context, in Input, _ *collective.Comm) error {
 	b.c = c
 	for shard := c.Range.Lo; shard < c.Range.Hi; shard++ {
 		for {
@@ -64,20 +68,20 @@ func (b *countingBody) Open(c *Context, in Input, _ *collective.Comm) error {
 	return nil
 }
 
-func (b *countingBody) Stages() []Stage {
-	return []Stage{{Node: b.gang.nodes[0], Run: func() error { b.count++; return nil }}}
+func (b *countingLoop) Stages() []Stage {
+	return []Stage{{Node: b.nodes[0], Run: func() error { b.count++; return nil }}}
 }
 
-func (b *countingBody) Begin(int) error             { return nil }
-func (b *countingBody) Shard() int                  { return -1 }
-func (b *countingBody) Stop(step int) (bool, error) { return b.gang.stop(step) }
-func (b *countingBody) Close() error                { return nil }
-func (b *countingBody) After(step int) error {
+func (b *countingLoop) Begin(int) error             { return nil }
+func (b *countingLoop) Shard() int                  { return -1 }
+func (b *countingLoop) Stop(step int) (bool, error) { return b.stop(step) }
+func (b *countingLoop) Close() error                { return nil }
+func (b *countingLoop) After(step int, _ bool) error {
 	b.c.Report("count", step, float64(b.count))
 	return nil
 }
 
-func (b *countingBody) Finish(c *Context, out Output) error {
+func (b *countingLoop) Finish(c *Context, out Output) error {
 	if c.Subtask != 0 {
 		return nil
 	}
@@ -127,19 +131,13 @@ func TestQueueRuns(t *testing.T) {
 	}
 }
 
-// idle is a queue's body that reads and does nothing but count supersteps.
-type idle struct{ countingBody }
+// idle is a queue's loop that reads and does nothing but count supersteps.
+type idle struct{ countingLoop }
 
 func (*idle) Open(*Context, Input, *collective.Comm) error { return nil }
 func (*idle) Stages() []Stage                              { return nil }
 func (b *idle) Begin(step int) error                       { b.count = int64(step); return nil }
-func (*idle) After(int) error                              { return nil }
-
-type idleGang struct {
-	countingGang
-}
-
-func (g *idleGang) Body(int) (Body, error) { return &idle{countingBody{gang: &g.countingGang}}, nil }
+func (*idle) After(int, bool) error                        { return nil }
 
 func TestQueueWithoutInputsOrStages(t *testing.T) {
 	for _, p := range []int{1, 3} {
@@ -148,9 +146,9 @@ func TestQueueWithoutInputsOrStages(t *testing.T) {
 				r, err := Run(t.Context(), Anonymous(func(b *Builder) error {
 					spec := QueueSpec{
 						Name: "q", MaxSupersteps: 5, HasCriterion: stop != nil, CriterionFunc: stop, Schema: numberSchema,
-						Loop: func(nodes []NodeID) Loop {
+						Loop: func(nodes []NodeID) OpenLoops {
 							require.Empty(t, nodes)
-							return Loop{Open: func(int) (Gang, error) { return &idleGang{countingGang{nil, stop}}, nil }}
+							return openEach(func() Loop { return &idle{countingLoop{stop: stop}} })
 						},
 					}
 					if fed {
@@ -229,11 +227,11 @@ func TestQueueInTheGraph(t *testing.T) {
 				{Kind: StageCompute, Name: "step", Attrs: []Attr{{Key: "rate", Value: "0.1"}}},
 			},
 			Schema: numberSchema,
-			Loop:   func(n []NodeID) Loop { nodes = n; return Loop{} },
+			Loop:   func(n []NodeID) OpenLoops { nodes = n; return openEach(nil) },
 		})
 		require.Equal(t, NodeID(10), out.Node())
 		require.True(t, out.Schema().Equal(numberSchema))
-		require.Equal(t, 9, b.bind.Loops["q"].MaxSupersteps)
+		require.NotNil(t, b.bind.Loops["q"])
 		return nil
 	}), struct{}{})
 	require.NoError(t, err)
@@ -279,7 +277,7 @@ func TestMisusesOfQueues(t *testing.T) {
 		{`nothing ends the loop: set a maximum of supersteps or a criterion`, func(q *QueueSpec) { q.MaxSupersteps = 0 }},
 		{`the dataset is nil`, func(q *QueueSpec) { q.Inputs = []Port{{}} }},
 		{`the queue emits no rows: say how it closes`, func(q *QueueSpec) { q.Schema = nil }},
-		{`the queue has no bodies`, func(q *QueueSpec) { q.Loop = nil }},
+		{`the queue has no loop`, func(q *QueueSpec) { q.Loop = nil }},
 		{`two columns are named "n"`, func(q *QueueSpec) {
 			q.Schema = arrow.NewSchema([]arrow.Field{numberSchema.Field(0), numberSchema.Field(0)}, nil)
 		}},
@@ -299,7 +297,7 @@ func TestMisusesOfQueues(t *testing.T) {
 		got := buildFails(t, func(b *Builder) error {
 			q := QueueSpec{
 				Name: "q", MaxSupersteps: 1, Inputs: []Port{{From: numbers(b, 1)}}, Stages: kinds(StageCompute),
-				Schema: numberSchema, Loop: func([]NodeID) Loop { return Loop{} },
+				Schema: numberSchema, Loop: func([]NodeID) OpenLoops { return openEach(nil) },
 			}
 			test.spoil(&q)
 			site = here(1)

@@ -93,7 +93,7 @@ func TestWorkerMisuse(t *testing.T) {
 // Options of the run reach the worker's environment.
 func TestWorkerConfig(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1, Seed(7))
-	spec.Run = wire.RunOptions{BatchRows: 5, Memory: 1 << 20, IfExists: "replace", CheckBroadcasts: true}
+	spec.Run = wire.RunOptions{BatchRows: 5, Memory: 1 << 20, IfExists: "replace"}
 	part := &fakePart{}
 	world, _ := fakeWorld(part)
 	m := deployment(spec, 0, 1)
@@ -106,30 +106,29 @@ func TestWorkerConfig(t *testing.T) {
 	require.Equal(t, 5, env.BatchRows)
 	require.Equal(t, int64(3<<20), env.MemoryBudget, "the user's is for each slot")
 	require.Equal(t, m.Deployment.WorkDir, env.SpillDir)
-	require.True(t, env.CheckBroadcasts)
 	require.Equal(t, uint64(7), part.env.plan.Seed)
 	require.Equal(t, world.patience, env.AbandonAfter)
 }
 
-// forgetful is a job that is built only where its queues shall forget.
-var forgetful = Define("forgetful", func(b *Builder, _ struct{}) error {
-	if !b.CheckState() {
-		return errors.New("the queues of this job would not forget")
+// watchful is a job that is built only where its queues are checked.
+var watchful = Define("watchful", func(b *Builder, _ struct{}) error {
+	if !b.CheckState() || !b.CheckBroadcasts() {
+		return fmt.Errorf("checks of state %t, of broadcasts %t", b.CheckState(), b.CheckBroadcasts())
 	}
 	return squares.build(b, squaresArgs{N: 4})
 })
 
-// CheckState holds in the workers of a cluster too.
-func TestWorkersForget(t *testing.T) {
-	for _, forget := range []bool{false, true} {
-		spec := specOf(t, forgetful, struct{}{}, 1, CheckState(true))
-		spec.Run.CheckState = forget
+// What is checked of queues is checked in the workers of a cluster too.
+func TestWorkersCheckQueues(t *testing.T) {
+	for i := range 4 {
+		spec := specOf(t, watchful, struct{}{}, 1, CheckState(true), CheckBroadcasts(true))
+		spec.Run.CheckState, spec.Run.CheckBroadcasts = i&1 == 1, i&2 == 2
 		world, _ := fakeWorld(&fakePart{})
-		world.jobs = []Runnable{forgetful}
+		world.jobs = []Runnable{watchful}
 		m := deployment(spec, 0, 1)
 		m.Deployment.WorkDir = t.TempDir()
 		answer, _ := deployTo(t, world, m)
-		require.Equal(t, forget, answer.Ready != nil, "%v", answer.Failed)
+		require.Equal(t, i == 3, answer.Ready != nil, "%v", answer.Failed)
 	}
 }
 

@@ -99,7 +99,7 @@ func (j *workerJob) connect(c *config) error {
 		plan: j.plan, graph: j.builder.graph, bind: j.builder.bind,
 		env: task.Env{
 			Allocator: c.allocator, BatchRows: c.batchRows, MemoryBudget: c.memory, SpillDir: c.spillDir, Disk: c.disk, Logger: c.logger,
-			Collector: j.builder.store, Progress: j.progress.event, Advise: j.builder.advise, CheckBroadcasts: c.checkBroadcasts,
+			Collector: j.builder.store, Progress: j.progress.event, Advise: j.builder.advise,
 			AbandonAfter: world.patience, Network: counted,
 		},
 		part: task.Part{Worker: d.Worker, Slots: slotRanges(d), Join: j.joiner(secure)},

@@ -123,16 +123,15 @@ func (r *workersRun) worker(worker int, progress *sumOfWorkers) (task.Bindings, 
 	}
 	b.store.stream = &rowsHome{to: r.client.store, mem: r.c.allocator}
 	env := task.Env{
-		Allocator:       r.c.allocator,
-		BatchRows:       r.c.batchRows,
-		MemoryBudget:    r.memory(worker),
-		SpillDir:        r.c.spillDir,
-		Disk:            r.c.disk,
-		Logger:          r.c.logger,
-		Collector:       b.store,
-		CheckBroadcasts: r.c.checkBroadcasts,
-		CheckRows:       r.c.checkRows,
-		Turns:           r.c.turns,
+		Allocator:    r.c.allocator,
+		BatchRows:    r.c.batchRows,
+		MemoryBudget: r.memory(worker),
+		SpillDir:     r.c.spillDir,
+		Disk:         r.c.disk,
+		Logger:       r.c.logger,
+		Collector:    b.store,
+		CheckRows:    r.c.checkRows,
+		Turns:        r.c.turns,
 	}
 	if r.c.observer != nil {
 		env.Observer = r.c.observer

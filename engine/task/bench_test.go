@@ -127,15 +127,15 @@ func BenchmarkSuperstep(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			gang := &testGang{body: func(int) *testBody {
-				return &testBody{stages: func(*testBody) []Stage {
+			gang := &testGang{loop: func(int) *testLoop {
+				return &testLoop{stages: func(*testLoop) []Stage {
 					return []Stage{{Node: 3, Run: func() error { return nil }}}
 				}}
 			}}
 			env := Env{SpillDir: b.TempDir(), Collector: &taps{}}
 			b.ReportAllocs()
 			b.ResetTimer()
-			if _, err := Run(context.Background(), compiled, g.Graph, g.bindings(queueHooks(b.N, gang)), env); err != nil {
+			if _, err := Run(context.Background(), compiled, g.Graph, g.bindings(queueHooks(gang)), env); err != nil {
 				b.Fatal(err)
 			}
 		})

@@ -21,8 +21,8 @@ type Bindings struct {
 	// Sinks holds what commits the results of sinks; those that only show rows
 	// have none.
 	Sinks map[plan.NodeID]Sink
-	// Loops holds the body of each queue, by name.
-	Loops map[string]Loop
+	// Loops holds what makes the loops of each queue, by name.
+	Loops map[string]OpenLoops
 	// RowByRow holds the operators behind which row i of a shard is row i of those that they
 	// are given, so that failures behind them can tell of the rows before them.
 	RowByRow map[plan.NodeID]bool
@@ -128,12 +128,9 @@ func (c *bindingChecker) edge(e *plan.Edge) {
 }
 
 func (c *bindingChecker) queue(q *plan.Queue) {
-	loop, bound := c.b.Loops[q.Name]
 	switch {
-	case !bound || loop.Open == nil:
+	case c.b.Loops[q.Name] == nil:
 		c.add("queue %q: no loop is bound", q.Name)
-	case loop.MaxSupersteps != q.MaxSupersteps:
-		c.add("queue %q: the loop that is bound ends after %d supersteps, the plan says %d", q.Name, loop.MaxSupersteps, q.MaxSupersteps)
 	case q.MaxSupersteps <= 0 && !q.HasCriterion:
 		c.add("queue %q: it has neither a maximum nor a criterion, and would not end", q.Name)
 	}

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -263,7 +264,6 @@ func (r *run) joinQueues() error {
 			continue
 		}
 		g := &gang{run: r, queue: q, here: here, spread: r.reach(v) > 1, names: make(map[string]int)}
-		g.running.Store(int32(here.Len()))
 		r.gangs = append(r.gangs, g)
 		if !g.spread {
 			g.group = localGroup{collective.NewLocalGroup(v.Parallelism)}
@@ -287,11 +287,10 @@ type localGroup struct{ *collective.LocalGroup }
 // Close does nothing: such a group runs nothing in the background.
 func (localGroup) Close() error { return nil }
 
-// gang makes a queue: its state, and one subtask per rank, which stands at the
+// gang makes one subtask per rank of a queue, which stands at the
 // queue's first vertex and emits from its last.
 func (b *builder) gang(name string) error {
 	r := b.run
-	loop := r.bind.Loops[name]
 	at := slices.IndexFunc(r.gangs, func(g *gang) bool { return g.queue.Name == name })
 	if at < 0 {
 		return nil // all its subtasks are elsewhere
@@ -316,23 +315,23 @@ func (b *builder) gang(name string) error {
 	if first == nil {
 		return fmt.Errorf("queue %q has no beginning in the plan", name)
 	}
-	n := first.Parallelism
+	var loops []Loop
 	err := guard(func() (err error) {
-		if g.state, err = loop.Open(n); err == nil && g.state == nil {
-			err = fmt.Errorf("its Open made nothing")
-		}
+		loops, err = r.bind.Loops[name](first.Parallelism, g.here)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("open queue %q: %w", name, err)
 	}
-	if r.env.CheckBroadcasts {
-		g.check, _ = g.state.(interface{ CheckShared(step int) error })
-	}
-	for t := g.here.Lo; t < g.here.Hi; t++ {
-		if err := b.member(g, first, parts, t); err != nil {
-			return err
+	if len(loops) != g.here.Len() {
+		err := fmt.Errorf("open queue %q: %d loops for the %d subtasks here", name, len(loops), g.here.Len())
+		for _, body := range loops {
+			err = errors.Join(err, guard(body.Close))
 		}
+		return err
+	}
+	for i, body := range loops {
+		b.member(g, first, parts, g.here.Lo+i, body)
 	}
 	return nil
 }
@@ -342,9 +341,9 @@ func (b *builder) gang(name string) error {
 type queueParts struct{ head, tail, criterion plan.NodeID }
 
 // member makes one subtask of a gang.
-func (b *builder) member(g *gang, v *plan.Vertex, parts queueParts, index int) (err error) {
+func (b *builder) member(g *gang, v *plan.Vertex, parts queueParts, index int, body Loop) {
 	t := b.newSubtask(v, index)
-	m := &member{subtask: t, gang: g, comm: g.group.Rank(index)}
+	m := &member{subtask: t, gang: g, body: body, comm: g.group.Rank(index)}
 	m.head, m.tail = b.link(t, parts.head), b.link(t, parts.tail)
 	m.between = &link{task: t, node: m.head.node, shardOf: noShard}
 	m.criterion = m.between
@@ -355,21 +354,8 @@ func (b *builder) member(g *gang, v *plan.Vertex, parts queueParts, index int) (
 	t.links = []*link{m.head, m.tail}
 	t.ports = b.ports(m.head)
 	t.after = m.leave
-	err = guard(func() (err error) {
-		if m.body, err = g.state.Body(index); err == nil && m.body == nil {
-			err = fmt.Errorf("the queue made no body")
-		}
-		return err
-	})
-	if err != nil {
-		return t.taskError(m.head, err)
-	}
-	if g.spread {
-		m.settler, _ = m.body.(Settler)
-	}
 	m.head.shardOf, m.tail.shardOf = m.body.Shard, m.body.Shard
 	g.members = append(g.members, m)
 	b.run.subtasks = append(b.run.subtasks, t)
 	b.run.bodies = append(b.run.bodies, m.main)
-	return nil
 }

@@ -69,9 +69,9 @@ func TestNothingBeginsInQueues(t *testing.T) {
 					cancel()
 				}
 			}
-			gang := &testGang{body: func(int) *testBody {
-				return &testBody{
-					stages: func(*testBody) []Stage {
+			gang := &testGang{loop: func(int) *testLoop {
+				return &testLoop{
+					stages: func(*testLoop) []Stage {
 						return []Stage{
 							{Node: 3, Run: func() error { call("stage"); return nil }},
 							{Node: 4, Repeat: &Repeat{Max: 2, Until: func() (bool, error) { call("until"); return false, nil }, Stages: []Stage{
@@ -93,7 +93,7 @@ func TestNothingBeginsInQueues(t *testing.T) {
 			}}
 			g := queueGraph(8, 9, true, plan.Compute, plan.RepeatBegin, plan.Compute, plan.RepeatEnd)
 			g.Nodes[4].Inputs = append(g.Nodes[4].Inputs, plan.Input{From: 6, Role: plan.Feedback})
-			got := g.run(t, ctx, 1, Env{}, queueHooks(9, gang))
+			got := g.run(t, ctx, 1, Env{}, queueHooks(gang))
 			require.Equal(t, context.Canceled, got.err)
 			require.Equal(t, where, calls[len(calls)-1], "%v", calls)
 		})
@@ -106,8 +106,8 @@ func TestAbandonedMember(t *testing.T) {
 		release := make(chan struct{})
 		ctx, cancel := context.WithCancel(context.Background())
 		gang := &testGang{}
-		gang.body = func(subtask int) *testBody {
-			b := &testBody{}
+		gang.loop = func(subtask int) *testLoop {
+			b := &testLoop{}
 			b.finish = func(*Context, Output) error {
 				if subtask == 1 {
 					atomic.StoreInt32(&b.shard, 5+1)
@@ -123,7 +123,7 @@ func TestAbandonedMember(t *testing.T) {
 		g := queueGraph(8, 2, false, plan.Compute)
 		compiled, err := plan.Compile(g.Graph, 2)
 		require.NoError(t, err)
-		_, err = Run(ctx, compiled, g.Graph, g.bindings(queueHooks(2, gang)), Env{SpillDir: t.TempDir()})
+		_, err = Run(ctx, compiled, g.Graph, g.bindings(queueHooks(gang)), Env{SpillDir: t.TempDir()})
 		var ae *AbandonedError
 		require.ErrorAs(t, err, &ae)
 		require.Equal(t, []string{"operator QueueClose (test.txt:5), subtask 1 of 2, shard 5"}, ae.Functions)
@@ -137,9 +137,9 @@ func TestAbandonedMember(t *testing.T) {
 func TestQueueTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const steps = 3
-		gang := &testGang{body: func(subtask int) *testBody {
-			return &testBody{
-				stages: func(b *testBody) []Stage {
+		gang := &testGang{loop: func(subtask int) *testLoop {
+			return &testLoop{
+				stages: func(b *testLoop) []Stage {
 					waited := time.Duration(0)
 					return []Stage{{
 						Node: 3,
@@ -156,7 +156,7 @@ func TestQueueTimes(t *testing.T) {
 				stop: func(int) (bool, error) { time.Sleep(50 * time.Millisecond); return false, nil },
 			}
 		}}
-		got := queueGraph(8, steps, true, plan.Compute).run(t, context.Background(), 2, Env{}, queueHooks(steps, gang))
+		got := queueGraph(8, steps, true, plan.Compute).run(t, context.Background(), 2, Env{}, queueHooks(gang))
 		require.NoError(t, got.err)
 		require.Equal(t, steps*130*time.Millisecond, got.report.Queues[0].Stages[0].Busy)
 		busy, waiting := [2]time.Duration{}, [2]time.Duration{}

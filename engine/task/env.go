@@ -46,9 +46,6 @@ type Env struct {
 	// Advise, if set, returns the Advice for a row that was refused in place of the one it
 	// has: in the words of the program, such as the flags of a command.
 	Advise func(e *RowError) string
-	// CheckBroadcasts has gangs verify after every superstep that what their
-	// subtasks share was not modified. It is for tests: it costs time.
-	CheckBroadcasts bool
 	// CheckRows has every operator's rows compared, before and after, with what they were,
 	// side inputs among them: an operator that changed what it borrowed fails. It is for
 	// tests: it takes time, keeps the rows of the shard at hand, and copies what it sends.

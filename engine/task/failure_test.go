@@ -353,7 +353,7 @@ func TestBindings(t *testing.T) {
 		"missing partition": {func(b *Bindings) { b.Partitions = nil }, "input 0 is partitioned by custom, and no partition function is bound"},
 		"extra partition":   {func(b *Bindings) { b.Partitions[Port{9, 1}] = sevenfold }, "a partition function is bound to input 1 of node 9, which is no exchange"},
 		"extra operator":    {func(b *Bindings) { b.Operators[17] = func() Operator { return nil } }, "an operator is bound to node 17"},
-		"extra loop":        {func(b *Bindings) { b.Loops = map[string]Loop{"q": {}} }, `a loop is bound to queue "q", which is not in the plan`},
+		"extra loop":        {func(b *Bindings) { b.Loops = map[string]OpenLoops{"q": (&testGang{}).open} }, `a loop is bound to queue "q", which is not in the plan`},
 		"no sink":           {func(b *Bindings) { b.Sinks[1] = &testSink{} }, `node 1, operator map "b" (test.txt:2): a sink is bound, and it is none`},
 	} {
 		t.Run(name, func(t *testing.T) {

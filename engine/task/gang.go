@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/superstep-ml/superstep/collective"
@@ -21,11 +20,8 @@ type gang struct {
 	here   shared.Range // the subtasks in this process
 	spread bool         // there are others elsewhere
 	group  Group
-	state  Gang
-	check  interface{ CheckShared(step int) error } // nil where it is not asked for
 
 	members []*member
-	running atomic.Int32 // members that have not ended
 
 	// Of member 0's goroutine.
 	steps   int
@@ -165,16 +161,11 @@ func eachStage(stages []*boundStage, f func(*boundStage)) {
 	}
 }
 
-// closeUnstarted gives up bodies and state of a gang that will not run.
+// closeUnstarted gives up the loops of a gang that will not run.
 func (g *gang) closeUnstarted() error {
 	var errs []error
 	for _, m := range g.members {
-		if m.body != nil {
-			errs = append(errs, guard(m.body.Close))
-		}
-	}
-	if g.state != nil {
-		errs = append(errs, guard(g.state.Close))
+		errs = append(errs, guard(m.body.Close))
 	}
 	if g.group != nil {
 		g.group.Abort(peerFailed(g.here.Lo, errStopped))

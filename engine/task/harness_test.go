@@ -159,7 +159,7 @@ type hooks struct {
 	sources   map[string]func() Source
 	partition Partition
 	sinks     map[string]Sink // by the node's name
-	loops     map[string]Loop
+	loops     map[string]OpenLoops
 }
 
 // bindings binds the operators of the tests to a graph.

@@ -7,29 +7,19 @@ import (
 
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/shared"
 )
 
-// Loop makes the bodies of a queue, one per subtask, once per attempt and process. The
-// value returned by Open may hold what the subtasks of one process share.
-type Loop struct {
-	// MaxSupersteps is 0 where only the criterion ends the loop.
-	MaxSupersteps int
-	// Open is called once, before any subtask starts; subtasks is the queue's parallelism.
-	Open func(subtasks int) (Gang, error)
-}
+// OpenLoops makes what the subtasks of a queue run that are in this process: a Loop for each
+// of those in here, in order, of so many that the queue has in all. It is called once per
+// attempt, before any subtask starts. What the loops share is theirs to hold, and the last
+// one that is closed closes it; where OpenLoops fails nothing is left open.
+type OpenLoops func(subtasks int, here shared.Range) ([]Loop, error)
 
-// Gang is a queue's state in one process.
-type Gang interface {
-	// Body returns the body of one subtask; called once per subtask of the process.
-	Body(subtask int) (Body, error)
-	// Close is called once after every subtask of the gang has returned, however it ended.
-	Close() error
-}
-
-// Body is what one subtask of a queue runs. Its methods are called from the
+// Loop is what one subtask of a queue runs. Its methods are called from the
 // goroutine of the subtask, except for Shard and, where the run fails before the
 // subtask is started, Close.
-type Body interface {
+type Loop interface {
 	// Open takes the queue's inputs. Data ports are read through in, shard by
 	// shard; side ports through Context.Side.
 	Open(c *Context, in Input, comm *collective.Comm) error
@@ -38,27 +28,20 @@ type Body interface {
 	// Begin is called before the first stage of each superstep, numbered from 1.
 	Begin(step int) error
 	// Stop evaluates the criterion; called on subtask 0 only, after the last
-	// stage. The loop broadcasts the verdict.
+	// stage. The engine broadcasts the verdict.
 	Stop(step int) (bool, error)
-	// After is called on subtask 0 once the verdict of a superstep is known to all.
-	After(step int) error
+	// After is called once the subtask knows the verdict on a superstep, and whether that was
+	// the last. It may call collectives, the same on every subtask. Where all subtasks are in
+	// one process, all of them have left the stages of the superstep, and it may read what they
+	// have done; otherwise it may not, and others may be supersteps apart.
+	After(step int, last bool) error
 	// Finish emits the queue's rows after the last superstep.
 	Finish(c *Context, out Output) error
 	// Shard returns the shard being worked on, -1 for none; it goes into errors and
 	// may be called at any time from any goroutine.
 	Shard() int
-	// Close releases what the body holds; called once, however the loop ended.
+	// Close releases what the loop holds; called once, however it ended.
 	Close() error
-}
-
-// Settler is a Body whose subtasks combine something after supersteps. Settle is
-// called where the subtasks are in several processes: on every subtask, after the
-// verdict of each superstep and before After, which subtask 0 alone is asked for. It
-// may call collectives, the same on every subtask. In one process After may read what
-// the other subtasks have done instead.
-type Settler interface {
-	// Settle is told whether the superstep is the last.
-	Settle(step int, last bool) error
 }
 
 // Stage is one step of a superstep.

@@ -200,16 +200,16 @@ func queueOfWorkers(most int, criterion bool) (*testGraph, func(inner *atomic.In
 	g.Nodes[4].Inputs = append(g.Nodes[4].Inputs, plan.Input{From: 6, Role: plan.Feedback})
 	return g, func(inner *atomic.Int64) func(int) hooks {
 		return func(int) hooks {
-			return queueHooks(most, &testGang{body: func(subtask int) *testBody {
+			return queueHooks(&testGang{loop: func(subtask int) *testLoop {
 				rounds := 0
-				return &testBody{
+				return &testLoop{
 					stop: func(step int) (bool, error) {
 						if subtask != 0 {
 							panic("the criterion is subtask 0's")
 						}
 						return step == 5, nil
 					},
-					stages: func(b *testBody) []Stage {
+					stages: func(b *testLoop) []Stage {
 						return []Stage{
 							{Node: 3, Run: func() error { return b.comm.Barrier(b.context) }, Program: func() string { return "meeting" }},
 							{Node: 4, Repeat: &Repeat{Max: 7, Stages: []Stage{{Node: 5, Run: b.count(inner)}}, Until: func() (bool, error) {
@@ -225,33 +225,31 @@ func queueOfWorkers(most int, criterion bool) (*testGraph, func(inner *atomic.In
 }
 
 // TestPartsOfQueues: a queue gives the same rows and report over workers, with and
-// without a criterion, with an inner loop, and with checks.
+// without a criterion, and with an inner loop.
 func TestPartsOfQueues(t *testing.T) {
 	for _, criterion := range []bool{true, false} {
-		for _, check := range []bool{true, false} {
-			g, bind := queueOfWorkers(9, criterion)
-			steps := map[bool]int64{true: 5, false: 9}[criterion]
-			for _, p := range []int{1, 2, 5} {
-				var calls atomic.Int64
-				local := g.run(t, context.Background(), p, Env{CheckBroadcasts: check}, bind(&calls)(0))
-				require.NoError(t, local.err)
-				for workers := 1; workers <= p; workers++ {
-					t.Run(fmt.Sprintf("criterion=%t/check=%t/p%d/workers%d", criterion, check, p, workers), func(t *testing.T) {
-						calls.Store(0)
-						var shown []int
-						env := Env{CheckBroadcasts: check, Progress: func(e Progress) {
-							if e.Queue != "" {
-								shown = append(shown, e.Step) // of subtask 0's goroutine alone
-							}
-						}}
-						got := g.runParts(t, context.Background(), p, workers, env, bind(&calls))
-						require.NoError(t, got.err)
-						require.Equal(t, local.taps, got.taps)
-						sameReport(t, local.report, got.report)
-						require.Equal(t, int64(p)*3*steps, calls.Load())
-						require.Len(t, shown, int(steps))
-					})
-				}
+		g, bind := queueOfWorkers(9, criterion)
+		steps := map[bool]int64{true: 5, false: 9}[criterion]
+		for _, p := range []int{1, 2, 5} {
+			var calls atomic.Int64
+			local := g.run(t, context.Background(), p, Env{}, bind(&calls)(0))
+			require.NoError(t, local.err)
+			for workers := 1; workers <= p; workers++ {
+				t.Run(fmt.Sprintf("criterion=%t/p%d/workers%d", criterion, p, workers), func(t *testing.T) {
+					calls.Store(0)
+					var shown []int
+					env := Env{Progress: func(e Progress) {
+						if e.Queue != "" {
+							shown = append(shown, e.Step) // of subtask 0's goroutine alone
+						}
+					}}
+					got := g.runParts(t, context.Background(), p, workers, env, bind(&calls))
+					require.NoError(t, got.err)
+					require.Equal(t, local.taps, got.taps)
+					sameReport(t, local.report, got.report)
+					require.Equal(t, int64(p)*3*steps, calls.Load())
+					require.Len(t, shown, int(steps))
+				})
 			}
 		}
 	}
@@ -285,8 +283,8 @@ func TestPartsOfQueuesFail(t *testing.T) {
 				g := queueGraph(8, 9, criterion, plan.Compute)
 				h := func(int) hooks {
 					gang := &testGang{}
-					gang.body = func(i int) *testBody {
-						return &testBody{stages: func(b *testBody) []Stage {
+					gang.loop = func(i int) *testLoop {
+						return &testLoop{stages: func(b *testLoop) []Stage {
 							return []Stage{{Node: 3, Run: func() error {
 								if i == subtask && b.steps == 3 {
 									return errBoom
@@ -295,7 +293,7 @@ func TestPartsOfQueuesFail(t *testing.T) {
 							}}}
 						}}
 					}
-					return queueHooks(9, gang)
+					return queueHooks(gang)
 				}
 				got := g.runParts(t, context.Background(), 4, 3, Env{}, h)
 				require.EqualError(t, got.err, fmt.Sprintf("operator compute (test.txt:4), subtask %d of 4: boom", subtask))
@@ -310,8 +308,8 @@ func TestPartsCancel(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			h := func(int) hooks {
-				return queueHooks(9, &testGang{body: func(subtask int) *testBody {
-					return &testBody{stages: func(b *testBody) []Stage {
+				return queueHooks(&testGang{loop: func(subtask int) *testLoop {
+					return &testLoop{stages: func(b *testLoop) []Stage {
 						return []Stage{{Node: 3, Run: func() error {
 							if subtask == 1 && b.steps == 2 {
 								<-b.context.Done()

@@ -12,13 +12,12 @@ import (
 // member is one subtask of a gang.
 type member struct {
 	*subtask
-	gang    *gang
-	body    Body
-	settler Settler // the body, where it is one and the queue is spread
-	comm    *collective.Comm
-	head    *link // of queue-init
-	tail    *link // of queue-close, which emits
-	stages  []*boundStage
+	gang   *gang
+	body   Loop
+	comm   *collective.Comm
+	head   *link // of queue-init
+	tail   *link // of queue-close, which emits
+	stages []*boundStage
 
 	// What happens between supersteps is outside of any shard: the criterion is
 	// blamed on its node, the rest on the queue.
@@ -253,15 +252,14 @@ func (m *member) leftLoop(s *boundStage, err error) error {
 // verdict ends a superstep: subtask 0 evaluates the criterion, if there is one, and
 // all learn what it says.
 //
-// Within a process nobody passes before everybody has finished the stages: After and
-// CheckShared rely on it, as they read what the other members here have done, so that
+// Within a process nobody passes before everybody has finished the stages: After
+// relies on it, as it reads what the other members here have done, so that
 // the members meet in any case, which costs a microsecond.
 //
 // Between processes a meeting costs as much as an AllReduce. A criterion must pay for
 // one, the broadcast of its verdict. Without, there is nothing to say, and no promise
-// to keep that crosses processes: After reads nothing of other processes but what
-// Settle has brought together in collectives of its own, CheckShared makes the members
-// meet by itself, and stages that exchange something synchronise by that. So members
+// to keep that crosses processes: After knows of others what its own collectives bring,
+// and stages that exchange something synchronise by that. So members
 // go on at once, and those whose stages are independent of each other may be
 // supersteps apart.
 func (m *member) verdict(step int) (stop bool, err error) {
@@ -300,21 +298,13 @@ func (m *member) waited() {
 	m.now = end
 }
 
-// settleStep is what follows the verdict: checks, what the members of several
-// processes combine, and the superstep's values.
+// settleStep is what follows the verdict.
 func (m *member) settleStep(step int, last bool) error {
 	g := m.gang
-	if g.check != nil {
-		if err := m.checkShared(step); err != nil {
-			return err
-		}
+	if err := m.body.After(step, last); err != nil {
+		return err
 	}
 	if g.spread {
-		if m.settler != nil {
-			if err := m.settler.Settle(step, last); err != nil {
-				return err
-			}
-		}
 		if last {
 			// Who has passed here needs no collective any more, nor does anybody need
 			// its own: whoever leaves the group now lets nobody down.
@@ -324,32 +314,11 @@ func (m *member) settleStep(step int, last bool) error {
 		}
 		m.waited()
 	}
-	if m.index != 0 {
-		return nil
+	if m.index == 0 {
+		g.take(StepReport{Elapsed: m.now, Bytes: moved(m.stages)})
+		g.publish(step)
 	}
-	if err := m.body.After(step); err != nil {
-		return err
-	}
-	g.take(StepReport{Elapsed: m.now, Bytes: moved(m.stages)})
-	g.publish(step)
 	return nil
-}
-
-// checkShared lets the first subtask here look for what was modified, while the others
-// wait: no function of the superstep runs any more, and none of the next runs yet.
-func (m *member) checkShared(step int) error {
-	g := m.gang
-	if g.spread { // a verdict lets subtask 0's process go on before others, or is not made
-		if err := m.comm.Barrier(m.context); err != nil {
-			return err
-		}
-	}
-	if m.index == g.here.Lo {
-		if err := g.check.CheckShared(step); err != nil {
-			return err
-		}
-	}
-	return m.comm.Barrier(m.context)
 }
 
 // finish emits the queue's rows and ends its shards.
@@ -371,16 +340,13 @@ func (m *member) finish() error {
 	})
 }
 
-// leave is called when the member has ended; the last one's closes the gang. A
-// member that failed takes the group with it; the run knows of its failure.
+// leave is called when the member has ended. A member that failed takes the group with
+// it; the run knows of its failure.
 func (m *member) leave() error {
 	var cause error
 	if m.err != nil {
 		cause = peerFailed(m.index, m.err)
 	}
 	m.comm.Close(cause)
-	if m.gang.running.Add(-1) > 0 {
-		return nil
-	}
-	return m.gang.state.Close()
+	return nil
 }

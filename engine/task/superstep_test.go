@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/shared"
 )
 
 // queueGraph is source → queue → tap, with the given stages between the queue's
@@ -55,58 +54,44 @@ func queueGraph(shards, most int, criterion bool, stages ...plan.StageKind) *tes
 	return g
 }
 
-// testGang is a gang made of functions.
+// testGang makes the loops of a queue, and shares what they count.
 type testGang struct {
-	mu     sync.Mutex
-	events []string
-	body   func(subtask int) *testBody
-	check  func(step int) error
+	loop   func(subtask int) *testLoop
+	after  func(step int) error // of the last subtask
 	close  error
+	closed atomic.Int32
 }
 
-func (g *testGang) log(event string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.events = append(g.events, event)
-}
-
-func (g *testGang) Body(subtask int) (Body, error) {
-	b := g.body(subtask)
-	b.gang = g
-	return b, nil
-}
-
-func (g *testGang) Close() error {
-	g.log("gang closed")
-	return g.close
-}
-
-func (g *testGang) CheckShared(step int) error {
-	if g.check == nil {
-		return nil
+// open implements OpenLoops.
+func (g *testGang) open(subtasks int, here shared.Range) (loops []Loop, err error) {
+	for t := here.Lo; t < here.Hi; t++ {
+		b := g.loop(t)
+		b.gang, b.last = g, t == subtasks-1
+		loops = append(loops, b)
 	}
-	return g.check(step)
+	return loops, nil
 }
 
-// testBody keeps its rows by shard and emits them with their number of supersteps.
-type testBody struct {
+// testLoop keeps its rows by shard and emits them with their number of supersteps.
+type testLoop struct {
 	gang    *testGang
+	last    bool
 	context *Context
 	comm    *collective.Comm
 	rows    map[int][]row
 	side    int
 	steps   int
 
-	open   func(b *testBody) error
-	stages func(b *testBody) []Stage
+	open   func(b *testLoop) error
+	stages func(b *testLoop) []Stage
 	stop   func(step int) (bool, error)
 	finish func(c *Context, out Output) error
 	shard  int32 // one more than Shard returns; atomic
 }
 
-func (b *testBody) Shard() int { return int(atomic.LoadInt32(&b.shard)) - 1 }
+func (b *testLoop) Shard() int { return int(atomic.LoadInt32(&b.shard)) - 1 }
 
-func (b *testBody) Open(c *Context, in Input, comm *collective.Comm) error {
+func (b *testLoop) Open(c *Context, in Input, comm *collective.Comm) error {
 	b.context, b.comm, b.rows = c, comm, make(map[int][]row)
 	for shard := c.Range.Lo; shard < c.Range.Hi; shard++ {
 		for {
@@ -130,23 +115,29 @@ func (b *testBody) Open(c *Context, in Input, comm *collective.Comm) error {
 	return nil
 }
 
-func (b *testBody) Stages() []Stage {
+func (b *testLoop) Stages() []Stage {
 	if b.stages == nil {
 		return nil
 	}
 	return b.stages(b)
 }
 
-func (b *testBody) Begin(step int) error { b.steps = step; return nil }
+func (b *testLoop) Begin(step int) error { b.steps = step; return nil }
 
-func (b *testBody) Stop(step int) (bool, error) {
+func (b *testLoop) Stop(step int) (bool, error) {
 	if b.stop == nil {
 		return false, nil
 	}
 	return b.stop(step)
 }
 
-func (b *testBody) After(step int) error {
+func (b *testLoop) After(step int, _ bool) error {
+	if b.last && b.gang.after != nil {
+		return b.gang.after(step)
+	}
+	if b.context.Subtask != 0 {
+		return nil
+	}
 	b.context.Report("step", step, float64(step))
 	if step%2 == 0 {
 		b.context.Report("even", step, float64(step*step))
@@ -154,7 +145,7 @@ func (b *testBody) After(step int) error {
 	return nil
 }
 
-func (b *testBody) Finish(c *Context, out Output) error {
+func (b *testLoop) Finish(c *Context, out Output) error {
 	if b.finish != nil {
 		return b.finish(c, out)
 	}
@@ -166,17 +157,19 @@ func (b *testBody) Finish(c *Context, out Output) error {
 	return nil
 }
 
-func (b *testBody) Close() error {
-	b.gang.log("body closed")
+func (b *testLoop) Close() error {
+	if b.gang.closed.Add(1); b.last {
+		return b.gang.close
+	}
 	return nil
 }
 
 // queueHooks binds a gang to the queue of queueGraph.
-func queueHooks(most int, gang *testGang) hooks {
-	return hooks{loops: map[string]Loop{"q": {MaxSupersteps: most, Open: func(int) (Gang, error) { return gang, nil }}}}
+func queueHooks(gang *testGang) hooks {
+	return hooks{loops: map[string]OpenLoops{"q": gang.open}}
 }
 
-func (b *testBody) count(counter *atomic.Int64) func() error {
+func (b *testLoop) count(counter *atomic.Int64) func() error {
 	return func() error { counter.Add(1); return nil }
 }
 
@@ -188,15 +181,15 @@ func TestQueue(t *testing.T) {
 		t.Run(fmt.Sprint(p), func(t *testing.T) {
 			g := queueGraph(8, 100, true, plan.Compute, plan.Send, plan.Sum, plan.Recv)
 			var calls atomic.Int64
-			gang := &testGang{body: func(subtask int) *testBody {
-				return &testBody{
+			gang := &testGang{loop: func(subtask int) *testLoop {
+				return &testLoop{
 					stop: func(step int) (bool, error) {
 						if subtask != 0 {
 							panic("the criterion is subtask 0's")
 						}
 						return step == 5, nil
 					},
-					stages: func(b *testBody) []Stage {
+					stages: func(b *testLoop) []Stage {
 						return []Stage{
 							{Node: 3, Run: b.count(&calls)},
 							{Node: 4, Run: b.count(&calls), Bytes: func() int64 { return 10 }, Program: func() string { return "direct" }},
@@ -212,7 +205,7 @@ func TestQueue(t *testing.T) {
 					steps = append(steps, e.Step)
 				}
 			}}
-			got := g.run(t, context.Background(), p, env, queueHooks(100, gang))
+			got := g.run(t, context.Background(), p, env, queueHooks(gang))
 			require.NoError(t, got.err)
 			want := map[int][]row{}
 			for shard := range 8 {
@@ -251,8 +244,7 @@ func TestQueue(t *testing.T) {
 			require.EqualValues(t, 10, took.Bytes, "of subtask 0 alone")
 			require.Equal(t, "direct", q.Stages[1].Program)
 			require.EqualValues(t, 5*p, q.Stages[3].Calls)
-			require.Equal(t, p+1, strings.Count(strings.Join(gang.events, ","), "closed"))
-			require.Equal(t, "gang closed", gang.events[p])
+			require.EqualValues(t, p, gang.closed.Load())
 		})
 	}
 }
@@ -260,10 +252,10 @@ func TestQueue(t *testing.T) {
 // TestQueueMaximum: without a criterion the maximum ends the loop, and Stop is
 // not asked.
 func TestQueueMaximum(t *testing.T) {
-	gang := &testGang{body: func(int) *testBody {
-		return &testBody{stop: func(int) (bool, error) { panic("not asked for") }}
+	gang := &testGang{loop: func(int) *testLoop {
+		return &testLoop{stop: func(int) (bool, error) { panic("not asked for") }}
 	}}
-	got := queueGraph(8, 3, false, plan.Compute).run(t, context.Background(), 4, Env{}, queueHooks(3, gang))
+	got := queueGraph(8, 3, false, plan.Compute).run(t, context.Background(), 4, Env{}, queueHooks(gang))
 	require.NoError(t, got.err)
 	require.Equal(t, 3, got.report.Queues[0].Supersteps)
 	require.False(t, got.report.Queues[0].Stopped)
@@ -275,9 +267,9 @@ func TestRepeat(t *testing.T) {
 	g.Nodes[3].Inputs = append(g.Nodes[3].Inputs, plan.Input{From: 5, Role: plan.Feedback})
 	for _, until := range []bool{true, false} {
 		var inner atomic.Int64
-		gang := &testGang{body: func(subtask int) *testBody {
+		gang := &testGang{loop: func(subtask int) *testLoop {
 			rounds := 0
-			return &testBody{stages: func(b *testBody) []Stage {
+			return &testLoop{stages: func(b *testLoop) []Stage {
 				r := &Repeat{Max: 7, Stages: []Stage{{Node: 4, Run: b.count(&inner)}}}
 				if until {
 					r.Until = func() (bool, error) { rounds++; return rounds%3 == 0, nil }
@@ -285,7 +277,7 @@ func TestRepeat(t *testing.T) {
 				return []Stage{{Node: 3, Repeat: r}}
 			}}
 		}}
-		got := g.run(t, context.Background(), 4, Env{}, queueHooks(2, gang))
+		got := g.run(t, context.Background(), 4, Env{}, queueHooks(gang))
 		require.NoError(t, got.err)
 		rounds := map[bool]int{true: 3, false: 7}[until]
 		require.EqualValues(t, 4*2*rounds, inner.Load())
@@ -297,8 +289,8 @@ func TestRepeat(t *testing.T) {
 // TestQueueFailures: whatever fails in one subtask ends all of them, is named,
 // and everything is closed once. synctest fails a test that hangs.
 func TestQueueFailures(t *testing.T) {
-	one := func(f func() error) func(b *testBody) []Stage {
-		return func(b *testBody) []Stage {
+	one := func(f func() error) func(b *testLoop) []Stage {
+		return func(b *testLoop) []Stage {
 			return []Stage{{Node: 3, Shard: func() int { return 6 }, Run: func() error {
 				if b.context.Subtask == 2 && b.steps == 3 {
 					return f()
@@ -308,50 +300,49 @@ func TestQueueFailures(t *testing.T) {
 		}
 	}
 	for name, test := range map[string]struct {
-		body  testBody
-		check func(step int) error
+		body  testLoop
+		after func(step int) error
 		close error
 		want  string
 	}{
-		"stage": {body: testBody{stages: one(func() error { return errBoom })},
+		"stage": {body: testLoop{stages: one(func() error { return errBoom })},
 			want: `operator compute (test.txt:4), subtask 2 of 4, shard 6: boom`},
-		"panic": {body: testBody{stages: one(func() error { panic(errBoom) })},
+		"panic": {body: testLoop{stages: one(func() error { panic(errBoom) })},
 			want: `operator compute (test.txt:4), subtask 2 of 4, shard 6: panic: boom`},
-		"open": {body: testBody{open: func(b *testBody) error {
+		"open": {body: testLoop{open: func(b *testLoop) error {
 			if b.context.Subtask == 3 {
 				return errBoom
 			}
 			return nil
 		}}, want: `operator Queue (test.txt:3), subtask 3 of 4: boom`},
-		"stop": {body: testBody{stop: func(int) (bool, error) { return false, errBoom }},
+		"stop": {body: testLoop{stop: func(int) (bool, error) { return false, errBoom }},
 			want: `operator criterion (test.txt:5), subtask 0 of 4: boom`},
-		"stop panics": {body: testBody{stop: func(int) (bool, error) { panic(errBoom) }},
+		"stop panics": {body: testLoop{stop: func(int) (bool, error) { panic(errBoom) }},
 			want: `operator criterion (test.txt:5), subtask 0 of 4: panic: boom`},
-		"finish": {body: testBody{finish: func(c *Context, _ Output) error {
+		"finish": {body: testLoop{finish: func(c *Context, _ Output) error {
 			if c.Subtask == 1 {
 				return errBoom
 			}
 			return nil
 		}, shard: 3 + 1}, want: `operator QueueClose (test.txt:6), subtask 1 of 4, shard 3: boom`},
-		"check": {check: func(step int) error {
+		"after": {after: func(step int) error {
 			if step == 2 {
 				return errBoom
 			}
 			return nil
-		}, want: `operator Queue (test.txt:3), subtask 0 of 4: boom`},
+		}, want: `operator Queue (test.txt:3), subtask 3 of 4: boom`},
 		"close": {close: errBoom, want: "boom"},
-		"unknown node": {body: testBody{stages: func(*testBody) []Stage {
+		"unknown node": {body: testLoop{stages: func(*testLoop) []Stage {
 			return []Stage{{Node: 0, Run: func() error { return errBoom }}}
 		}}, want: `a stage of queue "q" is bound to node 0, which is none of the queue's`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				gang := &testGang{check: test.check, close: test.close}
-				gang.body = func(int) *testBody { b := test.body; return &b }
-				got := queueGraph(8, 9, true, plan.Compute).run(t, context.Background(), 4, Env{CheckBroadcasts: true}, queueHooks(9, gang))
+				gang := &testGang{after: test.after, close: test.close}
+				gang.loop = func(int) *testLoop { b := test.body; return &b }
+				got := queueGraph(8, 9, true, plan.Compute).run(t, context.Background(), 4, Env{}, queueHooks(gang))
 				require.ErrorContains(t, got.err, test.want)
-				require.Len(t, gang.events, 5)
-				require.Equal(t, "gang closed", gang.events[4])
+				require.EqualValues(t, 4, gang.closed.Load())
 			})
 		})
 	}
@@ -361,8 +352,8 @@ func TestQueueFailures(t *testing.T) {
 func TestQueueCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
-		gang := &testGang{body: func(subtask int) *testBody {
-			return &testBody{stages: func(b *testBody) []Stage {
+		gang := &testGang{loop: func(subtask int) *testLoop {
+			return &testLoop{stages: func(b *testLoop) []Stage {
 				return []Stage{{Node: 3, Run: func() error {
 					if subtask == 1 && b.steps == 2 {
 						<-b.context.Done()
@@ -372,9 +363,9 @@ func TestQueueCancel(t *testing.T) {
 			}}
 		}}
 		go func() { synctest.Wait(); cancel() }()
-		got := queueGraph(8, 9, false, plan.Compute).run(t, ctx, 3, Env{}, queueHooks(9, gang))
+		got := queueGraph(8, 9, false, plan.Compute).run(t, ctx, 3, Env{}, queueHooks(gang))
 		require.Equal(t, context.Canceled, got.err)
-		require.Len(t, gang.events, 4)
+		require.EqualValues(t, 3, gang.closed.Load())
 	})
 }
 
@@ -382,21 +373,23 @@ func TestQueueCancel(t *testing.T) {
 // anything starts.
 func TestQueueBindings(t *testing.T) {
 	g := queueGraph(8, 9, false, plan.Compute)
-	gang := &testGang{body: func(i int) *testBody {
+	gang := &testGang{loop: func(i int) *testLoop {
 		if i == 2 {
-			panic("no body")
+			panic("no loop")
 		}
-		return &testBody{}
+		return &testLoop{}
 	}}
-	got := g.run(t, context.Background(), 4, Env{}, queueHooks(8, gang))
-	require.ErrorContains(t, got.err, `queue "q": the loop that is bound ends after 8 supersteps, the plan says 9`)
-	got = g.run(t, context.Background(), 4, Env{}, hooks{})
+	got := g.run(t, context.Background(), 4, Env{}, hooks{})
 	require.ErrorContains(t, got.err, `queue "q": no loop is bound`)
-	got = g.run(t, context.Background(), 4, Env{}, queueHooks(9, gang))
-	require.ErrorContains(t, got.err, "no body")
-	require.Equal(t, []string{"body closed", "body closed", "gang closed"}, gang.events)
-	h := hooks{loops: map[string]Loop{"q": {MaxSupersteps: 9, Open: func(int) (Gang, error) { return nil, errBoom }}}}
-	got = g.run(t, context.Background(), 4, Env{}, h)
+	got = g.run(t, context.Background(), 4, Env{}, queueHooks(gang))
+	require.ErrorContains(t, got.err, "no loop")
+	require.Zero(t, gang.closed.Load(), "it is OpenLoops' to close what it has made when it fails")
+	few := func(int, shared.Range) ([]Loop, error) { return []Loop{&testLoop{gang: gang}}, nil }
+	got = g.run(t, context.Background(), 4, Env{}, hooks{loops: map[string]OpenLoops{"q": few}})
+	require.ErrorContains(t, got.err, `open queue "q": 1 loops for the 4 subtasks here`)
+	require.EqualValues(t, 1, gang.closed.Load())
+	fails := func(int, shared.Range) ([]Loop, error) { return nil, errBoom }
+	got = g.run(t, context.Background(), 4, Env{}, hooks{loops: map[string]OpenLoops{"q": fails}})
 	require.ErrorIs(t, got.err, errBoom)
 }
 
@@ -405,12 +398,12 @@ func TestSuperstepsAllocateNothing(t *testing.T) {
 	measure := func(steps int) float64 {
 		g := queueGraph(8, steps, true, plan.Compute)
 		return testing.AllocsPerRun(3, func() {
-			gang := &testGang{body: func(int) *testBody {
-				return &testBody{stages: func(b *testBody) []Stage {
+			gang := &testGang{loop: func(int) *testLoop {
+				return &testLoop{stages: func(b *testLoop) []Stage {
 					return []Stage{{Node: 3, Run: func() error { return nil }}}
 				}}
 			}}
-			got := g.run(t, context.Background(), 4, Env{}, queueHooks(steps, gang))
+			got := g.run(t, context.Background(), 4, Env{}, queueHooks(gang))
 			if got.err != nil {
 				t.Fatal(got.err)
 			}

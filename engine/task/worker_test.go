@@ -128,7 +128,7 @@ func TestWorkerRefuses(t *testing.T) {
 	g := queueGraph(8, 3, false, plan.Compute)
 	compiled, err := plan.Compile(g.Graph, 4)
 	require.NoError(t, err)
-	h := queueHooks(3, &testGang{body: func(int) *testBody { return &testBody{} }})
+	h := queueHooks(&testGang{loop: func(int) *testLoop { return &testLoop{} }})
 	join := (&together{}).joinHere
 	r := func(lo, hi int) shared.Range { return shared.Range{Lo: lo, Hi: hi} }
 	for want, part := range map[string]Part{
@@ -237,7 +237,7 @@ func outcomesOf(t testing.TB) (*plan.Plan, [][]byte) {
 	mem := transport.NewMem(0)
 	both.network = func(int) (transport.Network, error) { return mem, nil }
 	_, err = both.runParts(context.Background(), compiled, g.Graph, split(compiled, 2), func(int) (Bindings, Env, error) {
-		h := queueHooks(3, &testGang{body: func(int) *testBody { return &testBody{} }})
+		h := queueHooks(&testGang{loop: func(int) *testLoop { return &testLoop{} }})
 		return g.bindings(h), Env{SpillDir: t.TempDir(), Collector: &taps{}}, nil
 	})
 	require.NoError(t, err)
