@@ -80,6 +80,7 @@ type body struct {
 	forests  map[int]forgetful // *forest[T] by position of its ForEachShard
 	used     int               // nodes bound so far
 	reserved int64             // bytes taken off the slot's memory
+	onDisk   []heldRows        // beyond it
 	stages   []engine.Stage
 	mail     mail // what goes between processes
 
@@ -175,7 +176,7 @@ func (b *body) openPartitioned(c *engine.Context, in engine.Input, port int, inp
 			for {
 				rows, err := in.Next(port, shard)
 				if err == io.EOF { // itself: one wrapped in an error is something cut off
-					return newFrame(c.Allocator, input.schema(), batches)
+					return b.holdRows(c, input.name(), shard, input.schema(), batches)
 				}
 				if err != nil {
 					return nil, err
@@ -191,26 +192,12 @@ func (b *body) openPartitioned(c *engine.Context, in engine.Input, port int, inp
 			return fmt.Errorf("partitioned data %q, shard %d: %w", input.name(), shard, err)
 		}
 		input.partitioned.key.Put(&b.context, shard, frame) // the session releases it from here on
-		if err := b.account(c, frame); err != nil {
-			return fmt.Errorf("partitioned data %q, shard %d: %w", input.name(), shard, err)
-		}
 		if b.checks != nil {
 			if err := b.checks.watch(b.subtask, input.name(), frame); err != nil {
 				return fmt.Errorf("partitioned data %q, shard %d: %w", input.name(), shard, err)
 			}
 		}
 	}
-	return nil
-}
-
-// account takes what a frame holds off the slot's memory, as nothing of it can go
-// to disk while the queue runs.
-func (b *body) account(c *engine.Context, frame *Frame) error {
-	size := batch.Size(frame.record)
-	if err := c.Memory.Reserve(size); err != nil {
-		return err
-	}
-	b.reserved += size
 	return nil
 }
 
@@ -309,6 +296,9 @@ func (b *body) Finish(c *engine.Context, out engine.Output) error {
 func (b *body) giveRows(c *engine.Context, out engine.Output) error {
 	b.reports.end(b.subtask)
 	b.context.shard.Store(-1)
+	if err := b.verifyRows(); err != nil {
+		return err
+	}
 	if err := b.observe(b.context.step); err != nil {
 		return err
 	}

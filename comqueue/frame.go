@@ -78,11 +78,16 @@ func newFrame(mem memory.Allocator, schema *arrow.Schema, batches []arrow.Record
 		}
 		record = joined
 	}
+	return frameOf(record), nil
+}
+
+// frameOf returns a frame that takes over the caller's reference to its rows.
+func frameOf(record arrow.Record) *Frame {
 	f := &Frame{rows: int(record.NumRows()), record: record, columns: make([]column, record.NumCols())}
 	for i := range f.columns {
 		f.columns[i] = viewColumn(record.ColumnName(i), record.Column(i))
 	}
-	return f, nil
+	return f
 }
 
 // viewColumn prepares the views a column of its type can give. Columns with
@@ -211,7 +216,8 @@ func PartitionedRows(name string) PartitionedData {
 	return PartitionedData{shared.PerShard[*Frame](name, frameCodec{})}
 }
 
-// Get returns the rows of a shard the subtask owns.
+// Get returns the rows of a shard the subtask owns. They are good until the queue ends, and
+// beyond the memory budget a file holds them: what is to outlive the queue is copied.
 func (d PartitionedData) Get(ctx *ComContext, shard int) *Frame { return d.key.Get(ctx, shard) }
 
 // Name returns the key's name.

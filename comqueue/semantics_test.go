@@ -459,23 +459,6 @@ func TestModifiedRowsAreNoticed(t *testing.T) {
 	require.ErrorContains(t, err, `rows of "data" were modified in superstep 2`)
 }
 
-func TestPartitionedDataCountsAgainstTheBudget(t *testing.T) {
-	build := func(b *engine.Builder) *engine.Dataset {
-		return comqueue.New(b, "budget").
-			InitWithPartitionedData(data, dataset(b, 1<<19, func(int) float64 { return 1 })).
-			Add(func(*comqueue.ComContext) error { return nil }).
-			CloseOnNode0(comqueue.Output(nothing)).
-			SetMaxIter(1).
-			Exec()
-	}
-	_, _, err := run(t, build, engine.Parallelism(2), engine.MemoryBudget(2<<20))
-	require.ErrorContains(t, err, `partitioned data "data", shard `)
-	require.ErrorContains(t, err, "out of memory")
-	_, result, err := run(t, build, engine.Parallelism(2), engine.MemoryBudget(32<<20))
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, result.Report.PeakMemory, int64(4<<20))
-}
-
 func TestSeriesComeByName(t *testing.T) {
 	build := func(b *engine.Builder) *engine.Dataset {
 		return comqueue.New(b, "series").

@@ -184,7 +184,7 @@ func BatchRows(n int) Option { return func(c *config) { c.batchRows = n } }
 // another come on top, up to as much again, and so does what operators have at hand:
 // a budget should be some tens of batches for each slot. 0, the default, is half of GOMEMLIMIT
 // where that is set, otherwise a quarter of the machine's memory. What can spill
-// goes to disk beyond it, what cannot is an error.
+// goes to disk beyond it, the rows of queues among it, what cannot is an error.
 func MemoryBudget(bytes int64) Option { return func(c *config) { c.memory = bytes } }
 
 // SpillDir sets the directory under which the run makes its own for temporary

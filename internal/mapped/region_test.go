@@ -1,0 +1,207 @@
+//go:build linux
+
+package mapped
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+	"github.com/superstep-ml/superstep/internal/disk"
+)
+
+// keepingFS keeps a handle of every file that it makes, as files have no names once they are
+// mapped.
+type keepingFS struct {
+	disk.FS
+	t     *testing.T
+	files []*os.File
+}
+
+func newKeepingFS(t *testing.T) *keepingFS { return &keepingFS{FS: disk.OS(), t: t} }
+
+func (fs *keepingFS) CreateTemp(dir, pattern string) (disk.File, error) {
+	f, err := fs.FS.CreateTemp(dir, pattern)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := os.OpenFile(f.Name(), os.O_RDWR, 0)
+	require.NoError(fs.t, err)
+	fs.t.Cleanup(func() { kept.Close() })
+	fs.files = append(fs.files, kept)
+	return f, nil
+}
+
+// someBatches are batches of all layouts, at odd offsets too.
+func someBatches(t *testing.T, mem memory.Allocator) []arrow.Record {
+	schema := batchtest.Schema(t, "id int64", "name utf8 null", "x vector[2]", "on bool null")
+	first := batchtest.Record(t, mem, schema, `[{"id": 1, "name": "one", "x": [0.5, -1], "on": true}, {"id": 2, "x": [3, 4]}]`)
+	second := batchtest.Record(t, mem, schema, `[{"id": 3, "name": "", "x": [7, 8], "on": false}, {"id": 4, "name": "four", "x": [9, 10], "on": true}, {"id": 5, "x": [0, 0]}]`)
+	third := batchtest.WithOffset(t, mem, second)
+	all := []arrow.Record{first, second, third}
+	t.Cleanup(func() {
+		for _, rows := range all {
+			rows.Release()
+		}
+	})
+	return all
+}
+
+// hold puts batches into files of a directory, which is empty afterwards.
+func hold(t *testing.T, fs disk.FS, size int64, batches []arrow.Record) (arrow.Record, *Region) {
+	t.Helper()
+	dir := t.TempDir()
+	rows, region, err := Hold(fs, dir, size, func(mem memory.Allocator) (arrow.Record, error) { return batch.Concat(mem, batches) })
+	require.NoError(t, err)
+	requireEmpty(t, dir)
+	return rows, region
+}
+
+func requireEmpty(t *testing.T, dir string) {
+	t.Helper()
+	left, err := filepath.Glob(filepath.Join(dir, "*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// The rows are those of memory, whatever size was foretold, and the memory goes with the last
+// that refers to it.
+func TestRowsAreThoseOfMemory(t *testing.T) {
+	mem := batchtest.Allocator(t)
+	batches := someBatches(t, mem)
+	want, err := batch.Concat(mem, batches)
+	require.NoError(t, err)
+	defer want.Release()
+	for _, size := range []int64{0, 1, batch.Size(want), 1 << 20} {
+		rows, region := hold(t, disk.OS(), size, batches)
+		batchtest.Equal(t, want, rows)
+		require.NoError(t, region.Verify())
+		require.GreaterOrEqual(t, region.Size(), max(size, leastPart))
+		part, err := batch.Slice(rows, 3, 5)
+		require.NoError(t, err)
+		rows.Release()
+		require.NotZero(t, region.Size(), "a slice refers to it")
+		require.Equal(t, batchtest.Rows(want)[3:5], batchtest.Rows(part))
+		part.Release()
+		require.Zero(t, region.Size())
+	}
+}
+
+// What is more than was foretold has mappings of its own.
+func TestMoreThanForetold(t *testing.T) {
+	const n = 3 * leastPart / 8
+	values := make([]float64, n)
+	for i := range values {
+		values[i] = float64(i)
+	}
+	column := batch.WrapVectorArray(values, 1)
+	defer column.Release()
+	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: column.DataType()}}, nil)
+	rec := array.NewRecord(schema, []arrow.Array{column}, n)
+	defer rec.Release()
+	rows, region := hold(t, disk.OS(), 10, []arrow.Record{rec, rec})
+	defer rows.Release()
+	require.Greater(t, len(region.parts), 1)
+	data, _, ok := batch.DenseView(rows.Column(0))
+	require.True(t, ok)
+	require.Len(t, data, 2*n)
+	for i, v := range data {
+		if v != float64(i%n) {
+			t.Fatalf("value %d is %v", i, v)
+		}
+	}
+	require.NoError(t, region.Verify())
+}
+
+// A bit that the disk changes is told, and so is a file that it does not give back.
+func TestDamage(t *testing.T) {
+	batches := someBatches(t, batchtest.Allocator(t))
+	fs := newKeepingFS(t)
+	rows, region := hold(t, fs, 0, batches)
+	defer rows.Release()
+	require.Len(t, fs.files, 1)
+	f := fs.files[0]
+	for at := range region.Size() {
+		if at%509 != 0 {
+			continue
+		}
+		var b [1]byte
+		_, err := f.ReadAt(b[:], at)
+		require.NoError(t, err)
+		for _, bits := range []byte{1 << (at % 8), 0} {
+			_, err = f.WriteAt([]byte{b[0] ^ bits}, at)
+			require.NoError(t, err)
+			err := region.Verify()
+			if bits == 0 {
+				require.NoError(t, err)
+				continue
+			}
+			var damaged *disk.DamagedError
+			require.ErrorAs(t, err, &damaged)
+			require.Equal(t, f.Name(), damaged.File)
+		}
+	}
+	require.NoError(t, f.Truncate(region.Size()/2))
+	require.ErrorContains(t, region.Verify(), "the disk does not give them back")
+	require.False(t, debug.SetPanicOnFault(false), "as it was before")
+}
+
+// noFile has no descriptor.
+type noFile struct{ disk.File }
+
+type noFileFS struct{ disk.FS }
+
+func (fs noFileFS) CreateTemp(dir, pattern string) (disk.File, error) {
+	f, err := fs.FS.CreateTemp(dir, pattern)
+	return noFile{f}, err
+}
+
+// Where there is no room, no file that can be mapped, or the batch is not made, nothing is left.
+func TestHoldFails(t *testing.T) {
+	batches := someBatches(t, batchtest.Allocator(t))
+	boom := errors.New("boom")
+	for _, test := range []struct {
+		name string
+		fs   disk.FS
+		size int64
+		make func(mem memory.Allocator) (arrow.Record, error)
+		want error
+	}{
+		{name: "no room", fs: disk.OS(), size: 1 << 55},
+		{name: "no file", fs: noFileFS{disk.OS()}, want: ErrUnsupported},
+		{name: "no batch", fs: disk.OS(), want: boom, make: func(mem memory.Allocator) (arrow.Record, error) {
+			b := memory.NewResizableBuffer(mem)
+			b.Resize(100)
+			b.Resize(1 << 20)
+			b.Release()
+			return nil, boom
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if test.make == nil {
+				test.make = func(mem memory.Allocator) (arrow.Record, error) { return batch.Concat(mem, batches) }
+			}
+			dir := t.TempDir()
+			rows, region, err := Hold(test.fs, dir, test.size, test.make)
+			require.Error(t, err)
+			require.Nil(t, rows)
+			require.Nil(t, region)
+			if test.want != nil {
+				require.ErrorIs(t, err, test.want)
+			}
+			requireEmpty(t, dir)
+		})
+	}
+	require.PanicsWithValue(t, boom, func() {
+		_, _, _ = Hold(disk.OS(), t.TempDir(), 0, func(memory.Allocator) (arrow.Record, error) { panic(boom) })
+	}, "the panics of others are theirs")
+}
