@@ -105,18 +105,20 @@ func TestMoreThanForetold(t *testing.T) {
 	}
 	column := batch.WrapVectorArray(values, 1)
 	defer column.Release()
-	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: column.DataType()}}, nil)
-	rec := array.NewRecord(schema, []arrow.Array{column}, n)
+	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: column.DataType()}, {Name: "y", Type: column.DataType()}}, nil)
+	rec := array.NewRecord(schema, []arrow.Array{column, column}, n)
 	defer rec.Release()
 	rows, region := hold(t, disk.OS(), 10, []arrow.Record{rec, rec})
 	defer rows.Release()
 	require.Greater(t, len(region.parts), 1)
-	data, _, ok := batch.DenseView(rows.Column(0))
-	require.True(t, ok)
-	require.Len(t, data, 2*n)
-	for i, v := range data {
-		if v != float64(i%n) {
-			t.Fatalf("value %d is %v", i, v)
+	for _, c := range rows.Columns() {
+		data, _, ok := batch.DenseView(c)
+		require.True(t, ok)
+		require.Len(t, data, 2*n)
+		for i, v := range data {
+			if v != float64(i%n) {
+				t.Fatalf("value %d is %v", i, v)
+			}
 		}
 	}
 	require.NoError(t, region.Verify())
