@@ -4,12 +4,15 @@ package comqueue_test
 
 import (
 	"os"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/disk"
 )
 
 // averaging is a queue that averages rows in ten supersteps of two passes; meddle is called
@@ -85,4 +88,39 @@ func TestRowsBeyondTheBudgetThatChange(t *testing.T) {
 	require.ErrorContains(t, err, `rows of "data", kept beyond the memory budget: the file `)
 	require.ErrorContains(t, err, "is damaged")
 	require.ErrorContains(t, err, "subtask 1 of 2, shard 15")
+}
+
+// rowsFS makes files for the rows of queues as make does, and all others as the system does.
+type rowsFS struct {
+	disk.FS
+	make func(dir, pattern string) (disk.File, error)
+}
+
+func (fs rowsFS) CreateTemp(dir, pattern string) (disk.File, error) {
+	if strings.HasPrefix(pattern, "rows-") {
+		return fs.make(dir, pattern)
+	}
+	return fs.FS.CreateTemp(dir, pattern)
+}
+
+// TestRowsThatNoFileHolds: a full disk is told, with what to do; where files cannot be mapped
+// rows must fit in memory.
+func TestRowsThatNoFileHolds(t *testing.T) {
+	for _, test := range []struct {
+		make func(dir, pattern string) (disk.File, error)
+		want []string
+	}{
+		{func(string, string) (disk.File, error) { return nil, syscall.ENOSPC },
+			[]string{"keep rows beyond the memory budget in ", "no space left on device; free disk space, choose another spill directory or raise the memory budget"}},
+		{func(dir, pattern string) (disk.File, error) {
+			f, err := disk.OS().CreateTemp(dir, pattern)
+			return struct{ disk.File }{f}, err
+		}, []string{"out of memory: ", "give the job more memory, at least --memory"}},
+	} {
+		_, _, err := run(t, averaging(1<<17, nil), engine.Parallelism(2), engine.Shards(16), engine.MemoryBudget(128<<10), engine.Disk(rowsFS{disk.OS(), test.make}))
+		for _, want := range test.want {
+			require.ErrorContains(t, err, want)
+		}
+		require.ErrorContains(t, err, `partitioned data "data", shard `)
+	}
 }
