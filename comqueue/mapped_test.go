@@ -80,14 +80,14 @@ func TestRowsBeyondTheBudget(t *testing.T) {
 // an error before anything leaves the queue, though no check was asked for.
 func TestRowsBeyondTheBudgetThatChange(t *testing.T) {
 	meddle := func(step, shard int, values []float64) {
-		if step == 10 && shard == 15 {
+		if step == 10 { // of every shard, as which of them are in memory is a matter of timing
 			values[len(values)-1]++
 		}
 	}
 	_, _, err := run(t, averaging(1<<17, meddle), engine.Parallelism(2), engine.Shards(16), engine.MemoryBudget(128<<10))
 	require.ErrorContains(t, err, `rows of "data", kept beyond the memory budget: the file `)
 	require.ErrorContains(t, err, "is damaged")
-	require.ErrorContains(t, err, "subtask 1 of 2, shard 15")
+	require.ErrorContains(t, err, "shard ")
 }
 
 // rowsFS makes files for the rows of queues as make does, and all others as the system does.
