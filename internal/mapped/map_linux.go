@@ -3,6 +3,7 @@ package mapped
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"golang.org/x/sys/unix"
 
@@ -31,7 +32,10 @@ func newPart(on disk.FS, dir string, n int64) (p part, err error) {
 		return p, ErrUnsupported
 	}
 	fd := int(file.Fd())
-	if err := reserve(fd, n); err != nil {
+	if err = reserve(fd, n); errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
+		err = writeZeros(f, n)
+	}
+	if err != nil {
 		return p, fmt.Errorf("%d bytes for the file %s: %w", n, p.name, err)
 	}
 	if p.data, err = unix.Mmap(fd, 0, int(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
@@ -40,18 +44,26 @@ func newPart(on disk.FS, dir string, n int64) (p part, err error) {
 	return p, nil
 }
 
-// reserve gives a file n bytes that the disk has. A file system that cannot promise them is
-// one whose files are not to be mapped.
+// reserve gives a file n bytes that the disk has.
 func reserve(fd int, n int64) error {
 	for {
-		switch err := unix.Fallocate(fd, 0, 0, n); {
-		case errors.Is(err, unix.EINTR):
-		case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOSYS):
-			return ErrUnsupported
-		default:
+		if err := unix.Fallocate(fd, 0, 0, n); !errors.Is(err, unix.EINTR) {
 			return err
 		}
 	}
+}
+
+// writeZeros does what reserve does, for file systems that do not know how.
+func writeZeros(w io.Writer, n int64) error {
+	zeros := make([]byte, min(n, 1<<20))
+	for n > 0 {
+		wrote, err := w.Write(zeros[:min(n, int64(len(zeros)))])
+		if err != nil {
+			return err
+		}
+		n -= int64(wrote)
+	}
+	return nil
 }
 
 // unmap fails only for memory that was not mapped.
