@@ -14,7 +14,8 @@ import (
 )
 
 // holdRows makes the frame of a shard of batches, which are borrowed: in memory while the
-// slot's budget lasts, and beyond it in a file of the run's directory that is mapped. A queue
+// slot's budget lasts, and beyond it, if they are of fixed width, in a file of the run's
+// directory that is mapped. A queue
 // passes over its rows again and again: what the budget does not hold, the page cache does as
 // far as it goes, and the disk gives back.
 func (b *body) holdRows(c *engine.Context, name string, shard int, schema *arrow.Schema, batches []arrow.Record) (*Frame, error) {
@@ -29,6 +30,11 @@ func (b *body) holdRows(c *engine.Context, name string, shard int, schema *arrow
 	if full == nil {
 		b.reserved += size
 		return newFrame(c.Allocator, schema, batches)
+	}
+	for _, f := range schema.Fields() {
+		if !fixedWidth(f.Type) {
+			return nil, full
+		}
 	}
 	record, region, err := mapped.Hold(c.Disk, c.SpillDir, size, func(mem memory.Allocator) (arrow.Record, error) {
 		return batch.Concat(mem, batches)
@@ -45,6 +51,19 @@ func (b *body) holdRows(c *engine.Context, name string, shard int, schema *arrow
 	}
 	b.onDisk = append(b.onDisk, heldRows{name, shard, region})
 	return frameOf(record), nil
+}
+
+// fixedWidth reports whether values of a type are numbers of which nothing is an offset or an
+// index. Files hold no others: they are verified when the queue ends, and kernels believe
+// offsets and indices long before.
+func fixedWidth(dt arrow.DataType) bool {
+	switch dt := dt.(type) {
+	case *arrow.FixedSizeListType:
+		return fixedWidth(dt.Elem())
+	case *arrow.Float64Type, *arrow.Float32Type, *arrow.Int64Type, *arrow.Int32Type:
+		return true
+	}
+	return false
 }
 
 // heldRows are the rows of a shard that are in a file.
