@@ -60,7 +60,8 @@ func openGang(q *IterativeComQueue, l *layout, nodes []engine.NodeID, stages []e
 		}
 		loops := make([]engine.Loop, here.Len())
 		for i := range loops {
-			b := &body{gang: g, subtask: here.Lo + i, forests: map[int]forgetful{}}
+			b := &body{gang: g, subtask: here.Lo + i, forests: map[int]forgetful{}, inputs: holdings{queue: q.name}, made: holdings{queue: q.name}}
+			b.context.made, b.inputs.context = &b.made, &b.context
 			b.context.shard.Store(-1)
 			loops[i] = b
 		}
@@ -79,8 +80,8 @@ type body struct {
 	comm     *collective.Comm
 	forests  map[int]forgetful // *forest[T] by position of its ForEachShard
 	used     int               // nodes bound so far
-	reserved int64             // bytes taken off the slot's memory
-	onDisk   []heldRows        // beyond it
+	inputs   holdings          // rows
+	made     holdings          // what stages have made of them
 	stages   []engine.Stage
 	mail     mail // what goes between processes
 
@@ -123,6 +124,7 @@ func (b *body) Open(c *engine.Context, in engine.Input, comm *collective.Comm) e
 		b.stages = append(b.stages, bound...)
 		position = b.layout.last(position, s) + 1
 	}
+	b.stages = b.guarded(b.stages)
 	if b.checks != nil && b.checks.traces != nil {
 		b.follow(b.stages)
 	}
@@ -176,7 +178,7 @@ func (b *body) openPartitioned(c *engine.Context, in engine.Input, port int, inp
 			for {
 				rows, err := in.Next(port, shard)
 				if err == io.EOF { // itself: one wrapped in an error is something cut off
-					return b.holdRows(c, input.name(), shard, input.schema(), batches)
+					return b.inputs.rows(c, *input.partitioned, shard, input.schema(), batches)
 				}
 				if err != nil {
 					return nil, err
@@ -228,7 +230,7 @@ func (b *body) Begin(step int) error {
 // key keeps where that is checked.
 func (b *body) between(step int) error {
 	if step == 1 {
-		return b.open(true)
+		return b.guard(func() error { return b.open(true) })
 	}
 	if err := b.observe(step - 1); err != nil || !b.queue.b.CheckState() {
 		return err
@@ -328,9 +330,9 @@ func (b *body) giveRows(c *engine.Context, out engine.Output) error {
 // Close implements engine.Loop. The last subtask that ends closes the session, which
 // releases what all of them hold.
 func (b *body) Close() error {
-	if b.reserved > 0 {
-		b.context.task.Memory.Release(b.reserved)
-		b.reserved = 0
+	if c := b.context.task; c != nil {
+		b.made.close(c)
+		b.inputs.close(c)
 	}
 	if b.alive.Add(-1) > 0 {
 		return nil

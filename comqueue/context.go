@@ -17,6 +17,7 @@ type ComContext struct {
 	step    int
 	shard   atomic.Int32 // being worked on, -1 for none; errors of any goroutine name it
 	data    []PartitionedData
+	made    *holdings
 	reports *reports
 	misuse  error // of reports, since the stage began
 	rounds  rounds

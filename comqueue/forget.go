@@ -68,6 +68,7 @@ func (b *body) forget() error {
 		saved = append(saved, e)
 	}
 	b.context.objects.Forget(b.isInput)
+	b.made.close(b.context.task)
 	if err := b.context.objects.Restore(saved); err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ type Frame struct {
 	rows    int
 	record  arrow.Record
 	columns []column
+	onDisk  bool
 }
 
 // column caches the views of one column.
@@ -116,6 +117,11 @@ func viewColumn(name string, arr arrow.Array) column {
 // Rows returns the number of rows.
 func (f *Frame) Rows() int { return f.rows }
 
+// OnDisk reports whether a file holds the rows, beyond the memory budget: what the disk damages
+// there is told when the queue ends, so that what is believed without looking, such as an
+// index into memory that assembly takes, is looked at each time.
+func (f *Frame) OnDisk() bool { return f.onDisk }
+
 // Record returns the rows as an Arrow record, borrowed from the frame.
 func (f *Frame) Record() arrow.Record { return f.record }
 
@@ -209,11 +215,23 @@ func Decode[T any](f *Frame) ([]T, error) {
 
 // PartitionedData names the rows of a dataset within a queue: each subtask holds
 // those of the shards it owns.
-type PartitionedData struct{ key shared.ShardKey[*Frame] }
+type PartitionedData struct {
+	key   shared.ShardKey[*Frame]
+	state func(ctx *ComContext, rows *Frame) int64
+}
 
 // PartitionedRows makes the key of partitioned data.
 func PartitionedRows(name string) PartitionedData {
-	return PartitionedData{shared.PerShard[*Frame](name, frameCodec{})}
+	return PartitionedData{key: shared.PerShard[*Frame](name, frameCodec{})}
+}
+
+// WithState returns the key with what InitWithPartitionedData is to know of the queue's
+// stages: how many bytes they keep on the heap for the rows of a shard besides, such as
+// margins. The memory budget makes room for them, in place of rows if need be. It is asked
+// once for each shard, on the subtask that owns it, when broadcast data are there.
+func (d PartitionedData) WithState(bytes func(ctx *ComContext, rows *Frame) int64) PartitionedData {
+	d.state = bytes
+	return d
 }
 
 // Get returns the rows of a shard the subtask owns. They are good until the queue ends, and

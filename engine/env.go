@@ -13,6 +13,7 @@ import (
 func newEnv(c *config, r *prepared, w *watch) task.Env {
 	env := task.Env{
 		Allocator:    c.allocator,
+		RowAllocator: c.rowAllocator,
 		BatchRows:    c.batchRows,
 		MemoryBudget: c.memory,
 		SpillDir:     c.spillDir,

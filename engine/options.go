@@ -13,6 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/internal/hugepage"
+	"github.com/superstep-ml/superstep/internal/offheap"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -61,6 +62,7 @@ type config struct {
 	onProgress      func(Progress)
 	ifExists        Existing
 	allocator       memory.Allocator
+	rowAllocator    memory.Allocator // nil: the same
 	checkBroadcasts bool
 	checkState      bool
 	observer        *observations // of Check, as are the next two
@@ -108,13 +110,14 @@ func newConfig(opts []Option) (*config, error) {
 }
 
 // hugePages has the large batches of a run in this process lie on huge pages until smallPages
-// is called, unless the user has chosen an allocator.
+// is called, and the rows of its queues outside the heap, unless the user has chosen an
+// allocator.
 func (c *config) hugePages() (smallPages func()) {
 	if c.allocator != memory.DefaultAllocator {
 		return func() {}
 	}
 	huge := hugepage.NewAllocator()
-	c.allocator = huge
+	c.allocator, c.rowAllocator = huge, offheap.NewAllocator(huge)
 	return huge.Close
 }
 

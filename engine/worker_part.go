@@ -98,7 +98,7 @@ func (j *workerJob) connect(c *config) error {
 	part, err := world.part(partConfig{
 		plan: j.plan, graph: j.builder.graph, bind: j.builder.bind,
 		env: task.Env{
-			Allocator: c.allocator, BatchRows: c.batchRows, MemoryBudget: c.memory, SpillDir: c.spillDir, Disk: c.disk, Logger: c.logger,
+			Allocator: c.allocator, RowAllocator: c.rowAllocator, BatchRows: c.batchRows, MemoryBudget: c.memory, SpillDir: c.spillDir, Disk: c.disk, Logger: c.logger,
 			Collector: j.builder.store, Progress: j.progress.event, Advise: j.builder.advise,
 			AbandonAfter: world.patience, Network: counted,
 		},

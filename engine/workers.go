@@ -124,6 +124,7 @@ func (r *workersRun) worker(worker int, progress *sumOfWorkers) (task.Bindings, 
 	b.store.stream = &rowsHome{to: r.client.store, mem: r.c.allocator}
 	env := task.Env{
 		Allocator:    r.c.allocator,
+		RowAllocator: r.c.rowAllocator,
 		BatchRows:    r.c.batchRows,
 		MemoryBudget: r.memory(worker),
 		SpillDir:     r.c.spillDir,

@@ -115,6 +115,27 @@ func show(r *Rows, d *bins.Data, span bins.Span, queries [][]int32, margin [][]f
 	}
 }
 
+// bytesPerRow returns what training keeps for each row: the margins, gradients, hessians,
+// their integers and the rows' order of each output; the leaf, the bag, and room to sort in.
+func (q *boosting) bytesPerRow(f *bins.Facts) int64 {
+	p := &q.params
+	n := int64(p.outputs(len(f.Classes)))*(8+8+16+4) + 4 + 4 + 1 + 4
+	if p.ValidationFraction > 0 {
+		n += 8 + 1 + 8 + 8
+	} else if p.classWeights(f) != nil {
+		n += 8
+	}
+	if p.GOSS {
+		n += 8 + 8
+	}
+	return n
+}
+
+// bytesPerSetRow is that of evaluation sets: margins and the leaf.
+func (q *boosting) bytesPerSetRow(f *bins.Facts) int64 {
+	return 8*int64(q.params.outputs(len(f.Classes))) + 4
+}
+
 // open makes the state.
 func (q *boosting) open(ctx *comqueue.ComContext) error {
 	data, err := q.table.Open(ctx)

@@ -148,11 +148,13 @@ func prepare(op string, d *engine.Dataset, p Params, sets []Set) (*boosting, err
 	if q.table, err = bins.Check(op, d, p.columns(margins), kind, bins.Options{MaxBins: p.MaxBins, AbsentIsZero: p.AbsentIsZero}); err != nil {
 		return nil, err
 	}
+	q.table.State = q.bytesPerRow
 	for _, s := range sets {
 		rows, _, err := p.start(s.Rows)
 		var table bins.Table
 		if err == nil {
 			table, err = q.table.Other(s.Name, rows, s.Skip)
+			table.State = q.bytesPerSetRow
 		}
 		if err != nil {
 			return nil, err

@@ -92,7 +92,7 @@ type bisecting struct {
 
 func (t bisecting) addQueue(b *engine.Builder, rows *engine.Dataset) *engine.Dataset {
 	return comqueue.New(b, "kmeans bisecting").
-		InitWithPartitionedData(points, rows).
+		InitWithPartitionedData(points.WithState(t.in.state(0)), rows).
 		Add(comqueue.Named("preallocate", t.preallocate)).
 		Add(comqueue.Named("measure", comqueue.ForEachShard(rowMass, t.in.measure))).
 		Add(comqueue.AllReduce(rowMass)).

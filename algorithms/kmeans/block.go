@@ -41,7 +41,7 @@ func (b *block) rows(lo, hi int) block {
 	case b.single != nil:
 		part.single = b.single[lo*b.d : hi*b.d]
 	default:
-		part.sparse = kernel.CSR{RowPtr: b.sparse.RowPtr[lo : hi+1], Col: b.sparse.Col, Val: b.sparse.Val}
+		part.sparse = kernel.CSR{RowPtr: b.sparse.RowPtr[lo : hi+1], Col: b.sparse.Col, Val: b.sparse.Val, OnDisk: b.sparse.OnDisk}
 	}
 	if b.w != nil {
 		part.w = b.w[lo:hi]
@@ -122,7 +122,7 @@ func (in input) open(f *comqueue.Frame, d int) (block, error) {
 		b.dense = values[indptr[0]:indptr[b.n]]
 	case sparseRows:
 		m := f.Sparse(vectorColumn)
-		b.sparse = kernel.CSR{RowPtr: make([]int64, b.n+1), Col: m.Indices, Val: m.Values}
+		b.sparse = kernel.CSR{RowPtr: make([]int64, b.n+1), Col: m.Indices, Val: m.Values, OnDisk: f.OnDisk()}
 		for i, at := range m.Offsets {
 			b.sparse.RowPtr[i] = int64(at)
 		}
@@ -167,6 +167,20 @@ func (in input) wrongLength(row, got, want int) error {
 
 // points is the checked data of every queue of this package.
 var points = comqueue.PartitionedRows("points")
+
+// state returns what queues keep on the heap for the rows of a shard: the nearest centre and
+// the cost of each, where a sparse one begins, and the bounds of training with k centres.
+func (in input) state(k int) func(ctx *comqueue.ComContext, f *comqueue.Frame) int64 {
+	return func(_ *comqueue.ComContext, f *comqueue.Frame) int64 {
+		each := 4 + 8
+		if in.layout == sparseRows {
+			each += 8
+		} else if d := in.dimension(f); k > 1 && d > 0 && !in.cosine {
+			each += 4 * groupsFor(k, d, in.valueSize())
+		}
+		return int64(each) * int64(f.Rows())
+	}
+}
 
 // openBlocks opens the shards of a subtask.
 func (in input) openBlocks(ctx *comqueue.ComContext, d int) (blocks, error) {

@@ -76,7 +76,7 @@ type lloyd struct {
 // addQueue adds the training queue and returns the model's dataset.
 func (t lloyd) addQueue(b *engine.Builder, rows, centers *engine.Dataset) *engine.Dataset {
 	return comqueue.New(b, "kmeans").
-		InitWithPartitionedData(points, rows).
+		InitWithPartitionedData(points.WithState(t.in.state(t.params.K)), rows).
 		InitWithBroadcastData(initialCenters, centers).
 		Add(comqueue.Named("preallocate", t.preallocate)).
 		Add(comqueue.Named("assign cluster", comqueue.ForEachShard(centroidSums, t.assignCluster))).

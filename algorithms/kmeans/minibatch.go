@@ -138,7 +138,7 @@ type miniBatch struct {
 
 func (t miniBatch) addQueue(b *engine.Builder, rows, centers *engine.Dataset) *engine.Dataset {
 	return comqueue.New(b, "kmeans mini-batch").
-		InitWithPartitionedData(points, rows).
+		InitWithPartitionedData(points.WithState(t.in.state(0)), rows).
 		InitWithBroadcastData(initialCenters, centers).
 		Add(comqueue.Named("preallocate", t.preallocate)).
 		Add(comqueue.Named("measure", comqueue.ForEachShard(rowMass, t.in.measure))).

@@ -52,7 +52,7 @@ type parallelInit struct {
 
 func (t parallelInit) addQueue(b *engine.Builder, rows *engine.Dataset) *engine.Dataset {
 	return comqueue.New(b, "kmeans||").
-		InitWithPartitionedData(points, rows).
+		InitWithPartitionedData(points.WithState(t.in.state(0)), rows).
 		Add(comqueue.Named("preallocate", t.preallocate)).
 		Add(comqueue.Named("measure", comqueue.ForEachShard(rowMass, t.in.measure))).
 		Add(comqueue.AllReduce(rowMass)).

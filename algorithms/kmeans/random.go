@@ -51,7 +51,7 @@ type randomInit struct {
 
 func (t randomInit) addQueue(b *engine.Builder, rows *engine.Dataset) *engine.Dataset {
 	return comqueue.New(b, "kmeans random").
-		InitWithPartitionedData(points, rows).
+		InitWithPartitionedData(points.WithState(t.in.state(0)), rows).
 		Add(comqueue.Named("preallocate", t.preallocate)).
 		Add(comqueue.Named("measure", comqueue.ForEachShard(rowMass, t.in.measure))).
 		Add(comqueue.AllReduce(rowMass)).

@@ -58,6 +58,22 @@ var _ interface {
 	optim.SteadyEvaluator
 } = (*Evaluator)(nil)
 
+// BytesPerRow returns about what an evaluator keeps for each row: margins at a point and along
+// a direction, the multipliers of a loss that is smoothed, and weights of classes.
+func (l Linear) BytesPerRow(f *rows.Facts) int64 {
+	n := int64(0)
+	if s, err := l.scaling(f); err == nil { // else Open fails
+		n += 8 * 2 * int64(s.Total())
+	}
+	if _, ok := l.Loss.(Smooth); ok {
+		n += 8 * 2
+	}
+	if l.Balanced || len(l.ClassWeights) > 0 {
+		n += 8
+	}
+	return n
+}
+
 // Open implements optim.Objective.
 func (l Linear) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	data, err := l.Table.OpenNarrow(ctx)

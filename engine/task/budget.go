@@ -107,9 +107,9 @@ func (b *Budget) Release(n int64) {
 	}
 }
 
-// take counts n bytes whether they fit or not, for what the caller bounds by
+// Take counts n bytes whether they fit or not, for what the caller bounds by
 // other means.
-func (b *Budget) take(n int64) {
+func (b *Budget) Take(n int64) {
 	for ; b != nil; b = b.parent {
 		b.raise(b.used.Add(n))
 	}

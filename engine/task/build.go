@@ -214,7 +214,7 @@ func (b *builder) context(t *subtask, n *plan.Node) *Context {
 		Context: r.context, Node: *n,
 		Subtask: t.index, Parallelism: t.vertex.Parallelism,
 		Shards: r.plan.Shards, Range: t.vertex.Ranges[t.index], Here: r.here(t.vertex), Seed: r.plan.Seed,
-		BatchRows: r.env.BatchRows, Allocator: r.env.Allocator,
+		BatchRows: r.env.BatchRows, Allocator: r.env.Allocator, RowAllocator: r.env.RowAllocator,
 		Logger: r.env.Logger, Memory: r.slots[t.index-r.mine.Lo], SpillDir: r.scratch.dir, Disk: r.env.Disk,
 		side: make([][]arrow.Record, len(n.Inputs)), inputs: make([]*sideInput, len(n.Inputs)), collect: r.env.Collector, observer: r.env.Observer, checked: r.env.CheckRows,
 	}

@@ -34,7 +34,11 @@ type Context struct {
 	// BatchRows is the number of rows sources aim at per batch.
 	BatchRows int
 	Allocator memory.Allocator
-	Logger    hclog.Logger
+	// RowAllocator is for rows of a shard, in one piece, that a queue is to hold. Its memory
+	// is gone when the last batch that refers to it is released: views of it are not to be
+	// used after that.
+	RowAllocator memory.Allocator
+	Logger       hclog.Logger
 	// Memory accounts what this slot may hold before it spills.
 	Memory *Budget
 	// SpillDir is the run's private directory for temporary files; it is removed

@@ -17,6 +17,9 @@ import (
 type Env struct {
 	// Allocator holds all rows; nil means memory.DefaultAllocator.
 	Allocator memory.Allocator
+	// RowAllocator holds the rows that queues pass over superstep after superstep; nil means
+	// Allocator. It may free memory when the last batch that refers to it is released.
+	RowAllocator memory.Allocator
 	// BatchRows is the number of rows batches aim at; 0 means DefaultBatchRows.
 	// It reaches no result.
 	BatchRows int
@@ -97,6 +100,9 @@ type Value struct {
 func (e Env) withDefaults() Env {
 	if e.Allocator == nil {
 		e.Allocator = memory.DefaultAllocator
+	}
+	if e.RowAllocator == nil {
+		e.RowAllocator = e.Allocator
 	}
 	if e.BatchRows <= 0 {
 		e.BatchRows = DefaultBatchRows

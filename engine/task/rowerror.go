@@ -127,7 +127,7 @@ func (r *run) locate(ctx context.Context, te *TaskError, row *RowError) (string,
 	defer cancel()
 	c := &Context{
 		Context: ctx, Node: r.plan.Nodes[node], Parallelism: 1, Shards: r.plan.Shards, Seed: r.plan.Seed,
-		BatchRows: r.env.BatchRows, Allocator: r.env.Allocator, Logger: r.env.Logger, Memory: r.budget, SpillDir: r.scratch.dir, Disk: r.env.Disk,
+		BatchRows: r.env.BatchRows, Allocator: r.env.Allocator, RowAllocator: r.env.RowAllocator, Logger: r.env.Logger, Memory: r.budget, SpillDir: r.scratch.dir, Disk: r.env.Disk,
 	}
 	return source.Locate(c, shard, row.Row)
 }

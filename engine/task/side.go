@@ -157,7 +157,7 @@ func (m *sideMemory) take(s *sideInput, n int64) bool {
 	if s.over == 0 && n <= m.budget.Limit()-m.held {
 		m.held += n
 		s.held += n
-		m.budget.take(n)
+		m.budget.Take(n)
 		return true
 	}
 	m.budget.Release(s.held)
@@ -175,7 +175,7 @@ func (m *sideMemory) hold(s *sideInput, n int64) error {
 	}
 	m.held += n
 	s.held += n
-	m.budget.take(n)
+	m.budget.Take(n)
 	return nil
 }
 

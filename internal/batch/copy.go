@@ -173,7 +173,8 @@ func (s *sink) check() error {
 	return nil
 }
 
-func (s *sink) alloc(mem memory.Allocator) {
+// alloc reserves buffers from mem, those of offsets from offsets.
+func (s *sink) alloc(mem, offsets memory.Allocator) {
 	if s.hasNull {
 		s.valid = newBuffer(mem, int(bitutil.BytesForBits(int64(s.rows))))
 		clear(s.valid.Bytes())
@@ -188,11 +189,11 @@ func (s *sink) alloc(mem memory.Allocator) {
 		s.data = newBuffer(mem, s.text)
 	}
 	if s.layout == layoutText || s.layout == layoutList {
-		s.offs = newBuffer(mem, (s.rows+1)*arrow.Int32SizeBytes)
+		s.offs = newBuffer(offsets, (s.rows+1)*arrow.Int32SizeBytes)
 		castBytes[int32](s.offs.Bytes())[0] = 0
 	}
 	for i := range s.kids {
-		s.kids[i].alloc(mem)
+		s.kids[i].alloc(mem, offsets)
 	}
 }
 

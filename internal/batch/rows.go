@@ -20,7 +20,7 @@ func Take(mem memory.Allocator, rec arrow.Record, indices []int32) (arrow.Record
 			return nil, fmt.Errorf("take: row %d (index %d) is outside a batch of %d rows", i, k, rows)
 		}
 	}
-	return build(mem, rec.Schema(), []arrow.Record{rec}, len(indices), "take",
+	return build(mem, mem, rec.Schema(), []arrow.Record{rec}, len(indices), "take",
 		func(s *sink, from []source) { s.measureTake(&from[0], indices) },
 		func(s *sink, from []source) { s.putTake(&from[0], indices) })
 }
@@ -58,7 +58,7 @@ func Gather(mem memory.Allocator, recs []arrow.Record, picks []Pick) (arrow.Reco
 			}
 		}
 	}
-	return build(mem, schema, recs, n, "gather", each((*sink).measureTake), each((*sink).putTake))
+	return build(mem, mem, schema, recs, n, "gather", each((*sink).measureTake), each((*sink).putTake))
 }
 
 // schemaOf returns the schema that batches share.
@@ -79,6 +79,11 @@ func schemaOf(recs []arrow.Record, what string) (*arrow.Schema, error) {
 // schemas must be equal, and there must be at least one. Memory is reserved
 // once, at the size of the result.
 func Concat(mem memory.Allocator, recs []arrow.Record) (arrow.Record, error) {
+	return ConcatApart(mem, mem, recs)
+}
+
+// ConcatApart is Concat with memory of its own for offsets: those of text, bytes and lists.
+func ConcatApart(mem, offsets memory.Allocator, recs []arrow.Record) (arrow.Record, error) {
 	schema, err := schemaOf(recs, "concat")
 	if err != nil {
 		return nil, err
@@ -97,12 +102,12 @@ func Concat(mem memory.Allocator, recs []arrow.Record) (arrow.Record, error) {
 			}
 		}
 	}
-	return build(mem, schema, recs, int(rows), "concat", each((*sink).measure), each((*sink).put))
+	return build(mem, offsets, schema, recs, int(rows), "concat", each((*sink).measure), each((*sink).put))
 }
 
 // build makes a batch column by column: open the sources, measure, reserve,
 // copy.
-func build(mem memory.Allocator, schema *arrow.Schema, recs []arrow.Record, rows int, what string,
+func build(mem, offsets memory.Allocator, schema *arrow.Schema, recs []arrow.Record, rows int, what string,
 	measure, put func(*sink, []source)) (arrow.Record, error) {
 	cols := make([]arrow.Array, schema.NumFields())
 	from := make([]source, len(recs))
@@ -124,7 +129,7 @@ func build(mem memory.Allocator, schema *arrow.Schema, recs []arrow.Record, rows
 			releaseAll(cols)
 			return nil, fmt.Errorf("%s: column %q: %w", what, f.Name, err)
 		}
-		out.alloc(mem)
+		out.alloc(mem, offsets)
 		put(&out, from)
 		cols[c] = ownedArray(out.finish())
 	}

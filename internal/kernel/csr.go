@@ -113,11 +113,12 @@ func (x CSR) checkedUpTo(k dispatch, i, d, size int) int {
 }
 
 // Checked returns x, which knows that its columns are below d and its rows in order if they
-// are: functions then need not look at each of them again. They must not be changed afterwards.
+// are: functions then need not look at each of them again. They must not be changed afterwards;
+// those OnDisk are not believed.
 func (x CSR) Checked(d int) CSR { return checkedCSR(active, x, d) }
 
 func checkedCSR(k dispatch, x CSR, d int) CSR {
-	if n := x.Rows(); k.avx2 && n > 0 && x.ordered() && columnsBelow(x.Col[x.RowPtr[0]:x.RowPtr[n]], d) {
+	if n := x.Rows(); k.avx2 && n > 0 && !x.OnDisk && x.ordered() && columnsBelow(x.Col[x.RowPtr[0]:x.RowPtr[n]], d) {
 		x.below = d
 	}
 	return x
@@ -145,7 +146,7 @@ func (x CSR) ordered() bool {
 func (x *CSR) CheckedRange(part *CSR, lo, hi, d int) {
 	if x.below > 0 && x.below <= d {
 		part.RowPtr, part.Col, part.Val = x.RowPtr[lo:hi+1], x.Col, x.Val
-		part.next, part.below, part.seen, part.limit = x.next, x.below, 0, 0
+		part.OnDisk, part.next, part.below, part.seen, part.limit = x.OnDisk, x.next, x.below, 0, 0
 		return
 	}
 	*part = checkedRange(active, x, lo, hi, d)

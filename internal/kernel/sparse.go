@@ -10,6 +10,9 @@ type CSR struct {
 	RowPtr []int64
 	Col    []int32
 	Val    []float64
+	// OnDisk says that a file which is mapped has the columns, so that they may change when
+	// they are read from the disk again: they are looked at each time before they are used.
+	OnDisk bool
 
 	next  *CSR // the rows that come next, or nil; see Before
 	below int  // columns are known to be below it, and rows in order, if it is not 0; see Checked

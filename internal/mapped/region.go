@@ -15,7 +15,16 @@ import (
 // ErrUnsupported says that files of this system, or of this file system, cannot be mapped.
 var ErrUnsupported = errors.New("files cannot be mapped here")
 
-// Region is the memory of a batch.
+// RoomError says that a file could not be made, or has no room on its disk.
+type RoomError struct{ Err error }
+
+// Error implements error.
+func (e *RoomError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what was wrong.
+func (e *RoomError) Unwrap() error { return e.Err }
+
+// Region is the memory of a batch, or of a block of bytes.
 type Region struct {
 	on    disk.FS
 	dir   string
@@ -33,28 +42,63 @@ type part struct {
 }
 
 const (
-	alignment = 64      // of buffers
-	leastPart = 1 << 16 // bytes of a mapping
+	alignment   = 64      // of buffers
+	leastPart   = 1 << 16 // bytes of a mapping
+	leastBuffer = 1 << 12 // bytes of a buffer; smaller ones are on the heap
 )
 
 // Hold returns a batch whose buffers make reserves from mem: memory that is the contents of
-// files in dir. size is about the bytes it takes. The batch is the caller's; the memory goes
-// with the last reference to one of its buffers.
+// files in dir, but for the small ones. size is about the bytes it takes. The batch is the
+// caller's; the memory goes with the last reference to one of its buffers.
 func Hold(on disk.FS, dir string, size int64, make func(mem memory.Allocator) (arrow.Record, error)) (arrow.Record, *Region, error) {
-	r := &Region{on: on, dir: dir, hint: size}
-	r.held.Store(1)
+	r := newRegion(on, dir, size)
 	rows, err := r.fill(make)
-	if err == nil {
-		for i := range r.parts {
-			r.parts[i].sum = disk.Checksum(0, r.parts[i].data)
-		}
+	if err != nil {
+		r.unmap() // whatever columns there were
+		return nil, nil, err
 	}
+	r.seal()
 	r.letGo()
+	return rows, r, nil
+}
+
+// HoldBytes returns n bytes that are the contents of a file in dir, zeros but for what fill
+// makes of them. Release gives them back.
+func HoldBytes(on disk.FS, dir string, n int, fill func(b []byte) error) ([]byte, *Region, error) {
+	r := newRegion(on, dir, int64(n))
+	filled := false
+	defer func() {
+		if !filled {
+			r.unmap()
+		}
+	}()
+	b, err := r.allocate(max(n, 1))
 	if err != nil {
 		return nil, nil, err
 	}
-	return rows, r, nil
+	if err := fill(b[:n:n]); err != nil {
+		return nil, nil, err
+	}
+	r.seal()
+	filled = true
+	return b[:n:n], r, nil
 }
+
+func newRegion(on disk.FS, dir string, size int64) *Region {
+	r := &Region{on: on, dir: dir, hint: size}
+	r.held.Store(1)
+	return r
+}
+
+// seal notes what the region has now.
+func (r *Region) seal() {
+	for i := range r.parts {
+		r.parts[i].sum = disk.Checksum(0, r.parts[i].data)
+	}
+}
+
+// Release gives the memory of HoldBytes back.
+func (r *Region) Release() { r.letGo() }
 
 // fill calls make, and turns the panics of allocate into errors.
 func (r *Region) fill(make func(mem memory.Allocator) (arrow.Record, error)) (rows arrow.Record, err error) {
@@ -77,11 +121,21 @@ type noRoom struct{ err error }
 type allocator struct{ r *Region }
 
 // Allocate implements memory.Allocator.
-func (a allocator) Allocate(n int) []byte { return a.r.allocate(n) }
+func (a allocator) Allocate(n int) []byte {
+	if n < leastBuffer {
+		return memory.DefaultAllocator.Allocate(n)
+	}
+	b, err := a.r.allocate(n)
+	if err != nil {
+		panic(noRoom{err})
+	}
+	a.r.held.Add(1)
+	return b
+}
 
 // Reallocate implements memory.Allocator. What b took is not used again.
 func (a allocator) Reallocate(n int, b []byte) []byte {
-	larger := a.r.allocate(n)
+	larger := a.Allocate(n)
 	copy(larger, b)
 	a.Free(b)
 	return larger
@@ -89,34 +143,34 @@ func (a allocator) Reallocate(n int, b []byte) []byte {
 
 // Free implements memory.Allocator.
 func (a allocator) Free(b []byte) {
-	if len(b) > 0 {
+	if len(b) >= leastBuffer {
 		a.r.letGo()
 	}
 }
 
-func (r *Region) allocate(n int) []byte {
-	if n == 0 {
-		return nil
-	}
+// allocate returns n bytes of a file, more than none.
+func (r *Region) allocate(n int) ([]byte, error) {
 	need := (n + alignment - 1) &^ (alignment - 1)
 	if need > len(r.free) {
 		p, err := newPart(r.on, r.dir, max(int64(need), r.hint, leastPart))
 		if err != nil {
-			panic(noRoom{err})
+			return nil, &RoomError{err}
 		}
 		r.parts, r.free, r.hint = append(r.parts, p), p.data, 0
 	}
-	r.held.Add(1)
 	b := r.free[:n:need]
 	r.free = r.free[need:]
-	return b
+	return b, nil
 }
 
 // letGo gives up one hold, and the memory with the last.
 func (r *Region) letGo() {
-	if r.held.Add(-1) > 0 {
-		return
+	if r.held.Add(-1) == 0 {
+		r.unmap()
 	}
+}
+
+func (r *Region) unmap() {
 	for _, p := range r.parts {
 		unmap(p.data)
 	}

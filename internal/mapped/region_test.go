@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -41,11 +42,19 @@ func (fs *keepingFS) CreateTemp(dir, pattern string) (disk.File, error) {
 	return f, nil
 }
 
+// many returns a batch many times over, so that files have its buffers.
+func many(t *testing.T, mem memory.Allocator, rows arrow.Record) arrow.Record {
+	defer rows.Release()
+	all, err := batch.Concat(mem, slices.Repeat([]arrow.Record{rows}, 2500))
+	require.NoError(t, err)
+	return all
+}
+
 // someBatches are batches of all layouts, at odd offsets too.
 func someBatches(t *testing.T, mem memory.Allocator) []arrow.Record {
 	schema := batchtest.Schema(t, "id int64", "name utf8 null", "x vector[2]", "on bool null")
-	first := batchtest.Record(t, mem, schema, `[{"id": 1, "name": "one", "x": [0.5, -1], "on": true}, {"id": 2, "x": [3, 4]}]`)
-	second := batchtest.Record(t, mem, schema, `[{"id": 3, "name": "", "x": [7, 8], "on": false}, {"id": 4, "name": "four", "x": [9, 10], "on": true}, {"id": 5, "x": [0, 0]}]`)
+	first := many(t, mem, batchtest.Record(t, mem, schema, `[{"id": 1, "name": "one", "x": [0.5, -1], "on": true}, {"id": 2, "x": [3, 4]}]`))
+	second := many(t, mem, batchtest.Record(t, mem, schema, `[{"id": 3, "name": "", "x": [7, 8], "on": false}, {"id": 4, "name": "four", "x": [9, 10], "on": true}, {"id": 5, "x": [0, 0]}]`))
 	third := batchtest.WithOffset(t, mem, second)
 	all := []arrow.Record{first, second, third}
 	t.Cleanup(func() {
@@ -128,12 +137,12 @@ func TestMoreThanForetold(t *testing.T) {
 func TestDamage(t *testing.T) {
 	batches := someBatches(t, batchtest.Allocator(t))
 	fs := newKeepingFS(t)
-	rows, region := hold(t, fs, 0, batches)
+	rows, region := hold(t, fs, 1<<20, batches)
 	defer rows.Release()
 	require.Len(t, fs.files, 1)
 	f := fs.files[0]
 	for at := range region.Size() {
-		if at%509 != 0 {
+		if at%4093 != 0 {
 			continue
 		}
 		var b [1]byte

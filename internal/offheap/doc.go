@@ -15,6 +15,9 @@
 // dead. Memory of the system's comes cleared, page by page where it is first used; it is
 // no burden on the collector, and is gone when it is freed.
 //
+// Where the runtime's memory has a limit (GOMEMLIMIT), what buffers take comes off it until
+// they are freed.
+//
 // Buffers of less than a megabyte are the heap's, as are all where the system has no
 // such call, and under the race detector, which knows nothing of other memory.
 package offheap

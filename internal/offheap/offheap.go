@@ -2,7 +2,10 @@ package offheap
 
 import (
 	"fmt"
+	"math"
 	"runtime"
+	"runtime/debug"
+	"sync"
 	"unsafe"
 )
 
@@ -32,8 +35,9 @@ func New(n int) (*Buffer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no memory for a buffer of %d MiB: %w", n*wordBytes>>20, err)
 	}
+	makeRoom(len(memory))
 	b := &Buffer{words: unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(memory))), n), mapped: true}
-	b.cleanup = runtime.AddCleanup(b, unmapMemory, memory)
+	b.cleanup = runtime.AddCleanup(b, giveBack, memory)
 	return b, nil
 }
 
@@ -62,6 +66,37 @@ func (b *Buffer) Free() {
 	b.words = nil
 	if b.mapped {
 		b.cleanup.Stop()
-		unmapMemory(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), len(words)*wordBytes))
+		giveBack(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), len(words)*wordBytes))
+	}
+}
+
+// giveBack unmaps memory.
+func giveBack(memory []byte) {
+	unmapMemory(memory)
+	makeRoom(-len(memory))
+}
+
+// room is what buffers have taken off the limit of the runtime's memory.
+var room struct {
+	sync.Mutex
+	taken int64
+	base  int64 // the limit without
+	set   int64 // and with
+}
+
+// makeRoom takes n bytes off the limit, if there is one: it is for all of the process, and the
+// runtime does not count what it did not map. It keeps half of the limit in any case, as it
+// would spend its time on collecting garbage otherwise.
+func makeRoom(n int) {
+	room.Lock()
+	defer room.Unlock()
+	room.taken += int64(n)
+	if limit := debug.SetMemoryLimit(-1); limit != room.set {
+		room.base = limit // somebody else's
+	}
+	room.set = room.base
+	if room.base != math.MaxInt64 {
+		room.set = max(room.base-room.taken, room.base/2)
+		debug.SetMemoryLimit(room.set)
 	}
 }

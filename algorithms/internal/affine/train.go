@@ -104,6 +104,7 @@ func (t Training) Add(d *engine.Dataset) *engine.Dataset {
 		Table: table, Loss: t.Loss, NoIntercept: t.Params.NoIntercept, NoStandardize: t.Params.NoStandardize,
 		ClassWeights: t.ClassWeights, Balanced: t.Balanced,
 	}}
+	objective.linear.Table.State = objective.bytesPerRow
 	if err := objective.linear.Validate(); err != nil {
 		return fail(err)
 	}
@@ -120,11 +121,11 @@ func (t Training) Add(d *engine.Dataset) *engine.Dataset {
 	if t.Label == rows.ClassLabel {
 		label = typeOf(d.Schema(), t.Params.LabelCol)
 	}
-	input, init := d.Schema(), table.Init
+	input, init := d.Schema(), objective.linear.Table.Init
 	if t.Beside != nil {
 		beside := t.Beside(b, table)
 		init = func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
-			return table.Init(q).InitWithBroadcastData(t.BesideKey, beside)
+			return objective.linear.Table.Init(q).InitWithBroadcastData(t.BesideKey, beside)
 		}
 	}
 	made := optim.Minimize(b, optim.Problem{
@@ -238,6 +239,18 @@ func (o *opening) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 		opened = append(opened, ev.(*objective.Evaluator))
 	}
 	return o.t.Join(opened), nil
+}
+
+// bytesPerRow returns what the objectives keep for each row.
+func (o *opening) bytesPerRow(facts *rows.Facts) (n int64) {
+	parts, err := o.parts(facts)
+	if err != nil {
+		return 0 // Open fails
+	}
+	for _, part := range parts {
+		n += part.BytesPerRow(facts)
+	}
+	return n
 }
 
 // parts returns the objectives with the losses that the facts decide.

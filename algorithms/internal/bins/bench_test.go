@@ -68,7 +68,7 @@ func BenchmarkBins(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				data := Data{Layout: made.Layout, Rows: n, Shards: made.Shards}
-				data.bin(p, []packed{part})
+				data.bin(onHeap, p, []packed{part})
 			}
 		})
 	}

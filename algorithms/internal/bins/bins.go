@@ -183,6 +183,7 @@ type Data struct {
 	Rows   int
 	Shards []Span // those with rows
 	Blocks []Block
+	OnDisk bool // a file has the blocks, beyond the memory budget
 	// Wide has, for each of Layout.Wide, the bins of the rows.
 	Wide   [][]uint16
 	Sparse Sparse

@@ -17,6 +17,9 @@ type Table struct {
 	// Whether rows are sparse, and whether there are weights, margins and groups.
 	Sparse, Weighted, Grouped bool
 	Label                     LabelKind
+	// State, if set, returns the bytes that training keeps on the heap for each row, for the
+	// memory budget.
+	State func(f *Facts) int64
 
 	plan *plan
 	name string // of an evaluation set; "" for the rows that train
@@ -162,7 +165,7 @@ func (p *plan) labelType() string {
 // Init gives a queue the rows, and those that train also the facts: a queue that is given
 // those of Other is given those of the table it came from too.
 func (t Table) Init(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
-	q = q.InitWithPartitionedData(t.rows, t.Rows)
+	q = q.InitWithPartitionedData(t.rows.WithState(t.state), t.Rows)
 	if t.name == "" {
 		q = q.InitWithBroadcastData(factsRows, t.Facts)
 	}

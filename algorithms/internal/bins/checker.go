@@ -94,7 +94,7 @@ func (o *checker) EndShard(c *engine.Context, shard int, out engine.Output) erro
 	if o.rows == 0 || o.skipped == int64(o.rows) {
 		return nil
 	}
-	rec, err := o.pack()
+	rec, err := o.pack(c.RowAllocator)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,9 @@ func Dense(x []float64, n, d int, o Options) *Data {
 	layout := b.layout()
 	facts := &Facts{Declared: d, Rows: int64(n), Weighing: int64(n), Weight: float64(n), Missing: f.missing, ShardRows: []int64{int64(n)}}
 	data := &Data{Facts: facts, Layout: &layout, Rows: n, Shards: []Span{{Rows: n}}}
-	data.bin(p, parts)
+	if err := data.bin(onHeap, p, parts); err != nil {
+		panic(err) // neither the heap's memory nor filling it gives errors
+	}
 	return data
 }
 

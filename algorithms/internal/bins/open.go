@@ -41,10 +41,43 @@ func (t Table) Open(ctx *comqueue.ComContext) (*Data, error) {
 	if err := d.setScalars(t, k, parts); err != nil {
 		return nil, err
 	}
-	d.bin(t.plan, parts)
+	if err := d.bin(ctx.HoldBlock, t.plan, parts); err != nil {
+		return nil, err
+	}
 	t.data.Put(ctx, d)
 	return d, nil
 }
+
+// state returns what Open and the training keep on the heap for the rows of a shard.
+func (t Table) state(ctx *comqueue.ComContext, rows *comqueue.Frame) int64 {
+	n, entries, err := sizesOf(rows)
+	if err != nil {
+		return 0 // Open fails
+	}
+	p := t.plan
+	each := 8 * int64(len(p.marginsAt))
+	for _, at := range []int{p.labelAt, p.upperAt, p.weightAt} {
+		if at >= 0 {
+			each += 8
+		}
+	}
+	if k, err := t.known(ctx); err == nil { // else Open fails
+		each += 2 * int64(len(k.Layout.Wide))
+		if k.Layout.Slots > k.Layout.ColumnSlots {
+			each += 8
+		} else {
+			entries = 0 // columns have them all
+		}
+		if t.State != nil {
+			each += t.State(&k.Facts)
+		}
+	}
+	return each*int64(n) + entryBytes*int64(entries)
+}
+
+// entryBytes are what the heap has of an entry of a sparse row: its slot, and its row and bin
+// where trees look entries up by feature.
+const entryBytes = 4 + 4 + 1
 
 // setScalars joins labels, weights, margins and groups of the shards.
 func (d *Data) setScalars(t Table, k *known, parts []packed) error {
@@ -94,57 +127,93 @@ func (d *Data) setScalars(t Table, k *known, parts []packed) error {
 	return nil
 }
 
+// holder makes a block of zeroed bytes that fill changes, see comqueue.ComContext.HoldBlock.
+type holder func(what string, n int, fill func(block []byte) error) (block []byte, onDisk bool, err error)
+
+// onHeap is the holder without a queue.
+func onHeap(_ string, n int, fill func(block []byte) error) ([]byte, bool, error) {
+	b := make([]byte, n)
+	return b, false, fill(b)
+}
+
 // bin makes the bins of all rows.
-func (d *Data) bin(p *plan, parts []packed) {
-	first := 0
+func (d *Data) bin(hold holder, p *plan, parts []packed) error {
+	first, size := 0, 0
 	for _, stride := range d.Layout.Strides() {
-		b := Block{First: first, Stride: stride, Bins: make([]byte, d.Rows*stride)}
-		if p.kind == sparseRows {
-			d.fillSparse(&b, p, parts)
-		} else {
-			d.fillDense(&b, p, parts)
-		}
-		d.Blocks = append(d.Blocks, b)
+		d.Blocks = append(d.Blocks, Block{First: first, Stride: stride})
 		first += stride
+		size += blockBytes(d.Rows, stride)
+	}
+	if size > 0 {
+		_, onDisk, err := hold("features as bins", size, func(all []byte) error {
+			for i := range d.Blocks {
+				b := &d.Blocks[i]
+				b.Bins, all = all[:d.Rows*b.Stride:d.Rows*b.Stride], all[blockBytes(d.Rows, b.Stride):]
+			}
+			if p.kind == sparseRows {
+				for i := range d.Blocks {
+					d.fillSparse(&d.Blocks[i], p, parts)
+				}
+			} else {
+				d.fillDense(p, parts)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		d.OnDisk = onDisk
 	}
 	d.fillWide(p, parts)
 	if d.Layout.Slots > d.Layout.ColumnSlots {
 		d.list(p, parts)
 	}
+	return nil
 }
+
+// blockBytes is the size of a block, up to a whole cache line.
+func blockBytes(rows, stride int) int { return (rows*stride + 63) &^ 63 }
 
 // binRows is how many rows are binned for one column after the other, so that the block's
 // rows stay in the cache.
 const binRows = 256
 
-// fillDense makes a block of dense features.
-func (d *Data) fillDense(b *Block, p *plan, parts []packed) {
-	binners := make([]*binner, b.Stride)
+// fillDense makes the blocks of dense features, shard by shard.
+func (d *Data) fillDense(p *plan, parts []packed) {
+	binners := make([]*binner, len(d.Layout.Columns))
 	for c := range binners {
-		binners[c] = newBinner(&d.Layout.Features[d.Layout.Columns[b.First+c].Features[0]], d.Rows)
+		binners[c] = newBinner(&d.Layout.Features[d.Layout.Columns[c].Features[0]], d.Rows)
 	}
-	var values [binRows]float32
 	for i := range parts {
-		part := &parts[i]
-		codes := p.textBins(part, binners)
-		for lo := 0; lo < part.n; lo += binRows {
-			hi := min(lo+binRows, part.n)
-			to := b.Bins[(d.Shards[i].First+lo)*b.Stride:]
-			for c, one := range binners {
-				feature := one.feature.Number
-				from := values[:hi-lo]
-				if part.raw != nil {
-					for r := range from {
-						from[r] = Single(part.raw[(lo+r)*part.d+feature])
-					}
-				} else {
-					from = part.values[feature*part.n+lo : feature*part.n+hi]
+		codes := p.textBins(&parts[i], binners)
+		for k := range d.Blocks {
+			b := &d.Blocks[k]
+			columns := binners[b.First : b.First+b.Stride]
+			b.fillPart(&parts[i], d.Shards[i].First, columns, codes[b.First:])
+		}
+	}
+}
+
+// fillPart makes the bins of the rows of a shard, from row first on.
+func (b *Block) fillPart(part *packed, first int, columns []*binner, codes [][]uint8) {
+	var values [binRows]float32
+	for lo := 0; lo < part.n; lo += binRows {
+		hi := min(lo+binRows, part.n)
+		to := b.Bins[(first+lo)*b.Stride:]
+		for c, one := range columns {
+			feature := one.feature.Number
+			from := values[:hi-lo]
+			if part.raw != nil {
+				for r := range from {
+					from[r] = Single(part.raw[(lo+r)*part.d+feature])
 				}
-				if codes[c] != nil {
-					one.fillText(to[c:], b.Stride, from, codes[c])
-				} else {
-					one.fill(to[c:], b.Stride, from)
-				}
+			} else {
+				from = part.values[feature*part.n+lo : feature*part.n+hi]
+			}
+			if codes[c] != nil {
+				one.fillText(to[c:], b.Stride, from, codes[c])
+			} else {
+				one.fill(to[c:], b.Stride, from)
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -14,10 +15,11 @@ import (
 // run is rows [from, to) of a batch that come to stand, in order, from out on.
 type run struct{ batch, from, to, out int }
 
-// pack returns the shard's rows as a batch, owned.
-func (o *checker) pack() (arrow.Record, error) {
+// pack returns the shard's rows as a batch, owned, whose values are of mem.
+func (o *checker) pack(mem memory.Allocator) (arrow.Record, error) {
 	p := o.plan
-	k := &packer{plan: p, batches: o.batches}
+	k := &packer{plan: p, batches: o.batches, mem: mem}
+	defer k.release()
 	k.out.n = o.rows - int(o.skipped)
 	k.whole = o.skipped == 0
 	if k.whole {
@@ -72,9 +74,37 @@ func runsOf(batches []arrow.Record, skip [][]bool) []run {
 type packer struct {
 	plan    *plan
 	batches []arrow.Record
+	mem     memory.Allocator // of what is as long as the rows times their features
 	runs    []run
 	whole   bool // every row, in the order they came
 	out     packed
+}
+
+// makeValues makes room for n values.
+func (k *packer) makeValues(n int) {
+	k.out.ofValues = newBuffer(k.mem, 4*n)
+	k.out.values = arrow.Float32Traits.CastFromBytes(k.out.ofValues.Bytes())
+}
+
+// makeRows makes room for the rows of n entries.
+func (k *packer) makeRows(n int) {
+	k.out.ofRow = newBuffer(k.mem, 4*n)
+	k.out.row = arrow.Int32Traits.CastFromBytes(k.out.ofRow.Bytes())
+}
+
+func newBuffer(mem memory.Allocator, n int) *memory.Buffer {
+	b := memory.NewResizableBuffer(mem)
+	b.Resize(n)
+	return b
+}
+
+// release gives up what the packed batch has references to.
+func (k *packer) release() {
+	for _, b := range []*memory.Buffer{k.out.ofValues, k.out.ofRow} {
+		if b != nil {
+			b.Release()
+		}
+	}
 }
 
 // count is the number of rows that the runs have so far.
@@ -282,7 +312,7 @@ func (k *packer) column(feature int) []float32 {
 
 // separate packs features that are columns each. Text becomes numbers of its dictionary.
 func (k *packer) separate() error {
-	k.out.values = make([]float32, k.out.n*k.out.d)
+	k.makeValues(k.out.n * k.out.d)
 	var numbers []int32
 	for j, at := range k.plan.features {
 		to := k.column(j)
@@ -358,7 +388,7 @@ const tile = 16
 // transpose packs dense rows by feature.
 func (k *packer) transpose() {
 	n, d := k.out.n, k.out.d
-	k.out.values = make([]float32, n*d)
+	k.makeValues(n * d)
 	k.each(k.plan.vector, func(arr arrow.Array, from, to, out int) {
 		row := denseRowsOf(arr)
 		if doubles, ok := arr.(*array.FixedSizeList); ok && doubles.ListValues().DataType().ID() == arrow.FLOAT64 {

@@ -35,7 +35,8 @@ func (k *packer) sparse() error {
 		}
 	})
 	at, _ = sortPairs(at, make([]uint64, len(at)))
-	k.out.values, k.out.row = make([]float32, len(at)), make([]int32, len(at))
+	k.makeValues(len(at))
+	k.makeRows(len(at))
 	for i, w := range at {
 		if feature := int32(w >> 32); len(k.out.feature) == 0 || k.out.feature[len(k.out.feature)-1] != feature {
 			k.out.feature = append(k.out.feature, feature)

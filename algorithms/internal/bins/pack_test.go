@@ -53,7 +53,7 @@ func TestRowsInOnePieceAreNotCopied(t *testing.T) {
 		for _, rec := range recs {
 			require.NoError(t, o.Process(nil, 0, 0, rec, nil))
 		}
-		rec, err := o.pack()
+		rec, err := o.pack(memory.DefaultAllocator)
 		require.NoError(t, err)
 		raw := rec.Column(rawCell).(*array.List).ListValues().(*array.Float64).Float64Values()
 		require.Equal(t, together, len(raw) > 0)

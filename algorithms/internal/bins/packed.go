@@ -24,6 +24,8 @@ type packed struct {
 	raw    []float64 // n×d
 	values []float32 // d×n, or the entries
 
+	ofValues, ofRow *memory.Buffer // while rows are packed: what values and row are views of
+
 	feature []int32 // of sparse rows: the features that occur, ascending
 	start   []int32 // where the entries of each begin; one more than features
 	row     []int32 // of each entry, ascending within a feature
@@ -86,10 +88,10 @@ func (p *packed) record(raw arrow.Array) (arrow.Record, error) {
 	} else {
 		cells[rawCell] = doublesCell(nil)
 	}
-	cells[valuesCell] = singlesCell(p.values)
+	cells[valuesCell] = singlesCell(p.values, p.ofValues)
 	cells[featureCell] = bytesCell(arrow.Int32Traits.CastToBytes(p.feature))
 	cells[startCell] = bytesCell(arrow.Int32Traits.CastToBytes(p.start))
-	cells[rowCell] = bytesCell(arrow.Int32Traits.CastToBytes(p.row))
+	cells[rowCell] = bytesCell(arrow.Int32Traits.CastToBytes(p.row), p.ofRow)
 	cells[labelCell] = doublesCell(p.label)
 	cells[upperCell] = doublesCell(p.upper)
 	cells[weightCell] = doublesCell(p.weight)
@@ -101,6 +103,15 @@ func (p *packed) record(raw arrow.Array) (arrow.Record, error) {
 		c.Release()
 	}
 	return rec, nil
+}
+
+// sizesOf returns how many rows a frame holds, and how many values apart from raw ones.
+func sizesOf(f *comqueue.Frame) (rows, values int, err error) {
+	if f.Rows() == 0 {
+		return 0, 0, nil
+	}
+	p, err := unpack(f)
+	return p.n, len(p.values), err
 }
 
 // unpack returns what a frame holds, as views; the zero value for a shard without rows.
@@ -159,29 +170,37 @@ func listCell(values arrow.Array) arrow.Array {
 
 // doublesCell returns an array of one list that refers to values.
 func doublesCell(values []float64) arrow.Array {
-	child := plain(arrow.PrimitiveTypes.Float64, len(values), arrow.Float64Traits.CastToBytes(values))
+	child := plain(arrow.PrimitiveTypes.Float64, len(values), memory.NewBufferBytes(arrow.Float64Traits.CastToBytes(values)))
 	defer child.Release()
 	return listCell(child)
 }
 
-// singlesCell is doublesCell of float32.
-func singlesCell(values []float32) arrow.Array {
-	child := plain(arrow.PrimitiveTypes.Float32, len(values), arrow.Float32Traits.CastToBytes(values))
+// singlesCell is doublesCell of float32, which of, if it is not nil, holds.
+func singlesCell(values []float32, of *memory.Buffer) arrow.Array {
+	if of == nil {
+		of = memory.NewBufferBytes(arrow.Float32Traits.CastToBytes(values))
+	}
+	child := plain(arrow.PrimitiveTypes.Float32, len(values), of)
 	defer child.Release()
 	return listCell(child)
 }
 
-// bytesCell returns an array of one cell of bytes, to which it refers.
-func bytesCell(b []byte) arrow.Array {
+// bytesCell returns an array of one cell of bytes, to which it refers, and which of, if it is
+// given and not nil, holds.
+func bytesCell(b []byte, of ...*memory.Buffer) arrow.Array {
+	data := memory.NewBufferBytes(b)
+	if len(of) > 0 && of[0] != nil {
+		data = of[0]
+	}
 	offsets := memory.NewBufferBytes(arrow.Int32Traits.CastToBytes([]int32{0, int32(len(b))}))
-	data := array.NewData(arrow.BinaryTypes.Binary, 1, []*memory.Buffer{nil, offsets, memory.NewBufferBytes(b)}, nil, 0, 0)
-	defer data.Release()
-	return array.MakeFromData(data)
+	cell := array.NewData(arrow.BinaryTypes.Binary, 1, []*memory.Buffer{nil, offsets, data}, nil, 0, 0)
+	defer cell.Release()
+	return array.MakeFromData(cell)
 }
 
-// plain returns an array of numbers of fixed size.
-func plain(dt arrow.DataType, n int, b []byte) arrow.Array {
-	data := array.NewData(dt, n, []*memory.Buffer{nil, memory.NewBufferBytes(b)}, nil, 0, 0)
+// plain returns an array of n numbers of fixed size.
+func plain(dt arrow.DataType, n int, values *memory.Buffer) arrow.Array {
+	data := array.NewData(dt, n, []*memory.Buffer{nil, values}, nil, 0, 0)
 	defer data.Release()
 	return array.MakeFromData(data)
 }

@@ -108,7 +108,7 @@ const copiedBytes = 512 << 20
 
 // column returns where the bytes of a column are, and how far apart. A column by which as
 // many rows were split as there are gets a copy of its own: then the next splits read a
-// byte a row, and not a line of memory.
+// byte a row, and not a line of memory. There is no room for any where the blocks are on disk.
 func (s *State) column(number, rows int) ([]byte, int) {
 	c := &s.data.Layout.Columns[number]
 	if s.copies == nil {
@@ -119,7 +119,7 @@ func (s *State) column(number, rows int) ([]byte, int) {
 	}
 	block := &s.data.Blocks[c.Block]
 	s.read[number] += rows
-	if s.read[number] <= s.data.Rows || block.Stride == 1 || s.copied+s.data.Rows > copiedBytes {
+	if s.read[number] <= s.data.Rows || block.Stride == 1 || s.data.OnDisk || s.copied+s.data.Rows > copiedBytes {
 		return block.Bins[c.Offset:], block.Stride
 	}
 	s.copied += s.data.Rows

@@ -49,7 +49,7 @@ func (o *joiner) EndShard(c *engine.Context, shard int, out engine.Output) error
 	}
 	whole := o.checked[0]
 	if len(o.checked) > 1 {
-		joined, err := batch.Concat(c.Allocator, o.checked)
+		joined, err := batch.Concat(c.RowAllocator, o.checked)
 		if err != nil {
 			return fmt.Errorf("%w; cut the data into more shards", err)
 		}

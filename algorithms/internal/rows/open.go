@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/apache/arrow/go/v15/arrow"
+
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -19,7 +21,24 @@ var (
 
 // Init gives a queue the checked rows and the facts about them.
 func (t Table) Init(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
-	return q.InitWithPartitionedData(checkedRows, t.Rows).InitWithBroadcastData(factsRows, t.Facts)
+	return q.InitWithPartitionedData(checkedRows.WithState(t.state), t.Rows).InitWithBroadcastData(factsRows, t.Facts)
+}
+
+// state returns the bytes that Open and the training keep for the rows of a shard.
+func (t Table) state(ctx *comqueue.ComContext, rows *comqueue.Frame) int64 {
+	each := int64(0)
+	if t.Sparse {
+		each += 8 // where it begins
+	}
+	if t.Label == ClassLabel {
+		each += 8 // the number of its class
+	}
+	if t.State != nil {
+		if f, err := t.FactsOf(ctx); err == nil { // else Open fails
+			each += t.State(f)
+		}
+	}
+	return each * int64(rows.Rows())
 }
 
 // FactsOf returns the facts, within a queue that Init was given. They belong to the
@@ -98,11 +117,10 @@ func (t Table) open(ctx *comqueue.ComContext, narrow bool) (*Data, error) {
 		switch {
 		case b == nil:
 			continue
-		case own != nil:
-			b.Sparse = space.compact(b.Sparse)
-			b.Columns = own.number(b.Sparse.Col)
-		case !space.identity():
-			b.Sparse = space.compact(b.Sparse)
+		case own != nil || !space.identity():
+			if err := b.renumber(ctx, &space, own); err != nil {
+				return nil, err
+			}
 		case narrow:
 			continue // rows are cut out, see Cut
 		}
@@ -173,19 +191,39 @@ func (t Table) classNumbers(frame *comqueue.Frame, facts *Facts, b *Block) error
 	return nil
 }
 
-// compact returns rows with the numbers of their columns in place of these, in memory of
-// their own.
-func (s *columnSpace) compact(x kernel.CSR) kernel.CSR {
+// renumber puts the numbers of columns in the place of these, in memory of their own: those
+// of space, and then, if it is not nil, those of own.
+func (b *Block) renumber(ctx *comqueue.ComContext, space *columnSpace, own *numbering) error {
+	x := b.Sparse
 	n := x.Rows()
 	from, to := x.RowPtr[0], x.RowPtr[n]
-	y := kernel.CSR{RowPtr: x.RowPtr, Col: make([]int32, to-from), Val: x.Val[from:to]}
-	for p, j := range x.Col[from:to] {
-		y.Col[p] = s.number(j)
+	y := kernel.CSR{RowPtr: x.RowPtr, Val: x.Val[from:to], OnDisk: x.OnDisk}
+	fill := func(col []int32) {
+		for p, j := range x.Col[from:to] {
+			col[p] = space.number(j)
+		}
+		if own != nil {
+			b.Columns = own.number(col)
+		}
+	}
+	if x.OnDisk {
+		block, _, err := ctx.HoldBlock("columns of sparse rows", 4*int(to-from), func(block []byte) error {
+			fill(arrow.Int32Traits.CastFromBytes(block))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		y.Col = arrow.Int32Traits.CastFromBytes(block)
+	} else {
+		y.Col = make([]int32, to-from)
+		fill(y.Col)
 	}
 	for i := range y.RowPtr {
 		y.RowPtr[i] -= from
 	}
-	return y
+	b.Sparse = y
+	return nil
 }
 
 // view returns the rows of a frame, with indices as they are and without classes.
@@ -220,7 +258,7 @@ func (t Table) view(f *comqueue.Frame) (*Block, error) {
 	case sparseRows:
 		m := f.Sparse(vectorColumn)
 		b.D = t.dim
-		b.Sparse = kernel.CSR{RowPtr: make([]int64, b.N+1), Col: m.Indices, Val: m.Values}
+		b.Sparse = kernel.CSR{RowPtr: make([]int64, b.N+1), Col: m.Indices, Val: m.Values, OnDisk: f.OnDisk()}
 		for i, at := range m.Offsets[:b.N+1] {
 			b.Sparse.RowPtr[i] = int64(at)
 		}

@@ -48,6 +48,9 @@ type Table struct {
 	// Whether rows are sparse, and whether there are weights, offsets and censoring.
 	Sparse, Weighted, Shifted, Censored bool
 	Label                               LabelKind
+	// State, if set, returns the bytes that training keeps on the heap for each row, for the
+	// memory budget.
+	State func(f *Facts) int64
 
 	columns   Columns
 	vector    string // the vector column, for messages
