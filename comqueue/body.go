@@ -75,15 +75,15 @@ func (g *gang) spread() bool { return g.here.Len() < g.subtasks }
 // body is what one subtask of a queue runs.
 type body struct {
 	*gang
-	subtask  int
-	context  ComContext
-	comm     *collective.Comm
-	forests  map[int]forgetful // *forest[T] by position of its ForEachShard
-	used     int               // nodes bound so far
-	inputs   holdings          // rows
-	made     holdings          // what stages have made of them
-	stages   []engine.Stage
-	mail     mail // what goes between processes
+	subtask int
+	context ComContext
+	comm    *collective.Comm
+	forests map[int]forgetful // *forest[T] by position of its ForEachShard
+	used    int               // nodes bound so far
+	inputs  holdings          // rows
+	made    holdings          // what stages have made of them
+	stages  []engine.Stage
+	mail    mail // what goes between processes
 
 	instances []*instance // of stages that are made for each subtask
 }

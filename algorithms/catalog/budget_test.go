@@ -3,8 +3,11 @@
 package catalog_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
@@ -14,21 +17,28 @@ import (
 )
 
 // TestEveryEstimatorTrainsBeyondTheBudget: rows that a memory budget does not hold are kept in
-// files, and every estimator makes the same model of them.
+// files, dense ones and sparse ones, and every estimator makes the same model of them.
 func TestEveryEstimatorTrainsBeyondTheBudget(t *testing.T) {
-	rows := table(3000, 24, func(*trial.Table) {})
 	for name, e := range estimators {
-		t.Run(name, func(t *testing.T) {
-			train := func(options ...engine.Option) []byte {
-				r := trial.Run(t, func(b *engine.Builder) {
-					operators.Collect(b, "model", e.stage("features").Fit(rows.Dataset(b)))
-				}, append(options, engine.Parallelism(2))...)
-				file, err := model.Encoded(r, "model")
-				require.NoError(t, err)
-				return file
+		for _, sparse := range []bool{false, true} {
+			if sparse && e.dense {
+				continue
 			}
-			budget := engine.MemoryBudget(int64(rows.N*rows.D*8) / 2)
-			require.Equal(t, train(), train(budget))
-		})
+			t.Run(fmt.Sprintf("%s/sparse=%t", name, sparse), func(t *testing.T) {
+				rows := table(3000, 24, func(t *trial.Table) { t.Sparse = sparse })
+				train := func(options ...engine.Option) []byte {
+					r := trial.Run(t, func(b *engine.Builder) {
+						operators.Collect(b, "model", e.stage("features").Fit(rows.Dataset(b)))
+					}, append(options, engine.Parallelism(2))...)
+					file, err := model.Encoded(r, "model")
+					require.NoError(t, err)
+					return file
+				}
+				logged := &strings.Builder{}
+				logger := hclog.New(&hclog.LoggerOptions{Output: logged, Level: hclog.Info})
+				require.Equal(t, train(), train(engine.MemoryBudget(int64(rows.N*rows.D*8)/2), engine.Logger(logger)))
+				require.Contains(t, logged.String(), "keeping rows of the queue in files")
+			})
+		}
 	}
 }

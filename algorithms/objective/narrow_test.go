@@ -40,7 +40,7 @@ func pass(e *objective.Evaluator, i, shard int, v, out []float64) error {
 
 // narrowSums returns what the passes over all rows add up to: by folding where the
 // evaluator does, in buffers of each shard, or with a wide evaluator.
-func narrowSums(t *testing.T, record arrow.Record, l objective.Linear, wide, folded bool, parallelism int) []float64 {
+func narrowSums(t *testing.T, record arrow.Record, l objective.Linear, wide, folded bool, parallelism int, options ...engine.Option) []float64 {
 	evaluator := shared.Scratch[*objective.Evaluator]("evaluator")
 	r := trial.Run(t, func(b *engine.Builder) {
 		checked, err := rows.Check("test", operators.FromRecords(b, []arrow.Record{record}), rows.Columns{Vector: "features", Label: "label"}, l.Loss.Label())
@@ -93,7 +93,7 @@ func narrowSums(t *testing.T, record arrow.Record, l objective.Linear, wide, fol
 			SetMaxIter(1).
 			CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]float64, error) { return sums.Get(ctx), nil })).
 			Exec())
-	}, engine.Parallelism(parallelism), engine.Shards(16), engine.CheckBroadcasts(false))
+	}, append(options, engine.Parallelism(parallelism), engine.Shards(16), engine.CheckBroadcasts(false))...)
 	got, err := engine.Rows[float64](r, "sums")
 	require.NoError(t, err)
 	return got

@@ -153,6 +153,32 @@ func TestCheckedRange(t *testing.T) {
 	}
 }
 
+// Columns that a file has are looked at each time: what changes after it was asked for panics,
+// and nothing is read or written there.
+func TestColumnsOnDiskAreNotBelieved(t *testing.T) {
+	rng := rand.New(rand.NewPCG(77, 78))
+	const n, d = 50, 400
+	for _, form := range append([]dispatch{{}}, assembled...) {
+		x := sparseMixed(rng, n, d, 30, 0)
+		x.OnDisk = true
+		w, coef, out := mixed[float64](rng, d, 0, 0), mixed[float64](rng, n, 0, 0), make([]float64, n)
+		views := []CSR{checkedCSR(form, x, d), checkedRange(form, &x, 0, n, d)}
+		var part CSR
+		checkedRange(form, &x, 0, n, d)
+		x.CheckedRange(&part, 0, n, d)
+		for _, view := range append(views, part) {
+			dotCSR(form, view, w, out)
+			addScaledCSR(form, view, coef, w)
+		}
+		x.Col[x.RowPtr[n]-1] = 1 << 30 // the disk gives other bytes back
+		for _, view := range append(views, part) {
+			require.Panics(t, func() { dotCSR(form, view, w, out) })
+			require.Panics(t, func() { addScaledCSR(form, view, coef, w) })
+			require.Panics(t, func() { addMomentsCSR(form, view, make([]float64, 2*d), make([]float64, d)) })
+		}
+	}
+}
+
 // A column out of range panics with every form, and nothing is read or written there.
 func TestSparseColumnsOutOfRangePanic(t *testing.T) {
 	rng := rand.New(rand.NewPCG(73, 74))

@@ -1,0 +1,220 @@
+//go:build linux
+
+package comqueue_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// keeping is a queue that sums rows in three supersteps, says that it keeps some bytes for each
+// row, and counts the shards that are on disk.
+func keeping(n int, each int64, onDisk *atomic.Int32, meddle func(step int, rows *comqueue.Frame) error) func(b *engine.Builder) *engine.Dataset {
+	return func(b *engine.Builder) *engine.Dataset {
+		state := func(_ *comqueue.ComContext, rows *comqueue.Frame) int64 { return each * int64(rows.Rows()) }
+		return comqueue.New(b, "keeping").
+			InitWithPartitionedData(data.WithState(state), dataset(b, n, func(i int) float64 { return float64(i % 101) })).
+			Begin(func(ctx *comqueue.ComContext) error {
+				centre.Put(ctx, []float64{0})
+				return nil
+			}).
+			Init(func(ctx *comqueue.ComContext) error {
+				gradient.Put(ctx, make([]float64, 1))
+				return ctx.ForShards(func(shard int) error {
+					if data.Get(ctx, shard).OnDisk() {
+						onDisk.Add(1)
+					}
+					return nil
+				})
+			}).
+			Add(comqueue.ForEachShard(gradient, func(ctx *comqueue.ComContext, shard int, out []float64) error {
+				rows := data.Get(ctx, shard)
+				for _, v := range rows.Floats("value") {
+					out[0] += v
+				}
+				if meddle == nil {
+					return nil
+				}
+				return meddle(ctx.StepNo(), rows)
+			})).
+			Add(comqueue.AllReduce(gradient)).
+			Add(func(ctx *comqueue.ComContext) error {
+				centre.Get(ctx)[0] += gradient.Get(ctx)[0]
+				return nil
+			}).
+			CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]row, error) {
+				return []row{{centre.Get(ctx)[0]}}, nil
+			})).
+			SetMaxIter(3).
+			Exec()
+	}
+}
+
+// TestStateMakesRoom: what stages keep for rows comes before rows, which go to disk for it,
+// those that were in memory already included.
+func TestStateMakesRoom(t *testing.T) {
+	const n = 1 << 17 // a MiB of rows
+	for _, test := range []struct {
+		each        int64
+		budget      int64
+		least, most int32 // shards on disk, of 16
+	}{
+		{0, 9 << 17, 0, 0},
+		{1, 9 << 17, 0, 1}, // 1.125 MiB about hold both
+		{2, 9 << 17, 2, 3},
+		{7, 9 << 17, 12, 13},
+		{9, 9 << 17, 16, 16}, // they are as large as that
+	} {
+		var onDisk atomic.Int32
+		got, result, err := runOnce(t, keeping(n, test.each, &onDisk, nil), engine.Parallelism(1), engine.Shards(16), engine.MemoryBudget(test.budget))
+		require.NoError(t, err)
+		want, _, err := runOnce(t, keeping(n, 0, new(atomic.Int32), nil), engine.Parallelism(1), engine.Shards(16))
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		require.GreaterOrEqual(t, onDisk.Load(), test.least, "%d bytes a row", test.each)
+		require.LessOrEqual(t, onDisk.Load(), test.most, "%d bytes a row", test.each)
+		require.GreaterOrEqual(t, result.Report.PeakMemory, test.each*n)
+		require.LessOrEqual(t, result.Report.PeakMemory, test.budget)
+	}
+	_, _, err := runOnce(t, keeping(n, 10, new(atomic.Int32), nil), engine.Parallelism(1), engine.Shards(16), engine.MemoryBudget(9<<17))
+	require.ErrorContains(t, err, `partitioned data "data", shard `)
+	require.ErrorContains(t, err, "what the queue keeps for its rows: out of memory: ")
+}
+
+// TestDamageIsTheCause: where a stage fails and rows on disk are damaged, that is what is told,
+// and else what the stage said.
+func TestDamageIsTheCause(t *testing.T) {
+	boom := errors.New("the sum is not what it was")
+	for _, test := range []struct {
+		name   string
+		damage bool
+		fail   func() error
+	}{
+		{"error", true, func() error { return boom }},
+		{"panic", true, func() error { panic(boom) }},
+		{"error alone", false, func() error { return boom }},
+		{"panic alone", false, func() error { panic(boom) }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, _, err := run(t, keeping(1<<17, 0, new(atomic.Int32), func(step int, rows *comqueue.Frame) error {
+				if step < 2 || !rows.OnDisk() {
+					return nil
+				}
+				if test.damage {
+					rows.Floats("value")[0]++
+				}
+				return test.fail()
+			}), engine.Parallelism(1), engine.Shards(16), engine.MemoryBudget(256<<10))
+			if !test.damage {
+				require.ErrorContains(t, err, boom.Error())
+				require.NotContains(t, err.Error(), "damaged")
+				return
+			}
+			require.ErrorContains(t, err, `rows of "data", kept beyond the memory budget: the file `)
+			require.ErrorContains(t, err, "is damaged")
+			require.NotContains(t, err.Error(), boom.Error())
+		})
+	}
+}
+
+// squares is a queue that adds up a block in three supersteps, which it has made of its rows.
+func squares(n int, fill func(block []byte) error, onDisk *atomic.Bool, meddle func(step int, block []byte)) func(b *engine.Builder) *engine.Dataset {
+	blocks := comqueue.PartitionedRows("rows")
+	return func(b *engine.Builder) *engine.Dataset {
+		type held struct{ of map[int][]byte }
+		block := shared.Scratch[*held]("block")
+		return comqueue.New(b, "squares").
+			InitWithPartitionedData(blocks, dataset(b, n, func(i int) float64 { return float64(i % 7) })).
+			Begin(func(ctx *comqueue.ComContext) error {
+				centre.Put(ctx, []float64{0})
+				return nil
+			}).
+			Init(func(ctx *comqueue.ComContext) error {
+				gradient.Put(ctx, make([]float64, 1))
+				h := &held{map[int][]byte{}}
+				block.Put(ctx, h)
+				return ctx.ForShards(func(shard int) error {
+					values := blocks.Get(ctx, shard).Floats("value")
+					b, disk, err := ctx.HoldBlock("squares", 8*len(values), func(b []byte) error {
+						for i, v := range values {
+							if binary.LittleEndian.Uint64(b[8*i:]) != 0 {
+								return errors.New("the block is not zeroed")
+							}
+							binary.LittleEndian.PutUint64(b[8*i:], math.Float64bits(v*v))
+						}
+						return fill(b)
+					})
+					if disk {
+						onDisk.Store(true)
+					}
+					h.of[shard] = b
+					return err
+				})
+			}).
+			Add(comqueue.ForEachShard(gradient, func(ctx *comqueue.ComContext, shard int, out []float64) error {
+				b := block.Get(ctx).of[shard]
+				for i := 0; i < len(b); i += 8 {
+					out[0] += math.Float64frombits(binary.LittleEndian.Uint64(b[i:]))
+				}
+				if meddle != nil {
+					meddle(ctx.StepNo(), b)
+				}
+				return nil
+			})).
+			Add(comqueue.AllReduce(gradient)).
+			Add(func(ctx *comqueue.ComContext) error {
+				centre.Get(ctx)[0] += gradient.Get(ctx)[0]
+				return nil
+			}).
+			CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]row, error) {
+				return []row{{centre.Get(ctx)[0]}}, nil
+			})).
+			SetMaxIter(3).
+			Exec()
+	}
+}
+
+// TestBlocks: what stages make of rows is held in memory or in files, with the same bits, and
+// made again for who joins.
+func TestBlocks(t *testing.T) {
+	const n = 1 << 17
+	want := 0.0
+	for i := range n {
+		want += float64((i % 7) * (i % 7))
+	}
+	fine := func([]byte) error { return nil }
+	for _, budget := range []int64{0, 3 << 19, 600 << 10} {
+		for _, check := range []bool{false, true} {
+			var onDisk atomic.Bool
+			got, result, err := run(t, squares(n, fine, &onDisk, nil), engine.Parallelism(2), engine.Shards(8), engine.MemoryBudget(budget), engine.CheckState(check))
+			require.NoError(t, err)
+			require.Equal(t, []row{{3 * want}}, got)
+			require.Equal(t, budget > 0, onDisk.Load(), "budget %d", budget)
+			if budget > 0 {
+				require.LessOrEqual(t, result.Report.PeakMemory, budget)
+			}
+		}
+	}
+	var onDisk atomic.Bool
+	_, _, err := run(t, squares(n, fine, &onDisk, func(step int, b []byte) {
+		if step == 3 {
+			b[len(b)-1] ^= 1
+		}
+	}), engine.Parallelism(1), engine.Shards(8), engine.MemoryBudget(600<<10))
+	require.ErrorContains(t, err, "squares, kept beyond the memory budget: the file ")
+	require.ErrorContains(t, err, "is damaged")
+	boom := errors.New("boom")
+	for _, budget := range []int64{0, 600 << 10} {
+		_, _, err = run(t, squares(n, func([]byte) error { return boom }, &onDisk, nil), engine.Parallelism(1), engine.Shards(8), engine.MemoryBudget(budget))
+		require.ErrorContains(t, err, "squares: boom")
+	}
+}
