@@ -55,6 +55,7 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 		b.Errorf("%s: %w", op, err)
 		return b.Poisoned(op)
 	}
+	t.State = func(*bins.Facts) int64 { return bytesPerRow }
 	g := growing{params: p, table: t, schema: d.Schema()}
 	if p.Start != nil {
 		g.first = len(p.Start.Trees.Trees)
@@ -92,6 +93,10 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 		CloseOnNode0(columns.Closer(label, g.finish)).
 		Exec()
 }
+
+// bytesPerRow is what growing keeps of a row of the subtask: weight and label as integers, and
+// the entries of a tree with room to sort them in.
+const bytesPerRow = 4 + 8 + 2*16
 
 // maxPasses is more than any growth takes: a pass splits a node, or is the last.
 const maxPasses = 1 << 40
