@@ -160,7 +160,7 @@ func TestIntegerSumsDoNotDependOnParallelism(t *testing.T) {
 					return nil
 				}),
 				stage,
-				func(ctx *comqueue.ComContext) error {
+				comqueue.Do(func(ctx *comqueue.ComContext) error {
 					if want == nil {
 						want = slices.Clone(sums.Get(ctx))
 					}
@@ -168,7 +168,7 @@ func TestIntegerSumsDoNotDependOnParallelism(t *testing.T) {
 						return fmt.Errorf("got %v, want %v", sums.Get(ctx), want)
 					}
 					return nil
-				})
+				}))
 			require.NoError(t, err)
 			require.NotContains(t, result.Plan.Text(), "depends on parallelism")
 		}

@@ -81,7 +81,7 @@ func everything(b *engine.Builder) *engine.Dataset {
 		}))).
 		Add(comqueue.Broadcast(centre)).
 		Add(comqueue.BroadcastObject(label, comqueue.Algorithm("binomial"))).
-		Add(comqueue.Named("local", local)).
+		Add(comqueue.Named("local", comqueue.Do(local))).
 		Add(comqueue.Repeat(3, nil,
 			comqueue.Named("descend", comqueue.ForEachShard(gradient, func(ctx *comqueue.ComContext, shard int, out []float64) error {
 				for i, v := range data.Get(ctx, shard).Floats("value") {

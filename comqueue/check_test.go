@@ -24,14 +24,14 @@ func trained(criterion func(*comqueue.ComContext) (bool, error), stages ...func(
 		q := comqueue.New(b, "q").
 			InitWithPartitionedData(data, dataset(b, 8, func(int) float64 { return 1 })).
 			InitWithBroadcastData(comqueue.BroadcastRows("side"), dataset(b, 3, func(int) float64 { return 2 })).
-			Add(put(weights, func(*comqueue.ComContext) []float64 { return []float64{1, 2, 3} })).
-			Add(func(ctx *comqueue.ComContext) error {
+			Do(put(weights, func(*comqueue.ComContext) []float64 { return []float64{1, 2, 3} })).
+			Do(func(ctx *comqueue.ComContext) error {
 				position.Put(ctx, ctx.StepNo())
 				weights.Get(ctx)[1] += 0.5
 				return nil
 			})
 		for _, stage := range stages {
-			q.Add(stage)
+			q.Do(stage)
 		}
 		if criterion != nil {
 			q.SetCompareCriterionOfNode0(criterion)
@@ -140,7 +140,7 @@ func TestReplicasAreComparedSuperstepBySuperstep(t *testing.T) {
 	last := 0
 	build := func(b *engine.Builder) *engine.Dataset {
 		return comqueue.New(b, "steps").
-			Add(func(ctx *comqueue.ComContext) error {
+			Do(func(ctx *comqueue.ComContext) error {
 				position.Put(ctx, ctx.StepNo())
 				shared.Replicated(fmt.Sprint("key", ctx.StepNo()%3), shared.Int()).Put(ctx, ctx.StepNo())
 				if ctx.TaskID() == 0 {
@@ -168,7 +168,7 @@ func TestRowsModifiedAtTheEndAreNoticed(t *testing.T) {
 			return comqueue.New(b, "q").
 				InitWithPartitionedData(data, dataset(b, 8, func(int) float64 { return 1 })).
 				InitWithBroadcastData(side, dataset(b, 3, func(int) float64 { return 2 })).
-				Add(func(*comqueue.ComContext) error { return nil }).SetMaxIter(2).
+				Do(func(*comqueue.ComContext) error { return nil }).SetMaxIter(2).
 				CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]row, error) { modify(ctx); return nil, nil })).Exec()
 		}
 		_, _, err := run(t, build, engine.Parallelism(1), engine.Shards(4), engine.CheckBroadcasts(true))

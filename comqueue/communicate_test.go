@@ -21,13 +21,13 @@ var parallelisms = []int{1, 2, 3, 8}
 
 // supersteps runs a queue of n supersteps of stages, without data, on p subtasks that
 // share 16 shards.
-func supersteps(t *testing.T, p, n int, stages ...any) (*engine.Result, error) {
+func supersteps(t *testing.T, p, n int, stages ...comqueue.Stage) (*engine.Result, error) {
 	t.Helper()
 	return superstepsWith(t, p, n, true, stages...)
 }
 
 // superstepsWith is supersteps, with or without the check of replicated objects.
-func superstepsWith(t *testing.T, p, n int, checked bool, stages ...any) (*engine.Result, error) {
+func superstepsWith(t *testing.T, p, n int, checked bool, stages ...comqueue.Stage) (*engine.Result, error) {
 	t.Helper()
 	build := func(b *engine.Builder) *engine.Dataset {
 		q := comqueue.New(b, "q").InitWithPartitionedData(data, dataset(b, 5, func(i int) float64 { return float64(i) }))
@@ -41,8 +41,8 @@ func superstepsWith(t *testing.T, p, n int, checked bool, stages ...any) (*engin
 }
 
 // do makes a function without an error a stage.
-func do(f func(ctx *comqueue.ComContext)) func(*comqueue.ComContext) error {
-	return func(ctx *comqueue.ComContext) error { f(ctx); return nil }
+func do(f func(ctx *comqueue.ComContext)) comqueue.Stage {
+	return comqueue.Do(func(ctx *comqueue.ComContext) error { f(ctx); return nil })
 }
 
 // bits makes floats comparable, NaNs and zeros of both signs included.
@@ -116,12 +116,12 @@ func TestGatheringConcatenatesInSubtaskOrder(t *testing.T) {
 				}
 				return nil
 			}
-			_, err := supersteps(t, p, 4, fill, comqueue.AllGather(from, everywhere), comqueue.Gather(from, scratch, comqueue.Root(root)), check)
+			_, err := supersteps(t, p, 4, fill, comqueue.AllGather(from, everywhere), comqueue.Gather(from, scratch, comqueue.Root(root)), comqueue.Do(check))
 			require.NoError(t, err, "%s, parallelism %d", name, p)
 			for _, by := range []string{"direct", "ring", "bruck"} {
 				to := map[string]string{"direct": "linear", "ring": "binomial", "bruck": "binomial"}[by]
 				_, err := supersteps(t, p, 4, fill, comqueue.AllGather(from, everywhere, comqueue.Algorithm(by)),
-					comqueue.Gather(from, scratch, comqueue.Root(root), comqueue.Algorithm(to)), check)
+					comqueue.Gather(from, scratch, comqueue.Root(root), comqueue.Algorithm(to)), comqueue.Do(check))
 				require.NoError(t, err, "%s by %s, parallelism %d", name, by, p)
 			}
 		}
@@ -136,7 +136,7 @@ func moved[T comqueue.Element](t *testing.T, of func(i int) T) {
 		_, err := supersteps(t, p, 1,
 			do(func(ctx *comqueue.ComContext) { from.Put(ctx, []T{of(2 * ctx.TaskID()), of(2*ctx.TaskID() + 1)}) }),
 			comqueue.AllGather(from, all), comqueue.Gather(from, node0), comqueue.Broadcast(node0),
-			func(ctx *comqueue.ComContext) error {
+			comqueue.Do(func(ctx *comqueue.ComContext) error {
 				for i, v := range all.Get(ctx) {
 					if v != of(i) || v != node0.Get(ctx)[i] {
 						return fmt.Errorf("element %d of %T is %v", i, v, v)
@@ -146,7 +146,7 @@ func moved[T comqueue.Element](t *testing.T, of func(i int) T) {
 					return fmt.Errorf("%d and %d elements", len(all.Get(ctx)), len(node0.Get(ctx)))
 				}
 				return nil
-			})
+			}))
 		require.NoError(t, err)
 	}
 }
@@ -181,12 +181,12 @@ func TestBroadcastGivesTheRootsBuffer(t *testing.T) {
 							}
 						}),
 						comqueue.Broadcast(key, o...),
-						func(ctx *comqueue.ComContext) error {
+						comqueue.Do(func(ctx *comqueue.ComContext) error {
 							if got := key.Get(ctx); !slices.Equal(bits(got), bits(brought(7, ctx.StepNo(), length(7, 8, ctx.StepNo())))) {
 								return fmt.Errorf("subtask %d got %v", ctx.TaskID(), got)
 							}
 							return nil
-						})
+						}))
 					require.NoError(t, err, "%s, root %d of %d", name, root, p)
 				}
 			}
@@ -211,7 +211,7 @@ func TestCopiesAreTheSubtasksOwn(t *testing.T) {
 				all.Get(ctx)[i] += float64(100 * ctx.TaskID())
 			}
 		}),
-		func(ctx *comqueue.ComContext) error {
+		comqueue.Do(func(ctx *comqueue.ComContext) error {
 			if got := model.Get(ctx)[0]; got != float64(ctx.StepNo()+ctx.TaskID()) {
 				return fmt.Errorf("model is %v", got)
 			}
@@ -221,7 +221,7 @@ func TestCopiesAreTheSubtasksOwn(t *testing.T) {
 				}
 			}
 			return nil
-		})
+		}))
 	require.NoError(t, err)
 }
 
@@ -246,7 +246,7 @@ func TestResultsDoNotOverwriteWhatTheyAreMadeOf(t *testing.T) {
 				into.Put(ctx, buffer[c.to:])
 			}),
 			c.stage,
-			func(ctx *comqueue.ComContext) error {
+			comqueue.Do(func(ctx *comqueue.ComContext) error {
 				want := []float64{6, 7, 8, 7, 8, 9, 8, 9, 10}
 				if name == "scatter" {
 					first := float64(9*ctx.TaskID() + 3)
@@ -256,7 +256,7 @@ func TestResultsDoNotOverwriteWhatTheyAreMadeOf(t *testing.T) {
 					return fmt.Errorf("got %v, want %v", got, want)
 				}
 				return nil
-			})
+			}))
 		require.NoError(t, err, name)
 	}
 }
@@ -307,12 +307,12 @@ func TestBarrierLetsNobodyPassBeforeAllHaveCome(t *testing.T) {
 			comqueue.Barrier(),
 			do(func(*comqueue.ComContext) { came.Add(1) }),
 			comqueue.Repeat(2, nil, comqueue.Barrier()),
-			func(ctx *comqueue.ComContext) error {
+			comqueue.Do(func(ctx *comqueue.ComContext) error {
 				if n := came.Load() % int64(100*p); n != int64(p*ctx.StepNo()%(100*p)) { // of this run
 					return fmt.Errorf("%d came, want %d", n, p*ctx.StepNo())
 				}
 				return nil
-			},
+			}),
 			comqueue.Barrier())
 		require.NoError(t, err)
 	}
@@ -358,7 +358,7 @@ func TestReduceScatterGivesEachSubtaskItsBlock(t *testing.T) {
 							length.Put(ctx, n)
 						}),
 						comqueue.ReduceScatter(from, into, options...),
-						func(ctx *comqueue.ComContext) error {
+						comqueue.Do(func(ctx *comqueue.ComContext) error {
 							own := shared.Split(n, p, ctx.TaskID())
 							got := into.Get(ctx)
 							if len(got) != own.Len() {
@@ -380,7 +380,7 @@ func TestReduceScatterGivesEachSubtaskItsBlock(t *testing.T) {
 								}
 							}
 							return nil
-						})
+						}))
 					require.NoError(t, err, "%s of %d elements by %q, parallelism %d", name, n, by, p)
 				}
 			}

@@ -18,7 +18,7 @@
 //		Init(room).                              // scratch, whenever a subtask joins
 //		Add(comqueue.ForEachShard(sums, assign)).// assign(ctx, shard, out) fills one buffer per shard
 //		Add(comqueue.AllReduce(sums)).           // every subtask gets the sum over all shards
-//		Add(update).
+//		Do(update).                              // update(ctx), on every subtask
 //		SetCompareCriterionOfNode0(converged).   // true stops
 //		CloseOnNode0(comqueue.Output(result)).   // rows of the queue, once
 //		SetMaxIter(50).
@@ -86,7 +86,7 @@
 // Algorithms that do not take the parts of shards, such as a ring, fold those of each
 // subtask first: then the result depends on parallelism too, and the plan says so.
 //
-// A function given to Add is shared by all subtasks of a process and keeps no
+// A function given to Do is shared by all subtasks of a process and keeps no
 // state; what has state is added with AddNew, one instance per subtask.
 //
 // # Several processes

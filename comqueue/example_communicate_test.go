@@ -11,7 +11,7 @@ import (
 
 // show runs a queue of one superstep over the numbers 0 to 99, on 4 subtasks, and
 // prints the rows that its subtask 0 gives.
-func show(stages []any, rows func(ctx *comqueue.ComContext) ([]row, error)) {
+func show(stages []comqueue.Stage, rows func(ctx *comqueue.ComContext) ([]row, error)) {
 	job := engine.Define("example", func(b *engine.Builder, _ struct{}) error {
 		q := comqueue.New(b, "example").
 			InitWithPartitionedData(data, dataset(b, 100, func(i int) float64 { return float64(i) }))
@@ -34,8 +34,8 @@ func show(stages []any, rows func(ctx *comqueue.ComContext) ([]row, error)) {
 func ExampleAllGather() {
 	largest := shared.Scratch[[]float64]("largest")
 	all := shared.Replicated("all", shared.Float64s())
-	show([]any{
-		func(ctx *comqueue.ComContext) error {
+	show([]comqueue.Stage{
+		comqueue.Do(func(ctx *comqueue.ComContext) error {
 			best := []float64{0}
 			largest.Put(ctx, best)
 			return ctx.ForShards(func(shard int) error {
@@ -44,7 +44,7 @@ func ExampleAllGather() {
 				}
 				return nil
 			})
-		},
+		}),
 		comqueue.AllGather(largest, all),
 	}, func(ctx *comqueue.ComContext) (rows []row, err error) {
 		for _, v := range all.Get(ctx) {
@@ -60,11 +60,11 @@ func ExampleAllGather() {
 func ExampleReduceScatter() {
 	histogram, own := shared.Scratch[[]float64]("histogram"), shared.Scratch[[]float64]("own bins")
 	filled := shared.Scratch[[]float64]("filled")
-	show([]any{
-		func(ctx *comqueue.ComContext) error {
+	show([]comqueue.Stage{
+		comqueue.Do(func(ctx *comqueue.ComContext) error {
 			histogram.Put(ctx, make([]float64, 32))
 			return nil
-		},
+		}),
 		comqueue.ForEachShard(histogram, func(ctx *comqueue.ComContext, shard int, out []float64) error {
 			for _, v := range data.Get(ctx, shard).Floats("value") {
 				out[int(v)/7]++
@@ -72,7 +72,7 @@ func ExampleReduceScatter() {
 			return nil
 		}),
 		comqueue.ReduceScatter(histogram, own),
-		func(ctx *comqueue.ComContext) error {
+		comqueue.Do(func(ctx *comqueue.ComContext) error {
 			n := 0.0
 			for _, count := range own.Get(ctx) {
 				if count > 0 {
@@ -81,7 +81,7 @@ func ExampleReduceScatter() {
 			}
 			filled.Put(ctx, []float64{n})
 			return nil
-		},
+		}),
 		comqueue.AllReduce(filled),
 	}, func(ctx *comqueue.ComContext) ([]row, error) {
 		return []row{{filled.Get(ctx)[0]}}, nil
@@ -95,8 +95,8 @@ func ExampleAllReduceShardObjects() {
 	type tally = map[int]int
 	perShard := shared.PerShard("digits of shards", shared.Msgpack[tally]())
 	digits := shared.Replicated("digits", shared.Msgpack[tally]())
-	show([]any{
-		func(ctx *comqueue.ComContext) error {
+	show([]comqueue.Stage{
+		comqueue.Do(func(ctx *comqueue.ComContext) error {
 			return ctx.ForShards(func(shard int) error {
 				t := tally{}
 				for _, v := range data.Get(ctx, shard).Floats("value") {
@@ -105,7 +105,7 @@ func ExampleAllReduceShardObjects() {
 				perShard.Put(ctx, shard, t)
 				return nil
 			})
-		},
+		}),
 		comqueue.AllReduceShardObjects(perShard, digits, func(left, right tally) tally {
 			for digit, n := range right {
 				left[digit] += n
@@ -122,14 +122,14 @@ func ExampleAllReduceShardObjects() {
 func ExampleAllReduceShardSparse() {
 	codec := shared.Msgpack[comqueue.SparseVector[float64]]()
 	updates, update := shared.PerShard("updates", codec), shared.Replicated("update", codec)
-	show([]any{
-		func(ctx *comqueue.ComContext) error {
+	show([]comqueue.Stage{
+		comqueue.Do(func(ctx *comqueue.ComContext) error {
 			return ctx.ForShards(func(shard int) error {
 				v := comqueue.SparseVector[float64]{Length: 1000000, Index: []int32{7, int32(1000 + shard)}, Value: []float64{1, 0.5}}
 				updates.Put(ctx, shard, v)
 				return nil
 			})
-		},
+		}),
 		comqueue.AllReduceShardSparse(updates, update),
 	}, func(ctx *comqueue.ComContext) ([]row, error) {
 		sum := update.Get(ctx)
@@ -142,8 +142,8 @@ func ExampleAllReduceShardSparse() {
 // changes a bit; this one may, with the parallelism, and the plan says so.
 func ExampleAlgorithm() {
 	sum := shared.Scratch[[]float64]("sum")
-	show([]any{
-		func(ctx *comqueue.ComContext) error { sum.Put(ctx, make([]float64, 1)); return nil },
+	show([]comqueue.Stage{
+		comqueue.Do(func(ctx *comqueue.ComContext) error { sum.Put(ctx, make([]float64, 1)); return nil }),
 		comqueue.ForEachShard(sum, func(ctx *comqueue.ComContext, shard int, out []float64) error {
 			for _, v := range data.Get(ctx, shard).Floats("value") {
 				out[0] += v

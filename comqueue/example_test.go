@@ -37,7 +37,7 @@ func Example() {
 				return nil
 			})).
 			Add(comqueue.AllReduce(gradient)).
-			Add(func(ctx *comqueue.ComContext) error {
+			Do(func(ctx *comqueue.ComContext) error {
 				g := gradient.Get(ctx)
 				mean.Put(ctx, mean.Get(ctx)+g[0]/g[1])
 				return nil

@@ -31,17 +31,13 @@ func TestFailures(t *testing.T) {
 	}{
 		"no end": {
 			func(b *engine.Builder) *engine.Dataset {
-				return queue(b).Add(noop).CloseOnNode0(comqueue.Output(nothing)).Exec()
+				return queue(b).Do(noop).CloseOnNode0(comqueue.Output(nothing)).Exec()
 			},
 			[]string{`queue "q"`, "neither SetCompareCriterionOfNode0 nor SetMaxIter", "failures_test.go"},
 		},
 		"no result": {
-			func(b *engine.Builder) *engine.Dataset { return queue(b).Add(noop).SetMaxIter(1).Exec() },
+			func(b *engine.Builder) *engine.Dataset { return queue(b).Do(noop).SetMaxIter(1).Exec() },
 			[]string{"neither CloseOnNode0 nor CloseWith"},
-		},
-		"wrong stage": {
-			func(b *engine.Builder) *engine.Dataset { return closed(queue(b).Add(42)) },
-			[]string{"a stage is a int", "failures_test.go"},
 		},
 		"nil stage": {
 			func(b *engine.Builder) *engine.Dataset { return closed(queue(b).Add(nil)) },
@@ -49,13 +45,13 @@ func TestFailures(t *testing.T) {
 		},
 		"nil function": {
 			func(b *engine.Builder) *engine.Dataset {
-				return closed(queue(b).Add((func(*comqueue.ComContext) error)(nil)))
+				return closed(queue(b).Do((func(*comqueue.ComContext) error)(nil)))
 			},
 			[]string{"compute function is nil"},
 		},
 		"two datasets": {
 			func(b *engine.Builder) *engine.Dataset {
-				return closed(queue(b).InitWithPartitionedData(data, dataset(b, 1, nil)).Add(noop))
+				return closed(queue(b).InitWithPartitionedData(data, dataset(b, 1, nil)).Do(noop))
 			},
 			[]string{`"data" is given two datasets`},
 		},
@@ -80,19 +76,21 @@ func TestFailures(t *testing.T) {
 			[]string{`operator "mine" is not one for float64`},
 		},
 		"repeat without rounds": {
-			func(b *engine.Builder) *engine.Dataset { return closed(queue(b).Add(comqueue.Repeat(0, nil, noop))) },
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(comqueue.Repeat(0, nil, comqueue.Do(noop))))
+			},
 			[]string{"Repeat: the maximum is 0"},
 		},
 		"key never put": {
 			func(b *engine.Builder) *engine.Dataset {
-				return closed(queue(b).Add(put(buffer, func(*comqueue.ComContext) []float64 { return nil })).
-					Add(func(ctx *comqueue.ComContext) error { missing.Get(ctx)[0] = 1; return nil }))
+				return closed(queue(b).Do(put(buffer, func(*comqueue.ComContext) []float64 { return nil })).
+					Do(func(ctx *comqueue.ComContext) error { missing.Get(ctx)[0] = 1; return nil }))
 			},
 			[]string{`"missing"`, "never", "subtask"},
 		},
 		"unequal lengths": {
 			func(b *engine.Builder) *engine.Dataset {
-				return closed(queue(b).Add(put(buffer, func(ctx *comqueue.ComContext) []float64 {
+				return closed(queue(b).Do(put(buffer, func(ctx *comqueue.ComContext) []float64 {
 					return make([]float64, 4-ctx.TaskID()/2)
 				})).Add(comqueue.AllReduce(buffer)))
 			},
@@ -100,7 +98,7 @@ func TestFailures(t *testing.T) {
 		},
 		"error in a shard": {
 			func(b *engine.Builder) *engine.Dataset {
-				return closed(queue(b).Add(put(buffer, func(*comqueue.ComContext) []float64 { return make([]float64, 1) })).
+				return closed(queue(b).Do(put(buffer, func(*comqueue.ComContext) []float64 { return make([]float64, 1) })).
 					Add(comqueue.ForEachShard(buffer, func(_ *comqueue.ComContext, shard int, _ []float64) error {
 						if shard == 5 {
 							return broken
@@ -112,7 +110,7 @@ func TestFailures(t *testing.T) {
 		},
 		"panic": {
 			func(b *engine.Builder) *engine.Dataset {
-				return closed(queue(b).Add(func(ctx *comqueue.ComContext) error {
+				return closed(queue(b).Do(func(ctx *comqueue.ComContext) error {
 					if ctx.TaskID() == 3 {
 						panic("oh no")
 					}
@@ -124,7 +122,7 @@ func TestFailures(t *testing.T) {
 		},
 		"column that does not exist": {
 			func(b *engine.Builder) *engine.Dataset {
-				return closed(queue(b).Add(func(ctx *comqueue.ComContext) error {
+				return closed(queue(b).Do(func(ctx *comqueue.ComContext) error {
 					data.Get(ctx, ctx.Shards().Lo).Floats("valu")
 					return nil
 				}))
@@ -133,13 +131,13 @@ func TestFailures(t *testing.T) {
 		},
 		"criterion fails": {
 			func(b *engine.Builder) *engine.Dataset {
-				return closed(queue(b).Add(noop).SetCompareCriterionOfNode0(func(*comqueue.ComContext) (bool, error) { return false, broken }))
+				return closed(queue(b).Do(noop).SetCompareCriterionOfNode0(func(*comqueue.ComContext) (bool, error) { return false, broken }))
 			},
 			[]string{"broken"},
 		},
 		"close fails": {
 			func(b *engine.Builder) *engine.Dataset {
-				return queue(b).Add(noop).SetMaxIter(1).CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]row, error) { return nil, broken })).Exec()
+				return queue(b).Do(noop).SetMaxIter(1).CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]row, error) { return nil, broken })).Exec()
 			},
 			[]string{"broken"},
 		},
@@ -169,9 +167,9 @@ func TestFailures(t *testing.T) {
 		},
 		"buffer replaced behind its forest": {
 			func(b *engine.Builder) *engine.Dataset {
-				return closed(queue(b).Add(func(ctx *comqueue.ComContext) error { buffer.Put(ctx, make([]float64, 2)); return nil }).
+				return closed(queue(b).Do(func(ctx *comqueue.ComContext) error { buffer.Put(ctx, make([]float64, 2)); return nil }).
 					Add(comqueue.ForEachShard(buffer, func(*comqueue.ComContext, int, []float64) error { return nil })).
-					Add(func(ctx *comqueue.ComContext) error { buffer.Put(ctx, make([]float64, 3)); return nil }).
+					Do(func(ctx *comqueue.ComContext) error { buffer.Put(ctx, make([]float64, 3)); return nil }).
 					Add(comqueue.AllReduce(buffer)))
 			},
 			[]string{`buffer "buffer" has 3 elements, and had 2 when ForEachShard filled its parts`},
@@ -179,26 +177,26 @@ func TestFailures(t *testing.T) {
 		"object of another subtask's shard": {
 			func(b *engine.Builder) *engine.Dataset {
 				state := shared.PerShard("state", shared.Float64())
-				return closed(queue(b).Add(func(ctx *comqueue.ComContext) error { state.Put(ctx, 0, 1); return nil }))
+				return closed(queue(b).Do(func(ctx *comqueue.ComContext) error { state.Put(ctx, 0, 1); return nil }))
 			},
 			[]string{`"state"`, "the subtask owns shards "},
 		},
 		"nil batch": {
 			func(b *engine.Builder) *engine.Dataset {
-				return queue(b).Add(noop).SetMaxIter(1).CloseOnNode0(comqueue.OutputBatches(schema,
+				return queue(b).Do(noop).SetMaxIter(1).CloseOnNode0(comqueue.OutputBatches(schema,
 					func(_ *comqueue.ComContext, emit func(arrow.Record) error) error { return emit(nil) })).Exec()
 			},
 			[]string{"gives nil for a batch"},
 		},
 		"report of another subtask's shard": {
 			func(b *engine.Builder) *engine.Dataset {
-				return closed(queue(b).Add(func(ctx *comqueue.ComContext) error { ctx.ReportSum("r", 5, 1); return nil }))
+				return closed(queue(b).Do(func(ctx *comqueue.ComContext) error { ctx.ReportSum("r", 5, 1); return nil }))
 			},
 			[]string{`report "r" of shard 5`, " owns shards "},
 		},
 		"report with two folds": {
 			func(b *engine.Builder) *engine.Dataset {
-				return closed(queue(b).Add(func(ctx *comqueue.ComContext) error {
+				return closed(queue(b).Do(func(ctx *comqueue.ComContext) error {
 					if lo := ctx.Shards().Lo; lo < 8 {
 						ctx.ReportSum("r", lo, 1)
 					} else {
@@ -211,27 +209,27 @@ func TestFailures(t *testing.T) {
 		},
 		"report of the subtask and of shards": {
 			func(b *engine.Builder) *engine.Dataset {
-				return closed(queue(b).Add(comqueue.Named("both", func(ctx *comqueue.ComContext) error {
+				return closed(queue(b).Add(comqueue.Named("both", comqueue.Do(func(ctx *comqueue.ComContext) error {
 					ctx.Report("r", 1)
 					ctx.ReportSum("r", ctx.Shards().Lo, 1)
 					return nil
-				})))
+				}))))
 			},
 			[]string{`"both"`, `report "r": both Report and ReportSum are used under this name in superstep 1`},
 		},
 		"report of shards and of the subtask": {
 			func(b *engine.Builder) *engine.Dataset {
-				return closed(queue(b).Add(comqueue.Named("both", func(ctx *comqueue.ComContext) error {
+				return closed(queue(b).Add(comqueue.Named("both", comqueue.Do(func(ctx *comqueue.ComContext) error {
 					ctx.ReportMax("r", ctx.Shards().Lo, 1)
 					ctx.Report("r", 1)
 					return nil
-				})))
+				}))))
 			},
 			[]string{`"both"`, `report "r": both Report and ReportMax are used under this name in superstep 1`},
 		},
 		"report of the subtask, and of shards on others": {
 			func(b *engine.Builder) *engine.Dataset {
-				return closed(queue(b).Add(func(ctx *comqueue.ComContext) error {
+				return closed(queue(b).Do(func(ctx *comqueue.ComContext) error {
 					if ctx.Shards().Lo > 0 && ctx.StepNo() == 1 {
 						ctx.ReportSum("r", ctx.Shards().Lo, 1)
 					}
@@ -245,14 +243,14 @@ func TestFailures(t *testing.T) {
 		},
 		"report of shards, and of the subtask when closing": {
 			func(b *engine.Builder) *engine.Dataset {
-				return queue(b).Add(func(ctx *comqueue.ComContext) error { ctx.ReportSum("r", ctx.Shards().Lo, 1); return nil }).
+				return queue(b).Do(func(ctx *comqueue.ComContext) error { ctx.ReportSum("r", ctx.Shards().Lo, 1); return nil }).
 					SetMaxIter(3).CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]row, error) { ctx.Report("r", 1); return nil, nil })).Exec()
 			},
 			[]string{`report "r": both Report and ReportSum are used under this name in superstep 3`},
 		},
 		"report when closing": {
 			func(b *engine.Builder) *engine.Dataset {
-				return queue(b).Add(noop).SetMaxIter(1).CloseWith(comqueue.ShardOutput(
+				return queue(b).Do(noop).SetMaxIter(1).CloseWith(comqueue.ShardOutput(
 					func(ctx *comqueue.ComContext, shard int) ([]row, error) {
 						ctx.ReportSum("r", shard, 1)
 						return nil, nil
@@ -262,7 +260,7 @@ func TestFailures(t *testing.T) {
 		},
 		"report twice": {
 			func(b *engine.Builder) *engine.Dataset {
-				return closed(queue(b).Add(func(ctx *comqueue.ComContext) error {
+				return closed(queue(b).Do(func(ctx *comqueue.ComContext) error {
 					ctx.ReportSum("r", ctx.Shards().Lo, 1)
 					ctx.ReportSum("r", ctx.Shards().Lo, 1)
 					return nil
@@ -285,7 +283,7 @@ func TestFailures(t *testing.T) {
 // refused, and so is a queue of its builder.
 func TestDatasetsOfAnotherBuild(t *testing.T) {
 	finish := func(q *comqueue.IterativeComQueue) *engine.Dataset {
-		return q.Add(func(*comqueue.ComContext) error { return nil }).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()
+		return q.Do(func(*comqueue.ComContext) error { return nil }).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()
 	}
 	for name, c := range map[string]struct {
 		build func(b *engine.Builder, kept *engine.Dataset) *engine.Dataset

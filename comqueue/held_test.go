@@ -41,7 +41,7 @@ func averaging(n int, meddle func(step, shard int, values []float64)) func(b *en
 			}).
 			Add(comqueue.ForEachShard(gradient, read)).
 			Add(comqueue.AllReduce(gradient)).
-			Add(func(ctx *comqueue.ComContext) error {
+			Do(func(ctx *comqueue.ComContext) error {
 				centre.Get(ctx)[0] += gradient.Get(ctx)[0] / 2
 				return nil
 			}).

@@ -17,7 +17,7 @@ func TestJoinedBroadcastCounts(t *testing.T) {
 	build := func(b *engine.Builder) *engine.Dataset {
 		return comqueue.New(b, "q").
 			InitWithBroadcastData(all, dataset(b, rows, func(i int) float64 { return float64(i) })).
-			Add(func(*comqueue.ComContext) error { return nil }).
+			Do(func(*comqueue.ComContext) error { return nil }).
 			CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()
 	}
 	for _, p := range []int{1, 3} {

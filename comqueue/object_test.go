@@ -52,7 +52,7 @@ func TestObjectsMergeInTheFoldTreeOverSubtasks(t *testing.T) {
 					}
 				}),
 				comqueue.AllReduceObject(key, joined),
-				func(ctx *comqueue.ComContext) error {
+				comqueue.Do(func(ctx *comqueue.ComContext) error {
 					// Who has nothing keeps its place in the tree.
 					brought, any := make([]string, p), false
 					for r := range p {
@@ -70,7 +70,7 @@ func TestObjectsMergeInTheFoldTreeOverSubtasks(t *testing.T) {
 						return fmt.Errorf("got %q, %t, want %q", got, ok, want)
 					}
 					return nil
-				})
+				}))
 			require.NoError(t, err, "%s, parallelism %d", name, p)
 		}
 	}
@@ -94,7 +94,7 @@ func TestObjectsOfShardsMergeUpTheTree(t *testing.T) {
 				}
 			}),
 			comqueue.AllReduceShardObjects(from, into, joined),
-			func(ctx *comqueue.ComContext) error {
+			comqueue.Do(func(ctx *comqueue.ComContext) error {
 				want, has := upTheTree(0, 16, of(ctx.StepNo()), joined)
 				if !has {
 					want = ""
@@ -108,7 +108,7 @@ func TestObjectsOfShardsMergeUpTheTree(t *testing.T) {
 					}
 				}
 				return nil
-			})
+			}))
 		require.NoError(t, err, "parallelism %d", p)
 	}
 }
@@ -138,7 +138,7 @@ func TestMergedObjectsAreCopies(t *testing.T) {
 			}),
 			comqueue.AllReduceShardObjects(from, into, counts),
 			comqueue.AllReduceObject(whole, counts),
-			func(ctx *comqueue.ComContext) error {
+			comqueue.Do(func(ctx *comqueue.ComContext) error {
 				want := map[string]int{"all": 16, "0": 45, "1": 35, "2": 40}
 				if got := into.Get(ctx); !maps.Equal(want, got) {
 					return fmt.Errorf("got %v, want %v", got, want)
@@ -148,7 +148,7 @@ func TestMergedObjectsAreCopies(t *testing.T) {
 				}
 				into.Get(ctx)["all"] = -ctx.TaskID() // its own
 				return nil
-			},
+			}),
 			do(func(ctx *comqueue.ComContext) { into.Get(ctx)["all"] = 0 })) // replicas are compared
 		require.NoError(t, err, "parallelism %d", p)
 	}
@@ -169,13 +169,13 @@ func TestBroadcastObject(t *testing.T) {
 					}
 				}),
 				comqueue.BroadcastObject(key, options...),
-				func(ctx *comqueue.ComContext) error {
+				comqueue.Do(func(ctx *comqueue.ComContext) error {
 					want := map[string]int{strings.Repeat("x", 10-ctx.StepNo()): ctx.StepNo()}
 					if got := key.Get(ctx); !maps.Equal(want, got) {
 						return fmt.Errorf("got %v, want %v", got, want)
 					}
 					return nil
-				})
+				}))
 			require.NoError(t, err)
 		}
 	}
@@ -280,7 +280,7 @@ func TestSparseSumsAreThoseOfDenseVectors(t *testing.T) {
 					}),
 					comqueue.AllReduceSparse(whole),
 					comqueue.AllReduceShardSparse(from, into),
-					func(ctx *comqueue.ComContext) error {
+					comqueue.Do(func(ctx *comqueue.ComContext) error {
 						dense := make([][]float64, p)
 						for r := range dense {
 							dense[r] = plus(sparseValues(r+ctx.StepNo(), n, every), make([]float64, n))
@@ -295,7 +295,7 @@ func TestSparseSumsAreThoseOfDenseVectors(t *testing.T) {
 							return fmt.Errorf("shards: got %v, want %v", got, want)
 						}
 						return nil
-					})
+					}))
 				require.NoError(t, err, "%d elements, one in %d, parallelism %d", n, every, p)
 			}
 		}
@@ -319,7 +319,7 @@ func TestSparseSumsWithoutVectors(t *testing.T) {
 				}
 			}),
 			comqueue.AllReduceSparse(whole), comqueue.AllReduceShardSparse(from, into),
-			func(ctx *comqueue.ComContext) error {
+			comqueue.Do(func(ctx *comqueue.ComContext) error {
 				for _, key := range []shared.Key[comqueue.SparseVector[float32]]{whole, into} {
 					v, ok := key.Lookup(ctx)
 					if ok != (ctx.StepNo() == 2) || ok && (v.Length != 9 || !slices.Equal(v.Index, one.Index) || !slices.Equal(v.Value, one.Value)) {
@@ -327,7 +327,7 @@ func TestSparseSumsWithoutVectors(t *testing.T) {
 					}
 				}
 				return nil
-			})
+			}))
 		require.NoError(t, err, "parallelism %d", p)
 	}
 }

@@ -57,10 +57,7 @@ func (q *IterativeComQueue) Init(f func(ctx *ComContext) error) *IterativeComQue
 // says nothing to who reads them.
 func openingName(f any) string {
 	name := functionName(f)
-	if own := name[strings.LastIndexByte(name, '.')+1:]; !strings.HasPrefix(own, "func") {
-		return own
-	}
-	return name
+	return name[strings.LastIndexByte(name, '.')+1:]
 }
 
 func (q *IterativeComQueue) addOpening(o opening) *IterativeComQueue {

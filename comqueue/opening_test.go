@@ -60,7 +60,7 @@ func descending(init, stage func(*comqueue.ComContext) error, count func() comqu
 		if init != nil {
 			q.Init(init)
 		}
-		return q.Add(stage).
+		return q.Do(stage).
 			Add(comqueue.ForEachShard(errorsOf, func(ctx *comqueue.ComContext, shard int, out []float64) error {
 				visits.Put(ctx, shard, visits.Get(ctx, shard)+1)
 				for _, v := range data.Get(ctx, shard).Floats("value") {
@@ -159,7 +159,7 @@ func TestOpeningOrder(t *testing.T) {
 		}
 	}
 	build := func(b *engine.Builder) *engine.Dataset {
-		return comqueue.New(b, "q").Init(say("a")).Begin(say("b")).Init(say("c")).Add(say("step")).
+		return comqueue.New(b, "q").Init(say("a")).Begin(say("b")).Init(say("c")).Do(say("step")).
 			CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(2).Exec()
 	}
 	_, result, err := runOnce(t, build, engine.Parallelism(1))
@@ -178,15 +178,15 @@ func TestOpeningMisuse(t *testing.T) {
 		begin, init func(*comqueue.ComContext) error
 		want        string
 	}{
-		"state in Init":    {idle, do(func(ctx *comqueue.ComContext) { visits.Put(ctx, ctx.Shards().Lo, 1) }), `put of per-shard key "visits" (int) in session "q", subtask 0, shard 0: not now: Init runs whenever a subtask joins`},
-		"scratch in Begin": {do(func(ctx *comqueue.ComContext) { scratch.Put(ctx, 1) }), idle, `put of scratch key "room" (int) in session "q", subtask 0: not now: Begin runs once`},
+		"state in Init":    {idle, func(ctx *comqueue.ComContext) error { visits.Put(ctx, ctx.Shards().Lo, 1); return nil }, `put of per-shard key "visits" (int) in session "q", subtask 0, shard 0: not now: Init runs whenever a subtask joins`},
+		"scratch in Begin": {func(ctx *comqueue.ComContext) error { scratch.Put(ctx, 1); return nil }, idle, `put of scratch key "room" (int) in session "q", subtask 0: not now: Begin runs once`},
 		"an error":         {idle, func(*comqueue.ComContext) error { return fmt.Errorf("no room") }, "no room"},
 		"a panic":          {func(*comqueue.ComContext) error { panic("no state") }, idle, "no state"},
-		"a report":         {idle, do(func(ctx *comqueue.ComContext) { ctx.ReportSum("loss", ctx.Shards().Lo, 1) }), "values of shards are reported from the stages of a superstep"},
+		"a report":         {idle, func(ctx *comqueue.ComContext) error { ctx.ReportSum("loss", ctx.Shards().Lo, 1); return nil }, "values of shards are reported from the stages of a superstep"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := run(t, func(b *engine.Builder) *engine.Dataset {
-				return comqueue.New(b, "q").Begin(c.begin).Init(c.init).Add(idle).
+				return comqueue.New(b, "q").Begin(c.begin).Init(c.init).Do(idle).
 					CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(2).Exec()
 			}, engine.Parallelism(1))
 			require.ErrorContains(t, err, c.want)
@@ -239,7 +239,7 @@ func TestCheckOfOpenings(t *testing.T) {
 			if begins {
 				q.Begin(count)
 			} else {
-				q.Init(count).Add(func(ctx *comqueue.ComContext) error {
+				q.Init(count).Do(func(ctx *comqueue.ComContext) error {
 					visits.Put(ctx, ctx.Shards().Lo, calls)
 					return nil
 				})

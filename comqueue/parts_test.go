@@ -132,7 +132,7 @@ func manyThings(criterion, perShard bool) buildPart {
 		q := comqueue.New(b, "everything").
 			InitWithPartitionedData(data, p.dataset(b, 60, spread)).
 			InitWithBroadcastData(side, p.dataset(b, 3, func(i int) float64 { return float64(i) + 0.25 })).
-			Add(func(ctx *comqueue.ComContext) error {
+			Do(func(ctx *comqueue.ComContext) error {
 				if ctx.StepNo() == 1 {
 					sum.Put(ctx, make([]float64, 2))
 				}
@@ -231,9 +231,9 @@ func TestPartsFindWhatIsWrong(t *testing.T) {
 			q := comqueue.New(b, "q").
 				InitWithPartitionedData(data, p.dataset(b, 8, func(int) float64 { return 1 })).
 				InitWithBroadcastData(comqueue.BroadcastRows("side"), p.dataset(b, 3, func(int) float64 { return 2 })).
-				Add(put(weights, func(*comqueue.ComContext) []float64 { return []float64{1, 2, 3} }))
+				Do(put(weights, func(*comqueue.ComContext) []float64 { return []float64{1, 2, 3} }))
 			for _, s := range stages {
-				q.Add(s)
+				q.Do(s)
 			}
 			return q.CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(6)
 		}
@@ -280,7 +280,7 @@ func TestReportsArriveLate(t *testing.T) {
 			build := buildPart(func(b *engine.Builder, p *partitioned) *comqueue.IterativeComQueue {
 				return comqueue.New(b, "q").
 					InitWithPartitionedData(data, p.dataset(b, 8, func(int) float64 { return 1 })).
-					Add(func(ctx *comqueue.ComContext) error {
+					Do(func(ctx *comqueue.ComContext) error {
 						for shard := ctx.Shards().Lo; shard < ctx.Shards().Hi; shard++ {
 							ctx.ReportSum("n", shard, float64(ctx.StepNo()))
 						}

@@ -85,20 +85,20 @@ func (q *IterativeComQueue) addInput(in input, err error) *IterativeComQueue {
 	return q
 }
 
-// Add appends a stage: a func(*ComContext) error, a Compute without state, or
-// what ForEachShard, Repeat, and communicate functions such as AllReduce return.
-func (q *IterativeComQueue) Add(stage any) *IterativeComQueue {
-	s, err := asStage(stage)
-	if err == nil {
-		err = s.misuse()
-	}
-	if err != nil {
+// Add appends a stage: what ForEachShard, Repeat, and communicate functions such as AllReduce
+// return.
+func (q *IterativeComQueue) Add(stage Stage) *IterativeComQueue {
+	if err := checkStage(stage); err != nil {
 		q.misuse("%v", err)
 		return q
 	}
-	q.stages = append(q.stages, s)
+	q.stages = append(q.stages, stage)
 	return q
 }
+
+// Do appends a compute function as a stage. All subtasks of a process call the same function
+// concurrently; it keeps no state but in the objects of the context.
+func (q *IterativeComQueue) Do(f func(ctx *ComContext) error) *IterativeComQueue { return q.Add(Do(f)) }
 
 // AddNew appends a compute stage with an instance for each subtask, which new makes. An
 // instance whose fields decide results from one superstep to the next is a Snapshotter; all

@@ -57,7 +57,7 @@ func TestSumOverShards(t *testing.T) {
 	job := engine.Define("sum", func(b *engine.Builder, n int) error {
 		rows := comqueue.New(b, "sum").
 			InitWithPartitionedData(data, dataset(b, n, func(i int) float64 { return float64(i) })).
-			Add(func(ctx *comqueue.ComContext) error {
+			Do(func(ctx *comqueue.ComContext) error {
 				if ctx.StepNo() == 1 {
 					sum.Put(ctx, make([]float64, 1))
 				}

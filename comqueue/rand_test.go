@@ -31,7 +31,7 @@ func drawing(b *engine.Builder, name string, supersteps int) *engine.Dataset {
 		return r.Float64()
 	}
 	// Three kinds of reduction carry what the shards draw at a place of the superstep.
-	inBuffer := []any{
+	inBuffer := []comqueue.Stage{
 		comqueue.ForEachShard(sum, func(ctx *comqueue.ComContext, shard int, out []float64) error {
 			out[shard] = draw(ctx, shard)
 			return nil
@@ -41,15 +41,15 @@ func drawing(b *engine.Builder, name string, supersteps int) *engine.Dataset {
 			copy(all.Get(ctx)[((ctx.StepNo()-1)*places+at(ctx))*shards:], sum.Get(ctx))
 		}), next,
 	}
-	asObject := []any{
-		comqueue.Named("draw", func(ctx *comqueue.ComContext) error {
+	asObject := []comqueue.Stage{
+		comqueue.Named("draw", comqueue.Do(func(ctx *comqueue.ComContext) error {
 			own := map[int]float64{}
 			for shard := ctx.Shards().Lo; shard < ctx.Shards().Hi; shard++ {
 				own[shard] = draw(ctx, shard)
 			}
 			merged.Put(ctx, own)
 			return nil
-		}),
+		})),
 		comqueue.AllReduceObject(merged, func(left, right map[int]float64) map[int]float64 {
 			for shard, v := range right {
 				left[shard] = v
@@ -62,19 +62,19 @@ func drawing(b *engine.Builder, name string, supersteps int) *engine.Dataset {
 			}
 		}), next,
 	}
-	asSparse := []any{
-		comqueue.Named("draw", func(ctx *comqueue.ComContext) error {
+	asSparse := []comqueue.Stage{
+		comqueue.Named("draw", comqueue.Do(func(ctx *comqueue.ComContext) error {
 			for shard := ctx.Shards().Lo; shard < ctx.Shards().Hi; shard++ {
 				parts.Put(ctx, shard, comqueue.SparseVector[float64]{Length: shards, Index: []int32{int32(shard)}, Value: []float64{draw(ctx, shard)}})
 			}
 			return nil
-		}),
+		})),
 		comqueue.AllReduceShardSparse(parts, sparse),
 		do(func(ctx *comqueue.ComContext) {
 			copy(all.Get(ctx)[((ctx.StepNo()-1)*places+at(ctx))*shards:], expand(sparse.Get(ctx)))
 		}), next,
 	}
-	stages := []any{do(func(ctx *comqueue.ComContext) {
+	stages := []comqueue.Stage{do(func(ctx *comqueue.ComContext) {
 		if rounds.Put(ctx, 0); ctx.StepNo() == 1 {
 			sum.Put(ctx, make([]float64, shards))
 			all.Put(ctx, make([]float64, supersteps*places*shards))

@@ -39,12 +39,12 @@ func TestReduceScatterBlocks(t *testing.T) {
 				from.Put(ctx, buffer)
 				whole.Put(ctx, make([]int64, n))
 			})
-			stages := []any{prepare}
+			stages := []comqueue.Stage{prepare}
 			if shards {
 				stages = append(stages, comqueue.ForEachShard(from, fill), comqueue.ForEachShard(whole, fill), comqueue.AllReduce(whole))
 			}
 			stages = append(stages, comqueue.ReduceScatter(from, into, comqueue.Blocks(blocks)),
-				func(ctx *comqueue.ComContext) error {
+				comqueue.Do(func(ctx *comqueue.ComContext) error {
 					lo, got := 0, into.Get(ctx)
 					for _, l := range blocks.Get(ctx)[:ctx.TaskID()] {
 						lo += l
@@ -66,7 +66,7 @@ func TestReduceScatterBlocks(t *testing.T) {
 						}
 					}
 					return nil
-				})
+				}))
 			_, err := supersteps(t, p, 3, stages...)
 			require.NoError(t, err, "%d subtasks, shards %v", p, shards)
 		}
@@ -91,7 +91,7 @@ func TestReduceScatterBlocksThatCannotBe(t *testing.T) {
 		require.ErrorContains(t, err, text)
 	}
 	floats := shared.Scratch[[]float64]("floats")
-	for text, stage := range map[string]any{
+	for text, stage := range map[string]comqueue.Stage{
 		"Blocks is given, but every subtask gets the whole result":                         comqueue.AllReduce(from, comqueue.Blocks(blocks)),
 		`Exact is given, but operator "sum" over float64 depends on the order of subtasks`: comqueue.AllReduce(floats, comqueue.Exact()),
 		`Exact is given, but operator "prod" over int64 depends on the order of subtasks`:  comqueue.AllReduce(from, comqueue.Prod, comqueue.Exact()),

@@ -134,7 +134,7 @@ func TestStagesRunInOrderOnEverySubtask(t *testing.T) {
 	build := func(b *engine.Builder) *engine.Dataset {
 		return comqueue.New(b, "order").
 			InitWithPartitionedData(data, dataset(b, 3, func(i int) float64 { return float64(i) })).
-			Add(note("a")).Add(note("b")).
+			Do(note("a")).Do(note("b")).
 			SetCompareCriterionOfNode0(func(ctx *comqueue.ComContext) (bool, error) {
 				require.Equal(t, 0, ctx.TaskID())
 				fmt.Fprintf(&criterion, "%d ", ctx.StepNo())
@@ -159,7 +159,7 @@ func TestMaximumEndsTheQueue(t *testing.T) {
 	build := func(b *engine.Builder) *engine.Dataset {
 		return comqueue.New(b, "max").
 			InitWithPartitionedData(data, dataset(b, 3, func(int) float64 { return 0 })).
-			Add(func(*comqueue.ComContext) error { return nil }).
+			Do(func(*comqueue.ComContext) error { return nil }).
 			SetCompareCriterionOfNode0(func(*comqueue.ComContext) (bool, error) { return false, nil }).
 			CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]row, error) {
 				return []row{{float64(ctx.StepNo())}}, nil
@@ -191,7 +191,7 @@ func TestOperators(t *testing.T) {
 		build := func(b *engine.Builder) *engine.Dataset {
 			return comqueue.New(b, "op").
 				InitWithPartitionedData(data, dataset(b, 0, nil)).
-				Add(put(buffer, func(ctx *comqueue.ComContext) []int64 {
+				Do(put(buffer, func(ctx *comqueue.ComContext) []int64 {
 					return []int64{int64(ctx.TaskID()) + 1, -int64(ctx.TaskID()) - 1}
 				})).
 				Add(comqueue.AllReduce(buffer, c.option)).
@@ -217,7 +217,7 @@ func TestForEachShardStartsFromTheIdentity(t *testing.T) {
 	build := func(b *engine.Builder) *engine.Dataset {
 		return comqueue.New(b, "identity").
 			InitWithPartitionedData(data, dataset(b, 3, func(i int) float64 { return float64(-i - 1) })).
-			Add(put(buffer, func(*comqueue.ComContext) []float64 { return make([]float64, 1) })).
+			Do(put(buffer, func(*comqueue.ComContext) []float64 { return make([]float64, 1) })).
 			Add(comqueue.ForEachShard(buffer, func(ctx *comqueue.ComContext, shard int, out []float64) error {
 				for _, v := range data.Get(ctx, shard).Floats("value") {
 					out[0] = max(out[0], v)
@@ -242,7 +242,7 @@ func TestLengthReducesAPrefix(t *testing.T) {
 		return func(b *engine.Builder) *engine.Dataset {
 			return comqueue.New(b, "length").
 				InitWithPartitionedData(data, dataset(b, 9, func(int) float64 { return 1 })).
-				Add(func(ctx *comqueue.ComContext) error {
+				Do(func(ctx *comqueue.ComContext) error {
 					buffer.Put(ctx, []float64{1, 1, 1})
 					length.Put(ctx, n)
 					return nil
@@ -272,7 +272,7 @@ func TestRepeatIsALoopWithinTheSuperstep(t *testing.T) {
 	build := func(b *engine.Builder) *engine.Dataset {
 		return comqueue.New(b, "repeat").
 			InitWithPartitionedData(data, dataset(b, 9, func(int) float64 { return 1 })).
-			Add(func(ctx *comqueue.ComContext) error {
+			Do(func(ctx *comqueue.ComContext) error {
 				value.Put(ctx, []float64{[]float64{0, 3, 1000}[ctx.StepNo()]})
 				return nil
 			}).
@@ -281,10 +281,10 @@ func TestRepeatIsALoopWithinTheSuperstep(t *testing.T) {
 					rounds.Add(1)
 					return value.Get(ctx)[0] < 1, nil
 				},
-				func(ctx *comqueue.ComContext) error { value.Get(ctx)[0] /= 2; return nil },
+				comqueue.Do(func(ctx *comqueue.ComContext) error { value.Get(ctx)[0] /= 2; return nil }),
 				comqueue.AllReduce(value, comqueue.Max),
 			)).
-			Add(func(ctx *comqueue.ComContext) error {
+			Do(func(ctx *comqueue.ComContext) error {
 				want := []float64{0, 0.75, 31.25}[ctx.StepNo()]
 				if got := value.Get(ctx)[0]; got != want {
 					return fmt.Errorf("superstep %d ends with %v, want %v", ctx.StepNo(), got, want)
@@ -334,7 +334,7 @@ func TestCloseWithGivesRowsInShardOrder(t *testing.T) {
 	build := func(b *engine.Builder) *engine.Dataset {
 		return comqueue.New(b, "shards").
 			InitWithPartitionedData(data, dataset(b, 0, nil)).
-			Add(func(*comqueue.ComContext) error { return nil }).
+			Do(func(*comqueue.ComContext) error { return nil }).
 			CloseWith(comqueue.ShardOutput(func(_ *comqueue.ComContext, shard int) ([]row, error) {
 				return slices.Repeat([]row{{float64(shard)}}, shard%3), nil
 			})).
@@ -350,7 +350,7 @@ func TestExecDoesNotChangeTheQueue(t *testing.T) {
 	build := func(b *engine.Builder) *engine.Dataset {
 		q := comqueue.New(b, "twice").
 			InitWithPartitionedData(data, dataset(b, 0, nil)).
-			Add(func(*comqueue.ComContext) error { return nil }).
+			Do(func(*comqueue.ComContext) error { return nil }).
 			CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]row, error) { return []row{{float64(ctx.StepNo())}}, nil })).
 			SetMaxIter(1)
 		first := q.Exec()
@@ -374,7 +374,7 @@ func TestReportsFoldOverShards(t *testing.T) {
 	build := func(b *engine.Builder) *engine.Dataset {
 		return comqueue.New(b, "reports").
 			InitWithPartitionedData(data, dataset(b, 500, value)).
-			Add(func(ctx *comqueue.ComContext) error {
+			Do(func(ctx *comqueue.ComContext) error {
 				ctx.Report("rank", float64(ctx.TaskID()))
 				return ctx.ForShards(func(shard int) error {
 					sum, top := 0.0, math.Inf(-1)
@@ -418,7 +418,7 @@ func TestModifiedBroadcastIsNoticed(t *testing.T) {
 			return comqueue.New(b, "broadcast").
 				InitWithPartitionedData(data, dataset(b, 8, func(int) float64 { return 1 })).
 				InitWithBroadcastData(side, dataset(b, 5, func(i int) float64 { return float64(i) })).
-				Add(func(ctx *comqueue.ComContext) error {
+				Do(func(ctx *comqueue.ComContext) error {
 					rows := side.Get(ctx).Floats("value")
 					if !modify && !slices.Equal(rows, []float64{0, 1, 2, 3, 4}) {
 						return fmt.Errorf("subtask %d sees %v", ctx.TaskID(), rows)
@@ -445,7 +445,7 @@ func TestModifiedRowsAreNoticed(t *testing.T) {
 	build := func(b *engine.Builder) *engine.Dataset {
 		return comqueue.New(b, "rows").
 			InitWithPartitionedData(data, dataset(b, 8, func(int) float64 { return 1 })).
-			Add(func(ctx *comqueue.ComContext) error {
+			Do(func(ctx *comqueue.ComContext) error {
 				if ctx.StepNo() == 2 && ctx.TaskID() == 0 {
 					data.Get(ctx, ctx.Shards().Lo).Floats("value")[0]++
 				}
@@ -463,13 +463,13 @@ func TestSeriesComeByName(t *testing.T) {
 	build := func(b *engine.Builder) *engine.Dataset {
 		return comqueue.New(b, "series").
 			InitWithPartitionedData(data, dataset(b, 8, func(int) float64 { return 1 })).
-			Add(func(ctx *comqueue.ComContext) error {
+			Do(func(ctx *comqueue.ComContext) error {
 				if ctx.Shards().Contains(5) {
 					ctx.ReportSum("x", 5, 1)
 				}
 				return nil
 			}).
-			Add(func(ctx *comqueue.ComContext) error {
+			Do(func(ctx *comqueue.ComContext) error {
 				if ctx.Shards().Contains(0) {
 					ctx.ReportSum("w", 0, 1)
 				}
@@ -493,7 +493,7 @@ func TestWhatRanIsWhatThePlanShows(t *testing.T) {
 	build := func(b *engine.Builder) *engine.Dataset {
 		return comqueue.New(b, "stages").
 			InitWithPartitionedData(data, dataset(b, 64, func(int) float64 { return 1 })).
-			Add(func(ctx *comqueue.ComContext) error {
+			Do(func(ctx *comqueue.ComContext) error {
 				sum.Put(ctx, make([]float64, 3))
 				whole.Put(ctx, make([]float64, 2))
 				return nil

@@ -1,17 +1,19 @@
 package comqueue
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Stage is one step of a queue: a communicate function such as AllReduce,
-// ForEachShard, Repeat, or a compute function, which Add also takes bare.
+// Stage is one step of a queue: a compute function that Do has made a stage, ForEachShard,
+// Repeat, While, or a communicate function such as AllReduce.
 type Stage interface {
 	// misuse says what is wrong with the stage by itself.
 	misuse() error
@@ -35,21 +37,19 @@ type ComputeFunc func(ctx *ComContext) error
 // Calc calls f.
 func (f ComputeFunc) Calc(ctx *ComContext) error { return f(ctx) }
 
-// asStage turns what Add accepts into a stage.
-func asStage(v any) (Stage, error) {
-	switch v := v.(type) {
-	case nil:
-		return nil, fmt.Errorf("a stage is nil")
-	case Stage:
-		return v, nil
-	case func(*ComContext) error:
-		return computeStage{name: functionName(v), identity: v, shared: ComputeFunc(v)}, nil
-	case ComputeFunc:
-		return computeStage{name: functionName(v), identity: v, shared: v}, nil
-	case Compute:
-		return computeStage{name: typeName(v), identity: v.Calc, shared: v}, nil
+// Do makes a compute function a stage, for where no queue's own Do is at hand: within Repeat
+// and While, and with a name of its own. All subtasks of a process call the same function
+// concurrently; it keeps no state but in the objects of the context.
+func Do(f func(ctx *ComContext) error) Stage {
+	return computeStage{name: functionName(f), identity: f, shared: ComputeFunc(f)}
+}
+
+// checkStage says what is wrong with a stage, which may be nil.
+func checkStage(s Stage) error {
+	if s == nil {
+		return errors.New("a stage is nil")
 	}
-	return nil, fmt.Errorf("a stage is a %T; it must be a func(*comqueue.ComContext) error, a comqueue.Compute, or made by ForEachShard, Repeat, or a communicate function such as AllReduce", v)
+	return s.misuse()
 }
 
 // computeStage runs a compute function: one shared by all subtasks, or one made
@@ -90,12 +90,8 @@ func (s computeStage) bind(b *body, _ int) ([]engine.Stage, error) {
 
 // Named gives a compute function or a ForEachShard the name that plan, progress and
 // errors show, in place of that of its function.
-func Named(name string, stage any) Stage {
-	s, err := asStage(stage)
-	if err != nil {
-		return broken{fmt.Errorf("Named(%q): %w", name, err)}
-	}
-	if labelled, ok := s.(interface{ label(name string) Stage }); ok {
+func Named(name string, stage Stage) Stage {
+	if labelled, ok := stage.(interface{ label(name string) Stage }); ok {
 		return labelled.label(name)
 	}
 	return broken{fmt.Errorf("Named(%q): only compute functions and ForEachShard take a name", name)}
@@ -118,7 +114,7 @@ func (s broken) bind(*body, int) ([]engine.Stage, error)  { return nil, s.err }
 // until the criterion returns true: an inner loop, such as a line search. The
 // criterion runs on subtask 0 after the last of the stages, and its verdict is
 // broadcast. until may be nil; then the stages run max times.
-func Repeat(max int, until func(ctx *ComContext) (bool, error), stages ...any) Stage {
+func Repeat(max int, until func(ctx *ComContext) (bool, error), stages ...Stage) Stage {
 	return newRepeat(&repeat{name: "Repeat", max: max, until: until}, stages)
 }
 
@@ -128,21 +124,15 @@ func Repeat(max int, until func(ctx *ComContext) (bool, error), stages ...any) S
 // that runs nothing costs nothing. It depends on what is the same on all subtasks alone and
 // changes nothing; where it does not, the stages that communicate report that subtasks
 // disagree. With a max of 1 it makes stages conditional.
-func While(max int, holds func(ctx *ComContext) (bool, error), stages ...any) Stage {
+func While(max int, holds func(ctx *ComContext) (bool, error), stages ...Stage) Stage {
 	if holds == nil {
 		return broken{fmt.Errorf("While: the condition is nil")}
 	}
 	return newRepeat(&repeat{name: "While", max: max, while: holds}, stages)
 }
 
-func newRepeat(s *repeat, stages []any) Stage {
-	for _, v := range stages {
-		stage, err := asStage(v)
-		if err != nil {
-			return broken{fmt.Errorf("%s: %w", s.name, err)}
-		}
-		s.stages = append(s.stages, stage)
-	}
+func newRepeat(s *repeat, stages []Stage) Stage {
+	s.stages = slices.Clone(stages)
 	return s
 }
 
@@ -161,7 +151,7 @@ func (s *repeat) misuse() error {
 		return fmt.Errorf("%s: there are no stages", s.name)
 	}
 	for _, stage := range s.stages {
-		if err := stage.misuse(); err != nil {
+		if err := checkStage(stage); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
@@ -306,7 +296,8 @@ func (l *layout) last(position int, s Stage) int {
 	return position
 }
 
-// functionName returns the short name of a function, such as "assign".
+// functionName returns the short name of a function, such as "assign" or "trainer.update"; of a
+// closure that of the function around it.
 func functionName(f any) string {
 	v := reflect.ValueOf(f)
 	if v.Kind() != reflect.Func || v.IsNil() {
@@ -326,7 +317,33 @@ func functionName(f any) string {
 	if _, after, ok := strings.Cut(name, "."); ok {
 		name = after
 	}
-	return name
+	return around(name)
+}
+
+// around returns the part of a symbol that somebody wrote: compilers name closures by numbers,
+// such as "Train.func1.2", and those of functions that were put in place of their call as
+// "Train.func1.stages.3", after both functions.
+func around(symbol string) string {
+	parts := strings.Split(symbol, ".")
+	for len(parts) > 0 && generated(parts[len(parts)-1]) {
+		parts = parts[:len(parts)-1]
+	}
+	from := len(parts)
+	for from > 0 && !generated(parts[from-1]) {
+		from--
+	}
+	if name := strings.Join(parts[from:], "."); name != "" && name != "glob" && name != "init" {
+		return name
+	}
+	return symbol // of a variable of the package
+}
+
+// generated reports whether a part of a symbol is the compiler's: "func1", "2", nothing.
+func generated(part string) bool {
+	for _, prefix := range []string{"func", "gowrap", "deferwrap"} {
+		part = strings.TrimPrefix(part, prefix)
+	}
+	return strings.Trim(part, "0123456789") == ""
 }
 
 func typeName(v any) string {

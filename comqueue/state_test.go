@@ -47,7 +47,7 @@ func keeping(n int, each int64, onDisk *atomic.Int32, meddle func(step int, rows
 				return meddle(ctx.StepNo(), rows)
 			})).
 			Add(comqueue.AllReduce(gradient)).
-			Add(func(ctx *comqueue.ComContext) error {
+			Do(func(ctx *comqueue.ComContext) error {
 				centre.Get(ctx)[0] += gradient.Get(ctx)[0]
 				return nil
 			}).
@@ -171,7 +171,7 @@ func squares(n int, fill func(block []byte) error, onDisk *atomic.Bool, meddle f
 				return nil
 			})).
 			Add(comqueue.AllReduce(gradient)).
-			Add(func(ctx *comqueue.ComContext) error {
+			Do(func(ctx *comqueue.ComContext) error {
 				centre.Get(ctx)[0] += gradient.Get(ctx)[0]
 				return nil
 			}).

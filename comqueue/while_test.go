@@ -28,17 +28,17 @@ func TestWhileAsksBeforeEachRound(t *testing.T) {
 	build := func(b *engine.Builder) *engine.Dataset {
 		return comqueue.New(b, "while").
 			InitWithPartitionedData(data, dataset(b, 9, func(int) float64 { return 1 })).
-			Add(func(ctx *comqueue.ComContext) error {
+			Do(func(ctx *comqueue.ComContext) error {
 				value.Put(ctx, []float64{starts[ctx.StepNo()]})
 				sum.Put(ctx, []float64{-1})
 				return nil
 			}).
 			Add(comqueue.While(5, above,
-				func(ctx *comqueue.ComContext) error { value.Get(ctx)[0] /= 2; return nil },
+				comqueue.Do(func(ctx *comqueue.ComContext) error { value.Get(ctx)[0] /= 2; return nil }),
 				comqueue.AllReduce(value, comqueue.Max))).
 			Add(comqueue.While(1, odd, comqueue.ForEachShard(sum, part), comqueue.AllReduce(sum))).
 			Add(comqueue.While(1, even, comqueue.ForEachShard(sum, part), comqueue.AllReduce(sum, comqueue.Max))).
-			Add(func(ctx *comqueue.ComContext) error {
+			Do(func(ctx *comqueue.ComContext) error {
 				want := []float64{0, 0.75, 0.5, 31.25}[ctx.StepNo()]
 				shards := []float64{0, 9, 2, 27}[ctx.StepNo()] // each of nine has a row
 				if got := value.Get(ctx)[0]; got != want || sum.Get(ctx)[0] != shards {
@@ -65,7 +65,7 @@ func TestWhileThatCannotBe(t *testing.T) {
 	value := shared.Scratch[[]float64]("value")
 	put := do(func(ctx *comqueue.ComContext) { value.Put(ctx, []float64{1}) })
 	always := func(*comqueue.ComContext) (bool, error) { return true, nil }
-	for text, stage := range map[string]any{
+	for text, stage := range map[string]comqueue.Stage{
 		"While: the condition is nil": comqueue.While(1, nil, put),
 		"While: the maximum is 0":     comqueue.While(0, always, put),
 		"While: there are no stages":  comqueue.While(1, always),

@@ -64,10 +64,10 @@ func TestWithoutZeros(t *testing.T) {
 			for _, steps := range []int{1, 2} {
 				build := func(b *engine.Builder) *engine.Dataset {
 					q := comqueue.New(b, "q").InitWithPartitionedData(data, dataset(b, 16, func(i int) float64 { return float64(i) }))
-					for _, s := range []any{
+					for _, s := range []comqueue.Stage{
 						prepare, comqueue.ForEachShard(plain, fill), comqueue.AllReduce(plain),
 						comqueue.ForEachShard(sparse, fill), comqueue.AllReduce(sparse, comqueue.WithoutZeros()),
-						comqueue.ForEachShard(parts, fill), comqueue.ReduceScatter(parts, part, comqueue.WithoutZeros()), compare,
+						comqueue.ForEachShard(parts, fill), comqueue.ReduceScatter(parts, part, comqueue.WithoutZeros()), comqueue.Do(compare),
 					} {
 						q.Add(s)
 					}
@@ -105,7 +105,7 @@ func TestWithoutZeros(t *testing.T) {
 // TestWithoutZerosThatCannotBe names what is wrong.
 func TestWithoutZerosThatCannotBe(t *testing.T) {
 	from, into := shared.Scratch[[]float64]("from"), shared.Scratch[[]float64]("into")
-	for text, stage := range map[string]any{
+	for text, stage := range map[string]comqueue.Stage{
 		"WithoutZeros and an Algorithm, ring, are given":                     comqueue.AllReduce(from, comqueue.WithoutZeros(), comqueue.Algorithm("ring")),
 		"WithoutZeros is given for a buffer that ForEachShard does not fill": comqueue.ReduceScatter(from, into, comqueue.WithoutZeros()),
 	} {

@@ -225,7 +225,7 @@ var badJobs = []badJob{
 	{
 		name: "a queue without an end",
 		build: queued(func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
-			return q.Add(func(*comqueue.ComContext) error { return nil })
+			return q.Do(func(*comqueue.ComContext) error { return nil })
 		}),
 		says: []string{`"totals"`, "SetCompareCriterionOfNode0", "SetMaxIter", "badinput_test.go:"},
 	},
@@ -239,7 +239,7 @@ var badJobs = []badJob{
 	{
 		name: "buffers of unequal length",
 		build: queued(func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
-			return q.Add(func(ctx *comqueue.ComContext) error {
+			return q.Do(func(ctx *comqueue.ComContext) error {
 				unequal.Put(ctx, make([]float64, 3+ctx.TaskID()/2))
 				return nil
 			}).Add(comqueue.AllReduce(unequal)).SetMaxIter(3)
@@ -250,7 +250,7 @@ var badJobs = []badJob{
 		// One subtask: others would read what this one writes.
 		name: "a broadcast object that is modified",
 		build: queued(func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
-			return q.Add(func(ctx *comqueue.ComContext) error {
+			return q.Do(func(ctx *comqueue.ComContext) error {
 				if ctx.StepNo() == 2 {
 					broadcastRows.Get(ctx).Ints("id")[0]++
 				}

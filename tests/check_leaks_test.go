@@ -54,7 +54,7 @@ var capturing = map[string]struct {
 	"counter by shard in a queue": {`queue "q", QueueClose (check_leaks_test.go:`, func(d *engine.Dataset) *engine.Dataset {
 		n := 0.0
 		return comqueue.New(d.Builder(), "q").InitWithPartitionedData(leakyRows, d).
-			Add(func(ctx *comqueue.ComContext) error {
+			Do(func(ctx *comqueue.ComContext) error {
 				return ctx.ForShards(func(shard int) error { n++; leakyCount.Put(ctx, shard, []float64{n}); return nil })
 			}).
 			SetMaxIter(2).
@@ -65,7 +65,7 @@ var capturing = map[string]struct {
 	"sum in place of AllReduce": {`queue "q"`, func(d *engine.Dataset) *engine.Dataset {
 		total := 0.0
 		return comqueue.New(d.Builder(), "q").InitWithPartitionedData(leakyRows, d).
-			Add(func(ctx *comqueue.ComContext) error {
+			Do(func(ctx *comqueue.ComContext) error {
 				return ctx.ForShards(func(shard int) error {
 					for _, v := range leakyRows.Get(ctx, shard).Ints("value") {
 						total += float64(v)
@@ -74,7 +74,7 @@ var capturing = map[string]struct {
 				})
 			}).
 			Add(comqueue.Barrier()).
-			Add(func(ctx *comqueue.ComContext) error { leakyTotal.Put(ctx, []float64{total}); return nil }).
+			Do(func(ctx *comqueue.ComContext) error { leakyTotal.Put(ctx, []float64{total}); return nil }).
 			SetMaxIter(3).
 			CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]measured, error) {
 				return []measured{{0, leakyTotal.Get(ctx)[0]}}, nil

@@ -18,7 +18,7 @@ import (
 // reporting makes a queue whose stage reports; nothing else of it varies.
 func reporting(d *engine.Dataset, report func(ctx *comqueue.ComContext) error) *engine.Dataset {
 	return comqueue.New(d.Builder(), "q").InitWithPartitionedData(leakyRows, d).
-		Add(report).SetMaxIter(3).
+		Do(report).SetMaxIter(3).
 		CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]measured, error) { return []measured{{1, 2}}, nil })).Exec()
 }
 
@@ -139,9 +139,9 @@ func TestCheckNamesStagesOfReplicas(t *testing.T) {
 	for name, workers := range map[string]bool{"workers": true, "a whole": false} {
 		t.Run(name, func(t *testing.T) {
 			build := func(b *engine.Builder) error {
-				rows := comqueue.New(b, "q").Add(even).
-					Add(comqueue.Repeat(2, nil, comqueue.Named("odd one", odd), reads)).
-					Add(reads).SetMaxIter(4).
+				rows := comqueue.New(b, "q").Do(even).
+					Add(comqueue.Repeat(2, nil, comqueue.Named("odd one", comqueue.Do(odd)), comqueue.Do(reads))).
+					Do(reads).SetMaxIter(4).
 					CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]measured, error) { return []measured{{1, 2}}, nil })).Exec()
 				operators.Collect(b, "out", rows)
 				return nil

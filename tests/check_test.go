@@ -132,7 +132,7 @@ func TestCheckNamesObjectsOfQueues(t *testing.T) {
 	moment := time.Now()
 	job := engine.Define("queue", func(b *engine.Builder, _ struct{}) error {
 		rows := comqueue.New(b, "train").
-			Add(func(ctx *comqueue.ComContext) error {
+			Do(func(ctx *comqueue.ComContext) error {
 				steady.Put(ctx, ctx.StepNo())
 				v := 0.0
 				if ctx.StepNo() == 3 {

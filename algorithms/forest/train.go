@@ -62,32 +62,32 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	}
 	q := t.Init(comqueue.New(b, Kind)).
 		Init(g.open).Begin(g.beginKeeping).Init(g.join).
-		Add(comqueue.Named("extent", g.tell)).
+		Add(comqueue.Named("extent", comqueue.Do(g.tell))).
 		Add(comqueue.AllReduce(extents, comqueue.Max, comqueue.Exact())).
-		Add(comqueue.Named("pack", g.pack)).
+		Add(comqueue.Named("pack", comqueue.Do(g.pack))).
 		Add(comqueue.AllGather(packed, joined)).
-		Add(comqueue.Named("draw", g.draw)).
+		Add(comqueue.Named("draw", comqueue.Do(g.draw))).
 		Add(comqueue.AllReduce(drawing, comqueue.Exact())).
-		Add(comqueue.Named("grow", g.grow)).
+		Add(comqueue.Named("grow", comqueue.Do(g.grow))).
 		Add(comqueue.Repeat(maxPasses, over,
-			comqueue.Named("ask", ask),
+			comqueue.Named("ask", comqueue.Do(ask)),
 			comqueue.AllReduce(asked, comqueue.Exact()),
 			comqueue.AllReduce(ranges, comqueue.Max, comqueue.Exact()),
 			comqueue.AllGather(sent, received),
-			comqueue.Named("answer", answer),
+			comqueue.Named("answer", comqueue.Do(answer)),
 			comqueue.AllGather(twigs, allTwigs),
-			comqueue.Named("attach", attach),
+			comqueue.Named("attach", comqueue.Do(attach)),
 		))
 	if p.OOBScore {
 		q.Add(comqueue.AllGather(grown, all))
 	} else {
 		q.Add(comqueue.Gather(grown, all))
 	}
-	q.Add(comqueue.Named("collect", g.collect))
+	q.Add(comqueue.Named("collect", comqueue.Do(g.collect)))
 	if p.OOBScore {
 		q.Add(comqueue.Named("out of bag", comqueue.ForEachShard(oobSums, g.measure))).
 			Add(comqueue.AllReduce(oobSums)).
-			Add(comqueue.Named("report", g.report))
+			Add(comqueue.Named("report", comqueue.Do(g.report)))
 	}
 	return q.SetMaxIter((p.NumTrees - g.first + batchTrees - 1) / batchTrees).
 		CloseOnNode0(columns.Closer(label, g.finish)).

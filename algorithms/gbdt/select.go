@@ -99,11 +99,11 @@ func (x *selector) stages() []comqueue.Stage {
 		comqueue.Repeat(64, x.done,
 			comqueue.Named(x.count.Name(), comqueue.ForEachShard(x.count, x.tally, comqueue.FoldedBy(x.tallyAll))),
 			comqueue.AllReduce(x.count),
-			comqueue.Named("narrow", x.narrow),
+			comqueue.Named("narrow", comqueue.Do(x.narrow)),
 		),
 		comqueue.Named(x.next.Name(), comqueue.ForEachShard(x.next, x.after)),
 		comqueue.AllReduce(x.next, comqueue.Min),
-		comqueue.Named("finish", x.finish),
+		comqueue.Named("finish", comqueue.Do(x.finish)),
 	}
 }
 

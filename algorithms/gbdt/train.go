@@ -240,33 +240,33 @@ func (q *boosting) queue(b *engine.Builder) *engine.Dataset {
 		Add(comqueue.AllReduce(limits, comqueue.Max)).
 		Add(comqueue.Named("sums", comqueue.ForEachShard(sums, q.measureSums))).
 		Add(comqueue.AllReduce(sums)).
-		Add(comqueue.Named("prior", q.beginPrior))
+		Add(comqueue.Named("prior", comqueue.Do(q.beginPrior)))
 	if q.quantiles != nil {
 		add(queue, q.quantiles.stages())
 	}
-	queue.Add(comqueue.Named("start", q.finishPrior))
+	queue.Add(comqueue.Named("start", comqueue.Do(q.finishPrior)))
 	if q.params.DART {
-		queue.Add(comqueue.Named("drop", q.dropTrees))
+		queue.Add(comqueue.Named("drop", comqueue.Do(q.dropTrees)))
 	}
 	if q.scores != nil {
-		queue.Add(comqueue.Named("scores", q.beginSampling))
+		queue.Add(comqueue.Named("scores", comqueue.Do(q.beginSampling)))
 		add(queue, q.scores.stages())
 	}
-	queue.Add(comqueue.Named("gradients", q.begin))
+	queue.Add(comqueue.Named("gradients", comqueue.Do(q.begin)))
 	add(queue, q.grower.Stages())
 	if q.params.renews() {
-		queue.Add(comqueue.Named("renew", q.beginRenewal))
+		queue.Add(comqueue.Named("renew", comqueue.Do(q.beginRenewal)))
 		add(queue, q.quantiles.stages())
 		queue.Add(comqueue.Named("rest", comqueue.ForEachShard(rest, q.sumRest))).
 			Add(comqueue.AllReduce(rest))
 	}
-	queue.Add(comqueue.Named("take", q.take)).
+	queue.Add(comqueue.Named("take", comqueue.Do(q.take))).
 		Add(comqueue.Named("measure", comqueue.ForEachShard(measures, q.measure))).
 		Add(comqueue.AllReduce(measures))
 	if q.ordered {
-		queue.Add(comqueue.Named("order", q.order)).Add(comqueue.Gather(ordering, ordered))
+		queue.Add(comqueue.Named("order", comqueue.Do(q.order))).Add(comqueue.Gather(ordering, ordered))
 	}
-	return queue.Add(comqueue.Named("note", q.note)).
+	return queue.Add(comqueue.Named("note", comqueue.Do(q.note))).
 		SetCompareCriterionOfNode0(q.stopped).
 		SetMaxIter(q.params.NumTrees).
 		CloseOnNode0(columns.ModelCloser(q.label, q.finish)).

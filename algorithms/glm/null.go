@@ -74,7 +74,7 @@ func (p Params) beside() bool {
 func (p Params) addNull(b *engine.Builder, t rows.Table) *engine.Dataset {
 	loss := p.devianceOf(false)
 	return t.Init(comqueue.New(b, kind+" null")).
-		Add(comqueue.Named("open", func(ctx *comqueue.ComContext) error {
+		Add(comqueue.Named("open", comqueue.Do(func(ctx *comqueue.ComContext) error {
 			if nullWork.Has(ctx) {
 				clear(nullTotals.Get(ctx))
 				return nil
@@ -89,17 +89,17 @@ func (p Params) addNull(b *engine.Builder, t rows.Table) *engine.Dataset {
 				nullAt.Put(ctx, p.nullStart(data.Facts))
 			}
 			return nil
-		})).
+		}))).
 		Add(comqueue.Named("sum", comqueue.ForEachShard(nullTotals, func(ctx *comqueue.ComContext, shard int, out []float64) error {
 			e := nullWork.Get(ctx)
 			e.sum(e.data.Block(shard), nullAt.Get(ctx).At, out)
 			return nil
 		}))).
 		Add(comqueue.AllReduce(nullTotals)).
-		Add(comqueue.Named("step", func(ctx *comqueue.ComContext) error {
+		Add(comqueue.Named("step", comqueue.Do(func(ctx *comqueue.ComContext) error {
 			nullAt.Get(ctx).take(nullTotals.Get(ctx), p.NoIntercept)
 			return nil
-		})).
+		}))).
 		SetMaxIter(nullSteps).
 		SetCompareCriterionOfNode0(func(ctx *comqueue.ComContext) (bool, error) { return nullAt.Get(ctx).Done, nil }).
 		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]nullRow, error) {

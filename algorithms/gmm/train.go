@@ -106,10 +106,10 @@ func (q em) addQueue(b *engine.Builder, name string, seed uint64) *engine.Datase
 		queue = queue.InitWithBroadcastData(clusters, kmeans.Train(points, p))
 	}
 	return queue.
-		Add(comqueue.Named("preallocate", q.preallocate)).
+		Add(comqueue.Named("preallocate", comqueue.Do(q.preallocate))).
 		Add(comqueue.Named("expect", comqueue.ForEachShard(moments, q.expect))).
 		Add(comqueue.AllReduce(moments)).
-		Add(comqueue.Named("maximise", q.maximise)).
+		Add(comqueue.Named("maximise", comqueue.Do(q.maximise))).
 		SetCompareCriterionOfNode0(q.done).
 		SetMaxIter(q.params.MaxIter + 2).
 		CloseOnNode0(comqueue.Output(q.output)).

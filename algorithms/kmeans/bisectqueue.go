@@ -93,18 +93,18 @@ type bisecting struct {
 func (t bisecting) addQueue(b *engine.Builder, rows *engine.Dataset) *engine.Dataset {
 	return comqueue.New(b, "kmeans bisecting").
 		InitWithPartitionedData(points.WithState(t.in.state(0)), rows).
-		Add(comqueue.Named("preallocate", t.preallocate)).
+		Add(comqueue.Named("preallocate", comqueue.Do(t.preallocate))).
 		Add(comqueue.Named("measure", comqueue.ForEachShard(rowMass, t.in.measure))).
 		Add(comqueue.AllReduce(rowMass)).
-		Add(comqueue.Named("open", t.open)).
+		Add(comqueue.Named("open", comqueue.Do(t.open))).
 		Add(comqueue.Named("draw", comqueue.ForEachShard(bisectKeys, t.draw))).
 		Add(comqueue.AllReduce(bisectKeys)).
-		Add(comqueue.Named("choose draws", t.choose)).
+		Add(comqueue.Named("choose draws", comqueue.Do(t.choose))).
 		Add(comqueue.Named("gather draws", comqueue.ForEachShard(bisectRows, t.gatherDraws))).
 		Add(comqueue.AllReduce(bisectRows)).
 		Add(comqueue.Named("assign", comqueue.ForEachShard(bisectSums, t.assign))).
 		Add(comqueue.AllReduce(bisectSums)).
-		Add(comqueue.Named("go on", t.advance)).
+		Add(comqueue.Named("go on", comqueue.Do(t.advance))).
 		SetCompareCriterionOfNode0(t.complete).
 		CloseOnNode0(comqueue.Output(t.output)).
 		Exec()

@@ -78,16 +78,16 @@ func (t lloyd) addQueue(b *engine.Builder, rows, centers *engine.Dataset) *engin
 	return comqueue.New(b, "kmeans").
 		InitWithPartitionedData(points.WithState(t.in.state(t.params.K)), rows).
 		InitWithBroadcastData(initialCenters, centers).
-		Add(comqueue.Named("preallocate", t.preallocate)).
+		Add(comqueue.Named("preallocate", comqueue.Do(t.preallocate))).
 		Add(comqueue.Named("assign cluster", comqueue.ForEachShard(centroidSums, t.assignCluster))).
 		Add(comqueue.AllReduce(centroidSums)).
-		Add(comqueue.Named("find empty clusters", t.findEmpty)).
+		Add(comqueue.Named("find empty clusters", comqueue.Do(t.findEmpty))).
 		Add(comqueue.Named("find farthest rows", comqueue.ForEachShard(farthestRows, t.findFarthest))).
 		Add(comqueue.AllReduce(farthestRows)).
-		Add(comqueue.Named("choose reseeds", t.chooseReseeds)).
+		Add(comqueue.Named("choose reseeds", comqueue.Do(t.chooseReseeds))).
 		Add(comqueue.Named("gather reseeds", comqueue.ForEachShard(reseedRows, t.gatherReseeds))).
 		Add(comqueue.AllReduce(reseedRows)).
-		Add(comqueue.Named("update centroids", t.updateCentroids)).
+		Add(comqueue.Named("update centroids", comqueue.Do(t.updateCentroids))).
 		SetCompareCriterionOfNode0(t.evaluated).
 		SetMaxIter(t.params.MaxIter + 1).
 		CloseOnNode0(comqueue.Output(t.outputModel)).

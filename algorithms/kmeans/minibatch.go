@@ -140,13 +140,13 @@ func (t miniBatch) addQueue(b *engine.Builder, rows, centers *engine.Dataset) *e
 	return comqueue.New(b, "kmeans mini-batch").
 		InitWithPartitionedData(points.WithState(t.in.state(0)), rows).
 		InitWithBroadcastData(initialCenters, centers).
-		Add(comqueue.Named("preallocate", t.preallocate)).
+		Add(comqueue.Named("preallocate", comqueue.Do(t.preallocate))).
 		Add(comqueue.Named("measure", comqueue.ForEachShard(rowMass, t.in.measure))).
 		Add(comqueue.AllReduce(rowMass)).
-		Add(comqueue.Named("open", t.open)).
+		Add(comqueue.Named("open", comqueue.Do(t.open))).
 		Add(comqueue.Named("assign batch", comqueue.ForEachShard(batchSums, t.assign))).
 		Add(comqueue.AllReduce(batchSums)).
-		Add(comqueue.Named("move centroids", t.move)).
+		Add(comqueue.Named("move centroids", comqueue.Do(t.move))).
 		SetCompareCriterionOfNode0(t.complete).
 		SetMaxIter(t.params.MaxIter).
 		CloseOnNode0(comqueue.Output(t.output)).

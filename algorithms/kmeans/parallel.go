@@ -53,19 +53,19 @@ type parallelInit struct {
 func (t parallelInit) addQueue(b *engine.Builder, rows *engine.Dataset) *engine.Dataset {
 	return comqueue.New(b, "kmeans||").
 		InitWithPartitionedData(points.WithState(t.in.state(0)), rows).
-		Add(comqueue.Named("preallocate", t.preallocate)).
+		Add(comqueue.Named("preallocate", comqueue.Do(t.preallocate))).
 		Add(comqueue.Named("measure", comqueue.ForEachShard(rowMass, t.in.measure))).
 		Add(comqueue.AllReduce(rowMass)).
-		Add(comqueue.Named("open", t.open)).
+		Add(comqueue.Named("open", comqueue.Do(t.open))).
 		Add(comqueue.Named("sample", comqueue.ForEachShard(sampleCounts, t.sample))).
 		Add(comqueue.AllReduce(sampleCounts)).
-		Add(comqueue.Named("count samples", t.count)).
+		Add(comqueue.Named("count samples", comqueue.Do(t.count))).
 		Add(comqueue.Named("gather samples", comqueue.ForEachShard(sampleRows, t.gather))).
 		Add(comqueue.AllReduce(sampleRows)).
-		Add(comqueue.Named("add candidates", t.addCandidates)).
+		Add(comqueue.Named("add candidates", comqueue.Do(t.addCandidates))).
 		Add(comqueue.Named("cost", comqueue.ForEachShard(parallelCost, t.cost))).
 		Add(comqueue.AllReduce(parallelCost)).
-		Add(comqueue.Named("judge", t.judge)).
+		Add(comqueue.Named("judge", comqueue.Do(t.judge))).
 		Add(comqueue.Named("weigh candidates", comqueue.ForEachShard(memberWeights, t.weigh))).
 		Add(comqueue.AllReduce(memberWeights)).
 		SetCompareCriterionOfNode0(t.complete).

@@ -55,16 +55,16 @@ type plusPlus struct {
 func (t plusPlus) addQueue(b *engine.Builder, rows *engine.Dataset) *engine.Dataset {
 	return comqueue.New(b, "kmeans++").
 		InitWithPartitionedData(points.WithState(t.in.state(0)), rows).
-		Add(comqueue.Named("preallocate", t.preallocate)).
+		Add(comqueue.Named("preallocate", comqueue.Do(t.preallocate))).
 		Add(comqueue.Named("measure", comqueue.ForEachShard(rowMass, t.in.measure))).
 		Add(comqueue.AllReduce(rowMass)).
-		Add(comqueue.Named("draw trials", t.draw)).
+		Add(comqueue.Named("draw trials", comqueue.Do(t.draw))).
 		Add(comqueue.Named("gather trials", comqueue.ForEachShard(plusTrials, t.gather))).
 		Add(comqueue.AllReduce(plusTrials)).
-		Add(comqueue.Named("set trials", t.setTrials)).
+		Add(comqueue.Named("set trials", comqueue.Do(t.setTrials))).
 		Add(comqueue.Named("try", comqueue.ForEachShard(plusTotals, t.try))).
 		Add(comqueue.AllReduce(plusTotals)).
-		Add(comqueue.Named("take best", t.takeBest)).
+		Add(comqueue.Named("take best", comqueue.Do(t.takeBest))).
 		SetCompareCriterionOfNode0(t.complete).
 		SetMaxIter(t.params.K).
 		CloseOnNode0(comqueue.Output(t.output)).

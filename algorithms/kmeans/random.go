@@ -52,16 +52,16 @@ type randomInit struct {
 func (t randomInit) addQueue(b *engine.Builder, rows *engine.Dataset) *engine.Dataset {
 	return comqueue.New(b, "kmeans random").
 		InitWithPartitionedData(points.WithState(t.in.state(0)), rows).
-		Add(comqueue.Named("preallocate", t.preallocate)).
+		Add(comqueue.Named("preallocate", comqueue.Do(t.preallocate))).
 		Add(comqueue.Named("measure", comqueue.ForEachShard(rowMass, t.in.measure))).
 		Add(comqueue.AllReduce(rowMass)).
-		Add(comqueue.Named("open", t.open)).
+		Add(comqueue.Named("open", comqueue.Do(t.open))).
 		Add(comqueue.Named("find smallest draws", comqueue.ForEachShard(randomKeys, t.findSmallest))).
 		Add(comqueue.AllReduce(randomKeys)).
-		Add(comqueue.Named("choose rows", t.choose)).
+		Add(comqueue.Named("choose rows", comqueue.Do(t.choose))).
 		Add(comqueue.Named("gather rows", comqueue.ForEachShard(randomRows, t.gather))).
 		Add(comqueue.AllReduce(randomRows)).
-		Add(comqueue.Named("take distinct", t.take)).
+		Add(comqueue.Named("take distinct", comqueue.Do(t.take))).
 		SetCompareCriterionOfNode0(t.complete).
 		CloseOnNode0(comqueue.Output(t.output)).
 		Exec()

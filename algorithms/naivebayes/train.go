@@ -51,10 +51,10 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 		supersteps = 2
 	}
 	return t.Init(comqueue.New(b, Kind)).
-		Add(comqueue.Named("preallocate", q.preallocate)).
+		Add(comqueue.Named("preallocate", comqueue.Do(q.preallocate))).
 		Add(comqueue.Named("count", comqueue.ForEachShard(counts, q.count))).
 		Add(comqueue.AllReduce(counts)).
-		Add(comqueue.Named("note", q.note)).
+		Add(comqueue.Named("note", comqueue.Do(q.note))).
 		SetMaxIter(supersteps).
 		CloseOnNode0(columns.ModelCloser(d.Schema().Field(i).Type, q.finish)).
 		Exec()

@@ -23,7 +23,7 @@ func opens(b *engine.Builder, table trial.Table, l objective.Linear, kind rows.L
 	}
 	l.Table = checked
 	operators.Collect(b, "none", checked.Init(comqueue.New(b, "open")).
-		Add(func(ctx *comqueue.ComContext) error { _, err := l.Open(ctx); return err }).
+		Do(func(ctx *comqueue.ComContext) error { _, err := l.Open(ctx); return err }).
 		SetMaxIter(1).
 		CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]float64, error) { return nil, nil })).
 		Exec())

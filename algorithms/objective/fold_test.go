@@ -24,7 +24,7 @@ func foldedSums(t *testing.T, table trial.Table, l objective.Linear, folded bool
 		checked, err := rows.Check("test", table.Dataset(b), columnsOf(table), l.Loss.Label())
 		require.NoError(t, err)
 		l.Table = checked
-		var stages []any
+		var stages []comqueue.Stage
 		for i := range passes {
 			at := func(ctx *comqueue.ComContext, shard int, out []float64) error {
 				e := evaluator.Get(ctx)
@@ -42,16 +42,16 @@ func foldedSums(t *testing.T, table trial.Table, l objective.Linear, folded bool
 				return true, e.Fold(shards, out)
 			}
 			stages = append(stages, comqueue.ForEachShard(sums, at, comqueue.FoldedBy(fold)), comqueue.AllReduce(sums),
-				func(ctx *comqueue.ComContext) error {
+				comqueue.Do(func(ctx *comqueue.ComContext) error {
 					results.Put(ctx, append(results.Get(ctx), sums.Get(ctx)...))
 					for j, v := range parameters.Get(ctx) {
 						parameters.Get(ctx)[j] = v*1.5 + 0.01
 					}
 					return nil
-				})
+				}))
 		}
 		q := checked.Init(comqueue.New(b, "sum")).
-			Add(func(ctx *comqueue.ComContext) error {
+			Do(func(ctx *comqueue.ComContext) error {
 				opened, err := l.Open(ctx)
 				if err != nil {
 					return err

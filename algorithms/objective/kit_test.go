@@ -61,7 +61,7 @@ func with(t testing.TB, table trial.Table, l objective.Linear, f func(o opened))
 		require.NoError(t, err)
 		l.Table = checked
 		q := checked.Init(comqueue.New(b, "evaluate")).
-			Add(func(ctx *comqueue.ComContext) error {
+			Do(func(ctx *comqueue.ComContext) error {
 				e, err := l.Open(ctx)
 				if err != nil {
 					return err

@@ -75,7 +75,7 @@ func narrowSums(t *testing.T, record arrow.Record, l objective.Linear, wide, fol
 			return true, nil
 		}
 		operators.Collect(b, "sums", checked.Init(comqueue.New(b, "sum")).
-			Add(func(ctx *comqueue.ComContext) error {
+			Do(func(ctx *comqueue.ComContext) error {
 				opened, err := l.Open(ctx)
 				if wide {
 					opened, err = l.OpenWide(ctx)
@@ -166,7 +166,7 @@ func TestNarrowPassesAllocateNothing(t *testing.T) {
 		require.NoError(t, err)
 		l.Table = checked
 		operators.Collect(b, "none", checked.Init(comqueue.New(b, "evaluate")).
-			Add(func(ctx *comqueue.ComContext) error {
+			Do(func(ctx *comqueue.ComContext) error {
 				opened, err := l.Open(ctx)
 				if err != nil {
 					return err

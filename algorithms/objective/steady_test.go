@@ -73,7 +73,7 @@ func collectSums(b *engine.Builder, table trial.Table, loss objective.Loss) {
 	l := objective.Linear{Table: checked, Loss: loss}
 	evaluator := shared.Scratch[*objective.Evaluator]("evaluator")
 	operators.Collect(b, "sums", checked.Init(comqueue.New(b, "sum")).
-		Add(func(ctx *comqueue.ComContext) error {
+		Do(func(ctx *comqueue.ComContext) error {
 			e, err := l.Open(ctx)
 			if err != nil {
 				return err

@@ -75,10 +75,10 @@ func (d descent) addBeyond(q *comqueue.IterativeComQueue) *comqueue.IterativeCom
 	if !d.problem.Settings.free() {
 		return q
 	}
-	stages := append([]any{d.gathered(d.spreads, d.offerWay)}, d.reads()...)
-	stages = append(stages, comqueue.Named("doubt", d.doubt), d.tallied())
+	stages := append([]comqueue.Stage{d.gathered(d.spreads, d.offerWay)}, d.reads()...)
+	stages = append(stages, comqueue.Named("doubt", comqueue.Do(d.doubt)), d.tallied())
 	return q.
-		Add(comqueue.Named("look back", d.lookBack)).
+		Add(comqueue.Named("look back", comqueue.Do(d.lookBack))).
 		Add(d.tallied()).
 		Add(comqueue.While(1, d.doubts, stages...))
 }

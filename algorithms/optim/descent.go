@@ -59,35 +59,35 @@ func (d descent) supersteps() int { return d.problem.Settings.MaxIter + 1 + d.re
 
 // addTo adds the stages and returns the dataset of the closer's rows.
 func (d descent) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
-	search := append([]any{d.gathered(d.spreads, d.offerWay)}, d.reads()...)
+	search := append([]comqueue.Stage{d.gathered(d.spreads, d.offerWay)}, d.reads()...)
 	search = append(search,
-		comqueue.Named("weigh", d.weigh),
+		comqueue.Named("weigh", comqueue.Do(d.weigh)),
 		d.tallied(),
 		comqueue.Repeat(mostSteps, d.chosen,
 			comqueue.Named("try steps", comqueue.ForEachShard(trials, d.trySteps)),
 			comqueue.AllReduce(trials),
-			comqueue.Named("choose step", d.chooseStep)))
+			comqueue.Named("choose step", comqueue.Do(d.chooseStep))))
 	q = q.
-		Add(comqueue.Named("correlate", d.correlate)).
+		Add(comqueue.Named("correlate", comqueue.Do(d.correlate))).
 		Add(comqueue.While(1, d.correlates, comqueue.AllGather(ownSums, allSums))).
-		Add(comqueue.Named("combine", d.combine)).
+		Add(comqueue.Named("combine", comqueue.Do(d.combine))).
 		Add(comqueue.While(1, d.solves, comqueue.AllGather(ownPart, whole))).
-		Add(comqueue.Named("aim", d.aim)).
+		Add(comqueue.Named("aim", comqueue.Do(d.aim))).
 		Add(d.tallied()).
-		Add(comqueue.Named("set out", d.setOut)).
+		Add(comqueue.Named("set out", comqueue.Do(d.setOut))).
 		Add(d.gathered(d.spreads, d.offerWay)).
 		Add(comqueue.Repeat(mostProbes, d.paced,
 			comqueue.Named("probe", comqueue.ForEachShard(probes, d.probe)),
 			comqueue.AllReduce(probes),
-			comqueue.Named("pace", d.pace))).
+			comqueue.Named("pace", comqueue.Do(d.pace)))).
 		Add(d.tallied()).
 		Add(comqueue.Repeat(mostReads, d.settled, search...)).
-		Add(comqueue.Named("arrive", d.arrive)).
+		Add(comqueue.Named("arrive", comqueue.Do(d.arrive))).
 		Add(d.tallied()).
-		Add(comqueue.Named("record", d.record))
+		Add(comqueue.Named("record", comqueue.Do(d.record)))
 	q = d.problem.addInformation(d.addRounds(d.addBeyond(q)))
 	return q.
-		Add(comqueue.While(1, d.ends, comqueue.Named("offer", d.offerParameters), comqueue.Gather(ownPart, whole))).
+		Add(comqueue.While(1, d.ends, comqueue.Named("offer", comqueue.Do(d.offerParameters)), comqueue.Gather(ownPart, whole))).
 		SetCompareCriterionOfNode0(done).
 		SetMaxIter(d.supersteps()).
 		CloseOnNode0(d.problem.Closer).

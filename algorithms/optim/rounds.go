@@ -28,7 +28,7 @@ func (d descent) addRounds(q *comqueue.IterativeComQueue) *comqueue.IterativeCom
 		Add(d.gathered(d.bounds, d.offerParameters)).
 		Add(comqueue.Named("bound", comqueue.ForEachShard(bounds, d.readBound))).
 		Add(comqueue.AllReduce(bounds)).
-		Add(comqueue.Named("tighten", d.tighten))
+		Add(comqueue.Named("tighten", comqueue.Do(d.tighten)))
 }
 
 // bounds says that parameters that are split are to be bounded.

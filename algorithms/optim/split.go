@@ -106,7 +106,7 @@ func (t *training) entire(x []float64) []float64 {
 // gathered makes a vector whole on every subtask where the condition holds: the one of
 // which offered returns what the subtask keeps.
 func (d descent) gathered(when func(*comqueue.ComContext) (bool, error), offer func(*comqueue.ComContext) error) comqueue.Stage {
-	return comqueue.While(1, when, comqueue.Named("offer", offer), comqueue.AllGather(ownPart, whole))
+	return comqueue.While(1, when, comqueue.Named("offer", comqueue.Do(offer)), comqueue.AllGather(ownPart, whole))
 }
 
 // spreads says that rows are to be read with a vector that is not yet whole.
@@ -147,11 +147,11 @@ func (d descent) ends(ctx *comqueue.ComContext) (bool, error) {
 }
 
 // reads are the stages by which rows are read and what they come to reaches the subtasks.
-func (d descent) reads() (stages []any) {
+func (d descent) reads() (stages []comqueue.Stage) {
 	read := func() comqueue.Stage {
 		return comqueue.Named("read rows", comqueue.ForEachShard(reading, d.readRows, comqueue.FoldedBy(d.foldRows)))
 	}
-	return []any{
+	return []comqueue.Stage{
 		comqueue.While(1, d.isWhole, read(), comqueue.AllReduce(reading, comqueue.WithoutZeros())),
 		comqueue.While(1, d.isSplit, read(),
 			comqueue.ReduceScatter(reading, ownReading, comqueue.Blocks(readLengths), comqueue.WithoutZeros())),

@@ -70,10 +70,10 @@ const (
 // addTo adds the stages and returns the dataset of the closer's rows.
 func (d stochastic) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 	q = q.
-		Add(comqueue.Named("draw", d.draw)).
+		Add(comqueue.Named("draw", comqueue.Do(d.draw))).
 		Add(comqueue.Named("read rows", comqueue.ForEachShard(reading, d.readRows, comqueue.FoldedBy(d.foldRows)))).
 		Add(comqueue.AllReduce(reading)).
-		Add(comqueue.Named("step", d.step))
+		Add(comqueue.Named("step", comqueue.Do(d.step)))
 	return d.problem.addInformation(q).
 		SetCompareCriterionOfNode0(done).
 		CloseOnNode0(d.problem.Closer).

@@ -60,7 +60,7 @@ type tally struct {
 func (d descent) tallied() comqueue.Stage {
 	return comqueue.While(mostTallies, d.considers,
 		comqueue.AllGather(ownTally, allTally),
-		comqueue.Named("decide", d.decide))
+		comqueue.Named("decide", comqueue.Do(d.decide)))
 }
 
 // considers says that a decision waits for the sums of other subtasks.

@@ -123,14 +123,14 @@ func (s survey) add(rows *engine.Dataset) *engine.Dataset {
 	s.passes = append([]pass{shapes(schema, s.lax)}, s.passes...)
 	return comqueue.New(b, s.name).
 		InitWithPartitionedData(surveyRows, rows).
-		Add(comqueue.Named("plan", func(ctx *comqueue.ComContext) error { return s.plan(ctx, whole) })).
+		Add(comqueue.Named("plan", comqueue.Do(func(ctx *comqueue.ComContext) error { return s.plan(ctx, whole) }))).
 		Add(comqueue.Named("sum", comqueue.ForEachShard(surveySums, s.sum))).
 		Add(comqueue.AllReduce(surveySums)).
 		Add(comqueue.Named("extremes", comqueue.ForEachShard(surveyMaxima, s.most))).
 		Add(comqueue.AllReduce(surveyMaxima, comqueue.Max)).
-		Add(comqueue.Named("count", s.count)).
+		Add(comqueue.Named("count", comqueue.Do(s.count))).
 		Add(comqueue.AllReduceShardObjects(shardCounts, totalCounts, mergeCategories)).
-		Add(comqueue.Named("settle", s.settle)).
+		Add(comqueue.Named("settle", comqueue.Do(s.settle))).
 		SetMaxIter(len(s.passes)).
 		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]model.EncodedRow, error) {
 			m, err := s.finish(ctx.Context(), surveyFacts.Get(ctx), inputsOf(schema))

@@ -40,10 +40,10 @@ var wide = engine.Define("bench-start", func(b *engine.Builder, _ struct{}) erro
 	data := comqueue.PartitionedRows("rows")
 	operators.Collect(b, "sums", comqueue.New(b, "sums").
 		InitWithPartitionedData(data, hashed).
-		Add(comqueue.Named("preallocate", func(ctx *comqueue.ComContext) error {
+		Add(comqueue.Named("preallocate", comqueue.Do(func(ctx *comqueue.ComContext) error {
 			sums.Put(ctx, make([]float64, 8))
 			return nil
-		})).
+		}))).
 		Add(comqueue.ForEachShard(sums, func(ctx *comqueue.ComContext, shard int, out []float64) error {
 			for i, v := range data.Get(ctx, shard).Floats("value") {
 				out[i&7] += v

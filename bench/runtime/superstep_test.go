@@ -124,7 +124,7 @@ func BenchmarkSuperstep(b *testing.B) {
 							buffer.Put(ctx, make([]float64, size))
 						}
 						return nil
-					}).Add(func(*comqueue.ComContext) error { return nil })
+					}).Do(func(*comqueue.ComContext) error { return nil })
 					if size > 0 {
 						q.Add(comqueue.AllReduce(buffer))
 					}

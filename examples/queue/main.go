@@ -58,13 +58,13 @@ var train = engine.Define("logistic-regression", func(b *engine.Builder, a args)
 		}).
 		Add(comqueue.ForEachShard(gradient, slopes)).
 		Add(comqueue.AllReduce(gradient)). // gives every subtask the sums over all shards
-		Add(comqueue.Named("descend", func(ctx *comqueue.ComContext) error {
+		Add(comqueue.Named("descend", comqueue.Do(func(ctx *comqueue.ComContext) error {
 			for j, slope := range gradient.Get(ctx)[:n] {
 				weights.Get(ctx)[j] -= float64(a.Rate * slope)
 			}
 			ctx.Report("loss", gradient.Get(ctx)[n])
 			return converging(gradient.Get(ctx)[n], weights.Get(ctx), a.Rate)
-		})).
+		}))).
 		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]float64, error) { return weights.Get(ctx), nil })).
 		SetMaxIter(a.Steps).Exec()
 	operators.Print(operators.Select(operators.ZipWithIndex(model, "coefficient"), "coefficient", "value"), operators.PrintOptions{})

@@ -62,7 +62,7 @@ var job = engine.Define("clusterjobs", func(b *engine.Builder, a args) error {
 			return nil
 		})).
 		Add(comqueue.AllReduce(sums)).
-		Add(comqueue.Named("fault", a.fault)).
+		Add(comqueue.Named("fault", comqueue.Do(a.fault))).
 		SetMaxIter(a.Steps).
 		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]float64, error) { return sums.Get(ctx), nil })).
 		Exec()

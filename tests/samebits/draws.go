@@ -78,7 +78,7 @@ func (e *env) drawingQueue(b *engine.Builder, name string, rows *engine.Dataset)
 			sums.Put(ctx, make([]float64, length))
 			return nil
 		}).
-		Add(comqueue.Named("draw", byShards)).
+		Add(comqueue.Named("draw", comqueue.Do(byShards))).
 		Add(comqueue.AllReduceShardObjects(drawn, objects, func(left, right []float64) []float64 {
 			return []float64{left[0] + right[0], max(left[1], right[1])}
 		})).
@@ -90,8 +90,8 @@ func (e *env) drawingQueue(b *engine.Builder, name string, rows *engine.Dataset)
 			comqueue.While(2, func(ctx *comqueue.ComContext) (bool, error) {
 				r := ctx.Rand("while", -1)
 				return r.Float64() < 0.75, nil
-			}, comqueue.Named("draw", byShards), comqueue.AllReduceShardSparse(parts, sparse), comqueue.Named("keep", keep)),
-			comqueue.Named("keep", keep))).
+			}, comqueue.Named("draw", comqueue.Do(byShards)), comqueue.AllReduceShardSparse(parts, sparse), comqueue.Named("keep", comqueue.Do(keep))),
+			comqueue.Named("keep", comqueue.Do(keep)))).
 		SetCompareCriterionOfNode0(func(ctx *comqueue.ComContext) (bool, error) {
 			r := ctx.Rand("criterion", -1)
 			ctx.Report("draw", r.Float64())

@@ -91,7 +91,7 @@ func shardSums(b *engine.Builder, e *env) error {
 			return nil
 		})).
 		Add(comqueue.AllReduce(sums)).
-		Add(func(ctx *comqueue.ComContext) error {
+		Do(func(ctx *comqueue.ComContext) error {
 			ctx.Report("first", sums.Get(ctx)[0])
 			return nil
 		}).
@@ -122,7 +122,7 @@ func rankSums(b *engine.Builder, e *env) error {
 			long.Put(ctx, make([]float64, longBuffer))
 			return nil
 		}).
-		Add(func(ctx *comqueue.ComContext) error {
+		Do(func(ctx *comqueue.ComContext) error {
 			e.pause(9+ctx.StepNo(), ctx.TaskID())
 			s, l := short.Get(ctx), long.Get(ctx)
 			divisor := float64(ctx.NumTask() + 1)

@@ -116,7 +116,7 @@ var diskJobs = []diskJob{
 		rows, sums := comqueue.PartitionedRows("rows"), shared.Scratch[[]float64]("sums")
 		return comqueue.New(b, "sums").
 			InitWithPartitionedData(rows, operators.PartitionByHash(diskRows(b, 11_000), "k")).
-			Add(func(ctx *comqueue.ComContext) error {
+			Do(func(ctx *comqueue.ComContext) error {
 				sums.Put(ctx, make([]float64, 2))
 				return nil
 			}).

@@ -251,7 +251,7 @@ func TestFactsAreThoseOfRows(t *testing.T) {
 			table, err := rows.Check("rows.Test", wild.Dataset(b), rows.Columns{Label: "label", Weight: "weight"}, kind)
 			require.NoError(t, err)
 			operators.Collect(b, "seen", table.Init(comqueue.New(b, "facts")).
-				Add(func(ctx *comqueue.ComContext) error { return nil }).SetMaxIter(1).
+				Do(func(ctx *comqueue.ComContext) error { return nil }).SetMaxIter(1).
 				CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]float64, error) {
 					f, err := table.FactsOf(ctx)
 					want = *f

@@ -27,7 +27,7 @@ func Example() {
 			return err
 		}
 		lines := t.Init(comqueue.New(b, "look")).
-			Add(func(ctx *comqueue.ComContext) error { _, err := t.Open(ctx); return err }).
+			Do(func(ctx *comqueue.ComContext) error { _, err := t.Open(ctx); return err }).
 			SetMaxIter(1).
 			CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]string, error) {
 				data, err := t.Open(ctx)

@@ -90,7 +90,7 @@ func open(b *engine.Builder, tables ...bins.Table) *engine.Dataset {
 	}
 	last := tables[len(tables)-1]
 	return q.
-		Add(func(ctx *comqueue.ComContext) error { _, err := last.Open(ctx); return err }).
+		Do(func(ctx *comqueue.ComContext) error { _, err := last.Open(ctx); return err }).
 		SetMaxIter(1).
 		CloseWith(comqueue.ShardOutput(func(ctx *comqueue.ComContext, shard int) ([]string, error) {
 			d, err := last.Open(ctx)

@@ -128,35 +128,35 @@ func (t Table) survey(b *engine.Builder, op string) *engine.Dataset {
 		return comqueue.Repeat(rounds, searched,
 			once("probe values", probes, func(s *survey, out []int64) { s.finder.probe(out) }),
 			comqueue.AllReduce(probes),
-			comqueue.Named("narrow", narrow))
+			comqueue.Named("narrow", comqueue.Do(narrow)))
 	}
 	return comqueue.New(b, op+" facts").
 		InitWithPartitionedData(packedRows, t.Rows).
-		Add(comqueue.Named("look", t.look)).
+		Add(comqueue.Named("look", comqueue.Do(t.look))).
 		Add(comqueue.AllReduceShardObjects(shardLook, wholeLook, look.merge)).
-		Add(comqueue.Named("agree", t.agree)).
+		Add(comqueue.Named("agree", comqueue.Do(t.agree))).
 		Add(comqueue.Repeat(math.MaxInt32, lastGroup,
-			comqueue.Named("sort values", sortValues),
+			comqueue.Named("sort values", comqueue.Do(sortValues)),
 			comqueue.AllGather(ownValues, allValues),
 			once("count values", counts, func(s *survey, out []int64) { s.finder.counts(out) }),
 			comqueue.AllReduce(counts),
-			comqueue.Named("begin", begin),
+			comqueue.Named("begin", comqueue.Do(begin)),
 			search(),
-			comqueue.Named("divide", divideWeight),
+			comqueue.Named("divide", comqueue.Do(divideWeight)),
 			search(),
-			comqueue.Named("settle", settle),
+			comqueue.Named("settle", comqueue.Do(settle)),
 			once("next to cuts", sides, func(s *survey, out []int64) { s.finder.neighbours(out) }),
 			comqueue.AllReduce(sides, comqueue.Max),
-			comqueue.Named("finish", finish))).
-		Add(comqueue.Named("look at entries", lookAtEntries)).
+			comqueue.Named("finish", comqueue.Do(finish)))).
+		Add(comqueue.Named("look at entries", comqueue.Do(lookAtEntries))).
 		Add(once("count entries", stored, func(s *survey, out []int64) { s.bundle.count(out) })).
 		Add(comqueue.AllReduce(stored)).
-		Add(comqueue.Named("choose features to bundle", chooseToBundle)).
+		Add(comqueue.Named("choose features to bundle", comqueue.Do(chooseToBundle))).
 		Add(comqueue.Repeat(math.MaxInt32, lastWindow,
 			once("meetings", meetings, func(s *survey, out []int64) { s.bundle.meet(out) }),
 			comqueue.AllReduce(meetings, or),
-			comqueue.Named("bundle", bundle))).
-		Add(comqueue.Named("lay out", layOut)).
+			comqueue.Named("bundle", comqueue.Do(bundle)))).
+		Add(comqueue.Named("lay out", comqueue.Do(layOut))).
 		SetMaxIter(1).
 		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]knownRow, error) {
 			row, err := surveyor.Get(ctx).known.encode()

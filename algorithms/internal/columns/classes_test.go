@@ -153,7 +153,7 @@ func TestDatasets(t *testing.T) {
 			_, need = columns.ClassType(made)
 			operators.Collect(b, "made", made)
 			operators.Collect(b, "trained", comqueue.New(b, "stub").
-				Add(comqueue.Named("nothing", func(*comqueue.ComContext) error { return nil })).
+				Add(comqueue.Named("nothing", comqueue.Do(func(*comqueue.ComContext) error { return nil }))).
 				SetMaxIter(1).
 				CloseOnNode0(columns.ModelCloser(label, func(*comqueue.ComContext) (model.Model, error) { return stub{}, nil })).
 				Exec())

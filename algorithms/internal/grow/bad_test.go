@@ -36,7 +36,7 @@ func (x *problem) try(t *testing.T, params Params, l *bins.Layout, p int) error 
 		g.packedFrom = 0
 	}
 	result, err := trial.Try(t, func(b *engine.Builder) {
-		q := comqueue.New(b, "growth").Add(func(ctx *comqueue.ComContext) error {
+		q := comqueue.New(b, "growth").Do(func(ctx *comqueue.ComContext) error {
 			own := shared.Split(len(x.bins), ctx.NumTask(), ctx.TaskID())
 			s, err := g.Open(ctx, x.data(l, own.Lo, own.Hi))
 			if err != nil {
@@ -94,7 +94,7 @@ func TestBadRow(t *testing.T) {
 	x, l := plainProblem(10)
 	for _, row := range []int32{-1, 10} {
 		_, err = trial.Try(t, func(b *engine.Builder) {
-			q := comqueue.New(b, "growth").Add(func(ctx *comqueue.ComContext) error {
+			q := comqueue.New(b, "growth").Do(func(ctx *comqueue.ComContext) error {
 				s, err := g.Open(ctx, x.data(l, 0, 10))
 				if err != nil {
 					return err

@@ -118,11 +118,11 @@ func boost(b testing.TB, params Params, data *bins.Data, label []float64, p, rou
 		return nil
 	}
 	trial.Run(b, func(builder *engine.Builder) {
-		q := comqueue.New(builder, "growth").Add(begin)
+		q := comqueue.New(builder, "growth").Do(begin)
 		for _, stage := range g.Stages() {
 			q.Add(stage)
 		}
-		rows := q.Add(comqueue.Named("end", end)).SetMaxIter(rounds).CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]struct{ X int64 }, error) { return nil, nil })).Exec()
+		rows := q.Add(comqueue.Named("end", comqueue.Do(end))).SetMaxIter(rounds).CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]struct{ X int64 }, error) { return nil, nil })).Exec()
 		engine.Collect(rows, "rows")
 	}, engine.Parallelism(p), engine.CheckBroadcasts(false))
 	return all

@@ -41,12 +41,12 @@ func Example() {
 		return nil
 	}
 	job := engine.Anonymous(func(b *engine.Builder) error {
-		q := comqueue.New(b, "growth").Add(begin)
+		q := comqueue.New(b, "growth").Do(begin)
 		for _, stage := range g.Stages() {
 			q.Add(stage)
 		}
 		none := func(*comqueue.ComContext) ([]struct{ X int64 }, error) { return nil, nil }
-		engine.Collect(q.Add(show).SetMaxIter(1).CloseOnNode0(comqueue.Output(none)).Exec(), "rows")
+		engine.Collect(q.Do(show).SetMaxIter(1).CloseOnNode0(comqueue.Output(none)).Exec(), "rows")
 		return nil
 	})
 	result, err := engine.Run(context.Background(), job, struct{}{}, engine.Parallelism(1))

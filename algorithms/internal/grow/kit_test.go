@@ -292,11 +292,11 @@ func (x *problem) run(t *testing.T, params Params, l *bins.Layout, p int, rounds
 		return unsorted
 	}
 	result := trial.Run(t, func(b *engine.Builder) {
-		q := comqueue.New(b, "growth").Add(begin)
+		q := comqueue.New(b, "growth").Do(begin)
 		for _, stage := range g.Stages() {
 			q.Add(stage)
 		}
-		rows := q.Add(comqueue.Named("end", end)).SetMaxIter(rounds).CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]struct{ X int64 }, error) { return nil, nil })).Exec()
+		rows := q.Add(comqueue.Named("end", comqueue.Do(end))).SetMaxIter(rounds).CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]struct{ X int64 }, error) { return nil, nil })).Exec()
 		engine.Collect(rows, "rows")
 	}, append(options, engine.Parallelism(p))...)
 	return out, result

@@ -10,7 +10,7 @@ import (
 // set its targets, before those that use the trees.
 func (g *Grower) Stages() []comqueue.Stage {
 	named := func(name string, f func(s *State, ctx *comqueue.ComContext) error) comqueue.Stage {
-		return comqueue.Named(name, func(ctx *comqueue.ComContext) error { return f(states.Get(ctx), ctx) })
+		return comqueue.Named(name, comqueue.Do(func(ctx *comqueue.ComContext) error { return f(states.Get(ctx), ctx) }))
 	}
 	return []comqueue.Stage{
 		named("largest gradients", (*State).putMaxima),

@@ -56,11 +56,11 @@ func TestTreesAllocateThemselves(t *testing.T) {
 					return nil
 				}
 				job := engine.Define("steady", func(b *engine.Builder, _ struct{}) error {
-					q := comqueue.New(b, "growth").Add(begin)
+					q := comqueue.New(b, "growth").Do(begin)
 					for _, stage := range g.Stages() {
 						q.Add(stage)
 					}
-					q.Add(func(ctx *comqueue.ComContext) error {
+					q.Do(func(ctx *comqueue.ComContext) error {
 						if ctx.TaskID() == 0 {
 							nodes = len(g.State(ctx).Tree(0).Nodes)
 						}

@@ -322,7 +322,7 @@ func TestOneQueueForTheFactsServesTwoTrainings(t *testing.T) {
 		require.NoError(t, err)
 		for _, name := range []string{"one", "two"} {
 			train := checked.Init(comqueue.New(b, name)).
-				Add(func(ctx *comqueue.ComContext) error { _, err := checked.Open(ctx); return err }).
+				Do(func(ctx *comqueue.ComContext) error { _, err := checked.Open(ctx); return err }).
 				SetMaxIter(1).
 				CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]float64, error) {
 					f, err := checked.FactsOf(ctx)

@@ -32,7 +32,7 @@ func open(b *engine.Builder, d *engine.Dataset, c rows.Columns, label rows.Label
 		return b.Poisoned("rows.Test")
 	}
 	return t.Init(comqueue.New(b, "open")).
-		Add(func(ctx *comqueue.ComContext) error { _, err := t.Open(ctx); return err }).
+		Do(func(ctx *comqueue.ComContext) error { _, err := t.Open(ctx); return err }).
 		SetMaxIter(1).
 		CloseWith(comqueue.ShardOutput(func(ctx *comqueue.ComContext, shard int) ([]string, error) {
 			d, err := t.Open(ctx)

@@ -156,21 +156,21 @@ func (t Table) survey(b *engine.Builder, op string) *engine.Dataset {
 	})
 	return comqueue.New(b, op+" facts").
 		InitWithPartitionedData(checkedRows, t.Rows).
-		Add(comqueue.Named("look", t.look)).
+		Add(comqueue.Named("look", comqueue.Do(t.look))).
 		Add(comqueue.AllReduceShardObjects(shardLook, wholeLook, look.merge)).
-		Add(comqueue.Named("agree", t.agree)).
+		Add(comqueue.Named("agree", comqueue.Do(t.agree))).
 		Add(comqueue.Named("mark columns", comqueue.ForEachShard(marked, markColumns))).
 		Add(comqueue.AllReduce(marked, or)).
-		Add(comqueue.Named("choose columns", chooseColumns)).
+		Add(comqueue.Named("choose columns", comqueue.Do(chooseColumns))).
 		Add(comqueue.Repeat(math.MaxInt32, lastWindow,
 			comqueue.Named("sums of columns", comqueue.ForEachShard(columnSums, sumColumns)),
 			comqueue.AllReduce(columnSums),
-			comqueue.Named("means", means),
+			comqueue.Named("means", comqueue.Do(means)),
 			comqueue.Named("spreads of columns", comqueue.ForEachShard(columnSpread, spreadColumns)),
 			comqueue.AllReduce(columnSpread),
 			comqueue.Named("extremes of columns", comqueue.ForEachShard(columnRange, extremesOfShard, comqueue.FoldedBy(extremes))),
 			comqueue.AllReduce(columnRange, comqueue.Max),
-			comqueue.Named("note", note))).
+			comqueue.Named("note", comqueue.Do(note)))).
 		SetMaxIter(1).
 		CloseOnNode0(comqueue.Output(outputFacts)).
 		Exec().Named("facts")
