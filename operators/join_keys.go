@@ -53,12 +53,9 @@ func (k JoinKeys) String() string {
 type joinColumns struct{ left, right []int }
 
 // joinedOn finds the columns of the keys, or records what is wrong with them. Both
-// datasets are there.
+// datasets are usable.
 func joinedOn(op string, left, right *engine.Dataset, on JoinKeys) (joinColumns, bool) {
 	b := left.Builder()
-	if !usable(left) || !usable(right) {
-		return joinColumns{}, false
-	}
 	if len(on.left) == 0 {
 		b.Errorf(`%s: no key is given: name at least one column, as in On("id")`, op)
 		return joinColumns{}, false
@@ -137,7 +134,7 @@ func narrowUnsigned(t arrow.DataType) bool {
 }
 
 // joinBuilder returns the builder of two datasets, or of the one that is there, and
-// whether both are; that one is missing is recorded.
+// whether both can be joined; that one is missing is recorded.
 func joinBuilder(op string, left, right *engine.Dataset) (*engine.Builder, bool) {
 	b := builderOf(op, left, right)
 	switch {
@@ -146,7 +143,7 @@ func joinBuilder(op string, left, right *engine.Dataset) (*engine.Builder, bool)
 	case right == nil:
 		b.Errorf("%s: the right dataset is nil", op)
 	}
-	return b, left != nil && right != nil
+	return b, usable(left) && usable(right)
 }
 
 // hashPort is an input that brings rows into the shard of their key, where partners

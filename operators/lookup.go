@@ -99,6 +99,9 @@ func addLookup[In any, K comparable, V, Out any](op string, d, side *engine.Data
 		b.Errorf("%s: %s is nil", op, whichNil(d))
 		return b.Poisoned(op)
 	}
+	if d.Poisoned() || side.Poisoned() {
+		return b.Poisoned(op)
+	}
 	in, okIn := inputRows[In](op, d)
 	lent, okSide := inputRows[V](op, side)
 	out, okOut := outputRows[Out](op, b)
