@@ -112,6 +112,18 @@ var diskJobs = []diskJob{
 		d := operators.GroupBy(diskRows(b, 16_000), "k").Aggregate(operators.SumOf("x"), operators.MaxOf("t"), operators.CountRows())
 		return digestOf(d)
 	}},
+	{"joins", 512 << 10, "sort-", func(b *engine.Builder, _ string) *engine.Dataset {
+		type pair struct {
+			K int64
+			T string
+		}
+		return digestOf(operators.Join(diskRows(b, 3000), diskRows(b, 12_000), operators.On("k"), operators.Full, func(l, r *diskRow) pair {
+			if l == nil {
+				return pair{r.K, r.T}
+			}
+			return pair{l.K, l.T}
+		}))
+	}},
 	{"queues", 320 << 10, ".arrow", func(b *engine.Builder, _ string) *engine.Dataset {
 		rows, sums := comqueue.PartitionedRows("rows"), shared.Scratch[[]float64]("sums")
 		return comqueue.New(b, "sums").
