@@ -147,6 +147,7 @@ type joiner[L, R, Out any] struct {
 }
 
 func (o *joiner[L, R, Out]) Open(c *engine.Context) error {
+	o.pairs.context = c
 	o.pairs.out.open(c)
 	o.table.open(c, o.spec)
 	o.keys.columns = o.spec.columns.left
@@ -310,6 +311,9 @@ func (o *joiner[L, R, Out]) Close() error {
 
 // pairWriter calls the function of a join for pairs of rows and writes what it returns.
 type pairWriter[L, R, Out any] struct {
+	context *engine.Context
+	pairs   uint64 // so far
+
 	call  func(*L, *R) (Out, error)
 	left  rowReader[L]
 	right rowReader[R]
@@ -388,6 +392,13 @@ func inShard(shard int, err error) error {
 
 // pair calls the function with the rows read, or nil for one, and writes the outcome.
 func (p *pairWriter[L, R, Out]) pair(withLeft, withRight bool) (err error) {
+	// A key that many rows have makes many pairs of one batch.
+	const pairsBetweenLooks = 4096
+	if p.pairs++; p.pairs%pairsBetweenLooks == 0 {
+		if err := p.context.Err(); err != nil {
+			return err
+		}
+	}
 	var l *L
 	var r *R
 	port, index := joinRight, p.rightIndex
