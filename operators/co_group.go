@@ -87,10 +87,11 @@ func addCoGroup[L, R, Out any](op string, left, right *engine.Dataset, on JoinKe
 	l, okLeft := inputRows[L](op, left)
 	r, okRight := inputRows[R](op, right)
 	out, okOut := outputRows[Out](op, b)
-	cols, okKeys := joinedOn(op, left, right, on)
+	okKeys := on.check(op, left, right)
 	if !needFunc(op, b, f == nil) || !okLeft || !okRight || !okOut || !okKeys {
 		return b.Poisoned(op)
 	}
+	left, right, cols := on.sent(op, left, right, l.Schema(), r.Schema())
 	spec := &joinSpec{most: most, columns: cols, left: left.Schema(), right: right.Schema()}
 	return b.Add(engine.Spec{
 		Op:     op,

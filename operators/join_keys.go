@@ -52,20 +52,20 @@ func (k JoinKeys) String() string {
 // joinColumns are the columns of the keys on either side, pair by pair.
 type joinColumns struct{ left, right []int }
 
-// joinedOn finds the columns of the keys, or records what is wrong with them. Both
-// datasets are usable.
-func joinedOn(op string, left, right *engine.Dataset, on JoinKeys) (joinColumns, bool) {
+// check reports whether rows can be partners by the keys, or records what is wrong with
+// them. Both datasets are usable.
+func (on JoinKeys) check(op string, left, right *engine.Dataset) bool {
 	b := left.Builder()
 	if len(on.left) == 0 {
 		b.Errorf(`%s: no key is given: name at least one column, as in On("id")`, op)
-		return joinColumns{}, false
+		return false
 	}
 	var cols joinColumns
 	var okLeft, okRight bool
 	cols.left, okLeft = sideColumns(op, "left", left, on.left)
 	cols.right, okRight = sideColumns(op, "right", right, on.right)
 	if !okLeft || !okRight {
-		return joinColumns{}, false
+		return false
 	}
 	ok := true
 	for i := range cols.left {
@@ -76,7 +76,25 @@ func joinedOn(op string, left, right *engine.Dataset, on JoinKeys) (joinColumns,
 			ok = false
 		}
 	}
-	return cols, ok
+	return ok
+}
+
+// sent are two datasets without the columns that a join has no use for, which are not sent: of each
+// it needs the keys and what rows are read from. nil stands for all columns.
+func (on JoinKeys) sent(op string, left, right *engine.Dataset, readLeft, readRight *arrow.Schema) (l, r *engine.Dataset, cols joinColumns) {
+	narrow := func(d *engine.Dataset, keys []string, read *arrow.Schema) *engine.Dataset {
+		if read == nil {
+			return d
+		}
+		if names := columnsOfKeysAnd(read, keys); len(names) < d.Schema().NumFields() {
+			left.Builder().Within(op, func() { d = Select(d, names...) })
+		}
+		return d
+	}
+	l, r = narrow(left, on.left, readLeft), narrow(right, on.right, readRight)
+	cols.left, _ = sideColumns(op, "left", l, on.left)
+	cols.right, _ = sideColumns(op, "right", r, on.right)
+	return l, r, cols
 }
 
 // sideColumns finds the key columns of one side.

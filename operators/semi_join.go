@@ -32,10 +32,10 @@ func addSemiJoin(op string, left, right *engine.Dataset, on JoinKeys, anti bool,
 	if !ok {
 		return b.Poisoned(op)
 	}
-	cols, ok := joinedOn(op, left, right, on)
-	if !ok {
+	if !on.check(op, left, right) {
 		return b.Poisoned(op)
 	}
+	left, right, cols := on.sent(op, left, right, nil, arrow.NewSchema(nil, nil))
 	spec := &joinSpec{most: most, columns: cols, left: left.Schema(), right: right.Schema()}
 	return b.Add(engine.Spec{
 		Op:       op,
