@@ -46,12 +46,13 @@ func addDistinct(op string, d *engine.Dataset, columns []string, most int) *engi
 	if !ok {
 		return b.Poisoned(op)
 	}
-	schema := d.Schema()
+	schema, port := d.Schema(), hashPort(d, cols)
+	port.Use = keeps(d)
 	return b.Add(engine.Spec{
 		Op:       op,
 		Attrs:    attrs,
 		Schema:   schema,
-		Inputs:   []engine.Port{hashPort(d, cols)},
+		Inputs:   []engine.Port{port},
 		Operator: func() engine.Operator { return &distinct{schema: schema, columns: cols, most: most} },
 	})
 }

@@ -121,7 +121,7 @@ func addLookup[In any, K comparable, V, Out any](op string, d, side *engine.Data
 	return b.Add(engine.Spec{
 		Op:       op,
 		Schema:   out.Schema(),
-		Inputs:   []engine.Port{{From: d}, {From: side, Side: true}},
+		Inputs:   []engine.Port{{From: d, Use: reads(in.Schema())}, {From: side, Side: true, Use: reads(lent.Schema())}},
 		RowByRow: op == "MapLookup",
 		Func:     fn,
 		Funcs:    []any{key},

@@ -37,11 +37,13 @@ func addSemiJoin(op string, left, right *engine.Dataset, on JoinKeys, anti bool,
 	}
 	left, right, cols := on.sent(op, left, right, nil, arrow.NewSchema(nil, nil))
 	spec := &joinSpec{most: most, columns: cols, left: left.Schema(), right: right.Schema()}
+	ports := []engine.Port{joinRight: hashPort(right, cols.right), joinLeft: hashPort(left, cols.left)}
+	ports[joinLeft].Use = keeps(left)
 	return b.Add(engine.Spec{
 		Op:       op,
 		Attrs:    []engine.Attr{{Key: "on", Value: on.String()}},
 		Schema:   left.Schema(),
-		Inputs:   []engine.Port{hashPort(right, cols.right), hashPort(left, cols.left)},
+		Inputs:   ports,
 		Operator: func() engine.Operator { return &semiJoiner{spec: spec, anti: anti} },
 	})
 }
