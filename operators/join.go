@@ -66,7 +66,7 @@ func (k JoinKind) keepsRight() bool { return k == Right || k == Full }
 // either side come in the order of the shards that they lay in. None of this depends on
 // parallelism, batch sizes or memory.
 //
-// The right rows of a shard are held in memory, within the run's budget, while
+// Only the columns that L, R and the keys name are sent. The right rows of a shard are held in memory, within the run's budget, while
 // the left ones pass by: let the smaller dataset be the right one. Where they do not
 // fit, both sides are sorted by key on disk and merged, and the outcome is sorted
 // back into its order (a sort-merge join: Graefe, Query evaluation techniques for large
