@@ -33,7 +33,7 @@ func On(columns ...string) JoinKeys {
 }
 
 // Equal returns the keys with one pair more: a column of the left dataset and the
-// column of the right one that must equal it.
+// column of the right one that must equal it. Each column is named once.
 func (k JoinKeys) Equal(left, right string) JoinKeys {
 	return JoinKeys{left: append(slices.Clone(k.left), left), right: append(slices.Clone(k.right), right)}
 }
