@@ -57,8 +57,9 @@ func (k JoinKind) keepsRight() bool { return k == Right || k == Full }
 // because a struct of zeros would not tell a missing row from one of zeros, and one shape lets
 // a kind be changed without rewriting f. Rows with a null in a key have no partners; see On.
 //
-// What f gets are structs of its own, for the call; the slices and strings in them
-// must not be modified, but may be returned. See JoinErr for functions that can fail.
+// What f gets are structs of its own, for the call; the slices and strings in them, and what
+// pointers in them lead to, must not be modified, but may be returned. See JoinErr for functions
+// that can fail.
 //
 // Partners meet in the shard that a hash of their keys chooses. Pairs come there in
 // the order of the left rows, for each in the order of the right ones, and rows of
@@ -66,13 +67,13 @@ func (k JoinKind) keepsRight() bool { return k == Right || k == Full }
 // either side come in the order of the shards that they lay in. None of this depends on
 // parallelism, batch sizes or memory.
 //
-// Only the columns that L, R and the keys name are sent. The right rows of a shard are held in memory, within the run's budget, while
-// the left ones pass by: let the smaller dataset be the right one. Where they do not
-// fit, both sides are sorted by key on disk and merged, and the outcome is sorted
-// back into its order (a sort-merge join: Graefe, Query evaluation techniques for large
-// databases, 1993, 5.2). The rows of a single key that has very many on both sides are read
-// from disk as often as pairs are made of them. A dataset that fits into every process is
-// joined without moving the other by Lookup.
+// Only the columns that L, R and the keys name are sent. The right rows of a shard are held in
+// memory, within the run's budget, while the left ones pass by: let the smaller dataset be the
+// right one. Where they do not fit, both sides are sorted by key on disk and merged, and the
+// outcome is sorted back into its order (a sort-merge join: Graefe, Query evaluation techniques
+// for large databases, 1993, 5.2). The right rows of a key that has more of them than memory
+// holds are read from disk once for each left row of that key. A dataset that fits into every
+// process is joined without moving the other by MapLookup.
 func Join[L, R, Out any](left, right *engine.Dataset, on JoinKeys, kind JoinKind, f func(l *L, r *R) Out) *engine.Dataset {
 	return addJoin("Join", left, right, on, kind, 0, f, f == nil, func(l *L, r *R) (Out, error) { return f(l, r), nil })
 }
