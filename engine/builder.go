@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -35,12 +36,15 @@ type Builder struct {
 	store   *resultStore
 	outputs []*broughtBack // of the program that called Run
 	claims  []outputClaim
-	advise  func(e *RowError) string
+	uses    map[plan.NodeID][]ColumnUse // by port
+	// neededColumns tells, by node, which columns are looked at, once the function returned.
+	neededColumns func() [][]bool
+	advise        func(e *RowError) string
 }
 
 // newBuilder returns the builder of one call of a job's function.
 func newBuilder(name string, c *config, f facts) *Builder {
-	return &Builder{
+	b := &Builder{
 		config: c,
 		graph:  &plan.Graph{Job: name, Shards: c.shards, Seed: c.seed},
 		bind: task.Bindings{
@@ -54,7 +58,10 @@ func newBuilder(name string, c *config, f facts) *Builder {
 		facts:   f,
 		results: map[string]string{},
 		store:   newResultStore(c.memory),
+		uses:    map[plan.NodeID][]ColumnUse{},
 	}
+	b.neededColumns = sync.OnceValue(func() [][]bool { return columnsNeeded(b.graph.Nodes, b.uses) })
+	return b
 }
 
 // Shards returns the number of shards that the job's data are cut into.
@@ -108,6 +115,8 @@ type Port struct {
 	// Func is the user's function behind Partition, if any; its symbol and line
 	// become part of the fingerprint.
 	Func any
+	// Use says which columns of From the operator makes use of; the zero value is all.
+	Use ColumnUse
 }
 
 // Spec describes an operator to add.
@@ -170,6 +179,9 @@ func (b *Builder) Add(spec Spec) *Dataset {
 		Sink:   spec.Schema == nil,
 		Order:  spec.Order,
 	}, schema, spec.Inputs)
+	for _, p := range spec.Inputs {
+		b.uses[id] = append(b.uses[id], p.Use)
+	}
 	if spec.Source != nil {
 		b.bind.Sources[id] = spec.Source
 	} else {

@@ -2,6 +2,7 @@ package operators
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -174,7 +175,7 @@ func (p *aggregatePlan) add(op string, d *engine.Dataset, keys []string) *engine
 		Op:       "Combine",
 		Attrs:    attrs,
 		Schema:   p.partial.output,
-		Inputs:   []engine.Port{{From: d}},
+		Inputs:   []engine.Port{{From: d, Use: p.reads(d, keys)}},
 		Order:    order,
 		Operator: func() engine.Operator { return &groupOperator{spec: p.partial} },
 	})
@@ -191,6 +192,17 @@ func (p *aggregatePlan) add(op string, d *engine.Dataset, keys []string) *engine
 		Order:    order,
 		Operator: func() engine.Operator { return &groupOperator{spec: p.total} },
 	})
+}
+
+// reads says which columns of the rows are looked at.
+func (p *aggregatePlan) reads(d *engine.Dataset, keys []string) engine.ColumnUse {
+	use := engine.ColumnUse{Some: true, Reads: slices.Clone(keys)}
+	for _, a := range p.aggs {
+		if a.column != "" {
+			use.Reads = append(use.Reads, a.column)
+		}
+	}
+	return use
 }
 
 // joinText writes values as plans show them.

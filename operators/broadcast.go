@@ -40,7 +40,7 @@ func MapWith[In, Side, Out any](d, side *engine.Dataset, f func(row In, side []S
 	return b.Add(engine.Spec{
 		Op:     op,
 		Schema: out.Schema(),
-		Inputs: []engine.Port{{From: d}, {From: side, Side: true}},
+		Inputs: []engine.Port{{From: d, Use: reads(in.Schema())}, {From: side, Side: true, Use: reads(lent.Schema())}},
 		Func:   f,
 		Operator: func() engine.Operator {
 			o := &withSide[In, Side, Out]{shared: rows}

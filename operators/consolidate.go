@@ -21,7 +21,7 @@ func Consolidate(d *engine.Dataset) *engine.Dataset {
 	return b.Add(engine.Spec{
 		Op:       op,
 		Schema:   d.Schema(),
-		Inputs:   []engine.Port{{From: d}},
+		Inputs:   []engine.Port{{From: d, Use: keeps(d)}},
 		Operator: func() engine.Operator { return &consolidator{} },
 	})
 }

@@ -40,7 +40,7 @@ func countShards(op string, d *engine.Dataset) *engine.Dataset {
 	return addPart(op, b, engine.Spec{
 		Op:       "CountShards",
 		Schema:   codec.Schema(),
-		Inputs:   []engine.Port{{From: d}},
+		Inputs:   []engine.Port{{From: d, Use: engine.ColumnUse{Some: true}}},
 		Operator: func() engine.Operator { return &shardCounter{codec: codec} },
 	})
 }

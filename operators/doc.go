@@ -44,6 +44,13 @@
 // which is what First, ZipWithIndex, Collect and the file sinks go by. None of
 // it depends on parallelism, on batch sizes or on timing.
 //
+// # Joins
+//
+// Join pairs the rows of two datasets that are equal in some columns, SemiJoin and
+// AntiJoin keep rows of one that have a partner in the other or have none, CoGroup
+// gathers the rows of both by key, and Distinct keeps the first of equal rows.
+// MapLookup brings a small table to where the rows are. On says what is equal.
+//
 // # Files
 //
 // ReadCSV, ReadLibSVM and ReadArrow read a file, the files of a directory or

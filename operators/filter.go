@@ -18,7 +18,7 @@ func Filter[In any](d *engine.Dataset, f func(In) bool) *engine.Dataset {
 	return b.Add(engine.Spec{
 		Op:       op,
 		Schema:   d.Schema(),
-		Inputs:   []engine.Port{{From: d}},
+		Inputs:   []engine.Port{{From: d, Use: keeps(d, reads(in.Schema()).Reads...)}},
 		Func:     f,
 		Operator: func() engine.Operator { return &filter[In]{f: f, in: rowReader[In]{codec: in}} },
 	})

@@ -21,7 +21,7 @@ func First(d *engine.Dataset, n int64) *engine.Dataset {
 		Op:       op,
 		Attrs:    []engine.Attr{{Key: "rows", Value: strconv.FormatInt(n, 10)}},
 		Schema:   d.Schema(),
-		Inputs:   []engine.Port{{From: firstOfShards(op, d, n)}},
+		Inputs:   []engine.Port{{From: firstOfShards(op, d, n), Use: keeps(d)}},
 		Single:   true,
 		Operator: func() engine.Operator { return &limiter{n: n, left: n} },
 	})
@@ -35,7 +35,7 @@ func firstOfShards(op string, d *engine.Dataset, n int64) *engine.Dataset {
 		Op:       "FirstOfShards",
 		Attrs:    []engine.Attr{{Key: "rows", Value: strconv.FormatInt(n, 10)}},
 		Schema:   d.Schema(),
-		Inputs:   []engine.Port{{From: d}},
+		Inputs:   []engine.Port{{From: d, Use: keeps(d)}},
 		Operator: func() engine.Operator { return &limiter{n: n, left: n, perShard: true} },
 	})
 }

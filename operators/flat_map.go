@@ -23,7 +23,7 @@ func FlatMap[In, Out any](d *engine.Dataset, f func(row In, emit func(Out)) erro
 	return b.Add(engine.Spec{
 		Op:     op,
 		Schema: out.Schema(),
-		Inputs: []engine.Port{{From: d}},
+		Inputs: []engine.Port{{From: d, Use: reads(in.Schema())}},
 		Func:   f,
 		Operator: func() engine.Operator {
 			return &flatMapper[In, Out]{f: f, in: rowReader[In]{codec: in}, emitter: emitter[Out]{out: rowWriter[Out]{codec: out}}}

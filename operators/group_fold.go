@@ -2,6 +2,7 @@ package operators
 
 import (
 	"reflect"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -40,7 +41,7 @@ func FoldGroups[Key, In, Acc, Out any](g *Grouped, init func() Acc, add func(acc
 	if !okIn || !okOut || !okKey || !needFunc(op, b, init == nil || add == nil || finish == nil) {
 		return b.Poisoned(op)
 	}
-	from := Select(g.of, foldedColumns(g, in.Schema())...)
+	from := Select(g.of, columnsOfKeysAnd(in.Schema(), g.keys)...)
 	columns, _ := keyColumns(op, from, g.keys)
 	spec := &groupSpec{input: from.Schema(), columns: columns, output: out.Schema()}
 	spec.folder = func(c *engine.Context) (groupFolder, error) {
@@ -76,15 +77,11 @@ func keyRows[Key any](op string, g *Grouped) (*batch.Codec[Key], bool) {
 	return codec, true
 }
 
-// foldedColumns names the columns to send: the keys and what rows are read from.
-func foldedColumns(g *Grouped, read *arrow.Schema) []string {
-	var names []string
-	seen := make(map[string]bool)
-	for _, name := range g.keys {
-		names, seen[name] = append(names, name), true
-	}
+// columnsOfKeysAnd names the columns to send: the keys and what rows are read from.
+func columnsOfKeysAnd(read *arrow.Schema, keys []string) []string {
+	names := slices.Clone(keys)
 	for _, f := range read.Fields() {
-		if !seen[f.Name] {
+		if !slices.Contains(keys, f.Name) {
 			names = append(names, f.Name)
 		}
 	}

@@ -43,7 +43,7 @@ func (t *groupTable) find(row int) int32 {
 	return t.lookup(t.encoded)
 }
 
-// lookup returns the group of an encoded key, or -1. insert then inserts it.
+// lookup returns the group of an encoded key, or -1. insertKey then inserts it.
 func (t *groupTable) lookup(encoded []byte) int32 {
 	t.hash = xxh3.Hash(encoded)
 	if len(t.places) == 0 {
@@ -72,8 +72,17 @@ func (t *groupTable) key(g int32) []byte {
 	return t.text[start:t.ends[g]]
 }
 
+// room reserves memory for a key to insert, and reports whether there was enough. most bounds the
+// groups even where there is more; 0 does not.
+func (t *groupTable) room(memory *groupMemory, key []byte, most int) bool {
+	return (most == 0 || t.len() < most) && memory.admit(72+4*int64(len(key)))
+}
+
 // insert adds the key that find did not find. Its row has to be kept.
-func (t *groupTable) insert() int32 {
+func (t *groupTable) insert() int32 { return t.insertKey(t.encoded) }
+
+// insertKey adds an encoded key that lookup, called with it last, did not find.
+func (t *groupTable) insertKey(encoded []byte) int32 {
 	if 2*(len(t.hashes)+1) > len(t.places) {
 		t.places = make([]int32, max(2*len(t.places), 64))
 		for g, h := range t.hashes {
@@ -82,7 +91,7 @@ func (t *groupTable) insert() int32 {
 	}
 	g := int32(len(t.hashes))
 	t.hashes = append(t.hashes, t.hash)
-	t.text = append(t.text, t.encoded...)
+	t.text = append(t.text, encoded...)
 	t.ends = append(t.ends, len(t.text))
 	t.put(g, t.hash)
 	return g

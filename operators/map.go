@@ -40,7 +40,7 @@ func addMap[In, Out any](op string, d *engine.Dataset, fn any, isNil bool, call 
 	return b.Add(engine.Spec{
 		Op:       op,
 		Schema:   out.Schema(),
-		Inputs:   []engine.Port{{From: d}},
+		Inputs:   []engine.Port{{From: d, Use: reads(in.Schema())}},
 		RowByRow: true,
 		Func:     fn,
 		Operator: func() engine.Operator {

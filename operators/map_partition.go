@@ -71,7 +71,7 @@ func MapPartition[In, Out any](d *engine.Dataset, f func(s *Shard[In], emit func
 	return b.Add(engine.Spec{
 		Op:     op,
 		Schema: out.Schema(),
-		Inputs: []engine.Port{{From: d}},
+		Inputs: []engine.Port{{From: d, Use: reads(in.Schema())}},
 		Func:   f,
 		Operator: func() engine.Operator {
 			return &partitionMapper[In, Out]{f: f, in: rowReader[In]{codec: in}, emitter: emitter[Out]{out: rowWriter[Out]{codec: out}}}

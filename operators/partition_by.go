@@ -40,7 +40,7 @@ func PartitionByCustom[In any](d *engine.Dataset, f func(row In, shards int) int
 		return b.Poisoned(op)
 	}
 	p := &customPartition[In]{codec: codec, f: f}
-	return addExchange(op, d, engine.Port{Partitioner: engine.Custom, Partition: p.place, Func: f})
+	return addExchange(op, d, engine.Port{Partitioner: engine.Custom, Partition: p.place, Func: f, Use: reads(codec.Schema())})
 }
 
 // customPartition places rows by a user's function. The subtasks of a process

@@ -15,6 +15,9 @@ func Rebalance(d *engine.Dataset) *engine.Dataset {
 func addExchange(op string, d *engine.Dataset, port engine.Port) *engine.Dataset {
 	b := builderOf(op, d)
 	port.From = d
+	if port.Use.Passes == nil {
+		port.Use = keeps(d, port.Use.Reads...)
+	}
 	return b.Add(engine.Spec{
 		Op:       op,
 		Schema:   d.Schema(),

@@ -40,7 +40,7 @@ func reduceShards[T any](op string, d *engine.Dataset, in, out *batch.Codec[T], 
 	return addPart(op, d.Builder(), engine.Spec{
 		Op:     "ReduceShards",
 		Schema: out.Schema(),
-		Inputs: []engine.Port{{From: d}},
+		Inputs: []engine.Port{{From: d, Use: reads(in.Schema())}},
 		Order:  engine.ShardTree,
 		Func:   f,
 		Operator: func() engine.Operator {

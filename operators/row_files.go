@@ -11,7 +11,6 @@ import (
 	"sort"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/engine"
@@ -70,6 +69,10 @@ type rowFacts struct {
 // is for packages that add formats of their own. Files are found and checked as
 // ReadCSV does; all of them must have the same columns. Of n rows in all, shard i
 // of S holds those from i·n/S up to (i+1)·n/S.
+//
+// Columns that nobody looks at, as far as that is known when the job has been built, are not
+// read: where only Select, typed functions such as those of Map and Filter, aggregations and their
+// kin stand behind the source, those that they name are. Nothing else changes.
 func ReadRowFiles(b *engine.Builder, fsys fs.FS, path string, f RowFormat) *engine.Dataset {
 	needBuilder(f.Op, b)
 	fail := func(err error) *engine.Dataset {
@@ -103,14 +106,16 @@ func ReadRowFiles(b *engine.Builder, fsys fs.FS, path string, f RowFormat) *engi
 		}
 	}
 	open := &joint[*openFiles]{}
-	return b.Add(engine.Spec{
+	var d *engine.Dataset
+	d = b.Add(engine.Spec{
 		Op:     f.Op,
 		Attrs:  slices.Concat(in.attrs(path), f.Attrs, left, f.indexed(facts, schema)),
 		Schema: schema,
 		Source: func() engine.Source {
-			return &rowSource{in: in, format: f, facts: facts, schema: schema, columns: columns, joint: open}
+			return &rowSource{in: in, format: f, facts: facts, columns: newReadColumns(schema, columns, d.NeededColumns()), joint: open}
 		},
 	})
+	return d
 }
 
 // facts opens all files for what they say of themselves.
@@ -282,8 +287,7 @@ type rowSource struct {
 	in      InputFiles
 	format  RowFormat
 	facts   rowFacts
-	schema  *arrow.Schema
-	columns []int
+	columns readColumns
 	joint   *joint[*openFiles]
 
 	open   *openFiles
@@ -372,7 +376,7 @@ func (s *rowSource) read(want int) error {
 		file := s.open.files[s.file]
 		if s.cursor == nil {
 			err := file.guarded(func() (err error) {
-				s.cursor, err = file.Rows(s.at-s.facts.Starts[s.file], s.columns, s.mem)
+				s.cursor, err = file.Rows(s.at-s.facts.Starts[s.file], s.columns.at, s.mem)
 				return err
 			})
 			if err != nil {
@@ -429,15 +433,7 @@ func (s *rowSource) admit(rows arrow.Record) (arrow.Record, error) {
 		return nil, err
 	}
 	defer normal.Release()
-	if int(normal.NumCols()) != s.schema.NumFields() {
-		return nil, fmt.Errorf("it gave %d columns where %d were asked for", normal.NumCols(), s.schema.NumFields())
-	}
-	for i, f := range s.schema.Fields() {
-		if got := normal.Schema().Field(i); got.Name != f.Name || !arrow.TypeEqual(got.Type, f.Type, arrow.CheckMetadata()) || got.Nullable && !f.Nullable {
-			return nil, fmt.Errorf("its column %q is %s now, and was %s", f.Name, batch.TypeName(got.Type), batch.TypeName(f.Type))
-		}
-	}
-	return array.NewRecord(s.schema, normal.Columns(), normal.NumRows()), nil
+	return s.columns.complete(normal)
 }
 
 // seek goes to a row.

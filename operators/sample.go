@@ -125,7 +125,7 @@ func addDrawn(d *engine.Dataset, op, purpose string, attrs []engine.Attr, copies
 		Op:       op,
 		Attrs:    attrs,
 		Schema:   d.Schema(),
-		Inputs:   []engine.Port{{From: d}},
+		Inputs:   []engine.Port{{From: d, Use: keeps(d)}},
 		Operator: func() engine.Operator { return &drawer{purpose: purpose, copies: copies} },
 	})
 }

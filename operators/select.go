@@ -53,6 +53,13 @@ func Select(d *engine.Dataset, columns ...string) *engine.Dataset {
 // under the name and nullability of the schema; nil stands for all columns.
 func addProjection(spec engine.Spec, from []int) *engine.Dataset {
 	schema := spec.Schema
+	for i := range spec.Inputs {
+		use := keeps(spec.Inputs[i].From)
+		if from != nil {
+			use.Passes = from
+		}
+		spec.Inputs[i].Use = use
+	}
 	spec.Operator = func() engine.Operator {
 		return &projection{schema: schema, from: from, cols: make([]arrow.Array, schema.NumFields())}
 	}

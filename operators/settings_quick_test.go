@@ -5,6 +5,9 @@ package operators
 // fewRowsSeeds and manyRowsSeeds count the jobs with few and with many rows by which draws are compared.
 const fewRowsSeeds, manyRowsSeeds = 100, 2
 
+// joinSeeds counts the pairs of tables that joins are compared by.
+const joinSeeds = 150
+
 // asWorkers are the settings of a quick test with several workers, of which one has more
 // subtasks than the others.
 func asWorkers() []setting { return []setting{{3, 1, 2}, {8, 7, 3}} }

@@ -5,6 +5,9 @@ package operators
 // fewRowsSeeds and manyRowsSeeds count the jobs with few and with many rows by which draws are compared.
 const fewRowsSeeds, manyRowsSeeds = 1000, 10
 
+// joinSeeds counts the pairs of tables that joins are compared by.
+const joinSeeds = 3000
+
 // asWorkers are all settings with two or three workers that there can be.
 func asWorkers() (all []setting) {
 	for _, p := range []int{1, 2, 3, 8} {

@@ -61,7 +61,7 @@ func Vectorize(d *engine.Dataset, name string, columns ...string) *engine.Datase
 		Op:       op,
 		Attrs:    []engine.Attr{{Key: "column", Value: name}, {Key: "of", Value: strings.Join(columns, ", ")}},
 		Schema:   schema,
-		Inputs:   []engine.Port{{From: d}},
+		Inputs:   []engine.Port{{From: d, Use: keeps(d, columns...)}},
 		RowByRow: true,
 		Operator: func() engine.Operator { return &vectorizer{schema: schema, dim: dim, parts: parts} },
 	})

@@ -30,7 +30,7 @@ func ZipWithIndex(d *engine.Dataset, name string) *engine.Dataset {
 		Op:       op,
 		Attrs:    []engine.Attr{{Key: "column", Value: name}},
 		Schema:   schema,
-		Inputs:   []engine.Port{{From: d}, {From: countShards(op, d), Side: true}},
+		Inputs:   []engine.Port{{From: d, Use: keeps(d)}, {From: countShards(op, d), Side: true}},
 		RowByRow: true,
 		Operator: func() engine.Operator {
 			return &indexer{schema: schema, counts: rowReader[counted]{codec: codec}}

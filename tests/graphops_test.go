@@ -125,6 +125,59 @@ var graphOps = []graphOp{
 		},
 	},
 	{
+		// A row has one partner at most, so that graphs of joins do not grow beyond bounds.
+		name: "Join", inputs: 2,
+		build: func(_ *engine.Builder, s step, in []*engine.Dataset) *engine.Dataset {
+			return operators.Join(in[0], operators.Distinct(in[1], "key"), operators.On("key"), operators.JoinKind(s.arg%4),
+				func(l, r *cell) cell { return paired(l, r) })
+		},
+		reference: func(s step, in [][][]cell) [][]cell {
+			byKey := func(_, _ int, c cell) int { return hashShard(c, "key") }
+			left, right := exchanged(in[0], byKey), exchanged(in[1], byKey)
+			kind := operators.JoinKind(s.arg % 4)
+			out := make([][]cell, graphShards)
+			for shard := range out {
+				var first []cell
+				for _, r := range right[shard] {
+					if !slices.ContainsFunc(first, func(c cell) bool { return c.Key == r.Key }) {
+						first = append(first, r)
+					}
+				}
+				for _, l := range left[shard] {
+					i := slices.IndexFunc(first, func(c cell) bool { return c.Key == l.Key })
+					if i >= 0 {
+						out[shard] = append(out[shard], paired(&l, &first[i]))
+					} else if kind == operators.Left || kind == operators.Full {
+						out[shard] = append(out[shard], paired(&l, nil))
+					}
+				}
+				for _, r := range first {
+					if kind != operators.Right && kind != operators.Full || slices.ContainsFunc(left[shard], func(c cell) bool { return c.Key == r.Key }) {
+						continue
+					}
+					out[shard] = append(out[shard], paired(nil, &r))
+				}
+			}
+			return out
+		},
+	},
+	{
+		name: "AntiJoin", inputs: 2,
+		build: func(_ *engine.Builder, _ step, in []*engine.Dataset) *engine.Dataset {
+			return operators.AntiJoin(in[0], in[1], operators.On("key"))
+		},
+		reference: func(_ step, in [][][]cell) [][]cell {
+			all := slices.Concat(in[1]...)
+			left := exchanged(in[0], func(_, _ int, c cell) int { return hashShard(c, "key") })
+			return perRow(left, func(_, _ int, c cell) []cell {
+				if slices.ContainsFunc(all, func(other cell) bool { return other.Key == c.Key }) {
+					return nil
+				}
+				return []cell{c}
+			})
+		},
+	},
+	{
 		name: "Rebalance", inputs: 1,
 		build: func(_ *engine.Builder, _ step, in []*engine.Dataset) *engine.Dataset {
 			return operators.Rebalance(in[0])
@@ -325,6 +378,16 @@ type (
 )
 
 // The functions of the operators, used by both sides.
+
+func paired(l, r *cell) cell {
+	switch {
+	case l == nil:
+		return cell{r.Key, -r.Value, r.Text}
+	case r == nil:
+		return *l
+	}
+	return cell{l.Key, l.Value - r.Value, r.Text}
+}
 
 func shifted(c cell, arg int) cell {
 	c.Key += int64(arg)

@@ -295,7 +295,7 @@ func TestRefused(t *testing.T) {
 func TestByteStreamSplitIsRefusedByName(t *testing.T) {
 	run := func(columns ...string) error {
 		job := engine.Anonymous(func(b *engine.Builder) error {
-			operators.Count(Read(b, "testdata/split.parquet", ReadOptions{Columns: columns}))
+			operators.Collect(b, "rows", Read(b, "testdata/split.parquet", ReadOptions{Columns: columns}))
 			return nil
 		})
 		result, err := engine.Run(t.Context(), job, struct{}{}, engine.Parallelism(1))

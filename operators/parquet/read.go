@@ -35,8 +35,8 @@ type ReadOptions struct {
 }
 
 // Read reads Parquet files: a file, the files of a directory, or those a glob
-// names. Files are checked, and rows cut into shards, as operators.ReadRowFiles
-// says.
+// names. Files are checked, rows cut into shards, and columns that nobody looks at left out, as
+// operators.ReadRowFiles says.
 func Read(b *engine.Builder, path string, o ReadOptions) *engine.Dataset {
 	return operators.ReadRowFiles(b, o.FS, path, operators.RowFormat{Op: "ReadParquet", Columns: o.Columns, LeaveOut: o.LeaveOut, Index: o.Index, Open: open})
 }

@@ -101,6 +101,47 @@ func grouping(b *engine.Builder, e *env) error {
 	return nil
 }
 
+// joining pairs, keeps, gathers and looks up rows by keys, in ways that show their order.
+func joining(b *engine.Builder, e *env) error {
+	left := operators.Rebalance(operators.Generate(b, rowsPerJob, e.makeReading))
+	right := operators.Filter(operators.Generate(b, rowsPerJob, e.makeReading), func(r reading) bool { return r.Key%5 < 3 || r.Value > 0 })
+	few := operators.First(right, 90)
+	pair := func(l, r *reading) (p reading) {
+		if l != nil {
+			p = *l
+		}
+		if r != nil {
+			p.Value, p.Weight = p.Value/3+r.Value, r.Weight
+		}
+		return p
+	}
+	operators.Collect(b, "full", e.place(operators.Join(left, few, operators.On("key"), operators.Full, pair), "full"))
+	operators.Collect(b, "inner", e.place(operators.Join(few, right, operators.On("label", "key"), operators.Inner, pair), "inner"))
+	operators.Collect(b, "semi", e.place(operators.SemiJoin(left, few, operators.On("key", "label")), "semi"))
+	operators.Collect(b, "anti", e.place(operators.AntiJoin(left, few, operators.On("key")), "anti"))
+	operators.Collect(b, "distinct", e.place(operators.Distinct(left, "key", "label"), "distinct"))
+	operators.Collect(b, "gathered", operators.CoGroup(left, right, operators.On("label"),
+		func(left, right *operators.Group[reading], emit func(labelTotal)) error {
+			total := labelTotal{}
+			for l := range left.Rows() {
+				total = labelTotal{l.Label, total.Total/3 + l.Value}
+			}
+			for r := range right.Rows() {
+				total = labelTotal{r.Label, total.Total/3 - r.Value}
+			}
+			emit(total)
+			return nil
+		}))
+	operators.Collect(b, "looked up", operators.MapLookup(left, few, func(r reading) int64 { return r.Key },
+		func(l reading, table *operators.Lookup[int64, reading]) (reading, error) {
+			for r := range table.All(l.Key) {
+				l.Value = l.Value/3 + r.Value
+			}
+			return l, nil
+		}))
+	return nil
+}
+
 // spilling sends rows through exchanges within a budget that does not hold them.
 func spilling(b *engine.Builder, e *env) error {
 	rows := operators.Generate(b, 2*rowsPerJob, e.makeReading)

@@ -29,6 +29,7 @@ var workloads = map[string]workload{
 	"operators": {build: operatorChain},
 	"sorting":   {build: sorting},
 	"grouping":  {build: grouping},
+	"joining":   {build: joining},
 	"spill":     {build: spilling, memory: 256 << 10},
 	"sums":      {build: shardSums},
 	"ranks":     {build: rankSums},

@@ -112,6 +112,26 @@ var diskJobs = []diskJob{
 		d := operators.GroupBy(diskRows(b, 16_000), "k").Aggregate(operators.SumOf("x"), operators.MaxOf("t"), operators.CountRows())
 		return digestOf(d)
 	}},
+	{"joins", 512 << 10, "sort-", func(b *engine.Builder, _ string) *engine.Dataset {
+		type pair struct {
+			K int64
+			T string
+		}
+		return digestOf(operators.Join(diskRows(b, 3000), diskRows(b, 12_000), operators.On("k"), operators.Full, func(l, r *diskRow) pair {
+			if l == nil {
+				return pair{r.K, r.T}
+			}
+			return pair{l.K, l.T}
+		}))
+	}},
+	{"joins of one key", 512 << 10, "sort-", func(b *engine.Builder, _ string) *engine.Dataset {
+		one := func(n int64) *engine.Dataset {
+			return operators.Map(diskRows(b, n), func(r diskRow) diskRow { return diskRow{1, r.X, r.T} })
+		}
+		return digestOf(operators.Join(one(6), one(12_000), operators.On("k"), operators.Inner, func(l, r *diskRow) diskRow {
+			return diskRow{r.K, l.X - r.X, l.T}
+		}))
+	}},
 	{"queues", 320 << 10, ".arrow", func(b *engine.Builder, _ string) *engine.Dataset {
 		rows, sums := comqueue.PartitionedRows("rows"), shared.Scratch[[]float64]("sums")
 		return comqueue.New(b, "sums").

@@ -172,6 +172,7 @@ var Workloads = []struct {
 	{Name: "operators"},
 	{Name: "sorting", Size: Large},
 	{Name: "grouping"},
+	{Name: "joining", Size: Medium},
 	{Name: "spill", Size: Large},
 	{Name: "sums"},
 	{Name: "ranks", DependsOnParallelism: true},

@@ -1,0 +1,183 @@
+package operators
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// Distinct keeps the first of the rows that are equal in the named columns, with all its
+// columns as they are; where no column is named, of those that are equal in all of them. Values
+// are equal as GroupBy has them: nulls are equal to each other, as SELECT DISTINCT has it.
+//
+// The first row is that of the lowest shard, and there the first in order. Rows come into the
+// shard that a hash of the columns chooses, in the order of the shards that they lay in. Distinct
+// values of a shard are held in memory, within the run's budget, and rows with others beyond
+// it sorted on disk, which changes nothing but the time it takes. Vectors are not compared:
+// where a dataset has some, name other columns.
+func Distinct(d *engine.Dataset, columns ...string) *engine.Dataset {
+	return addDistinct("Distinct", d, columns, 0)
+}
+
+// addDistinct adds a distinct; most bounds the keys that are held in memory even where there is
+// more, 0 does not.
+func addDistinct(op string, d *engine.Dataset, columns []string, most int) *engine.Dataset {
+	b := builderOf(op, d)
+	if d == nil {
+		b.Errorf("%s: the dataset is nil", op)
+	}
+	if !usable(d) {
+		return b.Poisoned(op)
+	}
+	var attrs []engine.Attr
+	if len(columns) > 0 {
+		attrs = []engine.Attr{{Key: "by", Value: strings.Join(columns, ", ")}}
+	} else {
+		for _, f := range d.Schema().Fields() {
+			columns = append(columns, f.Name)
+		}
+	}
+	cols, ok := keyColumns(op, d, columns)
+	if !ok {
+		return b.Poisoned(op)
+	}
+	schema, port := d.Schema(), hashPort(d, cols)
+	port.Use = keeps(d)
+	return b.Add(engine.Spec{
+		Op:       op,
+		Attrs:    attrs,
+		Schema:   schema,
+		Inputs:   []engine.Port{port},
+		Operator: func() engine.Operator { return &distinct{schema: schema, columns: cols, most: most} },
+	})
+}
+
+// distinct is the operator behind Distinct: a set of the keys that a shard had so far. When it
+// cannot grow, rows with other keys are sorted on disk and found at the end of the shard.
+type distinct struct {
+	noop
+	schema  *arrow.Schema
+	columns []int
+	most    int
+
+	context *engine.Context
+	keys    joinKeyReader
+	seen    groupTable
+	memory  groupMemory
+	index   rowIndex
+	late    *lateDistinct
+
+	kept, open []int32 // of the batch at hand
+}
+
+func (o *distinct) Open(c *engine.Context) error {
+	o.context, o.seen.context = c, c
+	o.memory = groupMemory{context: c, free: 64 << 10}
+	o.keys = joinKeyReader{columns: o.columns, grouped: true}
+	return nil
+}
+
+func (o *distinct) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+	first := o.index.batch(rows.NumRows())
+	if err := o.keys.reset(rows); err != nil {
+		return err
+	}
+	o.kept, o.open = o.kept[:0], o.open[:0]
+	for i := range int(rows.NumRows()) {
+		key := o.keys.key(i)
+		switch {
+		case o.seen.lookup(key) >= 0:
+		case o.late == nil && o.seen.room(&o.memory, key, o.most):
+			o.seen.insertKey(key)
+			o.kept = append(o.kept, int32(i))
+		default:
+			if o.late == nil {
+				o.late = newLateDistinct(c, o.schema)
+			}
+			o.open = append(o.open, int32(i))
+		}
+	}
+	if len(o.open) > 0 {
+		if err := o.late.rows.add(&o.keys, rows, o.open, first); err != nil {
+			return err
+		}
+	}
+	return emitIndices(c, shard, rows, o.kept, out)
+}
+
+func (o *distinct) EndShard(_ *engine.Context, shard int, out engine.Output) error {
+	if o.late != nil {
+		// Rows that were emitted came before all that were not.
+		err := o.late.emit(shard, out)
+		if closed := o.late.close(); err == nil {
+			err = closed
+		}
+		o.late = nil
+		if err != nil {
+			return err
+		}
+	}
+	o.seen.clear()
+	o.memory.release()
+	o.index.endShard()
+	return nil
+}
+
+func (o *distinct) Close() error {
+	o.seen.clear()
+	o.memory.release()
+	if o.late == nil {
+		return nil
+	}
+	return o.late.close()
+}
+
+// lateDistinct takes the rows whose keys are not in the set.
+type lateDistinct struct {
+	rows   *keySorter
+	done   *placedRows
+	picker rowPicker
+}
+
+func newLateDistinct(c *engine.Context, schema *arrow.Schema) *lateDistinct {
+	j := &lateDistinct{rows: newKeySorter(c, schema), done: newPlacedRows(c, schema)}
+	j.picker.to = j.done
+	return j
+}
+
+// emit emits the first row of each key in the order of rows.
+func (j *lateDistinct) emit(shard int, out engine.Output) error {
+	var last []byte // no key is empty
+	err := j.rows.sorter.each(func(rows arrow.Record) error {
+		keys := rows.Column(j.rows.columns).(*array.Binary)
+		indices := rows.Column(j.rows.columns + 1).(*array.Int64)
+		for i := range int(rows.NumRows()) {
+			if bytes.Equal(keys.Value(i), last) {
+				continue
+			}
+			last = append(last[:0], keys.Value(i)...)
+			if err := j.picker.pick(rows, i, indices.Value(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		err = j.picker.flush()
+	}
+	if err != nil {
+		return err
+	}
+	return j.done.emit(shard, out)
+}
+
+// close lets go of everything.
+func (j *lateDistinct) close() error {
+	j.picker.close()
+	return errors.Join(j.rows.close(), j.done.close())
+}

@@ -1,0 +1,428 @@
+package operators
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// JoinKind says which rows without a partner a join keeps.
+type JoinKind int
+
+// The kinds of joins, as SQL has them.
+const (
+	// Inner keeps pairs of partners only.
+	Inner JoinKind = iota
+	// Left keeps every row of the left dataset, paired with nil where it has no partner.
+	Left
+	// Right keeps every row of the right dataset so.
+	Right
+	// Full keeps every row of both.
+	Full
+)
+
+var joinKindNames = [...]string{"inner", "left", "right", "full"}
+
+// String returns what plans show, such as "inner".
+func (k JoinKind) String() string {
+	if k.valid() {
+		return joinKindNames[k]
+	}
+	return fmt.Sprintf("JoinKind(%d)", int(k))
+}
+
+func (k JoinKind) valid() bool { return k >= Inner && k <= Full }
+
+// keepsLeft and keepsRight say whether rows of that side are kept that have no partner.
+func (k JoinKind) keepsLeft() bool  { return k == Left || k == Full }
+func (k JoinKind) keepsRight() bool { return k == Right || k == Full }
+
+// Join pairs the rows of two datasets that are equal in the keys, and calls f for
+// each pair:
+//
+//	operators.Join(orders, customers, operators.On("customer_id"), operators.Left,
+//		func(o *Order, c *Customer) Line {
+//			if c == nil {
+//				return Line{Order: o.ID, Name: "unknown"}
+//			}
+//			return Line{Order: o.ID, Name: c.Name}
+//		})
+//
+// Every row is paired with each of its partners. What has none is left out by Inner;
+// Left and Full call f with a nil right row for such rows of the left side, Right
+// and Full with a nil left row for those of the right one. Both are pointers for every kind,
+// because a struct of zeros would not tell a missing row from one of zeros, and one shape lets
+// a kind be changed without rewriting f. Rows with a null in a key have no partners; see On.
+//
+// What f gets are structs of its own, for the call; the slices and strings in them, and what
+// pointers in them lead to, must not be modified, but may be returned. See JoinErr for functions
+// that can fail.
+//
+// Partners meet in the shard that a hash of their keys chooses. Pairs come there in
+// the order of the left rows, for each in the order of the right ones, and rows of
+// the right side without a partner behind all of them, in their order. Rows of
+// either side come in the order of the shards that they lay in. None of this depends on
+// parallelism, batch sizes or memory.
+//
+// Only the columns that L, R and the keys name are sent. The right rows of a shard are held in
+// memory, within the run's budget, while the left ones pass by: let the smaller dataset be the
+// right one. Where they do not fit, both sides are sorted by key on disk and merged, and the
+// outcome is sorted back into its order (a sort-merge join: Graefe, Query evaluation techniques
+// for large databases, 1993, 5.2). The right rows of a key that has more of them than memory
+// holds are read from disk once for each left row of that key. A dataset that fits into every
+// process is joined without moving the other by MapLookup.
+func Join[L, R, Out any](left, right *engine.Dataset, on JoinKeys, kind JoinKind, f func(l *L, r *R) Out) *engine.Dataset {
+	return addJoin("Join", left, right, on, kind, 0, f, f == nil, func(l *L, r *R) (Out, error) { return f(l, r), nil })
+}
+
+// JoinErr is Join for functions that can fail. An error fails the run; it is told
+// with the left row's index within its shard, or the right row's where there is no
+// left one.
+func JoinErr[L, R, Out any](left, right *engine.Dataset, on JoinKeys, kind JoinKind, f func(l *L, r *R) (Out, error)) *engine.Dataset {
+	return addJoin("JoinErr", left, right, on, kind, 0, f, f == nil, f)
+}
+
+// addJoin adds a joiner. fn is the user's function, which call calls; most is that of joinSpec.
+func addJoin[L, R, Out any](op string, left, right *engine.Dataset, on JoinKeys, kind JoinKind, most int, fn any, isNil bool, call func(*L, *R) (Out, error)) *engine.Dataset {
+	b, ok := joinBuilder(op, left, right)
+	if !ok {
+		return b.Poisoned(op)
+	}
+	if !kind.valid() {
+		b.Errorf("%s: %v is no kind of join: want Inner, Left, Right or Full", op, kind)
+		ok = false
+	}
+	l, okLeft := inputRows[L](op, left)
+	r, okRight := inputRows[R](op, right)
+	out, okOut := outputRows[Out](op, b)
+	okKeys := on.check(op, left, right)
+	if !needFunc(op, b, isNil) || !ok || !okLeft || !okRight || !okOut || !okKeys {
+		return b.Poisoned(op)
+	}
+	left, right, cols := on.sent(op, left, right, l.Schema(), r.Schema())
+	spec := &joinSpec{kind: kind, most: most, columns: cols, left: left.Schema(), right: right.Schema()}
+	return b.Add(engine.Spec{
+		Op:     op,
+		Attrs:  []engine.Attr{{Key: "kind", Value: kind.String()}, {Key: "on", Value: on.String()}},
+		Schema: out.Schema(),
+		// Rows of the second input are processed when all of the first are there.
+		Inputs: []engine.Port{hashPort(right, cols.right), hashPort(left, cols.left)},
+		Func:   fn,
+		Operator: func() engine.Operator {
+			o := &joiner[L, R, Out]{spec: spec}
+			o.pairs = pairWriter[L, R, Out]{call: call, left: rowReader[L]{codec: l}, right: rowReader[R]{codec: r}, out: rowWriter[Out]{codec: out}}
+			return o
+		},
+	})
+}
+
+// The inputs of a join, by port.
+const (
+	joinRight = iota
+	joinLeft
+)
+
+// joinSpec is what the subtasks of a join have in common.
+type joinSpec struct {
+	kind        JoinKind
+	columns     joinColumns
+	left, right *arrow.Schema
+	// most bounds the rows or keys of a table, and the rows of a key, that are held in memory
+	// even where there is more; 0 does not.
+	most int
+}
+
+// joiner is the operator behind Join: a hash table of the right rows of a shard, and,
+// once that does not fit, a lateJoin.
+type joiner[L, R, Out any] struct {
+	noop
+	spec    *joinSpec
+	pairs   pairWriter[L, R, Out]
+	table   joinTable
+	keys    joinKeyReader // of left rows
+	indices [2]rowIndex   // by port
+	print   string        // of the table's rows, where that is looked at
+	late    *lateJoin[L, R, Out]
+}
+
+func (o *joiner[L, R, Out]) Open(c *engine.Context) error {
+	o.pairs.context = c
+	o.pairs.out.open(c)
+	o.table.open(c, o.spec)
+	o.keys.columns = o.spec.columns.left
+	return nil
+}
+
+func (o *joiner[L, R, Out]) Process(c *engine.Context, port, shard int, rows arrow.Record, out engine.Output) error {
+	first := o.indices[port].batch(rows.NumRows())
+	switch {
+	case o.late != nil && port == joinRight:
+		return o.late.addRight(rows, first)
+	case o.late != nil:
+		return o.late.addLeft(rows, first)
+	case port == joinRight:
+		return o.addRight(c, rows, first)
+	}
+	if err := o.seal(c); err != nil {
+		return err
+	}
+	return o.probe(c, shard, rows, first, out)
+}
+
+// addRight puts rows into the table, or gives up the table where they do not fit.
+func (o *joiner[L, R, Out]) addRight(c *engine.Context, rows arrow.Record, first int64) error {
+	fits, err := o.table.add(rows)
+	if fits || err != nil {
+		return err
+	}
+	o.late = newLateJoin(c, o.spec, &o.pairs)
+	at := int64(0)
+	for _, held := range o.table.held {
+		if err := o.late.addRight(held, at); err != nil {
+			return err
+		}
+		at += held.NumRows()
+	}
+	o.table.clear()
+	return o.late.addRight(rows, first)
+}
+
+// seal makes the table ready to be read.
+func (o *joiner[L, R, Out]) seal(c *engine.Context) error {
+	if o.table.rows != nil {
+		return nil
+	}
+	if err := o.table.seal(); err != nil || o.table.rows == nil {
+		return err
+	}
+	if c.ChecksRows() {
+		var err error
+		if o.print, err = contentOf(o.table.rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// contentOf returns a fingerprint of what rows hold.
+func contentOf(rows arrow.Record) (string, error) {
+	var h contentHash
+	err := h.add(rows)
+	return h.String(), err
+}
+
+// errLentChanged blames the function of a join for rows that several of its calls share.
+var errLentChanged = errors.New("the function changed the rows it was given, which other calls and operators read as well: a slice in a row is not a copy, so make one before you change it (slices.Clone)")
+
+// probe pairs left rows with those in the table.
+func (o *joiner[L, R, Out]) probe(c *engine.Context, shard int, rows arrow.Record, first int64, out engine.Output) error {
+	if err := o.keys.reset(rows); err != nil {
+		return err
+	}
+	p := &o.pairs
+	p.begin(shard, out, nil)
+	for i := range int(rows.NumRows()) {
+		partner := int32(-1)
+		if !o.keys.null(i) {
+			partner = o.table.first(o.keys.key(i))
+		}
+		if partner < 0 && !o.spec.kind.keepsLeft() {
+			continue
+		}
+		if err := p.readLeft(rows, i, first+int64(i)); err != nil {
+			return err
+		}
+		if partner < 0 {
+			if err := p.pair(true, false); err != nil {
+				return err
+			}
+			continue
+		}
+		for ; partner >= 0; partner = o.table.next[partner] {
+			o.table.matched[partner] = true
+			if err := p.readRight(o.table.rows, int(partner), int64(partner)); err != nil {
+				return err
+			}
+			if err := p.pair(true, true); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (o *joiner[L, R, Out]) EndShard(c *engine.Context, shard int, out engine.Output) error {
+	var err error
+	if o.late != nil {
+		err = o.late.emit(shard, out)
+		if closed := o.late.close(); err == nil {
+			err = closed
+		}
+		o.late = nil
+	} else {
+		err = o.endTable(c, shard, out)
+	}
+	if err != nil {
+		return err
+	}
+	o.pairs.endShard()
+	o.table.clear()
+	o.indices = [2]rowIndex{}
+	return nil
+}
+
+// endTable emits the rows of the table without a partner, and what else waits.
+func (o *joiner[L, R, Out]) endTable(c *engine.Context, shard int, out engine.Output) error {
+	if err := o.seal(c); err != nil {
+		return err
+	}
+	o.pairs.begin(shard, out, nil)
+	if o.spec.kind.keepsRight() {
+		for i, matched := range o.table.matched {
+			if matched {
+				continue
+			}
+			err := o.pairs.readRight(o.table.rows, i, int64(i))
+			if err == nil {
+				err = o.pairs.pair(false, true)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	if c.ChecksRows() && o.table.rows != nil {
+		if now, err := contentOf(o.table.rows); err != nil || now != o.print {
+			return errors.Join(err, errLentChanged)
+		}
+	}
+	return o.pairs.out.flush(shard, out)
+}
+
+func (o *joiner[L, R, Out]) Close() error {
+	o.table.clear()
+	o.pairs.out.close()
+	if o.late == nil {
+		return nil
+	}
+	return o.late.close()
+}
+
+// pairWriter calls the function of a join for pairs of rows and writes what it returns.
+type pairWriter[L, R, Out any] struct {
+	context *engine.Context
+	pairs   uint64 // so far
+
+	call  func(*L, *R) (Out, error)
+	left  rowReader[L]
+	right rowReader[R]
+	out   rowWriter[Out]
+
+	l                     L // lent to a call, so that what it changes there does not reach others
+	r                     R
+	leftIndex, rightIndex int64 // within the shard
+
+	shard  int
+	to     engine.Output
+	placed *placedRows // where the outcome has to be sorted; nil where it comes in its order
+}
+
+// begin says where outcomes go.
+func (p *pairWriter[L, R, Out]) begin(shard int, to engine.Output, placed *placedRows) {
+	p.shard, p.to, p.placed = shard, to, placed
+}
+
+// endShard forgets the rows of a shard.
+func (p *pairWriter[L, R, Out]) endShard() {
+	p.left.endShard()
+	p.right.endShard()
+	p.to, p.placed = nil, nil
+}
+
+// readLeft makes a row of a batch, the left row of the pairs to come.
+func (p *pairWriter[L, R, Out]) readLeft(rows arrow.Record, i int, index int64) error {
+	p.leftIndex = index
+	return p.failed(joinLeft, index, readRow(&p.left, rows, i))
+}
+
+// readRight does so for the right row.
+func (p *pairWriter[L, R, Out]) readRight(rows arrow.Record, i int, index int64) error {
+	p.rightIndex = index
+	return p.failed(joinRight, index, readRow(&p.right, rows, i))
+}
+
+// readRow reads a row of a batch, which may be another one than before.
+func readRow[T any](r *rowReader[T], rows arrow.Record, i int) error {
+	if r.rows != rows {
+		if err := r.reset(rows); err != nil {
+			return err
+		}
+	}
+	if err := r.reader.Read(i, &r.row); err != nil {
+		return r.explain(i, err)
+	}
+	return nil
+}
+
+// failed says at which row of which input something failed.
+func (p *pairWriter[L, R, Out]) failed(port int, index int64, err error) error {
+	if err == nil {
+		return nil
+	}
+	return inShard(p.shard, sideRowError(port, index, err))
+}
+
+// sideRowError says at which row of an input of a join something failed.
+func sideRowError(port int, index int64, err error) error {
+	side := "right"
+	if port == joinLeft {
+		side = "left"
+	}
+	return &engine.RowError{Row: index, Of: &engine.RowsOf{Input: port}, Err: fmt.Errorf("of the %s dataset: %w", side, err)}
+}
+
+// inShard adds the shard to what sideRowError returned.
+func inShard(shard int, err error) error {
+	if row := new(engine.RowError); errors.As(err, &row) && row.Of != nil {
+		row.Of.Shard = shard
+	}
+	return err
+}
+
+// pair calls the function with the rows read, or nil for one, and writes the outcome.
+func (p *pairWriter[L, R, Out]) pair(withLeft, withRight bool) (err error) {
+	// A key that many rows have makes many pairs of one batch.
+	const pairsBetweenLooks = 4096
+	if p.pairs++; p.pairs%pairsBetweenLooks == 0 {
+		if err := p.context.Err(); err != nil {
+			return err
+		}
+	}
+	var l *L
+	var r *R
+	port, index := joinRight, p.rightIndex
+	if withRight {
+		p.r = p.right.row
+		r = &p.r
+	}
+	if withLeft {
+		p.l = p.left.row
+		l = &p.l
+		port, index = joinLeft, p.leftIndex
+	}
+	if p.out.row, err = p.call(l, r); err != nil {
+		return p.failed(port, index, err)
+	}
+	if p.placed != nil {
+		place := p.leftIndex
+		if !withLeft {
+			place = behindLeft + p.rightIndex
+		}
+		p.placed.places = append(p.placed.places, place)
+		return p.failed(port, index, p.out.push(p.shard, p.placed))
+	}
+	return p.failed(port, index, p.out.push(p.shard, p.to))
+}

@@ -1,0 +1,226 @@
+package operators
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// JoinKeys are pairs of columns, one of the left and one of the right dataset each,
+// that must be equal for two rows to be partners; see On.
+type JoinKeys struct{ left, right []string }
+
+// On has rows be partners when they are equal in the named columns, which both
+// datasets have. Columns whose names differ are added by Equal:
+//
+//	operators.On("country").Equal("customer_id", "id")
+//
+// Values are equal as GroupBy has them: integers by value whatever their width, -0
+// and +0, a NaN and any other. SQL agrees, but for NaN, where databases differ.
+// Unlike in GroupBy, a null equals nothing, not even another null.
+//
+// Integers are compared with integers, float32 and float64 with each other, bools,
+// text, bytes and dates with their own kind, timestamps with those of the same unit
+// and time zone. An unsigned integer of 64 bits is not compared with signed ones:
+// some values of either are none of the other.
+func On(columns ...string) JoinKeys {
+	return JoinKeys{left: slices.Clone(columns), right: slices.Clone(columns)}
+}
+
+// Equal returns the keys with one pair more: a column of the left dataset and the
+// column of the right one that must equal it. Each column is named once.
+func (k JoinKeys) Equal(left, right string) JoinKeys {
+	return JoinKeys{left: append(slices.Clone(k.left), left), right: append(slices.Clone(k.right), right)}
+}
+
+// String returns what plans show, such as "country, customer_id = id".
+func (k JoinKeys) String() string {
+	parts := make([]string, len(k.left))
+	for i, name := range k.left {
+		if parts[i] = name; k.right[i] != name {
+			parts[i] += " = " + k.right[i]
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// joinColumns are the columns of the keys on either side, pair by pair.
+type joinColumns struct{ left, right []int }
+
+// check reports whether rows can be partners by the keys, or records what is wrong with
+// them. Both datasets are usable.
+func (on JoinKeys) check(op string, left, right *engine.Dataset) bool {
+	b := left.Builder()
+	if len(on.left) == 0 {
+		b.Errorf(`%s: no key is given: name at least one column, as in On("id")`, op)
+		return false
+	}
+	var cols joinColumns
+	var okLeft, okRight bool
+	cols.left, okLeft = sideColumns(op, "left", left, on.left)
+	cols.right, okRight = sideColumns(op, "right", right, on.right)
+	if !okLeft || !okRight {
+		return false
+	}
+	ok := true
+	for i := range cols.left {
+		l, r := left.Schema().Field(cols.left[i]), right.Schema().Field(cols.right[i])
+		if why := incomparable(l.Type, r.Type); why != "" {
+			b.Errorf("%s: the key %q is %s on the left and %q is %s on the right: %s",
+				op, l.Name, batch.TypeName(l.Type), r.Name, batch.TypeName(r.Type), why)
+			ok = false
+		}
+	}
+	return ok
+}
+
+// sent are two datasets without the columns that a join has no use for, which are not sent: of each
+// it needs the keys and what rows are read from. nil stands for all columns.
+func (on JoinKeys) sent(op string, left, right *engine.Dataset, readLeft, readRight *arrow.Schema) (l, r *engine.Dataset, cols joinColumns) {
+	narrow := func(d *engine.Dataset, keys []string, read *arrow.Schema) *engine.Dataset {
+		if read == nil {
+			return d
+		}
+		if names := columnsOfKeysAnd(read, keys); len(names) < d.Schema().NumFields() {
+			left.Builder().Within(op, func() { d = Select(d, names...) })
+		}
+		return d
+	}
+	l, r = narrow(left, on.left, readLeft), narrow(right, on.right, readRight)
+	cols.left, _ = sideColumns(op, "left", l, on.left)
+	cols.right, _ = sideColumns(op, "right", r, on.right)
+	return l, r, cols
+}
+
+// sideColumns finds the key columns of one side.
+func sideColumns(op, side string, d *engine.Dataset, names []string) ([]int, bool) {
+	b := d.Builder()
+	cols, ok := make([]int, len(names)), true
+	for i, name := range names {
+		at, err := batch.FindColumn(d.Schema(), name)
+		if err == nil {
+			err = batch.CheckHashable(d.Schema(), []int{at})
+		}
+		if err == nil && slices.Contains(names[:i], name) {
+			err = fmt.Errorf("key %q is named twice", name)
+		}
+		if err != nil {
+			b.Errorf("%s: the %s dataset: %w", op, side, err)
+			ok = false
+		}
+		cols[i] = at
+	}
+	return cols, ok
+}
+
+// incomparable says why values of two types are never partners, "" where they can
+// be: their encodings are then equal where the values are.
+func incomparable(left, right arrow.DataType) string {
+	switch {
+	case keyFamily(left) == keyFamily(right):
+		return ""
+	case arrow.IsInteger(left.ID()) && arrow.IsInteger(right.ID()):
+		if narrowUnsigned(left) || narrowUnsigned(right) {
+			return ""
+		}
+		return "some values of either are none of the other; convert one of them by WithColumn"
+	}
+	return "they are not compared; convert one of them by WithColumn"
+}
+
+// keyFamily names the values that a type is compared with.
+func keyFamily(t arrow.DataType) string {
+	switch {
+	case arrow.IsUnsignedInteger(t.ID()):
+		return "unsigned"
+	case arrow.IsInteger(t.ID()):
+		return "integer"
+	case arrow.IsFloating(t.ID()):
+		return "float"
+	}
+	return batch.TypeName(t)
+}
+
+// narrowUnsigned says that every value of the type is one of int64 too.
+func narrowUnsigned(t arrow.DataType) bool {
+	return arrow.IsUnsignedInteger(t.ID()) && t.ID() != arrow.UINT64
+}
+
+// joinBuilder returns the builder of two datasets, or of the one that is there, and
+// whether both can be joined; that one is missing is recorded.
+func joinBuilder(op string, left, right *engine.Dataset) (*engine.Builder, bool) {
+	b := builderOf(op, left, right)
+	switch {
+	case left == nil:
+		b.Errorf("%s: the left dataset is nil", op)
+	case right == nil:
+		b.Errorf("%s: the right dataset is nil", op)
+	}
+	return b, usable(left) && usable(right)
+}
+
+// hashPort is an input that brings rows into the shard of their key, where partners
+// meet: the hash does not tell the widths of integers and floats apart.
+func hashPort(d *engine.Dataset, columns []int) engine.Port {
+	keys := make([]string, len(columns))
+	for i, c := range columns {
+		keys[i] = d.Schema().Field(c).Name
+	}
+	return engine.Port{From: d, Partitioner: engine.Hash, Keys: keys}
+}
+
+// joinKeyReader encodes the keys of a batch, and tells which rows have none.
+type joinKeyReader struct {
+	columns []int
+	grouped bool // nulls are values like others, as in groups
+	keys    batch.Keys
+	rows    arrow.Record // borrowed
+	nulls   bool         // there may be rows without a key
+	encoded []byte
+	listed  []int32
+}
+
+// reset points the reader at a batch, which is borrowed until the next call.
+func (k *joinKeyReader) reset(rows arrow.Record) error {
+	k.rows, k.nulls = rows, false
+	for _, c := range k.columns {
+		k.nulls = k.nulls || !k.grouped && rows.Column(c).NullN() > 0
+	}
+	return k.keys.Reset(rows, k.columns)
+}
+
+// null reports whether a row matches nothing, as a column of its key is null.
+func (k *joinKeyReader) null(row int) bool {
+	if !k.nulls {
+		return false
+	}
+	for _, c := range k.columns {
+		if k.rows.Column(c).IsNull(row) {
+			return true
+		}
+	}
+	return false
+}
+
+// key returns the encoding of a row's key, good until the next call.
+func (k *joinKeyReader) key(row int) []byte {
+	k.encoded = k.keys.Append(k.encoded[:0], row)
+	return k.encoded
+}
+
+// indices returns the rows of the batch, those without a key only if asked for, good until
+// the next call.
+func (k *joinKeyReader) indices(withNulls bool) []int32 {
+	k.listed = k.listed[:0]
+	for i := range int(k.rows.NumRows()) {
+		if withNulls || !k.null(i) {
+			k.listed = append(k.listed, int32(i))
+		}
+	}
+	return k.listed
+}

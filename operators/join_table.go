@@ -1,0 +1,136 @@
+package operators
+
+import (
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// joinTable holds the rows of the right side of a shard in memory, by key: a hash
+// table whose groups are lists of rows in their order.
+type joinTable struct {
+	context *engine.Context
+	most    int // rows, as joinSpec has it
+	keys    joinKeyReader
+	groups  groupTable
+	memory  groupMemory
+
+	held  []arrow.Record // retained, in order
+	bytes int64          // of held
+	heads []int32        // by group: its first row
+	tails []int32        // by group: its last row
+	next  []int32        // by row: the next one of its group, -1 behind the last
+
+	rows    arrow.Record // owned: all rows in one piece, once there are no more to come
+	matched []bool       // by row: it had a partner
+}
+
+// Limits of what is held in one piece: Arrow addresses text with 31 bits.
+const (
+	joinTableRows  = 1 << 30
+	joinTableBytes = 1 << 30
+)
+
+// open makes an empty table of right rows.
+func (t *joinTable) open(c *engine.Context, spec *joinSpec) {
+	t.context, t.keys.columns, t.most = c, spec.columns.right, spec.most
+	t.groups.context = c
+	t.memory = groupMemory{context: c, free: 64 << 10}
+}
+
+// add takes borrowed rows. It reports whether they fit; if not, the table is of no
+// use any more, and these rows are not among those that it holds.
+func (t *joinTable) add(rows arrow.Record) (fits bool, err error) {
+	size, first := batch.Size(rows), len(t.next)
+	most := int64(joinTableRows)
+	if t.most > 0 {
+		most = int64(t.most)
+	}
+	if int64(first)+rows.NumRows() > most || t.bytes+size > joinTableBytes {
+		return false, nil
+	}
+	// The rows themselves, once more in one piece, and their places in lists.
+	if !t.memory.admit(2*size + 9*rows.NumRows()) {
+		return false, nil
+	}
+	if err := t.keys.reset(rows); err != nil {
+		return false, err
+	}
+	for i := range int(rows.NumRows()) {
+		t.next = append(t.next, -1)
+		if !t.keys.null(i) && !t.link(int32(first+i), t.keys.key(i)) {
+			return false, nil
+		}
+	}
+	rows.Retain()
+	t.held = append(t.held, rows)
+	t.bytes += size
+	return true, nil
+}
+
+// link puts a row behind the others of its key, and reports whether there was room.
+func (t *joinTable) link(row int32, key []byte) bool {
+	g := t.groups.lookup(key)
+	if g >= 0 {
+		t.next[t.tails[g]] = row
+		t.tails[g] = row
+		return true
+	}
+	if !t.groups.room(&t.memory, key, 0) {
+		return false
+	}
+	t.groups.insertKey(key)
+	t.heads, t.tails = append(t.heads, row), append(t.tails, row)
+	return true
+}
+
+// seal makes the rows readable; none come any more.
+func (t *joinTable) seal() error {
+	if t.rows != nil || len(t.held) == 0 {
+		return nil
+	}
+	if len(t.held) == 1 {
+		t.rows = t.held[0]
+	} else {
+		all, err := batch.Concat(t.context.Allocator, t.held)
+		if err != nil {
+			return err
+		}
+		for _, r := range t.held {
+			r.Release()
+		}
+		t.rows = all
+	}
+	clear(t.held)
+	t.held = t.held[:0]
+	t.matched = append(t.matched[:0], make([]bool, len(t.next))...)
+	return nil
+}
+
+// first returns the first row with a key, -1 where there is none.
+func (t *joinTable) first(key []byte) int32 {
+	if g := t.groups.lookup(key); g >= 0 {
+		return t.heads[g]
+	}
+	return -1
+}
+
+// clear makes the table empty, for the next shard.
+func (t *joinTable) clear() {
+	for i, r := range t.held {
+		r.Release()
+		t.held[i] = nil
+	}
+	t.held, t.bytes = t.held[:0], 0
+	if t.rows != nil {
+		t.rows.Release()
+		t.rows = nil
+	}
+	if len(t.next) > manyGroups {
+		t.heads, t.tails, t.next, t.matched = nil, nil, nil, nil
+	}
+	t.heads, t.tails, t.next, t.matched = t.heads[:0], t.tails[:0], t.next[:0], t.matched[:0]
+	t.groups.clear()
+	t.memory.release()
+}

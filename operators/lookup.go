@@ -1,0 +1,245 @@
+package operators
+
+import (
+	"fmt"
+	"iter"
+	"math"
+	"reflect"
+	"sync"
+	"unsafe"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// Lookup finds the rows of a dataset by key. There is one in each process, which all
+// subtasks share; see MapLookup.
+type Lookup[K comparable, V any] struct {
+	rows  []V
+	first map[K]int32
+	next  []int32 // by row: the next one of its key, -1 behind the last
+}
+
+// Len returns the number of rows.
+func (t *Lookup[K, V]) Len() int { return len(t.rows) }
+
+// Get returns the first row with a key, and whether there is one.
+func (t *Lookup[K, V]) Get(key K) (row V, ok bool) {
+	at, ok := t.first[key]
+	if ok {
+		row = t.rows[at]
+	}
+	return row, ok
+}
+
+// All yields the rows with a key in the order of their dataset.
+func (t *Lookup[K, V]) All(key K) iter.Seq[V] {
+	return func(yield func(V) bool) {
+		at, ok := t.first[key]
+		for ok && at >= 0 && yield(t.rows[at]) {
+			at = t.next[at]
+		}
+	}
+}
+
+// newLookup indexes rows, which it keeps.
+func newLookup[K comparable, V any](rows []V, key func(V) K) *Lookup[K, V] {
+	t := &Lookup[K, V]{rows: rows, first: make(map[K]int32, len(rows)), next: make([]int32, len(rows))}
+	for i := len(rows) - 1; i >= 0; i-- { // backwards, so that lists begin with the first
+		k := key(rows[i])
+		t.next[i] = -1
+		if after, ok := t.first[k]; ok {
+			t.next[i] = after
+		}
+		t.first[k] = int32(i)
+	}
+	return t
+}
+
+// MapLookup is MapErr with a table to look up in: f gets with each row of d an index of the rows
+// of side by the key that the function key computes of each. It is a join whose
+// right side is sent to every process whole, so that the rows of d stay where they are, in
+// their order: for codes and names, rates, small dimensions of all kinds:
+//
+//	operators.MapLookup(orders, countries, func(c Country) string { return c.Code },
+//		func(o Order, countries *operators.Lookup[string, Country]) (Priced, error) {
+//			c, ok := countries.Get(o.Country)
+//			if !ok {
+//				return Priced{}, fmt.Errorf("no country %q", o.Country)
+//			}
+//			return Priced{ID: o.ID, Total: o.Net * (1 + c.Tax)}, nil
+//		})
+//
+// The index is made once per process, when side is complete, and shared by the subtasks. It stays
+// in memory within the run's budget, together with the rows, which f must not modify, nor the
+// slices in them. Keys are equal as Go's == has it, so that no NaN is ever found; types with
+// pointers or interfaces in them, which are equal by other things than their values, are refused. Each
+// process calls key by itself, so that it depends on its row alone.
+func MapLookup[In any, K comparable, V, Out any](d, side *engine.Dataset, key func(V) K, f func(row In, table *Lookup[K, V]) (Out, error)) *engine.Dataset {
+	return addLookup("MapLookup", d, side, key, f, f == nil, func(o *lookingUp[In, K, V, Out], row In) error {
+		v, err := f(row, o.table)
+		if err == nil {
+			o.emit(v)
+		}
+		return err
+	})
+}
+
+// FlatMapLookup is FlatMap with a table to look up in, as MapLookup has it: for inner joins, which
+// leave rows out, and for those that pair a row with several.
+func FlatMapLookup[In any, K comparable, V, Out any](d, side *engine.Dataset, key func(V) K, f func(row In, table *Lookup[K, V], emit func(Out)) error) *engine.Dataset {
+	return addLookup("FlatMapLookup", d, side, key, f, f == nil, func(o *lookingUp[In, K, V, Out], row In) error {
+		return f(row, o.table, o.emit)
+	})
+}
+
+// addLookup adds an operator that looks up. fn is the user's function, which call calls.
+func addLookup[In any, K comparable, V, Out any](op string, d, side *engine.Dataset, key func(V) K, fn any, isNil bool, call func(o *lookingUp[In, K, V, Out], row In) error) *engine.Dataset {
+	b := builderOf(op, d, side)
+	if d == nil || side == nil {
+		b.Errorf("%s: %s is nil", op, whichNil(d))
+		return b.Poisoned(op)
+	}
+	if d.Poisoned() || side.Poisoned() {
+		return b.Poisoned(op)
+	}
+	in, okIn := inputRows[In](op, d)
+	lent, okSide := inputRows[V](op, side)
+	out, okOut := outputRows[Out](op, b)
+	ok := okIn && okSide && okOut
+	if key == nil {
+		b.Errorf("%s: the function that computes keys is nil", op)
+		ok = false
+	}
+	if why := noLookupKey(reflect.TypeFor[K]()); why != "" {
+		b.Errorf("%s: keys of type %v cannot be looked up: %s is equal by other things than its value", op, reflect.TypeFor[K](), why)
+		ok = false
+	}
+	if !needFunc(op, b, isNil) || !ok {
+		return b.Poisoned(op)
+	}
+	shared := &lookupRows[K, V]{rows: sideRows[V]{codec: lent}, key: key}
+	return b.Add(engine.Spec{
+		Op:       op,
+		Schema:   out.Schema(),
+		Inputs:   []engine.Port{{From: d, Use: reads(in.Schema())}, {From: side, Side: true, Use: reads(lent.Schema())}},
+		RowByRow: op == "MapLookup",
+		Func:     fn,
+		Funcs:    []any{key},
+		Operator: func() engine.Operator {
+			o := &lookingUp[In, K, V, Out]{shared: shared}
+			o.f = func(row In, _ func(Out)) error { return call(o, row) }
+			o.in.codec, o.out.codec = in, out
+			return o
+		},
+	})
+}
+
+// noLookupKey names the part of a type that keeps its values from being keys, "" where there is
+// none.
+func noLookupKey(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.UnsafePointer, reflect.Interface, reflect.Chan:
+		return t.String()
+	case reflect.Array:
+		return noLookupKey(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if why := noLookupKey(t.Field(i).Type); why != "" {
+				return why
+			}
+		}
+	}
+	return ""
+}
+
+// lookingUp is the operator behind MapLookup and FlatMapLookup.
+type lookingUp[In any, K comparable, V, Out any] struct {
+	flatMapper[In, Out]
+	shared *lookupRows[K, V]
+	table  *Lookup[K, V] // while it is open
+}
+
+func (o *lookingUp[In, K, V, Out]) Open(c *engine.Context) (err error) {
+	if o.table, err = o.shared.acquire(c, 1); err != nil {
+		return fmt.Errorf("the rows to look up: %w", err)
+	}
+	return o.flatMapper.Open(c)
+}
+
+// EndShard also tells whether the rows are still as they were, where that is looked at.
+func (o *lookingUp[In, K, V, Out]) EndShard(c *engine.Context, shard int, out engine.Output) error {
+	if c.ChecksRows() {
+		if err := o.shared.rows.unchanged(); err != nil {
+			return err
+		}
+	}
+	return o.flatMapper.EndShard(c, shard, out)
+}
+
+func (o *lookingUp[In, K, V, Out]) Close() error {
+	if o.table != nil {
+		o.table = nil
+		o.shared.release()
+	}
+	return o.flatMapper.Close()
+}
+
+// lookupRows holds the index of a side input for all subtasks of a process. It is made by the
+// first that opens and given up by the last that closes, and may be made again.
+type lookupRows[K comparable, V any] struct {
+	rows sideRows[V]
+	key  func(V) K
+
+	mu     sync.Mutex
+	users  int
+	table  *Lookup[K, V]
+	bytes  int64 // reserved
+	budget interface{ Release(n int64) }
+}
+
+// acquire returns the index, which is to be released.
+func (s *lookupRows[K, V]) acquire(c *engine.Context, port int) (_ *Lookup[K, V], err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rows, err := s.rows.acquire(c, port)
+	if err != nil {
+		return nil, err
+	}
+	made := false
+	defer func() { // the function may panic
+		if !made {
+			s.rows.release()
+		}
+	}()
+	if s.users == 0 {
+		if len(rows) > math.MaxInt32 {
+			return nil, fmt.Errorf("%d rows are more than the 2^31 that can be looked up in; use Join", len(rows))
+		}
+		// A map takes its entries, with room to grow, and a byte of each besides.
+		bytes := int64(len(rows)) * (2*int64(unsafe.Sizeof(*new(K))+5) + 4)
+		if err := c.Memory.Reserve(bytes); err != nil {
+			return nil, err
+		}
+		defer func() {
+			if !made {
+				c.Memory.Release(bytes)
+			}
+		}()
+		s.table = newLookup(rows, s.key)
+		s.bytes, s.budget = bytes, c.Memory
+	}
+	made = true
+	s.users++
+	return s.table, nil
+}
+
+// release ends one use.
+func (s *lookupRows[K, V]) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.users--; s.users == 0 {
+		s.budget.Release(s.bytes)
+		s.table, s.bytes, s.budget = nil, 0, nil
+	}
+	s.rows.release()
+}

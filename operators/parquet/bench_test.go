@@ -1,0 +1,62 @@
+package parquet
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// twenty is a row of many columns.
+type twenty struct {
+	A, B, C, D, E, F, G, H, I, J float64
+	K, L, M, N, O                int64
+	P, Q, R, S, T                string
+}
+
+// BenchmarkSumOfOne sums one column of a file of 20: where the plan says that nobody looks at the
+// others; where columns are named; and where a function between may look at all of them.
+func BenchmarkSumOfOne(b *testing.B) {
+	const rows = 400_000
+	path := filepath.Join(b.TempDir(), "twenty.parquet")
+	run := func(build func(bld *engine.Builder)) {
+		result, err := engine.Run(b.Context(), engine.Anonymous(func(bld *engine.Builder) error {
+			build(bld)
+			return nil
+		}), struct{}{}, engine.Parallelism(1))
+		require.NoError(b, err)
+		result.Release()
+	}
+	run(func(bld *engine.Builder) {
+		Write(operators.Generate(bld, rows, func(d shared.Random, i int64) twenty {
+			x, n, s := d.Float64(), int64(d.IntN(1000)), fmt.Sprint("text ", d.IntN(10_000))
+			return twenty{x, x + 1, x + 2, x + 3, x + 4, x + 5, x + 6, x + 7, x + 8, x + 9, n, n + 1, n + 2, i, i + 1, s, s, s, s, s}
+		}), path, WriteOptions{})
+	})
+	all := func(d *engine.Dataset) *engine.Dataset {
+		return operators.MapBatch(d, nil, func(_ *engine.Context, rows arrow.Record) (arrow.Record, error) {
+			rows.Retain()
+			return rows, nil
+		})
+	}
+	for name, read := range map[string]func(bld *engine.Builder) *engine.Dataset{
+		"by the plan": func(bld *engine.Builder) *engine.Dataset { return Read(bld, path, ReadOptions{}) },
+		"named":       func(bld *engine.Builder) *engine.Dataset { return Read(bld, path, ReadOptions{Columns: []string{"c"}}) },
+		"all":         func(bld *engine.Builder) *engine.Dataset { return all(Read(bld, path, ReadOptions{})) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				run(func(bld *engine.Builder) {
+					operators.Collect(bld, "sum", operators.Aggregate(read(bld), operators.SumOf("c")))
+				})
+			}
+			b.ReportMetric(float64(b.N)*rows/b.Elapsed().Seconds(), "rows/s")
+		})
+	}
+}

@@ -1,0 +1,88 @@
+package operators
+
+import (
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// behindLeft is a place behind those of all left rows.
+const behindLeft = int64(1) << 62
+
+// placedRows sorts rows by their places, which are appended before the rows come.
+type placedRows struct {
+	sorter *rowSorter
+	schema *arrow.Schema // of the rows
+	places []int64
+}
+
+// newPlacedRows returns an empty one for rows of the schema.
+func newPlacedRows(c *engine.Context, schema *arrow.Schema) *placedRows {
+	fields := schema.Fields()
+	n := len(fields)
+	fields = append(fields, arrow.Field{Name: freeName(fields, "place"), Type: arrow.PrimitiveTypes.Int64})
+	return &placedRows{schema: schema, sorter: newRowSorter(c, arrow.NewSchema(fields, nil), []batch.SortKey{{Column: n}})}
+}
+
+// Emit takes the rows of the next places.
+func (s *placedRows) Emit(_ int, rows arrow.Record) error {
+	n := int(rows.NumRows())
+	err := addNumbered(s.sorter, rows, s.places[:n])
+	s.places = append(s.places[:0], s.places[n:]...)
+	return err
+}
+
+// emit emits the rows in order.
+func (s *placedRows) emit(shard int, out engine.Output) error {
+	return s.sorter.each(func(placed arrow.Record) error {
+		rows := firstColumns(s.schema, placed)
+		defer rows.Release()
+		return out.Emit(shard, rows)
+	})
+}
+
+func (s *placedRows) close() error { return s.sorter.close() }
+
+// rowPicker gathers rows of batches that are read one after the other, so that they go on in
+// batches though they are picked one by one.
+type rowPicker struct {
+	to   *placedRows
+	rows arrow.Record // retained; nil without any
+	at   []int32
+}
+
+// pick picks a row of a borrowed batch, which has at least the columns of the outcome.
+func (p *rowPicker) pick(rows arrow.Record, i int, place int64) error {
+	if p.rows != nil && (p.rows != rows || len(p.at) >= p.to.sorter.context.BatchRows) {
+		if err := p.flush(); err != nil {
+			return err
+		}
+	}
+	if p.rows == nil {
+		rows.Retain()
+		p.rows = rows
+	}
+	p.at = append(p.at, int32(i))
+	p.to.places = append(p.to.places, place)
+	return nil
+}
+
+// flush passes on what was picked.
+func (p *rowPicker) flush() error {
+	if p.rows == nil {
+		return nil
+	}
+	defer p.close()
+	rows := firstColumns(p.to.schema, p.rows)
+	defer rows.Release()
+	return giveRows(p.to.sorter.context, rows, p.at, func(part arrow.Record) error { return p.to.Emit(0, part) })
+}
+
+// close gives up what was picked.
+func (p *rowPicker) close() {
+	if p.rows != nil {
+		p.rows.Release()
+		p.rows, p.at = nil, p.at[:0]
+	}
+}

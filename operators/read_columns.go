@@ -1,0 +1,93 @@
+package operators
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/bitutil"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// readColumns are the columns that a source emits. Those that nobody looks at are not read, and
+// stand in the rows as zeros, so that columns keep their places.
+type readColumns struct {
+	schema *arrow.Schema
+	read   []int // of the schema
+	at     []int // the same, in the files
+
+	zeros *memory.Buffer // of the columns that are not read; on the heap, and released by nobody
+}
+
+// newReadColumns returns the columns of a schema, which are at the given places of the files. Of
+// those that are not needed none is read; nil says that all are.
+func newReadColumns(schema *arrow.Schema, at []int, needed []bool) readColumns {
+	r := readColumns{schema: schema, read: []int{}, at: []int{}}
+	for i := range at {
+		if needed == nil || needed[i] {
+			r.read, r.at = append(r.read, i), append(r.at, at[i])
+		}
+	}
+	return r
+}
+
+// complete returns rows of the columns read, borrowed, with those that were not.
+func (r *readColumns) complete(rows arrow.Record) (arrow.Record, error) {
+	if int(rows.NumCols()) != len(r.read) {
+		return nil, fmt.Errorf("it gave %d columns where %d were asked for", rows.NumCols(), len(r.read))
+	}
+	cols := make([]arrow.Array, r.schema.NumFields())
+	for k, i := range r.read {
+		f, got := r.schema.Field(i), rows.Schema().Field(k)
+		if got.Name != f.Name || !arrow.TypeEqual(got.Type, f.Type, arrow.CheckMetadata()) || got.Nullable && !f.Nullable {
+			return nil, fmt.Errorf("its column %q is %s now, and was %s", f.Name, batch.TypeName(got.Type), batch.TypeName(f.Type))
+		}
+		cols[i] = rows.Column(k)
+	}
+	for i := range cols {
+		if cols[i] == nil {
+			data := r.zero(r.schema.Field(i).Type, int(rows.NumRows()))
+			cols[i] = array.MakeFromData(data)
+			data.Release()
+			defer cols[i].Release()
+		}
+	}
+	return array.NewRecord(r.schema, cols, rows.NumRows()), nil
+}
+
+// zero returns n values of a type, zeros or empty ones, owned by the caller.
+func (r *readColumns) zero(t arrow.DataType, n int) arrow.ArrayData {
+	var children []arrow.ArrayData
+	buffers := []*memory.Buffer{nil}
+	child := func(t arrow.DataType, n int) { children = append(children, r.zero(t, n)) }
+	switch t := t.(type) {
+	case arrow.BinaryDataType:
+		buffers = append(buffers, r.buffer((n+1)*arrow.Int32SizeBytes), r.buffer(0))
+	case *arrow.FixedSizeListType:
+		child(t.Elem(), n*int(t.Len()))
+	case *arrow.ListType:
+		buffers = append(buffers, r.buffer((n+1)*arrow.Int32SizeBytes))
+		child(t.Elem(), 0)
+	case *arrow.StructType:
+		for _, f := range t.Fields() {
+			child(f.Type, n)
+		}
+	case arrow.FixedWidthDataType:
+		buffers = append(buffers, r.buffer(int(bitutil.BytesForBits(int64(n)*int64(t.BitWidth())))))
+	}
+	data := array.NewData(t, n, buffers, children, 0, 0)
+	for _, c := range children {
+		c.Release()
+	}
+	return data
+}
+
+// buffer returns zeros, which batches share.
+func (r *readColumns) buffer(bytes int) *memory.Buffer {
+	if r.zeros == nil || r.zeros.Len() < bytes {
+		r.zeros = memory.NewBufferBytes(make([]byte, max(bytes, 64)))
+	}
+	return r.zeros
+}

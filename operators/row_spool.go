@@ -1,0 +1,173 @@
+package operators
+
+import (
+	"io"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// rowSpool keeps rows in their order, to be read any number of times: in memory, and all of
+// them on disk where that does not hold them. It is for the rows of one key, which may be
+// one or all of a shard's.
+//
+// One goroutine uses it: add any number of times, then each, until it is cleared.
+type rowSpool struct {
+	context *engine.Context
+	schema  *arrow.Schema
+	memory  groupMemory
+	most    int // rows in memory, as joinSpec has it
+
+	pieces []rowPiece
+	count  int64
+	file   *runFile   // nil while rows are in memory
+	writer *runWriter // until the first reading
+}
+
+// rowPiece is the rows [from, to) of a retained batch.
+type rowPiece struct {
+	rows     arrow.Record
+	from, to int
+	print    string // of the rows, where functions that change them are looked for
+}
+
+// content returns a fingerprint of the rows.
+func (p rowPiece) content() (string, error) {
+	part, err := batch.Slice(p.rows, p.from, p.to)
+	if err != nil {
+		return "", err
+	}
+	defer part.Release()
+	return contentOf(part)
+}
+
+func newRowSpool(c *engine.Context, schema *arrow.Schema, most int) *rowSpool {
+	return &rowSpool{context: c, schema: schema, most: most, memory: groupMemory{context: c, free: 64 << 10}}
+}
+
+// add takes the rows [from, to) of a borrowed batch, of which there are some.
+func (s *rowSpool) add(rows arrow.Record, from, to int) error {
+	s.count += int64(to - from)
+	p := rowPiece{rows: rows, from: from, to: to}
+	if s.file == nil {
+		// A batch stays in memory whole, of which the one at hand is there in any case.
+		if (s.most == 0 || s.count <= int64(s.most)) && (len(s.pieces) == 0 || s.memory.admit(batch.Size(rows))) {
+			rows.Retain()
+			if s.context.ChecksRows() {
+				var err error
+				if p.print, err = p.content(); err != nil {
+					return err
+				}
+			}
+			s.pieces = append(s.pieces, p)
+			return nil
+		}
+		if err := s.spill(); err != nil {
+			return err
+		}
+	}
+	return s.write(p)
+}
+
+// spill moves the rows to disk.
+func (s *rowSpool) spill() (err error) {
+	s.file = &runFile{context: s.context, schema: s.schema}
+	if s.writer, err = s.file.begin(); err != nil {
+		return err
+	}
+	s.context.Count("rows spilled", s.count)
+	for _, p := range s.pieces {
+		if err := s.write(p); err != nil {
+			return err
+		}
+	}
+	s.drop()
+	return nil
+}
+
+func (s *rowSpool) write(p rowPiece) error {
+	part, err := batch.Slice(p.rows, p.from, p.to)
+	if err != nil {
+		return err
+	}
+	defer part.Release()
+	return s.writer.write(part)
+}
+
+// each gives the rows, in order, to f until that returns false: the rows [from, to) of a
+// batch, which it borrows.
+func (s *rowSpool) each(f func(rows arrow.Record, from, to int) (more bool, err error)) error {
+	if s.file == nil {
+		for _, p := range s.pieces {
+			if more, err := f(p.rows, p.from, p.to); err != nil || !more {
+				return err
+			}
+		}
+		return nil
+	}
+	if s.writer != nil {
+		if err := s.writer.end(); err != nil {
+			return err
+		}
+		s.writer = nil
+	}
+	reader, err := s.file.open(s.file.runs[0])
+	if err != nil {
+		return err
+	}
+	for {
+		rows, err := reader.next()
+		if err == io.EOF { // itself: one wrapped in an error is something cut off
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		more, err := f(rows, 0, int(rows.NumRows()))
+		rows.Release()
+		if err != nil || !more {
+			return err
+		}
+		if err := s.context.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// unchanged reports whether rows in memory are still as they were added, where functions that
+// change rows are looked for; those on disk are read anew by every reading.
+func (s *rowSpool) unchanged() (bool, error) {
+	if !s.context.ChecksRows() {
+		return true, nil
+	}
+	for _, p := range s.pieces {
+		if now, err := p.content(); err != nil || now != p.print {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// drop lets go of the rows in memory.
+func (s *rowSpool) drop() {
+	for i, p := range s.pieces {
+		p.rows.Release()
+		s.pieces[i] = rowPiece{}
+	}
+	s.pieces = s.pieces[:0]
+	s.memory.release()
+}
+
+// clear makes the spool empty.
+func (s *rowSpool) clear() error {
+	s.drop()
+	s.count, s.writer = 0, nil
+	if s.file == nil {
+		return nil
+	}
+	file := s.file
+	s.file = nil
+	return file.close()
+}

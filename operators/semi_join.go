@@ -1,0 +1,222 @@
+package operators
+
+import (
+	"errors"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// SemiJoin keeps the rows of the left dataset that have a partner in the right one, once
+// each, with all their columns as they are. See On for what partners are.
+//
+// Rows come into the shard that a hash of their keys chooses, in the order of the shards that
+// they lay in, as in Join. The distinct keys of the right rows of a shard are held in memory,
+// within the run's budget; left rows whose key may be among those beyond it are sorted on disk,
+// which changes nothing but the time it takes.
+func SemiJoin(left, right *engine.Dataset, on JoinKeys) *engine.Dataset {
+	return addSemiJoin("SemiJoin", left, right, on, false, 0)
+}
+
+// AntiJoin keeps the rows of the left dataset that have no partner in the right one, those
+// with a null in a key among them. For the rest it is as SemiJoin.
+func AntiJoin(left, right *engine.Dataset, on JoinKeys) *engine.Dataset {
+	return addSemiJoin("AntiJoin", left, right, on, true, 0)
+}
+
+// addSemiJoin adds a semiJoiner; most is that of joinSpec.
+func addSemiJoin(op string, left, right *engine.Dataset, on JoinKeys, anti bool, most int) *engine.Dataset {
+	b, ok := joinBuilder(op, left, right)
+	if !ok {
+		return b.Poisoned(op)
+	}
+	if !on.check(op, left, right) {
+		return b.Poisoned(op)
+	}
+	left, right, cols := on.sent(op, left, right, nil, arrow.NewSchema(nil, nil))
+	spec := &joinSpec{most: most, columns: cols, left: left.Schema(), right: right.Schema()}
+	ports := []engine.Port{joinRight: hashPort(right, cols.right), joinLeft: hashPort(left, cols.left)}
+	ports[joinLeft].Use = keeps(left)
+	return b.Add(engine.Spec{
+		Op:       op,
+		Attrs:    []engine.Attr{{Key: "on", Value: on.String()}},
+		Schema:   left.Schema(),
+		Inputs:   ports,
+		Operator: func() engine.Operator { return &semiJoiner{spec: spec, anti: anti} },
+	})
+}
+
+// semiJoiner is the operator behind SemiJoin and AntiJoin: a set of the keys of the right rows
+// of a shard. When it cannot grow, other keys are sorted on disk, and so are the left rows
+// that it does not decide about.
+type semiJoiner struct {
+	noop
+	spec *joinSpec
+	anti bool
+
+	context *engine.Context
+	keys    [2]joinKeyReader // by port
+	found   groupTable
+	memory  groupMemory
+	indices [2]rowIndex
+	late    *lateSemiJoin
+
+	kept, open []int32 // of the batch at hand
+}
+
+func (o *semiJoiner) Open(c *engine.Context) error {
+	o.context, o.found.context = c, c
+	o.memory = groupMemory{context: c, free: 64 << 10}
+	o.keys[joinLeft].columns, o.keys[joinRight].columns = o.spec.columns.left, o.spec.columns.right
+	return nil
+}
+
+func (o *semiJoiner) Process(c *engine.Context, port, shard int, rows arrow.Record, out engine.Output) error {
+	first := o.indices[port].batch(rows.NumRows())
+	if err := o.keys[port].reset(rows); err != nil {
+		return err
+	}
+	if port == joinRight {
+		return o.addKeys(rows, first)
+	}
+	keys := &o.keys[joinLeft]
+	o.kept, o.open = o.kept[:0], o.open[:0]
+	for i := range int(rows.NumRows()) {
+		switch {
+		case !keys.null(i) && o.found.lookup(keys.key(i)) >= 0:
+			if !o.anti {
+				o.kept = append(o.kept, int32(i))
+			}
+		case o.late != nil && !keys.null(i):
+			o.open = append(o.open, int32(i))
+		case o.anti:
+			o.kept = append(o.kept, int32(i))
+		}
+	}
+	if o.late == nil {
+		return emitIndices(c, shard, rows, o.kept, out)
+	}
+	if err := o.late.keep(rows, o.kept, first); err != nil {
+		return err
+	}
+	return o.late.left.add(keys, rows, o.open, first)
+}
+
+// addKeys takes the keys of right rows.
+func (o *semiJoiner) addKeys(rows arrow.Record, first int64) error {
+	keys := &o.keys[joinRight]
+	o.open = o.open[:0]
+	for i := range int(rows.NumRows()) {
+		if keys.null(i) {
+			continue
+		}
+		key := keys.key(i)
+		if o.found.lookup(key) >= 0 {
+			continue
+		}
+		if o.late == nil && o.found.room(&o.memory, key, o.spec.most) {
+			o.found.insertKey(key)
+			continue
+		}
+		if o.late == nil {
+			o.late = newLateSemiJoin(o.context, o.spec)
+		}
+		o.open = append(o.open, int32(i))
+	}
+	if len(o.open) == 0 {
+		return nil
+	}
+	narrow := chosenColumns(o.late.keySchema, rows, o.spec.columns.right)
+	defer narrow.Release()
+	return o.late.right.add(keys, narrow, o.open, first)
+}
+
+// chosenColumns returns some columns of a batch, which the schema describes.
+func chosenColumns(schema *arrow.Schema, rows arrow.Record, columns []int) arrow.Record {
+	cols := make([]arrow.Array, len(columns))
+	for i, c := range columns {
+		cols[i] = rows.Column(c)
+	}
+	return array.NewRecord(schema, cols, rows.NumRows())
+}
+
+func (o *semiJoiner) EndShard(_ *engine.Context, shard int, out engine.Output) error {
+	if o.late != nil {
+		err := o.late.emit(shard, o.anti, out)
+		if closed := o.late.close(); err == nil {
+			err = closed
+		}
+		o.late = nil
+		if err != nil {
+			return err
+		}
+	}
+	o.found.clear()
+	o.memory.release()
+	o.indices = [2]rowIndex{}
+	return nil
+}
+
+func (o *semiJoiner) Close() error {
+	o.found.clear()
+	o.memory.release()
+	if o.late == nil {
+		return nil
+	}
+	return o.late.close()
+}
+
+// lateSemiJoin takes what the set of keys does not decide.
+type lateSemiJoin struct {
+	most        int // as joinSpec has it
+	left, right *keySorter
+	keySchema   *arrow.Schema // of right's rows, which are keys alone
+	done        *placedRows   // the outcome, by the indices of left rows
+	picker      rowPicker
+}
+
+func newLateSemiJoin(c *engine.Context, spec *joinSpec) *lateSemiJoin {
+	fields := make([]arrow.Field, len(spec.columns.right))
+	for i, column := range spec.columns.right {
+		fields[i] = spec.right.Field(column)
+	}
+	keys := arrow.NewSchema(fields, nil)
+	j := &lateSemiJoin{most: spec.most, keySchema: keys, left: newKeySorter(c, spec.left), right: newKeySorter(c, keys), done: newPlacedRows(c, spec.left)}
+	j.picker.to = j.done
+	return j
+}
+
+// keep takes rows of a batch that are part of the outcome. first is the index of its first row.
+func (j *lateSemiJoin) keep(rows arrow.Record, indices []int32, first int64) error {
+	for _, i := range indices {
+		if err := j.picker.pick(rows, int(i), first+int64(i)); err != nil {
+			return err
+		}
+	}
+	return j.picker.flush()
+}
+
+// emit decides about the rows that are left and emits the outcome.
+func (j *lateSemiJoin) emit(shard int, anti bool, out engine.Output) error {
+	err := mergeKeys(j.left, j.right, j.most, func(_ []byte, left, right *rowSpool) error {
+		if (right.count > 0) == anti {
+			return nil
+		}
+		return eachRow(left, j.left.columns+1, j.picker.pick)
+	})
+	if err == nil {
+		err = j.picker.flush()
+	}
+	if err != nil {
+		return err
+	}
+	return j.done.emit(shard, out)
+}
+
+// close lets go of everything.
+func (j *lateSemiJoin) close() error {
+	j.picker.close()
+	return errors.Join(j.left.close(), j.right.close(), j.done.close())
+}
