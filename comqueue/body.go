@@ -138,6 +138,9 @@ func (b *body) openBroadcast(c *engine.Context, port int, in input) error {
 		if one.err = holdJoined(c, port); one.err == nil {
 			one.frame, one.err = newFrame(c.Allocator, in.schema(), c.Side(port))
 		}
+		if one.err == nil {
+			one.err = in.columns().checkFrame(one.frame, nil)
+		}
 		if one.err == nil && b.checks != nil {
 			one.print, one.err = one.frame.fingerprint()
 		}
@@ -194,6 +197,9 @@ func (b *body) openPartitioned(c *engine.Context, in engine.Input, port int, inp
 			return fmt.Errorf("partitioned data %q, shard %d: %w", input.name(), shard, err)
 		}
 		input.partitioned.key.Put(&b.context, shard, frame) // the session releases it from here on
+		if err := input.columns().checkFrame(frame, &engine.RowsOf{Shard: shard, Input: len(b.context.data) - 1}); err != nil {
+			return fmt.Errorf("partitioned data %q, shard %d: %w", input.name(), shard, err)
+		}
 		if b.checks != nil {
 			if err := b.checks.watch(b.subtask, input.name(), frame); err != nil {
 				return fmt.Errorf("partitioned data %q, shard %d: %w", input.name(), shard, err)

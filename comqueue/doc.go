@@ -24,6 +24,20 @@
 //		SetMaxIter(50).
 //		Exec()                                   // *engine.Dataset
 //
+// # Rows
+//
+// A queue is given its rows under keys, shard by shard or broadcast, and reads them by
+// column. A column is made beside its key, and name and type are checked when the job is
+// built:
+//
+//	edges := comqueue.PartitionedRows("edges")
+//	src   := edges.Ints("src")
+//	...
+//	for i, from := range src.Get(ctx, shard) { ... }
+//
+// Get of the key itself gives the rows as a Frame, for who finds out at run time which columns
+// there are.
+//
 // # What happens
 //
 // Supersteps count from 1. In each, the stages run in the order they were added

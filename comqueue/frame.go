@@ -22,14 +22,19 @@ type Frame struct {
 	onDisk  bool
 }
 
-// column caches the views of one column.
+// column caches the view of one column.
 type column struct {
-	name   string
-	matrix Matrix
-	sparse Sparse
-	floats []float64
-	ints   []int64
-	kind   viewKind
+	name    string
+	kind    viewKind
+	hasNull bool
+
+	matrix  Matrix
+	vectors Vectors
+	sparse  Sparse
+	floats  []float64
+	ints    []int64
+	bools   Bools
+	texts   Texts
 }
 
 type viewKind int
@@ -37,10 +42,63 @@ type viewKind int
 const (
 	otherView viewKind = iota
 	matrixView
+	vectorsView
 	sparseView
 	floatsView
 	intsView
+	boolsView
+	textsView
 )
+
+// String returns the name of the accessor.
+func (k viewKind) String() string {
+	return [...]string{"no view", "Matrix", "Vectors", "Sparse", "Floats", "Ints", "Bools", "Texts"}[k]
+}
+
+// wants returns the type of the column.
+func (k viewKind) wants() string {
+	return [...]string{"nothing", "vectors of one size", "vectors of any sizes", "sparse vectors", "float64", "int64", "bool", "utf8"}[k]
+}
+
+// scalar says that nulls may be among the values.
+func (k viewKind) scalar() bool { return k >= floatsView }
+
+// cure says what to do about nulls.
+func (k viewKind) cure() string {
+	if k.scalar() {
+		return "read it as Nullable, or leave such rows out"
+	}
+	return "leave such rows out"
+}
+
+// viewOfType returns the view that a column of a type has.
+func viewOfType(dt arrow.DataType) viewKind {
+	switch dt.ID() {
+	case arrow.FLOAT64:
+		return floatsView
+	case arrow.INT64:
+		return intsView
+	case arrow.BOOL:
+		return boolsView
+	case arrow.STRING:
+		return textsView
+	}
+	switch dt := dt.(type) {
+	case *arrow.FixedSizeListType:
+		if dt.Elem().ID() == arrow.FLOAT64 && batch.IsVector(dt) {
+			return matrixView
+		}
+	case *arrow.ListType:
+		if dt.Elem().ID() == arrow.FLOAT64 && batch.IsVector(dt) {
+			return vectorsView
+		}
+	case *arrow.StructType:
+		if batch.IsVector(dt) {
+			return sparseView
+		}
+	}
+	return otherView
+}
 
 // Matrix is a dense row-major matrix.
 type Matrix struct {
@@ -61,6 +119,48 @@ type Sparse struct {
 	Indices []int32
 	Values  []float64
 }
+
+// Vectors are vectors of any sizes. They must not be modified.
+type Vectors struct {
+	// Row i has the values Offsets[i] to Offsets[i+1] of Values.
+	Offsets []int32
+	Values  []float64
+}
+
+// Len returns how many there are.
+func (v Vectors) Len() int { return max(0, len(v.Offsets)-1) }
+
+// Row returns a view of row i.
+func (v Vectors) Row(i int) []float64 {
+	return v.Values[v.Offsets[i]:v.Offsets[i+1]:v.Offsets[i+1]]
+}
+
+// Bools are the values of a column of bools.
+type Bools struct{ array *array.Boolean }
+
+// Len returns how many there are.
+func (b Bools) Len() int { return b.array.Len() }
+
+// At returns value i.
+func (b Bools) At(i int) bool { return b.array.Value(i) }
+
+// Texts are the values of a column of text.
+type Texts struct{ array *array.String }
+
+// Len returns how many there are.
+func (t Texts) Len() int { return t.array.Len() }
+
+// At returns text i, which is the column's memory: what is to outlive the queue is cloned.
+func (t Texts) At(i int) string { return t.array.Value(i) }
+
+// Nulls says which values of a column are missing.
+type Nulls struct{ array arrow.Array }
+
+// At reports whether value i is null.
+func (n Nulls) At(i int) bool { return n.array.IsNull(i) }
+
+// Any reports whether there is any.
+func (n Nulls) Any() bool { return n.array.NullN() > 0 }
 
 // newFrame joins batches into one frame, without copying where there is one.
 // The batches are borrowed.
@@ -91,25 +191,33 @@ func frameOf(record arrow.Record) *Frame {
 	return f
 }
 
-// viewColumn prepares the views a column of its type can give. Columns with
-// nulls give none: their values would be undefined.
+// viewColumn prepares the view that a column of its type can give. Vectors with nulls give
+// none: their values would be undefined.
 func viewColumn(name string, arr arrow.Array) column {
-	c := column{name: name}
-	if arr.NullN() > 0 {
-		return c
-	}
-	switch arr := arr.(type) {
-	case *array.Float64:
-		c.kind, c.floats = floatsView, arr.Float64Values()
-	case *array.Int64:
-		c.kind, c.ints = intsView, arr.Int64Values()
-	default:
+	c := column{name: name, kind: viewOfType(arr.DataType()), hasNull: arr.NullN() > 0}
+	switch c.kind {
+	case floatsView:
+		c.floats = arr.(*array.Float64).Float64Values()
+	case intsView:
+		c.ints = arr.(*array.Int64).Int64Values()
+	case boolsView:
+		c.bools = Bools{arr.(*array.Boolean)}
+	case textsView:
+		c.texts = Texts{arr.(*array.String)}
+	case matrixView:
 		if data, dim, ok := batch.DenseView(arr); ok {
-			c.kind, c.matrix = matrixView, Matrix{Rows: arr.Len(), Cols: dim, Data: data}
-		} else if csr, ok := batch.SparseView(arr); ok {
-			c.kind = sparseView
-			c.sparse = Sparse{Rows: arr.Len(), Cols: csr.Size, Offsets: csr.Indptr, Indices: csr.Indices, Values: csr.Values}
+			c.matrix = Matrix{Rows: arr.Len(), Cols: dim, Data: data}
 		}
+	case vectorsView:
+		if offsets, values, ok := batch.RaggedView(arr); ok {
+			c.vectors = Vectors{offsets, values}
+		}
+	case sparseView:
+		csr, ok := batch.SparseView(arr)
+		if !ok && !c.hasNull {
+			c.kind = otherView // laid out in a way that no writer of ours has
+		}
+		c.sparse = Sparse{Rows: arr.Len(), Cols: csr.Size, Offsets: csr.Indptr, Indices: csr.Indices, Values: csr.Values}
 	}
 	return c
 }
@@ -128,19 +236,19 @@ func (f *Frame) Record() arrow.Record { return f.record }
 // find returns the column of a name if it has the wanted view, and otherwise
 // panics with an error that says what there is: the engine turns it into the
 // error of the subtask.
-func (f *Frame) find(name, wanted string, kind viewKind) *column {
+func (f *Frame) find(name string, kind viewKind, nullable bool) *column {
 	for i := range f.columns {
 		c := &f.columns[i]
 		if c.name != name {
 			continue
 		}
-		if c.kind != kind {
+		if c.kind != kind || c.hasNull && !nullable {
 			arr := f.record.Column(i)
 			problem := "is " + batch.TypeName(arr.DataType())
 			if arr.NullN() > 0 {
 				problem = fmt.Sprintf("has %d nulls", arr.NullN())
 			}
-			panic(&FrameError{Column: name, Problem: fmt.Sprintf("%s, not %s without nulls", problem, wanted)})
+			panic(&FrameError{Column: name, Problem: fmt.Sprintf("%s, not %s without nulls", problem, kind.wants())})
 		}
 		return c
 	}
@@ -150,6 +258,16 @@ func (f *Frame) find(name, wanted string, kind viewKind) *column {
 	}
 	slices.Sort(names)
 	panic(&FrameError{Column: name, Problem: fmt.Sprintf("does not exist; there are %q", names)})
+}
+
+// nulls returns the nulls of a column that is there.
+func (f *Frame) nulls(name string) Nulls {
+	for i := range f.columns {
+		if f.columns[i].name == name {
+			return Nulls{f.record.Column(i)}
+		}
+	}
+	return Nulls{}
 }
 
 // FrameError says that a frame does not have the column asked for. Accessors of
@@ -163,24 +281,24 @@ func (e *FrameError) Error() string { return fmt.Sprintf("column %q %s", e.Colum
 
 // Matrix returns the rows of a dense vector column.
 func (f *Frame) Matrix(name string) Matrix {
-	return f.find(name, "a dense vector column", matrixView).matrix
+	return f.find(name, matrixView, false).matrix
 }
 
 // Sparse returns the rows of a sparse vector column.
 func (f *Frame) Sparse(name string) Sparse {
-	return f.find(name, "a sparse vector column", sparseView).sparse
+	return f.find(name, sparseView, false).sparse
 }
 
 // IsSparse reports whether the column is a sparse vector column without nulls.
 func (f *Frame) IsSparse(name string) bool {
-	return slices.ContainsFunc(f.columns, func(c column) bool { return c.name == name && c.kind == sparseView })
+	return slices.ContainsFunc(f.columns, func(c column) bool { return c.name == name && c.kind == sparseView && !c.hasNull })
 }
 
 // Floats returns the values of a float64 column.
-func (f *Frame) Floats(name string) []float64 { return f.find(name, "float64", floatsView).floats }
+func (f *Frame) Floats(name string) []float64 { return f.find(name, floatsView, false).floats }
 
 // Ints returns the values of an int64 column.
-func (f *Frame) Ints(name string) []int64 { return f.find(name, "int64", intsView).ints }
+func (f *Frame) Ints(name string) []int64 { return f.find(name, intsView, false).ints }
 
 // Release gives the frame's memory back. The queue calls it when it ends.
 func (f *Frame) Release() {
@@ -216,13 +334,14 @@ func Decode[T any](f *Frame) ([]T, error) {
 // PartitionedData names the rows of a dataset within a queue: each subtask holds
 // those of the shards it owns.
 type PartitionedData struct {
-	key   shared.ShardKey[*Frame]
-	state func(ctx *ComContext, rows *Frame) int64
+	key      shared.ShardKey[*Frame]
+	declared *declared
+	state    func(ctx *ComContext, rows *Frame) int64
 }
 
 // PartitionedRows makes the key of partitioned data.
 func PartitionedRows(name string) PartitionedData {
-	return PartitionedData{key: shared.PerShard[*Frame](name, frameCodec{})}
+	return PartitionedData{key: shared.PerShard[*Frame](name, frameCodec{}), declared: &declared{}}
 }
 
 // WithState returns the key with what InitWithPartitionedData is to know of the queue's
@@ -243,11 +362,14 @@ func (d PartitionedData) Name() string { return d.key.Name() }
 
 // BroadcastData names rows that every subtask sees whole. There is one copy per
 // process, which must not be modified.
-type BroadcastData struct{ key shared.Key[*Frame] }
+type BroadcastData struct {
+	key      shared.Key[*Frame]
+	declared *declared
+}
 
 // BroadcastRows makes the key of broadcast data.
 func BroadcastRows(name string) BroadcastData {
-	return BroadcastData{shared.Replicated[*Frame](name, frameCodec{})}
+	return BroadcastData{shared.Replicated[*Frame](name, frameCodec{}), &declared{}}
 }
 
 // Get returns all rows.

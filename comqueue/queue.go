@@ -38,6 +38,14 @@ func (i input) name() string {
 	return i.broadcast.Name()
 }
 
+// columns are those that the key of the input has.
+func (i input) columns() *declared {
+	if i.partitioned != nil {
+		return i.partitioned.declared
+	}
+	return i.broadcast.declared
+}
+
 // New begins a queue. The name stands in plan, progress and errors.
 func New(b *engine.Builder, name string) *IterativeComQueue {
 	q := &IterativeComQueue{b: b, name: name}
@@ -80,6 +88,10 @@ func (q *IterativeComQueue) addInput(in input, err error) *IterativeComQueue {
 	case slices.ContainsFunc(q.inputs, func(i input) bool { return i.name() == in.name() }):
 		q.misuse("the key %q is given two datasets", in.name())
 	default:
+		if err := in.columns().check(in.schema()); err != nil {
+			q.misuse("the dataset for %q: %v", in.name(), err)
+			return q
+		}
 		q.inputs = append(q.inputs, in)
 	}
 	return q
@@ -181,6 +193,11 @@ func (q *IterativeComQueue) Exec() *engine.Dataset {
 		var err error
 		if l, err = newLayout(slices.Clone(q.stages)); err != nil {
 			q.misuse("%v", err)
+		}
+	}
+	for _, in := range q.inputs {
+		if err := in.columns().check(in.schema()); !q.failed && err != nil { // of columns made since
+			q.misuse("the dataset for %q: %v", in.name(), err)
 		}
 	}
 	if q.failed {

@@ -21,14 +21,16 @@ type args struct { // the job's arguments are the program's flags
 
 var (
 	patients = comqueue.PartitionedRows("patients")
+	features = patients.Sparse("features") // checked when the job is built
+	label    = patients.Floats("label")
 	weights  = shared.Replicated("weights", shared.Float64s()) // intercept, then one per feature: the same on every subtask
 	gradient = shared.Scratch[[]float64]("gradient")           // sums over patients: one slope per weight, then the loss
 )
 
 // slopes adds up the gradient over the patients of one shard.
 func slopes(ctx *comqueue.ComContext, shard int, out []float64) error {
-	x, w := patients.Get(ctx, shard).Sparse("features"), weights.Get(ctx)
-	for i, y := range patients.Get(ctx, shard).Floats("label") {
+	x, w := features.Get(ctx, shard), weights.Get(ctx)
+	for i, y := range label.Get(ctx, shard) {
 		margin := w[0]
 		for j := x.Offsets[i]; j < x.Offsets[i+1]; j++ {
 			margin += float64(w[x.Indices[j]+1] * x.Values[j]) // rounded first: the same bits everywhere

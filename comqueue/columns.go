@@ -1,0 +1,248 @@
+package comqueue
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/spelling"
+)
+
+// ShardColumn is a column of partitioned data, by name and type. A queue that is given data
+// whose key has columns checks them when the job is built; a column is made where its key is.
+type ShardColumn[V any] struct {
+	data   PartitionedData
+	column columnOf[V]
+}
+
+// Get returns the values of a shard that the subtask owns: a view, which copies nothing, must
+// not be modified, and is good until the queue ends.
+func (c ShardColumn[V]) Get(ctx *ComContext, shard int) V {
+	return c.column.of(c.data.Get(ctx, shard))
+}
+
+// Nullable returns the column with room for nulls. It is for numbers, bools and text.
+func (c ShardColumn[V]) Nullable() NullableShardColumn[V] {
+	c.column.makeNullable(c.data.declared)
+	return NullableShardColumn[V](c)
+}
+
+// NullableShardColumn is a ShardColumn some of whose values are missing.
+type NullableShardColumn[V any] ShardColumn[V]
+
+// Get returns the values of a shard that the subtask owns, and which of them are null: what
+// stands there in their place means nothing.
+func (c NullableShardColumn[V]) Get(ctx *ComContext, shard int) (V, Nulls) {
+	f := c.data.Get(ctx, shard)
+	return c.column.of(f), f.nulls(c.column.name)
+}
+
+// BroadcastColumn is a column of broadcast data, as ShardColumn is one of partitioned data.
+type BroadcastColumn[V any] struct {
+	data   BroadcastData
+	column columnOf[V]
+}
+
+// Get returns the values of all rows, as that of ShardColumn does.
+func (c BroadcastColumn[V]) Get(ctx *ComContext) V { return c.column.of(c.data.Get(ctx)) }
+
+// Nullable returns the column with room for nulls, as that of ShardColumn does.
+func (c BroadcastColumn[V]) Nullable() NullableBroadcastColumn[V] {
+	c.column.makeNullable(c.data.declared)
+	return NullableBroadcastColumn[V](c)
+}
+
+// NullableBroadcastColumn is a BroadcastColumn some of whose values are missing.
+type NullableBroadcastColumn[V any] BroadcastColumn[V]
+
+// Get returns the values of all rows, as that of NullableShardColumn does.
+func (c NullableBroadcastColumn[V]) Get(ctx *ComContext) (V, Nulls) {
+	f := c.data.Get(ctx)
+	return c.column.of(f), f.nulls(c.column.name)
+}
+
+// Ints is a column of int64.
+func (d PartitionedData) Ints(name string) ShardColumn[[]int64] {
+	return ShardColumn[[]int64]{d, newColumn(d.declared, name, intsView, func(c *column) []int64 { return c.ints })}
+}
+
+// Floats is a column of float64.
+func (d PartitionedData) Floats(name string) ShardColumn[[]float64] {
+	return ShardColumn[[]float64]{d, newColumn(d.declared, name, floatsView, func(c *column) []float64 { return c.floats })}
+}
+
+// Bools is a column of bools.
+func (d PartitionedData) Bools(name string) ShardColumn[Bools] {
+	return ShardColumn[Bools]{d, newColumn(d.declared, name, boolsView, func(c *column) Bools { return c.bools })}
+}
+
+// Texts is a column of text.
+func (d PartitionedData) Texts(name string) ShardColumn[Texts] {
+	return ShardColumn[Texts]{d, newColumn(d.declared, name, textsView, func(c *column) Texts { return c.texts })}
+}
+
+// Matrix is a column of vectors of one size that its type has, such as Vectorize makes.
+func (d PartitionedData) Matrix(name string) ShardColumn[Matrix] {
+	return ShardColumn[Matrix]{d, newColumn(d.declared, name, matrixView, func(c *column) Matrix { return c.matrix })}
+}
+
+// Vectors is a column of vectors of any sizes.
+func (d PartitionedData) Vectors(name string) ShardColumn[Vectors] {
+	return ShardColumn[Vectors]{d, newColumn(d.declared, name, vectorsView, func(c *column) Vectors { return c.vectors })}
+}
+
+// Sparse is a column of sparse vectors.
+func (d PartitionedData) Sparse(name string) ShardColumn[Sparse] {
+	return ShardColumn[Sparse]{d, newColumn(d.declared, name, sparseView, func(c *column) Sparse { return c.sparse })}
+}
+
+// Ints is a column of int64.
+func (d BroadcastData) Ints(name string) BroadcastColumn[[]int64] {
+	return BroadcastColumn[[]int64]{d, newColumn(d.declared, name, intsView, func(c *column) []int64 { return c.ints })}
+}
+
+// Floats is a column of float64.
+func (d BroadcastData) Floats(name string) BroadcastColumn[[]float64] {
+	return BroadcastColumn[[]float64]{d, newColumn(d.declared, name, floatsView, func(c *column) []float64 { return c.floats })}
+}
+
+// Bools is a column of bools.
+func (d BroadcastData) Bools(name string) BroadcastColumn[Bools] {
+	return BroadcastColumn[Bools]{d, newColumn(d.declared, name, boolsView, func(c *column) Bools { return c.bools })}
+}
+
+// Texts is a column of text.
+func (d BroadcastData) Texts(name string) BroadcastColumn[Texts] {
+	return BroadcastColumn[Texts]{d, newColumn(d.declared, name, textsView, func(c *column) Texts { return c.texts })}
+}
+
+// Matrix is a column of vectors of one size that its type has, such as Vectorize makes.
+func (d BroadcastData) Matrix(name string) BroadcastColumn[Matrix] {
+	return BroadcastColumn[Matrix]{d, newColumn(d.declared, name, matrixView, func(c *column) Matrix { return c.matrix })}
+}
+
+// Vectors is a column of vectors of any sizes.
+func (d BroadcastData) Vectors(name string) BroadcastColumn[Vectors] {
+	return BroadcastColumn[Vectors]{d, newColumn(d.declared, name, vectorsView, func(c *column) Vectors { return c.vectors })}
+}
+
+// Sparse is a column of sparse vectors.
+func (d BroadcastData) Sparse(name string) BroadcastColumn[Sparse] {
+	return BroadcastColumn[Sparse]{d, newColumn(d.declared, name, sparseView, func(c *column) Sparse { return c.sparse })}
+}
+
+// columnOf finds a column in frames.
+type columnOf[V any] struct {
+	wanted
+	view func(c *column) V
+}
+
+func newColumn[V any](d *declared, name string, kind viewKind, view func(c *column) V) columnOf[V] {
+	c := columnOf[V]{wanted{name: name, kind: kind}, view}
+	d.add(c.wanted, 1)
+	return c
+}
+
+// makeNullable says that the column may have nulls.
+func (c *columnOf[V]) makeNullable(d *declared) {
+	d.add(c.wanted, -1)
+	c.nullable = true
+	d.add(c.wanted, 1)
+}
+
+func (c *columnOf[V]) of(f *Frame) V { return c.view(f.find(c.name, c.kind, c.nullable)) }
+
+// wanted is what a queue wants of its data.
+type wanted struct {
+	name     string
+	kind     viewKind
+	nullable bool
+}
+
+// declared are the columns of a key, each as often as it was made.
+type declared struct {
+	mu    sync.Mutex
+	order []wanted
+	count map[wanted]int
+}
+
+func (d *declared) add(w wanted, n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.count == nil {
+		d.count = map[wanted]int{}
+	}
+	if _, known := d.count[w]; !known {
+		d.order = append(d.order, w)
+	}
+	d.count[w] += n
+}
+
+// all returns the columns in the order in which they were made first.
+func (d *declared) all() (all []wanted) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, w := range d.order {
+		if d.count[w] > 0 {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// check says what is wrong with the columns that a dataset has.
+func (d *declared) check(schema *arrow.Schema) error {
+	for _, w := range d.all() {
+		i, err := batch.FindColumn(schema, w.name)
+		if err != nil {
+			return near(err, w.name, schema)
+		}
+		if has := schema.Field(i).Type; viewOfType(has) != w.kind {
+			return fmt.Errorf("column %q is %s, where %v wants %s", w.name, batch.TypeName(has), w.kind, w.kind.wants())
+		}
+		if w.nullable && !w.kind.scalar() {
+			return fmt.Errorf("column %q: %v has no room for nulls", w.name, w.kind)
+		}
+	}
+	return nil
+}
+
+// near adds to the error about a column that is not there those with a like name.
+func near(err error, name string, schema *arrow.Schema) error {
+	var names []string
+	for _, f := range schema.Fields() {
+		names = append(names, f.Name)
+	}
+	if like := spelling.Near(name, names); len(like) > 0 {
+		return fmt.Errorf("%w (did you mean %q?)", err, strings.Join(like, `", "`))
+	}
+	return err
+}
+
+// checkFrame says which row of a frame has a null in a column that has no room for it. of says
+// which rows they are, nil where they are those of several shards.
+func (d *declared) checkFrame(f *Frame, of *engine.RowsOf) error {
+	for _, w := range d.all() {
+		if w.nullable {
+			continue
+		}
+		i, err := batch.FindColumn(f.record.Schema(), w.name)
+		if err != nil {
+			return err
+		}
+		arr := f.record.Column(i)
+		if arr.NullN() == 0 {
+			continue
+		}
+		for row := range arr.Len() {
+			if arr.IsNull(row) {
+				return &engine.RowError{Row: int64(row), Of: of, Err: fmt.Errorf("column %q is null, where %v has no room for nulls: %s", w.name, w.kind, w.kind.cure())}
+			}
+		}
+	}
+	return nil
+}
