@@ -1,0 +1,136 @@
+package queuetest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Given is something that stages find under a key.
+type Given struct {
+	to func(b *engine.Builder, q *comqueue.IterativeComQueue) error
+}
+
+// Rows are those of partitioned data, structs whose fields are columns, cut into shards as
+// operators.FromSlice cuts them: in order, and as evenly as can be.
+func Rows[T any](key comqueue.PartitionedData, rows []T) Given {
+	return Given{func(b *engine.Builder, q *comqueue.IterativeComQueue) error {
+		d, err := dataset(b, func(shard int) []T {
+			own := shared.Split(len(rows), b.Shards(), shard)
+			return rows[own.Lo:own.Hi]
+		})
+		if err == nil {
+			q.InitWithPartitionedData(key, d)
+		}
+		return err
+	}}
+}
+
+// ShardRows are those of partitioned data by shard; shards that are not there are empty.
+func ShardRows[T any](key comqueue.PartitionedData, rows map[int][]T) Given {
+	return Given{func(b *engine.Builder, q *comqueue.IterativeComQueue) error {
+		for _, shard := range slices.Sorted(maps.Keys(rows)) {
+			if shard < 0 || shard >= b.Shards() {
+				return fmt.Errorf("rows of %q are given for shard %d, and there are %d shards", key.Name(), shard, b.Shards())
+			}
+		}
+		d, err := dataset(b, func(shard int) []T { return rows[shard] })
+		if err == nil {
+			q.InitWithPartitionedData(key, d)
+		}
+		return err
+	}}
+}
+
+// BroadcastRows are those of broadcast data.
+func BroadcastRows[T any](key comqueue.BroadcastData, rows []T) Given {
+	return Given{func(b *engine.Builder, q *comqueue.IterativeComQueue) error {
+		d, err := dataset(b, func(shard int) []T {
+			own := shared.Split(len(rows), b.Shards(), shard)
+			return rows[own.Lo:own.Hi]
+		})
+		if err == nil {
+			q.InitWithBroadcastData(key, d)
+		}
+		return err
+	}}
+}
+
+// Object is an object of each subtask, that make makes: once before the first superstep if the
+// key is replicated, and then the same on all of them; whenever a subtask joins if it is
+// scratch.
+func Object[T any](key shared.Key[T], make func(subtask int) T) Given {
+	return Given{func(_ *engine.Builder, q *comqueue.IterativeComQueue) error {
+		put := func(ctx *comqueue.ComContext) error {
+			key.Put(ctx, make(ctx.TaskID()))
+			return nil
+		}
+		if key.Kind() == shared.KindScratch {
+			q.Init(put)
+		} else {
+			q.Begin(put)
+		}
+		return nil
+	}}
+}
+
+// ShardObject is an object of each shard.
+func ShardObject[T any](key shared.ShardKey[T], make func(shard int) T) Given {
+	return Given{func(_ *engine.Builder, q *comqueue.IterativeComQueue) error {
+		q.Begin(func(ctx *comqueue.ComContext) error {
+			for shard := ctx.Shards().Lo; shard < ctx.Shards().Hi; shard++ {
+				key.Put(ctx, shard, make(shard))
+			}
+			return nil
+		})
+		return nil
+	}}
+}
+
+// dataset is a source of the rows of each shard.
+func dataset[T any](b *engine.Builder, of func(shard int) []T) (*engine.Dataset, error) {
+	codec, err := batch.NewCodec[T]()
+	if err != nil {
+		return nil, err
+	}
+	return b.Add(engine.Spec{
+		Op: "Given", Schema: codec.Schema(),
+		Source: func() engine.Source { return &source[T]{of: of, codec: codec} },
+	}), nil
+}
+
+// source gives shards the rows of of.
+type source[T any] struct {
+	of    func(shard int) []T
+	codec *batch.Codec[T]
+}
+
+func (*source[T]) Open(*engine.Context) error { return nil }
+func (*source[T]) Close() error               { return nil }
+
+func (s *source[T]) ReadShard(c *engine.Context, shard int, out engine.Output) error {
+	app := s.codec.Appender(c.Allocator)
+	defer app.Release()
+	end := func() error {
+		rows := app.NewRecord()
+		defer rows.Release()
+		return out.Emit(shard, rows)
+	}
+	rows := s.of(shard)
+	for i := range rows {
+		if err := app.AppendFrom(&rows[i]); err != nil {
+			return fmt.Errorf("row %d of shard %d that is given: %w", i, shard, err)
+		}
+		if app.Len() == c.BatchRows {
+			if err := end(); err != nil {
+				return err
+			}
+		}
+	}
+	return end()
+}

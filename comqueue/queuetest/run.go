@@ -1,0 +1,139 @@
+package queuetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/task"
+)
+
+// Setup is what stages are run with.
+type Setup struct {
+	// Subtasks is their number; 0 means 1.
+	Subtasks int
+	// Shards is a power of two that is no less than Subtasks; 0 means 8, or more where there
+	// are more subtasks.
+	Shards int
+	// Supersteps is how often the stages run; 0 means once.
+	Supersteps int
+	// Seed is that of ComContext.Rand.
+	Seed uint64
+	// Given are rows and objects, by key.
+	Given []Given
+	// Stages run in order, superstep after superstep.
+	Stages []comqueue.Stage
+	// Options are further ones of the run, such as engine.CheckState, which has the queue
+	// forget between supersteps all but what its keys keep.
+	Options []engine.Option
+}
+
+// Run runs the stages, and calls inspect, unless it is nil, for each subtask in the order of
+// their numbers. It returns what the run reports: values that were reported by superstep, and
+// what each stage did; or the error that ended it. Objects are gone when it returns.
+func Run(s Setup, inspect func(ctx *comqueue.ComContext)) (*task.QueueReport, error) {
+	s = s.withDefaults()
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &run{Setup: s, arrived: make(chan *comqueue.ComContext), leave: make(chan struct{}), ended: make(chan struct{})}
+	var result *engine.Result
+	var err error
+	go func() {
+		defer close(r.ended)
+		result, err = engine.Run(ctx, engine.Define("queuetest", r.build), struct{}{}, s.options()...)
+	}()
+	defer func() { // also where inspect ends the test
+		cancel()
+		<-r.ended
+	}()
+	if inspect != nil {
+		r.inspect(inspect)
+	}
+	<-r.ended
+	if err != nil {
+		return nil, err
+	}
+	defer result.Release()
+	return result.Queue(queueName), nil
+}
+
+// queueName is that of the queue in plans and errors.
+const queueName = "stages"
+
+func (s Setup) withDefaults() Setup {
+	s.Subtasks, s.Supersteps = max(s.Subtasks, 1), max(s.Supersteps, 1)
+	if s.Shards == 0 {
+		for s.Shards = 8; s.Shards < s.Subtasks; s.Shards *= 2 {
+		}
+	}
+	return s
+}
+
+func (s Setup) options() []engine.Option {
+	return append([]engine.Option{
+		engine.Parallelism(s.Subtasks), engine.Shards(s.Shards), engine.Seed(s.Seed), engine.CheckBroadcasts(true),
+	}, s.Options...)
+}
+
+// run is a Setup under way.
+type run struct {
+	Setup
+	arrived chan *comqueue.ComContext // a subtask that has done its last superstep
+	leave   chan struct{}             // closed when all have been inspected
+	ended   chan struct{}             // closed when the run has
+}
+
+// inspect waits for all subtasks and calls f for each. Where the run fails before, it calls
+// none.
+func (r *run) inspect(f func(ctx *comqueue.ComContext)) {
+	var all []*comqueue.ComContext
+	for range r.Subtasks {
+		select {
+		case ctx := <-r.arrived:
+			all = append(all, ctx)
+		case <-r.ended:
+			return
+		}
+	}
+	slices.SortFunc(all, func(a, b *comqueue.ComContext) int { return a.TaskID() - b.TaskID() })
+	for _, ctx := range all {
+		f(ctx)
+	}
+	close(r.leave)
+}
+
+// build is the job.
+func (r *run) build(b *engine.Builder, _ struct{}) error {
+	q := comqueue.New(b, queueName)
+	for _, g := range r.Given {
+		if err := g.to(b, q); err != nil {
+			return err
+		}
+	}
+	for _, s := range r.Stages {
+		q.Add(s)
+	}
+	q.Do(r.arrive)
+	done := q.SetMaxIter(r.Supersteps).CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]int64, error) { return nil, nil })).Exec()
+	engine.Collect(done, "nothing")
+	return nil
+}
+
+// arrive has a subtask wait at the end until it has been inspected.
+func (r *run) arrive(ctx *comqueue.ComContext) error {
+	if ctx.StepNo() < r.Supersteps {
+		return nil
+	}
+	select {
+	case r.arrived <- ctx:
+	case <-ctx.Context().Done():
+		return fmt.Errorf("the test has ended: %w", context.Cause(ctx.Context()))
+	}
+	select {
+	case <-r.leave:
+		return nil
+	case <-ctx.Context().Done():
+		return fmt.Errorf("the test has ended: %w", context.Cause(ctx.Context()))
+	}
+}
