@@ -2,6 +2,8 @@ package comqueue
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -168,6 +170,21 @@ type declared struct {
 	mu    sync.Mutex
 	order []wanted
 	count map[wanted]int
+	rows  []rowsWanted
+}
+
+// rowsWanted checks columns against a struct that rows are read as.
+type rowsWanted struct {
+	as    reflect.Type
+	check func(schema *arrow.Schema) error
+}
+
+func (d *declared) addRows(as reflect.Type, check func(schema *arrow.Schema) error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !slices.ContainsFunc(d.rows, func(w rowsWanted) bool { return w.as == as }) {
+		d.rows = append(d.rows, rowsWanted{as, check})
+	}
 }
 
 func (d *declared) add(w wanted, n int) {
@@ -206,6 +223,14 @@ func (d *declared) check(schema *arrow.Schema) error {
 		}
 		if w.nullable && !w.kind.scalar() {
 			return fmt.Errorf("column %q: %v has no room for nulls", w.name, w.kind)
+		}
+	}
+	d.mu.Lock()
+	rows := slices.Clone(d.rows)
+	d.mu.Unlock()
+	for _, w := range rows {
+		if err := w.check(schema); err != nil {
+			return fmt.Errorf("rows as %v: %w", w.as, err)
 		}
 	}
 	return nil

@@ -308,29 +308,6 @@ func (f *Frame) Release() {
 	}
 }
 
-// Decode copies the frame's rows into structs whose fields are columns, as
-// operators.Map does.
-func Decode[T any](f *Frame) ([]T, error) {
-	codec, err := batch.NewCodec[T]()
-	if err != nil {
-		return nil, err
-	}
-	reader, err := codec.Bind(f.record.Schema())
-	if err != nil {
-		return nil, err
-	}
-	if err := reader.Reset(f.record); err != nil {
-		return nil, err
-	}
-	rows := make([]T, f.rows)
-	for i := range rows {
-		if err := reader.Read(i, &rows[i]); err != nil {
-			return nil, err
-		}
-	}
-	return rows, nil
-}
-
 // PartitionedData names the rows of a dataset within a queue: each subtask holds
 // those of the shards it owns.
 type PartitionedData struct {

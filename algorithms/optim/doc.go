@@ -12,6 +12,10 @@
 //		Closer:    comqueue.Output(model),   // makes the rows; calls ResultOf
 //	})
 //
+// The short form is [MinimizeRows], which takes a function of a row:
+//
+//	fit := optim.MinimizeRows(rows, 3, func(row Row, w, grad []float64) (loss float64) { ... }, optim.Settings{})
+//
 // # What is minimised
 //
 // With weights u of rows, losses l of an [Objective] and parameters v,

@@ -1,0 +1,142 @@
+package optim
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// Minimum is the row that MinimizeRows gives.
+type Minimum struct {
+	Parameters []float64
+	Loss       float64 // the objective at Parameters, penalty included
+	Iterations int64
+	Reads      float64 // how often the rows were read, in all
+	Converged  bool
+	Reason     string // why training ended, see Reason
+}
+
+// MinimizeRows adds a queue that minimises the mean over the rows of a dataset of what loss
+// returns, a function of a row and of n parameters, and returns a dataset of one Minimum. It
+// is the short form of Minimize, which knows more: weights of rows, parameters without a
+// penalty, losses that are linear in parameters, second derivatives.
+//
+// loss adds to grad, n numbers, the derivatives of what it returns. It depends on its arguments
+// alone; row is lent to it, with its strings and slices, w is not to be modified. In sums of
+// products, float64(x*y) keeps processors from fusing the two, so that the bits are the same
+// everywhere. Rows are read again in each pass and not copied, so that they may be more than
+// memory holds.
+//
+// By default the method is L-BFGS; of those that Settings name, Newton is not to be had, as it
+// needs second derivatives.
+func MinimizeRows[R any](d *engine.Dataset, n int, loss func(row R, w, grad []float64) float64, s Settings) *engine.Dataset {
+	const op = "MinimizeRows"
+	b := d.Builder()
+	b.MustBuild(op, "dataset")
+	fail := func(format string, a ...any) *engine.Dataset {
+		b.Errorf("%s: %w", op, fmt.Errorf(format, a...))
+		return b.Poisoned(op)
+	}
+	switch {
+	case d.Poisoned():
+		return d
+	case n < 1:
+		return fail("there are %d parameters", n)
+	case loss == nil:
+		return fail("the function is nil")
+	case s.Method == Newton:
+		return fail("the method newton needs second derivatives, which the function does not give")
+	}
+	rows, count := comqueue.PartitionedRows("rows"), comqueue.BroadcastRows("count")
+	o := rowsObjective[R]{rows: comqueue.RowsAs[R](rows), total: count.Ints("count"), n: n, loss: loss}
+	return Minimize(b, Problem{
+		Name: "minimize rows",
+		Init: func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
+			return q.InitWithPartitionedData(rows, d).InitWithBroadcastData(count, operators.Count(d))
+		},
+		Objective: o,
+		Settings:  s,
+		Closer: comqueue.Output(func(ctx *comqueue.ComContext) ([]Minimum, error) {
+			r := ResultOf(ctx)
+			return []Minimum{{r.Parameters, r.Loss, int64(r.Iterations), r.Reads, r.Converged, string(r.Reason)}}, nil
+		}),
+	})
+}
+
+// rowsObjective is the objective of MinimizeRows.
+type rowsObjective[R any] struct {
+	rows  comqueue.ShardRows[R]
+	total comqueue.BroadcastColumn[[]int64]
+	n     int
+	loss  func(row R, w, grad []float64) float64
+}
+
+func (o rowsObjective[R]) Open(ctx *comqueue.ComContext) (Evaluator, error) {
+	rows := o.total.Get(ctx)[0]
+	if rows == 0 {
+		return nil, fmt.Errorf("there are no rows")
+	}
+	e := &rowsEvaluator[R]{rowsObjective: o, context: ctx, weight: float64(rows), factors: make([]float64, o.n), reader: map[int]*comqueue.RowReader[R]{}}
+	for i := range e.factors {
+		e.factors[i] = 1
+	}
+	return e, ctx.ForShards(func(shard int) (err error) {
+		e.reader[shard], err = o.rows.Reader(ctx, shard)
+		return err
+	})
+}
+
+// rowsEvaluator reads the rows of a subtask one by one.
+type rowsEvaluator[R any] struct {
+	rowsObjective[R]
+	context *comqueue.ComContext
+	weight  float64
+	factors []float64
+	reader  map[int]*comqueue.RowReader[R] // by shard
+	row     R
+}
+
+func (e *rowsEvaluator[R]) Len() int           { return e.n }
+func (e *rowsEvaluator[R]) Weight() float64    { return e.weight }
+func (e *rowsEvaluator[R]) Factors() []float64 { return e.factors }
+
+// Rows implements SampledEvaluator.
+func (e *rowsEvaluator[R]) Rows(shard int) int {
+	if r := e.reader[shard]; r != nil {
+		return r.Len()
+	}
+	return 0
+}
+
+// Evaluate implements Evaluator.
+func (e *rowsEvaluator[R]) Evaluate(shard int, v, out []float64) error {
+	r := e.reader[shard]
+	for i := range r.Len() {
+		if err := e.add(r, shard, i, v, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// EvaluateRows implements SampledEvaluator.
+func (e *rowsEvaluator[R]) EvaluateRows(shard int, rows []int32, v, out []float64) error {
+	r := e.reader[shard]
+	for _, i := range rows {
+		if err := e.add(r, shard, int(i), v, out); err != nil {
+			return err
+		}
+	}
+	out[1+e.n] += float64(len(rows))
+	return nil
+}
+
+func (e *rowsEvaluator[R]) add(r *comqueue.RowReader[R], shard, i int, v, out []float64) error {
+	if err := r.Read(i, &e.row); err != nil {
+		return &engine.RowError{Row: int64(i), Of: &engine.RowsOf{Shard: shard}, Err: err}
+	}
+	out[0] += e.loss(e.row, v[:e.n:e.n], out[1:1+e.n:1+e.n])
+	return nil
+}

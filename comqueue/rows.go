@@ -1,0 +1,75 @@
+package comqueue
+
+import (
+	"reflect"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// RowReader reads the rows of a frame into structs whose fields are columns, as operators.Map
+// does, one by one. It belongs to one goroutine.
+type RowReader[T any] struct{ reader *batch.Reader[T] }
+
+// NewRowReader returns a reader of a frame's rows. It is good as long as the frame is.
+func NewRowReader[T any](f *Frame) (*RowReader[T], error) {
+	reader, err := bindRows[T](f.record.Schema())
+	if err != nil {
+		return nil, err
+	}
+	if err := reader.Reset(f.record); err != nil {
+		return nil, err
+	}
+	return &RowReader[T]{reader}, nil
+}
+
+// Len returns the number of rows.
+func (r *RowReader[T]) Len() int { return r.reader.Len() }
+
+// Read makes *row row i. Its strings and slices are the frame's: they must not be modified, and
+// are good until the queue ends. The error says which column is null where the field is not a
+// pointer.
+func (r *RowReader[T]) Read(i int, row *T) error { return r.reader.Read(i, row) }
+
+// ShardRows are the rows of partitioned data as structs whose fields are columns.
+type ShardRows[T any] struct{ data PartitionedData }
+
+// RowsAs returns the rows of a key's data as structs. Like a column it is made where the key
+// is, and a queue that is given data whose columns do not suit the struct is told so when the
+// job is built.
+func RowsAs[T any](data PartitionedData) ShardRows[T] {
+	data.declared.addRows(reflect.TypeFor[T](), func(schema *arrow.Schema) error {
+		_, err := bindRows[T](schema)
+		return err
+	})
+	return ShardRows[T]{data}
+}
+
+// Reader returns a reader of the rows of a shard that the subtask owns.
+func (r ShardRows[T]) Reader(ctx *ComContext, shard int) (*RowReader[T], error) {
+	return NewRowReader[T](r.data.Get(ctx, shard))
+}
+
+func bindRows[T any](schema *arrow.Schema) (*batch.Reader[T], error) {
+	codec, err := batch.NewCodec[T]()
+	if err != nil {
+		return nil, err
+	}
+	return codec.Bind(schema)
+}
+
+// Decode reads all of a frame's rows, see RowReader.
+func Decode[T any](f *Frame) ([]T, error) {
+	r, err := NewRowReader[T](f)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]T, r.Len())
+	for i := range rows {
+		if err := r.Read(i, &rows[i]); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
