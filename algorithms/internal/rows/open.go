@@ -30,7 +30,7 @@ func (t Table) state(ctx *comqueue.ComContext, rows *comqueue.Frame) int64 {
 	if t.Sparse {
 		each += 8 // where it begins
 	}
-	if t.Label == ClassLabel {
+	if t.Label == ClassLabel && !rows.OnDisk() {
 		each += 8 // the number of its class
 	}
 	if t.State != nil {
@@ -99,7 +99,7 @@ func (t Table) open(ctx *comqueue.ComContext, narrow bool) (*Data, error) {
 		}
 		b.D = facts.Dim()
 		if t.Label == ClassLabel {
-			if err := t.classNumbers(frame, facts, b); err != nil {
+			if err := t.classNumbers(ctx, frame, facts, b); err != nil {
 				return err
 			}
 		}
@@ -178,8 +178,8 @@ func (n *numbering) number(col []int32) []int32 {
 	return columns
 }
 
-// classNumbers fills in the labels of a block.
-func (t Table) classNumbers(frame *comqueue.Frame, facts *Facts, b *Block) error {
+// classNumbers fills in the labels of a block: on disk where the rows are.
+func (t Table) classNumbers(ctx *comqueue.ComContext, frame *comqueue.Frame, facts *Facts, b *Block) error {
 	i, err := batch.FindColumn(frame.Record().Schema(), labelColumn)
 	if err != nil {
 		return err
@@ -188,7 +188,15 @@ func (t Table) classNumbers(frame *comqueue.Frame, facts *Facts, b *Block) error
 	if b.Label, err = classes.numbers(frame.Record().Column(i)); err != nil {
 		return fmt.Errorf("column %q: %w", t.columns.Label, err)
 	}
-	return nil
+	if !frame.OnDisk() {
+		return nil
+	}
+	held, _, err := ctx.HoldBlock("numbers of classes", 8*b.N, func(block []byte) error {
+		copy(arrow.Float64Traits.CastFromBytes(block), b.Label)
+		return nil
+	})
+	b.Label = arrow.Float64Traits.CastFromBytes(held)
+	return err
 }
 
 // renumber puts the numbers of columns in the place of these, in memory of their own: those
