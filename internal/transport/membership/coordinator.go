@@ -126,7 +126,7 @@ func (c *coordinator) giveUp(reason error) {
 
 // tick tells the core the time.
 func (c *coordinator) tick() {
-	t := time.NewTicker(c.core.watch.period)
+	t := time.NewTicker(c.core.watch.Period)
 	defer t.Stop()
 	for {
 		select {

@@ -222,9 +222,9 @@ func (s *script) wait(a *args) {
 		panic(err)
 	}
 	end := s.now + d
-	for next := s.now + s.c.watch.period; next <= end; next += s.c.watch.period {
+	for next := s.now + s.c.watch.Period; next <= end; next += s.c.watch.Period {
 		s.now = next
-		if s.now%s.c.watch.beat == 0 && s.c.phase != forming {
+		if s.now%s.c.watch.Beat == 0 && s.c.phase != forming {
 			for p := range s.c.processes {
 				if !s.stopped[p] {
 					s.receive(p, beat{})

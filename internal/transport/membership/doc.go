@@ -49,7 +49,7 @@
 //   - Config and Join (config.go, join.go, store.go, address.go): how processes find
 //     one another. Everything that they must agree about is in the hello, and checked.
 //   - Membership (group.go, sample.go): a process's side.
-//   - core (core.go, forming.go, standing.go, watch.go): what the coordinator decides,
+//   - core (core.go, forming.go, standing.go): what the coordinator decides,
 //     as a function of events and times. The scripts under testdata/core are its
 //     specification by example.
 //   - coordinator and link (coordinator.go, link.go): goroutines and sockets around

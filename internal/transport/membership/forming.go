@@ -203,7 +203,8 @@ func (c *core) form(now time.Duration) {
 	w := welcome{make([]Peer, len(c.members)), int64(c.detection)}
 	for p := range c.members {
 		m := &c.members[p]
-		m.heard, m.sampled, m.silent = now, now, 0
+		m.heard, m.sampled = now, now
+		c.watch.Heard(&m.ear)
 		w.table[p] = Peer{Ranks: m.hello.ranks, Address: m.hello.address}
 	}
 	if _, err := appendFrame(nil, 0, w); err != nil {

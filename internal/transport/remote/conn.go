@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/superstep-ml/superstep/internal/silence"
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
@@ -48,9 +49,9 @@ type conn struct {
 	room  *transport.Gate // bytes of messages that may still be queued
 
 	// Of the network's watch alone.
-	seen   uint64        // reads at the last tick
-	silent time.Duration // since then, as far as it counts
-	heard  time.Time     // when reads was last seen to grow
+	seen  uint64 // reads at the last tick
+	ear   silence.Peer
+	heard time.Time // when reads was last seen to grow
 
 	mu      sync.Mutex
 	queue   []*[]byte
@@ -432,18 +433,19 @@ func (c *conn) settle() error {
 	return nil
 }
 
-// look is called at every tick of the network's watch: it returns how long the other
-// side has been silent, as far as it counts, if that is long enough to be noticed.
-func (c *conn) look(w *watch, counts time.Duration, now time.Time) time.Duration {
+// look is called at every tick of the network's watch: it says what the silence of the
+// other side means.
+func (c *conn) look(w *silence.Watch, now time.Time) silence.Verdict {
 	if reads := c.reads.Load(); reads != c.seen {
-		c.seen, c.silent, c.heard = reads, 0, now
-		return 0
+		c.seen, c.heard = reads, now
+		w.Heard(&c.ear)
 	}
-	c.silent += counts
-	if w.suspects(c.silent) && c.unread() {
-		c.silent = 0
+	verdict := w.Judge(&c.ear)
+	if verdict != silence.Alive && c.unread() {
+		w.Heard(&c.ear)
+		return silence.Alive
 	}
-	return c.silent
+	return verdict
 }
 
 func (c *conn) unread() bool {

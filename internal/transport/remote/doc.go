@@ -45,7 +45,7 @@
 //
 // A connection that breaks, carries garbage, or is silent for the detection time makes
 // the network fail: Config.Fail is called once with a PeerError, and whoever waits gets
-// the same. Silence is measured by watch.go. The failed network keeps its other
+// the same. Silence is measured by internal/silence. The failed network keeps its other
 // connections until it is closed, so that others do not take this worker for lost.
 //
 // Close flushes, says good-bye on every connection and waits for the answers. Whoever

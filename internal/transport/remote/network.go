@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/superstep-ml/superstep/internal/silence"
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
@@ -218,10 +219,11 @@ func (n *Network) left(c *conn) {
 
 // watch looks whether the others are alive, and says that this worker is.
 func (n *Network) watch() {
-	w := newWatch(n.cfg.Detection, time.Now())
-	t := time.NewTicker(w.period)
+	start := time.Now()
+	w := silence.NewWatch(n.cfg.Detection, 0)
+	t := time.NewTicker(w.Period)
 	defer t.Stop()
-	beaten := time.Now()
+	beaten := start
 	beat := frame(kindBeat, false)
 	for {
 		select {
@@ -230,8 +232,8 @@ func (n *Network) watch() {
 		case <-t.C:
 		}
 		now := time.Now()
-		counts := w.tick(now)
-		due := now.Sub(beaten) >= w.beat
+		w.Tick(now.Sub(start))
+		due := now.Sub(beaten) >= w.Beat
 		if due {
 			beaten = now
 		}
@@ -245,15 +247,15 @@ func (n *Network) watch() {
 			if due && !c.wrote.Swap(false) {
 				c.post(slices.Clone(beat)) // it gets a number of its own
 			}
-			if c.look(&w, counts, now) >= w.limit {
-				c.silence(now)
+			if c.look(&w, now) == silence.Dead {
+				c.silent(now)
 			}
 		}
 	}
 }
 
-// silence is the end of a connection on which nothing was heard for too long.
-func (c *conn) silence(now time.Time) {
+// silent is the end of a connection on which nothing was heard for too long.
+func (c *conn) silent(now time.Time) {
 	d := now.Sub(c.heard).Truncate(time.Millisecond)
 	c.n.fail(&PeerError{Worker: c.worker, Address: c.address, Reason: fmt.Sprintf("was silent for %v", d), Err: ErrSilent})
 	c.end()
