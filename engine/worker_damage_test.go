@@ -53,8 +53,8 @@ func (s boxedStore) Get(ctx context.Context, key string) ([]byte, error) {
 func RunThrough[A any](t testing.TB, box *middlebox.Box, job *Job[A], args A, slots []int, opts ...Option) *OnWorkers {
 	t.Helper()
 	return runOnWorkers(t, job, args, slots, func(*wire.Deployment) {}, func(c planeConfig) (dataPlane, error) {
-		c.Detection = time.Second // signs of life show what is missing before them
+		c.rows.Detection = time.Second // signs of life show what is missing before them
 		plane, err := openDataPlane(c)
-		return boxedPlane{plane, c.Worker, box}, err
+		return boxedPlane{plane, c.rows.Worker, box}, err
 	}, opts...)
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/security"
 	"github.com/superstep-ml/superstep/internal/transport"
 	"github.com/superstep-ml/superstep/internal/transport/remote"
@@ -29,21 +31,35 @@ type dataPlane interface {
 }
 
 // planeConfig is what openDataPlane needs.
-type planeConfig = remote.Config
+type planeConfig struct {
+	port peerlink.Config
+	rows remote.Config
+}
 
 // openDataPlane listens for the other workers.
 func openDataPlane(c planeConfig) (dataPlane, error) {
-	n, err := remote.New(c)
+	port, err := peerlink.Listen(c.port)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("worker %d: %w", c.rows.Worker, err)
 	}
-	return remotePlane{n}, nil
+	c.rows.Port = port
+	n, err := remote.New(c.rows)
+	if err != nil {
+		return nil, errors.Join(err, port.Close())
+	}
+	return remotePlane{n, port}, nil
 }
 
-// remotePlane has the store of a remote.Network as queues want it.
-type remotePlane struct{ *remote.Network }
+// remotePlane is a worker's port, and rows through it.
+type remotePlane struct {
+	*remote.Network
+	port *peerlink.Port
+}
 
 func (p remotePlane) Store() collective.Store { return p.Network.Store() }
+
+// Close ends the network, and then the port.
+func (p remotePlane) Close() error { return errors.Join(p.Network.Close(), p.port.Close()) }
 
 // subtasks runs a worker's part of a plan; *task.Worker does.
 type subtasks interface {
@@ -82,10 +98,15 @@ func (j *workerJob) connect(c *config) error {
 	}
 	j.smallPages = c.hugePages()
 	breaks := &planeFailure{}
+	log := j.logger.Named("data")
 	plane, err := world.open(planeConfig{
-		Worker: d.Worker, Workers: len(d.Slots), Listen: d.Listen, Advertise: d.Advertise,
-		Secret: d.Credential.Secret, TLS: secure, Job: string(d.Job), Attempt: d.Attempt,
-		EdgeName: j.plan.EdgeName, Allocator: c.allocator, Fail: breaks.fail, Logger: j.logger.Named("data"),
+		port: peerlink.Config{
+			Listen: d.Listen, Advertise: d.Advertise, Job: string(d.Job), Secret: d.Credential.Secret, TLS: secure, Logger: log,
+		},
+		rows: remote.Config{
+			Worker: d.Worker, Workers: len(d.Slots), Attempt: d.Attempt,
+			EdgeName: j.plan.EdgeName, Allocator: c.allocator, Fail: breaks.fail, Logger: log,
+		},
 	})
 	if err != nil {
 		return clusterFault(err)

@@ -50,7 +50,7 @@ func TestWorkerLivesThroughAJob(t *testing.T) {
 		local, err := buildTwice(squares, squaresArgs{N: 4}, c)
 		require.NoError(t, err)
 		require.Equal(t, local.graph.Fingerprint(), ready.Ready.Fingerprint)
-		require.Equal(t, 1, plane.config.Workers)
+		require.Equal(t, 1, plane.config.rows.Workers)
 		require.Equal(t, int64(64<<20), part.env.env.MemoryBudget)
 
 		h.say(prepareWord)

@@ -14,6 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/overdue"
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/transport"
 	"github.com/superstep-ml/superstep/internal/transport/remote"
 )
@@ -41,10 +42,10 @@ func joinTCP(dir string) func(worker int) joinFunc {
 func overTCP(t testing.TB, workers int) *together {
 	all, addresses := make([]*remote.Network, workers), make([]string, workers)
 	for w := range all {
-		var err error
-		all[w], err = remote.New(remote.Config{
-			Worker: w, Workers: workers, Secret: []byte("0123456789abcdef"), Job: "test", Attempt: 1,
-		})
+		port, err := peerlink.Listen(peerlink.Config{Job: "test", Secret: []byte("0123456789abcdef")})
+		require.NoError(t, err)
+		t.Cleanup(func() { port.Close() })
+		all[w], err = remote.New(remote.Config{Worker: w, Workers: workers, Attempt: 1, Port: port})
 		require.NoError(t, err)
 		addresses[w] = all[w].Address()
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
 // pipes is a network of one listener within a process, on which what silent
@@ -240,7 +242,7 @@ func TestWordsThatNobodyHasReadAreNoSilence(t *testing.T) {
 	// A reset is told once: to who reads.
 	require.NoError(t, speaker.(*net.TCPConn).SetLinger(0))
 	require.NoError(t, speaker.Close())
-	require.Eventually(t, func() bool { return unread(nc) }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return peerlink.Unread(nc) }, time.Minute, time.Millisecond)
 	_, err = nc.Read(make([]byte, 1))
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 

@@ -116,7 +116,7 @@ func TestFailedNetworkLeavesQuietly(t *testing.T) {
 		}
 	}
 	j.nets[2].mu.Unlock()
-	require.Equal(t, 2, j.failure(1).Worker)
+	require.Equal(t, 2, j.failure(1).Rank)
 	require.NoError(t, j.nets[1].Close())
 	s := j.dial(0, at(0, 0, 1))
 	for { // until the good-bye is heard
@@ -177,9 +177,7 @@ func TestStore(t *testing.T) {
 // lost, at whichever end and however late.
 func TestLeaveWhileConnecting(t *testing.T) {
 	met := func(from *Network, to *Network, worker int) net.Conn {
-		nc, err := net.Dial("tcp", to.Address())
-		require.NoError(t, err)
-		nc, _, err = from.ask(soon(t), nc, worker, to.Address())
+		nc, err := from.cfg.Port.Dial(soon(t), to.Address(), from.hello(worker))
 		require.NoError(t, err)
 		return nc
 	}

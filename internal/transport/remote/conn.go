@@ -2,7 +2,6 @@ package remote
 
 import (
 	"bufio"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/silence"
 	"github.com/superstep-ml/superstep/internal/transport"
 )
@@ -255,7 +255,7 @@ func (c *conn) accuse(err error) {
 	c.leaving = true // and say nothing more
 	c.poke()
 	c.mu.Unlock()
-	c.n.fail(&PeerError{Worker: c.worker, Address: c.address, Reason: c.n.reason(err), Err: err})
+	c.n.fail(c.n.lost(c.worker, c.address, c.n.reason(err), err))
 	c.nc.SetDeadline(time.Now().Add(accuseTimeout))
 	io.Copy(io.Discard, c.nc)
 	c.end()
@@ -266,10 +266,10 @@ func (c *conn) accuse(err error) {
 // was still connecting: nothing that it sent is lost.
 func (c *conn) broken(err error) {
 	c.mu.Lock()
-	quiet := c.leaving || c.parted || c.over || c.greeted && c.reads.Load() == 0 && closed(err)
+	quiet := c.leaving || c.parted || c.over || c.greeted && c.reads.Load() == 0 && peerlink.IsClosed(err)
 	c.mu.Unlock()
 	if !quiet {
-		c.n.fail(&PeerError{Worker: c.worker, Address: c.address, Reason: c.n.reason(err), Err: err})
+		c.n.fail(c.n.lost(c.worker, c.address, c.n.reason(err), err))
 	}
 	c.end()
 }
@@ -441,17 +441,9 @@ func (c *conn) look(w *silence.Watch, now time.Time) silence.Verdict {
 		w.Heard(&c.ear)
 	}
 	verdict := w.Judge(&c.ear)
-	if verdict != silence.Alive && c.unread() {
+	if verdict != silence.Alive && peerlink.Unread(c.nc) {
 		w.Heard(&c.ear)
 		return silence.Alive
 	}
 	return verdict
-}
-
-func (c *conn) unread() bool {
-	nc := c.nc
-	if secure, ok := nc.(*tls.Conn); ok {
-		nc = secure.NetConn()
-	}
-	return unread(nc)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/transport"
 	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
@@ -22,9 +23,9 @@ import (
 // intruder is a connection to worker 1 as worker 0, past its handshake, on which the
 // test writes bytes of its own.
 func intruder(t *testing.T, j *job) net.Conn {
-	nc, final, err := j.nets[0].ask(soon(t), raw(t, j.nets[1]), 1, j.nets[1].Address())
+	nc, err := j.nets[0].cfg.Port.Dial(soon(t), j.nets[1].Address(), j.nets[0].hello(1))
 	require.NoError(t, err)
-	require.True(t, final)
+	t.Cleanup(func() { nc.Close() })
 	return nc
 }
 
@@ -105,7 +106,7 @@ func TestHostileFrames(t *testing.T) {
 		lost := j.failure(1)
 		require.ErrorIs(t, lost, ErrProtocol, c.says)
 		require.Contains(t, lost.Reason, "sent what is no message of this protocol: "+c.says)
-		require.Equal(t, 0, lost.Worker)
+		require.Equal(t, 0, lost.Rank)
 		io.Copy(io.Discard, nc) // it is closed
 	}
 }
@@ -159,7 +160,7 @@ func TestDamagedStreams(t *testing.T) {
 	b := stream(t, memory.NewGoAllocator())
 	require.ErrorIs(t, hear(t, b, 0), io.EOF, "it is valid to its end")
 	for i := range b {
-		require.True(t, closed(hear(t, b[:i], 0)))
+		require.True(t, peerlink.IsClosed(hear(t, b[:i], 0)))
 		bad := append([]byte{}, b...)
 		bad[i] ^= 0x81
 		require.ErrorIs(t, hear(t, bad, 0), ErrDamaged)
@@ -353,7 +354,7 @@ func TestDamageIsACause(t *testing.T) {
 	told := j.failure(0)
 	require.ErrorIs(t, told, ErrDamaged)
 	require.False(t, told.PeerLost())
-	require.Contains(t, told.Error(), "says that what worker 0 sent it came "+lost.Err.Error())
+	require.Contains(t, told.Error(), "says that what worker 0 sent it came "+lost.Kind.Error())
 }
 
 // TestDamageNamesTheEdge: both sides learn for whom damaged rows were, whichever byte of

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/silence"
 )
 
@@ -37,14 +38,14 @@ func TestUnreadIsNoSilence(t *testing.T) {
 	require.True(t, dead())
 	_, err = far.Write([]byte{1})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return unread(near) }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return peerlink.Unread(near) }, patience, time.Millisecond)
 	require.False(t, dead())
 
 	_, err = near.Read(make([]byte, 1))
 	require.NoError(t, err)
 	require.NoError(t, far.(*net.TCPConn).SetLinger(0)) // a reset, which is told once: to who reads
 	require.NoError(t, far.Close())
-	require.Eventually(t, func() bool { return unread(near) }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return peerlink.Unread(near) }, patience, time.Millisecond)
 	_, err = near.Read(make([]byte, 1))
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 }

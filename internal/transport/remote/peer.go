@@ -8,11 +8,11 @@ import (
 	"io"
 	"net"
 	"sync"
-	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
@@ -93,12 +93,6 @@ func (p *peer) where() string {
 	return p.address
 }
 
-// Pauses between the tries to reach a worker.
-const (
-	firstPause = 20 * time.Millisecond
-	lastPause  = time.Second
-)
-
 // connect makes the connection, trying again where that may help.
 func (p *peer) connect() {
 	select {
@@ -114,56 +108,39 @@ func (p *peer) connect() {
 	p.mu.Unlock()
 	ctx, cancel := context.WithTimeout(p.n.ctx, p.n.cfg.ConnectTimeout)
 	defer cancel()
-	var last error
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		nc, final, err := p.try(ctx, address)
-		if err == nil {
-			p.begin(nc, address)
-			return
+	nc, err := peerlink.Retry(ctx, func(ctx context.Context) (net.Conn, error) {
+		nc, err := p.n.cfg.Port.Dial(ctx, address, p.n.hello(p.worker))
+		if err != nil && p.ended() {
+			err = peerlink.Final(err)
 		}
-		if last == nil || ctx.Err() == nil { // what only says that the time is over explains nothing
-			last = err
-		}
-		t := time.NewTimer(pause)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-		case <-p.over:
-			final = true
-		}
-		t.Stop()
-		if p.n.ctx.Err() != nil {
-			return
-		}
-		if final || ctx.Err() != nil {
-			p.miss(&PeerError{Worker: p.worker, Address: address, Reason: missed(last), Err: last})
-			return
-		}
+		return nc, err
+	})
+	switch {
+	case err == nil:
+		p.begin(nc, address)
+	case p.n.ctx.Err() == nil:
+		p.miss(p.n.lost(p.worker, address, missed(err), err))
 	}
 }
 
-// try dials and shakes hands once.
-func (p *peer) try(ctx context.Context, address string) (net.Conn, bool, error) {
-	d := net.Dialer{Timeout: helloTimeout}
-	nc, err := d.DialContext(ctx, "tcp", address)
-	if err != nil {
-		return nil, false, err
+// ended reports whether nothing can be sent any more.
+func (p *peer) ended() bool {
+	select {
+	case <-p.over:
+		return true
+	default:
+		return false
 	}
-	secure, final, err := p.n.ask(ctx, nc, p.worker, address)
-	if err != nil {
-		nc.Close()
-	}
-	return secure, final, err
 }
 
 // missed says why a worker could not be reached, after "worker 3 ...".
 func missed(err error) string {
-	var r *refusal
+	var r *peerlink.Refusal
 	switch {
-	case errors.As(err, &r) && r.theirs:
-		return "refused the connection: " + r.reason
+	case errors.As(err, &r) && r.Theirs:
+		return "refused the connection: " + r.Reason
 	case errors.As(err, &r):
-		return "is refused: " + r.reason
+		return "is refused: " + r.Reason
 	case errors.Is(err, ErrDamaged):
 		return "answered what was " + err.Error()
 	case errors.Is(err, ErrProtocol):
