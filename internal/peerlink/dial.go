@@ -18,8 +18,9 @@ import (
 const answerTimeout = 20 * time.Second
 
 // Dial connects to another process's port and shakes hands, once. The error says, by
-// IsFinal, whether another try can help, and is an ErrDamaged that is final where the
-// other side may use a connection that this side knows nothing of.
+// IsFinal, whether another try can help. Where the last answer was damaged, the other side
+// may use the connection: then it is returned beside the error, for the caller to close
+// when it has told whoever is to know why.
 func (p *Port) Dial(ctx context.Context, address string, h Hello) (net.Conn, error) {
 	nc, err := p.cfg.Net.Dial(ctx, address)
 	if err != nil {
@@ -28,14 +29,14 @@ func (p *Port) Dial(ctx context.Context, address string, h Hello) (net.Conn, err
 	stop := context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
 	secure, err := p.introduce(ctx, nc, address, h)
 	if !stop() && err == nil {
-		err = context.Cause(ctx)
+		secure, err = nil, context.Cause(ctx)
 	}
-	if err != nil {
+	if err != nil && secure == nil {
 		nc.Close()
 		return nil, err
 	}
 	nc.SetDeadline(time.Time{})
-	return secure, nil
+	return secure, err
 }
 
 // introduce is the dialer's side of a handshake.
@@ -67,6 +68,10 @@ func (p *Port) introduce(ctx context.Context, nc net.Conn, address string, h Hel
 	case p.Secret() == 0 && p.cfg.TLS == nil && errors.Is(err, io.EOF):
 		return nil, fmt.Errorf("it hangs up without an answer: does it use TLS, which this process does not? (%w)", err)
 	case IsClosed(err), errors.Is(err, ErrRefused):
+		return nil, err
+	case errors.Is(err, ErrDamaged):
+		return nc, err
+	case ctx.Err() != nil:
 		return nil, err
 	default:
 		return nil, Final(err)
@@ -114,7 +119,7 @@ func (p *Port) proveTo(nc net.Conn, hello []byte) error {
 	switch err := readAnswer(nc, theirs); {
 	case p.cfg.TLS == nil && errors.Is(err, io.EOF):
 		return fmt.Errorf("it hangs up without an answer: does it use TLS, which this process does not? (%w)", err)
-	case errors.Is(err, ErrProtocol):
+	case errors.Is(err, ErrProtocol), isTLSRefusal(err):
 		return Final(err)
 	case err != nil:
 		return err

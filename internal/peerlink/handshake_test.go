@@ -183,12 +183,13 @@ func TestDamagedHandshakes(t *testing.T) {
 	for at := range first + mere {
 		d.written.Store(-1)
 		d.read.Store(at)
-		_, err := dial(t, from, to, Hello{Kind: Rows})
+		nc, err := dial(t, from, to, Hello{Kind: Rows})
 		require.Error(t, err, "byte %d to the dialer", at)
 		require.NotErrorIs(t, err, ErrSecret)
 		magic := at < 4 || at >= first && at < first+4
 		require.Equal(t, magic, !isDamage(err), "%d: %v", at, err)
-		require.Equal(t, magic || at >= first, IsFinal(err), "%d: %v", at, err)
+		require.Equal(t, magic, IsFinal(err), "%d: %v", at, err)
+		require.Equal(t, !magic && at >= first, nc != nil, "where it may be in use it is returned")
 	}
 	for range mere { // those whose last answer was damaged are in
 		<-came

@@ -59,7 +59,7 @@ func open(t testing.TB, p *Port, d Door) (*Opened, chan *Caller) {
 // dial connects, and closes the connection in the end.
 func dial(t testing.TB, from, to *Port, h Hello) (net.Conn, error) {
 	nc, err := from.Dial(soon(t), to.Address(), h)
-	if err == nil {
+	if nc != nil {
 		t.Cleanup(func() { nc.Close() })
 	}
 	return nc, err

@@ -35,8 +35,9 @@ type Config struct {
 	Secret []byte
 
 	// TLS encrypts the connections if not nil, as client and as server; whoever connects
-	// must show a certificate if ClientCAs or RootCAs are given. Without a ServerName the
-	// host of the address is what a certificate must name.
+	// must show a certificate, whatever ClientAuth says, and without ClientCAs the RootCAs
+	// count for both roles. Without a ServerName the host of the address is what a
+	// certificate must name.
 	TLS *tls.Config
 
 	Logger hclog.Logger // nil: none
@@ -51,17 +52,19 @@ type Net interface {
 }
 
 // TCP is the Net of processes.
-type TCP struct{}
+type TCP struct {
+	SocketBuffer int // bytes of the sockets' buffers; 0 leaves them to the system, which tunes them
+}
 
 // Listen listens at host:port.
-func (TCP) Listen(ctx context.Context, address string) (net.Listener, error) {
-	var l net.ListenConfig
+func (t TCP) Listen(ctx context.Context, address string) (net.Listener, error) {
+	l := net.ListenConfig{Control: t.control}
 	return l.Listen(ctx, "tcp", address)
 }
 
 // Dial connects to host:port.
-func (TCP) Dial(ctx context.Context, address string) (net.Conn, error) {
-	d := net.Dialer{Timeout: handshakeTimeout}
+func (t TCP) Dial(ctx context.Context, address string) (net.Conn, error) {
+	d := net.Dialer{Timeout: handshakeTimeout, Control: t.control}
 	return d.DialContext(ctx, "tcp", address)
 }
 
@@ -72,7 +75,7 @@ const (
 
 	// earlyWait is how long the listener has who comes before its door is open wait, before
 	// it says that none is. Whoever is told so tries again.
-	earlyWait = 2 * time.Second
+	earlyWait = time.Second
 
 	// maxStrangers and maxEarly are how many connections may be in their handshakes, and
 	// proved and early, at once.
@@ -135,9 +138,7 @@ func (c Config) completed() Config {
 		if c.TLS.ClientCAs == nil {
 			c.TLS.ClientCAs = c.TLS.RootCAs
 		}
-		if c.TLS.ClientCAs != nil {
-			c.TLS.ClientAuth = tls.RequireAndVerifyClientCert
-		}
+		c.TLS.ClientAuth = tls.RequireAndVerifyClientCert
 	}
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		c.Listen = net.JoinHostPort(cmp.Or(c.Listen, "127.0.0.1"), "0")

@@ -45,8 +45,6 @@ type core struct {
 
 // settings are what the coordinator was configured with.
 type settings struct {
-	group     string
-	attempt   uint32
 	processes int
 	size      int
 	detection time.Duration
@@ -316,6 +314,18 @@ func wasSilent(d time.Duration) string {
 	return fmt.Sprintf("was silent for %v", d.Truncate(unit))
 }
 
+// replaced ends the group, as a later attempt of it has begun in this process.
+func (c *core) replaced(attempt uint32) []command {
+	cause := fmt.Errorf("%w, %d", ErrReplaced, attempt)
+	switch c.phase {
+	case forming:
+		c.turnAway(cause)
+	case running, deciding:
+		c.abort(cause)
+	}
+	return c.take()
+}
+
 // condemn ends the group for the death of a process, which is noticed here, in
 // whatever operation a rank is known to be.
 func (c *core) condemn(p int, reason string, kind error) {
@@ -349,6 +359,10 @@ func (c *core) abort(cause error) {
 func (c *core) reported(now time.Duration, p int, m report) {
 	switch e := m.cause.(type) {
 	case *PeerError:
+		if e.Worker { // it knows best
+			c.abort(e)
+			return
+		}
 		c.abort(c.completed(p, e))
 	case *MismatchError:
 		if e.OtherDoing != "" {

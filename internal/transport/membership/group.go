@@ -138,7 +138,7 @@ func (m *Membership) Fail(err error) error {
 // stands, and where the other is.
 func (m *Membership) completed(err error) error {
 	peer, ok := err.(*PeerError)
-	if !ok {
+	if !ok || peer.Worker {
 		return err
 	}
 	f := *peer

@@ -49,9 +49,14 @@ type process struct {
 	silent *atomic.Bool
 }
 
-func (p process) listen(context.Context, string) (net.Listener, error) { return p.pipes, nil }
+func (p process) Listen(context.Context, string) (net.Listener, error) {
+	if p.silent == p.all[0].silent {
+		return p.pipes, nil
+	}
+	return newPipes(), nil
+}
 
-func (p process) dial(ctx context.Context, _ string) (net.Conn, error) {
+func (p process) Dial(ctx context.Context, _ string) (net.Conn, error) {
 	near, far := net.Pipe()
 	select {
 	case p.accept <- mutable{far, p.all[0].silent}:
@@ -82,9 +87,8 @@ func inBubble(t *testing.T, n int, test func(t *testing.T, group []*Membership, 
 		for i := range processes {
 			processes[i] = process{shared, processes, new(atomic.Bool)}
 		}
-		group := joinAll(t, n, func(c *Config) {
+		group := joinAllAt(t, n, func(p int, c *peerlink.Config) { c.Net = processes[p] }, func(c *Config) {
 			c.Store, c.Coordinator = nil, "pipes"
-			c.network = processes[c.Process]
 			c.State = func() []State {
 				return []State{{Rank: c.Process, Seq: 3, Op: barrier, Progress: uint64(time.Now().UnixNano())}}
 			}
@@ -166,8 +170,8 @@ func TestRankThatWaitsIsSeenSoon(t *testing.T) {
 		for i := range processes {
 			processes[i] = process{shared, processes, new(atomic.Bool)}
 		}
-		group, at := joinStanding(t, 3, func(c *Config) {
-			c.Store, c.Coordinator, c.network = nil, "pipes", processes[c.Process]
+		group, at := joinStandingAt(t, 3, func(p int, c *peerlink.Config) { c.Net = processes[p] }, func(c *Config) {
+			c.Store, c.Coordinator = nil, "pipes"
 		})
 		defer closeAll(group)
 		time.Sleep(time.Second + time.Millisecond) // right after a regular state
@@ -192,9 +196,9 @@ func TestRankThatLeavesItsProcessBehind(t *testing.T) {
 // TestStarvedProcessDoesNotAccuse runs a group of three in which the coordinator gets
 // a turn every few seconds only, and hears what was said meanwhile after its tick.
 func TestStarvedProcessDoesNotAccuse(t *testing.T) {
-	c := newCore(settings{group: "g", processes: 3, size: 3, detection: defaultDetection, join: defaultJoin})
+	c := newCore(settings{processes: 3, size: 3, detection: defaultDetection, join: defaultJoin})
 	for p := range 3 {
-		h := hello{version: version, group: "g", process: p, processes: 3, size: 3, ranks: []int{p}, address: "host:7"}
+		h := hello{process: p, processes: 3, size: 3, ranks: []int{p}, address: "host:7"}
 		c.arrive(0, p, h, netip.Addr{}, netip.Addr{})
 	}
 	require.Equal(t, running, c.phase)
@@ -246,9 +250,9 @@ func TestWordsThatNobodyHasReadAreNoSilence(t *testing.T) {
 	_, err = nc.Read(make([]byte, 1))
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 
-	c := newCore(settings{group: "g", processes: 2, size: 2, detection: defaultDetection, join: defaultJoin})
+	c := newCore(settings{processes: 2, size: 2, detection: defaultDetection, join: defaultJoin})
 	for p := range 2 {
-		h := hello{version: version, group: "g", process: p, processes: 2, size: 2, ranks: []int{p}, address: "host:7"}
+		h := hello{process: p, processes: 2, size: 2, ranks: []int{p}, address: "host:7"}
 		c.arrive(0, p, h, netip.Addr{}, netip.Addr{})
 	}
 	var now time.Duration
@@ -268,8 +272,8 @@ func TestWordsThatNobodyHasReadAreNoSilence(t *testing.T) {
 // only: a group that moves a byte at every tenth of them does not stand still, and one
 // that moves nothing is found out after as many turns as ever.
 func TestStarvedProcessSeesNoStandstill(t *testing.T) {
-	c := newCore(settings{group: "g", processes: 1, size: 1, detection: defaultDetection, stall: defaultStall, join: defaultJoin})
-	h := hello{version: version, group: "g", processes: 1, size: 1, ranks: []int{0}, address: "host:7"}
+	c := newCore(settings{processes: 1, size: 1, detection: defaultDetection, stall: defaultStall, join: defaultJoin})
+	h := hello{processes: 1, size: 1, ranks: []int{0}, address: "host:7"}
 	c.arrive(0, local, h, netip.Addr{}, netip.Addr{})
 	require.Equal(t, running, c.phase)
 	var now, moved time.Duration

@@ -110,7 +110,10 @@ func (p *peer) connect() {
 	defer cancel()
 	nc, err := peerlink.Retry(ctx, func(ctx context.Context) (net.Conn, error) {
 		nc, err := p.n.cfg.Port.Dial(ctx, address, p.n.hello(p.worker))
-		if err != nil && p.ended() {
+		if err != nil && nc != nil {
+			nc.Close()
+		}
+		if err != nil && (nc != nil || p.ended()) {
 			err = peerlink.Final(err)
 		}
 		return nc, err
