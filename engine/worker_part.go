@@ -2,10 +2,8 @@ package engine
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"sync"
 
@@ -27,7 +25,10 @@ type dataPlane interface {
 	transport.Network
 	Address() string
 	Connect(addresses []string) error
-	Store() collective.Store
+
+	// Port is where connections of all kinds begin, and Where that of another worker is.
+	Port() *peerlink.Port
+	Where(worker int) string
 }
 
 // planeConfig is what openDataPlane needs.
@@ -47,19 +48,14 @@ func openDataPlane(c planeConfig) (dataPlane, error) {
 	if err != nil {
 		return nil, errors.Join(err, port.Close())
 	}
-	return remotePlane{n, port}, nil
+	return remotePlane{n}, nil
 }
 
-// remotePlane is a worker's port, and rows through it.
-type remotePlane struct {
-	*remote.Network
-	port *peerlink.Port
-}
-
-func (p remotePlane) Store() collective.Store { return p.Network.Store() }
+// remotePlane is a worker's network with its port.
+type remotePlane struct{ *remote.Network }
 
 // Close ends the network, and then the port.
-func (p remotePlane) Close() error { return errors.Join(p.Network.Close(), p.port.Close()) }
+func (p remotePlane) Close() error { return errors.Join(p.Network.Close(), p.Port().Close()) }
 
 // subtasks runs a worker's part of a plan; *task.Worker does.
 type subtasks interface {
@@ -123,7 +119,7 @@ func (j *workerJob) connect(c *config) error {
 			Collector: j.builder.store, Progress: j.progress.event, Advise: j.builder.advise,
 			AbandonAfter: world.patience, Network: counted,
 		},
-		part: task.Part{Worker: d.Worker, Slots: slotRanges(d), Join: j.joiner(secure)},
+		part: task.Part{Worker: d.Worker, Slots: slotRanges(d), Join: j.join},
 	})
 	if err != nil {
 		return clusterFault(err)
@@ -163,32 +159,22 @@ func (p *planeFailure) tell(f func(error)) {
 	}
 }
 
-// joiner returns what brings the ranks of a queue together. Those of one process need
-// no network.
-func (j *workerJob) joiner(secure *tls.Config) func(ctx context.Context, queue string, ranks [][]int) (task.Group, error) {
+// join brings the ranks of a queue together, at the ports of the workers. Those of one
+// process need none.
+func (j *workerJob) join(ctx context.Context, queue string, ranks [][]int) (task.Group, error) {
 	d := j.deployment
-	return func(ctx context.Context, queue string, ranks [][]int) (task.Group, error) {
-		size := len(slices.Concat(ranks...))
-		if len(ranks) == 1 {
-			return localGroup{collective.NewLocalGroup(size)}, nil
-		}
-		host, _, err := net.SplitHostPort(d.Listen)
-		if err != nil {
-			host = d.Listen
-		}
-		if host == "" {
-			host = "127.0.0.1"
-		}
-		g, err := collective.NewTCPGroup(ctx, d.Slots[d.Worker].Lo, collective.TCPConfig{
-			Store: j.plane.Store(), Size: size, Hosts: ranks, Listen: net.JoinHostPort(host, "0"),
-			Group: fmt.Sprintf("%s %s", d.Job, queue), Attempt: uint32(d.Attempt),
-			TLS: secure, Secret: d.Credential.Secret, Logger: j.groupLogger(),
-		})
-		if err != nil {
-			return nil, fmt.Errorf("queue %q: %w", queue, err)
-		}
-		return g, nil
+	size := len(slices.Concat(ranks...))
+	if len(ranks) == 1 {
+		return localGroup{collective.NewLocalGroup(size)}, nil
 	}
+	g, err := collective.NewTCPGroup(ctx, d.Slots[d.Worker].Lo, collective.TCPConfig{
+		Port: j.plane.Port(), Leader: j.plane.Where(0), Size: size, Hosts: ranks,
+		Group: queue, Attempt: uint32(d.Attempt), Logger: j.groupLogger(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("queue %q: %w", queue, err)
+	}
+	return g, nil
 }
 
 // groupLogger is for the groups of queues. Their failures come back as errors, which

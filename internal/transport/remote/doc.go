@@ -60,8 +60,6 @@
 //   - peer and sender (peer.go): the dialer's end. gate (gate.go): who waits for
 //     credits and room.
 //   - incoming and inbox (incoming.go): the listener's end.
-//   - Store (store.go): keys and values that worker 0 keeps for all, by which
-//     collective groups of the job find together.
 //
 // Locks nest in this order: Network, then peer or incoming, then conn or gate. None is
 // held while something is written, received or failed.

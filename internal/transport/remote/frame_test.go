@@ -61,10 +61,10 @@ func TestFramesAreTakenWhole(t *testing.T) {
 	c := n.newConn(near, 0, "test")
 	c.side = lazy{}
 	go func() {
-		far.Write(numbered(0, frame(kindDrop, true, make([]byte, 4)), frame(kindBeat, true)))
+		far.Write(numbered(0, frame(kindGrant, true, make([]byte, grantBytes)), frame(kindBeat, true)))
 		far.Close()
 	}()
-	require.ErrorContains(t, c.frames(), "a drop of 4 bytes, 4 too many")
+	require.ErrorContains(t, c.frames(), "a grant of 12 bytes, 12 too many")
 	near.Close()
 }
 

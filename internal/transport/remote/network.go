@@ -20,15 +20,13 @@ type Network struct {
 	mem     *transport.Mem // between subtasks of this worker
 	door    *peerlink.Opened
 	codecs  codecs
-	store   *keyValues // of worker 0
-	buffers sync.Pool  // of *[]byte
+	buffers sync.Pool // of *[]byte
 
 	ctx  context.Context // ends when the network closes
 	stop context.CancelFunc
 	work sync.WaitGroup
 
 	placed chan struct{} // closed by Connect
-	broken chan struct{} // closed by fail
 
 	mu        sync.Mutex
 	addresses []string
@@ -52,12 +50,9 @@ func New(cfg Config) (*Network, error) {
 	}
 	n := &Network{
 		cfg: cfg, mem: transport.NewMem(cfg.Credits),
-		codecs: codecs{mem: cfg.Allocator}, placed: make(chan struct{}), broken: make(chan struct{}),
+		codecs: codecs{mem: cfg.Allocator}, placed: make(chan struct{}),
 		peers: make(map[int]*peer), inboxes: make(map[transport.Address]*inbox),
 		incoming: make(map[int]*incoming), conns: make(map[*conn]struct{}),
-	}
-	if cfg.Worker == 0 {
-		n.store = newKeyValues()
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.door, err = cfg.Port.Open(peerlink.Door{Kind: peerlink.Rows, Epoch: uint32(cfg.Attempt), Serve: n.serve})
@@ -71,6 +66,22 @@ func New(cfg Config) (*Network, error) {
 
 // Address is where other workers connect to, host:port.
 func (n *Network) Address() string { return n.cfg.Port.Address() }
+
+// Port is where this worker is reached, for others that begin connections there.
+func (n *Network) Port() *peerlink.Port { return n.cfg.Port }
+
+// Where is the address of a worker's port; that of another is "" before Connect has said it.
+func (n *Network) Where(worker int) string {
+	if worker == n.cfg.Worker {
+		return n.Address()
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if worker < 0 || worker >= len(n.addresses) {
+		return ""
+	}
+	return n.addresses[worker]
+}
 
 // Connect says where the workers are, by number; that of this one does not matter.
 // Connections are made when they are needed. It is called once.
@@ -155,7 +166,6 @@ func (n *Network) fail(err error) {
 		return
 	}
 	n.err = err
-	close(n.broken)
 	peers := n.allPeers()
 	n.mu.Unlock()
 	n.cfg.Logger.Error("the data network failed", "worker", n.cfg.Worker, "error", err)

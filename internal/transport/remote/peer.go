@@ -22,7 +22,6 @@ type peer struct {
 	n      *Network
 	worker int
 	fixed  [grantBytes]byte // of the reader
-	opened chan struct{}    // closed when conn is set
 	over   chan struct{}    // closed when err is set
 
 	mu      sync.Mutex
@@ -31,14 +30,12 @@ type peer struct {
 	err     error // nothing can be sent any more
 	unmet   bool  // err says that it could not be reached: a failure when it is needed
 	gates   map[transport.Address]*transport.Gate
-	calls   map[uint32]chan answer // requests to the store
-	call    uint32                 // number of the last one
 }
 
 func newPeer(n *Network, worker int) *peer {
 	return &peer{
-		n: n, worker: worker, opened: make(chan struct{}), over: make(chan struct{}),
-		gates: make(map[transport.Address]*transport.Gate), calls: make(map[uint32]chan answer),
+		n: n, worker: worker, over: make(chan struct{}),
+		gates: make(map[transport.Address]*transport.Gate),
 	}
 }
 
@@ -163,7 +160,6 @@ func (p *peer) begin(nc net.Conn, address string) {
 		c.room.Shut(p.err)
 	}
 	p.mu.Unlock()
-	close(p.opened)
 	p.n.adopt(c, p)
 }
 
@@ -176,12 +172,10 @@ func (p *peer) miss(err error) {
 	p.shut(err)
 }
 
-func (p *peer) handle(k kind, length int) error {
+func (p *peer) handle(k kind, _ int) error {
 	switch k {
 	case kindGrant:
 		return p.granted()
-	case kindReply:
-		return p.replied(length)
 	}
 	return violation("a %v from who was connected to", k)
 }
