@@ -97,7 +97,8 @@ func (j *workerJob) connect(c *config) error {
 	log := j.logger.Named("data")
 	plane, err := world.open(planeConfig{
 		port: peerlink.Config{
-			Listen: d.Listen, Advertise: d.Advertise, Job: string(d.Job), Secret: d.Credential.Secret, TLS: secure, Logger: log,
+			Listen: d.Listen, FirstPort: d.Ports.First, LastPort: d.Ports.Last, Advertise: d.Advertise,
+			Job: string(d.Job), Secret: d.Credential.Secret, TLS: secure, Logger: log,
 		},
 		rows: remote.Config{
 			Worker: d.Worker, Workers: len(d.Slots), Attempt: d.Attempt,
