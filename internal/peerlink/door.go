@@ -158,8 +158,7 @@ func (p *Port) admit(nc net.Conn, g *greeting) error {
 
 // await waits a little for the door of a hello to be open. The caller is in it then.
 func (p *Port) await(nc net.Conn, g *greeting) (*Opened, error) {
-	late := time.NewTimer(earlyWait)
-	defer late.Stop()
+	var late <-chan time.Time
 	for waiting := false; ; {
 		p.mu.Lock()
 		d, changed := p.doors[doorKey{g.Kind, g.scope}], p.changed
@@ -182,10 +181,13 @@ func (p *Port) await(nc net.Conn, g *greeting) (*Opened, error) {
 		p.early++
 		waiting = true
 		p.mu.Unlock()
+		if late == nil {
+			late = time.After(earlyWait)
+		}
 		select {
 		case <-changed:
 			continue
-		case <-late.C:
+		case <-late:
 		case <-p.ctx.Done():
 		}
 		p.mu.Lock()

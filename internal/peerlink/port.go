@@ -51,20 +51,21 @@ type Net interface {
 	Dial(ctx context.Context, address string) (net.Conn, error)
 }
 
-// TCP is the Net of processes.
+// TCP is the Net of processes. The system does not probe the connections: those that are
+// to be are probed by their owners, with signs of life mostly.
 type TCP struct {
 	SocketBuffer int // bytes of the sockets' buffers; 0 leaves them to the system, which tunes them
 }
 
 // Listen listens at host:port.
 func (t TCP) Listen(ctx context.Context, address string) (net.Listener, error) {
-	l := net.ListenConfig{Control: t.control}
+	l := net.ListenConfig{Control: t.control, KeepAlive: -1}
 	return l.Listen(ctx, "tcp", address)
 }
 
 // Dial connects to host:port.
 func (t TCP) Dial(ctx context.Context, address string) (net.Conn, error) {
-	d := net.Dialer{Timeout: handshakeTimeout, Control: t.control}
+	d := net.Dialer{Timeout: handshakeTimeout, Control: t.control, KeepAlive: -1}
 	return d.DialContext(ctx, "tcp", address)
 }
 
