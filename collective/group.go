@@ -74,6 +74,10 @@ var ErrTimeout = membership.ErrTimeout
 // ErrDamaged is wrapped by the errors about what did not arrive as it was sent.
 var ErrDamaged = membership.ErrDamaged
 
+// ErrReplaced is wrapped by the cause of a group of which a process has joined a later
+// attempt.
+var ErrReplaced = membership.ErrReplaced
+
 // errAborted stands in for a missing cause.
 var errAborted = errors.New("collective: the group was aborted")
 

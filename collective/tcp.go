@@ -13,6 +13,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/superstep-ml/superstep/collective/tune"
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
@@ -31,16 +32,24 @@ type TCPConfig struct {
 	Store Store
 	Size  int // number of ranks; with Addresses 0 will do
 
-	// Hosts has the ranks of each process, with Store; nil gives each rank a process of
-	// its own. With Addresses, equal addresses are one process.
+	// Hosts has the ranks of each process, with Store or Port; nil gives each rank a
+	// process of its own. With Addresses, equal addresses are one process.
 	Hosts [][]int
 
 	// Listen is where this process listens, with Store. Empty stands for 127.0.0.1:0:
-	// to be reached from other machines say "0.0.0.0:0", or which interface.
+	// to be reached from other machines say "0.0.0.0:0", or which interface. A process
+	// listens at one port, for data and control.
 	Listen string
 
+	// Port is where this process is reached already, for workers of the engine: the group
+	// has none of its own then, and Listen, TLS, Secret and SocketBuffer are the port's. Leader is where
+	// that of the process of rank 0 is, in place of Addresses and Store.
+	Port   *peerlink.Port
+	Leader string
+
 	// Group and Attempt keep groups apart. Messages of an earlier attempt of the same
-	// group are refused, so that what is left of it can do no harm.
+	// group are refused, so that what is left of it can do no harm. Where a process joins
+	// a later attempt at the same Port, the one before ends with an ErrReplaced.
 	Group   string
 	Attempt uint32
 
@@ -96,6 +105,7 @@ type TCPGroup struct {
 	local *LocalGroup
 	mesh  *mesh.TCP
 	home  *membership.Membership
+	port  *peerlink.Port // its own; nil if it was given one
 	once  sync.Once
 	err   error
 	ended chan struct{} // closed when the watcher of failures has returned
@@ -117,19 +127,27 @@ func NewTCPGroup(ctx context.Context, rank int, cfg TCPConfig) (*TCPGroup, error
 	if err != nil {
 		return nil, fmt.Errorf("collective: %w", err)
 	}
-	cfg.TLS = mutual(cfg.TLS)
 	me := slices.IndexFunc(hosts, func(ranks []int) bool { return slices.Contains(ranks, rank) })
 	if me < 0 {
 		return nil, fmt.Errorf("collective: rank %d in a group of %d", rank, size)
 	}
 	g := &TCPGroup{local: newGroup(size, hosts[me]), ended: make(chan struct{}), stop: make(chan struct{}), left: make(chan error, 1)}
+	if cfg.Port == nil {
+		g.port, err = peerlink.Listen(peerlink.Config{
+			Listen: cfg.listen(hosts, me), TLS: cfg.TLS, Secret: cfg.Secret, Logger: cfg.Logger,
+			Net: peerlink.TCP{SocketBuffer: cfg.SocketBuffer},
+		})
+		if err != nil {
+			return nil, fmt.Errorf("collective: rank %d cannot join the group: %w", rank, err)
+		}
+		cfg.Port = g.port
+	}
 	g.mesh, err = mesh.JoinTCP(ctx, mesh.TCPConfig{
 		Size: size, Ranks: hosts[me], Group: cfg.name(), Attempt: cfg.Attempt,
-		Listen: cfg.listen(hosts, me), TLS: cfg.TLS, Secret: cfg.Secret, NoChecksum: cfg.NoChecksum, SocketBuffer: cfg.SocketBuffer,
-		ConnectTimeout: cfg.JoinTimeout,
-		Join: func(ctx context.Context, address string, states func() []membership.State) (mesh.Group, []membership.Peer, error) {
+		Port: cfg.Port, NoChecksum: cfg.NoChecksum, ConnectTimeout: cfg.JoinTimeout,
+		Join: func(ctx context.Context, _ string, states func() []membership.State) (mesh.Group, []membership.Peer, error) {
 			var err error
-			g.home, err = membership.Join(ctx, cfg.membership(size, hosts, me, address, states))
+			g.home, err = membership.Join(ctx, cfg.membership(size, hosts, me, states))
 			if err != nil {
 				return nil, nil, err
 			}
@@ -140,6 +158,7 @@ func NewTCPGroup(ctx context.Context, rank int, cfg TCPConfig) (*TCPGroup, error
 		if g.home != nil {
 			g.home.Close()
 		}
+		g.closePort()
 		return nil, fmt.Errorf("collective: rank %d cannot join the group: %w", rank, err)
 	}
 	t := cfg.Tuning
@@ -157,18 +176,12 @@ func NewTCPGroup(ctx context.Context, rank int, cfg TCPConfig) (*TCPGroup, error
 	return g, nil
 }
 
-// mutual is a configuration under which nobody is heard without a certificate, on the
-// control connections as on those for data.
-func mutual(t *tls.Config) *tls.Config {
-	if t == nil {
+// closePort closes the port of a group that has one of its own.
+func (g *TCPGroup) closePort() error {
+	if g.port == nil {
 		return nil
 	}
-	t = t.Clone()
-	t.ClientAuth = tls.RequireAndVerifyClientCert
-	if t.ClientCAs == nil {
-		t.ClientCAs = t.RootCAs
-	}
-	return t
+	return g.port.Close()
 }
 
 // name is the group's, with what its processes must have in common for the elements
@@ -180,34 +193,23 @@ func (cfg *TCPConfig) name() string {
 	return cfg.Group + " (big-endian)"
 }
 
-// listen is where a process takes data connections. The process of rank 0 is found at
-// its address for control, so that data take another port.
+// listen is where a process is reached that has no port.
 func (cfg *TCPConfig) listen(hosts [][]int, me int) string {
 	if len(cfg.Addresses) == 0 {
 		return cfg.Listen
 	}
-	address := cfg.Addresses[hosts[me][0]]
-	if me > 0 {
-		return address
-	}
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return address // which the membership complains about
-	}
-	return net.JoinHostPort(host, "0")
+	return cfg.Addresses[hosts[me][0]]
 }
 
 // membership is this process's part in the control of the group.
-func (cfg *TCPConfig) membership(size int, hosts [][]int, me int, data string, states func() []membership.State) membership.Config {
+func (cfg *TCPConfig) membership(size int, hosts [][]int, me int, states func() []membership.State) membership.Config {
 	m := membership.Config{
-		Process: me, Processes: len(hosts), Ranks: hosts[me], Size: size, Store: cfg.Store,
-		DataAddress: data, Group: cfg.name(), Attempt: cfg.Attempt, TLS: cfg.TLS, Secret: cfg.Secret,
+		Process: me, Processes: len(hosts), Ranks: hosts[me], Size: size, Store: cfg.Store, Coordinator: cfg.Leader,
+		Port: cfg.Port, Group: cfg.name(), Attempt: cfg.Attempt,
 		Detection: cfg.Detection, StallTimeout: cfg.Stall, JoinTimeout: cfg.JoinTimeout, State: states, Logger: cfg.Logger,
 	}
 	if len(cfg.Addresses) > 0 {
 		m.Coordinator = cfg.Addresses[0]
-	} else if host, _, err := net.SplitHostPort(cfg.Listen); err == nil {
-		m.Listen = net.JoinHostPort(host, "0")
 	}
 	return m
 }
@@ -226,7 +228,12 @@ func (g *TCPGroup) watch() {
 // hosts gives the number of ranks and those of each process, that of rank 0 first.
 func (cfg *TCPConfig) hosts() (int, [][]int, error) {
 	if len(cfg.Addresses) > 0 {
-		if cfg.Store != nil || cfg.Hosts != nil {
+		for r, a := range cfg.Addresses {
+			if _, _, err := net.SplitHostPort(a); err != nil && a != "" {
+				return 0, nil, fmt.Errorf("rank %d at %q: %w", r, a, err)
+			}
+		}
+		if cfg.Store != nil || cfg.Hosts != nil || cfg.Leader != "" {
 			return 0, nil, fmt.Errorf("a group has either addresses, or a store and hosts")
 		}
 		if cfg.Size != 0 && cfg.Size != len(cfg.Addresses) {
@@ -248,7 +255,7 @@ func (cfg *TCPConfig) hosts() (int, [][]int, error) {
 		}
 		return len(cfg.Addresses), hosts, nil
 	}
-	if cfg.Store == nil || cfg.Size < 1 {
+	if (cfg.Store == nil && (cfg.Port == nil || cfg.Leader == "")) || cfg.Size < 1 {
 		return 0, nil, fmt.Errorf("a group needs the addresses of its ranks, or a store and its size")
 	}
 	if cfg.Hosts == nil {
@@ -280,10 +287,9 @@ func (cfg *TCPConfig) hosts() (int, [][]int, error) {
 }
 
 // hasPort says whether an address says at which port, so that it is that of one process.
-// What is no address at all is for those to complain about who listen there.
 func hasPort(address string) bool {
 	_, port, err := net.SplitHostPort(address)
-	return err != nil && address != "" || err == nil && port != "" && port != "0"
+	return err == nil && port != "" && port != "0"
 }
 
 // Size is the number of ranks of the whole group.
@@ -340,6 +346,9 @@ func (g *TCPGroup) Close() error {
 			g.err = err
 		}
 		g.home.Close()
+		if err := g.closePort(); g.err == nil {
+			g.err = err
+		}
 	})
 	return g.err
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -151,6 +152,31 @@ func TestWorkersOverTLS(t *testing.T) {
 	require.NotNil(t, got.Result, "%v", got.Failures)
 	defer got.Result.Release()
 	require.Equal(t, engine.ResultText(want), engine.ResultText(got.Result))
+}
+
+// TestWorkersAtPortsOfARange: rows and queues need no port but one for each worker, of the
+// range that there is; a worker that finds none free says so.
+func TestWorkersAtPortsOfARange(t *testing.T) {
+	job := engine.Define("ranged", func(b *engine.Builder, _ struct{}) error {
+		points := operators.Map(operators.Generate(b, 60, func(draws shared.Random, i int64) []float64 { return []float64{draws.Float64()} }),
+			func(v []float64) point { return point{v} })
+		operators.Collect(b, "model", kmeans.Train(operators.Rebalance(points), kmeans.Params{VectorCol: "at", K: 2, MaxIter: 2}))
+		return nil
+	})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	taken := l.Addr().(*net.TCPAddr).Port
+	run := func(ports wire.Ports) *engine.OnWorkers {
+		return engine.RunOnWorkersWith(t, job, struct{}{}, []int{1, 1, 1}, func(d *wire.Deployment) { d.Ports = ports })
+	}
+	got := run(wire.Ports{First: taken - 60, Last: taken})
+	require.NotNil(t, got.Result, "%v", got.Failures)
+	got.Result.Release()
+	got = run(wire.Ports{First: taken, Last: taken})
+	require.Nil(t, got.Result)
+	require.Equal(t, wire.ClusterFailure, got.Failures[0].Kind)
+	require.Contains(t, got.Failures[0].Message, fmt.Sprintf("listening at 127.0.0.1, ports %d-%d: none is free", taken, taken))
 }
 
 // point is a row with a vector.

@@ -1,12 +1,9 @@
 package engine
 
 import (
-	"context"
-	"net"
 	"testing"
 	"time"
 
-	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/internal/transport/middlebox"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -32,29 +29,12 @@ func (p boxedPlane) Connect(addresses []string) error {
 	return p.dataPlane.Connect(boxed)
 }
 
-func (p boxedPlane) Store() collective.Store { return boxedStore{p.dataPlane.Store(), p.box} }
-
-// boxedStore has the addresses of groups that are found in it behind the middlebox too.
-type boxedStore struct {
-	collective.Store
-	box *middlebox.Box
-}
-
-func (s boxedStore) Get(ctx context.Context, key string) ([]byte, error) {
-	value, err := s.Store.Get(ctx, key)
-	if _, _, no := net.SplitHostPort(string(value)); err != nil || no != nil {
-		return value, err
-	}
-	address, err := s.box.Before(string(value))
-	return []byte(address), err
-}
-
 // RunThrough is RunOnWorkers with a middlebox between the workers.
 func RunThrough[A any](t testing.TB, box *middlebox.Box, job *Job[A], args A, slots []int, opts ...Option) *OnWorkers {
 	t.Helper()
 	return runOnWorkers(t, job, args, slots, func(*wire.Deployment) {}, func(c planeConfig) (dataPlane, error) {
-		c.Detection = time.Second // signs of life show what is missing before them
+		c.rows.Detection = time.Second // signs of life show what is missing before them
 		plane, err := openDataPlane(c)
-		return boxedPlane{plane, c.Worker, box}, err
+		return boxedPlane{plane, c.rows.Worker, box}, err
 	}, opts...)
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/task"
-	"github.com/superstep-ml/superstep/internal/transport/remote"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -87,13 +86,12 @@ func (w *worker) failureOf(err error) *wire.Failure {
 // kindOf says whose fault an error is: that of the job, unless it is known better.
 func kindOf(err error) wire.FailureKind {
 	var known *workerError
-	var peer *remote.PeerError
 	switch {
 	case errors.As(err, &known):
 		return known.kind
 	case damaged(err):
 		return wire.ClusterFailure // of the network, whichever worker it was sent by
-	case errors.As(err, &peer), task.FollowsPeer(err), errors.Is(err, errTold), errors.Is(err, context.Canceled):
+	case task.FollowsPeer(err), errors.Is(err, errTold), errors.Is(err, context.Canceled):
 		return wire.PeerFailure
 	}
 	return wire.UserFailure

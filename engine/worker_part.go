@@ -2,9 +2,8 @@ package engine
 
 import (
 	"context"
-	"crypto/tls"
+	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"sync"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/security"
 	"github.com/superstep-ml/superstep/internal/transport"
 	"github.com/superstep-ml/superstep/internal/transport/remote"
@@ -25,25 +25,37 @@ type dataPlane interface {
 	transport.Network
 	Address() string
 	Connect(addresses []string) error
-	Store() collective.Store
+
+	// Port is where connections of all kinds begin, and Where that of another worker is.
+	Port() *peerlink.Port
+	Where(worker int) string
 }
 
 // planeConfig is what openDataPlane needs.
-type planeConfig = remote.Config
+type planeConfig struct {
+	port peerlink.Config
+	rows remote.Config
+}
 
 // openDataPlane listens for the other workers.
 func openDataPlane(c planeConfig) (dataPlane, error) {
-	n, err := remote.New(c)
+	port, err := peerlink.Listen(c.port)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("worker %d: %w", c.rows.Worker, err)
+	}
+	c.rows.Port = port
+	n, err := remote.New(c.rows)
+	if err != nil {
+		return nil, errors.Join(err, port.Close())
 	}
 	return remotePlane{n}, nil
 }
 
-// remotePlane has the store of a remote.Network as queues want it.
+// remotePlane is a worker's network with its port.
 type remotePlane struct{ *remote.Network }
 
-func (p remotePlane) Store() collective.Store { return p.Network.Store() }
+// Close ends the network, and then the port.
+func (p remotePlane) Close() error { return errors.Join(p.Network.Close(), p.Port().Close()) }
 
 // subtasks runs a worker's part of a plan; *task.Worker does.
 type subtasks interface {
@@ -82,10 +94,16 @@ func (j *workerJob) connect(c *config) error {
 	}
 	j.smallPages = c.hugePages()
 	breaks := &planeFailure{}
+	log := j.logger.Named("data")
 	plane, err := world.open(planeConfig{
-		Worker: d.Worker, Workers: len(d.Slots), Listen: d.Listen, Advertise: d.Advertise,
-		Secret: d.Credential.Secret, TLS: secure, Job: string(d.Job), Attempt: d.Attempt,
-		EdgeName: j.plan.EdgeName, Allocator: c.allocator, Fail: breaks.fail, Logger: j.logger.Named("data"),
+		port: peerlink.Config{
+			Listen: d.Listen, FirstPort: d.Ports.First, LastPort: d.Ports.Last, Advertise: d.Advertise,
+			Job: string(d.Job), Secret: d.Credential.Secret, TLS: secure, Logger: log,
+		},
+		rows: remote.Config{
+			Worker: d.Worker, Workers: len(d.Slots), Attempt: d.Attempt,
+			EdgeName: j.plan.EdgeName, Allocator: c.allocator, Fail: breaks.fail, Logger: log,
+		},
 	})
 	if err != nil {
 		return clusterFault(err)
@@ -102,7 +120,7 @@ func (j *workerJob) connect(c *config) error {
 			Collector: j.builder.store, Progress: j.progress.event, Advise: j.builder.advise,
 			AbandonAfter: world.patience, Network: counted,
 		},
-		part: task.Part{Worker: d.Worker, Slots: slotRanges(d), Join: j.joiner(secure)},
+		part: task.Part{Worker: d.Worker, Slots: slotRanges(d), Join: j.join},
 	})
 	if err != nil {
 		return clusterFault(err)
@@ -142,32 +160,22 @@ func (p *planeFailure) tell(f func(error)) {
 	}
 }
 
-// joiner returns what brings the ranks of a queue together. Those of one process need
-// no network.
-func (j *workerJob) joiner(secure *tls.Config) func(ctx context.Context, queue string, ranks [][]int) (task.Group, error) {
+// join brings the ranks of a queue together, at the ports of the workers. Those of one
+// process need none.
+func (j *workerJob) join(ctx context.Context, queue string, ranks [][]int) (task.Group, error) {
 	d := j.deployment
-	return func(ctx context.Context, queue string, ranks [][]int) (task.Group, error) {
-		size := len(slices.Concat(ranks...))
-		if len(ranks) == 1 {
-			return localGroup{collective.NewLocalGroup(size)}, nil
-		}
-		host, _, err := net.SplitHostPort(d.Listen)
-		if err != nil {
-			host = d.Listen
-		}
-		if host == "" {
-			host = "127.0.0.1"
-		}
-		g, err := collective.NewTCPGroup(ctx, d.Slots[d.Worker].Lo, collective.TCPConfig{
-			Store: j.plane.Store(), Size: size, Hosts: ranks, Listen: net.JoinHostPort(host, "0"),
-			Group: fmt.Sprintf("%s %s", d.Job, queue), Attempt: uint32(d.Attempt),
-			TLS: secure, Secret: d.Credential.Secret, Logger: j.groupLogger(),
-		})
-		if err != nil {
-			return nil, fmt.Errorf("queue %q: %w", queue, err)
-		}
-		return g, nil
+	size := len(slices.Concat(ranks...))
+	if len(ranks) == 1 {
+		return localGroup{collective.NewLocalGroup(size)}, nil
 	}
+	g, err := collective.NewTCPGroup(ctx, d.Slots[d.Worker].Lo, collective.TCPConfig{
+		Port: j.plane.Port(), Leader: j.plane.Where(0), Size: size, Hosts: ranks,
+		Group: queue, Attempt: uint32(d.Attempt), Logger: j.groupLogger(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("queue %q: %w", queue, err)
+	}
+	return g, nil
 }
 
 // groupLogger is for the groups of queues. Their failures come back as errors, which

@@ -16,9 +16,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
 
-	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/transport"
 	"github.com/superstep-ml/superstep/internal/transport/remote"
 	"github.com/superstep-ml/superstep/internal/wire"
@@ -50,7 +50,7 @@ func TestWorkerLivesThroughAJob(t *testing.T) {
 		local, err := buildTwice(squares, squaresArgs{N: 4}, c)
 		require.NoError(t, err)
 		require.Equal(t, local.graph.Fingerprint(), ready.Ready.Fingerprint)
-		require.Equal(t, 1, plane.config.Workers)
+		require.Equal(t, 1, plane.config.rows.Workers)
 		require.Equal(t, int64(64<<20), part.env.env.MemoryBudget)
 
 		h.say(prepareWord)
@@ -327,9 +327,10 @@ func TestWorkerPipes(t *testing.T) {
 // memPlane is a data plane for one worker.
 type memPlane struct{ *transport.Mem }
 
-func (memPlane) Address() string         { return "127.0.0.1:4711" }
-func (memPlane) Connect([]string) error  { return nil }
-func (memPlane) Store() collective.Store { return nil }
+func (memPlane) Address() string        { return "127.0.0.1:4711" }
+func (memPlane) Connect([]string) error { return nil }
+func (memPlane) Port() *peerlink.Port   { return nil }
+func (memPlane) Where(int) string       { return "" }
 
 // A client that reads slowly slows the worker down, which holds no rows for it; and
 // when the job is cancelled, those who wait for the client end at once.

@@ -262,9 +262,7 @@ func (m *Manager) attach(j *job, n int) {
 // had its turns counts: after a standstill, a client that waits to be heard is there.
 // The caller holds mu.
 func (m *Manager) findBereft() {
-	now := m.config.Now()
-	passed := min(max(0, now.Sub(m.looked)), 2*core.TickEvery)
-	m.looked = now
+	passed := m.turns.Tick(m.clock())
 	for _, j := range m.jobs {
 		if !j.spec.Attached || j.bereft || j.attached > 0 || j.final != nil {
 			continue

@@ -19,6 +19,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/diskspace"
 	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/security"
+	"github.com/superstep-ml/superstep/internal/silence"
 	"github.com/superstep-ml/superstep/internal/wire"
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
@@ -57,8 +58,8 @@ type Manager struct {
 	outcomes int                   // maxOutcomes
 	past     map[wire.JobID]record // of jobs that have ended: all but Info
 	conns    map[int]*conn
-	last     int       // number of the last connection
-	looked   time.Time // when findBereft looked for clients that went away
+	last     int           // number of the last connection
+	turns    silence.Clock // of looks for clients that went away
 	totals   totals
 	files    retention
 }
@@ -213,6 +214,8 @@ func (m *Manager) recover(records []record) {
 		}
 	}
 	resume := m.resumable(records)
+	m.turns = silence.NewClock(core.TickEvery)
+	m.turns.Begin(0)
 	m.core = core.New(core.Config{
 		Cluster: rand.Text(), Build: m.config.Build, Started: m.began,
 		Heartbeat: m.config.Heartbeat, Detection: m.config.Detection, Lease: m.config.Lease,

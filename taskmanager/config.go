@@ -12,6 +12,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"google.golang.org/grpc"
+
+	"github.com/superstep-ml/superstep/internal/wire"
 )
 
 // Config says what a task manager offers, and to whom. JobManager and Dir must be
@@ -35,6 +37,10 @@ type Config struct {
 	// Advertise is Listen; where that is all interfaces ("0.0.0.0"), Host if it is given,
 	// or else the address with which this machine reaches the job manager.
 	Listen, Advertise string
+	// Ports are those that workers listen at, one each; the default is any free one. A
+	// worker runs for each job with slots here, so that there are to be as many as slots
+	// for all of them to be used.
+	Ports wire.Ports
 
 	// Slots is how many subtasks of each vertex it has place for; the default is the
 	// number of processors.
@@ -103,6 +109,8 @@ func (c Config) complete() (Config, error) {
 	switch {
 	case c.Dir == "":
 		return c, errors.New("task manager: it needs a work directory")
+	case c.Ports.Check() != nil:
+		return c, fmt.Errorf("task manager: %w", c.Ports.Check())
 	case c.Slots < 0 || c.Slots > maxSlots:
 		return c, fmt.Errorf("task manager: %d slots: it can have from 1 to %d", c.Slots, maxSlots)
 	case c.MinFree < 0:

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/superstep-ml/superstep/internal/security"
+	"github.com/superstep-ml/superstep/internal/silence"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -277,7 +278,7 @@ func (m *manager) listen(stream link) error {
 // up, or would have to: they are killed, and the connection is made anew.
 func (m *manager) watchLease(ctx context.Context) {
 	begin := time.Now()
-	var measure turns
+	var measure silence.Clock
 	var limit time.Duration
 	ticks := time.NewTicker(time.Second)
 	defer ticks.Stop()
@@ -292,11 +293,11 @@ func (m *manager) watchLease(ctx context.Context) {
 		if m.lease.limit != limit && m.lease.limit > 0 {
 			limit = m.lease.limit
 			measure = newTurns(limit, time.Since(begin))
-			ticks.Reset(measure.period)
+			ticks.Reset(measure.Period)
 		}
 		lapsed := false
 		if m.leased {
-			m.lease.tick(measure.tick(time.Since(begin)))
+			m.lease.tick(measure.Tick(time.Since(begin)))
 			lapsed = m.lease.lapsed()
 		}
 		cut := m.cut

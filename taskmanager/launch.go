@@ -122,7 +122,7 @@ func (w *worker) launch(executable string) {
 	w.tasks.Go(func() { w.listen(p.from) })
 	w.tasks.Go(func() { w.speak(p.to) })
 	d := w.deployment
-	d.TaskManager, d.Listen, d.Advertise, d.WorkDir = w.Name, w.Listen, w.Advertise, w.path
+	d.TaskManager, d.Listen, d.Advertise, d.Ports, d.WorkDir = w.Name, w.Listen, w.Advertise, w.Ports, w.path
 	w.outgo <- &wire.ToWorker{Deployment: &d}
 }
 

@@ -300,13 +300,13 @@ func TestEnvironment(t *testing.T) {
 
 func TestDeployment(t *testing.T) {
 	t.Parallel()
-	b := manage(t, newBoss(t), func(c *Config) { c.Host, c.Listen = "here", "0.0.0.0" })
+	b := manage(t, newBoss(t), func(c *Config) { c.Host, c.Listen, c.Ports = "here", "0.0.0.0", wire.Ports{First: 6200, Last: 6299} })
 	b.deploy(t, "say deployment")
 	b.ready(t)
 	b.command(t, wire.WorkerCommand{Exit: &wire.Exit{}})
 	require.Nil(t, b.ended(t))
 	text := b.text()
-	require.Contains(t, text, "Listen:0.0.0.0 Advertise:here")
+	require.Contains(t, text, "Listen:0.0.0.0 Advertise:here Ports:6200-6299")
 	require.Contains(t, text, "TaskManager:tm")
 	require.Contains(t, text, "WorkDir:"+filepath.Join(b.dir, "workers", "a-job-1-0-"))
 }

@@ -121,7 +121,7 @@ var scripts = map[string]func(w *scripted, arg string){
 			dir, _ := os.Getwd()
 			fmt.Println("dir", dir, "procs", runtime.GOMAXPROCS(0))
 		case "deployment":
-			fmt.Printf("TaskManager:%s Listen:%s Advertise:%s WorkDir:%s\n", w.d.TaskManager, w.d.Listen, w.d.Advertise, w.d.WorkDir)
+			fmt.Printf("TaskManager:%s Listen:%s Advertise:%s Ports:%s WorkDir:%s\n", w.d.TaskManager, w.d.Listen, w.d.Advertise, w.d.Ports, w.d.WorkDir)
 		}
 		_, err := os.Stdin.Read(make([]byte, 1))
 		fmt.Println("stdin:", err)

@@ -1,30 +1,19 @@
 package taskmanager
 
-import "time"
+import (
+	"time"
 
-// turns measures time by the ticks of this process, and only while it gets its turns.
-// A process that was stopped, or that has more to run than its share of the machine,
-// hears nobody for as long, although they may have spoken all the while. However much
-// time passes between two ticks, no more than two periods of it count: nobody is taken
-// for dead before this process had as many turns to hear as the limit has periods.
-type turns struct {
-	period time.Duration
-	ticked time.Duration
-}
+	"github.com/superstep-ml/superstep/internal/silence"
+)
 
-// parts is how many ticks a limit has.
+// parts is how many turns a limit has.
 const parts = 16
 
-// newTurns returns a measure for limits of at least limit, that starts now.
-func newTurns(limit, now time.Duration) turns {
-	return turns{period: max(limit/parts, time.Millisecond), ticked: now}
-}
-
-// tick notes the time, and returns how much of what has passed counts.
-func (t *turns) tick(now time.Duration) time.Duration {
-	passed := now - t.ticked
-	t.ticked = now
-	return min(passed, 2*t.period)
+// newTurns returns a clock for limits of at least limit, that begins now.
+func newTurns(limit, now time.Duration) silence.Clock {
+	c := silence.NewClock(max(limit/parts, time.Millisecond))
+	c.Begin(now)
+	return c
 }
 
 // lease is how long a task manager goes on without its job manager. It runs from when

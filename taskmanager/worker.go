@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/superstep-ml/superstep/internal/programs"
+	"github.com/superstep-ml/superstep/internal/silence"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -74,7 +75,7 @@ type worker struct {
 	progressTold time.Time
 	progressDue  *time.Timer
 
-	turns      turns
+	turns      silence.Clock
 	inState    time.Duration // turns since it came to its state
 	sinceFrame time.Duration // turns since it said something, while we listened
 	sinceExit  time.Duration // turns since it is gone, while we listened
@@ -135,7 +136,7 @@ func (w *worker) run() {
 	defer w.cancel()
 	begin := time.Now()
 	w.turns = newTurns(w.Silence, 0)
-	ticks := time.NewTicker(w.turns.period)
+	ticks := time.NewTicker(w.turns.Period)
 	defer ticks.Stop()
 	w.progressDue = time.NewTimer(0)
 	defer w.progressDue.Stop()
@@ -265,7 +266,7 @@ func (w *worker) causeOfExit() *wire.Failure {
 
 // tick lets time pass.
 func (w *worker) tick(now time.Duration) {
-	passed := w.turns.tick(now)
+	passed := w.turns.Tick(now)
 	w.inState += passed
 	if w.hand == nil {
 		w.sinceFrame += passed
@@ -284,7 +285,7 @@ func (w *worker) tick(now time.Duration) {
 		switch {
 		case w.inState >= w.Startup && w.unheard():
 			w.step(ranOut, payload{})
-		case w.inState >= w.Silence-w.turns.period && w.process.Stopped() && w.unheard():
+		case w.inState >= w.Silence-w.turns.Period && w.process.Stopped() && w.unheard():
 			// It may be long before the first word, but not while it does not run.
 			w.step(fellSilent, payload{})
 		}
@@ -295,7 +296,7 @@ func (w *worker) tick(now time.Duration) {
 			return
 		}
 	}
-	if w.sinceFrame >= w.Silence-w.turns.period && w.unheard() {
+	if w.sinceFrame >= w.Silence-w.turns.Period && w.unheard() {
 		w.step(fellSilent, payload{})
 	}
 }

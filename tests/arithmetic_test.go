@@ -51,7 +51,7 @@ var forbiddenImports = map[string]string{
 // repeatable, nor the waits between attempts to connect. Faults of disks and
 // connections are those of tests.
 var controlPackages = []string{
-	module + "/internal/security", module + "/internal/transport/membership", module + "/internal/transport/remote",
+	module + "/internal/security", module + "/internal/transport/membership", module + "/internal/peerlink",
 	module + "/jobmanager", module + "/taskmanager", module + "/internal/disk/faultydisk",
 	module + "/internal/transport/middlebox",
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
@@ -61,7 +62,12 @@ func overTCP(t testing.TB, p int) []mesh.Node {
 	a := &assembly{peers: make([]membership.Peer, p), left: p, full: make(chan struct{}), failed: make(chan struct{})}
 	meshes, nodes := make([]*mesh.TCP, p), make([]mesh.Node, p)
 	for _, err := range everyone(p, func(r int) (err error) {
-		meshes[r], err = mesh.JoinTCP(t.Context(), mesh.TCPConfig{Size: p, Ranks: []int{r}, Group: "test", Join: a.join(r)})
+		port, err := peerlink.Listen(peerlink.Config{})
+		if err != nil {
+			return err
+		}
+		t.Cleanup(func() { _ = port.Close() })
+		meshes[r], err = mesh.JoinTCP(t.Context(), mesh.TCPConfig{Size: p, Ranks: []int{r}, Group: "test", Port: port, Join: a.join(r)})
 		return err
 	}) {
 		require.NoError(t, err)

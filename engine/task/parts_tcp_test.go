@@ -9,11 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/overdue"
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/transport"
 	"github.com/superstep-ml/superstep/internal/transport/remote"
 )
@@ -41,10 +45,10 @@ func joinTCP(dir string) func(worker int) joinFunc {
 func overTCP(t testing.TB, workers int) *together {
 	all, addresses := make([]*remote.Network, workers), make([]string, workers)
 	for w := range all {
-		var err error
-		all[w], err = remote.New(remote.Config{
-			Worker: w, Workers: workers, Secret: []byte("0123456789abcdef"), Job: "test", Attempt: 1,
-		})
+		port, err := peerlink.Listen(peerlink.Config{Job: "test", Secret: []byte("0123456789abcdef")})
+		require.NoError(t, err)
+		t.Cleanup(func() { port.Close() })
+		all[w], err = remote.New(remote.Config{Worker: w, Workers: workers, Attempt: 1, Port: port})
 		require.NoError(t, err)
 		addresses[w] = all[w].Address()
 	}
@@ -216,6 +220,89 @@ func BenchmarkSuperstepOverTCP(b *testing.B) {
 			b.ReportMetric(float64(each.Nanoseconds()), "ns/superstep")
 		})
 	}
+}
+
+// BenchmarkAllReduceBesideRows is an AllReduce of 8 bytes between two workers, alone and
+// while one sends rows to the other at the same ports, as fast as they are taken.
+func BenchmarkAllReduceBesideRows(b *testing.B) {
+	for _, beside := range []bool{false, true} {
+		b.Run(fmt.Sprintf("rows=%t", beside), func(b *testing.B) {
+			both := overTCP(b, 2)
+			nets := make([]*remote.Network, 2)
+			groups := make([]*collective.TCPGroup, 2)
+			var ready, running sync.WaitGroup
+			for w := range nets {
+				n, err := both.network(w)
+				require.NoError(b, err)
+				nets[w] = n.(*remote.Network)
+				ready.Go(func() {
+					var err error
+					groups[w], err = collective.NewTCPGroup(b.Context(), w, collective.TCPConfig{
+						Port: nets[w].Port(), Leader: nets[0].Address(), Size: 2, Group: "beside",
+					})
+					if err != nil {
+						panic(err)
+					}
+				})
+			}
+			ready.Wait()
+			ctx, stop := context.WithCancel(context.Background())
+			to := transport.Address{Edge: 1, Worker: 1}
+			require.NoError(b, nets[1].Listen(to, dropped{}))
+			if beside {
+				s, err := nets[0].Dial(to)
+				require.NoError(b, err)
+				rows := numbers(64 << 10)
+				defer rows.Release()
+				running.Go(func() {
+					for {
+						rows.Retain()
+						if s.Send(ctx, transport.Message{Rows: rows}) != nil {
+							return
+						}
+					}
+				})
+			}
+			reduce := func(w, times int) {
+				x := []float64{1}
+				for range times {
+					if err := collective.AllReduce(groups[w].Rank(w), &collective.Reduction[float64]{Name: "x", Op: collective.Sum[float64](), Whole: x, Out: x}); err != nil {
+						panic(err)
+					}
+				}
+			}
+			running.Go(func() { reduce(1, 20+b.N) })
+			reduce(0, 20)
+			b.ResetTimer()
+			reduce(0, b.N)
+			b.StopTimer()
+			stop()
+			running.Wait()
+			for w, g := range groups {
+				ready.Go(func() { g.Rank(w).Close(nil); g.Close() })
+			}
+			ready.Wait()
+			for _, n := range nets {
+				ready.Go(func() { n.Close() })
+			}
+			ready.Wait()
+		})
+	}
+}
+
+// dropped takes rows and does nothing with them.
+type dropped struct{}
+
+func (dropped) Receive(m transport.Message) { m.Release() }
+
+// numbers are rows of one number.
+func numbers(n int) arrow.Record {
+	build := array.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Float64}}, nil))
+	defer build.Release()
+	for i := range n {
+		build.Field(0).(*array.Float64Builder).Append(float64(i))
+	}
+	return build.NewRecord()
 }
 
 // TestPeerFailedCrossesTheWire: what a worker tells the others of its failure keeps the type

@@ -53,10 +53,11 @@ type Deployment struct {
 	Slots     []SlotRange `msgpack:"slots"` // by worker; this one is Slots[Worker]
 	// TaskManager is the name of where the worker runs, for messages.
 	TaskManager string `msgpack:"task_manager"`
-	// Listen is the host on which the worker takes data connections, and Advertise the
-	// one by which the others reach it; "" is the same.
+	// Listen is the host on which the worker takes the connections of others, all at one
+	// of the Ports, and Advertise the host by which the others reach it; "" is the same.
 	Listen    string `msgpack:"listen"`
 	Advertise string `msgpack:"advertise"`
+	Ports     Ports  `msgpack:"ports"`
 	// Memory is the budget in bytes of all the worker's slots together.
 	Memory     int64      `msgpack:"memory"`
 	WorkDir    string     `msgpack:"work_dir"` // for spilled runs; removed by the task manager

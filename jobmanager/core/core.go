@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/superstep-ml/superstep/internal/silence"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -12,7 +13,7 @@ type Core struct {
 	config Config
 	epoch  time.Time     // the wall clock at time zero
 	now    time.Duration // of the event at hand
-	clock  attention
+	clock  silence.Clock // by which it waits: for a task manager to be heard, for workers to be ready, for slots
 	still  standstill
 
 	conns map[int]*node    // that are registered
@@ -33,6 +34,7 @@ func New(config Config) *Core {
 	c := &Core{
 		config: config.withDefaults(),
 		epoch:  config.Started,
+		clock:  silence.NewClock(TickEvery),
 		conns:  make(map[int]*node),
 		nodes:  make(map[string]*node),
 		jobs:   make(map[wire.JobID]*job),
@@ -52,7 +54,7 @@ func (c *Core) Recover() []Effect { return c.flush() }
 // excepted.
 func (c *Core) Step(now time.Duration, event Event) []Effect {
 	c.now = max(c.now, now)
-	c.clock.begin(c.now)
+	c.clock.Begin(c.now)
 	c.awake()
 	switch e := event.(type) {
 	case Registered:
@@ -96,7 +98,7 @@ func (c *Core) wall() time.Time { return c.epoch.Add(c.now) }
 
 // tick looks at all that waits.
 func (c *Core) tick() {
-	c.clock.tick(c.now)
+	c.clock.Tick(c.now)
 	// Both lists change under the loops: a lost task manager leaves one, a job that ends
 	// the other.
 	for _, n := range slices.Clone(c.order) {

@@ -44,26 +44,8 @@ func Example() {
 	// exit status 3 (worker 0 on task manager a)
 }
 
-// TestAttention: a process that gets its ticks counts the time, one that does not counts
-// two periods, and a clock that runs backwards counts nothing.
 // anyHash is the executable of task managers where it does not matter.
 var anyHash = strings.Repeat("a", 64)
-
-func TestAttention(t *testing.T) {
-	var a attention
-	a.begin(time.Hour)
-	a.begin(2 * time.Hour)
-	for i := range 10 {
-		a.tick(time.Hour + time.Duration(i+1)*TickEvery)
-	}
-	require.Equal(t, 10*TickEvery, a.paid)
-	a.tick(3 * time.Hour)
-	require.Equal(t, 12*TickEvery, a.paid)
-	a.tick(time.Hour)
-	require.Equal(t, 12*TickEvery, a.paid)
-	a.tick(3*time.Hour + TickEvery)
-	require.Equal(t, 13*TickEvery, a.paid)
-}
 
 // TestFailuresAreBounded: what a worker says of its failure is kept in part.
 func TestFailuresAreBounded(t *testing.T) {

@@ -11,7 +11,7 @@
 //	}
 //
 // Times are those of one monotonic clock, counted from any zero. Whatever is waited for
-// is measured by the ticks that the core was given (attention.go), so that a job
+// is measured by the ticks that the core was given (internal/silence), so that a job
 // manager that was stopped, or has too much to do, blames nobody else for it.
 //
 // # Who is who

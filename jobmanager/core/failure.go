@@ -27,7 +27,7 @@ func (c *Core) cancelAsked(e CancelAsked) {
 	if j.info.State != wire.JobCommitting || !j.committing {
 		c.cancel(j, reason)
 	} else if j.cancelLate == "" {
-		j.cancelLate, j.since = reason, c.clock.paid
+		j.cancelLate, j.since = reason, c.clock.Counted()
 		j.info.Detail += fmt.Sprintf("; it is to be cancelled if that takes longer than %s", c.config.KillAfter)
 		c.emit(Changed{Job: j.snapshot()})
 	}
@@ -95,7 +95,7 @@ func (c *Core) blame(w *worker, f *wire.Failure) {
 			return
 		}
 		j.info.Failure = known
-		j.deciding, j.decideBy = true, c.clock.paid+c.config.Detection+c.config.Slack
+		j.deciding, j.decideBy = true, c.clock.Counted()+c.config.Detection+c.config.Slack
 		c.record(j, false)
 	}
 }

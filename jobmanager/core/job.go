@@ -16,8 +16,8 @@ type job struct {
 	info wire.JobInfo // without progress and outcomes until it has ended
 
 	queued bool          // waits for slots
-	early  time.Duration // attention before which one is only kept for it; 0 once that is over
-	since  time.Duration // attention paid when it began to wait for what it waits for
+	early  time.Duration // counted time before which one is only kept for it; 0 once that is over
+	since  time.Duration // counted time when it began to wait for what it waits for
 
 	resolver  *worker
 	compiling bool      // the graph that the resolver built
@@ -34,7 +34,7 @@ type job struct {
 	outcomes   [][]byte
 
 	deciding bool          // it failed as a worker lost another one, and nobody has said why yet
-	decideBy time.Duration // attention after which that is all there is to say
+	decideBy time.Duration // counted time after which that is all there is to say
 	note     string        // on what became of a commit that something came across
 }
 
@@ -74,7 +74,7 @@ func (c *Core) moveJob(j *job, e jobEvent, detail string) bool {
 	if j.queued {
 		j.queued, c.rethink = false, true
 	}
-	j.since = c.clock.paid
+	j.since = c.clock.Counted()
 	return true
 }
 
@@ -108,7 +108,7 @@ func (c *Core) submit(e Submitted) {
 	if !e.At.IsZero() {
 		c.epoch = e.At.Add(-c.now)
 	}
-	j := &job{spec: e.Spec, queued: true, since: c.clock.paid, info: wire.JobInfo{
+	j := &job{spec: e.Spec, queued: true, since: c.clock.Counted(), info: wire.JobInfo{
 		ID:          e.ID,
 		Name:        e.Spec.Name,
 		State:       wire.JobWaiting,
@@ -190,7 +190,7 @@ func (c *Core) place(j *job, shares []Share) {
 	}
 	j.info.Attempt++
 	if j.info.State == wire.JobResolving {
-		j.queued, j.since = false, c.clock.paid
+		j.queued, j.since = false, c.clock.Counted()
 		j.info.Detail = "learning what the graph rests on, on task manager " + nodes[0].Name
 		j.resolver = c.deploy(j, nodes[0], wire.ResolveMode, 0, ranges)
 		c.record(j, false)
@@ -396,7 +396,7 @@ func (c *Core) forget() {
 
 // hurry looks whether a job has waited too long for what it waits for.
 func (c *Core) hurry(j *job) {
-	waited := c.clock.paid - j.since
+	waited := c.clock.Counted() - j.since
 	switch j.info.State {
 	case wire.JobResolving, wire.JobWaiting:
 		if limit := j.spec.WaitTimeout; j.queued && limit > 0 && waited >= limit {
@@ -420,7 +420,7 @@ func (c *Core) hurry(j *job) {
 			c.hurryResumed(j, waited)
 		}
 	case wire.JobFailing:
-		if j.deciding && c.clock.paid >= j.decideBy {
+		if j.deciding && c.clock.Counted() >= j.decideBy {
 			c.decide(j)
 		}
 	}

@@ -18,7 +18,7 @@ type node struct {
 	wire.Register // without Running
 	state         NodeState
 	conn          int           // 0: away or gone
-	heard         time.Duration // attention paid when it was last heard or cut off
+	heard         time.Duration // counted time when it was last heard or cut off
 	heardAt       time.Duration // time when it was last heard, for people
 	spared        bool          // a standstill of this process counted for it, since it was last heard
 	since         time.Time
@@ -161,7 +161,7 @@ func (c *Core) ails(n *node, why string) {
 func (c *Core) admit(e Registered) *node {
 	n := &node{Register: e.Register, conn: e.Conn, since: c.wall(), workers: make(map[wire.WorkerRef]*worker)}
 	n.Running = nil
-	n.heard, n.heardAt = c.clock.paid, c.now
+	n.heard, n.heardAt = c.clock.Counted(), c.now
 	c.conns[e.Conn], c.nodes[e.ID] = n, n
 	at, _ := slices.BinarySearchFunc(c.order, n, compareNodes)
 	c.order = slices.Insert(c.order, at, n)
@@ -178,7 +178,7 @@ func (c *Core) takeBack(n *node, conn int) {
 	}
 	c.moveNode(n, nodeBack)
 	n.conn, n.reason = conn, ""
-	n.heard, n.heardAt, n.spared = c.clock.paid, c.now, false
+	n.heard, n.heardAt, n.spared = c.clock.Counted(), c.now, false
 	c.conns[conn] = n
 }
 
@@ -259,8 +259,8 @@ func (c *Core) missed(w *worker) {
 	case w.beat == w.node.beats || w.state == WorkerDeploying && w.told == nothing:
 		w.missing = false
 	case !w.missing:
-		w.missing, w.missed = true, c.clock.paid
-	case c.clock.paid-w.missed >= c.config.Detection:
+		w.missing, w.missed = true, c.clock.Counted()
+	case c.clock.Counted()-w.missed >= c.config.Detection:
 		c.workerGone(w, processEnded, lost(fmt.Sprintf("task manager %s does not have the worker any more", w.node.Name)))
 	}
 }
@@ -270,7 +270,7 @@ func (c *Core) missed(w *worker) {
 func (c *Core) hear(conn int) *node {
 	n := c.conns[conn]
 	if n != nil && c.moveNode(n, nodeHeard) {
-		n.heard, n.heardAt, n.spared = c.clock.paid, c.now, false
+		n.heard, n.heardAt, n.spared = c.clock.Counted(), c.now, false
 	}
 	return n
 }
@@ -293,12 +293,12 @@ func (c *Core) disconnected(e Disconnected) {
 func (c *Core) cut(n *node, reason string) {
 	c.moveNode(n, nodeCut)
 	delete(c.conns, n.conn)
-	n.conn, n.reason, n.heard = 0, reason, c.clock.paid
+	n.conn, n.reason, n.heard = 0, reason, c.clock.Counted()
 }
 
 // watch looks whether a task manager has been silent or away for too long.
 func (c *Core) watch(n *node) {
-	waited, limit := c.clock.paid-n.heard, c.config.Reconnect
+	waited, limit := c.clock.Counted()-n.heard, c.config.Reconnect
 	if c.still.before(n.heard, c.config.Detection) {
 		limit = max(limit, c.config.Detection)
 	}

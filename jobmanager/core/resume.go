@@ -79,7 +79,7 @@ func (r *resume) note(committing bool) string {
 
 // revive takes in a job whose commit is to be finished.
 func (c *Core) revive(info wire.JobInfo, r Resumable, doubt string) {
-	j := &job{spec: r.Spec, outcomes: r.Outcomes, recorded: true, queued: true, since: c.clock.paid}
+	j := &job{spec: r.Spec, outcomes: r.Outcomes, recorded: true, queued: true, since: c.clock.Counted()}
 	j.resume = resume{due: true, begun: true, doubt: doubt}
 	for _, p := range info.Workers {
 		j.resume.seen = append(j.resume.seen, p.TaskManager)
@@ -88,7 +88,7 @@ func (c *Core) revive(info wire.JobInfo, r Resumable, doubt string) {
 	j.info = info
 	c.jobs[info.ID] = j
 	c.live = append(c.live, j)
-	c.resumeAfter(j, c.clock.paid+c.config.Lease+c.config.Slack)
+	c.resumeAfter(j, c.clock.Counted()+c.config.Lease+c.config.Slack)
 }
 
 // commits reports whether a worker is the one that makes the results of its job visible.
@@ -126,7 +126,7 @@ func (c *Core) orphaned(w *worker, e workerEvent, f *wire.Failure) {
 	c.moveJob(j, jobOrphaned, "")
 	j.queued, c.rethink = true, true
 	sure := e == processEnded || w.node.state == NodeLeft
-	if ends := w.node.heard + c.config.Lease + c.config.Slack; !sure && ends > c.clock.paid {
+	if ends := w.node.heard + c.config.Lease + c.config.Slack; !sure && ends > c.clock.Counted() {
 		c.resumeAfter(j, ends)
 		return
 	}
@@ -138,7 +138,7 @@ func (c *Core) resumeAfter(j *job, early time.Duration) {
 	j.early = early
 	j.info.Detail = j.resume.cause() + "; going on with that"
 	if early > 0 {
-		j.info.Detail += fmt.Sprintf(" in %.1fs, when no worker of before can be left", (early - c.clock.paid).Seconds())
+		j.info.Detail += fmt.Sprintf(" in %.1fs, when no worker of before can be left", (early - c.clock.Counted()).Seconds())
 	}
 	c.record(j, false)
 }
@@ -169,7 +169,7 @@ func (j *job) find(line *queue, offers []Offer, r Request) ([]Share, *Shortage) 
 
 // placeResumed deploys the worker that is to finish a commit.
 func (c *Core) placeResumed(j *job, n *node, placed []wire.Placed, ranges []wire.SlotRange) {
-	j.queued, j.since = false, c.clock.paid
+	j.queued, j.since = false, c.clock.Counted()
 	j.resume.tries++
 	after := "a restart of the job manager"
 	if j.resume.loss != "" {
@@ -201,14 +201,14 @@ func (c *Core) resumeCommit(w *worker) {
 		})
 		return
 	}
-	j.committing, j.since = true, c.clock.paid
+	j.committing, j.since = true, c.clock.Counted()
 	c.command(w, wire.WorkerCommand{Commit: &wire.Commit{Outcomes: j.outcomes}})
 }
 
 // hurryResumed looks whether a job has waited long enough for the workers of before to
 // end, or too long for one of its own.
 func (c *Core) hurryResumed(j *job, waited time.Duration) {
-	if j.early > 0 && c.clock.paid >= j.early {
+	if j.early > 0 && c.clock.Counted() >= j.early {
 		j.early, c.rethink = 0, true
 	}
 	var message string

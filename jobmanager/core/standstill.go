@@ -7,14 +7,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// standstill is the last time in which this process did not run. The clock of attention
+// standstill is the last time in which this process did not run. The core's clock
 // keeps it from counting as the silence of others. But what others did about it is still
 // to be heard: connections broke and are made anew with pauses between the attempts, and
 // task managers whose lease lapsed have ended their workers. So after a standstill all
 // have their time once more, and what follows from it is told as that.
 type standstill struct {
 	gap time.Duration // 0: there was none
-	end time.Duration // attention paid when it ended
+	end time.Duration // counted time when it ended
 }
 
 // before reports whether something happened within a time after a standstill.
@@ -26,22 +26,22 @@ func (s standstill) before(at, within time.Duration) bool {
 // until now. Each task manager is given its time anew once, until it is heard, so that a
 // job manager that stands still again and again finds those that are gone nevertheless.
 func (c *Core) awake() {
-	gap := c.clock.missed(c.now, c.config.Detection/2)
+	gap := c.clock.Gap(c.now, c.config.Detection/2)
 	if gap == 0 {
 		return
 	}
-	c.still = standstill{gap: gap, end: c.clock.paid}
+	c.still = standstill{gap: gap, end: c.clock.Counted()}
 	for _, n := range c.order {
 		if !n.spared {
-			n.spared, n.heard = true, c.clock.paid
+			n.spared, n.heard = true, c.clock.Counted()
 		}
 		for _, w := range n.workers {
-			w.missed = c.clock.paid
+			w.missed = c.clock.Counted()
 		}
 	}
 	for _, j := range c.live {
 		if j.deciding {
-			j.decideBy = c.clock.paid + c.config.Detection + c.config.Slack
+			j.decideBy = c.clock.Counted() + c.config.Detection + c.config.Slack
 		}
 	}
 }
@@ -52,7 +52,7 @@ func (c *Core) awake() {
 func (c *Core) unheard(f *wire.Failure) *wire.Failure {
 	told := *f
 	told.Kind = wire.LostFailure
-	if s := c.still; s.gap >= c.config.Lease/2 && s.before(c.clock.paid, c.config.Lease) {
+	if s := c.still; s.gap >= c.config.Lease/2 && s.before(c.clock.Counted(), c.config.Lease) {
 		told = wire.Failure{
 			Kind: wire.ClusterFailure, Worker: -1, ExitCode: -1,
 			Message: fmt.Sprintf("the job manager did not run for %.1fs, as if it were stopped or its machine had no time for it, and task managers end their workers when they do not hear it for %s (--lease)",

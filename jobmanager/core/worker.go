@@ -29,12 +29,12 @@ type worker struct {
 
 	told   ending
 	reason string        // of a Cancel
-	killAt time.Duration // attention after which it is killed; once told
+	killAt time.Duration // counted time after which it is killed; once told
 	heard  bool          // since it was told to start
 
 	beat    uint64        // of the task manager, that had it last
 	missing bool          // from the last heartbeat
-	missed  time.Duration // attention paid when it was first missing
+	missed  time.Duration // counted time when it was first missing
 
 	fingerprint string
 	progress    *wire.Progress
@@ -178,7 +178,7 @@ func (c *Core) stop(w *worker, how ending, reason string) {
 	if w == nil || w.state.Gone() || w.told != nothing {
 		return
 	}
-	w.told, w.reason, w.killAt = how, reason, c.clock.paid+c.config.KillAfter
+	w.told, w.reason, w.killAt = how, reason, c.clock.Counted()+c.config.KillAfter
 	if w.state != WorkerFailed {
 		c.remind(w)
 	}
@@ -187,10 +187,10 @@ func (c *Core) stop(w *worker, how ending, reason string) {
 // killLate kills a worker that has not ended as it was told, and again if that does
 // not help.
 func (c *Core) killLate(w *worker) {
-	if w == nil || w.state.Gone() || w.told == nothing || c.clock.paid < w.killAt {
+	if w == nil || w.state.Gone() || w.told == nothing || c.clock.Counted() < w.killAt {
 		return
 	}
-	w.told, w.killAt = toldKill, c.clock.paid+c.config.KillAfter
+	w.told, w.killAt = toldKill, c.clock.Counted()+c.config.KillAfter
 	c.remind(w)
 }
 

@@ -3,6 +3,7 @@ package collective_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -57,18 +58,31 @@ func listeners(t *testing.T) map[string]bool {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// dataHello is the first message of a connection for data.
-func dataHello(group string, attempt, from, to, channel uint32) []byte {
-	b := make([]byte, 0, 40)
+// The kinds of connections.
+const (
+	control = 1
+	lane    = 2
+)
+
+// hello is the first message of a connection of a kind.
+func hello(kind byte, group string, attempt, from, to, size, channel uint32) []byte {
 	le := binary.LittleEndian
-	b = append(b, "SSHi"...)
-	b = append(b, mesh.WireVersion, 1, 0, 0) // with checksums
-	b = le.AppendUint32(b, attempt)
-	b = le.AppendUint64(b, xxh3.HashString(group))
-	for _, v := range []uint32{from, to, channel, 1} {
+	b := append([]byte("SSPL"), 1, 0, kind, 0)
+	if kind == lane {
+		b[7] = 1 // with checksums
+	}
+	for _, v := range []uint32{attempt, from, to, size, channel, 1} {
 		b = le.AppendUint32(b, v)
 	}
+	job, scope := sha256.Sum256(nil), sha256.Sum256([]byte(group))
+	b = append(append(b, job[:16]...), scope[:16]...)
+	b = append(b, make([]byte, 32)...)
 	return le.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+// dataHello is the first message of a connection for data.
+func dataHello(group string, attempt, from, to, channel uint32) []byte {
+	return hello(lane, group, attempt, from, to, 3, channel)
 }
 
 // dataMessage is the header of a message with data that never come.
@@ -106,19 +120,16 @@ const (
 )
 
 // controlHello is what a process with one rank says to process 0.
-func controlHello(group string, attempt, process, processes uint64) []byte {
-	b := binary.LittleEndian.AppendUint32(nil, 0x53544550)
+func controlHello(group string, attempt uint32, process, processes uint64) []byte {
+	var b []byte
 	num := func(v uint64) { b = binary.AppendUvarint(b, v) }
-	num(2)
-	num(uint64(len(group)))
-	b = append(b, group...)
-	for _, v := range []uint64{attempt, process, processes, processes, 1, process} {
+	for _, v := range []uint64{process, processes, processes, 1, process} {
 		num(v)
 	}
 	address := "127.0.0.1:9"
 	num(uint64(len(address)))
 	b = append(b, address...)
-	return controlFrame(frameHello, b...)
+	return append(hello(control, group, attempt, 1, 0, 3, 0), controlFrame(frameHello, b...)...)
 }
 
 // attack is what somebody sends who is not of the group, to any of its ports.
@@ -131,17 +142,18 @@ type attack struct {
 
 // attacks on a group of processes of one rank each, attempt 2.
 func attacks(group string, p uint64) []attack {
-	huge, long := controlHead(1<<32-1), controlHead(1<<20)
+	in := hello(control, group, 2, 1, 0, 3, 0) // which lets anybody in, as there is no secret
+	inside := func(frame ...byte) []byte { return append(bytes.Clone(in), frame...) }
 	damaged := dataHello(group, 2, 0, 1, 3)
 	damaged[21] ^= 1
-	hello := controlHello(group, 2, 1, p)
+	there := controlHello(group, 2, 1, p)
 	return []attack{
 		{"nothing", nil, false, true},
 		{"garbage", bytes.Repeat([]byte("rubbish "), 1<<12), false, false},
 		{"zeros", make([]byte, 1<<12), false, false},
 		{"HTTP", []byte("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"), false, false},
-		{"TLS", []byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), false, true},
-		{"half a data hello", dataHello(group, 2, 0, 1, 0)[:20], false, true},
+		{"TLS", []byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), false, false},
+		{"half a hello", in[:20], false, true},
 		{"a damaged data hello", damaged, false, false},
 		{"a data hello of an old attempt", dataHello(group, 1, 0, 1, 0), true, false},
 		{"and its messages", append(dataHello(group, 1, 0, 1, 0), dataMessage(group, 1, 1<<20)...), true, false},
@@ -151,20 +163,21 @@ func attacks(group string, p uint64) []attack {
 		{"a data hello to a rank that is elsewhere", dataHello(group, 2, 1, 1<<32-1, 0), true, false},
 		{"a data hello of a channel beyond all", dataHello(group, 2, 0, 1, 1<<31), true, false},
 		{"messages without a hello", dataMessage(group, 2, 1<<32-1), false, false},
-		{"half a control hello", hello[:len(hello)/2], false, true},
-		{"a control frame without end", append(huge, 1), false, false},
-		{"a long control frame that does not come", append(long, 1, 2, 3), false, true},
+		{"a hello of no kind", hello(77, group, 2, 0, 1, 3, 0), true, false},
+		{"half a control hello", there[:len(there)-5], true, true},
+		{"a control frame without end", inside(append(controlHead(1<<32-1), 1)...), true, false},
+		{"a long control frame that does not come", inside(append(controlHead(1<<20), 1, 2, 3)...), true, true},
 		{"a control hello of an old attempt", controlHello(group, 1, 1, p), true, false},
 		{"a control hello of another group", controlHello("another", 2, 1, p), true, false},
-		{"a control hello of a process that is there", hello, true, false},
+		{"a control hello of a process that is there", there, true, false},
 		{"a control hello of a process that is not", controlHello(group, 2, 77, p), true, false},
 		{"a control hello of another size", controlHello(group, 2, 1, p+1), true, false},
 		{"a control hello of a group without end", controlHello(group, 2, 1<<40, 1<<40), true, false},
-		{"a report without a hello", controlFrame(frameReport, make([]byte, 40)...), false, false},
-		{"the end without a hello", controlFrame(frameAbort, make([]byte, 40)...), false, false},
-		{"a good-bye without a hello", controlFrame(frameGoodbye, 1), false, false},
-		{"a standing without a hello", controlFrame(frameState, 1, 0), false, false},
-		{"a frame of no kind", controlFrame(200, 1, 2, 3), false, false},
+		{"a report without a hello", inside(controlFrame(frameReport, make([]byte, 40)...)...), true, false},
+		{"the end without a hello", inside(controlFrame(frameAbort, make([]byte, 40)...)...), true, false},
+		{"a good-bye without a hello", inside(controlFrame(frameGoodbye, 1)...), true, false},
+		{"a standing without a hello", inside(controlFrame(frameState, 1, 0)...), true, false},
+		{"a frame of no kind", inside(controlFrame(200, 1, 2, 3)...), true, false},
 	}
 }
 
@@ -186,10 +199,11 @@ func strike(address string, a attack) (answer []byte, err error) {
 	if errors.As(err, &late) && late.Timeout() {
 		return answer, fmt.Errorf("%s at %s: the connection is kept", a.name, address)
 	}
-	const accepted, welcome = 1, 4
+	const yes, welcome = 1, 4
+	let := len(answer) > 4 && bytes.HasPrefix(answer, []byte("SSPA")) && answer[4] == yes
 	switch {
-	case bytes.HasPrefix(answer, []byte("SSOk")) && answer[5] == accepted,
-		len(answer) > 12 && !bytes.HasPrefix(answer, []byte("SSOk")) && answer[12] == welcome,
+	case let && a.says[6] == lane,
+		let && len(answer) > 24 && answer[24] == welcome,
 		len(answer) > 0 && !a.asks:
 		return answer, fmt.Errorf("%s at %s is answered by %q", a.name, address, answer)
 	}
@@ -210,7 +224,7 @@ func TestStrangersAtTheDoors(t *testing.T) {
 			doors = append(doors, address)
 		}
 	}
-	require.Len(t, doors, p+1, "the data ports and that of process 0 for control")
+	require.Len(t, doors, p, "one a process")
 
 	var over atomic.Bool
 	worked := make(chan []error, 1)
@@ -266,8 +280,9 @@ func TestStrangersAtTheDoors(t *testing.T) {
 	t.Parallel()
 	strikeAll(t, doors, slow, answered)
 	for _, want := range []string{
-		"attempt 1, which is over: attempt 2 runs", "it is of another group", "in a group of 3 ranks",
-		"is over: this is attempt 2", `not "another"`, "process 1 has joined before", "there is no process 77",
+		"attempt 1 of the lane of group", "nobody here expects such a lane: this is group", "in a group of 3 ranks",
+		"is over: this is attempt 2", "nobody here expects such a control connection: this is group", "process 1 has joined before", "there is no process 77",
+		"nobody here expects a connection of kind 77",
 	} {
 		require.True(t, contains(answered, want), "nobody was told of %q, so some attack was not understood: %q", want, answered)
 	}
@@ -348,7 +363,7 @@ func TestProcessesOfOtherAttemptsStayOutside(t *testing.T) {
 		}{
 			{t.Name(), 1, deathLimit, "is over: this is attempt 2"},
 			{t.Name(), 3, 800 * time.Millisecond, "still attempt 2"},
-			{"another", 2, 800 * time.Millisecond, "not \"another\""},
+			{"another", 2, 800 * time.Millisecond, "nobody here expects such a control connection: this is group"},
 		}
 		errs := make([]error, len(strays))
 		var wg sync.WaitGroup

@@ -16,6 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/execute"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 	"github.com/superstep-ml/superstep/internal/transport/middlebox"
@@ -220,7 +221,13 @@ func (s *scenario) overTCP(t testing.TB, plan mesh.FaultPlan) []ending {
 			if s.box != nil {
 				joined = boxedStore{store, s.box}
 			}
-			cfg := mesh.TCPConfig{Secret: s.secret, Size: s.p, Ranks: []int{r}, Group: s.group, NoChecksum: s.bare, ConnectTimeout: s.limit,
+			port, err := peerlink.Listen(peerlink.Config{Secret: s.secret})
+			if err != nil {
+				w.endings[r].err = err
+				return
+			}
+			defer port.Close()
+			cfg := mesh.TCPConfig{Port: port, Size: s.p, Ranks: []int{r}, Group: s.group, NoChecksum: s.bare, ConnectTimeout: s.limit,
 				Join: func(ctx context.Context, address string, states func() []membership.State) (mesh.Group, []membership.Peer, error) {
 					if s.box != nil {
 						var err error
@@ -228,7 +235,7 @@ func (s *scenario) overTCP(t testing.TB, plan mesh.FaultPlan) []ending {
 							return nil, nil, err
 						}
 					}
-					m, err := membership.Join(ctx, membership.Config{Process: r, Processes: s.p, Ranks: []int{r}, Size: s.p, Secret: s.secret,
+					m, err := membership.Join(ctx, membership.Config{Process: r, Processes: s.p, Ranks: []int{r}, Size: s.p, Port: port,
 						Store: joined, DataAddress: address, Group: s.group, JoinTimeout: s.limit, StallTimeout: s.stall, State: states})
 					if err != nil {
 						return nil, nil, err

@@ -1,12 +1,14 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net"
+	"runtime"
 	"strings"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/superstep-ml/superstep/cmd/internal/settings"
 	"github.com/superstep-ml/superstep/internal/client"
 	"github.com/superstep-ml/superstep/internal/security"
+	"github.com/superstep-ml/superstep/internal/wire"
 	"github.com/superstep-ml/superstep/jobmanager"
 	"github.com/superstep-ml/superstep/jobmanager/core"
 	"github.com/superstep-ml/superstep/jobmanager/rest"
@@ -175,6 +178,7 @@ type TaskManagerCommand struct {
 	Near       string        `setting:"taskmanager.near" placeholder:"DIR" help:"Where the job manager keeps executables, if it is on this machine and of this user: they are linked instead of fetched."`
 	Listen     string        `setting:"taskmanager.listen" default:"127.0.0.1" placeholder:"HOST" help:"Interface on which workers hear each other (default: ${default}). Anything but this machine needs TLS, or --insecure."`
 	Advertise  string        `setting:"taskmanager.advertise" placeholder:"HOST" help:"Name by which other machines reach that interface (default: that of --listen)."`
+	Ports      string        `name:"worker-ports" setting:"taskmanager.worker-ports" placeholder:"FIRST-LAST" help:"Ports of that interface at which workers hear each other, such as 6200-6299: one for each job that has slots here at once (default: any free one)."`
 	Insecure   bool          `setting:"insecure" help:"Allow other machines to connect without TLS."`
 	tokenFlag
 	tlsFlags
@@ -201,9 +205,18 @@ func (c *TaskManagerCommand) offer(ctx context.Context, s *Streams, log hclog.Lo
 	if err != nil {
 		return err
 	}
+	var ports wire.Ports
+	if c.Ports != "" {
+		if ports, err = wire.ParsePorts(c.Ports); err != nil {
+			return UsageError{fmt.Errorf("--worker-ports: %w", err)}
+		}
+	}
+	if slots := cmp.Or(c.Slots, runtime.NumCPU()); ports.Count() > 0 && ports.Count() < slots {
+		log.Warn("workers of as many jobs as there are slots may run here at once, and there are fewer ports: a worker that finds none free fails its job", "ports", ports, "slots", slots)
+	}
 	cfg := taskmanager.Config{
 		JobManager: address, DialOptions: options, Name: c.Name, Slots: c.Slots, Memory: int64(c.Memory),
-		Dir: c.Dir, CacheLimit: int64(c.Cache), MinFree: int64(c.MinFree), Near: c.Near, Listen: c.Listen, Advertise: c.Advertise,
+		Dir: c.Dir, CacheLimit: int64(c.Cache), MinFree: int64(c.MinFree), Near: c.Near, Listen: c.Listen, Advertise: c.Advertise, Ports: ports,
 		Logger: log,
 	}
 	return taskmanager.Run(ctx, cfg)

@@ -19,7 +19,7 @@ func (e *textError) Unwrap() error { return e.of }
 
 // kinds are the errors that keep their identity on the way, by number. The first
 // stands for none.
-var kinds = []error{nil, ErrLeft, ErrTimeout, context.Canceled, context.DeadlineExceeded, lostPeer{}, ErrDamaged}
+var kinds = []error{nil, ErrLeft, ErrTimeout, context.Canceled, context.DeadlineExceeded, lostPeer{}, ErrDamaged, ErrReplaced}
 
 // lostPeer stands for an error with a method PeerLost() bool that returns true: who
 // reports it, a network beside this one, only says that somebody else is gone. Where
@@ -36,7 +36,8 @@ func kindOf(err error) int {
 		return slices.Index(kinds, ErrDamaged)
 	}
 	var lost interface{ PeerLost() bool }
-	if errors.As(err, &lost) && lost.PeerLost() {
+	var rank *PeerError
+	if errors.As(err, &lost) && lost.PeerLost() && !(errors.As(err, &rank) && !rank.Worker) {
 		return slices.Index(kinds, error(lostPeer{}))
 	}
 	for i, k := range kinds[1:] {
@@ -87,6 +88,7 @@ func (e *encoder) cause(err error) {
 func (e *encoder) rank(r int) { e.num(uint64(min(max(0, r), maxRanks))) }
 
 func (e *encoder) peer(p *PeerError) {
+	e.flag(p.Worker)
 	e.rank(p.Rank)
 	e.rank(p.Reporter)
 	e.text(p.Address, maxHost)
@@ -124,7 +126,7 @@ func (d *decoder) cause() error {
 }
 
 func (d *decoder) peer() *PeerError {
-	p := &PeerError{Rank: int(d.num(maxRanks)), Reporter: int(d.num(maxRanks))}
+	p := &PeerError{Worker: d.flag(), Rank: int(d.num(maxRanks)), Reporter: int(d.num(maxRanks))}
 	p.Address = d.text(maxHost)
 	p.During = d.text(maxDoing)
 	p.Reason = d.text(maxText)

@@ -2,15 +2,14 @@ package membership
 
 import (
 	"cmp"
-	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
 // Config says who a process is and how it finds the others. All processes of a
@@ -21,32 +20,23 @@ type Config struct {
 	Ranks     []int // hosted by this process, in any order; at least one
 	Size      int   // ranks in the group
 
-	// Coordinator is where process 0 is reached for control, host:port. Store is where
-	// it tells its address, if nobody knows it beforehand. One of them is needed if
-	// there are several processes.
+	// Port is where this process is reached, and how it reaches others; one is needed if
+	// there are several processes. It stays its owner's, who closes it later.
+	Port *peerlink.Port
+
+	// Coordinator is where the port of process 0 is, host:port. Store is where it tells
+	// that, if nobody knows it beforehand. One of them is needed if there are several
+	// processes.
 	Coordinator string
 	Store       Store
 
-	// Listen is where process 0 listens for control: the Coordinator address if "",
-	// or, with a Store, any free port of the loopback address.
-	Listen string
-
-	// DataAddress is where this process accepts data connections, host:port, "" for
-	// nowhere. An unspecified host (0.0.0.0, ::) becomes that by which this process
+	// DataAddress is what others are told of where this process is, host:port; "" is the
+	// port's address. An unspecified host (0.0.0.0, ::) becomes that by which this process
 	// reaches the coordinator.
 	DataAddress string
 
-	Group   string // name; groups at one coordinator's address or store differ in it
-	Attempt uint32 // fences what processes of earlier attempts say
-
-	// TLS is used for both directions if not nil: as a client, with the coordinator's
-	// host as server name unless it has one, and by process 0 as the server.
-	TLS *tls.Config
-
-	// Secret, if not empty, is what all processes of the group know, and nobody else.
-	// Both sides of a control connection prove that they do before anything else is
-	// said.
-	Secret []byte
+	Group   string // name; groups at one port or store differ in it
+	Attempt uint32 // fences off processes of earlier attempts
 
 	// Detection is how soon a process that is silent, but not known to be dead, is
 	// declared dead; 0 is 4 s. Process 0 decides for all.
@@ -68,8 +58,6 @@ type Config struct {
 	State func() []State
 
 	Logger hclog.Logger // nil: none
-
-	network network // of tests; nil: TCP
 }
 
 // Limits that a config does not set.
@@ -80,25 +68,6 @@ const (
 	minDetection     = 50 * time.Millisecond
 )
 
-// network makes control connections.
-type network interface {
-	listen(ctx context.Context, address string) (net.Listener, error)
-	dial(ctx context.Context, address string) (net.Conn, error)
-}
-
-// tcp is the network of real groups.
-type tcp struct{}
-
-func (tcp) listen(ctx context.Context, address string) (net.Listener, error) {
-	var l net.ListenConfig
-	return l.Listen(ctx, "tcp", address)
-}
-
-func (tcp) dial(ctx context.Context, address string) (net.Conn, error) {
-	var d net.Dialer
-	return d.DialContext(ctx, "tcp", address)
-}
-
 // completed checks a config and fills in what it leaves open.
 func (c Config) completed() (Config, error) {
 	c.Ranks = slices.Sorted(slices.Values(c.Ranks))
@@ -108,13 +77,8 @@ func (c Config) completed() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()
 	}
-	if c.network == nil {
-		c.network = tcp{}
-	}
-	if c.Listen == "" {
-		if c.Listen = c.Coordinator; c.Listen == "" {
-			c.Listen = "127.0.0.1:0"
-		}
+	if c.DataAddress == "" && c.Port != nil {
+		c.DataAddress = c.Port.Address()
 	}
 	return c, c.check()
 }
@@ -134,6 +98,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("the name of the group has %d bytes, more than %d", len(c.Group), maxGroup)
 	case len(c.DataAddress) > maxHost:
 		return fmt.Errorf("the data address has %d bytes, more than %d", len(c.DataAddress), maxHost)
+	case c.Processes > 1 && c.Port == nil:
+		return errors.New("a group of several processes needs a port")
 	case c.Processes > 1 && (c.Coordinator == "") == (c.Store == nil):
 		return errors.New("a group of several processes needs a coordinator's address or a store, and not both")
 	case c.Detection < minDetection:
@@ -154,7 +120,6 @@ func (c *Config) check() error {
 
 func (c *Config) hello(address string) hello {
 	return hello{
-		version: version, group: c.Group, attempt: c.Attempt,
 		process: c.Process, processes: c.Processes, size: c.Size,
 		ranks: c.Ranks, address: address,
 	}

@@ -2,7 +2,6 @@ package membership
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
 	"net/netip"
@@ -10,6 +9,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
 // coordinator is the shell around a core: it turns connections and time into
@@ -22,15 +23,14 @@ type coordinator struct {
 	run   sync.WaitGroup
 
 	// Under mu; sends never wait, so it is never held for long.
-	mu       sync.Mutex
-	core     *core
-	listener net.Listener // nil if there is nobody to accept
-	conns    map[int]*conn
-	raw      map[net.Conn]struct{} // not yet, or still, open
-	strange  int                   // of those, how many have not said hello
-	look     func()                // tells where the local ranks stand, once they are
-	next     int                   // connection
-	closed   bool
+	mu     sync.Mutex
+	core   *core
+	door   *peerlink.Opened // nil if there is nobody to let in
+	conns  map[int]*conn
+	raw    map[net.Conn]struct{} // not yet, or still, open
+	look   func()                // tells where the local ranks stand, once they are
+	next   int                   // connection
+	closed bool
 }
 
 // helloWait is how long a new connection may take to say hello.
@@ -49,7 +49,7 @@ func newCoordinator(ctx context.Context, cfg Config) (*coordinator, error) {
 		conns: make(map[int]*conn),
 		raw:   make(map[net.Conn]struct{}),
 		core: newCore(settings{
-			group: cfg.Group, attempt: cfg.Attempt, processes: cfg.Processes, size: cfg.Size,
+			processes: cfg.Processes, size: cfg.Size,
 			detection: cfg.Detection, stall: cfg.StallTimeout, join: cfg.JoinTimeout,
 		}),
 	}
@@ -59,10 +59,12 @@ func newCoordinator(ctx context.Context, cfg Config) (*coordinator, error) {
 		return nil, err
 	}
 	if cfg.Processes > 1 {
-		if c.listener, err = cfg.network.listen(ctx, cfg.Listen); err != nil {
+		c.door, err = cfg.Port.Open(peerlink.Door{
+			Kind: peerlink.Control, Scope: cfg.Group, Epoch: cfg.Attempt, Serve: c.meet, Distrust: c.distrust, Replaced: c.replaced,
+		})
+		if err != nil {
 			return nil, err
 		}
-		c.run.Go(c.accept)
 	}
 	c.step(func(now time.Duration) []command {
 		return c.core.arrive(now, local, cfg.hello(address), netip.Addr{}, netip.Addr{})
@@ -126,7 +128,7 @@ func (c *coordinator) giveUp(reason error) {
 
 // tick tells the core the time.
 func (c *coordinator) tick() {
-	t := time.NewTicker(c.core.watch.period)
+	t := time.NewTicker(c.core.watch.Period)
 	defer t.Stop()
 	for {
 		select {
@@ -149,31 +151,20 @@ func (c *coordinator) pass(now time.Duration) []command {
 	return c.core.tick(now)
 }
 
-// accept takes connections until the coordinator closes: late and stale processes
-// are told that they are.
-func (c *coordinator) accept() {
-	for {
-		nc, err := c.listener.Accept()
-		if err != nil {
-			select {
-			case <-c.stop:
-				return
-			case <-time.After(10 * time.Millisecond): // out of descriptors, say
-				continue
-			}
-		}
-		c.mu.Lock()
-		// Strangers cannot make this process hold more connections than a group has.
-		if c.closed || c.strange > c.cfg.Processes+16 {
-			c.mu.Unlock()
-			nc.Close()
-			continue
-		}
-		c.raw[nc] = struct{}{}
-		c.strange++
-		c.run.Go(func() { c.serve(nc) })
-		c.mu.Unlock()
+// meet lets a process in that has connected: late ones are told that they are.
+func (c *coordinator) meet(caller *peerlink.Caller) error {
+	if err := caller.Welcome(); err != nil {
+		return err
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return net.ErrClosed
+	}
+	nc := caller.Conn
+	c.raw[nc] = struct{}{}
+	c.run.Go(func() { c.serve(nc) })
+	return nil
 }
 
 // serve hears one connection from its hello to its end.
@@ -184,14 +175,13 @@ func (c *coordinator) serve(nc net.Conn) {
 		c.mu.Unlock()
 		nc.Close()
 	}()
-	h, secure, ok := c.greet(nc)
+	h, ok := c.greet(nc)
 	c.mu.Lock()
-	c.strange--
 	if !ok || c.closed {
 		c.mu.Unlock()
 		return
 	}
-	link := newConn(secure, c.cfg.Detection)
+	link := newConn(nc, c.cfg.Detection)
 	link.got = 1 // the hello
 	c.next++
 	id := c.next
@@ -237,42 +227,28 @@ func (c *coordinator) lose(id int, err error) {
 }
 
 // greet reads the hello of a connection.
-func (c *coordinator) greet(nc net.Conn) (hello, net.Conn, bool) {
+func (c *coordinator) greet(nc net.Conn) (hello, bool) {
 	nc.SetDeadline(time.Now().Add(helloWait))
-	secure := nc
-	if c.cfg.TLS != nil {
-		secure = tls.Server(nc, c.cfg.TLS)
-	}
-	begun, unproved := Verify(secure, c.cfg.Secret, purpose)
-	if begun == nil {
-		c.distrust(nc, unproved)
-		return hello{}, nil, false
-	}
 	var scratch []byte
-	m, err := readFrame(begun, 0, &scratch)
+	m, err := readFrame(nc, 0, &scratch)
 	h, ok := m.(hello)
-	if ok && unproved != nil {
-		c.distrust(nc, unproved)
-		if frame, err := appendFrame(nil, 0, refuse{refusedForGood, unproved}); err == nil {
-			secure.Write(frame)
-		}
-		return h, nil, false
-	}
 	if !ok {
 		c.cfg.Logger.Warn("closed a connection without a hello", "from", nc.RemoteAddr(), "error", err)
-		return h, nil, false
+		return h, false
 	}
 	nc.SetDeadline(time.Time{})
-	return h, secure, true
+	return h, true
 }
 
-// distrust notes a connection on which the secret was not proved, or nothing was said:
-// who waits for the group to form is told of the former.
-func (c *coordinator) distrust(nc net.Conn, err error) {
-	c.cfg.Logger.Warn("refused a connection", "from", nc.RemoteAddr(), "reason", err)
-	if errors.Is(err, ErrSecret) || errors.Is(err, ErrNoSecret) {
-		c.step(func(time.Duration) []command { return c.core.distrust(nc.RemoteAddr().String(), err) })
-	}
+// distrust notes that somebody wanted to come in without the secret: who waits for the
+// group to form is told.
+func (c *coordinator) distrust(from net.Addr, err error) {
+	c.step(func(time.Duration) []command { return c.core.distrust(from.String(), err) })
+}
+
+// replaced ends the group for a later attempt of it.
+func (c *coordinator) replaced(attempt uint32) {
+	c.step(func(time.Duration) []command { return c.core.replaced(attempt) })
 }
 
 // ipOf is the IP address of an end of a connection, invalid if it has none.
@@ -308,8 +284,8 @@ func (c *coordinator) close() {
 	}
 	c.mu.Unlock()
 	close(c.stop)
-	if c.listener != nil {
-		c.listener.Close()
+	if c.door != nil {
+		c.door.Close()
 	}
 	c.local.close()
 	done := make(chan struct{})

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/superstep-ml/superstep/internal/silence"
 )
 
 // A core decides for the coordinator: who may join, who is dead, who disagrees, and
@@ -26,12 +28,12 @@ import (
 type core struct {
 	settings
 	phase   phase
-	cause   error         // in failed
-	asked   question      // in deciding
-	members []member      // by process
-	conns   map[int]int   // connection → process that is heard on it
-	out     []command     // of the event under way
-	watch   watch         // whether this process itself was asleep
+	cause   error       // in failed
+	asked   question    // in deciding
+	members []member    // by process
+	conns   map[int]int // connection → process that is heard on it
+	out     []command   // of the event under way
+	watch   silence.Watch
 	beaten  time.Duration // last beats sent
 	doubted string        // who was turned away last without the secret, and why
 
@@ -43,8 +45,6 @@ type core struct {
 
 // settings are what the coordinator was configured with.
 type settings struct {
-	group     string
-	attempt   uint32
 	processes int
 	size      int
 	detection time.Duration
@@ -83,7 +83,7 @@ type member struct {
 	hello     hello
 	from, via netip.Addr    // its end and ours of its connection; invalid of process 0
 	heard     time.Duration // last message
-	silent    time.Duration // since then, as far as it counts
+	ear       silence.Peer  // whether it is silent
 	sampled   time.Duration // last state
 	told      string        // whom it waits for, as it was told
 	refused   string        // why a process of this number was turned away, if one was
@@ -152,7 +152,7 @@ func newCore(s settings) *core {
 		settings: s,
 		members:  make([]member, s.processes),
 		conns:    make(map[int]int),
-		watch:    newWatch(s.detection),
+		watch:    silence.NewWatch(s.detection, 0),
 		leaver:   -1,
 	}
 }
@@ -183,7 +183,8 @@ func (c *core) receive(now time.Duration, conn int, m message) []command {
 		return nil
 	}
 	from := &c.members[p]
-	from.heard, from.silent = now, 0
+	from.heard = now
+	c.watch.Heard(&from.ear)
 	switch m := m.(type) {
 	case state:
 		if c.phase == running || c.phase == deciding {
@@ -226,21 +227,21 @@ func (c *core) lose(now time.Duration, conn int, reason string, kind error) []co
 	return c.take()
 }
 
-// tick handles the passing of time; it is due every watch.period.
+// tick handles the passing of time; it is due every watch.Period.
 func (c *core) tick(now time.Duration) []command {
-	before := c.watch.ticked
-	counts, asleep := c.watch.tick(now)
-	if asleep {
+	passed := c.watch.Gap(now, 0)
+	counts := c.watch.Tick(now)
+	if passed > c.watch.Beat {
 		c.moved = max(c.moved, now) // what this process slept through does not count
 	} else {
-		c.moved += now - before - counts // nor what it had no turns in
+		c.moved += passed - counts // nor what it had no turns in
 	}
 	switch c.phase {
 	case forming:
 		c.wait(now)
 	case running:
 		c.beat(now)
-		c.listen(now, counts)
+		c.listen(now)
 		if c.phase == running {
 			c.progress(now)
 		}
@@ -257,7 +258,7 @@ func (c *core) tick(now time.Duration) []command {
 func (c *core) suspects() []int {
 	var conns []int
 	for i := range c.members {
-		if m := &c.members[i]; m.presence == present && m.conn != local && c.watch.suspects(m.silent) {
+		if m := &c.members[i]; m.presence == present && m.conn != local && c.watch.Judge(&m.ear) != silence.Alive {
 			conns = append(conns, m.conn)
 		}
 	}
@@ -267,13 +268,13 @@ func (c *core) suspects() []int {
 // unread handles that something waits to be heard on a connection.
 func (c *core) unread(conn int) {
 	if p, ok := c.conns[conn]; ok {
-		c.members[p].silent = 0
+		c.watch.Heard(&c.members[p].ear)
 	}
 }
 
 // beat tells the others that this process is alive.
 func (c *core) beat(now time.Duration) {
-	if now-c.beaten < c.watch.beat {
+	if now-c.beaten < c.watch.Beat {
 		return
 	}
 	c.beaten = now
@@ -285,32 +286,44 @@ func (c *core) beat(now time.Duration) {
 }
 
 // listen declares dead who has been silent for too long, the first by number.
-func (c *core) listen(now, counts time.Duration) {
+func (c *core) listen(now time.Duration) {
 	dead := -1
 	for p := range c.members {
 		m := &c.members[p]
 		if m.presence != present || m.conn == local {
 			continue
 		}
-		if m.silent += counts; m.silent >= c.watch.limit && dead < 0 {
+		if dead < 0 && c.watch.Judge(&m.ear) == silence.Dead {
 			dead = p
 		}
 	}
 	if dead >= 0 {
 		m := &c.members[dead]
-		c.condemn(dead, silence(now-m.heard), ErrTimeout)
+		c.condemn(dead, wasSilent(now-m.heard), ErrTimeout)
 		delete(c.conns, m.conn)
 		c.out = append(c.out, command{conn: m.conn, end: true})
 	}
 }
 
-// silence is the reason of who was declared dead for it.
-func silence(d time.Duration) string {
+// wasSilent is the reason of who was declared dead for it.
+func wasSilent(d time.Duration) string {
 	unit := time.Millisecond
 	if d >= time.Second {
 		unit *= 100
 	}
 	return fmt.Sprintf("was silent for %v", d.Truncate(unit))
+}
+
+// replaced ends the group, as a later attempt of it has begun in this process.
+func (c *core) replaced(attempt uint32) []command {
+	cause := fmt.Errorf("%w, %d", ErrReplaced, attempt)
+	switch c.phase {
+	case forming:
+		c.turnAway(cause)
+	case running, deciding:
+		c.abort(cause)
+	}
+	return c.take()
 }
 
 // condemn ends the group for the death of a process, which is noticed here, in
@@ -346,6 +359,10 @@ func (c *core) abort(cause error) {
 func (c *core) reported(now time.Duration, p int, m report) {
 	switch e := m.cause.(type) {
 	case *PeerError:
+		if e.Worker { // it knows best
+			c.abort(e)
+			return
+		}
 		c.abort(c.completed(p, e))
 	case *MismatchError:
 		if e.OtherDoing != "" {

@@ -23,8 +23,8 @@ import (
 //
 // Events; connections have the number of their process unless conn=N is given:
 //
-//	group processes=N [size=N detection=D stall=D join=D attempt=N]   starts anew
-//	join P [ranks=1,2 at=ADDRESS from=IP via=IP group=G attempt=N processes=N size=N version=N conn=N]
+//	group processes=N [size=N detection=D stall=D join=D]   starts anew
+//	join P [ranks=1,2 at=ADDRESS from=IP via=IP processes=N size=N conn=N]
 //	form                        all join, each with the rank of its number
 //	wait D                      time passes with ticks; running processes beat
 //	asleep D                    time passes without ticks, and then there is one
@@ -40,6 +40,7 @@ import (
 //	mismatch R TEXT other=RANK [seq=N]   a rank got a message of another operation
 //	leave P [final]
 //	give-up
+//	replaced N                  a later attempt begins in process 0
 func TestCore(t *testing.T) {
 	paths, err := filepath.Glob("testdata/core/*.txt")
 	require.NoError(t, err)
@@ -141,7 +142,7 @@ func (s *script) event(line string) (err error) {
 	case "group":
 		n := a.num("processes", 1)
 		s.c = newCore(settings{
-			group: "g", attempt: uint32(a.num("attempt", 1)), processes: n, size: a.num("size", n),
+			processes: n, size: a.num("size", n),
 			detection: a.dur("detection", 4*time.Second), stall: a.dur("stall", 4*time.Second), join: a.dur("join", 30*time.Second),
 		})
 		s.now = 0
@@ -188,6 +189,8 @@ func (s *script) event(line string) (err error) {
 		s.receive(a.at(1), goodbye{final: len(a.words) > 2})
 	case "give-up":
 		s.do(func() []command { return s.c.giveUp(errors.New("context canceled")) })
+	case "replaced":
+		s.do(func() []command { return s.c.replaced(uint32(a.at(1))) })
 	default:
 		return fmt.Errorf("no event")
 	}
@@ -197,9 +200,7 @@ func (s *script) event(line string) (err error) {
 func (s *script) join(a *args) {
 	p := a.at(1)
 	h := hello{
-		version: uint64(a.num("version", version)), group: a.str("group", "g"),
-		attempt: uint32(a.num("attempt", int(s.c.attempt))), process: p,
-		processes: a.num("processes", s.c.processes), size: a.num("size", s.c.size),
+		process: p, processes: a.num("processes", s.c.processes), size: a.num("size", s.c.size),
 		address: a.str("at", fmt.Sprintf("host%d:7", p)),
 	}
 	for _, r := range strings.Split(a.str("ranks", a.words[1]), ",") {
@@ -222,9 +223,9 @@ func (s *script) wait(a *args) {
 		panic(err)
 	}
 	end := s.now + d
-	for next := s.now + s.c.watch.period; next <= end; next += s.c.watch.period {
+	for next := s.now + s.c.watch.Period; next <= end; next += s.c.watch.Period {
 		s.now = next
-		if s.now%s.c.watch.beat == 0 && s.c.phase != forming {
+		if s.now%s.c.watch.Beat == 0 && s.c.phase != forming {
 			for p := range s.c.processes {
 				if !s.stopped[p] {
 					s.receive(p, beat{})
@@ -302,7 +303,7 @@ func (s *script) do(event func() []command) {
 		case welcome:
 			text = fmt.Sprintf("welcome %v", m.table)
 		case refuse:
-			text = fmt.Sprintf("refused %s: %v", [...]string{"for good", "as stale", "here"}[m.verdict], m.cause)
+			text = fmt.Sprintf("refused: %v", m.cause)
 		case abort:
 			text = fmt.Sprintf("abort: %v", m.cause)
 			if k := kindOf(m.cause); k > 0 {

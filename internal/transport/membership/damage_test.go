@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
@@ -45,12 +46,12 @@ func (d *damaging) Read(b []byte) (int, error) {
 
 // damagedDials is a network on which the connection that is dialed is a damaging one.
 type damagedDials struct {
-	network
+	peerlink.TCP
 	conn *damaging
 }
 
-func (d *damagedDials) dial(ctx context.Context, address string) (net.Conn, error) {
-	nc, err := d.network.dial(ctx, address)
+func (d *damagedDials) Dial(ctx context.Context, address string) (net.Conn, error) {
+	nc, err := d.TCP.Dial(ctx, address)
 	if err != nil {
 		return nil, err
 	}
@@ -77,12 +78,13 @@ func TestDamagedControlMessages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer goleak.VerifyNone(t)
-			dials := &damagedDials{network: tcp{}}
-			group := joinAll(t, 3, func(cfg *Config) {
-				cfg.Detection = 800 * time.Millisecond // what is damaged is a sign of life
-				if cfg.Process == 2 {
-					cfg.network = dials
+			dials := &damagedDials{}
+			group := joinAllAt(t, 3, func(p int, cfg *peerlink.Config) {
+				if p == 2 {
+					cfg.Net = dials
 				}
+			}, func(cfg *Config) {
+				cfg.Detection = 800 * time.Millisecond // what is damaged is a sign of life
 			})
 			defer closeAll(group)
 			from, to := 0, 2
@@ -123,13 +125,13 @@ func (c *readToEnd) CloseWrite() error { return c.Conn.(*net.TCPConn).CloseWrite
 
 // notedAccepts is a network whose listener accepts such connections.
 type notedAccepts struct {
-	network
+	peerlink.TCP
 	net.Listener
 	conn *readToEnd // the last
 }
 
-func (n *notedAccepts) listen(ctx context.Context, address string) (net.Listener, error) {
-	l, err := n.network.listen(ctx, address)
+func (n *notedAccepts) Listen(ctx context.Context, address string) (net.Listener, error) {
+	l, err := n.TCP.Listen(ctx, address)
 	n.Listener = l
 	return n, err
 }
@@ -147,12 +149,12 @@ func (n *notedAccepts) Accept() (net.Conn, error) {
 // takes that first, as to close a socket in which something waits resets it.
 func TestDamagedSenderIsTold(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	accepts := &notedAccepts{network: tcp{}}
-	group := joinAll(t, 2, func(cfg *Config) {
-		if cfg.Process == 0 {
-			cfg.network = accepts
+	accepts := &notedAccepts{}
+	group := joinAllAt(t, 2, func(p int, cfg *peerlink.Config) {
+		if p == 0 {
+			cfg.Net = accepts
 		}
-	})
+	}, nil)
 	c := group[1].link.(*conn)
 	c.mu.Lock()
 	frame, err := appendFrame(nil, c.sent, beat{})
@@ -165,8 +167,8 @@ func TestDamagedSenderIsTold(t *testing.T) {
 		<-m.Failed()
 		require.ErrorIs(t, m.Err(), ErrDamaged)
 	}
-	group[1].Close()
-	group[0].Close()
+	end(group[1])
+	end(group[0])
 	require.True(t, accepts.conn.ended.Load())
 	require.False(t, accepts.conn.early.Load(), "it was closed while it was not read to its end")
 }
@@ -208,17 +210,19 @@ func TestDamageWhileTheGroupForms(t *testing.T) {
 // ended after the coordinator took an event.
 func joinOne(t *testing.T, event func(c *core) []command) error {
 	t.Helper()
-	cfg := Config{Process: 0, Processes: 3, Ranks: []int{0}, Size: 3, Store: NewMemoryStore(), Group: "damaged", Attempt: 1, DataAddress: "127.0.0.1:1000"}
+	cfg := Config{Process: 0, Processes: 3, Ranks: []int{0}, Size: 3, Store: NewMemoryStore(), Group: "damaged", Attempt: 1, Port: newPort(t, nil)}
+	defer cfg.Port.Close()
 	done, err := cfg.completed()
 	require.NoError(t, err)
 	c, err := newCoordinator(t.Context(), done)
 	require.NoError(t, err)
 	defer c.close()
-	require.NoError(t, cfg.Store.Set(t.Context(), done.key(), []byte(c.listener.Addr().String())))
-	cfg.Process, cfg.Ranks = 1, []int{1}
+	require.NoError(t, cfg.Store.Set(t.Context(), done.key(), []byte(cfg.Port.Address())))
+	second := cfg
+	second.Process, second.Ranks = 1, []int{1}
 	joined := make(chan error, 1)
 	go func() {
-		_, err := Join(t.Context(), cfg)
+		_, err := joinAt(t, t.Context(), second, nil)
 		joined <- err
 	}()
 	for there := false; !there; runtime.Gosched() {
@@ -230,37 +234,18 @@ func joinOne(t *testing.T, event func(c *core) []command) error {
 	return <-joined
 }
 
-// TestDamagedProofs: a proof that was damaged in transit is no other secret.
-func TestDamagedProofs(t *testing.T) {
-	length := int64(stepHead + nonceBytes + stepTail) // of the first step
-	for at := range length {
-		d, l := socketPair(t)
-		bad := &damaging{Conn: d}
-		bad.read.Store(-1)
-		bad.written.Store(at)
-		go func() {
-			_, err := Verify(l, secret, "p")
-			if at >= int64(len(proofMagic)) { // else it is none
-				require.NotErrorIs(t, err, ErrSecret)
-			}
-			l.Close()
-		}()
-		err := Prove(bad, secret, "p")
-		require.Error(t, err)
-		require.NotErrorIs(t, err, ErrSecret)
+// socketPair is both ends of a TCP connection.
+func socketPair(t testing.TB) (dialer, listener net.Conn) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	dialer, err = net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	listener, err = l.Accept()
+	require.NoError(t, err)
+	for _, c := range []net.Conn{dialer, listener} {
+		require.NoError(t, c.SetDeadline(time.Now().Add(10*time.Second)))
+		t.Cleanup(func() { c.Close() })
 	}
-	for at := range int64(stepHead + stepTail) {
-		d, l := socketPair(t)
-		bad := &damaging{Conn: d}
-		bad.written.Store(-1)
-		bad.read.Store(at)
-		go Verify(l, secret, "p")
-		err := Prove(bad, secret, "p")
-		l.Close()
-		if at >= int64(len(proofMagic)) {
-			require.ErrorIs(t, err, ErrDamaged)
-		} else {
-			require.Error(t, err)
-		}
-	}
+	return dialer, listener
 }

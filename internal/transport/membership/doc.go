@@ -6,8 +6,8 @@
 //
 //	m, err := membership.Join(ctx, membership.Config{
 //		Process: 2, Processes: 4, Ranks: []int{4, 5}, Size: 8,
+//		Port:        port,
 //		Coordinator: "10.0.0.1:7000",     // or a Store that all can reach
-//		DataAddress: listener.Addr().String(),
 //		State:       whereMyRanksStand,
 //	})                                    // all have joined, and agree about the group
 //	defer m.Close()
@@ -22,7 +22,7 @@
 // # Who decides
 //
 // Process 0 hosts the coordinator. Every other process has one control connection
-// to it, apart from all data connections, on which goroutines that do nothing else
+// to it, which begins at its port (internal/peerlink) apart from all data connections, on which goroutines that do nothing else
 // say every eighth of the detection time that they are alive. What happened first is
 // what the coordinator heard first; it tells all, and what comes later, most of which
 // follows from the first, changes nothing. Whoever cannot reach the coordinator takes
@@ -44,17 +44,22 @@
 // A process that was itself stopped or starved has heard nobody for as long. Only
 // time in which it got its turns, as its own ticks show, counts as silence of others.
 //
+// # Attempts
+//
+// A later attempt of a group, at the same port of process 0, takes the place of the one
+// before, which ends with ErrReplaced where it has not failed. Processes, and their ports,
+// stay: whoever survived the failure of an attempt joins the next, with whoever takes the
+// place of those that were lost. What is left of the earlier one is refused.
+//
 // # The parts
 //
 //   - Config and Join (config.go, join.go, store.go, address.go): how processes find
 //     one another. Everything that they must agree about is in the hello, and checked.
 //   - Membership (group.go, sample.go): a process's side.
-//   - core (core.go, forming.go, standing.go, watch.go): what the coordinator decides,
+//   - core (core.go, forming.go, standing.go): what the coordinator decides,
 //     as a function of events and times. The scripts under testdata/core are its
 //     specification by example.
 //   - coordinator and link (coordinator.go, link.go): goroutines and sockets around
 //     the core and the membership.
-//   - proof.go: how both sides of a connection prove that they know the group's
-//     secret, if it has one. Package mesh uses it too.
 //   - wire.go, cause.go: the messages, and the errors in them.
 package membership

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/superstep-ml/superstep/internal/transport/checksum"
+	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
 // ErrLeft is wrapped by the error that ranks get when they wait for one that closed
@@ -16,7 +16,10 @@ var ErrTimeout = errors.New("timed out")
 
 // ErrDamaged is wrapped by errors about bytes that are not those that were sent, here or in
 // a network beside this one.
-var ErrDamaged = checksum.ErrDamaged
+var ErrDamaged = peerlink.ErrDamaged
+
+// ErrReplaced is wrapped by the cause of a group of which a later attempt has begun.
+var ErrReplaced = errors.New("a later attempt has begun")
 
 // MismatchError says that two ranks are not in the same operation, or disagree
 // about what it is applied to. All ranks get the same one.
@@ -43,29 +46,6 @@ func (e *MismatchError) Error() string {
 		e.Rank, e.Doing, e.Other, e.OtherDoing)
 }
 
-// PeerError says that a rank failed, or cannot be reached. All ranks get the same
-// one, that of whoever noticed first.
-type PeerError struct {
-	Rank     int    // that failed
-	Address  string // where it was, if known
-	Reporter int    // that noticed
-	During   string // what the reporter was in, in words, or ""
-	Reason   string // "closed its connection", "was silent for 3s", its own error
-	Kind     error  // ErrLeft, ErrTimeout, ErrDamaged, or nil
-}
-
-// Error names the rank, the reason, and the operation.
-func (e *PeerError) Error() string {
-	s := fmt.Sprintf("rank %d", e.Rank)
-	if e.Address != "" {
-		s += " (" + e.Address + ")"
-	}
-	s += " " + e.Reason
-	if e.During != "" {
-		s += fmt.Sprintf(", noticed by rank %d in %s", e.Reporter, e.During)
-	}
-	return s
-}
-
-// Unwrap is the kind of the failure.
-func (e *PeerError) Unwrap() error { return e.Kind }
+// PeerError says that a rank failed, or cannot be reached. All ranks get the same one,
+// that of whoever noticed first. Its Kind is ErrLeft, ErrTimeout, ErrDamaged, or nil.
+type PeerError = peerlink.PeerError

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
@@ -17,8 +18,15 @@ func Example() {
 	var run sync.WaitGroup
 	for p := range 2 {
 		run.Go(func() {
+			port, err := peerlink.Listen(peerlink.Config{})
+			if err != nil {
+				causes[p] = err
+				return
+			}
+			defer port.Close()
 			m, err := membership.Join(context.Background(), membership.Config{
 				Process: p, Processes: 2, Ranks: []int{p}, Size: 2,
+				Port:        port,
 				Store:       store,
 				Group:       "example",
 				DataAddress: fmt.Sprintf("127.0.0.1:%d", 7000+p),

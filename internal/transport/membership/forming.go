@@ -13,8 +13,8 @@ import (
 // connection's far and near end; they are invalid for the local process and where
 // the transport has none.
 func (c *core) arrive(now time.Duration, conn int, h hello, from, via netip.Addr) []command {
-	if verdict, reason := c.check(h, from); reason != nil {
-		c.out = append(c.out, command{conn, refuse{verdict, reason}, true})
+	if reason := c.check(h); reason != nil {
+		c.out = append(c.out, command{conn, refuse{reason}, true})
 		return c.take()
 	}
 	m := &c.members[h.process]
@@ -31,28 +31,20 @@ func (c *core) arrive(now time.Duration, conn int, h hello, from, via netip.Addr
 }
 
 // check says why a process cannot join, if so.
-func (c *core) check(h hello, from netip.Addr) (refusal, error) {
+func (c *core) check(h hello) error {
 	switch {
-	case h.version != version:
-		return refusedForGood, fmt.Errorf("it speaks version %d of the control protocol, this group version %d: run the same program everywhere", h.version, version)
-	case h.group != c.group:
-		return refusedHere, fmt.Errorf("this is group %q, not %q", c.group, h.group)
-	case h.attempt < c.attempt:
-		return refusedForGood, fmt.Errorf("attempt %d of group %q is over: this is attempt %d", h.attempt, c.group, c.attempt)
-	case h.attempt > c.attempt:
-		return refusedStale, fmt.Errorf("this is still attempt %d of group %q, not %d", c.attempt, c.group, h.attempt)
 	case c.phase == failed:
-		return refusedForGood, fmt.Errorf("the group has failed: %w", c.cause)
+		return fmt.Errorf("the group has failed: %w", c.cause)
 	case h.process < 0 || h.process >= c.processes:
-		return refusedForGood, fmt.Errorf("there is no process %d in a group of %d processes", h.process, c.processes)
+		return fmt.Errorf("there is no process %d in a group of %d processes", h.process, c.processes)
 	case c.phase != forming || c.members[h.process].presence != absent:
-		return refusedForGood, fmt.Errorf("process %d has joined before", h.process)
+		return fmt.Errorf("process %d has joined before", h.process)
 	}
 	if err := c.agree(h); err != nil {
 		c.members[h.process].refused = err.Error()
-		return refusedForGood, err
+		return err
 	}
-	return 0, nil
+	return nil
 }
 
 // distrust handles that somebody wanted to join who did not prove to know the secret.
@@ -177,7 +169,7 @@ func (c *core) turnAway(cause error) {
 	c.cause = received(cause)
 	for i := range c.members {
 		if m := &c.members[i]; m.presence == present {
-			c.out = append(c.out, command{m.conn, refuse{refusedForGood, c.cause}, m.conn != local})
+			c.out = append(c.out, command{m.conn, refuse{c.cause}, m.conn != local})
 		}
 	}
 }
@@ -203,7 +195,8 @@ func (c *core) form(now time.Duration) {
 	w := welcome{make([]Peer, len(c.members)), int64(c.detection)}
 	for p := range c.members {
 		m := &c.members[p]
-		m.heard, m.sampled, m.silent = now, now, 0
+		m.heard, m.sampled = now, now
+		c.watch.Heard(&m.ear)
 		w.table[p] = Peer{Ranks: m.hello.ranks, Address: m.hello.address}
 	}
 	if _, err := appendFrame(nil, 0, w); err != nil {

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/superstep-ml/superstep/internal/silence"
 )
 
 // Membership is a process's part in a group. Its methods may be called from any
@@ -20,8 +22,7 @@ type Membership struct {
 
 	start  time.Time
 	heard  atomic.Int64 // when the coordinator was last heard, in time since start
-	quiet  atomic.Int64 // silence since then, as far as it counts
-	beats  watch
+	beats  silence.Watch
 	states *sampler
 	stop   chan struct{} // Close was called
 	run    sync.WaitGroup
@@ -38,7 +39,7 @@ func newMembership(cfg Config, w welcome, l link, lead *coordinator) *Membership
 	m := &Membership{
 		cfg: cfg, table: w.table, hosts: make([]int, cfg.Size), link: l, lead: lead,
 		start:  time.Now(),
-		beats:  newWatch(time.Duration(w.detection)),
+		beats:  silence.NewWatch(time.Duration(w.detection), 0),
 		stop:   make(chan struct{}),
 		failed: make(chan struct{}),
 		bye:    make(chan struct{}),
@@ -48,7 +49,7 @@ func newMembership(cfg Config, w welcome, l link, lead *coordinator) *Membership
 			m.hosts[r] = p
 		}
 	}
-	m.states = newSampler(cfg, l, m.beats.beat)
+	m.states = newSampler(cfg, l, m.beats.Beat)
 	if lead != nil {
 		lead.mu.Lock()
 		lead.look = func() { m.states.send(false) }
@@ -137,7 +138,7 @@ func (m *Membership) Fail(err error) error {
 // stands, and where the other is.
 func (m *Membership) completed(err error) error {
 	peer, ok := err.(*PeerError)
-	if !ok {
+	if !ok || peer.Worker {
 		return err
 	}
 	f := *peer
@@ -154,8 +155,8 @@ func (m *Membership) completed(err error) error {
 // answer. One that also missed two beats is the failure; what was reported, say
 // the closed connection of another process that noticed the same, follows from it.
 func (m *Membership) unanswered(err error, seq uint64) error {
-	if silent := m.silent(); m.lead == nil && silent > 2*m.beats.beat {
-		return m.coordinatorLost(silence(silent), ErrTimeout)
+	if silent := m.silent(); m.lead == nil && silent > 2*m.beats.Beat {
+		return m.coordinatorLost(wasSilent(silent), ErrTimeout)
 	}
 	if e, ok := err.(*MismatchError); ok && e.OtherDoing == "" {
 		f := *e
@@ -226,7 +227,6 @@ func (m *Membership) listen() {
 			return
 		}
 		m.heard.Store(int64(time.Since(m.start)))
-		m.quiet.Store(0)
 		switch msg := msg.(type) {
 		case abort:
 			m.settle(msg.cause)
@@ -257,9 +257,11 @@ func (m *Membership) over() bool {
 // beat tells the coordinator that this process is alive and watches whether it is;
 // nothing else, so that nothing delays it.
 func (m *Membership) beat() {
-	t := time.NewTicker(m.beats.period)
+	t := time.NewTicker(m.beats.Period)
 	defer t.Stop()
 	var sent time.Duration
+	var lead silence.Peer
+	var heard int64
 	for {
 		select {
 		case <-m.stop:
@@ -271,18 +273,22 @@ func (m *Membership) beat() {
 		case <-t.C:
 		}
 		now := time.Since(m.start)
-		counts, _ := m.beats.tick(now)
-		if now-sent >= m.beats.beat {
+		m.beats.Tick(now)
+		if now-sent >= m.beats.Beat {
 			sent = now
 			m.link.send(beat{})
 		}
-		silent := time.Duration(m.quiet.Add(int64(counts)))
-		if m.beats.suspects(silent) && m.link.unread() {
-			m.quiet.Store(0)
+		if last := m.heard.Load(); last != heard {
+			heard = last
+			m.beats.Heard(&lead)
+		}
+		verdict := m.beats.Judge(&lead)
+		if verdict != silence.Alive && m.link.unread() {
+			m.beats.Heard(&lead)
 			continue
 		}
-		if silent >= m.beats.limit {
-			cause := m.coordinatorLost(silence(m.silent()), ErrTimeout)
+		if verdict == silence.Dead {
+			cause := m.coordinatorLost(wasSilent(m.silent()), ErrTimeout)
 			m.link.send(report{cause: cause}) // a coordinator that wakes learns that it was given up
 			m.settle(cause)
 			return

@@ -11,10 +11,47 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/superstep-ml/superstep/internal/peerlink"
 )
+
+// newPort is a port of a test, which closes it.
+func newPort(t *testing.T, change func(c *peerlink.Config)) *peerlink.Port {
+	t.Helper()
+	var cfg peerlink.Config
+	if change != nil {
+		change(&cfg)
+	}
+	p, err := peerlink.Listen(cfg)
+	require.NoError(t, err)
+	return p
+}
+
+// joinAt is Join with a port of its own, which is closed where it fails.
+func joinAt(t *testing.T, ctx context.Context, cfg Config, change func(c *peerlink.Config)) (*Membership, error) {
+	t.Helper()
+	cfg.Port = newPort(t, change)
+	m, err := Join(ctx, cfg)
+	if err != nil {
+		require.NoError(t, cfg.Port.Close())
+	}
+	return m, err
+}
+
+// end closes a membership, and its port.
+func end(m *Membership) {
+	m.Close()
+	m.cfg.Port.Close()
+}
 
 // joinAll joins n processes, each of which hosts one rank, over real sockets.
 func joinAll(t *testing.T, n int, change func(c *Config)) []*Membership {
+	t.Helper()
+	return joinAllAt(t, n, nil, change)
+}
+
+// joinAllAt is joinAll at ports that the test changes too.
+func joinAllAt(t *testing.T, n int, ports func(process int, c *peerlink.Config), change func(c *Config)) []*Membership {
 	t.Helper()
 	store := NewMemoryStore()
 	group := make([]*Membership, n)
@@ -29,7 +66,11 @@ func joinAll(t *testing.T, n int, change func(c *Config)) []*Membership {
 			if change != nil {
 				change(&cfg)
 			}
-			group[p], errs[p] = Join(t.Context(), cfg)
+			group[p], errs[p] = joinAt(t, t.Context(), cfg, func(c *peerlink.Config) {
+				if ports != nil {
+					ports(p, c)
+				}
+			})
 		})
 	}
 	run.Wait()
@@ -37,11 +78,11 @@ func joinAll(t *testing.T, n int, change func(c *Config)) []*Membership {
 	return group
 }
 
-// closeAll closes memberships at the same time, as processes would.
+// closeAll closes memberships and their ports at the same time, as processes would.
 func closeAll(group []*Membership) {
 	var run sync.WaitGroup
 	for _, m := range group {
-		run.Go(m.Close)
+		run.Go(func() { end(m) })
 	}
 	run.Wait()
 }
@@ -93,7 +134,7 @@ func TestAllLeaveTogether(t *testing.T) {
 	for _, m := range group {
 		run.Go(func() {
 			require.NoError(t, m.Leave(t.Context()))
-			m.Close()
+			end(m)
 		})
 	}
 	run.Wait()
@@ -129,21 +170,21 @@ func TestJoinSaysWhoIsMissing(t *testing.T) {
 	var run sync.WaitGroup
 	for p := range 2 {
 		run.Go(func() {
-			_, err := Join(t.Context(), Config{
+			_, err := joinAt(t, t.Context(), Config{
 				Process: p, Processes: 4, Ranks: []int{p}, Size: 4, Store: store, JoinTimeout: 300 * time.Millisecond,
-			})
+			}, nil)
 			require.ErrorIs(t, err, ErrTimeout)
 			require.ErrorContains(t, err, "waiting for processes 2 and 3 of 4: have they started?")
 		})
 	}
 	run.Wait()
-	_, err := Join(t.Context(), Config{
+	_, err := joinAt(t, t.Context(), Config{
 		Process: 1, Processes: 2, Ranks: []int{1}, Size: 2, Coordinator: "127.0.0.1:1", JoinTimeout: 100 * time.Millisecond,
-	})
+	}, nil)
 	require.ErrorIs(t, err, ErrTimeout)
 	require.ErrorContains(t, err, "has process 0 started?")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = Join(ctx, Config{Process: 0, Processes: 2, Ranks: []int{0}, Size: 2, Store: store})
+	_, err = joinAt(t, ctx, Config{Process: 0, Processes: 2, Ranks: []int{0}, Size: 2, Store: store}, nil)
 	require.ErrorIs(t, err, context.Canceled)
 }

@@ -2,13 +2,14 @@ package membership
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"strings"
 	"time"
+
+	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
 // Join waits until all processes of the group have joined, and returns this one's
@@ -38,8 +39,8 @@ func lead(ctx context.Context, cfg Config) (*Membership, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.listener != nil && cfg.Store != nil {
-		at, err := candidates(cfg.Listen, c.listener.Addr())
+	if c.door != nil && cfg.Store != nil {
+		at, err := candidates(cfg.Port.Address(), cfg.Port.Bound())
 		if err == nil {
 			err = cfg.Store.Set(ctx, cfg.key(), []byte(at))
 		}
@@ -65,25 +66,29 @@ func lead(ctx context.Context, cfg Config) (*Membership, error) {
 	}
 }
 
-// candidates are the addresses at which a listener may be reached, separated by
-// commas: one unless it is bound to all addresses of the machine.
-func candidates(listen string, bound net.Addr) (string, error) {
-	_, port, err := net.SplitHostPort(bound.String())
+// candidates are the addresses at which a port may be reached, separated by commas: that
+// which is advertised, and those of all interfaces if it is bound to them.
+func candidates(advertised string, bound net.Addr) (string, error) {
+	near, port, err := net.SplitHostPort(bound.String())
 	if err != nil {
 		return bound.String(), nil // not TCP
 	}
-	host, _, err := net.SplitHostPort(listen)
-	if err != nil {
-		return "", err
+	var all []string
+	host, _, err := net.SplitHostPort(advertised)
+	if ip, no := netip.ParseAddr(host); err == nil && host != "" && (no != nil || !ip.IsUnspecified()) {
+		all = append(all, advertised)
 	}
-	if ip, err := netip.ParseAddr(host); host != "" && (err != nil || !ip.IsUnspecified()) {
-		return net.JoinHostPort(host, port), nil
+	if ip, err := netip.ParseAddr(near); err != nil || !ip.IsUnspecified() {
+		if at := bound.String(); at != advertised {
+			all = append(all, at)
+		}
+		return strings.Join(all, ","), nil
 	}
 	nets, err := net.InterfaceAddrs()
 	if err != nil {
 		return "", err
 	}
-	var far, near []string
+	var loopback []string
 	for _, n := range nets {
 		prefix, err := netip.ParsePrefix(n.String())
 		if err != nil {
@@ -91,20 +96,16 @@ func candidates(listen string, bound net.Addr) (string, error) {
 		}
 		switch ip := prefix.Addr(); {
 		case ip.IsLoopback():
-			near = append(near, net.JoinHostPort(ip.String(), port))
+			loopback = append(loopback, net.JoinHostPort(ip.String(), port))
 		case ip.IsGlobalUnicast():
-			far = append(far, net.JoinHostPort(ip.String(), port))
+			all = append(all, net.JoinHostPort(ip.String(), port))
 		}
 	}
-	return strings.Join(append(far, near...), ","), nil
+	return strings.Join(append(all, loopback...), ","), nil
 }
 
-// Pauses between the tries to reach the coordinator, and how long one may take.
-const (
-	firstPause = 10 * time.Millisecond
-	lastPause  = 500 * time.Millisecond
-	oneTry     = 3 * time.Second
-)
+// oneTry is how long one try to reach the coordinator may take.
+const oneTry = 3 * time.Second
 
 // follow joins as another process: it tries to reach the coordinator until it is
 // told that trying does not help, or the time is over.
@@ -113,38 +114,15 @@ func follow(ctx context.Context, cfg Config) (*Membership, error) {
 	defer cancel()
 	late, cancelLate := context.WithTimeout(ctx, cfg.JoinTimeout+verdictSlack)
 	defer cancelLate()
-	var last error // what went wrong most recently
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		m, err := tryAll(timed, late, &cfg)
-		if m != nil {
-			return m, nil
-		}
-		var final *finalError
-		switch {
-		case errors.As(err, &final):
-			return nil, final.cause
-		case timed.Err() == nil || last == nil || !errors.Is(err, timed.Err()):
-			last = err // what only says that the time is over explains nothing
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-			continue
-		case <-timed.Done():
-			timer.Stop()
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("%w (%w)", context.Cause(ctx), last)
-		}
-		return nil, fmt.Errorf("%w after %v: %w", ErrTimeout, cfg.JoinTimeout, last)
+	m, err := peerlink.Retry(timed, func(timed context.Context) (*Membership, error) { return tryAll(timed, late, &cfg) })
+	switch {
+	case err == nil || timed.Err() == nil || peerlink.IsFinal(err):
+		return m, err
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("%w (%w)", context.Cause(ctx), err)
 	}
+	return nil, fmt.Errorf("%w after %v: %w", ErrTimeout, cfg.JoinTimeout, err)
 }
-
-// finalError says that another try cannot help.
-type finalError struct{ cause error }
-
-func (e *finalError) Error() string { return e.cause.Error() }
-func (e *finalError) Unwrap() error { return e.cause }
 
 // tryAll tries the addresses at which the coordinator may be, as they are known
 // now: a store may have had an old one before.
@@ -164,9 +142,8 @@ func tryAll(ctx, late context.Context, cfg *Config) (*Membership, error) {
 			return m, nil
 		}
 		err = fmt.Errorf("coordinator at %s: %w", address, err)
-		var final *finalError
-		if errors.As(err, &final) {
-			return nil, &finalError{err}
+		if peerlink.IsFinal(err) {
+			return nil, err
 		}
 		errs = append(errs, err)
 	}
@@ -178,15 +155,21 @@ func tryAll(ctx, late context.Context, cfg *Config) (*Membership, error) {
 // missing.
 const verdictSlack = time.Second
 
-// purpose tells the proofs of control connections from others.
-const purpose = "control"
-
 // try joins at one address.
 func try(ctx, late context.Context, cfg *Config, address string) (*Membership, error) {
 	short, cancel := context.WithTimeout(ctx, oneTry)
 	defer cancel()
-	nc, err := cfg.network.dial(short, address)
-	if err != nil {
+	nc, err := cfg.Port.Dial(short, address, peerlink.Hello{
+		Kind: peerlink.Control, Scope: cfg.Group, Epoch: cfg.Attempt, From: uint32(cfg.Process), Size: uint32(cfg.Processes),
+	})
+	switch {
+	case err == nil:
+	case nc != nil: // which the coordinator has heard no hello on
+		nc.Close()
+		return nil, err
+	case errors.Is(err, peerlink.ErrRefused), errors.Is(err, peerlink.ErrProtocol):
+		return nil, err
+	default:
 		return nil, fmt.Errorf("has process 0 started? (%w)", err)
 	}
 	limit := limit{nc: nc}
@@ -195,21 +178,9 @@ func try(ctx, late context.Context, cfg *Config, address string) (*Membership, e
 	at, err := advertised(short, cfg.DataAddress, ipOf(nc.LocalAddr()))
 	if err != nil {
 		nc.Close()
-		return nil, &finalError{err}
+		return nil, peerlink.Final(err)
 	}
-	secure, err := secured(short, cfg, nc, address)
-	if err != nil {
-		nc.Close()
-		return nil, err
-	}
-	if err := Prove(secure, cfg.Secret, purpose); err != nil {
-		nc.Close()
-		if errors.Is(err, ErrSecret) || errors.Is(err, ErrNoSecret) {
-			err = &finalError{err}
-		}
-		return nil, err
-	}
-	link := newConn(secure, cfg.Detection)
+	link := newConn(nc, cfg.Detection)
 	link.send(cfg.hello(at))
 	w, err := admitted(ctx, late, cfg, link, &limit)
 	if err == nil && !limit.lift() {
@@ -235,24 +206,6 @@ func (l *limit) set(ctx context.Context) {
 // lift reports whether the context had not ended, so that the connection is usable.
 func (l *limit) lift() bool { return l.stop() }
 
-// secured puts TLS around a connection if the group uses it.
-func secured(ctx context.Context, cfg *Config, nc net.Conn, address string) (net.Conn, error) {
-	if cfg.TLS == nil {
-		return nc, nil
-	}
-	t := cfg.TLS
-	if t.ServerName == "" {
-		host, _, err := net.SplitHostPort(address)
-		if err != nil {
-			return nil, err
-		}
-		t = t.Clone()
-		t.ServerName = host
-	}
-	secure := tls.Client(nc, t)
-	return secure, secure.HandshakeContext(ctx)
-}
-
 // admitted waits for the coordinator's answer to the hello: until ctx ends for a
 // first one, until late ends for the final one.
 func admitted(ctx, late context.Context, cfg *Config, link *conn, limit *limit) (welcome, error) {
@@ -269,10 +222,7 @@ func admitted(ctx, late context.Context, cfg *Config, link *conn, limit *limit) 
 		case welcome:
 			return m, m.check(cfg)
 		case refuse:
-			if m.verdict == refusedStale || m.verdict == refusedHere && cfg.Store != nil {
-				return welcome{}, m.cause
-			}
-			return welcome{}, &finalError{m.cause}
+			return welcome{}, peerlink.Final(m.cause)
 		}
 		switch {
 		case err == nil:
@@ -281,7 +231,7 @@ func admitted(ctx, late context.Context, cfg *Config, link *conn, limit *limit) 
 		case missing != "":
 			// It knew us, so that this was our coordinator and not one of an earlier run.
 			reason, kind := lossReason(err)
-			return welcome{}, &finalError{&textError{fmt.Sprintf("process 0 %s while the group was forming", reason), kind}}
+			return welcome{}, peerlink.Final(&textError{fmt.Sprintf("process 0 %s while the group was forming", reason), kind})
 		default:
 			return welcome{}, err
 		}
@@ -295,17 +245,17 @@ func (w *welcome) check(cfg *Config) error {
 		hosts += len(p.Ranks)
 	}
 	if len(w.table) != cfg.Processes || hosts != cfg.Size || w.detection < int64(minDetection) {
-		return &finalError{fmt.Errorf("its table has %d processes and %d ranks, not %d and %d",
-			len(w.table), hosts, cfg.Processes, cfg.Size)}
+		return peerlink.Final(fmt.Errorf("its table has %d processes and %d ranks, not %d and %d",
+			len(w.table), hosts, cfg.Processes, cfg.Size))
 	}
 	for _, p := range w.table {
 		for _, r := range p.Ranks {
 			if r >= cfg.Size {
-				return &finalError{fmt.Errorf("its table has a rank %d, not in 0..%d", r, cfg.Size-1)}
+				return peerlink.Final(fmt.Errorf("its table has a rank %d, not in 0..%d", r, cfg.Size-1))
 			}
 		}
 		if len(p.Ranks) == 0 {
-			return &finalError{errors.New("its table has a process without ranks")}
+			return peerlink.Final(errors.New("its table has a process without ranks"))
 		}
 	}
 	return nil

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
 // link is a process's end of its connection to the coordinator.
@@ -165,13 +167,7 @@ func (c *conn) receive() (message, error) {
 	return m, err
 }
 
-func (c *conn) unread() bool {
-	nc := c.nc
-	if secure, ok := nc.(*tls.Conn); ok {
-		nc = secure.NetConn()
-	}
-	return unread(nc)
-}
+func (c *conn) unread() bool { return peerlink.Unread(c.nc) }
 
 func (c *conn) end() {
 	c.mu.Lock()

@@ -83,7 +83,9 @@ func (g *goodbyes) close() { close(g.over) }
 func TestLeavingIsNoFailure(t *testing.T) {
 	for range 64 { // there are two things to see, and which one is seen is left to chance
 		g := &goodbyes{got: make(chan message, 1), over: make(chan struct{})}
-		cfg, err := Config{Process: 1, Processes: 2, Ranks: []int{1}, Size: 2, Coordinator: "127.0.0.1:1"}.completed()
+		port := newPort(t, nil)
+		cfg, err := Config{Process: 1, Processes: 2, Ranks: []int{1}, Size: 2, Coordinator: "127.0.0.1:1", Port: port}.completed()
+		require.NoError(t, port.Close())
 		require.NoError(t, err)
 		m := &Membership{cfg: cfg, link: g, start: time.Now(), stop: make(chan struct{}), failed: make(chan struct{}), bye: make(chan struct{})}
 		m.states = newSampler(cfg, g, time.Second)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
@@ -71,6 +72,12 @@ func play(text string) error {
 		},
 	}
 	ctx := context.Background()
+	port, err := peerlink.Listen(peerlink.Config{})
+	if err != nil {
+		return err
+	}
+	defer port.Close()
+	cfg.Port = port
 	m, err := Join(ctx, cfg)
 	if err != nil {
 		return err

@@ -23,6 +23,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
 // standings are states that a test sets.
@@ -39,8 +41,12 @@ func (s *standings) look() []State {
 
 // joinStanding joins n processes whose states the test sets.
 func joinStanding(t *testing.T, n int, change func(c *Config)) ([]*Membership, []standings) {
+	return joinStandingAt(t, n, nil, change)
+}
+
+func joinStandingAt(t *testing.T, n int, ports func(int, *peerlink.Config), change func(c *Config)) ([]*Membership, []standings) {
 	at := make([]standings, n)
-	return joinAll(t, n, func(c *Config) {
+	return joinAllAt(t, n, ports, func(c *Config) {
 		c.State = at[c.Process].look
 		if change != nil {
 			change(c)
@@ -153,19 +159,18 @@ func TestRefusalsArriveWithTheirReason(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	group := joinAll(t, 2, func(c *Config) { c.Attempt = 5 })
 	defer closeAll(group)
-	address := group[0].lead.listener.Addr().String()
+	address := group[0].cfg.Port.Address()
 	for want, change := range map[string]func(c *Config){
-		"process 1 has joined before":             func(c *Config) {},
-		`attempt 4 of group`:                      func(c *Config) { c.Attempt = 4 },
-		`is over: this is attempt 5`:              func(c *Config) { c.Attempt = 4 },
-		`this is group "` + t.Name() + `", not "`: func(c *Config) { c.Group = "another" },
-		"this is still attempt 5":                 func(c *Config) { c.Attempt = 6 },
+		"process 1 has joined before": func(c *Config) {},
+		`attempt 4 of the control connection of group "` + t.Name() + `" is over: this is attempt 5`: func(c *Config) { c.Attempt = 4 },
+		`nobody here expects such a control connection: this is group "` + t.Name():                  func(c *Config) { c.Group = "another" },
+		`this is still attempt 5 of the control connection of group "` + t.Name() + `", not 6`:       func(c *Config) { c.Attempt = 6 },
 	} {
 		cfg := Config{Process: 1, Processes: 2, Ranks: []int{1}, Size: 2, Coordinator: address, Group: t.Name(), Attempt: 5}
 		change(&cfg)
 		var err error
 		for cfg.JoinTimeout = 100 * time.Millisecond; ; cfg.JoinTimeout *= 2 { // a refusal that is not final is told at the end
-			_, err = Join(t.Context(), cfg)
+			_, err = joinAt(t, t.Context(), cfg, nil)
 			if !errors.Is(err, ErrTimeout) || strings.Contains(err.Error(), want) {
 				break
 			}
@@ -175,25 +180,75 @@ func TestRefusalsArriveWithTheirReason(t *testing.T) {
 	require.NoError(t, group[0].Err())
 }
 
+// TestNewAttemptReplacesTheOldOne: at ports that stay, a later attempt of a group takes the
+// place of one that has failed, or of one that works, whose members learn it.
+func TestNewAttemptReplacesTheOldOne(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	for _, fails := range []bool{true, false} {
+		first := joinAll(t, 3, nil)
+		at := first[0].cfg.Port.Address()
+		again := func(p int, attempt uint32, port *peerlink.Port) (*Membership, error) {
+			return Join(t.Context(), Config{
+				Process: p, Processes: 3, Ranks: []int{p}, Size: 3, Coordinator: at, Group: t.Name(), Attempt: attempt, Port: port,
+			})
+		}
+		if fails { // as process 1 dies
+			end(first[1])
+			<-first[0].Failed()
+			<-first[2].Failed()
+		}
+		ports := []*peerlink.Port{first[0].cfg.Port, newPort(t, nil), first[2].cfg.Port}
+		second := make([]*Membership, 3)
+		var run sync.WaitGroup
+		for p := range second {
+			run.Go(func() {
+				var err error
+				second[p], err = again(p, 2, ports[p])
+				require.NoError(t, err)
+			})
+		}
+		run.Wait()
+		for p, m := range first {
+			if fails && p == 1 {
+				continue
+			}
+			<-m.Failed()
+			if !fails {
+				require.ErrorIs(t, m.Err(), ErrReplaced)
+				require.EqualError(t, m.Err(), "a later attempt has begun, 2")
+			}
+			m.Close()
+		}
+		for _, m := range second {
+			require.NoError(t, m.Err())
+		}
+		_, err := again(1, 1, ports[1])
+		require.ErrorContains(t, err, "is over: this is attempt 2")
+		closeAll(second)
+		if !fails {
+			require.NoError(t, first[1].cfg.Port.Close())
+		}
+	}
+}
+
 func TestNewAttemptWaitsForTheOldOneToGo(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	cfg := func(process int, attempt uint32, at string) Config {
 		return Config{Process: process, Processes: 2, Ranks: []int{process}, Size: 2, Coordinator: at, Attempt: attempt}
 	}
-	reserved, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	at := reserved.Addr().String()
-	require.NoError(t, reserved.Close())
-
+	at := newPort(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	old, err := newCoordinator(ctx, func() Config { c, _ := cfg(0, 1, at).completed(); return c }())
+	first := cfg(0, 1, at.Address())
+	first.Port = at
+	old, err := newCoordinator(ctx, func() Config { c, _ := first.completed(); return c }())
 	require.NoError(t, err)
-	late, err := cfg(1, 2, at).completed()
+	next := cfg(1, 2, at.Address())
+	next.Port = newPort(t, nil)
+	late, err := next.completed()
 	require.NoError(t, err)
 	_, err = tryAll(ctx, ctx, &late)
 	require.ErrorContains(t, err, "this is still attempt 1")
-	var final *finalError
-	require.False(t, errors.As(err, &final), "it may try again")
+	require.False(t, peerlink.IsFinal(err), "it may try again")
 
 	var run sync.WaitGroup
 	defer run.Wait()
@@ -201,29 +256,33 @@ func TestNewAttemptWaitsForTheOldOneToGo(t *testing.T) {
 		m, err := Join(t.Context(), late)
 		require.NoError(t, err)
 		require.NoError(t, m.Leave(t.Context()))
-		m.Close()
+		end(m)
 	})
 	cancel()
 	old.close()
-	m, err := Join(t.Context(), cfg(0, 2, at))
+	second := cfg(0, 2, at.Address())
+	second.Port = at
+	m, err := Join(t.Context(), second)
 	require.NoError(t, err)
 	require.NoError(t, m.Leave(t.Context()))
-	m.Close()
+	end(m)
 }
 
+// Who is let in and says no hello changes nothing.
 func TestStrangersChangeNothing(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	before := descriptors(t)
 	group := joinAll(t, 2, nil)
+	port := newPort(t, nil)
 	for _, bytes := range []string{
 		"", "GET / HTTP/1.1\r\n\r\n", string(binary.LittleEndian.AppendUint32(nil, 1<<31)),
 		"\x01\x00\x00\x00\x05", "\x06\x00\x00\x00\x01PETS\x01",
 	} {
-		nc, err := net.Dial("tcp", group[0].lead.listener.Addr().String())
+		nc, err := port.Dial(t.Context(), group[0].cfg.Port.Address(), peerlink.Hello{Kind: peerlink.Control, Scope: t.Name(), Epoch: 1})
 		require.NoError(t, err)
 		_, err = io.WriteString(nc, bytes)
 		require.NoError(t, err)
-		if bytes != "" {
+		if len(bytes) >= frameHead {
 			_, err = nc.Read(make([]byte, 1))
 			require.Error(t, err, "it is closed without a word")
 		}
@@ -233,6 +292,7 @@ func TestStrangersChangeNothing(t *testing.T) {
 		require.NoError(t, m.Err())
 	}
 	closeAll(group)
+	require.NoError(t, port.Close())
 	require.Equal(t, before, descriptors(t))
 }
 
@@ -260,7 +320,7 @@ func TestUnspecifiedDataAddressBecomesThatOfTheSocket(t *testing.T) {
 		require.Equal(t, fmt.Sprintf("127.0.0.1:7%d", p), peer.Address)
 	}
 	for _, bad := range []string{"nowhere", "127.0.0.1"} {
-		_, err := Join(t.Context(), Config{Processes: 1, Ranks: []int{0}, Size: 1, DataAddress: bad})
+		_, err := joinAt(t, t.Context(), Config{Processes: 1, Ranks: []int{0}, Size: 1, DataAddress: bad}, nil)
 		require.ErrorContains(t, err, bad)
 	}
 	at, err := advertised(t.Context(), "localhost:7", ipOf(&net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)}))
@@ -268,18 +328,27 @@ func TestUnspecifiedDataAddressBecomesThatOfTheSocket(t *testing.T) {
 	require.Contains(t, []string{"127.0.0.1:7", "[::1]:7"}, at, "a name that only means this machine is shown as such")
 }
 
-func TestCandidatesOfAListener(t *testing.T) {
-	at := &net.TCPAddr{IP: net.IPv4zero, Port: 70}
-	got, err := candidates("node7:0", at)
+func TestCandidatesOfAPort(t *testing.T) {
+	everywhere, here := &net.TCPAddr{IP: net.IPv4zero, Port: 70}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 70}
+	got, err := candidates("127.0.0.1:70", here)
 	require.NoError(t, err)
-	require.Equal(t, "node7:70", got)
-	got, err = candidates(":0", at)
+	require.Equal(t, "127.0.0.1:70", got)
+	got, err = candidates("node7:71", here)
+	require.NoError(t, err)
+	require.Equal(t, "node7:71,127.0.0.1:70", got)
+	got, err = candidates("0.0.0.0:70", everywhere)
 	require.NoError(t, err)
 	require.Contains(t, got, "127.0.0.1:70", "after those of the network, if there are any")
+	require.NotContains(t, got, "0.0.0.0")
+	got, err = candidates("node7:70", everywhere)
+	require.NoError(t, err)
+	require.Regexp(t, `^node7:70,.*127\.0\.0\.1:70`, got)
 }
 
 func TestConfigsThatCannotBe(t *testing.T) {
-	good := Config{Process: 1, Processes: 2, Ranks: []int{3, 1}, Size: 4, Coordinator: "x:1"}
+	port := newPort(t, nil)
+	defer port.Close()
+	good := Config{Process: 1, Processes: 2, Ranks: []int{3, 1}, Size: 4, Coordinator: "x:1", Port: port}
 	_, err := good.completed()
 	require.NoError(t, err)
 	for want, change := range map[string]func(c *Config){
@@ -289,6 +358,7 @@ func TestConfigsThatCannotBe(t *testing.T) {
 		"hosts no rank":          func(c *Config) { c.Ranks = nil },
 		"rank 4":                 func(c *Config) { c.Ranks = []int{4} },
 		"rank 1 twice":           func(c *Config) { c.Ranks = []int{1, 1} },
+		"needs a port":           func(c *Config) { c.Port = nil },
 		"and not both":           func(c *Config) { c.Coordinator = "" },
 		"not both":               func(c *Config) { c.Store = NewMemoryStore() },
 		"detection time of 1ms":  func(c *Config) { c.Detection = time.Millisecond },
@@ -337,10 +407,10 @@ func TestStaleAddressInTheStore(t *testing.T) {
 	var run sync.WaitGroup
 	for p := range 2 {
 		run.Go(func() {
-			m, err := Join(t.Context(), cfg(p))
+			m, err := joinAt(t, t.Context(), cfg(p), nil)
 			require.NoError(t, err)
 			require.NoError(t, m.Leave(t.Context()))
-			m.Close()
+			end(m)
 		})
 	}
 	run.Wait()
@@ -370,21 +440,54 @@ func selfSigned(t *testing.T) *tls.Config {
 func TestTLS(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	secure := selfSigned(t)
-	group := joinAll(t, 3, func(c *Config) { c.TLS = secure })
-	address := group[0].lead.listener.Addr().String()
-
-	_, err := Join(t.Context(), Config{
-		Process: 1, Processes: 3, Ranks: []int{1}, Size: 3, Coordinator: address, Group: t.Name(), Attempt: 1,
+	group := joinAllAt(t, 3, func(_ int, c *peerlink.Config) { c.TLS = secure }, nil)
+	cfg := Config{
+		Process: 1, Processes: 3, Ranks: []int{1}, Size: 3, Coordinator: group[0].cfg.Port.Address(), Group: t.Name(), Attempt: 1,
 		JoinTimeout: 100 * time.Millisecond,
-	})
+	}
+	_, err := joinAt(t, t.Context(), cfg, nil)
 	require.ErrorIs(t, err, ErrTimeout, "who does not speak TLS does not get in")
-	_, err = Join(t.Context(), Config{
-		Process: 1, Processes: 3, Ranks: []int{1}, Size: 3, Coordinator: address, Group: t.Name(), Attempt: 1,
-		TLS: &tls.Config{RootCAs: secure.RootCAs}, JoinTimeout: 100 * time.Millisecond,
-	})
-	require.ErrorIs(t, err, ErrTimeout, "nor who has no certificate")
+	_, err = joinAt(t, t.Context(), cfg, func(c *peerlink.Config) { c.TLS = &tls.Config{RootCAs: secure.RootCAs} })
+	require.Error(t, err, "nor who has no certificate")
 
 	require.EqualError(t, group[2].Fail(errors.New("the disk is full")), "the disk is full")
 	require.EqualError(t, cause(t, group), "the disk is full")
 	closeAll(group)
+}
+
+var secret = []byte("a secret of a group of processes")
+
+// TestGroupsWithSecrets: all who know the secret come together; who does not is
+// refused, and both sides say so.
+func TestGroupsWithSecrets(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	group := joinAllAt(t, 3, func(_ int, c *peerlink.Config) { c.Secret = secret }, nil)
+	closeAll(group)
+	for _, c := range []struct {
+		lead, follow []byte
+		says         error
+	}{
+		{secret, []byte("another"), peerlink.ErrSecret},
+		{secret, nil, peerlink.ErrNoSecret},
+		{nil, secret, peerlink.ErrNoSecret},
+	} {
+		store := NewMemoryStore()
+		var both sync.WaitGroup
+		errs := make([]error, 2)
+		for p := range 2 {
+			both.Go(func() {
+				m, err := joinAt(t, context.Background(), Config{
+					Process: p, Processes: 2, Ranks: []int{p}, Size: 2, Store: store, Group: "g", JoinTimeout: 2 * time.Second,
+				}, func(cfg *peerlink.Config) { cfg.Secret = [][]byte{c.lead, c.follow}[p] })
+				if err == nil {
+					end(m)
+				}
+				errs[p] = err
+			})
+		}
+		both.Wait()
+		require.ErrorIs(t, errs[1], c.says)
+		require.ErrorContains(t, errs[0], "waiting for process 1 of 2: have they started? (refused: a process at 127.0.0.1:")
+		require.ErrorContains(t, errs[0], c.says.Error())
+	}
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
 // pipes is a network of one listener within a process, on which what silent
@@ -47,9 +49,14 @@ type process struct {
 	silent *atomic.Bool
 }
 
-func (p process) listen(context.Context, string) (net.Listener, error) { return p.pipes, nil }
+func (p process) Listen(context.Context, string) (net.Listener, error) {
+	if p.silent == p.all[0].silent {
+		return p.pipes, nil
+	}
+	return newPipes(), nil
+}
 
-func (p process) dial(ctx context.Context, _ string) (net.Conn, error) {
+func (p process) Dial(ctx context.Context, _ string) (net.Conn, error) {
 	near, far := net.Pipe()
 	select {
 	case p.accept <- mutable{far, p.all[0].silent}:
@@ -80,9 +87,8 @@ func inBubble(t *testing.T, n int, test func(t *testing.T, group []*Membership, 
 		for i := range processes {
 			processes[i] = process{shared, processes, new(atomic.Bool)}
 		}
-		group := joinAll(t, n, func(c *Config) {
+		group := joinAllAt(t, n, func(p int, c *peerlink.Config) { c.Net = processes[p] }, func(c *Config) {
 			c.Store, c.Coordinator = nil, "pipes"
-			c.network = processes[c.Process]
 			c.State = func() []State {
 				return []State{{Rank: c.Process, Seq: 3, Op: barrier, Progress: uint64(time.Now().UnixNano())}}
 			}
@@ -164,8 +170,8 @@ func TestRankThatWaitsIsSeenSoon(t *testing.T) {
 		for i := range processes {
 			processes[i] = process{shared, processes, new(atomic.Bool)}
 		}
-		group, at := joinStanding(t, 3, func(c *Config) {
-			c.Store, c.Coordinator, c.network = nil, "pipes", processes[c.Process]
+		group, at := joinStandingAt(t, 3, func(p int, c *peerlink.Config) { c.Net = processes[p] }, func(c *Config) {
+			c.Store, c.Coordinator = nil, "pipes"
 		})
 		defer closeAll(group)
 		time.Sleep(time.Second + time.Millisecond) // right after a regular state
@@ -187,35 +193,12 @@ func TestRankThatLeavesItsProcessBehind(t *testing.T) {
 	require.EqualError(t, err, "rank 1 (127.0.0.1:1001) left the group, noticed by rank 0 in Barrier #4")
 }
 
-func TestSleeperDoesNotAccuse(t *testing.T) {
-	w := newWatch(4 * time.Second)
-	var now, silent time.Duration
-	tick := func(passed time.Duration) (asleep bool) {
-		now += passed
-		counts, asleep := w.tick(now)
-		silent += counts
-		return asleep
-	}
-	for range 100 {
-		require.False(t, tick(w.period))
-	}
-	silent = 0
-	require.True(t, tick(time.Hour))
-	require.Less(t, silent, w.limit, "the others may have spoken meanwhile")
-	for range 28 { // and two of the sleep
-		require.False(t, tick(w.period))
-		require.Less(t, silent, w.limit, "they may not have had time to be heard")
-	}
-	require.False(t, tick(w.period))
-	require.GreaterOrEqual(t, silent, w.limit, "they had time to be heard")
-}
-
 // TestStarvedProcessDoesNotAccuse runs a group of three in which the coordinator gets
 // a turn every few seconds only, and hears what was said meanwhile after its tick.
 func TestStarvedProcessDoesNotAccuse(t *testing.T) {
-	c := newCore(settings{group: "g", processes: 3, size: 3, detection: defaultDetection, join: defaultJoin})
+	c := newCore(settings{processes: 3, size: 3, detection: defaultDetection, join: defaultJoin})
 	for p := range 3 {
-		h := hello{version: version, group: "g", process: p, processes: 3, size: 3, ranks: []int{p}, address: "host:7"}
+		h := hello{process: p, processes: 3, size: 3, ranks: []int{p}, address: "host:7"}
 		c.arrive(0, p, h, netip.Addr{}, netip.Addr{})
 	}
 	require.Equal(t, running, c.phase)
@@ -263,18 +246,18 @@ func TestWordsThatNobodyHasReadAreNoSilence(t *testing.T) {
 	// A reset is told once: to who reads.
 	require.NoError(t, speaker.(*net.TCPConn).SetLinger(0))
 	require.NoError(t, speaker.Close())
-	require.Eventually(t, func() bool { return unread(nc) }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return peerlink.Unread(nc) }, time.Minute, time.Millisecond)
 	_, err = nc.Read(make([]byte, 1))
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 
-	c := newCore(settings{group: "g", processes: 2, size: 2, detection: defaultDetection, join: defaultJoin})
+	c := newCore(settings{processes: 2, size: 2, detection: defaultDetection, join: defaultJoin})
 	for p := range 2 {
-		h := hello{version: version, group: "g", process: p, processes: 2, size: 2, ranks: []int{p}, address: "host:7"}
+		h := hello{process: p, processes: 2, size: 2, ranks: []int{p}, address: "host:7"}
 		c.arrive(0, p, h, netip.Addr{}, netip.Addr{})
 	}
 	var now time.Duration
 	for looked := 0; looked < 100; {
-		now += c.watch.period
+		now += c.watch.Period
 		for _, conn := range c.suspects() {
 			looked++
 			require.Equal(t, 1, conn)
@@ -289,13 +272,13 @@ func TestWordsThatNobodyHasReadAreNoSilence(t *testing.T) {
 // only: a group that moves a byte at every tenth of them does not stand still, and one
 // that moves nothing is found out after as many turns as ever.
 func TestStarvedProcessSeesNoStandstill(t *testing.T) {
-	c := newCore(settings{group: "g", processes: 1, size: 1, detection: defaultDetection, stall: defaultStall, join: defaultJoin})
-	h := hello{version: version, group: "g", processes: 1, size: 1, ranks: []int{0}, address: "host:7"}
+	c := newCore(settings{processes: 1, size: 1, detection: defaultDetection, stall: defaultStall, join: defaultJoin})
+	h := hello{processes: 1, size: 1, ranks: []int{0}, address: "host:7"}
 	c.arrive(0, local, h, netip.Addr{}, netip.Addr{})
 	require.Equal(t, running, c.phase)
 	var now, moved time.Duration
 	for turn := 0; c.phase == running; turn++ {
-		now += 3 * c.watch.period
+		now += 3 * c.watch.Period
 		if turn%10 == 9 && turn < 100 {
 			moved = now
 		}
@@ -304,5 +287,5 @@ func TestStarvedProcessSeesNoStandstill(t *testing.T) {
 	}
 	require.Equal(t, failed, c.phase)
 	require.ErrorContains(t, c.cause, "no rank has made progress")
-	require.InDelta(t, float64(defaultStall*3/2), float64(now-moved), float64(4*c.watch.period))
+	require.InDelta(t, float64(defaultStall*3/2), float64(now-moved), float64(4*c.watch.Period))
 }

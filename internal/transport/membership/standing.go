@@ -184,7 +184,7 @@ func (c *core) progress(now time.Duration) {
 	}
 	for p := range c.members {
 		m := &c.members[p]
-		if m.presence == present && now-m.sampled > 3*c.watch.beat {
+		if m.presence == present && now-m.sampled > 3*c.watch.Beat {
 			return
 		}
 	}

@@ -20,9 +20,6 @@ import (
 // bodies are unsigned varints unless said otherwise, texts and lists have their length
 // in front. Nothing that a peer sends makes this side allocate more than maxFrame.
 const (
-	magic   = 0x53_54_45_50 // "STEP": tells a stranger's bytes from ours
-	version = 2             // of all that follows the magic of a hello
-
 	frameHead = 12
 	frameTail = 4
 
@@ -63,9 +60,6 @@ type message interface {
 type (
 	// hello is what a process says about itself and about the group as it knows it.
 	hello struct {
-		version   uint64 // of the protocol; only ours has the fields below
-		group     string
-		attempt   uint32
 		process   int
 		processes int
 		size      int
@@ -74,10 +68,7 @@ type (
 	}
 
 	// refuse ends a join.
-	refuse struct {
-		verdict refusal
-		cause   error
-	}
+	refuse struct{ cause error }
 
 	// waiting tells an accepted process whom it waits for.
 	waiting struct{ missing string }
@@ -134,15 +125,6 @@ type (
 	bye struct{}
 )
 
-// refusal says what the refused may do about it.
-type refusal uint8
-
-const (
-	refusedForGood refusal = iota // trying again cannot help
-	refusedStale                  // the coordinator is of an older attempt; its successor may come
-	refusedHere                   // another group lives at this address
-)
-
 func (hello) kind() kind   { return kindHello }
 func (refuse) kind() kind  { return kindRefuse }
 func (waiting) kind() kind { return kindWaiting }
@@ -156,10 +138,6 @@ func (goodbye) kind() kind { return kindGoodbye }
 func (bye) kind() kind     { return kindBye }
 
 func (h hello) encode(e *encoder) {
-	e.u32(magic)
-	e.num(h.version)
-	e.text(h.group, maxGroup)
-	e.num(uint64(h.attempt))
 	e.num(uint64(h.process))
 	e.num(uint64(h.processes))
 	e.num(uint64(h.size))
@@ -167,10 +145,7 @@ func (h hello) encode(e *encoder) {
 	e.text(h.address, maxHost)
 }
 
-func (m refuse) encode(e *encoder) {
-	e.num(uint64(m.verdict))
-	e.cause(m.cause)
-}
+func (m refuse) encode(e *encoder) { e.cause(m.cause) }
 
 func (m waiting) encode(e *encoder) { e.text(m.missing, maxText) }
 
@@ -233,8 +208,7 @@ func decodeBody(k kind, body []byte) (message, error) {
 	case kindHello:
 		m = d.hello()
 	case kindRefuse:
-		v := refusal(d.num(uint64(refusedHere)))
-		m = refuse{v, d.cause()}
+		m = refuse{d.cause()}
 	case kindWaiting:
 		m = waiting{d.text(maxText)}
 	case kindWelcome:
@@ -258,20 +232,13 @@ func decodeBody(k kind, body []byte) (message, error) {
 	default:
 		return nil, fmt.Errorf("%w: kind %d", errFrame, k)
 	}
-	if d.err == nil && len(d.rest) > 0 && !isForeign(m) {
+	if d.err == nil && len(d.rest) > 0 {
 		d.fail("%d bytes too many", len(d.rest))
 	}
 	if d.err != nil {
 		return nil, fmt.Errorf("%w of kind %d: %w", errFrame, k, d.err)
 	}
 	return m, nil
-}
-
-// isForeign reports whether m is the hello of another version, of which only the
-// version can be read.
-func isForeign(m message) bool {
-	h, ok := m.(hello)
-	return ok && h.version != version
 }
 
 // castagnoli is the polynomial of CRC-32C, which processors compute.
@@ -331,16 +298,7 @@ func readFrame(r io.Reader, number uint32, scratch *[]byte) (message, error) {
 }
 
 func (d *decoder) hello() hello {
-	if m := d.u32(); m != magic && d.err == nil {
-		d.fail("it does not start as ours do: %#x", m)
-	}
-	h := hello{version: d.num(math.MaxUint64)}
-	if d.err != nil || h.version != version {
-		return h
-	}
-	h.group = d.text(maxGroup)
-	h.attempt = uint32(d.num(math.MaxUint32))
-	h.process = int(d.num(maxRanks))
+	h := hello{process: int(d.num(maxRanks))}
 	h.processes = int(d.num(maxRanks))
 	h.size = int(d.num(maxRanks))
 	h.ranks = d.ranks()

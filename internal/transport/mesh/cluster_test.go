@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/superstep-ml/superstep/internal/overdue"
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
@@ -64,6 +65,27 @@ func oneEach(p int) [][]int {
 // cluster starts one mesh per process, and closes them in the end. The nodes are in
 // rank order.
 func cluster(t testing.TB, hosting [][]int, change func(*TCPConfig)) ([]*TCP, []Node) {
+	return clusterAt(t, hosting, nil, change)
+}
+
+// newPort is a port of a test, which closes it.
+func newPort(t testing.TB, change func(*peerlink.Config)) *peerlink.Port {
+	t.Helper()
+	var cfg peerlink.Config
+	if change != nil {
+		change(&cfg)
+	}
+	p, err := peerlink.Listen(cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	return p
+}
+
+// smallSockets has sockets hold little.
+func smallSockets(c *peerlink.Config) { c.Net = peerlink.TCP{SocketBuffer: 4096} }
+
+// clusterAt is cluster at ports that the test changes too.
+func clusterAt(t testing.TB, hosting [][]int, ports func(*peerlink.Config), change func(*TCPConfig)) ([]*TCP, []Node) {
 	size := 0
 	for _, ranks := range hosting {
 		size += len(ranks)
@@ -72,7 +94,7 @@ func cluster(t testing.TB, hosting [][]int, change func(*TCPConfig)) ([]*TCP, []
 	meshes, nodes := make([]*TCP, len(hosting)), make([]Node, size)
 	var g errgroup.Group
 	for i, ranks := range hosting {
-		cfg := TCPConfig{Size: size, Ranks: ranks, Group: "test", Attempt: 4, Join: a.join(i)}
+		cfg := TCPConfig{Size: size, Ranks: ranks, Group: "test", Attempt: 4, Port: newPort(t, ports), Join: a.join(i)}
 		if change != nil {
 			change(&cfg)
 		}

@@ -27,8 +27,9 @@
 //
 // # Over TCP
 //
-// Two ranks of different processes have one TCP connection per channel: the lower
-// rank dials, says hello, and is answered; both give up after the same time. On the
+// Two ranks of different processes have one TCP connection per channel, which begins at
+// the port of the higher one's process (internal/peerlink): the lower rank dials and is
+// answered; both give up after the same time. On the
 // wire a message is a header of 64 bytes (wire.go draws it) and its payload. The header
 // has a CRC-32C, the payload a sum of package checksum, and messages are numbered: what
 // was damaged, lost, repeated or reordered in transit ends the group with an error that
@@ -45,9 +46,7 @@
 //
 // The attempt and the group in every hello and every header fence off whoever is of
 // another run. What is no message of this protocol is refused before anything is
-// allocated for it; strangers at the listener are answered or closed, and end
-// nothing. Where the group has a secret both sides prove before the hello that they
-// know it (membership.Prove and Verify).
+// allocated for it.
 //
 // # By plan
 //

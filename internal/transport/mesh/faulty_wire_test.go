@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/internal/overdue"
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
@@ -312,8 +313,7 @@ func TestFaultsUnderTLS(t *testing.T) {
 	config := certificates(t)
 	p, err := ParseFaultPlan("corrupt header 0->1 #3")
 	require.NoError(t, err)
-	_, nodes := cluster(t, oneEach(2), func(cfg *TCPConfig) {
-		cfg.TLS = config
+	_, nodes := clusterAt(t, oneEach(2), func(c *peerlink.Config) { c.TLS = config }, func(cfg *TCPConfig) {
 		require.NoError(t, p.OnWire(cfg))
 	})
 	a, b := couple(t, nodes[0], nodes[1], 0)

@@ -56,55 +56,6 @@ func FuzzHeader(f *testing.F) {
 	})
 }
 
-// Whatever hello is accepted encodes to the same bytes.
-func FuzzHello(f *testing.F) {
-	for _, m := range []hello{{}, helloOf(), {attempt: 1<<32 - 1, group: 1<<64 - 1, from: 1, to: 2, channel: 3, try: 4, summed: true}} {
-		var b [helloBytes]byte
-		m.encode(&b)
-		f.Add(b[:], false)
-		for at := range 8 {
-			b[at]++
-			f.Add(bytes.Clone(b[:]), true)
-			b[at]--
-		}
-	}
-	f.Add([]byte("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), false)
-	f.Fuzz(func(t *testing.T, data []byte, repair bool) {
-		var b, back [helloBytes]byte
-		copy(b[:], data)
-		if repair {
-			resum(b[:])
-		}
-		var m hello
-		v, err := m.decode(&b)
-		require.Equal(t, err == nil, v == accepted)
-		if err == nil {
-			m.encode(&back)
-			require.Equal(t, b, back)
-		}
-	})
-}
-
-// An answer is refused, or is one that could have been written.
-func FuzzAnswer(f *testing.F) {
-	for v := range notYet + 2 {
-		var b bytes.Buffer
-		require.NoError(f, writeAnswer(&b, v, "because"))
-		f.Add(b.Bytes())
-		f.Add(b.Bytes()[:b.Len()-1])
-	}
-	f.Add([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		v, reason, err := readAnswer(bytes.NewReader(data))
-		if err != nil {
-			return
-		}
-		var back bytes.Buffer
-		require.NoError(t, writeAnswer(&back, v, reason))
-		require.Equal(t, back.Bytes(), data[:back.Len()])
-	})
-}
-
 func TestDecodingAllocatesNothing(t *testing.T) {
 	fence := fence{attempt: 4, group: 5, limit: 1 << 20}
 	var b [headerBytes]byte

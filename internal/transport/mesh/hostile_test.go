@@ -4,38 +4,31 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"fmt"
 	"hash/crc32"
 	"io"
 	"net"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/transport/checksum"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
 // helloOf is the hello that the clusters of these tests accept, from rank 0 to rank 1.
-func helloOf() hello {
-	return hello{attempt: 4, group: groupHash("test"), from: 0, to: 1, summed: true}
+func helloOf(size int) peerlink.Hello {
+	return peerlink.Hello{Kind: peerlink.Lane, Scope: "test", Epoch: 4, To: 1, Size: uint32(size), Sums: true}
 }
 
-// shake connects to a mesh as anybody could, says hello, and returns the answer.
-func shake(t *testing.T, address string, m hello) (net.Conn, verdict, string) {
-	conn, err := net.Dial("tcp", address)
-	require.NoError(t, err)
-	t.Cleanup(func() { conn.Close() })
-	var b [helloBytes]byte
-	m.encode(&b)
-	_, err = conn.Write(b[:])
-	require.NoError(t, err)
-	v, reason, err := readAnswer(conn)
-	require.NoError(t, err)
-	return conn, v, reason
+// shake connects to a mesh as anybody could, and says hello.
+func shake(t *testing.T, address string, h peerlink.Hello) (net.Conn, error) {
+	conn, err := newPort(t, nil).Dial(t.Context(), address, h)
+	if err == nil {
+		t.Cleanup(func() { conn.Close() })
+	}
+	return conn, err
 }
 
 func TestListenerRefuses(t *testing.T) {
@@ -43,80 +36,48 @@ func TestListenerRefuses(t *testing.T) {
 	address := meshes[1].Address()
 	couple(t, nodes[0], nodes[1], 3)
 	for want, c := range map[string]struct {
-		verdict verdict
-		change  func(*hello)
+		final  bool
+		change func(*peerlink.Hello)
 	}{
-		"attempt 3, which is over: attempt 4 runs": {refused, func(m *hello) { m.attempt = 3 }},
-		"attempt 5, newer than attempt 4 here":     {notYet, func(m *hello) { m.attempt = 5 }},
-		"another group":                            {refused, func(m *hello) { m.group++ }},
-		"from rank 1 to rank 0":                    {refused, func(m *hello) { m.from, m.to = 1, 0 }},
-		"from rank 0 to rank 0":                    {refused, func(m *hello) { m.to = 0 }},
-		"to rank 4294967295":                       {refused, func(m *hello) { m.to = 1<<32 - 1 }},
-		"channel 1024":                             {refused, func(m *hello) { m.channel = MaxChannels }},
-		"rank 1, which the process":                {refused, func(m *hello) { m.from, m.to = 1, 2 }},
-		"rank 0 sends data without checksums and rank 1 sends data with checksums": {refused, func(m *hello) { m.summed = false }},
-		"connected to rank 1 on channel 3 already":                                 {refused, func(m *hello) { m.channel = 3 }},
+		`attempt 3 of the lane of group "test" is over: this is attempt 4`: {true, func(h *peerlink.Hello) { h.Epoch = 3 }},
+		`this is still attempt 4 of the lane of group "test", not 5`:       {false, func(h *peerlink.Hello) { h.Epoch = 5 }},
+		`nobody here expects such a lane: this is group "test"`:            {false, func(h *peerlink.Hello) { h.Scope = "other" }},
+		"from rank 1 to rank 0":     {true, func(h *peerlink.Hello) { h.From, h.To = 1, 0 }},
+		"from rank 0 to rank 0":     {true, func(h *peerlink.Hello) { h.To = 0 }},
+		"to rank 4294967295":        {true, func(h *peerlink.Hello) { h.To = 1<<32 - 1 }},
+		"rank 0 counts 4 ranks":     {true, func(h *peerlink.Hello) { h.Size = 4 }},
+		"channel 1024":              {true, func(h *peerlink.Hello) { h.Channel = MaxChannels }},
+		"rank 1, which the process": {true, func(h *peerlink.Hello) { h.From, h.To = 1, 2 }},
+		"rank 0 sends data without checksums and rank 1 sends data with checksums": {true, func(h *peerlink.Hello) { h.Sums = false }},
+		"connected to rank 1 on channel 3 already":                                 {true, func(h *peerlink.Hello) { h.Channel = 3 }},
 	} {
-		m := helloOf()
-		c.change(&m)
-		_, v, reason := shake(t, address, m)
-		require.Equal(t, c.verdict, v)
-		require.Contains(t, reason, want)
-	}
-	_, _, reason := shake(t, meshes[0].Address(), hello{attempt: 4, group: groupHash("test"), from: 1, to: 2, summed: true})
-	require.Contains(t, reason, "hosts ranks [0]")
-	require.NoError(t, nodes[0].Err(), "a stranger does not end the group")
-}
-
-// Bytes of no protocol, and connections that say nothing, are closed in time and
-// disturb nobody.
-func TestListenerSurvivesStrangers(t *testing.T) {
-	meshes, nodes := cluster(t, oneEach(2), func(c *TCPConfig) { c.ConnectTimeout = 300 * time.Millisecond })
-	var whole [helloBytes]byte
-	m := helloOf()
-	m.encode(&whole)
-	damaged := whole
-	damaged[20] ^= 1
-	other := whole
-	other[4]++
-	var strangers errgroup.Group
-	for name, say := range map[string][]byte{
-		"nothing": nil, "half a hello": whole[:helloBytes/2], "garbage": bytes.Repeat([]byte{0xff}, 1<<10),
-		"HTTP": []byte("GET / HTTP/1.1\r\nHost: a-host-name.example.com\r\n\r\n"), "a damaged hello": damaged[:], "another version": other[:],
-	} {
-		strangers.Go(func() error {
-			conn, err := net.Dial("tcp", meshes[1].Address())
-			if err != nil {
-				return err
-			}
-			defer conn.Close()
-			if _, err := conn.Write(say); err != nil {
-				return err
-			}
-			answer, _ := io.ReadAll(conn) // until it is closed
-			if (len(answer) > 0) != (name == "another version") {
-				return fmt.Errorf("%s is answered by %q", name, answer)
-			}
-			return nil
+		t.Run(want, func(t *testing.T) {
+			h := helloOf(3)
+			c.change(&h)
+			_, err := shake(t, address, h)
+			require.ErrorIs(t, err, peerlink.ErrRefused)
+			require.ErrorContains(t, err, want)
+			require.Equal(t, c.final, peerlink.IsFinal(err))
 		})
 	}
-	ca, cb := couple(t, nodes[0], nodes[1], 0)
-	require.NoError(t, strangers.Wait())
-	require.NoError(t, ca.Send(&Header{Seq: 3}, nil))
-	require.NoError(t, cb.Next(new(Header)))
+	h := helloOf(3)
+	h.From, h.To = 1, 2
+	_, err := shake(t, meshes[0].Address(), h)
+	require.ErrorContains(t, err, "hosts ranks [0]")
+	require.NoError(t, nodes[0].Err(), "a stranger does not end the group")
 }
 
 // The answer to a hello may be lost with its connection. The lower rank tries
 // again, and the connection that nobody uses gives way.
 func TestListenerTakesSecondHello(t *testing.T) {
 	meshes, nodes := cluster(t, oneEach(2), nil)
-	first, v, _ := shake(t, meshes[1].Address(), helloOf())
-	require.Equal(t, accepted, v)
+	first, err := shake(t, meshes[1].Address(), helloOf(2))
+	require.NoError(t, err)
 	ca := open(t, nodes[0], 1, 0)
-	_, err := io.ReadAll(first)
+	_, err = io.ReadAll(first)
 	require.NoError(t, err, "closed")
-	late, v, _ := shake(t, meshes[1].Address(), helloOf()) // of a try before that one
-	require.Equal(t, accepted, v)
+	late, err := shake(t, meshes[1].Address(), helloOf(2)) // of a try before that one
+	require.NoError(t, err)
 	_, err = io.ReadAll(late)
 	require.NoError(t, err, "closed")
 	cb := open(t, nodes[1], 0, 0)
@@ -124,6 +85,33 @@ func TestListenerTakesSecondHello(t *testing.T) {
 	var h Header
 	require.NoError(t, cb.Next(&h))
 	require.Equal(t, uint64(3), h.Seq)
+}
+
+// TestNewAttemptReplacesTheOldOne: what opens at the port of a mesh for a later attempt ends
+// it, and what it was connected to.
+func TestNewAttemptReplacesTheOldOne(t *testing.T) {
+	meshes, nodes := cluster(t, oneEach(3), nil)
+	_, cb := couple(t, nodes[0], nodes[1], 0)
+	waiting := make(chan error, 1)
+	go func() { waiting <- cb.Next(new(Header)) }()
+	group := &localGroup{failed: make(chan struct{})}
+	next, err := JoinTCP(t.Context(), TCPConfig{Size: 3, Ranks: []int{2}, Group: "test", Attempt: 5, Port: meshes[2].cfg.Port,
+		Join: func(context.Context, string, func() []membership.State) (Group, []membership.Peer, error) {
+			return group, []membership.Peer{{Ranks: []int{2}}}, nil
+		}})
+	require.NoError(t, err)
+	defer next.Close()
+	err = <-waiting
+	require.ErrorIs(t, err, membership.ErrReplaced)
+	require.EqualError(t, err, "a later attempt has begun, 5")
+	h := helloOf(3)
+	h.To = 2
+	_, err = shake(t, meshes[2].Address(), h)
+	require.ErrorContains(t, err, "attempt 4 of the lane of group \"test\" is over: this is attempt 5")
+	h.Epoch = 5
+	_, err = shake(t, meshes[2].Address(), h)
+	require.NoError(t, err)
+	require.NoError(t, group.Err())
 }
 
 func TestHostileMessages(t *testing.T) {
@@ -162,13 +150,14 @@ func TestHostileMessages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			group := &localGroup{failed: make(chan struct{})}
-			victim, err := JoinTCP(context.Background(), TCPConfig{Size: 2, Ranks: []int{1}, Group: "test", Attempt: 4,
+			victim, err := JoinTCP(context.Background(), TCPConfig{Size: 2, Ranks: []int{1}, Group: "test", Attempt: 4, Port: newPort(t, nil),
 				Join: func(context.Context, string, func() []membership.State) (Group, []membership.Peer, error) {
 					return group, nil, nil
 				}})
 			require.NoError(t, err)
 			defer victim.Close()
-			conn, _, _ := shake(t, victim.Address(), helloOf())
+			conn, err := shake(t, victim.Address(), helloOf(2))
+			require.NoError(t, err)
 			_, err = conn.Write(c.bytes)
 			require.NoError(t, err)
 			var h Header
@@ -200,40 +189,74 @@ func TestHostileMessages(t *testing.T) {
 	}
 }
 
+// flipping is a TCP on whose connections the byte of a number comes as another one.
+type flipping struct {
+	peerlink.TCP
+	at int
+}
+
+type flippedConn struct {
+	net.Conn
+	at int
+}
+
+func (f flipping) Dial(ctx context.Context, address string) (net.Conn, error) {
+	nc, err := f.TCP.Dial(ctx, address)
+	return &flippedConn{nc, f.at}, err
+}
+
+func (f *flippedConn) Read(b []byte) (int, error) {
+	n, err := f.Conn.Read(b)
+	if f.at >= 0 && f.at < n {
+		b[f.at] ^= 1
+	}
+	f.at -= n
+	return n, err
+}
+
 // What answers at the peer's address is not what was expected: the group fails at
 // once, not when time is up.
 func TestDialerFindsAnotherServer(t *testing.T) {
-	var b bytes.Buffer
-	require.NoError(t, writeAnswer(&b, refused, "fenced off: it is of attempt 4, which is over: attempt 5 runs"))
-	damaged := bytes.Clone(b.Bytes())
-	damaged[20] ^= 1
-	for want, answer := range map[string][]byte{
-		"refuses channel 0 of rank 0: bad message: the answer begins with \"HTTP\": another program listens there": []byte("HTTP/1.1 400 Bad Request\r\n\r\n"),
-		"refuses channel 0 of rank 0: fenced off: it is of attempt 4, which is over: attempt 5 runs":               b.Bytes(),
-		"took channel 0 of rank 0, but its answer was damaged in transit":                                          damaged,
-	} {
-		server, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		var once sync.WaitGroup
-		once.Go(func() {
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer server.Close()
+	go func() {
+		for {
 			conn, err := server.Accept()
-			if err == nil {
-				_, _ = io.ReadFull(conn, make([]byte, helloBytes))
-				_, _ = conn.Write(answer)
-				_ = conn.Close()
+			if err != nil {
+				return
 			}
-		})
+			_, _ = io.ReadFull(conn, make([]byte, 100))
+			_, _ = conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
+			_ = conn.Close()
+		}
+	}()
+	refusing := newPort(t, nil)
+	door, err := refusing.Open(peerlink.Door{Kind: peerlink.Lane, Epoch: 5, Serve: func(c *peerlink.Caller) error { return c.Welcome() }})
+	require.NoError(t, err)
+	defer door.Close()
+	accepting := newPort(t, nil)
+	door, err = accepting.Open(peerlink.Door{Kind: peerlink.Lane, Epoch: 4, Serve: func(c *peerlink.Caller) error { return c.Welcome() }})
+	require.NoError(t, err)
+	defer door.Close()
+	for want, c := range map[string]struct {
+		address string
+		at      int
+	}{
+		"refuses channel 0 of rank 0: no message of this protocol: its answer begins with \"HTTP/1.1\": another program listens there": {server.Addr().String(), -1},
+		"refuses channel 0 of rank 0: attempt 4 of the lane is over: this is attempt 5":                                                {refusing.Address(), -1},
+		"took channel 0 of rank 0, but its answer was damaged: damaged in transit: its answer has a wrong checksum":                    {accepting.Address(), 9},
+	} {
 		group := &localGroup{failed: make(chan struct{})}
 		m, err := JoinTCP(context.Background(), TCPConfig{Size: 2, Ranks: []int{0}, Attempt: 4,
+			Port: newPort(t, func(p *peerlink.Config) { p.Net = flipping{at: c.at} }),
 			Join: func(context.Context, string, func() []membership.State) (Group, []membership.Peer, error) {
-				return group, []membership.Peer{{Ranks: []int{1}, Address: server.Addr().String()}}, nil
+				return group, []membership.Peer{{Ranks: []int{1}, Address: c.address}}, nil
 			}})
 		require.NoError(t, err)
 		_, err = m.Node(0).Open(context.Background(), []Route{{1, 0}})
-		require.ErrorContains(t, err, "rank 1 ("+server.Addr().String()+") "+want)
+		require.ErrorContains(t, err, "rank 1 ("+c.address+") "+want)
 		require.NoError(t, m.Close())
-		require.NoError(t, server.Close())
-		once.Wait()
 	}
 }
 
@@ -241,13 +264,12 @@ func TestDialerFindsAnotherServer(t *testing.T) {
 func TestTLSStrangers(t *testing.T) {
 	ours, theirs := certificates(t), certificates(t)
 	i := 0
-	_, nodes := cluster(t, oneEach(2), func(c *TCPConfig) {
-		c.ConnectTimeout = 5 * time.Second
+	_, nodes := clusterAt(t, oneEach(2), func(c *peerlink.Config) {
 		if c.TLS = ours; i == 0 {
 			c.TLS = theirs
 		}
 		i++
-	})
+	}, func(c *TCPConfig) { c.ConnectTimeout = 5 * time.Second })
 	_, err := nodes[0].Open(context.Background(), []Route{{1, 0}})
 	require.ErrorContains(t, err, "rank 1")
 	require.ErrorContains(t, err, "certificate")

@@ -17,11 +17,12 @@ func joined(t *testing.T, hosting [][]int, size int) ([]*TCP, []*membership.Memb
 	meshes, homes := make([]*TCP, len(hosting)), make([]*membership.Membership, len(hosting))
 	var g errgroup.Group
 	for i, ranks := range hosting {
+		port := newPort(t, nil)
 		g.Go(func() (err error) {
-			meshes[i], err = JoinTCP(context.Background(), TCPConfig{Size: size, Ranks: ranks, Group: t.Name(), Attempt: 1,
+			meshes[i], err = JoinTCP(context.Background(), TCPConfig{Size: size, Ranks: ranks, Group: t.Name(), Attempt: 1, Port: port,
 				Join: func(ctx context.Context, address string, states func() []membership.State) (Group, []membership.Peer, error) {
 					m, err := membership.Join(ctx, membership.Config{Process: i, Processes: len(hosting), Ranks: ranks, Size: size,
-						Store: store, DataAddress: address, Group: t.Name(), Attempt: 1, State: states})
+						Store: store, Port: port, DataAddress: address, Group: t.Name(), Attempt: 1, State: states})
 					if err != nil {
 						return nil, nil, err
 					}

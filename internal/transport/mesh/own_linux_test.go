@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
@@ -56,7 +57,7 @@ func talk(c Conn, me, other, n, length int) error {
 // also where more was posted than sockets hold, and where only one side changes.
 func TestOwnSocketsCarryMessages(t *testing.T) {
 	for _, buffer := range []int{0, 4096} {
-		_, nodes := cluster(t, oneEach(2), func(c *TCPConfig) { c.SocketBuffer = buffer })
+		_, nodes := clusterAt(t, oneEach(2), func(c *peerlink.Config) { c.Net = peerlink.TCP{SocketBuffer: buffer} }, nil)
 		ca, cb := couple(t, nodes[0], nodes[1], 0)
 		ca.(*tcpConn).t.crowded = true
 		for round, own := range [][2]bool{{true, true}, {true, false}, {false, true}, {false, false}, {true, true}, {true, true}} {
@@ -95,7 +96,7 @@ func TestOwnSocketsCarryMessages(t *testing.T) {
 // What is still being sent in the background stays where it is, and nobody waits for
 // it.
 func TestOwnSocketsAreNotTakenFromTheBackground(t *testing.T) {
-	_, nodes := cluster(t, oneEach(2), func(c *TCPConfig) { c.SocketBuffer = 4096 })
+	_, nodes := clusterAt(t, oneEach(2), smallSockets, nil)
 	ca, cb := couple(t, nodes[0], nodes[1], 0)
 	const n = 8 << 20
 	tc := ca.(*tcpConn)
@@ -140,7 +141,7 @@ func TestOwnSocketsEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, routines := descriptors(t), goleak.IgnoreCurrent()
-			meshes, nodes := cluster(t, oneEach(2), func(c *TCPConfig) { c.SocketBuffer = 4096 })
+			meshes, nodes := clusterAt(t, oneEach(2), smallSockets, nil)
 			ca, cb := couple(t, nodes[0], nodes[1], 0)
 			alone(t, ca)
 			if end.busy {
@@ -168,6 +169,7 @@ func TestOwnSocketsEnd(t *testing.T) {
 			ca.(*tcpConn).Alone(false) // comes too late, and does nothing
 			for _, m := range meshes {
 				require.NoError(t, m.Close())
+				require.NoError(t, m.cfg.Port.Close())
 			}
 			require.LessOrEqual(t, descriptors(t), before+1, "the poller's own may be new")
 			goleak.VerifyNone(t, routines)

@@ -7,19 +7,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/superstep-ml/superstep/internal/transport/membership"
+	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
 // TestSecret: connections between those who know it work, with and without TLS.
 func TestSecret(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		certs := certificates(t)
-		_, nodes := cluster(t, oneEach(2), func(c *TCPConfig) {
+		_, nodes := clusterAt(t, oneEach(2), func(c *peerlink.Config) {
 			c.Secret = []byte("known to both")
 			if secure {
 				c.TLS = certs
 			}
-		})
+		}, nil)
 		a, b := couple(t, nodes[0], nodes[1], 0)
 		h := Header{Seq: 1, Length: 3}
 		require.NoError(t, a.Send(&h, []byte("abc")))
@@ -34,14 +34,14 @@ func TestSecret(t *testing.T) {
 // TestWrongSecret: the dialer is told why, and the group ends with it on both sides.
 func TestWrongSecret(t *testing.T) {
 	for says, secrets := range map[string][2]string{
-		membership.ErrSecret.Error():                                     {"one", "other"},
-		membership.ErrNoSecret.Error() + ": the other has none":          {"one", ""},
-		membership.ErrNoSecret.Error() + ": who connects proves nothing": {"", "other"},
+		peerlink.ErrSecret.Error():                                     {"one", "other"},
+		peerlink.ErrNoSecret.Error() + ": the other has none":          {"one", ""},
+		peerlink.ErrNoSecret.Error() + ": who connects proves nothing": {"", "other"},
 	} {
 		given := make(chan string, 2)
 		given <- secrets[0]
 		given <- secrets[1]
-		_, nodes := cluster(t, oneEach(2), func(c *TCPConfig) { c.Secret = []byte(<-given) })
+		_, nodes := clusterAt(t, oneEach(2), func(c *peerlink.Config) { c.Secret = []byte(<-given) }, nil)
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		_, err := nodes[0].Open(ctx, []Route{{Peer: 1}})
 		cancel()
@@ -49,13 +49,4 @@ func TestWrongSecret(t *testing.T) {
 		<-nodes[1].Failed()
 		require.ErrorContains(t, nodes[1].Err(), says)
 	}
-}
-
-// TestStrangerWithoutSecret says a perfect hello and is refused in words.
-func TestStrangerWithoutSecret(t *testing.T) {
-	meshes, nodes := cluster(t, oneEach(2), func(c *TCPConfig) { c.Secret = []byte("known to both") })
-	_, v, reason := shake(t, meshes[1].Address(), helloOf())
-	require.Equal(t, refused, v)
-	require.Contains(t, reason, membership.ErrNoSecret.Error())
-	couple(t, nodes[0], nodes[1], 0)
 }

@@ -1,16 +1,27 @@
 package mesh
 
 import (
+	"net"
 	"os"
 
 	"golang.org/x/sys/unix"
 )
 
-func setOptions(fd uintptr, c *TCPConfig) error {
-	if ms := c.UserTimeout.Milliseconds(); ms > 0 {
-		if err := unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(ms)); err != nil {
-			return os.NewSyscallError("setsockopt TCP_USER_TIMEOUT", err)
-		}
+// limitUnacknowledged sets how long what was sent may remain unacknowledged.
+func (c *TCPConfig) limitUnacknowledged(sock *net.TCPConn) error {
+	ms := c.UserTimeout.Milliseconds()
+	if ms <= 0 {
+		return nil
 	}
-	return setBuffers(int(fd), c)
+	raw, err := sock.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	if err := raw.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), unix.SOL_TCP, unix.TCP_USER_TIMEOUT, int(ms))
+	}); err != nil {
+		return err
+	}
+	return os.NewSyscallError("setsockopt TCP_USER_TIMEOUT", failed)
 }

@@ -1,7 +1,9 @@
-//go:build !unix
+//go:build !linux
 
 package mesh
 
-// setOptions leaves the sockets as they are: the options are for tests, and for
-// systems that have them.
-func setOptions(uintptr, *TCPConfig) error { return nil }
+import "net"
+
+// limitUnacknowledged leaves it to the system how long what was sent may remain
+// unacknowledged.
+func (c *TCPConfig) limitUnacknowledged(*net.TCPConn) error { return nil }

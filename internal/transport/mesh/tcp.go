@@ -2,7 +2,6 @@ package mesh
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"math"
@@ -12,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
@@ -24,7 +24,6 @@ const (
 	DefaultMaxFrame       = 64 << 20
 	DefaultReadBuffer     = 64 << 10
 	DefaultKeepAlive      = 15 * time.Second
-	handshakeTimeout      = 10 * time.Second // of the accepting side
 	minReadBuffer         = 1 << 10
 )
 
@@ -40,23 +39,12 @@ type TCPConfig struct {
 	Group   string // name of the group, equal everywhere
 	Attempt uint32 // number of the attempt, equal everywhere; others are fenced off
 
-	// Listen is where to accept connections; "" stands for 127.0.0.1 and any free
-	// port. Advertise is what others connect to, where that is another host or
-	// host:port. With neither an address nor this, on all interfaces, it is for Join
-	// to find out which address others see.
-	Listen    string
-	Advertise string
+	// Port is where this process is reached, and how it reaches others. It stays its
+	// owner's, who closes it after the mesh. Where it listens on all interfaces it is for
+	// Join to find out which address others see.
+	Port *peerlink.Port
 
 	Join JoinFunc // required
-
-	// TLS encrypts the connections, and both sides show and check certificates. With
-	// no ServerName the host of the peer's address is what its certificate must name;
-	// with no ClientCAs the RootCAs count for both roles. Nil: no encryption.
-	TLS *tls.Config
-
-	// Secret, if not empty, is what all processes of the group know, and nobody else.
-	// Both sides of a connection prove that they do before it is used.
-	Secret []byte
 
 	// ConnectTimeout bounds the time that Open takes; 0 stands for 30 s.
 	ConnectTimeout time.Duration
@@ -76,9 +64,8 @@ type TCPConfig struct {
 	// authenticates what it carries, there is none in any case.
 	NoChecksum bool
 
-	MaxFrame     int // longest payload in bytes; 0 stands for 64 MiB
-	SocketBuffer int // bytes of the sockets' buffers; 0 leaves them to the system, which tunes them
-	ReadBuffer   int // bytes of each connection's read buffer; 0 stands for 64 KiB, which reads small messages whole
+	MaxFrame   int // longest payload in bytes; 0 stands for 64 MiB
+	ReadBuffer int // bytes of each connection's read buffer; 0 stands for 64 KiB, which reads small messages whole
 
 	wire func(ctx context.Context, conn net.Conn, from int, r Route) net.Conn // of tests: what to write and read in the place of a connection; see FaultPlan.OnWire
 }
@@ -87,22 +74,20 @@ type TCPConfig struct {
 // of other processes by one TCP connection per pair of ranks and channel.
 type TCP struct {
 	*fabric
-	cfg      TCPConfig
-	fence    fence
-	listener net.Listener
-	address  string
-	peers    []string // addresses, by rank; "" where unknown
-	crowded  bool     // more processes of the group than cores are on this host
+	cfg     TCPConfig
+	fence   fence
+	door    *peerlink.Opened
+	peers   []string // addresses, by rank; "" where unknown
+	crowded bool     // more processes of the group than cores are on this host
 
 	ctx    context.Context // ends with the group, or when the mesh is closed
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup
 	dials  chan struct{} // room for those under way
 
-	mu        sync.Mutex
-	slots     map[linkKey]*slot
-	ended     error // nothing is connected any more
-	acceptErr error // the latest
+	mu    sync.Mutex
+	slots map[linkKey]*slot
+	ended error // nothing is connected any more
 }
 
 // slot is the place of a connection.
@@ -115,33 +100,27 @@ type slot struct {
 	err     error  // of the latest attempt to make it
 }
 
-// JoinTCP listens, joins the group, and accepts connections from then on. ctx
-// bounds joining alone. The mesh must be closed in the end.
+// JoinTCP joins the group, and takes connections from then on: those that others make
+// before wait at the port. ctx bounds joining alone. The mesh must be closed in the end.
+// A later attempt of the group at the same port ends this one, for a cause that wraps
+// membership.ErrReplaced.
 func JoinTCP(ctx context.Context, cfg TCPConfig) (*TCP, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	listener, err := listen(ctx, &cfg)
-	if err != nil {
-		return nil, fmt.Errorf("listening for other ranks at %s: %w", cfg.Listen, err)
-	}
-	address, err := advertised(cfg.Advertise, listener.Addr())
-	if err != nil {
-		return nil, errors.Join(err, listener.Close())
-	}
 	t := &TCP{
 		fabric: newFabric(cfg.Size, nil, cfg.Ranks), cfg: cfg,
 		fence: fence{attempt: cfg.Attempt, group: groupHash(cfg.Group), limit: cfg.MaxFrame,
-			summed: !cfg.NoChecksum && cfg.TLS == nil},
-		listener: listener, address: address, peers: make([]string, cfg.Size),
+			summed: !cfg.NoChecksum && !cfg.Port.Encrypted()},
+		peers: make([]string, cfg.Size),
 		slots: make(map[linkKey]*slot), dials: make(chan struct{}, 128),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
 	t.fabric.remote, t.fabric.interruptRemote = t.open, t.interruptConns
-	group, peers, err := cfg.Join(ctx, address, t.states)
+	group, peers, err := cfg.Join(ctx, cfg.Port.Address(), t.states)
 	if err != nil {
 		t.cancel(err)
-		return nil, errors.Join(err, listener.Close())
+		return nil, err
 	}
 	t.fabric.group = group
 	for _, p := range peers {
@@ -151,9 +130,17 @@ func JoinTCP(ctx context.Context, cfg TCPConfig) (*TCP, error) {
 			}
 		}
 	}
-	t.crowded = crowded(address, peers)
-	t.work.Go(t.watch)
-	t.work.Go(t.accept)
+	t.crowded = crowded(t.Address(), peers)
+	replaced := make(chan error, 1)
+	t.door, err = cfg.Port.Open(peerlink.Door{
+		Kind: peerlink.Lane, Scope: cfg.Group, Epoch: cfg.Attempt, Serve: t.answer,
+		Replaced: func(attempt uint32) { replaced <- fmt.Errorf("%w, %d", membership.ErrReplaced, attempt) },
+	})
+	if err != nil {
+		t.cancel(err)
+		return nil, fmt.Errorf("taking the connections of other ranks: %w", err)
+	}
+	t.work.Go(func() { t.watch(replaced) })
 	return t, nil
 }
 
@@ -179,10 +166,10 @@ func (c *TCPConfig) complete() error {
 		}
 		seen[r] = true
 	}
-	c.Ranks = slices.Clone(c.Ranks)
-	if c.Listen == "" {
-		c.Listen = "127.0.0.1:0"
+	if c.Port == nil {
+		return errors.New("mesh: TCPConfig.Port is not set")
 	}
+	c.Ranks = slices.Clone(c.Ranks)
 	if c.ConnectTimeout <= 0 {
 		c.ConnectTimeout = DefaultConnectTimeout
 	}
@@ -197,22 +184,6 @@ func (c *TCPConfig) complete() error {
 		c.KeepAlive = DefaultKeepAlive
 	}
 	return nil
-}
-
-// advertised is the address that others connect to.
-func advertised(wanted string, listening net.Addr) (string, error) {
-	host, port, err := net.SplitHostPort(listening.String())
-	if err != nil {
-		return "", err
-	}
-	if wanted != "" {
-		if h, p, err := net.SplitHostPort(wanted); err == nil {
-			host, port = h, p
-		} else {
-			host = wanted
-		}
-	}
-	return net.JoinHostPort(host, port), nil
 }
 
 // Node is the access of a rank that this process hosts, or nil.
@@ -237,7 +208,7 @@ func crowded(address string, peers []membership.Peer) bool {
 }
 
 // Address is where other ranks connect to.
-func (t *TCP) Address() string { return t.address }
+func (t *TCP) Address() string { return t.cfg.Port.Address() }
 
 // States are the standings of the ranks of this process, in rank order.
 func (t *TCP) States() []membership.State { return t.states() }
@@ -248,8 +219,10 @@ func (t *TCP) States() []membership.State { return t.states() }
 func (t *TCP) Leave(rank int) { t.leave(rank) }
 
 // watch ends the connections when somebody anywhere ends the group.
-func (t *TCP) watch() {
+func (t *TCP) watch(replaced <-chan error) {
 	select {
+	case cause := <-replaced:
+		t.interrupt(t.group.Fail(cause))
 	case <-t.group.Failed():
 		t.interrupt(t.group.Err())
 	case <-t.ctx.Done():
@@ -262,7 +235,6 @@ func (t *TCP) interruptConns(cause error) {
 	defer t.mu.Unlock()
 	t.ended = cause
 	t.cancel(cause)
-	_ = t.listener.Close()
 	for _, s := range t.slots {
 		if s.conn != nil {
 			s.conn.interrupt(cause)
@@ -290,6 +262,7 @@ func (t *TCP) Close() error {
 	}
 	limit.Stop()
 	t.interrupt(closed)
+	t.door.Close()
 	t.work.Wait()
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
@@ -24,19 +25,27 @@ func TestTCPCarriesAllTraffic(t *testing.T) {
 	secure := certificates(t)
 	variants := map[string]struct {
 		hosting [][]int
+		secure  bool
 		change  func(*TCPConfig)
 	}{
-		"one rank a process": {oneEach(3), nil},
-		"ranks side by side": {[][]int{{3, 0}, {1, 2}}, nil},
-		"no checksums":       {oneEach(2), func(c *TCPConfig) { c.NoChecksum = true }},
-		"small buffers":      {oneEach(2), func(c *TCPConfig) { c.SocketBuffer, c.ReadBuffer = 4096, 1 }},
-		"TLS":                {oneEach(2), func(c *TCPConfig) { c.TLS = secure }},
-		"TLS, small":         {oneEach(2), func(c *TCPConfig) { c.TLS, c.SocketBuffer = secure, 4096 }},
-		"no keep-alive":      {oneEach(2), func(c *TCPConfig) { c.KeepAlive, c.UserTimeout = -1, time.Minute }},
+		"one rank a process": {oneEach(3), false, nil},
+		"ranks side by side": {[][]int{{3, 0}, {1, 2}}, false, nil},
+		"no checksums":       {oneEach(2), false, func(c *TCPConfig) { c.NoChecksum = true }},
+		"small buffers":      {oneEach(2), false, func(c *TCPConfig) { c.ReadBuffer = 1 }},
+		"TLS":                {oneEach(2), true, nil},
+		"TLS, small buffers": {oneEach(2), true, nil},
+		"no keep-alive":      {oneEach(2), false, func(c *TCPConfig) { c.KeepAlive, c.UserTimeout = -1, time.Minute }},
 	}
 	for name, v := range variants {
 		t.Run(name, func(t *testing.T) {
-			_, nodes := cluster(t, v.hosting, v.change)
+			_, nodes := clusterAt(t, v.hosting, func(c *peerlink.Config) {
+				if v.secure {
+					c.TLS = secure
+				}
+				if strings.HasSuffix(name, "small buffers") {
+					smallSockets(c)
+				}
+			}, v.change)
 			rounds := 6
 			if soak {
 				rounds = 100
@@ -56,7 +65,7 @@ func TestTCPCarriesAllTraffic(t *testing.T) {
 // Both sides post more than the sockets hold before either receives.
 func TestTCPPostNeverWaits(t *testing.T) {
 	for _, secure := range []*tls.Config{nil, certificates(t)} {
-		_, nodes := cluster(t, oneEach(2), func(c *TCPConfig) { c.SocketBuffer, c.TLS = 4096, secure })
+		_, nodes := clusterAt(t, oneEach(2), func(c *peerlink.Config) { smallSockets(c); c.TLS = secure }, nil)
 		ca, cb := couple(t, nodes[0], nodes[1], 0)
 		const n, count = 64 << 10, 50
 		side := func(c Conn, me, other int) error {
@@ -112,7 +121,7 @@ func TestTCPAllocatesNothing(t *testing.T) {
 
 // A mesh that closes between messages has left; ranks that wait for more learn it at once.
 func TestTCPClosing(t *testing.T) {
-	meshes, nodes := cluster(t, oneEach(3), func(c *TCPConfig) { c.SocketBuffer = 4096 })
+	meshes, nodes := clusterAt(t, oneEach(3), smallSockets, nil)
 	ca, cb := couple(t, nodes[0], nodes[1], 3)
 	_, cd := couple(t, nodes[1], nodes[2], 0)
 	op := &Operation{Hash: 5, Text: "Broadcast (1 byte)"}
@@ -176,7 +185,7 @@ func TestTCPPeerDiesWithinMessage(t *testing.T) {
 
 // A failure found anywhere ends all that waits here: senders, receivers, openers.
 func TestTCPGroupFails(t *testing.T) {
-	meshes, nodes := cluster(t, oneEach(3), func(c *TCPConfig) { c.SocketBuffer = 4096 })
+	meshes, nodes := clusterAt(t, oneEach(3), smallSockets, nil)
 	ca, _ := couple(t, nodes[0], nodes[1], 0)
 	results := make(chan error, 5)
 	go func() {
@@ -226,7 +235,7 @@ func TestTCPOpenGivesUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			giveUp := func(after time.Duration) error {
 				group := &localGroup{failed: make(chan struct{})}
-				m, err := JoinTCP(context.Background(), TCPConfig{Size: 2, Ranks: []int{c.rank}, ConnectTimeout: after,
+				m, err := JoinTCP(context.Background(), TCPConfig{Size: 2, Ranks: []int{c.rank}, ConnectTimeout: after, Port: newPort(t, nil),
 					Join: func(_ context.Context, address string, _ func() []membership.State) (Group, []membership.Peer, error) {
 						return group, []membership.Peer{{Ranks: []int{c.rank}, Address: address}, {Ranks: []int{c.peer}, Address: c.address}}, nil
 					}})
@@ -271,7 +280,7 @@ func TestTCPWaitsForListener(t *testing.T) {
 	join := func(context.Context, string, func() []membership.State) (Group, []membership.Peer, error) {
 		return group, []membership.Peer{{Ranks: []int{0}}, {Ranks: []int{1}, Address: address}}, nil
 	}
-	early, err := JoinTCP(context.Background(), TCPConfig{Size: 2, Ranks: []int{0}, Join: join})
+	early, err := JoinTCP(context.Background(), TCPConfig{Size: 2, Ranks: []int{0}, Port: newPort(t, nil), Join: join})
 	require.NoError(t, err)
 	defer early.Close()
 	var g errgroup.Group
@@ -283,7 +292,8 @@ func TestTCPWaitsForListener(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, attempt.Close())
 	require.NoError(t, reserved.Close())
-	late, err := JoinTCP(context.Background(), TCPConfig{Size: 2, Ranks: []int{1}, Listen: address, Join: join})
+	late, err := JoinTCP(context.Background(), TCPConfig{Size: 2, Ranks: []int{1}, Join: join,
+		Port: newPort(t, func(c *peerlink.Config) { c.Listen = address })})
 	require.NoError(t, err)
 	defer late.Close()
 	open(t, late.Node(1), 0, 0)
@@ -298,20 +308,14 @@ func TestTCPConfigIsChecked(t *testing.T) {
 		"at least one":       {Ranks: []int{0}, Join: join},
 		"hosts no rank":      {Size: 2, Join: join},
 		"Join is not set":    {Size: 2, Ranks: []int{0}},
+		"Port is not set":    {Size: 2, Ranks: []int{0}, Join: join},
 		"hosts rank 2, but":  {Size: 2, Ranks: []int{2}, Join: join},
 		"hosts rank 1 twice": {Size: 2, Ranks: []int{1, 1}, Join: join},
 		"fit in 32 bits":     {Size: 2, Ranks: []int{1}, Join: join, MaxFrame: -1},
-		"nobody is there":    {Size: 2, Ranks: []int{1}, Join: join},
-		"listening for":      {Size: 2, Ranks: []int{1}, Join: join, Listen: "nonsense"},
+		"nobody is there":    {Size: 2, Ranks: []int{1}, Join: join, Port: newPort(t, nil)},
 	} {
 		_, err := JoinTCP(context.Background(), cfg)
 		require.ErrorContains(t, err, want)
-	}
-	addr := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9}
-	for wanted, want := range map[string]string{"": "127.0.0.1:9", "host": "host:9", "host:7": "host:7", "::1": "[::1]:9"} {
-		got, err := advertised(wanted, addr)
-		require.NoError(t, err)
-		require.Equal(t, want, got)
 	}
 }
 
@@ -338,6 +342,7 @@ func TestTCPLeavesNothingBehind(t *testing.T) {
 		}
 		for _, m := range meshes {
 			require.NoError(t, m.Close())
+			require.NoError(t, m.cfg.Port.Close())
 		}
 		require.NoError(t, idle.Close())
 		require.LessOrEqual(t, descriptors(t), before+1, "the poller's own may be new")

@@ -47,7 +47,7 @@ func benchNetwork(b *testing.B, rec arrow.Record, size int64, senders int) {
 	var nets []*Network
 	var addresses []string
 	for w := range 2 {
-		n, err := New(Config{Worker: w, Workers: 2, Secret: testSecret})
+		n, err := New(Config{Worker: w, Workers: 2, Port: newPort(b, nil)})
 		require.NoError(b, err)
 		defer n.Close()
 		nets, addresses = append(nets, n), append(addresses, n.Address())

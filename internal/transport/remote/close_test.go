@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"context"
 	"net"
 	"runtime"
 	"testing"
@@ -81,12 +80,9 @@ func TestUseAfterClose(t *testing.T) {
 	s := j.dial(0, at(0, 0, 1))
 	waiting := make(chan error, 1)
 	go func() { waiting <- s.Send(soon(t), transport.Message{Rows: j.rows(1)}) }()
-	got := make(chan error, 1)
-	go func() { _, err := j.nets[1].Store().Get(soon(t), "never"); got <- err }()
 	require.NoError(t, j.nets[0].Close())
 	require.NoError(t, j.nets[1].Close())
 	require.ErrorIs(t, <-waiting, transport.ErrClosed)
-	require.Error(t, <-got)
 	require.ErrorIs(t, s.Send(soon(t), transport.Message{Rows: j.rows(1)}), transport.ErrClosed)
 	require.ErrorIs(t, j.nets[0].Listen(at(0, 0, 0), discard()), transport.ErrClosed)
 	_, err := j.nets[0].Dial(at(0, 0, 0))
@@ -116,7 +112,7 @@ func TestFailedNetworkLeavesQuietly(t *testing.T) {
 		}
 	}
 	j.nets[2].mu.Unlock()
-	require.Equal(t, 2, j.failure(1).Worker)
+	require.Equal(t, 2, j.failure(1).Rank)
 	require.NoError(t, j.nets[1].Close())
 	s := j.dial(0, at(0, 0, 1))
 	for { // until the good-bye is heard
@@ -130,56 +126,11 @@ func TestFailedNetworkLeavesQuietly(t *testing.T) {
 	j.mu.Unlock()
 }
 
-func TestStore(t *testing.T) {
-	j := connected(t, 3, nil)
-	ctx := soon(t)
-	for w, n := range j.nets {
-		early := make(chan []byte, 3)
-		for _, reader := range j.nets {
-			go func() {
-				value, err := reader.Store().Get(ctx, string(rune('a'+w)))
-				if err != nil {
-					t.Error(err)
-				}
-				early <- value
-			}()
-		}
-		require.NoError(t, n.Store().Set(ctx, string(rune('a'+w)), []byte{byte(w), 7}))
-		for range 3 {
-			require.Equal(t, []byte{byte(w), 7}, <-early)
-		}
-		require.NoError(t, n.Store().Set(ctx, "shared", []byte{byte(w)}))
-		for _, reader := range j.nets {
-			got, err := reader.Store().Get(ctx, "shared")
-			require.NoError(t, err)
-			require.Equal(t, []byte{byte(w)}, got)
-		}
-		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
-		_, err := n.Store().Get(short, "never")
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorContains(t, err, `get "never" from the store of worker 0`)
-		cancel()
-		require.ErrorContains(t, n.Store().Set(ctx, "large", make([]byte, maxValue+1)), "at most 4096 and 1048576 are kept")
-	}
-	// Who gives up is forgotten.
-	require.NoError(t, j.nets[1].Store().Set(ctx, "x", nil))
-	require.Eventually(t, func() bool {
-		s := j.nets[0].store
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return len(s.waiting) == 0
-	}, patience, time.Millisecond)
-	j.close()
-	j.noFailures()
-}
-
 // TestLeaveWhileConnecting: who closes while a connection is being made is not taken for
 // lost, at whichever end and however late.
 func TestLeaveWhileConnecting(t *testing.T) {
 	met := func(from *Network, to *Network, worker int) net.Conn {
-		nc, err := net.Dial("tcp", to.Address())
-		require.NoError(t, err)
-		nc, _, err = from.ask(soon(t), nc, worker, to.Address())
+		nc, err := from.cfg.Port.Dial(soon(t), to.Address(), from.hello(worker))
 		require.NoError(t, err)
 		return nc
 	}

@@ -2,49 +2,35 @@ package remote
 
 import (
 	"cmp"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"math"
-	"net"
-	"net/netip"
-	"strconv"
 	"time"
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
 // Config says who a worker is and how it speaks to the others. All workers of an
-// attempt have the same Workers, Secret, Job and Attempt, and all or none have TLS.
+// attempt have the same Workers and Attempt, and ports of the same job and secret.
 type Config struct {
 	Worker  int // this one, from 0
 	Workers int // in all
 
-	// Listen is where to take connections, host or host:port; "" is the loopback
-	// address, and no port any free one. Advertise is what others connect to, host or
-	// host:port, where that is different: it must be said if Listen is all interfaces.
-	Listen    string
-	Advertise string
-
-	// Secret is known to the workers of the attempt alone, at least 16 bytes. Each side
-	// of a connection proves that it knows it; it is never sent.
-	Secret []byte
-
-	// TLS encrypts the connections if not nil, as client and as server; whoever connects
-	// must show a certificate if ClientCAs or RootCAs are given. Without a ServerName the
-	// host of the address is what a certificate must name.
-	TLS *tls.Config
+	// Port is where this worker is reached, and how it reaches the others; with a secret
+	// of at least 16 bytes, and a name for others to connect to, if there are others. It
+	// stays its owner's, who closes it after the network.
+	Port *peerlink.Port
 
 	// NoChecksum leaves away the checksums of what is sent, which finds what TCP's own 16
 	// bits let pass; heads of frames keep theirs. All workers must say the same. With TLS,
 	// which authenticates what it carries, there is none in any case.
 	NoChecksum bool
 
-	Job     string // keeps jobs apart
-	Attempt int    // keeps the attempts of a job apart, at least 0
+	Attempt int // keeps the attempts of a job apart, at least 0
 
 	// Credits is how many messages may be under way to an inbox, as in transport.Mem:
 	// from this process, and from all others together, of which each may have two in
@@ -71,6 +57,7 @@ type Config struct {
 
 	Logger hclog.Logger // nil: none
 
+	bare       bool  // frames have no checksums, as said or as connections are encrypted
 	maxMessage int64 // of tests; 0: MaxMessage
 	window     int64 // of tests; 0: queueBytes
 }
@@ -92,12 +79,7 @@ const (
 	// closeTimeout bounds the wait for others to take what was sent, and to say good-bye.
 	closeTimeout = 10 * time.Second
 
-	// helloTimeout is how long a connection has for its handshake, on both sides.
-	helloTimeout = 10 * time.Second
-
-	// spareStrangers is how many connections may be in their handshakes at once beside
-	// one from every worker.
-	spareStrangers = 16
+	maxReason = 512 // bytes of what is said of damage
 )
 
 // completed checks a config and fills in what it leaves open.
@@ -115,19 +97,11 @@ func (c Config) completed() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()
 	}
-	if c.TLS != nil {
-		c.TLS = c.TLS.Clone()
-		if c.TLS.ClientCAs == nil {
-			c.TLS.ClientCAs = c.TLS.RootCAs
-		}
-		if c.TLS.ClientCAs != nil {
-			c.TLS.ClientAuth = tls.RequireAndVerifyClientCert
-		}
+	if err := c.check(); err != nil {
+		return c, err
 	}
-	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
-		c.Listen = net.JoinHostPort(cmp.Or(c.Listen, "127.0.0.1"), "0")
-	}
-	return c, c.check()
+	c.bare = c.NoChecksum || c.Port.Encrypted()
+	return c, nil
 }
 
 func (c *Config) check() error {
@@ -136,8 +110,12 @@ func (c *Config) check() error {
 		return fmt.Errorf("a job has 1 to %d workers, not %d", maxWorkers, c.Workers)
 	case c.Worker < 0 || c.Worker >= c.Workers:
 		return fmt.Errorf("there is no worker %d among %d", c.Worker, c.Workers)
-	case c.Workers > 1 && len(c.Secret) < minSecret:
-		return fmt.Errorf("a secret of %d bytes is too short: the workers of an attempt share at least %d", len(c.Secret), minSecret)
+	case c.Port == nil:
+		return errors.New("it has no port")
+	case c.Workers > 1 && c.Port.Secret() < minSecret:
+		return fmt.Errorf("a secret of %d bytes is too short: the workers of an attempt share at least %d", c.Port.Secret(), minSecret)
+	case c.Workers > 1 && c.Port.Everywhere():
+		return errors.New("it listens on all interfaces: say by which address the others reach it")
 	case c.Attempt < 0 || c.Attempt > math.MaxInt32:
 		return fmt.Errorf("an attempt has a number from 0 to %d, not %d", math.MaxInt32, c.Attempt)
 	case c.Detection < minDetection:
@@ -149,33 +127,11 @@ func (c *Config) check() error {
 }
 
 // summed says whether what frames carry has checksums.
-func (n *Network) summed() bool { return !n.cfg.NoChecksum && n.cfg.TLS == nil }
+func (n *Network) summed() bool { return !n.cfg.bare }
 
 // perPeer is how many messages each other worker may have under way to an inbox. Two
 // let one be stored while the next travels.
 func (c *Config) perPeer() int {
 	others := max(1, c.Workers-1)
 	return max(min(2, c.Credits), c.Credits/others)
-}
-
-// advertised is the address that others connect to.
-func (c *Config) advertised(listening net.Addr) (string, error) {
-	host, port, err := net.SplitHostPort(listening.String())
-	if err != nil {
-		return "", err
-	}
-	if c.Advertise != "" {
-		if h, p, err := net.SplitHostPort(c.Advertise); err != nil {
-			host = c.Advertise
-		} else if host = h; p != "" && p != "0" {
-			port = p
-		}
-	}
-	if ip, err := netip.ParseAddr(host); c.Workers > 1 && (host == "" || err == nil && ip.IsUnspecified()) {
-		return "", errors.New("it listens on all interfaces: say by which address the others reach it")
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", fmt.Errorf("the port %q to advertise is not a number from 1 to 65535", port)
-	}
-	return net.JoinHostPort(host, port), nil
 }

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"bufio"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/superstep-ml/superstep/internal/peerlink"
+	"github.com/superstep-ml/superstep/internal/silence"
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
@@ -48,9 +49,9 @@ type conn struct {
 	room  *transport.Gate // bytes of messages that may still be queued
 
 	// Of the network's watch alone.
-	seen   uint64        // reads at the last tick
-	silent time.Duration // since then, as far as it counts
-	heard  time.Time     // when reads was last seen to grow
+	seen  uint64 // reads at the last tick
+	ear   silence.Peer
+	heard time.Time // when reads was last seen to grow
 
 	mu      sync.Mutex
 	queue   []*[]byte
@@ -254,7 +255,7 @@ func (c *conn) accuse(err error) {
 	c.leaving = true // and say nothing more
 	c.poke()
 	c.mu.Unlock()
-	c.n.fail(&PeerError{Worker: c.worker, Address: c.address, Reason: c.n.reason(err), Err: err})
+	c.n.fail(c.n.lost(c.worker, c.address, c.n.reason(err), err))
 	c.nc.SetDeadline(time.Now().Add(accuseTimeout))
 	io.Copy(io.Discard, c.nc)
 	c.end()
@@ -265,10 +266,10 @@ func (c *conn) accuse(err error) {
 // was still connecting: nothing that it sent is lost.
 func (c *conn) broken(err error) {
 	c.mu.Lock()
-	quiet := c.leaving || c.parted || c.over || c.greeted && c.reads.Load() == 0 && closed(err)
+	quiet := c.leaving || c.parted || c.over || c.greeted && c.reads.Load() == 0 && peerlink.IsClosed(err)
 	c.mu.Unlock()
 	if !quiet {
-		c.n.fail(&PeerError{Worker: c.worker, Address: c.address, Reason: c.n.reason(err), Err: err})
+		c.n.fail(c.n.lost(c.worker, c.address, c.n.reason(err), err))
 	}
 	c.end()
 }
@@ -432,24 +433,17 @@ func (c *conn) settle() error {
 	return nil
 }
 
-// look is called at every tick of the network's watch: it returns how long the other
-// side has been silent, as far as it counts, if that is long enough to be noticed.
-func (c *conn) look(w *watch, counts time.Duration, now time.Time) time.Duration {
+// look is called at every tick of the network's watch: it says what the silence of the
+// other side means.
+func (c *conn) look(w *silence.Watch, now time.Time) silence.Verdict {
 	if reads := c.reads.Load(); reads != c.seen {
-		c.seen, c.silent, c.heard = reads, 0, now
-		return 0
+		c.seen, c.heard = reads, now
+		w.Heard(&c.ear)
 	}
-	c.silent += counts
-	if w.suspects(c.silent) && c.unread() {
-		c.silent = 0
+	verdict := w.Judge(&c.ear)
+	if verdict != silence.Alive && peerlink.Unread(c.nc) {
+		w.Heard(&c.ear)
+		return silence.Alive
 	}
-	return c.silent
-}
-
-func (c *conn) unread() bool {
-	nc := c.nc
-	if secure, ok := nc.(*tls.Conn); ok {
-		nc = secure.NetConn()
-	}
-	return unread(nc)
+	return verdict
 }

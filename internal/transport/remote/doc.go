@@ -1,10 +1,10 @@
 // Package remote carries batches between the worker processes of a job.
 //
-// A worker has one Network. It listens at once, is told where the others are when all
+// A worker has one Network at its port. It takes connections at once, is told where the others are when all
 // listen, and is a transport.Network from then on:
 //
 //	n, err := remote.New(remote.Config{
-//		Worker: 1, Workers: 3, Secret: secret, Job: "iris-kmeans", Attempt: 2,
+//		Worker: 1, Workers: 3, Attempt: 2, Port: port,
 //		Fail: func(err error) { cancel(err) },
 //	})
 //	defer n.Close()
@@ -21,10 +21,9 @@
 //
 // Every ordered pair of workers has at most one TCP connection, made when the first
 // of the two first dials an inbox of the other. It carries the messages to all inboxes
-// there, and their credits back. Before anything else both sides prove that they know
-// the attempt's secret (handshake.go); what is not of the same version, job and
-// attempt is refused in words. Strangers have ten seconds, are bounded in number, and
-// end nothing.
+// there, and their credits back. It begins with the handshake of internal/peerlink:
+// what is not of the same version, job, secret and attempt is refused in words, and
+// strangers end nothing.
 //
 // # Flow
 //
@@ -45,7 +44,7 @@
 //
 // A connection that breaks, carries garbage, or is silent for the detection time makes
 // the network fail: Config.Fail is called once with a PeerError, and whoever waits gets
-// the same. Silence is measured by watch.go. The failed network keeps its other
+// the same. Silence is measured by internal/silence. The failed network keeps its other
 // connections until it is closed, so that others do not take this worker for lost.
 //
 // Close flushes, says good-bye on every connection and waits for the answers. Whoever
@@ -55,14 +54,12 @@
 //
 // # Parts
 //
-//   - Network (network.go, listen.go): the tables, and who is alive.
+//   - Network (network.go): the tables, and who is alive.
 //   - conn (conn.go): a connection after its handshake, either end: queue, reader,
 //     writer, good-bye.
 //   - peer and sender (peer.go): the dialer's end. gate (gate.go): who waits for
 //     credits and room.
 //   - incoming and inbox (incoming.go): the listener's end.
-//   - Store (store.go): keys and values that worker 0 keeps for all, by which
-//     collective groups of the job find together.
 //
 // Locks nest in this order: Network, then peer or incoming, then conn or gate. None is
 // held while something is written, received or failed.

@@ -3,28 +3,19 @@ package remote
 import (
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"os"
-	"syscall"
+
+	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
 // PeerError says that another worker was lost, or cannot be reached, or does not
-// behave.
-type PeerError struct {
-	Worker  int
-	Address string // where it was reached, or from where it came
-	Reason  string // "was silent for 4s"
-	Err     error  // what was found, or nil
-}
+// behave. Its Rank is the number of the worker.
+type PeerError = peerlink.PeerError
 
-// Error writes "worker 3 (10.0.0.2:4711) was silent for 4s".
-func (e *PeerError) Error() string {
-	return fmt.Sprintf("worker %d (%s) %s", e.Worker, e.Address, e.Reason)
+// lost is the error about another worker.
+func (n *Network) lost(worker int, address, reason string, err error) *PeerError {
+	return &PeerError{Worker: true, Rank: worker, Address: address, Reporter: n.cfg.Worker, Reason: reason, Kind: err}
 }
-
-// Unwrap returns what was found.
-func (e *PeerError) Unwrap() error { return e.Err }
 
 var (
 	// ErrLeft is wrapped by the error of a Send to a worker that has closed its network
@@ -36,10 +27,10 @@ var (
 
 	// ErrRefused is wrapped by the error of who was refused by another worker, or had to
 	// refuse it: they are not of the same attempt.
-	ErrRefused = errors.New("refused")
+	ErrRefused = peerlink.ErrRefused
 
 	// ErrProtocol is wrapped by the error about who sends what is no message.
-	ErrProtocol = errors.New("no message of this protocol")
+	ErrProtocol = peerlink.ErrProtocol
 )
 
 // accusation is that the other side got something damaged.
@@ -64,24 +55,10 @@ func (n *Network) reason(err error) string {
 		return fmt.Sprintf("sent worker %d what was %v", n.cfg.Worker, err)
 	case errors.Is(err, ErrProtocol):
 		return "sent what is " + err.Error()
-	case closed(err):
+	case peerlink.IsClosed(err):
 		return "closed its connection without a good-bye"
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return "did not answer in time"
 	}
 	return "lost its connection: " + err.Error()
 }
-
-// closed reports whether an error says that the other side has closed a connection.
-func closed(err error) bool {
-	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE} {
-		if errors.Is(err, end) {
-			return true
-		}
-	}
-	return false
-}
-
-// PeerLost says that what failed follows from the loss of another worker. What was
-// damaged in transit is nobody's loss, but a cause.
-func (e *PeerError) PeerLost() bool { return !errors.Is(e.Err, ErrDamaged) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/transport"
 	"github.com/superstep-ml/superstep/internal/transport/remote"
 )
@@ -24,10 +25,15 @@ func Example() {
 	var workers []*remote.Network
 	var addresses []string
 	for w := range 2 {
+		port, err := peerlink.Listen(peerlink.Config{Job: "example", Secret: []byte("known to the workers of this attempt")})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer port.Close()
 		n, err := remote.New(remote.Config{
-			Worker: w, Workers: 2, Job: "example", Attempt: 1,
-			Secret: []byte("known to the workers of this attempt"),
-			Fail:   func(err error) { fmt.Println("lost:", err) },
+			Worker: w, Workers: 2, Attempt: 1, Port: port,
+			Fail: func(err error) { fmt.Println("lost:", err) },
 		})
 		if err != nil {
 			fmt.Println(err)

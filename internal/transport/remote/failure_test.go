@@ -1,8 +1,6 @@
 package remote
 
 import (
-	"context"
-	"crypto/hmac"
 	"io"
 	"net"
 	"strings"
@@ -13,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
@@ -108,13 +107,13 @@ func TestCutConnections(t *testing.T) {
 			j.listen(at(0, 0, 1), discard())
 			err := j.flood(j.dial(0, at(0, 0, 1)))
 			lost := j.failure(1)
-			require.Equal(t, 0, lost.Worker)
+			require.Equal(t, 0, lost.Rank)
 			if how == "garbage" {
 				require.ErrorIs(t, lost, ErrDamaged, "%d %s", after, how)
 			} else {
 				require.Equal(t, "closed its connection without a good-bye", lost.Reason)
 			}
-			require.Equal(t, 1, j.failure(0).Worker)
+			require.Equal(t, 1, j.failure(0).Rank)
 			require.Equal(t, j.failure(0), err, "the sender gets the first failure")
 			j.close()
 			require.Len(t, j.fails, 2)
@@ -160,20 +159,25 @@ func TestNobodySilent(t *testing.T) {
 func TestStrangers(t *testing.T) {
 	for _, c := range []struct {
 		name   string
+		port   func(*peerlink.Config)
 		change func(*Config)
 		says   string
 		logs   string
 	}{
-		{"secret", func(c *Config) { c.Secret = []byte("another secret that is long") }, "is refused: it does not know the secret of the attempt", "it does not know the secret of the attempt"},
-		{"attempt", func(c *Config) { c.Attempt = 2 }, "refused the connection: it is of attempt 2, this is attempt 3", "attempt 2"},
-		{"job", func(c *Config) { c.Job = "other" }, "refused the connection: it is a worker of another job", "another job"},
+		{"secret", func(c *peerlink.Config) { c.Secret = []byte("another secret that is long") }, nil, "is refused: the other side does not know the secret", "the other side does not know the secret"},
+		{"attempt", nil, func(c *Config) { c.Attempt = 2 }, "refused the connection: attempt 2 of the connection for rows is over: this is attempt 3", "attempt 2"},
+		{"job", func(c *peerlink.Config) { c.Job = "other" }, nil, "refused the connection: it is a process of another job", "another job"},
 	} {
 		var logs syncBuffer
-		j := newJob(t, 2, func(w int, cfg *Config) {
-			if w == 0 {
-				c.change(cfg)
-			} else {
+		j := newJobAt(t, 2, func(w int, cfg *peerlink.Config) {
+			if w == 1 {
 				cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: &logs})
+			} else if c.port != nil {
+				c.port(cfg)
+			}
+		}, func(w int, cfg *Config) {
+			if w == 0 && c.change != nil {
+				c.change(cfg)
 			}
 		})
 		j.connect()
@@ -182,9 +186,9 @@ func TestStrangers(t *testing.T) {
 		require.EqualError(t, err, "worker 1 ("+j.nets[1].Address()+") "+c.says, c.name)
 		require.ErrorIs(t, err, ErrRefused)
 		require.Equal(t, err, error(j.failure(0)))
+		require.Eventually(t, func() bool { return strings.Contains(logs.String(), c.logs) }, patience, time.Millisecond)
 		j.close()
 		require.Len(t, j.fails, 1)
-		require.Contains(t, logs.String(), c.logs)
 	}
 }
 
@@ -200,80 +204,6 @@ func TestNumbers(t *testing.T) {
 	require.EqualError(t, j.nets[1].Connect(list[:2]), "data network of worker 1: 2 addresses for 3 workers")
 }
 
-// TestVersions: a hello of another version is refused before the rest of it is read.
-func TestVersions(t *testing.T) {
-	j := newJob(t, 2, nil)
-	nc := raw(t, j.nets[1])
-	_, err := nc.Write([]byte{'S', 'S', 'r', 't', 9, 0, 0, 0})
-	require.NoError(t, err)
-	err = readReply(nc, nil)
-	require.EqualError(t, err, "version 9 of the data protocol does not go with version 2: run the same build everywhere (or its hello was damaged in transit)")
-	require.ErrorIs(t, err, ErrRefused)
-}
-
-func raw(t *testing.T, n *Network) net.Conn {
-	nc, err := net.Dial("tcp", n.Address())
-	require.NoError(t, err)
-	t.Cleanup(func() { nc.Close() })
-	nc.SetDeadline(time.Now().Add(patience))
-	return nc
-}
-
-// TestProofs: without the secret, nobody gets in by knowing everything else, nor with
-// the listener's own words.
-func TestProofs(t *testing.T) {
-	j := newJob(t, 2, nil)
-	n := j.nets[1]
-	for _, cheat := range []string{"nothing", "echo", "replay"} {
-		h := hello{version: protocolVersion, attempt: 3, from: 0, to: 1, workers: 2, summed: true}
-		h.job = jobHash("test")
-		nc := raw(t, n)
-		sent := h.encode()
-		_, err := nc.Write(sent)
-		require.NoError(t, err)
-		var answer [nonceBytes + proofBytes]byte
-		require.NoError(t, readReply(nc, answer[:]))
-		require.True(t, hmac.Equal(answer[nonceBytes:], n.proof(listenerLabel, sent, answer[:nonceBytes])))
-		proof := make([]byte, proofBytes)
-		switch cheat {
-		case "echo":
-			copy(proof, answer[nonceBytes:])
-		case "replay":
-			copy(proof, n.proof(dialerLabel, sent, make([]byte, nonceBytes)))
-		}
-		require.NoError(t, reply(nc, nil, proof))
-		require.EqualError(t, readReply(nc, nil), "it does not know the secret of the attempt")
-		_, err = nc.Read(make([]byte, 1))
-		require.ErrorIs(t, err, io.EOF)
-	}
-	j.noFailures()
-}
-
-// TestSilentStrangers: connections that say nothing are bounded, and give way to
-// workers.
-func TestSilentStrangers(t *testing.T) {
-	j := connected(t, 2, nil)
-	var idle []net.Conn
-	for range 3 * (2 + spareStrangers) {
-		idle = append(idle, raw(t, j.nets[1]))
-	}
-	k := newKeeper(1)
-	j.listen(at(0, 0, 1), k)
-	require.NoError(t, j.dial(0, at(0, 0, 1)).Send(soon(t), transport.Message{}))
-	k.next(t)
-	_, err := idle[0].Read(make([]byte, 1))
-	require.Error(t, err)
-	require.NotErrorIs(t, err, context.DeadlineExceeded)
-	for _, text := range []string{"GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc", strings.Repeat("\x00", 500)} {
-		nc := raw(t, j.nets[1])
-		io.WriteString(nc, text)
-		_, err := io.ReadAll(nc)
-		require.NotErrorIs(t, err, context.DeadlineExceeded)
-	}
-	j.close()
-	j.noFailures()
-}
-
 // TestSecondConnection: nobody takes the place of a worker that is there.
 func TestSecondConnection(t *testing.T) {
 	j := connected(t, 2, nil)
@@ -282,9 +212,8 @@ func TestSecondConnection(t *testing.T) {
 	s := j.dial(0, at(0, 0, 1))
 	require.NoError(t, s.Send(soon(t), transport.Message{}))
 	k.next(t)
-	nc := raw(t, j.nets[1])
-	_, final, err := j.nets[0].ask(soon(t), nc, 1, j.nets[1].Address())
-	require.True(t, final)
+	_, err := j.nets[0].cfg.Port.Dial(soon(t), j.nets[1].Address(), j.nets[0].hello(1))
+	require.True(t, peerlink.IsFinal(err))
 	require.EqualError(t, err, "worker 0 has a connection already")
 	require.NoError(t, s.Send(soon(t), transport.Message{Seq: 1}))
 	require.EqualValues(t, 1, k.next(t).Seq)
@@ -303,33 +232,33 @@ func TestUnreachable(t *testing.T) {
 	err = s.Send(soon(t), transport.Message{Rows: j.rows(2)})
 	require.Equal(t, error(j.failure(0)), err)
 	require.ErrorContains(t, err, "cannot be reached: dial tcp ")
-	_, err = j.nets[0].Store().Get(soon(t), "x") // worker 0 has it
-	require.ErrorContains(t, err, "cannot be reached")
 }
 
 func TestBadConfigs(t *testing.T) {
-	good := Config{Workers: 2, Secret: testSecret}
+	good := Config{Workers: 2, Port: newPort(t, nil)}
 	for text, change := range map[string]func(*Config){
-		"there is no worker 2 among 2":                           func(c *Config) { c.Worker = 2 },
-		"a job has 1 to 65536 workers, not 0":                    func(c *Config) { c.Workers = 0 },
-		"a secret of 3 bytes is too short":                       func(c *Config) { c.Secret = []byte("abc") },
-		"an attempt has a number from 0 to 2147483647, not -1":   func(c *Config) { c.Attempt = -1 },
-		"a detection time of 1ms is less than 50ms":              func(c *Config) { c.Detection = time.Millisecond },
-		"it listens on all interfaces: say by which address":     func(c *Config) { c.Listen = "0.0.0.0" },
-		"listening at nowhere.invalid:0":                         func(c *Config) { c.Listen = "nowhere.invalid" },
-		`the port "http" to advertise is not a number from 1 to`: func(c *Config) { c.Advertise = "host:http" },
-		"a connect timeout of -1ns is less than 0":               func(c *Config) { c.ConnectTimeout = -1 },
+		"there is no worker 2 among 2":                         func(c *Config) { c.Worker = 2 },
+		"a job has 1 to 65536 workers, not 0":                  func(c *Config) { c.Workers = 0 },
+		"it has no port":                                       func(c *Config) { c.Port = nil },
+		"an attempt has a number from 0 to 2147483647, not -1": func(c *Config) { c.Attempt = -1 },
+		"a detection time of 1ms is less than 50ms":            func(c *Config) { c.Detection = time.Millisecond },
+		"a connect timeout of -1ns is less than 0":             func(c *Config) { c.ConnectTimeout = -1 },
+		"a secret of 3 bytes is too short": func(c *Config) {
+			c.Port = newPort(t, func(p *peerlink.Config) { p.Secret = []byte("abc") })
+		},
+		"it listens on all interfaces: say by which address": func(c *Config) {
+			c.Port = newPort(t, func(p *peerlink.Config) { p.Listen = "0.0.0.0" })
+		},
 	} {
 		cfg := good
 		change(&cfg)
 		_, err := New(cfg)
 		require.ErrorContains(t, err, text)
 	}
-	cfg := good
-	cfg.Listen, cfg.Advertise = "0.0.0.0", "myhost"
-	n, err := New(cfg)
+	n, err := New(good)
 	require.NoError(t, err)
-	require.Regexp(t, `^myhost:\d+$`, n.Address())
+	_, err = New(good)
+	require.ErrorContains(t, err, "attempt 0 of the connection for rows is here already")
 	require.NoError(t, n.Close())
 	require.NoError(t, n.Close())
 }
@@ -356,7 +285,7 @@ func (s *syncBuffer) String() string {
 // there yet who could be lost.
 func TestHandshakeIsTriedAgain(t *testing.T) {
 	cuts := make(chan int64, 5)
-	for _, after := range []int64{0, 7, 95, 96, 135} { // the hello has 96 bytes, the proof 40
+	for _, after := range []int64{0, 7, 99, 100, 143} { // the hello has 100 bytes, the proof 44
 		cuts <- after
 	}
 	j := between(t, nil, func(to, from net.Conn) {

@@ -32,10 +32,6 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 //	grant    edge, inbox, credits                                 to the dialer
 //	schema   number, and the schema as an Arrow IPC message       from the dialer
 //	message  see messageHead, parts, one Arrow record batch       from the dialer
-//	set      number of the request, length of the key, key, value from the dialer
-//	get      number of the request, key                           from the dialer
-//	drop     number of a get that nobody waits for any more       from the dialer
-//	reply    number of the request, 0 or 1, value or reason       to the dialer
 type kind byte
 
 const (
@@ -44,16 +40,12 @@ const (
 	kindGrant
 	kindSchema
 	kindMessage
-	kindSet
-	kindGet
-	kindDrop
-	kindReply
 	kindDamaged
 )
 
 // String names a kind in messages.
 func (k kind) String() string {
-	names := [...]string{"frame 0", "beat", "good-bye", "grant", "schema", "message", "set", "get", "drop", "reply", "word of damage"}
+	names := [...]string{"frame 0", "beat", "good-bye", "grant", "schema", "message", "word of damage"}
 	if int(k) < len(names) {
 		return names[k]
 	}
@@ -69,10 +61,6 @@ const (
 	maxSchema    = 4 << 20 // bytes of one
 	maxSchemas   = 1024    // on a connection
 	maxInboxes   = 1 << 20 // of a worker
-	maxKey       = 4 << 10
-	maxValue     = 1 << 20
-	maxKeys      = 1 << 16
-	maxGets      = 1 << 12 // waiting, of one worker
 )
 
 // bounds says how long what follows the head of a frame may be.
@@ -84,14 +72,6 @@ func (k kind) bounds(maxMessage int64) (least, most int64) {
 		return 4, 4 + maxSchema
 	case kindMessage:
 		return messageBytes, maxMessage
-	case kindSet:
-		return 6, 6 + maxKey + maxValue
-	case kindGet:
-		return 4, 4 + maxKey
-	case kindDrop:
-		return 4, 4
-	case kindReply:
-		return 5, 5 + maxValue
 	case kindDamaged:
 		return 0, maxReason
 	}

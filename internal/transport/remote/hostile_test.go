@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/transport"
 	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
@@ -22,9 +23,9 @@ import (
 // intruder is a connection to worker 1 as worker 0, past its handshake, on which the
 // test writes bytes of its own.
 func intruder(t *testing.T, j *job) net.Conn {
-	nc, final, err := j.nets[0].ask(soon(t), raw(t, j.nets[1]), 1, j.nets[1].Address())
+	nc, err := j.nets[0].cfg.Port.Dial(soon(t), j.nets[1].Address(), j.nets[0].hello(1))
 	require.NoError(t, err)
-	require.True(t, final)
+	t.Cleanup(func() { nc.Close() })
 	return nc
 }
 
@@ -64,8 +65,7 @@ func stream(t testing.TB, mem memory.Allocator) []byte {
 		}
 		frames = append(frames, w.end())
 	}
-	frames = append(frames, frameOf(kindSet, []byte{1, 0, 0, 0, 1, 0, 'k', 'v'}), frameOf(kindGet, []byte{2, 0, 0, 0, 'w'}),
-		frameOf(kindDrop, []byte{2, 0, 0, 0}), frameOf(kindBeat, nil))
+	frames = append(frames, frameOf(kindBeat, nil))
 	return numbered(0, frames...)
 }
 
@@ -84,9 +84,8 @@ func TestHostileFrames(t *testing.T) {
 		{headOnly(kindMessage, MaxMessage+1), "a message of 268435457 bytes, where there are 56 to 268435456"},
 		{headOnly(kindSchema, maxSchema+5), "a schema of 4194309 bytes"},
 		{headOnly(kindBeat, 1), "a beat of 1 bytes, where there are 0 to 0"},
-		{frameOf(kindDrop, make([]byte, 5)), "a drop of 5 bytes, where there are 4 to 4"},
+		{frameOf(kindGrant, make([]byte, 13)), "a grant of 13 bytes, where there are 12 to 12"},
 		{frameOf(kindGrant, make([]byte, grantBytes)), "a grant from who connected"},
-		{frameOf(kindReply, make([]byte, 5)), "a reply from who connected"},
 		{frameOf(kindSchema, append(make([]byte, 4), "no schema at all"...)), "schema 0: read arrow stream"},
 		{frameOf(kindSchema, []byte{0, 4, 0, 0}), "a schema of number 1024"},
 		{frameOf(kindMessage, message(func(h *messageHead) { h.edge = 7 })), "a message to edge 7, inbox 0, without a credit"},
@@ -95,7 +94,6 @@ func TestHostileFrames(t *testing.T) {
 		{frameOf(kindMessage, message(func(h *messageHead) { h.rows = true })), "rows of schema 0, which was not sent"},
 		{frameOf(kindMessage, append(message(func(h *messageHead) { h.parts = 1 }), 1, 0, 0, 0, 9, 0, 0, 0)), "a message to edge 0, inbox 0: part 0 ends at row 9"},
 		{frameOf(kindMessage, append(message(func(h *messageHead) {}), 0)), "a message of 57 bytes with 0 parts"},
-		{frameOf(kindGet, make([]byte, 4)), "a get, though this is not worker 0"},
 	} {
 		j := newJob(t, 2, nil)
 		j.listen(at(0, 0, 1), discard())
@@ -105,7 +103,7 @@ func TestHostileFrames(t *testing.T) {
 		lost := j.failure(1)
 		require.ErrorIs(t, lost, ErrProtocol, c.says)
 		require.Contains(t, lost.Reason, "sent what is no message of this protocol: "+c.says)
-		require.Equal(t, 0, lost.Worker)
+		require.Equal(t, 0, lost.Rank)
 		io.Copy(io.Discard, nc) // it is closed
 	}
 }
@@ -134,9 +132,6 @@ func hear(t testing.TB, b []byte, worker int) error { return hearFrom(t, b, work
 func hearFrom(t testing.TB, b []byte, worker int, number uint32) error {
 	mem := batchtest.Allocator(t)
 	n := &Network{cfg: Config{Worker: worker, Workers: 2, Credits: 8, Allocator: mem, maxMessage: 1 << 20, window: 1 << 20}}
-	if worker == 0 {
-		n.store = newKeyValues()
-	}
 	near, far := net.Pipe()
 	defer far.Close()
 	c := n.newConn(near, 1-worker, "test")
@@ -159,7 +154,7 @@ func TestDamagedStreams(t *testing.T) {
 	b := stream(t, memory.NewGoAllocator())
 	require.ErrorIs(t, hear(t, b, 0), io.EOF, "it is valid to its end")
 	for i := range b {
-		require.True(t, closed(hear(t, b[:i], 0)))
+		require.True(t, peerlink.IsClosed(hear(t, b[:i], 0)))
 		bad := append([]byte{}, b...)
 		bad[i] ^= 0x81
 		require.ErrorIs(t, hear(t, bad, 0), ErrDamaged)
@@ -169,7 +164,8 @@ func TestDamagedStreams(t *testing.T) {
 // TestFramesAreMissed: a frame that is lost, repeated or out of order is noticed by the
 // next one that comes.
 func TestFramesAreMissed(t *testing.T) {
-	a, b, c := frameOf(kindSet, []byte{1, 0, 0, 0, 1, 0, 'k', 'v'}), numbered(1, frame(kindGet, true, []byte{2, 0, 0, 0, 'w'})), numbered(2, frame(kindBeat, true))
+	h := messageHead{}
+	a, b, c := frameOf(kindMessage, h.append(nil)), numbered(1, frame(kindMessage, true, h.append(nil))), numbered(2, frame(kindBeat, true))
 	for says, frames := range map[string][][]byte{
 		"EOF":                                  {a, b, c},
 		"frame 2 came in the place of frame 1": {a, c},
@@ -300,7 +296,7 @@ func FuzzIncoming(f *testing.F) {
 // FuzzOutgoing has the dialer's end hear anything.
 func FuzzOutgoing(f *testing.F) {
 	f.Add(numbered(0, grantFrame(at(0, 0, 0), 3, true)))
-	f.Add(frameOf(kindReply, []byte{1, 0, 0, 0, 0, 'x'}))
+	f.Add(frameOf(kindDamaged, []byte("x")))
 	f.Add(numbered(0, frame(kindBeat, true), frame(kindBye, true)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		b = repaired(b)
@@ -353,7 +349,7 @@ func TestDamageIsACause(t *testing.T) {
 	told := j.failure(0)
 	require.ErrorIs(t, told, ErrDamaged)
 	require.False(t, told.PeerLost())
-	require.Contains(t, told.Error(), "says that what worker 0 sent it came "+lost.Err.Error())
+	require.Contains(t, told.Error(), "says that what worker 0 sent it came "+lost.Kind.Error())
 }
 
 // TestDamageNamesTheEdge: both sides learn for whom damaged rows were, whichever byte of

@@ -93,7 +93,6 @@ type incoming struct {
 	*conn
 	decoders map[uint32]*decoder
 	fixed    [messageBytes]byte
-	gets     map[uint32]pendingGet // requests for values that there are not yet
 
 	mu    sync.Mutex
 	lanes map[transport.Address]*credits
@@ -101,7 +100,7 @@ type incoming struct {
 
 func newIncoming(c *conn) *incoming {
 	return &incoming{
-		conn: c, decoders: make(map[uint32]*decoder), gets: make(map[uint32]pendingGet),
+		conn: c, decoders: make(map[uint32]*decoder),
 		lanes: make(map[transport.Address]*credits),
 	}
 }
@@ -126,8 +125,6 @@ func (i *incoming) handle(k kind, length int) error {
 		return i.schema(length)
 	case kindMessage:
 		return i.message(length)
-	case kindSet, kindGet, kindDrop:
-		return i.request(k, length)
 	}
 	return violation("a %v from who connected", k)
 }
@@ -136,9 +133,6 @@ func (i *incoming) handle(k kind, length int) error {
 func (i *incoming) finish() {
 	for _, d := range i.decoders {
 		d.release()
-	}
-	for _, g := range i.gets {
-		g.giveUp()
 	}
 }
 

@@ -4,31 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/superstep-ml/superstep/internal/peerlink"
+	"github.com/superstep-ml/superstep/internal/silence"
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
 // Network is a worker's part of the network between the workers of an attempt. Its
 // methods may be called from any goroutine.
 type Network struct {
-	cfg      Config
-	mem      *transport.Mem // between subtasks of this worker
-	listener net.Listener
-	address  string
-	codecs   codecs
-	store    *keyValues // of worker 0
-	buffers  sync.Pool  // of *[]byte
+	cfg     Config
+	mem     *transport.Mem // between subtasks of this worker
+	door    *peerlink.Opened
+	codecs  codecs
+	buffers sync.Pool // of *[]byte
 
 	ctx  context.Context // ends when the network closes
 	stop context.CancelFunc
 	work sync.WaitGroup
 
 	placed chan struct{} // closed by Connect
-	broken chan struct{} // closed by fail
 
 	mu        sync.Mutex
 	addresses []string
@@ -39,44 +37,51 @@ type Network struct {
 	incoming  map[int]*incoming // by the worker at the other end
 	conns     map[*conn]struct{}
 	all       []*conn // ever started
-	strangers []net.Conn
 }
 
 var _ transport.Network = (*Network)(nil)
 
-// New listens and returns a network that reaches no other worker until Connect says
-// where they are. The caller closes it.
+// New returns a network that reaches no other worker until Connect says where they are,
+// and takes their connections. The caller closes it.
 func New(cfg Config) (*Network, error) {
 	cfg, err := cfg.completed()
 	if err != nil {
 		return nil, fmt.Errorf("data network of worker %d: %w", cfg.Worker, err)
 	}
-	listener, err := net.Listen("tcp", cfg.Listen)
-	if err != nil {
-		return nil, fmt.Errorf("data network of worker %d: listening at %s: %w", cfg.Worker, cfg.Listen, err)
-	}
-	address, err := cfg.advertised(listener.Addr())
-	if err != nil {
-		listener.Close()
-		return nil, fmt.Errorf("data network of worker %d: %w", cfg.Worker, err)
-	}
 	n := &Network{
-		cfg: cfg, mem: transport.NewMem(cfg.Credits), listener: listener, address: address,
-		codecs: codecs{mem: cfg.Allocator}, placed: make(chan struct{}), broken: make(chan struct{}),
+		cfg: cfg, mem: transport.NewMem(cfg.Credits),
+		codecs: codecs{mem: cfg.Allocator}, placed: make(chan struct{}),
 		peers: make(map[int]*peer), inboxes: make(map[transport.Address]*inbox),
 		incoming: make(map[int]*incoming), conns: make(map[*conn]struct{}),
 	}
-	if cfg.Worker == 0 {
-		n.store = newKeyValues()
-	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
-	n.work.Go(n.accept)
+	n.door, err = cfg.Port.Open(peerlink.Door{Kind: peerlink.Rows, Epoch: uint32(cfg.Attempt), Serve: n.serve})
+	if err != nil {
+		n.stop()
+		return nil, fmt.Errorf("data network of worker %d: %w", cfg.Worker, errors.Join(err, n.mem.Close()))
+	}
 	n.work.Go(n.watch)
 	return n, nil
 }
 
 // Address is where other workers connect to, host:port.
-func (n *Network) Address() string { return n.address }
+func (n *Network) Address() string { return n.cfg.Port.Address() }
+
+// Port is where this worker is reached, for others that begin connections there.
+func (n *Network) Port() *peerlink.Port { return n.cfg.Port }
+
+// Where is the address of a worker's port; that of another is "" before Connect has said it.
+func (n *Network) Where(worker int) string {
+	if worker == n.cfg.Worker {
+		return n.Address()
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if worker < 0 || worker >= len(n.addresses) {
+		return ""
+	}
+	return n.addresses[worker]
+}
 
 // Connect says where the workers are, by number; that of this one does not matter.
 // Connections are made when they are needed. It is called once.
@@ -161,7 +166,6 @@ func (n *Network) fail(err error) {
 		return
 	}
 	n.err = err
-	close(n.broken)
 	peers := n.allPeers()
 	n.mu.Unlock()
 	n.cfg.Logger.Error("the data network failed", "worker", n.cfg.Worker, "error", err)
@@ -212,16 +216,17 @@ func (n *Network) left(c *conn) {
 	p := n.peers[c.worker]
 	n.mu.Unlock()
 	if p != nil && !c.ended() {
-		p.shut(&PeerError{Worker: c.worker, Address: p.where(), Reason: "has left: it closed its network", Err: ErrLeft})
+		p.shut(n.lost(c.worker, p.where(), "has left: it closed its network", ErrLeft))
 	}
 }
 
 // watch looks whether the others are alive, and says that this worker is.
 func (n *Network) watch() {
-	w := newWatch(n.cfg.Detection, time.Now())
-	t := time.NewTicker(w.period)
+	start := time.Now()
+	w := silence.NewWatch(n.cfg.Detection, 0)
+	t := time.NewTicker(w.Period)
 	defer t.Stop()
-	beaten := time.Now()
+	beaten := start
 	beat := frame(kindBeat, false)
 	for {
 		select {
@@ -230,8 +235,8 @@ func (n *Network) watch() {
 		case <-t.C:
 		}
 		now := time.Now()
-		counts := w.tick(now)
-		due := now.Sub(beaten) >= w.beat
+		w.Tick(now.Sub(start))
+		due := now.Sub(beaten) >= w.Beat
 		if due {
 			beaten = now
 		}
@@ -245,17 +250,17 @@ func (n *Network) watch() {
 			if due && !c.wrote.Swap(false) {
 				c.post(slices.Clone(beat)) // it gets a number of its own
 			}
-			if c.look(&w, counts, now) >= w.limit {
-				c.silence(now)
+			if c.look(&w, now) == silence.Dead {
+				c.silent(now)
 			}
 		}
 	}
 }
 
-// silence is the end of a connection on which nothing was heard for too long.
-func (c *conn) silence(now time.Time) {
+// silent is the end of a connection on which nothing was heard for too long.
+func (c *conn) silent(now time.Time) {
 	d := now.Sub(c.heard).Truncate(time.Millisecond)
-	c.n.fail(&PeerError{Worker: c.worker, Address: c.address, Reason: fmt.Sprintf("was silent for %v", d), Err: ErrSilent})
+	c.n.fail(c.n.lost(c.worker, c.address, fmt.Sprintf("was silent for %v", d), ErrSilent))
 	c.end()
 }
 
@@ -275,14 +280,10 @@ func (n *Network) Close() error {
 		n.err = transport.ErrClosed
 	}
 	peers, conns := n.allPeers(), n.all
-	strangers := slices.Clone(n.strangers)
 	n.mu.Unlock()
 
 	n.stop()
-	n.listener.Close()
-	for _, nc := range strangers {
-		nc.Close()
-	}
+	n.door.Close()
 	for _, p := range peers {
 		p.shut(transport.ErrClosed)
 	}
@@ -322,5 +323,60 @@ func (n *Network) buffer(size int) *[]byte {
 func (n *Network) recycle(b *[]byte) {
 	if cap(*b) <= keptBuffer {
 		n.buffers.Put(b)
+	}
+}
+
+// serve is for a connection that another worker makes.
+func (n *Network) serve(caller *peerlink.Caller) error {
+	if err := n.check(&caller.Hello); err != nil {
+		return err
+	}
+	worker := int(caller.Hello.From)
+	c := n.newConn(caller.Conn, worker, caller.RemoteAddr().String())
+	c.greeted = true
+	in := newIncoming(c)
+	n.mu.Lock()
+	taken := n.incoming[worker] != nil
+	if !taken {
+		n.incoming[worker] = in
+	}
+	n.mu.Unlock()
+	if taken {
+		return peerlink.Refuse("worker %d has a connection already", worker)
+	}
+	if err := caller.Welcome(); err != nil {
+		n.forget(c)
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, box := range n.inboxes {
+		in.open(box)
+	}
+	n.adopt(c, in)
+	return nil
+}
+
+// check says why a hello is not one for this worker, if so.
+func (n *Network) check(h *peerlink.Hello) error {
+	cfg := &n.cfg
+	switch {
+	case h.Sums != n.summed():
+		return peerlink.Refuse("it sends rows with checksums: %t, this worker: %t; all must do the same", h.Sums, n.summed())
+	case int64(h.Size) != int64(cfg.Workers):
+		return peerlink.Refuse("it counts %d workers, this one counts %d", h.Size, cfg.Workers)
+	case int64(h.To) != int64(cfg.Worker):
+		return peerlink.Refuse("it wants worker %d, this is worker %d", h.To, cfg.Worker)
+	case h.From >= h.Size || h.From == h.To:
+		return peerlink.Refuse("it says that it is worker %d of %d", h.From, h.Size)
+	}
+	return nil
+}
+
+// hello is what this worker says when it connects to another.
+func (n *Network) hello(worker int) peerlink.Hello {
+	return peerlink.Hello{
+		Kind: peerlink.Rows, Epoch: uint32(n.cfg.Attempt), From: uint32(n.cfg.Worker), To: uint32(worker),
+		Size: uint32(n.cfg.Workers), Sums: n.summed(),
 	}
 }

@@ -7,27 +7,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-)
 
-// TestSilenceCountsTurns: a peer is dead when this process had as many turns to hear
-// it as the detection time has periods, not before.
-func TestSilenceCountsTurns(t *testing.T) {
-	now := time.Unix(0, 0)
-	w := newWatch(4*time.Second, now)
-	turns := func(passed time.Duration) (n int, took time.Duration) {
-		start := now
-		for silent := time.Duration(0); silent < w.limit; n++ {
-			now = now.Add(passed)
-			silent += w.tick(now)
-		}
-		return n, now.Sub(start)
-	}
-	n, took := turns(w.period)
-	require.Equal(t, 31, n)
-	require.Less(t, took, 4*time.Second)
-	n, _ = turns(time.Hour)
-	require.Equal(t, 16, n)
-}
+	"github.com/superstep-ml/superstep/internal/peerlink"
+	"github.com/superstep-ml/superstep/internal/silence"
+)
 
 // TestUnreadIsNoSilence looks at bytes that nobody has read yet.
 func TestUnreadIsNoSilence(t *testing.T) {
@@ -42,25 +25,27 @@ func TestUnreadIsNoSilence(t *testing.T) {
 	defer far.Close()
 	n := &Network{}
 	c := n.newConn(near, 1, "test")
-	w := newWatch(4*time.Second, time.Now())
-	silence := func() (longest time.Duration) {
+	w := silence.NewWatch(4*time.Second, 0)
+	var now time.Duration
+	dead := func() (found bool) {
 		for range 100 {
-			longest = max(longest, c.look(&w, w.period, time.Now()))
+			now += w.Period
+			w.Tick(now)
+			found = found || c.look(&w, time.Now()) == silence.Dead
 		}
-		return longest
+		return found
 	}
-	require.Greater(t, silence(), w.limit)
+	require.True(t, dead())
 	_, err = far.Write([]byte{1})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return unread(near) }, patience, time.Millisecond)
-	c.silent = 0
-	require.Less(t, silence(), w.limit)
+	require.Eventually(t, func() bool { return peerlink.Unread(near) }, patience, time.Millisecond)
+	require.False(t, dead())
 
 	_, err = near.Read(make([]byte, 1))
 	require.NoError(t, err)
 	require.NoError(t, far.(*net.TCPConn).SetLinger(0)) // a reset, which is told once: to who reads
 	require.NoError(t, far.Close())
-	require.Eventually(t, func() bool { return unread(near) }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return peerlink.Unread(near) }, patience, time.Millisecond)
 	_, err = near.Read(make([]byte, 1))
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 }

@@ -8,11 +8,11 @@ import (
 	"io"
 	"net"
 	"sync"
-	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
@@ -22,7 +22,6 @@ type peer struct {
 	n      *Network
 	worker int
 	fixed  [grantBytes]byte // of the reader
-	opened chan struct{}    // closed when conn is set
 	over   chan struct{}    // closed when err is set
 
 	mu      sync.Mutex
@@ -31,14 +30,12 @@ type peer struct {
 	err     error // nothing can be sent any more
 	unmet   bool  // err says that it could not be reached: a failure when it is needed
 	gates   map[transport.Address]*transport.Gate
-	calls   map[uint32]chan answer // requests to the store
-	call    uint32                 // number of the last one
 }
 
 func newPeer(n *Network, worker int) *peer {
 	return &peer{
-		n: n, worker: worker, opened: make(chan struct{}), over: make(chan struct{}),
-		gates: make(map[transport.Address]*transport.Gate), calls: make(map[uint32]chan answer),
+		n: n, worker: worker, over: make(chan struct{}),
+		gates: make(map[transport.Address]*transport.Gate),
 	}
 }
 
@@ -93,12 +90,6 @@ func (p *peer) where() string {
 	return p.address
 }
 
-// Pauses between the tries to reach a worker.
-const (
-	firstPause = 20 * time.Millisecond
-	lastPause  = time.Second
-)
-
 // connect makes the connection, trying again where that may help.
 func (p *peer) connect() {
 	select {
@@ -114,56 +105,42 @@ func (p *peer) connect() {
 	p.mu.Unlock()
 	ctx, cancel := context.WithTimeout(p.n.ctx, p.n.cfg.ConnectTimeout)
 	defer cancel()
-	var last error
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		nc, final, err := p.try(ctx, address)
-		if err == nil {
-			p.begin(nc, address)
-			return
+	nc, err := peerlink.Retry(ctx, func(ctx context.Context) (net.Conn, error) {
+		nc, err := p.n.cfg.Port.Dial(ctx, address, p.n.hello(p.worker))
+		if err != nil && nc != nil {
+			nc.Close()
 		}
-		if last == nil || ctx.Err() == nil { // what only says that the time is over explains nothing
-			last = err
+		if err != nil && (nc != nil || p.ended()) {
+			err = peerlink.Final(err)
 		}
-		t := time.NewTimer(pause)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-		case <-p.over:
-			final = true
-		}
-		t.Stop()
-		if p.n.ctx.Err() != nil {
-			return
-		}
-		if final || ctx.Err() != nil {
-			p.miss(&PeerError{Worker: p.worker, Address: address, Reason: missed(last), Err: last})
-			return
-		}
+		return nc, err
+	})
+	switch {
+	case err == nil:
+		p.begin(nc, address)
+	case p.n.ctx.Err() == nil:
+		p.miss(p.n.lost(p.worker, address, missed(err), err))
 	}
 }
 
-// try dials and shakes hands once.
-func (p *peer) try(ctx context.Context, address string) (net.Conn, bool, error) {
-	d := net.Dialer{Timeout: helloTimeout}
-	nc, err := d.DialContext(ctx, "tcp", address)
-	if err != nil {
-		return nil, false, err
+// ended reports whether nothing can be sent any more.
+func (p *peer) ended() bool {
+	select {
+	case <-p.over:
+		return true
+	default:
+		return false
 	}
-	secure, final, err := p.n.ask(ctx, nc, p.worker, address)
-	if err != nil {
-		nc.Close()
-	}
-	return secure, final, err
 }
 
 // missed says why a worker could not be reached, after "worker 3 ...".
 func missed(err error) string {
-	var r *refusal
+	var r *peerlink.Refusal
 	switch {
-	case errors.As(err, &r) && r.theirs:
-		return "refused the connection: " + r.reason
+	case errors.As(err, &r) && r.Theirs:
+		return "refused the connection: " + r.Reason
 	case errors.As(err, &r):
-		return "is refused: " + r.reason
+		return "is refused: " + r.Reason
 	case errors.Is(err, ErrDamaged):
 		return "answered what was " + err.Error()
 	case errors.Is(err, ErrProtocol):
@@ -183,7 +160,6 @@ func (p *peer) begin(nc net.Conn, address string) {
 		c.room.Shut(p.err)
 	}
 	p.mu.Unlock()
-	close(p.opened)
 	p.n.adopt(c, p)
 }
 
@@ -196,12 +172,10 @@ func (p *peer) miss(err error) {
 	p.shut(err)
 }
 
-func (p *peer) handle(k kind, length int) error {
+func (p *peer) handle(k kind, _ int) error {
 	switch k {
 	case kindGrant:
 		return p.granted()
-	case kindReply:
-		return p.replied(length)
 	}
 	return violation("a %v from who was connected to", k)
 }

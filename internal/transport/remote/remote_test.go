@@ -15,6 +15,7 @@ import (
 
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 	"github.com/superstep-ml/superstep/internal/overdue"
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
@@ -43,10 +44,34 @@ type job struct {
 
 func newJob(t testing.TB, workers int, change func(worker int, c *Config)) *job {
 	t.Helper()
+	return newJobAt(t, workers, nil, change)
+}
+
+// newPort is the port of a worker of the test, which closes it.
+func newPort(t testing.TB, change func(c *peerlink.Config)) *peerlink.Port {
+	t.Helper()
+	cfg := peerlink.Config{Job: "test", Secret: testSecret}
+	if change != nil {
+		change(&cfg)
+	}
+	p, err := peerlink.Listen(cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	return p
+}
+
+// newJobAt is newJob at ports that the test changes too.
+func newJobAt(t testing.TB, workers int, ports func(worker int, c *peerlink.Config), change func(worker int, c *Config)) *job {
+	t.Helper()
 	j := &job{t: t, mem: batchtest.Allocator(t), fails: make(map[int][]error), gone: make(chan int, 100)}
 	for w := range workers {
 		cfg := Config{
-			Worker: w, Workers: workers, Secret: testSecret, Job: "test", Attempt: 3, Allocator: j.mem,
+			Worker: w, Workers: workers, Attempt: 3, Allocator: j.mem,
+			Port: newPort(t, func(c *peerlink.Config) {
+				if ports != nil {
+					ports(w, c)
+				}
+			}),
 			Fail: func(err error) {
 				j.mu.Lock()
 				j.fails[w] = append(j.fails[w], err)
@@ -87,7 +112,7 @@ func (j *job) connect() {
 	}
 }
 
-// close closes all networks at once.
+// close closes all networks at once, and then their ports.
 func (j *job) close() {
 	defer overdue.Watch("all workers to close")()
 	var all sync.WaitGroup
@@ -95,6 +120,9 @@ func (j *job) close() {
 		all.Go(func() { _ = n.Close() })
 	}
 	all.Wait()
+	for _, n := range j.nets {
+		_ = n.cfg.Port.Close()
+	}
 }
 
 // noFailures requires that nobody failed.

@@ -8,12 +8,14 @@ import (
 	"crypto/x509"
 	"math/big"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
@@ -43,7 +45,8 @@ func credential(t testing.TB) *tls.Config {
 // TestTLS sends both ways, and closes in order.
 func TestTLS(t *testing.T) {
 	c := credential(t)
-	j := connected(t, 2, func(_ int, cfg *Config) { cfg.TLS, cfg.Detection = c, 400*time.Millisecond })
+	j := newJobAt(t, 2, func(_ int, cfg *peerlink.Config) { cfg.TLS = c }, func(_ int, cfg *Config) { cfg.Detection = 400 * time.Millisecond })
+	j.connect()
 	rows := j.rows(5000)
 	defer rows.Release()
 	for w := range 2 {
@@ -77,23 +80,23 @@ func TestTLSDisagreement(t *testing.T) {
 		says, logs       string
 	}{
 		{nil, c, "it hangs up without an answer: does it use TLS", "first record does not look like a TLS handshake"},
-		{c, nil, "cannot be reached: TLS: ", "it begins with TLS, which this worker does not use"},
+		{c, nil, "cannot be reached: TLS: ", "it begins with TLS, which this process does not use"},
 		{other, c, "cannot be reached: TLS: tls: failed to verify certificate", "remote error"},
 		{bare, c, "certificate required", "client didn't provide a certificate"},
 	} {
 		var logs syncBuffer
-		j := newJob(t, 2, func(w int, cfg *Config) {
-			cfg.TLS, cfg.ConnectTimeout = x.dialer, 500*time.Millisecond
+		j := newJobAt(t, 2, func(w int, cfg *peerlink.Config) {
+			cfg.TLS = x.dialer
 			if w == 1 {
 				cfg.TLS, cfg.Logger = x.listener, hclog.New(&hclog.LoggerOptions{Output: &logs})
 			}
-		})
+		}, func(_ int, cfg *Config) { cfg.ConnectTimeout = 500 * time.Millisecond })
 		j.connect()
 		err := j.dial(0, at(0, 0, 1)).Send(soon(t), transport.Message{})
 		require.ErrorContains(t, err, x.says)
 		require.Equal(t, error(j.failure(0)), err)
+		require.Eventually(t, func() bool { return strings.Contains(logs.String(), x.logs) }, patience, time.Millisecond)
 		j.close()
 		require.Len(t, j.fails, 1)
-		require.Contains(t, logs.String(), x.logs)
 	}
 }

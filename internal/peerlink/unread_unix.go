@@ -1,6 +1,6 @@
 //go:build unix
 
-package membership
+package peerlink
 
 import (
 	"net"
@@ -22,7 +22,7 @@ func unread(nc net.Conn) bool {
 		return false
 	}
 	waits := false
-	raw.Control(func(fd uintptr) {
+	_ = raw.Control(func(fd uintptr) {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
 		waits = err == nil && n > 0
 	})

@@ -1,0 +1,131 @@
+package peerlink
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	answerMagic = "SSPA"
+	answerHead  = 8
+	proofBytes  = sha256.Size
+	maxReason   = 1024 // bytes
+)
+
+// verdict is what an answer says.
+type verdict byte
+
+const (
+	yes      verdict = iota + 1
+	no               // and it would be again
+	later            // but perhaps yes to another try
+	secret           // no: the other side does not know it
+	noSecret         // no: one side has one, and the other none
+	verdicts
+)
+
+// answer writes an answer: what follows a yes, or the reason of a no.
+func answer(w io.Writer, refused error, follows []byte) error {
+	b := make([]byte, answerHead, answerHead+maxReason+sumBytes)
+	copy(b, answerMagic)
+	b[4] = byte(verdictOf(refused))
+	if refused != nil {
+		follows = []byte(clip(refused.Error(), maxReason))
+		binary.LittleEndian.PutUint16(b[6:], uint16(len(follows)))
+	}
+	b = append(b, follows...)
+	_, err := w.Write(binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli)))
+	return err
+}
+
+func verdictOf(refused error) verdict {
+	var r *Refusal
+	switch {
+	case refused == nil:
+		return yes
+	case errors.Is(refused, ErrSecret):
+		return secret
+	case errors.Is(refused, ErrNoSecret):
+		return noSecret
+	case errors.As(refused, &r) && r.Later:
+		return later
+	}
+	return no
+}
+
+// clip is s as valid UTF-8 of at most limit bytes.
+func clip(s string, limit int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= limit {
+		return s
+	}
+	n := limit - len("…")
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}
+
+// readAnswer reads an answer and what follows a yes. A no is a *Refusal. Nothing is
+// taken from an answer that is in error.
+func readAnswer(r io.Reader, follows []byte) error {
+	var head [answerHead]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return err
+	}
+	length, v := int(binary.LittleEndian.Uint16(head[6:])), verdict(head[4])
+	switch {
+	case head[0] == 0x15 && head[1] == 3:
+		return violation("it answers with TLS, which this process does not use: give all of them the same credential")
+	case string(head[:4]) != answerMagic:
+		return violation("its answer begins with %q: another program listens there, or it was damaged in transit", head[:])
+	case v < yes || v >= verdicts || head[5] != 0 || length > maxReason || v == yes && length > 0:
+		return damage("its answer begins with %q", head[:])
+	case v == yes:
+		length = len(follows)
+	}
+	text := make([]byte, length+sumBytes)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return err
+	}
+	text, sum := text[:length], binary.LittleEndian.Uint32(text[length:])
+	if crc32.Update(crc32.Checksum(head[:], castagnoli), castagnoli, text) != sum {
+		return damage("its answer has a wrong checksum")
+	}
+	if v == yes {
+		copy(follows, text)
+		return nil
+	}
+	if !utf8.Valid(text) {
+		return violation("it gives a reason that is not UTF-8")
+	}
+	refused := &Refusal{Reason: string(text), Theirs: true, Later: v == later}
+	switch v {
+	case secret:
+		refused.kind = ErrSecret
+	case noSecret:
+		refused.kind = ErrNoSecret
+	}
+	return refused
+}
+
+// The two sides of a proof.
+const (
+	dialer   = "superstep connection: dialer"
+	listener = "superstep connection: listener"
+)
+
+// prove is what only one who knows the secret can say.
+func prove(secret []byte, side string, hello, nonce []byte) []byte {
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(side))
+	mac.Write(hello)
+	mac.Write(nonce)
+	return mac.Sum(nil)
+}

@@ -1,0 +1,169 @@
+package peerlink
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"time"
+)
+
+// answerTimeout is how long a dialer waits for the last answer. The other side may have
+// let it in from then on, so that giving up would look like a death.
+const answerTimeout = 20 * time.Second
+
+// Dial connects to another process's port and shakes hands, once. The error says, by
+// IsFinal, whether another try can help. Where the last answer was damaged, the other side
+// may use the connection: then it is returned beside the error, for the caller to close
+// when it has told whoever is to know why.
+func (p *Port) Dial(ctx context.Context, address string, h Hello) (net.Conn, error) {
+	nc, err := p.cfg.Net.Dial(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
+	secure, err := p.introduce(ctx, nc, address, h)
+	if !stop() && err == nil {
+		secure, err = nil, context.Cause(ctx)
+	}
+	if err != nil && secure == nil {
+		nc.Close()
+		return nil, err
+	}
+	nc.SetDeadline(time.Time{})
+	return secure, err
+}
+
+// introduce is the dialer's side of a handshake.
+func (p *Port) introduce(ctx context.Context, nc net.Conn, address string, h Hello) (net.Conn, error) {
+	nc.SetDeadline(time.Now().Add(handshakeTimeout))
+	nc, err := p.encrypt(ctx, nc, address)
+	if err != nil {
+		return nil, err
+	}
+	g := p.greeting(h)
+	hello := g.encode()
+	if _, err := nc.Write(hello); err != nil {
+		return nil, err
+	}
+	if p.Secret() > 0 {
+		if err := p.proveTo(nc, hello); err != nil {
+			return nil, err
+		}
+	}
+	if ctx.Err() == nil {
+		nc.SetDeadline(time.Now().Add(answerTimeout))
+	}
+	if ctx.Err() != nil { // whose end may have been before that
+		nc.SetDeadline(time.Unix(1, 0))
+	}
+	switch err := readAnswer(nc, nil); {
+	case err == nil:
+		return nc, nil
+	case p.Secret() == 0 && p.cfg.TLS == nil && errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("it hangs up without an answer: does it use TLS, which this process does not? (%w)", err)
+	case IsClosed(err), errors.Is(err, ErrRefused):
+		return nil, err
+	case errors.Is(err, ErrDamaged):
+		return nc, err
+	case ctx.Err() != nil:
+		return nil, err
+	default:
+		return nil, Final(err)
+	}
+}
+
+// encrypt puts TLS around a connection where the port has it.
+func (p *Port) encrypt(ctx context.Context, nc net.Conn, address string) (net.Conn, error) {
+	if p.cfg.TLS == nil {
+		return nc, nil
+	}
+	t := p.cfg.TLS
+	if t.ServerName == "" {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, Final(err)
+		}
+		t = t.Clone()
+		t.ServerName = host
+	}
+	secure := tls.Client(nc, t)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		err = fmt.Errorf("TLS: %w", err)
+		if isTLSRefusal(err) {
+			err = Final(err)
+		}
+		return nil, err
+	}
+	return secure, nil
+}
+
+// isTLSRefusal tells answers of a TLS server, or of what is none, from broken
+// connections.
+func isTLSRefusal(err error) bool {
+	var verify *tls.CertificateVerificationError
+	var alert tls.AlertError
+	var record tls.RecordHeaderError
+	return errors.As(err, &verify) || errors.As(err, &alert) || errors.As(err, &record)
+}
+
+// proveTo has the listener prove that it knows the secret, and proves that this side
+// does.
+func (p *Port) proveTo(nc net.Conn, hello []byte) error {
+	theirs := make([]byte, nonceBytes+proofBytes)
+	switch err := readAnswer(nc, theirs); {
+	case p.cfg.TLS == nil && errors.Is(err, io.EOF):
+		return fmt.Errorf("it hangs up without an answer: does it use TLS, which this process does not? (%w)", err)
+	case errors.Is(err, ErrProtocol), isTLSRefusal(err):
+		return Final(err)
+	case err != nil:
+		return err
+	}
+	nonce := theirs[:nonceBytes]
+	if err := matches(theirs[nonceBytes:], prove(p.cfg.Secret, listener, hello, nonce)); err != nil {
+		answer(nc, err, nil)
+		return err
+	}
+	return answer(nc, nil, prove(p.cfg.Secret, dialer, hello, slices.Clone(nonce)))
+}
+
+// matches compares a proof with what it should be.
+func matches(proof, want []byte) error {
+	if !hmac.Equal(proof, want) {
+		return refuseFor(ErrSecret, "")
+	}
+	return nil
+}
+
+// Retry calls try until it succeeds, its error is final, or the context ends, and
+// returns the last error that says more than that the time is over.
+func Retry[T any](ctx context.Context, try func(context.Context) (T, error)) (T, error) {
+	const first, longest = 5 * time.Millisecond, 500 * time.Millisecond
+	var none T
+	var last error
+	for pause := first; ; pause = min(2*pause, longest) {
+		v, err := try(ctx)
+		if err == nil {
+			return v, nil
+		}
+		over := ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)) || errors.Is(err, os.ErrDeadlineExceeded))
+		if last == nil || !over {
+			last = err
+		}
+		if IsFinal(err) && !over {
+			return none, last
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return none, last
+		}
+	}
+}

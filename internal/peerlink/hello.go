@@ -1,0 +1,143 @@
+package peerlink
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+)
+
+// Kind is what a connection carries.
+type Kind uint8
+
+// The kinds of connections.
+const (
+	Control Kind = iota + 1 // of a group: who is in it, who is alive, what failed first
+	Lane                    // of a group: the messages of a channel between two ranks
+	Rows                    // batches from one worker to another
+)
+
+// String names a kind in messages.
+func (k Kind) String() string {
+	names := [...]string{"connection of kind 0", "control connection", "lane", "connection for rows"}
+	if int(k) < len(names) {
+		return names[k]
+	}
+	return fmt.Sprintf("connection of kind %d", uint8(k))
+}
+
+// Hello says what a connection is for. What the numbers count is up to the kind.
+type Hello struct {
+	Kind    Kind
+	Scope   string // whose it is: the name of a group, "" where there is one of its kind
+	Epoch   uint32 // of the attempt, or of the group: others are fenced off
+	From    uint32 // the dialer's number
+	To      uint32 // of whom it wants
+	Size    uint32 // how many there are, as the dialer counts
+	Channel uint32 // between the two
+	Try     uint32 // which of the dialer's tries this is, where it counts them
+	Sums    bool   // what it carries has checksums
+}
+
+// greeting is a hello as it travels.
+type greeting struct {
+	Hello
+	secret     bool // the dialer has one
+	job, scope name
+	nonce      [nonceBytes]byte
+}
+
+// name stands for a name of any length.
+type name [16]byte
+
+func nameOf(s string) (n name) {
+	sum := sha256.Sum256([]byte(s))
+	copy(n[:], sum[:])
+	return n
+}
+
+const (
+	version      = 1
+	helloMagic   = "SSPL"
+	helloBytes   = 100
+	preludeBytes = 8 // the same in all versions
+	nonceBytes   = 32
+	sumBytes     = 4
+
+	flagSums   = 1
+	flagSecret = 2
+)
+
+// castagnoli is the polynomial of CRC-32C, which processors compute.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// greeting is the hello of this port, with a nonce that nobody has seen.
+func (p *Port) greeting(h Hello) *greeting {
+	g := &greeting{Hello: h, secret: len(p.cfg.Secret) > 0, job: p.job, scope: nameOf(h.Scope)}
+	if g.secret { // else nothing is proved
+		rand.Read(g.nonce[:])
+	}
+	return g
+}
+
+func (g *greeting) encode() []byte {
+	b := make([]byte, helloBytes)
+	le := binary.LittleEndian
+	copy(b, helloMagic)
+	le.PutUint16(b[4:], version)
+	b[6] = byte(g.Kind)
+	if g.Sums {
+		b[7] |= flagSums
+	}
+	if g.secret {
+		b[7] |= flagSecret
+	}
+	for i, v := range [...]uint32{g.Epoch, g.From, g.To, g.Size, g.Channel, g.Try} {
+		le.PutUint32(b[8+4*i:], v)
+	}
+	copy(b[32:], g.job[:])
+	copy(b[48:], g.scope[:])
+	copy(b[64:], g.nonce[:])
+	le.PutUint32(b[helloBytes-sumBytes:], crc32.Checksum(b[:helloBytes-sumBytes], castagnoli))
+	return b
+}
+
+// readGreeting reads a hello from whoever has connected. An error that is a refusal is
+// to be told to the other side; nothing is taken from what is in error.
+func readGreeting(r io.Reader) (*greeting, []byte, error) {
+	raw := make([]byte, helloBytes)
+	if _, err := io.ReadFull(r, raw[:preludeBytes]); err != nil {
+		return nil, nil, fmt.Errorf("it said no hello: %w", err)
+	}
+	le := binary.LittleEndian
+	switch v := le.Uint16(raw[4:]); {
+	case raw[0] == 0x16 && raw[1] == 3:
+		return nil, nil, errors.New("it begins with TLS, which this process does not use: give all of them the same credential")
+	case !bytes.HasPrefix(raw, []byte(helloMagic)):
+		return nil, nil, fmt.Errorf("it begins with %q, which is no hello", raw[:preludeBytes])
+	case v != version:
+		return nil, nil, RefuseLater("version %d of the protocol does not go with version %d: run the same build everywhere (or its hello was damaged in transit)", v, version)
+	}
+	if _, err := io.ReadFull(r, raw[preludeBytes:]); err != nil {
+		return nil, nil, fmt.Errorf("its hello breaks off: %w", err)
+	}
+	if crc32.Checksum(raw[:helloBytes-sumBytes], castagnoli) != le.Uint32(raw[helloBytes-sumBytes:]) {
+		return nil, nil, damage("its hello has a wrong checksum")
+	}
+	if flags := raw[7]; raw[6] == 0 || flags&^(flagSums|flagSecret) != 0 {
+		return nil, nil, Refuse("its hello is of kind %d with flags %#02x, which have no meaning", raw[6], flags)
+	}
+	g := &greeting{secret: raw[7]&flagSecret != 0}
+	g.Kind, g.Sums = Kind(raw[6]), raw[7]&flagSums != 0
+	for i, v := range [...]*uint32{&g.Epoch, &g.From, &g.To, &g.Size, &g.Channel, &g.Try} {
+		*v = le.Uint32(raw[8+4*i:])
+	}
+	copy(g.job[:], raw[32:])
+	copy(g.scope[:], raw[48:])
+	copy(g.nonce[:], raw[64:])
+	return g, raw, nil
+}

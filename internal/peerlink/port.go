@@ -1,0 +1,371 @@
+package peerlink
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// Config says where a process is reached, and what those know who reach it.
+type Config struct {
+	// Listen is where to take connections, host or host:port; "" is the loopback address.
+	// Without a port, or with port 0, it is the first free one from FirstPort to LastPort,
+	// or any free one where they are 0.
+	Listen              string
+	FirstPort, LastPort int
+
+	// Advertise is what others connect to, host or host:port, where that is different.
+	Advertise string
+
+	Job string // keeps jobs apart
+
+	// Secret, if not empty, is what all processes know that are to be let in, and nobody
+	// else. Each side of a connection proves that it knows it; it is never sent.
+	Secret []byte
+
+	// TLS encrypts the connections if not nil, as client and as server; whoever connects
+	// must show a certificate, whatever ClientAuth says, and without ClientCAs the RootCAs
+	// count for both roles. Without a ServerName the host of the address is what a
+	// certificate must name.
+	TLS *tls.Config
+
+	Logger hclog.Logger // nil: none
+
+	Net Net // nil: TCP
+}
+
+// Net makes connections.
+type Net interface {
+	Listen(ctx context.Context, address string) (net.Listener, error)
+	Dial(ctx context.Context, address string) (net.Conn, error)
+}
+
+// TCP is the Net of processes. The system does not probe the connections: those that are
+// to be are probed by their owners, with signs of life mostly.
+type TCP struct {
+	SocketBuffer int // bytes of the sockets' buffers; 0 leaves them to the system, which tunes them
+}
+
+// Listen listens at host:port.
+func (t TCP) Listen(ctx context.Context, address string) (net.Listener, error) {
+	l := net.ListenConfig{Control: t.control, KeepAlive: -1}
+	return l.Listen(ctx, "tcp", address)
+}
+
+// Dial connects to host:port.
+func (t TCP) Dial(ctx context.Context, address string) (net.Conn, error) {
+	d := net.Dialer{Timeout: handshakeTimeout, Control: t.control, KeepAlive: -1}
+	return d.DialContext(ctx, "tcp", address)
+}
+
+const (
+	// handshakeTimeout is how long a connection has for its handshake, on both sides, but
+	// for the last answer.
+	handshakeTimeout = 10 * time.Second
+
+	// earlyWait is how long the listener has who comes before its door is open wait, before
+	// it says that none is. Whoever is told so tries again.
+	earlyWait = time.Second
+
+	// maxStrangers and maxEarly are how many connections may be in their handshakes, and
+	// proved and early, at once.
+	maxStrangers = 1024
+	maxEarly     = 1024
+)
+
+// Port is where a process is reached. Its methods may be called from any goroutine.
+type Port struct {
+	cfg      Config
+	job      name
+	listener net.Listener
+	address  string
+
+	ctx  context.Context // ends when the port closes
+	stop context.CancelFunc
+	work sync.WaitGroup
+
+	mu        sync.Mutex
+	closed    bool
+	doors     map[doorKey]*Opened
+	changed   chan struct{} // closed when a door opens
+	strangers []net.Conn    // in their handshakes, the oldest first
+	early     int           // connections that wait for a door
+	trouble   error         // of the last try to accept, if it failed
+}
+
+// Listen listens. Who comes waits a little for its door to open. The caller closes the
+// port, after all that uses it.
+func Listen(cfg Config) (*Port, error) {
+	cfg = cfg.completed()
+	ctx, stop := context.WithCancel(context.Background())
+	l, err := cfg.listen(ctx)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	p := &Port{
+		cfg: cfg, job: nameOf(cfg.Job), listener: l, ctx: ctx, stop: stop,
+		doors: make(map[doorKey]*Opened), changed: make(chan struct{}),
+	}
+	if p.address, err = advertised(cfg.Advertise, l.Addr()); err != nil {
+		stop()
+		return nil, errors.Join(err, l.Close())
+	}
+	p.work.Go(p.accept)
+	return p, nil
+}
+
+// completed fills in what a config leaves open.
+func (c Config) completed() Config {
+	if c.Logger == nil {
+		c.Logger = hclog.NewNullLogger()
+	}
+	if c.Net == nil {
+		c.Net = TCP{}
+	}
+	if c.TLS != nil {
+		c.TLS = c.TLS.Clone()
+		if c.TLS.ClientCAs == nil {
+			c.TLS.ClientCAs = c.TLS.RootCAs
+		}
+		c.TLS.ClientAuth = tls.RequireAndVerifyClientCert
+	}
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		c.Listen = net.JoinHostPort(cmp.Or(c.Listen, "127.0.0.1"), "0")
+	}
+	return c
+}
+
+// listen listens at the port that is named, or at the first free one of the range.
+func (c *Config) listen(ctx context.Context) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return nil, err
+	}
+	if c.FirstPort == 0 || port != "" && port != "0" {
+		l, err := c.Net.Listen(ctx, c.Listen)
+		if err != nil {
+			err = fmt.Errorf("listening at %s: %w", c.Listen, err)
+		}
+		return l, err
+	}
+	if c.FirstPort < 1 || c.LastPort > 65535 || c.LastPort < c.FirstPort {
+		return nil, fmt.Errorf("there are no ports %d-%d: they go from 1 to 65535", c.FirstPort, c.LastPort)
+	}
+	for n := c.FirstPort; ; n++ {
+		l, err := c.Net.Listen(ctx, net.JoinHostPort(host, strconv.Itoa(n)))
+		if err == nil {
+			return l, nil
+		}
+		if n == c.LastPort {
+			return nil, fmt.Errorf("listening at %s, ports %d-%d: none is free: every worker of a machine needs one of its own (the last: %w)", host, c.FirstPort, c.LastPort, err)
+		}
+	}
+}
+
+// advertised is the address that others connect to.
+func advertised(wanted string, listening net.Addr) (string, error) {
+	host, port, err := net.SplitHostPort(listening.String())
+	if err != nil {
+		return listening.String(), nil // not TCP
+	}
+	if wanted != "" {
+		if h, p, err := net.SplitHostPort(wanted); err != nil {
+			host = wanted
+		} else if host = h; p != "" && p != "0" {
+			port = p
+		}
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", fmt.Errorf("the port %q to advertise is not a number from 1 to 65535", port)
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// Address is where other processes connect to, host:port. The host may be unspecified
+// (0.0.0.0, ::) where the port listens on all interfaces and nothing is advertised.
+func (p *Port) Address() string { return p.address }
+
+// Everywhere reports whether others are not told by which address to connect.
+func (p *Port) Everywhere() bool {
+	host, _, _ := net.SplitHostPort(p.address)
+	ip, err := netip.ParseAddr(host)
+	return host == "" || err == nil && ip.IsUnspecified()
+}
+
+// Bound is where the port listens.
+func (p *Port) Bound() net.Addr { return p.listener.Addr() }
+
+// Encrypted reports whether connections are: then what they carry is authenticated, and
+// needs no checksums.
+func (p *Port) Encrypted() bool { return p.cfg.TLS != nil }
+
+// Secret is the length of the secret in bytes, 0 if the port lets those in who know none.
+func (p *Port) Secret() int { return len(p.cfg.Secret) }
+
+// Trouble is what keeps the port from accepting connections, such as a lack of file
+// descriptors, nil if nothing does.
+func (p *Port) Trouble() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.trouble
+}
+
+// Close stops listening, closes the connections that are not let in yet, and returns
+// when nothing of the port runs. Those that were let in stay.
+func (p *Port) Close() error {
+	p.mu.Lock()
+	again := p.closed
+	p.closed = true
+	strangers := slices.Clone(p.strangers)
+	p.mu.Unlock()
+	p.stop()
+	var err error
+	if !again {
+		err = p.listener.Close()
+	}
+	for _, nc := range strangers {
+		nc.Close()
+	}
+	p.work.Wait()
+	return err
+}
+
+// accept takes connections until the port closes.
+func (p *Port) accept() {
+	const first, last = 5 * time.Millisecond, time.Second
+	for pause := first; ; {
+		nc, err := p.listener.Accept()
+		p.mu.Lock()
+		p.trouble = err
+		p.mu.Unlock()
+		if err == nil {
+			pause = first
+			p.meet(nc)
+			continue
+		}
+		select { // out of descriptors, say, or aborted by the other side: others may fare better
+		case <-p.ctx.Done():
+			return
+		case <-time.After(pause):
+			pause = min(2*pause, last)
+		}
+	}
+}
+
+// meet begins a handshake. Strangers cannot make this process hold many connections: the
+// one that has taken longest gives way.
+func (p *Port) meet(nc net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		nc.Close()
+		return
+	}
+	if len(p.strangers) >= maxStrangers {
+		p.strangers[0].Close()
+		p.strangers = slices.Delete(p.strangers, 0, 1)
+	}
+	p.strangers = append(p.strangers, nc)
+	p.work.Go(func() {
+		secure, g, err := p.greet(nc)
+		p.mu.Lock()
+		if i := slices.Index(p.strangers, nc); i >= 0 {
+			p.strangers = slices.Delete(p.strangers, i, i+1)
+		}
+		p.mu.Unlock()
+		if err == nil {
+			err = p.admit(secure, g)
+		}
+		if err != nil {
+			p.cfg.Logger.Warn("refused a connection", "from", nc.RemoteAddr(), "reason", err)
+			nc.Close()
+		}
+	})
+}
+
+// greet is the listener's side of a handshake, up to the last answer.
+func (p *Port) greet(nc net.Conn) (net.Conn, *greeting, error) {
+	nc.SetDeadline(time.Now().Add(handshakeTimeout))
+	if p.cfg.TLS != nil {
+		secure := tls.Server(nc, p.cfg.TLS)
+		if err := secure.HandshakeContext(p.ctx); err != nil {
+			return nil, nil, fmt.Errorf("TLS: %w", err)
+		}
+		nc = secure
+	}
+	g, raw, err := readGreeting(nc)
+	if err == nil {
+		err = p.check(g)
+	}
+	if err == nil && p.Secret() > 0 {
+		err = p.verify(nc, raw)
+	}
+	if err == nil {
+		return nc, g, nil
+	}
+	if errors.Is(err, ErrRefused) {
+		answer(nc, err, nil)
+	}
+	if g != nil && (errors.Is(err, ErrSecret) || errors.Is(err, ErrNoSecret)) {
+		if d := p.door(g); d != nil && d.Distrust != nil {
+			d.Distrust(nc.RemoteAddr(), err)
+		}
+	}
+	return nil, nil, err
+}
+
+// check says why a hello is none for this port, if so.
+func (p *Port) check(g *greeting) error {
+	switch {
+	case g.secret && p.Secret() == 0:
+		return refuseFor(ErrNoSecret, "the other has none")
+	case !g.secret && p.Secret() > 0:
+		return refuseFor(ErrNoSecret, "who connects proves nothing")
+	case g.job != p.job:
+		return Refuse("it is a process of another job")
+	}
+	return nil
+}
+
+// verify proves to the dialer that this side knows the secret, and has it prove that it
+// does.
+func (p *Port) verify(nc net.Conn, hello []byte) error {
+	nonce := make([]byte, nonceBytes)
+	rand.Read(nonce)
+	if err := answer(nc, nil, slices.Concat(nonce, prove(p.cfg.Secret, listener, hello, nonce))); err != nil {
+		return err
+	}
+	proof := make([]byte, proofBytes)
+	var theirs *Refusal
+	switch err := readAnswer(nc, proof); {
+	case errors.As(err, &theirs):
+		return err
+	case err != nil:
+		return fmt.Errorf("it proves nothing: %w", err)
+	}
+	return matches(proof, prove(p.cfg.Secret, dialer, hello, nonce))
+}
+
+// Unread reports whether something has arrived on a connection that nobody has read yet,
+// its end included. It does not wait for who reads, and takes nothing from it.
+func Unread(nc net.Conn) bool { return unread(Socket(nc)) }
+
+// Socket is the connection beneath TLS, or the same where there is none.
+func Socket(nc net.Conn) net.Conn {
+	if secure, ok := nc.(*tls.Conn); ok {
+		return secure.NetConn()
+	}
+	return nc
+}

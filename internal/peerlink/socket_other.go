@@ -1,0 +1,9 @@
+//go:build !unix
+
+package peerlink
+
+import "syscall"
+
+// control leaves the sockets as they are: the options are for tests, and for systems that
+// have them.
+func (TCP) control(_, _ string, _ syscall.RawConn) error { return nil }

@@ -1,0 +1,30 @@
+//go:build unix
+
+package peerlink
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// control sets the options that must be there before a socket connects or listens: a
+// window that is announced is not taken back. Accepted ones inherit them.
+func (t TCP) control(_, _ string, raw syscall.RawConn) error {
+	if t.SocketBuffer <= 0 {
+		return nil
+	}
+	var failed error
+	err := raw.Control(func(fd uintptr) {
+		for _, option := range []int{unix.SO_SNDBUF, unix.SO_RCVBUF} {
+			if failed == nil {
+				failed = os.NewSyscallError("setsockopt", unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, option, t.SocketBuffer))
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return failed
+}

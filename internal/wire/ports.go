@@ -1,0 +1,51 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Ports is a range of ports, with both ends; the zero value is any free port.
+type Ports struct {
+	First int `msgpack:"first"`
+	Last  int `msgpack:"last"`
+}
+
+// ParsePorts reads "6200-6299", or "6200" for one port.
+func ParsePorts(text string) (p Ports, err error) {
+	first, last, ranged := strings.Cut(text, "-")
+	if !ranged {
+		last = first
+	}
+	if p.First, err = strconv.Atoi(first); err == nil {
+		p.Last, err = strconv.Atoi(last)
+	}
+	if err != nil {
+		return Ports{}, fmt.Errorf("%q is no range of ports, such as 6200-6299", text)
+	}
+	if p == (Ports{}) {
+		return p, errors.New("there is no port 0")
+	}
+	return p, p.Check()
+}
+
+// Check says what is wrong with a range that is not zero, if anything is.
+func (p Ports) Check() error {
+	if p != (Ports{}) && (p.First < 1 || p.Last > 65535 || p.Last < p.First) {
+		return fmt.Errorf("there is no range of ports %s: they go from 1 to 65535, the first before the last", p)
+	}
+	return nil
+}
+
+// Count is how many ports there are, 0 of any free port.
+func (p Ports) Count() int {
+	if p == (Ports{}) {
+		return 0
+	}
+	return p.Last - p.First + 1
+}
+
+// String writes "6200-6299".
+func (p Ports) String() string { return fmt.Sprintf("%d-%d", p.First, p.Last) }
