@@ -90,11 +90,15 @@ func NewWatch(detection, now time.Duration) Watch {
 	return w
 }
 
-// Peer is one that is listened to. The zero value was heard when the watch began.
-type Peer struct{ heard time.Duration }
+// Peer is one that is listened to. The zero value begins to be with the first Judge or Heard,
+// however long the watch has gone on by then.
+type Peer struct {
+	begun bool
+	heard time.Duration
+}
 
-// Heard notes that something of a peer has come, or that it begins to be listened to.
-func (w *Watch) Heard(p *Peer) { p.heard = w.counted }
+// Heard notes that something of a peer has come.
+func (w *Watch) Heard(p *Peer) { p.begun, p.heard = true, w.counted }
 
 // Verdict is what a silence means.
 type Verdict uint8
@@ -114,6 +118,9 @@ const (
 
 // Judge says what a peer's silence means.
 func (w *Watch) Judge(p *Peer) Verdict {
+	if !p.begun {
+		w.Heard(p)
+	}
 	switch silent := w.counted - p.heard; {
 	case silent >= w.Limit:
 		return Dead

@@ -111,6 +111,7 @@ func TestNobodyIsDeadWhoIsHeardInTime(t *testing.T) {
 	for range 200 {
 		w := NewWatch(3200*time.Millisecond, 0)
 		var p Peer
+		w.Heard(&p)
 		var since []time.Duration // the turns since it was heard
 		now, dead := time.Duration(0), false
 		for range 500 {
