@@ -30,6 +30,9 @@ type column struct {
 	floats []float64
 	ints   []int64
 	kind   viewKind
+	// differs says of a column of variable vectors which row has another number of
+	// components than the first; "" where all agree.
+	differs string
 }
 
 type viewKind int
@@ -106,12 +109,30 @@ func viewColumn(name string, arr arrow.Array) column {
 	default:
 		if data, dim, ok := batch.DenseView(arr); ok {
 			c.kind, c.matrix = matrixView, Matrix{Rows: arr.Len(), Cols: dim, Data: data}
+		} else if indptr, values, ok := batch.RaggedView(arr); ok {
+			c.kind, c.matrix, c.differs = evenRows(indptr, values)
 		} else if csr, ok := batch.SparseView(arr); ok {
 			c.kind = sparseView
 			c.sparse = Sparse{Rows: arr.Len(), Cols: csr.Size, Offsets: csr.Indptr, Indices: csr.Indices, Values: csr.Values}
 		}
 	}
 	return c
+}
+
+// evenRows returns variable vectors as a matrix where all rows have the same
+// number of components, and else which row has not.
+func evenRows(indptr []int32, values []float64) (viewKind, Matrix, string) {
+	rows := len(indptr) - 1
+	if rows == 0 {
+		return matrixView, Matrix{}, ""
+	}
+	cols := indptr[1] - indptr[0]
+	for i := range rows {
+		if n := indptr[i+1] - indptr[i]; n != cols {
+			return otherView, Matrix{}, fmt.Sprintf("row 0 has %d components and row %d has %d", cols, i, n)
+		}
+	}
+	return matrixView, Matrix{Rows: rows, Cols: int(cols), Data: values[indptr[0]:indptr[rows]:indptr[rows]]}, ""
 }
 
 // Rows returns the number of rows.
@@ -140,6 +161,9 @@ func (f *Frame) find(name, wanted string, kind viewKind) *column {
 			if arr.NullN() > 0 {
 				problem = fmt.Sprintf("has %d nulls", arr.NullN())
 			}
+			if c.differs != "" {
+				problem += ", of which " + c.differs
+			}
 			panic(&FrameError{Column: name, Problem: fmt.Sprintf("%s, not %s without nulls", problem, wanted)})
 		}
 		return c
@@ -161,7 +185,9 @@ type FrameError struct {
 // Error implements error.
 func (e *FrameError) Error() string { return fmt.Sprintf("column %q %s", e.Column, e.Problem) }
 
-// Matrix returns the rows of a dense vector column.
+// Matrix returns the rows of a dense vector column of float64: of a fixed
+// dimension, or of variable vectors that have the same number of components in
+// all rows of the frame. A frame without rows of the latter has no columns either.
 func (f *Frame) Matrix(name string) Matrix {
 	return f.find(name, "a dense vector column", matrixView).matrix
 }

@@ -95,8 +95,8 @@ func (r *Result) collected(name string) (*collected, error) {
 // The exported fields of a struct T are columns, which the tag `column:"name"`
 // names, or else the field's name in snake case; `column:"-"` leaves a field out.
 // Any other T is the only column, or the one named "value" of several. Numbers, bool, string, []byte, time.Time and
-// vectors as []float64 are read into fields of like types, nullable columns into
-// pointers. The values share nothing with the result.
+// vectors as []float64 or [n]float64 are read into fields of like types, nullable
+// columns into pointers. The values share nothing with the result.
 func Rows[T any](r *Result, name string) ([]T, error) {
 	c, err := r.collected(name)
 	if err != nil {

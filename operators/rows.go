@@ -243,7 +243,7 @@ func (r *rowReader[T]) read(i int) (*T, error) {
 	return &r.row, nil
 }
 
-// explain says which column is null: the codec's own message counts rows by
+// explain says which column is null, or of the wrong length: the codec's own message counts rows by
 // batch, and batches must not show.
 func (r *rowReader[T]) explain(i int, err error) error {
 	for _, f := range r.codec.Schema().Fields() {
@@ -256,6 +256,9 @@ func (r *rowReader[T]) explain(i int, err error) error {
 					f.Name, reflect.TypeFor[T]())
 			}
 		}
+	}
+	if length := new(batch.LengthError); errors.As(err, &length) {
+		return fmt.Errorf("column %q: %w", length.Column, length.Why())
 	}
 	return err
 }

@@ -27,6 +27,7 @@ type codecField struct {
 	typ     reflect.Type
 	offset  uintptr
 	pointer bool // the field is a pointer: nil is null
+	array   bool // the field, or what it points to, is a Go array such as [4]float64
 	kind    kind // of the column
 	dt      arrow.DataType
 }
@@ -49,13 +50,14 @@ var (
 //	time.Time                     timestamp[us, UTC]
 //	[]float64                     vector, or vector[n] with the option dim=n
 //	[]float32                     vector32, or vector32[n] with dim=n
+//	[n]float64, [n]float32        vector[n], vector32[n]
 //	SparseVector                  sparse, or sparse[n] with the option size=n
 //	pointer to any of these       the same, nullable
 //
 // Options follow the name in the tag: `column:"features,dim=4"`. Named types
 // of these kinds (type Celsius float64) count as their kind. Nested structs,
-// maps, interfaces, other slices and pointers to pointers are refused, naming
-// the field.
+// maps, interfaces, other slices and arrays and pointers to pointers are
+// refused, naming the field.
 func NewCodec[T any]() (*Codec[T], error) {
 	t := reflect.TypeFor[T]()
 	if t.Kind() == reflect.Struct && t != timeType && t != sparseType {
@@ -160,14 +162,24 @@ func (f *codecField) resolve(tag columnTag) error {
 	if f.dt, err = ParseType(name); err != nil {
 		return fmt.Errorf("%s of type %s: %w", f.goName, f.typ, err)
 	}
-	f.kind = kindOf(f.dt)
+	f.kind, f.array = kindOf(f.dt), base.Kind() == reflect.Array
 	return nil
 }
 
 func columnTypeOf(t reflect.Type, tag columnTag) (string, error) {
-	vector := t.Kind() == reflect.Slice && (t.Elem().Kind() == reflect.Float64 || t.Elem().Kind() == reflect.Float32)
+	list := t.Kind() == reflect.Slice || t.Kind() == reflect.Array
+	vector := list && (t.Elem().Kind() == reflect.Float64 || t.Elem().Kind() == reflect.Float32)
 	if tag.dim > 0 && !vector {
 		return "", fmt.Errorf("the tag option dim is for []float64 and []float32 only")
+	}
+	dim := tag.dim
+	if vector && t.Kind() == reflect.Array {
+		if dim = t.Len(); dim == 0 {
+			return "", fmt.Errorf("an array without elements is no vector; give it a length of at least 1")
+		}
+		if tag.dim > 0 && tag.dim != dim {
+			return "", fmt.Errorf("the tag says dim=%d, the array has %d elements; leave the option out", tag.dim, dim)
+		}
 	}
 	if tag.size > 0 && t != sparseType {
 		return "", fmt.Errorf("the tag option size is for SparseVector only")
@@ -178,9 +190,9 @@ func columnTypeOf(t reflect.Type, tag columnTag) (string, error) {
 	case t == sparseType:
 		return withParam("sparse", tag.size), nil
 	case vector && t.Elem().Kind() == reflect.Float64:
-		return withParam("vector", tag.dim), nil
+		return withParam("vector", dim), nil
 	case vector:
-		return withParam("vector32", tag.dim), nil
+		return withParam("vector32", dim), nil
 	}
 	switch t.Kind() {
 	case reflect.Bool, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
@@ -195,7 +207,7 @@ func columnTypeOf(t reflect.Type, tag columnTag) (string, error) {
 			return "binary", nil
 		}
 	}
-	return "", fmt.Errorf("not supported as a column; use a bool, number, string, []byte, time.Time, []float64, []float32, SparseVector or a pointer to one, or leave it out with the tag `column:\"-\"`")
+	return "", fmt.Errorf("not supported as a column; use a bool, number, string, []byte, time.Time, []float64, []float32, [n]float64, [n]float32, SparseVector or a pointer to one, or leave it out with the tag `column:\"-\"`")
 }
 
 func withParam(name string, n int) string {
