@@ -54,8 +54,8 @@
 //
 // # Files
 //
-// ReadCSV, ReadLibSVM and ReadArrow read a file, the files of a directory or
-// those a glob names; WriteCSV and WriteArrow write one file, or one per shard
+// ReadCSV, ReadLibSVM, ReadText and ReadArrow read a file, the files of a directory
+// or those a glob names; WriteCSV and WriteArrow write one file, or one per shard
 // into a directory:
 //
 //	cities := operators.ReadCSV(b, "cities.csv", operators.CSVOptions{Header: true})

@@ -98,8 +98,12 @@ func TestBuildersOfAnotherBuild(t *testing.T) {
 		"Range":     func(b *engine.Builder) { Range(b, 0, 1) },
 		"FromSlice": func(b *engine.Builder) { FromSlice(b, []int{1}) },
 		"Generate":  func(b *engine.Builder) { Generate(b, 1, func(shared.Random, int64) int64 { return 1 }) },
-		"ReadCSV":   func(b *engine.Builder) { ReadCSV(b, t.TempDir(), CSVOptions{}) },
-		"Collect":   func(b *engine.Builder) { Collect(b, "x", nil) },
+		"FromShards": func(b *engine.Builder) {
+			FromShards(b, func(int, int, func(int64)) error { return nil })
+		},
+		"ReadText": func(b *engine.Builder) { ReadText(b, t.TempDir(), TextOptions{}) },
+		"ReadCSV":  func(b *engine.Builder) { ReadCSV(b, t.TempDir(), CSVOptions{}) },
+		"Collect":  func(b *engine.Builder) { Collect(b, "x", nil) },
 	} {
 		var kept *engine.Builder
 		_, err := engine.BuildGraph(engine.Anonymous(func(b *engine.Builder) error {
