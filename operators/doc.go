@@ -27,7 +27,8 @@
 // may be null. A struct names the columns it wants and need not have the
 // others. An array [4]float64, or a slice with the tag `column:"x,dim=4"`, is a
 // vector of that dimension, a slice without one a vector of any. Any other type,
-// such as float64 or []float64, stands for the one column "value". Slices and strings in a row are lent for the call: they must
+// such as float64 or []float64, stands for the one column "value", and reads the
+// only column of a dataset that has but one, whatever its name is. Slices and strings in a row are lent for the call: they must
 // not be modified, and what is kept must be copied. Functions over batches see
 // Arrow records, which they borrow; what they return is the operator's. Text is
 // UTF-8, and anything else refused where a function makes it or a sink would write

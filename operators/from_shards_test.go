@@ -14,7 +14,7 @@ import (
 
 type made struct {
 	Of, K int64
-	X        [2]float64
+	X     [2]float64
 }
 
 // makeRows makes rows of each shard but every third, more of later ones.

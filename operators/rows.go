@@ -118,6 +118,7 @@ func inputRows[T any](op string, d *engine.Dataset) (*batch.Codec[T], bool) {
 	b := builderOf(op, d)
 	codec, err := batch.NewCodec[T]()
 	if err == nil && usable(d) {
+		codec = codec.For(d.Schema())
 		_, err = codec.Bind(d.Schema())
 	}
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 type Codec[T any] struct {
 	fields []codecField
 	schema *arrow.Schema
+	single bool // T is one value and no struct of columns
 }
 
 // codecField is one struct field (or the whole of a non-struct T) and its
@@ -67,7 +68,11 @@ func NewCodec[T any]() (*Codec[T], error) {
 	if err := f.resolve(columnTag{}); err != nil {
 		return nil, err
 	}
-	return newCodec[T]([]codecField{f})
+	codec, err := newCodec[T]([]codecField{f})
+	if err == nil {
+		codec.single = true
+	}
+	return codec, err
 }
 
 func structCodec[T any](t reflect.Type) (*Codec[T], error) {
@@ -111,6 +116,19 @@ func newCodec[T any](fields []codecField) (*Codec[T], error) {
 		af[i] = arrow.Field{Name: f.name, Type: f.dt, Nullable: f.pointer}
 	}
 	return &Codec[T]{fields: fields, schema: arrow.NewSchema(af, nil)}, nil
+}
+
+// For returns the codec that reads rows of a schema: c itself, unless T is one value and
+// the schema has one column, which is then read whatever its name is.
+func (c *Codec[T]) For(schema *arrow.Schema) *Codec[T] {
+	if !c.single || schema.NumFields() != 1 || schema.Field(0).Name == c.fields[0].name {
+		return c
+	}
+	field := c.fields[0]
+	field.name = schema.Field(0).Name
+	column := c.schema.Field(0)
+	column.Name = field.name
+	return &Codec[T]{fields: []codecField{field}, schema: arrow.NewSchema([]arrow.Field{column}, nil), single: true}
 }
 
 // Schema returns the columns of T.

@@ -35,7 +35,8 @@ type columnReader struct {
 }
 
 // Bind matches the fields of T with the columns of a schema, by name; other
-// columns are ignored. A column may be narrower than its field where nothing
+// columns are ignored. A T that is one value reads the only column of a schema,
+// or else the one named "value". A column may be narrower than its field where nothing
 // is lost: smaller integers into larger ones, integers into floats that hold
 // them exactly, float32 into float64, any vector of float64 or float32 or
 // sparse[size] into []float64, utf8 into []byte, any timestamp or date32 into
@@ -44,6 +45,7 @@ type columnReader struct {
 // which is checked when the row is read. The error lists all fields that found
 // no column and what columns there are.
 func (c *Codec[T]) Bind(schema *arrow.Schema) (*Reader[T], error) {
+	c = c.For(schema)
 	r := &Reader[T]{schema: schema, cols: make([]columnReader, len(c.fields))}
 	var problems []string
 	for i := range c.fields {
@@ -51,6 +53,9 @@ func (c *Codec[T]) Bind(schema *arrow.Schema) (*Reader[T], error) {
 		cr := columnReader{field: f}
 		if err := cr.bind(schema); err != nil {
 			problems = append(problems, err.Error())
+			if c.single && !schema.HasField(f.name) {
+				problems = append(problems, fmt.Sprintf("a %v reads the only column there is, or the one named %q; name columns with a struct, or select one first", f.typ, f.name))
+			}
 		}
 		r.cols[i] = cr
 	}
