@@ -12,15 +12,11 @@ import (
 
 func TestCollectMisuse(t *testing.T) {
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
-		Collect(b, "rows", nil)
+		engine.Collect(nil, "rows")
 		return nil
 	}, "collect_test.go:", `Collect "rows": the dataset is nil`)
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
-		Collect(nil, "rows", nil)
-		return nil
-	}, "collect_test.go:", "the builder is nil")
-	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
-		Collect(b, "", FromSlice(b, []int{1}))
+		engine.Collect(FromSlice(b, []int{1}), "")
 		return nil
 	}, "collect_test.go:", "name")
 	var kept *engine.Dataset
@@ -29,11 +25,11 @@ func TestCollectMisuse(t *testing.T) {
 		if kept == nil {
 			_ = runError(t, func(other *engine.Builder) *engine.Dataset {
 				kept = FromSlice(other, []int{1})
-				Collect(other, "", kept)
+				engine.Collect(kept, "")
 				return nil
 			})
 		}
-		Collect(b, "rows", kept)
+		engine.Collect(kept, "rows")
 		return nil
 	}, "belongs to another job")
 }
@@ -50,14 +46,14 @@ func TestSingleColumnsAsValues(t *testing.T) {
 	for _, opts := range [][]engine.Option{nil, {engine.Workers(2)}} {
 		result, err := engine.Run(t.Context(), engine.Anonymous(func(b *engine.Builder) error {
 			names := FromSlice(b, []named{{"a"}, {"b"}, {"a"}})
-			Collect(b, "n", Count(names))
-			Collect(b, "none", Count(Filter(names, func(string) bool { return false })))
-			Collect(b, "sizes", Map(names, func(name string) int { return len(name) }))
-			Collect(b, "of each", FoldGroups(GroupBy(names, "name"), func() int64 { return 0 },
-				func(n int64, _ named) int64 { return n + 1 }, func(name string, n int64) string { return name + line(n) }))
-			Collect(b, "when", FromSlice(b, []at{{noon}}))
-			Collect(b, "sparse", FromSlice(b, []sparse{{vector}}))
-			Collect(b, "pairs", FromSlice(b, []two{{1, 2}}))
+			engine.Collect(Count(names), "n")
+			engine.Collect(Count(Filter(names, func(string) bool { return false })), "none")
+			engine.Collect(Map(names, func(name string) int { return len(name) }), "sizes")
+			engine.Collect(FoldGroups(GroupBy(names, "name"), func() int64 { return 0 },
+				func(n int64, _ named) int64 { return n + 1 }, func(name string, n int64) string { return name + line(n) }), "of each")
+			engine.Collect(FromSlice(b, []at{{noon}}), "when")
+			engine.Collect(FromSlice(b, []sparse{{vector}}), "sparse")
+			engine.Collect(FromSlice(b, []two{{1, 2}}), "pairs")
 			return nil
 		}), struct{}{}, append(opts, engine.Allocator(batchtest.Allocator(t)), engine.Shards(4))...)
 		require.NoError(t, err)

@@ -17,7 +17,7 @@
 //	polar := operators.Map(points, func(p Point) Polar {
 //		return Polar{Radius: math.Sqrt(p.X*p.X + p.Y*p.Y)}
 //	})
-//	operators.Collect(b, "polar", polar)
+//	engine.Collect(polar, "polar")
 //
 // # Rows
 //

@@ -116,7 +116,7 @@ func TestFromShardsEndsWithTheRun(t *testing.T) {
 			}
 		}
 		_, err := engine.Run(ctx, engine.Anonymous(func(b *engine.Builder) error {
-			Collect(b, "n", Count(FromShards(b, endless)))
+			engine.Collect(Count(FromShards(b, endless)), "n")
 			return nil
 		}), struct{}{}, engine.Shards(8), engine.Parallelism(3), engine.BatchRows(7))
 		require.ErrorIs(t, err, errBoom)
@@ -133,7 +133,7 @@ func TestFromShardsEndsWithTheRun(t *testing.T) {
 			return nil
 		}
 		_, err = engine.Run(t.Context(), engine.Anonymous(func(b *engine.Builder) error {
-			Collect(b, "n", FromShards(b, stubborn))
+			engine.Collect(FromShards(b, stubborn), "n")
 			return nil
 		}), struct{}{}, engine.Shards(1))
 		require.ErrorContains(t, err, "shard 0: row 0 of the shard")
@@ -153,7 +153,7 @@ func TestFromShardsMisuse(t *testing.T) {
 func TestFromShardsIsKnownByItsFunction(t *testing.T) {
 	of := func(f func(int, int, func(int64)) error) string {
 		g, err := engine.BuildGraph(engine.Anonymous(func(b *engine.Builder) error {
-			Collect(b, "out", FromShards(b, f))
+			engine.Collect(FromShards(b, f), "out")
 			return nil
 		}), struct{}{})
 		require.NoError(t, err)

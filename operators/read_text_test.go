@@ -32,7 +32,7 @@ func linesOf(t require.TestingT, text string) (lines []string) {
 // readLines runs ReadText and returns the lines.
 func readLines(t testing.TB, path string, o TextOptions, opts ...engine.Option) []string {
 	result, err := engine.Run(t.Context(), engine.Anonymous(func(b *engine.Builder) error {
-		Collect(b, "out", ReadText(b, path, o))
+		engine.Collect(ReadText(b, path, o), "out")
 		return nil
 	}), struct{}{}, append([]engine.Option{engine.Allocator(batchtest.Allocator(t))}, opts...)...)
 	require.NoError(t, err)
