@@ -100,7 +100,7 @@ func (a *AlgorithmOption) needsEveryone(c program.Collective, p, shards int) boo
 	return by.Supports(algorithm.Params{P: p, Dims: dims, Forest: forest}) != nil
 }
 
-// keepsOrder reports whether an algorithm keeps the order of p ranks.
+// keepsOrder reports whether an algorithm keeps the order of p subtasks.
 func keepsOrder(by *algorithm.Algorithm, p int) bool { return by.RankOrder != nil && by.RankOrder(p) }
 
 // misusedBy returns why an algorithm cannot go with an operator, or nil if there are

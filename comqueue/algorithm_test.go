@@ -137,7 +137,7 @@ func TestEachStageSaysWhatRan(t *testing.T) {
 		comqueue.Barrier())
 	require.NoError(t, err)
 	inMemory := "direct over shared memory, 4 ranks"
-	require.Equal(t, []string{"ring over messages, 4 ranks", inMemory + ", by one rank for all", "torus over messages, 4 ranks"}, programs(result, "AllReduceRecv"))
+	require.Equal(t, []string{"ring over messages, 4 ranks", inMemory + ", by one subtask for all", "torus over messages, 4 ranks"}, programs(result, "AllReduceRecv"))
 	require.Equal(t, []string{"bruck over messages, 4 ranks", inMemory}, programs(result, "AllGather"))
 	require.Equal(t, []string{"meeting over shared memory, 4 ranks"}, programs(result, "Barrier"))
 	text := result.Plan.Text()

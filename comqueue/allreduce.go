@@ -224,7 +224,7 @@ func resolve[T Number](c reduceConfig) (operator[T], error) {
 // A buffer filled by ForEachShard is reduced up the tree over shards, so that the
 // result is the same at any parallelism, unless an Algorithm is asked for that does
 // not take the parts of shards. Any other buffer is taken whole, one per subtask, and
-// reduced in the fold tree over ranks. The plan marks what "depends on parallelism".
+// reduced in the fold tree over subtasks. The plan marks what "depends on parallelism".
 // Buffers of different lengths are an error that names two subtasks.
 func AllReduce[T Number](key shared.Key[[]T], options ...ReduceOption) Stage {
 	s := &allReduce[T]{key: key}
@@ -385,9 +385,9 @@ func (r *reduction[T]) program() string {
 	case s.Whole == 0:
 		how += ", in parts"
 	case s.Whole == s.Calls:
-		how += ", by one rank for all"
+		how += ", by one subtask for all"
 	default:
-		how += ", in parts or by one rank for all"
+		how += ", in parts or by one subtask for all"
 	}
 	switch s.Sparse {
 	case 0:

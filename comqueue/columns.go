@@ -87,7 +87,8 @@ func (d PartitionedData) Texts(name string) ShardColumn[Texts] {
 	return ShardColumn[Texts]{d, newColumn(d.declared, name, textsView, func(c *column) Texts { return c.texts })}
 }
 
-// Matrix is a column of vectors of one size that its type has, such as Vectorize makes.
+// Matrix is a column of vectors of one size: that its type has, as of those that Vectorize
+// makes, or that all rows of the shard have.
 func (d PartitionedData) Matrix(name string) ShardColumn[Matrix] {
 	return ShardColumn[Matrix]{d, newColumn(d.declared, name, matrixView, func(c *column) Matrix { return c.matrix })}
 }
@@ -122,7 +123,8 @@ func (d BroadcastData) Texts(name string) BroadcastColumn[Texts] {
 	return BroadcastColumn[Texts]{d, newColumn(d.declared, name, textsView, func(c *column) Texts { return c.texts })}
 }
 
-// Matrix is a column of vectors of one size that its type has, such as Vectorize makes.
+// Matrix is a column of vectors of one size: that its type has, as of those that Vectorize
+// makes, or that all rows have.
 func (d BroadcastData) Matrix(name string) BroadcastColumn[Matrix] {
 	return BroadcastColumn[Matrix]{d, newColumn(d.declared, name, matrixView, func(c *column) Matrix { return c.matrix })}
 }
@@ -218,7 +220,8 @@ func (d *declared) check(schema *arrow.Schema) error {
 		if err != nil {
 			return near(err, w.name, schema)
 		}
-		if has := schema.Field(i).Type; viewOfType(has) != w.kind {
+		has := schema.Field(i).Type
+		if even := w.kind == matrixView && viewOfType(has) == vectorsView; viewOfType(has) != w.kind && !even {
 			return fmt.Errorf("column %q is %s, where %v wants %s", w.name, batch.TypeName(has), w.kind, w.kind.wants())
 		}
 		if w.nullable && !w.kind.scalar() {
@@ -258,6 +261,9 @@ func (d *declared) checkFrame(f *Frame, of *engine.RowsOf) error {
 		i, err := batch.FindColumn(f.record.Schema(), w.name)
 		if err != nil {
 			return err
+		}
+		if differs := f.columns[i].differs; w.kind == matrixView && differs != "" {
+			return fmt.Errorf("column %q has vectors of several sizes, where Matrix wants them of one: %s", w.name, differs)
 		}
 		arr := f.record.Column(i)
 		if arr.NullN() == 0 {

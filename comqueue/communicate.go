@@ -36,7 +36,7 @@ type moveConfig struct {
 }
 
 // newMoveConfig applies options and says what is wrong with them for a collective
-// whose ranks may bring blocks of different lengths.
+// whose subtasks may bring blocks of different lengths.
 func newMoveConfig(c program.Collective, uneven bool, options []MoveOption) (moveConfig, error) {
 	var m moveConfig
 	for _, o := range options {
@@ -210,7 +210,7 @@ func (barrier) bind(b *body, _ int) ([]engine.Stage, error) {
 		Program: func() string {
 			d := b.comm.Describe()
 			d.Algorithm = "meeting"
-			if d.Executor == "messages" { // of another stage: ranks of one process meet in memory
+			if d.Executor == "messages" { // of another stage: subtasks of one process meet in memory
 				d.Executor = "shared memory"
 			}
 			return d.String()

@@ -23,7 +23,7 @@ type ComContext struct {
 	rounds  rounds
 }
 
-// TaskID returns the rank of the subtask, 0 to NumTask()-1.
+// TaskID returns the number of the subtask, 0 to NumTask()-1.
 func (c *ComContext) TaskID() int { return c.task.Subtask }
 
 // NumTask returns the number of subtasks.

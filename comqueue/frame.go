@@ -35,6 +35,9 @@ type column struct {
 	ints    []int64
 	bools   Bools
 	texts   Texts
+	// differs says of vectors of any sizes which row has another number of components than
+	// the first; "" where all agree, and are a matrix.
+	differs string
 }
 
 type viewKind int
@@ -211,6 +214,7 @@ func viewColumn(name string, arr arrow.Array) column {
 	case vectorsView:
 		if offsets, values, ok := batch.RaggedView(arr); ok {
 			c.vectors = Vectors{offsets, values}
+			c.matrix, c.differs = evenRows(offsets, values)
 		}
 	case sparseView:
 		csr, ok := batch.SparseView(arr)
@@ -220,6 +224,22 @@ func viewColumn(name string, arr arrow.Array) column {
 		c.sparse = Sparse{Rows: arr.Len(), Cols: csr.Size, Offsets: csr.Indptr, Indices: csr.Indices, Values: csr.Values}
 	}
 	return c
+}
+
+// evenRows returns variable vectors as a matrix where all rows have the same
+// number of components, and else which row has not.
+func evenRows(indptr []int32, values []float64) (Matrix, string) {
+	rows := len(indptr) - 1
+	if rows <= 0 {
+		return Matrix{}, ""
+	}
+	cols := indptr[1] - indptr[0]
+	for i := range rows {
+		if n := indptr[i+1] - indptr[i]; n != cols {
+			return Matrix{}, fmt.Sprintf("row 0 has %d components and row %d has %d", cols, i, n)
+		}
+	}
+	return Matrix{Rows: rows, Cols: int(cols), Data: values[indptr[0]:indptr[rows]:indptr[rows]]}, ""
 }
 
 // Rows returns the number of rows.
@@ -242,11 +262,15 @@ func (f *Frame) find(name string, kind viewKind, nullable bool) *column {
 		if c.name != name {
 			continue
 		}
-		if c.kind != kind || c.hasNull && !nullable {
+		even := kind == matrixView && c.kind == vectorsView && c.differs == ""
+		if c.kind != kind && !even || c.hasNull && !nullable {
 			arr := f.record.Column(i)
 			problem := "is " + batch.TypeName(arr.DataType())
 			if arr.NullN() > 0 {
 				problem = fmt.Sprintf("has %d nulls", arr.NullN())
+			}
+			if c.differs != "" {
+				problem += ", of which " + c.differs
 			}
 			panic(&FrameError{Column: name, Problem: fmt.Sprintf("%s, not %s without nulls", problem, kind.wants())})
 		}
@@ -279,7 +303,9 @@ type FrameError struct {
 // Error implements error.
 func (e *FrameError) Error() string { return fmt.Sprintf("column %q %s", e.Column, e.Problem) }
 
-// Matrix returns the rows of a dense vector column.
+// Matrix returns the rows of a dense vector column of float64: of a fixed
+// dimension, or of variable vectors that have the same number of components in
+// all rows of the frame. A frame without rows of the latter has no columns either.
 func (f *Frame) Matrix(name string) Matrix {
 	return f.find(name, matrixView, false).matrix
 }

@@ -18,7 +18,7 @@ import (
 // merge folds two values, of which left comes from the lower subtask. It is given
 // copies, may use both up, and must depend on them alone. All subtasks gather all
 // objects, so it is for objects of moderate size. They are merged in the fold tree over
-// ranks, one per subtask, where those that have none keep their places; so the result
+// subtasks, where those that have none keep their places; so the result
 // depends on parallelism, and the plan says so. See AllReduceShardObjects.
 func AllReduceObject[V any](key shared.Key[V], merge func(left, right V) V) Stage {
 	return &reduceObject[V]{key: key, merge: merge}

@@ -19,7 +19,7 @@ import (
 // element is the same at any parallelism, unless an Algorithm is asked for that does
 // not take the parts of shards; the buffer under from is then working memory: the first
 // of those that the parts of shards are added to. A subtask sends the others what it has
-// of their blocks, node by node of the tree, and nothing comes back. Any other buffer is taken whole, left as it is, and reduced in the fold tree over ranks;
+// of their blocks, node by node of the tree, and nothing comes back. Any other buffer is taken whole, left as it is, and reduced in the fold tree over subtasks;
 // the plan marks it "depends on parallelism". The buffer that into had is written
 // over, and grown if it is too short. Subtasks hold different blocks, so that into
 // cannot be replicated.

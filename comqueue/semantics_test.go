@@ -523,7 +523,7 @@ func TestWhatRanIsWhatThePlanShows(t *testing.T) {
 	for _, s := range result.Report.Queues[0].Stages {
 		if strings.HasPrefix(s.Name, "AllReduce") {
 			ran[s.Name] += s.Calls
-			require.Equal(t, "direct over shared memory, 4 ranks, by one rank for all", s.Program)
+			require.Equal(t, "direct over shared memory, 4 ranks, by one subtask for all", s.Program)
 		}
 	}
 	require.Equal(t, shown, ran)

@@ -22,7 +22,7 @@ type SparseVector[T float64 | float32] = collective.SparseVector[T]
 //
 // The vectors are of one length; other lengths are an error that names two subtasks. A
 // subtask without a vector brings nothing; where none has one, none gets one. The
-// vectors are summed in the fold tree over ranks, one per subtask, so that the result
+// vectors are summed in the fold tree over subtasks, so that the result
 // depends on parallelism, and the plan says so; see AllReduceShardSparse.
 func AllReduceSparse[T float64 | float32](key shared.Key[SparseVector[T]]) Stage {
 	return &reduceSparse[T]{key: key}

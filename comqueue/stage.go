@@ -345,11 +345,3 @@ func generated(part string) bool {
 	}
 	return strings.Trim(part, "0123456789") == ""
 }
-
-func typeName(v any) string {
-	t := reflect.TypeOf(v)
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	return t.Name()
-}

@@ -12,7 +12,7 @@ import (
 
 // Squares is a job that a cluster runs as this process does.
 var Squares = engine.Define("squares", func(b *engine.Builder, n int64) error {
-	operators.Collect(b, "squares", operators.Map(operators.Range(b, 0, n), func(v int64) int64 { return v * v }))
+	engine.Collect(operators.Map(operators.Range(b, 0, n), func(v int64) int64 { return v * v }), "squares")
 	return nil
 })
 

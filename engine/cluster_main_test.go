@@ -15,7 +15,7 @@ import (
 )
 
 // onCluster runs a job as a program on the cluster.
-func onCluster(t *testing.T, f *fakeCluster, w world, line string, opts ...MainOption[squaresArgs]) outcome {
+func onCluster(t *testing.T, f *fakeCluster, w world, line string, opts ...MainOption) outcome {
 	t.Helper()
 	offerAll(t, squares)
 	if w.exit == nil {
@@ -82,11 +82,11 @@ func TestMainOnClusterOfAnotherProgram(t *testing.T) {
 	f := newFakeCluster(t, ranSquares)
 	offerAll(t, squares)
 	f.overview.Uploads = false
-	got := runIn(t, squares, world{}, "words of the process", RunWith[squaresArgs](Cluster(f.address)),
-		CommandLine[squaresArgs]("superstep run squares", "--n", "4", "--shards", "8", "--progress", "off"))
+	got := runIn(t, squares, world{}, "words of the process", Cluster(f.address),
+		CommandLine("superstep run squares", "--n", "4", "--shards", "8", "--progress", "off"))
 	require.Equal(t, outcome{}, got)
 	require.Len(t, f.specs, 1)
-	got = runIn(t, squares, world{}, "", CommandLine[squaresArgs]("superstep run squares", "--nn"))
+	got = runIn(t, squares, world{}, "", CommandLine("superstep run squares", "--nn"))
 	require.Equal(t, exitUsage, got.code)
 	require.Contains(t, got.stderr, "superstep run squares: error: unknown flag --nn")
 }

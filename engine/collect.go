@@ -12,8 +12,8 @@ import (
 )
 
 // Collect brings the rows of a dataset to the caller of Run, where
-// Result.Records and Rows give them under the name, in shard order. They are
-// held in memory, and there only if the run succeeds. All that a job collects must
+// Rows gives them under the name as values, Result.Records as batches, in shard
+// order. They are held in memory, and there only if the run succeeds. All that a job collects must
 // fit in MemoryBudget, beside what the operators hold.
 func Collect(d *Dataset, name string) {
 	if d == nil || d.builder == nil {

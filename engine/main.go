@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -53,7 +54,7 @@ const (
 //
 // With --cluster the job runs on a cluster, see Cluster, and everything else is the
 // same, but that --detach prints the job's name on standard output and calls no hooks.
-func Main[A any](job *Job[A], opts ...MainOption[A]) {
+func Main[A any](job *Job[A], opts ...MainOption) {
 	WorkerMain(job)
 	os.Exit(mainWith(context.Background(), job, world{
 		name:   filepath.Base(os.Args[0]),
@@ -69,46 +70,77 @@ func Main[A any](job *Job[A], opts ...MainOption[A]) {
 	}, opts...))
 }
 
-// MainOption changes what Main does.
-type MainOption[A any] func(*mainConfig[A])
+// MainOption changes what Main does: AfterRun and the functions below, and every Option of a run,
+// such as Cluster, which flags change where they are given. What flags have a default for, such as
+// parallelism, shards and seed, is set by them in any case.
+type MainOption interface{ setMain(c *mainConfig) }
 
-type mainConfig[A any] struct {
-	after   []func(args A, r *Result) error
+// setMain has an Option be one of Main.
+func (o Option) setMain(c *mainConfig) { c.options = append(c.options, o) }
+
+// mainSetting is an option of Main alone.
+type mainSetting func(*mainConfig)
+
+func (f mainSetting) setMain(c *mainConfig) { f(c) }
+
+type mainConfig struct {
+	after   []afterRun
 	options []Option
 	finally []func()
 	line    []string // the program's name and its words, if not those of the process
 	words   func(message string) string
 }
 
-// AfterRun sets a function that Main calls after the job succeeded, to print or
-// plot its results. An error makes the program fail. Functions are called in the
-// order given; the result is released after the last one.
-func AfterRun[A any](f func(args A, r *Result) error) MainOption[A] {
-	return func(c *mainConfig[A]) { c.after = append(c.after, f) }
+// afterRun is a function to call after the run, and the type of the arguments that it takes.
+type afterRun struct {
+	site string
+	args reflect.Type
+	call func(args any, r *Result) error // nil where AfterRun was given none
 }
 
-// RunWith sets options of the run, which flags change where they are given.
-func RunWith[A any](opts ...Option) MainOption[A] {
-	return func(c *mainConfig[A]) { c.options = append(c.options, opts...) }
+// AfterRun sets a function that Main calls after the job succeeded, to print or
+// plot its results. An error makes the program fail. Functions are called in the
+// order given; the result is released after the last one. A function of other arguments
+// than the job's is refused before anything runs.
+func AfterRun[A any](f func(args A, r *Result) error) MainOption {
+	hook := afterRun{site: userSite(), args: reflect.TypeFor[A]()}
+	if f != nil {
+		hook.call = func(args any, r *Result) error {
+			a, _ := args.(A) // what of has checked; no value where A is an interface and args nil
+			return f(a, r)
+		}
+	}
+	return mainSetting(func(c *mainConfig) { c.after = append(c.after, hook) })
+}
+
+// of says why the function cannot be called after a job with such arguments.
+func (h *afterRun) of(args reflect.Type) error {
+	switch {
+	case h.call == nil:
+		return Misuse{Site: h.site, Err: errors.New("AfterRun: the function is nil")}
+	case h.args != args:
+		return Misuse{Site: h.site, Err: fmt.Errorf("AfterRun: the function takes %v, the job's arguments are %v", h.args, args)}
+	}
+	return nil
 }
 
 // Finally sets a function that Main calls at the end, whether the job succeeded or not, to give
 // back what the program took for it.
-func Finally[A any](f func()) MainOption[A] {
-	return func(c *mainConfig[A]) { c.finally = append(c.finally, f) }
+func Finally(f func()) MainOption {
+	return mainSetting(func(c *mainConfig) { c.finally = append(c.finally, f) })
 }
 
 // CommandLine sets the program's name, for messages, and the words of its command
 // line, in place of those of the process: for one command of a program that has
 // several.
-func CommandLine[A any](name string, words ...string) MainOption[A] {
-	return func(c *mainConfig[A]) { c.line = append([]string{name}, words...) }
+func CommandLine(name string, words ...string) MainOption {
+	return mainSetting(func(c *mainConfig) { c.line = append([]string{name}, words...) })
 }
 
 // InWords sets a function that Main passes what went wrong through before it prints that:
 // for programs whose users know flags, where packages speak of fields.
-func InWords[A any](words func(message string) string) MainOption[A] {
-	return func(c *mainConfig[A]) { c.words = words }
+func InWords(words func(message string) string) MainOption {
+	return mainSetting(func(c *mainConfig) { c.words = words })
 }
 
 // world is what a program takes from its surroundings.
@@ -143,11 +175,11 @@ func terminalWidth(f *os.File) int {
 }
 
 // mainWith is Main without the process around it. It returns the exit code.
-func mainWith[A any](ctx context.Context, job *Job[A], w world, opts ...MainOption[A]) int {
-	var mc mainConfig[A]
+func mainWith[A any](ctx context.Context, job *Job[A], w world, opts ...MainOption) int {
+	var mc mainConfig
 	for _, opt := range opts {
 		if opt != nil {
-			opt(&mc)
+			opt.setMain(&mc)
 		}
 	}
 	defer func() {
@@ -161,6 +193,11 @@ func mainWith[A any](ctx context.Context, job *Job[A], w world, opts ...MainOpti
 	p := program{world: w, words: mc.words}
 	if err := job.check(); err != nil {
 		return p.fail(err)
+	}
+	for i := range mc.after {
+		if err := mc.after[i].of(reflect.TypeFor[A]()); err != nil {
+			return p.fail(err)
+		}
 	}
 	var args A
 	var line *commandLine
@@ -190,7 +227,7 @@ func mainWith[A any](ctx context.Context, job *Job[A], w world, opts ...MainOpti
 
 // checkMain checks the job instead of running it: see Check. Hooks are for results, of which
 // there are none.
-func checkMain[A any](ctx context.Context, job *Job[A], args A, line *commandLine, p *program, mc *mainConfig[A]) error {
+func checkMain[A any](ctx context.Context, job *Job[A], args A, line *commandLine, p *program, mc *mainConfig) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	interrupts := p.interrupts()
@@ -206,7 +243,7 @@ func checkMain[A any](ctx context.Context, job *Job[A], args A, line *commandLin
 }
 
 // runMain runs the job with progress, and the hooks after it.
-func runMain[A any](ctx context.Context, job *Job[A], args A, line *commandLine, p *program, mc *mainConfig[A]) error {
+func runMain[A any](ctx context.Context, job *Job[A], args A, line *commandLine, p *program, mc *mainConfig) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	interrupts := p.interrupts()
@@ -240,10 +277,10 @@ func runMain[A any](ctx context.Context, job *Job[A], args A, line *commandLine,
 	if result.detached {
 		return p.sayDetached(screen, result.JobID)
 	}
-	for _, f := range mc.after {
+	for _, hook := range mc.after {
 		// The exit code of a Go program that panics is that of wrong usage, so a hook
 		// must not.
-		if err := guarded(func() error { return f(args, result) }); err != nil {
+		if err := guarded(func() error { return hook.call(args, result) }); err != nil {
 			return fmt.Errorf("after the run: %w", err)
 		}
 	}

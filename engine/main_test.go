@@ -43,13 +43,13 @@ func (l *lockedBuffer) String() string {
 }
 
 // program runs a job as a program without a terminal.
-func runProgram[A any](t *testing.T, job *Job[A], line string, opts ...MainOption[A]) outcome {
+func runProgram[A any](t *testing.T, job *Job[A], line string, opts ...MainOption) outcome {
 	t.Helper()
 	return runIn(t, job, world{}, line, opts...)
 }
 
 // runIn runs a job as a program; what w leaves out is filled in.
-func runIn[A any](t *testing.T, job *Job[A], w world, line string, opts ...MainOption[A]) outcome {
+func runIn[A any](t *testing.T, job *Job[A], w world, line string, opts ...MainOption) outcome {
 	t.Helper()
 	var stdout, stderr lockedBuffer
 	w.name, w.args, w.stdout, w.stderr = "prog", strings.Fields(line), &stdout, &stderr
@@ -116,7 +116,7 @@ func TestMainOff(t *testing.T) {
 
 func TestMainHooks(t *testing.T) {
 	var order []string
-	hook := func(name string, err error) MainOption[squaresArgs] {
+	hook := func(name string, err error) MainOption {
 		return AfterRun(func(squaresArgs, *Result) error { order = append(order, name); return err })
 	}
 	got := runProgram(t, squares, "--progress=off", hook("a", nil), hook("b", errors.New("no ink")), hook("c", nil))
@@ -131,6 +131,15 @@ func TestMainHooks(t *testing.T) {
 	got = runProgram(t, squares, "--progress=off", AfterRun(func(squaresArgs, *Result) error { runtime.Goexit(); return nil }))
 	require.Equal(t, exitFailed, got.code)
 	require.Contains(t, got.stderr, "after the run: the function ended its goroutine")
+
+	// A function of other arguments is told before anything runs, as is none at all.
+	order = nil
+	got = runProgram(t, squares, "--progress=off", hook("a", nil), AfterRun(func(string, *Result) error { return nil }))
+	require.Equal(t, exitFailed, got.code)
+	require.Regexp(t, `^prog: error: main_test\.go:\d+: AfterRun: the function takes string, the job's arguments are engine\.squaresArgs\n$`, got.stderr)
+	got = runProgram(t, squares, "--progress=off", AfterRun[squaresArgs](nil), nil)
+	require.Regexp(t, `main_test\.go:\d+: AfterRun: the function is nil`, got.stderr)
+	require.Empty(t, order)
 
 	order = nil
 	got = runProgram(t, squares, "--progress=off --fail no", hook("a", nil))

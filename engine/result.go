@@ -2,13 +2,10 @@ package engine
 
 import (
 	"fmt"
-	"reflect"
 	"sort"
 	"strings"
-	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
@@ -94,9 +91,9 @@ func (r *Result) collected(name string) (*collected, error) {
 // Rows returns the rows collected under a name as values of T, in shard order.
 // The exported fields of a struct T are columns, which the tag `column:"name"`
 // names, or else the field's name in snake case; `column:"-"` leaves a field out.
-// Any other T is the only column, or the one named "value" of several. Numbers, bool, string, []byte, time.Time and
-// vectors as []float64 are read into fields of like types, nullable columns into
-// pointers. The values share nothing with the result.
+// Any other T is the only column, or the one named "value" of several: Rows[int64] reads
+// what operators.Count gives. Numbers, bool, string, []byte, time.Time and vectors as []float64 or [n]float64 are read into fields of like types, nullable
+// columns into pointers. The values share nothing with the result.
 func Rows[T any](r *Result, name string) ([]T, error) {
 	c, err := r.collected(name)
 	if err != nil {
@@ -106,14 +103,7 @@ func Rows[T any](r *Result, name string) ([]T, error) {
 	if err != nil {
 		return nil, fmt.Errorf("result %q: %w", name, err)
 	}
-	schema := c.schema
-	only := schema.NumFields() == 1 && isValue[T]()
-	if only {
-		field := schema.Field(0)
-		field.Name = codec.Schema().Field(0).Name
-		schema = arrow.NewSchema([]arrow.Field{field}, nil)
-	}
-	reader, err := codec.Bind(schema)
+	reader, err := codec.Bind(c.schema)
 	if err != nil {
 		return nil, fmt.Errorf("result %q: %w", name, err)
 	}
@@ -122,10 +112,6 @@ func Rows[T any](r *Result, name string) ([]T, error) {
 	next := 0
 	for shard, recs := range c.shards {
 		for _, rec := range recs {
-			if only {
-				rec = array.NewRecord(schema, rec.Columns(), rec.NumRows())
-				defer rec.Release()
-			}
 			if err := reader.Reset(rec); err != nil {
 				return nil, fmt.Errorf("result %q, shard %d: %w", name, shard, err)
 			}
@@ -138,12 +124,6 @@ func Rows[T any](r *Result, name string) ([]T, error) {
 		}
 	}
 	return rows, nil
-}
-
-// isValue reports whether a T is one value rather than a row of columns.
-func isValue[T any]() bool {
-	t := reflect.TypeFor[T]()
-	return t.Kind() != reflect.Struct || t == reflect.TypeFor[time.Time]()
 }
 
 // Accumulator returns the folded value of an accumulator. It is the sum of what

@@ -29,10 +29,10 @@ var damagedRows = regexp.MustCompile(`worker \d .* (sent|that what) worker \d .*
 func TestBytesDamagedBetweenWorkers(t *testing.T) {
 	job := engine.Define("damaged", func(b *engine.Builder, _ struct{}) error {
 		rows := operators.Generate(b, 300, makeReading)
-		operators.Collect(b, "rows", operators.PartitionByHash(rows, "key"))
+		engine.Collect(operators.PartitionByHash(rows, "key"), "rows")
 		points := operators.Map(operators.Generate(b, 60, func(draws shared.Random, i int64) []float64 { return []float64{draws.Float64()} }),
 			func(v []float64) point { return point{v} })
-		operators.Collect(b, "model", kmeans.Train(operators.Rebalance(points), kmeans.Params{VectorCol: "at", K: 2, MaxIter: 2}))
+		engine.Collect(kmeans.Train(operators.Rebalance(points), kmeans.Params{VectorCol: "at", K: 2, MaxIter: 2}), "model")
 		return nil
 	})
 	local, err := engine.Run(t.Context(), job, struct{}{}, engine.Shards(16), engine.Parallelism(3))

@@ -89,27 +89,27 @@ func TestWorkersRunOperators(t *testing.T) {
 		rows := operators.Generate(b, 3000, makeReading)
 		halved := operators.Map(rows, func(r reading) reading { r.Value /= 2; return r })
 		hashed := operators.PartitionByHash(halved, "key")
-		operators.Collect(b, "hashed", hashed)
-		operators.Collect(b, "sums", operators.GroupBy(operators.Rebalance(halved), "label").Aggregate(operators.SumOf("value"), operators.CountRows()))
+		engine.Collect(hashed, "hashed")
+		engine.Collect(operators.GroupBy(operators.Rebalance(halved), "label").Aggregate(operators.SumOf("value"), operators.CountRows()), "sums")
 		heads := operators.First(hashed, 20)
-		operators.Collect(b, "joined", operators.MapWith(halved, heads, func(r reading, side []reading) (reading, error) {
+		engine.Collect(operators.MapWith(halved, heads, func(r reading, side []reading) (reading, error) {
 			for _, s := range side {
 				r.Value += s.Value
 			}
 			return r, nil
-		}))
+		}), "joined")
 		sorted := operators.Sort(hashed, operators.Desc("value"))
-		operators.Collect(b, "sorted", sorted)
-		operators.Collect(b, "none", operators.Filter(rows, func(reading) bool { return false }))
+		engine.Collect(sorted, "sorted")
+		engine.Collect(operators.Filter(rows, func(reading) bool { return false }), "none")
 		operators.WriteCSV(sorted, a.Out+"/sorted.csv", operators.CSVWriteOptions{})
 		operators.WriteCSV(hashed, a.Out+"/parts", operators.CSVWriteOptions{PerShard: true})
 		operators.Print(sorted, operators.PrintOptions{Rows: 5, Title: "largest"})
-		operators.Collect(b, "seen", operators.MapPartition(hashed, func(s *operators.Shard[reading], emit func(reading)) error {
+		engine.Collect(operators.MapPartition(hashed, func(s *operators.Shard[reading], emit func(reading)) error {
 			for r := range s.Rows() {
 				s.Accumulate("total", s.Index, r.Value)
 			}
 			return nil
-		}))
+		}), "seen")
 		return nil
 	})
 	sameBits(t, job, func(out string) outArgs { return outArgs{out} }, engine.Seed(11))
@@ -123,7 +123,7 @@ func TestWorkersRunQueues(t *testing.T) {
 		})
 		points := operators.Vectorize(rows, "features", "sepal_length", "sepal_width", "petal_length", "petal_width")
 		model := kmeans.Train(points, kmeans.Params{VectorCol: "features", K: 3})
-		operators.Collect(b, "model", model)
+		engine.Collect(model, "model")
 		operators.WriteCSV(kmeans.Predict(points, model, kmeans.PredictOptions{VectorCol: "features"}), a.Out+"/predicted.csv", operators.CSVWriteOptions{})
 		return nil
 	})
@@ -137,7 +137,7 @@ func TestWorkersOverTLS(t *testing.T) {
 	job := engine.Define("secure", func(b *engine.Builder, _ struct{}) error {
 		rows := operators.Generate(b, 500, func(draws shared.Random, i int64) []float64 { return []float64{draws.Float64(), draws.NormFloat64()} })
 		points := operators.Map(rows, func(v []float64) point { return point{v} })
-		operators.Collect(b, "model", kmeans.Train(operators.Rebalance(points), kmeans.Params{VectorCol: "at", K: 4}))
+		engine.Collect(kmeans.Train(operators.Rebalance(points), kmeans.Params{VectorCol: "at", K: 4}), "model")
 		return nil
 	})
 	want, err := engine.Run(t.Context(), job, struct{}{}, engine.Shards(16), engine.Parallelism(2))
@@ -160,7 +160,7 @@ func TestWorkersAtPortsOfARange(t *testing.T) {
 	job := engine.Define("ranged", func(b *engine.Builder, _ struct{}) error {
 		points := operators.Map(operators.Generate(b, 60, func(draws shared.Random, i int64) []float64 { return []float64{draws.Float64()} }),
 			func(v []float64) point { return point{v} })
-		operators.Collect(b, "model", kmeans.Train(operators.Rebalance(points), kmeans.Params{VectorCol: "at", K: 2, MaxIter: 2}))
+		engine.Collect(kmeans.Train(operators.Rebalance(points), kmeans.Params{VectorCol: "at", K: 2, MaxIter: 2}), "model")
 		return nil
 	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -185,7 +185,7 @@ type point struct{ At []float64 }
 // A worker of another attempt's secret is not let in, and the job fails.
 func TestWorkersOfAnotherSecret(t *testing.T) {
 	job := engine.Define("mixed", func(b *engine.Builder, _ struct{}) error {
-		operators.Collect(b, "rows", operators.Rebalance(operators.Generate(b, 500, makeReading)))
+		engine.Collect(operators.Rebalance(operators.Generate(b, 500, makeReading)), "rows")
 		return nil
 	})
 	got := engine.RunOnWorkersWith(t, job, struct{}{}, []int{1, 1}, func(d *wire.Deployment) {
@@ -203,7 +203,7 @@ func TestWorkersOfAnotherSecret(t *testing.T) {
 func TestWorkersTellProgress(t *testing.T) {
 	job := engine.Define("progress", func(b *engine.Builder, _ struct{}) error {
 		rows := operators.Generate(b, 2000, makeReading)
-		operators.Collect(b, "rows", operators.PartitionByHash(rows, "key"))
+		engine.Collect(operators.PartitionByHash(rows, "key"), "rows")
 		return nil
 	})
 	got := engine.RunOnWorkers(t, job, struct{}{}, []int{1, 2, 1})

@@ -14,7 +14,7 @@ func ExampleWorkerMain() {
 	type args struct{ N int64 }
 	doubled := engine.Define("doubled", func(b *engine.Builder, a args) error {
 		numbers := operators.Range(b, 0, a.N)
-		operators.Collect(b, "doubled", operators.Map(numbers, func(n int64) int64 { return 2 * n }))
+		engine.Collect(operators.Map(numbers, func(n int64) int64 { return 2 * n }), "doubled")
 		return nil
 	})
 	engine.WorkerMain(doubled)

@@ -313,8 +313,8 @@ func TestConsolidate(t *testing.T) {
 		forEachSetting(t, func(t *testing.T, opts ...engine.Option) {
 			result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
 				d := build(b)
-				Collect(b, "a", d)
-				Collect(b, "b", d)
+				engine.Collect(d, "a")
+				engine.Collect(d, "b")
 				return nil
 			}), struct{}{}, append(opts, engine.Workers(0))...) // rows that come from workers are copies
 			require.NoError(t, err)

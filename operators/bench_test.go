@@ -52,7 +52,7 @@ func BenchmarkRows(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				result, err := engine.Run(b.Context(), engine.Anonymous(func(bd *engine.Builder) error {
-					Collect(bd, "out", Count(c.add(Range(bd, 0, rows))))
+					engine.Collect(Count(c.add(Range(bd, 0, rows))), "out")
 					return nil
 				}), struct{}{}, engine.Parallelism(1))
 				if err != nil {

@@ -17,7 +17,7 @@
 //	polar := operators.Map(points, func(p Point) Polar {
 //		return Polar{Radius: math.Sqrt(p.X*p.X + p.Y*p.Y)}
 //	})
-//	operators.Collect(b, "polar", polar)
+//	engine.Collect(polar, "polar")
 //
 // # Rows
 //
@@ -25,8 +25,10 @@
 // structs: every exported field is a column, by the name in its tag
 // `column:"name"` or else its own in snake case, and a field that is a pointer
 // may be null. A struct names the columns it wants and need not have the
-// others. Any other type, such as float64 or []float64, stands for the one
-// column "value". Slices and strings in a row are lent for the call: they must
+// others. An array [4]float64, or a slice with the tag `column:"x,dim=4"`, is a
+// vector of that dimension, a slice without one a vector of any. Any other type,
+// such as float64 or []float64, stands for the one column "value", and reads the
+// only column of a dataset that has but one, whatever its name is. Slices and strings in a row are lent for the call: they must
 // not be modified, and what is kept must be copied. Functions over batches see
 // Arrow records, which they borrow; what they return is the operator's. Text is
 // UTF-8, and anything else refused where a function makes it or a sink would write
@@ -53,8 +55,8 @@
 //
 // # Files
 //
-// ReadCSV, ReadLibSVM and ReadArrow read a file, the files of a directory or
-// those a glob names; WriteCSV and WriteArrow write one file, or one per shard
+// ReadCSV, ReadLibSVM, ReadText and ReadArrow read a file, the files of a directory
+// or those a glob names; WriteCSV and WriteArrow write one file, or one per shard
 // into a directory:
 //
 //	cities := operators.ReadCSV(b, "cities.csv", operators.CSVOptions{Header: true})

@@ -97,8 +97,8 @@ func chosen(t *testing.T, n int64, seed uint64, opts ...engine.Option) [][2]map[
 		from := Range(b, 0, n)
 		for i, d := range draws {
 			first, second := d.build(b, from)
-			Collect(b, fmt.Sprint(i, " first"), first)
-			Collect(b, fmt.Sprint(i, " second"), second)
+			engine.Collect(first, fmt.Sprint(i, " first"))
+			engine.Collect(second, fmt.Sprint(i, " second"))
 		}
 		return nil
 	}), struct{}{}, append(opts, engine.Seed(seed))...)
@@ -183,11 +183,11 @@ func TestDrawsKeepTheirPlace(t *testing.T) {
 	for _, p := range []int{1, 3, 8} {
 		require.Equal(t, alone, of(p, func(b *engine.Builder) *engine.Dataset {
 			other := Generate(b, 10, func(_ shared.Random, i int64) oneNumber { return oneNumber{i} })
-			Collect(b, "other", half(Split(other, 1, 1)[1], 0))
+			engine.Collect(half(Split(other, 1, 1)[1], 0), "other")
 			d := Range(b, 0, 500)
-			Collect(b, "counted", Count(d))
+			engine.Collect(Count(d), "counted")
 			kept := Select(half(d, 0), "value")
-			Collect(b, "more", same(kept))
+			engine.Collect(same(kept), "more")
 			return Split(kept, 1, 3)[0]
 		}))
 	}
@@ -196,8 +196,8 @@ func TestDrawsKeepTheirPlace(t *testing.T) {
 	want := of(1, func(b *engine.Builder) *engine.Dataset { return seeded(d(b)) })
 	require.Equal(t, want, of(2, func(b *engine.Builder) *engine.Dataset {
 		from := d(b)
-		Collect(b, "before", Split(from, 1, 3)[0])
-		Collect(b, "same", seeded(from))
+		engine.Collect(Split(from, 1, 3)[0], "before")
+		engine.Collect(seeded(from), "same")
 		return seeded(same(from))
 	}))
 	require.NotEqual(t, want, of(1, func(b *engine.Builder) *engine.Dataset { return Split(d(b), 1, 3)[0] }))

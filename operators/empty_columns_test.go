@@ -35,7 +35,7 @@ func TestEmptyColumns(t *testing.T) {
 			got, err := EmptyColumns(b, filepath.Join(dir, test.path), test.o, test.far, "a", "b", "c", "d", "e", "none")
 			require.NoError(t, err)
 			require.Equal(t, test.want, got, test)
-			Collect(b, "rows", FromSlice(b, []struct{ A int64 }{{1}}))
+			engine.Collect(FromSlice(b, []struct{ A int64 }{{1}}), "rows")
 			return nil
 		})
 		_, err := engine.Compile(job, struct{}{})

@@ -41,7 +41,7 @@ func ExampleMap() {
 		converted := operators.Map(rows, func(m Measurement) Converted {
 			return Converted{m.City, float64(m.Celsius*9/5) + 32}
 		})
-		operators.Collect(b, "converted", converted)
+		engine.Collect(converted, "converted")
 		return nil
 	})
 	result, err := engine.Run(context.Background(), job, struct{}{})

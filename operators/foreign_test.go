@@ -71,8 +71,7 @@ func TestDatasetsOfAnotherBuild(t *testing.T) {
 		"Print":             {"Print", func(k, _ *engine.Dataset) { Print(k, PrintOptions{}) }},
 		"WriteCSV":          {"WriteCSV", func(k, _ *engine.Dataset) { WriteCSV(k, path, CSVWriteOptions{}) }},
 		"WriteArrow":        {"WriteArrow", func(k, _ *engine.Dataset) { WriteArrow(k, path, ArrowWriteOptions{}) }},
-		"Collect":           {`Collect "rows"`, func(k, o *engine.Dataset) { Collect(o.Builder(), "rows", k) }},
-		"engine.Collect":    {`Collect "rows"`, func(k, _ *engine.Dataset) { engine.Collect(k, "rows") }},
+		"Collect":           {`Collect "rows"`, func(k, _ *engine.Dataset) { engine.Collect(k, "rows") }},
 	}
 	for _, name := range slices.Sorted(maps.Keys(cases)) {
 		c := cases[name]
@@ -84,7 +83,7 @@ func TestDatasetsOfAnotherBuild(t *testing.T) {
 			} else {
 				c.build(kept, own)
 			}
-			Collect(b, "out", own)
+			engine.Collect(own, "out")
 			return nil
 		}), struct{}{})
 		require.Error(t, err, name)
@@ -98,15 +97,18 @@ func TestBuildersOfAnotherBuild(t *testing.T) {
 		"Range":     func(b *engine.Builder) { Range(b, 0, 1) },
 		"FromSlice": func(b *engine.Builder) { FromSlice(b, []int{1}) },
 		"Generate":  func(b *engine.Builder) { Generate(b, 1, func(shared.Random, int64) int64 { return 1 }) },
-		"ReadCSV":   func(b *engine.Builder) { ReadCSV(b, t.TempDir(), CSVOptions{}) },
-		"Collect":   func(b *engine.Builder) { Collect(b, "x", nil) },
+		"FromShards": func(b *engine.Builder) {
+			FromShards(b, func(int, int, func(int64)) error { return nil })
+		},
+		"ReadText": func(b *engine.Builder) { ReadText(b, t.TempDir(), TextOptions{}) },
+		"ReadCSV":  func(b *engine.Builder) { ReadCSV(b, t.TempDir(), CSVOptions{}) },
 	} {
 		var kept *engine.Builder
 		_, err := engine.BuildGraph(engine.Anonymous(func(b *engine.Builder) error {
 			if kept == nil {
 				kept = b
 			}
-			Collect(b, "out", FromSlice(b, flowers(3)))
+			engine.Collect(FromSlice(b, flowers(3)), "out")
 			if kept != b {
 				source(kept)
 			}
@@ -122,14 +124,14 @@ func TestBuildersOfAnotherBuild(t *testing.T) {
 func TestPartsOfOperatorsAreNamed(t *testing.T) {
 	graph, err := engine.BuildGraph(engine.Anonymous(func(b *engine.Builder) error {
 		rows := FromSlice(b, flowers(3))
-		Collect(b, "sort", Sort(rows, Asc("id")))
-		Collect(b, "range", PartitionByRange(rows, Asc("id")))
-		Collect(b, "aggregate", Aggregate(rows, SumOf("id")))
-		Collect(b, "grouped", GroupBy(rows, "id").Aggregate(CountRows()))
-		Collect(b, "reduce", Reduce(rows, func(a, _ flower) flower { return a }))
-		Collect(b, "count", Count(rows))
-		Collect(b, "zip", ZipWithIndex(rows, "at"))
-		Collect(b, "first", First(rows, 1))
+		engine.Collect(Sort(rows, Asc("id")), "sort")
+		engine.Collect(PartitionByRange(rows, Asc("id")), "range")
+		engine.Collect(Aggregate(rows, SumOf("id")), "aggregate")
+		engine.Collect(GroupBy(rows, "id").Aggregate(CountRows()), "grouped")
+		engine.Collect(Reduce(rows, func(a, _ flower) flower { return a }), "reduce")
+		engine.Collect(Count(rows), "count")
+		engine.Collect(ZipWithIndex(rows, "at"), "zip")
+		engine.Collect(First(rows, 1), "first")
 		Print(rows, PrintOptions{})
 		return nil
 	}), struct{}{})

@@ -27,7 +27,7 @@ func TestFromSlice(t *testing.T) {
 func TestFromSliceRoundTrip(t *testing.T) {
 	rows := flowers(50)
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
-		Collect(b, "rows", FromSlice(b, rows))
+		engine.Collect(FromSlice(b, rows), "rows")
 		return nil
 	}), struct{}{}, engine.Allocator(batchtest.Allocator(t)))
 	require.NoError(t, err)

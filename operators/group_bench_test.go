@@ -30,7 +30,7 @@ func benchmarkRows(b *testing.B, keys int, build func(d *engine.Dataset) *engine
 		if build != nil {
 			rows = build(rows)
 		}
-		Collect(bld, "count", Count(rows))
+		engine.Collect(Count(rows), "count")
 		return nil
 	})
 	for b.Loop() {

@@ -246,7 +246,7 @@ func (g saleGroup) show() string {
 // groupOutcome runs a job and returns its rows.
 func groupOutcome[T any](t require.TestingT, build func(b *engine.Builder) *engine.Dataset, opts ...engine.Option) []T {
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
-		Collect(b, "out", build(b))
+		engine.Collect(build(b), "out")
 		return nil
 	}), struct{}{}, opts...)
 	require.NoError(t, err)

@@ -27,7 +27,7 @@ var rides = []ride{
 // show runs a job of one dataset and prints its rows.
 func show[T any](build func(b *engine.Builder) *engine.Dataset) {
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
-		operators.Collect(b, "out", build(b))
+		engine.Collect(build(b), "out")
 		return nil
 	}), struct{}{})
 	if err != nil {

@@ -68,7 +68,9 @@ func keyRows[Key any](op string, g *Grouped) (*batch.Codec[Key], bool) {
 	codec, err := batch.NewCodec[Key]()
 	if err == nil {
 		columns, _ := keyColumns(op, g.of, g.keys)
-		_, err = codec.Bind(keySchema(&groupSpec{input: g.of.Schema(), columns: columns}))
+		keys := keySchema(&groupSpec{input: g.of.Schema(), columns: columns})
+		codec = codec.For(keys)
+		_, err = codec.Bind(keys)
 	}
 	if err != nil {
 		b.Errorf("%s: the key: %w", op, err)

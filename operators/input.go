@@ -181,7 +181,7 @@ type textReader interface {
 	io.Closer
 }
 
-// textSource is the source behind ReadCSV and ReadLibSVM.
+// textSource is the source behind ReadCSV, ReadLibSVM and ReadText.
 type textSource struct {
 	in      InputFiles
 	readers *joint[textReader]

@@ -26,7 +26,7 @@ func TestInputsAreOfTheirMachine(t *testing.T) {
 			first := true
 			_, err := engine.Run(t.Context(), engine.Anonymous(func(b *engine.Builder) error {
 				rows := operators.ReadCSV(b, path, operators.CSVOptions{Header: true})
-				operators.Collect(b, "rows", rows)
+				engine.Collect(rows, "rows")
 				if !first { // the build that runs
 					return spoil()
 				}

@@ -27,7 +27,7 @@ func benchmarkJoin(b *testing.B, build func(left, right *engine.Dataset) *engine
 		right := Generate(bld, benchRight, func(draws shared.Random, i int64) benchRow {
 			return benchRow{Key: i, Value: draws.Float64()}
 		})
-		Collect(bld, "count", Count(build(left, right)))
+		engine.Collect(Count(build(left, right)), "count")
 		return nil
 	})
 	for b.Loop() {

@@ -205,10 +205,10 @@ func TestCheckOfJoinsOnDisk(t *testing.T) {
 	} {
 		err := engine.Check(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
 			d := FromSlice(b, []row{{1, []float64{1}}, {2, []float64{2}}, {3, []float64{3}}})
-			Collect(b, "out", addJoin("Join", d, d, On("key"), Inner, 1, func() {}, false, func(l, r *row) (int64, error) {
+			engine.Collect(addJoin("Join", d, d, On("key"), Inner, 1, func() {}, false, func(l, r *row) (int64, error) {
 				change(l, r)
 				return 0, nil
-			}))
+			}), "out")
 			return nil
 		}), struct{}{}, engine.Shards(1))
 		require.ErrorIs(t, err, errLentChanged, name)

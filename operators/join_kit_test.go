@@ -152,7 +152,7 @@ func joinOutcomes(t *testing.T, build func(b *engine.Builder) map[string]*engine
 		built := build(b)
 		for _, name := range sortedKeys(built) {
 			names = append(names, name)
-			Collect(b, name, withShard(built[name]))
+			engine.Collect(withShard(built[name]), name)
 		}
 		return nil
 	}), struct{}{}, append([]engine.Option{engine.Shards(testShards), engine.Allocator(mem), engine.SpillDir(t.TempDir())}, opts...)...)

@@ -23,7 +23,7 @@ func TestOperatorWithinAFunction(t *testing.T) {
 		"Filter":   func(_ *engine.Builder, d *engine.Dataset) { Filter(d, func(lineRow) bool { return true }) },
 		"Generate": func(b *engine.Builder, _ *engine.Dataset) { FromSlice(b, lineRows(2)) },
 		"WriteCSV": func(_ *engine.Builder, d *engine.Dataset) { WriteCSV(d, t.TempDir()+"/x", CSVWriteOptions{}) },
-		"Collect":  func(b *engine.Builder, d *engine.Dataset) { Collect(b, "x", d) },
+		"Collect":  func(b *engine.Builder, d *engine.Dataset) { engine.Collect(d, "x") },
 	} {
 		err := runSink(t, func(b *engine.Builder) {
 			rows := FromSlice(b, lineRows(3))
@@ -49,7 +49,7 @@ func TestUnreadDatasets(t *testing.T) {
 			return func(r lineRow) lineRow { n.Add(1); return r }
 		}
 		Map(PartitionByHash(Map(rows, counted(&before)), "n"), counted(&calls))
-		Collect(b, "rows", Map(rows, counted(&read)))
+		engine.Collect(Map(rows, counted(&read)), "rows")
 		return nil
 	}), struct{}{}, engine.Logger(log))
 	require.NoError(t, err)
@@ -63,8 +63,8 @@ func TestUnreadDatasets(t *testing.T) {
 func TestRowsOfOneColumn(t *testing.T) {
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
 		rows := FromSlice(b, lineRows(3))
-		Collect(b, "count", Count(rows))
-		Collect(b, "rows", rows)
+		engine.Collect(Count(rows), "count")
+		engine.Collect(rows, "rows")
 		return nil
 	}), struct{}{})
 	require.NoError(t, err)

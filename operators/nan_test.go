@@ -25,7 +25,7 @@ func TestAggregatesGiveOneNaN(t *testing.T) {
 	rows = append(rows, oddRow{10, math.Inf(1)}, oddRow{10, math.Inf(-1)})
 	for _, p := range []int{1, 3} {
 		result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
-			Collect(b, "out", GroupBy(FromSlice(b, rows), "key").Aggregate(SumOf("value").As("sum"), MeanOf("value").As("mean"), MaxOf("value").As("max")))
+			engine.Collect(GroupBy(FromSlice(b, rows), "key").Aggregate(SumOf("value").As("sum"), MeanOf("value").As("mean"), MaxOf("value").As("max")), "out")
 			return nil
 		}), struct{}{}, engine.Parallelism(p), engine.Shards(8))
 		require.NoError(t, err)

@@ -167,7 +167,7 @@ func TestSampleWithReplacement(t *testing.T) {
 // that they need several.
 func TestSampleBoundsBatches(t *testing.T) {
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
-		Collect(b, "out", Sample(Range(b, 0, 1000), 200, SampleOptions{Replacement: true}))
+		engine.Collect(Sample(Range(b, 0, 1000), 200, SampleOptions{Replacement: true}), "out")
 		return nil
 	}), struct{}{}, engine.Shards(1), engine.Allocator(batchtest.Allocator(t)))
 	require.NoError(t, err)

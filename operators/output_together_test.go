@@ -47,7 +47,7 @@ func (j *together) run(d outputDisk) error {
 		for i := j.first; i < j.outputs; i++ {
 			writeFilesOn(rows, filepath.Join(j.dir, j.name(i)), i%2 == 1, togetherFormats[i/2%2], d)
 		}
-		Collect(b, "rows", rows)
+		engine.Collect(rows, "rows")
 		Print(rows, PrintOptions{Writer: io.Discard})
 		if j.last != nil {
 			b.Add(engine.Spec{Op: "Last", Inputs: []engine.Port{{From: rows}}, Operator: func() engine.Operator { return noopOperator{} }, Sink: j.last})

@@ -105,7 +105,7 @@ func TestRetainedBatches(t *testing.T) {
 func rowsOf(t *testing.T, build func(b *engine.Builder) *engine.Dataset, opts ...engine.Option) []int64 {
 	t.Helper()
 	result, err := engine.Run(t.Context(), engine.Anonymous(func(b *engine.Builder) error {
-		Collect(b, "out", build(b))
+		engine.Collect(build(b), "out")
 		return nil
 	}), struct{}{}, opts...)
 	require.NoError(t, err)

@@ -113,7 +113,7 @@ func TestReadCompressedArrow(t *testing.T) {
 	require.Len(t, files, 4)
 	for _, path := range files {
 		job := engine.Anonymous(func(b *engine.Builder) error {
-			Collect(b, "rows", ReadArrow(b, path, ArrowOptions{Columns: []string{"flag", "name", "x", "id"}}))
+			engine.Collect(ReadArrow(b, path, ArrowOptions{Columns: []string{"flag", "name", "x", "id"}}), "rows")
 			return nil
 		})
 		result, err := engine.Run(t.Context(), job, struct{}{}, engine.Shards(8), engine.Parallelism(3))

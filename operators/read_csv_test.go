@@ -222,7 +222,7 @@ func TestReadCSVSkipsBadRows(t *testing.T) {
 	o := CSVOptions{Header: true, OnError: Skip, Types: map[string]string{"a": "int64", "b": "int64"}}
 	forEachSetting(t, func(t *testing.T, opts ...engine.Option) {
 		result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
-			Collect(b, "rows", ReadCSV(b, dir, o))
+			engine.Collect(ReadCSV(b, dir, o), "rows")
 			return nil
 		}), struct{}{}, opts...)
 		require.NoError(t, err)

@@ -64,7 +64,7 @@ func TestReadArrowCountsRoundedNumbers(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"a.arrow": arrowFileOf(t, rec, ""), "b.arrow": arrowFileOf(t, rec, "")})
 	for _, p := range []int{1, 3} {
 		result, err := engine.Run(t.Context(), engine.Anonymous(func(b *engine.Builder) error {
-			Collect(b, "rows", ReadArrow(b, dir, ArrowOptions{}))
+			engine.Collect(ReadArrow(b, dir, ArrowOptions{}), "rows")
 			return nil
 		}), struct{}{}, engine.Parallelism(p), engine.Shards(4), engine.BatchRows(2))
 		require.NoError(t, err)

@@ -118,6 +118,7 @@ func inputRows[T any](op string, d *engine.Dataset) (*batch.Codec[T], bool) {
 	b := builderOf(op, d)
 	codec, err := batch.NewCodec[T]()
 	if err == nil && usable(d) {
+		codec = codec.For(d.Schema())
 		_, err = codec.Bind(d.Schema())
 	}
 	if err != nil {
@@ -243,7 +244,7 @@ func (r *rowReader[T]) read(i int) (*T, error) {
 	return &r.row, nil
 }
 
-// explain says which column is null: the codec's own message counts rows by
+// explain says which column is null, or of the wrong length: the codec's own message counts rows by
 // batch, and batches must not show.
 func (r *rowReader[T]) explain(i int, err error) error {
 	for _, f := range r.codec.Schema().Fields() {
@@ -256,6 +257,9 @@ func (r *rowReader[T]) explain(i int, err error) error {
 					f.Name, reflect.TypeFor[T]())
 			}
 		}
+	}
+	if length := new(batch.LengthError); errors.As(err, &length) {
+		return fmt.Errorf("column %q: %w", length.Column, length.Why())
 	}
 	return err
 }

@@ -68,7 +68,7 @@ func drawWorkers(rt *rapid.T) engine.Option {
 func outcome(t *testing.T, build func(b *engine.Builder) *engine.Dataset, opts ...engine.Option) []string {
 	t.Helper()
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
-		Collect(b, "out", withShard(build(b)))
+		engine.Collect(withShard(build(b)), "out")
 		return nil
 	}), struct{}{}, opts...)
 	require.NoError(t, err)
@@ -94,7 +94,7 @@ func outcome(t *testing.T, build func(b *engine.Builder) *engine.Dataset, opts .
 func runOnly(t *testing.T, build func(b *engine.Builder) *engine.Dataset, opts ...engine.Option) {
 	t.Helper()
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
-		Collect(b, "out", build(b))
+		engine.Collect(build(b), "out")
 		return nil
 	}), struct{}{}, opts...)
 	require.NoError(t, err)
@@ -163,7 +163,7 @@ func runError(t *testing.T, build func(b *engine.Builder) *engine.Dataset, opts 
 	opts = append([]engine.Option{engine.Shards(testShards), engine.Allocator(batchtest.Allocator(t)), engine.SpillDir(t.TempDir())}, opts...)
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
 		if d := build(b); d != nil {
-			Collect(b, "out", d)
+			engine.Collect(d, "out")
 		}
 		return nil
 	}), struct{}{}, opts...)

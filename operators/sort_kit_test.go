@@ -82,7 +82,7 @@ func requireSameOnDisk(t *testing.T, build func(b *engine.Builder) *engine.Datas
 		budget, p := setting.budget, setting.p
 		dir := t.TempDir()
 		result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
-			Collect(b, "out", digest(build(b)))
+			engine.Collect(digest(build(b)), "out")
 			return nil
 		}), struct{}{}, engine.Shards(testShards), engine.Parallelism(p), engine.Workers(setting.workers), engine.MemoryBudget(budget),
 			engine.Allocator(batchtest.Allocator(t)), engine.SpillDir(dir))

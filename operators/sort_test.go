@@ -127,7 +127,7 @@ func compareReals(x, y float64) int {
 // shard.
 func sortOutcome(t require.TestingT, shards int, build func(b *engine.Builder) *engine.Dataset, opts ...engine.Option) (rows []string, perShard []int) {
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
-		Collect(b, "out", withShard(build(b)))
+		engine.Collect(withShard(build(b)), "out")
 		return nil
 	}), struct{}{}, opts...)
 	require.NoError(t, err)

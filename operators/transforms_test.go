@@ -88,12 +88,12 @@ func TestFlatMapReusesSlices(t *testing.T) {
 // TestFlatMapBoundsBatches makes many rows of one.
 func TestFlatMapBoundsBatches(t *testing.T) {
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
-		Collect(b, "out", FlatMap(FromSlice(b, []int64{1000}), func(n int64, emit func(int64)) error {
+		engine.Collect(FlatMap(FromSlice(b, []int64{1000}), func(n int64, emit func(int64)) error {
 			for i := range n {
 				emit(i)
 			}
 			return nil
-		}))
+		}), "out")
 		return nil
 	}), struct{}{}, engine.BatchRows(7), engine.Allocator(batchtest.Allocator(t)))
 	require.NoError(t, err)

@@ -42,7 +42,11 @@ func Vectorize(d *engine.Dataset, name string, columns ...string) *engine.Datase
 		dt := d.Schema().Field(i).Type
 		part := vectorPart{column: i, name: column, at: dim, dim: componentsOf(dt)}
 		if part.dim == 0 {
-			b.Errorf("%s: column %q is %s; want numbers, bools or vectors of a fixed dimension", op, column, batch.TypeName(dt))
+			why := ""
+			if batch.IsVector(dt) && dt.ID() != arrow.STRUCT {
+				why = fmt.Sprintf("; where every row has n components, declare the field [n]float64, or the slice with the tag `column:\"%s,dim=n\"`", column)
+			}
+			b.Errorf("%s: column %q is %s; want numbers, bools or vectors of a fixed dimension%s", op, column, batch.TypeName(dt), why)
 			ok = false
 		}
 		dim += min(part.dim, math.MaxInt32)

@@ -130,7 +130,7 @@ func TestCSVRoundTrip(t *testing.T) {
 		}
 		p, n := rapid.IntRange(1, 8).Draw(rt, "p"), rapid.IntRange(1, 9).Draw(rt, "batch rows")
 		result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
-			Collect(b, "rows", ReadCSV(b, path, read))
+			engine.Collect(ReadCSV(b, path, read), "rows")
 			return nil
 		}), struct{}{}, engine.Shards(testShards), engine.Parallelism(p), engine.BatchRows(n), engine.Allocator(mem), drawWorkers(rt))
 		require.NoError(rt, err)

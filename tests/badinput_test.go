@@ -361,7 +361,7 @@ func TestSkippedRowsAreCounted(t *testing.T) {
 		result, err := engine.Run(t.Context(), engine.Define("skip", func(b *engine.Builder, _ struct{}) error {
 			o := floats
 			o.Header, o.OnError = true, operators.Skip
-			operators.Collect(b, "rows", operators.ReadCSV(b, input, o))
+			engine.Collect(operators.ReadCSV(b, input, o), "rows")
 			return nil
 		}), struct{}{}, engine.Parallelism(p), engine.Shards(8))
 		require.NoError(t, err)

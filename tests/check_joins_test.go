@@ -62,7 +62,7 @@ func TestCheckNamesJoinsThatChangeRows(t *testing.T) {
 				rows := func(n int64) *engine.Dataset {
 					return operators.Generate(b, n, func(_ shared.Random, i int64) joinable { return joinable{i % 50, []float64{float64(i)}} })
 				}
-				operators.Collect(b, "out", c.build(rows(100), rows(70)))
+				engine.Collect(c.build(rows(100), rows(70)), "out")
 				return nil
 			})
 			err := engine.Check(context.Background(), job, struct{}{}, engine.Shards(checkShards))
@@ -84,22 +84,22 @@ func TestCheckPassesJoins(t *testing.T) {
 		}
 		left, right := rows(100), rows(70)
 		for kind := operators.Inner; kind <= operators.Full; kind++ {
-			operators.Collect(b, kind.String(), operators.Join(left, right, operators.On("key"), kind, func(l, r *joinable) joinable {
+			engine.Collect(operators.Join(left, right, operators.On("key"), kind, func(l, r *joinable) joinable {
 				if l == nil {
 					return *r
 				}
 				l.Vector = append([]float64{1}, l.Vector...) // its own
 				return *l
-			}))
+			}), kind.String())
 		}
-		operators.Collect(b, "semi", operators.SemiJoin(left, right, operators.On("key")))
-		operators.Collect(b, "anti", operators.AntiJoin(left, right, operators.On("key")))
-		operators.Collect(b, "distinct", operators.Distinct(left, "key"))
-		operators.Collect(b, "group", operators.CoGroup(left, right, operators.On("key"),
+		engine.Collect(operators.SemiJoin(left, right, operators.On("key")), "semi")
+		engine.Collect(operators.AntiJoin(left, right, operators.On("key")), "anti")
+		engine.Collect(operators.Distinct(left, "key"), "distinct")
+		engine.Collect(operators.CoGroup(left, right, operators.On("key"),
 			func(left, right *operators.Group[joinable], emit func(int64)) error {
 				emit(left.Len() - right.Len())
 				return nil
-			}))
+			}), "group")
 		return nil
 	})
 	require.NoError(t, engine.Check(context.Background(), job, struct{}{}, engine.Shards(checkShards)))

@@ -87,7 +87,7 @@ func TestCheckFindsCapturedVariables(t *testing.T) {
 	for name, leak := range capturing {
 		t.Run(name, func(t *testing.T) {
 			job := engine.Define("leak", func(b *engine.Builder, _ struct{}) error {
-				operators.Collect(b, "out", leak.build(operators.Range(b, 0, capturedRows)))
+				engine.Collect(leak.build(operators.Range(b, 0, capturedRows)), "out")
 				return nil
 			})
 			for range 2 {
@@ -102,7 +102,7 @@ func TestCheckOfWorkers(t *testing.T) {
 	builds := 0
 	job := engine.Define("builds", func(b *engine.Builder, _ struct{}) error {
 		builds++
-		operators.Collect(b, "out", operators.Range(b, 0, capturedRows))
+		engine.Collect(operators.Range(b, 0, capturedRows), "out")
 		return nil
 	})
 	counted := func(workers int) int {
@@ -146,10 +146,10 @@ func TestCheckNamesWhoChangesRows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			job := engine.Define("in place", func(b *engine.Builder, _ struct{}) error {
 				points := operators.Generate(b, 100, func(_ shared.Random, i int64) withVector { return withVector{i, []float64{float64(i + 1)}} })
-				operators.Collect(b, "before", operators.Map(operators.Rebalance(points), keep))
+				engine.Collect(operators.Map(operators.Rebalance(points), keep), "before")
 				changed := of.build(points).Named("culprit")
-				operators.Collect(b, "changed", operators.Map(changed, keep))
-				operators.Collect(b, "after", operators.Map(points, keep))
+				engine.Collect(operators.Map(changed, keep), "changed")
+				engine.Collect(operators.Map(points, keep), "after")
 				return nil
 			})
 			err := engine.Check(context.Background(), job, struct{}{}, engine.Shards(checkShards))

@@ -52,7 +52,7 @@ func TestCheckComparesReports(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			job := engine.Define("reports", func(b *engine.Builder, _ struct{}) error {
-				operators.Collect(b, "out", of.build(operators.Range(b, 0, capturedRows)))
+				engine.Collect(of.build(operators.Range(b, 0, capturedRows)), "out")
 				return nil
 			})
 			err := engine.Check(context.Background(), job, struct{}{}, engine.Shards(checkShards))
@@ -78,7 +78,7 @@ func TestCheckComparesAccumulators(t *testing.T) {
 		}
 		counted := operators.MapPartition(operators.Range(b, 0, capturedRows), count)
 		at = before()
-		operators.Collect(b, "out", counted)
+		engine.Collect(counted, "out")
 		return nil
 	})
 	err := engine.Check(context.Background(), job, struct{}{}, engine.Shards(checkShards))
@@ -98,12 +98,12 @@ func TestCheckOfSteadyReports(t *testing.T) {
 			}
 			return nil
 		})
-		operators.Collect(b, "out", reporting(rows, func(ctx *comqueue.ComContext) error {
+		engine.Collect(reporting(rows, func(ctx *comqueue.ComContext) error {
 			if ctx.StepNo() != 2 {
 				ctx.Report("sometimes", 0/(float64(ctx.StepNo())-3))
 			}
 			return ctx.ForShards(func(shard int) error { ctx.ReportSum("sum", shard, 1/float64(shard+1)); return nil })
-		}))
+		}), "out")
 		return nil
 	})
 	require.NoError(t, engine.Check(context.Background(), job, struct{}{}, engine.Shards(checkShards)))
@@ -115,7 +115,7 @@ var callsOfAll int64
 // TestCheckTellsOfVariables: two runs in one process differ by such a variable as well.
 func TestCheckTellsOfVariables(t *testing.T) {
 	job := engine.Define("global", func(b *engine.Builder, _ struct{}) error {
-		operators.Collect(b, "out", operators.Map(operators.Range(b, 0, 100), func(int64) int64 { return atomic.AddInt64(&callsOfAll, 1) }))
+		engine.Collect(operators.Map(operators.Range(b, 0, 100), func(int64) int64 { return atomic.AddInt64(&callsOfAll, 1) }), "out")
 		return nil
 	})
 	err := engine.Check(context.Background(), job, struct{}{}, engine.Shards(checkShards))
@@ -143,7 +143,7 @@ func TestCheckNamesStagesOfReplicas(t *testing.T) {
 					Add(comqueue.Repeat(2, nil, comqueue.Named("odd one", comqueue.Do(odd)), comqueue.Do(reads))).
 					Do(reads).SetMaxIter(4).
 					CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]measured, error) { return []measured{{1, 2}}, nil })).Exec()
-				operators.Collect(b, "out", rows)
+				engine.Collect(rows, "out")
 				return nil
 			}
 			var err error

@@ -53,7 +53,7 @@ func TestCheckNamesWhoChangesSideRows(t *testing.T) {
 				f := func(v int64, side []sideRow) (int64, error) { change(v, side); return v, nil }
 				changed := operators.MapWith(operators.Range(b, 1, 90), side, f)
 				at = before()
-				operators.Collect(b, "out", changed)
+				engine.Collect(changed, "out")
 				return nil
 			})
 			err := engine.Check(context.Background(), job, struct{}{}, engine.Shards(checkShards))
@@ -78,7 +78,7 @@ func TestBatchesOfASideInputKeepTheirOrder(t *testing.T) {
 			rows.Retain()
 			return rows, nil
 		}
-		operators.Collect(b, "out", operators.MapBatchWith(operators.Range(b, 0, 90), operators.Range(b, 0, checkShards), nil, reverse))
+		engine.Collect(operators.MapBatchWith(operators.Range(b, 0, 90), operators.Range(b, 0, checkShards), nil, reverse), "out")
 		return nil
 	})
 	require.NoError(t, engine.Check(context.Background(), job, struct{}{}, engine.Shards(checkShards)))
@@ -93,8 +93,8 @@ func TestCheckNamesPartitionersThatChangeRows(t *testing.T) {
 		place := func(v withVector, shards int) int { v.Vector[0] += 100; return int(v.ID) % shards }
 		placed := operators.PartitionByCustom(points, place)
 		at = before()
-		operators.Collect(b, "placed", placed)
-		operators.Collect(b, "sibling", operators.Map(points, func(v withVector) withVector { return withVector{v.ID, []float64{v.Vector[0]}} }))
+		engine.Collect(placed, "placed")
+		engine.Collect(operators.Map(points, func(v withVector) withVector { return withVector{v.ID, []float64{v.Vector[0]}} }), "sibling")
 		return nil
 	})
 	err := engine.Check(context.Background(), job, struct{}{}, engine.Shards(checkShards))
@@ -121,8 +121,8 @@ func (o releasing) Process(_ *engine.Context, _, shard int, rows arrow.Record, o
 func TestCheckNamesWhoReleasesRows(t *testing.T) {
 	job := engine.Define("released", func(b *engine.Builder, _ struct{}) error {
 		rows := operators.Range(b, 0, 100)
-		operators.Collect(b, "out", b.Add(engine.Spec{Op: "Culprit", Schema: rows.Schema(), Inputs: []engine.Port{{From: rows}}, Operator: func() engine.Operator { return releasing{} }}))
-		operators.Collect(b, "count", operators.Count(rows))
+		engine.Collect(b.Add(engine.Spec{Op: "Culprit", Schema: rows.Schema(), Inputs: []engine.Port{{From: rows}}, Operator: func() engine.Operator { return releasing{} }}), "out")
+		engine.Collect(operators.Count(rows), "count")
 		return nil
 	})
 	err := engine.Check(context.Background(), job, struct{}{}, engine.Shards(checkShards))

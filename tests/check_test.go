@@ -150,7 +150,7 @@ func TestCheckNamesObjectsOfQueues(t *testing.T) {
 			SetMaxIter(4).
 			CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]measured, error) { return []measured{{1, 2}}, nil })).
 			Exec()
-		operators.Collect(b, "rows", rows)
+		engine.Collect(rows, "rows")
 		return nil
 	})
 	err := engine.Check(context.Background(), job, struct{}{}, engine.Shards(checkShards))
@@ -166,7 +166,7 @@ func TestCheckOfCorrectJobs(t *testing.T) {
 		rows := ordered(b, true)
 		parts := operators.Split(operators.Rebalance(rows), 3, 1)
 		grouped := operators.GroupBy(parts[0], "group").Aggregate(operators.SumOf("value").As("value"))
-		operators.Collect(b, "sorted", operators.Sort(operators.Union(grouped, operators.Select(parts[1], "group", "value")), operators.Desc("value")))
+		engine.Collect(operators.Sort(operators.Union(grouped, operators.Select(parts[1], "group", "value")), operators.Desc("value")), "sorted")
 		points := operators.Vectorize(rows, "features", "value")
 		model := kmeans.Train(points, kmeans.Params{VectorCol: "features", K: 3, MaxIter: 4})
 		operators.WriteCSV(operators.Select(kmeans.Predict(points, model, kmeans.PredictOptions{}), "group", "value"), filepath.Join(os.TempDir(), "is not written", "out.csv"), operators.CSVWriteOptions{})

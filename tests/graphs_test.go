@@ -135,7 +135,7 @@ func runSteps(t *testing.T, steps []step, p, batchRows int) []string {
 				}
 				return nil
 			})
-			operators.Collect(b, fmt.Sprint(i), where)
+			engine.Collect(where, fmt.Sprint(i))
 		}
 		return nil
 	})

@@ -54,8 +54,8 @@ func TestWhatRanIsWhatThePlanShows(t *testing.T) {
 		points := operators.Vectorize(operators.Rebalance(read), "features", "Sepal length", "Petal width")
 		model := kmeans.Train(points, kmeans.Params{VectorCol: "features", K: 3, Init: kmeans.Random})
 		predicted := kmeans.Predict(points, model, kmeans.PredictOptions{})
-		operators.Collect(b, "model", model)
-		operators.Collect(b, "counts", operators.GroupBy(predicted, "cluster").Aggregate(operators.CountRows()))
+		engine.Collect(model, "model")
+		engine.Collect(operators.GroupBy(predicted, "cluster").Aggregate(operators.CountRows()), "counts")
 		operators.WriteCSV(operators.Select(predicted, "cluster"), output, operators.CSVWriteOptions{})
 		return nil
 	})

@@ -112,7 +112,7 @@ func TestEveryEstimatorRefusesBadRows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			fails := func(vector string, rows []observation, texts ...string) {
 				trial.Fails(t, func(b *engine.Builder) {
-					operators.Collect(b, "model", e.stage(vector).Fit(operators.FromSlice(b, rows)))
+					engine.Collect(e.stage(vector).Fit(operators.FromSlice(b, rows)), "model")
 				}, texts...)
 			}
 			const row = "row 2 of the shard: "
@@ -136,7 +136,7 @@ func TestEveryEstimatorRefusesBadRows(t *testing.T) {
 
 			// A model on rows without its columns, or of other types.
 			r := trial.Run(t, func(b *engine.Builder) {
-				operators.Collect(b, "model", e.stage("x").Fit(operators.FromSlice(b, good)))
+				engine.Collect(e.stage("x").Fit(operators.FromSlice(b, good)), "model")
 			})
 			file, err := model.Encoded(r, "model")
 			require.NoError(t, err)
@@ -144,7 +144,7 @@ func TestEveryEstimatorRefusesBadRows(t *testing.T) {
 			require.NoError(t, err)
 			apply := func(change func(d *engine.Dataset) *engine.Dataset, texts ...string) {
 				trial.Fails(t, func(b *engine.Builder) {
-					operators.Collect(b, "made", m.Transform(change(operators.FromSlice(b, good))))
+					engine.Collect(m.Transform(change(operators.FromSlice(b, good))), "made")
 				}, texts...)
 			}
 			apply(func(d *engine.Dataset) *engine.Dataset { return operators.Select(d, "label", "weight") }, `"x"`)
@@ -184,7 +184,7 @@ func TestEveryClassifierRefusesOneClass(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			trial.Fails(t, func(b *engine.Builder) {
-				operators.Collect(b, "model", stage.Fit(operators.FromSlice(b, one)))
+				engine.Collect(stage.Fit(operators.FromSlice(b, one)), "model")
 			}, `every label in column "label" is "3": a classifier needs two classes or more`)
 		})
 	}

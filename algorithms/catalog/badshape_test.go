@@ -21,7 +21,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/svm"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // table returns n rows of d features above 0, of two classes, with what is done to it.
@@ -51,7 +50,7 @@ func TestEveryEstimatorRefusesIndices(t *testing.T) {
 					texts = []string{`column "features" is sparse`}
 				}
 				trial.Fails(t, func(b *engine.Builder) {
-					operators.Collect(b, "model", e.stage("features").Fit(trial.Unchecked(b, rows)))
+					engine.Collect(e.stage("features").Fit(trial.Unchecked(b, rows)), "model")
 				}, texts...)
 			}
 			const row = "row 17 of the shard: "
@@ -115,8 +114,8 @@ func TestEveryEstimatorTrainsOnRowsThatTellLittle(t *testing.T) {
 				r := trial.Run(t, func(b *engine.Builder) {
 					rows := table.Dataset(b)
 					m := e.stage("features").Fit(rows)
-					operators.Collect(b, "model", m)
-					operators.Collect(b, "rows", e.stage("features").Apply(rows, m))
+					engine.Collect(m, "model")
+					engine.Collect(e.stage("features").Apply(rows, m), "rows")
 				})
 				file, err := model.Encoded(r, "model")
 				require.NoError(t, err, what)
@@ -144,7 +143,7 @@ func TestEveryEstimatorRefusesWhatExceedsFloat64(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			fails := func(change func(t *trial.Table), texts ...string) {
 				trial.Fails(t, func(b *engine.Builder) {
-					operators.Collect(b, "model", e.stage("features").Fit(table(24, 2, change).Dataset(b)))
+					engine.Collect(e.stage("features").Fit(table(24, 2, change).Dataset(b)), "model")
 				}, texts...)
 			}
 			if !e.gaps {
@@ -175,7 +174,7 @@ func TestClassesThatNothingHoldsApart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := trial.Run(t, func(b *engine.Builder) {
-				operators.Collect(b, "model", stage.Fit(apart.Dataset(b)))
+				engine.Collect(stage.Fit(apart.Dataset(b)), "model")
 			})
 			file, err := model.Encoded(r, "model")
 			require.NoError(t, err)

@@ -13,7 +13,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // TestEveryEstimatorTrainsBeyondTheBudget: rows that a memory budget does not hold are kept in
@@ -28,7 +27,7 @@ func TestEveryEstimatorTrainsBeyondTheBudget(t *testing.T) {
 				rows := table(3000, 24, func(t *trial.Table) { t.Sparse = sparse })
 				train := func(options ...engine.Option) []byte {
 					r := trial.Run(t, func(b *engine.Builder) {
-						operators.Collect(b, "model", e.stage("features").Fit(rows.Dataset(b)))
+						engine.Collect(e.stage("features").Fit(rows.Dataset(b)), "model")
 					}, append(options, engine.Parallelism(2))...)
 					file, err := model.Encoded(r, "model")
 					require.NoError(t, err)

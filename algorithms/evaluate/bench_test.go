@@ -39,7 +39,7 @@ func BenchmarkMeasureBinary(b *testing.B) {
 func BenchmarkBinary(b *testing.B) {
 	rows := scoredRows(benchData())
 	job := engine.Define("bench", func(b *engine.Builder, _ struct{}) error {
-		operators.Collect(b, "report", evaluate.Binary(operators.FromSlice(b, rows), binaryCols))
+		engine.Collect(evaluate.Binary(operators.FromSlice(b, rows), binaryCols), "report")
 		return nil
 	})
 	for b.Loop() {

@@ -222,8 +222,8 @@ func TestBinarySameBits(t *testing.T) {
 	table.Offset = table.X
 	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		report := evaluate.Binary(table.Dataset(b), o)
-		operators.Collect(b, "report", report)
-		operators.Collect(b, "curve", evaluate.Curve(report))
+		engine.Collect(report, "report")
+		engine.Collect(evaluate.Curve(report), "curve")
 	})
 }
 
@@ -350,7 +350,7 @@ func TestBinarySkipsRowsThatLackSomething(t *testing.T) {
 	o := binaryCols
 	o.Skip = true
 	result := trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "report", evaluate.Binary(operators.FromSlice(b, rows), o))
+		engine.Collect(evaluate.Binary(operators.FromSlice(b, rows), o), "report")
 	})
 	r, err := evaluate.ReportOf[evaluate.BinaryReport](result, "report")
 	require.NoError(t, err)
@@ -377,7 +377,7 @@ func TestRowsLeftOutAreCountedOnce(t *testing.T) {
 	rows := []row{{v(1), v(0.5), x}, {nil, v(0.5), x}, {v(2), nil, x}, {nil, nil, x}, {v(4), v(1), x}}
 	counted := func(of func(d *engine.Dataset) *engine.Dataset, want ...string) {
 		t.Helper()
-		text := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "report", of(operators.FromSlice(b, rows))) }, engine.Shards(1), engine.Parallelism(1)).Summary()
+		text := trial.Run(t, func(b *engine.Builder) { engine.Collect(of(operators.FromSlice(b, rows)), "report") }, engine.Shards(1), engine.Parallelism(1)).Summary()
 		require.Equal(t, 1, strings.Count(text, "rows skipped"), text)
 		for _, w := range want {
 			require.Equal(t, 1, strings.Count(text, w), text)
@@ -391,7 +391,7 @@ func TestRowsLeftOutAreCountedOnce(t *testing.T) {
 	}, "rows skipped: 2", "rows without ClusterCol: 2")
 	_, err := trial.Try(t, func(b *engine.Builder) {
 		binary := evaluate.Binary(operators.FromSlice(b, rows), evaluate.BinaryOptions{LabelCol: "label", ScoreCol: "prediction", Skip: true})
-		operators.Collect(b, "report", binary)
+		engine.Collect(binary, "report")
 	}, engine.Shards(1), engine.Parallelism(1))
 	require.ErrorContains(t, err, `row 4 of the shard: column "label"`)
 }
@@ -426,8 +426,8 @@ func TestReportsSurviveJSON(t *testing.T) {
 	// The numbers are columns as well.
 	result := trial.Run(t, func(b *engine.Builder) {
 		rows := operators.FromSlice(b, scoredRows(binaryTruth, binaryScore, nil))
-		operators.Collect(b, "report", evaluate.Binary(rows, binaryCols))
-		operators.Collect(b, "rows", rows)
+		engine.Collect(evaluate.Binary(rows, binaryCols), "report")
+		engine.Collect(rows, "rows")
 	})
 	type numbers struct {
 		AUC      float64 `column:"auc"`

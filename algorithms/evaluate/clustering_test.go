@@ -197,7 +197,7 @@ func TestClusteringIsAFunctionOfTheRows(t *testing.T) {
 	slices.Reverse(rows)
 	requireSame(t, want, measured[evaluate.ClusteringReport](t, rows, clustering(both), engine.Shards(128)))
 	trial.SameBitsOfState(t, func(b *engine.Builder) {
-		operators.Collect(b, "report", evaluate.Clustering(operators.FromSlice(b, rows), both))
+		engine.Collect(evaluate.Clustering(operators.FromSlice(b, rows), both), "report")
 	})
 }
 

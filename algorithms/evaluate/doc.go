@@ -7,8 +7,8 @@
 // row: the report.
 //
 //	report := evaluate.Binary(predicted, evaluate.BinaryOptions{LabelCol: "label", ScoreCol: "probability"})
-//	operators.Collect(b, "quality", report)
-//	operators.Collect(b, "roc", evaluate.Curve(report))
+//	engine.Collect(report, "quality")
+//	engine.Collect(evaluate.Curve(report), "roc")
 //	…
 //	r, err := evaluate.ReportOf[evaluate.BinaryReport](result, "quality")
 //	fmt.Println(r.AUC, r)

@@ -18,8 +18,8 @@ func Example() {
 	job := engine.Define("quality", func(b *engine.Builder, _ struct{}) error {
 		rows := operators.FromSlice(b, []row{{true, 0.9}, {false, 0.7}, {true, 0.6}, {false, 0.2}})
 		report := evaluate.Binary(rows, evaluate.BinaryOptions{LabelCol: "spam", ScoreCol: "score"})
-		operators.Collect(b, "report", report)
-		operators.Collect(b, "curve", evaluate.Curve(report))
+		engine.Collect(report, "report")
+		engine.Collect(evaluate.Curve(report), "curve")
 		return nil
 	})
 	result, err := engine.Run(context.Background(), job, struct{}{})

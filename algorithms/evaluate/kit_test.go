@@ -31,7 +31,7 @@ func reportText[R evaluate.Report](t require.TestingT, r *R) string {
 func measured[R evaluate.Report, T any](t testing.TB, rows []T, evaluation func(*engine.Dataset) *engine.Dataset, options ...engine.Option) *R {
 	t.Helper()
 	result, err := trial.Try(t, func(b *engine.Builder) {
-		operators.Collect(b, "report", evaluation(operators.FromSlice(b, rows)))
+		engine.Collect(evaluation(operators.FromSlice(b, rows)), "report")
 	}, options...)
 	require.NoError(t, err)
 	defer result.Release()
@@ -45,7 +45,7 @@ func measured[R evaluate.Report, T any](t testing.TB, rows []T, evaluation func(
 func requireFailure[T any](t testing.TB, rows []T, evaluation func(*engine.Dataset) *engine.Dataset, texts ...string) {
 	t.Helper()
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "report", evaluation(operators.FromSlice(b, rows)))
+		engine.Collect(evaluation(operators.FromSlice(b, rows)), "report")
 	}, texts...)
 }
 

@@ -189,8 +189,8 @@ func TestMulticlassSameBits(t *testing.T) {
 	o := evaluate.MulticlassOptions{LabelCol: "truth", PredictionCol: "predicted", ProbabilityCols: []string{"p"}, Classes: abc, WeightCol: "weight", TopK: 2}
 	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		report := evaluate.Multiclass(operators.FromSlice(b, rows), o)
-		operators.Collect(b, "report", report)
-		operators.Collect(b, "confusion", evaluate.Confusion(report))
+		engine.Collect(report, "report")
+		engine.Collect(evaluate.Confusion(report), "confusion")
 	})
 }
 

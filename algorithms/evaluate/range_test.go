@@ -135,7 +135,7 @@ func TestMedianOfErrorsBeyondTheRange(t *testing.T) {
 			rows[i] = row{c.label[i], c.prediction[i]}
 		}
 		result := trial.Run(t, func(b *engine.Builder) {
-			operators.Collect(b, "report", evaluate.Regression(operators.FromSlice(b, rows), evaluate.RegressionOptions{LabelCol: "label", PredictionCol: "prediction"}))
+			engine.Collect(evaluate.Regression(operators.FromSlice(b, rows), evaluate.RegressionOptions{LabelCol: "label", PredictionCol: "prediction"}), "report")
 		})
 		for _, r := range []*evaluate.RegressionReport{r, must(evaluate.ReportOf[evaluate.RegressionReport](result, "report"))} {
 			if c.want == c.want {

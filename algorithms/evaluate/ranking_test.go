@@ -160,7 +160,7 @@ func TestRankingIsAFunctionOfTheRows(t *testing.T) {
 		requireSame(t, want, measured[evaluate.RankingReport](t, rows, ranking(rankingCols), engine.Shards(shards), engine.Parallelism(1)))
 	}
 	trial.SameBitsOfState(t, func(b *engine.Builder) {
-		operators.Collect(b, "report", evaluate.Ranking(operators.FromSlice(b, rows), rankingCols))
+		engine.Collect(evaluate.Ranking(operators.FromSlice(b, rows), rankingCols), "report")
 	})
 	require.Equal(t, int64(40), want.Queries)
 	perfect := slices.Clone(rows)

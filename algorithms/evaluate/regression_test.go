@@ -198,7 +198,7 @@ func TestRegressionIsAFunctionOfTheRows(t *testing.T) {
 		rows[i].Label, rows[i].Prediction = math.Abs(rows[i].Label), float32(math.Abs(float64(rows[i].Prediction)))
 	}
 	trial.SameBitsOfState(t, func(b *engine.Builder) {
-		operators.Collect(b, "report", evaluate.Regression(operators.FromSlice(b, rows), o))
+		engine.Collect(evaluate.Regression(operators.FromSlice(b, rows), o), "report")
 	})
 }
 

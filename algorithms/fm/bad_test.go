@@ -74,7 +74,7 @@ func TestPredictChecks(t *testing.T) {
 	predict := func(o fm.PredictOptions, table trial.Table, texts ...string) {
 		t.Helper()
 		trial.Fails(t, func(b *engine.Builder) {
-			operators.Collect(b, "rows", fm.Predict(table.Dataset(b), m.Dataset(b), o))
+			engine.Collect(fm.Predict(table.Dataset(b), m.Dataset(b), o), "rows")
 		}, texts...)
 	}
 	one := trial.TableOf(nil, []float64{1, 2, math.Inf(1)})
@@ -86,10 +86,10 @@ func TestPredictChecks(t *testing.T) {
 	predict(fm.PredictOptions{}, trial.TableOf(nil, []float64{1e300, 1e300, 0}), "so large")
 	trial.Fails(t, func(b *engine.Builder) { fm.Predict(one.Dataset(b), nil, fm.PredictOptions{}) }, "the model is nil")
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "rows", fm.Predict(one.Dataset(b), operators.Select(m.Dataset(b), "model"), fm.PredictOptions{}))
+		engine.Collect(fm.Predict(one.Dataset(b), operators.Select(m.Dataset(b), "model"), fm.PredictOptions{}), "rows")
 	}, "the model is a classification, and its dataset is of the other kind")
 	r := trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "rows", fm.Predict(one.Dataset(b), m.Dataset(b), fm.PredictOptions{Skip: true}))
+		engine.Collect(fm.Predict(one.Dataset(b), m.Dataset(b), fm.PredictOptions{Skip: true}), "rows")
 	})
 	recs, err := r.Records("rows")
 	require.NoError(t, err)

@@ -5,7 +5,7 @@
 //
 //	made := fm.Train(rows, fm.Params{VectorCol: "features", LabelCol: "rating", Factors: 8})
 //	rated := fm.Predict(rows, made, fm.PredictOptions{})
-//	operators.Collect(b, "model", made)
+//	engine.Collect(made, "model")
 //
 // Predict adds the column "prediction", and for a classification "probability". After the
 // run the model is brought to the caller, used, kept and read again:

@@ -24,7 +24,7 @@ func Example() {
 		model := fm.Train(rows, fm.Params{
 			FeatureCols: []string{"width", "length"}, LabelCol: "area", Factors: 2, Seed: 1, Tol: 1e-8, MaxIter: 1000,
 		})
-		operators.Collect(b, "model", model)
+		engine.Collect(model, "model")
 		return nil
 	})
 	result, err := engine.Run(context.Background(), job, struct{}{})

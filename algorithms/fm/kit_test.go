@@ -9,7 +9,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/fm"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // products returns rows whose label is 3 + x0 − 2·x1 + 1.5·x0·x1 − x1·x2, or whether that
@@ -38,7 +37,7 @@ func train(t testing.TB, table trial.Table, p fm.Params, options ...engine.Optio
 func fails(t *testing.T, table trial.Table, p fm.Params, texts ...string) {
 	t.Helper()
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "model", fm.Train(table.Dataset(b), p))
+		engine.Collect(fm.Train(table.Dataset(b), p), "model")
 	}, texts...)
 }
 

@@ -96,7 +96,7 @@ func TestFeatureColumns(t *testing.T) {
 	r := trial.Run(t, func(b *engine.Builder) {
 		d := operators.FromSlice(b, rows)
 		m := p.Fit(d)
-		operators.Collect(b, "rows", p.Apply(d, m))
+		engine.Collect(p.Apply(d, m), "rows")
 	})
 	type guess struct{ Label, Guess bool }
 	got, err := engine.Rows[guess](r, "rows")

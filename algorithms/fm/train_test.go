@@ -146,8 +146,8 @@ func TestSameBits(t *testing.T) {
 			trial.SameBitsOfState(t, func(b *engine.Builder) {
 				rows := table.Dataset(b)
 				m := fm.Train(rows, p)
-				operators.Collect(b, "model", operators.Select(m, "model"))
-				operators.Collect(b, "rows", p.Apply(rows, m))
+				engine.Collect(operators.Select(m, "model"), "model")
+				engine.Collect(p.Apply(rows, m), "rows")
 			}, "fm")
 		}
 	}
@@ -157,6 +157,6 @@ func TestSameBits(t *testing.T) {
 	}
 	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		m := fm.Train(wild.Dataset(b), fm.Params{LabelCol: "label", WeightCol: "weight", Task: fm.Classification, MaxIter: 5})
-		operators.Collect(b, "model", operators.Select(m, "model"))
+		engine.Collect(operators.Select(m, "model"), "model")
 	}, "fm")
 }

@@ -152,8 +152,8 @@ func TestTextMissingInEveryRow(t *testing.T) {
 	}
 	r := trial.Run(t, func(b *engine.Builder) {
 		made := forest.Train(operators.FromSlice(b, rows), forest.Params{FeatureCols: []string{"word", "x"}, LabelCol: "label", NumTrees: 5})
-		operators.Collect(b, "model", made)
-		operators.Collect(b, "rows", forest.Predict(operators.FromSlice(b, asked), made, forest.PredictOptions{}))
+		engine.Collect(made, "model")
+		engine.Collect(forest.Predict(operators.FromSlice(b, asked), made, forest.PredictOptions{}), "rows")
 	})
 	m, err := forest.ModelOf(r, "model")
 	require.NoError(t, err)
@@ -211,7 +211,7 @@ func TestPredictChecks(t *testing.T) {
 	predict := func(o forest.PredictOptions, table trial.Table, texts ...string) {
 		t.Helper()
 		trial.Fails(t, func(b *engine.Builder) {
-			operators.Collect(b, "rows", forest.Predict(table.Dataset(b), m.Dataset(b), o))
+			engine.Collect(forest.Predict(table.Dataset(b), m.Dataset(b), o), "rows")
 		}, texts...)
 	}
 	one := trial.TableOf(nil, []float64{1, 2, 3})
@@ -225,7 +225,7 @@ func TestPredictChecks(t *testing.T) {
 	predict(forest.PredictOptions{PredictionCol: "id"}, one, `"id" exists already`)
 	trial.Fails(t, func(b *engine.Builder) { forest.Predict(one.Dataset(b), nil, forest.PredictOptions{}) }, "the model is nil")
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "rows", forest.Predict(one.Dataset(b), operators.Select(m.Dataset(b), "model"), forest.PredictOptions{}))
+		engine.Collect(forest.Predict(one.Dataset(b), operators.Select(m.Dataset(b), "model"), forest.PredictOptions{}), "rows")
 	}, "the model is a classification")
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // generated returns rows of standard normal features and a class that depends on six of
@@ -71,7 +70,7 @@ func BenchmarkTrain(b *testing.B) {
 			b.Run(fmt.Sprintf("%v/%d", task, parallelism), func(b *testing.B) {
 				for b.Loop() {
 					r := trial.Run(b, func(b *engine.Builder) {
-						operators.Collect(b, "model", Train(t.Dataset(b), p))
+						engine.Collect(Train(t.Dataset(b), p), "model")
 					}, engine.Parallelism(parallelism))
 					if _, err := model.Encoded(r, "model"); err != nil {
 						b.Fatal(err)
@@ -94,7 +93,7 @@ func BenchmarkMemory(b *testing.B) {
 		b.Run(fmt.Sprintf("%d KiB", memory>>10), func(b *testing.B) {
 			for b.Loop() {
 				trial.Run(b, func(b *engine.Builder) {
-					operators.Collect(b, "model", Train(t.Dataset(b), Params{LabelCol: "label", Task: Classification, NumTrees: 10, Memory: memory}))
+					engine.Collect(Train(t.Dataset(b), Params{LabelCol: "label", Task: Classification, NumTrees: 10, Memory: memory}), "model")
 				}, engine.Parallelism(2))
 			}
 		})

@@ -64,8 +64,8 @@ func TestColumnsOfAllKinds(t *testing.T) {
 	r := trial.Run(t, func(b *engine.Builder) {
 		d := operators.FromSlice(b, rows)
 		made := forest.Train(d, passengerColumns)
-		operators.Collect(b, "model", made)
-		operators.Collect(b, "rows", forest.Predict(d, made, forest.PredictOptions{}))
+		engine.Collect(made, "model")
+		engine.Collect(forest.Predict(d, made, forest.PredictOptions{}), "rows")
 	})
 	m, err := forest.ModelOf(r, "model")
 	require.NoError(t, err)
@@ -108,20 +108,20 @@ func TestUnseenAndWrongCells(t *testing.T) {
 	other := []passenger{{Port: &port, Deck: 77, Fate: "?"}}
 	trial.Run(t, func(b *engine.Builder) {
 		made := forest.Train(operators.FromSlice(b, rows), passengerColumns)
-		operators.Collect(b, "rows", forest.Predict(operators.FromSlice(b, other), made, forest.PredictOptions{}))
+		engine.Collect(forest.Predict(operators.FromSlice(b, other), made, forest.PredictOptions{}), "rows")
 	})
 	trial.Fails(t, func(b *engine.Builder) {
 		made := forest.Train(operators.FromSlice(b, rows), passengerColumns)
-		operators.Collect(b, "rows", forest.Predict(operators.FromSlice(b, rows), made, forest.PredictOptions{FeatureCols: []string{"age", "deck", "deck", "alone"}}))
+		engine.Collect(forest.Predict(operators.FromSlice(b, rows), made, forest.PredictOptions{FeatureCols: []string{"age", "deck", "deck", "alone"}}), "rows")
 	}, `column "deck" is an integer, the model reads text`)
 	bad := rows
 	bad[3].Deck = -4
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "model", forest.Train(operators.FromSlice(b, bad), passengerColumns))
+		engine.Collect(forest.Train(operators.FromSlice(b, bad), passengerColumns), "model")
 	}, `column "deck"`, "-4")
 	bad[3].Deck = 1 << 40
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "model", forest.Train(operators.FromSlice(b, bad), passengerColumns))
+		engine.Collect(forest.Train(operators.FromSlice(b, bad), passengerColumns), "model")
 	}, `column "deck"`)
 }
 
@@ -129,7 +129,7 @@ func TestUnseenAndWrongCells(t *testing.T) {
 func TestOrderOfRowsDoesNotMatter(t *testing.T) {
 	encode := func(rows []passenger) string {
 		r := trial.Run(t, func(b *engine.Builder) {
-			operators.Collect(b, "model", forest.Train(operators.FromSlice(b, rows), passengerColumns))
+			engine.Collect(forest.Train(operators.FromSlice(b, rows), passengerColumns), "model")
 		})
 		m, err := forest.ModelOf(r, "model")
 		require.NoError(t, err)
@@ -155,15 +155,15 @@ func TestSameBitsOfColumns(t *testing.T) {
 		trial.SameBitsOfState(t, func(b *engine.Builder) {
 			d := operators.FromSlice(b, rows)
 			made := forest.Train(d, p)
-			operators.Collect(b, "model", made)
-			operators.Collect(b, "rows", forest.Predict(d, made, forest.PredictOptions{}))
+			engine.Collect(made, "model")
+			engine.Collect(forest.Predict(d, made, forest.PredictOptions{}), "rows")
 		}, forest.Kind)
 	}
 }
 
 func TestTreesAreDrawn(t *testing.T) {
 	r := trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "model", forest.Train(operators.FromSlice(b, passengers(100)), passengerColumns))
+		engine.Collect(forest.Train(operators.FromSlice(b, passengers(100)), passengerColumns), "model")
 	})
 	m, err := forest.ModelOf(r, "model")
 	require.NoError(t, err)
@@ -190,7 +190,7 @@ func TestCodesThatWereSeen(t *testing.T) {
 			rows = append(rows, row{c, float64(c)})
 		}
 		r := trial.Run(t, func(b *engine.Builder) {
-			operators.Collect(b, "model", forest.Train(operators.FromSlice(b, rows), p))
+			engine.Collect(forest.Train(operators.FromSlice(b, rows), p), "model")
 		})
 		m, err := forest.ModelOf(r, "model")
 		require.NoError(t, err)

@@ -5,7 +5,7 @@
 //
 //	made := forest.Train(rows, forest.Params{VectorCol: "features", LabelCol: "species", Task: forest.Classification, OOBScore: true})
 //	guessed := forest.Predict(rows, made, forest.PredictOptions{})
-//	operators.Collect(b, "model", made)
+//	engine.Collect(made, "model")
 //
 // Predict adds the columns "prediction", of the type of the labels, and "probability", of
 // each class in the order of Model.Classes; of a regression "prediction" alone. After the run

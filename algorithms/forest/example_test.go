@@ -25,7 +25,7 @@ var fruits = []fruit{
 // learn trains on the fruits and returns the model.
 func learn(p forest.Params) (*forest.Model, error) {
 	job := engine.Define("fruit", func(b *engine.Builder, _ struct{}) error {
-		operators.Collect(b, "model", forest.Train(operators.FromSlice(b, fruits), p))
+		engine.Collect(forest.Train(operators.FromSlice(b, fruits), p), "model")
 		return nil
 	})
 	result, err := engine.Run(context.Background(), job, struct{}{})

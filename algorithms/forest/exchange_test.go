@@ -44,7 +44,7 @@ func TestClassesInOtherLibraries(t *testing.T) {
 	p := passengerColumns
 	p.Method, p.NumTrees, p.MaxDepth, p.ProbabilityCol = forest.RandomForest, 7, 5, "chance"
 	r := trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "model", forest.Train(operators.FromSlice(b, rows), p))
+		engine.Collect(forest.Train(operators.FromSlice(b, rows), p), "model")
 	})
 	m, err := forest.ModelOf(r, "model")
 	require.NoError(t, err)

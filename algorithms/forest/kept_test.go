@@ -9,7 +9,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/forest"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // Forests of several supersteps go on from what is kept: trees, what they sum up to, rows out
@@ -42,7 +41,7 @@ func TestForgetfulForestsHaveTheSameBits(t *testing.T) {
 				p := c.p
 				p.LabelCol, p.NumTrees, p.MaxDepth, p.Memory = "label", 52, 4, memory
 				trial.SameBitsOfState(t, func(b *engine.Builder) {
-					operators.Collect(b, "model", forest.Train(c.table.Dataset(b), p))
+					engine.Collect(forest.Train(c.table.Dataset(b), p), "model")
 				}, forest.Kind)
 			})
 		}
@@ -55,7 +54,7 @@ func TestKeptForestsAreChecked(t *testing.T) {
 	for _, memory := range []int64{0, 2000} {
 		p := forest.Params{LabelCol: "label", Task: forest.Classification, NumTrees: 30, MaxDepth: 3, OOBScore: true, Sampling: forest.Subset, SampleShare: 0.02, Memory: memory}
 		job := engine.Define("checked", func(b *engine.Builder, _ struct{}) error {
-			operators.Collect(b, "model", forest.Train(table.Dataset(b), p))
+			engine.Collect(forest.Train(table.Dataset(b), p), "model")
 			return nil
 		})
 		require.NoError(t, engine.Check(t.Context(), job, struct{}{}, engine.Shards(8), engine.CheckState(true)))

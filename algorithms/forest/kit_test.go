@@ -11,7 +11,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -176,7 +175,7 @@ const fewShards = 4
 // modelOf trains a forest of a table with so many subtasks.
 func modelOf(t *testing.T, table trial.Table, p Params, tasks int) *Model {
 	t.Helper()
-	r := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "model", Train(table.Dataset(b), p)) },
+	r := trial.Run(t, func(b *engine.Builder) { engine.Collect(Train(table.Dataset(b), p), "model") },
 		engine.Shards(fewShards), engine.Parallelism(tasks))
 	m, err := ModelOf(r, "model")
 	require.NoError(t, err)

@@ -146,7 +146,7 @@ func TestPredictInAJob(t *testing.T) {
 		table.Sparse = sparse
 		m := train(t, table, forest.Params{LabelCol: "label", Task: forest.Classification, NumTrees: 5, AbsentIsZero: true})
 		r := trial.Run(t, func(b *engine.Builder) {
-			operators.Collect(b, "rows", m.Transform(table.Dataset(b)))
+			engine.Collect(m.Transform(table.Dataset(b)), "rows")
 		})
 		type row struct {
 			ID          int64
@@ -255,8 +255,8 @@ func TestPredictNullVectors(t *testing.T) {
 	}
 	for _, size := range []int{7, 1024} {
 		r := trial.Run(t, func(b *engine.Builder) {
-			operators.Collect(b, "dense", m.Transform(operators.FromSlice(b, rows)))
-			operators.Collect(b, "sparse", m.Transform(operators.FromSlice(b, entries)))
+			engine.Collect(m.Transform(operators.FromSlice(b, rows)), "dense")
+			engine.Collect(m.Transform(operators.FromSlice(b, entries)), "sparse")
 		}, engine.Shards(1), engine.BatchRows(size))
 		for name, want := range map[string]func(i int) float64{
 			"dense":  func(i int) float64 { return m.Predict(*rows[i].Features) },

@@ -8,7 +8,6 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // OOB measures are those of the definition: each row predicted by the mean of the trees that
@@ -27,7 +26,7 @@ func TestOutOfBag(t *testing.T) {
 			table.Weight = append(table.Weight, 1+math.Mod(float64(i), 4))
 		}
 		p := Params{LabelCol: "label", WeightCol: "weight", Task: task, NumTrees: 11, OOBScore: true, Seed: 3}
-		r := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "model", Train(table.Dataset(b), p)) }, engine.Shards(shards))
+		r := trial.Run(t, func(b *engine.Builder) { engine.Collect(Train(table.Dataset(b), p), "model") }, engine.Shards(shards))
 		m, err := ModelOf(r, "model")
 		require.NoError(t, err)
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // judged is a row as PredictOutOfBag gives it.
@@ -42,8 +41,8 @@ func TestPredictOutOfBag(t *testing.T) {
 				r := trial.Run(t, func(b *engine.Builder) {
 					rows := table.Dataset(b)
 					made := Train(rows, p)
-					operators.Collect(b, "model", made)
-					operators.Collect(b, "rows", PredictOutOfBag(rows, made, PredictOptions{}))
+					engine.Collect(made, "model")
+					engine.Collect(PredictOutOfBag(rows, made, PredictOptions{}), "rows")
 				}, engine.Shards(shards), engine.Parallelism(tasks), engine.BatchRows(1+6*(tasks-1)))
 				if text := trial.Print(t, r); first == "" {
 					first = text
@@ -141,7 +140,7 @@ func TestPredictOutOfBagRefuses(t *testing.T) {
 		t.Helper()
 		trial.Fails(t, func(b *engine.Builder) {
 			rows := table.Dataset(b)
-			operators.Collect(b, "rows", PredictOutOfBag(rows, Train(rows, p), PredictOptions{}))
+			engine.Collect(PredictOutOfBag(rows, Train(rows, p), PredictOptions{}), "rows")
 		}, text)
 	}
 	refused(p, "was trained without OOBScore")
@@ -150,9 +149,9 @@ func TestPredictOutOfBagRefuses(t *testing.T) {
 	p.Skip = false
 	m := modelOf(t, table, p, 1)
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "rows", PredictOutOfBag(table.Dataset(b), m.Dataset(b), PredictOptions{}))
+		engine.Collect(PredictOutOfBag(table.Dataset(b), m.Dataset(b), PredictOptions{}), "rows")
 	}, "shards, and those of the training were in 4")
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "rows", PredictOutOfBag(table.Dataset(b), m.Dataset(b), PredictOptions{VectorCol: "features", FeatureCols: []string{"a"}}))
+		engine.Collect(PredictOutOfBag(table.Dataset(b), m.Dataset(b), PredictOptions{VectorCol: "features", FeatureCols: []string{"a"}}), "rows")
 	}, "both VectorCol and FeatureCols are set")
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // scarce returns rows of d features of which most are 0: blocks of ten of which a row has one,
@@ -82,8 +81,8 @@ func TestSameBitsOfSparseRows(t *testing.T) {
 		trial.SameBitsOfState(t, func(b *engine.Builder) {
 			rows := table.Dataset(b)
 			made := forest.Train(rows, p)
-			operators.Collect(b, "model", made)
-			operators.Collect(b, "rows", forest.Predict(rows, made, forest.PredictOptions{}))
+			engine.Collect(made, "model")
+			engine.Collect(forest.Predict(rows, made, forest.PredictOptions{}), "rows")
 		}, forest.Kind)
 	}
 }

@@ -10,14 +10,13 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // train returns the model of a table.
 func train(t testing.TB, table trial.Table, p forest.Params, options ...engine.Option) *forest.Model {
 	t.Helper()
 	r := trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "model", forest.Train(table.Dataset(b), p))
+		engine.Collect(forest.Train(table.Dataset(b), p), "model")
 	}, options...)
 	m, err := forest.ModelOf(r, "model")
 	require.NoError(t, err)
@@ -34,7 +33,7 @@ func train(t testing.TB, table trial.Table, p forest.Params, options ...engine.O
 func fails(t *testing.T, table trial.Table, p forest.Params, texts ...string) {
 	t.Helper()
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "model", forest.Train(table.Dataset(b), p))
+		engine.Collect(forest.Train(table.Dataset(b), p), "model")
 	}, texts...)
 }
 
@@ -140,8 +139,8 @@ func TestSameBits(t *testing.T) {
 			trial.SameBitsOfState(t, func(b *engine.Builder) {
 				rows := c.table.Dataset(b)
 				made := forest.Train(rows, p)
-				operators.Collect(b, "model", made)
-				operators.Collect(b, "rows", forest.Predict(rows, made, forest.PredictOptions{}))
+				engine.Collect(made, "model")
+				engine.Collect(forest.Predict(rows, made, forest.PredictOptions{}), "rows")
 			}, forest.Kind)
 		})
 	}

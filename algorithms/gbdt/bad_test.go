@@ -184,7 +184,7 @@ func TestEvaluationSetsAreChecked(t *testing.T) {
 		{trial.Table{N: 2, D: 3, X: make([]float64, 6), Label: []float64{1, 2}}, gbdt.Logistic, "2"},
 	} {
 		trial.Fails(t, func(b *engine.Builder) {
-			operators.Collect(b, "model", gbdt.Train(table.Dataset(b), gbdt.Params{LabelCol: "label", Objective: c.o}, gbdt.Set{Name: "test", Rows: c.set.Dataset(b)}))
+			engine.Collect(gbdt.Train(table.Dataset(b), gbdt.Params{LabelCol: "label", Objective: c.o}, gbdt.Set{Name: "test", Rows: c.set.Dataset(b)}), "model")
 		}, `"test"`, c.want)
 	}
 }
@@ -211,7 +211,7 @@ func TestUnseenCategories(t *testing.T) {
 	}
 	p.Monotone = map[string]int{"word": 1}
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "model", gbdt.Train(operators.FromSlice(b, rows), p))
+		engine.Collect(gbdt.Train(operators.FromSlice(b, rows), p), "model")
 	}, "bad_test.go", `monotone constraints: feature "word" is categorical: categories have no order`)
 	p.Monotone = map[string]int{"word": 0} // says nothing
 	trainRows(t, rows, p)
@@ -221,7 +221,7 @@ func TestUnseenCategories(t *testing.T) {
 	trial.Fails(t, func(b *engine.Builder) {
 		bad := append([]row(nil), rows...)
 		bad[3].Code = -4
-		operators.Collect(b, "model", gbdt.Train(operators.FromSlice(b, bad), p))
+		engine.Collect(gbdt.Train(operators.FromSlice(b, bad), p), "model")
 	}, `"code"`, "-4")
 }
 
@@ -231,7 +231,7 @@ func TestPredictChecks(t *testing.T) {
 	predict := func(o gbdt.PredictOptions, table trial.Table, texts ...string) {
 		t.Helper()
 		trial.Fails(t, func(b *engine.Builder) {
-			operators.Collect(b, "rows", gbdt.Predict(table.Dataset(b), m.Dataset(b), o))
+			engine.Collect(gbdt.Predict(table.Dataset(b), m.Dataset(b), o), "rows")
 		}, texts...)
 	}
 	predict(gbdt.PredictOptions{}, trial.TableOf(nil, []float64{1}), "has 1 components, the model was trained on 3")

@@ -22,7 +22,7 @@ func BenchmarkTrain(b *testing.B) {
 			b.Run(fmt.Sprintf("%d rows/%d rounds", n, rounds), func(b *testing.B) {
 				job := engine.Define("bench", func(j *engine.Builder, _ struct{}) error {
 					p := gbdt.Params{VectorCol: "features", LabelCol: "label", Objective: gbdt.Logistic, NumTrees: rounds}
-					operators.Collect(j, "model", gbdt.Train(operators.FromRecords(j, []arrow.Record{record}), p))
+					engine.Collect(gbdt.Train(operators.FromRecords(j, []arrow.Record{record}), p), "model")
 					return nil
 				})
 				for b.Loop() {

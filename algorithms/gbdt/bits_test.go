@@ -57,15 +57,15 @@ func TestSameBits(t *testing.T) {
 		trial.SameBitsOfState(t, func(b *engine.Builder) {
 			rows := c.table.Dataset(b)
 			m := gbdt.Train(rows, c.p, gbdt.Set{Name: "test", Rows: part(c.table, 20, 60).Dataset(b)})
-			operators.Collect(b, "model", operators.Select(m, "model"))
-			operators.Collect(b, "rows", gbdt.Predict(rows, m, gbdt.PredictOptions{MarginCol: "margin", LeafCol: "leaf", ContributionCol: "why"}))
+			engine.Collect(operators.Select(m, "model"), "model")
+			engine.Collect(gbdt.Predict(rows, m, gbdt.PredictOptions{MarginCol: "margin", LeafCol: "leaf", ContributionCol: "why"}), "rows")
 		}, "gbdt")
 	}
 	rows := queries(12)
 	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		d := operators.FromSlice(b, rows)
 		m := gbdt.Train(d, gbdt.Params{Objective: gbdt.LambdaMART, FeatureCols: []string{"a", "b"}, LabelCol: "label", GroupCol: "query", NumTrees: 2, MaxDepth: 3, Metrics: []string{"ndcg@3", "map"}})
-		operators.Collect(b, "model", m)
+		engine.Collect(m, "model")
 	}, "gbdt")
 }
 
@@ -85,7 +85,7 @@ func TestSameBitsOfWildRows(t *testing.T) {
 		}
 		c.p.LabelCol, c.p.WeightCol, c.p.NumTrees, c.p.MaxDepth = "label", "weight", 3, 3
 		trial.SameBitsOfState(t, func(b *engine.Builder) {
-			operators.Collect(b, "model", operators.Select(gbdt.Train(c.table.Dataset(b), c.p), "model"))
+			engine.Collect(operators.Select(gbdt.Train(c.table.Dataset(b), c.p), "model"), "model")
 		})
 	}
 }

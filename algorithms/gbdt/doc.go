@@ -8,7 +8,7 @@
 //		EarlyStoppingRounds: 20, Metrics: []string{"logloss", "auc"},
 //	}, gbdt.Set{Name: "test", Rows: held})
 //	guessed := gbdt.Predict(rows, made, gbdt.PredictOptions{})
-//	operators.Collect(b, "model", made)
+//	engine.Collect(made, "model")
 //
 // Predict adds the column "prediction", and for classes, of the type of the labels,
 // "probability". After the run the model is brought to the caller, used, kept and read again:

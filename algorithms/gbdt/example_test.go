@@ -25,7 +25,7 @@ func Example() {
 		model := gbdt.Train(operators.FromSlice(b, rides), gbdt.Params{
 			FeatureCols: []string{"km", "car"}, LabelCol: "price", NumTrees: 60, LearningRate: 0.3,
 		})
-		operators.Collect(b, "model", model)
+		engine.Collect(model, "model")
 		return nil
 	})
 	result, err := engine.Run(context.Background(), job, struct{}{})

@@ -49,8 +49,8 @@ func TestGroupsBySize(t *testing.T) {
 	for _, options := range [][]engine.Option{nil, {engine.Parallelism(3), engine.BatchRows(4)}, {engine.Parallelism(8), engine.BatchRows(1)}} {
 		r := trial.Run(t, func(b *engine.Builder) {
 			d := gbdt.WithGroups(operators.FromSlice(b, placed), operators.FromSlice(b, sizes), "query")
-			operators.Collect(b, "rows", d)
-			operators.Collect(b, "model", gbdt.Train(d, p))
+			engine.Collect(d, "rows")
+			engine.Collect(gbdt.Train(d, p), "model")
 		}, options...)
 		rows, err := engine.Rows[numbered](r, "rows")
 		require.NoError(t, err)
@@ -80,7 +80,7 @@ func TestGroupsThatAreWrong(t *testing.T) {
 			case []struct{ Size float64 }:
 				of = operators.FromSlice(b, s)
 			}
-			operators.Collect(b, "rows", gbdt.WithGroups(operators.FromSlice(b, placed), of, column))
+			engine.Collect(gbdt.WithGroups(operators.FromSlice(b, placed), of, column), "rows")
 		}, texts...)
 	}
 	fails("query", sizes[1:], "sum to 89 rows, and there are 90")

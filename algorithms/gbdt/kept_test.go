@@ -110,7 +110,7 @@ func TestForgetfulTrainingsHaveTheSameBits(t *testing.T) {
 				if c.set {
 					sets = append(sets, gbdt.Set{Name: "test", Rows: rows(b)})
 				}
-				operators.Collect(b, "model", operators.Select(gbdt.Train(d, p, sets...), "model"))
+				engine.Collect(operators.Select(gbdt.Train(d, p, sets...), "model"), "model")
 			}, gbdt.Kind)
 		})
 	}
@@ -122,7 +122,7 @@ func TestKeptTreesAreChecked(t *testing.T) {
 	for _, p := range []gbdt.Params{{}, {Objective: gbdt.Quantile, Subsample: 0.6}, {DART: true, SkipDrop: -1, DropRate: 0.5, GrowPolicy: gbdt.LossGuide}} {
 		p.LabelCol, p.WeightCol, p.NumTrees, p.MaxDepth = "label", "weight", 3, 3
 		job := engine.Define("checked", func(b *engine.Builder, _ struct{}) error {
-			operators.Collect(b, "model", gbdt.Train(table.Dataset(b), p, gbdt.Set{Name: "test", Rows: table.Dataset(b)}))
+			engine.Collect(gbdt.Train(table.Dataset(b), p, gbdt.Set{Name: "test", Rows: table.Dataset(b)}), "model")
 			return nil
 		})
 		require.NoError(t, engine.Check(t.Context(), job, struct{}{}, engine.Shards(8), engine.CheckState(true)))
@@ -152,7 +152,7 @@ func TestForgetfulTrainingsWithoutMetrics(t *testing.T) {
 	table := made(62, 60, 3)
 	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		p := gbdt.Params{LabelCol: "label", NumTrees: 3, MaxDepth: 2, NoTrainMetrics: true}
-		operators.Collect(b, "model", gbdt.Train(table.Dataset(b), p))
+		engine.Collect(gbdt.Train(table.Dataset(b), p), "model")
 	}, gbdt.Kind)
 	p := gbdt.Params{LabelCol: "label", NumTrees: 3, MaxDepth: 2}
 	build := func(b *engine.Builder) *engine.Dataset { return gbdt.Train(table.Dataset(b), p) }

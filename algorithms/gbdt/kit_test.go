@@ -85,7 +85,7 @@ func train(t testing.TB, table trial.Table, p gbdt.Params, sets ...trial.Table) 
 // run returns the model that build trains.
 func run(t testing.TB, build func(b *engine.Builder) *engine.Dataset, options ...engine.Option) *gbdt.Model {
 	t.Helper()
-	r := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "model", build(b)) }, options...)
+	r := trial.Run(t, func(b *engine.Builder) { engine.Collect(build(b), "model") }, options...)
 	m, err := gbdt.ModelOf(r, "model")
 	require.NoError(t, err)
 	return m
@@ -101,7 +101,7 @@ func trainRows[T any](t testing.TB, rows []T, p gbdt.Params) *gbdt.Model {
 func fails(t *testing.T, table trial.Table, p gbdt.Params, texts ...string) {
 	t.Helper()
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "model", gbdt.Train(table.Dataset(b), p))
+		engine.Collect(gbdt.Train(table.Dataset(b), p), "model")
 	}, texts...)
 }
 

@@ -101,8 +101,8 @@ func TestPredictions(t *testing.T) {
 	m, table := softmaxModel(t)
 	o := gbdt.PredictOptions{MarginCol: "margin", LeafCol: "leaf", ContributionCol: "why"}
 	r := trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "rows", gbdt.Predict(table.Dataset(b), m.Dataset(b), o))
-		operators.Collect(b, "plain", m.Transform(table.Dataset(b)))
+		engine.Collect(gbdt.Predict(table.Dataset(b), m.Dataset(b), o), "rows")
+		engine.Collect(m.Transform(table.Dataset(b)), "plain")
 	})
 	layout := model.NewLayout("features")
 	step, err := m.Bind(layout)
@@ -317,8 +317,8 @@ func TestColumns(t *testing.T) {
 	r := trial.Run(t, func(b *engine.Builder) {
 		d := operators.FromSlice(b, rows)
 		made := gbdt.Train(d, p)
-		operators.Collect(b, "model", made)
-		operators.Collect(b, "rows", gbdt.Predict(d, made, gbdt.PredictOptions{}))
+		engine.Collect(made, "model")
+		engine.Collect(gbdt.Predict(d, made, gbdt.PredictOptions{}), "rows")
 	})
 	m, err := gbdt.ModelOf(r, "model")
 	require.NoError(t, err)

@@ -219,7 +219,7 @@ func TestCensoredTimes(t *testing.T) {
 	}
 	rows[7].Upper = 0.5
 	p := gbdt.Params{Objective: gbdt.AFT, FeatureCols: []string{"x"}, LabelCol: "lower", LabelUpperCol: "upper"}
-	trial.Fails(t, func(b *engine.Builder) { operators.Collect(b, "model", gbdt.Train(operators.FromSlice(b, rows), p)) }, "0.5")
+	trial.Fails(t, func(b *engine.Builder) { engine.Collect(gbdt.Train(operators.FromSlice(b, rows), p), "model") }, "0.5")
 }
 
 // Queries of any order and place are ranked: NDCG rises, and is that of package evaluate.
@@ -239,7 +239,7 @@ func TestRanking(t *testing.T) {
 	require.InDelta(t, report.NDCG, last(m, 0, 0), 1e-12)
 	require.InDelta(t, report.MAP, last(m, 0, 1), 1e-12)
 	rows[3].Label = 40
-	trial.Fails(t, func(b *engine.Builder) { operators.Collect(b, "model", gbdt.Train(operators.FromSlice(b, rows), p)) }, "want a relevance of 0 to 31")
+	trial.Fails(t, func(b *engine.Builder) { engine.Collect(gbdt.Train(operators.FromSlice(b, rows), p), "model") }, "want a relevance of 0 to 31")
 }
 
 // Parameters are a stage that can be cross-validated.
@@ -251,8 +251,8 @@ func TestCrossValidation(t *testing.T) {
 		found := selection.CrossValidate(table.Dataset(b), grid, selection.Options{
 			Metrics: selection.Binary(evaluate.BinaryOptions{LabelCol: "label", ScoreCol: "probability"}, "log_loss"), K: 2, Refit: true,
 		})
-		operators.Collect(b, "scores", found.Scores)
-		operators.Collect(b, "model", found.Best)
+		engine.Collect(found.Scores, "scores")
+		engine.Collect(found.Best, "model")
 	})
 	scores, err := selection.TableOf(r, "scores")
 	require.NoError(t, err)

@@ -10,7 +10,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // Rows of an evaluation set without a label are left out if the set says so: what is measured is
@@ -30,7 +29,7 @@ func TestSetsThatSkip(t *testing.T) {
 	require.Equal(t, measured(part(table, 60, 79), false), measured(some, true))
 	fail := func(skip bool, texts ...string) {
 		trial.Fails(t, func(b *engine.Builder) {
-			operators.Collect(b, "model", gbdt.Train(part(table, 0, 60).Dataset(b), p, gbdt.Set{Name: "test", Rows: some.Dataset(b), Skip: skip}))
+			engine.Collect(gbdt.Train(part(table, 0, 60).Dataset(b), p, gbdt.Set{Name: "test", Rows: some.Dataset(b), Skip: skip}), "model")
 		}, texts...)
 	}
 	fail(false, `column "label": the label is NaN`)

@@ -52,7 +52,7 @@ func TestContinueKinds(t *testing.T) {
 	category := number
 	category.CategoricalCols = []string{"colour"}
 	onRows := func(p gbdt.Params) func(b *engine.Builder) {
-		return func(b *engine.Builder) { operators.Collect(b, "model", gbdt.Train(operators.FromSlice(b, rows), p)) }
+		return func(b *engine.Builder) { engine.Collect(gbdt.Train(operators.FromSlice(b, rows), p), "model") }
 	}
 	number.Start, category.Start = trainRows(t, rows, number), trainRows(t, rows, category)
 	require.Equal(t, 4, trainRows(t, rows, number).Rounds())

@@ -14,7 +14,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 func TestPredictAllocatesNothing(t *testing.T) {
@@ -43,7 +42,7 @@ func TestRoundsAllocateLittle(t *testing.T) {
 		job := engine.Define("steady", func(b *engine.Builder, _ struct{}) error {
 			rows := table.Dataset(b)
 			p := gbdt.Params{LabelCol: "label", Objective: gbdt.Logistic, NumTrees: rounds, MaxDepth: 3, Subsample: 0.8}
-			operators.Collect(b, "model", gbdt.Train(rows, p, gbdt.Set{Name: "test", Rows: rows}))
+			engine.Collect(gbdt.Train(rows, p, gbdt.Set{Name: "test", Rows: rows}), "model")
 			return nil
 		})
 		var before, after runtime.MemStats

@@ -11,7 +11,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/kernel"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // exact are parameters of trees that fit as closely as they can.
@@ -365,7 +364,7 @@ func TestStoppingByNothing(t *testing.T) {
 	for _, rounds := range []int{2, 6} {
 		p.NumTrees = rounds
 		trial.Fails(t, func(b *engine.Builder) {
-			operators.Collect(b, "model", gbdt.Train(table.Dataset(b), p, gbdt.Set{Name: "test", Rows: alike.Dataset(b)}))
+			engine.Collect(gbdt.Train(table.Dataset(b), p, gbdt.Set{Name: "test", Rows: alike.Dataset(b)}), "model")
 		}, fmt.Sprintf(`no round is the best of %d: the metric auc on the set "test"`, min(rounds, 4)))
 	}
 	// The steps of some rounds are needed until this metric is a number, which then falls.

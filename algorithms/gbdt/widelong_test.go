@@ -48,7 +48,7 @@ func TestManyCategories(t *testing.T) {
 		require.Equal(t, m.Predict([]float64{math.NaN(), 30}), m.Predict([]float64{-1, 30}))
 		if feature == "code" {
 			p.NumTrees = 6
-			trial.SameBitsOfState(t, func(b *engine.Builder) { operators.Collect(b, "model", build(b)) }, gbdt.Kind)
+			trial.SameBitsOfState(t, func(b *engine.Builder) { engine.Collect(build(b), "model") }, gbdt.Kind)
 		}
 	}
 }

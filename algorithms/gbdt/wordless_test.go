@@ -35,7 +35,7 @@ func TestTextMissingInEveryRow(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(file), string(again))
 	r := trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "rows", gbdt.Predict(operators.FromSlice(b, asked), read.Dataset(b), gbdt.PredictOptions{}))
+		engine.Collect(gbdt.Predict(operators.FromSlice(b, asked), read.Dataset(b), gbdt.PredictOptions{}), "rows")
 	})
 	got, err := engine.Rows[struct{ Prediction float64 }](r, "rows")
 	require.NoError(t, err)

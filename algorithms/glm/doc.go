@@ -2,7 +2,7 @@
 // of values with the normal, binomial, Poisson, gamma and Tweedie distributions.
 //
 //	made := glm.Train(rows, glm.Params{LabelCol: "claims", OffsetCol: "log_years", Family: glm.Poisson})
-//	operators.Collect(b, "model", made)
+//	engine.Collect(made, "model")
 //	predicted := glm.Predict(rows, made, glm.PredictOptions{})
 //	...
 //	m, err := glm.ModelOf(result, "model")

@@ -25,9 +25,9 @@ func Example() {
 	}
 	job := engine.Anonymous(func(b *engine.Builder) error {
 		rows := operators.FromSlice(b, fleets)
-		operators.Collect(b, "model", glm.Train(rows, glm.Params{
+		engine.Collect(glm.Train(rows, glm.Params{
 			FeatureCols: []string{"age"}, LabelCol: "claims", OffsetCol: "log_years", Family: glm.Poisson,
-		}))
+		}), "model")
 		return nil
 	})
 	result, err := engine.Run(context.Background(), job, struct{}{})

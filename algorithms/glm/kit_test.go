@@ -9,7 +9,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/glm"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // train trains on a table, whose columns are those of trial.
@@ -23,7 +22,7 @@ func train(t testing.TB, table trial.Table, p glm.Params) *glm.Model {
 // trains returns a job that trains on a table.
 func trains(table trial.Table, p glm.Params) func(b *engine.Builder) {
 	return func(b *engine.Builder) {
-		operators.Collect(b, "model", glm.Train(table.Dataset(b), columns(table, p)))
+		engine.Collect(glm.Train(table.Dataset(b), columns(table, p)), "model")
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 var (
@@ -45,7 +44,7 @@ func TestOperatorRowsAndCellsHaveTheSameBits(t *testing.T) {
 		cells := layout.NewRow()
 		for _, sparse := range []bool{false, true} {
 			table.Sparse = sparse
-			r := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "predictions", m.Transform(table.Dataset(b))) })
+			r := trial.Run(t, func(b *engine.Builder) { engine.Collect(m.Transform(table.Dataset(b)), "predictions") })
 			type row struct {
 				Prediction float64 `column:"prediction"`
 			}
@@ -75,11 +74,11 @@ func TestOperatorRowsAndCellsHaveTheSameBits(t *testing.T) {
 		require.True(t, math.IsNaN(m.Predict([]float64{1})))
 		unshifted := table
 		unshifted.Offset = nil
-		trial.Fails(t, func(b *engine.Builder) { operators.Collect(b, "predictions", m.Transform(unshifted.Dataset(b))) }, `"offset"`)
+		trial.Fails(t, func(b *engine.Builder) { engine.Collect(m.Transform(unshifted.Dataset(b)), "predictions") }, `"offset"`)
 	}
 	m := train(t, counts(30, 2), glm.Params{})
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "predictions", glm.Predict(table.Dataset(b), m.Dataset(b), glm.PredictOptions{}))
+		engine.Collect(glm.Predict(table.Dataset(b), m.Dataset(b), glm.PredictOptions{}), "predictions")
 	}, "vector[3]", "2 features")
 }
 

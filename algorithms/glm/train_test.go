@@ -10,7 +10,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 func TestSameBits(t *testing.T) {
@@ -36,8 +35,8 @@ func TestSameBits(t *testing.T) {
 			trial.SameBitsOfState(t, func(b *engine.Builder) {
 				rows := c.table.Dataset(b)
 				made := glm.Train(rows, columns(c.table, c.p))
-				operators.Collect(b, "model", made)
-				operators.Collect(b, "predictions", glm.Predict(rows, made, glm.PredictOptions{}))
+				engine.Collect(made, "model")
+				engine.Collect(glm.Predict(rows, made, glm.PredictOptions{}), "predictions")
 			}, "glm")
 		})
 	}
@@ -119,7 +118,7 @@ func TestBadParams(t *testing.T) {
 		`"feature"`:                                {VectorCol: "feature"},
 	} {
 		p.LabelCol = "label"
-		trial.Fails(t, func(b *engine.Builder) { operators.Collect(b, "model", glm.Train(table.Dataset(b), p)) }, "glm.Train", text)
+		trial.Fails(t, func(b *engine.Builder) { engine.Collect(glm.Train(table.Dataset(b), p), "model") }, "glm.Train", text)
 	}
 	require.ErrorContains(t, glm.Params{}.Validate(), "LabelCol is empty")
 	trial.Fails(t, func(b *engine.Builder) { glm.Train(nil, glm.Params{LabelCol: "y"}) }, "the dataset is nil")
@@ -151,7 +150,7 @@ func TestBadRows(t *testing.T) {
 	m := train(t, wrong, glm.Params{Family: glm.Poisson, Skip: true})
 	require.EqualValues(t, 19, m.Summary.Rows)
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "predictions", glm.Predict(wrong.Dataset(b), m.Dataset(b), glm.PredictOptions{}))
+		engine.Collect(glm.Predict(wrong.Dataset(b), m.Dataset(b), glm.PredictOptions{}), "predictions")
 	}, "row 0 of the shard", "component 1 is NaN")
 }
 

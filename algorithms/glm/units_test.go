@@ -10,7 +10,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/glm"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // TestUnitsOfLabels trains on the same labels in other units: by an identity the
@@ -31,7 +30,7 @@ func TestUnitsOfLabels(t *testing.T) {
 					scaled.Label[i] = y * unit
 				}
 				r := trial.Run(t, func(b *engine.Builder) {
-					operators.Collect(b, "model", glm.Train(scaled.Dataset(b), p))
+					engine.Collect(glm.Train(scaled.Dataset(b), p), "model")
 				})
 				m, err := glm.ModelOf(r, "model")
 				require.NoError(t, err)

@@ -83,7 +83,7 @@ func TestPredictChecks(t *testing.T) {
 	predict := func(o gmm.PredictOptions, table trial.Table, texts ...string) {
 		t.Helper()
 		trial.Fails(t, func(b *engine.Builder) {
-			operators.Collect(b, "rows", gmm.Predict(table.Dataset(b), m.Dataset(b), o))
+			engine.Collect(gmm.Predict(table.Dataset(b), m.Dataset(b), o), "rows")
 		}, texts...)
 	}
 	two := trial.TableOf(nil, []float64{1, math.NaN()})
@@ -98,11 +98,11 @@ func TestPredictChecks(t *testing.T) {
 	predict(gmm.PredictOptions{}, trial.TableOf(nil, []float64{1e300, -1e300}), "too far from every component")
 	trial.Fails(t, func(b *engine.Builder) { gmm.Predict(two.Dataset(b), nil, gmm.PredictOptions{}) }, "the model is nil")
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "rows", gmm.Predict(operators.Rename(two.Dataset(b), "features", "f"), m.Dataset(b), gmm.PredictOptions{}))
+		engine.Collect(gmm.Predict(operators.Rename(two.Dataset(b), "features", "f"), m.Dataset(b), gmm.PredictOptions{}), "rows")
 	}, `no column "features"`)
 
 	r := trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "rows", gmm.Predict(two.Dataset(b), m.Dataset(b), gmm.PredictOptions{Skip: true, DensityCol: "density"}))
+		engine.Collect(gmm.Predict(two.Dataset(b), m.Dataset(b), gmm.PredictOptions{Skip: true, DensityCol: "density"}), "rows")
 	})
 	recs, err := r.Records("rows")
 	require.NoError(t, err)
@@ -133,7 +133,7 @@ func TestTheStartNamesTheColumns(t *testing.T) {
 	} {
 		fails := func(rows []point, text string) {
 			err := trial.Fails(t, func(b *engine.Builder) {
-				operators.Collect(b, "model", gmm.Train(operators.FromSlice(b, rows), p))
+				engine.Collect(gmm.Train(operators.FromSlice(b, rows), p), "model")
 			}, text)
 			if p.WeightCol == "" {
 				require.NotContains(t, err.Error(), `column "vector"`)

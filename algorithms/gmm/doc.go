@@ -5,7 +5,7 @@
 //
 //	mixture := gmm.Train(points, gmm.Params{VectorCol: "features", K: 3})
 //	soft := gmm.Predict(points, mixture, gmm.PredictOptions{})
-//	operators.Collect(b, "mixture", mixture)
+//	engine.Collect(mixture, "mixture")
 //
 // Train returns a dataset of one row that holds the model. Predict adds the columns
 // "component", the most probable one, and "probabilities", of all of them. After the run

@@ -21,8 +21,8 @@ func Example() {
 	job := engine.Define("heights", func(b *engine.Builder, _ struct{}) error {
 		rows := operators.FromSlice(b, []sample{{1.1}, {0.9}, {5.2}, {1.0}, {4.8}, {5.0}})
 		mixture := gmm.Train(rows, gmm.Params{FeatureCols: []string{"height"}, Means: [][]float64{{0}, {6}}})
-		operators.Collect(b, "mixture", mixture)
-		operators.Collect(b, "rows", gmm.Predict(rows, mixture, gmm.PredictOptions{}))
+		engine.Collect(mixture, "mixture")
+		engine.Collect(gmm.Predict(rows, mixture, gmm.PredictOptions{}), "rows")
 		return nil
 	})
 	result, err := engine.Run(context.Background(), job, struct{}{})

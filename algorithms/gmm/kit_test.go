@@ -8,7 +8,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/gmm"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -47,7 +46,7 @@ func train(t testing.TB, table trial.Table, p gmm.Params, options ...engine.Opti
 func fails(t *testing.T, table trial.Table, p gmm.Params, texts ...string) {
 	t.Helper()
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "model", gmm.Train(table.Dataset(b), p))
+		engine.Collect(gmm.Train(table.Dataset(b), p), "model")
 	}, texts...)
 }
 

@@ -78,8 +78,8 @@ func TestPredictEverywhereTheSame(t *testing.T) {
 	for _, shape := range shapes {
 		m := train(t, table, gmm.Params{K: 3, Covariance: shape, MaxIter: 5})
 		r := trial.Run(t, func(b *engine.Builder) {
-			operators.Collect(b, "rows", gmm.Predict(table.Dataset(b), m.Dataset(b), gmm.PredictOptions{DensityCol: "density"}))
-			operators.Collect(b, "plain", m.Transform(table.Dataset(b)))
+			engine.Collect(gmm.Predict(table.Dataset(b), m.Dataset(b), gmm.PredictOptions{DensityCol: "density"}), "rows")
+			engine.Collect(m.Transform(table.Dataset(b)), "plain")
 		})
 		type row struct {
 			Component     int64
@@ -131,8 +131,8 @@ func TestNamesOfOutputs(t *testing.T) {
 	p := gmm.Params{K: 2, MaxIter: 3, PredictionCol: "part", ProbabilityCol: "p"}
 	r := trial.Run(t, func(b *engine.Builder) {
 		trained := p.Fit(table.Dataset(b))
-		operators.Collect(b, "model", trained)
-		operators.Collect(b, "applied", p.Apply(table.Dataset(b), trained))
+		engine.Collect(trained, "model")
+		engine.Collect(p.Apply(table.Dataset(b), trained), "applied")
 	})
 	m, err := gmm.ModelOf(r, "model")
 	require.NoError(t, err)
@@ -143,9 +143,9 @@ func TestNamesOfOutputs(t *testing.T) {
 	require.Equal(t, "part", back.PredictionCol)
 	require.Equal(t, "p", back.ProbabilityCol)
 	again := trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "applied", back.Transform(table.Dataset(b)))
+		engine.Collect(back.Transform(table.Dataset(b)), "applied")
 		plain := gmm.Predict(table.Dataset(b), back.Dataset(b), gmm.PredictOptions{})
-		operators.Collect(b, "plain", operators.Rename(operators.Rename(plain, "component", "part"), "probabilities", "p"))
+		engine.Collect(operators.Rename(operators.Rename(plain, "component", "part"), "probabilities", "p"), "plain")
 	})
 	type named struct {
 		Part int64
@@ -183,8 +183,8 @@ func TestFeatureColumns(t *testing.T) {
 	r := trial.Run(t, func(b *engine.Builder) {
 		data := operators.FromSlice(b, rows)
 		m := p.Fit(data)
-		operators.Collect(b, "model", m)
-		operators.Collect(b, "rows", p.Apply(data, m))
+		engine.Collect(m, "model")
+		engine.Collect(p.Apply(data, m), "rows")
 	})
 	m, err := gmm.ModelOf(r, "model")
 	require.NoError(t, err)

@@ -10,7 +10,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/gmm"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -273,15 +272,15 @@ func TestSameBits(t *testing.T) {
 		trial.SameBitsOfState(t, func(b *engine.Builder) {
 			rows := table.Dataset(b)
 			m := gmm.Train(rows, gmm.Params{K: 3, Covariance: shape, MaxIter: 3, Restarts: 2})
-			operators.Collect(b, "model", m)
-			operators.Collect(b, "rows", gmm.Predict(rows, m, gmm.PredictOptions{DensityCol: "density"}))
+			engine.Collect(m, "model")
+			engine.Collect(gmm.Predict(rows, m, gmm.PredictOptions{DensityCol: "density"}), "rows")
 		}, "gmm", "gmm 2")
 	}
 	wild := trial.Wild(100, 3)
 	for _, shape := range shapes {
 		trial.SameBitsOfState(t, func(b *engine.Builder) {
 			p := gmm.Params{Covariance: shape, WeightCol: "weight", ComponentCol: "label", K: 2, MaxIter: 3}
-			operators.Collect(b, "model", gmm.Train(wild.Dataset(b), p))
+			engine.Collect(gmm.Train(wild.Dataset(b), p), "model")
 		}, "gmm")
 	}
 }

@@ -7,7 +7,7 @@
 //	model := kmeans.Train(points, kmeans.Params{VectorCol: "features", K: 3})
 //	clusters := kmeans.Predict(points, model, kmeans.PredictOptions{})
 //	operators.WriteCSV(clusters, "clusters.csv", operators.CSVWriteOptions{})
-//	operators.Collect(b, "model", model)
+//	engine.Collect(model, "model")
 //
 // Train returns a dataset of one row that holds the model; Predict adds the
 // columns "cluster" and "distance" to the points. After the run the model is

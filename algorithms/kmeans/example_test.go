@@ -24,8 +24,8 @@ func Example() {
 			{[]float64{0, 0}}, {[]float64{8, 6}}, {[]float64{0, 2}}, {[]float64{8, 8}},
 		})
 		model := kmeans.Train(points, kmeans.Params{VectorCol: "position", K: 2, Seed: 1})
-		operators.Collect(b, "model", model)
-		operators.Collect(b, "points", kmeans.Predict(points, model, kmeans.PredictOptions{}))
+		engine.Collect(model, "model")
+		engine.Collect(kmeans.Predict(points, model, kmeans.PredictOptions{}), "points")
 		return nil
 	})
 	result, err := engine.Run(context.Background(), job, struct{}{})
@@ -75,7 +75,7 @@ func ExampleTrainBisecting() {
 	readings := []reading{{[]float64{1}}, {[]float64{2}}, {[]float64{11}}, {[]float64{12}}, {[]float64{21}}, {[]float64{22}}}
 	run := func(train func(points *engine.Dataset) *engine.Dataset) *kmeans.Model {
 		job := engine.Define("readings", func(b *engine.Builder, _ struct{}) error {
-			operators.Collect(b, "model", train(operators.FromSlice(b, readings)))
+			engine.Collect(train(operators.FromSlice(b, readings)), "model")
 			return nil
 		})
 		result, err := engine.Run(context.Background(), job, struct{}{})

@@ -214,9 +214,9 @@ func TestCommonModel(t *testing.T) {
 		r := trial.Run(t, func(b *engine.Builder) {
 			points := m.dataset(b)
 			trained := stage.Fit(points)
-			operators.Collect(b, "model", trained)
-			operators.Collect(b, "predictions", stage.Apply(points, trained))
-			operators.Collect(b, "transformed", common.Transform(points))
+			engine.Collect(trained, "model")
+			engine.Collect(stage.Apply(points, trained), "predictions")
+			engine.Collect(common.Transform(points), "transformed")
 		})
 		own, err := kmeans.ModelOf(r, "model")
 		require.NoError(t, err)
@@ -352,8 +352,8 @@ func TestNamesOfOutputs(t *testing.T) {
 	for _, stage := range []model.Stage{p, kmeans.MiniBatchParams{Params: p}, kmeans.BisectingParams{Params: p}} {
 		r := trial.Run(t, func(b *engine.Builder) {
 			trained := stage.Fit(m.dataset(b))
-			operators.Collect(b, "model", trained)
-			operators.Collect(b, "applied", stage.Apply(m.dataset(b), trained))
+			engine.Collect(trained, "model")
+			engine.Collect(stage.Apply(m.dataset(b), trained), "applied")
 		})
 		made, err := kmeans.ModelOf(r, "model")
 		require.NoError(t, err)
@@ -364,9 +364,9 @@ func TestNamesOfOutputs(t *testing.T) {
 		require.Equal(t, "group", back.PredictionCol)
 		require.Equal(t, "far", back.DistanceCol)
 		again := trial.Run(t, func(b *engine.Builder) {
-			operators.Collect(b, "applied", back.Transform(m.dataset(b)))
+			engine.Collect(back.Transform(m.dataset(b)), "applied")
 			plain := kmeans.Predict(m.dataset(b), back.Dataset(b), kmeans.PredictOptions{})
-			operators.Collect(b, "plain", operators.Rename(operators.Rename(plain, "cluster", "group"), "distance", "far"))
+			engine.Collect(operators.Rename(operators.Rename(plain, "cluster", "group"), "distance", "far"), "plain")
 		})
 		type named struct {
 			Group int64

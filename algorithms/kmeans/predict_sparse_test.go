@@ -34,7 +34,7 @@ func TestSparseRowsFarFromTheOrigin(t *testing.T) {
 		}
 		train := func(rows func(b *engine.Builder) *engine.Dataset) *kmeans.Model {
 			result, err := engine.Run(t.Context(), engine.Anonymous(func(b *engine.Builder) error {
-				operators.Collect(b, "model", kmeans.Train(rows(b), kmeans.Params{VectorCol: "x", K: 2}))
+				engine.Collect(kmeans.Train(rows(b), kmeans.Params{VectorCol: "x", K: 2}), "model")
 				return nil
 			}), struct{}{})
 			require.NoError(t, err)
@@ -83,14 +83,14 @@ func TestSparseIndicesThatAreRefused(t *testing.T) {
 			})
 		}
 		_, err := engine.Run(t.Context(), engine.Anonymous(func(b *engine.Builder) error {
-			operators.Collect(b, "model", kmeans.Train(damaged(b), kmeans.Params{VectorCol: "v", K: 1}))
+			engine.Collect(kmeans.Train(damaged(b), kmeans.Params{VectorCol: "v", K: 1}), "model")
 			return nil
 		}), struct{}{})
 		require.ErrorContains(t, err, `row 0 of the shard: column "v": `)
 		require.ErrorContains(t, err, c.training)
 		model := &kmeans.Model{Centers: [][]float64{{1, 2, 3, 4}}, Sizes: []float64{1}, Dim: 4, VectorCol: "v", VectorType: "sparse[4]"}
 		_, err = engine.Run(t.Context(), engine.Anonymous(func(b *engine.Builder) error {
-			operators.Collect(b, "clusters", kmeans.Predict(damaged(b), model.Dataset(b), kmeans.PredictOptions{}))
+			engine.Collect(kmeans.Predict(damaged(b), model.Dataset(b), kmeans.PredictOptions{}), "clusters")
 			return nil
 		}), struct{}{})
 		require.ErrorContains(t, err, `row 0 of the shard: column "v"`)

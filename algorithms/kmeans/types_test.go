@@ -66,8 +66,8 @@ func tryTrained[T any](t *testing.T, rows []T, p kmeans.Params) (string, error) 
 	job := engine.Define("types", func(b *engine.Builder, _ struct{}) error {
 		points := operators.FromSlice(b, rows)
 		model := kmeans.Train(points, p)
-		operators.Collect(b, "model", model)
-		operators.Collect(b, "predictions", kmeans.Predict(points, model, kmeans.PredictOptions{}))
+		engine.Collect(model, "model")
+		engine.Collect(kmeans.Predict(points, model, kmeans.PredictOptions{}), "predictions")
 		return nil
 	})
 	r, err := engine.Run(context.Background(), job, struct{}{}, checked(t), engine.Shards(8), engine.BatchRows(3))
@@ -104,7 +104,7 @@ func TestNullVectors(t *testing.T) {
 
 	job := engine.Define("nulls", func(b *engine.Builder, _ struct{}) error {
 		m := &kmeans.Model{Centers: [][]float64{{2}}, Sizes: []float64{1}, Dim: 1}
-		operators.Collect(b, "predictions", kmeans.Predict(operators.FromSlice(b, rows), m.Dataset(b), kmeans.PredictOptions{}))
+		engine.Collect(kmeans.Predict(operators.FromSlice(b, rows), m.Dataset(b), kmeans.PredictOptions{}), "predictions")
 		return nil
 	})
 	r, err := engine.Run(context.Background(), job, struct{}{}, checked(t), engine.Shards(1))

@@ -32,7 +32,7 @@ func TestBadParams(t *testing.T) {
 		"is vector[2], not a numbe": {OffsetCol: "features"},
 	} {
 		p.LabelCol = "label"
-		trial.Fails(t, func(b *engine.Builder) { operators.Collect(b, "model", linear.Train(table.Dataset(b), p)) }, "linear.Train", text)
+		trial.Fails(t, func(b *engine.Builder) { engine.Collect(linear.Train(table.Dataset(b), p), "model") }, "linear.Train", text)
 	}
 	require.ErrorContains(t, linear.Params{}.Validate(), "LabelCol is empty")
 	trial.Fails(t, func(b *engine.Builder) { linear.Train(nil, linear.Params{LabelCol: "y"}) }, "the dataset is nil")
@@ -54,14 +54,14 @@ func TestBadRows(t *testing.T) {
 		trial.Fails(t, trains(table, linear.Params{}), text)
 	}
 	r := trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "model", linear.Train(wrong.Dataset(b), columns(wrong, linear.Params{Skip: true})))
+		engine.Collect(linear.Train(wrong.Dataset(b), columns(wrong, linear.Params{Skip: true})), "model")
 	})
 	m, err := linear.ModelOf(r, "model")
 	require.NoError(t, err)
 	require.EqualValues(t, 19, m.Summary.Rows)
 	table := target(20, 2)
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "predictions", linear.Predict(wrong.Dataset(b), m.Dataset(b), linear.PredictOptions{}))
+		engine.Collect(linear.Predict(wrong.Dataset(b), m.Dataset(b), linear.PredictOptions{}), "predictions")
 	}, "row 0 of the shard", "component 1 is NaN")
 	require.Nil(t, predict(t, wrong, m, linear.PredictOptions{Skip: true})[2])
 	require.NotNil(t, predict(t, table, m, linear.PredictOptions{})[2])
@@ -159,8 +159,8 @@ func TestSparseRowsOfManyFeatures(t *testing.T) {
 	r := trial.Run(t, func(b *engine.Builder) {
 		rows := operators.FromRecords(b, []arrow.Record{record})
 		made := linear.Train(rows, linear.Params{LabelCol: "y", Tol: 1e-10})
-		operators.Collect(b, "model", made)
-		operators.Collect(b, "predictions", linear.Predict(rows, made, linear.PredictOptions{}))
+		engine.Collect(made, "model")
+		engine.Collect(linear.Predict(rows, made, linear.PredictOptions{}), "predictions")
 	})
 	m, err := linear.ModelOf(r, "model")
 	require.NoError(t, err)

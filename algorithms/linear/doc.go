@@ -3,7 +3,7 @@
 //
 //	made := linear.Train(rows, linear.Params{LabelCol: "price"})                  // least squares
 //	made := linear.Train(rows, linear.Ridge(0.1, linear.Params{LabelCol: "price"}))
-//	operators.Collect(b, "model", made)
+//	engine.Collect(made, "model")
 //	predicted := linear.Predict(rows, made, linear.PredictOptions{})
 //	...
 //	m, err := linear.ModelOf(result, "model")

@@ -20,7 +20,7 @@ func Example() {
 	flats := []flat{{40, 1, 101}, {55, 2, 138}, {60, 2, 151}, {70, 3, 172}, {75, 2, 190}, {90, 4, 217}, {110, 4, 269}}
 	job := engine.Anonymous(func(b *engine.Builder) error {
 		rows := operators.FromSlice(b, flats)
-		operators.Collect(b, "model", linear.Train(rows, linear.Params{FeatureCols: []string{"area", "rooms"}, LabelCol: "price"}))
+		engine.Collect(linear.Train(rows, linear.Params{FeatureCols: []string{"area", "rooms"}, LabelCol: "price"}), "model")
 		return nil
 	})
 	result, err := engine.Run(context.Background(), job, struct{}{})

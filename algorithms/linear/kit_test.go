@@ -8,7 +8,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/linear"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // train trains on a table, whose columns are those of trial.
@@ -34,7 +33,7 @@ func columns(table trial.Table, p linear.Params) linear.Params {
 func predict(t testing.TB, table trial.Table, m *linear.Model, o linear.PredictOptions) []*float64 {
 	t.Helper()
 	r := trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "predictions", linear.Predict(table.Dataset(b), m.Dataset(b), o))
+		engine.Collect(linear.Predict(table.Dataset(b), m.Dataset(b), o), "predictions")
 	})
 	type row struct {
 		Prediction *float64 `column:"prediction"`

@@ -87,8 +87,8 @@ func TestFeatureColumns(t *testing.T) {
 	r := trial.Run(t, func(b *engine.Builder) {
 		rows := operators.FromRecords(b, []arrow.Record{record})
 		made := linear.Train(rows, linear.Params{FeatureCols: features, LabelCol: "y"})
-		operators.Collect(b, "model", made)
-		operators.Collect(b, "predictions", linear.Predict(rows, made, linear.PredictOptions{}))
+		engine.Collect(made, "model")
+		engine.Collect(linear.Predict(rows, made, linear.PredictOptions{}), "predictions")
 	})
 	m, err := linear.ModelOf(r, "model")
 	require.NoError(t, err)
@@ -122,7 +122,7 @@ func TestFeatureColumns(t *testing.T) {
 	}
 	withNull := numbersTable(true)
 	r = trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "predictions", m.Transform(operators.FromRecords(b, []arrow.Record{withNull})))
+		engine.Collect(m.Transform(operators.FromRecords(b, []arrow.Record{withNull})), "predictions")
 	})
 	rows, err = engine.Rows[row](r, "predictions")
 	require.NoError(t, err)
@@ -131,7 +131,7 @@ func TestFeatureColumns(t *testing.T) {
 	}
 	trial.Fails(t, func(b *engine.Builder) {
 		made := linear.Train(operators.FromRecords(b, []arrow.Record{withNull}), linear.Params{FeatureCols: features, LabelCol: "y"})
-		operators.Collect(b, "model", made)
+		engine.Collect(made, "model")
 	}, "null")
 }
 
@@ -177,8 +177,8 @@ func TestVectorsOfAnyKind(t *testing.T) {
 	r := trial.Run(t, func(b *engine.Builder) {
 		rows := operators.FromSlice(b, all)
 		made := linear.Train(rows, linear.Params{LabelCol: "y"})
-		operators.Collect(b, "model", made)
-		operators.Collect(b, "predictions", linear.Predict(rows, made, linear.PredictOptions{}))
+		engine.Collect(made, "model")
+		engine.Collect(linear.Predict(rows, made, linear.PredictOptions{}), "predictions")
 	})
 	m, err := linear.ModelOf(r, "model")
 	require.NoError(t, err)
@@ -192,6 +192,6 @@ func TestVectorsOfAnyKind(t *testing.T) {
 		require.Equal(t, m.Predict([]float64{float64(all[i].X[0]), float64(all[i].X[1])}), *row.Prediction)
 	}
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "predictions", linear.Predict(operators.FromSlice(b, []dense{{[]float32{1}, 0}}), m.Dataset(b), linear.PredictOptions{}))
+		engine.Collect(linear.Predict(operators.FromSlice(b, []dense{{[]float32{1}, 0}}), m.Dataset(b), linear.PredictOptions{}), "predictions")
 	}, "row 0 of the shard", "1 components")
 }

@@ -12,13 +12,12 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/linear"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // trains returns a job that trains on a table.
 func trains(table trial.Table, p linear.Params) func(b *engine.Builder) {
 	return func(b *engine.Builder) {
-		operators.Collect(b, "model", linear.Train(table.Dataset(b), columns(table, p)))
+		engine.Collect(linear.Train(table.Dataset(b), columns(table, p)), "model")
 	}
 }
 
@@ -384,8 +383,8 @@ func TestSameBits(t *testing.T) {
 			trial.SameBitsOfState(t, func(b *engine.Builder) {
 				rows := c.table.Dataset(b)
 				made := linear.Train(rows, columns(c.table, c.p))
-				operators.Collect(b, "model", made)
-				operators.Collect(b, "predictions", linear.Predict(rows, made, linear.PredictOptions{}))
+				engine.Collect(made, "model")
+				engine.Collect(linear.Predict(rows, made, linear.PredictOptions{}), "predictions")
 			}, "linear")
 		})
 	}

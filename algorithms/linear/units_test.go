@@ -11,7 +11,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/linear"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // TestUnitsOfLabels trains on the same labels in other units: the coefficients are the
@@ -35,7 +34,7 @@ func TestUnitsOfLabels(t *testing.T) {
 				}
 				p := linear.Params{VectorCol: "features", LabelCol: "label", Method: method, MaxIter: 2000}
 				r := trial.Run(t, func(b *engine.Builder) {
-					operators.Collect(b, "model", linear.Train(scaled.Dataset(b), p))
+					engine.Collect(linear.Train(scaled.Dataset(b), p), "model")
 				})
 				m, err := linear.ModelOf(r, "model")
 				require.NoError(t, err)
@@ -64,7 +63,7 @@ func TestFarFromAnOptimum(t *testing.T) {
 		table.Label[i] = 1e100 * (table.Row(i)[0] - 2*table.Row(i)[1])
 	}
 	r, err := trial.Try(t, func(b *engine.Builder) {
-		operators.Collect(b, "model", linear.Train(table.Dataset(b), linear.Params{VectorCol: "features", LabelCol: "label", Method: optim.LBFGS}))
+		engine.Collect(linear.Train(table.Dataset(b), linear.Params{VectorCol: "features", LabelCol: "label", Method: optim.LBFGS}), "model")
 	})
 	if err != nil {
 		require.ErrorContains(t, err, "loss")
@@ -93,7 +92,7 @@ func TestRowsWithoutWeight(t *testing.T) {
 	few.N, few.X, few.Label, few.Weight = 60, table.X[:120], table.Label[:60], table.Weight[:60]
 	fit := func(d trial.Table) *linear.Model {
 		r := trial.Run(t, func(b *engine.Builder) {
-			operators.Collect(b, "model", linear.Train(d.Dataset(b), linear.Params{VectorCol: "features", LabelCol: "label", WeightCol: "weight"}))
+			engine.Collect(linear.Train(d.Dataset(b), linear.Params{VectorCol: "features", LabelCol: "label", WeightCol: "weight"}), "model")
 		})
 		m, err := linear.ModelOf(r, "model")
 		require.NoError(t, err)

@@ -40,7 +40,7 @@ func TestBadParams(t *testing.T) {
 		"did you mean":                  {WeightCol: "wieght"},
 	} {
 		p.LabelCol = "label"
-		trial.Fails(t, func(b *engine.Builder) { operators.Collect(b, "model", logistic.Train(table.Dataset(b), p)) }, text)
+		trial.Fails(t, func(b *engine.Builder) { engine.Collect(logistic.Train(table.Dataset(b), p), "model") }, text)
 	}
 	require.ErrorContains(t, logistic.Params{}.Validate(), "LabelCol is empty")
 	trial.Fails(t, func(b *engine.Builder) { logistic.Train(nil, logistic.Params{LabelCol: "y"}) }, "the dataset is nil")
@@ -95,8 +95,8 @@ func TestSkip(t *testing.T) {
 	}, nil), []arrow.Array{x.NewArray(), y.NewArray()}, 7)
 	job := func(skip bool) func(b *engine.Builder) {
 		return func(b *engine.Builder) {
-			operators.Collect(b, "model", logistic.Train(operators.FromRecords(b, []arrow.Record{record}),
-				logistic.Params{FeatureCols: []string{"x"}, LabelCol: "y", L2: 0.1, Skip: skip}))
+			engine.Collect(logistic.Train(operators.FromRecords(b, []arrow.Record{record}),
+				logistic.Params{FeatureCols: []string{"x"}, LabelCol: "y", L2: 0.1, Skip: skip}), "model")
 		}
 	}
 	trial.Fails(t, job(false), "row")

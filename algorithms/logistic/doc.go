@@ -1,7 +1,7 @@
 // Package logistic trains logistic regressions, binary and multinomial.
 //
 //	made := logistic.Train(rows, logistic.Params{LabelCol: "bought", L2: 0.01})
-//	operators.Collect(b, "model", made)
+//	engine.Collect(made, "model")
 //	predicted := logistic.Predict(rows, made, logistic.PredictOptions{})
 //	...
 //	m, err := logistic.ModelOf(result, "model")

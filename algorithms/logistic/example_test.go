@@ -19,7 +19,7 @@ func Example() {
 	attempts := []attempt{{0.5, "no"}, {1, "no"}, {1.5, "no"}, {1.75, "yes"}, {2, "no"}, {2.5, "yes"}, {3, "no"}, {3.5, "yes"}, {4, "yes"}, {5, "yes"}}
 	job := engine.Anonymous(func(b *engine.Builder) error {
 		rows := operators.FromSlice(b, attempts)
-		operators.Collect(b, "model", logistic.Train(rows, logistic.Params{FeatureCols: []string{"hours"}, LabelCol: "passed", Inference: true}))
+		engine.Collect(logistic.Train(rows, logistic.Params{FeatureCols: []string{"hours"}, LabelCol: "passed", Inference: true}), "model")
 		return nil
 	})
 	result, err := engine.Run(context.Background(), job, struct{}{})

@@ -29,7 +29,7 @@ func TestOperatorRowsAndCellsHaveTheSameBits(t *testing.T) {
 		for _, sparse := range []bool{false, true} {
 			table.Sparse = sparse
 			r := trial.Run(t, func(b *engine.Builder) {
-				operators.Collect(b, "predictions", logistic.Predict(table.Dataset(b), m.Dataset(b), logistic.PredictOptions{}))
+				engine.Collect(logistic.Predict(table.Dataset(b), m.Dataset(b), logistic.PredictOptions{}), "predictions")
 			}, engine.BatchRows(7))
 			type row struct {
 				Probability []float64 `column:"probability"`
@@ -116,7 +116,7 @@ func TestPredictRowsThatCannotBe(t *testing.T) {
 	job := func(o logistic.PredictOptions) func(b *engine.Builder) {
 		o.FeatureCols = []string{"x"}
 		return func(b *engine.Builder) {
-			operators.Collect(b, "predictions", logistic.Predict(operators.FromRecords(b, []arrow.Record{record}), m.Dataset(b), o))
+			engine.Collect(logistic.Predict(operators.FromRecords(b, []arrow.Record{record}), m.Dataset(b), o), "predictions")
 		}
 	}
 	trial.Fails(t, job(logistic.PredictOptions{}), "row 0 of the shard", `column "x"`, "infinite", "Skip")
@@ -140,7 +140,7 @@ func TestPredictRefuses(t *testing.T) {
 	other := trial.Gaussian(1, 10, 12)
 	apply := func(table trial.Table, o logistic.PredictOptions) func(b *engine.Builder) {
 		return func(b *engine.Builder) {
-			operators.Collect(b, "predictions", logistic.Predict(table.Dataset(b), m.Dataset(b), o))
+			engine.Collect(logistic.Predict(table.Dataset(b), m.Dataset(b), o), "predictions")
 		}
 	}
 	trial.Fails(t, apply(other, logistic.PredictOptions{}), "vector[12]", "13 features")
@@ -153,10 +153,10 @@ func TestPredictRefuses(t *testing.T) {
 	trial.Fails(t, apply(table, logistic.PredictOptions{PredictionCol: "label"}), `"label" exists already`)
 	trial.Fails(t, apply(table, logistic.PredictOptions{OffsetCol: "features"}), "not a number")
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "predictions", logistic.Predict(table.Dataset(b), model.Dataset(b, m), logistic.PredictOptions{}))
+		engine.Collect(logistic.Predict(table.Dataset(b), model.Dataset(b, m), logistic.PredictOptions{}), "predictions")
 	}, "type of the labels")
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "predictions", logistic.Predict(table.Dataset(b), nil, logistic.PredictOptions{}))
+		engine.Collect(logistic.Predict(table.Dataset(b), nil, logistic.PredictOptions{}), "predictions")
 	}, "the model is nil")
 	trial.Run(t, apply(table, logistic.PredictOptions{PredictionCol: "label", Replace: true}))
 }
@@ -169,7 +169,7 @@ func TestOffset(t *testing.T) {
 	}
 	m := train(t, table, logistic.Params{L2: 0.01})
 	require.Equal(t, []model.Input{{Column: "features", Type: "vector[2]"}, {Column: "offset", Type: "float64"}}, m.Inputs())
-	r := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "predictions", m.Transform(table.Dataset(b))) })
+	r := trial.Run(t, func(b *engine.Builder) { engine.Collect(m.Transform(table.Dataset(b)), "predictions") })
 	type row struct {
 		Probability []float64 `column:"probability"`
 	}
@@ -194,5 +194,5 @@ func TestOffset(t *testing.T) {
 	require.ErrorContains(t, step(cells), `column "offset"`)
 	unshifted := table
 	unshifted.Offset = nil
-	trial.Fails(t, func(b *engine.Builder) { operators.Collect(b, "predictions", m.Transform(unshifted.Dataset(b))) }, `"offset"`)
+	trial.Fails(t, func(b *engine.Builder) { engine.Collect(m.Transform(unshifted.Dataset(b)), "predictions") }, `"offset"`)
 }

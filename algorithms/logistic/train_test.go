@@ -19,7 +19,7 @@ import (
 // trains returns a job that trains on a table.
 func trains(table trial.Table, p logistic.Params) func(b *engine.Builder) {
 	return func(b *engine.Builder) {
-		operators.Collect(b, "model", logistic.Train(table.Dataset(b), columns(table, p)))
+		engine.Collect(logistic.Train(table.Dataset(b), columns(table, p)), "model")
 	}
 }
 
@@ -45,8 +45,8 @@ func TestSameBits(t *testing.T) {
 			trial.SameBitsOfState(t, func(b *engine.Builder) {
 				rows := c.table.Dataset(b)
 				made := logistic.Train(rows, columns(c.table, c.p))
-				operators.Collect(b, "model", made)
-				operators.Collect(b, "predictions", logistic.Predict(rows, made, logistic.PredictOptions{}))
+				engine.Collect(made, "model")
+				engine.Collect(logistic.Predict(rows, made, logistic.PredictOptions{}), "predictions")
 			}, "logistic")
 		})
 	}
@@ -140,7 +140,7 @@ func TestNewtonTakesOver(t *testing.T) {
 
 		table.Sparse = d == 90
 		trial.SameBitsOfState(t, func(b *engine.Builder) {
-			operators.Collect(b, "model", logistic.Train(table.Dataset(b), logistic.Params{LabelCol: "label", L2: 1e-5, MaxIter: 40}))
+			engine.Collect(logistic.Train(table.Dataset(b), logistic.Params{LabelCol: "label", L2: 1e-5, MaxIter: 40}), "model")
 		}, "logistic")
 	}
 }
@@ -154,7 +154,7 @@ func TestSGDTakesManyRowsAtATime(t *testing.T) {
 			table.Label = append(table.Label, float64(i%3))
 		}
 		p := logistic.Params{LabelCol: "label", Method: optim.SGD, MaxIter: 2, Stochastic: optim.Stochastic{Batch: n}}
-		trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "model", logistic.Train(table.Dataset(b), p)) },
+		trial.Run(t, func(b *engine.Builder) { engine.Collect(logistic.Train(table.Dataset(b), p), "model") },
 			engine.Shards(1), engine.Parallelism(1))
 	}
 }
@@ -206,7 +206,7 @@ func TestSeparable(t *testing.T) {
 	table := trial.TableOf([]float64{0, 0, 0, 1, 1, 1}, []float64{-3}, []float64{-2}, []float64{-1}, []float64{1}, []float64{2}, []float64{4})
 	for _, method := range []optim.Method{optim.Auto, optim.LBFGS} {
 		p := columns(table, logistic.Params{Method: method, Inference: true})
-		r := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "model", logistic.Train(table.Dataset(b), p)) })
+		r := trial.Run(t, func(b *engine.Builder) { engine.Collect(logistic.Train(table.Dataset(b), p), "model") })
 		m, err := logistic.ModelOf(r, "model")
 		require.NoError(t, err)
 		require.Equal(t, optim.Diverging, m.Summary.Reason)
@@ -215,7 +215,7 @@ func TestSeparable(t *testing.T) {
 		require.Contains(t, r.Summary(), "warnings: training diverges, no optimum")
 	}
 	r := trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "model", logistic.Train(table.Dataset(b), columns(table, logistic.Params{L2: 0.1})))
+		engine.Collect(logistic.Train(table.Dataset(b), columns(table, logistic.Params{L2: 0.1})), "model")
 	})
 	m, err := logistic.ModelOf(r, "model")
 	require.NoError(t, err)
@@ -291,8 +291,8 @@ func TestLabelsOfAnyType(t *testing.T) {
 			r := trial.Run(t, func(b *engine.Builder) {
 				rows := operators.FromRecords(b, []arrow.Record{record})
 				made := logistic.Train(rows, logistic.Params{FeatureCols: []string{"x"}, LabelCol: "y", L2: 0.1})
-				operators.Collect(b, "model", made)
-				operators.Collect(b, "predictions", logistic.Predict(rows, made, logistic.PredictOptions{}))
+				engine.Collect(made, "model")
+				engine.Collect(logistic.Predict(rows, made, logistic.PredictOptions{}), "predictions")
 			})
 			m, err := logistic.ModelOf(r, "model")
 			require.NoError(t, err)

@@ -73,7 +73,7 @@ func TestPredictChecks(t *testing.T) {
 	predict := func(o mlp.PredictOptions, table trial.Table, texts ...string) {
 		t.Helper()
 		trial.Fails(t, func(b *engine.Builder) {
-			operators.Collect(b, "rows", mlp.Predict(table.Dataset(b), m.Dataset(b), o))
+			engine.Collect(mlp.Predict(table.Dataset(b), m.Dataset(b), o), "rows")
 		}, texts...)
 	}
 	one := trial.TableOf(nil, []float64{1, math.Inf(1)})
@@ -84,10 +84,10 @@ func TestPredictChecks(t *testing.T) {
 	predict(mlp.PredictOptions{PredictionCol: "id"}, one, `"id" exists already`)
 	trial.Fails(t, func(b *engine.Builder) { mlp.Predict(one.Dataset(b), nil, mlp.PredictOptions{}) }, "the model is nil")
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "rows", mlp.Predict(one.Dataset(b), operators.Select(m.Dataset(b), "model"), mlp.PredictOptions{}))
+		engine.Collect(mlp.Predict(one.Dataset(b), operators.Select(m.Dataset(b), "model"), mlp.PredictOptions{}), "rows")
 	}, "the model is a classification, and its dataset is of the other kind")
 	r := trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "rows", mlp.Predict(one.Dataset(b), m.Dataset(b), mlp.PredictOptions{Skip: true}))
+		engine.Collect(mlp.Predict(one.Dataset(b), m.Dataset(b), mlp.PredictOptions{Skip: true}), "rows")
 	})
 	recs, err := r.Records("rows")
 	require.NoError(t, err)

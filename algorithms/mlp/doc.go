@@ -8,7 +8,7 @@
 //		VectorCol: "features", LabelCol: "species", Task: mlp.Classification, Hidden: []int{16, 8}, L2: 1e-3,
 //	})
 //	guessed := mlp.Predict(rows, made, mlp.PredictOptions{})
-//	operators.Collect(b, "model", made)
+//	engine.Collect(made, "model")
 //
 // Predict adds the column "prediction", of the type of the labels, and for a
 // classification "probability", of each class in the order of Model.Classes. After the run

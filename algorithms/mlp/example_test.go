@@ -20,7 +20,7 @@ func Example() {
 		model := mlp.Train(rows, mlp.Params{
 			FeatureCols: []string{"a", "b"}, LabelCol: "differ", Task: mlp.Classification, Hidden: []int{8}, L2: 1e-3, Seed: 1,
 		})
-		operators.Collect(b, "model", model)
+		engine.Collect(model, "model")
 		return nil
 	})
 	result, err := engine.Run(context.Background(), job, struct{}{})

@@ -11,7 +11,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/mlp"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // table reads numbers from a file, whose label is the column of that number, of text if
@@ -85,7 +84,7 @@ func train(t testing.TB, table trial.Table, p mlp.Params, options ...engine.Opti
 func fails(t *testing.T, table trial.Table, p mlp.Params, texts ...string) {
 	t.Helper()
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "model", mlp.Train(table.Dataset(b), p))
+		engine.Collect(mlp.Train(table.Dataset(b), p), "model")
 	}, texts...)
 }
 

@@ -187,14 +187,14 @@ func TestSameBits(t *testing.T) {
 			trial.SameBitsOfState(t, func(b *engine.Builder) {
 				d := rows.Dataset(b)
 				m := mlp.Train(d, p)
-				operators.Collect(b, "model", operators.Select(m, "model"))
-				operators.Collect(b, "rows", p.Apply(d, m))
+				engine.Collect(operators.Select(m, "model"), "model")
+				engine.Collect(p.Apply(d, m), "rows")
 			}, "mlp")
 		}
 	}
 	wild := trial.Wild(100, 3)
 	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		m := mlp.Train(wild.Dataset(b), mlp.Params{LabelCol: "label", WeightCol: "weight", Task: mlp.Classification, MaxIter: 4, Hidden: []int{9}})
-		operators.Collect(b, "model", operators.Select(m, "model"))
+		engine.Collect(operators.Select(m, "model"), "model")
 	}, "mlp")
 }

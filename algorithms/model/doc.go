@@ -7,7 +7,7 @@
 // Whatever the kind, the caller trains, keeps, reads and applies a model like this:
 //
 //	made := stage.Fit(rows)                        // in a job: a Stage is an estimator's Params
-//	operators.Collect(b, "model", made)
+//	engine.Collect(made, "model")
 //	...
 //	m, err := linear.ModelOf(result, "model")      // after the run, from the algorithm's package
 //	err = model.Save("price.json", m)              // the old file or the whole new one

@@ -23,7 +23,7 @@ func Example() {
 	train := engine.Define("train", func(b *engine.Builder, _ struct{}) error {
 		rows := operators.FromSlice(b, []flat{{30, 1, 110}, {50, 2, 170}, {70, 2, 210}, {90, 4, 290}})
 		var stage model.Stage = linear.Params{FeatureCols: []string{"size", "rooms"}, LabelCol: "price"}
-		operators.Collect(b, "model", stage.Fit(rows))
+		engine.Collect(stage.Fit(rows), "model")
 		return nil
 	})
 	folder, err := os.MkdirTemp("", "model")

@@ -24,14 +24,14 @@ type measured struct {
 func TestApplyAddsColumns(t *testing.T) {
 	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		rows := operators.FromSlice(b, []point{{1}, {2}, {0.3}})
-		operators.Collect(b, "made", ruler{Length: 3}.Transform(rows))
-		operators.Collect(b, "none", ruler{Length: 3}.Transform(operators.FromSlice(b, []point(nil))))
+		engine.Collect(ruler{Length: 3}.Transform(rows), "made")
+		engine.Collect(ruler{Length: 3}.Transform(operators.FromSlice(b, []point(nil))), "none")
 	})
 	r := trial.Run(t, func(b *engine.Builder) {
 		rows := operators.FromSlice(b, []point{{1}, {2}, {0.3}})
 		m := model.Dataset(b, ruler{Length: 4})
-		operators.Collect(b, "model", m)
-		operators.Collect(b, "made", measure(rows, m))
+		engine.Collect(m, "model")
+		engine.Collect(measure(rows, m), "made")
 	})
 	rows, err := engine.Rows[measured](r, "made")
 	require.NoError(t, err)
@@ -59,14 +59,14 @@ func TestApplyTellsWhatIsWrong(t *testing.T) {
 
 	run := func(rows ...model.EncodedRow) func(b *engine.Builder) {
 		return func(b *engine.Builder) {
-			operators.Collect(b, "made", measure(points(b), operators.FromSlice(b, rows)))
+			engine.Collect(measure(points(b), operators.FromSlice(b, rows)), "made")
 		}
 	}
 	trial.Fails(t, run(), "the model has no row")
 	trial.Fails(t, run(model.EncodedRow{"a"}, model.EncodedRow{"b"}), "more than one row")
 	trial.Fails(t, run(model.EncodedRow{"{"}), "truncated")
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "made", ruler{Length: 1}.Transform(points(b)))
+		engine.Collect(ruler{Length: 1}.Transform(points(b)), "made")
 	}, `row 0 of the shard: column "x" is -2`)
 }
 
@@ -79,7 +79,7 @@ func TestApplyChecksTheColumns(t *testing.T) {
 	} {
 		trial.Fails(t, func(b *engine.Builder) {
 			rows := operators.FromSlice(b, []point{{1}})
-			operators.Collect(b, "made", model.Apply("test", rows, model.Dataset(b, ruler{Length: 1}), model.Application{
+			engine.Collect(model.Apply("test", rows, model.Dataset(b, ruler{Length: 1}), model.Application{
 				Op: "Nothing", Outputs: []arrow.Field{c.output},
 				Open: func([]byte, *arrow.Schema) (model.Compute, error) {
 					return func(_ *engine.Context, _ int, rows arrow.Record) ([]arrow.Array, error) {
@@ -87,7 +87,7 @@ func TestApplyChecksTheColumns(t *testing.T) {
 						return []arrow.Array{rows.Column(0)}, nil
 					}, nil
 				},
-			}))
+			}), "made")
 		}, c.want)
 	}
 }

@@ -88,13 +88,13 @@ func TestCellsHoldEveryType(t *testing.T) {
 		for _, f := range rows.Schema().Fields() {
 			names = append(names, f.Name)
 		}
-		operators.Collect(b, "rows", rows)
+		engine.Collect(rows, "rows")
 	})
 	for _, name := range names[:19] {
 		r := trial.Run(t, func(b *engine.Builder) {
 			rows := everything(b)
 			f := rows.Schema().Field(rows.Schema().FieldIndices(name)[0])
-			operators.Collect(b, "made", copied(rows, copier{from: name}, f.Type, f.Nullable))
+			engine.Collect(copied(rows, copier{from: name}, f.Type, f.Nullable), "made")
 		})
 		recs, err := r.Records("made")
 		require.NoError(t, err)
@@ -137,17 +137,17 @@ func TestRowsThatDoNotFit(t *testing.T) {
 		{"bool", arrow.FixedWidthTypes.Boolean, `column "copy" is null, and declared without nulls`},
 	} {
 		trial.Fails(t, func(b *engine.Builder) {
-			operators.Collect(b, "made", copied(everything(b), copier{from: c.from}, c.kind, c.from != "bool"))
+			engine.Collect(copied(everything(b), copier{from: c.from}, c.kind, c.from != "bool"), "made")
 		}, c.want)
 	}
 	trial.Fails(t, func(b *engine.Builder) { copied(everything(b), copier{from: "bool"}, nil, false) }, "test.Copy", "rows_test.go")
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "made", copied(everything(b), copier{from: "boll"}, f64, false))
+		engine.Collect(copied(everything(b), copier{from: "boll"}, f64, false), "made")
 	}, `no column "boll": did you mean "bool"?`)
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "made", copied(everything(b), copier{from: "f64", change: func(c *model.Cell) error {
+		engine.Collect(copied(everything(b), copier{from: "f64", change: func(c *model.Cell) error {
 			return fmt.Errorf("%v is too much", c.Float)
-		}}, f64, false))
+		}}, f64, false), "made")
 	}, "row 0 of the shard:", "is too much")
 }
 
@@ -155,12 +155,12 @@ func TestRowsThatDoNotFit(t *testing.T) {
 func TestRowsLeftOut(t *testing.T) {
 	build := func(b *engine.Builder) {
 		rows := operators.FromSlice(b, []point{{1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11}})
-		operators.Collect(b, "made", copied(rows, copier{from: "x", change: func(c *model.Cell) error {
+		engine.Collect(copied(rows, copier{from: "x", change: func(c *model.Cell) error {
 			if int(c.Float)%3 != 0 {
 				return model.ErrSkip
 			}
 			return nil
-		}}, arrow.PrimitiveTypes.Float64, false))
+		}}, arrow.PrimitiveTypes.Float64, false), "made")
 	}
 	trial.SameBitsOfState(t, build)
 	require.Equal(t, "made\n3\t3\t\n6\t6\t\n9\t9\t\n", trial.Print(t, trial.Run(t, build)))

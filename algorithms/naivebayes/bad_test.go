@@ -82,7 +82,7 @@ func TestPredictChecks(t *testing.T) {
 	predict := func(o naivebayes.PredictOptions, table trial.Table, texts ...string) {
 		t.Helper()
 		trial.Fails(t, func(b *engine.Builder) {
-			operators.Collect(b, "rows", naivebayes.Predict(table.Dataset(b), m.Dataset(b), o))
+			engine.Collect(naivebayes.Predict(table.Dataset(b), m.Dataset(b), o), "rows")
 		}, texts...)
 	}
 	row := []float64{1, 2, 3, 0, 1, math.Inf(1)}
@@ -101,7 +101,7 @@ func TestPredictChecks(t *testing.T) {
 	}, `no column "label"`)
 
 	r := trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "rows", naivebayes.Predict(one.Dataset(b), m.Dataset(b), naivebayes.PredictOptions{Skip: true}))
+		engine.Collect(naivebayes.Predict(one.Dataset(b), m.Dataset(b), naivebayes.PredictOptions{Skip: true}), "rows")
 	})
 	recs, err := r.Records("rows")
 	require.NoError(t, err)

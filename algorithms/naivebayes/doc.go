@@ -5,7 +5,7 @@
 //
 //	made := naivebayes.Train(rows, naivebayes.Params{VectorCol: "features", LabelCol: "species"})
 //	guessed := naivebayes.Predict(rows, made, naivebayes.PredictOptions{})
-//	operators.Collect(b, "model", made)
+//	engine.Collect(made, "model")
 //
 // Predict adds the columns "prediction", of the type of the labels, and "probability", of
 // each class in the order of Model.Classes. After the run the model is brought to the

@@ -21,7 +21,7 @@ func Example() {
 			{150, 7, "apple"}, {160, 8, "apple"}, {140, 7.5, "apple"},
 		})
 		model := naivebayes.Train(rows, naivebayes.Params{FeatureCols: []string{"weight", "length"}, LabelCol: "name"})
-		operators.Collect(b, "model", model)
+		engine.Collect(model, "model")
 		return nil
 	})
 	result, err := engine.Run(context.Background(), job, struct{}{})

@@ -9,7 +9,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/naivebayes"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 var families = []naivebayes.Family{naivebayes.Gaussian, naivebayes.Multinomial, naivebayes.Complement, naivebayes.Bernoulli}
@@ -64,7 +63,7 @@ func train(t testing.TB, table trial.Table, p naivebayes.Params, options ...engi
 func fails(t *testing.T, table trial.Table, p naivebayes.Params, texts ...string) {
 	t.Helper()
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "model", naivebayes.Train(table.Dataset(b), p))
+		engine.Collect(naivebayes.Train(table.Dataset(b), p), "model")
 	}, texts...)
 }
 

@@ -86,8 +86,8 @@ func TestPredictEverywhereTheSame(t *testing.T) {
 			r := trial.Run(t, func(b *engine.Builder) {
 				rows := table.Dataset(b)
 				m := of(f).Fit(rows)
-				operators.Collect(b, "model", m)
-				operators.Collect(b, "rows", of(f).Apply(rows, m))
+				engine.Collect(m, "model")
+				engine.Collect(of(f).Apply(rows, m), "rows")
 			})
 			m, err := naivebayes.ModelOf(r, "model")
 			require.NoError(t, err)
@@ -146,8 +146,8 @@ func TestLabelsOfAnyType(t *testing.T) {
 		return trial.Run(t, func(b *engine.Builder) {
 			d := source(b)
 			m := naivebayes.Train(d, p)
-			operators.Collect(b, "model", m)
-			operators.Collect(b, "rows", p.Apply(d, m))
+			engine.Collect(m, "model")
+			engine.Collect(p.Apply(d, m), "rows")
 		})
 	}
 	values := []float64{1, 2, 9, 1.5, 8, 10}
@@ -194,7 +194,7 @@ func TestLabelsOfAnyType(t *testing.T) {
 	m, err := naivebayes.ModelOf(r, "model")
 	require.NoError(t, err)
 	again := trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "rows", m.Transform(operators.FromSlice(b, []text{{X: 9}})))
+		engine.Collect(m.Transform(operators.FromSlice(b, []text{{X: 9}})), "rows")
 	})
 	s, err = engine.Rows[guess[string]](again, "rows")
 	require.NoError(t, err)

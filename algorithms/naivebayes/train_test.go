@@ -181,21 +181,21 @@ func TestSameBits(t *testing.T) {
 			trial.SameBitsOfState(t, func(b *engine.Builder) {
 				rows := table.Dataset(b)
 				m := naivebayes.Train(rows, p)
-				operators.Collect(b, "model", operators.Select(m, "model"))
-				operators.Collect(b, "rows", naivebayes.Predict(rows, m, naivebayes.PredictOptions{}))
+				engine.Collect(operators.Select(m, "model"), "model")
+				engine.Collect(naivebayes.Predict(rows, m, naivebayes.PredictOptions{}), "rows")
 			})
 		}
 	}
 	wild := trial.Wild(200, 4)
 	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		m := naivebayes.Train(wild.Dataset(b), naivebayes.Params{LabelCol: "label", WeightCol: "weight"})
-		operators.Collect(b, "model", operators.Select(m, "model"))
+		engine.Collect(operators.Select(m, "model"), "model")
 	})
 	for i, v := range wild.X {
 		wild.X[i] = math.Abs(v)
 	}
 	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		m := naivebayes.Train(wild.Dataset(b), naivebayes.Params{LabelCol: "label", WeightCol: "weight", Family: naivebayes.Multinomial})
-		operators.Collect(b, "model", operators.Select(m, "model"))
+		engine.Collect(operators.Select(m, "model"), "model")
 	})
 }

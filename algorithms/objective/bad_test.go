@@ -11,7 +11,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/objective"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // opens adds a queue that opens an objective.
@@ -22,11 +21,11 @@ func opens(b *engine.Builder, table trial.Table, l objective.Linear, kind rows.L
 		return
 	}
 	l.Table = checked
-	operators.Collect(b, "none", checked.Init(comqueue.New(b, "open")).
+	engine.Collect(checked.Init(comqueue.New(b, "open")).
 		Do(func(ctx *comqueue.ComContext) error { _, err := l.Open(ctx); return err }).
 		SetMaxIter(1).
 		CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]float64, error) { return nil, nil })).
-		Exec())
+		Exec(), "none")
 }
 
 func TestObjectivesThatAreRefused(t *testing.T) {

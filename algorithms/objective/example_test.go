@@ -24,7 +24,7 @@ func Example() {
 			return err
 		}
 		linear := objective.Linear{Table: table, Loss: objective.Squared{}}
-		operators.Collect(b, "model", optim.Minimize(b, optim.Problem{
+		engine.Collect(optim.Minimize(b, optim.Problem{
 			Name: "prices", Init: table.Init, Objective: linear,
 			Closer: comqueue.Output(func(ctx *comqueue.ComContext) ([]string, error) {
 				facts, err := table.FactsOf(ctx)
@@ -34,7 +34,7 @@ func Example() {
 				c, err := linear.Coefficients(facts, optim.ResultOf(ctx).Parameters)
 				return []string{fmt.Sprintf("price = %.3f·size + %.3f", c.Weights[0], c.Intercepts[0])}, err
 			}),
-		}))
+		}), "model")
 		return nil
 	})
 	result, err := engine.Run(context.Background(), job, struct{}{}, engine.Parallelism(2))

@@ -11,7 +11,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -71,9 +70,9 @@ func foldedSums(t *testing.T, table trial.Table, l objective.Linear, folded bool
 		for _, s := range stages {
 			q = q.Add(s)
 		}
-		operators.Collect(b, "sums", q.SetMaxIter(1).
+		engine.Collect(q.SetMaxIter(1).
 			CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]float64, error) { return results.Get(ctx), nil })).
-			Exec())
+			Exec(), "sums")
 	}, engine.Parallelism(parallelism), engine.Shards(32), engine.CheckBroadcasts(false))
 	got, err := engine.Rows[float64](r, "sums")
 	require.NoError(t, err)

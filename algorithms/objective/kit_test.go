@@ -10,7 +10,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/objective"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // opened is an evaluator over all rows, within the queue that has them.
@@ -76,7 +75,7 @@ func with(t testing.TB, table trial.Table, l objective.Linear, f func(o opened))
 			}).
 			SetMaxIter(1).
 			CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]float64, error) { return nil, nil }))
-		operators.Collect(b, "none", q.Exec())
+		engine.Collect(q.Exec(), "none")
 	}, engine.Parallelism(1))
 	require.True(t, called)
 }

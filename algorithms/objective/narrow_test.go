@@ -74,7 +74,7 @@ func narrowSums(t *testing.T, record arrow.Record, l objective.Linear, wide, fol
 			}
 			return true, nil
 		}
-		operators.Collect(b, "sums", checked.Init(comqueue.New(b, "sum")).
+		engine.Collect(checked.Init(comqueue.New(b, "sum")).
 			Do(func(ctx *comqueue.ComContext) error {
 				opened, err := l.Open(ctx)
 				if wide {
@@ -92,7 +92,7 @@ func narrowSums(t *testing.T, record arrow.Record, l objective.Linear, wide, fol
 			Add(comqueue.AllReduce(sums)).
 			SetMaxIter(1).
 			CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]float64, error) { return sums.Get(ctx), nil })).
-			Exec())
+			Exec(), "sums")
 	}, append(options, engine.Parallelism(parallelism), engine.Shards(16), engine.CheckBroadcasts(false))...)
 	got, err := engine.Rows[float64](r, "sums")
 	require.NoError(t, err)
@@ -165,7 +165,7 @@ func TestNarrowPassesAllocateNothing(t *testing.T) {
 		checked, err := rows.Check("test", operators.FromRecords(b, []arrow.Record{record}), rows.Columns{Vector: "features", Label: "label"}, l.Loss.Label())
 		require.NoError(t, err)
 		l.Table = checked
-		operators.Collect(b, "none", checked.Init(comqueue.New(b, "evaluate")).
+		engine.Collect(checked.Init(comqueue.New(b, "evaluate")).
 			Do(func(ctx *comqueue.ComContext) error {
 				opened, err := l.Open(ctx)
 				if err != nil {
@@ -186,7 +186,7 @@ func TestNarrowPassesAllocateNothing(t *testing.T) {
 			}).
 			SetMaxIter(1).
 			CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]float64, error) { return nil, nil })).
-			Exec())
+			Exec(), "none")
 	}, engine.Parallelism(1), engine.Shards(8))
 	require.True(t, called)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // curvedOnly hides the margins that an evaluator keeps.
@@ -90,11 +89,11 @@ func TestEndedJobsLeaveShardsUnfinished(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			operators.Collect(b, "fit", optim.Minimize(b, optim.Problem{
+			engine.Collect(optim.Minimize(b, optim.Problem{
 				Name: "fit", Init: checked.Init, Settings: optim.Settings{Method: m},
 				Objective: objective.Linear{Table: checked, Loss: stopping{calls: calls, after: 5, stop: cancel}},
 				Closer:    comqueue.Output(func(*comqueue.ComContext) ([]string, error) { return nil, nil }),
-			}))
+			}), "fit")
 			return nil
 		})
 		_, err := engine.Run(ctx, job, struct{}{}, engine.Parallelism(1), engine.Shards(1))

@@ -13,7 +13,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // fitted is what minimising an objective found, on the scale of the features.
@@ -39,7 +38,7 @@ func fitOf(t testing.TB, data func(b *engine.Builder) *engine.Dataset, c rows.Co
 		checked, err := rows.Check("test", data(b), c, l.Loss.Label())
 		require.NoError(t, err)
 		l.Table = checked
-		operators.Collect(b, "fit", optim.Minimize(b, optim.Problem{
+		engine.Collect(optim.Minimize(b, optim.Problem{
 			Name: "fit", Init: checked.Init, Objective: l, Settings: s,
 			Closer: comqueue.Output(func(ctx *comqueue.ComContext) ([]fitted, error) {
 				facts, err := checked.FactsOf(ctx)
@@ -50,7 +49,7 @@ func fitOf(t testing.TB, data func(b *engine.Builder) *engine.Dataset, c rows.Co
 				c, err := l.Coefficients(facts, r.Parameters)
 				return []fitted{{c.Weights, c.Intercepts, c.Constants, r.Loss, r.Reads, int64(r.Iterations), r.Converged, string(r.Reason)}}, err
 			}),
-		}))
+		}), "fit")
 	}, options...)
 	found, err := engine.Rows[fitted](r, "fit")
 	require.NoError(t, err)

@@ -12,7 +12,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // trainShown minimises a loss over a table and returns what came of it. The optimiser sees what
@@ -22,13 +21,13 @@ func trainShown(t *testing.T, table trial.Table, kind rows.LabelKind, loss objec
 	r := trial.Run(t, func(b *engine.Builder) {
 		checked, err := rows.Check("test", table.Dataset(b), columnsOf(table), kind)
 		require.NoError(t, err)
-		operators.Collect(b, "fit", optim.Minimize(b, optim.Problem{
+		engine.Collect(optim.Minimize(b, optim.Problem{
 			Name: "fit", Init: checked.Init, Objective: shown(objective.Linear{Table: checked, Loss: loss}), Settings: settings,
 			Closer: comqueue.Output(func(ctx *comqueue.ComContext) ([]string, error) {
 				text, err := json.Marshal(optim.ResultOf(ctx))
 				return []string{string(text)}, err
 			}),
-		}))
+		}), "fit")
 	})
 	text, err := engine.Rows[string](r, "fit")
 	require.NoError(t, err)

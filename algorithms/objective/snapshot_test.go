@@ -13,7 +13,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // trainings are settings that go through what the optimisers do with a linear objective: by
@@ -37,13 +36,13 @@ func result(t *testing.T, table trial.Table, kind rows.LabelKind, loss objective
 	r := trial.Run(t, func(b *engine.Builder) {
 		checked, err := rows.Check("test", table.Dataset(b), columnsOf(table), kind)
 		require.NoError(t, err)
-		operators.Collect(b, "fit", optim.Minimize(b, optim.Problem{
+		engine.Collect(optim.Minimize(b, optim.Problem{
 			Name: "fit", Init: checked.Init, Objective: objective.Linear{Table: checked, Loss: loss}, Settings: s,
 			Closer: comqueue.Output(func(ctx *comqueue.ComContext) ([]string, error) {
 				text, err := json.Marshal(optim.ResultOf(ctx))
 				return []string{string(text)}, err
 			}),
-		}))
+		}), "fit")
 	}, options...)
 	text, err := engine.Rows[string](r, "fit")
 	require.NoError(t, err)

@@ -11,7 +11,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -72,7 +71,7 @@ func collectSums(b *engine.Builder, table trial.Table, loss objective.Loss) {
 	}
 	l := objective.Linear{Table: checked, Loss: loss}
 	evaluator := shared.Scratch[*objective.Evaluator]("evaluator")
-	operators.Collect(b, "sums", checked.Init(comqueue.New(b, "sum")).
+	engine.Collect(checked.Init(comqueue.New(b, "sum")).
 		Do(func(ctx *comqueue.ComContext) error {
 			e, err := l.Open(ctx)
 			if err != nil {
@@ -101,7 +100,7 @@ func collectSums(b *engine.Builder, table trial.Table, loss objective.Loss) {
 		Add(comqueue.AllReduce(sums)).
 		SetMaxIter(1).
 		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]float64, error) { return sums.Get(ctx), nil })).
-		Exec())
+		Exec(), "sums")
 }
 
 func TestCovarianceOfCoefficients(t *testing.T) {

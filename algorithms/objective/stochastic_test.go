@@ -125,14 +125,14 @@ func TestRowsOfManyShardsTogetherGiveTheSameBits(t *testing.T) {
 							if !together {
 								o = rowByRow{l}
 							}
-							operators.Collect(b, "fit", optim.Minimize(b, optim.Problem{
+							engine.Collect(optim.Minimize(b, optim.Problem{
 								Name: "fit", Init: checked.Init, Objective: o,
 								Settings: optim.Settings{Method: optim.SGD, MaxIter: 3, Tol: -1, Stochastic: optim.Stochastic{Batch: batch, Rate: 0.01}},
 								Closer: comqueue.Output(func(ctx *comqueue.ComContext) ([][]byte, error) {
 									text, err := json.Marshal(optim.ResultOf(ctx))
 									return [][]byte{text}, err
 								}),
-							}))
+							}), "fit")
 						}, engine.Parallelism(parallelism), engine.Shards(16))
 						got, err := engine.Rows[[]byte](r, "fit")
 						require.NoError(t, err)

@@ -123,13 +123,13 @@ func lone(t *testing.T) map[string]model.Model {
 	}
 	r := trial.Run(t, func(b *engine.Builder) {
 		rows := operators.FromSlice(b, trial.Passengers(120))
-		operators.Collect(b, "two", two.Fit(rows))
-		operators.Collect(b, "three", three.Fit(rows))
-		operators.Collect(b, "price", price.Fit(rows))
+		engine.Collect(two.Fit(rows), "two")
+		engine.Collect(three.Fit(rows), "three")
+		engine.Collect(price.Fit(rows), "price")
 		for _, name := range slices.Sorted(maps.Keys(links)) {
 			p := links[name]
 			p.FeatureCols = []string{"deck", "alone"}
-			operators.Collect(b, name, p.Fit(rows))
+			engine.Collect(p.Fit(rows), name)
 		}
 	})
 	var err error

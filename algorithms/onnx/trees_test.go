@@ -112,12 +112,12 @@ func grownModels(t testing.TB) map[string]model.Model {
 		for _, name := range slices.Sorted(maps.Keys(boosted)) {
 			p := boosted[name]
 			p.FeatureCols, p.NumTrees, p.MaxDepth = all, 6, 3
-			operators.Collect(b, name, gbdt.Train(rows, p))
+			engine.Collect(gbdt.Train(rows, p), name)
 		}
 		for _, name := range slices.Sorted(maps.Keys(forests)) {
 			p := forests[name]
 			p.FeatureCols = all
-			operators.Collect(b, name, forest.Train(rows, p))
+			engine.Collect(forest.Train(rows, p), name)
 		}
 	})
 	models := map[string]model.Model{}

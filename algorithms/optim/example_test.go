@@ -71,7 +71,7 @@ func ExampleMinimize() {
 				return []fit{{r.Parameters[0], r.Parameters[1], string(r.Reason)}}, nil
 			}),
 		})
-		operators.Collect(b, "model", model)
+		engine.Collect(model, "model")
 		return nil
 	})
 	r, err := engine.Run(context.Background(), job, struct{}{})

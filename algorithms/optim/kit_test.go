@@ -15,7 +15,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -327,12 +326,12 @@ var asText = comqueue.Output(func(ctx *comqueue.ComContext) ([]text, error) {
 func build(table trial.Table, o optim.Objective, s optim.Settings) func(b *engine.Builder) {
 	return func(b *engine.Builder) {
 		rows := table.Dataset(b)
-		operators.Collect(b, "result", optim.Minimize(b, optim.Problem{
+		engine.Collect(optim.Minimize(b, optim.Problem{
 			Name: "minimize", Objective: o, Settings: s, Closer: asText,
 			Init: func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
 				return q.InitWithPartitionedData(points, rows)
 			},
-		}))
+		}), "result")
 	}
 }
 

@@ -69,7 +69,7 @@ func ridge(rows []plot, l2 float64) [3]float64 {
 func minimized(t *testing.T, rows []plot, s optim.Settings, options ...engine.Option) optim.Minimum {
 	t.Helper()
 	r := trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "minimum", optim.MinimizeRows(operators.FromSlice(b, rows), 3, squares, s))
+		engine.Collect(optim.MinimizeRows(operators.FromSlice(b, rows), 3, squares, s), "minimum")
 	}, append(options, engine.Shards(16))...)
 	found, err := engine.Rows[optim.Minimum](r, "minimum")
 	require.NoError(t, err)
@@ -147,7 +147,7 @@ func TestMinimizeRowsThatCannotBe(t *testing.T) {
 		}, []string{"NaN"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := trial.Try(t, func(b *engine.Builder) { operators.Collect(b, "minimum", test.build(b)) }, engine.Parallelism(2))
+			_, err := trial.Try(t, func(b *engine.Builder) { engine.Collect(test.build(b), "minimum") }, engine.Parallelism(2))
 			for _, want := range append(test.want, "rows_test.go:") {
 				require.ErrorContains(t, err, want)
 			}
@@ -161,7 +161,7 @@ func BenchmarkMinimizeRows(b *testing.B) {
 	rows, reads := plots(n), 0.0
 	for b.Loop() {
 		job := engine.Define("benchmark", func(build *engine.Builder, _ struct{}) error {
-			operators.Collect(build, "minimum", optim.MinimizeRows(operators.FromSlice(build, rows), 3, squares, optim.Settings{MaxIter: 20, Tol: 1e-300}))
+			engine.Collect(optim.MinimizeRows(operators.FromSlice(build, rows), 3, squares, optim.Settings{MaxIter: 20, Tol: 1e-300}), "minimum")
 			return nil
 		})
 		r, err := engine.Run(context.Background(), job, struct{}{}, engine.Parallelism(1))
@@ -188,7 +188,7 @@ func ExampleMinimizeRows() {
 			grad[1] -= float64(r * w[0] * share / (w[1] + row.Hours))
 			return r * r / 2
 		}, optim.Settings{Start: []float64{1, 1}})
-		operators.Collect(b, "fit", fit)
+		engine.Collect(fit, "fit")
 		return nil
 	})
 	r, err := engine.Run(context.Background(), job, struct{}{})

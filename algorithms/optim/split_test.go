@@ -12,7 +12,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -20,12 +19,12 @@ import (
 func splitFrom(from int, table trial.Table, o optim.Objective, s optim.Settings) func(b *engine.Builder) {
 	return func(b *engine.Builder) {
 		rows := table.Dataset(b)
-		operators.Collect(b, "result", optim.MinimizeSplit(b, optim.Problem{
+		engine.Collect(optim.MinimizeSplit(b, optim.Problem{
 			Name: "minimize", Objective: o, Settings: s, Closer: asText,
 			Init: func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
 				return q.InitWithPartitionedData(points, rows)
 			},
-		}, from))
+		}, from), "result")
 	}
 }
 

@@ -8,13 +8,12 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // BenchmarkScorer scores one passenger through six stages.
 func BenchmarkScorer(b *testing.B) {
 	job := engine.Anonymous(func(b *engine.Builder) error {
-		operators.Collect(b, "model", passengers().Fit(titanic(b)))
+		engine.Collect(passengers().Fit(titanic(b)), "model")
 		return nil
 	})
 	r, err := engine.Run(context.Background(), job, struct{}{})

@@ -28,14 +28,14 @@ func TestEstimatorsInPipelines(t *testing.T) {
 			first := func(b *engine.Builder) *engine.Dataset { return operators.First(titanic(b), 200) }
 			r := trial.Run(t, func(b *engine.Builder) {
 				m := p.Fit(first(b))
-				operators.Collect(b, "model", m)
-				operators.Collect(b, "made", p.Apply(first(b), m))
+				engine.Collect(m, "model")
+				engine.Collect(p.Apply(first(b), m), "made")
 			})
 			m, err := pipeline.ModelOf(r, "model")
 			require.NoError(t, err)
 			later := trial.Run(t, func(b *engine.Builder) {
-				operators.Collect(b, "applied", p.Apply(first(b), m.Dataset(b)))
-				operators.Collect(b, "made", m.Transform(first(b)))
+				engine.Collect(p.Apply(first(b), m.Dataset(b)), "applied")
+				engine.Collect(m.Transform(first(b)), "made")
 			})
 			made, err := r.Records("made")
 			require.NoError(t, err)
@@ -57,7 +57,7 @@ func checkScorer(t *testing.T, m *pipeline.Model, column string, r *engine.Resul
 	t.Helper()
 	recs, err := r.Records("made")
 	require.NoError(t, err)
-	raw := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "in", operators.First(titanic(b), 200)) })
+	raw := trial.Run(t, func(b *engine.Builder) { engine.Collect(operators.First(titanic(b), 200), "in") })
 	in, err := raw.Records("in")
 	require.NoError(t, err)
 	var names []string

@@ -8,7 +8,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 func Example() {
@@ -18,7 +17,7 @@ func Example() {
 		prepare.VectorAssembler{Columns: []string{"age", "city"}, Form: prepare.Dense},
 	}}
 	job := engine.Anonymous(func(b *engine.Builder) error {
-		operators.Collect(b, "model", p.Fit(people(b)))
+		engine.Collect(p.Fit(people(b)), "model")
 		return nil
 	})
 	result, err := engine.Run(context.Background(), job, struct{}{})

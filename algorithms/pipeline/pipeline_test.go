@@ -38,7 +38,7 @@ func small() pipeline.Pipeline {
 
 func trained(t *testing.T, p pipeline.Pipeline) *pipeline.Model {
 	t.Helper()
-	r := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "model", p.Fit(people(b))) })
+	r := trial.Run(t, func(b *engine.Builder) { engine.Collect(p.Fit(people(b)), "model") })
 	m, err := pipeline.ModelOf(r, "model")
 	require.NoError(t, err)
 	return m
@@ -122,8 +122,8 @@ func TestPipelinesNest(t *testing.T) {
 	require.Equal(t, "pipeline → pipeline", nested.String())
 	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		m := nested.Fit(people(b))
-		operators.Collect(b, "model", m)
-		operators.Collect(b, "made", nested.Apply(people(b), m))
+		engine.Collect(m, "model")
+		engine.Collect(nested.Apply(people(b), m), "made")
 	})
 	m := trained(t, nested)
 	require.Equal(t, []string{"age", "city"}, columnsOf(m.Inputs()))
@@ -177,7 +177,7 @@ func TestScorerIsConcurrent(t *testing.T) {
 
 func TestPipelineTellsWhatIsWrong(t *testing.T) {
 	fit := func(p pipeline.Pipeline) func(b *engine.Builder) {
-		return func(b *engine.Builder) { operators.Collect(b, "made", p.Apply(people(b), p.Fit(people(b)))) }
+		return func(b *engine.Builder) { engine.Collect(p.Apply(people(b), p.Fit(people(b))), "made") }
 	}
 	trial.Fails(t, fit(pipeline.Pipeline{}), "pipeline.Fit: the pipeline has no stages", "pipeline_test.go")
 	trial.Fails(t, fit(pipeline.Pipeline{Stages: []model.Stage{nil}}), "stage 0 is nil")
@@ -187,10 +187,10 @@ func TestPipelineTellsWhatIsWrong(t *testing.T) {
 	trial.Fails(t, func(b *engine.Builder) { small().Apply(people(b), people(b)) }, `no column "model"`)
 	trial.Fails(t, func(b *engine.Builder) { small().Fit(nil) }, "the dataset is nil")
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "made", small().Apply(people(b), pipeline.Pipeline{Stages: small().Stages[:1]}.Fit(people(b))))
+		engine.Collect(small().Apply(people(b), pipeline.Pipeline{Stages: small().Stages[:1]}.Fit(people(b))), "made")
 	}, "the model has 1 stages, the pipeline 3")
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "made", small().Fit(operators.FromSlice(b, []person(nil))))
+		engine.Collect(small().Fit(operators.FromSlice(b, []person(nil))), "made")
 	}, "no rows")
 	// A model on a table without its columns, or with other types.
 	m := trained(t, small())

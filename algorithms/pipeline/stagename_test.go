@@ -45,7 +45,7 @@ func TestFailuresNameTheStage(t *testing.T) {
 			"stage 0 (pipeline), stage 1 (standard-scaler): operator ", `column "age" has no value`,
 		}},
 	} {
-		trial.Fails(t, func(b *engine.Builder) { operators.Collect(b, "model", c.p.Fit(c.rows(b))) }, c.want...)
+		trial.Fails(t, func(b *engine.Builder) { engine.Collect(c.p.Fit(c.rows(b)), "model") }, c.want...)
 	}
 
 	known := of(impute, cities, vector)
@@ -54,9 +54,9 @@ func TestFailuresNameTheStage(t *testing.T) {
 	}
 	unseen := []string{"stage 1 (one-hot-encoder): operator ", `column "city"`, "Rome"}
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "made", known.Apply(elsewhere(b), known.Fit(rows()(b))))
+		engine.Collect(known.Apply(elsewhere(b), known.Fit(rows()(b))), "made")
 	}, unseen...)
 	m := trained(t, known)
-	trial.Fails(t, func(b *engine.Builder) { operators.Collect(b, "made", m.Transform(elsewhere(b))) }, "stage 1 (one-hot-encoder): operator ", "Rome")
+	trial.Fails(t, func(b *engine.Builder) { engine.Collect(m.Transform(elsewhere(b)), "made") }, "stage 1 (one-hot-encoder): operator ", "Rome")
 	trial.Fails(t, func(b *engine.Builder) { m.Transform(operators.Select(people(b), "age")) }, `stage 1 (one-hot-encoder): prepare.`, `"city"`)
 }

@@ -39,8 +39,8 @@ func TestTitanic(t *testing.T) {
 	r := trial.Run(t, func(b *engine.Builder) {
 		rows := titanic(b)
 		trained := passengers().Fit(rows)
-		operators.Collect(b, "model", trained)
-		operators.Collect(b, "made", passengers().Apply(rows, trained))
+		engine.Collect(trained, "model")
+		engine.Collect(passengers().Apply(rows, trained), "made")
 	})
 	made := features(t, r)
 	require.Len(t, made, 891)
@@ -65,8 +65,8 @@ func TestTitanic(t *testing.T) {
 	m, err := pipeline.ModelOf(r, "model")
 	require.NoError(t, err)
 	later := trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "made", m.Transform(titanic(b)))
-		operators.Collect(b, "applied", passengers().Apply(titanic(b), m.Dataset(b)))
+		engine.Collect(m.Transform(titanic(b)), "made")
+		engine.Collect(passengers().Apply(titanic(b), m.Dataset(b)), "applied")
 	})
 	require.Equal(t, made, features(t, later))
 	require.Equal(t, []string{"age", "fare", "sibsp", "parch", "sex", "embarked", "class"}, columnsOf(m.Inputs()))
@@ -94,8 +94,8 @@ func TestTitanicHasTheSameBits(t *testing.T) {
 	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		rows := operators.First(titanic(b), 60)
 		trained := passengers().Fit(rows)
-		operators.Collect(b, "model", trained)
-		operators.Collect(b, "made", passengers().Apply(rows, trained))
+		engine.Collect(trained, "model")
+		engine.Collect(passengers().Apply(rows, trained), "made")
 	})
 }
 

@@ -15,7 +15,7 @@ import (
 // train fits stages to passengers.
 func train(t testing.TB, stages ...model.Stage) *pipeline.Model {
 	r := trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "model", pipeline.Pipeline{Stages: stages}.Fit(operators.FromSlice(b, trial.Passengers(120))))
+		engine.Collect(pipeline.Pipeline{Stages: stages}.Fit(operators.FromSlice(b, trial.Passengers(120))), "model")
 	})
 	m, err := pipeline.ModelOf(r, "model")
 	require.NoError(t, err)

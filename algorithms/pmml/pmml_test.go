@@ -225,7 +225,7 @@ func lone(t *testing.T) map[string]model.Model {
 	r := trial.Run(t, func(b *engine.Builder) {
 		rows := operators.FromSlice(b, trial.Passengers(120))
 		for _, name := range slices.Sorted(maps.Keys(stages)) {
-			operators.Collect(b, name, stages[name].Fit(rows))
+			engine.Collect(stages[name].Fit(rows), name)
 		}
 	})
 	all := map[string]model.Model{}

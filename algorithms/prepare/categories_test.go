@@ -11,7 +11,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 func TestImputer(t *testing.T) {
@@ -124,7 +123,7 @@ func TestCategoriesAreUTF8(t *testing.T) {
 	} {
 		trial.Fails(t, func(b *engine.Builder) {
 			in := trial.BadText(b, rows, "city")
-			operators.Collect(b, "made", s.Apply(in, s.Fit(in)))
+			engine.Collect(s.Apply(in, s.Fit(in)), "made")
 		}, `row 0 of the shard: column "city": the text "a\xff" is not UTF-8`)
 	}
 	rows[2].City = p("\uFFFD é")

@@ -24,7 +24,7 @@ func Example() {
 		sexes := prepare.StringIndexer{Columns: []string{"sex"}, Unknown: prepare.Keep}
 		m := sexes.Fit(rows)
 		operators.Print(sexes.Apply(rows, m), operators.PrintOptions{})
-		operators.Collect(b, "sexes", m)
+		engine.Collect(m, "sexes")
 		return nil
 	})
 	result, err := engine.Run(context.Background(), job, struct{}{})

@@ -66,10 +66,10 @@ func try(t *testing.T, rows func(b *engine.Builder) *engine.Dataset, s model.Sta
 	t.Helper()
 	build := func(b *engine.Builder) {
 		in := rows(b)
-		operators.Collect(b, "in", in)
+		engine.Collect(in, "in")
 		m := s.Fit(in)
-		operators.Collect(b, "model", m)
-		operators.Collect(b, "made", s.Apply(in, m))
+		engine.Collect(m, "model")
+		engine.Collect(s.Apply(in, m), "made")
 	}
 	trial.SameBitsOfState(t, build)
 	m, r := quick(t, rows, s)
@@ -85,8 +85,8 @@ func try(t *testing.T, rows func(b *engine.Builder) *engine.Dataset, s model.Sta
 	require.NoError(t, err)
 	require.Equal(t, m, loaded)
 
-	transformed := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "made", m.Transform(rows(b))) })
-	alone := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "made", s.Apply(rows(b), model.Dataset(b, m))) })
+	transformed := trial.Run(t, func(b *engine.Builder) { engine.Collect(m.Transform(rows(b)), "made") })
+	alone := trial.Run(t, func(b *engine.Builder) { engine.Collect(s.Apply(rows(b), model.Dataset(b, m)), "made") })
 	want := trial.Print(t, alone)
 	require.Equal(t, want, trial.Print(t, transformed))
 	return m, r
@@ -98,10 +98,10 @@ func quick(t *testing.T, rows func(b *engine.Builder) *engine.Dataset, s model.S
 	t.Helper()
 	r := trial.Run(t, func(b *engine.Builder) {
 		in := rows(b)
-		operators.Collect(b, "in", in)
+		engine.Collect(in, "in")
 		m := s.Fit(in)
-		operators.Collect(b, "model", m)
-		operators.Collect(b, "made", s.Apply(in, m))
+		engine.Collect(m, "model")
+		engine.Collect(s.Apply(in, m), "made")
 	})
 	m, err := prepare.ModelOf(r, "model")
 	require.NoError(t, err)
@@ -240,7 +240,7 @@ func fails(t *testing.T, rows []sample, s model.Stage, texts ...string) {
 	t.Helper()
 	trial.Fails(t, func(b *engine.Builder) {
 		in := operators.FromSlice(b, rows)
-		operators.Collect(b, "made", s.Apply(in, s.Fit(in)))
+		engine.Collect(s.Apply(in, s.Fit(in)), "made")
 	}, texts...)
 }
 

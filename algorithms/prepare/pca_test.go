@@ -9,7 +9,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 func TestPCA(t *testing.T) {
@@ -46,7 +45,7 @@ func TestPCAOfManyComponents(t *testing.T) {
 		}
 	}
 	r := trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "model", prepare.PCA{Columns: []string{"features"}}.Fit(table.Dataset(b)))
+		engine.Collect(prepare.PCA{Columns: []string{"features"}}.Fit(table.Dataset(b)), "model")
 	})
 	m, err := prepare.ModelOf(r, "model")
 	require.NoError(t, err)
@@ -72,7 +71,7 @@ func TestPCAOfManyComponents(t *testing.T) {
 		require.InDelta(t, 1, dot*dot, 1e-9, "direction %d", k)
 	}
 	trial.SameBitsOfState(t, func(b *engine.Builder) {
-		operators.Collect(b, "model", prepare.PCA{Columns: []string{"features"}}.Fit(trial.Wild(150, 5).Dataset(b)))
+		engine.Collect(prepare.PCA{Columns: []string{"features"}}.Fit(trial.Wild(150, 5).Dataset(b)), "model")
 	}, "pca")
 }
 

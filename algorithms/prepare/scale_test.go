@@ -117,8 +117,8 @@ func TestQuantilesAreExact(t *testing.T) {
 	sorted := append([]float64(nil), wild.X...)
 	slices.Sort(sorted)
 	r := trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "model", prepare.QuantileDiscretizer{Columns: []string{"weight"}, Buckets: 5}.Fit(wild.Dataset(b)))
-		operators.Collect(b, "robust", prepare.RobustScaler{Columns: []string{"features"}}.Fit(wild.Dataset(b)))
+		engine.Collect(prepare.QuantileDiscretizer{Columns: []string{"weight"}, Buckets: 5}.Fit(wild.Dataset(b)), "model")
+		engine.Collect(prepare.RobustScaler{Columns: []string{"features"}}.Fit(wild.Dataset(b)), "robust")
 	})
 	m, err := prepare.ModelOf(r, "robust")
 	require.NoError(t, err)
@@ -141,7 +141,7 @@ func TestScalersOfWildNumbers(t *testing.T) {
 		prepare.RobustScaler{Columns: []string{"features", "weight"}},
 	} {
 		trial.SameBitsOfState(t, func(b *engine.Builder) {
-			operators.Collect(b, "model", s.Fit(trial.Wild(300, 4).Dataset(b)))
+			engine.Collect(s.Fit(trial.Wild(300, 4).Dataset(b)), "model")
 		})
 	}
 }

@@ -51,7 +51,7 @@ func TestOtherTypes(t *testing.T) {
 	require.Equal(t, "2 1 0", strings.Join(column(t, r, "byte"), " "))
 	require.Equal(t, "0 1 0", strings.Join(column(t, r, "flag"), " "))
 	failsTo(t, func(b *engine.Builder) {
-		operators.Collect(b, "made", prepare.PCA{Columns: []string{"maybe"}}.Fit(narrows(b)))
+		engine.Collect(prepare.PCA{Columns: []string{"maybe"}}.Fit(narrows(b)), "made")
 	}, `column "maybe": it is null`)
 }
 

@@ -68,7 +68,7 @@ func TestColumnsWithoutComponents(t *testing.T) {
 	failsTo(t, func(b *engine.Builder) {
 		rows := encoded(b)
 		a := prepare.VectorAssembler{Columns: []string{"city"}}
-		operators.Collect(b, "made", a.Apply(rows, a.Fit(rows)))
+		engine.Collect(a.Apply(rows, a.Fit(rows)), "made")
 	}, `column "city" has no components in any row`)
 
 	empty := samples(false)
@@ -183,7 +183,7 @@ func TestModelsRefuseOtherVectors(t *testing.T) {
 		{prepare.Imputer{Columns: []string{"ragged"}}, "trained on 2"},
 	} {
 		build := func(b *engine.Builder) {
-			operators.Collect(b, "made", c.stage.Apply(operators.FromSlice(b, long), c.stage.Fit(operators.FromSlice(b, samples(false)))))
+			engine.Collect(c.stage.Apply(operators.FromSlice(b, long), c.stage.Fit(operators.FromSlice(b, samples(false)))), "made")
 		}
 		failsTo(t, build, `column "ragged": it has 1 components`, c.want)
 	}

@@ -46,7 +46,7 @@ func weighty() []weighted {
 // learn returns the model of a preparation of rows.
 func learn(t *testing.T, rows []weighted, s model.Stage) model.Binder {
 	t.Helper()
-	r := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "model", s.Fit(operators.FromSlice(b, rows))) })
+	r := trial.Run(t, func(b *engine.Builder) { engine.Collect(s.Fit(operators.FromSlice(b, rows)), "model") })
 	m, err := prepare.ModelOf(r, "model")
 	require.NoError(t, err)
 	return m
@@ -99,7 +99,7 @@ func TestMissingMakesNull(t *testing.T) {
 		d := operators.FromSlice(b, rows)
 		d = encoder.Apply(d, encoder.Fit(d))
 		d = assembler.Apply(d, assembler.Fit(d))
-		operators.Collect(b, "rows", operators.Select(d, "all"))
+		engine.Collect(operators.Select(d, "all"), "rows")
 	})
 	type made struct{ All *[]float64 }
 	got, err := engine.Rows[made](r, "rows")
@@ -150,7 +150,7 @@ func TestWeightsAreRepetitions(t *testing.T) {
 				require.True(t, in.Column != "w" || name == "weighing", "models need no weights")
 			}
 			trial.SameBitsOfState(t, func(b *engine.Builder) {
-				operators.Collect(b, "model", of("w").Fit(operators.FromSlice(b, rows)))
+				engine.Collect(of("w").Fit(operators.FromSlice(b, rows)), "model")
 			})
 		})
 	}
@@ -192,7 +192,7 @@ func TestScalersOfWildWeights(t *testing.T) {
 		prepare.RobustScaler{Columns: []string{"features"}, WeightCol: "weight"},
 		prepare.Imputer{Columns: []string{"label"}, Strategy: prepare.Median, WeightCol: "weight"},
 	} {
-		trial.SameBitsOfState(t, func(b *engine.Builder) { operators.Collect(b, "model", s.Fit(trial.Wild(200, 3).Dataset(b))) })
+		trial.SameBitsOfState(t, func(b *engine.Builder) { engine.Collect(s.Fit(trial.Wild(200, 3).Dataset(b)), "model") })
 	}
 }
 
@@ -222,7 +222,7 @@ func TestBadWeights(t *testing.T) {
 			"it is null: want a weight": with(nil),
 			"every row weighs 0":        func(b *engine.Builder) *engine.Dataset { return operators.FromSlice(b, zeros) },
 		} {
-			failsTo(t, func(b *engine.Builder) { operators.Collect(b, "model", s("w").Fit(rows(b))) }, text, `column "w"`)
+			failsTo(t, func(b *engine.Builder) { engine.Collect(s("w").Fit(rows(b)), "model") }, text, `column "w"`)
 		}
 		failsTo(t, func(b *engine.Builder) { s("weight").Fit(with(nil)(b)) }, `WeightCol: no column "weight"`, "weights_test.go")
 		failsTo(t, func(b *engine.Builder) { s("c").Fit(with(nil)(b)) }, `column "c" is utf8: want numbers, the weights of rows`)
@@ -235,7 +235,7 @@ func TestBadWeights(t *testing.T) {
 			rows[i].W = p(weight)
 		}
 		failsTo(t, func(b *engine.Builder) {
-			operators.Collect(b, "model", prepare.PCA{Columns: []string{"v"}, WeightCol: "w"}.Fit(operators.FromSlice(b, rows)))
+			engine.Collect(prepare.PCA{Columns: []string{"v"}, WeightCol: "w"}.Fit(operators.FromSlice(b, rows)), "model")
 		}, text)
 	}
 }

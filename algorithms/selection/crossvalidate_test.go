@@ -81,9 +81,9 @@ var (
 // compared adds a comparison to a job and collects what comes of it.
 func compared(b *engine.Builder, rows *engine.Dataset, candidates []selection.Candidate, o selection.Options) {
 	c := selection.CrossValidate(rows, candidates, o)
-	operators.Collect(b, "scores", c.Scores)
+	engine.Collect(c.Scores, "scores")
 	if c.Best != nil {
-		operators.Collect(b, "best", c.Best)
+		engine.Collect(c.Best, "best")
 	}
 }
 
@@ -101,7 +101,7 @@ func TestCrossValidationEqualsLoops(t *testing.T) {
 	r := trial.Run(t, func(b *engine.Builder) {
 		d := operators.FromSlice(b, rows)
 		for i, f := range selection.KFold(d, 4, 5) {
-			operators.Collect(b, fmt.Sprint("fold", i), f.Test)
+			engine.Collect(f.Test, fmt.Sprint("fold", i))
 		}
 		compared(b, d, shrunkGrid, o)
 	})
@@ -148,7 +148,7 @@ func TestCrossValidationEqualsLoops(t *testing.T) {
 	best, err := engine.Rows[modelRow](r, "best")
 	require.NoError(t, err)
 	want := trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "model", shrunk{1}.Fit(operators.FromSlice(b, rows)))
+		engine.Collect(shrunk{1}.Fit(operators.FromSlice(b, rows)), "model")
 	})
 	alone, err := engine.Rows[modelRow](want, "model")
 	require.NoError(t, err)
@@ -336,7 +336,7 @@ func TestMetricsAreThere(t *testing.T) {
 				require.NotNil(t, m.Evaluation, m.Name)
 				require.Len(t, report.Schema().FieldIndices(m.Name), 1, m.Name)
 			}
-			operators.Collect(b, fmt.Sprint(i), report)
+			engine.Collect(report, fmt.Sprint(i))
 		}
 		return nil
 	}), struct{}{})
@@ -345,8 +345,8 @@ func TestMetricsAreThere(t *testing.T) {
 	median := selection.Regression(evaluate.RegressionOptions{LabelCol: "label", PredictionCol: "score", NoMedian: true}, "median_ae")
 	r := trial.Run(t, func(b *engine.Builder) {
 		d := operators.FromSlice(b, []row{{1, 0.5, 1, []float64{1}}, {0, 0.5, 1, []float64{3}}, {0, 0.5, 1, []float64{4}}})
-		operators.Collect(b, "exact", exact[0].Evaluation.Evaluate(d))
-		operators.Collect(b, "median", median[0].Evaluation.Evaluate(d))
+		engine.Collect(exact[0].Evaluation.Evaluate(d), "exact")
+		engine.Collect(median[0].Evaluation.Evaluate(d), "median")
 	})
 	report, err := evaluate.ReportOf[evaluate.ClusteringReport](r, "exact")
 	require.NoError(t, err)
@@ -363,8 +363,8 @@ func Example() {
 		found := selection.CrossValidate(operators.FromSlice(b, observations(60)), shrunkGrid, selection.Options{
 			K: 4, Seed: 1, Refit: true, Metrics: selection.Regression(regressionCols, "mae", "rmse"),
 		})
-		operators.Collect(b, "scores", found.Scores)
-		operators.Collect(b, "model", found.Best)
+		engine.Collect(found.Scores, "scores")
+		engine.Collect(found.Best, "model")
 		return nil
 	})
 	result, err := engine.Run(context.Background(), job, struct{}{})

@@ -7,8 +7,8 @@
 //		Metrics: selection.Clustering(evaluate.ClusteringOptions{VectorCol: "x", ClusterCol: "cluster"}, "silhouette"),
 //		K: 5, Refit: true,
 //	})
-//	operators.Collect(b, "scores", found.Scores)
-//	operators.Collect(b, "model", found.Best)
+//	engine.Collect(found.Scores, "scores")
+//	engine.Collect(found.Best, "model")
 //	…
 //	table, err := selection.TableOf(result, "scores")
 //	fmt.Print(table)

@@ -34,7 +34,7 @@ func TestFailuresNameTheCandidate(t *testing.T) {
 		return pipeline.Pipeline{Stages: []model.Stage{prepare.StandardScaler{Columns: []string{"a"}}, p}}
 	}, columns)
 	of := func(d func(b *engine.Builder) *engine.Dataset, list []selection.Candidate, o selection.Options) func(b *engine.Builder) {
-		return func(b *engine.Builder) { operators.Collect(b, "scores", selection.CrossValidate(d(b), list, o).Scores) }
+		return func(b *engine.Builder) { engine.Collect(selection.CrossValidate(d(b), list, o).Scores, "scores") }
 	}
 	from := func(b *engine.Builder) *engine.Dataset { return operators.FromSlice(b, rows) }
 	trial.Fails(t, of(from, plain, options), `candidate "columns=[a b]", fold `, ": operator ", `"b"`, "NaN")
@@ -50,17 +50,17 @@ func TestFailuresNameTheCandidate(t *testing.T) {
 		return []selection.Fold{{Train: good, Test: good}, {Train: from(b), Test: good}}
 	}
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "scores", selection.CrossValidate(from(b), plain[1:], selection.Options{Folds: folds(b), Metrics: options.Metrics}).Scores)
+		engine.Collect(selection.CrossValidate(from(b), plain[1:], selection.Options{Folds: folds(b), Metrics: options.Metrics}).Scores, "scores")
 	}, `candidate "columns=[a b]", fold 1: operator `)
 	trial.Fails(t, func(b *engine.Builder) {
 		found := selection.CrossValidate(from(b), plain[1:], selection.Options{Folds: folds(b)[:1], Metrics: options.Metrics, Refit: true})
-		operators.Collect(b, "best", found.Best)
+		engine.Collect(found.Best, "best")
 	}, `candidate "columns=[a b]", all rows: operator `)
 	// The held-out rows of fold 0 cannot be predicted.
 	trial.Fails(t, func(b *engine.Builder) {
 		good := operators.FromSlice(b, rows[:15])
-		operators.Collect(b, "scores", selection.CrossValidate(from(b), plain[1:], selection.Options{
+		engine.Collect(selection.CrossValidate(from(b), plain[1:], selection.Options{
 			Folds: []selection.Fold{{Train: good, Test: from(b)}}, Metrics: options.Metrics,
-		}).Scores)
+		}).Scores, "scores")
 	}, `candidate "columns=[a b]", fold 0: operator LinearPredict`)
 }

@@ -48,8 +48,8 @@ func divided(t testing.TB, rows []labelled, divide func(*engine.Dataset) []selec
 		folds := divide(operators.FromSlice(b, rows))
 		n = len(folds)
 		for i, f := range folds {
-			operators.Collect(b, fmt.Sprint("train", i), f.Train)
-			operators.Collect(b, fmt.Sprint("test", i), f.Test)
+			engine.Collect(f.Train, fmt.Sprint("train", i))
+			engine.Collect(f.Test, fmt.Sprint("test", i))
 		}
 	}, options...)
 	require.NoError(t, err)
@@ -137,7 +137,7 @@ func TestFoldsAreTheSameEverywhere(t *testing.T) {
 	require.Equal(t, want, seeded)
 	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		for i, f := range divide(5)(operators.FromSlice(b, rows)) {
-			operators.Collect(b, fmt.Sprint(i), f.Test)
+			engine.Collect(f.Test, fmt.Sprint(i))
 		}
 	})
 }
@@ -182,13 +182,13 @@ func TestFoldsRefuseWhatTheyCannotDivide(t *testing.T) {
 	} {
 		trial.Fails(t, func(b *engine.Builder) {
 			for i, f := range divide(operators.FromSlice(b, labelledRows(4))) {
-				operators.Collect(b, fmt.Sprint(i), f.Test)
+				engine.Collect(f.Test, fmt.Sprint(i))
 			}
 		}, text)
 	}
 	trial.Fails(t, func(b *engine.Builder) {
 		f := selection.Stratified(operators.Range(b, 0, 30_000), "value", 2, 0)
-		operators.Collect(b, "test", f[0].Test)
+		engine.Collect(f[0].Test, "test")
 	}, "has more than 10000 distinct values")
 }
 

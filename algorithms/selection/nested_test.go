@@ -38,9 +38,9 @@ func TestDivisionsAreIndependent(t *testing.T) {
 			d := operators.FromSlice(b, rows)
 			outer := selection.Split(d, selection.SplitOptions{Test: 0.25, Stratify: "class", Seed: seed + 1})
 			inner := selection.Split(outer.Train, selection.SplitOptions{Test: 1. / 3, Stratify: "class", Seed: seed + 1})
-			operators.Collect(b, "outer", outer.Test)
-			operators.Collect(b, "inner", inner.Test)
-			operators.Collect(b, "fold", selection.Stratified(d, "class", 4, seed+1)[0].Test)
+			engine.Collect(outer.Test, "outer")
+			engine.Collect(inner.Test, "inner")
+			engine.Collect(selection.Stratified(d, "class", 4, seed+1)[0].Test, "fold")
 		})
 		var held [classes]int
 		out, err := engine.Rows[classed](r, "outer")

@@ -31,8 +31,8 @@ func TestCrossValidationOfPipelines(t *testing.T) {
 		found := selection.CrossValidate(d, candidates, selection.Options{
 			K: 3, Stratify: "species", Refit: true, Metrics: selection.Multiclass(cols, "log_loss", "accuracy"),
 		})
-		operators.Collect(b, "scores", found.Scores)
-		operators.Collect(b, "report", evaluate.Multiclass(candidates[0].Stage.Apply(d, found.Best), cols))
+		engine.Collect(found.Scores, "scores")
+		engine.Collect(evaluate.Multiclass(candidates[0].Stage.Apply(d, found.Best), cols), "report")
 	}
 	r := trial.Run(t, build)
 	table := tableOf(t, r)

@@ -10,7 +10,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/algorithms/svm"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 func TestBadParams(t *testing.T) {
@@ -29,7 +28,7 @@ func TestBadParams(t *testing.T) {
 		`ClassWeights of "0" is -1`:     {ClassWeights: map[string]float64{"0": -1}},
 	} {
 		p.LabelCol = "label"
-		trial.Fails(t, func(b *engine.Builder) { operators.Collect(b, "model", svm.TrainSVC(table.Dataset(b), p)) }, text)
+		trial.Fails(t, func(b *engine.Builder) { engine.Collect(svm.TrainSVC(table.Dataset(b), p), "model") }, text)
 	}
 	for text, p := range map[string]svm.LinearSVR{
 		"Epsilon is -1":             {Epsilon: -1},
@@ -38,7 +37,7 @@ func TestBadParams(t *testing.T) {
 		"is vector[2], not a numbe": {OffsetCol: "features"},
 	} {
 		p.LabelCol = "label"
-		trial.Fails(t, func(b *engine.Builder) { operators.Collect(b, "model", svm.TrainSVR(table.Dataset(b), p)) }, "svm.TrainSVR", text)
+		trial.Fails(t, func(b *engine.Builder) { engine.Collect(svm.TrainSVR(table.Dataset(b), p), "model") }, "svm.TrainSVR", text)
 	}
 	require.ErrorContains(t, svm.LinearSVC{}.Validate(), "LabelCol is empty")
 	trial.Fails(t, func(b *engine.Builder) { svm.TrainSVC(nil, svm.LinearSVC{LabelCol: "y"}) }, "the dataset is nil")

@@ -2,7 +2,7 @@
 // and LinearSVR for numbers.
 //
 //	made := svm.TrainSVC(rows, svm.LinearSVC{LabelCol: "species", L2: 0.01})
-//	operators.Collect(b, "model", made)
+//	engine.Collect(made, "model")
 //	predicted := svm.PredictSVC(rows, made, svm.PredictOptions{})
 //	...
 //	m, err := svm.SVCModelOf(result, "model")

@@ -25,7 +25,7 @@ func Example() {
 	}
 	job := engine.Anonymous(func(b *engine.Builder) error {
 		rows := operators.FromSlice(b, plants)
-		operators.Collect(b, "model", svm.TrainSVC(rows, svm.LinearSVC{FeatureCols: []string{"height", "width"}, LabelCol: "name"}))
+		engine.Collect(svm.TrainSVC(rows, svm.LinearSVC{FeatureCols: []string{"height", "width"}, LabelCol: "name"}), "model")
 		return nil
 	})
 	result, err := engine.Run(context.Background(), job, struct{}{})

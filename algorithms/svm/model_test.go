@@ -33,7 +33,7 @@ func TestOperatorRowsAndCellsHaveTheSameBits(t *testing.T) {
 		for _, sparse := range []bool{false, true} {
 			table.Sparse = sparse
 			r := trial.Run(t, func(b *engine.Builder) {
-				operators.Collect(b, "predictions", svm.PredictSVC(table.Dataset(b), m.Dataset(b), svm.PredictOptions{}))
+				engine.Collect(svm.PredictSVC(table.Dataset(b), m.Dataset(b), svm.PredictOptions{}), "predictions")
 			}, engine.BatchRows(7))
 			type row struct {
 				Decision []float64 `column:"decision"`
@@ -80,7 +80,7 @@ func TestOperatorRowsAndCellsHaveTheSameBits(t *testing.T) {
 	}
 	table := trial.Abalone(t, 100)
 	m := regress(t, table, svm.LinearSVR{Epsilon: 0.5})
-	r := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "predictions", m.Transform(table.Dataset(b))) })
+	r := trial.Run(t, func(b *engine.Builder) { engine.Collect(m.Transform(table.Dataset(b)), "predictions") })
 	type row struct {
 		Prediction float64 `column:"prediction"`
 	}
@@ -120,7 +120,7 @@ func TestPredictRowsThatCannotBe(t *testing.T) {
 	job := func(o svm.PredictOptions) func(b *engine.Builder) {
 		o.FeatureCols = []string{"x"}
 		return func(b *engine.Builder) {
-			operators.Collect(b, "predictions", svm.PredictSVC(operators.FromRecords(b, []arrow.Record{record}), m.Dataset(b), o))
+			engine.Collect(svm.PredictSVC(operators.FromRecords(b, []arrow.Record{record}), m.Dataset(b), o), "predictions")
 		}
 	}
 	trial.Fails(t, job(svm.PredictOptions{}), "row 0 of the shard", `column "x"`, "infinite", "Skip")
@@ -138,7 +138,7 @@ func TestPredictRowsThatCannotBe(t *testing.T) {
 	table := trial.Heart(t)
 	apply := func(o svm.PredictOptions) func(b *engine.Builder) {
 		return func(b *engine.Builder) {
-			operators.Collect(b, "predictions", svm.PredictSVC(table.Dataset(b), m.Dataset(b), o))
+			engine.Collect(svm.PredictSVC(table.Dataset(b), m.Dataset(b), o), "predictions")
 		}
 	}
 	trial.Fails(t, apply(svm.PredictOptions{}), "vector[13]", "1 features")
@@ -146,10 +146,10 @@ func TestPredictRowsThatCannotBe(t *testing.T) {
 	trial.Fails(t, apply(svm.PredictOptions{VectorCol: "label"}), `column "label" is float64`)
 	trial.Fails(t, apply(svm.PredictOptions{OffsetCol: "label"}), "has no offsets")
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "predictions", svm.PredictSVR(table.Dataset(b), m.Dataset(b), svm.PredictOptions{}))
+		engine.Collect(svm.PredictSVR(table.Dataset(b), m.Dataset(b), svm.PredictOptions{}), "predictions")
 	}, `kind "linear-svc"`)
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "predictions", svm.PredictSVC(table.Dataset(b), nil, svm.PredictOptions{}))
+		engine.Collect(svm.PredictSVC(table.Dataset(b), nil, svm.PredictOptions{}), "predictions")
 	}, "the model is nil")
 }
 

@@ -19,7 +19,7 @@ import (
 
 func trainsSVC(table trial.Table, p svm.LinearSVC) func(b *engine.Builder) {
 	return func(b *engine.Builder) {
-		operators.Collect(b, "model", svm.TrainSVC(table.Dataset(b), svcColumns(table, p)))
+		engine.Collect(svm.TrainSVC(table.Dataset(b), svcColumns(table, p)), "model")
 	}
 }
 
@@ -41,8 +41,8 @@ func TestSameBits(t *testing.T) {
 			trial.SameBitsOfState(t, func(b *engine.Builder) {
 				rows := c.table.Dataset(b)
 				made := svm.TrainSVC(rows, svcColumns(c.table, c.p))
-				operators.Collect(b, "model", made)
-				operators.Collect(b, "predictions", svm.PredictSVC(rows, made, svm.PredictOptions{}))
+				engine.Collect(made, "model")
+				engine.Collect(svm.PredictSVC(rows, made, svm.PredictOptions{}), "predictions")
 			}, "linear-svc")
 		})
 	}
@@ -51,8 +51,8 @@ func TestSameBits(t *testing.T) {
 		trial.SameBitsOfState(t, func(b *engine.Builder) {
 			rows := table.Dataset(b)
 			made := svm.TrainSVR(rows, svrColumns(table, svm.LinearSVR{Epsilon: 0.1, MaxIter: 14}))
-			operators.Collect(b, "model", made)
-			operators.Collect(b, "predictions", svm.PredictSVR(rows, made, svm.PredictOptions{}))
+			engine.Collect(made, "model")
+			engine.Collect(svm.PredictSVR(rows, made, svm.PredictOptions{}), "predictions")
 		}, "linear-svr")
 	})
 }
@@ -162,7 +162,7 @@ func TestOffset(t *testing.T) {
 	want, got := regress(t, table, p), regress(t, shifted, p)
 	require.InDeltaSlice(t, want.Coefficients[0], got.Coefficients[0], 1e-4)
 	require.Equal(t, "offset", got.Inputs()[1].Column)
-	r := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "predictions", got.Transform(shifted.Dataset(b))) })
+	r := trial.Run(t, func(b *engine.Builder) { engine.Collect(got.Transform(shifted.Dataset(b)), "predictions") })
 	type row struct {
 		Prediction float64 `column:"prediction"`
 	}
@@ -232,8 +232,8 @@ func TestLabelsOfAnyType(t *testing.T) {
 			r := trial.Run(t, func(b *engine.Builder) {
 				rows := operators.FromRecords(b, []arrow.Record{record})
 				made := svm.TrainSVC(rows, svm.LinearSVC{FeatureCols: []string{"x"}, LabelCol: "y"})
-				operators.Collect(b, "model", made)
-				operators.Collect(b, "predictions", svm.PredictSVC(rows, made, svm.PredictOptions{}))
+				engine.Collect(made, "model")
+				engine.Collect(svm.PredictSVC(rows, made, svm.PredictOptions{}), "predictions")
 			})
 			m, err := svm.SVCModelOf(r, "model")
 			require.NoError(t, err)

@@ -43,7 +43,7 @@ func TestSparseRowsOfManyFeatures(t *testing.T) {
 			record := array.NewRecord(arrow.NewSchema([]arrow.Field{{Name: "x", Type: column.DataType()}, {Name: "y", Type: y.DataType()}}, nil), []arrow.Array{column, y}, n)
 			p.LabelCol = "y"
 			r := trial.Run(t, func(b *engine.Builder) {
-				operators.Collect(b, "model", svm.TrainSVC(operators.FromRecords(b, []arrow.Record{record}), p))
+				engine.Collect(svm.TrainSVC(operators.FromRecords(b, []arrow.Record{record}), p), "model")
 			})
 			m, err := svm.SVCModelOf(r, "model")
 			require.NoError(t, err)

@@ -55,7 +55,7 @@ var job = engine.Define("bench-superstep", func(b *engine.Builder, a args) error
 	if a.Criterion {
 		q.SetCompareCriterionOfNode0(func(*comqueue.ComContext) (bool, error) { return false, nil })
 	}
-	operators.Collect(b, "sum", q.Exec())
+	engine.Collect(q.Exec(), "sum")
 	return nil
 })
 

@@ -34,11 +34,11 @@ var wide = engine.Define("bench-start", func(b *engine.Builder, _ struct{}) erro
 	rows := operators.Generate(b, 20_000, func(draws shared.Random, i int64) row { return row{i % 997, draws.Float64()} })
 	hashed := operators.PartitionByHash(rows, "key")
 	spread := operators.Rebalance(hashed)
-	operators.Collect(b, "sorted", operators.First(operators.Sort(spread, operators.Desc("value")), 10))
-	operators.Collect(b, "groups", operators.Count(operators.GroupBy(spread, "key").Aggregate(operators.SumOf("value"))))
+	engine.Collect(operators.First(operators.Sort(spread, operators.Desc("value")), 10), "sorted")
+	engine.Collect(operators.Count(operators.GroupBy(spread, "key").Aggregate(operators.SumOf("value"))), "groups")
 	sums := shared.Scratch[[]float64]("sums")
 	data := comqueue.PartitionedRows("rows")
-	operators.Collect(b, "sums", comqueue.New(b, "sums").
+	engine.Collect(comqueue.New(b, "sums").
 		InitWithPartitionedData(data, hashed).
 		Add(comqueue.Named("preallocate", comqueue.Do(func(ctx *comqueue.ComContext) error {
 			sums.Put(ctx, make([]float64, 8))
@@ -53,7 +53,7 @@ var wide = engine.Define("bench-start", func(b *engine.Builder, _ struct{}) erro
 		Add(comqueue.AllReduce(sums)).
 		SetMaxIter(1).
 		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]float64, error) { return sums.Get(ctx), nil })).
-		Exec())
+		Exec(), "sums")
 	return nil
 })
 

@@ -13,7 +13,6 @@ import (
 	"github.com/superstep-ml/superstep/bench/internal/usage"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/kernel"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // outcome is what a contestant did.
@@ -99,9 +98,9 @@ func runEngine(t task, precision kmeans.Precision) (outcome, error) {
 		if err != nil {
 			return err
 		}
-		operators.Collect(b, "model", kmeans.Train(rows, kmeans.Params{
+		engine.Collect(kmeans.Train(rows, kmeans.Params{
 			VectorCol: vectorColumn, Init: kmeans.Given, Centers: asRows(first, t.Shape.Features), MaxIter: t.Shape.Moves, Tol: -1, Precision: precision,
-		}))
+		}), "model")
 		return nil
 	})
 	began := time.Now()

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // TestMain runs a contestant where this process is one.
@@ -157,7 +156,7 @@ func TestSource(t *testing.T) {
 	require.NoError(t, readRows(f, s, 0, s.Rows, want))
 	job := engine.Anonymous(func(b *engine.Builder) error {
 		rows, err := fileRows(b, file, s)
-		operators.Collect(b, "rows", rows)
+		engine.Collect(rows, "rows")
 		return err
 	})
 	type row struct {

@@ -11,7 +11,6 @@ import (
 	"github.com/superstep-ml/superstep/bench/internal/rawrows"
 	"github.com/superstep-ml/superstep/bench/internal/usage"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // outcome is what a contestant did.
@@ -64,10 +63,10 @@ func (t task) run() (outcome, error) {
 		if err != nil {
 			return err
 		}
-		operators.Collect(b, "model", logistic.Train(rows, logistic.Params{
+		engine.Collect(logistic.Train(rows, logistic.Params{
 			VectorCol: rawrows.VectorColumn, LabelCol: rawrows.LabelColumn, L1: t.L1, L2: t.L2, NoIntercept: true, NoStandardize: true,
 			Method: t.Method, Tol: 1e-8, LossTol: 1e-10, MaxIter: 500,
-		}))
+		}), "model")
 		return nil
 	})
 	began := time.Now()

@@ -20,7 +20,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/bench/internal/rawrows"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // stochasticProblem is the name of the problem that is solved by stochastic gradient descent.
@@ -70,7 +69,7 @@ func (t sgdTask) run() (outcome, error) {
 	job := engine.Anonymous(func(b *engine.Builder) error {
 		rows, err := rawrows.Dataset(b, t.Dir, t.Layout)
 		if err == nil {
-			operators.Collect(b, "model", logistic.Train(rows, p))
+			engine.Collect(logistic.Train(rows, p), "model")
 		}
 		return err
 	})

@@ -18,7 +18,6 @@ import (
 	"github.com/superstep-ml/superstep/bench/internal/rawrows"
 	"github.com/superstep-ml/superstep/bench/internal/usage"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // peersScript trains with another library and prints an outcome.
@@ -59,7 +58,7 @@ func (t task) run() (outcome, error) {
 	job := engine.Anonymous(func(b *engine.Builder) error {
 		rows, err := rawrows.Dataset(b, t.Dir, t.Layout)
 		if err == nil {
-			operators.Collect(b, "model", t.train(rows))
+			engine.Collect(t.train(rows), "model")
 		}
 		return err
 	})

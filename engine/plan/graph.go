@@ -151,7 +151,7 @@ const (
 	NoReduction Reduction = iota
 	// ShardTree reduces up the aligned tree over shards: the same bits at any parallelism.
 	ShardTree
-	// RankTree reduces whole buffers up the fold tree over ranks: the bits depend on parallelism.
+	// RankTree reduces whole buffers up the fold tree over subtasks: the bits depend on parallelism.
 	RankTree
 )
 

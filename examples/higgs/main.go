@@ -56,9 +56,9 @@ var job = engine.Define("higgs", func(b *engine.Builder, a args) error {
 		Metrics: []string{"auc", "logloss"}, EarlyStoppingRounds: a.Stop,
 	}
 	trained := gbdt.Train(seen, p, gbdt.Set{Name: "test", Rows: unseen})
-	operators.Collect(b, "model", trained)
+	engine.Collect(trained, "model")
 	predicted := p.Apply(unseen, trained)
-	operators.Collect(b, "unseen", evaluate.Binary(predicted, evaluate.BinaryOptions{LabelCol: "c0", ScoreCol: "probability"}))
+	engine.Collect(evaluate.Binary(predicted, evaluate.BinaryOptions{LabelCol: "c0", ScoreCol: "probability"}), "unseen")
 	return nil
 }).Describe("Finds collisions that made a Higgs boson.")
 

@@ -75,12 +75,12 @@ var job = engine.Define("kmeans", func(b *engine.Builder, a args) error {
 	model := kmeans.Train(points, kmeans.Params{VectorCol: features, K: a.K, Init: inits[a.Init], Seed: a.Seed})
 	clustered := kmeans.Predict(points, model, kmeans.PredictOptions{VectorCol: features})
 
-	operators.Collect(b, "model", model)
+	engine.Collect(model, "model")
 	if a.Label != "" {
 		rows := unused(clustered, "rows")
 		counts := operators.GroupBy(clustered, "cluster", a.Label).Aggregate(operators.CountRows().As(rows))
-		operators.Collect(b, "majorities", operators.GroupBy(counts, "cluster").
-			Aggregate(operators.MaxOf(rows).As("most"), operators.SumOf(rows).As("all")))
+		engine.Collect(operators.GroupBy(counts, "cluster").
+			Aggregate(operators.MaxOf(rows).As("most"), operators.SumOf(rows).As("all")), "majorities")
 	}
 	if a.Output != "" {
 		var kept []string
@@ -90,7 +90,7 @@ var job = engine.Define("kmeans", func(b *engine.Builder, a args) error {
 		operators.WriteCSV(operators.Select(clustered, append(kept, "cluster", "distance")...), a.Output, operators.CSVWriteOptions{})
 	}
 	if a.Plot != "" {
-		operators.Collect(b, "plot", plottedRows(clustered, a.PlotColumns))
+		engine.Collect(plottedRows(clustered, a.PlotColumns), "plot")
 	}
 	return errors.Join(mayWrite(b, a.Model), mayWrite(b, a.Plot)) // what report will write
 })

@@ -53,11 +53,11 @@ func read(b *engine.Builder, path, instead string) *engine.Dataset {
 // job says what to compute; the engine decides how, and runs it.
 var job = engine.Define("ranking", func(b *engine.Builder, a args) error {
 	seen, unseen := read(b, a.Input, "data/train.libsvm.gz"), read(b, a.Test, "data/test.libsvm.gz")
-	operators.Collect(b, "model", gbdt.Train(seen, gbdt.Params{
+	engine.Collect(gbdt.Train(seen, gbdt.Params{
 		VectorCol: "features", LabelCol: "label", GroupCol: "qid", AbsentIsZero: true, Objective: gbdt.LambdaMART,
 		NumTrees: a.Rounds, LearningRate: a.Rate, GrowPolicy: gbdt.LossGuide, MaxLeaves: a.Leaves, MinSamplesLeaf: 20, MinChildWeight: 0.001,
 		Metrics: []string{"ndcg@5", "ndcg@1", "ndcg@3", "map@5"}, EarlyStoppingRounds: a.Stop,
-	}, gbdt.Set{Name: "test", Rows: unseen}))
+	}, gbdt.Set{Name: "test", Rows: unseen}), "model")
 	return nil
 }).Describe("Learns to put the results of queries in order.")
 

@@ -69,9 +69,9 @@ var job = engine.Define("titanic", func(b *engine.Builder, a args) error {
 
 	p := passengers(a.L2)
 	trained := p.Fit(seen)
-	operators.Collect(b, "model", trained)
-	operators.Collect(b, "seen", quality(p.Apply(seen, trained)))
-	operators.Collect(b, "unseen", quality(p.Apply(unseen, trained)))
+	engine.Collect(trained, "model")
+	engine.Collect(quality(p.Apply(seen, trained)), "seen")
+	engine.Collect(quality(p.Apply(unseen, trained)), "unseen")
 	return nil
 }).Describe("Predicts who survived the Titanic.")
 

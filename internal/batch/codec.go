@@ -17,6 +17,7 @@ import (
 type Codec[T any] struct {
 	fields []codecField
 	schema *arrow.Schema
+	single bool // T is one value and no struct of columns
 }
 
 // codecField is one struct field (or the whole of a non-struct T) and its
@@ -27,6 +28,7 @@ type codecField struct {
 	typ     reflect.Type
 	offset  uintptr
 	pointer bool // the field is a pointer: nil is null
+	array   bool // the field, or what it points to, is a Go array such as [4]float64
 	kind    kind // of the column
 	dt      arrow.DataType
 }
@@ -49,13 +51,14 @@ var (
 //	time.Time                     timestamp[us, UTC]
 //	[]float64                     vector, or vector[n] with the option dim=n
 //	[]float32                     vector32, or vector32[n] with dim=n
+//	[n]float64, [n]float32        vector[n], vector32[n]
 //	SparseVector                  sparse, or sparse[n] with the option size=n
 //	pointer to any of these       the same, nullable
 //
 // Options follow the name in the tag: `column:"features,dim=4"`. Named types
 // of these kinds (type Celsius float64) count as their kind. Nested structs,
-// maps, interfaces, other slices and pointers to pointers are refused, naming
-// the field.
+// maps, interfaces, other slices and arrays and pointers to pointers are
+// refused, naming the field.
 func NewCodec[T any]() (*Codec[T], error) {
 	t := reflect.TypeFor[T]()
 	if t.Kind() == reflect.Struct && t != timeType && t != sparseType {
@@ -65,7 +68,11 @@ func NewCodec[T any]() (*Codec[T], error) {
 	if err := f.resolve(columnTag{}); err != nil {
 		return nil, err
 	}
-	return newCodec[T]([]codecField{f})
+	codec, err := newCodec[T]([]codecField{f})
+	if err == nil {
+		codec.single = true
+	}
+	return codec, err
 }
 
 func structCodec[T any](t reflect.Type) (*Codec[T], error) {
@@ -109,6 +116,19 @@ func newCodec[T any](fields []codecField) (*Codec[T], error) {
 		af[i] = arrow.Field{Name: f.name, Type: f.dt, Nullable: f.pointer}
 	}
 	return &Codec[T]{fields: fields, schema: arrow.NewSchema(af, nil)}, nil
+}
+
+// For returns the codec that reads rows of a schema: c itself, unless T is one value and
+// the schema has one column, which is then read whatever its name is.
+func (c *Codec[T]) For(schema *arrow.Schema) *Codec[T] {
+	if !c.single || schema.NumFields() != 1 || schema.Field(0).Name == c.fields[0].name {
+		return c
+	}
+	field := c.fields[0]
+	field.name = schema.Field(0).Name
+	column := c.schema.Field(0)
+	column.Name = field.name
+	return &Codec[T]{fields: []codecField{field}, schema: arrow.NewSchema([]arrow.Field{column}, nil), single: true}
 }
 
 // Schema returns the columns of T.
@@ -160,14 +180,24 @@ func (f *codecField) resolve(tag columnTag) error {
 	if f.dt, err = ParseType(name); err != nil {
 		return fmt.Errorf("%s of type %s: %w", f.goName, f.typ, err)
 	}
-	f.kind = kindOf(f.dt)
+	f.kind, f.array = kindOf(f.dt), base.Kind() == reflect.Array
 	return nil
 }
 
 func columnTypeOf(t reflect.Type, tag columnTag) (string, error) {
-	vector := t.Kind() == reflect.Slice && (t.Elem().Kind() == reflect.Float64 || t.Elem().Kind() == reflect.Float32)
+	list := t.Kind() == reflect.Slice || t.Kind() == reflect.Array
+	vector := list && (t.Elem().Kind() == reflect.Float64 || t.Elem().Kind() == reflect.Float32)
 	if tag.dim > 0 && !vector {
 		return "", fmt.Errorf("the tag option dim is for []float64 and []float32 only")
+	}
+	dim := tag.dim
+	if vector && t.Kind() == reflect.Array {
+		if dim = t.Len(); dim == 0 {
+			return "", fmt.Errorf("an array without elements is no vector; give it a length of at least 1")
+		}
+		if tag.dim > 0 && tag.dim != dim {
+			return "", fmt.Errorf("the tag says dim=%d, the array has %d elements; leave the option out", tag.dim, dim)
+		}
 	}
 	if tag.size > 0 && t != sparseType {
 		return "", fmt.Errorf("the tag option size is for SparseVector only")
@@ -178,9 +208,9 @@ func columnTypeOf(t reflect.Type, tag columnTag) (string, error) {
 	case t == sparseType:
 		return withParam("sparse", tag.size), nil
 	case vector && t.Elem().Kind() == reflect.Float64:
-		return withParam("vector", tag.dim), nil
+		return withParam("vector", dim), nil
 	case vector:
-		return withParam("vector32", tag.dim), nil
+		return withParam("vector32", dim), nil
 	}
 	switch t.Kind() {
 	case reflect.Bool, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
@@ -195,7 +225,7 @@ func columnTypeOf(t reflect.Type, tag columnTag) (string, error) {
 			return "binary", nil
 		}
 	}
-	return "", fmt.Errorf("not supported as a column; use a bool, number, string, []byte, time.Time, []float64, []float32, SparseVector or a pointer to one, or leave it out with the tag `column:\"-\"`")
+	return "", fmt.Errorf("not supported as a column; use a bool, number, string, []byte, time.Time, []float64, []float32, [n]float64, [n]float32, SparseVector or a pointer to one, or leave it out with the tag `column:\"-\"`")
 }
 
 func withParam(name string, n int) string {

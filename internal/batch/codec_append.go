@@ -42,6 +42,9 @@ func (c *Codec[T]) Appender(mem memory.Allocator) *Appender[T] {
 	for i := range a.cols {
 		f := &c.fields[i]
 		a.cols[i] = columnAppender{field: f, push: pushFor(f.kind), dim: dimOf(f.dt)}
+		if f.array {
+			a.cols[i].push = pushArray
+		}
 	}
 	return a
 }
@@ -361,9 +364,16 @@ func (c *columnAppender) pushVector(items []byte, n int) error {
 		return c.pushItems(&c.data, items, n)
 	}
 	if n != c.dim {
-		return fmt.Errorf("a vector of %d components in a column of %s", n, TypeName(c.field.dt))
+		return fmt.Errorf("want %d components for %s, got %d", c.dim, TypeName(c.field.dt), n)
 	}
 	c.data = append(c.data, items...)
+	return nil
+}
+
+// pushArray adds a Go array, whose elements lie in the field itself.
+func pushArray(c *columnAppender, p unsafe.Pointer) error {
+	n := c.rowBytes()
+	copy(c.extend(n), unsafe.Slice((*byte)(p), n))
 	return nil
 }
 

@@ -30,17 +30,22 @@ type columnReader struct {
 	copies bool                  // slices and strings are copied, see Reader.SetCopy
 	wide   []float64             // a float32 vector column, widened once per batch
 	dense  int                   // components when a sparse column fills a []float64
+	exact  int                   // components that every row of a variable vector must have; 0: any
 	fresh  func() unsafe.Pointer // pointer fields: a new value
 }
 
 // Bind matches the fields of T with the columns of a schema, by name; other
-// columns are ignored. A column may be narrower than its field where nothing
+// columns are ignored. A T that is one value reads the only column of a schema,
+// or else the one named "value". A column may be narrower than its field where nothing
 // is lost: smaller integers into larger ones, integers into floats that hold
 // them exactly, float32 into float64, any vector of float64 or float32 or
 // sparse[size] into []float64, utf8 into []byte, any timestamp or date32 into
-// time.Time. The error lists all fields that found no column and what columns
-// there are.
+// time.Time. A field of a fixed number of components, an array or a slice with
+// dim=n, takes vectors of that number, and variable vectors if each row has it,
+// which is checked when the row is read. The error lists all fields that found
+// no column and what columns there are.
 func (c *Codec[T]) Bind(schema *arrow.Schema) (*Reader[T], error) {
+	c = c.For(schema)
 	r := &Reader[T]{schema: schema, cols: make([]columnReader, len(c.fields))}
 	var problems []string
 	for i := range c.fields {
@@ -48,6 +53,9 @@ func (c *Codec[T]) Bind(schema *arrow.Schema) (*Reader[T], error) {
 		cr := columnReader{field: f}
 		if err := cr.bind(schema); err != nil {
 			problems = append(problems, err.Error())
+			if c.single && !schema.HasField(f.name) {
+				problems = append(problems, fmt.Sprintf("a %v reads the only column there is, or the one named %q; name columns with a struct, or select one first", f.typ, f.name))
+			}
 		}
 		r.cols[i] = cr
 	}
@@ -78,8 +86,10 @@ func (c *columnReader) bind(schema *arrow.Schema) error {
 		c.fresh = func() unsafe.Pointer { return reflect.New(base).UnsafePointer() }
 	}
 	from := kindOf(dt)
-	c.load = loadFor(c.field.kind, from)
-	if c.field.kind == kindList && from == kindSparse {
+	if c.load = loadFor(c.field.kind, from); c.field.array && c.load != nil {
+		c.load = loadArrayFor(c.field.kind)
+	}
+	if (c.field.kind == kindList || c.field.kind == kindVector) && from == kindSparse {
 		if c.dense = sparseSize(dt); c.dense == 0 {
 			return fmt.Errorf("column %q is sparse without a size and cannot fill %s of type %s; declare it sparse[size]", name, c.field.goName, c.field.typ)
 		}
@@ -94,7 +104,37 @@ func (c *columnReader) bind(schema *arrow.Schema) error {
 // dimFits checks that a field with a declared dimension or size gets it.
 func (c *columnReader) dimFits(dt arrow.DataType, from kind) bool {
 	want := dimOf(c.field.dt)
+	if want > 0 && (from == kindList || from == kindList32) {
+		c.exact = want
+		return true
+	}
 	return want == 0 || !from.isVector() || dimOf(dt) == want
+}
+
+// LengthError says that a row of a variable vector has not as many components as
+// the field that it is read into.
+type LengthError struct {
+	Column, Field string
+	Row           int // of the batch
+	Want, Got     int
+}
+
+// Error says what is wrong and in which row of the batch.
+func (e *LengthError) Error() string {
+	return fmt.Sprintf("column %q in row %d: %v", e.Column, e.Row, e.Why())
+}
+
+// Why says what is wrong apart from column and row.
+func (e *LengthError) Why() error {
+	return fmt.Errorf("want %d components for %s, got %d", e.Want, e.Field, e.Got)
+}
+
+// checkLength refuses a row whose vector has another length than its field.
+func (c *columnReader) checkLength(i int) error {
+	if got := int(c.view.offs[i+1] - c.view.offs[i]); got != c.exact {
+		return &LengthError{Column: c.field.name, Field: c.field.goName, Row: i, Want: c.exact, Got: got}
+	}
+	return nil
 }
 
 // SetCopy makes Read copy strings, byte and vector slices, so that values
@@ -120,7 +160,7 @@ func (r *Reader[T]) Reset(rec arrow.Record) error {
 
 func (c *columnReader) reset(arr arrow.Array) {
 	c.view = viewOf(arr)
-	isWide := c.field.kind == kindVector || c.field.kind == kindList
+	isWide := (c.field.kind == kindVector || c.field.kind == kindList) && !c.field.array
 	if isWide && (c.view.kind == kindVector32 || c.view.kind == kindList32) {
 		// A new block per batch: rows already handed out alias the old one.
 		c.wide = make([]float64, len(c.view.f32))
@@ -138,7 +178,8 @@ func (r *Reader[T]) Len() int { return r.n }
 // not be modified, and hold as long as the batch is retained. Scalar fields
 // cost no allocation, non-null pointer fields one each, as do sparse columns
 // read into []float64. A null in a field that is not a pointer is an error
-// naming column and row; dst is then partly filled.
+// naming column and row, and a vector of another length than its field a
+// *LengthError; dst is then partly filled.
 func (r *Reader[T]) Read(i int, dst *T) error {
 	if uint(i) >= uint(r.n) {
 		return fmt.Errorf("row %d is outside a batch of %d rows", i, r.n)
@@ -147,12 +188,18 @@ func (r *Reader[T]) Read(i int, dst *T) error {
 	for k := range r.cols {
 		c := &r.cols[k]
 		p := unsafe.Add(base, c.field.offset)
+		null := c.view.valid != nil && c.view.null(i)
+		if null && !c.field.pointer {
+			return fmt.Errorf("column %q is null in row %d, but %s is not a pointer", c.field.name, i, c.field.goName)
+		}
+		if c.exact > 0 && !null {
+			if err := c.checkLength(i); err != nil {
+				return err
+			}
+		}
 		if c.field.pointer {
 			c.readPointer(i, (*unsafe.Pointer)(p))
 			continue
-		}
-		if c.view.valid != nil && c.view.null(i) {
-			return fmt.Errorf("column %q is null in row %d, but %s is not a pointer", c.field.name, i, c.field.goName)
 		}
 		c.load(c, i, p)
 	}
@@ -312,6 +359,38 @@ func loadDensified(c *columnReader, i int, p unsafe.Pointer) {
 		dense[at] = values[k]
 	}
 	*(*[]float64)(p) = dense
+}
+
+// loadArrayFor returns the function that fills an array of a field of column
+// kind to, from any column that loadFor has a function for. The number of
+// components was checked by bind or is checked by Read.
+func loadArrayFor(to kind) loader {
+	if to == kindVector32 {
+		return func(c *columnReader, i int, p unsafe.Pointer) {
+			row := c.view.dense32(i)
+			copy(unsafe.Slice((*float32)(p), len(row)), row)
+		}
+	}
+	return func(c *columnReader, i int, p unsafe.Pointer) {
+		switch c.view.kind {
+		case kindVector32, kindList32:
+			row := c.view.dense32(i)
+			to := unsafe.Slice((*float64)(p), len(row))
+			for k, x := range row {
+				to[k] = float64(x)
+			}
+		case kindSparse:
+			to := unsafe.Slice((*float64)(p), c.dense)
+			clear(to)
+			indices, values := c.view.sparse(i)
+			for k, at := range indices {
+				to[at] = values[k]
+			}
+		default:
+			row := c.view.dense64(i)
+			copy(unsafe.Slice((*float64)(p), len(row)), row)
+		}
+	}
 }
 
 func loadSparse(c *columnReader, i int, p unsafe.Pointer) {

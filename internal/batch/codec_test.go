@@ -49,6 +49,10 @@ type everything struct {
 	MaybeT   *time.Time
 	MaybeV   *[]float64          `column:"maybe_v,dim=2"`
 	MaybeSp  *batch.SparseVector `column:"maybe_sp"`
+	Array    [3]float64
+	Array32  [2]float32  `column:"array32,dim=2"`
+	Degrees  [1]celsius  `column:"degrees"`
+	MaybeA   *[2]float64 `column:"maybe_a"`
 }
 
 func TestCodecSchema(t *testing.T) {
@@ -61,7 +65,8 @@ func TestCodecSchema(t *testing.T) {
 	require.Equal(t, strings.Fields(strings.ReplaceAll(`flag.bool i8.int8 i16.int16 i32.int32 i64.int64 int.int64 u8.uint8 u16.uint16
 		u32.uint32 u64.uint64 uint.uint64 f32.float32 f64.float64 name.utf8 raw.binary at.timestamp[us,_UTC] vec.vector
 		fixed.vector[2] vec32.vector32[3] ragged32.vector32 sp.sparse[9] maybe_b.bool.null maybe_i.int64.null maybe_s.utf8.null
-		maybe_t.timestamp[us,_UTC].null maybe_v.vector[2].null maybe_sp.sparse.null`, ".", ".")),
+		maybe_t.timestamp[us,_UTC].null maybe_v.vector[2].null maybe_sp.sparse.null
+		array.vector[3] array32.vector32[2] degrees.vector[1] maybe_a.vector[2].null`, ".", ".")),
 		strings.Fields(strings.ReplaceAll(strings.ReplaceAll(strings.Join(got, "\n"), ", ", ",_"), " ", ".")))
 }
 
@@ -76,6 +81,7 @@ func drawEverything(t *rapid.T) everything {
 		U64: uint64(drawInt(t, math.MinInt64, math.MaxInt64)), Uint: uint(drawInt(t, 0, math.MaxInt64)),
 		F32: rapid.Float32().Draw(t, "f32"), F64: celsius(rapid.Float64().Draw(t, "f64")), Name: text, Raw: []byte(text), At: at,
 		Vec: rapid.SliceOfN(rapid.Float64(), 0, 3).Draw(t, "vec"), Fixed: []float64{1, float64(drawInt(t, 0, 9))},
+		Array: [3]float64{drawFinite(t), 0, drawFinite(t)}, Array32: [2]float32{1, rapid.Float32().Draw(t, "array32")}, Degrees: [1]celsius{celsius(drawFinite(t))},
 		Vec32: []float32{1, 2, 3}, Ragged32: rapid.SliceOfN(rapid.Float32(), 0, 3).Draw(t, "vec32"),
 		Sparse: batch.SparseVector{Size: 9, Indices: []int32{int32(drawInt(t, 0, 7)), 8}, Values: []float64{1, float64(drawInt(t, 0, 9))}},
 	}
@@ -85,9 +91,12 @@ func drawEverything(t *rapid.T) everything {
 	if maybe() {
 		e.MaybeT, e.MaybeV = new(at), new([]float64{3, 4})
 		e.MaybeSp = &batch.SparseVector{Indices: []int32{7}, Values: []float64{1}}
+		e.MaybeA = &[2]float64{drawFinite(t), 5}
 	}
 	return e
 }
+
+func drawFinite(t *rapid.T) float64 { return rapid.Float64().Draw(t, "float") }
 
 func TestCodecRoundTrip(t *testing.T) {
 	codec, err := batch.NewCodec[everything]()
@@ -130,6 +139,8 @@ func TestCodecOfScalars(t *testing.T) {
 	scalar(t, mem, []string{"", "x"}, "value utf8")
 	scalar(t, mem, []int{-1, 7}, "value int64")
 	scalar(t, mem, [][]float64{{1}, {}}, "value vector")
+	scalar(t, mem, [][2]float64{{1, 2}, {3, 4}}, "value vector[2]")
+	scalar(t, mem, []*[1]float32{nil, {4}}, "value vector32[1] null")
 	scalar(t, mem, []time.Time{time.Unix(0, 0).UTC()}, "value timestamp[us, UTC]")
 	scalar(t, mem, []*bool{nil, new(true)}, "value bool null")
 	scalar(t, mem, []batch.SparseVector{{Indices: []int32{}, Values: []float64{}}}, "value sparse")
@@ -169,6 +180,13 @@ func TestNewCodecRefuses(t *testing.T) {
 	require.Contains(t, codecError[struct {
 		A int `column:"x,dim=3"`
 	}](), "dim is for []float64")
+	require.Contains(t, codecError[struct {
+		A [2]float64 `column:"x,dim=3"`
+	}](), "A of type [2]float64: the tag says dim=3, the array has 2 elements")
+	require.Contains(t, codecError[struct{ A [0]float64 }](), "A of type [0]float64: an array without elements is no vector")
+	require.Contains(t, codecError[struct{ A [2]int64 }](), "A of type [2]int64: not supported as a column")
+	require.Contains(t, codecError[struct{ A [2][2]float64 }](), "A of type [2][2]float64: not supported as a column")
+	require.Contains(t, codecError[struct{ A []int }](), "A of type []int: not supported as a column")
 	require.Contains(t, codecError[struct{ a int }](), "no exported field")
 	require.Contains(t, codecError[struct {
 		a int `column:"a"`
@@ -193,7 +211,7 @@ func TestAppendRefuses(t *testing.T) {
 
 	bad := ok
 	bad.V = []float64{1}
-	require.ErrorContains(t, app.Append(bad), `column "v" (batch_test.row.V): a vector of 1 components in a column of vector[2]`)
+	require.ErrorContains(t, app.Append(bad), `column "v" (batch_test.row.V): want 2 components for vector[2], got 1`)
 	bad = ok
 	bad.S = batch.SparseVector{Size: 4}
 	require.ErrorContains(t, app.Append(bad), "size 4 in a column of sparse[3]")
@@ -245,6 +263,29 @@ func TestBindWidens(t *testing.T) {
 		require.NoError(t, err, typ)
 		require.Equal(t, []float64{1, 0}, v, typ)
 	}
+	for typ, value := range map[string]string{
+		"vector[2]": "[1, 0]", "vector32[2]": "[1, 0]", "vector": "[1, 0]", "vector32": "[1, 0]",
+		"sparse[2]": `{"indices": [0], "values": [1]}`,
+	} {
+		v, err := widen[[2]float64](t, mem, typ, value)
+		require.NoError(t, err, typ)
+		require.Equal(t, [2]float64{1, 0}, v, typ)
+		p, err := widen[*[2]float64](t, mem, typ, value)
+		require.NoError(t, err, typ)
+		require.Equal(t, &[2]float64{1, 0}, p, typ)
+		p, err = widen[*[2]float64](t, mem, typ, "null")
+		require.NoError(t, err, typ)
+		require.Nil(t, p, typ)
+	}
+	for _, typ := range []string{"vector32[2]", "vector32"} {
+		v, err := widen[[2]float32](t, mem, typ, "[1, 0.5]")
+		require.NoError(t, err, typ)
+		require.Equal(t, [2]float32{1, 0.5}, v, typ)
+	}
+	for _, typ := range []string{"vector", "vector32"} {
+		require.EqualError(t, second(widen[[2]float64](t, mem, typ, "[1]")), `column "value" in row 0: want 2 components for [2]float64, got 1`)
+		require.EqualError(t, second(widen[*[2]float64](t, mem, typ, "[]")), `column "value" in row 0: want 2 components for *[2]float64, got 0`)
+	}
 	raw, err := widen[[]byte](t, mem, "utf8", `"x"`)
 	require.NoError(t, err)
 	require.Equal(t, []byte("x"), raw)
@@ -259,6 +300,7 @@ func TestBindWidens(t *testing.T) {
 		second(widen[int32](t, mem, "int64", "1")), second(widen[float64](t, mem, "int64", "1")), second(widen[uint64](t, mem, "int8", "1")),
 		second(widen[float32](t, mem, "float64", "1")), second(widen[string](t, mem, "binary", `"eA=="`)), second(widen[bool](t, mem, "int8", "1")),
 		second(widen[[]float64](t, mem, "sparse", `{"indices": [], "values": []}`)), second(widen[[]float32](t, mem, "vector", "[1]")),
+		second(widen[[2]float64](t, mem, "vector[1]", "[1]")), second(widen[[1]float32](t, mem, "vector", "[1]")), second(widen[[2]float64](t, mem, "sparse", `{"indices": [], "values": []}`)),
 	} {
 		require.ErrorContains(t, err, `column "value" is`)
 	}
@@ -284,6 +326,33 @@ func TestBindExplainsWhatIsMissing(t *testing.T) {
 		`column "vec" is vector[2], which does not fit batch_test.point.Vec of type []float64 (column type vector[3])`)
 }
 
+// TestDeclaredLengths reads columns of one kind of vector into slices whose tag declares
+// how many components there are.
+func TestDeclaredLengths(t *testing.T) {
+	type two struct {
+		Value []float64 `column:"value,dim=2"`
+	}
+	mem := batchtest.Allocator(t)
+	codec, err := batch.NewCodec[two]()
+	require.NoError(t, err)
+	for typ, rows := range map[string]string{
+		"vector[2]": `[{"value": [0, 7]}, {"value": [1, 2]}]`,
+		"vector32":  `[{"value": [0, 7]}, {"value": [1, 2]}]`,
+		"vector":    `[{"value": [0, 7]}, {"value": [1, 2]}]`,
+		"sparse[2]": `[{"value": {"indices": [1], "values": [7]}}, {"value": {"indices": [0, 1], "values": [1, 2]}}]`,
+	} {
+		rec := batchtest.Record(t, mem, batchtest.Schema(t, "value "+typ), rows)
+		got, err := codec.Rows(rec)
+		rec.Release()
+		require.NoError(t, err, typ)
+		require.Equal(t, []two{{[]float64{0, 7}}, {[]float64{1, 2}}}, got, typ)
+	}
+	rec := batchtest.Record(t, mem, batchtest.Schema(t, "value vector"), `[{"value": [0, 7]}, {"value": [1, 2, 3]}]`)
+	defer rec.Release()
+	_, err = codec.Rows(rec)
+	require.EqualError(t, err, `column "value" in row 1: want 2 components for batch_test.two.Value, got 3`)
+}
+
 func TestReaderGuardsItsBatch(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	codec, err := batch.NewCodec[float64]()
@@ -305,6 +374,7 @@ func TestScalarRowsCostNoAllocation(t *testing.T) {
 		C string
 		D bool
 		V []float64 `column:"v,dim=2"`
+		W [3]float64
 		T time.Time
 	}
 	codec, err := batch.NewCodec[row]()

@@ -1,4 +1,4 @@
-// Package textfile reads delimited text and LibSVM lines as Arrow batches, cut
+// Package textfile reads delimited text, LibSVM lines and plain lines as Arrow batches, cut
 // into S shards of equal bytes.
 //
 // # The caller's loop
@@ -54,5 +54,5 @@
 // The files of the package: files.go and tree.go (which files), text.go and unpack.go (their plain bytes),
 // automaton.go and cut.go (where records begin), tokenizer.go and scanner.go
 // (cells), columns.go, number.go and zeros.go (values), header.go and infer.go (which
-// columns), csv.go and libsvm.go (the formats), base.go (what these share).
+// columns), csv.go, libsvm.go and lines.go (the formats), base.go (what these share).
 package textfile

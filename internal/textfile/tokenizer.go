@@ -53,6 +53,7 @@ type tokenizer struct {
 	comment   byte
 	quoting   bool
 	trim      bool
+	whole     bool // every line is a record of one cell, an empty one and the last too
 	maxCell   int
 	maxRecord int
 
@@ -127,6 +128,9 @@ func (t *tokenizer) next(buf []byte, pos int, final bool) (int, outcome) {
 
 // line is next without the care for bad records.
 func (t *tokenizer) line(buf []byte, pos int, final bool) (int, outcome) {
+	if t.whole {
+		return t.wholeLine(buf, pos, final)
+	}
 	if c := buf[pos]; c == '\n' {
 		return t.emptyLine(buf, pos, pos+1, final)
 	} else if c == t.comment {
@@ -183,6 +187,23 @@ func (t *tokenizer) line(buf []byte, pos int, final bool) (int, outcome) {
 			return i, foundRecord
 		}
 	}
+}
+
+// wholeLine is line where lines are all there is.
+func (t *tokenizer) wholeLine(buf []byte, pos int, final bool) (int, outcome) {
+	size, end := len(buf)-pos, len(buf)
+	if j := bytes.IndexByte(buf[pos:], '\n'); j >= 0 {
+		size, end = j, pos+j+1
+	} else if !final {
+		return t.short(buf, pos, pos, final)
+	}
+	c := t.plainCell(buf, pos, pos+size)
+	if c.size() > t.maxCell {
+		t.at = pos
+		return end, badSize
+	}
+	t.found, t.cells = 1, append(t.cells, c)
+	return end, foundRecord
 }
 
 // emptyLine is the outcome of a line without text, behind which is end. Where records have one

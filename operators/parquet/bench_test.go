@@ -53,7 +53,7 @@ func BenchmarkSumOfOne(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				run(func(bld *engine.Builder) {
-					operators.Collect(bld, "sum", operators.Aggregate(read(bld), operators.SumOf("c")))
+					engine.Collect(operators.Aggregate(read(bld), operators.SumOf("c")), "sum")
 				})
 			}
 			b.ReportMetric(float64(b.N)*rows/b.Elapsed().Seconds(), "rows/s")

@@ -32,7 +32,7 @@ func Example() {
 	})
 	read := engine.Anonymous(func(b *engine.Builder) error {
 		names := parquet.Read(b, path, parquet.ReadOptions{Columns: []string{"name"}})
-		operators.Collect(b, "names", names)
+		engine.Collect(names, "names")
 		return nil
 	})
 	written, err := engine.Run(context.Background(), write, struct{}{})

@@ -77,7 +77,7 @@ var (
 func requireRows(t testing.TB, at []setting, want arrow.Record, build func(b *engine.Builder) *engine.Dataset) {
 	for _, s := range at {
 		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
-		result, err := run(t, mem, func(b *engine.Builder) { operators.Collect(b, "rows", build(b)) }, s.options()...)
+		result, err := run(t, mem, func(b *engine.Builder) { engine.Collect(build(b), "rows") }, s.options()...)
 		require.NoError(t, err)
 		schema, err := result.Schema("rows")
 		require.NoError(t, err)
@@ -295,7 +295,7 @@ func TestRefused(t *testing.T) {
 func TestByteStreamSplitIsRefusedByName(t *testing.T) {
 	run := func(columns ...string) error {
 		job := engine.Anonymous(func(b *engine.Builder) error {
-			operators.Collect(b, "rows", Read(b, "testdata/split.parquet", ReadOptions{Columns: columns}))
+			engine.Collect(Read(b, "testdata/split.parquet", ReadOptions{Columns: columns}), "rows")
 			return nil
 		})
 		result, err := engine.Run(t.Context(), job, struct{}{}, engine.Parallelism(1))
@@ -313,7 +313,7 @@ func TestChangeIsNoticed(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, ours(t, record(t, memory.NewGoAllocator(), 9), 4), 0o600))
 	builds := 0
 	_, err := run(t, memory.NewGoAllocator(), func(b *engine.Builder) {
-		operators.Collect(b, "n", Read(b, path, ReadOptions{}))
+		engine.Collect(Read(b, path, ReadOptions{}), "n")
 		if builds++; builds == 2 {
 			require.NoError(t, os.WriteFile(path, ours(t, record(t, memory.NewGoAllocator(), 19), 4), 0o600))
 		}

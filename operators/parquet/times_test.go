@@ -26,7 +26,7 @@ import (
 func readAll(t *testing.T, path string) (columns, rows []string, left map[string]string) {
 	left = map[string]string{}
 	result, err := run(t, memory.NewGoAllocator(), func(b *engine.Builder) {
-		operators.Collect(b, "rows", Read(b, path, ReadOptions{LeaveOut: func(column, problem string) { left[column] = problem }}))
+		engine.Collect(Read(b, path, ReadOptions{LeaveOut: func(column, problem string) { left[column] = problem }}), "rows")
 	})
 	require.NoError(t, err)
 	defer result.Release()

@@ -38,7 +38,7 @@ type row struct {
 
 var job = engine.Define("clusterjobs", func(b *engine.Builder, a args) error {
 	if a.Fault == "input" {
-		operators.Collect(b, "rows", operators.ReadCSV(b, a.Input, operators.CSVOptions{}))
+		engine.Collect(operators.ReadCSV(b, a.Input, operators.CSVOptions{}), "rows")
 		return nil
 	}
 	rows := operators.Generate(b, a.Rows, func(draws shared.Random, i int64) row {
@@ -67,12 +67,12 @@ var job = engine.Define("clusterjobs", func(b *engine.Builder, a args) error {
 		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]float64, error) { return sums.Get(ctx), nil })).
 		Exec()
 	if a.Bulk > 0 {
-		operators.Collect(b, "bulk", operators.Generate(b, a.Bulk, func(draws shared.Random, i int64) row {
+		engine.Collect(operators.Generate(b, a.Bulk, func(draws shared.Random, i int64) row {
 			return row{i, draws.Float64()}
-		}))
+		}), "bulk")
 	}
 	operators.Print(model, operators.PrintOptions{})
-	operators.Collect(b, "sums", model)
+	engine.Collect(model, "sums")
 	return nil
 })
 

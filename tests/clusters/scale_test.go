@@ -97,7 +97,7 @@ func hog(t *testing.T, n int) {
 	}
 }
 
-// node is a task manager as "superstep nodes" tells it. One that was lost comes back
+// node is a task manager as "superstep taskmanagers" tells it. One that was lost comes back
 // with another identity and another time.
 type node struct {
 	ID, Name, State string

@@ -49,7 +49,7 @@ var job = engine.Define("commitjobs", func(b *engine.Builder, a args) error {
 		}
 		operators.WriteCSV(rows, path, operators.CSVWriteOptions{PerShard: a.PerShard})
 	}
-	operators.Collect(b, "first", operators.First(rows, 3))
+	engine.Collect(operators.First(rows, 3), "first")
 	return nil
 })
 

@@ -66,7 +66,7 @@ func TestTrainedHere(t *testing.T) {
 		for i, p := range params {
 			p.FeatureCols, p.CategoricalCols = []string{"km", "hour", "kind"}, []string{"kind"}
 			p.NumTrees, p.MaxDepth, p.MaxOneHot = 8, 4, 2
-			operators.Collect(b, name(i), gbdt.Train(rows, p))
+			engine.Collect(gbdt.Train(rows, p), name(i))
 		}
 		return nil
 	})

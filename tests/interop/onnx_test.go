@@ -52,9 +52,9 @@ func TestONNXRuntimeReadsOurs(t *testing.T) {
 	features := []string{"km", "hour", "car"}
 	job := engine.Define("rides", func(b *engine.Builder, _ struct{}) error {
 		rows := operators.FromSlice(b, rides())
-		operators.Collect(b, "price", gbdt.Train(rows, gbdt.Params{FeatureCols: features, LabelCol: "price", NumTrees: 20}))
-		operators.Collect(b, "good", gbdt.Train(rows, gbdt.Params{FeatureCols: features, LabelCol: "good", Objective: gbdt.Logistic, NumTrees: 20}))
-		operators.Collect(b, "forest", forest.Train(rows, forest.Params{FeatureCols: features, LabelCol: "good", Task: forest.Classification, NumTrees: 10}))
+		engine.Collect(gbdt.Train(rows, gbdt.Params{FeatureCols: features, LabelCol: "price", NumTrees: 20}), "price")
+		engine.Collect(gbdt.Train(rows, gbdt.Params{FeatureCols: features, LabelCol: "good", Objective: gbdt.Logistic, NumTrees: 20}), "good")
+		engine.Collect(forest.Train(rows, forest.Params{FeatureCols: features, LabelCol: "good", Task: forest.Classification, NumTrees: 10}), "forest")
 		return nil
 	})
 	result, err := engine.Run(context.Background(), job, struct{}{})

@@ -176,7 +176,7 @@ func answers(t *testing.T, left []leftRow, right []rightRow, key operators.JoinK
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
 		l, r := operators.FromSlice(b, left), operators.FromSlice(b, right)
 		for kind := operators.Inner; kind <= operators.Full; kind++ {
-			operators.Collect(b, kind.String(), operators.Join(l, r, key, kind, func(l *leftRow, r *rightRow) (p joined) {
+			engine.Collect(operators.Join(l, r, key, kind, func(l *leftRow, r *rightRow) (p joined) {
 				if l != nil {
 					p.Left = &l.ID
 				}
@@ -184,12 +184,12 @@ func answers(t *testing.T, left []leftRow, right []rightRow, key operators.JoinK
 					p.Right = &r.ID
 				}
 				return p
-			}))
+			}), kind.String())
 		}
 		id := func(l leftRow) joined { return joined{Left: &l.ID} }
-		operators.Collect(b, "semi", operators.Map(operators.SemiJoin(l, r, key), id))
-		operators.Collect(b, "anti", operators.Map(operators.AntiJoin(l, r, key), id))
-		operators.Collect(b, "distinct", operators.Distinct(operators.Select(l, "int", "text", "real", "flag")))
+		engine.Collect(operators.Map(operators.SemiJoin(l, r, key), id), "semi")
+		engine.Collect(operators.Map(operators.AntiJoin(l, r, key), id), "anti")
+		engine.Collect(operators.Distinct(operators.Select(l, "int", "text", "real", "flag")), "distinct")
 		return nil
 	}), struct{}{}, opts...)
 	require.NoError(t, err)

@@ -14,10 +14,10 @@ import (
 func userDraws(b *engine.Builder, e *env) error {
 	rows := operators.Generate(b, rowsPerJob, e.makeReading)
 	for _, name := range []string{"first", "second"} {
-		operators.Collect(b, name, e.drawingQueue(b, name, rows))
+		engine.Collect(e.drawingQueue(b, name, rows), name)
 	}
 	train := operators.Split(operators.Sample(rows, 0.5, operators.SampleOptions{}), 3, 1)[0]
-	operators.Collect(b, "nested", operators.SplitWith(train, operators.SplitOptions{Seed: 4}, 1, 2)[1])
+	engine.Collect(operators.SplitWith(train, operators.SplitOptions{Seed: 4}, 1, 2)[1], "nested")
 	return nil
 }
 

@@ -12,7 +12,7 @@ import (
 // predictions to a file.
 func (e *env) cluster(b *engine.Builder, name string, points *engine.Dataset, p kmeans.Params) {
 	model := kmeans.Train(points, p)
-	operators.Collect(b, modelPrefix+name, model)
+	engine.Collect(model, modelPrefix+name)
 	predicted := kmeans.Predict(points, model, kmeans.PredictOptions{VectorCol: p.VectorCol, NonFinite: p.NonFinite})
 	operators.WriteCSV(predicted, e.Out+"/"+name+".csv", operators.CSVWriteOptions{})
 }
@@ -73,7 +73,7 @@ func files(b *engine.Builder, e *env) error {
 	rows := operators.ReadLibSVM(b, e.Heart, operators.LibSVMOptions{})
 	p := kmeans.Params{VectorCol: "features", K: 3, MaxIter: 8}
 	model := kmeans.Train(rows, p)
-	operators.Collect(b, modelPrefix+"sparse", model)
+	engine.Collect(model, modelPrefix+"sparse")
 	predicted := operators.Rebalance(kmeans.Predict(rows, model, kmeans.PredictOptions{}))
 	operators.WriteArrow(predicted, e.Out+"/one.arrow", operators.ArrowWriteOptions{})
 	operators.WriteArrow(predicted, e.Out+"/arrow", operators.ArrowWriteOptions{PerShard: true})

@@ -19,8 +19,8 @@ const modelPrefix = "model "
 // name, and so are the columns that it adds, which are named.
 func (e *env) train(b *engine.Builder, name string, rows *engine.Dataset, stage model.Stage, adds ...string) {
 	made := stage.Fit(rows)
-	operators.Collect(b, modelPrefix+name, made)
-	operators.Collect(b, "applied "+name, operators.Select(stage.Apply(rows, made), adds...))
+	engine.Collect(made, modelPrefix+name)
+	engine.Collect(operators.Select(stage.Apply(rows, made), adds...), "applied "+name)
 }
 
 // modelFiles returns the file of each model, which its kind must read and write again as

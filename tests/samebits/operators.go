@@ -38,7 +38,7 @@ func operatorChain(b *engine.Builder, e *env) error {
 		return r
 	})
 	kept := operators.Filter(scaled, func(r reading) bool { return r.Key%7 != 3 })
-	collect := func(name string, d *engine.Dataset) { operators.Collect(b, name, e.place(d, name)) }
+	collect := func(name string, d *engine.Dataset) { engine.Collect(e.place(d, name), name) }
 
 	collect("kept", kept)
 	hashed := operators.PartitionByHash(kept, "key")
@@ -48,19 +48,19 @@ func operatorChain(b *engine.Builder, e *env) error {
 	collect("custom", operators.PartitionByCustom(rebalanced, func(r reading, shards int) int { return int(r.Key) % min(shards, 5) }))
 
 	sample := operators.Sample(rebalanced, 0.4, operators.SampleOptions{Seed: 3, Replacement: true})
-	operators.Collect(b, "numbered", operators.ZipWithIndex(sample, "index"))
+	engine.Collect(operators.ZipWithIndex(sample, "index"), "numbered")
 	parts := operators.Split(rebalanced, 2, 1)
 	collect("split", operators.Union(parts[1], parts[0], sample))
 	collect("first", operators.First(parts[1], 333))
-	operators.Collect(b, "count", operators.Count(sample))
+	engine.Collect(operators.Count(sample), "count")
 
 	heads := operators.First(hashed, 50)
-	operators.Collect(b, "joined", operators.MapWith(parts[0], heads, func(r reading, side []reading) (reading, error) {
+	engine.Collect(operators.MapWith(parts[0], heads, func(r reading, side []reading) (reading, error) {
 		for _, s := range side {
 			r.Value += s.Value
 		}
 		return r, nil
-	}))
+	}), "joined")
 	return nil
 }
 
@@ -68,9 +68,9 @@ func operatorChain(b *engine.Builder, e *env) error {
 // ties, and writes them to files.
 func sorting(b *engine.Builder, e *env) error {
 	rows := operators.PartitionByHash(operators.Generate(b, rowsPerJob, e.makeReading), "key")
-	operators.Collect(b, "by value", e.place(operators.Sort(rows, operators.Desc("value")), "by value"))
-	operators.Collect(b, "by key", e.place(operators.Sort(rows, operators.Asc("label"), operators.Desc("key")), "by key"))
-	operators.Collect(b, "ranges", e.place(operators.PartitionByRange(rows, operators.Asc("key")), "ranges"))
+	engine.Collect(e.place(operators.Sort(rows, operators.Desc("value")), "by value"), "by value")
+	engine.Collect(e.place(operators.Sort(rows, operators.Asc("label"), operators.Desc("key")), "by key"), "by key")
+	engine.Collect(e.place(operators.PartitionByRange(rows, operators.Asc("key")), "ranges"), "ranges")
 	operators.WriteCSV(operators.Sort(rows, operators.Asc("weight")), e.Out+"/sorted.csv", operators.CSVWriteOptions{})
 	return nil
 }
@@ -88,16 +88,16 @@ func grouping(b *engine.Builder, e *env) error {
 		operators.SumOf("value"), operators.MeanOf("value"), operators.MinOf("value"), operators.MaxOf("label"),
 		operators.SumOf("key").As("sum_of_keys"), operators.CountRows(),
 	}
-	operators.Collect(b, "by key and label", operators.GroupBy(rows, "key", "label").Aggregate(all...))
-	operators.Collect(b, "by label", operators.GroupBy(rows, "label").Aggregate(all...))
-	operators.Collect(b, "of all", operators.Aggregate(rows, all...))
-	operators.Collect(b, "folded", operators.FoldGroups(operators.GroupBy(rows, "label"),
+	engine.Collect(operators.GroupBy(rows, "key", "label").Aggregate(all...), "by key and label")
+	engine.Collect(operators.GroupBy(rows, "label").Aggregate(all...), "by label")
+	engine.Collect(operators.Aggregate(rows, all...), "of all")
+	engine.Collect(operators.FoldGroups(operators.GroupBy(rows, "label"),
 		func() float64 { return 0 },
 		func(total float64, r reading) float64 { return total/3 + r.Value },
-		func(key struct{ Label string }, total float64) labelTotal { return labelTotal{key.Label, total} }))
-	operators.Collect(b, "reduced", operators.Reduce(rows, func(left, right reading) reading {
+		func(key struct{ Label string }, total float64) labelTotal { return labelTotal{key.Label, total} }), "folded")
+	engine.Collect(operators.Reduce(rows, func(left, right reading) reading {
 		return reading{Key: left.Key, Value: left.Value + right.Value, Weight: left.Weight + right.Weight, Label: right.Label}
-	}))
+	}), "reduced")
 	return nil
 }
 
@@ -115,12 +115,12 @@ func joining(b *engine.Builder, e *env) error {
 		}
 		return p
 	}
-	operators.Collect(b, "full", e.place(operators.Join(left, few, operators.On("key"), operators.Full, pair), "full"))
-	operators.Collect(b, "inner", e.place(operators.Join(few, right, operators.On("label", "key"), operators.Inner, pair), "inner"))
-	operators.Collect(b, "semi", e.place(operators.SemiJoin(left, few, operators.On("key", "label")), "semi"))
-	operators.Collect(b, "anti", e.place(operators.AntiJoin(left, few, operators.On("key")), "anti"))
-	operators.Collect(b, "distinct", e.place(operators.Distinct(left, "key", "label"), "distinct"))
-	operators.Collect(b, "gathered", operators.CoGroup(left, right, operators.On("label"),
+	engine.Collect(e.place(operators.Join(left, few, operators.On("key"), operators.Full, pair), "full"), "full")
+	engine.Collect(e.place(operators.Join(few, right, operators.On("label", "key"), operators.Inner, pair), "inner"), "inner")
+	engine.Collect(e.place(operators.SemiJoin(left, few, operators.On("key", "label")), "semi"), "semi")
+	engine.Collect(e.place(operators.AntiJoin(left, few, operators.On("key")), "anti"), "anti")
+	engine.Collect(e.place(operators.Distinct(left, "key", "label"), "distinct"), "distinct")
+	engine.Collect(operators.CoGroup(left, right, operators.On("label"),
 		func(left, right *operators.Group[reading], emit func(labelTotal)) error {
 			total := labelTotal{}
 			for l := range left.Rows() {
@@ -131,14 +131,14 @@ func joining(b *engine.Builder, e *env) error {
 			}
 			emit(total)
 			return nil
-		}))
-	operators.Collect(b, "looked up", operators.MapLookup(left, few, func(r reading) int64 { return r.Key },
+		}), "gathered")
+	engine.Collect(operators.MapLookup(left, few, func(r reading) int64 { return r.Key },
 		func(l reading, table *operators.Lookup[int64, reading]) (reading, error) {
 			for r := range table.All(l.Key) {
 				l.Value = l.Value/3 + r.Value
 			}
 			return l, nil
-		}))
+		}), "looked up")
 	return nil
 }
 
@@ -147,6 +147,6 @@ func spilling(b *engine.Builder, e *env) error {
 	rows := operators.Generate(b, 2*rowsPerJob, e.makeReading)
 	hashed := operators.PartitionByHash(rows, "label", "key")
 	back := operators.Rebalance(hashed)
-	operators.Collect(b, "numbered", operators.ZipWithIndex(operators.Filter(back, func(r reading) bool { return r.Key == 0 }), "index"))
+	engine.Collect(operators.ZipWithIndex(operators.Filter(back, func(r reading) bool { return r.Key == 0 }), "index"), "numbered")
 	return nil
 }

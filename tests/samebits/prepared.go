@@ -40,7 +40,7 @@ func preparations(b *engine.Builder, e *env) error {
 func evaluations(b *engine.Builder, e *env) error {
 	rows := e.table(b)
 	report := func(name string, d *engine.Dataset) *engine.Dataset {
-		operators.Collect(b, name, d)
+		engine.Collect(d, name)
 		return d
 	}
 	binary := report("binary", evaluate.Binary(rows, evaluate.BinaryOptions{
@@ -81,10 +81,10 @@ func selections(b *engine.Builder, e *env) error {
 			ProbabilityCols: []string{"probability"}, Classes: []string{"p", "q", "r"},
 		}, "log_loss", "accuracy"),
 	})
-	operators.Collect(b, "scores", found.Scores)
-	operators.Collect(b, modelPrefix+"best", found.Best)
+	engine.Collect(found.Scores, "scores")
+	engine.Collect(found.Best, modelPrefix+"best")
 	for i, f := range selection.KFold(rows, 3, 5) {
-		operators.Collect(b, "fold "+string(rune('0'+i)), operators.Select(f.Test, "extreme"))
+		engine.Collect(operators.Select(f.Test, "extreme"), "fold "+string(rune('0'+i)))
 	}
 	return nil
 }

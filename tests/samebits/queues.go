@@ -106,7 +106,7 @@ func shardSums(b *engine.Builder, e *env) error {
 			return all, nil
 		})).
 		Exec()
-	operators.Collect(b, "buffers", trained)
+	engine.Collect(trained, "buffers")
 	return nil
 }
 
@@ -149,6 +149,6 @@ func rankSums(b *engine.Builder, e *env) error {
 			return append(listed(short.Get(ctx)), listed(long.Get(ctx))...), nil
 		})).
 		Exec()
-	operators.Collect(b, "buffers", summed)
+	engine.Collect(summed, "buffers")
 	return nil
 }

@@ -58,7 +58,7 @@ func TestChangingInput(t *testing.T) {
 		run := func(then func()) (rows int64, err error) {
 			require.NoError(t, os.WriteFile(path, c.data, 0o600))
 			result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
-				operators.Collect(b, "n", operators.Count(c.read(b, path)))
+				engine.Collect(operators.Count(c.read(b, path)), "n")
 				return nil
 			}), struct{}{}, engine.Shards(4), engine.Disk(spoolHook{disk.OS(), then}))
 			if err != nil {

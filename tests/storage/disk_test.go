@@ -223,7 +223,7 @@ func (r diskRun) rows(t *testing.T) (rows []string, spilled, peak int64, err err
 		options = append(options, engine.Workers(r.workers))
 	}
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
-		operators.Collect(b, "out", r.job.build(b, r.input))
+		engine.Collect(r.job.build(b, r.input), "out")
 		return nil
 	}), struct{}{}, options...)
 	if err == nil {

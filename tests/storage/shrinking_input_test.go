@@ -115,12 +115,12 @@ func TestShrinkingInput(t *testing.T) {
 			var got atomic.Int64
 			_, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
 				d := read(b, fsys)
-				operators.Collect(b, "n", operators.Count(operators.MapBatch(d, d.Schema(), func(_ *engine.Context, rows arrow.Record) (arrow.Record, error) {
+				engine.Collect(operators.Count(operators.MapBatch(d, d.Schema(), func(_ *engine.Context, rows arrow.Record) (arrow.Record, error) {
 					fsys.size.Store(info.Size() * tenth / 10)
 					got.Add(rows.NumRows())
 					rows.Retain()
 					return rows, nil
-				})))
+				})), "n")
 				return nil
 			}), struct{}{}, engine.Shards(4), engine.Parallelism(1), engine.BatchRows(16))
 			if err != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 var good = columnsRecord([]string{"x", "word", "code", "real", "y", "w", "v"},
@@ -56,16 +55,16 @@ func TestColumnsThatCannotBe(t *testing.T) {
 			rec = columnsRecord([]string{"v"}, [][]float64{{1.5, 2}})
 		}
 		trial.Fails(t, func(b *engine.Builder) {
-			operators.Collect(b, "seen", check(b, dataset(rec)(b), c.columns, c.label, c.options))
+			engine.Collect(check(b, dataset(rec)(b), c.columns, c.label, c.options), "seen")
 		}, text)
 	}
 	none := columnsRecord([]string{"x"}, []float64{1})
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "seen", check(b, dataset(none)(b), bins.Columns{}, bins.NoLabel, bins.Options{}))
+		engine.Collect(check(b, dataset(none)(b), bins.Columns{}, bins.NoLabel, bins.Options{}), "seen")
 	}, "no features are named, and there is no vector column")
 	two := columnsRecord([]string{"a", "b"}, [][]float64{{1}}, [][]float64{{1}})
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "seen", check(b, dataset(two)(b), bins.Columns{}, bins.NoLabel, bins.Options{}))
+		engine.Collect(check(b, dataset(two)(b), bins.Columns{}, bins.NoLabel, bins.Options{}), "seen")
 	}, "there are several vector columns (a, b): name one")
 }
 
@@ -106,7 +105,7 @@ func TestRowsThatCannotBe(t *testing.T) {
 			bins.Columns{Features: []string{"x"}, Label: "y", Skip: true}, bins.NumberLabel},
 	} {
 		_, err := trial.Try(t, func(b *engine.Builder) {
-			operators.Collect(b, "seen", check(b, dataset(c.rec)(b), c.columns, c.label, bins.Options{}))
+			engine.Collect(check(b, dataset(c.rec)(b), c.columns, c.label, bins.Options{}), "seen")
 		}, engine.Shards(1))
 		require.ErrorContains(t, err, text)
 	}
@@ -178,7 +177,7 @@ func evaluate(b *engine.Builder, train, other arrow.Record, c bins.Columns, labe
 	if err == nil {
 		var e bins.Table
 		if e, err = a.Other("held out", dataset(other)(b), false); err == nil {
-			operators.Collect(b, "seen", open(b, a, e))
+			engine.Collect(open(b, a, e), "seen")
 			return
 		}
 	}
@@ -196,7 +195,7 @@ func TestSparseIndicesThatCannotBe(t *testing.T) {
 		rec := wrongSparse(3, indices)
 		_, err := trial.Try(t, func(b *engine.Builder) {
 			d := b.Add(engine.Spec{Op: "Wrong", Schema: rec.Schema(), Source: func() engine.Source { return &wrongSource{rec: rec} }})
-			operators.Collect(b, "seen", check(b, d, bins.Columns{}, bins.NoLabel, bins.Options{}))
+			engine.Collect(check(b, d, bins.Columns{}, bins.NoLabel, bins.Options{}), "seen")
 		}, engine.Shards(1))
 		require.ErrorContains(t, err, "row 0 of the shard: column \"v\": "+text)
 	}

@@ -207,8 +207,8 @@ func TestSameBits(t *testing.T) {
 		build := func(b *engine.Builder) {
 			table, err := bins.Check("bins.Test", table.Dataset(b), bins.Columns{Label: "label", Weight: "weight"}, bins.ClassLabel, bins.Options{MaxBins: 20})
 			require.NoError(t, err)
-			operators.Collect(b, "facts", table.Facts)
-			operators.Collect(b, "rows", open(b, table))
+			engine.Collect(table.Facts, "facts")
+			engine.Collect(open(b, table), "rows")
 		}
 		trial.SameBitsOfState(t, build)
 		require.NotContains(t, trial.Run(t, build).Plan.Text(), "depends on parallelism")
@@ -222,7 +222,7 @@ func TestRowsThatWereOnDiskAreTheSame(t *testing.T) {
 		c := bins.Columns{Label: "label", Weight: "weight"}
 		want := look(t, wild.Dataset, c, bins.ClassLabel, bins.Options{MaxBins: 9})
 		r := trial.Run(t, func(b *engine.Builder) {
-			operators.Collect(b, "seen", check(b, wild.Dataset(b), c, bins.ClassLabel, bins.Options{MaxBins: 9}))
+			engine.Collect(check(b, wild.Dataset(b), c, bins.ClassLabel, bins.Options{MaxBins: 9}), "seen")
 		}, engine.MemoryBudget(280_000), engine.Parallelism(2))
 		require.Positive(t, r.Report.Spilled)
 		require.Equal(t, want, collect(t, r))
@@ -250,13 +250,13 @@ func TestFactsAreThoseOfRows(t *testing.T) {
 		r := trial.Run(t, func(b *engine.Builder) {
 			table, err := rows.Check("rows.Test", wild.Dataset(b), rows.Columns{Label: "label", Weight: "weight"}, kind)
 			require.NoError(t, err)
-			operators.Collect(b, "seen", table.Init(comqueue.New(b, "facts")).
+			engine.Collect(table.Init(comqueue.New(b, "facts")).
 				Do(func(ctx *comqueue.ComContext) error { return nil }).SetMaxIter(1).
 				CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]float64, error) {
 					f, err := table.FactsOf(ctx)
 					want = *f
 					return nil, err
-				})).Exec())
+				})).Exec(), "seen")
 		})
 		require.NotNil(t, r)
 		got := s.Facts
@@ -321,7 +321,7 @@ func TestRowsOfAGroupStandTogether(t *testing.T) {
 	rec := columnsRecord([]string{"q", "x", "y"}, id, x, x)
 	c := bins.Columns{Features: []string{"x"}, Label: "y", Group: "q"}
 	build := func(b *engine.Builder) {
-		operators.Collect(b, "seen", check(b, dataset(rec)(b), c, bins.NumberLabel, bins.Options{}))
+		engine.Collect(check(b, dataset(rec)(b), c, bins.NumberLabel, bins.Options{}), "seen")
 	}
 	trial.SameBitsOfState(t, build)
 	s := collect(t, trial.Run(t, build, engine.Parallelism(3), engine.BatchRows(5)))
@@ -356,7 +356,7 @@ func TestEvaluationRowsAreBinnedByTheCutsOfTraining(t *testing.T) {
 		require.NoError(t, err)
 		e, err := a.Other("held out", dataset(other)(b), false)
 		require.NoError(t, err)
-		operators.Collect(b, "seen", open(b, a, e))
+		engine.Collect(open(b, a, e), "seen")
 	}, engine.Shards(1))
 	s := collect(t, r)
 	require.Len(t, s.Rows, 3)

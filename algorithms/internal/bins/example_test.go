@@ -42,7 +42,7 @@ func Example() {
 				return lines, nil
 			})).
 			Exec()
-		operators.Collect(b, "lines", lines)
+		engine.Collect(lines, "lines")
 		return nil
 	})
 	r, err := engine.Run(context.Background(), job, struct{}{}, engine.Parallelism(1))

@@ -11,7 +11,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // seen is what a queue that opened a table saw, of all subtasks one behind the other.
@@ -133,6 +132,6 @@ func collect(t testing.TB, r *engine.Result) seen {
 func look(t testing.TB, data func(b *engine.Builder) *engine.Dataset, c bins.Columns, label bins.LabelKind, o bins.Options, options ...engine.Option) seen {
 	t.Helper()
 	return collect(t, trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "seen", check(b, data(b), c, label, o))
+		engine.Collect(check(b, data(b), c, label, o), "seen")
 	}, options...))
 }

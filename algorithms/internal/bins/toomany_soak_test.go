@@ -11,7 +11,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 func TestTooManyCategoriesAndClasses(t *testing.T) {
@@ -29,17 +28,17 @@ func TestTooManyCategoriesAndClasses(t *testing.T) {
 	for _, shards := range []int{1, 2} { // in one shard, and only together
 		_, err := trial.Try(t, func(b *engine.Builder) {
 			rec := columnsRecord([]string{"word"}, words)
-			operators.Collect(b, "seen", check(b, dataset(rec)(b), bins.Columns{Features: []string{"word"}}, bins.NoLabel, bins.Options{}))
+			engine.Collect(check(b, dataset(rec)(b), bins.Columns{Features: []string{"word"}}, bins.NoLabel, bins.Options{}), "seen")
 		}, engine.Shards(shards))
 		require.ErrorContains(t, err, `column "word": there are more than 65535 categories`)
 		_, err = trial.Try(t, func(b *engine.Builder) {
 			rec := columnsRecord([]string{"code"}, codes)
-			operators.Collect(b, "seen", check(b, dataset(rec)(b), bins.Columns{Features: []string{"code"}, Categorical: []string{"code"}}, bins.NoLabel, bins.Options{}))
+			engine.Collect(check(b, dataset(rec)(b), bins.Columns{Features: []string{"code"}, Categorical: []string{"code"}}, bins.NoLabel, bins.Options{}), "seen")
 		}, engine.Shards(shards))
 		require.ErrorContains(t, err, `column "code": there are more than 65535 categories`)
 		_, err = trial.Try(t, func(b *engine.Builder) {
 			rec := columnsRecord([]string{"y", "x"}, numbers, numbers)
-			operators.Collect(b, "seen", check(b, dataset(rec)(b), bins.Columns{Features: []string{"x"}, Label: "y"}, bins.ClassLabel, bins.Options{}))
+			engine.Collect(check(b, dataset(rec)(b), bins.Columns{Features: []string{"x"}, Label: "y"}, bins.ClassLabel, bins.Options{}), "seen")
 		}, engine.Shards(shards))
 		require.ErrorContains(t, err, `column "y": there are more than 100000 classes`)
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // manyCategories are n values from below limit, some of them once, others often, and the
@@ -44,7 +43,7 @@ func TestManyCategories(t *testing.T) {
 	rec := columnsRecord([]string{"word", "few", "code"}, words, few, codes)
 	c := bins.Columns{Features: []string{"word", "few", "code"}, Categorical: []string{"few", "code"}}
 	build := func(b *engine.Builder) {
-		operators.Collect(b, "seen", check(b, dataset(rec)(b), c, bins.NoLabel, bins.Options{MaxBins: 4}))
+		engine.Collect(check(b, dataset(rec)(b), c, bins.NoLabel, bins.Options{MaxBins: 4}), "seen")
 	}
 	trial.SameBitsOfState(t, build)
 	s := collect(t, trial.Run(t, build, engine.Parallelism(3)))
@@ -157,6 +156,6 @@ func evaluated(t *testing.T, train, held arrow.Record, c bins.Columns, o bins.Op
 		require.NoError(t, err)
 		e, err := a.Other("held out", dataset(held)(b), false)
 		require.NoError(t, err)
-		operators.Collect(b, "seen", open(b, a, e))
+		engine.Collect(open(b, a, e), "seen")
 	}, engine.Shards(2)))
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 var classesOfTypes = []columns.Classes{
@@ -151,12 +150,12 @@ func TestDatasets(t *testing.T) {
 			made := columns.Dataset("stub.Model", b, c, stub{})
 			tells = columns.LabelType(made)
 			_, need = columns.ClassType(made)
-			operators.Collect(b, "made", made)
-			operators.Collect(b, "trained", comqueue.New(b, "stub").
+			engine.Collect(made, "made")
+			engine.Collect(comqueue.New(b, "stub").
 				Add(comqueue.Named("nothing", comqueue.Do(func(*comqueue.ComContext) error { return nil }))).
 				SetMaxIter(1).
 				CloseOnNode0(columns.ModelCloser(label, func(*comqueue.ComContext) (model.Model, error) { return stub{}, nil })).
-				Exec())
+				Exec(), "trained")
 		})
 		require.Equal(t, label, tells)
 		require.Equal(t, "made\n"+row+"trained\n"+row, trial.Print(t, r))
@@ -178,7 +177,7 @@ func TestDatasets(t *testing.T) {
 
 func TestDatasetFails(t *testing.T) {
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "made", columns.Dataset("stub.Model", b, columns.Classes{}, stub{errors.New("no bytes")}))
+		engine.Collect(columns.Dataset("stub.Model", b, columns.Classes{}, stub{errors.New("no bytes")}), "made")
 	}, "stub.Model: no bytes")
 	require.Nil(t, columns.LabelType(nil))
 	text, err := columns.ClassType(nil)

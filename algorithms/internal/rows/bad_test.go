@@ -68,7 +68,7 @@ func TestRowsThatAreRefused(t *testing.T) {
 		t.Run(c.text, func(t *testing.T) {
 			data := of(good(), good(c.edit), good())
 			trial.Fails(t, func(b *engine.Builder) {
-				operators.Collect(b, "seen", open(b, data(b), everything, c.kind))
+				engine.Collect(open(b, data(b), everything, c.kind), "seen")
 			}, "CheckRows", "row 0 of the shard", c.text)
 		})
 	}
@@ -78,7 +78,7 @@ func TestTheFirstBadRowIsTold(t *testing.T) {
 	all := []row{good(), good(), good(func(r *row) { r.W = p(-1.0) }), good(func(r *row) { r.X = nil })}
 	for _, rowsOfBatch := range []int{1, 2, 1024} {
 		_, err := trial.Try(t, func(b *engine.Builder) {
-			operators.Collect(b, "seen", open(b, of(all...)(b), everything, rows.NumberLabel))
+			engine.Collect(open(b, of(all...)(b), everything, rows.NumberLabel), "seen")
 		}, engine.BatchRows(rowsOfBatch), engine.Shards(1))
 		require.ErrorContains(t, err, `row 2 of the shard: column "w"`)
 	}
@@ -94,7 +94,7 @@ func TestSkippedRows(t *testing.T) {
 	c.Skip = true
 	for _, kind := range []rows.LabelKind{rows.NumberLabel, rows.ClassLabel} {
 		r := trial.Run(t, func(b *engine.Builder) {
-			operators.Collect(b, "seen", open(b, of(all...)(b), c, kind))
+			engine.Collect(open(b, of(all...)(b), c, kind), "seen")
 		})
 		require.Contains(t, r.Summary(), "rows skipped: 7")
 	}
@@ -103,11 +103,11 @@ func TestSkippedRows(t *testing.T) {
 	require.Equal(t, []float64{2, 3}, f.Mean)
 	require.Len(t, got, 2)
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "seen", open(b, of(good(func(r *row) { r.X = nil }))(b), c, rows.NumberLabel))
+		engine.Collect(open(b, of(good(func(r *row) { r.X = nil }))(b), c, rows.NumberLabel), "seen")
 	}, "there are no rows to train on", "every row was skipped")
 	// A negative weight is a mistake, not a missing value.
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "seen", open(b, of(good(func(r *row) { r.W = p(-2.0) }))(b), c, rows.NumberLabel))
+		engine.Collect(open(b, of(good(func(r *row) { r.W = p(-2.0) }))(b), c, rows.NumberLabel), "seen")
 	}, "the weight is -2")
 }
 
@@ -115,10 +115,10 @@ func TestNumberColumnsThatAreMissing(t *testing.T) {
 	data := of(good(), good(func(r *row) { r.O = nil }), good(func(r *row) { r.W = p(nan) }))
 	c := rows.Columns{Features: []string{"w", "o"}, Label: "y"}
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "seen", open(b, data(b), c, rows.NumberLabel))
+		engine.Collect(open(b, data(b), c, rows.NumberLabel), "seen")
 	}, `column "o" is null`)
 	trial.Fails(t, func(b *engine.Builder) {
-		operators.Collect(b, "seen", open(b, of(good(func(r *row) { r.W = p(nan) }))(b), c, rows.NumberLabel))
+		engine.Collect(open(b, of(good(func(r *row) { r.W = p(nan) }))(b), c, rows.NumberLabel), "seen")
 	}, `row 0 of the shard: column "w" is NaN`)
 	c.Skip = true
 	f, _ := look(t, data, c, rows.NumberLabel)
@@ -147,7 +147,7 @@ func TestColumnsThatAreRefused(t *testing.T) {
 		{rows.Columns{Vector: "x", Offset: "nowhere"}, rows.NoLabel, `offset: `},
 	} {
 		trial.Fails(t, func(b *engine.Builder) {
-			operators.Collect(b, "seen", open(b, data(b), c.columns, c.kind))
+			engine.Collect(open(b, data(b), c.columns, c.kind), "seen")
 		}, c.text)
 	}
 	type two struct{ A, B []float64 }
@@ -165,7 +165,7 @@ func TestColumnsThatAreRefused(t *testing.T) {
 func TestRowsThatDoNotFitTogether(t *testing.T) {
 	fails := func(data func(b *engine.Builder) *engine.Dataset, c rows.Columns, kind rows.LabelKind, texts ...string) {
 		t.Helper()
-		trial.Fails(t, func(b *engine.Builder) { operators.Collect(b, "seen", open(b, data(b), c, kind)) }, texts...)
+		trial.Fails(t, func(b *engine.Builder) { engine.Collect(open(b, data(b), c, kind), "seen") }, texts...)
 	}
 	fails(of(good(), good(func(r *row) { r.X = p([]float64{1}) })), rows.Columns{}, rows.NoLabel,
 		`row 0 of the shard: column "x" has 1 components, where other rows have 2`)
@@ -194,7 +194,7 @@ func TestTooManyClasses(t *testing.T) {
 			all[i] = row{int64(i), x}
 		}
 		r, err := trial.Try(t, func(b *engine.Builder) {
-			operators.Collect(b, "facts", facts(b, operators.FromSlice(b, all), rows.Columns{Label: "y"}))
+			engine.Collect(facts(b, operators.FromSlice(b, all), rows.Columns{Label: "y"}), "facts")
 		}, engine.Shards(at.shards))
 		if at.beyond == 0 {
 			require.NoError(t, err)
@@ -227,7 +227,7 @@ func TestSparseIndicesThatAreRefused(t *testing.T) {
 	} {
 		trial.Fails(t, func(b *engine.Builder) {
 			d := trial.Unchecked(b, sparseRecord(t, c.indices))
-			operators.Collect(b, "seen", open(b, d, rows.Columns{}, rows.NoLabel))
+			engine.Collect(open(b, d, rows.Columns{}, rows.NoLabel), "seen")
 		}, `row 0 of the shard: column "v"`, c.text)
 	}
 }
@@ -269,7 +269,7 @@ func TestLabelsWithoutAName(t *testing.T) {
 				b.Errorf("%w", err)
 				return
 			}
-			operators.Collect(b, "facts", table.Facts)
+			engine.Collect(table.Facts, "facts")
 		}
 	}
 	trial.Fails(t, check("t"), `column "t": the label "a\xff" is not UTF-8`)

@@ -187,7 +187,7 @@ func TestManyWindowsOfColumns(t *testing.T) {
 		r := trial.Run(t, func(b *engine.Builder) {
 			checked, err := rows.Check("test", data(b), rows.Columns{}, rows.NoLabel)
 			require.NoError(t, err)
-			operators.Collect(b, "facts", checked.Facts)
+			engine.Collect(checked.Facts, "facts")
 		})
 		found, err := engine.Rows[statistics](r, "facts")
 		require.NoError(t, err)
@@ -304,14 +304,14 @@ func TestSameBits(t *testing.T) {
 		trial.SameBitsOfState(t, func(b *engine.Builder) {
 			checked, err := rows.Check("test", table.Dataset(b), rows.Columns{Label: "label", Weight: "weight"}, rows.ClassLabel)
 			require.NoError(t, err)
-			operators.Collect(b, "facts", checked.Facts)
-			operators.Collect(b, "rows", checked.Rows)
+			engine.Collect(checked.Facts, "facts")
+			engine.Collect(checked.Rows, "rows")
 		})
 	}
 	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		checked, err := rows.Check("test", operators.Generate(b, 300, wide).Named("wide"), rows.Columns{Label: "y"}, rows.NumberLabel)
 		require.NoError(t, err)
-		operators.Collect(b, "facts", checked.Facts)
+		engine.Collect(checked.Facts, "facts")
 	})
 }
 
@@ -328,7 +328,7 @@ func TestOneQueueForTheFactsServesTwoTrainings(t *testing.T) {
 					f, err := checked.FactsOf(ctx)
 					return f.Mean, err
 				})).Exec()
-			operators.Collect(b, name, train)
+			engine.Collect(train, name)
 		}
 	})
 	one, err := engine.Rows[float64](r, "one")

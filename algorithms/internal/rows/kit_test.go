@@ -10,7 +10,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // seen is what a queue that opened a table saw.
@@ -77,7 +76,7 @@ func open(b *engine.Builder, d *engine.Dataset, c rows.Columns, label rows.Label
 func look(t *testing.T, data func(b *engine.Builder) *engine.Dataset, c rows.Columns, label rows.LabelKind, options ...engine.Option) (rows.Facts, []seenRow) {
 	t.Helper()
 	r := trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "seen", open(b, data(b), c, label))
+		engine.Collect(open(b, data(b), c, label), "seen")
 	}, options...)
 	texts, err := engine.Rows[string](r, "seen")
 	require.NoError(t, err)

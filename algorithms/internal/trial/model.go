@@ -10,14 +10,13 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // Train runs a job of the training that build adds and returns the model, by the ModelOf
 // of its kind.
 func Train[M any](t testing.TB, build func(b *engine.Builder) *engine.Dataset, modelOf func(r *engine.Result, name string) (M, error), options ...engine.Option) M {
 	t.Helper()
-	r := Run(t, func(b *engine.Builder) { operators.Collect(b, "model", build(b)) }, options...)
+	r := Run(t, func(b *engine.Builder) { engine.Collect(build(b), "model") }, options...)
 	m, err := modelOf(r, "model")
 	require.NoError(t, err)
 	return m
@@ -113,8 +112,8 @@ func SamePredictions[M Predictor[float64]](t *testing.T, table Table, stage mode
 	r := Run(t, func(b *engine.Builder) {
 		rows := table.Dataset(b)
 		m := stage.Fit(rows)
-		operators.Collect(b, "model", m)
-		operators.Collect(b, "rows", stage.Apply(rows, m))
+		engine.Collect(m, "model")
+		engine.Collect(stage.Apply(rows, m), "rows")
 	})
 	m, err := modelOf(r, "model")
 	require.NoError(t, err)
@@ -122,7 +121,7 @@ func SamePredictions[M Predictor[float64]](t *testing.T, table Table, stage mode
 	rows, err := engine.Rows[row](r, "rows")
 	require.NoError(t, err)
 	require.Len(t, rows, table.N)
-	again := Run(t, func(b *engine.Builder) { operators.Collect(b, "rows", m.Transform(table.Dataset(b))) })
+	again := Run(t, func(b *engine.Builder) { engine.Collect(m.Transform(table.Dataset(b)), "rows") })
 	text := Print(t, r)
 	require.Equal(t, Print(t, again), text[strings.Index(text, "rows\n"):])
 	layout := model.NewLayout("features")

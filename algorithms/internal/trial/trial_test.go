@@ -9,7 +9,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 func TestSameBitsOfATable(t *testing.T) {
@@ -18,15 +17,15 @@ func TestSameBitsOfATable(t *testing.T) {
 		table.Sparse = sparse
 		trial.SameBits(t, func(b *engine.Builder) {
 			rows := table.Dataset(b)
-			operators.Collect(b, "rows", rows)
-			operators.Collect(b, "model", kmeans.Train(rows, kmeans.Params{VectorCol: "features", WeightCol: "weight", K: 3, MaxIter: 3}))
+			engine.Collect(rows, "rows")
+			engine.Collect(kmeans.Train(rows, kmeans.Params{VectorCol: "features", WeightCol: "weight", K: 3, MaxIter: 3}), "model")
 		}, "kmeans")
 	}
 }
 
 func TestPrintHasEveryRow(t *testing.T) {
 	r := trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "rows", trial.TableOf([]float64{1, 2}, []float64{0.5, 3}, []float64{-1, 0}).Dataset(b))
+		engine.Collect(trial.TableOf([]float64{1, 2}, []float64{0.5, 3}, []float64{-1, 0}).Dataset(b), "rows")
 	})
 	require.Equal(t, "rows\n0\t[0.5 3]\t1\t\n1\t[-1 0]\t2\t\n", trial.Print(t, r))
 	require.Equal(t, 1, strings.Count(trial.Print(t, r), "rows"))

@@ -31,8 +31,8 @@ func define[A any](name, about string, job *engine.Job[A], of streams, report fu
 			fmt.Fprintf(os.Stderr, "%s: error: %v\n", name, err)
 			os.Exit(2)
 		}
-		engine.Main(job, engine.CommandLine[A](name, words...), engine.Finally[A](files.remove),
-			engine.InWords[A](func(message string) string { return files.named(wordsFor(new(A)).reworded(message)) }),
+		engine.Main(job, engine.CommandLine(name, words...), engine.Finally(files.remove),
+			engine.InWords(func(message string) string { return files.named(wordsFor(new(A)).reworded(message)) }),
 			engine.AfterRun(func(a A, r *engine.Result) error {
 				var text bytes.Buffer
 				notes, err := report(&text, a, r)

@@ -140,17 +140,17 @@ var Evaluate = engine.Define("evaluate", func(b *engine.Builder, a EvaluateArgs)
 	}
 	switch a.Kind {
 	case binaryKind:
-		operators.Collect(b, testResult, evaluate.Binary(rows, evaluate.BinaryOptions{
+		engine.Collect(evaluate.Binary(rows, evaluate.BinaryOptions{
 			LabelCol: a.Label, ScoreCol: a.Score, WeightCol: a.Weight, Positive: a.Positive, Margins: a.Margins, Skip: true,
-		}))
+		}), testResult)
 	case multiclassKind:
-		operators.Collect(b, testResult, multiclass(rows, a.Label, a.Prediction, a.Weight))
+		engine.Collect(multiclass(rows, a.Label, a.Prediction, a.Weight), testResult)
 	case rankingKind:
 		return a.ranking(b, rows, a.Label, a.Score, a.group(s))
 	case regressionKind:
-		operators.Collect(b, testResult, regression(rows, a.Label, a.Prediction, a.Weight))
+		engine.Collect(regression(rows, a.Label, a.Prediction, a.Weight), testResult)
 	default:
-		operators.Collect(b, testResult, clustering(rows, a.Prediction, points, a.Label, a.Weight))
+		engine.Collect(clustering(rows, a.Prediction, points, a.Label, a.Weight), testResult)
 	}
 	return mayDraw(b, a.Plot)
 }).Describe("Measures predictions that stand in files, or those of a model for the rows of files.")
@@ -170,9 +170,9 @@ func (a EvaluateArgs) ranking(b *engine.Builder, rows *engine.Dataset, label, sc
 		return errors.New("--group is missing: name the column of queries")
 	}
 	flat := map[string]evaluate.FlatQueries{"one": evaluate.FlatOne, "zero": evaluate.FlatZero}[a.Flat]
-	operators.Collect(b, testResult, evaluate.Ranking(rows, evaluate.RankingOptions{
+	engine.Collect(evaluate.Ranking(rows, evaluate.RankingOptions{
 		QueryCol: group, LabelCol: label, ScoreCol: score, WeightCol: a.Weight, K: a.At, Relevant: a.Relevant, Flat: flat, Skip: true,
-	}))
+	}), testResult)
 	return nil
 }
 
@@ -254,16 +254,16 @@ func (a EvaluateArgs) ofModel(b *engine.Builder) error {
 	survey(b, m, rows)
 	switch want {
 	case binaryKind:
-		operators.Collect(b, testResult, binary(scored(made, model.Dataset(b, m), label), kind, thresholdOf(last), a.Weight))
+		engine.Collect(binary(scored(made, model.Dataset(b, m), label), kind, thresholdOf(last), a.Weight), testResult)
 	case multiclassKind:
-		operators.Collect(b, testResult, evaluate.Multiclass(made, multiclassOptions(last, kind, label, a.Weight)))
+		engine.Collect(evaluate.Multiclass(made, multiclassOptions(last, kind, label, a.Weight)), testResult)
 	case rankingKind:
 		return a.ranking(b, made, label, predictionColumn(last), group)
 	case regressionKind:
-		operators.Collect(b, testResult, regression(made, label, predictionColumn(last), a.Weight))
+		engine.Collect(regression(made, label, predictionColumn(last), a.Weight), testResult)
 	default:
 		made, points := pointsOf(made, last)
-		operators.Collect(b, testResult, clustering(made, predictionColumn(last), points, label, a.Weight))
+		engine.Collect(clustering(made, predictionColumn(last), points, label, a.Weight), testResult)
 	}
 	return mayDraw(b, a.Plot)
 }

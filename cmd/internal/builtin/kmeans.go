@@ -56,7 +56,7 @@ var KMeans = engine.Define("kmeans", func(b *engine.Builder, a KMeansArgs) error
 	model := kmeans.Train(rows, kmeans.Params{
 		VectorCol: column, K: a.K, Init: inits[a.Init], MaxIter: a.MaxIter, Tol: a.Tol, Seed: a.Seed,
 	})
-	operators.Collect(b, "model", model)
+	engine.Collect(model, "model")
 	if a.Output != "" {
 		clustered := kmeans.Predict(rows, model, kmeans.PredictOptions{VectorCol: column})
 		var kept []string

@@ -238,9 +238,9 @@ func collectPoints(b *engine.Builder, clustered *engine.Dataset, cluster string,
 	rows := operators.Select(clustered, p.vector, cluster)
 	rows = operators.Rename(operators.Rename(rows, p.vector, "superstep x"), cluster, "superstep c")
 	if field, _ := rows.Schema().FieldsByName("superstep x"); field[0].Type.ID() == arrow.STRUCT {
-		operators.Collect(b, pointsResult, operators.MapPartition(rows, drawn[sparseRow](most)))
+		engine.Collect(operators.MapPartition(rows, drawn[sparseRow](most)), pointsResult)
 	} else {
-		operators.Collect(b, pointsResult, operators.MapPartition(rows, drawn[denseRow](most)))
+		engine.Collect(operators.MapPartition(rows, drawn[denseRow](most)), pointsResult)
 	}
 	return nil
 }

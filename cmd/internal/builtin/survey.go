@@ -16,7 +16,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // surveyResult names what a survey finds.
@@ -52,12 +51,12 @@ func surveyTrained(b *engine.Builder, trained, rows *engine.Dataset) {
 func addSurvey(b *engine.Builder, inputs []engine.Port, made func() *surveyor) {
 	text := arrow.BinaryTypes.String
 	count := arrow.PrimitiveTypes.Int64
-	operators.Collect(b, surveyResult, b.Add(engine.Spec{
+	engine.Collect(b.Add(engine.Spec{
 		Op:       "Survey",
 		Schema:   arrow.NewSchema([]arrow.Field{{Name: "column", Type: text}, {Name: "absent", Type: count}, {Name: "unseen", Type: count}, {Name: "example", Type: text}}, nil),
 		Inputs:   inputs,
 		Operator: func() engine.Operator { return made() },
-	}))
+	}), surveyResult)
 }
 
 // watchesOf returns the columns of rows that are to be looked at for a model.

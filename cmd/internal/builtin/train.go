@@ -319,7 +319,7 @@ func build[A trainer](b *engine.Builder, a A) error {
 		trained = stage.Fit(rows)
 	}
 	made := remembering(trained, args.reading())
-	operators.Collect(b, modelResult, made)
+	engine.Collect(made, modelResult)
 	writeModel(operators.Select(made, model.Column), args.Model)
 	if err := mayDraw(b, args.Plot); err != nil {
 		return err
@@ -389,16 +389,16 @@ func (a TrainArgs) after(b *engine.Builder, g goal, p *arrangement, stage model.
 	switch {
 	case predicted.Poisoned():
 	case g == clustersGoal && (a.Test != "" || p.label != ""):
-		operators.Collect(b, testResult, clustering(predicted, prediction, p.vector, p.label, a.Weight))
+		engine.Collect(clustering(predicted, prediction, p.vector, p.label, a.Weight), testResult)
 	case g == numbersGoal && a.Test != "":
-		operators.Collect(b, testResult, regression(predicted, p.label, prediction, a.Weight))
+		engine.Collect(regression(predicted, p.label, prediction, a.Weight), testResult)
 	case g == ranksGoal && a.Test != "":
-		operators.Collect(b, testResult, evaluate.Ranking(predicted, evaluate.RankingOptions{
+		engine.Collect(evaluate.Ranking(predicted, evaluate.RankingOptions{
 			QueryCol: p.group, LabelCol: p.label, ScoreCol: prediction, WeightCol: a.Weight, Skip: true,
-		}))
+		}), testResult)
 	case g == classesGoal && (a.Test != "" || plot == "roc" || plot == "quality"):
-		operators.Collect(b, testResult, multiclass(predicted, p.label, prediction, a.Weight))
-		operators.Collect(b, scoreResult, binary(scored(predicted, trained, p.label), kind, thresholdOf(lastStage(stage)), a.Weight))
+		engine.Collect(multiclass(predicted, p.label, prediction, a.Weight), testResult)
+		engine.Collect(binary(scored(predicted, trained, p.label), kind, thresholdOf(lastStage(stage)), a.Weight), scoreResult)
 	}
 	if plot == "clusters" {
 		return collectPoints(b, stage.Apply(rows, trained), prediction, p)

@@ -14,15 +14,15 @@ type Cluster struct {
 	Export   ExportCommand   `cmd:"" help:"Write a model in a format of other programs."`
 	Import   ImportCommand   `cmd:"" help:"Read a model that is in a format of other programs."`
 
-	Run     RunCommand     `cmd:"" help:"Run a built-in job or a program, and wait for it."`
-	Submit  SubmitCommand  `cmd:"" help:"Submit a built-in job or a program to a cluster, and leave."`
-	List    listCommand    `cmd:"" help:"List jobs."`
-	Show    showCommand    `cmd:"" help:"Show a job: state, placement, progress, plan."`
-	Results resultsCommand `cmd:"" help:"Print or write what a job that has finished collected and printed."`
-	Attach  attachCommand  `cmd:"" help:"Follow a job to its end; Ctrl-C leaves it running."`
-	Logs    logsCommand    `cmd:"" help:"Print what the workers of a job wrote."`
-	Cancel  cancelCommand  `cmd:"" help:"Cancel jobs."`
-	Nodes   nodesCommand   `cmd:"" help:"List task managers and their slots."`
+	Run          RunCommand          `cmd:"" help:"Run a built-in job or a program, and wait for it."`
+	Submit       SubmitCommand       `cmd:"" help:"Submit a built-in job or a program to a cluster, and leave."`
+	List         listCommand         `cmd:"" help:"List jobs."`
+	Show         showCommand         `cmd:"" help:"Show a job: state, placement, progress, plan."`
+	Results      resultsCommand      `cmd:"" help:"Print or write what a job that has finished collected and printed."`
+	Attach       attachCommand       `cmd:"" help:"Follow a job to its end; Ctrl-C leaves it running."`
+	Logs         logsCommand         `cmd:"" help:"Print what the workers of a job wrote."`
+	Cancel       cancelCommand       `cmd:"" help:"Cancel jobs."`
+	TaskManagers taskManagersCommand `cmd:"" name:"taskmanagers" aliases:"nodes" help:"List task managers and their slots."`
 
 	TLS        TLSCommand        `cmd:"" name:"tls" help:"Make certificates."`
 	Config     ConfigCommand     `cmd:"" help:"Show the configuration."`

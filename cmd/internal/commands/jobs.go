@@ -311,14 +311,14 @@ func (c *cancelCommand) Run(ctx context.Context, s *Streams) error {
 	})
 }
 
-// nodesCommand lists task managers.
-type nodesCommand struct {
+// taskManagersCommand lists task managers.
+type taskManagersCommand struct {
 	clusterFlags
 	Output outputForm `short:"o" enum:"text,json" default:"text" placeholder:"FORM" help:"text or json."`
 }
 
 // Run prints the task managers and the cluster's slots.
-func (c *nodesCommand) Run(ctx context.Context, s *Streams) error {
+func (c *taskManagersCommand) Run(ctx context.Context, s *Streams) error {
 	return c.with(ctx, s, func(ctx context.Context, jm jobManager) error {
 		reply, err := jm.Nodes(ctx, &wire.NodesRequest{})
 		if err != nil {
@@ -327,13 +327,13 @@ func (c *nodesCommand) Run(ctx context.Context, s *Streams) error {
 		if c.Output == "json" {
 			return writeJSON(s.Out, reply.Nodes)
 		}
-		return writeNodes(s.Out, reply)
+		return writeTaskManagers(s.Out, reply)
 	})
 }
 
-// writeNodes writes the task managers, and who of them and the job manager takes nothing
+// writeTaskManagers writes the task managers, and who of them and the job manager takes nothing
 // new.
-func writeNodes(w io.Writer, reply *wire.NodesReply) error {
+func writeTaskManagers(w io.Writer, reply *wire.NodesReply) error {
 	if reply.Ailing != "" {
 		if _, err := fmt.Fprintf(w, "the job manager takes no jobs: %s\n\n", plain(reply.Ailing)); err != nil {
 			return err

@@ -160,7 +160,7 @@ func TestResults(t *testing.T) {
 		code, _, errOut := results("j", "best", "--output", path)
 		require.Zero(t, code, errOut)
 		r, err := engine.Run(t.Context(), engine.Anonymous(func(b *engine.Builder) error {
-			operators.Collect(b, "rows", read(b, path))
+			engine.Collect(read(b, path), "rows")
 			return nil
 		}), struct{}{})
 		require.NoError(t, err)

@@ -1,0 +1,189 @@
+package textfile
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+)
+
+// Names of the columns of lines.
+const (
+	FileColumn = "file"
+	LineColumn = "value"
+)
+
+// maxLine bounds LinesOptions.MaxLine, so that a batch with one such line whose invalid
+// bytes are replaced fits what Arrow can address.
+const maxLine = maxRecord / 2
+
+// LinesOptions says how lines of text are read. A line ends in "\n" or "\r\n", which
+// are not part of it, or where its file ends; a file that ends in a line end has no
+// line behind it. Every line is a row, an empty one too.
+type LinesOptions struct {
+	// File adds the column file, with the path of the line's file, before the text.
+	File bool
+	// SkipLines is the number of lines at the beginning of every file to pass over.
+	SkipLines int
+	// Encoding is that of the characters; the zero value is UTF-8.
+	Encoding Encoding
+	// MaxLine bounds the bytes of a line, at most 512 MiB; 0 means DefaultMaxCell.
+	MaxLine int
+}
+
+// Schema returns the columns: file, if wanted, and value, both utf8 and never null.
+func (o LinesOptions) Schema() *arrow.Schema {
+	fields := []arrow.Field{{Name: LineColumn, Type: arrow.BinaryTypes.String}}
+	if o.File {
+		fields = append([]arrow.Field{{Name: FileColumn, Type: arrow.BinaryTypes.String}}, fields...)
+	}
+	return arrow.NewSchema(fields, nil)
+}
+
+// Validate says what is wrong with the options.
+func (o LinesOptions) Validate() error {
+	if o.MaxLine < 0 || o.MaxLine > maxLine {
+		return fmt.Errorf("the largest line must be between 1 and %d bytes, not %d", maxLine, o.MaxLine)
+	}
+	_, err := o.dialect().normal()
+	return err
+}
+
+// dialect is what lines have in common with delimited text.
+func (o LinesOptions) dialect() Dialect {
+	return Dialect{SkipLines: o.SkipLines, Encoding: o.Encoding, MaxCell: o.MaxLine}
+}
+
+// Lines reads lines of text shard by shard. Its methods may be called by any number of
+// goroutines at the same time, except Close, which comes last.
+type Lines struct {
+	schema  *arrow.Schema
+	file    bool
+	maxLine int
+	// idle keeps *linesReader for their buffers.
+	idle sync.Pool
+	base
+}
+
+// OpenLines verifies the files, unpacks compressed ones and plans the cut. The caller
+// closes the reader.
+func OpenLines(ctx context.Context, files []File, o LinesOptions, cfg Config) (*Lines, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	d, err := o.dialect().normal()
+	if err != nil {
+		return nil, err
+	}
+	l := &Lines{schema: o.Schema(), file: o.File, maxLine: d.MaxCell}
+	prepare := func(*text) error { return nil }
+	if err := l.base.open(ctx, files, cfg, form{d.Encoding, d.SkipLines}, newLineAutomaton(), prepare); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// Schema returns the schema of the batches.
+func (l *Lines) Schema() *arrow.Schema { return l.schema }
+
+// tokenizer takes every line as a record of one cell, an empty one too.
+func (l *Lines) tokenizer() *tokenizer {
+	t := lineTokenizer(l.auto)
+	t.whole, t.maxCell = true, l.maxLine
+	return t
+}
+
+// Place is CSV.Place for lines.
+func (l *Lines) Place(ctx context.Context, shard int, row int64) (string, error) {
+	return l.base.place(ctx, shard, row, l.tokenizer(), func([]byte) bool { return true })
+}
+
+// ReadShard hands the lines of a shard to emit as CSV.ReadShard does.
+func (l *Lines) ReadShard(ctx context.Context, shard, batchRows int, emit func(arrow.Record) error) error {
+	r, ok := l.idle.Get().(*linesReader)
+	if !ok {
+		r = &linesReader{l: l, sc: &scanner{tok: l.tokenizer()}}
+	}
+	r.tally, r.emit = tally{shard: shard}, emit
+	err := l.base.readShard(ctx, shard, batchRows, r.sc, r, &r.tally)
+	r.emit = nil
+	r.sc.idle()
+	l.idle.Put(r)
+	return err
+}
+
+// linesReader reads one shard at a time.
+type linesReader struct {
+	l     *Lines
+	sc    *scanner
+	part  *part
+	tally tally
+	emit  func(arrow.Record) error
+}
+
+func (r *linesReader) begin(p *part) { r.part = p }
+
+func (r *linesReader) malformed(_ outcome, at int64) complaint {
+	return complaint{r.part, at, fmt.Sprintf("line is larger than %d bytes", r.sc.tok.maxCell)}
+}
+
+// flush delivers the lines since the last cut.
+func (r *linesReader) flush(rows int) error {
+	text := r.sc.batch()
+	lines := array.NewStringBuilder(r.l.cfg.Allocator)
+	defer lines.Release()
+	lines.Reserve(rows)
+	lines.ReserveData(r.sc.held())
+	for _, c := range r.sc.tok.cells {
+		line := text[c.off:][:c.size()]
+		bad := complaint{part: r.part, offset: r.sc.place(int(c.off))}
+		switch zero := bytes.IndexByte(line, 0); {
+		case zero >= 0:
+			bad.text = fmt.Sprintf("the byte at offset %d is %s", bad.offset+int64(zero), noText)
+		case !utf8.Valid(line) && !r.l.cfg.ReplaceInvalidUTF8:
+			bad.text = fmt.Sprintf("cannot read %s: %v; or set ReplaceInvalidUTF8 to read U+FFFD in place of such bytes", shorten(line), notUTF8(line, bad.offset))
+		case !utf8.Valid(line):
+			lines.BinaryBuilder.Append(bytes.ToValidUTF8(line, []byte("\uFFFD")))
+			continue
+		default:
+			lines.BinaryBuilder.Append(line)
+			continue
+		}
+		if r.l.cfg.OnError == Fail {
+			return bad.error()
+		}
+		r.tally.add(bad)
+	}
+	if lines.Len() == 0 {
+		return nil
+	}
+	return r.deliver(lines)
+}
+
+// deliver hands on the lines that a builder has.
+func (r *linesReader) deliver(lines *array.StringBuilder) error {
+	columns := []arrow.Array{lines.NewArray()}
+	defer func() {
+		for _, c := range columns {
+			c.Release()
+		}
+	}()
+	rows := columns[0].Len()
+	if r.l.file {
+		files := array.NewStringBuilder(r.l.cfg.Allocator)
+		defer files.Release()
+		files.Reserve(rows)
+		files.ReserveData(rows * len(r.part.path))
+		for range rows {
+			files.Append(r.part.path)
+		}
+		columns = []arrow.Array{files.NewArray(), columns[0]}
+	}
+	rec := array.NewRecord(r.l.schema, columns, int64(rows))
+	defer rec.Release()
+	return r.emit(rec)
+}

@@ -1,0 +1,165 @@
+package operators
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+type made struct {
+	Of, K int64
+	X     [2]float64
+}
+
+// makeRows makes rows of each shard but every third, more of later ones.
+func makeRows(shard, shards int, emit func(made)) error {
+	if shard%3 == 1 {
+		return nil
+	}
+	for k := range shard * shards {
+		emit(made{int64(shard), int64(k), [2]float64{float64(k), 0.5}})
+	}
+	return nil
+}
+
+func TestFromShards(t *testing.T) {
+	var want []string
+	for shard := range testShards {
+		for k := 0; k < shard*testShards && shard%3 != 1; k++ {
+			want = append(want, line(shard, shard, k, fmt.Sprintf("[%d 0.5]", k)))
+		}
+	}
+	requireRows(t, "of int64 | k int64 | x vector[2]", want, func(b *engine.Builder) *engine.Dataset {
+		return FromShards(b, makeRows)
+	})
+	requireRows(t, "value int64", nil, func(b *engine.Builder) *engine.Dataset {
+		return FromShards(b, func(int, int, func(int64)) error { return nil })
+	})
+}
+
+func TestFromShardsFailures(t *testing.T) {
+	forEachSetting(t, func(t *testing.T, opts ...engine.Option) {
+		// Behind a failure nothing of the function runs but what it deferred.
+		var ended atomic.Bool
+		err := runError(t, func(b *engine.Builder) *engine.Dataset {
+			return FromShards(b, func(shard, _ int, emit func([]byte)) error {
+				emit(nil)
+				if shard == 3 {
+					return errBoom
+				}
+				return nil
+			})
+		}, opts...)
+		require.ErrorIs(t, err, errBoom)
+		require.ErrorContains(t, err, "operator FromShards (from_shards_test.go:")
+		require.ErrorContains(t, err, "shard 3: boom")
+
+		err = runError(t, func(b *engine.Builder) *engine.Dataset {
+			return FromShards(b, func(shard, _ int, emit func(string)) error {
+				emit("right")
+				if shard == 3 {
+					defer ended.Store(true)
+					emit("\xff")
+					t.Error("emit returned")
+				}
+				return nil
+			})
+		}, opts...)
+		require.ErrorContains(t, err, `shard 3: row 1 of the shard: column "value" (string): `)
+		require.True(t, ended.Load())
+
+		err = runError(t, func(b *engine.Builder) *engine.Dataset {
+			return FromShards(b, func(shard, _ int, emit func(int)) error {
+				if emit(1); shard == 3 {
+					panic("user code gave up")
+				}
+				return nil
+			})
+		}, opts...)
+		require.ErrorContains(t, err, "shard 3: panic: user code gave up")
+		var panicked *engine.PanicError
+		require.ErrorAs(t, err, &panicked)
+		require.Contains(t, panicked.Frames[0], "from_shards_test.go:")
+	})
+	var kept func(int64)
+	err := runError(t, func(b *engine.Builder) *engine.Dataset {
+		return FromShards(b, func(_, _ int, emit func(int64)) error {
+			if kept != nil {
+				kept(1)
+			}
+			kept = emit
+			return nil
+		})
+	}, engine.Parallelism(1))
+	require.ErrorContains(t, err, "a row was emitted outside the call that may emit it")
+}
+
+// TestFromShardsEndsWithTheRun: functions without an end, of which nobody wants rows any more,
+// end at their next row, though they recover whatever they can.
+func TestFromShardsEndsWithTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		var deferred, rows atomic.Int64
+		endless := func(shard, _ int, emit func(int64)) error {
+			defer deferred.Add(1)
+			for i := int64(0); ; i++ {
+				if rows.Add(1) == 50_000 {
+					cancel(errBoom)
+				}
+				emit(i)
+			}
+		}
+		_, err := engine.Run(ctx, engine.Anonymous(func(b *engine.Builder) error {
+			engine.Collect(Count(FromShards(b, endless)), "n")
+			return nil
+		}), struct{}{}, engine.Shards(8), engine.Parallelism(3), engine.BatchRows(7))
+		require.ErrorIs(t, err, errBoom)
+		require.Equal(t, int64(3), deferred.Load(), "one of each subtask")
+
+		// One that recovers and goes on ends all the same.
+		stubborn := func(shard, _ int, emit func(string)) error {
+			func() {
+				defer func() { _ = recover() }()
+				emit("\xff")
+			}()
+			emit("right")
+			t.Error("emit returned")
+			return nil
+		}
+		_, err = engine.Run(t.Context(), engine.Anonymous(func(b *engine.Builder) error {
+			engine.Collect(FromShards(b, stubborn), "n")
+			return nil
+		}), struct{}{}, engine.Shards(1))
+		require.ErrorContains(t, err, "shard 0: row 0 of the shard")
+	})
+}
+
+func TestFromShardsMisuse(t *testing.T) {
+	requireMisuse(t, func(b *engine.Builder) *engine.Dataset { return FromShards[made](b, nil) }, "FromShards: the function is nil")
+	requireMisuse(t, func(b *engine.Builder) *engine.Dataset { return FromShards(nil, makeRows) }, "the builder is nil")
+	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
+		return FromShards(b, func(int, int, func(chan int)) error { return nil })
+	}, "from_shards_test.go:", "FromShards: ", "chan int")
+}
+
+// TestFromShardsIsKnownByItsFunction: the graph holds the function's symbol, so that another one
+// is another job.
+func TestFromShardsIsKnownByItsFunction(t *testing.T) {
+	of := func(f func(int, int, func(int64)) error) string {
+		g, err := engine.BuildGraph(engine.Anonymous(func(b *engine.Builder) error {
+			engine.Collect(FromShards(b, f), "out")
+			return nil
+		}), struct{}{})
+		require.NoError(t, err)
+		return g.Fingerprint()
+	}
+	one := func(int, int, func(int64)) error { return nil }
+	require.Equal(t, of(one), of(one))
+	require.NotEqual(t, of(one), of(func(int, int, func(int64)) error { return nil }))
+}

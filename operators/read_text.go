@@ -1,0 +1,77 @@
+package operators
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"strconv"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/textfile"
+)
+
+// TextOptions says how lines of text are read. The zero value reads UTF-8.
+type TextOptions struct {
+	// File adds the column file (utf8), with the path of the file that a line is in,
+	// before the line.
+	File bool
+	// SkipLines is the number of lines at the beginning of every file to pass over.
+	SkipLines int
+	// Encoding is how characters are written, as in CSVOptions.
+	Encoding string
+	// MaxLine bounds the bytes of a line, at most 512 MiB; 0 means 64 MiB. A longer
+	// line is an error, whatever OnError says.
+	MaxLine int
+	// OnError is what to do with lines that cannot be read: those with bytes of 0, which
+	// no text has, or with others that are not UTF-8.
+	OnError OnError
+	// ReplaceInvalidUTF8 puts U+FFFD in place of bytes that are not UTF-8.
+	ReplaceInvalidUTF8 bool
+	// FS, if set, is the file system that holds the files, such as one embedded in
+	// the program.
+	FS fs.FS
+}
+
+// ReadText reads lines of text as rows of one column, "value" of type utf8, which
+// functions of a string read: Map(lines, func(line string) Row { … }). Lines end in
+// "\n" or "\r\n", which are not part of them; the last line of a file may lack it. An
+// empty line is a row, an "\r" elsewhere is text. Files are found, unpacked, cut and checked as
+// ReadCSV does: the rows keep the order of paths and lines, and a line belongs to the
+// shard in which its first byte lies.
+func ReadText(b *engine.Builder, path string, o TextOptions) *engine.Dataset {
+	const op = "ReadText"
+	needBuilder(op, b)
+	fail := func(err error) *engine.Dataset {
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
+	}
+	lines := textfile.LinesOptions{File: o.File, SkipLines: o.SkipLines, Encoding: textfile.Encoding(o.Encoding), MaxLine: o.MaxLine}
+	if err := lines.Validate(); err != nil {
+		return fail(err)
+	}
+	in, err := ResolveInput(b, o.FS, path)
+	if err != nil {
+		return fail(err)
+	}
+	cfg := textfile.Config{OnError: textfile.OnError(o.OnError), ReplaceInvalidUTF8: o.ReplaceInvalidUTF8}
+	return addText(b, op, in, append(in.attrs(path), o.attrs()...), lines.Schema(), cfg,
+		func(ctx context.Context, cfg textfile.Config) (textReader, error) {
+			return textfile.OpenLines(ctx, in.files, lines, cfg)
+		})
+}
+
+// attrs returns what the plan shows of the options: what is not the default and does not
+// show in the columns.
+func (o TextOptions) attrs() (attrs []engine.Attr) {
+	show := func(is bool, key, value string) {
+		if is {
+			attrs = append(attrs, engine.Attr{Key: key, Value: value})
+		}
+	}
+	show(o.SkipLines != 0, "skip lines", strconv.Itoa(o.SkipLines))
+	show(o.Encoding != "", "encoding", o.Encoding)
+	show(o.MaxLine != 0, "largest line", strconv.Itoa(o.MaxLine))
+	show(o.OnError != Fail, "on error", fmt.Sprint(o.OnError))
+	show(o.ReplaceInvalidUTF8, "replace invalid UTF-8", "true")
+	return attrs
+}
