@@ -64,6 +64,6 @@ func TestVectorsAsMatrices(t *testing.T) {
 	_, _, err := run(t, sumsOf("open", 16, func(i int) matrixRow {
 		return matrixRow{Fixed: []float64{0, 0}, Open: make([]float64, 2+i/15)}
 	}), engine.Shards(8))
-	require.ErrorContains(t, err, `column "open" is vector, of which row 0 has 2 components and row 1 has 3, not a dense vector column without nulls`)
+	require.ErrorContains(t, err, `column "open" is vector, of which row 0 has 2 components and row 1 has 3, not vectors of one size without nulls`)
 	require.ErrorContains(t, err, "shard 7")
 }
