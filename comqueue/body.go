@@ -11,6 +11,7 @@ import (
 
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -136,7 +137,7 @@ func (b *body) openBroadcast(c *engine.Context, port int, in input) error {
 	one := &b.broadcasts[port]
 	one.once.Do(func() {
 		if one.err = holdJoined(c, port); one.err == nil {
-			one.frame, one.err = newFrame(c.Allocator, in.schema(), c.Side(port))
+			one.frame, one.err = newFrame(c.Allocator, in.schema(), arrowrows.Records(c.Side(port)))
 		}
 		if one.err == nil {
 			one.err = in.columns().checkFrame(one.frame, nil)
@@ -161,7 +162,7 @@ func holdJoined(c *engine.Context, port int) error {
 	}
 	var size int64
 	for _, rows := range batches {
-		size += batch.Size(rows)
+		size += batch.Size(arrowrows.Record(rows))
 	}
 	return c.HoldSide(port, size)
 }
@@ -186,11 +187,11 @@ func (b *body) openPartitioned(c *engine.Context, in engine.Input, port int, inp
 				if err != nil {
 					return nil, err
 				}
-				if rows.NumRows() == 0 {
+				if arrowrows.Record(rows).NumRows() == 0 {
 					rows.Release()
 					continue
 				}
-				batches = append(batches, rows)
+				batches = append(batches, arrowrows.Record(rows))
 			}
 		}()
 		if err != nil {
@@ -317,7 +318,7 @@ func (b *body) giveRows(c *engine.Context, out engine.Output) error {
 	emit, release := closing.start(c)
 	defer release()
 	if !closing.perShard {
-		err := emit(&b.context, 0, func(rows arrow.Record) error { return out.Emit(0, rows) })
+		err := emit(&b.context, 0, func(rows arrow.Record) error { return out.Emit(0, arrowrows.Batch(rows)) })
 		return b.context.takeMisuse(err)
 	}
 	for shard := c.Range.Lo; shard < c.Range.Hi; shard++ {
@@ -325,7 +326,7 @@ func (b *body) giveRows(c *engine.Context, out engine.Output) error {
 			return context.Cause(c)
 		}
 		b.context.shard.Store(int32(shard))
-		err := emit(&b.context, shard, func(rows arrow.Record) error { return out.Emit(shard, rows) })
+		err := emit(&b.context, shard, func(rows arrow.Record) error { return out.Emit(shard, arrowrows.Batch(rows)) })
 		if err := b.context.takeMisuse(err); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -83,38 +84,39 @@ func emitOwned(rows arrow.Record, out func(arrow.Record) error) error {
 	return out(rows)
 }
 
-// OutputBatches gives rows as Arrow batches of a schema. f calls emit for each
+// OutputBatches gives rows as batches of a schema. f calls emit for each
 // batch, which stays f's to release.
-func OutputBatches(schema *arrow.Schema, f func(ctx *ComContext, emit func(arrow.Record) error) error) Closer {
+func OutputBatches(schema engine.Schema, f func(ctx *ComContext, emit func(engine.Batch) error) error) Closer {
 	return batchOutput{schema: schema, function: f, isNil: f == nil,
-		rows: func(ctx *ComContext, _ int, emit func(arrow.Record) error) error { return f(ctx, emit) }}
+		rows: func(ctx *ComContext, _ int, emit func(engine.Batch) error) error { return f(ctx, emit) }}
 }
 
-// ShardOutputBatches gives the rows of a shard as Arrow batches of a schema.
-func ShardOutputBatches(schema *arrow.Schema, f func(ctx *ComContext, shard int, emit func(arrow.Record) error) error) ShardCloser {
+// ShardOutputBatches gives the rows of a shard as batches of a schema.
+func ShardOutputBatches(schema engine.Schema, f func(ctx *ComContext, shard int, emit func(engine.Batch) error) error) ShardCloser {
 	return batchOutput{schema: schema, function: f, isNil: f == nil, rows: f}
 }
 
 type batchOutput struct {
-	schema   *arrow.Schema
+	schema   engine.Schema
 	function any
 	isNil    bool
-	rows     func(ctx *ComContext, shard int, emit func(arrow.Record) error) error
+	rows     func(ctx *ComContext, shard int, emit func(engine.Batch) error) error
 }
 
 func (o batchOutput) closer() (closer, error) {
-	if o.isNil || o.schema == nil {
-		return closer{}, fmt.Errorf("the schema or the function that gives the queue's rows is nil")
+	if o.isNil || o.schema.IsZero() {
+		return closer{}, fmt.Errorf("the schema or the function that gives the queue's rows is missing")
 	}
 	start := func(*engine.Context) (func(*ComContext, int, func(arrow.Record) error) error, func()) {
 		emit := func(ctx *ComContext, shard int, out func(arrow.Record) error) error {
-			return o.rows(ctx, shard, func(rows arrow.Record) error {
-				if rows == nil {
-					return errors.New("the queue gives nil for a batch")
+			return o.rows(ctx, shard, func(given engine.Batch) error {
+				if given.IsZero() {
+					return errors.New("the queue gives none for a batch")
 				}
-				if !rows.Schema().Equal(o.schema) {
-					return fmt.Errorf("the queue gives rows of schema %v, declared was %v", rows.Schema(), o.schema)
+				if !given.Schema().Equal(o.schema) {
+					return fmt.Errorf("the queue gives rows of schema %v, declared was %v", given.Schema(), o.schema)
 				}
+				rows := arrowrows.Record(given)
 				if err := batch.ValidateText(rows); err != nil {
 					return fmt.Errorf("the queue gives a batch with an error: %w", err)
 				}
@@ -123,7 +125,7 @@ func (o batchOutput) closer() (closer, error) {
 		}
 		return emit, func() {}
 	}
-	return closer{schema: o.schema, function: o.function, start: start}, nil
+	return closer{schema: arrowrows.Arrow(o.schema), function: o.function, start: start}, nil
 }
 
 func (o batchOutput) shardCloser() (closer, error) { return o.closer() }

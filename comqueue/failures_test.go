@@ -4,11 +4,11 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -183,8 +183,8 @@ func TestFailures(t *testing.T) {
 		},
 		"nil batch": {
 			func(b *engine.Builder) *engine.Dataset {
-				return queue(b).Do(noop).SetMaxIter(1).CloseOnNode0(comqueue.OutputBatches(schema,
-					func(_ *comqueue.ComContext, emit func(arrow.Record) error) error { return emit(nil) })).Exec()
+				return queue(b).Do(noop).SetMaxIter(1).CloseOnNode0(comqueue.OutputBatches(arrowrows.Schema(schema),
+					func(_ *comqueue.ComContext, emit func(engine.Batch) error) error { return emit(engine.Batch{}) })).Exec()
 			},
 			[]string{"gives nil for a batch"},
 		},

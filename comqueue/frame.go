@@ -5,9 +5,11 @@ import (
 	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/columnar"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -103,67 +105,21 @@ func viewOfType(dt arrow.DataType) viewKind {
 	return otherView
 }
 
-// Matrix is a dense row-major matrix.
-type Matrix struct {
-	Rows, Cols int
-	// Data holds row i at Data[i*Cols:(i+1)*Cols]. It must not be modified.
-	Data []float64
-}
-
-// Row returns a view of row i.
-func (m Matrix) Row(i int) []float64 { return m.Data[i*m.Cols : (i+1)*m.Cols : (i+1)*m.Cols] }
-
-// Sparse is a matrix in compressed sparse row form. It must not be modified.
-type Sparse struct {
-	Rows int
-	Cols int // 0 where the column's type does not say
-	// Row i has the entries Offsets[i] to Offsets[i+1] of Indices and Values.
-	Offsets []int32
-	Indices []int32
-	Values  []float64
-}
-
-// Vectors are vectors of any sizes. They must not be modified.
-type Vectors struct {
-	// Row i has the values Offsets[i] to Offsets[i+1] of Values.
-	Offsets []int32
-	Values  []float64
-}
-
-// Len returns how many there are.
-func (v Vectors) Len() int { return max(0, len(v.Offsets)-1) }
-
-// Row returns a view of row i.
-func (v Vectors) Row(i int) []float64 {
-	return v.Values[v.Offsets[i]:v.Offsets[i+1]:v.Offsets[i+1]]
-}
-
-// Bools are the values of a column of bools.
-type Bools struct{ array *array.Boolean }
-
-// Len returns how many there are.
-func (b Bools) Len() int { return b.array.Len() }
-
-// At returns value i.
-func (b Bools) At(i int) bool { return b.array.Value(i) }
-
-// Texts are the values of a column of text.
-type Texts struct{ array *array.String }
-
-// Len returns how many there are.
-func (t Texts) Len() int { return t.array.Len() }
-
-// At returns text i, which is the column's memory: what is to outlive the queue is cloned.
-func (t Texts) At(i int) string { return t.array.Value(i) }
-
-// Nulls says which values of a column are missing.
-type Nulls struct{ array arrow.Array }
-
-// At reports whether value i is null.
-func (n Nulls) At(i int) bool { return n.array.IsNull(i) }
-
-// Any reports whether there is any.
-func (n Nulls) Any() bool { return n.array.NullN() > 0 }
+// What columns are read as; see package engine/columnar.
+type (
+	// Matrix is a dense row-major matrix, of vectors of one size.
+	Matrix = columnar.Matrix
+	// Sparse is a matrix in compressed sparse row form.
+	Sparse = columnar.Sparse
+	// Vectors are vectors of any sizes.
+	Vectors = columnar.Vectors
+	// Bools are the values of a column of bools.
+	Bools = columnar.Bools
+	// Texts are the values of a column of text.
+	Texts = columnar.Texts
+	// Nulls says which values of a column are missing.
+	Nulls = columnar.Nulls
+)
 
 // newFrame joins batches into one frame, without copying where there is one.
 // The batches are borrowed.
@@ -189,57 +145,49 @@ func newFrame(mem memory.Allocator, schema *arrow.Schema, batches []arrow.Record
 func frameOf(record arrow.Record) *Frame {
 	f := &Frame{rows: int(record.NumRows()), record: record, columns: make([]column, record.NumCols())}
 	for i := range f.columns {
-		f.columns[i] = viewColumn(record.ColumnName(i), record.Column(i))
+		f.columns[i] = viewColumn(arrowrows.Batch(record), record.ColumnName(i), record.Column(i))
 	}
 	return f
 }
 
 // viewColumn prepares the view that a column of its type can give. Vectors with nulls give
 // none: their values would be undefined.
-func viewColumn(name string, arr arrow.Array) column {
+func viewColumn(rows engine.Batch, name string, arr arrow.Array) column {
 	c := column{name: name, kind: viewOfType(arr.DataType()), hasNull: arr.NullN() > 0}
 	switch c.kind {
 	case floatsView:
-		c.floats = arr.(*array.Float64).Float64Values()
+		c.floats = viewOf[[]float64](rows, name)
 	case intsView:
-		c.ints = arr.(*array.Int64).Int64Values()
+		c.ints = viewOf[[]int64](rows, name)
 	case boolsView:
-		c.bools = Bools{arr.(*array.Boolean)}
+		c.bools = viewOf[Bools](rows, name)
 	case textsView:
-		c.texts = Texts{arr.(*array.String)}
+		c.texts = viewOf[Texts](rows, name)
 	case matrixView:
-		if data, dim, ok := batch.DenseView(arr); ok {
-			c.matrix = Matrix{Rows: arr.Len(), Cols: dim, Data: data}
-		}
+		c.matrix = viewOf[Matrix](rows, name)
 	case vectorsView:
-		if offsets, values, ok := batch.RaggedView(arr); ok {
-			c.vectors = Vectors{offsets, values}
-			c.matrix, c.differs = evenRows(offsets, values)
+		if c.hasNull {
+			break
+		}
+		c.vectors = viewOf[Vectors](rows, name)
+		var err error
+		if c.matrix, err = c.vectors.Matrix(); err != nil {
+			c.differs = err.Error()
 		}
 	case sparseView:
-		csr, ok := batch.SparseView(arr)
-		if !ok && !c.hasNull {
+		sparse, _, err := columnar.GetNullable[Sparse](rows, name)
+		if err != nil && !c.hasNull {
 			c.kind = otherView // laid out in a way that no writer of ours has
 		}
-		c.sparse = Sparse{Rows: arr.Len(), Cols: csr.Size, Offsets: csr.Indptr, Indices: csr.Indices, Values: csr.Values}
+		c.sparse = sparse
 	}
 	return c
 }
 
-// evenRows returns variable vectors as a matrix where all rows have the same
-// number of components, and else which row has not.
-func evenRows(indptr []int32, values []float64) (Matrix, string) {
-	rows := len(indptr) - 1
-	if rows <= 0 {
-		return Matrix{}, ""
-	}
-	cols := indptr[1] - indptr[0]
-	for i := range rows {
-		if n := indptr[i+1] - indptr[i]; n != cols {
-			return Matrix{}, fmt.Sprintf("row 0 has %d components and row %d has %d", cols, i, n)
-		}
-	}
-	return Matrix{Rows: rows, Cols: int(cols), Data: values[indptr[0]:indptr[rows]:indptr[rows]]}, ""
+// viewOf returns the values of a column of a type that V reads, none where vectors have nulls.
+func viewOf[V columnar.View](rows engine.Batch, name string) V {
+	values, _, _ := columnar.GetNullable[V](rows, name)
+	return values
 }
 
 // Rows returns the number of rows.
@@ -250,8 +198,8 @@ func (f *Frame) Rows() int { return f.rows }
 // index into memory that assembly takes, is looked at each time.
 func (f *Frame) OnDisk() bool { return f.onDisk }
 
-// Record returns the rows as an Arrow record, borrowed from the frame.
-func (f *Frame) Record() arrow.Record { return f.record }
+// Batch returns the rows as a batch, borrowed from the frame.
+func (f *Frame) Batch() engine.Batch { return arrowrows.Batch(f.record) }
 
 // find returns the column of a name if it has the wanted view, and otherwise
 // panics with an error that says what there is: the engine turns it into the
@@ -286,12 +234,8 @@ func (f *Frame) find(name string, kind viewKind, nullable bool) *column {
 
 // nulls returns the nulls of a column that is there.
 func (f *Frame) nulls(name string) Nulls {
-	for i := range f.columns {
-		if f.columns[i].name == name {
-			return Nulls{f.record.Column(i)}
-		}
-	}
-	return Nulls{}
+	nulls, _ := f.Batch().Nulls(name)
+	return nulls
 }
 
 // FrameError says that a frame does not have the column asked for. Accessors of

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
@@ -18,6 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/overdue"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -71,8 +71,9 @@ func (build buildPart) compile(t *testing.T, options ...engine.Option) (*plan.Pl
 type collecting struct{}
 
 func (collecting) Open(*task.Context) error { return nil }
-func (collecting) Process(c *task.Context, _, shard int, rows arrow.Record, _ task.Output) error {
-	return c.Collect(shard, rows)
+func (collecting) Process(c *task.Context, _, shard int, in engine.Batch, _ task.Output) error {
+	rows := arrowrows.Record(in)
+	return c.Collect(shard, arrowrows.Batch(rows))
 }
 func (collecting) EndShard(*task.Context, int, task.Output) error { return nil }
 func (collecting) Finish(*task.Context, task.Output) error        { return nil }
@@ -84,7 +85,8 @@ type rowBits struct {
 	rows map[int][]uint64
 }
 
-func (c *rowBits) Collect(_ plan.NodeID, shard int, rec arrow.Record) error {
+func (c *rowBits) Collect(_ plan.NodeID, shard int, in engine.Batch) error {
+	rec := arrowrows.Record(in)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, v := range rec.Column(0).(*array.Float64).Float64Values() {

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // IterativeComQueue describes an iterative computation. Its methods return the
@@ -207,7 +208,7 @@ func (q *IterativeComQueue) Exec() *engine.Dataset {
 	frozen.inputs, frozen.opening, frozen.stages = slices.Clone(q.inputs), slices.Clone(q.opening), slices.Clone(q.stages)
 	spec := engine.QueueSpec{
 		Name: q.name, MaxSupersteps: q.max, HasCriterion: q.criterion != nil,
-		Opening: describeOpening(q.opening), CloseFunc: q.close.function, Schema: q.close.schema,
+		Opening: describeOpening(q.opening), CloseFunc: q.close.function, Schema: arrowrows.Schema(q.close.schema),
 	}
 	if q.criterion != nil {
 		spec.CriterionFunc = q.criterion
@@ -229,4 +230,4 @@ func (q *IterativeComQueue) Exec() *engine.Dataset {
 }
 
 // schemaOf returns the schema of an input.
-func (i input) schema() *arrow.Schema { return i.data.Schema() }
+func (i input) schema() *arrow.Schema { return arrowrows.Arrow(i.data.Schema()) }

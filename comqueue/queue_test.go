@@ -10,6 +10,7 @@ import (
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -30,7 +31,7 @@ func (s numbers) ReadShard(c *engine.Context, shard int, out engine.Output) erro
 	flush := func() error {
 		rows := builder.NewRecord()
 		defer rows.Release()
-		return out.Emit(shard, rows)
+		return out.Emit(shard, arrowrows.Batch(rows))
 	}
 	own := shared.Split(s.n, c.Shards, shard)
 	for i := own.Lo; i < own.Hi; i++ {
@@ -46,7 +47,7 @@ func (s numbers) ReadShard(c *engine.Context, shard int, out engine.Output) erro
 
 // dataset adds a source of n values.
 func dataset(b *engine.Builder, n int, value func(i int) float64) *engine.Dataset {
-	return b.Add(engine.Spec{Op: "Numbers", Schema: schema, Source: func() engine.Source { return numbers{n, value} }})
+	return b.Add(engine.Spec{Op: "Numbers", Schema: arrowrows.Schema(schema), Source: func() engine.Source { return numbers{n, value} }})
 }
 
 type row struct{ Value float64 }

@@ -1,8 +1,19 @@
 package engine
 
 import (
+	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
+)
+
+// What rows look like to operators that handle them by the column.
+type (
+	// Schema is the columns of rows; see columnar.Schema.
+	Schema = columnar.Schema
+	// Column is a column of rows: its name, its type as text, whether values may be missing.
+	Column = columnar.Column
+	// Batch is some rows of one schema, as columns; see columnar.Batch.
+	Batch = columnar.Batch
 )
 
 // What an operator is made of, so that operators need not import the packages

@@ -8,10 +8,11 @@ import (
 	"sync"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -75,7 +76,7 @@ func (b *Builder) IfExists() Existing { return b.config.ifExists }
 
 // Allocator returns the allocator for record batches made while building, such
 // as constants; operators use the one of their Context.
-func (b *Builder) Allocator() memory.Allocator { return b.config.allocator }
+func (b *Builder) Allocator() columnar.Allocator { return b.config.allocator }
 
 // Stdout returns where operators write for people to read. It makes room for the
 // progress line of a terminal.
@@ -124,9 +125,8 @@ type Spec struct {
 	Op    string // kind of operator, such as "Map"; it begins every message about it
 	Name  string // the user's label, if any
 	Attrs []Attr // printable parameters, in a fixed order
-	// Schema is that of the rows the operator emits; nil for sinks. Names are
-	// distinct, types are those of internal/batch; metadata are dropped.
-	Schema *arrow.Schema
+	// Schema is that of the rows the operator emits; none, the zero value, for sinks.
+	Schema Schema
 	Inputs []Port // in port order, side inputs among them
 	// Func is the user's function that the operator calls, if any: its symbol and
 	// line become part of the fingerprint. A function object is named by its type.
@@ -176,7 +176,7 @@ func (b *Builder) Add(spec Spec) *Dataset {
 		Attrs:  append([]Attr(nil), spec.Attrs...),
 		Func:   funcIdentities(append([]any{spec.Func}, spec.Funcs...)...),
 		Single: spec.Single,
-		Sink:   spec.Schema == nil,
+		Sink:   spec.Schema.IsZero(),
 		Order:  spec.Order,
 	}, schema, spec.Inputs)
 	for _, p := range spec.Inputs {
@@ -191,7 +191,7 @@ func (b *Builder) Add(spec Spec) *Dataset {
 			b.origins.handOn(id, spec.Inputs)
 		}
 	}
-	if spec.Schema != nil {
+	if !spec.Schema.IsZero() {
 		return &Dataset{builder: b, node: id, schema: schema}
 	}
 	if spec.AtClient {
@@ -252,9 +252,9 @@ func (b *Builder) checkSpec(spec *Spec) (*arrow.Schema, error) {
 		return nil, errors.New("a source has no inputs")
 	case spec.Operator != nil && len(spec.Inputs) == 0:
 		return nil, errors.New("want at least one input")
-	case spec.Sink != nil && (spec.Operator == nil || spec.Schema != nil):
+	case spec.Sink != nil && (spec.Operator == nil || !spec.Schema.IsZero()):
 		return nil, errors.New("a sink is an operator that emits no rows")
-	case spec.Source != nil && spec.Schema == nil:
+	case spec.Source != nil && spec.Schema.IsZero():
 		return nil, errors.New("a source needs a schema")
 	case spec.AtClient && (spec.Sink == nil || len(spec.Inputs) != 1 || spec.Inputs[0].Side):
 		return nil, errors.New("what runs at the client is a sink with one input")
@@ -262,10 +262,10 @@ func (b *Builder) checkSpec(spec *Spec) (*arrow.Schema, error) {
 	if err := b.checkPorts(spec.Inputs); err != nil {
 		return nil, err
 	}
-	if spec.Schema == nil {
+	if spec.Schema.IsZero() {
 		return nil, nil
 	}
-	return checkSchema(spec.Schema)
+	return checkSchema(arrowrows.Arrow(spec.Schema))
 }
 
 // checkSchema returns the schema freed of what carries no meaning. Its columns

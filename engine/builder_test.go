@@ -12,12 +12,13 @@ import (
 
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // keep returns a valid operator over d, to be spoilt.
 func keep(d *Dataset) Spec {
 	return Spec{
-		Op: "Keep", Schema: numberSchema, Inputs: []Port{{From: d}},
+		Op: "Keep", Schema: arrowrows.Schema(numberSchema), Inputs: []Port{{From: d}},
 		Operator: func() Operator { return transformer{square} },
 	}
 }
@@ -50,7 +51,7 @@ func TestMisusesNameTheUsersLine(t *testing.T) {
 			s.Inputs[0].Partitioner, s.Inputs[0].Keys = Hash, []string{"N"}
 		}, `Keep: no column "N"; did you mean "n"? (columns: n int64)`},
 		{"key of a wrong type", func(b *Builder, s *Spec) {
-			from := b.Add(Spec{Op: "Vectors", Schema: vector, Source: func() Source { return numberSource{} }})
+			from := b.Add(Spec{Op: "Vectors", Schema: arrowrows.Schema(vector), Source: func() Source { return numberSource{} }})
 			s.Inputs[0] = Port{From: from, Partitioner: Hash, Keys: []string{"v"}}
 		}, `Keep: column "v" of type vector[2] cannot be a key: only numbers, text, bytes and times can`},
 		{"hash without keys", func(_ *Builder, s *Spec) { s.Inputs[0].Partitioner = Hash }, `Keep: hash and range partitioning need key columns`},
@@ -62,13 +63,13 @@ func TestMisusesNameTheUsersLine(t *testing.T) {
 			s.Inputs[0].Side, s.Inputs[0].Partitioner = true, Hash
 		}, `Keep: a side input is broadcast and takes no other partitioner`},
 		{"two columns of a name", func(_ *Builder, s *Spec) {
-			s.Schema = arrow.NewSchema([]arrow.Field{numberSchema.Field(0), numberSchema.Field(0)}, nil)
+			s.Schema = arrowrows.Schema(arrow.NewSchema([]arrow.Field{numberSchema.Field(0), numberSchema.Field(0)}, nil))
 		}, `Keep: two columns are named "n"`},
 		{"column without a name", func(_ *Builder, s *Spec) {
-			s.Schema = arrow.NewSchema([]arrow.Field{{Type: arrow.PrimitiveTypes.Int64}}, nil)
+			s.Schema = arrowrows.Schema(arrow.NewSchema([]arrow.Field{{Type: arrow.PrimitiveTypes.Int64}}, nil))
 		}, `Keep: a column has no name`},
 		{"type that cannot be processed", func(_ *Builder, s *Spec) {
-			s.Schema = arrow.NewSchema([]arrow.Field{{Name: "d", Type: &arrow.Decimal128Type{Precision: 5}}}, nil)
+			s.Schema = arrowrows.Schema(arrow.NewSchema([]arrow.Field{{Name: "d", Type: &arrow.Decimal128Type{Precision: 5}}}, nil))
 		}, `Keep: column "d": type decimal(5, 0) is not supported; write the column as float64`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -366,7 +367,7 @@ func TestWhatBuilderTells(t *testing.T) {
 		d := numbers(b, 1)
 		require.Same(t, b, d.Builder())
 		require.Equal(t, NodeID(0), d.Node())
-		require.True(t, d.Schema().Equal(numberSchema))
+		require.True(t, d.Schema().Equal(arrowrows.Schema(numberSchema)))
 		return nil
 	}), struct{}{}, Local(), Shards(16), Seed(9), IfExists(Replace), CheckBroadcasts(true), nil)
 	require.NoError(t, err)
@@ -377,7 +378,7 @@ func TestRefusedWithoutAReason(t *testing.T) {
 		d := b.Poisoned("Scale")
 		require.True(t, d.Poisoned())
 		require.Equal(t, NodeID(-1), d.Node())
-		require.Empty(t, d.Schema().Fields())
+		require.Empty(t, arrowrows.Arrow(d.Schema()).Fields())
 		Collect(transform(d, "", square), "x")
 		return d
 	}
@@ -402,7 +403,7 @@ func TestNodesOfTheGraph(t *testing.T) {
 		d, side := numbers(b, 3), numbers(b, 4)
 		site = here(1)
 		b.Add(Spec{
-			Op: "Join", Name: "both", Single: true, Order: ShardTree, Schema: numberSchema,
+			Op: "Join", Name: "both", Single: true, Order: ShardTree, Schema: arrowrows.Schema(numberSchema),
 			Attrs: []Attr{{Key: "how", Value: "left"}},
 			Inputs: []Port{
 				{From: d, Partitioner: Hash, Keys: []string{"n"}},

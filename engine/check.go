@@ -7,8 +7,6 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
 )
@@ -236,11 +234,11 @@ func dropOutputs(g *plan.Graph, bind *task.Bindings) {
 // unwritten is a sink that takes no notice of its rows.
 type unwritten struct{}
 
-func (unwritten) Open(*Context) error                                    { return nil }
-func (unwritten) Process(*Context, int, int, arrow.Record, Output) error { return nil }
-func (unwritten) EndShard(*Context, int, Output) error                   { return nil }
-func (unwritten) Finish(*Context, Output) error                          { return nil }
-func (unwritten) Close() error                                           { return nil }
+func (unwritten) Open(*Context) error                             { return nil }
+func (unwritten) Process(*Context, int, int, Batch, Output) error { return nil }
+func (unwritten) EndShard(*Context, int, Output) error            { return nil }
+func (unwritten) Finish(*Context, Output) error                   { return nil }
+func (unwritten) Close() error                                    { return nil }
 
 // nodeTitle names a node as messages do.
 func nodeTitle(n *plan.Node) string {

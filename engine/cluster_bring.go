@@ -6,6 +6,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // ClientPath begins the path of an output that is to be written where the program was
@@ -159,7 +160,7 @@ func writeOutputs(ctx context.Context, outputs []*broughtBack, c *config) error 
 	}
 	job := Anonymous(func(b *Builder) error {
 		for _, out := range outputs {
-			rows := b.Add(Spec{Op: "Brought back", Schema: out.held.schema, Source: func() Source { return heldRows{out.held} }})
+			rows := b.Add(Spec{Op: "Brought back", Schema: arrowrows.Schema(out.held.schema), Source: func() Source { return heldRows{out.held} }})
 			b.Add(Spec{Op: out.op, Inputs: []Port{{From: rows}}, Operator: out.operator, Sink: out.sink})
 		}
 		return nil
@@ -187,7 +188,7 @@ func (heldRows) Close() error        { return nil }
 
 func (h heldRows) ReadShard(_ *Context, shard int, out task.Output) error {
 	for _, rows := range h.held.shards[shard] {
-		if err := out.Emit(shard, rows); err != nil {
+		if err := out.Emit(shard, arrowrows.Batch(rows)); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -43,7 +44,8 @@ type textOperator struct {
 	sink *textSink
 }
 
-func (o textOperator) Process(_ *Context, _, shard int, rows arrow.Record, _ Output) error {
+func (o textOperator) Process(_ *Context, _, shard int, in Batch, _ Output) error {
+	rows := arrowrows.Record(in)
 	if !o.sink.begun {
 		return errors.New("the sink has not begun")
 	}

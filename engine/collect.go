@@ -9,6 +9,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // Collect brings the rows of a dataset to the caller of Run, where
@@ -54,11 +55,12 @@ func (o *collector) Open(c *Context) error {
 	return nil
 }
 
-func (o *collector) Process(c *Context, _, shard int, rows arrow.Record, _ Output) error {
+func (o *collector) Process(c *Context, _, shard int, in Batch, _ Output) error {
+	rows := arrowrows.Record(in)
 	if s := o.store.stream; s != nil {
 		return s.send(c, c.Node.ID, shard, rows)
 	}
-	return c.Collect(shard, rows)
+	return c.Collect(shard, arrowrows.Batch(rows))
 }
 
 func (*collector) EndShard(*Context, int, Output) error { return nil }

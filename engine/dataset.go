@@ -4,6 +4,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // Dataset stands for the rows that an operator of the graph will emit. It is an
@@ -16,7 +17,7 @@ type Dataset struct {
 }
 
 // Schema returns the columns of the rows. That of a poisoned dataset has none.
-func (d *Dataset) Schema() *arrow.Schema { return d.schema }
+func (d *Dataset) Schema() Schema { return arrowrows.Schema(d.schema) }
 
 // Builder returns the builder that the dataset belongs to.
 func (d *Dataset) Builder() *Builder { return d.builder }

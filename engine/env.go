@@ -3,10 +3,10 @@ package engine
 import (
 	"fmt"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
+	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // newEnv returns what the run takes from its surroundings.
@@ -34,10 +34,10 @@ func newEnv(c *config, r *prepared, w *watch) task.Env {
 }
 
 // Collect takes the rows of a Collect sink.
-func (s *resultStore) Collect(node plan.NodeID, shard int, rows arrow.Record) error {
+func (s *resultStore) Collect(node plan.NodeID, shard int, rows columnar.Batch) error {
 	for _, c := range s.results {
 		if c.node == node {
-			return c.put(shard, rows)
+			return c.put(shard, arrowrows.Record(rows))
 		}
 	}
 	return fmt.Errorf("operator %d collects rows under no name", node)

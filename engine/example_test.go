@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -47,7 +48,7 @@ func (s *evenSource) ReadShard(c *engine.Context, shard int, out engine.Output) 
 	defer column.Release()
 	rows := array.NewRecord(schema, []arrow.Array{column}, int64(part.Len()))
 	defer rows.Release()
-	return out.Emit(shard, rows)
+	return out.Emit(shard, arrowrows.Batch(rows))
 }
 
 type Args struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -33,7 +34,7 @@ func numbers(b *Builder, n int) *Dataset {
 	return b.Add(Spec{
 		Op:     "Numbers",
 		Attrs:  []Attr{{Key: "n", Value: fmt.Sprint(n)}},
-		Schema: numberSchema,
+		Schema: arrowrows.Schema(numberSchema),
 		Source: func() Source { return numberSource{n} },
 	})
 }
@@ -51,7 +52,7 @@ func (s numberSource) ReadShard(c *Context, shard int, out Output) error {
 		}
 		hi := min(lo+c.BatchRows, r.Hi)
 		rows := numberBatch(c.Allocator, hi-lo, func(i int) int64 { return int64(lo + i) })
-		err := out.Emit(shard, rows)
+		err := out.Emit(shard, arrowrows.Batch(rows))
 		rows.Release()
 		if err != nil {
 			return err
@@ -83,7 +84,7 @@ func transform(d *Dataset, name string, f func(c *Context, n int64) (int64, erro
 	return d.Builder().Add(Spec{
 		Op:       "Transform",
 		Name:     name,
-		Schema:   numberSchema,
+		Schema:   arrowrows.Schema(numberSchema),
 		Inputs:   []Port{{From: d}},
 		Func:     f,
 		Operator: func() Operator { return transformer{f} },
@@ -99,11 +100,12 @@ func (transformer) EndShard(*Context, int, Output) error { return nil }
 func (transformer) Finish(*Context, Output) error        { return nil }
 func (transformer) Close() error                         { return nil }
 
-func (o transformer) Process(c *Context, _, shard int, rows arrow.Record, out Output) error {
+func (o transformer) Process(c *Context, _, shard int, in Batch, out Output) error {
+	rows := arrowrows.Record(in)
 	in := rows.Column(0).(*array.Int64)
 	var failed error
 	made := numberBatch(c.Allocator, in.Len(), func(i int) int64 {
-		v, err := o.f(c, in.Value(i))
+		v, err := o.f(c, arrowrows.Record(in).Value(i))
 		if err != nil && failed == nil {
 			failed = err
 		}
@@ -114,7 +116,7 @@ func (o transformer) Process(c *Context, _, shard int, rows arrow.Record, out Ou
 		return failed
 	}
 	c.Accumulate("seen", shard, float64(in.Len()))
-	return out.Emit(shard, made)
+	return out.Emit(shard, arrowrows.Batch(made))
 }
 
 func square(_ *Context, n int64) (int64, error) { return n * n, nil }

@@ -10,11 +10,12 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/zeebo/xxh3"
 
+	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -54,7 +55,8 @@ func newObservations(g *plan.Graph) *observations {
 }
 
 // Rows implements task.Observer.
-func (o *observations) Rows(node plan.NodeID, shard int, rows arrow.Record) {
+func (o *observations) Rows(node plan.NodeID, shard int, emitted columnar.Batch) {
+	rows := arrowrows.Record(emitted)
 	s := &o.rows[node][shard]
 	columns := make([]batch.Printer, rows.NumCols())
 	for i := range columns {

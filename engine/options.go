@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/internal/hugepage"
@@ -212,7 +213,7 @@ func IfExists(e Existing) Option { return func(c *config) { c.ifExists = e } }
 
 // Allocator sets the allocator of all record batches of the run, such as a
 // checked one in a test.
-func Allocator(mem memory.Allocator) Option { return func(c *config) { c.allocator = mem } }
+func Allocator(mem columnar.Allocator) Option { return func(c *config) { c.allocator = mem } }
 
 // Stdout sets where operators such as Print write for people to read; standard
 // output by default.

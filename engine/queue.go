@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // QueueSpec describes a superstep loop to add.
@@ -29,7 +30,7 @@ type QueueSpec struct {
 	// loops among them. A queue without any only counts its supersteps.
 	Stages []StageSpec
 	// Schema is that of the rows the queue emits when it ends.
-	Schema *arrow.Schema
+	Schema Schema
 	// CloseFunc is the user's function that emits them, for the fingerprint.
 	CloseFunc any
 	// Loop returns what makes the queue's loops. It is given the numbers that the stages got,
@@ -120,7 +121,7 @@ func (b *Builder) checkQueue(q *QueueSpec) (*arrow.Schema, error) {
 		return nil, fmt.Errorf("the maximum of supersteps is %d: want at least 1", q.MaxSupersteps)
 	case q.MaxSupersteps == 0 && !q.HasCriterion:
 		return nil, errors.New("nothing ends the loop: set a maximum of supersteps or a criterion")
-	case q.Schema == nil:
+	case q.Schema.IsZero():
 		return nil, errors.New("the queue emits no rows: say how it closes")
 	case q.Loop == nil:
 		return nil, errors.New("the queue has no loop")
@@ -131,7 +132,7 @@ func (b *Builder) checkQueue(q *QueueSpec) (*arrow.Schema, error) {
 	if err := b.checkPorts(q.Inputs); err != nil {
 		return nil, err
 	}
-	return checkSchema(q.Schema)
+	return checkSchema(arrowrows.Arrow(q.Schema))
 }
 
 // checkStages checks that communication comes in threes, send, sum, receive, and

@@ -15,6 +15,7 @@ import (
 
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -26,7 +27,7 @@ func counting(d *Dataset, name string, most int, stop func(step int) (bool, erro
 		Name: name, MaxSupersteps: most, HasCriterion: stop != nil, CriterionFunc: stop,
 		Inputs: []Port{{From: d}},
 		Stages: []StageSpec{{Kind: StageCompute, Name: "add one", Func: counting}},
-		Schema: numberSchema,
+		Schema: arrowrows.Schema(numberSchema),
 		Loop: func(nodes []NodeID) OpenLoops {
 			return openEach(func() Loop { return &countingLoop{nodes: nodes, stop: stop} })
 		},
@@ -87,7 +88,7 @@ func (b *countingLoop) Finish(c *Context, out Output) error {
 	}
 	rows := numberBatch(c.Allocator, 1, func(int) int64 { return b.count })
 	defer rows.Release()
-	return out.Emit(0, rows)
+	return out.Emit(0, arrowrows.Batch(rows))
 }
 
 func TestQueueRuns(t *testing.T) {

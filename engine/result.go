@@ -5,10 +5,9 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/spelling"
 )
@@ -45,28 +44,28 @@ func (r *Result) Names() []string {
 	return names
 }
 
-// Records returns the rows collected under a name as batches in shard order. The
+// Batches returns the rows collected under a name as batches in shard order. The
 // batches are borrowed: they are good until Release, unless retained.
-func (r *Result) Records(name string) ([]arrow.Record, error) {
+func (r *Result) Batches(name string) ([]Batch, error) {
 	c, err := r.collected(name)
 	if err != nil {
 		return nil, err
 	}
-	var recs []arrow.Record
+	var all []Batch
 	for _, shard := range c.shards {
-		recs = append(recs, shard...)
+		all = append(all, arrowrows.Batches(shard)...)
 	}
-	return recs, nil
+	return all, nil
 }
 
 // Schema returns the columns of the rows collected under a name, which are known
 // even where there are no rows.
-func (r *Result) Schema(name string) (*arrow.Schema, error) {
+func (r *Result) Schema(name string) (Schema, error) {
 	c, err := r.collected(name)
 	if err != nil {
-		return nil, err
+		return Schema{}, err
 	}
-	return c.schema, nil
+	return arrowrows.Schema(c.schema), nil
 }
 
 // collected returns what is held under a name.

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 func TestRunCollectsInShardOrder(t *testing.T) {
@@ -144,7 +145,8 @@ func (speller) EndShard(*Context, int, Output) error { return nil }
 func (speller) Finish(*Context, Output) error        { return nil }
 func (speller) Close() error                         { return nil }
 
-func (s speller) Process(c *Context, _, shard int, rows arrow.Record, out Output) error {
+func (s speller) Process(c *Context, _, shard int, in Batch, out Output) error {
+	rows := arrowrows.Record(in)
 	b := array.NewStringBuilder(c.Allocator)
 	defer b.Release()
 	for _, v := range rows.Column(0).(*array.Int64).Int64Values() {
@@ -154,7 +156,7 @@ func (s speller) Process(c *Context, _, shard int, rows arrow.Record, out Output
 	defer col.Release()
 	made := array.NewRecord(s.schema, []arrow.Array{col}, rows.NumRows())
 	defer made.Release()
-	return out.Emit(shard, made)
+	return out.Emit(shard, arrowrows.Batch(made))
 }
 
 func TestNothingCollected(t *testing.T) {
@@ -190,7 +192,7 @@ func (s unwritable) Abort() error {
 // swallower is an operator without output.
 type swallower struct{ transformer }
 
-func (swallower) Process(*Context, int, int, arrow.Record, Output) error { return nil }
+func (swallower) Process(*Context, int, int, Batch, Output) error { return nil }
 
 func TestCommitThatFails(t *testing.T) {
 	aborted := false

@@ -42,11 +42,11 @@ func crossed(builds *atomic.Int64) *Job[squaresArgs] {
 // teller takes rows.
 type teller struct{}
 
-func (*teller) Open(*Context) error                                    { return nil }
-func (*teller) Process(*Context, int, int, arrow.Record, Output) error { return nil }
-func (*teller) EndShard(*Context, int, Output) error                   { return nil }
-func (*teller) Finish(*Context, Output) error                          { return nil }
-func (*teller) Close() error                                           { return nil }
+func (*teller) Open(*Context) error                             { return nil }
+func (*teller) Process(*Context, int, int, Batch, Output) error { return nil }
+func (*teller) EndShard(*Context, int, Output) error            { return nil }
+func (*teller) Finish(*Context, Output) error                   { return nil }
+func (*teller) Close() error                                    { return nil }
 
 // saySink does something at the commit.
 type saySink struct{ commit func() error }

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -174,7 +175,7 @@ func (p *aggregatePlan) add(op string, d *engine.Dataset, keys []string) *engine
 	combined := addPart(op, b, engine.Spec{
 		Op:       "Combine",
 		Attrs:    attrs,
-		Schema:   p.partial.output,
+		Schema:   arrowrows.Schema(p.partial.output),
 		Inputs:   []engine.Port{{From: d, Use: p.reads(d, keys)}},
 		Order:    order,
 		Operator: func() engine.Operator { return &groupOperator{spec: p.partial} },
@@ -186,7 +187,7 @@ func (p *aggregatePlan) add(op string, d *engine.Dataset, keys []string) *engine
 	return b.Add(engine.Spec{
 		Op:       op,
 		Attrs:    attrs,
-		Schema:   p.total.output,
+		Schema:   arrowrows.Schema(p.total.output),
 		Inputs:   []engine.Port{in},
 		Single:   len(keys) == 0,
 		Order:    order,
@@ -236,19 +237,19 @@ func planAggregate(op string, d *engine.Dataset, keys []string, aggs []Aggregati
 		b.Errorf("%s: %w", op, err)
 		ok = false
 	}
-	p := &aggregatePlan{partial: &groupSpec{input: schema}, total: &groupSpec{whole: len(keys) == 0}}
+	p := &aggregatePlan{partial: &groupSpec{input: arrowrows.Arrow(schema)}, total: &groupSpec{whole: len(keys) == 0}}
 	p.partial.columns, ok = keyColumns(op, d, keys)
 	if len(aggs) == 0 {
 		misuse(fmt.Errorf("no aggregation is given: name at least one, such as SumOf or CountRows"))
 	}
 	var part, total []arrow.Field
 	for i, c := range p.partial.columns {
-		part = append(part, schema.Field(c))
+		part = append(part, arrowrows.Arrow(schema).Field(c))
 		p.total.columns = append(p.total.columns, i)
 	}
 	total = append(total, part...)
 	for _, a := range aggs {
-		bound, err := bindAggregation(schema, a, len(keys) == 0)
+		bound, err := bindAggregation(arrowrows.Arrow(schema), a, len(keys) == 0)
 		if err != nil {
 			misuse(err)
 			continue
@@ -294,7 +295,7 @@ func keyColumns(op string, d *engine.Dataset, keys []string) ([]int, bool) {
 			continue
 		}
 		seen[key] = true
-		if err := batch.CheckHashable(d.Schema(), []int{col}); err != nil {
+		if err := batch.CheckHashable(arrowrows.Arrow(d.Schema()), []int{col}); err != nil {
 			d.Builder().Errorf("%s: %w", op, err)
 			ok = false
 			continue

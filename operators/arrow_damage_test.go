@@ -17,6 +17,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
@@ -70,7 +71,7 @@ func readDamaged(data []byte) (rows int64, err error) {
 		if err != nil {
 			return err
 		}
-		columns := make([]int, o.Schema().NumFields())
+		columns := make([]int, arrowrows.Arrow(o.Schema()).NumFields())
 		for i := range columns {
 			columns[i] = i
 		}
@@ -87,7 +88,7 @@ func readDamaged(data []byte) (rows int64, err error) {
 			if err != nil {
 				return err
 			}
-			rows += rec.NumRows()
+			rows += arrowrows.Record(rec).NumRows()
 			rec.Release()
 		}
 		if rows != o.NumRows() {

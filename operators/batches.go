@@ -5,6 +5,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -23,7 +24,7 @@ func emitIndices(c *engine.Context, shard int, rows arrow.Record, indices []int3
 		return err
 	}
 	defer taken.Release()
-	return out.Emit(shard, taken)
+	return out.Emit(shard, arrowrows.Batch(taken))
 }
 
 // contiguous reports whether each index is one more than that before it.
@@ -46,7 +47,7 @@ func emitSlice(shard int, rows arrow.Record, lo, hi int, out engine.Output) erro
 		return err
 	}
 	defer part.Release()
-	return out.Emit(shard, part)
+	return out.Emit(shard, arrowrows.Batch(part))
 }
 
 // emitColumns hands on a batch of the given columns, borrowed, which the schema
@@ -54,7 +55,7 @@ func emitSlice(shard int, rows arrow.Record, lo, hi int, out engine.Output) erro
 func emitColumns(shard int, schema *arrow.Schema, cols []arrow.Array, rows int64, out engine.Output) error {
 	rec := array.NewRecord(schema, cols, rows)
 	defer rec.Release()
-	return out.Emit(shard, rec)
+	return out.Emit(shard, arrowrows.Batch(rec))
 }
 
 // withField returns the schema with the field in the place of that of its name,
@@ -107,6 +108,7 @@ func (h *held) drop(c *engine.Context) {
 // forwarder hands rows on as they are: the operator behind edges that move rows.
 type forwarder struct{ noop }
 
-func (forwarder) Process(_ *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
-	return out.Emit(shard, rows)
+func (forwarder) Process(_ *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
+	return out.Emit(shard, arrowrows.Batch(rows))
 }

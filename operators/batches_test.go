@@ -10,8 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 // keepOdd is a batch function: the rows with an odd id.
@@ -40,17 +42,19 @@ func TestMapBatch(t *testing.T) {
 			ids = append(ids, line(place(i, n), i))
 		}
 		requireRows(t, flowerColumns, odd, func(b *engine.Builder) *engine.Dataset {
-			return MapBatch(FromSlice(b, flowers(n)), nil, keepOdd)
+			return MapBatch(FromSlice(b, flowers(n)), engine.Schema{}, keepOdd)
 		})
 		requireRows(t, flowerColumns, all, func(b *engine.Builder) *engine.Dataset {
-			return MapBatch(FromSlice(b, flowers(n)), nil, func(_ *engine.Context, rows arrow.Record) (arrow.Record, error) {
+			return MapBatch(FromSlice(b, flowers(n)), engine.Schema{}, func(_ *engine.Context, in engine.Batch) (engine.Batch, error) {
+				rows := arrowrows.Record(in)
 				rows.Retain()
-				return rows, nil
+				return arrowrows.Batch(rows), nil
 			})
 		})
 		requireRows(t, "id int64", ids, func(b *engine.Builder) *engine.Dataset {
-			return MapBatch(FromSlice(b, flowers(n)), batchtest.Schema(t, "id int64"), func(_ *engine.Context, rows arrow.Record) (arrow.Record, error) {
-				return batch.Select(rows, []int{0})
+			return MapBatch(FromSlice(b, flowers(n)), arrowrows.Schema(batchtest.Schema(t, "id int64")), func(_ *engine.Context, in engine.Batch) (engine.Batch, error) {
+				rows := arrowrows.Record(in)
+				return arrowrows.Batch(batch.Select(rows, []int{0}))
 			})
 		})
 	}
@@ -60,7 +64,7 @@ func TestMapBatchFailures(t *testing.T) {
 	forEachSetting(t, func(t *testing.T, opts ...engine.Option) {
 		fails := func(f func(*engine.Context, arrow.Record) (arrow.Record, error)) error {
 			return runError(t, func(b *engine.Builder) *engine.Dataset {
-				return MapBatch(FromSlice(b, []int64{7}), nil, f)
+				return MapBatch(FromSlice(b, []int64{7}), engine.Schema{}, f)
 			}, opts...)
 		}
 		err := fails(func(_ *engine.Context, rows arrow.Record) (arrow.Record, error) {
@@ -82,12 +86,12 @@ func TestMapBatchFailures(t *testing.T) {
 
 func TestMapBatchMisuse(t *testing.T) {
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
-		return MapBatch(FromSlice(b, flowers(3)), arrow.NewSchema([]arrow.Field{{Name: "x", Type: &arrow.MonthIntervalType{}}}, nil), keepOdd)
+		return MapBatch(FromSlice(b, flowers(3)), arrowrows.Schema(arrow.NewSchema([]arrow.Field{{Name: "x", Type: &arrow.MonthIntervalType{}}}, nil)), keepOdd)
 	}, "MapBatch: the result", `column "x"`)
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
-		return MapBatch(FromSlice(b, flowers(3)), nil, nil)
+		return MapBatch(FromSlice(b, flowers(3)), engine.Schema{}, nil)
 	}, "MapBatch: the function is nil")
-	operator := func(d *engine.Dataset) *engine.Dataset { return MapBatch(d, nil, keepOdd) }
+	operator := func(d *engine.Dataset) *engine.Dataset { return MapBatch(d, engine.Schema{}, keepOdd) }
 	requirePoisonSpreads(t, operator)
 	requireNilDataset(t, operator)
 }
@@ -307,7 +311,7 @@ func TestConsolidate(t *testing.T) {
 			}
 		}
 		build := func(b *engine.Builder) *engine.Dataset {
-			return Consolidate(MapBatch(FromSlice(b, flowers(n)), nil, keepOdd))
+			return Consolidate(MapBatch(FromSlice(b, flowers(n)), engine.Schema{}, keepOdd))
 		}
 		requireRows(t, flowerColumns, want, build)
 		forEachSetting(t, func(t *testing.T, opts ...engine.Option) {
@@ -319,9 +323,9 @@ func TestConsolidate(t *testing.T) {
 			}), struct{}{}, append(opts, engine.Workers(0))...) // rows that come from workers are copies
 			require.NoError(t, err)
 			defer result.Release()
-			a, err := result.Records("a")
+			a, err := arrowbridge.Records(result, "a")
 			require.NoError(t, err)
-			b, err := result.Records("b")
+			b, err := arrowbridge.Records(result, "b")
 			require.NoError(t, err)
 			require.LessOrEqual(t, len(a), testShards, "one batch per shard")
 			require.Equal(t, len(a), len(b))

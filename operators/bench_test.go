@@ -34,7 +34,7 @@ func BenchmarkRows(b *testing.B) {
 			return Filter(d, func(v int64) bool { return v%2 == 0 })
 		}},
 		{"MapBatch", func(d *engine.Dataset) *engine.Dataset {
-			return MapBatch(d, nil, func(_ *engine.Context, rows arrow.Record) (arrow.Record, error) {
+			return MapBatch(d, engine.Schema{}, func(_ *engine.Context, rows arrow.Record) (arrow.Record, error) {
 				rows.Retain()
 				return rows, nil
 			})

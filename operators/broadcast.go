@@ -10,6 +10,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -39,7 +40,7 @@ func MapWith[In, Side, Out any](d, side *engine.Dataset, f func(row In, side []S
 	rows := &sideRows[Side]{codec: lent}
 	return b.Add(engine.Spec{
 		Op:     op,
-		Schema: out.Schema(),
+		Schema: arrowrows.Schema(out.Schema()),
 		Inputs: []engine.Port{{From: d, Use: reads(in.Schema())}, {From: side, Side: true, Use: reads(lent.Schema())}},
 		Func:   f,
 		Operator: func() engine.Operator {
@@ -121,7 +122,7 @@ func (s *sideRows[T]) acquire(c *engine.Context, port int) ([]T, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.users == 0 {
-		if err := s.read(c, c.Side(port)); err != nil {
+		if err := s.read(c, arrowrows.Records(c.Side(port))); err != nil {
 			return nil, err
 		}
 	}
@@ -199,24 +200,24 @@ func (s *sideRows[T]) release() {
 // complete. The batches of side are shared by all calls: f must not modify them,
 // and borrows them for the call, as it does rows; to return one, f retains it first. The
 // slice that they come in is the call's own.
-func MapBatchWith(d, side *engine.Dataset, schema *arrow.Schema, f func(c *engine.Context, rows arrow.Record, side []arrow.Record) (arrow.Record, error)) *engine.Dataset {
+func MapBatchWith(d, side *engine.Dataset, schema engine.Schema, f func(c *engine.Context, rows engine.Batch, side []engine.Batch) (engine.Batch, error)) *engine.Dataset {
 	const op = "MapBatchWith"
 	b := builderOf(op, d, side)
 	if d == nil || side == nil {
 		b.Errorf("%s: %s is nil", op, whichNil(d))
 		return b.Poisoned(op)
 	}
-	schema, ok := batchSchema(op, d, schema)
+	made, ok := batchSchema(op, d, schema)
 	if !ok || !needFunc(op, b, f == nil) {
 		return b.Poisoned(op)
 	}
 	return b.Add(engine.Spec{
 		Op:     op,
-		Schema: schema,
+		Schema: arrowrows.Schema(made),
 		Inputs: []engine.Port{{From: d}, {From: side, Side: true}},
 		Func:   f,
 		Operator: func() engine.Operator {
-			return &batchMapper{schema: schema, f: f, with: true}
+			return &batchMapper{schema: made, f: f, with: true}
 		},
 	})
 }

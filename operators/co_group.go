@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // Group is the rows of one key of one dataset, as CoGroup hands them to a function. It is
@@ -92,11 +93,11 @@ func addCoGroup[L, R, Out any](op string, left, right *engine.Dataset, on JoinKe
 		return b.Poisoned(op)
 	}
 	left, right, cols := on.sent(op, left, right, l.Schema(), r.Schema())
-	spec := &joinSpec{most: most, columns: cols, left: left.Schema(), right: right.Schema()}
+	spec := &joinSpec{most: most, columns: cols, left: arrowrows.Arrow(left.Schema()), right: arrowrows.Arrow(right.Schema())}
 	return b.Add(engine.Spec{
 		Op:     op,
 		Attrs:  []engine.Attr{{Key: "on", Value: on.String()}},
-		Schema: out.Schema(),
+		Schema: arrowrows.Schema(out.Schema()),
 		Inputs: []engine.Port{hashPort(right, cols.right), hashPort(left, cols.left)},
 		Func:   f,
 		Operator: func() engine.Operator {
@@ -141,7 +142,8 @@ func (o *coGrouper[L, R, Out]) Open(c *engine.Context) error {
 	return nil
 }
 
-func (o *coGrouper[L, R, Out]) Process(_ *engine.Context, port, _ int, rows arrow.Record, _ engine.Output) error {
+func (o *coGrouper[L, R, Out]) Process(_ *engine.Context, port, _ int, in engine.Batch, _ engine.Output) error {
+	rows := arrowrows.Record(in)
 	first := o.indices[port].batch(rows.NumRows())
 	keys := &o.keys[port]
 	if err := keys.reset(rows); err != nil {

@@ -3,9 +3,8 @@ package operators
 import (
 	"fmt"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -38,7 +37,8 @@ func (o *consolidator) Open(c *engine.Context) error {
 	return nil
 }
 
-func (o *consolidator) Process(c *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+func (o *consolidator) Process(c *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
+	rows := arrowrows.Record(in)
 	if err := o.held.add(c, rows); err != nil {
 		return fmt.Errorf("hold the rows of a shard: %w, or cut the data into more shards", err)
 	}
@@ -55,7 +55,7 @@ func (o *consolidator) EndShard(c *engine.Context, shard int, out engine.Output)
 	}
 	defer all.Release()
 	o.held.drop(c)
-	return out.Emit(shard, all)
+	return out.Emit(shard, arrowrows.Batch(all))
 }
 
 func (o *consolidator) Close() error {

@@ -1,9 +1,8 @@
 package operators
 
 import (
-	"github.com/apache/arrow/go/v15/arrow"
-
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -21,7 +20,7 @@ func Count(d *engine.Dataset) *engine.Dataset {
 	}
 	return b.Add(engine.Spec{
 		Op:     op,
-		Schema: codec.Schema(),
+		Schema: arrowrows.Schema(codec.Schema()),
 		Inputs: []engine.Port{{From: countShards(op, d)}},
 		Single: true,
 		Operator: func() engine.Operator {
@@ -39,7 +38,7 @@ func countShards(op string, d *engine.Dataset) *engine.Dataset {
 	}
 	return addPart(op, b, engine.Spec{
 		Op:       "CountShards",
-		Schema:   codec.Schema(),
+		Schema:   arrowrows.Schema(codec.Schema()),
 		Inputs:   []engine.Port{{From: d, Use: engine.ColumnUse{Some: true}}},
 		Operator: func() engine.Operator { return &shardCounter{codec: codec} },
 	})
@@ -52,7 +51,8 @@ type shardCounter struct {
 	n     int64
 }
 
-func (o *shardCounter) Process(_ *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+func (o *shardCounter) Process(_ *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
+	rows := arrowrows.Record(in)
 	o.n += rows.NumRows()
 	return nil
 }
@@ -64,7 +64,7 @@ func (o *shardCounter) EndShard(c *engine.Context, shard int, out engine.Output)
 	}
 	defer rec.Release()
 	o.n = 0
-	return out.Emit(shard, rec)
+	return out.Emit(shard, arrowrows.Batch(rec))
 }
 
 // countSum adds the counts of all shards.
@@ -80,7 +80,8 @@ func (o *countSum) Open(c *engine.Context) error {
 	return nil
 }
 
-func (o *countSum) Process(_ *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+func (o *countSum) Process(_ *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
+	rows := arrowrows.Record(in)
 	if err := o.in.reset(rows); err != nil {
 		return err
 	}

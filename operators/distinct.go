@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // Distinct keeps the first of the rows that are equal in the named columns, with all its
@@ -38,7 +39,7 @@ func addDistinct(op string, d *engine.Dataset, columns []string, most int) *engi
 	if len(columns) > 0 {
 		attrs = []engine.Attr{{Key: "by", Value: strings.Join(columns, ", ")}}
 	} else {
-		for _, f := range d.Schema().Fields() {
+		for _, f := range arrowrows.Arrow(d.Schema()).Fields() {
 			columns = append(columns, f.Name)
 		}
 	}
@@ -53,7 +54,7 @@ func addDistinct(op string, d *engine.Dataset, columns []string, most int) *engi
 		Attrs:    attrs,
 		Schema:   schema,
 		Inputs:   []engine.Port{port},
-		Operator: func() engine.Operator { return &distinct{schema: schema, columns: cols, most: most} },
+		Operator: func() engine.Operator { return &distinct{schema: arrowrows.Arrow(schema), columns: cols, most: most} },
 	})
 }
 
@@ -82,7 +83,8 @@ func (o *distinct) Open(c *engine.Context) error {
 	return nil
 }
 
-func (o *distinct) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+func (o *distinct) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	first := o.index.batch(rows.NumRows())
 	if err := o.keys.reset(rows); err != nil {
 		return err

@@ -1,9 +1,8 @@
 package operators
 
 import (
-	"github.com/apache/arrow/go/v15/arrow"
-
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // Filter keeps the rows for which f is true, in their places, with all columns,
@@ -32,7 +31,8 @@ type filter[In any] struct {
 	kept []int32
 }
 
-func (o *filter[In]) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+func (o *filter[In]) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	if err := o.in.reset(rows); err != nil {
 		return err
 	}

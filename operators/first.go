@@ -3,9 +3,8 @@ package operators
 import (
 	"strconv"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // First returns the first n rows in the order of the dataset, that is of its
@@ -47,7 +46,8 @@ type limiter struct {
 	perShard bool // n of each shard, otherwise of all
 }
 
-func (o *limiter) Process(_ *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+func (o *limiter) Process(_ *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	n := min(rows.NumRows(), o.left)
 	o.left -= n
 	return emitSlice(shard, rows, 0, int(n), out)

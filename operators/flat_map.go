@@ -1,9 +1,8 @@
 package operators
 
 import (
-	"github.com/apache/arrow/go/v15/arrow"
-
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // FlatMap turns every row into any number of rows: f is called with each row and
@@ -22,7 +21,7 @@ func FlatMap[In, Out any](d *engine.Dataset, f func(row In, emit func(Out)) erro
 	}
 	return b.Add(engine.Spec{
 		Op:     op,
-		Schema: out.Schema(),
+		Schema: arrowrows.Schema(out.Schema()),
 		Inputs: []engine.Port{{From: d, Use: reads(in.Schema())}},
 		Func:   f,
 		Operator: func() engine.Operator {
@@ -44,7 +43,8 @@ func (o *flatMapper[In, Out]) Open(c *engine.Context) error {
 	return nil
 }
 
-func (o *flatMapper[In, Out]) Process(_ *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+func (o *flatMapper[In, Out]) Process(_ *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	if err := o.in.reset(rows); err != nil {
 		return err
 	}

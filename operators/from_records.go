@@ -8,19 +8,20 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// FromRecords makes a dataset of Arrow record batches in memory, which must have
-// equal columns; one batch without rows makes an empty dataset. Of n rows in
+// FromBatches makes a dataset of batches in memory, which must have equal columns; one batch without rows makes an empty dataset. Of n rows in
 // all, shard i of S holds those from i·n/S up to (i+1)·n/S, in order.
 //
 // The batches are borrowed and not copied: they must stay as they are, and must
 // not be released, until the run ends. A hash of them stands in the graph, as
 // for FromSlice.
-func FromRecords(b *engine.Builder, recs []arrow.Record) *engine.Dataset {
-	const op = "FromRecords"
+func FromBatches(b *engine.Builder, batches []engine.Batch) *engine.Dataset {
+	const op = "FromBatches"
 	needBuilder(op, b)
+	recs := arrowrows.Records(batches)
 	schema, err := checkRecords(recs)
 	var content string
 	if err == nil {
@@ -40,7 +41,7 @@ func FromRecords(b *engine.Builder, recs []arrow.Record) *engine.Dataset {
 			{Key: "rows", Value: strconv.FormatInt(starts[len(recs)], 10)},
 			{Key: "content", Value: content},
 		},
-		Schema: schema,
+		Schema: arrowrows.Schema(schema),
 		Source: func() engine.Source {
 			return &recordSource{recs: recs, starts: starts, normal: make([]arrow.Record, len(recs))}
 		},
@@ -55,7 +56,7 @@ func checkRecords(recs []arrow.Record) (*arrow.Schema, error) {
 	var first *arrow.Schema
 	for i, r := range recs {
 		if r == nil {
-			return nil, fmt.Errorf("batch %d is nil", i)
+			return nil, fmt.Errorf("batch %d is none", i)
 		}
 		if err := batch.Validate(r); err != nil {
 			return nil, fmt.Errorf("batch %d: %w", i, err)
@@ -88,7 +89,7 @@ func hashRecords(recs []arrow.Record) (string, error) {
 	return h.String(), nil
 }
 
-// recordSource is the source behind FromRecords.
+// recordSource is the source behind FromBatches.
 type recordSource struct {
 	noop
 	recs   []arrow.Record // borrowed

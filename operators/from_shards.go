@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // FromShards makes a dataset of rows that f makes shard by shard, when the job runs: it
@@ -30,7 +31,7 @@ func FromShards[T any](b *engine.Builder, f func(shard, shards int, emit func(T)
 	}
 	return b.Add(engine.Spec{
 		Op:     op,
-		Schema: codec.Schema(),
+		Schema: arrowrows.Schema(codec.Schema()),
 		Func:   f,
 		Source: func() engine.Source {
 			return &shardMaker[T]{f: f, out: rowWriter[T]{codec: codec}}

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -36,7 +37,7 @@ func FromSlice[T any](b *engine.Builder, rows []T) *engine.Dataset {
 			{Key: "rows", Value: strconv.Itoa(len(rows))},
 			{Key: "content", Value: content},
 		},
-		Schema: codec.Schema(),
+		Schema: arrowrows.Schema(codec.Schema()),
 		Source: func() engine.Source {
 			return &sliceSource[T]{rows: rows, out: rowWriter[T]{codec: codec}}
 		},

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -33,7 +34,7 @@ func Generate[T any](b *engine.Builder, rows int64, f func(draws shared.Random, 
 	return b.Add(engine.Spec{
 		Op:     op,
 		Attrs:  []engine.Attr{{Key: "rows", Value: strconv.FormatInt(rows, 10)}},
-		Schema: codec.Schema(),
+		Schema: arrowrows.Schema(codec.Schema()),
 		Func:   f,
 		Source: func() engine.Source {
 			return &generator[T]{n: rows, f: f, purpose: purpose, out: rowWriter[T]{codec: codec}}

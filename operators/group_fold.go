@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -43,7 +44,7 @@ func FoldGroups[Key, In, Acc, Out any](g *Grouped, init func() Acc, add func(acc
 	}
 	from := Select(g.of, columnsOfKeysAnd(in.Schema(), g.keys)...)
 	columns, _ := keyColumns(op, from, g.keys)
-	spec := &groupSpec{input: from.Schema(), columns: columns, output: out.Schema()}
+	spec := &groupSpec{input: arrowrows.Arrow(from.Schema()), columns: columns, output: out.Schema()}
 	spec.folder = func(c *engine.Context) (groupFolder, error) {
 		f := &userFolder[Key, In, Acc, Out]{init: init, add: add, end: finish}
 		f.in = rowReader[In]{codec: in, copies: true}
@@ -53,7 +54,7 @@ func FoldGroups[Key, In, Acc, Out any](g *Grouped, init func() Acc, add func(acc
 	}
 	return b.Add(engine.Spec{
 		Op:       op,
-		Schema:   out.Schema(),
+		Schema:   arrowrows.Schema(out.Schema()),
 		Inputs:   []engine.Port{{From: from, Partitioner: engine.Hash, Keys: g.keys}},
 		Func:     add,
 		Funcs:    []any{init, finish},
@@ -68,7 +69,7 @@ func keyRows[Key any](op string, g *Grouped) (*batch.Codec[Key], bool) {
 	codec, err := batch.NewCodec[Key]()
 	if err == nil {
 		columns, _ := keyColumns(op, g.of, g.keys)
-		keys := keySchema(&groupSpec{input: g.of.Schema(), columns: columns})
+		keys := keySchema(&groupSpec{input: arrowrows.Arrow(g.of.Schema()), columns: columns})
 		codec = codec.For(keys)
 		_, err = codec.Bind(keys)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -286,7 +287,7 @@ func (l *lateGroups) emit(shard int, out engine.Output) error {
 	return l.done.each(func(numbered arrow.Record) error {
 		rows := firstColumns(l.spec.output, numbered)
 		defer rows.Release()
-		return out.Emit(shard, rows)
+		return out.Emit(shard, arrowrows.Batch(rows))
 	})
 }
 

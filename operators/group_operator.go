@@ -5,6 +5,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -82,7 +83,8 @@ func keySchema(spec *groupSpec) *arrow.Schema {
 	return arrow.NewSchema(fields, nil)
 }
 
-func (o *groupOperator) Process(c *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+func (o *groupOperator) Process(c *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
+	rows := arrowrows.Record(in)
 	if err := o.table.reset(rows); err != nil {
 		return err
 	}
@@ -198,7 +200,7 @@ func (o *groupOperator) emitGroups(shard int, groups []int32, keys arrow.Record,
 		return err
 	}
 	defer rows.Release()
-	return out.Emit(shard, rows)
+	return out.Emit(shard, arrowrows.Batch(rows))
 }
 
 func (o *groupOperator) Close() error {

@@ -15,6 +15,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/textfile"
 )
 
@@ -206,7 +207,7 @@ func (s *textSource) Open(c *engine.Context) (err error) {
 }
 
 func (s *textSource) ReadShard(c *engine.Context, shard int, out engine.Output) error {
-	err := s.reader.ReadShard(c, shard, c.BatchRows, func(rows arrow.Record) error { return out.Emit(shard, rows) })
+	err := s.reader.ReadShard(c, shard, c.BatchRows, func(rows arrow.Record) error { return out.Emit(shard, arrowrows.Batch(rows)) })
 	if err == nil && s.config.OnError == textfile.Skip {
 		c.Count(skippedRows, s.reader.SkippedIn(shard))
 	}
@@ -274,7 +275,7 @@ func addText(b *engine.Builder, op string, in InputFiles, attrs []engine.Attr, s
 	return b.Add(engine.Spec{
 		Op:     op,
 		Attrs:  attrs,
-		Schema: schema,
+		Schema: arrowrows.Schema(schema),
 		Source: func() engine.Source { return &textSource{in: in, readers: readers, open: open, config: cfg} },
 	})
 }

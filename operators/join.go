@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // JoinKind says which rows without a partner a join keeps.
@@ -103,11 +104,11 @@ func addJoin[L, R, Out any](op string, left, right *engine.Dataset, on JoinKeys,
 		return b.Poisoned(op)
 	}
 	left, right, cols := on.sent(op, left, right, l.Schema(), r.Schema())
-	spec := &joinSpec{kind: kind, most: most, columns: cols, left: left.Schema(), right: right.Schema()}
+	spec := &joinSpec{kind: kind, most: most, columns: cols, left: arrowrows.Arrow(left.Schema()), right: arrowrows.Arrow(right.Schema())}
 	return b.Add(engine.Spec{
 		Op:     op,
 		Attrs:  []engine.Attr{{Key: "kind", Value: kind.String()}, {Key: "on", Value: on.String()}},
-		Schema: out.Schema(),
+		Schema: arrowrows.Schema(out.Schema()),
 		// Rows of the second input are processed when all of the first are there.
 		Inputs: []engine.Port{hashPort(right, cols.right), hashPort(left, cols.left)},
 		Func:   fn,
@@ -156,7 +157,8 @@ func (o *joiner[L, R, Out]) Open(c *engine.Context) error {
 	return nil
 }
 
-func (o *joiner[L, R, Out]) Process(c *engine.Context, port, shard int, rows arrow.Record, out engine.Output) error {
+func (o *joiner[L, R, Out]) Process(c *engine.Context, port, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	first := o.indices[port].batch(rows.NumRows())
 	switch {
 	case o.late != nil && port == joinRight:

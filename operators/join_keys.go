@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -69,7 +70,7 @@ func (on JoinKeys) check(op string, left, right *engine.Dataset) bool {
 	}
 	ok := true
 	for i := range cols.left {
-		l, r := left.Schema().Field(cols.left[i]), right.Schema().Field(cols.right[i])
+		l, r := arrowrows.Arrow(left.Schema()).Field(cols.left[i]), arrowrows.Arrow(right.Schema()).Field(cols.right[i])
 		if why := incomparable(l.Type, r.Type); why != "" {
 			b.Errorf("%s: the key %q is %s on the left and %q is %s on the right: %s",
 				op, l.Name, batch.TypeName(l.Type), r.Name, batch.TypeName(r.Type), why)
@@ -86,7 +87,7 @@ func (on JoinKeys) sent(op string, left, right *engine.Dataset, readLeft, readRi
 		if read == nil {
 			return d
 		}
-		if names := columnsOfKeysAnd(read, keys); len(names) < d.Schema().NumFields() {
+		if names := columnsOfKeysAnd(read, keys); len(names) < arrowrows.Arrow(d.Schema()).NumFields() {
 			left.Builder().Within(op, func() { d = Select(d, names...) })
 		}
 		return d
@@ -102,9 +103,9 @@ func sideColumns(op, side string, d *engine.Dataset, names []string) ([]int, boo
 	b := d.Builder()
 	cols, ok := make([]int, len(names)), true
 	for i, name := range names {
-		at, err := batch.FindColumn(d.Schema(), name)
+		at, err := batch.FindColumn(arrowrows.Arrow(d.Schema()), name)
 		if err == nil {
-			err = batch.CheckHashable(d.Schema(), []int{at})
+			err = batch.CheckHashable(arrowrows.Arrow(d.Schema()), []int{at})
 		}
 		if err == nil && slices.Contains(names[:i], name) {
 			err = fmt.Errorf("key %q is named twice", name)
@@ -169,7 +170,7 @@ func joinBuilder(op string, left, right *engine.Dataset) (*engine.Builder, bool)
 func hashPort(d *engine.Dataset, columns []int) engine.Port {
 	keys := make([]string, len(columns))
 	for i, c := range columns {
-		keys[i] = d.Schema().Field(c).Name
+		keys[i] = arrowrows.Arrow(d.Schema()).Field(c).Name
 	}
 	return engine.Port{From: d, Partitioner: engine.Hash, Keys: keys}
 }

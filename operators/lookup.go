@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // Lookup finds the rows of a dataset by key. There is one in each process, which all
@@ -120,7 +121,7 @@ func addLookup[In any, K comparable, V, Out any](op string, d, side *engine.Data
 	shared := &lookupRows[K, V]{rows: sideRows[V]{codec: lent}, key: key}
 	return b.Add(engine.Spec{
 		Op:       op,
-		Schema:   out.Schema(),
+		Schema:   arrowrows.Schema(out.Schema()),
 		Inputs:   []engine.Port{{From: d, Use: reads(in.Schema())}, {From: side, Side: true, Use: reads(lent.Schema())}},
 		RowByRow: op == "MapLookup",
 		Func:     fn,

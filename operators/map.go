@@ -1,9 +1,8 @@
 package operators
 
 import (
-	"github.com/apache/arrow/go/v15/arrow"
-
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // Map turns every row into one row, in its place. The columns of the result are
@@ -39,7 +38,7 @@ func addMap[In, Out any](op string, d *engine.Dataset, fn any, isNil bool, call 
 	}
 	return b.Add(engine.Spec{
 		Op:       op,
-		Schema:   out.Schema(),
+		Schema:   arrowrows.Schema(out.Schema()),
 		Inputs:   []engine.Port{{From: d, Use: reads(in.Schema())}},
 		RowByRow: true,
 		Func:     fn,
@@ -62,7 +61,8 @@ func (o *mapper[In, Out]) Open(c *engine.Context) error {
 	return nil
 }
 
-func (o *mapper[In, Out]) Process(_ *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+func (o *mapper[In, Out]) Process(_ *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	if err := o.in.reset(rows); err != nil {
 		return err
 	}

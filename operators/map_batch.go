@@ -8,48 +8,49 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// MapBatch turns every batch into one batch with the columns of schema; nil
+// MapBatch turns every batch into one batch with the columns of schema; none, the zero value,
 // stands for those of d.
 //
 // The batch that f gets is borrowed; it must not be modified or released. The
 // batch that f returns is the operator's: to return the one it got, or a part of
-// it, f retains it first, or the run fails. No batch (nil) stands for no rows. New batches
-// take their memory from c.Allocator. Text is UTF-8.
+// it, f retains it first, or the run fails. None, the zero value, stands for no rows. New
+// batches, such as those of columnar.NewBatch, take their memory from c.Allocator.
 //
 // Where a batch ends depends on what comes before and on the options of the run,
 // so that f must treat every row by itself; MapPartition sees whole shards. An
 // error fails the run. f may block if it watches the context c.
-func MapBatch(d *engine.Dataset, schema *arrow.Schema, f func(c *engine.Context, rows arrow.Record) (arrow.Record, error)) *engine.Dataset {
+func MapBatch(d *engine.Dataset, schema engine.Schema, f func(c *engine.Context, rows engine.Batch) (engine.Batch, error)) *engine.Dataset {
 	const op = "MapBatch"
 	b := builderOf(op, d)
-	schema, ok := batchSchema(op, d, schema)
+	made, ok := batchSchema(op, d, schema)
 	if !ok || !needFunc(op, b, f == nil) {
 		return b.Poisoned(op)
 	}
 	return b.Add(engine.Spec{
 		Op:     op,
-		Schema: schema,
+		Schema: arrowrows.Schema(made),
 		Inputs: []engine.Port{{From: d}},
 		Func:   f,
 		Operator: func() engine.Operator {
-			return &batchMapper{schema: schema, f: func(c *engine.Context, rows arrow.Record, _ []arrow.Record) (arrow.Record, error) { return f(c, rows) }}
+			return &batchMapper{schema: made, f: func(c *engine.Context, rows engine.Batch, _ []engine.Batch) (engine.Batch, error) { return f(c, rows) }}
 		},
 	})
 }
 
 // batchSchema returns the columns of batches that a user's function makes, in
 // the form that emitBatch compares with, or records what is wrong with them.
-func batchSchema(op string, d *engine.Dataset, schema *arrow.Schema) (*arrow.Schema, bool) {
-	if schema == nil {
+func batchSchema(op string, d *engine.Dataset, schema engine.Schema) (*arrow.Schema, bool) {
+	if schema.IsZero() {
 		if d == nil {
 			return nil, true // Builder.Add reports it
 		}
-		return d.Schema(), true
+		return arrowrows.Arrow(d.Schema()), true
 	}
-	normal, err := batch.NormalizeSchema(schema)
+	normal, err := batch.NormalizeSchema(arrowrows.Arrow(schema))
 	if err != nil {
 		builderOf(op, d).Errorf("%s: the result: %w", op, err)
 		return nil, false
@@ -75,7 +76,7 @@ func emitBatch(shard int, schema *arrow.Schema, rows arrow.Record, out engine.Ou
 	if !normal.Schema().Equal(schema) {
 		return fmt.Errorf("the batch returned has other columns than declared: %s", columnDifference(schema, normal.Schema()))
 	}
-	return out.Emit(shard, normal)
+	return out.Emit(shard, arrowrows.Batch(normal))
 }
 
 // columnDifference says where the columns of got first differ from those wanted.
@@ -93,25 +94,26 @@ func columnDifference(want, got *arrow.Schema) string {
 type batchMapper struct {
 	noop
 	schema *arrow.Schema
-	f      func(c *engine.Context, rows arrow.Record, side []arrow.Record) (arrow.Record, error)
+	f      func(c *engine.Context, rows engine.Batch, side []engine.Batch) (engine.Batch, error)
 	with   bool // a side input, by port 1
 	index  rowIndex
 
 	side []arrow.Record // owned
-	lent []arrow.Record // the same, for the call at hand
+	lent []engine.Batch // the same, for the call at hand
 }
 
 // Open gets a reference of the subtask's own to each batch of the side input.
 func (o *batchMapper) Open(c *engine.Context) error {
 	if o.with {
-		for _, rows := range c.Side(1) {
+		for _, rows := range arrowrows.Records(c.Side(1)) {
 			o.side = append(o.side, array.NewRecord(rows.Schema(), rows.Columns(), rows.NumRows()))
 		}
 	}
 	return nil
 }
 
-func (o *batchMapper) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+func (o *batchMapper) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	first := o.index.batch(rows.NumRows())
 	made, err := o.call(c, rows)
 	if err == nil {
@@ -140,8 +142,12 @@ func (o *batchMapper) call(c *engine.Context, rows arrow.Record) (made arrow.Rec
 			lent.Release()
 		}
 	}()
-	o.lent = append(o.lent[:0], o.side...) // for it to sort, if it wants to
-	made, err = o.f(c, lent, o.lent)
+	o.lent = o.lent[:0] // for it to sort, if it wants to
+	for _, s := range o.side {
+		o.lent = append(o.lent, arrowrows.Batch(s))
+	}
+	given, err := o.f(c, arrowrows.Batch(lent), o.lent)
+	made = arrowrows.Record(given)
 	returned = true
 	misuse := error(nil)
 	if batch.Released(lent) {

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // Shard is one shard as MapPartition hands it to a function: the rows, and,
@@ -70,7 +69,7 @@ func MapPartition[In, Out any](d *engine.Dataset, f func(s *Shard[In], emit func
 	}
 	return b.Add(engine.Spec{
 		Op:     op,
-		Schema: out.Schema(),
+		Schema: arrowrows.Schema(out.Schema()),
 		Inputs: []engine.Port{{From: d, Use: reads(in.Schema())}},
 		Func:   f,
 		Operator: func() engine.Operator {
@@ -95,7 +94,8 @@ func (o *partitionMapper[In, Out]) Open(c *engine.Context) error {
 	return nil
 }
 
-func (o *partitionMapper[In, Out]) Process(c *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+func (o *partitionMapper[In, Out]) Process(c *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
+	rows := arrowrows.Record(in)
 	if err := o.held.add(c, rows); err != nil {
 		return fmt.Errorf("hold the rows of a shard: %w, or cut the data into more shards", err)
 	}

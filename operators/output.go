@@ -13,16 +13,35 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/columnar"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
 // RowWriter writes rows to a file.
 type RowWriter interface {
 	// Write writes a batch, which is borrowed.
-	Write(rows arrow.Record) error
+	Write(rows engine.Batch) error
 	// Close writes what ends the file, or nothing. It is called once, unless a
 	// Write failed.
 	Close() error
+}
+
+// recordWriter is a RowWriter that takes records.
+type recordWriter struct {
+	to interface {
+		Write(rows arrow.Record) error
+		Close() error
+	}
+}
+
+func (w recordWriter) Write(rows engine.Batch) error { return w.to.Write(arrowrows.Record(rows)) }
+
+func (w recordWriter) Close() error { return w.to.Close() }
+
+// writeTo returns what writes records to a RowWriter.
+func writeTo(w RowWriter) func(rows arrow.Record) error {
+	return func(rows arrow.Record) error { return w.Write(arrowrows.Batch(rows)) }
 }
 
 // FileFormat says how the rows of a dataset become a file. Text formats have
@@ -40,7 +59,7 @@ type FileFormat struct {
 	Rows func(w io.Writer) RowWriter
 	// File writes a whole file. It gets batches whose bounds depend on the rows
 	// alone: of 65,536 rows, or fewer when they take 16 MiB.
-	File func(w io.Writer, schema *arrow.Schema, mem memory.Allocator) (RowWriter, error)
+	File func(w io.Writer, schema engine.Schema, mem columnar.Allocator) (RowWriter, error)
 }
 
 // Bounds of the batches that a file in a columnar format is made of, and of
@@ -88,7 +107,7 @@ func writeFilesOn(d *engine.Dataset, path string, perShard bool, f FileFormat, d
 	}
 	here, atClient := strings.CutPrefix(path, engine.ClientPath)
 	out := &fileOutput{
-		path: here, perShard: perShard, format: f, schema: d.Schema(), shards: b.Shards(),
+		path: here, perShard: perShard, format: f, schema: arrowrows.Arrow(d.Schema()), shards: b.Shards(),
 		replace: b.IfExists() == engine.Replace, mem: b.Allocator(), disk: disk,
 	}
 	attrs := append([]engine.Attr{{Key: "path", Value: path}}, f.Attrs...)
@@ -125,7 +144,8 @@ func (w *fileWriter) Open(c *engine.Context) error {
 	return nil
 }
 
-func (w *fileWriter) Process(_ *engine.Context, _, shard int, rows arrow.Record, _ engine.Output) error {
+func (w *fileWriter) Process(_ *engine.Context, _, shard int, in engine.Batch, _ engine.Output) error {
+	rows := arrowrows.Record(in)
 	if rows.NumRows() == 0 {
 		return nil
 	}
@@ -144,7 +164,7 @@ func (w *fileWriter) write(rows arrow.Record) error {
 	if w.chunk != nil {
 		return w.chunk.push(rows)
 	}
-	return w.rows.Write(rows)
+	return w.rows.Write(arrowrows.Batch(rows))
 }
 
 func (w *fileWriter) EndShard(_ *engine.Context, shard int, _ engine.Output) error {
@@ -182,13 +202,13 @@ func (w *fileWriter) begin(shard int) (err error) {
 		return nil
 	case whole:
 		limits.rows, limits.size = fileChunkRows, fileChunkBytes
-		if w.rows, err = f.File(w.buf, w.out.schema, w.mem); err != nil {
+		if w.rows, err = f.File(w.buf, arrowrows.Schema(w.out.schema), w.mem); err != nil {
 			return err
 		}
 	default:
-		w.rows = batch.NewStreamWriter(w.buf, w.out.schema, w.mem)
+		w.rows = recordWriter{batch.NewStreamWriter(w.buf, w.out.schema, w.mem)}
 	}
-	limits.emit = w.rows.Write
+	limits.emit = writeTo(w.rows)
 	w.chunk = &limits
 	return nil
 }

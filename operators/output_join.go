@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -69,11 +70,11 @@ type writerOnly struct{ io.Writer }
 // joinRows reads the rows of one shard after another and writes them as one file.
 func (o *fileOutput) joinRows(to io.Writer, parts []partFile) error {
 	buf := bufio.NewWriterSize(to, 1<<20)
-	w, err := o.format.File(buf, o.schema, o.mem)
+	w, err := o.format.File(buf, arrowrows.Schema(o.schema), o.mem)
 	if err != nil {
 		return err
 	}
-	chunks := chunker{mem: o.mem, rows: fileChunkRows, size: fileChunkBytes, emit: w.Write}
+	chunks := chunker{mem: o.mem, rows: fileChunkRows, size: fileChunkBytes, emit: writeTo(w)}
 	defer chunks.release()
 	space := make([]byte, 256<<10)
 	err = o.eachPart(parts, func(part *os.File, p partFile) error {

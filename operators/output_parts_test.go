@@ -16,6 +16,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -41,7 +42,7 @@ func (everyThird) ReadShard(c *task.Context, shard int, out task.Output) error {
 	defer col.Release()
 	rec := array.NewRecord(numberSchema, []arrow.Array{col}, 50)
 	defer rec.Release()
-	return out.Emit(shard, rec)
+	return out.Emit(shard, arrowrows.Batch(rec))
 }
 
 // numberRows writes numbers as text.

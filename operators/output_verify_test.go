@@ -110,7 +110,7 @@ func (d *damager) Complete(engine.Completion) error {
 // noopOperator takes rows.
 type noopOperator struct{ noop }
 
-func (noopOperator) Process(*engine.Context, int, int, arrow.Record, engine.Output) error { return nil }
+func (noopOperator) Process(*engine.Context, int, int, engine.Batch, engine.Output) error { return nil }
 
 // TestPartsThatAreNotOurs: a directory that becomes the output has what was written, no
 // more.

@@ -5,9 +5,8 @@ import (
 	"math"
 	"sync"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -51,7 +50,8 @@ type customPartition[In any] struct {
 	readers sync.Pool // of *rowReader[In]
 }
 
-func (p *customPartition[In]) place(rows arrow.Record, _ int, first int64, shards int, dst []int32) error {
+func (p *customPartition[In]) place(placed engine.Batch, _ int, first int64, shards int, dst []int32) error {
+	rows := arrowrows.Record(placed)
 	in, _ := p.readers.Get().(*rowReader[In])
 	if in == nil {
 		in = &rowReader[In]{codec: p.codec}

@@ -4,6 +4,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // PartitionByRange brings every row into the shard of its range of keys: rows of
@@ -27,7 +28,7 @@ func PartitionByRange(d *engine.Dataset, keys ...SortBy) *engine.Dataset {
 		Attrs:    []engine.Attr{{Key: "by", Value: sortText(keys)}},
 		Schema:   columns,
 		Inputs:   []engine.Port{rangePort(placeRanges(op, d, sort, false), keys)},
-		Operator: func() engine.Operator { return &rangeReceiver{schema: columns} },
+		Operator: func() engine.Operator { return &rangeReceiver{schema: arrowrows.Arrow(columns)} },
 	})
 }
 
@@ -37,8 +38,9 @@ type rangeReceiver struct {
 	schema *arrow.Schema
 }
 
-func (o *rangeReceiver) Process(_ *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+func (o *rangeReceiver) Process(_ *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	plain := firstColumns(o.schema, rows)
 	defer plain.Release()
-	return out.Emit(shard, plain)
+	return out.Emit(shard, arrowrows.Batch(plain))
 }

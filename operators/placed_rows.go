@@ -4,6 +4,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -26,7 +27,8 @@ func newPlacedRows(c *engine.Context, schema *arrow.Schema) *placedRows {
 }
 
 // Emit takes the rows of the next places.
-func (s *placedRows) Emit(_ int, rows arrow.Record) error {
+func (s *placedRows) Emit(_ int, in engine.Batch) error {
+	rows := arrowrows.Record(in)
 	n := int(rows.NumRows())
 	err := addNumbered(s.sorter, rows, s.places[:n])
 	s.places = append(s.places[:0], s.places[n:]...)
@@ -38,7 +40,7 @@ func (s *placedRows) emit(shard int, out engine.Output) error {
 	return s.sorter.each(func(placed arrow.Record) error {
 		rows := firstColumns(s.schema, placed)
 		defer rows.Release()
-		return out.Emit(shard, rows)
+		return out.Emit(shard, arrowrows.Batch(rows))
 	})
 }
 
@@ -76,7 +78,7 @@ func (p *rowPicker) flush() error {
 	defer p.close()
 	rows := firstColumns(p.to.schema, p.rows)
 	defer rows.Release()
-	return giveRows(p.to.sorter.context, rows, p.at, func(part arrow.Record) error { return p.to.Emit(0, part) })
+	return giveRows(p.to.sorter.context, rows, p.at, func(part arrow.Record) error { return p.to.Emit(0, arrowrows.Batch(part)) })
 }
 
 // close gives up what was picked.

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -48,7 +49,7 @@ func Print(d *engine.Dataset, opts PrintOptions) {
 	if opts.Writer == nil {
 		opts.Writer = b.Stdout()
 	}
-	p := &printer{opts: opts, schema: d.Schema()}
+	p := &printer{opts: opts, schema: arrowrows.Arrow(d.Schema())}
 	more := int64(opts.Rows) + 1 // one more tells whether there are more
 	b.Add(engine.Spec{
 		Op:       op,
@@ -68,7 +69,8 @@ type printing struct {
 	index rowIndex
 }
 
-func (o *printing) Process(_ *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+func (o *printing) Process(_ *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
+	rows := arrowrows.Record(in)
 	if err := needText(rows, o.index.batch(rows.NumRows())); err != nil {
 		return err
 	}

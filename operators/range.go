@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // Range makes a dataset of the integers lo, lo+1, …, hi-1 in one column, "value"
@@ -31,7 +32,7 @@ func Range(b *engine.Builder, lo, hi int64) *engine.Dataset {
 			{Key: "from", Value: strconv.FormatInt(lo, 10)},
 			{Key: "to", Value: strconv.FormatInt(hi, 10)},
 		},
-		Schema: codec.Schema(),
+		Schema: arrowrows.Schema(codec.Schema()),
 		Source: func() engine.Source {
 			return &rangeSource{lo: lo, n: hi - lo, schema: codec.Schema(), cols: make([]arrow.Array, 1)}
 		},

@@ -13,6 +13,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/columnar"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -129,13 +131,13 @@ func (w *wholeReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func (f *arrowFile) Schema() *arrow.Schema { return f.schema }
+func (f *arrowFile) Schema() engine.Schema { return arrowrows.Schema(f.schema) }
 
 func (f *arrowFile) NumRows() int64 { return f.rows }
 
 func (f *arrowFile) Close() error { return nil }
 
-func (f *arrowFile) Rows(row int64, columns []int, mem memory.Allocator) (RowCursor, error) {
+func (f *arrowFile) Rows(row int64, columns []int, mem columnar.Allocator) (RowCursor, error) {
 	// The last batch that begins at or before the row.
 	k := sort.Search(len(f.first), func(k int) bool { return f.first[k] > row }) - 1
 	from, skip := len(f.begin), int64(0)
@@ -171,7 +173,13 @@ type arrowCursor struct {
 	lookups []dictionary // of each column
 }
 
-func (c *arrowCursor) Next(want int) (arrow.Record, error) {
+func (c *arrowCursor) Next(want int) (engine.Batch, error) {
+	rows, err := c.next(want)
+	return arrowrows.Batch(rows), err
+}
+
+// next is Next as records.
+func (c *arrowCursor) next(want int) (arrow.Record, error) {
 	for c.rows == nil || c.skip >= c.rows.NumRows() {
 		if c.rows != nil {
 			c.skip -= c.rows.NumRows()

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/textfile"
 )
@@ -71,9 +72,9 @@ func VectorSize(d *engine.Dataset, column string) int {
 	if !usable(d) {
 		return 0
 	}
-	i, err := batch.FindColumn(d.Schema(), column)
+	i, err := batch.FindColumn(arrowrows.Arrow(d.Schema()), column)
 	if err != nil {
 		return 0
 	}
-	return batch.VectorDim(d.Schema().Field(i).Type)
+	return batch.VectorDim(arrowrows.Arrow(d.Schema()).Field(i).Type)
 }

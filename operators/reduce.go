@@ -1,9 +1,8 @@
 package operators
 
 import (
-	"github.com/apache/arrow/go/v15/arrow"
-
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -26,7 +25,7 @@ func Reduce[T any](d *engine.Dataset, f func(left, right T) T) *engine.Dataset {
 	}
 	return b.Add(engine.Spec{
 		Op:       op,
-		Schema:   out.Schema(),
+		Schema:   arrowrows.Schema(out.Schema()),
 		Inputs:   []engine.Port{{From: reduceShards(op, d, in, out, f)}},
 		Single:   true,
 		Order:    engine.ShardTree,
@@ -39,7 +38,7 @@ func Reduce[T any](d *engine.Dataset, f func(left, right T) T) *engine.Dataset {
 func reduceShards[T any](op string, d *engine.Dataset, in, out *batch.Codec[T], f func(left, right T) T) *engine.Dataset {
 	return addPart(op, d.Builder(), engine.Spec{
 		Op:     "ReduceShards",
-		Schema: out.Schema(),
+		Schema: arrowrows.Schema(out.Schema()),
 		Inputs: []engine.Port{{From: d, Use: reads(in.Schema())}},
 		Order:  engine.ShardTree,
 		Func:   f,
@@ -69,7 +68,8 @@ func (o *shardReducer[T]) Open(c *engine.Context) error {
 	return nil
 }
 
-func (o *shardReducer[T]) Process(_ *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+func (o *shardReducer[T]) Process(_ *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
+	rows := arrowrows.Record(in)
 	if err := o.in.reset(rows); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // Rename gives a column another name; its place and values stay.
@@ -17,12 +18,12 @@ func Rename(d *engine.Dataset, from, to string) *engine.Dataset {
 	if !ok || from != to && !newColumnName(op, d, to) {
 		return b.Poisoned(op)
 	}
-	fields := d.Schema().Fields()
+	fields := arrowrows.Arrow(d.Schema()).Fields()
 	fields[i].Name = to
 	return addProjection(engine.Spec{
 		Op:       op,
 		Attrs:    []engine.Attr{{Key: "from", Value: from}, {Key: "to", Value: to}},
-		Schema:   arrow.NewSchema(fields, nil),
+		Schema:   arrowrows.Schema(arrow.NewSchema(fields, nil)),
 		Inputs:   []engine.Port{{From: d}},
 		RowByRow: true,
 	}, nil)

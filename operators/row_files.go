@@ -14,6 +14,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/columnar"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -22,10 +24,10 @@ import (
 type RowFile interface {
 	// Schema returns the columns of the rows, and NumRows how many there are. Its metadata
 	// may have what pandas keeps there, under PandasKey.
-	Schema() *arrow.Schema
+	Schema() engine.Schema
 	NumRows() int64
 	// Rows returns a cursor at a row, which reads the given columns in that order.
-	Rows(row int64, columns []int, mem memory.Allocator) (RowCursor, error)
+	Rows(row int64, columns []int, mem columnar.Allocator) (RowCursor, error)
 	// Close gives up what was opened, but not the bytes it was opened on.
 	Close() error
 }
@@ -34,7 +36,7 @@ type RowFile interface {
 type RowCursor interface {
 	// Next returns the next rows, at least one and about as many as wanted, owned
 	// by the caller, or io.EOF after the last.
-	Next(want int) (arrow.Record, error)
+	Next(want int) (engine.Batch, error)
 	Close() error
 }
 
@@ -110,7 +112,7 @@ func ReadRowFiles(b *engine.Builder, fsys fs.FS, path string, f RowFormat) *engi
 	d = b.Add(engine.Spec{
 		Op:     f.Op,
 		Attrs:  slices.Concat(in.attrs(path), f.Attrs, left, f.indexed(facts, schema)),
-		Schema: schema,
+		Schema: arrowrows.Schema(schema),
 		Source: func() engine.Source {
 			return &rowSource{in: in, format: f, facts: facts, columns: newReadColumns(schema, columns, d.NeededColumns()), joint: open}
 		},
@@ -136,7 +138,7 @@ func (f RowFormat) facts(in InputFiles) (facts rowFacts, err error) {
 			return facts, fmt.Errorf("the columns of %s and %s differ: %w", open.files[0].path, file.path, err)
 		}
 		facts.Starts = append(facts.Starts, facts.Starts[i]+file.NumRows())
-		for _, column := range indexOf(file.Schema()) {
+		for _, column := range indexOf(arrowrows.Arrow(file.Schema())) {
 			if !slices.Contains(facts.Index, column) {
 				facts.Index = append(facts.Index, column)
 			}
@@ -179,7 +181,7 @@ type openFile struct {
 func (o *openFile) supported() (err error) {
 	var fields []arrow.Field
 	var at []int
-	for i, f := range o.Schema().Fields() {
+	for i, f := range arrowrows.Arrow(o.Schema()).Fields() {
 		normal, err := batch.NormalizeSchema(arrow.NewSchema([]arrow.Field{f}, nil))
 		if err == nil {
 			fields, at = append(fields, normal.Field(0)), append(at, i)
@@ -367,7 +369,7 @@ func (s *rowSource) emit(c *engine.Context, hi int64, shard int, out engine.Outp
 	defer part.Release()
 	s.rounded.count(c, part, s.open.files[s.file].path, s.at-s.facts.Starts[s.file])
 	s.at += n
-	return out.Emit(shard, part)
+	return out.Emit(shard, arrowrows.Batch(part))
 }
 
 // read reads the rows to come.
@@ -404,14 +406,15 @@ func (s *rowSource) read(want int) error {
 // next returns further rows of the file at hand, nil where there are none.
 func (s *rowSource) next(file *openFile, want int) (rows arrow.Record, err error) {
 	err = file.guarded(func() error {
-		got, err := s.cursor.Next(want)
+		read, err := s.cursor.Next(want)
 		if err == io.EOF { // itself: an EOF wrapped in an error is a file cut off
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if got, err = s.admit(got); err != nil {
+		got, err := s.admit(arrowrows.Record(read))
+		if err != nil {
 			return err
 		}
 		if n := got.NumRows(); n == 0 || n > s.facts.Starts[s.file+1]-s.at {

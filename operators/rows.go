@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -118,8 +119,8 @@ func inputRows[T any](op string, d *engine.Dataset) (*batch.Codec[T], bool) {
 	b := builderOf(op, d)
 	codec, err := batch.NewCodec[T]()
 	if err == nil && usable(d) {
-		codec = codec.For(d.Schema())
-		_, err = codec.Bind(d.Schema())
+		codec = codec.For(arrowrows.Arrow(d.Schema()))
+		_, err = codec.Bind(arrowrows.Arrow(d.Schema()))
 	}
 	if err != nil {
 		b.Errorf("%s: %w", op, err)
@@ -142,7 +143,7 @@ func outputRows[T any](op string, b *engine.Builder) (*batch.Codec[T], bool) {
 // findColumn returns the index of a column of d, or records that it does not
 // exist.
 func findColumn(op string, d *engine.Dataset, name string) (int, bool) {
-	i, err := batch.FindColumn(d.Schema(), name)
+	i, err := batch.FindColumn(arrowrows.Arrow(d.Schema()), name)
 	if err != nil {
 		d.Builder().Errorf("%s: %w", op, err)
 		return -1, false
@@ -156,7 +157,7 @@ func newColumnName(op string, d *engine.Dataset, name string) bool {
 	switch {
 	case name == "":
 		d.Builder().Errorf("%s: the new column has no name", op)
-	case d.Schema().HasField(name):
+	case arrowrows.Arrow(d.Schema()).HasField(name):
 		d.Builder().Errorf("%s: column %q exists already; choose another name, or rename or leave out the old one first", op, name)
 	default:
 		return true
@@ -323,7 +324,7 @@ func (w *rowWriter[T]) flush(shard int, out engine.Output) error {
 	}
 	rows := w.app.NewRecord()
 	defer rows.Release()
-	return out.Emit(shard, rows)
+	return out.Emit(shard, arrowrows.Batch(rows))
 }
 
 // close gives up rows that wait, and the memory.

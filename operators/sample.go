@@ -4,9 +4,8 @@ import (
 	"sort"
 	"strconv"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -141,7 +140,8 @@ type drawer struct {
 	indices []int32       // working space
 }
 
-func (o *drawer) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+func (o *drawer) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	if o.index.batch(rows.NumRows()) == 0 {
 		o.draws = c.Random(o.purpose, shard, 0)
 	}

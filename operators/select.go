@@ -6,6 +6,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // Select keeps the named columns, in the order given, and drops the others.
@@ -35,7 +36,7 @@ func Select(d *engine.Dataset, columns ...string) *engine.Dataset {
 		}
 		seen[name] = true
 		from = append(from, i)
-		fields = append(fields, d.Schema().Field(i))
+		fields = append(fields, arrowrows.Arrow(d.Schema()).Field(i))
 	}
 	if !ok {
 		return b.Poisoned(op)
@@ -43,7 +44,7 @@ func Select(d *engine.Dataset, columns ...string) *engine.Dataset {
 	return addProjection(engine.Spec{
 		Op:       op,
 		Attrs:    []engine.Attr{{Key: "columns", Value: strings.Join(columns, ", ")}},
-		Schema:   arrow.NewSchema(fields, nil),
+		Schema:   arrowrows.Schema(arrow.NewSchema(fields, nil)),
 		Inputs:   []engine.Port{{From: d}},
 		RowByRow: true,
 	}, from)
@@ -61,7 +62,7 @@ func addProjection(spec engine.Spec, from []int) *engine.Dataset {
 		spec.Inputs[i].Use = use
 	}
 	spec.Operator = func() engine.Operator {
-		return &projection{schema: schema, from: from, cols: make([]arrow.Array, schema.NumFields())}
+		return &projection{schema: arrowrows.Arrow(schema), from: from, cols: make([]arrow.Array, arrowrows.Arrow(schema).NumFields())}
 	}
 	return spec.Inputs[0].From.Builder().Add(spec)
 }
@@ -74,7 +75,8 @@ type projection struct {
 	cols   []arrow.Array // working space
 }
 
-func (o *projection) Process(_ *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+func (o *projection) Process(_ *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	if o.from == nil {
 		return emitColumns(shard, o.schema, rows.Columns(), rows.NumRows(), out)
 	}

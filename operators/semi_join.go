@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // SemiJoin keeps the rows of the left dataset that have a partner in the right one, once
@@ -36,7 +37,7 @@ func addSemiJoin(op string, left, right *engine.Dataset, on JoinKeys, anti bool,
 		return b.Poisoned(op)
 	}
 	left, right, cols := on.sent(op, left, right, nil, arrow.NewSchema(nil, nil))
-	spec := &joinSpec{most: most, columns: cols, left: left.Schema(), right: right.Schema()}
+	spec := &joinSpec{most: most, columns: cols, left: arrowrows.Arrow(left.Schema()), right: arrowrows.Arrow(right.Schema())}
 	ports := []engine.Port{joinRight: hashPort(right, cols.right), joinLeft: hashPort(left, cols.left)}
 	ports[joinLeft].Use = keeps(left)
 	return b.Add(engine.Spec{
@@ -73,7 +74,8 @@ func (o *semiJoiner) Open(c *engine.Context) error {
 	return nil
 }
 
-func (o *semiJoiner) Process(c *engine.Context, port, shard int, rows arrow.Record, out engine.Output) error {
+func (o *semiJoiner) Process(c *engine.Context, port, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	first := o.indices[port].batch(rows.NumRows())
 	if err := o.keys[port].reset(rows); err != nil {
 		return err

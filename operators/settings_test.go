@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
@@ -229,7 +230,8 @@ type shardTag struct {
 	schema *arrow.Schema
 }
 
-func (o *shardTag) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+func (o *shardTag) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	bld := array.NewInt64Builder(c.Allocator)
 	defer bld.Release()
 	for range rows.NumRows() {
@@ -239,5 +241,5 @@ func (o *shardTag) Process(c *engine.Context, _, shard int, rows arrow.Record, o
 	defer col.Release()
 	rec := array.NewRecord(o.schema, append([]arrow.Array{col}, rows.Columns()...), rows.NumRows())
 	defer rec.Release()
-	return out.Emit(shard, rec)
+	return out.Emit(shard, arrowrows.Batch(rec))
 }

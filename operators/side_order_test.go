@@ -6,19 +6,20 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // sideShower emits the batches of its side input at the end of shard 0.
 type sideShower struct{ noop }
 
-func (*sideShower) Process(*engine.Context, int, int, arrow.Record, engine.Output) error { return nil }
+func (*sideShower) Process(*engine.Context, int, int, engine.Batch, engine.Output) error { return nil }
 
 func (*sideShower) EndShard(c *engine.Context, shard int, out engine.Output) error {
 	if shard > 0 {
 		return nil
 	}
 	for _, rows := range c.Side(1) {
-		if err := out.Emit(0, rows); err != nil {
+		if err := out.Emit(0, arrowrows.Batch(rows)); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -68,7 +69,7 @@ func Sort(d *engine.Dataset, keys ...SortBy) *engine.Dataset {
 		Attrs:    []engine.Attr{{Key: "by", Value: sortText(keys)}},
 		Schema:   columns,
 		Inputs:   []engine.Port{rangePort(placeRanges(op, d, sort, true), keys)},
-		Operator: func() engine.Operator { return &sortOperator{schema: columns, keys: sort} },
+		Operator: func() engine.Operator { return &sortOperator{schema: arrowrows.Arrow(columns), keys: sort} },
 	})
 }
 
@@ -96,7 +97,7 @@ func sortKeysOf(op string, d *engine.Dataset, keys []SortBy) ([]batch.SortKey, b
 		if seen[k.column] {
 			b.Errorf("%s: key %q is named twice", op, k.column)
 			ok = false
-		} else if err := batch.CheckSortable(d.Schema(), sort[i:i+1]); err != nil {
+		} else if err := batch.CheckSortable(arrowrows.Arrow(d.Schema()), sort[i:i+1]); err != nil {
 			b.Errorf("%s: %w", op, err)
 			ok = false
 		}
@@ -127,14 +128,15 @@ func (o *sortOperator) Open(c *engine.Context) error {
 	return nil
 }
 
-func (o *sortOperator) Process(_ *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+func (o *sortOperator) Process(_ *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
+	rows := arrowrows.Record(in)
 	plain := firstColumns(o.schema, rows)
 	defer plain.Release()
 	return o.sorter.add(plain)
 }
 
 func (o *sortOperator) EndShard(_ *engine.Context, shard int, out engine.Output) error {
-	return o.sorter.each(func(rows arrow.Record) error { return out.Emit(shard, rows) })
+	return o.sorter.each(func(rows arrow.Record) error { return out.Emit(shard, arrowrows.Batch(rows)) })
 }
 
 func (o *sortOperator) Close() error {

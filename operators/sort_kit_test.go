@@ -11,6 +11,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
@@ -44,7 +45,8 @@ type digester struct {
 	text  []byte
 }
 
-func (o *digester) Process(_ *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+func (o *digester) Process(_ *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
+	rows := arrowrows.Record(in)
 	o.rows += rows.NumRows()
 	for i := range int(rows.NumRows()) {
 		o.text = o.text[:0]
@@ -69,7 +71,7 @@ func (o *digester) EndShard(c *engine.Context, shard int, out engine.Output) err
 	defer rec.Release()
 	o.rows = 0
 	o.hash.Reset()
-	return out.Emit(shard, rec)
+	return out.Emit(shard, arrowrows.Batch(rec))
 }
 
 // requireSameOnDisk runs a job with plenty of memory and with next to none, at

@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -38,7 +39,8 @@ func rangePort(placed *engine.Dataset, keys []SortBy) engine.Port {
 }
 
 // placeByLastColumn sends rows where their last column says.
-func placeByLastColumn(rows arrow.Record, _ int, _ int64, _ int, dst []int32) error {
+func placeByLastColumn(placed engine.Batch, _ int, _ int64, _ int, dst []int32) error {
+	rows := arrowrows.Record(placed)
 	copy(dst, rows.Column(int(rows.NumCols())-1).(*array.Int32).Int32Values())
 	return nil
 }
@@ -52,7 +54,7 @@ func placeRanges(op string, d *engine.Dataset, keys []batch.SortKey, parting boo
 	ofSample := make([]batch.SortKey, len(keys)) // the keys are its first columns
 	for i, k := range keys {
 		columns[i] = k.Column
-		fields = append(fields, d.Schema().Field(k.Column))
+		fields = append(fields, arrowrows.Arrow(d.Schema()).Field(k.Column))
 		ofSample[i] = k
 		ofSample[i].Column = i
 	}
@@ -62,7 +64,7 @@ func placeRanges(op string, d *engine.Dataset, keys []batch.SortKey, parting boo
 	purpose := b.OwnDrawPurpose("keys to range by", d)
 	sample := addPart(op, b, engine.Spec{
 		Op:     "SampleKeys",
-		Schema: arrow.NewSchema(fields, nil),
+		Schema: arrowrows.Schema(arrow.NewSchema(fields, nil)),
 		Inputs: []engine.Port{{From: d}},
 		Operator: func() engine.Operator {
 			return &keySampler{schema: arrow.NewSchema(fields, nil), columns: columns, purpose: purpose}
@@ -70,17 +72,17 @@ func placeRanges(op string, d *engine.Dataset, keys []batch.SortKey, parting boo
 	})
 	splitters := addPart(op, b, engine.Spec{
 		Op:       "Splitters",
-		Schema:   arrow.NewSchema(fields[:len(keys)+2], nil),
+		Schema:   arrowrows.Schema(arrow.NewSchema(fields[:len(keys)+2], nil)),
 		Inputs:   []engine.Port{{From: sample}},
 		Single:   true,
 		Operator: func() engine.Operator { return &splitterPicker{keys: ofSample} },
 	})
-	all := d.Schema().Fields()
+	all := arrowrows.Arrow(d.Schema()).Fields()
 	all = append(all, arrow.Field{Name: freeName(all, "destination"), Type: arrow.PrimitiveTypes.Int32})
 	schema := arrow.NewSchema(all, nil)
 	return addPart(op, b, engine.Spec{
 		Op:     "PlaceRows",
-		Schema: schema,
+		Schema: arrowrows.Schema(schema),
 		Inputs: []engine.Port{{From: d}, {From: splitters, Side: true}},
 		Operator: func() engine.Operator {
 			return &rangePlacer{schema: schema, columns: columns, keys: ofSample, parting: parting}
@@ -136,7 +138,8 @@ type keySampler struct {
 	numbers [3][]int64 // shard, index and weight of the rows picked
 }
 
-func (o *keySampler) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+func (o *keySampler) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	if !o.begun {
 		o.begun = true
 		o.rate = sampleRate{draws: c.Random(o.purpose, shard, 0), weight: 1}
@@ -190,7 +193,8 @@ type splitterPicker struct {
 	total  int64 // weight
 }
 
-func (o *splitterPicker) Process(c *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+func (o *splitterPicker) Process(c *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
+	rows := arrowrows.Record(in)
 	if o.sorter == nil {
 		o.sorter = newRowSorter(c, rows.Schema(), o.keys)
 	}
@@ -234,7 +238,7 @@ func (o *splitterPicker) Finish(c *engine.Context, out engine.Output) error {
 		}
 		plain := array.NewRecord(o.schemaOf(rows), rows.Columns()[:len(o.keys)+2], rows.NumRows())
 		defer plain.Release()
-		return giveRows(c, plain, picked, func(part arrow.Record) error { return out.Emit(c.Range.Hi-1, part) })
+		return giveRows(c, plain, picked, func(part arrow.Record) error { return out.Emit(c.Range.Hi-1, arrowrows.Batch(part)) })
 	})
 }
 
@@ -269,7 +273,7 @@ func (o *rangePlacer) Open(c *engine.Context) error {
 		return nil
 	}
 	var err error
-	if o.bounds, err = batch.Concat(c.Allocator, parts); err != nil {
+	if o.bounds, err = batch.Concat(c.Allocator, arrowrows.Records(parts)); err != nil {
 		return fmt.Errorf("the bounds of ranges: %w", err)
 	}
 	o.shards = o.bounds.Column(len(o.keys)).(*array.Int64).Int64Values()
@@ -277,7 +281,8 @@ func (o *rangePlacer) Open(c *engine.Context) error {
 	return nil
 }
 
-func (o *rangePlacer) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+func (o *rangePlacer) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	first := o.index.batch(rows.NumRows())
 	bld := array.NewInt32Builder(c.Allocator)
 	defer bld.Release()

@@ -4,6 +4,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // Union puts datasets together: shard i of the result holds the rows of shard i
@@ -27,9 +28,9 @@ func Union(first *engine.Dataset, more ...*engine.Dataset) *engine.Dataset {
 			return b.Poisoned(op)
 		}
 	}
-	fields := first.Schema().Fields()
+	fields := arrowrows.Arrow(first.Schema()).Fields()
 	for i, d := range more {
-		other := d.Schema().Fields()
+		other := arrowrows.Arrow(d.Schema()).Fields()
 		for k := range min(len(fields), len(other)) {
 			nullable := fields[k].Nullable || other[k].Nullable
 			fields[k].Nullable, other[k].Nullable = nullable, nullable
@@ -40,5 +41,5 @@ func Union(first *engine.Dataset, more ...*engine.Dataset) *engine.Dataset {
 			return b.Poisoned(op)
 		}
 	}
-	return addProjection(engine.Spec{Op: op, Schema: arrow.NewSchema(fields, nil), Inputs: ports}, nil)
+	return addProjection(engine.Spec{Op: op, Schema: arrowrows.Schema(arrow.NewSchema(fields, nil)), Inputs: ports}, nil)
 }

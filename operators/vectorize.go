@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -39,7 +40,7 @@ func Vectorize(d *engine.Dataset, name string, columns ...string) *engine.Datase
 			ok = false
 			continue
 		}
-		dt := d.Schema().Field(i).Type
+		dt := arrowrows.Arrow(d.Schema()).Field(i).Type
 		part := vectorPart{column: i, name: column, at: dim, dim: componentsOf(dt)}
 		if part.dim == 0 {
 			why := ""
@@ -60,11 +61,11 @@ func Vectorize(d *engine.Dataset, name string, columns ...string) *engine.Datase
 		b.Errorf("%s: %w", op, err)
 		return b.Poisoned(op)
 	}
-	schema, _ := withField(d.Schema(), arrow.Field{Name: name, Type: dt})
+	schema, _ := withField(arrowrows.Arrow(d.Schema()), arrow.Field{Name: name, Type: dt})
 	return b.Add(engine.Spec{
 		Op:       op,
 		Attrs:    []engine.Attr{{Key: "column", Value: name}, {Key: "of", Value: strings.Join(columns, ", ")}},
-		Schema:   schema,
+		Schema:   arrowrows.Schema(schema),
 		Inputs:   []engine.Port{{From: d, Use: keeps(d, columns...)}},
 		RowByRow: true,
 		Operator: func() engine.Operator { return &vectorizer{schema: schema, dim: dim, parts: parts} },
@@ -101,7 +102,8 @@ type vectorizer struct {
 	cols   []arrow.Array // working space
 }
 
-func (o *vectorizer) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+func (o *vectorizer) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	first := o.index.batch(rows.NumRows())
 	n := int(rows.NumRows())
 	if need := n * o.dim; cap(o.block) < need {

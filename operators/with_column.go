@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -31,11 +32,11 @@ func WithColumn[In, T any](d *engine.Dataset, name string, f func(In) T) *engine
 	}
 	field := value.Schema().Field(0)
 	field.Name = name
-	schema, at := withField(d.Schema(), field)
+	schema, at := withField(arrowrows.Arrow(d.Schema()), field)
 	return b.Add(engine.Spec{
 		Op:       op,
 		Attrs:    []engine.Attr{{Key: "column", Value: name}},
-		Schema:   schema,
+		Schema:   arrowrows.Schema(schema),
 		Inputs:   []engine.Port{{From: d, Use: instead(keeps(d, reads(in.Schema()).Reads...), at)}},
 		RowByRow: true,
 		Func:     f,
@@ -75,7 +76,8 @@ func (o *columnAdder[In, T]) Open(c *engine.Context) error {
 	return nil
 }
 
-func (o *columnAdder[In, T]) Process(_ *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+func (o *columnAdder[In, T]) Process(_ *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	if err := o.in.reset(rows); err != nil {
 		return err
 	}

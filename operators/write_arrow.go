@@ -7,9 +7,10 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
-	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/columnar"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -31,12 +32,12 @@ func WriteArrow(d *engine.Dataset, path string, o ArrowWriteOptions) {
 // arrowFileWriter writes batches in the file form.
 type arrowFileWriter struct{ w *ipc.FileWriter }
 
-func newArrowFile(w io.Writer, schema *arrow.Schema, mem memory.Allocator) (RowWriter, error) {
-	f, err := ipc.NewFileWriter(&positioned{w: w}, ipc.WithSchema(schema), ipc.WithAllocator(mem))
+func newArrowFile(w io.Writer, schema engine.Schema, mem columnar.Allocator) (RowWriter, error) {
+	f, err := ipc.NewFileWriter(&positioned{w: w}, ipc.WithSchema(arrowrows.Arrow(schema)), ipc.WithAllocator(mem))
 	if err != nil {
 		return nil, err
 	}
-	return arrowFileWriter{f}, nil
+	return recordWriter{arrowFileWriter{f}}, nil
 }
 
 func (f arrowFileWriter) Write(rows arrow.Record) error {

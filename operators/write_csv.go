@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/textfile"
 )
@@ -50,11 +51,11 @@ func WriteCSV(d *engine.Dataset, path string, o CSVWriteOptions) {
 		o.Delimiter = ','
 	}
 	err := o.check()
-	if err == nil && usable(d) && d.Schema().NumFields() == 0 {
+	if err == nil && usable(d) && arrowrows.Arrow(d.Schema()).NumFields() == 0 {
 		err = errors.New("the dataset has no columns")
 	}
 	if err == nil && usable(d) {
-		err = o.checkNull(d.Schema())
+		err = o.checkNull(arrowrows.Arrow(d.Schema()))
 	}
 	if err != nil {
 		b.Errorf("%s: %w", op, err)
@@ -63,7 +64,7 @@ func WriteCSV(d *engine.Dataset, path string, o CSVWriteOptions) {
 	f := FileFormat{
 		Op:        op,
 		Extension: "csv",
-		Rows:      func(w io.Writer) RowWriter { return textfile.NewWriter(w, o.form()) },
+		Rows:      func(w io.Writer) RowWriter { return recordWriter{textfile.NewWriter(w, o.form())} },
 	}
 	if o.Delimiter != ',' {
 		f.Attrs = append(f.Attrs, engine.Attr{Key: "delimiter", Value: fmt.Sprintf("%q", o.Delimiter)})
@@ -74,7 +75,7 @@ func WriteCSV(d *engine.Dataset, path string, o CSVWriteOptions) {
 	if o.NoHeader {
 		f.Attrs = append(f.Attrs, engine.Attr{Key: "header", Value: "false"})
 	} else if usable(d) {
-		head := o.form().Header(d.Schema())
+		head := o.form().Header(arrowrows.Arrow(d.Schema()))
 		f.Head = func(w io.Writer) error {
 			_, err := w.Write(head)
 			return err

@@ -6,6 +6,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // ZipWithIndex adds a column of type int64 that numbers the rows from 0 on,
@@ -25,11 +26,11 @@ func ZipWithIndex(d *engine.Dataset, name string) *engine.Dataset {
 	if !ok {
 		return b.Poisoned(op)
 	}
-	schema, _ := withField(d.Schema(), arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int64})
+	schema, _ := withField(arrowrows.Arrow(d.Schema()), arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int64})
 	return b.Add(engine.Spec{
 		Op:       op,
 		Attrs:    []engine.Attr{{Key: "column", Value: name}},
-		Schema:   schema,
+		Schema:   arrowrows.Schema(schema),
 		Inputs:   []engine.Port{{From: d, Use: keeps(d)}, {From: countShards(op, d), Side: true}},
 		RowByRow: true,
 		Operator: func() engine.Operator {
@@ -53,7 +54,7 @@ type indexer struct {
 func (o *indexer) Open(c *engine.Context) error {
 	next := int64(0)
 	for _, rec := range c.Side(1) {
-		if err := o.counts.reset(rec); err != nil {
+		if err := o.counts.reset(arrowrows.Record(rec)); err != nil {
 			return err
 		}
 		for i := range o.counts.len() {
@@ -71,7 +72,8 @@ func (o *indexer) Open(c *engine.Context) error {
 	return nil
 }
 
-func (o *indexer) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+func (o *indexer) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	first := o.starts[shard] + o.index.batch(rows.NumRows())
 	made := o.numbers.column(c, first, rows.NumRows())
 	defer made.Release()

@@ -18,6 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 	"github.com/superstep-ml/superstep/shared"
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
@@ -365,7 +366,7 @@ func TestSkippedRowsAreCounted(t *testing.T) {
 			return nil
 		}), struct{}{}, engine.Parallelism(p), engine.Shards(8))
 		require.NoError(t, err)
-		recs, err := result.Records("rows")
+		recs, err := arrowbridge.Records(result, "rows")
 		require.NoError(t, err)
 		var rows, skipped int64
 		for _, rec := range recs {

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/columnar"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -67,18 +67,18 @@ func TestCheckNamesWhoChangesSideRows(t *testing.T) {
 // TestBatchesOfASideInputKeepTheirOrder: each call has the batches in a slice of its own.
 func TestBatchesOfASideInputKeepTheirOrder(t *testing.T) {
 	job := engine.Define("side", func(b *engine.Builder, _ struct{}) error {
-		reverse := func(_ *engine.Context, rows arrow.Record, side []arrow.Record) (arrow.Record, error) {
+		reverse := func(_ *engine.Context, rows engine.Batch, side []engine.Batch) (engine.Batch, error) {
 			for i, s := range side {
-				if s == nil || s.Column(0).(*array.Int64).Value(0) != int64(i) {
-					return nil, fmt.Errorf("batch %d is not in its place", i)
+				if v, err := columnar.Get[[]int64](s, s.Schema().Column(0).Name); err != nil || v[0] != int64(i) {
+					return engine.Batch{}, fmt.Errorf("batch %d is not in its place", i)
 				}
 			}
 			slices.Reverse(side)
-			side[0] = nil
+			side[0] = engine.Batch{}
 			rows.Retain()
 			return rows, nil
 		}
-		engine.Collect(operators.MapBatchWith(operators.Range(b, 0, 90), operators.Range(b, 0, checkShards), nil, reverse), "out")
+		engine.Collect(operators.MapBatchWith(operators.Range(b, 0, 90), operators.Range(b, 0, checkShards), engine.Schema{}, reverse), "out")
 		return nil
 	})
 	require.NoError(t, engine.Check(context.Background(), job, struct{}{}, engine.Shards(checkShards)))
@@ -109,8 +109,9 @@ func (releasing) Open(*engine.Context) error                         { return ni
 func (releasing) EndShard(*engine.Context, int, engine.Output) error { return nil }
 func (releasing) Finish(*engine.Context, engine.Output) error        { return nil }
 func (releasing) Close() error                                       { return nil }
-func (o releasing) Process(_ *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
-	if err := out.Emit(shard, rows); err != nil {
+func (o releasing) Process(_ *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
+	if err := out.Emit(shard, arrowrows.Batch(rows)); err != nil {
 		return err
 	}
 	rows.Release()

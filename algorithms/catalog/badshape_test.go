@@ -21,6 +21,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/svm"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 // table returns n rows of d features above 0, of two classes, with what is done to it.
@@ -121,7 +122,7 @@ func TestEveryEstimatorTrainsOnRowsThatTellLittle(t *testing.T) {
 				require.NoError(t, err, what)
 				_, err = catalog.Decode(file)
 				require.NoError(t, err, what)
-				made, err := r.Records("rows")
+				made, err := arrowbridge.Records(r, "rows")
 				require.NoError(t, err)
 				for _, rec := range made {
 					for c := 4; c < int(rec.NumCols()); c++ {

@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/operators"
 )
@@ -241,7 +242,7 @@ func (o ClusteringOptions) scatter(rows, sums *engine.Dataset, in clusteringInpu
 func (o ClusteringOptions) openScatter(c *engine.Context, s *clusteringState, in clusteringInput) error {
 	var all clusteringState
 	for _, rec := range c.Side(1) {
-		if err := readStates(rec, func(_ int, one *clusteringState) { all.merge(one) }); err != nil {
+		if err := readStates(arrowrows.Record(rec), func(_ int, one *clusteringState) { all.merge(one) }); err != nil {
 			return err
 		}
 	}
@@ -256,7 +257,7 @@ func (o ClusteringOptions) openScatter(c *engine.Context, s *clusteringState, in
 	if o.Exact {
 		others = newNeighbours(g)
 		for _, rec := range c.Side(2) {
-			clean, err := in.use(c, rec, 0)
+			clean, err := in.use(c, arrowrows.Record(rec), 0)
 			if err != nil {
 				return err
 			}

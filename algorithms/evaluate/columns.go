@@ -10,6 +10,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -95,8 +96,8 @@ func (t *table) readWeight(name string) int {
 // readNumbers adds a column of numbers, or of vectors if it is one in the rows.
 func (t *table) readNumbers(what, name string, rows *engine.Dataset) (at int, vector bool) {
 	if rows != nil && !rows.Poisoned() {
-		i, err := batch.FindColumn(rows.Schema(), name)
-		vector = err == nil && batch.IsVector(rows.Schema().Field(i).Type)
+		i, err := batch.FindColumn(arrowrows.Arrow(rows.Schema()), name)
+		vector = err == nil && batch.IsVector(arrowrows.Arrow(rows.Schema()).Field(i).Type)
 	}
 	if vector {
 		return t.read(what, name, vectorRole), true

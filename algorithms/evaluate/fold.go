@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -52,7 +53,7 @@ func emitRows[T any](c *engine.Context, shard int, out engine.Output, rows ...T)
 		return err
 	}
 	defer rec.Release()
-	return out.Emit(shard, rec)
+	return out.Emit(shard, arrowrows.Batch(rec))
 }
 
 // schemaOf returns the columns of T.
@@ -100,7 +101,7 @@ func (f folding[S]) fold(rows *engine.Dataset) *engine.Dataset {
 	return rows.Builder().Add(engine.Spec{
 		Op:       f.op,
 		Attrs:    f.in.attrs(),
-		Schema:   schemaOf[stateRow](),
+		Schema:   arrowrows.Schema(schemaOf[stateRow]()),
 		Inputs:   inputs,
 		Operator: func() engine.Operator { return &folder[S]{folding: f} },
 	})
@@ -125,7 +126,8 @@ func (o *folder[S]) renew(c *engine.Context) error {
 	return o.open(c, o.state)
 }
 
-func (o *folder[S]) Process(c *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+func (o *folder[S]) Process(c *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
+	rows := arrowrows.Record(in)
 	clean, err := o.in.clean(c, rows, o.row)
 	if err != nil {
 		return err
@@ -181,7 +183,7 @@ func (f reporting[S, R]) finish(states *engine.Dataset) *engine.Dataset {
 	return states.Builder().Add(engine.Spec{
 		Op:       f.op,
 		Attrs:    f.attrs,
-		Schema:   schema,
+		Schema:   arrowrows.Schema(schema),
 		Inputs:   []engine.Port{{From: states}},
 		Single:   true,
 		Operator: func() engine.Operator { return &reporter[S, R]{reporting: f, schema: schema, state: new(S)} },
@@ -196,7 +198,8 @@ type reporter[S, R any] struct {
 	state  *S
 }
 
-func (o *reporter[S, R]) Process(_ *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+func (o *reporter[S, R]) Process(_ *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
+	rows := arrowrows.Record(in)
 	return readStates(rows, func(_ int, s *S) { o.merge(o.state, s) })
 }
 
@@ -210,7 +213,7 @@ func (o *reporter[S, R]) Finish(c *engine.Context, out engine.Output) error {
 		return err
 	}
 	defer rec.Release()
-	return out.Emit(c.Range.Hi-1, rec)
+	return out.Emit(c.Range.Hi-1, arrowrows.Batch(rec))
 }
 
 // begin checks what every evaluation is given: rows, options and columns. It is false
@@ -221,7 +224,7 @@ func begin(op string, rows *engine.Dataset, invalid error, t *table) (*engine.Da
 		return rows, false
 	}
 	if invalid == nil {
-		invalid = t.bind(rows.Schema())
+		invalid = t.bind(arrowrows.Arrow(rows.Schema()))
 	}
 	if invalid != nil {
 		b.Errorf("%s: %w", op, invalid)

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/operators"
@@ -168,12 +168,12 @@ func Ranking(rows *engine.Dataset, o RankingOptions) *engine.Dataset {
 	}
 	o = o.withDefaults()
 	lists := rows.Builder().Add(engine.Spec{
-		Op: "RankingRows", Attrs: in.attrs(), Schema: schemaOf[listed](), Inputs: []engine.Port{{From: rows}},
+		Op: "RankingRows", Attrs: in.attrs(), Schema: arrowrows.Schema(schemaOf[listed]()), Inputs: []engine.Port{{From: rows}},
 		Operator: func() engine.Operator { return &lister{in: in, weight: weight} },
 	})
 	together := operators.PartitionByHash(lists, "query")
 	states := rows.Builder().Add(engine.Spec{
-		Op: "RankingLists", Schema: schemaOf[stateRow](), Inputs: []engine.Port{{From: together}},
+		Op: "RankingLists", Schema: arrowrows.Schema(schemaOf[stateRow]()), Inputs: []engine.Port{{From: together}},
 		Operator: func() engine.Operator { return &ranker{ranking: newRanking(o)} },
 	})
 	return reporting[rankingState, RankingReport]{op: "Ranking", merge: (*rankingState).merge, report: o.report}.finish(states)
@@ -188,7 +188,8 @@ type lister struct {
 	rows   []listed
 }
 
-func (o *lister) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+func (o *lister) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	clean, err := o.in.clean(c, rows, o.row)
 	if err != nil {
 		return err
@@ -240,7 +241,8 @@ type ranker struct {
 
 const listedBytes = 80 // with a short text
 
-func (o *ranker) Process(c *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+func (o *ranker) Process(c *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
+	rows := arrowrows.Record(in)
 	bytes := int64(rows.NumRows()) * listedBytes
 	if err := c.Memory.Reserve(bytes); err != nil {
 		return fmt.Errorf("hold the lists of a shard: %w, or cut the data into more shards", err)

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/operators"
 )
 
@@ -193,7 +194,7 @@ func (o RegressionOptions) deviances(rows, sums *engine.Dataset, in table, each 
 		open: func(c *engine.Context, s *regressionState) error {
 			var all moments
 			for _, rec := range c.Side(1) {
-				if err := readStates(rec, func(_ int, one *regressionState) { all.merge(&one.Label) }); err != nil {
+				if err := readStates(arrowrows.Record(rec), func(_ int, one *regressionState) { all.merge(&one.Label) }); err != nil {
 					return err
 				}
 			}

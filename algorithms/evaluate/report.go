@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/operators"
 )
@@ -113,7 +114,7 @@ func partsOf[R, T any](op string, report *engine.Dataset, parts func(r *R) []T) 
 	if report.Poisoned() {
 		return report
 	}
-	if !report.Schema().Equal(reportSchema[R]()) {
+	if !report.Schema().Equal(arrowrows.Schema(reportSchema[R]())) {
 		b.Errorf("%s: the dataset is no report of a %s", op, reflect.TypeFor[R]().Name())
 		return b.Poisoned(op)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/operators"
 )
 
@@ -144,7 +145,7 @@ func grouper(rows *engine.Dataset, op string, in table, extract func(dst []weigh
 	return rows.Builder().Add(engine.Spec{
 		Op:       op,
 		Attrs:    in.attrs(),
-		Schema:   schemaOf[groupRow](),
+		Schema:   arrowrows.Schema(schemaOf[groupRow]()),
 		Inputs:   []engine.Port{{From: rows}},
 		Operator: func() engine.Operator { return &groupOperator{in: in, extract: extract} },
 	})
@@ -159,7 +160,8 @@ type groupOperator struct {
 	held    holding
 }
 
-func (o *groupOperator) Process(c *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+func (o *groupOperator) Process(c *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
+	rows := arrowrows.Record(in)
 	clean, err := o.in.clean(c, rows, o.row)
 	if err != nil {
 		return err
@@ -267,13 +269,13 @@ func sweepGroups[S any](parts *engine.Dataset, op string, descending bool, attrs
 		},
 		perShard: true,
 	}
-	if err := total.in.bind(ranges.Schema()); err != nil {
+	if err := total.in.bind(arrowrows.Arrow(ranges.Schema())); err != nil {
 		panic(err) // a schema of ours
 	}
 	return parts.Builder().Add(engine.Spec{
 		Op:     op,
 		Attrs:  attrs,
-		Schema: schemaOf[stateRow](),
+		Schema: arrowrows.Schema(schemaOf[stateRow]()),
 		Inputs: []engine.Port{{From: ranges}, {From: total.fold(ranges), Partitioner: engine.Broadcast, Side: true}},
 		Operator: func() engine.Operator {
 			return &sweeper[S]{descending: descending, visit: visit}
@@ -303,7 +305,7 @@ type sweeper[S any] struct {
 func (o *sweeper[S]) Open(c *engine.Context) error {
 	o.shards = make([]*totals, c.Shards)
 	for _, rec := range c.Side(1) {
-		err := readStates(rec, func(shard int, t *totals) {
+		err := readStates(arrowrows.Record(rec), func(shard int, t *totals) {
 			o.shards[shard] = t
 			o.all.merge(t)
 		})
@@ -315,7 +317,8 @@ func (o *sweeper[S]) Open(c *engine.Context) error {
 	return nil
 }
 
-func (o *sweeper[S]) Process(c *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+func (o *sweeper[S]) Process(c *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
+	rows := arrowrows.Record(in)
 	if err := o.held.grow(c, int(rows.NumRows())); err != nil {
 		return err
 	}

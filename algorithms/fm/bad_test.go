@@ -11,6 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 func TestParametersAreChecked(t *testing.T) {
@@ -91,7 +92,7 @@ func TestPredictChecks(t *testing.T) {
 	r := trial.Run(t, func(b *engine.Builder) {
 		engine.Collect(fm.Predict(one.Dataset(b), m.Dataset(b), fm.PredictOptions{Skip: true}), "rows")
 	})
-	recs, err := r.Records("rows")
+	recs, err := arrowbridge.Records(r, "rows")
 	require.NoError(t, err)
 	require.True(t, recs[0].Column(2).IsNull(0))
 	require.True(t, recs[0].Column(3).IsNull(0))

@@ -11,6 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -34,10 +35,10 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	}
 	p = p.withDefaults(b.Seed())
 	t, err := rows.Check(op, d, p.columns(), p.label())
-	i, missing := batch.FindColumn(d.Schema(), p.LabelCol)
+	i, missing := batch.FindColumn(arrowrows.Arrow(d.Schema()), p.LabelCol)
 	var label arrow.DataType
 	if err = errors.Join(err, missing); err == nil && p.Task == Classification {
-		label = d.Schema().Field(i).Type
+		label = arrowrows.Arrow(d.Schema()).Field(i).Type
 		_, err = Classes{Type: batch.TypeName(label)}.Cells()
 	}
 	if err != nil {
@@ -48,7 +49,7 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	made := optim.Minimize(b, optim.Problem{
 		Name: Kind, Init: t.Init, Objective: objective{p, t}, Settings: p.settings(),
 		Closer: columns.ModelCloser(label, func(ctx *comqueue.ComContext) (model.Model, error) {
-			return p.finish(optim.ResultOf(ctx), optim.EvaluatorOf(ctx).(*evaluator), t, schema), nil
+			return p.finish(optim.ResultOf(ctx), optim.EvaluatorOf(ctx).(*evaluator), t, arrowrows.Arrow(schema)), nil
 		}),
 	})
 	return columns.WarnOfDivergence(op, made, string(optim.Diverging))

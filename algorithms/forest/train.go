@@ -14,6 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -42,10 +43,10 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	}
 	p = p.withDefaults(b.Seed())
 	t, err := bins.Check(op, d, p.columns(), p.label(), bins.Options{MaxBins: p.MaxBins, AbsentIsZero: p.AbsentIsZero})
-	i, missing := batch.FindColumn(d.Schema(), p.LabelCol)
+	i, missing := batch.FindColumn(arrowrows.Arrow(d.Schema()), p.LabelCol)
 	var label arrow.DataType
 	if err = errors.Join(err, missing); err == nil && p.Task == Classification {
-		label = d.Schema().Field(i).Type
+		label = arrowrows.Arrow(d.Schema()).Field(i).Type
 		_, err = Classes{Type: batch.TypeName(label)}.Cells()
 	}
 	if err == nil && p.Start != nil {
@@ -56,7 +57,7 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 		return b.Poisoned(op)
 	}
 	t.State = func(*bins.Facts) int64 { return bytesPerRow }
-	g := growing{params: p, table: t, schema: d.Schema()}
+	g := growing{params: p, table: t, schema: arrowrows.Arrow(d.Schema())}
 	if p.Start != nil {
 		g.first = len(p.Start.Trees.Trees)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 // Whole trainings: 28 dense features, depth 6, at parallelism 2.
@@ -22,7 +22,7 @@ func BenchmarkTrain(b *testing.B) {
 			b.Run(fmt.Sprintf("%d rows/%d rounds", n, rounds), func(b *testing.B) {
 				job := engine.Define("bench", func(j *engine.Builder, _ struct{}) error {
 					p := gbdt.Params{VectorCol: "features", LabelCol: "label", Objective: gbdt.Logistic, NumTrees: rounds}
-					engine.Collect(gbdt.Train(operators.FromRecords(j, []arrow.Record{record}), p), "model")
+					engine.Collect(gbdt.Train(arrowbridge.FromRecords(j, []arrow.Record{record}), p), "model")
 					return nil
 				})
 				for b.Loop() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/operators"
 )
@@ -31,8 +32,8 @@ func WithGroups(d, sizes *engine.Dataset, column string) *engine.Dataset {
 		return b.Poisoned(op)
 	case sizes.Poisoned():
 		return sizes
-	case sizes.Schema().NumFields() != 1 || !arrow.IsInteger(sizes.Schema().Field(0).Type.ID()):
-		b.Errorf("%s: the sizes have the columns %v: want one column, of integers", op, batch.Columns(sizes.Schema()))
+	case arrowrows.Arrow(sizes.Schema()).NumFields() != 1 || !arrow.IsInteger(arrowrows.Arrow(sizes.Schema()).Field(0).Type.ID()):
+		b.Errorf("%s: the sizes have the columns %v: want one column, of integers", op, batch.Columns(arrowrows.Arrow(sizes.Schema())))
 		return b.Poisoned(op)
 	}
 	numbered := operators.ZipWithIndex(d, column)
@@ -46,7 +47,7 @@ func WithGroups(d, sizes *engine.Dataset, column string) *engine.Dataset {
 			{From: sizes, Partitioner: engine.Broadcast, Side: true},
 			{From: operators.Count(d), Partitioner: engine.Broadcast, Side: true},
 		},
-		Operator: func() engine.Operator { return &grouper{schema: numbered.Schema()} },
+		Operator: func() engine.Operator { return &grouper{schema: arrowrows.Arrow(numbered.Schema())} },
 	})
 }
 
@@ -59,11 +60,11 @@ type grouper struct {
 
 // Open adds up the sizes.
 func (g *grouper) Open(c *engine.Context) error {
-	rows, err := wholeNumbers(c.Side(2))
+	rows, err := wholeNumbers(arrowrows.Records(c.Side(2)))
 	if err != nil {
 		return err
 	}
-	sizes, err := wholeNumbers(c.Side(1))
+	sizes, err := wholeNumbers(arrowrows.Records(c.Side(1)))
 	if err != nil {
 		return fmt.Errorf("the sizes of queries: %w", err)
 	}
@@ -134,7 +135,8 @@ func wholeNumber(column arrow.Array, i int) (int64, error) {
 }
 
 // Process numbers the queries of a batch. Its rows have consecutive numbers.
-func (g *grouper) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+func (g *grouper) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	n := int(rows.NumRows())
 	if n == 0 {
 		return nil
@@ -156,7 +158,7 @@ func (g *grouper) Process(c *engine.Context, _, shard int, rows arrow.Record, ou
 	columns := append(slices.Clone(rows.Columns()[:last]), made)
 	rec := array.NewRecord(g.schema, columns, int64(n))
 	defer rec.Release()
-	return out.Emit(shard, rec)
+	return out.Emit(shard, arrowrows.Batch(rec))
 }
 
 func (*grouper) EndShard(*engine.Context, int, engine.Output) error { return nil }

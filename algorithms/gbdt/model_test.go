@@ -14,6 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 // softmaxModel returns a model of three classes and its rows.
@@ -109,7 +110,7 @@ func TestPredictions(t *testing.T) {
 	require.NoError(t, err)
 	cells := layout.NewRow()
 	places := layout.Columns()
-	recs, err := r.Records("rows")
+	recs, err := arrowbridge.Records(r, "rows")
 	require.NoError(t, err)
 	seen := 0
 	for _, rec := range recs {
@@ -325,7 +326,7 @@ func TestColumns(t *testing.T) {
 	require.Equal(t, []string{"num", "yes", "word", "code"}, m.Ensemble.Features)
 	require.Equal(t, []string{"a", "b", "c", "d"}, m.Ensemble.Categories[2])
 	require.Less(t, last(m, 0, 0), 8.0)
-	recs, err := r.Records("rows")
+	recs, err := arrowbridge.Records(r, "rows")
 	require.NoError(t, err)
 	seen := 0
 	for _, rec := range recs {

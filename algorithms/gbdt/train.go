@@ -12,6 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -110,14 +111,14 @@ func (p *Params) checkSets(sets []Set) error {
 
 // prepare checks columns and makes the description of the training.
 func prepare(op string, d *engine.Dataset, p Params, sets []Set) (*boosting, error) {
-	q := &boosting{params: p, schema: d.Schema()}
+	q := &boosting{params: p, schema: arrowrows.Arrow(d.Schema())}
 	kind := bins.NumberLabel
-	i, err := batch.FindColumn(d.Schema(), p.LabelCol)
+	i, err := batch.FindColumn(arrowrows.Arrow(d.Schema()), p.LabelCol)
 	if err != nil {
 		return nil, err
 	}
 	if p.Objective.classes() {
-		kind, q.label = bins.ClassLabel, d.Schema().Field(i).Type
+		kind, q.label = bins.ClassLabel, arrowrows.Arrow(d.Schema()).Field(i).Type
 		if _, err := (Classes{Type: batch.TypeName(q.label)}).Cells(); err != nil {
 			return nil, err
 		}
@@ -129,11 +130,11 @@ func prepare(op string, d *engine.Dataset, p Params, sets []Set) (*boosting, err
 	for _, m := range metrics {
 		q.ordered = q.ordered || m.ordered != nil
 	}
-	features, dim, err := p.featureNames(d.Schema())
+	features, dim, err := p.featureNames(arrowrows.Arrow(d.Schema()))
 	if err != nil {
 		return nil, err
 	}
-	grown, err := p.growth(features, p.categorical(d.Schema()), dim)
+	grown, err := p.growth(features, p.categorical(arrowrows.Arrow(d.Schema())), dim)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
@@ -73,7 +74,7 @@ func (p Params) besideOf(f *affine.Fit, loss deviance, s *affine.Summary) (nullR
 		if err != nil {
 			return known, err
 		}
-		list, err := codec.Rows(besides.Get(f.Context).Record())
+		list, err := codec.Rows(arrowrows.Record(besides.Get(f.Context).Batch()))
 		if err != nil {
 			return known, err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 func TestParametersAreChecked(t *testing.T) {
@@ -104,7 +105,7 @@ func TestPredictChecks(t *testing.T) {
 	r := trial.Run(t, func(b *engine.Builder) {
 		engine.Collect(gmm.Predict(two.Dataset(b), m.Dataset(b), gmm.PredictOptions{Skip: true, DensityCol: "density"}), "rows")
 	})
-	recs, err := r.Records("rows")
+	recs, err := arrowbridge.Records(r, "rows")
 	require.NoError(t, err)
 	for c := 2; c < 5; c++ {
 		require.True(t, recs[0].Column(c).IsNull(0))

@@ -13,6 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -124,12 +125,12 @@ func (q em) begin(ctx *comqueue.ComContext, f *fit) error {
 	}
 	centers := q.params.Means
 	if centers == nil {
-		reader, err := clusterCodec.Bind(clusters.Get(ctx).Record().Schema())
+		reader, err := clusterCodec.Bind(arrowrows.Record(clusters.Get(ctx).Batch()).Schema())
 		if err != nil {
 			return err
 		}
 		var row model.EncodedRow
-		if err := errors.Join(reader.Reset(clusters.Get(ctx).Record()), reader.Read(0, &row)); err != nil {
+		if err := errors.Join(reader.Reset(arrowrows.Record(clusters.Get(ctx).Batch())), reader.Read(0, &row)); err != nil {
 			return err
 		}
 		m, err := kmeans.Decode([]byte(row.Model))

@@ -8,6 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -42,7 +43,7 @@ func Train(points *engine.Dataset, p Params) *engine.Dataset {
 		b.Errorf("%s: %w", op, err)
 		return b.Poisoned(op)
 	}
-	queue := em{params: p, table: t, schema: points.Schema()}
+	queue := em{params: p, table: t, schema: arrowrows.Arrow(points.Schema())}
 	made := queue.addQueue(b, "gmm", p.Seed)
 	for again := 2; again <= p.Restarts; again++ {
 		seed := shared.NewRandom(p.Seed, "gmm restarts", -1, again)
@@ -102,7 +103,7 @@ func (q em) addQueue(b *engine.Builder, name string, seed uint64) *engine.Datase
 	queue := q.table.Init(comqueue.New(b, name))
 	if q.fromKMeans() {
 		points := q.table.Named()
-		p := kmeans.Params{VectorCol: points.Schema().Field(0).Name, WeightCol: q.params.WeightCol, K: q.params.K, Seed: seed}
+		p := kmeans.Params{VectorCol: arrowrows.Arrow(points.Schema()).Field(0).Name, WeightCol: q.params.WeightCol, K: q.params.K, Seed: seed}
 		queue = queue.InitWithBroadcastData(clusters, kmeans.Train(points, p))
 	}
 	return queue.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
@@ -83,7 +84,7 @@ func (in input) dimension(f *comqueue.Frame) int {
 	case in.dim > 0:
 		return in.dim
 	case in.layout == raggedRows:
-		from, to := f.Record().Column(0).(*array.List).ValueOffsets(0)
+		from, to := arrowrows.Record(f.Batch()).Column(0).(*array.List).ValueOffsets(0)
 		return int(to - from)
 	}
 	var dim int32
@@ -113,7 +114,7 @@ func (in input) open(f *comqueue.Frame, d int) (block, error) {
 		}
 		b.dense = m.Data
 	case raggedRows:
-		indptr, values, _ := batch.RaggedView(f.Record().Column(0))
+		indptr, values, _ := batch.RaggedView(arrowrows.Record(f.Batch()).Column(0))
 		for i := range b.n {
 			if got := int(indptr[i+1] - indptr[i]); got != d {
 				return b, in.wrongLength(i, got, d)
@@ -139,7 +140,7 @@ func (in input) open(f *comqueue.Frame, d int) (block, error) {
 func (in input) openSingle(f *comqueue.Frame, b block) (block, error) {
 	lo, hi := 0, 0
 	var values *array.Float32
-	switch arr := f.Record().Column(0).(type) {
+	switch arr := arrowrows.Record(f.Batch()).Column(0).(type) {
 	case *array.FixedSizeList:
 		size := int(arr.DataType().(*arrow.FixedSizeListType).Len())
 		if size != b.d {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -68,7 +69,7 @@ func vectorInput(schema *arrow.Schema, column string, distance Distance) (input,
 // which the queues that initialise and that train then share without a copy.
 func checkPoints(points *engine.Dataset, p Params) (*engine.Dataset, input, error) {
 	schema := points.Schema()
-	in, err := vectorInput(schema, p.VectorCol, p.Distance)
+	in, err := vectorInput(arrowrows.Arrow(schema), p.VectorCol, p.Distance)
 	if err != nil {
 		return nil, in, err
 	}
@@ -80,18 +81,18 @@ func checkPoints(points *engine.Dataset, p Params) (*engine.Dataset, input, erro
 		return nil, in, fmt.Errorf("column %q has %d components, the given centres have %d", p.VectorCol, in.dim, len(p.Centers[0]))
 	}
 	attrs := []engine.Attr{{Key: "vector", Value: p.VectorCol}, {Key: "non-finite", Value: p.NonFinite.String()}}
-	vector, _ := batch.FindColumn(schema, p.VectorCol)
+	vector, _ := batch.FindColumn(arrowrows.Arrow(schema), p.VectorCol)
 	if in.single {
 		attrs = append(attrs, engine.Attr{Key: "precision", Value: p.Precision.String()})
 	}
 	values := p.Precision.arrowType()
-	fields := []arrow.Field{{Name: vectorColumn, Type: vectorsOf(schema.Field(vector).Type, values)}}
+	fields := []arrow.Field{{Name: vectorColumn, Type: vectorsOf(arrowrows.Arrow(schema).Field(vector).Type, values)}}
 	weight := -1
 	if p.WeightCol != "" {
-		if weight, err = batch.FindColumn(schema, p.WeightCol); err != nil {
+		if weight, err = batch.FindColumn(arrowrows.Arrow(schema), p.WeightCol); err != nil {
 			return nil, in, fmt.Errorf("weight: %w", err)
 		}
-		if kind := schema.Field(weight).Type; !isNumber(kind) {
+		if kind := arrowrows.Arrow(schema).Field(weight).Type; !isNumber(kind) {
 			return nil, in, fmt.Errorf("weight: column %q is %s, not a number", p.WeightCol, batch.TypeName(kind))
 		}
 		in.weighted = true
@@ -102,7 +103,7 @@ func checkPoints(points *engine.Dataset, p Params) (*engine.Dataset, input, erro
 	return points.Builder().Add(engine.Spec{
 		Op:     "KMeansPoints",
 		Attrs:  attrs,
-		Schema: checked,
+		Schema: arrowrows.Schema(checked),
 		Inputs: []engine.Port{{From: points}},
 		Operator: func() engine.Operator {
 			checker := &pointChecker{in: in, params: p, vector: vector, weight: weight, schema: checked}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -72,7 +73,7 @@ func (m data) dataset(b *engine.Builder) *engine.Dataset {
 		fields = append(fields, arrow.Field{Name: "weight", Type: arrow.PrimitiveTypes.Float64})
 	}
 	schema := arrow.NewSchema(fields, nil)
-	return b.Add(engine.Spec{Op: "Points", Schema: schema, Source: func() engine.Source { return &matrixSource{m, schema} }})
+	return b.Add(engine.Spec{Op: "Points", Schema: arrowrows.Schema(schema), Source: func() engine.Source { return &matrixSource{m, schema} }})
 }
 
 type matrixSource struct {
@@ -90,7 +91,7 @@ func (s *matrixSource) ReadShard(c *engine.Context, shard int, out engine.Output
 		if err != nil {
 			return err
 		}
-		err = out.Emit(shard, rows)
+		err = out.Emit(shard, arrowrows.Batch(rows))
 		rows.Release()
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
@@ -108,7 +109,7 @@ func (t lloyd) preallocate(ctx *comqueue.ComContext) error {
 		made := initialCenters.Get(ctx)
 		trainState.Put(ctx, &lloydState{
 			Before:  int(made.Ints("updates")[0]),
-			Settled: made.Record().Column(2).(*array.Boolean).Value(0),
+			Settled: arrowrows.Record(made.Batch()).Column(2).(*array.Boolean).Value(0),
 			Sizes:   make([]float64, t.params.K),
 			History: make([]Superstep, 0, min(t.params.MaxIter+1, 1<<10)),
 		})
@@ -132,7 +133,7 @@ func (t lloyd) preallocate(ctx *comqueue.ComContext) error {
 
 // firstCenters returns a copy of the rows of the initial centres.
 func (t lloyd) firstCenters(f *comqueue.Frame) ([]float64, error) {
-	indptr, values, ok := batch.RaggedView(f.Record().Column(0))
+	indptr, values, ok := batch.RaggedView(arrowrows.Record(f.Batch()).Column(0))
 	if !ok || f.Rows() != t.params.K {
 		return nil, fmt.Errorf("there are %d initial centres, want %d", f.Rows(), t.params.K)
 	}

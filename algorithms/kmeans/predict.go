@@ -11,6 +11,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
@@ -43,22 +44,22 @@ func Predict(points, trained *engine.Dataset, o PredictOptions) *engine.Dataset 
 	if points.Poisoned() {
 		return points
 	}
-	p, err := newPredictor(points.Schema(), o)
+	p, err := newPredictor(arrowrows.Arrow(points.Schema()), o)
 	if err != nil {
 		b.Errorf("%s: %w", op, err)
 		return b.Poisoned(op)
 	}
-	if trained != nil && !trained.Poisoned() && !trained.Schema().HasField(model.Column) {
+	if trained != nil && !trained.Poisoned() && !arrowrows.Arrow(trained.Schema()).HasField(model.Column) {
 		b.Errorf("%s: the model has no column \"model\": give it the dataset that kmeans.Train returned", op)
 		return b.Poisoned(op)
 	}
 	return b.Add(engine.Spec{
 		Op: "KMeansPredict",
 		Attrs: []engine.Attr{
-			{Key: "vector", Value: points.Schema().Field(p.vector).Name},
+			{Key: "vector", Value: arrowrows.Arrow(points.Schema()).Field(p.vector).Name},
 			{Key: "non-finite", Value: o.NonFinite.String()},
 		},
-		Schema:   p.schema,
+		Schema:   arrowrows.Schema(p.schema),
 		Inputs:   []engine.Port{{From: points}, {From: trained, Partitioner: engine.Broadcast, Side: true}},
 		Operator: func() engine.Operator { one := p; return &one },
 	})
@@ -134,7 +135,8 @@ func (p *predictor) Open(c *engine.Context) error {
 }
 
 // Process adds the two columns to a batch.
-func (p *predictor) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+func (p *predictor) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	n := int(rows.NumRows())
 	vectors := toPrecision(c.Allocator, rows.Column(p.vector), Double)
 	defer vectors.Release()
@@ -163,7 +165,7 @@ func (p *predictor) Process(c *engine.Context, _, shard int, rows arrow.Record, 
 	made := array.NewRecord(p.schema, append(append([]arrow.Array(nil), rows.Columns()...), a, b), rows.NumRows())
 	defer made.Release()
 	p.rows += n
-	return out.Emit(shard, made)
+	return out.Emit(shard, arrowrows.Batch(made))
 }
 
 // EndShard counts rows from 0 again.

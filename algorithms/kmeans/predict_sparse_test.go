@@ -11,6 +11,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/operators"
 )
@@ -78,7 +79,7 @@ func TestSparseIndicesThatAreRefused(t *testing.T) {
 			require.True(t, ok)
 			copy(view.Indices, c.indices) // behind the back of what checks them
 			return b.Add(engine.Spec{
-				Op: "Damage", Schema: schema, Inputs: []engine.Port{{From: operators.FromSlice(b, []int64{1})}},
+				Op: "Damage", Schema: arrowrows.Schema(schema), Inputs: []engine.Port{{From: operators.FromSlice(b, []int64{1})}},
 				Operator: func() engine.Operator { return damage{array.NewRecord(schema, []arrow.Array{arr}, 1)} },
 			})
 		}
@@ -105,6 +106,6 @@ func (damage) Open(*engine.Context) error                         { return nil }
 func (damage) EndShard(*engine.Context, int, engine.Output) error { return nil }
 func (damage) Finish(*engine.Context, engine.Output) error        { return nil }
 func (damage) Close() error                                       { return nil }
-func (d damage) Process(_ *engine.Context, _, shard int, _ arrow.Record, out engine.Output) error {
-	return out.Emit(shard, d.batch)
+func (d damage) Process(_ *engine.Context, _, shard int, _ engine.Batch, out engine.Output) error {
+	return out.Emit(shard, arrowrows.Batch(d.batch))
 }

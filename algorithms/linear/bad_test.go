@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/linear"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
-	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 func TestBadParams(t *testing.T) {
@@ -157,7 +157,7 @@ func TestSparseRowsOfManyFeatures(t *testing.T) {
 	y := labels.NewArray()
 	record := array.NewRecord(arrow.NewSchema([]arrow.Field{{Name: "x", Type: column.DataType()}, {Name: "y", Type: y.DataType()}}, nil), []arrow.Array{column, y}, 40)
 	r := trial.Run(t, func(b *engine.Builder) {
-		rows := operators.FromRecords(b, []arrow.Record{record})
+		rows := arrowbridge.FromRecords(b, []arrow.Record{record})
 		made := linear.Train(rows, linear.Params{LabelCol: "y", Tol: 1e-10})
 		engine.Collect(made, "model")
 		engine.Collect(linear.Predict(rows, made, linear.PredictOptions{}), "predictions")

@@ -14,6 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 var (
@@ -85,7 +86,7 @@ func TestFeatureColumns(t *testing.T) {
 	features := []string{"f", "a", "v", "c"}
 	record := numbersTable(false)
 	r := trial.Run(t, func(b *engine.Builder) {
-		rows := operators.FromRecords(b, []arrow.Record{record})
+		rows := arrowbridge.FromRecords(b, []arrow.Record{record})
 		made := linear.Train(rows, linear.Params{FeatureCols: features, LabelCol: "y"})
 		engine.Collect(made, "model")
 		engine.Collect(linear.Predict(rows, made, linear.PredictOptions{}), "predictions")
@@ -122,7 +123,7 @@ func TestFeatureColumns(t *testing.T) {
 	}
 	withNull := numbersTable(true)
 	r = trial.Run(t, func(b *engine.Builder) {
-		engine.Collect(m.Transform(operators.FromRecords(b, []arrow.Record{withNull})), "predictions")
+		engine.Collect(m.Transform(arrowbridge.FromRecords(b, []arrow.Record{withNull})), "predictions")
 	})
 	rows, err = engine.Rows[row](r, "predictions")
 	require.NoError(t, err)
@@ -130,7 +131,7 @@ func TestFeatureColumns(t *testing.T) {
 		require.Equal(t, i == 3, row.Prediction == nil)
 	}
 	trial.Fails(t, func(b *engine.Builder) {
-		made := linear.Train(operators.FromRecords(b, []arrow.Record{withNull}), linear.Params{FeatureCols: features, LabelCol: "y"})
+		made := linear.Train(arrowbridge.FromRecords(b, []arrow.Record{withNull}), linear.Params{FeatureCols: features, LabelCol: "y"})
 		engine.Collect(made, "model")
 	}, "null")
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/logistic"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 func TestBadParams(t *testing.T) {
@@ -95,7 +95,7 @@ func TestSkip(t *testing.T) {
 	}, nil), []arrow.Array{x.NewArray(), y.NewArray()}, 7)
 	job := func(skip bool) func(b *engine.Builder) {
 		return func(b *engine.Builder) {
-			engine.Collect(logistic.Train(operators.FromRecords(b, []arrow.Record{record}),
+			engine.Collect(logistic.Train(arrowbridge.FromRecords(b, []arrow.Record{record}),
 				logistic.Params{FeatureCols: []string{"x"}, LabelCol: "y", L2: 0.1, Skip: skip}), "model")
 		}
 	}

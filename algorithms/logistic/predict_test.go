@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/logistic"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 var (
@@ -116,7 +116,7 @@ func TestPredictRowsThatCannotBe(t *testing.T) {
 	job := func(o logistic.PredictOptions) func(b *engine.Builder) {
 		o.FeatureCols = []string{"x"}
 		return func(b *engine.Builder) {
-			engine.Collect(logistic.Predict(operators.FromRecords(b, []arrow.Record{record}), m.Dataset(b), o), "predictions")
+			engine.Collect(logistic.Predict(arrowbridge.FromRecords(b, []arrow.Record{record}), m.Dataset(b), o), "predictions")
 		}
 	}
 	trial.Fails(t, job(logistic.PredictOptions{}), "row 0 of the shard", `column "x"`, "infinite", "Skip")

@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/logistic"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 // trains returns a job that trains on a table.
@@ -289,7 +289,7 @@ func TestLabelsOfAnyType(t *testing.T) {
 				{Name: "x", Type: arrow.PrimitiveTypes.Float64}, {Name: "y", Type: c.dt},
 			}, nil), []arrow.Array{features.NewArray(), labels.NewArray()}, int64(len(x)))
 			r := trial.Run(t, func(b *engine.Builder) {
-				rows := operators.FromRecords(b, []arrow.Record{record})
+				rows := arrowbridge.FromRecords(b, []arrow.Record{record})
 				made := logistic.Train(rows, logistic.Params{FeatureCols: []string{"x"}, LabelCol: "y", L2: 0.1})
 				engine.Collect(made, "model")
 				engine.Collect(logistic.Predict(rows, made, logistic.PredictOptions{}), "predictions")
@@ -301,7 +301,7 @@ func TestLabelsOfAnyType(t *testing.T) {
 				class := m.Predict([]float64{v})
 				require.Equal(t, second[i] != c.firstIsSecond, class == 1)
 			}
-			recs, err := r.Records("predictions")
+			recs, err := arrowbridge.Records(r, "predictions")
 			require.NoError(t, err)
 			row := 0
 			for _, rec := range recs {

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // Application is how a model computes columns in a job.
@@ -44,7 +45,7 @@ type PlacedCompute func(c *engine.Context, shard, first int, rows arrow.Record) 
 // with caller, such as "kmeans.Predict".
 func Apply(caller string, rows, model *engine.Dataset, a Application) *engine.Dataset {
 	return addOperator(caller, rows, model, a.Op, a.Attrs, a.Outputs, a.Replace, true, func(made *arrow.Schema, at []int) engine.Operator {
-		return &applied{schema: made, at: at, input: rows.Schema(), a: a}
+		return &applied{schema: made, at: at, input: arrowrows.Arrow(rows.Schema()), a: a}
 	})
 }
 
@@ -61,17 +62,17 @@ func addOperator(caller string, rows, model *engine.Dataset, op string, attrs []
 		return b.Poisoned(caller)
 	case model.Poisoned():
 		return model
-	case !model.Schema().HasField(Column):
+	case !arrowrows.Arrow(model.Schema()).HasField(Column):
 		b.Errorf("%s: the model has no column %q: give it the dataset that training returned", caller, Column)
 		return b.Poisoned(caller)
 	}
-	made, at, err := withColumns(rows.Schema(), outputs, replace)
+	made, at, err := withColumns(arrowrows.Arrow(rows.Schema()), outputs, replace)
 	if err != nil {
 		b.Errorf("%s: %w", caller, err)
 		return b.Poisoned(caller)
 	}
 	return b.Add(engine.Spec{
-		Op: op, Attrs: attrs, Schema: made,
+		Op: op, Attrs: attrs, Schema: arrowrows.Schema(made),
 		Inputs:   []engine.Port{{From: rows}, {From: model, Partitioner: engine.Broadcast, Side: true}},
 		RowByRow: rowByRow,
 		Operator: func() engine.Operator { return make(made, at) },
@@ -107,7 +108,8 @@ func (p *applied) Open(c *engine.Context) error {
 }
 
 // Process adds the columns to a batch.
-func (p *applied) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+func (p *applied) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	columns, err := p.compute(c, shard, p.rows, rows)
 	if err != nil {
 		return err
@@ -118,7 +120,7 @@ func (p *applied) Process(c *engine.Context, _, shard int, rows arrow.Record, ou
 	}
 	defer made.Release()
 	p.rows += int(rows.NumRows())
-	return out.Emit(shard, made)
+	return out.Emit(shard, arrowrows.Batch(made))
 }
 
 // join returns rows with the columns at their places, and releases the columns.

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -32,7 +33,7 @@ type RowApplication struct {
 // but those that the Step leaves out. Mistakes are reported as Apply does.
 func ApplyRows(caller string, rows, model *engine.Dataset, a RowApplication) *engine.Dataset {
 	return addOperator(caller, rows, model, a.Op, a.Attrs, a.Outputs, a.Replace, !a.Skips, func(made *arrow.Schema, at []int) engine.Operator {
-		return &rowwise{schema: made, at: at, input: rows.Schema(), a: a}
+		return &rowwise{schema: made, at: at, input: arrowrows.Arrow(rows.Schema()), a: a}
 	})
 }
 
@@ -86,7 +87,8 @@ func (p *rowwise) Open(c *engine.Context) error {
 }
 
 // Process adds the columns to a batch.
-func (p *rowwise) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+func (p *rowwise) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	n := int(rows.NumRows())
 	p.reader.Reset(rows)
 	p.kept = p.kept[:0]
@@ -129,7 +131,7 @@ func (p *rowwise) Process(c *engine.Context, _, shard int, rows arrow.Record, ou
 	if made.NumRows() == 0 {
 		return nil
 	}
-	return out.Emit(shard, made)
+	return out.Emit(shard, arrowrows.Batch(made))
 }
 
 // EndShard counts rows from 0 again.

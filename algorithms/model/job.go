@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/operators"
 )
@@ -66,11 +67,11 @@ func Collected[M any](result *engine.Result, name string, decode func(file []byt
 func Side(c *engine.Context, port int) ([]byte, error) {
 	var file []byte
 	for _, rows := range c.Side(port) {
-		i, err := batch.FindColumn(rows.Schema(), Column)
+		i, err := batch.FindColumn(arrowrows.Arrow(rows.Schema()), Column)
 		if err != nil {
 			return nil, fmt.Errorf("the model: %w", err)
 		}
-		column, ok := rows.Column(i).(*array.String)
+		column, ok := arrowrows.Record(rows).Column(i).(*array.String)
 		if !ok || column.NullN() > 0 {
 			return nil, fmt.Errorf("the model's column %q is not text without nulls", Column)
 		}

@@ -12,8 +12,10 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 // copier is a model for tests: it copies a column, by what change says.
@@ -85,7 +87,7 @@ func TestCellsHoldEveryType(t *testing.T) {
 	var names []string
 	trial.Run(t, func(b *engine.Builder) {
 		rows := everything(b)
-		for _, f := range rows.Schema().Fields() {
+		for _, f := range arrowrows.Arrow(rows.Schema()).Fields() {
 			names = append(names, f.Name)
 		}
 		engine.Collect(rows, "rows")
@@ -93,10 +95,10 @@ func TestCellsHoldEveryType(t *testing.T) {
 	for _, name := range names[:19] {
 		r := trial.Run(t, func(b *engine.Builder) {
 			rows := everything(b)
-			f := rows.Schema().Field(rows.Schema().FieldIndices(name)[0])
+			f := arrowrows.Arrow(rows.Schema()).Field(arrowrows.Arrow(rows.Schema()).FieldIndices(name)[0])
 			engine.Collect(copied(rows, copier{from: name}, f.Type, f.Nullable), "made")
 		})
-		recs, err := r.Records("made")
+		recs, err := arrowbridge.Records(r, "made")
 		require.NoError(t, err)
 		n := 0
 		for _, rec := range recs {

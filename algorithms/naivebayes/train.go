@@ -11,6 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
@@ -37,15 +38,15 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	if err == nil && t.Sparse && p.Binarize < 0 {
 		err = fmt.Errorf("column %q is sparse and Binarize is %v: what sparse rows leave out would be present; want 0 or more", t.Vector(), p.Binarize)
 	}
-	i, missing := batch.FindColumn(d.Schema(), p.LabelCol)
+	i, missing := batch.FindColumn(arrowrows.Arrow(d.Schema()), p.LabelCol)
 	if err = errors.Join(err, missing); err == nil {
-		_, err = Classes{Type: batch.TypeName(d.Schema().Field(i).Type)}.Cells()
+		_, err = Classes{Type: batch.TypeName(arrowrows.Arrow(d.Schema()).Field(i).Type)}.Cells()
 	}
 	if err != nil {
 		b.Errorf("%s: %w", op, err)
 		return b.Poisoned(op)
 	}
-	q := counting{params: p.withDefaults(), table: t, schema: d.Schema()}
+	q := counting{params: p.withDefaults(), table: t, schema: arrowrows.Arrow(d.Schema())}
 	supersteps := 1
 	if p.Family == Gaussian {
 		supersteps = 2
@@ -56,7 +57,7 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 		Add(comqueue.AllReduce(counts)).
 		Add(comqueue.Named("note", comqueue.Do(q.note))).
 		SetMaxIter(supersteps).
-		CloseOnNode0(columns.ModelCloser(d.Schema().Field(i).Type, q.finish)).
+		CloseOnNode0(columns.ModelCloser(arrowrows.Arrow(d.Schema()).Field(i).Type, q.finish)).
 		Exec()
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/kernel"
-	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -122,7 +122,7 @@ func BenchmarkTraining(b *testing.B) {
 		{20_000, 10_000, 50, optim.Settings{Method: optim.LBFGS, L2: 1e-5}},
 	} {
 		record := benchTable(at.n, at.d, at.entries).Record()
-		data := func(b *engine.Builder) *engine.Dataset { return operators.FromRecords(b, []arrow.Record{record}) }
+		data := func(b *engine.Builder) *engine.Dataset { return arrowbridge.FromRecords(b, []arrow.Record{record}) }
 		b.Run(fmt.Sprintf("%d×%d/method %d", at.n, at.d, at.settings.Method), func(b *testing.B) {
 			best := [2]float64{math.Inf(1), math.Inf(1)}
 			for b.Loop() {

@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
-	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -24,7 +24,7 @@ import (
 func TestLongParametersAreSplit(t *testing.T) {
 	const n, most, shards = 2400, 8, 16
 	record := wideRecord(n, 100_000, 60, 2)
-	data := func(b *engine.Builder) *engine.Dataset { return operators.FromRecords(b, []arrow.Record{record}) }
+	data := func(b *engine.Builder) *engine.Dataset { return arrowbridge.FromRecords(b, []arrow.Record{record}) }
 	columns := rows.Columns{Vector: "features", Label: "label"}
 
 	csr, ok := batch.SparseView(record.Column(0))

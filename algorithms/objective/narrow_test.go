@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -43,7 +43,7 @@ func pass(e *objective.Evaluator, i, shard int, v, out []float64) error {
 func narrowSums(t *testing.T, record arrow.Record, l objective.Linear, wide, folded bool, parallelism int, options ...engine.Option) []float64 {
 	evaluator := shared.Scratch[*objective.Evaluator]("evaluator")
 	r := trial.Run(t, func(b *engine.Builder) {
-		checked, err := rows.Check("test", operators.FromRecords(b, []arrow.Record{record}), rows.Columns{Vector: "features", Label: "label"}, l.Loss.Label())
+		checked, err := rows.Check("test", arrowbridge.FromRecords(b, []arrow.Record{record}), rows.Columns{Vector: "features", Label: "label"}, l.Loss.Label())
 		require.NoError(t, err)
 		l.Table = checked
 		each := func(ctx *comqueue.ComContext, shard int, out []float64) error {
@@ -139,7 +139,7 @@ func TestTrainingOverNarrowShards(t *testing.T) {
 	} {
 		var first fitted
 		for _, parallelism := range []int{1, 3} {
-			f, _ := fitOf(t, func(b *engine.Builder) *engine.Dataset { return operators.FromRecords(b, []arrow.Record{record}) },
+			f, _ := fitOf(t, func(b *engine.Builder) *engine.Dataset { return arrowbridge.FromRecords(b, []arrow.Record{record}) },
 				rows.Columns{Vector: "features", Label: "label"}, objective.Linear{Loss: objective.Logistic{}}, s,
 				engine.Parallelism(parallelism), engine.Shards(32), engine.CheckBroadcasts(false))
 			if parallelism == 1 {
@@ -151,7 +151,7 @@ func TestTrainingOverNarrowShards(t *testing.T) {
 		require.Greater(t, len(first.Weights), 1500)
 	}
 	smooth := objective.Linear{Loss: objective.Smooth{Loss: objective.Hinge{}}}
-	f, _ := fitOf(t, func(b *engine.Builder) *engine.Dataset { return operators.FromRecords(b, []arrow.Record{record}) },
+	f, _ := fitOf(t, func(b *engine.Builder) *engine.Dataset { return arrowbridge.FromRecords(b, []arrow.Record{record}) },
 		rows.Columns{Vector: "features", Label: "label"}, smooth, optim.Settings{L2: 0.1, GapTol: 0.01, MaxIter: 300}, engine.Shards(32), engine.CheckBroadcasts(false))
 	require.Equal(t, string(optim.GapClosed), f.Reason)
 }
@@ -162,7 +162,7 @@ func TestNarrowPassesAllocateNothing(t *testing.T) {
 	record := wideRecord(200, 9000, 10, 1)
 	trial.Run(t, func(b *engine.Builder) {
 		l := objective.Linear{Loss: objective.Logistic{}}
-		checked, err := rows.Check("test", operators.FromRecords(b, []arrow.Record{record}), rows.Columns{Vector: "features", Label: "label"}, l.Loss.Label())
+		checked, err := rows.Check("test", arrowbridge.FromRecords(b, []arrow.Record{record}), rows.Columns{Vector: "features", Label: "label"}, l.Loss.Label())
 		require.NoError(t, err)
 		l.Table = checked
 		engine.Collect(checked.Init(comqueue.New(b, "evaluate")).

@@ -20,7 +20,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 // higgs returns a sample of 7,000 rows of HIGGS, see testdata/README.md.
@@ -150,7 +150,7 @@ func TestRowsOfManyShardsTogetherGiveTheSameBits(t *testing.T) {
 // fitRecord minimises the logistic loss over the rows of a record.
 func fitRecord(t testing.TB, record arrow.Record, s optim.Settings) (fitted, *engine.Result) {
 	t.Helper()
-	return fitOf(t, func(b *engine.Builder) *engine.Dataset { return operators.FromRecords(b, []arrow.Record{record}) },
+	return fitOf(t, func(b *engine.Builder) *engine.Dataset { return arrowbridge.FromRecords(b, []arrow.Record{record}) },
 		rows.Columns{Vector: "features", Label: "label"}, objective.Linear{Loss: objective.Logistic{}}, s,
 		engine.CheckBroadcasts(false), engine.Parallelism(1), engine.Shards(128))
 }

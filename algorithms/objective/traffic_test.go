@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
-	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -34,7 +34,7 @@ func TestGradientsTravelWithoutZeros(t *testing.T) {
 	const p, entries = 8, 9
 	const n = 3200
 	record := wideRecord(n, 40_000, entries, 2)
-	data := func(b *engine.Builder) *engine.Dataset { return operators.FromRecords(b, []arrow.Record{record}) }
+	data := func(b *engine.Builder) *engine.Dataset { return arrowbridge.FromRecords(b, []arrow.Record{record}) }
 	columns := rows.Columns{Vector: "features", Label: "label"}
 
 	// What each subtask brings: the loss, the features of its rows, and the intercept.

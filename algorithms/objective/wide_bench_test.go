@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
-	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -59,7 +59,7 @@ func wideRecord(n, d, entries, apart int) arrow.Record {
 // heap.
 func BenchmarkWide(b *testing.B) {
 	record := wideRecord(400_000, 2_000_000, 30, 10)
-	data := func(b *engine.Builder) *engine.Dataset { return operators.FromRecords(b, []arrow.Record{record}) }
+	data := func(b *engine.Builder) *engine.Dataset { return arrowbridge.FromRecords(b, []arrow.Record{record}) }
 	for b.Loop() {
 		runtime.GC()
 		f, r := fitOf(b, data, rows.Columns{Vector: "features", Label: "label"}, objective.Linear{Loss: objective.Logistic{}},

@@ -15,6 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -349,7 +350,7 @@ func solve(t testing.TB, o objective, s optim.Settings, options ...engine.Option
 
 func decode(t testing.TB, r *engine.Result) *optim.Result {
 	t.Helper()
-	batches, err := r.Records("result")
+	batches, err := arrowbridge.Records(r, "result")
 	require.NoError(t, err)
 	require.Len(t, batches, 1)
 	var result optim.Result

@@ -13,6 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 // Estimators end a pipeline: whatever columns they add in the job in which the pipeline was
@@ -37,10 +38,10 @@ func TestEstimatorsInPipelines(t *testing.T) {
 				engine.Collect(p.Apply(first(b), m.Dataset(b)), "applied")
 				engine.Collect(m.Transform(first(b)), "made")
 			})
-			made, err := r.Records("made")
+			made, err := arrowbridge.Records(r, "made")
 			require.NoError(t, err)
 			for _, again := range []string{"applied", "made"} {
-				recs, err := later.Records(again)
+				recs, err := arrowbridge.Records(later, again)
 				require.NoError(t, err)
 				require.Len(t, recs, len(made))
 				for i := range recs {
@@ -55,10 +56,10 @@ func TestEstimatorsInPipelines(t *testing.T) {
 // checkScorer compares a column of the job with what a scorer computes.
 func checkScorer(t *testing.T, m *pipeline.Model, column string, r *engine.Result) {
 	t.Helper()
-	recs, err := r.Records("made")
+	recs, err := arrowbridge.Records(r, "made")
 	require.NoError(t, err)
 	raw := trial.Run(t, func(b *engine.Builder) { engine.Collect(operators.First(titanic(b), 200), "in") })
-	in, err := raw.Records("in")
+	in, err := arrowbridge.Records(raw, "in")
 	require.NoError(t, err)
 	var names []string
 	for _, f := range in[0].Schema().Fields() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -28,7 +29,7 @@ func join(b *engine.Builder, models []*engine.Dataset) *engine.Dataset {
 		if m.Poisoned() {
 			return m
 		}
-		for _, f := range m.Schema().Fields() {
+		for _, f := range arrowrows.Arrow(m.Schema()).Fields() {
 			if f.Name != model.Column {
 				f.Name = besides(i, f.Name)
 				fields = append(fields, f)
@@ -42,7 +43,7 @@ func join(b *engine.Builder, models []*engine.Dataset) *engine.Dataset {
 	}
 	schema := arrow.NewSchema(fields, nil)
 	return b.Add(engine.Spec{
-		Op: "Pipeline", Schema: schema, Inputs: ports,
+		Op: "Pipeline", Schema: arrowrows.Schema(schema), Inputs: ports,
 		Operator: func() engine.Operator { return &joiner{schema: schema, stages: len(models)} },
 	})
 }
@@ -61,13 +62,13 @@ func (j *joiner) Open(c *engine.Context) error {
 	for i := 1; i < j.stages; i++ {
 		var one arrow.Record
 		for _, rows := range c.Side(i) {
-			if rows.NumRows() == 0 {
+			if arrowrows.Record(rows).NumRows() == 0 {
 				continue
 			}
-			if one != nil || rows.NumRows() > 1 {
+			if one != nil || arrowrows.Record(rows).NumRows() > 1 {
 				return fmt.Errorf("the model of stage %d has more than one row", i)
 			}
-			one = rows
+			one = arrowrows.Record(rows)
 		}
 		if one == nil {
 			return fmt.Errorf("the model of stage %d has no row", i)
@@ -78,7 +79,8 @@ func (j *joiner) Open(c *engine.Context) error {
 }
 
 // Process makes the row.
-func (j *joiner) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+func (j *joiner) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	if rows.NumRows() == 0 {
 		return nil
 	}
@@ -119,14 +121,14 @@ func emitText(c *engine.Context, shard int, schema *arrow.Schema, text string, c
 	defer columns[0].Release()
 	made := array.NewRecord(schema, columns, 1)
 	defer made.Release()
-	return out.Emit(shard, made)
+	return out.Emit(shard, arrowrows.Batch(made))
 }
 
 // part adds the operator that takes the model of a stage out of that of a pipeline.
 func part(trained *engine.Dataset, stage, stages int) *engine.Dataset {
 	fields := []arrow.Field{{Name: model.Column, Type: arrow.BinaryTypes.String}}
 	at := []int{0}
-	for k, f := range trained.Schema().Fields() {
+	for k, f := range arrowrows.Arrow(trained.Schema()).Fields() {
 		if name, ok := strings.CutPrefix(f.Name, besides(stage, "")); ok {
 			f.Name = name
 			fields, at = append(fields, f), append(at, k)
@@ -135,7 +137,7 @@ func part(trained *engine.Dataset, stage, stages int) *engine.Dataset {
 	schema := arrow.NewSchema(fields, nil)
 	return trained.Builder().Add(engine.Spec{
 		Op: "PipelineStage", Attrs: []engine.Attr{{Key: "stage", Value: strconv.Itoa(stage)}},
-		Schema: schema, Inputs: []engine.Port{{From: trained}},
+		Schema: arrowrows.Schema(schema), Inputs: []engine.Port{{From: trained}},
 		Operator: func() engine.Operator { return &parter{schema: schema, at: at, stage: stage, stages: stages} },
 	})
 }
@@ -151,7 +153,8 @@ type parter struct {
 func (p *parter) Open(*engine.Context) error { return nil }
 
 // Process takes the stage's model out of each row, of which there is one.
-func (p *parter) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+func (p *parter) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	k, err := batch.FindColumn(rows.Schema(), model.Column)
 	if err != nil {
 		return err

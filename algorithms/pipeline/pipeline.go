@@ -7,6 +7,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // Kind is the kind of a pipeline's model.
@@ -83,7 +84,7 @@ func (p Pipeline) Apply(rows, trained *engine.Dataset) *engine.Dataset {
 		return b.Poisoned(op)
 	case trained.Poisoned():
 		return trained
-	case !trained.Schema().HasField(model.Column):
+	case !arrowrows.Arrow(trained.Schema()).HasField(model.Column):
 		b.Errorf("%s: the model has no column %q: give it the dataset that Fit returned", op, model.Column)
 		return b.Poisoned(op)
 	}

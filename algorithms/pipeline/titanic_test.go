@@ -12,6 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 func titanic(b *engine.Builder) *engine.Dataset {
@@ -101,7 +102,7 @@ func TestTitanicHasTheSameBits(t *testing.T) {
 
 func features(t *testing.T, r *engine.Result) [][]float64 {
 	t.Helper()
-	recs, err := r.Records("made")
+	recs, err := arrowbridge.Records(r, "made")
 	require.NoError(t, err)
 	var all [][]float64
 	for _, rec := range recs {

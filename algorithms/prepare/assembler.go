@@ -12,6 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -121,7 +122,7 @@ func vectorType(sparse bool, size int) (arrow.DataType, error) {
 // Fit learns the sizes that types leave open.
 func (p VectorAssembler) Fit(rows *engine.Dataset) *engine.Dataset {
 	return fit(p, rows, func() *engine.Dataset {
-		fields, _ := find(rows.Schema(), p.Columns, numberColumns|vectorColumns, "") // fit has checked them
+		fields, _ := find(arrowrows.Arrow(rows.Schema()), p.Columns, numberColumns|vectorColumns, "") // fit has checked them
 		m := AssemblerModel{Params: p}
 		m.Sparse, _ = p.form(fields)
 		return learnSizes(p, rows, fields, func(f *facts, inputs []model.Input) (preparation, error) {
@@ -155,7 +156,7 @@ func learnSizes(p parameters, rows *engine.Dataset, fields []arrow.Field, finish
 		}}.add(rows)
 	}
 	b := rows.Builder()
-	m, err := finish(known, knownInputs(rows.Schema(), columns))
+	m, err := finish(known, knownInputs(arrowrows.Arrow(rows.Schema()), columns))
 	if err != nil {
 		b.Errorf("%s: %w", callerOf(p), err)
 		return b.Poisoned(callerOf(p))

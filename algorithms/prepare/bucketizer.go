@@ -9,6 +9,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // Bucketizer puts numbers into buckets between given bounds: n bounds make n+1 buckets, and
@@ -63,7 +64,7 @@ func (p Bucketizer) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
 func (p Bucketizer) Fit(rows *engine.Dataset) *engine.Dataset {
 	return fit(p, rows, func() *engine.Dataset {
 		m := &BucketModel{Columns: p.Columns, Outputs: namesOf(p.Columns, p.Outputs), Unknown: p.Unknown}
-		m.Learned = Learned{kind: p.Kind(), inputs: knownInputs(rows.Schema(), p.Columns)}
+		m.Learned = Learned{kind: p.Kind(), inputs: knownInputs(arrowrows.Arrow(rows.Schema()), p.Columns)}
 		for i := range p.Columns {
 			m.Bounds = append(m.Bounds, p.Bounds[min(i, len(p.Bounds)-1)])
 		}

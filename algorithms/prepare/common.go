@@ -11,6 +11,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -104,7 +105,7 @@ func fit(p parameters, rows *engine.Dataset, learn func() *engine.Dataset) *engi
 	if rows.Poisoned() {
 		return rows
 	}
-	if _, err := p.outputs(rows.Schema()); err != nil {
+	if _, err := p.outputs(arrowrows.Arrow(rows.Schema())); err != nil {
 		b.Errorf("%s: %w", caller, err)
 		return b.Poisoned(caller)
 	}
@@ -119,7 +120,7 @@ func apply(p any, kind string, rows, m *engine.Dataset, outputs func(*arrow.Sche
 	if rows.Poisoned() {
 		return rows
 	}
-	fields, err := outputs(rows.Schema())
+	fields, err := outputs(arrowrows.Arrow(rows.Schema()))
 	if err != nil {
 		b.Errorf("%s: %w", caller, err)
 		return b.Poisoned(caller)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -81,7 +82,7 @@ func (p FeatureHasher) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
 // Fit returns the model, for which it needs no rows.
 func (p FeatureHasher) Fit(rows *engine.Dataset) *engine.Dataset {
 	return fit(p, rows, func() *engine.Dataset {
-		m := &HasherModel{Learned: Learned{kind: p.Kind(), inputs: knownInputs(rows.Schema(), p.Columns)}, Params: p}
+		m := &HasherModel{Learned: Learned{kind: p.Kind(), inputs: knownInputs(arrowrows.Arrow(rows.Schema()), p.Columns)}, Params: p}
 		return model.Dataset(rows.Builder(), m)
 	})
 }

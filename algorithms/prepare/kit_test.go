@@ -14,8 +14,10 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 // sample is a row of the tests' tables.
@@ -159,12 +161,12 @@ func inProcess(t *testing.T, m model.Binder, r *engine.Result) {
 
 func record(t *testing.T, r *engine.Result, name string) arrow.Record {
 	t.Helper()
-	recs, err := r.Records(name)
+	recs, err := arrowbridge.Records(r, name)
 	require.NoError(t, err)
 	if len(recs) == 0 {
 		schema, err := r.Schema(name)
 		require.NoError(t, err)
-		return batch.Empty(schema)
+		return batch.Empty(arrowrows.Arrow(schema))
 	}
 	rec, err := batch.Concat(memory.NewGoAllocator(), recs)
 	require.NoError(t, err)

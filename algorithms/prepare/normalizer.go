@@ -10,6 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // Norm is a length of vectors.
@@ -62,7 +63,7 @@ func (p Normalizer) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
 // Fit returns the model, for which it needs no rows.
 func (p Normalizer) Fit(rows *engine.Dataset) *engine.Dataset {
 	return fit(p, rows, func() *engine.Dataset {
-		m := &NormalizerModel{Learned: Learned{kind: p.Kind(), inputs: knownInputs(rows.Schema(), p.Columns)}, Params: p}
+		m := &NormalizerModel{Learned: Learned{kind: p.Kind(), inputs: knownInputs(arrowrows.Arrow(rows.Schema()), p.Columns)}, Params: p}
 		return model.Dataset(rows.Builder(), m)
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
@@ -98,7 +99,7 @@ func (p PCA) checkDim(d int) error {
 // Fit learns means, directions and variances.
 func (p PCA) Fit(rows *engine.Dataset) *engine.Dataset {
 	return fit(p, rows, func() *engine.Dataset {
-		fields, _ := find(rows.Schema(), p.Columns, numberColumns|vectorColumns, "") // fit has checked them
+		fields, _ := find(arrowrows.Arrow(rows.Schema()), p.Columns, numberColumns|vectorColumns, "") // fit has checked them
 		first := moments(p.Columns, sparseOf(fields), nil)
 		settle := first.settle
 		first.settle = func(f *facts, sums, most []float64) error {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // PolynomialFeatures makes a dense vector of all products of up to Degree components of
@@ -119,7 +120,7 @@ func (p PolynomialFeatures) outputs(schema *arrow.Schema) ([]arrow.Field, error)
 // Fit learns the sizes of vectors whose types leave them open.
 func (p PolynomialFeatures) Fit(rows *engine.Dataset) *engine.Dataset {
 	return fit(p, rows, func() *engine.Dataset {
-		fields, _ := find(rows.Schema(), p.Columns, numberColumns|denseColumns, "") // fit has checked them
+		fields, _ := find(arrowrows.Arrow(rows.Schema()), p.Columns, numberColumns|denseColumns, "") // fit has checked them
 		return learnSizes(p, rows, fields, func(f *facts, inputs []model.Input) (preparation, error) {
 			m := &PolynomialModel{Learned: Learned{p.Kind(), inputs, f.Rows}, Params: p, Sizes: f.Size}
 			_, err := p.products(m.dim())

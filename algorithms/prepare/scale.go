@@ -8,6 +8,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // ScalerModel is what all scalers learn: for each component of each column a shift s and a
@@ -131,7 +132,7 @@ func (m *ScalerModel) value(v, shift, scale float64) float64 {
 // tells whether it is one of a sparse vector.
 func learnScale(p parameters, rows *engine.Dataset, columns, outputs []string, weight string, m ScalerModel, passes []pass, of func(f *facts, feature int, sparse bool) (shift, scale float64)) *engine.Dataset {
 	return fit(p, rows, func() *engine.Dataset {
-		fields, _ := find(rows.Schema(), columns, numberColumns|vectorColumns, "") // fit has checked them
+		fields, _ := find(arrowrows.Arrow(rows.Schema()), columns, numberColumns|vectorColumns, "") // fit has checked them
 		sparse := sparseOf(fields)
 		m.Columns, m.Outputs = columns, namesOf(columns, outputs)
 		return survey{

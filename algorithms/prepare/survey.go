@@ -12,6 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
@@ -106,7 +107,7 @@ func (s survey) add(rows *engine.Dataset) *engine.Dataset {
 	b := rows.Builder()
 	read := s.columns
 	if s.weight != "" {
-		if _, err := find(rows.Schema(), []string{s.weight}, numberColumns, "numbers, the weights of rows"); err != nil {
+		if _, err := find(arrowrows.Arrow(rows.Schema()), []string{s.weight}, numberColumns, "numbers, the weights of rows"); err != nil {
 			b.Errorf("%s: WeightCol: %w", s.name, err)
 			return b.Poisoned(s.name)
 		}
@@ -119,11 +120,11 @@ func (s survey) add(rows *engine.Dataset) *engine.Dataset {
 		return rows
 	}
 	whole := rows.Schema()
-	schema := arrow.NewSchema(whole.Fields()[:len(s.columns)], nil)
+	schema := arrow.NewSchema(arrowrows.Arrow(whole).Fields()[:len(s.columns)], nil)
 	s.passes = append([]pass{shapes(schema, s.lax)}, s.passes...)
 	return comqueue.New(b, s.name).
 		InitWithPartitionedData(surveyRows, rows).
-		Add(comqueue.Named("plan", comqueue.Do(func(ctx *comqueue.ComContext) error { return s.plan(ctx, whole) }))).
+		Add(comqueue.Named("plan", comqueue.Do(func(ctx *comqueue.ComContext) error { return s.plan(ctx, arrowrows.Arrow(whole)) }))).
 		Add(comqueue.Named("sum", comqueue.ForEachShard(surveySums, s.sum))).
 		Add(comqueue.AllReduce(surveySums)).
 		Add(comqueue.Named("extremes", comqueue.ForEachShard(surveyMaxima, s.most))).
@@ -245,7 +246,7 @@ func (s survey) settle(ctx *comqueue.ComContext) error {
 
 // open points the work at the rows of a shard.
 func (w *work) open(ctx *comqueue.ComContext, shard int) *work {
-	w.frame = surveyRows.Get(ctx, shard).Record()
+	w.frame = arrowrows.Record(surveyRows.Get(ctx, shard).Batch())
 	w.reader.Reset(w.frame)
 	return w
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -179,7 +180,7 @@ func (c *comparing) addCandidate(i int, rows *engine.Dataset) bool {
 		if m == nil || m.Poisoned() {
 			return false
 		}
-		if fields := m.Schema().FieldIndices(model.Column); len(fields) != 1 || m.Schema().Field(fields[0]).Type.ID() != arrow.STRING {
+		if fields := arrowrows.Arrow(m.Schema()).FieldIndices(model.Column); len(fields) != 1 || arrowrows.Arrow(m.Schema()).Field(fields[0]).Type.ID() != arrow.STRING {
 			c.b.Errorf("%s: the model of candidate %q has no column %q of text", c.op, c.candidates[i].Name, model.Column)
 			return false
 		}
@@ -218,7 +219,7 @@ func (c *comparing) addEvaluations(candidate, fold int, applied *engine.Dataset)
 			if other.Evaluation != m.Evaluation {
 				continue
 			}
-			column, err := other.columnOf(d.Schema())
+			column, err := other.columnOf(arrowrows.Arrow(d.Schema()))
 			if err != nil {
 				c.b.Errorf("%s: %w", c.op, err)
 				return false
@@ -245,8 +246,9 @@ func after(rows, other *engine.Dataset) *engine.Dataset {
 // waiter hands rows on. That its side input is complete before it opens is its purpose.
 type waiter struct{ noop }
 
-func (waiter) Process(_ *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
-	return out.Emit(shard, rows)
+func (waiter) Process(_ *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
+	return out.Emit(shard, arrowrows.Batch(rows))
 }
 
 // doneRow is a row of what says that something is complete; there is none.
@@ -259,7 +261,7 @@ func (c *comparing) addDone(others []*engine.Dataset) *engine.Dataset {
 		inputs = append(inputs, engine.Port{From: d})
 	}
 	return c.b.Add(engine.Spec{
-		Op: "Done", Schema: schemaOf[doneRow](), Inputs: inputs, Single: true,
+		Op: "Done", Schema: arrowrows.Schema(schemaOf[doneRow]()), Inputs: inputs, Single: true,
 		Operator: func() engine.Operator { return swallower{} },
 	})
 }
@@ -267,7 +269,7 @@ func (c *comparing) addDone(others []*engine.Dataset) *engine.Dataset {
 // swallower takes rows and gives none.
 type swallower struct{ noop }
 
-func (swallower) Process(*engine.Context, int, int, arrow.Record, engine.Output) error { return nil }
+func (swallower) Process(*engine.Context, int, int, engine.Batch, engine.Output) error { return nil }
 
 // addScores adds the operator that gathers all evaluations.
 func (c *comparing) addScores() *engine.Dataset {
@@ -280,7 +282,7 @@ func (c *comparing) addScores() *engine.Dataset {
 		attrs = append(attrs, engine.Attr{Key: "metric", Value: m.Name})
 	}
 	return c.b.Add(engine.Spec{
-		Op: "Scores", Attrs: attrs, Schema: schemaOf[Score](), Inputs: inputs, Single: true,
+		Op: "Scores", Attrs: attrs, Schema: arrowrows.Schema(schemaOf[Score]()), Inputs: inputs, Single: true,
 		Operator: func() engine.Operator { return &gatherer{comparing: c, values: c.emptyScores()} },
 	})
 }
@@ -303,7 +305,8 @@ func (c *comparing) emptyScores() [][][]float64 {
 	return values
 }
 
-func (o *gatherer) Process(_ *engine.Context, port, _ int, rows arrow.Record, _ engine.Output) error {
+func (o *gatherer) Process(_ *engine.Context, port, _ int, in engine.Batch, _ engine.Output) error {
+	rows := arrowrows.Record(in)
 	r := o.read[port]
 	for j, column := range r.columns {
 		values := rows.Column(column).(*array.Float64)
@@ -343,13 +346,13 @@ func (c *comparing) addBest(ranked *engine.Dataset) *engine.Dataset {
 	for _, d := range c.refitted {
 		inputs = append(inputs, engine.Port{From: d})
 		if !d.Schema().Equal(schema) {
-			schema = schemaOf[encoded]()
+			schema = arrowrows.Schema(schemaOf[encoded]())
 		}
 	}
 	inputs = append(inputs, engine.Port{From: ranked, Partitioner: engine.Broadcast, Side: true})
 	return c.b.Add(engine.Spec{
 		Op: "Best", Schema: schema, Inputs: inputs, Single: true,
-		Operator: func() engine.Operator { return &chooser{models: len(c.refitted), schema: schema} },
+		Operator: func() engine.Operator { return &chooser{models: len(c.refitted), schema: arrowrows.Arrow(schema)} },
 	})
 }
 
@@ -362,7 +365,7 @@ type chooser struct {
 }
 
 func (o *chooser) Open(c *engine.Context) error {
-	list, err := readRows[Score](c.Side(o.models))
+	list, err := readRows[Score](arrowrows.Records(c.Side(o.models)))
 	if err != nil {
 		return err
 	}
@@ -374,7 +377,8 @@ func (o *chooser) Open(c *engine.Context) error {
 	return nil
 }
 
-func (o *chooser) Process(_ *engine.Context, port, shard int, rows arrow.Record, out engine.Output) error {
+func (o *chooser) Process(_ *engine.Context, port, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	if port != o.best || rows.NumRows() == 0 {
 		return nil
 	}
@@ -391,7 +395,7 @@ func (o *chooser) Process(_ *engine.Context, port, shard int, rows arrow.Record,
 	}
 	made := array.NewRecord(o.schema, columns, 1)
 	defer made.Release()
-	return out.Emit(shard, made)
+	return out.Emit(shard, arrowrows.Batch(made))
 }
 
 // invalid is an error that begins with the name of an option.

@@ -17,6 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/selection"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -334,7 +335,7 @@ func TestMetricsAreThere(t *testing.T) {
 			report := metrics[0].Evaluation.Evaluate(d)
 			for _, m := range metrics {
 				require.NotNil(t, m.Evaluation, m.Name)
-				require.Len(t, report.Schema().FieldIndices(m.Name), 1, m.Name)
+				require.Len(t, arrowrows.Arrow(report.Schema()).FieldIndices(m.Name), 1, m.Name)
 			}
 			engine.Collect(report, fmt.Sprint(i))
 		}

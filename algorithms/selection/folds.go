@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -105,9 +106,9 @@ func divide(op string, rows *engine.Dataset, d division) []Fold {
 	schema := rows.Schema()
 	d.column = -1
 	if d.stratify != "" {
-		i, err := batch.FindColumn(schema, d.stratify)
-		if err == nil && batch.IsVector(schema.Field(i).Type) {
-			err = fmt.Errorf("column %q is %s: want numbers, text or another scalar type", d.stratify, batch.TypeName(schema.Field(i).Type))
+		i, err := batch.FindColumn(arrowrows.Arrow(schema), d.stratify)
+		if err == nil && batch.IsVector(arrowrows.Arrow(schema).Field(i).Type) {
+			err = fmt.Errorf("column %q is %s: want numbers, text or another scalar type", d.stratify, batch.TypeName(arrowrows.Arrow(schema).Field(i).Type))
 		}
 		if err != nil {
 			b.Errorf("%s: %w", op, err)
@@ -116,20 +117,20 @@ func divide(op string, rows *engine.Dataset, d division) []Fold {
 		d.column = i
 	}
 	name := "part"
-	for schema.HasField(name) {
+	for arrowrows.Arrow(schema).HasField(name) {
 		name += "'"
 	}
-	numbered := arrow.NewSchema(append(slices.Clone(schema.Fields()), arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int32}), nil)
+	numbered := arrow.NewSchema(append(slices.Clone(arrowrows.Arrow(schema).Fields()), arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int32}), nil)
 	attrs := []engine.Attr{{Key: "seed", Value: fmt.Sprint(d.seed)}}
 	if d.stratify != "" {
 		attrs = append(attrs, engine.Attr{Key: "stratify", Value: d.stratify})
 	}
 	counts := b.Add(engine.Spec{
-		Op: "CountClasses", Schema: schemaOf[classCount](), Inputs: []engine.Port{{From: rows}},
+		Op: "CountClasses", Schema: arrowrows.Schema(schemaOf[classCount]()), Inputs: []engine.Port{{From: rows}},
 		Operator: func() engine.Operator { return &classCounter{division: d} },
 	})
 	assigned := b.Add(engine.Spec{
-		Op: "Divide", Attrs: attrs, Schema: numbered,
+		Op: "Divide", Attrs: attrs, Schema: arrowrows.Schema(numbered),
 		Inputs:   []engine.Port{{From: rows}, {From: counts, Partitioner: engine.Broadcast, Side: true}},
 		Operator: func() engine.Operator { return &divider{division: d, schema: numbered} },
 	})
@@ -137,7 +138,9 @@ func divide(op string, rows *engine.Dataset, d division) []Fold {
 		attrs := []engine.Attr{{Key: "part", Value: fmt.Sprint(part + 1)}, {Key: "others", Value: fmt.Sprint(others)}}
 		return b.Add(engine.Spec{
 			Op: "PickPart", Attrs: attrs, Schema: schema, Inputs: []engine.Port{{From: assigned}},
-			Operator: func() engine.Operator { return &picker{schema: schema, part: int32(part), others: others} },
+			Operator: func() engine.Operator {
+				return &picker{schema: arrowrows.Arrow(schema), part: int32(part), others: others}
+			},
 		})
 	}
 	for i := range list {
@@ -189,7 +192,8 @@ type classCounter struct {
 	text []byte
 }
 
-func (o *classCounter) Process(_ *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+func (o *classCounter) Process(_ *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
+	rows := arrowrows.Record(in)
 	if o.rows == nil {
 		o.rows = make(map[string]int64)
 	}
@@ -247,7 +251,7 @@ type divider struct {
 }
 
 func (o *divider) Open(c *engine.Context) error {
-	counts, err := readRows[classCount](c.Side(1))
+	counts, err := readRows[classCount](arrowrows.Records(c.Side(1)))
 	if err != nil {
 		return err
 	}
@@ -299,7 +303,8 @@ func (o *divider) plan(names []string, rows map[string]int64, total int64) {
 	}
 }
 
-func (o *divider) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+func (o *divider) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	if o.next == nil {
 		o.next = slices.Clone(o.starts[shard])
 	}
@@ -324,7 +329,7 @@ func (o *divider) Process(c *engine.Context, _, shard int, rows arrow.Record, ou
 	defer parts.Release()
 	made := array.NewRecord(o.schema, append(slices.Clone(rows.Columns()), parts), rows.NumRows())
 	defer made.Release()
-	return out.Emit(shard, made)
+	return out.Emit(shard, arrowrows.Batch(made))
 }
 
 // part returns the part of the i-th row of a class.
@@ -353,7 +358,8 @@ type picker struct {
 	keep   []int32
 }
 
-func (o *picker) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+func (o *picker) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	last := int(rows.NumCols()) - 1
 	o.keep = o.keep[:0]
 	for i, part := range rows.Column(last).(*array.Int32).Int32Values() {
@@ -367,12 +373,12 @@ func (o *picker) Process(c *engine.Context, _, shard int, rows arrow.Record, out
 	plain := array.NewRecord(o.schema, rows.Columns()[:last], rows.NumRows())
 	defer plain.Release()
 	if len(o.keep) == int(rows.NumRows()) {
-		return out.Emit(shard, plain)
+		return out.Emit(shard, arrowrows.Batch(plain))
 	}
 	picked, err := batch.Take(c.Allocator, plain, o.keep)
 	if err != nil {
 		return err
 	}
 	defer picked.Release()
-	return out.Emit(shard, picked)
+	return out.Emit(shard, arrowrows.Batch(picked))
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -47,7 +48,7 @@ func emitRows[T any](c *engine.Context, shard int, out engine.Output, rows ...T)
 		return err
 	}
 	defer rec.Release()
-	return out.Emit(shard, rec)
+	return out.Emit(shard, arrowrows.Batch(rec))
 }
 
 // readRows returns the rows of batches as values that share nothing with them.

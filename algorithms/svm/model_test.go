@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/svm"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 var (
@@ -120,7 +120,7 @@ func TestPredictRowsThatCannotBe(t *testing.T) {
 	job := func(o svm.PredictOptions) func(b *engine.Builder) {
 		o.FeatureCols = []string{"x"}
 		return func(b *engine.Builder) {
-			engine.Collect(svm.PredictSVC(operators.FromRecords(b, []arrow.Record{record}), m.Dataset(b), o), "predictions")
+			engine.Collect(svm.PredictSVC(arrowbridge.FromRecords(b, []arrow.Record{record}), m.Dataset(b), o), "predictions")
 		}
 	}
 	trial.Fails(t, job(svm.PredictOptions{}), "row 0 of the shard", `column "x"`, "infinite", "Skip")

@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/algorithms/svm"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 func trainsSVC(table trial.Table, p svm.LinearSVC) func(b *engine.Builder) {
@@ -230,7 +230,7 @@ func TestLabelsOfAnyType(t *testing.T) {
 			record := array.NewRecord(arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Float64}, {Name: "y", Type: c.dt}}, nil),
 				[]arrow.Array{features.NewArray(), labels.NewArray()}, int64(len(x)))
 			r := trial.Run(t, func(b *engine.Builder) {
-				rows := operators.FromRecords(b, []arrow.Record{record})
+				rows := arrowbridge.FromRecords(b, []arrow.Record{record})
 				made := svm.TrainSVC(rows, svm.LinearSVC{FeatureCols: []string{"x"}, LabelCol: "y"})
 				engine.Collect(made, "model")
 				engine.Collect(svm.PredictSVC(rows, made, svm.PredictOptions{}), "predictions")
@@ -238,7 +238,7 @@ func TestLabelsOfAnyType(t *testing.T) {
 			m, err := svm.SVCModelOf(r, "model")
 			require.NoError(t, err)
 			require.Equal(t, c.sorted, m.Classes.Values)
-			recs, err := r.Records("predictions")
+			recs, err := arrowbridge.Records(r, "predictions")
 			require.NoError(t, err)
 			row := 0
 			for _, rec := range recs {

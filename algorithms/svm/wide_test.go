@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/svm"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
-	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 // TestSparseRowsOfManyFeatures: of very many features, of which few occur in a shard, the
@@ -43,7 +43,7 @@ func TestSparseRowsOfManyFeatures(t *testing.T) {
 			record := array.NewRecord(arrow.NewSchema([]arrow.Field{{Name: "x", Type: column.DataType()}, {Name: "y", Type: y.DataType()}}, nil), []arrow.Array{column, y}, n)
 			p.LabelCol = "y"
 			r := trial.Run(t, func(b *engine.Builder) {
-				engine.Collect(svm.TrainSVC(operators.FromRecords(b, []arrow.Record{record}), p), "model")
+				engine.Collect(svm.TrainSVC(arrowbridge.FromRecords(b, []arrow.Record{record}), p), "model")
 			})
 			m, err := svm.SVCModelOf(r, "model")
 			require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -94,7 +95,7 @@ func fileRows(b *engine.Builder, path string, s shape) (*engine.Dataset, error) 
 		return nil, err
 	}
 	schema := arrow.NewSchema([]arrow.Field{{Name: vectorColumn, Type: vector}}, nil)
-	return b.Add(engine.Spec{Op: "ReadRaw", Schema: schema, Source: func() engine.Source {
+	return b.Add(engine.Spec{Op: "ReadRaw", Schema: arrowrows.Schema(schema), Source: func() engine.Source {
 		return &rawSource{path: path, shape: s, schema: schema}
 	}}), nil
 }
@@ -140,5 +141,5 @@ func (r *rawSource) emit(c *engine.Context, shard, lo, hi int, out engine.Output
 	defer column.Release()
 	rows := array.NewRecord(r.schema, []arrow.Array{column}, int64(hi-lo))
 	defer rows.Release()
-	return out.Emit(shard, rows)
+	return out.Emit(shard, arrowrows.Batch(rows))
 }

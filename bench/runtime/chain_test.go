@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/operators"
 )
 
@@ -16,8 +17,8 @@ import (
 func scale(r row) row { return row{r.Key, r.X*0.5 + r.Y, r.Y} }
 
 // scaleBatch is scale for a batch: a new column x beside the two others, shared.
-func scaleBatch(c *engine.Context, rows arrow.Record) (arrow.Record, error) {
-	return scaled(c.Allocator, rows), nil
+func scaleBatch(c *engine.Context, rows engine.Batch) (engine.Batch, error) {
+	return arrowrows.Batch(scaled(c.Allocator, arrowrows.Record(rows))), nil
 }
 
 func scaled(mem memory.Allocator, rows arrow.Record) arrow.Record {
@@ -52,7 +53,7 @@ func BenchmarkChain(b *testing.B) {
 			return d.Builder().Add(engine.Spec{Op: "Pass", Schema: d.Schema(), Inputs: []engine.Port{{From: d}},
 				Operator: func() engine.Operator { return pass{} }})
 		}, plainPass(rec)},
-		{"MapBatch", 80, func(d *engine.Dataset) *engine.Dataset { return operators.MapBatch(d, nil, scaleBatch) }, plainBatch(rec)},
+		{"MapBatch", 80, func(d *engine.Dataset) *engine.Dataset { return operators.MapBatch(d, engine.Schema{}, scaleBatch) }, plainBatch(rec)},
 		{"Map", 8, func(d *engine.Dataset) *engine.Dataset { return operators.Map(d, scale) }, plainRows(rows)},
 	}
 	for _, kind := range kinds {

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // spread is the rule of the benchmarks' own partition function, for rows of the
@@ -22,7 +23,8 @@ func spread(rows arrow.Record, _ int, _ int64, shards int, dst []int32) error {
 }
 
 // cuts places keys in the order of their size, as splitters of a sample would.
-func cuts(rows arrow.Record, _ int, _ int64, shards int, dst []int32) error {
+func cuts(in engine.Batch, _ int, _ int64, shards int, dst []int32) error {
+	rows := arrowrows.Record(in)
 	const largest = 7919 * batchRows
 	for i, key := range rows.Column(0).(*array.Int64).Int64Values() {
 		dst[i] = int32(key * int64(shards) / largest)

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // row is a row of the benchmarks: a key and two numbers.
@@ -59,7 +60,7 @@ func (*readySource) Close() error               { return nil }
 func (s *readySource) ReadShard(_ *engine.Context, shard int, out engine.Output) error {
 	for range s.batches {
 		toil(s.work * int(s.rows.NumRows()))
-		if err := out.Emit(shard, s.rows); err != nil {
+		if err := out.Emit(shard, arrowrows.Batch(s.rows)); err != nil {
 			return err
 		}
 	}
@@ -90,8 +91,9 @@ func ready(b *engine.Builder, rows arrow.Record, batches, work int) *engine.Data
 type pass struct{}
 
 func (pass) Open(*engine.Context) error { return nil }
-func (pass) Process(_ *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
-	return out.Emit(shard, rows)
+func (pass) Process(_ *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
+	return out.Emit(shard, arrowrows.Batch(rows))
 }
 func (pass) EndShard(*engine.Context, int, engine.Output) error { return nil }
 func (pass) Finish(*engine.Context, engine.Output) error        { return nil }
@@ -100,7 +102,8 @@ func (pass) Close() error                                       { return nil }
 // dropped is a sink that counts rows and forgets them.
 type dropped struct{ pass }
 
-func (dropped) Process(c *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+func (dropped) Process(c *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
+	rows := arrowrows.Record(in)
 	c.Count(droppedRows, rows.NumRows())
 	return nil
 }

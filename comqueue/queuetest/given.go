@@ -7,6 +7,7 @@ import (
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -99,7 +100,7 @@ func dataset[T any](b *engine.Builder, of func(shard int) []T) (*engine.Dataset,
 		return nil, err
 	}
 	return b.Add(engine.Spec{
-		Op: "Given", Schema: codec.Schema(),
+		Op: "Given", Schema: arrowrows.Schema(codec.Schema()),
 		Source: func() engine.Source { return &source[T]{of: of, codec: codec} },
 	}), nil
 }
@@ -119,7 +120,7 @@ func (s *source[T]) ReadShard(c *engine.Context, shard int, out engine.Output) e
 	end := func() error {
 		rows := app.NewRecord()
 		defer rows.Release()
-		return out.Emit(shard, rows)
+		return out.Emit(shard, arrowrows.Batch(rows))
 	}
 	rows := s.of(shard)
 	for i := range rows {

@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // benchSource emits the same batch over and over, after some work per row.
@@ -31,7 +32,7 @@ func (s *benchSource) ReadShard(c *Context, shard int, out Output) error {
 			x = x*6364136223846793005 + 1442695040888963407
 		}
 		benchSink.Store(x)
-		if err := out.Emit(shard, s.rows); err != nil {
+		if err := out.Emit(shard, arrowrows.Batch(s.rows)); err != nil {
 			return err
 		}
 	}

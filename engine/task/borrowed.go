@@ -3,12 +3,13 @@ package task
 import (
 	"encoding/binary"
 	"errors"
-	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/zeebo/xxh3"
 
+	"github.com/superstep-ml/superstep/engine/columnar"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -17,9 +18,6 @@ var errRowsChanged = errors.New("the function changed the rows it was given, whi
 
 // errRowsReleased blames it for a reference that was not its own.
 var errRowsReleased = errors.New("the operator released a batch that it had borrowed, which others read as well: call Retain for each Release, and before a batch is given away")
-
-// errBatchesMoved blames it for the list of a side input.
-var errBatchesMoved = errors.New("the function changed the rows it was given, which other operators read as well: the list of the batches of a side input is shared, so make a copy before you sort or change it (slices.Clone)")
 
 // borrowed is the rows that an operator was given, to tell whether they are still as they were.
 type borrowed struct {
@@ -48,9 +46,6 @@ func (b *borrowed) unchanged(from int) error {
 	return nil
 }
 
-// inPlace says that a list holds what was lent, in its order.
-func (b *borrowed) inPlace(list []arrow.Record) bool { return slices.Equal(b.rows, list) }
-
 // release forgets the rows.
 func (b *borrowed) release() {
 	for _, rows := range b.rows {
@@ -63,12 +58,12 @@ func (b *borrowed) release() {
 
 // keeping returns a partition function that fails where it changes the rows it places.
 func (p Partition) keeping() Partition {
-	return func(rows arrow.Record, shard int, first int64, shards int, dst []int32) error {
-		before := printOf(rows)
+	return func(rows columnar.Batch, shard int, first int64, shards int, dst []int32) error {
+		before := printOf(arrowrows.Record(rows))
 		if err := p(rows, shard, first, shards, dst); err != nil {
 			return err
 		}
-		if printOf(rows) != before {
+		if printOf(arrowrows.Record(rows)) != before {
 			return errRowsChanged
 		}
 		return nil

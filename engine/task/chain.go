@@ -5,7 +5,9 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -48,7 +50,8 @@ type outlet struct {
 var _ Output = (*link)(nil)
 
 // Emit hands rows to the operators chained behind and to the outgoing edges.
-func (l *link) Emit(shard int, rows arrow.Record) error {
+func (l *link) Emit(shard int, emitted columnar.Batch) error {
+	rows := arrowrows.Record(emitted)
 	t := l.task
 	switch {
 	case t.err != nil:
@@ -64,7 +67,7 @@ func (l *link) Emit(shard int, rows arrow.Record) error {
 	}
 	l.rowsOut += rows.NumRows()
 	if o := t.run.env.Observer; o != nil {
-		o.Rows(l.node.ID, shard, rows)
+		o.Rows(l.node.ID, shard, emitted)
 	}
 	if l.source != nil {
 		t.advance(rows.NumRows())
@@ -106,7 +109,7 @@ func (l *link) process(port, shard int, rows arrow.Record) (err error) {
 	if t.run.env.CheckRows {
 		rows = l.borrowed.lend(rows)
 	}
-	if err = l.operator.Process(l.context, port, shard, rows, l); err == nil && t.run.env.CheckRows {
+	if err = l.operator.Process(l.context, port, shard, arrowrows.Batch(rows), l); err == nil && t.run.env.CheckRows {
 		err = l.borrowed.unchanged(len(l.borrowed.rows) - 1)
 	}
 	returned = true
@@ -163,9 +166,6 @@ func (l *link) checkRows() error {
 		s := &l.sides[i]
 		if err == nil {
 			err = s.borrowed.unchanged(0)
-		}
-		if err == nil && len(s.borrowed.rows) > 0 && !s.borrowed.inPlace(l.context.side[s.port]) {
-			err = errBatchesMoved
 		}
 	}
 	return err

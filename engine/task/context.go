@@ -6,10 +6,11 @@ import (
 	"fmt"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -33,11 +34,11 @@ type Context struct {
 	Seed uint64
 	// BatchRows is the number of rows sources aim at per batch.
 	BatchRows int
-	Allocator memory.Allocator
+	Allocator columnar.Allocator
 	// RowAllocator is for rows of a shard, in one piece, that a queue is to hold. Its memory
 	// is gone when the last batch that refers to it is released: views of it are not to be
 	// used after that.
-	RowAllocator memory.Allocator
+	RowAllocator columnar.Allocator
 	Logger       hclog.Logger
 	// Memory accounts what this slot may hold before it spills.
 	Memory *Budget
@@ -58,8 +59,9 @@ type Context struct {
 }
 
 // Side returns the batches of a side (broadcast) input, in shard order. They are
-// shared by all subtasks of the process, borrowed and must not be modified.
-func (c *Context) Side(port int) []arrow.Record { return c.side[port] }
+// shared by all subtasks of the process, borrowed and must not be modified. The slice is the
+// caller's own.
+func (c *Context) Side(port int) []columnar.Batch { return arrowrows.Batches(c.side[port]) }
 
 // ChecksRows says that the run looks for functions that change what they borrow, which it does
 // for batches. Operators that lend functions something else look at that themselves, at the end
@@ -119,7 +121,7 @@ var errNoCollector = errors.New("this run has nobody who takes collected rows")
 
 // Collect hands rows of a shard, borrowed, to whoever started the run. Shards
 // come in increasing order within the subtask.
-func (c *Context) Collect(shard int, rows arrow.Record) error {
+func (c *Context) Collect(shard int, rows columnar.Batch) error {
 	if c.collect == nil {
 		return errNoCollector
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // TestNothingBegins: once the run has ended no user function is called any more
@@ -26,7 +27,7 @@ func TestNothingBegins(t *testing.T) {
 		"process": func(end func()) (funcOperator, string) {
 			return funcOperator{process: func(_ *Context, _, s int, rows arrow.Record, out Output) error {
 				end()
-				return out.Emit(s, rows)
+				return out.Emit(s, arrowrows.Batch(rows))
 			}}, "a = source rows=400\nb = user a"
 		},
 		"end of a shard": func(end func()) (funcOperator, string) {

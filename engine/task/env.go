@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/internal/transport"
@@ -15,11 +16,11 @@ import (
 
 // Env is what a run takes from its surroundings. The zero value is usable.
 type Env struct {
-	// Allocator holds all rows; nil means memory.DefaultAllocator.
-	Allocator memory.Allocator
+	// Allocator holds all rows; nil means one of the Go heap.
+	Allocator columnar.Allocator
 	// RowAllocator holds the rows that queues pass over superstep after superstep; nil means
 	// Allocator. It may free memory when the last batch that refers to it is released.
-	RowAllocator memory.Allocator
+	RowAllocator columnar.Allocator
 	// BatchRows is the number of rows batches aim at; 0 means DefaultBatchRows.
 	// It reaches no result.
 	BatchRows int

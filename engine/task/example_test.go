@@ -8,8 +8,10 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
+	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -27,7 +29,7 @@ func (numbers) ReadShard(c *task.Context, shard int, out task.Output) error {
 	}
 	rows := b.NewRecord()
 	defer rows.Release()
-	return out.Emit(shard, rows)
+	return out.Emit(shard, arrowrows.Batch(rows))
 }
 
 // sum adds up what reaches it.
@@ -36,7 +38,8 @@ type sum struct{}
 func (sum) Open(*task.Context) error { return nil }
 func (sum) Close() error             { return nil }
 
-func (sum) Process(c *task.Context, _, shard int, rows arrow.Record, _ task.Output) error {
+func (sum) Process(c *task.Context, _, shard int, in columnar.Batch, _ task.Output) error {
+	rows := arrowrows.Record(in)
 	for _, n := range rows.Column(0).(*array.Int64).Int64Values() {
 		c.Accumulate("sum", shard, float64(n))
 	}

@@ -13,7 +13,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -33,11 +35,12 @@ func (f *funcOperator) Open(c *Context) error {
 	return nil
 }
 
-func (f *funcOperator) Process(c *Context, port, shard int, rows arrow.Record, out Output) error {
+func (f *funcOperator) Process(c *Context, port, shard int, in columnar.Batch, out Output) error {
+	rows := arrowrows.Record(in)
 	if f.process != nil {
 		return f.process(c, port, shard, rows, out)
 	}
-	return out.Emit(shard, rows)
+	return out.Emit(shard, arrowrows.Batch(rows))
 }
 
 func (f *funcOperator) EndShard(c *Context, shard int, out Output) error {
@@ -82,11 +85,11 @@ func TestTaskError(t *testing.T) {
 			if s == shard {
 				return errBoom
 			}
-			return out.Emit(s, rows)
+			return out.Emit(s, arrowrows.Batch(rows))
 		}
 	}
 	misplaced := func(_ *Context, _, s int, rows arrow.Record, out Output) error {
-		_ = out.Emit(s+1, rows) // and the failure is ignored
+		_ = out.Emit(s+1, arrowrows.Batch(rows)) // and the failure is ignored
 		return nil
 	}
 	onZero := func(c *Context) error {
@@ -195,7 +198,7 @@ func TestFactoryPanics(t *testing.T) {
 
 // TestPartitionOutOfRange names value and function.
 func TestPartitionOutOfRange(t *testing.T) {
-	h := hooks{partition: func(rows arrow.Record, _ int, _ int64, shards int, dst []int32) error {
+	h := hooks{partition: func(_ columnar.Batch, _ int, _ int64, shards int, dst []int32) error {
 		for i := range dst {
 			dst[i] = int32(shards)
 		}
@@ -232,7 +235,7 @@ func TestLifecycle(t *testing.T) {
 					if err := check("process"); err != nil {
 						return err
 					}
-					return out.Emit(s, rows)
+					return out.Emit(s, arrowrows.Batch(rows))
 				}
 				f.finish = func(*Context, Output) error { return check("finish") }
 				f.close = func() error { count(closed); return check("close") }

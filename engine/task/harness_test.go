@@ -16,7 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/overdue"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -129,7 +131,7 @@ func readRows(rec arrow.Record) []row {
 func emitRows(c *Context, out Output, shard int, rows []row) error {
 	for part := range slices.Chunk(rows, max(c.BatchRows, 1)) {
 		rec := makeRows(c.Allocator, part)
-		err := out.Emit(shard, rec)
+		err := out.Emit(shard, arrowrows.Batch(rec))
 		rec.Release()
 		if err != nil {
 			return err
@@ -202,15 +204,15 @@ func (g *testGraph) bindings(h hooks) Bindings {
 	return b
 }
 
-func sevenfold(rows arrow.Record, _ int, _ int64, shards int, dst []int32) error {
-	for i, k := range rows.Column(0).(*array.Int64).Int64Values() {
+func sevenfold(in columnar.Batch, _ int, _ int64, shards int, dst []int32) error {
+	for i, k := range arrowrows.Record(in).Column(0).(*array.Int64).Int64Values() {
 		dst[i] = int32(((k*7)%int64(shards) + int64(shards)) % int64(shards))
 	}
 	return nil
 }
 
-func byRange(rows arrow.Record, _ int, _ int64, shards int, dst []int32) error {
-	for i, k := range rows.Column(0).(*array.Int64).Int64Values() {
+func byRange(in columnar.Batch, _ int, _ int64, shards int, dst []int32) error {
+	for i, k := range arrowrows.Record(in).Column(0).(*array.Int64).Int64Values() {
 		dst[i] = int32(min(max((k+300)/17, 0), int64(shards-1)))
 	}
 	return nil
@@ -247,7 +249,7 @@ func (o *testOperator) Open(c *Context) error {
 		if in.Role == plan.Side {
 			var rows []row
 			for _, rec := range c.Side(port) {
-				rows = append(rows, readRows(rec)...)
+				rows = append(rows, readRows(arrowrows.Record(rec))...)
 			}
 			o.side += sideDigest(rows)
 		}
@@ -255,11 +257,11 @@ func (o *testOperator) Open(c *Context) error {
 	return nil
 }
 
-func (o *testOperator) Process(c *Context, port, shard int, rows arrow.Record, out Output) error {
+func (o *testOperator) Process(c *Context, port, shard int, in columnar.Batch, out Output) error {
+	rows := arrowrows.Record(in)
 	c.Count("seen", rows.NumRows())
-	in := readRows(rows)
 	var next []row
-	for _, r := range in {
+	for _, r := range readRows(rows) {
 		o.number++
 		switch o.op {
 		case "map":
@@ -289,14 +291,14 @@ func (o *testOperator) Process(c *Context, port, shard int, rows arrow.Record, o
 	if o.op == "tap" {
 		rec := makeRows(c.Allocator, next)
 		defer rec.Release()
-		return c.Collect(shard, rec)
+		return c.Collect(shard, arrowrows.Batch(rec))
 	}
 	if len(next) == 0 {
 		return nil
 	}
 	rec := makeRows(c.Allocator, next)
 	defer rec.Release()
-	return out.Emit(shard, rec)
+	return out.Emit(shard, arrowrows.Batch(rec))
 }
 
 func (o *testOperator) EndShard(c *Context, shard int, out Output) error {
@@ -318,7 +320,8 @@ type taps struct {
 	rows map[plan.NodeID]map[int][]row
 }
 
-func (t *taps) Collect(node plan.NodeID, shard int, rec arrow.Record) error {
+func (t *taps) Collect(node plan.NodeID, shard int, in columnar.Batch) error {
+	rec := arrowrows.Record(in)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.rows == nil {

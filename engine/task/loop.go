@@ -3,9 +3,8 @@ package task
 import (
 	"time"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
 	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -86,7 +85,7 @@ type Input interface {
 	// Next returns the next batch of (port, shard), owned by the caller, or
 	// io.EOF at the shard's end. For each port, shards are read in increasing order
 	// and each to its end.
-	Next(port, shard int) (arrow.Record, error)
+	Next(port, shard int) (columnar.Batch, error)
 	// Skip drops the rest of a port.
 	Skip(port int) error
 }

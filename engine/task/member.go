@@ -3,28 +3,29 @@ package task
 import (
 	"fmt"
 
-	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/superstep-ml/superstep/engine/columnar"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // memberInput reads the data ports of a queue.
 type memberInput member
 
 // Next returns the next rows of a shard.
-func (in *memberInput) Next(number, shard int) (arrow.Record, error) {
+func (in *memberInput) Next(number, shard int) (columnar.Batch, error) {
 	p, err := in.port(number)
 	if err != nil {
-		return nil, err
+		return columnar.Batch{}, err
 	}
 	if !p.inbox.dst.Contains(shard) || shard < p.inbox.shard {
-		return nil, fmt.Errorf("read shard %d of input %d after shard %d: want the shards of %v in increasing order", shard, number, p.inbox.shard, p.inbox.dst)
+		return columnar.Batch{}, fmt.Errorf("read shard %d of input %d after shard %d: want the shards of %v in increasing order", shard, number, p.inbox.shard, p.inbox.dst)
 	}
 	rows, err := p.inbox.next(in.context, shard, &in.waiting)
 	if err != nil {
-		return nil, err // io.EOF is the shard's end
+		return columnar.Batch{}, err // io.EOF is the shard's end
 	}
 	in.rowsIn += rows.NumRows()
 	in.advance(rows.NumRows())
-	return rows, nil
+	return arrowrows.Batch(rows), nil
 }
 
 // Skip drops the rest of a port.
@@ -54,7 +55,7 @@ type memberOutput struct {
 }
 
 // Emit ends the shards before the given one and emits rows under it.
-func (o *memberOutput) Emit(shard int, rows arrow.Record) error {
+func (o *memberOutput) Emit(shard int, rows columnar.Batch) error {
 	if r := o.m.vertex.Ranges[o.m.index]; shard < o.next || shard >= r.Hi {
 		return o.m.failAt(o.m.tail, fmt.Errorf("emit under shard %d after shard %d: want the shards of %v in increasing order", shard, o.next, r))
 	}

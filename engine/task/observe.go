@@ -1,8 +1,7 @@
 package task
 
 import (
-	"github.com/apache/arrow/go/v15/arrow"
-
+	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -12,7 +11,7 @@ type Observer interface {
 	// Rows is shown rows, borrowed, that an operator emits under a shard, in order. Calls
 	// for different shards or operators come from several goroutines at once, those for one
 	// shard of an operator one after the other.
-	Rows(node plan.NodeID, shard int, rows arrow.Record)
+	Rows(node plan.NodeID, shard int, rows columnar.Batch)
 	// Objects is shown the replicated objects of a queue after a superstep, as subtask 0
 	// holds them, in the order of supersteps. The slice is valid during the call only.
 	Objects(queue string, step int, held []shared.Fingerprint)

@@ -1,6 +1,6 @@
 package task
 
-import "github.com/apache/arrow/go/v15/arrow"
+import "github.com/superstep-ml/superstep/engine/columnar"
 
 // Output takes the rows an operator or source emits.
 type Output interface {
@@ -9,7 +9,7 @@ type Output interface {
 	// Rows are emitted under the shard at hand: the one whose rows or end
 	// the operator was given, the last owned one in Finish. Queues emit in Finish
 	// only, under any owned shards in increasing order.
-	Emit(shard int, rows arrow.Record) error
+	Emit(shard int, rows columnar.Batch) error
 }
 
 // Source produces the rows of shards.
@@ -36,7 +36,7 @@ type Operator interface {
 	// Open is called when every side input is complete; see Context.Side.
 	Open(c *Context) error
 	// Process takes a batch of a shard; rows is borrowed.
-	Process(c *Context, port, shard int, rows arrow.Record, out Output) error
+	Process(c *Context, port, shard int, rows columnar.Batch, out Output) error
 	// EndShard is called once per owned shard, empty ones too.
 	EndShard(c *Context, shard int, out Output) error
 	// Finish may emit last rows, under the last owned shard.
@@ -48,7 +48,7 @@ type Operator interface {
 // Partition computes the destination shard of every row of a batch, for the
 // hash, range and custom partitioners. The source shard and the index of the
 // batch's first row within it are given; dst has the batch's length.
-type Partition func(rows arrow.Record, shard int, first int64, shards int, dst []int32) error
+type Partition func(rows columnar.Batch, shard int, first int64, shards int, dst []int32) error
 
 // Sink is the part of a sink that is not per subtask: it makes what the subtasks
 // wrote aside visible, or removes it.

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/transport"
 	"github.com/superstep-ml/superstep/shared"
@@ -455,7 +456,7 @@ func hashPlacement(shards int, keys []string) placement {
 // userPlacement calls a bound partition function and checks what it says.
 func userPlacement(shards int, partition Partition, name string) placement {
 	return func(rows arrow.Record, shard int, first int64, dst []int32) error {
-		if err := partition(rows, shard, first, shards, dst); err != nil {
+		if err := partition(arrowrows.Batch(rows), shard, first, shards, dst); err != nil {
 			return err
 		}
 		for i, d := range dst {

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/overdue"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -264,7 +265,7 @@ func TestPartsFail(t *testing.T) {
 				if s >= at {
 					return errBoom
 				}
-				return out.Emit(s, rows)
+				return out.Emit(s, arrowrows.Batch(rows))
 			}}
 			got := parseGraph(16, pipeline).runParts(t, context.Background(), 5, 3, Env{BatchRows: 7}, func(int) hooks { return with(op) })
 			require.ErrorIs(t, got.err, errBoom)

@@ -3,8 +3,7 @@ package task
 import (
 	"time"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
+	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/engine/plan"
 )
 
@@ -96,5 +95,5 @@ type StageReport struct {
 
 // Collector takes the rows of Collect sinks as they finish, in shard order.
 type Collector interface {
-	Collect(node plan.NodeID, shard int, rows arrow.Record) error
+	Collect(node plan.NodeID, shard int, rows columnar.Batch) error
 }

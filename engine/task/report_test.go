@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/transport"
 	"github.com/superstep-ml/superstep/shared"
@@ -342,7 +343,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 				if shard == 5 && fail != nil {
 					return fail
 				}
-				return out.Emit(shard, rows)
+				return out.Emit(shard, arrowrows.Batch(rows))
 			}}
 			got := parseGraph(8, `
 				a = source rows=2000

@@ -19,6 +19,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/internal/proctest"
 	"github.com/superstep-ml/superstep/internal/transport"
@@ -74,7 +75,7 @@ func TestSpillCleansUp(t *testing.T) {
 
 	op.process = func(c *Context, _, s int, rows arrow.Record, out Output) error {
 		cancel()
-		return out.Emit(s, rows)
+		return out.Emit(s, arrowrows.Batch(rows))
 	}
 	got = parseGraph(8, text).run(t, ctx, 3, env, with(op))
 	require.Equal(t, context.Canceled, got.err)
@@ -91,7 +92,7 @@ func TestSpillFilesThatAreGone(t *testing.T) {
 			gone++
 			err = errors.Join(err, os.Remove(f))
 		}
-		return errors.Join(err, out.Emit(s, rows))
+		return errors.Join(err, out.Emit(s, arrowrows.Batch(rows)))
 	}}
 	got := parseGraph(8, text).run(t, context.Background(), 1, Env{MemoryBudget: 1, BatchRows: 16}, with(op))
 	require.NoError(t, got.err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -102,12 +103,12 @@ func (b *testLoop) Open(c *Context, in Input, comm *collective.Comm) error {
 			if err != nil {
 				return err
 			}
-			b.rows[shard] = append(b.rows[shard], readRows(rec)...)
+			b.rows[shard] = append(b.rows[shard], readRows(arrowrows.Record(rec))...)
 			rec.Release()
 		}
 	}
 	for _, rec := range c.Side(1) {
-		b.side += int(rec.NumRows())
+		b.side += int(arrowrows.Record(rec).NumRows())
 	}
 	if b.open != nil {
 		return b.open(b)

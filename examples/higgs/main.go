@@ -9,6 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/evaluate"
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/operators"
 )
 
@@ -68,7 +69,7 @@ func features(rows *engine.Dataset) []string {
 	if rows.Poisoned() {
 		return nil
 	}
-	for _, f := range rows.Schema().Fields()[1:] {
+	for _, f := range arrowrows.Arrow(rows.Schema()).Fields()[1:] {
 		names = append(names, f.Name)
 	}
 	return names

@@ -8,12 +8,13 @@ import (
 	"path/filepath"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // noneAdded refuses rows of a file that have a column the predictions add.
 func noneAdded(path string, rows *engine.Dataset) error {
 	for _, name := range []string{"cluster", "distance"} {
-		if rows.Schema().HasField(name) {
+		if arrowrows.Arrow(rows.Schema()).HasField(name) {
 			return fmt.Errorf("--input %s has a column %q, which the output adds: rename it", path, name)
 		}
 	}
@@ -22,7 +23,7 @@ func noneAdded(path string, rows *engine.Dataset) error {
 
 // unused returns a name, longer where need be, that no column has.
 func unused(rows *engine.Dataset, name string) string {
-	for rows.Schema().HasField(name) {
+	for arrowrows.Arrow(rows.Schema()).HasField(name) {
 		name += "_"
 	}
 	return name

@@ -3,6 +3,7 @@ package batch
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -162,6 +163,32 @@ func vectorArray(buf *memory.Buffer, n, dim int) arrow.Array {
 	}
 	child := ownedData(arrow.PrimitiveTypes.Float64, n, []*memory.Buffer{nil, buf}, nil, 0)
 	return ownedArray(ownedData(dt, n/dim, []*memory.Buffer{nil}, []arrow.ArrayData{child}, 0))
+}
+
+// WrapArray returns a column of fixed width whose values are those of data, without a copy, as
+// WrapVectorArray does. An element of data is as wide as one of the type.
+func WrapArray[T any](dt arrow.DataType, data []T) arrow.Array {
+	buf := memory.NewBufferBytes(bytesOf(data))
+	return ownedArray(ownedData(dt, len(data), []*memory.Buffer{nil, buf}, nil, 0))
+}
+
+// NewVariableVectors returns a column of variable vectors: row i has the values offsets[i] to
+// offsets[i+1], copied into memory of mem.
+func NewVariableVectors(mem memory.Allocator, offsets []int32, values []float64) (arrow.Array, error) {
+	if len(offsets) == 0 {
+		offsets = []int32{0}
+	}
+	first, last := offsets[0], offsets[len(offsets)-1]
+	if first < 0 || int(last) > len(values) || !slices.IsSorted(offsets) {
+		return nil, fmt.Errorf("offsets of vectors, from %d to %d, do not ascend within %d values", first, last, len(values))
+	}
+	offs := newBuffer(mem, len(offsets)*arrow.Int32SizeBytes)
+	for i, at := range offsets {
+		castBytes[int32](offs.Bytes())[i] = at - first
+	}
+	items := bufferOf(mem, bytesOf(values[first:last]))
+	child := ownedData(arrow.PrimitiveTypes.Float64, int(last-first), []*memory.Buffer{nil, items}, nil, 0)
+	return ownedArray(ownedData(VariableVectorType(), len(offsets)-1, []*memory.Buffer{nil, offs}, []arrow.ArrayData{child}, 0)), nil
 }
 
 // NewSparseArray returns a column of type sparse[c.Size] with the rows of c,

@@ -5,10 +5,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -40,9 +40,10 @@ func BenchmarkSumOfOne(b *testing.B) {
 		}), path, WriteOptions{})
 	})
 	all := func(d *engine.Dataset) *engine.Dataset {
-		return operators.MapBatch(d, nil, func(_ *engine.Context, rows arrow.Record) (arrow.Record, error) {
+		return operators.MapBatch(d, engine.Schema{}, func(_ *engine.Context, in engine.Batch) (engine.Batch, error) {
+			rows := arrowrows.Record(in)
 			rows.Retain()
-			return rows, nil
+			return arrowrows.Batch(rows), nil
 		})
 	}
 	for name, read := range map[string]func(bld *engine.Builder) *engine.Dataset{

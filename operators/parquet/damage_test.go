@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
 
@@ -36,7 +35,7 @@ var _ engine.JointSink = (*damager)(nil)
 type takes struct{}
 
 func (takes) Open(*engine.Context) error { return nil }
-func (takes) Process(*engine.Context, int, int, arrow.Record, engine.Output) error {
+func (takes) Process(*engine.Context, int, int, engine.Batch, engine.Output) error {
 	return nil
 }
 func (takes) EndShard(*engine.Context, int, engine.Output) error { return nil }

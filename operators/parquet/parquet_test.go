@@ -20,9 +20,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 const shards = 8
@@ -81,8 +83,8 @@ func requireRows(t testing.TB, at []setting, want arrow.Record, build func(b *en
 		require.NoError(t, err)
 		schema, err := result.Schema("rows")
 		require.NoError(t, err)
-		require.Equal(t, batch.Columns(want.Schema()), batch.Columns(schema))
-		recs, err := result.Records("rows")
+		require.Equal(t, batch.Columns(want.Schema()), batch.Columns(arrowrows.Arrow(schema)))
+		recs, err := arrowbridge.Records(result, "rows")
 		require.NoError(t, err)
 		var got []string
 		for _, rec := range recs {
@@ -117,7 +119,7 @@ func ours(t testing.TB, rec arrow.Record, groupRows int) []byte {
 	for part := range batch.Rechunk(rec, groupRows) {
 		copied, err := batch.Concat(memory.NewGoAllocator(), []arrow.Record{part})
 		require.NoError(t, err)
-		require.NoError(t, w.Write(copied))
+		require.NoError(t, w.Write(arrowrows.Batch(copied)))
 	}
 	require.NoError(t, w.Close())
 	return out.Bytes()
@@ -137,7 +139,7 @@ func TestRoundTrip(t *testing.T) {
 				dir = t.TempDir()
 				mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 				result, err := run(t, mem, func(b *engine.Builder) {
-					Write(operators.FromRecords(b, []arrow.Record{rec}), filepath.Join(dir, "x"), o)
+					Write(arrowbridge.FromRecords(b, []arrow.Record{rec}), filepath.Join(dir, "x"), o)
 				}, s.options()...)
 				require.NoError(t, err)
 				result.Release()

@@ -14,6 +14,8 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/columnar"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/operators"
 )
@@ -93,14 +95,14 @@ func (t *table) reader() (*pqarrow.FileReader, told, error) {
 	return f, told, err
 }
 
-func (t *table) Schema() *arrow.Schema { return t.schema }
+func (t *table) Schema() engine.Schema { return arrowrows.Schema(t.schema) }
 
 func (t *table) NumRows() int64 { return t.rows }
 
 func (t *table) Close() error { return nil }
 
 // Rows opens the file anew: Arrow's readers are not for several goroutines.
-func (t *table) Rows(row int64, columns []int, _ memory.Allocator) (operators.RowCursor, error) {
+func (t *table) Rows(row int64, columns []int, _ columnar.Allocator) (operators.RowCursor, error) {
 	f, _, err := t.reader()
 	if err != nil {
 		return nil, err
@@ -141,11 +143,12 @@ type cursor struct {
 	left    int64 // rows
 }
 
-func (c *cursor) Next(want int) (arrow.Record, error) {
+func (c *cursor) Next(want int) (engine.Batch, error) {
 	if c.left == 0 {
-		return nil, io.EOF
+		return engine.Batch{}, io.EOF
 	}
-	return c.read(min(c.left, int64(max(want, leastRows))))
+	rows, err := c.read(min(c.left, int64(max(want, leastRows))))
+	return arrowrows.Batch(rows), err
 }
 
 // read reads rows that are there.

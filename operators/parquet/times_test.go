@@ -17,9 +17,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 // readAll returns the columns and the rows of a file, and the columns that are left out.
@@ -32,10 +34,10 @@ func readAll(t *testing.T, path string) (columns, rows []string, left map[string
 	defer result.Release()
 	s, err := result.Schema("rows")
 	require.NoError(t, err)
-	for _, c := range batch.Columns(s) {
+	for _, c := range batch.Columns(arrowrows.Arrow(s)) {
 		columns = append(columns, c.String())
 	}
-	recs, err := result.Records("rows")
+	recs, err := arrowbridge.Records(result, "rows")
 	require.NoError(t, err)
 	for _, rec := range recs {
 		rows = append(rows, batchtest.Rows(rec)...)

@@ -11,6 +11,8 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/columnar"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/operators"
 )
@@ -49,15 +51,15 @@ func Write(d *engine.Dataset, path string, o WriteOptions) {
 		d.Builder().Errorf("%s: unknown compression %q; there are snappy, zstd, gzip and uncompressed", f.Op, o.Compression)
 		return
 	}
-	if d != nil && !d.Poisoned() && d.Schema().NumFields() == 0 {
+	if d != nil && !d.Poisoned() && arrowrows.Arrow(d.Schema()).NumFields() == 0 {
 		d.Builder().Errorf("%s: the dataset has no columns", f.Op)
 		return
 	}
 	if o.Compression != "" && o.Compression != Snappy {
 		f.Attrs = []engine.Attr{{Key: "compression", Value: string(o.Compression)}}
 	}
-	f.File = func(w io.Writer, schema *arrow.Schema, mem memory.Allocator) (operators.RowWriter, error) {
-		return newWriter(w, schema, codec, mem)
+	f.File = func(w io.Writer, schema engine.Schema, mem columnar.Allocator) (operators.RowWriter, error) {
+		return newWriter(w, arrowrows.Arrow(schema), codec, mem)
 	}
 	operators.WriteFiles(d, path, o.PerShard, f)
 }
@@ -96,7 +98,8 @@ func newWriter(w io.Writer, schema *arrow.Schema, codec compress.Compression, me
 }
 
 // Write writes a batch as a row group.
-func (w *writer) Write(rows arrow.Record) error {
+func (w *writer) Write(in engine.Batch) error {
+	rows := arrowrows.Record(in)
 	stored, err := toStored(w.mem, w.stored, rows)
 	if err != nil {
 		return err

@@ -7,8 +7,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
@@ -96,7 +94,7 @@ func (h *hold) Place() error {
 type ignore struct{}
 
 func (ignore) Open(*engine.Context) error                                           { return nil }
-func (ignore) Process(*engine.Context, int, int, arrow.Record, engine.Output) error { return nil }
+func (ignore) Process(*engine.Context, int, int, engine.Batch, engine.Output) error { return nil }
 func (ignore) EndShard(*engine.Context, int, engine.Output) error                   { return nil }
 func (ignore) Finish(*engine.Context, engine.Output) error                          { return nil }
 func (ignore) Close() error                                                         { return nil }

@@ -11,7 +11,9 @@ import (
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 // resultPieces returns everything a result holds that must not depend on the
@@ -45,7 +47,7 @@ func resultPieces(r *engine.Result) ([]piece, error) {
 
 // rowsText writes collected rows, one a line. Float columns tell all bits apart.
 func rowsText(r *engine.Result, name string) ([]byte, error) {
-	recs, err := r.Records(name)
+	recs, err := arrowbridge.Records(r, name)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +56,7 @@ func rowsText(r *engine.Result, name string) ([]byte, error) {
 		return nil, err
 	}
 	var text bytes.Buffer
-	for _, c := range batch.Columns(schema) {
+	for _, c := range batch.Columns(arrowrows.Arrow(schema)) {
 		fmt.Fprintf(&text, "%s | ", c)
 	}
 	text.WriteByte('\n')

@@ -17,17 +17,18 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/internal/disk/faultydisk"
 	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -51,7 +52,7 @@ func digestOf(d *engine.Dataset) *engine.Dataset {
 		panic(err)
 	}
 	return d.Builder().Add(engine.Spec{
-		Op: "Digest", Schema: codec.Schema(), Inputs: []engine.Port{{From: d}},
+		Op: "Digest", Schema: arrowrows.Schema(codec.Schema()), Inputs: []engine.Port{{From: d}},
 		Operator: func() engine.Operator { return &digester{codec: codec, hash: fnv.New64a()} },
 	})
 }
@@ -64,7 +65,8 @@ type digester struct {
 
 func (o *digester) Open(*engine.Context) error { return nil }
 
-func (o *digester) Process(_ *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+func (o *digester) Process(_ *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
+	rows := arrowrows.Record(in)
 	o.rows += rows.NumRows()
 	for _, line := range batchtest.Rows(rows) {
 		fmt.Fprintln(o.hash, line)
@@ -80,7 +82,7 @@ func (o *digester) EndShard(c *engine.Context, shard int, out engine.Output) err
 	defer rec.Release()
 	o.rows = 0
 	o.hash.Reset()
-	return out.Emit(shard, rec)
+	return out.Emit(shard, arrowrows.Batch(rec))
 }
 
 func (o *digester) Finish(*engine.Context, engine.Output) error { return nil }
@@ -227,7 +229,7 @@ func (r diskRun) rows(t *testing.T) (rows []string, spilled, peak int64, err err
 		return nil
 	}), struct{}{}, options...)
 	if err == nil {
-		recs, err := result.Records("out")
+		recs, err := arrowbridge.Records(result, "out")
 		require.NoError(t, err)
 		for _, rec := range recs {
 			rows = append(rows, batchtest.Rows(rec)...)

@@ -12,11 +12,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/operators/parquet"
@@ -115,11 +115,12 @@ func TestShrinkingInput(t *testing.T) {
 			var got atomic.Int64
 			_, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
 				d := read(b, fsys)
-				engine.Collect(operators.Count(operators.MapBatch(d, d.Schema(), func(_ *engine.Context, rows arrow.Record) (arrow.Record, error) {
+				engine.Collect(operators.Count(operators.MapBatch(d, d.Schema(), func(_ *engine.Context, in engine.Batch) (engine.Batch, error) {
+					rows := arrowrows.Record(in)
 					fsys.size.Store(info.Size() * tenth / 10)
 					got.Add(rows.NumRows())
 					rows.Retain()
-					return rows, nil
+					return arrowrows.Batch(rows), nil
 				})), "n")
 				return nil
 			}), struct{}{}, engine.Shards(4), engine.Parallelism(1), engine.BatchRows(16))

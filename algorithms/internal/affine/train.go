@@ -14,6 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -119,7 +120,7 @@ func (t Training) Add(d *engine.Dataset) *engine.Dataset {
 	}
 	var label arrow.DataType
 	if t.Label == rows.ClassLabel {
-		label = typeOf(d.Schema(), t.Params.LabelCol)
+		label = typeOf(arrowrows.Arrow(d.Schema()), t.Params.LabelCol)
 	}
 	input, init := d.Schema(), objective.linear.Table.Init
 	if t.Beside != nil {
@@ -131,7 +132,7 @@ func (t Training) Add(d *engine.Dataset) *engine.Dataset {
 	made := optim.Minimize(b, optim.Problem{
 		Name: t.Queue, Init: init, Objective: objective, Settings: settings, Start: start,
 		Closer: columns.Closer(label, func(ctx *comqueue.ComContext) ([]byte, error) {
-			return t.finish(ctx, objective, input)
+			return t.finish(ctx, objective, arrowrows.Arrow(input))
 		}),
 	})
 	if t.Params.Penalised() {

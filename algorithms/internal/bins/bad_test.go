@@ -13,6 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -194,7 +195,7 @@ func TestSparseIndicesThatCannotBe(t *testing.T) {
 	} {
 		rec := wrongSparse(3, indices)
 		_, err := trial.Try(t, func(b *engine.Builder) {
-			d := b.Add(engine.Spec{Op: "Wrong", Schema: rec.Schema(), Source: func() engine.Source { return &wrongSource{rec: rec} }})
+			d := b.Add(engine.Spec{Op: "Wrong", Schema: arrowrows.Schema(rec.Schema()), Source: func() engine.Source { return &wrongSource{rec: rec} }})
 			engine.Collect(check(b, d, bins.Columns{}, bins.NoLabel, bins.Options{}), "seen")
 		}, engine.Shards(1))
 		require.ErrorContains(t, err, "row 0 of the shard: column \"v\": "+text)
@@ -207,7 +208,7 @@ type wrongSource struct{ rec arrow.Record }
 func (s *wrongSource) Open(*engine.Context) error { return nil }
 func (s *wrongSource) Close() error               { return nil }
 func (s *wrongSource) ReadShard(_ *engine.Context, shard int, out engine.Output) error {
-	return out.Emit(shard, s.rec)
+	return out.Emit(shard, arrowrows.Batch(s.rec))
 }
 
 // wrongSparse is one sparse row with indices that NewSparseArray would refuse.

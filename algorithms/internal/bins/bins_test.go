@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -77,7 +77,7 @@ func columnsRecord(names []string, columns ...any) arrow.Record {
 }
 
 func dataset(rec arrow.Record) func(b *engine.Builder) *engine.Dataset {
-	return func(b *engine.Builder) *engine.Dataset { return operators.FromRecords(b, []arrow.Record{rec}) }
+	return func(b *engine.Builder) *engine.Dataset { return arrowbridge.FromRecords(b, []arrow.Record{rec}) }
 }
 
 // requireRouted asserts that a value goes the same way by its bin, as training sends rows, as

@@ -5,6 +5,7 @@ import (
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
@@ -42,7 +43,7 @@ func Check(op string, d *engine.Dataset, c Columns, label LabelKind, o Options) 
 	if d.Poisoned() {
 		return t, nil
 	}
-	p, err := newPlan(d.Schema(), c, label, o)
+	p, err := newPlan(arrowrows.Arrow(d.Schema()), c, label, o)
 	if err == nil {
 		err = p.checkCodes()
 	}
@@ -67,7 +68,7 @@ func (t Table) Other(name string, d *engine.Dataset, skip bool) (Table, error) {
 	}
 	read := t.plan.columns
 	read.Skip = read.Skip || skip
-	p, err := newPlan(d.Schema(), read, t.Label, t.plan.options)
+	p, err := newPlan(arrowrows.Arrow(d.Schema()), read, t.Label, t.plan.options)
 	if err == nil {
 		err = t.plan.match(p)
 	}
@@ -124,7 +125,7 @@ func pack(d *engine.Dataset, p *plan) *engine.Dataset {
 	return d.Builder().Add(engine.Spec{
 		Op:       "PackRows",
 		Attrs:    p.attrs(),
-		Schema:   packedSchema,
+		Schema:   arrowrows.Schema(packedSchema),
 		Inputs:   []engine.Port{{From: d}},
 		RowByRow: !p.columns.Skip,
 		Operator: func() engine.Operator { return &checker{plan: p, width: -1} },

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -53,7 +54,8 @@ func (o *checker) drop() {
 	o.rows, o.skipped, o.width = 0, 0, -1
 }
 
-func (o *checker) Process(_ *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+func (o *checker) Process(_ *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
+	rows := arrowrows.Record(in)
 	if o.rows == 0 {
 		o.drop()
 	}
@@ -99,7 +101,7 @@ func (o *checker) EndShard(c *engine.Context, shard int, out engine.Output) erro
 		return err
 	}
 	defer rec.Release()
-	return out.Emit(shard, rec)
+	return out.Emit(shard, arrowrows.Batch(rec))
 }
 
 // refuse notes that something is wrong with a row of the batch at hand. Of several rows the

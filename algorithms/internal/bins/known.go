@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -56,7 +57,7 @@ func decodeKnown(frame *comqueue.Frame) (*known, error) {
 	if frame.Rows() != 1 {
 		return nil, fmt.Errorf("there are %d rows of facts about the features, want one", frame.Rows())
 	}
-	file, err := knownCodec.Decode(frame.Record().Column(0).(*array.Binary).Value(0))
+	file, err := knownCodec.Decode(arrowrows.Record(frame.Batch()).Column(0).(*array.Binary).Value(0))
 	if err != nil {
 		return nil, err
 	}

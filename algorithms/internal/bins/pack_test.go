@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -51,7 +52,7 @@ func TestRowsInOnePieceAreNotCopied(t *testing.T) {
 		require.NoError(t, err)
 		o := &checker{plan: p, width: -1}
 		for _, rec := range recs {
-			require.NoError(t, o.Process(nil, 0, 0, rec, nil))
+			require.NoError(t, o.Process(nil, 0, 0, arrowrows.Batch(rec), nil))
 		}
 		rec, err := o.pack(memory.DefaultAllocator)
 		require.NoError(t, err)

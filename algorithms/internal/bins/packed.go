@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -122,7 +123,7 @@ func unpack(f *comqueue.Frame) (packed, error) {
 	if f.Rows() != 1 {
 		return packed{}, fmt.Errorf("a shard has %d rows of packed columns, want one", f.Rows())
 	}
-	rec := f.Record()
+	rec := arrowrows.Record(f.Batch())
 	doubles := func(cell int) []float64 {
 		l := rec.Column(cell).(*array.List)
 		lo, hi := l.ValueOffsets(0)

@@ -16,6 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 var classesOfTypes = []columns.Classes{
@@ -168,7 +169,7 @@ func TestDatasets(t *testing.T) {
 			require.ErrorContains(t, need, `has no column "label", which tells the type of the labels`)
 		} else {
 			require.NoError(t, need)
-			rows, err := r.Records("trained")
+			rows, err := arrowbridge.Records(r, "trained")
 			require.NoError(t, err)
 			require.True(t, rows[0].Column(1).IsNull(0))
 		}

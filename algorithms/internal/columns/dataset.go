@@ -10,6 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/operators"
 )
@@ -51,14 +52,14 @@ func modelRow(schema *arrow.Schema, file []byte) arrow.Record {
 // that is not nil.
 func Closer(label arrow.DataType, finish func(ctx *comqueue.ComContext) ([]byte, error)) comqueue.Closer {
 	schema := modelSchema(label)
-	return comqueue.OutputBatches(schema, func(ctx *comqueue.ComContext, emit func(arrow.Record) error) error {
+	return comqueue.OutputBatches(arrowrows.Schema(schema), func(ctx *comqueue.ComContext, emit func(engine.Batch) error) error {
 		file, err := finish(ctx)
 		if err != nil {
 			return err
 		}
 		row := modelRow(schema, file)
 		defer row.Release()
-		return emit(row)
+		return emit(arrowrows.Batch(row))
 	})
 }
 
@@ -82,7 +83,7 @@ func Dataset(op string, b *engine.Builder, c Classes, m model.Model) *engine.Dat
 		b.Errorf("%s: %w", op, err)
 		return b.Poisoned(op)
 	}
-	return operators.FromRecords(b, []arrow.Record{row}).Named(m.Kind() + " model")
+	return operators.FromBatches(b, []engine.Batch{arrowrows.Batch(row)}).Named(m.Kind() + " model")
 }
 
 // Dataset makes the model of a classifier a dataset of the job, as training returns one.
@@ -107,17 +108,17 @@ func (c Classes) encodedRow(m model.Model) (arrow.Record, error) {
 // LabelType returns the type of labels that the dataset of a model tells, nil for a
 // regression and for what is no dataset of a model, which is for model.ApplyRows to say.
 func LabelType(made *engine.Dataset) arrow.DataType {
-	if made == nil || made.Poisoned() || !made.Schema().HasField(LabelColumn) {
+	if made == nil || made.Poisoned() || !arrowrows.Arrow(made.Schema()).HasField(LabelColumn) {
 		return nil
 	}
-	i, _ := batch.FindColumn(made.Schema(), LabelColumn)
-	return made.Schema().Field(i).Type
+	i, _ := batch.FindColumn(arrowrows.Arrow(made.Schema()), LabelColumn)
+	return arrowrows.Arrow(made.Schema()).Field(i).Type
 }
 
 // ClassType is LabelType for models that are classifiers: a dataset that does not tell the
 // type is an error. For what is no dataset of a model it is text.
 func ClassType(made *engine.Dataset) (arrow.DataType, error) {
-	if made == nil || made.Poisoned() || !made.Schema().HasField(model.Column) {
+	if made == nil || made.Poisoned() || !arrowrows.Arrow(made.Schema()).HasField(model.Column) {
 		return arrow.BinaryTypes.String, nil
 	}
 	label := LabelType(made)

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/operators"
 )
 
@@ -21,19 +21,20 @@ func WarnOfDivergence(op string, made *engine.Dataset, diverging string) *engine
 	if made.Poisoned() {
 		return made
 	}
-	return operators.MapBatch(made, nil, func(c *engine.Context, row arrow.Record) (arrow.Record, error) {
+	return operators.MapBatch(made, engine.Schema{}, func(c *engine.Context, in engine.Batch) (engine.Batch, error) {
+		row := arrowrows.Record(in)
 		for i := range int(row.NumRows()) {
 			var file struct {
 				Summary struct{ Reason string }
 			}
 			if err := json.Unmarshal([]byte(row.Column(0).(*array.String).Value(i)), &file); err != nil {
-				return nil, fmt.Errorf("%s: %w", op, err)
+				return engine.Batch{}, fmt.Errorf("%s: %w", op, err)
 			}
 			if file.Summary.Reason == diverging {
 				c.Count(divergingRuns, 1)
 			}
 		}
 		row.Retain()
-		return row, nil
+		return arrowrows.Batch(row), nil
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/operators"
 )
@@ -45,14 +46,14 @@ func Check(op string, d *engine.Dataset, c Columns, label LabelKind) (Table, err
 		return Table{}, err
 	}
 	t := Table{Label: label, columns: c, vector: vector}
-	if err := t.describe(from.Schema()); err != nil {
+	if err := t.describe(arrowrows.Arrow(from.Schema())); err != nil {
 		return Table{}, err
 	}
 	schema := from.Schema()
-	t.names = componentNames(d.Schema(), c.Features)
+	t.names = componentNames(arrowrows.Arrow(d.Schema()), c.Features)
 	checker := rowChecker{table: t}
-	i, _ := batch.FindColumn(schema, vector)
-	fields := []arrow.Field{{Name: vectorColumn, Type: doublePrecision(schema.Field(i).Type)}}
+	i, _ := batch.FindColumn(arrowrows.Arrow(schema), vector)
+	fields := []arrow.Field{{Name: vectorColumn, Type: doublePrecision(arrowrows.Arrow(schema).Field(i).Type)}}
 	checker.sources = append(checker.sources, source{column: i, name: vector, kind: featuresSource})
 	attrs := []engine.Attr{{Key: "features", Value: strings.Join(append([]string{c.Vector}, c.Features...), " ")}}
 	if c.Vector == "" && len(c.Features) == 0 {
@@ -61,11 +62,11 @@ func Check(op string, d *engine.Dataset, c Columns, label LabelKind) (Table, err
 		attrs[0].Value = strings.TrimSpace(attrs[0].Value)
 	}
 	for _, s := range c.scalars(label) {
-		i, err := batch.FindColumn(schema, s.name)
+		i, err := batch.FindColumn(arrowrows.Arrow(schema), s.name)
 		if err != nil {
 			return Table{}, fmt.Errorf("%s: %w", s.role(), err)
 		}
-		dt := schema.Field(i).Type
+		dt := arrowrows.Arrow(schema).Field(i).Type
 		if err := s.takes(dt); err != nil {
 			return Table{}, err
 		}
@@ -87,7 +88,7 @@ func Check(op string, d *engine.Dataset, c Columns, label LabelKind) (Table, err
 	t.Rows = d.Builder().Add(engine.Spec{
 		Op:       "CheckRows",
 		Attrs:    attrs,
-		Schema:   checked,
+		Schema:   arrowrows.Schema(checked),
 		Inputs:   []engine.Port{{From: from}},
 		RowByRow: !c.Skip,
 		Operator: func() engine.Operator {
@@ -169,15 +170,15 @@ func (c Columns) features(d *engine.Dataset) (string, *engine.Dataset, error) {
 		return "", nil, err
 	}
 	if len(c.Features) == 0 {
-		name, err := c.onlyVector(schema)
+		name, err := c.onlyVector(arrowrows.Arrow(schema))
 		return name, d, err
 	}
 	for _, name := range c.Features {
-		i, err := batch.FindColumn(schema, name)
+		i, err := batch.FindColumn(arrowrows.Arrow(schema), name)
 		if err != nil {
 			return "", nil, fmt.Errorf("features: %w", err)
 		}
-		if dt := schema.Field(i).Type; !isNumber(dt) && dt.ID() != arrow.FIXED_SIZE_LIST {
+		if dt := arrowrows.Arrow(schema).Field(i).Type; !isNumber(dt) && dt.ID() != arrow.FIXED_SIZE_LIST {
 			return "", nil, fmt.Errorf("features: column %q is %s, not a number", name, batch.TypeName(dt))
 		}
 	}
@@ -185,7 +186,7 @@ func (c Columns) features(d *engine.Dataset) (string, *engine.Dataset, error) {
 		d = withoutNulls(d, c.Features)
 	}
 	name := "features"
-	for schema.HasField(name) {
+	for arrowrows.Arrow(schema).HasField(name) {
 		name += "+"
 	}
 	return name, operators.Vectorize(d, name, c.Features...), nil
@@ -240,10 +241,11 @@ func (c Columns) distinct() error {
 func withoutNulls(d *engine.Dataset, columns []string) *engine.Dataset {
 	var at []int
 	for _, name := range columns {
-		i, _ := batch.FindColumn(d.Schema(), name)
+		i, _ := batch.FindColumn(arrowrows.Arrow(d.Schema()), name)
 		at = append(at, i)
 	}
-	return operators.MapBatch(d, nil, func(c *engine.Context, rows arrow.Record) (arrow.Record, error) {
+	return operators.MapBatch(d, engine.Schema{}, func(c *engine.Context, in engine.Batch) (engine.Batch, error) {
+		rows := arrowrows.Record(in)
 		n := int(rows.NumRows())
 		keep := make([]int32, 0, n)
 		for row := range n {
@@ -257,10 +259,11 @@ func withoutNulls(d *engine.Dataset, columns []string) *engine.Dataset {
 		}
 		if len(keep) == n {
 			rows.Retain()
-			return rows, nil
+			return arrowrows.Batch(rows), nil
 		}
 		c.Count(skippedRows, int64(n-len(keep)))
-		return batch.Take(c.Allocator, rows, keep)
+		kept, err := batch.Take(c.Allocator, rows, keep)
+		return arrowrows.Batch(kept), err
 	})
 }
 

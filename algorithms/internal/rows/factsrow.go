@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -69,7 +70,7 @@ func decodeFacts(frame *comqueue.Frame) (*Facts, error) {
 	if frame.Rows() != 1 {
 		return nil, fmt.Errorf("there are %d rows of facts, want one", frame.Rows())
 	}
-	record := frame.Record()
+	record := arrowrows.Record(frame.Batch())
 	reader, err := factsCodec.Bind(record.Schema())
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -27,7 +28,8 @@ type joiner struct {
 func (o *joiner) Open(*engine.Context) error                  { return nil }
 func (o *joiner) Finish(*engine.Context, engine.Output) error { return nil }
 
-func (o *joiner) Process(c *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+func (o *joiner) Process(c *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
+	rows := arrowrows.Record(in)
 	checked, err := o.check(c, o.seen, rows)
 	if err != nil {
 		return err
@@ -58,7 +60,7 @@ func (o *joiner) EndShard(c *engine.Context, shard int, out engine.Output) error
 	}
 	o.checked = o.checked[:0]
 	defer whole.Release()
-	return out.Emit(shard, whole)
+	return out.Emit(shard, arrowrows.Batch(whole))
 }
 
 func (o *joiner) Close() error {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
@@ -180,12 +181,12 @@ func (n *numbering) number(col []int32) []int32 {
 
 // classNumbers fills in the labels of a block: on disk where the rows are.
 func (t Table) classNumbers(ctx *comqueue.ComContext, frame *comqueue.Frame, facts *Facts, b *Block) error {
-	i, err := batch.FindColumn(frame.Record().Schema(), labelColumn)
+	i, err := batch.FindColumn(arrowrows.Record(frame.Batch()).Schema(), labelColumn)
 	if err != nil {
 		return err
 	}
 	classes := classSet{Keys: facts.keys}
-	if b.Label, err = classes.numbers(frame.Record().Column(i)); err != nil {
+	if b.Label, err = classes.numbers(arrowrows.Record(frame.Batch()).Column(i)); err != nil {
 		return fmt.Errorf("column %q: %w", t.columns.Label, err)
 	}
 	if !frame.OnDisk() {
@@ -254,7 +255,7 @@ func (t Table) view(f *comqueue.Frame) (*Block, error) {
 		m := f.Matrix(vectorColumn)
 		b.D, b.Dense = m.Cols, m.Data
 	case raggedRows:
-		indptr, values, ok := batch.RaggedView(f.Record().Column(0))
+		indptr, values, ok := batch.RaggedView(arrowrows.Record(f.Batch()).Column(0))
 		if !ok {
 			return nil, fmt.Errorf("column %q has nulls", t.vector)
 		}
@@ -279,7 +280,7 @@ func (t Table) sameLength(f *comqueue.Frame, d int) error {
 	if t.layout != raggedRows {
 		return nil
 	}
-	indptr, _, _ := batch.RaggedView(f.Record().Column(0))
+	indptr, _, _ := batch.RaggedView(arrowrows.Record(f.Batch()).Column(0))
 	for i := range f.Rows() {
 		if got := int(indptr[i+1] - indptr[i]); got != d {
 			return &engine.RowError{Row: int64(i), Err: fmt.Errorf("column %q has %d components, where other rows have %d: vectors are of one size", t.vector, got, d)}

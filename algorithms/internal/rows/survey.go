@@ -7,6 +7,7 @@ import (
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -207,11 +208,11 @@ func (t Table) look(ctx *comqueue.ComContext) error {
 				l.Min, l.Max = min(l.Min, y), max(l.Max, y)
 			}
 		case ClassLabel:
-			i, err := batch.FindColumn(frame.Record().Schema(), labelColumn)
+			i, err := batch.FindColumn(arrowrows.Record(frame.Batch()).Schema(), labelColumn)
 			if err != nil {
 				return err
 			}
-			if l.Classes, err = classesOf(frame.Record().Column(i), block.Weight); err != nil {
+			if l.Classes, err = classesOf(arrowrows.Record(frame.Batch()).Column(i), block.Weight); err != nil {
 				return fmt.Errorf("column %q: %w", t.columns.Label, err)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 // Try runs what build adds to a job, over 8 shards unless the options say otherwise,
@@ -91,7 +92,7 @@ func Print(t testing.TB, r *engine.Result, queues ...string) string {
 	t.Helper()
 	var out strings.Builder
 	for _, name := range r.Names() {
-		recs, err := r.Records(name)
+		recs, err := arrowbridge.Records(r, name)
 		require.NoError(t, err)
 		fmt.Fprintf(&out, "%s\n", name)
 		for _, rec := range recs {

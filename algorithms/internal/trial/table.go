@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
-	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -75,7 +75,7 @@ func Gaussian(seed uint64, n, d int) Table {
 // Dataset adds the table to a job, with the columns "id", "features", and "label",
 // "weight" and "offset" where the table has them.
 func (t Table) Dataset(b *engine.Builder) *engine.Dataset {
-	return operators.FromRecords(b, []arrow.Record{t.Record()})
+	return arrowbridge.FromRecords(b, []arrow.Record{t.Record()})
 }
 
 // Record returns the table as a batch in memory of the garbage collector's, which

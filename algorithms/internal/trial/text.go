@@ -8,7 +8,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
-	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 // BadText adds rows in whose text of a column every "~" is the byte 0xff, which is not UTF-8, as
@@ -28,5 +28,5 @@ func BadText[T any](b *engine.Builder, rows []T, column string) *engine.Dataset 
 		text := rec.Column(i).Data().Buffers()[2].Bytes()
 		copy(text, bytes.ReplaceAll(text, []byte("~"), []byte{0xff}))
 	}
-	return operators.FromRecords(b, []arrow.Record{rec})
+	return arrowbridge.FromRecords(b, []arrow.Record{rec})
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/operators"
 )
 
@@ -11,7 +12,7 @@ import (
 // program's own may emit it. The batch is borrowed for as long as the job runs.
 func Unchecked(b *engine.Builder, rows arrow.Record) *engine.Dataset {
 	return b.Add(engine.Spec{
-		Op: "Unchecked", Schema: rows.Schema(), Inputs: []engine.Port{{From: operators.FromSlice(b, []int64{1})}},
+		Op: "Unchecked", Schema: arrowrows.Schema(rows.Schema()), Inputs: []engine.Port{{From: operators.FromSlice(b, []int64{1})}},
 		Operator: func() engine.Operator { return unchecked{rows} },
 	})
 }
@@ -23,6 +24,6 @@ func (unchecked) Open(*engine.Context) error                         { return ni
 func (unchecked) EndShard(*engine.Context, int, engine.Output) error { return nil }
 func (unchecked) Finish(*engine.Context, engine.Output) error        { return nil }
 func (unchecked) Close() error                                       { return nil }
-func (u unchecked) Process(_ *engine.Context, _, shard int, _ arrow.Record, out engine.Output) error {
-	return out.Emit(shard, u.rows)
+func (u unchecked) Process(_ *engine.Context, _, shard int, _ engine.Batch, out engine.Output) error {
+	return out.Emit(shard, arrowrows.Batch(u.rows))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -114,7 +115,7 @@ func Dataset(b *engine.Builder, dir string, l Layout) (*engine.Dataset, error) {
 		return nil, err
 	}
 	schema := arrow.NewSchema([]arrow.Field{{Name: VectorColumn, Type: vector}, {Name: LabelColumn, Type: arrow.PrimitiveTypes.Float64}}, nil)
-	return b.Add(engine.Spec{Op: "ReadRaw", Schema: schema, Source: func() engine.Source {
+	return b.Add(engine.Spec{Op: "ReadRaw", Schema: arrowrows.Schema(schema), Source: func() engine.Source {
 		return &source{dir: dir, layout: l, schema: schema}
 	}}), nil
 }
@@ -197,5 +198,5 @@ func (r *source) emit(c *engine.Context, shard, lo, hi int, out engine.Output) e
 	defer label.Release()
 	rows := array.NewRecord(r.schema, []arrow.Array{features, label}, int64(n))
 	defer rows.Release()
-	return out.Emit(shard, rows)
+	return out.Emit(shard, arrowrows.Batch(rows))
 }

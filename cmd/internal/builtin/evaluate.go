@@ -15,6 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/evaluate"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/operators"
 )
 
@@ -123,19 +124,19 @@ var Evaluate = engine.Define("evaluate", func(b *engine.Builder, a EvaluateArgs)
 	if err != nil || rows.Poisoned() {
 		return err
 	}
-	a.Label = a.label(rows.Schema())
+	a.Label = a.label(arrowrows.Arrow(rows.Schema()))
 	s := rows.Schema()
-	err = errors.Join(a.known("--label", a.Input, s, a.Label), a.known("--prediction", a.Input, s, a.Prediction),
-		a.known("--score", a.Input, s, a.Score), a.known("--weight", a.Input, s, a.Weight), a.known("--group", a.Input, s, a.group(s)), a.known("--features", a.Input, s, a.Features...))
+	err = errors.Join(a.known("--label", a.Input, arrowrows.Arrow(s), a.Label), a.known("--prediction", a.Input, arrowrows.Arrow(s), a.Prediction),
+		a.known("--score", a.Input, arrowrows.Arrow(s), a.Score), a.known("--weight", a.Input, arrowrows.Arrow(s), a.Weight), a.known("--group", a.Input, arrowrows.Arrow(s), a.group(arrowrows.Arrow(s))), a.known("--features", a.Input, arrowrows.Arrow(s), a.Features...))
 	if err == nil {
-		err = a.unfit(b, a.Input, s, a.numeric(a.Kind), map[string][]string{"--label": one(a.Label), "--prediction": one(a.Prediction), "--group": one(a.group(s))})
+		err = a.unfit(b, a.Input, arrowrows.Arrow(s), a.numeric(a.Kind), map[string][]string{"--label": one(a.Label), "--prediction": one(a.Prediction), "--group": one(a.group(arrowrows.Arrow(s)))})
 	}
 	if err != nil {
 		return err
 	}
 	points := ""
 	if len(a.Features) > 0 {
-		points = unused(s, "superstep features")
+		points = unused(arrowrows.Arrow(s), "superstep features")
 		rows = operators.Vectorize(rows, points, a.Features...)
 	}
 	switch a.Kind {
@@ -146,7 +147,7 @@ var Evaluate = engine.Define("evaluate", func(b *engine.Builder, a EvaluateArgs)
 	case multiclassKind:
 		engine.Collect(multiclass(rows, a.Label, a.Prediction, a.Weight), testResult)
 	case rankingKind:
-		return a.ranking(b, rows, a.Label, a.Score, a.group(s))
+		return a.ranking(b, rows, a.Label, a.Score, a.group(arrowrows.Arrow(s)))
 	case regressionKind:
 		engine.Collect(regression(rows, a.Label, a.Prediction, a.Weight), testResult)
 	default:
@@ -223,21 +224,21 @@ func (a EvaluateArgs) ofModel(b *engine.Builder) error {
 	if err != nil || rows.Poisoned() {
 		return err
 	}
-	label := a.label(rows.Schema())
+	label := a.label(arrowrows.Arrow(rows.Schema()))
 	if label == "" && want != clusteringKind {
 		return errors.New("--label is missing: name the column of the truth")
 	}
-	err = errors.Join(a.fits(a.Input, m, rows.Schema()), a.known("--label", a.Input, rows.Schema(), label), a.known("--weight", a.Input, rows.Schema(), a.Weight))
+	err = errors.Join(a.fits(a.Input, m, arrowrows.Arrow(rows.Schema())), a.known("--label", a.Input, arrowrows.Arrow(rows.Schema()), label), a.known("--weight", a.Input, arrowrows.Arrow(rows.Schema()), a.Weight))
 	if err == nil {
-		err = a.unfit(b, a.Input, rows.Schema(), a.numeric(want), map[string][]string{"--label": one(label)})
+		err = a.unfit(b, a.Input, arrowrows.Arrow(rows.Schema()), a.numeric(want), map[string][]string{"--label": one(label)})
 	}
 	if err != nil {
 		return err
 	}
 	group := ""
 	if want == rankingKind {
-		group = a.group(rows.Schema())
-		if err := a.known("--group", a.Input, rows.Schema(), group); err != nil {
+		group = a.group(arrowrows.Arrow(rows.Schema()))
+		if err := a.known("--group", a.Input, arrowrows.Arrow(rows.Schema()), group); err != nil {
 			return err
 		}
 	}
@@ -281,10 +282,10 @@ func multiclassOptions(m model.Model, kind kindOf, label, weight string) evaluat
 // pointsOf returns rows with the vectors that a model of clusters read, and their column.
 func pointsOf(rows *engine.Dataset, m model.Model) (*engine.Dataset, string) {
 	inputs := m.Inputs()
-	if field, ok := rows.Schema().FieldsByName(inputs[0].Column); len(inputs) == 1 && ok && sortOf(field[0].Type) == vectors {
+	if field, ok := arrowrows.Arrow(rows.Schema()).FieldsByName(inputs[0].Column); len(inputs) == 1 && ok && sortOf(field[0].Type) == vectors {
 		return rows, inputs[0].Column
 	}
-	name := unused(rows.Schema(), "superstep features")
+	name := unused(arrowrows.Arrow(rows.Schema()), "superstep features")
 	return operators.Vectorize(rows, name, inputsOf(m)...), name
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/operators"
 )
 
@@ -60,7 +61,7 @@ var KMeans = engine.Define("kmeans", func(b *engine.Builder, a KMeansArgs) error
 	if a.Output != "" {
 		clustered := kmeans.Predict(rows, model, kmeans.PredictOptions{VectorCol: column})
 		var kept []string
-		for _, f := range clustered.Schema().Fields() {
+		for _, f := range arrowrows.Arrow(clustered.Schema()).Fields() {
 			if f.Name != column {
 				kept = append(kept, f.Name)
 			}
@@ -82,12 +83,12 @@ func (a KMeansArgs) points(b *engine.Builder) (*engine.Dataset, string, error) {
 	rows := operators.ReadCSV(b, a.Input, operators.CSVOptions{Header: true, TrimSpace: true, Types: types})
 	columns := a.Columns
 	if len(columns) == 0 {
-		for _, f := range rows.Schema().Fields() {
+		for _, f := range arrowrows.Arrow(rows.Schema()).Fields() {
 			if t := f.Type.String(); t == "float64" || t == "int64" {
 				columns = append(columns, f.Name)
 			}
 		}
-		if len(columns) == 0 && len(rows.Schema().Fields()) > 0 {
+		if len(columns) == 0 && len(arrowrows.Arrow(rows.Schema()).Fields()) > 0 {
 			return nil, "", fmt.Errorf("%s has no columns of numbers to cluster by", a.Input)
 		}
 	}

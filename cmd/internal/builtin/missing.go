@@ -11,6 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -94,7 +95,8 @@ func (o *completer) bind(schema *arrow.Schema) error {
 	return err
 }
 
-func (o *completer) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+func (o *completer) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+	rows := arrowrows.Record(in)
 	if o.reader == nil {
 		if err := o.bind(rows.Schema()); err != nil {
 			return err
@@ -111,7 +113,7 @@ func (o *completer) Process(c *engine.Context, _, shard int, rows arrow.Record, 
 	}
 	o.rows += n
 	if first < 0 {
-		return out.Emit(shard, rows)
+		return out.Emit(shard, arrowrows.Batch(rows))
 	}
 	o.keep = o.keep[:0]
 	var without int64
@@ -132,7 +134,7 @@ func (o *completer) Process(c *engine.Context, _, shard int, rows arrow.Record, 
 		return err
 	}
 	defer kept.Release()
-	return out.Emit(shard, kept)
+	return out.Emit(shard, arrowrows.Batch(kept))
 }
 
 // look marks the rows that lack something, and returns the first with the column and what

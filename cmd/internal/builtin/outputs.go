@@ -9,6 +9,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/operators"
 )
 
@@ -106,9 +107,9 @@ func aside(rows *engine.Dataset, m model.Model) (renamed *engine.Dataset, now ma
 		return rows, now, err
 	}
 	reads := inputsOf(m)
-	for _, name := range names(rows.Schema()) {
+	for _, name := range names(arrowrows.Arrow(rows.Schema())) {
 		if slices.Contains(made, name) && !slices.Contains(reads, name) {
-			now[name] = unused(rows.Schema(), keptPrefix+name)
+			now[name] = unused(arrowrows.Arrow(rows.Schema()), keptPrefix+name)
 			rows = operators.Rename(rows, name, now[name])
 		}
 	}
@@ -204,7 +205,7 @@ func renamed(rows *engine.Dataset, to []string) *engine.Dataset {
 	if rows.Poisoned() {
 		return rows
 	}
-	from := names(rows.Schema())
+	from := names(arrowrows.Arrow(rows.Schema()))
 	for _, kept := range []bool{false, true} {
 		for i, name := range from {
 			if name != to[i] && strings.HasPrefix(name, keptPrefix) == kept && !rows.Poisoned() {

@@ -15,6 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/spelling"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/operators/parquet"
@@ -54,7 +55,7 @@ var Predict = engine.Define("predict", func(b *engine.Builder, a PredictArgs) er
 	if err != nil || rows.Poisoned() {
 		return err
 	}
-	if err := errors.Join(a.fits(a.Input, m, rows.Schema()), a.known("--keep", a.Input, rows.Schema(), a.Keep...)); err != nil {
+	if err := errors.Join(a.fits(a.Input, m, arrowrows.Arrow(rows.Schema())), a.known("--keep", a.Input, arrowrows.Arrow(rows.Schema()), a.Keep...)); err != nil {
 		return err
 	}
 	if len(a.Keep) > 0 {
@@ -63,7 +64,7 @@ var Predict = engine.Define("predict", func(b *engine.Builder, a PredictArgs) er
 	rows = finiteFor(m, rows)
 	kept := a.Keep
 	if len(kept) == 0 {
-		for _, f := range rows.Schema().Fields() {
+		for _, f := range arrowrows.Arrow(rows.Schema()).Fields() {
 			if sortOf(f.Type) != vectors {
 				kept = append(kept, f.Name)
 			}
@@ -80,8 +81,8 @@ var Predict = engine.Define("predict", func(b *engine.Builder, a PredictArgs) er
 	survey(b, m, rows)
 	made = spread(made, lastOf(m))
 	var outputs []string
-	for _, f := range made.Schema().Fields() {
-		if !rows.Schema().HasField(f.Name) && (added[f.Name] || slices.Contains(spreadColumns(lastOf(m)), f.Name)) {
+	for _, f := range arrowrows.Arrow(made.Schema()).Fields() {
+		if !arrowrows.Arrow(rows.Schema()).HasField(f.Name) && (added[f.Name] || slices.Contains(spreadColumns(lastOf(m)), f.Name)) {
 			outputs = append(outputs, f.Name)
 		}
 	}
@@ -189,8 +190,8 @@ func applied(m model.Model, rows *engine.Dataset) (made *engine.Dataset, added m
 	if made.Poisoned() {
 		return made, added
 	}
-	for _, n := range names(made.Schema()) {
-		if !before.Schema().HasField(n) {
+	for _, n := range names(arrowrows.Arrow(made.Schema())) {
+		if !arrowrows.Arrow(before.Schema()).HasField(n) {
 			added[n] = true
 		}
 	}
@@ -221,18 +222,20 @@ func spreadColumns(m model.Model) []string {
 // after it and the class.
 func spread(rows *engine.Dataset, m model.Model) *engine.Dataset {
 	columns := spreadColumns(m)
-	at := rows.Schema().FieldIndices(probabilityColumn(m))
+	at := arrowrows.Arrow(rows.Schema()).FieldIndices(probabilityColumn(m))
 	if len(columns) == 0 || len(at) == 0 {
 		return rows
 	}
-	fields := slices.Clone(rows.Schema().Fields())
+	fields := slices.Clone(arrowrows.Arrow(rows.Schema()).Fields())
 	made := make([]arrow.Field, len(columns))
 	for i, name := range columns {
 		made[i] = arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Float64, Nullable: true}
 	}
 	schema := arrow.NewSchema(slices.Replace(fields, at[0], at[0]+1, made...), nil)
-	return operators.MapBatch(rows, schema, func(c *engine.Context, rec arrow.Record) (arrow.Record, error) {
-		return spreadBatch(c, rec, schema, at[0], len(columns))
+	return operators.MapBatch(rows, arrowrows.Schema(schema), func(c *engine.Context, in engine.Batch) (engine.Batch, error) {
+		rec := arrowrows.Record(in)
+		made, err := spreadBatch(c, rec, schema, at[0], len(columns))
+		return arrowrows.Batch(made), err
 	})
 }
 

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/operators"
 )
 
@@ -61,8 +61,9 @@ func remembering(trained *engine.Dataset, r model.Reading) *engine.Dataset {
 	if trained.Poisoned() || len(r.Nulls) == 0 && !r.ZeroBased {
 		return trained
 	}
-	at := trained.Schema().FieldIndices(model.Column)[0]
-	return operators.MapBatch(trained, trained.Schema(), func(c *engine.Context, rec arrow.Record) (arrow.Record, error) {
+	at := arrowrows.Arrow(trained.Schema()).FieldIndices(model.Column)[0]
+	return operators.MapBatch(trained, trained.Schema(), func(c *engine.Context, in engine.Batch) (engine.Batch, error) {
+		rec := arrowrows.Record(in)
 		made := array.NewStringBuilder(c.Allocator)
 		defer made.Release()
 		models := rec.Column(at).(*array.String)
@@ -70,12 +71,12 @@ func remembering(trained *engine.Dataset, r model.Reading) *engine.Dataset {
 			text := models.Value(i)
 			file, err := model.WithReading(unsafe.Slice(unsafe.StringData(text), len(text)), r)
 			if err != nil {
-				return nil, err
+				return engine.Batch{}, err
 			}
 			made.BinaryBuilder.Append(file)
 		}
 		column := made.NewArray()
 		defer column.Release()
-		return array.NewRecord(rec.Schema(), slices.Replace(slices.Clone(rec.Columns()), at, at+1, column), rec.NumRows()), nil
+		return arrowrows.Batch(array.NewRecord(rec.Schema(), slices.Replace(slices.Clone(rec.Columns()), at, at+1, column), rec.NumRows())), nil
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/operators"
 )
 
@@ -141,15 +142,15 @@ func findings(r *engine.Result, classes int) (*found, error) {
 			continue
 		}
 		switch {
-		case schema.HasField("auc"):
+		case arrowrows.Arrow(schema).HasField("auc"):
 			f.binary, err = evaluate.ReportOf[evaluate.BinaryReport](r, name)
-		case schema.HasField("f1_macro"):
+		case arrowrows.Arrow(schema).HasField("f1_macro"):
 			f.multiclass, err = evaluate.ReportOf[evaluate.MulticlassReport](r, name)
-		case schema.HasField("rmse"):
+		case arrowrows.Arrow(schema).HasField("rmse"):
 			f.regression, err = evaluate.ReportOf[evaluate.RegressionReport](r, name)
-		case schema.HasField("ndcg"):
+		case arrowrows.Arrow(schema).HasField("ndcg"):
 			f.ranking, err = evaluate.ReportOf[evaluate.RankingReport](r, name)
-		case schema.HasField("silhouette"):
+		case arrowrows.Arrow(schema).HasField("silhouette"):
 			f.clustering, err = evaluate.ReportOf[evaluate.ClusteringReport](r, name)
 		}
 		if err != nil {
@@ -237,7 +238,7 @@ func collectPoints(b *engine.Builder, clustered *engine.Dataset, cluster string,
 	most := max(1, maxPoints/b.Shards())
 	rows := operators.Select(clustered, p.vector, cluster)
 	rows = operators.Rename(operators.Rename(rows, p.vector, "superstep x"), cluster, "superstep c")
-	if field, _ := rows.Schema().FieldsByName("superstep x"); field[0].Type.ID() == arrow.STRUCT {
+	if field, _ := arrowrows.Arrow(rows.Schema()).FieldsByName("superstep x"); field[0].Type.ID() == arrow.STRUCT {
 		engine.Collect(operators.MapPartition(rows, drawn[sparseRow](most)), pointsResult)
 	} else {
 		engine.Collect(operators.MapPartition(rows, drawn[denseRow](most)), pointsResult)

@@ -16,6 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // surveyResult names what a survey finds.
@@ -33,7 +34,7 @@ type surveyed struct {
 // survey collects, by shard, what rows lack of what a model reads, and what they have that it
 // does not know.
 func survey(b *engine.Builder, m model.Model, rows *engine.Dataset) {
-	if watched := watchesOf(m, rows.Schema()); len(watched) > 0 {
+	if watched := watchesOf(m, arrowrows.Arrow(rows.Schema())); len(watched) > 0 {
 		addSurvey(b, []engine.Port{{From: rows}}, func() *surveyor { return &surveyor{watched: watched, found: make([]surveyed, len(watched))} })
 	}
 }
@@ -44,7 +45,7 @@ func surveyTrained(b *engine.Builder, trained, rows *engine.Dataset) {
 		return
 	}
 	schema := rows.Schema()
-	addSurvey(b, []engine.Port{{From: rows}, {From: trained, Partitioner: engine.Broadcast, Side: true}}, func() *surveyor { return &surveyor{trained: schema} })
+	addSurvey(b, []engine.Port{{From: rows}, {From: trained, Partitioner: engine.Broadcast, Side: true}}, func() *surveyor { return &surveyor{trained: arrowrows.Arrow(schema)} })
 }
 
 // addSurvey adds the operator and collects what it finds.
@@ -53,7 +54,7 @@ func addSurvey(b *engine.Builder, inputs []engine.Port, made func() *surveyor) {
 	count := arrow.PrimitiveTypes.Int64
 	engine.Collect(b.Add(engine.Spec{
 		Op:       "Survey",
-		Schema:   arrow.NewSchema([]arrow.Field{{Name: "column", Type: text}, {Name: "absent", Type: count}, {Name: "unseen", Type: count}, {Name: "example", Type: text}}, nil),
+		Schema:   arrowrows.Schema(arrow.NewSchema([]arrow.Field{{Name: "column", Type: text}, {Name: "absent", Type: count}, {Name: "unseen", Type: count}, {Name: "example", Type: text}}, nil)),
 		Inputs:   inputs,
 		Operator: func() engine.Operator { return made() },
 	}), surveyResult)
@@ -163,7 +164,8 @@ func (s *surveyor) look(rows arrow.Record) error {
 	return nil
 }
 
-func (s *surveyor) Process(_ *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+func (s *surveyor) Process(_ *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
+	rows := arrowrows.Record(in)
 	if slices.ContainsFunc(s.watched, func(w watch) bool { return w.codes != nil }) {
 		if err := s.look(rows); err != nil {
 			return err
@@ -237,7 +239,7 @@ func (s *surveyor) EndShard(c *engine.Context, shard int, out engine.Output) err
 	fields := []arrow.Field{{Name: "column", Type: made[0].DataType()}, {Name: "absent", Type: made[1].DataType()}, {Name: "unseen", Type: made[2].DataType()}, {Name: "example", Type: made[3].DataType()}}
 	rec := array.NewRecord(arrow.NewSchema(fields, nil), made, int64(made[0].Len()))
 	defer rec.Release()
-	return out.Emit(shard, rec)
+	return out.Emit(shard, arrowrows.Batch(rec))
 }
 
 func (s *surveyor) Finish(*engine.Context, engine.Output) error { return nil }

@@ -10,13 +10,14 @@ import (
 	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/algorithms/evaluate"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/columnar"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/operators"
 )
 
@@ -290,7 +291,7 @@ func build[A trainer](b *engine.Builder, a A) error {
 		}
 	}
 	_, raw := any(a).(native)
-	p, err := args.arrange(b, rows.Schema(), a.goal(), raw, groupOf(a, rows.Schema()), besideOf(a))
+	p, err := args.arrange(b, arrowrows.Arrow(rows.Schema()), a.goal(), raw, groupOf(a, arrowrows.Arrow(rows.Schema())), besideOf(a))
 	if err == nil {
 		err = args.outputs(p, a)
 	}
@@ -360,11 +361,11 @@ func (a TrainArgs) tested(b *engine.Builder, rows *engine.Dataset, p *arrangemen
 	if a.Test == "" {
 		return nil, nil
 	}
-	tested, err := a.readTest(b, rows.Schema(), p)
+	tested, err := a.readTest(b, arrowrows.Arrow(rows.Schema()), p)
 	if err != nil || tested.Poisoned() {
 		return tested, err
 	}
-	return tested, a.known("--test", a.Test, tested.Schema(), fromFile(p.reads)...)
+	return tested, a.known("--test", a.Test, arrowrows.Arrow(tested.Schema()), fromFile(p.reads)...)
 }
 
 // fromFile returns those of the columns that stand in files.
@@ -462,13 +463,12 @@ func writeModel(trained *engine.Dataset, path string) {
 // modelWriter writes the text of a column, a line each.
 type modelWriter struct{ w io.Writer }
 
-func (m modelWriter) Write(rows arrow.Record) error {
-	for i, column := 0, rows.Column(0).(*array.String); i < column.Len(); i++ {
-		if _, err := io.WriteString(m.w, column.Value(i)+"\n"); err != nil {
-			return err
-		}
+func (m modelWriter) Write(rows engine.Batch) error {
+	text, err := columnar.Get[columnar.Texts](rows, rows.Schema().Column(0).Name)
+	for i := 0; err == nil && i < text.Len(); i++ {
+		_, err = io.WriteString(m.w, text.At(i)+"\n")
 	}
-	return nil
+	return err
 }
 
 func (modelWriter) Close() error { return nil }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/superstep-ml/superstep/cmd/internal/builtin"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/textfile"
 	"github.com/superstep-ml/superstep/internal/wire"
@@ -178,7 +179,7 @@ func writeLines(w io.Writer, rows *batch.SeriesReader) error {
 // of a path, and is there when it is whole.
 func (c *resultsCommand) write(ctx context.Context, rows *batch.SeriesReader) error {
 	job := engine.Define("results", func(b *engine.Builder, _ struct{}) error {
-		builtin.WriteRows(b.Add(engine.Spec{Op: "ReadResult", Schema: rows.Schema(), Source: func() engine.Source { return &resultSource{rows} }}), c.Output)
+		builtin.WriteRows(b.Add(engine.Spec{Op: "ReadResult", Schema: arrowrows.Schema(rows.Schema()), Source: func() engine.Source { return &resultSource{rows} }}), c.Output)
 		return nil
 	})
 	existing := engine.Fail
@@ -205,7 +206,7 @@ func (s *resultSource) ReadShard(_ *engine.Context, shard int, out engine.Output
 		if err != nil {
 			return err
 		}
-		err = out.Emit(shard, rec)
+		err = out.Emit(shard, arrowrows.Batch(rec))
 		rec.Release()
 		if err != nil {
 			return err

@@ -1,0 +1,100 @@
+package columnar
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// Allocator gives memory of which the run keeps account; see engine.Context.
+type Allocator interface {
+	Allocate(size int) []byte
+	Reallocate(size int, b []byte) []byte
+	Free(b []byte)
+}
+
+// Batch is some rows of one schema, as columns. It does not change. The zero value stands for
+// no batch. Copies of a Batch are the same batch: its references are counted by Retain and
+// Release, which may be called by several goroutines at once.
+type Batch batch.Handle
+
+func (b Batch) record() arrow.Record { return batch.Handle(b).Record() }
+
+// IsZero reports whether there is no batch.
+func (b Batch) IsZero() bool { return b.record() == nil }
+
+// Len returns the number of rows.
+func (b Batch) Len() int {
+	if b.IsZero() {
+		return 0
+	}
+	return int(b.record().NumRows())
+}
+
+// Schema returns the columns.
+func (b Batch) Schema() Schema {
+	if b.IsZero() {
+		return Schema{}
+	}
+	return Schema(batch.HandleOfSchema(b.record().Schema()))
+}
+
+// Retain adds a reference, to keep a batch that was borrowed.
+func (b Batch) Retain() {
+	if !b.IsZero() {
+		b.record().Retain()
+	}
+}
+
+// Release gives up a reference. The memory goes with the last one.
+func (b Batch) Release() {
+	if !b.IsZero() {
+		b.record().Release()
+	}
+}
+
+// Slice returns the rows from lo up to hi as a batch of its own, owned by the caller, that
+// refers to the same memory.
+func (b Batch) Slice(lo, hi int) (Batch, error) {
+	if b.IsZero() || lo < 0 || hi < lo || hi > b.Len() {
+		return Batch{}, fmt.Errorf("columnar: Slice: rows %d to %d of a batch of %d", lo, hi, b.Len())
+	}
+	rec, err := batch.Slice(b.record(), lo, hi)
+	if err != nil {
+		return Batch{}, fmt.Errorf("columnar: Slice: %w", err)
+	}
+	return Batch(batch.HandleOf(rec)), nil
+}
+
+// Values is a column of a batch as it is, to be handed on to NewBatch without a copy. It is
+// good while the batch is.
+type Values batch.ArrayHandle
+
+// Values returns a column as it is.
+func (b Batch) Values(column string) (Values, error) {
+	arr, err := b.find(column)
+	if err != nil {
+		return Values{}, err
+	}
+	return Values(batch.HandleOfArray(arr)), nil
+}
+
+// find returns a column by its name.
+func (b Batch) find(column string) (arrow.Array, error) {
+	if b.IsZero() {
+		return nil, fmt.Errorf("column %q: there is no batch", column)
+	}
+	i, err := batch.FindColumn(b.record().Schema(), column)
+	if err != nil {
+		return nil, err
+	}
+	return b.record().Column(i), nil
+}
+
+// Format returns the value of a column and row as text, as Print and CSV files have it; a
+// missing one is "null".
+func (b Batch) Format(column, row int) string {
+	return batch.FormatValue(b.record().Column(column), row)
+}

@@ -1,0 +1,235 @@
+package columnar
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/bitutil"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// WithNulls has values of a column be missing where null is true of their number, in NewBatch.
+// What stands in their place does not matter. values is what NewBatch takes, but no Values.
+func WithNulls(values any, null func(i int) bool) any { return nullable{values, null} }
+
+type nullable struct {
+	values any
+	null   func(i int) bool
+}
+
+// NewBatch makes a batch, owned by the caller, of the columns of a schema in order. Each column
+// is what Get reads of its type, or []string, []bool or [][]byte in place of Texts, Bools and
+// Bytes, or Values of another batch. They have one length, which is that of the batch; a batch
+// without columns has no rows.
+//
+// Slices of numbers, and the Data of a Matrix of its type's size, are not copied: they are the
+// batch's from then on, and must not be modified again. What else is made takes its memory from
+// mem, such as that of a run's context.
+func NewBatch(mem Allocator, schema Schema, columns ...any) (Batch, error) {
+	if schema.IsZero() {
+		return Batch{}, fmt.Errorf("columnar: NewBatch: the schema is none")
+	}
+	if len(columns) != schema.Len() {
+		return Batch{}, fmt.Errorf("columnar: NewBatch: %d columns are given, the schema has %d: %v", len(columns), schema.Len(), schema)
+	}
+	if mem == nil {
+		mem = memory.DefaultAllocator
+	}
+	made := make([]arrow.Array, 0, len(columns))
+	defer func() {
+		for _, arr := range made {
+			arr.Release()
+		}
+	}()
+	for i, c := range columns {
+		f := schema.arrow().Field(i)
+		arr, err := arrayOf(mem, f, c)
+		if err != nil {
+			return Batch{}, fmt.Errorf("columnar: NewBatch: column %q: %w", f.Name, err)
+		}
+		made = append(made, arr)
+	}
+	rows := 0
+	for i, arr := range made {
+		if i == 0 {
+			rows = arr.Len()
+		}
+		if arr.Len() != rows {
+			return Batch{}, fmt.Errorf("columnar: NewBatch: column %q has %d values, column %q has %d",
+				schema.Column(i).Name, arr.Len(), schema.Column(0).Name, rows)
+		}
+	}
+	rec := array.NewRecord(schema.arrow(), made, int64(rows))
+	err := batch.Validate(rec)
+	if err == nil {
+		err = batch.ValidateText(rec)
+	}
+	if err != nil {
+		rec.Release()
+		return Batch{}, fmt.Errorf("columnar: NewBatch: %w", err)
+	}
+	return Batch(batch.HandleOf(rec)), nil
+}
+
+// arrayOf makes a column of what NewBatch is given, owned.
+func arrayOf(mem Allocator, f arrow.Field, values any) (arrow.Array, error) {
+	var arr arrow.Array
+	switch v := values.(type) {
+	case nullable:
+		if v.null == nil {
+			return nil, fmt.Errorf("WithNulls is given no function")
+		}
+		return withNulls(mem, f, v)
+	case Values:
+		if arr = batch.ArrayHandle(v).Array(); arr == nil {
+			return nil, fmt.Errorf("it is the zero Values, of no batch")
+		}
+		arr.Retain()
+	case []float64:
+		arr = batch.WrapArray(arrow.PrimitiveTypes.Float64, v)
+	case []float32:
+		arr = batch.WrapArray(arrow.PrimitiveTypes.Float32, v)
+	case []int64:
+		arr = batch.WrapArray(either(f.Type, arrow.TIMESTAMP, arrow.PrimitiveTypes.Int64), v)
+	case []int32:
+		arr = batch.WrapArray(either(f.Type, arrow.DATE32, arrow.PrimitiveTypes.Int32), v)
+	case []int16:
+		arr = batch.WrapArray(arrow.PrimitiveTypes.Int16, v)
+	case []int8:
+		arr = batch.WrapArray(arrow.PrimitiveTypes.Int8, v)
+	case []uint64:
+		arr = batch.WrapArray(arrow.PrimitiveTypes.Uint64, v)
+	case []uint32:
+		arr = batch.WrapArray(arrow.PrimitiveTypes.Uint32, v)
+	case []uint16:
+		arr = batch.WrapArray(arrow.PrimitiveTypes.Uint16, v)
+	case []uint8:
+		arr = batch.WrapArray(arrow.PrimitiveTypes.Uint8, v)
+	case []bool:
+		b := array.NewBooleanBuilder(mem)
+		defer b.Release()
+		b.AppendValues(v, nil)
+		arr = b.NewArray()
+	case []string:
+		b := array.NewStringBuilder(mem)
+		defer b.Release()
+		b.AppendValues(v, nil)
+		arr = b.NewArray()
+	case [][]byte:
+		b := array.NewBinaryBuilder(mem, arrow.BinaryTypes.Binary)
+		defer b.Release()
+		for _, value := range v {
+			b.Append(value)
+		}
+		arr = b.NewArray()
+	case Bools:
+		return arrayOf(mem, f, handleOf(v.array))
+	case Texts:
+		return arrayOf(mem, f, handleOf(v.array))
+	case Bytes:
+		return arrayOf(mem, f, handleOf(v.array))
+	case Matrix, Vectors, Sparse:
+		var err error
+		if arr, err = vectorsOf(mem, f.Type, v); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, fmt.Errorf("is %s, and a %T is given", batch.TypeName(f.Type), values)
+	}
+	if got := arr.DataType(); !arrow.TypeEqual(got, f.Type) {
+		arr.Release()
+		return nil, fmt.Errorf("is %s, and a %T of %s is given", batch.TypeName(f.Type), values, batch.TypeName(got))
+	}
+	return arr, nil
+}
+
+// handleOf returns the values of a view, which may be a zero value.
+func handleOf[A interface {
+	comparable
+	arrow.Array
+}](a A) Values {
+	var none A
+	if a == none {
+		return Values{}
+	}
+	return Values(batch.HandleOfArray(a))
+}
+
+// either returns the type of a column if it has an ID, and else another type.
+func either(column arrow.DataType, id arrow.Type, other arrow.DataType) arrow.DataType {
+	if column.ID() == id {
+		return column
+	}
+	return other
+}
+
+// withNulls makes a column some of whose values are missing.
+func withNulls(mem Allocator, f arrow.Field, v nullable) (arrow.Array, error) {
+	switch v.values.(type) {
+	case Values, Bools, Texts, Bytes, nullable:
+		return nil, fmt.Errorf("WithNulls takes slices and vectors, not %T", v.values)
+	}
+	all, err := arrayOf(mem, f, v.values)
+	if err != nil {
+		return nil, err
+	}
+	defer all.Release()
+	valid := memory.NewResizableBuffer(mem)
+	defer valid.Release()
+	valid.Resize(int(bitutil.BytesForBits(int64(all.Len()))))
+	clear(valid.Bytes())
+	nulls := 0
+	for i := range all.Len() {
+		if v.null(i) {
+			nulls++
+		} else {
+			bitutil.SetBit(valid.Bytes(), i)
+		}
+	}
+	if nulls == 0 {
+		all.Retain()
+		return all, nil
+	}
+	buffers := append([]*memory.Buffer{valid}, all.Data().Buffers()[1:]...)
+	d := array.NewData(all.DataType(), all.Len(), buffers, all.Data().Children(), nulls, 0)
+	defer d.Release()
+	return array.MakeFromData(d), nil
+}
+
+// vectorsOf makes a column of vectors of a type.
+func vectorsOf(mem Allocator, dt arrow.DataType, values any) (arrow.Array, error) {
+	switch v := values.(type) {
+	case Matrix:
+		if v.Rows < 0 || v.Cols < 0 || len(v.Data) != v.Rows*v.Cols {
+			return nil, fmt.Errorf("a matrix of %d x %d has %d values", v.Rows, v.Cols, len(v.Data))
+		}
+		if dt.ID() == arrow.LIST {
+			return batch.NewVariableVectors(mem, evenOffsets(v.Rows, v.Cols), v.Data)
+		}
+		if v.Cols == 0 { // no type has none
+			return nil, fmt.Errorf("is %s, and a matrix without columns is given", batch.TypeName(dt))
+		}
+		return batch.WrapVectorArray(v.Data, v.Cols), nil
+	case Vectors:
+		return batch.NewVariableVectors(mem, v.Offsets, v.Values)
+	case Sparse:
+		size := v.Cols
+		if batch.VectorDim(dt) == 0 {
+			size = 0
+		}
+		return batch.NewSparseArray(mem, batch.CSR{Size: size, Indptr: v.Offsets, Indices: v.Indices, Values: v.Values})
+	}
+	return nil, fmt.Errorf("%T has no vectors", values)
+}
+
+// evenOffsets are those of vectors of one size.
+func evenOffsets(rows, cols int) []int32 {
+	offsets := make([]int32, rows+1)
+	for i := range offsets {
+		offsets[i] = int32(i * cols)
+	}
+	return offsets
+}

@@ -1,0 +1,94 @@
+package columnar
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// Column is a column of rows: its name, its type as text (see the package), and whether values
+// may be missing.
+type Column struct {
+	Name     string `json:"name"`
+	Type     string `json:"type"`
+	Nullable bool   `json:"nullable,omitempty"`
+}
+
+// String returns name and type, followed by "null" where values may be missing.
+func (c Column) String() string { return batch.Column(c).String() }
+
+// Schema is the columns of rows. It does not change. The zero value stands for none given, as
+// that of a sink, which emits no rows.
+type Schema batch.SchemaHandle
+
+func (s Schema) arrow() *arrow.Schema { return batch.SchemaHandle(s).Schema() }
+
+// NewSchema returns the schema of some columns. Names are distinct and not empty.
+func NewSchema(columns ...Column) (Schema, error) {
+	plain := make([]batch.Column, len(columns))
+	for i, c := range columns {
+		plain[i] = batch.Column(c)
+	}
+	schema, err := batch.Schema(plain)
+	if err != nil {
+		return Schema{}, fmt.Errorf("columnar: NewSchema: %w", err)
+	}
+	return Schema(batch.HandleOfSchema(schema)), nil
+}
+
+// IsZero reports whether the schema is the zero value. That of no columns is not.
+func (s Schema) IsZero() bool { return s.arrow() == nil }
+
+// Len returns the number of columns.
+func (s Schema) Len() int {
+	if s.IsZero() {
+		return 0
+	}
+	return s.arrow().NumFields()
+}
+
+// Column returns column i.
+func (s Schema) Column(i int) Column {
+	f := s.arrow().Field(i)
+	return Column{Name: f.Name, Type: batch.TypeName(f.Type), Nullable: f.Nullable}
+}
+
+// Columns returns all columns.
+func (s Schema) Columns() []Column {
+	columns := make([]Column, s.Len())
+	for i := range columns {
+		columns[i] = s.Column(i)
+	}
+	return columns
+}
+
+// Index returns the number of the column of a name, -1 where there is none.
+func (s Schema) Index(name string) int {
+	if s.IsZero() {
+		return -1
+	}
+	if i := s.arrow().FieldIndices(name); len(i) > 0 {
+		return i[0]
+	}
+	return -1
+}
+
+// Equal reports whether both have the same columns in the same order.
+func (s Schema) Equal(other Schema) bool {
+	if s.IsZero() || other.IsZero() {
+		return s.IsZero() == other.IsZero()
+	}
+	return s.arrow().Equal(other.arrow())
+}
+
+// String returns the columns, separated by commas.
+func (s Schema) String() string {
+	var text []string
+	for _, c := range s.Columns() {
+		text = append(text, c.String())
+	}
+	return strings.Join(text, ", ")
+}

@@ -1,0 +1,77 @@
+package arrowbridge
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/columnar"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// WriteStream writes batches of a schema as a stream in Arrow's IPC format, which every version
+// of Arrow reads. The batches are borrowed. Batches of more than a GiB are written as several.
+func WriteStream(w io.Writer, schema engine.Schema, batches ...engine.Batch) (err error) {
+	if schema.IsZero() {
+		return errors.New("arrowbridge: WriteStream: the schema is none")
+	}
+	normal, err := batch.NormalizeSchema(arrowrows.Arrow(schema))
+	if err != nil {
+		return fmt.Errorf("arrowbridge: WriteStream: %w", err)
+	}
+	to := batch.NewStreamWriter(w, normal, memory.DefaultAllocator)
+	defer func() { err = errors.Join(err, to.Close()) }()
+	for i, b := range batches {
+		if b.IsZero() {
+			return fmt.Errorf("arrowbridge: WriteStream: batch %d is none", i)
+		}
+		rows, err := batch.Normalize(arrowrows.Record(b))
+		if err != nil {
+			return fmt.Errorf("arrowbridge: WriteStream: batch %d: %w", i, err)
+		}
+		err = to.Write(rows)
+		rows.Release()
+		if err != nil {
+			return fmt.Errorf("arrowbridge: WriteStream: batch %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// ReadStream reads a stream in Arrow's IPC format to its end. The batches, which are the
+// caller's to release, take their memory from mem, nil for Go's heap. Types that rows can hold
+// in another form, such as large text, come in that form; others, and dictionaries, are errors,
+// as is a stream that is damaged or cut off.
+func ReadStream(r io.Reader, mem columnar.Allocator) (_ engine.Schema, batches []engine.Batch, err error) {
+	if mem == nil {
+		mem = memory.DefaultAllocator
+	}
+	from, err := batch.NewStreamReader(r, mem)
+	if err != nil {
+		return engine.Schema{}, nil, fmt.Errorf("arrowbridge: ReadStream: %w", err)
+	}
+	defer from.Release()
+	defer func() {
+		if err != nil {
+			for _, b := range batches {
+				b.Release()
+			}
+			batches = nil
+		}
+	}()
+	for {
+		var rows arrow.Record
+		if rows, err = from.Read(); err == io.EOF {
+			return arrowrows.Schema(from.Schema()), batches, nil
+		}
+		if err != nil {
+			return engine.Schema{}, batches, fmt.Errorf("arrowbridge: ReadStream: batch %d: %w", len(batches), err)
+		}
+		batches = append(batches, arrowrows.Batch(rows))
+	}
+}
