@@ -25,7 +25,7 @@ func keep(d *Dataset) Spec {
 
 func TestMisusesNameTheUsersLine(t *testing.T) {
 	vector := arrow.NewSchema([]arrow.Field{{Name: "v", Type: arrow.FixedSizeListOfNonNullable(2, arrow.PrimitiveTypes.Float64)}}, nil)
-	place := func(arrow.Record, int, int64, int, []int32) error { return nil }
+	place := func(Batch, int, int64, int, []int32) error { return nil }
 	for _, test := range []struct {
 		name  string
 		spoil func(b *Builder, s *Spec)
@@ -398,7 +398,7 @@ func TestRefusedWithoutAReason(t *testing.T) {
 
 func TestNodesOfTheGraph(t *testing.T) {
 	site := ""
-	place := func(arrow.Record, int, int64, int, []int32) error { return nil }
+	place := func(Batch, int, int64, int, []int32) error { return nil }
 	graph, err := BuildGraph(Anonymous(func(b *Builder) error {
 		d, side := numbers(b, 3), numbers(b, 4)
 		site = here(1)

@@ -15,7 +15,6 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/wire"
-	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 // offerAll makes this process one that could be a worker of the jobs.
@@ -143,7 +142,7 @@ func TestClusterDetached(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, fakeJob, result.JobID)
 	require.False(t, f.specs[0].Attached)
-	_, err = arrowbridge.Records(result, "squares")
+	_, err = recordsOf(result, "squares")
 	require.EqualError(t, err, `no result "squares" is here: the job `+fakeJob+` was left to its cluster (--detach)`)
 	require.Empty(t, result.Names())
 	require.NotPanics(t, func() { _ = result.Summary() })

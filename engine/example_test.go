@@ -25,7 +25,7 @@ func evens(b *engine.Builder, n int) *engine.Dataset {
 	return b.Add(engine.Spec{
 		Op:     "Evens",
 		Attrs:  []engine.Attr{{Key: "n", Value: fmt.Sprint(n)}},
-		Schema: schema,
+		Schema: arrowrows.Schema(schema),
 		Source: func() engine.Source { return &evenSource{n: n} },
 	})
 }

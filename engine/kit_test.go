@@ -101,11 +101,10 @@ func (transformer) Finish(*Context, Output) error        { return nil }
 func (transformer) Close() error                         { return nil }
 
 func (o transformer) Process(c *Context, _, shard int, in Batch, out Output) error {
-	rows := arrowrows.Record(in)
-	in := rows.Column(0).(*array.Int64)
+	column := arrowrows.Record(in).Column(0).(*array.Int64)
 	var failed error
-	made := numberBatch(c.Allocator, in.Len(), func(i int) int64 {
-		v, err := o.f(c, arrowrows.Record(in).Value(i))
+	made := numberBatch(c.Allocator, column.Len(), func(i int) int64 {
+		v, err := o.f(c, column.Value(i))
 		if err != nil && failed == nil {
 			failed = err
 		}
@@ -162,4 +161,10 @@ func here(moved int) string {
 func requireLines(t *testing.T, want, got string) {
 	t.Helper()
 	require.Equal(t, strings.TrimSpace(want), strings.TrimSpace(got))
+}
+
+// recordsOf returns collected rows as records.
+func recordsOf(r *Result, name string) ([]arrow.Record, error) {
+	batches, err := r.Batches(name)
+	return arrowrows.Records(batches), err
 }

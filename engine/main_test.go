@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine/plan"
-	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 // outcome is what a program did.
@@ -100,7 +99,7 @@ func TestMainRunsTheJob(t *testing.T) {
 		return err
 	}), nil)
 	require.Equal(t, exitOK, got.code, got.stderr)
-	rows, err := arrowbridge.Records(kept, "squares")
+	rows, err := recordsOf(kept, "squares")
 	require.NoError(t, err)
 	require.Empty(t, rows, "the result is released")
 	require.Empty(t, got.stdout)

@@ -62,7 +62,7 @@ func (b *countingLoop) Open(c *Context, in Input, _ *collective.Comm) error {
 			if err != nil {
 				return err
 			}
-			b.count += rows.NumRows()
+			b.count += arrowrows.Record(rows).NumRows()
 			rows.Release()
 		}
 	}
@@ -146,7 +146,7 @@ func TestQueueWithoutInputsOrStages(t *testing.T) {
 			for _, fed := range []bool{false, true} {
 				r, err := Run(t.Context(), Anonymous(func(b *Builder) error {
 					spec := QueueSpec{
-						Name: "q", MaxSupersteps: 5, HasCriterion: stop != nil, CriterionFunc: stop, Schema: numberSchema,
+						Name: "q", MaxSupersteps: 5, HasCriterion: stop != nil, CriterionFunc: stop, Schema: arrowrows.Schema(numberSchema),
 						Loop: func(nodes []NodeID) OpenLoops {
 							require.Empty(t, nodes)
 							return openEach(func() Loop { return &idle{countingLoop{stop: stop}} })
@@ -227,11 +227,11 @@ func TestQueueInTheGraph(t *testing.T) {
 				{Kind: StageRepeatEnd},
 				{Kind: StageCompute, Name: "step", Attrs: []Attr{{Key: "rate", Value: "0.1"}}},
 			},
-			Schema: numberSchema,
+			Schema: arrowrows.Schema(numberSchema),
 			Loop:   func(n []NodeID) OpenLoops { nodes = n; return openEach(nil) },
 		})
 		require.Equal(t, NodeID(10), out.Node())
-		require.True(t, out.Schema().Equal(numberSchema))
+		require.True(t, out.Schema().Equal(arrowrows.Schema(numberSchema)))
 		require.NotNil(t, b.bind.Loops["q"])
 		return nil
 	}), struct{}{})
@@ -277,10 +277,10 @@ func TestMisusesOfQueues(t *testing.T) {
 		{`the maximum of supersteps is -1: want at least 1`, func(q *QueueSpec) { q.MaxSupersteps = -1 }},
 		{`nothing ends the loop: set a maximum of supersteps or a criterion`, func(q *QueueSpec) { q.MaxSupersteps = 0 }},
 		{`the dataset is nil`, func(q *QueueSpec) { q.Inputs = []Port{{}} }},
-		{`the queue emits no rows: say how it closes`, func(q *QueueSpec) { q.Schema = nil }},
+		{`the queue emits no rows: say how it closes`, func(q *QueueSpec) { q.Schema = Schema{} }},
 		{`the queue has no loop`, func(q *QueueSpec) { q.Loop = nil }},
 		{`two columns are named "n"`, func(q *QueueSpec) {
-			q.Schema = arrow.NewSchema([]arrow.Field{numberSchema.Field(0), numberSchema.Field(0)}, nil)
+			q.Schema = arrowrows.Schema(arrow.NewSchema([]arrow.Field{numberSchema.Field(0), numberSchema.Field(0)}, nil))
 		}},
 		{`stage 2 sums what no stage before it sends`, func(q *QueueSpec) { q.Stages = kinds(StageCompute, StageSum) }},
 		{`stage 1 receives what no stage before it sums`, func(q *QueueSpec) { q.Stages = kinds(StageRecv) }},
@@ -298,7 +298,7 @@ func TestMisusesOfQueues(t *testing.T) {
 		got := buildFails(t, func(b *Builder) error {
 			q := QueueSpec{
 				Name: "q", MaxSupersteps: 1, Inputs: []Port{{From: numbers(b, 1)}}, Stages: kinds(StageCompute),
-				Schema: numberSchema, Loop: func([]NodeID) OpenLoops { return openEach(nil) },
+				Schema: arrowrows.Schema(numberSchema), Loop: func([]NodeID) OpenLoops { return openEach(nil) },
 			}
 			test.spoil(&q)
 			site = here(1)

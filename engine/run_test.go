@@ -75,7 +75,7 @@ func TestResultsByName(t *testing.T) {
 	defer r.Release()
 	require.Equal(t, []string{"numbers", "nothing"}, r.Names())
 
-	recs, err := r.Records("numbers")
+	recs, err := recordsOf(r, "numbers")
 	require.NoError(t, err)
 	total := int64(0)
 	for _, rec := range recs {
@@ -88,9 +88,9 @@ func TestResultsByName(t *testing.T) {
 	require.Empty(t, none)
 	schema, err := r.Schema("nothing")
 	require.NoError(t, err)
-	require.True(t, schema.Equal(numberSchema))
+	require.True(t, schema.Equal(arrowrows.Schema(numberSchema)))
 
-	_, err = r.Records("number")
+	_, err = recordsOf(r, "number")
 	require.EqualError(t, err, `no result "number" was collected; did you mean "numbers"?`)
 	_, err = Rows[number](r, "xyz")
 	require.EqualError(t, err, `no result "xyz" was collected (results: nothing, numbers)`)
@@ -103,7 +103,7 @@ func TestResultsByName(t *testing.T) {
 	require.ErrorContains(t, err, `"other"`)
 
 	r.Release() // twice is fine
-	recs, err = r.Records("numbers")
+	recs, err = recordsOf(r, "numbers")
 	require.NoError(t, err)
 	require.Empty(t, recs)
 	require.Nil(t, r.Queue("none"))
@@ -124,7 +124,7 @@ func TestRowsShareNothingWithTheResult(t *testing.T) {
 	words := arrow.NewSchema([]arrow.Field{{Name: "word", Type: arrow.BinaryTypes.String}}, nil)
 	r, err := Run(t.Context(), Anonymous(func(b *Builder) error {
 		Collect(b.Add(Spec{
-			Op: "Words", Schema: words, Inputs: []Port{{From: numbers(b, 3)}},
+			Op: "Words", Schema: arrowrows.Schema(words), Inputs: []Port{{From: numbers(b, 3)}},
 			Operator: func() Operator { return speller{words} },
 		}), "words")
 		return nil
@@ -166,7 +166,7 @@ func TestNothingCollected(t *testing.T) {
 	}), struct{}{}, checkedAllocator(t))
 	require.NoError(t, err)
 	defer r.Release()
-	_, err = r.Records("x")
+	_, err = recordsOf(r, "x")
 	require.EqualError(t, err, `no result "x" was collected: the job collects none`)
 }
 
@@ -313,7 +313,7 @@ func TestSharedBuffersAreCountedOnce(t *testing.T) {
 
 func TestCollectOfAnUnknownNode(t *testing.T) {
 	s := newResultStore(0)
-	require.EqualError(t, s.Collect(3, 0, arrow.Record(nil)), "operator 3 collects rows under no name")
+	require.EqualError(t, s.Collect(3, 0, arrowrows.Batch(arrow.Record(nil))), "operator 3 collects rows under no name")
 }
 
 func TestSameJobConcurrently(t *testing.T) {
@@ -345,7 +345,7 @@ func TestGraphThatIsWrongAsAWhole(t *testing.T) {
 	_, err := Run(t.Context(), Define("odd", func(b *Builder, _ struct{}) error {
 		d := numbers(b, 1)
 		site = here(1)
-		b.Add(Spec{Op: "Keep", Schema: numberSchema, Name: "\xff", Inputs: []Port{{From: d}}, Operator: func() Operator { return transformer{square} }})
+		b.Add(Spec{Op: "Keep", Schema: arrowrows.Schema(numberSchema), Name: "\xff", Inputs: []Port{{From: d}}, Operator: func() Operator { return transformer{square} }})
 		return nil
 	}), struct{}{})
 	var build *BuildError

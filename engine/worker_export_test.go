@@ -16,6 +16,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -112,7 +113,7 @@ func receive(t testing.TB, store *resultStore, m *wire.Collected) {
 			return
 		}
 		require.NoError(t, err)
-		require.NoError(t, store.Collect(plan.NodeID(m.Node), m.Shard, rows))
+		require.NoError(t, store.Collect(plan.NodeID(m.Node), m.Shard, arrowrows.Batch(rows)))
 		rows.Release()
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // crossed is a job whose rows go to other workers and back: by hash, and all to one.
@@ -25,7 +25,7 @@ func crossed(builds *atomic.Int64) *Job[squaresArgs] {
 		rows := numbers(b, a.N)
 		Collect(rows, "numbers")
 		spread := b.Add(Spec{
-			Op: "Spread", Schema: numberSchema, Inputs: []Port{{From: rows, Partitioner: Hash, Keys: []string{"n"}}},
+			Op: "Spread", Schema: arrowrows.Schema(numberSchema), Inputs: []Port{{From: rows, Partitioner: Hash, Keys: []string{"n"}}},
 			Operator: func() Operator { return transformer{square} },
 		})
 		Collect(spread, "spread")

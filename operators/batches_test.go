@@ -13,7 +13,6 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
-	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
 // keepOdd is a batch function: the rows with an odd id.
@@ -42,7 +41,7 @@ func TestMapBatch(t *testing.T) {
 			ids = append(ids, line(place(i, n), i))
 		}
 		requireRows(t, flowerColumns, odd, func(b *engine.Builder) *engine.Dataset {
-			return MapBatch(FromSlice(b, flowers(n)), engine.Schema{}, keepOdd)
+			return MapBatch(FromSlice(b, flowers(n)), engine.Schema{}, ofRecords(keepOdd))
 		})
 		requireRows(t, flowerColumns, all, func(b *engine.Builder) *engine.Dataset {
 			return MapBatch(FromSlice(b, flowers(n)), engine.Schema{}, func(_ *engine.Context, in engine.Batch) (engine.Batch, error) {
@@ -53,8 +52,8 @@ func TestMapBatch(t *testing.T) {
 		})
 		requireRows(t, "id int64", ids, func(b *engine.Builder) *engine.Dataset {
 			return MapBatch(FromSlice(b, flowers(n)), arrowrows.Schema(batchtest.Schema(t, "id int64")), func(_ *engine.Context, in engine.Batch) (engine.Batch, error) {
-				rows := arrowrows.Record(in)
-				return arrowrows.Batch(batch.Select(rows, []int{0}))
+				made, err := batch.Select(arrowrows.Record(in), []int{0})
+				return arrowrows.Batch(made), err
 			})
 		})
 	}
@@ -64,7 +63,7 @@ func TestMapBatchFailures(t *testing.T) {
 	forEachSetting(t, func(t *testing.T, opts ...engine.Option) {
 		fails := func(f func(*engine.Context, arrow.Record) (arrow.Record, error)) error {
 			return runError(t, func(b *engine.Builder) *engine.Dataset {
-				return MapBatch(FromSlice(b, []int64{7}), engine.Schema{}, f)
+				return MapBatch(FromSlice(b, []int64{7}), engine.Schema{}, ofRecords(f))
 			}, opts...)
 		}
 		err := fails(func(_ *engine.Context, rows arrow.Record) (arrow.Record, error) {
@@ -86,12 +85,12 @@ func TestMapBatchFailures(t *testing.T) {
 
 func TestMapBatchMisuse(t *testing.T) {
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
-		return MapBatch(FromSlice(b, flowers(3)), arrowrows.Schema(arrow.NewSchema([]arrow.Field{{Name: "x", Type: &arrow.MonthIntervalType{}}}, nil)), keepOdd)
+		return MapBatch(FromSlice(b, flowers(3)), arrowrows.Schema(arrow.NewSchema([]arrow.Field{{Name: "x", Type: &arrow.MonthIntervalType{}}}, nil)), ofRecords(keepOdd))
 	}, "MapBatch: the result", `column "x"`)
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
 		return MapBatch(FromSlice(b, flowers(3)), engine.Schema{}, nil)
 	}, "MapBatch: the function is nil")
-	operator := func(d *engine.Dataset) *engine.Dataset { return MapBatch(d, engine.Schema{}, keepOdd) }
+	operator := func(d *engine.Dataset) *engine.Dataset { return MapBatch(d, engine.Schema{}, ofRecords(keepOdd)) }
 	requirePoisonSpreads(t, operator)
 	requireNilDataset(t, operator)
 }
@@ -311,7 +310,7 @@ func TestConsolidate(t *testing.T) {
 			}
 		}
 		build := func(b *engine.Builder) *engine.Dataset {
-			return Consolidate(MapBatch(FromSlice(b, flowers(n)), engine.Schema{}, keepOdd))
+			return Consolidate(MapBatch(FromSlice(b, flowers(n)), engine.Schema{}, ofRecords(keepOdd)))
 		}
 		requireRows(t, flowerColumns, want, build)
 		forEachSetting(t, func(t *testing.T, opts ...engine.Option) {
@@ -323,9 +322,9 @@ func TestConsolidate(t *testing.T) {
 			}), struct{}{}, append(opts, engine.Workers(0))...) // rows that come from workers are copies
 			require.NoError(t, err)
 			defer result.Release()
-			a, err := arrowbridge.Records(result, "a")
+			a, err := recordsOf(result, "a")
 			require.NoError(t, err)
-			b, err := arrowbridge.Records(result, "b")
+			b, err := recordsOf(result, "b")
 			require.NoError(t, err)
 			require.LessOrEqual(t, len(a), testShards, "one batch per shard")
 			require.Equal(t, len(a), len(b))

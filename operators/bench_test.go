@@ -3,9 +3,8 @@ package operators
 import (
 	"testing"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // BenchmarkRows measures what an operator costs per row in a chain, by the time
@@ -34,9 +33,10 @@ func BenchmarkRows(b *testing.B) {
 			return Filter(d, func(v int64) bool { return v%2 == 0 })
 		}},
 		{"MapBatch", func(d *engine.Dataset) *engine.Dataset {
-			return MapBatch(d, engine.Schema{}, func(_ *engine.Context, rows arrow.Record) (arrow.Record, error) {
+			return MapBatch(d, engine.Schema{}, func(_ *engine.Context, in engine.Batch) (engine.Batch, error) {
+				rows := arrowrows.Record(in)
 				rows.Retain()
-				return rows, nil
+				return arrowrows.Batch(rows), nil
 			})
 		}},
 		{"WithColumn", func(d *engine.Dataset) *engine.Dataset {

@@ -107,7 +107,7 @@ func chosen(t *testing.T, n int64, seed uint64, opts ...engine.Option) [][2]map[
 	out := make([][2]map[int64]bool, len(draws))
 	for i := range draws {
 		for k, name := range []string{"first", "second"} {
-			recs, err := result.Records(fmt.Sprint(i, " ", name))
+			recs, err := recordsOf(result, fmt.Sprint(i, " ", name))
 			require.NoError(t, err)
 			out[i][k] = map[int64]bool{}
 			for _, rec := range recs {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine"
@@ -32,7 +31,7 @@ func TestDatasetsOfAnotherBuild(t *testing.T) {
 			MapPartition(k, func(*Shard[flower], func(flower)) error { return nil })
 		}},
 		"MapBatch": {"MapBatch", func(k, _ *engine.Dataset) {
-			MapBatch(k, nil, func(*engine.Context, arrow.Record) (arrow.Record, error) { return nil, nil })
+			MapBatch(k, engine.Schema{}, func(*engine.Context, engine.Batch) (engine.Batch, error) { return engine.Batch{}, nil })
 		}},
 		"MapWith": {"MapWith", func(k, o *engine.Dataset) {
 			MapWith(k, o, func(f flower, _ []flower) (flower, error) { return f, nil })
@@ -44,7 +43,7 @@ func TestDatasetsOfAnotherBuild(t *testing.T) {
 			MapWith(o, k, func(f flower, _ []lineRow) (flower, error) { return f, nil })
 		}},
 		"MapBatchWith": {"MapBatchWith", func(k, o *engine.Dataset) {
-			MapBatchWith(o, k, nil, func(*engine.Context, arrow.Record, []arrow.Record) (arrow.Record, error) { return nil, nil })
+			MapBatchWith(o, k, engine.Schema{}, func(*engine.Context, engine.Batch, []engine.Batch) (engine.Batch, error) { return engine.Batch{}, nil })
 		}},
 		"Filter":            {"Filter", func(k, _ *engine.Dataset) { Filter(k, func(flower) bool { return true }) }},
 		"WithColumn":        {"WithColumn", func(k, _ *engine.Dataset) { WithColumn(k, "x", func(flower) int64 { return 1 }) }},

@@ -160,7 +160,7 @@ func joinOutcomes(t *testing.T, build func(b *engine.Builder) map[string]*engine
 	defer result.Release()
 	lines := map[string][]string{}
 	for _, name := range names {
-		recs, err := result.Records(name)
+		recs, err := recordsOf(result, name)
 		require.NoError(t, err)
 		lines[name] = []string{}
 		for _, rec := range recs {

@@ -29,7 +29,7 @@ func TestAggregatesGiveOneNaN(t *testing.T) {
 			return nil
 		}), struct{}{}, engine.Parallelism(p), engine.Shards(8))
 		require.NoError(t, err)
-		recs, err := result.Records("out")
+		recs, err := recordsOf(result, "out")
 		require.NoError(t, err)
 		found := 0
 		for _, rec := range recs {

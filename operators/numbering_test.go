@@ -172,7 +172,7 @@ func TestSampleBoundsBatches(t *testing.T) {
 	}), struct{}{}, engine.Shards(1), engine.Allocator(batchtest.Allocator(t)))
 	require.NoError(t, err)
 	defer result.Release()
-	recs, err := result.Records("out")
+	recs, err := recordsOf(result, "out")
 	require.NoError(t, err)
 	require.Greater(t, len(recs), 1)
 	for _, rec := range recs {

@@ -62,7 +62,7 @@ func (r numberRows) Write(rows arrow.Record) error {
 // numberText and numberColumns are the two kinds of format.
 var (
 	numberText = FileFormat{Op: "WriteNumbers", Extension: "txt",
-		Rows: func(w io.Writer) RowWriter { return numberRows{w} },
+		Rows: func(w io.Writer) RowWriter { return recordWriter{numberRows{w}} },
 		Head: func(w io.Writer) error { _, err := io.WriteString(w, "n\n"); return err }}
 	numberColumns = FileFormat{Op: "WriteArrow", Extension: "arrow", File: newArrowFile}
 )

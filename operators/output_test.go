@@ -10,11 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 	"github.com/superstep-ml/superstep/internal/textfile"
 )
@@ -309,7 +308,7 @@ type failing struct {
 
 var errNoSpace = errors.New("no space left on device")
 
-func (f failing) Write(arrow.Record) error {
+func (f failing) Write(engine.Batch) error {
 	if f.close {
 		return nil
 	}
@@ -327,12 +326,14 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	for name, f := range map[string]FileFormat{
 		"rows":  {Rows: func(io.Writer) RowWriter { return failing{} }},
 		"close": {Rows: func(io.Writer) RowWriter { return failing{close: true} }},
-		"head": {Rows: func(w io.Writer) RowWriter { return textfile.NewWriter(w, textfile.Form{Delimiter: ','}) }, Head: func(io.Writer) error {
+		"head": {Rows: func(w io.Writer) RowWriter { return recordWriter{textfile.NewWriter(w, textfile.Form{Delimiter: ','})} }, Head: func(io.Writer) error {
 			return errNoSpace
 		}},
-		"file":       {File: func(io.Writer, *arrow.Schema, memory.Allocator) (RowWriter, error) { return nil, errNoSpace }},
-		"file rows":  {File: func(io.Writer, *arrow.Schema, memory.Allocator) (RowWriter, error) { return failing{}, nil }},
-		"file close": {File: func(io.Writer, *arrow.Schema, memory.Allocator) (RowWriter, error) { return failing{close: true}, nil }},
+		"file":      {File: func(io.Writer, engine.Schema, columnar.Allocator) (RowWriter, error) { return nil, errNoSpace }},
+		"file rows": {File: func(io.Writer, engine.Schema, columnar.Allocator) (RowWriter, error) { return failing{}, nil }},
+		"file close": {File: func(io.Writer, engine.Schema, columnar.Allocator) (RowWriter, error) {
+			return failing{close: true}, nil
+		}},
 	} {
 		for _, perShard := range []bool{false, true} {
 			f.Op, f.Extension = "WriteTest", "x"

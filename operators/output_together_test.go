@@ -33,7 +33,7 @@ type together struct {
 func (j *together) name(i int) string { return fmt.Sprintf("out-%d", i) }
 
 var togetherFormats = []FileFormat{
-	{Op: "WriteCSV", Extension: "csv", Rows: func(w io.Writer) RowWriter { return textfile.NewWriter(w, textfile.Form{Delimiter: ','}) }},
+	{Op: "WriteCSV", Extension: "csv", Rows: func(w io.Writer) RowWriter { return recordWriter{textfile.NewWriter(w, textfile.Form{Delimiter: ','})} }},
 	{Op: "WriteArrow", Extension: "arrow", File: newArrowFile},
 }
 

@@ -3,34 +3,34 @@ package operators
 import (
 	"testing"
 
-	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // TestBorrowedBatches: a function of MapBatch that gives back a batch it has borrowed is told
 // about Retain, and operators that read the same rows are not blamed.
 func TestBorrowedBatches(t *testing.T) {
-	kept := map[int]arrow.Record{}
+	kept := map[int]engine.Batch{}
 	for name, c := range map[string]struct {
-		f    func(c *engine.Context, rows arrow.Record) (arrow.Record, error)
+		f    func(c *engine.Context, rows engine.Batch) (engine.Batch, error)
 		want string
 	}{
-		"returned": {func(_ *engine.Context, rows arrow.Record) (arrow.Record, error) { return rows, nil },
+		"returned": {func(_ *engine.Context, rows engine.Batch) (engine.Batch, error) { return rows, nil },
 			"the function returned the batch that it was given, which is borrowed, without retaining it: call Retain on it first"},
-		"returned with an error": {func(_ *engine.Context, rows arrow.Record) (arrow.Record, error) { return rows, errBoom }, "boom"},
-		"released": {func(_ *engine.Context, rows arrow.Record) (arrow.Record, error) {
+		"returned with an error": {func(_ *engine.Context, rows engine.Batch) (engine.Batch, error) { return rows, errBoom }, "boom"},
+		"released": {func(_ *engine.Context, rows engine.Batch) (engine.Batch, error) {
 			rows.Release()
-			return nil, nil
+			return engine.Batch{}, nil
 		}, "the function released the batch that it was given, which is borrowed"},
-		"released, another returned": {func(c *engine.Context, rows arrow.Record) (arrow.Record, error) {
-			part := rows.NewSlice(0, 1)
+		"released, another returned": {func(c *engine.Context, rows engine.Batch) (engine.Batch, error) {
+			part, err := rows.Slice(0, 1)
 			rows.Release()
-			return part, nil
+			return part, err
 		}, "the function released the batch that it was given, which is borrowed"},
-		"retained too late": {func(c *engine.Context, rows arrow.Record) (arrow.Record, error) {
+		"retained too late": {func(c *engine.Context, rows engine.Batch) (engine.Batch, error) {
 			last := kept[c.Subtask]
 			kept[c.Subtask] = rows
 			return last, nil
@@ -44,7 +44,7 @@ func TestBorrowedBatches(t *testing.T) {
 				}
 				err := runError(t, func(b *engine.Builder) *engine.Dataset {
 					rows := FromSlice(b, flowers(100))
-					return Union(MapBatch(rows, nil, c.f), Map(rows, func(f flower) flower { return f }))
+					return Union(MapBatch(rows, engine.Schema{}, c.f), Map(rows, func(f flower) flower { return f }))
 				}, opts...)
 				require.ErrorContains(t, err, "operator MapBatch (ownership_test.go:")
 				require.ErrorContains(t, err, c.want)
@@ -56,23 +56,23 @@ func TestBorrowedBatches(t *testing.T) {
 // TestBorrowedSideBatches is about the batches of side inputs.
 func TestBorrowedSideBatches(t *testing.T) {
 	for name, c := range map[string]struct {
-		f    func(c *engine.Context, rows arrow.Record, side []arrow.Record) (arrow.Record, error)
+		f    func(c *engine.Context, rows engine.Batch, side []engine.Batch) (engine.Batch, error)
 		want string
 	}{
-		"returned": {func(_ *engine.Context, _ arrow.Record, side []arrow.Record) (arrow.Record, error) {
+		"returned": {func(_ *engine.Context, _ engine.Batch, side []engine.Batch) (engine.Batch, error) {
 			return side[1], nil
 		},
 			"the function returned a batch of the side input, which is borrowed, without retaining it: call Retain on it first"},
-		"released": {func(_ *engine.Context, _ arrow.Record, side []arrow.Record) (arrow.Record, error) {
+		"released": {func(_ *engine.Context, _ engine.Batch, side []engine.Batch) (engine.Batch, error) {
 			side[0].Release()
-			return nil, nil
+			return engine.Batch{}, nil
 		},
 			"the function released a batch of the side input, which is borrowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			forEachSetting(t, func(t *testing.T, opts ...engine.Option) {
 				err := runError(t, func(b *engine.Builder) *engine.Dataset {
-					return MapBatchWith(FromSlice(b, flowers(100)), FromSlice(b, flowers(100)), nil, c.f)
+					return MapBatchWith(FromSlice(b, flowers(100)), FromSlice(b, flowers(100)), engine.Schema{}, c.f)
 				}, opts...)
 				require.ErrorContains(t, err, "operator MapBatchWith (ownership_test.go:")
 				require.ErrorContains(t, err, c.want)
@@ -87,9 +87,9 @@ func TestRetainedBatches(t *testing.T) {
 	forEachSetting(t, func(t *testing.T, opts ...engine.Option) {
 		lines := rowsOf(t, func(b *engine.Builder) *engine.Dataset {
 			rows := FromSlice(b, []int64{1, 2, 3, 4})
-			return MapBatchWith(rows, FromSlice(b, []int64{5}), nil, func(_ *engine.Context, rows arrow.Record, side []arrow.Record) (arrow.Record, error) {
+			return MapBatchWith(rows, FromSlice(b, []int64{5}), engine.Schema{}, func(_ *engine.Context, rows engine.Batch, side []engine.Batch) (engine.Batch, error) {
 				made := rows
-				if rows.Column(0).(*array.Int64).Value(0) > 2 {
+				if arrowrows.Record(rows).Column(0).(*array.Int64).Value(0) > 2 {
 					made = side[0]
 				}
 				made.Retain()

@@ -3,14 +3,14 @@ package operators
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"testing"
 
-	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/stretchr/testify/require"
 	"github.com/zeebo/xxh3"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -214,35 +214,40 @@ func TestMapBatchWith(t *testing.T) {
 		}
 		requireRows(t, "value int64", want, func(b *engine.Builder) *engine.Dataset {
 			d := Range(b, 0, int64(n))
-			return MapBatchWith(d, d, nil, addTotal)
+			return MapBatchWith(d, d, engine.Schema{}, addTotal)
 		})
 	}
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
-		return MapBatchWith(nil, FromSlice(b, []int64{1}), nil, addTotal)
+		return MapBatchWith(nil, FromSlice(b, []int64{1}), engine.Schema{}, addTotal)
 	}, "MapBatchWith: the dataset is nil")
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
-		return MapBatchWith(FromSlice(b, []int64{1}), FromSlice(b, []int64{1}), nil, nil)
+		return MapBatchWith(FromSlice(b, []int64{1}), FromSlice(b, []int64{1}), engine.Schema{}, nil)
 	}, "MapBatchWith: the function is nil")
 	requirePoisonSpreads(t, func(d *engine.Dataset) *engine.Dataset {
-		return MapBatchWith(d, FromSlice(d.Builder(), []int64{1}), nil, addTotal)
+		return MapBatchWith(d, FromSlice(d.Builder(), []int64{1}), engine.Schema{}, addTotal)
 	})
-	requireNilDataset(t, func(d *engine.Dataset) *engine.Dataset { return MapBatchWith(d, d, nil, addTotal) })
+	requireNilDataset(t, func(d *engine.Dataset) *engine.Dataset { return MapBatchWith(d, d, engine.Schema{}, addTotal) })
 }
 
 // addTotal adds the sum of all broadcast numbers to each.
-func addTotal(c *engine.Context, rows arrow.Record, side []arrow.Record) (arrow.Record, error) {
+func addTotal(c *engine.Context, rows engine.Batch, side []engine.Batch) (engine.Batch, error) {
 	total := int64(0)
 	for _, rec := range side {
-		for _, v := range rec.Column(0).(*array.Int64).Int64Values() {
+		values, err := columnar.Get[[]int64](rec, "value")
+		if err != nil {
+			return engine.Batch{}, err
+		}
+		for _, v := range values {
 			total += v
 		}
 	}
-	bld := array.NewInt64Builder(c.Allocator)
-	defer bld.Release()
-	for _, v := range rows.Column(0).(*array.Int64).Int64Values() {
-		bld.Append(v + total)
+	values, err := columnar.Get[[]int64](rows, "value")
+	made := slices.Clone(values)
+	for i := range made {
+		made[i] += total
 	}
-	col := bld.NewArray()
-	defer col.Release()
-	return array.NewRecord(rows.Schema(), []arrow.Array{col}, rows.NumRows()), nil
+	if err != nil {
+		return engine.Batch{}, err
+	}
+	return columnar.NewBatch(c.Allocator, rows.Schema(), made)
 }

@@ -20,6 +20,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
@@ -265,7 +266,7 @@ func TestArrowFilesThatLoseTheirEnd(t *testing.T) {
 			r.end = 0
 			f, err := openArrow(r, int64(len(data)))
 			require.NoError(t, err)
-			columns := make([]int, f.Schema().NumFields())
+			columns := make([]int, arrowrows.Arrow(f.Schema()).NumFields())
 			for i := range columns {
 				columns[i] = i
 			}
@@ -278,7 +279,7 @@ func TestArrowFilesThatLoseTheirEnd(t *testing.T) {
 				if err != nil {
 					return lines, err
 				}
-				lines = append(lines, batchtest.Rows(rec)...)
+				lines = append(lines, batchtest.Rows(arrowrows.Record(rec))...)
 				rec.Release()
 			}
 		}
@@ -348,7 +349,7 @@ func TestWriteArrow(t *testing.T) {
 		rec := arrowRows(t, batchtest.Allocator(t), 0, n)
 		defer rec.Release()
 		files := sameFiles(t, "x.arrow", func(b *engine.Builder, path string) {
-			WriteArrow(FromRecords(b, []arrow.Record{rec}), path, ArrowWriteOptions{})
+			WriteArrow(fromRecords(b, []arrow.Record{rec}), path, ArrowWriteOptions{})
 		})
 		require.Len(t, files, 1)
 		r, err := ipc.NewFileReader(bytes.NewReader([]byte(files["x.arrow"])))
@@ -365,7 +366,7 @@ func TestWriteArrow(t *testing.T) {
 	defer rec.Release()
 	dir := t.TempDir()
 	files := sameFiles(t, "x", func(b *engine.Builder, path string) {
-		WriteArrow(FromRecords(b, []arrow.Record{rec}), path, ArrowWriteOptions{PerShard: true})
+		WriteArrow(fromRecords(b, []arrow.Record{rec}), path, ArrowWriteOptions{PerShard: true})
 	})
 	require.Len(t, files, testShards+1)
 	for name, content := range files {

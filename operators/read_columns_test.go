@@ -11,10 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/columnar"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -39,11 +40,11 @@ type watchedFile struct {
 	asked *[]string
 }
 
-func (f watchedFile) Rows(row int64, columns []int, mem memory.Allocator) (RowCursor, error) {
+func (f watchedFile) Rows(row int64, columns []int, mem columnar.Allocator) (RowCursor, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, c := range columns {
-		if name := f.Schema().Field(c).Name; !slices.Contains(*f.asked, name) {
+		if name := arrowrows.Arrow(f.Schema()).Field(c).Name; !slices.Contains(*f.asked, name) {
 			*f.asked = append(*f.asked, name)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
@@ -126,7 +127,7 @@ func TestReadCSVOfFileSystems(t *testing.T) {
 	other := fstest.MapFS{"data/a.csv": {Data: []byte("n\nx\n")}}
 	got := outcome(t, func(b *engine.Builder) *engine.Dataset {
 		first := ReadCSV(b, "data/a.csv", CSVOptions{Header: true, FS: files})
-		require.Equal(t, "int64", first.Schema().Field(0).Type.String())
+		require.Equal(t, "int64", arrowrows.Arrow(first.Schema()).Field(0).Type.String())
 		return ReadCSV(b, "data/a.csv", CSVOptions{Header: true, FS: other})
 	})
 	require.Contains(t, got[1], " | x")
@@ -228,7 +229,7 @@ func TestReadCSVSkipsBadRows(t *testing.T) {
 		require.NoError(t, err)
 		defer result.Release()
 		var got []string
-		recs, err := result.Records("rows")
+		recs, err := recordsOf(result, "rows")
 		require.NoError(t, err)
 		for _, rec := range recs {
 			got = append(got, batchtest.Rows(rec)...)

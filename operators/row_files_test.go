@@ -6,12 +6,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+	"github.com/superstep-ml/superstep/engine/columnar"
 )
 
 // numbersFile has rows with their index.
@@ -20,22 +18,24 @@ type numbersFile struct {
 	n, at int64
 }
 
-func (f *numbersFile) Schema() *arrow.Schema {
-	return arrow.NewSchema([]arrow.Field{{Name: "i", Type: arrow.PrimitiveTypes.Int64}}, nil)
+func (f *numbersFile) Schema() engine.Schema {
+	schema, err := columnar.NewSchema(engine.Column{Name: "i", Type: "int64"})
+	require.NoError(f.t, err)
+	return schema
 }
 
 func (f *numbersFile) NumRows() int64 { return f.n }
 
-func (f *numbersFile) Rows(row int64, _ []int, _ memory.Allocator) (RowCursor, error) {
+func (f *numbersFile) Rows(row int64, _ []int, _ columnar.Allocator) (RowCursor, error) {
 	return &numbersFile{f.t, f.n, row}, nil
 }
 
-func (f *numbersFile) Next(int) (arrow.Record, error) {
+func (f *numbersFile) Next(int) (engine.Batch, error) {
 	if f.at == f.n {
-		return nil, io.EOF
+		return engine.Batch{}, io.EOF
 	}
 	f.at++
-	return batchtest.Record(f.t, memory.NewGoAllocator(), f.Schema(), `[{"i": 1}]`), nil
+	return columnar.NewBatch(nil, f.Schema(), []int64{1})
 }
 
 func (f *numbersFile) Close() error { return nil }

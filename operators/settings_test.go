@@ -76,16 +76,16 @@ func outcome(t *testing.T, build func(b *engine.Builder) *engine.Dataset, opts .
 	defer result.Release()
 	schema, err := result.Schema("out")
 	require.NoError(t, err)
-	recs, err := result.Records("out")
+	recs, err := recordsOf(result, "out")
 	require.NoError(t, err)
 	var names []string
-	for _, c := range batch.Columns(schema) {
+	for _, c := range batch.Columns(arrowrows.Arrow(schema)) {
 		names = append(names, c.String())
 	}
 	lines := []string{strings.Join(names, " | ")}
 	for _, rec := range recs {
 		require.NoError(t, batch.Validate(rec))
-		require.True(t, rec.Schema().Equal(schema), "a batch has the columns %v, declared are %v", rec.Schema(), schema)
+		require.True(t, rec.Schema().Equal(arrowrows.Arrow(schema)), "a batch has the columns %v, declared are %v", rec.Schema(), schema)
 		lines = append(lines, batchtest.Rows(rec)...)
 	}
 	return lines
@@ -215,11 +215,11 @@ func withShard(d *engine.Dataset) *engine.Dataset {
 	if d == nil || d.Poisoned() {
 		return d
 	}
-	fields := append([]arrow.Field{{Name: "shard", Type: arrow.PrimitiveTypes.Int64}}, d.Schema().Fields()...)
+	fields := append([]arrow.Field{{Name: "shard", Type: arrow.PrimitiveTypes.Int64}}, arrowrows.Arrow(d.Schema()).Fields()...)
 	schema := arrow.NewSchema(fields, nil)
 	return d.Builder().Add(engine.Spec{
 		Op:       "WithShard",
-		Schema:   schema,
+		Schema:   arrowrows.Schema(schema),
 		Inputs:   []engine.Port{{From: d}},
 		Operator: func() engine.Operator { return &shardTag{schema: schema} },
 	})
@@ -242,4 +242,23 @@ func (o *shardTag) Process(c *engine.Context, _, shard int, in engine.Batch, out
 	rec := array.NewRecord(o.schema, append([]arrow.Array{col}, rows.Columns()...), rows.NumRows())
 	defer rec.Release()
 	return out.Emit(shard, arrowrows.Batch(rec))
+}
+
+// recordsOf returns collected rows as records.
+func recordsOf(r *engine.Result, name string) ([]arrow.Record, error) {
+	batches, err := r.Batches(name)
+	return arrowrows.Records(batches), err
+}
+
+// fromRecords is FromBatches of records.
+func fromRecords(b *engine.Builder, recs []arrow.Record) *engine.Dataset {
+	return FromBatches(b, arrowrows.Batches(recs))
+}
+
+// ofRecords makes a function of records one of batches.
+func ofRecords(f func(*engine.Context, arrow.Record) (arrow.Record, error)) func(*engine.Context, engine.Batch) (engine.Batch, error) {
+	return func(c *engine.Context, rows engine.Batch) (engine.Batch, error) {
+		made, err := f(c, arrowrows.Record(rows))
+		return arrowrows.Batch(made), err
+	}
 }

@@ -3,8 +3,6 @@ package operators
 import (
 	"testing"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
@@ -19,7 +17,7 @@ func (*sideShower) EndShard(c *engine.Context, shard int, out engine.Output) err
 		return nil
 	}
 	for _, rows := range c.Side(1) {
-		if err := out.Emit(0, arrowrows.Batch(rows)); err != nil {
+		if err := out.Emit(0, arrowrows.Batch(arrowrows.Record(rows))); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/stretchr/testify/require"
 	"github.com/zeebo/xxh3"
 
@@ -31,7 +30,7 @@ func digest(d *engine.Dataset) *engine.Dataset {
 	}
 	return d.Builder().Add(engine.Spec{
 		Op:       "Digest",
-		Schema:   codec.Schema(),
+		Schema:   arrowrows.Schema(codec.Schema()),
 		Inputs:   []engine.Port{{From: d}},
 		Operator: func() engine.Operator { return &digester{codec: codec} },
 	})
@@ -89,7 +88,7 @@ func requireSameOnDisk(t *testing.T, build func(b *engine.Builder) *engine.Datas
 		}), struct{}{}, engine.Shards(testShards), engine.Parallelism(p), engine.Workers(setting.workers), engine.MemoryBudget(budget),
 			engine.Allocator(batchtest.Allocator(t)), engine.SpillDir(dir))
 		require.NoError(t, err, "budget %d, parallelism %d", budget, p)
-		recs, err := result.Records("out")
+		recs, err := recordsOf(result, "out")
 		require.NoError(t, err)
 		var got []string
 		for _, rec := range recs {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -64,10 +65,10 @@ func TestTextIsUTF8(t *testing.T) {
 			return Reduce(Map(rows(b), func(v int64) noted { return note(v, false) }), func(l, r noted) noted { return note(r.ID, true) })
 		}, "operator ReduceShards (text_test.go:"},
 		"MapBatch": {func(b *engine.Builder) *engine.Dataset {
-			return MapBatch(rows(b), textRecord().Schema(), func(*engine.Context, arrow.Record) (arrow.Record, error) { return textRecord("x", "a\xff"), nil })
+			return MapBatch(rows(b), arrowrows.Schema(textRecord().Schema()), ofRecords(func(*engine.Context, arrow.Record) (arrow.Record, error) { return textRecord("x", "a\xff"), nil }))
 		}, "operator MapBatch (text_test.go:"},
 		"MapBatch within a character": {func(b *engine.Builder) *engine.Dataset {
-			return MapBatch(rows(b), textRecord().Schema(), func(*engine.Context, arrow.Record) (arrow.Record, error) { return textRecord("\xc3", "\xbc"), nil })
+			return MapBatch(rows(b), arrowrows.Schema(textRecord().Schema()), ofRecords(func(*engine.Context, arrow.Record) (arrow.Record, error) { return textRecord("\xc3", "\xbc"), nil }))
 		}, "operator MapBatch (text_test.go:"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +89,7 @@ func TestTextIsUTF8(t *testing.T) {
 // It is refused where it would be written.
 func TestTextIsWrittenAsUTF8(t *testing.T) {
 	rows := func(b *engine.Builder) *engine.Dataset {
-		return FromRecords(b, []arrow.Record{textRecord("x", "y", "z"), textRecord("ü", "\xff", "")})
+		return fromRecords(b, []arrow.Record{textRecord("x", "y", "z"), textRecord("ü", "\xff", "")})
 	}
 	for op, write := range map[string]func(d *engine.Dataset, path string){
 		"WriteCSV":   func(d *engine.Dataset, path string) { WriteCSV(d, path, CSVWriteOptions{}) },
@@ -118,6 +119,6 @@ func TestTextOfNulls(t *testing.T) {
 	schema := arrow.NewSchema([]arrow.Field{{Name: "note", Type: arrow.BinaryTypes.String, Nullable: true}}, nil)
 	rec := array.NewRecord(schema, []arrow.Array{array.MakeFromData(data)}, 2)
 	var out bytes.Buffer
-	require.NoError(t, runSink(t, func(b *engine.Builder) { Print(FromRecords(b, []arrow.Record{rec}), PrintOptions{Writer: &out}) }))
+	require.NoError(t, runSink(t, func(b *engine.Builder) { Print(fromRecords(b, []arrow.Record{rec}), PrintOptions{Writer: &out}) }))
 	require.Contains(t, out.String(), "null\nü\n")
 }

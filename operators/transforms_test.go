@@ -98,7 +98,7 @@ func TestFlatMapBoundsBatches(t *testing.T) {
 	}), struct{}{}, engine.BatchRows(7), engine.Allocator(batchtest.Allocator(t)))
 	require.NoError(t, err)
 	defer result.Release()
-	recs, err := result.Records("out")
+	recs, err := recordsOf(result, "out")
 	require.NoError(t, err)
 	require.Len(t, recs, 143)
 	for _, rec := range recs {

@@ -36,7 +36,7 @@ func TestWriteCSVSpelledOut(t *testing.T) {
 	write := func(name string, o CSVWriteOptions) string {
 		dir := t.TempDir()
 		require.NoError(t, runSink(t, func(b *engine.Builder) {
-			WriteCSV(FromRecords(b, []arrow.Record{rec}), filepath.Join(dir, name), o)
+			WriteCSV(fromRecords(b, []arrow.Record{rec}), filepath.Join(dir, name), o)
 		}))
 		return tree(t, dir)[name]
 	}
@@ -168,7 +168,7 @@ func TestWriteCSVTimes(t *testing.T) {
 		`[{"naive": "2020-07-01T12:00:00.5", "berlin": "2020-07-01T10:00:00"}, {"naive": null, "berlin": null}]`)
 	defer rec.Release()
 	path := filepath.Join(t.TempDir(), "a.csv")
-	require.NoError(t, runSink(t, func(b *engine.Builder) { WriteCSV(FromRecords(b, []arrow.Record{rec}), path, CSVWriteOptions{}) }))
+	require.NoError(t, runSink(t, func(b *engine.Builder) { WriteCSV(fromRecords(b, []arrow.Record{rec}), path, CSVWriteOptions{}) }))
 	require.Equal(t, "naive,berlin\n2020-07-01T12:00:00.5,2020-07-01T10:00:00Z\n,\n", tree(t, filepath.Dir(path))["a.csv"])
 	read := func(naive, berlin string) func(b *engine.Builder) *engine.Dataset {
 		return func(b *engine.Builder) *engine.Dataset {
@@ -210,7 +210,7 @@ func TestWriteCSVRefusesNullsThatAreValues(t *testing.T) {
 	write := func(null string, names ...string) func(b *engine.Builder) *engine.Dataset {
 		path := filepath.Join(t.TempDir(), "x.csv")
 		return func(b *engine.Builder) *engine.Dataset {
-			d := Select(FromRecords(b, []arrow.Record{rec}), names...)
+			d := Select(fromRecords(b, []arrow.Record{rec}), names...)
 			WriteCSV(d, path, CSVWriteOptions{Null: null})
 			return nil
 		}

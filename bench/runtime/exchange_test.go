@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine"
@@ -15,7 +14,8 @@ import (
 
 // spread is the rule of the benchmarks' own partition function, for rows of the
 // keys that someRows makes.
-func spread(rows arrow.Record, _ int, _ int64, shards int, dst []int32) error {
+func spread(in engine.Batch, _ int, _ int64, shards int, dst []int32) error {
+	rows := arrowrows.Record(in)
 	for i, key := range rows.Column(0).(*array.Int64).Int64Values() {
 		dst[i] = int32(key % int64(shards))
 	}
@@ -119,7 +119,7 @@ type reader struct{ pass }
 
 func (reader) Open(c *engine.Context) error {
 	for _, rows := range c.Side(1) {
-		c.Count(droppedRows, rows.NumRows())
+		c.Count(droppedRows, arrowrows.Record(rows).NumRows())
 	}
 	return nil
 }
@@ -135,8 +135,8 @@ func BenchmarkBroadcast(b *testing.B) {
 			var p pairs
 			for b.Loop() {
 				took := measureRun(b, total*int64(parallelism), func(eb *engine.Builder) {
-					none := eb.Add(engine.Spec{Op: "NoRows", Schema: rowSchema, Source: func() engine.Source { return noRows{} }})
-					drop(eb.Add(engine.Spec{Op: "Reader", Schema: rowSchema, Operator: func() engine.Operator { return reader{} },
+					none := eb.Add(engine.Spec{Op: "NoRows", Schema: arrowrows.Schema(rowSchema), Source: func() engine.Source { return noRows{} }})
+					drop(eb.Add(engine.Spec{Op: "Reader", Schema: arrowrows.Schema(rowSchema), Operator: func() engine.Operator { return reader{} },
 						Inputs: []engine.Port{{From: none}, {From: ready(eb, rec, batches, 0), Side: true}}}))
 				}, engine.Parallelism(parallelism))
 				p.took = append(p.took, took)

@@ -82,7 +82,7 @@ var keep atomic.Uint64
 
 // ready adds a source of batches times a batch per shard.
 func ready(b *engine.Builder, rows arrow.Record, batches, work int) *engine.Dataset {
-	return b.Add(engine.Spec{Op: "Ready", Schema: rows.Schema(), Source: func() engine.Source {
+	return b.Add(engine.Spec{Op: "Ready", Schema: arrowrows.Schema(rows.Schema()), Source: func() engine.Source {
 		return &readySource{rows, batches, work}
 	}})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -38,7 +39,7 @@ func measureQueue(b *testing.B, subtasks, steps int, stages func(q *comqueue.Ite
 	b.Helper()
 	var before, after runtime.MemStats
 	job := engine.Anonymous(func(eb *engine.Builder) error {
-		empty := eb.Add(engine.Spec{Op: "NoRows", Schema: valueSchema, Source: func() engine.Source { return noRows{} }})
+		empty := eb.Add(engine.Spec{Op: "NoRows", Schema: arrowrows.Schema(valueSchema), Source: func() engine.Source { return noRows{} }})
 		q := comqueue.New(eb, "bench").InitWithPartitionedData(comqueue.PartitionedRows("data"), empty)
 		stages(q)
 		q.SetCompareCriterionOfNode0(func(ctx *comqueue.ComContext) (bool, error) {

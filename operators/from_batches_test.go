@@ -35,7 +35,7 @@ func flowerRecords(t *testing.T, sizes ...int) []arrow.Record {
 	return recs
 }
 
-func TestFromRecords(t *testing.T) {
+func TestFromBatches(t *testing.T) {
 	for _, sizes := range [][]int{{0}, {3}, {0, 0, 5, 0, 1, 90, 4, 0}, {100}, {1, 0, 1}} {
 		recs := flowerRecords(t, sizes...)
 		n := 0
@@ -46,13 +46,13 @@ func TestFromRecords(t *testing.T) {
 		for i, f := range flowers(n) {
 			want = append(want, f.text(place(i, n)))
 		}
-		requireRows(t, flowerColumns, want, func(b *engine.Builder) *engine.Dataset { return FromRecords(b, recs) })
+		requireRows(t, flowerColumns, want, func(b *engine.Builder) *engine.Dataset { return fromRecords(b, recs) })
 	}
 }
 
 // TestFromRecordsHash wants the same hash however the buffers lie, and another
 // for other rows.
-func TestFromRecordsHash(t *testing.T) {
+func TestFromBatchesHash(t *testing.T) {
 	recs := flowerRecords(t, 5, 5)
 	codec, err := batch.NewCodec[flower]()
 	require.NoError(t, err)
@@ -88,17 +88,17 @@ func TestContentHashes(t *testing.T) {
 	require.LessOrEqual(t, testing.AllocsPerRun(5, func() { _, _ = hashRecords(recs) }), 40.0)
 }
 
-func TestFromRecordsMisuse(t *testing.T) {
-	requireMisuse(t, func(b *engine.Builder) *engine.Dataset { return FromRecords(b, nil) }, "FromRecords: no batch is given")
+func TestFromBatchesMisuse(t *testing.T) {
+	requireMisuse(t, func(b *engine.Builder) *engine.Dataset { return fromRecords(b, nil) }, "FromBatches: no batch is given")
 	recs := flowerRecords(t, 2)
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
-		return FromRecords(b, []arrow.Record{recs[0], nil})
+		return fromRecords(b, []arrow.Record{recs[0], nil})
 	}, "FromRecords: batch 1 is nil")
 	other, err := batch.Select(recs[0], []int{1, 0})
 	require.NoError(t, err)
 	defer other.Release()
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
-		return FromRecords(b, []arrow.Record{recs[0], other})
+		return fromRecords(b, []arrow.Record{recs[0], other})
 	}, `FromRecords: batch 1 has other columns than batch 0: column 1 is "name utf8" instead of "id int64"`)
-	requireMisuse(t, func(*engine.Builder) *engine.Dataset { return FromRecords(nil, recs) }, "the builder is nil")
+	requireMisuse(t, func(*engine.Builder) *engine.Dataset { return fromRecords(nil, recs) }, "the builder is nil")
 }
