@@ -187,7 +187,7 @@ func (b *body) openPartitioned(c *engine.Context, in engine.Input, port int, inp
 				if err != nil {
 					return nil, err
 				}
-				if arrowrows.Record(rows).NumRows() == 0 {
+				if rows.Len() == 0 {
 					rows.Release()
 					continue
 				}

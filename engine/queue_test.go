@@ -62,7 +62,7 @@ func (b *countingLoop) Open(c *Context, in Input, _ *collective.Comm) error {
 			if err != nil {
 				return err
 			}
-			b.count += arrowrows.Record(rows).NumRows()
+			b.count += int64(rows.Len())
 			rows.Release()
 		}
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
 
-	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
@@ -71,7 +70,7 @@ func readDamaged(data []byte) (rows int64, err error) {
 		if err != nil {
 			return err
 		}
-		columns := make([]int, arrowrows.Arrow(o.Schema()).NumFields())
+		columns := make([]int, o.Schema().Len())
 		for i := range columns {
 			columns[i] = i
 		}
@@ -88,7 +87,7 @@ func readDamaged(data []byte) (rows int64, err error) {
 			if err != nil {
 				return err
 			}
-			rows += arrowrows.Record(rec).NumRows()
+			rows += int64(rec.Len())
 			rec.Release()
 		}
 		if rows != o.NumRows() {

@@ -87,7 +87,7 @@ func (on JoinKeys) sent(op string, left, right *engine.Dataset, readLeft, readRi
 		if read == nil {
 			return d
 		}
-		if names := columnsOfKeysAnd(read, keys); len(names) < arrowrows.Arrow(d.Schema()).NumFields() {
+		if names := columnsOfKeysAnd(read, keys); len(names) < d.Schema().Len() {
 			left.Builder().Within(op, func() { d = Select(d, names...) })
 		}
 		return d

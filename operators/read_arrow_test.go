@@ -266,7 +266,7 @@ func TestArrowFilesThatLoseTheirEnd(t *testing.T) {
 			r.end = 0
 			f, err := openArrow(r, int64(len(data)))
 			require.NoError(t, err)
-			columns := make([]int, arrowrows.Arrow(f.Schema()).NumFields())
+			columns := make([]int, f.Schema().Len())
 			for i := range columns {
 				columns[i] = i
 			}

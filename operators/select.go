@@ -62,7 +62,7 @@ func addProjection(spec engine.Spec, from []int) *engine.Dataset {
 		spec.Inputs[i].Use = use
 	}
 	spec.Operator = func() engine.Operator {
-		return &projection{schema: arrowrows.Arrow(schema), from: from, cols: make([]arrow.Array, arrowrows.Arrow(schema).NumFields())}
+		return &projection{schema: arrowrows.Arrow(schema), from: from, cols: make([]arrow.Array, schema.Len())}
 	}
 	return spec.Inputs[0].From.Builder().Add(spec)
 }

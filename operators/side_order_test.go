@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // sideShower emits the batches of its side input at the end of shard 0.
@@ -17,7 +16,7 @@ func (*sideShower) EndShard(c *engine.Context, shard int, out engine.Output) err
 		return nil
 	}
 	for _, rows := range c.Side(1) {
-		if err := out.Emit(0, arrowrows.Batch(arrowrows.Record(rows))); err != nil {
+		if err := out.Emit(0, rows); err != nil {
 			return err
 		}
 	}

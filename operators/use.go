@@ -4,7 +4,6 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // reads says that an operator looks at the columns of a schema, and hands on none.
@@ -21,7 +20,7 @@ func reads(columns *arrow.Schema) engine.ColumnUse {
 func keeps(d *engine.Dataset, read ...string) engine.ColumnUse {
 	use := engine.ColumnUse{Some: true, Reads: read}
 	if usable(d) {
-		for i := range arrowrows.Arrow(d.Schema()).NumFields() {
+		for i := range d.Schema().Len() {
 			use.Passes = append(use.Passes, i)
 		}
 	}

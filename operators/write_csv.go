@@ -51,7 +51,7 @@ func WriteCSV(d *engine.Dataset, path string, o CSVWriteOptions) {
 		o.Delimiter = ','
 	}
 	err := o.check()
-	if err == nil && usable(d) && arrowrows.Arrow(d.Schema()).NumFields() == 0 {
+	if err == nil && usable(d) && d.Schema().Len() == 0 {
 		err = errors.New("the dataset has no columns")
 	}
 	if err == nil && usable(d) {

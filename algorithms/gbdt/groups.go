@@ -32,7 +32,7 @@ func WithGroups(d, sizes *engine.Dataset, column string) *engine.Dataset {
 		return b.Poisoned(op)
 	case sizes.Poisoned():
 		return sizes
-	case arrowrows.Arrow(sizes.Schema()).NumFields() != 1 || !arrow.IsInteger(arrowrows.Arrow(sizes.Schema()).Field(0).Type.ID()):
+	case sizes.Schema().Len() != 1 || !arrow.IsInteger(arrowrows.Arrow(sizes.Schema()).Field(0).Type.ID()):
 		b.Errorf("%s: the sizes have the columns %v: want one column, of integers", op, batch.Columns(arrowrows.Arrow(sizes.Schema())))
 		return b.Poisoned(op)
 	}

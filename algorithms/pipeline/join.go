@@ -62,10 +62,10 @@ func (j *joiner) Open(c *engine.Context) error {
 	for i := 1; i < j.stages; i++ {
 		var one arrow.Record
 		for _, rows := range c.Side(i) {
-			if arrowrows.Record(rows).NumRows() == 0 {
+			if rows.Len() == 0 {
 				continue
 			}
-			if one != nil || arrowrows.Record(rows).NumRows() > 1 {
+			if one != nil || rows.Len() > 1 {
 				return fmt.Errorf("the model of stage %d has more than one row", i)
 			}
 			one = arrowrows.Record(rows)

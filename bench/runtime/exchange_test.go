@@ -119,7 +119,7 @@ type reader struct{ pass }
 
 func (reader) Open(c *engine.Context) error {
 	for _, rows := range c.Side(1) {
-		c.Count(droppedRows, arrowrows.Record(rows).NumRows())
+		c.Count(droppedRows, int64(rows.Len()))
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/internal/batch"
 )
@@ -61,7 +62,11 @@ func (b Batch) Slice(lo, hi int) (Batch, error) {
 	if b.IsZero() || lo < 0 || hi < lo || hi > b.Len() {
 		return Batch{}, fmt.Errorf("columnar: Slice: rows %d to %d of a batch of %d", lo, hi, b.Len())
 	}
-	rec, err := batch.Slice(b.record(), lo, hi)
+	rec := b.record()
+	if lo == 0 && hi == b.Len() {
+		return Batch(batch.HandleOf(array.NewRecord(rec.Schema(), rec.Columns(), rec.NumRows()))), nil
+	}
+	rec, err := batch.Slice(rec, lo, hi)
 	if err != nil {
 		return Batch{}, fmt.Errorf("columnar: Slice: %w", err)
 	}

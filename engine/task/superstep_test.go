@@ -108,7 +108,7 @@ func (b *testLoop) Open(c *Context, in Input, comm *collective.Comm) error {
 		}
 	}
 	for _, rec := range c.Side(1) {
-		b.side += int(arrowrows.Record(rec).NumRows())
+		b.side += rec.Len()
 	}
 	if b.open != nil {
 		return b.open(b)

@@ -51,7 +51,7 @@ func Write(d *engine.Dataset, path string, o WriteOptions) {
 		d.Builder().Errorf("%s: unknown compression %q; there are snappy, zstd, gzip and uncompressed", f.Op, o.Compression)
 		return
 	}
-	if d != nil && !d.Poisoned() && arrowrows.Arrow(d.Schema()).NumFields() == 0 {
+	if d != nil && !d.Poisoned() && d.Schema().Len() == 0 {
 		d.Builder().Errorf("%s: the dataset has no columns", f.Op)
 		return
 	}
