@@ -99,6 +99,6 @@ func TestFromBatchesMisuse(t *testing.T) {
 	defer other.Release()
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
 		return fromRecords(b, []arrow.Record{recs[0], other})
-	}, `FromRecords: batch 1 has other columns than batch 0: column 1 is "name utf8" instead of "id int64"`)
+	}, `FromBatches: batch 1 has other columns than batch 0: column 1 is "name utf8" instead of "id int64"`)
 	requireMisuse(t, func(*engine.Builder) *engine.Dataset { return fromRecords(nil, recs) }, "the builder is nil")
 }

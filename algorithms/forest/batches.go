@@ -8,6 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/columnar"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -42,7 +44,7 @@ func newBatches(m *Model, o PredictOptions, rows, outputs *arrow.Schema) (*batch
 	if p.in, err = m.reader(l, o); err != nil {
 		return nil, err
 	}
-	if p.cells, err = model.NewReader(rows, l); err != nil {
+	if p.cells, err = model.NewReader(arrowrows.Schema(rows), l); err != nil {
 		return nil, err
 	}
 	if p.in.joined < 0 {
@@ -58,13 +60,14 @@ func newBatches(m *Model, o PredictOptions, rows, outputs *arrow.Schema) (*batch
 }
 
 // compute is model.Compute.
-func (p *batches) compute(c *engine.Context, first int, rows arrow.Record) ([]arrow.Array, error) {
+func (p *batches) compute(c *engine.Context, first int, in engine.Batch) ([]columnar.Values, error) {
+	rows := arrowrows.Record(in)
 	b, err := batch.NewRecordBuilder(c.Allocator, p.schema)
 	if err != nil {
 		return nil, err
 	}
 	defer b.Release()
-	p.cells.Reset(rows)
+	p.cells.Reset(arrowrows.Batch(rows))
 	block := max(1, maxBlock/max(1, p.m.Dim))
 	for lo, n := 0, int(rows.NumRows()); lo < n; lo += block {
 		size := min(block, n-lo)
@@ -86,17 +89,16 @@ func (p *batches) compute(c *engine.Context, first int, rows arrow.Record) ([]ar
 }
 
 // columnsOf returns what was built, owned.
-func columnsOf(b *batch.RecordBuilder) ([]arrow.Array, error) {
+func columnsOf(b *batch.RecordBuilder) ([]columnar.Values, error) {
 	made, err := b.NewRecord()
 	if err != nil {
 		return nil, err
 	}
 	defer made.Release()
-	columns := append([]arrow.Array(nil), made.Columns()...)
-	for _, column := range columns {
+	for _, column := range made.Columns() {
 		column.Retain()
 	}
-	return columns, nil
+	return arrowrows.Values(made.Columns()), nil
 }
 
 // take adds a row to the block; a null is an empty one.

@@ -10,6 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/columnar"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
@@ -35,8 +37,8 @@ func PredictOutOfBag(d, made *engine.Dataset, o PredictOptions) *engine.Dataset 
 	return model.Apply(op, d, made, model.Application{
 		Op: "ForestPredictOutOfBag", Replace: o.Replace,
 		Attrs:   []engine.Attr{{Key: "prediction", Value: o.prediction()}},
-		Outputs: outputs,
-		OpenPlaced: func(file []byte, schema *arrow.Schema) (model.PlacedCompute, error) {
+		Outputs: arrowrows.Columns(outputs),
+		OpenPlaced: func(file []byte, schema engine.Schema) (model.PlacedCompute, error) {
 			m, err := decodeFor(file, label)
 			if err != nil {
 				return nil, err
@@ -47,7 +49,7 @@ func PredictOutOfBag(d, made *engine.Dataset, o PredictOptions) *engine.Dataset 
 			case o.Skip:
 				return nil, errors.New("the model was trained with Skip, so that rows are not known by their places: train without, on rows whose labels and weights are there")
 			}
-			b, err := newBatches(m, o, schema, arrow.NewSchema(outputs, nil))
+			b, err := newBatches(m, o, arrowrows.Arrow(schema), arrow.NewSchema(outputs, nil))
 			if err != nil {
 				return nil, err
 			}
@@ -69,7 +71,8 @@ type placed struct {
 }
 
 // compute is model.PlacedCompute.
-func (p *placed) compute(c *engine.Context, shard, first int, rows arrow.Record) ([]arrow.Array, error) {
+func (p *placed) compute(c *engine.Context, shard, first int, in engine.Batch) ([]columnar.Values, error) {
+	rows := arrowrows.Record(in)
 	n := int(rows.NumRows())
 	switch trained := p.m.Summary.Rows; {
 	case c.Shards != p.m.OutOfBag.Shards:
@@ -82,7 +85,7 @@ func (p *placed) compute(c *engine.Context, shard, first int, rows arrow.Record)
 		return nil, err
 	}
 	defer b.Release()
-	p.cells.Reset(rows)
+	p.cells.Reset(arrowrows.Batch(rows))
 	block := max(1, maxBlock/max(1, p.m.Dim))
 	for lo := 0; lo < n; lo += block {
 		size := min(block, n-lo)

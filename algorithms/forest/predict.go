@@ -10,6 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // PredictOptions change what Predict reads and writes.
@@ -44,13 +45,13 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	return model.Apply(op, d, made, model.Application{
 		Op: "ForestPredict", Replace: o.Replace,
 		Attrs:   []engine.Attr{{Key: "prediction", Value: o.prediction()}},
-		Outputs: outputs,
-		Open: func(file []byte, schema *arrow.Schema) (model.Compute, error) {
+		Outputs: arrowrows.Columns(outputs),
+		Open: func(file []byte, schema engine.Schema) (model.Compute, error) {
 			m, err := decodeFor(file, label)
 			if err != nil {
 				return nil, err
 			}
-			p, err := newBatches(m, o, schema, arrow.NewSchema(outputs, nil))
+			p, err := newBatches(m, o, arrowrows.Arrow(schema), arrow.NewSchema(outputs, nil))
 			if err != nil {
 				return nil, err
 			}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/columnar"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -42,7 +44,7 @@ func newBatches(m *Model, o PredictOptions, rows, outputs *arrow.Schema) (*batch
 	if p.in, err = m.reader(l, o.features()); err != nil {
 		return nil, err
 	}
-	if p.cells, err = model.NewReader(rows, l); err != nil {
+	if p.cells, err = model.NewReader(arrowrows.Schema(rows), l); err != nil {
 		return nil, err
 	}
 	p.row = l.NewRow()
@@ -51,13 +53,14 @@ func newBatches(m *Model, o PredictOptions, rows, outputs *arrow.Schema) (*batch
 }
 
 // compute is model.Compute.
-func (p *batches) compute(c *engine.Context, first int, rows arrow.Record) ([]arrow.Array, error) {
+func (p *batches) compute(c *engine.Context, first int, in engine.Batch) ([]columnar.Values, error) {
+	rows := arrowrows.Record(in)
 	b, err := batch.NewRecordBuilder(c.Allocator, p.schema)
 	if err != nil {
 		return nil, err
 	}
 	defer b.Release()
-	p.cells.Reset(rows)
+	p.cells.Reset(arrowrows.Batch(rows))
 	width := len(p.m.Ensemble.Features)
 	block := max(1, maxBlock/max(1, width))
 	for lo, n := 0, int(rows.NumRows()); lo < n; lo += block {
@@ -82,7 +85,7 @@ func (p *batches) compute(c *engine.Context, first int, rows arrow.Record) ([]ar
 	for _, column := range columns {
 		column.Retain()
 	}
-	return columns, nil
+	return arrowrows.Values(columns), nil
 }
 
 // predict appends the columns of a block of n rows.

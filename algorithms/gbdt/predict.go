@@ -9,6 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -62,8 +63,8 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	return model.Apply(op, d, made, model.Application{
 		Op: "GBDTPredict", Replace: o.Replace,
 		Attrs:   []engine.Attr{{Key: "prediction", Value: o.prediction()}},
-		Outputs: outputs,
-		Open: func(file []byte, schema *arrow.Schema) (model.Compute, error) {
+		Outputs: arrowrows.Columns(outputs),
+		Open: func(file []byte, schema engine.Schema) (model.Compute, error) {
 			m, err := Decode(file)
 			if err == nil && m.Objective.classes() != (label != nil) {
 				err = fmt.Errorf("the objective of the model is %v, and its dataset is of the other kind: give Predict the dataset that training returned", m.Objective)
@@ -73,7 +74,7 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 			if err != nil {
 				return nil, err
 			}
-			p, err := newBatches(m, o, schema, arrow.NewSchema(outputs, nil))
+			p, err := newBatches(m, o, arrowrows.Arrow(schema), arrow.NewSchema(outputs, nil))
 			if err != nil {
 				return nil, err
 			}

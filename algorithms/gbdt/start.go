@@ -9,6 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // start returns the rows with the margins that training starts from, and the names of their
@@ -27,7 +28,7 @@ func (p *Params) start(d *engine.Dataset) (*engine.Dataset, []string, error) {
 	}
 	o := PredictOptions{VectorCol: p.VectorCol, FeatureCols: p.FeatureCols}
 	rows := model.ApplyRows("gbdt.Train", d, m.Dataset(b), model.RowApplication{
-		Op: "GBDTMargins", Outputs: outputs, Replace: true,
+		Op: "GBDTMargins", Outputs: arrowrows.Columns(outputs), Replace: true,
 		Decode: func(file []byte) (model.Binder, error) {
 			m, err := Decode(file)
 			return starter{m, o, names}, err

@@ -8,6 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/affine"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // Model is a trained generalised linear model. It is used by pointer and not changed once
@@ -152,7 +153,7 @@ type PredictOptions struct {
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	return affine.Apply("glm.Predict", d, made, affine.Application{
 		Op: "GLMPredict", VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, OffsetCol: o.OffsetCol, Skip: o.Skip, Replace: o.Replace,
-		Outputs: []arrow.Field{affine.NumberOutput(predictionName(o.PredictionCol))},
+		Outputs: arrowrows.Columns([]arrow.Field{affine.NumberOutput(predictionName(o.PredictionCol))}),
 		Open: func(file []byte) (*affine.Model, affine.Score, error) {
 			m, err := Decode(file)
 			if err != nil {

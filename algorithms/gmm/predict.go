@@ -10,6 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -48,7 +49,7 @@ func Predict(points, mixture *engine.Dataset, o PredictOptions) *engine.Dataset 
 		return b.Poisoned(op)
 	}
 	return model.ApplyRows(op, points, mixture, model.RowApplication{
-		Op: "GMMPredict", Replace: o.Replace, Attrs: []engine.Attr{{Key: "columns", Value: o.names()}}, Outputs: o.outputs(),
+		Op: "GMMPredict", Replace: o.Replace, Attrs: []engine.Attr{{Key: "columns", Value: o.names()}}, Outputs: arrowrows.Columns(o.outputs()),
 		Decode: func(file []byte) (model.Binder, error) {
 			m, err := Decode(file)
 			if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/linear"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
@@ -106,9 +107,9 @@ func TestFeatureColumns(t *testing.T) {
 	layout := model.NewLayout("a", "f", "c", "v", "y")
 	step, err := m.Bind(layout)
 	require.NoError(t, err)
-	reader, err := model.NewReader(record.Schema(), layout)
+	reader, err := model.NewReader(arrowrows.Schema(record.Schema()), layout)
 	require.NoError(t, err)
-	reader.Reset(record)
+	reader.Reset(arrowrows.Batch(record))
 	cells := layout.NewRow()
 	for i := range 20 {
 		c := 0.0

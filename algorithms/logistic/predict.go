@@ -8,6 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/affine"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -46,7 +47,7 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	probability := arrow.Field{Name: orName(o.ProbabilityCol, defaultProbability), Type: batch.VariableVectorType(), Nullable: true}
 	return affine.Apply(op, d, made, affine.Application{
 		Op: "LogisticPredict", VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, OffsetCol: o.OffsetCol, Skip: o.Skip, Replace: o.Replace,
-		Outputs: []arrow.Field{prediction, probability},
+		Outputs: arrowrows.Columns([]arrow.Field{prediction, probability}),
 		Open: func(file []byte) (*affine.Model, affine.Score, error) {
 			m, err := Decode(file)
 			if err != nil {

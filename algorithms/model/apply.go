@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
@@ -17,27 +18,27 @@ type Application struct {
 	// Attrs are what the plan shows of it.
 	Attrs []engine.Attr
 	// Outputs are the columns that are added behind those of the rows.
-	Outputs []arrow.Field
+	Outputs []engine.Column
 	// Replace has an output take the place of a column of its name; otherwise such a
 	// column is an error.
 	Replace bool
 	// Open decodes the model's file for one subtask, before its first batch. schema is
 	// that of the rows.
-	Open func(file []byte, schema *arrow.Schema) (Compute, error)
+	Open func(file []byte, schema engine.Schema) (Compute, error)
 	// OpenPlaced is set in place of Open where what is computed for a row depends on its place,
 	// too, as draws do.
-	OpenPlaced func(file []byte, schema *arrow.Schema) (PlacedCompute, error)
+	OpenPlaced func(file []byte, schema engine.Schema) (PlacedCompute, error)
 }
 
 // Compute returns the columns of Outputs for a batch of rows, which is borrowed; the
 // columns are the caller's. first is the number within its shard of the first row, for
 // messages. What it computes for a row must depend on that row alone. It is called by one
 // goroutine at a time.
-type Compute func(c *engine.Context, first int, rows arrow.Record) ([]arrow.Array, error)
+type Compute func(c *engine.Context, first int, rows engine.Batch) ([]columnar.Values, error)
 
 // PlacedCompute is Compute for columns that depend on rows and on where they are: on the shard
 // and the number within it.
-type PlacedCompute func(c *engine.Context, shard, first int, rows arrow.Record) ([]arrow.Array, error)
+type PlacedCompute func(c *engine.Context, shard, first int, rows engine.Batch) ([]columnar.Values, error)
 
 // Apply adds the operator that receives a model, a dataset of one row as training or
 // Dataset give it, by broadcast, and adds columns to rows batch by batch. Rows stay in
@@ -45,12 +46,12 @@ type PlacedCompute func(c *engine.Context, shard, first int, rows arrow.Record) 
 // with caller, such as "kmeans.Predict".
 func Apply(caller string, rows, model *engine.Dataset, a Application) *engine.Dataset {
 	return addOperator(caller, rows, model, a.Op, a.Attrs, a.Outputs, a.Replace, true, func(made *arrow.Schema, at []int) engine.Operator {
-		return &applied{schema: made, at: at, input: arrowrows.Arrow(rows.Schema()), a: a}
+		return &applied{schema: made, at: at, input: rows.Schema(), a: a}
 	})
 }
 
 // addOperator checks what all applications share and adds an operator.
-func addOperator(caller string, rows, model *engine.Dataset, op string, attrs []engine.Attr, outputs []arrow.Field, replace, rowByRow bool,
+func addOperator(caller string, rows, model *engine.Dataset, op string, attrs []engine.Attr, outputs []engine.Column, replace, rowByRow bool,
 	make func(made *arrow.Schema, at []int) engine.Operator,
 ) *engine.Dataset {
 	b := BuilderOf(caller, rows)
@@ -83,7 +84,7 @@ func addOperator(caller string, rows, model *engine.Dataset, op string, attrs []
 type applied struct {
 	schema *arrow.Schema
 	at     []int // of the outputs
-	input  *arrow.Schema
+	input  engine.Schema
 	a      Application
 
 	compute PlacedCompute
@@ -101,7 +102,7 @@ func (p *applied) Open(c *engine.Context) error {
 		return err
 	}
 	compute, err := p.a.Open(file, p.input)
-	p.compute = func(c *engine.Context, _, first int, rows arrow.Record) ([]arrow.Array, error) {
+	p.compute = func(c *engine.Context, _, first int, rows engine.Batch) ([]columnar.Values, error) {
 		return compute(c, first, rows)
 	}
 	return err
@@ -109,17 +110,16 @@ func (p *applied) Open(c *engine.Context) error {
 
 // Process adds the columns to a batch.
 func (p *applied) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
-	rows := arrowrows.Record(in)
-	columns, err := p.compute(c, shard, p.rows, rows)
+	columns, err := p.compute(c, shard, p.rows, in)
 	if err != nil {
 		return err
 	}
-	made, err := join(p.schema, p.at, rows, columns)
+	made, err := join(p.schema, p.at, arrowrows.Record(in), arrowrows.Arrays(columns))
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.a.Op, err)
 	}
 	defer made.Release()
-	p.rows += int(rows.NumRows())
+	p.rows += in.Len()
 	return out.Emit(shard, arrowrows.Batch(made))
 }
 
@@ -127,7 +127,9 @@ func (p *applied) Process(c *engine.Context, _, shard int, in engine.Batch, out 
 func join(schema *arrow.Schema, at []int, rows arrow.Record, columns []arrow.Array) (arrow.Record, error) {
 	defer func() {
 		for _, c := range columns {
-			c.Release()
+			if c != nil {
+				c.Release()
+			}
 		}
 	}()
 	if len(columns) != len(at) {
@@ -138,6 +140,8 @@ func join(schema *arrow.Schema, at []int, rows arrow.Record, columns []arrow.Arr
 	for i, c := range columns {
 		field := schema.Field(at[i])
 		switch {
+		case c == nil:
+			return nil, fmt.Errorf("column %q has no values", field.Name)
 		case int64(c.Len()) != rows.NumRows():
 			return nil, fmt.Errorf("column %q has %d values for %d rows", field.Name, c.Len(), rows.NumRows())
 		case !arrow.TypeEqual(c.DataType(), field.Type):

@@ -19,7 +19,7 @@ type RowApplication struct {
 	Attrs []engine.Attr
 	// Outputs are the columns that are added. A column of the rows that has the name of one
 	// gives it its place if Replace says so, and is an error otherwise.
-	Outputs []arrow.Field
+	Outputs []engine.Column
 	Replace bool
 	// Skips says that the Step may leave rows out, so that row i of a shard need not be row i
 	// of those that were given.
@@ -33,7 +33,7 @@ type RowApplication struct {
 // but those that the Step leaves out. Mistakes are reported as Apply does.
 func ApplyRows(caller string, rows, model *engine.Dataset, a RowApplication) *engine.Dataset {
 	return addOperator(caller, rows, model, a.Op, a.Attrs, a.Outputs, a.Replace, !a.Skips, func(made *arrow.Schema, at []int) engine.Operator {
-		return &rowwise{schema: made, at: at, input: arrowrows.Arrow(rows.Schema()), a: a}
+		return &rowwise{schema: made, at: at, input: rows.Schema(), a: a}
 	})
 }
 
@@ -41,7 +41,7 @@ func ApplyRows(caller string, rows, model *engine.Dataset, a RowApplication) *en
 type rowwise struct {
 	schema *arrow.Schema
 	at     []int
-	input  *arrow.Schema
+	input  engine.Schema
 	a      RowApplication
 
 	step   Step
@@ -63,7 +63,7 @@ func (p *rowwise) Open(c *engine.Context) error {
 		return err
 	}
 	layout := &Layout{}
-	for _, f := range p.input.Fields() {
+	for _, f := range p.input.Columns() {
 		layout.Add(f.Name)
 	}
 	if p.step, err = binder.Bind(layout); err != nil {
@@ -90,7 +90,7 @@ func (p *rowwise) Open(c *engine.Context) error {
 func (p *rowwise) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
 	rows := arrowrows.Record(in)
 	n := int(rows.NumRows())
-	p.reader.Reset(rows)
+	p.reader.Reset(in)
 	p.kept = p.kept[:0]
 	for i := range n {
 		p.reader.Read(i, p.row)

@@ -100,12 +100,14 @@ func BuilderOf(op string, d *engine.Dataset) *engine.Builder {
 
 // withColumns returns the schema with columns appended, or, where replace says so and a
 // column of the name is there, put in its place. at has the index of each.
-func withColumns(schema *arrow.Schema, columns []arrow.Field, replace bool) (made *arrow.Schema, at []int, err error) {
+func withColumns(schema *arrow.Schema, columns []engine.Column, replace bool) (made *arrow.Schema, at []int, err error) {
 	fields := append([]arrow.Field(nil), schema.Fields()...)
-	for i, f := range columns {
-		if f.Type == nil {
-			return nil, nil, fmt.Errorf("column %q, which is to be added, has no type", f.Name)
+	for i, c := range columns {
+		dt, err := batch.ParseType(c.Type)
+		if err != nil {
+			return nil, nil, fmt.Errorf("column %q, which is to be added: %w", c.Name, err)
 		}
+		f := arrow.Field{Name: c.Name, Type: dt, Nullable: c.Nullable}
 		for _, other := range columns[:i] {
 			if other.Name == f.Name {
 				return nil, nil, fmt.Errorf("two of the columns to add are named %q", f.Name)

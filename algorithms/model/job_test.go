@@ -3,12 +3,12 @@ package model_test
 import (
 	"testing"
 
-	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/operators"
 )
 
@@ -72,19 +72,23 @@ func TestApplyTellsWhatIsWrong(t *testing.T) {
 
 func TestApplyChecksTheColumns(t *testing.T) {
 	for _, c := range []struct {
-		output arrow.Field
+		output engine.Column
 		want   string
 	}{
-		{arrow.Field{Name: "units", Type: arrow.PrimitiveTypes.Int64}, "declared"},
+		{engine.Column{Name: "units", Type: "int64"}, "declared"},
 	} {
 		trial.Fails(t, func(b *engine.Builder) {
 			rows := operators.FromSlice(b, []point{{1}})
 			engine.Collect(model.Apply("test", rows, model.Dataset(b, ruler{Length: 1}), model.Application{
-				Op: "Nothing", Outputs: []arrow.Field{c.output},
-				Open: func([]byte, *arrow.Schema) (model.Compute, error) {
-					return func(_ *engine.Context, _ int, rows arrow.Record) ([]arrow.Array, error) {
-						rows.Column(0).Retain()
-						return []arrow.Array{rows.Column(0)}, nil
+				Op: "Nothing", Outputs: []engine.Column{c.output},
+				Open: func([]byte, engine.Schema) (model.Compute, error) {
+					return func(c *engine.Context, _ int, in engine.Batch) ([]columnar.Values, error) {
+						x, err := columnar.Get[[]float64](in, "x")
+						if err != nil {
+							return nil, err
+						}
+						made, err := columnar.NewValues(c.Allocator, engine.Column{Name: "units", Type: "float64"}, x)
+						return []columnar.Values{made}, err
 					}, nil
 				},
 			}), "made")

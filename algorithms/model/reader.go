@@ -7,6 +7,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -21,9 +23,9 @@ type Reader struct {
 // NewReader returns a reader that fills those cells of a layout which are columns of the
 // schema and are read by what was bound to the layout. The layout's first cells must be
 // the columns of the schema. A column of a type that no cell can hold is an error.
-func NewReader(schema *arrow.Schema, l *Layout) (*Reader, error) {
+func NewReader(schema engine.Schema, l *Layout) (*Reader, error) {
 	r := &Reader{}
-	for i, f := range schema.Fields() {
+	for i, f := range schema.Columns() {
 		if !l.Reads(i) {
 			continue
 		}
@@ -37,20 +39,25 @@ func NewReader(schema *arrow.Schema, l *Layout) (*Reader, error) {
 }
 
 // CheckCell tells why no cell can hold the values of a column.
-func CheckCell(f arrow.Field) error {
-	switch f.Type.ID() {
+func CheckCell(column engine.Column) error {
+	dt, err := batch.ParseType(column.Type)
+	if err != nil {
+		return fmt.Errorf("column %q: %w", column.Name, err)
+	}
+	switch dt.ID() {
 	case arrow.BOOL, arrow.INT8, arrow.INT16, arrow.INT32, arrow.INT64, arrow.UINT8, arrow.UINT16, arrow.UINT32, arrow.UINT64,
 		arrow.FLOAT32, arrow.FLOAT64, arrow.STRING, arrow.DATE32, arrow.TIMESTAMP:
 		return nil
 	}
-	if batch.IsVector(f.Type) {
+	if batch.IsVector(dt) {
 		return nil
 	}
-	return fmt.Errorf("column %q is %s: want numbers, bools, text, dates or vectors", f.Name, batch.TypeName(f.Type))
+	return fmt.Errorf("column %q is %s: want numbers, bools, text, dates or vectors", column.Name, column.Type)
 }
 
 // Reset points the reader at a batch, which is borrowed until the next Reset.
-func (r *Reader) Reset(rows arrow.Record) {
+func (r *Reader) Reset(in engine.Batch) {
+	rows := arrowrows.Record(in)
 	for i, column := range r.columns {
 		r.get[i] = getter(rows.Column(column))
 	}

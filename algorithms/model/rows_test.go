@@ -43,7 +43,7 @@ func (m copier) Bind(l *model.Layout) (model.Step, error) {
 // copied adds the operator.
 func copied(rows *engine.Dataset, m copier, kind arrow.DataType, nullable bool) *engine.Dataset {
 	return model.ApplyRows("test.Copy", rows, model.Dataset(rows.Builder(), ruler{Length: 1}), model.RowApplication{
-		Op: "Copy", Outputs: []arrow.Field{{Name: "copy", Type: kind, Nullable: nullable}},
+		Op: "Copy", Outputs: arrowrows.Columns([]arrow.Field{{Name: "copy", Type: kind, Nullable: nullable}}),
 		Decode: func([]byte) (model.Binder, error) { return m, nil },
 	})
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/columnar"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // ruler is a model for tests: it measures the column x in units of its length.
@@ -41,14 +43,15 @@ func (r ruler) Transform(rows *engine.Dataset) *engine.Dataset {
 // measure adds the column "units".
 func measure(rows, m *engine.Dataset) *engine.Dataset {
 	return model.Apply("ruler.Measure", rows, m, model.Application{
-		Op: "Measure", Outputs: []arrow.Field{{Name: "units", Type: arrow.PrimitiveTypes.Float64}},
-		Open: func(file []byte, schema *arrow.Schema) (model.Compute, error) {
+		Op: "Measure", Outputs: arrowrows.Columns([]arrow.Field{{Name: "units", Type: arrow.PrimitiveTypes.Float64}}),
+		Open: func(file []byte, schema engine.Schema) (model.Compute, error) {
 			r, err := decodeRuler(file)
 			if err != nil {
 				return nil, err
 			}
-			at := schema.FieldIndices("x")[0]
-			return func(c *engine.Context, first int, rows arrow.Record) ([]arrow.Array, error) {
+			at := arrowrows.Arrow(schema).FieldIndices("x")[0]
+			return func(c *engine.Context, first int, in engine.Batch) ([]columnar.Values, error) {
+				rows := arrowrows.Record(in)
 				made := array.NewFloat64Builder(c.Allocator)
 				defer made.Release()
 				for i, v := range rows.Column(at).(*array.Float64).Float64Values() {
@@ -57,7 +60,7 @@ func measure(rows, m *engine.Dataset) *engine.Dataset {
 					}
 					made.Append(v / r.Length)
 				}
-				return []arrow.Array{made.NewArray()}, nil
+				return arrowrows.Values([]arrow.Array{made.NewArray()}), nil
 			}, nil
 		},
 	})

@@ -6,8 +6,10 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/columnar"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -20,8 +22,13 @@ type writer struct {
 }
 
 // newWriter returns a writer of columns with memory of mem.
-func newWriter(mem memory.Allocator, fields []arrow.Field, cells []int) (*writer, error) {
-	build, err := batch.NewRecordBuilder(mem, arrow.NewSchema(fields, nil))
+func newWriter(mem columnar.Allocator, outputs []engine.Column, cells []int) (*writer, error) {
+	schema, err := columnar.NewSchema(outputs...)
+	if err != nil {
+		return nil, err
+	}
+	fields := arrowrows.Arrow(schema).Fields()
+	build, err := batch.NewRecordBuilder(mem, arrowrows.Arrow(schema))
 	if err != nil {
 		return nil, err
 	}

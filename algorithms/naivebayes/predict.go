@@ -6,6 +6,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // PredictOptions change what Predict reads and writes.
@@ -46,7 +47,7 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	return model.ApplyRows(op, d, made, model.RowApplication{
 		Op: "NaiveBayesPredict", Replace: o.Replace,
 		Attrs:   []engine.Attr{{Key: "columns", Value: names.Prediction + ", " + names.Probability}},
-		Outputs: columns.Outputs(label, names.Prediction, names.Probability),
+		Outputs: arrowrows.Columns(columns.Outputs(label, names.Prediction, names.Probability)),
 		Decode: func(file []byte) (model.Binder, error) {
 			m, err := Decode(file)
 			if err != nil {

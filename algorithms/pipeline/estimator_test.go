@@ -11,6 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
@@ -75,9 +76,9 @@ func checkScorer(t *testing.T, m *pipeline.Model, column string, r *engine.Resul
 			_, err := layout.Find(name)
 			require.NoError(t, err)
 		}
-		reader, err := model.NewReader(rec.Schema(), layout)
+		reader, err := model.NewReader(arrowrows.Schema(rec.Schema()), layout)
 		require.NoError(t, err)
-		reader.Reset(rec)
+		reader.Reset(arrowrows.Batch(rec))
 		cells := layout.NewRow()
 		for i := range int(rec.NumRows()) {
 			reader.Read(i, cells)

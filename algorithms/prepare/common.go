@@ -131,7 +131,7 @@ func apply(p any, kind string, rows, m *engine.Dataset, outputs func(*arrow.Sche
 	}
 	return model.ApplyRows(caller, rows, m, model.RowApplication{
 		Op: strings.TrimPrefix(caller, "prepare."), Attrs: []engine.Attr{{Key: "columns", Value: strings.Join(names, ", ")}},
-		Outputs: fields, Replace: true, Skips: skips(p),
+		Outputs: arrowrows.Columns(fields), Replace: true, Skips: skips(p),
 		Decode: func(file []byte) (model.Binder, error) { return decode(file, kind) },
 	})
 }

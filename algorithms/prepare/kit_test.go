@@ -119,9 +119,9 @@ func inProcess(t *testing.T, m model.Binder, r *engine.Result) {
 	layout := model.NewLayout(names(in.Schema())...)
 	step, err := m.Bind(layout)
 	require.NoError(t, err)
-	reader, err := model.NewReader(in.Schema(), layout)
+	reader, err := model.NewReader(arrowrows.Schema(in.Schema()), layout)
 	require.NoError(t, err)
-	reader.Reset(in)
+	reader.Reset(arrowrows.Batch(in))
 	// What the operator made is read the same way.
 	seen := model.NewLayout(names(made.Schema())...)
 	cells := map[string][2]int{}
@@ -135,9 +135,9 @@ func inProcess(t *testing.T, m model.Binder, r *engine.Result) {
 		}
 	}
 	require.NotEmpty(t, cells)
-	expected, err := model.NewReader(made.Schema(), seen)
+	expected, err := model.NewReader(arrowrows.Schema(made.Schema()), seen)
 	require.NoError(t, err)
-	expected.Reset(made)
+	expected.Reset(arrowrows.Batch(made))
 	row, want, at := layout.NewRow(), seen.NewRow(), 0
 	for i := range int(in.NumRows()) {
 		reader.Read(i, row)
@@ -216,9 +216,9 @@ func numbersOf(t *testing.T, r *engine.Result, name string) []float64 {
 	layout := model.NewLayout(names(rec.Schema())...)
 	at, err := layout.Find(name)
 	require.NoError(t, err)
-	reader, err := model.NewReader(rec.Schema(), layout)
+	reader, err := model.NewReader(arrowrows.Schema(rec.Schema()), layout)
 	require.NoError(t, err)
-	reader.Reset(rec)
+	reader.Reset(arrowrows.Batch(rec))
 	row := layout.NewRow()
 	var got []float64
 	for i := range int(rec.NumRows()) {

@@ -169,7 +169,7 @@ func (s survey) plan(ctx *comqueue.ComContext, schema *arrow.Schema) error {
 				return err
 			}
 		}
-		reader, err := model.NewReader(schema, layout)
+		reader, err := model.NewReader(arrowrows.Schema(schema), layout)
 		if err != nil {
 			return err
 		}
@@ -247,7 +247,7 @@ func (s survey) settle(ctx *comqueue.ComContext) error {
 // open points the work at the rows of a shard.
 func (w *work) open(ctx *comqueue.ComContext, shard int) *work {
 	w.frame = arrowrows.Record(surveyRows.Get(ctx, shard).Batch())
-	w.reader.Reset(w.frame)
+	w.reader.Reset(arrowrows.Batch(w.frame))
 	return w
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/affine"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -51,7 +52,7 @@ func PredictSVC(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	decision := arrow.Field{Name: orName(o.DecisionCol, defaultDecision), Type: batch.VariableVectorType(), Nullable: true}
 	return affine.Apply(op, d, made, affine.Application{
 		Op: "LinearSVCPredict", VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip, Replace: o.Replace,
-		Outputs: []arrow.Field{prediction, decision},
+		Outputs: arrowrows.Columns([]arrow.Field{prediction, decision}),
 		Open: func(file []byte) (*affine.Model, affine.Score, error) {
 			m, err := DecodeSVC(file)
 			if err != nil {
@@ -71,7 +72,7 @@ func PredictSVC(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 func PredictSVR(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	return affine.Apply("svm.PredictSVR", d, made, affine.Application{
 		Op: "LinearSVRPredict", VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, OffsetCol: o.OffsetCol, Skip: o.Skip, Replace: o.Replace,
-		Outputs: []arrow.Field{affine.NumberOutput(orName(o.PredictionCol, defaultPrediction))},
+		Outputs: arrowrows.Columns([]arrow.Field{affine.NumberOutput(orName(o.PredictionCol, defaultPrediction))}),
 		Open: func(file []byte) (*affine.Model, affine.Score, error) {
 			m, err := DecodeSVR(file)
 			if err != nil {

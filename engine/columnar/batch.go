@@ -73,11 +73,31 @@ func (b Batch) Slice(lo, hi int) (Batch, error) {
 	return Batch(batch.HandleOf(rec)), nil
 }
 
-// Values is a column of a batch as it is, to be handed on to NewBatch without a copy. It is
-// good while the batch is.
+// Values is the values of a column, whatever their type. Those of a batch are good while the
+// batch is, and go into another without a copy; those that NewValues makes are owned.
 type Values batch.ArrayHandle
 
-// Values returns a column as it is.
+func (v Values) array() arrow.Array { return batch.ArrayHandle(v).Array() }
+
+// IsZero reports whether there are none, which is not the same as no values.
+func (v Values) IsZero() bool { return v.array() == nil }
+
+// Len returns how many there are.
+func (v Values) Len() int {
+	if v.IsZero() {
+		return 0
+	}
+	return v.array().Len()
+}
+
+// Release gives up values that are owned.
+func (v Values) Release() {
+	if !v.IsZero() {
+		v.array().Release()
+	}
+}
+
+// Values returns the values of a column, borrowed from the batch.
 func (b Batch) Values(column string) (Values, error) {
 	arr, err := b.find(column)
 	if err != nil {

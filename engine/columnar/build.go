@@ -20,6 +20,26 @@ type nullable struct {
 	null   func(i int) bool
 }
 
+// NewValues makes the values of a column, owned by the caller, of what NewBatch takes for it.
+func NewValues(mem Allocator, column Column, values any) (Values, error) {
+	dt, err := batch.ParseType(column.Type)
+	if mem == nil {
+		mem = memory.DefaultAllocator
+	}
+	var arr arrow.Array
+	if err == nil {
+		arr, err = arrayOf(mem, arrow.Field{Name: column.Name, Type: dt}, values)
+	}
+	if err == nil && arr.NullN() > 0 && !column.Nullable {
+		err = fmt.Errorf("has %d nulls and is not nullable", arr.NullN())
+		arr.Release()
+	}
+	if err != nil {
+		return Values{}, fmt.Errorf("columnar: NewValues: column %q: %w", column.Name, err)
+	}
+	return Values(batch.HandleOfArray(arr)), nil
+}
+
 // NewBatch makes a batch, owned by the caller, of the columns of a schema in order. Each column
 // is what Get reads of its type, or []string, []bool or [][]byte in place of Texts, Bools and
 // Bytes, or Values of another batch. They have one length, which is that of the batch; a batch
@@ -84,7 +104,7 @@ func arrayOf(mem Allocator, f arrow.Field, values any) (arrow.Array, error) {
 		}
 		return withNulls(mem, f, v)
 	case Values:
-		if arr = batch.ArrayHandle(v).Array(); arr == nil {
+		if arr = v.array(); arr == nil {
 			return nil, fmt.Errorf("it is the zero Values, of no batch")
 		}
 		arr.Retain()

@@ -42,8 +42,32 @@ func Schema(schema *arrow.Schema) columnar.Schema {
 	return columnar.Schema(batch.HandleOfSchema(schema))
 }
 
-// Array returns a column as an array, nil for none.
-func Array(v columnar.Values) arrow.Array { return batch.ArrayHandle(v).Array() }
+// Columns returns fields as columns. One without a type has none as text either.
+func Columns(fields []arrow.Field) []columnar.Column {
+	columns := make([]columnar.Column, len(fields))
+	for i, f := range fields {
+		columns[i] = columnar.Column{Name: f.Name, Nullable: f.Nullable}
+		if f.Type != nil {
+			columns[i].Type = batch.TypeName(f.Type)
+		}
+	}
+	return columns
+}
 
-// Values returns an array as a column.
-func Values(arr arrow.Array) columnar.Values { return columnar.Values(batch.HandleOfArray(arr)) }
+// Values returns arrays as values of columns, and Arrays these as arrays.
+func Values(arrays []arrow.Array) []columnar.Values {
+	values := make([]columnar.Values, len(arrays))
+	for i, arr := range arrays {
+		values[i] = columnar.Values(batch.HandleOfArray(arr))
+	}
+	return values
+}
+
+// Arrays returns values of columns as arrays, nil for none.
+func Arrays(values []columnar.Values) []arrow.Array {
+	arrays := make([]arrow.Array, len(values))
+	for i, v := range values {
+		arrays[i] = batch.ArrayHandle(v).Array()
+	}
+	return arrays
+}

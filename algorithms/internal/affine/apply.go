@@ -10,6 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/columnar"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -26,7 +28,7 @@ type Application struct {
 	Skip bool
 	// Outputs are the columns that are added, which must be nullable; Replace puts them in the
 	// place of columns of their names.
-	Outputs []arrow.Field
+	Outputs []engine.Column
 	Replace bool
 	// Open decodes the model's file, once for each subtask, and returns what turns margins
 	// into columns.
@@ -85,13 +87,17 @@ func Apply(caller string, rows, made *engine.Dataset, a Application) *engine.Dat
 	}
 	return model.Apply(caller, rows, made, model.Application{
 		Op: a.Op, Outputs: a.Outputs, Replace: a.Replace,
-		Open: func(file []byte, schema *arrow.Schema) (model.Compute, error) {
+		Open: func(file []byte, schema engine.Schema) (model.Compute, error) {
 			m, score, err := a.Open(file)
 			if err != nil {
 				return nil, err
 			}
-			p := &applied{a: a, m: m, score: score, schema: arrow.NewSchema(a.Outputs, nil)}
-			if err := p.find(schema); err != nil {
+			made, err := columnar.NewSchema(a.Outputs...)
+			if err != nil {
+				return nil, err
+			}
+			p := &applied{a: a, m: m, score: score, schema: arrowrows.Arrow(made)}
+			if err := p.find(arrowrows.Arrow(schema)); err != nil {
 				return nil, err
 			}
 			return p.compute, nil
@@ -177,7 +183,8 @@ func (p *applied) find(schema *arrow.Schema) error {
 }
 
 // compute is the model.Compute.
-func (p *applied) compute(c *engine.Context, first int, rows arrow.Record) ([]arrow.Array, error) {
+func (p *applied) compute(c *engine.Context, first int, in engine.Batch) ([]columnar.Values, error) {
+	rows := arrowrows.Record(in)
 	n, k := int(rows.NumRows()), p.m.Margins()
 	p.margins = grow(p.margins, n*k)
 	if cap(p.valid) < n {
@@ -220,7 +227,7 @@ func (p *applied) compute(c *engine.Context, first int, rows arrow.Record) ([]ar
 	for _, column := range columns {
 		column.Retain()
 	}
-	return columns, nil
+	return arrowrows.Values(columns), nil
 }
 
 // shift adds the offsets to the first margins.

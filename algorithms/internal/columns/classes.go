@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -88,7 +89,7 @@ func (c Classes) Cells() ([]model.Cell, error) {
 		return nil, fmt.Errorf("the type of labels: %w", err)
 	}
 	field := arrow.Field{Name: LabelColumn, Type: dt}
-	if err := model.CheckCell(field); err != nil || batch.IsVector(dt) {
+	if err := model.CheckCell(arrowrows.Columns([]arrow.Field{field})[0]); err != nil || batch.IsVector(dt) {
 		return nil, fmt.Errorf("labels are %s: want numbers, bools, text or dates", c.Type)
 	}
 	b := array.NewBuilder(memory.NewGoAllocator(), dt)
@@ -109,11 +110,11 @@ func (c Classes) Cells() ([]model.Cell, error) {
 	if _, err := layout.Find(LabelColumn); err != nil {
 		return nil, err
 	}
-	r, err := model.NewReader(schema, layout)
+	r, err := model.NewReader(arrowrows.Schema(schema), layout)
 	if err != nil {
 		return nil, err
 	}
-	r.Reset(array.NewRecord(schema, []arrow.Array{column}, int64(column.Len())))
+	r.Reset(arrowrows.Batch(array.NewRecord(schema, []arrow.Array{column}, int64(column.Len()))))
 	cells := make([]model.Cell, len(c.Values))
 	for i := range cells {
 		r.Read(i, cells[i:i+1])

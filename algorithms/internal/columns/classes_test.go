@@ -15,6 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
@@ -87,9 +88,9 @@ func TestCells(t *testing.T) {
 		layout := model.NewLayout("x")
 		_, err = layout.Find("x")
 		require.NoError(t, err)
-		r, err := model.NewReader(schema, layout)
+		r, err := model.NewReader(arrowrows.Schema(schema), layout)
 		require.NoError(t, err)
-		r.Reset(array.NewRecord(schema, []arrow.Array{column}, int64(column.Len())))
+		r.Reset(arrowrows.Batch(array.NewRecord(schema, []arrow.Array{column}, int64(column.Len()))))
 		row := layout.NewRow()
 		for i := range cells {
 			r.Read(i, row)

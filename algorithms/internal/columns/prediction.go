@@ -6,6 +6,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // Names are the names of the columns that prediction adds; empty means "prediction" and
@@ -42,7 +43,7 @@ func Predict(caller string, d, made *engine.Dataset, p Prediction) *engine.Datas
 	return model.ApplyRows(caller, d, made, model.RowApplication{
 		Op: p.Op, Replace: p.Replace,
 		Attrs:   []engine.Attr{{Key: "prediction", Value: names.Prediction}},
-		Outputs: Outputs(label, names.Prediction, names.Probability),
+		Outputs: arrowrows.Columns(Outputs(label, names.Prediction, names.Probability)),
 		Decode: func(file []byte) (model.Binder, error) {
 			m, c, is, err := p.Decode(file)
 			switch {

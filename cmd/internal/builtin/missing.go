@@ -90,7 +90,7 @@ func (o *completer) bind(schema *arrow.Schema) error {
 		o.vectors = append(o.vectors, cell)
 	}
 	var err error
-	o.reader, err = model.NewReader(schema, layout)
+	o.reader, err = model.NewReader(arrowrows.Schema(schema), layout)
 	o.row = layout.NewRow()
 	return err
 }
@@ -174,7 +174,7 @@ func (o *completer) look(rows arrow.Record) (first, column int, what string) {
 	if len(o.vectors) == 0 {
 		return first, column, what
 	}
-	o.reader.Reset(rows)
+	o.reader.Reset(arrowrows.Batch(rows))
 	for i := range int(rows.NumRows()) {
 		o.reader.Read(i, o.row)
 		for _, cell := range o.vectors {

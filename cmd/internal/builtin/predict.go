@@ -246,11 +246,11 @@ func spreadBatch(c *engine.Context, rec arrow.Record, schema *arrow.Schema, at, 
 	if err != nil {
 		return nil, err
 	}
-	reader, err := model.NewReader(rec.Schema(), layout)
+	reader, err := model.NewReader(arrowrows.Schema(rec.Schema()), layout)
 	if err != nil {
 		return nil, err
 	}
-	reader.Reset(rec)
+	reader.Reset(arrowrows.Batch(rec))
 	builders := make([]*array.Float64Builder, n)
 	for j := range builders {
 		builders[j] = array.NewFloat64Builder(c.Allocator)

@@ -12,6 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/operators"
 )
@@ -31,16 +32,13 @@ const (
 func scored(predicted, trained *engine.Dataset, label string) *engine.Dataset {
 	return model.Apply("superstep", predicted, trained, model.Application{
 		Op: "Score", Attrs: []engine.Attr{{Key: "label", Value: label}},
-		Outputs: []arrow.Field{
-			{Name: positiveCol, Type: arrow.FixedWidthTypes.Boolean, Nullable: true},
-			{Name: scoreCol, Type: arrow.PrimitiveTypes.Float64, Nullable: true},
-		},
-		Open: func(file []byte, schema *arrow.Schema) (model.Compute, error) { return openScores(file, schema, label) },
+		Outputs: []engine.Column{{Name: positiveCol, Type: "bool", Nullable: true}, {Name: scoreCol, Type: "float64", Nullable: true}},
+		Open:    func(file []byte, schema engine.Schema) (model.Compute, error) { return openScores(file, schema, label) },
 	})
 }
 
 // openScores returns what computes the columns of scored.
-func openScores(file []byte, schema *arrow.Schema, label string) (model.Compute, error) {
+func openScores(file []byte, schema engine.Schema, label string) (model.Compute, error) {
 	m, err := pipeline.DecodeAny(file)
 	if err != nil {
 		return nil, err
@@ -51,7 +49,7 @@ func openScores(file []byte, schema *arrow.Schema, label string) (model.Compute,
 	for i, c := range classes {
 		at[c] = i
 	}
-	layout := model.NewLayout(names(schema)...)
+	layout := model.NewLayout(names(arrowrows.Arrow(schema))...)
 	truth, err := layout.Find(label)
 	if err != nil {
 		return nil, err
@@ -65,12 +63,12 @@ func openScores(file []byte, schema *arrow.Schema, label string) (model.Compute,
 		return nil, err
 	}
 	row := layout.NewRow()
-	return func(c *engine.Context, first int, rows arrow.Record) ([]arrow.Array, error) {
+	return func(c *engine.Context, first int, in engine.Batch) ([]columnar.Values, error) {
 		positive, score := array.NewBooleanBuilder(c.Allocator), array.NewFloat64Builder(c.Allocator)
 		defer positive.Release()
 		defer score.Release()
-		reader.Reset(rows)
-		for i := range int(rows.NumRows()) {
+		reader.Reset(in)
+		for i := range in.Len() {
 			reader.Read(i, row)
 			name, ok := row[truth].Category()
 			given := row[probabilities].Values
@@ -98,7 +96,7 @@ func openScores(file []byte, schema *arrow.Schema, label string) (model.Compute,
 				score.Append(0)
 			}
 		}
-		return []arrow.Array{positive.NewArray(), score.NewArray()}, nil
+		return arrowrows.Values([]arrow.Array{positive.NewArray(), score.NewArray()}), nil
 	}, nil
 }
 

@@ -134,7 +134,7 @@ func (s *surveyor) bind(schema *arrow.Schema) (err error) {
 		}
 	}
 	s.row = layout.NewRow()
-	s.reader, err = model.NewReader(schema, layout)
+	s.reader, err = model.NewReader(arrowrows.Schema(schema), layout)
 	return err
 }
 
@@ -146,7 +146,7 @@ func (s *surveyor) look(rows arrow.Record) error {
 			return err
 		}
 	}
-	s.reader.Reset(rows)
+	s.reader.Reset(arrowrows.Batch(rows))
 	for i := range int(rows.NumRows()) {
 		s.reader.Read(i, s.row)
 		for k, w := range s.watched {
