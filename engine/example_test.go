@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/internal/arrowrows"
+	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -17,7 +15,7 @@ type Evens struct {
 	Value int64 `column:"value"`
 }
 
-var schema = arrow.NewSchema([]arrow.Field{{Name: "value", Type: arrow.PrimitiveTypes.Int64}}, nil)
+var schema = columnar.MustSchema(columnar.Column{Name: "value", Type: "int64"})
 
 // evens adds a source of the first n even numbers. Operators are functions like
 // this one: they take a builder or datasets, and return a dataset.
@@ -25,7 +23,7 @@ func evens(b *engine.Builder, n int) *engine.Dataset {
 	return b.Add(engine.Spec{
 		Op:     "Evens",
 		Attrs:  []engine.Attr{{Key: "n", Value: fmt.Sprint(n)}},
-		Schema: arrowrows.Schema(schema),
+		Schema: schema,
 		Source: func() engine.Source { return &evenSource{n: n} },
 	})
 }
@@ -38,17 +36,17 @@ func (s *evenSource) Close() error               { return nil }
 // ReadShard emits the shard's part of the numbers. The cut knows the number of
 // shards and nothing of the parallelism.
 func (s *evenSource) ReadShard(c *engine.Context, shard int, out engine.Output) error {
-	values := array.NewInt64Builder(c.Allocator)
-	defer values.Release()
+	var values []int64
 	part := shared.Split(s.n, c.Shards, shard)
 	for i := part.Lo; i < part.Hi; i++ {
-		values.Append(2 * int64(i))
+		values = append(values, 2*int64(i))
 	}
-	column := values.NewArray()
-	defer column.Release()
-	rows := array.NewRecord(schema, []arrow.Array{column}, int64(part.Len()))
+	rows, err := columnar.NewBatch(c.Allocator, schema, values)
+	if err != nil {
+		return err
+	}
 	defer rows.Release()
-	return out.Emit(shard, arrowrows.Batch(rows))
+	return out.Emit(shard, rows)
 }
 
 type Args struct {

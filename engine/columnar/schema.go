@@ -39,6 +39,16 @@ func NewSchema(columns ...Column) (Schema, error) {
 	return Schema(batch.HandleOfSchema(schema)), nil
 }
 
+// MustSchema is NewSchema for columns that are known to be right, such as those of a variable of
+// a package. It panics if they are not.
+func MustSchema(columns ...Column) Schema {
+	s, err := NewSchema(columns...)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
 // IsZero reports whether the schema is the zero value. That of no columns is not.
 func (s Schema) IsZero() bool { return s.arrow() == nil }
 

@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
-	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -22,14 +19,16 @@ func (numbers) Open(*task.Context) error { return nil }
 func (numbers) Close() error             { return nil }
 
 func (numbers) ReadShard(c *task.Context, shard int, out task.Output) error {
-	b := array.NewRecordBuilder(c.Allocator, arrow.NewSchema([]arrow.Field{{Name: "n", Type: arrow.PrimitiveTypes.Int64}}, nil))
-	defer b.Release()
-	for i := range 10 {
-		b.Field(0).(*array.Int64Builder).Append(int64(10*shard + i))
+	values := make([]int64, 10)
+	for i := range values {
+		values[i] = int64(10*shard + i)
 	}
-	rows := b.NewRecord()
+	rows, err := columnar.NewBatch(c.Allocator, columnar.MustSchema(columnar.Column{Name: "n", Type: "int64"}), values)
+	if err != nil {
+		return err
+	}
 	defer rows.Release()
-	return out.Emit(shard, arrowrows.Batch(rows))
+	return out.Emit(shard, rows)
 }
 
 // sum adds up what reaches it.
@@ -38,12 +37,12 @@ type sum struct{}
 func (sum) Open(*task.Context) error { return nil }
 func (sum) Close() error             { return nil }
 
-func (sum) Process(c *task.Context, _, shard int, in columnar.Batch, _ task.Output) error {
-	rows := arrowrows.Record(in)
-	for _, n := range rows.Column(0).(*array.Int64).Int64Values() {
+func (sum) Process(c *task.Context, _, shard int, rows columnar.Batch, _ task.Output) error {
+	values, err := columnar.Get[[]int64](rows, "n")
+	for _, n := range values {
 		c.Accumulate("sum", shard, float64(n))
 	}
-	return nil
+	return err
 }
 
 func (sum) EndShard(*task.Context, int, task.Output) error { return nil }

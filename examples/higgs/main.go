@@ -9,7 +9,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/evaluate"
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/operators"
 )
 
@@ -69,8 +68,8 @@ func features(rows *engine.Dataset) []string {
 	if rows.Poisoned() {
 		return nil
 	}
-	for _, f := range arrowrows.Arrow(rows.Schema()).Fields()[1:] {
-		names = append(names, f.Name)
+	for _, c := range rows.Schema().Columns()[1:] {
+		names = append(names, c.Name)
 	}
 	return names
 }

@@ -8,13 +8,12 @@ import (
 	"path/filepath"
 
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // noneAdded refuses rows of a file that have a column the predictions add.
 func noneAdded(path string, rows *engine.Dataset) error {
 	for _, name := range []string{"cluster", "distance"} {
-		if arrowrows.Arrow(rows.Schema()).HasField(name) {
+		if rows.Schema().Index(name) >= 0 {
 			return fmt.Errorf("--input %s has a column %q, which the output adds: rename it", path, name)
 		}
 	}
@@ -23,7 +22,7 @@ func noneAdded(path string, rows *engine.Dataset) error {
 
 // unused returns a name, longer where need be, that no column has.
 func unused(rows *engine.Dataset, name string) string {
-	for arrowrows.Arrow(rows.Schema()).HasField(name) {
+	for rows.Schema().Index(name) >= 0 {
 		name += "_"
 	}
 	return name

@@ -8,7 +8,6 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/operators"
 )
 
@@ -85,7 +84,7 @@ var job = engine.Define("kmeans", func(b *engine.Builder, a args) error {
 	}
 	if a.Output != "" {
 		var kept []string
-		for _, column := range arrowrows.Arrow(rows.Schema()).Fields() {
+		for _, column := range rows.Schema().Columns() {
 			kept = append(kept, column.Name)
 		}
 		operators.WriteCSV(operators.Select(clustered, append(kept, "cluster", "distance")...), a.Output, operators.CSVWriteOptions{})

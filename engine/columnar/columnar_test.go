@@ -1,0 +1,302 @@
+package columnar_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/superstep-ml/superstep/engine/columnar"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+)
+
+func schemaOf(t require.TestingT, columns ...columnar.Column) columnar.Schema {
+	s, err := columnar.NewSchema(columns...)
+	require.NoError(t, err)
+	return s
+}
+
+// everyType has a column of each type, and values of two rows as NewBatch takes them.
+var everyType = []struct {
+	column string
+	values any
+	json   [2]string // of the two rows
+}{
+	{"bool", []bool{true, false}, [2]string{`true`, `false`}},
+	{"int8", []int8{-1, 2}, [2]string{`-1`, `2`}},
+	{"int16", []int16{-300, 2}, [2]string{`-300`, `2`}},
+	{"int32", []int32{-70000, 2}, [2]string{`-70000`, `2`}},
+	{"int64", []int64{math.MinInt64, 2}, [2]string{`-9223372036854775808`, `2`}},
+	{"uint8", []uint8{255, 2}, [2]string{`255`, `2`}},
+	{"uint16", []uint16{65535, 2}, [2]string{`65535`, `2`}},
+	{"uint32", []uint32{1 << 31, 2}, [2]string{`2147483648`, `2`}},
+	{"uint64", []uint64{1 << 62, 2}, [2]string{`4611686018427387904`, `2`}},
+	{"float32", []float32{0.5, 2}, [2]string{`0.5`, `2`}},
+	{"float64", []float64{0.1, 2}, [2]string{`0.1`, `2`}},
+	{"utf8", []string{"", "zwölf"}, [2]string{`""`, `"zwölf"`}},
+	{"binary", [][]byte{{}, {0, 255}}, [2]string{`""`, `"AP8="`}},
+	{"date32", []int32{0, 19000}, [2]string{`"1970-01-01"`, `"2022-01-08"`}},
+	{"timestamp[us]", []int64{0, 1}, [2]string{`"1970-01-01 00:00:00"`, `"1970-01-01 00:00:00.000001"`}},
+	{"vector[2]", columnar.Matrix{Rows: 2, Cols: 2, Data: []float64{1, 2, 3, 4}}, [2]string{`[1,2]`, `[3,4]`}},
+	{"vector", columnar.Vectors{Offsets: []int32{1, 1, 3}, Values: []float64{9, 1, 2, 9}}, [2]string{`[]`, `[1,2]`}},
+	{"sparse[5]", columnar.Sparse{Rows: 2, Cols: 5, Offsets: []int32{0, 1, 3}, Indices: []int32{4, 0, 1}, Values: []float64{1, 2, 3}},
+		[2]string{`{"indices":[4],"values":[1]}`, `{"indices":[0,1],"values":[2,3]}`}},
+	{"sparse", columnar.Sparse{Rows: 2, Offsets: []int32{0, 0, 1}, Indices: []int32{70}, Values: []float64{1}},
+		[2]string{`{"indices":[],"values":[]}`, `{"indices":[70],"values":[1]}`}},
+}
+
+// TestNewBatch compares what is made of slices with what is read from text.
+func TestNewBatch(t *testing.T) {
+	for _, c := range everyType {
+		t.Run(c.column, func(t *testing.T) {
+			schema := schemaOf(t, columnar.Column{Name: "x", Type: c.column})
+			mem := batchtest.Allocator(t)
+			made, err := columnar.NewBatch(mem, schema, c.values)
+			require.NoError(t, err)
+			defer made.Release()
+			want := batchtest.Record(t, memory.NewGoAllocator(), arrowrows.Arrow(schema), fmt.Sprintf(`[{"x":%s},{"x":%s}]`, c.json[0], c.json[1]))
+			defer want.Release()
+			require.Empty(t, batch.Diff(want, arrowrows.Record(made)))
+			require.NoError(t, batch.Validate(arrowrows.Record(made)))
+
+			// The values of one batch go into another one, and so do the views of a column.
+			values, err := made.Values("x")
+			require.NoError(t, err)
+			again, err := columnar.NewBatch(mem, schema, values)
+			require.NoError(t, err)
+			defer again.Release()
+			require.Empty(t, batch.Diff(arrowrows.Record(made), arrowrows.Record(again)))
+		})
+	}
+}
+
+// TestNullsAreOfTheirRows: values that are missing are, whatever stands in their place, and
+// where none is the batch is that without nulls.
+func TestNullsAreOfTheirRows(t *testing.T) {
+	for _, c := range everyType {
+		schema := schemaOf(t, columnar.Column{Name: "x", Type: c.column, Nullable: true})
+		for missing := range 4 {
+			mem := batchtest.Allocator(t)
+			made, err := columnar.NewBatch(mem, schema, columnar.WithNulls(c.values, func(i int) bool { return missing>>i&1 == 1 }))
+			require.NoError(t, err, c.column)
+			nulls, err := made.Nulls("x")
+			require.NoError(t, err)
+			require.Equal(t, missing > 0, nulls.Any())
+			whole, err := columnar.NewBatch(mem, schema, c.values)
+			require.NoError(t, err)
+			for i := range 2 {
+				require.Equal(t, missing>>i&1 == 1, nulls.At(i))
+				if !nulls.At(i) {
+					require.Equal(t, whole.Format(0, i), made.Format(0, i), c.column)
+				}
+			}
+			if missing == 0 {
+				require.Empty(t, batch.Diff(arrowrows.Record(whole), arrowrows.Record(made)))
+			}
+			whole.Release()
+			made.Release()
+		}
+	}
+	_, err := columnar.NewBatch(nil, schemaOf(t, columnar.Column{Name: "x", Type: "int64"}), columnar.WithNulls([]int64{1}, func(int) bool { return true }))
+	require.ErrorContains(t, err, `column "x": 1 nulls in a column that is not nullable`)
+}
+
+// roundTrip requires that what Get reads of a column makes the same column again.
+func roundTrip[V columnar.View](t *testing.T, b columnar.Batch, column string) {
+	t.Helper()
+	values, err := columnar.Get[V](b, column)
+	require.NoError(t, err)
+	i := b.Schema().Index(column)
+	made, err := columnar.NewBatch(nil, schemaOf(t, b.Schema().Column(i)), values)
+	require.NoError(t, err)
+	defer made.Release()
+	only, err := batch.Select(arrowrows.Record(b), []int{i})
+	require.NoError(t, err)
+	defer only.Release()
+	require.Empty(t, batch.Diff(only, arrowrows.Record(made)))
+}
+
+// TestGet reads columns of a slice of a batch, whose values do not begin where the memory does.
+func TestGet(t *testing.T) {
+	var columns []columnar.Column
+	var values []any
+	for _, c := range everyType {
+		columns = append(columns, columnar.Column{Name: c.column, Type: c.column})
+		values = append(values, c.values)
+	}
+	whole, err := columnar.NewBatch(nil, schemaOf(t, columns...), values...)
+	require.NoError(t, err)
+	defer whole.Release()
+	for lo := range 3 {
+		for hi := lo; hi <= 2; hi++ {
+			rows, err := whole.Slice(lo, hi)
+			require.NoError(t, err)
+			require.Equal(t, hi-lo, rows.Len())
+			require.True(t, rows.Schema().Equal(whole.Schema()))
+			roundTrip[columnar.Bools](t, rows, "bool")
+			roundTrip[[]int8](t, rows, "int8")
+			roundTrip[[]int16](t, rows, "int16")
+			roundTrip[[]int32](t, rows, "int32")
+			roundTrip[[]int64](t, rows, "int64")
+			roundTrip[[]uint8](t, rows, "uint8")
+			roundTrip[[]uint16](t, rows, "uint16")
+			roundTrip[[]uint32](t, rows, "uint32")
+			roundTrip[[]uint64](t, rows, "uint64")
+			roundTrip[[]float32](t, rows, "float32")
+			roundTrip[[]float64](t, rows, "float64")
+			roundTrip[columnar.Texts](t, rows, "utf8")
+			roundTrip[columnar.Bytes](t, rows, "binary")
+			roundTrip[[]int32](t, rows, "date32")
+			roundTrip[[]int64](t, rows, "timestamp[us]")
+			roundTrip[columnar.Matrix](t, rows, "vector[2]")
+			roundTrip[columnar.Vectors](t, rows, "vector")
+			roundTrip[columnar.Sparse](t, rows, "sparse[5]")
+			roundTrip[columnar.Sparse](t, rows, "sparse")
+			rows.Release()
+		}
+	}
+	_, err = whole.Slice(1, 3)
+	require.ErrorContains(t, err, "rows 1 to 3 of a batch of 2")
+}
+
+// TestGetReadsWhatIsThere: what was put in comes out, and where no copy is promised none is made.
+func TestGetReadsWhatIsThere(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		numbers := rapid.SliceOf(rapid.Float64()).Draw(rt, "numbers")
+		texts := make([]string, len(numbers))
+		flags := make([]bool, len(numbers))
+		for i := range texts {
+			texts[i] = rapid.String().Draw(rt, "text")
+			flags[i] = rapid.Bool().Draw(rt, "flag")
+		}
+		schema := schemaOf(rt, columnar.Column{Name: "n", Type: "float64"}, columnar.Column{Name: "t", Type: "utf8"}, columnar.Column{Name: "f", Type: "bool"})
+		rows, err := columnar.NewBatch(nil, schema, numbers, texts, flags)
+		require.NoError(rt, err)
+		defer rows.Release()
+		n, err := columnar.Get[[]float64](rows, "n")
+		require.NoError(rt, err)
+		require.Len(rt, n, len(numbers))
+		if len(n) > 0 {
+			require.Same(rt, &numbers[0], &n[0])
+		}
+		s, err := columnar.Get[columnar.Texts](rows, "t")
+		require.NoError(rt, err)
+		f, err := columnar.Get[columnar.Bools](rows, "f")
+		require.NoError(rt, err)
+		require.Equal(rt, len(texts), s.Len())
+		for i := range texts {
+			require.Equal(rt, texts[i], s.At(i))
+			require.Equal(rt, flags[i], f.At(i))
+		}
+	})
+}
+
+// TestMistakes tells what is wrong with each.
+func TestMistakes(t *testing.T) {
+	columns := []columnar.Column{{Name: "n", Type: "int64"}, {Name: "v", Type: "vector"}}
+	schema := schemaOf(t, columns...)
+	rows, err := columnar.NewBatch(nil, schema, []int64{1, 2}, columnar.Vectors{Offsets: []int32{0, 1, 3}, Values: []float64{1, 2, 3}})
+	require.NoError(t, err)
+	defer rows.Release()
+	get := func(err error) func(columnar.Batch, string) error {
+		return func(columnar.Batch, string) error { return err }
+	}
+	_, floats := columnar.Get[[]float64](rows, "n")
+	_, matrix := columnar.Get[columnar.Matrix](rows, "v")
+	_, absent := columnar.Get[[]int64](rows, "m")
+	_, none := columnar.Get[[]int64](columnar.Batch{}, "n")
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{floats, `column "n" is int64, which []float64 does not read`},
+		{matrix, `column "v": row 0 has 1 components and row 1 has 2`},
+		{absent, `no column "m"`},
+		{none, `column "n": there is no batch`},
+	} {
+		require.ErrorContains(t, get(c.err)(rows, ""), c.want)
+	}
+	for want, values := range map[string][]any{
+		"1 columns are given, the schema has 2":                               {[]int64{1}},
+		`column "n": is int64, and a []float64 of float64 is given`:           {[]float64{1}, columnar.Vectors{}},
+		`column "n": is int64, and a string is given`:                         {"1", columnar.Vectors{}},
+		`column "v" has 1 values, column "n" has 2`:                           {[]int64{1, 2}, columnar.Vectors{Offsets: []int32{0, 0}}},
+		`column "v": offsets of vectors, from 0 to 4, do not ascend`:          {[]int64{1}, columnar.Vectors{Offsets: []int32{0, 4}, Values: []float64{1}}},
+		`column "v": offsets of vectors, from 0 to 0, do not ascend`:          {[]int64{1, 2}, columnar.Vectors{Offsets: []int32{0, 1, 0}, Values: []float64{1}}},
+		`column "v": a matrix of 2 x 2 has 3 values`:                          {[]int64{1, 2}, columnar.Matrix{Rows: 2, Cols: 2, Data: []float64{1, 2, 3}}},
+		`column "n": it is the zero Values`:                                   {columnar.Values{}, columnar.Vectors{}},
+		`column "n": WithNulls is given no function`:                          {columnar.WithNulls([]int64{1}, nil), columnar.Vectors{}},
+		`column "n": WithNulls takes slices and vectors, not columnar.Values`: {columnar.WithNulls(columnar.Values{}, func(int) bool { return true }), columnar.Vectors{}},
+		`column "n": is int64, and a columnar.Sparse of sparse is given`:      {columnar.Sparse{Offsets: []int32{0}}, columnar.Vectors{}},
+		`column "n": is int64, and a columnar.Matrix of vector[1] is given`:   {columnar.Matrix{Rows: 1, Cols: 1, Data: []float64{1}}, columnar.Vectors{}},
+		`column "n": is int64, and a matrix without columns is given`:         {columnar.Matrix{}, columnar.Vectors{}},
+	} {
+		mem := batchtest.Allocator(t)
+		_, err := columnar.NewBatch(mem, schema, values...)
+		require.ErrorContains(t, err, want)
+	}
+	_, err = columnar.NewBatch(nil, columnar.Schema{}, 1)
+	require.ErrorContains(t, err, "the schema is none")
+	_, err = columnar.NewBatch(nil, schemaOf(t, columnar.Column{Name: "t", Type: "utf8"}), []string{"\xff"})
+	require.ErrorContains(t, err, `column "t"`)
+	_, err = columnar.NewSchema(columnar.Column{Name: "x", Type: "flaot64"})
+	require.ErrorContains(t, err, `column "x": unknown type "flaot64"; did you mean float64`)
+	_, err = columnar.NewSchema(columns[0], columns[0])
+	require.ErrorContains(t, err, `both named "n"`)
+}
+
+// TestReferences: memory goes with the last reference.
+func TestReferences(t *testing.T) {
+	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	schema := schemaOf(t, columnar.Column{Name: "t", Type: "utf8"})
+	rows, err := columnar.NewBatch(mem, schema, []string{"a", "b"})
+	require.NoError(t, err)
+	part, err := rows.Slice(1, 2)
+	require.NoError(t, err)
+	rows.Retain()
+	rows.Release()
+	rows.Release()
+	require.Positive(t, mem.CurrentAlloc(), "part refers to it")
+	text, err := columnar.Get[columnar.Texts](part, "t")
+	require.NoError(t, err)
+	require.Equal(t, "b", text.At(0))
+	part.Release()
+	mem.AssertSize(t, 0)
+
+	values, err := columnar.NewValues(mem, columnar.Column{Name: "t", Type: "utf8"}, []string{"x"})
+	require.NoError(t, err)
+	require.Equal(t, 1, values.Len())
+	values.Release()
+	mem.AssertSize(t, 0)
+	_, err = columnar.NewValues(mem, columnar.Column{Name: "t", Type: "utf8"}, columnar.WithNulls([]string{"x"}, func(int) bool { return true }))
+	require.ErrorContains(t, err, `column "t": has 1 nulls and is not nullable`)
+	mem.AssertSize(t, 0)
+}
+
+// TestZeroValues are none, and answer as such.
+func TestZeroValues(t *testing.T) {
+	var b columnar.Batch
+	var s columnar.Schema
+	var v columnar.Values
+	require.True(t, b.IsZero() && s.IsZero() && v.IsZero())
+	require.Zero(t, b.Len()+s.Len()+v.Len())
+	require.True(t, b.Schema().Equal(s))
+	require.False(t, s.Equal(schemaOf(t)), "no columns are not none")
+	require.Equal(t, -1, s.Index("x"))
+	require.Empty(t, s.String())
+	b.Retain()
+	b.Release()
+	v.Release()
+	require.Zero(t, columnar.Texts{}.Len()+columnar.Bools{}.Len()+columnar.Bytes{}.Len()+columnar.Vectors{}.Len())
+	require.False(t, columnar.Nulls{}.Any())
+	none, err := columnar.NewBatch(nil, schemaOf(t))
+	require.NoError(t, err)
+	require.Zero(t, none.Len())
+	require.Equal(t, fmt.Sprint(arrow.NewSchema(nil, nil)), fmt.Sprint(arrowrows.Arrow(none.Schema())))
+}
