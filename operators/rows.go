@@ -157,7 +157,7 @@ func newColumnName(op string, d *engine.Dataset, name string) bool {
 	switch {
 	case name == "":
 		d.Builder().Errorf("%s: the new column has no name", op)
-	case arrowrows.Arrow(d.Schema()).HasField(name):
+	case d.Schema().Index(name) >= 0:
 		d.Builder().Errorf("%s: column %q exists already; choose another name, or rename or leave out the old one first", op, name)
 	default:
 		return true

@@ -49,7 +49,7 @@ func Predict(points, trained *engine.Dataset, o PredictOptions) *engine.Dataset 
 		b.Errorf("%s: %w", op, err)
 		return b.Poisoned(op)
 	}
-	if trained != nil && !trained.Poisoned() && !arrowrows.Arrow(trained.Schema()).HasField(model.Column) {
+	if trained != nil && !trained.Poisoned() && trained.Schema().Index(model.Column) < 0 {
 		b.Errorf("%s: the model has no column \"model\": give it the dataset that kmeans.Train returned", op)
 		return b.Poisoned(op)
 	}

@@ -63,7 +63,7 @@ func addOperator(caller string, rows, model *engine.Dataset, op string, attrs []
 		return b.Poisoned(caller)
 	case model.Poisoned():
 		return model
-	case !arrowrows.Arrow(model.Schema()).HasField(Column):
+	case model.Schema().Index(Column) < 0:
 		b.Errorf("%s: the model has no column %q: give it the dataset that training returned", caller, Column)
 		return b.Poisoned(caller)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // Kind is the kind of a pipeline's model.
@@ -84,7 +83,7 @@ func (p Pipeline) Apply(rows, trained *engine.Dataset) *engine.Dataset {
 		return b.Poisoned(op)
 	case trained.Poisoned():
 		return trained
-	case !arrowrows.Arrow(trained.Schema()).HasField(model.Column):
+	case trained.Schema().Index(model.Column) < 0:
 		b.Errorf("%s: the model has no column %q: give it the dataset that Fit returned", op, model.Column)
 		return b.Poisoned(op)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 
-
 	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"

@@ -108,7 +108,7 @@ func (c Classes) encodedRow(m model.Model) (arrow.Record, error) {
 // LabelType returns the type of labels that the dataset of a model tells, nil for a
 // regression and for what is no dataset of a model, which is for model.ApplyRows to say.
 func LabelType(made *engine.Dataset) arrow.DataType {
-	if made == nil || made.Poisoned() || !arrowrows.Arrow(made.Schema()).HasField(LabelColumn) {
+	if made == nil || made.Poisoned() || made.Schema().Index(LabelColumn) < 0 {
 		return nil
 	}
 	i, _ := batch.FindColumn(arrowrows.Arrow(made.Schema()), LabelColumn)
@@ -118,7 +118,7 @@ func LabelType(made *engine.Dataset) arrow.DataType {
 // ClassType is LabelType for models that are classifiers: a dataset that does not tell the
 // type is an error. For what is no dataset of a model it is text.
 func ClassType(made *engine.Dataset) (arrow.DataType, error) {
-	if made == nil || made.Poisoned() || !arrowrows.Arrow(made.Schema()).HasField(model.Column) {
+	if made == nil || made.Poisoned() || made.Schema().Index(model.Column) < 0 {
 		return arrow.BinaryTypes.String, nil
 	}
 	label := LabelType(made)

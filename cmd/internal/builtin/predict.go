@@ -82,7 +82,7 @@ var Predict = engine.Define("predict", func(b *engine.Builder, a PredictArgs) er
 	made = spread(made, lastOf(m))
 	var outputs []string
 	for _, f := range arrowrows.Arrow(made.Schema()).Fields() {
-		if !arrowrows.Arrow(rows.Schema()).HasField(f.Name) && (added[f.Name] || slices.Contains(spreadColumns(lastOf(m)), f.Name)) {
+		if rows.Schema().Index(f.Name) < 0 && (added[f.Name] || slices.Contains(spreadColumns(lastOf(m)), f.Name)) {
 			outputs = append(outputs, f.Name)
 		}
 	}
@@ -191,7 +191,7 @@ func applied(m model.Model, rows *engine.Dataset) (made *engine.Dataset, added m
 		return made, added
 	}
 	for _, n := range names(arrowrows.Arrow(made.Schema())) {
-		if !arrowrows.Arrow(before.Schema()).HasField(n) {
+		if before.Schema().Index(n) < 0 {
 			added[n] = true
 		}
 	}
