@@ -21,11 +21,7 @@ import (
 // "float64", "utf8", "timestamp[us]" or "vector[4]", and whether values may be
 // missing. A timestamp without a time zone in its type has none in the text either;
 // with one, as in "timestamp[us, UTC]", it is UTC unless the text says another.
-type Column struct {
-	Name     string
-	Type     string
-	Nullable bool
-}
+type Column = engine.Column
 
 // NoQuote as the quote of CSVOptions reads quotes as text.
 const NoQuote = textfile.NoByte
