@@ -78,7 +78,7 @@ func validate(p affine.Params, squared bool, gapTol float64) []error {
 func training(op, queue string, p affine.Params, squared bool, gapTol float64, losses func(f *rows.Facts) ([]objective.Loss, error)) affine.Training {
 	return affine.Training{
 		Op: op, Queue: queue, Params: p, GapTol: gapTolOf(gapTol, squared, p.Method), LossesOf: losses,
-		Join: func(parts []*objective.Evaluator) optim.Evaluator { return newJoint(parts) },
+		Join: join,
 	}
 }
 
