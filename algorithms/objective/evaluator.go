@@ -19,7 +19,7 @@ type evaluator struct {
 	k       int     // margins of a row
 	weight  float64 // of all rows
 	first   float64 // intercept to begin with
-	rough   bool
+	kinked  bool    // see nearlyNonsmooth
 	sparse  bool
 	classes int // that labels are numbers of, 0 where they are none
 
@@ -89,8 +89,8 @@ func (l Linear) evaluator(f *rows.Facts) (*evaluator, error) {
 	if l, ok := l.Loss.(beginning); ok {
 		e.first += l.begin(f)
 	}
-	if l, ok := l.Loss.(rough); ok {
-		e.rough = l.rough(f)
+	if l, ok := l.Loss.(nearlyNonsmooth); ok {
+		e.kinked = l.nearlyNonsmooth(f)
 	}
 	if l.Loss.Label() == rows.ClassLabel {
 		e.classes = len(f.Classes)
@@ -123,7 +123,7 @@ func (e *evaluator) grow(n int) {
 func (e *evaluator) functions() optim.Evaluator {
 	f := optim.Evaluator{
 		Dim: e.parameters(), Weight: e.weight, PenaltyFactors: e.factors(), Evaluate: e.evaluate,
-		Initial: e.initial(), GradientUnit: 1, NewtonUpTo: e.newtonUpTo(), HessianCost: e.hessianCost(), NearlyNonsmooth: e.rough,
+		Initial: e.initial(), GradientUnit: 1, NewtonUpTo: e.newtonUpTo(), HessianCost: e.hessianCost(), NearlyNonsmooth: e.kinked,
 		Hessian:        e.evaluateHessian,
 		Margins:        optim.Margins{Start: e.start, Direction: e.direction, Trials: e.trials, Gradient: e.gradient, Advance: e.advance},
 		MarginsHessian: optim.MarginsHessian{Start: e.startHessian, Direction: e.directionHessian, Gradient: e.gradientHessian},

@@ -100,7 +100,7 @@ func TestChangesOfMethodGoOnFromWhatIsKept(t *testing.T) {
 	require.Equal(t, want, other)
 }
 
-// Rounds over stand-ins of a loss with kinks.
+// Rounds over smooth approximations of a loss with kinks.
 func TestRoundsGoOnFromWhatIsKept(t *testing.T) {
 	for _, l := range []kind{kinds()[14], kinds()[15]} {
 		table := tableFor(l, design{weighted: true})

@@ -36,13 +36,14 @@ type Evaluator struct {
 	Evaluate func(shard int, v, out []float64) error
 
 	// Initial are the n parameters to start from where Settings and Problem give none, the same
-	// on every subtask; nil means zeros. They are copied.
+	// on every subtask; nil means zeros. They are copied, and not held.
 	Initial []float64
 	// GradientUnit is the size of a derivative of the mean loss that counts as large, for losses
 	// that have a unit, such as the square of that of the labels. 0 means 1, and that a first
 	// gradient counts whatever its size, where otherwise it counts for 1000 units at most.
 	GradientUnit float64
-	// NewtonUpTo is up to how many parameters Auto takes Newton; 0 means 32.
+	// NewtonUpTo is up to how many parameters Auto takes Newton, where Hessian is there; 0 means
+	// 32, and a negative number that it does not.
 	NewtonUpTo int
 	// HessianCost is how many times as long a read with second derivatives takes as one without,
 	// about, the same on every subtask. With it, and MarginsHessian, Auto goes over from LBFGS to
@@ -80,11 +81,10 @@ type Evaluator struct {
 	// rows come to when they are folded up the tree over shards, with the bits that buffers would
 	// have. The shards are those of a node of the tree.
 	Fold func(shards shared.Range, out []float64) error
-	// Ordered is called once, before any function that takes a shard, by the methods that go
-	// through shards in passes: from then on the functions that take a vector are called for the
-	// shards in ascending order, and what is in the vector changes only before a shard that does
-	// not lie behind the one before. So what is made of a vector serves all shards of a pass.
-	// SGD does not call it.
+	// Ordered is called once, before any function that takes a vector, by the methods but SGD,
+	// which go through shards in passes: those functions are then called for the shards in
+	// ascending order, and what is in the vector changes only before a shard that does not lie
+	// behind the one before. So what is made of a vector serves all shards of a pass.
 	Ordered func()
 }
 
@@ -127,8 +127,7 @@ type Subspace struct {
 	// Hessian sets the direction p, n numbers, and adds for it and the latest steps, the latest
 	// first and as many as latest says, up to LatestSteps, the second derivatives of Σ weight·loss
 	// of these rows at the current point: with k = 1+latest the lower triangle row by row to
-	// out[:k(k+1)/2], and Σ weight behind it. The latest steps are those since Start; latest is 0
-	// where LBFGS keeps none.
+	// out[:k(k+1)/2], and Σ weight behind it. Advance was called latest times or more since Start.
 	Hessian func(shard int, p []float64, latest int, out []float64) error
 	// Slopes adds for each step t along a combination, mix[0] times the direction that Hessian
 	// has set and mix[i] times the i-th latest step, the derivative by t of Σ weight·loss of

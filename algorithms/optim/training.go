@@ -37,6 +37,7 @@ func (p Problem) begin(ctx *comqueue.ComContext) (*training, error) {
 			return nil, err
 		}
 	}
+	t.Initial = nil // they may be very many
 	t.state.Record = withRoom(t.state.Record, min(p.Settings.MaxIter+1, 1<<12))
 	if err := t.keepRows(ctx); err != nil {
 		return nil, err

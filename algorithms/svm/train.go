@@ -27,7 +27,7 @@ const (
 	defaultMaxIter = 1000
 )
 
-// shrink is what the smoothing of stand-ins is divided by from round to round: 3 takes fewer
+// shrink is what the smoothing is divided by from round to round: 3 takes fewer
 // iterations in all than the 10 of package objective, as rounds begin closer to their end.
 const shrink = 3
 
