@@ -124,13 +124,12 @@ func (e *evaluator) functions() optim.Evaluator {
 	f := optim.Evaluator{
 		Dim: e.parameters(), Weight: e.weight, PenaltyFactors: e.factors(), Evaluate: e.evaluate,
 		Initial: e.initial(), GradientUnit: 1, NewtonUpTo: e.newtonUpTo(), HessianCost: e.hessianCost(), NearlyNonsmooth: e.kinked,
-		Hessian:        e.evaluateHessian,
-		Margins:        optim.Margins{Start: e.start, Direction: e.direction, Trials: e.trials, Gradient: e.gradient, Advance: e.advance},
-		MarginsHessian: optim.MarginsHessian{Start: e.startHessian, Direction: e.directionHessian, Gradient: e.gradientHessian},
-		Subspace:       optim.Subspace{Hessian: e.subspaceHessian, Slopes: e.subspaceSlopes},
-		Minibatch:      optim.Minibatch{Rows: e.rowCount, Evaluate: e.evaluateRows, Fold: e.foldRows},
-		Snapshot:       optim.Snapshot{Append: e.appendSnapshot, Restore: e.restoreSnapshot},
-		Ordered:        e.order,
+		Hessian:   e.evaluate,
+		Margins:   optim.Margins{Start: e.start, Direction: e.direction, Trials: e.trials, Gradient: e.gradient, Advance: e.advance, Hessian: true},
+		Subspace:  optim.Subspace{Hessian: e.subspaceHessian, Slopes: e.subspaceSlopes},
+		Minibatch: optim.Minibatch{Rows: e.rowCount, Evaluate: e.evaluateRows, Fold: e.foldRows},
+		Snapshot:  optim.Snapshot{Append: e.appendSnapshot, Restore: e.restoreSnapshot},
+		Ordered:   e.order,
 	}
 	if e.Unit > 0 {
 		f.GradientUnit = e.Unit
@@ -188,7 +187,7 @@ const registers = 8
 // at returns the rows of a shard.
 func (e *evaluator) at(shard int) *shardRows { return e.shards[shard-e.lo] }
 
-// evaluate is Evaluate of optim.Evaluator.
+// evaluate is Evaluate and Hessian of optim.Evaluator.
 func (e *evaluator) evaluate(shard int, v, out []float64) error {
 	s := e.at(shard)
 	e.point(s, v)
@@ -205,8 +204,12 @@ const (
 	onStep                // a step from the current ones along those kept
 )
 
-// pass adds loss and gradient of the rows of a shard to out.
+// pass adds loss and gradient of the rows of a shard to out, and second derivatives where it
+// has room for them.
 func (e *evaluator) pass(s *shardRows, from source, step float64, out []float64) error {
+	if len(out) > 1+e.parameters() {
+		return e.hessianPass(s, from, step, out)
+	}
 	sum := e.begin(s, out)
 	part := &e.part
 	alike := e.alike(s, from)

@@ -5,7 +5,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// hessianWork is the room that evaluateHessian needs, made when it is first called.
+// hessianWork is the room for second derivatives, made when they are first asked for.
 type hessianWork struct {
 	rows []float64 // a chunk of scaled rows, with a 1 behind each for the intercept
 	room kernel.Gram
@@ -15,38 +15,9 @@ type hessianWork struct {
 	dot  []float64 // a sum for each pair of constants
 }
 
-// evaluateHessian is Hessian of optim.Evaluator. The features are scaled and centred before
+// hessianPass is pass with second derivatives. The features are scaled and centred before
 // they are multiplied, in a chunk that stays in the cache: the difference of products of
 // features as they are would lose what they have in common.
-func (e *evaluator) evaluateHessian(shard int, v, out []float64) error {
-	s := e.at(shard)
-	e.point(s, v)
-	return e.hessianPass(s, atPoint, 0, out)
-}
-
-// startHessian is Start of optim.MarginsHessian.
-func (e *evaluator) startHessian(shard int, v, out []float64) error {
-	s := e.at(shard)
-	e.keep(s)
-	e.point(s, v)
-	err := e.hessianPass(s, atStart, 0, out)
-	e.choose(s)
-	return err
-}
-
-// directionHessian is Direction of optim.MarginsHessian.
-func (e *evaluator) directionHessian(shard int, p []float64, step float64, out []float64) error {
-	s := e.at(shard)
-	e.point(s, p)
-	return e.hessianPass(s, onRay, step, out)
-}
-
-// gradientHessian is Gradient of optim.MarginsHessian.
-func (e *evaluator) gradientHessian(shard int, step float64, out []float64) error {
-	return e.hessianPass(e.at(shard), onStep, step, out)
-}
-
-// hessianPass is pass with second derivatives.
 func (e *evaluator) hessianPass(s *shardRows, from source, step float64, out []float64) error {
 	e.prepareHessian()
 	sum := e.begin(s, out)

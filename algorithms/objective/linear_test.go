@@ -202,7 +202,38 @@ func TestKeptMarginsGiveWhatEvaluateGives(t *testing.T) {
 	}
 }
 
-func TestTrialsHaveTheBitsOfAlong(t *testing.T) {
+// With room for second derivatives the functions of Margins give what Hessian gives.
+func TestKeptMarginsGiveSecondDerivatives(t *testing.T) {
+	for _, l := range []kind{kinds()[1], kinds()[2], kinds()[13]} {
+		for _, sparse := range []bool{false, true} {
+			with(t, tableFor(l, design{sparse: sparse, weighted: true}), objective.Linear{Loss: l.loss}, func(o opened) {
+				n := o.e.Dim
+				v, p := parametersFor(n), parametersFor(n)
+				for i := range p {
+					p[i] = 0.5 - p[i]
+				}
+				long := 1 + n + n*(n+1)/2
+				near := func(step float64, f func(shard int, out []float64) error) {
+					t.Helper()
+					u := make([]float64, n)
+					for i := range u {
+						u[i] = v[i] + step*p[i]
+					}
+					want := o.sum(t, long, func(shard int, out []float64) error { return o.e.Hessian(shard, u, out) })
+					got := o.sum(t, long, f)
+					for i := range want {
+						require.InDelta(t, want[i], got[i], 1e-10*(1+math.Abs(want[0])+math.Abs(want[i])), "%v: %d", l.loss, i)
+					}
+				}
+				near(0, func(shard int, out []float64) error { return o.e.Margins.Start(shard, v, out) })
+				near(0.5, func(shard int, out []float64) error { return o.e.Margins.Direction(shard, p, 0.5, out) })
+				near(0.25, func(shard int, out []float64) error { return o.e.Margins.Gradient(shard, 0.25, out) })
+			})
+		}
+	}
+}
+
+func TestTrialsHaveTheBitsOfDirection(t *testing.T) {
 	table := tableFor(kinds()[1], design{weighted: true})
 	with(t, table, objective.Linear{Loss: objective.Logistic{}}, func(o opened) {
 		v := parametersFor(o.e.Dim)

@@ -132,9 +132,9 @@ func TestSnapshots(t *testing.T) {
 		require.Equal(t, "before", string(empty), "nothing was read yet")
 		require.NoError(t, other().Snapshot.Restore(shard, nil))
 
-		require.NoError(t, o.e.Margins.Start(shard, v, out))
+		require.NoError(t, o.e.Margins.Start(shard, v, out[:1+n]))
 		for range optim.LatestSteps + 1 {
-			require.NoError(t, o.e.Margins.Direction(shard, v, 0.1, out))
+			require.NoError(t, o.e.Margins.Direction(shard, v, 0.1, out[:1+n]))
 			require.NoError(t, o.e.Margins.Advance(shard, 0.1))
 		}
 		require.NoError(t, o.e.Smoothing.Bound(shard, v, out))

@@ -25,15 +25,16 @@ func TestPassesAllocateNothing(t *testing.T) {
 				pass := func() {
 					clear(out)
 					first := o.ctx.Shards().Lo
-					_ = o.e.Evaluate(first, v, out)
-					_ = o.e.Margins.Start(first, v, out)
-					_ = o.e.Margins.Direction(first, v, 1, out)
+					for _, out := range [][]float64{out[:1+n], out[:1+n+n*(n+1)/2]} {
+						_ = o.e.Evaluate(first, v, out)
+						_ = o.e.Margins.Start(first, v, out)
+						_ = o.e.Margins.Direction(first, v, 1, out)
+						_ = o.e.Margins.Gradient(first, 0.5, out)
+					}
 					_ = o.e.Margins.Trials(first, steps, out)
-					_ = o.e.Margins.Gradient(first, 0.5, out)
 					_ = o.e.Margins.Advance(first, 0.5)
 					_ = o.e.Subspace.Hessian(first, v, optim.LatestSteps, out)
 					_ = o.e.Subspace.Slopes(first, v[:1], steps, out)
-					_ = o.e.Hessian(first, v, out)
 					_ = o.e.Minibatch.Evaluate(first, indices, v, out)
 					if _, ok := l.loss.(objective.Smooth); ok {
 						_ = o.e.Smoothing.Bound(first, v, out)

@@ -141,8 +141,7 @@ func TestEvaluatorsAreComplete(t *testing.T) {
 	tried := func(int, []float64, []float64) error { return nil }
 	whole := optim.Evaluator{
 		Dim: 1, Weight: 1, PenaltyFactors: []float64{1}, Evaluate: at, Hessian: at, HessianCost: 2,
-		Margins:        optim.Margins{Start: at, Direction: ray, Trials: tried, Gradient: step, Advance: func(int, float64) error { return nil }},
-		MarginsHessian: optim.MarginsHessian{Start: at, Direction: ray, Gradient: step},
+		Margins: optim.Margins{Start: at, Direction: ray, Trials: tried, Gradient: step, Advance: func(int, float64) error { return nil }, Hessian: true},
 		Subspace: optim.Subspace{
 			Hessian: func(int, []float64, int, []float64) error { return nil },
 			Slopes:  func(int, []float64, []float64, []float64) error { return nil },
@@ -173,9 +172,6 @@ func TestEvaluatorsAreComplete(t *testing.T) {
 		{func(e *optim.Evaluator) { e.Margins.Gradient = nil }, "Margins.Trials and no Margins.Gradient"},
 		{func(e *optim.Evaluator) { e.Margins.Advance = nil }, "Margins.Gradient and no Margins.Advance"},
 		{func(e *optim.Evaluator) { e.Margins = optim.Margins{Advance: e.Margins.Advance} }, "Margins.Advance and no Margins.Start"},
-		{func(e *optim.Evaluator) { e.MarginsHessian.Start = nil }, "MarginsHessian.Gradient and no MarginsHessian.Start"},
-		{func(e *optim.Evaluator) { e.MarginsHessian.Direction = nil }, "MarginsHessian.Start and no MarginsHessian.Direction"},
-		{func(e *optim.Evaluator) { e.MarginsHessian.Gradient = nil }, "MarginsHessian.Direction and no MarginsHessian.Gradient"},
 		{func(e *optim.Evaluator) { e.Subspace.Hessian = nil }, "Subspace.Slopes and no Subspace.Hessian"},
 		{func(e *optim.Evaluator) { e.Subspace.Slopes = nil }, "Subspace.Hessian and no Subspace.Slopes"},
 		{func(e *optim.Evaluator) { e.Minibatch.Rows = nil }, "Minibatch.Evaluate and no Minibatch.Rows"},
@@ -190,14 +186,13 @@ func TestEvaluatorsAreComplete(t *testing.T) {
 		{func(e *optim.Evaluator) { e.Smoothing.Refine = nil }, "Smoothing.Gap and no Smoothing.Refine"},
 		{func(e *optim.Evaluator) { e.Snapshot = optim.Snapshot{} }, "Margins and no Snapshot, which that needs"},
 		{func(e *optim.Evaluator) {
-			e.Snapshot, e.Margins, e.MarginsHessian, e.Subspace, e.HessianCost = optim.Snapshot{}, optim.Margins{}, optim.MarginsHessian{}, optim.Subspace{}, 0
+			e.Snapshot, e.Margins, e.Subspace, e.HessianCost = optim.Snapshot{}, optim.Margins{}, optim.Subspace{}, 0
 		}, "Smoothing and no Snapshot, which that needs"},
-		{func(e *optim.Evaluator) { e.Margins = optim.Margins{} }, "MarginsHessian and no Margins, which that needs"},
-		{func(e *optim.Evaluator) { e.Hessian = nil }, "MarginsHessian and no Hessian, which that needs"},
-		{func(e *optim.Evaluator) { e.MarginsHessian = optim.MarginsHessian{} }, "HessianCost and no MarginsHessian, which that needs"},
-		{func(e *optim.Evaluator) {
-			e.Margins, e.MarginsHessian, e.HessianCost = optim.Margins{}, optim.MarginsHessian{}, 0
-		}, "Subspace and no Margins, which that needs"},
+		{func(e *optim.Evaluator) { e.Margins = optim.Margins{Hessian: true} }, "Margins.Hessian and no Margins.Start, which that needs"},
+		{func(e *optim.Evaluator) { e.Hessian = nil }, "Margins.Hessian and no Hessian, which that needs"},
+		{func(e *optim.Evaluator) { e.Margins.Hessian = false }, "HessianCost and no Margins.Hessian, which that needs"},
+		{func(e *optim.Evaluator) { e.Margins = optim.Margins{} }, "HessianCost and no Margins.Hessian, which that needs"},
+		{func(e *optim.Evaluator) { e.Margins, e.HessianCost = optim.Margins{}, 0 }, "Subspace and no Margins, which that needs"},
 	} {
 		e := whole
 		c.without(&e)

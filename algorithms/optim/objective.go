@@ -13,17 +13,19 @@ type Objective interface {
 }
 
 // Evaluator is an objective over the rows of the shards of one subtask: functions that add up
-// losses and derivatives, and what is known of them. The first four fields are required. Each
-// of the others opens a method or saves reads of the rows, and is absent where it is zero, as
-// is a struct of functions none of which is set; of a struct that is there all fields are
-// required that are not called optional. What cannot be together is an error when it is opened.
+// losses and derivatives, and facts about them. The first four fields are required. Each of the
+// others makes a method possible or saves reads of the rows, and is absent where it is zero. The
+// structs of functions are absent or complete, but for what is called optional in them. A field
+// that is there without another that it needs is an error of the first superstep, which names
+// both.
 //
 // Functions are called on the goroutine of the subtask, one at a time. Those that take a shard
 // get one that the subtask owns and that has rows, and add the part of this shard to out, which
-// is zeroed before. They do not change or keep the slices they are given. What they add must
-// follow from their arguments and the rows of the shard alone: then results have the same bits
-// at any parallelism. They allocate nothing after the first superstep, and their errors name
-// the row. Below, n is Dim, and a read is one of all features of the rows of a shard.
+// is zeroed before. They do not change or keep the other slices they are given. What they add
+// must follow from their arguments, the rows of the shard and what Snapshot gives of it alone:
+// then results have the same bits at any parallelism. They allocate nothing after the first
+// superstep, and their errors name the row. Below, n is Dim, and a read is one of all features
+// of the rows of the shard.
 type Evaluator struct {
 	// Dim is the number of parameters, the same on every subtask.
 	Dim int
@@ -46,8 +48,8 @@ type Evaluator struct {
 	// 32, and a negative number that it does not.
 	NewtonUpTo int
 	// HessianCost is how many times as long a read with second derivatives takes as one without,
-	// about, the same on every subtask. With it, and MarginsHessian, Auto goes over from LBFGS to
-	// Newton where features correlate; 0 means that it does not.
+	// about, the same on every subtask. With it Auto goes over from LBFGS to Newton where features
+	// correlate; 0 means that it does not. It needs Margins.Hessian.
 	HessianCost float64
 	// NearlyNonsmooth says that second derivatives may hold only near by, as those of a loss that
 	// is linear but in a small neighbourhood of its minimum. Then Auto does not take Newton, and
@@ -61,9 +63,6 @@ type Evaluator struct {
 	// Margins are for losses that depend on v through margins that are linear in it. They need
 	// Snapshot.
 	Margins Margins
-	// MarginsHessian gives second derivatives by the margins that are kept, by which a step of
-	// Newton that is refused is cut without a read. It needs Margins and Hessian.
-	MarginsHessian MarginsHessian
 	// Subspace tells of few rows how far to go. It needs Margins.
 	Subspace Subspace
 	// Minibatch evaluates some rows of a shard. SGD needs it.
@@ -107,14 +106,11 @@ type Margins struct {
 	Gradient func(shard int, step float64, out []float64) error
 	// Advance moves the current point by step times the direction. No read.
 	Advance func(shard int, step float64) error
-}
-
-// MarginsHessian are Start, Direction and Gradient of Margins with second derivatives: they add
-// what Hessian of the Evaluator adds. One read each.
-type MarginsHessian struct {
-	Start     func(shard int, v, out []float64) error
-	Direction func(shard int, p []float64, step float64, out []float64) error
-	Gradient  func(shard int, step float64, out []float64) error
+	// Hessian says that Start, Direction and Gradient can add second derivatives besides: they do
+	// where out has 1+n+n(n+1)/2 numbers, as Hessian of the Evaluator, which it needs. By it a step
+	// of Newton that is refused is cut without a read; without, Newton goes without margins. It is
+	// optional.
+	Hessian bool
 }
 
 // LatestSteps is how many steps back a Subspace goes.

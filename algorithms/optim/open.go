@@ -75,11 +75,10 @@ type field struct {
 
 // complete tells which field is there without another that it needs.
 func (e *Evaluator) complete() error {
-	m, h, b, s := &e.Margins, &e.MarginsHessian, &e.Minibatch, &e.Smoothing
+	m, b, s := &e.Margins, &e.Minibatch, &e.Smoothing
 	groups := [][]field{
 		{{"Margins.Start", m.Start != nil}, {"Margins.Direction", m.Direction != nil}, {"Margins.Trials", m.Trials != nil},
 			{"Margins.Gradient", m.Gradient != nil}, {"Margins.Advance", m.Advance != nil}},
-		{{"MarginsHessian.Start", h.Start != nil}, {"MarginsHessian.Direction", h.Direction != nil}, {"MarginsHessian.Gradient", h.Gradient != nil}},
 		{{"Subspace.Hessian", e.Subspace.Hessian != nil}, {"Subspace.Slopes", e.Subspace.Slopes != nil}},
 		{{"Minibatch.Rows", b.Rows != nil}, {"Minibatch.Evaluate", b.Evaluate != nil}},
 		{{"Snapshot.Append", e.Snapshot.Append != nil}, {"Snapshot.Restore", e.Snapshot.Restore != nil}},
@@ -93,13 +92,12 @@ func (e *Evaluator) complete() error {
 		}
 	}
 	margins, kept := field{"Margins", m.Start != nil}, field{"Snapshot", e.Snapshot.Append != nil}
-	bent := field{"MarginsHessian", h.Start != nil}
 	for _, n := range []struct{ has, needs field }{
 		{margins, kept},
 		{field{"Smoothing", s.Bound != nil}, kept},
-		{bent, margins},
-		{bent, field{"Hessian", e.Hessian != nil}},
-		{field{"HessianCost", e.HessianCost > 0}, bent},
+		{field{"Margins.Hessian", m.Hessian}, field{"Margins.Start", m.Start != nil}},
+		{field{"Margins.Hessian", m.Hessian}, field{"Hessian", e.Hessian != nil}},
+		{field{"HessianCost", e.HessianCost > 0}, field{"Margins.Hessian", m.Hessian}},
 		{field{"Subspace", e.Subspace.Hessian != nil}, margins},
 		{field{"Minibatch.Fold", b.Fold != nil}, field{"Minibatch.Evaluate", b.Evaluate != nil}},
 	} {

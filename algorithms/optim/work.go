@@ -125,7 +125,7 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 			return err
 		}
 		w.readMatrices(ctx)
-		if w.MarginsHessian.Start == nil {
+		if !w.Margins.Hessian {
 			w.Margins, w.Subspace = Margins{}, Subspace{}
 		}
 	case LBFGS, OWLQN:
@@ -178,26 +178,11 @@ func (w *work) pick(ctx *comqueue.ComContext, p Problem) {
 	}
 }
 
-// readShard evaluates a shard as asked.
+// readShard evaluates a shard as asked, with second derivatives where out has room for them.
 func (w *work) readShard(shard int, out []float64) error {
-	if w.asks == theBeyond {
-		if out != nil {
-			out = out[:1+w.Dim] // no second derivatives are asked for
-		}
-		return w.Evaluate(shard, w.entire(w.point), out)
-	}
-	if w.factor != nil && w.keepsMargins() {
-		switch w.asks {
-		case theStart:
-			return w.MarginsHessian.Start(shard, w.v, out)
-		case theRay:
-			return w.MarginsHessian.Direction(shard, w.direction, w.step, out)
-		case theStep:
-			return w.MarginsHessian.Gradient(shard, w.step, out)
-		}
-		return nil
-	}
 	switch w.asks {
+	case theBeyond: // no second derivatives are asked for
+		return w.Evaluate(shard, w.entire(w.point), out[:min(len(out), 1+w.Dim)])
 	case theRay:
 		return w.Margins.Direction(shard, w.entire(w.direction), w.step, out)
 	case theStep:
@@ -208,10 +193,10 @@ func (w *work) readShard(shard int, out []float64) error {
 			at = w.entire(w.point)
 		}
 		switch {
-		case w.factor != nil:
-			return w.Hessian(shard, at, out)
 		case w.keepsMargins():
 			return w.Margins.Start(shard, at, out)
+		case w.factor != nil:
+			return w.Hessian(shard, at, out)
 		}
 		return w.Evaluate(shard, at, out)
 	}
