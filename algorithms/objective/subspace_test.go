@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// Of shards with few rows all are probed: then what Hessian of Subspace gives are the products of the
-// directions with the Hessian, and what Slopes gives those with gradients.
+// Of shards with few rows all are probed: then Hessian of Subspace gives the products of the
+// directions with the matrix of second derivatives, and Slopes those with gradients.
 func TestProbesAgreeWithDerivatives(t *testing.T) {
 	for _, l := range []kind{kinds()[1], kinds()[2], kinds()[13]} {
 		for _, sparse := range []bool{false, true} {
