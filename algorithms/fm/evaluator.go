@@ -33,29 +33,30 @@ type evaluator struct {
 	none    []float64 // factors of the optimiser's penalty: zeros
 }
 
-var _ optim.SampledEvaluator = (*evaluator)(nil)
+// evaluating is the evaluator of a subtask.
+var evaluating = shared.Scratch[*evaluator]("fm evaluator")
 
 // Open implements optim.Objective.
 func (o objective) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	data, err := o.table.Open(ctx)
 	if err != nil {
-		return nil, err
+		return optim.Evaluator{}, err
 	}
 	f := data.Facts
 	if f.Declared == 0 {
-		return nil, errors.New("there are no features")
+		return optim.Evaluator{}, errors.New("there are no features")
 	}
 	if err := rows.TwoClasses(o.params.LabelCol, f.Classes); err != nil {
-		return nil, err
+		return optim.Evaluator{}, err
 	}
 	if o.params.Task == Classification && len(f.Classes) != 2 {
-		return nil, fmt.Errorf("column %q has %d classes: a factorisation machine tells two apart", o.params.LabelCol, len(f.Classes))
+		return optim.Evaluator{}, fmt.Errorf("column %q has %d classes: a factorisation machine tells two apart", o.params.LabelCol, len(f.Classes))
 	}
 	if err := f.Weighty(); err != nil {
-		return nil, err
+		return optim.Evaluator{}, err
 	}
 	if err := o.params.affordable(f.Dim()); err != nil {
-		return nil, err
+		return optim.Evaluator{}, err
 	}
 	own := ctx.Shards()
 	e := newEvaluator(o.params, f)
@@ -64,7 +65,8 @@ func (o objective) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 		e.blocks[shard-own.Lo] = data.Block(shard)
 		return nil
 	})
-	return e, err
+	evaluating.Put(ctx, e)
+	return e.functions(), err
 }
 
 // newEvaluator returns an evaluator with its first parameters. A factor is a function of
@@ -88,33 +90,28 @@ func newEvaluator(p Params, f *rows.Facts) *evaluator {
 	return e
 }
 
-// Len implements optim.Evaluator.
-func (e *evaluator) Len() int { return len(e.first) }
-
-// Weight implements optim.Evaluator.
-func (e *evaluator) Weight() float64 { return e.facts.Weight }
-
-// GradientUnit implements optim.UnitEvaluator: slopes of squares have the unit of the labels.
-func (e *evaluator) GradientUnit() float64 {
-	if e.params.Task == Regression && e.facts.LabelStd > 0 {
-		return e.facts.LabelStd
+// functions returns what the optimiser has of the evaluator. The penalty is part of the loss.
+func (e *evaluator) functions() optim.Evaluator {
+	f := optim.Evaluator{
+		Dim: len(e.first), Weight: e.facts.Weight, PenaltyFactors: e.none, Evaluate: e.evaluate,
+		GradientUnit: 1, Minibatch: optim.Minibatch{Rows: e.count, Evaluate: e.evaluateRows},
 	}
-	return 1
+	if e.params.Task == Regression && e.facts.LabelStd > 0 {
+		f.GradientUnit = e.facts.LabelStd // slopes of squares have the unit of the labels
+	}
+	return f
 }
 
-// Factors implements optim.Evaluator: the penalty is part of the loss.
-func (e *evaluator) Factors() []float64 { return e.none }
-
-// Rows implements optim.SampledEvaluator.
-func (e *evaluator) Rows(shard int) int {
+// count is Rows of optim.Minibatch.
+func (e *evaluator) count(shard int) int {
 	if b := e.blocks[shard-e.lo]; b != nil {
 		return b.N
 	}
 	return 0
 }
 
-// Evaluate implements optim.Evaluator.
-func (e *evaluator) Evaluate(shard int, v, out []float64) error {
+// evaluate is Evaluate of optim.Evaluator.
+func (e *evaluator) evaluate(shard int, v, out []float64) error {
 	b := e.blocks[shard-e.lo]
 	e.move(v)
 	var weight float64
@@ -125,8 +122,8 @@ func (e *evaluator) Evaluate(shard int, v, out []float64) error {
 	return nil
 }
 
-// EvaluateRows implements optim.SampledEvaluator.
-func (e *evaluator) EvaluateRows(shard int, list []int32, v, out []float64) error {
+// evaluateRows is Evaluate of optim.Minibatch.
+func (e *evaluator) evaluateRows(shard int, list []int32, v, out []float64) error {
 	b := e.blocks[shard-e.lo]
 	e.move(v)
 	var weight float64

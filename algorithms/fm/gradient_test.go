@@ -52,7 +52,7 @@ func TestGradient(t *testing.T) {
 	} {
 		for _, sparse := range []bool{false, true} {
 			e := opened(p, 7, 4, sparse)
-			n := e.Len()
+			n := len(e.first)
 			r := shared.NewRandom(9, "point", 0, 0)
 			v := make([]float64, n)
 			for i := range v {
@@ -63,11 +63,11 @@ func TestGradient(t *testing.T) {
 			}
 			value := func() float64 {
 				out := make([]float64, 1+n)
-				require.NoError(t, e.Evaluate(0, v, out))
+				require.NoError(t, e.evaluate(0, v, out))
 				return out[0]
 			}
 			got := make([]float64, 1+n)
-			require.NoError(t, e.Evaluate(0, v, got))
+			require.NoError(t, e.evaluate(0, v, got))
 			for i := range v {
 				if i == 0 && p.NoIntercept {
 					require.Zero(t, got[1])
@@ -84,10 +84,10 @@ func TestGradient(t *testing.T) {
 			}
 			// All rows one by one are all rows.
 			sampled := make([]float64, 2+n)
-			require.NoError(t, e.EvaluateRows(0, []int32{6, 0, 1, 2, 3, 4, 5}, v, sampled))
+			require.NoError(t, e.evaluateRows(0, []int32{6, 0, 1, 2, 3, 4, 5}, v, sampled))
 			require.InDeltaSlice(t, got, sampled[:1+n], 1e-12)
-			require.InDelta(t, e.Weight(), sampled[1+n], 1e-12)
-			require.Equal(t, 7, e.Rows(0))
+			require.InDelta(t, e.facts.Weight, sampled[1+n], 1e-12)
+			require.Equal(t, 7, e.count(0))
 		}
 	}
 }
@@ -95,7 +95,7 @@ func TestGradient(t *testing.T) {
 // The margin in linear time is that of the sum over pairs.
 func TestMargin(t *testing.T) {
 	e := opened(Params{Seed: 5, Factors: 3, InitialSpread: 1}, 5, 6, false)
-	v := make([]float64, e.Len())
+	v := make([]float64, len(e.first))
 	for i := range v[:7] {
 		v[i] = float64(i) - 2.5
 	}
@@ -115,10 +115,10 @@ func TestMargin(t *testing.T) {
 
 func BenchmarkEvaluate(b *testing.B) {
 	e := opened(Params{Seed: 6, Factors: 8}, 10000, 30, true)
-	v, out := make([]float64, e.Len()), make([]float64, 1+e.Len())
+	v, out := make([]float64, len(e.first)), make([]float64, 1+len(e.first))
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := e.Evaluate(0, v, out); err != nil {
+		if err := e.evaluate(0, v, out); err != nil {
 			b.Fatal(err)
 		}
 	}

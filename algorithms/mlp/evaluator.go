@@ -35,28 +35,30 @@ type evaluator struct {
 	none         []float64 // factors of the optimiser's penalty: zeros
 }
 
-var _ optim.SampledEvaluator = (*evaluator)(nil)
-
 // chunk is how many rows pass the layers together.
 const chunk = 64
+
+// evaluating is the evaluator of a subtask.
+var evaluating = shared.Scratch[*evaluator]("mlp evaluator")
 
 // Open implements optim.Objective.
 func (o objective) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	data, err := o.table.Open(ctx)
 	if err != nil {
-		return nil, err
+		return optim.Evaluator{}, err
 	}
 	own := ctx.Shards()
 	e, err := newEvaluator(o.params, data.Facts, o.table.Sparse)
 	if err != nil {
-		return nil, err
+		return optim.Evaluator{}, err
 	}
 	e.lo, e.blocks = own.Lo, make([]*rows.Block, own.Len())
 	err = ctx.ForShards(func(shard int) error {
 		e.blocks[shard-own.Lo] = data.Block(shard)
 		return nil
 	})
-	return e, err
+	evaluating.Put(ctx, e)
+	return e.functions(), err
 }
 
 func newEvaluator(p Params, f *rows.Facts, sparse bool) (*evaluator, error) {
@@ -123,33 +125,28 @@ func (e *evaluator) draw() {
 	}
 }
 
-// Len implements optim.Evaluator.
-func (e *evaluator) Len() int { return len(e.first) }
-
-// Weight implements optim.Evaluator.
-func (e *evaluator) Weight() float64 { return e.facts.Weight }
-
-// GradientUnit implements optim.UnitEvaluator: slopes of squares have the unit of the labels.
-func (e *evaluator) GradientUnit() float64 {
-	if e.params.Task == Regression && e.facts.LabelStd > 0 {
-		return e.facts.LabelStd
+// functions returns what the optimiser has of the evaluator. The penalty is part of the loss.
+func (e *evaluator) functions() optim.Evaluator {
+	f := optim.Evaluator{
+		Dim: len(e.first), Weight: e.facts.Weight, PenaltyFactors: e.none, Evaluate: e.evaluate,
+		GradientUnit: 1, Minibatch: optim.Minibatch{Rows: e.count, Evaluate: e.evaluateRows},
 	}
-	return 1
+	if e.params.Task == Regression && e.facts.LabelStd > 0 {
+		f.GradientUnit = e.facts.LabelStd // slopes of squares have the unit of the labels
+	}
+	return f
 }
 
-// Factors implements optim.Evaluator: the penalty is part of the loss.
-func (e *evaluator) Factors() []float64 { return e.none }
-
-// Rows implements optim.SampledEvaluator.
-func (e *evaluator) Rows(shard int) int {
+// count is Rows of optim.Minibatch.
+func (e *evaluator) count(shard int) int {
 	if b := e.blocks[shard-e.lo]; b != nil {
 		return b.N
 	}
 	return 0
 }
 
-// Evaluate implements optim.Evaluator.
-func (e *evaluator) Evaluate(shard int, v, out []float64) error {
+// evaluate is Evaluate of optim.Evaluator.
+func (e *evaluator) evaluate(shard int, v, out []float64) error {
 	b := e.blocks[shard-e.lo]
 	e.move(v)
 	var weight float64
@@ -164,8 +161,8 @@ func (e *evaluator) Evaluate(shard int, v, out []float64) error {
 	return nil
 }
 
-// EvaluateRows implements optim.SampledEvaluator.
-func (e *evaluator) EvaluateRows(shard int, list []int32, v, out []float64) error {
+// evaluateRows is Evaluate of optim.Minibatch.
+func (e *evaluator) evaluateRows(shard int, list []int32, v, out []float64) error {
 	b := e.blocks[shard-e.lo]
 	e.move(v)
 	var weight float64

@@ -59,7 +59,7 @@ func TestGradient(t *testing.T) {
 	} {
 		for _, sparse := range []bool{false, true} {
 			e := openedClasses(t, p, 70, 4, 2+int(p.Seed%2), sparse) // more than a chunk
-			n := e.Len()
+			n := len(e.first)
 			r := shared.NewRandom(9, "point", 0, 0)
 			v := make([]float64, n)
 			for i := range v {
@@ -67,11 +67,11 @@ func TestGradient(t *testing.T) {
 			}
 			value := func() float64 {
 				out := make([]float64, 1+n)
-				require.NoError(t, e.Evaluate(0, v, out))
+				require.NoError(t, e.evaluate(0, v, out))
 				return out[0]
 			}
 			got := make([]float64, 1+n)
-			require.NoError(t, e.Evaluate(0, v, got))
+			require.NoError(t, e.evaluate(0, v, got))
 			for i := range v {
 				const h = 1e-6
 				at := v[i]
@@ -88,20 +88,20 @@ func TestGradient(t *testing.T) {
 				list = append(list, (i*3+1)%70)
 			}
 			sampled := make([]float64, 2+n)
-			require.NoError(t, e.EvaluateRows(0, list, v, sampled))
+			require.NoError(t, e.evaluateRows(0, list, v, sampled))
 			require.InDeltaSlice(t, got, sampled[:1+n], 1e-11)
-			require.InDelta(t, e.Weight(), sampled[1+n], 1e-12)
-			require.Equal(t, 70, e.Rows(0))
+			require.InDelta(t, e.facts.Weight, sampled[1+n], 1e-12)
+			require.Equal(t, 70, e.count(0))
 		}
 	}
 }
 
 func BenchmarkEvaluate(b *testing.B) {
 	e := opened(b, Params{Seed: 6, Hidden: []int{64}, Task: Classification}, 4096, 32, false)
-	v, out := make([]float64, e.Len()), make([]float64, 1+e.Len())
+	v, out := make([]float64, len(e.first)), make([]float64, 1+len(e.first))
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := e.Evaluate(0, v, out); err != nil {
+		if err := e.evaluate(0, v, out); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -7,7 +7,7 @@ type alikeWork struct{ Batch }
 
 // alike says that all rows that a pass takes have one margin, which is the same, and labels
 // that are classes, as where training begins, and finds what a row of each class comes to.
-func (e *Evaluator) alike(s *shardRows, from source) bool {
+func (e *evaluator) alike(s *shardRows, from source) bool {
 	if from != atStart && from != atPoint || !e.zero || e.k > 1 || e.classes == 0 || s.Offset != nil || s.prox != nil || s.mu != 0 {
 		return false
 	}
@@ -24,7 +24,7 @@ func (e *Evaluator) alike(s *shardRows, from source) bool {
 }
 
 // lossAlike writes losses and slopes of rows that are alike to the batch.
-func (e *Evaluator) lossAlike(b *rows.Block) {
+func (e *evaluator) lossAlike(b *rows.Block) {
 	loss, slope := e.batch.Loss[:b.N], e.batch.Slope[:b.N]
 	for i, class := range b.Label {
 		loss[i], slope[i] = e.alikes.Loss[int(class)], e.alikes.Slope[int(class)]

@@ -54,7 +54,7 @@ func BenchmarkPass(b *testing.B) {
 		}
 		for _, l := range []objective.Loss{objective.Squared{}, objective.Logistic{}} {
 			with(b, table, objective.Linear{Loss: l}, func(o opened) {
-				n := o.e.Len()
+				n := o.e.Dim
 				v, out := make([]float64, n), make([]float64, 1+n)
 				full := out
 				if at.d < 100 {
@@ -74,10 +74,10 @@ func BenchmarkPass(b *testing.B) {
 						}
 					})
 				}
-				_ = o.ctx.ForShards(func(shard int) error { return o.e.Start(shard, v, out) })
+				_ = o.ctx.ForShards(func(shard int) error { return o.e.Margins.Start(shard, v, out) })
 				run("Evaluate", func(shard int) error { clear(out); return o.e.Evaluate(shard, v, out) })
-				run("Along", func(shard int) error { clear(out); return o.e.Along(shard, v, 1, out) })
-				run("Trials1", func(shard int) error { clear(out); return o.e.Trials(shard, []float64{0.5}, out) })
+				run("Along", func(shard int) error { clear(out); return o.e.Margins.Direction(shard, v, 1, out) })
+				run("Trials1", func(shard int) error { clear(out); return o.e.Margins.Trials(shard, []float64{0.5}, out) })
 				if at.d < 100 {
 					run("Hessian", func(shard int) error { clear(full); return o.e.Hessian(shard, v, full) })
 				}

@@ -15,7 +15,7 @@ const (
 
 // chunkRows returns how many rows of a block make a chunk, and how many where all rows are
 // read one after the other.
-func (e *Evaluator) chunkRows(b *rows.Block) (chunk, read int) {
+func (e *evaluator) chunkRows(b *rows.Block) (chunk, read int) {
 	row, bytes := 8*b.D, cacheBytes
 	if b.Dense == nil && b.N > 0 {
 		row, bytes = 12*(int(b.Sparse.RowPtr[b.N]-b.Sparse.RowPtr[0])/b.N+1), sparseBytes

@@ -45,7 +45,7 @@
 // From one superstep to the next half of these are kept, 8·K bytes a row: margins are added up
 // along steps, which parameters do not give again bit by bit. So are those of the latest
 // steps of the rows that are probed, 24·K bytes for each of some 4096/K in all, and the multipliers
-// of a Smooth loss, 8 bytes a row, see [Evaluator.AppendSnapshot]. Rows as they were prepared
+// of a Smooth loss, 8 bytes a row. Rows as they were prepared
 // are made again.
 //
 // # Very many features
@@ -57,7 +57,8 @@
 //
 // # Kinks
 //
-// [Hinge], [EpsilonInsensitive] and [Quantile] are piecewise linear. Their evaluators give
+// [Hinge], [EpsilonInsensitive] and [Quantile] are piecewise linear. Their objectives give
 // subgradients, with which SGD comes near the minimum; to reach it, minimise a [Smooth] of
-// them in a few rounds, and ask for the duality gap after each: see [Evaluator.Bound].
+// them with Settings.GapTol of package optim: in a few rounds, after each of which the duality
+// gap is computed.
 package objective

@@ -2,26 +2,24 @@ package objective
 
 import (
 	"context"
-	"fmt"
 	"math"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
-	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// Evaluator evaluates a Linear objective on the rows of a subtask: an
-// optim.LinearEvaluator, CurvedEvaluator and SampledEvaluator. It goes through rows in
+// evaluator evaluates a Linear objective on the rows of a subtask. It goes through rows in
 // chunks that stay in the cache between the products with the coefficients, the loss,
 // and the sums for the gradient, so that the features come from memory once. Where chunks
 // end changes no bit.
-type Evaluator struct {
+type evaluator struct {
 	scaling
 	loss    Loss
 	k       int     // margins of a row
 	weight  float64 // of all rows
 	first   float64 // intercept to begin with
-	rough   bool
+	kinked  bool    // see nearlyNonsmooth
 	sparse  bool
 	classes int // that labels are numbers of, 0 where they are none
 
@@ -33,7 +31,7 @@ type Evaluator struct {
 
 	beta, add []float64 // coefficients and what is added, of a point or a direction
 	zero      bool      // the parameters are all 0, as where training begins, and so are products
-	steady    bool      // see Steady
+	ordered   bool      // see order
 	of        *float64  // the first of the parameters that came last
 	latest    int       // shard that they came for
 	width     int       // of the rows at hand: columns, d or those of a narrow shard
@@ -48,7 +46,7 @@ type Evaluator struct {
 	single    []float64  // room for one of several margins
 	raw       []float64  // Margins×d sums of several margins
 	folds     bool       // shards are narrow
-	trees     []*tree    // how narrow shards are folded, see Fold
+	trees     []*tree    // how narrow shards are folded, see fold
 	wide      wideWork   // how others are
 	sums      []float64  // k sums of coef
 	curve     []float64  // room for curvatures
@@ -67,14 +65,14 @@ type shardRows struct {
 	read   int       // ... where all are read
 	m, q   []float64 // margins at the current point and of the direction, N×k
 	prox   []float64 // multipliers of a Smooth loss; nil while they are 0
-	next   []float64 // those that Tighten makes prox
+	next   []float64 // those that refine makes prox
 	mu     float64   // smoothing of a Smooth loss; 0 while it is the first
-	kept   []float64 // of a narrow shard: what its latest pass came to, see Fold
+	kept   []float64 // of a narrow shard: what its latest pass came to, see fold
 	probed *probed   // nil where margins are not kept
 }
 
 // evaluator returns an evaluator without rows.
-func (l Linear) evaluator(f *rows.Facts) (*Evaluator, error) {
+func (l Linear) evaluator(f *rows.Facts) (*evaluator, error) {
 	if err := l.Validate(); err != nil {
 		return nil, err
 	}
@@ -82,23 +80,17 @@ func (l Linear) evaluator(f *rows.Facts) (*Evaluator, error) {
 	if err != nil {
 		return nil, err
 	}
-	classes, err := l.classFactors(f)
+	weight, err := l.Weight(f)
 	if err != nil {
 		return nil, err
 	}
-	e := &Evaluator{scaling: s, loss: l.Loss, k: s.Total(), weight: f.Weight, sparse: l.Table.Sparse}
-	if classes != nil {
-		e.weight = 0
-		for i, c := range classes {
-			e.weight += float64(c * f.ClassWeights[i])
-		}
-	}
+	e := &evaluator{scaling: s, loss: l.Loss, k: s.Total(), weight: weight, sparse: l.Table.Sparse}
 	e.first = -f.OffsetMean
 	if l, ok := l.Loss.(beginning); ok {
 		e.first += l.begin(f)
 	}
-	if l, ok := l.Loss.(rough); ok {
-		e.rough = l.rough(f)
+	if l, ok := l.Loss.(nearlyNonsmooth); ok {
+		e.kinked = l.nearlyNonsmooth(f)
 	}
 	if l.Loss.Label() == rows.ClassLabel {
 		e.classes = len(f.Classes)
@@ -112,7 +104,7 @@ func (l Linear) evaluator(f *rows.Facts) (*Evaluator, error) {
 }
 
 // grow makes room for chunks of n rows.
-func (e *Evaluator) grow(n int) {
+func (e *evaluator) grow(n int) {
 	if n <= len(e.batch.Loss) {
 		return
 	}
@@ -127,52 +119,60 @@ func (e *Evaluator) grow(n int) {
 	}
 }
 
-// Len implements optim.Evaluator.
-func (e *Evaluator) Len() int { return e.parameters() }
-
-// Weight implements optim.Evaluator.
-func (e *Evaluator) Weight() float64 { return e.weight }
-
-// Factors implements optim.Evaluator. They are made anew: optim keeps those of its blocks.
-func (e *Evaluator) Factors() []float64 {
-	factors := make([]float64, e.parameters())
-	for i := range factors {
-		factors[i] = e.factor(i)
+// functions returns what the optimiser has of the evaluator.
+func (e *evaluator) functions() optim.Evaluator {
+	f := optim.Evaluator{
+		Dim: e.parameters(), Weight: e.weight, PenaltyFactors: e.factors(), Evaluate: e.evaluate,
+		Initial: e.initial(), GradientUnit: 1, NewtonUpTo: e.newtonUpTo(), HessianCost: e.hessianCost(), NearlyNonsmooth: e.kinked,
+		Hessian:   e.evaluate,
+		Margins:   optim.Margins{Start: e.start, Direction: e.direction, Trials: e.trials, Gradient: e.gradient, Advance: e.advance, Hessian: true},
+		Subspace:  optim.Subspace{Hessian: e.subspaceHessian, Slopes: e.subspaceSlopes},
+		Minibatch: optim.Minibatch{Rows: e.rowCount, Evaluate: e.evaluateRows, Fold: e.foldRows},
+		Snapshot:  optim.Snapshot{Append: e.appendSnapshot, Restore: e.restoreSnapshot},
+		Ordered:   e.order,
 	}
-	return factors
+	if e.Unit > 0 {
+		f.GradientUnit = e.Unit
+	}
+	if len(e.shards) <= mostFolded {
+		f.Fold = e.fold
+	}
+	if _, ok := e.loss.(Smooth); ok {
+		f.Smoothing = optim.Smoothing{BoundLen: e.boundLen(), Bound: e.bound, Gap: e.gap, Refine: e.refine}
+	}
+	return f
 }
 
-// Begin implements optim.BeginningEvaluator: the intercept alone, of the loss that has one
-// margin.
-func (e *Evaluator) Begin(v []float64) {
-	if e.intercept && e.Margins == 1 && finite(e.first) {
-		v[e.d] = e.first
+// initial returns the parameters to start from: the intercept alone, of the loss that has one
+// margin; nil means zeros.
+func (e *evaluator) initial() []float64 {
+	if !e.intercept || e.Margins != 1 || !finite(e.first) {
+		return nil
 	}
+	v := make([]float64, e.parameters())
+	v[e.d] = e.first
+	return v
 }
 
-// Rough implements optim.RoughEvaluator.
-func (e *Evaluator) Rough() bool { return e.rough }
-
-// Few implements optim.FewEvaluator.
+// newtonUpTo returns up to how many parameters Newton's method is worth it.
 //
-// Of one margin Newton's method is worth it up to 32 parameters. Of several LBFGS needs three
-// times as many iterations and more where features correlate, by 0.5 from one to the next,
-// and a read of second derivatives takes about twice as long as one of gradients, if rows
-// fill registers. So with 36 to 64 parameters, 3 to 8 classes and 50,000 rows Newton's method
-// came within 1e-6 of the optimum in 0.2 to 0.95 of the time; but in 1.1 to 1.7 times the time
-// where features did not correlate at all.
-func (e *Evaluator) Few() int {
+// Of one margin these are 32. Of several LBFGS needs three times as many iterations and more
+// where features correlate, by 0.5 from one to the next, and a read of second derivatives takes
+// about twice as long as one of gradients, if rows fill registers. So with 36 to 64 parameters,
+// 3 to 8 classes and 50,000 rows Newton's method came within 1e-6 of the optimum in 0.2 to 0.95
+// of the time; but in 1.1 to 1.7 times the time where features did not correlate at all.
+func (e *evaluator) newtonUpTo() int {
 	if dense := e.packed != nil; dense && e.stride() >= registers {
 		return 64
 	}
 	return 32
 }
 
-// HessianPrice implements optim.PricedEvaluator. Of dense rows with one margin and 50 features
-// a read with second derivatives takes between three and four times as long as one without,
-// and what it takes longer grows as the features. Sparse rows, of which one in ten features is
-// presumed to be there, are made dense for it.
-func (e *Evaluator) HessianPrice() float64 {
+// hessianCost returns what a read with second derivatives takes beside one without. Of dense
+// rows with one margin and 50 features it takes between three and four times as long, and what
+// it takes longer grows as the features. Sparse rows, of which one in ten features is presumed
+// to be there, are made dense for it.
+func (e *evaluator) hessianCost() float64 {
 	longer := float64(e.stride()*(e.Margins+1)) / 40
 	if e.sparse {
 		longer *= 5
@@ -184,19 +184,11 @@ func (e *Evaluator) HessianPrice() float64 {
 // each other to be made in vector registers alone.
 const registers = 8
 
-// GradientUnit implements optim.UnitEvaluator.
-func (e *Evaluator) GradientUnit() float64 {
-	if e.Unit > 0 {
-		return e.Unit
-	}
-	return 1
-}
-
 // at returns the rows of a shard.
-func (e *Evaluator) at(shard int) *shardRows { return e.shards[shard-e.lo] }
+func (e *evaluator) at(shard int) *shardRows { return e.shards[shard-e.lo] }
 
-// Evaluate implements optim.Evaluator.
-func (e *Evaluator) Evaluate(shard int, v, out []float64) error {
+// evaluate is Evaluate and Hessian of optim.Evaluator.
+func (e *evaluator) evaluate(shard int, v, out []float64) error {
 	s := e.at(shard)
 	e.point(s, v)
 	return e.pass(s, atPoint, 0, out)
@@ -206,14 +198,18 @@ func (e *Evaluator) Evaluate(shard int, v, out []float64) error {
 type source int
 
 const (
-	atPoint source = iota // the point, which Evaluate was given
+	atPoint source = iota // the point, which evaluate was given
 	atStart               // the point, whose margins are kept as the current ones
 	onRay                 // a step from the current ones along the point's, which are kept
 	onStep                // a step from the current ones along those kept
 )
 
-// pass adds loss and gradient of the rows of a shard to out.
-func (e *Evaluator) pass(s *shardRows, from source, step float64, out []float64) error {
+// pass adds loss and gradient of the rows of a shard to out, and second derivatives where it
+// has room for them.
+func (e *evaluator) pass(s *shardRows, from source, step float64, out []float64) error {
+	if len(out) > 1+e.parameters() {
+		return e.hessianPass(s, from, step, out)
+	}
 	sum := e.begin(s, out)
 	part := &e.part
 	alike := e.alike(s, from)
@@ -235,7 +231,7 @@ func (e *Evaluator) pass(s *shardRows, from source, step float64, out []float64)
 }
 
 // marginsFrom returns the margins of part, whose first row is row lo of the shard.
-func (e *Evaluator) marginsFrom(s *shardRows, part *rows.Block, lo int, from source, step float64) []float64 {
+func (e *evaluator) marginsFrom(s *shardRows, part *rows.Block, lo int, from source, step float64) []float64 {
 	switch from {
 	case atStart:
 		m := s.m[lo*e.k : (lo+part.N)*e.k]
@@ -254,7 +250,7 @@ func (e *Evaluator) marginsFrom(s *shardRows, part *rows.Block, lo int, from sou
 
 // interrupted returns the reason why the job is to end, if it is. It is asked once a
 // chunk: with many margins the rows of a shard may take long.
-func (e *Evaluator) interrupted() error {
+func (e *evaluator) interrupted() error {
 	if e.context == nil || e.context.Err() == nil {
 		return nil
 	}
@@ -262,7 +258,7 @@ func (e *Evaluator) interrupted() error {
 }
 
 // margins writes the margins of rows at the point, offsets included, to m.
-func (e *Evaluator) margins(b *rows.Block, offset, m []float64) {
+func (e *evaluator) margins(b *rows.Block, offset, m []float64) {
 	n := b.N
 	switch {
 	case e.k == 1:
@@ -291,7 +287,7 @@ func (e *Evaluator) margins(b *rows.Block, offset, m []float64) {
 }
 
 // addTo makes margins of the products of rows with the coefficients of the only one.
-func (e *Evaluator) addTo(m, offset []float64) {
+func (e *evaluator) addTo(m, offset []float64) {
 	add := e.add[0]
 	if offset == nil {
 		if add == 0 {
@@ -308,7 +304,7 @@ func (e *Evaluator) addTo(m, offset []float64) {
 }
 
 // products writes the products of rows and the coefficients of all margins to m.
-func (e *Evaluator) products(b *rows.Block, m []float64) {
+func (e *evaluator) products(b *rows.Block, m []float64) {
 	switch {
 	case e.zero:
 		clear(m)
@@ -330,7 +326,7 @@ func (e *Evaluator) products(b *rows.Block, m []float64) {
 }
 
 // lossAt evaluates the loss of rows, the first of which is row lo of the shard, at margins m.
-func (e *Evaluator) lossAt(s *shardRows, b *rows.Block, lo int, m []float64) *Batch {
+func (e *evaluator) lossAt(s *shardRows, b *rows.Block, lo int, m []float64) *Batch {
 	t := &e.batch
 	t.N, t.K, t.Label, t.Censor, t.Margin = b.N, e.k, b.Label, b.Censor, m
 	t.Prox, t.Mu = nil, s.mu
@@ -339,32 +335,6 @@ func (e *Evaluator) lossAt(s *shardRows, b *rows.Block, lo int, m []float64) *Ba
 	}
 	e.loss.At(t)
 	return t
-}
-
-// Diagnose names the first row of the shard whose loss, or its slope, is not a finite
-// number at v; nil where there is none. One read.
-func (e *Evaluator) Diagnose(shard int, v []float64) error {
-	s := e.at(shard)
-	e.point(s, v)
-	for lo := 0; lo < s.N; lo += s.chunk {
-		if err := e.interrupted(); err != nil {
-			return err
-		}
-		part := s.Rows(lo, min(lo+s.chunk, s.N))
-		m := e.margin[:part.N*e.k]
-		e.margins(&part, part.Offset, m)
-		t := e.lossAt(s, &part, lo, m)
-		for i := range part.N {
-			ok := finite(t.Loss[i])
-			for _, slope := range t.Slope[i*e.k : (i+1)*e.k] {
-				ok = ok && finite(slope)
-			}
-			if !ok && (s.weight == nil || s.weight[lo+i] > 0) {
-				return &engine.RowError{Row: int64(lo + i), Err: fmt.Errorf("the %s loss is %v at margin %v", e.loss, t.Loss[i], m[i*e.k])}
-			}
-		}
-	}
-	return nil
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -10,7 +10,7 @@ import (
 func (l Linear) OpenWide(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	data, err := l.Table.Open(ctx)
 	if err != nil {
-		return nil, err
+		return optim.Evaluator{}, err
 	}
 	return l.over(ctx, data)
 }

@@ -18,7 +18,7 @@ import (
 // between them in place: folded by the evaluator, which is told that it may keep what it made
 // of parameters, or in a buffer of each shard.
 func foldedSums(t *testing.T, table trial.Table, l objective.Linear, folded bool, parallelism int) []float64 {
-	evaluator := shared.Scratch[*objective.Evaluator]("evaluator")
+	evaluator := shared.Scratch[optim.Evaluator]("evaluator")
 	r := trial.Run(t, func(b *engine.Builder) {
 		checked, err := rows.Check("test", table.Dataset(b), columnsOf(table), l.Loss.Label())
 		require.NoError(t, err)
@@ -51,20 +51,18 @@ func foldedSums(t *testing.T, table trial.Table, l objective.Linear, folded bool
 		}
 		q := checked.Init(comqueue.New(b, "sum")).
 			Do(func(ctx *comqueue.ComContext) error {
-				opened, err := l.Open(ctx)
+				e, err := l.Open(ctx)
 				if err != nil {
 					return err
 				}
-				e := opened.(*objective.Evaluator)
 				if folded {
-					var _ optim.SteadyEvaluator = e
-					e.Steady()
+					e.Ordered()
 				}
-				require.True(t, e.Folds())
+				require.NotNil(t, e.Fold)
 				evaluator.Put(ctx, e)
-				sums.Put(ctx, make([]float64, 1+e.Len()))
+				sums.Put(ctx, make([]float64, 1+e.Dim))
 				results.Put(ctx, nil)
-				parameters.Put(ctx, parametersFor(e.Len()))
+				parameters.Put(ctx, parametersFor(e.Dim))
 				return nil
 			})
 		for _, s := range stages {
@@ -138,14 +136,14 @@ func TestProbesOfRowsWithoutWeights(t *testing.T) {
 	var bits [2][]uint64
 	for i, table := range []trial.Table{plain, weighted} {
 		with(t, table, objective.Linear{Loss: objective.Logistic{}}, func(o opened) {
-			n := o.e.Len()
+			n := o.e.Dim
 			v := parametersFor(n)
-			o.sum(t, 1+n, func(shard int, out []float64) error { return o.e.Start(shard, v, out) })
-			o.sum(t, 1+n, func(shard int, out []float64) error { return o.e.Along(shard, v, 0.5, out) })
-			o.sum(t, 0, func(shard int, _ []float64) error { return o.e.Advance(shard, 0.5) })
-			got := o.sum(t, 4, func(shard int, out []float64) error { return o.e.Bend(shard, v, 1, out) })
+			o.sum(t, 1+n, func(shard int, out []float64) error { return o.e.Margins.Start(shard, v, out) })
+			o.sum(t, 1+n, func(shard int, out []float64) error { return o.e.Margins.Direction(shard, v, 0.5, out) })
+			o.sum(t, 0, func(shard int, _ []float64) error { return o.e.Margins.Advance(shard, 0.5) })
+			got := o.sum(t, 4, func(shard int, out []float64) error { return o.e.Subspace.Hessian(shard, v, 1, out) })
 			got = append(got, o.sum(t, 3, func(shard int, out []float64) error {
-				return o.e.Probe(shard, []float64{1, 0.5}, []float64{0, 2}, out)
+				return o.e.Subspace.Slopes(shard, []float64{1, 0.5}, []float64{0, 2}, out)
 			})...)
 			bits[i] = bitsOf(got)
 		})
@@ -167,15 +165,15 @@ func TestRowsThatAreAlike(t *testing.T) {
 			var bits [2][]uint64
 			for i, table := range []trial.Table{plain, shifted} {
 				with(t, table, objective.Linear{Loss: loss}, func(o opened) {
-					n := o.e.Len()
+					n := o.e.Dim
 					v := make([]float64, n)
 					if i == 0 {
 						v[n-1] = intercept
 					}
 					got := o.evaluate(t, v)
-					got = append(got, o.sum(t, 1+n, func(shard int, out []float64) error { return o.e.Start(shard, v, out) })...)
+					got = append(got, o.sum(t, 1+n, func(shard int, out []float64) error { return o.e.Margins.Start(shard, v, out) })...)
 					// The direction is not the point: margins along it differ.
-					bits[i] = bitsOf(append(got, o.sum(t, 1+n, func(shard int, out []float64) error { return o.e.Along(shard, parametersFor(n), 0.5, out) })...))
+					bits[i] = bitsOf(append(got, o.sum(t, 1+n, func(shard int, out []float64) error { return o.e.Margins.Direction(shard, parametersFor(n), 0.5, out) })...))
 					require.Zero(t, testing.AllocsPerRun(5, func() { _ = o.e.Evaluate(o.ctx.Shards().Lo, v, got[:1+n]) }))
 				})
 			}

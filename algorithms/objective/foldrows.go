@@ -7,10 +7,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// fewRows is up to how many rows of a shard FoldRows takes.
+// fewRows is up to how many rows of a shard foldRows takes.
 const fewRows = 64
 
-// foldRowsWork is the room that FoldRows needs.
+// foldRowsWork is the room that foldRows needs.
 type foldRowsWork struct {
 	group shardRows   // rows of some shards: labels and the like copied together, features where rows are several
 	where [][]float64 // features of single rows, where they are
@@ -18,10 +18,10 @@ type foldRowsWork struct {
 	ladder
 }
 
-// FoldRows implements optim.FoldingSampledEvaluator. Where a step takes a row or a few of
+// foldRows is Fold of optim.Minibatch. Where a step takes a row or a few of
 // each shard, those of many shards go through the kernels together; only the sums are
 // those of a shard. It takes dense rows of one margin.
-func (e *Evaluator) FoldRows(shards []int, taken [][]int32, v, out []float64) (bool, error) {
+func (e *evaluator) foldRows(shards []int, taken [][]int32, v, out []float64) (bool, error) {
 	single := true
 	for _, r := range taken {
 		if e.k != 1 || len(r) > fewRows {
@@ -58,7 +58,7 @@ func (e *Evaluator) FoldRows(shards []int, taken [][]int32, v, out []float64) (b
 // together returns the end of the shards from lo on whose rows fit the cache, and the
 // number of their rows. Single rows are read twice and not written: there may be twice as
 // many, of all shards under a node that stands for as many as a kernel takes.
-func (e *Evaluator) together(shards []int, taken [][]int32, lo int, single bool) (hi, n int) {
+func (e *evaluator) together(shards []int, taken [][]int32, lo int, single bool) (hi, n int) {
 	if !single {
 		n, hi = len(taken[lo]), lo+1
 		for ; hi < len(shards) && n+len(taken[hi]) <= e.longest; hi++ {
@@ -87,7 +87,7 @@ func node(shards []int) int {
 }
 
 // evaluateSingles adds what one row of each of some shards gives to the way up the tree.
-func (e *Evaluator) evaluateSingles(part *shardRows, shards []int) {
+func (e *evaluator) evaluateSingles(part *shardRows, shards []int) {
 	w := &e.byRow
 	m := e.margin[:part.N]
 	var rows [kernel.LeafCount][]float64
@@ -136,7 +136,7 @@ func (e *Evaluator) evaluateSingles(part *shardRows, shards []int) {
 }
 
 // evaluateGroup adds what rows of some shards give to the way up the tree.
-func (e *Evaluator) evaluateGroup(part *shardRows, shards []int, taken [][]int32) {
+func (e *evaluator) evaluateGroup(part *shardRows, shards []int, taken [][]int32) {
 	m := e.margin[:part.N]
 	e.margins(part.Block, part.Offset, m)
 	e.lossAt(part, part.Block, 0, m)
@@ -181,7 +181,7 @@ func (e *Evaluator) evaluateGroup(part *shardRows, shards []int, taken [][]int32
 // gatherGroup copies what rows of some shards have together, those of each one behind the
 // other; of single rows all but the features, which it finds. It returns nil where the
 // features are sparse, and of losses whose multipliers of a Smooth are no longer 0.
-func (e *Evaluator) gatherGroup(shards []int, taken [][]int32, n int, single bool) *shardRows {
+func (e *evaluator) gatherGroup(shards []int, taken [][]int32, n int, single bool) *shardRows {
 	w := &e.byRow
 	g := e.roomFor(e.at(shards[0]), n, single)
 	b, d, at := g.Block, e.d, 0
@@ -216,7 +216,7 @@ func (e *Evaluator) gatherGroup(shards []int, taken [][]int32, n int, single boo
 }
 
 // roomFor returns room for n rows that have what those of a shard have.
-func (e *Evaluator) roomFor(first *shardRows, n int, single bool) *shardRows {
+func (e *evaluator) roomFor(first *shardRows, n int, single bool) *shardRows {
 	w := &e.byRow
 	g := &w.group
 	if g.Block == nil {

@@ -5,7 +5,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// hessianWork is the room that Hessian needs, made when it is first called.
+// hessianWork is the room for second derivatives, made when they are first asked for.
 type hessianWork struct {
 	rows []float64 // a chunk of scaled rows, with a 1 behind each for the intercept
 	room kernel.Gram
@@ -15,39 +15,10 @@ type hessianWork struct {
 	dot  []float64 // a sum for each pair of constants
 }
 
-// Hessian implements optim.CurvedEvaluator. The features are scaled and centred before
+// hessianPass is pass with second derivatives. The features are scaled and centred before
 // they are multiplied, in a chunk that stays in the cache: the difference of products of
 // features as they are would lose what they have in common.
-func (e *Evaluator) Hessian(shard int, v, out []float64) error {
-	s := e.at(shard)
-	e.point(s, v)
-	return e.hessianPass(s, atPoint, 0, out)
-}
-
-// StartHessian implements optim.CurvedLinearEvaluator.
-func (e *Evaluator) StartHessian(shard int, v, out []float64) error {
-	s := e.at(shard)
-	e.keep(s)
-	e.point(s, v)
-	err := e.hessianPass(s, atStart, 0, out)
-	e.choose(s)
-	return err
-}
-
-// AlongHessian implements optim.CurvedLinearEvaluator.
-func (e *Evaluator) AlongHessian(shard int, p []float64, step float64, out []float64) error {
-	s := e.at(shard)
-	e.point(s, p)
-	return e.hessianPass(s, onRay, step, out)
-}
-
-// StepHessian implements optim.CurvedLinearEvaluator.
-func (e *Evaluator) StepHessian(shard int, step float64, out []float64) error {
-	return e.hessianPass(e.at(shard), onStep, step, out)
-}
-
-// hessianPass is pass with second derivatives.
-func (e *Evaluator) hessianPass(s *shardRows, from source, step float64, out []float64) error {
+func (e *evaluator) hessianPass(s *shardRows, from source, step float64, out []float64) error {
 	e.prepareHessian()
 	sum := e.begin(s, out)
 	w := &e.hessian
@@ -88,7 +59,7 @@ const (
 )
 
 // hessianRows returns how many rows to take at a time where reads take n.
-func (e *Evaluator) hessianRows(n int) int {
+func (e *evaluator) hessianRows(n int) int {
 	if e.d >= wideMatrix {
 		return max(n, wideRows)
 	}
@@ -96,7 +67,7 @@ func (e *Evaluator) hessianRows(n int) int {
 }
 
 // prepareHessian makes the room, and clears what is summed.
-func (e *Evaluator) prepareHessian() {
+func (e *evaluator) prepareHessian() {
 	w := &e.hessian
 	if n := e.hessianRows(e.longest); len(w.h) < n {
 		e.grow(n)
@@ -115,7 +86,7 @@ func (e *Evaluator) prepareHessian() {
 }
 
 // scaleRows writes the rows of b as the parameters see them.
-func (e *Evaluator) scaleRows(b *rows.Block) {
+func (e *evaluator) scaleRows(b *rows.Block) {
 	width := e.stride()
 	to := e.hessian.rows[:b.N*width]
 	if b.Dense == nil {
@@ -149,7 +120,7 @@ func (e *Evaluator) scaleRows(b *rows.Block) {
 
 // addCurvature adds the weighted second derivatives of the batch, rows lo to lo+n of the
 // shard, to gram, and for constants to line and dot.
-func (e *Evaluator) addCurvature(s *shardRows, lo, n int, gram []float64) error {
+func (e *evaluator) addCurvature(s *shardRows, lo, n int, gram []float64) error {
 	w := &e.hessian
 	width := e.stride()
 	z, h := w.rows[:n*width], w.h[:n]
@@ -181,7 +152,7 @@ func (e *Evaluator) addCurvature(s *shardRows, lo, n int, gram []float64) error 
 }
 
 // weigh writes weight times curvature to h, 0 where a row has no weight.
-func (e *Evaluator) weigh(s *shardRows, lo int, curve, h []float64) {
+func (e *evaluator) weigh(s *shardRows, lo int, curve, h []float64) {
 	if s.weight == nil {
 		copy(h, curve)
 		return
@@ -195,7 +166,7 @@ func (e *Evaluator) weigh(s *shardRows, lo int, curve, h []float64) {
 }
 
 // assemble writes the lower triangle of the matrix of all parameters.
-func (e *Evaluator) assemble(out []float64) {
+func (e *evaluator) assemble(out []float64) {
 	w := &e.hessian
 	width := e.stride()
 	size := width * (width + 1) / 2

@@ -33,8 +33,8 @@ func (l Huber) Shape(f *rows.Facts) (Shape, error) {
 	return Shape{Margins: 1, Unit: min(delta, spread(f))}, nil
 }
 
-// rough says that most rows are where the loss is linear, and has no second derivative.
-func (l Huber) rough(f *rows.Facts) bool {
+// nearlyNonsmooth says that most rows are where the loss is linear, and has no second derivative.
+func (l Huber) nearlyNonsmooth(f *rows.Facts) bool {
 	const far = 10
 	delta := l.Delta
 	if delta == 0 {

@@ -8,6 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/objective"
+	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 )
@@ -15,7 +16,7 @@ import (
 // opened is an evaluator over all rows, within the queue that has them.
 type opened struct {
 	ctx    *comqueue.ComContext
-	e      *objective.Evaluator
+	e      optim.Evaluator
 	linear objective.Linear
 	facts  *rows.Facts
 }
@@ -36,7 +37,7 @@ func (o opened) sum(t testing.TB, n int, f func(shard int, out []float64) error)
 
 // evaluate returns the sums of loss and gradient.
 func (o opened) evaluate(t testing.TB, v []float64) []float64 {
-	return o.sum(t, 1+o.e.Len(), func(shard int, out []float64) error { return o.e.Evaluate(shard, v, out) })
+	return o.sum(t, 1+o.e.Dim, func(shard int, out []float64) error { return o.e.Evaluate(shard, v, out) })
 }
 
 // columnsOf names the columns that a table has.
@@ -70,7 +71,7 @@ func with(t testing.TB, table trial.Table, l objective.Linear, f func(o opened))
 					return err
 				}
 				called = true
-				f(opened{ctx, e.(*objective.Evaluator), l, facts})
+				f(opened{ctx, e, l, facts})
 				return nil
 			}).
 			SetMaxIter(1).

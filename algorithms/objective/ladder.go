@@ -71,7 +71,7 @@ type shardSums struct {
 
 // roomOf returns the buffer for the sums of a shard, of zeros: for all of them, or with
 // unscaled for those by features as they are.
-func (e *Evaluator) roomOf(s *shardRows) (room []float64, unscaled bool) {
+func (e *evaluator) roomOf(s *shardRows) (room []float64, unscaled bool) {
 	w := &e.wide
 	if e.k > 1 || e.centred {
 		room = w.meet(uint32(s.number), 1+e.parameters())
@@ -102,7 +102,7 @@ func (w *wideWork) at() []float64 {
 
 // leave takes what a shard has come to from its buffer to the ladder, with what waits for
 // it, or has it wait for the next.
-func (e *Evaluator) leave(s *shardRows, loss float64) {
+func (e *evaluator) leave(s *shardRows, loss float64) {
 	w := &e.wide
 	own := shardSums{uint32(s.number), loss, e.sums[0]}
 	w.begun = false
@@ -125,7 +125,7 @@ func (e *Evaluator) leave(s *shardRows, loss float64) {
 }
 
 // climb takes the shard that waits to the ladder alone.
-func (e *Evaluator) climb() {
+func (e *evaluator) climb() {
 	w := &e.wide
 	to := w.meet(w.waiting.number, 1+e.parameters())
 	kernel.Drain(to[1:1+e.d], w.rooms[0], e.inverse)
@@ -133,7 +133,7 @@ func (e *Evaluator) climb() {
 }
 
 // note writes the sums that are not by features.
-func (e *Evaluator) note(to []float64, loss, slopes float64) {
+func (e *evaluator) note(to []float64, loss, slopes float64) {
 	to[0] = loss
 	if e.intercept {
 		to[1+e.d] = slopes
@@ -141,8 +141,8 @@ func (e *Evaluator) note(to []float64, loss, slopes float64) {
 	e.wide.waits = false
 }
 
-// foldWide is Fold of shards that are not narrow: of those that were kept since the last one.
-func (e *Evaluator) foldWide(out []float64) {
+// foldWide is fold of shards that are not narrow: of those that were kept since the last one.
+func (e *evaluator) foldWide(out []float64) {
 	if e.wide.waits {
 		e.climb()
 	}
@@ -150,11 +150,8 @@ func (e *Evaluator) foldWide(out []float64) {
 	positiveZeros(out) // where all parts are −0
 }
 
-// Folds implements optim.FoldingEvaluator.
-func (e *Evaluator) Folds() bool { return len(e.shards) <= mostFolded }
-
-// Fold implements optim.FoldingEvaluator.
-func (e *Evaluator) Fold(shards shared.Range, out []float64) error {
+// fold is Fold of optim.Evaluator.
+func (e *evaluator) fold(shards shared.Range, out []float64) error {
 	if e.folds {
 		e.foldNarrow(shards, out)
 	} else {

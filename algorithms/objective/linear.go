@@ -13,7 +13,7 @@ import (
 )
 
 // Linear is the weighted sum of a loss over checked rows, with margins that are linear
-// in the features: an objective for package optim. What it opens is an [*Evaluator].
+// in the features: an objective for package optim.
 //
 // # Parameters
 //
@@ -45,19 +45,6 @@ type Linear struct {
 	Balanced bool
 }
 
-var _ interface {
-	optim.LinearEvaluator
-	optim.PricedEvaluator
-	optim.SampledEvaluator
-	optim.FoldingEvaluator
-	optim.FoldingSampledEvaluator
-	optim.ProbingEvaluator
-	optim.SnapshotEvaluator
-	optim.BeginningEvaluator
-	optim.RoughEvaluator
-	optim.SteadyEvaluator
-} = (*Evaluator)(nil)
-
 // BytesPerRow returns about what an evaluator keeps for each row: margins at a point and along
 // a direction, the multipliers of a loss that is smoothed, and weights of classes.
 func (l Linear) BytesPerRow(f *rows.Facts) int64 {
@@ -78,27 +65,23 @@ func (l Linear) BytesPerRow(f *rows.Facts) int64 {
 func (l Linear) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	data, err := l.Table.OpenNarrow(ctx)
 	if err != nil {
-		return nil, err
+		return optim.Evaluator{}, err
 	}
-	e, err := l.over(ctx, data)
-	if err != nil {
-		return nil, err
-	}
-	return e, nil
+	return l.over(ctx, data)
 }
 
 // over returns an evaluator over the rows of a subtask.
-func (l Linear) over(ctx *comqueue.ComContext, data *rows.Data) (*Evaluator, error) {
+func (l Linear) over(ctx *comqueue.ComContext, data *rows.Data) (optim.Evaluator, error) {
 	e, err := l.evaluator(data.Facts)
 	if err != nil {
-		return nil, err
+		return optim.Evaluator{}, err
 	}
 	own := ctx.Shards()
 	e.context = ctx.Context()
 	e.lo, e.total, e.shards = own.Lo, ctx.TotalShards(), make([]*shardRows, own.Len())
 	classes, err := l.classFactors(data.Facts)
 	if err != nil {
-		return nil, err
+		return optim.Evaluator{}, err
 	}
 	var before *shardRows
 	err = ctx.ForShards(func(shard int) error {
@@ -128,9 +111,9 @@ func (l Linear) over(ctx *comqueue.ComContext, data *rows.Data) (*Evaluator, err
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return optim.Evaluator{}, err
 	}
-	return e, nil
+	return e.functions(), nil
 }
 
 // labels reports the first label that does not suit the loss. Where labels are classes, rows
@@ -172,6 +155,19 @@ func (l Linear) shape(f *rows.Facts) (Shape, error) {
 		return Shape{}, errors.New("there are no features and no intercept: nothing can be trained")
 	}
 	return shape, nil
+}
+
+// Weight returns the total weight of the rows, with the weights of classes.
+func (l Linear) Weight(f *rows.Facts) (float64, error) {
+	classes, err := l.classFactors(f)
+	if err != nil || classes == nil {
+		return f.Weight, err
+	}
+	var weight float64
+	for i, c := range classes {
+		weight += float64(c * f.ClassWeights[i])
+	}
+	return weight, nil
 }
 
 // classFactors returns what the weights of rows are multiplied with, by class; nil where

@@ -104,7 +104,7 @@ func TestEvaluateIsTheSumOfLosses(t *testing.T) {
 				table := tableFor(l, d)
 				linear := objective.Linear{Loss: l.loss, NoIntercept: d.noIntercept, NoStandardize: d.noStandardize}
 				with(t, table, linear, func(o opened) {
-					v := parametersFor(o.e.Len())
+					v := parametersFor(o.e.Dim)
 					c, err := o.linear.Coefficients(o.facts, v)
 					require.NoError(t, err)
 					got := o.evaluate(t, v)
@@ -162,7 +162,7 @@ func TestKeptMarginsGiveWhatEvaluateGives(t *testing.T) {
 		for _, d := range []design{{}, {sparse: true, weighted: true, shifted: true}} {
 			table := tableFor(l, d)
 			with(t, table, objective.Linear{Loss: l.loss}, func(o opened) {
-				v, p := parametersFor(o.e.Len()), parametersFor(o.e.Len())
+				v, p := parametersFor(o.e.Dim), parametersFor(o.e.Dim)
 				for i := range p {
 					p[i] = 0.5 - p[i]
 				}
@@ -179,13 +179,13 @@ func TestKeptMarginsGiveWhatEvaluateGives(t *testing.T) {
 						require.InDelta(t, want[i], got[i], 1e-10*(1+math.Abs(want[0])+math.Abs(want[i])), "%v %v: %d", l.loss, d, i)
 					}
 				}
-				n := 1 + o.e.Len()
-				start := o.sum(t, n, func(shard int, out []float64) error { return o.e.Start(shard, v, out) })
+				n := 1 + o.e.Dim
+				start := o.sum(t, n, func(shard int, out []float64) error { return o.e.Margins.Start(shard, v, out) })
 				require.Equal(t, at(0), start)
-				near(at(1), o.sum(t, n, func(shard int, out []float64) error { return o.e.Along(shard, p, 1, out) }))
-				near(at(0.25), o.sum(t, n, func(shard int, out []float64) error { return o.e.Gradient(shard, 0.25, out) }))
+				near(at(1), o.sum(t, n, func(shard int, out []float64) error { return o.e.Margins.Direction(shard, p, 1, out) }))
+				near(at(0.25), o.sum(t, n, func(shard int, out []float64) error { return o.e.Margins.Gradient(shard, 0.25, out) }))
 				steps := []float64{0, 0.25, 1, -0.5}
-				trials := o.sum(t, 2*len(steps), func(shard int, out []float64) error { return o.e.Trials(shard, steps, out) })
+				trials := o.sum(t, 2*len(steps), func(shard int, out []float64) error { return o.e.Margins.Trials(shard, steps, out) })
 				for i, step := range steps {
 					full := at(step)
 					var slope float64
@@ -195,22 +195,53 @@ func TestKeptMarginsGiveWhatEvaluateGives(t *testing.T) {
 					near([]float64{full[0]}, trials[2*i:2*i+1])
 					require.InDelta(t, slope, trials[2*i+1], 1e-9*(1+math.Abs(full[0])), "%v %v", l.loss, d)
 				}
-				require.NoError(t, o.ctx.ForShards(func(shard int) error { return o.e.Advance(shard, 0.25) }))
-				near(at(0.25), o.sum(t, n, func(shard int, out []float64) error { return o.e.Gradient(shard, 0, out) }))
+				require.NoError(t, o.ctx.ForShards(func(shard int) error { return o.e.Margins.Advance(shard, 0.25) }))
+				near(at(0.25), o.sum(t, n, func(shard int, out []float64) error { return o.e.Margins.Gradient(shard, 0, out) }))
 			})
 		}
 	}
 }
 
-func TestTrialsHaveTheBitsOfAlong(t *testing.T) {
+// With room for second derivatives the functions of Margins give what Hessian gives.
+func TestKeptMarginsGiveSecondDerivatives(t *testing.T) {
+	for _, l := range []kind{kinds()[1], kinds()[2], kinds()[13]} {
+		for _, sparse := range []bool{false, true} {
+			with(t, tableFor(l, design{sparse: sparse, weighted: true}), objective.Linear{Loss: l.loss}, func(o opened) {
+				n := o.e.Dim
+				v, p := parametersFor(n), parametersFor(n)
+				for i := range p {
+					p[i] = 0.5 - p[i]
+				}
+				long := 1 + n + n*(n+1)/2
+				near := func(step float64, f func(shard int, out []float64) error) {
+					t.Helper()
+					u := make([]float64, n)
+					for i := range u {
+						u[i] = v[i] + step*p[i]
+					}
+					want := o.sum(t, long, func(shard int, out []float64) error { return o.e.Hessian(shard, u, out) })
+					got := o.sum(t, long, f)
+					for i := range want {
+						require.InDelta(t, want[i], got[i], 1e-10*(1+math.Abs(want[0])+math.Abs(want[i])), "%v: %d", l.loss, i)
+					}
+				}
+				near(0, func(shard int, out []float64) error { return o.e.Margins.Start(shard, v, out) })
+				near(0.5, func(shard int, out []float64) error { return o.e.Margins.Direction(shard, p, 0.5, out) })
+				near(0.25, func(shard int, out []float64) error { return o.e.Margins.Gradient(shard, 0.25, out) })
+			})
+		}
+	}
+}
+
+func TestTrialsHaveTheBitsOfDirection(t *testing.T) {
 	table := tableFor(kinds()[1], design{weighted: true})
 	with(t, table, objective.Linear{Loss: objective.Logistic{}}, func(o opened) {
-		v := parametersFor(o.e.Len())
+		v := parametersFor(o.e.Dim)
 		n := 1 + len(v)
-		o.sum(t, n, func(shard int, out []float64) error { return o.e.Start(shard, make([]float64, len(v)), out) })
-		along := o.sum(t, n, func(shard int, out []float64) error { return o.e.Along(shard, v, 0.7, out) })
-		again := o.sum(t, n, func(shard int, out []float64) error { return o.e.Gradient(shard, 0.7, out) })
-		trials := o.sum(t, 2, func(shard int, out []float64) error { return o.e.Trials(shard, []float64{0.7}, out) })
+		o.sum(t, n, func(shard int, out []float64) error { return o.e.Margins.Start(shard, make([]float64, len(v)), out) })
+		along := o.sum(t, n, func(shard int, out []float64) error { return o.e.Margins.Direction(shard, v, 0.7, out) })
+		again := o.sum(t, n, func(shard int, out []float64) error { return o.e.Margins.Gradient(shard, 0.7, out) })
+		trials := o.sum(t, 2, func(shard int, out []float64) error { return o.e.Margins.Trials(shard, []float64{0.7}, out) })
 		require.Equal(t, along, again)
 		require.Equal(t, along[0], trials[0])
 	})
@@ -222,7 +253,7 @@ func TestSparseRowsAreDenseRows(t *testing.T) {
 		for i, sparse := range []bool{false, true} {
 			table := tableFor(l, design{sparse: sparse, weighted: true})
 			with(t, table, objective.Linear{Loss: l.loss}, func(o opened) {
-				c, err := o.linear.Coefficients(o.facts, make([]float64, o.e.Len()))
+				c, err := o.linear.Coefficients(o.facts, make([]float64, o.e.Dim))
 				require.NoError(t, err)
 				for j := range c.Weights {
 					c.Weights[j] = 0.05 * float64(j%3)
@@ -247,23 +278,23 @@ func TestSampledRows(t *testing.T) {
 		for _, d := range []design{{weighted: true}, {sparse: true, shifted: true}} {
 			table := tableFor(l, d)
 			with(t, table, objective.Linear{Loss: l.loss}, func(o opened) {
-				v := parametersFor(o.e.Len())
+				v := parametersFor(o.e.Dim)
 				n := 2 + len(v)
 				rows := 0
 				all := o.sum(t, n, func(shard int, out []float64) error {
 					var indices []int32
-					for i := range o.e.Rows(shard) {
+					for i := range o.e.Minibatch.Rows(shard) {
 						indices = append(indices, int32(i))
 					}
 					rows += len(indices)
-					return o.e.EvaluateRows(shard, indices, v, out)
+					return o.e.Minibatch.Evaluate(shard, indices, v, out)
 				})
 				require.Equal(t, table.N, rows)
 				require.Equal(t, o.evaluate(t, v), all[:n-1], "%v", l.loss)
-				require.InDelta(t, o.e.Weight(), all[n-1], 1e-12)
+				require.InDelta(t, o.e.Weight, all[n-1], 1e-12)
 				// A row taken twice counts twice.
-				twice := o.sum(t, n, func(shard int, out []float64) error { return o.e.EvaluateRows(shard, []int32{1, 1}, v, out) })
-				once := o.sum(t, n, func(shard int, out []float64) error { return o.e.EvaluateRows(shard, []int32{1}, v, out) })
+				twice := o.sum(t, n, func(shard int, out []float64) error { return o.e.Minibatch.Evaluate(shard, []int32{1, 1}, v, out) })
+				once := o.sum(t, n, func(shard int, out []float64) error { return o.e.Minibatch.Evaluate(shard, []int32{1}, v, out) })
 				for i := range once {
 					require.InDelta(t, 2*once[i], twice[i], 1e-12*(1+math.Abs(once[i])))
 				}
@@ -275,19 +306,19 @@ func TestSampledRows(t *testing.T) {
 func TestFactorsOfThePenalty(t *testing.T) {
 	table := tableFor(kinds()[0], design{})
 	with(t, table, objective.Linear{Loss: objective.Squared{}}, func(o opened) {
-		require.Equal(t, []float64{1, 1, 1, 1, 1, 0}, o.e.Factors())
+		require.Equal(t, []float64{1, 1, 1, 1, 1, 0}, o.e.PenaltyFactors)
 	})
 	with(t, table, objective.Linear{Loss: objective.Squared{}, NoStandardize: true}, func(o opened) {
 		v := parametersFor(6)
 		c, err := o.linear.Coefficients(o.facts, v)
 		require.NoError(t, err)
-		for j, f := range o.e.Factors()[:5] {
+		for j, f := range o.e.PenaltyFactors[:5] {
 			if j != 2 { // constant: its coefficient is 0
 				require.InEpsilon(t, c.Weights[j], f*v[j], 1e-15)
 			}
 		}
 		require.Zero(t, c.Weights[2])
-		require.Zero(t, o.e.Factors()[5])
+		require.Zero(t, o.e.PenaltyFactors[5])
 	})
 	// Without an intercept a constant feature matters.
 	with(t, table, objective.Linear{Loss: objective.Squared{}, NoIntercept: true}, func(o opened) {
@@ -296,7 +327,7 @@ func TestFactorsOfThePenalty(t *testing.T) {
 		require.Equal(t, 1.5, c.Weights[2])
 	})
 	with(t, tableFor(kinds()[13], design{}), objective.Linear{Loss: objective.AFT{}}, func(o opened) {
-		require.Equal(t, []float64{1, 1, 1, 1, 1, 0, 0}, o.e.Factors())
+		require.Equal(t, []float64{1, 1, 1, 1, 1, 0, 0}, o.e.PenaltyFactors)
 	})
 }
 
@@ -319,18 +350,18 @@ func TestClassWeightsAreRowWeights(t *testing.T) {
 		var err error
 		c, err = o.linear.Coefficients(o.facts, v)
 		require.NoError(t, err)
-		got, total = o.evaluate(t, v), o.e.Weight()
+		got, total = o.evaluate(t, v), o.e.Weight
 	})
 	with(t, weighted, objective.Linear{Loss: objective.Logistic{}}, func(o opened) {
 		u, err := o.linear.Parameters(o.facts, c)
 		require.NoError(t, err)
 		want = o.evaluate(t, u)
-		require.InEpsilon(t, o.e.Weight(), total, 1e-15)
+		require.InEpsilon(t, o.e.Weight, total, 1e-15)
 	})
 	require.InEpsilon(t, want[0], got[0], 1e-12)
 
 	with(t, plain, objective.Linear{Loss: objective.Logistic{}, Balanced: true}, func(o opened) {
-		require.InEpsilon(t, o.facts.Weight, o.e.Weight(), 1e-14)
+		require.InEpsilon(t, o.facts.Weight, o.e.Weight, 1e-14)
 		s := o.evaluate(t, make([]float64, 6)) // every loss is log 2
 		require.InEpsilon(t, o.facts.Weight*math.Ln2, s[0], 1e-14)
 		require.InDelta(t, 0, s[6], 1e-12) // both classes pull the intercept alike

@@ -19,7 +19,7 @@ import (
 
 // Parameters that are so many that subtasks keep blocks of them come to the bits of a
 // training on one subtask, by margins that are probed, with an L1 penalty, in rounds over
-// stand-ins and without a penalty. A read sends each subtask what the others have of its
+// smooth approximations and without a penalty. A read sends each subtask what the others have of its
 // block, without zeros, and nothing else: as many bytes as the formula says.
 func TestLongParametersAreSplit(t *testing.T) {
 	const n, most, shards = 2400, 8, 16

@@ -30,9 +30,9 @@ type beginning interface {
 	begin(f *rows.Facts) float64
 }
 
-// rough is a Loss whose second derivatives may hold only near by.
-type rough interface {
-	rough(f *rows.Facts) bool
+// nearlyNonsmooth is a Loss whose second derivatives may hold only near by.
+type nearlyNonsmooth interface {
+	nearlyNonsmooth(f *rows.Facts) bool
 }
 
 // Shape says what the margins of a row are made of.

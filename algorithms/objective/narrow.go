@@ -12,14 +12,14 @@ import (
 // Where the sparse rows of a shard have few of the features, buffers of all parameters
 // would cost more than the rows: each would be filled with zeros, scaled, and added to
 // another of the kind, once for every shard. A narrow shard has numbers of its own for its
-// columns instead: coefficients are gathered for these, sums kept for these, and Fold adds
+// columns instead: coefficients are gathered for these, sums kept for these, and fold adds
 // up the sums of each column over the shards that have it, in the order of the tree over
 // shards. A shard without the column would have added +0 there, which changes no sum, as
 // no sum is -0: sums begin at +0, and scaled ones have +0 added.
 
 // beginNarrow starts a pass over a narrow shard. What is kept of it is its loss, the sums
 // of the slopes of its margins, and the gradient by its columns, margin by margin.
-func (e *Evaluator) beginNarrow(s *shardRows) passSums {
+func (e *evaluator) beginNarrow(s *shardRows) passSums {
 	width := len(s.Columns)
 	if s.kept == nil {
 		s.kept = make([]float64, 1+e.k+e.Margins*width)
@@ -30,7 +30,7 @@ func (e *Evaluator) beginNarrow(s *shardRows) passSums {
 
 // finishNarrow keeps loss and gradient of a narrow shard, by the parameters, and writes
 // them to out unless that is nil.
-func (e *Evaluator) finishNarrow(s *shardRows, sum passSums, out []float64) {
+func (e *evaluator) finishNarrow(s *shardRows, sum passSums, out []float64) {
 	s.kept[0] = sum.loss
 	copy(s.kept[1:], e.sums)
 	for a := range e.Margins {
@@ -53,7 +53,7 @@ func (e *Evaluator) finishNarrow(s *shardRows, sum passSums, out []float64) {
 }
 
 // putSums writes the sums of slopes where the derivatives by what is added to margins stand.
-func (e *Evaluator) putSums(sums, out []float64) {
+func (e *evaluator) putSums(sums, out []float64) {
 	if e.intercept {
 		for a := range e.Margins {
 			out[1+a*e.stride()+e.d] = sums[a]
@@ -64,7 +64,7 @@ func (e *Evaluator) putSums(sums, out []float64) {
 
 // addEntries is kernel.AddScaledCSR for sums of all features, wherever rows have their
 // columns.
-func (e *Evaluator) addEntries(b *rows.Block, coef, out []float64) {
+func (e *evaluator) addEntries(b *rows.Block, coef, out []float64) {
 	if b.Columns == nil {
 		kernel.AddScaledCSR(b.Sparse, coef, out)
 		return
@@ -80,8 +80,8 @@ func (e *Evaluator) addEntries(b *rows.Block, coef, out []float64) {
 // mostFolded is how many shards a tree has numbers for.
 const mostFolded = math.MaxUint16
 
-// foldNarrow is Fold of narrow shards.
-func (e *Evaluator) foldNarrow(shards shared.Range, out []float64) {
+// foldNarrow is fold of narrow shards.
+func (e *evaluator) foldNarrow(shards shared.Range, out []float64) {
 	t := e.treeOf(shards)
 	values := t.room[:len(t.shards)]
 	for part := range 1 + e.k {
@@ -118,7 +118,7 @@ type tree struct {
 }
 
 // treeOf returns the tree of the shards of a node, made when it is first asked for.
-func (e *Evaluator) treeOf(within shared.Range) *tree {
+func (e *evaluator) treeOf(within shared.Range) *tree {
 	i := slices.IndexFunc(e.trees, func(t *tree) bool { return t.within == within })
 	if i >= 0 {
 		return e.trees[i]

@@ -21,36 +21,36 @@ import (
 const passes = 5
 
 // pass makes pass number i over a shard.
-func pass(e *objective.Evaluator, i, shard int, v, out []float64) error {
+func pass(e optim.Evaluator, i, shard int, v, out []float64) error {
 	switch i {
 	case 0:
 		return e.Evaluate(shard, v, out)
 	case 1:
-		return e.Start(shard, v, out)
+		return e.Margins.Start(shard, v, out)
 	case 2:
-		return e.Along(shard, v, 0.5, out)
+		return e.Margins.Direction(shard, v, 0.5, out)
 	case 3:
-		return e.Gradient(shard, 0.25, out)
+		return e.Margins.Gradient(shard, 0.25, out)
 	}
-	if err := e.Advance(shard, 0.25); err != nil {
+	if err := e.Margins.Advance(shard, 0.25); err != nil {
 		return err
 	}
-	return e.Gradient(shard, 0, out)
+	return e.Margins.Gradient(shard, 0, out)
 }
 
 // narrowSums returns what the passes over all rows add up to: by folding where the
 // evaluator does, in buffers of each shard, or with a wide evaluator.
 func narrowSums(t *testing.T, record arrow.Record, l objective.Linear, wide, folded bool, parallelism int, options ...engine.Option) []float64 {
-	evaluator := shared.Scratch[*objective.Evaluator]("evaluator")
+	evaluator := shared.Scratch[optim.Evaluator]("evaluator")
 	r := trial.Run(t, func(b *engine.Builder) {
 		checked, err := rows.Check("test", arrowbridge.FromRecords(b, []arrow.Record{record}), rows.Columns{Vector: "features", Label: "label"}, l.Loss.Label())
 		require.NoError(t, err)
 		l.Table = checked
 		each := func(ctx *comqueue.ComContext, shard int, out []float64) error {
 			e := evaluator.Get(ctx)
-			n := 1 + e.Len()
+			n := 1 + e.Dim
 			for i := range passes {
-				if err := pass(e, i, shard, parametersFor(e.Len()), out[i*n:(i+1)*n]); err != nil {
+				if err := pass(e, i, shard, parametersFor(e.Dim), out[i*n:(i+1)*n]); err != nil {
 					return err
 				}
 			}
@@ -58,13 +58,13 @@ func narrowSums(t *testing.T, record arrow.Record, l objective.Linear, wide, fol
 		}
 		fold := func(ctx *comqueue.ComContext, shards shared.Range, out []float64) (bool, error) {
 			e := evaluator.Get(ctx)
-			n := 1 + e.Len()
+			n := 1 + e.Dim
 			if !folded {
 				return false, nil
 			}
-			require.True(t, e.Folds())
+			require.NotNil(t, e.Fold)
 			for i := range passes {
-				err := ctx.ForShardsWithin(shards, func(shard int) error { return pass(e, i, shard, parametersFor(e.Len()), nil) })
+				err := ctx.ForShardsWithin(shards, func(shard int) error { return pass(e, i, shard, parametersFor(e.Dim), nil) })
 				if err != nil {
 					return true, err
 				}
@@ -76,16 +76,15 @@ func narrowSums(t *testing.T, record arrow.Record, l objective.Linear, wide, fol
 		}
 		engine.Collect(checked.Init(comqueue.New(b, "sum")).
 			Do(func(ctx *comqueue.ComContext) error {
-				opened, err := l.Open(ctx)
+				e, err := l.Open(ctx)
 				if wide {
-					opened, err = l.OpenWide(ctx)
+					e, err = l.OpenWide(ctx)
 				}
 				if err != nil {
 					return err
 				}
-				e := opened.(*objective.Evaluator)
 				evaluator.Put(ctx, e)
-				sums.Put(ctx, make([]float64, passes*(1+e.Len())))
+				sums.Put(ctx, make([]float64, passes*(1+e.Dim)))
 				return nil
 			}).
 			Add(comqueue.ForEachShard(sums, each, comqueue.FoldedBy(fold))).
@@ -167,18 +166,17 @@ func TestNarrowPassesAllocateNothing(t *testing.T) {
 		l.Table = checked
 		engine.Collect(checked.Init(comqueue.New(b, "evaluate")).
 			Do(func(ctx *comqueue.ComContext) error {
-				opened, err := l.Open(ctx)
+				e, err := l.Open(ctx)
 				if err != nil {
 					return err
 				}
-				e := opened.(*objective.Evaluator)
-				v, out := parametersFor(e.Len()), make([]float64, 1+e.Len())
+				v, out := parametersFor(e.Dim), make([]float64, 1+e.Dim)
 				called = true
 				require.Zero(t, testing.AllocsPerRun(2, func() {
 					clear(out)
 					for shard := ctx.Shards().Lo; shard < ctx.Shards().Hi; shard++ {
-						_ = e.Start(shard, v, nil)
-						_ = e.Along(shard, v, 0.5, nil)
+						_ = e.Margins.Start(shard, v, nil)
+						_ = e.Margins.Direction(shard, v, 0.5, nil)
 					}
 					_ = e.Fold(ctx.Shards(), out)
 				}))

@@ -2,13 +2,13 @@ package objective
 
 import "slices"
 
-// Steady implements optim.SteadyEvaluator. Coefficients are made of parameters once for all
-// shards then, which of many features takes as long as a good part of a shard's rows.
-func (e *Evaluator) Steady() { e.steady = true }
+// order is Ordered of optim.Evaluator. Coefficients are made of parameters once for all shards
+// then, which of many features takes as long as a good part of a shard's rows.
+func (e *evaluator) order() { e.ordered = true }
 
 // point takes the coefficients of parameters, or of a direction, for the rows of a shard.
-func (e *Evaluator) point(s *shardRows, v []float64) {
-	known := e.steady && len(v) > 0 && e.of == &v[0] && s.number > e.latest
+func (e *evaluator) point(s *shardRows, v []float64) {
+	known := e.ordered && len(v) > 0 && e.of == &v[0] && s.number > e.latest
 	e.latest, e.of = s.number, nil
 	if len(v) > 0 {
 		e.of = &v[0]
@@ -32,7 +32,7 @@ func (e *Evaluator) point(s *shardRows, v []float64) {
 }
 
 // ofZeros says that all coefficients among parameters are 0.
-func (e *Evaluator) ofZeros(v []float64) bool {
+func (e *evaluator) ofZeros(v []float64) bool {
 	for a := range e.Margins {
 		if slices.ContainsFunc(v[a*e.stride():a*e.stride()+e.d], func(p float64) bool { return p != 0 }) {
 			return false
@@ -42,7 +42,7 @@ func (e *Evaluator) ofZeros(v []float64) bool {
 }
 
 // columns returns how many columns the rows of a shard have numbers for.
-func (e *Evaluator) columns(s *shardRows) int {
+func (e *evaluator) columns(s *shardRows) int {
 	if s.Columns != nil {
 		return len(s.Columns)
 	}

@@ -12,17 +12,17 @@ type sampleWork struct {
 	prox  []float64
 }
 
-// Rows implements optim.SampledEvaluator.
-func (e *Evaluator) Rows(shard int) int {
+// rowCount is Rows of optim.Minibatch.
+func (e *evaluator) rowCount(shard int) int {
 	if s := e.at(shard); s != nil {
 		return s.N
 	}
 	return 0
 }
 
-// EvaluateRows implements optim.SampledEvaluator. The rows are copied together, a chunk at
+// evaluateRows is Evaluate of optim.Minibatch. The rows are copied together, a chunk at
 // a time.
-func (e *Evaluator) EvaluateRows(shard int, indices []int32, v, out []float64) error {
+func (e *evaluator) evaluateRows(shard int, indices []int32, v, out []float64) error {
 	s := e.at(shard)
 	e.point(s, v)
 	sum := e.begin(s, out)
@@ -50,7 +50,7 @@ func (e *Evaluator) EvaluateRows(shard int, indices []int32, v, out []float64) e
 }
 
 // gather copies rows of a shard together.
-func (e *Evaluator) gather(s *shardRows, indices []int32) *shardRows {
+func (e *evaluator) gather(s *shardRows, indices []int32) *shardRows {
 	part := e.gatherLabels(s, indices)
 	b, room, n := part.Block, &e.sample.room, len(indices)
 	if s.Dense != nil {
@@ -66,7 +66,7 @@ func (e *Evaluator) gather(s *shardRows, indices []int32) *shardRows {
 }
 
 // gatherLabels copies together what rows of a shard have but features.
-func (e *Evaluator) gatherLabels(s *shardRows, indices []int32) *shardRows {
+func (e *evaluator) gatherLabels(s *shardRows, indices []int32) *shardRows {
 	w := &e.sample
 	room := &w.room
 	if w.block.Block == nil {
@@ -84,7 +84,7 @@ func (e *Evaluator) gatherLabels(s *shardRows, indices []int32) *shardRows {
 }
 
 // gatherSparse copies sparse rows together.
-func (e *Evaluator) gatherSparse(s *shardRows, indices []int32) kernel.CSR {
+func (e *evaluator) gatherSparse(s *shardRows, indices []int32) kernel.CSR {
 	x := &e.sample.room.Sparse
 	x.RowPtr, x.Col, x.Val = append(x.RowPtr[:0], 0), x.Col[:0], x.Val[:0]
 	for _, row := range indices {

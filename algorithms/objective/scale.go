@@ -87,6 +87,24 @@ func (s *scaling) spreadSome(v []float64, columns []int32, beta, add []float64) 
 	copy(add[s.Margins:], v[s.Margins*s.stride():])
 }
 
+// PenaltyFactors returns what each parameter is multiplied with in the penalty, as the caller's.
+func (l Linear) PenaltyFactors(f *rows.Facts) ([]float64, error) {
+	s, err := l.scaling(f)
+	if err != nil {
+		return nil, err
+	}
+	return s.factors(), nil
+}
+
+// factors returns what parameters are multiplied with in the penalty.
+func (s *scaling) factors() []float64 {
+	factors := make([]float64, s.parameters())
+	for i := range factors {
+		factors[i] = s.factor(i)
+	}
+	return factors
+}
+
 // factor returns what a parameter is multiplied with in the penalty.
 func (s *scaling) factor(parameter int) float64 {
 	j := parameter % max(s.stride(), 1)

@@ -14,15 +14,26 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// trainShown minimises a loss over a table and returns what came of it. The optimiser sees what
-// shown makes of the objective, which may hide methods of it.
-func trainShown(t *testing.T, table trial.Table, kind rows.LabelKind, loss objective.Loss, settings optim.Settings, shown func(objective.Linear) optim.Objective) (found optim.Result) {
+// altered is an objective whose evaluator the optimiser gets altered.
+type altered struct {
+	objective.Linear
+	alter func(e *optim.Evaluator)
+}
+
+func (o altered) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
+	e, err := o.Linear.Open(ctx)
+	o.alter(&e)
+	return e, err
+}
+
+// trainAltered minimises a loss over a table and returns what came of it.
+func trainAltered(t *testing.T, table trial.Table, kind rows.LabelKind, loss objective.Loss, settings optim.Settings, alter func(e *optim.Evaluator)) (found optim.Result) {
 	t.Helper()
 	r := trial.Run(t, func(b *engine.Builder) {
 		checked, err := rows.Check("test", table.Dataset(b), columnsOf(table), kind)
 		require.NoError(t, err)
 		engine.Collect(optim.Minimize(b, optim.Problem{
-			Name: "fit", Init: checked.Init, Objective: shown(objective.Linear{Table: checked, Loss: loss}), Settings: settings,
+			Name: "fit", Init: checked.Init, Objective: altered{objective.Linear{Table: checked, Loss: loss}, alter}, Settings: settings,
 			Closer: comqueue.Output(func(ctx *comqueue.ComContext) ([]string, error) {
 				text, err := json.Marshal(optim.ResultOf(ctx))
 				return []string{string(text)}, err

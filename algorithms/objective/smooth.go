@@ -32,7 +32,7 @@ type line struct{ s, c, lo, hi, epsilon float64 }
 // would have to be as small as the error allowed, and the problem so hard that neither
 // L-BFGS nor Newton's method solved it.
 //
-// The Evaluator moves a, by Tighten, and tells the duality gap, by Bound and Gap.
+// The objective moves a and tells the duality gap by optim.Smoothing.
 type Smooth struct {
 	Loss Kinked
 	// Mu is the first μ, how far the kinks are rounded off, in units of the margins; 0 means

@@ -13,11 +13,11 @@ import (
 
 // minimize goes to the minimum of the mean loss with a penalty by damped Newton steps.
 func (o opened) minimize(t *testing.T, v []float64, l2 float64) {
-	n := o.e.Len()
+	n := o.e.Dim
 	value := func(sums, at []float64) float64 {
-		f := sums[0] / o.e.Weight()
+		f := sums[0] / o.e.Weight
 		for j, x := range at {
-			f += l2 / 2 * square(o.e.Factors()[j]*x)
+			f += l2 / 2 * square(o.e.PenaltyFactors[j]*x)
 		}
 		return f
 	}
@@ -28,11 +28,11 @@ func (o opened) minimize(t *testing.T, v []float64, l2 float64) {
 		h := mat.NewSymDense(n, nil)
 		norm := 0.0
 		for a := range n {
-			f := l2 * square(o.e.Factors()[a])
-			g.SetVec(a, sums[1+a]/o.e.Weight()+f*v[a])
+			f := l2 * square(o.e.PenaltyFactors[a])
+			g.SetVec(a, sums[1+a]/o.e.Weight+f*v[a])
 			norm = math.Max(norm, math.Abs(g.AtVec(a)))
 			for b := range a + 1 {
-				h.SetSym(a, b, sums[1+n+a*(a+1)/2+b]/o.e.Weight())
+				h.SetSym(a, b, sums[1+n+a*(a+1)/2+b]/o.e.Weight)
 			}
 			h.SetSym(a, a, h.At(a, a)+f+damping)
 		}
@@ -71,25 +71,25 @@ func TestRoundsCloseTheDualityGap(t *testing.T) {
 				table := tableFor(l, d)
 				smooth := objective.Smooth{Loss: l.loss.(objective.Kinked), Mu: 0.2}
 				with(t, table, objective.Linear{Loss: smooth, NoIntercept: d.noIntercept}, func(o opened) {
-					v := make([]float64, o.e.Len())
+					v := make([]float64, o.e.Dim)
 					var gaps []float64
 					for range 10 {
 						o.minimize(t, v, l2)
-						sums := o.sum(t, o.e.BoundLen(), func(shard int, out []float64) error { return o.e.Bound(shard, v, out) })
-						value, bound := o.e.Gap(v, sums, 0, l2)
+						sums := o.sum(t, o.e.Smoothing.BoundLen, func(shard int, out []float64) error { return o.e.Smoothing.Bound(shard, v, out) })
+						value, bound := o.e.Smoothing.Gap(v, sums, 0, l2)
 						require.LessOrEqual(t, bound, value+1e-12)
 						c, err := o.linear.Coefficients(o.facts, v)
 						require.NoError(t, err)
-						want := reference(table, l, c) / o.e.Weight()
-						for j := range o.e.Factors() {
-							want += l2 / 2 * square(o.e.Factors()[j]*v[j])
+						want := reference(table, l, c) / o.e.Weight
+						for j := range o.e.PenaltyFactors {
+							want += l2 / 2 * square(o.e.PenaltyFactors[j]*v[j])
 						}
 						require.InEpsilon(t, want, value, 1e-9)
 						gaps = append(gaps, value-bound)
 						if value-bound < 1e-7 {
 							break
 						}
-						require.NoError(t, o.ctx.ForShards(o.e.Tighten))
+						require.NoError(t, o.ctx.ForShards(o.e.Smoothing.Refine))
 					}
 					require.Less(t, gaps[len(gaps)-1], 1e-6, "%v %v %v: %.1e", l.loss, d, l2, gaps)
 					require.Greater(t, gaps[0], 1e-6) // smoothing alone is not enough
@@ -105,8 +105,8 @@ func TestBoundsHoldAnywhere(t *testing.T) {
 	table := trial.TableOf([]float64{0, 1, 1, 1}, []float64{1}, []float64{2}, []float64{2.5}, []float64{4})
 	with(t, table, objective.Linear{Loss: objective.Smooth{Loss: objective.Hinge{}}}, func(o opened) {
 		bounds := func(v []float64) (float64, float64) {
-			sums := o.sum(t, o.e.BoundLen(), func(shard int, out []float64) error { return o.e.Bound(shard, v, out) })
-			return o.e.Gap(v, sums, 0, 1)
+			sums := o.sum(t, o.e.Smoothing.BoundLen, func(shard int, out []float64) error { return o.e.Smoothing.Bound(shard, v, out) })
+			return o.e.Smoothing.Gap(v, sums, 0, 1)
 		}
 		least := math.Inf(1)
 		var all []float64
@@ -122,11 +122,15 @@ func TestBoundsHoldAnywhere(t *testing.T) {
 	})
 }
 
+// Losses that are not Smooth have no bound, and those that are none before it was found.
 func TestBoundOfOtherLosses(t *testing.T) {
 	table := tableFor(kinds()[0], design{})
 	with(t, table, objective.Linear{Loss: objective.Squared{}}, func(o opened) {
-		require.ErrorContains(t, o.e.Bound(0, make([]float64, 6), make([]float64, o.e.BoundLen())), "Smooth")
-		require.ErrorContains(t, o.e.Tighten(0), "Smooth")
+		require.Zero(t, o.e.Smoothing.BoundLen)
+		require.Nil(t, o.e.Smoothing.Bound)
+	})
+	with(t, table, objective.Linear{Loss: objective.Smooth{Loss: objective.EpsilonInsensitive{}}}, func(o opened) {
+		require.ErrorContains(t, o.e.Smoothing.Refine(o.ctx.Shards().Lo), "none was found")
 	})
 }
 
@@ -134,8 +138,8 @@ func TestGapWithoutPenalty(t *testing.T) {
 	table := trial.TableOf([]float64{0, 1, 2}, []float64{1}, []float64{2}, []float64{4})
 	with(t, table, objective.Linear{Loss: objective.Smooth{Loss: objective.EpsilonInsensitive{}}}, func(o opened) {
 		v := make([]float64, 2)
-		sums := o.sum(t, o.e.BoundLen(), func(shard int, out []float64) error { return o.e.Bound(shard, v, out) })
-		value, bound := o.e.Gap(v, sums, 0, 0)
+		sums := o.sum(t, o.e.Smoothing.BoundLen, func(shard int, out []float64) error { return o.e.Smoothing.Bound(shard, v, out) })
+		value, bound := o.e.Smoothing.Gap(v, sums, 0, 0)
 		require.InDelta(t, 1, value, 1e-15)
 		require.True(t, math.IsInf(bound, -1))
 	})

@@ -30,8 +30,8 @@ const (
 
 const snapshotHead = 10
 
-// AppendSnapshot implements optim.SnapshotEvaluator.
-func (e *Evaluator) AppendSnapshot(shard int, dst []byte) ([]byte, error) {
+// appendSnapshot is Append of optim.Snapshot.
+func (e *evaluator) appendSnapshot(shard int, dst []byte) ([]byte, error) {
 	s := e.at(shard)
 	var has, next byte
 	var vectors [][]float64
@@ -56,8 +56,8 @@ func (e *Evaluator) AppendSnapshot(shard int, dst []byte) ([]byte, error) {
 	return out, nil
 }
 
-// RestoreSnapshot implements optim.SnapshotEvaluator.
-func (e *Evaluator) RestoreSnapshot(shard int, src []byte) error {
+// restoreSnapshot is Restore of optim.Snapshot.
+func (e *evaluator) restoreSnapshot(shard int, src []byte) error {
 	if len(src) == 0 {
 		return nil
 	}

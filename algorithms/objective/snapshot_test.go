@@ -100,7 +100,7 @@ func TestChangesOfMethodGoOnFromWhatIsKept(t *testing.T) {
 	require.Equal(t, want, other)
 }
 
-// Rounds over stand-ins of a loss with kinks.
+// Rounds over smooth approximations of a loss with kinks.
 func TestRoundsGoOnFromWhatIsKept(t *testing.T) {
 	for _, l := range []kind{kinds()[14], kinds()[15]} {
 		table := tableFor(l, design{weighted: true})
@@ -120,49 +120,49 @@ func TestSnapshots(t *testing.T) {
 	table := tableFor(l, design{weighted: true})
 	with(t, table, objective.Linear{Loss: l.loss}, func(o opened) {
 		shard := o.ctx.Shards().Lo
-		other := func() *objective.Evaluator {
+		other := func() optim.Evaluator {
 			e, err := o.linear.Open(o.ctx)
 			require.NoError(t, err)
-			return e.(*objective.Evaluator)
+			return e
 		}
-		n := o.e.Len()
-		v, out := parametersFor(n), make([]float64, max(1+n, o.e.BoundLen()))
-		empty, err := o.e.AppendSnapshot(shard, []byte("before"))
+		n := o.e.Dim
+		v, out := parametersFor(n), make([]float64, max(1+n, o.e.Smoothing.BoundLen))
+		empty, err := o.e.Snapshot.Append(shard, []byte("before"))
 		require.NoError(t, err)
 		require.Equal(t, "before", string(empty), "nothing was read yet")
-		require.NoError(t, other().RestoreSnapshot(shard, nil))
+		require.NoError(t, other().Snapshot.Restore(shard, nil))
 
-		require.NoError(t, o.e.Start(shard, v, out))
+		require.NoError(t, o.e.Margins.Start(shard, v, out[:1+n]))
 		for range optim.LatestSteps + 1 {
-			require.NoError(t, o.e.Along(shard, v, 0.1, out))
-			require.NoError(t, o.e.Advance(shard, 0.1))
+			require.NoError(t, o.e.Margins.Direction(shard, v, 0.1, out[:1+n]))
+			require.NoError(t, o.e.Margins.Advance(shard, 0.1))
 		}
-		require.NoError(t, o.e.Bound(shard, v, out))
-		require.NoError(t, o.e.Tighten(shard))
-		snapshot, err := o.e.AppendSnapshot(shard, nil)
+		require.NoError(t, o.e.Smoothing.Bound(shard, v, out))
+		require.NoError(t, o.e.Smoothing.Refine(shard))
+		snapshot, err := o.e.Snapshot.Append(shard, nil)
 		require.NoError(t, err)
 
 		e := other()
-		require.NoError(t, e.RestoreSnapshot(shard, snapshot))
-		again, err := e.AppendSnapshot(shard, nil)
+		require.NoError(t, e.Snapshot.Restore(shard, snapshot))
+		again, err := e.Snapshot.Append(shard, nil)
 		require.NoError(t, err)
 		require.Equal(t, snapshot, again)
-		both := func(f func(e *objective.Evaluator, out []float64) error) {
+		both := func(f func(e optim.Evaluator, out []float64) error) {
 			one, two := make([]float64, 64), make([]float64, 64)
 			require.NoError(t, f(o.e, one))
 			require.NoError(t, f(e, two))
 			require.Equal(t, bitsOf(one), bitsOf(two))
 		}
-		both(func(e *objective.Evaluator, out []float64) error { return e.Along(shard, v, 0.25, out[:1+n]) })
-		both(func(e *objective.Evaluator, out []float64) error {
-			if err := e.Bend(shard, v, optim.LatestSteps, out); err != nil {
+		both(func(e optim.Evaluator, out []float64) error { return e.Margins.Direction(shard, v, 0.25, out[:1+n]) })
+		both(func(e optim.Evaluator, out []float64) error {
+			if err := e.Subspace.Hessian(shard, v, optim.LatestSteps, out); err != nil {
 				return err
 			}
-			return e.Probe(shard, []float64{1, 0.5, 0.25, 2}, []float64{0, 1}, out[32:])
+			return e.Subspace.Slopes(shard, []float64{1, 0.5, 0.25, 2}, []float64{0, 1}, out[32:])
 		})
 
 		for _, bad := range [][]byte{{1}, snapshot[:len(snapshot)-1], append(snapshot[:len(snapshot):len(snapshot)], 0), append([]byte{255}, snapshot[1:]...), append([]byte{snapshot[0], 9}, snapshot[2:]...)} {
-			require.ErrorContains(t, other().RestoreSnapshot(shard, bad), "a snapshot ")
+			require.ErrorContains(t, other().Snapshot.Restore(shard, bad), "a snapshot ")
 		}
 	})
 }

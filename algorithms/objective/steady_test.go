@@ -19,25 +19,26 @@ func TestPassesAllocateNothing(t *testing.T) {
 		for _, sparse := range []bool{false, true} {
 			table := tableFor(l, design{sparse: sparse, weighted: true})
 			with(t, table, objective.Linear{Loss: l.loss}, func(o opened) {
-				n := o.e.Len()
+				n := o.e.Dim
 				v, steps, indices := parametersFor(n), []float64{0.5, 1}, []int32{0, 3, 3}
-				out := make([]float64, 1+n+n*(n+1)/2+o.e.BoundLen())
+				out := make([]float64, 1+n+n*(n+1)/2+o.e.Smoothing.BoundLen)
 				pass := func() {
 					clear(out)
 					first := o.ctx.Shards().Lo
-					_ = o.e.Evaluate(first, v, out)
-					_ = o.e.Start(first, v, out)
-					_ = o.e.Along(first, v, 1, out)
-					_ = o.e.Trials(first, steps, out)
-					_ = o.e.Gradient(first, 0.5, out)
-					_ = o.e.Advance(first, 0.5)
-					_ = o.e.Bend(first, v, optim.LatestSteps, out)
-					_ = o.e.Probe(first, v[:1], steps, out)
-					_ = o.e.Hessian(first, v, out)
-					_ = o.e.EvaluateRows(first, indices, v, out)
+					for _, out := range [][]float64{out[:1+n], out[:1+n+n*(n+1)/2]} {
+						_ = o.e.Evaluate(first, v, out)
+						_ = o.e.Margins.Start(first, v, out)
+						_ = o.e.Margins.Direction(first, v, 1, out)
+						_ = o.e.Margins.Gradient(first, 0.5, out)
+					}
+					_ = o.e.Margins.Trials(first, steps, out)
+					_ = o.e.Margins.Advance(first, 0.5)
+					_ = o.e.Subspace.Hessian(first, v, optim.LatestSteps, out)
+					_ = o.e.Subspace.Slopes(first, v[:1], steps, out)
+					_ = o.e.Minibatch.Evaluate(first, indices, v, out)
 					if _, ok := l.loss.(objective.Smooth); ok {
-						_ = o.e.Bound(first, v, out)
-						_ = o.e.Tighten(first)
+						_ = o.e.Smoothing.Bound(first, v, out)
+						_ = o.e.Smoothing.Refine(first)
 					}
 				}
 				require.Zero(t, testing.AllocsPerRun(5, pass), "%v", l.loss)
@@ -70,29 +71,29 @@ func collectSums(b *engine.Builder, table trial.Table, loss objective.Loss) {
 		return
 	}
 	l := objective.Linear{Table: checked, Loss: loss}
-	evaluator := shared.Scratch[*objective.Evaluator]("evaluator")
+	evaluator := shared.Scratch[optim.Evaluator]("evaluator")
 	engine.Collect(checked.Init(comqueue.New(b, "sum")).
 		Do(func(ctx *comqueue.ComContext) error {
 			e, err := l.Open(ctx)
 			if err != nil {
 				return err
 			}
-			evaluator.Put(ctx, e.(*objective.Evaluator))
-			n := e.Len()
+			evaluator.Put(ctx, e)
+			n := e.Dim
 			sums.Put(ctx, make([]float64, 4*(1+n)+n*(n+1)/2))
 			return nil
 		}).
 		Add(comqueue.ForEachShard(sums, func(ctx *comqueue.ComContext, shard int, out []float64) error {
 			e := evaluator.Get(ctx)
-			n := 1 + e.Len()
-			v := parametersFor(e.Len())
-			if err := e.Start(shard, v, out[:n]); err != nil {
+			n := 1 + e.Dim
+			v := parametersFor(e.Dim)
+			if err := e.Margins.Start(shard, v, out[:n]); err != nil {
 				return err
 			}
-			if err := e.Along(shard, v, 0.5, out[n:2*n]); err != nil {
+			if err := e.Margins.Direction(shard, v, 0.5, out[n:2*n]); err != nil {
 				return err
 			}
-			if err := e.Trials(shard, []float64{0.25}, out[2*n:3*n]); err != nil {
+			if err := e.Margins.Trials(shard, []float64{0.25}, out[2*n:3*n]); err != nil {
 				return err
 			}
 			return e.Hessian(shard, v, out[3*n:])
@@ -109,7 +110,7 @@ func TestCovarianceOfCoefficients(t *testing.T) {
 	for _, d := range []design{{}, {sparse: true}, {noIntercept: true}} {
 		table := tableFor(kinds()[0], d)
 		with(t, table, objective.Linear{Loss: objective.Squared{}, NoIntercept: d.noIntercept}, func(o opened) {
-			v := parametersFor(o.e.Len())
+			v := parametersFor(o.e.Dim)
 			c, err := o.linear.Coefficients(o.facts, v)
 			require.NoError(t, err)
 			want := append([]float64(nil), c.Weights...)

@@ -86,25 +86,6 @@ func TestSGDOnHIGGSByShorterSteps(t *testing.T) {
 	}
 }
 
-// rowByRow is an objective whose evaluator cannot take rows of many shards together.
-type rowByRow struct{ objective.Linear }
-
-func (o rowByRow) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
-	e, err := o.Linear.Open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return sampledOnly{e.(optim.SampledEvaluator), e.(optim.BeginningEvaluator).Begin}, nil
-}
-
-// sampledOnly evaluates rows of a shard and nothing more, from the same start.
-type sampledOnly struct {
-	optim.SampledEvaluator
-	begin func(v []float64)
-}
-
-func (s sampledOnly) Begin(v []float64) { s.begin(v) }
-
 // Rows of many shards evaluated together give the bits that those of each shard give.
 func TestRowsOfManyShardsTogetherGiveTheSameBits(t *testing.T) {
 	for _, k := range []kind{kinds()[0], kinds()[1], kinds()[13]} {
@@ -121,10 +102,11 @@ func TestRowsOfManyShardsTogetherGiveTheSameBits(t *testing.T) {
 							checked, err := rows.Check("test", table.Dataset(b), columnsOf(table), k.loss.Label())
 							require.NoError(t, err)
 							l := objective.Linear{Table: checked, Loss: k.loss, NoIntercept: d.noIntercept}
-							o := optim.Objective(l)
-							if !together {
-								o = rowByRow{l}
-							}
+							o := altered{l, func(e *optim.Evaluator) {
+								if !together {
+									e.Minibatch.Fold = nil
+								}
+							}}
 							engine.Collect(optim.Minimize(b, optim.Problem{
 								Name: "fit", Init: checked.Init, Objective: o,
 								Settings: optim.Settings{Method: optim.SGD, MaxIter: 3, Tol: -1, Stochastic: optim.Stochastic{Batch: batch, Rate: 0.01}},

@@ -16,7 +16,7 @@ type passSums struct {
 
 // begin starts a pass over a shard whose loss and gradient go to out, which is zeroed, or are
 // kept where that is nil.
-func (e *Evaluator) begin(s *shardRows, out []float64) passSums {
+func (e *evaluator) begin(s *shardRows, out []float64) passSums {
 	clear(e.sums)
 	clear(e.raw)
 	e.width = e.columns(s)
@@ -36,7 +36,7 @@ func (e *Evaluator) begin(s *shardRows, out []float64) passSums {
 // addLoss adds the weighted losses of the batch, rows lo to lo+n of the shard, to sum,
 // row by row, and makes e.pull of the slopes, what rows are multiplied with for the
 // gradient. A row without weight counts for nothing, whatever its loss.
-func (e *Evaluator) addLoss(s *shardRows, lo, n int, sum float64) float64 {
+func (e *evaluator) addLoss(s *shardRows, lo, n int, sum float64) float64 {
 	loss, slope := e.batch.Loss[:n], e.batch.Slope[:n*e.k]
 	if s.weight == nil {
 		e.pull = slope
@@ -61,7 +61,7 @@ func (e *Evaluator) addLoss(s *shardRows, lo, n int, sum float64) float64 {
 }
 
 // addGradient adds the rows of b, each times its pull, to the gradient.
-func (e *Evaluator) addGradient(b *rows.Block, to *passSums) {
+func (e *evaluator) addGradient(b *rows.Block, to *passSums) {
 	gradient := to.gradient
 	if e.k == 1 {
 		if b.Dense != nil {
@@ -103,11 +103,11 @@ func (e *Evaluator) addGradient(b *rows.Block, to *passSums) {
 }
 
 // outer says that the sums of several margins of dense rows are taken together, in raw.
-func (e *Evaluator) outer() bool { return e.packed != nil && e.k == e.Margins }
+func (e *evaluator) outer() bool { return e.packed != nil && e.k == e.Margins }
 
 // finish writes loss and gradient, the latter by the parameters: of the sums G and S of
 // rows and coefficients, (G − mean·S)/scale.
-func (e *Evaluator) finish(s *shardRows, sum passSums, out []float64) {
+func (e *evaluator) finish(s *shardRows, sum passSums, out []float64) {
 	if s.Columns != nil {
 		e.finishNarrow(s, sum, out)
 		return
@@ -132,8 +132,8 @@ func (e *Evaluator) finish(s *shardRows, sum passSums, out []float64) {
 }
 
 // scaleGradient turns the sums of rows times slopes, by features, into derivatives by their
-// parameters; total is the sum of the slopes. They are never −0, see Fold.
-func (e *Evaluator) scaleGradient(own []float64, total float64) {
+// parameters; total is the sum of the slopes. They are never −0, see fold.
+func (e *evaluator) scaleGradient(own []float64, total float64) {
 	own = own[:len(e.inverse)]
 	if e.centred {
 		kernel.Axpy(-total, e.mean, own)

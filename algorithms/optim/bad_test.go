@@ -78,97 +78,154 @@ type broken struct {
 
 func (o broken) Open(*comqueue.ComContext) (optim.Evaluator, error) { return o.evaluator, o.err }
 
-// shaped is an evaluator of any shape.
-type shaped struct {
-	n       int
-	weight  float64
-	factors []float64
-	loss    float64
-	slope   float64
-	err     error
+// constant evaluates to the same loss, slope and error everywhere.
+func constant(loss, slope float64, err error) func(shard int, v, out []float64) error {
+	return func(_ int, _, out []float64) error {
+		out[0] += loss
+		out[1] += slope
+		return err
+	}
 }
 
-func (e shaped) Len() int           { return e.n }
-func (e shaped) Weight() float64    { return e.weight }
-func (e shaped) Factors() []float64 { return e.factors }
-func (e shaped) Evaluate(_ int, _, out []float64) error {
-	out[0] += e.loss
-	out[1] += e.slope
-	return e.err
+// of is an objective of one parameter.
+func of(evaluate func(shard int, v, out []float64) error) optim.Evaluator {
+	return optim.Evaluator{Dim: 1, Weight: 1, PenaltyFactors: []float64{1}, Evaluate: evaluate}
 }
-
-// curvedShape has second derivatives that nobody gets to.
-type curvedShape struct{ shaped }
-
-func (e curvedShape) Hessian(int, []float64, []float64) error { return errors.New("asked for") }
 
 func TestBadObjectives(t *testing.T) {
-	one := shaped{n: 1, weight: 1, factors: []float64{1}}
-	with := func(f func(e *shaped)) optim.Evaluator {
+	one := of(constant(0, 0, nil))
+	with := func(f func(e *optim.Evaluator)) optim.Evaluator {
 		e := one
 		f(&e)
 		return e
 	}
+	nan, inf := math.NaN(), math.Inf(1)
 	for want, c := range map[string]struct {
 		o broken
 		s optim.Settings
 	}{
-		"no such file":                                               {o: broken{err: errors.New("no such file")}},
-		"opened nothing":                                             {o: broken{}},
-		"has -1 parameters":                                          {o: broken{evaluator: with(func(e *shaped) { e.n = -1 })}},
-		"1 parameters and 2 factors":                                 {o: broken{evaluator: with(func(e *shaped) { e.factors = []float64{1, 1} })}},
-		"none with a weight above 0":                                 {o: broken{evaluator: with(func(e *shaped) { e.weight = 0 })}},
-		"total weight of the rows is +Inf":                           {o: broken{evaluator: with(func(e *shaped) { e.weight = math.Inf(1) })}},
-		"total weight of the rows is NaN":                            {o: broken{evaluator: with(func(e *shaped) { e.weight = math.NaN() })}},
-		"Start has 2 parameters":                                     {o: broken{evaluator: one}, s: optim.Settings{Start: []float64{1, 2}}},
-		"which Newton needs":                                         {o: broken{evaluator: one}, s: optim.Settings{Method: optim.Newton}},
-		"which SGD needs":                                            {o: broken{evaluator: one}, s: optim.Settings{Method: optim.SGD}},
-		"which Information asks for":                                 {o: broken{evaluator: one}, s: optim.Settings{Information: true}},
-		"superstep 1: row 3 of the shard":                            {o: broken{evaluator: with(func(e *shaped) { e.err = errors.New("row 3 of the shard") })}},
-		"superstep 1: the loss is NaN at the start":                  {o: broken{evaluator: with(func(e *shaped) { e.loss = math.NaN() })}},
-		"superstep 1: the loss is +Inf at the start: check":          {o: broken{evaluator: with(func(e *shaped) { e.loss = math.Inf(1) })}},
-		"its derivative by parameter 0 is NaN: check features":       {o: broken{evaluator: with(func(e *shaped) { e.slope = math.NaN() })}},
-		"the second derivatives of 3000 parameters take 34 MiB, in ": {o: broken{evaluator: curvedShape{shaped{n: 3000, weight: 1, factors: make([]float64, 3000)}}}, s: optim.Settings{Method: optim.Newton, MaxBytes: 100 << 20}},
+		"no such file":                                              {o: broken{err: errors.New("no such file")}},
+		"the evaluator has no Evaluate":                             {o: broken{}},
+		"has -1 parameters":                                         {o: broken{evaluator: with(func(e *optim.Evaluator) { e.Dim = -1 })}},
+		"1 parameters and 2 PenaltyFactors":                         {o: broken{evaluator: with(func(e *optim.Evaluator) { e.PenaltyFactors = []float64{1, 1} })}},
+		"none with a weight above 0":                                {o: broken{evaluator: with(func(e *optim.Evaluator) { e.Weight = 0 })}},
+		"total weight of the rows is +Inf":                          {o: broken{evaluator: with(func(e *optim.Evaluator) { e.Weight = inf })}},
+		"total weight of the rows is NaN":                           {o: broken{evaluator: with(func(e *optim.Evaluator) { e.Weight = nan })}},
+		"GradientUnit of the evaluator is -1":                       {o: broken{evaluator: with(func(e *optim.Evaluator) { e.GradientUnit = -1 })}},
+		"HessianCost of the evaluator is NaN":                       {o: broken{evaluator: with(func(e *optim.Evaluator) { e.HessianCost = nan })}},
+		"there are 2 parameters to start from, the objective has 1": {o: broken{evaluator: with(func(e *optim.Evaluator) { e.Initial = []float64{1, 2} })}},
+		"parameter 0 to start from is +Inf":                         {o: broken{evaluator: with(func(e *optim.Evaluator) { e.Initial = []float64{inf} })}},
+		"Start has 2 parameters":                                    {o: broken{evaluator: one}, s: optim.Settings{Start: []float64{1, 2}}},
+		"no Hessian, which Newton needs":                            {o: broken{evaluator: one}, s: optim.Settings{Method: optim.Newton}},
+		"no Minibatch, which SGD needs":                             {o: broken{evaluator: one}, s: optim.Settings{Method: optim.SGD}},
+		"no Hessian, which Information asks for":                    {o: broken{evaluator: one}, s: optim.Settings{Information: true}},
+		"superstep 1: row 3 of the shard":                           {o: broken{evaluator: of(constant(0, 0, errors.New("row 3 of the shard")))}},
+		"superstep 1: the loss is NaN at the start":                 {o: broken{evaluator: of(constant(nan, 0, nil))}},
+		"superstep 1: the loss is +Inf at the start: check":         {o: broken{evaluator: of(constant(inf, 0, nil))}},
+		"its derivative by parameter 0 is NaN: check features":      {o: broken{evaluator: of(constant(0, nan, nil))}},
+		"the second derivatives of 3000 parameters take 34 MiB, in ": {o: broken{evaluator: with(func(e *optim.Evaluator) {
+			e.Dim, e.PenaltyFactors, e.Hessian = 3000, make([]float64, 3000), constant(0, 0, errors.New("asked for"))
+		})}, s: optim.Settings{Method: optim.Newton, MaxBytes: 100 << 20}},
 	} {
 		err := trial.Fails(t, build(ids(3), c.o, c.s), want)
 		require.NotContains(t, err.Error(), "panic")
 	}
 }
 
-// lost is smooth at the start and nowhere else.
-type lost struct{ shaped }
-
-func (e lost) Evaluate(_ int, v, out []float64) error {
-	out[1]++
-	if v[0] != 0 {
-		out[0] = math.NaN()
+// What of an evaluator cannot be there without something else is refused when it is opened,
+// with the names of both, whether or not the method would come to it.
+func TestEvaluatorsAreComplete(t *testing.T) {
+	at := constant(0, 0, nil)
+	ray := func(int, []float64, float64, []float64) error { return nil }
+	step := func(int, float64, []float64) error { return nil }
+	tried := func(int, []float64, []float64) error { return nil }
+	whole := optim.Evaluator{
+		Dim: 1, Weight: 1, PenaltyFactors: []float64{1}, Evaluate: at, Hessian: at, HessianCost: 2,
+		Margins: optim.Margins{Start: at, Direction: ray, Trials: tried, Gradient: step, Advance: func(int, float64) error { return nil }, Hessian: true},
+		Subspace: optim.Subspace{
+			Hessian: func(int, []float64, int, []float64) error { return nil },
+			Slopes:  func(int, []float64, []float64, []float64) error { return nil },
+		},
+		Minibatch: optim.Minibatch{
+			Rows:     func(int) int { return 1 },
+			Evaluate: func(int, []int32, []float64, []float64) error { return nil },
+			Fold:     func([]int, [][]int32, []float64, []float64) (bool, error) { return false, nil },
+		},
+		Snapshot: optim.Snapshot{
+			Append:  func(_ int, dst []byte) ([]byte, error) { return dst, nil },
+			Restore: func(int, []byte) error { return nil },
+		},
+		Smoothing: optim.Smoothing{
+			BoundLen: 1, Bound: at, Refine: func(int) error { return nil },
+			Gap: func([]float64, []float64, float64, float64) (float64, float64) { return 0, 0 },
+		},
 	}
-	return nil
+	require.NoError(t, optim.Complete(whole))
+	require.NoError(t, optim.Complete(of(at)))
+	for _, c := range []struct {
+		without func(e *optim.Evaluator)
+		want    string
+	}{
+		{func(e *optim.Evaluator) { e.Margins.Start = nil }, "Margins.Advance and no Margins.Start: set both, or neither"},
+		{func(e *optim.Evaluator) { e.Margins.Direction = nil }, "Margins.Start and no Margins.Direction"},
+		{func(e *optim.Evaluator) { e.Margins.Trials = nil }, "Margins.Direction and no Margins.Trials"},
+		{func(e *optim.Evaluator) { e.Margins.Gradient = nil }, "Margins.Trials and no Margins.Gradient"},
+		{func(e *optim.Evaluator) { e.Margins.Advance = nil }, "Margins.Gradient and no Margins.Advance"},
+		{func(e *optim.Evaluator) { e.Margins = optim.Margins{Advance: e.Margins.Advance} }, "Margins.Advance and no Margins.Start"},
+		{func(e *optim.Evaluator) { e.Subspace.Hessian = nil }, "Subspace.Slopes and no Subspace.Hessian"},
+		{func(e *optim.Evaluator) { e.Subspace.Slopes = nil }, "Subspace.Hessian and no Subspace.Slopes"},
+		{func(e *optim.Evaluator) { e.Minibatch.Rows = nil }, "Minibatch.Evaluate and no Minibatch.Rows"},
+		{func(e *optim.Evaluator) { e.Minibatch.Evaluate = nil }, "Minibatch.Rows and no Minibatch.Evaluate"},
+		{func(e *optim.Evaluator) { e.Minibatch = optim.Minibatch{Fold: e.Minibatch.Fold} }, "Minibatch.Fold and no Minibatch.Evaluate, which that needs"},
+		{func(e *optim.Evaluator) { e.Snapshot.Append = nil }, "Snapshot.Restore and no Snapshot.Append"},
+		{func(e *optim.Evaluator) { e.Snapshot.Restore = nil }, "Snapshot.Append and no Snapshot.Restore"},
+		{func(e *optim.Evaluator) { e.Smoothing.BoundLen = 0 }, "Smoothing.Refine and no Smoothing.BoundLen"},
+		{func(e *optim.Evaluator) { e.Smoothing.BoundLen = -3 }, "Smoothing.Refine and no Smoothing.BoundLen"},
+		{func(e *optim.Evaluator) { e.Smoothing.Bound = nil }, "Smoothing.BoundLen and no Smoothing.Bound"},
+		{func(e *optim.Evaluator) { e.Smoothing.Gap = nil }, "Smoothing.Bound and no Smoothing.Gap"},
+		{func(e *optim.Evaluator) { e.Smoothing.Refine = nil }, "Smoothing.Gap and no Smoothing.Refine"},
+		{func(e *optim.Evaluator) { e.Snapshot = optim.Snapshot{} }, "Margins and no Snapshot, which that needs"},
+		{func(e *optim.Evaluator) {
+			e.Snapshot, e.Margins, e.Subspace, e.HessianCost = optim.Snapshot{}, optim.Margins{}, optim.Subspace{}, 0
+		}, "Smoothing and no Snapshot, which that needs"},
+		{func(e *optim.Evaluator) { e.Margins = optim.Margins{Hessian: true} }, "Margins.Hessian and no Margins.Start, which that needs"},
+		{func(e *optim.Evaluator) { e.Hessian = nil }, "Margins.Hessian and no Hessian, which that needs"},
+		{func(e *optim.Evaluator) { e.Margins.Hessian = false }, "HessianCost and no Margins.Hessian, which that needs"},
+		{func(e *optim.Evaluator) { e.Margins = optim.Margins{} }, "HessianCost and no Margins.Hessian, which that needs"},
+		{func(e *optim.Evaluator) { e.Margins, e.HessianCost = optim.Margins{}, 0 }, "Subspace and no Margins, which that needs"},
+	} {
+		e := whole
+		c.without(&e)
+		require.ErrorContains(t, optim.Complete(e), c.want)
+	}
+	whole.Snapshot = optim.Snapshot{}
+	trial.Fails(t, build(ids(3), broken{evaluator: whole}, optim.Settings{Method: optim.LBFGS}), "the evaluator has Margins and no Snapshot")
 }
 
+// Where the loss is a number at the start and nowhere else.
 func TestLossIsNaNEverywhere(t *testing.T) {
-	o := broken{evaluator: lost{shaped{n: 1, weight: 1, factors: []float64{1}}}}
+	o := broken{evaluator: of(func(_ int, v, out []float64) error {
+		out[1]++
+		if v[0] != 0 {
+			out[0] = math.NaN()
+		}
+		return nil
+	})}
 	trial.Fails(t, build(ids(3), o, optim.Settings{Method: optim.LBFGS}),
 		"LBFGS, superstep 2: the loss is infinite or NaN at every step along the gradient", "too far from those of other rows: scale them down")
 }
 
-// A gradient that is not the function's ends training where it is, not in a loop.
+// A gradient that is not the function's, such as a slope of |v| at 0, ends training where it is,
+// not in a loop.
 func TestWrongGradientEnds(t *testing.T) {
-	o := broken{evaluator: with{}}
-	r := minimize(t, ids(1), o, optim.Settings{Method: optim.LBFGS})
+	e := of(func(_ int, v, out []float64) error {
+		out[0] += math.Abs(v[0])
+		out[1] += math.Copysign(1, v[0])
+		return nil
+	})
+	e.PenaltyFactors[0] = 0
+	r := minimize(t, ids(1), broken{evaluator: e}, optim.Settings{Method: optim.LBFGS})
 	require.Equal(t, optim.Exhausted, r.Reason)
 	require.Zero(t, r.Parameters[0])
 	require.LessOrEqual(t, r.Reads, 100.0)
-}
-
-// with is |v|, with a slope at 0.
-type with struct{}
-
-func (with) Len() int           { return 1 }
-func (with) Weight() float64    { return 1 }
-func (with) Factors() []float64 { return []float64{0} }
-func (with) Evaluate(_ int, v, out []float64) error {
-	out[0] += math.Abs(v[0])
-	out[1] += math.Copysign(1, v[0])
-	return nil
 }

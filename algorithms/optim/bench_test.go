@@ -17,7 +17,7 @@ import (
 // byHand is L-BFGS as one would write it for one thread: two loops over vectors, a
 // backtracking search on cached margins, one buffer for all shards. It returns its reads.
 func byHand(e *evaluator, shards int, l2 float64, iterations int) (loss float64, reads int) {
-	n := e.Len()
+	n := e.parameters()
 	each := func(out []float64, f func(shard int, out []float64) error) {
 		clear(out)
 		for shard := range shards {
@@ -29,7 +29,7 @@ func byHand(e *evaluator, shards int, l2 float64, iterations int) (loss float64,
 	sums, v, g, p := make([]float64, 1+n), make([]float64, n), make([]float64, n), make([]float64, n)
 	var s, y [][]float64
 	var rho []float64
-	w := e.Weight()
+	w := e.totalWeight()
 	value := func(t float64, grad []float64) float64 {
 		f := sums[0] / w
 		for i := range n {
@@ -61,7 +61,7 @@ func byHand(e *evaluator, shards int, l2 float64, iterations int) (loss float64,
 		if len(s) == 0 {
 			step = min(1, 1/math.Sqrt(-slope))
 		}
-		each(sums, func(shard int, out []float64) error { return e.Along(shard, p, step, out) })
+		each(sums, func(shard int, out []float64) error { return e.Direction(shard, p, step, out) })
 		reads++
 		f := value(step, next)
 		if f > loss+1e-4*step*slope {

@@ -162,7 +162,7 @@ func (w *work) doubted(loss, slope float64) {
 	s := w.state
 	s.Reads++
 	s.Record[len(s.Record)-1].Reads++
-	if slope < 0 && loss/w.weight <= s.Loss+float64(rounding*math.Abs(s.Loss)) {
+	if slope < 0 && loss/w.Weight <= s.Loss+float64(rounding*math.Abs(s.Loss)) {
 		s.end(Diverging)
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/optim"
-	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 )
 
@@ -119,23 +118,4 @@ func TestShardsWithoutRows(t *testing.T) {
 		r := solve(t, o, s, engine.Shards(128), engine.Parallelism(8))
 		require.False(t, math.IsNaN(r.Loss))
 	}
-}
-
-// An evaluator that keeps margins and does not say so cannot go on: that is an error which says
-// what it takes, not another result.
-func TestMarginsThatNobodyKeepsAreMissed(t *testing.T) {
-	o := hidden{objective{table: noisy(1, 150, 5), loss: logistic}}
-	job := build(o.table, o, optim.Settings{Method: optim.LBFGS, L2: 0.01})
-	trial.Run(t, job)
-	_, err := trial.Try(t, job, engine.CheckState(true))
-	require.ErrorContains(t, err, "keeps margins from one superstep to the next, and has to give and take them: implement optim.SnapshotEvaluator")
-}
-
-// hidden is an objective whose evaluator does not say what it keeps.
-type hidden struct{ objective }
-
-func (o hidden) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
-	e, err := o.objective.Open(ctx)
-	linear, _ := e.(optim.LinearEvaluator)
-	return struct{ optim.LinearEvaluator }{linear}, err
 }

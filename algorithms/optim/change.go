@@ -20,12 +20,11 @@ const (
 
 // plan decides from when on, for an evaluation that Auto takes LBFGS for. Of the memory it
 // takes what one subtask would need that had all shards, as parallelism must decide nothing.
-func (c *course) plan(ctx *comqueue.ComContext, p Problem, e *evaluation) {
-	priced, ok := e.Evaluator.(PricedEvaluator)
-	if !ok || p.Settings.GapTol > 0 || e.n > mostChanging || p.allowMatrix(ctx.TotalShards(), e.n) != nil {
+func (c *course) plan(ctx *comqueue.ComContext, p Problem, e *Evaluator) {
+	if e.HessianCost == 0 || p.Settings.GapTol > 0 || e.Dim > mostChanging || p.allowMatrix(ctx.TotalShards(), e.Dim) != nil {
 		return
 	}
-	c.ChangeFrom = max(newtonReads, min(newtonReads*priced.HessianPrice(), float64(p.Settings.MaxIter)/2))
+	c.ChangeFrom = max(newtonReads, min(newtonReads*e.HessianCost, float64(p.Settings.MaxIter)/2))
 }
 
 // due says that it is time.
@@ -43,13 +42,13 @@ func (w *work) change(ctx *comqueue.ComContext) {
 // readMatrices makes what it takes to read second derivatives and to find directions by them.
 // The matrix of the superstep before is that of the next direction.
 func (w *work) readMatrices(ctx *comqueue.ComContext) {
-	w.factor = newCholesky(w.n, ctx.NumTask(), ctx.TaskID() == 0)
-	sums := make([]float64, 1+w.n+triangle(w.n))
+	w.factor = newCholesky(w.Dim, ctx.NumTask(), ctx.TaskID() == 0)
+	sums := make([]float64, 1+w.Dim+triangle(w.Dim))
 	if before, ok := secondDerivs.Lookup(ctx); ok {
-		copy(sums[1+w.n:], before)
+		copy(sums[1+w.Dim:], before)
 	}
 	reading.Put(ctx, sums)
-	secondDerivs.Put(ctx, sums[1+w.n:])
+	secondDerivs.Put(ctx, sums[1+w.Dim:])
 }
 
 // newton says that directions are those of Newton's method.

@@ -32,11 +32,11 @@ import (
 //	AllReduce
 //	doubt          is there an optimum at all?
 //
-// with Settings.GapTol, where the stand-in is minimised, see rounds.go,
+// with Settings.GapTol, where the approximation is minimised, see rounds.go,
 //
 //	bound          per shard: a read
 //	AllReduce
-//	tighten        end, or make a better stand-in and begin again
+//	refine         end, or make a closer approximation and begin again
 //
 // and with Settings.Information, once training has ended, a read of second derivatives.
 // Parameters, gradient and direction are replicated, made from the same sums everywhere.
@@ -129,7 +129,7 @@ func (d descent) combine(ctx *comqueue.ComContext) error {
 	case w.Starting || w.Steepest:
 	case w.newton():
 		if ctx.TaskID() == 0 {
-			if err := w.factor.solve(ctx.Context(), reading.Get(ctx)[1+w.n:], w.weight, &w.penalty, w.pseudo, w.direction); err != nil {
+			if err := w.factor.solve(ctx.Context(), reading.Get(ctx)[1+w.Dim:], w.Weight, &w.penalty, w.pseudo, w.direction); err != nil {
 				return wrap(ctx, err)
 			}
 			ownPart.Put(ctx, w.direction)
@@ -183,9 +183,9 @@ func (d descent) probe(ctx *comqueue.ComContext, shard int, out []float64) error
 	w := working.Get(ctx)
 	switch p := &w.pacing; p.asks {
 	case theBend:
-		return wrap(ctx, w.probing.Bend(shard, w.entire(w.direction), p.past(), out))
+		return wrap(ctx, w.Subspace.Hessian(shard, w.entire(w.direction), p.past(), out))
 	case theSlopes:
-		return wrap(ctx, w.probing.Probe(shard, p.mix[:p.dim], p.paces, out))
+		return wrap(ctx, w.Subspace.Slopes(shard, p.mix[:p.dim], p.paces, out))
 	}
 	return nil
 }
@@ -217,12 +217,12 @@ func (d descent) foldRows(ctx *comqueue.ComContext, shards shared.Range, out []f
 	switch {
 	case w.asks == nothing:
 		return true, nil
-	case w.folding == nil || w.factor != nil:
+	case w.Fold == nil || w.factor != nil:
 		return false, nil
 	}
 	err := ctx.ForShardsWithin(shards, w.keepPart)
 	if err == nil {
-		err = w.folding.Fold(shards, out)
+		err = w.Fold(shards, out)
 	}
 	return true, wrap(ctx, err)
 }
@@ -244,7 +244,7 @@ func (d descent) trySteps(ctx *comqueue.ComContext, shard int, out []float64) er
 	if !w.trialing {
 		return nil
 	}
-	return wrap(ctx, w.linear.Trials(shard, w.steps, out))
+	return wrap(ctx, w.Margins.Trials(shard, w.steps, out))
 }
 
 // chooseStep takes what was tried.
@@ -263,7 +263,7 @@ func (d descent) chosen(ctx *comqueue.ComContext) (bool, error) {
 // arrive moves to the point that was accepted.
 func (d descent) arrive(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
-	if !w.Starting && !w.failed && w.linear != nil {
+	if !w.Starting && !w.failed && w.keepsMargins() {
 		if err := ctx.ForShards(w.advance); err != nil {
 			return wrap(ctx, err)
 		}

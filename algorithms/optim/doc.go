@@ -7,10 +7,25 @@
 //	model := optim.Minimize(b, optim.Problem{
 //		Name:      "logistic regression",
 //		Init:      table.Init,               // the data that the objective opens
-//		Objective: objective,                // opens an Evaluator on each subtask
+//		Objective: objective,                // Open returns an Evaluator on each subtask
 //		Settings:  optim.Settings{L2: 1e-3}, // the zero value is the default
 //		Closer:    comqueue.Output(model),   // makes the rows; calls ResultOf
 //	})
+//
+// An [Evaluator] is a struct of what is known of the objective on a subtask. Four fields are
+// enough; more of them make for more methods and fewer reads of the rows:
+//
+//	func (o objective) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
+//		rows := o.rowsOf(ctx) // of the shards of the subtask
+//		return optim.Evaluator{
+//			Dim:            rows.parameters,
+//			Weight:         rows.weight,   // of all shards
+//			PenaltyFactors: rows.factors,  // 1, or 0 for an intercept
+//			Evaluate:       rows.evaluate, // adds loss and gradient of a shard
+//			Hessian:        rows.hessian,  // for Newton
+//			Minibatch:      optim.Minibatch{Rows: rows.count, Evaluate: rows.evaluateSome}, // for SGD
+//		}, nil
+//	}
 //
 // The short form is [MinimizeRows], which takes a function of a row:
 //
@@ -43,23 +58,22 @@
 // # Reads of the data
 //
 // Losses of linear models depend on the parameters through margins, which are linear
-// in them. An [Evaluator] that is a [LinearEvaluator] keeps the margins of its rows
-// and those of the search direction: then one read of the features gives both the
-// margins of the direction and the gradient at step 1, every further trial step needs
-// no read but one small AllReduce, and an accepted step other than 1 one more read. Of
-// other evaluators every trial is a read. Newton's method reads second derivatives at
-// the full step, which is nearly always accepted. So an iteration takes between 1 and
-// 1.2 reads on average; [Result] has the count.
+// in them. [Margins] of an Evaluator keep those of its rows and those of the search
+// direction: then one read of the features gives both the margins of the direction and the
+// gradient at step 1, every further trial step needs no read but one small AllReduce, and
+// an accepted step other than 1 one more read. Without them every trial is a read. Newton's
+// method reads second derivatives at the full step, which is nearly always accepted. So an
+// iteration takes between 1 and 1.2 reads on average; [Result] has the count.
 //
-// How far to go is found by a [ProbingEvaluator] from a few rows, before the read: LBFGS
-// first mixes its direction with the latest steps, by the curvature in the plane of these,
-// which saves a third of the iterations of logistic regression. From 65,536 parameters on it
-// goes along its direction alone.
+// A [Subspace] tells from a few rows how far to go, before the read: LBFGS first combines
+// its direction with the latest steps, by the curvature in the subspace of these, which saves
+// a third of the iterations of logistic regression. From 65,536 parameters on it goes along
+// its direction alone.
 //
 // Gradients of shards are buffers as long as the parameters, which are folded up the tree.
-// Of sparse rows they would be zeros nearly everywhere, if there are very many features:
-// an Evaluator that is a [FoldingEvaluator] folds them itself. What subtasks then tell each
-// other goes without its zeros while that is smaller, see comqueue.WithoutZeros.
+// Of sparse rows they would be zeros nearly everywhere, if there are very many features: Fold
+// of an Evaluator folds them itself. What subtasks then tell each other goes without its
+// zeros while that is smaller, see comqueue.WithoutZeros.
 //
 // # When it ends
 //
@@ -70,8 +84,8 @@
 // grow without end and the loss goes to 0. That is told apart as [Diverging]; SGD whose
 // steps are too long, and which ends above where it began, as [Overshooting].
 //
-// Losses with kinks are minimised by smooth stand-ins of them, in rounds, until the gap to
-// a lower bound of the minimum is closed, see [StagedEvaluator] and Settings.GapTol.
+// Losses with kinks are minimised by smooth approximations of them, in rounds, until the gap to
+// a lower bound of the minimum is closed, see [Smoothing] and Settings.GapTol.
 //
 // Where the loss is infinite or NaN at a step, the step is shortened; if that does not
 // help, or it is so at the start, training fails with an error that names the superstep.
@@ -88,7 +102,7 @@
 // From one superstep to the next a minimisation keeps, under keys of package shared: how far it
 // has come, parameters and gradient; L-BFGS its pairs and the latest steps, Newton's method
 // the matrix, SGD its velocities, squares and means; without a penalty two points that were
-// passed; and of the rows what the evaluator says by [SnapshotEvaluator]. All else is made anew
+// passed; and of the rows what [Snapshot] of the evaluator says. All else is made anew
 // by a subtask that finds none of it, so that engine.CheckState changes no bit.
 //
 // # Very many parameters

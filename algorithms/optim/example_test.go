@@ -23,29 +23,21 @@ type leastSquares struct {
 }
 
 func (o leastSquares) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
-	return leastSquaresRows{o, ctx}, nil
-}
-
-// leastSquaresRows evaluates the shards of one subtask.
-type leastSquaresRows struct {
-	leastSquares
-	ctx *comqueue.ComContext
-}
-
-func (e leastSquaresRows) Len() int           { return 2 }
-func (e leastSquaresRows) Weight() float64    { return e.total }
-func (e leastSquaresRows) Factors() []float64 { return []float64{1, 0} } // no penalty on the constant
-
-func (e leastSquaresRows) Evaluate(shard int, v, out []float64) error {
-	frame := e.rows.Get(e.ctx, shard)
-	sizes, prices := frame.Floats("size"), frame.Floats("price")
-	for i, x := range sizes {
-		r := float64(v[0]*x) + v[1] - prices[i]
-		out[0] += r * r / 2
-		out[1] += float64(r * x)
-		out[2] += r
-	}
-	return nil
+	return optim.Evaluator{
+		Dim: 2, Weight: o.total,
+		PenaltyFactors: []float64{1, 0}, // no penalty on the constant
+		Evaluate: func(shard int, v, out []float64) error {
+			frame := o.rows.Get(ctx, shard)
+			sizes, prices := frame.Floats("size"), frame.Floats("price")
+			for i, x := range sizes {
+				r := float64(v[0]*x) + v[1] - prices[i]
+				out[0] += r * r / 2
+				out[1] += float64(r * x)
+				out[2] += r
+			}
+			return nil
+		},
+	}, nil
 }
 
 // fit is the row that the example's closer gives.

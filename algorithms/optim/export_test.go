@@ -12,11 +12,14 @@ func MinimizeSplit(b *engine.Builder, p Problem, from int) *engine.Dataset {
 	return descent{problem: p, splitFrom: from}.addTo(p.Init(comqueue.New(b, p.Name)))
 }
 
+// Complete tells which field of an evaluator is there without another that it needs.
+func Complete(e Evaluator) error { return e.complete() }
+
 // Kept returns how many numbers a subtask keeps in vectors of its blocks of parameters, and
 // in whole vectors.
 func Kept(ctx *comqueue.ComContext) (blocks, wholes int) {
 	w := working.Get(ctx)
-	vectors := [][]float64{w.v, w.factors, w.gradient, w.next, w.direction, w.point}
+	vectors := [][]float64{w.v, w.PenaltyFactors, w.gradient, w.next, w.direction, w.point}
 	if w.set.L1 > 0 {
 		vectors = append(vectors, w.pseudo)
 	}

@@ -17,7 +17,7 @@ import (
 //	                  bear the numbers of shards
 //	descending        what else a descent goes on with, see course
 //	stepped           ... and SGD, see walked
-//	evaluated         of each shard what the evaluator keeps, see SnapshotEvaluator
+//	evaluated         of each shard what the evaluator keeps, see Snapshot
 //
 // The structs training, work and stepper hold these very objects, so that keeping them costs
 // nothing; all else in them is made anew in every superstep, or by whoever finds none: from the
@@ -137,9 +137,9 @@ func (c *course) restart(steepest bool) {
 
 // keptRows is what the evaluator keeps of a shard: its own, or what it once appended.
 type keptRows struct {
-	evaluator SnapshotEvaluator
-	shard     int
-	snapshot  []byte
+	append   func(shard int, dst []byte) ([]byte, error) // nil: a snapshot
+	shard    int
+	snapshot []byte
 }
 
 // rowsCodec turns what an evaluator keeps into its snapshot, when somebody asks for it.
@@ -147,10 +147,10 @@ type rowsCodec struct{}
 
 // Append implements shared.Codec.
 func (rowsCodec) Append(dst []byte, k *keptRows) ([]byte, error) {
-	if k.evaluator == nil {
+	if k.append == nil {
 		return append(dst, k.snapshot...), nil
 	}
-	out, err := k.evaluator.AppendSnapshot(k.shard, dst)
+	out, err := k.append(k.shard, dst)
 	if err != nil {
 		return dst, fmt.Errorf("what the evaluator keeps of shard %d: %w", k.shard, err)
 	}
@@ -167,8 +167,7 @@ var evaluated = shared.PerShard[*keptRows]("optim rows", rowsCodec{})
 // keepRows has what the evaluator keeps kept with the shards, and brings it back where there is
 // something already.
 func (t *training) keepRows(ctx *comqueue.ComContext) error {
-	ev, ok := t.Evaluator.(SnapshotEvaluator)
-	if !ok {
+	if t.Snapshot.Append == nil {
 		return nil
 	}
 	return ctx.ForShards(func(shard int) error {
@@ -177,21 +176,13 @@ func (t *training) keepRows(ctx *comqueue.ComContext) error {
 			if err != nil {
 				return err
 			}
-			if err := ev.RestoreSnapshot(shard, snapshot); err != nil {
+			if err := t.Snapshot.Restore(shard, snapshot); err != nil {
 				return fmt.Errorf("what the evaluator kept, restored: %w", err)
 			}
 		}
-		evaluated.Put(ctx, shard, &keptRows{evaluator: ev, shard: shard})
+		evaluated.Put(ctx, shard, &keptRows{append: t.Snapshot.Append, shard: shard})
 		return nil
 	})
-}
-
-// loses refuses to go on with an evaluator that must keep something and does not say what.
-func (t *training) loses(what string) error {
-	if _, ok := t.Evaluator.(SnapshotEvaluator); ok {
-		return nil
-	}
-	return fmt.Errorf("the evaluator %T keeps %s from one superstep to the next, and has to give and take them: implement optim.SnapshotEvaluator", t.Evaluator, what)
 }
 
 // withRoom returns a slice with room for n elements in all.

@@ -34,7 +34,7 @@ type objective struct {
 	reads       *atomic.Int64 // rows read, where it is set
 }
 
-// ability is which of the evaluator interfaces there is.
+// ability is what of an evaluator the optimiser gets.
 type ability int
 
 const (
@@ -100,23 +100,18 @@ func (o objective) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 		}
 		return nil
 	})
-	switch o.can {
-	case linearOnly:
-		return struct{ keptMargins }{e}, err
-	case curvedOnly:
-		return struct{ optim.CurvedEvaluator }{e}, err
-	case sampledOnly:
-		return struct{ optim.SampledEvaluator }{e}, err
-	case nothing:
-		return struct{ optim.Evaluator }{e}, err
+	can := optim.Evaluator{Dim: o.parameters(), Weight: o.totalWeight(), PenaltyFactors: e.factors, Evaluate: e.Evaluate}
+	if o.can == everything || o.can == linearOnly {
+		can.Margins = optim.Margins{Start: e.Start, Direction: e.Direction, Trials: e.Trials, Gradient: e.Gradient, Advance: e.Advance}
+		can.Snapshot = optim.Snapshot{Append: e.Append, Restore: e.Restore}
 	}
-	return e, err
-}
-
-// keptMargins is a LinearEvaluator that says what it keeps.
-type keptMargins interface {
-	optim.LinearEvaluator
-	optim.SnapshotEvaluator
+	if o.can == everything || o.can == curvedOnly {
+		can.Hessian = e.Hessian
+	}
+	if o.can == everything || o.can == sampledOnly {
+		can.Minibatch = optim.Minibatch{Rows: e.Rows, Evaluate: e.EvaluateRows}
+	}
+	return can, err
 }
 
 // row has the margins of the current point and of the direction besides.
@@ -130,10 +125,6 @@ type evaluator struct {
 	rows    map[int][]row
 	factors []float64
 }
-
-func (e *evaluator) Len() int           { return e.parameters() }
-func (e *evaluator) Weight() float64    { return e.totalWeight() }
-func (e *evaluator) Factors() []float64 { return e.factors }
 
 func (e *evaluator) margin(r *row, v []float64) float64 {
 	var m float64
@@ -183,7 +174,7 @@ func (e *evaluator) Start(shard int, v, out []float64) error {
 	})
 }
 
-func (e *evaluator) Along(shard int, p []float64, step float64, out []float64) error {
+func (e *evaluator) Direction(shard int, p []float64, step float64, out []float64) error {
 	return e.each(shard, true, func(r *row) {
 		r.q = e.margin(r, p)
 		e.add(r, r.m+step*r.q, out)
@@ -208,7 +199,7 @@ func (e *evaluator) Advance(shard int, step float64) error {
 	return e.each(shard, false, func(r *row) { r.m += step * r.q })
 }
 
-func (e *evaluator) AppendSnapshot(shard int, dst []byte) ([]byte, error) {
+func (e *evaluator) Append(shard int, dst []byte) ([]byte, error) {
 	var margins []float64
 	for _, r := range e.rows[shard] {
 		margins = append(margins, r.m)
@@ -216,7 +207,7 @@ func (e *evaluator) AppendSnapshot(shard int, dst []byte) ([]byte, error) {
 	return shared.Float64s().Append(dst, margins)
 }
 
-func (e *evaluator) RestoreSnapshot(shard int, src []byte) error {
+func (e *evaluator) Restore(shard int, src []byte) error {
 	margins, err := shared.Float64s().Decode(src)
 	for i, m := range margins {
 		e.rows[shard][i].m = m
@@ -225,7 +216,7 @@ func (e *evaluator) RestoreSnapshot(shard int, src []byte) error {
 }
 
 func (e *evaluator) Hessian(shard int, v, out []float64) error {
-	n := e.Len()
+	n := e.parameters()
 	h := out[1+n:]
 	return e.each(shard, true, func(r *row) {
 		m := e.margin(r, v)
@@ -251,8 +242,8 @@ func (e *evaluator) Rows(shard int) int { return len(e.rows[shard]) }
 func (e *evaluator) EvaluateRows(shard int, rows []int32, v, out []float64) error {
 	for _, i := range rows {
 		r := &e.rows[shard][i]
-		e.add(r, e.margin(r, v), out[:1+e.Len()])
-		out[1+e.Len()] += r.w
+		e.add(r, e.margin(r, v), out[:1+e.parameters()])
+		out[1+e.parameters()] += r.w
 	}
 	if e.reads != nil {
 		e.reads.Add(int64(len(rows)))
@@ -279,10 +270,11 @@ func (s sum) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 		e.ids[shard] = points.Get(ctx, shard).Ints("id")
 		return nil
 	})
+	all := optim.Evaluator{Dim: s.parameters, Weight: 1, PenaltyFactors: e.factors, Evaluate: e.Evaluate}
 	if s.curve != nil {
-		return curvedSum{e}, err
+		all.Hessian = e.Hessian
 	}
-	return e, err
+	return all, err
 }
 
 type sumEvaluator struct {
@@ -291,9 +283,6 @@ type sumEvaluator struct {
 	factors []float64
 }
 
-func (e *sumEvaluator) Len() int           { return e.parameters }
-func (e *sumEvaluator) Weight() float64    { return 1 }
-func (e *sumEvaluator) Factors() []float64 { return e.factors }
 func (e *sumEvaluator) Evaluate(shard int, v, out []float64) error {
 	for _, id := range e.ids[shard] {
 		out[0] += e.term(int(id), v, out[1:])
@@ -304,9 +293,7 @@ func (e *sumEvaluator) Evaluate(shard int, v, out []float64) error {
 	return nil
 }
 
-type curvedSum struct{ *sumEvaluator }
-
-func (e curvedSum) Hessian(shard int, v, out []float64) error {
+func (e *sumEvaluator) Hessian(shard int, v, out []float64) error {
 	for _, id := range e.ids[shard] {
 		e.curve(int(id), v, out[1+e.parameters:])
 	}

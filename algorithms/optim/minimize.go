@@ -79,7 +79,3 @@ func (p Problem) validate() error {
 // ResultOf returns what was found. It is called within the Closer of a Problem, and the
 // result is the caller's.
 func ResultOf(ctx *comqueue.ComContext) *Result { return trained.Get(ctx).result(ctx) }
-
-// EvaluatorOf returns what Open of the objective returned. It is called within the
-// Closer of a Problem.
-func EvaluatorOf(ctx *comqueue.ComContext) Evaluator { return trained.Get(ctx).Evaluator }

@@ -12,195 +12,165 @@ type Objective interface {
 	Open(ctx *comqueue.ComContext) (Evaluator, error)
 }
 
-// Evaluator has the rows of the shards of one subtask, and belongs to its goroutine.
-// Its methods that take a shard add the part of that shard, which the subtask owns and
-// which has rows, to out; out is zeroed before. They allocate nothing after the first
-// superstep. What they return as an error names the row.
-type Evaluator interface {
-	// Len returns the number of parameters, the same on every subtask.
-	Len() int
-	// Weight returns the total weight of the rows of all shards.
-	Weight() float64
-	// Factors returns what each parameter is multiplied with in the penalty, 0 where it
-	// is not penalised. It must not be modified.
-	Factors() []float64
-	// Evaluate adds Σ weight·loss to out[0] and its gradient to out[1:], with one read of
-	// the rows.
-	Evaluate(shard int, v, out []float64) error
+// Evaluator is an objective over the rows of the shards of one subtask: functions that add up
+// losses and derivatives, and facts about them. The first four fields are required. Each of the
+// others makes a method possible or saves reads of the rows, and is absent where it is zero. The
+// structs of functions are absent or complete, but for what is called optional in them. A field
+// that is there without another that it needs is an error of the first superstep, which names
+// both.
+//
+// Functions are called on the goroutine of the subtask, one at a time. Those that take a shard
+// get one that the subtask owns and that has rows, and add the part of this shard to out, which
+// is zeroed before. They do not change or keep the other slices they are given. What they add
+// must follow from their arguments, the rows of the shard and what Snapshot gives of it alone:
+// then results have the same bits at any parallelism. They allocate nothing after the first
+// superstep, and their errors name the row. Below, n is Dim, and a read is one of all features
+// of the rows of the shard.
+type Evaluator struct {
+	// Dim is the number of parameters, the same on every subtask.
+	Dim int
+	// Weight is the total weight of the rows of all shards, the same on every subtask.
+	Weight float64
+	// PenaltyFactors are the n numbers that parameters are multiplied with in the penalty, 0 for
+	// one that is not penalised. They are not modified.
+	PenaltyFactors []float64
+	// Evaluate adds, at v, Σ weight·loss to out[0] and its gradient to out[1:1+n]. One read.
+	Evaluate func(shard int, v, out []float64) error
+
+	// Initial are the n parameters to start from where Settings and Problem give none, the same
+	// on every subtask; nil means zeros. They are copied, and not held.
+	Initial []float64
+	// GradientUnit is the size of a derivative of the mean loss that counts as large, for losses
+	// that have a unit, such as the square of that of the labels. 0 means 1, and that a first
+	// gradient counts whatever its size, where otherwise it counts for 1000 units at most.
+	GradientUnit float64
+	// NewtonUpTo is up to how many parameters Auto takes Newton, where Hessian is there; 0 means
+	// 32, and a negative number that it does not.
+	NewtonUpTo int
+	// HessianCost is how many times as long a read with second derivatives takes as one without,
+	// about, the same on every subtask. With it Auto goes over from LBFGS to Newton where features
+	// correlate; 0 means that it does not. It needs Margins.Hessian.
+	HessianCost float64
+	// NearlyNonsmooth says that second derivatives may hold only near by, as those of a loss that
+	// is linear but in a small neighbourhood of its minimum. Then Auto does not take Newton, and
+	// LBFGS goes without latest steps, see Subspace.
+	NearlyNonsmooth bool
+
+	// Hessian adds, at v, Σ weight·loss to out[0], the gradient to out[1:1+n], and of the second
+	// derivatives, or of what stands for them, such as the Fisher information, the lower triangle
+	// row by row to out[1+n : 1+n+n(n+1)/2]. One read. Newton and Information need it.
+	Hessian func(shard int, v, out []float64) error
+	// Margins are for losses that depend on v through margins that are linear in it. They need
+	// Snapshot.
+	Margins Margins
+	// Subspace tells of few rows how far to go. It needs Margins.
+	Subspace Subspace
+	// Minibatch evaluates some rows of a shard. SGD needs it.
+	Minibatch Minibatch
+	// Snapshot is for what is kept of the rows of a shard from one superstep to the next.
+	Snapshot Snapshot
+	// Smoothing is for losses with kinks, of which the other functions evaluate a smooth
+	// approximation. Settings.GapTol needs it, and it needs Snapshot.
+	Smoothing Smoothing
+
+	// Fold adds up the parts of shards, where that costs less than a buffer of 1+n numbers for
+	// each. Where it is set, on some subtasks or on all, Evaluate and, of Margins, Start,
+	// Direction and Gradient may get a nil out, which tells them to keep the part of the shard
+	// for Fold. It adds to out, 1+n zeros, what the parts kept for those of the shards that have
+	// rows come to when they are folded up the tree over shards, with the bits that buffers would
+	// have. The shards are those of a node of the tree.
+	Fold func(shards shared.Range, out []float64) error
+	// Ordered is called once, before any function that takes a vector, by the methods but SGD,
+	// which go through shards in passes: those functions are then called for the shards in
+	// ascending order, and what is in the vector changes only before a shard that does not lie
+	// behind the one before. So what is made of a vector serves all shards of a pass.
+	Ordered func()
 }
 
-// FoldingEvaluator is an Evaluator that can fold the parts of shards itself, where that
-// costs less than a buffer of all parameters for each shard. If it Folds, its methods that
-// give loss and gradient are called with a nil out, which tells them to keep the part of
-// the shard for Fold.
-type FoldingEvaluator interface {
-	Evaluator
-	// Folds reports whether parts are to be folded by Fold. It may differ among subtasks.
-	Folds() bool
-	// Fold adds to out, which is zeroed, what the parts kept for those of the shards that
-	// have rows come to when they are folded up the tree over shards, with the bits that
-	// buffers would have. The shards are those of a node of the tree.
-	Fold(shards shared.Range, out []float64) error
-}
-
-// SteadyEvaluator is an Evaluator that can prepare for parameters, or a direction, once for
-// all shards of the subtask.
-type SteadyEvaluator interface {
-	Evaluator
-	// Steady says that from now on the methods that take a vector are called for the shards
-	// in ascending order, and that what is in the vector changes only before a shard that
-	// does not lie behind the one before it.
-	Steady()
-}
-
-// LinearEvaluator is an Evaluator whose losses depend on v through margins that are
-// linear in it. It keeps, for each row, the margins at the current point m, set by
-// Start and moved by Advance, and those of a direction q, set by Along. The former go on from
-// one superstep to the next: it is a SnapshotEvaluator as well.
-type LinearEvaluator interface {
-	Evaluator
-	// Start sets the margins to those at v, and is Evaluate besides. One read.
-	Start(shard int, v, out []float64) error
-	// Along sets the margins of the direction p, and adds loss and gradient, as Evaluate
-	// does, at the current point plus step·p. One read.
-	Along(shard int, p []float64, step float64, out []float64) error
-	// Trials adds for each step t, at the current point plus t·direction, Σ weight·loss to
-	// out[2i] and its derivative by t to out[2i+1]. No read.
-	Trials(shard int, steps, out []float64) error
-	// Gradient adds loss and gradient, as Evaluate does, at the current point plus step
-	// times the direction. One read.
-	Gradient(shard int, step float64, out []float64) error
+// Margins are of the losses of linear models: numbers of each row that are linear in v, through
+// which its loss depends on v. The functions keep for each row the margins at the current
+// point, which Start sets and Advance moves, and those of a search direction, which Direction
+// sets.
+type Margins struct {
+	// Start sets the margins of the current point to those at v, and is Evaluate besides. One
+	// read.
+	Start func(shard int, v, out []float64) error
+	// Direction sets the margins of the direction p, n numbers, and adds loss and gradient, as
+	// Evaluate does, at the current point plus step·p. One read.
+	Direction func(shard int, p []float64, step float64, out []float64) error
+	// Trials adds for each step t of a line search, at the current point plus t times the
+	// direction, Σ weight·loss to out[2i] and its derivative by t to out[2i+1]. No read.
+	Trials func(shard int, steps, out []float64) error
+	// Gradient adds loss and gradient, as Evaluate does, at the current point plus step times the
+	// direction. One read.
+	Gradient func(shard int, step float64, out []float64) error
 	// Advance moves the current point by step times the direction. No read.
-	Advance(shard int, step float64) error
+	Advance func(shard int, step float64) error
+	// Hessian says that Start, Direction and Gradient can add second derivatives besides: they do
+	// where out has 1+n+n(n+1)/2 numbers, as Hessian of the Evaluator, which it needs. By it a step
+	// of Newton that is refused is cut without a read; without, Newton goes without margins. It is
+	// optional.
+	Hessian bool
 }
 
-// SnapshotEvaluator is an Evaluator that keeps something of the rows of a shard from one
-// superstep to the next which decides results and does not follow from the parameters bit by
-// bit: margins that are added up along steps, as a LinearEvaluator has them, or what Tighten of a
-// StagedEvaluator made. It is kept with the shard. What can be made anew is not part of it,
-// such as rows that were prepared. Other evaluators keep nothing.
-type SnapshotEvaluator interface {
-	Evaluator
-	// AppendSnapshot appends what is kept of a shard, as it is between supersteps.
-	AppendSnapshot(shard int, dst []byte) ([]byte, error)
-	// RestoreSnapshot makes what is kept of a shard that of a snapshot. It is called before
-	// any other method that takes the shard, and does not keep src.
-	RestoreSnapshot(shard int, src []byte) error
-}
-
-// LatestSteps is how many steps back the plane of a ProbingEvaluator goes.
+// LatestSteps is how many steps back a Subspace goes.
 const LatestSteps = 3
 
-// ProbingEvaluator is a LinearEvaluator that can tell from a few rows of a shard, which
-// depend on the shard alone, how the loss changes along a direction, and in the plane of it
-// and of the latest steps that Advance has gone. The margins of the direction that Along
-// has set stay as they are.
-type ProbingEvaluator interface {
-	LinearEvaluator
-	// Bend sets the direction p, and adds for it and the latest steps, the latest first and
-	// as many as past says, the second derivatives of Σ weight·loss of these rows at the
-	// current point: the lower triangle row by row, and Σ weight behind it.
-	Bend(shard int, p []float64, past int, out []float64) error
-	// Probe adds for each step t along a mixture, of mix[0] times the direction that Bend
-	// has set and mix[i] times the i-th latest step, the derivative by t of Σ weight·loss
-	// of these rows to out[i], and Σ weight to out[len(steps)].
-	Probe(shard int, mix, steps, out []float64) error
+// Subspace tells of a few rows of a shard, which depend on the shard alone, how the loss
+// changes in the subspace of a search direction and the latest steps that Advance of Margins
+// has gone. It leaves the margins that Margins keeps as they are.
+type Subspace struct {
+	// Hessian sets the direction p, n numbers, and adds for it and the latest steps, the latest
+	// first and as many as latest says, up to LatestSteps, the second derivatives of Σ weight·loss
+	// of these rows at the current point: with k = 1+latest the lower triangle row by row to
+	// out[:k(k+1)/2], and Σ weight behind it. Advance was called latest times or more since Start.
+	Hessian func(shard int, p []float64, latest int, out []float64) error
+	// Slopes adds for each step t along a combination, mix[0] times the direction that Hessian
+	// has set and mix[i] times the i-th latest step, the derivative by t of Σ weight·loss of
+	// these rows to out[i], and Σ weight to out[len(steps)].
+	Slopes func(shard int, mix, steps, out []float64) error
 }
 
-// StagedEvaluator is an Evaluator whose losses are a smooth stand-in for others that have
-// kinks. Where Settings.GapTol asks for it, training goes in rounds: each minimises the
-// stand-in, from where the last one ended, then Bound and Gap tell how far the parameters
-// are from the minimum that is meant, and Tighten makes a better stand-in for the next.
-type StagedEvaluator interface {
-	Evaluator
-	// BoundLen returns the length of the sums of Bound.
-	BoundLen() int
-	// Bound adds what Gap needs of the shard to out. One read.
-	Bound(shard int, v, out []float64) error
-	// Gap returns the objective that is meant at v, penalty included, and a lower bound of
-	// its minimum, from the sums of Bound over all shards.
-	Gap(v, sums []float64, l1, l2 float64) (objective, bound float64)
-	// Tighten makes the stand-in of the shard's rows a better one, after Bound. No read.
-	Tighten(shard int) error
-}
-
-// BeginningEvaluator is an Evaluator that knows better parameters to start from than
-// zeros, where Settings and Problem give none.
-type BeginningEvaluator interface {
-	Evaluator
-	// Begin puts them in v, which is zeroed.
-	Begin(v []float64)
-}
-
-// RoughEvaluator is a CurvedEvaluator whose second derivatives may hold only near by, as
-// those of a loss that is linear but in a small neighbourhood of its minimum. Where it is
-// Rough, Auto does not take Newton.
-type RoughEvaluator interface {
-	CurvedEvaluator
-	Rough() bool
-}
-
-// FewEvaluator is a CurvedEvaluator that knows up to how many parameters Auto is to take
-// Newton; for others 32 is presumed.
-type FewEvaluator interface {
-	CurvedEvaluator
-	Few() int
-}
-
-// PricedEvaluator is a CurvedLinearEvaluator that knows how many times as long a read with
-// second derivatives takes as one without, about, the same on every subtask. With it Auto
-// goes over from LBFGS to Newton where features correlate.
-type PricedEvaluator interface {
-	CurvedLinearEvaluator
-	HessianPrice() float64
-}
-
-// UnitEvaluator is an Evaluator whose losses have a unit, such as the square of that of
-// the labels. GradientUnit returns the size of a derivative of the mean loss that counts
-// as large; that of other evaluators is 1.
-type UnitEvaluator interface {
-	Evaluator
-	GradientUnit() float64
-}
-
-// CurvedEvaluator is an Evaluator that knows second derivatives, or what stands for
-// them, such as the Fisher information.
-type CurvedEvaluator interface {
-	Evaluator
-	// Hessian adds, at v, Σ weight·loss to out[0], the gradient to out[1:1+n], and the
-	// lower triangle of the matrix of second derivatives, row by row, to
-	// out[1+n : 1+n+n(n+1)/2], with n = Len(). One read.
-	Hessian(shard int, v, out []float64) error
-}
-
-// CurvedLinearEvaluator is a LinearEvaluator that finds second derivatives by the margins
-// it keeps. With it a step of Newton that is refused is cut without a read.
-type CurvedLinearEvaluator interface {
-	LinearEvaluator
-	CurvedEvaluator
-	// StartHessian, AlongHessian and StepHessian are Start, Along and Gradient that add what
-	// Hessian adds. One read each.
-	StartHessian(shard int, v, out []float64) error
-	AlongHessian(shard int, p []float64, step float64, out []float64) error
-	StepHessian(shard int, step float64, out []float64) error
-}
-
-// SampledEvaluator is an Evaluator that evaluates some rows of a shard alone.
-type SampledEvaluator interface {
-	Evaluator
+// Minibatch evaluates some rows of a shard.
+type Minibatch struct {
 	// Rows returns the number of rows of a shard.
-	Rows(shard int) int
-	// EvaluateRows is Evaluate for the rows of the given indices, which may repeat; out[0]
-	// gets their loss, out[1:1+n] the gradient, and out[1+n] their weight.
-	EvaluateRows(shard int, rows []int32, v, out []float64) error
+	Rows func(shard int) int
+	// Evaluate is Evaluate of the Evaluator for the rows of the given indices, which may repeat:
+	// it adds their loss to out[0], the gradient to out[1:1+n], and their weight to out[1+n].
+	Evaluate func(shard int, rows []int32, v, out []float64) error
+	// Fold, which is optional, evaluates rows of many shards together, where a step takes few of
+	// each. It adds to out, 2+n zeros, what Evaluate gives for some rows of each of some shards,
+	// ascending and below one node of the tree over shards, when it is folded up that tree, with
+	// the same bits; or it returns false and leaves out as it is.
+	Fold func(shards []int, rows [][]int32, v, out []float64) (bool, error)
 }
 
-// FoldingSampledEvaluator is a SampledEvaluator that can evaluate some rows of many
-// shards together, where a step takes few of each.
-type FoldingSampledEvaluator interface {
-	SampledEvaluator
-	// FoldRows adds to out, which is zeroed, what EvaluateRows gives for some rows of each
-	// of some shards, ascending and below one node of the tree over shards, when it is
-	// folded up that tree, with the same bits; or it returns false and leaves out as it is.
-	FoldRows(shards []int, rows [][]int32, v, out []float64) (bool, error)
+// Snapshot gives and takes what is kept of the rows of a shard from one superstep to the next,
+// decides results, and does not follow from the parameters bit by bit: margins that are added
+// up along steps, or what Refine of Smoothing made. It is kept with the shard. What can be made
+// anew is not part of it, such as rows that were prepared.
+type Snapshot struct {
+	// Append appends what is kept of a shard, as it is between supersteps, to dst.
+	Append func(shard int, dst []byte) ([]byte, error)
+	// Restore makes what is kept of a shard that of a snapshot. It is called before any other
+	// function that takes the shard, and does not keep src.
+	Restore func(shard int, src []byte) error
+}
+
+// Smoothing is what smooth approximations of losses with kinks have besides. Where
+// Settings.GapTol asks for it, training goes in rounds: each minimises the approximation, from
+// where the last one ended, then Bound and Gap tell how far the parameters are from the minimum
+// of the losses themselves, and if that is too far Refine makes a closer approximation for the
+// next.
+type Smoothing struct {
+	// BoundLen is the number of sums of Bound, 1 or more.
+	BoundLen int
+	// Bound adds what Gap needs of the shard, at v, to out[:BoundLen]. One read.
+	Bound func(shard int, v, out []float64) error
+	// Gap returns the objective itself at v, penalty included, and a lower bound of its minimum,
+	// from the sums of Bound over all shards.
+	Gap func(v, sums []float64, l1, l2 float64) (objective, bound float64)
+	// Refine makes the approximation of the losses of the shard's rows a closer one, after Bound.
+	// No read.
+	Refine func(shard int) error
 }

@@ -26,7 +26,7 @@ func TestPlaneIsLeast(t *testing.T) {
 			factors[i] = 1
 		}
 		w := &work{training: &training{
-			evaluation: &evaluation{n: n, factors: factors}, space: space,
+			Evaluator: Evaluator{Dim: n, PenaltyFactors: factors}, space: space,
 			penalty: penalty{l2: l2, factors: factors, space: &space},
 		}, pseudo: g, direction: make([]float64, n)}
 		for i := range g {

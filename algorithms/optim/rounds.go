@@ -4,8 +4,8 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 )
 
-// mostRounds is the largest number of rounds over stand-ins. A stand-in that is made ten
-// times better each time is beyond all precision by then.
+// mostRounds is the largest number of rounds over smooth approximations. One that is made
+// ten times closer each time is beyond all precision by then.
 const mostRounds = 40
 
 // leastTol is what Tol becomes at least, where rounds need a smaller one than was set.
@@ -28,7 +28,7 @@ func (d descent) addRounds(q *comqueue.IterativeComQueue) *comqueue.IterativeCom
 		Add(d.gathered(d.bounds, d.offerParameters)).
 		Add(comqueue.Named("bound", comqueue.ForEachShard(bounds, d.readBound))).
 		Add(comqueue.AllReduce(bounds)).
-		Add(comqueue.Named("tighten", comqueue.Do(d.tighten)))
+		Add(comqueue.Named("refine", comqueue.Do(d.refine)))
 }
 
 // bounds says that parameters that are split are to be bounded.
@@ -53,11 +53,11 @@ func (d descent) readBound(ctx *comqueue.ComContext, shard int, out []float64) e
 	if !w.bounding {
 		return nil
 	}
-	return wrap(ctx, w.staged.Bound(shard, w.entire(w.v), out))
+	return wrap(ctx, w.Smoothing.Bound(shard, w.entire(w.v), out))
 }
 
-// tighten ends training, if the gap is closed or cannot be, or begins another round.
-func (d descent) tighten(ctx *comqueue.ComContext) error {
+// refine ends training, if the gap is closed or cannot be, or begins another round.
+func (d descent) refine(ctx *comqueue.ComContext) error {
 	w, s := working.Get(ctx), trained.Get(ctx).state
 	if !w.bounding {
 		return nil
@@ -66,7 +66,7 @@ func (d descent) tighten(ctx *comqueue.ComContext) error {
 	w.Rounds++
 	s.Reads++
 	s.Record[len(s.Record)-1].Reads++
-	objective, bound := w.staged.Gap(w.entire(w.v), bounds.Get(ctx), w.set.L1, w.set.L2)
+	objective, bound := w.Smoothing.Gap(w.entire(w.v), bounds.Get(ctx), w.set.L1, w.set.L2)
 	bounds.Put(ctx, nil)
 	s.Loss, s.Gap = objective, objective-bound
 	ctx.Report("gap", s.Gap)
@@ -87,13 +87,13 @@ func (d descent) tighten(ctx *comqueue.ComContext) error {
 		return nil
 	}
 	w.restart(w.factor == nil)
-	// A gap that hardly falls is one of minimising too little, which a better stand-in
-	// would only make harder.
+	// A gap that hardly falls is one of minimising too little, which a closer
+	// approximation would only make harder.
 	before := w.Gap
 	if w.Gap = s.Gap; w.Gap > before/2 && w.set.Tol > leastTol {
 		w.Tol = max(w.set.Tol/100, leastTol)
 		w.set.Tol = w.Tol
 		return nil
 	}
-	return wrap(ctx, ctx.ForShards(w.staged.Tighten))
+	return wrap(ctx, ctx.ForShards(w.Smoothing.Refine))
 }

@@ -15,16 +15,20 @@ import (
 )
 
 // distance is the mean distance of a number, the one parameter, to those of a column. Its
-// stand-in is the largest of α·r - ½·μ·(α-a)² over α from -1 to 1, r = y - v.
+// approximation is the largest of α·r - ½·μ·(α-a)² over α from -1 to 1, r = y - v.
 type distance struct{ reads *atomic.Int64 }
 
 func (o distance) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	e := &distances{distance: o, mu: 0.5, shards: map[int]*pulled{}}
-	return e, ctx.ForShards(func(shard int) error {
-		y := points.Get(ctx, shard).Floats("label")
-		e.shards[shard] = &pulled{y: y, a: make([]float64, len(y)), next: make([]float64, len(y)), mu: 0.5}
-		return nil
-	})
+	return optim.Evaluator{
+			Dim: 1, Weight: apart, PenaltyFactors: []float64{1}, Evaluate: e.Evaluate, Hessian: e.Hessian,
+			Snapshot:  optim.Snapshot{Append: e.Append, Restore: e.Restore},
+			Smoothing: optim.Smoothing{BoundLen: 3, Bound: e.Bound, Gap: e.Gap, Refine: e.Refine},
+		}, ctx.ForShards(func(shard int) error {
+			y := points.Get(ctx, shard).Floats("label")
+			e.shards[shard] = &pulled{y: y, a: make([]float64, len(y)), next: make([]float64, len(y)), mu: 0.5}
+			return nil
+		})
 }
 
 type pulled struct {
@@ -39,11 +43,6 @@ type distances struct {
 }
 
 const apart = 41 // rows
-
-func (e *distances) Len() int           { return 1 }
-func (e *distances) Weight() float64    { return apart }
-func (e *distances) Factors() []float64 { return []float64{1} }
-func (e *distances) BoundLen() int      { return 3 }
 
 // attains returns the α of a row, and whether it is inside of its bounds.
 func (s *pulled) attains(i int, v float64) (alpha, r float64, inside bool) {
@@ -96,19 +95,19 @@ func (e *distances) Gap(v, sums []float64, _, l2 float64) (objective, bound floa
 	return sums[0]/apart + l2*v[0]*v[0]/2, sums[1]/apart - sums[2]/apart*sums[2]/apart/(2*l2)
 }
 
-func (e *distances) AppendSnapshot(shard int, dst []byte) ([]byte, error) {
+func (e *distances) Append(shard int, dst []byte) ([]byte, error) {
 	s := e.shards[shard]
 	return shared.Float64s().Append(dst, append([]float64{s.mu}, s.a...))
 }
 
-func (e *distances) RestoreSnapshot(shard int, src []byte) error {
+func (e *distances) Restore(shard int, src []byte) error {
 	kept, err := shared.Float64s().Decode(src)
 	s := e.shards[shard]
 	s.mu, s.a = kept[0], kept[1:]
 	return err
 }
 
-func (e *distances) Tighten(shard int) error {
+func (e *distances) Refine(shard int) error {
 	s := e.shards[shard]
 	copy(s.a, s.next)
 	s.mu /= 4
@@ -116,7 +115,7 @@ func (e *distances) Tighten(shard int) error {
 }
 
 // TestRoundsCloseTheGap: the minimum of an objective with kinks, by rounds over smooth
-// stand-ins, equals that of a search that knows no derivatives.
+// approximations, equals that of a search that knows no derivatives.
 func TestRoundsCloseTheGap(t *testing.T) {
 	table := trial.Gaussian(2, apart, 1)
 	for i, x := range table.X {
@@ -153,7 +152,7 @@ func TestRoundsCloseTheGap(t *testing.T) {
 		s := optim.Settings{Method: optim.LBFGS, L2: l2}
 		one := minimize(t, table, distance{}, s)
 		require.Equal(t, optim.GradientSmall, one.Reason)
-		require.Less(t, one.Loss, f(lo), "the stand-in is below")
+		require.Less(t, one.Loss, f(lo), "the approximation is below")
 		s.GapTol, s.MaxIter = 1e-9, 1
 		cut := minimize(t, table, distance{}, s)
 		require.Equal(t, optim.MaxIterations, cut.Reason)

@@ -76,42 +76,38 @@ type rowsObjective[R any] struct {
 func (o rowsObjective[R]) Open(ctx *comqueue.ComContext) (Evaluator, error) {
 	rows := o.total.Get(ctx)[0]
 	if rows == 0 {
-		return nil, fmt.Errorf("there are no rows")
+		return Evaluator{}, fmt.Errorf("there are no rows")
 	}
-	e := &rowsEvaluator[R]{rowsObjective: o, context: ctx, weight: float64(rows), factors: make([]float64, o.n), reader: map[int]*comqueue.RowReader[R]{}}
-	for i := range e.factors {
-		e.factors[i] = 1
+	e := &rowsEvaluator[R]{rowsObjective: o, reader: map[int]*comqueue.RowReader[R]{}}
+	factors := make([]float64, o.n)
+	for i := range factors {
+		factors[i] = 1
 	}
-	return e, ctx.ForShards(func(shard int) (err error) {
+	err := ctx.ForShards(func(shard int) (err error) {
 		e.reader[shard], err = o.rows.Reader(ctx, shard)
 		return err
 	})
+	return Evaluator{
+		Dim: o.n, Weight: float64(rows), PenaltyFactors: factors, Evaluate: e.evaluate,
+		Minibatch: Minibatch{Rows: e.count, Evaluate: e.evaluateSome},
+	}, err
 }
 
 // rowsEvaluator reads the rows of a subtask one by one.
 type rowsEvaluator[R any] struct {
 	rowsObjective[R]
-	context *comqueue.ComContext
-	weight  float64
-	factors []float64
-	reader  map[int]*comqueue.RowReader[R] // by shard
-	row     R
+	reader map[int]*comqueue.RowReader[R] // by shard
+	row    R
 }
 
-func (e *rowsEvaluator[R]) Len() int           { return e.n }
-func (e *rowsEvaluator[R]) Weight() float64    { return e.weight }
-func (e *rowsEvaluator[R]) Factors() []float64 { return e.factors }
-
-// Rows implements SampledEvaluator.
-func (e *rowsEvaluator[R]) Rows(shard int) int {
+func (e *rowsEvaluator[R]) count(shard int) int {
 	if r := e.reader[shard]; r != nil {
 		return r.Len()
 	}
 	return 0
 }
 
-// Evaluate implements Evaluator.
-func (e *rowsEvaluator[R]) Evaluate(shard int, v, out []float64) error {
+func (e *rowsEvaluator[R]) evaluate(shard int, v, out []float64) error {
 	r := e.reader[shard]
 	for i := range r.Len() {
 		if err := e.add(r, shard, i, v, out); err != nil {
@@ -121,8 +117,7 @@ func (e *rowsEvaluator[R]) Evaluate(shard int, v, out []float64) error {
 	return nil
 }
 
-// EvaluateRows implements SampledEvaluator.
-func (e *rowsEvaluator[R]) EvaluateRows(shard int, rows []int32, v, out []float64) error {
+func (e *rowsEvaluator[R]) evaluateSome(shard int, rows []int32, v, out []float64) error {
 	r := e.reader[shard]
 	for _, i := range rows {
 		if err := e.add(r, shard, int(i), v, out); err != nil {

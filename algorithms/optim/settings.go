@@ -29,7 +29,7 @@ type Settings struct {
 	MaxIter int
 	// Tol ends training when the largest component of the gradient (of the pseudo-gradient
 	// with L1) is at most Tol times the larger of that at the start and the unit of the
-	// objective, see UnitEvaluator; 0 means 1e-6, a negative value turns the test off.
+	// objective, see Evaluator.GradientUnit; 0 means 1e-6, a negative value turns the test off.
 	Tol float64
 	// LossTol ends training when the objective fell by at most LossTol relatively; 0 turns
 	// the test off.
@@ -39,7 +39,7 @@ type Settings struct {
 	StepTol float64
 	// GapTol has an objective whose evaluator is staged minimised in rounds, until the
 	// objective that is meant is at most GapTol relatively above a lower bound of its
-	// minimum; 0 means one round, whose result is the stand-in's. Rounds use a smaller Tol
+	// minimum; 0 means one round, whose result is the approximation's. Rounds use a smaller Tol
 	// than that set where the gap needs it.
 	GapTol float64
 	// Start are the first parameters; nil means zeros, or what the objective begins with.

@@ -73,10 +73,10 @@ func (w *work) divide(ctx *comqueue.ComContext, wide bool) {
 		return
 	}
 	if w.whole = first; w.joins {
-		w.whole = make([]float64, w.n)
+		w.whole = make([]float64, w.Dim)
 	}
-	w.factors = slices.Clone(w.factors[w.lo:w.hi])
-	w.penalty.factors = w.factors
+	w.PenaltyFactors = slices.Clone(w.PenaltyFactors[w.lo:w.hi])
+	w.penalty.factors = w.PenaltyFactors
 	whole.Put(ctx, w.whole)
 	lengths := make([]int, ctx.NumTask())
 	for t := range lengths {
@@ -164,7 +164,7 @@ func (w *work) taken(ctx *comqueue.ComContext) []float64 {
 	if !w.split {
 		all := reading.Get(ctx)
 		w.tally.loss = all[0]
-		return all[1 : 1+w.n]
+		return all[1 : 1+w.Dim]
 	}
 	own := ownReading.Get(ctx)
 	w.tally.loss = 0

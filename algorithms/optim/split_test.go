@@ -172,20 +172,13 @@ type watched struct {
 
 func (o watched) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	e, err := o.objective.Open(ctx)
-	linear, _ := e.(optim.LinearEvaluator)
-	return watching{linear, o, ctx}, err
-}
-
-type watching struct {
-	optim.LinearEvaluator
-	o   watched
-	ctx *comqueue.ComContext
-}
-
-func (e watching) Along(shard int, p []float64, step float64, out []float64) error {
-	blocks, wholes := optim.Kept(e.ctx)
-	e.o.look(e.ctx.TaskID(), blocks, wholes)
-	return e.LinearEvaluator.Along(shard, p, step, out)
+	direction := e.Margins.Direction
+	e.Margins.Direction = func(shard int, p []float64, step float64, out []float64) error {
+		blocks, wholes := optim.Kept(ctx)
+		o.look(ctx.TaskID(), blocks, wholes)
+		return direction(shard, p, step, out)
+	}
+	return e, err
 }
 
 // Each subtask keeps its share of every vector, and whole the two that rows are read with,

@@ -31,7 +31,7 @@ func (w *work) sloped(slope, squares float64) error {
 		w.turn()
 		return w.descend()
 	}
-	if w.probing != nil && w.state.Method == LBFGS {
+	if w.Subspace.Hessian != nil && w.state.Method == LBFGS {
 		w.probe(slope, squares)
 		return nil
 	}
@@ -59,7 +59,7 @@ func (w *work) steep(square, squares float64) error {
 		// As if the first-order change were that of the iteration before (Nocedal and
 		// Wright, equation 3.60).
 		return w.launch(w.LastStep*(w.LastSlope/-square), math.Inf(1))
-	case w.probing != nil && square > 0 && finite(square):
+	case w.Subspace.Hessian != nil && square > 0 && finite(square):
 		w.probe(-square, squares)
 		return nil
 	}
@@ -124,7 +124,7 @@ func (w *work) fail() { w.failed, w.settled, w.asks = true, true, nothing }
 // ask asks for the loss and the gradient at a step.
 func (w *work) ask(what asked, step float64) {
 	w.asks, w.step = what, step
-	if w.linear != nil {
+	if w.keepsMargins() {
 		return
 	}
 	w.asks, w.stale = thePoint, true
@@ -144,7 +144,7 @@ func (w *work) moved(i int, by float64) float64 {
 }
 
 // penalised reports whether the absolute value of parameter i is part of F.
-func (w *work) penalised(i int) bool { return w.set.L1 > 0 && w.factors[i] != 0 }
+func (w *work) penalised(i int) bool { return w.set.L1 > 0 && w.PenaltyFactors[i] != 0 }
 
 // weigh takes the gradient of the losses at the step that was asked for.
 func (w *work) weigh(sums []float64) error {
@@ -153,9 +153,9 @@ func (w *work) weigh(sums []float64) error {
 	}
 	w.reads++
 	if w.asks == theStart {
-		w.penalty.gradient(sums, w.weight, w.v, nil, 0, w.next)
+		w.penalty.gradient(sums, w.Weight, w.v, nil, 0, w.next)
 	} else {
-		w.penalty.gradient(sums, w.weight, w.v, w.direction, w.step, w.next)
+		w.penalty.gradient(sums, w.Weight, w.v, w.direction, w.step, w.next)
 	}
 	return w.consider(theRead)
 }
@@ -167,7 +167,7 @@ func (w *work) judge(rows []float64) error {
 	if w.split {
 		loss = rows[tallySums]
 	}
-	w.losses = loss / w.weight
+	w.losses = loss / w.Weight
 	if w.asks == theStart {
 		w.settled = true
 		return w.usable(rows, "at the start", "check features and offsets, or give other parameters to start from")
@@ -185,7 +185,7 @@ func (w *work) judge(rows []float64) error {
 		return w.fallBack()
 	default:
 		w.search.propose(w.steps)
-		if w.linear != nil {
+		if w.keepsMargins() {
 			w.trialing = true
 		} else {
 			w.ask(thePoint, w.steps[0])
@@ -197,7 +197,7 @@ func (w *work) judge(rows []float64) error {
 // choose takes losses and derivatives at the steps that were tried.
 func (w *work) choose(sums []float64) error {
 	for i, t := range w.steps {
-		f, slope := sums[2*i]/w.weight+w.line.value(t), sums[2*i+1]/w.weight+w.line.derivative(t)
+		f, slope := sums[2*i]/w.Weight+w.line.value(t), sums[2*i+1]/w.Weight+w.line.derivative(t)
 		switch w.search.feed(t, f, slope) {
 		case accepts:
 			w.accept(t)

@@ -31,9 +31,8 @@ type stepper struct {
 	order [][]int32 // by shard of the subtask: its rows in the order of the epoch
 	spans []span    // of these, what the step takes
 
-	folding FoldingSampledEvaluator // nil where the evaluator is not one
-	giving  []int                   // shards that give rows to the step
-	given   [][]int32               // these rows
+	giving []int     // shards that give rows to the step
+	given  [][]int32 // these rows
 
 	gradient []float64
 	before   []float64 // parameters at the end of the epoch before, where StepTol asks
@@ -124,14 +123,13 @@ func (d stochastic) prepare(ctx *comqueue.ComContext) error {
 	if err != nil {
 		return err
 	}
-	if base.sampled == nil {
-		return fmt.Errorf("the objective cannot evaluate some rows alone, which SGD needs: use another method")
+	if base.Minibatch.Rows == nil {
+		return fmt.Errorf("the objective has no Minibatch, which SGD needs: use another method")
 	}
-	s := &stepper{training: base, first: ctx.Shards().Lo, order: make([][]int32, ctx.Shards().Len()), gradient: make([]float64, base.n)}
+	s := &stepper{training: base, first: ctx.Shards().Lo, order: make([][]int32, ctx.Shards().Len()), gradient: make([]float64, base.Dim)}
 	s.spans = make([]span, len(s.order))
-	s.folding, _ = base.Evaluator.(FoldingSampledEvaluator)
 	if s.joins {
-		s.v = recall(ctx, parameters.whole, s.n)
+		s.v = recall(ctx, parameters.whole, s.Dim)
 		s.walked = stepped.Get(ctx)
 		s.set.Stochastic.Rate = s.First
 	} else {
@@ -139,23 +137,23 @@ func (d stochastic) prepare(ctx *comqueue.ComContext) error {
 		s.walked = &walked{First: s.set.Stochastic.Rate, Pace: pace{Decay1: 1, Decay2: 1, Factor: 1}}
 		stepped.Put(ctx, s.walked)
 	}
-	s.update = newUpdate(ctx, &s.set, s.n, &s.Pace)
+	s.update = newUpdate(ctx, &s.set, s.Dim, &s.Pace)
 	if s.set.StepTol > 0 {
-		if s.before = recall(ctx, epochBefore, s.n); !s.joins {
+		if s.before = recall(ctx, epochBefore, s.Dim); !s.joins {
 			copy(s.before, s.v)
 		}
 	}
 	if s.set.Stochastic.Average {
-		s.mean = recall(ctx, meanOfPoints, s.n)
+		s.mean = recall(ctx, meanOfPoints, s.Dim)
 	}
 	if err := ctx.ForShards(func(shard int) error {
-		s.order[shard-s.first] = make([]int32, s.sampled.Rows(shard))
+		s.order[shard-s.first] = make([]int32, s.Minibatch.Rows(shard))
 		return nil
 	}); err != nil {
 		return err
 	}
 	stepping.Put(ctx, s)
-	reading.Put(ctx, make([]float64, 1+base.n+tail))
+	reading.Put(ctx, make([]float64, 1+base.Dim+tail))
 	return nil
 }
 
@@ -163,7 +161,7 @@ func (d stochastic) prepare(ctx *comqueue.ComContext) error {
 func (d stochastic) readRows(ctx *comqueue.ComContext, shard int, out []float64) error {
 	s := stepping.Get(ctx)
 	order := s.order[shard-s.first]
-	sums, rest := out[:1+s.n], out[1+s.n:]
+	sums, rest := out[:1+s.Dim], out[1+s.Dim:]
 	if s.Phase != walking {
 		rest[countAt], rest[shardsAt] = float64(len(order)), 1
 		return wrap(ctx, s.Evaluate(shard, s.v, sums))
@@ -173,7 +171,7 @@ func (d stochastic) readRows(ctx *comqueue.ComContext, shard int, out []float64)
 		return nil
 	}
 	rest[countAt] = float64(len(rows))
-	return wrap(ctx, s.sampled.EvaluateRows(shard, rows, s.v, out[:1+s.n+countAt]))
+	return wrap(ctx, s.Minibatch.Evaluate(shard, rows, s.v, out[:1+s.Dim+countAt]))
 }
 
 // span is a part of the order of a shard.
@@ -222,7 +220,7 @@ func (s *stepper) taken(shard int) []int32 {
 // foldRows is readRows for the shards of a node, where the evaluator takes them together.
 func (d stochastic) foldRows(ctx *comqueue.ComContext, shards shared.Range, out []float64) (bool, error) {
 	s := stepping.Get(ctx)
-	if s.Phase != walking || s.folding == nil {
+	if s.Phase != walking || s.Minibatch.Fold == nil {
 		return false, nil
 	}
 	s.giving, s.given = s.giving[:0], s.given[:0]
@@ -233,9 +231,9 @@ func (d stochastic) foldRows(ctx *comqueue.ComContext, shards shared.Range, out 
 			count += len(rows)
 		}
 	}
-	done, err := s.folding.FoldRows(s.giving, s.given, s.v, out[:1+s.n+countAt])
+	done, err := s.Minibatch.Fold(s.giving, s.given, s.v, out[:1+s.Dim+countAt])
 	if done {
-		out[1+s.n+countAt] = float64(count)
+		out[1+s.Dim+countAt] = float64(count)
 	}
 	return done, wrap(ctx, err)
 }
@@ -245,7 +243,7 @@ func (d stochastic) step(ctx *comqueue.ComContext) error {
 	s, sums := stepping.Get(ctx), reading.Get(ctx)
 	switch s.Phase {
 	case beginning:
-		rest := sums[1+s.n:]
+		rest := sums[1+s.Dim:]
 		s.Rows = int(rest[countAt])
 		batch := s.set.Stochastic.Batch
 		if batch == 0 {
@@ -266,10 +264,10 @@ func (d stochastic) step(ctx *comqueue.ComContext) error {
 		if err := s.walk(sums); err != nil {
 			return wrap(ctx, err)
 		}
-		ctx.Report("loss", float64(s.Losses/max(s.Seen, 1)*(float64(s.Rows)/s.weight))+s.penalty.at(s.v))
+		ctx.Report("loss", float64(s.Losses/max(s.Seen, 1)*(float64(s.Rows)/s.Weight))+s.penalty.at(s.v))
 		ctx.Report("gradient norm", s.Norm)
 		ctx.Report("step", s.Rate)
-		ctx.Report("reads", sums[1+s.n+countAt]/float64(s.Rows))
+		ctx.Report("reads", sums[1+s.Dim+countAt]/float64(s.Rows))
 		if s.Done == s.Steps {
 			s.endEpoch()
 		}
@@ -288,7 +286,7 @@ func (d stochastic) step(ctx *comqueue.ComContext) error {
 // walk moves along the gradient of the rows of a step. Their mean is scaled by the mean
 // weight of all rows, not of these: then it is unbiased, whatever the weights.
 func (s *stepper) walk(sums []float64) error {
-	count := sums[1+s.n+countAt]
+	count := sums[1+s.Dim+countAt]
 	s.Done++
 	s.Total++
 	if count > 0 {
@@ -297,7 +295,7 @@ func (s *stepper) walk(sums []float64) error {
 		}
 		s.Losses += sums[0]
 		s.Seen += count
-		s.penalty.gradient(sums[1:1+s.n], s.weight*(count/float64(s.Rows)), s.v, nil, 0, s.gradient)
+		s.penalty.gradient(sums[1:1+s.Dim], s.Weight*(count/float64(s.Rows)), s.v, nil, 0, s.gradient)
 		s.Norm = 0
 		for _, g := range s.gradient {
 			s.Norm = max(s.Norm, math.Abs(g))
@@ -334,7 +332,7 @@ func (s *stepper) averages() bool { return 2*s.Total > s.Steps*s.set.MaxIter }
 func (s *stepper) endEpoch() {
 	last := s.state.Loss
 	it := Iteration{
-		Loss:         float64(s.Losses/s.weight*(float64(s.Rows)/max(s.Seen, 1))) + s.penalty.at(s.v),
+		Loss:         float64(s.Losses/s.Weight*(float64(s.Rows)/max(s.Seen, 1))) + s.penalty.at(s.v),
 		GradientNorm: s.Norm, Step: s.Rate, Reads: s.Seen / float64(s.Rows),
 	}
 	s.state.Loss, s.state.GradientNorm = it.Loss, it.GradientNorm
@@ -367,8 +365,8 @@ func (s *stepper) endEpoch() {
 
 // exact takes loss and gradient on all rows.
 func (s *stepper) exact(sums []float64, what string) (arrival, error) {
-	a := arrival{loss: sums[0]/s.weight + s.penalty.at(s.v), reads: 1}
-	s.penalty.gradient(sums[1:1+s.n], s.weight, s.v, nil, 0, s.gradient)
+	a := arrival{loss: sums[0]/s.Weight + s.penalty.at(s.v), reads: 1}
+	s.penalty.gradient(sums[1:1+s.Dim], s.Weight, s.v, nil, 0, s.gradient)
 	if s.set.L1 > 0 {
 		s.penalty.pseudo(s.v, s.gradient, s.gradient)
 	}

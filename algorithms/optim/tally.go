@@ -95,12 +95,12 @@ func (w *work) fill(i int, r shared.Range, sums, most []float64) {
 	switch w.tally.asks {
 	case theAligned, theEntered, theSlope:
 		sums[0] = dot(w.pseudo, w.direction)
-		if w.probing != nil {
+		if w.Subspace.Hessian != nil {
 			p.squaresIn(r, sums[1:2], w.direction)
 		}
 	case theSteepest:
 		sums[0] = dot(w.pseudo, w.pseudo)
-		if w.probing != nil {
+		if w.Subspace.Hessian != nil {
 			p.squaresIn(r, sums[1:2], w.direction)
 		}
 	case theLaunch:

@@ -9,7 +9,7 @@ import (
 // training is what a subtask has of a minimisation by any method. All of it is the same
 // on every subtask, but for the rows of the evaluation, and parameters that are split.
 type training struct {
-	*evaluation
+	Evaluator
 	set         Settings
 	penalty     penalty
 	space       blocks
@@ -28,27 +28,26 @@ func (p Problem) begin(ctx *comqueue.ComContext) (*training, error) {
 	if err != nil {
 		return nil, err
 	}
-	unit, huge := ev.unit()
-	t := &training{
-		evaluation: ev, set: p.Settings, space: newBlocks(ev.n, ctx.TotalShards()),
-	}
+	t := &training{Evaluator: ev, set: p.Settings, space: newBlocks(ev.Dim, ctx.TotalShards())}
 	if t.state, t.joins = progress.Lookup(ctx); !t.joins {
+		unit, huge := ev.unit()
 		t.state = &state{Method: p.Settings.Method, Unit: unit, Huge: huge}
-		t.v = make([]float64, ev.n)
+		t.v = make([]float64, t.Dim)
 		if err := p.start(ctx, t); err != nil {
 			return nil, err
 		}
 	}
+	t.Initial = nil // they may be very many
 	t.state.Record = withRoom(t.state.Record, min(p.Settings.MaxIter+1, 1<<12))
 	if err := t.keepRows(ctx); err != nil {
 		return nil, err
 	}
-	t.penalty = penalty{l1: p.Settings.L1, l2: p.Settings.L2, factors: ev.factors, space: &t.space}
+	t.penalty = penalty{l1: p.Settings.L1, l2: p.Settings.L2, factors: t.PenaltyFactors, space: &t.space}
 	if p.Settings.Information {
-		if err := p.allowMatrix(ctx.Shards().Len(), ev.n); err != nil {
+		if err := p.allowMatrix(ctx.Shards().Len(), t.Dim); err != nil {
 			return nil, err
 		}
-		t.information = make([]float64, 1+ev.n+triangle(ev.n))
+		t.information = make([]float64, 1+t.Dim+triangle(t.Dim))
 		curvatures.Put(ctx, nil)
 	}
 	trained.Put(ctx, t)
@@ -58,25 +57,20 @@ func (p Problem) begin(ctx *comqueue.ComContext) (*training, error) {
 
 // start puts the first parameters.
 func (p Problem) start(ctx *comqueue.ComContext, t *training) error {
-	switch begins, ok := t.Evaluator.(BeginningEvaluator); {
+	switch {
 	case p.Start != nil:
 		v, err := p.Start(ctx)
 		if err != nil {
 			return fmt.Errorf("parameters to start from: %w", err)
 		}
-		if len(v) != t.n {
-			return fmt.Errorf("there are %d parameters to start from, the objective has %d", len(v), t.n)
-		}
-		for i, x := range v {
-			if !finite(x) {
-				return fmt.Errorf("parameter %d to start from is %v", i, x)
-			}
+		if err := t.startable(v); err != nil {
+			return err
 		}
 		copy(t.v, v)
 	case p.Settings.Start != nil:
 		copy(t.v, p.Settings.Start)
-	case ok:
-		begins.Begin(t.v)
+	default:
+		copy(t.v, t.Initial)
 	}
 	return nil
 }
@@ -111,7 +105,7 @@ func readInformation(ctx *comqueue.ComContext, shard int, out []float64) error {
 	if !t.state.Done {
 		return nil
 	}
-	return wrap(ctx, t.curved.Hessian(shard, t.v, out))
+	return wrap(ctx, t.Hessian(shard, t.v, out))
 }
 
 // done is the criterion.
@@ -121,9 +115,9 @@ func done(ctx *comqueue.ComContext) (bool, error) { return trained.Get(ctx).stat
 func (t *training) result(ctx *comqueue.ComContext) *Result {
 	r := t.state.result(t.entire(t.v))
 	if t.set.Information {
-		r.Information = make([]float64, triangle(t.n))
-		for i, h := range curvatures.Get(ctx)[1+t.n:] {
-			r.Information[i] = h / t.weight
+		r.Information = make([]float64, triangle(t.Dim))
+		for i, h := range curvatures.Get(ctx)[1+t.Dim:] {
+			r.Information[i] = h / t.Weight
 		}
 		r.Reads++
 	}

@@ -76,7 +76,7 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 	if err != nil {
 		return err
 	}
-	n := base.n
+	n := base.Dim
 	w := &work{training: base, steps: make([]float64, p.Settings.Trials), watches: p.Settings.free()}
 	if w.joins {
 		w.course = descending.Get(ctx)
@@ -108,25 +108,25 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 			w.passed[i] = landmark{w.recall(ctx, passedPoints[i], w.local), w.recall(ctx, passedGradients[i], w.local)}
 		}
 	}
-	if steady, ok := w.Evaluator.(SteadyEvaluator); ok {
-		steady.Steady() // a stage goes through the shards, and between stages vectors change
+	if w.Ordered != nil {
+		w.Ordered() // a stage goes through the shards, and between stages vectors change
 	}
-	w.advance = func(shard int) error { return w.linear.Advance(shard, w.step) }
+	w.advance = func(shard int) error { return w.Margins.Advance(shard, w.step) }
 	w.keepPart = func(shard int) error { return w.readShard(shard, nil) }
 	w.held = func(i int) bool { return w.penalised(i) && w.v[i] == 0 && w.pseudo[i] == 0 }
 	w.pacing.ring = &w.Steps
 	reading.Put(ctx, make([]float64, 1+n))
 	switch w.state.Method {
 	case Newton:
-		if w.curved == nil {
-			return fmt.Errorf("the objective has no second derivatives, which Newton needs: use LBFGS")
+		if w.Hessian == nil {
+			return fmt.Errorf("the objective has no Hessian, which Newton needs: use LBFGS")
 		}
 		if err := p.allowMatrix(ctx.Shards().Len(), n); err != nil {
 			return err
 		}
 		w.readMatrices(ctx)
-		if w.both == nil {
-			w.linear = nil
+		if !w.Margins.Hessian {
+			w.Margins, w.Subspace = Margins{}, Subspace{}
 		}
 	case LBFGS, OWLQN:
 		w.history = newHistory(&w.space, w.own, p.Settings.History, w.state.Method == OWLQN, &w.Pairs)
@@ -135,30 +135,17 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 			w.readMatrices(ctx)
 		}
 	}
-	if w.linear == nil {
+	if !w.keepsMargins() {
 		w.point = make([]float64, kept)
-	}
-	if w.joins && w.linear != nil && !w.Starting {
-		if err := w.loses("margins"); err != nil {
-			return err
-		}
-	}
-	if w.joins && w.staged != nil && w.Rounds > 0 {
-		if err := w.loses("what it was tightened by"); err != nil {
-			return err
-		}
 	}
 	working.Put(ctx, w)
 	if p.Settings.GapTol > 0 {
 		bounds.Put(ctx, nil)
-		w.sums = make([]float64, w.staged.BoundLen())
+		w.sums = make([]float64, w.Smoothing.BoundLen)
 	}
-	if w.linear == nil {
-		w.probing = nil
-	}
-	if w.probing != nil {
+	if w.Subspace.Hessian != nil {
 		w.probes = make([]float64, len(farPaces)+1)
-		if rough, _ := w.Evaluator.(RoughEvaluator); w.state.Method == LBFGS && n < from && !(rough != nil && rough.Rough()) {
+		if w.state.Method == LBFGS && n < from && !w.NearlyNonsmooth {
 			w.pacing.prepare(&w.space, recall(ctx, latestSteps, LatestSteps*n))
 		}
 	}
@@ -170,62 +157,46 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// fewParameters is up to how many Auto takes Newton's method where a FewEvaluator does not say. It needs about half as many
-// reads as LBFGS to come within 1e-6 of the optimum; of 50 dense parameters a read of
+// fewParameters is up to how many Auto takes Newton's method where the evaluator does not say.
+// It needs about half as many reads as LBFGS to come within 1e-6 of the optimum; of 50 dense parameters a read of
 // second derivatives takes three to four times as long as one of gradients.
 const fewParameters = 32
 
 // pick makes Auto a method.
 func (w *work) pick(ctx *comqueue.ComContext, p Problem) {
 	w.state.Method = LBFGS
-	few := fewParameters
-	if f, ok := w.Evaluator.(FewEvaluator); ok {
-		few = f.Few()
+	upTo := w.NewtonUpTo
+	if upTo == 0 {
+		upTo = fewParameters
 	}
-	if rough, _ := w.Evaluator.(RoughEvaluator); w.curved == nil || rough != nil && rough.Rough() {
-		return
-	}
-	if w.n <= few {
+	switch {
+	case w.Hessian == nil || w.NearlyNonsmooth:
+	case w.Dim <= upTo:
 		w.state.Method = Newton
-		return
+	default:
+		w.plan(ctx, p, &w.Evaluator)
 	}
-	w.plan(ctx, p, w.evaluation)
 }
 
-// readShard evaluates a shard as asked.
+// readShard evaluates a shard as asked, with second derivatives where out has room for them.
 func (w *work) readShard(shard int, out []float64) error {
-	if w.asks == theBeyond {
-		if out != nil {
-			out = out[:1+w.n] // no second derivatives are asked for
-		}
-		return w.Evaluate(shard, w.entire(w.point), out)
-	}
-	if w.factor != nil && w.linear != nil {
-		switch w.asks {
-		case theStart:
-			return w.both.StartHessian(shard, w.v, out)
-		case theRay:
-			return w.both.AlongHessian(shard, w.direction, w.step, out)
-		case theStep:
-			return w.both.StepHessian(shard, w.step, out)
-		}
-		return nil
-	}
 	switch w.asks {
+	case theBeyond: // no second derivatives are asked for
+		return w.Evaluate(shard, w.entire(w.point), out[:min(len(out), 1+w.Dim)])
 	case theRay:
-		return w.linear.Along(shard, w.entire(w.direction), w.step, out)
+		return w.Margins.Direction(shard, w.entire(w.direction), w.step, out)
 	case theStep:
-		return w.linear.Gradient(shard, w.step, out)
+		return w.Margins.Gradient(shard, w.step, out)
 	case theStart, thePoint:
 		at := w.entire(w.v)
 		if w.asks == thePoint {
 			at = w.entire(w.point)
 		}
 		switch {
+		case w.keepsMargins():
+			return w.Margins.Start(shard, at, out)
 		case w.factor != nil:
-			return w.curved.Hessian(shard, at, out)
-		case w.linear != nil:
-			return w.linear.Start(shard, at, out)
+			return w.Hessian(shard, at, out)
 		}
 		return w.Evaluate(shard, at, out)
 	}

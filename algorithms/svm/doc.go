@@ -39,7 +39,7 @@
 //
 // # How
 //
-// The losses that are not squared have kinks. They are minimised by smooth stand-ins of
+// The losses that are not squared have kinks. They are minimised by smooth approximations of
 // them, in rounds, until the objective is within GapTol of a lower bound of its minimum,
 // the value of a feasible point of the dual problem (package objective has the method and
 // its references). The gap that was reached is among the summary's measures. A bound needs

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/superstep-ml/superstep/algorithms/objective"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
@@ -12,49 +11,45 @@ import (
 // its own, which stand one behind the other: those of the classes of a classifier. It belongs
 // to the goroutine of its subtask.
 type joint struct {
-	parts   []*objective.Evaluator
-	width   int // parameters of a part
-	factors []float64
-	room    []float64 // what one part gives
+	parts []*optim.Evaluator
+	width int       // parameters of a part
+	room  []float64 // what one part gives
 }
 
-// Every optimiser can run on it.
-var (
-	_ optim.LinearEvaluator  = (*joint)(nil)
-	_ optim.CurvedEvaluator  = (*joint)(nil)
-	_ optim.SampledEvaluator = (*joint)(nil)
-	_ optim.StagedEvaluator  = (*joint)(nil)
-	_ optim.SteadyEvaluator  = (*joint)(nil)
-
-	_ optim.SnapshotEvaluator = (*joint)(nil)
-)
-
-func newJoint(parts []*objective.Evaluator) *joint {
-	j := &joint{parts: parts, width: parts[0].Len()}
-	for _, e := range parts {
-		j.factors = append(j.factors, e.Factors()...)
+// join returns the sum of some objectives, which all have the same rows and functions.
+func join(parts []optim.Evaluator) optim.Evaluator {
+	j := &joint{width: parts[0].Dim}
+	sum := optim.Evaluator{
+		Dim: len(parts) * j.width, Weight: parts[0].Weight, Evaluate: j.evaluate,
+		Hessian:   j.hessian,
+		Margins:   optim.Margins{Start: j.start, Direction: j.direction, Trials: j.trials, Gradient: j.gradient, Advance: j.advance},
+		Minibatch: optim.Minibatch{Rows: parts[0].Minibatch.Rows, Evaluate: j.evaluateRows},
+		Snapshot:  optim.Snapshot{Append: j.appendSnapshot, Restore: j.restoreSnapshot},
+		Ordered:   j.order,
 	}
-	return j
+	for _, e := range parts {
+		sum.PenaltyFactors = append(sum.PenaltyFactors, e.PenaltyFactors...)
+		e.PenaltyFactors, e.Initial = nil, nil
+		j.parts = append(j.parts, &e)
+	}
+	if n := parts[0].Smoothing.BoundLen; n > 0 {
+		sum.Smoothing = optim.Smoothing{BoundLen: len(parts) * n, Bound: j.bound, Gap: j.gap, Refine: j.refine}
+	}
+	return sum
 }
+
+// parameters is the number of those of all parts.
+func (j *joint) parameters() int { return len(j.parts) * j.width }
 
 // of returns the parameters of a part.
 func (j *joint) of(part int, v []float64) []float64 {
 	return v[part*j.width : (part+1)*j.width]
 }
 
-// Len implements optim.Evaluator.
-func (j *joint) Len() int { return len(j.factors) }
-
-// Weight implements optim.Evaluator: all parts have the same.
-func (j *joint) Weight() float64 { return j.parts[0].Weight() }
-
-// Factors implements optim.Evaluator.
-func (j *joint) Factors() []float64 { return j.factors }
-
-// Steady implements optim.SteadyEvaluator.
-func (j *joint) Steady() {
+// order is Ordered of optim.Evaluator.
+func (j *joint) order() {
 	for _, e := range j.parts {
-		e.Steady()
+		e.Ordered()
 	}
 }
 
@@ -70,7 +65,7 @@ func (j *joint) zeros(n int) []float64 {
 
 // each has every part add its loss and gradient, which evaluate writes to room of their
 // own, to out.
-func (j *joint) each(out []float64, evaluate func(part int, e *objective.Evaluator, out []float64) error) error {
+func (j *joint) each(out []float64, evaluate func(part int, e *optim.Evaluator, out []float64) error) error {
 	for k, e := range j.parts {
 		own := j.zeros(1 + j.width)
 		if err := evaluate(k, e, own); err != nil {
@@ -90,53 +85,55 @@ func (j *joint) add(part int, own, out []float64) {
 	}
 }
 
-// Evaluate implements optim.Evaluator.
-func (j *joint) Evaluate(shard int, v, out []float64) error {
-	return j.each(out, func(k int, e *objective.Evaluator, out []float64) error { return e.Evaluate(shard, j.of(k, v), out) })
+// evaluate is Evaluate of optim.Evaluator.
+func (j *joint) evaluate(shard int, v, out []float64) error {
+	return j.each(out, func(k int, e *optim.Evaluator, out []float64) error { return e.Evaluate(shard, j.of(k, v), out) })
 }
 
-// Start implements optim.LinearEvaluator.
-func (j *joint) Start(shard int, v, out []float64) error {
-	return j.each(out, func(k int, e *objective.Evaluator, out []float64) error { return e.Start(shard, j.of(k, v), out) })
+// start is Start of optim.Margins.
+func (j *joint) start(shard int, v, out []float64) error {
+	return j.each(out, func(k int, e *optim.Evaluator, out []float64) error { return e.Margins.Start(shard, j.of(k, v), out) })
 }
 
-// Along implements optim.LinearEvaluator.
-func (j *joint) Along(shard int, p []float64, step float64, out []float64) error {
-	return j.each(out, func(k int, e *objective.Evaluator, out []float64) error { return e.Along(shard, j.of(k, p), step, out) })
+// direction is Direction of optim.Margins.
+func (j *joint) direction(shard int, p []float64, step float64, out []float64) error {
+	return j.each(out, func(k int, e *optim.Evaluator, out []float64) error {
+		return e.Margins.Direction(shard, j.of(k, p), step, out)
+	})
 }
 
-// Gradient implements optim.LinearEvaluator.
-func (j *joint) Gradient(shard int, step float64, out []float64) error {
-	return j.each(out, func(_ int, e *objective.Evaluator, out []float64) error { return e.Gradient(shard, step, out) })
+// gradient is Gradient of optim.Margins.
+func (j *joint) gradient(shard int, step float64, out []float64) error {
+	return j.each(out, func(_ int, e *optim.Evaluator, out []float64) error { return e.Margins.Gradient(shard, step, out) })
 }
 
-// Trials implements optim.LinearEvaluator.
-func (j *joint) Trials(shard int, steps, out []float64) error {
+// trials is Trials of optim.Margins.
+func (j *joint) trials(shard int, steps, out []float64) error {
 	for _, e := range j.parts {
-		if err := e.Trials(shard, steps, out); err != nil {
+		if err := e.Margins.Trials(shard, steps, out); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Advance implements optim.LinearEvaluator.
-func (j *joint) Advance(shard int, step float64) error {
+// advance is Advance of optim.Margins.
+func (j *joint) advance(shard int, step float64) error {
 	for _, e := range j.parts {
-		if err := e.Advance(shard, step); err != nil {
+		if err := e.Margins.Advance(shard, step); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// AppendSnapshot implements optim.SnapshotEvaluator: those of the parts, each behind its length
+// appendSnapshot is Append of optim.Snapshot: those of the parts, each behind its length
 // in 8 bytes, little-endian.
-func (j *joint) AppendSnapshot(shard int, dst []byte) ([]byte, error) {
+func (j *joint) appendSnapshot(shard int, dst []byte) ([]byte, error) {
 	out := dst
 	for _, e := range j.parts {
 		at := len(out)
-		all, err := e.AppendSnapshot(shard, append(out, make([]byte, 8)...))
+		all, err := e.Snapshot.Append(shard, append(out, make([]byte, 8)...))
 		if err != nil {
 			return dst, err
 		}
@@ -146,8 +143,8 @@ func (j *joint) AppendSnapshot(shard int, dst []byte) ([]byte, error) {
 	return out, nil
 }
 
-// RestoreSnapshot implements optim.SnapshotEvaluator.
-func (j *joint) RestoreSnapshot(shard int, src []byte) error {
+// restoreSnapshot is Restore of optim.Snapshot.
+func (j *joint) restoreSnapshot(shard int, src []byte) error {
 	for k, e := range j.parts {
 		var n uint64
 		if len(src) >= 8 {
@@ -157,7 +154,7 @@ func (j *joint) RestoreSnapshot(shard int, src []byte) error {
 		if n > uint64(len(src)) {
 			return fmt.Errorf("the snapshot of part %d ends after %d of %d bytes", k, len(src), n)
 		}
-		if err := e.RestoreSnapshot(shard, src[:n]); err != nil {
+		if err := e.Snapshot.Restore(shard, src[:n]); err != nil {
 			return err
 		}
 		src = src[n:]
@@ -165,10 +162,10 @@ func (j *joint) RestoreSnapshot(shard int, src []byte) error {
 	return nil
 }
 
-// Hessian implements optim.CurvedEvaluator. Parts have no second derivatives in common: the
+// hessian is Hessian of optim.Evaluator. Parts have no second derivatives in common: the
 // matrix has theirs as blocks on its diagonal.
-func (j *joint) Hessian(shard int, v, out []float64) error {
-	n, all := j.width, j.Len()
+func (j *joint) hessian(shard int, v, out []float64) error {
+	n, all := j.width, j.parameters()
 	for k, e := range j.parts {
 		own := j.zeros(1 + n + n*(n+1)/2)
 		if err := e.Hessian(shard, j.of(k, v), own); err != nil {
@@ -187,53 +184,47 @@ func (j *joint) Hessian(shard int, v, out []float64) error {
 	return nil
 }
 
-// Rows implements optim.SampledEvaluator.
-func (j *joint) Rows(shard int) int { return j.parts[0].Rows(shard) }
-
-// EvaluateRows implements optim.SampledEvaluator.
-func (j *joint) EvaluateRows(shard int, indices []int32, v, out []float64) error {
+// evaluateRows is Evaluate of optim.Minibatch.
+func (j *joint) evaluateRows(shard int, indices []int32, v, out []float64) error {
 	for k, e := range j.parts {
 		own := j.zeros(2 + j.width)
-		if err := e.EvaluateRows(shard, indices, j.of(k, v), own); err != nil {
+		if err := e.Minibatch.Evaluate(shard, indices, j.of(k, v), own); err != nil {
 			return err
 		}
 		j.add(k, own, out)
 		if k == 0 { // the weight of the rows
-			out[1+j.Len()] += own[1+j.width]
+			out[1+j.parameters()] += own[1+j.width]
 		}
 	}
 	return nil
 }
 
-// BoundLen implements optim.StagedEvaluator.
-func (j *joint) BoundLen() int { return len(j.parts) * j.parts[0].BoundLen() }
-
-// Bound implements optim.StagedEvaluator.
-func (j *joint) Bound(shard int, v, out []float64) error {
-	n := j.parts[0].BoundLen()
+// bound is Bound of optim.Smoothing.
+func (j *joint) bound(shard int, v, out []float64) error {
+	n := j.parts[0].Smoothing.BoundLen
 	for k, e := range j.parts {
-		if err := e.Bound(shard, j.of(k, v), out[k*n:(k+1)*n]); err != nil {
+		if err := e.Smoothing.Bound(shard, j.of(k, v), out[k*n:(k+1)*n]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Gap implements optim.StagedEvaluator: the bounds of the parts add up to one of the sum.
-func (j *joint) Gap(v, sums []float64, l1, l2 float64) (objective, bound float64) {
-	n := j.parts[0].BoundLen()
+// gap is Gap of optim.Smoothing: the bounds of the parts add up to one of the sum.
+func (j *joint) gap(v, sums []float64, l1, l2 float64) (objective, bound float64) {
+	n := j.parts[0].Smoothing.BoundLen
 	for k, e := range j.parts {
-		own, least := e.Gap(j.of(k, v), sums[k*n:(k+1)*n], l1, l2)
+		own, least := e.Smoothing.Gap(j.of(k, v), sums[k*n:(k+1)*n], l1, l2)
 		objective += own
 		bound += least
 	}
 	return objective, bound
 }
 
-// Tighten implements optim.StagedEvaluator.
-func (j *joint) Tighten(shard int) error {
+// refine is Refine of optim.Smoothing.
+func (j *joint) refine(shard int) error {
 	for _, e := range j.parts {
-		if err := e.Tighten(shard); err != nil {
+		if err := e.Smoothing.Refine(shard); err != nil {
 			return err
 		}
 	}

@@ -27,7 +27,7 @@ const (
 	defaultMaxIter = 1000
 )
 
-// shrink is what the smoothing of stand-ins is divided by from round to round: 3 takes fewer
+// shrink is what the smoothing is divided by from round to round: 3 takes fewer
 // iterations in all than the 10 of package objective, as rounds begin closer to their end.
 const shrink = 3
 
@@ -78,7 +78,7 @@ func validate(p affine.Params, squared bool, gapTol float64) []error {
 func training(op, queue string, p affine.Params, squared bool, gapTol float64, losses func(f *rows.Facts) ([]objective.Loss, error)) affine.Training {
 	return affine.Training{
 		Op: op, Queue: queue, Params: p, GapTol: gapTolOf(gapTol, squared, p.Method), LossesOf: losses,
-		Join: func(parts []*objective.Evaluator) optim.Evaluator { return newJoint(parts) },
+		Join: join,
 	}
 }
 

@@ -30,7 +30,7 @@ type Training struct {
 	// LossesOf gives several losses instead, each with parameters of its own, which stand one
 	// behind the other; Join evaluates their sum. The model has a margin for each.
 	LossesOf func(f *rows.Facts) ([]objective.Loss, error)
-	Join     func(parts []*objective.Evaluator) optim.Evaluator
+	Join     func(parts []optim.Evaluator) optim.Evaluator
 	Label    rows.LabelKind
 	// GapTol is that of optim.Settings.
 	GapTol float64
@@ -163,7 +163,13 @@ func (t Training) finish(ctx *comqueue.ComContext, o *opening, input *arrow.Sche
 	f := &Fit{Context: ctx, Params: t.Params, Facts: facts, Objective: parts[0], Result: optim.ResultOf(ctx)}
 	f.Model = &Model{Dim: facts.Declared, Columns: slices.Clone(facts.Columns), OffsetCol: t.Params.OffsetCol}
 	width := len(f.Result.Parameters) / len(parts)
+	var factors []float64 // of the penalty
 	for k, part := range parts {
+		own, err := part.PenaltyFactors(facts)
+		if err != nil {
+			return nil, err
+		}
+		factors = append(factors, own...)
 		c, err := part.Coefficients(facts, f.Result.Parameters[k*width:(k+1)*width])
 		if err != nil {
 			return nil, err
@@ -175,9 +181,12 @@ func (t Training) finish(ctx *comqueue.ComContext, o *opening, input *arrow.Sche
 		}
 	}
 	f.Model.Reads = columns.InputsOf(o.linear.Table, t.Params.FeatureCols, input, facts.Declared)
-	ev := optim.EvaluatorOf(ctx)
+	weight, err := parts[0].Weight(facts)
+	if err != nil {
+		return nil, err
+	}
 	f.countReads(float64(len(parts)))
-	f.Model.Summary = summaryOf(f.Result, facts.Rows, ev.Weight(), f.penalty(ev.Factors()))
+	f.Model.Summary = summaryOf(f.Result, facts.Rows, weight, f.penalty(factors))
 	made, err := t.Finish(f)
 	if err != nil {
 		return nil, err
@@ -222,22 +231,22 @@ type opening struct {
 func (o *opening) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	facts, err := o.linear.Table.FactsOf(ctx)
 	if err != nil {
-		return nil, err
+		return optim.Evaluator{}, err
 	}
 	parts, err := o.parts(facts)
 	if err != nil {
-		return nil, err
+		return optim.Evaluator{}, err
 	}
 	if len(parts) == 1 {
 		return parts[0].Open(ctx) // with all that it can do besides
 	}
-	var opened []*objective.Evaluator
+	var opened []optim.Evaluator
 	for _, part := range parts {
 		ev, err := part.Open(ctx)
 		if err != nil {
-			return nil, err
+			return optim.Evaluator{}, err
 		}
-		opened = append(opened, ev.(*objective.Evaluator))
+		opened = append(opened, ev)
 	}
 	return o.t.Join(opened), nil
 }

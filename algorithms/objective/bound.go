@@ -8,30 +8,24 @@ import (
 )
 
 // A Kinked loss is minimised through Smooth in rounds. Each minimises the smooth objective
-// from where the last one ended; then Bound, whose sums are reduced over shards, tells by
-// Gap how far the parameters are from the minimum of the Kinked loss itself, and if that
-// is too far Tighten moves the multipliers:
+// from where the last one ended; then bound, whose sums are reduced over shards, tells by
+// gap how far the parameters are from the minimum of the Kinked loss itself, and if that
+// is too far refine moves the multipliers:
 //
 //	minimise F with Smooth{Loss}                 any optimiser for smooth functions
-//	sums = Σ over shards of Bound(shard, v)      one read
-//	objective, bound = Gap(v, sums, l1, l2)      bound ≤ minimum ≤ objective
-//	until objective − bound ≤ tolerance: Tighten each shard, begin again
+//	sums = Σ over shards of bound(shard, v)      one read
+//	objective, bound = gap(v, sums, l1, l2)      bound ≤ minimum ≤ objective
+//	until objective − bound ≤ tolerance: refine each shard, begin again
 
-// BoundLen returns the length of the sums of Bound.
-func (e *Evaluator) BoundLen() int { return 5 + 2*e.d }
+// boundLen returns the number of sums of bound.
+func (e *evaluator) boundLen() int { return 5 + 2*e.d }
 
-var errNotSmooth = errors.New("only an objective with a Smooth loss has a bound, and is tightened after it was found")
-
-// Bound finds for each row of the shard the multiplier that the smooth loss has at v, and
-// adds to out what Gap needs: the loss without smoothing, and for the rows that draw the
-// margin up and those that draw it down apart, so that Gap can balance them, their part in
+// bound finds for each row of the shard the multiplier that the smooth loss has at v, and
+// adds to out what gap needs: the loss without smoothing, and for the rows that draw the
+// margin up and those that draw it down apart, so that gap can balance them, their part in
 // the dual objective, their multipliers, and their multipliers times features. One read.
-func (e *Evaluator) Bound(shard int, v, out []float64) error {
-	smooth, ok := e.loss.(Smooth)
-	if !ok {
-		return errNotSmooth
-	}
-	s := e.at(shard)
+func (e *evaluator) bound(shard int, v, out []float64) error {
+	s, smooth := e.at(shard), e.loss.(Smooth)
 	if s.next == nil {
 		s.next = make([]float64, s.N)
 	}
@@ -94,7 +88,7 @@ func (e *Evaluator) Bound(shard int, v, out []float64) error {
 }
 
 // scaleSums turns sums of features as they are into those of scaled ones.
-func (e *Evaluator) scaleSums(sums []float64, total float64) {
+func (e *evaluator) scaleSums(sums []float64, total float64) {
 	for j, inverse := range e.inverse {
 		if e.centred {
 			sums[j] -= float64(e.mean[j] * total)
@@ -116,10 +110,10 @@ func (l line) value(r float64) float64 {
 	return r
 }
 
-// Gap returns the mean Kinked loss with its penalty at v, and a lower bound of the minimum
-// of that: the value of the dual problem at the multipliers of Bound, whose reduced sums
+// gap returns the mean Kinked loss with its penalty at v, and a lower bound of the minimum
+// of that: the value of the dual problem at the multipliers of bound, whose reduced sums
 // are given. Where nothing penalises the coefficients there is no bound, −Inf.
-func (e *Evaluator) Gap(v, sums []float64, l1, l2 float64) (objective, bound float64) {
+func (e *evaluator) gap(v, sums []float64, l1, l2 float64) (objective, bound float64) {
 	objective = sums[0] / e.weight
 	for j, value := range v {
 		x := math.Abs(e.factor(j) * value)
@@ -153,14 +147,13 @@ func (e *Evaluator) Gap(v, sums []float64, l1, l2 float64) (objective, bound flo
 	return objective, bound
 }
 
-// Tighten makes the multipliers of the last Bound those that the smooth loss of the
+// refine makes the multipliers of the last bound those that the smooth loss of the
 // shard's rows is drawn to, and makes the smoothing less. No read; margins kept for the
 // shard stay as they are, but losses and gradients are other ones from now on.
-func (e *Evaluator) Tighten(shard int) error {
-	s := e.at(shard)
-	smooth, ok := e.loss.(Smooth)
-	if !ok || s.next == nil {
-		return errNotSmooth
+func (e *evaluator) refine(shard int) error {
+	s, smooth := e.at(shard), e.loss.(Smooth)
+	if s.next == nil {
+		return errors.New("smoothing is refined by the multipliers of a bound, and none was found")
 	}
 	if s.mu == 0 {
 		s.mu = smooth.mu()

@@ -6,7 +6,7 @@ import "github.com/superstep-ml/superstep/internal/kernel"
 const trialRows = 256
 
 // keep makes room for the margins of a shard, once.
-func (e *Evaluator) keep(s *shardRows) {
+func (e *evaluator) keep(s *shardRows) {
 	if s.m == nil {
 		s.m, s.q = make([]float64, s.N*e.k), make([]float64, s.N*e.k)
 		e.grow(trialRows)
@@ -15,14 +15,14 @@ func (e *Evaluator) keep(s *shardRows) {
 
 // choose chooses the rows that are probed, once, after the shard was read: it is in some
 // cache then.
-func (e *Evaluator) choose(s *shardRows) {
+func (e *evaluator) choose(s *shardRows) {
 	if s.probed == nil {
 		s.probed = e.newProbed(s)
 	}
 }
 
-// Start implements optim.LinearEvaluator.
-func (e *Evaluator) Start(shard int, v, out []float64) error {
+// start is Start of optim.Margins.
+func (e *evaluator) start(shard int, v, out []float64) error {
 	s := e.at(shard)
 	e.keep(s)
 	e.point(s, v)
@@ -31,8 +31,8 @@ func (e *Evaluator) Start(shard int, v, out []float64) error {
 	return err
 }
 
-// Along implements optim.LinearEvaluator.
-func (e *Evaluator) Along(shard int, p []float64, step float64, out []float64) error {
+// direction is Direction of optim.Margins.
+func (e *evaluator) direction(shard int, p []float64, step float64, out []float64) error {
 	s := e.at(shard)
 	e.point(s, p)
 	return e.pass(s, onRay, step, out)
@@ -40,15 +40,15 @@ func (e *Evaluator) Along(shard int, p []float64, step float64, out []float64) e
 
 // moved returns the margins of rows lo to lo+n at the current point plus step times the
 // direction.
-func (e *Evaluator) moved(s *shardRows, lo, n int, step float64) []float64 {
+func (e *evaluator) moved(s *shardRows, lo, n int, step float64) []float64 {
 	t := e.margin[:n*e.k]
 	m, q := s.m[lo*e.k:(lo+n)*e.k], s.q[lo*e.k:(lo+n)*e.k]
 	kernel.MovedTo(t, m, step, q)
 	return t
 }
 
-// Trials implements optim.LinearEvaluator.
-func (e *Evaluator) Trials(shard int, steps, out []float64) error {
+// trials is Trials of optim.Margins.
+func (e *evaluator) trials(shard int, steps, out []float64) error {
 	s := e.at(shard)
 	for lo := 0; lo < s.N; lo += trialRows {
 		if err := e.interrupted(); err != nil {
@@ -69,13 +69,13 @@ func (e *Evaluator) Trials(shard int, steps, out []float64) error {
 	return nil
 }
 
-// Gradient implements optim.LinearEvaluator.
-func (e *Evaluator) Gradient(shard int, step float64, out []float64) error {
+// gradient is Gradient of optim.Margins.
+func (e *evaluator) gradient(shard int, step float64, out []float64) error {
 	return e.pass(e.at(shard), onStep, step, out)
 }
 
-// Advance implements optim.LinearEvaluator.
-func (e *Evaluator) Advance(shard int, step float64) error {
+// advance is Advance of optim.Margins.
+func (e *evaluator) advance(shard int, step float64) error {
 	s := e.at(shard)
 	s.probed.note(step, s.q, e.k)
 	kernel.Axpy(step, s.q, s.m)

@@ -21,7 +21,7 @@ type probed struct {
 }
 
 // newProbed chooses the rows, spread over the shard.
-func (e *Evaluator) newProbed(s *shardRows) *probed {
+func (e *evaluator) newProbed(s *shardRows) *probed {
 	n := min(s.N, max(1, probeRows/(e.total*e.k)))
 	p := &probed{rows: make([]int32, n), q: make([]float64, n*e.k)}
 	for i := range p.rows {
@@ -42,7 +42,7 @@ func (e *Evaluator) newProbed(s *shardRows) *probed {
 }
 
 // probedRows returns some rows of the sample of a shard, or what they have but features.
-func (e *Evaluator) probedRows(s *shardRows, chosen []int32, features bool) *shardRows {
+func (e *evaluator) probedRows(s *shardRows, chosen []int32, features bool) *shardRows {
 	own := s.probed.own
 	switch {
 	case own != nil && s.prox == nil && s.mu == 0:
@@ -88,8 +88,8 @@ type probeWork struct {
 	curve []float64
 }
 
-// Bend implements optim.ProbingEvaluator.
-func (e *Evaluator) Bend(shard int, p []float64, past int, out []float64) error {
+// subspaceHessian is Hessian of optim.Subspace.
+func (e *evaluator) subspaceHessian(shard int, p []float64, latest int, out []float64) error {
 	s, w := e.at(shard), &e.probe
 	e.point(s, p)
 	for lo := 0; lo < len(s.probed.rows); lo += s.chunk {
@@ -102,7 +102,7 @@ func (e *Evaluator) Bend(shard int, p []float64, past int, out []float64) error 
 		e.lossAt(part, part.Block, 0, e.current(s, chosen))
 		e.batch.Curve, e.batch.SlopesOnly, e.batch.Stepping = nil, false, false
 		at := 0
-		for i := range past + 1 {
+		for i := range latest + 1 {
 			x := s.probed.margins(i)[lo*e.k : (lo+n)*e.k]
 			for j := range i + 1 {
 				y := s.probed.margins(j)[lo*e.k : (lo+n)*e.k]
@@ -118,7 +118,7 @@ func (e *Evaluator) Bend(shard int, p []float64, past int, out []float64) error 
 }
 
 // current writes the margins of some rows of a shard at the current point to the room.
-func (e *Evaluator) current(s *shardRows, chosen []int32) []float64 {
+func (e *evaluator) current(s *shardRows, chosen []int32) []float64 {
 	w := &e.probe
 	w.m = atLeast(w.m, len(chosen)*e.k)
 	if e.k == 1 {
@@ -143,7 +143,7 @@ func (s *shardRows) of(i int) float64 {
 
 // addBends adds, for the rows whose curvatures are in the room, weight times the second
 // derivative in the directions of margins x and y, to sum.
-func (e *Evaluator) addBends(part *shardRows, x, y []float64, sum float64) float64 {
+func (e *evaluator) addBends(part *shardRows, x, y []float64, sum float64) float64 {
 	n := part.N
 	if e.k == 1 && part.weight == nil {
 		curve, x, y := e.probe.curve[:n], x[:n], y[:n]
@@ -174,8 +174,8 @@ func (e *Evaluator) addBends(part *shardRows, x, y []float64, sum float64) float
 	return sum
 }
 
-// Probe implements optim.ProbingEvaluator.
-func (e *Evaluator) Probe(shard int, mix, steps, out []float64) error {
+// subspaceSlopes is Slopes of optim.Subspace.
+func (e *evaluator) subspaceSlopes(shard int, mix, steps, out []float64) error {
 	s, w := e.at(shard), &e.probe
 	for lo := 0; lo < len(s.probed.rows); lo += s.chunk {
 		chosen := s.probed.rows[lo:min(lo+s.chunk, len(s.probed.rows))]
@@ -198,7 +198,7 @@ func (e *Evaluator) Probe(shard int, mix, steps, out []float64) error {
 }
 
 // probeSteps adds the derivatives of the rows whose margins are in the room.
-func (e *Evaluator) probeSteps(part *shardRows, steps, out []float64) {
+func (e *evaluator) probeSteps(part *shardRows, steps, out []float64) {
 	w := &e.probe
 	e.batch.SlopesOnly = true
 	defer func() { e.batch.SlopesOnly = false }()

@@ -9,17 +9,16 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/objective"
 	"github.com/superstep-ml/superstep/algorithms/optim"
-	"github.com/superstep-ml/superstep/comqueue"
 )
 
-// Of shards with few rows all are probed: then what Bend gives are the products of the
-// directions with the Hessian, and what Probe gives those with gradients.
+// Of shards with few rows all are probed: then Hessian of Subspace gives the products of the
+// directions with the matrix of second derivatives, and Slopes those with gradients.
 func TestProbesAgreeWithDerivatives(t *testing.T) {
 	for _, l := range []kind{kinds()[1], kinds()[2], kinds()[13]} {
 		for _, sparse := range []bool{false, true} {
 			table := tableFor(l, design{sparse: sparse, weighted: true})
 			with(t, table, objective.Linear{Loss: l.loss}, func(o opened) {
-				n := o.e.Len()
+				n := o.e.Dim
 				at := parametersFor(n)
 				axes := make([][]float64, 1+optim.LatestSteps+1) // one step more than is kept
 				for k := range axes {
@@ -32,10 +31,10 @@ func TestProbesAgreeWithDerivatives(t *testing.T) {
 					o.sum(t, 0, func(shard int, _ []float64) error { return f(shard) })
 				}
 				out := make([]float64, 1+n)
-				none(func(shard int) error { clear(out); return o.e.Start(shard, at, out) })
+				none(func(shard int) error { clear(out); return o.e.Margins.Start(shard, at, out) })
 				for k := len(axes) - 1; k > 0; k-- { // the latest step is axis 1
-					none(func(shard int) error { clear(out); return o.e.Along(shard, axes[k], 1, out) })
-					none(func(shard int) error { return o.e.Advance(shard, 0.5) })
+					none(func(shard int) error { clear(out); return o.e.Margins.Direction(shard, axes[k], 1, out) })
+					none(func(shard int) error { return o.e.Margins.Advance(shard, 0.5) })
 					for i, p := range axes[k] {
 						axes[k][i] = 0.5 * p
 						at[i] += axes[k][i]
@@ -44,7 +43,7 @@ func TestProbesAgreeWithDerivatives(t *testing.T) {
 				hessian := o.sum(t, 1+n+n*(n+1)/2, func(shard int, out []float64) error { return o.e.Hessian(shard, at, out) })[1+n:]
 				const dim = 1 + optim.LatestSteps
 				bends := o.sum(t, dim*(dim+1)/2+1, func(shard int, out []float64) error {
-					return o.e.Bend(shard, axes[0], optim.LatestSteps, out)
+					return o.e.Subspace.Hessian(shard, axes[0], optim.LatestSteps, out)
 				})
 				place := 0
 				for a := range dim {
@@ -61,10 +60,10 @@ func TestProbesAgreeWithDerivatives(t *testing.T) {
 						place++
 					}
 				}
-				require.InEpsilon(t, o.e.Weight(), bends[place], 1e-12)
+				require.InEpsilon(t, o.e.Weight, bends[place], 1e-12)
 
 				mix, steps := []float64{0.7, -0.2, 0.3, 0.1}, []float64{0, 0.5, 2}
-				slopes := o.sum(t, len(steps)+1, func(shard int, out []float64) error { return o.e.Probe(shard, mix, steps, out) })
+				slopes := o.sum(t, len(steps)+1, func(shard int, out []float64) error { return o.e.Subspace.Slopes(shard, mix, steps, out) })
 				for s, step := range steps {
 					point, along := make([]float64, n), make([]float64, n)
 					for i := range point {
@@ -80,21 +79,10 @@ func TestProbesAgreeWithDerivatives(t *testing.T) {
 					}
 					require.InDelta(t, want, slopes[s], 1e-10*size, "%v: step %v", l.loss, step)
 				}
-				require.InEpsilon(t, o.e.Weight(), slopes[len(steps)], 1e-12)
+				require.InEpsilon(t, o.e.Weight, slopes[len(steps)], 1e-12)
 			})
 		}
 	}
-}
-
-// unprobed hides that an evaluator can probe.
-type unprobed struct{ objective.Linear }
-
-func (o unprobed) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
-	e, err := o.Linear.Open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return struct{ optim.LinearEvaluator }{e.(optim.LinearEvaluator)}, nil
 }
 
 // The plane of the latest steps saves iterations on the way to the same optimum.
@@ -112,11 +100,10 @@ func TestPlanesSaveReads(t *testing.T) {
 		table.Label = append(table.Label, label)
 	}
 	result := func(hide bool) optim.Result {
-		return trainShown(t, table, rows.ClassLabel, objective.Logistic{}, optim.Settings{Method: optim.LBFGS, L2: 1e-3, Tol: 1e-9}, func(l objective.Linear) optim.Objective {
+		return trainAltered(t, table, rows.ClassLabel, objective.Logistic{}, optim.Settings{Method: optim.LBFGS, L2: 1e-3, Tol: 1e-9}, func(e *optim.Evaluator) {
 			if hide {
-				return unprobed{l}
+				e.Subspace = optim.Subspace{}
 			}
-			return l
 		})
 	}
 	probed, not := result(false), result(true)
