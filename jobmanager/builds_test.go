@@ -51,9 +51,9 @@ func TestJobsOfNoExecutable(t *testing.T) {
 		require.Equal(t, "test", info.Build)
 	}
 	check(c)
-	nodes, err := c.Nodes(bounded(t), &wire.NodesRequest{})
+	nodes, err := c.TaskManagers(bounded(t), &wire.TaskManagersRequest{})
 	require.NoError(t, err)
-	require.Equal(t, hashOf([]byte("tm")), nodes.Nodes[0].Executable)
+	require.Equal(t, hashOf([]byte("tm")), nodes.TaskManagers[0].Executable)
 	require.NoError(t, m.Close())
 	check(dial(t, start(t, func(c *Config) { c.Dir = dir }), testToken, nil))
 }

@@ -34,7 +34,7 @@ func (m *Manager) choose(s *wire.JobSpec) error {
 		if err := validHash(s.Artifact); err != nil {
 			return wire.Error(codes.InvalidArgument, "%v", err)
 		}
-		if !slices.ContainsFunc(m.present(), func(n wire.NodeInfo) bool { return n.Executable == s.Artifact }) {
+		if !slices.ContainsFunc(m.present(), func(n wire.TaskManagerInfo) bool { return n.Executable == s.Artifact }) {
 			return m.refuseForeign(s)
 		}
 		s.Resident = true
@@ -64,11 +64,11 @@ func (m *Manager) letGo(s *wire.JobSpec) {
 // where no task manager could run that, the one that all of them are.
 func (m *Manager) appoint(s *wire.JobSpec) error {
 	nodes := m.present()
-	if m.own.Hash != "" && (len(nodes) == 0 || slices.ContainsFunc(nodes, func(n wire.NodeInfo) bool { return n.Platform == m.own.Platform })) {
+	if m.own.Hash != "" && (len(nodes) == 0 || slices.ContainsFunc(nodes, func(n wire.TaskManagerInfo) bool { return n.Platform == m.own.Platform })) {
 		s.Artifact, s.Platform, s.Build = m.own.Hash, m.own.Platform, m.config.Build
 		return nil
 	}
-	if len(nodes) == 0 || slices.ContainsFunc(nodes, func(n wire.NodeInfo) bool { return n.Executable != nodes[0].Executable }) {
+	if len(nodes) == 0 || slices.ContainsFunc(nodes, func(n wire.TaskManagerInfo) bool { return n.Executable != nodes[0].Executable }) {
 		return wire.Error(codes.FailedPrecondition, "the submission names no executable, the job manager's own (%s) runs on no task manager, and those have not one build among them (%s): upgrade them to one, or submit the job with the superstep command",
 			m.config.Build, builds(nodes))
 	}
@@ -95,7 +95,7 @@ func build(version, hash string) string {
 }
 
 // builds lists what task managers run, each build with one task manager that has it.
-func builds(nodes []wire.NodeInfo) string {
+func builds(nodes []wire.TaskManagerInfo) string {
 	const most = 4
 	var all []string
 	seen := map[string]bool{}
@@ -112,12 +112,12 @@ func builds(nodes []wire.NodeInfo) string {
 }
 
 // present returns the task managers that are not gone.
-func (m *Manager) present() []wire.NodeInfo {
-	reply, err := m.Nodes(context.Background(), &wire.NodesRequest{})
+func (m *Manager) present() []wire.TaskManagerInfo {
+	reply, err := m.TaskManagers(context.Background(), &wire.TaskManagersRequest{})
 	if err != nil {
 		return nil
 	}
-	return slices.DeleteFunc(reply.Nodes, func(n wire.NodeInfo) bool {
-		return n.State == core.NodeLost.String() || n.State == core.NodeLeft.String()
+	return slices.DeleteFunc(reply.TaskManagers, func(n wire.TaskManagerInfo) bool {
+		return n.State == core.TaskManagerLost.String() || n.State == core.TaskManagerLeft.String()
 	})
 }

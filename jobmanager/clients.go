@@ -160,12 +160,12 @@ func (m *Manager) Cancel(_ context.Context, req *wire.CancelRequest) (*wire.Canc
 	return &wire.CancelReply{Job: info}, nil
 }
 
-// Nodes lists task managers.
-func (m *Manager) Nodes(context.Context, *wire.NodesRequest) (*wire.NodesReply, error) {
+// TaskManagers lists task managers.
+func (m *Manager) TaskManagers(context.Context, *wire.TaskManagersRequest) (*wire.TaskManagersReply, error) {
 	ailing := m.ails()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return &wire.NodesReply{Nodes: m.core.Nodes(m.clock()), Ailing: ailing}, nil
+	return &wire.TaskManagersReply{TaskManagers: m.core.TaskManagers(m.clock()), Ailing: ailing}, nil
 }
 
 // Overview shows the cluster at a glance. A client of another version of the protocol

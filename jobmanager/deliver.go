@@ -144,7 +144,7 @@ func (m *Manager) failWorker(ref wire.WorkerRef, f *wire.Failure) {
 // hostOf returns the identity of the task manager that has a worker. The caller holds
 // mu.
 func (m *Manager) hostOf(ref wire.WorkerRef) string {
-	for _, node := range m.core.Nodes(m.clock()) {
+	for _, node := range m.core.TaskManagers(m.clock()) {
 		if slices.Contains(node.Workers, ref) {
 			return node.ID
 		}

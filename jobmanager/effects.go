@@ -339,7 +339,7 @@ func (m *Manager) lastLines(j *job) {
 func (m *Manager) processes(id wire.JobID) (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, node := range m.core.Nodes(m.clock()) {
+	for _, node := range m.core.TaskManagers(m.clock()) {
 		for _, ref := range node.Workers {
 			if ref.Job == id {
 				n++

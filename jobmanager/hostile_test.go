@@ -397,9 +397,9 @@ func TestTwoTaskManagersOfOneIdentity(t *testing.T) {
 	require.ErrorIs(t, second.err, io.EOF)
 	<-first.acks
 	<-first.acks
-	nodes, err := c.Nodes(bounded(t), &wire.NodesRequest{})
+	nodes, err := c.TaskManagers(bounded(t), &wire.TaskManagersRequest{})
 	require.NoError(t, err)
-	require.Len(t, nodes.Nodes, 1)
+	require.Len(t, nodes.TaskManagers, 1)
 }
 
 func TestTaskManagerOfAnotherVersion(t *testing.T) {
@@ -468,7 +468,7 @@ func TestTaskManagerThatDoesNotRead(t *testing.T) {
 	err = connect(m, 2*maxQueued+10)
 	require.Equal(t, codes.ResourceExhausted, wire.Code(err))
 	require.ErrorContains(t, err, "did not read")
-	nodes, err := m.Nodes(context.Background(), &wire.NodesRequest{})
+	nodes, err := m.TaskManagers(context.Background(), &wire.TaskManagersRequest{})
 	require.NoError(t, err)
-	require.Equal(t, "away", nodes.Nodes[0].State)
+	require.Equal(t, "away", nodes.TaskManagers[0].State)
 }

@@ -44,10 +44,10 @@ func TestFullDisk(t *testing.T) {
 		c.MinFree, c.DiskFree = 100<<20, func() (int64, error) { return free.Load(), nil }
 		c.Logger = hclog.New(&hclog.LoggerOptions{Output: log})
 	})
-	look := func() (*wire.Overview, *wire.NodesReply, Stats) {
+	look := func() (*wire.Overview, *wire.TaskManagersReply, Stats) {
 		o, err := m.Overview(t.Context(), &wire.OverviewRequest{Version: wire.Version})
 		require.NoError(t, err)
-		n, err := m.Nodes(t.Context(), &wire.NodesRequest{})
+		n, err := m.TaskManagers(t.Context(), &wire.TaskManagersRequest{})
 		require.NoError(t, err)
 		return o, n, m.Stats()
 	}

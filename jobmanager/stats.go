@@ -14,9 +14,9 @@ type Stats struct {
 	Jobs map[wire.JobState]int
 	// Ended counts up the jobs that have ended, by state.
 	Ended map[wire.JobState]uint64
-	// Nodes are the task managers, with the ages of their heartbeats.
-	Nodes       []wire.NodeInfo
-	Slots, Free int
+	// TaskManagers are those registered, with the ages of their heartbeats.
+	TaskManagers []wire.TaskManagerInfo
+	Slots, Free  int
 
 	// Supersteps, and the seconds that subtask 0 spent in stages that compute and that
 	// communicate, over all queues of all jobs, count up.
@@ -100,7 +100,7 @@ func (m *Manager) Stats() Stats {
 	o := m.core.Overview()
 	s := Stats{
 		Jobs: make(map[wire.JobState]int), Ended: make(map[wire.JobState]uint64),
-		Nodes: m.core.Nodes(m.clock()), Slots: o.Slots, Free: o.Free,
+		TaskManagers: m.core.TaskManagers(m.clock()), Slots: o.Slots, Free: o.Free,
 		ResultBytes:   m.totals.result,
 		ArtifactBytes: kept, ArtifactCache: m.config.ArtifactCache,
 		DiskFree: free, TakesJobs: ready,

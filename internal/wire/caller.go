@@ -80,9 +80,9 @@ func (c *Client) Results(ctx context.Context, req *ResultsRequest) (*ResultsRepl
 	return invoke[ResultsReply](ctx, c, "Results", req)
 }
 
-// Nodes lists task managers.
-func (c *Client) Nodes(ctx context.Context, req *NodesRequest) (*NodesReply, error) {
-	return invoke[NodesReply](ctx, c, "Nodes", req)
+// TaskManagers lists task managers.
+func (c *Client) TaskManagers(ctx context.Context, req *TaskManagersRequest) (*TaskManagersReply, error) {
+	return invoke[TaskManagersReply](ctx, c, "TaskManagers", req)
 }
 
 // Overview shows the cluster at a glance.

@@ -181,18 +181,18 @@ type LogChunk struct {
 	Text        []byte `msgpack:"text"`
 }
 
-// NodesRequest asks for the task managers.
-type NodesRequest struct{}
+// TaskManagersRequest asks for the task managers.
+type TaskManagersRequest struct{}
 
-// NodesReply has them by name.
-type NodesReply struct {
-	Nodes []NodeInfo `msgpack:"nodes"`
+// TaskManagersReply has them by name.
+type TaskManagersReply struct {
+	TaskManagers []TaskManagerInfo `msgpack:"task_managers"`
 	// Ailing is why the job manager takes no jobs, such as a full disk; "" while it does.
 	Ailing string `msgpack:"ailing,omitempty"`
 }
 
-// NodeInfo is a task manager as people see it.
-type NodeInfo struct {
+// TaskManagerInfo is a task manager as people see it.
+type TaskManagerInfo struct {
 	ID       string   `msgpack:"id" json:"id"`
 	Name     string   `msgpack:"name" json:"name"`
 	Host     string   `msgpack:"host" json:"host"`

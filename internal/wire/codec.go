@@ -37,7 +37,7 @@ func limit(v any) int {
 	case *Chunk, *LogChunk:
 		return MaxChunk
 	case *HasArtifactRequest, *FetchRequest, *ListRequest, *ShowRequest, *CancelRequest,
-		*FollowRequest, *ResultsRequest, *ResultRequest, *LogsRequest, *NodesRequest, *OverviewRequest,
+		*FollowRequest, *ResultsRequest, *ResultRequest, *LogsRequest, *TaskManagersRequest, *OverviewRequest,
 		*HasArtifactReply, *UploadReply, *SubmitReply, *Delivered:
 		return MaxRequest
 	case *ToWorker, *FromWorker:

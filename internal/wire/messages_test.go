@@ -23,7 +23,7 @@ func messages() []any {
 		new(Event), new(Exit), new(Failure), new(FetchRequest), new(Finished), new(FollowRequest),
 		new(FromTaskManager), new(FromWorker), new(HasArtifactReply), new(HasArtifactRequest), new(Heartbeat),
 		new(JobInfo), new(JobSpec), new(Kill), new(Leave), new(ListReply), new(ListRequest), new(LogChunk),
-		new(LogsRequest), new(NodeInfo), new(NodesReply), new(NodesRequest), new(Output), new(Overview),
+		new(LogsRequest), new(TaskManagerInfo), new(TaskManagersReply), new(TaskManagersRequest), new(Output), new(Overview),
 		new(OverviewRequest), new(Placed), new(Platform), new(Prepare), new(Prepared), new(Progress),
 		new(QueueProgress), new(Ready), new(Refused), new(Register), new(Registered), new(ReportedValue),
 		new(Resolved), new(ResultInfo), new(ResultPiece), new(ResultRequest), new(ResultsReply), new(ResultsRequest), new(RunOptions), new(ShowRequest), new(SlotRange), new(Start), new(SubmitReply),

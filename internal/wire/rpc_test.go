@@ -133,7 +133,9 @@ func (f *fake) Result(req *ResultRequest, stream ServerStream[ResultPiece]) erro
 	return stream.Send(&ResultPiece{Kind: ResultText, Text: []byte(req.Name)})
 }
 
-func (f *fake) Nodes(context.Context, *NodesRequest) (*NodesReply, error) { return nil, nil }
+func (f *fake) TaskManagers(context.Context, *TaskManagersRequest) (*TaskManagersReply, error) {
+	return nil, nil
+}
 
 func (f *fake) Overview(ctx context.Context, _ *OverviewRequest) (*Overview, error) {
 	close(f.blocked)
@@ -194,8 +196,8 @@ func TestCallsWithOneAnswer(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, ResultsReply{Job: "j", Results: []ResultInfo{{Name: "a", Kind: ResultRows, Rows: 2}}}, *results)
 
-	_, err = c.Nodes(ctx, &NodesRequest{})
-	require.EqualError(t, err, "Nodes has no answer")
+	_, err = c.TaskManagers(ctx, &TaskManagersRequest{})
+	require.EqualError(t, err, "TaskManagers has no answer")
 }
 
 func TestConversation(t *testing.T) {

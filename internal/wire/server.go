@@ -77,7 +77,7 @@ var description = grpc.ServiceDesc{
 		unary("Show", JobManager.Show),
 		unary("Cancel", JobManager.Cancel),
 		unary("Results", JobManager.Results),
-		unary("Nodes", JobManager.Nodes),
+		unary("TaskManagers", JobManager.TaskManagers),
 		unary("Overview", JobManager.Overview),
 	},
 	Streams: []grpc.StreamDesc{

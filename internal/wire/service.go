@@ -22,7 +22,7 @@ type JobManager interface {
 	Results(ctx context.Context, req *ResultsRequest) (*ResultsReply, error)
 	Result(req *ResultRequest, stream ServerStream[ResultPiece]) error
 	Logs(req *LogsRequest, stream ServerStream[LogChunk]) error
-	Nodes(ctx context.Context, req *NodesRequest) (*NodesReply, error)
+	TaskManagers(ctx context.Context, req *TaskManagersRequest) (*TaskManagersReply, error)
 	Overview(ctx context.Context, req *OverviewRequest) (*Overview, error)
 }
 

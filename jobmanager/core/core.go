@@ -16,10 +16,10 @@ type Core struct {
 	clock  silence.Clock // by which it waits: for a task manager to be heard, for workers to be ready, for slots
 	still  standstill
 
-	conns map[int]*node    // that are registered
-	nodes map[string]*node // not gone, by ID
-	order []*node          // the same, by name
-	gone  []*node          // the last few, for people
+	conns        map[int]*taskManager    // that are registered
+	taskManagers map[string]*taskManager // not gone, by ID
+	order        []*taskManager          // the same, by name
+	gone         []*taskManager          // the last few, for people
 
 	jobs  map[wire.JobID]*job
 	live  []*job // that have not ended or have workers yet, in order of submission
@@ -32,12 +32,12 @@ type Core struct {
 // New returns a core with the jobs on record as its history.
 func New(config Config) *Core {
 	c := &Core{
-		config: config.withDefaults(),
-		epoch:  config.Started,
-		clock:  silence.NewClock(TickEvery),
-		conns:  make(map[int]*node),
-		nodes:  make(map[string]*node),
-		jobs:   make(map[wire.JobID]*job),
+		config:       config.withDefaults(),
+		epoch:        config.Started,
+		clock:        silence.NewClock(TickEvery),
+		conns:        make(map[int]*taskManager),
+		taskManagers: make(map[string]*taskManager),
+		jobs:         make(map[wire.JobID]*job),
 	}
 	c.config.History, c.config.Resume, c.config.Doubts = nil, nil, nil
 	c.recover(config)

@@ -76,7 +76,7 @@ func (c *Core) noteCommit(j *job, f *wire.Failure) {
 func (c *Core) blame(w *worker, f *wire.Failure) {
 	j := w.job
 	known := bounded(f)
-	known.Worker, known.TaskManager = w.ref.Worker, w.node.Name
+	known.Worker, known.TaskManager = w.ref.Worker, w.taskManager.Name
 	if f.Kind == wire.UnheardFailure {
 		known = c.unheard(known)
 	}

@@ -85,23 +85,23 @@ func (c *Core) Jobs() []wire.JobInfo {
 	return all
 }
 
-// Nodes returns the task managers by name, the last few that are gone after the
+// TaskManagers returns the task managers by name, the last few that are gone after the
 // others.
-func (c *Core) Nodes(now time.Duration) []wire.NodeInfo {
-	all := make([]wire.NodeInfo, 0, len(c.order)+len(c.gone))
+func (c *Core) TaskManagers(now time.Duration) []wire.TaskManagerInfo {
+	all := make([]wire.TaskManagerInfo, 0, len(c.order)+len(c.gone))
 	for _, n := range c.order {
 		all = append(all, n.info(now))
 	}
 	gone := slices.Clone(c.gone)
-	slices.SortStableFunc(gone, compareNodes)
+	slices.SortStableFunc(gone, compareTaskManagers)
 	for _, n := range gone {
 		all = append(all, n.info(now))
 	}
 	return all
 }
 
-func (n *node) info(now time.Duration) wire.NodeInfo {
-	info := wire.NodeInfo{
+func (n *taskManager) info(now time.Duration) wire.TaskManagerInfo {
+	info := wire.TaskManagerInfo{
 		ID: n.ID, Name: n.Name, Host: n.Host, PID: n.PID,
 		State:      n.state.String(),
 		Slots:      n.Slots,

@@ -181,29 +181,29 @@ func (c *Core) offers() []Offer {
 // place gives a job its slots and starts its workers there. The shares' offers are
 // indices in the order of task managers.
 func (c *Core) place(j *job, shares []Share) {
-	nodes := make([]*node, len(shares))
+	taskManagers := make([]*taskManager, len(shares))
 	ranges := make([]wire.SlotRange, len(shares))
 	placed := make([]wire.Placed, len(shares))
 	for i, s := range shares {
-		nodes[i], ranges[i] = c.order[s.Offer], s.Slots
-		placed[i] = wire.Placed{TaskManager: nodes[i].Name, Slots: s.Slots}
+		taskManagers[i], ranges[i] = c.order[s.Offer], s.Slots
+		placed[i] = wire.Placed{TaskManager: taskManagers[i].Name, Slots: s.Slots}
 	}
 	j.info.Attempt++
 	if j.info.State == wire.JobResolving {
 		j.queued, j.since = false, c.clock.Counted()
-		j.info.Detail = "learning what the graph rests on, on task manager " + nodes[0].Name
-		j.resolver = c.deploy(j, nodes[0], wire.ResolveMode, 0, ranges)
+		j.info.Detail = "learning what the graph rests on, on task manager " + taskManagers[0].Name
+		j.resolver = c.deploy(j, taskManagers[0], wire.ResolveMode, 0, ranges)
 		c.record(j, false)
 		return
 	}
 	if j.resume.due {
-		c.placeResumed(j, nodes[0], placed, ranges)
+		c.placeResumed(j, taskManagers[0], placed, ranges)
 		return
 	}
-	c.moveJob(j, jobPlaced, fmt.Sprintf("starting %s on %s", count(j.info.Slots, "slot"), count(len(nodes), "task manager")))
+	c.moveJob(j, jobPlaced, fmt.Sprintf("starting %s on %s", count(j.info.Slots, "slot"), count(len(taskManagers), "task manager")))
 	j.info.Workers = placed
-	j.workers = make([]*worker, len(nodes))
-	for i, n := range nodes {
+	j.workers = make([]*worker, len(taskManagers))
+	for i, n := range taskManagers {
 		j.workers[i] = c.deploy(j, n, wire.RunMode, i, ranges)
 	}
 	c.record(j, false)
@@ -405,7 +405,7 @@ func (c *Core) hurry(j *job) {
 			c.fail(j, &wire.Failure{
 				Kind:        wire.UserFailure,
 				Message:     fmt.Sprintf("the worker did not learn within %s what the graph rests on", c.config.ResolveTimeout),
-				TaskManager: j.resolver.node.Name,
+				TaskManager: j.resolver.taskManager.Name,
 				ExitCode:    -1,
 			})
 		}
@@ -470,12 +470,12 @@ func (j *job) notReady(limit time.Duration) string {
 	var names []string
 	for _, w := range j.workers {
 		if w.state == WorkerDeploying {
-			names = append(names, fmt.Sprintf("%d on task manager %s", w.ref.Worker, w.node.Name))
+			names = append(names, fmt.Sprintf("%d on task manager %s", w.ref.Worker, w.taskManager.Name))
 		}
 	}
 	switch {
 	case len(names) == 0:
-		return fmt.Sprintf("worker 0 on task manager %s had not begun the outputs %s after the deployment", j.workers[0].node.Name, limit)
+		return fmt.Sprintf("worker 0 on task manager %s had not begun the outputs %s after the deployment", j.workers[0].taskManager.Name, limit)
 	case len(names) > most:
 		names = append(names[:most], fmt.Sprintf("and %d more", len(names)-most))
 	}

@@ -117,12 +117,12 @@ func (w *world) step(t require.TestingT, e Event) {
 
 // hear notes what a task manager says of its workers with an event.
 func (w *world) hear(e Event) {
-	var n *node
+	var n *taskManager
 	var running []wire.WorkerRef
 	all := false // running is all it has
 	switch e := e.(type) {
 	case Registered:
-		if n = w.core.nodes[e.ID]; n != nil && n.Incarnation != e.Incarnation {
+		if n = w.core.taskManagers[e.ID]; n != nil && n.Incarnation != e.Incarnation {
 			n = nil
 		}
 		running, all = e.Running, true
@@ -250,10 +250,10 @@ func (w *world) check(t require.TestingT) {
 		}
 		require.Equal(t, used, n.used)
 		require.LessOrEqual(t, used, n.Slots, "slots given twice")
-		if n.state == NodeAlive {
+		if n.state == TaskManagerAlive {
 			free += n.Slots - used
 		}
-		require.Equal(t, n.conn != 0, n.state != NodeAway)
+		require.Equal(t, n.conn != 0, n.state != TaskManagerAway)
 	}
 	require.Equal(t, free, w.core.Overview().Free)
 	for _, n := range w.core.gone {
@@ -271,7 +271,7 @@ func (w *world) check(t require.TestingT) {
 	}
 	require.Len(t, w.core.jobs, len(w.jobs))
 	w.core.Jobs()
-	w.core.Nodes(w.now)
+	w.core.TaskManagers(w.now)
 }
 
 func (w *world) register(t *rapid.T) {

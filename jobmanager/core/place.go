@@ -74,9 +74,9 @@ type Share struct {
 // Shortage is why a request could not be met.
 type Shortage struct {
 	Request
-	Nodes int // task managers of the platform
-	Total int // their slots
-	Free  int // of them, that are free
+	TaskManagers int // task managers of the platform
+	Total        int // their slots
+	Free         int // of them, that are free
 	// Others are the platforms of all task managers, in order, where none has the
 	// platform that is wanted.
 	Others []wire.Platform
@@ -101,11 +101,11 @@ func (s *Shortage) String() string {
 		of += " that runs executable " + shortHash(s.Executable) + " itself"
 	}
 	switch {
-	case s.Nodes == 0 && len(s.Others) == 0:
+	case s.TaskManagers == 0 && len(s.Others) == 0:
 		b.WriteString("there is no task manager")
-	case s.Nodes == 0 && s.Executable != "":
+	case s.TaskManagers == 0 && s.Executable != "":
 		fmt.Fprintf(&b, "there is no task manager%s, and nobody hands that out", of)
-	case s.Nodes == 0:
+	case s.TaskManagers == 0:
 		fmt.Fprintf(&b, "there is no task manager%s, which the job's program is built for, but of", of)
 		for i, p := range s.Others {
 			if i > 0 {
@@ -114,9 +114,9 @@ func (s *Shortage) String() string {
 			fmt.Fprintf(&b, " %s", p)
 		}
 	case s.Total < s.Slots:
-		fmt.Fprintf(&b, "the cluster has %s in all (%s%s), %d too few", count(s.Total, "slot"), count(s.Nodes, "task manager"), of, s.Slots-s.Total)
+		fmt.Fprintf(&b, "the cluster has %s in all (%s%s), %d too few", count(s.Total, "slot"), count(s.TaskManagers, "task manager"), of, s.Slots-s.Total)
 	default:
-		fmt.Fprintf(&b, "%d of %d are free (%s%s)", s.Free, s.Total, count(s.Nodes, "task manager"), of)
+		fmt.Fprintf(&b, "%d of %d are free (%s%s)", s.Free, s.Total, count(s.TaskManagers, "task manager"), of)
 	}
 	if s.Ailing != "" {
 		fmt.Fprintf(&b, "; task manager %s takes no work: %s", s.Ailing, s.Why)
@@ -168,7 +168,7 @@ func survey(offers []Offer, r Request) (*Shortage, []int) {
 		if r.Platform != anyPlatform && o.Platform != r.Platform || r.Executable != "" && o.Executable != r.Executable {
 			continue
 		}
-		short.Nodes++
+		short.TaskManagers++
 		if short.Ailing == "" && o.Ailing != "" {
 			short.Ailing, short.Why = o.Name, o.Ailing
 		}
@@ -178,7 +178,7 @@ func survey(offers []Offer, r Request) (*Shortage, []int) {
 			fit = append(fit, i)
 		}
 	}
-	if short.Nodes == 0 {
+	if short.TaskManagers == 0 {
 		short.Others = platforms(offers)
 	}
 	return short, fit

@@ -37,7 +37,7 @@ func ExamplePlace() {
 
 func drawOffers(t *rapid.T) []Offer {
 	platforms := []wire.Platform{{OS: "linux", Arch: "amd64"}, {OS: "linux", Arch: "arm64"}}
-	offers := make([]Offer, rapid.IntRange(0, 6).Draw(t, "nodes"))
+	offers := make([]Offer, rapid.IntRange(0, 6).Draw(t, "task managers"))
 	for i := range offers {
 		slots := rapid.IntRange(1, 5).Draw(t, "slots")
 		offers[i] = Offer{
@@ -191,13 +191,13 @@ func BenchmarkPlace(b *testing.B) {
 // BenchmarkHeartbeats lets 1,000 task managers beat while a job runs on all of them
 // and 1,000 others wait.
 func BenchmarkHeartbeats(b *testing.B) {
-	const nodes = 1000
+	const taskManagers = 1000
 	c := New(Config{})
-	deployed := make([]wire.WorkerRef, nodes+1)
-	for i := 1; i <= nodes; i++ {
+	deployed := make([]wire.WorkerRef, taskManagers+1)
+	for i := 1; i <= taskManagers; i++ {
 		c.Step(0, Registered{Conn: i, Register: wire.Register{Version: wire.Version, ID: fmt.Sprintf("id-%04d", i), Incarnation: "1", Slots: 10, Executable: anyHash}})
 	}
-	for _, e := range c.Step(0, Submitted{ID: "j", Slots: nodes * 10}) {
+	for _, e := range c.Step(0, Submitted{ID: "j", Slots: taskManagers * 10}) {
 		if s, ok := e.(Send); ok {
 			deployed[s.Conn] = s.Message.Deploy.WorkerRef
 		}
@@ -206,14 +206,14 @@ func BenchmarkHeartbeats(b *testing.B) {
 		c.Step(0, Submitted{ID: wire.JobID(fmt.Sprint("w", i)), Slots: 1})
 	}
 	now, n := time.Duration(0), 0
-	running := make([][]wire.WorkerRef, nodes+1)
+	running := make([][]wire.WorkerRef, taskManagers+1)
 	for i := range running {
 		running[i] = deployed[i : i+1]
 	}
 	b.ReportAllocs()
 	for b.Loop() {
 		n++
-		conn := n%nodes + 1
+		conn := n%taskManagers + 1
 		if effects := c.Step(now, Heartbeat{Conn: conn, Heartbeat: wire.Heartbeat{Number: uint64(n), Running: running[conn]}}); len(effects) != 1 {
 			b.Fatal(effects)
 		}
@@ -228,13 +228,13 @@ func BenchmarkHeartbeats(b *testing.B) {
 // BenchmarkDeploy takes a job of 10,000 slots on 1,000 task managers from submission
 // to running.
 func BenchmarkDeploy(b *testing.B) {
-	const nodes = 1000
+	const taskManagers = 1000
 	for b.Loop() {
 		c := New(Config{})
-		for i := 1; i <= nodes; i++ {
+		for i := 1; i <= taskManagers; i++ {
 			c.Step(0, Registered{Conn: i, Register: wire.Register{Version: wire.Version, ID: fmt.Sprintf("id-%04d", i), Incarnation: "1", Slots: 10, Executable: anyHash}})
 		}
-		effects := c.Step(0, Submitted{ID: "j", Slots: nodes * 10})
+		effects := c.Step(0, Submitted{ID: "j", Slots: taskManagers * 10})
 		for _, e := range effects {
 			if s, ok := e.(Send); ok {
 				c.Step(0, Reported{Conn: s.Conn, WorkerEvent: wire.WorkerEvent{WorkerRef: s.Message.Deploy.WorkerRef, Ready: &wire.Ready{Address: "h:1"}}})

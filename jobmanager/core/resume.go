@@ -113,8 +113,8 @@ func (c *Core) orphaned(w *worker, e workerEvent, f *wire.Failure) {
 			r.seen = append(r.seen, p.TaskManager)
 		}
 	}
-	r.due, r.begun, r.last = true, r.begun || j.committing, w.node.ID
-	r.loss = fmt.Sprintf("worker 0 on task manager %s was lost (%s)", w.node.Name, shorten(f.Message, maxText))
+	r.due, r.begun, r.last = true, r.begun || j.committing, w.taskManager.ID
+	r.loss = fmt.Sprintf("worker 0 on task manager %s was lost (%s)", w.taskManager.Name, shorten(f.Message, maxText))
 	j.workers, j.preparing, j.committing = nil, false, false
 	if j.cancelLate != "" {
 		c.cancel(j, j.cancelLate)
@@ -125,8 +125,8 @@ func (c *Core) orphaned(w *worker, e workerEvent, f *wire.Failure) {
 	}
 	c.moveJob(j, jobOrphaned, "")
 	j.queued, c.rethink = true, true
-	sure := e == processEnded || w.node.state == NodeLeft
-	if ends := w.node.heard + c.config.Lease + c.config.Slack; !sure && ends > c.clock.Counted() {
+	sure := e == processEnded || w.taskManager.state == TaskManagerLeft
+	if ends := w.taskManager.heard + c.config.Lease + c.config.Slack; !sure && ends > c.clock.Counted() {
 		c.resumeAfter(j, ends)
 		return
 	}
@@ -168,7 +168,7 @@ func (j *job) find(line *queue, offers []Offer, r Request) ([]Share, *Shortage) 
 }
 
 // placeResumed deploys the worker that is to finish a commit.
-func (c *Core) placeResumed(j *job, n *node, placed []wire.Placed, ranges []wire.SlotRange) {
+func (c *Core) placeResumed(j *job, n *taskManager, placed []wire.Placed, ranges []wire.SlotRange) {
 	j.queued, j.since = false, c.clock.Counted()
 	j.resume.tries++
 	after := "a restart of the job manager"
@@ -218,7 +218,7 @@ func (c *Core) hurryResumed(j *job, waited time.Duration) {
 	case j.queued && waited >= c.config.ResumeTimeout:
 		message = fmt.Sprintf("%s, and no task manager had a slot to finish that within %s", j.resume.cause(), c.config.ResumeTimeout)
 	case !j.queued && waited >= c.config.DeployTimeout:
-		message = fmt.Sprintf("the worker that was to make the results visible, on task manager %s, was not ready %s after its deployment", j.workers[0].node.Name, c.config.DeployTimeout)
+		message = fmt.Sprintf("the worker that was to make the results visible, on task manager %s, was not ready %s after its deployment", j.workers[0].taskManager.Name, c.config.DeployTimeout)
 	default:
 		return
 	}

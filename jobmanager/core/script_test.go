@@ -30,7 +30,7 @@ import (
 //	persisted JOB [error=REASON] | leave CONN REASON | cut CONN REASON
 //	wait TIME [silent=CONN,...]  ticks pass, and connected task managers beat
 //	sleep TIME                 passes without a tick
-//	jobs | job JOB | nodes | overview
+//	jobs | job JOB | taskmanagers | overview
 //
 // Reports: ready [fp= at=], resolved, prepared, progress ROWS [STEP], finished,
 // committed, failed KIND MESSAGE [| OUTPUTS], ended [KIND EXITCODE|SIGNAL MESSAGE].
@@ -451,8 +451,8 @@ func (s *story) show(words []string) string {
 		if j.Progress != nil {
 			fmt.Fprintf(&b, "  progress %+v\n", *j.Progress)
 		}
-	case "nodes":
-		for _, n := range s.core.Nodes(s.now) {
+	case "taskmanagers":
+		for _, n := range s.core.TaskManagers(s.now) {
 			fmt.Fprintf(&b, "  %s %s: %d of %d free, heard %s ago, workers %v\n", n.Name, n.State, n.Free, n.Slots, n.HeardAgo, n.Workers)
 		}
 	case "overview":

@@ -69,7 +69,7 @@ func TestWorkerTable(t *testing.T) {
 }
 
 func TestNodeTable(t *testing.T) {
-	matrix(t, nodeTable, len(nodeStates), len(nodeEvents), NodeState.String, nodeEvent.String, NodeState.Gone, `
+	matrix(t, taskManagerTable, len(taskManagerStates), len(taskManagerEvents), TaskManagerState.String, taskManagerEvent.String, TaskManagerState.Gone, `
 	       heard  silence  cut   back   expired  leaves
 	alive  alive  silent   away  alive  lost     left
 	silent alive  silent   away  alive  lost     left

@@ -20,12 +20,12 @@ const (
 
 // worker is a process of a job, from its deployment until it is gone.
 type worker struct {
-	ref   wire.WorkerRef
-	job   *job
-	node  *node
-	slots int // of the task manager
-	mode  wire.WorkerMode
-	state WorkerState
+	ref         wire.WorkerRef
+	job         *job
+	taskManager *taskManager
+	slots       int // of the task manager
+	mode        wire.WorkerMode
+	state       WorkerState
 
 	told   ending
 	reason string        // of a Cancel
@@ -41,14 +41,14 @@ type worker struct {
 }
 
 // deploy starts a worker on a task manager.
-func (c *Core) deploy(j *job, n *node, mode wire.WorkerMode, number int, all []wire.SlotRange) *worker {
+func (c *Core) deploy(j *job, n *taskManager, mode wire.WorkerMode, number int, all []wire.SlotRange) *worker {
 	slots := all[number].Hi - all[number].Lo
 	w := &worker{
-		ref:   wire.WorkerRef{Job: j.info.ID, Attempt: j.info.Attempt, Worker: number},
-		job:   j,
-		node:  n,
-		slots: slots,
-		mode:  mode,
+		ref:         wire.WorkerRef{Job: j.info.ID, Attempt: j.info.Attempt, Worker: number},
+		job:         j,
+		taskManager: n,
+		slots:       slots,
+		mode:        mode,
 	}
 	n.workers[w.ref] = w
 	n.used += slots
@@ -69,7 +69,7 @@ func (c *Core) deploy(j *job, n *node, mode wire.WorkerMode, number int, all []w
 // command sends a worker a command.
 func (c *Core) command(w *worker, cmd wire.WorkerCommand) {
 	cmd.WorkerRef = w.ref
-	c.send(w.node, wire.ToTaskManager{Worker: &cmd})
+	c.send(w.taskManager, wire.ToTaskManager{Worker: &cmd})
 }
 
 // remind tells a worker again what it may not have heard, as the connection broke.
@@ -203,8 +203,8 @@ func (c *Core) workerGone(w *worker, e workerEvent, f *wire.Failure) {
 		return
 	}
 	w.state = next
-	delete(w.node.workers, w.ref)
-	w.node.used -= w.slots
+	delete(w.taskManager.workers, w.ref)
+	w.taskManager.used -= w.slots
 	w.job.processes--
 	c.rethink = true
 	if w.told != nothing || before == WorkerResolved || before == WorkerFailed && e == processEnded {

@@ -20,7 +20,7 @@ type Manager interface {
 	List(ctx context.Context, req *wire.ListRequest) (*wire.ListReply, error)
 	Show(ctx context.Context, req *wire.ShowRequest) (*wire.JobInfo, error)
 	Cancel(ctx context.Context, req *wire.CancelRequest) (*wire.CancelReply, error)
-	Nodes(ctx context.Context, req *wire.NodesRequest) (*wire.NodesReply, error)
+	TaskManagers(ctx context.Context, req *wire.TaskManagersRequest) (*wire.TaskManagersReply, error)
 	Overview(ctx context.Context, req *wire.OverviewRequest) (*wire.Overview, error)
 	Watch(ctx context.Context, req *wire.FollowRequest, send func(*wire.Event) error) error
 	Results(ctx context.Context, req *wire.ResultsRequest) (*wire.ResultsReply, error)

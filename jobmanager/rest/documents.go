@@ -313,7 +313,7 @@ func queuesOf(p *plan.Plan, progress *wire.Progress) []Queue {
 	return out
 }
 
-func taskManagerOf(n *wire.NodeInfo) TaskManager {
+func taskManagerOf(n *wire.TaskManagerInfo) TaskManager {
 	out := TaskManager{
 		ID: n.ID, Name: n.Name, Host: n.Host, PID: n.PID, State: n.State, Slots: n.Slots, Free: n.Free, Memory: n.Memory,
 		Platform: n.Platform.String(), Build: n.Build, Executable: n.Executable, Ailing: n.Ailing, HeardAgo: n.HeardAgo.Seconds(), Since: n.Since, Workers: make([]WorkerRef, len(n.Workers)),

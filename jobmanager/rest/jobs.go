@@ -54,13 +54,13 @@ func (s *Server) describe(w http.ResponseWriter, _ *http.Request) error {
 }
 
 func (s *Server) taskManagers(w http.ResponseWriter, r *http.Request) error {
-	reply, err := s.config.Manager.Nodes(r.Context(), &wire.NodesRequest{})
+	reply, err := s.config.Manager.TaskManagers(r.Context(), &wire.TaskManagersRequest{})
 	if err != nil {
 		return err
 	}
-	all := make([]TaskManager, len(reply.Nodes))
-	for i := range reply.Nodes {
-		all[i] = taskManagerOf(&reply.Nodes[i])
+	all := make([]TaskManager, len(reply.TaskManagers))
+	for i := range reply.TaskManagers {
+		all[i] = taskManagerOf(&reply.TaskManagers[i])
 	}
 	return s.sendJSON(w, http.StatusOK, all)
 }

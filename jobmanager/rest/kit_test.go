@@ -33,7 +33,7 @@ var born = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 type fake struct {
 	mu        sync.Mutex
 	jobs      []wire.JobInfo // newest first
-	nodes     []wire.NodeInfo
+	nodes     []wire.TaskManagerInfo
 	stats     jobmanager.Stats
 	submitted []wire.JobSpec
 	cancelled []wire.CancelRequest
@@ -109,8 +109,8 @@ func (f *fake) Cancel(_ context.Context, req *wire.CancelRequest) (*wire.CancelR
 	return &wire.CancelReply{Job: *info}, nil
 }
 
-func (f *fake) Nodes(context.Context, *wire.NodesRequest) (*wire.NodesReply, error) {
-	return &wire.NodesReply{Nodes: f.nodes}, nil
+func (f *fake) TaskManagers(context.Context, *wire.TaskManagersRequest) (*wire.TaskManagersReply, error) {
+	return &wire.TaskManagersReply{TaskManagers: f.nodes}, nil
 }
 
 func (f *fake) Overview(_ context.Context, req *wire.OverviewRequest) (*wire.Overview, error) {
@@ -251,15 +251,15 @@ func newFake(t testing.TB) *fake {
 			{ID: "bad-2", Name: "iris", State: wire.JobFailed, Parallelism: 1, Slots: 1, Shards: 128, Submitted: born, Ended: born,
 				Failure: &wire.Failure{Kind: wire.ClusterFailure, Message: "disk full", Worker: -1, ExitCode: -1}},
 		},
-		nodes: []wire.NodeInfo{
+		nodes: []wire.TaskManagerInfo{
 			{ID: "a", Name: "tm", Host: "h", PID: 1, State: "alive", Slots: 4, Free: 2, Memory: 1 << 30, Platform: wire.Platform{OS: "linux", Arch: "amd64"}, Build: "v1",
 				HeardAgo: 250 * time.Millisecond, Since: born, Workers: []wire.WorkerRef{{Job: "run-1", Attempt: 1, Worker: 0}}},
 			{ID: "b", Name: "tm", Host: "h", State: "lost", Since: born},
 		},
 		stats: jobmanager.Stats{
 			Jobs: map[wire.JobState]int{wire.JobRunning: 1, wire.JobFailed: 2}, Ended: map[wire.JobState]uint64{wire.JobFailed: 5},
-			Nodes: []wire.NodeInfo{{ID: "a", Name: "tm", State: "alive", HeardAgo: 250 * time.Millisecond}, {ID: "a", Name: "tm", State: "alive"}, {ID: "\xff", Name: "\xfe", State: "away"}, {ID: "b", Name: "gone", State: "lost"}},
-			Slots: 4, Free: 2, Supersteps: 9, Compute: 1.5, Communicate: 0.25, Rows: 1000, ExchangeRows: 70, ExchangeBytes: 700, Exchanges: []jobmanager.ExchangeStats{{Job: "run", Edge: 3, Rows: 7, Bytes: 77}}, ResultBytes: 12, ArtifactBytes: 34, ArtifactCache: 56, Followers: 3, DiskFree: 5, TakesJobs: false,
+			TaskManagers: []wire.TaskManagerInfo{{ID: "a", Name: "tm", State: "alive", HeardAgo: 250 * time.Millisecond}, {ID: "a", Name: "tm", State: "alive"}, {ID: "\xff", Name: "\xfe", State: "away"}, {ID: "b", Name: "gone", State: "lost"}},
+			Slots:        4, Free: 2, Supersteps: 9, Compute: 1.5, Communicate: 0.25, Rows: 1000, ExchangeRows: 70, ExchangeBytes: 700, Exchanges: []jobmanager.ExchangeStats{{Job: "run", Edge: 3, Rows: 7, Bytes: 77}}, ResultBytes: 12, ArtifactBytes: 34, ArtifactCache: 56, Followers: 3, DiskFree: 5, TakesJobs: false,
 		},
 	}
 }

@@ -185,12 +185,12 @@ func (c clusterCollector) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge(descTakes, takes)
 	gauge(descFollowers, float64(s.Followers))
-	collectNodes(s.Nodes, gauge)
+	collectTaskManagers(s.TaskManagers, gauge)
 }
 
-// collectNodes counts task managers. Their names come from elsewhere: what Prometheus
+// collectTaskManagers counts task managers. Their names come from elsewhere: what Prometheus
 // would refuse, and everything else with it, is made good.
-func collectNodes(nodes []wire.NodeInfo, gauge func(*prometheus.Desc, float64, ...string)) {
+func collectTaskManagers(nodes []wire.TaskManagerInfo, gauge func(*prometheus.Desc, float64, ...string)) {
 	states, seen := map[string]int{"alive": 0, "silent": 0, "away": 0}, make(map[string]bool)
 	for i := range nodes {
 		n := &nodes[i]

@@ -15,7 +15,7 @@ type jobManager interface {
 	List(context.Context, *wire.ListRequest) (*wire.ListReply, error)
 	Show(context.Context, *wire.ShowRequest) (*wire.JobInfo, error)
 	Cancel(context.Context, *wire.CancelRequest) (*wire.CancelReply, error)
-	Nodes(context.Context, *wire.NodesRequest) (*wire.NodesReply, error)
+	TaskManagers(context.Context, *wire.TaskManagersRequest) (*wire.TaskManagersReply, error)
 	Results(context.Context, *wire.ResultsRequest) (*wire.ResultsReply, error)
 	Result(context.Context, *wire.ResultRequest) (grpc.ServerStreamingClient[wire.ResultPiece], error)
 	FollowToEnd(ctx context.Context, job wire.JobID, attach bool, handle func(*wire.Event) error) (*wire.JobInfo, error)

@@ -185,7 +185,7 @@ func TestOneJob(t *testing.T) {
 
 func TestNodeTable(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, writeTaskManagers(&out, &wire.NodesReply{Nodes: []wire.NodeInfo{
+	require.NoError(t, writeTaskManagers(&out, &wire.TaskManagersReply{TaskManagers: []wire.TaskManagerInfo{
 		{Name: "tm0", State: "alive", Slots: 4, Free: 1, Memory: 3 << 30, Platform: wire.Platform{OS: "linux", Arch: "amd64"}, HeardAgo: 120 * time.Millisecond, Workers: make([]wire.WorkerRef, 2),
 			Build: "v1.2.3 (linux/amd64, go1.26)", Executable: strings.Repeat("0123456789abcdef", 4)},
 		{Name: "tm1", State: "left", Slots: 2, HeardAgo: 2 * time.Hour},
@@ -200,7 +200,7 @@ tm2           alive, takes no work  2      0     0 B     /            -        -
 tm2 takes no work: the disk is full
 `, out.String())
 	out.Reset()
-	require.NoError(t, writeTaskManagers(&out, &wire.NodesReply{Ailing: "its disk is full"}))
+	require.NoError(t, writeTaskManagers(&out, &wire.TaskManagersReply{Ailing: "its disk is full"}))
 	require.Equal(t, "the job manager takes no jobs: its disk is full\n\nno task managers: start one with \"superstep taskmanager\"\n", out.String())
 }
 

@@ -320,12 +320,12 @@ type taskManagersCommand struct {
 // Run prints the task managers and the cluster's slots.
 func (c *taskManagersCommand) Run(ctx context.Context, s *Streams) error {
 	return c.with(ctx, s, func(ctx context.Context, jm jobManager) error {
-		reply, err := jm.Nodes(ctx, &wire.NodesRequest{})
+		reply, err := jm.TaskManagers(ctx, &wire.TaskManagersRequest{})
 		if err != nil {
 			return err
 		}
 		if c.Output == "json" {
-			return writeJSON(s.Out, reply.Nodes)
+			return writeJSON(s.Out, reply.TaskManagers)
 		}
 		return writeTaskManagers(s.Out, reply)
 	})
@@ -333,13 +333,13 @@ func (c *taskManagersCommand) Run(ctx context.Context, s *Streams) error {
 
 // writeTaskManagers writes the task managers, and who of them and the job manager takes nothing
 // new.
-func writeTaskManagers(w io.Writer, reply *wire.NodesReply) error {
+func writeTaskManagers(w io.Writer, reply *wire.TaskManagersReply) error {
 	if reply.Ailing != "" {
 		if _, err := fmt.Fprintf(w, "the job manager takes no jobs: %s\n\n", plain(reply.Ailing)); err != nil {
 			return err
 		}
 	}
-	nodes := reply.Nodes
+	nodes := reply.TaskManagers
 	if len(nodes) == 0 {
 		_, err := fmt.Fprintln(w, "no task managers: start one with \"superstep taskmanager\"")
 		return err

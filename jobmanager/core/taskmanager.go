@@ -13,10 +13,10 @@ import (
 // goneKept is how many task managers that are gone are shown to people.
 const goneKept = 50
 
-// node is a task manager from its registration to its end.
-type node struct {
+// taskManager is a task manager from its registration to its end.
+type taskManager struct {
 	wire.Register // without Running
-	state         NodeState
+	state         TaskManagerState
 	conn          int           // 0: away or gone
 	heard         time.Duration // counted time when it was last heard or cut off
 	heardAt       time.Duration // time when it was last heard, for people
@@ -29,16 +29,16 @@ type node struct {
 }
 
 // offer returns what the scheduler sees of it.
-func (n *node) offer() Offer {
+func (n *taskManager) offer() Offer {
 	o := Offer{ID: n.ID, Name: n.Name, Platform: n.Platform, Executable: n.Executable, Ailing: n.Ailing, Slots: n.Slots}
-	if n.state == NodeAlive && n.Ailing == "" {
+	if n.state == TaskManagerAlive && n.Ailing == "" {
 		o.Free = n.Slots - n.used
 	}
 	return o
 }
 
 // mine returns its workers in order.
-func (n *node) mine() []*worker {
+func (n *taskManager) mine() []*worker {
 	all := make([]*worker, 0, len(n.workers))
 	for _, w := range n.workers {
 		all = append(all, w)
@@ -51,13 +51,13 @@ func compareRefs(a, b wire.WorkerRef) int {
 	return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Worker, b.Worker))
 }
 
-func compareNodes(a, b *node) int {
+func compareTaskManagers(a, b *taskManager) int {
 	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 }
 
 // move takes a task manager to its next state and reports whether there is one.
-func (c *Core) moveNode(n *node, e nodeEvent) bool {
-	next, ok := nodeTable.next(n.state, e)
+func (c *Core) moveTaskManager(n *taskManager, e taskManagerEvent) bool {
+	next, ok := taskManagerTable.next(n.state, e)
 	if ok && next != n.state {
 		n.state = next
 		c.rethink = true
@@ -67,7 +67,7 @@ func (c *Core) moveNode(n *node, e nodeEvent) bool {
 
 // send sends to a task manager; to one that is away nothing: it is told when it is
 // back.
-func (c *Core) send(n *node, m wire.ToTaskManager) {
+func (c *Core) send(n *taskManager, m wire.ToTaskManager) {
 	if n.conn != 0 {
 		c.emit(Send{Conn: n.conn, Message: m})
 	}
@@ -93,9 +93,9 @@ func (c *Core) register(e Registered) {
 		c.refuse(e.Conn, true, why)
 		return
 	}
-	n := c.nodes[e.ID]
+	n := c.taskManagers[e.ID]
 	if n != nil && n.Incarnation != e.Incarnation {
-		if n.state == NodeAlive {
+		if n.state == TaskManagerAlive {
 			c.refuse(e.Conn, false, fmt.Sprintf(
 				"two task managers have the identity %s: %s (process %d on %s) is registered and was heard %.1fs ago, and %s (process %d on %s) wants to be; give one of them a work directory of its own",
 				e.ID, n.Name, n.PID, n.Host, (c.now-n.heardAt).Seconds(), e.Name, e.PID, e.Host))
@@ -150,7 +150,7 @@ func validHash(text string) bool {
 }
 
 // ails notes whether a task manager takes new work, and why not.
-func (c *Core) ails(n *node, why string) {
+func (c *Core) ails(n *taskManager, why string) {
 	why = why[:min(len(why), maxAiling)]
 	if n.Ailing != why {
 		n.Ailing, c.rethink = why, true
@@ -158,25 +158,25 @@ func (c *Core) ails(n *node, why string) {
 }
 
 // admit takes in a task manager that is not known, or not any more.
-func (c *Core) admit(e Registered) *node {
-	n := &node{Register: e.Register, conn: e.Conn, since: c.wall(), workers: make(map[wire.WorkerRef]*worker)}
+func (c *Core) admit(e Registered) *taskManager {
+	n := &taskManager{Register: e.Register, conn: e.Conn, since: c.wall(), workers: make(map[wire.WorkerRef]*worker)}
 	n.Running = nil
 	n.heard, n.heardAt = c.clock.Counted(), c.now
-	c.conns[e.Conn], c.nodes[e.ID] = n, n
-	at, _ := slices.BinarySearchFunc(c.order, n, compareNodes)
+	c.conns[e.Conn], c.taskManagers[e.ID] = n, n
+	at, _ := slices.BinarySearchFunc(c.order, n, compareTaskManagers)
 	c.order = slices.Insert(c.order, at, n)
-	c.gone = slices.DeleteFunc(c.gone, func(old *node) bool { return old.ID == n.ID })
+	c.gone = slices.DeleteFunc(c.gone, func(old *taskManager) bool { return old.ID == n.ID })
 	c.rethink = true
 	return n
 }
 
 // takeBack gives a task manager another connection.
-func (c *Core) takeBack(n *node, conn int) {
+func (c *Core) takeBack(n *taskManager, conn int) {
 	if n.conn != 0 {
 		delete(c.conns, n.conn)
 		c.emit(Disconnect{Conn: n.conn})
 	}
-	c.moveNode(n, nodeBack)
+	c.moveTaskManager(n, taskManagerBack)
 	n.conn, n.reason = conn, ""
 	n.heard, n.heardAt, n.spared = c.clock.Counted(), c.now, false
 	c.conns[conn] = n
@@ -186,7 +186,7 @@ func (c *Core) takeBack(n *node, conn int) {
 // that it should have. Those that it should not have are killed: they are left of a
 // job that has ended here meanwhile. Those that it has not are gone. The others are
 // told again what may not have reached them.
-func (c *Core) compare(n *node, running []wire.WorkerRef, broke string) {
+func (c *Core) compare(n *taskManager, running []wire.WorkerRef, broke string) {
 	has := make(map[wire.WorkerRef]bool, len(running))
 	for _, ref := range running {
 		if n.workers[ref] == nil && !has[ref] {
@@ -218,7 +218,7 @@ func cameBackWithout(name, broke string) string {
 }
 
 // kill ends a process that should not be.
-func (c *Core) kill(n *node, ref wire.WorkerRef) {
+func (c *Core) kill(n *taskManager, ref wire.WorkerRef) {
 	c.send(n, wire.ToTaskManager{Worker: &wire.WorkerCommand{WorkerRef: ref, Kill: &wire.Kill{}}})
 }
 
@@ -256,20 +256,20 @@ func (c *Core) heartbeat(e Heartbeat) {
 // being deployed need not be there yet; its deadline watches over it.
 func (c *Core) missed(w *worker) {
 	switch {
-	case w.beat == w.node.beats || w.state == WorkerDeploying && w.told == nothing:
+	case w.beat == w.taskManager.beats || w.state == WorkerDeploying && w.told == nothing:
 		w.missing = false
 	case !w.missing:
 		w.missing, w.missed = true, c.clock.Counted()
 	case c.clock.Counted()-w.missed >= c.config.Detection:
-		c.workerGone(w, processEnded, lost(fmt.Sprintf("task manager %s does not have the worker any more", w.node.Name)))
+		c.workerGone(w, processEnded, lost(fmt.Sprintf("task manager %s does not have the worker any more", w.taskManager.Name)))
 	}
 }
 
 // hear notes that a connection said something, and returns whose it is. One that is
 // not registered, any more or yet, is ignored.
-func (c *Core) hear(conn int) *node {
+func (c *Core) hear(conn int) *taskManager {
 	n := c.conns[conn]
-	if n != nil && c.moveNode(n, nodeHeard) {
+	if n != nil && c.moveTaskManager(n, taskManagerHeard) {
 		n.heard, n.heardAt, n.spared = c.clock.Counted(), c.now, false
 	}
 	return n
@@ -278,7 +278,7 @@ func (c *Core) hear(conn int) *node {
 // left ends a task manager that says so.
 func (c *Core) left(e Left) {
 	if n := c.conns[e.Conn]; n != nil {
-		c.leave(n, nodeLeaves, "left: "+cmp.Or(e.Reason, "no reason given"))
+		c.leave(n, taskManagerLeaves, "left: "+cmp.Or(e.Reason, "no reason given"))
 	}
 }
 
@@ -290,43 +290,43 @@ func (c *Core) disconnected(e Disconnected) {
 }
 
 // cut begins the wait for a task manager to come back.
-func (c *Core) cut(n *node, reason string) {
-	c.moveNode(n, nodeCut)
+func (c *Core) cut(n *taskManager, reason string) {
+	c.moveTaskManager(n, taskManagerCut)
 	delete(c.conns, n.conn)
 	n.conn, n.reason, n.heard = 0, reason, c.clock.Counted()
 }
 
 // watch looks whether a task manager has been silent or away for too long.
-func (c *Core) watch(n *node) {
+func (c *Core) watch(n *taskManager) {
 	waited, limit := c.clock.Counted()-n.heard, c.config.Reconnect
 	if c.still.before(n.heard, c.config.Detection) {
 		limit = max(limit, c.config.Detection)
 	}
 	switch {
-	case n.state == NodeAway && waited >= limit:
+	case n.state == TaskManagerAway && waited >= limit:
 		c.lose(n, fmt.Sprintf("%s and was not back within %.1fs", n.reason, waited.Seconds()))
-	case n.state == NodeAway:
+	case n.state == TaskManagerAway:
 	case waited >= c.config.Detection:
 		c.lose(n, fmt.Sprintf("was silent for %.1fs", waited.Seconds()))
 	case waited >= c.config.Detection/2:
-		c.moveNode(n, nodeSilence)
+		c.moveTaskManager(n, taskManagerSilence)
 	}
 }
 
 // lose gives a task manager up.
-func (c *Core) lose(n *node, reason string) { c.leave(n, nodeExpired, reason) }
+func (c *Core) lose(n *taskManager, reason string) { c.leave(n, taskManagerExpired, reason) }
 
 // leave ends a task manager, and its workers with it.
-func (c *Core) leave(n *node, e nodeEvent, reason string) {
-	c.moveNode(n, e)
+func (c *Core) leave(n *taskManager, e taskManagerEvent, reason string) {
+	c.moveTaskManager(n, e)
 	n.reason = reason
 	if n.conn != 0 {
 		c.emit(Disconnect{Conn: n.conn})
 		delete(c.conns, n.conn)
 		n.conn = 0
 	}
-	delete(c.nodes, n.ID)
-	c.order = slices.DeleteFunc(c.order, func(o *node) bool { return o == n })
+	delete(c.taskManagers, n.ID)
+	c.order = slices.DeleteFunc(c.order, func(o *taskManager) bool { return o == n })
 	for _, w := range n.mine() {
 		if !w.state.Gone() {
 			c.workerGone(w, managerLost, lost("task manager "+n.Name+" "+reason))
