@@ -19,6 +19,8 @@ type subtask struct {
 	run     *run
 	vertex  *plan.Vertex
 	index   int
+	// generation counts the gangs that a queue had before the one of the subtask.
+	generation int
 	context context.Context // of the run
 
 	links []*link // in chain order; links[0] is the head
