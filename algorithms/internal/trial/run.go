@@ -66,24 +66,64 @@ func SameBits(t *testing.T, build func(b *engine.Builder), queues ...string) {
 }
 
 // SameBitsOfState is SameBits of a job whose queues forget between supersteps, in all runs
-// but the first, what is under no key that is kept.
+// but the first, what is under no key that is kept, and of runs in which they are cut after
+// supersteps and go on at another parallelism.
 func SameBitsOfState(t *testing.T, build func(b *engine.Builder), queues ...string) {
 	t.Helper()
-	sameBits(t, build, true, queues)
+	first := sameBits(t, build, true, queues)
+	for _, c := range cuts(first.supersteps) {
+		options := append(c.options(), engine.Parallelism(c.p))
+		require.Equal(t, first.text, Print(t, Run(t, build, options...), queues...), "p=%d, %v", c.p, c)
+	}
 }
 
-func sameBits(t *testing.T, build func(b *engine.Builder), forget bool, queues []string) {
+// outcome is what a job came to.
+type outcome struct {
+	text       string
+	supersteps int // of its longest queue
+}
+
+func sameBits(t *testing.T, build func(b *engine.Builder), forget bool, queues []string) (first outcome) {
 	t.Helper()
-	var first string
 	for i, at := range places {
 		r := Run(t, build, engine.Parallelism(at.p), engine.Workers(at.workers), engine.BatchRows(at.batch), engine.CheckState(forget && i > 0))
 		text := Print(t, r, queues...)
-		if first == "" {
-			first = text
+		if first.text == "" {
+			first.text = text
 		}
-		require.Equal(t, first, text, "p=%d, %d workers, batches of %d", at.p, at.workers, at.batch)
+		require.Equal(t, first.text, text, "p=%d, %d workers, batches of %d", at.p, at.workers, at.batch)
+		for _, q := range r.Report.Queues {
+			first.supersteps = max(first.supersteps, q.Supersteps)
+		}
 	}
-	require.NotEmpty(t, first)
+	require.NotEmpty(t, first.text)
+	return first
+}
+
+// cutting is a run in which queues are cut: the parallelism that it begins with, and those at
+// which it goes on after supersteps.
+type cutting struct {
+	p  int
+	at map[int]int
+}
+
+func (c cutting) String() string { return fmt.Sprintf("cut after supersteps, and on at: %v", c.at) }
+
+func (c cutting) options() (options []engine.Option) {
+	for superstep, p := range c.at {
+		options = append(options, engine.CheckResume(superstep, p))
+	}
+	return options
+}
+
+// afterEach cuts queues after every superstep, the last one included, each time at the next
+// of some parallelisms.
+func afterEach(supersteps int, parallelisms ...int) cutting {
+	c := cutting{p: parallelisms[len(parallelisms)-1], at: make(map[int]int)}
+	for superstep := 1; superstep <= supersteps; superstep++ {
+		c.at[superstep] = parallelisms[(superstep-1)%len(parallelisms)]
+	}
+	return c
 }
 
 // Print writes all collected rows, and the values that queues reported, with every bit.
