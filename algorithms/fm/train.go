@@ -48,7 +48,11 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	made := optim.Minimize(b, optim.Problem{
 		Name: Kind, Init: t.Init, Objective: objective{p, t}, Settings: p.settings(),
 		Closer: columns.ModelCloser(label, func(ctx *comqueue.ComContext) (model.Model, error) {
-			return p.finish(optim.ResultOf(ctx), optim.EvaluatorOf(ctx).(*evaluator), t, schema), nil
+			ev, err := optim.EvaluatorOf(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return p.finish(optim.ResultOf(ctx), ev.(*evaluator), t, schema), nil
 		}),
 	})
 	return columns.WarnOfDivergence(op, made, string(optim.Diverging))

@@ -26,6 +26,7 @@ type Problem struct {
 
 // Objects of the queue of a minimisation.
 var (
+	problems   = shared.Scratch[Problem]("optim problem")
 	trained    = shared.Scratch[*training]("optim training")
 	progress   = shared.Replicated("optim progress", shared.Msgpack[*state]())
 	reading    = shared.Scratch[[]float64]("optim gradient")
@@ -57,6 +58,7 @@ func Minimize(b *engine.Builder, p Problem) *engine.Dataset {
 	if p.Init != nil {
 		q = p.Init(q)
 	}
+	q.Init(p.state)
 	if p.Settings.Method == SGD {
 		return stochastic{p}.addTo(q)
 	}
@@ -76,10 +78,21 @@ func (p Problem) validate() error {
 	return p.Settings.Validate()
 }
 
+// state tells a subtask that joins what is minimised.
+func (p Problem) state(ctx *comqueue.ComContext) error {
+	problems.Put(ctx, p)
+	return nil
+}
+
 // ResultOf returns what was found. It is called within the Closer of a Problem, and the
 // result is the caller's.
-func ResultOf(ctx *comqueue.ComContext) *Result { return trained.Get(ctx).result(ctx) }
+func ResultOf(ctx *comqueue.ComContext) *Result { return found.Get(ctx, 0).clone() }
 
-// EvaluatorOf returns what Open of the objective returned. It is called within the
-// Closer of a Problem.
-func EvaluatorOf(ctx *comqueue.ComContext) Evaluator { return trained.Get(ctx).Evaluator }
+// EvaluatorOf returns what Open of the objective returned, on this subtask; Open is called if
+// it was not yet. It is called within the Closer of a Problem.
+func EvaluatorOf(ctx *comqueue.ComContext) (Evaluator, error) {
+	if t, ok := trained.Lookup(ctx); ok {
+		return t.Evaluator, nil
+	}
+	return problems.Get(ctx).Objective.Open(ctx)
+}

@@ -174,7 +174,10 @@ func (t Training) finish(ctx *comqueue.ComContext, o *opening, input *arrow.Sche
 		}
 	}
 	f.Model.Reads = columns.InputsOf(o.linear.Table, t.Params.FeatureCols, input, facts.Declared)
-	ev := optim.EvaluatorOf(ctx)
+	ev, err := optim.EvaluatorOf(ctx)
+	if err != nil {
+		return nil, err
+	}
 	f.countReads(float64(len(parts)))
 	f.Model.Summary = summaryOf(f.Result, facts.Rows, ev.Weight(), f.penalty(ev.Factors()))
 	made, err := t.Finish(f)
