@@ -72,8 +72,8 @@ func SameBitsOfState(t *testing.T, build func(b *engine.Builder), queues ...stri
 	t.Helper()
 	first := sameBits(t, build, true, queues)
 	for _, c := range cuts(first.supersteps) {
-		options := append(c.options(), engine.Parallelism(c.p))
-		require.Equal(t, first.text, Print(t, Run(t, build, options...), queues...), "p=%d, %v", c.p, c)
+		text := Print(t, Run(t, build, c.options()...), queues...)
+		require.Equal(t, first.text, text, "p=%d, cut after supersteps, and on at %v", c.p, c.at)
 	}
 }
 
@@ -98,32 +98,6 @@ func sameBits(t *testing.T, build func(b *engine.Builder), forget bool, queues [
 	}
 	require.NotEmpty(t, first.text)
 	return first
-}
-
-// cutting is a run in which queues are cut: the parallelism that it begins with, and those at
-// which it goes on after supersteps.
-type cutting struct {
-	p  int
-	at map[int]int
-}
-
-func (c cutting) String() string { return fmt.Sprintf("cut after supersteps, and on at: %v", c.at) }
-
-func (c cutting) options() (options []engine.Option) {
-	for superstep, p := range c.at {
-		options = append(options, engine.CheckResume(superstep, p))
-	}
-	return options
-}
-
-// afterEach cuts queues after every superstep, the last one included, each time at the next
-// of some parallelisms.
-func afterEach(supersteps int, parallelisms ...int) cutting {
-	c := cutting{p: parallelisms[len(parallelisms)-1], at: make(map[int]int)}
-	for superstep := 1; superstep <= supersteps; superstep++ {
-		c.at[superstep] = parallelisms[(superstep-1)%len(parallelisms)]
-	}
-	return c
 }
 
 // Print writes all collected rows, and the values that queues reported, with every bit.
