@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -183,6 +184,37 @@ func TestCutOrder(t *testing.T) {
 		}, append(resumes(c.at), engine.Parallelism(1))...)
 		require.NoError(t, err)
 		require.Equal(t, c.want, strings.Join(trace, " "), "cut %v", c.at)
+	}
+}
+
+// Rows are neither copied nor read again: the very frames go to whoever owns their shards.
+func TestCutMovesRows(t *testing.T) {
+	side := comqueue.BroadcastRows("side")
+	var mu sync.Mutex
+	frames, broadcast := map[int]map[*comqueue.Frame]bool{}, map[*comqueue.Frame]bool{}
+	build := func(b *engine.Builder) *engine.Dataset {
+		return comqueue.New(b, "q").
+			InitWithPartitionedData(data, dataset(b, 50, spread)).
+			InitWithBroadcastData(side, dataset(b, 5, spread)).
+			Do(func(ctx *comqueue.ComContext) error {
+				mu.Lock()
+				defer mu.Unlock()
+				broadcast[side.Get(ctx)] = true
+				for shard := ctx.Shards().Lo; shard < ctx.Shards().Hi; shard++ {
+					if frames[shard] == nil {
+						frames[shard] = map[*comqueue.Frame]bool{}
+					}
+					frames[shard][data.Get(ctx, shard)] = true
+				}
+				return nil
+			}).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(4).Exec()
+	}
+	_, _, err := runOnce(t, build, engine.Parallelism(3), engine.Shards(8), engine.CheckResume(1, 8), engine.CheckResume(2, 1), engine.CheckResume(3, 5), engine.CheckBroadcasts(true))
+	require.NoError(t, err)
+	require.Len(t, broadcast, 1)
+	require.Len(t, frames, 8)
+	for shard, of := range frames {
+		require.Len(t, of, 1, "shard %d", shard)
 	}
 }
 
