@@ -422,3 +422,41 @@ func TestTroubleAtACut(t *testing.T) {
 		}
 	}
 }
+
+// What is handed over is not believed: a queue does not go on with what no gang of it can have
+// given, and then nothing is left of its session.
+func TestResumeRefuses(t *testing.T) {
+	five := []byte{5, 0, 0, 0, 0, 0, 0, 0}
+	part := func(objects ...shared.Encoded) []engine.CutPart {
+		return []engine.CutPart{{Objects: objects}, {}, {}}
+	}
+	for want, parts := range map[string][]engine.CutPart{
+		`queue "q" cannot go on with 2 subtasks in place of 3: stages added by AddNew keep snapshots`:                {{}, {Own: []byte{}}, {}},
+		`go on after superstep 2: shared: restore "x" in session "q-2", subtask 0: scratch objects are not restored`: part(shared.Encoded{Name: "x", Kind: shared.KindScratch, Shard: -1}),
+		`restore "x" in session "q-2": no subtask owns shard 8`:                                                      part(shared.Encoded{Name: "x", Kind: shared.KindPerShard, Shard: 8, Data: five}),
+		`restore "x" in session "q-2", subtask 1: it comes twice`: part(
+			shared.Encoded{Name: "x", Kind: shared.KindPerShard, Shard: 7, Data: five},
+			shared.Encoded{Name: "x", Kind: shared.KindPerShard, Shard: 7, Data: five}),
+		`go on after superstep 2: reports: `: part(shared.Encoded{Kind: shared.KindReplicated, Shard: -1, Data: []byte{0xc1}}),
+	} {
+		var open engine.OpenLoops
+		_, err := engine.Compile(engine.Anonymous(func(b *engine.Builder) (err error) {
+			q := comqueue.New(b, "q").Do(idle).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(3)
+			open, err = comqueue.LoopsOf(q, []engine.NodeID{1})
+			engine.Collect(q.Exec(), "rows")
+			return err
+		}), struct{}{}, engine.Shards(8))
+		require.NoError(t, err)
+		spec := engine.GangSpec{
+			Job: "job", Queue: "q-2", Sessions: shared.NewStore(), Subtasks: 2, Here: shared.Range{Hi: 2},
+			From: &engine.Cut{Step: 2, Parts: parts},
+		}
+		_, err = open(spec)
+		require.ErrorContains(t, err, "the rows that it goes on with are not in this process")
+		_, err = spec.Sessions.Open("job", "q-2", 3)
+		require.NoError(t, err)
+		_, err = open(spec)
+		require.ErrorContains(t, err, want)
+		require.Nil(t, spec.Sessions.Find("job", "q-2"))
+	}
+}

@@ -3,7 +3,9 @@ package comqueue
 import "fmt"
 
 // Snapshotter is what an instance of a stage added by AddNew implements if its fields decide
-// results from one superstep to the next. They are kept with the objects of the queue.
+// results from one superstep to the next. They are kept with the objects of the queue, for the
+// subtask of the same number: a queue that has one cannot go on at another parallelism. State
+// under keys of package shared can.
 type Snapshotter interface {
 	Compute
 	// AppendSnapshot appends the state of the instance, as it is between supersteps.

@@ -261,7 +261,7 @@ func (b *body) guarded(stages []engine.Stage) []engine.Stage {
 	return stages
 }
 
-// HoldBlock returns a block of n bytes that is good until the queue ends: what the subtask has
+// HoldBlock returns a block of n bytes that is good as long as the subtask is in the queue: what the subtask has
 // made of its rows once and reads superstep after superstep, such as features as bins. It is
 // zeroed, filled by fill, and must not be changed afterwards. Like rows, it is held in memory
 // within the budget of the subtask's slot, and beyond it, on Linux, in a file that is mapped

@@ -58,8 +58,9 @@ type Env struct {
 	Turns *Turns
 	// Observer, if set, is shown what the run computes.
 	Observer Observer
-	// Sessions holds what the queues of the process share and keep; nil means a store of the
-	// run's own. When the run ends no session of its job is left there.
+	// Sessions holds what the queues of the process share and keep, those of one run of a job
+	// at a time; nil means a store of the run's own. When the run ends no session of its job is
+	// left there.
 	Sessions *shared.Store
 	// Regroup, if set, is asked by subtask 0 of each queue after each superstep, when its
 	// verdict is known, and says at which parallelism, 1 to the number of shards, the queue
