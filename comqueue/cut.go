@@ -63,15 +63,23 @@ func (b *body) Cut(subtasks int) (part engine.CutPart, err error) {
 			part.Objects = append(part.Objects, e)
 		}
 	}
-	if folded := b.reports.foldedIn(b.context.step); b.subtask == 0 && len(folded) > 0 {
-		data, err := foldsCodec.Append(nil, folded)
-		if err != nil {
+	if b.subtask == 0 { // whose the reports are
+		if part.Objects, err = b.appendFolds(part.Objects); err != nil {
 			return part, err
 		}
-		part.Objects = append(part.Objects, shared.Encoded{Kind: shared.KindReplicated, Shard: -1, Data: data})
 	}
 	b.cut.Add(1)
 	return part, nil
+}
+
+// appendFolds appends which reports were folded over shards in the superstep, if any were.
+func (b *body) appendFolds(objects []shared.Encoded) ([]shared.Encoded, error) {
+	folded := b.reports.foldedIn(b.context.step)
+	if len(folded) == 0 {
+		return objects, nil
+	}
+	data, err := foldsCodec.Append(nil, folded)
+	return append(objects, shared.Encoded{Kind: shared.KindReplicated, Shard: -1, Data: data}), err
 }
 
 // snapshots returns what the instances of the subtask keep, nil for nothing.

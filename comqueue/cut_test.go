@@ -117,10 +117,11 @@ func TestCutQueuesHaveTheSameBits(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, want, 4*16)
 			last := whole.Report.Queues[0].Supersteps
-			for _, at := range []map[int]int{
-				{1: 3}, {2: 1}, {3: 16}, {last: 5}, {last: 1}, {last + 1: 7},
-				{1: 2, 2: 3, 3: 1, 4: 16, 5: 5, 6: 4},
-			} {
+			cuts := []map[int]int{{1: 2, 2: 3, 3: 1, 4: 16, 5: 5, 6: 4}, {1: 3}, {2: 1}, {3: 16}, {last: 5}, {last: 1}, {last + 1: 7}}
+			if n == 0 {
+				cuts = cuts[:1]
+			}
+			for _, at := range cuts {
 				for _, p := range []int{1, 3} {
 					options := append(resumes(at), shards, engine.Parallelism(p), engine.CheckBroadcasts(true), engine.CheckState(p == 3))
 					got, result, err := runOnce(t, walks(n, until), options...)
