@@ -395,6 +395,7 @@ func (b *body) Close() error {
 	if c := b.context.task; c != nil {
 		b.made.close(c)
 	}
+	b.stages, b.forests, b.instances = nil, nil, nil // the run keeps its subtasks for its report
 	if b.alive.Add(-1) > 0 || int(b.cut.Load()) == b.here.Len() {
 		return nil
 	}

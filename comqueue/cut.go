@@ -17,11 +17,11 @@ import (
 // The rows stay where they are, in the session: its frames go to whoever owns their shards now,
 // each with what it holds of the budget and the file that holds it, and broadcast rows to all.
 // The session releases them when the last gang closes it. What stages have made of rows, blocks
-// of HoldBlock among it, belongs to the subtask and its range of shards: it goes with the gang,
+// of HoldBlock above all, belongs to the subtask and its range of shards: it goes with the gang,
 // and Init makes it anew.
 
-// instanceStates are the snapshots of a subtask's instances, by the order of their stages; nil for those
-// that give none.
+// instanceStates are the snapshots of a subtask's instances, by the order of their stages; nil
+// for those that give none.
 type instanceStates [][]byte
 
 var statesCodec = shared.Msgpack[instanceStates]()
@@ -147,8 +147,10 @@ func (g *gang) takeOver(from *engine.Cut) error {
 		return err
 	}
 	var objects []shared.Encoded
-	for _, part := range from.Parts {
-		for _, e := range part.Objects {
+	for i := range from.Parts {
+		given := from.Parts[i].Objects
+		from.Parts[i].Objects = nil // each waits in its bytes until a key reaches it, and no longer
+		for _, e := range given {
 			if e.Name != "" {
 				objects = append(objects, e)
 				continue

@@ -27,7 +27,7 @@ type GangSpec struct {
 	Subtasks int
 	Here     shared.Range
 	// From is where the queue goes on, nil where it begins. The rows of the shards that the
-	// subtasks own are in the session.
+	// subtasks own are in the session. The loops may take its parts for their own.
 	From *Cut
 }
 

@@ -54,6 +54,7 @@ func (m *member) handOver(to int) error {
 				g.to = to
 			}
 			m.cut = true
+			eachStage(m.stages, func(s *boundStage) { s.Stage = Stage{Node: s.Node} }) // with all that they hold
 			return nil
 		})
 	})
@@ -84,6 +85,7 @@ func (g *gang) goOn() error {
 	if err != nil {
 		return err
 	}
+	g.handed = nil
 	from, err := DecodeCut(data)
 	if err != nil {
 		return err
