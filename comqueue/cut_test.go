@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
 
@@ -460,5 +461,30 @@ func TestResumeRefuses(t *testing.T) {
 		_, err = open(spec)
 		require.ErrorContains(t, err, want)
 		require.Nil(t, spec.Sessions.Find("job", "q-2"))
+	}
+}
+
+// TestRowsLeaveTheBudget: rows count as long as their queue, also where others go on with it:
+// of queues that feed each other never more than one and what waits for the next.
+func TestRowsLeaveTheBudget(t *testing.T) {
+	const n, queues = 1 << 17, 5
+	pass := func(d *engine.Dataset) *engine.Dataset {
+		return comqueue.New(d.Builder(), "pass").InitWithPartitionedData(data, d).Do(idle).SetMaxIter(2).
+			CloseWith(comqueue.ShardOutputBatches(schema, func(ctx *comqueue.ComContext, shard int, emit func(arrow.Record) error) error {
+				return emit(data.Get(ctx, shard).Record())
+			})).Exec()
+	}
+	build := func(b *engine.Builder) *engine.Dataset {
+		d := dataset(b, n, spread)
+		for range queues {
+			d = pass(d)
+		}
+		return d
+	}
+	for _, options := range [][]engine.Option{nil, {engine.CheckResume(1, 3)}} {
+		_, result, err := runOnce(t, build, append(options, engine.Parallelism(1), engine.Shards(16))...)
+		require.NoError(t, err)
+		require.Greater(t, result.Report.PeakMemory, int64(8*n))
+		require.Less(t, result.Report.PeakMemory, int64(4*8*n), "of %d queues", queues)
 	}
 }
