@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
@@ -22,12 +23,15 @@ type gang struct {
 	queue   *IterativeComQueue
 	layout  *layout
 	nodes   []engine.NodeID
+	specs   []engine.StageSpec // of the nodes
 	session *shared.Session
+	from    *engine.Cut // where the queue goes on, nil where it begins
 
 	reports  *reports
 	subtasks int          // of the queue, in all processes
 	here     shared.Range // those in this one
 	alive    atomic.Int32 // bodies that have not been closed
+	cut      atomic.Int32 // bodies that have handed over what they hold
 
 	broadcasts []broadcast // by input
 	checks     *checks     // nil where nobody asked for them
@@ -43,31 +47,42 @@ type broadcast struct {
 
 // openGang makes the gang of a queue and its bodies, as engine.OpenLoops does.
 func openGang(q *IterativeComQueue, l *layout, nodes []engine.NodeID, stages []engine.StageSpec) engine.OpenLoops {
-	return func(subtasks int, here shared.Range) ([]engine.Loop, error) {
-		session, err := shared.NewStore().Open(q.name, subtasks)
-		if err != nil {
+	return func(s engine.GangSpec) ([]engine.Loop, error) {
+		g := &gang{
+			queue: q, layout: l, nodes: nodes, specs: stages, from: s.From, subtasks: s.Subtasks, here: s.Here,
+			reports: newReports(q.b.Shards(), s.Subtasks), broadcasts: make([]broadcast, len(q.inputs)),
+		}
+		if err := g.enter(s); err != nil {
 			return nil, err
 		}
-		g := &gang{
-			queue: q, layout: l, nodes: nodes, session: session, subtasks: subtasks, here: here,
-			reports: newReports(q.b.Shards(), subtasks), broadcasts: make([]broadcast, len(q.inputs)),
-		}
-		g.alive.Store(int32(here.Len()))
+		g.alive.Store(int32(g.here.Len()))
 		if q.b.CheckBroadcasts() {
-			g.checks = newChecks(q, subtasks)
+			g.checks = newChecks(q, g.subtasks)
 			if q.b.TracesReplicas() {
-				g.checks.traces = newTraces(stages, subtasks)
+				g.checks.traces = newTraces(stages, g.subtasks)
 			}
 		}
-		loops := make([]engine.Loop, here.Len())
+		loops := make([]engine.Loop, g.here.Len())
 		for i := range loops {
-			b := &body{gang: g, subtask: here.Lo + i, forests: map[int]forgetful{}, inputs: holdings{queue: q.name}, made: holdings{queue: q.name}}
-			b.context.made, b.inputs.context = &b.made, &b.context
+			b := &body{gang: g, subtask: g.here.Lo + i, first: 1, forests: map[int]forgetful{}, made: holdings{queue: q.name}}
+			if s.From != nil {
+				b.first = s.From.Step + 1
+			}
+			b.context.made = &b.made
 			b.context.shard.Store(-1)
 			loops[i] = b
 		}
 		return loops, nil
 	}
+}
+
+// enter opens the session of the queue, or finds the one that it goes on with.
+func (g *gang) enter(s engine.GangSpec) (err error) {
+	if s.From != nil {
+		return g.resume(s)
+	}
+	g.session, err = s.Sessions.Open(s.Job, s.Queue, s.Subtasks)
+	return err
 }
 
 // spread says that the queue has subtasks in other processes.
@@ -77,14 +92,16 @@ func (g *gang) spread() bool { return g.here.Len() < g.subtasks }
 type body struct {
 	*gang
 	subtask int
+	first   int // superstep that the gang begins with
 	context ComContext
 	comm    *collective.Comm
 	forests map[int]forgetful // *forest[T] by position of its ForEachShard
 	used    int               // nodes bound so far
-	inputs  holdings          // rows
-	made    holdings          // what stages have made of them
 	stages  []engine.Stage
 	mail    mail // what goes between processes
+
+	rowsOnDisk []*onDisk // that files hold of its shards
+	made       holdings  // what stages have made of rows
 
 	instances []*instance // of stages that are made for each subtask
 }
@@ -102,19 +119,8 @@ func (b *body) Open(c *engine.Context, in engine.Input, comm *collective.Comm) e
 	b.context.rounds.open(c.Seed, c.Node.Queue)
 	b.context.objects = b.session.Subtask(b.subtask)
 	b.context.objects.Own(c.Range)
-	for port, input := range b.queue.inputs {
-		if input.broadcast != nil {
-			if err := b.openBroadcast(c, port, input); err != nil {
-				return err
-			}
-		}
-	}
-	for port, input := range b.queue.inputs {
-		if input.partitioned != nil {
-			if err := b.openPartitioned(c, in, port, input); err != nil {
-				return err
-			}
-		}
+	if err := b.openInputs(c, in); err != nil {
+		return err
 	}
 	position := 0
 	for _, s := range b.queue.stages {
@@ -125,9 +131,47 @@ func (b *body) Open(c *engine.Context, in engine.Input, comm *collective.Comm) e
 		b.stages = append(b.stages, bound...)
 		position = b.layout.last(position, s) + 1
 	}
+	if err := b.rejoin(); err != nil {
+		return err
+	}
 	b.stages = b.guarded(b.stages)
 	if b.checks != nil && b.checks.traces != nil {
 		b.follow(b.stages)
+	}
+	return nil
+}
+
+// openInputs has the rows of all inputs under their keys: reads them, or finds those of the
+// gang before in the session.
+func (b *body) openInputs(c *engine.Context, in engine.Input) error {
+	for port, input := range b.queue.inputs {
+		if input.broadcast != nil {
+			if err := b.openBroadcast(c, port, input); err != nil {
+				return fmt.Errorf("broadcast data %q: %w", input.name(), err)
+			}
+		}
+	}
+	taking := intake{context: &b.context, queue: b.queue.name}
+	for port, input := range b.queue.inputs {
+		if input.partitioned == nil {
+			continue
+		}
+		b.context.data = append(b.context.data, *input.partitioned)
+		for shard := c.Range.Lo; shard < c.Range.Hi; shard++ {
+			if err := b.openShard(c, in, &taking, port, shard); err != nil {
+				return fmt.Errorf("partitioned data %q, shard %d: %w", input.name(), shard, err)
+			}
+		}
+	}
+	for _, d := range b.context.data { // now that none goes to disk for others any more
+		for shard := c.Range.Lo; shard < c.Range.Hi; shard++ {
+			if f := d.Get(&b.context, shard); f.file != nil {
+				b.rowsOnDisk = append(b.rowsOnDisk, f.file)
+			}
+		}
+	}
+	if len(b.rowsOnDisk) > 0 {
+		debug.SetPanicOnFault(true) // see tellOfDisk: this may be another goroutine
 	}
 	return nil
 }
@@ -136,7 +180,9 @@ func (b *body) Open(c *engine.Context, in engine.Input, comm *collective.Comm) e
 func (b *body) openBroadcast(c *engine.Context, port int, in input) error {
 	one := &b.broadcasts[port]
 	one.once.Do(func() {
-		if one.err = holdJoined(c, port); one.err == nil {
+		if b.from != nil {
+			one.frame, one.err = moved(in.broadcast.key.Lookup(&b.context))
+		} else if one.err = holdJoined(c, port); one.err == nil {
 			one.frame, one.err = newFrame(c.Allocator, in.schema(), arrowrows.Records(c.Side(port)))
 		}
 		if one.err == nil {
@@ -146,11 +192,10 @@ func (b *body) openBroadcast(c *engine.Context, port int, in input) error {
 			one.print, one.err = one.frame.fingerprint()
 		}
 	})
-	if one.err != nil {
-		return fmt.Errorf("broadcast data %q: %w", in.name(), one.err)
+	if one.err == nil {
+		in.broadcast.key.Put(&b.context, one.frame)
 	}
-	in.broadcast.key.Put(&b.context, one.frame)
-	return nil
+	return one.err
 }
 
 // holdJoined accounts for the copy that a frame makes of several batches. The batches
@@ -167,47 +212,50 @@ func holdJoined(c *engine.Context, port int) error {
 	return c.HoldSide(port, size)
 }
 
-// openPartitioned joins the rows of each shard into one frame.
-func (b *body) openPartitioned(c *engine.Context, in engine.Input, port int, input input) error {
-	b.context.data = append(b.context.data, *input.partitioned)
-	var batches []arrow.Record
-	for shard := c.Range.Lo; shard < c.Range.Hi; shard++ {
-		frame, err := func() (*Frame, error) {
-			defer func() {
-				for _, rows := range batches {
-					rows.Release()
-				}
-				batches = batches[:0]
-			}()
-			for {
-				rows, err := in.Next(port, shard)
-				if err == io.EOF { // itself: one wrapped in an error is something cut off
-					return b.inputs.rows(c, *input.partitioned, shard, input.schema(), batches)
-				}
-				if err != nil {
-					return nil, err
-				}
-				if rows.Len() == 0 {
-					rows.Release()
-					continue
-				}
-				batches = append(batches, arrowrows.Record(rows))
-			}
-		}()
+// openShard has the rows of a shard in one frame.
+func (b *body) openShard(c *engine.Context, in engine.Input, taking *intake, port, shard int) (err error) {
+	input := b.queue.inputs[port]
+	key := input.partitioned.key
+	if b.from != nil {
+		if _, err = moved(key.Lookup(&b.context, shard)); err != nil {
+			return err
+		}
+	} else {
+		frame, err := readShard(c, in, taking, port, shard, input)
 		if err != nil {
-			return fmt.Errorf("partitioned data %q, shard %d: %w", input.name(), shard, err)
+			return err
 		}
-		input.partitioned.key.Put(&b.context, shard, frame) // the session releases it from here on
-		if err := input.columns().checkFrame(frame, &engine.RowsOf{Shard: shard, Input: len(b.context.data) - 1}); err != nil {
-			return fmt.Errorf("partitioned data %q, shard %d: %w", input.name(), shard, err)
-		}
-		if b.checks != nil {
-			if err := b.checks.watch(b.subtask, input.name(), frame); err != nil {
-				return fmt.Errorf("partitioned data %q, shard %d: %w", input.name(), shard, err)
-			}
-		}
+		key.Put(&b.context, shard, frame) // the session releases it from here on
 	}
-	return nil
+	frame := key.Get(&b.context, shard)
+	if err := input.columns().checkFrame(frame, &engine.RowsOf{Shard: shard, Input: len(b.context.data) - 1}); err != nil || b.checks == nil {
+		return err
+	}
+	return b.checks.watch(b.subtask, input.name(), frame)
+}
+
+// readShard joins the rows of a shard into one frame.
+func readShard(c *engine.Context, in engine.Input, taking *intake, port, shard int, input input) (*Frame, error) {
+	var batches []arrow.Record
+	defer func() {
+		for _, rows := range batches {
+			rows.Release()
+		}
+	}()
+	for {
+		rows, err := in.Next(port, shard)
+		if err == io.EOF { // itself: one wrapped in an error is something cut off
+			return taking.rows(c, *input.partitioned, shard, input.schema(), batches)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if rows.Len() == 0 {
+			rows.Release()
+			continue
+		}
+		batches = append(batches, arrowrows.Record(rows))
+	}
 }
 
 // Stages implements engine.Loop.
@@ -224,8 +272,8 @@ func (b *body) Begin(step int) error {
 	if b.checks != nil && b.checks.traces != nil {
 		b.checks.traces.begin(b.subtask, step)
 	}
-	if step == 1 {
-		b.mail.begin()
+	if step == b.first {
+		b.mail.begin(step)
 	}
 	if b.checks == nil {
 		return nil
@@ -233,13 +281,15 @@ func (b *body) Begin(step int) error {
 	return b.checks.begin(b.subtask, step, b.context.objects)
 }
 
-// between is what happens before a superstep: it opens the queue, and has it forget what no
-// key keeps where that is checked.
+// between is what happens before a superstep: it opens the queue, or what goes on of it, and
+// has it forget what no key keeps where that is checked.
 func (b *body) between(step int) error {
-	if step == 1 {
-		return b.guard(func() error { return b.open(true) })
+	if step == b.first {
+		if err := b.guard(func() error { return b.open(b.from == nil) }); err != nil || step == 1 {
+			return err
+		}
 	}
-	if err := b.observe(step - 1); err != nil || !b.queue.b.CheckState() {
+	if err := b.observe(step - 1); err != nil || step == b.first || !b.queue.b.CheckState() {
 		return err
 	}
 	return b.forget()
@@ -293,6 +343,12 @@ func (b *body) After(step int, last bool) error {
 
 // Finish implements engine.Loop: it emits the queue's rows.
 func (b *body) Finish(c *engine.Context, out engine.Output) error {
+	if b.from != nil && b.from.Last { // there was no superstep to begin
+		if err := b.guard(func() error { return b.open(false) }); err != nil {
+			return err
+		}
+		b.context.step = b.from.Step
+	}
 	if err := b.giveRows(c, out); err != nil || b.checks == nil {
 		return err
 	}
@@ -335,13 +391,13 @@ func (b *body) giveRows(c *engine.Context, out engine.Output) error {
 }
 
 // Close implements engine.Loop. The last subtask that ends closes the session, which
-// releases what all of them hold.
+// releases what all of them hold, unless others go on with it.
 func (b *body) Close() error {
 	if c := b.context.task; c != nil {
 		b.made.close(c)
-		b.inputs.close(c)
 	}
-	if b.alive.Add(-1) > 0 {
+	b.stages, b.forests, b.instances = nil, nil, nil // the run keeps its subtasks for its report
+	if b.alive.Add(-1) > 0 || int(b.cut.Load()) == b.here.Len() {
 		return nil
 	}
 	return b.session.Close()

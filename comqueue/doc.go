@@ -61,7 +61,9 @@
 // makes: that is all that a subtask finds which joins later. Begin runs once and makes
 // state, Init makes scratch on every subtask that joins. The option engine.CheckState
 // has queues forget everything else between supersteps: a test that compares the
-// results with and without it finds what is missing.
+// results with and without it finds what is missing. engine.CheckResume has them go on
+// with other subtasks, at another parallelism, also after the last superstep: so what
+// closes a queue makes its rows of what is kept, and of what Init makes.
 //
 // # Communicate functions
 //

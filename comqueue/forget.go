@@ -1,14 +1,11 @@
 package comqueue
 
-import (
-	"bytes"
-	"fmt"
-
-	"github.com/superstep-ml/superstep/shared"
-)
+import "fmt"
 
 // Snapshotter is what an instance of a stage added by AddNew implements if its fields decide
-// results from one superstep to the next. They are kept with the objects of the queue.
+// results from one superstep to the next. They are kept with the objects of the queue, for the
+// subtask of the same number: a queue that has one cannot go on at another parallelism. State
+// under keys of package shared can.
 type Snapshotter interface {
 	Compute
 	// AppendSnapshot appends the state of the instance, as it is between supersteps.
@@ -31,20 +28,27 @@ func (i *instance) renew() error {
 	return nil
 }
 
-// forget makes the instance anew, from its snapshot if it gives one.
-func (i *instance) forget() error {
+// snapshot returns the state of the instance, nil where it gives none.
+func (i *instance) snapshot() ([]byte, error) {
 	s, ok := i.compute.(Snapshotter)
 	if !ok {
-		return i.renew()
+		return nil, nil
 	}
-	snapshot, err := s.AppendSnapshot(nil)
+	snapshot, err := s.AppendSnapshot([]byte{})
 	if err != nil {
-		return fmt.Errorf("snapshot of stage %s: %w", i.stage.name, err)
+		return nil, fmt.Errorf("snapshot of stage %s: %w", i.stage.name, err)
 	}
-	if err := i.renew(); err != nil {
-		return err
+	return snapshot, nil
+}
+
+// restore gives a new instance the state of a snapshot, which is nil where the one before gave
+// none.
+func (i *instance) restore(snapshot []byte) error {
+	if snapshot == nil {
+		return nil
 	}
-	if s, ok = i.compute.(Snapshotter); !ok {
+	s, ok := i.compute.(Snapshotter)
+	if !ok {
 		return fmt.Errorf("the factory %s returned a %T, which has no snapshot, and one that has before", i.stage.name, i.compute)
 	}
 	if err := s.Restore(snapshot); err != nil {
@@ -53,21 +57,29 @@ func (i *instance) forget() error {
 	return nil
 }
 
+// forget makes the instance anew, from its snapshot if it gives one.
+func (i *instance) forget() error {
+	snapshot, err := i.snapshot()
+	if err == nil {
+		err = i.renew()
+	}
+	if err == nil {
+		err = i.restore(snapshot)
+	}
+	return err
+}
+
 // forgetful is what holds buffers from one superstep to the next.
 type forgetful interface{ forget() }
 
 // forget leaves of the subtask's objects, stages and buffers what a subtask would find that
 // joins now: rows, and what comes back from the bytes of what is kept.
 func (b *body) forget() error {
-	var saved []shared.Encoded
-	for e, err := range b.context.objects.Encode(b.isInput) {
-		if err != nil {
-			return err
-		}
-		e.Data = bytes.Clone(e.Data)
-		saved = append(saved, e)
+	saved, err := b.save()
+	if err != nil {
+		return err
 	}
-	b.context.objects.Forget(b.isInput)
+	b.context.objects.Forget(b.queue.isInput)
 	b.made.close(b.context.task)
 	if err := b.context.objects.Restore(saved); err != nil {
 		return err
@@ -84,8 +96,8 @@ func (b *body) forget() error {
 }
 
 // isInput reports whether the queue's rows are under a name.
-func (b *body) isInput(name string) bool {
-	for _, in := range b.queue.inputs {
+func (q *IterativeComQueue) isInput(name string) bool {
+	for _, in := range q.inputs {
 		if in.name() == name {
 			return true
 		}

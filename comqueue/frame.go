@@ -21,7 +21,11 @@ type Frame struct {
 	rows    int
 	record  arrow.Record
 	columns []column
-	onDisk  bool
+
+	// What the frame holds of a slot's memory, and the file of its rows beyond that; see held.go.
+	memory interface{ Release(bytes int64) }
+	bytes  int64
+	file   *onDisk
 }
 
 // column caches the view of one column.
@@ -196,7 +200,7 @@ func (f *Frame) Rows() int { return f.rows }
 // OnDisk reports whether a file holds the rows, beyond the memory budget: what the disk damages
 // there is told when the queue ends, so that what is believed without looking, such as an
 // index into memory that assembly takes, is looked at each time.
-func (f *Frame) OnDisk() bool { return f.onDisk }
+func (f *Frame) OnDisk() bool { return f.file != nil }
 
 // Batch returns the rows as a batch, borrowed from the frame.
 func (f *Frame) Batch() engine.Batch { return arrowrows.Batch(f.record) }
@@ -275,6 +279,10 @@ func (f *Frame) Release() {
 	if f.record != nil {
 		f.record.Release()
 		f.record, f.columns = nil, nil
+	}
+	if f.bytes > 0 {
+		f.memory.Release(f.bytes)
+		f.bytes = 0
 	}
 }
 

@@ -13,26 +13,24 @@ import (
 	"github.com/superstep-ml/superstep/internal/mapped"
 )
 
-// holdings are rows that a subtask holds, or what its stages have made of rows: in memory
-// while the slot's budget lasts, and beyond it in files of the run's directory that are mapped.
-// A queue passes over its rows again and again: what the budget does not hold, the page cache
-// does as far as it goes, and the disk gives back.
-type holdings struct {
+// intake takes the rows of a subtask in, as the queue opens: they are in memory while the
+// slot's budget lasts, and beyond it in files of the run's directory that are mapped. A queue
+// passes over its rows again and again: what the budget does not hold, the page cache does as
+// far as it goes, and the disk gives back. Each frame accounts for what it takes of the budget
+// until it is released, which the session does, whoever owns the shard by then.
+type intake struct {
 	context  *ComContext
 	queue    string
-	reserved int64 // bytes taken off the slot's memory
-	state    int64 // of these, what cannot go to disk
-	inMemory []inMemory
-	onDisk   []onDisk
-	free     []func()
+	state    int64    // bytes that were asked for and cannot go to disk
+	inMemory []*taken // that may still make room
 }
 
-// inMemory are the rows of a shard that may still make room.
-type inMemory struct {
+// taken are the rows of a shard.
+type taken struct {
 	what  string
 	shard int
 	frame *Frame
-	bytes int64
+	bytes int64 // of the rows
 }
 
 // onDisk is what a file holds.
@@ -44,44 +42,41 @@ type onDisk struct {
 
 // rows makes the frame of a shard of batches, which are borrowed, with room for what stages
 // keep for them.
-func (h *holdings) rows(c *engine.Context, key PartitionedData, shard int, schema *arrow.Schema, batches []arrow.Record) (*Frame, error) {
+func (in *intake) rows(c *engine.Context, key PartitionedData, shard int, schema *arrow.Schema, batches []arrow.Record) (*Frame, error) {
 	if len(batches) == 0 {
 		return newFrame(c.Allocator, schema, nil)
 	}
-	what := fmt.Sprintf("rows of %q", key.Name())
-	var size int64
+	t := &taken{what: fmt.Sprintf("rows of %q", key.Name()), shard: shard}
 	for _, rows := range batches {
-		size += batch.Size(rows)
+		t.bytes += batch.Size(rows)
 	}
-	var frame *Frame
-	full := h.reserve(c, size)
+	full := c.Memory.Reserve(t.bytes)
 	if full == nil {
 		var err error
-		if frame, err = newFrame(c.RowAllocator, schema, batches); err != nil {
+		if t.frame, err = newFrame(c.RowAllocator, schema, batches); err != nil {
+			c.Memory.Release(t.bytes)
 			return nil, err
 		}
-		h.inMemory = append(h.inMemory, inMemory{what, shard, frame, size})
-	} else {
-		record, err := h.toDisk(c, what, shard, batches, full)
-		if err != nil {
-			return nil, err
-		}
-		frame = frameOf(record)
-		frame.onDisk = true
+		t.frame.memory, t.frame.bytes = c.Memory, t.bytes
+		in.inMemory = append(in.inMemory, t)
+	} else if err := in.toDisk(c, t, batches, full); err != nil {
+		return nil, err
 	}
 	if key.state != nil {
-		if err := h.makeRoom(c, key.state(h.context, frame)); err != nil {
-			frame.Release()
+		n := key.state(in.context, t.frame)
+		if err := in.makeRoom(c, n); err != nil {
+			t.frame.Release()
 			return nil, fmt.Errorf("what the queue keeps for its rows: %w", err)
 		}
+		t.frame.bytes += n
 	}
-	return frame, nil
+	return t.frame, nil
 }
 
-// toDisk copies batches of a shard, which are borrowed, to a file. full is the error where
-// there are none. Offsets stay on the heap: they are believed long before the checksum is
-// compared.
-func (h *holdings) toDisk(c *engine.Context, what string, shard int, batches []arrow.Record, full error) (arrow.Record, error) {
+// toDisk copies batches of a shard, which are borrowed, to a file, and makes them its frame,
+// which takes the place of the one that there is. full is the error where there are no files.
+// Offsets stay on the heap: they are believed long before the checksum is compared.
+func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, full error) error {
 	var size int64
 	for _, rows := range batches {
 		size += batch.Size(rows)
@@ -91,55 +86,78 @@ func (h *holdings) toDisk(c *engine.Context, what string, shard int, batches []a
 		return batch.ConcatApart(mem, offsets, batches)
 	})
 	if err != nil {
-		return nil, h.beyond(c, full, err)
+		return beyond(c, full, err)
 	}
-	if err := h.makeRoom(c, offsets.bytes); err != nil {
+	if err := in.makeRoom(c, offsets.bytes); err != nil {
 		record.Release()
-		return nil, err
+		return err
 	}
-	h.keep(c, onDisk{what: what, shard: shard, region: region})
-	return record, nil
+	frame := frameOf(record)
+	frame.memory, frame.bytes = c.Memory, offsets.bytes
+	frame.file = &onDisk{what: t.what, shard: t.shard, region: region}
+	if t.frame == nil {
+		t.frame = frame
+	} else { // it is under its key already
+		frame.bytes += t.frame.bytes
+		t.frame.record.Release()
+		*t.frame = *frame
+	}
+	tellOfDisk(c, in.queue)
+	return nil
 }
 
 // makeRoom takes bytes off the slot's memory, and has rows in memory go to disk where that has
 // too few. Nobody has views of them yet. Where what others hold leaves too few still, they
 // spill as they go on: bytes are taken as long as the slot's memory could hold all that was
 // asked for here.
-func (h *holdings) makeRoom(c *engine.Context, bytes int64) error {
+func (in *intake) makeRoom(c *engine.Context, bytes int64) error {
 	for {
-		full := h.reserve(c, bytes)
+		full := c.Memory.Reserve(bytes)
 		if full == nil {
-			h.state += bytes
+			in.state += bytes
 			return nil
 		}
-		if len(h.inMemory) == 0 {
-			if h.state+bytes > c.Memory.Limit() {
+		if len(in.inMemory) == 0 {
+			if in.state+bytes > c.Memory.Limit() {
 				return full
 			}
 			c.Memory.Take(bytes)
-			h.state += bytes
-			h.reserved += bytes
+			in.state += bytes
 			return nil
 		}
-		last := h.inMemory[len(h.inMemory)-1]
-		h.inMemory = h.inMemory[:len(h.inMemory)-1]
+		last := in.inMemory[len(in.inMemory)-1]
+		in.inMemory = in.inMemory[:len(in.inMemory)-1]
 		c.Memory.Release(last.bytes)
-		h.reserved -= last.bytes
-		record, err := h.toDisk(c, last.what, last.shard, []arrow.Record{last.frame.record}, full)
-		if err != nil {
+		last.frame.bytes -= last.bytes
+		if err := in.toDisk(c, last, []arrow.Record{last.frame.record}, full); err != nil {
 			return err
 		}
-		last.frame.Release()
-		*last.frame = *frameOf(record)
-		last.frame.onDisk = true
 	}
+}
+
+// tellOfDisk prepares the subtask's goroutine for rows that files hold.
+func tellOfDisk(c *engine.Context, queue string) {
+	if debug.SetPanicOnFault(true) { // rows that the disk does not give back are the subtask's failure, not the process's
+		return
+	}
+	c.Logger.Info("the memory budget is used up: keeping rows of the queue in files", "queue", queue, "directory", c.SpillDir)
+}
+
+// holdings are what the stages of a subtask have made of its rows: in memory while the slot's
+// budget lasts, and beyond it in files, as rows are.
+type holdings struct {
+	queue    string
+	reserved int64 // bytes taken off the slot's memory
+	onDisk   []*onDisk
+	free     []func()
 }
 
 // block makes n zeroed bytes, which fill changes and nobody after it, and reports whether a
 // file holds them.
 func (h *holdings) block(c *engine.Context, what string, n int, fill func(block []byte) error) ([]byte, bool, error) {
-	full := h.reserve(c, int64(n))
+	full := c.Memory.Reserve(int64(n))
 	if full == nil {
+		h.reserved += int64(n)
 		b := c.RowAllocator.Allocate(n)
 		h.free = append(h.free, func() { c.RowAllocator.Free(b) })
 		clear(b)
@@ -147,24 +165,16 @@ func (h *holdings) block(c *engine.Context, what string, n int, fill func(block 
 	}
 	b, region, err := mapped.HoldBytes(c.Disk, c.SpillDir, n, fill)
 	if err != nil {
-		return nil, false, h.beyond(c, full, err)
+		return nil, false, beyond(c, full, err)
 	}
 	h.free = append(h.free, region.Release)
-	h.keep(c, onDisk{what: what, shard: -1, region: region})
+	h.onDisk = append(h.onDisk, &onDisk{what: what, shard: -1, region: region})
+	tellOfDisk(c, h.queue)
 	return b, true, nil
 }
 
-// reserve takes bytes off the slot's memory.
-func (h *holdings) reserve(c *engine.Context, n int64) error {
-	if err := c.Memory.Reserve(n); err != nil {
-		return err
-	}
-	h.reserved += n
-	return nil
-}
-
 // beyond is the error where no file takes what memory has no room for.
-func (h *holdings) beyond(c *engine.Context, full, err error) error {
+func beyond(c *engine.Context, full, err error) error {
 	var room *mapped.RoomError
 	switch {
 	case errors.Is(err, mapped.ErrUnsupported):
@@ -175,15 +185,7 @@ func (h *holdings) beyond(c *engine.Context, full, err error) error {
 	return err
 }
 
-func (h *holdings) keep(c *engine.Context, held onDisk) {
-	if len(h.onDisk) == 0 {
-		debug.SetPanicOnFault(true) // of this subtask's goroutine: rows that the disk does not give back are its failure, not the process's
-		c.Logger.Info("the memory budget is used up: keeping rows of the queue in files", "queue", h.queue, "directory", c.SpillDir)
-	}
-	h.onDisk = append(h.onDisk, held)
-}
-
-// close gives everything back but the frames, which are the session's.
+// close gives everything back.
 func (h *holdings) close(c *engine.Context) {
 	for _, free := range h.free {
 		free()
@@ -191,7 +193,7 @@ func (h *holdings) close(c *engine.Context) {
 	if h.reserved > 0 {
 		c.Memory.Release(h.reserved)
 	}
-	h.free, h.inMemory, h.onDisk, h.reserved, h.state = nil, nil, nil, 0, 0
+	h.free, h.onDisk, h.reserved = nil, nil, 0
 }
 
 // counted is an allocator that adds up what was asked of it.
@@ -209,8 +211,8 @@ func (a *counted) Allocate(n int) []byte {
 // verifyRows compares what files hold with what was put there, before anything that the
 // queue made of it leaves the queue.
 func (b *body) verifyRows() error {
-	for _, of := range []*holdings{&b.inputs, &b.made} {
-		for _, held := range of.onDisk {
+	for _, of := range [][]*onDisk{b.rowsOnDisk, b.made.onDisk} {
+		for _, held := range of {
 			b.context.shard.Store(int32(held.shard))
 			if err := held.region.Verify(); err != nil {
 				return fmt.Errorf("%s, kept beyond the memory budget: %w; or a function changed rows that it was lent, which --check tells", held.what, err)
@@ -226,7 +228,7 @@ func (b *body) verifyRows() error {
 func (b *body) guard(f func() error) (err error) {
 	returned := false
 	defer func() {
-		if returned && err == nil || len(b.inputs.onDisk)+len(b.made.onDisk) == 0 || b.context.Context().Err() != nil {
+		if returned && err == nil || len(b.rowsOnDisk)+len(b.made.onDisk) == 0 || b.context.Context().Err() != nil {
 			return
 		}
 		shard := b.context.shard.Load()
@@ -259,7 +261,7 @@ func (b *body) guarded(stages []engine.Stage) []engine.Stage {
 	return stages
 }
 
-// HoldBlock returns a block of n bytes that is good until the queue ends: what the subtask has
+// HoldBlock returns a block of n bytes that is good as long as the subtask is in the queue: what the subtask has
 // made of its rows once and reads superstep after superstep, such as features as bins. It is
 // zeroed, filled by fill, and must not be changed afterwards. Like rows, it is held in memory
 // within the budget of the subtask's slot, and beyond it, on Linux, in a file that is mapped

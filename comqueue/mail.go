@@ -51,9 +51,9 @@ type letters struct {
 	Next    int // supersteps until the next round; said by subtask 0
 }
 
-// begin starts the clock.
-func (m *mail) begin() {
-	m.due, m.last, m.since = 1, 0, time.Now()
+// begin starts the clock, before the superstep that the gang begins with.
+func (m *mail) begin(step int) {
+	m.due, m.last, m.since = step, step-1, time.Now()
 }
 
 // post brings what the subtasks of several processes reported in a superstep to subtask 0, at

@@ -146,7 +146,8 @@ func (q *IterativeComQueue) SetMaxIter(n int) *IterativeComQueue {
 	return q
 }
 
-// CloseOnNode0 sets what gives the queue's rows, once, on subtask 0.
+// CloseOnNode0 sets what gives the queue's rows, once, on subtask 0. It makes them of objects
+// that are kept, and of what Init makes: subtask 0 need not be one that has run supersteps.
 func (q *IterativeComQueue) CloseOnNode0(rows Closer) *IterativeComQueue {
 	if rows == nil {
 		q.misuse("CloseOnNode0: nil")
@@ -156,7 +157,8 @@ func (q *IterativeComQueue) CloseOnNode0(rows Closer) *IterativeComQueue {
 	return q.setClose(c, err)
 }
 
-// CloseWith sets what gives the queue's rows per shard; they follow in shard order.
+// CloseWith sets what gives the queue's rows per shard; they follow in shard order. See
+// CloseOnNode0 for what they are made of.
 func (q *IterativeComQueue) CloseWith(rows ShardCloser) *IterativeComQueue {
 	if rows == nil {
 		q.misuse("CloseWith: nil")

@@ -172,6 +172,24 @@ func (r *reports) admit(name string, f fold, step int) error {
 	return nil
 }
 
+// foldedIn returns the values of shards that have become one in a superstep.
+func (r *reports) foldedIn(step int) map[string]fold {
+	names := make(map[string]fold)
+	for name, of := range r.folded {
+		if of.step == step {
+			names[name] = of.fold
+		}
+	}
+	return names
+}
+
+// refold takes over what foldedIn gave.
+func (r *reports) refold(names map[string]fold, step int) {
+	for name, f := range names {
+		r.folded[name] = foldedReport{step, f}
+	}
+}
+
 // settle forgets the plain values of supersteps of which all values of shards are known.
 func (r *reports) settle(step int) {
 	r.plain = slices.DeleteFunc(r.plain, func(p plainReport) bool { return p.step <= step })

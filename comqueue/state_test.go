@@ -218,3 +218,47 @@ func TestBlocks(t *testing.T) {
 		require.ErrorContains(t, err, "squares: boom")
 	}
 }
+
+// TestRowsOnDiskMove: rows of the budget and beyond it go to whoever owns their shards now, as
+// they are; blocks are made anew; and what changes on disk afterwards is told.
+func TestRowsOnDiskMove(t *testing.T) {
+	const n = 1 << 17
+	want := 0.0
+	for i := range n {
+		want += float64((i % 7) * (i % 7))
+	}
+	fine := func([]byte) error { return nil }
+	for _, budget := range []int64{0, 3 << 19, 600 << 10} {
+		for _, at := range []map[int]int{{1: 4}, {2: 1}, {1: 3, 2: 8, 3: 2}} {
+			var onDisk atomic.Bool
+			options := append(resumes(at), engine.Parallelism(2), engine.Shards(8), engine.MemoryBudget(budget))
+			got, result, err := runOnce(t, squares(n, fine, &onDisk, nil), options...)
+			require.NoError(t, err)
+			require.Equal(t, []row{{3 * want}}, got)
+			require.Equal(t, budget > 0, onDisk.Load(), "budget %d", budget)
+			if budget > 0 {
+				require.LessOrEqual(t, result.Report.PeakMemory, budget)
+			}
+		}
+	}
+	for _, damaged := range []int{1, 2, 3} { // before the cut, in the superstep that is cut, behind it
+		_, _, err := runOnce(t, keeping(n, 0, new(atomic.Int32), func(step int, rows *comqueue.Frame) error {
+			if step == damaged && rows.OnDisk() {
+				rows.Floats("value")[0]++
+			}
+			return nil
+		}), engine.Parallelism(1), engine.Shards(16), engine.MemoryBudget(256<<10), engine.CheckResume(2, 3))
+		require.ErrorContains(t, err, `rows of "data", kept beyond the memory budget: the file `)
+		require.ErrorContains(t, err, "is damaged")
+	}
+	var onDisk atomic.Bool
+	for _, damaged := range []int{2, 3} {
+		_, _, err := runOnce(t, squares(n, fine, &onDisk, func(step int, b []byte) {
+			if step == damaged {
+				b[len(b)-1] ^= 1
+			}
+		}), engine.Parallelism(1), engine.Shards(8), engine.MemoryBudget(600<<10), engine.CheckResume(2, 2))
+		require.ErrorContains(t, err, "squares, kept beyond the memory budget: the file ")
+		require.ErrorContains(t, err, "is damaged")
+	}
+}

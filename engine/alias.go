@@ -57,6 +57,12 @@ const (
 type (
 	// OpenLoops makes the loops of a queue in one process; see task.OpenLoops.
 	OpenLoops = task.OpenLoops
+	// GangSpec says which subtasks of a queue are to be made; see task.GangSpec.
+	GangSpec = task.GangSpec
+	// Cut is where a queue stands after a superstep; see task.Cut.
+	Cut = task.Cut
+	// CutPart is what one of its subtasks hands over; see task.CutPart.
+	CutPart = task.CutPart
 	// Loop is what one subtask of a queue runs; see task.Loop.
 	Loop = task.Loop
 	// Stage is one step of a superstep as it runs; see task.Stage.

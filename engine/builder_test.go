@@ -161,6 +161,10 @@ func TestOptionsThatCannotBeUsed(t *testing.T) {
 		"--batch-rows is 0: want at least 1":                                                                                                BatchRows(0),
 		"--memory is -5 bytes: want at least 1, or 0 for a share of what there is":                                                          MemoryBudget(-5),
 		"--if-exists is Existing(7): want fail or replace":                                                                                  IfExists(Existing(7)),
+		"CheckResume after superstep 0: they count from 1":                                                                                  CheckResume(0, 1),
+		"CheckResume at parallelism 0: want 1 to 128, the number of shards":                                                                 CheckResume(1, 0),
+		"CheckResume at parallelism 129: want 1 to 128, the number of shards":                                                               CheckResume(1, 129),
+		"CheckResume is for jobs that run in this process as a whole: leave out Workers and Cluster":                                        func(c *config) { Workers(2)(c); CheckResume(1, 2)(c) },
 	} {
 		_, err := Run(t.Context(), squares, squaresArgs{N: 3}, opt)
 		require.EqualError(t, err, want)

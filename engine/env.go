@@ -23,6 +23,7 @@ func newEnv(c *config, r *prepared, w *watch) task.Env {
 		Advise:       r.advise,
 		CheckRows:    c.checkRows,
 		Turns:        c.turns,
+		Regroup:      c.regroup(),
 	}
 	if c.observer != nil {
 		env.Observer = c.observer

@@ -3,9 +3,11 @@ package engine
 import (
 	"fmt"
 	"io"
+	"maps"
 	"math/bits"
 	"os"
 	"runtime"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/hashicorp/go-hclog"
@@ -66,6 +68,7 @@ type config struct {
 	rowAllocator    memory.Allocator // nil: the same
 	checkBroadcasts bool
 	checkState      bool
+	resumes         map[int]int   // of CheckResume: parallelism by superstep
 	observer        *observations // of Check, as are the next two
 	checkRows       bool
 	traceReplicas   bool
@@ -159,6 +162,9 @@ func (c *config) check() error {
 	case c.ifExists != Fail && c.ifExists != Replace:
 		return bad("--if-exists is %v: want fail or replace", c.ifExists)
 	}
+	if err := c.checkResumes(); err != nil {
+		return err
+	}
 	return c.cluster.check()
 }
 
@@ -232,3 +238,46 @@ func CheckBroadcasts(on bool) Option { return func(c *config) { c.checkBroadcast
 // result then fails, or has another result. It is for tests: scratch is made anew in every
 // superstep.
 func CheckState(on bool) Option { return func(c *config) { c.checkState = on } }
+
+// CheckResume cuts every queue after a superstep, if it comes to that, and has it go on at
+// another parallelism, 1 to the number of shards, in the same run: what its keys keep goes to
+// the new subtasks in the bytes of its codecs, shards go to their new owners with their rows,
+// and everything else is made anew, as CheckState does. The result has the same bits as that of
+// the run without it, or the queue keeps badly what decides it. Also after its last superstep
+// a queue is cut, and closed by others than have run it. Given several times, with several
+// supersteps, it cuts as often.
+//
+// A queue that depends on parallelism by its nature, as its plan says, and one with snapshots
+// of stages that are made for each subtask refuse another parallelism than they have. It is
+// for tests, of jobs that run in this process as a whole.
+func CheckResume(superstep, parallelism int) Option {
+	return func(c *config) {
+		if c.resumes == nil {
+			c.resumes = make(map[int]int)
+		}
+		c.resumes[superstep] = parallelism
+	}
+}
+
+// checkResumes says what is wrong with those that CheckResume has asked for.
+func (c *config) checkResumes() error {
+	for _, superstep := range slices.Sorted(maps.Keys(c.resumes)) {
+		switch p := c.resumes[superstep]; {
+		case superstep < 1:
+			return &optionError{fmt.Sprintf("CheckResume after superstep %d: they count from 1", superstep)}
+		case p < 1 || p > c.shards:
+			return &optionError{fmt.Sprintf("CheckResume at parallelism %d: want 1 to %d, the number of shards", p, c.shards)}
+		case c.workers > 0 || c.cluster.address != "":
+			return &optionError{"CheckResume is for jobs that run in this process as a whole: leave out Workers and Cluster"}
+		}
+	}
+	return nil
+}
+
+// regroup is what the run asks of every queue after each superstep; nil where nothing is asked.
+func (c *config) regroup() func(queue string, step int) int {
+	if len(c.resumes) == 0 {
+		return nil
+	}
+	return func(_ string, step int) int { return c.resumes[step] }
+}

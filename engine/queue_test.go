@@ -16,7 +16,6 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
-	"github.com/superstep-ml/superstep/shared"
 )
 
 // counting is a queue over a dataset of numbers: each superstep adds 1 to a
@@ -36,8 +35,8 @@ func counting(d *Dataset, name string, most int, stop func(step int) (bool, erro
 
 // openEach has every subtask run a loop that make makes.
 func openEach(make func() Loop) OpenLoops {
-	return func(_ int, here shared.Range) (loops []Loop, err error) {
-		for range here.Len() {
+	return func(s GangSpec) (loops []Loop, err error) {
+		for range s.Here.Len() {
 			loops = append(loops, make())
 		}
 		return loops, nil
@@ -81,6 +80,8 @@ func (b *countingLoop) After(step int, _ bool) error {
 	b.c.Report("count", step, float64(b.count))
 	return nil
 }
+
+func (b *countingLoop) Cut(int) (CutPart, error) { return CutPart{}, errors.New("it counts on") }
 
 func (b *countingLoop) Finish(c *Context, out Output) error {
 	if c.Subtask != 0 {
@@ -139,6 +140,7 @@ func (*idle) Open(*Context, Input, *collective.Comm) error { return nil }
 func (*idle) Stages() []Stage                              { return nil }
 func (b *idle) Begin(step int) error                       { b.count = int64(step); return nil }
 func (*idle) After(int, bool) error                        { return nil }
+func (*idle) Cut(int) (CutPart, error)                     { return CutPart{}, nil }
 
 func TestQueueWithoutInputsOrStages(t *testing.T) {
 	for _, p := range []int{1, 3} {

@@ -71,7 +71,7 @@ func TestReadCSV(t *testing.T) {
 func TestReadCSVOptions(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"a.csv": "# about\n 1 ;'x;y'; NA\n2;'';7.5\nbad;z;1\n"})
 	o := CSVOptions{
-		Columns:   []Column{{"id", "int32", false}, {"text", "utf8", true}, {"v", "float32", true}},
+		Columns:   []Column{{Name: "id", Type: "int32"}, {Name: "text", Type: "utf8", Nullable: true}, {Name: "v", Type: "float32", Nullable: true}},
 		Select:    []string{"v", "id"},
 		Delimiter: ';', Quote: '\'', Comment: '#', TrimSpace: true, Nulls: []string{"NA"}, OnError: Skip,
 	}

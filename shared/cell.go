@@ -18,6 +18,9 @@ type cell interface {
 	// encode calls f with the bytes of every object, in shard order, until f
 	// is false. It appends the bytes to buf and returns it for further use.
 	encode(buf []byte, f func(shard int, data []byte, err error) bool) (rest []byte, more bool)
+	// move gives the objects to other subtasks, see Session.Regroup, and returns those that
+	// none of these takes.
+	move(to []*Objects) (left []any)
 }
 
 // one is the cell of a Key.

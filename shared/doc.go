@@ -18,9 +18,9 @@
 // The kind of a key says what checkpoints and rescaling do with the object:
 // [Replicated] ones are the same on every subtask, those of [PerShard] move with
 // their shard, [Scratch] ones are made anew. An object lives at (session, name,
-// subtask): a [Store] opens a [Session] per run of a queue, each subtask has its
+// subtask): a [Store] has a [Session] for each queue of a job, each subtask has its
 // own [Objects], which take no lock, and closing the session ends all of them,
-// however the run ended. Whether the replicated objects of two subtasks are the
+// however the run ended. [Session.Regroup] has other subtasks take their place. Whether the replicated objects of two subtasks are the
 // same indeed is what their [Objects.Fingerprints] tell.
 //
 // Get panics with an [*AccessError] when the object is not there. Whoever runs

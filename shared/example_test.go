@@ -45,7 +45,7 @@ func Example_objects() {
 		counts    = shared.PerShard("counts", shared.Int())
 	)
 	store := shared.NewStore()
-	session, err := store.Open("kmeans", 2)
+	session, err := store.Open("job", "kmeans", 2)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -70,7 +70,7 @@ func Example_objects() {
 // Subtasks that should hold the same replicated objects find out whether they do.
 func ExampleObjects_Fingerprints() {
 	weights := shared.Replicated("weights", shared.Float64s())
-	session, err := shared.NewStore().Open("training", 2)
+	session, err := shared.NewStore().Open("job", "training", 2)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -21,8 +21,8 @@ type Fingerprint struct {
 // It costs a pass over the objects. On error, of a codec or because the session
 // is closed, dst is returned as it was.
 func (o *Objects) Fingerprints(dst []Fingerprint, except func(name string) bool) ([]Fingerprint, error) {
-	if o.session.closed.Load() {
-		return dst, fmt.Errorf("shared: fingerprints of session %q, subtask %d: %w", o.session.name, o.subtask, ErrClosed)
+	if o.closed() {
+		return dst, fmt.Errorf("shared: fingerprints of session %q, subtask %d: %w", o.session.Name(), o.subtask, ErrClosed)
 	}
 	prints := dst
 	var buf []byte

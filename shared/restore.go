@@ -16,12 +16,15 @@ func (o *Objects) Forget(keep func(name string) bool) {
 		}
 		c := o.cells[name]
 		o.live.Add(-int64(c.size()))
-		c.each(func(v any) {
-			if _, ok := v.(interface{ Release() }); ok {
-				o.forgotten = append(o.forgotten, v)
-			}
-		})
+		c.each(o.forgetLater)
 		delete(o.cells, name)
+	}
+}
+
+// forgetLater has an object released when the session closes, if it wants to be.
+func (o *Objects) forgetLater(v any) {
+	if _, ok := v.(interface{ Release() }); ok {
+		o.forgotten = append(o.forgotten, v)
 	}
 }
 
@@ -30,8 +33,8 @@ func (o *Objects) Forget(keep func(name string) bool) {
 // before. Names that the subtask has objects under, shards that it does not own, and
 // scratch objects are refused, and then nothing is restored.
 func (o *Objects) Restore(saved []Encoded) error {
-	if o.session.closed.Load() {
-		return fmt.Errorf("shared: restore session %q, subtask %d: %w", o.session.name, o.subtask, ErrClosed)
+	if o.closed() {
+		return fmt.Errorf("shared: restore session %q, subtask %d: %w", o.session.Name(), o.subtask, ErrClosed)
 	}
 	cells := make(map[string]*pending)
 	for _, e := range saved {
@@ -52,7 +55,7 @@ func (o *Objects) Restore(saved []Encoded) error {
 			err = errors.New("it comes twice")
 		}
 		if err != nil {
-			return fmt.Errorf("shared: restore %q in session %q, subtask %d: %w", e.Name, o.session.name, o.subtask, err)
+			return fmt.Errorf("shared: restore %q in session %q, subtask %d: %w", e.Name, o.session.Name(), o.subtask, err)
 		}
 		if c == nil {
 			c = &pending{declaration: declaration{name: e.Name, kind: e.Kind}}

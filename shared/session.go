@@ -1,6 +1,7 @@
 package shared
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -13,35 +14,65 @@ import (
 	"github.com/superstep-ml/superstep/internal/spelling"
 )
 
-// Store has the open sessions of one process. It is safe for concurrent use.
+// Store has the open sessions of one process, by job and queue. It is safe for concurrent
+// use.
 type Store struct {
 	mu       sync.Mutex
-	sessions map[string]*Session
+	sessions map[sessionKey]*Session
 }
 
-// NewStore returns an empty Store.
-func NewStore() *Store { return &Store{sessions: make(map[string]*Session)} }
+// sessionKey tells the sessions of a store apart.
+type sessionKey struct{ job, queue string }
 
-// Open begins a session with the given number of subtasks. The name is free
-// again when the session is closed.
-func (st *Store) Open(session string, subtasks int) (*Session, error) {
-	if session == "" {
+// NewStore returns an empty Store.
+func NewStore() *Store { return &Store{sessions: make(map[sessionKey]*Session)} }
+
+// Open begins the session of a queue with the given number of subtasks. The name of the
+// job, which may be empty, and that of the queue are free again when the session is closed.
+func (st *Store) Open(job, queue string, subtasks int) (*Session, error) {
+	if queue == "" {
 		return nil, errors.New("shared: open: a session needs a name")
 	}
 	if subtasks < 1 || subtasks > MaxShards {
-		return nil, fmt.Errorf("shared: open session %q with %d subtasks: want 1 to %d", session, subtasks, MaxShards)
+		return nil, fmt.Errorf("shared: open session %q with %d subtasks: want 1 to %d", queue, subtasks, MaxShards)
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if _, ok := st.sessions[session]; ok {
-		return nil, fmt.Errorf("shared: open session %q: it is open already", session)
+	key := sessionKey{job, queue}
+	if _, ok := st.sessions[key]; ok {
+		return nil, fmt.Errorf("shared: open session %q: it is open already", queue)
 	}
-	s := &Session{name: session, store: st, subtasks: make([]*Objects, subtasks)}
+	s := &Session{key: key, store: st, subtasks: make([]*Objects, subtasks)}
 	for i := range s.subtasks {
 		s.subtasks[i] = &Objects{session: s, subtask: i, cells: make(map[string]cell)}
 	}
-	st.sessions[session] = s
+	st.sessions[key] = s
 	return s, nil
+}
+
+// Find returns the open session of a queue, or nil.
+func (st *Store) Find(job, queue string) *Session {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.sessions[sessionKey{job, queue}]
+}
+
+// Close closes the sessions of a job that are still open, in the order of their queues.
+func (st *Store) Close(job string) error {
+	st.mu.Lock()
+	var left []*Session
+	for key, s := range st.sessions {
+		if key.job == job {
+			left = append(left, s)
+		}
+	}
+	st.mu.Unlock()
+	slices.SortFunc(left, func(a, b *Session) int { return cmp.Compare(a.Name(), b.Name()) })
+	var errs []error
+	for _, s := range left {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // Len returns the number of objects alive in all sessions; one that several
@@ -62,21 +93,24 @@ func (st *Store) Len() int {
 func (st *Store) forget(s *Session) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.sessions[s.name] == s {
-		delete(st.sessions, s.name)
+	if st.sessions[s.key] == s {
+		delete(st.sessions, s.key)
 	}
 }
 
-// Session is the lifetime of the objects of one queue.
+// Session is the lifetime of the objects of one queue. It may outlive the subtasks that hold
+// them: Regroup has others go on.
 type Session struct {
-	name     string
+	key      sessionKey
 	store    *Store
-	subtasks []*Objects
+	subtasks []*Objects // changes under the store's mutex
 	closed   atomic.Bool
+
+	forgotten []any // of subtasks that have gone, to be released when the session closes
 }
 
-// Name returns the name of the session.
-func (s *Session) Name() string { return s.name }
+// Name returns the name of the session, which is that of its queue.
+func (s *Session) Name() string { return s.key.queue }
 
 // Subtasks returns the number of subtasks.
 func (s *Session) Subtasks() int { return len(s.subtasks) }
@@ -85,7 +119,7 @@ func (s *Session) Subtasks() int { return len(s.subtasks) }
 // is a bug of the caller and panics.
 func (s *Session) Subtask(i int) *Objects {
 	if i < 0 || i >= len(s.subtasks) {
-		panic(fmt.Sprintf("shared: session %q has no subtask %d: it has %d", s.name, i, len(s.subtasks)))
+		panic(fmt.Sprintf("shared: session %q has no subtask %d: it has %d", s.Name(), i, len(s.subtasks)))
 	}
 	return s.subtasks[i]
 }
@@ -115,9 +149,13 @@ func (s *Session) Close() error {
 		o.cells, o.forgotten = nil, nil
 		o.live.Store(0)
 	}
+	for _, v := range s.forgotten {
+		r.release(v)
+	}
+	s.forgotten = nil
 	s.store.forget(s)
 	if err := errors.Join(r.errs...); err != nil {
-		return fmt.Errorf("shared: close session %q: %w", s.name, err)
+		return fmt.Errorf("shared: close session %q: %w", s.Name(), err)
 	}
 	return nil
 }
@@ -147,7 +185,10 @@ func (o *Objects) Own(shards Range) { o.owned = &shards }
 func (o *Objects) Objects() *Objects { return o }
 
 // Session returns the name of the session.
-func (o *Objects) Session() string { return o.session.name }
+func (o *Objects) Session() string { return o.session.Name() }
+
+// closed says that the session has ended, or that others have taken the subtask's place.
+func (o *Objects) closed() bool { return o.session.closed.Load() || o.cells == nil }
 
 // Subtask returns the number of the subtask.
 func (o *Objects) Subtask() int { return o.subtask }
@@ -166,8 +207,8 @@ type Encoded struct {
 // closed, comes last.
 func (o *Objects) Encode(except func(name string) bool) iter.Seq2[Encoded, error] {
 	return func(yield func(Encoded, error) bool) {
-		if o.session.closed.Load() {
-			yield(Encoded{Shard: -1}, fmt.Errorf("shared: encode session %q, subtask %d: %w", o.session.name, o.subtask, ErrClosed))
+		if o.closed() {
+			yield(Encoded{Shard: -1}, fmt.Errorf("shared: encode session %q, subtask %d: %w", o.session.Name(), o.subtask, ErrClosed))
 			return
 		}
 		var buf []byte
@@ -206,7 +247,7 @@ func reach(h Holder, d *declaration, op string, shard int) (*Objects, *AccessErr
 		return nil, o.fault(d, op, shard, ErrKey, d.err.Error())
 	case o == nil:
 		return nil, o.fault(d, op, shard, ErrClosed, "there are no objects here")
-	case o.session.closed.Load():
+	case o.closed():
 		return nil, o.fault(d, op, shard, ErrClosed, "")
 	case o.refusal != nil && op == "put":
 		if why := o.refusal(d.kind); why != "" {
@@ -220,7 +261,7 @@ func reach(h Holder, d *declaration, op string, shard int) (*Objects, *AccessErr
 func (o *Objects) fault(d *declaration, op string, shard int, cause error, detail string) *AccessError {
 	e := &AccessError{Op: op, Key: d.name, Kind: d.kind, Type: d.typ, Subtask: -1, Shard: shard, Detail: detail, Err: cause}
 	if o != nil {
-		e.Session, e.Subtask = o.session.name, o.subtask
+		e.Session, e.Subtask = o.session.Name(), o.subtask
 	}
 	return e
 }

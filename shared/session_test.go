@@ -18,7 +18,7 @@ var (
 
 func open(t require.TestingT, subtasks int) (*Store, *Session) {
 	st := NewStore()
-	s, err := st.Open("kmeans", subtasks)
+	s, err := st.Open("job", "kmeans", subtasks)
 	require.NoError(t, err)
 	return st, s
 }
@@ -173,16 +173,16 @@ func TestUnusableKeys(t *testing.T) {
 
 func TestOpenRefuses(t *testing.T) {
 	st, s := open(t, 1)
-	_, err := st.Open("kmeans", 1)
+	_, err := st.Open("job", "kmeans", 1)
 	require.ErrorContains(t, err, "open already")
-	_, err = st.Open("", 1)
+	_, err = st.Open("job", "", 1)
 	require.Error(t, err)
-	_, err = st.Open("other", 0)
+	_, err = st.Open("job", "other", 0)
 	require.ErrorContains(t, err, "0 subtasks")
-	_, err = st.Open("other", MaxShards+1)
+	_, err = st.Open("job", "other", MaxShards+1)
 	require.Error(t, err)
 	require.NoError(t, s.Close())
-	again, err := st.Open("kmeans", 2)
+	again, err := st.Open("job", "kmeans", 2)
 	require.NoError(t, err, "the name is free again")
 	require.NoError(t, s.Close(), "closing the old session again leaves the new one alone")
 	Scratch[int]("x").Put(again.Subtask(1), 1)
@@ -395,7 +395,7 @@ func BenchmarkKey(b *testing.B) {
 }
 
 func TestOwnedShards(t *testing.T) {
-	session, err := NewStore().Open("s", 2)
+	session, err := NewStore().Open("job", "s", 2)
 	require.NoError(t, err)
 	key := PerShard("state", Int64s())
 	o := session.Subtask(1)

@@ -69,6 +69,18 @@ func (o objective) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	return e.functions(), err
 }
 
+// evaluator returns the evaluator of a subtask, opened if it was not yet, as where the queue
+// closes on subtasks that have run no superstep.
+func (o objective) evaluator(ctx *comqueue.ComContext) (*evaluator, error) {
+	if e, ok := evaluating.Lookup(ctx); ok {
+		return e, nil
+	}
+	if _, err := o.Open(ctx); err != nil {
+		return nil, err
+	}
+	return evaluating.Get(ctx), nil
+}
+
 // newEvaluator returns an evaluator with its first parameters. A factor is a function of
 // the seed and the declared feature alone.
 func newEvaluator(p Params, f *rows.Facts) *evaluator {

@@ -102,7 +102,7 @@ func (g growing) finish(ctx *comqueue.ComContext) ([]byte, error) {
 	m.Summary.Rows, m.Summary.Weight, m.Summary.Seed = f.Rows, f.Weight, p.Seed
 	m.Summary.Method, m.Summary.Criterion, m.Summary.Sampling, m.Summary.Share = p.Method, p.Criterion, p.Sampling, p.SampleShare
 	if p.OOBScore {
-		m.OutOfBag = outOfBag(p.Task, oobSums.Get(ctx))
+		m.OutOfBag = outOfBag(p.Task, s.Measured)
 		m.OutOfBag.Shards, m.OutOfBag.Skip, m.OutOfBag.Whole = ctx.TotalShards(), p.Skip, s.sampler.empty
 	}
 	return m.encode(s.written.trees)

@@ -11,7 +11,8 @@ import (
 
 // What a training goes on with from one superstep to the next is under keys that are kept:
 //
-//	progressed    how many trees there are, and which of them take all rows: on every subtask
+//	progressed    how many trees there are, which of them take all rows, and the sums over
+//	              rows out of the bag: on every subtask
 //	writtenTrees  the text of the trees, on subtask 0, with shard 0, which is always its
 //	outOfBagSums  of each shard what the trees add up to for its rows, with OOBScore: subtasks
 //	              do not keep the trees that would give it again
@@ -29,6 +30,9 @@ var (
 type progress struct {
 	Trees int   // so far, those of Start among them
 	Empty []int // see sampler
+
+	// Measured is what the latest superstep summed up over the rows out of the bag, with OOBScore.
+	Measured []float64
 }
 
 // beginKeeping makes what is kept.

@@ -372,7 +372,9 @@ func (g growing) measure(ctx *comqueue.ComContext, shard int, out []float64) err
 }
 
 func (g growing) report(ctx *comqueue.ComContext) error {
-	o := outOfBag(g.params.Task, oobSums.Get(ctx))
+	s := states.Get(ctx)
+	s.Measured = append(s.Measured[:0], oobSums.Get(ctx)...)
+	o := outOfBag(g.params.Task, s.Measured)
 	ctx.Report("oob score", o.Score)
 	ctx.Report("oob loss", o.Loss)
 	return nil

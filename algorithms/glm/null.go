@@ -97,16 +97,18 @@ func (p Params) addNull(b *engine.Builder, t rows.Table) *engine.Dataset {
 		}))).
 		Add(comqueue.AllReduce(nullTotals)).
 		Add(comqueue.Named("step", comqueue.Do(func(ctx *comqueue.ComContext) error {
-			nullAt.Get(ctx).take(nullTotals.Get(ctx), p.NoIntercept)
+			s, sums := nullAt.Get(ctx), nullTotals.Get(ctx)
+			s.take(sums, p.NoIntercept)
+			s.Labels, s.Logs, s.Broken = sums[nullLabels], sums[nullLogs], sums[nullBroken]
 			return nil
 		}))).
 		SetMaxIter(nullSteps).
 		SetCompareCriterionOfNode0(func(ctx *comqueue.ComContext) (bool, error) { return nullAt.Get(ctx).Done, nil }).
 		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]nullRow, error) {
-			s, sums := nullAt.Get(ctx), nullTotals.Get(ctx)
-			row := nullRow{Loss: math.NaN(), Labels: sums[nullLabels], Logs: sums[nullLogs], Broken: sums[nullBroken]}
+			s := nullAt.Get(ctx)
+			row := nullRow{Loss: math.NaN(), Labels: s.Labels, Logs: s.Logs, Broken: s.Broken}
 			if s.Done && s.Found {
-				row.Loss = s.Loss / nullWork.Get(ctx).data.Facts.Weight
+				row.Loss = s.Loss / s.Weight
 			}
 			return []nullRow{row}, nil
 		})).
@@ -119,14 +121,17 @@ type nullSearch struct {
 	Best, Step  float64 // the best intercept so far, and the step tried from it
 	Loss, Slope float64 // there
 	Found, Done bool    // Found: the loss there is finite
+
+	Weight               float64 // of all rows
+	Labels, Logs, Broken float64 // see nullRow, of the latest superstep
 }
 
 // nullStart begins with the mean of the labels, moved by that of the offsets.
 func (p Params) nullStart(f *rows.Facts) *nullSearch {
 	if p.NoIntercept {
-		return &nullSearch{}
+		return &nullSearch{Weight: f.Weight}
 	}
-	return &nullSearch{At: p.link().of(f.LabelMean) - f.OffsetMean}
+	return &nullSearch{At: p.link().of(f.LabelMean) - f.OffsetMean, Weight: f.Weight}
 }
 
 // take takes the sums at s.At and says where the next are to be taken. Where the intercept

@@ -363,6 +363,9 @@ func (q em) done(ctx *comqueue.ComContext) (bool, error) { return progress.Get(c
 
 // output gives the model's row.
 func (q em) output(ctx *comqueue.ComContext) ([]model.EncodedRow, error) {
+	if err := q.preallocate(ctx); err != nil { // of a subtask that joins to close the queue
+		return nil, err
+	}
 	f, s := fitting.Get(ctx), progress.Get(ctx)
 	facts := f.data.Facts
 	mean := s.Record[len(s.Record)-1]

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/shared"
@@ -89,6 +90,10 @@ func TestSameBitsAtAnyParallelism(t *testing.T) {
 							if i == 0 {
 								first = o
 							}
+							requireSame(t, first, o)
+						}
+						for _, options := range trial.Cuts(12) {
+							o := train(t, m, kmeans.Params{K: 5, Init: init, Distance: distance, MaxIter: 6, Tol: -1, Seed: 3}, append(options, engine.Shards(shards))...)
 							requireSame(t, first, o)
 						}
 					})

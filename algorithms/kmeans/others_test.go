@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/engine"
 )
@@ -145,6 +146,9 @@ func TestOthersGiveTheSameBits(t *testing.T) {
 							require.Positive(t, o.model.Iterations)
 						}
 						requireSame(t, first, o)
+					}
+					for _, options := range trial.Cuts(12) {
+						requireSame(t, first, tr.run(t, m, kmeans.Params{K: 5, Distance: distance, MaxIter: 12, Tol: -1, Seed: 3}, options...))
 					}
 				})
 			}

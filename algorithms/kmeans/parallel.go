@@ -19,12 +19,13 @@ import (
 // Objects of the queue.
 var (
 	parallelState   = shared.Replicated("state", shared.Msgpack[*parallelInitState]())
-	parallelCosts   = shared.PerShard("costs", shared.Float64s())   // by row, per unit of weight
-	parallelNearest = shared.PerShard("nearest", shared.Int64s())   // candidate by row
+	parallelCosts   = shared.PerShard("costs", shared.Float64s()) // by row, per unit of weight
+	parallelNearest = shared.PerShard("nearest", shared.Int64s()) // candidate by row
+	// By candidate, of which nothing is there before the last superstep.
+	memberWeights   = shared.Replicated("membersAllReduce", shared.Float64s())
 	sampleCounts    = shared.Scratch[[]float64]("countsAllReduce")  // by shard
 	sampleRows      = shared.Scratch[[]float64]("samplesAllReduce") // d values each
 	parallelCost    = shared.Scratch[[]float64]("costAllReduce")    // one value
-	memberWeights   = shared.Scratch[[]float64]("membersAllReduce") // by candidate
 	parallelScratch = shared.Scratch[*parallelInitWork]("work")
 )
 

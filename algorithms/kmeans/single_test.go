@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/engine"
 )
@@ -63,6 +64,9 @@ func TestSinglePrecisionGivesTheSameBits(t *testing.T) {
 					first = o
 				}
 				requireSame(t, first, o)
+			}
+			for _, options := range trial.Cuts(12) {
+				requireSame(t, first, train(t, m, kmeans.Params{K: 9, Init: init, Precision: kmeans.Single, MaxIter: 8, Tol: -1, Seed: 5}, options...))
 			}
 		})
 	}

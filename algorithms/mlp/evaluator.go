@@ -61,6 +61,18 @@ func (o objective) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	return e.functions(), err
 }
 
+// evaluator returns the evaluator of a subtask, opened if it was not yet, as where the queue
+// closes on subtasks that have run no superstep.
+func (o objective) evaluator(ctx *comqueue.ComContext) (*evaluator, error) {
+	if e, ok := evaluating.Lookup(ctx); ok {
+		return e, nil
+	}
+	if _, err := o.Open(ctx); err != nil {
+		return nil, err
+	}
+	return evaluating.Get(ctx), nil
+}
+
 func newEvaluator(p Params, f *rows.Facts, sparse bool) (*evaluator, error) {
 	sizes, err := p.sizes(f)
 	if err != nil {

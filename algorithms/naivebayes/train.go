@@ -66,6 +66,10 @@ var (
 	counts  = shared.Scratch[[]float64]("counts")
 	counted = shared.Scratch[*sums]("sums")
 	first   = shared.Replicated("first sums", shared.Float64s()) // of Gaussian
+
+	// latest are the sums of the latest superstep, on subtask 0 with shard 0, which is always
+	// its: so that who closes the queue need not have run it.
+	latest = shared.PerShard("latest sums", shared.Float64s())
 )
 
 // sums is what a subtask has of a training. Matrices have a row for each class.
@@ -236,6 +240,9 @@ func (q counting) note(ctx *comqueue.ComContext) error {
 			return fmt.Errorf("feature %d: the values are so large that their sums exceed float64: scale them down", s.feature(i%s.d))
 		}
 	}
+	if ctx.TaskID() == 0 {
+		latest.Put(ctx, 0, sum)
+	}
 	if q.params.Family != Gaussian || s.means != nil {
 		return nil
 	}
@@ -259,7 +266,12 @@ func (q counting) takeFirst(s *sums, sum []float64) {
 
 // finish makes the model.
 func (q counting) finish(ctx *comqueue.ComContext) (model.Model, error) {
-	s, sum := counted.Get(ctx), counts.Get(ctx)
+	if !counted.Has(ctx) { // on a subtask that joins to close the queue
+		if err := q.preallocate(ctx); err != nil {
+			return nil, err
+		}
+	}
+	s, sum := counted.Get(ctx), latest.Get(ctx, 0)
 	f := s.data.Facts
 	m := &Model{
 		Family: q.params.Family, Classes: Classes{Type: f.LabelType, Values: f.Classes}, Dim: f.Declared, Columns: f.Columns,

@@ -72,6 +72,7 @@ func collectSums(b *engine.Builder, table trial.Table, loss objective.Loss) {
 	}
 	l := objective.Linear{Table: checked, Loss: loss}
 	evaluator := shared.Scratch[optim.Evaluator]("evaluator")
+	kept := shared.PerShard("sums of all shards", shared.Float64s())
 	engine.Collect(checked.Init(comqueue.New(b, "sum")).
 		Do(func(ctx *comqueue.ComContext) error {
 			e, err := l.Open(ctx)
@@ -99,8 +100,14 @@ func collectSums(b *engine.Builder, table trial.Table, loss objective.Loss) {
 			return e.Hessian(shard, v, out[3*n:])
 		})).
 		Add(comqueue.AllReduce(sums)).
+		Do(func(ctx *comqueue.ComContext) error {
+			if ctx.TaskID() == 0 {
+				kept.Put(ctx, 0, sums.Get(ctx))
+			}
+			return nil
+		}).
 		SetMaxIter(1).
-		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]float64, error) { return sums.Get(ctx), nil })).
+		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]float64, error) { return kept.Get(ctx, 0), nil })).
 		Exec(), "sums")
 }
 

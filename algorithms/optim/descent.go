@@ -88,6 +88,7 @@ func (d descent) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 	q = d.problem.addInformation(d.addRounds(d.addBeyond(q)))
 	return q.
 		Add(comqueue.While(1, d.ends, comqueue.Named("offer", comqueue.Do(d.offerParameters)), comqueue.Gather(ownPart, whole))).
+		Add(keepResult(d.isLast)).
 		SetCompareCriterionOfNode0(done).
 		SetMaxIter(d.supersteps()).
 		CloseOnNode0(d.problem.Closer).

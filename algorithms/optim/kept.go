@@ -18,6 +18,8 @@ import (
 //	descending        what else a descent goes on with, see course
 //	stepped           ... and SGD, see walked
 //	evaluated         of each shard what the evaluator keeps, see Snapshot
+//	found             after the last superstep, the result: on subtask 0, with shard 0, which
+//	                  is always its
 //
 // The structs training, work and stepper hold these very objects, so that keeping them costs
 // nothing; all else in them is made anew in every superstep, or by whoever finds none: from the
@@ -51,6 +53,19 @@ var (
 	epochBefore  = shared.Replicated("optim parameters of the epoch before", shared.Float64s())
 	meanOfPoints = shared.Replicated("optim mean of parameters", shared.Float64s())
 )
+
+// found is the result, so that who closes the queue need not have run it.
+var found = shared.PerShard("optim result", shared.Msgpack[*Result]())
+
+// keepResult is the last stage: it keeps the result after the last superstep.
+func keepResult(last func(ctx *comqueue.ComContext, t *training) bool) comqueue.Stage {
+	return comqueue.Named("keep result", comqueue.Do(func(ctx *comqueue.ComContext) error {
+		if t := trained.Get(ctx); ctx.TaskID() == 0 && last(ctx, t) {
+			found.Put(ctx, 0, t.result(ctx))
+		}
+		return nil
+	}))
+}
 
 // recall returns what is kept under a key, n zeros where that is nothing yet.
 func recall(ctx *comqueue.ComContext, key shared.Key[[]float64], n int) []float64 {

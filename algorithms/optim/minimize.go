@@ -78,4 +78,4 @@ func (p Problem) validate() error {
 
 // ResultOf returns what was found. It is called within the Closer of a Problem, and the
 // result is the caller's.
-func ResultOf(ctx *comqueue.ComContext) *Result { return trained.Get(ctx).result(ctx) }
+func ResultOf(ctx *comqueue.ComContext) *Result { return found.Get(ctx, 0).clone() }

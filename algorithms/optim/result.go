@@ -1,5 +1,7 @@
 package optim
 
+import "slices"
+
 // Reason says why training ended.
 type Reason string
 
@@ -43,6 +45,13 @@ type Result struct {
 	// Information is the lower triangle, row by row, of the matrix of second derivatives
 	// of the mean loss, without the penalty, where Settings asked for it.
 	Information []float64
+}
+
+// clone returns a copy that shares no memory.
+func (r *Result) clone() *Result {
+	c := *r
+	c.Parameters, c.Record, c.Information = slices.Clone(r.Parameters), slices.Clone(r.Record), slices.Clone(r.Information)
+	return &c
 }
 
 // Iteration is the record of an iteration: where it arrived.

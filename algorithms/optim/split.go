@@ -143,7 +143,12 @@ func (d descent) isSplit(ctx *comqueue.ComContext) (bool, error) { return workin
 // ends says that the superstep is the last and the parameters are split.
 func (d descent) ends(ctx *comqueue.ComContext) (bool, error) {
 	w := working.Get(ctx)
-	return w.split && (w.state.Done || ctx.StepNo() == d.supersteps()), nil
+	return w.split && d.isLast(ctx, w.training), nil
+}
+
+// isLast says that the superstep is the last.
+func (d descent) isLast(ctx *comqueue.ComContext, t *training) bool {
+	return t.state.Done || ctx.StepNo() == d.supersteps()
 }
 
 // reads are the stages by which rows are read and what they come to reaches the subtasks.

@@ -2,7 +2,6 @@ package optim
 
 import (
 	"math"
-	"slices"
 )
 
 // state is how far training has come, the same on every subtask.
@@ -139,10 +138,10 @@ func (s *state) converged() bool {
 	return s.Done && !s.Far
 }
 
-// result returns what was found, as the caller's.
+// result returns what was found, of which v is a part.
 func (s *state) result(v []float64) *Result {
 	return &Result{
-		Method: s.Method, Parameters: slices.Clone(v), Loss: s.Loss, Gap: s.Gap, GradientNorm: s.GradientNorm,
-		Iterations: s.Iteration, Reads: s.Reads, Converged: s.converged(), Reason: s.Reason, Record: slices.Clone(s.Record),
+		Method: s.Method, Parameters: v, Loss: s.Loss, Gap: s.Gap, GradientNorm: s.GradientNorm,
+		Iterations: s.Iteration, Reads: s.Reads, Converged: s.converged(), Reason: s.Reason, Record: s.Record,
 	}
 }

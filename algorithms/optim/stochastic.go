@@ -74,6 +74,7 @@ func (d stochastic) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 		Add(comqueue.AllReduce(reading)).
 		Add(comqueue.Named("step", comqueue.Do(d.step)))
 	return d.problem.addInformation(q).
+		Add(keepResult(func(_ *comqueue.ComContext, t *training) bool { return t.state.Done })).
 		SetCompareCriterionOfNode0(done).
 		CloseOnNode0(d.problem.Closer).
 		Exec()

@@ -111,7 +111,7 @@ func readInformation(ctx *comqueue.ComContext, shard int, out []float64) error {
 // done is the criterion.
 func done(ctx *comqueue.ComContext) (bool, error) { return trained.Get(ctx).state.Done, nil }
 
-// result returns what was found, as the caller's.
+// result returns what was found, which is the training's.
 func (t *training) result(ctx *comqueue.ComContext) *Result {
 	r := t.state.result(t.entire(t.v))
 	if t.set.Information {

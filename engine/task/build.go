@@ -215,7 +215,7 @@ func (b *builder) context(t *subtask, n *plan.Node) *Context {
 		Subtask: t.index, Parallelism: t.vertex.Parallelism,
 		Shards: r.plan.Shards, Range: t.vertex.Ranges[t.index], Here: r.here(t.vertex), Seed: r.plan.Seed,
 		BatchRows: r.env.BatchRows, Allocator: r.env.Allocator, RowAllocator: r.env.RowAllocator,
-		Logger: r.env.Logger, Memory: r.slots[t.index-r.mine.Lo], SpillDir: r.scratch.dir, Disk: r.env.Disk,
+		Logger: r.env.Logger, Memory: r.slots[(t.index-r.mine.Lo)%len(r.slots)], SpillDir: r.scratch.dir, Disk: r.env.Disk,
 		side: make([][]arrow.Record, len(n.Inputs)), inputs: make([]*sideInput, len(n.Inputs)), collect: r.env.Collector, observer: r.env.Observer, checked: r.env.CheckRows,
 	}
 }
@@ -263,7 +263,8 @@ func (r *run) joinQueues() error {
 		if here.Empty() {
 			continue
 		}
-		g := &gang{run: r, queue: q, here: here, spread: r.reach(v) > 1, names: make(map[string]int)}
+		g := &gang{run: r, queue: q, here: here, spread: r.reach(v) > 1}
+		g.begin()
 		r.gangs = append(r.gangs, g)
 		if !g.spread {
 			g.group = localGroup{collective.NewLocalGroup(v.Parallelism)}
@@ -315,9 +316,24 @@ func (b *builder) gang(name string) error {
 	if first == nil {
 		return fmt.Errorf("queue %q has no beginning in the plan", name)
 	}
+	if err := b.open(g, first, parts); err != nil {
+		return err
+	}
+	for _, m := range g.members {
+		r.subtasks = append(r.subtasks, m.subtask)
+		r.bodies = append(r.bodies, m.main)
+	}
+	return nil
+}
+
+// open makes the members of a gang at a vertex.
+func (b *builder) open(g *gang, v *plan.Vertex, parts queueParts) error {
+	r, name := b.run, g.queue.Name
+	g.vertex, g.parts = v, parts
+	spec := GangSpec{Job: r.plan.Job, Queue: name, Sessions: r.env.Sessions, Subtasks: v.Parallelism, Here: g.here, From: g.from}
 	var loops []Loop
 	err := guard(func() (err error) {
-		loops, err = r.bind.Loops[name](first.Parallelism, g.here)
+		loops, err = r.bind.Loops[name](spec)
 		return err
 	})
 	if err != nil {
@@ -331,7 +347,7 @@ func (b *builder) gang(name string) error {
 		return err
 	}
 	for i, body := range loops {
-		b.member(g, first, parts, g.here.Lo+i, body)
+		b.member(g, g.here.Lo+i, body)
 	}
 	return nil
 }
@@ -341,8 +357,9 @@ func (b *builder) gang(name string) error {
 type queueParts struct{ head, tail, criterion plan.NodeID }
 
 // member makes one subtask of a gang.
-func (b *builder) member(g *gang, v *plan.Vertex, parts queueParts, index int, body Loop) {
-	t := b.newSubtask(v, index)
+func (b *builder) member(g *gang, index int, body Loop) {
+	t, parts := b.newSubtask(g.vertex, index), g.parts
+	t.generation = g.generation
 	m := &member{subtask: t, gang: g, body: body, comm: g.group.Rank(index)}
 	m.head, m.tail = b.link(t, parts.head), b.link(t, parts.tail)
 	m.between = &link{task: t, node: m.head.node, shardOf: noShard}
@@ -350,12 +367,12 @@ func (b *builder) member(g *gang, v *plan.Vertex, parts queueParts, index int, b
 	if parts.criterion >= 0 {
 		m.criterion = &link{task: t, node: &b.run.plan.Nodes[parts.criterion], shardOf: noShard}
 	}
-	m.head.context.gang = g
+	m.head.context.gang, m.head.context.Here, m.tail.context.Here = g, g.here, g.here
 	t.links = []*link{m.head, m.tail}
-	t.ports = b.ports(m.head)
+	if g.from == nil { // otherwise the gang before has read them
+		t.ports = b.ports(m.head)
+	}
 	t.after = m.leave
 	m.head.shardOf, m.tail.shardOf = m.body.Shard, m.body.Shard
 	g.members = append(g.members, m)
-	b.run.subtasks = append(b.run.subtasks, t)
-	b.run.bodies = append(b.run.bodies, m.main)
 }

@@ -79,6 +79,11 @@
 // failure of one ends the collectives of all. Where the ranks are in several processes
 // they meet for a verdict only if there is a criterion to make one; see verdict.
 //
+// A queue can be cut after a superstep: the members hand over what decides its result, as a
+// Cut, and end, and another gang, of as many members or not, goes on from there, in the same
+// vertex of the plan; see Env.Regroup. What is not in a Cut, such as rows, lies in the queue's
+// session, in the store of the process.
+//
 // # Failures
 //
 // The first failure ends the run: contexts end, waits return, and no function is
@@ -95,5 +100,6 @@
 // sinks.go begins and commits, outcome.go is what comes of it, subtask.go and chain.go
 // drive operators, output.go and inbox.go are the two ends of an exchange, ends.go
 // says when it is over, spill.go is its file, side.go broadcast inputs,
-// superstep.go the loop of queues, gang.go their state, record.go the report.
+// superstep.go the loop of queues, gang.go their state, cut.go what another gang goes on
+// from, regroup.go how, record.go the report.
 package task

@@ -12,6 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/internal/transport"
+	"github.com/superstep-ml/superstep/shared"
 )
 
 // Env is what a run takes from its surroundings. The zero value is usable.
@@ -58,6 +59,16 @@ type Env struct {
 	Turns *Turns
 	// Observer, if set, is shown what the run computes.
 	Observer Observer
+	// Sessions holds what the queues of the process share and keep, those of one run of a job
+	// at a time; nil means a store of the run's own. When the run ends no session of its job is
+	// left there.
+	Sessions *shared.Store
+	// Regroup, if set, is asked by subtask 0 of each queue after each superstep, when its
+	// verdict is known, and says at which parallelism, 1 to the number of shards, the queue
+	// goes on from there; 0 leaves it as it is. All subtasks of the queue then meet after
+	// each superstep, wherever they are. A queue whose subtasks are in several processes
+	// cannot be regrouped.
+	Regroup func(queue string, step int) int
 	// AbandonAfter is how long functions may go on after the run has ended; 0
 	// means 10 seconds.
 	AbandonAfter time.Duration
@@ -113,6 +124,9 @@ func (e Env) withDefaults() Env {
 	}
 	if e.Disk == nil {
 		e.Disk = disk.OS()
+	}
+	if e.Sessions == nil {
+		e.Sessions = shared.NewStore()
 	}
 	if e.Logger == nil {
 		e.Logger = hclog.NewNullLogger()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/superstep-ml/superstep/collective"
@@ -21,19 +22,54 @@ type gang struct {
 	spread bool         // there are others elsewhere
 	group  Group
 
+	vertex  *plan.Vertex // where the queue begins, at the gang's parallelism
+	parts   queueParts
 	members []*member
 
-	// Of member 0's goroutine.
+	from       *Cut // where the gang goes on; nil where the queue begins
+	generation int  // of the gangs that the queue had before
+	first      int  // superstep that it begins with
+	next       *gang
+
+	// What the members hand over where the queue is cut, each its own, and how many have and
+	// have left. to is member 0's.
+	handed     []CutPart
+	cuts, left atomic.Int32
+	to         int
+
+	// Of member 0's goroutine. They count from where the queue began.
 	steps   int
+	done    bool // no superstep follows
 	stopped bool
 	elapsed time.Duration
 	took    []StepReport   // by the supersteps so far
-	ended   StepReport     // sums of them
+	ended   StepReport     // sums of those of the gang
 	names   map[string]int // of series
 	series  []Series
-	first   []int   // superstep of each series' first value
+	firstOf []int   // superstep of each series' first value
 	values  []Value // reported in the superstep at hand
 }
+
+// begin has the gang stand where the queue does.
+func (g *gang) begin() {
+	g.first, g.names, g.handed = 1, make(map[string]int), make([]CutPart, g.here.Len())
+	from := g.from
+	if from == nil {
+		return
+	}
+	g.first, g.steps, g.done, g.stopped = from.Step+1, from.Step, from.Last, from.Stopped
+	g.elapsed, g.took = from.Elapsed, append(g.roomForSteps(), from.Steps...)
+	for i, s := range from.Series {
+		s.Values = append(g.roomForValues(), s.Values...)
+		g.series, g.firstOf = append(g.series, s), append(g.firstOf, from.First[i])
+		g.names[s.Name] = i
+	}
+}
+
+// roomForSteps and roomForValues have as much room as supersteps fill without allocating.
+func (g *gang) roomForSteps() []StepReport { return make([]StepReport, 0, g.likely()) }
+func (g *gang) roomForValues() []float64   { return make([]float64, 0, g.likely()) }
+func (g *gang) likely() int                { return min(max(g.queue.MaxSupersteps, 64), 1<<12) }
 
 // record keeps a reported value.
 func (g *gang) record(name string, step int, value float64) {
@@ -62,13 +98,12 @@ func (g *gang) record(name string, step int, value float64) {
 // come supersteps late where the queue is in several processes, which must not change
 // the order.
 func (g *gang) addSeries(name string, step int) int {
-	i := len(g.first)
-	for i > 0 && g.first[i-1] > step {
+	i := len(g.firstOf)
+	for i > 0 && g.firstOf[i-1] > step {
 		i--
 	}
-	values := make([]float64, 0, min(max(g.queue.MaxSupersteps, 64), 1<<12))
-	g.series = slices.Insert(g.series, i, Series{Name: name, Values: values})
-	g.first = slices.Insert(g.first, i, step)
+	g.series = slices.Insert(g.series, i, Series{Name: name, Values: g.roomForValues()})
+	g.firstOf = slices.Insert(g.firstOf, i, step)
 	for k := i; k < len(g.series); k++ {
 		g.names[g.series[k].Name] = k
 	}
@@ -78,7 +113,7 @@ func (g *gang) addSeries(name string, step int) int {
 // take notes what a superstep took, of all that member 0 has taken since it began.
 func (g *gang) take(sofar StepReport) {
 	if g.took == nil {
-		g.took = make([]StepReport, 0, min(max(g.queue.MaxSupersteps, 64), 1<<12))
+		g.took = g.roomForSteps()
 	}
 	g.took = append(g.took, StepReport{Elapsed: sofar.Elapsed - g.ended.Elapsed, Bytes: sofar.Bytes - g.ended.Bytes})
 	g.ended = sofar
@@ -99,15 +134,21 @@ func moved(stages []*boundStage) int64 {
 // publish shows a superstep to whoever follows the run.
 func (g *gang) publish(step int) {
 	if f := g.run.env.Progress; f != nil {
-		compute, communicate := g.members[0].spent()
+		compute, communicate := g.spent()
 		f(Progress{Queue: g.queue.Name, Step: step, Values: g.values, Compute: compute, Communicate: communicate})
 	}
 	g.values = g.values[:0]
 }
 
-// spent is what the member has spent so far in stages that compute and in those that
-// communicate. It belongs to the member's goroutine.
-func (m *member) spent() (compute, communicate time.Duration) { return spentIn(m.stages) }
+// spent is what member 0, and those in its place before, have spent so far in stages that
+// compute and in those that communicate. It belongs to the member's goroutine.
+func (g *gang) spent() (compute, communicate time.Duration) {
+	compute, communicate = spentIn(g.members[0].stages)
+	if g.from != nil {
+		compute, communicate = compute+g.from.Compute, communicate+g.from.Communicate
+	}
+	return compute, communicate
+}
 
 func spentIn(stages []*boundStage) (compute, communicate time.Duration) {
 	for _, s := range stages {
@@ -123,19 +164,37 @@ func spentIn(stages []*boundStage) (compute, communicate time.Duration) {
 	return compute, communicate
 }
 
-// report says how the queue ran.
+// report says how the queue ran, with this gang and those after it.
 func (g *gang) report() QueueReport {
-	r := QueueReport{Name: g.queue.Name, Supersteps: g.steps, Stopped: g.stopped, Series: g.series, Elapsed: g.elapsed, Steps: g.took}
-	at := make(map[plan.NodeID]int) // in r.Stages
+	all := g.generations()
+	last := all[len(all)-1]
+	r := QueueReport{
+		Name: g.queue.Name, Supersteps: last.steps, Stopped: last.stopped, Series: last.series, Elapsed: last.elapsed, Steps: last.took,
+	}
+	for _, g := range all {
+		r.addStages(g.stages())
+	}
+	for i := range r.Series {
+		s := &r.Series[i]
+		for len(s.Values) < last.steps {
+			s.Values = append(s.Values, math.NaN())
+		}
+	}
+	return r
+}
+
+// stages says what the gang's members did in each stage, in plan order.
+func (g *gang) stages() (stages []StageReport) {
+	at := make(map[plan.NodeID]int) // in stages
 	for _, m := range g.members {
 		eachStage(m.stages, func(s *boundStage) {
 			i, known := at[s.Node]
 			if !known {
-				i = len(r.Stages)
+				i = len(stages)
 				at[s.Node] = i
-				r.Stages = append(r.Stages, StageReport{Node: s.Node, Name: operatorName(s.link.node)})
+				stages = append(stages, StageReport{Node: s.Node, Name: operatorName(s.link.node)})
 			}
-			sum := &r.Stages[i]
+			sum := &stages[i]
 			sum.Calls += s.calls
 			sum.Busy += s.busy
 			sum.Bytes += s.bytes
@@ -144,13 +203,7 @@ func (g *gang) report() QueueReport {
 			}
 		})
 	}
-	for i := range r.Series {
-		s := &r.Series[i]
-		for len(s.Values) < g.steps {
-			s.Values = append(s.Values, math.NaN())
-		}
-	}
-	return r
+	return stages
 }
 
 // eachStage calls f for stages and those of their inner loops, in plan order.

@@ -10,10 +10,25 @@ import (
 )
 
 // OpenLoops makes what the subtasks of a queue run that are in this process: a Loop for each
-// of those in here, in order, of so many that the queue has in all. It is called once per
-// attempt, before any subtask starts. What the loops share is theirs to hold, and the last
-// one that is closed closes it; where OpenLoops fails nothing is left open.
-type OpenLoops func(subtasks int, here shared.Range) ([]Loop, error)
+// of those that are here, in order. It is called before any of them starts: when the queue
+// begins, and again where it goes on after a Cut. What the loops share is theirs to hold, and
+// the last one that is closed closes it, unless all of them were cut; where OpenLoops fails
+// nothing is left open.
+type OpenLoops func(GangSpec) ([]Loop, error)
+
+// GangSpec says which subtasks of a queue are to be made.
+type GangSpec struct {
+	Job, Queue string
+	// Sessions are those of the process. That of the queue lies under Job and Queue, also
+	// between one gang and the next.
+	Sessions *shared.Store
+	// Subtasks is how many the queue has in all, and Here are those in this process.
+	Subtasks int
+	Here     shared.Range
+	// From is where the queue goes on, nil where it begins. The rows of the shards that the
+	// subtasks own are in the session. The loops may take its parts for their own.
+	From *Cut
+}
 
 // Loop is what one subtask of a queue runs. Its methods are called from the
 // goroutine of the subtask, except for Shard and, where the run fails before the
@@ -24,17 +39,23 @@ type Loop interface {
 	Open(c *Context, in Input, comm *collective.Comm) error
 	// Stages returns the stages of a superstep in order; called once after Open.
 	Stages() []Stage
-	// Begin is called before the first stage of each superstep, numbered from 1.
+	// Begin is called before the first stage of each superstep. They are numbered from 1, or
+	// from the one behind the Cut.
 	Begin(step int) error
 	// Stop evaluates the criterion; called on subtask 0 only, after the last
 	// stage. The engine broadcasts the verdict.
 	Stop(step int) (bool, error)
 	// After is called once the subtask knows the verdict on a superstep, and whether that was
-	// the last. It may call collectives, the same on every subtask. Where all subtasks are in
+	// the last of the gang: the queue ends, or is cut. It may call collectives, the same on every subtask. Where all subtasks are in
 	// one process, all of them have left the stages of the superstep, and it may read what they
 	// have done; otherwise it may not, and others may be supersteps apart.
 	After(step int, last bool) error
-	// Finish emits the queue's rows after the last superstep.
+	// Cut hands over what the subtask holds that decides the result, for so many subtasks to
+	// go on with, in place of the next superstep or of Finish. It fails where the queue cannot
+	// go on at that parallelism. What stays in the process, such as rows, stays in the session.
+	Cut(subtasks int) (CutPart, error)
+	// Finish emits the queue's rows after the last superstep. Where the queue goes on behind
+	// that one, no other method than Open and Stages was called before.
 	Finish(c *Context, out Output) error
 	// Shard returns the shard being worked on, -1 for none; it goes into errors and
 	// may be called at any time from any goroutine.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/shared"
 )
 
 // result puts together what the subtasks counted. They have all ended.
@@ -15,10 +16,12 @@ func (r *run) result() *outcome {
 	o := &outcome{Peak: r.budget.Peak(), Spilled: r.spilled.Load(), Elapsed: time.Since(r.began)}
 	rows := make([][]SubtaskReport, len(r.plan.Vertices)) // of the subtasks that are here
 	members := make(map[*subtask]*member)
-	for _, g := range r.gangs { // in plan order
-		o.Queues = append(o.Queues, g.report())
-		for _, m := range g.members {
-			members[m.subtask] = m
+	for _, first := range r.gangs { // in plan order
+		o.Queues = append(o.Queues, first.report())
+		for _, g := range first.generations() {
+			for _, m := range g.members {
+				members[m.subtask] = m
+			}
 		}
 	}
 	for _, t := range r.subtasks { // in order for each vertex
@@ -74,7 +77,7 @@ func (m *member) reportInto(rows [][]SubtaskReport) {
 		if v.Queue != m.gang.queue.Name {
 			continue
 		}
-		s := SubtaskReport{Shards: v.Ranges[m.index].Len()}
+		var s SubtaskReport
 		for _, c := range v.Chain {
 			o := OperatorReport{Node: c.Node}
 			s.Busy += busy[c.Node]
@@ -91,7 +94,32 @@ func (m *member) reportInto(rows [][]SubtaskReport) {
 			}
 			s.Operators = append(s.Operators, o)
 		}
-		rows[v.ID] = append(rows[v.ID], s)
+		if m.generation == 0 {
+			s.Shards = v.Ranges[m.index].Len()
+			rows[v.ID] = append(rows[v.ID], s)
+			continue
+		}
+		// The plan knows nothing of it: it counts for the subtask that had its first shard.
+		at := shared.Owner(m.run.plan.Shards, v.Parallelism, m.vertex.Ranges[m.index].Lo)
+		rows[v.ID][at].add(s)
+	}
+}
+
+// add counts what another subtask did in this one's place.
+func (s *SubtaskReport) add(o SubtaskReport) {
+	s.RowsIn, s.RowsOut = s.RowsIn+o.RowsIn, s.RowsOut+o.RowsOut
+	s.Busy, s.Waiting = s.Busy+o.Busy, s.Waiting+o.Waiting
+	for i := range o.Operators { // of the same chain
+		own := &s.Operators[i]
+		own.RowsIn, own.RowsOut = own.RowsIn+o.Operators[i].RowsIn, own.RowsOut+o.Operators[i].RowsOut
+		for _, c := range o.Operators[i].Counters {
+			if k := slices.IndexFunc(own.Counters, func(had Counter) bool { return had.Name == c.Name }); k >= 0 {
+				own.Counters[k].Value += c.Value
+			} else {
+				own.Counters = append(own.Counters, c)
+			}
+		}
+		slices.SortFunc(own.Counters, func(a, b Counter) int { return strings.Compare(a.Name, b.Name) })
 	}
 }
 

@@ -88,9 +88,13 @@ type run struct {
 	context context.Context // of the subtasks; set under mu
 	cancel  context.CancelCauseFunc
 
-	subtasks []*subtask // in vertex order; those of queues stand at their first vertex
+	// In vertex order; those of queues stand at their first vertex. Behind them all are those
+	// of gangs that took others' place, added under mu.
+	subtasks []*subtask
 	bodies   []func() error
-	gangs    []*gang
+	gangs    []*gang // the first one of each queue
+	running  sync.WaitGroup
+	watched  []func() // ends what waits for the end of the run to abort groups; under mu
 	inboxes  []*inbox
 	ends     receiving
 	sides    []*sideInput
@@ -175,14 +179,17 @@ func (r *run) execute(ctx context.Context) error {
 	}
 	r.started = true
 	for _, g := range r.gangs {
-		defer g.abortOn(r.context)()
+		r.watched = append(r.watched, g.abortOn(r.context))
 	}
-	var running sync.WaitGroup
-	for i, t := range r.subtasks {
-		running.Go(func() { t.main(r.bodies[i]) })
+	defer r.endWatches()
+	for i, t := range slices.Clone(r.subtasks) { // others may join them already
+		r.running.Go(func() { t.main(r.bodies[i]) })
 	}
-	if abandoned := r.wait(&running); len(abandoned) > 0 {
+	if abandoned := r.wait(); len(abandoned) > 0 {
 		return &AbandonedError{Functions: abandoned, After: r.env.AbandonAfter, Err: r.outcome(ctx)}
+	}
+	if err := r.closeSessions(); err != nil && r.outcome(ctx) == nil {
+		return err
 	}
 	return r.outcome(ctx)
 }
@@ -204,10 +211,10 @@ func (r *run) makeBudgets() {
 
 // wait waits for all subtasks. Once the run has ended around them it waits only
 // so long, and returns where those are that go on.
-func (r *run) wait(running *sync.WaitGroup) (abandoned []string) {
+func (r *run) wait() (abandoned []string) {
 	done := make(chan struct{})
 	go func() {
-		running.Wait()
+		r.running.Wait()
 		close(done)
 	}()
 	select {
@@ -222,12 +229,19 @@ func (r *run) wait(running *sync.WaitGroup) (abandoned []string) {
 		return nil
 	case <-timer.C:
 	}
-	for _, t := range r.subtasks {
+	for _, t := range r.all() {
 		if !t.finished.Load() {
 			abandoned = append(abandoned, t.place())
 		}
 	}
 	return abandoned
+}
+
+// all returns the subtasks so far.
+func (r *run) all() []*subtask {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.subtasks)
 }
 
 // outcome is why the run ended before its end, or nil.
@@ -269,7 +283,7 @@ func (r *run) teardown() error {
 
 // abandoned says that a function goes on after the run.
 func (r *run) abandoned() bool {
-	return r.started && slices.ContainsFunc(r.subtasks, func(t *subtask) bool { return !t.finished.Load() })
+	return r.started && slices.ContainsFunc(r.all(), func(t *subtask) bool { return !t.finished.Load() })
 }
 
 // closeGroups ends what the groups of queues run in the background. That of the

@@ -16,10 +16,12 @@ import (
 // subtask is one vertex at one rank: a goroutine that reads its inputs and drives
 // its chain.
 type subtask struct {
-	run     *run
-	vertex  *plan.Vertex
-	index   int
-	context context.Context // of the run
+	run    *run
+	vertex *plan.Vertex
+	index  int
+	// generation counts the gangs that a queue had before the one of the subtask.
+	generation int
+	context    context.Context // of the run
 
 	links []*link // in chain order; links[0] is the head
 	ports []port  // data inputs of the head, by increasing port

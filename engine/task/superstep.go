@@ -23,7 +23,9 @@ type member struct {
 	// blamed on its node, the rest on the queue.
 	between, criterion *link
 
-	began    time.Time     // of the first superstep
+	cut bool // it has handed over what others go on with
+
+	began    time.Time     // of the gang's first superstep
 	now      time.Duration // since began: when the last stage ended
 	deciding time.Duration // in the criterion
 }
@@ -65,10 +67,14 @@ func (m *member) main() error {
 	if m.stages, err = m.bind(m.body.Stages(), true); err != nil {
 		return m.failAt(m.head, err)
 	}
-	if err := m.loop(); err != nil {
+	to, err := m.loop()
+	if err != nil {
 		return err
 	}
 	m.settle(m.stages)
+	if to > 0 {
+		return m.handOver(to)
+	}
 	return m.finish()
 }
 
@@ -124,40 +130,46 @@ func (m *member) settle(stages []*boundStage) {
 	}
 }
 
-// loop runs the supersteps. It allocates nothing, reads the clock once per stage
+// loop runs the supersteps, and returns at which parallelism others go on where the queue is
+// cut. It allocates nothing, reads the clock once per stage
 // boundary, and meets the other members once per superstep, for the verdict, which
 // fails once the run has ended; between processes only where it must, see verdict.
-func (m *member) loop() error {
+func (m *member) loop() (to int, err error) {
 	g := m.gang
-	last := g.queue.MaxSupersteps
-	if last == 0 {
-		last = math.MaxInt
+	m.began = time.Now()
+	m.at.Store(m.between)
+	if g.done {
+		return 0, nil
+	}
+	most := g.queue.MaxSupersteps
+	if most == 0 {
+		most = math.MaxInt
 	}
 	begin := m.body.Begin
 	if m.run.env.Turns != nil { // it calls functions of the user, and exchanges nothing
 		begin = func(step int) error { return m.turn(func() error { return m.body.Begin(step) }) }
 	}
-	m.began = time.Now()
-	m.at.Store(m.between)
-	for step := 1; ; step++ {
+	for step := g.first; ; step++ {
 		if err := begin(step); err != nil {
-			return m.failAt(m.between, err)
+			return 0, m.failAt(m.between, err)
 		}
 		if err := m.runStages(m.stages); err != nil {
-			return err
+			return 0, err
 		}
-		stop, err := m.verdict(step)
+		v, err := m.verdict(step)
+		last := v.stop || step == most
 		if err == nil {
-			err = m.settleStep(step, stop || step == last)
+			err = m.settleStep(step, last || v.to > 0)
 		}
 		if err != nil {
-			return m.failAt(m.at.Load(), err)
+			return 0, m.failAt(m.at.Load(), err)
 		}
-		if stop || step == last {
+		if last || v.to > 0 {
 			if m.index == 0 {
-				g.steps, g.stopped, g.elapsed = step, stop, m.now
+				g.steps, g.done, g.stopped = step, last, v.stop
+				g.elapsed += m.now
 			}
-			return nil
+			return v.to, nil
 		}
 	}
 }
@@ -249,8 +261,25 @@ func (m *member) leftLoop(s *boundStage, err error) error {
 	return nil
 }
 
-// verdict ends a superstep: subtask 0 evaluates the criterion, if there is one, and
-// all learn what it says.
+// verdict is what all members learn of a superstep when they have run its stages.
+type verdict struct {
+	stop bool // the criterion has ended the queue
+	to   int  // the parallelism at which others go on; 0 where the queue is not cut
+}
+
+// word is the verdict as members tell each other.
+func (v verdict) word() int64 {
+	w := int64(v.to) << 1
+	if v.stop {
+		w |= 1
+	}
+	return w
+}
+
+func verdictOf(word int64) verdict { return verdict{stop: word&1 != 0, to: int(word >> 1)} }
+
+// verdict ends a superstep: subtask 0 evaluates the criterion, if there is one, and whether
+// the queue is cut, and all learn what it says.
 //
 // Within a process nobody passes before everybody has finished the stages: After
 // relies on it, as it reads what the other members here have done, so that
@@ -261,34 +290,40 @@ func (m *member) leftLoop(s *boundStage, err error) error {
 // to keep that crosses processes: After knows of others what its own collectives bring,
 // and stages that exchange something synchronise by that. So members
 // go on at once, and those whose stages are independent of each other may be
-// supersteps apart.
-func (m *member) verdict(step int) (stop bool, err error) {
+// supersteps apart. Where queues may be cut, they meet.
+func (m *member) verdict(step int) (v verdict, err error) {
 	g := m.gang
 	m.at.Store(m.between)
 	if m.index == 0 && g.queue.HasCriterion {
 		if m.context.Err() != nil {
-			return false, errStopped
+			return v, errStopped
 		}
 		m.at.Store(m.criterion)
-		if stop, err = m.body.Stop(step); err != nil {
-			return false, err
+		if v.stop, err = m.body.Stop(step); err != nil {
+			return v, err
 		}
 		m.at.Store(m.between)
 		end := time.Since(m.began)
 		m.deciding += end - m.now
 		m.now = end
 	}
-	if g.spread && !g.queue.HasCriterion {
+	if g.spread && !g.queue.HasCriterion && m.run.env.Regroup == nil {
 		if m.context.Err() != nil {
-			return false, errStopped
+			return v, errStopped
 		}
-		return false, nil
+		return v, nil
 	}
-	if stop, err = m.comm.BroadcastBool(m.context, 0, stop); err != nil {
-		return false, err
+	if m.index == 0 {
+		if v.to, err = g.regroup(step); err != nil {
+			return v, err
+		}
+	}
+	word, err := m.comm.BroadcastInt64(m.context, 0, v.word())
+	if err != nil {
+		return v, err
 	}
 	m.waited()
-	return stop, nil
+	return verdictOf(word), nil
 }
 
 // waited counts the time since the last stage as waiting for other members.
@@ -338,15 +373,4 @@ func (m *member) finish() error {
 		}
 		return out.endUntil(shards.Hi)
 	})
-}
-
-// leave is called when the member has ended. A member that failed takes the group with
-// it; the run knows of its failure.
-func (m *member) leave() error {
-	var cause error
-	if m.err != nil {
-		cause = peerFailed(m.index, m.err)
-	}
-	m.comm.Close(cause)
-	return nil
 }

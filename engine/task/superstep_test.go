@@ -60,14 +60,17 @@ type testGang struct {
 	loop   func(subtask int) *testLoop
 	after  func(step int) error // of the last subtask
 	close  error
+	cut    func(b *testLoop, subtasks int) error
 	closed atomic.Int32
+	specs  []GangSpec
 }
 
 // open implements OpenLoops.
-func (g *testGang) open(subtasks int, here shared.Range) (loops []Loop, err error) {
-	for t := here.Lo; t < here.Hi; t++ {
+func (g *testGang) open(s GangSpec) (loops []Loop, err error) {
+	g.specs = append(g.specs, s)
+	for t := s.Here.Lo; t < s.Here.Hi; t++ {
 		b := g.loop(t)
-		b.gang, b.last = g, t == subtasks-1
+		b.gang, b.last, b.from = g, t == s.Subtasks-1, s.From
 		loops = append(loops, b)
 	}
 	return loops, nil
@@ -77,6 +80,7 @@ func (g *testGang) open(subtasks int, here shared.Range) (loops []Loop, err erro
 type testLoop struct {
 	gang    *testGang
 	last    bool
+	from    *Cut
 	context *Context
 	comm    *collective.Comm
 	rows    map[int][]row
@@ -94,6 +98,9 @@ func (b *testLoop) Shard() int { return int(atomic.LoadInt32(&b.shard)) - 1 }
 
 func (b *testLoop) Open(c *Context, in Input, comm *collective.Comm) error {
 	b.context, b.comm, b.rows = c, comm, make(map[int][]row)
+	if b.from != nil {
+		return b.goOn(in)
+	}
 	for shard := c.Range.Lo; shard < c.Range.Hi; shard++ {
 		for {
 			rec, err := in.Next(0, shard)
@@ -109,6 +116,63 @@ func (b *testLoop) Open(c *Context, in Input, comm *collective.Comm) error {
 	}
 	for _, rec := range c.Side(1) {
 		b.side += rec.Len()
+	}
+	if b.open != nil {
+		return b.open(b)
+	}
+	return nil
+}
+
+// Cut hands over the rows of shards.
+func (b *testLoop) Cut(subtasks int) (part CutPart, err error) {
+	if b.gang.cut != nil {
+		if err := b.gang.cut(b, subtasks); err != nil {
+			return part, err
+		}
+	}
+	for shard := b.context.Range.Lo; shard < b.context.Range.Hi; shard++ {
+		var saved []savedRow
+		for _, r := range b.rows[shard] {
+			saved = append(saved, savedRow{r.k, r.t})
+		}
+		data, err := rowsCodec.Append(nil, saved)
+		if err != nil {
+			return part, err
+		}
+		part.Objects = append(part.Objects, shared.Encoded{Name: "rows", Kind: shared.KindPerShard, Shard: shard, Data: data})
+	}
+	return part, nil
+}
+
+type savedRow struct {
+	K int64
+	T string
+}
+
+var rowsCodec = shared.Msgpack[[]savedRow]()
+
+// goOn takes over the rows of the loop's shards.
+func (b *testLoop) goOn(in Input) (err error) {
+	b.steps = b.from.Step
+	for _, part := range b.from.Parts {
+		for _, e := range part.Objects {
+			if !b.context.Range.Contains(e.Shard) {
+				continue
+			}
+			saved, err := rowsCodec.Decode(e.Data)
+			if err != nil {
+				return err
+			}
+			for _, r := range saved {
+				b.rows[e.Shard] = append(b.rows[e.Shard], row{r.K, r.T})
+			}
+		}
+	}
+	for _, rec := range b.context.Side(1) {
+		b.side += rec.Len()
+	}
+	if _, err := in.Next(0, b.context.Range.Lo); err == nil || errors.Is(err, io.EOF) {
+		return errors.New("there are rows to read again")
 	}
 	if b.open != nil {
 		return b.open(b)
@@ -385,11 +449,11 @@ func TestQueueBindings(t *testing.T) {
 	got = g.run(t, context.Background(), 4, Env{}, queueHooks(gang))
 	require.ErrorContains(t, got.err, "no loop")
 	require.Zero(t, gang.closed.Load(), "it is OpenLoops' to close what it has made when it fails")
-	few := func(int, shared.Range) ([]Loop, error) { return []Loop{&testLoop{gang: gang}}, nil }
+	few := func(GangSpec) ([]Loop, error) { return []Loop{&testLoop{gang: gang}}, nil }
 	got = g.run(t, context.Background(), 4, Env{}, hooks{loops: map[string]OpenLoops{"q": few}})
 	require.ErrorContains(t, got.err, `open queue "q": 1 loops for the 4 subtasks here`)
 	require.EqualValues(t, 1, gang.closed.Load())
-	fails := func(int, shared.Range) ([]Loop, error) { return nil, errBoom }
+	fails := func(GangSpec) ([]Loop, error) { return nil, errBoom }
 	got = g.run(t, context.Background(), 4, Env{}, hooks{loops: map[string]OpenLoops{"q": fails}})
 	require.ErrorIs(t, got.err, errBoom)
 }

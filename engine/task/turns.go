@@ -24,8 +24,9 @@ type Turns struct {
 
 // place is a subtask of a vertex, or, in the vertex where a queue begins, of the queue.
 type place struct {
-	vertex  plan.VertexID
-	subtask int
+	vertex     plan.VertexID
+	generation int // of the queue's gang
+	subtask    int
 }
 
 // NewTurns returns turns from subtask 0 upwards, or down to it.
@@ -40,28 +41,30 @@ func (t *subtask) turn(body func() error) error {
 	if turns == nil {
 		return body()
 	}
-	if err := turns.begin(t.context, t.vertex, t.index); err != nil {
+	own := place{t.vertex.ID, t.generation, t.index}
+	if err := turns.begin(t.context, own, t.vertex.Parallelism); err != nil {
 		return err
 	}
 	if err := body(); err != nil {
 		return err
 	}
-	turns.end(t.vertex, t.index)
+	turns.end(own)
 	return nil
 }
 
 // begin waits until the subtask before has taken one turn more than this one.
-func (t *Turns) begin(ctx context.Context, v *plan.Vertex, subtask int) error {
-	before := subtask - 1
+func (t *Turns) begin(ctx context.Context, own place, subtasks int) error {
+	before := own
+	before.subtask--
 	if t.descending {
-		before = subtask + 1
+		before.subtask = own.subtask + 1
 	}
-	if before < 0 || before >= v.Parallelism {
+	if before.subtask < 0 || before.subtask >= subtasks {
 		return nil
 	}
 	for {
 		t.mu.Lock()
-		come := t.taken[place{v.ID, before}] > t.taken[place{v.ID, subtask}]
+		come := t.taken[before] > t.taken[own]
 		changed := t.changed
 		t.mu.Unlock()
 		if come {
@@ -76,10 +79,10 @@ func (t *Turns) begin(ctx context.Context, v *plan.Vertex, subtask int) error {
 }
 
 // end lets the next one begin.
-func (t *Turns) end(v *plan.Vertex, subtask int) {
+func (t *Turns) end(own place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.taken[place{v.ID, subtask}]++
+	t.taken[own]++
 	close(t.changed)
 	t.changed = make(chan struct{})
 }

@@ -26,6 +26,7 @@ type flags struct {
 	Rounds      int      `default:"1" help:"How often to run each setting."`
 	Jitter      bool     `help:"Delay the workload's functions, differently in each round."`
 	Forget      bool     `help:"Have queues forget between supersteps all but what their keys keep."`
+	Cut         bool     `help:"Have queues go on at other parallelisms after their first supersteps."`
 	Iris        string   `default:"examples/kmeans/data/iris.csv" help:"The CSV file with the iris."`
 	Heart       string   `default:"examples/queue/data/heart_scale.libsvm" help:"The LibSVM file with the heart disease data."`
 	Cluster     string   `help:"Job manager of the cluster to run on; this process alone if not given."`
@@ -50,6 +51,20 @@ type setting struct {
 	BatchRows   int    `json:"batchRows"`
 	Procs       int    `json:"procs"`
 	Round       int    `json:"round"`
+
+	cuts []int // the parallelisms at which queues go on after their first supersteps
+}
+
+// calls returns how often all subtasks together have run so many supersteps.
+func (s setting) calls(supersteps int) (n int64) {
+	subtasks := s.Parallelism
+	for step := range supersteps {
+		n += int64(subtasks)
+		if step < len(s.cuts) {
+			subtasks = s.cuts[step]
+		}
+	}
+	return n
 }
 
 // digest is a line of output.
@@ -110,7 +125,7 @@ func (f *flags) settings() []setting {
 				for _, rows := range f.BatchRows {
 					for _, procs := range f.Procs {
 						for round := range f.Rounds {
-							all = append(all, setting{workload, shards, parallelism, rows, procs, round})
+							all = append(all, setting{Workload: workload, Shards: shards, Parallelism: parallelism, BatchRows: rows, Procs: procs, Round: round})
 						}
 					}
 				}
@@ -140,6 +155,12 @@ func runOnce(w workload, s setting, f *flags) (pieces []piece, err error) {
 	options := []engine.Option{
 		engine.Parallelism(s.Parallelism), engine.Shards(s.Shards), engine.BatchRows(s.BatchRows),
 		engine.Seed(17), engine.SpillDir(spill), engine.CheckState(f.Forget),
+	}
+	if f.Cut && !w.ranks {
+		s.cuts = []int{min(3, s.Shards), 1, min(8, s.Shards)}
+	}
+	for i, p := range s.cuts {
+		options = append(options, engine.CheckResume(i+1, p))
 	}
 	if w.memory > 0 {
 		options = append(options, engine.MemoryBudget(w.memory))

@@ -129,8 +129,13 @@ func everyoneWorked(r *engine.Result, s setting) error {
 	repeated, conditional := inLoops(r.Plan.Nodes)
 	for _, q := range r.Report.Queues {
 		for _, stage := range q.Stages {
-			want := int64(q.Supersteps * s.Parallelism)
-			if repeated[stage.Node] {
+			want := s.calls(q.Supersteps)
+			switch {
+			case repeated[stage.Node] && len(s.cuts) > 0: // as often by whoever there was
+				if want = max(want, stage.Calls); conditional[stage.Node] {
+					want = stage.Calls
+				}
+			case repeated[stage.Node]:
 				even := stage.Calls - stage.Calls%int64(s.Parallelism)
 				if want = max(want, even); conditional[stage.Node] {
 					want = even

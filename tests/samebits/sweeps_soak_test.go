@@ -25,7 +25,9 @@ func sweepsOf(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
 		delayed.BatchRows, delayed.Procs, delayed.Rounds = []int{1024}, []int{2}, rounds
 		forgetting := e
 		forgetting.Parallelism, forgetting.BatchRows, forgetting.Procs, forgetting.Forget = upTo(shards, 1, 3, 8), []int{1024}, []int{2}, true
-		all = append(all, e, delayed, forgetting)
+		cut := forgetting
+		cut.Forget, cut.Cut = false, true
+		all = append(all, e, delayed, forgetting, cut)
 	}
 	return all
 }

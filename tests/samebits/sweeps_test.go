@@ -13,7 +13,7 @@ const soak = false
 
 // sweepsOf covers every value of every setting, and those pairs that have been
 // known to hide faults: small batches with one processor, many subtasks with
-// delays, other builds with several subtasks. Queues forget at 8 shards. Other builds run at 128 shards
+// delays, other builds with several subtasks. Queues forget at 8 shards, and are cut. Other builds run at 128 shards
 // alone: what a build changes does not depend on the number of shards.
 func sweepsOf(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
 	exe := executables(t)
@@ -51,7 +51,9 @@ func sweepsOf(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
 	if shards == 8 {
 		forgetting := at(exe[0], []int{2}, []int{1024}, []int{2}, 1)
 		forgetting.Forget = true
-		all = append(all, forgetting)
+		cut := at(exe[0], []int{2}, []int{1024}, []int{2}, 1)
+		cut.Cut = true
+		all = append(all, forgetting, cut)
 	}
 	for _, e := range others {
 		all = append(all, at(e, otherP, []int{1024}, []int{2}, 1))

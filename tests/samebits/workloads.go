@@ -17,6 +17,8 @@ type workload struct {
 	more func(r *engine.Result) ([]piece, error)
 	// memory is the run's budget, so small that exchanges spill; 0 means the default.
 	memory int64
+	// ranks says that the results depend on parallelism, so that no queue changes its own.
+	ranks bool
 }
 
 // workloads are those that --workload names. All but "ranks" have the same bits at
@@ -32,7 +34,7 @@ var workloads = map[string]workload{
 	"joining":   {build: joining},
 	"spill":     {build: spilling, memory: 256 << 10},
 	"sums":      {build: shardSums},
-	"ranks":     {build: rankSums},
+	"ranks":     {build: rankSums, ranks: true},
 	"draws":     {build: userDraws},
 
 	"clusterings":     {build: clusterings, more: modelFiles},

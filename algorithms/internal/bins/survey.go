@@ -52,6 +52,10 @@ var (
 	stored     = shared.Scratch[[]int64]("stored entries")
 	meetings   = shared.Scratch[[]int64]("meetings")
 	surveyor   = shared.Scratch[*survey]("survey of features")
+
+	// found is the row of the queue once it is there, on subtask 0, with shard 0, which is
+	// always its: so that who closes the queue need not have run it.
+	found = shared.PerShard("facts", shared.Msgpack[knownRow]())
 )
 
 // look is what a shard shows at first sight.
@@ -159,8 +163,7 @@ func (t Table) survey(b *engine.Builder, op string) *engine.Dataset {
 		Add(comqueue.Named("lay out", comqueue.Do(layOut))).
 		SetMaxIter(1).
 		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]knownRow, error) {
-			row, err := surveyor.Get(ctx).known.encode()
-			return []knownRow{row}, err
+			return []knownRow{found.Get(ctx, 0)}, nil
 		})).
 		Exec().Named("facts")
 }
@@ -481,7 +484,12 @@ func lastWindow(ctx *comqueue.ComContext) (bool, error) {
 func layOut(ctx *comqueue.ComContext) error {
 	s := surveyor.Get(ctx)
 	s.known.Layout = s.bundle.layout()
-	return nil
+	if ctx.TaskID() != 0 {
+		return nil
+	}
+	row, err := s.known.encode()
+	found.Put(ctx, 0, row)
+	return err
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

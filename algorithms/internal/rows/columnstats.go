@@ -181,7 +181,7 @@ func note(ctx *comqueue.ComContext) error {
 	}
 	if s.window.Hi >= s.facts.Dim() {
 		s.window.Lo = s.facts.Dim()
-		return nil
+		return s.facts.keep(ctx)
 	}
 	s.begin(ctx, s.window.Hi)
 	return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/shared"
 )
 
 // factsRow is the row of the dataset of facts. What grows with the features stands in
@@ -38,9 +39,20 @@ type factsFile struct {
 	OffsetMean   float64   `json:"offset_mean,omitempty"`
 }
 
+// found is the row of the queue once it is there, on subtask 0, with shard 0, which is always
+// its: so that who closes the queue need not have run it.
+var found = shared.PerShard("facts", shared.Msgpack[factsRow]())
+
 // outputFacts gives the row of the queue.
 func outputFacts(ctx *comqueue.ComContext) ([]factsRow, error) {
-	f := surveyor.Get(ctx).facts
+	return []factsRow{found.Get(ctx, 0)}, nil
+}
+
+// keep makes the row of the queue, on subtask 0.
+func (f *Facts) keep(ctx *comqueue.ComContext) error {
+	if ctx.TaskID() != 0 {
+		return nil
+	}
 	file := factsFile{
 		Declared: f.Declared, Compact: f.Columns != nil, Rows: f.Rows, Weighing: f.Weighing, Weight: f.Weight,
 		Classes: f.Classes, ClassWeights: f.ClassWeights, LabelType: f.LabelType,
@@ -51,7 +63,7 @@ func outputFacts(ctx *comqueue.ComContext) ([]factsRow, error) {
 	}
 	text, err := json.Marshal(file)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	columns := f.Columns
 	if columns == nil {
@@ -60,9 +72,10 @@ func outputFacts(ctx *comqueue.ComContext) ([]factsRow, error) {
 			columns[j] = int32(j)
 		}
 	}
-	return []factsRow{{
+	found.Put(ctx, 0, factsRow{
 		Facts: text, Mean: batch.SparseVector{Indices: columns, Values: f.Mean}, Std: f.Std, MaxAbs: f.MaxAbs,
-	}}, nil
+	})
+	return nil
 }
 
 // decodeFacts returns the facts of a row, as views where they grow with the features.

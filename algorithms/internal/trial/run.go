@@ -67,24 +67,38 @@ func SameBits(t *testing.T, build func(b *engine.Builder), queues ...string) {
 }
 
 // SameBitsOfState is SameBits of a job whose queues forget between supersteps, in all runs
-// but the first, what is under no key that is kept.
+// but the first, what is under no key that is kept, and of runs in which they are cut after
+// supersteps and go on at another parallelism.
 func SameBitsOfState(t *testing.T, build func(b *engine.Builder), queues ...string) {
 	t.Helper()
-	sameBits(t, build, true, queues)
+	first := sameBits(t, build, true, queues)
+	for _, c := range cuts(first.supersteps) {
+		text := Print(t, Run(t, build, c.options()...), queues...)
+		require.Equal(t, first.text, text, "p=%d, cut after supersteps, and on at %v", c.p, c.at)
+	}
 }
 
-func sameBits(t *testing.T, build func(b *engine.Builder), forget bool, queues []string) {
+// outcome is what a job came to.
+type outcome struct {
+	text       string
+	supersteps int // of its longest queue
+}
+
+func sameBits(t *testing.T, build func(b *engine.Builder), forget bool, queues []string) (first outcome) {
 	t.Helper()
-	var first string
 	for i, at := range places {
 		r := Run(t, build, engine.Parallelism(at.p), engine.Workers(at.workers), engine.BatchRows(at.batch), engine.CheckState(forget && i > 0))
 		text := Print(t, r, queues...)
-		if first == "" {
-			first = text
+		if first.text == "" {
+			first.text = text
 		}
-		require.Equal(t, first, text, "p=%d, %d workers, batches of %d", at.p, at.workers, at.batch)
+		require.Equal(t, first.text, text, "p=%d, %d workers, batches of %d", at.p, at.workers, at.batch)
+		for _, q := range r.Report.Queues {
+			first.supersteps = max(first.supersteps, q.Supersteps)
+		}
 	}
-	require.NotEmpty(t, first)
+	require.NotEmpty(t, first.text)
+	return first
 }
 
 // Print writes all collected rows, and the values that queues reported, with every bit.

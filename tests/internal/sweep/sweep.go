@@ -48,6 +48,7 @@ type Sweep struct {
 	Procs       []int
 	Rounds      int    // more than one: with delays that differ by round
 	Forget      bool   // queues forget between supersteps all but what their keys keep
+	Cut         bool   // queues are cut after the first supersteps and go on at other parallelisms
 	Cluster     string // job manager; "": one process
 }
 
@@ -68,6 +69,9 @@ func (s Sweep) args(workload, out string) []string {
 	if s.Forget {
 		args = append(args, "--forget")
 	}
+	if s.Cut {
+		args = append(args, "--cut")
+	}
 	if s.Cluster != "" {
 		args = append(args, "--cluster", s.Cluster)
 	}
@@ -82,6 +86,9 @@ func (s Sweep) Run(t testing.TB, workload, out string) []Digest {
 	}
 	if s.Forget {
 		s.Build += ", forgetting"
+	}
+	if s.Cut {
+		s.Build += ", cut"
 	}
 	got := programs.Execute(t, s.Environ, s.Path, s.args(workload, out)...)
 	require.Zero(t, got.Code, "%s: %s", s.Build, got.Stderr)

@@ -1,0 +1,6 @@
+//go:build !soak
+
+package trial
+
+// cuts are the runs of SameBitsOfState with queues that are cut.
+func cuts(supersteps int) []cutting { return []cutting{afterEach(supersteps, 2, 1, 8, 3)} }

@@ -1,0 +1,194 @@
+package comqueue
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Where a queue is cut, its subtasks hand over what Encode gives of their objects, in which the
+// results of the queue lie, and the snapshots of their instances. Other subtasks go on from
+// that: those of a shard get what belongs to it, all get what is replicated, of which subtask 0
+// hands over its own.
+//
+// The rows stay where they are, in the session: its frames go to whoever owns their shards now,
+// each with what it holds of the budget and the file that holds it, and broadcast rows to all.
+// The session releases them when the last gang closes it. What stages have made of rows, blocks
+// of HoldBlock above all, belongs to the subtask and its range of shards: it goes with the gang,
+// and Init makes it anew.
+
+// instanceStates are the snapshots of a subtask's instances, by the order of their stages; nil
+// for those that give none.
+type instanceStates [][]byte
+
+var statesCodec = shared.Msgpack[instanceStates]()
+
+// foldsCodec is under the name "", which no key has, among what subtask 0 hands over: the series
+// that are sums or maxima over shards in the superstep, which the close of the queue must not
+// report in another way.
+var foldsCodec = shared.Msgpack[map[string]fold]()
+
+// save encodes the objects of the subtask that are kept.
+func (b *body) save() (saved []shared.Encoded, err error) {
+	for e, err := range b.context.objects.Encode(b.queue.isInput) {
+		if err != nil {
+			return nil, err
+		}
+		e.Data = bytes.Clone(e.Data)
+		saved = append(saved, e)
+	}
+	return saved, nil
+}
+
+// Cut implements engine.Loop.
+func (b *body) Cut(subtasks int) (part engine.CutPart, err error) {
+	if part.Own, err = b.snapshots(); err != nil {
+		return part, err
+	}
+	if err := b.goesOn(b.subtasks, subtasks, part.Own != nil); err != nil {
+		return part, err
+	}
+	if err := b.verifyRows(); err != nil {
+		return part, err
+	}
+	saved, err := b.save()
+	if err != nil {
+		return part, err
+	}
+	for _, e := range saved {
+		if e.Kind == shared.KindPerShard || b.subtask == 0 {
+			part.Objects = append(part.Objects, e)
+		}
+	}
+	if b.subtask == 0 { // whose the reports are
+		if part.Objects, err = b.appendFolds(part.Objects); err != nil {
+			return part, err
+		}
+	}
+	b.cut.Add(1)
+	return part, nil
+}
+
+// appendFolds appends which reports were folded over shards in the superstep, if any were.
+func (b *body) appendFolds(objects []shared.Encoded) ([]shared.Encoded, error) {
+	folded := b.reports.foldedIn(b.context.step)
+	if len(folded) == 0 {
+		return objects, nil
+	}
+	data, err := foldsCodec.Append(nil, folded)
+	return append(objects, shared.Encoded{Kind: shared.KindReplicated, Shard: -1, Data: data}), err
+}
+
+// snapshots returns what the instances of the subtask keep, nil for nothing.
+func (b *body) snapshots() ([]byte, error) {
+	kept, any := make(instanceStates, len(b.instances)), false
+	for i, instance := range b.instances {
+		snapshot, err := instance.snapshot()
+		if err != nil {
+			return nil, err
+		}
+		kept[i], any = snapshot, any || snapshot != nil
+	}
+	if !any {
+		return nil, nil
+	}
+	return statesCodec.Append(nil, kept)
+}
+
+// goesOn refuses to have subtasks of another number go on with what depends on how many there
+// were: results that the plan marks so, and snapshots of instances, which belong to a subtask
+// each and which nobody could split.
+func (g *gang) goesOn(before, after int, snapshots bool) error {
+	if before == after {
+		return nil
+	}
+	refused := func(why string) error {
+		return fmt.Errorf("queue %q cannot go on with %d subtasks in place of %d: %s", g.queue.name, after, before, why)
+	}
+	for i := range g.specs {
+		if s := &g.specs[i]; s.Order == engine.RankTree {
+			return refused(fmt.Sprintf("the result of %s depends on parallelism, as the plan says", stageTitle(s)))
+		}
+	}
+	if snapshots {
+		return refused("stages added by AddNew keep snapshots, each of which belongs to one subtask; keep such state under keys of package shared, or stay at this parallelism")
+	}
+	return nil
+}
+
+// resume finds the session in which a gang before has left the rows, gives them to the
+// subtasks that own the shards now, and has what was handed over wait for their keys.
+func (g *gang) resume(s engine.GangSpec) error {
+	g.session = s.Sessions.Find(s.Job, s.Queue)
+	if g.session == nil {
+		return errors.New("the rows that it goes on with are not in this process")
+	}
+	err := g.takeOver(s.From)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("go on after superstep %d: %w", s.From.Step, err), g.session.Close())
+	}
+	return err
+}
+
+func (g *gang) takeOver(from *engine.Cut) error {
+	for _, part := range from.Parts {
+		if err := g.goesOn(from.Subtasks(), g.subtasks, part.Own != nil); err != nil {
+			return err
+		}
+	}
+	owned := make([]shared.Range, g.subtasks)
+	for i := range owned {
+		owned[i] = shared.Split(g.queue.b.Shards(), g.subtasks, i)
+	}
+	if err := g.session.Regroup(owned, g.queue.isInput); err != nil {
+		return err
+	}
+	var objects []shared.Encoded
+	for i := range from.Parts {
+		given := from.Parts[i].Objects
+		from.Parts[i].Objects = nil // each waits in its bytes until a key reaches it, and no longer
+		for _, e := range given {
+			if e.Name != "" {
+				objects = append(objects, e)
+				continue
+			}
+			folded, err := foldsCodec.Decode(e.Data)
+			if err != nil {
+				return fmt.Errorf("reports: %w", err)
+			}
+			g.reports.refold(folded, from.Step)
+		}
+	}
+	return g.session.Restore(objects)
+}
+
+// rejoin gives the instances of the subtask their snapshots.
+func (b *body) rejoin() error {
+	if b.from == nil || b.from.Subtasks() != b.subtasks || b.from.Parts[b.subtask].Own == nil {
+		return nil
+	}
+	kept, err := statesCodec.Decode(b.from.Parts[b.subtask].Own)
+	if err == nil && len(kept) != len(b.instances) {
+		err = fmt.Errorf("snapshots of %d stages, of %d", len(kept), len(b.instances))
+	}
+	if err != nil {
+		return fmt.Errorf("go on after superstep %d: %w", b.from.Step, err)
+	}
+	for i, instance := range b.instances {
+		if err := instance.restore(kept[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moved is what a gang before has left in the session.
+func moved(frame *Frame, there bool) (*Frame, error) {
+	if !there {
+		return nil, errors.New("the rows that the queue goes on with are not in this process")
+	}
+	return frame, nil
+}

@@ -1,0 +1,99 @@
+package task
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Cut is where a queue stands after a superstep: what other subtasks need to go on from
+// there, as many as before or not. All subtasks of a queue are cut after the same superstep
+// and its verdict, outside of inner loops, with no collective under way.
+//
+// It is all that goes from one gang to the next but for the rows, which a process has in the
+// queue's session or reads again, and it goes as bytes: nothing in it refers to memory of the
+// gang that was cut.
+type Cut struct {
+	// Step is the superstep.
+	Step int `msgpack:"step"`
+	// Last says that no superstep follows: the criterion has stopped the queue, or it has
+	// come to its maximum. Then there is only its end to make.
+	Last    bool `msgpack:"last"`
+	Stopped bool `msgpack:"stopped"` // the criterion has
+
+	// Parts are what the subtasks handed over, by number.
+	Parts []CutPart `msgpack:"parts"`
+
+	// Of the report, so far: the series with the superstep of each one's first value, and what
+	// subtask 0 spent.
+	Series      []Series      `msgpack:"series"`
+	First       []int         `msgpack:"first"`
+	Steps       []StepReport  `msgpack:"steps"`
+	Elapsed     time.Duration `msgpack:"elapsed"`
+	Compute     time.Duration `msgpack:"compute"`
+	Communicate time.Duration `msgpack:"communicate"`
+}
+
+// CutPart is what one subtask hands over.
+type CutPart struct {
+	// Objects are those that are kept, in the bytes of their codecs: of each shard that the
+	// subtask owns, for whoever owns it then, and of subtask 0 those that all will have.
+	Objects []shared.Encoded `msgpack:"objects"`
+	// Own is what only the subtask of the same number can go on with, among as many; nil for
+	// nothing.
+	Own []byte `msgpack:"own"`
+}
+
+// Subtasks returns how many the queue had when it was cut.
+func (c *Cut) Subtasks() int { return len(c.Parts) }
+
+// cuts is how they are written: it trusts no length that it reads.
+var cuts = shared.Msgpack[*Cut]()
+
+// Encode writes the cut for other processes. The bits of values survive.
+func (c *Cut) Encode() ([]byte, error) {
+	data, err := cuts.Append(nil, c)
+	if err != nil {
+		return nil, fmt.Errorf("encode what a queue goes on from after superstep %d: %w", c.Step, err)
+	}
+	return data, nil
+}
+
+// DecodeCut reads what Encode wrote. Objects are checked when they are restored.
+func DecodeCut(data []byte) (*Cut, error) {
+	c, err := cuts.Decode(data)
+	if err == nil && c == nil {
+		err = errors.New("there is nothing")
+	}
+	if err == nil {
+		err = c.check()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("what a queue goes on from: %w", err)
+	}
+	return c, nil
+}
+
+// check refuses what no gang can have handed over.
+func (c *Cut) check() error {
+	switch {
+	case c.Step < 1:
+		return fmt.Errorf("superstep %d", c.Step)
+	case len(c.Parts) < 1 || len(c.Parts) > shared.MaxShards:
+		return fmt.Errorf("%d subtasks", len(c.Parts))
+	case c.Stopped && !c.Last:
+		return fmt.Errorf("superstep %d was stopped, and others follow", c.Step)
+	case len(c.First) != len(c.Series):
+		return fmt.Errorf("%d series, of which %d have begun", len(c.Series), len(c.First))
+	case len(c.Steps) > c.Step:
+		return fmt.Errorf("%d supersteps were timed, of %d", len(c.Steps), c.Step)
+	}
+	for i, s := range c.Series {
+		if len(s.Values) > c.Step || c.First[i] < 1 || c.First[i] > len(s.Values) {
+			return fmt.Errorf("%d values of %q from superstep %d on, after %d", len(s.Values), s.Name, c.First[i], c.Step)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package task
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// A queue that is cut goes on with another gang, in the same vertex of the plan:
+//
+//	gang 1   Open … superstep k, its verdict ─► Cut ─► Close ┐ by the last member that leaves
+//	gang 2                                                   └► OpenLoops ─► Open … Finish
+//
+// The members of the first one have all ended before the second is made, so that nothing is
+// held twice, and the cut goes from one to the other as bytes. Inputs are read by the first
+// gang alone. Side inputs are held on to in between. Rows that the queue emits go out by
+// shard: who reads them does not see which subtask had the shard.
+
+// regroup asks at which parallelism the queue goes on after a superstep; 0 where it does not
+// change.
+func (g *gang) regroup(step int) (int, error) {
+	ask := g.run.env.Regroup
+	if ask == nil {
+		return 0, nil
+	}
+	switch to := ask(g.queue.Name, step); {
+	case to < 0 || to > g.run.plan.Shards:
+		return 0, fmt.Errorf("queue %q is to go on with %d subtasks after superstep %d: want 1 to %d, the number of shards", g.queue.Name, to, step, g.run.plan.Shards)
+	case to > 0 && g.spread:
+		return 0, fmt.Errorf("queue %q is to go on with %d subtasks after superstep %d, and those that it has are in several processes: that is done within one process", g.queue.Name, to, step)
+	default:
+		return to, nil
+	}
+}
+
+// handOver ends a member of a queue that is cut.
+func (m *member) handOver(to int) error {
+	if m.context.Err() != nil {
+		return m.failAt(m.between, errStopped)
+	}
+	return m.turn(func() error {
+		return m.call(m.between, func() (err error) {
+			g := m.gang
+			if g.handed[m.index-g.here.Lo], err = m.body.Cut(to); err != nil {
+				return err
+			}
+			if m.index == g.here.Lo {
+				for i := range m.head.sides {
+					m.head.sides[i].input.readers.Add(1) // for the next gang, which takes it over
+				}
+				g.to = to
+			}
+			m.cut = true
+			eachStage(m.stages, func(s *boundStage) { s.Stage = Stage{Node: s.Node} }) // with all that they hold
+			return nil
+		})
+	})
+}
+
+// leave is called when the member has ended. A member that failed takes the group with
+// it; the run knows of its failure. The last one has the queue go on where all were cut.
+func (m *member) leave() error {
+	var cause error
+	if m.err != nil {
+		cause = peerFailed(m.index, m.err)
+	}
+	m.comm.Close(cause)
+	g := m.gang
+	if m.cut && m.err == nil {
+		g.cuts.Add(1)
+	}
+	if g.left.Add(1) < int32(g.here.Len()) || int(g.cuts.Load()) < g.here.Len() || m.context.Err() != nil {
+		return nil
+	}
+	m.at.Store(m.between)
+	return m.call(m.between, g.goOn)
+}
+
+// goOn starts the next gang of a queue that was cut.
+func (g *gang) goOn() error {
+	data, err := g.cut().Encode()
+	if err != nil {
+		return err
+	}
+	g.handed = nil
+	from, err := DecodeCut(data)
+	if err != nil {
+		return err
+	}
+	r := g.run
+	next := &gang{
+		run: r, queue: g.queue, here: shared.Range{Lo: 0, Hi: g.to}, generation: g.generation + 1,
+		group: localGroup{collective.NewLocalGroup(g.to)}, from: from,
+	}
+	next.begin()
+	b := builder{run: r}
+	if err := b.open(next, atParallelism(g.vertex, g.to, r.plan.Shards), g.parts); err != nil {
+		return err
+	}
+	for _, s := range g.members[0].head.sides {
+		s.input.readers.Add(int32(len(next.members)))
+		s.input.leave() // in place of the gang
+	}
+	r.start(g, next)
+	return nil
+}
+
+// cut puts together what the members have handed over.
+func (g *gang) cut() *Cut {
+	c := &Cut{
+		Step: g.steps, Last: g.done, Stopped: g.stopped, Parts: g.handed,
+		Series: g.series, First: g.firstOf, Steps: g.took, Elapsed: g.elapsed,
+	}
+	c.Compute, c.Communicate = g.spent()
+	return c
+}
+
+// atParallelism is the vertex of a queue as it would be with other subtasks.
+func atParallelism(v *plan.Vertex, p, shards int) *plan.Vertex {
+	other := *v
+	other.Parallelism, other.Ranges = p, make([]shared.Range, p)
+	for i := range other.Ranges {
+		other.Ranges[i] = shared.Split(shards, p, i)
+	}
+	return &other
+}
+
+// start runs the members of a gang that takes another one's place.
+func (r *run) start(before, next *gang) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before.next = next
+	r.watched = append(r.watched, next.abortOn(r.context))
+	for _, m := range next.members {
+		r.subtasks = append(r.subtasks, m.subtask)
+		r.running.Go(func() { m.subtask.main(m.main) })
+	}
+}
+
+// endWatches waits until no group is aborted any more.
+func (r *run) endWatches() {
+	r.mu.Lock()
+	watched := slices.Clone(r.watched)
+	r.mu.Unlock()
+	for _, stop := range watched {
+		stop()
+	}
+}
+
+// generations are the gangs that a queue had, in order.
+func (g *gang) generations() []*gang {
+	all := []*gang{g}
+	for g.next != nil {
+		g = g.next
+		all = append(all, g)
+	}
+	return all
+}
+
+// closeSessions closes what queues have left that were cut and did not go on.
+func (r *run) closeSessions() error {
+	if r.abandoned() {
+		return nil // functions may still read what is there
+	}
+	if err := r.env.Sessions.Close(r.plan.Job); err != nil {
+		return fmt.Errorf("close what queues have left: %w", err)
+	}
+	return nil
+}
