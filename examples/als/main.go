@@ -169,12 +169,11 @@ func (a args) recommend(ctx *comqueue.ComContext, shard int) (rows []recommendat
 
 // job says what to compute; the engine decides how, and runs it.
 var job = engine.Define("als", func(b *engine.Builder, a args) error {
-	read := operators.CSVOptions{Header: true, Columns: []operators.Column{
-		{Name: "user", Type: "int64"}, {Name: "item", Type: "int64"}, {Name: "rating", Type: "float64"}}}
+	read := operators.CSVOptions{Header: true}
 	if a.Input == "" {
 		a.Input, read.FS = "data/ratings.csv", bundled
 	}
-	rows := operators.PartitionByHash(operators.MapErr(operators.ReadCSV(b, a.Input, read), valid), "user")
+	rows := operators.PartitionByHash(operators.MapErr(operators.ReadCSVAs[rated](b, a.Input, read), valid), "user")
 	last := operators.Reduce(operators.Map(rows, func(r rated) int64 { return r.Item }), func(i, j int64) int64 { return max(i, j) })
 	best := comqueue.New(b, "als").
 		InitWithPartitionedData(ratings, rows).

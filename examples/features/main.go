@@ -76,11 +76,11 @@ var job = engine.Define("features", func(b *engine.Builder, a args) error {
 	if a.Dir == "" {
 		a.Dir, read.FS = "data", bundled
 	}
-	rates := operators.ReadCSV(b, a.Dir+"/rates.csv", read)
-	orders := operators.MapLookup(operators.ReadCSV(b, a.Dir+"/orders.csv", read), rates, func(r rate) string { return r.Currency }, price)
+	rates := operators.ReadCSVAs[rate](b, a.Dir+"/rates.csv", read)
+	orders := operators.MapLookup(operators.ReadCSVAs[order](b, a.Dir+"/orders.csv", read), rates, func(r rate) string { return r.Currency }, price)
 	sums := operators.GroupBy(orders, "customer_id").Aggregate(
 		operators.CountRows().As("orders"), operators.SumOf("euros").As("spent"), operators.MaxOf("euros").As("largest"))
-	customers := operators.ReadCSV(b, a.Dir+"/customers.csv", read)
+	customers := operators.ReadCSVAs[customer](b, a.Dir+"/customers.csv", read)
 	rows := operators.Join(customers, sums, operators.On().Equal("id", "customer_id"), operators.Left, table(a.Year))
 	sorted := operators.Sort(rows, operators.Asc("id"))
 	operators.Print(sorted, operators.PrintOptions{})

@@ -52,7 +52,7 @@ func viewOf(typ string) func(rows engine.Batch, column string) (cells, error) {
 		if kind == typ {
 			return func(rows engine.Batch, column string) (cells, error) {
 				v, err := columnar.Get[columnar.Vectors](rows, column)
-				return func(i int) any { return v.Row(i) }, err
+				return func(i int) any { return append([]float64{}, v.Row(i)...) }, err // [] where there are none
 			}
 		}
 		return func(rows engine.Batch, column string) (cells, error) {

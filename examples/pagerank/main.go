@@ -133,11 +133,11 @@ func between(l link, pages *operators.Lookup[string, page]) (edge, error) {
 
 // job says what to compute; the engine decides how, and runs it.
 var job = engine.Define("pagerank", func(b *engine.Builder, a args) error {
-	read := operators.CSVOptions{Header: true, Names: []string{"from", "to"}, Types: map[string]string{"from": "utf8", "to": "utf8"}}
+	read := operators.CSVOptions{Header: true, Names: []string{"from", "to"}}
 	if a.Input == "" {
 		a.Input, read.FS = "data/imports.csv", bundled
 	}
-	links := operators.Distinct(operators.ReadCSV(b, a.Input, read))
+	links := operators.Distinct(operators.ReadCSVAs[link](b, a.Input, read))
 	all := numbered(links)
 	ranks := comqueue.New(b, "ranks").
 		InitWithPartitionedData(edges, operators.MapLookup(links, all, func(p page) string { return p.Page }, between)).
