@@ -32,7 +32,7 @@ type args struct { // the job's arguments are the program's flags
 // Validate is called before the job is built; what it refuses is wrong usage.
 func (a args) Validate() error {
 	if a.Factors < 1 || a.Steps < 1 || !(a.Lambda > 0) || math.IsInf(a.Lambda, 1) {
-		return fmt.Errorf("--factors and --steps must be at least 1, --lambda above 0")
+		return errors.New("--factors and --steps must be at least 1, --lambda above 0")
 	}
 	return nil
 }

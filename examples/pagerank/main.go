@@ -5,6 +5,7 @@ package main
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"math"
 
@@ -21,13 +22,13 @@ type args struct { // the job's arguments are the program's flags
 	Input   string  `help:"CSV file of links, two columns below a header (default: the imports of the standard library of Go)."`
 	Damping float64 `help:"How often a reader follows a link; otherwise any page is next." default:"0.85"`
 	Tol     float64 `help:"Stop once ranks change by less than this in all." default:"1e-12"`
-	Top     int64   `help:"How many pages to print." default:"10"`
+	Top     int     `help:"How many pages to print." default:"10"`
 }
 
 // Validate is called before the job is built; what it refuses is wrong usage.
 func (a args) Validate() error {
 	if !(a.Damping >= 0 && a.Damping < 1) || !(a.Tol > 0) || a.Top < 0 {
-		return fmt.Errorf("--damping must be at least 0 and below 1, --tol above 0, --top 0 or more")
+		return errors.New("--damping must be at least 0 and below 1, --tol above 0, --top 0 or more")
 	}
 	return nil
 }
@@ -77,8 +78,8 @@ func room(ctx *comqueue.ComContext) error {
 // spread sends the rank of pages along the links of one shard, in equal parts.
 func spread(ctx *comqueue.ComContext, shard int, out []float64) error {
 	r, n, target := rank.Get(ctx), outs.Get(ctx), to.Get(ctx, shard)
-	for i, page := range from.Get(ctx, shard) {
-		out[target[i]] += r[page] / float64(n[page])
+	for i, p := range from.Get(ctx, shard) {
+		out[target[i]] += r[p] / float64(n[p])
 	}
 	return nil
 }
@@ -158,7 +159,7 @@ var job = engine.Define("pagerank", func(b *engine.Builder, a args) error {
 // report prints the highest ranks.
 func report(a args, r *engine.Result) error {
 	ranks, err := engine.Rows[ranked](r, "ranks")
-	for _, p := range ranks[:min(int(a.Top), len(ranks))] {
+	for _, p := range ranks[:min(a.Top, len(ranks))] {
 		fmt.Printf("%.4f  %s\n", p.Rank, p.Page)
 	}
 	return err
