@@ -114,7 +114,8 @@ type CSVOptions struct {
 // The files are cut into shards of equal bytes, and a row belongs to the shard in
 // which its first byte lies. What is learnt of the files while building (their
 // sizes and times, the columns) is a fact of the job; a file that has changed
-// since is an error when reading begins.
+// since is an error when reading begins. ReadCSVAs infers nothing, and is what to take for rows
+// of a struct that a program has.
 func ReadCSV(b *engine.Builder, path string, o CSVOptions) *engine.Dataset {
 	const op = "ReadCSV"
 	needBuilder(op, b)

@@ -5,6 +5,7 @@ import (
 	"embed"
 
 	"github.com/superstep-ml/superstep/algorithms/fixedmath"
+	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
@@ -17,6 +18,7 @@ var bundled embed.FS // 270 patients, 13 features, label +1 (ill) or -1
 type args struct { // the job's arguments are the program's flags
 	Steps int     `help:"Gradient steps." default:"30"`
 	Rate  float64 `help:"Learning rate: how far to go along the gradient." default:"0.01"`
+	LBFGS bool    `help:"Find the minimum by one call of optim.MinimizeRows instead." name:"lbfgs"`
 }
 
 var (
@@ -49,6 +51,10 @@ func slopes(ctx *comqueue.ComContext, shard int, out []float64) error {
 var train = engine.Define("logistic-regression", func(b *engine.Builder, a args) error {
 	rows := operators.ReadLibSVM(b, "data/heart_scale.libsvm", operators.LibSVMOptions{FS: bundled})
 	n := 1 + operators.VectorSize(rows, "features")
+	if a.LBFGS {
+		engine.Collect(optim.MinimizeRows(rows, n, logLoss, optim.Settings{}), "minimum")
+		return nil
+	}
 	model := comqueue.New(b, "descent").InitWithPartitionedData(patients, rows).
 		Begin(func(ctx *comqueue.ComContext) error { // state, once
 			weights.Put(ctx, make([]float64, n))

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/engine"
 )
 
@@ -25,8 +26,17 @@ func converging(loss float64, weights []float64, rate float64) error {
 	return nil
 }
 
-// report prints how the loss fell.
-func report(_ args, r *engine.Result) error {
+// report prints how the loss fell, or its minimum.
+func report(a args, r *engine.Result) error {
+	if a.LBFGS {
+		found, err := engine.Rows[optim.Minimum](r, "minimum")
+		if err != nil {
+			return err
+		}
+		m := found[0]
+		_, err = fmt.Printf("mean loss after %d iterations (%s): %.6g\ncoefficients: %.5g\n", m.Iterations, m.Reason, m.Loss, m.Parameters)
+		return err
+	}
 	_, err := fmt.Printf("loss per superstep: %.6g\n", r.Series("descent", "loss"))
 	return err
 }

@@ -1,0 +1,168 @@
+// Command pagerank finds the packages that the standard library of Go rests on: it ranks them by
+// who imports them, which counts the more, the higher the importer ranks itself (Page, Brin,
+// Motwani and Winograd, "The PageRank Citation Ranking", 1999). Any other list of links will do.
+package main
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+//go:embed data/imports.csv
+var bundled embed.FS
+
+type args struct { // the job's arguments are the program's flags
+	Input   string  `help:"CSV file of links, two columns below a header (default: the imports of the standard library of Go)."`
+	Damping float64 `help:"How often a reader follows a link; otherwise any page is next." default:"0.85"`
+	Tol     float64 `help:"Stop once ranks change by less than this in all." default:"1e-12"`
+	Top     int     `help:"How many pages to print." default:"10"`
+}
+
+// Validate is called before the job is built; what it refuses is wrong usage.
+func (a args) Validate() error {
+	if !(a.Damping >= 0 && a.Damping < 1) || !(a.Tol > 0) || a.Top < 0 {
+		return errors.New("--damping must be at least 0 and below 1, --tol above 0, --top 0 or more")
+	}
+	return nil
+}
+
+// The rows of the job: link as it is read, page with the number of its links, and edge, a link
+// whose ends are numbers of pages.
+type (
+	link struct{ From, To string }
+	page struct {
+		Page         string
+		Number, Outs int64
+	}
+	edge   struct{ From, To int64 }
+	ranked struct {
+		Page string
+		Rank float64
+	}
+)
+
+var (
+	edges    = comqueue.PartitionedRows("edges")
+	from, to = edges.Ints("from"), edges.Ints("to") // checked when the job is built
+	pages    = comqueue.BroadcastRows("pages")      // in the order of their numbers
+	names    = pages.Texts("page")
+	outs     = pages.Ints("outs")
+	rank     = shared.Replicated("rank", shared.Float64s()) // of each page; the same on every subtask
+	moved    = shared.Replicated("moved", shared.Float64()) // by how much ranks changed, in all
+	inflow   = shared.Scratch[[]float64]("inflow")          // what reaches each page by links
+)
+
+// start gives all pages the same rank.
+func start(ctx *comqueue.ComContext) error {
+	r := make([]float64, len(outs.Get(ctx)))
+	for i := range r {
+		r[i] = 1 / float64(len(r))
+	}
+	rank.Put(ctx, r)
+	return nil
+}
+
+// room makes what a subtask works in.
+func room(ctx *comqueue.ComContext) error {
+	inflow.Put(ctx, make([]float64, len(outs.Get(ctx))))
+	return nil
+}
+
+// spread sends the rank of pages along the links of one shard, in equal parts.
+func spread(ctx *comqueue.ComContext, shard int, out []float64) error {
+	r, n, target := rank.Get(ctx), outs.Get(ctx), to.Get(ctx, shard)
+	for i, p := range from.Get(ctx, shard) {
+		out[target[i]] += r[p] / float64(n[p])
+	}
+	return nil
+}
+
+// update makes the next ranks. Readers of a page without links go on to any page.
+func update(damping float64) func(ctx *comqueue.ComContext) error {
+	return func(ctx *comqueue.ComContext) error {
+		r, in, lost, change := rank.Get(ctx), inflow.Get(ctx), 0.0, 0.0
+		for i, n := range outs.Get(ctx) {
+			if n == 0 {
+				lost += r[i]
+			}
+		}
+		anywhere := (1 - damping + float64(damping*lost)) / float64(len(r))
+		for i := range r {
+			next := anywhere + float64(damping*in[i]) // rounded first: the same bits everywhere
+			change += math.Abs(next - r[i])
+			r[i] = next
+		}
+		moved.Put(ctx, change)
+		ctx.Report("moved", change)
+		return nil
+	}
+}
+
+// result gives the rows of the queue.
+func result(ctx *comqueue.ComContext) ([]ranked, error) {
+	all, texts := make([]ranked, len(rank.Get(ctx))), names.Get(ctx)
+	for i, r := range rank.Get(ctx) {
+		all[i] = ranked{texts.At(i), r}
+	}
+	return all, nil
+}
+
+// numbered gives the pages of links numbers from 0 on, in the order of their names.
+func numbered(links *engine.Dataset) *engine.Dataset {
+	ends := operators.FlatMap(links, func(l link, emit func(page)) error {
+		emit(page{Page: l.From, Outs: 1})
+		emit(page{Page: l.To})
+		return nil
+	})
+	all := operators.GroupBy(ends, "page").Aggregate(operators.SumOf("outs").As("outs"))
+	return operators.ZipWithIndex(operators.Sort(all, operators.Asc("page")), "number")
+}
+
+// between says which pages, by number, a link goes from and to.
+func between(l link, pages *operators.Lookup[string, page]) (edge, error) {
+	from, _ := pages.Get(l.From)
+	to, _ := pages.Get(l.To)
+	return edge{from.Number, to.Number}, nil
+}
+
+// job says what to compute; the engine decides how, and runs it.
+var job = engine.Define("pagerank", func(b *engine.Builder, a args) error {
+	read := operators.CSVOptions{Header: true, Names: []string{"from", "to"}}
+	if a.Input == "" {
+		a.Input, read.FS = "data/imports.csv", bundled
+	}
+	links := operators.Distinct(operators.ReadCSVAs[link](b, a.Input, read))
+	all := numbered(links)
+	ranks := comqueue.New(b, "ranks").
+		InitWithPartitionedData(edges, operators.MapLookup(links, all, func(p page) string { return p.Page }, between)).
+		InitWithBroadcastData(pages, all).
+		Begin(start).
+		Init(room).
+		Add(comqueue.ForEachShard(inflow, spread)).
+		Add(comqueue.AllReduce(inflow)). // gives every subtask the sums over all shards
+		Do(update(a.Damping)).
+		SetCompareCriterionOfNode0(func(ctx *comqueue.ComContext) (bool, error) { return moved.Get(ctx) < a.Tol, nil }).
+		CloseOnNode0(comqueue.Output(result)).
+		SetMaxIter(1000).
+		Exec()
+	engine.Collect(operators.Sort(ranks, operators.Desc("rank"), operators.Asc("page")), "ranks")
+	return nil
+})
+
+// report prints the highest ranks.
+func report(a args, r *engine.Result) error {
+	ranks, err := engine.Rows[ranked](r, "ranks")
+	for _, p := range ranks[:min(a.Top, len(ranks))] {
+		fmt.Printf("%.4f  %s\n", p.Rank, p.Page)
+	}
+	return err
+}
+
+func main() { engine.Main(job, engine.AfterRun(report)) }

@@ -1,0 +1,60 @@
+//go:build !race
+
+package tests
+
+import (
+	"go/format"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// linesTold is the line before a block that says how many lines it has.
+var linesTold = regexp.MustCompile(`^(Before|Now), (\d+) lines:$`)
+
+// What the page shows as now is in the examples, declaration by declaration; what it shows as
+// before is Go, and stands in front of it; both have as many lines as it says.
+func TestChangesPage(t *testing.T) {
+	page, err := os.ReadFile("../docs/changes-before-1.0.md")
+	require.NoError(t, err)
+	blocks, err := readBlocks(string(page))
+	require.NoError(t, err)
+	lines := strings.Split(string(page), "\n")
+	before, programs := false, map[string]bool{}
+	for _, b := range blocks {
+		require.Equal(t, "go", b.lang, "line %d", b.line)
+		told := toldAbove(lines, b.line)
+		require.Equal(t, strconv.Itoa(strings.Count(b.text, "\n")), told[2], "lines of the block at line %d", b.line)
+		if told[1] == "Before" {
+			_, err := format.Source([]byte(b.text))
+			require.NoError(t, err, "the block at line %d", b.line)
+			require.Empty(t, b.mark, "line %d", b.line)
+			before = true
+			continue
+		}
+		require.True(t, before, "nothing stands before the block at line %d", b.line)
+		require.Equal(t, "file", b.mark, "line %d", b.line)
+		programs[filepath.Dir(b.what)] = true
+		source, err := os.ReadFile(filepath.Join("..", b.what))
+		require.NoError(t, err)
+		for _, declaration := range strings.Split(strings.TrimSuffix(b.text, "\n"), "\n\n") {
+			require.Contains(t, string(source), "\n\n"+declaration+"\n", "%s is not as the block at line %d", b.what, b.line)
+		}
+	}
+	require.Len(t, programs, 5)
+}
+
+// toldAbove returns the nearest match of linesTold above a line, that count from 1.
+func toldAbove(lines []string, line int) []string {
+	for i := line - 2; i >= 0; i-- {
+		if m := linesTold.FindStringSubmatch(lines[i]); m != nil {
+			return m
+		}
+	}
+	return []string{"", "", "none"}
+}
