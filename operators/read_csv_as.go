@@ -25,7 +25,7 @@ func ReadCSVAs[T any](b *engine.Builder, path string, o CSVOptions) *engine.Data
 		return b.Poisoned(op)
 	}
 	for _, c := range arrowrows.Schema(codec.Schema()).Columns() {
-		o.Columns = append(o.Columns, Column{Name: c.Name, Type: c.Type, Nullable: c.Nullable})
+		o.Columns = append(o.Columns, Column(c))
 	}
 	return ReadCSV(b, path, o)
 }
