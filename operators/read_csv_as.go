@@ -24,8 +24,6 @@ func ReadCSVAs[T any](b *engine.Builder, path string, o CSVOptions) *engine.Data
 		b.Errorf("%s: %w", op, errors.New("the fields of the row say which columns there are; leave out Columns, Types, Others, Infer, OrBool and Select, or use ReadCSV"))
 		return b.Poisoned(op)
 	}
-	for _, c := range arrowrows.Schema(codec.Schema()).Columns() {
-		o.Columns = append(o.Columns, Column(c))
-	}
+	o.Columns = arrowrows.Schema(codec.Schema()).Columns()
 	return ReadCSV(b, path, o)
 }
