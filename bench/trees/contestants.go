@@ -37,6 +37,7 @@ type task struct {
 	Threads int
 	Trees   int
 	Policy  string
+	Budget  int64 // of memory; 0 is that of any run
 }
 
 // train adds the training to a job.
@@ -67,13 +68,17 @@ func (t task) run() (outcome, error) {
 		before = 0 // not known on this system
 	}
 	began := time.Now()
-	result, err := engine.Run(context.Background(), job, struct{}{}, engine.Parallelism(t.Threads))
+	options := []engine.Option{engine.Parallelism(t.Threads)}
+	if t.Budget > 0 {
+		options = append(options, engine.MemoryBudget(t.Budget), engine.SpillDir(t.Dir))
+	}
+	result, err := engine.Run(context.Background(), job, struct{}{}, options...)
 	if err != nil {
 		return outcome{}, err
 	}
 	defer result.Release()
 	out := outcome{Train: time.Since(began).Seconds()}
-	if peak, err := usage.PeakRSS(); err == nil {
+	if peak, err := usage.PeakRSS(); err == nil && t.Budget == 0 { // else it counts files
 		width := int64(t.Layout.Width())
 		if t.Layout.Sparse() {
 			width += width / 2 // the indices

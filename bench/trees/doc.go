@@ -13,11 +13,18 @@
 //   - sparse: 200,000 rows of 1,000 features, of which 50 are not 0 in a row; what is absent
 //     is 0 for LightGBM and ours and missing for XGBoost, which cannot do otherwise;
 //   - leafwise, sparse-leafwise: the same rows, with trees of 255 leaves, the best leaf first;
+//   - wide: 200,000 rows of 1,000 features, as dense;
 //   - forest: 100,000 rows of 28 features, 100 trees without a limit.
 //
 // With --spark the GBTClassifier of Spark MLlib in local mode takes part where trees grow by
 // depth. Its rows are cached before the clock starts, it has no penalty and takes its first tree
 // whole, and what memory it takes is not known.
+//
+// With --beyond 10 rows are ten times what memory may hold, at a byte a value, as all keep
+// binned rows: ours gets a tenth as its budget, and XGBoost's ExtMemQuantileDMatrix the rows in
+// ten pieces, with its files in the same folder. Its memory has no bound but the machine's.
+// Memory is not told then, as both map files. --cold has the system forget files before each
+// run.
 //
 // Labels are 0 and 1, the loss is logistic. All have 255 bins, the learning rate 0.1, an L2
 // penalty of 1, a least sum of hessians of 1 and no other limit. Each contestant runs with one

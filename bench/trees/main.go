@@ -21,13 +21,15 @@ import (
 // options are the flags.
 type options struct {
 	Python  string   `help:"A Python that has xgboost, lightgbm and scikit-learn; without one ours runs alone." placeholder:"FILE"`
-	Problem []string `help:"What to run: dense, sparse, leafwise, sparse-leafwise, forest." enum:"dense,sparse,leafwise,sparse-leafwise,forest" default:"dense,sparse,leafwise,sparse-leafwise,forest"`
+	Problem []string `help:"What to run: dense, sparse, leafwise, sparse-leafwise, forest, wide." enum:"dense,sparse,leafwise,sparse-leafwise,forest,wide" default:"dense,sparse,leafwise,sparse-leafwise,forest"`
 	Spark   bool     `help:"Run Spark MLlib, too, where trees grow by depth: the Python must have pyspark, and there must be Java."`
 	Rounds  int      `help:"How often each contestant runs." default:"3"`
 	Trees   int      `help:"Trees, or rounds of boosting." default:"100"`
 	Threads []int    `help:"Numbers of threads to run with." default:"1,2"`
 	Scale   float64  `help:"Part of the rows to take." default:"1"`
 	Seed    uint64   `help:"Seed of the rows." default:"1"`
+	Beyond  float64  `help:"Train beyond memory, as many times as this: what is a byte a value of the rows is that much larger than the budget of ours, and comes in that many pieces for XGBoost, which keeps them in files. Of dense, sparse, wide." placeholder:"TIMES"`
+	Cold    bool     `help:"Have the system forget what it keeps of files before each run, for which it must be root on Linux."`
 	Dir     string   `help:"Where to put the rows, for the time of the run." type:"existingdir" placeholder:"DIR"`
 }
 
@@ -50,6 +52,7 @@ var problems = []problem{
 	{"sparse", rawrows.Layout{Rows: 200_000, Features: 1000, PerRow: 50}, byDepth},
 	{"leafwise", rawrows.Layout{Rows: 1_000_000, Features: 28}, byLeaf},
 	{"sparse-leafwise", rawrows.Layout{Rows: 200_000, Features: 1000, PerRow: 50}, byLeaf},
+	{"wide", rawrows.Layout{Rows: 200_000, Features: 1000}, byDepth},
 	{"forest", rawrows.Layout{Rows: 100_000, Features: 28}, inForest},
 }
 
@@ -101,12 +104,17 @@ func compare(o *options, out, progress io.Writer) error {
 	switch {
 	case o.Rounds < 1 || o.Trees < 1 || !(o.Scale > 0 && o.Scale <= 1):
 		return errors.New("want at least 1 round and 1 tree, and a scale above 0 and at most 1")
+	case o.Beyond != 0 && !(o.Beyond >= 1):
+		return errors.New("want rows that are at least as large as memory, or no --beyond")
 	case len(o.Threads) == 0 || slices.Min(o.Threads) < 1:
 		return errors.New("want numbers of threads of at least 1")
 	}
 	for _, p := range problems {
 		if !slices.Contains(o.Problem, p.Name) {
 			continue
+		}
+		if o.Beyond > 0 && p.Policy != byDepth {
+			return fmt.Errorf("%s: --beyond is for trees that grow by depth", p.Name)
 		}
 		p.Layout.Rows = int(math.Ceil(o.Scale * float64(p.Layout.Rows)))
 		if err := o.compareOn(p, out, progress); err != nil {
@@ -121,6 +129,8 @@ func (o *options) lines(p problem) []*line {
 	libraries := []string{""}
 	switch {
 	case o.Python == "":
+	case o.Beyond > 0:
+		libraries = append(libraries, "xgboost")
 	case p.Policy == inForest:
 		libraries = append(libraries, "scikit-learn")
 	default:
@@ -156,6 +166,11 @@ func (o *options) compareOn(p problem, out, progress io.Writer) (err error) {
 		}
 		for _, l := range order {
 			fmt.Fprintf(progress, "%s, round %d of %d: %s\n", p.Name, round+1, o.Rounds, l.title())
+			if o.Cold {
+				if err := forgetFiles(); err != nil {
+					return err
+				}
+			}
 			got, err := o.runLine(l, p, dir)
 			if err != nil {
 				return fmt.Errorf("%s: %w", l.title(), err)
@@ -163,7 +178,29 @@ func (o *options) compareOn(p problem, out, progress io.Writer) (err error) {
 			l.Rounds = append(l.Rounds, got)
 		}
 	}
-	return print(out, p, o.Trees, all)
+	return print(out, p, o.Trees, o.how(), all)
+}
+
+// forgetFiles has the system write what it holds of files, and forget it.
+func forgetFiles() error {
+	if out, err := exec.Command("sync").CombinedOutput(); err != nil {
+		return fmt.Errorf("sync: %w: %s", err, out)
+	}
+	if err := os.WriteFile("/proc/sys/vm/drop_caches", []byte("3"), 0o200); err != nil {
+		return fmt.Errorf("--cold: %w", err)
+	}
+	return nil
+}
+
+// pieces returns in how many parts rows come that memory does not hold, 0 for a whole.
+func (o *options) pieces() int { return int(math.Ceil(o.Beyond)) }
+
+// budget returns what memory ours may take, 0 for any.
+func (o *options) budget(l rawrows.Layout) int64 {
+	if o.Beyond == 0 {
+		return 0
+	}
+	return int64(float64(l.Rows) * float64(l.Width()) / o.Beyond)
 }
 
 // childVariable holds the task of a process that is to run a contestant.
@@ -190,14 +227,14 @@ func (o *options) runLine(l *line, p problem, dir string) (got outcome, err erro
 			strconv.Itoa(l.Threads), strconv.Itoa(o.Trees))
 	} else if l.Library != "" {
 		child = exec.Command(o.Python, "-c", peersScript, dir, strconv.Itoa(p.Layout.Rows), strconv.Itoa(p.Layout.Features), strconv.Itoa(p.Layout.PerRow),
-			l.Library, strconv.Itoa(l.Threads), strconv.Itoa(o.Trees), p.Policy)
+			l.Library, strconv.Itoa(l.Threads), strconv.Itoa(o.Trees), p.Policy, strconv.Itoa(o.pieces()))
 		child.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(l.Threads))
 	} else {
 		self, err := os.Executable()
 		if err != nil {
 			return got, err
 		}
-		text, err := json.Marshal(task{Dir: dir, Layout: p.Layout, Threads: l.Threads, Trees: o.Trees, Policy: p.Policy})
+		text, err := json.Marshal(task{Dir: dir, Layout: p.Layout, Threads: l.Threads, Trees: o.Trees, Policy: p.Policy, Budget: o.budget(p.Layout)})
 		if err != nil {
 			return got, err
 		}
@@ -212,11 +249,22 @@ func (o *options) runLine(l *line, p problem, dir string) (got outcome, err erro
 	return got, json.Unmarshal(text, &got)
 }
 
+// how says what is special about the runs.
+func (o *options) how() (text string) {
+	if o.Beyond > 0 {
+		text += fmt.Sprintf(", %g times beyond memory", o.Beyond)
+	}
+	if o.Cold {
+		text += ", files forgotten before each"
+	}
+	return text
+}
+
 // print writes the table: medians over the rounds, and the median of the ratios to ours with
 // as many threads in the same round.
-func print(w io.Writer, p problem, trees int, all []*line) error {
-	fmt.Fprintf(w, "%s: %d rows × %d features, %d trees; medians of %d rounds on %d CPUs\n\n",
-		p.Name, p.Layout.Rows, p.Layout.Features, trees, len(all[0].Rounds), runtime.NumCPU())
+func print(w io.Writer, p problem, trees int, how string, all []*line) error {
+	fmt.Fprintf(w, "%s: %d rows × %d features, %d trees%s; medians of %d rounds on %d CPUs\n\n",
+		p.Name, p.Layout.Rows, p.Layout.Features, trees, how, len(all[0].Rounds), runtime.NumCPU())
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "contestant\ttrain\tbest\ttimes ours\tmemory\ttimes ours\tpredict\ttimes ours\tlog-loss\tAUC\t")
 	for _, l := range all {

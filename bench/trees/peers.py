@@ -1,7 +1,8 @@
 """Trains trees with XGBoost, LightGBM or scikit-learn and prints what it took.
 
 Arguments: directory, rows, features, features that are not 0 in a row (0: dense), library
-(xgboost, lightgbm or scikit-learn), threads, rounds, policy (depth, leaf or forest).
+(xgboost, lightgbm or scikit-learn), threads, rounds, policy (depth, leaf or forest), pieces
+that the rows come in, of which XGBoost keeps what it makes in files (0: they are one, in memory).
 """
 
 import json
@@ -14,8 +15,8 @@ import numpy
 import scipy.sparse
 from sklearn.metrics import log_loss, roc_auc_score
 
-directory, rows, features, per_row, library, threads, rounds, policy = (
-    sys.argv[1], *map(int, sys.argv[2:5]), sys.argv[5], *map(int, sys.argv[6:8]), sys.argv[8])
+directory, rows, features, per_row, library, threads, rounds, policy, pieces = (
+    sys.argv[1], *map(int, sys.argv[2:5]), sys.argv[5], *map(int, sys.argv[6:8]), sys.argv[8], int(sys.argv[9]))
 warnings.filterwarnings("ignore")
 if library == "xgboost":
     import xgboost
@@ -27,7 +28,8 @@ else:
 
 def read(folder, rows):
     def array(name, kind):
-        return numpy.fromfile(os.path.join(folder, name), dtype=kind)
+        path = os.path.join(folder, name)
+        return numpy.memmap(path, dtype=kind, mode="r") if pieces else numpy.fromfile(path, dtype=kind)
 
     y = array("labels", "<f8")
     x = array("values", "<f8")
@@ -44,11 +46,31 @@ def status(field):
         return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(field)), 0)
 
 
+def in_pieces():
+    class Pieces(xgboost.DataIter):
+        def __init__(self):
+            self.at = 0
+            super().__init__(cache_prefix=os.path.join(directory, "xgboost"))
+
+        def next(self, input_data):
+            if self.at == pieces:
+                return False
+            part = slice(rows * self.at // pieces, rows * (self.at + 1) // pieces)
+            input_data(data=numpy.asarray(x[part]) if not per_row else x[part], label=y[part])
+            self.at += 1
+            return True
+
+        def reset(self):
+            self.at = 0
+
+    return xgboost.ExtMemQuantileDMatrix(Pieces(), max_bin=256, nthread=threads)
+
+
 x, y = read(directory, rows)
 loaded = status("VmRSS:")
 began = time.perf_counter()
 if library == "xgboost":
-    data = xgboost.QuantileDMatrix(x, label=y, max_bin=256, nthread=threads)
+    data = in_pieces() if pieces else xgboost.QuantileDMatrix(x, label=y, max_bin=256, nthread=threads)
     params = {"tree_method": "hist", "max_bin": 256, "objective": "binary:logistic", "eta": 0.1, "lambda": 1,
               "min_child_weight": 1, "nthread": threads}
     params |= {"max_depth": 6} if policy == "depth" else {"grow_policy": "lossguide", "max_leaves": 255, "max_depth": 0}
@@ -63,7 +85,7 @@ else:
     model = RandomForestClassifier(n_estimators=rounds, n_jobs=threads, random_state=1)
     model.fit(x, y)
 trained = time.perf_counter() - began
-peak = status("VmHWM:") - loaded
+peak = 0 if pieces else status("VmHWM:") - loaded  # files that are mapped count, too
 
 
 def predict(x):
