@@ -52,8 +52,8 @@ var problems = []problem{
 	{"sparse", rawrows.Layout{Rows: 200_000, Features: 1000, PerRow: 50}, byDepth},
 	{"leafwise", rawrows.Layout{Rows: 1_000_000, Features: 28}, byLeaf},
 	{"sparse-leafwise", rawrows.Layout{Rows: 200_000, Features: 1000, PerRow: 50}, byLeaf},
-	{"wide", rawrows.Layout{Rows: 200_000, Features: 1000}, byDepth},
 	{"forest", rawrows.Layout{Rows: 100_000, Features: 28}, inForest},
+	{"wide", rawrows.Layout{Rows: 200_000, Features: 1000}, byDepth},
 }
 
 // sparkLibrary stands for Spark MLlib.

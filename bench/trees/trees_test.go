@@ -73,7 +73,14 @@ func TestTable(t *testing.T) {
 	o.Spark = true
 	require.Len(t, o.lines(problems[0]), 8)
 	require.Len(t, o.lines(problems[2]), 6)
-	o.Rounds = 0
+	o.Beyond = 2.5
+	require.Len(t, o.lines(problems[5]), 4)
+	require.Equal(t, int64(80_000_000), o.budget(problems[5].Layout))
+	require.Equal(t, 3, o.pieces())
+	require.ErrorContains(t, compare(&o, &out, io.Discard), "--beyond is for trees that grow by depth")
+	o.Beyond = 0.5
+	require.ErrorContains(t, compare(&o, &out, io.Discard), "at least as large as memory")
+	o.Beyond, o.Rounds = 0, 0
 	require.Error(t, compare(&o, &out, io.Discard))
 	o.Rounds, o.Threads = 1, nil
 	require.Error(t, compare(&o, &out, io.Discard))
