@@ -33,9 +33,6 @@ type evaluator struct {
 	none    []float64 // factors of the optimiser's penalty: zeros
 }
 
-// evaluating is the evaluator of a subtask.
-var evaluating = shared.Scratch[*evaluator]("fm evaluator")
-
 // Open implements optim.Objective.
 func (o objective) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	data, err := o.table.Open(ctx)
@@ -65,20 +62,7 @@ func (o objective) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 		e.blocks[shard-own.Lo] = data.Block(shard)
 		return nil
 	})
-	evaluating.Put(ctx, e)
 	return e.functions(), err
-}
-
-// evaluator returns the evaluator of a subtask, opened if it was not yet, as where the queue
-// closes on subtasks that have run no superstep.
-func (o objective) evaluator(ctx *comqueue.ComContext) (*evaluator, error) {
-	if e, ok := evaluating.Lookup(ctx); ok {
-		return e, nil
-	}
-	if _, err := o.Open(ctx); err != nil {
-		return nil, err
-	}
-	return evaluating.Get(ctx), nil
 }
 
 // newEvaluator returns an evaluator with its first parameters. A factor is a function of

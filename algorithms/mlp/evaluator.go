@@ -38,9 +38,6 @@ type evaluator struct {
 // chunk is how many rows pass the layers together.
 const chunk = 64
 
-// evaluating is the evaluator of a subtask.
-var evaluating = shared.Scratch[*evaluator]("mlp evaluator")
-
 // Open implements optim.Objective.
 func (o objective) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	data, err := o.table.Open(ctx)
@@ -57,20 +54,7 @@ func (o objective) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 		e.blocks[shard-own.Lo] = data.Block(shard)
 		return nil
 	})
-	evaluating.Put(ctx, e)
 	return e.functions(), err
-}
-
-// evaluator returns the evaluator of a subtask, opened if it was not yet, as where the queue
-// closes on subtasks that have run no superstep.
-func (o objective) evaluator(ctx *comqueue.ComContext) (*evaluator, error) {
-	if e, ok := evaluating.Lookup(ctx); ok {
-		return e, nil
-	}
-	if _, err := o.Open(ctx); err != nil {
-		return nil, err
-	}
-	return evaluating.Get(ctx), nil
 }
 
 func newEvaluator(p Params, f *rows.Facts, sparse bool) (*evaluator, error) {

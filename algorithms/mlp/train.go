@@ -49,11 +49,15 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	made := optim.Minimize(b, optim.Problem{
 		Name: Kind, Init: t.Init, Objective: objective{p, t}, Settings: p.settings(),
 		Closer: columns.ModelCloser(label, func(ctx *comqueue.ComContext) (model.Model, error) {
-			ev, err := (objective{p, t}).evaluator(ctx)
+			facts, err := t.FactsOf(ctx)
 			if err != nil {
 				return nil, err
 			}
-			return p.finish(optim.ResultOf(ctx), ev, t, arrowrows.Arrow(schema)), nil
+			e, err := newEvaluator(p, facts, t.Sparse)
+			if err != nil {
+				return nil, err
+			}
+			return p.finish(optim.ResultOf(ctx), e, t, arrowrows.Arrow(schema)), nil
 		}),
 	})
 	return columns.WarnOfDivergence(op, made, string(optim.Diverging))
