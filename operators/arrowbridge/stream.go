@@ -46,7 +46,8 @@ func WriteStream(w io.Writer, schema engine.Schema, batches ...engine.Batch) (er
 // ReadStream reads a stream in Arrow's IPC format to its end. The batches, which are the
 // caller's to release, take their memory from mem, nil for Go's heap. Types that rows can hold
 // in another form, such as large text, come in that form; others, and dictionaries, are errors,
-// as is a stream that is damaged or cut off.
+// as is a stream that is damaged or lacks the mark of its end, which writers of Arrow make when
+// they are closed.
 func ReadStream(r io.Reader, mem columnar.Allocator) (_ engine.Schema, batches []engine.Batch, err error) {
 	if mem == nil {
 		mem = memory.DefaultAllocator
