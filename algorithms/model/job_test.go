@@ -95,3 +95,18 @@ func TestApplyChecksTheColumns(t *testing.T) {
 		}, c.want)
 	}
 }
+
+// TestApplyRefusesNoValues: a column without values is told by its name.
+func TestApplyRefusesNoValues(t *testing.T) {
+	trial.Fails(t, func(b *engine.Builder) {
+		rows := operators.FromSlice(b, []point{{1}})
+		engine.Collect(model.Apply("test", rows, model.Dataset(b, ruler{Length: 1}), model.Application{
+			Op: "Nothing", Outputs: []engine.Column{{Name: "units", Type: "float64"}},
+			Open: func([]byte, engine.Schema) (model.Compute, error) {
+				return func(*engine.Context, int, engine.Batch) ([]columnar.Values, error) {
+					return make([]columnar.Values, 1), nil
+				}, nil
+			},
+		}), "made")
+	}, `column "units" has no values`)
+}

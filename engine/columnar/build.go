@@ -209,10 +209,6 @@ func withNulls(mem Allocator, f arrow.Field, v nullable) (arrow.Array, error) {
 			bitutil.SetBit(valid.Bytes(), i)
 		}
 	}
-	if nulls == 0 {
-		all.Retain()
-		return all, nil
-	}
 	buffers := append([]*memory.Buffer{valid}, all.Data().Buffers()[1:]...)
 	d := array.NewData(all.DataType(), all.Len(), buffers, all.Data().Children(), nulls, 0)
 	defer d.Release()

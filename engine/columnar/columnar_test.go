@@ -107,6 +107,26 @@ func TestNullsAreOfTheirRows(t *testing.T) {
 	require.ErrorContains(t, err, `column "x": 1 nulls in a column that is not nullable`)
 }
 
+// TestVectorsWithNullsHaveNoView: what would stand for them is undefined.
+func TestVectorsWithNullsHaveNoView(t *testing.T) {
+	for column, values := range map[string]any{
+		"vector[1]": columnar.Matrix{Rows: 2, Cols: 1, Data: []float64{1, 2}},
+		"vector":    columnar.Vectors{Offsets: []int32{0, 1, 2}, Values: []float64{1, 2}},
+		"sparse":    columnar.Sparse{Rows: 2, Offsets: []int32{0, 1, 2}, Indices: []int32{0, 1}, Values: []float64{1, 2}},
+	} {
+		rows, err := columnar.NewBatch(nil, schemaOf(t, columnar.Column{Name: "x", Type: column, Nullable: true}),
+			columnar.WithNulls(values, func(i int) bool { return i == 1 }))
+		require.NoError(t, err)
+		defer rows.Release()
+		_, _, matrix := columnar.GetNullable[columnar.Matrix](rows, "x")
+		_, _, vectors := columnar.GetNullable[columnar.Vectors](rows, "x")
+		_, _, sparse := columnar.GetNullable[columnar.Sparse](rows, "x")
+		for _, err := range []error{matrix, vectors, sparse} {
+			require.ErrorContains(t, err, `column "x": vectors with nulls have no view: leave such rows out`, column)
+		}
+	}
+}
+
 // roundTrip requires that what Get reads of a column makes the same column again.
 func roundTrip[V columnar.View](t *testing.T, b columnar.Batch, column string) {
 	t.Helper()

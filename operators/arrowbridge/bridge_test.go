@@ -134,6 +134,14 @@ func TestStreams(t *testing.T) {
 		require.ErrorContains(t, err, "arrowbridge: ReadStream: ", n)
 		require.Empty(t, batches, n)
 	}
+	// Metadata count for nothing, also where one batch has them and another has not.
+	field := rec.Schema().Field(0)
+	field.Metadata = arrow.NewMetadata([]string{"unit"}, []string{"m"})
+	told := array.NewRecord(arrow.NewSchema(append([]arrow.Field{field}, rec.Schema().Fields()[1:]...), nil), rec.Columns(), rec.NumRows())
+	defer told.Release()
+	var mixed bytes.Buffer
+	require.NoError(t, arrowbridge.WriteStream(&mixed, rows.Schema(), arrowbridge.Batch(told), rows))
+
 	var none bytes.Buffer
 	require.NoError(t, arrowbridge.WriteStream(&none, rows.Schema()))
 	schema, batches, err = arrowbridge.ReadStream(&none, mem)
