@@ -18,8 +18,8 @@ import (
 //	descending        what else a descent goes on with, see course
 //	stepped           ... and SGD, see walked
 //	evaluated         of each shard what the evaluator keeps, see Snapshot
-//	found             after the last superstep, the result: on subtask 0, with shard 0, which
-//	                  is always its
+//	found             the result, after the last superstep; it is kept with shard 0, which
+//	                  subtask 0 owns at any parallelism
 //
 // The structs training, work and stepper hold these very objects, so that keeping them costs
 // nothing; all else in them is made anew in every superstep, or by whoever finds none: from the
@@ -54,7 +54,7 @@ var (
 	meanOfPoints = shared.Replicated("optim mean of parameters", shared.Float64s())
 )
 
-// found is the result, so that who closes the queue need not have run it.
+// found is the result. It is kept, as the gang that closes the queue may be another one.
 var found = shared.PerShard("optim result", shared.Msgpack[*Result]())
 
 // keepResult is the last stage: it keeps the result after the last superstep.

@@ -53,8 +53,8 @@ var (
 	meetings   = shared.Scratch[[]int64]("meetings")
 	surveyor   = shared.Scratch[*survey]("survey of features")
 
-	// found is the row of the queue once it is there, on subtask 0, with shard 0, which is
-	// always its: so that who closes the queue need not have run it.
+	// found is the row of the queue once it is there. It is kept with shard 0, which subtask 0
+	// owns at any parallelism: the gang that closes the queue may be another one.
 	found = shared.PerShard("facts", shared.Msgpack[knownRow]())
 )
 
