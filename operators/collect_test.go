@@ -59,7 +59,7 @@ func TestSingleColumnsAsValues(t *testing.T) {
 		require.NoError(t, err)
 		defer result.Release()
 		requireValues(t, result, "n", []int64{3})
-		requireValues(t, result, "n", []float64(nil), `result "n": float64 wants count float64; found columns: count int64: column "count" is int64, which does not fit float64`)
+		requireValues(t, result, "n", []float64(nil), `result "n": float64 wants count float64; found columns: count int64: column "count" is int64, which does not fit float64 of type float64 (column type float64); where the type was inferred from text, name it: CSVOptions.Types, or ReadCSVAs for the fields of a struct`)
 		requireValues(t, result, "n", []string(nil), `column "count" is int64, which does not fit string of type string (column type utf8)`)
 		requireValues(t, result, "n", []struct{ N int64 }(nil), `no column "n" for struct`, "found columns: count int64")
 		three := int64(3)

@@ -95,8 +95,12 @@ func (c *columnReader) bind(schema *arrow.Schema) error {
 		}
 	}
 	if c.load == nil || !c.dimFits(dt, from) {
-		return fmt.Errorf("column %q is %s, which does not fit %s of type %s (column type %s)",
-			name, TypeName(dt), c.field.goName, c.field.typ, TypeName(c.field.dt))
+		hint := ""
+		if from == kindInt64 && (c.field.kind == kindFloat64 || c.field.kind == kindFloat32) {
+			hint = "; where the type was inferred from text, name it: CSVOptions.Types, or ReadCSVAs for the fields of a struct"
+		}
+		return fmt.Errorf("column %q is %s, which does not fit %s of type %s (column type %s)%s",
+			name, TypeName(dt), c.field.goName, c.field.typ, TypeName(c.field.dt), hint)
 	}
 	return nil
 }
