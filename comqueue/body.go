@@ -361,33 +361,70 @@ func (b *body) Finish(c *engine.Context, out engine.Output) error {
 func (b *body) giveRows(c *engine.Context, out engine.Output) error {
 	b.reports.end(b.subtask)
 	b.context.shard.Store(-1)
-	if err := b.verifyRows(); err != nil {
-		return err
-	}
 	if err := b.observe(b.context.step); err != nil {
 		return err
 	}
-	closing := b.queue.close
-	if !closing.perShard && b.subtask != 0 {
-		return nil
+	switch closing := b.queue.close; {
+	case closing.perShard:
+		return b.closeShards(c, out)
+	case b.subtask != 0:
+		return b.verifyRows()
+	default:
+		return b.closeOnce(c, out)
 	}
-	emit, release := closing.start(c)
+}
+
+// closeOnce has subtask 0 emit the rows of the close. Where files hold what they may be made of,
+// they leave the queue once that is verified.
+func (b *body) closeOnce(c *engine.Context, out engine.Output) error {
+	emit, release := b.queue.close.start(c)
 	defer release()
-	if !closing.perShard {
-		err := emit(&b.context, 0, func(rows arrow.Record) error { return out.Emit(0, arrowrows.Batch(rows)) })
-		return b.context.takeMisuse(err)
+	send := func(rows arrow.Record) error { return out.Emit(0, arrowrows.Batch(rows)) }
+	var kept []arrow.Record
+	defer func() {
+		for _, rows := range kept {
+			rows.Release()
+		}
+	}()
+	to := send
+	if b.holdsOnDisk() {
+		to = func(rows arrow.Record) error {
+			rows.Retain()
+			kept = append(kept, rows)
+			return nil
+		}
 	}
+	err := b.guard(func() error { return b.context.takeMisuse(emit(&b.context, 0, to)) })
+	if err == nil {
+		err = b.verifyRows()
+	}
+	for i := 0; err == nil && i < len(kept); i++ {
+		err = send(kept[i])
+	}
+	return err
+}
+
+// closeShards emits the rows that the close makes of each shard. What files hold is verified
+// before, as others compute with what is emitted, and after, as the close may read it.
+func (b *body) closeShards(c *engine.Context, out engine.Output) error {
+	if err := b.verifyRows(); err != nil {
+		return err
+	}
+	emit, release := b.queue.close.start(c)
+	defer release()
 	for shard := c.Range.Lo; shard < c.Range.Hi; shard++ {
 		if c.Err() != nil {
 			return context.Cause(c)
 		}
 		b.context.shard.Store(int32(shard))
-		err := emit(&b.context, shard, func(rows arrow.Record) error { return out.Emit(shard, arrowrows.Batch(rows)) })
-		if err := b.context.takeMisuse(err); err != nil {
+		err := b.guard(func() error {
+			return b.context.takeMisuse(emit(&b.context, shard, func(rows arrow.Record) error { return out.Emit(shard, arrowrows.Batch(rows)) }))
+		})
+		if err != nil {
 			return err
 		}
 	}
-	return nil
+	return b.verifyRows()
 }
 
 // Close implements engine.Loop. The last subtask that ends closes the session, which

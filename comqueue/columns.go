@@ -4,14 +4,12 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
-	"github.com/superstep-ml/superstep/internal/spelling"
 )
 
 // ShardColumn is a column of partitioned data, by name and type. A queue that is given data
@@ -142,20 +140,20 @@ func (d BroadcastData) Sparse(name string) BroadcastColumn[Sparse] {
 // columnOf finds a column in frames.
 type columnOf[V any] struct {
 	wanted
-	view func(c *column) V
+	plain *declaration // without room for nulls
+	view  func(c *column) V
 }
 
 func newColumn[V any](d *declared, name string, kind viewKind, view func(c *column) V) columnOf[V] {
-	c := columnOf[V]{wanted{name: name, kind: kind}, view}
-	d.add(c.wanted, 1)
-	return c
+	w := wanted{name: name, kind: kind}
+	return columnOf[V]{w, d.add(w), view}
 }
 
 // makeNullable says that the column may have nulls.
 func (c *columnOf[V]) makeNullable(d *declared) {
-	d.add(c.wanted, -1)
+	d.withdraw(c.plain)
 	c.nullable = true
-	d.add(c.wanted, 1)
+	d.add(c.wanted)
 }
 
 func (c *columnOf[V]) of(f *Frame) V { return c.view(f.find(c.name, c.kind, c.nullable)) }
@@ -167,12 +165,17 @@ type wanted struct {
 	nullable bool
 }
 
-// declared are the columns of a key, each as often as it was made.
+// declared are the columns of a key, in the order in which they were made.
 type declared struct {
-	mu    sync.Mutex
-	order []wanted
-	count map[wanted]int
-	rows  []rowsWanted
+	mu      sync.Mutex
+	columns []*declaration
+	rows    []rowsWanted
+}
+
+// declaration is one making of a column.
+type declaration struct {
+	wanted
+	withdrawn bool
 }
 
 // rowsWanted checks columns against a struct that rows are read as.
@@ -189,25 +192,27 @@ func (d *declared) addRows(as reflect.Type, check func(schema *arrow.Schema) err
 	}
 }
 
-func (d *declared) add(w wanted, n int) {
+func (d *declared) add(w wanted) *declaration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.count == nil {
-		d.count = map[wanted]int{}
-	}
-	if _, known := d.count[w]; !known {
-		d.order = append(d.order, w)
-	}
-	d.count[w] += n
+	made := &declaration{wanted: w}
+	d.columns = append(d.columns, made)
+	return made
 }
 
-// all returns the columns in the order in which they were made first.
+func (d *declared) withdraw(made *declaration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	made.withdrawn = true
+}
+
+// all returns the columns that are wanted, each once.
 func (d *declared) all() (all []wanted) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, w := range d.order {
-		if d.count[w] > 0 {
-			all = append(all, w)
+	for _, c := range d.columns {
+		if !c.withdrawn && !slices.Contains(all, c.wanted) {
+			all = append(all, c.wanted)
 		}
 	}
 	return all
@@ -218,7 +223,7 @@ func (d *declared) check(schema *arrow.Schema) error {
 	for _, w := range d.all() {
 		i, err := batch.FindColumn(schema, w.name)
 		if err != nil {
-			return near(err, w.name, schema)
+			return err
 		}
 		has := schema.Field(i).Type
 		if even := w.kind == matrixView && viewOfType(has) == vectorsView; viewOfType(has) != w.kind && !even {
@@ -237,18 +242,6 @@ func (d *declared) check(schema *arrow.Schema) error {
 		}
 	}
 	return nil
-}
-
-// near adds to the error about a column that is not there those with a like name.
-func near(err error, name string, schema *arrow.Schema) error {
-	var names []string
-	for _, f := range schema.Fields() {
-		names = append(names, f.Name)
-	}
-	if like := spelling.Near(name, names); len(like) > 0 {
-		return fmt.Errorf("%w (did you mean %q?)", err, strings.Join(like, `", "`))
-	}
-	return err
 }
 
 // checkFrame says which row of a frame has a null in a column that has no room for it. of says

@@ -152,6 +152,12 @@ func TestColumnsThatAreNotThere(t *testing.T) {
 			want: []string{`the dataset for "rows": column "name" is utf8, where Bools wants bool`}},
 		{name: "nulls", run: true, column: func(r comqueue.PartitionedData, _ comqueue.BroadcastData) { r.Ints("age") },
 			want: []string{`partitioned data "rows", shard 0: `, `column "age" is null, where Ints has no room for nulls: read it as Nullable, or leave such rows out`, "row 0"}},
+		{name: "nulls, of a column that has room for them elsewhere", run: true, column: func(r comqueue.PartitionedData, _ comqueue.BroadcastData) {
+			r.Ints("age")
+			roomy := r.Ints("age")
+			roomy.Nullable()
+			roomy.Nullable()
+		}, want: []string{`column "age" is null, where Ints has no room for nulls`}},
 		{name: "broadcast nulls", run: true, column: func(_ comqueue.PartitionedData, w comqueue.BroadcastData) { w.Texts("nick") },
 			want: []string{`broadcast data "wide": `, `column "nick" is null, where Texts has no room for nulls`}},
 	} {
@@ -173,6 +179,7 @@ func TestColumnsThatAreNotThere(t *testing.T) {
 			for _, want := range append(test.want, "columns_test.go:") {
 				require.ErrorContains(t, err, want)
 			}
+			require.LessOrEqual(t, strings.Count(err.Error(), "did you mean"), 1)
 			require.False(t, ran)
 		})
 	}

@@ -57,18 +57,6 @@ func (i *instance) restore(snapshot []byte) error {
 	return nil
 }
 
-// forget makes the instance anew, from its snapshot if it gives one.
-func (i *instance) forget() error {
-	snapshot, err := i.snapshot()
-	if err == nil {
-		err = i.renew()
-	}
-	if err == nil {
-		err = i.restore(snapshot)
-	}
-	return err
-}
-
 // forgetful is what holds buffers from one superstep to the next.
 type forgetful interface{ forget() }
 
@@ -79,6 +67,16 @@ func (b *body) forget() error {
 	if err != nil {
 		return err
 	}
+	snapshots := make([][]byte, len(b.instances))
+	for i, instance := range b.instances {
+		if snapshots[i], err = instance.snapshot(); err != nil {
+			return err
+		}
+	}
+	// Blocks go once nothing reads them any more, and are verified before: they are made again.
+	if err := b.verify(b.made.onDisk); err != nil {
+		return err
+	}
 	b.context.objects.Forget(b.queue.isInput)
 	b.made.close(b.context.task)
 	if err := b.context.objects.Restore(saved); err != nil {
@@ -87,8 +85,11 @@ func (b *body) forget() error {
 	for _, f := range b.forests {
 		f.forget()
 	}
-	for _, i := range b.instances {
-		if err := i.forget(); err != nil {
+	for i, instance := range b.instances {
+		if err := instance.renew(); err != nil {
+			return err
+		}
+		if err := instance.restore(snapshots[i]); err != nil {
 			return err
 		}
 	}

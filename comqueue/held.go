@@ -88,6 +88,10 @@ func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, fu
 	if err != nil {
 		return beyond(c, full, err)
 	}
+	if err := sameRows(t, record, batches); err != nil {
+		record.Release()
+		return err
+	}
 	if err := in.makeRoom(c, offsets.bytes); err != nil {
 		record.Release()
 		return err
@@ -103,6 +107,22 @@ func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, fu
 		*t.frame = *frame
 	}
 	tellOfDisk(c, in.queue)
+	return nil
+}
+
+// sameRows compares rows that a file holds with the batches that they were made of: pages may
+// have gone to the disk and come back before the checksum was taken.
+func sameRows(t *taken, record arrow.Record, batches []arrow.Record) error {
+	at := int64(0)
+	for _, rows := range batches {
+		part := record.NewSlice(at, at+rows.NumRows())
+		differ := batch.Diff(rows, part)
+		part.Release()
+		if differ != "" {
+			return fmt.Errorf("%s, kept beyond the memory budget: the disk gives other rows back than it was given: %s", t.what, differ)
+		}
+		at += rows.NumRows()
+	}
 	return nil
 }
 
@@ -152,18 +172,29 @@ type holdings struct {
 	free     []func()
 }
 
-// block makes n zeroed bytes, which fill changes and nobody after it, and reports whether a
-// file holds them.
-func (h *holdings) block(c *engine.Context, what string, n int, fill func(block []byte) error) ([]byte, bool, error) {
+// block makes pieces of zeroed bytes, which fill changes and nobody after it, and reports whether
+// a file holds them.
+func (h *holdings) block(c *engine.Context, what string, pieces []int, fill func(piece int, b []byte) error) ([]byte, bool, error) {
+	n := 0
+	for _, size := range pieces {
+		n += size
+	}
 	full := c.Memory.Reserve(int64(n))
 	if full == nil {
 		h.reserved += int64(n)
 		b := c.RowAllocator.Allocate(n)
 		h.free = append(h.free, func() { c.RowAllocator.Free(b) })
 		clear(b)
-		return b, false, fill(b)
+		at := 0
+		for i, size := range pieces {
+			if err := fill(i, b[at:at+size:at+size]); err != nil {
+				return nil, false, err
+			}
+			at += size
+		}
+		return b, false, nil
 	}
-	b, region, err := mapped.HoldBytes(c.Disk, c.SpillDir, n, fill)
+	b, region, err := mapped.HoldBytes(c.Disk, c.SpillDir, pieces, fill)
 	if err != nil {
 		return nil, false, beyond(c, full, err)
 	}
@@ -208,27 +239,34 @@ func (a *counted) Allocate(n int) []byte {
 	return a.Allocator.Allocate(n)
 }
 
-// verifyRows compares what files hold with what was put there, before anything that the
-// queue made of it leaves the queue.
+// verifyRows compares what files hold with what was put there.
 func (b *body) verifyRows() error {
-	for _, of := range [][]*onDisk{b.rowsOnDisk, b.made.onDisk} {
-		for _, held := range of {
-			b.context.shard.Store(int32(held.shard))
-			if err := held.region.Verify(); err != nil {
-				return fmt.Errorf("%s, kept beyond the memory budget: %w; or a function changed rows that it was lent, which --check tells", held.what, err)
-			}
+	if err := b.verify(b.rowsOnDisk); err != nil {
+		return err
+	}
+	return b.verify(b.made.onDisk)
+}
+
+func (b *body) verify(all []*onDisk) error {
+	for _, held := range all {
+		b.context.shard.Store(int32(held.shard))
+		if err := held.region.Verify(); err != nil {
+			return fmt.Errorf("%s, kept beyond the memory budget: %w; or a function changed rows that it was lent, which --check tells", held.what, err)
 		}
 	}
 	b.context.shard.Store(-1)
 	return nil
 }
 
+// holdsOnDisk reports whether files hold rows of the subtask, or what it made of them.
+func (b *body) holdsOnDisk() bool { return len(b.rowsOnDisk)+len(b.made.onDisk) > 0 }
+
 // guard calls f. Where it fails while files hold rows, these are compared first: rows that the
 // disk has damaged are the cause of whatever else seems wrong.
 func (b *body) guard(f func() error) (err error) {
 	returned := false
 	defer func() {
-		if returned && err == nil || len(b.rowsOnDisk)+len(b.made.onDisk) == 0 || b.context.Context().Err() != nil {
+		if returned && err == nil || !b.holdsOnDisk() || b.context.Context().Err() != nil {
 			return
 		}
 		shard := b.context.shard.Load()
@@ -261,15 +299,18 @@ func (b *body) guarded(stages []engine.Stage) []engine.Stage {
 	return stages
 }
 
-// HoldBlock returns a block of n bytes that is good as long as the subtask is in the queue: what the subtask has
-// made of its rows once and reads superstep after superstep, such as features as bins. It is
-// zeroed, filled by fill, and must not be changed afterwards. Like rows, it is held in memory
-// within the budget of the subtask's slot, and beyond it, on Linux, in a file that is mapped
-// and verified when the queue ends; onDisk says so. What is believed without looking, such as
-// an index into memory that assembly takes, is looked at each time there. what names the block
-// in errors. Init is the place to call it.
-func (c *ComContext) HoldBlock(what string, n int, fill func(block []byte) error) (block []byte, onDisk bool, err error) {
-	block, onDisk, err = c.made.block(c.task, what, n, fill)
+// HoldBlock returns a block of bytes that is good as long as the subtask is in the queue: what the
+// subtask has made of its rows once and reads superstep after superstep, such as features as bins.
+// It is made of pieces of given sizes, one behind the other. fill fills one after the other, each
+// of zeros at first, and does not keep it; afterwards the block must not be changed.
+//
+// Like rows, a block is held in memory within the budget of the subtask's slot, and beyond it, on
+// Linux, in a file that is mapped and verified when the queue ends; onDisk says so. A piece is in
+// memory whole while it is filled. What is believed without looking, such as an index into memory
+// that assembly takes, is looked at each time where a file holds it. what names the block in
+// errors. Init is the place to call it.
+func (c *ComContext) HoldBlock(what string, pieces []int, fill func(piece int, b []byte) error) (block []byte, onDisk bool, err error) {
+	block, onDisk, err = c.made.block(c.task, what, pieces, fill)
 	if err != nil {
 		return nil, false, fmt.Errorf("%s: %w", what, err)
 	}

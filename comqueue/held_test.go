@@ -3,8 +3,10 @@
 package comqueue_test
 
 import (
+	"errors"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/disk"
+	"github.com/superstep-ml/superstep/operators"
 )
 
 // averaging is a queue that averages rows in ten supersteps of two passes; meddle is called
@@ -122,5 +125,115 @@ func TestRowsThatNoFileHolds(t *testing.T) {
 			require.ErrorContains(t, err, want)
 		}
 		require.ErrorContains(t, err, `partitioned data "data", shard `)
+	}
+}
+
+// TestRowsThatChangeWhileTheQueueCloses: what a close makes of rows in files counts only if
+// these are what they were.
+func TestRowsThatChangeWhileTheQueueCloses(t *testing.T) {
+	boom := errors.New("boom")
+	for _, perShard := range []bool{false, true} {
+		for _, fails := range []error{nil, boom} {
+			for _, damaged := range []bool{false, true} {
+				var emitted atomic.Bool
+				sum := func(ctx *comqueue.ComContext, shard int) ([]row, error) {
+					values := data.Get(ctx, shard).Floats("value")
+					if damaged && data.Get(ctx, shard).OnDisk() {
+						values[0]++
+					}
+					s := 0.0
+					for _, v := range values {
+						s += v
+					}
+					if shard == 15 {
+						return nil, fails
+					}
+					return []row{{s}}, nil
+				}
+				closing := comqueue.ShardOutput(sum)
+				_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+					q := comqueue.New(b, "closing").InitWithPartitionedData(data, dataset(b, 1<<17, func(i int) float64 { return float64(i % 1013) })).Do(idle).SetMaxIter(1)
+					if perShard {
+						return q.CloseWith(closing).Exec()
+					}
+					sums := q.CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) (all []row, err error) {
+						return all, ctx.ForShards(func(shard int) error {
+							of, err := sum(ctx, shard)
+							all = append(all, of...)
+							return err
+						})
+					})).Exec()
+					return operators.Map(sums, func(r row) row { emitted.Store(true); return r })
+				}, engine.Parallelism(1), engine.Shards(16), engine.MemoryBudget(128<<10))
+				switch {
+				case damaged:
+					require.ErrorContains(t, err, `rows of "data", kept beyond the memory budget: the file `)
+					require.ErrorContains(t, err, "is damaged")
+				case fails != nil:
+					require.ErrorContains(t, err, "boom")
+				default:
+					require.NoError(t, err)
+				}
+				require.Equal(t, !perShard && !damaged && fails == nil, emitted.Load())
+			}
+		}
+	}
+}
+
+// TestFaultsWhileBlocksAreFilled: pages that the disk does not give back are the failure of the
+// subtask, in the first block of its life too.
+func TestFaultsWhileBlocksAreFilled(t *testing.T) {
+	var file *os.File
+	fs := rowsFS{disk.OS(), func(dir, pattern string) (disk.File, error) {
+		f, err := disk.OS().CreateTemp(dir, pattern)
+		if err == nil {
+			file, err = os.OpenFile(f.Name(), os.O_RDWR, 0)
+		}
+		return f, err
+	}}
+	_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+		return comqueue.New(b, "faults").Init(func(ctx *comqueue.ComContext) error {
+			_, _, err := ctx.HoldBlock("block", []int{2 << 20, 2 << 20}, func(piece int, b []byte) error {
+				require.NoError(t, file.Truncate(0))
+				b[1<<20] = 1
+				return nil
+			})
+			return err
+		}).Do(idle).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()
+	}, engine.Parallelism(1), engine.MemoryBudget(128<<10), engine.Disk(fs))
+	require.ErrorContains(t, err, "subtask 0 of 1: panic: runtime error: ")
+	require.NoError(t, file.Close())
+}
+
+// keeper keeps a block between supersteps, and has its snapshot depend on it.
+type keeper struct {
+	block []byte
+	calls byte
+}
+
+func (k *keeper) Calc(ctx *comqueue.ComContext) (err error) {
+	if k.block == nil {
+		k.block, _, err = ctx.HoldBlock("block", []int{4 << 20}, func(_ int, b []byte) error { b[0] = 1; return nil })
+	}
+	k.calls++
+	return err
+}
+
+func (k *keeper) AppendSnapshot(dst []byte) ([]byte, error) {
+	return append(dst, k.calls+k.block[0]-1), nil
+}
+
+func (k *keeper) Restore(src []byte) error { k.calls = src[0]; return nil }
+
+// TestSnapshotsReadBlocks: instances have their blocks while their snapshots are taken.
+func TestSnapshotsReadBlocks(t *testing.T) {
+	for _, option := range []engine.Option{engine.CheckState(true), engine.CheckResume(1, 1)} {
+		var last *keeper
+		_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+			return comqueue.New(b, "keeping").AddNew(func() comqueue.Compute { last = &keeper{}; return last }).
+				CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(3).Exec()
+		}, engine.Parallelism(1), option)
+		require.NoError(t, err)
+		require.Equal(t, byte(3), last.calls)
 	}
 }

@@ -144,7 +144,12 @@ func squares(n int, fill func(block []byte) error, onDisk *atomic.Bool, meddle f
 				block.Put(ctx, h)
 				return ctx.ForShards(func(shard int) error {
 					values := blocks.Get(ctx, shard).Floats("value")
-					b, disk, err := ctx.HoldBlock("squares", 8*len(values), func(b []byte) error {
+					all := values
+					b, disk, err := ctx.HoldBlock("squares", []int{8 * (len(values) / 2), 0, 8 * (len(values) - len(values)/2)}, func(piece int, b []byte) error {
+						values := values[len(values)/2:]
+						if piece < 2 {
+							values = all[:len(b)/8]
+						}
 						for i, v := range values {
 							if binary.LittleEndian.Uint64(b[8*i:]) != 0 {
 								return errors.New("the block is not zeroed")
@@ -205,16 +210,20 @@ func TestBlocks(t *testing.T) {
 		}
 	}
 	var onDisk atomic.Bool
-	_, _, err := run(t, squares(n, fine, &onDisk, func(step int, b []byte) {
-		if step == 3 {
-			b[len(b)-1] ^= 1
+	for _, check := range []bool{false, true} {
+		for step := 1; step <= 3; step++ {
+			_, _, err := runOnce(t, squares(n, fine, &onDisk, func(s int, b []byte) {
+				if s == step {
+					b[len(b)-1] ^= 1
+				}
+			}), engine.Parallelism(1), engine.Shards(8), engine.MemoryBudget(600<<10), engine.CheckState(check))
+			require.ErrorContains(t, err, "squares, kept beyond the memory budget: the file ", "step %d", step)
+			require.ErrorContains(t, err, "is damaged")
 		}
-	}), engine.Parallelism(1), engine.Shards(8), engine.MemoryBudget(600<<10))
-	require.ErrorContains(t, err, "squares, kept beyond the memory budget: the file ")
-	require.ErrorContains(t, err, "is damaged")
+	}
 	boom := errors.New("boom")
 	for _, budget := range []int64{0, 600 << 10} {
-		_, _, err = run(t, squares(n, func([]byte) error { return boom }, &onDisk, nil), engine.Parallelism(1), engine.Shards(8), engine.MemoryBudget(budget))
+		_, _, err := run(t, squares(n, func([]byte) error { return boom }, &onDisk, nil), engine.Parallelism(1), engine.Shards(8), engine.MemoryBudget(budget))
 		require.ErrorContains(t, err, "squares: boom")
 	}
 }

@@ -44,8 +44,11 @@ func escaped(v any) error {
 	switch v := v.(type) {
 	case nil:
 		return errGoexit
-	case Misuse:
-		return v // such as that of Collect, which has no builder to tell it to
+	case Misuse: // such as that of Collect, which has no builder to tell it to
+		if v.Site == "" {
+			v.Site = userSite()
+		}
+		return v
 	}
 	return &PanicError{Value: v, Frames: panicFrames()}
 }

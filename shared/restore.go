@@ -37,6 +37,11 @@ func (o *Objects) Restore(saved []Encoded) error {
 		return fmt.Errorf("shared: restore session %q, subtask %d: %w", o.session.Name(), o.subtask, ErrClosed)
 	}
 	cells := make(map[string]*pending)
+	type place struct {
+		name  string
+		shard int
+	}
+	taken := make(map[place]bool, len(saved))
 	for _, e := range saved {
 		c := cells[e.Name]
 		var err error
@@ -51,7 +56,7 @@ func (o *Objects) Restore(saved []Encoded) error {
 			err = errors.New("the subtask has it already")
 		case c != nil && c.kind != e.Kind:
 			err = fmt.Errorf("both %v and %v", c.kind, e.Kind)
-		case c != nil && slices.ContainsFunc(c.objects, func(other Encoded) bool { return other.Shard == e.Shard }):
+		case taken[place{e.Name, e.Shard}]:
 			err = errors.New("it comes twice")
 		}
 		if err != nil {
@@ -61,7 +66,7 @@ func (o *Objects) Restore(saved []Encoded) error {
 			c = &pending{declaration: declaration{name: e.Name, kind: e.Kind}}
 			cells[e.Name] = c
 		}
-		c.objects = append(c.objects, e)
+		c.objects, taken[place{e.Name, e.Shard}] = append(c.objects, e), true
 	}
 	for name, c := range cells {
 		slices.SortFunc(c.objects, func(a, b Encoded) int { return a.Shard - b.Shard })

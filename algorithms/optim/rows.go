@@ -33,6 +33,9 @@ type Minimum struct {
 // needs second derivatives.
 func MinimizeRows[R any](d *engine.Dataset, n int, loss func(row R, w, grad []float64) float64, s Settings) *engine.Dataset {
 	const op = "MinimizeRows"
+	if d == nil || d.Builder() == nil {
+		panic(engine.Misuse{Err: fmt.Errorf("%s: the dataset is nil", op)})
+	}
 	b := d.Builder()
 	b.MustBuild(op, "dataset")
 	fail := func(format string, a ...any) *engine.Dataset {

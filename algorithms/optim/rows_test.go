@@ -123,6 +123,9 @@ func TestMinimizeRowsThatCannotBe(t *testing.T) {
 		"no parameters": {func(b *engine.Builder) *engine.Dataset {
 			return optim.MinimizeRows(operators.FromSlice(b, plots(5)), 0, squares, optim.Settings{})
 		}, []string{"MinimizeRows: there are 0 parameters"}},
+		"no dataset": {func(b *engine.Builder) *engine.Dataset {
+			return optim.MinimizeRows(nil, 3, squares, optim.Settings{})
+		}, []string{"MinimizeRows: the dataset is nil"}},
 		"no function": {func(b *engine.Builder) *engine.Dataset {
 			return optim.MinimizeRows[plot](operators.FromSlice(b, plots(5)), 3, nil, optim.Settings{})
 		}, []string{"MinimizeRows: the function is nil"}},

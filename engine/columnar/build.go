@@ -2,6 +2,7 @@ package columnar
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -219,14 +220,14 @@ func withNulls(mem Allocator, f arrow.Field, v nullable) (arrow.Array, error) {
 func vectorsOf(mem Allocator, dt arrow.DataType, values any) (arrow.Array, error) {
 	switch v := values.(type) {
 	case Matrix:
-		if v.Rows < 0 || v.Cols < 0 || len(v.Data) != v.Rows*v.Cols {
+		if !v.whole() {
 			return nil, fmt.Errorf("a matrix of %d x %d has %d values", v.Rows, v.Cols, len(v.Data))
 		}
 		if dt.ID() == arrow.LIST {
 			return batch.NewVariableVectors(mem, evenOffsets(v.Rows, v.Cols), v.Data)
 		}
-		if v.Cols == 0 { // no type has none
-			return nil, fmt.Errorf("is %s, and a matrix without columns is given", batch.TypeName(dt))
+		if dim := batch.VectorDim(dt); v.Cols == 0 || dim != 0 && dim != v.Cols {
+			return nil, fmt.Errorf("is %s, and a matrix of %d columns is given", batch.TypeName(dt), v.Cols)
 		}
 		return batch.WrapVectorArray(v.Data, v.Cols), nil
 	case Vectors:
@@ -239,6 +240,18 @@ func vectorsOf(mem Allocator, dt arrow.DataType, values any) (arrow.Array, error
 		return batch.NewSparseArray(mem, batch.CSR{Size: size, Indptr: v.Offsets, Indices: v.Indices, Values: v.Values})
 	}
 	return nil, fmt.Errorf("%T has no vectors", values)
+}
+
+// whole says that the matrix has the values that its size says, and rows that a batch can hold.
+func (m Matrix) whole() bool {
+	switch n := len(m.Data); {
+	case m.Rows < 0 || m.Cols < 0 || m.Rows > math.MaxInt32 || n > math.MaxInt32:
+		return false
+	case m.Cols == 0:
+		return n == 0
+	default:
+		return n%m.Cols == 0 && n/m.Cols == m.Rows
+	}
 }
 
 // evenOffsets are those of vectors of one size.

@@ -255,12 +255,20 @@ func TestMistakes(t *testing.T) {
 		`column "n": WithNulls takes slices and vectors, not columnar.Values`: {columnar.WithNulls(columnar.Values{}, func(int) bool { return true }), columnar.Vectors{}},
 		`column "n": is int64, and a columnar.Sparse of sparse is given`:      {columnar.Sparse{Offsets: []int32{0}}, columnar.Vectors{}},
 		`column "n": is int64, and a columnar.Matrix of vector[1] is given`:   {columnar.Matrix{Rows: 1, Cols: 1, Data: []float64{1}}, columnar.Vectors{}},
-		`column "n": is int64, and a matrix without columns is given`:         {columnar.Matrix{}, columnar.Vectors{}},
+		`column "n": is int64, and a matrix of 0 columns is given`:            {columnar.Matrix{}, columnar.Vectors{}},
 	} {
 		mem := batchtest.Allocator(t)
 		_, err := columnar.NewBatch(mem, schema, values...)
 		require.ErrorContains(t, err, want)
 	}
+	for _, typ := range []string{"vector[4]", "vector"} {
+		for _, m := range []columnar.Matrix{{Rows: 1 << 62, Cols: 4}, {Rows: 1 << 40}, {Rows: -1, Cols: -1, Data: []float64{1}}, {Cols: 4, Data: []float64{1}}} {
+			_, err := columnar.NewBatch(nil, schemaOf(t, columnar.Column{Name: "x", Type: typ}), m)
+			require.ErrorContains(t, err, fmt.Sprintf(`column "x": a matrix of %d x %d has %d values`, m.Rows, m.Cols, len(m.Data)))
+		}
+	}
+	_, err = columnar.NewBatch(nil, schemaOf(t, columnar.Column{Name: "x", Type: "vector[4]"}), columnar.Matrix{Cols: 1 << 40})
+	require.ErrorContains(t, err, `column "x": is vector[4], and a matrix of 1099511627776 columns is given`)
 	_, err = columnar.NewBatch(nil, columnar.Schema{}, 1)
 	require.ErrorContains(t, err, "the schema is none")
 	_, err = columnar.NewBatch(nil, schemaOf(t, columnar.Column{Name: "t", Type: "utf8"}), []string{"\xff"})

@@ -20,6 +20,9 @@ func Diff(a, b arrow.Record) string {
 	}
 	for c := range int(a.NumCols()) {
 		va, vb := viewOf(a.Column(c)), viewOf(b.Column(c))
+		if sameFixed(&va, &vb) {
+			continue
+		}
 		for i := range va.n {
 			if !sameValue(&va, &vb, i) {
 				return fmt.Sprintf("column %q, row %d: %s and %s", a.ColumnName(c), i, showValue(&va, i), showValue(&vb, i))
@@ -27,6 +30,23 @@ func Diff(a, b arrow.Record) string {
 		}
 	}
 	return ""
+}
+
+// sameFixed reports whether two columns of numbers or of vectors of one size, without nulls, are
+// the same, which takes no look at each value.
+func sameFixed(a, b *view) bool {
+	if a.valid != nil || b.valid != nil || a.n != b.n {
+		return false
+	}
+	switch a.kind {
+	case kindVector:
+		return bytes.Equal(bytesOf(a.f64[:a.n*a.dim]), bytesOf(b.f64[:b.n*b.dim]))
+	case kindFloat64, kindInt64:
+		return bytes.Equal(bytesOf(unsafeSlice[uint64](a)), bytesOf(unsafeSlice[uint64](b)))
+	case kindFloat32, kindInt32:
+		return bytes.Equal(bytesOf(unsafeSlice[uint32](a)), bytesOf(unsafeSlice[uint32](b)))
+	}
+	return false
 }
 
 func showValue(v *view, i int) string {

@@ -15,9 +15,11 @@
 //
 // # Integrity
 //
-// Every mapping has a CRC-32C. Verify compares it, and is called before what was made of the
-// rows is believed: what the disk has damaged stays damaged, so that once after the last pass
-// is as good as before each, and takes the time of one pass. A page that the disk does not give
+// Every mapping has a CRC-32C. That of blocks is taken before a file has them. That of rows is
+// taken from the file: whoever made them compares them with what they were made of. Verify
+// compares it, and is called before what was made of the rows is believed: what the disk has
+// damaged stays damaged, so that once after the last pass is as good as before each, and takes
+// the time of one pass. A page that the disk does not give
 // back is a fault, which runtime/debug.SetPanicOnFault makes a panic of the goroutine, and of
 // Verify an error. Nobody else can change or cut off the file, as it has no name any more
 // once it is mapped, which also leaves nothing behind where the process is killed.

@@ -38,6 +38,7 @@ type Region struct {
 type part struct {
 	name string // the file's, while it had one
 	data []byte
+	n    int // bytes of data that count
 	sum  uint32
 }
 
@@ -50,7 +51,11 @@ const (
 // Hold returns a batch whose buffers make reserves from mem: memory that is the contents of
 // files in dir, but for the small ones. size is about the bytes it takes. The batch is the
 // caller's; the memory goes with the last reference to one of its buffers.
+//
+// The checksums are those of what the files have when make returns. Pages may have come back
+// from the disk by then, so that the caller compares the batch with what it was made of.
 func Hold(on disk.FS, dir string, size int64, make func(mem memory.Allocator) (arrow.Record, error)) (arrow.Record, *Region, error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // of pages that the disk does not give back while they are filled
 	r := newRegion(on, dir, size)
 	rows, err := r.fill(make)
 	if err != nil {
@@ -62,9 +67,15 @@ func Hold(on disk.FS, dir string, size int64, make func(mem memory.Allocator) (a
 	return rows, r, nil
 }
 
-// HoldBytes returns n bytes that are the contents of a file in dir, zeros but for what fill
-// makes of them. Release gives them back.
-func HoldBytes(on disk.FS, dir string, n int, fill func(b []byte) error) ([]byte, *Region, error) {
+// HoldBytes returns bytes that are the contents of a file in dir: pieces of given sizes, one
+// behind the other, each of zeros but for what fill makes of it. A piece is filled in memory,
+// and its checksum is taken there, before the file has it. Release gives the bytes back.
+func HoldBytes(on disk.FS, dir string, pieces []int, fill func(piece int, b []byte) error) ([]byte, *Region, error) {
+	n, largest := 0, 0
+	for _, size := range pieces {
+		n, largest = n+size, max(largest, size)
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	r := newRegion(on, dir, int64(n))
 	filled := false
 	defer func() {
@@ -76,10 +87,17 @@ func HoldBytes(on disk.FS, dir string, n int, fill func(b []byte) error) ([]byte
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := fill(b[:n:n]); err != nil {
-		return nil, nil, err
+	at, sum, own := 0, uint32(0), make([]byte, largest)
+	for i, size := range pieces {
+		piece := own[:size:size]
+		clear(piece)
+		if err := fill(i, piece); err != nil {
+			return nil, nil, err
+		}
+		sum = disk.Checksum(sum, piece)
+		at += copy(b[at:], piece)
 	}
-	r.seal()
+	r.parts[0].n, r.parts[0].sum = n, sum
 	filled = true
 	return b[:n:n], r, nil
 }
@@ -93,7 +111,8 @@ func newRegion(on disk.FS, dir string, size int64) *Region {
 // seal notes what the region has now.
 func (r *Region) seal() {
 	for i := range r.parts {
-		r.parts[i].sum = disk.Checksum(0, r.parts[i].data)
+		p := &r.parts[i]
+		p.n, p.sum = len(p.data), disk.Checksum(0, p.data)
 	}
 }
 
@@ -203,7 +222,7 @@ func (p *part) verify() (err error) {
 			err = fmt.Errorf("read the %d bytes of the file %s, which is mapped: the disk does not give them back (%v)", len(p.data), p.name, fault)
 		}
 	}()
-	if got := disk.Checksum(0, p.data); got != p.sum {
+	if got := disk.Checksum(0, p.data[:p.n]); got != p.sum {
 		return &disk.DamagedError{File: p.name, Length: int64(len(p.data)), Err: fmt.Errorf("the checksum is %08x where %08x was written", got, p.sum)}
 	}
 	return nil

@@ -41,7 +41,7 @@ func (p *Port) Dial(ctx context.Context, address string, h Hello) (net.Conn, err
 
 // introduce is the dialer's side of a handshake.
 func (p *Port) introduce(ctx context.Context, nc net.Conn, address string, h Hello) (net.Conn, error) {
-	nc.SetDeadline(time.Now().Add(handshakeTimeout))
+	limit(ctx, nc, handshakeTimeout)
 	nc, err := p.encrypt(ctx, nc, address)
 	if err != nil {
 		return nil, err
@@ -56,12 +56,7 @@ func (p *Port) introduce(ctx context.Context, nc net.Conn, address string, h Hel
 			return nil, err
 		}
 	}
-	if ctx.Err() == nil {
-		nc.SetDeadline(time.Now().Add(answerTimeout))
-	}
-	if ctx.Err() != nil { // whose end may have been before that
-		nc.SetDeadline(time.Unix(1, 0))
-	}
+	limit(ctx, nc, answerTimeout)
 	switch err := readAnswer(nc, nil); {
 	case err == nil:
 		return nc, nil
@@ -75,6 +70,15 @@ func (p *Port) introduce(ctx context.Context, nc net.Conn, address string, h Hel
 		return nil, err
 	default:
 		return nil, Final(err)
+	}
+}
+
+// limit gives a connection that much time, and none once the context has ended, whoever of the
+// two was first.
+func limit(ctx context.Context, nc net.Conn, d time.Duration) {
+	nc.SetDeadline(time.Now().Add(d))
+	if ctx.Err() != nil {
+		nc.SetDeadline(time.Unix(1, 0))
 	}
 }
 

@@ -16,9 +16,9 @@
 // A process that was stopped, or that has more to run than its share of the machine, has
 // heard nobody for as long, although they may have spoken all the while: their words wait
 // in its sockets, behind its other goroutines. Its ticks are starved as its ears are. So
-// however much time passes between two ticks, no more than two periods of it count, and
-// nobody is dead, and nothing too late, before this process has had as many turns to hear
-// as the limit has periods. To one that gets its turns a stopped peer is dead within the
+// however much time passes between two ticks, no more than two periods of it count: nobody
+// is dead, and nothing too late, before this process has had a turn to hear for each period
+// of the limit, or for each two where every turn came late. To one that gets its turns a stopped peer is dead within the
 // detection time: the limit is a period less than that, as the first tick after a word
 // counts a whole period of silence.
 package silence

@@ -142,6 +142,17 @@ func TestStreams(t *testing.T) {
 	var mixed bytes.Buffer
 	require.NoError(t, arrowbridge.WriteStream(&mixed, rows.Schema(), arrowbridge.Batch(told), rows))
 
+	// One that could not be written to its end is no whole one to who reads it.
+	other := batchtest.Allocator(t)
+	foreign, err := columnar.NewBatch(other, schemaOfOne(t), []int64{1})
+	require.NoError(t, err)
+	defer foreign.Release()
+	var broken bytes.Buffer
+	require.ErrorContains(t, arrowbridge.WriteStream(&broken, rows.Schema(), rows, foreign, rows), "batch 1: write batch: ")
+	_, batches, err = arrowbridge.ReadStream(&broken, mem)
+	require.ErrorContains(t, err, "the stream has no end mark")
+	require.Empty(t, batches)
+
 	var none bytes.Buffer
 	require.NoError(t, arrowbridge.WriteStream(&none, rows.Schema()))
 	schema, batches, err = arrowbridge.ReadStream(&none, mem)
@@ -150,10 +161,15 @@ func TestStreams(t *testing.T) {
 	require.True(t, schema.Equal(rows.Schema()))
 }
 
-// TestMistakes are told.
-func TestMistakes(t *testing.T) {
+func schemaOfOne(t *testing.T) engine.Schema {
 	schema, err := columnar.NewSchema(columnar.Column{Name: "x", Type: "int64"})
 	require.NoError(t, err)
+	return schema
+}
+
+// TestMistakes are told.
+func TestMistakes(t *testing.T) {
+	schema := schemaOfOne(t)
 	require.ErrorContains(t, arrowbridge.WriteStream(&bytes.Buffer{}, engine.Schema{}), "the schema is none")
 	require.ErrorContains(t, arrowbridge.WriteStream(&bytes.Buffer{}, schema, engine.Batch{}), "batch 0 is none")
 	mem := batchtest.Allocator(t)
@@ -162,7 +178,7 @@ func TestMistakes(t *testing.T) {
 	require.ErrorContains(t, arrowbridge.WriteStream(&bytes.Buffer{}, schema, arrowbridge.Batch(rec)), "batch 0: write batch: it has columns (name utf8 null")
 	interval := arrowbridge.SchemaOf(arrow.NewSchema([]arrow.Field{{Name: "i", Type: &arrow.MonthIntervalType{}}}, nil))
 	require.ErrorContains(t, arrowbridge.WriteStream(&bytes.Buffer{}, interval), `column "i": type month_interval is not supported`)
-	_, _, err = arrowbridge.ReadStream(strings.NewReader("no stream"), nil)
+	_, _, err := arrowbridge.ReadStream(strings.NewReader("no stream"), nil)
 	require.ErrorContains(t, err, "arrowbridge: ReadStream")
 
 	job := engine.Define("none", func(b *engine.Builder, _ struct{}) error {

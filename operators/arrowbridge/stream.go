@@ -15,8 +15,9 @@ import (
 )
 
 // WriteStream writes batches of a schema as a stream in Arrow's IPC format, which every version
-// of Arrow reads. The batches are borrowed. Batches of more than a GiB are written as several.
-func WriteStream(w io.Writer, schema engine.Schema, batches ...engine.Batch) (err error) {
+// of Arrow reads. The batches are borrowed. Batches of more than a GiB are written as several. After an error
+// the stream lacks the mark of its end, so that its readers fail.
+func WriteStream(w io.Writer, schema engine.Schema, batches ...engine.Batch) error {
 	if schema.IsZero() {
 		return errors.New("arrowbridge: WriteStream: the schema is none")
 	}
@@ -25,7 +26,6 @@ func WriteStream(w io.Writer, schema engine.Schema, batches ...engine.Batch) (er
 		return fmt.Errorf("arrowbridge: WriteStream: %w", err)
 	}
 	to := batch.NewStreamWriter(w, normal, memory.DefaultAllocator)
-	defer func() { err = errors.Join(err, to.Close()) }()
 	for i, b := range batches {
 		if b.IsZero() {
 			return fmt.Errorf("arrowbridge: WriteStream: batch %d is none", i)
@@ -39,6 +39,9 @@ func WriteStream(w io.Writer, schema engine.Schema, batches ...engine.Batch) (er
 		if err != nil {
 			return fmt.Errorf("arrowbridge: WriteStream: batch %d: %w", i, err)
 		}
+	}
+	if err := to.Close(); err != nil {
+		return fmt.Errorf("arrowbridge: WriteStream: %w", err)
 	}
 	return nil
 }

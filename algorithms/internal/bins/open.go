@@ -127,40 +127,52 @@ func (d *Data) setScalars(t Table, k *known, parts []packed) error {
 	return nil
 }
 
-// holder makes a block of zeroed bytes that fill changes, see comqueue.ComContext.HoldBlock.
-type holder func(what string, n int, fill func(block []byte) error) (block []byte, onDisk bool, err error)
+// holder makes a block of pieces of zeroed bytes that fill changes, see
+// comqueue.ComContext.HoldBlock.
+type holder func(what string, pieces []int, fill func(piece int, b []byte) error) (block []byte, onDisk bool, err error)
 
 // onHeap is the holder without a queue.
-func onHeap(_ string, n int, fill func(block []byte) error) ([]byte, bool, error) {
-	b := make([]byte, n)
-	return b, false, fill(b)
+func onHeap(_ string, pieces []int, fill func(piece int, b []byte) error) ([]byte, bool, error) {
+	var all []byte
+	for i, size := range pieces {
+		all = append(all, make([]byte, size)...)
+		if err := fill(i, all[len(all)-size:]); err != nil {
+			return nil, false, err
+		}
+	}
+	return all, false, nil
 }
 
-// bin makes the bins of all rows.
+// bin makes the bins of all rows: the pieces of a block are those of its shards.
 func (d *Data) bin(hold holder, p *plan, parts []packed) error {
 	first, size := 0, 0
+	var pieces []int
 	for _, stride := range d.Layout.Strides() {
 		d.Blocks = append(d.Blocks, Block{First: first, Stride: stride})
 		first += stride
+		for i := range parts {
+			pieces = append(pieces, parts[i].n*stride)
+		}
+		if len(parts) > 0 {
+			pieces[len(pieces)-1] += blockBytes(d.Rows, stride) - d.Rows*stride
+		}
 		size += blockBytes(d.Rows, stride)
 	}
 	if size > 0 {
-		_, onDisk, err := hold("features as bins", size, func(all []byte) error {
-			for i := range d.Blocks {
-				b := &d.Blocks[i]
-				b.Bins, all = all[:d.Rows*b.Stride:d.Rows*b.Stride], all[blockBytes(d.Rows, b.Stride):]
-			}
-			if p.kind == sparseRows {
-				for i := range d.Blocks {
-					d.fillSparse(&d.Blocks[i], p, parts)
-				}
-			} else {
-				d.fillDense(p, parts)
-			}
+		fill := d.denseFiller(p, parts)
+		if p.kind == sparseRows {
+			fill = d.sparseFiller(p, parts)
+		}
+		all, onDisk, err := hold("features as bins", pieces, func(piece int, to []byte) error {
+			fill(piece/len(parts), piece%len(parts), to)
 			return nil
 		})
 		if err != nil {
 			return err
+		}
+		for i := range d.Blocks {
+			b := &d.Blocks[i]
+			b.Bins, all = all[:d.Rows*b.Stride:d.Rows*b.Stride], all[blockBytes(d.Rows, b.Stride):]
 		}
 		d.OnDisk = onDisk
 	}
@@ -178,28 +190,28 @@ func blockBytes(rows, stride int) int { return (rows*stride + 63) &^ 63 }
 // rows stay in the cache.
 const binRows = 256
 
-// fillDense makes the blocks of dense features, shard by shard.
-func (d *Data) fillDense(p *plan, parts []packed) {
+// denseFiller returns what makes the bins of dense features of a block and part.
+func (d *Data) denseFiller(p *plan, parts []packed) func(block, part int, to []byte) {
 	binners := make([]*binner, len(d.Layout.Columns))
 	for c := range binners {
 		binners[c] = newBinner(&d.Layout.Features[d.Layout.Columns[c].Features[0]], d.Rows)
 	}
+	codes := make([][][]uint8, len(parts))
 	for i := range parts {
-		codes := p.textBins(&parts[i], binners)
-		for k := range d.Blocks {
-			b := &d.Blocks[k]
-			columns := binners[b.First : b.First+b.Stride]
-			b.fillPart(&parts[i], d.Shards[i].First, columns, codes[b.First:])
-		}
+		codes[i] = p.textBins(&parts[i], binners)
+	}
+	return func(block, part int, to []byte) {
+		b := &d.Blocks[block]
+		b.fillPart(to, &parts[part], binners[b.First:b.First+b.Stride], codes[part][b.First:])
 	}
 }
 
-// fillPart makes the bins of the rows of a shard, from row first on.
-func (b *Block) fillPart(part *packed, first int, columns []*binner, codes [][]uint8) {
+// fillPart makes the bins of the rows of a shard.
+func (b *Block) fillPart(all []byte, part *packed, columns []*binner, codes [][]uint8) {
 	var values [binRows]float32
 	for lo := 0; lo < part.n; lo += binRows {
 		hi := min(lo+binRows, part.n)
-		to := b.Bins[(first+lo)*b.Stride:]
+		to := all[lo*b.Stride:]
 		for c, one := range columns {
 			feature := one.feature.Number
 			from := values[:hi-lo]
@@ -263,31 +275,43 @@ func (p *plan) textDictionary(feature int) int {
 	return n
 }
 
-// fillSparse makes a block of sparse features.
-func (d *Data) fillSparse(b *Block, p *plan, parts []packed) {
-	for c := range b.Stride {
-		column := &d.Layout.Columns[b.First+c]
-		if f := &d.Layout.Features[column.Features[0]]; len(column.Features) == 1 {
-			absent := byte(f.Bins)
-			if p.options.AbsentIsZero {
-				absent = byte(f.Bin(0))
-			}
-			for at := c; at < len(b.Bins); at += b.Stride {
-				b.Bins[at] = absent
+// sparseFiller returns what makes the bins of sparse features of a block and part.
+func (d *Data) sparseFiller(p *plan, parts []packed) func(block, part int, to []byte) {
+	of, binners := -1, make([][]*binner, 0) // of the block, by column and feature
+	return func(block, part int, to []byte) {
+		b := &d.Blocks[block]
+		if block != of {
+			of, binners = block, make([][]*binner, b.Stride)
+			for c := range binners {
+				for _, i := range d.Layout.Columns[b.First+c].Features {
+					f := &d.Layout.Features[i]
+					binners[c] = append(binners[c], newBinner(f, entriesIn(f, parts)))
+				}
 			}
 		}
-		for _, i := range column.Features {
-			f := &d.Layout.Features[i]
-			one := newBinner(f, entriesIn(f, parts))
-			for k := range parts {
-				part := &parts[k]
-				_, rows, values := part.entries(int32(f.Number))
-				to := b.Bins[d.Shards[k].First*b.Stride+c:]
-				for e, x := range values {
-					if bin := int(one.bin(x)); bin != f.Implicit {
-						to[int(rows[e])*b.Stride] = byte(f.SlotOf(bin) - column.Slot)
-					}
-				}
+		for c, columns := range binners {
+			d.fillSparse(to[c:], b.Stride, &d.Layout.Columns[b.First+c], p, &parts[part], columns)
+		}
+	}
+}
+
+// fillSparse makes the bins of a column for the rows of a shard.
+func (d *Data) fillSparse(to []byte, stride int, column *Column, p *plan, part *packed, binners []*binner) {
+	if f := binners[0].feature; len(column.Features) == 1 {
+		absent := byte(f.Bins)
+		if p.options.AbsentIsZero {
+			absent = byte(f.Bin(0))
+		}
+		for r := range part.n {
+			to[r*stride] = absent
+		}
+	}
+	for _, one := range binners {
+		f := one.feature
+		_, rows, values := part.entries(int32(f.Number))
+		for e, x := range values {
+			if bin := int(one.bin(x)); bin != f.Implicit {
+				to[int(rows[e])*stride] = byte(f.SlotOf(bin) - column.Slot)
 			}
 		}
 	}

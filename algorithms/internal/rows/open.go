@@ -192,7 +192,7 @@ func (t Table) classNumbers(ctx *comqueue.ComContext, frame *comqueue.Frame, fac
 	if !frame.OnDisk() {
 		return nil
 	}
-	held, _, err := ctx.HoldBlock("numbers of classes", 8*b.N, func(block []byte) error {
+	held, _, err := ctx.HoldBlock("numbers of classes", []int{8 * b.N}, func(_ int, block []byte) error {
 		copy(arrow.Float64Traits.CastFromBytes(block), b.Label)
 		return nil
 	})
@@ -216,7 +216,7 @@ func (b *Block) renumber(ctx *comqueue.ComContext, space *columnSpace, own *numb
 		}
 	}
 	if x.OnDisk {
-		block, _, err := ctx.HoldBlock("columns of sparse rows", 4*int(to-from), func(block []byte) error {
+		block, _, err := ctx.HoldBlock("columns of sparse rows", []int{4 * int(to-from)}, func(_ int, block []byte) error {
 			fill(arrow.Int32Traits.CastFromBytes(block))
 			return nil
 		})

@@ -212,10 +212,13 @@ func (c *core) lose(now time.Duration, conn int, reason string, kind error) []co
 	delete(c.conns, conn)
 	switch c.phase {
 	case forming:
-		m := &c.members[p]
+		m, reporter := &c.members[p], 0
+		if own := c.members[0].hello.ranks; len(own) > 0 { // else process 0 has not arrived itself
+			reporter = own[0]
+		}
 		c.turnAway(&PeerError{
 			Rank: m.hello.ranks[0], Address: m.hello.address,
-			Reporter: c.members[0].hello.ranks[0], Reason: fmt.Sprintf("%s while the group was forming (%s)", reason, c.missing()), Kind: kind,
+			Reporter: reporter, Reason: fmt.Sprintf("%s while the group was forming (%s)", reason, c.missing()), Kind: kind,
 		})
 	case running:
 		c.condemn(p, reason, kind)

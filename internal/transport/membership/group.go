@@ -152,10 +152,11 @@ func (m *Membership) completed(err error) error {
 }
 
 // unanswered is the cause for a process whose report the coordinator did not
-// answer. One that also missed two beats is the failure; what was reported, say
-// the closed connection of another process that noticed the same, follows from it.
+// answer. One that also missed two beats is the failure, unless its words wait to be read, as
+// after a stop of this process; what was reported, say the closed connection of another
+// process that noticed the same, follows from it.
 func (m *Membership) unanswered(err error, seq uint64) error {
-	if silent := m.silent(); m.lead == nil && silent > 2*m.beats.Beat {
+	if silent := m.silent(); m.lead == nil && silent > 2*m.beats.Beat && !m.link.unread() {
 		return m.coordinatorLost(wasSilent(silent), ErrTimeout)
 	}
 	if e, ok := err.(*MismatchError); ok && e.OtherDoing == "" {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/internal/peerlink"
+	"github.com/superstep-ml/superstep/internal/silence"
 )
 
 // pipes is a network of one listener within a process, on which what silent
@@ -288,4 +289,34 @@ func TestStarvedProcessSeesNoStandstill(t *testing.T) {
 	require.Equal(t, failed, c.phase)
 	require.ErrorContains(t, c.cause, "no rank has made progress")
 	require.InDelta(t, float64(defaultStall*3/2), float64(now-moved), float64(4*c.watch.Period))
+}
+
+// muted is the link of a process that was stopped, in which words of the coordinator may wait.
+type muted struct {
+	link
+	words bool
+}
+
+func (muted) send(message)   {}
+func (l muted) unread() bool { return l.words }
+
+// Who does not hear the coordinator's answer does not accuse it while its words wait to be read.
+func TestWordsThatWaitAreNoSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		boom := errors.New("boom")
+		cfg := Config{Process: 1, Processes: 2, Ranks: []int{1}, Size: 2}
+		for _, words := range []bool{true, false} {
+			m := &Membership{
+				cfg: cfg, table: []Peer{{Ranks: []int{0}, Address: "10.0.0.1:1"}, {Ranks: []int{1}, Address: "10.0.0.2:1"}},
+				hosts: []int{0, 1}, link: muted{words: words}, start: time.Now(), beats: silence.NewWatch(400*time.Millisecond, 0),
+			}
+			m.states = newSampler(cfg, m.link, m.beats.Beat)
+			time.Sleep(time.Minute)
+			if err := m.unanswered(boom, 0); words {
+				require.Equal(t, boom, err)
+			} else {
+				require.ErrorContains(t, err, "rank 0 (10.0.0.1:1) was silent for 1m0s")
+			}
+		}
+	})
 }
