@@ -198,3 +198,17 @@ func TestColumnsMadeAgain(t *testing.T) {
 		require.NoError(t, err)
 	}
 }
+
+// A dataset that could not be built is told once: what a queue wants of its columns is not.
+func TestColumnsOfWhatCouldNotBeBuilt(t *testing.T) {
+	rows := comqueue.PartitionedRows("rows")
+	rows.Ints("age")
+	_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+		from := operators.ReadCSV(b, "nowhere.csv", operators.CSVOptions{})
+		return comqueue.New(b, "people").InitWithPartitionedData(rows, from).Do(idle).
+			CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()
+	})
+	require.ErrorContains(t, err, "nowhere.csv does not exist")
+	require.NotContains(t, err.Error(), "age")
+	require.NotContains(t, err.Error(), "errors:")
+}

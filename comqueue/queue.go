@@ -88,6 +88,8 @@ func (q *IterativeComQueue) addInput(in input, err error) *IterativeComQueue {
 		q.misuse("the dataset for %q belongs to another job or to an earlier build of this one; a job function must not keep datasets between calls", in.name())
 	case slices.ContainsFunc(q.inputs, func(i input) bool { return i.name() == in.name() }):
 		q.misuse("the key %q is given two datasets", in.name())
+	case in.data.Poisoned(): // which is told already
+		q.failed = true
 	default:
 		if err := in.columns().check(in.schema()); err != nil {
 			q.misuse("the dataset for %q: %v", in.name(), err)

@@ -47,7 +47,7 @@ func (r *Result) Names() []string {
 // Batches returns the rows collected under a name as batches in shard order. The
 // batches are borrowed: they are good until Release, unless retained.
 func (r *Result) Batches(name string) ([]Batch, error) {
-	c, err := r.collected(name)
+	c, err := r.rowsOf(name)
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +87,15 @@ func (r *Result) collected(name string) (*collected, error) {
 	return nil, fmt.Errorf("no result %q was collected (results: %s)", name, strings.Join(names, ", "))
 }
 
+// rowsOf returns what is held under a name, unless its rows are gone.
+func (r *Result) rowsOf(name string) (*collected, error) {
+	c, err := r.collected(name)
+	if err == nil && r.store.wasReleased() {
+		err = fmt.Errorf("result %q: it was released already: call Release when all is read", name)
+	}
+	return c, err
+}
+
 // Rows returns the rows collected under a name as values of T, in shard order.
 // The exported fields of a struct T are columns, which the tag `column:"name"`
 // names, or else the field's name in snake case; `column:"-"` leaves a field out.
@@ -94,7 +103,7 @@ func (r *Result) collected(name string) (*collected, error) {
 // what operators.Count gives. Numbers, bool, string, []byte, time.Time and vectors as []float64 or [n]float64 are read into fields of like types, nullable
 // columns into pointers. The values share nothing with the result.
 func Rows[T any](r *Result, name string) ([]T, error) {
-	c, err := r.collected(name)
+	c, err := r.rowsOf(name)
 	if err != nil {
 		return nil, err
 	}

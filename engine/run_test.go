@@ -103,9 +103,13 @@ func TestResultsByName(t *testing.T) {
 	require.ErrorContains(t, err, `"other"`)
 
 	r.Release() // twice is fine
-	recs, err = recordsOf(r, "numbers")
+	_, err = recordsOf(r, "numbers")
+	require.EqualError(t, err, `result "numbers": it was released already: call Release when all is read`)
+	_, err = Rows[number](r, "numbers")
+	require.ErrorContains(t, err, "released already")
+	schema, err = r.Schema("numbers")
 	require.NoError(t, err)
-	require.Empty(t, recs)
+	require.True(t, schema.Equal(arrowrows.Schema(numberSchema)))
 	require.Nil(t, r.Queue("none"))
 	require.Nil(t, r.Series("none", "x"))
 	(*Result)(nil).Release()

@@ -67,6 +67,9 @@ func BroadcastRows[T any](key comqueue.BroadcastData, rows []T) Given {
 // scratch.
 func Object[T any](key shared.Key[T], make func(subtask int) T) Given {
 	return Given{func(_ *engine.Builder, q *comqueue.IterativeComQueue) error {
+		if make == nil {
+			return fmt.Errorf("Object %q: the function is nil", key.Name())
+		}
 		put := func(ctx *comqueue.ComContext) error {
 			key.Put(ctx, make(ctx.TaskID()))
 			return nil
@@ -83,6 +86,9 @@ func Object[T any](key shared.Key[T], make func(subtask int) T) Given {
 // ShardObject is an object of each shard.
 func ShardObject[T any](key shared.ShardKey[T], make func(shard int) T) Given {
 	return Given{func(_ *engine.Builder, q *comqueue.IterativeComQueue) error {
+		if make == nil {
+			return fmt.Errorf("ShardObject %q: the function is nil", key.Name())
+		}
 		q.Begin(func(ctx *comqueue.ComContext) error {
 			for shard := ctx.Shards().Lo; shard < ctx.Shards().Hi; shard++ {
 				key.Put(ctx, shard, make(shard))

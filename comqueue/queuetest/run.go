@@ -8,6 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/shared"
 )
 
 // Setup is what stages are run with.
@@ -47,9 +48,7 @@ func Run(s Setup, inspect func(ctx *comqueue.ComContext)) (*task.QueueReport, er
 		cancel()
 		<-r.ended
 	}()
-	if inspect != nil {
-		r.inspect(inspect)
-	}
+	r.inspect(inspect)
 	<-r.ended
 	if err != nil {
 		return nil, err
@@ -64,7 +63,7 @@ const queueName = "stages"
 func (s Setup) withDefaults() Setup {
 	s.Subtasks, s.Supersteps = max(s.Subtasks, 1), max(s.Supersteps, 1)
 	if s.Shards == 0 {
-		for s.Shards = 8; s.Shards < s.Subtasks; s.Shards *= 2 {
+		for s.Shards = 8; s.Shards < min(s.Subtasks, shared.MaxShards); s.Shards *= 2 {
 		}
 	}
 	return s
@@ -98,7 +97,9 @@ func (r *run) inspect(f func(ctx *comqueue.ComContext)) {
 	}
 	slices.SortFunc(all, func(a, b *comqueue.ComContext) int { return a.TaskID() - b.TaskID() })
 	for _, ctx := range all {
-		f(ctx)
+		if f != nil {
+			f(ctx)
+		}
 	}
 	close(r.leave)
 }
@@ -106,7 +107,10 @@ func (r *run) inspect(f func(ctx *comqueue.ComContext)) {
 // build is the job.
 func (r *run) build(b *engine.Builder, _ struct{}) error {
 	q := comqueue.New(b, queueName)
-	for _, g := range r.Given {
+	for i, g := range r.Given {
+		if g.to == nil {
+			return fmt.Errorf("Given[%d] is the zero value: make it by Rows, ShardRows, BroadcastRows, Object or ShardObject", i)
+		}
 		if err := g.to(b, q); err != nil {
 			return err
 		}

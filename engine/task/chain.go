@@ -1,6 +1,7 @@
 package task
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -31,6 +32,9 @@ type link struct {
 
 	borrowed borrowed // of the shard at hand, where rows are checked
 
+	schema *arrow.Schema // that rows had last, and that the node declares
+	whole  []int         // its columns without nulls
+
 	rowsIn, rowsOut int64
 }
 
@@ -60,10 +64,15 @@ func (l *link) Emit(shard int, emitted columnar.Batch) error {
 		return t.failAt(l, fmt.Errorf("emit under shard %d: there is no batch", shard))
 	case int32(shard) != t.shard.Load() || shard < 0:
 		return t.failAt(l, t.misplaced(shard))
+	case batch.Released(rows):
+		return t.failAt(l, errors.New("the batch emitted was released already: whoever keeps a batch calls Retain on it"))
 	case rows.NumRows() == 0:
 		return nil
 	case t.context.Err() != nil:
 		return t.failAt(l, errStopped)
+	}
+	if err := l.declared(rows); err != nil {
+		return t.failAt(l, err)
 	}
 	l.rowsOut += rows.NumRows()
 	if o := t.run.env.Observer; o != nil {
@@ -80,6 +89,34 @@ func (l *link) Emit(shard int, emitted columnar.Batch) error {
 	for i := range l.outs {
 		if err := t.call(l.outs[i].to, func() error { return t.send(&l.outs[i], shard, rows) }); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// declared refuses rows that have other columns than the operator's node declares, or nulls where
+// it declares none.
+func (l *link) declared(rows arrow.Record) error {
+	if schema := rows.Schema(); schema != l.schema && (l.schema == nil || !schema.Equal(l.schema)) {
+		has, wants := batch.Columns(schema), l.node.Schema
+		for i := range min(len(has), len(wants)) {
+			if h, w := has[i], batch.Column(wants[i]); h != w {
+				return fmt.Errorf("the batch emitted has other columns than declared: column %d is %q instead of %q", i+1, h, w)
+			}
+		}
+		if len(has) != len(wants) {
+			return fmt.Errorf("the batch emitted has other columns than declared: there are %d columns instead of %d", len(has), len(wants))
+		}
+		l.schema, l.whole = schema, l.whole[:0]
+		for i := range has {
+			if !has[i].Nullable {
+				l.whole = append(l.whole, i)
+			}
+		}
+	}
+	for _, i := range l.whole {
+		if rows.Column(i).NullN() > 0 {
+			return fmt.Errorf("the batch emitted has a null in column %q, which is declared without", rows.ColumnName(i))
 		}
 	}
 	return nil

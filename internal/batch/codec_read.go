@@ -27,8 +27,10 @@ type columnReader struct {
 	col    int
 	load   func(c *columnReader, row int, p unsafe.Pointer) // p: the value, not the pointer
 	view   view
-	copies bool                  // slices and strings are copied, see Reader.SetCopy
-	wide   []float64             // a float32 vector column, widened once per batch
+	copies bool      // slices and strings are copied, see Reader.SetCopy
+	wide   []float64 // rows of a float32 vector column, widened: those from wideLo to wideHi
+	wideLo int
+	wideHi int
 	dense  int                   // components when a sparse column fills a []float64
 	exact  int                   // components that every row of a variable vector must have; 0: any
 	fresh  func() unsafe.Pointer // pointer fields: a new value
@@ -164,14 +166,34 @@ func (r *Reader[T]) Reset(rec arrow.Record) error {
 
 func (c *columnReader) reset(arr arrow.Array) {
 	c.view = viewOf(arr)
-	isWide := (c.field.kind == kindVector || c.field.kind == kindList) && !c.field.array
-	if isWide && (c.view.kind == kindVector32 || c.view.kind == kindList32) {
-		// A new block per batch: rows already handed out alias the old one.
-		c.wide = make([]float64, len(c.view.f32))
-		for i, x := range c.view.f32 {
-			c.wide[i] = float64(x)
-		}
+	c.wide, c.wideLo, c.wideHi = nil, 0, 0
+}
+
+// widenedValues is about how many values are widened at once where rows are read in order: a
+// batch may have more of them than memory.
+const widenedValues = 1 << 12
+
+// widen makes a new block with row i, as rows that were handed out alias the old one: with those
+// behind it too if it follows the last one.
+func (c *columnReader) widen(i int) {
+	first := c.wideStart(i)
+	last := i + 1
+	for i == c.wideHi && last < c.view.n && c.wideStart(last+1)-first <= widenedValues {
+		last++
 	}
+	from := c.view.f32[first:c.wideStart(last)]
+	c.wide, c.wideLo, c.wideHi = make([]float64, len(from)), i, last
+	for k, x := range from {
+		c.wide[k] = float64(x)
+	}
+}
+
+// wideStart returns where the values of row i begin.
+func (c *columnReader) wideStart(i int) int {
+	if c.view.kind == kindList32 {
+		return int(c.view.offs[i])
+	}
+	return i * c.view.dim
 }
 
 // Len returns the rows of the current batch.
@@ -349,10 +371,11 @@ func loadDense32(c *columnReader, i int, p unsafe.Pointer) {
 }
 
 func loadWidened(c *columnReader, i int, p unsafe.Pointer) {
-	lo, hi := i*c.view.dim, (i+1)*c.view.dim
-	if c.view.kind == kindList32 {
-		lo, hi = int(c.view.offs[i]), int(c.view.offs[i+1])
+	if i < c.wideLo || i >= c.wideHi {
+		c.widen(i)
 	}
+	first := c.wideStart(c.wideLo)
+	lo, hi := c.wideStart(i)-first, c.wideStart(i+1)-first
 	*(*[]float64)(p) = lend(c, c.wide[lo:hi:hi])
 }
 

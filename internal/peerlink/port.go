@@ -101,7 +101,8 @@ type Port struct {
 	changed   chan struct{} // closed when a door opens
 	strangers []net.Conn    // in their handshakes, the oldest first
 	early     int           // connections that wait for a door
-	trouble   error         // of the last try to accept, if it failed
+	refused   refusals
+	trouble   error // of the last try to accept, if it failed
 }
 
 // Listen listens. Who comes waits a little for its door to open. The caller closes the
@@ -289,10 +290,50 @@ func (p *Port) meet(nc net.Conn) {
 			err = p.admit(secure, g)
 		}
 		if err != nil {
-			p.cfg.Logger.Warn("refused a connection", "from", nc.RemoteAddr(), "reason", err)
+			p.tell(nc, err)
 			nc.Close()
 		}
 	})
+}
+
+// tell logs that a connection was refused, unless many were of late.
+func (p *Port) tell(nc net.Conn, err error) {
+	p.mu.Lock()
+	untold, tell := p.refused.next(time.Now())
+	p.mu.Unlock()
+	if !tell {
+		return
+	}
+	said := []any{"from", nc.RemoteAddr(), "reason", err}
+	if untold > 0 {
+		said = append(said, "others before", untold)
+	}
+	p.cfg.Logger.Warn("refused a connection", said...)
+}
+
+// refusals bound what strangers have this process write into its log.
+type refusals struct {
+	since        time.Time
+	told, untold int
+}
+
+// Of refusals in so much time the first few are told, and the others counted.
+const (
+	refusalWindow = time.Minute
+	refusalsTold  = 5
+)
+
+// next reports whether to tell the next refusal, and how many before were not told.
+func (r *refusals) next(now time.Time) (untold int, tell bool) {
+	if now.Sub(r.since) >= refusalWindow {
+		untold, r.since, r.told, r.untold = r.untold, now, 0, 0
+	}
+	if r.told == refusalsTold {
+		r.untold++
+		return 0, false
+	}
+	r.told++
+	return untold, true
 }
 
 // greet is the listener's side of a handshake, up to the last answer.

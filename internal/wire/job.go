@@ -8,7 +8,7 @@ import (
 
 // Version is that of the protocol. Two sides of different versions do not talk; the
 // lower one is to be upgraded.
-const Version = 2
+const Version = 3
 
 // JobID names a job for good, such as "20260102-150405-iris-kmeans-7f3a".
 type JobID string

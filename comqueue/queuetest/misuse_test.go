@@ -1,0 +1,36 @@
+package queuetest_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/comqueue/queuetest"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Nobody has to inspect a run.
+func TestNothingIsInspected(t *testing.T) {
+	for _, subtasks := range []int{1, 2, 3} {
+		report, err := queuetest.Run(setup(subtasks, 0, 2), nil)
+		require.NoError(t, err)
+		require.Equal(t, 2, report.Supersteps)
+	}
+	_, err := queuetest.Run(queuetest.Setup{}, nil)
+	require.NoError(t, err)
+}
+
+// What a setup lacks is told by name.
+func TestSetupsThatCannotRun(t *testing.T) {
+	scratch, ofShard := shared.Scratch[int]("scratch"), shared.PerShard("of shards", shared.Msgpack[int]())
+	for want, s := range map[string]queuetest.Setup{
+		"Given[1] is the zero value":                {Given: []queuetest.Given{queuetest.Object(scratch, func(int) int { return 1 }), {}}},
+		`Object "scratch": the function is nil`:     {Given: []queuetest.Given{queuetest.Object(scratch, nil)}},
+		`ShardObject "of shards": the function is `: {Given: []queuetest.Given{queuetest.ShardObject(ofShard, nil)}},
+		"parallelism": {Subtasks: 1<<62 + 1},
+	} {
+		_, err := queuetest.Run(s, func(*comqueue.ComContext) { t.Error("inspected") })
+		require.ErrorContains(t, err, want)
+	}
+}

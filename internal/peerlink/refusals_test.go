@@ -1,0 +1,48 @@
+package peerlink
+
+import (
+	"bytes"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+)
+
+// Of many refusals the first few of a minute are told, and the others counted.
+func TestRefusalsAreCounted(t *testing.T) {
+	var r refusals
+	now := time.Unix(1000, 0)
+	for round := range 3 {
+		for i := range 100 {
+			untold, tell := r.next(now.Add(time.Duration(i) * time.Millisecond))
+			require.Equal(t, i < refusalsTold, tell, i)
+			if i == 0 && round > 0 {
+				require.Equal(t, 100-refusalsTold, untold)
+			} else {
+				require.Zero(t, untold)
+			}
+		}
+		now = now.Add(refusalWindow)
+	}
+}
+
+// Strangers cannot fill the log of a process.
+func TestStrangersDoNotFillTheLog(t *testing.T) {
+	var log bytes.Buffer
+	p, err := Listen(Config{Job: "test", Secret: testSecret, Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
+	require.NoError(t, err)
+	for range 50 {
+		nc, err := net.Dial("tcp", p.Address())
+		require.NoError(t, err)
+		_, err = nc.Write([]byte("no hello"))
+		require.NoError(t, err)
+		require.NoError(t, nc.(*net.TCPConn).CloseWrite())
+		_, _ = nc.Read(make([]byte, 1)) // the end, when it is refused
+		require.NoError(t, nc.Close())
+	}
+	require.NoError(t, p.Close())
+	require.Equal(t, refusalsTold, strings.Count(log.String(), "refused a connection"))
+}
