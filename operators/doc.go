@@ -30,7 +30,7 @@
 // such as float64 or []float64, stands for the one column "value", and reads the
 // only column of a dataset that has but one, whatever its name is. Slices and strings in a row are lent for the call: they must
 // not be modified, and what is kept must be copied. Functions over batches see
-// Arrow records, which they borrow; what they return is the operator's. Text is
+// an engine.Batch, which they borrow; what they return is the operator's. Text is
 // UTF-8, and anything else refused where a function makes it or a sink would write
 // it: bytes that are no text are kept as []byte.
 //
