@@ -156,6 +156,7 @@ func TestLeaveWhileConnecting(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, nc.Close())
 		require.Equal(t, "closed its connection without a good-bye", j.failure(1).Reason)
+		require.Equal(t, j.nets[0].Address(), j.failure(1).Address, "where it is reached, not where it came from")
 	})
 	for _, end := range []string{"dialer", "listener"} {
 		t.Run(end+" says good-bye", func(t *testing.T) {

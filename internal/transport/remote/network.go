@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -332,7 +333,7 @@ func (n *Network) serve(caller *peerlink.Caller) error {
 		return err
 	}
 	worker := int(caller.Hello.From)
-	c := n.newConn(caller.Conn, worker, caller.RemoteAddr().String())
+	c := n.newConn(caller.Conn, worker, cmp.Or(n.Where(worker), caller.RemoteAddr().String()))
 	c.greeted = true
 	in := newIncoming(c)
 	n.mu.Lock()
