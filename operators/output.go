@@ -2,6 +2,7 @@ package operators
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -198,12 +199,17 @@ func (w *fileWriter) begin(shard int) (err error) {
 				return err
 			}
 		}
-		w.rows = f.Rows(w.buf)
+		if w.rows = f.Rows(w.buf); w.rows == nil {
+			return errors.New("FileFormat.Rows returned nil")
+		}
 		return nil
 	case whole:
 		limits.rows, limits.size = fileChunkRows, fileChunkBytes
 		if w.rows, err = f.File(w.buf, arrowrows.Schema(w.out.schema), w.mem); err != nil {
 			return err
+		}
+		if w.rows == nil {
+			return errors.New("FileFormat.File returned nil")
 		}
 	default:
 		w.rows = recordWriter{batch.NewStreamWriter(w.buf, w.out.schema, w.mem)}

@@ -349,6 +349,19 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	}
 }
 
+func TestFormatsThatMakeNothing(t *testing.T) {
+	for want, f := range map[string]FileFormat{
+		"FileFormat.Rows returned nil": {Rows: func(io.Writer) RowWriter { return nil }},
+		"FileFormat.File returned nil": {File: func(io.Writer, engine.Schema, columnar.Allocator) (RowWriter, error) { return nil, nil }},
+	} {
+		f.Op, f.Extension = "WriteTest", "x"
+		path := filepath.Join(t.TempDir(), "out")
+		err := runSink(t, func(b *engine.Builder) { WriteFiles(FromSlice(b, lineRows(20)), path, true, f) })
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "panic")
+	}
+}
+
 func TestOutputMadeByAnotherMeanwhile(t *testing.T) {
 	for _, perShard := range []bool{false, true} {
 		dir := t.TempDir()

@@ -22,7 +22,7 @@ func ParsePorts(text string) (p Ports, err error) {
 	if p.First, err = strconv.Atoi(first); err == nil {
 		p.Last, err = strconv.Atoi(last)
 	}
-	if err != nil {
+	if err != nil || strings.ContainsAny(text, "+") {
 		return Ports{}, fmt.Errorf("%q is no range of ports, such as 6200-6299", text)
 	}
 	if p == (Ports{}) {

@@ -15,7 +15,7 @@ func TestPorts(t *testing.T) {
 		require.NoError(t, p.Check())
 	}
 	for text, says := range map[string]string{
-		"": "is no range of ports", "a-b": `"a-b" is no range of ports, such as 6200-6299`, "6200-": "is no range", "-5": "is no range",
+		"": "is no range of ports", "a-b": `"a-b" is no range of ports, such as 6200-6299`, "6200-": "is no range", "-5": "is no range", "+6200-6210": "is no range",
 		"6200-6100": "there is no range of ports 6200-6100", "0-5": "from 1 to 65535", "1-65536": "from 1 to 65535", "1-2-3": "is no range", "0": "there is no port 0",
 	} {
 		_, err := ParsePorts(text)

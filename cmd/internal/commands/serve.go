@@ -201,15 +201,16 @@ func (c *TaskManagerCommand) offer(ctx context.Context, s *Streams, log hclog.Lo
 	if err := security.CheckListen(net.JoinHostPort(c.Listen, "0"), secure, c.Insecure); err != nil {
 		return UsageError{err}
 	}
-	address, options, err := c.dialling(ctx, s, log)
-	if err != nil {
-		return err
-	}
 	var ports wire.Ports
-	if c.Ports != "" {
+	var err error
+	if c.Ports != "" { // before anything is waited for
 		if ports, err = wire.ParsePorts(c.Ports); err != nil {
 			return UsageError{fmt.Errorf("--worker-ports: %w", err)}
 		}
+	}
+	address, options, err := c.dialling(ctx, s, log)
+	if err != nil {
+		return err
 	}
 	if slots := cmp.Or(c.Slots, runtime.NumCPU()); ports.Count() > 0 && ports.Count() < slots {
 		log.Warn("workers of as many jobs as there are slots may run here at once, and there are fewer ports: a worker that finds none free fails its job", "ports", ports, "slots", slots)

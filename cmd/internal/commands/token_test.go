@@ -86,3 +86,15 @@ func TestTokenNotWaitedFor(t *testing.T) {
 		require.Empty(t, said.String())
 	})
 }
+
+// TestPortsBeforeTheToken tells ports that are none before it waits for a token.
+func TestPortsBeforeTheToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s, _ := waitsFor(filepath.Join(t.TempDir(), "token"))
+		c.Ports, c.JobManager, c.Insecure = "6299-6200", "localhost:6123", true
+		begin := time.Now()
+		err := c.offer(t.Context(), s, hclog.NewNullLogger())
+		require.ErrorContains(t, err, "--worker-ports: there is no range of ports 6299-6200")
+		require.Zero(t, time.Since(begin))
+	})
+}
