@@ -100,7 +100,7 @@ func (d *deltas) open() (more bool, err error) {
 		if d.group == d.file.NumRowGroups() {
 			return false, nil
 		}
-		chunk, err := d.file.RowGroup(d.group).Column(d.leaf)
+		chunk, err := chunkOf(d.file, d.group, d.leaf)
 		if err != nil {
 			return false, err
 		}
