@@ -178,11 +178,26 @@ func (p Params) tallied() bool {
 	return !p.NoInference && p.L1 == 0 && p.L2 == 0 && p.Method != optim.SGD
 }
 
-// loss returns the loss whose parameters start at the mean of the labels. Labels of Binomial
-// that are all 0, or all 1, are refused, as every classifier refuses a single class.
+// bothOutcomes refuses labels of Binomial that are all 0, or all 1, as every classifier refuses
+// a single class. Labels that are not from 0 to 1 it leaves to the loss, which tells the row.
+func (p Params) bothOutcomes(f *rows.Facts) error {
+	least, most, mean := f.LabelMin, f.LabelMax, f.LabelMean
+	switch {
+	case p.Family != Binomial || least < 0 || most > 1:
+		return nil
+	case least == most && (least == 0 || least == 1):
+		return rows.TwoClasses(p.LabelCol, []string{strconv.Itoa(int(least))})
+	case mean == 0 || mean == 1:
+		return fmt.Errorf("the weighted mean of column %q is %v, as if every label were: rows with other labels weigh nothing; "+
+			"leave such rows out, or give some a weight", p.LabelCol, mean)
+	}
+	return nil
+}
+
+// loss returns the loss whose parameters start at the mean of the labels.
 func (p Params) loss(f *rows.Facts) (objective.Loss, error) {
-	if mean := f.LabelMean; p.Family == Binomial && (mean == 0 || mean == 1) {
-		return nil, rows.TwoClasses(p.LabelCol, []string{strconv.Itoa(int(mean))})
+	if err := p.bothOutcomes(f); err != nil {
+		return nil, err
 	}
 	l := p.devianceOf(p.tallied())
 	if p.NoIntercept {

@@ -154,6 +154,34 @@ func TestBadRows(t *testing.T) {
 	}, "row 0 of the shard", "component 1 is NaN")
 }
 
+// TestOutcomes: labels of Binomial whose mean is 0 or 1 are one class only where they are all
+// alike; others are told with their row, or with their weights.
+func TestOutcomes(t *testing.T) {
+	binomial := func(weight float64, labels ...float64) trial.Table {
+		table := trial.Gaussian(3, len(labels), 2)
+		table.Label = labels
+		for _, y := range labels {
+			w := 1.0
+			if y != labels[0] {
+				w = weight
+			}
+			table.Weight = append(table.Weight, w)
+		}
+		return table
+	}
+	for text, table := range map[string]trial.Table{
+		`every label in column "label" is "0": a classifier needs two classes or more`:                                  binomial(1, 0, 0, 0, 0),
+		`every label in column "label" is "1": a classifier needs two classes or more`:                                  binomial(1, 1, 1, 1),
+		"row 0 of the shard: the label -1 is no proportion: values of the family binomial are from 0 to 1":              binomial(1, 1, -1, 1, -1),
+		"row 0 of the shard: the label 2 is no proportion":                                                              binomial(1, 2, 0, 2, 0),
+		"row 0 of the shard: the label -1 is no proportion":                                                             binomial(1, -1, -1, -1),
+		`the weighted mean of column "label" is 0, as if every label were: rows with other labels weigh nothing`:        binomial(0, 0, 1, 0, 1),
+		`the weighted mean of column "label" is 1, as if every label were: rows with other labels weigh nothing; leave`: binomial(0, 1, 1, 0.5),
+	} {
+		trial.Fails(t, trains(table, glm.Params{Family: glm.Binomial}), text)
+	}
+}
+
 // TestRowsThatTellLittle: one row, all labels alike, more features than rows, classes that
 // a plane separates, counts that are all 0.
 func TestRowsThatTellLittle(t *testing.T) {

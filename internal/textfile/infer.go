@@ -281,6 +281,8 @@ func namesAre(n int) string {
 	return fmt.Sprintf("%d names are", n)
 }
 
+// records looks at records. Those that are bad rows, such as with a byte of 0, tell nothing of
+// types: reading tells of them, or passes over them.
 func (s *sample) records(sc *scanner, path string) error {
 	// Behind a header, which has been looked at, a CR is text.
 	first := !s.dialect.Header
@@ -323,7 +325,11 @@ func (s *sample) records(sc *scanner, path string) error {
 					return err
 				}
 			}
-			s.record(sc, path)
+			if zero := bytes.IndexByte(sc.since(from), 0); zero < 0 {
+				s.record(sc, path)
+			} else if s.rows == 0 && s.trouble == "" {
+				s.trouble = fmt.Sprintf("%s: the byte at offset %d is %s", path, sc.place(from+zero), noText)
+			}
 			if s.rows%1024 == 0 && s.ctx.Err() != nil {
 				return s.ctx.Err()
 			}

@@ -69,6 +69,23 @@ func TestZeroBytes(t *testing.T) {
 	}
 }
 
+// Rows with a byte of 0, which reading refuses with their place, make no column text.
+func TestZeroBytesTellNoTypes(t *testing.T) {
+	for text, want := range map[string]string{
+		"a,b\n1,2\n3,4\x00\n5,6\n": "a int64, b int64",
+		"a,b\nx\x00,\n3,4\n,6\n":   "a int64 null, b int64",
+	} {
+		l, err := infer(t, text, Dialect{Header: true}, InferOptions{})
+		require.NoError(t, err)
+		require.Equal(t, want, columns(l), "%q", text)
+		require.Equal(t, 2, l.SampleRows)
+	}
+	l, err := infer(t, "\n1,\x002\n3,\x00\n", Dialect{}, InferOptions{})
+	require.NoError(t, err)
+	require.Zero(t, l.SampleRows)
+	require.Contains(t, l.Trouble, "a.csv: the byte at offset 3 is 0, which no text has")
+}
+
 // A page of zeros in the remark of a line takes in the lines behind it.
 func TestZeroedPageOfLibSVM(t *testing.T) {
 	files := resolve(t, write(t, map[string]string{"a.svm": "1 1:1\n0 1:2 # re\x00\x00\x00\x00mark\n1 1:3\n"}))

@@ -77,7 +77,7 @@ func (l *lists[T]) fill() (ok bool, err error) {
 		if l.group == l.file.NumRowGroups() {
 			return false, nil
 		}
-		if l.chunk, err = l.file.RowGroup(l.group).Column(l.leaf); err != nil {
+		if l.chunk, err = chunkOf(l.file, l.group, l.leaf); err != nil {
 			return false, err
 		}
 		l.group++

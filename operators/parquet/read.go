@@ -182,10 +182,10 @@ func (c *cursor) Close() error {
 	return nil
 }
 
-// column reads one column: flat ones through Arrow, lists by their leaves.
+// column reads one column: flat ones through Arrow as a rule, lists by their leaves.
 type column struct {
 	field arrow.Field
-	flat  *pqarrow.ColumnReader
+	flat  flat
 	list  listColumn
 }
 
@@ -207,13 +207,27 @@ func newColumn(f *pqarrow.FileReader, at int, field arrow.Field, group int) (*co
 			c.list, err = newDense[float64](r, node, group)
 		}
 	default:
-		var groups []int
-		for g := group; g < r.NumRowGroups(); g++ {
-			groups = append(groups, g)
-		}
-		c.flat, err = f.GetFieldReader(context.Background(), at, map[int]bool{node.ColIndex: true}, groups)
+		c.flat, err = newFlat(f, at, group)
 	}
 	return c, err
+}
+
+func newFlat(f *pqarrow.FileReader, at, group int) (flat, error) {
+	node, r := f.Manifest.Fields[at], f.ParquetReader()
+	if ours, err := needsDeltas(r, node.ColIndex, group); err != nil {
+		return nil, err
+	} else if ours {
+		return newDeltas(r, node, group), nil
+	}
+	var groups []int
+	for g := group; g < r.NumRowGroups(); g++ {
+		groups = append(groups, g)
+	}
+	c, err := f.GetFieldReader(context.Background(), at, map[int]bool{node.ColIndex: true}, groups)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // byteStreamSplit is the encoding BYTE_STREAM_SPLIT of the Parquet format, of which the

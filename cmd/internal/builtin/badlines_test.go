@@ -15,6 +15,8 @@ func TestBadLinesAreToldInTheUsersWords(t *testing.T) {
 	w.write("small.csv", "a,b,t,y\n1,2,x,0\n2,1,y,1\n3,5,x,0\n4,4,z,1\n5,7,x,0\n6,5,y,1\n7,8,x,1\n8,9,z,0\n")
 	w.write("one.csv", "a,b,y\n1,2,x\n2,3,x\n3,4,x\n")
 	w.write("bad.json", "abc")
+	w.write("signs.csv", "a,y\n1,-1\n2,1\n3,-1\n4,1\n")
+	w.write("zero.csv", "a,b,y\n1,2,0\n2,1\x00,1\n3,5,2\n4,4,1\n")
 	w.ok("train linear --input small.csv --label y --features a,b --model lin.json")
 	goNames := regexp.MustCompile(`(?m)\b[A-Z]\w*(Col|Cols|At|Iter|Bins|Trees|Features|Weights|Share|Depth|Leaf)\b|\b[a-z]+\.[A-Z]\w+|\.go:|panic`)
 	for _, x := range []struct {
@@ -22,6 +24,8 @@ func TestBadLinesAreToldInTheUsersWords(t *testing.T) {
 		line, want string
 	}{
 		{1, "train forest --task classification --input one.csv --label y", `every label in column "y" is "x": a classifier needs two classes or more`},
+		{1, "train glm --family binomial --input signs.csv --label y", "the label -1 is no proportion: values of the family binomial are from 0 to 1"},
+		{1, "train linear --input zero.csv --label y", `zero.csv:3: column "b": the byte at offset 15 is 0, which no text has: the file is damaged, or in another encoding, such as utf-16, for which set --encoding`},
 		{1, "train naivebayes --input one.csv --label y", `every label in column "y" is "x": a classifier needs two classes or more`},
 		{1, "train forest --task regression --max-features 99 --input small.csv --label y --features a,b", "--max-features is 99, and there are 2 features: want 1 to 2"},
 		{1, "train gbdt --objective squared --subsample 1e-9 --input small.csv --label y --features a,b", "--subsample is 1e-09, which is not one of the 8 rows"},

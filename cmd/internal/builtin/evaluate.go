@@ -115,6 +115,10 @@ func (a EvaluateArgs) beside(kind string) error {
 // Evaluate measures predictions.
 var Evaluate = engine.Define("evaluate", func(b *engine.Builder, a EvaluateArgs) error {
 	b.Advise(adviceOnFiles)
+	var err error
+	if a.InputArgs, err = a.resolved(b, a.Input); err != nil {
+		return err
+	}
 	if a.Model.given() {
 		return a.ofModel(b)
 	}

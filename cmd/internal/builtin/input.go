@@ -21,7 +21,7 @@ import (
 
 // InputArgs are flags that say how files of rows are written.
 type InputArgs struct {
-	Format    string    `enum:"auto,csv,libsvm,arrow,parquet" default:"auto" placeholder:"FORM" help:"How files, and what - reads of standard input, are written: csv, libsvm, arrow, parquet, or auto (the default), which goes by the name: .libsvm and .svm are LibSVM, .arrow, .arrows and .feather Arrow, .parquet Parquet, the rest CSV; standard input by its first bytes."`
+	Format    string    `enum:"auto,csv,libsvm,arrow,parquet" default:"auto" placeholder:"FORM" help:"How files, and what - reads of standard input, are written: csv, libsvm, arrow, parquet, or auto (the default), which goes by the name, and for a directory by those of its files: .libsvm and .svm are LibSVM, .arrow, .arrows and .feather Arrow, .parquet Parquet, the rest CSV; standard input by its first bytes."`
 	Delimiter string    `placeholder:"CHARACTER" help:"What separates the cells of CSV: a character, or tab (default: a comma, a tab where the name ends in .tsv)."`
 	NoHeader  bool      `help:"The first line of CSV is a row; the columns are c0, c1 and so on."`
 	Null      spellings `placeholder:"TEXT" help:"How missing values are written in CSV, in any column, beside the empty cell, as in NA,-,?. By default these are NA, N/A, null, ? and their like where the other values of a column are numbers, or true and false; a model remembers how they were written where it was trained."`
@@ -38,6 +38,8 @@ type InputArgs struct {
 	inferred   []string   // those of them whose types are inferred all the same
 	unreadable unreadable // nil where nobody asks for it
 	index      index      // likewise
+
+	forms map[string]string // see resolved; nil outside of a job's function
 }
 
 // unreadable has what is wrong with the columns of files that are left out.
@@ -45,30 +47,6 @@ type unreadable map[columnOf]string
 
 // columnOf is a column of the files at a path.
 type columnOf struct{ path, column string }
-
-// The forms of files.
-const (
-	csvForm     = "csv"
-	libsvmForm  = "libsvm"
-	arrowForm   = "arrow"
-	parquetForm = "parquet"
-)
-
-// form returns how a file is written.
-func (a InputArgs) form(path string) string {
-	if a.Format != "auto" && a.Format != "" {
-		return a.Format
-	}
-	switch strings.ToLower(filepath.Ext(path)) {
-	case ".libsvm", ".svm":
-		return libsvmForm
-	case ".arrow", ".arrows", ".feather":
-		return arrowForm
-	case ".parquet":
-		return parquetForm
-	}
-	return csvForm
-}
 
 // problems refuses what cannot be meant.
 func (a InputArgs) problems() error {

@@ -43,10 +43,13 @@ var Predict = engine.Define("predict", func(b *engine.Builder, a PredictArgs) er
 	if err != nil {
 		return err
 	}
+	if a.InputArgs, err = a.resolved(b, a.Input); err != nil {
+		return err
+	}
 	a.InputArgs, _ = a.remembered(a.Input, a.Model.Reading)
 	a.unreadable = unreadable{}
 	switch {
-	case (InputArgs{}).form(a.Output) == csvForm:
+	case outputForm(a.Output) == csvForm:
 		a.InputArgs = a.onlyInferring() // from text to text as it is written
 	case len(a.Keep) > 0:
 		a.InputArgs = a.onlyInferring(a.Keep...)
@@ -112,7 +115,7 @@ func writable(output string) error {
 // WriteRows writes rows to a file in the form that its name says: Arrow, Parquet, or else CSV,
 // with tabs where the name ends in .tsv.
 func WriteRows(rows *engine.Dataset, path string) {
-	switch (InputArgs{}).form(path) {
+	switch outputForm(path) {
 	case arrowForm:
 		operators.WriteArrow(rows, path, operators.ArrowWriteOptions{})
 	case parquetForm:

@@ -276,6 +276,10 @@ const (
 func build[A trainer](b *engine.Builder, a A) error {
 	args := a.common()
 	b.Advise(args.advice)
+	var err error
+	if args.InputArgs, err = args.resolved(b, args.Input, args.Test); err != nil {
+		return err
+	}
 	args.unreadable, args.index = unreadable{}, index{}
 	if len(args.Features) > 0 {
 		args.InputArgs = args.onlyInferring(readBy(a)...)

@@ -1,0 +1,147 @@
+package builtin
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/textfile"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// The forms of files.
+const (
+	csvForm     = "csv"
+	libsvmForm  = "libsvm"
+	arrowForm   = "arrow"
+	parquetForm = "parquet"
+)
+
+// formOf returns the form that the ending of a name tells, "" where it tells none.
+func formOf(name string) string {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".csv", ".tsv":
+		return csvForm
+	case ".libsvm", ".svm":
+		return libsvmForm
+	case ".arrow", ".arrows", ".feather":
+		return arrowForm
+	case ".parquet":
+		return parquetForm
+	}
+	return ""
+}
+
+// outputForm returns how a file is written of a name.
+func outputForm(name string) string {
+	if form := formOf(name); form != "" {
+		return form
+	}
+	return csvForm
+}
+
+// unpacked returns a name without the ending of packed files, and that.
+func unpacked(name string) (bare, ending string) {
+	switch ext := filepath.Ext(name); strings.ToLower(ext) {
+	case ".gz", ".gzip", ".zst", ".zstd":
+		return strings.TrimSuffix(name, ext), ext
+	}
+	return name, ""
+}
+
+// inputForm is formOf, for packed files by what they are unpacked.
+func inputForm(name string) string {
+	bare, _ := unpacked(name)
+	return formOf(bare)
+}
+
+// commonForm returns the form that the files which a path stands for have by their names. Names
+// that tell none are CSV.
+func commonForm(path string, files []string) (string, error) {
+	common := ""
+	for _, f := range files {
+		form := inputForm(f)
+		if form == "" {
+			form = csvForm
+		}
+		if common != "" && form != common {
+			return "", fmt.Errorf("%s stands for files in several forms: by its name %s is %s, and %s is %s; name those of one form, such as %s, or say with --format how all are written",
+				path, filepath.Base(files[0]), common, filepath.Base(f), form, alike(files[0], f))
+		}
+		common = form
+	}
+	return common, nil
+}
+
+// alike returns a glob of the files with the ending of the first name, or of the second where
+// the first has none.
+func alike(first, second string) string {
+	for _, name := range []string{first, second} {
+		bare, packed := unpacked(name)
+		if ext := filepath.Ext(bare); ext != "" {
+			return filepath.Join(filepath.Dir(name), "*"+ext+packed)
+		}
+	}
+	return first
+}
+
+// form returns how the files at a path are written: as --format says, the name of the path, or
+// else the names of the files, where the path is that of a directory or a glob.
+func (a InputArgs) form(path string) string {
+	if a.Format != "auto" && a.Format != "" {
+		return a.Format
+	}
+	if form := inputForm(filepath.Clean(path)); form != "" {
+		return form
+	}
+	if form := a.forms[path]; form != "" {
+		return form
+	}
+	form, err := commonForm(path, filesAt(path))
+	if err != nil || form == "" {
+		return csvForm // the job tells what is wrong
+	}
+	return form
+}
+
+// filesAt returns the files of a directory or a glob, none of other paths.
+func filesAt(path string) []string {
+	if info, err := os.Stat(path); err == nil && !info.IsDir() || err != nil && !strings.ContainsAny(path, "*?[") {
+		return nil
+	}
+	files, err := textfile.Resolve(path)
+	if err != nil {
+		return nil
+	}
+	paths := make([]string, len(files))
+	for i, f := range files {
+		paths[i] = f.Path
+	}
+	return paths
+}
+
+// resolved looks up what forms the files of a job have, as one fact for all of its processes.
+// Files of which that cannot be told are an error.
+func (a InputArgs) resolved(b *engine.Builder, paths ...string) (InputArgs, error) {
+	a.forms = map[string]string{}
+	if a.Format != "auto" && a.Format != "" {
+		return a, nil
+	}
+	for _, path := range slices.Compact(paths) {
+		if path == "" || inputForm(filepath.Clean(path)) != "" {
+			continue
+		}
+		a.forms[path] = csvForm
+		in, err := operators.ResolveInput(b, nil, path)
+		if err != nil {
+			continue // reading tells of it
+		}
+		if a.forms[path], err = commonForm(path, in.Paths()); err != nil {
+			return a, err
+		}
+	}
+	return a, nil
+}
