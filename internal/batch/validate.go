@@ -27,10 +27,10 @@ func Validate(rec arrow.Record) error {
 		f := rec.Schema().Field(i)
 		d := rec.Column(i).Data()
 		if int64(d.Len()) != rec.NumRows() {
-			return fmt.Errorf("column %q has %d values in a batch of %d rows", f.Name, d.Len(), rec.NumRows())
+			return fmt.Errorf("column %s has %d values in a batch of %d rows", quote(f.Name), d.Len(), rec.NumRows())
 		}
 		if err := validateColumn(f, d); err != nil {
-			return fmt.Errorf("column %q: %w", f.Name, err)
+			return fmt.Errorf("column %s: %w", quote(f.Name), err)
 		}
 	}
 	return nil
@@ -38,7 +38,7 @@ func Validate(rec arrow.Record) error {
 
 func validateColumn(f arrow.Field, d arrow.ArrayData) error {
 	if kindOf(f.Type) == kindInvalid {
-		return fmt.Errorf("type %s is not supported", TypeName(f.Type))
+		return fmt.Errorf("type %s is not supported", cutText(TypeName(f.Type)))
 	}
 	if !arrow.TypeEqual(f.Type, d.DataType()) {
 		return fmt.Errorf("declared %s, but the values are %s", TypeName(f.Type), TypeName(d.DataType()))
@@ -97,7 +97,7 @@ func validateData(d arrow.ArrayData) error {
 	default:
 		w := fixedWidth(dt)
 		if w == 0 {
-			return fmt.Errorf("type %s is not supported", TypeName(dt))
+			return fmt.Errorf("type %s is not supported", cutText(TypeName(dt)))
 		}
 		return needBytes("values", len(bufferBytes(d, 1)), (off+n)*w, n > 0)
 	}

@@ -181,6 +181,12 @@ func TestMistakes(t *testing.T) {
 	_, _, err := arrowbridge.ReadStream(strings.NewReader("no stream"), nil)
 	require.ErrorContains(t, err, "arrowbridge: ReadStream")
 
+	field := arrow.Field{Name: strings.Repeat("x", 10_000), Type: arrow.PrimitiveTypes.Int64}
+	var twice bytes.Buffer
+	require.NoError(t, ipc.NewWriter(&twice, ipc.WithSchema(arrow.NewSchema([]arrow.Field{field, field}, nil))).Close())
+	_, _, err = arrowbridge.ReadStream(&twice, nil)
+	require.EqualError(t, err, "arrowbridge: ReadStream: columns 1 and 2 are both named \""+strings.Repeat("x", 60)+"\"…")
+
 	job := engine.Define("none", func(b *engine.Builder, _ struct{}) error {
 		engine.Collect(arrowbridge.FromRecords(b, []arrow.Record{nil}), "rows")
 		return nil

@@ -60,6 +60,9 @@ func ReadStream(r io.Reader, mem columnar.Allocator) (_ engine.Schema, batches [
 		return engine.Schema{}, nil, fmt.Errorf("arrowbridge: ReadStream: %w", err)
 	}
 	defer from.Release()
+	if err := batch.DistinctNames(from.Schema()); err != nil {
+		return engine.Schema{}, nil, fmt.Errorf("arrowbridge: ReadStream: %w", err)
+	}
 	defer func() {
 		if err != nil {
 			for _, b := range batches {
