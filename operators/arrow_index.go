@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"sort"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -127,8 +128,8 @@ func (x *arrowIndex) add(r io.ReaderAt, at int64, m arrowMessage, head []byte) e
 	case m.kind == messageDictionary:
 		x.found[0] = append(x.found[0], where)
 		return x.addDictionary(at, m)
-	case m.rows < 0 || m.rows > 1<<40:
-		return fmt.Errorf("it claims %d rows", m.rows)
+	case m.rows < 0 || m.rows > math.MaxInt32:
+		return fmt.Errorf("it claims %d rows, where a batch holds at most %d", m.rows, math.MaxInt32)
 	}
 	x.found[1] = append(x.found[1], where)
 	if m.rows == 0 {

@@ -34,10 +34,15 @@ type contentHash struct {
 const hashRows = 1024
 
 // add hashes the rows of a batch, block by block, so that it does not matter of which
-// larger buffers they are parts. Rows must be cut into batches alike to hash alike.
+// larger buffers they are parts. Rows must be cut into batches alike to hash alike. Rows
+// without columns are one block, as any number of them takes no memory.
 func (c *contentHash) add(rows arrow.Record) error {
 	content := batch.Content{Number: c.number, Bytes: func(piece []byte) { c.h.Write(piece) }}
-	return content.Add(rows, hashRows)
+	block := hashRows
+	if rows.NumCols() == 0 {
+		block = max(1, int(rows.NumRows()))
+	}
+	return content.Add(rows, block)
 }
 
 func (c *contentHash) number(v int64) {

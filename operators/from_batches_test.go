@@ -1,9 +1,12 @@
 package operators
 
 import (
+	"math"
+	"strconv"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine"
@@ -88,6 +91,27 @@ func TestContentHashes(t *testing.T) {
 	require.LessOrEqual(t, testing.AllocsPerRun(5, func() { _, _ = hashRecords(recs) }), 40.0)
 }
 
+// TestFromBatchesWithoutColumns: a job of rows without columns is built at once, however many
+// they are.
+func TestFromBatchesWithoutColumns(t *testing.T) {
+	most := array.NewRecord(arrow.NewSchema(nil, nil), nil, math.MaxInt32)
+	_, err := checkRecords([]arrow.Record{most})
+	require.NoError(t, err)
+	content, err := hashRecords([]arrow.Record{most})
+	require.NoError(t, err)
+	var want contentHash
+	want.number(math.MaxInt32)
+	require.Equal(t, want.String(), content, "the number of rows alone")
+	var rows []string
+	for i := range 6 {
+		rows = append(rows, strconv.Itoa(place(i, 6)))
+	}
+	three := array.NewRecord(arrow.NewSchema(nil, nil), nil, 3)
+	requireRows(t, "", rows, func(b *engine.Builder) *engine.Dataset {
+		return fromRecords(b, []arrow.Record{three, three})
+	})
+}
+
 func TestFromBatchesMisuse(t *testing.T) {
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset { return fromRecords(b, nil) }, "FromBatches: no batch is given")
 	recs := flowerRecords(t, 2)
@@ -100,5 +124,9 @@ func TestFromBatchesMisuse(t *testing.T) {
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
 		return fromRecords(b, []arrow.Record{recs[0], other})
 	}, `FromBatches: batch 1 has other columns than batch 0: column 1 is "name utf8" instead of "id int64"`)
+	many := array.NewRecord(arrow.NewSchema(nil, nil), nil, 1<<31)
+	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
+		return fromRecords(b, []arrow.Record{many, many})
+	}, "FromBatches: batch 0: 2147483648 rows, where a batch holds at most 2147483647")
 	requireMisuse(t, func(*engine.Builder) *engine.Dataset { return fromRecords(nil, recs) }, "the builder is nil")
 }

@@ -168,10 +168,27 @@ func TestReadArrowRefused(t *testing.T) {
 		require.NoError(t, w.Close())
 		return out.Bytes()
 	}()
+	twice := func() []byte {
+		var out bytes.Buffer
+		f := arrow.Field{Name: strings.Repeat("x", 10_000), Type: arrow.PrimitiveTypes.Int64}
+		w := ipc.NewWriter(&out, ipc.WithSchema(arrow.NewSchema([]arrow.Field{f, f}, nil)))
+		require.NoError(t, w.Close())
+		return out.Bytes()
+	}()
+	many := func() []byte {
+		var out bytes.Buffer
+		empty := arrow.NewSchema(nil, nil)
+		w := ipc.NewWriter(&out, ipc.WithSchema(empty))
+		require.NoError(t, w.Write(array.NewRecord(empty, nil, 1<<31)))
+		require.NoError(t, w.Close())
+		return out.Bytes()
+	}()
 	for name, c := range map[string]struct {
 		files map[string]string
 		words []string
 	}{
+		"many":       {map[string]string{"a.arrow": string(many)}, []string{"it claims 2147483648 rows, where a batch holds at most 2147483647"}},
+		"twice":      {map[string]string{"a.arrow": string(twice)}, []string{`columns 1 and 2 are both named "` + strings.Repeat("x", 60) + `"…`}},
 		"no file":    {map[string]string{"b.arrow": "x"}, []string{"a.arrow does not exist", "there is b.arrow"}},
 		"no bytes":   {map[string]string{"a.arrow": ""}, []string{"a.arrow: it is empty"}},
 		"text":       {map[string]string{"a.arrow": "a,b\n1,2\n3,4\n"}, []string{"neither an Arrow file nor an Arrow stream"}},

@@ -46,7 +46,7 @@ func (f RowFormat) leftOut(path string, facts rowFacts) (attrs []engine.Attr, er
 	var told []string
 	for _, c := range facts.LeftOut {
 		if f.LeaveOut == nil && f.Columns == nil || slices.Contains(f.Columns, c.Name) {
-			return nil, fmt.Errorf("input %s: column %q: %s", path, c.Name, c.Problem)
+			return nil, fmt.Errorf("input %s: column %.60q: %s", path, c.Name, c.Problem)
 		}
 		if f.Columns == nil {
 			f.LeaveOut(c.Name, c.Problem)
@@ -54,7 +54,7 @@ func (f RowFormat) leftOut(path string, facts rowFacts) (attrs []engine.Attr, er
 		}
 	}
 	if len(facts.Columns) == 0 && len(told) > 0 {
-		return nil, fmt.Errorf("input %s: column %q: %s; and so it is with all columns", path, facts.LeftOut[0].Name, facts.LeftOut[0].Problem)
+		return nil, fmt.Errorf("input %s: column %.60q: %s; and so it is with all columns", path, facts.LeftOut[0].Name, facts.LeftOut[0].Problem)
 	}
 	const most = 12
 	if n := len(told) - most; n > 0 {

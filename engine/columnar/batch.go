@@ -63,6 +63,9 @@ func (b Batch) Slice(lo, hi int) (Batch, error) {
 		return Batch{}, fmt.Errorf("columnar: Slice: rows %d to %d of a batch of %d", lo, hi, b.Len())
 	}
 	rec := b.record()
+	if batch.Released(rec) {
+		return Batch{}, fmt.Errorf("columnar: Slice: %w", batch.ErrReleased)
+	}
 	if lo == 0 && hi == b.Len() {
 		return Batch(batch.HandleOf(array.NewRecord(rec.Schema(), rec.Columns(), rec.NumRows()))), nil
 	}
@@ -115,11 +118,23 @@ func (b Batch) find(column string) (arrow.Array, error) {
 	if err != nil {
 		return nil, err
 	}
+	if batch.Released(b.record()) {
+		return nil, fmt.Errorf("column %q: the batch is of no use: %w", column, batch.ErrReleased)
+	}
 	return b.record().Column(i), nil
 }
 
 // Format returns the value of a column and row as text, as Print and CSV files have it; a
-// missing one is "null".
+// missing one is "null". It panics where there is no such column or row, or the batch was
+// released.
 func (b Batch) Format(column, row int) string {
+	switch schema := b.Schema(); {
+	case b.IsZero():
+		panic(fmt.Errorf("columnar: Format: column %d, row %d: there is no batch", column, row))
+	case column < 0 || column >= schema.Len() || row < 0 || row >= b.Len():
+		panic(fmt.Errorf("columnar: Format: column %d, row %d of a batch of %d columns and %d rows", column, row, schema.Len(), b.Len()))
+	case batch.Released(b.record()):
+		panic(fmt.Errorf("columnar: Format: column %d, row %d: %w", column, row, batch.ErrReleased))
+	}
 	return batch.FormatValue(b.record().Column(column), row)
 }

@@ -328,3 +328,50 @@ func TestZeroValues(t *testing.T) {
 	require.Zero(t, none.Len())
 	require.Equal(t, fmt.Sprint(arrow.NewSchema(nil, nil)), fmt.Sprint(arrowrows.Arrow(none.Schema())))
 }
+
+// TestReleasedBatches are told, by errors where there are any and else by panics with a sentence.
+func TestReleasedBatches(t *testing.T) {
+	schema := schemaOf(t, columnar.Column{Name: "x", Type: "int64"})
+	rows, err := columnar.NewBatch(nil, schema, []int64{7, 8})
+	require.NoError(t, err)
+	rows.Release()
+	const why = "it was released already"
+	_, err = columnar.Get[[]int64](rows, "x")
+	require.ErrorContains(t, err, `column "x": the batch is of no use: `+why)
+	_, _, err = columnar.GetNullable[[]int64](rows, "x")
+	require.ErrorContains(t, err, why)
+	_, err = rows.Nulls("x")
+	require.ErrorContains(t, err, why)
+	_, err = rows.Values("x")
+	require.ErrorContains(t, err, why)
+	_, err = rows.Slice(0, 2)
+	require.ErrorContains(t, err, "columnar: Slice: "+why)
+	_, err = rows.Slice(0, 1)
+	require.ErrorContains(t, err, why)
+	requirePanic(t, "columnar: Format: column 0, row 1: "+why, func() { rows.Format(0, 1) })
+}
+
+// TestPlacesThatAreNone are told by a sentence.
+func TestPlacesThatAreNone(t *testing.T) {
+	rows, err := columnar.NewBatch(nil, schemaOf(t, columnar.Column{Name: "x", Type: "int64"}), []int64{7, 8})
+	require.NoError(t, err)
+	defer rows.Release()
+	require.Equal(t, "8", rows.Format(0, 1))
+	for _, at := range [][2]int{{4, 0}, {-1, 0}, {0, 2}, {0, -1}} {
+		requirePanic(t, fmt.Sprintf("columnar: Format: column %d, row %d of a batch of 1 columns and 2 rows", at[0], at[1]), func() { rows.Format(at[0], at[1]) })
+	}
+	requirePanic(t, "columnar: Format: column 0, row 0: there is no batch", func() { columnar.Batch{}.Format(0, 0) })
+	requirePanic(t, "columnar: Column: 0 of a schema of 0 columns", func() { columnar.Schema{}.Column(0) })
+	requirePanic(t, "columnar: Column: 1 of a schema of 1 columns", func() { rows.Schema().Column(1) })
+	requirePanic(t, "columnar: Column: -1 of a schema of 1 columns", func() { rows.Schema().Column(-1) })
+}
+
+func requirePanic(t *testing.T, want string, f func()) {
+	t.Helper()
+	defer func() {
+		t.Helper()
+		err, _ := recover().(error)
+		require.ErrorContains(t, err, want)
+	}()
+	f()
+}

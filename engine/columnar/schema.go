@@ -60,8 +60,11 @@ func (s Schema) Len() int {
 	return s.arrow().NumFields()
 }
 
-// Column returns column i.
+// Column returns column i. It panics where there is none.
 func (s Schema) Column(i int) Column {
+	if i < 0 || i >= s.Len() {
+		panic(fmt.Errorf("columnar: Column: %d of a schema of %d columns", i, s.Len()))
+	}
 	f := s.arrow().Field(i)
 	return Column{Name: f.Name, Type: batch.TypeName(f.Type), Nullable: f.Nullable}
 }

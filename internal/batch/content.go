@@ -29,7 +29,7 @@ func (c *Content) Add(rec arrow.Record, block int) error {
 	for i := range columns {
 		var err error
 		if columns[i], err = newSource(rec.Column(i).Data()); err != nil {
-			return fmt.Errorf("column %q: %w", rec.ColumnName(i), err)
+			return fmt.Errorf("column %s: %w", quote(rec.ColumnName(i)), err)
 		}
 	}
 	rows := int(rec.NumRows())

@@ -26,19 +26,54 @@ const (
 
 const maxNesting = 32 // of types; ours go two deep
 
-var errFlat = errors.New("its metadata is damaged")
+var (
+	errFlat   = errors.New("its metadata is damaged")
+	errShared = errors.New("its metadata refer to the same bytes again and again, which would take many times their memory to decode")
+)
 
 // flat walks one FlatBuffer. The first violation sticks in bad, after which
 // every read gives zero.
 type flat struct {
-	b     []byte
-	steps int // tables left to visit: shared tables must not multiply
-	bad   bool
-	pack  packed // of the record batch
+	b    []byte
+	left int64 // bytes that may yet be reached
+	bad  bool
+	pack packed // of the record batch
 
 	end     int64 // of what was visited
 	nodes   int64 // where the field nodes of the record batch begin
 	buffers int64 // where its last buffer ends in the body
+}
+
+// Tables, texts and vectors may be referred to any number of times, and the decoder makes each
+// anew every time, so that two lengths multiply: a thousand references to one column with a
+// name of a megabyte. So what is reached counts each time, and may be no more than a small
+// multiple of the bytes that there are. Writers refer to little more than once.
+const (
+	reachTimes = 4
+	reachLeast = 1 << 20 // of any message
+	tableBytes = 32      // that a table counts for; what is made of it is larger
+)
+
+func newFlat(b []byte) *flat {
+	return &flat{b: b, left: reachLeast + reachTimes*int64(len(b))}
+}
+
+// reach counts bytes that are referred to.
+func (f *flat) reach(n int64) {
+	if f.left -= n; f.left < 0 {
+		f.bad = true
+	}
+}
+
+// err says what was wrong, nil for nothing.
+func (f *flat) err() error {
+	switch {
+	case f.left < 0:
+		return errShared
+	case f.bad:
+		return errFlat
+	}
+	return nil
 }
 
 // shape is how many field nodes and buffers a record batch of a schema has.
@@ -83,7 +118,7 @@ func checkMessage(meta []byte, want shape) (bodyLen int64, pack packed, err erro
 
 // checkMetadata is checkMessage for bodies of at most so many bytes.
 func checkMetadata(meta []byte, want shape, most int64) (bodyLen int64, pack packed, err error) {
-	f := &flat{b: meta, steps: len(meta)}
+	f := newFlat(meta)
 	msg := f.table(int64(f.u32(0)))
 	bodyLen = f.scalar64(msg, 3)
 	header := f.child(msg, 2)
@@ -98,9 +133,12 @@ func checkMetadata(meta []byte, want shape, most int64) (bodyLen int64, pack pac
 	default:
 		err = fmt.Errorf("a message of type %d, neither schema nor record batch", kind)
 	}
-	switch {
-	case f.bad || bodyLen < 0:
-		return 0, packed{}, errFlat
+	if bodyLen < 0 {
+		f.bad = true
+	}
+	switch bad := f.err(); {
+	case bad != nil:
+		return 0, packed{}, bad
 	case bodyLen > most:
 		return 0, packed{}, fmt.Errorf("a body of %d bytes exceeds the %d that there may be", bodyLen, most)
 	}
@@ -177,10 +215,10 @@ func (f *flat) body(t flatTable, bodyLen int64) error {
 type flatTable struct{ pos, vtable, vlen, size int64 }
 
 func (f *flat) table(pos int64) flatTable {
-	f.steps--
+	f.reach(tableBytes)
 	t := flatTable{pos: pos, vtable: pos - int64(int32(f.u32(pos)))}
 	t.vlen, t.size = int64(f.u16(t.vtable)), int64(f.u16(t.vtable+2))
-	if f.bad || f.steps < 0 || pos == 0 || t.vlen < 4 || t.vlen%2 != 0 || !f.within(t.vtable, t.vlen) || !f.within(pos, t.size) {
+	if f.bad || pos == 0 || t.vlen < 4 || t.vlen%2 != 0 || !f.within(t.vtable, t.vlen) || !f.within(pos, t.size) {
 		f.bad = true
 		return flatTable{}
 	}
@@ -238,6 +276,9 @@ func (f *flat) vector(t flatTable, slot int, size int64) (start, n int64) {
 	start += 4
 	if f.bad || !f.within(start, n*size) {
 		f.bad = true
+		return 0, 0
+	}
+	if f.reach(n * size); f.bad {
 		return 0, 0
 	}
 	return start, n

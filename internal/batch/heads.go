@@ -20,14 +20,18 @@ const padding = 64
 // the body, that both end where these do, and that a record batch has the rows that its
 // columns have.
 func CheckHead(meta []byte, fields []arrow.Field) error {
-	f := &flat{b: meta, steps: len(meta)}
+	f := newFlat(meta)
 	msg := f.table(int64(f.u32(0)))
 	bodyLen, header, kind := f.scalar64(msg, 3), f.child(msg, 2), f.scalar8(msg, 1)
 	f.keyValues(msg, 4)
+	if header.pos == 0 || bodyLen < 0 {
+		f.bad = true
+	}
+	if bad := f.err(); bad != nil {
+		return bad
+	}
 	var err error
 	switch {
-	case f.bad || header.pos == 0 || bodyLen < 0:
-		return errFlat
 	case kind == headerSchema:
 		f.schema(header)
 	case kind == headerDictionary:
@@ -39,9 +43,9 @@ func CheckHead(meta []byte, fields []arrow.Field) error {
 	default:
 		return fmt.Errorf("its kind is %d, neither schema nor dictionary nor record batch", kind)
 	}
-	switch {
-	case f.bad:
-		return errFlat
+	switch bad := f.err(); {
+	case bad != nil:
+		return bad
 	case err != nil:
 		return err
 	case int64(len(meta))-f.end >= padding:
@@ -57,7 +61,7 @@ func (f *flat) rows(batch flatTable, fields []arrow.Field) error {
 	rows, node := f.scalar64(batch, 0), int64(0)
 	for _, field := range fields {
 		if n := f.i64(f.nodes + 16*node); n != rows && !f.bad {
-			return fmt.Errorf("it has %d rows, and its column %q %d", rows, field.Name, n)
+			return fmt.Errorf("it has %d rows, and its column %s %d", rows, quote(field.Name), n)
 		}
 		node += shapeOfType(field.Type).nodes
 	}
@@ -97,12 +101,15 @@ type FileBlock struct {
 
 // ReadFooter reads a footer, of which it trusts nothing.
 func ReadFooter(b []byte) (Footer, error) {
-	f := &flat{b: b, steps: len(b)}
+	f := newFlat(b)
 	foot := f.table(int64(f.u32(0)))
 	schema := f.child(foot, 1)
 	footer := Footer{Dictionaries: f.blocks(foot, 2), Batches: f.blocks(foot, 3)}
-	if f.bad || schema.pos == 0 {
-		return Footer{}, errFlat
+	if schema.pos == 0 {
+		f.bad = true
+	}
+	if bad := f.err(); bad != nil {
+		return Footer{}, bad
 	}
 	footer.Schema = schemaHead(b, schema.pos)
 	return footer, nil

@@ -127,7 +127,7 @@ func newStreamReader(r io.Reader, mem memory.Allocator, omit *omission) (sr *Str
 		as = as && fields[i].Type == f.Type
 		if !Supported(fields[i].Type) {
 			rd.Release()
-			return nil, fmt.Errorf("column %q: type %s is not supported", f.Name, TypeName(f.Type))
+			return nil, fmt.Errorf("column %s: type %s is not supported", quote(f.Name), cutText(TypeName(f.Type)))
 		}
 	}
 	metadata := rd.Schema().Metadata()
@@ -194,7 +194,7 @@ func (s *StreamReader) plain(got arrow.Record) (arrow.Record, error) {
 		made, err := plain(s.mem, col, s.schema.Field(i).Type)
 		if err != nil {
 			releaseAll(cols)
-			return nil, fmt.Errorf("column %q: %w", got.ColumnName(i), err)
+			return nil, fmt.Errorf("column %s: %w", quote(got.ColumnName(i)), err)
 		}
 		cols[i] = made
 	}

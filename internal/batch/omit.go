@@ -41,7 +41,7 @@ func (o *omission) apply(meta []byte) error {
 	if _, _, err := checkMessage(meta, o.whole); err != nil {
 		return err
 	}
-	f := &flat{b: meta, steps: len(meta)}
+	f := newFlat(meta)
 	msg := f.table(int64(f.u32(0)))
 	header := f.child(msg, 2)
 	if f.scalar8(msg, 1) != headerRecordBatch {
@@ -66,8 +66,5 @@ func (o *omission) apply(meta []byte) error {
 		}
 		binary.LittleEndian.PutUint32(meta[start-4:], uint32(to))
 	}
-	if f.bad {
-		return errFlat
-	}
-	return nil
+	return f.err()
 }

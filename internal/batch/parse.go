@@ -31,15 +31,6 @@ func ParseInto(builder array.Builder, text []byte) error {
 	return nil
 }
 
-// quote prints at most 60 bytes of a text.
-func quote(text []byte) string {
-	const most = 60
-	if len(text) > most {
-		return strconv.Quote(string(text[:most])) + "..."
-	}
-	return strconv.Quote(string(text))
-}
-
 var (
 	errEmpty   = errors.New("it is empty")
 	errSyntax  = errors.New("it has another form")

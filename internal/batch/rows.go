@@ -3,7 +3,6 @@ package batch
 import (
 	"fmt"
 	"iter"
-	"math"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -92,8 +91,8 @@ func ConcatApart(mem, offsets memory.Allocator, recs []arrow.Record) (arrow.Reco
 	for _, r := range recs {
 		rows += r.NumRows()
 	}
-	if rows > math.MaxInt32 {
-		return nil, fmt.Errorf("concat: %d rows exceed the 2^31 that one batch can hold", rows)
+	if rows > maxRows {
+		return nil, fmt.Errorf("concat: %d rows exceed the %d that one batch can hold", rows, maxRows)
 	}
 	each := func(step func(s *sink, from *source, start, n int)) func(*sink, []source) {
 		return func(s *sink, from []source) {

@@ -45,16 +45,31 @@ func Schema(cols []Column) (*arrow.Schema, error) {
 			return nil, fmt.Errorf("column %d has no name", i+1)
 		}
 		if first, dup := seen[c.Name]; dup {
-			return nil, fmt.Errorf("columns %d and %d are both named %q", first+1, i+1, c.Name)
+			return nil, bothNamed(first, i, c.Name)
 		}
 		seen[c.Name] = i
 		dt, err := ParseType(c.Type)
 		if err != nil {
-			return nil, fmt.Errorf("column %q: %w", c.Name, err)
+			return nil, fmt.Errorf("column %s: %w", quote(c.Name), err)
 		}
 		fields[i] = arrow.Field{Name: c.Name, Type: dt, Nullable: c.Nullable}
 	}
 	return arrow.NewSchema(fields, nil), nil
+}
+
+func bothNamed(i, j int, name string) error {
+	return fmt.Errorf("columns %d and %d are both named %s", i+1, j+1, quote(name))
+}
+
+// DistinctNames returns an error where two columns of a schema, which may come from outside,
+// have one name.
+func DistinctNames(schema *arrow.Schema) error {
+	for i, f := range schema.Fields() {
+		if same := schema.FieldIndices(f.Name); same[0] < i {
+			return bothNamed(same[0], i, f.Name)
+		}
+	}
+	return nil
 }
 
 // NormalizeSchema returns the schema with everything dropped that carries no
@@ -68,7 +83,7 @@ func NormalizeSchema(schema *arrow.Schema) (*arrow.Schema, error) {
 		f := schema.Field(i)
 		dt, err := normalType(f.Type)
 		if err != nil {
-			return nil, fmt.Errorf("column %q: %w", f.Name, err)
+			return nil, fmt.Errorf("column %s: %w", quote(f.Name), err)
 		}
 		fields[i] = arrow.Field{Name: f.Name, Type: dt, Nullable: f.Nullable}
 	}
@@ -101,7 +116,7 @@ func unsupported(dt arrow.DataType) error {
 	case arrow.LIST, arrow.LARGE_LIST, arrow.FIXED_SIZE_LIST:
 		way = "only lists of float64 or float32 are, as vectors"
 	}
-	return fmt.Errorf("type %s is not supported; %s", TypeName(dt), way)
+	return fmt.Errorf("type %s is not supported; %s", cutText(TypeName(dt)), way)
 }
 
 // FindColumn returns the index of the column of that name. The error tells
@@ -113,16 +128,16 @@ func FindColumn(schema *arrow.Schema, name string) (int, error) {
 	case 0:
 		return -1, missingColumn(schema, name)
 	default:
-		return -1, fmt.Errorf("%d columns are named %q; rename them first", len(found), name)
+		return -1, fmt.Errorf("%d columns are named %s; rename them first", len(found), quote(name))
 	}
 }
 
 func missingColumn(schema *arrow.Schema, name string) error {
 	names := fieldNames(schema)
 	if near := spelling.Near(name, names); len(near) > 0 {
-		return fmt.Errorf("no column %q; did you mean %s? (columns: %s)", name, quoteAll(near, " or "), describe(schema))
+		return fmt.Errorf("no column %s; did you mean %s? (columns: %s)", quote(name), quoteAll(near, " or "), describe(schema))
 	}
-	return fmt.Errorf("no column %q (columns: %s)", name, describe(schema))
+	return fmt.Errorf("no column %s (columns: %s)", quote(name), describe(schema))
 }
 
 func fieldNames(schema *arrow.Schema) []string {
@@ -148,6 +163,7 @@ func describe(schema *arrow.Schema) string {
 			parts = append(parts, fmt.Sprintf("and %d more", len(cols)-i))
 			break
 		}
+		c.Name, c.Type = cutText(c.Name), cutText(c.Type)
 		parts = append(parts, c.String())
 	}
 	return strings.Join(parts, ", ")
@@ -156,7 +172,7 @@ func describe(schema *arrow.Schema) string {
 func quoteAll(names []string, sep string) string {
 	quoted := make([]string, len(names))
 	for i, n := range names {
-		quoted[i] = fmt.Sprintf("%q", n)
+		quoted[i] = quote(n)
 	}
 	return strings.Join(quoted, sep)
 }

@@ -32,11 +32,24 @@ const longestText = 60
 
 // notText says of a text that it is none.
 func notText(s string) error {
-	shown, more := s, ""
+	return fmt.Errorf("%s is not UTF-8: make it so (strings.ToValidUTF8), or keep bytes that are no text in a column of bytes ([]byte)", quote(s))
+}
+
+// quote quotes a text as messages show it, such as the name of a column, which may come from a
+// file and have any length.
+func quote[T string | []byte](s T) string {
 	if len(s) > longestText {
-		shown, more = s[:longestText], "…"
+		return strconv.Quote(string(s[:longestText])) + "…"
 	}
-	return fmt.Errorf("%s%s is not UTF-8: make it so (strings.ToValidUTF8), or keep bytes that are no text in a column of bytes ([]byte)", strconv.Quote(shown), more)
+	return strconv.Quote(string(s))
+}
+
+// cutText is quote without the quotes.
+func cutText(s string) string {
+	if len(s) > longestText {
+		return s[:longestText] + "…"
+	}
+	return s
 }
 
 // isASCII says that a text has no byte of 0x80 or above. Most have none, and it costs less to

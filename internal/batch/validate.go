@@ -3,17 +3,26 @@ package batch
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/bitutil"
 )
 
+// ErrReleased says of a batch that Released is true of it.
+var ErrReleased = errors.New("it was released already: whoever keeps a batch calls Retain on it")
+
 // Released says that the last reference to a batch was given up, and its columns with it. It
 // is of use to whoever has had the only one; a batch without columns never looks released.
 func Released(rec arrow.Record) bool { return rec.NumCols() < int64(rec.Schema().NumFields()) }
 
-// Validate checks a batch that comes from outside: every column is of a
+// maxRows is how many rows a batch may have, those without columns included: Concat and the
+// offsets of text know no more.
+const maxRows = math.MaxInt32
+
+// Validate checks a batch that comes from outside: it has no more rows than a
+// batch can hold, every column is of a
 // supported type and as long as the batch, every buffer is as large as the
 // rows need, offsets ascend within their data, no vector has a null
 // component, sparse indices ascend within their size, and columns that are
@@ -21,16 +30,19 @@ func Released(rec arrow.Record) bool { return rec.NumCols() < int64(rec.Schema()
 // this package panic.
 func Validate(rec arrow.Record) error {
 	if Released(rec) {
-		return errors.New("it was released already: whoever keeps a batch calls Retain on it")
+		return ErrReleased
+	}
+	if n := rec.NumRows(); n < 0 || n > maxRows {
+		return fmt.Errorf("%d rows, where a batch holds at most %d", n, maxRows)
 	}
 	for i := range int(rec.NumCols()) {
 		f := rec.Schema().Field(i)
 		d := rec.Column(i).Data()
 		if int64(d.Len()) != rec.NumRows() {
-			return fmt.Errorf("column %q has %d values in a batch of %d rows", f.Name, d.Len(), rec.NumRows())
+			return fmt.Errorf("column %s has %d values in a batch of %d rows", quote(f.Name), d.Len(), rec.NumRows())
 		}
 		if err := validateColumn(f, d); err != nil {
-			return fmt.Errorf("column %q: %w", f.Name, err)
+			return fmt.Errorf("column %s: %w", quote(f.Name), err)
 		}
 	}
 	return nil
@@ -38,7 +50,7 @@ func Validate(rec arrow.Record) error {
 
 func validateColumn(f arrow.Field, d arrow.ArrayData) error {
 	if kindOf(f.Type) == kindInvalid {
-		return fmt.Errorf("type %s is not supported", TypeName(f.Type))
+		return fmt.Errorf("type %s is not supported", cutText(TypeName(f.Type)))
 	}
 	if !arrow.TypeEqual(f.Type, d.DataType()) {
 		return fmt.Errorf("declared %s, but the values are %s", TypeName(f.Type), TypeName(d.DataType()))
@@ -97,7 +109,7 @@ func validateData(d arrow.ArrayData) error {
 	default:
 		w := fixedWidth(dt)
 		if w == 0 {
-			return fmt.Errorf("type %s is not supported", TypeName(dt))
+			return fmt.Errorf("type %s is not supported", cutText(TypeName(dt)))
 		}
 		return needBytes("values", len(bufferBytes(d, 1)), (off+n)*w, n > 0)
 	}

@@ -166,6 +166,32 @@ func TestDamage(t *testing.T) {
 	require.False(t, debug.SetPanicOnFault(false), "as it was before")
 }
 
+// Damage is told in whichever mapping it is: rows of many columns have more than one.
+func TestDamageInEveryMapping(t *testing.T) {
+	batches := someBatches(t, batchtest.Allocator(t))
+	fs := newKeepingFS(t)
+	rows, region := hold(t, fs, 10, batches)
+	defer rows.Release()
+	require.Greater(t, len(fs.files), 1)
+	for _, f := range fs.files {
+		info, err := f.Stat()
+		require.NoError(t, err)
+		for _, at := range []int64{0, info.Size() - 1} {
+			var b [1]byte
+			_, err := f.ReadAt(b[:], at)
+			require.NoError(t, err)
+			_, err = f.WriteAt([]byte{b[0] ^ 1}, at)
+			require.NoError(t, err)
+			var damaged *disk.DamagedError
+			require.ErrorAs(t, region.Verify(), &damaged)
+			require.Equal(t, f.Name(), damaged.File)
+			_, err = f.WriteAt(b[:], at)
+			require.NoError(t, err)
+			require.NoError(t, region.Verify())
+		}
+	}
+}
+
 // noFile has no descriptor.
 type noFile struct{ disk.File }
 

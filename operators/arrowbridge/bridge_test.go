@@ -172,14 +172,37 @@ func TestMistakes(t *testing.T) {
 	schema := schemaOfOne(t)
 	require.ErrorContains(t, arrowbridge.WriteStream(&bytes.Buffer{}, engine.Schema{}), "the schema is none")
 	require.ErrorContains(t, arrowbridge.WriteStream(&bytes.Buffer{}, schema, engine.Batch{}), "batch 0 is none")
+	require.EqualError(t, arrowbridge.WriteStream(nil, schema), "arrowbridge: WriteStream: the writer is nil")
+	_, _, err := arrowbridge.ReadStream(nil, nil)
+	require.EqualError(t, err, "arrowbridge: ReadStream: the reader is nil")
+	gone, err := columnar.NewBatch(nil, schema, []int64{1})
+	require.NoError(t, err)
+	gone.Release()
+	require.ErrorContains(t, arrowbridge.WriteStream(&bytes.Buffer{}, schema, gone), "batch 0: it was released already")
 	mem := batchtest.Allocator(t)
 	rec := flowers(t, mem)
 	defer rec.Release()
 	require.ErrorContains(t, arrowbridge.WriteStream(&bytes.Buffer{}, schema, arrowbridge.Batch(rec)), "batch 0: write batch: it has columns (name utf8 null")
 	interval := arrowbridge.SchemaOf(arrow.NewSchema([]arrow.Field{{Name: "i", Type: &arrow.MonthIntervalType{}}}, nil))
 	require.ErrorContains(t, arrowbridge.WriteStream(&bytes.Buffer{}, interval), `column "i": type month_interval is not supported`)
-	_, _, err := arrowbridge.ReadStream(strings.NewReader("no stream"), nil)
+	_, _, err = arrowbridge.ReadStream(strings.NewReader("no stream"), nil)
 	require.ErrorContains(t, err, "arrowbridge: ReadStream")
+
+	field := arrow.Field{Name: strings.Repeat("x", 10_000), Type: arrow.PrimitiveTypes.Int64}
+	var twice bytes.Buffer
+	require.NoError(t, ipc.NewWriter(&twice, ipc.WithSchema(arrow.NewSchema([]arrow.Field{field, field}, nil))).Close())
+	_, _, err = arrowbridge.ReadStream(&twice, nil)
+	require.EqualError(t, err, "arrowbridge: ReadStream: columns 1 and 2 are both named \""+strings.Repeat("x", 60)+"\"…")
+
+	var many bytes.Buffer
+	empty := arrow.NewSchema(nil, nil)
+	w := ipc.NewWriter(&many, ipc.WithSchema(empty))
+	require.NoError(t, w.Write(array.NewRecord(empty, nil, 5)))
+	require.NoError(t, w.Write(array.NewRecord(empty, nil, 1<<62)))
+	require.NoError(t, w.Close())
+	_, batches, err := arrowbridge.ReadStream(&many, nil)
+	require.ErrorContains(t, err, "batch 1: read arrow stream: 4611686018427387904 rows, where a batch holds at most 2147483647")
+	require.Empty(t, batches)
 
 	job := engine.Define("none", func(b *engine.Builder, _ struct{}) error {
 		engine.Collect(arrowbridge.FromRecords(b, []arrow.Record{nil}), "rows")

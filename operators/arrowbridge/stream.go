@@ -18,6 +18,9 @@ import (
 // of Arrow reads. The batches are borrowed. Batches of more than a GiB are written as several. After an error
 // the stream lacks the mark of its end, so that its readers fail.
 func WriteStream(w io.Writer, schema engine.Schema, batches ...engine.Batch) error {
+	if w == nil {
+		return errors.New("arrowbridge: WriteStream: the writer is nil")
+	}
 	if schema.IsZero() {
 		return errors.New("arrowbridge: WriteStream: the schema is none")
 	}
@@ -52,6 +55,9 @@ func WriteStream(w io.Writer, schema engine.Schema, batches ...engine.Batch) err
 // as is a stream that is damaged or lacks the mark of its end, which writers of Arrow make when
 // they are closed.
 func ReadStream(r io.Reader, mem columnar.Allocator) (_ engine.Schema, batches []engine.Batch, err error) {
+	if r == nil {
+		return engine.Schema{}, nil, errors.New("arrowbridge: ReadStream: the reader is nil")
+	}
 	if mem == nil {
 		mem = memory.DefaultAllocator
 	}
@@ -60,6 +66,9 @@ func ReadStream(r io.Reader, mem columnar.Allocator) (_ engine.Schema, batches [
 		return engine.Schema{}, nil, fmt.Errorf("arrowbridge: ReadStream: %w", err)
 	}
 	defer from.Release()
+	if err := batch.DistinctNames(from.Schema()); err != nil {
+		return engine.Schema{}, nil, fmt.Errorf("arrowbridge: ReadStream: %w", err)
+	}
 	defer func() {
 		if err != nil {
 			for _, b := range batches {
