@@ -31,6 +31,8 @@ type taken struct {
 	shard int
 	frame *Frame
 	bytes int64 // of the rows
+
+	copied int64 // bytes on the heap that the rows are being copied from and that count nowhere
 }
 
 // onDisk is what a file holds.
@@ -40,27 +42,30 @@ type onDisk struct {
 	region *mapped.Region
 }
 
-// rows makes the frame of a shard of batches, which are borrowed, with room for what stages
-// keep for them.
-func (in *intake) rows(c *engine.Context, key PartitionedData, shard int, schema *arrow.Schema, batches []arrow.Record) (*Frame, error) {
+// rows makes the frame of a shard of what was staged of it, which is given up, with room for what
+// stages keep for them.
+func (in *intake) rows(c *engine.Context, key PartitionedData, shard int, schema *arrow.Schema, of *staged) (*Frame, error) {
+	if err := of.end(); err != nil {
+		return nil, err
+	}
+	batches := of.batches()
 	if len(batches) == 0 {
 		return newFrame(c.Allocator, schema, nil)
 	}
-	t := &taken{what: fmt.Sprintf("rows of %q", key.Name()), shard: shard}
+	t := &taken{what: of.what, shard: shard, copied: of.uncount()}
 	for _, rows := range batches {
 		t.bytes += batch.Size(rows)
 	}
-	full := c.Memory.Reserve(t.bytes)
-	if full == nil {
-		var err error
-		if t.frame, err = newFrame(c.RowAllocator, schema, batches); err != nil {
-			c.Memory.Release(t.bytes)
-			return nil, err
+	if err := of.guard(func() error { return in.frame(c, t, schema, batches, len(of.pieces) > 0) }); err != nil {
+		if t.frame != nil {
+			t.frame.Release()
 		}
-		t.frame.memory, t.frame.bytes = c.Memory, t.bytes
-		in.inMemory = append(in.inMemory, t)
-	} else if err := in.toDisk(c, t, batches, full); err != nil {
 		return nil, err
+	}
+	of.release()
+	t.copied = 0
+	if t.frame.file == nil {
+		in.inMemory = append(in.inMemory, t)
 	}
 	if key.state != nil {
 		n := key.state(in.context, t.frame)
@@ -73,6 +78,33 @@ func (in *intake) rows(c *engine.Context, key PartitionedData, shard int, schema
 	return t.frame, nil
 }
 
+// frame makes the frame of batches, which are borrowed: in memory, where those that a file has
+// are copied, or in a file. What they are made of counts besides while it is copied, and takes
+// no room from anything.
+func (in *intake) frame(c *engine.Context, t *taken, schema *arrow.Schema, batches []arrow.Record, ofFiles bool) (err error) {
+	if full := c.Memory.Reserve(t.bytes); full != nil {
+		return in.toDisk(c, t, batches, full)
+	}
+	if ofFiles || len(batches) > 1 {
+		c.Memory.Take(t.copied)
+		defer c.Memory.Release(t.copied)
+	}
+	if ofFiles && len(batches) == 1 {
+		var rows arrow.Record
+		if rows, err = batch.Concat(c.RowAllocator, batches); err == nil {
+			t.frame = frameOf(rows)
+		}
+	} else {
+		t.frame, err = newFrame(c.RowAllocator, schema, batches)
+	}
+	if err != nil {
+		c.Memory.Release(t.bytes)
+		return err
+	}
+	t.frame.memory, t.frame.bytes = c.Memory, t.bytes
+	return nil
+}
+
 // toDisk copies batches of a shard, which are borrowed, to a file, and makes them its frame,
 // which takes the place of the one that there is. full is the error where there are no files.
 // Offsets stay on the heap: they are believed long before the checksum is compared.
@@ -82,13 +114,15 @@ func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, fu
 		size += batch.Size(rows)
 	}
 	offsets := &counted{Allocator: c.RowAllocator}
+	c.Memory.Take(t.copied)
 	record, region, err := mapped.Hold(c.Disk, c.SpillDir, size, func(mem memory.Allocator) (arrow.Record, error) {
 		return batch.ConcatApart(mem, offsets, batches)
 	})
+	c.Memory.Release(t.copied)
 	if err != nil {
 		return beyond(c, full, err)
 	}
-	if err := sameRows(t, record, batches); err != nil {
+	if err := sameRows(t.what, record, batches); err != nil {
 		record.Release()
 		return err
 	}
@@ -112,14 +146,14 @@ func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, fu
 
 // sameRows compares rows that a file holds with the batches that they were made of: pages may
 // have gone to the disk and come back before the checksum was taken.
-func sameRows(t *taken, record arrow.Record, batches []arrow.Record) error {
+func sameRows(what string, record arrow.Record, batches []arrow.Record) error {
 	at := int64(0)
 	for _, rows := range batches {
 		part := record.NewSlice(at, at+rows.NumRows())
 		differ := batch.Diff(rows, part)
 		part.Release()
 		if differ != "" {
-			return fmt.Errorf("%s, kept beyond the memory budget: the disk gives other rows back than it was given: %s", t.what, differ)
+			return fmt.Errorf("%s, kept beyond the memory budget: the disk gives other rows back than it was given: %s", what, differ)
 		}
 		at += rows.NumRows()
 	}

@@ -16,6 +16,9 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
+// leastStaged are bytes of a shard that are on the heap while it is read, whatever the budget.
+const leastStaged = 64 << 10
+
 // keeping is a queue that sums rows in three supersteps, says that it keeps some bytes for each
 // row, and counts the shards that are on disk.
 func keeping(n int, each int64, onDisk *atomic.Int32, meddle func(step int, rows *comqueue.Frame) error) func(b *engine.Builder) *engine.Dataset {
@@ -67,12 +70,13 @@ func TestStateMakesRoom(t *testing.T) {
 		each        int64
 		budget      int64
 		least, most int32 // shards on disk, of 16
+		beyond      int64 // bytes that may be held beyond the budget, but for a shard that is being read
 	}{
-		{0, 9 << 17, 0, 0},
-		{1, 9 << 17, 0, 1}, // 1.125 MiB about hold both
-		{2, 9 << 17, 2, 3},
-		{7, 9 << 17, 12, 13},
-		{9, 9 << 17, 16, 16}, // they are as large as that
+		{0, 9 << 17, 0, 0, 0},
+		{1, 9 << 17, 0, 2, 0}, // 1.125 MiB just hold both, and 72 KiB too few with the half that the exchange may have at shard 8
+		{2, 9 << 17, 2, 3, 0},
+		{7, 9 << 17, 12, 13, 0},
+		{9, 9 << 17, 16, 16, 9 << 16}, // they are as large as that, so that what the exchange has, up to a half, comes on top until it is read
 	} {
 		var onDisk atomic.Int32
 		got, result, err := runOnce(t, keeping(n, test.each, &onDisk, nil), engine.Parallelism(1), engine.Shards(16), engine.MemoryBudget(test.budget))
@@ -83,7 +87,7 @@ func TestStateMakesRoom(t *testing.T) {
 		require.GreaterOrEqual(t, onDisk.Load(), test.least, "%d bytes a row", test.each)
 		require.LessOrEqual(t, onDisk.Load(), test.most, "%d bytes a row", test.each)
 		require.GreaterOrEqual(t, result.Report.PeakMemory, test.each*n)
-		require.LessOrEqual(t, result.Report.PeakMemory, test.budget)
+		require.LessOrEqual(t, result.Report.PeakMemory, test.budget+test.beyond+8*n/16, "%d bytes a row", test.each)
 	}
 	_, _, err := runOnce(t, keeping(n, 10, new(atomic.Int32), nil), engine.Parallelism(1), engine.Shards(16), engine.MemoryBudget(9<<17))
 	require.ErrorContains(t, err, `partitioned data "data", shard `)
@@ -205,7 +209,7 @@ func TestBlocks(t *testing.T) {
 			require.Equal(t, []row{{3 * want}}, got)
 			require.Equal(t, budget > 0, onDisk.Load(), "budget %d", budget)
 			if budget > 0 {
-				require.LessOrEqual(t, result.Report.PeakMemory, budget)
+				require.LessOrEqual(t, result.Report.PeakMemory, budget+2*leastStaged)
 			}
 		}
 	}
@@ -246,7 +250,7 @@ func TestRowsOnDiskMove(t *testing.T) {
 			require.Equal(t, []row{{3 * want}}, got)
 			require.Equal(t, budget > 0, onDisk.Load(), "budget %d", budget)
 			if budget > 0 {
-				require.LessOrEqual(t, result.Report.PeakMemory, budget)
+				require.LessOrEqual(t, result.Report.PeakMemory, budget+2*leastStaged)
 			}
 		}
 	}
