@@ -236,6 +236,7 @@ func (b *body) openShard(c *engine.Context, in engine.Input, taking *intake, por
 
 // readShard joins the rows of a shard into one frame.
 func readShard(c *engine.Context, in engine.Input, taking *intake, port, shard int, input input) (*Frame, error) {
+	taking.open(in, port, shard)
 	of := newStaged(c, taking.queue, fmt.Sprintf("rows of %q", input.name()), input.schema())
 	defer of.release()
 	for {

@@ -3,6 +3,8 @@ package comqueue
 import (
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"runtime/debug"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -23,6 +25,17 @@ type intake struct {
 	queue    string
 	state    int64    // bytes that were asked for and cannot go to disk
 	inMemory []*taken // that may still make room
+	at       progress
+}
+
+// progress is how far an intake is with the shards of a port, for errors that say how much memory
+// all of them need.
+type progress struct {
+	in            engine.Input
+	port, shard   int
+	rows          int64 // of the port's shards so far
+	bytes         int64 // of rows, those of other ports included
+	others, state int64 // bytes of rows and state of other ports
 }
 
 // taken are the rows of a shard.
@@ -55,7 +68,9 @@ func (in *intake) rows(c *engine.Context, key PartitionedData, shard int, schema
 	t := &taken{what: of.what, shard: shard, copied: of.uncount()}
 	for _, rows := range batches {
 		t.bytes += batch.Size(rows)
+		in.at.rows += rows.NumRows()
 	}
+	in.at.bytes += t.bytes
 	if err := of.guard(func() error { return in.frame(c, t, schema, batches, len(of.pieces) > 0) }); err != nil {
 		if t.frame != nil {
 			t.frame.Release()
@@ -119,6 +134,9 @@ func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, fu
 		return batch.ConcatApart(mem, offsets, batches)
 	})
 	c.Memory.Release(t.copied)
+	if errors.Is(err, mapped.ErrUnsupported) {
+		return in.refuse(c, size, true)
+	}
 	if err != nil {
 		return beyond(c, full, err)
 	}
@@ -165,18 +183,17 @@ func sameRows(what string, record arrow.Record, batches []arrow.Record) error {
 // spill as they go on: bytes are taken as long as the slot's memory could hold all that was
 // asked for here.
 func (in *intake) makeRoom(c *engine.Context, bytes int64) error {
+	in.state += bytes
 	for {
 		full := c.Memory.Reserve(bytes)
 		if full == nil {
-			in.state += bytes
 			return nil
 		}
 		if len(in.inMemory) == 0 {
-			if in.state+bytes > c.Memory.Limit() {
-				return full
+			if in.state > c.Memory.Limit() {
+				return in.refuse(c, bytes, false)
 			}
 			c.Memory.Take(bytes)
-			in.state += bytes
 			return nil
 		}
 		last := in.inMemory[len(in.inMemory)-1]
@@ -187,6 +204,46 @@ func (in *intake) makeRoom(c *engine.Context, bytes int64) error {
 			return err
 		}
 	}
+}
+
+// open turns to a shard of a port. Ports are asked for one after the other.
+func (in *intake) open(input engine.Input, port, shard int) {
+	if in.at.in == nil || port != in.at.port {
+		in.at = progress{in: input, port: port, bytes: in.at.bytes, others: in.at.bytes, state: in.state}
+	}
+	in.at.shard = shard
+}
+
+// refuse is the error of bytes that there is no room for. The memory that it advises is enough for
+// what the shards of the port that are still to come keep as well, and for their rows where
+// these are in memory, if they need as much for a row as those so far; they are read for that.
+func (in *intake) refuse(c *engine.Context, bytes int64, rows bool) error {
+	total, ofPort := in.state, in.state-in.at.state
+	if rows {
+		total, ofPort = total+in.at.bytes, ofPort+in.at.bytes-in.at.others
+	}
+	if in.at.rows > 0 {
+		total += int64(math.Ceil(float64(ofPort) / float64(in.at.rows) * float64(in.at.rest(c))))
+	}
+	return c.Memory.Refuse(bytes, total)
+}
+
+// rest reads on and returns the number of rows in shards to come: about, where the run ends before.
+func (p *progress) rest(c *engine.Context) (rows int64) {
+	for shard := p.shard + 1; shard < c.Range.Hi; shard++ {
+		for {
+			some, err := p.in.Next(p.port, shard)
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				return max(rows, p.rows/int64(p.shard+1-c.Range.Lo)*int64(c.Range.Hi-p.shard-1))
+			}
+			rows += int64(some.Len())
+			some.Release()
+		}
+	}
+	return rows
 }
 
 // tellOfDisk prepares the subtask's goroutine for rows that files hold.
