@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/mapped"
 )
@@ -33,8 +34,7 @@ type intake struct {
 type progress struct {
 	in            engine.Input
 	port, shard   int
-	rows          int64 // of the port's shards so far
-	bytes         int64 // of rows, those of other ports included
+	bytes         int64 // of rows so far, those of other ports included
 	others, state int64 // bytes of rows and state of other ports
 }
 
@@ -68,7 +68,6 @@ func (in *intake) rows(c *engine.Context, key PartitionedData, shard int, schema
 	t := &taken{what: of.what, shard: shard, copied: of.uncount()}
 	for _, rows := range batches {
 		t.bytes += batch.Size(rows)
-		in.at.rows += rows.NumRows()
 	}
 	in.at.bytes += t.bytes
 	if err := of.guard(func() error { return in.frame(c, t, schema, batches, len(of.pieces) > 0) }); err != nil {
@@ -216,34 +215,35 @@ func (in *intake) open(input engine.Input, port, shard int) {
 
 // refuse is the error of bytes that there is no room for. The memory that it advises is enough for
 // what the shards of the port that are still to come keep as well, and for their rows where
-// these are in memory, if they need as much for a row as those so far; they are read for that.
+// these are in memory, if they need as much for a byte of rows as those so far. They are read for
+// that; rows say less, as one may stand for many.
 func (in *intake) refuse(c *engine.Context, bytes int64, rows bool) error {
-	total, ofPort := in.state, in.state-in.at.state
+	read, total, ofPort := in.at.bytes-in.at.others, in.state, in.state-in.at.state
 	if rows {
-		total, ofPort = total+in.at.bytes, ofPort+in.at.bytes-in.at.others
+		total, ofPort = total+in.at.bytes, ofPort+read
 	}
-	if in.at.rows > 0 {
-		total += int64(math.Ceil(float64(ofPort) / float64(in.at.rows) * float64(in.at.rest(c))))
+	if read > 0 {
+		total += int64(math.Ceil(float64(ofPort) / float64(read) * float64(in.at.rest(c))))
 	}
 	return c.Memory.Refuse(bytes, total)
 }
 
-// rest reads on and returns the number of rows in shards to come: about, where the run ends before.
-func (p *progress) rest(c *engine.Context) (rows int64) {
+// rest reads on and returns the bytes of rows in shards to come: about, where the run ends before.
+func (p *progress) rest(c *engine.Context) (bytes int64) {
 	for shard := p.shard + 1; shard < c.Range.Hi; shard++ {
 		for {
-			some, err := p.in.Next(p.port, shard)
+			rows, err := p.in.Next(p.port, shard)
 			if err == io.EOF {
 				break
 			}
 			if err != nil {
-				return max(rows, p.rows/int64(p.shard+1-c.Range.Lo)*int64(c.Range.Hi-p.shard-1))
+				return max(bytes, (p.bytes-p.others)/int64(p.shard+1-c.Range.Lo)*int64(c.Range.Hi-p.shard-1))
 			}
-			rows += int64(some.Len())
-			some.Release()
+			bytes += batch.Size(arrowrows.Record(rows))
+			rows.Release()
 		}
 	}
-	return rows
+	return bytes
 }
 
 // tellOfDisk prepares the subtask's goroutine for rows that files hold.
