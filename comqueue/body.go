@@ -236,16 +236,13 @@ func (b *body) openShard(c *engine.Context, in engine.Input, taking *intake, por
 
 // readShard joins the rows of a shard into one frame.
 func readShard(c *engine.Context, in engine.Input, taking *intake, port, shard int, input input) (*Frame, error) {
-	var batches []arrow.Record
-	defer func() {
-		for _, rows := range batches {
-			rows.Release()
-		}
-	}()
+	taking.open(in, port, shard)
+	of := newStaged(c, taking.queue, fmt.Sprintf("rows of %q", input.name()), input.schema())
+	defer of.release()
 	for {
 		rows, err := in.Next(port, shard)
 		if err == io.EOF { // itself: one wrapped in an error is something cut off
-			return taking.rows(c, *input.partitioned, shard, input.schema(), batches)
+			return taking.rows(c, *input.partitioned, shard, input.schema(), of)
 		}
 		if err != nil {
 			return nil, err
@@ -254,7 +251,9 @@ func readShard(c *engine.Context, in engine.Input, taking *intake, port, shard i
 			rows.Release()
 			continue
 		}
-		batches = append(batches, arrowrows.Record(rows))
+		if err := of.add(arrowrows.Record(rows)); err != nil {
+			return nil, err
+		}
 	}
 }
 

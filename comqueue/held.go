@@ -3,12 +3,15 @@ package comqueue
 import (
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"runtime/debug"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/mapped"
 )
@@ -23,6 +26,16 @@ type intake struct {
 	queue    string
 	state    int64    // bytes that were asked for and cannot go to disk
 	inMemory []*taken // that may still make room
+	at       progress
+}
+
+// progress is how far an intake is with the shards of a port, for errors that say how much memory
+// all of them need.
+type progress struct {
+	in            engine.Input
+	port, shard   int
+	bytes         int64 // of rows so far, those of other ports included
+	others, state int64 // bytes of rows and state of other ports
 }
 
 // taken are the rows of a shard.
@@ -31,6 +44,8 @@ type taken struct {
 	shard int
 	frame *Frame
 	bytes int64 // of the rows
+
+	copied int64 // bytes on the heap that the rows are being copied from and that count nowhere
 }
 
 // onDisk is what a file holds.
@@ -40,27 +55,31 @@ type onDisk struct {
 	region *mapped.Region
 }
 
-// rows makes the frame of a shard of batches, which are borrowed, with room for what stages
-// keep for them.
-func (in *intake) rows(c *engine.Context, key PartitionedData, shard int, schema *arrow.Schema, batches []arrow.Record) (*Frame, error) {
+// rows makes the frame of a shard of what was staged of it, which is given up, with room for what
+// stages keep for them.
+func (in *intake) rows(c *engine.Context, key PartitionedData, shard int, schema *arrow.Schema, of *staged) (*Frame, error) {
+	if err := of.end(); err != nil {
+		return nil, err
+	}
+	batches := of.batches()
 	if len(batches) == 0 {
 		return newFrame(c.Allocator, schema, nil)
 	}
-	t := &taken{what: fmt.Sprintf("rows of %q", key.Name()), shard: shard}
+	t := &taken{what: of.what, shard: shard, copied: of.uncount()}
 	for _, rows := range batches {
 		t.bytes += batch.Size(rows)
 	}
-	full := c.Memory.Reserve(t.bytes)
-	if full == nil {
-		var err error
-		if t.frame, err = newFrame(c.RowAllocator, schema, batches); err != nil {
-			c.Memory.Release(t.bytes)
-			return nil, err
+	in.at.bytes += t.bytes
+	if err := of.guard(func() error { return in.frame(c, t, schema, batches, len(of.pieces) > 0) }); err != nil {
+		if t.frame != nil {
+			t.frame.Release()
 		}
-		t.frame.memory, t.frame.bytes = c.Memory, t.bytes
-		in.inMemory = append(in.inMemory, t)
-	} else if err := in.toDisk(c, t, batches, full); err != nil {
 		return nil, err
+	}
+	of.release()
+	t.copied = 0
+	if t.frame.file == nil {
+		in.inMemory = append(in.inMemory, t)
 	}
 	if key.state != nil {
 		n := key.state(in.context, t.frame)
@@ -73,6 +92,33 @@ func (in *intake) rows(c *engine.Context, key PartitionedData, shard int, schema
 	return t.frame, nil
 }
 
+// frame makes the frame of batches, which are borrowed: in memory, where those that a file has
+// are copied, or in a file. What they are made of counts besides while it is copied, and takes
+// no room from anything.
+func (in *intake) frame(c *engine.Context, t *taken, schema *arrow.Schema, batches []arrow.Record, ofFiles bool) (err error) {
+	if full := c.Memory.Reserve(t.bytes); full != nil {
+		return in.toDisk(c, t, batches, full)
+	}
+	if ofFiles || len(batches) > 1 {
+		c.Memory.Take(t.copied)
+		defer c.Memory.Release(t.copied)
+	}
+	if ofFiles && len(batches) == 1 {
+		var rows arrow.Record
+		if rows, err = batch.Concat(c.RowAllocator, batches); err == nil {
+			t.frame = frameOf(rows)
+		}
+	} else {
+		t.frame, err = newFrame(c.RowAllocator, schema, batches)
+	}
+	if err != nil {
+		c.Memory.Release(t.bytes)
+		return err
+	}
+	t.frame.memory, t.frame.bytes = c.Memory, t.bytes
+	return nil
+}
+
 // toDisk copies batches of a shard, which are borrowed, to a file, and makes them its frame,
 // which takes the place of the one that there is. full is the error where there are no files.
 // Offsets stay on the heap: they are believed long before the checksum is compared.
@@ -82,13 +128,18 @@ func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, fu
 		size += batch.Size(rows)
 	}
 	offsets := &counted{Allocator: c.RowAllocator}
+	c.Memory.Take(t.copied)
 	record, region, err := mapped.Hold(c.Disk, c.SpillDir, size, func(mem memory.Allocator) (arrow.Record, error) {
 		return batch.ConcatApart(mem, offsets, batches)
 	})
+	c.Memory.Release(t.copied)
+	if errors.Is(err, mapped.ErrUnsupported) {
+		return in.refuse(c, size, true)
+	}
 	if err != nil {
 		return beyond(c, full, err)
 	}
-	if err := sameRows(t, record, batches); err != nil {
+	if err := sameRows(t.what, record, batches); err != nil {
 		record.Release()
 		return err
 	}
@@ -112,14 +163,14 @@ func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, fu
 
 // sameRows compares rows that a file holds with the batches that they were made of: pages may
 // have gone to the disk and come back before the checksum was taken.
-func sameRows(t *taken, record arrow.Record, batches []arrow.Record) error {
+func sameRows(what string, record arrow.Record, batches []arrow.Record) error {
 	at := int64(0)
 	for _, rows := range batches {
 		part := record.NewSlice(at, at+rows.NumRows())
 		differ := batch.Diff(rows, part)
 		part.Release()
 		if differ != "" {
-			return fmt.Errorf("%s, kept beyond the memory budget: the disk gives other rows back than it was given: %s", t.what, differ)
+			return fmt.Errorf("%s, kept beyond the memory budget: the disk gives other rows back than it was given: %s", what, differ)
 		}
 		at += rows.NumRows()
 	}
@@ -131,18 +182,17 @@ func sameRows(t *taken, record arrow.Record, batches []arrow.Record) error {
 // spill as they go on: bytes are taken as long as the slot's memory could hold all that was
 // asked for here.
 func (in *intake) makeRoom(c *engine.Context, bytes int64) error {
+	in.state += bytes
 	for {
 		full := c.Memory.Reserve(bytes)
 		if full == nil {
-			in.state += bytes
 			return nil
 		}
 		if len(in.inMemory) == 0 {
-			if in.state+bytes > c.Memory.Limit() {
-				return full
+			if in.state > c.Memory.Limit() {
+				return in.refuse(c, bytes, false)
 			}
 			c.Memory.Take(bytes)
-			in.state += bytes
 			return nil
 		}
 		last := in.inMemory[len(in.inMemory)-1]
@@ -153,6 +203,47 @@ func (in *intake) makeRoom(c *engine.Context, bytes int64) error {
 			return err
 		}
 	}
+}
+
+// open turns to a shard of a port. Ports are asked for one after the other.
+func (in *intake) open(input engine.Input, port, shard int) {
+	if in.at.in == nil || port != in.at.port {
+		in.at = progress{in: input, port: port, bytes: in.at.bytes, others: in.at.bytes, state: in.state}
+	}
+	in.at.shard = shard
+}
+
+// refuse is the error of bytes that there is no room for. The memory that it advises is enough for
+// what the shards of the port that are still to come keep as well, and for their rows where
+// these are in memory, if they need as much for a byte of rows as those so far. They are read for
+// that; rows say less, as one may stand for many.
+func (in *intake) refuse(c *engine.Context, bytes int64, rows bool) error {
+	read, total, ofPort := in.at.bytes-in.at.others, in.state, in.state-in.at.state
+	if rows {
+		total, ofPort = total+in.at.bytes, ofPort+read
+	}
+	if read > 0 {
+		total += int64(math.Ceil(float64(ofPort) / float64(read) * float64(in.at.rest(c))))
+	}
+	return c.Memory.Refuse(bytes, total)
+}
+
+// rest reads on and returns the bytes of rows in shards to come: about, where the run ends before.
+func (p *progress) rest(c *engine.Context) (bytes int64) {
+	for shard := p.shard + 1; shard < c.Range.Hi; shard++ {
+		for {
+			rows, err := p.in.Next(p.port, shard)
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				return max(bytes, (p.bytes-p.others)/int64(p.shard+1-c.Range.Lo)*int64(c.Range.Hi-p.shard-1))
+			}
+			bytes += batch.Size(arrowrows.Record(rows))
+			rows.Release()
+		}
+	}
+	return bytes
 }
 
 // tellOfDisk prepares the subtask's goroutine for rows that files hold.

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"regexp"
+	"strconv"
 	"sync/atomic"
 	"testing"
 
@@ -13,8 +15,13 @@ import (
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/disk"
+	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
 )
+
+// leastStaged are bytes of a shard that are on the heap while it is read, whatever the budget.
+const leastStaged = 64 << 10
 
 // keeping is a queue that sums rows in three supersteps, says that it keeps some bytes for each
 // row, and counts the shards that are on disk.
@@ -67,12 +74,13 @@ func TestStateMakesRoom(t *testing.T) {
 		each        int64
 		budget      int64
 		least, most int32 // shards on disk, of 16
+		beyond      int64 // bytes that may be held beyond the budget, but for a shard that is being read
 	}{
-		{0, 9 << 17, 0, 0},
-		{1, 9 << 17, 0, 1}, // 1.125 MiB about hold both
-		{2, 9 << 17, 2, 3},
-		{7, 9 << 17, 12, 13},
-		{9, 9 << 17, 16, 16}, // they are as large as that
+		{0, 9 << 17, 0, 0, 0},
+		{1, 9 << 17, 0, 2, 0}, // 1.125 MiB just hold both, and 72 KiB too few with the half that the exchange may have at shard 8
+		{2, 9 << 17, 2, 3, 0},
+		{7, 9 << 17, 12, 13, 0},
+		{9, 9 << 17, 16, 16, 9 << 16}, // they are as large as that, so that what the exchange has, up to a half, comes on top until it is read
 	} {
 		var onDisk atomic.Int32
 		got, result, err := runOnce(t, keeping(n, test.each, &onDisk, nil), engine.Parallelism(1), engine.Shards(16), engine.MemoryBudget(test.budget))
@@ -83,11 +91,63 @@ func TestStateMakesRoom(t *testing.T) {
 		require.GreaterOrEqual(t, onDisk.Load(), test.least, "%d bytes a row", test.each)
 		require.LessOrEqual(t, onDisk.Load(), test.most, "%d bytes a row", test.each)
 		require.GreaterOrEqual(t, result.Report.PeakMemory, test.each*n)
-		require.LessOrEqual(t, result.Report.PeakMemory, test.budget)
+		require.LessOrEqual(t, result.Report.PeakMemory, test.budget+test.beyond+8*n/16, "%d bytes a row", test.each)
 	}
 	_, _, err := runOnce(t, keeping(n, 10, new(atomic.Int32), nil), engine.Parallelism(1), engine.Shards(16), engine.MemoryBudget(9<<17))
 	require.ErrorContains(t, err, `partitioned data "data", shard `)
 	require.ErrorContains(t, err, "what the queue keeps for its rows: out of memory: ")
+}
+
+// advised is the memory that an error advises.
+func advised(t *testing.T, err error) int64 {
+	t.Helper()
+	found := regexp.MustCompile(`at least --memory (\d+)(KiB|MiB)`).FindStringSubmatch(err.Error())
+	require.NotNil(t, found, err.Error())
+	n, err := strconv.ParseInt(found[1], 10, 64)
+	require.NoError(t, err)
+	return n << map[string]int{"KiB": 10, "MiB": 20}[found[2]]
+}
+
+// TestAdviceIsEnough: what an error advises holds what all shards of its subtask keep, not just
+// those so far, whichever of them have the rows, and is no more than that needs.
+func TestAdviceIsEnough(t *testing.T) {
+	const n, each = 1 << 17, 10
+	even := func(i, shards int) int { return i % shards }
+	unmapped := rowsFS{disk.OS(), func(dir, pattern string) (disk.File, error) {
+		f, err := disk.OS().CreateTemp(dir, pattern)
+		return struct{ disk.File }{f}, err
+	}}
+	for _, test := range []struct {
+		p, runs int // of which the last one succeeds
+		spread  func(i, shards int) int
+		disk    disk.FS
+		most    int64 // rounded up
+	}{
+		{1, 2, even, disk.OS(), 5 << 18},
+		{1, 2, func(i, shards int) int { return int(math.Sqrt(float64(i)/n) * float64(shards)) }, disk.OS(), 5 << 18}, // more and more
+		{1, 2, func(i, shards int) int { return min(i, shards-1) }, disk.OS(), 5 << 18},                               // nearly all in the last
+		{2, 3, even, disk.OS(), 5 << 18},
+		{3, 3, even, disk.OS(), 5 << 18 * 18 / 16}, // of 5, 5 and 6 shards
+		{1, 3, even, unmapped, 9 << 18},            // rows are in memory
+	} {
+		key := comqueue.PartitionedRows("rows").WithState(func(_ *comqueue.ComContext, rows *comqueue.Frame) int64 { return each * int64(rows.Rows()) })
+		build := func(b *engine.Builder) *engine.Dataset {
+			rows := operators.PartitionByCustom(operators.Range(b, 0, n), func(i int64, shards int) int { return test.spread(int(i), shards) })
+			return comqueue.New(b, "advised").InitWithPartitionedData(key, rows).Do(idle).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()
+		}
+		budget := int64(300 << 10)
+		for run := 1; ; run++ {
+			_, _, err := runOnce(t, build, engine.Parallelism(test.p), engine.Shards(16), engine.MemoryBudget(budget), engine.Disk(test.disk))
+			if err == nil {
+				break
+			}
+			require.Less(t, run, test.runs, err)
+			more := advised(t, err)
+			require.Greater(t, more, budget)
+			budget = more
+		}
+		require.LessOrEqual(t, budget, (test.most+1<<20-1)>>20<<20)
+	}
 }
 
 // TestDamageIsTheCause: where a stage fails and rows on disk are damaged, that is what is told,
@@ -205,7 +265,7 @@ func TestBlocks(t *testing.T) {
 			require.Equal(t, []row{{3 * want}}, got)
 			require.Equal(t, budget > 0, onDisk.Load(), "budget %d", budget)
 			if budget > 0 {
-				require.LessOrEqual(t, result.Report.PeakMemory, budget)
+				require.LessOrEqual(t, result.Report.PeakMemory, budget+2*leastStaged)
 			}
 		}
 	}
@@ -246,7 +306,7 @@ func TestRowsOnDiskMove(t *testing.T) {
 			require.Equal(t, []row{{3 * want}}, got)
 			require.Equal(t, budget > 0, onDisk.Load(), "budget %d", budget)
 			if budget > 0 {
-				require.LessOrEqual(t, result.Report.PeakMemory, budget)
+				require.LessOrEqual(t, result.Report.PeakMemory, budget+2*leastStaged)
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func NewBudget(name string, limit int64, parent *Budget) *Budget {
 type BudgetError struct {
 	Budget            string // its name
 	Want, Used, Limit int64  // bytes
-	Enough            int64  // memory of the job that would hold what is wanted now, 0 where that is not known
+	Enough            int64  // memory of the job that would hold what is known to be wanted, 0 where that is not known
 }
 
 // Error writes the sizes and what to do.
@@ -96,8 +96,13 @@ func (b *Budget) Reserve(n int64) error {
 	for full.parent != nil && full.used.Load()+n <= full.limit {
 		full = full.parent
 	}
-	used := full.used.Load()
-	return &BudgetError{Budget: full.name, Want: n, Used: used, Limit: full.limit, Enough: full.ofJob(used + n)}
+	return full.Refuse(n, full.used.Load()+n)
+}
+
+// Refuse returns the *BudgetError of n bytes that do not fit, where total bytes, these included,
+// are to be held in the end. The memory that it advises is more than there is.
+func (b *Budget) Refuse(n, total int64) error {
+	return &BudgetError{Budget: b.name, Want: n, Used: b.used.Load(), Limit: b.limit, Enough: b.ofJob(max(total, b.limit+1))}
 }
 
 // Release gives back n bytes that were reserved.

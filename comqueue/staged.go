@@ -1,0 +1,170 @@
+package comqueue
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/mapped"
+)
+
+// staged are the batches of a shard that is being read, before they are the rows of a frame. The
+// exchange gives up its account of them as they are read, so that they are counted here. Some
+// are on the heap whether the budget has room or not, further ones as long as it has, and where
+// it has none, those that are there are copied to a file. A shard that is small goes to no file
+// here.
+type staged struct {
+	task   *engine.Context
+	queue  string
+	what   string // for errors
+	most   int64  // bytes on the heap that are taken whether there is room or not
+	inHeap []arrow.Record
+	heap   int64   // bytes of inHeap
+	pieces []piece // what files have, all of it before inHeap
+	never  bool    // files cannot be mapped
+
+	counted int64 // bytes of the slot's memory
+}
+
+// piece is a part of a shard in a file, but for its offsets.
+type piece struct {
+	rows   arrow.Record
+	region *mapped.Region
+}
+
+const (
+	leastStaged   = 64 << 10 // bytes of a shard
+	leastOfColumn = 8 << 10  // bytes of a shard and column, so that files have their buffers
+)
+
+// newStaged returns an eighth of the slot's memory, and no less than small batches need, for
+// rows of a schema.
+func newStaged(c *engine.Context, queue, what string, schema *arrow.Schema) *staged {
+	most := max(c.Memory.Limit()/8, leastStaged, int64(schema.NumFields())*leastOfColumn)
+	return &staged{task: c, queue: queue, what: what, most: most}
+}
+
+// add takes over a batch.
+func (s *staged) add(rows arrow.Record) error {
+	n := batch.Size(rows)
+	defer func() {
+		s.inHeap = append(s.inHeap, rows)
+		s.heap, s.counted = s.heap+n, s.counted+n
+	}()
+	var err error
+	if s.heap+n > s.most && !s.never {
+		full := s.task.Memory.Reserve(n)
+		if full == nil {
+			return nil
+		}
+		err = s.toDisk(full)
+	}
+	s.task.Memory.Take(n)
+	return err
+}
+
+// toDisk copies what is on the heap to a file. full is the error of memory that has no room.
+func (s *staged) toDisk(full error) error {
+	if len(s.inHeap) == 0 {
+		return nil
+	}
+	offsets := &counted{Allocator: s.task.Allocator}
+	record, region, err := mapped.Hold(s.task.Disk, s.task.SpillDir, s.heap, func(mem memory.Allocator) (arrow.Record, error) {
+		return batch.ConcatApart(mem, offsets, s.inHeap)
+	})
+	if errors.Is(err, mapped.ErrUnsupported) {
+		s.never = true // as the one that makes the frame tells, where there is no room then
+		return nil
+	}
+	if err != nil {
+		return beyond(s.task, full, err)
+	}
+	if err := sameRows(s.what, record, s.inHeap); err != nil {
+		record.Release()
+		return err
+	}
+	s.dropHeap()
+	s.task.Memory.Take(offsets.bytes)
+	s.task.Memory.Release(s.heap)
+	s.counted += offsets.bytes - s.heap
+	s.heap = 0
+	s.pieces = append(s.pieces, piece{record, region})
+	tellOfDisk(s.task, s.queue)
+	return nil
+}
+
+// end has what is on the heap go to a file where memory has no room for the copy that a frame
+// makes of it.
+func (s *staged) end() error {
+	if s.heap <= s.most || len(s.inHeap)+len(s.pieces) < 2 || s.never {
+		return nil
+	}
+	full := s.task.Memory.Reserve(s.heap)
+	if full != nil {
+		return s.toDisk(full)
+	}
+	s.task.Memory.Release(s.heap)
+	return nil
+}
+
+// batches returns all that was added, in order, borrowed.
+func (s *staged) batches() []arrow.Record {
+	if len(s.pieces) == 0 {
+		return s.inHeap
+	}
+	all := make([]arrow.Record, 0, len(s.pieces)+len(s.inHeap))
+	for _, p := range s.pieces {
+		all = append(all, p.rows)
+	}
+	return append(all, s.inHeap...)
+}
+
+// uncount takes what is staged out of the account, and returns how much that was.
+func (s *staged) uncount() int64 {
+	n := s.counted
+	s.task.Memory.Release(n)
+	s.counted = 0
+	return n
+}
+
+// guard calls f, which reads the pieces, and fails where they are not what was put there: that is
+// the cause of whatever else seems wrong.
+func (s *staged) guard(f func() error) (err error) {
+	returned := false
+	defer func() {
+		for _, p := range s.pieces {
+			if damage := p.region.Verify(); damage != nil {
+				if !returned {
+					_ = recover()
+				}
+				err = fmt.Errorf("%s, kept beyond the memory budget: %w", s.what, damage)
+				return
+			}
+		}
+	}()
+	err = f()
+	returned = true
+	return err
+}
+
+func (s *staged) dropHeap() {
+	for _, rows := range s.inHeap {
+		rows.Release()
+	}
+	clear(s.inHeap)
+	s.inHeap = s.inHeap[:0]
+}
+
+// release gives all of it back.
+func (s *staged) release() {
+	s.dropHeap()
+	for _, p := range s.pieces {
+		p.rows.Release()
+	}
+	s.pieces = nil
+	s.uncount()
+}
