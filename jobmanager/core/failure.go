@@ -103,11 +103,35 @@ func (c *Core) blame(w *worker, f *wire.Failure) {
 // decide takes the failure that is known for the cause, and stops all workers.
 func (c *Core) decide(j *job) {
 	j.deciding = false
+	if f := j.info.Failure; f.Kind == wire.PeerFailure {
+		told := *f
+		told.Message += j.brokenConnection()
+		j.info.Failure = &told
+	}
 	j.info.Detail = j.info.Failure.Error()
 	if j.processes > 0 {
 		c.record(j, false)
 	}
 	c.stopAll(j, toldCancel, "the job failed: "+j.info.Detail)
+}
+
+// maxBroken is how many workers brokenConnection names.
+const maxBroken = 4
+
+// brokenConnection says what it means that workers lost contact with each other, and that none
+// was found to have ended or to be silent before: so both ends are told, as either may be it.
+func (j *job) brokenConnection() string {
+	if len(j.workers) < 2 {
+		return ""
+	}
+	var where []string
+	for _, w := range j.workers[:min(len(j.workers), maxBroken)] {
+		where = append(where, fmt.Sprintf("worker %d on task manager %s", w.ref.Worker, w.taskManager.Name))
+	}
+	if more := len(j.workers) - len(where); more > 0 {
+		where = append(where, fmt.Sprintf("%d more", more))
+	}
+	return fmt.Sprintf("; the job manager heard of no worker that had ended or was silent, so that it was a connection between two that broke (%s)", strings.Join(where, ", "))
 }
 
 // fail fails a job for a reason that is known to be the cause.
