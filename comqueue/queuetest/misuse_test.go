@@ -25,7 +25,7 @@ func TestNothingIsInspected(t *testing.T) {
 func TestSetupsThatCannotRun(t *testing.T) {
 	scratch, ofShard := shared.Scratch[int]("scratch"), shared.PerShard("of shards", shared.Msgpack[int]())
 	for want, s := range map[string]queuetest.Setup{
-		"Given[1] is the zero value":                {Given: []queuetest.Given{queuetest.Object(scratch, func(int) int { return 1 }), {}}},
+		"number 1 of Given is the zero value":       {Given: []queuetest.Given{queuetest.Object(scratch, func(int) int { return 1 }), {}}},
 		`Object "scratch": the function is nil`:     {Given: []queuetest.Given{queuetest.Object(scratch, nil)}},
 		`ShardObject "of shards": the function is `: {Given: []queuetest.Given{queuetest.ShardObject(ofShard, nil)}},
 		"parallelism": {Subtasks: 1<<62 + 1},

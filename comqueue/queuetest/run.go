@@ -109,7 +109,7 @@ func (r *run) build(b *engine.Builder, _ struct{}) error {
 	q := comqueue.New(b, queueName)
 	for i, g := range r.Given {
 		if g.to == nil {
-			return fmt.Errorf("Given[%d] is the zero value: make it by Rows, ShardRows, BroadcastRows, Object or ShardObject", i)
+			return fmt.Errorf("number %d of Given is the zero value: make it by Rows, ShardRows, BroadcastRows, Object or ShardObject", i)
 		}
 		if err := g.to(b, q); err != nil {
 			return err
