@@ -161,7 +161,7 @@ func TestMessyFiles(t *testing.T) {
 		"a,b,y\n" + plain + "0x10,1,1\n":                                   `the first at f.csv:22: "0x10"`,
 		"a,b,y\n" + plain + "1_000,1,1\n":                                  `the first at f.csv:22: "1_000"`,
 		"a,b,y\n" + plain + "\"1,000\",1,1\n":                              `the first at f.csv:22: "1,000"`,
-		"a,b,y\n" + plain + "\x005,1,1\n":                                  `the first at f.csv:22: "\x005"`,
+		"a,b,y\n" + plain + "\x005,1,1\n":                                  `f.csv:22: column "a": the byte at offset 136 is 0, which no text has`,
 		"a,b,y\n" + plain + "−5,1,1\n":                                     `the first at f.csv:22: "−5"`,
 		"a,b,y\n" + plain + "\"" + strings.Repeat("x", 1<<17) + "\",1,1\n": "(131072 bytes)",
 		"a,b,y\n" + plain + "inf,1,1\n":                                    `f.csv:22: column "a" is +Inf`,

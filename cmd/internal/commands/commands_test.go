@@ -132,7 +132,7 @@ func TestCompletionInShells(t *testing.T) {
 func TestVersion(t *testing.T) {
 	code, out, _ := run(t, nil, "version")
 	require.Zero(t, code)
-	require.Equal(t, "superstep "+wire.Build()+", protocol 2\n", out)
+	require.Equal(t, "superstep "+wire.Build()+", protocol 3\n", out)
 }
 
 // now is the time at which tables are printed.
