@@ -396,8 +396,8 @@ func TestWorkerOfASlowClient(t *testing.T) {
 // Another version of the protocol is told in words that any version reads.
 func TestWorkerOfAnotherVersion(t *testing.T) {
 	for version, want := range map[string]string{
-		"3":   "the task manager speaks version 3 of the protocol and the job's program version 2: upgrade the job's program",
-		"0":   "the task manager speaks version 0 of the protocol and the job's program version 2: upgrade the task manager",
+		"4":   "the task manager speaks version 4 of the protocol and the job's program version 3: upgrade the job's program",
+		"0":   "the task manager speaks version 0 of the protocol and the job's program version 3: upgrade the task manager",
 		"yes": `the environment's SUPERSTEP_WORKER is "yes": want the version of the protocol, a number`,
 	} {
 		synctest.Test(t, func(t *testing.T) {
