@@ -84,8 +84,6 @@ type resultStore struct {
 	// held are the buffers counted in bytes: batches may share buffers, and a
 	// slice of a batch holds the whole of them.
 	held map[*memory.Buffer]struct{}
-
-	released bool
 }
 
 func newResultStore(limit int64) *resultStore {
@@ -119,13 +117,6 @@ func (s *resultStore) find(name string) *collected {
 	return nil
 }
 
-// wasReleased reports whether release was called.
-func (s *resultStore) wasReleased() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.released
-}
-
 // release gives up all rows.
 func (s *resultStore) release() {
 	s.mu.Lock()
@@ -138,7 +129,7 @@ func (s *resultStore) release() {
 			c.shards[i] = nil
 		}
 	}
-	s.bytes, s.released = 0, true
+	s.bytes = 0
 	clear(s.held)
 }
 

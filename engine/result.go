@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+	"sync/atomic"
 
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
@@ -30,6 +31,7 @@ type Result struct {
 	Executable string
 
 	store    *resultStore
+	released atomic.Bool
 	detached bool // nothing of the run came back; Plan is nil
 }
 
@@ -90,7 +92,7 @@ func (r *Result) collected(name string) (*collected, error) {
 // rowsOf returns what is held under a name, unless its rows are gone.
 func (r *Result) rowsOf(name string) (*collected, error) {
 	c, err := r.collected(name)
-	if err == nil && r.store.wasReleased() {
+	if err == nil && r.released.Load() {
 		err = fmt.Errorf("result %q: it was released already: call Release when all is read", name)
 	}
 	return c, err
@@ -176,6 +178,7 @@ func (r *Result) Series(queue, name string) []float64 {
 // Release gives up the collected batches. It may be called more than once.
 func (r *Result) Release() {
 	if r != nil {
+		r.released.Store(true)
 		r.store.release()
 	}
 }
