@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/comqueue"
@@ -236,4 +237,47 @@ func TestSnapshotsReadBlocks(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, byte(3), last.calls)
 	}
+}
+
+// meddling calls meddle whenever memory is allocated.
+type meddling struct {
+	memory.Allocator
+	meddle func()
+}
+
+func (m meddling) Allocate(n int) []byte {
+	m.meddle()
+	return m.Allocator.Allocate(n)
+}
+
+// TestDamageWhileRowsAreWritten: a page that goes to the disk and comes back with other bytes,
+// before all columns of a shard are written, is told.
+func TestDamageWhileRowsAreWritten(t *testing.T) {
+	type named struct {
+		Value float64
+		Name  string // whose offsets are allocated when the values are written
+	}
+	var files []*os.File
+	fs := rowsFS{disk.OS(), func(dir, pattern string) (disk.File, error) {
+		f, err := disk.OS().CreateTemp(dir, pattern)
+		if err == nil {
+			kept, err := os.OpenFile(f.Name(), os.O_RDWR, 0)
+			require.NoError(t, err)
+			t.Cleanup(func() { kept.Close() })
+			files = append(files, kept)
+		}
+		return f, err
+	}}
+	mem := meddling{memory.NewGoAllocator(), func() {
+		if len(files) > 0 {
+			_, err := files[len(files)-1].WriteAt([]byte{1}, 0)
+			require.NoError(t, err)
+		}
+	}}
+	rows := comqueue.PartitionedRows("data")
+	_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+		d := operators.Map(operators.Range(b, 0, 1<<17), func(i int64) named { return named{float64(i), "name"} })
+		return comqueue.New(b, "damaged").InitWithPartitionedData(rows, d).Do(idle).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()
+	}, engine.Parallelism(1), engine.Shards(16), engine.MemoryBudget(256<<10), engine.Disk(fs), engine.Allocator(mem))
+	require.ErrorContains(t, err, `rows of "data", kept beyond the memory budget: the disk gives other rows back than it was given: column "value", row 0`)
 }

@@ -268,3 +268,20 @@ func TestWriteZeros(t *testing.T) {
 		require.ErrorIs(t, writeZeros(f, n), os.ErrClosed)
 	}
 }
+
+// TestDamageWhileABlockIsFilled: the checksum is that of what was filled, not of what the disk
+// gives back once all is.
+func TestDamageWhileABlockIsFilled(t *testing.T) {
+	fs := newKeepingFS(t)
+	_, region, err := HoldBytes(fs, t.TempDir(), []int{1 << 16, 0, 100}, func(piece int, b []byte) error {
+		if piece == 2 {
+			_, err := fs.files[0].WriteAt([]byte{1}, 4096)
+			return err
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	defer region.Release()
+	var damaged *disk.DamagedError
+	require.ErrorAs(t, region.Verify(), &damaged)
+}

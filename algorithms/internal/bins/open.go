@@ -159,10 +159,11 @@ func (d *Data) bin(hold holder, p *plan, parts []packed) error {
 		size += blockBytes(d.Rows, stride)
 	}
 	if size > 0 {
-		fill := d.denseFiller(p, parts)
+		filler := d.denseFiller
 		if p.kind == sparseRows {
-			fill = d.sparseFiller(p, parts)
+			filler = d.sparseFiller
 		}
+		fill := filler(p, parts)
 		all, onDisk, err := hold("features as bins", pieces, func(piece int, to []byte) error {
 			fill(piece/len(parts), piece%len(parts), to)
 			return nil
@@ -277,7 +278,8 @@ func (p *plan) textDictionary(feature int) int {
 
 // sparseFiller returns what makes the bins of sparse features of a block and part.
 func (d *Data) sparseFiller(p *plan, parts []packed) func(block, part int, to []byte) {
-	of, binners := -1, make([][]*binner, 0) // of the block, by column and feature
+	of := -1                // the block that binners are for
+	var binners [][]*binner // by column and feature
 	return func(block, part int, to []byte) {
 		b := &d.Blocks[block]
 		if block != of {

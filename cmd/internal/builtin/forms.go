@@ -69,16 +69,16 @@ func commonForm(path string, files []string) (string, error) {
 		}
 		if common != "" && form != common {
 			return "", fmt.Errorf("%s stands for files in several forms: by its name %s is %s, and %s is %s; name those of one form, such as %s, or say with --format how all are written",
-				path, filepath.Base(files[0]), common, filepath.Base(f), form, alike(files[0], f))
+				path, filepath.Base(files[0]), common, filepath.Base(f), form, globOf(files[0], f))
 		}
 		common = form
 	}
 	return common, nil
 }
 
-// alike returns a glob of the files with the ending of the first name, or of the second where
+// globOf returns a glob of the files with the ending of the first name, or of the second where
 // the first has none.
-func alike(first, second string) string {
+func globOf(first, second string) string {
 	for _, name := range []string{first, second} {
 		bare, packed := unpacked(name)
 		if ext := filepath.Ext(bare); ext != "" {
