@@ -135,18 +135,23 @@ func TestDelaysChangeNothing(t *testing.T) {
 	}
 }
 
-// A cut names the ranks at its ends, to all.
+// A cut names the ranks at its ends, to all, and the operation. Only the last message of
+// an operation on the wire may be cut off when the sender has ended that operation and has
+// not begun the next: then it is in none.
 func TestCutsNameTheirEnds(t *testing.T) {
 	for _, wire := range []bool{false, true} {
 		for i := range times(60) {
 			p := 2 + i%4
-			from, to := i%p, (i+1)%p
-			s := &scenario{plan: fmt.Sprintf("seed %d; cut %d->%d #%d", i, from, to, 1+i%3), coll: program.AllReduce, algo: "ring",
+			from, to, at := i%p, (i+1)%p, 1+i%3
+			last := 2 * (p - 1) // of what a rank of the ring sends in an operation
+			s := &scenario{plan: fmt.Sprintf("seed %d; cut %d->%d #%d", i, from, to, at), coll: program.AllReduce, algo: "ring",
 				p: p, ops: 3, each: 8, opt: modes[i%2], wire: wire}
 			var lost *membership.PeerError
 			require.ErrorAs(t, s.run(t, (*scenario).overTCP), &lost, s)
 			require.ElementsMatch(t, []int{from, to}, []int{lost.Rank, lost.Reporter}, "%v: %v", s, lost)
-			require.Contains(t, lost.During, "allreduce", s)
+			if !wire || at != last || lost.During != "" {
+				require.Contains(t, lost.During, "allreduce", s)
+			}
 		}
 	}
 }
