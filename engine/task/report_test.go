@@ -273,8 +273,10 @@ func TestSideMemory(t *testing.T) {
 
 	require.NoError(t, m.hold(large, 40))
 	large.leave()
-	small.leave()
 	require.Zero(t, budget.Used())
+	require.Equal(t, &SideError{Size: 42, Together: 142, Limit: limit, Largest: "large", LargestSize: 100, Enough: 568}, m.whole(small),
+		"what was given up meanwhile stood beside it")
+	small.leave()
 	require.Zero(t, m.held)
 }
 

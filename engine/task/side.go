@@ -2,6 +2,7 @@ package task
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -30,8 +31,9 @@ type sideInput struct {
 	dropped bool
 
 	// These are memory's, under its mutex.
-	held int64 // bytes
-	over int64 // bytes of all its rows so far, once some did not fit and none are kept
+	held  int64 // bytes
+	over  int64 // bytes of all its rows so far, once some did not fit and none are kept
+	freed int64 // bytes that it held when it was given up while another did not fit
 }
 
 var _ transport.Receiver = (*sideInput)(nil)
@@ -192,15 +194,11 @@ func (m *sideMemory) whole(s *sideInput) error {
 // failure says that an input does not fit, with n bytes more; mu is held.
 func (m *sideMemory) failure(s *sideInput, n int64) error {
 	e := &SideError{Size: s.held + s.over + n, Together: n, Limit: m.budget.Limit()}
-	largest := s
 	for _, other := range m.inputs {
-		e.Together += other.held + other.over
-		if other.held+other.over > largest.held+largest.over+n {
-			largest = other
+		e.Together += other.size()
+		if other != s && other.size() > max(e.Size, e.LargestSize) {
+			e.Largest, e.LargestSize = other.name, other.size()
 		}
-	}
-	if largest != s {
-		e.Largest, e.LargestSize = largest.name, largest.held+largest.over
 	}
 	e.Enough = m.budget.ofJob(e.Together)
 	return e
@@ -212,13 +210,20 @@ func (m *sideMemory) release(s *sideInput) {
 	defer m.mu.Unlock()
 	m.budget.Release(s.held)
 	m.held -= s.held
+	held := s.held
 	s.held, s.over = 0, 0
+	if slices.ContainsFunc(m.inputs, func(other *sideInput) bool { return other.over > 0 }) {
+		s.freed = held
+	}
 }
+
+// size is what an input counts for in errors, in bytes; memory's mutex is held.
+func (s *sideInput) size() int64 { return s.held + s.over + s.freed }
 
 // SideError says that a side input does not fit in memory beside the others.
 type SideError struct {
 	Size        int64  // bytes of the input
-	Together    int64  // bytes of all side inputs that are there
+	Together    int64  // bytes of all side inputs that are there, or were while this one did not fit
 	Limit       int64  // budget of this process
 	Largest     string // what sends the largest input, if that is another
 	LargestSize int64
