@@ -97,7 +97,13 @@ func (in *intake) rows(c *engine.Context, key PartitionedData, shard int, schema
 // no room from anything.
 func (in *intake) frame(c *engine.Context, t *taken, schema *arrow.Schema, batches []arrow.Record, ofFiles bool) (err error) {
 	if full := c.Memory.Reserve(t.bytes); full != nil {
-		return in.toDisk(c, t, batches, full)
+		if err := in.toDisk(c, t, batches, full); !errors.Is(err, mapped.ErrUnsupported) {
+			return err
+		}
+		if !in.couldHold(c, t.bytes) {
+			return in.refuse(c, t.bytes, true)
+		}
+		c.Memory.Take(t.bytes)
 	}
 	if ofFiles || len(batches) > 1 {
 		c.Memory.Take(t.copied)
@@ -120,8 +126,8 @@ func (in *intake) frame(c *engine.Context, t *taken, schema *arrow.Schema, batch
 }
 
 // toDisk copies batches of a shard, which are borrowed, to a file, and makes them its frame,
-// which takes the place of the one that there is. full is the error where there are no files.
-// Offsets stay on the heap: they are believed long before the checksum is compared.
+// which takes the place of the one that there is. full is the error of memory that has no room.
+// Where files cannot be mapped it changes nothing and returns mapped.ErrUnsupported. Offsets stay on the heap: they are believed long before the checksum is compared.
 func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, full error) error {
 	var size int64
 	for _, rows := range batches {
@@ -134,7 +140,7 @@ func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, fu
 	})
 	c.Memory.Release(t.copied)
 	if errors.Is(err, mapped.ErrUnsupported) {
-		return in.refuse(c, size, true)
+		return err
 	}
 	if err != nil {
 		return beyond(c, full, err)
@@ -177,10 +183,18 @@ func sameRows(what string, record arrow.Record, batches []arrow.Record) error {
 	return nil
 }
 
+// couldHold reports whether the slot's memory could hold bytes more than the rows that are in
+// memory and what was asked for besides. What others hold they spill or give back as they go on.
+func (in *intake) couldHold(c *engine.Context, bytes int64) bool {
+	for _, t := range in.inMemory {
+		bytes += t.bytes
+	}
+	return in.state+bytes <= c.Memory.Limit()
+}
+
 // makeRoom takes bytes off the slot's memory, and has rows in memory go to disk where that has
-// too few. Nobody has views of them yet. Where what others hold leaves too few still, they
-// spill as they go on: bytes are taken as long as the slot's memory could hold all that was
-// asked for here.
+// too few. Nobody has views of them yet. Where no rows can go any more, bytes are taken as long
+// as the slot's memory could hold all that was asked for here.
 func (in *intake) makeRoom(c *engine.Context, bytes int64) error {
 	in.state += bytes
 	for {
@@ -188,21 +202,38 @@ func (in *intake) makeRoom(c *engine.Context, bytes int64) error {
 		if full == nil {
 			return nil
 		}
-		if len(in.inMemory) == 0 {
-			if in.state > c.Memory.Limit() {
-				return in.refuse(c, bytes, false)
-			}
-			c.Memory.Take(bytes)
-			return nil
-		}
-		last := in.inMemory[len(in.inMemory)-1]
-		in.inMemory = in.inMemory[:len(in.inMemory)-1]
-		c.Memory.Release(last.bytes)
-		last.frame.bytes -= last.bytes
-		if err := in.toDisk(c, last, []arrow.Record{last.frame.record}, full); err != nil {
+		moved, err := in.moveLast(c, full)
+		if err != nil {
 			return err
 		}
+		if !moved {
+			break
+		}
 	}
+	if !in.couldHold(c, 0) {
+		return in.refuse(c, bytes, len(in.inMemory) > 0)
+	}
+	c.Memory.Take(bytes)
+	return nil
+}
+
+// moveLast has the last rows that are in memory go to disk, and reports whether there were any
+// and files can be mapped.
+func (in *intake) moveLast(c *engine.Context, full error) (bool, error) {
+	if len(in.inMemory) == 0 {
+		return false, nil
+	}
+	last := in.inMemory[len(in.inMemory)-1]
+	c.Memory.Release(last.bytes)
+	last.frame.bytes -= last.bytes
+	err := in.toDisk(c, last, []arrow.Record{last.frame.record}, full)
+	if errors.Is(err, mapped.ErrUnsupported) {
+		c.Memory.Take(last.bytes)
+		last.frame.bytes += last.bytes
+		return false, nil
+	}
+	in.inMemory = in.inMemory[:len(in.inMemory)-1]
+	return true, err
 }
 
 // open turns to a shard of a port. Ports are asked for one after the other.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/comqueue"
@@ -126,6 +127,65 @@ func TestRowsThatNoFileHolds(t *testing.T) {
 			require.ErrorContains(t, err, want)
 		}
 		require.ErrorContains(t, err, `partitioned data "data", shard `)
+	}
+}
+
+// holder is a source that takes memory of its slot before it emits its row, and holds it until
+// the queue has taken its rows in.
+type holder struct {
+	bytes       int64
+	held, taken chan struct{}
+}
+
+func (h holder) Open(c *engine.Context) error {
+	c.Memory.Take(h.bytes)
+	close(h.held)
+	return nil
+}
+
+func (h holder) ReadShard(c *engine.Context, shard int, out engine.Output) error {
+	select {
+	case <-h.taken:
+	case <-c.Done():
+	}
+	return nil
+}
+
+func (h holder) Close() error { return nil }
+
+// TestRowsBesideOthers: what others hold of the slot's memory, and give back as they go on, is no
+// reason to refuse rows for which it is enough, where files cannot be mapped.
+func TestRowsBesideOthers(t *testing.T) {
+	const n, budget = 20_000, 256 << 10 // rows of 160 kB
+	unmapped := rowsFS{disk.OS(), func(dir, pattern string) (disk.File, error) {
+		f, err := disk.OS().CreateTemp(dir, pattern)
+		return struct{ disk.File }{f}, err
+	}}
+	for state, want := range map[int64]string{0: "", 64 << 10: "", 160 << 10: "what the queue keeps for its rows: out of memory: "} {
+		held, taken := make(chan struct{}), make(chan struct{})
+		_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+			first := operators.FromSlice(b, []row{{1}})
+			other := b.Add(engine.Spec{Op: "Hold", Schema: first.Schema(), Source: func() engine.Source {
+				h := holder{200 << 10, held, taken}
+				return h
+			}})
+			engine.Collect(other, "other")
+			rows := dataset(b, n, func(i int) float64 {
+				if i == 0 {
+					<-held
+				}
+				return float64(i)
+			})
+			key := comqueue.PartitionedRows("rows").WithState(func(*comqueue.ComContext, *comqueue.Frame) int64 { return state })
+			return comqueue.New(b, "beside").InitWithPartitionedData(key, rows).
+				Init(func(*comqueue.ComContext) error { close(taken); return nil }).Do(idle).
+				CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]row, error) { return nil, nil })).SetMaxIter(1).Exec()
+		}, engine.Parallelism(1), engine.Shards(1), engine.MemoryBudget(budget), engine.Disk(unmapped))
+		if want == "" {
+			require.NoError(t, err, state)
+		} else {
+			require.ErrorContains(t, err, want, state)
+		}
 	}
 }
 
@@ -257,21 +317,21 @@ func TestDamageWhileRowsAreWritten(t *testing.T) {
 		Value float64
 		Name  string // whose offsets are allocated when the values are written
 	}
-	var files []*os.File
+	var last atomic.Pointer[os.File]
 	fs := rowsFS{disk.OS(), func(dir, pattern string) (disk.File, error) {
 		f, err := disk.OS().CreateTemp(dir, pattern)
 		if err == nil {
 			kept, err := os.OpenFile(f.Name(), os.O_RDWR, 0)
-			require.NoError(t, err)
+			assert.NoError(t, err)
 			t.Cleanup(func() { kept.Close() })
-			files = append(files, kept)
+			last.Store(kept)
 		}
 		return f, err
 	}}
 	mem := meddling{memory.NewGoAllocator(), func() {
-		if len(files) > 0 {
-			_, err := files[len(files)-1].WriteAt([]byte{1}, 0)
-			require.NoError(t, err)
+		if f := last.Load(); f != nil {
+			_, err := f.WriteAt([]byte{1}, 0)
+			assert.NoError(t, err)
 		}
 	}}
 	rows := comqueue.PartitionedRows("data")
