@@ -10,7 +10,8 @@ import (
 // with the row's index within its shard.
 //
 // The row is f's for the call, as in Map. What is given to emit is copied, so
-// that slices may be reused. emit is good during the call only.
+// that slices may be reused. emit is good during the call only, and panics
+// after it.
 func FlatMap[In, Out any](d *engine.Dataset, f func(row In, emit func(Out)) error) *engine.Dataset {
 	const op = "FlatMap"
 	b := builderOf(op, d)
@@ -85,6 +86,9 @@ type emitter[T any] struct {
 func (e *emitter[T]) open(c *engine.Context) {
 	e.out.open(c)
 	e.emit = func(v T) {
+		if e.to == nil {
+			panic(errClosed)
+		}
 		if e.err == nil {
 			e.out.row = v
 			e.err = e.out.push(e.shard, e.to)

@@ -51,6 +51,8 @@ func MinimizeRows[R any](d *engine.Dataset, n int, loss func(row R, w, grad []fl
 		return fail("the function is nil")
 	case s.Method == Newton:
 		return fail("the method newton needs second derivatives, which the function does not give")
+	case s.Start != nil && len(s.Start) != n:
+		return fail("Settings.Start has %d parameters, and there are %d", len(s.Start), n)
 	}
 	rows, count := comqueue.PartitionedRows("rows"), comqueue.BroadcastRows("count")
 	o := rowsObjective[R]{rows: comqueue.RowsAs[R](rows), total: count.Ints("count"), n: n, loss: loss}

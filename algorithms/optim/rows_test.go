@@ -129,6 +129,9 @@ func TestMinimizeRowsThatCannotBe(t *testing.T) {
 		"no function": {func(b *engine.Builder) *engine.Dataset {
 			return optim.MinimizeRows[plot](operators.FromSlice(b, plots(5)), 3, nil, optim.Settings{})
 		}, []string{"MinimizeRows: the function is nil"}},
+		"start": {func(b *engine.Builder) *engine.Dataset {
+			return optim.MinimizeRows(operators.FromSlice(b, plots(5)), 3, squares, optim.Settings{Start: []float64{1, 2}})
+		}, []string{"rows_test.go:", "MinimizeRows: Settings.Start has 2 parameters, and there are 3"}},
 		"newton": {func(b *engine.Builder) *engine.Dataset {
 			return optim.MinimizeRows(operators.FromSlice(b, plots(5)), 3, squares, optim.Settings{Method: optim.Newton})
 		}, []string{"needs second derivatives"}},

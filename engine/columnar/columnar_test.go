@@ -323,6 +323,7 @@ func TestZeroValues(t *testing.T) {
 	v.Release()
 	require.Zero(t, columnar.Texts{}.Len()+columnar.Bools{}.Len()+columnar.Bytes{}.Len()+columnar.Vectors{}.Len())
 	require.False(t, columnar.Nulls{}.Any())
+	require.False(t, columnar.Nulls{}.At(3))
 	none, err := columnar.NewBatch(nil, schemaOf(t))
 	require.NoError(t, err)
 	require.Zero(t, none.Len())

@@ -239,7 +239,7 @@ func lengthOf[A interface {
 type Nulls struct{ array arrow.Array }
 
 // At reports whether value i is null.
-func (n Nulls) At(i int) bool { return n.array.IsNull(i) }
+func (n Nulls) At(i int) bool { return n.array != nil && n.array.IsNull(i) }
 
 // Any reports whether there is any.
 func (n Nulls) Any() bool { return n.array != nil && n.array.NullN() > 0 }

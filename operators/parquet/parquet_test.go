@@ -292,12 +292,13 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// The file in testdata is of pyarrow 26.0.1: 20 rows of id, and of x, which is i/8,
-// by write_table with use_byte_stream_split=["x"] and use_dictionary=False.
-func TestByteStreamSplitIsRefusedByName(t *testing.T) {
-	run := func(columns ...string) error {
+// The files in testdata are of pyarrow 26.0.1: 20 rows of id, and of x, which is i/8, by
+// write_table with use_dictionary=False, and with use_byte_stream_split=["x"], or with
+// compression={"id": "NONE", "x": "lz4"}.
+func TestPagesThatAreRefusedByName(t *testing.T) {
+	run := func(name string, columns ...string) error {
 		job := engine.Anonymous(func(b *engine.Builder) error {
-			engine.Collect(Read(b, "testdata/split.parquet", ReadOptions{Columns: columns}), "rows")
+			engine.Collect(Read(b, "testdata/"+name+".parquet", ReadOptions{Columns: columns}), "rows")
 			return nil
 		})
 		result, err := engine.Run(t.Context(), job, struct{}{}, engine.Parallelism(1))
@@ -306,8 +307,13 @@ func TestByteStreamSplitIsRefusedByName(t *testing.T) {
 		}
 		return err
 	}
-	require.NoError(t, run("id"), "a column that is not read does no harm")
-	require.ErrorContains(t, run("id", "x"), `split.parquet: column "x": its encoding BYTE_STREAM_SPLIT is not supported`)
+	for name, want := range map[string]string{
+		"split": `split.parquet: column "x": its encoding BYTE_STREAM_SPLIT is not supported`,
+		"lz4":   `lz4.parquet: column "x": its pages are packed by LZ4_RAW, which is not supported: write the file with snappy,`,
+	} {
+		require.NoError(t, run(name, "id"), "a column that is not read does no harm")
+		require.ErrorContains(t, run(name, "id", "x"), want)
+	}
 }
 
 func TestChangeIsNoticed(t *testing.T) {

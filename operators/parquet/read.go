@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/apache/arrow/go/v15/parquet/compress"
 	"github.com/apache/arrow/go/v15/parquet/file"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
@@ -249,6 +250,9 @@ func readable(r *file.Reader, node pqarrow.SchemaField, group int) error {
 		chunk, err := r.MetaData().RowGroup(g).ColumnChunk(node.ColIndex)
 		if err != nil {
 			return err
+		}
+		if _, err := compress.GetCodec(chunk.Compression()); err != nil {
+			return fmt.Errorf("its pages are packed by %v, which is not supported: write the file with snappy, zstd, gzip, brotli or no compression", chunk.Compression())
 		}
 		for _, e := range chunk.Encodings() {
 			if e == byteStreamSplit {

@@ -15,6 +15,7 @@ import (
 // The forms of files.
 const (
 	csvForm     = "csv"
+	tsvForm     = "tsv" // CSV with tabs between cells: what a name tells, and --format csv otherwise
 	libsvmForm  = "libsvm"
 	arrowForm   = "arrow"
 	parquetForm = "parquet"
@@ -23,8 +24,10 @@ const (
 // formOf returns the form that the ending of a name tells, "" where it tells none.
 func formOf(name string) string {
 	switch strings.ToLower(filepath.Ext(name)) {
-	case ".csv", ".tsv":
+	case ".csv":
 		return csvForm
+	case ".tsv":
+		return tsvForm
 	case ".libsvm", ".svm":
 		return libsvmForm
 	case ".arrow", ".arrows", ".feather":
@@ -37,7 +40,7 @@ func formOf(name string) string {
 
 // outputForm returns how a file is written of a name.
 func outputForm(name string) string {
-	if form := formOf(name); form != "" {
+	if form := formOf(name); form != "" && form != tsvForm {
 		return form
 	}
 	return csvForm
@@ -88,12 +91,21 @@ func globOf(first, second string) string {
 	return first
 }
 
-// form returns how the files at a path are written: as --format says, the name of the path, or
-// else the names of the files, where the path is that of a directory or a glob.
+// form returns how the files at a path are written, CSV where there are tabs between cells as well:
+// as --format says, the name of the path, or else the names of the files, where the path is that
+// of a directory or a glob.
 func (a InputArgs) form(path string) string {
 	if a.Format != "auto" && a.Format != "" {
 		return a.Format
 	}
+	if form := a.formByName(path); form != tsvForm {
+		return form
+	}
+	return csvForm
+}
+
+// formByName returns the form that names tell, which may be tsv.
+func (a InputArgs) formByName(path string) string {
 	if form := inputForm(filepath.Clean(path)); form != "" {
 		return form
 	}

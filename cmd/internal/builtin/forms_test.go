@@ -3,6 +3,9 @@
 package builtin_test
 
 import (
+	"bytes"
+	"compress/gzip"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,7 +19,7 @@ import (
 // the same: a model trained on them is the one of the same rows in one file.
 func TestFormsOfDirectories(t *testing.T) {
 	w := newWorkplace(t)
-	for _, dir := range []string{"parquets", "arrows", "feathers", "svms", "plain", "mixed", "read.me", "old.parquet"} {
+	for _, dir := range []string{"parquets", "arrows", "feathers", "svms", "plain", "mixed", "read.me", "old.parquet", "tabs", "packed"} {
 		require.NoError(t, os.Mkdir(w.path(dir), 0o700))
 	}
 	header, halves, svms := "a,b,y\n", [2]string{}, [2]string{}
@@ -36,6 +39,14 @@ func TestFormsOfDirectories(t *testing.T) {
 			w.ok(fmt.Sprintf("predict --model any.json --input half%d.csv --keep a,b,y --output "+to, i, i))
 		}
 	}
+	for i, half := range halves {
+		w.write(fmt.Sprintf("tabs/%d.tsv", i), strings.ReplaceAll(header+half, ",", "\t"))
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		_, err := z.Write([]byte(strings.ReplaceAll(header+half, ",", "\t")))
+		require.NoError(t, errors.Join(err, z.Close()))
+		w.write(fmt.Sprintf("packed/%d.tsv.gz", i), packed.String())
+	}
 	w.write("parquets/_SUCCESS", "")
 	w.write("mixed/a.csv", header+halves[0])
 	w.write("read.me/README", "rows\n")
@@ -48,7 +59,7 @@ func TestFormsOfDirectories(t *testing.T) {
 		return trainedPart(t, w.read("m.json"))
 	}
 	csv, svm := train("all.csv", "--features a,b --label y"), train("all.svm", "")
-	for _, input := range []string{"parquets", "parquets/", "'parquets/*'", "arrows", "'arr*/*'", "feathers", "plain", "old.parquet", "'mixed/b*'"} {
+	for _, input := range []string{"parquets", "parquets/", "'parquets/*'", "arrows", "'arr*/*'", "feathers", "plain", "tabs", "'tabs/*'", "packed", "old.parquet", "'mixed/b*'"} {
 		want := csv
 		if strings.HasPrefix(input, "'mixed") {
 			want = train("half0.csv", "--features a,b --label y")

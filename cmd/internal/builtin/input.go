@@ -22,7 +22,7 @@ import (
 // InputArgs are flags that say how files of rows are written.
 type InputArgs struct {
 	Format    string    `enum:"auto,csv,libsvm,arrow,parquet" default:"auto" placeholder:"FORM" help:"How files, and what - reads of standard input, are written: csv, libsvm, arrow, parquet, or auto (the default), which goes by the name, and for a directory by those of its files: .libsvm and .svm are LibSVM, .arrow, .arrows and .feather Arrow, .parquet Parquet, the rest CSV; standard input by its first bytes."`
-	Delimiter string    `placeholder:"CHARACTER" help:"What separates the cells of CSV: a character, or tab (default: a comma, a tab where the name ends in .tsv)."`
+	Delimiter string    `placeholder:"CHARACTER" help:"What separates the cells of CSV: a character, or tab (default: a comma, a tab where names end in .tsv)."`
 	NoHeader  bool      `help:"The first line of CSV is a row; the columns are c0, c1 and so on."`
 	Null      spellings `placeholder:"TEXT" help:"How missing values are written in CSV, in any column, beside the empty cell, as in NA,-,?. By default these are NA, N/A, null, ? and their like where the other values of a column are numbers, or true and false; a model remembers how they were written where it was trained."`
 	InferRows int       `want:"0..2147483647" param:"SampleRows" placeholder:"ROWS" help:"Rows of CSV that the types of its columns are inferred from, of a column without a value in them as many from its first value on; 0 (the default) takes 10,000."`
@@ -99,7 +99,7 @@ func outside(output, input string) error {
 
 func (a InputArgs) delimiter(path string) (byte, error) {
 	switch {
-	case a.Delimiter == "" && strings.EqualFold(filepath.Ext(path), ".tsv"), a.Delimiter == "tab", a.Delimiter == `\t`:
+	case a.Delimiter == "" && a.formByName(path) == tsvForm, a.Delimiter == "tab", a.Delimiter == `\t`:
 		return '\t', nil
 	case a.Delimiter == "":
 		return ',', nil
