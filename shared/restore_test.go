@@ -141,3 +141,23 @@ func TestRefusedPuts(t *testing.T) {
 	o.Refuse(nil)
 	scratch.Put(o, whole.Get(o))
 }
+
+// BenchmarkRestore restores an object of each of so many shards: the time of one stays the same.
+func BenchmarkRestore(b *testing.B) {
+	for _, shards := range []int{64, 1024, 16384} {
+		b.Run(fmt.Sprintf("shards=%d", shards), func(b *testing.B) {
+			_, s := open(b, 1)
+			o, key := s.Subtask(0), PerShard("sums", Float64s())
+			for shard := range shards {
+				key.Put(o, shard, make([]float64, 4))
+			}
+			saved := encoded(b, o)
+			b.ReportAllocs()
+			for b.Loop() {
+				o.Forget(func(string) bool { return false })
+				require.NoError(b, o.Restore(saved))
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*shards), "ns/object")
+		})
+	}
+}
