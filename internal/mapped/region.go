@@ -63,7 +63,7 @@ func Hold(on disk.FS, dir string, size int64, make func(mem memory.Allocator) (a
 		return nil, nil, err
 	}
 	r.seal()
-	r.letGo()
+	r.release()
 	return rows, r, nil
 }
 
@@ -117,7 +117,7 @@ func (r *Region) seal() {
 }
 
 // Release gives the memory of HoldBytes back.
-func (r *Region) Release() { r.letGo() }
+func (r *Region) Release() { r.release() }
 
 // fill calls make, and turns the panics of allocate into errors.
 func (r *Region) fill(make func(mem memory.Allocator) (arrow.Record, error)) (rows arrow.Record, err error) {
@@ -163,7 +163,7 @@ func (a allocator) Reallocate(n int, b []byte) []byte {
 // Free implements memory.Allocator.
 func (a allocator) Free(b []byte) {
 	if len(b) >= leastBuffer {
-		a.r.letGo()
+		a.r.release()
 	}
 }
 
@@ -182,8 +182,8 @@ func (r *Region) allocate(n int) ([]byte, error) {
 	return b, nil
 }
 
-// letGo gives up one hold, and the memory with the last.
-func (r *Region) letGo() {
+// release gives up one hold, and the memory with the last.
+func (r *Region) release() {
 	if r.held.Add(-1) == 0 {
 		r.unmap()
 	}
