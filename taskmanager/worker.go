@@ -332,7 +332,7 @@ func (w *worker) finish() {
 		}
 	}
 	if w.release != nil {
-		w.releaseHeld()
+		w.release()
 	}
 	f := w.failure
 	if f != nil {
