@@ -46,6 +46,9 @@ func newDeltas[T int32 | int64](n int, data []byte) (*deltas[T], []byte, error) 
 	if head[0] == 0 || head[0] > math.MaxInt32 || head[1] == 0 || head[0]%(32*min(head[1], math.MaxInt32)) != 0 {
 		return nil, nil, fmt.Errorf("a page has deltas in blocks of %d, of %d parts, where parts have a multiple of 32", head[0], head[1])
 	}
+	if first := zigzag[T](head[3]); head[3]>>1 != uint64(max(first, ^first)) {
+		return nil, nil, errors.New("a page has deltas whose first number has too many bits")
+	}
 	d := &deltas[T]{left: n, first: true, last: zigzag[T](head[3]), block: int(head[1]), mini: int(head[0] / head[1]), data: data}
 	ahead := *d
 	for ahead.left--; ahead.left > 0; ahead.left -= ahead.mini {

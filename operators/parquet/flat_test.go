@@ -207,6 +207,7 @@ func TestWrongSchemas(t *testing.T) {
 		_, err := openedAs(changed(t, data, "\x15\x0a\x25\x02\x18\x01x", to))
 		require.ErrorContains(t, err, want)
 	}
+	require.ErrorContains(t, readsOnce(changed(t, data, "\x15\x0a\x25\x02\x18\x01x", "\x15\x0a\x25\x00\x18\x01x")), "a page begins with levels, which its column has none of")
 	_, err := openedAs(changed(t, data, "schema\x15\x06", "schema\x15\x04"))
 	require.ErrorContains(t, err, "its schema has 4 elements, of which 1 are not part of a column")
 }

@@ -19,6 +19,7 @@ type head struct {
 	size, packed int64 // bytes of the page, and of its packed form, which is what the file has
 	values       int64
 	encoding     int64
+	nulls, rows  int64 // of a page of version 2
 	// Of the levels of a page of version 1 how they are encoded, of one of version 2 their bytes.
 	defined, repeated int64
 	plain             bool // a page of version 2 is not packed
@@ -26,7 +27,7 @@ type head struct {
 
 // parseHead returns the head that data begins with, and what follows.
 func parseHead(data []byte) (head, []byte, error) {
-	h := head{kind: -1, size: -1, packed: -1, values: -1, encoding: -1, defined: -1, repeated: -1}
+	h := head{kind: -1, size: -1, packed: -1, values: -1, encoding: -1, nulls: -1, rows: -1, defined: -1, repeated: -1}
 	c := compact{data: data}
 	c.fields(0, func(id int64, kind byte) bool {
 		switch {
@@ -43,7 +44,7 @@ func parseHead(data []byte) (head, []byte, error) {
 		case id == 7 && h.kind == pageOfDictionary:
 			c.numbers([]*int64{1: &h.values, 2: &h.encoding}, nil)
 		case id == 8 && h.kind == pageOfData2:
-			c.numbers([]*int64{1: &h.values, 4: &h.encoding, 5: &h.defined, 6: &h.repeated}, func(id int64, kind byte) {
+			c.numbers([]*int64{1: &h.values, 2: &h.nulls, 3: &h.rows, 4: &h.encoding, 5: &h.defined, 6: &h.repeated}, func(id int64, kind byte) {
 				h.plain = id == 7 && kind == thriftFalse || h.plain && id != 7
 			})
 		default:
@@ -53,8 +54,10 @@ func parseHead(data []byte) (head, []byte, error) {
 	})
 	least := min(h.kind, h.size, h.packed)
 	switch h.kind {
-	case pageOfData, pageOfData2:
+	case pageOfData:
 		least = min(least, h.values, h.encoding, h.defined, h.repeated)
+	case pageOfData2:
+		least = min(least, h.values, h.encoding, h.nulls, h.rows, h.defined, h.repeated)
 	case pageOfDictionary:
 		least = min(least, h.values, h.encoding)
 	}
@@ -69,7 +72,7 @@ const (
 	thriftTrue   = 1
 	thriftFalse  = 2
 	thriftByte   = 3
-	thriftInt64  = 6
+	thriftInt32  = 5
 	thriftDouble = 7
 	thriftBinary = 8
 	thriftList   = 9
@@ -114,9 +117,9 @@ func (c *compact) number() int64 {
 	return int64(v>>1) ^ -int64(v&1)
 }
 
-// numberInto reads a number of up to 32 bits, if it is one.
+// numberInto reads a number of 32 bits, if it is one.
 func (c *compact) numberInto(n *int64, kind byte) bool {
-	if kind <= thriftByte || kind >= thriftInt64 {
+	if kind != thriftInt32 {
 		return false
 	}
 	if *n = c.number(); *n > math.MaxInt32 {

@@ -76,8 +76,8 @@ func TestRuns(t *testing.T) {
 		{[]byte{20, 1}, 1, 10, true}, {[]byte{20, 1}, 1, 11, false}, {[]byte{20}, 1, 1, false}, // ten numbers alike
 		{[]byte{20, 1, 2, 0}, 2, 11, true},
 		{[]byte{3, 0xaa}, 1, 8, true}, {[]byte{3, 0xaa}, 1, 9, false}, // a group
-		{[]byte{5, 0xaa}, 1, 8, true}, {[]byte{5, 0xaa}, 1, 9, false}, // of two the first
-		{[]byte{3, 0xaa, 0xaa}, 2, 8, true}, {[]byte{3, 0xaa}, 2, 5, false},
+		{[]byte{5, 0xaa}, 1, 8, false}, // of two one is missing
+		{[]byte{3, 0xaa, 0xaa}, 2, 8, true}, {[]byte{3, 0xaa}, 2, 4, true}, {[]byte{3, 0xaa}, 2, 5, false}, {[]byte{3}, 2, 1, false},
 		{[]byte{0, 1, 20, 1}, 1, 1, false}, {[]byte{1, 20, 1}, 1, 1, false}, // runs of nothing
 		{[]byte{0x80}, 1, 1, false}, {[]byte{0xfe, 0xff, 0xff, 0xff, 0xff, 1, 1}, 1, 1, false},
 		{[]byte{20}, 0, 10, true}, {[]byte{3}, 0, 8, true}, {[]byte{3}, 0, 9, false}, // of no bits

@@ -103,19 +103,21 @@ func (l *lists[T]) list(dst []T) (_ []T, null bool, err error) {
 		l.at++
 		return dst, def < l.some-1, nil
 	}
-	for first := true; ; first = false {
-		if def, rep, ok, err = l.peek(); err != nil {
+	for first := true; ; {
+		for ; l.at < l.levels; l.at++ {
+			if l.reps[l.at] == 0 && !first {
+				return dst, false, nil
+			}
+			if l.defs[l.at] != l.full {
+				return dst, false, errors.New("a component is null; fill it in first")
+			}
+			dst = append(dst, l.items[l.item])
+			l.item++
+			first = false
+		}
+		if ok, err = l.fill(); !ok {
 			return dst, false, err
 		}
-		if !ok || rep == 0 && !first {
-			return dst, false, nil
-		}
-		if def != l.full {
-			return dst, false, errors.New("a component is null; fill it in first")
-		}
-		dst = append(dst, l.items[l.item])
-		l.item++
-		l.at++
 	}
 }
 

@@ -31,7 +31,7 @@ type decoder interface {
 	// dictionary takes the values that pages to come have indices of; none are of the last row
 	// group's any more.
 	dictionary(n int, data []byte) error
-	// open takes n values of a page, one at least. The data stay as they are until the next page.
+	// open takes n values of a page. The data stay as they are until the next page.
 	open(encoding int64, n int, data []byte) error
 }
 
@@ -216,7 +216,7 @@ func (l *leaf) turn(h head, data []byte) error {
 		held = n
 	}
 	l.here, l.ahead = n, l.ahead-int64(n)
-	if held == 0 {
+	if held == 0 && len(data) == 0 {
 		return nil
 	}
 	return l.values.open(h.encoding, held, data)

@@ -46,15 +46,16 @@ func (r *runs) next() error {
 		r.same, r.number, r.data = count, int32(binary.LittleEndian.Uint32(number[:])), r.data[size:]
 		return nil
 	}
-	r.packed, size = count*8, min(count*r.width, len(r.data))
-	if r.width > 0 {
-		// Of the last group, which may be cut off, there are as many as there are bytes for.
-		r.packed = min(r.packed, size*8/r.width)
+	r.packed, size = count*8, count*r.width
+	if missing := size - len(r.data); missing > 0 {
+		// There are writers that cut off what is not needed of the last group.
+		if missing >= r.width {
+			return errRunsEnd
+		}
+		size -= missing
+		r.packed = size * 8 / r.width
 	}
 	r.groups, r.bit, r.data = r.data[:size], 0, r.data[size:]
-	if r.packed == 0 {
-		return errRunsEnd
-	}
 	return nil
 }
 

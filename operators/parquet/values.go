@@ -47,6 +47,9 @@ func (v *numbers[T]) open(encoding int64, n int, data []byte) error {
 		if n > len(data)/v.width() {
 			return fewValues(n)
 		}
+		if extra := len(data) - n*v.width(); extra > 4 && int64(binary.LittleEndian.Uint32(data)) == int64(extra-4) {
+			return errors.New("a page begins with levels, which its column has none of, as the footer says that it is never null")
+		}
 		v.rest, v.next = data, v.plain
 		return nil
 	case plainDictionary, rleDictionary:
