@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/metrics"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -267,9 +268,30 @@ func TestWrongListOfEncodings(t *testing.T) {
 	for _, e := range chunk.Encodings() {
 		list, wrong = binary.AppendVarint(list, int64(e)), binary.AppendVarint(wrong, int64(pq.Encodings.Plain))
 	}
-	got, err := cursorOf(t, changed(t, data, string(list), string(wrong))).read(1000)
-	require.NoError(t, err)
-	require.Equal(t, batchtest.Rows(rec), batchtest.Rows(got))
+	rows := cursorOf(t, changed(t, data, string(list), string(wrong)))
+	var got []string
+	for range 10 {
+		part, err := rows.read(100)
+		require.NoError(t, err)
+		got = append(got, batchtest.Rows(part)...)
+	}
+	require.Equal(t, batchtest.Rows(rec), got)
+}
+
+// TestOneBitOfManyLengths: a bit makes the number of texts 8 billion, for which there is no memory.
+func TestOneBitOfManyLengths(t *testing.T) {
+	const rows = 100_003
+	b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, "x utf8 null"))
+	defer b.Release()
+	b.Field(0).(*array.StringBuilder).Append(strings.Repeat("a", 2000))
+	for range rows - 1 {
+		b.Field(0).(*array.StringBuilder).Append("")
+	}
+	data := bare(t, b.NewRecord(), form{encoding: pq.Encodings.DeltaLengthByteArray})
+	head := string(binary.AppendUvarint([]byte{128, 1, 4}, rows))
+	more := []byte(head)
+	more[len(more)-1] |= 0x80
+	requireDamaged(t, changed(t, data, head, string(more)), "lengths", "a page of 100003 values, without nulls, says it has 83")
 }
 
 // TestFlippedBits flips bits of the pages of files of each type and encoding: reading them never
