@@ -41,10 +41,10 @@ func newDeltas[T int32 | int64](n int, data []byte) (*deltas[T], []byte, error) 
 		head[i], data = v, data[size:]
 	}
 	if head[2] != uint64(n) {
-		return nil, nil, fmt.Errorf("a page of %d values, without nulls, says it has %d deltas", n, head[2])
+		return nil, nil, fmt.Errorf("a page with %d values that are not null says it has %d deltas", n, head[2])
 	}
 	if head[0] == 0 || head[0] > math.MaxInt32 || head[1] == 0 || head[0]%(32*min(head[1], math.MaxInt32)) != 0 {
-		return nil, nil, fmt.Errorf("a page has deltas in blocks of %d, of %d parts, where parts have a multiple of 32", head[0], head[1])
+		return nil, nil, fmt.Errorf("a page has deltas in blocks of %d, in %d parts each, and parts have a multiple of 32", head[0], head[1])
 	}
 	if first := zigzag[T](head[3]); head[3]>>1 != uint64(max(first, ^first)) {
 		return nil, nil, errors.New("a page has deltas whose first number has too many bits")

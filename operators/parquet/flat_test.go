@@ -153,7 +153,7 @@ func TestPagesThatLie(t *testing.T) {
 				if c.deltas == 0 {
 					continue
 				}
-				requireDamaged(t, changed(t, data, headOf1000, headOf500), name, "a page of 1000 values, without nulls, says it has 500 deltas")
+				requireDamaged(t, changed(t, data, headOf1000, headOf500), name, "a page with 1000 values that are not null says it has 500 deltas")
 				requireDamaged(t, changed(t, data, headOf1000, headOfMore), name, "deltas")
 				first := bytes.Clone(data)
 				copy(first[bytes.Index(first, []byte(headOf1000)):], headOf500)
@@ -291,7 +291,7 @@ func TestOneBitOfManyLengths(t *testing.T) {
 	head := string(binary.AppendUvarint([]byte{128, 1, 4}, rows))
 	more := []byte(head)
 	more[len(more)-1] |= 0x80
-	requireDamaged(t, changed(t, data, head, string(more)), "lengths", "a page of 100003 values, without nulls, says it has 83")
+	requireDamaged(t, changed(t, data, head, string(more)), "lengths", "a page with 100003 values that are not null says it has 83")
 }
 
 // TestFlippedBits flips bits of the pages of files of each type and encoding: reading them never

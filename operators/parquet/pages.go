@@ -117,6 +117,9 @@ func (l *leaf) open() error {
 	if n, err := l.file.ReadAt(l.rest, start); n < len(l.rest) {
 		return err
 	}
+	if l.codec != chunk.Compression() {
+		l.unpacked = nil // which is part of the last row group, if that was not packed
+	}
 	l.codec, l.ahead, l.page, l.dictionary = chunk.Compression(), chunk.NumValues(), 0, false
 	return l.values.dictionary(0, nil)
 }
@@ -227,7 +230,7 @@ func fewLevels(n int) error {
 }
 
 func fewValues(n int) error {
-	return fmt.Errorf("a page that says it has %d values, without nulls, has fewer", n)
+	return fmt.Errorf("a page with %d values that are not null, it says, has fewer", n)
 }
 
 func widthOf(most int16) int { return bits.Len16(uint16(most)) }
