@@ -134,11 +134,7 @@ func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, fu
 		size += batch.Size(rows)
 	}
 	offsets := &counted{Allocator: c.RowAllocator}
-	c.Memory.Take(t.copied)
-	record, region, err := mapped.Hold(c.Disk, c.SpillDir, size, func(mem memory.Allocator) (arrow.Record, error) {
-		return batch.ConcatApart(mem, offsets, batches)
-	})
-	c.Memory.Release(t.copied)
+	record, region, err := t.toFile(c, size, offsets, batches)
 	if errors.Is(err, mapped.ErrUnsupported) {
 		return err
 	}
@@ -165,6 +161,15 @@ func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, fu
 	}
 	tellOfDisk(c, in.queue)
 	return nil
+}
+
+// toFile copies batches to a file. What they are made of counts meanwhile.
+func (t *taken) toFile(c *engine.Context, size int64, offsets memory.Allocator, batches []arrow.Record) (arrow.Record, *mapped.Region, error) {
+	c.Memory.Take(t.copied)
+	defer c.Memory.Release(t.copied)
+	return mapped.Hold(c.Disk, c.SpillDir, size, func(mem memory.Allocator) (arrow.Record, error) {
+		return batch.ConcatApart(mem, offsets, batches)
+	})
 }
 
 // sameRows compares rows that a file holds with the batches that they were made of: pages may
@@ -224,15 +229,16 @@ func (in *intake) moveLast(c *engine.Context, full error) (bool, error) {
 		return false, nil
 	}
 	last := in.inMemory[len(in.inMemory)-1]
+	in.inMemory = in.inMemory[:len(in.inMemory)-1] // before toDisk, which makes room for offsets
 	c.Memory.Release(last.bytes)
 	last.frame.bytes -= last.bytes
 	err := in.toDisk(c, last, []arrow.Record{last.frame.record}, full)
 	if errors.Is(err, mapped.ErrUnsupported) {
 		c.Memory.Take(last.bytes)
 		last.frame.bytes += last.bytes
+		in.inMemory = append(in.inMemory, last)
 		return false, nil
 	}
-	in.inMemory = in.inMemory[:len(in.inMemory)-1]
 	return true, err
 }
 

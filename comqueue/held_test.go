@@ -135,9 +135,11 @@ func TestRowsThatNoFileHolds(t *testing.T) {
 type holder struct {
 	bytes       int64
 	held, taken chan struct{}
+	used        *func() int64 // of the slot's memory
 }
 
 func (h holder) Open(c *engine.Context) error {
+	*h.used = c.Memory.Used
 	c.Memory.Take(h.bytes)
 	close(h.held)
 	return nil
@@ -163,11 +165,11 @@ func TestRowsBesideOthers(t *testing.T) {
 	}}
 	for state, want := range map[int64]string{0: "", 64 << 10: "", 160 << 10: "what the queue keeps for its rows: out of memory: "} {
 		held, taken := make(chan struct{}), make(chan struct{})
+		var used func() int64
 		_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
 			first := operators.FromSlice(b, []row{{1}})
 			other := b.Add(engine.Spec{Op: "Hold", Schema: first.Schema(), Source: func() engine.Source {
-				h := holder{200 << 10, held, taken}
-				return h
+				return holder{200 << 10, held, taken, &used}
 			}})
 			engine.Collect(other, "other")
 			rows := dataset(b, n, func(i int) float64 {
@@ -186,6 +188,74 @@ func TestRowsBesideOthers(t *testing.T) {
 		} else {
 			require.ErrorContains(t, err, want, state)
 		}
+		require.Equal(t, int64(200<<10), used(), "what the other took and did not give back")
+	}
+}
+
+// crowding is a source that takes memory when told to, more than there is, and gives it back when
+// the queue has taken its rows in.
+type crowding struct {
+	bytes             int64
+	when, held, taken chan struct{}
+	used              *func() int64 // of the slot's memory
+}
+
+func (h crowding) Close() error { return nil }
+
+func (h crowding) Open(c *engine.Context) error {
+	*h.used = c.Memory.Used
+	return nil
+}
+
+func (h crowding) ReadShard(c *engine.Context, shard int, _ engine.Output) error {
+	if shard > 0 {
+		return nil
+	}
+	<-h.when
+	c.Memory.Take(h.bytes)
+	defer c.Memory.Release(h.bytes)
+	close(h.held)
+	select {
+	case <-h.taken:
+	case <-c.Done():
+	}
+	return nil
+}
+
+// TestRowsWhileOthersCrowd: others may take more memory than there is, for a moment, while rows
+// make room: each goes to disk once.
+func TestRowsWhileOthersCrowd(t *testing.T) {
+	const per, budget = 2500, 256 << 10 // shards of 20 kB
+	for _, before := range []int{1, 3, 7} {
+		when, held, taken := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		seen, files := 0, 0
+		fs := rowsFS{disk.OS(), func(dir, pattern string) (disk.File, error) {
+			files++
+			return disk.OS().CreateTemp(dir, pattern)
+		}}
+		var used func() int64
+		_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+			schema := operators.FromSlice(b, []row{{1}}).Schema()
+			engine.Collect(b.Add(engine.Spec{Op: "Crowd", Schema: schema, Source: func() engine.Source { return crowding{280 << 10, when, held, taken, &used} }}), "other")
+			rows := dataset(b, per*(before+1), func(i int) float64 {
+				if i == per*before {
+					<-held
+				}
+				return float64(i)
+			})
+			key := comqueue.PartitionedRows("rows").WithState(func(ctx *comqueue.ComContext, _ *comqueue.Frame) int64 {
+				if seen++; seen == before {
+					close(when)
+				}
+				return 0
+			})
+			return comqueue.New(b, "crowded").InitWithPartitionedData(key, rows).
+				Init(func(*comqueue.ComContext) error { close(taken); return nil }).Do(idle).
+				CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]row, error) { return nil, nil })).SetMaxIter(1).Exec()
+		}, engine.Parallelism(1), engine.Shards(before+1), engine.MemoryBudget(budget), engine.Disk(fs))
+		require.NoError(t, err)
+		require.Equal(t, before+1, files)
+		require.Zero(t, used())
 	}
 }
 
@@ -262,8 +332,9 @@ func TestFaultsWhileBlocksAreFilled(t *testing.T) {
 			return err
 		}).Do(idle).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()
 	}, engine.Parallelism(1), engine.MemoryBudget(128<<10), engine.Disk(fs))
-	require.ErrorContains(t, err, "subtask 0 of 1: panic: runtime error: ")
+	require.ErrorContains(t, err, ": block: fill the 4194304 bytes of the file "+file.Name()+", which is mapped: the disk does not hold them (runtime error: ")
 	require.NoError(t, file.Close())
+	requireUnmapped(t)
 }
 
 // keeper keeps a block between supersteps, and has its snapshot depend on it.
@@ -313,6 +384,32 @@ func (m meddling) Allocate(n int) []byte {
 // TestDamageWhileRowsAreWritten: a page that goes to the disk and comes back with other bytes,
 // before all columns of a shard are written, is told.
 func TestDamageWhileRowsAreWritten(t *testing.T) {
+	write := func(f *os.File) error { _, err := f.WriteAt([]byte{1}, 0); return err }
+	cut := func(f *os.File) error { return f.Truncate(0) }
+	for want, damage := range map[string]func(*os.File) error{
+		`rows of "data", kept beyond the memory budget: the disk gives other rows back than it was given: column "value", row 0`: write,
+		`, shard 0: fill the `: cut,
+	} {
+		for _, shards := range []int{1, 16} {
+			err := damaged(t, shards, damage)
+			require.ErrorContains(t, err, want)
+			require.ErrorContains(t, err, `partitioned data "data", shard 0: `)
+			requireUnmapped(t)
+		}
+	}
+}
+
+// requireUnmapped checks that the process maps no rows any more.
+func requireUnmapped(t *testing.T) {
+	t.Helper()
+	maps, err := os.ReadFile("/proc/self/maps")
+	require.NoError(t, err)
+	require.NotContains(t, string(maps), "/rows-")
+}
+
+// damaged runs a queue over rows beyond the budget, of which the file is damaged while columns are
+// written, and returns what that led to. The slot's memory is all given back.
+func damaged(t *testing.T, shards int, damage func(*os.File) error) error {
 	type named struct {
 		Value float64
 		Name  string // whose offsets are allocated when the values are written
@@ -330,14 +427,28 @@ func TestDamageWhileRowsAreWritten(t *testing.T) {
 	}}
 	mem := meddling{memory.NewGoAllocator(), func() {
 		if f := last.Load(); f != nil {
-			_, err := f.WriteAt([]byte{1}, 0)
-			assert.NoError(t, err)
+			assert.NoError(t, damage(f))
 		}
 	}}
+	var used func() int64
 	rows := comqueue.PartitionedRows("data")
 	_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
 		d := operators.Map(operators.Range(b, 0, 1<<17), func(i int64) named { return named{float64(i), "name"} })
+		schema := operators.FromSlice(b, []row{{1}}).Schema()
+		engine.Collect(b.Add(engine.Spec{Op: "Look", Schema: schema, Source: func() engine.Source { return looking{&used} }}), "other")
 		return comqueue.New(b, "damaged").InitWithPartitionedData(rows, d).Do(idle).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()
-	}, engine.Parallelism(1), engine.Shards(16), engine.MemoryBudget(256<<10), engine.Disk(fs), engine.Allocator(mem))
-	require.ErrorContains(t, err, `rows of "data", kept beyond the memory budget: the disk gives other rows back than it was given: column "value", row 0`)
+	}, engine.Parallelism(1), engine.Shards(shards), engine.MemoryBudget(256<<10), engine.Disk(fs), engine.Allocator(mem))
+	require.Zero(t, used())
+	return err
+}
+
+// looking is a source without rows that gives what its slot's memory says to be used.
+type looking struct{ used *func() int64 }
+
+func (l looking) ReadShard(*engine.Context, int, engine.Output) error { return nil }
+func (l looking) Close() error                                        { return nil }
+
+func (l looking) Open(c *engine.Context) error {
+	*l.used = c.Memory.Used
+	return nil
 }

@@ -50,21 +50,22 @@ func newStaged(c *engine.Context, queue, what string, schema *arrow.Schema) *sta
 
 // add takes over a batch.
 func (s *staged) add(rows arrow.Record) error {
-	n := batch.Size(rows)
+	n, reserved := batch.Size(rows), false
 	defer func() {
+		if !reserved {
+			s.task.Memory.Take(n)
+		}
 		s.inHeap = append(s.inHeap, rows)
 		s.heap, s.counted = s.heap+n, s.counted+n
 	}()
-	var err error
-	if s.heap+n > s.most && !s.never {
-		full := s.task.Memory.Reserve(n)
-		if full == nil {
-			return nil
-		}
-		err = s.toDisk(full)
+	if s.heap+n <= s.most || s.never {
+		return nil
 	}
-	s.task.Memory.Take(n)
-	return err
+	full := s.task.Memory.Reserve(n)
+	if reserved = full == nil; reserved {
+		return nil
+	}
+	return s.toDisk(full)
 }
 
 // toDisk copies what is on the heap to a file. full is the error of memory that has no room.

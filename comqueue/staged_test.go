@@ -103,6 +103,7 @@ func TestOneLargeShard(t *testing.T) {
 		require.Equal(t, test.onDisk, onDisk.Load())
 		require.LessOrEqual(t, mem.most.Load(), test.most, "budget %d", test.budget)
 		require.LessOrEqual(t, result.Report.PeakMemory, test.budget+test.budget/8+4*n, "budget %d", test.budget) // pieces have offsets of their own
+		require.GreaterOrEqual(t, result.Report.PeakMemory, mem.most.Load()*8/10, "what rows are copied from counts, budget %d", test.budget)
 	}
 }
 

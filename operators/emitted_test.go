@@ -14,15 +14,23 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// emitting is a source, or an operator behind one, that emits what make gives for each shard.
+// emitting is a source, or an operator behind one, that emits of each shard what first gives and
+// then what make gives.
 type emitting struct {
-	make func(c *engine.Context, shard int) engine.Batch
+	first, make func(c *engine.Context, shard int) engine.Batch
+}
+
+func (e emitting) emit(c *engine.Context, shard int, out engine.Output) error {
+	if err := out.Emit(shard, e.first(c, shard)); err != nil {
+		return err
+	}
+	return out.Emit(shard, e.make(c, shard))
 }
 
 func (emitting) Open(*engine.Context) error { return nil }
 func (emitting) Close() error               { return nil }
 func (e emitting) ReadShard(c *engine.Context, shard int, out engine.Output) error {
-	return out.Emit(shard, e.make(c, shard))
+	return e.emit(c, shard, out)
 }
 
 type emittingOperator struct {
@@ -33,7 +41,7 @@ type emittingOperator struct {
 func (emittingOperator) Open(*engine.Context) error { return nil }
 func (emittingOperator) Close() error               { return nil }
 func (e emittingOperator) Process(c *engine.Context, _, shard int, _ engine.Batch, out engine.Output) error {
-	return out.Emit(shard, e.make(c, shard))
+	return e.emit(c, shard, out)
 }
 
 // TestWhatIsEmittedIsWhatWasDeclared: batches of one's own sources and operators are held to
@@ -79,13 +87,13 @@ func TestWhatIsEmittedIsWhatWasDeclared(t *testing.T) {
 				},
 			} {
 				job := engine.Anonymous(func(b *engine.Builder) error {
-					source := emitting{fine}
+					source := emitting{fine, fine}
 					if !inOperator {
 						source.make = make
 					}
 					d := b.Add(engine.Spec{Op: "Mine", Schema: declared, Source: func() engine.Source { return source }})
 					if inOperator {
-						d = b.Add(engine.Spec{Op: "Mine", Schema: declared, Inputs: []engine.Port{{From: d}}, Operator: func() engine.Operator { return emittingOperator{emitting: emitting{make}} }})
+						d = b.Add(engine.Spec{Op: "Mine", Schema: declared, Inputs: []engine.Port{{From: d}}, Operator: func() engine.Operator { return emittingOperator{emitting: emitting{fine, make}} }})
 					}
 					read(d)
 					return nil

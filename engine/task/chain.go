@@ -34,6 +34,7 @@ type link struct {
 
 	schema *arrow.Schema // that rows had last, and that the node declares
 	whole  []int         // its columns without nulls
+	given  arrow.Record  // of this shard, what the operator processed last: its sender was held to its schema
 
 	rowsIn, rowsOut int64
 }
@@ -64,25 +65,30 @@ func (l *link) Emit(shard int, emitted columnar.Batch) error {
 		return t.failAt(l, fmt.Errorf("emit under shard %d: there is no batch", shard))
 	case int32(shard) != t.shard.Load() || shard < 0:
 		return t.failAt(l, t.misplaced(shard))
+	case rows == l.given && rows.Schema() == l.schema:
 	case batch.Released(rows):
 		return t.failAt(l, errors.New("the batch emitted was released already: whoever keeps a batch calls Retain on it"))
-	case rows.NumRows() == 0:
+	case rows.NumRows() > 0:
+		if err := l.declared(rows); err != nil {
+			return t.failAt(l, err)
+		}
+	}
+	n := rows.NumRows()
+	if n == 0 {
 		return nil
-	case t.context.Err() != nil:
+	}
+	if t.context.Err() != nil {
 		return t.failAt(l, errStopped)
 	}
-	if err := l.declared(rows); err != nil {
-		return t.failAt(l, err)
-	}
-	l.rowsOut += rows.NumRows()
+	l.rowsOut += n
 	if o := t.run.env.Observer; o != nil {
 		o.Rows(l.node.ID, shard, emitted)
 	}
 	if l.source != nil {
-		t.advance(rows.NumRows())
+		t.advance(n)
 	}
 	for _, next := range l.next {
-		if err := next.process(next.port, shard, rows); err != nil {
+		if err := next.process(next.port, shard, rows, n); err != nil {
 			return err
 		}
 	}
@@ -136,16 +142,17 @@ func (t *subtask) send(to *outlet, shard int, rows arrow.Record) error {
 	return to.emit(t.context, shard, own)
 }
 
-// process gives rows to the link's operator. A panic ends here, as an error, so
+// process gives n rows to the link's operator. A panic ends here, as an error, so
 // that the operators above give up their batches as after any other failure.
-func (l *link) process(port, shard int, rows arrow.Record) (err error) {
-	l.rowsIn += rows.NumRows()
+func (l *link) process(port, shard int, rows arrow.Record, n int64) (err error) {
+	l.rowsIn += n
 	t := l.task
 	before, returned := t.at.Swap(l), false
 	defer t.left(before, &returned, &err)
 	if t.run.env.CheckRows {
 		rows = l.borrowed.lend(rows)
 	}
+	l.given = rows
 	if err = l.operator.Process(l.context, port, shard, arrowrows.Batch(rows), l); err == nil && t.run.env.CheckRows {
 		err = l.borrowed.unchanged(len(l.borrowed.rows) - 1)
 	}
@@ -161,6 +168,7 @@ func (l *link) process(port, shard int, rows arrow.Record) (err error) {
 // before the shard's end further down.
 func (l *link) endShard(shard int, last bool) error {
 	t := l.task
+	l.given = nil
 	if t.context.Err() != nil {
 		return t.failAt(l, errStopped)
 	}

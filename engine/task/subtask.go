@@ -161,7 +161,7 @@ func (t *subtask) take(head *link, port, shard int, rows arrow.Record) error {
 	defer rows.Release() // also when the operator panics
 	t.rowsIn += rows.NumRows()
 	t.advance(rows.NumRows())
-	return head.process(port, shard, rows)
+	return head.process(port, shard, rows, rows.NumRows())
 }
 
 // awaitSides waits for the side inputs of all operators of the chain.

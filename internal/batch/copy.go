@@ -197,6 +197,18 @@ func (s *sink) alloc(mem, offsets memory.Allocator) {
 	}
 }
 
+// release gives up what alloc has made.
+func (s *sink) release() {
+	for _, b := range []*memory.Buffer{s.valid, s.data, s.offs} {
+		if b != nil {
+			b.Release()
+		}
+	}
+	for i := range s.kids {
+		s.kids[i].release()
+	}
+}
+
 func newBuffer(mem memory.Allocator, size int) *memory.Buffer {
 	buf := memory.NewResizableBuffer(mem)
 	buf.Resize(size)

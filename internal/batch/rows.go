@@ -110,6 +110,14 @@ func build(mem, offsets memory.Allocator, schema *arrow.Schema, recs []arrow.Rec
 	measure, put func(*sink, []source)) (arrow.Record, error) {
 	cols := make([]arrow.Array, schema.NumFields())
 	from := make([]source, len(recs))
+	var out sink
+	done := false
+	defer func() { // allocators panic where they have no room
+		if !done {
+			out.release()
+			releaseAll(cols)
+		}
+	}()
 	for c := range cols {
 		f := schema.Field(c)
 		var err error
@@ -118,20 +126,20 @@ func build(mem, offsets memory.Allocator, schema *arrow.Schema, recs []arrow.Rec
 				break
 			}
 		}
-		var out sink
 		if err == nil {
 			out = newSink(f.Type, &from[0])
 			measure(&out, from)
 			err = out.check()
 		}
 		if err != nil {
-			releaseAll(cols)
 			return nil, fmt.Errorf("%s: column %q: %w", what, f.Name, err)
 		}
 		out.alloc(mem, offsets)
 		put(&out, from)
 		cols[c] = ownedArray(out.finish())
+		out = sink{}
 	}
+	done = true
 	return ownedRecord(schema, cols, rows), nil
 }
 

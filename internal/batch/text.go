@@ -46,10 +46,14 @@ func quote[T string | []byte](s T) string {
 
 // cutText is quote without the quotes.
 func cutText(s string) string {
-	if len(s) > longestText {
-		return s[:longestText] + "…"
+	if len(s) <= longestText {
+		return s
 	}
-	return s
+	end := longestText
+	for end > longestText-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
 }
 
 // isASCII says that a text has no byte of 0x80 or above. Most have none, and it costs less to

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -57,12 +59,17 @@ const (
 func Hold(on disk.FS, dir string, size int64, make func(mem memory.Allocator) (arrow.Record, error)) (arrow.Record, *Region, error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // of pages that the disk does not give back while they are filled
 	r := newRegion(on, dir, size)
+	filled := false
+	defer func() {
+		if !filled {
+			r.unmap() // whatever columns there were
+		}
+	}()
 	rows, err := r.fill(make)
 	if err != nil {
-		r.unmap() // whatever columns there were
 		return nil, nil, err
 	}
-	r.seal()
+	filled = true
 	r.release()
 	return rows, r, nil
 }
@@ -70,7 +77,7 @@ func Hold(on disk.FS, dir string, size int64, make func(mem memory.Allocator) (a
 // HoldBytes returns bytes that are the contents of a file in dir: pieces of given sizes, one
 // behind the other, each of zeros but for what fill makes of it. A piece is filled in memory,
 // and its checksum is taken there, before the file has it. Release gives the bytes back.
-func HoldBytes(on disk.FS, dir string, pieces []int, fill func(piece int, b []byte) error) ([]byte, *Region, error) {
+func HoldBytes(on disk.FS, dir string, pieces []int, fill func(piece int, b []byte) error) (held []byte, region *Region, err error) {
 	n, largest := 0, 0
 	for _, size := range pieces {
 		n, largest = n+size, max(largest, size)
@@ -83,6 +90,7 @@ func HoldBytes(on disk.FS, dir string, pieces []int, fill func(piece int, b []by
 			r.unmap()
 		}
 	}()
+	defer r.recovered(&err)
 	b, err := r.allocate(max(n, 1))
 	if err != nil {
 		return nil, nil, err
@@ -119,18 +127,38 @@ func (r *Region) seal() {
 // Release gives the memory of HoldBytes back.
 func (r *Region) Release() { r.release() }
 
-// fill calls make, and turns the panics of allocate into errors.
+// fill calls make and seals the region. It turns the panics of allocate, and faults of the
+// region's pages, into errors.
 func (r *Region) fill(make func(mem memory.Allocator) (arrow.Record, error)) (rows arrow.Record, err error) {
-	defer func() {
-		switch p := recover().(type) {
-		case nil:
-		case noRoom:
-			rows, err = nil, p.err
-		default:
+	defer r.recovered(&err)
+	if rows, err = make(allocator{r}); err == nil {
+		r.seal()
+	}
+	return rows, err
+}
+
+// recovered is to be deferred: it makes an error of the panic of who fills the region, where the
+// region is the cause.
+func (r *Region) recovered(err *error) {
+	switch p := recover().(type) {
+	case nil:
+	case noRoom:
+		*err = p.err
+	case interface{ Addr() uintptr }: // a fault
+		i := slices.IndexFunc(r.parts, func(own part) bool { return own.contains(p.Addr()) })
+		if i < 0 {
 			panic(p)
 		}
-	}()
-	return make(allocator{r})
+		*err = fmt.Errorf("fill the %d bytes of the file %s, which is mapped: the disk does not hold them (%v)", len(r.parts[i].data), r.parts[i].name, p)
+	default:
+		panic(p)
+	}
+}
+
+// contains reports whether an address is one of the part.
+func (p *part) contains(address uintptr) bool {
+	first := uintptr(unsafe.Pointer(unsafe.SliceData(p.data)))
+	return address >= first && address-first < uintptr(len(p.data))
 }
 
 // noRoom is what allocate panics with, as an Allocator returns no errors.

@@ -240,6 +240,9 @@ func (p *Port) Close() error {
 		nc.Close()
 	}
 	p.work.Wait()
+	if n := p.refused.rest(); n > 0 {
+		p.cfg.Logger.Warn("refused connections that were not told one by one", "connections", n)
+	}
 	return err
 }
 
@@ -334,6 +337,12 @@ func (r *refusals) next(now time.Time) (untold int, tell bool) {
 	}
 	r.told++
 	return untold, true
+}
+
+// rest returns how many were not told, and forgets them.
+func (r *refusals) rest() (untold int) {
+	untold, r.untold = r.untold, 0
+	return untold
 }
 
 // greet is the listener's side of a handshake, up to the last answer.

@@ -1,147 +1,114 @@
 package parquet
 
 import (
+	"encoding/binary"
 	"errors"
-	"slices"
-
-	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/apache/arrow/go/v15/arrow/memory"
-	pq "github.com/apache/arrow/go/v15/parquet"
-	"github.com/apache/arrow/go/v15/parquet/file"
-	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+	"fmt"
+	"math"
 )
 
-// flat reads a column that has no lists.
-type flat interface {
-	// NextBatch returns the next rows, or fewer at the end of the file. The caller releases
-	// them.
-	NextBatch(rows int64) (*arrow.Chunked, error)
-	// Release gives up what the reader holds.
-	Release()
+// deltas reads whole numbers that are stored as differences (DELTA_BINARY_PACKED of the Parquet
+// format). A head tells how many there are, and the first. Blocks follow: a least difference, the
+// widths of the block's miniblocks, and in each miniblock the differences, less the least one, in
+// so many bits. They are unpacked as they are read, whatever the size of miniblocks.
+type deltas[T int32 | int64] struct {
+	left  int // numbers to come
+	first bool
+	last  T
+	least T
+
+	block int // miniblocks in a block
+	mini  int // numbers in a miniblock
+
+	data   []byte // after the miniblock at hand
+	widths []byte // of the block's miniblocks after it
+	here   int    // numbers left of it
+	packed []byte // in which they lie, each of width bits, the next of them from bit on
+	width  int
+	bit    int
 }
 
-// deltas reads a column of integers of 64 bits that may be null, of any encoding, through all
-// row groups from one on. It is there for DELTA_BINARY_PACKED: the decoder of Arrow that puts
-// such values and nulls together forgets what it has unpacked when a page is read in several
-// parts, while the one that reads values alone does not. So values are read alone here, and
-// the nulls put between them.
-type deltas struct {
-	file  *file.Reader
-	leaf  int
-	group int            // the row group to open next
-	full  int16          // definition level of a value that is not null
-	stype arrow.DataType // of 64 bits
-	chunk *file.Int64ColumnChunkReader
-	defs  []int16
+var errDeltasEnd = errors.New("a page has deltas that end early")
+
+// newDeltas returns a reader of n numbers, which have been seen to be there, and what follows them.
+func newDeltas[T int32 | int64](n int, data []byte) (*deltas[T], []byte, error) {
+	var head [4]uint64 // numbers in a block, miniblocks, numbers, and the first of these
+	for i := range head {
+		v, size := binary.Uvarint(data)
+		if size <= 0 {
+			return nil, nil, errDeltasEnd
+		}
+		head[i], data = v, data[size:]
+	}
+	if head[2] != uint64(n) {
+		return nil, nil, fmt.Errorf("a page with %d values that are not null says it has %d deltas", n, head[2])
+	}
+	if head[0] == 0 || head[0] > math.MaxInt32 || head[1] == 0 || head[0]%(32*min(head[1], math.MaxInt32)) != 0 {
+		return nil, nil, fmt.Errorf("a page has deltas in blocks of %d, in %d parts each, and parts have a multiple of 32", head[0], head[1])
+	}
+	if first := zigzag[T](head[3]); head[3]>>1 != uint64(max(first, ^first)) {
+		return nil, nil, errors.New("a page has deltas whose first number has too many bits")
+	}
+	d := &deltas[T]{left: n, first: true, last: zigzag[T](head[3]), block: int(head[1]), mini: int(head[0] / head[1]), data: data}
+	ahead := *d
+	for ahead.left--; ahead.left > 0; ahead.left -= ahead.mini {
+		if err := ahead.turn(); err != nil {
+			return nil, nil, err
+		}
+	}
+	return d, ahead.data, nil
 }
 
-// needsDeltas reports whether a leaf has, from a row group on, what deltas is there for.
-func needsDeltas(r *file.Reader, leaf, group int) (bool, error) {
-	c := r.MetaData().Schema.Column(leaf)
-	if c.PhysicalType() != pq.Types.Int64 || c.MaxDefinitionLevel() == 0 || c.MaxRepetitionLevel() > 0 {
-		return false, nil
-	}
-	for g := group; g < r.NumRowGroups(); g++ {
-		chunk, err := r.MetaData().RowGroup(g).ColumnChunk(leaf)
-		if err != nil {
-			return false, err
+// zigzag returns the number that is stored as v, whose lowest bit is the sign.
+func zigzag[T int32 | int64](v uint64) T { return T(int64(v>>1) ^ -int64(v&1)) }
+
+// turn has the next miniblock at hand.
+func (d *deltas[T]) turn() error {
+	if len(d.widths) == 0 {
+		v, size := binary.Uvarint(d.data)
+		if size <= 0 || len(d.data)-size < d.block {
+			return errDeltasEnd
 		}
-		if slices.Contains(chunk.Encodings(), pq.Encodings.DeltaBinaryPacked) {
-			return true, nil
-		}
+		d.least = zigzag[T](v)
+		d.widths, d.data = d.data[size:size+d.block], d.data[size+d.block:]
 	}
-	return false, nil
+	d.width, d.widths = int(d.widths[0]), d.widths[1:]
+	if d.width > 64 {
+		return fmt.Errorf("a page has deltas of %d bits", d.width)
+	}
+	size := d.mini / 8 * d.width
+	if size > len(d.data) {
+		return errDeltasEnd
+	}
+	d.here, d.packed, d.bit, d.data = d.mini, d.data[:size], 0, d.data[size:]
+	return nil
 }
 
-func newDeltas(r *file.Reader, node pqarrow.SchemaField, group int) *deltas {
-	return &deltas{
-		file: r, leaf: node.ColIndex, group: group, stype: node.Field.Type,
-		full: r.MetaData().Schema.Column(node.ColIndex).MaxDefinitionLevel(),
+// read fills dst.
+func (d *deltas[T]) read(dst []T) error {
+	if len(dst) > d.left {
+		return errDeltasEnd
 	}
+	d.left -= len(dst)
+	if d.first && len(dst) > 0 {
+		d.first = false
+		dst[0], dst = d.last, dst[1:]
+	}
+	for len(dst) > 0 {
+		if d.here == 0 {
+			if err := d.turn(); err != nil {
+				return err
+			}
+		}
+		n := min(len(dst), d.here)
+		unpack(dst[:n], d.packed, d.bit, d.width)
+		for i, v := range dst[:n] {
+			d.last += d.least + v
+			dst[i] = d.last
+		}
+		d.bit += n * d.width
+		d.here -= n
+		dst = dst[n:]
+	}
+	return nil
 }
-
-// NextBatch implements flat. Under nulls there are zeros.
-func (d *deltas) NextBatch(rows int64) (*arrow.Chunked, error) {
-	values := memory.NewResizableBuffer(memory.NewGoAllocator())
-	defer values.Release()
-	values.Resize(arrow.Int64Traits.BytesRequired(int(rows)))
-	out := arrow.Int64Traits.CastFromBytes(values.Bytes())
-	if int64(len(d.defs)) < rows {
-		d.defs = make([]int16, rows)
-	}
-	levels, held := 0, 0
-	for levels < int(rows) {
-		more, err := d.open()
-		if err != nil {
-			return nil, err
-		}
-		if !more {
-			break
-		}
-		total, read, err := d.chunk.ReadBatch(rows-int64(levels), out[held:], d.defs[levels:rows], nil)
-		if err != nil {
-			return nil, err
-		}
-		if total == 0 {
-			return nil, errors.New("a page gives no values")
-		}
-		levels, held = levels+int(total), held+read
-	}
-	return d.spread(values, levels, held)
-}
-
-// open has a chunk at hand that has rows; more is false at the end of the file.
-func (d *deltas) open() (more bool, err error) {
-	for d.chunk == nil || !d.chunk.HasNext() {
-		if d.chunk != nil && d.chunk.Err() != nil {
-			return false, d.chunk.Err()
-		}
-		if d.group == d.file.NumRowGroups() {
-			return false, nil
-		}
-		chunk, err := chunkOf(d.file, d.group, d.leaf)
-		if err != nil {
-			return false, err
-		}
-		d.chunk = chunk.(*file.Int64ColumnChunkReader)
-		d.group++
-	}
-	return true, nil
-}
-
-// spread moves the values held, which stand at the beginning, to the rows that are not null,
-// from the last on, so that none is overwritten before it has moved.
-func (d *deltas) spread(values *memory.Buffer, rows, held int) (*arrow.Chunked, error) {
-	if rows == 0 {
-		return arrow.NewChunked(d.stype, nil), nil
-	}
-	valid := memory.NewResizableBuffer(memory.NewGoAllocator())
-	defer valid.Release()
-	valid.Resize((rows + 7) / 8)
-	clear(valid.Bytes())
-	out, nulls := arrow.Int64Traits.CastFromBytes(values.Bytes()), rows-held
-	for i := rows - 1; i >= 0; i-- {
-		if d.defs[i] != d.full {
-			out[i] = 0
-			continue
-		}
-		if held == 0 {
-			return nil, errors.New("there are fewer values than levels")
-		}
-		held--
-		out[i] = out[held]
-		valid.Bytes()[i/8] |= 1 << (i % 8)
-	}
-	if held > 0 {
-		return nil, errors.New("there are more values than levels")
-	}
-	data := array.NewData(d.stype, rows, []*memory.Buffer{valid, values}, nil, nulls, 0)
-	defer data.Release()
-	col := array.MakeFromData(data)
-	defer col.Release()
-	return arrow.NewChunked(d.stype, []arrow.Array{col}), nil
-}
-
-// Release implements flat: all there is lies on the Go heap.
-func (d *deltas) Release() {}

@@ -2,6 +2,7 @@ package parquet
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,7 +12,6 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	pq "github.com/apache/arrow/go/v15/parquet"
-	"github.com/apache/arrow/go/v15/parquet/file"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -88,33 +88,33 @@ func TestAnyDeltas(t *testing.T) {
 			want = append(want, rapid.Ptr(number, false).Draw(rt, "number"), rapid.Ptr(number, true).Draw(rt, "or null"))
 		}
 		data := inDeltas(rt, longs(t, want), 2*rapid.Int64Range(1, 250).Draw(rt, "group"), rapid.Bool().Draw(rt, "dictionary"), rapid.Int64Range(1, 2000).Draw(rt, "page"))
-		r, err := file.NewParquetReader(bytes.NewReader(data))
-		require.NoError(rt, err)
-		f, err := pqarrow.NewFileReader(r, pqarrow.ArrowReadProperties{}, memory.NewGoAllocator())
-		require.NoError(rt, err)
-		d := newDeltas(r, f.Manifest.Fields[0], 0)
+		rows := cursorOf(rt, data)
 		var got []*int64
-		for part := rapid.Int64Range(1, 200).Draw(rt, "part"); ; {
-			chunks, err := d.NextBatch(part)
+		for part := rapid.Int64Range(1, 200).Draw(rt, "part"); len(got) < len(want); {
+			rec, err := rows.read(min(part, int64(len(want)-len(got))))
 			require.NoError(rt, err)
-			if chunks.Len() == 0 {
-				break
-			}
-			require.Equal(rt, int(min(part, int64(len(want)-len(got)))), chunks.Len())
-			got = append(got, numbersOf(chunks)...)
-			chunks.Release()
+			got = append(got, numbersOf(rec)...)
+			rec.Release()
 		}
 		require.Equal(rt, append([]*int64{}, want...), append([]*int64{}, got...))
 	})
 }
 
+// cursorOf returns a cursor over the first column of a file.
+func cursorOf(t require.TestingT, data []byte) *cursor {
+	f, err := open(bytes.NewReader(data), int64(len(data)))
+	require.NoError(t, err)
+	rows, err := f.Rows(0, []int{0}, memory.NewGoAllocator())
+	require.NoError(t, err)
+	return rows.(*cursor)
+}
+
 // numbersOf returns the numbers of a column of int64.
-func numbersOf(c *arrow.Chunked) (all []*int64) {
-	for _, chunk := range c.Chunks() {
-		for i, v := range chunk.(*array.Int64).Int64Values() {
-			if all = append(all, nil); chunk.IsValid(i) {
-				all[len(all)-1] = &v
-			}
+func numbersOf(rec arrow.Record) (all []*int64) {
+	column := rec.Column(0).(*array.Int64)
+	for i, v := range column.Int64Values() {
+		if all = append(all, nil); column.IsValid(i) {
+			all[len(all)-1] = &v
 		}
 	}
 	return all
@@ -134,5 +134,54 @@ func TestDeltasAfterDictionaries(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "x.parquet")
 		require.NoError(t, os.WriteFile(path, inDeltas(t, rec, 2500, dictionary, 4096), 0o600))
 		requireRows(t, fewSettings, rec, func(b *engine.Builder) *engine.Dataset { return Read(b, path, ReadOptions{}) })
+	}
+}
+
+// TestCraftedDeltas reads heads of deltas that claim more than there is, or more at once than
+// anybody can want: what is there is read, all else refused, without much memory.
+func TestCraftedDeltas(t *testing.T) {
+	head := func(block, minis, n uint64, blocks ...byte) (data []byte) {
+		for _, v := range []uint64{block, minis, n, 10} {
+			data = binary.AppendUvarint(data, v)
+		}
+		return append(data, blocks...)
+	}
+	for name, c := range map[string]struct {
+		data  []byte
+		error string
+	}{
+		"ordinary":            {head(128, 4, 9, 2, 0, 0, 0, 0), ""},
+		"one wide part":       {head(1<<29, 1, 9, 2, 0), ""},
+		"one part of all":     {head(1<<31-128, 1, 9, 2, 0), ""},
+		"bits of a wide part": {head(1<<29, 1, 9, 2, 1), "end early"},
+		"larger blocks":       {head(1<<31, 1, 9, 2, 0), "in blocks of 2147483648"},
+		"largest blocks":      {head(1<<63, 1<<62, 9, 2, 0), "in blocks of 9223372036854775808"},
+		"many parts":          {head(1<<30, 1<<25, 9, 2, 0, 0, 0), "end early"},
+		"more parts":          {head(1<<62, 1<<62, 9, 2, 0), "in blocks of"},
+		"no parts":            {head(128, 0, 9, 2, 0), "in 0 parts"},
+		"no block":            {head(0, 1, 9, 2, 0), "in blocks of 0"},
+		"odd parts":           {head(128, 8, 9, 2, 0), "in 8 parts"},
+		"more numbers":        {head(128, 4, 1<<40, 2, 0, 0, 0, 0), "says it has 1099511627776 deltas"},
+		"fewer numbers":       {head(128, 4, 8, 2, 0, 0, 0, 0), "says it has 8 deltas"},
+		"65 bits":             {head(128, 4, 9, 2, 65, 0, 0, 0), "65 bits"},
+		"cut widths":          {head(128, 4, 9, 2, 0, 0, 0), "end early"},
+		"cut head":            {[]byte{128, 1, 4, 9}, "end early"},
+		"no blocks":           {head(128, 4, 9), "end early"},
+	} {
+		var got [9]int64
+		bytes := allocated(func() {
+			d, rest, err := newDeltas[int64](9, c.data)
+			if c.error != "" {
+				require.ErrorContains(t, err, c.error, name)
+				return
+			}
+			require.NoError(t, err, name)
+			require.Empty(t, rest)
+			require.NoError(t, d.read(got[:4]))
+			require.NoError(t, d.read(got[4:]))
+			require.Error(t, d.read(got[:1]))
+			require.Equal(t, [9]int64{5, 6, 7, 8, 9, 10, 11, 12, 13}, got, name)
+		})
+		require.Less(t, bytes, uint64(1<<20), name)
 	}
 }

@@ -21,6 +21,15 @@
 // zone. Times of 96 bits, which do not tell, have a zone where that schema has one.
 // Durations, which only that schema tells from numbers, are refused by name.
 //
+// # Pages
+//
+// Pages of versions 1 and 2 are read, packed by snappy, zstd, gzip or brotli or not at all, and
+// encoded as PLAIN, by a dictionary, RLE (of booleans), DELTA_BINARY_PACKED,
+// DELTA_LENGTH_BYTE_ARRAY or DELTA_BYTE_ARRAY. Nothing that a page says of itself is believed
+// before it was compared with the bytes that are there: one that has fewer values or levels than
+// it says is an error with column, row group and page, both counted from 0. What was changed to
+// other values that could be is not noticed, as checksums of pages are not looked at.
+//
 // # Cutting and bytes
 //
 // Rows are cut into shards by their index, whatever the row groups: each subtask

@@ -6,60 +6,54 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow/array"
 	pq "github.com/apache/arrow/go/v15/parquet"
-	"github.com/apache/arrow/go/v15/parquet/file"
 
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
 // Lists are put together here from the levels of their leaves (Melnik et al.,
-// "Dremel", VLDB 2010, §4), because Arrow's own readers of nested columns start
-// goroutines, in which a panic over a damaged file would end the process.
+// "Dremel", VLDB 2010, §4).
 
 // element is a type of leaves.
 type element interface{ int32 | float32 | float64 }
 
-// lists reads the lists of one leaf, row by row, through all row groups from one
-// on.
+// lists reads the lists of one leaf, row by row.
 type lists[T element] struct {
-	file  *file.Reader
-	leaf  int
-	group int   // the row group to open next
-	some  int16 // definition level from which on there is an element
-	full  int16 // definition level of an element that is not null
+	leaf
+	numbers numbers[T]
+	some    int32 // definition level from which on there is an element
+	full    int32 // definition level of an element that is not null
 
-	chunk  file.ColumnChunkReader
-	defs   []int16
-	reps   []int16
-	values []T
+	defs   []int32
+	reps   []int32
+	items  []T
 	levels int // read into defs and reps, of which at have been used
 	at     int
-	value  int // used of values
-	held   int // of values read
+	item   int // used of items
 }
 
 // newLists returns a reader of the lists of a leaf.
-func newLists[T element](f *file.Reader, leaf, group int) (*lists[T], error) {
-	c := f.MetaData().Schema.Column(leaf)
-	l := &lists[T]{file: f, leaf: leaf, group: group, full: c.MaxDefinitionLevel()}
-	if c.MaxRepetitionLevel() != 1 {
-		return nil, fmt.Errorf("lists are nested %d deep, where 1 is supported", c.MaxRepetitionLevel())
+func newLists[T element](from leaf) (*lists[T], error) {
+	l := &lists[T]{leaf: from, full: int32(from.column.MaxDefinitionLevel())}
+	l.values = &l.numbers
+	if n := from.column.MaxRepetitionLevel(); n != 1 {
+		return nil, fmt.Errorf("lists are nested %d deep, where 1 is supported", n)
 	}
 	// Every optional or repeated node up from the leaf to the list's own repeated
 	// one adds a level.
 	l.some = l.full
-	for n := c.SchemaNode(); n.RepetitionType() != pq.Repetitions.Repeated; n = n.Parent() {
+	for n := from.column.SchemaNode(); n.RepetitionType() != pq.Repetitions.Repeated; n = n.Parent() {
 		if n.RepetitionType() == pq.Repetitions.Optional {
 			l.some--
 		}
 	}
 	const levels = 4096
-	l.defs, l.reps, l.values = make([]int16, levels), make([]int16, levels), make([]T, levels)
+	l.defs, l.reps, l.items = make([]int32, levels), make([]int32, levels), make([]T, levels)
 	return l, nil
 }
 
 // peek returns the levels of the next element or empty list; ok is false at the
 // end of the file.
-func (l *lists[T]) peek() (def, rep int16, ok bool, err error) {
+func (l *lists[T]) peek() (def, rep int32, ok bool, err error) {
 	for l.at == l.levels {
 		if ok, err = l.fill(); !ok {
 			return 0, 0, false, err
@@ -70,38 +64,32 @@ func (l *lists[T]) peek() (def, rep int16, ok bool, err error) {
 
 // fill reads further levels and values.
 func (l *lists[T]) fill() (ok bool, err error) {
-	for l.chunk == nil || !l.chunk.HasNext() {
-		if l.chunk != nil && l.chunk.Err() != nil {
-			return false, l.chunk.Err()
-		}
-		if l.group == l.file.NumRowGroups() {
-			return false, nil
-		}
-		if l.chunk, err = chunkOf(l.file, l.group, l.leaf); err != nil {
-			return false, err
-		}
-		l.group++
+	if ok, err = l.next(); !ok {
+		return false, err
 	}
-	var total int64
-	n := int64(len(l.defs))
-	switch c := l.chunk.(type) {
-	case *file.Int32ColumnChunkReader:
-		total, l.held, err = c.ReadBatch(n, any(l.values).([]int32), l.defs, l.reps)
-	case *file.Float32ColumnChunkReader:
-		total, l.held, err = c.ReadBatch(n, any(l.values).([]float32), l.defs, l.reps)
-	case *file.Float64ColumnChunkReader:
-		total, l.held, err = c.ReadBatch(n, any(l.values).([]float64), l.defs, l.reps)
+	n := min(len(l.defs), l.here)
+	if err = l.repeated.read(l.reps[:n]); err == nil {
+		err = l.defined.read(l.defs[:n])
 	}
-	if err == nil && total == 0 {
-		err = errors.New("a page gives no values")
+	held := 0
+	for _, def := range l.defs[:n] {
+		if def == l.full {
+			held++
+		}
 	}
-	l.levels, l.at, l.value = int(total), 0, 0
-	return err == nil, err
+	if err == nil && held > 0 {
+		err = l.numbers.next(l.items[:held])
+	}
+	if err != nil {
+		return false, l.inPage(err)
+	}
+	l.here, l.levels, l.at, l.item = l.here-n, n, 0, 0
+	return true, nil
 }
 
-// next appends the elements of the next row's list to dst; null says that there
+// list appends the elements of the next row's list to dst; null says that there
 // is no list.
-func (l *lists[T]) next(dst []T) (_ []T, null bool, err error) {
+func (l *lists[T]) list(dst []T) (_ []T, null bool, err error) {
 	def, rep, ok, err := l.peek()
 	switch {
 	case err != nil:
@@ -115,22 +103,21 @@ func (l *lists[T]) next(dst []T) (_ []T, null bool, err error) {
 		l.at++
 		return dst, def < l.some-1, nil
 	}
-	for first := true; ; first = false {
-		if def, rep, ok, err = l.peek(); err != nil {
+	for first := true; ; {
+		for ; l.at < l.levels; l.at++ {
+			if l.reps[l.at] == 0 && !first {
+				return dst, false, nil
+			}
+			if l.defs[l.at] != l.full {
+				return dst, false, errors.New("a component is null; fill it in first")
+			}
+			dst = append(dst, l.items[l.item])
+			l.item++
+			first = false
+		}
+		if ok, err = l.fill(); !ok {
 			return dst, false, err
 		}
-		if !ok || rep == 0 && !first {
-			return dst, false, nil
-		}
-		if def != l.full {
-			return dst, false, errors.New("a component is null; fill it in first")
-		}
-		if l.value >= l.held {
-			return dst, false, errors.New("there are fewer values than levels")
-		}
-		dst = append(dst, l.values[l.value])
-		l.value++
-		l.at++
 	}
 }
 
@@ -150,7 +137,7 @@ func (c *denseColumn[T]) appendTo(b array.Builder, rows int) (err error) {
 	dim := batch.VectorDim(b.Type()) // 0 where rows may differ
 	for range rows {
 		var null bool
-		if c.row, null, err = c.lists.next(c.row[:0]); err != nil {
+		if c.row, null, err = c.lists.list(c.row[:0]); err != nil {
 			return err
 		}
 		if null {
@@ -185,10 +172,10 @@ func (c *sparseColumn) appendTo(b array.Builder, rows int) error {
 	for range rows {
 		var none, nothing bool
 		var err error
-		if c.at, none, err = c.indices.next(c.at[:0]); err != nil {
+		if c.at, none, err = c.indices.list(c.at[:0]); err != nil {
 			return err
 		}
-		if c.row, nothing, err = c.values.next(c.row[:0]); err != nil {
+		if c.row, nothing, err = c.values.list(c.row[:0]); err != nil {
 			return err
 		}
 		if none != nothing || len(c.at) != len(c.row) {

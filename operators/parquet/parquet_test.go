@@ -338,10 +338,16 @@ func TestDamagedFiles(t *testing.T) {
 			values[i] = &v
 		}
 	}
-	for name, good := range map[string][]byte{
+	files := map[string][]byte{
 		"plain":  ours(t, record(t, memory.NewGoAllocator(), 30), 20),
 		"deltas": inDeltas(t, longs(t, values), 20, false, 1000),
-	} {
+	}
+	for _, name := range []string{"pages1", "pages2"} {
+		data, err := os.ReadFile(filepath.Join("testdata", "flat", name+".parquet"))
+		require.NoError(t, err)
+		files[name] = data
+	}
+	for name, good := range files {
 		t.Run(name, func(t *testing.T) { rapid.Check(t, func(rt *rapid.T) { damaged(rt, t.TempDir(), good) }) })
 	}
 }

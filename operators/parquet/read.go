@@ -1,17 +1,18 @@
 package parquet
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/apache/arrow/go/v15/parquet/compress"
 	"github.com/apache/arrow/go/v15/parquet/file"
+	"github.com/apache/arrow/go/v15/parquet/metadata"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
 	"github.com/superstep-ml/superstep/engine"
@@ -59,6 +60,9 @@ func open(r io.ReaderAt, size int64) (operators.RowFile, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := wellFormed(f.ParquetReader().MetaData()); err != nil {
+		return nil, err
+	}
 	stored, err := f.Schema()
 	if err != nil {
 		return nil, err
@@ -80,9 +84,6 @@ func open(r io.ReaderAt, size int64) (operators.RowFile, error) {
 }
 
 // reader opens the file for one goroutine, and returns what its metadata tell of types.
-//
-// What is decoded lives on the Go heap, since decoders forget what they hold when
-// they fail.
 func (t *table) reader() (*pqarrow.FileReader, told, error) {
 	r, err := file.NewParquetReader(io.NewSectionReader(t.r, 0, t.size))
 	if err != nil {
@@ -116,7 +117,7 @@ func (t *table) Rows(row int64, columns []int, _ columnar.Allocator) (operators.
 	fields := make([]arrow.Field, len(columns))
 	for i, at := range columns {
 		fields[i] = t.schema.Field(at)
-		made, err := newColumn(f, at, fields[i], group)
+		made, err := t.newColumn(f, at, fields[i], group)
 		if err != nil {
 			return nil, fmt.Errorf("column %q: %w", fields[i].Name, err)
 		}
@@ -126,7 +127,7 @@ func (t *table) Rows(row int64, columns []int, _ columnar.Allocator) (operators.
 	for skip := row - t.starts[group]; skip > 0; {
 		rows, err := c.read(min(skip, 4*leastRows))
 		if err != nil {
-			return nil, errors.Join(err, c.Close())
+			return nil, err
 		}
 		skip -= rows.NumRows()
 		rows.Release()
@@ -166,115 +167,85 @@ func (c *cursor) read(rows int64) (arrow.Record, error) {
 			return nil, fmt.Errorf("column %q: %w", column.field.Name, err)
 		}
 		cols = append(cols, col)
-		if int64(col.Len()) != rows {
-			return nil, fmt.Errorf("column %q: %d values where %d rows are left", column.field.Name, col.Len(), rows)
-		}
 	}
 	c.left -= rows
 	return array.NewRecord(c.schema, cols, rows), nil
 }
 
-func (c *cursor) Close() error {
-	for _, column := range c.columns {
-		if column.flat != nil {
-			column.flat.Release()
-		}
-	}
-	return nil
-}
+func (c *cursor) Close() error { return nil }
 
-// column reads one column: flat ones through Arrow as a rule, lists by their leaves.
+// column reads one column: flat, or lists by their leaves.
 type column struct {
 	field arrow.Field
-	flat  flat
+	flat  flatColumn
 	list  listColumn
 }
 
 // newColumn returns a reader of a column from a row group on.
-func newColumn(f *pqarrow.FileReader, at int, field arrow.Field, group int) (*column, error) {
+func (t *table) newColumn(f *pqarrow.FileReader, at int, field arrow.Field, group int) (*column, error) {
 	c := &column{field: field}
-	node, r := f.Manifest.Fields[at], f.ParquetReader()
-	err := readable(r, node, group)
+	node, meta := f.Manifest.Fields[at], f.ParquetReader().MetaData()
+	err := readable(meta, node, group)
 	if err != nil {
 		return nil, err
 	}
+	leafOf := func(node pqarrow.SchemaField) leaf {
+		return leaf{file: t.r, size: t.size, meta: meta, column: meta.Schema.Column(node.ColIndex), index: node.ColIndex, group: group}
+	}
 	switch t := field.Type.(type) {
 	case *arrow.StructType:
-		c.list, err = newSparse(r, node, group)
+		c.list, err = newSparse(leafOf(node.Children[0].Children[0]), leafOf(node.Children[1].Children[0]))
 	case arrow.ListLikeType:
 		if t.Elem().ID() == arrow.FLOAT32 {
-			c.list, err = newDense[float32](r, node, group)
+			c.list, err = newDense[float32](leafOf(node.Children[0]))
 		} else {
-			c.list, err = newDense[float64](r, node, group)
+			c.list, err = newDense[float64](leafOf(node.Children[0]))
 		}
 	default:
-		c.flat, err = newFlat(f, at, group)
+		c.flat, err = newFlat(leafOf(node), node.Field.Type)
 	}
 	return c, err
 }
 
-func newFlat(f *pqarrow.FileReader, at, group int) (flat, error) {
-	node, r := f.Manifest.Fields[at], f.ParquetReader()
-	if ours, err := needsDeltas(r, node.ColIndex, group); err != nil {
-		return nil, err
-	} else if ours {
-		return newDeltas(r, node, group), nil
-	}
-	var groups []int
-	for g := group; g < r.NumRowGroups(); g++ {
-		groups = append(groups, g)
-	}
-	c, err := f.GetFieldReader(context.Background(), at, map[int]bool{node.ColIndex: true}, groups)
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
-}
+var errSplit = errors.New("its encoding BYTE_STREAM_SPLIT is not supported: write the file without it, in pyarrow with use_byte_stream_split=False")
 
-// byteStreamSplit is the encoding BYTE_STREAM_SPLIT of the Parquet format, of which the
-// decoder knows nothing: it would find no values.
-const byteStreamSplit = 9
-
-// readable refuses a column with pages that the decoder does not know, from a row
-// group on.
-func readable(r *file.Reader, node pqarrow.SchemaField, group int) error {
+// readable refuses a column with pages that are not supported, from a row group on.
+func readable(meta *metadata.FileMetaData, node pqarrow.SchemaField, group int) error {
 	for _, child := range node.Children {
-		if err := readable(r, child, group); err != nil {
+		if err := readable(meta, child, group); err != nil {
 			return err
 		}
 	}
 	if len(node.Children) > 0 {
 		return nil
 	}
-	for g := group; g < r.NumRowGroups(); g++ {
-		chunk, err := r.MetaData().RowGroup(g).ColumnChunk(node.ColIndex)
+	for g := group; g < len(meta.RowGroups); g++ {
+		chunk, err := meta.RowGroup(g).ColumnChunk(node.ColIndex)
 		if err != nil {
 			return err
 		}
 		if _, err := compress.GetCodec(chunk.Compression()); err != nil {
 			return fmt.Errorf("its pages are packed by %v, which is not supported: write the file with snappy, zstd, gzip, brotli or no compression", chunk.Compression())
 		}
-		for _, e := range chunk.Encodings() {
-			if e == byteStreamSplit {
-				return errors.New("its encoding BYTE_STREAM_SPLIT is not supported: write the file without it, in pyarrow with use_byte_stream_split=False")
-			}
+		if slices.Contains(chunk.Encodings(), byteStreamSplit) {
+			return errSplit
 		}
 	}
 	return nil
 }
 
-func newDense[T float32 | float64](r *file.Reader, node pqarrow.SchemaField, group int) (listColumn, error) {
-	l, err := newLists[T](r, node.Children[0].ColIndex, group)
-	return &denseColumn[T]{lists: l}, err
+func newDense[T float32 | float64](l leaf) (listColumn, error) {
+	lists, err := newLists[T](l)
+	return &denseColumn[T]{lists: lists}, err
 }
 
-func newSparse(r *file.Reader, node pqarrow.SchemaField, group int) (listColumn, error) {
-	indices, err := newLists[int32](r, node.Children[0].Children[0].ColIndex, group)
+func newSparse(indices, values leaf) (listColumn, error) {
+	at, err := newLists[int32](indices)
 	if err != nil {
 		return nil, err
 	}
-	values, err := newLists[float64](r, node.Children[1].Children[0].ColIndex, group)
-	return &sparseColumn{indices: indices, values: values}, err
+	components, err := newLists[float64](values)
+	return &sparseColumn{indices: at, values: components}, err
 }
 
 // read reads rows of the column, owned by the caller.
@@ -282,22 +253,9 @@ func (c *column) read(rows int64) (arrow.Array, error) {
 	if c.list != nil {
 		return c.readLists(int(rows))
 	}
-	chunks, err := c.flat.NextBatch(rows)
+	col, err := c.flat.read(int(rows))
 	if err != nil {
 		return nil, err
-	}
-	defer chunks.Release()
-	var col arrow.Array
-	switch n := len(chunks.Chunks()); n {
-	case 0:
-		return nil, errors.New("it ends before its last row")
-	case 1:
-		col = chunks.Chunk(0)
-		col.Retain()
-	default:
-		if col, err = array.Concatenate(chunks.Chunks(), memory.NewGoAllocator()); err != nil {
-			return nil, err
-		}
 	}
 	return fromStored(memory.NewGoAllocator(), col, c.field.Type)
 }

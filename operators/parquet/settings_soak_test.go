@@ -13,3 +13,6 @@ func asWorkers() (all []setting) {
 	}
 	return append(all, setting{1, 7, 1})
 }
+
+// flippedBits is of how many bits one is flipped.
+const flippedBits = 1

@@ -71,8 +71,12 @@ func commonForm(path string, files []string) (string, error) {
 			form = csvForm
 		}
 		if common != "" && form != common {
-			return "", fmt.Errorf("%s stands for files in several forms: by its name %s is %s, and %s is %s; name those of one form, such as %s, or say with --format how all are written",
-				path, filepath.Base(files[0]), common, filepath.Base(f), form, globOf(files[0], f))
+			advice := ", or say with --format how all are written"
+			if common == tsvForm && form == csvForm || common == csvForm && form == tsvForm {
+				advice = ""
+			}
+			return "", fmt.Errorf("%s stands for files in several forms: by its name %s is %s, and %s is %s; name those of one form, such as %s%s",
+				path, filepath.Base(files[0]), common, filepath.Base(f), form, globOf(files[0], f), advice)
 		}
 		common = form
 	}
@@ -80,15 +84,14 @@ func commonForm(path string, files []string) (string, error) {
 }
 
 // globOf returns a glob of the files with the ending of the first name, or of the second where
-// the first has none.
+// that of the first tells no form.
 func globOf(first, second string) string {
-	for _, name := range []string{first, second} {
-		bare, packed := unpacked(name)
-		if ext := filepath.Ext(bare); ext != "" {
-			return filepath.Join(filepath.Dir(name), "*"+ext+packed)
-		}
+	name := first
+	if inputForm(first) == "" {
+		name = second
 	}
-	return first
+	bare, packed := unpacked(name)
+	return filepath.Join(filepath.Dir(name), "*"+filepath.Ext(bare)+packed)
 }
 
 // form returns how the files at a path are written, CSV where there are tabs between cells as well:

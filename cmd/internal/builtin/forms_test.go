@@ -19,7 +19,7 @@ import (
 // the same: a model trained on them is the one of the same rows in one file.
 func TestFormsOfDirectories(t *testing.T) {
 	w := newWorkplace(t)
-	for _, dir := range []string{"parquets", "arrows", "feathers", "svms", "plain", "mixed", "read.me", "old.parquet", "tabs", "packed"} {
+	for _, dir := range []string{"parquets", "arrows", "feathers", "svms", "plain", "mixed", "read.me", "old.parquet", "tabs", "packed", "seps"} {
 		require.NoError(t, os.Mkdir(w.path(dir), 0o700))
 	}
 	header, halves, svms := "a,b,y\n", [2]string{}, [2]string{}
@@ -78,6 +78,14 @@ func TestFormsOfDirectories(t *testing.T) {
 	w.fails(1, "predict --model m.json --output p.csv --if-exists replace --input read.me", "read.me stands for files in several forms: by its name README is csv, and b.parquet is parquet; "+
 		"name those of one form, such as "+filepath.Join("read.me", "*.parquet"))
 	w.fails(1, "evaluate --model m.json --label y --input mixed", "mixed stands for files in several forms")
+	w.write("seps/a.csv", header+halves[0])
+	w.write("seps/b.tsv", header+halves[1])
+	w.fails(1, "train linear --input seps"+flags, "name those of one form, such as "+filepath.Join("seps", "*.csv")+"\n")
+	w.write("read.me/README.md", "rows\n")
+	require.NoError(t, os.Remove(w.path("read.me/README")))
+	w.fails(1, "evaluate --model m.json --label y --input read.me", "such as "+filepath.Join("read.me", "*.parquet"))
+	w.write("p.parquet.gz", "")
+	w.fails(1, "train linear --input p.parquet.gz"+flags, "p.parquet.gz is packed, and parquet files are read as they are: unpack it")
 	w.fails(1, "train linear --format csv --input mixed"+flags, filepath.Join("mixed", "b.parquet"))
 }
 

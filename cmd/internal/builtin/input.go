@@ -159,8 +159,11 @@ func (a InputArgs) leaveOut(path string) func(column, problem string) {
 	}
 }
 
-// suits refuses flags that say nothing about files of a form.
+// suits refuses flags that say nothing about files of a form, and files that are packed in vain.
 func (a InputArgs) suits(path, form string) error {
+	if _, packed := unpacked(path); packed != "" && (form == parquetForm || form == arrowForm) {
+		return fmt.Errorf("%s is packed, and %s files are read as they are: unpack it", path, form)
+	}
 	if form != libsvmForm && a.ZeroBased != nil {
 		return fmt.Errorf("--zero-based is for LibSVM files, and %s is read as %s", path, form)
 	}

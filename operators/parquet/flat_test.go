@@ -1,0 +1,331 @@
+package parquet
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/metrics"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	pq "github.com/apache/arrow/go/v15/parquet"
+	"github.com/apache/arrow/go/v15/parquet/file"
+	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// allocated returns the bytes that f allocates, but for small objects at hand.
+func allocated(f func()) uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	before := sample[0].Value.Uint64()
+	f()
+	metrics.Read(sample)
+	return sample[0].Value.Uint64() - before
+}
+
+// thousand are rows of a column x: 3i+1, its text, or whether it is odd; of lists of one.
+func thousand(t testing.TB, kind string) arrow.Record {
+	b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, "x "+kind))
+	defer b.Release()
+	for i := range 1000 {
+		v := i*3 + 1
+		switch f := b.Field(0).(type) {
+		case *array.Float64Builder:
+			f.Append(float64(v % 27))
+		case *array.Int64Builder:
+			f.Append(int64(v))
+		case *array.Int32Builder:
+			f.Append(int32(v))
+		case *array.BooleanBuilder:
+			f.Append(v%2 == 1)
+		case *array.StringBuilder:
+			f.Append(fmt.Sprint("v", v%27))
+		case *array.ListBuilder:
+			f.Append(true)
+			f.ValueBuilder().(*array.Float64Builder).Append(float64(v))
+		}
+	}
+	return b.NewRecord()
+}
+
+// form is how the pages of a file are.
+type form struct {
+	encoding   pq.Encoding
+	dictionary bool
+	version2   bool
+}
+
+// bare writes rows with the library alone, neither packed nor with statistics.
+func bare(t testing.TB, rec arrow.Record, f form) []byte {
+	var out bytes.Buffer
+	version := pq.DataPageV1
+	if f.version2 {
+		version = pq.DataPageV2
+	}
+	w, err := pqarrow.NewFileWriter(rec.Schema(), &out, pq.NewWriterProperties(pq.WithStats(false), pq.WithEncoding(f.encoding), pq.WithDictionaryDefault(f.dictionary), pq.WithDataPageVersion(version)), pqarrow.DefaultWriterProps())
+	require.NoError(t, err)
+	require.NoError(t, w.Write(rec))
+	require.NoError(t, w.Close())
+	return out.Bytes()
+}
+
+// changed returns data with the one place where there is from, or the last one where ones are
+// more, changed.
+func changed(t testing.TB, data []byte, from, to string) []byte {
+	at := bytes.LastIndex(data, []byte(from))
+	require.Positive(t, at, "there is no % x", from)
+	require.Len(t, to, len(from))
+	data = bytes.Clone(data)
+	copy(data[at:], to)
+	return data
+}
+
+// requireDamaged requires that reading a file fails in the same words at any parallelism, which
+// name the column, and allocates little.
+func requireDamaged(t testing.TB, data []byte, name, want string) {
+	path := filepath.Join(t.TempDir(), "x.parquet")
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	for _, p := range []int{1, 2, 8} {
+		var err error
+		bytes := allocated(func() {
+			_, err = run(t, memory.NewGoAllocator(), func(b *engine.Builder) {
+				engine.Collect(Read(b, path, ReadOptions{}), "rows")
+			}, engine.Parallelism(p))
+		})
+		require.ErrorContains(t, err, "x.parquet: column \"x\": row group 0, page ", name)
+		require.ErrorContains(t, err, want, name)
+		require.Less(t, bytes, uint64(64<<20), name)
+	}
+}
+
+// What a head of 1000 values, or a run of 1000 levels, is; and with one bit changed.
+const (
+	levelsOf1000 = "\xd0\x0f\x01"
+	levelsOf488  = "\xd0\x07\x01"
+	levelsOf3    = "\xd0\x0f\x03"
+	headOf1000   = "\x80\x01\x04\xe8\x07"
+	headOf500    = "\x80\x01\x04\xf4\x03"
+	headOfMore   = "\x80\x01\x04\xe8\x87"
+)
+
+// TestPagesThatLie reads pages whose heads and levels are not what follows.
+func TestPagesThatLie(t *testing.T) {
+	e := pq.Encodings
+	for _, version2 := range []bool{false, true} {
+		for _, c := range []struct {
+			kind       string
+			encoding   pq.Encoding
+			dictionary bool
+			deltas     int // heads of deltas
+		}{
+			{"int32", e.DeltaBinaryPacked, false, 1}, {"int64", e.DeltaBinaryPacked, false, 1},
+			{"utf8", e.DeltaLengthByteArray, false, 1}, {"utf8", e.DeltaByteArray, false, 2},
+			{"int32", e.Plain, false, 0}, {"int64", e.Plain, false, 0}, {"float64", e.Plain, false, 0}, {"utf8", e.Plain, false, 0}, {"bool", e.Plain, false, 0}, {"bool", e.RLE, false, 0},
+			{"int32", e.Plain, true, 0}, {"int64", e.Plain, true, 0}, {"float64", e.Plain, true, 0}, {"utf8", e.Plain, true, 0},
+		} {
+			f := form{c.encoding, c.dictionary, version2}
+			for _, null := range []string{"", " null"} {
+				rec := thousand(t, c.kind+null)
+				data := bare(t, rec, f)
+				name := fmt.Sprint(c, version2, null)
+				got, err := cursorOf(t, data).read(1000)
+				require.NoError(t, err, name)
+				require.Equal(t, batchtest.Rows(rec), batchtest.Rows(got), name)
+				if null != "" && !(c.kind == "bool" && c.encoding == e.RLE) {
+					at := bytes.Index(data, []byte(levelsOf1000))
+					require.Positive(t, at, name)
+					for to, want := range map[string]string{levelsOf488: "a page that says it has 1000 values has fewer levels", levelsOf3: "a page has a level of 3, where 1 is the highest"} {
+						damaged := bytes.Clone(data)
+						copy(damaged[at:], to)
+						requireDamaged(t, damaged, name, want)
+					}
+				}
+				if c.deltas == 0 {
+					continue
+				}
+				requireDamaged(t, changed(t, data, headOf1000, headOf500), name, "a page with 1000 values that are not null says it has 500 deltas")
+				requireDamaged(t, changed(t, data, headOf1000, headOfMore), name, "deltas")
+				first := bytes.Clone(data)
+				copy(first[bytes.Index(first, []byte(headOf1000)):], headOf500)
+				requireDamaged(t, first, name, "says it has 500 deltas")
+			}
+		}
+	}
+}
+
+// cutChunk returns a file of one column whose footer says that it has only two thirds of its bytes.
+func cutChunk(t testing.TB, data []byte) []byte {
+	r, err := file.NewParquetReader(bytes.NewReader(data))
+	require.NoError(t, err)
+	chunk, err := r.MetaData().RowGroup(0).ColumnChunk(0)
+	require.NoError(t, err)
+	size := binary.AppendVarint(nil, chunk.TotalCompressedSize())
+	short := binary.AppendVarint(nil, chunk.TotalCompressedSize()*2/3)
+	for len(short) < len(size) {
+		short[len(short)-1] |= 0x80
+		short = append(short, 0)
+	}
+	return changed(t, data, "\x16"+string(size)+"\x26", "\x16"+string(short)+"\x26")
+}
+
+// TestCutChunks reads files whose footer says of a column that it ends within a page.
+func TestCutChunks(t *testing.T) {
+	e := pq.Encodings
+	for _, version2 := range []bool{false, true} {
+		for kind, forms := range map[string][]form{
+			"int64":       {{e.Plain, false, version2}, {e.DeltaBinaryPacked, false, version2}, {e.Plain, true, version2}},
+			"int64 null":  {{e.Plain, false, version2}, {e.DeltaBinaryPacked, false, version2}, {e.Plain, true, version2}},
+			"float64":     {{e.Plain, false, version2}},
+			"utf8 null":   {{e.Plain, false, version2}, {e.DeltaLengthByteArray, false, version2}, {e.DeltaByteArray, false, version2}},
+			"bool null":   {{e.Plain, false, version2}},
+			"vector null": {{e.Plain, false, version2}},
+		} {
+			for _, f := range forms {
+				requireDamaged(t, cutChunk(t, bare(t, thousand(t, kind), f)), fmt.Sprint(kind, f), "a page says it has")
+			}
+		}
+	}
+}
+
+// TestWrongSchemas: what is left over in a schema, or is no repetition, is not passed over.
+func TestWrongSchemas(t *testing.T) {
+	three := batchtest.Record(t, memory.NewGoAllocator(), batchtest.Schema(t, "x float64 null", "y int64", "z utf8"), `[{"x": 1, "y": 2, "z": "a"}, {"x": 3, "y": 4, "z": "b"}]`)
+	data := bare(t, three, form{encoding: pq.Encodings.Plain})
+	for to, want := range map[string]string{
+		"\x15\x0a\x25\x12\x18\x01x": `its schema has 9 for the repetition of "x", which is 0, 1 or 2`,
+		"\x15\x0a\x25\x01\x18\x01x": `its schema has -1 for the repetition of "x"`,
+	} {
+		_, err := openedAs(changed(t, data, "\x15\x0a\x25\x02\x18\x01x", to))
+		require.ErrorContains(t, err, want)
+	}
+	require.ErrorContains(t, readsOnce(changed(t, data, "\x15\x0a\x25\x02\x18\x01x", "\x15\x0a\x25\x00\x18\x01x")), "a page begins with levels, which its column has none of")
+	_, err := openedAs(changed(t, data, "schema\x15\x06", "schema\x15\x04"))
+	require.ErrorContains(t, err, "its schema has 4 elements, of which 1 are not part of a column")
+}
+
+func openedAs(data []byte) (operators.RowFile, error) {
+	return open(bytes.NewReader(data), int64(len(data)))
+}
+
+// TestHugeHeads: pages and dictionaries that say they have two billion bytes or values are refused
+// before anything is allocated for them.
+func TestHugeHeads(t *testing.T) {
+	const huge = "\xfe\xff\xff\xff\x0f"
+	for _, version2 := range []bool{false, true} {
+		for _, dictionary := range []bool{false, true} {
+			for _, packed := range []pq.WriterProperty{pq.WithCompression(codecs[Uncompressed]), pq.WithCompression(codecs[Snappy]), pq.WithCompression(codecs[Zstd]), pq.WithCompression(codecs[Gzip])} {
+				version := pq.DataPageV1
+				if version2 {
+					version = pq.DataPageV2
+				}
+				var out bytes.Buffer
+				rec := thousand(t, "int64")
+				w, err := pqarrow.NewFileWriter(rec.Schema(), &out, pq.NewWriterProperties(pq.WithStats(false), pq.WithDictionaryDefault(dictionary), pq.WithDataPageVersion(version), packed), pqarrow.DefaultWriterProps())
+				require.NoError(t, err)
+				require.NoError(t, w.Write(rec))
+				require.NoError(t, w.Close())
+				// The first page's head: 4 bytes of magic, its kind, and its two sizes.
+				data := out.Bytes()
+				sizes := data[6:]
+				_, first := binary.Uvarint(sizes[1:])
+				_, second := binary.Uvarint(sizes[2+first:])
+				after := 6 + 2 + first + second
+				_, count := binary.Uvarint(data[after+2:])
+				for name, head := range map[string][]byte{
+					"size":   bytes.Join([][]byte{data[:7], []byte(huge), data[7+first:]}, nil),
+					"packed": bytes.Join([][]byte{data[:8+first], []byte(huge), data[8+first+second:]}, nil),
+					"values": bytes.Join([][]byte{data[:after+2], []byte(huge), data[after+2+count:]}, nil),
+				} {
+					bytes := allocated(func() { err = readsOnce(head) })
+					require.Error(t, err, "%s %t %t", name, version2, dictionary)
+					require.Less(t, bytes, uint64(1<<20), "%s %t %t", name, version2, dictionary)
+				}
+			}
+		}
+	}
+}
+
+// TestWrongListOfEncodings: what pages are encoded as they say themselves.
+func TestWrongListOfEncodings(t *testing.T) {
+	rec := thousand(t, "int64 null")
+	data := bare(t, rec, form{encoding: pq.Encodings.DeltaBinaryPacked})
+	r, err := file.NewParquetReader(bytes.NewReader(data))
+	require.NoError(t, err)
+	chunk, err := r.MetaData().RowGroup(0).ColumnChunk(0)
+	require.NoError(t, err)
+	list := []byte{0x19, byte(len(chunk.Encodings()))<<4 | 5}
+	wrong := bytes.Clone(list)
+	for _, e := range chunk.Encodings() {
+		list, wrong = binary.AppendVarint(list, int64(e)), binary.AppendVarint(wrong, int64(pq.Encodings.Plain))
+	}
+	rows := cursorOf(t, changed(t, data, string(list), string(wrong)))
+	var got []string
+	for range 10 {
+		part, err := rows.read(100)
+		require.NoError(t, err)
+		got = append(got, batchtest.Rows(part)...)
+	}
+	require.Equal(t, batchtest.Rows(rec), got)
+}
+
+// TestOneBitOfManyLengths: a bit makes the number of texts 8 billion, for which there is no memory.
+func TestOneBitOfManyLengths(t *testing.T) {
+	const rows = 100_003
+	b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, "x utf8 null"))
+	defer b.Release()
+	b.Field(0).(*array.StringBuilder).Append(strings.Repeat("a", 2000))
+	for range rows - 1 {
+		b.Field(0).(*array.StringBuilder).Append("")
+	}
+	data := bare(t, b.NewRecord(), form{encoding: pq.Encodings.DeltaLengthByteArray})
+	head := string(binary.AppendUvarint([]byte{128, 1, 4}, rows))
+	more := []byte(head)
+	more[len(more)-1] |= 0x80
+	requireDamaged(t, changed(t, data, head, string(more)), "lengths", "a page with 100003 values that are not null says it has 83")
+}
+
+// TestFlippedBits flips bits of the pages of files of each type and encoding: reading them never
+// panics or takes much memory, and fails wherever it does in pyarrow.
+func TestFlippedBits(t *testing.T) {
+	for _, name := range []string{"pages1", "pages2"} {
+		data, err := os.ReadFile(filepath.Join("testdata", "flat", name+".parquet"))
+		require.NoError(t, err)
+		refused, err := os.ReadFile(filepath.Join("testdata", "flat", name+".refused"))
+		require.NoError(t, err)
+		require.Len(t, refused, len(data))
+		r, err := file.NewParquetReader(bytes.NewReader(data))
+		require.NoError(t, err)
+		for c := range r.MetaData().RowGroup(0).NumColumns() {
+			chunk, err := r.MetaData().RowGroup(0).ColumnChunk(c)
+			require.NoError(t, err)
+			require.NoError(t, readsColumn(data, c))
+			from := chunk.DataPageOffset()
+			if chunk.HasDictionaryPage() {
+				from = chunk.DictionaryPageOffset()
+			}
+			for bit := 8 * from; bit < 8*(from+chunk.TotalCompressedSize()); bit += flippedBits {
+				where := fmt.Sprintf("%s, column %s, bit %d of byte %d", name, chunk.PathInSchema(), bit%8, bit/8)
+				mask := byte(1 << (bit % 8))
+				data[bit/8] ^= mask
+				require.Less(t, allocated(func() { err = readsColumn(data, c) }), uint64(8<<20), where)
+				data[bit/8] ^= mask
+				if refused[bit/8]&mask != 0 {
+					require.Error(t, err, where)
+				}
+				if err != nil {
+					require.NotContains(t, err.Error(), "panic", where)
+				}
+			}
+		}
+	}
+}

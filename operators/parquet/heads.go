@@ -1,0 +1,203 @@
+package parquet
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+)
+
+// Kinds of pages.
+const (
+	pageOfData       = 0
+	pageOfDictionary = 2
+	pageOfData2      = 3
+)
+
+// head is what stands before a page, -1 where there is nothing of it.
+type head struct {
+	kind         int64
+	size, packed int64 // bytes of the page, and of its packed form, which is what the file has
+	values       int64
+	encoding     int64
+	nulls, rows  int64 // of a page of version 2
+	// Of the levels of a page of version 1 how they are encoded, of one of version 2 their bytes.
+	defined, repeated int64
+	plain             bool // a page of version 2 is not packed
+}
+
+// parseHead returns the head that data begins with, and what follows.
+func parseHead(data []byte) (head, []byte, error) {
+	h := head{kind: -1, size: -1, packed: -1, values: -1, encoding: -1, nulls: -1, rows: -1, defined: -1, repeated: -1}
+	c := compact{data: data}
+	c.fields(0, func(id int64, kind byte) bool {
+		switch {
+		case id == 1:
+			return c.numberInto(&h.kind, kind)
+		case id == 2:
+			return c.numberInto(&h.size, kind)
+		case id == 3:
+			return c.numberInto(&h.packed, kind)
+		case kind != thriftStruct:
+			return false
+		case id == 5 && h.kind == pageOfData:
+			c.numbers([]*int64{1: &h.values, 2: &h.encoding, 3: &h.defined, 4: &h.repeated}, nil)
+		case id == 7 && h.kind == pageOfDictionary:
+			c.numbers([]*int64{1: &h.values, 2: &h.encoding}, nil)
+		case id == 8 && h.kind == pageOfData2:
+			c.numbers([]*int64{1: &h.values, 2: &h.nulls, 3: &h.rows, 4: &h.encoding, 5: &h.defined, 6: &h.repeated}, func(id int64, kind byte) {
+				h.plain = id == 7 && kind == thriftFalse || h.plain && id != 7
+			})
+		default:
+			return false
+		}
+		return true
+	})
+	least := min(h.kind, h.size, h.packed)
+	switch h.kind {
+	case pageOfData:
+		least = min(least, h.values, h.encoding, h.defined, h.repeated)
+	case pageOfData2:
+		least = min(least, h.values, h.encoding, h.nulls, h.rows, h.defined, h.repeated)
+	case pageOfDictionary:
+		least = min(least, h.values, h.encoding)
+	}
+	if c.bad || least < 0 {
+		return h, nil, errors.New("the head of a page is damaged")
+	}
+	return h, c.data, nil
+}
+
+// Types of the compact protocol of Thrift, in which heads are written.
+const (
+	thriftTrue   = 1
+	thriftFalse  = 2
+	thriftByte   = 3
+	thriftInt32  = 5
+	thriftDouble = 7
+	thriftBinary = 8
+	thriftList   = 9
+	thriftSet    = 10
+	thriftMap    = 11
+	thriftStruct = 12
+)
+
+// compact reads the compact protocol of Thrift. Beyond the end it reads zeros, and is bad.
+type compact struct {
+	data []byte
+	bad  bool
+}
+
+func (c *compact) skipBytes(n uint64) {
+	if n > uint64(len(c.data)) {
+		c.bad, n = true, uint64(len(c.data))
+	}
+	c.data = c.data[n:]
+}
+
+func (c *compact) byte() (b byte) {
+	if len(c.data) > 0 {
+		b = c.data[0]
+	}
+	c.skipBytes(1)
+	return b
+}
+
+func (c *compact) uvarint() uint64 {
+	v, n := binary.Uvarint(c.data)
+	if n <= 0 {
+		c.data, c.bad = nil, true
+		return 0
+	}
+	c.data = c.data[n:]
+	return v
+}
+
+func (c *compact) number() int64 {
+	v := c.uvarint()
+	return int64(v>>1) ^ -int64(v&1)
+}
+
+// numberInto reads a number of 32 bits, if it is one.
+func (c *compact) numberInto(n *int64, kind byte) bool {
+	if kind != thriftInt32 {
+		return false
+	}
+	if *n = c.number(); *n > math.MaxInt32 {
+		c.bad = true
+	}
+	return true
+}
+
+// numbers reads a struct whose numbers go to where their fields are, if they are there; of its
+// truth values told is told.
+func (c *compact) numbers(fields []*int64, told func(id int64, kind byte)) {
+	c.fields(1, func(id int64, kind byte) bool {
+		if told != nil && (kind == thriftTrue || kind == thriftFalse) {
+			told(id, kind)
+		}
+		return id >= 0 && id < int64(len(fields)) && fields[id] != nil && c.numberInto(fields[id], kind)
+	})
+}
+
+// fields reads a struct. What field leaves, by false, is passed over.
+func (c *compact) fields(depth int, field func(id int64, kind byte) bool) {
+	for id := int64(0); !c.bad; {
+		b := c.byte()
+		kind := b & 15
+		if kind == 0 {
+			return
+		}
+		if id += int64(b >> 4); b>>4 == 0 {
+			id = c.number()
+		}
+		if !field(id, kind) {
+			c.skip(kind, depth)
+		}
+	}
+}
+
+// skip passes over a value of a field.
+func (c *compact) skip(kind byte, depth int) {
+	const deepest = 16
+	element := func(kind byte) {
+		if kind == thriftTrue || kind == thriftFalse {
+			kind = thriftByte
+		}
+		c.skip(kind, depth+1)
+	}
+	switch {
+	case depth > deepest:
+		c.bad = true
+	case kind == thriftTrue, kind == thriftFalse:
+	case kind == thriftByte:
+		c.skipBytes(1)
+	case kind < thriftDouble:
+		c.uvarint()
+	case kind == thriftDouble:
+		c.skipBytes(8)
+	case kind == thriftBinary:
+		c.skipBytes(c.uvarint())
+	case kind == thriftList, kind == thriftSet:
+		b := c.byte()
+		n := uint64(b >> 4)
+		if n == 15 {
+			n = c.uvarint()
+		}
+		for ; n > 0 && !c.bad; n-- {
+			element(b & 15)
+		}
+	case kind == thriftMap:
+		n, b := c.uvarint(), byte(0)
+		if n > 0 {
+			b = c.byte()
+		}
+		for ; n > 0 && !c.bad; n-- {
+			element(b >> 4)
+			element(b & 15)
+		}
+	case kind == thriftStruct:
+		c.fields(depth+1, func(int64, byte) bool { return false })
+	default:
+		c.bad = true
+	}
+}

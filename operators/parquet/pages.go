@@ -1,0 +1,310 @@
+package parquet
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+
+	"github.com/apache/arrow/go/v15/parquet/compress"
+	"github.com/apache/arrow/go/v15/parquet/metadata"
+	"github.com/apache/arrow/go/v15/parquet/schema"
+	"github.com/klauspost/compress/zstd"
+)
+
+// Encodings of pages.
+const (
+	plain            = 0
+	plainDictionary  = 2
+	rle              = 3
+	bitPacked        = 4
+	deltaBinary      = 5
+	deltaLengthBytes = 6
+	deltaBytes       = 7
+	rleDictionary    = 8
+	byteStreamSplit  = 9
+)
+
+// decoder reads the values of pages.
+type decoder interface {
+	// dictionary takes the values that pages to come have indices of; none are of the last row
+	// group's any more.
+	dictionary(n int, data []byte) error
+	// open takes n values of a page. The data stay as they are until the next page.
+	open(encoding int64, n int, data []byte) error
+}
+
+// leaf reads the pages of a leaf of the schema, through all row groups from one on. What pages say
+// of themselves is checked against the bytes that are there before it is believed: Arrow's readers
+// give zeros, stale values and nulls for damaged pages, look for values without end, and allocate
+// whatever a page says that it has.
+type leaf struct {
+	file   io.ReaderAt
+	size   int64
+	meta   *metadata.FileMetaData
+	column *schema.Column
+	index  int
+	group  int // the row group to open next
+	values decoder
+
+	codec      compress.Compression
+	rest       []byte // pages to come of the row group
+	ahead      int64  // values that they have
+	page       int    // the number of the page at hand
+	dictionary bool   // there was one
+	unpacked   []byte // what pages are unpacked into
+
+	here              int // values of the page at hand that have not been read, nulls among them
+	repeated, defined runs
+}
+
+// next has a page at hand that has values; more is false at the end of the last row group.
+func (l *leaf) next() (more bool, err error) {
+	for l.here == 0 {
+		if l.ahead <= 0 || len(l.rest) == 0 {
+			if l.ahead > 0 && l.column.MaxRepetitionLevel() == 0 {
+				return false, fmt.Errorf("row group %d: its pages end %d values early", l.group-1, l.ahead)
+			}
+			if l.group == len(l.meta.RowGroups) {
+				return false, nil
+			}
+			if err := l.open(); err != nil {
+				return false, fmt.Errorf("row group %d: %w", l.group, err)
+			}
+			l.group++
+			continue
+		}
+		if err := l.read(); err != nil {
+			return false, l.inPage(err)
+		}
+		l.page++
+	}
+	return true, nil
+}
+
+// inPage says of an error in which page it is.
+func (l *leaf) inPage(err error) error {
+	return fmt.Errorf("row group %d, page %d: %w", l.group-1, l.page, err)
+}
+
+// open takes the pages of a row group into memory.
+func (l *leaf) open() error {
+	group := l.meta.RowGroup(l.group)
+	chunk, err := group.ColumnChunk(l.index)
+	if err != nil {
+		return err
+	}
+	if chunk.CryptoMetadata() != nil {
+		return errors.New("it is encrypted, which is not supported")
+	}
+	// Of lists, whose rows tell where they end, there have been writers that counted otherwise.
+	if rows := group.NumRows(); l.column.MaxRepetitionLevel() == 0 && chunk.NumValues() != rows {
+		return fmt.Errorf("it has %d rows and, it says, %d values", rows, chunk.NumValues())
+	}
+	start, size := chunk.DataPageOffset(), chunk.TotalCompressedSize()
+	if chunk.HasDictionaryPage() && chunk.DictionaryPageOffset() > 0 {
+		start = min(start, chunk.DictionaryPageOffset())
+	}
+	if start < 0 || size < 0 || size > l.size || start > l.size-size {
+		return fmt.Errorf("it says it has %d bytes from byte %d on, of a file of %d bytes", size, start, l.size)
+	}
+	if l.meta.WriterVersion().LessThan(metadata.Parquet816FixedVersion) {
+		// parquet-mr forgot the head of the dictionary, of 100 bytes at most, until version 1.2.8.
+		size += min(100, l.size-start-size)
+	}
+	l.rest = make([]byte, size)
+	if n, err := l.file.ReadAt(l.rest, start); n < len(l.rest) {
+		return err
+	}
+	if l.codec != chunk.Compression() {
+		l.unpacked = nil // which is part of the last row group, if that was not packed
+	}
+	l.codec, l.ahead, l.page, l.dictionary = chunk.Compression(), chunk.NumValues(), 0, false
+	return l.values.dictionary(0, nil)
+}
+
+// read reads a page. One of data is at hand then.
+func (l *leaf) read() error {
+	h, rest, err := parseHead(l.rest)
+	if err != nil {
+		return err
+	}
+	if h.packed > int64(len(rest)) {
+		return fmt.Errorf("a page says it has %d bytes, and %d are left", h.packed, len(rest))
+	}
+	body := rest[:h.packed]
+	l.rest = rest[h.packed:]
+	switch h.kind {
+	case pageOfDictionary:
+		return l.readDictionary(h, body)
+	case pageOfData:
+		return l.readData(h, body)
+	case pageOfData2:
+		return l.readData2(h, body)
+	}
+	return nil // there may be others
+}
+
+func (l *leaf) readDictionary(h head, body []byte) error {
+	if l.dictionary {
+		return errors.New("a second dictionary")
+	}
+	l.dictionary = true
+	if h.encoding != plain && h.encoding != plainDictionary {
+		return fmt.Errorf("the encoding %d of a dictionary is not supported", h.encoding)
+	}
+	data, err := unpackPage(l.codec, nil, body, h.size)
+	if err != nil {
+		return err
+	}
+	return l.values.dictionary(int(h.values), data)
+}
+
+// readData reads a page of version 1, which is packed as a whole.
+func (l *leaf) readData(h head, body []byte) (err error) {
+	if l.unpacked, err = unpackPage(l.codec, l.unpacked, body, h.size); err != nil {
+		return err
+	}
+	data := l.unpacked
+	if l.repeated, data, err = levels(l.column.MaxRepetitionLevel(), h.repeated, int(h.values), data); err != nil {
+		return err
+	}
+	if l.defined, data, err = levels(l.column.MaxDefinitionLevel(), h.defined, int(h.values), data); err != nil {
+		return err
+	}
+	return l.turn(h, data)
+}
+
+// readData2 reads a page of version 2, whose levels are not packed.
+func (l *leaf) readData2(h head, body []byte) (err error) {
+	end := h.repeated + h.defined
+	if end > int64(len(body)) || end > h.size {
+		return fewLevels(int(h.values))
+	}
+	l.repeated = runs{width: widthOf(l.column.MaxRepetitionLevel()), data: body[:h.repeated]}
+	l.defined = runs{width: widthOf(l.column.MaxDefinitionLevel()), data: body[h.repeated:end]}
+	data := body[end:]
+	if !h.plain {
+		if l.unpacked, err = unpackPage(l.codec, l.unpacked, data, h.size-end); err != nil {
+			return err
+		}
+		data = l.unpacked
+	}
+	return l.turn(h, data)
+}
+
+// turn has a page of data at hand, whose levels are as many as it says, and none above the highest.
+func (l *leaf) turn(h head, data []byte) error {
+	n := int(h.values)
+	if l.column.MaxRepetitionLevel() == 0 && int64(n) > l.ahead {
+		return fmt.Errorf("a page says it has %d values, and the row group has %d more", n, l.ahead)
+	}
+	held := n // that are not null
+	for _, level := range []struct {
+		runs runs
+		most int16
+	}{{l.repeated, l.column.MaxRepetitionLevel()}, {l.defined, l.column.MaxDefinitionLevel()}} {
+		if level.most == 0 {
+			continue
+		}
+		var err error
+		if held, err = level.runs.count(n, int32(level.most)); err == errRunsEnd {
+			return fewLevels(n)
+		} else if err != nil {
+			return err
+		}
+	}
+	if l.column.MaxDefinitionLevel() == 0 {
+		held = n
+	}
+	l.here, l.ahead = n, l.ahead-int64(n)
+	if held == 0 && len(data) == 0 {
+		return nil
+	}
+	return l.values.open(h.encoding, held, data)
+}
+
+func fewLevels(n int) error {
+	return fmt.Errorf("a page that says it has %d values has fewer levels", n)
+}
+
+func fewValues(n int) error {
+	return fmt.Errorf("a page with %d values that are not null, it says, has fewer", n)
+}
+
+func widthOf(most int16) int { return bits.Len16(uint16(most)) }
+
+// levels returns the n levels that the data of a page of version 1 begin with, and what follows.
+func levels(most int16, encoding int64, n int, data []byte) (runs, []byte, error) {
+	width := widthOf(most)
+	switch {
+	case most == 0:
+		return runs{}, data, nil
+	case encoding == rle:
+		if len(data) < 4 || uint64(binary.LittleEndian.Uint32(data)) > uint64(len(data)-4) {
+			return runs{}, nil, fewLevels(n)
+		}
+		end := 4 + int(binary.LittleEndian.Uint32(data))
+		return runs{width: width, data: data[4:end]}, data[end:], nil
+	case encoding == bitPacked:
+		size := (n*width + 7) / 8
+		if size > len(data) {
+			return runs{}, nil, fewLevels(n)
+		}
+		return runs{width: width, packed: n, groups: data[:size]}, data[size:], nil
+	}
+	return runs{}, nil, fmt.Errorf("the encoding %d of the levels of a page is not supported", encoding)
+}
+
+// unpackPage returns the size bytes that a page was packed from; they may lie in into. What is
+// allocated is no more than the packed bytes can become.
+func unpackPage(codec compress.Compression, into, packed []byte, size int64) (data []byte, err error) {
+	if codec == compress.Codecs.Uncompressed {
+		return packed, nil
+	}
+	if size == 0 {
+		return nil, nil
+	}
+	wrong := fmt.Errorf("a page says that its %d bytes, packed by %v, become %d, which they do not", len(packed), codec, size)
+	grows := false // as it is unpacked
+	switch codec {
+	case compress.Codecs.Snappy: // says how many it becomes; three bytes become 64 at most
+		if n, _ := binary.Uvarint(packed); n != uint64(size) || size > 22*int64(len(packed)) {
+			return nil, wrong
+		}
+	case compress.Codecs.Gzip: // two bits become 258 bytes at most
+		if size > 1032*int64(len(packed)) {
+			return nil, wrong
+		}
+	case compress.Codecs.Zstd:
+		var frame zstd.Header
+		if frame.Decode(packed) == nil && frame.HasFCS && frame.FrameContentSize > uint64(size) {
+			return nil, wrong
+		}
+		grows = true
+	case compress.Codecs.Brotli:
+		grows = size > 1032*int64(len(packed))
+	}
+	unpack, err := compress.GetCodec(codec)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if v := recover(); v != nil { // as is the codecs' way to say that they cannot
+			err = fmt.Errorf("a page cannot be unpacked by %v: %v", codec, v)
+		}
+	}()
+	switch {
+	case int64(cap(into)) >= size:
+		into = into[:size]
+	case grows:
+		into = nil
+	default:
+		into = make([]byte, size)
+	}
+	if data = unpack.Decode(into, packed); int64(len(data)) != size {
+		return nil, wrong
+	}
+	return data, nil
+}

@@ -1,0 +1,176 @@
+package parquet
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/apache/arrow/go/v15/arrow/bitutil"
+)
+
+// runs reads numbers of up to 32 bits, as many bits each, that are stored as runs: levels, indices
+// of dictionaries, truth values. A run is a count and a number, or a number of groups of eight
+// numbers and these, as the first bit of its head tells (the hybrid of run lengths and bit packing
+// of the Parquet format).
+type runs struct {
+	width  int
+	data   []byte // runs to come
+	same   int    // numbers left of a run of one
+	number int32  // which that is
+	packed int    // numbers left of a run of groups
+	groups []byte // in which they lie
+	bit    int    // where the next of them begins
+}
+
+// errRunsEnd says that runs have fewer numbers than are read.
+var errRunsEnd = errors.New("runs end early")
+
+// next has a run at hand.
+func (r *runs) next() error {
+	if r.same > 0 || r.packed > 0 {
+		return nil
+	}
+	head, size := binary.Uvarint(r.data)
+	if size <= 0 || head>>1 == 0 || head > math.MaxInt32 {
+		return errRunsEnd
+	}
+	r.data = r.data[size:]
+	count, size := int(head>>1), (r.width+7)/8
+	if head&1 == 0 {
+		if size > len(r.data) {
+			return errRunsEnd
+		}
+		var number [4]byte
+		copy(number[:], r.data[:size])
+		r.same, r.number, r.data = count, int32(binary.LittleEndian.Uint32(number[:])), r.data[size:]
+		return nil
+	}
+	r.packed, size = count*8, count*r.width
+	if missing := size - len(r.data); missing > 0 {
+		// There are writers that cut off what is not needed of the last group.
+		if missing >= r.width {
+			return errRunsEnd
+		}
+		size -= missing
+		r.packed = size * 8 / r.width
+	}
+	r.groups, r.bit, r.data = r.data[:size], 0, r.data[size:]
+	return nil
+}
+
+// take takes up to n numbers from the run at hand.
+func (r *runs) take(n int) {
+	if r.same > 0 {
+		r.same -= n
+		return
+	}
+	r.packed -= n
+	r.bit += n * r.width
+}
+
+// read fills dst.
+func (r *runs) read(dst []int32) error {
+	for len(dst) > 0 {
+		if err := r.next(); err != nil {
+			return err
+		}
+		n := min(len(dst), r.same+r.packed)
+		if r.same > 0 {
+			for i := range dst[:n] {
+				dst[i] = r.number
+			}
+		} else {
+			unpack(dst[:n], r.groups, r.bit, r.width)
+		}
+		r.take(n)
+		dst = dst[n:]
+	}
+	return nil
+}
+
+// bits reads n numbers of one bit into those of dst from one on, and returns how many are 1.
+func (r *runs) bits(dst []byte, at, n int) (ones int, err error) {
+	for n > 0 {
+		if err := r.next(); err != nil {
+			return 0, err
+		}
+		k := min(n, r.same+r.packed)
+		if r.same > 0 {
+			if r.number > 1 {
+				return 0, fmt.Errorf("a page has a truth value of %d", r.number)
+			}
+			bitutil.SetBitsTo(dst, int64(at), int64(k), r.number == 1)
+			ones += k * int(r.number)
+		} else {
+			bitutil.CopyBitmap(r.groups, r.bit, k, dst, at)
+			ones += bitutil.CountSetBits(r.groups, r.bit, k)
+		}
+		r.take(k)
+		at, n = at+k, n-k
+	}
+	return ones, nil
+}
+
+// count returns how many of n levels are the highest there can be. It reads a copy of the runs.
+func (r runs) count(n int, most int32) (highest int, err error) {
+	var levels [128]int32
+	for n > 0 {
+		if err := r.next(); err != nil {
+			return 0, err
+		}
+		k := min(n, r.same+r.packed)
+		if r.same > 0 {
+			if r.number > most {
+				return 0, levelAbove(r.number, most)
+			}
+			if r.number == most {
+				highest += k
+			}
+		} else if r.width == 1 {
+			highest += bitutil.CountSetBits(r.groups, r.bit, k)
+		} else {
+			k = min(k, len(levels))
+			unpack(levels[:k], r.groups, r.bit, r.width)
+			for _, level := range levels[:k] {
+				if level > most {
+					return 0, levelAbove(level, most)
+				}
+				if level == most {
+					highest++
+				}
+			}
+		}
+		r.take(k)
+		n -= k
+	}
+	return highest, nil
+}
+
+func levelAbove(level, most int32) error {
+	return fmt.Errorf("a page has a level of %d, where %d is the highest", level, most)
+}
+
+// unpack reads numbers of so many bits each, up to 64, of which the first begins at a bit. They lie
+// in the bytes from their lowest bits on.
+func unpack[T int32 | int64](dst []T, data []byte, bit, width int) {
+	i, mask := 0, uint64(1)<<width-1
+	if width <= 57 {
+		for ; i < len(dst) && bit>>3+8 <= len(data); i++ {
+			dst[i] = T(binary.LittleEndian.Uint64(data[bit>>3:]) >> (bit & 7) & mask)
+			bit += width
+		}
+	}
+	for ; i < len(dst); i++ {
+		number, shift := uint64(0), bit&7
+		for k := 0; 8*k < shift+width; k++ {
+			if b := uint64(data[bit>>3+k]); k == 0 {
+				number = b >> shift
+			} else {
+				number |= b << (8*k - shift)
+			}
+		}
+		dst[i] = T(number & mask)
+		bit += width
+	}
+}
