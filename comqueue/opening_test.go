@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -227,11 +228,11 @@ func TestOpeningIsInThePlan(t *testing.T) {
 func TestCheckOfOpenings(t *testing.T) {
 	for _, begins := range []bool{true, false} {
 		job := engine.Define("leak", func(b *engine.Builder, _ struct{}) error {
-			calls := 0
+			var calls atomic.Int64 // as several workers of the check run in this process
 			count := func(ctx *comqueue.ComContext) error {
-				calls++
+				n := int(calls.Add(1))
 				if begins {
-					visits.Put(ctx, ctx.Shards().Lo, calls)
+					visits.Put(ctx, ctx.Shards().Lo, n)
 				}
 				return nil
 			}
@@ -240,7 +241,7 @@ func TestCheckOfOpenings(t *testing.T) {
 				q.Begin(count)
 			} else {
 				q.Init(count).Do(func(ctx *comqueue.ComContext) error {
-					visits.Put(ctx, ctx.Shards().Lo, calls)
+					visits.Put(ctx, ctx.Shards().Lo, int(calls.Load()))
 					return nil
 				})
 			}

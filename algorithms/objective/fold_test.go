@@ -174,7 +174,7 @@ func TestRowsThatAreAlike(t *testing.T) {
 					got = append(got, o.sum(t, 1+n, func(shard int, out []float64) error { return o.e.Margins.Start(shard, v, out) })...)
 					// The direction is not the point: margins along it differ.
 					bits[i] = bitsOf(append(got, o.sum(t, 1+n, func(shard int, out []float64) error { return o.e.Margins.Direction(shard, parametersFor(n), 0.5, out) })...))
-					require.Zero(t, testing.AllocsPerRun(5, func() { _ = o.e.Evaluate(o.ctx.Shards().Lo, v, got[:1+n]) }))
+					require.Zero(t, allocations(func() { _ = o.e.Evaluate(o.ctx.Shards().Lo, v, got[:1+n]) }))
 				})
 			}
 			require.Equal(t, bits[0], bits[1], "%v", loss)

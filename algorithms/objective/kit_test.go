@@ -52,6 +52,16 @@ func columnsOf(table trial.Table) rows.Columns {
 	return c
 }
 
+// allocations returns how often f allocates: the least of a few runs, as the job around it
+// allocates at times as well.
+func allocations(f func()) float64 {
+	least := testing.AllocsPerRun(5, f)
+	for i := 0; i < 4 && least > 0; i++ {
+		least = min(least, testing.AllocsPerRun(5, f))
+	}
+	return least
+}
+
 // with opens an objective over a table on one subtask and calls f.
 func with(t testing.TB, table trial.Table, l objective.Linear, f func(o opened)) {
 	t.Helper()

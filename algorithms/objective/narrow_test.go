@@ -172,7 +172,7 @@ func TestNarrowPassesAllocateNothing(t *testing.T) {
 				}
 				v, out := parametersFor(e.Dim), make([]float64, 1+e.Dim)
 				called = true
-				require.Zero(t, testing.AllocsPerRun(2, func() {
+				require.Zero(t, allocations(func() {
 					clear(out)
 					for shard := ctx.Shards().Lo; shard < ctx.Shards().Hi; shard++ {
 						_ = e.Margins.Start(shard, v, nil)

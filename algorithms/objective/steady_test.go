@@ -41,7 +41,7 @@ func TestPassesAllocateNothing(t *testing.T) {
 						_ = o.e.Smoothing.Refine(first)
 					}
 				}
-				require.Zero(t, testing.AllocsPerRun(5, pass), "%v", l.loss)
+				require.Zero(t, allocations(pass), "%v", l.loss)
 			})
 		}
 	}
