@@ -431,24 +431,33 @@ func damaged(t *testing.T, shards int, damage func(*os.File) error) error {
 		}
 	}}
 	var used func() int64
+	looked := make(chan struct{})
 	rows := comqueue.PartitionedRows("data")
 	_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
-		d := operators.Map(operators.Range(b, 0, 1<<17), func(i int64) named { return named{float64(i), "name"} })
+		d := operators.Map(operators.Range(b, 0, 1<<17), func(i int64) named {
+			<-looked
+			return named{float64(i), "name"}
+		})
 		schema := operators.FromSlice(b, []row{{1}}).Schema()
-		engine.Collect(b.Add(engine.Spec{Op: "Look", Schema: schema, Source: func() engine.Source { return looking{&used} }}), "other")
+		engine.Collect(b.Add(engine.Spec{Op: "Look", Schema: schema, Source: func() engine.Source { return looking{&used, looked} }}), "other")
 		return comqueue.New(b, "damaged").InitWithPartitionedData(rows, d).Do(idle).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()
 	}, engine.Parallelism(1), engine.Shards(shards), engine.MemoryBudget(256<<10), engine.Disk(fs), engine.Allocator(mem))
 	require.Zero(t, used())
 	return err
 }
 
-// looking is a source without rows that gives what its slot's memory says to be used.
-type looking struct{ used *func() int64 }
+// looking is a source without rows that says, before others have rows, what its slot's memory has in
+// use.
+type looking struct {
+	used   *func() int64
+	looked chan struct{}
+}
 
 func (l looking) ReadShard(*engine.Context, int, engine.Output) error { return nil }
 func (l looking) Close() error                                        { return nil }
 
 func (l looking) Open(c *engine.Context) error {
 	*l.used = c.Memory.Used
+	close(l.looked)
 	return nil
 }
