@@ -46,9 +46,9 @@ type contestant struct {
 	out   bool
 }
 
-// rate finds what each contestant takes: how its turns compare with the median of those of
-// the same round that are still in, on the median, times what that is on the median. One
-// that is out and was in for rounds that were quick has no advantage of it.
+// rate estimates the time that each contestant takes: the median over its rounds of its time
+// relative to the round's median, times the median of all rounds. The median of a round is that of
+// the contestants still in, so that one eliminated after quick rounds gains no advantage.
 func rate(field []*contestant) {
 	var in, rounds []float64
 	for round := 0; ; round++ {

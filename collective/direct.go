@@ -64,14 +64,14 @@ func Recv[T Number](c *Comm, from, tag int, buf []T, opts ...Option) error {
 // directConn carries the messages between two ranks that are no collective's.
 type directConn struct {
 	conn  mesh.Conn
-	aside []letter // come, but not yet asked for, in order
+	aside []message // come, but not yet asked for, in order
 	size  int
 
 	sends, comes mesh.Header // of the message under way; here so that they are no garbage
 }
 
-// letter is a message put aside.
-type letter struct {
+// message is one put aside.
+type message struct {
 	tag, dtype uint64
 	data       []byte
 }
@@ -161,7 +161,7 @@ func (d *directConn) land(h *mesh.Header, dtype uint64, buf []byte) error {
 
 // putAside keeps a message for later.
 func (d *directConn) putAside(h *mesh.Header) error {
-	l := letter{tag: h.Hash, dtype: h.Seq}
+	l := message{tag: h.Hash, dtype: h.Seq}
 	for {
 		if d.size+int(h.Length) > maxAside {
 			return fmt.Errorf("more than %d MiB of messages with other tags wait to be received", maxAside>>20)

@@ -331,7 +331,7 @@ const (
 	leadBarrier leadKind = iota
 	leadBroadcast
 	leadSharing
-	leadLetters
+	leadPayloads
 )
 
 func (c *Comm) leading(what leadKind, ctx context.Context) leader {
@@ -345,8 +345,8 @@ func (l *leading) lead(c *Comm) error {
 		return c.spreadValue(l.ctx)
 	case leadSharing:
 		return c.shareAll()
-	case leadLetters:
-		return c.exchangeLetters(l.ctx)
+	case leadPayloads:
+		return c.exchangePayloads(l.ctx)
 	default:
 		return c.meetRemotely(l.ctx)
 	}

@@ -72,7 +72,7 @@ type slot struct {
 	nodes   []shared.Node // of a forest, one per entry
 	reducer any           // *AllReducer[T]
 	request *request      // of a collective
-	letter  []byte        // of a reduction of objects
+	payload []byte        // of a reduction of objects
 	_       [64]byte
 }
 

@@ -32,7 +32,7 @@ type network struct {
 	request  request
 	header   header
 	word     [8]byte
-	letters  [][]byte      // of the latest reduction of objects, by rank
+	payloads [][]byte      // of the latest reduction of objects, by rank
 	packings [numTypes]any // *packing of the element type
 	whole    *parties
 	shards   map[int]*parties

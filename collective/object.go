@@ -55,11 +55,11 @@ func AllReduceObject[V any](c *Comm, r *ObjectReduction[V]) (result V, any bool,
 
 // reduce gathers and merges.
 func (r *ObjectReduction[V]) reduce(c *Comm, o Option) (result V, any bool, err error) {
-	letter, err := r.encode(c.Rank(), c.Size())
+	payload, err := r.encode(c.Rank(), c.Size())
 	if err != nil {
 		return result, false, c.failed(fmt.Errorf("AllReduce of objects %q: %w", r.Name, err))
 	}
-	parts, err := gatherBytes(c, letter, r.Shards, o)
+	parts, err := gatherBytes(c, payload, r.Shards, o)
 	if err != nil {
 		return result, false, err
 	}
@@ -94,24 +94,24 @@ func (r *ObjectReduction[V]) encode(rank, size int) ([]byte, error) {
 	} else if r.Value != nil {
 		return nil, fmt.Errorf("both a value and shards to bring it for")
 	}
-	var letter, body []byte
+	var payload, body []byte
 	for i := range entries {
 		var err error
 		if body, err = r.Codec.Append(body[:0], entries[i].Value); err != nil {
 			return nil, err
 		}
-		letter = binary.AppendUvarint(letter, uint64(entries[i].Node.Level))
-		letter = binary.AppendUvarint(letter, uint64(entries[i].Node.Index))
-		letter = binary.AppendUvarint(letter, uint64(len(body)))
-		letter = append(letter, body...)
+		payload = binary.AppendUvarint(payload, uint64(entries[i].Node.Level))
+		payload = binary.AppendUvarint(payload, uint64(entries[i].Node.Index))
+		payload = binary.AppendUvarint(payload, uint64(len(body)))
+		payload = append(payload, body...)
 	}
-	return letter, nil
+	return payload, nil
 }
 
-// decode appends the values of a letter.
-func (r *ObjectReduction[V]) decode(letter []byte, dst []shared.Entry[V]) ([]shared.Entry[V], error) {
-	for len(letter) > 0 {
-		node, body, rest, err := cutEntry(letter)
+// decode appends the values of a payload.
+func (r *ObjectReduction[V]) decode(payload []byte, dst []shared.Entry[V]) ([]shared.Entry[V], error) {
+	for len(payload) > 0 {
+		node, body, rest, err := cutEntry(payload)
 		if err != nil {
 			return dst, err
 		}
@@ -120,15 +120,15 @@ func (r *ObjectReduction[V]) decode(letter []byte, dst []shared.Entry[V]) ([]sha
 			return dst, err
 		}
 		dst = append(dst, shared.Entry[V]{Node: node, Value: v})
-		letter = rest
+		payload = rest
 	}
 	return dst, nil
 }
 
-// cutEntry takes the first entry off a letter: a node, and the bytes of its value.
-func cutEntry(letter []byte) (node shared.Node, body, rest []byte, err error) {
+// cutEntry takes the first entry off a payload: a node, and the bytes of its value.
+func cutEntry(payload []byte) (node shared.Node, body, rest []byte, err error) {
 	var field [3]uint64
-	rest = letter
+	rest = payload
 	for i := range field {
 		v, n := binary.Uvarint(rest)
 		if n <= 0 {

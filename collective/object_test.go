@@ -78,19 +78,19 @@ func FuzzCutEntry(f *testing.F) {
 	f.Add([]byte{0, 3, 2, 'a', 'b', 0, 4, 0})
 	f.Add([]byte{62, 1, 0})
 	f.Add([]byte{0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
-	f.Fuzz(func(t *testing.T, letter []byte) {
-		for len(letter) > 0 {
-			node, body, rest, err := cutEntry(letter)
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		for len(payload) > 0 {
+			node, body, rest, err := cutEntry(payload)
 			if err != nil {
 				return
 			}
 			if node.Level < 0 || node.Index < 0 || node.Range().Lo > node.Range().Hi {
 				t.Fatalf("node %v", node)
 			}
-			if len(body)+len(rest) >= len(letter) {
+			if len(body)+len(rest) >= len(payload) {
 				t.Fatal("nothing was taken")
 			}
-			letter = rest
+			payload = rest
 		}
 	})
 }

@@ -33,20 +33,20 @@ func (n *network) channels(k *calls, key decisionKey) int {
 // decide has the first party choose and all learn of it, so that all agree whatever
 // they would have chosen themselves.
 func (n *network) decide(k *calls, q *request, key decisionKey) (*choice, error) {
-	var letter [decisionBytes]byte
+	var payload [decisionBytes]byte
 	if k.node.Rank() == 0 {
-		if err := n.chooseFor(k, q, key, letter[:]); err != nil {
+		if err := n.chooseFor(k, q, key, payload[:]); err != nil {
 			return nil, err
 		}
 	}
-	if err := k.spread(q, letter[:]); err != nil {
+	if err := k.spread(q, payload[:]); err != nil {
 		return nil, err
 	}
-	return readDecision(letter[:], q.coll)
+	return readDecision(payload[:], q.coll)
 }
 
-// chooseFor asks the tuner and writes what it says into a letter.
-func (n *network) chooseFor(k *calls, q *request, key decisionKey, letter []byte) error {
+// chooseFor asks the tuner and encodes its choice.
+func (n *network) chooseFor(k *calls, q *request, key decisionKey, payload []byte) error {
 	ctx := q.ctx
 	if ctx == nil {
 		ctx = context.Background()
@@ -62,18 +62,18 @@ func (n *network) chooseFor(k *calls, q *request, key decisionKey, letter []byte
 	if err != nil {
 		return err
 	}
-	if len(text) > len(letter) {
-		return fmt.Errorf("the choice of %s takes more than %d bytes to tell", d.Choice, len(letter))
+	if len(text) > len(payload) {
+		return fmt.Errorf("the choice of %s takes more than %d bytes to tell", d.Choice, len(payload))
 	}
-	copy(letter, text)
+	copy(payload, text)
 	return nil
 }
 
 // decisionBytes is the length of the message that tells a choice.
 const decisionBytes = 512
 
-// spread broadcasts the letter of party 0, before the operation that it is about.
-func (k *calls) spread(q *request, letter []byte) error {
+// spread broadcasts what party 0 decided, before the operation that it is about.
+func (k *calls) spread(q *request, payload []byte) error {
 	by, err := algorithm.Find(program.Broadcast, "binomial")
 	if err != nil {
 		return err
@@ -87,19 +87,19 @@ func (k *calls) spread(q *request, letter []byte) error {
 	text := kin.describe()
 	op := execute.Operation{
 		Seq: q.header.seq, What: &mesh.Operation{Hash: xxh3.HashString("the choice for " + text), Text: text}, Before: q.before,
-		Elem: 1, Layout: program.Even(len(letter), p.prog.Chunks), In: [][]byte{noBytes}, Out: letter,
+		Elem: 1, Layout: program.Even(len(payload), p.prog.Chunks), In: [][]byte{noBytes}, Out: payload,
 	}
 	if k.node.Rank() == 0 {
-		op.In[0] = letter
+		op.In[0] = payload
 	}
 	_, err = p.runner.Run(&op)
 	return err
 }
 
-// readDecision is the choice that a letter tells.
-func readDecision(letter []byte, coll program.Collective) (*choice, error) {
+// readDecision decodes a choice.
+func readDecision(payload []byte, coll program.Collective) (*choice, error) {
 	var c tune.Choice
-	if err := json.Unmarshal(bytes.TrimRight(letter, "\x00"), &c); err != nil {
+	if err := json.Unmarshal(bytes.TrimRight(payload, "\x00"), &c); err != nil {
 		return nil, fmt.Errorf("what rank 0 chose cannot be read: %w", err)
 	}
 	a, err := algorithm.Find(coll, c.Algorithm)

@@ -29,7 +29,6 @@ var (
 	rowCounts = shared.Replicated("row counts", shared.Msgpack[map[string]int]())
 	updates   = shared.PerShard("updates", shared.Msgpack[comqueue.SparseVector[float64]]())
 	update    = shared.Replicated("update", shared.Msgpack[comqueue.SparseVector[float64]]())
-	touched   = shared.Replicated("touched", shared.Msgpack[comqueue.SparseVector[float64]]())
 	label     = shared.Replicated("label", shared.String())
 )
 
@@ -49,7 +48,6 @@ func local(ctx *comqueue.ComContext) error {
 		histogram.Put(ctx, make([]float64, bins))
 	}
 	rows := map[string]int{}
-	ones := comqueue.SparseVector[float64]{Length: 1000, Index: []int32{}}
 	for shard := ctx.Shards().Lo; shard < ctx.Shards().Hi; shard++ {
 		values := data.Get(ctx, shard).Floats("value")
 		sketches.Put(ctx, shard, smallest(nil, values))
@@ -58,11 +56,9 @@ func local(ctx *comqueue.ComContext) error {
 			rows[fmt.Sprint(int(x)%3)]++
 			v.Index, v.Value = append(v.Index, int32(100*i+shard)), append(v.Value, x*centre.Get(ctx)[0])
 		}
-		ones.Index, ones.Value = append(ones.Index, int32(shard)), append(ones.Value, 1)
 		updates.Put(ctx, shard, v)
 	}
 	rowCounts.Put(ctx, rows)
-	touched.Put(ctx, ones)
 	return nil
 }
 
@@ -104,9 +100,8 @@ func everything(b *engine.Builder) *engine.Dataset {
 		Add(comqueue.AllReduceShardObjects(sketches, sketch, smallest)).
 		Add(comqueue.AllReduceObject(rowCounts, counts)).
 		Add(comqueue.AllReduceShardSparse(updates, update)).
-		Add(comqueue.AllReduceSparse(touched)).
 		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) (rows []row, err error) {
-			out := slices.Concat(centre.Get(ctx), gradient.Get(ctx), blocks.Get(ctx), onNode0.Get(ctx), sketch.Get(ctx), expand(update.Get(ctx)), expand(touched.Get(ctx)))
+			out := slices.Concat(centre.Get(ctx), gradient.Get(ctx), blocks.Get(ctx), onNode0.Get(ctx), sketch.Get(ctx), expand(update.Get(ctx)))
 			for _, word := range []string{"0", "1", "2", "-1", "-2"} {
 				out = append(out, float64(rowCounts.Get(ctx)[word]))
 			}
@@ -136,7 +131,7 @@ func TestQueueOfAllStagesHasTheSameBits(t *testing.T) {
 				want = got
 			}
 			require.Equal(t, want, got, "parallelism %d, batches of %d", p, batch)
-			require.Equal(t, 2, strings.Count(result.Plan.Text(), "depends on parallelism"), "those of whole objects and vectors")
+			require.Equal(t, 1, strings.Count(result.Plan.Text(), "depends on parallelism"), "that of whole objects")
 		}
 	}
 }
@@ -165,7 +160,7 @@ func TestPlanOfAllStages(t *testing.T) {
 			}
 		}
 	}
-	require.Len(t, shown, 13)
+	require.Len(t, shown, 12)
 	ran := map[string]int64{}
 	for _, s := range result.Report.Queues[0].Stages {
 		if s.Program != "" {

@@ -46,7 +46,7 @@ func TestMisuseOfCommunicateFunctions(t *testing.T) {
 		"scatter everywhere":        {[]comqueue.Stage{comqueue.ReduceScatter(buffer, model)}, `ReduceScatter("buffer", "model"): the result is not the same on every subtask`},
 		"unmade key":                {[]comqueue.Stage{comqueue.AllGather(buffer, shared.Key[[]float64]{})}, `the key was not made by Replicated, PerShard or Scratch`},
 		"unmade key of a broadcast": {[]comqueue.Stage{comqueue.Broadcast(shared.Key[[]float64]{})}, `the key was not made by`},
-		"unmade sparse key":         {[]comqueue.Stage{comqueue.AllReduceSparse(shared.Key[comqueue.SparseVector[float64]]{})}, `the key was not made by`},
+		"unmade sparse key":         {[]comqueue.Stage{comqueue.AllReduceShardSparse(shared.ShardKey[comqueue.SparseVector[float64]]{}, shared.Scratch[comqueue.SparseVector[float64]]("sum"))}, `the key was not made by`},
 		"operator of another type":  {[]comqueue.Stage{comqueue.ReduceScatter(integers, shared.Scratch[[]int64]("b"), mine)}, `ReduceScatter("buffer", "b"): operator "mine" is not one for int64`},
 		"scratch object":            {[]comqueue.Stage{comqueue.AllReduceObject(scratch, joined)}, `AllReduceObject("scratch"): a scratch key has no codec to carry its objects: make the key with shared.Replicated`},
 		"scratch object broadcast":  {[]comqueue.Stage{comqueue.BroadcastObject(scratch)}, `BroadcastObject("scratch"): a scratch key has no codec`},
@@ -74,12 +74,11 @@ func TestFailuresOfCommunicateFunctions(t *testing.T) {
 	buffer, other := shared.Scratch[[]float64]("buffer"), shared.Scratch[[]float64]("other")
 	object := shared.Replicated("object", shared.String())
 	vectors := shared.PerShard("vectors", shared.Msgpack[comqueue.SparseVector[float64]]())
-	vector, sum := shared.Scratch[comqueue.SparseVector[float64]]("vector"), shared.Scratch[comqueue.SparseVector[float64]]("sum")
+	sum := shared.Scratch[comqueue.SparseVector[float64]]("sum")
 	var ran atomic.Bool
 	fill := do(func(ctx *comqueue.ComContext) {
 		ran.Store(true)
 		buffer.Put(ctx, make([]float64, 4+ctx.TaskID()/2))
-		vector.Put(ctx, comqueue.SparseVector[float64]{Length: 4 + ctx.TaskID()/2, Index: []int32{}})
 		object.Put(ctx, "x")
 	})
 	bad := func(v comqueue.SparseVector[float64]) comqueue.Stage {
@@ -95,17 +94,18 @@ func TestFailuresOfCommunicateFunctions(t *testing.T) {
 		stages []comqueue.Stage
 		want   []string
 	}{
-		"root":               {true, []comqueue.Stage{comqueue.Broadcast(buffer, comqueue.Root(3))}, []string{`Broadcast("buffer"): the root is subtask 3, and there are 3`}},
-		"gather root":        {true, []comqueue.Stage{comqueue.Gather(buffer, other, comqueue.Root(7))}, []string{`Gather("buffer", "other"): the root is subtask 7, and there are 3`}},
-		"object root":        {true, []comqueue.Stage{comqueue.BroadcastObject(object, comqueue.Root(7))}, []string{`BroadcastObject("object"): the root is subtask 7`}},
-		"torus":              {true, []comqueue.Stage{comqueue.AllReduce(buffer, comqueue.Algorithm("torus:2x4"))}, []string{`AllReduce("buffer"): torus allreduce: `, "3 ranks"}},
-		"power of two":       {true, []comqueue.Stage{comqueue.AllGather(buffer, other, comqueue.Algorithm("recursive-doubling"))}, []string{`AllGather("buffer", "other"): recursive-doubling allgather: 3 ranks are not a power of two`}},
-		"never put":          {false, []comqueue.Stage{comqueue.AllGather(other, buffer)}, []string{`get of scratch key "other" ([]float64) in session "q", subtask `, "never put"}},
-		"root without":       {false, []comqueue.Stage{comqueue.Broadcast(other)}, []string{`get of scratch key "other" ([]float64) in session "q", subtask 0: never put`, "Broadcast"}},
-		"unequal lengths":    {false, []comqueue.Stage{comqueue.ReduceScatter(buffer, other)}, []string{`ranks disagree: rank `, `ReduceScatter "buffer" #1 (4 float64, sum)`, `ReduceScatter "buffer" #1 (5 float64, sum)`}},
-		"unequal vectors":    {false, []comqueue.Stage{comqueue.AllReduceSparse(vector)}, []string{`sparse vectors "vector": subtask 2 has one of 5 elements, and subtask 0 one of 4`}},
-		"negative length":    {false, []comqueue.Stage{do(func(ctx *comqueue.ComContext) { vector.Put(ctx, comqueue.SparseVector[float64]{Length: -1}) }), comqueue.AllReduceSparse(vector)}, []string{`sparse vectors "vector": one of -1 elements`}},
-		"negative shard":     {false, []comqueue.Stage{bad(comqueue.SparseVector[float64]{Length: -2}), comqueue.AllReduceShardSparse(vectors, sum)}, []string{`sparse vectors "vectors": one of -2 elements`, "shard 9"}},
+		"root":            {true, []comqueue.Stage{comqueue.Broadcast(buffer, comqueue.Root(3))}, []string{`Broadcast("buffer"): the root is subtask 3, and there are 3`}},
+		"gather root":     {true, []comqueue.Stage{comqueue.Gather(buffer, other, comqueue.Root(7))}, []string{`Gather("buffer", "other"): the root is subtask 7, and there are 3`}},
+		"object root":     {true, []comqueue.Stage{comqueue.BroadcastObject(object, comqueue.Root(7))}, []string{`BroadcastObject("object"): the root is subtask 7`}},
+		"torus":           {true, []comqueue.Stage{comqueue.AllReduce(buffer, comqueue.Algorithm("torus:2x4"))}, []string{`AllReduce("buffer"): torus allreduce: `, "3 ranks"}},
+		"power of two":    {true, []comqueue.Stage{comqueue.AllGather(buffer, other, comqueue.Algorithm("recursive-doubling"))}, []string{`AllGather("buffer", "other"): recursive-doubling allgather: 3 ranks are not a power of two`}},
+		"never put":       {false, []comqueue.Stage{comqueue.AllGather(other, buffer)}, []string{`get of scratch key "other" ([]float64) in session "q", subtask `, "never put"}},
+		"root without":    {false, []comqueue.Stage{comqueue.Broadcast(other)}, []string{`get of scratch key "other" ([]float64) in session "q", subtask 0: never put`, "Broadcast"}},
+		"unequal lengths": {false, []comqueue.Stage{comqueue.ReduceScatter(buffer, other)}, []string{`ranks disagree: rank `, `ReduceScatter "buffer" #1 (4 float64, sum)`, `ReduceScatter "buffer" #1 (5 float64, sum)`}},
+		"negative shard":  {false, []comqueue.Stage{bad(comqueue.SparseVector[float64]{Length: -2}), comqueue.AllReduceShardSparse(vectors, sum)}, []string{`sparse vectors "vectors": one of -2 elements`, "shard 9"}},
+		"unequal vectors": {false, []comqueue.Stage{do(func(ctx *comqueue.ComContext) {
+			vectors.Put(ctx, ctx.Shards().Lo, comqueue.SparseVector[float64]{Length: 4 + ctx.TaskID()/2, Index: []int32{}})
+		}), comqueue.AllReduceShardSparse(vectors, sum)}, []string{`sparse vectors "vectors": subtask 2 has one of 5 elements, and subtask 0 one of 4`}},
 		"unequal shards":     {false, []comqueue.Stage{bad(comqueue.SparseVector[float64]{Length: 4, Index: []int32{}}), comqueue.AllReduceShardSparse(vectors, sum)}, []string{`sparse vectors "vectors": one of 4 elements, and of a shard before it one of 3`, "shard 9"}},
 		"indices":            {false, []comqueue.Stage{bad(comqueue.SparseVector[float64]{Length: 3, Index: []int32{2, 1}, Value: []float64{1, 1}}), comqueue.AllReduceShardSparse(vectors, sum)}, []string{`sparse vectors "vectors": index 1 at place 1 of a vector of 3 elements`, "shard 9"}},
 		"not to be encoded":  {false, []comqueue.Stage{do(func(ctx *comqueue.ComContext) { object.Put(ctx, "\xff") }), comqueue.AllReduceObject(object, joined)}, []string{`AllReduce of objects "object": shared: encode string`}},

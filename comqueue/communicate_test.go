@@ -266,20 +266,20 @@ func TestResultsDoNotOverwriteWhatTheyAreMadeOf(t *testing.T) {
 func TestWaitingIsNotBusy(t *testing.T) {
 	part, all, block := shared.Scratch[[]float64]("part"), shared.Scratch[[]float64]("all"), shared.Scratch[[]float64]("block")
 	object := shared.Replicated("object", shared.String())
-	vector := shared.Scratch[comqueue.SparseVector[float64]]("vector")
+	vector, vectors := shared.Scratch[comqueue.SparseVector[float64]]("vector"), shared.PerShard("vectors", shared.Msgpack[comqueue.SparseVector[float64]]())
 	for name, stage := range map[string]comqueue.Stage{
 		"Barrier": comqueue.Barrier(), "AllGather": comqueue.AllGather(part, all), "Gather": comqueue.Gather(part, all),
 		"Broadcast": comqueue.Broadcast(part), "ReduceScatter": comqueue.ReduceScatter(part, block),
 		"ReduceScatter by ring": comqueue.ReduceScatter(part, block, comqueue.Algorithm("ring")),
 		"AllReduce by ring":     comqueue.AllReduce(part, comqueue.Algorithm("ring")),
-		"AllReduceObject":       comqueue.AllReduceObject(object, joined), "AllReduceSparse": comqueue.AllReduceSparse(vector),
+		"AllReduceObject":       comqueue.AllReduceObject(object, joined), "AllReduceShardSparse": comqueue.AllReduceShardSparse(vectors, vector),
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			result, err := superstepsWith(t, 3, 2, false,
 				do(func(ctx *comqueue.ComContext) {
 					part.Put(ctx, make([]float64, 3))
 					object.Put(ctx, "x")
-					vector.Put(ctx, comqueue.SparseVector[float64]{Length: 2, Value: []float64{1, 2}})
+					vectors.Put(ctx, ctx.Shards().Lo, comqueue.SparseVector[float64]{Length: 2, Value: []float64{1, 2}})
 				}),
 				comqueue.Named("slow", do(func(ctx *comqueue.ComContext) {
 					if ctx.TaskID() == 1 {

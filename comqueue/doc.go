@@ -76,7 +76,7 @@
 //	AllGather(from, into)                every subtask gets all buffers, one behind the other
 //	Gather(from, into)                   ... subtask 0 only, or the Root
 //	AllReduceObject, -ShardObjects       objects of any type, by a codec and a function that merges
-//	AllReduceSparse, -ShardSparse        sums of vectors that are mostly zero
+//	AllReduceShardSparse                 sums of vectors that are mostly zero
 //	Barrier()                            nobody passes before all have come
 //
 // All subtasks run them, in the same order; buffers of other lengths than the

@@ -186,8 +186,8 @@ func (f *forest[T]) forget() {
 	f.free, f.lent, f.cut, f.length = nil, nil, nil, -1
 }
 
-// borrow has the next buffer to be taken be another's, in place of the one borrowed for the
-// superstep before. It follows reset.
+// borrow makes buffer, which is the caller's, the next one that is taken, in place of the one that
+// was borrowed for the superstep before. It is called after reset.
 func (f *forest[T]) borrow(buffer []T) {
 	if len(buffer) == 0 {
 		return

@@ -45,8 +45,8 @@ type shardReport struct {
 	Value        float64
 }
 
-// letters are what a round brings.
-type letters struct {
+// reportRound is what subtasks exchange in a round.
+type reportRound struct {
 	Reports []shardReport
 	Next    int // supersteps until the next round; said by subtask 0
 }
@@ -84,15 +84,15 @@ func (m *mail) collect(r *reports, subtask, step int) {
 
 // round exchanges what waits.
 func (m *mail) round(b *body, step int) error {
-	mine := letters{Reports: m.waiting}
+	mine := reportRound{Reports: m.waiting}
 	if b.subtask == 0 {
 		now := time.Now()
 		each := max(now.Sub(m.since)/time.Duration(step-m.last), 1)
 		mine.Next = int(min(max(roundTime/each, 1), maxLag))
 		m.since = now
 	}
-	all, _, err := collective.AllReduceObject(b.comm, &collective.ObjectReduction[letters]{
-		Name: "reports of shards", Codec: lettersCodec{reports: b.subtask == 0}, Value: &mine, Merge: mergeLetters, Context: b.context.Context(),
+	all, _, err := collective.AllReduceObject(b.comm, &collective.ObjectReduction[reportRound]{
+		Name: "reports of shards", Codec: roundCodec{reports: b.subtask == 0}, Value: &mine, Merge: mergeRounds, Context: b.context.Context(),
 	})
 	if err != nil {
 		return err
@@ -104,14 +104,14 @@ func (m *mail) round(b *body, step int) error {
 	return nil
 }
 
-// lettersCodec encodes letters: the number, and then the reports. Those who do not want
+// roundCodec encodes a round: the number, and then the reports. Those who do not want
 // the reports do not decode them: all subtasks get what all have sent.
-type lettersCodec struct{ reports bool }
+type roundCodec struct{ reports bool }
 
 var reportsCodec = shared.Msgpack[[]shardReport]()
 
 // Append implements shared.Codec.
-func (lettersCodec) Append(dst []byte, l letters) ([]byte, error) {
+func (roundCodec) Append(dst []byte, l reportRound) ([]byte, error) {
 	dst = binary.AppendUvarint(dst, uint64(l.Next))
 	if len(l.Reports) == 0 {
 		return dst, nil
@@ -120,10 +120,10 @@ func (lettersCodec) Append(dst []byte, l letters) ([]byte, error) {
 }
 
 // Decode implements shared.Codec.
-func (c lettersCodec) Decode(src []byte) (l letters, err error) {
+func (c roundCodec) Decode(src []byte) (l reportRound, err error) {
 	next, n := binary.Uvarint(src)
 	if n <= 0 || next > maxLag {
-		return l, fmt.Errorf("letters of %d bytes do not begin with the number of supersteps to the next", len(src))
+		return l, fmt.Errorf("a round of reports of %d bytes does not begin with the number of supersteps to the next", len(src))
 	}
 	l.Next = int(next)
 	if src = src[n:]; c.reports && len(src) > 0 {
@@ -132,8 +132,8 @@ func (c lettersCodec) Decode(src []byte) (l letters, err error) {
 	return l, err
 }
 
-func mergeLetters(left, right letters) letters {
-	return letters{Reports: append(left.Reports, right.Reports...), Next: max(left.Next, right.Next)}
+func mergeRounds(left, right reportRound) reportRound {
+	return reportRound{Reports: append(left.Reports, right.Reports...), Next: max(left.Next, right.Next)}
 }
 
 // open folds what has arrived and hands it out by superstep and name. Called on

@@ -14,51 +14,16 @@ import (
 // keys is shared.Msgpack.
 type SparseVector[T float64 | float32] = collective.SparseVector[T]
 
-// AllReduceSparse sums the vectors that the subtasks have under key and gives every
-// subtask the sum under the same key. What is absent counts as +0, −0 counts as +0, and
-// all NaNs are one: so the sum has the same bits whether the vectors are gathered and
-// merged, or, where that would move more data, reduced as dense ones. The sum is dense
-// if that takes less room than its elements other than zero.
-//
-// The vectors are of one length; other lengths are an error that names two subtasks. A
-// subtask without a vector brings nothing; where none has one, none gets one. The
-// vectors are summed in the fold tree over subtasks, so that the result
-// depends on parallelism, and the plan says so; see AllReduceShardSparse.
-func AllReduceSparse[T float64 | float32](key shared.Key[SparseVector[T]]) Stage {
-	return &reduceSparse[T]{key: key}
-}
-
-type reduceSparse[T float64 | float32] struct{ key shared.Key[SparseVector[T]] }
-
-func (s *reduceSparse[T]) misuse() error { return usable(s.key) }
-
-func (s *reduceSparse[T]) describe(*layout, int) []engine.StageSpec {
-	return []engine.StageSpec{{Kind: engine.StageCommunicate, Op: "AllReduceSparse", Name: s.key.Name(), Order: engine.RankTree}}
-}
-
-func (s *reduceSparse[T]) bind(b *body, _ int) ([]engine.Stage, error) {
-	c := &b.context
-	lengths := b.newLengths(s.key.Name())
-	request := collective.SparseReduction[T]{Name: s.key.Name(), Context: c.Context()}
-	return b.communicate(func() error {
-		v, ok := s.key.Lookup(c)
-		length := -1
-		if ok {
-			if err := measured(s.key.Name(), v.Length); err != nil {
-				return err
-			}
-			length, request.Value = v.Length, &v
-		}
-		defer func() { request.Value = nil }()
-		return sumSparse(c, b.comm, lengths, length, &request, s.key)
-	}, sparsely), nil
-}
-
 // AllReduceShardSparse sums the vectors that all shards have under from, up the tree
 // over shards, and gives every subtask the sum under into. It is the same at any
 // parallelism. Shards without a vector are absent; where there is none at all, there is
-// none under into after it. The vectors of the shards are left as they are. See
-// AllReduceSparse.
+// none under into after it. The vectors of the shards are left as they are.
+//
+// What is absent counts as +0, −0 counts as +0, and all NaNs are one: so the sum has the
+// same bits whether the vectors are gathered and merged, or, where that would move more
+// data, reduced as dense ones. The sum is dense if that takes less room than its elements
+// other than zero. The vectors are of one length; other lengths are an error that names
+// two shards or subtasks.
 func AllReduceShardSparse[T float64 | float32](from shared.ShardKey[SparseVector[T]], into shared.Key[SparseVector[T]]) Stage {
 	return &reduceShardSparse[T]{from: from, into: into}
 }

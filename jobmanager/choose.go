@@ -53,8 +53,8 @@ func (m *Manager) choose(s *wire.JobSpec) error {
 	return nil
 }
 
-// letGo gives up what choose holds.
-func (m *Manager) letGo(s *wire.JobSpec) {
+// unpin gives up the artifact that choose holds.
+func (m *Manager) unpin(s *wire.JobSpec) {
 	if !s.Resident {
 		m.artifacts.unpin(s.Artifact)
 	}

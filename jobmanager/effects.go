@@ -249,7 +249,7 @@ func (m *Manager) finish(info wire.JobInfo) {
 
 // bury does what finish says, without the lock.
 func (m *Manager) bury(j *job, info wire.JobInfo, plan []byte) {
-	m.letGo(&j.spec)
+	m.unpin(&j.spec)
 	events, err := j.spool.seal()
 	if err != nil {
 		m.log.Error("not all that a job sent to its client is kept", "job", j.id, "error", err)

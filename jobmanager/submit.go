@@ -45,7 +45,7 @@ func (m *Manager) Submit(ctx context.Context, req *wire.SubmitRequest) (*wire.Su
 	}
 	j, err := m.enter(spec, slots, planned)
 	if err != nil {
-		m.letGo(&spec)
+		m.unpin(&spec)
 		return nil, err
 	}
 	select {

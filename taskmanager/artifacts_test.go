@@ -13,6 +13,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -464,4 +465,26 @@ func TestCancelFetch(t *testing.T) {
 	boss.await(t, "the fetch", func() bool { return boss.fetches == 1 })
 	b.command(t, wire.WorkerCommand{Cancel: &wire.Cancel{}})
 	require.Nil(t, b.ended(t))
+}
+
+// TestArtifactsOfWorkersThatEnded: the artifact of a worker that has ended makes way for another.
+func TestArtifactsOfWorkersThatEnded(t *testing.T) {
+	t.Parallel()
+	program, err := os.ReadFile(self().Path)
+	require.NoError(t, err)
+	b := manage(t, newBoss(t), func(c *Config) { c.CacheLimit = int64(len(program)) * 3 / 2 })
+	for i, build := range []string{"one", "two"} {
+		hash := b.keep(append(program, build...))
+		d := deployment("obey")
+		d.Spec.Artifact, d.Attempt = hash, i+1
+		b.say(t, &wire.ToTaskManager{Deploy: d})
+		b.await(t, "ready", func() bool {
+			return slices.ContainsFunc(b.heard, func(h heard) bool { return h.event != nil && h.event.Ready != nil && h.ref.Attempt == i+1 })
+		})
+		require.Equal(t, []string{hash}, names(t, filepath.Join(b.dir, "artifacts")))
+		b.say(t, &wire.ToTaskManager{Worker: &wire.WorkerCommand{WorkerRef: d.WorkerRef, Kill: &wire.Kill{}}})
+		b.await(t, "its end", func() bool {
+			return slices.ContainsFunc(b.heard, func(h heard) bool { return h.event != nil && h.event.Ended != nil && h.ref.Attempt == i+1 })
+		})
+	}
 }

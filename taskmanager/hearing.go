@@ -18,17 +18,17 @@ type frame struct {
 	err error // of the reader; it is the last then
 }
 
-// hand holds a frame that cannot be passed on at once. The next one is read when it is
+// heldFrame is a frame that cannot be passed on at once. The next one is read when it is
 // gone, which is what makes a worker wait for a slow job manager.
-type hand struct {
+type heldFrame struct {
 	piece  *wire.Delivery    // for the deliverer, or:
 	event  *wire.WorkerEvent // to be told when all pieces before it are confirmed
 	answer chan error        // of the deliverer, about that
 	asked  bool
 }
 
-// errand is what a hand waits for: the channels that are of use are not nil.
-type errand struct {
+// heldWait is what a held frame waits for: the channels that are of use are not nil.
+type heldWait struct {
 	bulk     chan<- *wire.Delivery
 	piece    *wire.Delivery
 	flushes  chan<- chan error
@@ -36,30 +36,30 @@ type errand struct {
 	answered <-chan error
 }
 
-// next returns what a hand waits for.
-func (h *hand) next(d *deliverer) errand {
+// next returns what a held frame waits for.
+func (h *heldFrame) next(d *deliverer) heldWait {
 	switch {
 	case h == nil:
-		return errand{}
+		return heldWait{}
 	case h.piece != nil:
-		return errand{bulk: d.bulk, piece: h.piece}
+		return heldWait{bulk: d.bulk, piece: h.piece}
 	case h.asked:
-		return errand{answered: h.answer}
+		return heldWait{answered: h.answer}
 	}
-	return errand{flushes: d.flushes, answer: h.answer}
+	return heldWait{flushes: d.flushes, answer: h.answer}
 }
 
-// letGo empties the hand. While it was full the worker may have had to wait, and so was
+// releaseHeld gives up the held frame. While there was one the worker may have had to wait, and so was
 // not silent.
-func (w *worker) letGo() {
-	w.hand = nil
+func (w *worker) releaseHeld() {
+	w.held = nil
 	w.sinceFrame = 0
 }
 
-// confirmed tells the event in hand, now that the job manager has all that came before.
+// confirmed tells the held event, now that the job manager has all that came before.
 func (w *worker) confirmed(err error) {
-	event := w.hand.event
-	w.letGo()
+	event := w.held.event
+	w.releaseHeld()
 	if err != nil {
 		w.step(undeliverable, payload{failure: &wire.Failure{Kind: wire.LostFailure, Message: err.Error()}})
 	}
@@ -115,11 +115,11 @@ func (w *worker) garbage(format string, args ...any) payload {
 }
 
 // understand says what a frame means.
-func (w *worker) understand(f *wire.FromWorker) (happening, payload) {
+func (w *worker) understand(f *wire.FromWorker) (trigger, payload) {
 	event := wire.WorkerEvent{WorkerRef: w.ref}
-	var meanings []happening
+	var meanings []trigger
 	var p payload
-	note := func(set bool, h happening) {
+	note := func(set bool, h trigger) {
 		if set {
 			meanings = append(meanings, h)
 		}
@@ -160,7 +160,7 @@ func (w *worker) report(e *wire.WorkerEvent) {
 		}
 		w.tellProgress()
 	case e.Finished != nil || e.Committed != nil || e.Resolved != nil:
-		w.hand = &hand{event: e, answer: make(chan error, 1)}
+		w.held = &heldFrame{event: e, answer: make(chan error, 1)}
 	case e.Failed != nil:
 		w.pipes.settle()
 		f := w.signed(e.Failed)

@@ -58,14 +58,14 @@ func (s state) String() string {
 	return stateNames[s]
 }
 
-// happening is what happens to a worker.
-type happening uint8
+// trigger is what happens to a worker.
+type trigger uint8
 
 const (
 	// Of the artifact and the process.
-	fetched   happening = iota // the artifact is there
-	unstarted                  // no artifact, or no process of it; there is none
-	exited                     // the process is gone, and all it said was read
+	fetched   trigger = iota // the artifact is there
+	unstarted                // no artifact, or no process of it; there is none
+	exited                   // the process is gone, and all it said was read
 
 	// Frames of the worker.
 	saidBeat
@@ -93,20 +93,20 @@ const (
 	undeliverable // what it produces cannot be brought to the job manager
 	stopped       // the task manager stops, or its lease lapsed
 
-	happenings = iota
+	triggers = iota
 )
 
-var happeningNames = [happenings]string{"fetched", "unstarted", "exited", "beat", "ready", "resolved", "prepared", "progress", "bulk", "finished", "committed", "failed", "garbage", "prepare", "start", "commit", "cancel", "exit", "kill", "ran out", "silent", "undeliverable", "stopped"}
+var triggerNames = [triggers]string{"fetched", "unstarted", "exited", "beat", "ready", "resolved", "prepared", "progress", "bulk", "finished", "committed", "failed", "garbage", "prepare", "start", "commit", "cancel", "exit", "kill", "ran out", "silent", "undeliverable", "stopped"}
 
 // String returns what happened in a word or two.
-func (h happening) String() string {
-	if int(h) >= len(happeningNames) {
-		return fmt.Sprintf("happening(%d)", uint8(h))
+func (h trigger) String() string {
+	if int(h) >= len(triggerNames) {
+		return fmt.Sprintf("trigger(%d)", uint8(h))
 	}
-	return happeningNames[h]
+	return triggerNames[h]
 }
 
-// action is what is done about a happening.
+// action is what is done about a trigger.
 type action uint8
 
 const (
@@ -132,7 +132,7 @@ func (a action) String() string {
 	return actionNames[a]
 }
 
-// move is where a happening leads, and what is done.
+// move is where a trigger leads, and what is done.
 type move struct {
 	to state
 	do action
@@ -141,18 +141,18 @@ type move struct {
 // lifeTable is the transition table. What is not in a state's row changes nothing: late
 // or repeated commands, and frames that crossed with a command. Commands may be
 // repeated as the job manager says them again on a new connection.
-func lifeTable() (t [states][happenings]move) {
+func lifeTable() (t [states][triggers]move) {
 	for s := range t {
 		for h := range t[s] {
 			t[s][h] = move{state(s), none}
 		}
 	}
-	set := func(h happening, do action, to state, from ...state) {
+	set := func(h trigger, do action, to state, from ...state) {
 		for _, s := range from {
 			t[s][h] = move{to, do}
 		}
 	}
-	stay := func(h happening, do action, in ...state) {
+	stay := func(h trigger, do action, in ...state) {
 		for _, s := range in {
 			t[s][h] = move{s, do}
 		}
@@ -170,7 +170,7 @@ func lifeTable() (t [states][happenings]move) {
 	set(exited, end, gone, append(ending, killed)...)
 
 	// Frames. One that the state does not expect is a breach of the protocol.
-	for _, h := range []happening{saidReady, saidResolved, saidPrepared, saidFinished, saidCommitted} {
+	for _, h := range []trigger{saidReady, saidResolved, saidPrepared, saidFinished, saidCommitted} {
 		set(h, kill, killed, active...)
 	}
 	set(saidGarbage, kill, killed, alive...)
@@ -189,13 +189,13 @@ func lifeTable() (t [states][happenings]move) {
 	stay(saidBulk, deliver, building)
 	stay(saidBulk, deliver, working...)
 	// What was done before a worker heard that it is cancelled stays true.
-	for _, h := range []happening{saidReady, saidPrepared, saidFinished, saidCommitted} {
+	for _, h := range []trigger{saidReady, saidPrepared, saidFinished, saidCommitted} {
 		stay(h, report, cancelling)
 	}
 
 	// Commands. One that comes too early is a fault of the job manager, and had better
 	// end the worker than leave it waiting.
-	for _, h := range []happening{toldPrepare, toldStart, toldCommit} {
+	for _, h := range []trigger{toldPrepare, toldStart, toldCommit} {
 		set(h, giveUp, killed, fetching)
 		set(h, kill, killed, silent...)
 	}
@@ -207,7 +207,7 @@ func lifeTable() (t [states][happenings]move) {
 	set(toldCancel, drop, cancelling, active...)
 	set(toldExit, relay, leaving, alive...)
 	set(toldExit, relay, concluding, committing)
-	for _, h := range []happening{toldCancel, toldExit, toldKill, stopped} {
+	for _, h := range []trigger{toldCancel, toldExit, toldKill, stopped} {
 		set(h, giveUp, killed, fetching)
 	}
 

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// printLife writes the table: a row for each happening, a column for each state.
+// printLife writes the table: a row for each trigger, a column for each state.
 func printLife() string {
 	table := lifeTable()
 	var out strings.Builder
@@ -18,8 +18,8 @@ func printLife() string {
 	for s := range states {
 		fmt.Fprintf(&out, " %-23s", state(s))
 	}
-	for h := range happenings {
-		fmt.Fprintf(&out, "\n%-13s", happening(h))
+	for h := range triggers {
+		fmt.Fprintf(&out, "\n%-13s", trigger(h))
 		for s := range states {
 			m := table[s][h]
 			cell := "."
@@ -39,7 +39,7 @@ func printLife() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// TestLifeTable compares every (state, happening) with the reviewed table.
+// TestLifeTable compares every (state, trigger) with the reviewed table.
 func TestLifeTable(t *testing.T) {
 	const path = "testdata/life.txt"
 	if os.Getenv("REWRITE") != "" {
@@ -54,7 +54,7 @@ func TestLifeTable(t *testing.T) {
 func TestLifeRules(t *testing.T) {
 	table := lifeTable()
 	for s := range state(states) {
-		for h := range happening(happenings) {
+		for h := range trigger(triggers) {
 			m := table[s][h]
 			at := fmt.Sprintf("%s, %s: %s (%s)", s, h, m.to, m.do)
 			if s == gone {
@@ -93,16 +93,16 @@ func TestLifeRules(t *testing.T) {
 	}
 }
 
-// TestLivesAtRandom lives lives of random happenings: the commands that reach a worker
+// TestLivesAtRandom has workers live through random triggers: the commands that reach a worker
 // fit its queue, and its events have the order that the job manager expects.
 func TestLivesAtRandom(t *testing.T) {
 	table := lifeTable()
 	rapid.Check(t, func(t *rapid.T) {
 		s := fetching
 		relayed, ends := 0, 0
-		said := map[happening]int{}
-		for _, h := range rapid.SliceOfN(rapid.Custom(func(t *rapid.T) happening {
-			return happening(rapid.IntRange(0, happenings-1).Draw(t, "happening"))
+		said := map[trigger]int{}
+		for _, h := range rapid.SliceOfN(rapid.Custom(func(t *rapid.T) trigger {
+			return trigger(rapid.IntRange(0, triggers-1).Draw(t, "trigger"))
 		}), 1, 60).Draw(t, "life") {
 			m := table[s][h]
 			switch m.do {

@@ -18,7 +18,7 @@ import (
 type world struct {
 	Config
 	own       programs.Program // of this process
-	table     [states][happenings]move
+	table     [states][triggers]move
 	dir       *workDir
 	client    *wire.Client
 	artifacts *artifacts
@@ -69,7 +69,7 @@ type worker struct {
 	broken   <-chan error // of the delivery
 	frames   chan frame
 	read     bool // frames has ended
-	hand     *hand
+	held     *heldFrame
 
 	progress     *wire.Progress // that waits until the next may be told
 	progressTold time.Time
@@ -100,7 +100,7 @@ type ended struct {
 	err error
 }
 
-// payload is what a happening comes with.
+// payload is what a trigger comes with.
 type payload struct {
 	failure *wire.Failure     // for kill, giveUp and end
 	command *wire.ToWorker    // for relay and drop
@@ -143,10 +143,10 @@ func (w *worker) run() {
 	w.fetch()
 	for w.state != gone {
 		var frames <-chan frame
-		if w.hand == nil && !w.read {
+		if w.held == nil && !w.read {
 			frames = w.frames
 		}
-		h := w.hand.next(w.delivery)
+		h := w.held.next(w.delivery)
 		select {
 		case g := <-w.got:
 			w.haveArtifact(g)
@@ -155,9 +155,9 @@ func (w *worker) run() {
 		case f := <-frames:
 			w.hear(f)
 		case h.bulk <- h.piece:
-			w.letGo()
+			w.releaseHeld()
 		case h.flushes <- h.answer:
-			w.hand.asked = true
+			w.held.asked = true
 		case err := <-h.answered:
 			w.confirmed(err)
 		case err := <-w.broken:
@@ -174,14 +174,14 @@ func (w *worker) run() {
 		case <-ticks.C:
 			w.tick(time.Since(begin))
 		}
-		if w.exit != nil && w.read && w.outEnd == nil && w.hand == nil {
+		if w.exit != nil && w.read && w.outEnd == nil && w.held == nil {
 			w.step(exited, payload{failure: w.causeOfExit()})
 		}
 	}
 }
 
 // step tells the table what happened, and does what it says.
-func (w *worker) step(h happening, p payload) {
+func (w *worker) step(h trigger, p payload) {
 	from, m := w.state, w.table[w.state][h]
 	if m.to != from {
 		w.state, w.inState = m.to, 0
@@ -195,13 +195,13 @@ func (w *worker) step(h happening, p payload) {
 	case drop:
 		w.outgo <- p.command
 		w.delivery.discard()
-		if w.hand != nil && w.hand.piece != nil {
-			w.letGo()
+		if w.held != nil && w.held.piece != nil {
+			w.releaseHeld()
 		}
 	case report:
 		w.report(p.event)
 	case deliver:
-		w.hand = &hand{piece: p.piece}
+		w.held = &heldFrame{piece: p.piece}
 	case giveUp:
 		w.failure = w.reason(h, from, p.failure)
 		w.cancel()
@@ -225,11 +225,11 @@ func (w *worker) kill(why *wire.Failure) {
 		w.log.Error("cannot kill the worker", "pid", w.process.PID(), "error", err)
 	}
 	w.delivery.discard()
-	w.hand = nil
+	w.held = nil
 }
 
-// reason says why a worker is killed, where the happening itself is the reason.
-func (w *worker) reason(h happening, in state, given *wire.Failure) *wire.Failure {
+// reason says why a worker is killed, where the trigger itself is the reason.
+func (w *worker) reason(h trigger, in state, given *wire.Failure) *wire.Failure {
 	if given != nil {
 		return given
 	}
@@ -268,11 +268,11 @@ func (w *worker) causeOfExit() *wire.Failure {
 func (w *worker) tick(now time.Duration) {
 	passed := w.turns.Tick(now)
 	w.inState += passed
-	if w.hand == nil {
+	if w.held == nil {
 		w.sinceFrame += passed
 	}
 	if w.exit != nil {
-		if w.hand == nil {
+		if w.held == nil {
 			w.sinceExit += passed
 		}
 		if w.sinceExit > drainTime && !w.read {
@@ -304,7 +304,7 @@ func (w *worker) tick(now time.Duration) {
 // unheard reports whether a worker has said nothing, rather than something that waits
 // for this process to have a turn.
 func (w *worker) unheard() bool {
-	if w.hand != nil {
+	if w.held != nil {
 		return false
 	}
 	select {

@@ -53,7 +53,6 @@ func TestBindTellsWhatCannotScoreRows(t *testing.T) {
 // Files that earlier versions wrote are read by their kind.
 func TestOldFilesAreRead(t *testing.T) {
 	for path, kind := range map[string]string{
-		"../kmeans/testdata/model_v1.json":            "kmeans",
 		"../kmeans/testdata/model_v2.json":            "kmeans",
 		"../gmm/testdata/model_v1.json":               "gmm",
 		"../svm/testdata/svc_v1.json":                 "linear-svc",

@@ -78,7 +78,7 @@
 // Subtask 0 keeps of a tree its text in the model's file, which takes less memory than nodes.
 // Files: params.go and enums.go; train.go the queue, kept.go what of it is kept, finish.go its
 // model; table.go, gather.go and draws.go the rows of a tree; score.go, hist.go and split.go
-// the split of a node; build.go a tree of all rows; levels.go and twigs.go a tree among
+// the split of a node; build.go a tree of all rows; levels.go and subtrees.go a tree among
 // subtasks, codec.go how trees travel; oob.go and oobpredict.go rows out of the bag; model.go,
 // file.go, inputs.go and predict.go the model.
 package forest

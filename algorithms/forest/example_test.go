@@ -55,7 +55,7 @@ func Example() {
 	// 97 7.2 yellow is a kind of lemon
 }
 
-// A single tree, as text. WriteSVG and WritePNG of its Trees draw it.
+// A single tree, as text. WriteSVG of its Trees draws it.
 func Example_singleTree() {
 	m, err := learn(forest.Params{
 		FeatureCols: []string{"weight", "length", "colour"}, LabelCol: "name", Task: forest.Classification, Method: forest.SingleTree,

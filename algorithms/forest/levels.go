@@ -13,8 +13,8 @@ import (
 // a builder with all of them. It works in passes. In each, the nodes of many rows are summed
 // up by the bins of the features they try, and split when the sums of all subtasks are there;
 // and nodes of few rows send these to one subtask, whose builder grows all that is below. All
-// subtasks know the same branches and take the same decisions, so that sums, rows and grown
-// twigs are all that they tell each other. Sums are integers, which no order changes.
+// subtasks know the same open nodes and take the same decisions, so that sums, rows and grown
+// subtrees are all that they tell each other. Sums are integers, which no order changes.
 type levels struct {
 	t       *table // of the subtask's rows
 	rules   rules
@@ -27,24 +27,24 @@ type levels struct {
 	rowBins int   // of them those that are bins
 	active  int   // trees that grow at a time
 
-	sprouts []*sprout // of the trees that grow
-	free    []*sprout
+	growing []*growingTree // of the trees that grow
+	free    []*growingTree
 	next    int // number of the next tree to begin, and until which
 	until   int
 	done    []finished
 
-	large, small []*branch // in the order in which they came to be
-	asked        []*branch // of large, those of this pass
-	sent         []*branch // of small
+	large, small []*openNode // in the order in which they came to be
+	asked        []*openNode // of large, those of this pass
+	sent         []*openNode // of small
 	cols         []int32
-	twigs        *builder
-	twig         tree.Tree // memory for one that is read
+	builder      *builder
+	subtree      tree.Tree // memory for one that is read
 	times        []uint8
 
-	sums   []int64   // of the branches asked
+	sums   []int64   // of the open nodes asked
 	ranges []float64 // of their labels: the largest, and minus the smallest
-	rows   []uint8   // of the branches sent
-	grown  []uint8   // twigs of this subtask
+	rows   []uint8   // of the open nodes sent
+	grown  []uint8   // subtrees of this subtask
 }
 
 // finished is a tree that has grown.
@@ -53,20 +53,20 @@ type finished struct {
 	tree   tree.Tree
 }
 
-// sprout is a tree that grows.
-type sprout struct {
+// growingTree is a tree that is not complete.
+type growingTree struct {
 	number  int
 	random  shared.Random
 	entries []entry // of the subtask's rows
 	spare   []entry
 	t       tree.Tree
 	weight  int64 // of its rows, of all subtasks
-	open    int   // branches that are not done
+	open    int   // open nodes that are not done
 }
 
-// branch is a node of a tree of which it is not known whether it is split.
-type branch struct {
-	sprout *sprout
+// openNode is a node of a tree of which it is not known whether it is split.
+type openNode struct {
+	of     *growingTree
 	node   int32
 	depth  int
 	key    uint64
@@ -94,7 +94,7 @@ func newLevels(t *table, r rules, s *sampler, task, tasks int, memory, rows int6
 func (l *levels) begin(next, until int) { l.next, l.until, l.done = next, until, l.done[:0] }
 
 // over tells whether all trees of the batch have grown.
-func (l *levels) over() bool { return len(l.sprouts) == 0 && l.next == l.until }
+func (l *levels) over() bool { return len(l.growing) == 0 && l.next == l.until }
 
 // trees returns those of the batch, in order.
 func (l *levels) trees() []tree.Tree {
@@ -108,7 +108,7 @@ func (l *levels) trees() []tree.Tree {
 
 // ask prepares what a pass sends.
 func (l *levels) ask() {
-	for len(l.sprouts) < l.active && l.next < l.until {
+	for len(l.growing) < l.active && l.next < l.until {
 		l.start(l.next)
 		l.next++
 	}
@@ -127,37 +127,37 @@ func (l *levels) ask() {
 		if size += int64(b.sums.n * l.rowSize); len(l.sent) > 0 && size > l.budget {
 			break
 		}
-		l.rows = l.t.appendRows(l.rows, b.sprout.entries[b.lo:b.hi])
+		l.rows = l.t.appendRows(l.rows, b.of.entries[b.lo:b.hi])
 		l.sent = append(l.sent, b)
 	}
 }
 
 // start begins a tree.
 func (l *levels) start(number int) {
-	s := &sprout{}
+	s := &growingTree{}
 	if k := len(l.free); k > 0 {
 		s, l.free = l.free[k-1], l.free[:k-1]
 	}
-	*s = sprout{number: number, random: shared.NewRandom(l.rules.seed, purposeFeatures, -1, number), entries: s.entries, spare: s.spare, open: 1}
+	*s = growingTree{number: number, random: shared.NewRandom(l.rules.seed, purposeFeatures, -1, number), entries: s.entries, spare: s.spare, open: 1}
 	s.entries, l.times = l.t.draw(l.sampler, number, s.entries[:0], l.times)
 	if len(s.spare) < len(s.entries) {
 		s.spare = make([]entry, len(s.entries))
 	}
 	s.t = tree.Tree{Nodes: []tree.Node{{}}, Weight: 1}
-	l.sprouts = append(l.sprouts, s)
-	l.large = append(l.large, &branch{sprout: s, key: rootKey, hi: len(s.entries), root: true})
+	l.growing = append(l.growing, s)
+	l.large = append(l.large, &openNode{of: s, key: rootKey, hi: len(s.entries), root: true})
 }
 
-// columns returns the columns that a branch tries next.
-func (l *levels) columns(b *branch) []int32 {
+// columns returns the columns that an open node tries next.
+func (l *levels) columns(b *openNode) []int32 {
 	to := min(b.tried+l.rules.tried, len(l.t.cols))
-	l.cols = l.finder.drawn(nodeDraws{b.sprout.random, b.key}, b.tried, to, l.cols[:0])
+	l.cols = l.finder.drawn(nodeDraws{b.of.random, b.key}, b.tried, to, l.cols[:0])
 	return l.cols
 }
 
-// need returns how many integers the sums of a branch are: those of its rows, and of the bins
+// need returns how many integers the sums of an open node are: those of its rows, and of the bins
 // of each column.
-func (l *levels) need(b *branch) int {
+func (l *levels) need(b *openNode) int {
 	bins := 1
 	for _, col := range l.columns(b) {
 		bins += l.t.cols[col].missing + 1
@@ -165,13 +165,13 @@ func (l *levels) need(b *branch) int {
 	return bins * loadWidth(l.t.classes)
 }
 
-// sumUp adds the subtask's rows of a branch to what is sent.
-func (l *levels) sumUp(b *branch, need int) {
+// sumUp adds the subtask's rows of an open node to what is sent.
+func (l *levels) sumUp(b *openNode, need int) {
 	at := len(l.sums)
 	for range need {
 		l.sums = append(l.sums, 0)
 	}
-	out, e := l.sums[at:], b.sprout.entries[b.lo:b.hi]
+	out, e := l.sums[at:], b.of.entries[b.lo:b.hi]
 	width := loadWidth(l.t.classes)
 	hi, lo := math.Inf(-1), math.Inf(-1)
 	for i := range e {
@@ -202,7 +202,7 @@ func (t *table) count(slot []int64, e *entry) {
 	slot[2] += int64(e.w)
 }
 
-// answer takes the sums and the ranges of all subtasks: it splits the branches that were
+// answer takes the sums and the ranges of all subtasks: it splits the open nodes that were
 // asked about, and grows, of those whose rows were sent, the ones that are this subtask's.
 func (l *levels) answer(ctx context.Context, all []int64, ranges []float64, rows []uint8) error {
 	l.large = l.large[len(l.asked):]
@@ -215,9 +215,9 @@ func (l *levels) answer(ctx context.Context, all []int64, ranges []float64, rows
 	return l.grow(ctx, rows)
 }
 
-// decide splits a branch, leaves it a leaf, or has it try more features. same says that all
+// decide splits an open node, leaves it a leaf, or has it try more features. same says that all
 // its rows have one label.
-func (l *levels) decide(b *branch, all []int64, same bool) {
+func (l *levels) decide(b *openNode, all []int64, same bool) {
 	f, width := l.finder, loadWidth(l.t.classes)
 	if b.root {
 		l.meet(b, all[:width])
@@ -228,16 +228,16 @@ func (l *levels) decide(b *branch, all []int64, same bool) {
 		f.openCounts(b.counts)
 	}
 	if b.tried == 0 {
-		n := &b.sprout.t.Nodes[b.node]
+		n := &b.of.t.Nodes[b.node]
 		values := l.t.value(n, b.sums, &f.histogram, nil)
-		copy(b.sprout.t.Values[int(b.node)*l.t.classes:], values)
+		copy(b.of.t.Values[int(b.node)*l.t.classes:], values)
 		if pure := l.t.classes == 0 && same || (l.t.classes > 0 || b.sums.n == 0) && l.t.pure(b.sums, &f.histogram); pure || !l.rules.may(b.depth, b.sums.n) {
 			l.close(b)
 			return
 		}
 	}
 	cols := l.columns(b)
-	f.draws, f.found = nodeDraws{b.sprout.random, b.key}, false
+	f.draws, f.found = nodeDraws{b.of.random, b.key}, false
 	for i, col := range cols {
 		if b.tried+i >= l.rules.tried && f.found {
 			break
@@ -252,7 +252,7 @@ func (l *levels) decide(b *branch, all []int64, same bool) {
 	b.tried += len(cols)
 	split, ok := f.finish(b.sums)
 	switch {
-	case ok && l.rules.enough(split.gain, float64(b.sprout.weight)*l.t.wUnit):
+	case ok && l.rules.enough(split.gain, float64(b.of.weight)*l.t.wUnit):
 		l.fork(b, &split)
 	case !ok && b.tried < len(l.t.cols):
 		l.large = append(l.large, b)
@@ -262,7 +262,7 @@ func (l *levels) decide(b *branch, all []int64, same bool) {
 }
 
 // meet takes the sums of all rows of a tree.
-func (l *levels) meet(b *branch, all []int64) {
+func (l *levels) meet(b *openNode, all []int64) {
 	b.root = false
 	b.sums.n = int(all[0])
 	if l.t.classes > 2 {
@@ -273,20 +273,20 @@ func (l *levels) meet(b *branch, all []int64) {
 	} else {
 		b.sums.g, b.sums.w = all[1], all[2]
 	}
-	b.sprout.weight = b.sums.w
-	b.sprout.t.Values = make([]float64, l.t.classes)
+	b.of.weight = b.sums.w
+	b.of.t.Values = make([]float64, l.t.classes)
 }
 
-// fork gives a branch two.
-func (l *levels) fork(b *branch, s *split) {
-	t := &b.sprout.t
+// fork gives an open node two.
+func (l *levels) fork(b *openNode, s *split) {
+	t := &b.of.t
 	left := int32(len(t.Nodes))
 	t.Sets = l.t.write(&t.Nodes[b.node], s, left, t.Sets)
 	t.Nodes = append(t.Nodes, tree.Node{}, tree.Node{})
 	t.Values = append(t.Values, make([]float64, 2*l.t.classes)...)
-	middle := b.lo + l.t.part(b.sprout.entries[b.lo:b.hi], b.sprout.spare, s)
-	one := &branch{sprout: b.sprout, node: left, depth: b.depth + 1, key: childKey(b.key, false), lo: b.lo, hi: middle, sums: s.left}
-	two := &branch{sprout: b.sprout, node: left + 1, depth: b.depth + 1, key: childKey(b.key, true), lo: middle, hi: b.hi, sums: b.sums.minus(s.left)}
+	middle := b.lo + l.t.part(b.of.entries[b.lo:b.hi], b.of.spare, s)
+	one := &openNode{of: b.of, node: left, depth: b.depth + 1, key: childKey(b.key, false), lo: b.lo, hi: middle, sums: s.left}
+	two := &openNode{of: b.of, node: left + 1, depth: b.depth + 1, key: childKey(b.key, true), lo: middle, hi: b.hi, sums: b.sums.minus(s.left)}
 	if l.t.classes > 2 {
 		one.counts, two.counts = make([]int64, l.t.classes), append([]int64(nil), b.counts...)
 		for i, k := range l.finder.in {
@@ -294,8 +294,8 @@ func (l *levels) fork(b *branch, s *split) {
 			two.counts[k] -= l.finder.kept[i]
 		}
 	}
-	b.sprout.open++
-	for _, x := range []*branch{one, two} {
+	b.of.open++
+	for _, x := range []*openNode{one, two} {
 		if int64(x.sums.n)*int64(l.rowSize) <= l.budget {
 			l.small = append(l.small, x)
 		} else {
@@ -304,16 +304,16 @@ func (l *levels) fork(b *branch, s *split) {
 	}
 }
 
-// close is called when nothing more comes of a branch.
-func (l *levels) close(b *branch) {
-	s := b.sprout
+// close is called when nothing more comes of an open node.
+func (l *levels) close(b *openNode) {
+	s := b.of
 	if s.open--; s.open > 0 {
 		return
 	}
 	l.done = append(l.done, finished{s.number, inBuilderOrder(&s.t, l.t.classes, l.rules.leaves)})
-	for i := range l.sprouts {
-		if l.sprouts[i] == s {
-			l.sprouts = append(l.sprouts[:i], l.sprouts[i+1:]...)
+	for i := range l.growing {
+		if l.growing[i] == s {
+			l.growing = append(l.growing[:i], l.growing[i+1:]...)
 			break
 		}
 	}

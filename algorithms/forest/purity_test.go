@@ -66,9 +66,8 @@ func TestModelsOfDeepTrees(t *testing.T) {
 		require.Equal(t, want, fromL.Predict(table.Row(i)))
 	}
 	require.Equal(t, []float64{1}, m.Importances())
-	var text, svg, picture bytes.Buffer
+	var text, svg bytes.Buffer
 	require.NoError(t, m.Trees.WriteText(&text))
 	require.NoError(t, m.Trees.WriteSVG(&svg, 0, tree.DrawOptions{}))
-	require.NoError(t, m.Trees.WritePNG(&picture, 0, tree.DrawOptions{Depth: 4}))
 	require.Greater(t, bytes.Count(text.Bytes(), []byte("\n")), 2*250-1)
 }

@@ -76,7 +76,7 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 			comqueue.AllReduce(ranges, comqueue.Max, comqueue.Exact()),
 			comqueue.AllGather(sent, received),
 			comqueue.Named("answer", comqueue.Do(answer)),
-			comqueue.AllGather(twigs, allTwigs),
+			comqueue.AllGather(subtrees, allSubtrees),
 			comqueue.Named("attach", comqueue.Do(attach)),
 		))
 	if p.OOBScore {
@@ -114,12 +114,12 @@ var (
 	oobSums = shared.Scratch[[]float64]("out of bag")
 
 	// Of a pass of levels.
-	asked    = shared.Scratch[[]int64]("sums of bins")
-	ranges   = shared.Scratch[[]float64]("ranges of labels")
-	sent     = shared.Scratch[[]uint8]("rows of small nodes")
-	received = shared.Scratch[[]uint8]("rows of small nodes of all subtasks")
-	twigs    = shared.Scratch[[]uint8]("twigs of the subtask")
-	allTwigs = shared.Scratch[[]uint8]("twigs of all subtasks")
+	asked       = shared.Scratch[[]int64]("sums of bins")
+	ranges      = shared.Scratch[[]float64]("ranges of labels")
+	sent        = shared.Scratch[[]uint8]("rows of small nodes")
+	received    = shared.Scratch[[]uint8]("rows of small nodes of all subtasks")
+	subtrees    = shared.Scratch[[]uint8]("subtrees of the subtask")
+	allSubtrees = shared.Scratch[[]uint8]("subtrees of all subtasks")
 )
 
 // state is what a subtask has of a training.
@@ -166,7 +166,7 @@ func (g growing) open(ctx *comqueue.ComContext) error {
 	s.extent = extentOf(data.Label, data.Weight, factors, g.params.centre(data.Facts))
 	states.Put(ctx, s)
 	extents.Put(ctx, make([]float64, len(s.extent)+1))
-	for _, key := range []shared.Key[[]uint8]{sent, twigs} {
+	for _, key := range []shared.Key[[]uint8]{sent, subtrees} {
 		key.Put(ctx, nil)
 	}
 	asked.Put(ctx, nil)
@@ -328,13 +328,13 @@ func answer(ctx *comqueue.ComContext) error {
 	if err := l.answer(ctx.Context(), asked.Get(ctx), ranges.Get(ctx), received.Get(ctx)); err != nil {
 		return err
 	}
-	twigs.Put(ctx, l.grown)
+	subtrees.Put(ctx, l.grown)
 	return nil
 }
 
 func attach(ctx *comqueue.ComContext) error {
 	if l := states.Get(ctx).levels; l != nil {
-		return l.attach(allTwigs.Get(ctx))
+		return l.attach(allSubtrees.Get(ctx))
 	}
 	return nil
 }

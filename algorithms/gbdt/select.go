@@ -97,7 +97,7 @@ func (x *selector) put(ctx *comqueue.ComContext, groups, bits int) {
 func (x *selector) stages() []comqueue.Stage {
 	return []comqueue.Stage{
 		comqueue.Repeat(64, x.done,
-			comqueue.Named(x.count.Name(), comqueue.ForEachShard(x.count, x.tally, comqueue.FoldedBy(x.tallyAll))),
+			comqueue.Named(x.count.Name(), comqueue.ForEachShard(x.count, x.countShard, comqueue.FoldedBy(x.countAll))),
 			comqueue.AllReduce(x.count),
 			comqueue.Named("narrow", comqueue.Do(x.narrow)),
 		),
@@ -116,12 +116,12 @@ func (x *selector) done(ctx *comqueue.ComContext) (bool, error) {
 // last tells whether the next pass would be one too many.
 func (s *selection) last() bool { return s.bits*s.pass >= 64 }
 
-// tallyAll counts the rows of the shards at once: integers have no order.
-func (x *selector) tallyAll(ctx *comqueue.ComContext, shards shared.Range, out []int64) (bool, error) {
-	return true, ctx.ForShardsWithin(shards, func(shard int) error { return x.tally(ctx, shard, out) })
+// countAll counts the rows of the shards at once: integers have no order.
+func (x *selector) countAll(ctx *comqueue.ComContext, shards shared.Range, out []int64) (bool, error) {
+	return true, ctx.ForShardsWithin(shards, func(shard int) error { return x.countShard(ctx, shard, out) })
 }
 
-func (x *selector) tally(ctx *comqueue.ComContext, shard int, out []int64) error {
+func (x *selector) countShard(ctx *comqueue.ComContext, shard int, out []int64) error {
 	s := x.of(ctx)
 	if !s.active {
 		return nil

@@ -22,25 +22,25 @@ type deviance struct {
 	power  float64
 	// shift is added to margins, so that parameters of 0 give the mean of all labels.
 	shift float64
-	// tally adds two constants that change nothing, but whose second derivatives are
+	// withStatistics adds two constants that change nothing, but whose second derivatives are
 	// Pearson's statistic and the part of the log-likelihood that is no deviance: so the sums
 	// over the rows come with the last matrix, and need no read of their own.
-	tally bool
+	withStatistics bool
 }
 
-// Places of the tallies among the constants.
+// Places of the statistics among the constants.
 const (
 	pearsonTally = iota
 	saturatedTally
-	tallies
+	statistics
 )
 
 // powers are those of the variance.
 var powers = [...]float64{Gaussian: 0, Poisson: 1, Gamma: 2}
 
 // devianceOf returns the loss of parameters that are valid.
-func (p Params) devianceOf(tally bool) deviance {
-	l := deviance{family: p.Family, link: p.link(), tally: tally}
+func (p Params) devianceOf(withStatistics bool) deviance {
+	l := deviance{family: p.Family, link: p.link(), withStatistics: withStatistics}
 	switch p.Family {
 	case Tweedie:
 		l.power = p.power()
@@ -60,8 +60,8 @@ func (deviance) Label() rows.LabelKind { return rows.NumberLabel }
 // Shape implements objective.Loss.
 func (l deviance) Shape(f *rows.Facts) (objective.Shape, error) {
 	s := objective.Shape{Margins: 1, Unit: l.unit(f)}
-	if l.tally {
-		s.Constants = tallies
+	if l.withStatistics {
+		s.Constants = statistics
 	}
 	return s, nil
 }
@@ -129,14 +129,14 @@ func (l deviance) At(b *objective.Batch) {
 	}
 }
 
-// put writes the derivatives of a row. mean and variance are for the tally.
+// put writes the derivatives of a row. mean and variance are for the statistics.
 func (l deviance) put(b *objective.Batch, i int, slope, information, mean, variance float64) {
 	b.Slope[i*b.K] = slope
 	if b.Curve == nil {
 		return
 	}
 	b.Curve[i] = information
-	if !l.tally {
+	if !l.withStatistics {
 		return
 	}
 	// By margins a and b ≤ a, at (a(a+1)/2+b)·N, and the constants are margins 1 and 2.

@@ -54,7 +54,7 @@ func TestDerivatives(t *testing.T) {
 				c.by = func(m float64) float64 { p := c.inverse(m); return p * (1 - p) }
 			}
 			const shift = 0.0625
-			plain, tallied := glm.LossOf(c.p, shift, false), glm.LossOf(c.p, shift, true)
+			plain, summed := glm.LossOf(c.p, shift, false), glm.LossOf(c.p, shift, true)
 			for _, m := range c.margins {
 				for _, y := range c.labels {
 					require.Empty(t, plain.Refuses(y))
@@ -68,7 +68,7 @@ func TestDerivatives(t *testing.T) {
 						variance = mean * (1 - mean)
 					}
 					require.InEpsilon(t, c.by(m)*c.by(m)/variance, got.Curve[0], 1e-9)
-					all := at(tallied, 3, y, m-shift)
+					all := at(summed, 3, y, m-shift)
 					require.Equal(t, got.Loss, all.Loss)
 					require.Equal(t, []float64{got.Slope[0], 0, 0}, all.Slope)
 					require.Equal(t, got.Curve[0], all.Curve[0])

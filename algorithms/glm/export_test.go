@@ -2,9 +2,9 @@ package glm
 
 import "github.com/superstep-ml/superstep/algorithms/objective"
 
-// LossOf returns the loss of parameters for tests; tallied it has the constants.
-func LossOf(p Params, shift float64, tallied bool) objective.Loss {
-	l := p.devianceOf(tallied)
+// LossOf returns the loss of parameters for tests; summed it has the constants.
+func LossOf(p Params, shift float64, summed bool) objective.Loss {
+	l := p.devianceOf(summed)
 	l.shift = shift
 	return l
 }

@@ -106,20 +106,20 @@ func zerosAndOnes(f *rows.Facts) bool {
 
 // table makes the table of standard errors, and what depends on it.
 func (p Params) table(f *affine.Fit, loss deviance, s *affine.Summary, beside nullRow) error {
-	// The tallies are the last parameters: without their rows the triangle is that of the
+	// The statistics are the last parameters: without their rows the triangle is that of the
 	// coefficients.
 	n := len(f.Result.Parameters)
-	at := func(tally int) float64 {
-		k := n - tallies + tally
+	at := func(statistic int) float64 {
+		k := n - statistics + statistic
 		return f.Result.Information[k*(k+1)/2+k]
 	}
 	pearson, below := at(pearsonTally), at(saturatedTally)
 	plain := *f
 	result := *f.Result
-	n -= tallies
+	n -= statistics
 	result.Parameters, result.Information = result.Parameters[:n], result.Information[:n*(n+1)/2]
 	plain.Result = &result
-	loss.tally = false
+	loss.withStatistics = false
 	plain.Objective.Loss = loss
 
 	known := p.Family == Binomial || p.Family == Poisson

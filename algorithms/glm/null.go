@@ -67,7 +67,7 @@ func (p Params) beside() bool {
 	}
 	weighs := p.WeightCol != "" && (p.Family == Gaussian || p.Family == Binomial)
 	labels := p.Family == Gamma && (p.OffsetCol != "" || p.NoIntercept) || p.Family == Tweedie && p.power() == inverseGaussian
-	return p.Start != nil || p.OffsetCol != "" && !p.NoIntercept || (weighs || labels) && p.tallied()
+	return p.Start != nil || p.OffsetCol != "" && !p.NoIntercept || (weighs || labels) && p.infers()
 }
 
 // addNull adds the queue over checked rows.

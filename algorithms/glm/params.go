@@ -138,8 +138,8 @@ func (p Params) Validate() error {
 func fitting(c *objective.Coefficients, loss objective.Loss) {
 	l := loss.(deviance)
 	c.Intercepts[0] -= l.shift
-	if l.tally {
-		c.Constants = make([]float64, tallies)
+	if l.withStatistics {
+		c.Constants = make([]float64, statistics)
 	}
 }
 
@@ -173,8 +173,8 @@ func (p Params) common() affine.Params {
 	}
 }
 
-// tallied reports whether the last matrix may be asked for.
-func (p Params) tallied() bool {
+// infers reports whether the last matrix may be asked for.
+func (p Params) infers() bool {
 	return !p.NoInference && p.L1 == 0 && p.L2 == 0 && p.Method != optim.SGD
 }
 
@@ -199,7 +199,7 @@ func (p Params) loss(f *rows.Facts) (objective.Loss, error) {
 	if err := p.bothOutcomes(f); err != nil {
 		return nil, err
 	}
-	l := p.devianceOf(p.tallied())
+	l := p.devianceOf(p.infers())
 	if p.NoIntercept {
 		return l, nil
 	}
@@ -224,10 +224,10 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 		return b.Poisoned(op)
 	}
 	t := affine.Training{
-		Op: op, Queue: kind, Params: p.common(), Loss: p.devianceOf(p.tallied()), LossOf: p.loss, Label: rows.NumberLabel,
+		Op: op, Queue: kind, Params: p.common(), Loss: p.devianceOf(p.infers()), LossOf: p.loss, Label: rows.NumberLabel,
 		NewtonUpTo: manyFeatures, Finish: p.finish,
 	}
-	if p.tallied() {
+	if p.infers() {
 		t.TableUpTo = manyFeatures
 	}
 	if p.beside() {

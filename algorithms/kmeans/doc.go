@@ -77,6 +77,6 @@
 // single.go its inner loop, parallel.go, plusplus.go and random.go the queues of the
 // first centres, local.go the clustering of candidates on one subtask, minibatch.go,
 // bisect.go, bisectqueue.go, bisectdraw.go, bisectcut.go and gather.go the other
-// trainings, model.go, modelfile.go and modelfilev1.go the model and its file, stage.go
+// trainings, model.go and modelfile.go the model and its file, stage.go
 // the stages, predict.go the operator that predicts.
 package kmeans

@@ -32,37 +32,6 @@ func sample() *kmeans.Model {
 	}
 }
 
-// Files of version 1 are still read, and written anew in the version of today.
-func TestModelFileOfVersion1(t *testing.T) {
-	m, err := kmeans.Load(filepath.Join("testdata", "model_v1.json"))
-	require.NoError(t, err)
-	require.Equal(t, sample(), m)
-	text, err := m.Encode()
-	require.NoError(t, err)
-	again, err := kmeans.Decode(text)
-	require.NoError(t, err)
-	require.Equal(t, m, again)
-
-	old, err := os.ReadFile(filepath.Join("testdata", "model_v1.json"))
-	require.NoError(t, err)
-	for want, change := range map[string][2]string{
-		"the checksum of what was read is xxh3:":     {"0.1", "0.2"},
-		`unknown field "weights"`:                    {`"sizes"`, `"weights"`},
-		"center 0 has 2 components, dim is 3":        {`"dim":2`, `"dim":3`},
-		"version 3 was never of this format":         {`"version":1`, `"version":3`},
-		`unknown distance "chebyshev"`:               {"euclidean", "chebyshev"},
-		"there are 2 entries in history for 0 itera": {`"iterations":1`, `"iterations":0`},
-	} {
-		_, err := kmeans.Decode([]byte(strings.Replace(string(old), change[0], change[1], 1)))
-		require.ErrorContains(t, err, want)
-		require.ErrorContains(t, err, "model is damaged")
-	}
-	for _, cut := range []int{1, 2, len(old) / 2} {
-		_, err := kmeans.Decode(old[:len(old)-1-cut])
-		require.ErrorContains(t, err, "truncated")
-	}
-}
-
 func TestModelFileOfVersion2(t *testing.T) {
 	golden := filepath.Join("testdata", "model_v2.json")
 	if *rewrite {
@@ -275,10 +244,6 @@ func FuzzDecode(f *testing.F) {
 	require.NoError(f, err)
 	f.Add(text)
 	f.Add(text[:40])
-	f.Add([]byte(`{"format":"superstep/kmeans","version":1}`))
-	old, err := os.ReadFile(filepath.Join("testdata", "model_v1.json"))
-	require.NoError(f, err)
-	f.Add(old)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		m, err := kmeans.Decode(text)
 		if err != nil {

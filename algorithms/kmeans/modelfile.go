@@ -132,9 +132,6 @@ func (m *Model) check() error {
 // Decode reads what Encode wrote, in this version or an earlier one. Input that is
 // truncated, altered, of another kind or of a newer version is an error that says so.
 func Decode(text []byte) (*Model, error) {
-	if isV1(text) {
-		return decodeV1(text)
-	}
 	var summary modelSummary
 	var payload modelPayload
 	f, err := model.DecodeParts(text, modelKind, modelVersion, &summary, &payload)
@@ -143,7 +140,7 @@ func Decode(text []byte) (*Model, error) {
 	}
 	switch {
 	case f.Version == 1:
-		return nil, errors.New("model is damaged: version 1 had a format of its own")
+		return nil, errors.New("model is damaged: there was no version 1")
 	case len(f.Inputs) != 1:
 		return nil, fmt.Errorf("model is damaged: it has %d inputs, want one", len(f.Inputs))
 	}

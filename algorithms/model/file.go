@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/zeebo/xxh3"
 
@@ -170,7 +169,6 @@ func DecodeParts(file []byte, kind string, newest int, summary, payload any) (*F
 }
 
 // KindOf returns the kind of a model's file. Of the file it checks no more than that.
-// Files from before kinds had a common format name theirs in the member "format".
 func KindOf(file []byte) (string, error) {
 	object, err := split(file)
 	if err != nil {
@@ -245,9 +243,6 @@ func (o object) kind() (string, error) {
 	var format, kind string
 	if err := json.Unmarshal(o["format"], &format); err != nil {
 		return "", errors.New(`not a model: it has no text "format"`)
-	}
-	if old, ok := strings.CutPrefix(format, "superstep/"); ok && format != Format && o["kind"] == nil {
-		return old, nil
 	}
 	if format != Format {
 		return "", fmt.Errorf("not a model: format is %q, want %q", format, Format)

@@ -55,12 +55,6 @@ func TestFileMayBeWrittenWithSpacesAndInAnotherOrder(t *testing.T) {
 	require.NotContains(t, string(f.Payload), "\t")
 }
 
-func TestFileOfAnEarlierFormatNamesItsKind(t *testing.T) {
-	kind, err := model.KindOf([]byte(`{"format": "superstep/kmeans", "version": 1}`))
-	require.NoError(t, err)
-	require.Equal(t, "kmeans", kind)
-}
-
 func TestEveryTruncationIsAnError(t *testing.T) {
 	text := file(t)
 	for n := range text {

@@ -35,7 +35,7 @@ type evaluator struct {
 	of        *float64  // the first of the parameters that came last
 	latest    int       // shard that they came for
 	width     int       // of the rows at hand: columns, d or those of a narrow shard
-	alikes    alikeWork
+	perClass  classWork
 	packed    *kernel.Packed
 	part      rows.Block // the chunk at hand
 	batch     Batch      // room for a chunk
@@ -212,14 +212,14 @@ func (e *evaluator) pass(s *shardRows, from source, step float64, out []float64)
 	}
 	sum := e.begin(s, out)
 	part := &e.part
-	alike := e.alike(s, from)
+	same := e.sameMargin(s, from)
 	for lo := 0; lo < s.N; lo += s.read {
 		if err := e.interrupted(); err != nil {
 			return err
 		}
 		s.Cut(part, lo, min(lo+s.read, s.N))
-		if m := e.marginsFrom(s, part, lo, from, step); alike {
-			e.lossAlike(part)
+		if m := e.marginsFrom(s, part, lo, from, step); same {
+			e.lossByClass(part)
 		} else {
 			e.lossAt(s, part, lo, m)
 		}

@@ -15,7 +15,7 @@ type foldRowsWork struct {
 	group shardRows   // rows of some shards: labels and the like copied together, features where rows are several
 	where [][]float64 // features of single rows, where they are
 	none  []float64   // zeros: the row of a shard that gives none
-	ladder
+	foldStack
 }
 
 // foldRows is Fold of optim.Minibatch. Where a step takes a row or a few of
@@ -125,7 +125,7 @@ func (e *evaluator) evaluateSingles(part *shardRows, shards []int) {
 			}
 			loss[i], coef[i] = float64(u*losses[p])+0, float64(u*slopes[p])+0
 		}
-		out := w.meet(uint32(shards[lo]), 2+e.parameters())
+		out := w.push(uint32(shards[lo]), 2+e.parameters())
 		kernel.FoldLeaves(&rows, &coef, e.mean, e.inverse, out[1:1+e.d])
 		out[0] = kernel.FoldEight(&loss)
 		if e.intercept {
@@ -144,7 +144,7 @@ func (e *evaluator) evaluateGroup(part *shardRows, shards []int, taken [][]int32
 	for i, shard := range shards {
 		from := at
 		at += len(taken[i])
-		out := e.byRow.meet(uint32(shard), 2+e.parameters())
+		out := e.byRow.push(uint32(shard), 2+e.parameters())
 		gradient := out[1 : 1+e.d]
 		var loss, slopes, weight float64
 		pull := e.batch.Slope[from:at]

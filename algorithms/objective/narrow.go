@@ -110,7 +110,7 @@ type tree struct {
 	from []uint32
 	have []uint16
 
-	spine   spine
+	stack   scalarStack
 	room    []float64
 	scalars []float64
 	sums    [][]float64 // of the columns of each shard
@@ -151,17 +151,18 @@ func (e *evaluator) treeOf(within shared.Range) *tree {
 	return t
 }
 
-// spine is the way up the tree over shards from the one that came last: the sums of
-// subtrees that wait for what lies to their right.
-type spine struct {
+// scalarStack folds one number of each shard up the canonical tree as they come: a stack of the
+// sums of complete subtrees that wait for the sibling to their right.
+type scalarStack struct {
 	depth int
 	first [24]uint32 // shard of a subtree
 	value [24]float64
 }
 
-// push adds the sum of a shard. Two neighbours meet below where the second meets the
-// shard if their numbers differ in lower bits alone: then nothing comes between them.
-func (s *spine) push(shard uint32, v float64) {
+// push adds the number of a shard. The top two subtrees are merged first where their common node
+// is below the one that the second shares with the shard: the lowest bit range in which their
+// numbers differ tells.
+func (s *scalarStack) push(shard uint32, v float64) {
 	d := s.depth
 	for d >= 2 && s.first[d-2]^s.first[d-1] < s.first[d-1]^shard {
 		s.value[d-2] += s.value[d-1]
@@ -171,8 +172,8 @@ func (s *spine) push(shard uint32, v float64) {
 	s.depth = d + 1
 }
 
-// total returns the sum of all, and begins anew.
-func (s *spine) total() float64 {
+// total returns the sum of all shards, and empties the stack.
+func (s *scalarStack) total() float64 {
 	for d := s.depth - 1; d > 0; d-- {
 		s.value[d-1] += s.value[d]
 	}
@@ -183,9 +184,9 @@ func (s *spine) total() float64 {
 // fold returns the sum of a value of each shard.
 func (t *tree) fold(values []float64) float64 {
 	for i, v := range values {
-		t.spine.push(t.number[i], v)
+		t.stack.push(t.number[i], v)
 	}
-	return t.spine.total()
+	return t.stack.total()
 }
 
 // foldColumns writes the sum of each column that a shard has to out.
@@ -203,9 +204,9 @@ func (t *tree) foldColumns(out []float64) {
 			out[j] = t.take(have[0]) + t.take(have[1])
 		default:
 			for _, i := range have {
-				t.spine.push(t.number[i], t.take(i))
+				t.stack.push(t.number[i], t.take(i))
 			}
-			out[j] = t.spine.total()
+			out[j] = t.stack.total()
 		}
 	}
 }

@@ -24,11 +24,11 @@ func (e *evaluator) begin(s *shardRows, out []float64) passSums {
 		return e.beginNarrow(s)
 	}
 	if out == nil {
-		room, unscaled := e.roomOf(s)
+		buffer, unscaled := e.bufferOf(s)
 		if unscaled {
-			return passSums{gradient: room, stride: e.stride(), unscaled: true}
+			return passSums{gradient: buffer, stride: e.stride(), unscaled: true}
 		}
-		out = room
+		out = buffer
 	}
 	return passSums{gradient: out[1 : 1+e.parameters()], stride: e.stride(), out: out}
 }
@@ -113,7 +113,7 @@ func (e *evaluator) finish(s *shardRows, sum passSums, out []float64) {
 		return
 	}
 	if sum.unscaled {
-		e.leave(s, sum.loss)
+		e.foldShard(s, sum.loss)
 		return
 	}
 	sum.out[0] += sum.loss

@@ -63,6 +63,6 @@ func (w *work) changed(ctx *comqueue.ComContext) {
 	w.Blind, w.state.Method, w.history = false, Newton, nil
 	w.Pairs = remembered{}
 	pairVectors.whole.Remove(ctx)
-	w.pacing.drop()
+	w.probing.drop()
 	latestSteps.Remove(ctx)
 }

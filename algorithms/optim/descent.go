@@ -15,7 +15,7 @@ import (
 //	repeat         until the first step is known:
 //	  probe          per shard: along it, a few rows
 //	  AllReduce
-//	  pace           the direction, with a share of the latest steps; the first step
+//	  first step     the direction, with a share of the latest steps; the first step
 //	repeat         until a point is accepted:
 //	  read rows      per shard: loss and gradient (and second derivatives) at a step
 //	  AllReduce
@@ -26,7 +26,7 @@ import (
 //	    choose step
 //	arrive, record move, test, record
 //
-// without a penalty, where the steps did not become shorter, see beyond.go,
+// without a penalty, where the steps did not become shorter, see divergence.go,
 //
 //	read rows      per shard: loss and gradient farther on
 //	AllReduce
@@ -62,7 +62,7 @@ func (d descent) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 	search := append([]comqueue.Stage{d.gathered(d.spreads, d.offerWay)}, d.reads()...)
 	search = append(search,
 		comqueue.Named("weigh", comqueue.Do(d.weigh)),
-		d.tallied(),
+		d.decisions(),
 		comqueue.Repeat(mostSteps, d.chosen,
 			comqueue.Named("try steps", comqueue.ForEachShard(trials, d.trySteps)),
 			comqueue.AllReduce(trials),
@@ -73,19 +73,19 @@ func (d descent) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 		Add(comqueue.Named("combine", comqueue.Do(d.combine))).
 		Add(comqueue.While(1, d.solves, comqueue.AllGather(ownPart, whole))).
 		Add(comqueue.Named("aim", comqueue.Do(d.aim))).
-		Add(d.tallied()).
+		Add(d.decisions()).
 		Add(comqueue.Named("set out", comqueue.Do(d.setOut))).
 		Add(d.gathered(d.spreads, d.offerWay)).
-		Add(comqueue.Repeat(mostProbes, d.paced,
+		Add(comqueue.Repeat(mostProbes, d.stepFound,
 			comqueue.Named("probe", comqueue.ForEachShard(probes, d.probe)),
 			comqueue.AllReduce(probes),
-			comqueue.Named("pace", comqueue.Do(d.pace)))).
-		Add(d.tallied()).
+			comqueue.Named("first step", comqueue.Do(d.firstStep)))).
+		Add(d.decisions()).
 		Add(comqueue.Repeat(mostReads, d.settled, search...)).
 		Add(comqueue.Named("arrive", comqueue.Do(d.arrive))).
-		Add(d.tallied()).
+		Add(d.decisions()).
 		Add(comqueue.Named("record", comqueue.Do(d.record)))
-	q = d.problem.addInformation(d.addRounds(d.addBeyond(q)))
+	q = d.problem.addInformation(d.addRounds(d.addDivergenceCheck(q)))
 	return q.
 		Add(comqueue.While(1, d.ends, comqueue.Named("offer", comqueue.Do(d.offerParameters)), comqueue.Gather(ownPart, whole))).
 		Add(keepResult(d.isLast)).
@@ -174,7 +174,7 @@ func (d descent) aim(ctx *comqueue.ComContext) error {
 // setOut makes room for what is probed.
 func (d descent) setOut(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
-	probes.Put(ctx, w.probes[:w.pacing.length()])
+	probes.Put(ctx, w.probes[:w.probing.length()])
 	return nil
 }
 
@@ -182,29 +182,29 @@ func (d descent) setOut(ctx *comqueue.ComContext) error {
 // not known.
 func (d descent) probe(ctx *comqueue.ComContext, shard int, out []float64) error {
 	w := working.Get(ctx)
-	switch p := &w.pacing; p.asks {
-	case theBend:
+	switch p := &w.probing; p.asks {
+	case probeCurvature:
 		return wrap(ctx, w.Subspace.Hessian(shard, w.entire(w.direction), p.past(), out))
-	case theSlopes:
-		return wrap(ctx, w.Subspace.Slopes(shard, p.mix[:p.dim], p.paces, out))
+	case probeSlopes:
+		return wrap(ctx, w.Subspace.Slopes(shard, p.mix[:p.dim], p.trials, out))
 	}
 	return nil
 }
 
-// pace takes what was probed: it asks for more, or for the first step.
-func (d descent) pace(ctx *comqueue.ComContext) error {
+// firstStep takes what was probed: it asks for more, or for the first step.
+func (d descent) firstStep(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
-	if w.pacing.asks == noProbe {
+	if w.probing.asks == noProbe {
 		return nil
 	}
-	err := w.pace(probes.Get(ctx))
-	probes.Put(ctx, w.probes[:w.pacing.length()])
+	err := w.firstStep(probes.Get(ctx))
+	probes.Put(ctx, w.probes[:w.probing.length()])
 	return wrap(ctx, err)
 }
 
-// paced ends the probes of a superstep.
-func (d descent) paced(ctx *comqueue.ComContext) (bool, error) {
-	return working.Get(ctx).pacing.asks == noProbe, nil
+// stepFound ends the probes of a superstep.
+func (d descent) stepFound(ctx *comqueue.ComContext) (bool, error) {
+	return working.Get(ctx).probing.asks == noProbe, nil
 }
 
 // readRows evaluates a shard where the iteration asks for it.

@@ -33,7 +33,7 @@ func Kept(ctx *comqueue.ComContext) (blocks, wholes int) {
 		blocks += len(x)
 	}
 	wholes = len(w.whole) + len(reading.Get(ctx))
-	for _, x := range w.pacing.steps {
+	for _, x := range w.probing.steps {
 		wholes += len(x)
 	}
 	return blocks, wholes

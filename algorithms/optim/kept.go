@@ -133,7 +133,7 @@ type course struct {
 	Gap    float64 // of the round before
 	Tol    float64 // that of the settings, or the smaller one that rounds need
 
-	Passed [2]mark // see beyond.go
+	Passed [2]mark // see divergence.go
 	Later  int     // which of them was passed last
 	Marks  int     // how many there are
 

@@ -32,14 +32,14 @@ func (w *work) aligned(slope float64) error {
 		return w.alignAll()
 	}
 	w.project(1)
-	return w.consider(theEntered)
+	return w.consider(whetherProjectedDescends)
 }
 
 // alignAll makes the direction one all of which follows the negative pseudo-gradient.
 func (w *work) alignAll() error {
 	w.align(true)
 	w.project(1)
-	return w.consider(theSlope)
+	return w.consider(whetherDescends)
 }
 
 // align takes out of the direction what does not follow the negative pseudo-gradient: of

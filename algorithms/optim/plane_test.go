@@ -32,7 +32,7 @@ func TestPlaneIsLeast(t *testing.T) {
 		for i := range g {
 			w.direction[i] = -g[i]
 		}
-		p := &w.pacing.plane
+		p := &w.probing.plane
 		p.ring = &ring{}
 		p.prepare(&space, make([]float64, LatestSteps*n))
 		var kept [][]float64

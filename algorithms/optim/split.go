@@ -21,7 +21,7 @@ import (
 // shards. A read of the rows sends of that what belongs to the blocks of others, without
 // zeros while that is smaller, at most 8·(n − n/p) bytes for each node; a new direction is
 // sent once, 8·n/p bytes to each other subtask; and decisions some hundred bytes a block,
-// see tally.go. In a search along a direction whose margins are cached nothing else moves.
+// see decisions.go. In a search along a direction whose margins are cached nothing else moves.
 // At the end of a round parameters are sent like a direction, for the bound, and again where
 // the next begins, as what was sent is scratch; and at the end of training once to subtask 0,
 // for the model.
@@ -65,9 +65,9 @@ func (w *work) divide(ctx *comqueue.ComContext, wide bool) {
 		w.keep(ctx, parameters, w.v, w.local)
 	}
 	w.moves = make([]float64, w.own.Len())
-	w.tally.rows = make([]float64, w.own.Len()*tallyWidth)
-	ownTally.Put(ctx, w.tally.rows)
-	allTally.Put(ctx, nil)
+	w.awaited.rows = make([]float64, w.own.Len()*rowWidth)
+	ownRows.Put(ctx, w.awaited.rows)
+	allRows.Put(ctx, nil)
 	if !w.split {
 		whole.Put(ctx, nil)
 		return
@@ -112,7 +112,7 @@ func (d descent) gathered(when func(*comqueue.ComContext) (bool, error), offer f
 // spreads says that rows are to be read with a vector that is not yet whole.
 func (d descent) spreads(ctx *comqueue.ComContext) (bool, error) {
 	w := working.Get(ctx)
-	return w.split && w.stale && (w.pacing.asks != noProbe || w.asks != theStep && w.asks != nothing), nil
+	return w.split && w.stale && (w.probing.asks != noProbe || w.asks != theStep && w.asks != nothing), nil
 }
 
 // offerWay offers that vector.
@@ -122,7 +122,7 @@ func (d descent) offerWay(ctx *comqueue.ComContext) error {
 	switch {
 	case w.asks == theStart:
 		ownPart.Put(ctx, w.v)
-	case w.asks == thePoint || w.asks == theBeyond:
+	case w.asks == thePoint || w.asks == pointBeyondEnd:
 		ownPart.Put(ctx, w.point)
 	default:
 		ownPart.Put(ctx, w.direction)
@@ -168,13 +168,13 @@ func (d descent) reads() (stages []comqueue.Stage) {
 func (w *work) taken(ctx *comqueue.ComContext) []float64 {
 	if !w.split {
 		all := reading.Get(ctx)
-		w.tally.loss = all[0]
+		w.awaited.loss = all[0]
 		return all[1 : 1+w.Dim]
 	}
 	own := ownReading.Get(ctx)
-	w.tally.loss = 0
+	w.awaited.loss = 0
 	if ctx.TaskID() == 0 {
-		w.tally.loss, own = own[0], own[1:]
+		w.awaited.loss, own = own[0], own[1:]
 	}
 	return own
 }

@@ -13,15 +13,15 @@ func (w *work) aim() error {
 	if w.history != nil && len(w.history.Order) == 0 {
 		w.Steepest = true // the coefficients say so too, but for the first step
 	}
-	w.pacing.asks = noProbe
+	w.probing.asks = noProbe
 	switch {
 	case w.Steepest:
 		return w.descend()
 	case w.state.Method == OWLQN:
 		w.align(false)
-		return w.consider(theAligned)
+		return w.consider(whetherAlignedDescends)
 	}
-	return w.consider(theSlope)
+	return w.consider(whetherDescends)
 }
 
 // sloped takes the slope along a direction, and the squares of the direction that the
@@ -48,7 +48,7 @@ func (w *work) descend() error {
 		w.direction[i] = -g
 	}
 	w.stale = true
-	return w.consider(theSteepest)
+	return w.consider(gradientLength)
 }
 
 // steep takes the square of the gradient, and the squares of the direction that the
@@ -89,12 +89,12 @@ const leeway = -1
 // launch begins the search along the direction at a step.
 func (w *work) launch(step, limit float64) error {
 	w.step, w.limit = step, limit
-	return w.consider(theLaunch)
+	return w.consider(searchStart)
 }
 
 // begin begins the search, given the slope, what the penalty is made of, and the inverse
 // of how often the direction can be gone before a parameter changes sign, negated.
-func (w *work) begin(sums [tallySums]float64, crossing float64) {
+func (w *work) begin(sums [rowSums]float64, crossing float64) {
 	slope := sums[0]
 	if !(slope < 0) || !finite(slope) || !(w.step > 0) || !finite(w.step) {
 		w.fail()
@@ -115,7 +115,7 @@ func (w *work) turn() {
 	if w.history != nil {
 		w.history.forget()
 	}
-	w.pacing.forget()
+	w.probing.forget()
 }
 
 // fail ends the superstep without a step.
@@ -157,15 +157,15 @@ func (w *work) weigh(sums []float64) error {
 	} else {
 		w.penalty.gradient(sums, w.Weight, w.v, w.direction, w.step, w.next)
 	}
-	return w.consider(theRead)
+	return w.consider(stepRead)
 }
 
 // judge takes the loss there, which the first of the rows of all blocks has, the slope, and
 // what of the gradient is not finite.
 func (w *work) judge(rows []float64) error {
-	loss := w.tally.loss
+	loss := w.awaited.loss
 	if w.split {
-		loss = rows[tallySums]
+		loss = rows[rowSums]
 	}
 	w.losses = loss / w.Weight
 	if w.asks == theStart {
@@ -176,7 +176,7 @@ func (w *work) judge(rows []float64) error {
 		w.settled = true
 		return w.usable(rows, fmt.Sprintf("at the step %v", w.step), "standardise the features, or add an L2 penalty")
 	}
-	sums, _ := w.foldTally(rows)
+	sums, _ := w.foldSums(rows)
 	slope := sums[0] + w.line.kink
 	switch w.search.feed(w.step, w.losses+w.line.value(w.step), slope) {
 	case accepts:
@@ -241,9 +241,9 @@ func (w *work) usable(rows []float64, where, remedy string) error {
 	if !finite(w.losses) {
 		return fmt.Errorf("the loss is %v %s: %s", w.losses, where, remedy)
 	}
-	for ; len(rows) > 0; rows = rows[tallyWidth:] {
-		if bad := rows[tallySums+1]; bad >= 0 {
-			return fmt.Errorf("the loss is %v %s, but its derivative by parameter %d is %v: %s", w.losses, where, int(bad), rows[tallySums+2], remedy)
+	for ; len(rows) > 0; rows = rows[rowWidth:] {
+		if bad := rows[rowSums+1]; bad >= 0 {
+			return fmt.Errorf("the loss is %v %s, but its derivative by parameter %d is %v: %s", w.losses, where, int(bad), rows[rowSums+2], remedy)
 		}
 	}
 	return nil
@@ -260,7 +260,7 @@ func (w *work) arrive(ctx *comqueue.ComContext) error {
 		if w.history != nil {
 			w.history.push(w.step, w.direction, w.gradient, w.next)
 		}
-		w.pacing.push(w.step, w.direction)
+		w.probing.push(w.step, w.direction)
 		w.gradient, w.next = w.next, w.gradient
 		w.LastStep, w.LastSlope = w.step, w.search.d0
 		w.changed(ctx)
@@ -269,7 +269,7 @@ func (w *work) arrive(ctx *comqueue.ComContext) error {
 		w.keep(ctx, latestGradient, w.gradient, w.local)
 		w.derive()
 	}
-	return w.consider(theArrival)
+	return w.consider(pointReached)
 }
 
 // derive finds what directions are made of.
@@ -283,7 +283,7 @@ func (w *work) derive() {
 
 // arrived enters the iteration, given the penalty's parts and the derivative along the
 // parameters, and the largest derivative, parameter and move.
-func (w *work) arrived(sums [tallySums]float64, most [tallyMost]float64) {
+func (w *work) arrived(sums [rowSums]float64, most [rowMaxima]float64) {
 	s := w.state
 	a := arrival{reads: w.reads, loss: s.Loss, norm: most[0], size: most[1], moved: most[2], along: sums[2]}
 	switch {

@@ -41,18 +41,18 @@ type stepper struct {
 
 // walked is how far SGD has come, the same on every subtask.
 type walked struct {
-	Phase  phase
-	First  float64 // the first rate: that of the settings, or what suits a step
-	Rows   int     // of all shards
-	Steps  int     // of an epoch
-	Epoch  int     // at hand, from 0
-	Done   int     // steps of this epoch
-	Total  int     // steps of all epochs
-	Means  int     // steps that mean is of
-	Losses float64 // summed over the rows of this epoch
-	Seen   float64 // rows of this epoch
-	Norm   float64 // of the latest gradient
-	Pace   pace
+	Phase   phase
+	First   float64 // the first rate: that of the settings, or what suits a step
+	Rows    int     // of all shards
+	Steps   int     // of an epoch
+	Epoch   int     // at hand, from 0
+	Done    int     // steps of this epoch
+	Total   int     // steps of all epochs
+	Means   int     // steps that mean is of
+	Losses  float64 // summed over the rows of this epoch
+	Seen    float64 // rows of this epoch
+	Norm    float64 // of the latest gradient
+	Scalars updateScalars
 }
 
 var stepped = shared.Replicated("optim walk", shared.Msgpack[*walked]())
@@ -135,10 +135,10 @@ func (d stochastic) prepare(ctx *comqueue.ComContext) error {
 		s.set.Stochastic.Rate = s.First
 	} else {
 		parameters.whole.Put(ctx, s.v)
-		s.walked = &walked{First: s.set.Stochastic.Rate, Pace: pace{Decay1: 1, Decay2: 1, Factor: 1}}
+		s.walked = &walked{First: s.set.Stochastic.Rate, Scalars: updateScalars{Decay1: 1, Decay2: 1, Factor: 1}}
 		stepped.Put(ctx, s.walked)
 	}
-	s.update = newUpdate(ctx, &s.set, s.Dim, &s.Pace)
+	s.update = newUpdate(ctx, &s.set, s.Dim, &s.Scalars)
 	if s.set.StepTol > 0 {
 		if s.before = recall(ctx, epochBefore, s.Dim); !s.joins {
 			copy(s.before, s.v)

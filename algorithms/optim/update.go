@@ -19,13 +19,13 @@ import (
 // which can make parameters exactly 0 (Duchi and Singer, Efficient online and batch learning
 // using forward backward splitting, JMLR 10, 2009).
 type update struct {
-	*pace
+	*updateScalars
 	velocity []float64
 	squares  []float64 // running mean or sum of squared gradients
 }
 
-// pace is what an update keeps besides vectors.
-type pace struct {
+// updateScalars are what an update keeps besides vectors.
+type updateScalars struct {
 	Rate           float64 // of the latest step
 	Decay1, Decay2 float64 // beta1^t and beta2^t
 	Factor         float64 // Decay^epoch
@@ -39,8 +39,8 @@ const (
 )
 
 // newUpdate returns an update that goes on with what is kept.
-func newUpdate(ctx *comqueue.ComContext, set *Settings, n int, p *pace) update {
-	u := update{pace: p}
+func newUpdate(ctx *comqueue.ComContext, set *Settings, n int, p *updateScalars) update {
+	u := update{updateScalars: p}
 	s := &set.Stochastic
 	if s.Update == Adam || s.Momentum > 0 {
 		u.velocity = recall(ctx, velocities, n)

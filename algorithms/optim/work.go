@@ -24,10 +24,10 @@ type work struct {
 	direction []float64
 	point     []float64 // parameters of the point to read, where margins are not cached
 
-	stale bool // what rows are to be read with is not yet whole
-	tally tally
-	moves []float64 // by block kept here, the largest relative change of a parameter
-	limit float64   // of steps along the direction
+	stale   bool // what rows are to be read with is not yet whole
+	awaited blockSums
+	moves   []float64 // by block kept here, the largest relative change of a parameter
+	limit   float64   // of steps along the direction
 
 	factor   *cholesky
 	bounding bool    // a round has ended in this superstep
@@ -48,8 +48,8 @@ type work struct {
 	losses   float64 // mean loss at the point read last
 	reads    float64 // of this superstep
 
-	pacing pacing
-	probes []float64 // room for what is probed
+	probing probing
+	probes  []float64 // room for what is probed
 
 	sums     []float64 // of bounds
 	advance  func(shard int) error
@@ -61,11 +61,11 @@ type work struct {
 type asked int
 
 const (
-	theStart  asked = iota // loss and gradient at the first parameters
-	thePoint               // ... at point
-	theRay                 // ... along a new direction, whose margins are set
-	theStep                // ... at a step along it
-	theBeyond              // ... at point, beyond the end
+	theStart       asked = iota // loss and gradient at the first parameters
+	thePoint                    // ... at point
+	theRay                      // ... along a new direction, whose margins are set
+	theStep                     // ... at a step along it
+	pointBeyondEnd              // ... at point, beyond the end
 	nothing
 )
 
@@ -114,7 +114,7 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 	w.advance = func(shard int) error { return w.Margins.Advance(shard, w.step) }
 	w.keepPart = func(shard int) error { return w.readShard(shard, nil) }
 	w.held = func(i int) bool { return w.penalised(i) && w.v[i] == 0 && w.pseudo[i] == 0 }
-	w.pacing.ring = &w.Steps
+	w.probing.ring = &w.Steps
 	reading.Put(ctx, make([]float64, 1+n))
 	switch w.state.Method {
 	case Newton:
@@ -144,9 +144,9 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 		w.sums = make([]float64, w.Smoothing.BoundLen)
 	}
 	if w.Subspace.Hessian != nil {
-		w.probes = make([]float64, len(farPaces)+1)
+		w.probes = make([]float64, len(farSteps)+1)
 		if w.state.Method == LBFGS && n < from && !w.NearlyNonsmooth {
-			w.pacing.prepare(&w.space, recall(ctx, latestSteps, LatestSteps*n))
+			w.probing.prepare(&w.space, recall(ctx, latestSteps, LatestSteps*n))
 		}
 	}
 	probes.Put(ctx, nil)
@@ -181,7 +181,7 @@ func (w *work) pick(ctx *comqueue.ComContext, p Problem) {
 // readShard evaluates a shard as asked, with second derivatives where out has room for them.
 func (w *work) readShard(shard int, out []float64) error {
 	switch w.asks {
-	case theBeyond: // no second derivatives are asked for
+	case pointBeyondEnd: // no second derivatives are asked for
 		return w.Evaluate(shard, w.entire(w.point), out[:min(len(out), 1+w.Dim)])
 	case theRay:
 		return w.Margins.Direction(shard, w.entire(w.direction), w.step, out)

@@ -122,9 +122,9 @@ func (p LinearSVC) losses(f *rows.Facts) ([]objective.Loss, error) {
 	var all []objective.Loss
 	for class := first; class < k; class++ {
 		if p.Squared {
-			all = append(all, objective.SquaredHingeAgainst{Class: class})
+			all = append(all, objective.SquaredHingeOneVsRest{Class: class})
 		} else {
-			all = append(all, kinked(objective.HingeAgainst{Class: class}, p.Method))
+			all = append(all, kinked(objective.HingeOneVsRest{Class: class}, p.Method))
 		}
 	}
 	return all, nil
@@ -147,7 +147,7 @@ func TrainSVC(d *engine.Dataset, p LinearSVC) *engine.Dataset {
 		return b.Poisoned(op)
 	}
 	t := training(op, kindSVC, p.common(), p.Squared, p.GapTol, p.losses)
-	t.Label, t.Loss, t.ClassWeights, t.Balanced = rows.ClassLabel, objective.SquaredHingeAgainst{}, p.ClassWeights, p.Balanced
+	t.Label, t.Loss, t.ClassWeights, t.Balanced = rows.ClassLabel, objective.SquaredHingeOneVsRest{}, p.ClassWeights, p.Balanced
 	t.Finish = func(f *affine.Fit) (model.Model, error) {
 		noteGap(f, t.GapTol)
 		made := &SVCModel{

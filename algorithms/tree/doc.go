@@ -19,7 +19,7 @@
 //	s.Dependence(rows, n, features, points, means, threads)
 //
 //	e.WriteText(w), e.WriteDump(w)            // all trees, to read and for programs
-//	e.WriteSVG(w, 0, tree.DrawOptions{})      // one, drawn; also WritePNG and WriteDot
+//	e.WriteSVG(w, 0, tree.DrawOptions{})      // one, drawn; also WriteDot
 //	json.Marshal(e)                           // exact, for the files of models
 //
 // # A node

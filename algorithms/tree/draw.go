@@ -16,8 +16,8 @@ type DrawOptions struct {
 // maxDrawn is the largest number of boxes in a drawing.
 const maxDrawn = 2000
 
-// Sizes in units, which are points of an SVG and half as large as pixels of a PNG: of a
-// character, and the spaces around texts, between boxes side by side and between levels.
+// Sizes in points of an SVG: of a character, and the spaces around texts, between boxes side by
+// side and between levels.
 const (
 	charWidth, charHeight = 6, 11
 	padding               = 4

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
-	"image"
-	"image/png"
 	"io"
 	"os"
 	"strings"
@@ -151,64 +149,12 @@ func TestBoxes(t *testing.T) {
 	}
 }
 
-// readText reads a line of text off a picture by comparing cells with glyphs.
-func readText(c canvas, x, y, chars int) string {
-	var text []byte
-	for i := range chars {
-		cell := [glyphHeight]uint8{}
-		for dy := range cell {
-			for dx := range glyphWidth {
-				if int(c.Pix[c.PixOffset(x+(i*charWidth+dx)*scale, y+dy*scale)])%inks == inks-1 {
-					cell[dy] |= 1 << dx
-				}
-			}
-		}
-		for g, glyph := range glyphs {
-			if glyph == cell {
-				text = append(text, byte(' '+g))
-			}
-		}
-	}
-	return string(text)
-}
-
-func TestPNG(t *testing.T) {
-	seen := map[[glyphHeight]uint8]bool{}
-	for i, g := range glyphs {
-		require.False(t, seen[g], "%q is drawn as another character", rune(' '+i))
-		seen[g] = true
-	}
-	var b bytes.Buffer
-	e := small()
-	require.NoError(t, e.WritePNG(&b, 0, DrawOptions{}))
-	picture, err := png.Decode(&b)
-	require.NoError(t, err)
-	d, err := e.drawing(0, DrawOptions{})
-	require.NoError(t, err)
-	require.Equal(t, d.w*scale, picture.Bounds().Dx())
-	require.Equal(t, d.h*scale, picture.Bounds().Dy())
-	c := newCanvas(d)
-	require.Equal(t, c.Pix, picture.(*image.Paletted).Pix)
-	for i := range d.boxes {
-		box := &d.boxes[i]
-		require.Equal(t, palette()[int(box.fill)*inks], picture.At((box.x-box.w/2+1)*scale, (box.y+1)*scale))
-		for j, line := range box.lines {
-			x, y := (box.x-len(line)*charWidth/2)*scale, (box.y+padding+j*charHeight+1)*scale
-			require.Equal(t, line, readText(c, x, y, len(line)))
-		}
-	}
-	require.Equal(t, picture.At(5, 5), palette()[0])
-	root, left := &d.boxes[0], &d.boxes[d.boxes[0].left]
-	require.Equal(t, palette()[inks-1], picture.At((root.x+left.x)/2*scale, (root.y+root.h+left.y)/2*scale), "the dot of missing values")
-}
-
 func TestDrawingRefuses(t *testing.T) {
 	e := valid(t, 1, shapes["deep"])
-	require.ErrorContains(t, chain(1000).WritePNG(io.Discard, 0, DrawOptions{}), "more than 2000 boxes to draw: set DrawOptions.Depth")
+	require.ErrorContains(t, chain(1000).WriteSVG(io.Discard, 0, DrawOptions{}), "more than 2000 boxes to draw: set DrawOptions.Depth")
 	require.ErrorContains(t, e.WriteSVG(io.Discard, 9, DrawOptions{}), "no tree 9 among 4")
 	require.ErrorContains(t, e.WriteSVG(io.Discard, -1, DrawOptions{}), "no tree -1 among 4")
-	require.ErrorContains(t, chain(900).WritePNG(io.Discard, 0, DrawOptions{}), "pixels, too many")
-	require.NoError(t, e.WritePNG(io.Discard, 0, DrawOptions{Depth: 6}))
+	require.NoError(t, e.WriteSVG(io.Discard, 0, DrawOptions{Depth: 6}))
 }
 
 // chain is a tree in which every right child splits.

@@ -29,7 +29,7 @@ type area[K key] struct {
 	way   [lanes]uint8             // and their ways through its top
 	turns [maxTop]uint64           // bits of the ways
 	reach [1 << maxTop >> 1]uint64 // rows that reach the nodes of a level
-	herd  *herd[K]                 // nil until there is one
+	group *blockGroup[K]           // nil until there is one
 }
 
 // take returns an area for one block after the other; give takes it back.
@@ -142,9 +142,9 @@ func (l *layout[K]) rows(src *source, from, to int, out []float64, numbers []int
 	k, trees := l.e.Outputs, len(l.tops)
 	a := l.take()
 	for n := 0; from < to; from += n {
-		if blocks := min((to-from)/lanes, l.herdSize()); blocks > 1 {
+		if blocks := min((to-from)/lanes, l.groupSize()); blocks > 1 {
 			n = blocks * lanes
-			l.drive(src, from, blocks, a, out, numbers)
+			l.scoreGroup(src, from, blocks, a, out, numbers)
 			continue
 		}
 		n = min(to-from, lanes)

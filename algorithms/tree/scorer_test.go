@@ -26,7 +26,7 @@ func TestScores(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 2))
 				n := 64 + 64 + 13 + int(seed)
 				if seed == 0 {
-					n += herdBlocks * lanes // more than one herd
+					n += groupBlocks * lanes // more than one group
 				}
 				x := make([]float64, n*s.features)
 				var want []float64

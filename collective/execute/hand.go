@@ -30,8 +30,8 @@ type hand struct {
 	landing
 }
 
-// letGo forgets the memory that parts needed.
-func (h *hand) letGo() {
+// release forgets the memory that parts needed.
+func (h *hand) release() {
 	h.land, h.folder, h.landing = nil, folder{}, landing{}
 }
 

@@ -123,9 +123,9 @@ func (r *Runner) Close() {
 	r.closed = true
 	r.arena.Free()
 	clear(r.mem)
-	r.own.letGo()
+	r.own.release()
 	for _, h := range r.halves {
-		h.letGo()
+		h.release()
 	}
 }
 

@@ -70,7 +70,7 @@ func Hold(on disk.FS, dir string, size int64, make func(mem memory.Allocator) (a
 		return nil, nil, err
 	}
 	filled = true
-	r.letGo()
+	r.release()
 	return rows, r, nil
 }
 
@@ -125,7 +125,7 @@ func (r *Region) seal() {
 }
 
 // Release gives the memory of HoldBytes back.
-func (r *Region) Release() { r.letGo() }
+func (r *Region) Release() { r.release() }
 
 // fill calls make and seals the region. It turns the panics of allocate, and faults of the
 // region's pages, into errors.
@@ -191,7 +191,7 @@ func (a allocator) Reallocate(n int, b []byte) []byte {
 // Free implements memory.Allocator.
 func (a allocator) Free(b []byte) {
 	if len(b) >= leastBuffer {
-		a.r.letGo()
+		a.r.release()
 	}
 }
 
@@ -210,8 +210,8 @@ func (r *Region) allocate(n int) ([]byte, error) {
 	return b, nil
 }
 
-// letGo gives up one hold, and the memory with the last.
-func (r *Region) letGo() {
+// release gives up one hold, and the memory with the last.
+func (r *Region) release() {
 	if r.held.Add(-1) == 0 {
 		r.unmap()
 	}

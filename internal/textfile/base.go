@@ -21,14 +21,14 @@ type base struct {
 	index   *Index
 	indexed bool
 
-	mu      sync.Mutex
-	tallies map[int]tally
+	mu     sync.Mutex
+	counts map[int]shardCounts
 }
 
 // open opens the text, lets prepare move its bodies, and plans the cut.
 func (s *base) open(ctx context.Context, files []File, cfg Config, f form, auto *automaton, prepare func(*text) error) error {
 	s.cfg, s.auto = cfg.normal(), auto
-	s.gate, s.tallies = make(chan struct{}, 1), map[int]tally{}
+	s.gate, s.counts = make(chan struct{}, 1), map[int]shardCounts{}
 	if s.cfg.Shards < 1 || s.cfg.Shards > maxShards {
 		return fmt.Errorf("the number of shards must be between 1 and %d, not %d", maxShards, s.cfg.Shards)
 	}
@@ -133,8 +133,8 @@ type consumer interface {
 }
 
 // readShard hands the records of a shard to the consumer and, when all is read,
-// settles the tally.
-func (s *base) readShard(ctx context.Context, shard, batchRows int, sc *scanner, to consumer, t *tally) error {
+// settles its counts.
+func (s *base) readShard(ctx context.Context, shard, batchRows int, sc *scanner, to consumer, t *shardCounts) error {
 	if err := s.checkShard(shard); err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (s *base) readShard(ctx context.Context, shard, batchRows int, sc *scanner,
 
 // readPiece puts the scanner at the first record that begins in the piece and
 // reads to the last one that does.
-func (s *base) readPiece(ctx context.Context, p piece, index *Index, shard, batchRows int, sc *scanner, to consumer, t *tally) (err error) {
+func (s *base) readPiece(ctx context.Context, p piece, index *Index, shard, batchRows int, sc *scanner, to consumer, t *shardCounts) (err error) {
 	h, err := p.part.open()
 	if err != nil {
 		return err
@@ -189,7 +189,7 @@ func (s *base) readPiece(ctx context.Context, p piece, index *Index, shard, batc
 }
 
 // records reads the records that begin before the end of a piece.
-func (s *base) records(ctx context.Context, p piece, batchRows int, sc *scanner, to consumer, t *tally) error {
+func (s *base) records(ctx context.Context, p piece, batchRows int, sc *scanner, to consumer, t *shardCounts) error {
 	rows := 0
 	flush := func() error {
 		var err error
@@ -276,8 +276,8 @@ type complaint struct {
 // error finds the line.
 func (c complaint) error() error { return c.part.errorAt(c.offset, "%s", c.text) }
 
-// tally counts the records skipped in a shard and remembers the first.
-type tally struct {
+// shardCounts counts the records skipped in a shard and remembers the first.
+type shardCounts struct {
 	shard   int
 	skipped int64
 	first   complaint
@@ -298,21 +298,21 @@ func (s Spelled) Compare(t Spelled) int {
 func (s *base) SpelledIn(shard int) map[Spelled]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.tallies[shard].spelled
+	return s.counts[shard].spelled
 }
 
-func (t *tally) add(c complaint) {
+func (t *shardCounts) add(c complaint) {
 	if t.skipped == 0 {
 		t.first = c
 	}
 	t.skipped++
 }
 
-// settle records a shard's tally; reading a shard again does not count twice.
-func (s *base) settle(t tally) {
+// settle records the counts of a shard; reading a shard again does not count twice.
+func (s *base) settle(t shardCounts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tallies[t.shard] = t
+	s.counts[t.shard] = t
 }
 
 // Skipped returns the number of records left out of the shards that have been
@@ -321,7 +321,7 @@ func (s *base) Skipped() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var n int64
-	for _, t := range s.tallies {
+	for _, t := range s.counts {
 		n += t.skipped
 	}
 	return n
@@ -331,7 +331,7 @@ func (s *base) Skipped() int64 {
 func (s *base) SkippedIn(shard int) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.tallies[shard].skipped
+	return s.counts[shard].skipped
 }
 
 // FirstSkipped returns what was wrong with the first record, in file order,
@@ -341,7 +341,7 @@ func (s *base) FirstSkipped() error {
 	s.mu.Lock()
 	var first complaint
 	for shard := range s.plan.shards {
-		if t := s.tallies[shard]; t.skipped > 0 {
+		if t := s.counts[shard]; t.skipped > 0 {
 			first = t.first
 			break
 		}

@@ -161,8 +161,8 @@ func (c *CSV) ReadShard(ctx context.Context, shard, batchRows int, emit func(arr
 		}
 	}
 	r.emit = emit
-	r.tally = tally{shard: shard}
-	if err := c.base.readShard(ctx, shard, batchRows, r.sc, r, &r.tally); err != nil {
+	r.counts = shardCounts{shard: shard}
+	if err := c.base.readShard(ctx, shard, batchRows, r.sc, r, &r.counts); err != nil {
 		r.builder.Release()
 		return err
 	}
@@ -201,7 +201,7 @@ type csvReader struct {
 	in      cells
 	columns []*column
 	builder *batch.RecordBuilder
-	tally   tally
+	counts  shardCounts
 	faults  []fault
 }
 
@@ -242,15 +242,15 @@ func (r *csvReader) flush(rows int) error {
 	return r.emit(rec)
 }
 
-// count moves to the tally what the columns took for missing, and adds what is rounded.
+// count adds to the counts what the columns took for missing, and adds what is rounded.
 func (r *csvReader) count() {
 	for _, c := range r.columns {
 		r.countRounded(c)
 		for word, n := range c.spelled {
-			if r.tally.spelled == nil {
-				r.tally.spelled = map[Spelled]int64{}
+			if r.counts.spelled == nil {
+				r.counts.spelled = map[Spelled]int64{}
 			}
-			r.tally.spelled[Spelled{c.name, word}] += n
+			r.counts.spelled[Spelled{c.name, word}] += n
 		}
 		clear(c.spelled)
 	}
@@ -295,7 +295,7 @@ func (r *csvReader) dropFaulty() {
 	kept, next := 0, 0
 	for row := range rows {
 		if next < len(r.faults) && r.faults[next].row == row {
-			r.tally.add(r.complain(r.faults[next]))
+			r.counts.add(r.complain(r.faults[next]))
 			for next < len(r.faults) && r.faults[next].row == row {
 				next++
 			}

@@ -195,8 +195,8 @@ func (s *LibSVM) readShard(ctx context.Context, shard, batchRows int, deliver fu
 	if !ok {
 		r = &svmReader{s: s, sc: &scanner{tok: lineTokenizer(s.auto)}}
 	}
-	r.tally, r.deliver = tally{shard: shard}, deliver
-	err := s.base.readShard(ctx, shard, batchRows, r.sc, r, &r.tally)
+	r.counts, r.deliver = shardCounts{shard: shard}, deliver
+	err := s.base.readShard(ctx, shard, batchRows, r.sc, r, &r.counts)
 	r.deliver = nil
 	r.sc.idle()
 	s.idle.Put(r)
@@ -254,7 +254,7 @@ type svmReader struct {
 	s       *LibSVM
 	sc      *scanner
 	part    *part
-	tally   tally
+	counts  shardCounts
 	deliver func(*svmReader) error
 
 	labels  []float64
@@ -292,7 +292,7 @@ func (r *svmReader) flush(int) error {
 		if r.s.cfg.OnError == Fail {
 			return bad.error()
 		}
-		r.tally.add(bad)
+		r.counts.add(bad)
 		r.labels, r.queries = r.labels[:rows], r.queries[:min(rows, len(r.queries))]
 		r.indices, r.values = r.indices[:pairs], r.values[:pairs]
 	}

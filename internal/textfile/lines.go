@@ -108,8 +108,8 @@ func (l *Lines) ReadShard(ctx context.Context, shard, batchRows int, emit func(a
 	if !ok {
 		r = &linesReader{l: l, sc: &scanner{tok: l.tokenizer()}}
 	}
-	r.tally, r.emit = tally{shard: shard}, emit
-	err := l.base.readShard(ctx, shard, batchRows, r.sc, r, &r.tally)
+	r.counts, r.emit = shardCounts{shard: shard}, emit
+	err := l.base.readShard(ctx, shard, batchRows, r.sc, r, &r.counts)
 	r.emit = nil
 	r.sc.idle()
 	l.idle.Put(r)
@@ -118,11 +118,11 @@ func (l *Lines) ReadShard(ctx context.Context, shard, batchRows int, emit func(a
 
 // linesReader reads one shard at a time.
 type linesReader struct {
-	l     *Lines
-	sc    *scanner
-	part  *part
-	tally tally
-	emit  func(arrow.Record) error
+	l      *Lines
+	sc     *scanner
+	part   *part
+	counts shardCounts
+	emit   func(arrow.Record) error
 }
 
 func (r *linesReader) begin(p *part) { r.part = p }
@@ -156,7 +156,7 @@ func (r *linesReader) flush(rows int) error {
 		if r.l.cfg.OnError == Fail {
 			return bad.error()
 		}
-		r.tally.add(bad)
+		r.counts.add(bad)
 	}
 	if lines.Len() == 0 {
 		return nil

@@ -26,7 +26,7 @@ func (s *LibSVM) Place(ctx context.Context, shard int, row int64) (string, error
 // place finds a row. isRow says of the first cell of a record whether there is a row in it.
 func (s *base) place(ctx context.Context, shard int, row int64, tok *tokenizer, isRow func(cell []byte) bool) (string, error) {
 	f := &finder{sc: &scanner{tok: tok}, left: row, isRow: isRow}
-	err := s.readShard(ctx, shard, 1, f.sc, f, &tally{shard: shard})
+	err := s.readShard(ctx, shard, 1, f.sc, f, &shardCounts{shard: shard})
 	switch {
 	case err == nil:
 		return "", fmt.Errorf("shard %d has %d rows", shard, row-f.left)

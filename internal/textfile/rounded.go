@@ -26,10 +26,10 @@ func (r Rounded) Line() (int64, error) { return r.first.part.lineOf(r.first.offs
 func (s *base) RoundedIn(shard int) []Rounded {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.tallies[shard].rounded
+	return s.counts[shard].rounded
 }
 
-// countRounded adds those of a column in the records at hand, which it has read, to the tally.
+// countRounded adds those of a column in the records at hand, which it has read, to the counts.
 func (r *csvReader) countRounded(c *column) {
 	switch c.builder.(type) {
 	case *array.Int64Builder:
@@ -55,14 +55,14 @@ func (r *csvReader) countRounded(c *column) {
 
 // round counts the cell of a column in a row.
 func (r *csvReader) round(c *column, row int) {
-	for i := range r.tally.rounded {
-		if r.tally.rounded[i].Column == c.name {
-			r.tally.rounded[i].Numbers++
+	for i := range r.counts.rounded {
+		if r.counts.rounded[i].Column == c.name {
+			r.counts.rounded[i].Numbers++
 			return
 		}
 	}
 	k := r.in.all[row*r.in.width+c.slot]
-	r.tally.rounded = append(r.tally.rounded, Rounded{c.name, 1, r.part.path, shorten(k.text(&r.in, c)),
+	r.counts.rounded = append(r.counts.rounded, Rounded{c.name, 1, r.part.path, shorten(k.text(&r.in, c)),
 		complaint{part: r.part, offset: r.sc.place(int(k.off))}})
 }
 

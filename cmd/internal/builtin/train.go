@@ -343,8 +343,8 @@ func readBy(a trainer) []string {
 	return columns
 }
 
-// A sizer adds the column of queries to rows, those of --test or others, where their number
-// of rows tells them.
+// A sizer adds a column of query numbers to the rows of training or of --test, where the queries
+// are given by their numbers of rows.
 type sizer interface {
 	sized(rows *engine.Dataset, test bool) *engine.Dataset
 }

@@ -26,8 +26,8 @@ type TreeArgs struct {
 	ZeroIfMissing bool           `param:"AbsentIsZero" help:"Take what sparse rows leave out for 0, in place of missing."`
 }
 
-// withCategories has a stage that is made to be validated, before the columns of the file are
-// known, take the categories for its features.
+// withCategories wraps a function that makes a stage for validation. The columns of the file are
+// not known then, so that the categorical columns stand in for the features.
 func (a TreeArgs) withCategories(stage func(c columns) model.Stage) func(c columns) model.Stage {
 	return func(c columns) model.Stage {
 		if len(a.Categories) > 0 {

@@ -193,8 +193,8 @@ func TestCreditsBoundWhatIsUnderWay(t *testing.T) {
 		j := connected(t, 2, func(_ int, c *Config) { c.Credits = credits })
 		slow, fast := newKeeper(100), newKeeper(100)
 		slow.turns = make(chan struct{})
-		letGo := sync.OnceFunc(func() { close(slow.turns) })
-		t.Cleanup(letGo)
+		unblock := sync.OnceFunc(func() { close(slow.turns) })
+		t.Cleanup(unblock)
 		j.listen(at(0, 0, 1), slow)
 		j.listen(at(0, 1, 1), fast)
 		s, other := j.dial(0, at(0, 0, 1)), j.dial(0, at(0, 1, 1))
@@ -231,7 +231,7 @@ func TestCreditsBoundWhatIsUnderWay(t *testing.T) {
 				require.NoError(t, s.Send(soon(t), transport.Message{Rows: j.rows(1)}))
 			}
 		}
-		letGo()
+		unblock()
 		j.close()
 		for len(slow.came) > 0 {
 			m := <-slow.came

@@ -9,9 +9,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/objective"
 )
 
-// TestAgainstIsTheLossOfTwoClasses: one class against the rest is the loss of two classes
+// TestOneVsRestOfTwoClasses: one class against the rest is the loss of two classes
 // on labels that say whether a row is of the class.
-func TestAgainstIsTheLossOfTwoClasses(t *testing.T) {
+func TestOneVsRestOfTwoClasses(t *testing.T) {
 	const n, classes = 60, 4
 	facts := &rows.Facts{Classes: []string{"a", "b", "c", "d"}, ClassWeights: []float64{1, 1, 1, 1}}
 	for class := range classes {
@@ -23,9 +23,9 @@ func TestAgainstIsTheLossOfTwoClasses(t *testing.T) {
 			}
 		}
 		for _, pair := range [][2]objective.Loss{
-			{objective.HingeAgainst{Class: class}, objective.Hinge{}},
-			{objective.SquaredHingeAgainst{Class: class}, objective.SquaredHinge{}},
-			{objective.Smooth{Loss: objective.HingeAgainst{Class: class}}, objective.Smooth{Loss: objective.Hinge{}}},
+			{objective.HingeOneVsRest{Class: class}, objective.Hinge{}},
+			{objective.SquaredHingeOneVsRest{Class: class}, objective.SquaredHinge{}},
+			{objective.Smooth{Loss: objective.HingeOneVsRest{Class: class}}, objective.Smooth{Loss: objective.Hinge{}}},
 		} {
 			shape, err := pair[0].Shape(facts)
 			require.NoError(t, err)
@@ -47,10 +47,10 @@ func TestAgainstIsTheLossOfTwoClasses(t *testing.T) {
 			require.Equal(t, got[1].Curve, got[0].Curve)
 		}
 	}
-	_, err := objective.HingeAgainst{Class: 4}.Shape(facts)
+	_, err := objective.HingeOneVsRest{Class: 4}.Shape(facts)
 	require.ErrorContains(t, err, "class 4 is to be told")
-	_, err = objective.SquaredHingeAgainst{}.Shape(&rows.Facts{Classes: []string{"a"}})
+	_, err = objective.SquaredHingeOneVsRest{}.Shape(&rows.Facts{Classes: []string{"a"}})
 	require.ErrorContains(t, err, `every label is "a"`)
-	_, err = objective.HingeAgainst{}.Shape(&rows.Facts{Classes: []string{"a", "b"}, ClassWeights: []float64{1, 0}})
+	_, err = objective.HingeOneVsRest{}.Shape(&rows.Facts{Classes: []string{"a", "b"}, ClassWeights: []float64{1, 0}})
 	require.ErrorContains(t, err, `class "b" weighs 0`)
 }

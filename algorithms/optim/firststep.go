@@ -14,12 +14,12 @@ import "math"
 // by Newton's method, and then for the slopes around that step, where the losses are not
 // quadratic.
 
-// nearPaces are the steps that are probed around that of Newton's method.
-var nearPaces = [...]float64{0, 0.25, 0.5, 0.8, 1.25, 2, 4, 8}
+// nearSteps are the steps that are probed around that of Newton's method.
+var nearSteps = [...]float64{0, 0.25, 0.5, 0.8, 1.25, 2, 4, 8}
 
-// farPaces are those along the gradient where no slope changes its sign among the near
+// farSteps are those along the gradient where no slope changes its sign among the near
 // ones: none, and powers of 4.
-var farPaces = func() (steps [42]float64) {
+var farSteps = func() (steps [42]float64) {
 	for i := 1; i < len(steps); i++ {
 		steps[i] = math.Ldexp(1, 2*(i-21))
 	}
@@ -34,28 +34,28 @@ const mostProbes = 3
 type probed int
 
 const (
-	noProbe   probed = iota
-	theBend          // second derivatives along the direction, and in the plane
-	theSlopes        // the derivatives along the mixture, at the paces
+	noProbe        probed = iota
+	probeCurvature        // second derivatives along the direction, and in the plane
+	probeSlopes           // the derivatives along the mixture, at the trials
 )
 
-// pacing is what finds the first step along a direction.
-type pacing struct {
+// probing is what finds the first step along a direction.
+type probing struct {
 	plane
 	asks        probed
-	paces       []float64
-	scaled      [len(nearPaces)]float64
-	far         bool    // the paces are the far ones
+	trials      []float64
+	scaled      [len(nearSteps)]float64
+	far         bool    // the trials are the far ones
 	slope, bend float64 // of F along the mixture, and of the penalty's derivative
 }
 
 // length returns how many numbers a probe gives.
-func (p *pacing) length() int {
+func (p *probing) length() int {
 	switch p.asks {
-	case theBend:
+	case probeCurvature:
 		return triangle(p.dim) + 1
-	case theSlopes:
-		return len(p.paces) + 1
+	case probeSlopes:
+		return len(p.trials) + 1
 	}
 	return 0
 }
@@ -63,24 +63,24 @@ func (p *pacing) length() int {
 // probe has the direction probed, from the curvature on, given the slope along it and the
 // squares of it that the penalty has.
 func (w *work) probe(slope, squares float64) {
-	p := &w.pacing
-	p.asks, p.far = theBend, false
+	p := &w.probing
+	p.asks, p.far = probeCurvature, false
 	p.span(w, !w.Steepest, slope, float64(w.penalty.l2*squares))
 }
 
-// pace takes what was probed, and asks for more or for the first step.
-func (w *work) pace(sums []float64) error {
-	p := &w.pacing
-	if p.asks == theBend {
+// firstStep takes what was probed, and asks for more or for the first step.
+func (w *work) firstStep(sums []float64) error {
+	p := &w.probing
+	if p.asks == probeCurvature {
 		whole := p.solve(sums[:triangle(p.dim)], sums[triangle(p.dim)])
-		p.asks, p.paces, p.scaled = theSlopes, p.scaled[:], nearPaces
+		p.asks, p.trials, p.scaled = probeSlopes, p.scaled[:], nearSteps
 		if w.Steepest {
 			// The direction is the gradient itself: its step bears the scale.
 			for i := range p.scaled {
 				p.scaled[i] *= p.mix[0]
 			}
 			if !whole {
-				p.paces, p.far = farPaces[:], true
+				p.trials, p.far = farSteps[:], true
 			}
 			p.mix[0] = 1
 		}
@@ -89,7 +89,7 @@ func (w *work) pace(sums []float64) error {
 	}
 	step := p.vanishing(sums)
 	if step == 0 && w.Steepest && !p.far {
-		p.paces, p.far = farPaces[:], true
+		p.trials, p.far = farSteps[:], true
 		return nil
 	}
 	p.asks = noProbe
@@ -109,20 +109,20 @@ func (w *work) pace(sums []float64) error {
 }
 
 // vanishing returns the step at which the derivative would vanish if all rows changed as
-// those that were probed; 0 where it does not change its sign among the paces. sums are
-// their derivatives at the paces, and their weight.
-func (p *pacing) vanishing(sums []float64) float64 {
-	weight := sums[len(p.paces)]
+// those that were probed; 0 where it does not change its sign among the trials. sums are
+// their derivatives at the trials, and their weight.
+func (p *probing) vanishing(sums []float64) float64 {
+	weight := sums[len(p.trials)]
 	// What the rows give is the change from the step 0, where the derivative is known: it
 	// may be much smaller there than that of a few rows.
 	derivative := func(i int) float64 {
-		return p.slope + (sums[i]-sums[0])/weight + float64(p.paces[i]*p.bend)
+		return p.slope + (sums[i]-sums[0])/weight + float64(p.trials[i]*p.bend)
 	}
 	before := derivative(1)
-	for i := 2; i < len(p.paces) && before < 0; i++ {
+	for i := 2; i < len(p.trials) && before < 0; i++ {
 		d := derivative(i)
 		if !(d < 0) {
-			return root(point{0, 0, p.slope}, point{p.paces[i-1], 0, before}, point{p.paces[i], 0, d})
+			return root(point{0, 0, p.slope}, point{p.trials[i-1], 0, before}, point{p.trials[i], 0, d})
 		}
 		before = d
 	}

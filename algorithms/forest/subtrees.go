@@ -32,7 +32,7 @@ func (t *table) appendRows(dst []uint8, e []entry) []uint8 {
 	return dst
 }
 
-// grow grows what is below those of the branches sent that are this subtask's: every
+// grow grows what is below those of the open nodes sent that are this subtask's: every
 // tasks-th. rows is what all subtasks sent.
 func (l *levels) grow(ctx context.Context, rows []uint8) error {
 	parts := make([][][]uint8, len(l.sent))
@@ -59,14 +59,14 @@ func (l *levels) grow(ctx context.Context, rows []uint8) error {
 		if i%l.tasks != l.task {
 			continue
 		}
-		t := l.growTwig(ctx, b, parts[i])
+		t := l.growSubtree(ctx, b, parts[i])
 		l.grown = treecode.Append(binary.LittleEndian.AppendUint32(l.grown, uint32(i)), &t)
 	}
 	return ctx.Err()
 }
 
-// growTwig grows what is below a branch on its rows. The tree's memory is the builder's.
-func (l *levels) growTwig(ctx context.Context, b *branch, parts [][]uint8) tree.Tree {
+// growSubtree grows what is below an open node on its rows. The tree's memory is the builder's.
+func (l *levels) growSubtree(ctx context.Context, b *openNode, parts [][]uint8) tree.Tree {
 	var all []uint8
 	for _, p := range parts {
 		all = append(all, p...)
@@ -87,13 +87,13 @@ func (l *levels) growTwig(ctx context.Context, b *branch, parts [][]uint8) tree.
 		at += c.bytes()
 		t.cols = append(t.cols, c)
 	}
-	if l.twigs == nil {
+	if l.builder == nil {
 		r := l.rules
 		r.leaves = 0 // the whole tree is bounded when it is all there
-		l.twigs = newBuilder(t, r, l.sampler)
+		l.builder = newBuilder(t, r, l.sampler)
 	}
-	w := l.twigs
-	w.t, w.finder.t, w.total = t, t, b.sprout.weight
+	w := l.builder
+	w.t, w.finder.t, w.total = t, t, b.of.weight
 	w.entries = w.entries[:0]
 	for i := range n {
 		rest := all[i*l.rowSize+l.rowBins:]
@@ -103,10 +103,10 @@ func (l *levels) growTwig(ctx context.Context, b *branch, parts [][]uint8) tree.
 	if len(w.spare) < n {
 		w.spare = make([]entry, n)
 	}
-	return w.run(ctx, b.sprout.number, waiting{hi: n, depth: int32(b.depth), key: b.key, sums: b.sums})
+	return w.run(ctx, b.of.number, waiting{hi: n, depth: int32(b.depth), key: b.key, sums: b.sums})
 }
 
-// attach puts the twigs of all subtasks where their branches are.
+// attach puts the subtrees of all subtasks where their open nodes are.
 func (l *levels) attach(all []uint8) error {
 	for len(all) > 0 {
 		if len(all) < 4 || int(binary.LittleEndian.Uint32(all)) >= len(l.sent) {
@@ -114,21 +114,21 @@ func (l *levels) attach(all []uint8) error {
 		}
 		b := l.sent[binary.LittleEndian.Uint32(all)]
 		var err error
-		if all, err = treecode.Read(all[4:], &l.twig); err != nil {
+		if all, err = treecode.Read(all[4:], &l.subtree); err != nil {
 			return err
 		}
-		b.sprout.attach(b.node, &l.twig, l.t.classes)
+		b.of.attach(b.node, &l.subtree, l.t.classes)
 		l.close(b)
 	}
 	return nil
 }
 
 // attach puts a tree in the place of a node.
-func (s *sprout) attach(node int32, twig *tree.Tree, classes int) {
+func (s *growingTree) attach(node int32, subtree *tree.Tree, classes int) {
 	t := &s.t
 	first, words := int32(len(t.Nodes))-1, int32(len(t.Sets))
-	for i := range twig.Nodes {
-		n := twig.Nodes[i]
+	for i := range subtree.Nodes {
+		n := subtree.Nodes[i]
 		if !n.Leaf() {
 			n.Left += first
 			n.Right += first
@@ -142,10 +142,10 @@ func (s *sprout) attach(node int32, twig *tree.Tree, classes int) {
 			t.Nodes = append(t.Nodes, n)
 		}
 	}
-	t.Sets = append(t.Sets, twig.Sets...)
+	t.Sets = append(t.Sets, subtree.Sets...)
 	if classes > 0 {
-		copy(t.Values[int(node)*classes:], twig.Values[:classes])
-		t.Values = append(t.Values, twig.Values[classes:]...)
+		copy(t.Values[int(node)*classes:], subtree.Values[:classes])
+		t.Values = append(t.Values, subtree.Values[classes:]...)
 	}
 }
 

@@ -6,25 +6,25 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 )
 
-// HingeAgainst is Hinge with s = +1 for one class and −1 for all others: of as many of
+// HingeOneVsRest is Hinge with s = +1 for one class and −1 for all others: of as many of
 // these as there are classes, each with parameters of its own, a classifier of one class
 // against the rest is made. With two classes and Class 1 it is Hinge.
-type HingeAgainst struct{ Class int }
+type HingeOneVsRest struct{ Class int }
 
 // String implements Loss.
-func (HingeAgainst) String() string { return "hinge" }
+func (HingeOneVsRest) String() string { return "hinge" }
 
 // Label implements Loss.
-func (HingeAgainst) Label() rows.LabelKind { return rows.ClassLabel }
+func (HingeOneVsRest) Label() rows.LabelKind { return rows.ClassLabel }
 
 // Shape implements Loss.
-func (l HingeAgainst) Shape(f *rows.Facts) (Shape, error) { return against(f, l.Class) }
+func (l HingeOneVsRest) Shape(f *rows.Facts) (Shape, error) { return oneVsRest(f, l.Class) }
 
 // Refuses implements Loss.
-func (HingeAgainst) Refuses(float64) string { return "" }
+func (HingeOneVsRest) Refuses(float64) string { return "" }
 
 // At implements Loss, with the curvature 0 that it has but at the kink.
-func (l HingeAgainst) At(b *Batch) {
+func (l HingeOneVsRest) At(b *Batch) {
 	for i, m := range b.Margin[:b.N] {
 		s := side(b.Label[i], l.Class)
 		b.Loss[i], b.Slope[i] = 0, 0
@@ -37,27 +37,27 @@ func (l HingeAgainst) At(b *Batch) {
 	}
 }
 
-func (l HingeAgainst) line(label float64) line {
+func (l HingeOneVsRest) line(label float64) line {
 	return line{s: side(label, l.Class), c: 1, lo: 0, hi: 1}
 }
 
-// SquaredHingeAgainst is SquaredHinge with s = +1 for one class and −1 for all others.
-type SquaredHingeAgainst struct{ Class int }
+// SquaredHingeOneVsRest is SquaredHinge with s = +1 for one class and −1 for all others.
+type SquaredHingeOneVsRest struct{ Class int }
 
 // String implements Loss.
-func (SquaredHingeAgainst) String() string { return "squared hinge" }
+func (SquaredHingeOneVsRest) String() string { return "squared hinge" }
 
 // Label implements Loss.
-func (SquaredHingeAgainst) Label() rows.LabelKind { return rows.ClassLabel }
+func (SquaredHingeOneVsRest) Label() rows.LabelKind { return rows.ClassLabel }
 
 // Shape implements Loss.
-func (l SquaredHingeAgainst) Shape(f *rows.Facts) (Shape, error) { return against(f, l.Class) }
+func (l SquaredHingeOneVsRest) Shape(f *rows.Facts) (Shape, error) { return oneVsRest(f, l.Class) }
 
 // Refuses implements Loss.
-func (SquaredHingeAgainst) Refuses(float64) string { return "" }
+func (SquaredHingeOneVsRest) Refuses(float64) string { return "" }
 
 // At implements Loss, with the generalised second derivative of SquaredHinge.
-func (l SquaredHingeAgainst) At(b *Batch) {
+func (l SquaredHingeOneVsRest) At(b *Batch) {
 	for i, m := range b.Margin[:b.N] {
 		s := side(b.Label[i], l.Class)
 		loss, slope, curve := 0.0, 0.0, 0.0
@@ -79,8 +79,8 @@ func side(label float64, class int) float64 {
 	return -1
 }
 
-// against is the shape of losses of one class against the rest.
-func against(f *rows.Facts, class int) (Shape, error) {
+// oneVsRest is the shape of losses of one class against the rest.
+func oneVsRest(f *rows.Facts, class int) (Shape, error) {
 	switch k := len(f.Classes); {
 	case k == 1:
 		return Shape{}, rows.TwoClasses("", f.Classes)

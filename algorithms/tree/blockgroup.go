@@ -3,42 +3,41 @@ package tree
 import "unsafe"
 
 // Trees that are more than their tops, such as those of forests, are larger together than a
-// processor's caches. So the rows of several blocks, a herd, go down the tops of all trees
-// first, and then through the rest of one tree after the other, each of which stays in the
-// cache meanwhile.
+// processor's caches. So the rows of a group of blocks go down the tops of all trees first, and
+// then through the rest of one tree after the other, which stays in the cache meanwhile.
 
-// Bounds of a herd: of its blocks, and of the bytes that the keys of its rows take.
+// Bounds of a group: its blocks, and the bytes that the keys of its rows take.
 const (
-	herdBlocks = 16
-	herdBytes  = 256 << 10
+	groupBlocks = 16
+	groupBytes  = 256 << 10
 )
 
-// herd is the memory for a herd.
-type herd[K key] struct {
+// blockGroup is the memory for a group of blocks.
+type blockGroup[K key] struct {
 	keys []K       // block after block
 	sums []float64 // block after block
 	ways []uint8   // tree after tree, of all rows
 }
 
-// herdSize returns the number of blocks of a herd; 1 where herds are of no use.
-func (l *layout[K]) herdSize() int {
+// groupSize returns the number of blocks of a group, 1 where groups save nothing.
+func (l *layout[K]) groupSize() int {
 	if !l.walks || len(l.tops) < 2 {
 		return 1
 	}
-	return max(1, min(herdBlocks, herdBytes/(max(1, len(l.slots))*lanes*int(unsafe.Sizeof(K(0))))))
+	return max(1, min(groupBlocks, groupBytes/(max(1, len(l.slots))*lanes*int(unsafe.Sizeof(K(0))))))
 }
 
-// drive takes a herd of whole blocks through all trees. from is the first row, of which out and
+// scoreGroup scores a group of whole blocks by all trees. from is the first row, of which out and
 // numbers, either of them nil, have the place that it has in the source.
-func (l *layout[K]) drive(src *source, from, blocks int, a *area[K], out []float64, numbers []int32) {
-	if a.herd == nil {
-		size := l.herdSize()
-		a.herd = &herd[K]{
+func (l *layout[K]) scoreGroup(src *source, from, blocks int, a *area[K], out []float64, numbers []int32) {
+	if a.group == nil {
+		size := l.groupSize()
+		a.group = &blockGroup[K]{
 			keys: make([]K, size*len(l.slots)*lanes), sums: make([]float64, size*l.e.Outputs*lanes),
 			ways: make([]uint8, len(l.tops)*size*lanes),
 		}
 	}
-	h, slots, k, trees := a.herd, len(l.slots)*lanes, l.e.Outputs, len(l.tops)
+	h, slots, k, trees := a.group, len(l.slots)*lanes, l.e.Outputs, len(l.tops)
 	keys := a.keys
 	for b := range blocks {
 		a.keys = h.keys[b*slots:][:slots]

@@ -11,7 +11,7 @@ import (
 )
 
 // gatherRemotely is gatherBytes in a group whose ranks are in several processes. The
-// ranks of one meet, and the last to come puts their letters into one packet and
+// ranks of one meet, and the last to come puts their payloads into one packet and
 // exchanges packets with the other processes: one AllGather of the packets' heads,
 // which hold all of small ones, and one of the rest of the others, whatever the number
 // of ranks. An exchange from rank to rank would cost as many messages as there are
@@ -26,14 +26,14 @@ func gatherRemotely(c *Comm, mine []byte, shards int, o Option) ([][]byte, error
 	start := g.now()
 	s := &g.slots[c.index]
 	s.header = header{kind: callObjects, seq: c.seq, name: o.name, shards: shards}
-	s.letter = mine
-	err := c.meet(o.ctx, c.leading(leadLetters, o.ctx))
-	s.letter = nil
+	s.payload = mine
+	err := c.meet(o.ctx, c.leading(leadPayloads, o.ctx))
+	s.payload = nil
 	if err != nil {
 		return nil, err
 	}
-	// Nobody writes letters before this rank comes to the next meeting.
-	parts, bytes := g.net.letters, int64(0)
+	// Nobody writes payloads before this rank comes to the next meeting.
+	parts, bytes := g.net.payloads, int64(0)
 	if c.index == 0 {
 		bytes = g.agreed.bytes // of the whole process
 	}
@@ -64,15 +64,15 @@ func gatherNumbers(c *Comm, mine []int64, o Option) ([]int64, error) {
 // headBytes is the size of a packet's head: its length, and as much of it as fits.
 const headBytes = 512
 
-// exchangeLetters brings the letters of the ranks of this process to all others, and
+// exchangePayloads brings the payloads of the ranks of this process to all others, and
 // theirs here. The caller leads a meeting.
-func (c *Comm) exchangeLetters(ctx context.Context) error {
+func (c *Comm) exchangePayloads(ctx context.Context) error {
 	g := c.group
 	packet := []byte{}
 	for i := range g.slots {
-		letter := g.slots[i].letter
-		packet = binary.AppendUvarint(packet, uint64(len(letter)))
-		packet = append(packet, letter...)
+		payload := g.slots[i].payload
+		packet = binary.AppendUvarint(packet, uint64(len(payload)))
+		packet = append(packet, payload...)
 	}
 	g.agreed = agreement{}
 	packets, err := c.exchangePackets(ctx, packet)
@@ -80,9 +80,9 @@ func (c *Comm) exchangeLetters(ctx context.Context) error {
 		return err
 	}
 	n := g.net
-	n.letters = make([][]byte, n.size)
+	n.payloads = make([][]byte, n.size)
 	for h, p := range packets {
-		if err := openPacket(p, n.hosts[h], n.letters); err != nil {
+		if err := openPacket(p, n.hosts[h], n.payloads); err != nil {
 			return fmt.Errorf("what the process of rank %d sent to %s: %w", n.hosts[h][0], g.slots[c.index].header.describe(), err)
 		}
 	}
@@ -135,18 +135,18 @@ func (c *Comm) gatherAmongProcesses(ctx context.Context, all, mine []byte, count
 	return c.amongProcesses(ctx, request{coll: program.AllGather, elem: 1, n: len(all), counts: counts, out: all}, mine)
 }
 
-// openPacket finds the letters of ranks in a packet.
-func openPacket(packet []byte, ranks []int, letters [][]byte) error {
+// openPacket finds the payloads of ranks in a packet.
+func openPacket(packet []byte, ranks []int, payloads [][]byte) error {
 	for _, r := range ranks {
 		length, k := binary.Uvarint(packet)
 		if k <= 0 || length > uint64(len(packet)-k) {
-			return fmt.Errorf("it ends within the letter of rank %d", r)
+			return fmt.Errorf("it ends within the payload of rank %d", r)
 		}
-		letters[r] = packet[k : k+int(length) : k+int(length)]
+		payloads[r] = packet[k : k+int(length) : k+int(length)]
 		packet = packet[k+int(length):]
 	}
 	if len(packet) > 0 {
-		return errors.New("something follows the last letter")
+		return errors.New("something follows the last payload")
 	}
 	return nil
 }

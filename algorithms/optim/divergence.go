@@ -70,16 +70,16 @@ func (w *work) farBack() int {
 	return w.Later
 }
 
-// addBeyond adds the stages that look beyond the end, where there is no penalty.
-func (d descent) addBeyond(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
+// addDivergenceCheck adds the stages that look beyond the end, where there is no penalty.
+func (d descent) addDivergenceCheck(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
 	if !d.problem.Settings.free() {
 		return q
 	}
 	stages := append([]comqueue.Stage{d.gathered(d.spreads, d.offerWay)}, d.reads()...)
-	stages = append(stages, comqueue.Named("doubt", comqueue.Do(d.doubt)), d.tallied())
+	stages = append(stages, comqueue.Named("doubt", comqueue.Do(d.doubt)), d.decisions())
 	return q.
 		Add(comqueue.Named("look back", comqueue.Do(d.lookBack))).
-		Add(d.tallied()).
+		Add(d.decisions()).
 		Add(comqueue.While(1, d.doubts, stages...))
 }
 
@@ -102,7 +102,7 @@ func (d descent) lookBack(ctx *comqueue.ComContext) error {
 	for i, v := range w.v {
 		w.direction[i] = v - from.v[i]
 	}
-	return wrap(ctx, w.consider(theWay))
+	return wrap(ctx, w.consider(pathBack))
 }
 
 // lookedBack takes the slopes at the beginning and the end of the way, and how long it is.
@@ -141,7 +141,7 @@ func (w *work) readOn(step float64) {
 	for i, p := range w.direction {
 		w.point[i] = w.v[i] + float64(step*p)
 	}
-	w.doubting, w.asks, w.stale = true, theBeyond, true
+	w.doubting, w.asks, w.stale = true, pointBeyondEnd, true
 }
 
 // doubts says that the gradient is to be read beyond the end.
@@ -154,7 +154,7 @@ func (d descent) doubt(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	w.doubting = false
 	copy(w.next, w.taken(ctx))
-	return wrap(ctx, w.consider(theDoubt))
+	return wrap(ctx, w.consider(readBeyondEnd))
 }
 
 // doubted tells that training diverges if the loss still falls beyond the end.

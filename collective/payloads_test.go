@@ -12,9 +12,9 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// TestLettersOfAnyLength has ranks in several processes bring objects that fit into a
+// TestPayloadsOfAnyLength has ranks in several processes bring objects that fit into a
 // packet's head, just so, or not, and some nothing.
-func TestLettersOfAnyLength(t *testing.T) {
+func TestPayloadsOfAnyLength(t *testing.T) {
 	lengths := []int{0, 1, 100, headBytes - 20, headBytes - 8, headBytes, 5000, 1 << 18}
 	executors(t, func(t *testing.T, of ends) {
 		for k := range lengths {
@@ -46,7 +46,7 @@ func TestLettersOfAnyLength(t *testing.T) {
 	})
 }
 
-// FuzzOpenPacket opens any packet, and finds in one made of letters these letters.
+// FuzzOpenPacket opens any packet, and finds in one made of payloads these payloads.
 func FuzzOpenPacket(f *testing.F) {
 	f.Add([]byte{0, 0, 0}, 3)
 	f.Add([]byte{1, 'a', 2, 'b', 'c'}, 2)
@@ -58,21 +58,21 @@ func FuzzOpenPacket(f *testing.F) {
 		for i := range ranks {
 			ranks[i] = i
 		}
-		letters := make([][]byte, n)
-		if openPacket(packet, ranks, letters) == nil && len(slices.Concat(letters...)) > len(packet) {
-			t.Fatal("letters came of nothing")
+		payloads := make([][]byte, n)
+		if openPacket(packet, ranks, payloads) == nil && len(slices.Concat(payloads...)) > len(packet) {
+			t.Fatal("payloads came of nothing")
 		}
-		letter := packet[:min(len(packet), 100)]
+		payload := packet[:min(len(packet), 100)]
 		two := make([][]byte, 2)
-		err := openPacket(slices.Concat([]byte{byte(len(letter))}, letter, []byte{0}), []int{1, 0}, two)
-		if err != nil || len(two[0]) != 0 || !bytes.Equal(two[1], letter) {
+		err := openPacket(slices.Concat([]byte{byte(len(payload))}, payload, []byte{0}), []int{1, 0}, two)
+		if err != nil || len(two[0]) != 0 || !bytes.Equal(two[1], payload) {
 			t.Fatalf("%v %v", two, err)
 		}
 	})
 }
 
-// TestLettersWithinOneProcess has a group that could have others elsewhere, and has not.
-func TestLettersWithinOneProcess(t *testing.T) {
+// TestPayloadsWithinOneProcess has a group that could have others elsewhere, and has not.
+func TestPayloadsWithinOneProcess(t *testing.T) {
 	groups := tcpGroups(t, 3, [][]int{{0, 1, 2}})
 	for _, err := range outcomesOf(groups, 3, func(c *Comm) error {
 		mine := fmt.Sprint(c.Rank())

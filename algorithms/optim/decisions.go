@@ -15,117 +15,117 @@ import (
 // hundred bytes a block. Either way sums of blocks are added up the aligned tree over them,
 // so that it changes no bit, and every subtask decides the same.
 
-// tallied is a decision that waits for its sums.
-type tallied int
+// decision is a decision that waits for its sums.
+type decision int
 
 const (
-	noTally     tallied = iota
-	theAligned          // OWLQN: does the aligned direction descend?
-	theEntered          // ... also the way to its projected point?
-	theSlope            // does the direction descend?
-	theSteepest         // how steep is the gradient?
-	theLaunch           // the search along the direction begins
-	theRead             // rows were read at a step
-	theArrival          // the point was moved to
-	theWay              // how training came to its end, see beyond.go
-	theDoubt            // ... and how the loss falls beyond
+	noDecision               decision = iota
+	whetherAlignedDescends            // OWLQN: does the aligned direction descend?
+	whetherProjectedDescends          // ... also the way to its projected point?
+	whetherDescends                   // does the direction descend?
+	gradientLength                    // how steep is the gradient?
+	searchStart                       // the search along the direction begins
+	stepRead                          // rows were read at a step
+	pointReached                      // the point was moved to
+	pathBack                          // how training came to its end, see divergence.go
+	readBeyondEnd                     // ... and how the loss falls beyond
 )
 
-// A row of a tally are the sums of a block, and behind them what is not added up: maxima,
-// or of theRead and theDoubt the loss, which the first block has, and of the first element
+// A row has the sums of a block and, behind them, what is not added up: maxima,
+// or of stepRead and readBeyondEnd the loss, which the first block has, and of the first element
 // of the gradient that is not finite its number and value.
 const (
-	tallySums  = 6
-	tallyMost  = 3
-	tallyWidth = tallySums + tallyMost
+	rowSums   = 6
+	rowMaxima = 3
+	rowWidth  = rowSums + rowMaxima
 )
 
-// mostTallies is how many decisions follow each other at most without anything read.
-const mostTallies = 8
+// mostDecisions is how many decisions follow each other at most without anything read.
+const mostDecisions = 8
 
 // Objects that subtasks tell each other, where parameters are split.
 var (
-	ownTally = shared.Scratch[[]float64]("optim own sums")
-	allTally = shared.Scratch[[]float64]("optim sums")
+	ownRows = shared.Scratch[[]float64]("optim own sums")
+	allRows = shared.Scratch[[]float64]("optim sums")
 )
 
-// tally is what a subtask adds up.
-type tally struct {
-	asks tallied
+// blockSums are the sums of the blocks that a subtask keeps, for the decision that waits for them.
+type blockSums struct {
+	asks decision
 	rows []float64 // of the blocks kept here
 	loss float64   // of the rows that were read, on the subtask that has the first block
 }
 
-// tallied has the subtasks tell each other their sums until all decisions are made.
-func (d descent) tallied() comqueue.Stage {
-	return comqueue.While(mostTallies, d.considers,
-		comqueue.AllGather(ownTally, allTally),
+// decisions has the subtasks tell each other their sums until all decisions are made.
+func (d descent) decisions() comqueue.Stage {
+	return comqueue.While(mostDecisions, d.considers,
+		comqueue.AllGather(ownRows, allRows),
 		comqueue.Named("decide", comqueue.Do(d.decide)))
 }
 
 // considers says that a decision waits for the sums of other subtasks.
 func (d descent) considers(ctx *comqueue.ComContext) (bool, error) {
-	return working.Get(ctx).tally.asks != noTally, nil
+	return working.Get(ctx).awaited.asks != noDecision, nil
 }
 
 // decide makes the decision that waits.
 func (d descent) decide(ctx *comqueue.ComContext) error {
-	return wrap(ctx, working.Get(ctx).decide(allTally.Get(ctx)))
+	return wrap(ctx, working.Get(ctx).decide(allRows.Get(ctx)))
 }
 
 // consider takes the sums that a decision needs. It is the last that a function does: what
 // follows is the matter of decide.
-func (w *work) consider(asks tallied) error {
-	w.tally.asks = asks
+func (w *work) consider(asks decision) error {
+	w.awaited.asks = asks
 	for i := w.own.Lo; i < w.own.Hi; i++ {
-		row := w.tally.rows[(i-w.own.Lo)*tallyWidth:][:tallyWidth]
+		row := w.awaited.rows[(i-w.own.Lo)*rowWidth:][:rowWidth]
 		clear(row)
-		w.fill(i, w.local(i), row[:tallySums], row[tallySums:])
+		w.fill(i, w.local(i), row[:rowSums], row[rowSums:])
 	}
 	if w.split {
 		return nil
 	}
-	return w.decide(w.tally.rows)
+	return w.decide(w.awaited.rows)
 }
 
-// fill writes what block i, whose parameters are those of r, adds to the tally.
+// fill writes the row of block i, whose parameters are those of r.
 func (w *work) fill(i int, r shared.Range, sums, most []float64) {
 	dot := func(x, y []float64) float64 { return kernel.Dot(x[r.Lo:r.Hi], y[r.Lo:r.Hi]) }
 	p := &w.penalty
-	switch w.tally.asks {
-	case theAligned, theEntered, theSlope:
+	switch w.awaited.asks {
+	case whetherAlignedDescends, whetherProjectedDescends, whetherDescends:
 		sums[0] = dot(w.pseudo, w.direction)
 		if w.Subspace.Hessian != nil {
 			p.squaresIn(r, sums[1:2], w.direction)
 		}
-	case theSteepest:
+	case gradientLength:
 		sums[0] = dot(w.pseudo, w.pseudo)
 		if w.Subspace.Hessian != nil {
 			p.squaresIn(r, sums[1:2], w.direction)
 		}
-	case theLaunch:
+	case searchStart:
 		sums[0] = dot(w.pseudo, w.direction)
 		p.squaresIn(r, sums[1:4], w.v, w.direction)
 		sums[4] = p.absoluteIn(r, w.v, nil)
 		sums[5] = p.absoluteIn(r, w.v, w.direction)
 		most[0] = w.crossing(r)
-	case theRead:
+	case stepRead:
 		sums[0] = dot(w.next, w.direction)
-		most[0] = w.tally.loss
+		most[0] = w.awaited.loss
 		most[1], most[2] = w.firstBad(r)
-	case theArrival:
+	case pointReached:
 		sums[0] = p.absoluteIn(r, w.v, nil)
 		p.squaresIn(r, sums[1:2], w.v)
 		sums[2] = dot(w.pseudo, w.v)
 		most[0], most[1] = largest(w.pseudo[r.Lo:r.Hi]), largest(w.v[r.Lo:r.Hi])
 		most[2] = w.moves[i-w.own.Lo]
-	case theWay:
+	case pathBack:
 		sums[0] = dot(w.passed[w.farBack()].gradient, w.direction)
 		sums[1] = dot(w.gradient, w.direction)
 		most[0] = largest(w.direction[r.Lo:r.Hi])
-	case theDoubt:
+	case readBeyondEnd:
 		sums[0] = dot(w.next, w.direction)
-		most[0] = w.tally.loss
+		most[0] = w.awaited.loss
 	}
 }
 
@@ -154,55 +154,55 @@ func (w *work) firstBad(r shared.Range) (number, value float64) {
 
 // decide makes the decision that waits, from the rows of all blocks, which it changes.
 func (w *work) decide(rows []float64) error {
-	asks := w.tally.asks
-	w.tally.asks = noTally
-	if asks == theRead {
+	asks := w.awaited.asks
+	w.awaited.asks = noDecision
+	if asks == stepRead {
 		return w.judge(rows)
 	}
-	first := w.tally.loss
+	first := w.awaited.loss
 	if len(rows) > 0 {
-		first = rows[tallySums]
+		first = rows[rowSums]
 	}
-	sums, most := w.foldTally(rows)
+	sums, most := w.foldSums(rows)
 	switch asks {
-	case theAligned:
+	case whetherAlignedDescends:
 		return w.aligned(sums[0])
-	case theEntered:
+	case whetherProjectedDescends:
 		if !(sums[0] < 0) {
 			return w.alignAll()
 		}
 		return w.sloped(sums[0], sums[1])
-	case theSlope:
+	case whetherDescends:
 		return w.sloped(sums[0], sums[1])
-	case theSteepest:
+	case gradientLength:
 		return w.steep(sums[0], sums[1])
-	case theLaunch:
+	case searchStart:
 		w.begin(sums, most[0])
-	case theArrival:
+	case pointReached:
 		w.arrived(sums, most)
-	case theWay:
+	case pathBack:
 		w.lookedBack(sums[0], sums[1], most[0])
-	case theDoubt:
+	case readBeyondEnd:
 		w.doubted(first, sums[0])
 	}
 	return nil
 }
 
-// foldTally adds up the sums of all blocks, and finds the largest of the rest.
-func (w *work) foldTally(rows []float64) (sums [tallySums]float64, most [tallyMost]float64) {
-	count := len(rows) / tallyWidth
+// foldSums adds up the sums of all blocks, and finds the largest of the rest.
+func (w *work) foldSums(rows []float64) (sums [rowSums]float64, most [rowMaxima]float64) {
+	count := len(rows) / rowWidth
 	if count == 0 {
 		return sums, most
 	}
-	copy(most[:], rows[tallySums:tallyWidth])
+	copy(most[:], rows[rowSums:rowWidth])
 	for i := 1; i < count; i++ {
-		for j, v := range rows[i*tallyWidth+tallySums : (i+1)*tallyWidth] {
+		for j, v := range rows[i*rowWidth+rowSums : (i+1)*rowWidth] {
 			most[j] = max(most[j], v)
 		}
 	}
 	for stride := 1; stride < count; stride *= 2 {
 		for i := 0; i+stride < count; i += 2 * stride {
-			kernel.AddTo(rows[i*tallyWidth:][:tallySums], rows[(i+stride)*tallyWidth:][:tallySums])
+			kernel.AddTo(rows[i*rowWidth:][:rowSums], rows[(i+stride)*rowWidth:][:rowSums])
 		}
 	}
 	copy(sums[:], rows)

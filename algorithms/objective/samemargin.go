@@ -2,16 +2,16 @@ package objective
 
 import "github.com/superstep-ml/superstep/algorithms/internal/rows"
 
-// alikeWork has, of each class, what a row comes to where the margins of all are the same.
-type alikeWork struct{ Batch }
+// classWork has the loss and slope of a row of each class where the margins of all rows are the same.
+type classWork struct{ Batch }
 
-// alike says that all rows that a pass takes have one margin, which is the same, and labels
-// that are classes, as where training begins, and finds what a row of each class comes to.
-func (e *evaluator) alike(s *shardRows, from source) bool {
+// sameMargin reports whether all rows of a pass have the same single margin and labels that are
+// classes, as when training begins, and computes the loss and slope of a row of each class.
+func (e *evaluator) sameMargin(s *shardRows, from source) bool {
 	if from != atStart && from != atPoint || !e.zero || e.k > 1 || e.classes == 0 || s.Offset != nil || s.prox != nil || s.mu != 0 {
 		return false
 	}
-	w, n := &e.alikes, e.classes
+	w, n := &e.perClass, e.classes
 	if w.Label == nil {
 		w.N, w.K, w.Label, w.Margin = n, 1, make([]float64, n), make([]float64, n)
 		w.Loss, w.Slope, w.Work = make([]float64, n), make([]float64, n), make([]float64, n)
@@ -23,10 +23,10 @@ func (e *evaluator) alike(s *shardRows, from source) bool {
 	return true
 }
 
-// lossAlike writes losses and slopes of rows that are alike to the batch.
-func (e *evaluator) lossAlike(b *rows.Block) {
+// lossByClass writes the losses and slopes of rows to the batch, as their classes say.
+func (e *evaluator) lossByClass(b *rows.Block) {
 	loss, slope := e.batch.Loss[:b.N], e.batch.Slope[:b.N]
 	for i, class := range b.Label {
-		loss[i], slope[i] = e.alikes.Loss[int(class)], e.alikes.Slope[int(class)]
+		loss[i], slope[i] = e.perClass.Loss[int(class)], e.perClass.Slope[int(class)]
 	}
 }

@@ -1,0 +1,159 @@
+package objective
+
+import (
+	"github.com/superstep-ml/superstep/internal/kernel"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// foldStack folds the buffers of shards up the canonical tree as they come: a stack of the sums
+// of complete subtrees that wait for the sibling to their right. Buffers above the top are kept
+// for the next shards.
+type foldStack struct {
+	depth int
+	first [24]uint32 // shard of a subtree
+	parts [][]float64
+}
+
+// push adds a shard: it merges the subtrees on the stack that are complete once this shard has
+// come, and returns a buffer of the given length for the sums of the shard, to be filled.
+func (l *foldStack) push(shard uint32, length int) []float64 {
+	for ; l.depth >= 2 && l.first[l.depth-2]^l.first[l.depth-1] < l.first[l.depth-1]^shard; l.depth-- {
+		kernel.AddTo(l.parts[l.depth-2], l.parts[l.depth-1])
+	}
+	if len(l.parts) == l.depth {
+		l.parts = append(l.parts, make([]float64, length))
+	}
+	out := l.parts[l.depth]
+	l.first[l.depth] = shard
+	l.depth++
+	return out
+}
+
+// sibling returns the buffer on top of the stack if it is the left sibling of a pair of shards:
+// the sums of the pair are added to it, and nothing comes between. Else it returns nil.
+func (l *foldStack) sibling(pair uint32) []float64 {
+	if l.depth == 0 || l.first[l.depth-1]^pair > 3 {
+		return nil
+	}
+	return l.parts[l.depth-1]
+}
+
+// total returns the sum of all shards, nil where there were none, and empties the stack.
+func (l *foldStack) total() []float64 {
+	if l.depth == 0 {
+		return nil
+	}
+	for ; l.depth > 1; l.depth-- {
+		kernel.AddTo(l.parts[l.depth-2], l.parts[l.depth-1])
+	}
+	l.depth = 0
+	return l.parts[0]
+}
+
+// wideWork folds shards that are not narrow: each has a buffer of all parameters on the stack.
+// With one margin, unscaled sums by feature are made in two other buffers, which stay in the
+// cache, and two shards under one node are added to the stack together.
+type wideWork struct {
+	foldStack
+	buffers [2][]float64 // sums of the shard that waits, and of the current one; else zeros
+	dirty   bool         // the buffer of the current shard may have sums of a pass that ended early
+	waits   bool         // the first of two shards waits for the second
+	waiting shardSums    // that shard
+}
+
+// shardSums are the sums of a shard that are not by feature.
+type shardSums struct {
+	number       uint32
+	loss, slopes float64
+}
+
+// bufferOf returns a buffer of zeros for the sums of a shard: for all of them or, with unscaled,
+// for the unscaled sums by feature.
+func (e *evaluator) bufferOf(s *shardRows) (buffer []float64, unscaled bool) {
+	w := &e.wide
+	if e.k > 1 || e.centred {
+		buffer = w.push(uint32(s.number), 1+e.parameters())
+		clear(buffer)
+		return buffer, false
+	}
+	if w.buffers[0] == nil {
+		w.buffers[0], w.buffers[1] = make([]float64, e.d), make([]float64, e.d)
+	}
+	if w.waits && w.waiting.number^uint32(s.number) != 1 {
+		e.pushWaiting()
+	}
+	buffer = w.current()
+	if w.dirty {
+		clear(buffer)
+	}
+	w.dirty = true
+	return buffer, true
+}
+
+// current returns the buffer of the current shard.
+func (w *wideWork) current() []float64 {
+	if w.waits {
+		return w.buffers[1]
+	}
+	return w.buffers[0]
+}
+
+// foldShard ends the current shard: it waits for the next, or is added to the stack together with
+// the one that waits.
+func (e *evaluator) foldShard(s *shardRows, loss float64) {
+	w := &e.wide
+	own := shardSums{uint32(s.number), loss, e.sums[0]}
+	w.dirty = false
+	if !w.waits {
+		w.waits, w.waiting = true, own
+		return
+	}
+	loss, slopes := w.waiting.loss+own.loss, w.waiting.slopes+own.slopes
+	if left := w.sibling(w.waiting.number); left != nil {
+		kernel.DrainPairOnto(left[1:1+e.d], w.buffers[0], w.buffers[1], e.inverse)
+		if loss = left[0] + loss; e.intercept {
+			slopes = left[1+e.d] + slopes
+		}
+		e.setScalars(left, loss, slopes)
+		return
+	}
+	to := w.push(w.waiting.number, 1+e.parameters())
+	kernel.DrainPair(to[1:1+e.d], w.buffers[0], w.buffers[1], e.inverse)
+	e.setScalars(to, loss, slopes)
+}
+
+// pushWaiting adds the shard that waits to the stack alone.
+func (e *evaluator) pushWaiting() {
+	w := &e.wide
+	to := w.push(w.waiting.number, 1+e.parameters())
+	kernel.Drain(to[1:1+e.d], w.buffers[0], e.inverse)
+	e.setScalars(to, w.waiting.loss, w.waiting.slopes)
+}
+
+// setScalars writes the sums that are not by feature, and ends the waiting.
+func (e *evaluator) setScalars(to []float64, loss, slopes float64) {
+	to[0] = loss
+	if e.intercept {
+		to[1+e.d] = slopes
+	}
+	e.wide.waits = false
+}
+
+// foldWide is fold for shards that are not narrow: it folds those evaluated since the last fold.
+func (e *evaluator) foldWide(out []float64) {
+	if e.wide.waits {
+		e.pushWaiting()
+	}
+	copy(out, e.wide.total())
+	positiveZeros(out) // where all parts are −0
+}
+
+// fold is Fold of optim.Evaluator.
+func (e *evaluator) fold(shards shared.Range, out []float64) error {
+	if e.folds {
+		e.foldNarrow(shards, out)
+	} else {
+		e.foldWide(out)
+	}
+	return nil
+}
