@@ -41,6 +41,9 @@ func (s *benchSource) ReadShard(c *Context, shard int, out Output) error {
 
 var benchSink atomic.Uint64 // keeps the work from being optimised away
 
+// benchColumns are the columns of benchRows.
+var benchColumns = []plan.Column{{Name: "k", Type: "int64"}, {Name: "x", Type: "float64"}, {Name: "y", Type: "float64"}}
+
 // benchRows is a batch of a key and two columns of numbers.
 func benchRows(n int) arrow.Record {
 	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{
@@ -57,12 +60,21 @@ func benchRows(n int) arrow.Record {
 	return b.NewRecord()
 }
 
+// benchGraph is a graph whose nodes all have the columns of benchRows.
+func benchGraph(shards int, text string) *testGraph {
+	g := parseGraph(shards, text)
+	for i := range g.Nodes {
+		g.Nodes[i].Schema = benchColumns
+	}
+	return g
+}
+
 // benchRun runs a graph b.N times over about a million rows each.
 func benchRun(b *testing.B, text string, p, batch, work int) {
 	const shards, total = 128, 1 << 20
 	rows := benchRows(batch)
 	defer rows.Release()
-	g := parseGraph(shards, text)
+	g := benchGraph(shards, text)
 	compiled, err := plan.Compile(g.Graph, p)
 	if err != nil {
 		b.Fatal(err)
@@ -179,7 +191,7 @@ func BenchmarkSpill(b *testing.B) {
 	const shards, batches = 128, 64
 	rows := benchRows(1024)
 	defer rows.Release()
-	g := parseGraph(shards, "a = source\nb = drop a/hash")
+	g := benchGraph(shards, "a = source\nb = drop a/hash")
 	for _, p := range []int{1, 2} {
 		b.Run(fmt.Sprintf("p=%d", p), func(b *testing.B) {
 			compiled, err := plan.Compile(g.Graph, p)

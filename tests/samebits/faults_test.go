@@ -39,6 +39,9 @@ type fault struct {
 	p        []int // parallelisms, of which the first is the reference unless perP
 	rows     []int // rows per batch; nil means 1024
 	rounds   int   // more than one: with delays that differ by round
+	// other changes the settings for a second start, which is compared with the first; nil
+	// means none.
+	other func(s *sweep.Sweep)
 }
 
 // perSubtask sums the shards of a subtask one after the other.
@@ -115,6 +118,30 @@ var faults = []fault{
 		name: "draws begin anew with every batch", workload: "operators", shards: 8, p: []int{1}, rows: []int{1024, 7},
 		edits: []edit{{"operators/sample.go", "if o.index.batch(rows.NumRows()) == 0 {", "if o.index.batch(rows.NumRows()) == 0 || FAULT {"}},
 	},
+	{
+		name: "parallelism is part of the seed", workload: "operators", shards: 8, p: []int{1, 2},
+		edits: []edit{{"operators/sample.go", "o.draws = c.Random(o.purpose, shard, 0)", "purpose := o.purpose\n\t\tif FAULT {\n\t\t\tpurpose += strconv.Itoa(c.Parallelism)\n\t\t}\n\t\to.draws = c.Random(purpose, shard, 0)"}},
+	},
+	{
+		name: "rows are put into a shuffle in the order of a map", workload: "operators", shards: 8, p: []int{2, 3},
+		edits: []edit{{"engine/task/output.go", "\tfor i, d := range o.dst {\n\t\to.order[o.start[d]] = int32(i)\n", "\tplaced := map[int]int32{}\n\tfor i, d := range o.dst {\n\t\tplaced[i] = d\n\t}\n\tfor i, d := range placed {\n\t\tif FAULT {\n\t\t\to.order[o.start[d]] = int32(i)\n\t\t\to.start[d]++\n\t\t}\n\t}\n\tfor i, d := range o.dst {\n\t\tif FAULT {\n\t\t\tbreak\n\t\t}\n\t\to.order[o.start[d]] = int32(i)\n"}},
+	},
+	{
+		name: "a kernel fuses a product with an addition", workload: "classifications", shards: 8, p: []int{1},
+		edits: []edit{
+			{"internal/kernel/products.go", "package kernel\n", "package kernel\n\nimport \"math\"\n"},
+			{"internal/kernel/products.go", "\t\to += T(k0 * r0[j])\n", "\t\tif FAULT {\n\t\t\to = T(math.FMA(float64(k0), float64(r0[j]), float64(o)))\n\t\t} else {\n\t\t\to += T(k0 * r0[j])\n\t\t}\n"},
+		},
+		other: func(s *sweep.Sweep) { s.Environ = append(s.Environ, "SUPERSTEP_DEBUG=kernel.asm=off") },
+	},
+	{
+		name: "scratch carries state from one superstep to the next", workload: "iris", shards: 8, p: []int{2},
+		edits: []edit{
+			{"algorithms/kmeans/lloyd.go", "type lloydWork struct {\n", "type lloydWork struct {\n\tcarried float64\n"},
+			{"algorithms/kmeans/lloyd.go", "\tstate.Inertia = sums[len(sums)-1]\n", "\tstate.Inertia = sums[len(sums)-1]\n\tif FAULT {\n\t\tw.carried += state.Inertia\n\t\tstate.Inertia = w.carried\n\t}\n"},
+		},
+		other: func(s *sweep.Sweep) { s.Forget = true },
+	},
 }
 
 // fusing is a fault that shows where the compiler may fuse a product with an addition:
@@ -180,7 +207,12 @@ func (f fault) differences(t *testing.T, path string, on int) []string {
 	if s.BatchRows == nil {
 		s.BatchRows = []int{1024}
 	}
-	return sweep.Differences(s.Run(t, f.workload, out), f.perP, out)
+	digests := s.Run(t, f.workload, out)
+	if f.other != nil {
+		f.other(&s)
+		digests = append(digests, s.Run(t, f.workload, out)...)
+	}
+	return sweep.Differences(digests, f.perP, out)
 }
 
 var packageClause = regexp.MustCompile(`(?m)^package (\w+)$`)
