@@ -57,10 +57,8 @@ func Fails(t testing.TB, build func(b *engine.Builder), texts ...string) error {
 // where that is 0, and with a number of rows per batch.
 type place struct{ p, workers, batch int }
 
-// SameBits runs what build adds to a job at parallelism 1, 2, 3 and 8, the third among
-// three workers, with several batch sizes, under the race detector at the second and third
-// of these, and asserts that everything it collects has the same bits, and so has every
-// value that a queue of the given names reported.
+// SameBits runs what build adds to a job at each of places, and asserts that everything it
+// collects has the same bits, and so has every value that a queue of the given names reported.
 func SameBits(t *testing.T, build func(b *engine.Builder), queues ...string) {
 	t.Helper()
 	sameBits(t, build, false, queues)
