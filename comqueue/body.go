@@ -152,10 +152,15 @@ func (b *body) openInputs(c *engine.Context, in engine.Input) error {
 		}
 	}
 	taking := intake{context: &b.context, queue: b.queue.name}
+	var ports []int
 	for port, input := range b.queue.inputs {
-		if input.partitioned == nil {
-			continue
+		if input.partitioned != nil {
+			ports = append(ports, port)
 		}
+	}
+	for i, port := range ports {
+		input := b.queue.inputs[port]
+		taking.later = ports[i+1:]
 		b.context.data = append(b.context.data, *input.partitioned)
 		for shard := c.Range.Lo; shard < c.Range.Hi; shard++ {
 			if err := b.openShard(c, in, &taking, port, shard); err != nil {
@@ -237,7 +242,7 @@ func (b *body) openShard(c *engine.Context, in engine.Input, taking *intake, por
 // readShard joins the rows of a shard into one frame.
 func readShard(c *engine.Context, in engine.Input, taking *intake, port, shard int, input input) (*Frame, error) {
 	taking.open(in, port, shard)
-	of := newStaged(c, taking.queue, fmt.Sprintf("rows of %q", input.name()), input.schema())
+	of := newStaged(c, taking.queue, fmt.Sprintf("rows of %q", input.name()))
 	defer of.release()
 	for {
 		rows, err := in.Next(port, shard)

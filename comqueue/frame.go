@@ -23,7 +23,7 @@ type Frame struct {
 	columns []column
 
 	// What the frame holds of a slot's memory, and the file of its rows beyond that; see held.go.
-	memory interface{ Release(bytes int64) }
+	memory interface{ GiveUp(bytes int64) }
 	bytes  int64
 	file   *onDisk
 }
@@ -281,7 +281,7 @@ func (f *Frame) Release() {
 		f.record, f.columns = nil, nil
 	}
 	if f.bytes > 0 {
-		f.memory.Release(f.bytes)
+		f.memory.GiveUp(f.bytes)
 		f.bytes = 0
 	}
 }
@@ -302,7 +302,8 @@ func PartitionedRows(name string) PartitionedData {
 // WithState returns the key with what InitWithPartitionedData is to know of the queue's
 // stages: how many bytes they keep on the heap for the rows of a shard besides, such as
 // margins. The memory budget makes room for them, in place of rows if need be. It is asked
-// once for each shard, on the subtask that owns it, when broadcast data are there.
+// once for each shard, on the subtask that owns it, when broadcast data are there. It must not
+// keep views of the rows, which may yet move to a file.
 func (d PartitionedData) WithState(bytes func(ctx *ComContext, rows *Frame) int64) PartitionedData {
 	d.state = bytes
 	return d

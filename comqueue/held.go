@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"runtime/debug"
+	"syscall"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -25,7 +26,9 @@ type intake struct {
 	context  *ComContext
 	queue    string
 	state    int64    // bytes that were asked for and cannot go to disk
+	own      int64    // bytes that this intake keeps of the slot's memory
 	inMemory []*taken // that may still make room
+	later    []int    // ports behind the one that is read
 	at       progress
 }
 
@@ -81,14 +84,21 @@ func (in *intake) rows(c *engine.Context, key PartitionedData, shard int, schema
 	if t.frame.file == nil {
 		in.inMemory = append(in.inMemory, t)
 	}
-	if key.state != nil {
-		n := key.state(in.context, t.frame)
-		if err := in.makeRoom(c, n); err != nil {
-			t.frame.Release()
-			return nil, fmt.Errorf("what the queue keeps for its rows: %w", err)
-		}
-		t.frame.bytes += n
+	if key.state == nil {
+		return t.frame, nil
 	}
+	owned := false
+	defer func() { // the function is the user's, and may panic
+		if !owned {
+			t.frame.Release()
+		}
+	}()
+	n := key.state(in.context, t.frame)
+	if err := in.makeRoom(c, n); err != nil {
+		return nil, fmt.Errorf("what the queue keeps for its rows: %w", err)
+	}
+	t.frame.bytes += n
+	owned = true
 	return t.frame, nil
 }
 
@@ -100,10 +110,11 @@ func (in *intake) frame(c *engine.Context, t *taken, schema *arrow.Schema, batch
 		if err := in.toDisk(c, t, batches, full); !errors.Is(err, mapped.ErrUnsupported) {
 			return err
 		}
-		if !in.couldHold(c, t.bytes) {
+		if !c.Memory.Keep(t.bytes) {
 			return in.refuse(c, t.bytes, true)
 		}
-		c.Memory.Take(t.bytes)
+	} else {
+		c.Memory.KeepReserved(t.bytes)
 	}
 	if ofFiles || len(batches) > 1 {
 		c.Memory.Take(t.copied)
@@ -118,9 +129,10 @@ func (in *intake) frame(c *engine.Context, t *taken, schema *arrow.Schema, batch
 		t.frame, err = newFrame(c.RowAllocator, schema, batches)
 	}
 	if err != nil {
-		c.Memory.Release(t.bytes)
+		c.Memory.GiveUp(t.bytes)
 		return err
 	}
+	in.own += t.bytes
 	t.frame.memory, t.frame.bytes = c.Memory, t.bytes
 	return nil
 }
@@ -140,10 +152,6 @@ func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, fu
 	}
 	if err != nil {
 		return beyond(c, full, err)
-	}
-	if err := sameRows(t.what, record, batches); err != nil {
-		record.Release()
-		return err
 	}
 	if err := in.makeRoom(c, offsets.bytes); err != nil {
 		record.Release()
@@ -167,9 +175,15 @@ func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, fu
 func (t *taken) toFile(c *engine.Context, size int64, offsets memory.Allocator, batches []arrow.Record) (arrow.Record, *mapped.Region, error) {
 	c.Memory.Take(t.copied)
 	defer c.Memory.Release(t.copied)
-	return mapped.Hold(c.Disk, c.SpillDir, size, func(mem memory.Allocator) (arrow.Record, error) {
-		return batch.ConcatApart(mem, offsets, batches)
-	})
+	return holdRows(c, t.what, size, offsets, batches)
+}
+
+// holdRows copies batches, of about so many bytes, to a file of the run's directory.
+func holdRows(c *engine.Context, what string, size int64, offsets memory.Allocator, batches []arrow.Record) (arrow.Record, *mapped.Region, error) {
+	const aligned = 3 * 64 // bytes that the buffers of a column may take besides
+	make := func(mem memory.Allocator) (arrow.Record, error) { return batch.ConcatApart(mem, offsets, batches) }
+	compare := func(rows arrow.Record) error { return sameRows(what, rows, batches) }
+	return mapped.Hold(c.Disk, c.SpillDir, size+aligned*batches[0].NumCols(), make, compare)
 }
 
 // sameRows compares rows that a file holds with the batches that they were made of: pages may
@@ -188,15 +202,6 @@ func sameRows(what string, record arrow.Record, batches []arrow.Record) error {
 	return nil
 }
 
-// couldHold reports whether the slot's memory could hold bytes more than the rows that are in
-// memory and what was asked for besides. What others hold they spill or give back as they go on.
-func (in *intake) couldHold(c *engine.Context, bytes int64) bool {
-	for _, t := range in.inMemory {
-		bytes += t.bytes
-	}
-	return in.state+bytes <= c.Memory.Limit()
-}
-
 // makeRoom takes bytes off the slot's memory, and has rows in memory go to disk where that has
 // too few. Nobody has views of them yet. Where no rows can go any more, bytes are taken as long
 // as the slot's memory could hold all that was asked for here.
@@ -205,6 +210,8 @@ func (in *intake) makeRoom(c *engine.Context, bytes int64) error {
 	for {
 		full := c.Memory.Reserve(bytes)
 		if full == nil {
+			c.Memory.KeepReserved(bytes)
+			in.own += bytes
 			return nil
 		}
 		moved, err := in.moveLast(c, full)
@@ -215,10 +222,10 @@ func (in *intake) makeRoom(c *engine.Context, bytes int64) error {
 			break
 		}
 	}
-	if !in.couldHold(c, 0) {
+	if !c.Memory.Keep(bytes) {
 		return in.refuse(c, bytes, len(in.inMemory) > 0)
 	}
-	c.Memory.Take(bytes)
+	in.own += bytes
 	return nil
 }
 
@@ -230,12 +237,15 @@ func (in *intake) moveLast(c *engine.Context, full error) (bool, error) {
 	}
 	last := in.inMemory[len(in.inMemory)-1]
 	in.inMemory = in.inMemory[:len(in.inMemory)-1] // before toDisk, which makes room for offsets
-	c.Memory.Release(last.bytes)
+	c.Memory.GiveUp(last.bytes)
 	last.frame.bytes -= last.bytes
+	in.own -= last.bytes
 	err := in.toDisk(c, last, []arrow.Record{last.frame.record}, full)
 	if errors.Is(err, mapped.ErrUnsupported) {
 		c.Memory.Take(last.bytes)
+		c.Memory.KeepReserved(last.bytes)
 		last.frame.bytes += last.bytes
+		in.own += last.bytes
 		in.inMemory = append(in.inMemory, last)
 		return false, nil
 	}
@@ -262,7 +272,20 @@ func (in *intake) refuse(c *engine.Context, bytes int64, rows bool) error {
 	if read > 0 {
 		total += int64(math.Ceil(float64(ofPort) / float64(read) * float64(in.at.rest(c))))
 	}
+	if rows {
+		total += in.ofLater(c)
+	}
+	total += max(c.Memory.Kept()-in.own, 0) // of other queues
 	return c.Memory.Refuse(bytes, total)
+}
+
+// ofLater reads and returns the bytes of rows of ports to come: those that can be read.
+func (in *intake) ofLater(c *engine.Context) (bytes int64) {
+	for _, port := range in.later {
+		p := progress{in: in.at.in, port: port, shard: c.Range.Lo - 1}
+		bytes += p.rest(c)
+	}
+	return bytes
 }
 
 // rest reads on and returns the bytes of rows in shards to come: about, where the run ends before.
@@ -274,7 +297,10 @@ func (p *progress) rest(c *engine.Context) (bytes int64) {
 				break
 			}
 			if err != nil {
-				return max(bytes, (p.bytes-p.others)/int64(p.shard+1-c.Range.Lo)*int64(c.Range.Hi-p.shard-1))
+				if before := int64(p.shard + 1 - c.Range.Lo); before > 0 {
+					bytes = max(bytes, (p.bytes-p.others)/before*int64(c.Range.Hi-p.shard-1))
+				}
+				return bytes
 			}
 			bytes += batch.Size(arrowrows.Record(rows))
 			rows.Release()
@@ -309,6 +335,7 @@ func (h *holdings) block(c *engine.Context, what string, pieces []int, fill func
 	}
 	full := c.Memory.Reserve(int64(n))
 	if full == nil {
+		c.Memory.KeepReserved(int64(n))
 		h.reserved += int64(n)
 		b := c.RowAllocator.Allocate(n)
 		h.free = append(h.free, func() { c.RowAllocator.Free(b) })
@@ -338,6 +365,8 @@ func beyond(c *engine.Context, full, err error) error {
 	switch {
 	case errors.Is(err, mapped.ErrUnsupported):
 		return full
+	case errors.Is(err, syscall.ENOMEM):
+		return fmt.Errorf("keep rows beyond the memory budget in %s: %w; let the process map more memory (ulimit -v, and vm.max_map_count of Linux) or raise the memory budget", c.SpillDir, err)
 	case errors.As(err, &room):
 		return fmt.Errorf("keep rows beyond the memory budget in %s: %w; free disk space, choose another spill directory or raise the memory budget", c.SpillDir, err)
 	}
@@ -350,7 +379,7 @@ func (h *holdings) close(c *engine.Context) {
 		free()
 	}
 	if h.reserved > 0 {
-		c.Memory.Release(h.reserved)
+		c.Memory.GiveUp(h.reserved)
 	}
 	h.free, h.onDisk, h.reserved = nil, nil, 0
 }

@@ -3,9 +3,12 @@
 package comqueue_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -16,6 +19,7 @@ import (
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/operators"
 )
@@ -84,15 +88,17 @@ func TestRowsBeyondTheBudget(t *testing.T) {
 // TestRowsBeyondTheBudgetThatChange: what a function, or the disk, does to rows in a file is
 // an error before anything leaves the queue, though no check was asked for.
 func TestRowsBeyondTheBudgetThatChange(t *testing.T) {
-	meddle := func(step, shard int, values []float64) {
-		if step == 10 { // of every shard, as which of them are in memory is a matter of timing
-			values[len(values)-1]++
+	for first, last := range map[int]int{0: 7, 8: 15} { // shards of each subtask by itself
+		meddle := func(step, shard int, values []float64) {
+			if step == 10 && shard >= first && shard <= last { // all, as which of them are in memory is a matter of timing
+				values[len(values)-1]++
+			}
 		}
+		_, _, err := run(t, averaging(1<<17, meddle), engine.Parallelism(2), engine.Shards(16), engine.MemoryBudget(128<<10))
+		require.ErrorContains(t, err, `rows of "data", kept beyond the memory budget: the file `)
+		require.ErrorContains(t, err, "is damaged")
+		require.ErrorContains(t, err, "shard ")
 	}
-	_, _, err := run(t, averaging(1<<17, meddle), engine.Parallelism(2), engine.Shards(16), engine.MemoryBudget(128<<10))
-	require.ErrorContains(t, err, `rows of "data", kept beyond the memory budget: the file `)
-	require.ErrorContains(t, err, "is damaged")
-	require.ErrorContains(t, err, "shard ")
 }
 
 // rowsFS makes files for the rows of queues as make does, and all others as the system does.
@@ -159,10 +165,6 @@ func (h holder) Close() error { return nil }
 // reason to refuse rows for which it is enough, where files cannot be mapped.
 func TestRowsBesideOthers(t *testing.T) {
 	const n, budget = 20_000, 256 << 10 // rows of 160 kB
-	unmapped := rowsFS{disk.OS(), func(dir, pattern string) (disk.File, error) {
-		f, err := disk.OS().CreateTemp(dir, pattern)
-		return struct{ disk.File }{f}, err
-	}}
 	for state, want := range map[int64]string{0: "", 64 << 10: "", 160 << 10: "what the queue keeps for its rows: out of memory: "} {
 		held, taken := make(chan struct{}), make(chan struct{})
 		var used func() int64
@@ -460,4 +462,128 @@ func (l looking) Open(c *engine.Context) error {
 	*l.used = c.Memory.Used
 	close(l.looked)
 	return nil
+}
+
+// unmapped makes files that cannot be mapped.
+var unmapped = rowsFS{disk.OS(), func(dir, pattern string) (disk.File, error) {
+	f, err := disk.OS().CreateTemp(dir, pattern)
+	return struct{ disk.File }{f}, err
+}}
+
+// TestQueuesThatDoNotFitTogether: rows of queues that run at once, and cannot go to disk, are
+// refused where the budget does not hold them together.
+func TestQueuesThatDoNotFitTogether(t *testing.T) {
+	const n, queues = 100_000, 3 // 800 kB of rows each
+	budget, refused := int64(1<<20), 0
+	for ; refused < 6; refused++ {
+		ctx, cancel := context.WithCancel(t.Context())
+		var open sync.WaitGroup
+		open.Add(queues)
+		job := engine.Anonymous(func(b *engine.Builder) error {
+			for i := range queues {
+				name := fmt.Sprint("queue ", i)
+				engine.Collect(comqueue.New(b, name).InitWithPartitionedData(data, dataset(b, n, func(i int) float64 { return float64(i) })).
+					Init(func(queue *comqueue.ComContext) error { // all hold their rows at once
+						open.Done()
+						all := make(chan struct{})
+						go func() { open.Wait(); close(all) }()
+						select {
+						case <-all:
+						case <-queue.Context().Done():
+						}
+						return nil
+					}).Do(idle).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec(), name)
+			}
+			return nil
+		})
+		result, err := engine.Run(ctx, job, struct{}{}, engine.Parallelism(1), engine.Shards(8), engine.MemoryBudget(budget), engine.Disk(unmapped))
+		cancel()
+		if err == nil {
+			require.LessOrEqual(t, result.Report.PeakMemory, 2*budget)
+			result.Release()
+			break
+		}
+		var full *task.BudgetError
+		require.ErrorAs(t, err, &full)
+		require.Greater(t, full.Enough, budget)
+		budget = full.Enough
+	}
+	require.NotZero(t, refused)
+	require.Less(t, refused, 6, "what other queues hold so far counts in what is advised, and so it rises each time")
+}
+
+// TestInputsThatDoNotFitTogether: the rows of inputs that are still to be read count in what is
+// advised.
+func TestInputsThatDoNotFitTogether(t *testing.T) {
+	const n = 20_000 // 160 kB of rows each
+	budget, refused := int64(64<<10), 0
+	for ; refused < 4; refused++ {
+		_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+			q := comqueue.New(b, "inputs")
+			for i := range 3 {
+				q.InitWithPartitionedData(comqueue.PartitionedRows(fmt.Sprint("input ", i)), dataset(b, n, func(i int) float64 { return float64(i) }))
+			}
+			return q.Do(idle).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()
+		}, engine.Parallelism(1), engine.Shards(8), engine.MemoryBudget(budget), engine.Disk(unmapped))
+		if err == nil {
+			break
+		}
+		var full *task.BudgetError
+		require.ErrorAs(t, err, &full)
+		budget = full.Enough
+	}
+	require.Equal(t, 1, refused)
+}
+
+// TestStateThatPanics: a function that says what stages keep is the user's, and where it panics
+// the rows that it was shown are given back.
+func TestStateThatPanics(t *testing.T) {
+	for _, budget := range []int64{128 << 10, 64 << 20} {
+		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+		var used func() int64
+		looked := make(chan struct{})
+		key := comqueue.PartitionedRows("rows").WithState(func(*comqueue.ComContext, *comqueue.Frame) int64 {
+			<-looked
+			panic("boom")
+		})
+		_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+			schema := operators.FromSlice(b, []row{{1}}).Schema()
+			engine.Collect(b.Add(engine.Spec{Op: "Look", Schema: schema, Source: func() engine.Source { return looking{&used, looked} }}), "other")
+			return comqueue.New(b, "state").InitWithPartitionedData(key, dataset(b, 1<<17, func(i int) float64 { return float64(i) })).Do(idle).
+				CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()
+		}, engine.Parallelism(1), engine.Shards(1), engine.MemoryBudget(budget), engine.Allocator(mem))
+		require.ErrorContains(t, err, "boom")
+		mem.AssertSize(t, 0)
+		require.Zero(t, used())
+		requireUnmapped(t)
+	}
+}
+
+// TestOffsetsOfRowsInFilesCount: they stay in memory.
+func TestOffsetsOfRowsInFilesCount(t *testing.T) {
+	const n, shards = 1 << 15, 16
+	var used func() int64
+	looked, held := make(chan struct{}), int64(0)
+	key := comqueue.PartitionedRows("rows")
+	_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+		rows := operators.Map(operators.Range(b, 0, n), func(i int64) named {
+			<-looked
+			return named{i, name(i)}
+		})
+		schema := operators.FromSlice(b, []row{{1}}).Schema()
+		engine.Collect(b.Add(engine.Spec{Op: "Look", Schema: schema, Source: func() engine.Source { return looking{&used, looked} }}), "other")
+		return comqueue.New(b, "offsets").InitWithPartitionedData(key, rows).Do(func(ctx *comqueue.ComContext) error {
+			held = used()
+			onDisk := 0
+			for shard := range shards {
+				if key.Get(ctx, shard).OnDisk() {
+					onDisk++
+				}
+			}
+			require.Greater(t, onDisk, shards/2)
+			return nil
+		}).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()
+	}, engine.Parallelism(1), engine.Shards(shards), engine.MemoryBudget(256<<10))
+	require.NoError(t, err)
+	require.Greater(t, held, int64(4*n))
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -36,16 +35,12 @@ type piece struct {
 	region *mapped.Region
 }
 
-const (
-	leastStaged   = 64 << 10 // bytes of a shard
-	leastOfColumn = 8 << 10  // bytes of a shard and column, so that files have their buffers
-)
+const leastStaged = 64 << 10 // bytes of a shard
 
-// newStaged returns an eighth of the slot's memory, and no less than small batches need, for
-// rows of a schema.
-func newStaged(c *engine.Context, queue, what string, schema *arrow.Schema) *staged {
-	most := max(c.Memory.Limit()/8, leastStaged, int64(schema.NumFields())*leastOfColumn)
-	return &staged{task: c, queue: queue, what: what, most: most}
+// newStaged takes an eighth of the slot's memory, and no less than small batches need, whether
+// there is room or not.
+func newStaged(c *engine.Context, queue, what string) *staged {
+	return &staged{task: c, queue: queue, what: what, most: max(c.Memory.Limit()/8, leastStaged)}
 }
 
 // add takes over a batch.
@@ -74,19 +69,13 @@ func (s *staged) toDisk(full error) error {
 		return nil
 	}
 	offsets := &counted{Allocator: s.task.Allocator}
-	record, region, err := mapped.Hold(s.task.Disk, s.task.SpillDir, s.heap, func(mem memory.Allocator) (arrow.Record, error) {
-		return batch.ConcatApart(mem, offsets, s.inHeap)
-	})
+	record, region, err := holdRows(s.task, s.what, s.heap, offsets, s.inHeap)
 	if errors.Is(err, mapped.ErrUnsupported) {
 		s.never = true // as the one that makes the frame tells, where there is no room then
 		return nil
 	}
 	if err != nil {
 		return beyond(s.task, full, err)
-	}
-	if err := sameRows(s.what, record, s.inHeap); err != nil {
-		record.Release()
-		return err
 	}
 	s.dropHeap()
 	s.task.Memory.Take(offsets.bytes)

@@ -113,20 +113,22 @@ func TestOneLargeShardOnBadDisks(t *testing.T) {
 	write := func(f *os.File) error { _, err := f.WriteAt([]byte{99}, 5000); return err }
 	cut := func(f *os.File) error { return f.Truncate(0) }
 	for _, test := range []struct {
-		name   string
-		budget int64
-		spoil  func(first *os.File) error
-		fail   error
-		mapped bool
-		want   []string
+		name    string
+		budget  int64
+		spoiled int // file
+		spoil   func(f *os.File) error
+		fail    error
+		mapped  bool
+		want    []string
 	}{
-		{"other bytes", 3 << 20, write, nil, true, []string{`rows of "rows", kept beyond the memory budget: the file `, "is damaged"}},
-		{"no bytes", 3 << 20, cut, nil, true, []string{`rows of "rows", kept beyond the memory budget: read the `, "the disk does not give them back"}},
-		{"no room", 3 << 20, nil, syscall.ENOSPC, true, []string{"keep rows beyond the memory budget in ", "no space left on device; free disk space"}},
-		{"no mapping", 3 << 20, nil, nil, false, []string{"out of memory: ", "at least --memory "}},
-		{"no mapping, and room", 10 << 20, nil, nil, false, nil},
+		{"other bytes", 3 << 20, 0, write, nil, true, []string{`rows of "rows", kept beyond the memory budget: the file `, "is damaged"}},
+		{"other bytes later", 2 << 20, 1, write, nil, true, []string{`rows of "rows", kept beyond the memory budget: the file `, "is damaged"}},
+		{"no bytes", 3 << 20, 0, cut, nil, true, []string{`rows of "rows", kept beyond the memory budget: read the `, "the disk does not give them back"}},
+		{"no room", 3 << 20, 0, nil, syscall.ENOSPC, true, []string{"keep rows beyond the memory budget in ", "no space left on device; free disk space"}},
+		{"no mapping", 3 << 20, 0, nil, nil, false, []string{"out of memory: ", "at least --memory "}},
+		{"no mapping, and room", 10 << 20, 0, nil, nil, false, nil},
 	} {
-		var first *os.File
+		var files []*os.File
 		fs := rowsFS{disk.OS(), func(dir, pattern string) (disk.File, error) {
 			f, err := disk.OS().CreateTemp(dir, pattern)
 			switch {
@@ -134,12 +136,14 @@ func TestOneLargeShardOnBadDisks(t *testing.T) {
 				return nil, err
 			case !test.mapped:
 				return struct{ disk.File }{f}, nil
-			case first == nil:
-				first, err = os.OpenFile(f.Name(), os.O_RDWR, 0)
-			case test.spoil != nil:
-				err = test.spoil(first)
-			case test.fail != nil:
-				err = errors.Join(test.fail, f.Close(), os.Remove(f.Name()))
+			case test.fail != nil && len(files) > 0:
+				return nil, errors.Join(test.fail, f.Close(), os.Remove(f.Name()))
+			}
+			kept, err := os.OpenFile(f.Name(), os.O_RDWR, 0)
+			require.NoError(t, err)
+			t.Cleanup(func() { kept.Close() })
+			if files = append(files, kept); test.spoil != nil && len(files) == test.spoiled+2 {
+				err = test.spoil(files[test.spoiled])
 			}
 			return f, err
 		}}
@@ -155,8 +159,5 @@ func TestOneLargeShardOnBadDisks(t *testing.T) {
 		left, err := os.ReadDir(dir)
 		require.NoError(t, err)
 		require.Empty(t, left)
-		if first != nil {
-			require.NoError(t, first.Close())
-		}
 	}
 }

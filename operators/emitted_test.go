@@ -110,3 +110,44 @@ func TestWhatIsEmittedIsWhatWasDeclared(t *testing.T) {
 		}
 	}
 }
+
+// releasing gives up, from a batch on, the batches that it was lent, and hands them on.
+type releasing struct {
+	noop
+	from, seen int
+}
+
+func (o *releasing) Process(_ *engine.Context, _, shard int, rows engine.Batch, out engine.Output) error {
+	if o.seen++; o.seen >= o.from {
+		rows.Release()
+	}
+	return out.Emit(shard, rows)
+}
+
+// TestBatchesThatAreReleasedAndHandedOn: the operator that does it is told, whichever batch it is
+// and whoever reads on.
+func TestBatchesThatAreReleasedAndHandedOn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.csv")
+	declared := columnar.MustSchema(engine.Column{Name: "x", Type: "float64"})
+	fine := func(c *engine.Context, _ int) engine.Batch {
+		rows, err := columnar.NewBatch(c.Allocator, declared, []float64{1, 2})
+		require.NoError(t, err)
+		return rows
+	}
+	for _, from := range []int{1, 2} {
+		for name, read := range map[string]func(d *engine.Dataset){
+			"collect": func(d *engine.Dataset) { engine.Collect(d, "rows") },
+			"csv":     func(d *engine.Dataset) { WriteCSV(d, path, CSVWriteOptions{}) },
+			"group":   func(d *engine.Dataset) { engine.Collect(PartitionByHash(d, "x"), "rows") },
+		} {
+			job := engine.Anonymous(func(b *engine.Builder) error {
+				d := b.Add(engine.Spec{Op: "Source", Schema: declared, Source: func() engine.Source { return emitting{fine, fine} }})
+				read(b.Add(engine.Spec{Op: "Mine", Schema: declared, Inputs: []engine.Port{{From: d}}, Operator: func() engine.Operator { return &releasing{from: from} }}))
+				return nil
+			})
+			_, err := engine.Run(context.Background(), job, struct{}{}, engine.Parallelism(1), engine.Shards(2), engine.IfExists(engine.Replace))
+			require.ErrorContains(t, err, "the batch emitted was released already", name)
+			require.ErrorContains(t, err, "operator Mine (emitted_test.go:", name)
+		}
+	}
+}

@@ -15,6 +15,7 @@ type Budget struct {
 	parent *Budget
 	share  float64 // its part of the job's memory, 0 where that is not known
 	used   atomic.Int64
+	kept   atomic.Int64 // of used, see Keep
 	peak   atomic.Int64
 }
 
@@ -118,6 +119,44 @@ func (b *Budget) Take(n int64) {
 	for ; b != nil; b = b.parent {
 		b.raise(b.used.Add(n))
 	}
+}
+
+// Keep takes n bytes for what can neither spill nor be given back before it ends, such as the
+// rows of a queue. It needs no room beside what others have now, as they spill or give back what
+// they have: it reports false where all that is kept would exceed the budget.
+func (b *Budget) Keep(n int64) bool {
+	if b == nil {
+		return true
+	}
+	if b.kept.Add(n) > b.limit {
+		b.kept.Add(-n)
+		return false
+	}
+	b.Take(n)
+	return true
+}
+
+// KeepReserved says that n bytes that were reserved are kept.
+func (b *Budget) KeepReserved(n int64) {
+	if b != nil {
+		b.kept.Add(n)
+	}
+}
+
+// GiveUp gives back n bytes that were kept.
+func (b *Budget) GiveUp(n int64) {
+	if b != nil {
+		b.kept.Add(-n)
+		b.Release(n)
+	}
+}
+
+// Kept returns the bytes that are kept.
+func (b *Budget) Kept() int64 {
+	if b == nil {
+		return 0
+	}
+	return b.kept.Load()
 }
 
 // raise records a new peak.

@@ -65,9 +65,9 @@ func (l *link) Emit(shard int, emitted columnar.Batch) error {
 		return t.failAt(l, fmt.Errorf("emit under shard %d: there is no batch", shard))
 	case int32(shard) != t.shard.Load() || shard < 0:
 		return t.failAt(l, t.misplaced(shard))
-	case rows == l.given && rows.Schema() == l.schema:
 	case batch.Released(rows):
 		return t.failAt(l, errors.New("the batch emitted was released already: whoever keeps a batch calls Retain on it"))
+	case rows == l.given && rows.Schema() == l.schema:
 	case rows.NumRows() > 0:
 		if err := l.declared(rows); err != nil {
 			return t.failAt(l, err)

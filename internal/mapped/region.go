@@ -45,18 +45,18 @@ type part struct {
 }
 
 const (
-	alignment   = 64      // of buffers
-	leastPart   = 1 << 16 // bytes of a mapping
-	leastBuffer = 1 << 12 // bytes of a buffer; smaller ones are on the heap
+	alignment = 64      // of buffers
+	leastPart = 1 << 16 // bytes of a mapping
 )
 
 // Hold returns a batch whose buffers make reserves from mem: memory that is the contents of
-// files in dir, but for the small ones. size is about the bytes it takes. The batch is the
-// caller's; the memory goes with the last reference to one of its buffers.
+// files in dir. size is about the bytes it takes. The batch is the caller's; the memory goes
+// with the last reference to one of its buffers.
 //
 // The checksums are those of what the files have when make returns. Pages may have come back
-// from the disk by then, so that the caller compares the batch with what it was made of.
-func Hold(on disk.FS, dir string, size int64, make func(mem memory.Allocator) (arrow.Record, error)) (arrow.Record, *Region, error) {
+// from the disk by then: compare is called next, and compares the batch with what it was made
+// of. A page that the disk does not give back is an error, of make and compare alike.
+func Hold(on disk.FS, dir string, size int64, make func(mem memory.Allocator) (arrow.Record, error), compare func(rows arrow.Record) error) (arrow.Record, *Region, error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // of pages that the disk does not give back while they are filled
 	r := newRegion(on, dir, size)
 	filled := false
@@ -65,7 +65,7 @@ func Hold(on disk.FS, dir string, size int64, make func(mem memory.Allocator) (a
 			r.unmap() // whatever columns there were
 		}
 	}()
-	rows, err := r.fill(make)
+	rows, err := r.fill(make, compare)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -127,14 +127,24 @@ func (r *Region) seal() {
 // Release gives the memory of HoldBytes back.
 func (r *Region) Release() { r.release() }
 
-// fill calls make and seals the region. It turns the panics of allocate, and faults of the
-// region's pages, into errors.
-func (r *Region) fill(make func(mem memory.Allocator) (arrow.Record, error)) (rows arrow.Record, err error) {
+// fill calls make, seals the region and calls compare. It turns the panics of allocate, and
+// faults of the region's pages, into errors.
+func (r *Region) fill(make func(mem memory.Allocator) (arrow.Record, error), compare func(rows arrow.Record) error) (rows arrow.Record, err error) {
 	defer r.recovered(&err)
-	if rows, err = make(allocator{r}); err == nil {
-		r.seal()
+	made, err := make(allocator{r})
+	if err != nil {
+		return nil, err
 	}
-	return rows, err
+	defer func() {
+		if rows == nil { // buffers that are not the region's
+			made.Release()
+		}
+	}()
+	r.seal()
+	if err := compare(made); err != nil {
+		return nil, err
+	}
+	return made, nil
 }
 
 // recovered is to be deferred: it makes an error of the panic of who fills the region, where the
@@ -169,8 +179,8 @@ type allocator struct{ r *Region }
 
 // Allocate implements memory.Allocator.
 func (a allocator) Allocate(n int) []byte {
-	if n < leastBuffer {
-		return memory.DefaultAllocator.Allocate(n)
+	if n == 0 {
+		return []byte{}
 	}
 	b, err := a.r.allocate(n)
 	if err != nil {
@@ -190,7 +200,7 @@ func (a allocator) Reallocate(n int, b []byte) []byte {
 
 // Free implements memory.Allocator.
 func (a allocator) Free(b []byte) {
-	if len(b) >= leastBuffer {
+	if len(b) > 0 {
 		a.r.release()
 	}
 }

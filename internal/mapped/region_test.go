@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -69,7 +70,7 @@ func someBatches(t *testing.T, mem memory.Allocator) []arrow.Record {
 func hold(t *testing.T, fs disk.FS, size int64, batches []arrow.Record) (arrow.Record, *Region) {
 	t.Helper()
 	dir := t.TempDir()
-	rows, region, err := Hold(fs, dir, size, func(mem memory.Allocator) (arrow.Record, error) { return batch.Concat(mem, batches) })
+	rows, region, err := Hold(fs, dir, size, func(mem memory.Allocator) (arrow.Record, error) { return batch.Concat(mem, batches) }, same)
 	require.NoError(t, err)
 	requireEmpty(t, dir)
 	return rows, region
@@ -240,7 +241,7 @@ func TestHoldFails(t *testing.T) {
 			if test.size > 0 && !reserves(t, dir) {
 				return // zeros would fill the disk
 			}
-			rows, region, err := Hold(test.fs, dir, test.size, test.make)
+			rows, region, err := Hold(test.fs, dir, test.size, test.make, same)
 			require.Error(t, err)
 			require.Nil(t, rows)
 			require.Nil(t, region)
@@ -251,7 +252,7 @@ func TestHoldFails(t *testing.T) {
 		})
 	}
 	require.PanicsWithValue(t, boom, func() {
-		_, _, _ = Hold(disk.OS(), t.TempDir(), 0, func(memory.Allocator) (arrow.Record, error) { panic(boom) })
+		_, _, _ = Hold(disk.OS(), t.TempDir(), 0, func(memory.Allocator) (arrow.Record, error) { panic(boom) }, same)
 	}, "the panics of others are theirs")
 }
 
@@ -284,4 +285,53 @@ func TestDamageWhileABlockIsFilled(t *testing.T) {
 	defer region.Release()
 	var damaged *disk.DamagedError
 	require.ErrorAs(t, region.Verify(), &damaged)
+}
+
+// same compares nothing.
+func same(arrow.Record) error { return nil }
+
+// TestRowsThatDiffer: what compare finds wrong, and pages that the disk does not give back while it
+// looks, are errors, and leave neither a mapping nor a buffer.
+func TestRowsThatDiffer(t *testing.T) {
+	mem := batchtest.Allocator(t)
+	batches := someBatches(t, mem)
+	fs, differ := newKeepingFS(t), errors.New("they differ")
+	for want, compare := range map[string]func(rows arrow.Record) error{
+		differ.Error(): func(arrow.Record) error { return differ },
+		"the disk does not hold them": func(rows arrow.Record) error {
+			for _, f := range fs.files {
+				require.NoError(t, f.Truncate(0))
+			}
+			require.Equal(t, int64(1), rows.Column(0).(*array.Int64).Value(0))
+			return nil
+		},
+	} {
+		dir := t.TempDir()
+		rows, region, err := Hold(fs, dir, 1<<16, func(file memory.Allocator) (arrow.Record, error) {
+			return batch.ConcatApart(file, mem, batches)
+		}, compare)
+		require.ErrorContains(t, err, want)
+		require.Nil(t, rows)
+		require.Nil(t, region)
+		requireEmpty(t, dir)
+	}
+	maps, err := os.ReadFile("/proc/self/maps")
+	require.NoError(t, err)
+	require.NotContains(t, string(maps), "/rows-")
+}
+
+// TestSmallBuffers are in the file as large ones are.
+func TestSmallBuffers(t *testing.T) {
+	mem := batchtest.Allocator(t)
+	one := batchtest.Record(t, mem, batchtest.Schema(t, "id int64", "x float64 null"), `[{"id": 1, "x": 0.5}, {"id": 2}]`)
+	defer one.Release()
+	rows, region := hold(t, newKeepingFS(t), 64, []arrow.Record{one})
+	defer rows.Release()
+	for _, column := range rows.Columns() {
+		for _, b := range column.Data().Buffers() {
+			if b != nil && b.Len() > 0 {
+				require.True(t, region.parts[0].contains(uintptr(unsafe.Pointer(&b.Bytes()[0]))), column)
+			}
+		}
+	}
 }

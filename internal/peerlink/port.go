@@ -240,8 +240,11 @@ func (p *Port) Close() error {
 		nc.Close()
 	}
 	p.work.Wait()
-	if n := p.refused.rest(); n > 0 {
-		p.cfg.Logger.Warn("refused connections that were not told one by one", "connections", n)
+	p.mu.Lock()
+	untold := p.refused.rest()
+	p.mu.Unlock()
+	if untold > 0 {
+		p.cfg.Logger.Warn("refused connections that were not told one by one", "connections", untold)
 	}
 	return err
 }
