@@ -74,8 +74,9 @@ public final class AlinkTraining {
 				return new LogisticRegressionTrainBatchOp().setFeatureCols(features).setLabelCol("label")
 					.setOptimMethod(OptimMethod.LBFGS).setMaxIter(iterations).setEpsilon(0.0);
 			case "gbdt":
+				// Alink counts the levels of a tree, of which 6 splits make 7.
 				return new GbdtTrainBatchOp().setFeatureCols(features).setLabelCol("label")
-					.setNumTrees(iterations).setMaxDepth(6).setLearningRate(0.1).setMaxBins(128)
+					.setNumTrees(iterations).setMaxDepth(7).setLearningRate(0.1).setMaxBins(128)
 					.setCriteria(CriteriaType.XGBOOST).setLambda(0.0).setGamma(0.0)
 					.setMinSamplesPerLeaf(100).setMinSumHessianPerLeaf(0.0);
 		}

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"image/color"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"gonum.org/v1/plot"
@@ -23,11 +26,12 @@ var (
 // draw draws bars from 1 to the multiples, the first one on top.
 func draw(bars []bar, path string) error {
 	pic := plot.New()
-	pic.Title.Text, pic.X.Label.Text = "Time to train, as a multiple of Superstep's", "times as long as Superstep (logarithmic)"
+	pic.Title.Text = "Time to train, as a multiple of Superstep's (logarithmic scale)"
 	pic.Title.Padding, pic.Legend.Padding = vg.Points(8), vg.Points(3)
-	for _, style := range []*text.Style{&pic.Title.TextStyle, &pic.X.Label.TextStyle, &pic.X.Tick.Label, &pic.Y.Tick.Label, &pic.Legend.TextStyle} {
+	for _, style := range []*text.Style{&pic.Title.TextStyle, &pic.X.Tick.Label, &pic.Y.Tick.Label, &pic.Legend.TextStyle} {
 		style.Font.Variant = "Sans"
 	}
+	pic.Legend.TextStyle.Font.Size, pic.Legend.XOffs, pic.Legend.YOffs = pic.X.Tick.Label.Font.Size, -vg.Points(8), vg.Points(8)
 	bars = slices.Clone(bars)
 	slices.Reverse(bars)
 	rows := rows{bars, pic.X.Tick.Label}
@@ -45,12 +49,30 @@ func draw(bars []bar, path string) error {
 			pic.Legend.Add(meaning, swatch{colours[of]})
 		}
 	}
-	height := vg.Points(float64(90 + 30*len(bars)))
-	if err := pic.Save(7*vg.Inch, height, path); err != nil {
+	return save(pic, 7*vg.Inch, vg.Points(float64(60+26*(len(bars)+numTimes))), path)
+}
+
+// save writes a picture with a margin, in the format of the file's name.
+func save(pic *plot.Plot, width, height vg.Length, path string) error {
+	canvas, err := plotdraw.NewFormattedCanvas(width, height, filepath.Ext(path)[1:])
+	if err != nil {
 		return fmt.Errorf("plot: %w", err)
 	}
-	return nil
+	page := plotdraw.New(canvas)
+	page.SetColor(color.White)
+	page.Fill(page.Rectangle.Path())
+	pic.Draw(plotdraw.Crop(page, margin, -margin, margin, -margin))
+	var file bytes.Buffer
+	if _, err := canvas.WriteTo(&file); err != nil {
+		return fmt.Errorf("plot: %w", err)
+	}
+	// Where that font is not installed its letters are as wide as Arial's.
+	text := bytes.ReplaceAll(file.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;"))
+	return os.WriteFile(path, text, 0o644)
 }
+
+// margin is the width of what is empty around a picture.
+const margin = 10
 
 // rows draws a bar a row, and its multiple beside it.
 type rows struct {
@@ -85,14 +107,14 @@ func multiple(v float64) string {
 }
 
 // DataRange implements plot.DataRanger: from the powers of ten below 1 and all bars to those
-// above, with room for a number.
+// above, with room for a number, and for the legend below.
 func (r rows) DataRange() (xmin, xmax, ymin, ymax float64) {
 	least, most := 1.0, 1.0
 	for _, b := range r.bars {
 		least, most = min(least, b.Times), max(most, b.Times)
 	}
 	most = math.Pow(10, math.Ceil(math.Log10(1.3*most)))
-	return math.Pow(10, math.Floor(math.Log10(least))), most, -0.5 - half, float64(len(r.bars)) - 0.5 + half
+	return math.Pow(10, math.Floor(math.Log10(least))), most, -0.8 - numTimes/2.0, float64(len(r.bars)) - 0.5 + half
 }
 
 // powers marks powers of ten, and their multiples without a name.
