@@ -68,7 +68,7 @@ public final class AlinkTraining {
 	static BatchOperator<?> train(String problem, String[] features, int iterations) {
 		switch (problem) {
 			case "kmeans":
-				return new KMeansTrainBatchOp().setVectorCol("vector").setK(10).setInitMode("K_MEANS_PARALLEL")
+				return new KMeansTrainBatchOp().setVectorCol("vector").setK(10).setInitMode("RANDOM")
 					.setMaxIter(iterations).setEpsilon(0.0);
 			case "logistic":
 				return new LogisticRegressionTrainBatchOp().setFeatureCols(features).setLabelCol("label")

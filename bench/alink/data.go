@@ -62,20 +62,20 @@ func writeRows(file string, p *problem, seed uint64) (err error) {
 	return out.Flush()
 }
 
-// components is how many normal distributions the rows of k-means come from, fewer than there
-// are clusters: some are split, and centres go on moving.
+// components is how many normal distributions the rows of k-means come from.
 const components = 8
 
-// mixture draws rows around means that are drawn first.
+// mixture draws rows around means that are drawn first, and that are near each other: whatever
+// centres k-means begins with, they go on moving, and it ends with about the same inertia.
 func mixture(draw *shared.Random, features int) rowFunc {
 	means := make([]float64, components*features)
 	for i := range means {
-		means[i] = draw.NormFloat64()
+		means[i] = 0.5 * draw.NormFloat64()
 	}
 	return func(draw *shared.Random, x []float64) int {
 		own := means[draw.IntN(components)*features:]
 		for j := range x {
-			x[j] = own[j] + 0.7*draw.NormFloat64()
+			x[j] = own[j] + draw.NormFloat64()
 		}
 		return 0
 	}

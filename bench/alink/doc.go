@@ -16,8 +16,8 @@
 // # What is compared
 //
 //   - kmeans: 1,000,000 rows of 16 features, drawn from 8 normal distributions, 10 clusters,
-//     20 updates of the centres; first centres by k-means||, which each side draws for itself, as
-//     Alink takes none that are given;
+//     20 updates of the centres; the first are rows that each side draws for itself, as Alink
+//     does by default: it takes none that are given, and its k-means|| takes much longer;
 //   - logistic: 1,000,000 rows of 28 features, two classes, 20 iterations of L-BFGS on
 //     standardised features with an intercept and without a penalty;
 //   - gbdt: 100,000 rows of 28 features, two classes, 20 trees of depth 6, learning rate 0.1,
