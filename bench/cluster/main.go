@@ -19,12 +19,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/superstep-ml/superstep/bench/internal/rounds"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
@@ -106,13 +106,8 @@ func (s *superstepsCommand) Run(f *flags) error {
 		ratio, judgedRatio = append(ratio, p/r), append(judgedRatio, j/r)
 	}
 	fmt.Printf("medians: allreduce %.1f µs, superstep %.1f µs = %.2f x, with criterion %.1f µs = %.2f x\n",
-		median(reduce), median(plain), median(ratio), median(judged), median(judgedRatio))
+		rounds.Median(reduce), rounds.Median(plain), rounds.Median(ratio), rounds.Median(judged), rounds.Median(judgedRatio))
 	return nil
-}
-
-func median(values []float64) float64 {
-	slices.Sort(values)
-	return values[len(values)/2]
 }
 
 // superstep returns the microseconds of a superstep on the cluster.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/superstep-ml/superstep/bench/internal/rounds"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
@@ -84,7 +85,7 @@ func (s *startCommand) Run(f *flags) error {
 		fmt.Printf("new executable: started after %.3f s   known: started after %.3f s, ended after %.3f s\n", first, again, ran)
 		cold, known, whole = append(cold, first), append(known, again), append(whole, ran)
 	}
-	fmt.Printf("medians: new executable %.3f s, known %.3f s to the start, %.3f s to the end\n", median(cold), median(known), median(whole))
+	fmt.Printf("medians: new executable %.3f s, known %.3f s to the start, %.3f s to the end\n", rounds.Median(cold), rounds.Median(known), rounds.Median(whole))
 	return nil
 }
 

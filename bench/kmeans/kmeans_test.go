@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/bench/internal/rounds"
 	"github.com/superstep-ml/superstep/engine"
 )
 
@@ -276,10 +277,10 @@ func BenchmarkPass(b *testing.B) {
 					ratios = append(ratios, own.Pass/loop.Pass)
 				}
 				b.ReportMetric(0, "ns/op")
-				b.ReportMetric(median(ours), "ms/pass")
-				b.ReportMetric(median(loops), "ms/pass-loop")
-				b.ReportMetric(median(ratios), "ratio")
-				b.ReportMetric(median(cpu), "ratio-cpu")
+				b.ReportMetric(rounds.Median(ours), "ms/pass")
+				b.ReportMetric(rounds.Median(loops), "ms/pass-loop")
+				b.ReportMetric(rounds.Median(ratios), "ratio")
+				b.ReportMetric(rounds.Median(cpu), "ratio-cpu")
 			})
 		}
 	}

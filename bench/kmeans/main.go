@@ -9,10 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/superstep-ml/superstep/bench/internal/rounds"
 )
 
 // options are the flags.
@@ -143,21 +144,14 @@ func compare(o *options, out, progress io.Writer) (within bool, err error) {
 	return within, nil
 }
 
-// compareAt makes one table. Every round begins with another contestant and every
-// second one goes backwards.
+// compareAt makes one table.
 func compareAt(o *options, p problem, file string, progress io.Writer) (*table, error) {
 	if err := writeRows(p, o.Seed, file); err != nil {
 		return nil, err
 	}
 	t := newTable(o, p)
 	for round := range o.Rounds {
-		order := slices.Clone(t.Lines)
-		turn := round / 2 % len(order)
-		order = append(order[turn:], order[:turn]...)
-		if round%2 == 1 {
-			slices.Reverse(order)
-		}
-		for _, l := range order {
+		for _, l := range rounds.Order(t.Lines, round) {
 			fmt.Fprintf(progress, "%s, round %d of %d: %s\n", t.data(), round+1, o.Rounds, l.title())
 			out, err := o.runLine(l, p.shape, file)
 			if err != nil {

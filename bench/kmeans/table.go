@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"slices"
 	"text/tabwriter"
+
+	"github.com/superstep-ml/superstep/bench/internal/rounds"
 )
 
 // Budgets: see the package's documentation.
@@ -106,15 +108,15 @@ func (t *table) sum() error {
 				return fmt.Errorf("%s ended with an inertia of %v, others with %v", l.title(), r.Inertia, want)
 			}
 		}
-		l.Ratio = median(ratios)
+		l.Ratio = rounds.Median(ratios)
 		if len(cpu) > 0 {
-			l.RatioCPU = median(cpu)
+			l.RatioCPU = rounds.Median(cpu)
 		}
 		passes := values(l.Rounds, func(r outcome) float64 { return r.Pass })
-		l.Pass, l.Best = median(passes), slices.Min(passes)
-		l.CPU = median(values(l.Rounds, func(r outcome) float64 { return r.CPU }))
-		l.Total = median(values(l.Rounds, func(r outcome) float64 { return r.Total }))
-		l.Peak = median(values(l.Rounds, func(r outcome) int64 { return r.Peak }))
+		l.Pass, l.Best = rounds.Median(passes), slices.Min(passes)
+		l.CPU = rounds.Median(values(l.Rounds, func(r outcome) float64 { return r.CPU }))
+		l.Total = rounds.Median(values(l.Rounds, func(r outcome) float64 { return r.Total }))
+		l.Peak = int64(rounds.Median(values(l.Rounds, func(r outcome) float64 { return float64(r.Peak) })))
 	}
 	t.Settled = t.Lines[0].Rounds[0].Settled
 	return nil
@@ -141,7 +143,7 @@ func (t *table) faster(l *line) float64 {
 	for i, r := range l.Rounds {
 		ratios = append(ratios, min(lloyd.Rounds[i].Pass, elkan.Rounds[i].Pass)/r.Pass)
 	}
-	return median(ratios)
+	return rounds.Median(ratios)
 }
 
 // within reports whether the engine kept its budgets.
@@ -198,17 +200,10 @@ func (t *table) print(w io.Writer) error {
 }
 
 // values takes one value out of each.
-func values[T, V any](all []T, of func(T) V) []V {
-	out := make([]V, len(all))
+func values[T any](all []T, of func(T) float64) []float64 {
+	out := make([]float64, len(all))
 	for i, v := range all {
 		out[i] = of(v)
 	}
 	return out
-}
-
-// median returns the middle value, of an even number the lower one of the two.
-func median[T int64 | float64](all []T) T {
-	sorted := slices.Clone(all)
-	slices.Sort(sorted)
-	return sorted[(len(sorted)-1)/2]
 }

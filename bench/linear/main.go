@@ -17,6 +17,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/bench/internal/rawrows"
+	"github.com/superstep-ml/superstep/bench/internal/rounds"
 )
 
 // options are the flags.
@@ -147,7 +148,7 @@ func methodOf(name string) (optim.Method, error) {
 	return 0, fmt.Errorf("there is no method %q", name)
 }
 
-// compareOn makes one table. Every second round goes backwards.
+// compareOn makes one table.
 func (o *options) compareOn(p problem, out, progress io.Writer) (err error) {
 	dir, err := os.MkdirTemp(o.Dir, "superstep-bench-")
 	if err != nil {
@@ -167,11 +168,7 @@ func (o *options) compareOn(p problem, out, progress io.Writer) (err error) {
 		}
 	}
 	for round := range o.Rounds {
-		order := slices.Clone(all)
-		if round%2 == 1 {
-			slices.Reverse(order)
-		}
-		for _, l := range order {
+		for _, l := range rounds.Order(all, round) {
 			fmt.Fprintf(progress, "%s, round %d of %d: %s\n", p.Name, round+1, o.Rounds, l.Title)
 			got, err := o.runLine(l, p, dir)
 			if err != nil {
@@ -311,7 +308,7 @@ func print(w io.Writer, p problem, all []*line) error {
 			continue
 		}
 		fmt.Fprintf(tw, "%s\t%s\t%.3f\t%.3f\t%d\t%.3f\t%.1f\t%.0f MB\t%.2f\t\n",
-			l.Title, first.Method, median(times), slices.Min(times), steps, first.Survey, first.Reads, float64(first.Peak)/1e6, median(ratios))
+			l.Title, first.Method, rounds.Median(times), slices.Min(times), steps, first.Survey, first.Reads, float64(first.Peak)/1e6, rounds.Median(ratios))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -335,15 +332,5 @@ func costs(all []*line, least float64) string {
 			whole, rest = append(whole, a/b), append(rest, (a-ours.Survey)/(b-loop.Survey))
 		}
 	}
-	return fmt.Sprintf("COST: %s takes %.2f times as long as the loop, %.2f times without the survey\n", all[0].Title, median(whole), median(rest))
-}
-
-// median returns the middle value, of an even number the lower one of the two; NaN of none.
-func median(all []float64) float64 {
-	if len(all) == 0 {
-		return math.NaN()
-	}
-	sorted := slices.Clone(all)
-	slices.Sort(sorted)
-	return sorted[(len(sorted)-1)/2]
+	return fmt.Sprintf("COST: %s takes %.2f times as long as the loop, %.2f times without the survey\n", all[0].Title, rounds.Median(whole), rounds.Median(rest))
 }

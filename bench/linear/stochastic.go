@@ -19,6 +19,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/logistic"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/bench/internal/rawrows"
+	"github.com/superstep-ml/superstep/bench/internal/rounds"
 	"github.com/superstep-ml/superstep/engine"
 )
 
@@ -189,11 +190,7 @@ func (o *options) compareStochastic(out, progress io.Writer) (err error) {
 		}
 	}
 	for round := range o.Rounds {
-		order := slices.Clone(all)
-		if round%2 == 1 {
-			slices.Reverse(order)
-		}
-		for _, c := range order {
+		for _, c := range rounds.Order(all, round) {
 			fmt.Fprintf(progress, "%s, round %d of %d: %s\n", stochasticProblem, round+1, o.Rounds, c.title)
 			got, err := c.run()
 			if err != nil {
@@ -208,7 +205,7 @@ func (o *options) compareStochastic(out, progress io.Writer) (err error) {
 	tw := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "contestant\tmedian\tbest\tabove the optimum\t")
 	for _, c := range all {
-		fmt.Fprintf(tw, "%s\t%.1f\t%.1f\t%.1e\t\n", c.title, 1000*median(c.times), 1000*slices.Min(c.times), c.gap)
+		fmt.Fprintf(tw, "%s\t%.1f\t%.1f\t%.1e\t\n", c.title, 1000*rounds.Median(c.times), 1000*slices.Min(c.times), c.gap)
 	}
 	if err := tw.Flush(); err != nil {
 		return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	_ "embed"
 	"encoding/binary"
@@ -9,9 +8,9 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
+	"github.com/superstep-ml/superstep/algorithms/evaluate"
 	"github.com/superstep-ml/superstep/algorithms/forest"
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
 	"github.com/superstep-ml/superstep/algorithms/tree"
@@ -101,7 +100,11 @@ func (t task) run() (outcome, error) {
 	if rows, err = readTable(filepath.Join(t.Dir, testDir), other); err != nil {
 		return outcome{}, err
 	}
-	out.LogLoss, out.AUC = measure(rows.labels, predict(rows))
+	report, err := evaluate.MeasureBinary(rows.labels, predict(rows), nil, evaluate.BinaryOptions{})
+	if err != nil {
+		return outcome{}, err
+	}
+	out.LogLoss, out.AUC = report.LogLoss, report.AUC
 	return out, nil
 }
 
@@ -190,27 +193,4 @@ func readFloats(path string, into []float64) error {
 		into[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
 	}
 	return nil
-}
-
-// measure returns the mean log-loss of probabilities, and the area under their ROC curve,
-// where equal ones count half.
-func measure(labels, p []float64) (logLoss, auc float64) {
-	order := make([]int, len(p))
-	for i := range p {
-		order[i] = i
-		logLoss -= math.Log(max(1e-15, 1-math.Abs(labels[i]-p[i])))
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(p[a], p[b]) })
-	var below, pairs, positive float64 // negatives with less, pairs in the right order
-	for i := 0; i < len(order); {
-		var ones, zeros float64
-		j := i
-		for ; j < len(order) && p[order[j]] == p[order[i]]; j++ {
-			ones += labels[order[j]]
-			zeros += 1 - labels[order[j]]
-		}
-		pairs += ones * (below + zeros/2)
-		below, positive, i = below+zeros, positive+ones, j
-	}
-	return logLoss / float64(len(p)), pairs / (positive * below)
 }

@@ -6,6 +6,7 @@
 //	go run ./bench/trees --python /path/to/python --problem dense --rounds 5
 //	go run ./bench/trees --python /path/to/python --problem dense --scale 0.1 --trees 20 --spark
 //	go run ./bench/trees --problem sparse --scale 0.1     # ours alone, on a part of the rows
+//	go run ./bench/trees --python /path/to/python --json > bench/results/trees.json
 //
 // # What is compared
 //

@@ -16,6 +16,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/superstep-ml/superstep/bench/internal/rawrows"
+	"github.com/superstep-ml/superstep/bench/internal/rounds"
 )
 
 // options are the flags.
@@ -31,6 +32,7 @@ type options struct {
 	Beyond  float64  `help:"Train beyond memory, as many times as this: what is a byte a value of the rows is that much larger than the budget of ours, and comes in that many pieces for XGBoost, which keeps them in files. Of dense, sparse, wide." placeholder:"TIMES"`
 	Cold    bool     `help:"Have the system forget what it keeps of files before each run, for which it must be root on Linux."`
 	Dir     string   `help:"Where to put the rows, for the time of the run." type:"existingdir" placeholder:"DIR"`
+	JSON    bool     `name:"json" help:"Print all figures as JSON instead of tables."`
 }
 
 // The ways in which trees are grown.
@@ -42,9 +44,9 @@ const (
 
 // problem is one of the problems.
 type problem struct {
-	Name   string
-	Layout rawrows.Layout
-	Policy string
+	Name   string         `json:"problem"`
+	Layout rawrows.Layout `json:"layout"`
+	Policy string         `json:"policy"`
 }
 
 var problems = []problem{
@@ -70,9 +72,18 @@ type outcome struct {
 
 // line is a contestant and what it did.
 type line struct {
-	Library string // of others, "" for ours
-	Threads int
-	Rounds  []outcome
+	Library string    `json:"library"` // of others, "" for ours
+	Threads int       `json:"threads"`
+	Rounds  []outcome `json:"rounds"`
+}
+
+// comparison is what all contestants did on a problem.
+type comparison struct {
+	problem
+	Trees int     `json:"trees"`
+	How   string  `json:"how"` // what is special about the runs
+	CPUs  int     `json:"cpus"`
+	Lines []*line `json:"lines"`
 }
 
 func (l *line) title() string {
@@ -109,6 +120,7 @@ func compare(o *options, out, progress io.Writer) error {
 	case len(o.Threads) == 0 || slices.Min(o.Threads) < 1:
 		return errors.New("want numbers of threads of at least 1")
 	}
+	var all []*comparison
 	for _, p := range problems {
 		if !slices.Contains(o.Problem, p.Name) {
 			continue
@@ -117,11 +129,23 @@ func compare(o *options, out, progress io.Writer) error {
 			return fmt.Errorf("%s: --beyond is for trees that grow by depth", p.Name)
 		}
 		p.Layout.Rows = int(math.Ceil(o.Scale * float64(p.Layout.Rows)))
-		if err := o.compareOn(p, out, progress); err != nil {
+		t, err := o.compareOn(p, progress)
+		if err != nil {
 			return fmt.Errorf("%s: %w", p.Name, err)
 		}
+		if all = append(all, t); o.JSON {
+			continue
+		}
+		if err := t.print(out); err != nil {
+			return err
+		}
 	}
-	return nil
+	if !o.JSON {
+		return nil
+	}
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(all)
 }
 
 // lines lists the contestants of a problem.
@@ -148,37 +172,33 @@ func (o *options) lines(p problem) []*line {
 	return all
 }
 
-// compareOn makes one table. Every second round goes backwards.
-func (o *options) compareOn(p problem, out, progress io.Writer) (err error) {
+// compareOn compares on one problem.
+func (o *options) compareOn(p problem, progress io.Writer) (t *comparison, err error) {
 	dir, err := os.MkdirTemp(o.Dir, "superstep-bench-")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	if err := prepare(dir, p.Layout, o.Seed); err != nil {
-		return err
+		return nil, err
 	}
-	all := o.lines(p)
+	t = &comparison{problem: p, Trees: o.Trees, How: o.how(), CPUs: runtime.NumCPU(), Lines: o.lines(p)}
 	for round := range o.Rounds {
-		order := slices.Clone(all)
-		if round%2 == 1 {
-			slices.Reverse(order)
-		}
-		for _, l := range order {
+		for _, l := range rounds.Order(t.Lines, round) {
 			fmt.Fprintf(progress, "%s, round %d of %d: %s\n", p.Name, round+1, o.Rounds, l.title())
 			if o.Cold {
 				if err := forgetFiles(); err != nil {
-					return err
+					return nil, err
 				}
 			}
 			got, err := o.runLine(l, p, dir)
 			if err != nil {
-				return fmt.Errorf("%s: %w", l.title(), err)
+				return nil, fmt.Errorf("%s: %w", l.title(), err)
 			}
 			l.Rounds = append(l.Rounds, got)
 		}
 	}
-	return print(out, p, o.Trees, o.how(), all)
+	return t, nil
 }
 
 // forgetFiles has the system write what it holds of files, and forget it.
@@ -262,20 +282,19 @@ func (o *options) how() (text string) {
 
 // print writes the table: medians over the rounds, and the median of the ratios to ours with
 // as many threads in the same round.
-func print(w io.Writer, p problem, trees int, how string, all []*line) error {
+func (t *comparison) print(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %d rows × %d features, %d trees%s; medians of %d rounds on %d CPUs\n\n",
-		p.Name, p.Layout.Rows, p.Layout.Features, trees, how, len(all[0].Rounds), runtime.NumCPU())
+		t.Name, t.Layout.Rows, t.Layout.Features, t.Trees, t.How, len(t.Lines[0].Rounds), t.CPUs)
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "contestant\ttrain\tbest\ttimes ours\tmemory\ttimes ours\tpredict\ttimes ours\tlog-loss\tAUC\t")
-	for _, l := range all {
-		at := slices.IndexFunc(all, func(o *line) bool { return o.Library == "" && o.Threads == l.Threads })
+	for _, l := range t.Lines {
+		at := slices.IndexFunc(t.Lines, func(o *line) bool { return o.Library == "" && o.Threads == l.Threads })
 		column := func(of func(outcome) float64) (value, ratio float64) {
-			var values, ratios []float64
+			var values, ours []float64
 			for i, r := range l.Rounds {
-				values = append(values, of(r))
-				ratios = append(ratios, of(r)/of(all[at].Rounds[i]))
+				values, ours = append(values, of(r)), append(ours, of(t.Lines[at].Rounds[i]))
 			}
-			return median(values), median(ratios)
+			return rounds.Median(values), rounds.MedianRatio(values, ours)
 		}
 		train, trainRatio := column(func(o outcome) float64 { return o.Train })
 		memory, memoryRatio := column(func(o outcome) float64 { return float64(o.Peak) })
@@ -293,11 +312,4 @@ func print(w io.Writer, p problem, trees int, how string, all []*line) error {
 	}
 	_, err := fmt.Fprintln(w)
 	return err
-}
-
-// median returns the middle value, of an even number the lower one of the two.
-func median(all []float64) float64 {
-	sorted := slices.Clone(all)
-	slices.Sort(sorted)
-	return sorted[(len(sorted)-1)/2]
 }

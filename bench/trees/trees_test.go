@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -51,13 +52,6 @@ func TestContestants(t *testing.T) {
 	}
 }
 
-// Of four rows, one of two positive ones is ahead of all others, the other one of half.
-func TestMeasure(t *testing.T) {
-	logLoss, auc := measure([]float64{1, 0, 1, 0}, []float64{0.9, 0.5, 0.5, 0.25})
-	require.InDelta(t, (3.0+0.5)/4, auc, 1e-15)
-	require.InDelta(t, (0.10536051565782628+2*0.6931471805599453+0.2876820724517809)/4, logLoss, 1e-15)
-}
-
 // TestTable runs a comparison on few rows, without others.
 func TestTable(t *testing.T) {
 	var out bytes.Buffer
@@ -67,6 +61,20 @@ func TestTable(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(o.Dir, "*"))
 	require.NoError(t, err)
 	require.Empty(t, left)
+
+	out.Reset()
+	o.JSON = true
+	require.NoError(t, compare(&o, &out, io.Discard))
+	var all []comparison
+	require.NoError(t, json.Unmarshal(out.Bytes(), &all))
+	require.Len(t, all, 1)
+	require.Equal(t, "forest", all[0].Name)
+	require.Equal(t, 500, all[0].Layout.Rows)
+	require.Len(t, all[0].Lines, 1)
+	require.Len(t, all[0].Lines[0].Rounds, 2)
+	require.Positive(t, all[0].Lines[0].Rounds[1].Train)
+	o.JSON = false
+
 	o.Python, o.Threads = "python3", []int{1, 2}
 	require.Len(t, o.lines(problems[0]), 6)
 	require.Len(t, o.lines(problems[4]), 4)

@@ -3,6 +3,8 @@
 package usage
 
 import (
+	"os"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -16,4 +18,16 @@ func CPU() time.Duration {
 		return 0
 	}
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+// peakOf returns the most bytes that were resident in a process that ended.
+func peakOf(ended *os.ProcessState) int64 {
+	r, ok := ended.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return 0
+	}
+	if runtime.GOOS == "darwin" || runtime.GOOS == "ios" {
+		return int64(r.Maxrss)
+	}
+	return int64(r.Maxrss) << 10
 }

@@ -1,5 +1,5 @@
-// Package usage tells how much processor time this process has used and how much
-// memory it has held at most. Benchmarks run what they measure in child processes
+// Package usage tells how much processor time this process, or a child that has ended, has used
+// and how much memory it has held at most. Benchmarks run what they measure in child processes
 // where the figures are to be of that alone.
 package usage
 
@@ -12,14 +12,24 @@ import (
 )
 
 // PeakRSS returns the most bytes that were resident in this process at one time.
-// It is read from Linux' /proc and is an error elsewhere. What getrusage says is
-// of no use for children: it counts the parent's memory from before the exec.
+// It is read from Linux' /proc and is an error elsewhere.
 func PeakRSS() (int64, error) {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return 0, err
 	}
 	return parsePeak(string(text))
+}
+
+// PeakOf returns the most bytes that were resident at one time in a child that has ended; 0 where
+// that is not known. The system counts what this process held when it started the child: a child
+// that held no more than that is not known.
+func PeakOf(ended *os.ProcessState) int64 {
+	peak := peakOf(ended)
+	if own, err := PeakRSS(); err == nil && peak <= own {
+		return 0
+	}
+	return peak
 }
 
 // parsePeak finds the line "VmHWM:   123456 kB".

@@ -1,12 +1,63 @@
 package usage
 
 import (
+	"os"
 	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/proctest"
 )
+
+// childVariable makes this program a child that holds as many bytes.
+const childVariable = "SUPERSTEP_USAGE_TEST_BYTES"
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(childVariable); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			panic(err)
+		}
+		hold(n)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// hold has bytes resident until it returns.
+func hold(n int) {
+	held := make([]byte, n)
+	for page := 0; page < n; page += 4096 {
+		held[page] = 1
+	}
+	runtime.KeepAlive(held)
+}
+
+// TestPeakOf: of two children the one that holds more than this process has a known peak.
+func TestPeakOf(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Log("what this system tells is not known")
+		return
+	}
+	hold(64 << 20)
+	own, err := PeakRSS()
+	require.NoError(t, err)
+	for _, size := range []int64{1, own + 64<<20} {
+		child := proctest.Command(os.Args[0])
+		child.Env = append(os.Environ(), childVariable+"="+strconv.FormatInt(size, 10))
+		require.NoError(t, child.Run())
+		peak := PeakOf(child.ProcessState)
+		if size == 1 {
+			require.Zero(t, peak)
+			continue
+		}
+		require.Greater(t, peak, size)
+		require.Less(t, peak, 100*size) // no other unit
+	}
+}
 
 func TestParsePeak(t *testing.T) {
 	n, err := parsePeak("VmPeak:\t  900 kB\nVmHWM:\t   1234 kB\nVmRSS:\t 7 kB\n")
@@ -28,14 +79,10 @@ func TestPeakRSS(t *testing.T) {
 	const size = 64 << 20
 	before, err := PeakRSS()
 	require.NoError(t, err)
-	held := make([]byte, before+size)
-	for i := range held {
-		held[i] = byte(i)
-	}
+	hold(int(before + size))
 	after, err := PeakRSS()
 	require.NoError(t, err)
 	require.Greater(t, after, before+size/2)
-	runtime.KeepAlive(held)
 }
 
 // TestCPU: one goroutine at work uses about as much time as passes, never more

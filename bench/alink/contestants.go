@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/superstep-ml/superstep/bench/internal/usage"
+)
+
+// work is what a contestant is to do: to train on the rows of a file and save the model, and to
+// write what it predicts of the same rows.
+type work struct {
+	problem *problem
+	threads int
+	csv     string
+	model   string
+	output  string
+}
+
+// A contestant trains and predicts in processes.
+type contestant interface {
+	name() string
+	train(w work) *exec.Cmd
+	predict(w work) *exec.Cmd
+	// columns names those of the file of predictions; nil where its first line does.
+	columns(p *problem) []string
+}
+
+// contestants lists those that take part, ours first.
+func (o *options) contestants(dir string) ([]contestant, error) {
+	command := o.Superstep
+	if command == "" {
+		command = filepath.Join(dir, "superstep")
+		if out, err := exec.Command("go", "build", "-o", command, "github.com/superstep-ml/superstep/cmd/superstep").CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("go build: %w: %s", err, out)
+		}
+	}
+	all := []contestant{superstep{command}}
+	if o.Alink != "" {
+		if _, err := os.Stat(filepath.Join(o.Alink, "classes", alinkProgram+".class")); err != nil {
+			return nil, fmt.Errorf("--alink: %w: install it as the program's documentation says", err)
+		}
+		all = append(all, alink{o.Java, o.Alink})
+	}
+	return all, nil
+}
+
+// train has a contestant train in a process, which is measured as a whole.
+func (w work) train(c contestant) (outcome, error) {
+	if err := os.RemoveAll(w.model); err != nil {
+		return outcome{}, err
+	}
+	child := c.train(w)
+	began := time.Now()
+	if err := run(child); err != nil {
+		return outcome{}, err
+	}
+	state := child.ProcessState
+	out := outcome{Wall: time.Since(began).Seconds(), CPU: (state.UserTime() + state.SystemTime()).Seconds(), Peak: float64(usage.PeakOf(state))}
+	if info, err := os.Stat(w.model); err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+		return out, fmt.Errorf("there is no model in %s: %v", w.model, err)
+	}
+	return out, nil
+}
+
+// run runs a process, whose words are in the error where it fails.
+func run(child *exec.Cmd) error {
+	var said bytes.Buffer
+	child.Stdout, child.Stderr = &said, &said
+	if err := child.Run(); err != nil {
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(said.String()))
+	}
+	return nil
+}
+
+// superstep is ours, by its command.
+type superstep struct{ command string }
+
+func (superstep) name() string { return "superstep" }
+
+func (s superstep) process(w work, args ...string) *exec.Cmd {
+	child := exec.Command(s.command, append(args, "--parallelism", strconv.Itoa(w.threads))...)
+	child.Env = append(os.Environ(), "GOMAXPROCS="+strconv.Itoa(w.threads))
+	return child
+}
+
+func (s superstep) train(w work) *exec.Cmd {
+	return s.process(w, w.problem.arguments(w.csv, w.model)...)
+}
+
+func (s superstep) predict(w work) *exec.Cmd {
+	keep := featureColumn(0)
+	if w.problem.Labelled {
+		keep = labelColumn
+	}
+	return s.process(w, "predict", "--model", w.model, "--input", w.csv, "--keep", keep, "--output", w.output, "--if-exists", "replace")
+}
+
+func (superstep) columns(*problem) []string { return nil }
+
+// alinkProgram is the class that runs Alink, from the file of that name.
+const alinkProgram = "AlinkTraining"
+
+// alink is Alink on Flink's local cluster, in one Java process.
+type alink struct{ java, dir string }
+
+func (alink) name() string { return "Alink" }
+
+// opened are packages of Java's own that Flink 1.13 reaches into, which Java 17 does not let it
+// unasked.
+var opened = []string{"java.lang", "java.lang.reflect", "java.io", "java.math", "java.net", "java.nio", "java.text", "java.time",
+	"java.util", "java.util.concurrent", "java.util.concurrent.atomic", "sun.nio.ch"}
+
+func (a alink) process(w work, action string, more ...string) *exec.Cmd {
+	args := []string{"-XX:ActiveProcessorCount=" + strconv.Itoa(w.threads)}
+	for _, name := range opened {
+		args = append(args, "--add-opens", "java.base/"+name+"=ALL-UNNAMED")
+	}
+	args = append(args, "-cp", filepath.Join(a.dir, "classes")+string(filepath.ListSeparator)+filepath.Join(a.dir, "lib", "*"), alinkProgram,
+		action, w.problem.Name, w.csv, strconv.Itoa(w.problem.Features), w.model, strconv.Itoa(w.threads))
+	return exec.Command(a.java, append(args, more...)...)
+}
+
+func (a alink) train(w work) *exec.Cmd {
+	return a.process(w, "train", strconv.Itoa(w.problem.Iterations))
+}
+
+func (a alink) predict(w work) *exec.Cmd { return a.process(w, "predict", w.output) }
+
+func (alink) columns(p *problem) []string {
+	if p.Labelled {
+		return []string{labelColumn, detailColumn}
+	}
+	return []string{distanceColumn}
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// A rowFunc draws the features of a row and returns its label.
+type rowFunc func(draw *shared.Random, x []float64) (label int)
+
+// Columns of the files.
+const (
+	labelColumn    = "label"
+	distanceColumn = "distance" // of predictions: that to the nearest centre
+)
+
+// featureColumn returns the name of a column of features.
+func featureColumn(j int) string { return "x" + strconv.Itoa(j) }
+
+// writeRows writes the CSV file of a problem: a header, then values of six digits. A row is a
+// function of seed and number.
+func writeRows(file string, p *problem, seed uint64) (err error) {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	out := bufio.NewWriterSize(f, 1<<20)
+	var names []string
+	for j := range p.Features {
+		names = append(names, featureColumn(j))
+	}
+	if p.Labelled {
+		names = append(names, labelColumn)
+	}
+	fmt.Fprintln(out, strings.Join(names, ","))
+	draw := shared.NewRandom(seed, "bench/alink "+p.Name, 0, 0)
+	row := p.rows(&draw, p.Features)
+	x, line := make([]float64, p.Features), []byte(nil)
+	for i := range p.Rows {
+		draw := shared.NewRandom(seed, "bench/alink "+p.Name+" rows", 0, i)
+		label := row(&draw, x)
+		line = line[:0]
+		for _, v := range x {
+			line = append(strconv.AppendFloat(line, v, 'g', 6, 64), ',')
+		}
+		if line = line[:len(line)-1]; p.Labelled {
+			line = strconv.AppendInt(append(line, ','), int64(label), 10)
+		}
+		if _, err := out.Write(append(line, '\n')); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+// components is how many normal distributions the rows of k-means come from.
+const components = 8
+
+// mixture draws rows around means that are drawn first, and that are near each other: whatever
+// centres k-means begins with, they go on moving, and it ends with about the same inertia.
+func mixture(draw *shared.Random, features int) rowFunc {
+	means := make([]float64, components*features)
+	for i := range means {
+		means[i] = 0.5 * draw.NormFloat64()
+	}
+	return func(draw *shared.Random, x []float64) int {
+		own := means[draw.IntN(components)*features:]
+		for j := range x {
+			x[j] = own[j] + draw.NormFloat64()
+		}
+		return 0
+	}
+}
+
+// linear draws normal features, whose deviations go from 0.1 to 3, and a label whose log odds
+// are linear in them.
+func linear(draw *shared.Random, features int) rowFunc {
+	weights := make([]float64, features)
+	for j := range weights {
+		weights[j] = draw.NormFloat64() / math.Sqrt(float64(features))
+	}
+	return func(draw *shared.Random, x []float64) int {
+		margin := 0.0
+		for j := range x {
+			x[j] = 0.1 * math.Pow(30, float64(j)/float64(max(1, features-1))) * draw.NormFloat64()
+			margin += x[j] * weights[j]
+		}
+		return flip(draw, margin)
+	}
+}
+
+// stepped draws normal features, and a label whose log odds are waves, steps and products.
+func stepped(*shared.Random, int) rowFunc {
+	return func(draw *shared.Random, x []float64) int {
+		for j := range x {
+			x[j] = draw.NormFloat64()
+		}
+		margin := 0.0
+		for part := range slices.Chunk(x, 4) {
+			margin += 0.5 * math.Sin(2*part[0])
+			if len(part) == 4 {
+				margin += 0.4 * part[1] * part[2]
+				if part[3] > 0.3 {
+					margin += 0.6
+				}
+			}
+		}
+		return flip(draw, margin-1)
+	}
+}
+
+// flip draws a label with given log odds of 1.
+func flip(draw *shared.Random, margin float64) int {
+	if draw.Float64() < 1/(1+math.Exp(-margin)) {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/superstep-ml/superstep/bench/internal/rounds"
+)
+
+// options are the flags.
+type options struct {
+	Alink     string   `placeholder:"DIR" help:"Where Alink and the program that runs it are installed; see the program's documentation. Without it ours runs alone."`
+	Java      string   `default:"java" placeholder:"FILE" help:"The command java."`
+	Superstep string   `placeholder:"FILE" help:"The command superstep (default: built from the source tree that the working directory is in)."`
+	Problems  []string `name:"problem" help:"What to train: kmeans, logistic, gbdt." enum:"kmeans,logistic,gbdt" default:"kmeans,logistic,gbdt"`
+	Rows      int      `placeholder:"N" help:"Rows of every problem (default: 1,000,000, of gbdt 100,000)."`
+	Rounds    int      `default:"3" help:"How often each contestant trains."`
+	Threads   []int    `default:"2" help:"Numbers of threads to train with."`
+	Seed      uint64   `default:"1" help:"Seed of the rows."`
+	Dir       string   `placeholder:"DIR" help:"Where to put rows and models for the time of the run; the system's temporary directory by default."`
+	JSON      bool     `name:"json" help:"Print all figures as JSON instead of tables."`
+}
+
+// Validate is called by kong.
+func (o *options) Validate() error {
+	switch {
+	case o.Rows < 0 || o.Rows > 0 && o.Rows < 100:
+		return errors.New("want at least 100 rows")
+	case o.Rounds < 1:
+		return errors.New("want at least 1 round")
+	case len(o.Threads) == 0 || slices.Min(o.Threads) < 1:
+		return errors.New("want numbers of threads of at least 1")
+	}
+	return nil
+}
+
+func main() {
+	var o options
+	kong.Parse(&o, kong.Name("alink"), kong.Description("Compares training on this engine with Alink's, from a CSV file to a saved model."), kong.UsageOnError())
+	if err := compare(&o, os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "alink:", err)
+		os.Exit(1)
+	}
+}
+
+// compare runs everything and prints the tables, each as soon as it is there.
+func compare(o *options, out, progress io.Writer) (err error) {
+	dir, err := os.MkdirTemp(o.Dir, "superstep-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	contestants, err := o.contestants(dir)
+	if err != nil {
+		return err
+	}
+	var tables []*table
+	for _, p := range problems {
+		if !slices.Contains(o.Problems, p.Name) {
+			continue
+		}
+		if o.Rows > 0 {
+			p.Rows = o.Rows
+		}
+		t := newTable(&p, contestants, o.Threads)
+		if err := t.measure(o, dir, progress); err != nil {
+			return fmt.Errorf("%s: %w", p.Name, err)
+		}
+		if tables = append(tables, t); o.JSON {
+			continue
+		}
+		if err := t.print(out); err != nil {
+			return err
+		}
+	}
+	if !o.JSON {
+		return nil
+	}
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(tables)
+}
+
+// measure has all lines train round by round. In the first round each predicts the rows that it
+// was trained on, too, and all have to do about as well.
+func (t *table) measure(o *options, dir string, progress io.Writer) error {
+	csv := filepath.Join(dir, t.Name+".csv")
+	if err := writeRows(csv, t.problem, o.Seed); err != nil {
+		return err
+	}
+	for round := range o.Rounds {
+		for _, l := range rounds.Order(t.Lines, round) {
+			fmt.Fprintf(progress, "%s, round %d of %d: %s\n", t.Name, round+1, o.Rounds, l.title())
+			w := work{problem: t.problem, threads: l.Threads, csv: csv, model: filepath.Join(dir, "model"), output: filepath.Join(dir, "predictions.csv")}
+			got, err := w.train(l.contestant)
+			if err != nil {
+				return fmt.Errorf("%s: %w", l.title(), err)
+			}
+			if l.Rounds = append(l.Rounds, got); round > 0 {
+				continue
+			}
+			if l.Quality, err = w.quality(l.contestant); err != nil {
+				return fmt.Errorf("%s: %w", l.title(), err)
+			}
+		}
+		if err := t.alike(); err != nil {
+			return err
+		}
+	}
+	t.sum()
+	return os.Remove(csv)
+}
+
+// alike refuses contestants that found something else than the first one.
+func (t *table) alike() error {
+	var wrong []string
+	for i, figure := range t.figures {
+		want := t.Lines[0].Quality[i]
+		for _, l := range t.Lines[1:] {
+			if got := l.Quality[i]; !(got >= want*(1-figure.within) && got <= want*(1+figure.within)) {
+				wrong = append(wrong, fmt.Sprintf("the %s of %s is %.6g, that of %s %.6g", figure.name, l.title(), got, t.Lines[0].title(), want))
+			}
+		}
+	}
+	if len(wrong) > 0 {
+		return fmt.Errorf("contestants did not find the same, so that their times say nothing: %s", strings.Join(wrong, "; "))
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/superstep-ml/superstep/algorithms/evaluate"
+)
+
+// Columns of predictions of class 1: its probability, or a JSON object that has that of "1".
+const (
+	probabilityColumn = "probability_1"
+	detailColumn      = "detail"
+)
+
+// quality has a contestant predict the rows with the model that it has saved, and returns the
+// figures of the problem.
+func (w work) quality(c contestant) ([]float64, error) {
+	if err := os.RemoveAll(w.output); err != nil {
+		return nil, err
+	}
+	if err := run(c.predict(w)); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(w.output)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	p, err := readPredictions(bufio.NewReaderSize(f, 1<<20), c.columns(w.problem))
+	if err != nil {
+		return nil, fmt.Errorf("predictions: %w", err)
+	}
+	if n := len(p.distances) + len(p.probabilities); n != w.problem.Rows {
+		return nil, fmt.Errorf("there are predictions of %d rows, not of %d", n, w.problem.Rows)
+	}
+	if !w.problem.Labelled {
+		return []float64{p.inertia()}, nil
+	}
+	report, err := evaluate.MeasureBinary(p.labels, p.probabilities, nil, evaluate.BinaryOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("predictions: %w", err)
+	}
+	return []float64{report.LogLoss, report.AUC}, nil
+}
+
+// predictions are what a model says of rows: distances to centres, or probabilities of class 1
+// beside the true class.
+type predictions struct {
+	distances     []float64
+	labels        []float64
+	probabilities []float64
+}
+
+// readPredictions reads CSV whose columns are named by the first line, or otherwise if columns
+// are not nil.
+func readPredictions(from io.Reader, columns []string) (p predictions, err error) {
+	lines := csv.NewReader(from)
+	lines.ReuseRecord = true
+	if columns == nil {
+		first, err := lines.Read()
+		if err != nil {
+			return p, err
+		}
+		columns = slices.Clone(first)
+	}
+	label, distance := slices.Index(columns, labelColumn), slices.Index(columns, distanceColumn)
+	probability, detail := slices.Index(columns, probabilityColumn), slices.Index(columns, detailColumn)
+	if distance < 0 && (label < 0 || probability < 0 && detail < 0) {
+		return p, fmt.Errorf("there are no predictions in columns %q", columns)
+	}
+	for {
+		cells, err := lines.Read()
+		if errors.Is(err, io.EOF) {
+			return p, nil
+		}
+		if err != nil {
+			return p, err
+		}
+		number := func(text string) (v float64) {
+			v, e := strconv.ParseFloat(text, 64)
+			err = cmp.Or(err, e)
+			return v
+		}
+		switch {
+		case distance >= 0:
+			p.distances = append(p.distances, number(cells[distance]))
+		case probability >= 0:
+			p.labels, p.probabilities = append(p.labels, number(cells[label])), append(p.probabilities, number(cells[probability]))
+		default:
+			var classes map[string]json.Number
+			err = json.Unmarshal([]byte(cells[detail]), &classes)
+			p.labels, p.probabilities = append(p.labels, number(cells[label])), append(p.probabilities, number(classes["1"].String()))
+		}
+		if err != nil {
+			return p, err
+		}
+	}
+}
+
+// inertia returns the sum of the squared distances.
+func (p predictions) inertia() (sum float64) {
+	for _, d := range p.distances {
+		sum += d * d
+	}
+	return sum
+}

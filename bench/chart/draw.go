@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"image/color"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	plotdraw "gonum.org/v1/plot/vg/draw"
+)
+
+// Two of the colours of Okabe and Ito, which people with any colour vision can tell apart, and
+// what they stand for.
+var (
+	colours  = [numTimes]color.RGBA{fromFile: {0x00, 0x72, 0xb2, 0xff}, inMemory: {0xe6, 0x9f, 0x00, 0xff}}
+	meanings = [numTimes]string{fromFile: "whole process, from CSV to the saved model", inMemory: "training alone, rows in memory"}
+)
+
+// draw draws bars from 1 to the multiples, the first one on top.
+func draw(bars []bar, path string) error {
+	pic := plot.New()
+	pic.Title.Text = "Time to train, as a multiple of Superstep's (logarithmic scale)"
+	pic.Title.Padding, pic.Legend.Padding = vg.Points(8), vg.Points(3)
+	for _, style := range []*text.Style{&pic.Title.TextStyle, &pic.X.Tick.Label, &pic.Y.Tick.Label, &pic.Legend.TextStyle} {
+		style.Font.Variant = "Sans"
+	}
+	pic.Legend.TextStyle.Font.Size, pic.Legend.XOffs, pic.Legend.YOffs = pic.X.Tick.Label.Font.Size, -vg.Points(8), vg.Points(8)
+	bars = slices.Clone(bars)
+	slices.Reverse(bars)
+	rows := rows{bars, pic.X.Tick.Label}
+	var names []plot.Tick
+	for i, b := range bars {
+		names = append(names, plot.Tick{Value: float64(i), Label: b.Library + ", " + b.What})
+	}
+	pic.X.Scale, pic.X.Tick.Marker = plot.LogScale{}, plot.TickerFunc(powers)
+	pic.Y.Tick.Marker, pic.Y.Tick.Length, pic.Y.LineStyle.Width = plot.ConstantTicks(names), 0, 0
+	grid := plotter.NewGrid()
+	grid.Horizontal.Width = 0
+	pic.Add(grid, rows)
+	for of, meaning := range meanings {
+		if slices.ContainsFunc(bars, func(b bar) bool { return b.Of == of }) {
+			pic.Legend.Add(meaning, swatch{colours[of]})
+		}
+	}
+	return save(pic, 7*vg.Inch, vg.Points(float64(60+26*(len(bars)+numTimes))), path)
+}
+
+// save writes a picture with a margin, in the format of the file's name.
+func save(pic *plot.Plot, width, height vg.Length, path string) error {
+	canvas, err := plotdraw.NewFormattedCanvas(width, height, filepath.Ext(path)[1:])
+	if err != nil {
+		return fmt.Errorf("plot: %w", err)
+	}
+	page := plotdraw.New(canvas)
+	page.SetColor(color.White)
+	page.Fill(page.Rectangle.Path())
+	pic.Draw(plotdraw.Crop(page, margin, -margin, margin, -margin))
+	var file bytes.Buffer
+	if _, err := canvas.WriteTo(&file); err != nil {
+		return fmt.Errorf("plot: %w", err)
+	}
+	// Where that font is not installed its letters are as wide as Arial's.
+	text := bytes.ReplaceAll(file.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;"))
+	return os.WriteFile(path, text, 0o644)
+}
+
+// margin is the width of what is empty around a picture.
+const margin = 10
+
+// rows draws a bar a row, and its multiple beside it.
+type rows struct {
+	bars  []bar
+	label text.Style
+}
+
+// half is half the height of a bar; rows are 1 apart.
+const half = 0.32
+
+// Plot implements plot.Plotter.
+func (r rows) Plot(c plotdraw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	for i, b := range r.bars {
+		from, to := x(min(1, b.Times)), x(max(1, b.Times))
+		lo, hi := y(float64(i)-half), y(float64(i)+half)
+		c.FillPolygon(colours[b.Of], []vg.Point{{X: from, Y: lo}, {X: to, Y: lo}, {X: to, Y: hi}, {X: from, Y: hi}})
+		style := r.label
+		style.XAlign, style.YAlign = text.XLeft, text.YCenter
+		c.FillText(style, vg.Point{X: to + vg.Points(4), Y: (lo + hi) / 2}, multiple(b.Times))
+	}
+	line := plotdraw.LineStyle{Color: color.Black, Width: vg.Points(1)}
+	c.StrokeLine2(line, x(1), c.Min.Y, x(1), c.Max.Y)
+}
+
+// multiple writes a number with two digits at least.
+func multiple(v float64) string {
+	if v < 9.95 {
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.0f", v)
+}
+
+// DataRange implements plot.DataRanger: from the powers of ten below 1 and all bars to those
+// above, with room for a number, and for the legend below.
+func (r rows) DataRange() (xmin, xmax, ymin, ymax float64) {
+	least, most := 1.0, 1.0
+	for _, b := range r.bars {
+		least, most = min(least, b.Times), max(most, b.Times)
+	}
+	most = math.Pow(10, math.Ceil(math.Log10(1.3*most)))
+	return math.Pow(10, math.Floor(math.Log10(least))), most, -0.8 - numTimes/2.0, float64(len(r.bars)) - 0.5 + half
+}
+
+// powers marks powers of ten, and their multiples without a name.
+func powers(lo, hi float64) (ticks []plot.Tick) {
+	for power := math.Pow(10, math.Floor(math.Log10(lo))); power <= hi; power *= 10 {
+		for k := 1.0; k < 10; k++ {
+			tick := plot.Tick{Value: k * power}
+			if k == 1 {
+				tick.Label = fmt.Sprintf("%g", power)
+			}
+			if tick.Value >= lo && tick.Value <= hi {
+				ticks = append(ticks, tick)
+			}
+		}
+	}
+	return ticks
+}
+
+// swatch is the picture of a colour in the legend.
+type swatch struct{ color color.Color }
+
+// Thumbnail implements plot.Thumbnailer.
+func (s swatch) Thumbnail(c *plotdraw.Canvas) {
+	c.FillPolygon(s.color, []vg.Point{{X: c.Min.X, Y: c.Min.Y}, {X: c.Max.X, Y: c.Min.Y}, {X: c.Max.X, Y: c.Max.Y}, {X: c.Min.X, Y: c.Max.Y}})
+}

@@ -1,0 +1,36 @@
+// Package rounds has what comparisons share whose contestants take turns, round by round.
+package rounds
+
+import (
+	"math"
+	"slices"
+)
+
+// Order returns the contestants in the order of a round. Every second round goes backwards, and
+// every pair of rounds begins with another contestant, so that a busy machine treats all alike.
+func Order[T any](all []T, round int) []T {
+	turn := round / 2 % len(all)
+	order := slices.Concat(all[turn:], all[:turn])
+	if round%2 == 1 {
+		slices.Reverse(order)
+	}
+	return order
+}
+
+// Median returns the middle value, of an even number the lower one of the two; NaN of none.
+func Median(all []float64) float64 {
+	if len(all) == 0 {
+		return math.NaN()
+	}
+	return slices.Sorted(slices.Values(all))[(len(all)-1)/2]
+}
+
+// MedianRatio returns the median of the ratios of a contestant's figures to those that another
+// one had in the same rounds.
+func MedianRatio(of, to []float64) float64 {
+	ratios := make([]float64, len(of))
+	for i := range of {
+		ratios[i] = of[i] / to[i]
+	}
+	return Median(ratios)
+}
