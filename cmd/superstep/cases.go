@@ -2,12 +2,46 @@ package main
 
 import (
 	"context"
+	"reflect"
 	"unsafe"
 
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/benchresult"
 	"github.com/superstep-ml/superstep/shared"
 )
+
+// timedCase is what one rank runs again and again.
+type timedCase interface {
+	reset()                         // fills the buffers
+	call(ctx context.Context) error // runs once
+	wrong() int64                   // counts wrong elements after the call that followed a reset
+	describe(l *benchresult.Line)   // says what has run
+	close()
+}
+
+// newTimedCase makes the buffers for a size. Only ranks 0 and 1 have plain TCP.
+func (c *collectiveCommand) newTimedCase(ctx context.Context, comm *collective.Comm, j job, by string, bytes int) (timedCase, error) {
+	if j.raw != "" {
+		host, err := c.host()
+		if err != nil {
+			return nil, err
+		}
+		return newRawCase(ctx, comm, host, j.raw, by, bytes, bytes)
+	}
+	switch c.Type {
+	case "float32":
+		return newCase[float32](comm, j.collective, c, by, bytes), nil
+	case "int64":
+		return newCase[int64](comm, j.collective, c, by, bytes), nil
+	case "int32":
+		return newCase[int32](comm, j.collective, c, by, bytes), nil
+	case "uint8":
+		return newCase[uint8](comm, j.collective, c, by, bytes), nil
+	default:
+		return newCase[float64](comm, j.collective, c, by, bytes), nil
+	}
+}
 
 // testCase is a collective with its buffers on one rank, and what must come out.
 type testCase[T collective.Number] struct {
@@ -25,6 +59,17 @@ type testCase[T collective.Number] struct {
 	req  collective.Reduction[T]
 
 	folds [period]T // see want
+}
+
+func (x *testCase[T]) close() {}
+
+func (x *testCase[T]) describe(l *benchresult.Line) {
+	by := x.c.Describe()
+	l.Algorithm, l.Executor = by.Algorithm, by.Executor
+	l.Bytes, l.Count, l.Type = x.n*x.elem, x.n, reflect.TypeFor[T]().String()
+	if x.k.Reduces() {
+		l.Op = x.op.Name()
+	}
 }
 
 // newCase makes the buffers for a size in bytes, rounded down to what the ranks share

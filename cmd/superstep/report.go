@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -71,9 +72,9 @@ func (p *printer) head(c *collectiveCommand, comm *collective.Comm) error {
 // line writes one line.
 func (p *printer) line(l *line) error {
 	if p.json {
-		return p.object(l)
+		return p.object(l.Line)
 	}
-	by := l.Algorithm
+	by := cmp.Or(l.Config, l.Algorithm)
 	if p.mark && l.Chosen {
 		by += "*"
 	}
@@ -99,7 +100,7 @@ func (p *printer) raw(rate float64) error {
 func (c *collectiveCommand) explain(ctx context.Context, s *streams, work []job, g *collective.TCPGroup) error {
 	for _, j := range work {
 		last := -1
-		for _, bytes := range c.sizes(j.collective) {
+		for _, bytes := range c.sizes(j) {
 			d, err := g.Explain(ctx, tune.Query{
 				Collective: j.collective, Params: algorithm.Params{P: c.Ranks, Root: c.Root}, Bytes: c.moved(j.collective, bytes), Elem: elemOf(c.Type),
 			})
@@ -173,9 +174,9 @@ func (c *collectiveCommand) simulate(ctx context.Context, s *streams, work []job
 		}
 	}
 	for _, j := range work {
-		for _, bytes := range c.sizes(j.collective) {
+		for _, bytes := range c.sizes(j) {
 			for _, by := range j.algorithms {
-				l, err := c.price(ctx, net, j.collective, by, bytes)
+				l, err := c.price(ctx, net, j, by, bytes)
 				if errors.Is(err, simulate.ErrTooLarge) && len(j.algorithms) > 1 {
 					// One of many is no reason to leave out the others.
 					fmt.Fprintf(s.err, "superstep: %s by %s of %s: %v\n", j.collective, by, sizeText(bytes), err)
@@ -203,12 +204,12 @@ func (p *printer) price(l *priceLine) error {
 }
 
 // price asks the simulator.
-func (c *collectiveCommand) price(ctx context.Context, net *simulate.Network, k program.Collective, by string, bytes int) (*priceLine, error) {
+func (c *collectiveCommand) price(ctx context.Context, net *simulate.Network, j job, by string, bytes int) (*priceLine, error) {
 	name, dims, err := algorithm.ParseName(by)
 	if err != nil {
 		return nil, err
 	}
-	a, err := algorithm.Find(k, name)
+	a, err := algorithm.Find(j.collective, name)
 	if err != nil {
 		return nil, err
 	}
@@ -217,12 +218,12 @@ func (c *collectiveCommand) price(ctx context.Context, net *simulate.Network, k 
 		return nil, err
 	}
 	l := &priceLine{
-		Collective: k.String(), Algorithm: by, Network: net.Name, Ranks: c.Ranks, Bytes: bytes,
+		Collective: j.String(), Algorithm: by, Network: net.Name, Ranks: c.Ranks, Bytes: bytes,
 		Time: r.Time * 1e6, Messages: r.Messages, NIC: r.NIC, Cores: r.Cores,
 	}
 	if r.Time > 0 {
 		l.AlgBW = float64(bytes) / r.Time / 1e9
-		l.BusBW = l.AlgBW * busFactor(k, c.Ranks)
+		l.BusBW = l.AlgBW * j.busFactor(c.Ranks)
 	}
 	return l, nil
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 
 	"github.com/alecthomas/kong"
 
@@ -83,7 +82,7 @@ func (c *drawCommand) Validate() error {
 
 func (c *drawCommand) run(ctx context.Context, out io.Writer) error {
 	for _, name := range c.Network {
-		net, err := network(name)
+		net, err := simulate.Named(name)
 		if err != nil {
 			return err
 		}
@@ -98,30 +97,6 @@ func (c *drawCommand) run(ctx context.Context, out io.Writer) error {
 		}
 	}
 	return nil
-}
-
-// network returns a preset, or the network of a file.
-func network(name string) (*simulate.Network, error) {
-	if n, err := simulate.Preset(name); err == nil {
-		return n, nil
-	}
-	f, err := os.Open(name)
-	if errors.Is(err, os.ErrNotExist) {
-		_, unknown := simulate.Preset(name)
-		return nil, fmt.Errorf("%w, and no such file", unknown)
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	n, err := simulate.Read(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if n.Name == "" {
-		n.Name = filepath.Base(name)
-	}
-	return n, nil
 }
 
 // elem is the length of the elements priced: float64.
