@@ -16,6 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 	"github.com/superstep-ml/superstep/collective/simulate"
 	"github.com/superstep-ml/superstep/collective/tune"
+	"github.com/superstep-ml/superstep/internal/benchresult"
 )
 
 // printer writes lines as they come.
@@ -102,7 +103,7 @@ func (c *collectiveCommand) explain(ctx context.Context, s *streams, work []job,
 		last := -1
 		for _, bytes := range c.sizes(j) {
 			d, err := g.Explain(ctx, tune.Query{
-				Collective: j.collective, Params: algorithm.Params{P: c.Ranks, Root: c.Root}, Bytes: c.moved(j.collective, bytes), Elem: elemOf(c.Type),
+				Collective: j.collective, Params: algorithm.Params{P: c.Ranks, Root: c.Root}, Bytes: c.moved(j.collective, bytes), Elem: benchresult.ElemBytes(c.Type),
 			})
 			if err != nil {
 				return err
@@ -125,23 +126,12 @@ func (c *collectiveCommand) explain(ctx context.Context, s *streams, work []job,
 
 // moved is what is left of a size that ranks share evenly, in whole elements.
 func (c *collectiveCommand) moved(k program.Collective, bytes int) int {
-	n := bytes / elemOf(c.Type)
+	n := bytes / benchresult.ElemBytes(c.Type)
 	switch k {
 	case program.Gather, program.AllGather, program.Scatter, program.AllToAll:
 		n -= n % c.Ranks
 	}
-	return n * elemOf(c.Type)
-}
-
-func elemOf(typ string) int {
-	switch typ {
-	case "float32", "int32":
-		return 4
-	case "uint8":
-		return 1
-	default:
-		return 8
-	}
+	return n * benchresult.ElemBytes(c.Type)
 }
 
 // priceLine is a line of --simulate.
@@ -213,7 +203,7 @@ func (c *collectiveCommand) price(ctx context.Context, net *simulate.Network, j 
 	if err != nil {
 		return nil, err
 	}
-	r, err := simulate.Price(ctx, a, algorithm.Params{P: c.Ranks, Root: c.Root, Dims: dims}, bytes, elemOf(c.Type), net, simulate.Options{})
+	r, err := simulate.Price(ctx, a, algorithm.Params{P: c.Ranks, Root: c.Root, Dims: dims}, bytes, benchresult.ElemBytes(c.Type), net, simulate.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -41,6 +41,20 @@ type Line struct {
 	Rounds []float64 `json:"round_p50_us"`
 }
 
+// ElemBytes is the length of the elements of a type, 0 if it is none. Without a type they are
+// float64.
+func ElemBytes(typ string) int {
+	switch typ {
+	case "", "float64", "int64":
+		return 8
+	case "float32", "int32":
+		return 4
+	case "uint8":
+		return 1
+	}
+	return 0
+}
+
 // Read calls a function for each line of JSON. Lines that are no objects are chatter, and
 // skipped. An error names the number of the line.
 func Read(r io.Reader, each func(l *Line) error) error {

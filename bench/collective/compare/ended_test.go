@@ -153,7 +153,7 @@ func TestSignalsLeaveWhatWasMeasured(t *testing.T) {
 		script := fmt.Sprintf("#!/bin/sh\n%s='stay at %s' exec %s\n", fakeVariable, h.Addr(), filepath.Join(dir, "mpi_bench"))
 		require.NoError(t, os.WriteFile(launcher, []byte(script), 0o700))
 		p := proctest.Command(self, "--peers", dir, "--mpirun", launcher, "--only", "Open MPI,Gloo sync",
-			"--collective", "allreduce", "--ranks", "2", "--bytes", "64,128", "--rounds", "2")
+			"--collective", "allreduce", "--ranks", "2", "--bytes", "64,128", "--rounds", "2", "--no-idle")
 		p.Env = append(os.Environ(), commandVariable+"=1", fakeVariable+"="+lineOf("ring", 20))
 		var out, problems bytes.Buffer
 		p.Stdout, p.Stderr = &out, &problems
@@ -173,7 +173,7 @@ func TestSignalsLeaveWhatWasMeasured(t *testing.T) {
 func TestTheDeadlineLeavesWhatWasMeasured(t *testing.T) {
 	h := newHangs(t)
 	var asked []string
-	c := &compareCommand{Collective: []string{"allreduce"}, Ranks: []int{2}, Bytes: []int{8, 16}, Rounds: 2, Keep: 1, JSON: true}
+	c := &compareCommand{Collective: []string{"allreduce"}, Ranks: []int{2}, Bytes: []int{8, 16}, Rounds: 2, Keep: 1, JSON: true, NoIdle: true}
 	x := c.comparison([]*contestant{fake(t, "quick", false, lineOf("ring", 10), &asked), fake(t, "hangs", false, "stay at "+h.Addr().String(), &asked)}, io.Discard)
 	x.bound = context.WithCancel
 	ctx, cancel := context.WithCancelCause(t.Context())

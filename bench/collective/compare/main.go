@@ -97,10 +97,13 @@ func (c *compareCommand) comparison(contestants []*contestant, progress io.Write
 }
 
 // run measures and prints. What ends it early does not keep it from printing what it has.
-func (c *comparison) run(ctx context.Context, out io.Writer) error {
-	err := c.measure(ctx)
-	if err == nil && !c.NoIdle {
+// What waiting costs comes first, because without it no ratio is to a peer that is quiet.
+func (c *comparison) run(ctx context.Context, out io.Writer) (err error) {
+	if !c.NoIdle {
 		err = c.measureIdle(ctx)
+	}
+	if err == nil {
+		err = c.measure(ctx)
 	}
 	if err != nil {
 		c.Ended = err.Error()

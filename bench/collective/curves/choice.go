@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/superstep-ml/superstep/collective/simulate"
@@ -24,15 +23,11 @@ type choiceCommand struct {
 	Check    bool   `help:"Exit with 1 where choices are not as near to the best as they should be."`
 }
 
-func (c *choiceCommand) run(out io.Writer) error {
-	f, err := os.Open(c.Measured)
+// Run is called by kong.
+func (c *choiceCommand) Run(out io.Writer) error {
+	m, err := openMeasurements(c.Measured, medianRound)
 	if err != nil {
 		return err
-	}
-	defer f.Close()
-	m, err := readMeasurements(f, medianRound)
-	if err != nil {
-		return fmt.Errorf("%s: %w", c.Measured, err)
 	}
 	choices, err := judge(m)
 	if err != nil {

@@ -20,7 +20,7 @@ func TestChoice(t *testing.T) {
 	run := func(check bool) (string, error) {
 		require.NoError(t, os.WriteFile(path, []byte(text.String()), 0o600))
 		var out strings.Builder
-		err := (&choiceCommand{Measured: path, Check: check}).run(&out)
+		err := (&choiceCommand{Measured: path, Check: check}).Run(&out)
 		return out.String(), err
 	}
 	add("linear", false, 4, 8, 12)

@@ -27,7 +27,8 @@ const (
 	orderedPart = 0.80
 )
 
-func (c *compareCommand) run(ctx context.Context, out io.Writer) error {
+// Run is called by kong.
+func (c *compareCommand) Run(ctx context.Context, out io.Writer) error {
 	net, err := simulate.Named(c.Network)
 	if err != nil {
 		return err
@@ -35,14 +36,9 @@ func (c *compareCommand) run(ctx context.Context, out io.Writer) error {
 	if c.Cores > 0 {
 		net.Cores = c.Cores
 	}
-	f, err := os.Open(c.Measured)
+	m, err := openMeasurements(c.Measured, func(l *benchresult.Line) float64 { return l.P50 })
 	if err != nil {
 		return err
-	}
-	defer f.Close()
-	m, err := readMeasurements(f, func(l *benchresult.Line) float64 { return l.P50 })
-	if err != nil {
-		return fmt.Errorf("%s: %w", c.Measured, err)
 	}
 	probes, runs := m.probes, m.runs
 	for _, r := range runs {
@@ -77,6 +73,20 @@ type measurements struct {
 	probes, runs, chosen []simulate.Sample
 	// The microseconds of the rounds of the runs, and of what was chosen.
 	runRounds, chosenRounds [][]float64
+}
+
+// openMeasurements is readMeasurements of a file.
+func openMeasurements(path string, time func(*benchresult.Line) float64) (*measurements, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	m, err := readMeasurements(f, time)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
 }
 
 // readMeasurements reads lines of JSON, and of each the microseconds that are asked for.
@@ -131,29 +141,18 @@ func sample(l *benchresult.Line, us float64) (simulate.Sample, error) {
 	if err != nil {
 		return s, err
 	}
-	s.Kind, s.Params = simulate.Collective, algorithm.Params{P: l.Ranks, Dims: dims}
-	for c := range program.NumCollectives {
-		if c.String() == l.Collective {
-			s.Algorithm, err = algorithm.Find(c, name)
-		}
+	coll, err := program.ParseCollective(l.Collective)
+	if err != nil {
+		return s, err
 	}
-	if s.Algorithm == nil && err == nil {
-		err = fmt.Errorf("no collective %q", l.Collective)
+	s.Kind, s.Params, s.Elem = simulate.Collective, algorithm.Params{P: l.Ranks, Dims: dims}, benchresult.ElemBytes(l.Type)
+	if s.Algorithm, err = algorithm.Find(coll, name); err != nil {
+		return s, err
 	}
-	if err == nil {
-		err = s.Algorithm.Supports(s.Params)
+	if s.Elem == 0 {
+		return s, fmt.Errorf("no type %q", l.Type)
 	}
-	switch l.Type {
-	case "", "float64", "int64":
-		s.Elem = 8
-	case "float32", "int32":
-		s.Elem = 4
-	case "uint8":
-		s.Elem = 1
-	default:
-		err = cmp.Or(err, fmt.Errorf("no type %q", l.Type))
-	}
-	return s, err
+	return s, s.Algorithm.Supports(s.Params)
 }
 
 // report prints how near prices are to measurements, and returns whether they are as

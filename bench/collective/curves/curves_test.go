@@ -58,7 +58,7 @@ func TestDraw(t *testing.T) {
 		MaxRanks: 8, Ranks: []int{4}, MaxBytes: 1 << 16}
 	require.NoError(t, c.Validate())
 	var out strings.Builder
-	require.NoError(t, c.run(t.Context(), &out))
+	require.NoError(t, c.Run(t.Context(), &out))
 	require.Contains(t, out.String(), "10gbe, all algorithms:")
 	require.Contains(t, out.String(), "two-tier, canonical order only:")
 	for _, name := range c.Network {
@@ -69,7 +69,7 @@ func TestDraw(t *testing.T) {
 		}
 	}
 	c.Network = []string{"token-ring"}
-	require.ErrorContains(t, c.run(t.Context(), &out), `no network "token-ring"`)
+	require.ErrorContains(t, c.Run(t.Context(), &out), `no network "token-ring"`)
 }
 
 // The errors and orders of a comparison are counted by hand here.
@@ -95,7 +95,7 @@ func TestCompare(t *testing.T) {
 
 	var out strings.Builder
 	c := compareCommand{Measured: path, Network: "loopback", Check: true}
-	require.NoError(t, c.run(t.Context(), &out))
+	require.NoError(t, c.Run(t.Context(), &out))
 	require.Contains(t, out.String(), "| allreduce | direct | 1 MiB |")
 	require.Contains(t, out.String(), "+25 % |")
 	require.Contains(t, out.String(), "At 2 ranks from 1 MiB up, the worst of 2 prices is off by 25 %.")
@@ -104,7 +104,7 @@ func TestCompare(t *testing.T) {
 	add("ring", 2, 1<<24, 2) // priced 50 % too low
 	require.NoError(t, os.WriteFile(path, []byte(text.String()), 0o600))
 	out.Reset()
-	require.ErrorContains(t, c.run(t.Context(), &out), "not as near")
+	require.ErrorContains(t, c.Run(t.Context(), &out), "not as near")
 	require.Contains(t, out.String(), "off by 50 %")
 }
 

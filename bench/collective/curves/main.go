@@ -44,24 +44,12 @@ type compareCommand struct {
 }
 
 func main() {
-	var c commandLine
-	k := kong.Parse(&c, kong.Name("curves"), kong.Description("Prices AllReduces on simulated networks."), kong.UsageOnError())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	var err error
-	command := "draw"
-	if k.Selected() != nil {
-		command = k.Selected().Name
-	}
-	switch command {
-	case "compare":
-		err = c.Compare.run(ctx, os.Stdout)
-	case "choice":
-		err = c.Choice.run(os.Stdout)
-	default:
-		err = c.Draw.run(ctx, os.Stdout)
-	}
-	if err != nil {
+	var c commandLine
+	k := kong.Parse(&c, kong.Name("curves"), kong.Description("Prices AllReduces on simulated networks."), kong.UsageOnError(),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.BindTo(os.Stdout, (*io.Writer)(nil)))
+	if err := k.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "curves:", err)
 		os.Exit(1)
 	}
@@ -80,7 +68,8 @@ func (c *drawCommand) Validate() error {
 	return nil
 }
 
-func (c *drawCommand) run(ctx context.Context, out io.Writer) error {
+// Run is called by kong.
+func (c *drawCommand) Run(ctx context.Context, out io.Writer) error {
 	for _, name := range c.Network {
 		net, err := simulate.Named(name)
 		if err != nil {
