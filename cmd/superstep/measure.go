@@ -45,11 +45,10 @@ func measure(ctx context.Context, c *collective.Comm, cmd *collectiveCommand, j 
 		return nil, err
 	}
 	defer x.close()
-	x.reset()
-	if err := x.call(ctx); err != nil {
+	before, err := check(ctx, x)
+	if err != nil {
 		return nil, err
 	}
-	wrong := x.wrong()
 	for range cmd.Warmup {
 		if err := x.call(ctx); err != nil {
 			return nil, err
@@ -63,16 +62,15 @@ func measure(ctx context.Context, c *collective.Comm, cmd *collectiveCommand, j 
 	if err != nil {
 		return nil, err
 	}
-	x.reset()
-	if err := x.call(ctx); err != nil {
+	after, err := check(ctx, x)
+	if err != nil {
 		return nil, err
 	}
 	l := &line{Line: benchresult.Line{Collective: j.String(), Chosen: by == "", Ranks: c.Size(), InPlace: cmd.InPlace}, times: times}
 	x.describe(&l.Line)
-	wrong += x.wrong()
 
 	// The time of a run is that of the slowest rank.
-	total := []int64{wrong}
+	total := []int64{before + after}
 	if err := allReduce(ctx, c, collective.Max[float64](), times); err != nil {
 		return nil, err
 	}
@@ -83,6 +81,15 @@ func measure(ctx context.Context, c *collective.Comm, cmd *collectiveCommand, j 
 	slices.Sort(times)
 	l.Rounds = []float64{quantile(times, 0.5) * 1e6}
 	return l, nil
+}
+
+// check runs a case once and counts wrong elements.
+func check(ctx context.Context, x timedCase) (wrong int64, err error) {
+	x.reset()
+	if err := x.call(ctx); err != nil {
+		return 0, err
+	}
+	return x.wrong(), nil
 }
 
 func allReduce[T collective.Number](ctx context.Context, c *collective.Comm, op collective.Op[T], x []T) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -187,16 +188,14 @@ type batch struct {
 // batches lists what to measure: algorithm by algorithm, or, where there are rounds,
 // size by size.
 func (c *collectiveCommand) batches(j job) []batch {
-	var all []batch
+	together := 1
 	if c.Rounds > 1 {
-		for _, bytes := range c.sizes(j) {
-			all = append(all, batch{bytes, j.algorithms})
-		}
-		return all
+		together = max(len(j.algorithms), 1)
 	}
-	for _, by := range j.algorithms {
+	var all []batch
+	for algorithms := range slices.Chunk(j.algorithms, together) {
 		for _, bytes := range c.sizes(j) {
-			all = append(all, batch{bytes, []string{by}})
+			all = append(all, batch{bytes, algorithms})
 		}
 	}
 	return all

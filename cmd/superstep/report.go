@@ -13,7 +13,6 @@ import (
 	"github.com/superstep-ml/superstep/cmd/internal/commands"
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/collective/algorithm"
-	"github.com/superstep-ml/superstep/collective/program"
 	"github.com/superstep-ml/superstep/collective/simulate"
 	"github.com/superstep-ml/superstep/collective/tune"
 	"github.com/superstep-ml/superstep/internal/benchresult"
@@ -99,11 +98,12 @@ func (p *printer) raw(rate float64) error {
 // explain writes why each algorithm will be chosen, once for sizes that are carried out
 // alike.
 func (c *collectiveCommand) explain(ctx context.Context, s *streams, work []job, g *collective.TCPGroup) error {
+	elem := benchresult.ElemBytes(c.Type)
 	for _, j := range work {
 		last := -1
 		for _, bytes := range c.sizes(j) {
 			d, err := g.Explain(ctx, tune.Query{
-				Collective: j.collective, Params: algorithm.Params{P: c.Ranks, Root: c.Root}, Bytes: c.moved(j.collective, bytes), Elem: benchresult.ElemBytes(c.Type),
+				Collective: j.collective, Params: algorithm.Params{P: c.Ranks, Root: c.Root}, Bytes: shareable(j.collective, bytes/elem, c.Ranks) * elem, Elem: elem,
 			})
 			if err != nil {
 				return err
@@ -122,16 +122,6 @@ func (c *collectiveCommand) explain(ctx context.Context, s *streams, work []job,
 		}
 	}
 	return nil
-}
-
-// moved is what is left of a size that ranks share evenly, in whole elements.
-func (c *collectiveCommand) moved(k program.Collective, bytes int) int {
-	n := bytes / benchresult.ElemBytes(c.Type)
-	switch k {
-	case program.Gather, program.AllGather, program.Scatter, program.AllToAll:
-		n -= n % c.Ranks
-	}
-	return n * benchresult.ElemBytes(c.Type)
 }
 
 // priceLine is a line of --simulate.
