@@ -239,7 +239,7 @@ func (c *collectiveCommand) ways(k program.Collective) (job, error) {
 		case every:
 			ways = c.everyWay(k)
 		default:
-			if err := c.serves(k, name); err != nil {
+			if _, _, err := c.find(k, name); err != nil {
 				return j, err
 			}
 		}
@@ -252,17 +252,18 @@ func (c *collectiveCommand) ways(k program.Collective) (job, error) {
 	return j, nil
 }
 
-// serves returns why an algorithm asked for cannot serve, or nil.
-func (c *collectiveCommand) serves(k program.Collective, by string) error {
+// find returns the algorithm asked for, and its parameters. An error says why it cannot serve.
+func (c *collectiveCommand) find(k program.Collective, by string) (*algorithm.Algorithm, algorithm.Params, error) {
 	name, dims, err := algorithm.ParseName(by)
+	pr := algorithm.Params{P: c.Ranks, Root: c.Root, Dims: dims}
 	if err != nil {
-		return err
+		return nil, pr, err
 	}
 	a, err := algorithm.Find(k, name)
-	if err != nil {
-		return err
+	if err == nil {
+		err = a.Supports(pr)
 	}
-	return a.Supports(algorithm.Params{P: c.Ranks, Root: c.Root, Dims: dims})
+	return a, pr, err
 }
 
 // everyWay lists the algorithms that serve the number of ranks.

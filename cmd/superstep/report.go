@@ -185,15 +185,11 @@ func (p *printer) price(l *priceLine) error {
 
 // price asks the simulator.
 func (c *collectiveCommand) price(ctx context.Context, net *simulate.Network, j job, by string, bytes int) (*priceLine, error) {
-	name, dims, err := algorithm.ParseName(by)
+	a, pr, err := c.find(j.collective, by)
 	if err != nil {
 		return nil, err
 	}
-	a, err := algorithm.Find(j.collective, name)
-	if err != nil {
-		return nil, err
-	}
-	r, err := simulate.Price(ctx, a, algorithm.Params{P: c.Ranks, Root: c.Root, Dims: dims}, bytes, benchresult.ElemBytes(c.Type), net, simulate.Options{})
+	r, err := simulate.Price(ctx, a, pr, bytes, benchresult.ElemBytes(c.Type), net, simulate.Options{})
 	if err != nil {
 		return nil, err
 	}
