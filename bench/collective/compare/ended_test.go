@@ -19,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/internal/overdue"
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
@@ -72,6 +73,7 @@ func newHangs(t *testing.T) hangs {
 
 // both waits until a contestant and its child hang.
 func (h hangs) both(t *testing.T) [2]net.Conn {
+	defer overdue.Watch("a contestant and its child that hang")()
 	var conns [2]net.Conn
 	for i := range conns {
 		var err error
@@ -83,6 +85,7 @@ func (h hangs) both(t *testing.T) [2]net.Conn {
 
 // requireGone waits for the end of processes that hung.
 func requireGone(t *testing.T, conns [2]net.Conn) {
+	defer overdue.Watch("the end of a contestant's process group")()
 	for _, c := range conns {
 		_, err := c.Read(make([]byte, 1))
 		require.Error(t, err)
