@@ -3,7 +3,6 @@ package collective
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/superstep-ml/superstep/shared"
@@ -269,40 +268,6 @@ func (a *AllReducer[T]) accountMessages(start time.Duration, bytes int64, by str
 	a.c.stats.Add(d)
 }
 
-// account notes the times and volumes of an operation whose own part is folded.
-func (a *AllReducer[T]) account(start, met, end time.Duration) {
-	c := a.c
-	_, size := typeOf[T]()
-	n, p := a.n, c.group.n
-	own := a.req.part(n, p, c.index)
-	partials := len(a.req.Forest)
-	if a.req.mode() == wholeBuffers {
-		partials = 1
-	}
-	others := p - 1 // that get what this rank folds
-	if a.req.Blocks != nil {
-		others = 0
-	}
-	d := Stats{
-		Bytes:   int64(size) * int64(partials*(n-own.Len())+others*own.Len()),
-		Results: int64(size) * int64(others*own.Len()),
-		Sum:     a.serial + end - met,
-		Recv:    met - start - a.serial,
-	}
-	if c.group.agreed.packed {
-		if others > 0 {
-			d.Results = int64(others) * int64(packedBytes(setOf(a.req.Out[own.Lo:own.Hi]), own.Len(), size))
-		}
-		d.Bytes, d.Sparse = a.packed+d.Results, 1
-	}
-	if c.group.agreed.complete {
-		d.Whole = 1
-	}
-	c.by = ""
-	a.stats.Add(d)
-	c.stats.Add(d)
-}
-
 // Recv waits until all parts are folded; then the result is in Out.
 func (a *AllReducer[T]) Recv() error {
 	c, g := a.c, a.c.group
@@ -351,105 +316,4 @@ func (a *AllReducer[T]) expect(want commState, call, before string) error {
 		return err
 	}
 	return c.fail(fmt.Errorf("%s of an AllReduce without %s before it", call, before))
-}
-
-// lead is what the last rank to arrive does: choose how to fold, and do it if it
-// is little.
-func (a *AllReducer[T]) lead(c *Comm) error {
-	g := c.group
-	if g.net != nil {
-		return a.leadRemote(c)
-	}
-	var s *schedule
-	var err error
-	if g.slots[c.index].header.mode == forests {
-		s, err = g.plans.forestSchedule(g)
-	} else {
-		s, err = g.plans.wholeSchedule(g)
-	}
-	if err != nil {
-		return err
-	}
-	g.agreed = agreement{schedule: s, complete: max(len(s.leaves), 1)*a.n <= g.serialLimit, packed: a.agreeToPack()}
-	if !g.agreed.complete {
-		return nil
-	}
-	start := g.now()
-	if a.req.Blocks == nil {
-		err = a.fold(s, shared.Range{Hi: a.n}, nil)
-	} else {
-		for r := 0; r < g.n && err == nil; r++ {
-			err = a.foldBlock(s, r, nil)
-		}
-	}
-	a.serial = g.now() - start
-	return err
-}
-
-// foldOwn folds this rank's part into every Out, and arrives where Recv waits,
-// whatever happens: others read what this rank brought, and write its Out, until
-// all have arrived.
-func (a *AllReducer[T]) foldOwn() {
-	c, g := a.c, a.c.group
-	finished := false
-	defer func() {
-		if !finished { // runtime.Goexit in an operator of the user
-			g.Abort(fmt.Errorf("rank %d: the goroutine ended within AllReduce %q", c.Rank(), c.open))
-		}
-		c.phase++
-		if g.barrier.arrive() {
-			g.barrier.release()
-		}
-		if !finished { // nobody will wait for the others to be done with our slices
-			g.barrier.settle(c.phase)
-		}
-	}()
-	var err error
-	if a.req.Blocks == nil {
-		err = a.fold(g.agreed.schedule, shared.Split(a.n, g.n, c.index), &g.failure)
-	} else {
-		err = a.foldBlock(g.agreed.schedule, c.index, &g.failure)
-	}
-	if err != nil {
-		g.Abort(err)
-	}
-	finished = true
-}
-
-// fold writes the elements of r of the result to every Out. All ranks have
-// posted. A panic of the user's operator becomes an error. It ends early, with
-// nothing of use written, once stop holds a cause.
-func (a *AllReducer[T]) fold(s *schedule, r shared.Range, stop *atomic.Pointer[cause]) (err error) {
-	if r.Empty() {
-		return nil
-	}
-	if a.req.Op.kind == opUser {
-		defer func() {
-			if v := recover(); v != nil {
-				err = a.c.panicked(&a.c.group.slots[a.c.index].header, v)
-			}
-		}()
-	}
-	slots := a.c.group.slots
-	a.postedLeaves(s, shared.Range{Hi: a.n})
-	a.outs = a.outs[:0]
-	for i := range slots {
-		a.outs = append(a.outs, slots[i].reducer.(*AllReducer[T]).req.Out)
-	}
-	a.folder.fold(s.plan, &a.req.Op, a.leaves, a.outs, r.Lo, r.Hi, stop)
-	return nil
-}
-
-// postedLeaves takes the elements of r of what all ranks have posted.
-func (a *AllReducer[T]) postedLeaves(s *schedule, r shared.Range) {
-	slots := a.c.group.slots
-	a.leaves = a.leaves[:0]
-	for _, l := range s.leaves {
-		req := slots[l.rank].reducer.(*AllReducer[T]).req
-		value := req.Whole
-		if len(s.counts) > 0 {
-			value = req.Forest[l.entry].Value
-		}
-		a.leaves = append(a.leaves, value[r.Lo:r.Hi])
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"sync/atomic"
 
 	"github.com/superstep-ml/superstep/shared"
 	"github.com/zeebo/xxh3"
@@ -60,63 +59,4 @@ func (r *Reduction[T]) part(n, p, i int) shared.Range {
 		lo += l
 	}
 	return shared.Range{Lo: lo, Hi: lo + r.Blocks[i]}
-}
-
-// foldBlock writes the block of a rank to its Out, as fold does for all.
-func (a *AllReducer[T]) foldBlock(s *schedule, rank int, stop *atomic.Pointer[cause]) (err error) {
-	own := a.req.part(a.n, a.c.group.n, rank)
-	if own.Empty() {
-		return nil
-	}
-	if a.req.Op.kind == opUser {
-		defer func() {
-			if v := recover(); v != nil {
-				err = a.c.panicked(&a.c.group.slots[a.c.index].header, v)
-			}
-		}()
-	}
-	a.postedLeaves(s, own)
-	a.outs = append(a.outs[:0], a.c.group.slots[rank].reducer.(*AllReducer[T]).req.Out)
-	a.folder.fold(s.plan, &a.req.Op, a.leaves, a.outs, 0, own.Len(), stop)
-	return nil
-}
-
-// scatterRemote is leadRemote for a reduction with blocks. q has what the ranks of this
-// process brought, in the nodes that they have in the tree.
-func (a *AllReducer[T]) scatterRemote(c *Comm, q *request, pt *parties) error {
-	g := c.group
-	p := packingOf[T](g.net)
-	p.cutBlocks(g.net, a.req.Blocks)
-	if err := a.exchangeHeads(q, pt, a.packs()); err != nil {
-		return err
-	}
-	packed, whole, err := volumes(p.heads, pt.nodes, p.cuts, q.elem)
-	if err != nil {
-		return fmt.Errorf("%s: %w", q.header.describe(), err)
-	}
-	if g.agreed.packed = a.packs() && worthPacking(packed, whole); !g.agreed.packed {
-		p.fillHeads(pt)
-	}
-	if err := a.exchangeParts(q, pt); err != nil {
-		return err
-	}
-	at := 0
-	for i := range p.cuts {
-		if p.cuts[i].owner != g.net.me {
-			continue
-		}
-		folded, err := a.foldParts(c, q, pt, i)
-		if err != nil {
-			return err
-		}
-		out := bytesOf(g.slots[at].reducer.(*AllReducer[T]).req.Out)
-		at++
-		if folded == nil {
-			q.arith.fill(out)
-		} else {
-			copy(out, folded)
-			q.arith.oneNaN(out)
-		}
-	}
-	return nil
 }

@@ -42,4 +42,9 @@
 // package tune chooses. Where ranks share memory ([LocalGroup]) there is no need to
 // move bytes, and a faster executor does the same work: each rank folds the chunk
 // that it owns straight out of the others' buffers and into their results.
+//
+// In this package, files named after memory hold what ranks of one process do in the memory
+// they share, those named after messages what ranks do by messages wherever they live, and
+// those named after remote, with network, tcp and tuning, what only groups of several
+// processes do ([TCPGroup]). The others are the same for all.
 package collective

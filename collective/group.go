@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -283,121 +284,11 @@ func (c *Comm) cancelled(ctx context.Context) error {
 	return c.group.Err()
 }
 
-// meet is the one synchronisation of the group: it returns when all ranks have
-// come, or with the first cause when they cannot any more. The last to come
-// compares what the ranks say they are doing and runs lead, if given, while the
-// others wait. What ranks wrote before meet is visible to lead, and what lead
-// wrote to all ranks after.
-//
-// That everybody comes with the same kind of operation is checked by each rank on
-// arrival against the first that came, so that a mismatch is found without
-// waiting for the rest.
-func (c *Comm) meet(ctx context.Context, lead leader) error {
-	g := c.group
-	c.enter(&g.slots[c.index].header)
-	defer c.leave()
-	c.phase++
-	mine := g.slots[c.index].header.signature(c.index)
-	if first := g.barrier.announce(mine); !first.agrees(mine) {
-		g.Abort(g.mismatch(first.rank(), c.index))
+// indexOf is the place of a rank among those of this process, or −1.
+func (g *LocalGroup) indexOf(rank int) int {
+	i, ok := slices.BinarySearch(g.ranks, rank)
+	if !ok {
+		return -1
 	}
-	if !g.barrier.arrive() {
-		return c.wait(ctx)
-	}
-	if g.failure.Load() != nil {
-		g.barrier.discard()
-		return g.Err()
-	}
-	if err := c.runLead(lead); err != nil {
-		return err
-	}
-	g.barrier.release()
-	return nil
-}
-
-// leader is what the last rank to come does for all.
-type leader interface{ lead(c *Comm) error }
-
-// leading is the leader of what is not an AllReduce: which of these, and for which
-// context. Each rank has one, for use again and again.
-type leading struct {
-	what leadKind
-	ctx  context.Context
-}
-
-type leadKind uint8
-
-const (
-	leadBarrier leadKind = iota
-	leadBroadcast
-	leadSharing
-	leadPayloads
-)
-
-func (c *Comm) leading(what leadKind, ctx context.Context) leader {
-	c.leads = leading{what, ctx}
-	return &c.leads
-}
-
-func (l *leading) lead(c *Comm) error {
-	switch l.what {
-	case leadBroadcast:
-		return c.spreadValue(l.ctx)
-	case leadSharing:
-		return c.shareAll()
-	case leadPayloads:
-		return c.exchangePayloads(l.ctx)
-	default:
-		return c.meetRemotely(l.ctx)
-	}
-}
-
-// runLead compares headers and runs l. However it ends but well, the group ends
-// with it, so that those who wait learn of it.
-func (c *Comm) runLead(l leader) (err error) {
-	g := c.group
-	finished := false
-	defer func() {
-		if !finished { // runtime.Goexit in an operator of the user
-			err = errors.New("the goroutine ended within the operation")
-		}
-		if err != nil {
-			g.Abort(err)
-			g.barrier.discard()
-			err = g.Err()
-		}
-	}()
-	err = g.compareHeaders()
-	if err == nil && l != nil {
-		err = l.lead(c)
-	}
-	finished = true
-	return err
-}
-
-// wait blocks until all have come to the meeting this rank arrived at.
-func (c *Comm) wait(ctx context.Context) error {
-	g := c.group
-	if c.spin > 0 {
-		if g.barrier.spin(c.phase, c.spin) {
-			c.spin = min(c.spin*2, maxSpin)
-			return nil
-		}
-		// It took longer than a park costs; next time, try less.
-		c.spin = max(c.spin/2, minSpin)
-	}
-	c.watch.start(c, ctx)
-	for {
-		switch g.barrier.park(c.phase, &g.failure) {
-		case met:
-			c.watch.stop()
-			return nil
-		case failed:
-			c.watch.stop()
-			return g.Err()
-		case deserted:
-			g.Abort(fmt.Errorf("rank %d waits in %s, but rank %d %w",
-				c.Rank(), g.slots[c.index].header.describe(), g.ranks[g.barrier.whoLeft()], ErrLeft))
-		}
-	}
+	return i
 }

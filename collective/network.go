@@ -28,7 +28,7 @@ type network struct {
 	// calls runs programs among processes. It is used by the rank that leads a
 	// meeting of this process.
 	calls    calls
-	tries    calls // changes places with calls for tries of algorithms: see Comm.trying
+	trials   calls // takes the place of calls where algorithms are tried: see calibration.With
 	request  request
 	header   header
 	word     [8]byte
@@ -54,7 +54,7 @@ func newNetwork(m meshGroup, size int, hosts [][]int, me int, t *tune.Tuner) *ne
 	node := processNode{Node: m.Node(leaders[me]), me: me, leaders: leaders, channels: processChannels}
 	aside := node
 	aside.channels = trialChannels
-	n.calls, n.tries = newCalls(&node, n), newCalls(&aside, n)
+	n.calls, n.trials = newCalls(&node, n), newCalls(&aside, n)
 	return n
 }
 

@@ -195,3 +195,22 @@ func gatherBytes(c *Comm, mine []byte, shards int, o Option) ([][]byte, error) {
 
 // maxGathered bounds what a rank takes from all others in a gathering of objects.
 const maxGathered = 1 << 30
+
+// gatherNumbers brings a few numbers of every rank, as many of each, to every rank.
+func gatherNumbers(c *Comm, mine []int64, o Option) ([]int64, error) {
+	all := make([]int64, len(mine)*c.Size())
+	if c.group.net == nil {
+		return all, AllGather(c, mine, all, o)
+	}
+	parts, err := gatherRemotely(c, bytesOf(mine), 0, o)
+	if err != nil {
+		return nil, err
+	}
+	for r, p := range parts {
+		if len(p) != len(bytesOf(mine)) {
+			return nil, c.failed(fmt.Errorf("rank %d brings %d bytes to %q where %d are expected", r, len(p), o.name, len(bytesOf(mine))))
+		}
+		copy(bytesOf(all[r*len(mine):][:len(mine)]), p)
+	}
+	return all, nil
+}

@@ -191,3 +191,15 @@ func unpackWords[W word](dst []W, src []byte, k, size int) error {
 	}
 	return nil
 }
+
+// packFrom is the number of elements from which on a Sparse reduction looks for zeros.
+const packFrom = 16384
+
+// packs says whether the operation at hand may send its parts packed.
+func (a *AllReducer[T]) packs() bool {
+	return a.req.Sparse && a.n >= a.c.group.packFrom && a.c.Size() > 1
+}
+
+// worthPacking is the rule by which all ranks decide alike, given what the parts of all
+// take: packed if that saves an eighth at least, or packing would not pay.
+func worthPacking(packed, whole int64) bool { return packed <= whole-whole/8 }

@@ -3,12 +3,12 @@ package collective
 import (
 	"context"
 	"fmt"
-	"math/bits"
 	"slices"
 
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/execute"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/collective/tune"
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 	"github.com/superstep-ml/superstep/shared"
 	"github.com/zeebo/xxh3"
@@ -56,7 +56,7 @@ type calls struct {
 	pool      *execute.Pool
 	runners   map[runnerKey]*prepared
 	decisions map[decisionKey]*choice
-	trial     *algorithm.Algorithm // carries out its collective whatever was decided; nil but for tries
+	trial     *algorithm.Algorithm // carries out its collective whatever was decided; nil but in a calibration
 	last      *prepared            // of the latest run, for descriptions
 }
 
@@ -315,7 +315,7 @@ func usable(a *algorithm.Algorithm, pr algorithm.Params, q *request) error {
 // are carried out alike.
 type decisionKey struct {
 	coll      program.Collective
-	octave    int
+	size      tune.SizeClass
 	uneven    bool
 	inOrder   bool
 	forest    uint64
@@ -325,21 +325,13 @@ type decisionKey struct {
 
 func decisionKeyOf(q *request) decisionKey {
 	key := decisionKey{
-		coll: q.coll, octave: octave(q.bytes()), uneven: q.counts != nil, root: q.root,
+		coll: q.coll, size: tune.ClassOf(q.bytes()), uneven: q.counts != nil, root: q.root,
 		inOrder: q.arith != nil && !q.commutative, algorithm: q.header.algorithm,
 	}
 	if q.forest != nil {
 		key.forest = q.forest.hash
 	}
 	return key
-}
-
-// bytes is the middle of the octave.
-func (key decisionKey) bytes() int {
-	if key.octave == 0 {
-		return 0
-	}
-	return max(1, 3<<(key.octave-1)>>2)
 }
 
 // bytes is the size of the whole data. Where blocks differ it is an estimate that
@@ -349,13 +341,4 @@ func (q *request) bytes() int {
 		return 0
 	}
 	return q.n * q.elem
-}
-
-// octave numbers the ranges of sizes that are carried out alike: a power of two is the
-// largest of its own, as limits of sizes are, and 0 alone is in the first.
-func octave(bytes int) int {
-	if bytes == 0 {
-		return 0
-	}
-	return bits.Len(uint(bytes-1)) + 1
 }

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
 )
 
 // remotely runs a request among the processes. The caller leads a meeting of the ranks of
@@ -58,15 +56,6 @@ func (n *network) hostOf(rank int) int {
 	return slices.IndexFunc(n.hosts, func(ranks []int) bool { return slices.Contains(ranks, rank) })
 }
 
-// indexOf is the place of a rank among those of this process, or −1.
-func (g *LocalGroup) indexOf(rank int) int {
-	i, ok := slices.BinarySearch(g.ranks, rank)
-	if !ok {
-		return -1
-	}
-	return i
-}
-
 // leadRemote is the reduction of a group that has ranks in other processes, by the
 // rank that comes last: what the ranks of this process brought is folded into the
 // nodes that cover it, one program runs among the processes, and the result is copied
@@ -106,140 +95,66 @@ func (a *AllReducer[T]) leadRemote(c *Comm) error {
 	return nil
 }
 
-// sumByName reduces by an algorithm asked for by name, among all ranks, by messages.
-// One that takes forests gets them, so that the result is the same as ever; for the
-// others each rank first folds all that it has, and the result depends on the number
-// of ranks.
-func (a *AllReducer[T]) sumByName() error {
-	c := a.c
-	k, err := c.messages()
-	if err != nil {
-		return err
+// amongProcesses runs a collective of bytes in which processes take the part of ranks, and
+// adds what it sends to what the ranks of this process agreed on. The caller leads a
+// meeting; in is what this process brings.
+func (c *Comm) amongProcesses(ctx context.Context, r request, in []byte) error {
+	g, n := c.group, c.group.net
+	n.header = g.slots[c.index].header
+	if r.counts != nil {
+		n.header.counts = 1 // all cut by what they have agreed on before
 	}
-	h := &c.group.slots[c.index].header
-	if err := c.agree(a.req.Context, h); err != nil {
-		return err
+	if in == nil {
+		in = noBytes
 	}
-	a.entries, a.values = a.entries[:0], a.values[:0]
-	a.collect(a.req, c.Rank())
-	q := &a.request
-	*q = request{header: h, ctx: a.req.Context, coll: program.AllReduce, commutative: a.req.Op.commutative}
-	targets := []shared.Node{rankNode(c.Rank(), c.Size())}
-	if h.mode == forests {
-		if targets, err = a.forestTargets(k, q, h); err != nil {
-			return err
-		}
-		if q.forest == nil && len(a.entries) == 0 {
-			return c.fail(fmt.Errorf("%s: rank %d has no shard with a value, and %s takes one of every rank: leave the choice of the algorithm to the group", h.describe(), c.Rank(), h.algorithm))
-		}
+	r.header, r.ctx, r.in = &n.header, ctx, append(n.request.in[:0], in)
+	n.request = r
+	_, err := c.remotely(&n.request)
+	clear(n.request.in)
+	n.request.out, n.request.counts, n.request.recv = nil, nil, nil
+	if last := n.calls.last; err == nil && last != nil {
+		g.agreed.bytes += last.sent * int64(r.elem)
+		g.agreed.by = last.prog.Algorithm
 	}
-	finished := false
-	defer func() { c.endUnless(finished, h) }()
-	c.watch.start(c, q.ctx)
-	defer c.watch.stop()
-	c.enter(h)
-	defer c.leave()
-	q.before = c.history.digest
-	err = a.reduceParts(q, targets, func() (bool, error) { return k.run(q) })
-	finished = true
-	if err != nil {
-		return c.broken(err)
-	}
-	a.noteRun(k)
-	return nil
-}
-
-// forestTargets gives the nodes that this rank brings to a program over forests: the
-// cover of its shards where the algorithm takes that, else the whole tree.
-func (a *AllReducer[T]) forestTargets(k *calls, q *request, h *header) ([]shared.Node, error) {
-	if a.covers == nil || a.coversOf != h.shards {
-		f := &memberForest{nodes: make([][]shared.Node, a.c.Size())}
-		for r := range f.nodes {
-			f.nodes[r] = shared.AppendCover([]shared.Node{}, shared.Split(h.shards, a.c.Size(), r))
-		}
-		f.hash = hashForest(f.nodes)
-		a.covers, a.coversOf = f, h.shards
-	}
-	name, dims, err := algorithm.ParseName(h.algorithm)
-	if err != nil {
-		return nil, err
-	}
-	by, err := algorithm.Find(program.AllReduce, name)
-	if err != nil {
-		return nil, err
-	}
-	q.forest = a.covers
-	if by.Supports(k.params(q, dims)) == nil {
-		return a.covers.nodes[a.c.Rank()], nil
-	}
-	q.forest = nil
-	level := 0
-	for 1<<level < h.shards {
-		level++
-	}
-	return []shared.Node{{Level: level}}, nil
-}
-
-// collect adds what a rank brings.
-func (a *AllReducer[T]) collect(req *Reduction[T], rank int) {
-	if req.mode() == wholeBuffers {
-		a.entries = append(a.entries, rankNode(rank, a.c.Size()))
-		a.values = append(a.values, bytesOf(req.Whole))
-		return
-	}
-	for i := range req.Forest {
-		a.entries = append(a.entries, req.Forest[i].Node)
-		a.values = append(a.values, bytesOf(req.Forest[i].Value))
-	}
-}
-
-// reduceParts folds what was collected into targets and runs the program.
-func (a *AllReducer[T]) reduceParts(q *request, targets []shared.Node, run func() (bool, error)) error {
-	defer clear(a.values)
-	if err := a.combiner.prepare(a.entries, targets); err != nil {
-		return fmt.Errorf("AllReduce %q: %w", a.req.Name, err)
-	}
-	_, q.elem = typeOf[T]()
-	q.n, q.out = a.n, nil
-	if a.req.Blocks == nil {
-		q.out = bytesOf(a.req.Out)
-	}
-	q.arith = a.arith
-	if a.arith == nil {
-		a.arith = newTypedOp[T]()
-		q.arith = a.arith
-	}
-	a.arith.set(a.req.Op)
-	if err := a.combine(q); err != nil {
-		return err
-	}
-	present, err := run()
-	if err == nil && !present {
-		a.arith.fill(q.out)
-	}
-	// Every fold leaves one NaN. What nobody else had anything to fold with has seen none.
-	if alone := len(a.entries) < 2 && (a.req.mode() == forests || a.c.Size() == 1); err == nil && alone {
-		a.arith.oneNaN(q.out)
-	}
-	clear(q.in)
 	return err
 }
 
-// combine folds what was collected into what the program takes. A panic of the user's
-// operator becomes an error.
-func (a *AllReducer[T]) combine(q *request) (err error) {
-	if q.header.opk == opUser {
-		defer func() {
-			if v := recover(); v != nil {
-				err = a.c.panicked(q.header, v)
-			}
-		}()
+// scatterRemote is leadRemote for a reduction with blocks. q has what the ranks of this
+// process brought, in the nodes that they have in the tree.
+func (a *AllReducer[T]) scatterRemote(c *Comm, q *request, pt *parties) error {
+	g := c.group
+	p := packingOf[T](g.net)
+	p.cutBlocks(g.net, a.req.Blocks)
+	if err := a.exchangeHeads(q, pt, a.packs()); err != nil {
+		return err
 	}
-	q.in = a.combiner.combine(a.values, q.out, q.n*q.elem, q.elem, a.arith)
+	packed, whole, err := volumes(p.heads, pt.nodes, p.cuts, q.elem)
+	if err != nil {
+		return fmt.Errorf("%s: %w", q.header.describe(), err)
+	}
+	if g.agreed.packed = a.packs() && worthPacking(packed, whole); !g.agreed.packed {
+		p.fillHeads(pt)
+	}
+	if err := a.exchangeParts(q, pt); err != nil {
+		return err
+	}
+	at := 0
+	for i := range p.cuts {
+		if p.cuts[i].owner != g.net.me {
+			continue
+		}
+		folded, err := a.foldParts(c, q, pt, i)
+		if err != nil {
+			return err
+		}
+		out := bytesOf(g.slots[at].reducer.(*AllReducer[T]).req.Out)
+		at++
+		if folded == nil {
+			q.arith.fill(out)
+		} else {
+			copy(out, folded)
+			q.arith.oneNaN(out)
+		}
+	}
 	return nil
-}
-
-// noteRun remembers what the run just made costs and was carried out by.
-func (a *AllReducer[T]) noteRun(k *calls) {
-	a.sent, a.by = k.last.sent*int64(a.request.elem), k.last.prog.Algorithm
 }

@@ -334,7 +334,7 @@ func (g *TCPGroup) Close() error {
 		close(g.stop)
 		<-g.ended
 		g.local.net.calls.close()
-		g.local.net.tries.close()
+		g.local.net.trials.close()
 		// The good-bye goes first: what was sent still arrives, and nobody takes the end
 		// of the connections for a failure.
 		g.depart()

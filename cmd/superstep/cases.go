@@ -2,12 +2,46 @@ package main
 
 import (
 	"context"
+	"reflect"
 	"unsafe"
 
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/benchresult"
 	"github.com/superstep-ml/superstep/shared"
 )
+
+// timedCase is what one rank runs again and again.
+type timedCase interface {
+	reset()                         // fills the buffers
+	call(ctx context.Context) error // runs once
+	wrong() int64                   // counts wrong elements after the call that followed a reset
+	describe(l *benchresult.Line)   // says what has run
+	close()
+}
+
+// newTimedCase makes the buffers for a size. Only ranks 0 and 1 have plain TCP.
+func (c *collectiveCommand) newTimedCase(ctx context.Context, comm *collective.Comm, j job, by string, bytes int) (timedCase, error) {
+	if j.raw != "" {
+		host, err := c.host()
+		if err != nil {
+			return nil, err
+		}
+		return newRawCase(ctx, comm, host, j.raw, by, bytes, bytes)
+	}
+	switch c.Type {
+	case "float32":
+		return newCase[float32](comm, j.collective, c, by, bytes), nil
+	case "int64":
+		return newCase[int64](comm, j.collective, c, by, bytes), nil
+	case "int32":
+		return newCase[int32](comm, j.collective, c, by, bytes), nil
+	case "uint8":
+		return newCase[uint8](comm, j.collective, c, by, bytes), nil
+	default:
+		return newCase[float64](comm, j.collective, c, by, bytes), nil
+	}
+}
 
 // testCase is a collective with its buffers on one rank, and what must come out.
 type testCase[T collective.Number] struct {
@@ -27,6 +61,17 @@ type testCase[T collective.Number] struct {
 	folds [period]T // see want
 }
 
+func (x *testCase[T]) close() {}
+
+func (x *testCase[T]) describe(l *benchresult.Line) {
+	by := x.c.Describe()
+	l.Algorithm, l.Executor = by.Algorithm, by.Executor
+	l.Bytes, l.Count, l.Type = x.n*x.elem, x.n, reflect.TypeFor[T]().String()
+	if x.k.Reduces() {
+		l.Op = x.op.Name()
+	}
+}
+
 // newCase makes the buffers for a size in bytes, rounded down to what the ranks share
 // evenly.
 func newCase[T collective.Number](c *collective.Comm, k program.Collective, cmd *collectiveCommand, by string, bytes int) *testCase[T] {
@@ -37,52 +82,45 @@ func newCase[T collective.Number](c *collective.Comm, k program.Collective, cmd 
 		x.opts = []collective.Option{collective.WithAlgorithm(by)}
 	}
 	p, r := c.Size(), c.Rank()
-	x.n = bytes / x.elem
-	inLen, outLen := x.n, x.n
-	own := func(n int) (int, int) { return r * n / p, (r + 1) * n / p } // n a multiple of p
-	lo, hi := 0, x.n
-	switch k {
-	case program.Gather, program.AllGather:
-		x.n -= x.n % p
-		lo, hi = own(x.n)
-		inLen, outLen = hi-lo, x.n
-		if k == program.Gather && r != x.root {
-			outLen = 0
-		}
-	case program.Scatter, program.AllToAll:
-		x.n -= x.n % p
-		inLen, outLen = x.n, x.n
-		if k == program.Scatter {
-			lo, hi = own(x.n)
-			outLen = hi - lo
-			if r != x.root {
-				inLen = 0
-			}
-		}
-	case program.ReduceScatter:
-		s := shared.Split(x.n, p, r)
-		lo, hi = s.Lo, s.Hi
-		outLen = hi - lo
-	case program.Reduce:
-		if r != x.root {
-			outLen = 0
-		}
+	x.n = shareable(k, bytes/x.elem, p)
+	whole, own := shared.Range{Hi: x.n}, shared.Split(x.n, p, r)
+	in, out, atRoot := whole, whole, shared.Range{}
+	if r == x.root {
+		atRoot = whole
 	}
-	x.in = make([]T, inLen)
-	x.out = make([]T, outLen)
-	if cmd.InPlace {
-		switch {
-		case k == program.Scatter && r != x.root || k == program.Gather && r != x.root || k == program.Reduce && r != x.root:
-		case len(x.in) > len(x.out):
-			x.out = x.in[lo:hi]
-		case len(x.in) < len(x.out):
-			x.in = x.out[lo:hi]
-		default:
-			x.out = x.in
-		}
+	switch k {
+	case program.Gather:
+		in, out = own, atRoot
+	case program.AllGather:
+		in = own
+	case program.Scatter:
+		in, out = atRoot, own
+	case program.ReduceScatter:
+		out = own
+	case program.Reduce:
+		out = atRoot
+	}
+	x.in, x.out = make([]T, in.Len()), make([]T, out.Len())
+	switch {
+	case !cmd.InPlace || in.Empty() || out.Empty():
+	case in.Len() > out.Len():
+		x.out = x.in[own.Lo:own.Hi]
+	case in.Len() < out.Len():
+		x.in = x.out[own.Lo:own.Hi]
+	default:
+		x.out = x.in
 	}
 	x.req = collective.Reduction[T]{Name: "bench", Op: x.op, Whole: x.in, Out: x.out, Algorithm: by}
 	return x
+}
+
+// shareable is what is left of n elements where each of p ranks has as many.
+func shareable(k program.Collective, n, p int) int {
+	switch k {
+	case program.Gather, program.AllGather, program.Scatter, program.AllToAll:
+		n -= n % p
+	}
+	return n
 }
 
 // operatorOf gives an operator and what it does to two elements.

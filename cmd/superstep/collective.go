@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -18,8 +19,8 @@ import (
 
 // collectiveCommand is "superstep bench collective".
 type collectiveCommand struct {
-	Collective string   `short:"c" default:"allreduce" help:"What to run: allreduce, broadcast, reduce, gather, allgather, scatter, reduce-scatter, all-to-all, barrier, scan, exscan; or all."`
-	Algorithm  []string `short:"a" sep:"," help:"How: names, with dimensions if they take any (torus:4x8); all for each in turn; chosen for what the group chooses, which is the default."`
+	Collective string   `short:"c" default:"allreduce" help:"What to run: allreduce, broadcast, reduce, gather, allgather, scatter, reduce-scatter, all-to-all, barrier, scan, exscan; or all; or what plain TCP does between two ranks: exchange, both ways at once, or ping-pong."`
+	Algorithm  []string `short:"a" sep:"," help:"How: names, with dimensions if they take any (torus:4x8); all for each in turn; chosen for what the group chooses, which is the default. For plain TCP, how a rank waits: netpoll, blocking, polling; by default each."`
 	Ranks      int      `short:"p" default:"2" help:"Number of ranks."`
 	Root       int      `help:"Root of rooted collectives."`
 
@@ -69,11 +70,16 @@ func (c *collectiveCommand) Run(ctx context.Context, s *streams) error {
 	}
 }
 
-// job is a collective with the ways to carry it out, "" for the group's choice.
+// job is a collective with the ways to carry it out, "" for the group's choice; or what is
+// done over plain TCP, with the ways to wait.
 type job struct {
 	collective program.Collective
+	raw        string // exchange or pingPong; "" for a collective
 	algorithms []string
 }
+
+// String is the name of what is run.
+func (j job) String() string { return cmp.Or(j.raw, j.collective.String()) }
 
 // plan checks the command line and says what to run.
 func (c *collectiveCommand) plan() ([]job, error) {
@@ -104,6 +110,10 @@ func (c *collectiveCommand) plan() ([]job, error) {
 		return nil, err
 	}
 	colls := []program.Collective{}
+	if c.raw() {
+		j, err := c.rawJob()
+		return []job{j}, err
+	}
 	if c.Collective == "all" {
 		for k := range program.NumCollectives {
 			colls = append(colls, k)
@@ -141,7 +151,7 @@ func (c *collectiveCommand) together() error {
 		"--in-process": c.InProcess, "--addresses": len(c.Addresses) > 0, "--rank": c.Rank >= 0,
 		"--simulate": c.Simulate, "--network": c.Network != "", "--calibrate": c.Calibrate,
 		"--rules": c.Rules != "", "--any-tree": c.AnyTree, "--explain": c.Explain, "--in-place": c.InPlace,
-		"--algorithm": len(c.Algorithm) > 0 && !c.has(chosen), "--algorithm chosen": c.has(chosen), "--rounds": c.Rounds > 1,
+		"--algorithm": len(c.Algorithm) > 0 && !c.has(chosen) && !c.raw(), "--collective " + c.Collective: c.raw(), "--algorithm chosen": c.has(chosen), "--rounds": c.Rounds > 1,
 	}
 	for _, x := range []struct {
 		flag  string
@@ -152,6 +162,7 @@ func (c *collectiveCommand) together() error {
 		{flag: "--network", needs: "--simulate"},
 		{flag: "--in-process", not: []string{"--addresses", "--calibrate", "--rules", "--any-tree", "--explain"}},
 		{flag: "--simulate", not: []string{"--in-process", "--addresses", "--calibrate", "--rules", "--any-tree", "--explain", "--in-place", "--rounds", "--algorithm chosen"}},
+		{flag: "--collective " + c.Collective, not: []string{"--in-process", "--simulate", "--calibrate", "--rules", "--any-tree", "--explain", "--in-place", "--algorithm chosen"}},
 		{flag: "--algorithm", not: []string{"--calibrate", "--rules", "--any-tree", "--explain"}},
 	} {
 		if !given[x.flag] {
@@ -167,6 +178,27 @@ func (c *collectiveCommand) together() error {
 		}
 	}
 	return nil
+}
+
+// raw says whether plain TCP is asked for.
+func (c *collectiveCommand) raw() bool { return c.Collective == exchange || c.Collective == pingPong }
+
+// rawJob is what is done over plain TCP.
+func (c *collectiveCommand) rawJob() (job, error) {
+	j := job{raw: c.Collective, algorithms: c.Algorithm}
+	ways := []string{netpoll, blocking, polling}
+	if len(j.algorithms) == 0 || c.has(every) {
+		j.algorithms = ways
+	}
+	for _, way := range j.algorithms {
+		if !slices.Contains(ways, way) {
+			return j, fmt.Errorf("no way %q to wait for plain TCP: want %s", way, strings.Join(ways, ", "))
+		}
+	}
+	if c.Ranks != 2 || c.MinBytes < 1 {
+		return j, fmt.Errorf("%s is between 2 ranks, of 1 byte or more: --ranks is %d, --min-bytes %d", c.Collective, c.Ranks, c.MinBytes)
+	}
+	return j, nil
 }
 
 // repeated is an address that two ranks have, "" if there is none.
@@ -207,7 +239,7 @@ func (c *collectiveCommand) ways(k program.Collective) (job, error) {
 		case every:
 			ways = c.everyWay(k)
 		default:
-			if err := c.serves(k, name); err != nil {
+			if _, _, err := c.find(k, name); err != nil {
 				return j, err
 			}
 		}
@@ -220,17 +252,18 @@ func (c *collectiveCommand) ways(k program.Collective) (job, error) {
 	return j, nil
 }
 
-// serves returns why an algorithm asked for cannot serve, or nil.
-func (c *collectiveCommand) serves(k program.Collective, by string) error {
+// find returns the algorithm asked for, and its parameters. An error says why it cannot serve.
+func (c *collectiveCommand) find(k program.Collective, by string) (*algorithm.Algorithm, algorithm.Params, error) {
 	name, dims, err := algorithm.ParseName(by)
+	pr := algorithm.Params{P: c.Ranks, Root: c.Root, Dims: dims}
 	if err != nil {
-		return err
+		return nil, pr, err
 	}
 	a, err := algorithm.Find(k, name)
-	if err != nil {
-		return err
+	if err == nil {
+		err = a.Supports(pr)
 	}
-	return a.Supports(algorithm.Params{P: c.Ranks, Root: c.Root, Dims: dims})
+	return a, pr, err
 }
 
 // everyWay lists the algorithms that serve the number of ranks.
@@ -245,8 +278,8 @@ func (c *collectiveCommand) everyWay(k program.Collective) []string {
 }
 
 // sizes lists the sizes in bytes. A barrier has but one.
-func (c *collectiveCommand) sizes(k program.Collective) []int {
-	if k == program.Barrier {
+func (c *collectiveCommand) sizes(j job) []int {
+	if j.raw == "" && j.collective == program.Barrier {
 		return []int{0}
 	}
 	var sizes []int
@@ -281,24 +314,5 @@ func (c *collectiveCommand) tuner() (*tune.Tuner, error) {
 
 // network is what --network says.
 func (c *collectiveCommand) network() (*simulate.Network, error) {
-	if c.Network == "" {
-		return simulate.Preset("10gbe")
-	}
-	n, err := simulate.Preset(c.Network)
-	if err == nil {
-		return n, nil
-	}
-	f, openErr := os.Open(c.Network)
-	if openErr != nil {
-		if strings.ContainsAny(c.Network, "./\\") {
-			return nil, openErr
-		}
-		return nil, err
-	}
-	defer f.Close()
-	n, err = simulate.Read(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.Network, err)
-	}
-	return n, nil
+	return simulate.Named(cmp.Or(c.Network, "10gbe"))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -125,18 +126,24 @@ func (c *collectiveCommand) runComm(ctx context.Context, s *streams, work []job,
 	if c.NoRaw || comm.Size() < 2 {
 		return nil
 	}
-	host := "127.0.0.1"
-	if len(c.Addresses) > 0 {
-		var err error
-		if host, _, err = net.SplitHostPort(c.Addresses[0]); err != nil {
-			return err
-		}
+	host, err := c.host()
+	if err != nil {
+		return err
 	}
 	rate, err := rawRate(ctx, comm, host)
 	if err == nil && comm.Rank() == 0 {
 		err = newPrinter(s.out, c.JSON).raw(rate)
 	}
 	return err
+}
+
+// host is where rank 0 is.
+func (c *collectiveCommand) host() (string, error) {
+	if len(c.Addresses) == 0 {
+		return "127.0.0.1", nil
+	}
+	host, _, err := net.SplitHostPort(c.Addresses[0])
+	return host, err
 }
 
 // sweep runs everything on one rank; rank 0 prints.
@@ -181,16 +188,14 @@ type batch struct {
 // batches lists what to measure: algorithm by algorithm, or, where there are rounds,
 // size by size.
 func (c *collectiveCommand) batches(j job) []batch {
-	var all []batch
+	together := 1
 	if c.Rounds > 1 {
-		for _, bytes := range c.sizes(j.collective) {
-			all = append(all, batch{bytes, j.algorithms})
-		}
-		return all
+		together = max(len(j.algorithms), 1)
 	}
-	for _, by := range j.algorithms {
-		for _, bytes := range c.sizes(j.collective) {
-			all = append(all, batch{bytes, []string{by}})
+	var all []batch
+	for algorithms := range slices.Chunk(j.algorithms, together) {
+		for _, bytes := range c.sizes(j) {
+			all = append(all, batch{bytes, algorithms})
 		}
 	}
 	return all
@@ -205,12 +210,11 @@ func (c *collectiveCommand) inTurn(ctx context.Context, comm *collective.Comm, j
 			if round%2 == 1 {
 				i = len(lines) - 1 - i
 			}
-			by := b.algorithms[i]
-			l, err := measure(ctx, comm, c, j.collective, by, b.bytes)
+			l, err := measure(ctx, comm, c, j, b.algorithms[i], b.bytes)
 			if err != nil {
 				return nil, err
 			}
-			if l.Chosen = by == ""; lines[i] == nil {
+			if lines[i] == nil {
 				lines[i] = l
 			} else {
 				lines[i].join(l)
@@ -218,7 +222,7 @@ func (c *collectiveCommand) inTurn(ctx context.Context, comm *collective.Comm, j
 		}
 	}
 	for _, l := range lines {
-		l.summarise(j.collective)
+		l.summarise(j.busFactor(comm.Size()))
 	}
 	return lines, nil
 }

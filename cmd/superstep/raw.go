@@ -1,17 +1,37 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"strconv"
 	"time"
 
 	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/internal/benchresult"
 )
 
-// What the raw rate is measured with.
+// What two ranks do over plain TCP, named in place of a collective: both send and receive at
+// the same time, which an allreduce of two ranks must do at least; or rank 1 answers rank 0.
+const (
+	exchange = "exchange"
+	pingPong = "ping-pong"
+)
+
+// How a rank waits for bytes, named in place of an algorithm: parked by the runtime until its
+// poller wakes it, blocked in read, or trying again.
+const (
+	netpoll  = "netpoll"
+	blocking = "blocking"
+	polling  = "polling"
+)
+
+// The yardstick at the end of results is an exchange of rawBytes in pieces.
 const (
 	rawBytes  = 64 << 20
 	rawRounds = 5
@@ -23,104 +43,161 @@ const (
 // a plain TCP connection between the same processes, the best of a few rounds. All
 // ranks call it, with the host of rank 0; the result is rank 0's.
 func rawRate(ctx context.Context, c *collective.Comm, host string) (rate float64, err error) {
-	switch c.Rank() {
-	case 0:
-		rate, err = rawServe(ctx, c, host)
-	case 1:
-		rate, err = rawDial(ctx, c, host)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("the raw rate of TCP, which --no-raw leaves out: %w", err)
+	if c.Rank() < 2 {
+		x, err := newRawCase(ctx, c, host, exchange, netpoll, rawBytes, rawPiece)
+		if err == nil {
+			defer x.close()
+		}
+		for round := 0; round < rawRounds && err == nil; round++ {
+			start := time.Now()
+			err = x.call(ctx)
+			rate = max(rate, rawBytes/time.Since(start).Seconds())
+		}
+		if err != nil {
+			return 0, fmt.Errorf("the raw rate of TCP, which --no-raw leaves out: %w", err)
+		}
 	}
 	return rate, c.Barrier(ctx)
 }
 
-func rawServe(ctx context.Context, c *collective.Comm, host string) (float64, error) {
+// rawCase is one end of a plain TCP connection between ranks 0 and 1.
+type rawCase struct {
+	tcp     *net.TCPConn
+	conn    io.ReadWriteCloser // the same, which waits in a way
+	waiting string
+	answers bool // this rank reads before it writes
+	apart   bool // another goroutine writes while this one reads
+	total   int  // bytes each way, in pieces as long as the buffers
+	out, in []byte
+	stop    func() bool // no longer heeds the context
+}
+
+// apartFrom is a size that fits into the buffers of any socket: both sides can write it before
+// either reads.
+const apartFrom = 64 << 10
+
+// newRawCase connects ranks 0 and 1. The goroutine keeps its thread, which may block or poll,
+// until it closes the case.
+func newRawCase(ctx context.Context, c *collective.Comm, host, pattern, waiting string, total, piece int) (*rawCase, error) {
+	conn, err := rawConnect(ctx, c, host)
+	if err != nil {
+		return nil, err
+	}
+	x := &rawCase{
+		tcp: conn.(*net.TCPConn), waiting: waiting, answers: pattern == pingPong && c.Rank() == 1,
+		apart: pattern == exchange && total > apartFrom,
+		total: total, out: bytes.Repeat([]byte{0xa5}, piece), in: make([]byte, piece),
+	}
+	if x.conn, err = waitingBy(waiting, x.tcp); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	x.stop = context.AfterFunc(ctx, x.hangUp)
+	if waiting != netpoll {
+		runtime.LockOSThread()
+	}
+	return x, nil
+}
+
+// hangUp has reads and writes of both sides end.
+func (x *rawCase) hangUp() {
+	_ = x.tcp.CloseRead() // what fails has hung up already
+	_ = x.tcp.CloseWrite()
+}
+
+func (x *rawCase) close() {
+	x.stop()
+	if x.waiting != netpoll {
+		runtime.UnlockOSThread()
+	}
+	_ = x.conn.Close() // nothing is under way
+	_ = x.tcp.Close()
+}
+
+func (x *rawCase) write() error {
+	for done := 0; done < x.total; done += len(x.out) {
+		if _, err := x.conn.Write(x.out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *rawCase) read() error {
+	for done := 0; done < x.total; done += len(x.in) {
+		if _, err := io.ReadFull(x.conn, x.in); err != nil {
+			x.hangUp() // who writes need not go on
+			return err
+		}
+	}
+	return nil
+}
+
+// call does the pattern once.
+func (x *rawCase) call(ctx context.Context) error {
+	first, second := x.write, x.read
+	switch {
+	case x.answers:
+		first, second = x.read, x.write
+	case x.apart:
+		written := make(chan error, 1)
+		go func() { written <- x.write() }()
+		first, second = x.read, func() error { return <-written }
+	}
+	err := first()
+	if err == nil || x.apart {
+		err = cmp.Or(err, second())
+	}
+	return causeOf(ctx, err)
+}
+
+// reset forgets what was received.
+func (x *rawCase) reset() { clear(x.in) }
+
+// wrong counts the bytes that arrived other than they were sent.
+func (x *rawCase) wrong() int64 {
+	wrong := int64(0)
+	for i, b := range x.in {
+		if b != x.out[i] {
+			wrong++
+		}
+	}
+	return wrong
+}
+
+// describe says what was measured.
+func (x *rawCase) describe(l *benchresult.Line) {
+	l.Config, l.Executor, l.Bytes, l.Count, l.Type = x.waiting, "plain TCP", x.total, x.total, "uint8"
+}
+
+// rawConnect gives ranks 0 and 1 a connection of their own, by way of the host of rank 0.
+func rawConnect(ctx context.Context, c *collective.Comm, host string) (net.Conn, error) {
+	port, with := make([]int32, 1), collective.WithContext(ctx)
+	if c.Rank() == 1 {
+		if err := collective.Recv(c, 0, rawTag, port, with); err != nil {
+			return nil, err
+		}
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(int(port[0]))))
+		if err != nil {
+			return nil, err
+		}
+		if err := collective.Send(c, 0, rawTag, port, with); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+		return conn, nil
+	}
 	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer l.Close()
-	port := []int32{int32(l.Addr().(*net.TCPAddr).Port)}
-	if err := collective.Send(c, 1, rawTag, port, collective.WithContext(ctx)); err != nil {
-		return 0, err
+	port[0] = int32(l.Addr().(*net.TCPAddr).Port)
+	if err := collective.Send(c, 1, rawTag, port, with); err != nil {
+		return nil, err
 	}
-	type accepted struct {
-		conn net.Conn
-		err  error
+	// Rank 1 says that it has connected. Waiting for that ends with the group; Accept then has
+	// nothing to wait for.
+	if err := collective.Recv(c, 1, rawTag, port, with); err != nil {
+		return nil, err
 	}
-	came := make(chan accepted, 1)
-	go func() {
-		conn, err := l.Accept()
-		came <- accepted{conn, err}
-	}()
-	// Rank 1 says that it has connected: waiting for that ends with the group, waiting
-	// for a connection would not.
-	err = collective.Recv(c, 1, rawTag, port, collective.WithContext(ctx))
-	if err != nil {
-		l.Close()
-	}
-	a := <-came
-	switch {
-	case err == nil && a.err == nil:
-		return rawExchange(ctx, a.conn)
-	case a.err == nil:
-		a.conn.Close()
-	case err == nil:
-		err = a.err
-	}
-	return 0, err
-}
-
-func rawDial(ctx context.Context, c *collective.Comm, host string) (float64, error) {
-	port := make([]int32, 1)
-	if err := collective.Recv(c, 0, rawTag, port, collective.WithContext(ctx)); err != nil {
-		return 0, err
-	}
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(int(port[0]))))
-	if err != nil {
-		return 0, err
-	}
-	if err := collective.Send(c, 0, rawTag, port, collective.WithContext(ctx)); err != nil {
-		conn.Close()
-		return 0, err
-	}
-	return rawExchange(ctx, conn)
-}
-
-// rawExchange sends and receives rawBytes at once, again and again.
-func rawExchange(ctx context.Context, conn net.Conn) (float64, error) {
-	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	defer stop()
-	out, in := make([]byte, rawPiece), make([]byte, rawPiece)
-	best := 0.0
-	for range rawRounds {
-		start := time.Now()
-		sent := make(chan error, 1)
-		go func() {
-			for range rawBytes / rawPiece {
-				if _, err := conn.Write(out); err != nil {
-					sent <- err
-					return
-				}
-			}
-			sent <- nil
-		}()
-		var err error
-		for range rawBytes / rawPiece {
-			if _, err = io.ReadFull(conn, in); err != nil {
-				conn.Close()
-				break
-			}
-		}
-		if sendErr := <-sent; err == nil {
-			err = sendErr
-		}
-		if err != nil {
-			return 0, err
-		}
-		best = max(best, rawBytes/time.Since(start).Seconds())
-	}
-	return best, nil
+	return l.Accept()
 }

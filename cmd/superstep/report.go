@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,9 +13,9 @@ import (
 	"github.com/superstep-ml/superstep/cmd/internal/commands"
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/collective/algorithm"
-	"github.com/superstep-ml/superstep/collective/program"
 	"github.com/superstep-ml/superstep/collective/simulate"
 	"github.com/superstep-ml/superstep/collective/tune"
+	"github.com/superstep-ml/superstep/internal/benchresult"
 )
 
 // printer writes lines as they come.
@@ -71,9 +72,9 @@ func (p *printer) head(c *collectiveCommand, comm *collective.Comm) error {
 // line writes one line.
 func (p *printer) line(l *line) error {
 	if p.json {
-		return p.object(l)
+		return p.object(l.Line)
 	}
-	by := l.Algorithm
+	by := cmp.Or(l.Config, l.Algorithm)
 	if p.mark && l.Chosen {
 		by += "*"
 	}
@@ -97,11 +98,12 @@ func (p *printer) raw(rate float64) error {
 // explain writes why each algorithm will be chosen, once for sizes that are carried out
 // alike.
 func (c *collectiveCommand) explain(ctx context.Context, s *streams, work []job, g *collective.TCPGroup) error {
+	elem := benchresult.ElemBytes(c.Type)
 	for _, j := range work {
 		last := -1
-		for _, bytes := range c.sizes(j.collective) {
+		for _, bytes := range c.sizes(j) {
 			d, err := g.Explain(ctx, tune.Query{
-				Collective: j.collective, Params: algorithm.Params{P: c.Ranks, Root: c.Root}, Bytes: c.moved(j.collective, bytes), Elem: elemOf(c.Type),
+				Collective: j.collective, Params: algorithm.Params{P: c.Ranks, Root: c.Root}, Bytes: shareable(j.collective, bytes/elem, c.Ranks) * elem, Elem: elem,
 			})
 			if err != nil {
 				return err
@@ -120,27 +122,6 @@ func (c *collectiveCommand) explain(ctx context.Context, s *streams, work []job,
 		}
 	}
 	return nil
-}
-
-// moved is what is left of a size that ranks share evenly, in whole elements.
-func (c *collectiveCommand) moved(k program.Collective, bytes int) int {
-	n := bytes / elemOf(c.Type)
-	switch k {
-	case program.Gather, program.AllGather, program.Scatter, program.AllToAll:
-		n -= n % c.Ranks
-	}
-	return n * elemOf(c.Type)
-}
-
-func elemOf(typ string) int {
-	switch typ {
-	case "float32", "int32":
-		return 4
-	case "uint8":
-		return 1
-	default:
-		return 8
-	}
 }
 
 // priceLine is a line of --simulate.
@@ -173,9 +154,9 @@ func (c *collectiveCommand) simulate(ctx context.Context, s *streams, work []job
 		}
 	}
 	for _, j := range work {
-		for _, bytes := range c.sizes(j.collective) {
+		for _, bytes := range c.sizes(j) {
 			for _, by := range j.algorithms {
-				l, err := c.price(ctx, net, j.collective, by, bytes)
+				l, err := c.price(ctx, net, j, by, bytes)
 				if errors.Is(err, simulate.ErrTooLarge) && len(j.algorithms) > 1 {
 					// One of many is no reason to leave out the others.
 					fmt.Fprintf(s.err, "superstep: %s by %s of %s: %v\n", j.collective, by, sizeText(bytes), err)
@@ -203,26 +184,22 @@ func (p *printer) price(l *priceLine) error {
 }
 
 // price asks the simulator.
-func (c *collectiveCommand) price(ctx context.Context, net *simulate.Network, k program.Collective, by string, bytes int) (*priceLine, error) {
-	name, dims, err := algorithm.ParseName(by)
+func (c *collectiveCommand) price(ctx context.Context, net *simulate.Network, j job, by string, bytes int) (*priceLine, error) {
+	a, pr, err := c.find(j.collective, by)
 	if err != nil {
 		return nil, err
 	}
-	a, err := algorithm.Find(k, name)
-	if err != nil {
-		return nil, err
-	}
-	r, err := simulate.Price(ctx, a, algorithm.Params{P: c.Ranks, Root: c.Root, Dims: dims}, bytes, elemOf(c.Type), net, simulate.Options{})
+	r, err := simulate.Price(ctx, a, pr, bytes, benchresult.ElemBytes(c.Type), net, simulate.Options{})
 	if err != nil {
 		return nil, err
 	}
 	l := &priceLine{
-		Collective: k.String(), Algorithm: by, Network: net.Name, Ranks: c.Ranks, Bytes: bytes,
+		Collective: j.String(), Algorithm: by, Network: net.Name, Ranks: c.Ranks, Bytes: bytes,
 		Time: r.Time * 1e6, Messages: r.Messages, NIC: r.NIC, Cores: r.Cores,
 	}
 	if r.Time > 0 {
 		l.AlgBW = float64(bytes) / r.Time / 1e9
-		l.BusBW = l.AlgBW * busFactor(k, c.Ranks)
+		l.BusBW = l.AlgBW * j.busFactor(c.Ranks)
 	}
 	return l, nil
 }

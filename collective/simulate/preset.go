@@ -1,7 +1,11 @@
 package simulate
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -49,4 +53,28 @@ func Preset(name string) (*Network, error) {
 	names := Presets()
 	slices.Sort(names)
 	return nil, fmt.Errorf("no network %q: there are %s", name, strings.Join(names, ", "))
+}
+
+// Named returns a preset, or the network of a file, which the file's name stands for if it
+// has none.
+func Named(name string) (*Network, error) {
+	n, unknown := Preset(name)
+	if unknown == nil {
+		return n, nil
+	}
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(name, "./\\") {
+		return nil, fmt.Errorf("%w, and no such file", unknown)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if n, err = Read(f); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if n.Name == "" {
+		n.Name = filepath.Base(name)
+	}
+	return n, nil
 }

@@ -10,4 +10,8 @@
 // By default only programs that fold in the canonical tree compete for a reduction,
 // so that neither the size of the data nor a different network changes a bit of the
 // result. Rules, from a file, come before prices.
+//
+// Choices are pure: the same Tuner and Query give the same Decision, everywhere. What
+// exchanges messages is Tuner.Calibrate alone, which measures a [Group] and returns a Tuner
+// for what it found.
 package tune

@@ -19,18 +19,15 @@ import (
 // fakeVariable makes the test's own program a contestant that prints what it holds.
 const fakeVariable = "SUPERSTEP_BENCH_FAKE"
 
-// TestMain runs the other side of a measurement where this process is one.
+// TestMain is the command, or a contestant, where this process is one.
 func TestMain(m *testing.M) {
-	if text := os.Getenv(rawVariable); text != "" {
-		exitOn(runRawPeer(text))
+	if os.Getenv(commandVariable) != "" {
+		exitOn(os.Unsetenv(commandVariable)) // what it starts is contestants
+		main()
 		return
 	}
 	if text := os.Getenv(fakeVariable); text != "" {
-		if text == "fail" {
-			fmt.Fprintln(os.Stderr, "no such luck")
-			os.Exit(3)
-		}
-		fmt.Println(text)
+		fakePeer(text)
 		return
 	}
 	// The race detector makes each process that ends linger for a second.
@@ -38,14 +35,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestParseResults(t *testing.T) {
+func TestReadResults(t *testing.T) {
 	text := `superstep bench, 2 ranks
 {"raw_tcp_gbs":3.5}
 {"collective":"allreduce","config":"ring","p50_us":12.5,"p99_us":20,"min_us":10,"mean_us":13,"errors":0,"more":[1]}
 
 {"collective":"allreduce","algorithm":"direct","p50_us":1e3}
 `
-	results, err := parseResults(strings.NewReader(text))
+	results, err := readResults(strings.NewReader(text))
 	require.NoError(t, err)
 	require.InDelta(t, 12.5e-6, results[0].P50, 1e-12)
 	require.InDelta(t, 20e-6, results[0].P99, 1e-12)
@@ -63,7 +60,7 @@ func TestParseResults(t *testing.T) {
 		`{"collective":"allreduce","p50_us":"fast","errors":0}`:  "p50_us",
 		`{"collective":"a","p50_us":` + strings.Repeat("1", 2e6): "too long",
 	} {
-		_, err := parseResults(strings.NewReader(bad))
+		_, err := readResults(strings.NewReader(bad))
 		require.ErrorContains(t, err, why)
 	}
 }
@@ -95,9 +92,11 @@ func TestTurns(t *testing.T) {
 		fake(t, "broken", false, "fail", &asked),
 		fake(t, "absent", false, "no lines", &asked),
 	}}
-	c := &compareCommand{Collective: []string{"allreduce"}, Ranks: []int{2}, Bytes: []int64{8}, Rounds: 3, Keep: 2, Seconds: 1, Limit: time.Minute}
+	c := &compareCommand{Collective: []string{"allreduce"}, Ranks: []int{2}, Bytes: []int{8}, Rounds: 3, Keep: 2, Seconds: 1, Limit: time.Minute}
 	var progress bytes.Buffer
-	require.NoError(t, c.measure(t.Context(), r, &progress))
+	x := c.comparison(r.Contestants, &progress)
+	require.NoError(t, x.measure(t.Context()))
+	r = x.report
 	require.Equal(t, []string{
 		"ours ", "peer ", "broken ", "absent ",
 		"peer fast+medium", "ours ",
@@ -114,7 +113,7 @@ func TestTurns(t *testing.T) {
 
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, c.measure(stopped, r, &progress), context.Canceled)
+	require.ErrorIs(t, x.measure(stopped), context.Canceled)
 }
 
 // rounds makes a cell out of times in seconds of one configuration.
@@ -155,24 +154,25 @@ func TestCommands(t *testing.T) {
 	c := &compareCommand{Superstep: "bin/superstep", Peers: "build", Mpirun: "mpirun", Algorithm: []string{"ring"}}
 	lines := map[string]string{}
 	q := request{point{"allreduce", runtime.NumCPU() + 1, 1024}, 0.5, []string{"x", "y", inPlace}, false}
-	for _, k := range allContestants(c, "self") {
+	for _, k := range allContestants(c) {
 		for _, line := range k.commands(q) {
 			lines[k.Name] += strings.Join(line, " ")
 		}
 	}
 	n := fmt.Sprint(q.Ranks)
-	require.Equal(t, "bin/superstep bench collective --json --no-raw --collective allreduce --ranks "+n+" --min-bytes 1024 --max-bytes 1024 --type float64 --op sum --seconds 0.5 --in-place", lines["superstep"])
+	require.Equal(t, "bin/superstep bench collective --json --no-raw --collective allreduce --ranks "+n+" --min-bytes 1024 --max-bytes 1024 --seconds 0.5 --type float64 --op sum --in-place", lines["superstep"])
 	require.Contains(t, lines["superstep ring"], " --algorithm ring")
-	require.Equal(t, filepath.Join("build", "gloo_bench")+" --ranks "+n+" --mode sync --collective allreduce --seconds 0.5 --max-iterations 100000 --bytes 1024 --config x,y,in-place", lines["Gloo sync"])
+	require.Equal(t, filepath.Join("build", "gloo_bench")+" --ranks "+n+" --mode sync --collective allreduce --seconds 0.5 --max-iterations 100000 --limit 0 --bytes 1024 --config x,y,in-place", lines["Gloo sync"])
 	require.Contains(t, lines["Open MPI"], "mpirun -n "+n+" --oversubscribe --mca btl tcp,self --mca mpi_yield_when_idle 1 "+filepath.Join("build", "mpi_bench"))
 	require.Contains(t, lines["Open MPI in shared memory"], "vader,self")
 	if q.Ranks != 2 {
 		require.Empty(t, lines["raw TCP"])
 	}
-	for _, k := range allContestants(c, "self") {
+	for _, k := range allContestants(c) {
 		switch k.Name {
 		case "raw TCP":
-			require.Equal(t, [][]string{{"self", "raw", "--pattern", "exchange", "--seconds", "1", "--bytes", "8"}}, k.commands(request{point{"allreduce", 2, 8}, 1, nil, false}))
+			line := strings.Join(k.commands(request{point{"allreduce", 2, 8}, 1, []string{"netpoll", "polling"}, false})[0], " ")
+			require.Equal(t, "bin/superstep bench collective --json --no-raw --collective exchange --ranks 2 --min-bytes 8 --max-bytes 8 --seconds 1 --algorithm netpoll,polling", line)
 		case "superstep":
 			require.Len(t, k.commands(request{point: q.point}), 2)
 			require.Contains(t, k.commands(request{point: point{"reduce_scatter", 2, 8}})[0], "reduce-scatter")
@@ -180,72 +180,35 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestRaw measures between real processes: bytes arrive, and a rate is that of the
-// median.
-func TestRaw(t *testing.T) {
-	ways := []string{netpoll, blocking, polling}
-	if runtime.GOOS == "windows" {
-		ways = ways[:1]
-	}
-	for _, pattern := range []string{"exchange", "pingpong"} {
-		for _, way := range ways {
-			for _, n := range []int64{1, apartFrom + 1} {
-				line, err := measureRaw(t.Context(), rawTask{Pattern: pattern, Waiting: way, Bytes: n}, 0.005)
-				require.NoError(t, err, "%s %s %d", pattern, way, n)
-				require.GreaterOrEqual(t, line.Iterations, 5)
-				require.Positive(t, line.Min)
-				require.LessOrEqual(t, line.Min, line.P50)
-				require.LessOrEqual(t, line.P50, line.P99)
-				legs := map[string]float64{"exchange": 1, "pingpong": 2}[pattern]
-				require.InEpsilon(t, legs*float64(n)/line.P50/1e3, line.Rate, 1e-9)
-			}
-		}
-	}
-}
-
-func TestParseStat(t *testing.T) {
-	p, err := parseStat("12 (a) b (c) S 7 12 12 0 -1 4194560 1 0 0 0 25 17 0 0 20 0 1 0 5 6 7")
+func TestProcessorTimeOfStat(t *testing.T) {
+	used, err := processorTime("12 (a) b (c) S 7 12 12 0 -1 4194560 1 0 0 0 25 17 0 0 20 0 1 0 5 6 7")
 	require.NoError(t, err)
-	require.Equal(t, process{7, 420 * time.Millisecond}, p)
-	for _, bad := range []string{"", "12 (a", "12 (a) S 7", "12 (a) S x 12 12 0 -1 4194560 1 0 0 0 25 17"} {
-		_, err := parseStat(bad)
+	require.Equal(t, 420*time.Millisecond, used)
+	for _, bad := range []string{"", "12 (a", "12 (a) S 7", "12 (a) S 7 12 12 0 -1 4194560 1 0 0 0 25 x"} {
+		_, err := processorTime(bad)
 		require.Error(t, err, bad)
 	}
-	require.Equal(t, 9, youngestLeaf(map[int]int{3: 1, 5: 3, 9: 5, 8: 5}))
-	require.Zero(t, youngestLeaf(map[int]int{3: 1}))
 }
 
 // TestProcessorTime: what /proc says of this process is what the system says.
 func TestProcessorTime(t *testing.T) {
 	self := os.Getpid()
-	family, err := descendants(self)
-	if runtime.GOOS != "linux" {
-		require.True(t, err != nil || len(family) == 0)
-		return
+	require.NotContains(t, descendants(self), self)
+	if times := processorTimes([]int{self}); runtime.GOOS == "linux" {
+		require.InDelta(t, usage.CPU().Seconds(), times[self].Seconds(), 0.1)
+	} else {
+		require.Empty(t, times)
 	}
-	require.NoError(t, err)
-	require.Contains(t, family, self)
-	require.InDelta(t, usage.CPU().Seconds(), processorTimes(family)[self].Seconds(), 0.1)
 }
 
 func TestValidate(t *testing.T) {
-	good := compareCommand{Rounds: 1, Keep: 1, Seconds: 1, Limit: 1, Ranks: []int{2}, Bytes: []int64{8}}
+	good := compareCommand{Rounds: 1, Keep: 1, Seconds: 1, Limit: 1, Ranks: []int{2}, Bytes: []int{8}}
 	require.NoError(t, good.Validate())
 	for _, spoil := range []func(*compareCommand){
 		func(c *compareCommand) { c.Rounds = 0 }, func(c *compareCommand) { c.Keep = 0 }, func(c *compareCommand) { c.Seconds = 0 },
-		func(c *compareCommand) { c.Limit = 0 }, func(c *compareCommand) { c.Ranks = []int{1} }, func(c *compareCommand) { c.Bytes = []int64{4} },
+		func(c *compareCommand) { c.Limit = 0 }, func(c *compareCommand) { c.Deadline = -1 }, func(c *compareCommand) { c.Ranks = []int{1} }, func(c *compareCommand) { c.Bytes = []int{4} },
 	} {
 		bad := good
-		spoil(&bad)
-		require.Error(t, bad.Validate())
-	}
-	raw := rawCommand{Pattern: []string{"exchange"}, Bytes: []int64{1}, Waiting: []string{netpoll}, Seconds: 1}
-	require.NoError(t, raw.Validate())
-	for _, spoil := range []func(*rawCommand){
-		func(c *rawCommand) { c.Pattern = []string{"x"} }, func(c *rawCommand) { c.Waiting = []string{"x"} },
-		func(c *rawCommand) { c.Bytes = []int64{0} }, func(c *rawCommand) { c.Seconds = 0 },
-	} {
-		bad := raw
 		spoil(&bad)
 		require.Error(t, bad.Validate())
 	}

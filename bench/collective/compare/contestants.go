@@ -14,7 +14,7 @@ import (
 type point struct {
 	Collective string `json:"collective"`
 	Ranks      int    `json:"ranks"`
-	Bytes      int64  `json:"bytes"`
+	Bytes      int    `json:"bytes"`
 }
 
 // Ways in which ranks reach each other, compared apart.
@@ -39,6 +39,8 @@ type contestant struct {
 	// it cannot serve the point.
 	commands func(q request) [][]string
 	env      []string
+
+	gaveUp bool // it took too long once
 }
 
 // request is what a contestant is asked to measure.
@@ -58,7 +60,7 @@ func (q request) wants(config string) bool {
 func (k *contestant) polls() bool { return k.IdleCPU > 0.05 }
 
 // allContestants are all, in the order of the table's columns.
-func allContestants(c *compareCommand, self string) []*contestant {
+func allContestants(c *compareCommand) []*contestant {
 	all := []*contestant{superstepContestant(c, "superstep", overTCP)}
 	for _, name := range c.Algorithm {
 		all = append(all, superstepContestant(c, "superstep "+name, overTCP, "--algorithm", name))
@@ -68,7 +70,7 @@ func allContestants(c *compareCommand, self string) []*contestant {
 	}
 	return append(all,
 		mpiContestant(c, "Open MPI", overTCP, "tcp,self"),
-		rawContestant(self),
+		rawContestant(c),
 		superstepContestant(c, "superstep in one process", inMemory, "--in-process"),
 		mpiContestant(c, "Open MPI in shared memory", inMemory, "vader,self"),
 	)
@@ -91,12 +93,7 @@ func superstepContestant(c *compareCommand, name, transport string, args ...stri
 			if other, ok := ourNames[collective]; ok {
 				collective = other
 			}
-			size := strconv.FormatInt(q.Bytes, 10)
-			line := append([]string{
-				c.Superstep, "bench", "collective", "--json", "--no-raw", "--collective", collective,
-				"--ranks", strconv.Itoa(q.Ranks), "--min-bytes", size, "--max-bytes", size,
-				"--type", "float64", "--op", "sum", "--seconds", strconv.FormatFloat(q.seconds, 'g', -1, 64),
-			}, args...)
+			line := append(ourLine(c, q, collective), append([]string{"--type", "float64", "--op", "sum"}, args...)...)
 			if q.endless {
 				line = append(line, "--iterations", "5000000")
 			}
@@ -109,6 +106,16 @@ func superstepContestant(c *compareCommand, name, transport string, args ...stri
 			}
 			return lines
 		},
+	}
+}
+
+// ourLine is how our command is asked for one size.
+func ourLine(c *compareCommand, q request, collective string) []string {
+	size := strconv.Itoa(q.Bytes)
+	return []string{
+		c.Superstep, "bench", "collective", "--json", "--no-raw", "--collective", collective,
+		"--ranks", strconv.Itoa(q.Ranks), "--min-bytes", size, "--max-bytes", size,
+		"--seconds", strconv.FormatFloat(q.seconds, 'g', -1, 64),
 	}
 }
 
@@ -141,7 +148,8 @@ func mpiContestant(c *compareCommand, name, transport, btl string) *contestant {
 }
 
 // peerFlags are those that both peers' programs take. Like ours, they meet in a
-// barrier of the library before each operation.
+// barrier of the library before each operation. That one takes too long is seen here, and
+// not by the program.
 func peerFlags(q request) []string {
 	most := 100_000
 	if q.endless {
@@ -149,10 +157,10 @@ func peerFlags(q request) []string {
 	}
 	flags := []string{
 		"--collective", q.Collective, "--seconds", strconv.FormatFloat(q.seconds, 'g', -1, 64),
-		"--max-iterations", strconv.Itoa(most),
+		"--max-iterations", strconv.Itoa(most), "--limit", "0",
 	}
 	if q.Bytes > 0 {
-		flags = append(flags, "--bytes", strconv.FormatInt(q.Bytes, 10))
+		flags = append(flags, "--bytes", strconv.Itoa(q.Bytes))
 	}
 	if len(q.configs) > 0 {
 		flags = append(flags, "--config", strings.Join(q.configs, ","))
@@ -161,16 +169,16 @@ func peerFlags(q request) []string {
 }
 
 // rawContestant is no collective: two processes that exchange as many bytes.
-func rawContestant(self string) *contestant {
+func rawContestant(c *compareCommand) *contestant {
 	return &contestant{
-		Name: "raw TCP", Transport: overTCP, Yardstick: true,
+		Name: "raw TCP", Transport: overTCP, Yardstick: true, needs: []string{c.Superstep},
 		commands: func(q request) [][]string {
 			if q.Collective != "allreduce" || q.Ranks != 2 {
 				return nil
 			}
-			line := []string{self, "raw", "--pattern", "exchange", "--seconds", strconv.FormatFloat(q.seconds, 'g', -1, 64), "--bytes", strconv.FormatInt(q.Bytes, 10)}
+			line := ourLine(c, q, "exchange")
 			if len(q.configs) > 0 {
-				line = append(line, "--waiting", strings.Join(q.configs, ","))
+				line = append(line, "--algorithm", strings.Join(q.configs, ","))
 			}
 			return [][]string{line}
 		},

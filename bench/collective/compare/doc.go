@@ -4,9 +4,9 @@
 //	go build -o bin/ ./cmd/superstep && make -C bench/collective/peers
 //	go run ./bench/collective/compare --superstep bin/superstep
 //	go run ./bench/collective/compare --superstep bin/superstep --json > bench/results/collective.json
-//	go run ./bench/collective/compare raw
+//	bin/superstep bench collective --collective exchange
 //
-// A program that is not there does not take part: without --superstep the peers
+// The last measures plain TCP alone. A program that is not there does not take part: without --superstep the peers
 // are compared with each other, without mpirun Open MPI is left out.
 //
 // # What is compared
@@ -21,7 +21,7 @@
 //     polling (busy), with its best algorithm for the size;
 //   - Open MPI, over TCP and in shared memory, out of place or in place, whatever
 //     is faster, told to yield where there are more ranks than cores;
-//   - raw TCP: two processes of Go, each of which sends as many bytes as the
+//   - raw TCP: two processes of our command, each of which sends as many bytes as the
 //     collective has and receives as many at the same time: what an allreduce of
 //     two ranks must move at least.
 //
@@ -33,6 +33,13 @@
 // barrier of the library. Of ours, too, the faster of out of place and in place
 // counts. A ratio is the median of the ratios within rounds, of ours to the peer
 // that is best in the median: under 1 we are faster.
+//
+// # What does not end
+//
+// A contestant that takes longer than --limit for one run is ended, with its process
+// group, and given up: at the points that are left it "gave up after" so many seconds.
+// The others go on. What was measured is printed, too, when the comparison is ended by
+// SIGINT or SIGTERM or by its --deadline.
 //
 // # Waiting
 //

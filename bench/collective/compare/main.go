@@ -12,16 +12,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
 )
-
-// commandLine is what the program can be asked.
-type commandLine struct {
-	Run compareCommand `cmd:"" default:"withargs" help:"Compare the contestants; the default."`
-	Raw rawCommand     `cmd:"" help:"Measure plain TCP between two processes."`
-}
 
 // compareCommand are the flags of a comparison.
 type compareCommand struct {
@@ -30,20 +25,21 @@ type compareCommand struct {
 	Mpirun     string        `default:"mpirun" help:"Open MPI's launcher."`
 	Collective []string      `default:"allreduce,barrier" help:"Collectives, of allreduce, broadcast, allgather, reduce_scatter, alltoall and barrier."`
 	Ranks      []int         `default:"2,4,8" help:"Numbers of ranks."`
-	Bytes      []int64       `default:"8,1024,32768,1048576,67108864" help:"Sizes; barriers have none."`
+	Bytes      []int         `default:"8,1024,32768,1048576,67108864" help:"Sizes; barriers have none."`
 	Algorithm  []string      `placeholder:"NAME" help:"Our algorithms that take part besides the one chosen by default."`
 	Only       []string      `placeholder:"NAME" help:"Contestants that take part; all by default."`
 	Rounds     int           `default:"5" help:"How often each contestant runs."`
 	Seconds    float64       `default:"0.5" help:"About how long a configuration is measured each time."`
 	Keep       int           `default:"2" help:"Configurations of a peer that run after the first round."`
-	Limit      time.Duration `default:"2m" help:"When a contestant is given up."`
+	Limit      time.Duration `default:"2m" help:"How long a contestant may take for one run. One that takes longer is ended, and given up for all that is left to measure."`
+	Deadline   time.Duration `help:"When the comparison ends, and prints what it has; 0 for never."`
 	NoIdle     bool          `help:"Do not measure what waiting costs."`
 	JSON       bool          `name:"json" help:"Print all figures as JSON instead of tables."`
 }
 
 // Validate is called by kong.
 func (c *compareCommand) Validate() error {
-	if c.Rounds < 1 || c.Keep < 1 || !(c.Seconds > 0) || c.Limit <= 0 {
+	if c.Rounds < 1 || c.Keep < 1 || !(c.Seconds > 0) || c.Limit <= 0 || c.Deadline < 0 {
 		return errors.New("want at least 1 round and 1 configuration to keep, and times of more than 0")
 	}
 	for _, p := range c.Ranks {
@@ -65,32 +61,66 @@ func (c *compareCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := &report{CPUs: runtime.NumCPU(), Rounds: c.Rounds, Contestants: contestants}
-	if err := c.measure(ctx, r, os.Stderr); err != nil {
-		return err
+	if c.Deadline > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, c.Deadline, errDeadline)
+		defer cancel()
 	}
+	return c.comparison(contestants, os.Stderr).run(ctx, os.Stdout)
+}
+
+// comparison is a comparison under way.
+type comparison struct {
+	*compareCommand
+	*report
+	progress io.Writer
+
+	// bound ends a run that takes too long, for the cause errTooLong. A process group that
+	// was asked to end and has not done so after grace is killed.
+	bound func(context.Context) (context.Context, context.CancelFunc)
+	grace time.Duration
+}
+
+var (
+	errTooLong  = errors.New("it takes too long, and is given up")
+	errDeadline = errors.New("the deadline has come")
+)
+
+func (c *compareCommand) comparison(contestants []*contestant, progress io.Writer) *comparison {
+	return &comparison{
+		compareCommand: c, progress: progress, grace: 5 * time.Second,
+		report: &report{CPUs: runtime.NumCPU(), Rounds: c.Rounds, Contestants: contestants},
+		bound: func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeoutCause(ctx, c.Limit, errTooLong)
+		},
+	}
+}
+
+// run measures and prints. What ends it early does not keep it from printing what it has.
+// What waiting costs comes first, because without it no ratio is to a peer that is quiet.
+func (c *comparison) run(ctx context.Context, out io.Writer) (err error) {
 	if !c.NoIdle {
-		if err := c.measureIdle(ctx, r, os.Stderr); err != nil {
-			return err
-		}
+		err = c.measureIdle(ctx)
 	}
-	r.sum()
-	if c.JSON {
-		enc := json.NewEncoder(os.Stdout)
-		enc.SetIndent("", "  ")
-		return enc.Encode(r)
+	if err == nil {
+		err = c.measure(ctx)
 	}
-	return r.print(os.Stdout)
+	if err != nil {
+		c.Ended = err.Error()
+	}
+	c.sum()
+	if !c.JSON {
+		return errors.Join(err, c.print(out))
+	}
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	return errors.Join(err, enc.Encode(c.report))
 }
 
 func main() {
-	if text := os.Getenv(rawVariable); text != "" {
-		exitOn(runRawPeer(text))
-		return
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	var c commandLine
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	var c compareCommand
 	k := kong.Parse(&c, kong.Name("compare"), kong.Description("Compares our collectives with those of Gloo and Open MPI."),
 		kong.UsageOnError(), kong.BindTo(ctx, (*context.Context)(nil)))
 	exitOn(k.Run())
@@ -106,12 +136,8 @@ func exitOn(err error) {
 // contestants are those whose programs are there, each told about on progress that
 // is not.
 func (c *compareCommand) contestants(progress io.Writer) ([]*contestant, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
 	var found []*contestant
-	for _, k := range allContestants(c, self) {
+	for _, k := range allContestants(c) {
 		k.IdleCPU = -1
 		if len(c.Only) > 0 && !slices.Contains(c.Only, k.Name) {
 			continue

@@ -7,8 +7,10 @@ import (
 	"os/exec"
 )
 
-// groupOf does nothing: this system has no process groups.
-func groupOf(*exec.Cmd) {}
+// beginGroup and endGroup do nothing: this system has no process groups.
+func beginGroup(*exec.Cmd) {}
+
+func endGroup(*exec.Cmd) {}
 
 // setStopped is an error: this system does not stop processes.
 func setStopped(int, bool) error { return errors.New("processes cannot be stopped on this system") }

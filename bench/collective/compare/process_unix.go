@@ -5,15 +5,20 @@ package main
 import (
 	"os/exec"
 	"syscall"
-	"time"
 )
 
-// groupOf gives a command a process group of its own, all of which is asked to end
+// beginGroup gives a command a process group of its own, all of which is asked to end
 // when its context does.
-func groupOf(c *exec.Cmd) {
+func beginGroup(c *exec.Cmd) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
-	c.WaitDelay = 5 * time.Second
+}
+
+// endGroup kills what is left of the process group of a command that has ended.
+func endGroup(c *exec.Cmd) {
+	if c.Process != nil {
+		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // as a rule there is nothing left
+	}
 }
 
 // setStopped stops a process or lets it go on.

@@ -3,10 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/superstep-ml/superstep/internal/benchresult"
 )
 
 // report is everything that was measured.
@@ -15,6 +15,7 @@ type report struct {
 	Rounds      int           `json:"rounds"`
 	Contestants []*contestant `json:"contestants"`
 	Rows        []*row        `json:"rows"`
+	Ended       string        `json:"ended,omitempty"` // why, where not all was measured
 }
 
 // row is what all did at a point; Cells are those of the contestants.
@@ -36,6 +37,10 @@ type cell struct {
 
 	// Algorithm is what ours last chose.
 	Algorithm string `json:"algorithm"`
+
+	// GaveUp are the seconds after which the contestant was given up, here or before, so that
+	// rounds are missing; else 0.
+	GaveUp float64 `json:"gave_up,omitempty"`
 
 	failed bool
 }
@@ -62,35 +67,25 @@ func (c *cell) configs() []string {
 	return names
 }
 
-// of is the median time of a configuration over its rounds.
-func (c *cell) of(config string) float64 {
-	return median(c.values(config, func(r result) float64 { return r.P50 }))
-}
-
 // values takes one figure of a configuration from each round that has it.
 func (c *cell) values(config string, figure func(result) float64) []float64 {
 	var all []float64
-	for _, round := range c.Rounds {
-		for _, r := range round {
-			if r.Config == config {
-				all = append(all, figure(r))
-			}
+	for round := range c.Rounds {
+		if i := c.find(round, config); i >= 0 {
+			all = append(all, figure(c.Rounds[round][i]))
 		}
 	}
 	return all
 }
 
-// in is the time of the fastest configuration in a round; 0 where it has none.
-func (c *cell) in(round int) float64 {
-	if round >= len(c.Rounds) {
-		return 0
-	}
-	for _, r := range c.Rounds[round] {
-		if r.Config == c.Config {
-			return r.P50
-		}
-	}
-	return 0
+// find returns the place of a configuration in a round, or −1.
+func (c *cell) find(round int, config string) int {
+	return slices.IndexFunc(c.Rounds[round], func(r result) bool { return r.Config == config })
+}
+
+// times are the times of a configuration in its rounds.
+func (c *cell) times(config string) []float64 {
+	return c.values(config, func(r result) float64 { return r.P50 })
 }
 
 // sum computes medians and ratios.
@@ -114,23 +109,18 @@ func (r *report) sum() {
 func (c *cell) sum() {
 	names, most := c.configs(), 0
 	for _, name := range names {
-		most = max(most, len(c.values(name, func(r result) float64 { return r.P50 })))
+		most = max(most, len(c.times(name)))
 	}
 	for _, name := range names {
-		all := c.values(name, func(r result) float64 { return r.P50 })
-		if len(all) < most {
-			continue
-		}
-		if m := median(all); c.P50 == 0 || m < c.P50 {
+		all := c.times(name)
+		if m := benchresult.Median(all); len(all) == most && (c.P50 == 0 || m < c.P50) {
 			c.Config, c.P50 = name, m
-			c.P99 = median(c.values(name, func(r result) float64 { return r.P99 }))
+			c.P99 = benchresult.Median(c.values(name, func(r result) float64 { return r.P99 }))
 		}
 	}
-	for _, round := range c.Rounds {
-		for _, r := range round {
-			if r.Config == c.Config {
-				c.Algorithm = r.Algorithm
-			}
+	for round := range c.Rounds {
+		if i := c.find(round, c.Config); i >= 0 {
+			c.Algorithm = c.Rounds[round][i].Algorithm
 		}
 	}
 }
@@ -156,7 +146,7 @@ func (r *report) ratio(row *row, transport string) *ratio {
 		if best < 0 {
 			continue
 		}
-		m, name := median(perRound(row.Cells[i], row.Cells[best])), r.Contestants[best].Name
+		m, name := benchresult.Median(perRound(row.Cells[i], row.Cells[best])), r.Contestants[best].Name
 		if quiet {
 			found.Quiet, found.QuietPeer = m, name
 		} else {
@@ -170,8 +160,8 @@ func (r *report) ratio(row *row, transport string) *ratio {
 func perRound(a, b *cell) []float64 {
 	var all []float64
 	for round := range min(len(a.Rounds), len(b.Rounds)) {
-		if x, y := a.in(round), b.in(round); x > 0 && y > 0 {
-			all = append(all, x/y)
+		if i, j := a.find(round, a.Config), b.find(round, b.Config); i >= 0 && j >= 0 {
+			all = append(all, a.Rounds[round][i].P50/b.Rounds[round][j].P50)
 		}
 	}
 	return all
@@ -182,7 +172,7 @@ func (r *report) print(w io.Writer) error {
 	for i, transport := range []string{overTCP, inMemory} {
 		var columns []int
 		for j, k := range r.Contestants {
-			if k.Transport == transport && slices.ContainsFunc(r.Rows, func(x *row) bool { return x.Cells[j].P50 > 0 }) {
+			if k.Transport == transport && slices.ContainsFunc(r.Rows, func(x *row) bool { return x.Cells[j].text() != none }) {
 				columns = append(columns, j)
 			}
 		}
@@ -193,7 +183,11 @@ func (r *report) print(w io.Writer) error {
 			return err
 		}
 	}
-	return r.printIdle(w)
+	if err := r.printIdle(w); err != nil || r.Ended == "" {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "Not all was measured: %s.\n", r.Ended)
+	return err
 }
 
 // titles are how the transports are called.
@@ -213,7 +207,7 @@ func (r *report) printTable(w io.Writer, which int, columns []int) error {
 	fmt.Fprintln(&b, head+" ours to best quiet peer | ours to best peer |")
 	fmt.Fprintln(&b, rule+"---|---|")
 	for _, row := range r.Rows {
-		fmt.Fprintf(&b, "| %s | %d | %s |", row.Collective, row.Ranks, size(row.Bytes))
+		fmt.Fprintf(&b, "| %s | %d | %s |", row.Collective, row.Ranks, sizeText(row.Bytes))
 		for _, j := range columns {
 			fmt.Fprintf(&b, " %s |", row.Cells[j].text())
 		}
@@ -226,6 +220,14 @@ func (r *report) printTable(w io.Writer, which int, columns []int) error {
 	fmt.Fprintln(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// sizeText is empty for barriers.
+func sizeText(bytes int) string {
+	if bytes == 0 {
+		return ""
+	}
+	return benchresult.Size(bytes)
 }
 
 // printIdle writes what waiting costs.
@@ -243,61 +245,26 @@ func (r *report) printIdle(w io.Writer) error {
 	return err
 }
 
+// none stands where there is no figure.
+const none = "–"
+
 func (c *cell) text() string {
-	if c.P50 == 0 {
-		return "–"
+	text := none
+	if c.P50 > 0 {
+		text = benchresult.Duration(c.P50)
+		if how := strings.Trim(c.Algorithm+", "+c.Config, ", "); how != "" {
+			text += " (" + how + ")"
+		}
 	}
-	text := duration(c.P50)
-	if c.Algorithm != "" {
-		return text + " (" + c.Algorithm + ", " + c.Config + ")"
-	}
-	if c.Config != "" {
-		text += " (" + c.Config + ")"
+	if c.GaveUp > 0 {
+		text = strings.TrimPrefix(text+", ", none+", ") + fmt.Sprintf("gave up after %g s", c.GaveUp)
 	}
 	return text
 }
 
 func ratioText(ratio float64, peer string) string {
 	if ratio == 0 {
-		return "–"
+		return none
 	}
 	return fmt.Sprintf("%.2f (%s)", ratio, peer)
-}
-
-// duration writes seconds with three digits.
-func duration(seconds float64) string {
-	d := time.Duration(seconds * 1e9)
-	if d >= time.Millisecond {
-		return digits(seconds*1e3) + " ms"
-	}
-	return digits(seconds*1e6) + " µs"
-}
-
-func digits(v float64) string {
-	places := max(0, 2-int(math.Floor(math.Log10(max(v, 1e-2)))))
-	return fmt.Sprintf("%.*f", min(places, 2), v)
-}
-
-// size writes bytes in the greatest unit that leaves a whole number.
-func size(bytes int64) string {
-	switch {
-	case bytes == 0:
-		return ""
-	case bytes%(1<<20) == 0:
-		return fmt.Sprintf("%d MiB", bytes>>20)
-	case bytes%(1<<10) == 0:
-		return fmt.Sprintf("%d KiB", bytes>>10)
-	}
-	return fmt.Sprintf("%d B", bytes)
-}
-
-// median returns the middle value, of an even number the lower one of the two; 0
-// of none.
-func median(all []float64) float64 {
-	if len(all) == 0 {
-		return 0
-	}
-	sorted := slices.Clone(all)
-	slices.Sort(sorted)
-	return sorted[(len(sorted)-1)/2]
 }

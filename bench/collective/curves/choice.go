@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/superstep-ml/superstep/collective/simulate"
+	"github.com/superstep-ml/superstep/internal/benchresult"
 )
 
 // What choices are held to: see the package's documentation.
@@ -23,15 +23,11 @@ type choiceCommand struct {
 	Check    bool   `help:"Exit with 1 where choices are not as near to the best as they should be."`
 }
 
-func (c *choiceCommand) run(out io.Writer) error {
-	f, err := os.Open(c.Measured)
+// Run is called by kong.
+func (c *choiceCommand) Run(out io.Writer) error {
+	m, err := openMeasurements(c.Measured, medianRound)
 	if err != nil {
 		return err
-	}
-	defer f.Close()
-	m, err := readMeasurements(f, medianRound)
-	if err != nil {
-		return fmt.Errorf("%s: %w", c.Measured, err)
 	}
 	choices, err := judge(m)
 	if err != nil {
@@ -44,13 +40,7 @@ func (c *choiceCommand) run(out io.Writer) error {
 }
 
 // medianRound is the median of the medians of a line's rounds.
-func medianRound(l *line) float64 { return medianOf(l.rounds()) }
-
-// medianOf is the median of some numbers, of an even number the mean of both.
-func medianOf(x []float64) float64 {
-	x = slices.Sorted(slices.Values(x))
-	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
-}
+func medianRound(l *benchresult.Line) float64 { return benchresult.Median(rounds(l)) }
 
 // judged is a choice beside the best of those among which it was made, and of all.
 type judged struct{ chosen, rival, best *simulate.Sample }
@@ -86,7 +76,7 @@ func judge(m *measurements) ([]judged, error) {
 		if j.rival == nil {
 			return nil, fmt.Errorf("%s was chosen, but none of those among which it was is there by name: measure with --algorithm chosen,all", j.chosen)
 		}
-		j.chosen.Seconds = medianOf(rounds) / 1e6
+		j.chosen.Seconds = benchresult.Median(rounds) / 1e6
 		choices[i] = j
 	}
 	slices.SortStableFunc(choices, func(a, b judged) int {
@@ -125,8 +115,8 @@ func reportChoices(out io.Writer, choices []judged) bool {
 		}
 		c := j.chosen
 		fmt.Fprintf(out, "| %s | %d | %s | %s | %s | %s | %s | %.2f | %s | %.2f |\n",
-			c.Algorithm.Collective, c.Params.P, size(c.Bytes), c.Algorithm.Name, duration(c.Seconds),
-			j.rival.Algorithm.Name, duration(j.rival.Seconds), rival, j.best.Algorithm.Name, best)
+			c.Algorithm.Collective, c.Params.P, benchresult.Size(c.Bytes), c.Algorithm.Name, benchresult.Duration(c.Seconds),
+			j.rival.Algorithm.Name, benchresult.Duration(j.rival.Seconds), rival, j.best.Algorithm.Name, best)
 	}
 	all := len(choices)
 	share := func(n int) float64 { return 100 * float64(n) / float64(all) }

@@ -20,7 +20,7 @@ func TestChoice(t *testing.T) {
 	run := func(check bool) (string, error) {
 		require.NoError(t, os.WriteFile(path, []byte(text.String()), 0o600))
 		var out strings.Builder
-		err := (&choiceCommand{Measured: path, Check: check}).run(&out)
+		err := (&choiceCommand{Measured: path, Check: check}).Run(&out)
 		return out.String(), err
 	}
 	add("linear", false, 4, 8, 12)
@@ -36,14 +36,14 @@ func TestChoice(t *testing.T) {
 	add("linear", false, 4, 64, 1) // another size
 	out, err := run(true)
 	require.NoError(t, err)
-	require.Contains(t, out, "| allreduce | 4 | 8 B | direct | 13.2 µs | linear | 12 µs | 1.10 | ring | 1.32 |\n")
+	require.Contains(t, out, "| allreduce | 4 | 8 B | direct | 13.2 µs | linear | 12.0 µs | 1.10 | ring | 1.32 |\n")
 	require.Contains(t, out, "Of 1 choices, 1 (100 %) took at most 1.2 times as long as the best that competes, 0 (0 %) as the best of all.")
 
 	add("direct", true, 2, 8, 25)
 	add("ring", false, 2, 8, 20) // among two it is canonical
 	out, err = run(true)
 	require.ErrorContains(t, err, "not as near")
-	require.Contains(t, out, "| 2 | 8 B | direct | 25 µs | ring | 20 µs | 1.25 | ring | 1.25 |\n")
+	require.Contains(t, out, "| 2 | 8 B | direct | 25.0 µs | ring | 20.0 µs | 1.25 | ring | 1.25 |\n")
 	require.Contains(t, out, "Of 2 choices, 1 (50 %)")
 	require.Less(t, strings.Index(out, "| 2 | 8 B"), strings.Index(out, "| 4 | 8 B"), "in order of ranks")
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -16,6 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
 	"github.com/superstep-ml/superstep/collective/simulate"
+	"github.com/superstep-ml/superstep/internal/benchresult"
 )
 
 // What prices are held to: see the package's documentation.
@@ -27,22 +27,18 @@ const (
 	orderedPart = 0.80
 )
 
-func (c *compareCommand) run(ctx context.Context, out io.Writer) error {
-	net, err := network(c.Network)
+// Run is called by kong.
+func (c *compareCommand) Run(ctx context.Context, out io.Writer) error {
+	net, err := simulate.Named(c.Network)
 	if err != nil {
 		return err
 	}
 	if c.Cores > 0 {
 		net.Cores = c.Cores
 	}
-	f, err := os.Open(c.Measured)
+	m, err := openMeasurements(c.Measured, func(l *benchresult.Line) float64 { return l.P50 })
 	if err != nil {
 		return err
-	}
-	defer f.Close()
-	m, err := readMeasurements(f, func(l *line) float64 { return l.P50 })
-	if err != nil {
-		return fmt.Errorf("%s: %w", c.Measured, err)
 	}
 	probes, runs := m.probes, m.runs
 	for _, r := range runs {
@@ -71,20 +67,6 @@ func (c *compareCommand) run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// line is what the command that measures prints for a point.
-type line struct {
-	Kind       string  `json:"kind"`
-	Collective string  `json:"collective"`
-	Algorithm  string  `json:"algorithm"`
-	Chosen     bool    `json:"chosen"`
-	Type       string  `json:"type"`
-	Ranks      int     `json:"ranks"`
-	Bytes      int     `json:"bytes"`
-	P50        float64 `json:"p50_us"`
-
-	Rounds []float64 `json:"round_p50_us"`
-}
-
 // measurements are what a network is fitted to, runs of algorithms that were named, and
 // runs of those that the group chose, which may have other segments.
 type measurements struct {
@@ -93,47 +75,47 @@ type measurements struct {
 	runRounds, chosenRounds [][]float64
 }
 
-// readMeasurements reads lines of JSON, and of each the microseconds that are asked for.
-// Lines that are no objects are chatter, and skipped.
-func readMeasurements(r io.Reader, time func(*line) float64) (*measurements, error) {
-	m := new(measurements)
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, 1<<20)
-	for number := 1; lines.Scan(); number++ {
-		if text := lines.Bytes(); len(text) == 0 || text[0] != '{' {
-			continue
-		}
-		var l line
-		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
-			return nil, fmt.Errorf("line %d: %w", number, err)
-		}
-		if l.Kind == "" && l.Algorithm == "" {
-			continue // the raw rate of the link, say
-		}
-		s, err := l.sample(time(&l))
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", number, err)
-		}
-		switch {
-		case s.Kind != simulate.Collective:
-			m.probes = append(m.probes, s)
-		case l.Chosen:
-			m.chosen, m.chosenRounds = append(m.chosen, s), append(m.chosenRounds, l.rounds())
-		default:
-			m.runs, m.runRounds = append(m.runs, s), append(m.runRounds, l.rounds())
-		}
-	}
-	if err := lines.Err(); err != nil {
+// openMeasurements is readMeasurements of a file.
+func openMeasurements(path string, time func(*benchresult.Line) float64) (*measurements, error) {
+	f, err := os.Open(path)
+	if err != nil {
 		return nil, err
 	}
-	if len(m.runs) == 0 {
-		return nil, errors.New("no run of an algorithm: want lines with collective, algorithm, ranks, bytes and p50_us")
+	defer f.Close()
+	m, err := readMeasurements(f, time)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return m, nil
 }
 
+// readMeasurements reads lines of JSON, and of each the microseconds that are asked for.
+func readMeasurements(r io.Reader, time func(*benchresult.Line) float64) (*measurements, error) {
+	m := new(measurements)
+	err := benchresult.Read(r, func(l *benchresult.Line) error {
+		if l.Kind == "" && l.Algorithm == "" {
+			return nil // the raw rate of the link, say
+		}
+		s, err := sample(l, time(l))
+		switch {
+		case err != nil:
+		case s.Kind != simulate.Collective:
+			m.probes = append(m.probes, s)
+		case l.Chosen:
+			m.chosen, m.chosenRounds = append(m.chosen, s), append(m.chosenRounds, rounds(l))
+		default:
+			m.runs, m.runRounds = append(m.runs, s), append(m.runRounds, rounds(l))
+		}
+		return err
+	})
+	if err == nil && len(m.runs) == 0 {
+		err = errors.New("no run of an algorithm: want lines with collective, algorithm, ranks, bytes and p50_us")
+	}
+	return m, err
+}
+
 // rounds are the medians of a line's rounds, or its only median.
-func (l *line) rounds() []float64 {
+func rounds(l *benchresult.Line) []float64 {
 	if len(l.Rounds) == 0 {
 		return []float64{l.P50}
 	}
@@ -141,7 +123,7 @@ func (l *line) rounds() []float64 {
 }
 
 // sample is the measurement of a line that took some microseconds.
-func (l *line) sample(us float64) (simulate.Sample, error) {
+func sample(l *benchresult.Line, us float64) (simulate.Sample, error) {
 	s := simulate.Sample{Bytes: l.Bytes, Seconds: us / 1e6}
 	if !(us > 0) || l.Bytes < 0 {
 		return s, fmt.Errorf("%d bytes in %v µs", l.Bytes, us)
@@ -159,29 +141,18 @@ func (l *line) sample(us float64) (simulate.Sample, error) {
 	if err != nil {
 		return s, err
 	}
-	s.Kind, s.Params = simulate.Collective, algorithm.Params{P: l.Ranks, Dims: dims}
-	for c := range program.NumCollectives {
-		if c.String() == l.Collective {
-			s.Algorithm, err = algorithm.Find(c, name)
-		}
+	coll, err := program.ParseCollective(l.Collective)
+	if err != nil {
+		return s, err
 	}
-	if s.Algorithm == nil && err == nil {
-		err = fmt.Errorf("no collective %q", l.Collective)
+	s.Kind, s.Params, s.Elem = simulate.Collective, algorithm.Params{P: l.Ranks, Dims: dims}, benchresult.ElemBytes(l.Type)
+	if s.Algorithm, err = algorithm.Find(coll, name); err != nil {
+		return s, err
 	}
-	if err == nil {
-		err = s.Algorithm.Supports(s.Params)
+	if s.Elem == 0 {
+		return s, fmt.Errorf("no type %q", l.Type)
 	}
-	switch l.Type {
-	case "", "float64", "int64":
-		s.Elem = 8
-	case "float32", "int32":
-		s.Elem = 4
-	case "uint8":
-		s.Elem = 1
-	default:
-		err = cmp.Or(err, fmt.Errorf("no type %q", l.Type))
-	}
-	return s, err
+	return s, s.Algorithm.Supports(s.Params)
 }
 
 // report prints how near prices are to measurements, and returns whether they are as
@@ -197,10 +168,10 @@ func report(out io.Writer, runs []simulate.Sample, prices []float64) bool {
 		off := prices[i]/s.Seconds - 1
 		worst, count = max(worst, math.Abs(off)), count+1
 		fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %+.0f %% |\n",
-			s.Algorithm.Collective, s.Algorithm.Name, size(s.Bytes), duration(s.Seconds), duration(prices[i]), 100*off)
+			s.Algorithm.Collective, s.Algorithm.Name, benchresult.Size(s.Bytes), benchresult.Duration(s.Seconds), benchresult.Duration(prices[i]), 100*off)
 	}
 	if count > 0 {
-		fmt.Fprintf(out, "\nAt %d ranks from %s up, the worst of %d prices is off by %.0f %%.\n", nearRanks, size(nearBytes), count, 100*worst)
+		fmt.Fprintf(out, "\nAt %d ranks from %s up, the worst of %d prices is off by %.0f %%.\n", nearRanks, benchresult.Size(nearBytes), count, 100*worst)
 		good = worst <= nearError
 	}
 	ordered, pairs, wrong := orders(runs, prices)
@@ -249,7 +220,7 @@ func orders(runs []simulate.Sample, prices []float64) (ordered, pairs int, wrong
 				continue
 			}
 			wrong = append(wrong, fmt.Sprintf("| %d | %s | %s | %s | %.2f | %.2f |",
-				fast.Params.P, size(fast.Bytes), fast.Algorithm.Name, slow.Algorithm.Name, ratio, prices[j]/prices[i]))
+				fast.Params.P, benchresult.Size(fast.Bytes), fast.Algorithm.Name, slow.Algorithm.Name, ratio, prices[j]/prices[i]))
 		}
 	}
 	return ordered, pairs, wrong
@@ -266,16 +237,4 @@ func sameProgram(a, b *simulate.Sample) bool {
 		}
 	}
 	return true
-}
-
-// duration writes seconds with three digits: "85.1 µs", "1.23 ms", "2.05 s".
-func duration(seconds float64) string {
-	switch {
-	case seconds < 1e-3:
-		return fmt.Sprintf("%.3g µs", 1e6*seconds)
-	case seconds < 1:
-		return fmt.Sprintf("%.3g ms", 1e3*seconds)
-	default:
-		return fmt.Sprintf("%.3g s", seconds)
-	}
 }

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/bits"
 	"slices"
 	"strings"
 
 	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/internal/benchresult"
 )
 
 // stretch is a range of sizes with one cheapest algorithm.
@@ -119,7 +119,7 @@ func (p *pricer) printCrossovers(out io.Writer, ranks []int, most int) error {
 		title string
 		takes func(*algorithm.Algorithm, int) bool
 	}{{"all algorithms", nil}, {"canonical order only", canonical}} {
-		fmt.Fprintf(out, "%s, %s:\n\n| ranks | cheapest AllReduce of 8 B to %s |\n|---:|---|\n", p.net.Name, table.title, size(most))
+		fmt.Fprintf(out, "%s, %s:\n\n| ranks | cheapest AllReduce of 8 B to %s |\n|---:|---|\n", p.net.Name, table.title, benchresult.Size(most))
 		for _, r := range ranks {
 			found, err := p.crossovers(r, most, table.takes)
 			if err != nil {
@@ -145,22 +145,8 @@ func sentence(found []stretch) string {
 		}
 		b.WriteString(s.name)
 		if s.upTo > 0 {
-			b.WriteString(" to " + size(s.upTo))
+			b.WriteString(" to " + benchresult.Size(s.upTo))
 		}
 	}
 	return b.String()
-}
-
-// size writes bytes with two digits or so: "96 B", "11 KiB", "1.5 MiB".
-func size(bytes int) string {
-	if bytes < 1<<10 {
-		return fmt.Sprintf("%d B", bytes)
-	}
-	unit := (bits.Len(uint(bytes)) - 1) / 10
-	v := float64(bytes) / float64(uint64(1)<<(10*unit))
-	format := "%.0f %ciB"
-	if v < 9.95 && v != float64(int(v)) {
-		format = "%.1f %ciB"
-	}
-	return fmt.Sprintf(format, v, " KMGT"[unit])
 }

@@ -14,11 +14,12 @@ import (
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
 	"github.com/superstep-ml/superstep/collective/simulate"
+	"github.com/superstep-ml/superstep/internal/benchresult"
 )
 
 // Crossovers are where trying every algorithm at every size says they are.
 func TestCrossoversAgreeWithExhaustiveSearch(t *testing.T) {
-	net, err := network("10gbe")
+	net, err := simulate.Named("10gbe")
 	require.NoError(t, err)
 	const ranks, most = 12, 1 << 18
 	for _, takes := range []func(*algorithm.Algorithm, int) bool{nil, canonical} {
@@ -57,7 +58,7 @@ func TestDraw(t *testing.T) {
 		MaxRanks: 8, Ranks: []int{4}, MaxBytes: 1 << 16}
 	require.NoError(t, c.Validate())
 	var out strings.Builder
-	require.NoError(t, c.run(t.Context(), &out))
+	require.NoError(t, c.Run(t.Context(), &out))
 	require.Contains(t, out.String(), "10gbe, all algorithms:")
 	require.Contains(t, out.String(), "two-tier, canonical order only:")
 	for _, name := range c.Network {
@@ -68,7 +69,7 @@ func TestDraw(t *testing.T) {
 		}
 	}
 	c.Network = []string{"token-ring"}
-	require.ErrorContains(t, c.run(t.Context(), &out), `no network "token-ring"`)
+	require.ErrorContains(t, c.Run(t.Context(), &out), `no network "token-ring"`)
 }
 
 // The errors and orders of a comparison are counted by hand here.
@@ -83,7 +84,7 @@ func TestCompare(t *testing.T) {
 		require.NoError(t, err)
 		r, err := simulate.Price(t.Context(), a, algorithm.Params{P: ranks}, bytes, 8, net, simulate.Options{})
 		require.NoError(t, err)
-		line, err := json.Marshal(line{Collective: "allreduce", Algorithm: name, Type: "float64", Ranks: ranks, Bytes: bytes, P50: off * r.Time * 1e6})
+		line, err := json.Marshal(benchresult.Line{Collective: "allreduce", Algorithm: name, Type: "float64", Ranks: ranks, Bytes: bytes, P50: off * r.Time * 1e6})
 		require.NoError(t, err)
 		fmt.Fprintf(&text, "chatter\n%s\n", line)
 	}
@@ -94,7 +95,7 @@ func TestCompare(t *testing.T) {
 
 	var out strings.Builder
 	c := compareCommand{Measured: path, Network: "loopback", Check: true}
-	require.NoError(t, c.run(t.Context(), &out))
+	require.NoError(t, c.Run(t.Context(), &out))
 	require.Contains(t, out.String(), "| allreduce | direct | 1 MiB |")
 	require.Contains(t, out.String(), "+25 % |")
 	require.Contains(t, out.String(), "At 2 ranks from 1 MiB up, the worst of 2 prices is off by 25 %.")
@@ -103,7 +104,7 @@ func TestCompare(t *testing.T) {
 	add("ring", 2, 1<<24, 2) // priced 50 % too low
 	require.NoError(t, os.WriteFile(path, []byte(text.String()), 0o600))
 	out.Reset()
-	require.ErrorContains(t, c.run(t.Context(), &out), "not as near")
+	require.ErrorContains(t, c.Run(t.Context(), &out), "not as near")
 	require.Contains(t, out.String(), "off by 50 %")
 }
 
@@ -147,7 +148,7 @@ func TestReadMeasurementsSaysWhatIsWrong(t *testing.T) {
 		_, err := readMeasurements(strings.NewReader(text), medianRound)
 		require.ErrorContains(t, err, want)
 	}
-	p50 := func(l *line) float64 { return l.P50 }
+	p50 := func(l *benchresult.Line) float64 { return l.P50 }
 	m, err := readMeasurements(strings.NewReader(
 		`{"kind":"ping-pong","bytes":8,"p50_us":20}`+"\n"+
 			`{"collective":"allreduce","algorithm":"ring","ranks":2,"bytes":8,"p50_us":50,"type":"float32"}`), p50)
@@ -161,15 +162,6 @@ func TestReadMeasurementsSaysWhatIsWrong(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, m.runs, 1)
 	require.Equal(t, []int{2, 4}, m.runs[0].Params.Dims)
-}
-
-func TestSizeAndDuration(t *testing.T) {
-	for bytes, want := range map[int]string{8: "8 B", 1 << 10: "1 KiB", 1536: "1.5 KiB", 11 << 10: "11 KiB", 3 << 19: "1.5 MiB", 1 << 30: "1 GiB"} {
-		require.Equal(t, want, size(bytes))
-	}
-	for seconds, want := range map[float64]string{8.51e-5: "85.1 µs", 1.234e-3: "1.23 ms", 2.05: "2.05 s"} {
-		require.Equal(t, want, duration(seconds))
-	}
 }
 
 // The page on collectives lists every algorithm, shows programs as they are, and has
@@ -197,7 +189,7 @@ func TestThePageIsTrue(t *testing.T) {
 
 	const most = 256 << 20
 	for _, name := range []string{"10gbe", "two-tier"} {
-		net, err := network(name)
+		net, err := simulate.Named(name)
 		require.NoError(t, err)
 		found, err := newPricer(t.Context(), net).crossovers(4, most, nil)
 		require.NoError(t, err)

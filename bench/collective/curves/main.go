@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 
 	"github.com/alecthomas/kong"
 
@@ -45,24 +44,12 @@ type compareCommand struct {
 }
 
 func main() {
-	var c commandLine
-	k := kong.Parse(&c, kong.Name("curves"), kong.Description("Prices AllReduces on simulated networks."), kong.UsageOnError())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	var err error
-	command := "draw"
-	if k.Selected() != nil {
-		command = k.Selected().Name
-	}
-	switch command {
-	case "compare":
-		err = c.Compare.run(ctx, os.Stdout)
-	case "choice":
-		err = c.Choice.run(os.Stdout)
-	default:
-		err = c.Draw.run(ctx, os.Stdout)
-	}
-	if err != nil {
+	var c commandLine
+	k := kong.Parse(&c, kong.Name("curves"), kong.Description("Prices AllReduces on simulated networks."), kong.UsageOnError(),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.BindTo(os.Stdout, (*io.Writer)(nil)))
+	if err := k.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "curves:", err)
 		os.Exit(1)
 	}
@@ -81,9 +68,10 @@ func (c *drawCommand) Validate() error {
 	return nil
 }
 
-func (c *drawCommand) run(ctx context.Context, out io.Writer) error {
+// Run is called by kong.
+func (c *drawCommand) Run(ctx context.Context, out io.Writer) error {
 	for _, name := range c.Network {
-		net, err := network(name)
+		net, err := simulate.Named(name)
 		if err != nil {
 			return err
 		}
@@ -98,30 +86,6 @@ func (c *drawCommand) run(ctx context.Context, out io.Writer) error {
 		}
 	}
 	return nil
-}
-
-// network returns a preset, or the network of a file.
-func network(name string) (*simulate.Network, error) {
-	if n, err := simulate.Preset(name); err == nil {
-		return n, nil
-	}
-	f, err := os.Open(name)
-	if errors.Is(err, os.ErrNotExist) {
-		_, unknown := simulate.Preset(name)
-		return nil, fmt.Errorf("%w, and no such file", unknown)
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	n, err := simulate.Read(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if n.Name == "" {
-		n.Name = filepath.Base(name)
-	}
-	return n, nil
 }
 
 // elem is the length of the elements priced: float64.

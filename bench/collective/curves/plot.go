@@ -11,6 +11,8 @@ import (
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/superstep-ml/superstep/internal/benchresult"
 )
 
 // The colours of Okabe and Ito, which people with any colour vision can tell apart;
@@ -47,7 +49,7 @@ func (c *drawCommand) draw(p *pricer) error {
 			return err
 		}
 		err = p.picture(filepath.Join(c.Out, fmt.Sprintf("allreduce-%s-%s-by-ranks.png", name, kind)),
-			fmt.Sprintf("AllReduce of %s, %s", size(bytes), name), "ranks", ranks, rankTicks,
+			fmt.Sprintf("AllReduce of %s, %s", benchresult.Size(bytes), name), "ranks", ranks, rankTicks,
 			func(r int) (int, int) { return r, bytes })
 	}
 	return err
@@ -101,7 +103,7 @@ func sizeTicks(lo, hi float64) []plot.Tick {
 	var ticks []plot.Tick
 	for v := 8; float64(v) <= hi; v *= 8 {
 		if float64(v) >= lo {
-			ticks = append(ticks, plot.Tick{Value: float64(v), Label: size(v)})
+			ticks = append(ticks, plot.Tick{Value: float64(v), Label: benchresult.Size(v)})
 		}
 	}
 	return ticks

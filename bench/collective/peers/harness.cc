@@ -28,7 +28,7 @@ const char usage[] =
     "  --warmup N          operations before timing, at least\n"
     "  --seconds S         about how long a line is measured\n"
     "  --min-iterations N, --max-iterations N\n"
-    "  --limit S           give up a line after so many seconds\n"
+    "  --limit S           give up a line after so many seconds; 0 for never\n"
     "  --spaced WHEN       auto, always, never: a barrier of the library before each\n"
     "                      timed operation; auto does so but for barriers\n";
 

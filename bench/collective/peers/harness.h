@@ -29,7 +29,7 @@ struct Options {
   int minIterations = 5;
   int maxIterations = 20000;
   double seconds = 1;  // about how long one line is measured
-  int limit = 60;      // seconds after which a line is given up as stuck
+  int limit = 60;      // seconds after which a line is given up as stuck; 0 for never
 };
 
 // parse reads flags of the form --name value. It prints the usage and exits with

@@ -9,7 +9,7 @@ import (
 )
 
 // waitingBy only knows the runtime's own way on this system.
-func waitingBy(way string, c net.Conn) (io.ReadWriteCloser, error) {
+func waitingBy(way string, c *net.TCPConn) (io.ReadWriteCloser, error) {
 	if way != netpoll {
 		return nil, fmt.Errorf("no %s sockets on this system", way)
 	}

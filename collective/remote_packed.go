@@ -1,64 +1,11 @@
 package collective
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/superstep-ml/superstep/collective/program"
 	"github.com/superstep-ml/superstep/shared"
 )
-
-// packFrom is the number of elements from which on a Sparse reduction looks for zeros.
-const packFrom = 16384
-
-// packs says whether the operation at hand may send its parts packed.
-func (a *AllReducer[T]) packs() bool {
-	return a.req.Sparse && a.n >= a.c.group.packFrom && a.c.Size() > 1
-}
-
-// worthPacking is the rule by which all ranks decide alike, given what the parts of all
-// take: packed if that saves an eighth at least, or packing would not pay.
-func worthPacking(packed, whole int64) bool { return packed <= whole-whole/8 }
-
-// countParts counts the set elements of what this rank brings, by entry and rank that
-// folds them.
-func (a *AllReducer[T]) countParts() {
-	a.packed, a.whole = 0, 0
-	if a.c.group.net != nil || !a.packs() {
-		return
-	}
-	for i := range a.req.Forest {
-		a.countPart(a.req.Forest[i].Value)
-	}
-	if a.req.mode() == wholeBuffers {
-		a.countPart(a.req.Whole)
-	}
-}
-
-func (a *AllReducer[T]) countPart(x []T) {
-	_, size := typeOf[T]()
-	for r := range a.c.Size() {
-		own := a.req.part(len(x), a.c.Size(), r)
-		if r == a.c.Rank() {
-			continue
-		}
-		a.packed += int64(packedBytes(setOf(x[own.Lo:own.Hi]), own.Len(), size))
-		a.whole += int64(even(own.Len() * size))
-	}
-}
-
-// agreeToPack says whether ranks that share memory pack their parts. The caller leads.
-func (a *AllReducer[T]) agreeToPack() bool {
-	if !a.packs() {
-		return false
-	}
-	var packed, whole int64
-	for i := range a.c.group.slots {
-		other := a.c.group.slots[i].reducer.(*AllReducer[T])
-		packed, whole = packed+other.packed, whole+other.whole
-	}
-	return worthPacking(packed, whole)
-}
 
 // packing is the room of a reduction by packed messages among processes. There is one in a
 // process for each element type, used by whoever leads a meeting.
@@ -396,30 +343,6 @@ func (pt *parties) rootOf(dst []shared.Node) []shared.Node {
 		}
 	}
 	return append(dst, root)
-}
-
-// amongProcesses runs a collective of bytes in which processes take the part of ranks, and
-// adds what it sends to what the ranks of this process agreed on. The caller leads a
-// meeting; in is what this process brings.
-func (c *Comm) amongProcesses(ctx context.Context, r request, in []byte) error {
-	g, n := c.group, c.group.net
-	n.header = g.slots[c.index].header
-	if r.counts != nil {
-		n.header.counts = 1 // all cut by what they have agreed on before
-	}
-	if in == nil {
-		in = noBytes
-	}
-	r.header, r.ctx, r.in = &n.header, ctx, append(n.request.in[:0], in)
-	n.request = r
-	_, err := c.remotely(&n.request)
-	clear(n.request.in)
-	n.request.out, n.request.counts, n.request.recv = nil, nil, nil
-	if last := n.calls.last; err == nil && last != nil {
-		g.agreed.bytes += last.sent * int64(r.elem)
-		g.agreed.by = last.prog.Algorithm
-	}
-	return err
 }
 
 // sized and sizedUp return room for n elements whose contents are of no use: the given

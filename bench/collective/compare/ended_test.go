@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/overdue"
+	"github.com/superstep-ml/superstep/internal/proctest"
+)
+
+// fakePeer is a contestant. It fails, or prints lines, or stays at the address that follows
+// the word, with a child of its own. Where it hangs, neither ends when it is asked to.
+func fakePeer(text string) {
+	word, address, _ := strings.Cut(text, " at ")
+	switch word {
+	case "fail":
+		fmt.Fprintln(os.Stderr, "no such luck")
+		os.Exit(3)
+	case "stay", "hang":
+		fmt.Println(lineOf("half", 5))
+		self, err := os.Executable()
+		exitOn(err)
+		child := exec.Command(self)
+		child.Env = append(os.Environ(), fakeVariable+"=child to "+word+" at "+address)
+		exitOn(child.Start())
+		wait(word, address)
+	case "child to stay", "child to hang":
+		wait(word, address)
+	default:
+		fmt.Println(text)
+	}
+}
+
+// wait connects, and reads what never comes.
+func wait(word, address string) {
+	if strings.HasSuffix(word, "hang") {
+		signal.Ignore(syscall.SIGTERM)
+	}
+	c, err := net.Dial("tcp", address)
+	exitOn(err)
+	_, err = io.Copy(io.Discard, c)
+	exitOn(err)
+}
+
+func lineOf(config string, us float64) string {
+	return fmt.Sprintf(`{"collective":"allreduce","config":%q,"p50_us":%v}`, config, us)
+}
+
+// hangs is where contestants hang.
+type hangs struct{ net.Listener }
+
+func newHangs(t *testing.T) hangs {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	return hangs{l}
+}
+
+// both waits until a contestant and its child hang.
+func (h hangs) both(t *testing.T) [2]net.Conn {
+	defer overdue.Watch("a contestant and its child that hang")()
+	var conns [2]net.Conn
+	for i := range conns {
+		var err error
+		conns[i], err = h.Accept()
+		require.NoError(t, err)
+	}
+	return conns
+}
+
+// requireGone waits for the end of processes that hung.
+func requireGone(t *testing.T, conns [2]net.Conn) {
+	defer overdue.Watch("the end of a contestant's process group")()
+	for _, c := range conns {
+		_, err := c.Read(make([]byte, 1))
+		require.Error(t, err)
+		require.NoError(t, c.Close())
+	}
+}
+
+// TestWhoHangsIsGivenUp, with its process group, at all points that are left. The others go on.
+func TestWhoHangsIsGivenUp(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // which has no process groups
+	}
+	for _, partly := range []bool{false, true} {
+		h := newHangs(t)
+		var asked []string
+		k := fake(t, "hangs", false, "hang at "+h.Addr().String(), &asked)
+		commands := k.commands
+		k.commands = func(q request) [][]string {
+			lines := commands(q)
+			if partly { // a second command, which is not to be run
+				lines = append(lines, []string{"/does/not/exist"})
+			}
+			return lines
+		}
+		c := &compareCommand{Collective: []string{"allreduce"}, Ranks: []int{2}, Bytes: []int{8, 16}, Rounds: 2, Keep: 1, Seconds: 1, Limit: 90 * time.Second, NoIdle: true}
+		var progress, out bytes.Buffer
+		x := c.comparison([]*contestant{fake(t, "ours", true, lineOf("quick", 10), &asked), k}, &progress)
+		x.grace = time.Millisecond
+		gone := make(chan [2]net.Conn, 1)
+		x.bound = func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancelCause(ctx)
+			if asked[len(asked)-1] == "hangs " {
+				go func() {
+					gone <- h.both(t)
+					cancel(errTooLong)
+				}()
+			}
+			return ctx, func() { cancel(nil) }
+		}
+		require.NoError(t, x.run(t.Context(), &out))
+		requireGone(t, <-gone)
+		require.Equal(t, []string{"ours ", "hangs ", "ours ", "ours ", "ours "}, asked)
+		require.Contains(t, progress.String(), "hangs fails: ")
+		require.NotContains(t, progress.String(), "/does/not/exist")
+		require.Contains(t, out.String(), "| allreduce | 2 | 8 B | 10.0 µs (quick) | 5.00 µs (half), gave up after 90 s |")
+		require.Contains(t, out.String(), "| allreduce | 2 | 16 B | 10.0 µs (quick) | gave up after 90 s | – | – |")
+	}
+}
+
+// commandVariable makes the test's own program the command.
+const commandVariable = "SUPERSTEP_BENCH_COMPARE"
+
+// TestSignalsLeaveWhatWasMeasured ends a comparison, as users have it run, in which Gloo has
+// been measured and Open MPI hangs.
+func TestSignalsLeaveWhatWasMeasured(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // which has no such signals
+	}
+	for _, end := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		h := newHangs(t)
+		dir := t.TempDir()
+		self, err := os.Executable()
+		require.NoError(t, err)
+		for _, name := range []string{"mpi_bench", "gloo_bench"} {
+			require.NoError(t, os.Symlink(self, filepath.Join(dir, name)))
+		}
+		launcher := filepath.Join(dir, "mpirun")
+		script := fmt.Sprintf("#!/bin/sh\n%s='stay at %s' exec %s\n", fakeVariable, h.Addr(), filepath.Join(dir, "mpi_bench"))
+		require.NoError(t, os.WriteFile(launcher, []byte(script), 0o700))
+		p := proctest.Command(self, "--peers", dir, "--mpirun", launcher, "--only", "Open MPI,Gloo sync",
+			"--collective", "allreduce", "--ranks", "2", "--bytes", "64,128", "--rounds", "2", "--no-idle")
+		p.Env = append(os.Environ(), commandVariable+"=1", fakeVariable+"="+lineOf("ring", 20))
+		var out, problems bytes.Buffer
+		p.Stdout, p.Stderr = &out, &problems
+		require.NoError(t, p.Start())
+		conns := h.both(t)
+		require.NoError(t, p.Process.Signal(end))
+		require.Error(t, p.Wait())
+		requireGone(t, conns)
+		require.Equal(t, 1, p.ProcessState.ExitCode(), problems.String())
+		require.Contains(t, out.String(), "| allreduce | 2 | 64 B | 20.0 µs (ring) | 5.00 µs (half) | – | – |\n\nNot all was measured: ")
+		require.NotContains(t, out.String(), "128 B")
+		require.Contains(t, out.String(), end.String())
+	}
+}
+
+// TestTheDeadlineLeavesWhatWasMeasured, as JSON too.
+func TestTheDeadlineLeavesWhatWasMeasured(t *testing.T) {
+	h := newHangs(t)
+	var asked []string
+	c := &compareCommand{Collective: []string{"allreduce"}, Ranks: []int{2}, Bytes: []int{8, 16}, Rounds: 2, Keep: 1, JSON: true, NoIdle: true}
+	x := c.comparison([]*contestant{fake(t, "quick", false, lineOf("ring", 10), &asked), fake(t, "hangs", false, "stay at "+h.Addr().String(), &asked)}, io.Discard)
+	x.bound = context.WithCancel
+	ctx, cancel := context.WithCancelCause(t.Context())
+	gone := make(chan [2]net.Conn, 1)
+	go func() {
+		gone <- h.both(t)
+		cancel(errDeadline)
+	}()
+	var out bytes.Buffer
+	require.ErrorIs(t, x.run(ctx, &out), errDeadline)
+	requireGone(t, <-gone)
+	var printed report
+	require.NoError(t, json.Unmarshal(out.Bytes(), &printed))
+	require.Equal(t, errDeadline.Error(), printed.Ended)
+	require.Len(t, printed.Rows, 1)
+	require.InDelta(t, 10e-6, printed.Rows[0].Cells[0].P50, 1e-12)
+	require.Equal(t, []string{"quick ", "hangs "}, asked)
+}

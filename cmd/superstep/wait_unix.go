@@ -1,0 +1,65 @@
+//go:build unix
+
+package main
+
+import (
+	"io"
+	"net"
+	"os"
+	"syscall"
+)
+
+// waitingBy gives a connection whose reader and writer wait in a way. It is closed apart
+// from the connection that it is made of.
+func waitingBy(way string, c *net.TCPConn) (io.ReadWriteCloser, error) {
+	if way == netpoll {
+		return c, nil
+	}
+	f, err := c.File()
+	if err != nil {
+		return nil, err
+	}
+	d := &descriptor{File: f, fd: int(f.Fd()), polls: way == polling}
+	return d, syscall.SetNonblock(d.fd, d.polls)
+}
+
+// descriptor is a socket that the runtime's poller does not know.
+type descriptor struct {
+	*os.File
+	fd    int
+	polls bool
+}
+
+// again says whether a call is to be tried again.
+func (d *descriptor) again(err error) bool {
+	return err == syscall.EINTR || d.polls && err == syscall.EAGAIN
+}
+
+func (d *descriptor) Read(b []byte) (int, error) {
+	for {
+		n, err := syscall.Read(d.fd, b)
+		switch {
+		case err == nil && n == 0 && len(b) > 0:
+			return 0, io.EOF
+		case err == nil:
+			return n, nil
+		case !d.again(err):
+			return 0, err
+		}
+	}
+}
+
+func (d *descriptor) Write(b []byte) (int, error) {
+	for done := 0; ; {
+		n, err := syscall.Write(d.fd, b[done:])
+		if err == nil {
+			done += n
+		}
+		if done == len(b) {
+			return done, nil
+		}
+		if err != nil && !d.again(err) {
+			return done, err
+		}
+	}
+}

@@ -1,0 +1,277 @@
+package collective
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Collectives among ranks that share the memory of a process: each rank does its part
+// straight from the buffers of the others.
+
+// share carries out a request in shared memory: the ranks post their buffers and
+// meet; then each does its part straight from the others' memory, or the last to
+// come does all, if it is little.
+func (c *Comm) share(q *request) error {
+	g := c.group
+	s := &g.slots[c.index]
+	s.header, s.request = *q.header, q
+	start := g.now()
+	if err := c.meet(q.ctx, c.leading(leadSharing, q.ctx)); err != nil {
+		return err
+	}
+	c.by = ""
+	c.account(q.moved(c.index, g.n), g.now()-start)
+	if g.agreed.complete {
+		return nil
+	}
+	var aside []byte
+	if q.coll == program.AllToAll && overlap(q.in[0], q.out) {
+		if cap(c.aside) < len(q.out) {
+			c.aside = make([]byte, len(q.out))
+		}
+		aside = c.aside[:len(q.out)]
+	}
+	c.shareOwn(q, aside)
+	start = g.now()
+	if c.spin == 0 || !g.barrier.spin(c.phase, c.spin) {
+		g.barrier.settle(c.phase)
+	}
+	c.account(0, g.now()-start)
+	copy(q.out, aside)
+	return g.Err()
+}
+
+// moved is the number of bytes that the sharing of memory moves away from rank r of
+// p: what the others take of its input, and what it writes into their output.
+func (q *request) moved(r, p int) int64 {
+	others := int64(p - 1)
+	in := 0
+	if len(q.in) > 0 {
+		in = len(q.in[0])
+	}
+	own := shared.Split(q.n, p, r).Len() * q.elem
+	switch q.coll {
+	case program.Broadcast:
+		if r == q.root {
+			return others * int64(in)
+		}
+	case program.Gather:
+		if r != q.root {
+			return int64(in)
+		}
+	case program.AllGather:
+		return others * int64(in)
+	case program.Scatter:
+		if r == q.root {
+			return int64(in - q.block(r, p).Len())
+		}
+	case program.AllToAll, program.ReduceScatter:
+		return int64(in - q.block(r, p).Len())
+	case program.Reduce:
+		if r != q.root {
+			return int64(in) // each folds its part, for the root
+		}
+		return int64(in - own)
+	case program.Scan, program.Exscan:
+		return int64(in-own) + others*int64(own)
+	}
+	return 0
+}
+
+// overlap says whether two buffers are the same memory.
+func overlap(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }
+
+// shareOwn does this rank's part and arrives where all wait for it to be done,
+// whatever happens.
+func (c *Comm) shareOwn(q *request, aside []byte) {
+	g := c.group
+	finished := false
+	defer func() {
+		if !finished { // runtime.Goexit in an operator of the user
+			g.Abort(fmt.Errorf("rank %d: the goroutine ended within %s", c.Rank(), q.header.describe()))
+		}
+		c.phase++
+		if g.barrier.arrive() {
+			g.barrier.release()
+		}
+		if !finished { // nobody will wait for the others to be done with our slices
+			g.barrier.settle(c.phase)
+		}
+	}()
+	if err := c.part(q, c.index, aside); err != nil {
+		g.Abort(err)
+	}
+	finished = true
+}
+
+// shareAll is what the last rank to come does: see whether the blocks of an exchange
+// fit together, and do everything, if it is little.
+func (c *Comm) shareAll() error {
+	g, own := c.group, &c.request
+	total, inPlace := 0, false
+	for i := range g.slots {
+		q := g.slots[i].request
+		if len(q.in) > 0 {
+			total += len(q.in[0])
+		}
+		total += len(q.out)
+		inPlace = inPlace || q.coll == program.AllToAll && overlap(q.in[0], q.out)
+	}
+	if own.recv != nil {
+		if err := g.exchangeFits(); err != nil {
+			return err
+		}
+	}
+	g.agreed = agreement{complete: !inPlace && total <= g.serialLimit}
+	if !g.agreed.complete {
+		return nil
+	}
+	for i := range g.slots {
+		if err := c.part(own, i, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// exchangeFits checks that what each rank of an AllToAllV sends is what the other
+// expects.
+func (g *LocalGroup) exchangeFits() error {
+	for s := range g.slots {
+		for d := range g.slots {
+			from, to := g.slots[s].request, g.slots[d].request
+			if from.counts[d] != to.recv[s] {
+				return &MismatchError{
+					Rank: s, Doing: fmt.Sprintf("%s sending %d elements to rank %d", from.header.describe(), from.counts[d], d),
+					Other: d, OtherDoing: fmt.Sprintf("%s expecting %d elements from rank %d", to.header.describe(), to.recv[s], s),
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// part does rank r's part of a collective whose requests are all posted. own is the
+// request of the rank that does it, whose operator it uses. A panic of the user's
+// operator becomes an error.
+func (c *Comm) part(own *request, r int, aside []byte) (err error) {
+	if own.header.opk == opUser {
+		defer func() {
+			if v := recover(); v != nil {
+				err = c.panicked(own.header, v)
+			}
+		}()
+	}
+	slots := c.group.slots
+	q := slots[r].request
+	root := slots[q.root].request
+	switch q.coll {
+	case program.Broadcast:
+		move(q.out, root.in[0])
+	case program.Gather:
+		e := q.block(r, len(slots))
+		move(root.out[e.Lo:e.Hi], q.in[0])
+	case program.AllGather:
+		for i := range slots {
+			e := q.block(i, len(slots))
+			move(q.out[e.Lo:e.Hi], slots[i].request.in[0])
+		}
+	case program.Scatter:
+		e := q.block(r, len(slots))
+		move(q.out, root.in[0][e.Lo:e.Hi])
+	case program.AllToAll:
+		out := q.out
+		if aside != nil {
+			out = aside
+		}
+		at := 0
+		for i := range slots {
+			e := slots[i].request.block(r, len(slots))
+			at += copy(out[at:], slots[i].request.in[0][e.Lo:e.Hi])
+		}
+	case program.Reduce:
+		c.fold(own, len(slots), root.out, shared.Split(q.n, len(slots), r))
+	case program.ReduceScatter:
+		c.foldBlock(own, q.block(r, len(slots)), q.out)
+	case program.Scan, program.Exscan:
+		// Each rank does its share of the elements for all, so that nobody writes over
+		// in place what another has yet to read.
+		share := shared.Split(q.n, len(slots), r)
+		for i := len(slots) - 1; i >= 0; i-- {
+			upTo := i + 1
+			if q.coll == program.Exscan {
+				upTo = i
+			}
+			c.fold(own, upTo, slots[i].request.out, share)
+		}
+	}
+	return nil
+}
+
+// move copies, but not onto itself.
+func move(dst, src []byte) {
+	if !overlap(dst, src) {
+		copy(dst, src)
+	}
+}
+
+// block is where block i of p lies in the data, in bytes: in an AllToAll, of what
+// this rank sends.
+func (q *request) block(i, p int) shared.Range {
+	var e shared.Range
+	if q.counts == nil {
+		e = shared.Split(q.n, p, i)
+	} else {
+		for _, n := range q.counts[:i] {
+			e.Lo += n
+		}
+		e.Hi = e.Lo + q.counts[i]
+	}
+	return shared.Range{Lo: e.Lo * q.elem, Hi: e.Hi * q.elem}
+}
+
+// fold writes the elements of share of the fold over the first p ranks' input to out.
+func (c *Comm) fold(own *request, p int, out []byte, share shared.Range) {
+	plan := c.group.foldOver(p)
+	if plan.Leaves == 0 {
+		own.arith.fill(out[share.Lo*own.elem : share.Hi*own.elem])
+		return
+	}
+	c.leaves = c.leaves[:0]
+	for i := range plan.Leaves {
+		c.leaves = append(c.leaves, c.group.slots[i].request.in[0])
+	}
+	own.arith.foldLeaves(plan, c.leaves, out, share.Lo, share.Hi)
+	clear(c.leaves)
+}
+
+// foldBlock writes the fold of a block of all ranks' input to out.
+func (c *Comm) foldBlock(own *request, block shared.Range, out []byte) {
+	plan := c.group.foldOver(len(c.group.slots))
+	c.leaves = c.leaves[:0]
+	for i := range c.group.slots {
+		c.leaves = append(c.leaves, c.group.slots[i].request.in[0][block.Lo:block.Hi])
+	}
+	own.arith.foldLeaves(plan, c.leaves, out, 0, block.Len()/own.elem)
+	clear(c.leaves)
+}
+
+// foldOver gives the canonical tree over the first p ranks.
+func (g *LocalGroup) foldOver(p int) *program.FoldPlan {
+	g.folds.Lock()
+	defer g.folds.Unlock()
+	if f := g.folds.plans[p]; f != nil {
+		return f
+	}
+	plan, err := program.CompileFold(p, shared.RankSchedule(p, nil))
+	if err != nil {
+		panic(err) // the schedules above are trees
+	}
+	if g.folds.plans == nil {
+		g.folds.plans = map[int]*program.FoldPlan{}
+	}
+	g.folds.plans[p] = plan
+	return plan
+}

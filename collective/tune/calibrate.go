@@ -1,0 +1,185 @@
+package tune
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/simulate"
+)
+
+// Group is one rank's end of the group that is calibrated. All ranks make the same calls of
+// Barrier, Max and With in the same order.
+type Group interface {
+	Rank() int
+
+	// Peer is a rank that rank 0 reaches by the network.
+	Peer() int
+
+	// Params are those of the programs that carry out an AllReduce of the group.
+	Params() algorithm.Params
+
+	Send(ctx context.Context, to int, data []byte) error
+	Recv(ctx context.Context, from int, data []byte) error
+	Barrier(ctx context.Context) error
+
+	// Max is an AllReduce: each element of x becomes the greatest of all ranks.
+	Max(ctx context.Context, x []float64) error
+
+	// With makes a call, during which a carries out the collectives of its kind.
+	With(a *algorithm.Algorithm, call func() error) error
+
+	// Add does dst[i] += x[i] as a reduction of the group does.
+	Add(dst, x []float64)
+}
+
+// reductionSizes are the bytes of the AllReduces that are timed: few sizes where the cost of a
+// message dominates, more where that of bytes does.
+var reductionSizes = []int{8, 4 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20, 8 << 20}
+
+// Calibrate measures messages between processes, folding, copying, and AllReduces of some
+// sizes (nil: the usual ones). On rank 0 it returns a Tuner that chooses by them, which is t
+// in all else; on the other ranks nil.
+func (t *Tuner) Calibrate(ctx context.Context, g Group, sizes []int) (*Tuner, error) {
+	if sizes == nil {
+		sizes = reductionSizes
+	}
+	measured, err := t.measure(ctx, g, sizes)
+	if err != nil || g.Rank() != 0 {
+		return nil, err
+	}
+	fitted := *t
+	if fitted.Network, err = simulate.Fit(ctx, t.Network, measured, simulate.Options{}); err == nil {
+		fitted.Corrections, err = corrections(ctx, fitted.Network, measured)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("calibrating: %w", err)
+	}
+	return &fitted, nil
+}
+
+// Sizes and counts of point-to-point and local measurements, a few milliseconds each.
+const (
+	pingPongs   = 200
+	streamBytes = 1 << 20
+	streamCount = 32
+	localBytes  = 4 << 20
+	localRounds = 8
+)
+
+// corrections are what the fitted network gets wrong about the measured collectives.
+func corrections(ctx context.Context, net *simulate.Network, measured []simulate.Sample) ([]Correction, error) {
+	prices, err := simulate.Predict(ctx, net, measured, simulate.Options{})
+	if err != nil {
+		return nil, err
+	}
+	var all []Correction
+	for i, s := range measured {
+		if s.Kind == simulate.Collective && prices[i] > 0 {
+			all = append(all, Correction{
+				Collective: s.Algorithm.Collective, Algorithm: s.Algorithm.Name, Ranks: s.Params.P,
+				Bytes: s.Bytes, Factor: s.Seconds / prices[i],
+			})
+		}
+	}
+	return all, nil
+}
+
+// measure times messages between rank 0 and its peer, local work of rank 0, and collectives
+// of all ranks. The samples of rank 0 count.
+func (t *Tuner) measure(ctx context.Context, g Group, sizes []int) ([]simulate.Sample, error) {
+	var all []simulate.Sample
+	for _, bytes := range []int{8, 16 << 10, 1 << 20} {
+		s, err := pingPong(ctx, g, bytes)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, simulate.Sample{Kind: simulate.PingPong, Bytes: bytes, Seconds: s})
+	}
+	s, err := stream(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, simulate.Sample{Kind: simulate.Stream, Bytes: streamBytes, Seconds: s})
+	if g.Rank() == 0 {
+		fold, copied := localCosts(g)
+		all = append(all,
+			simulate.Sample{Kind: simulate.Fold, Bytes: localBytes, Seconds: fold},
+			simulate.Sample{Kind: simulate.Copy, Bytes: localBytes, Seconds: copied})
+	}
+	collectives, err := t.measureAlgorithms(ctx, g, sizes)
+	if err != nil {
+		return nil, err
+	}
+	return append(all, collectives...), g.Barrier(ctx)
+}
+
+// pingPong gives half of the median time of a message there and back.
+func pingPong(ctx context.Context, g Group, bytes int) (float64, error) {
+	if err := g.Barrier(ctx); err != nil || g.Rank() != 0 && g.Rank() != g.Peer() {
+		return 0, err
+	}
+	other, first, second := 0, g.Recv, g.Send
+	if g.Rank() == 0 {
+		other, first, second = g.Peer(), g.Send, g.Recv
+	}
+	buf := make([]byte, bytes)
+	count := pingPongs
+	if bytes > 64<<10 {
+		count /= 8
+	}
+	times := make([]time.Duration, 0, count)
+	for range count {
+		start := time.Now()
+		if err := first(ctx, other, buf); err != nil {
+			return 0, err
+		}
+		if err := second(ctx, other, buf); err != nil {
+			return 0, err
+		}
+		times = append(times, time.Since(start))
+	}
+	slices.Sort(times)
+	return times[len(times)/2].Seconds() / 2, nil
+}
+
+// stream gives the time per message of many messages sent back to back.
+func stream(ctx context.Context, g Group) (float64, error) {
+	if err := g.Barrier(ctx); err != nil || g.Rank() != 0 && g.Rank() != g.Peer() {
+		return 0, err
+	}
+	other, message, reply := 0, g.Recv, g.Send
+	if g.Rank() == 0 {
+		other, message, reply = g.Peer(), g.Send, g.Recv
+	}
+	buf, done := make([]byte, streamBytes), make([]byte, 1)
+	start := time.Now()
+	for range streamCount {
+		if err := message(ctx, other, buf); err != nil {
+			return 0, err
+		}
+	}
+	if err := reply(ctx, other, done); err != nil {
+		return 0, err
+	}
+	return time.Since(start).Seconds() / streamCount, nil
+}
+
+// localCosts gives the least times to fold and to copy localBytes.
+func localCosts(g Group) (fold, copied float64) {
+	a, b := make([]float64, localBytes/8), make([]float64, localBytes/8)
+	best := func(f func()) float64 {
+		least := time.Duration(1<<63 - 1)
+		for range localRounds {
+			start := time.Now()
+			f()
+			least = min(least, time.Since(start))
+		}
+		return least.Seconds()
+	}
+	fold = best(func() { g.Add(a, b) })
+	copied = best(func() { copy(a, b) })
+	return fold, copied
+}

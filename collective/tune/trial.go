@@ -1,0 +1,202 @@
+package tune
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/collective/simulate"
+)
+
+// The algorithms of a collective are measured in interleaved rounds: in each round every
+// algorithm runs a batch. A disturbance of the machine that lasts a round slows all of them,
+// and batches are compared within their round only: see estimate. The minimum over rounds
+// would mislead: where ranks rarely run when a message arrives, a few batches are far faster
+// than what users get.
+const (
+	maxRounds    = 24
+	minRounds    = 4    // whatever time they take
+	roundSeconds = 0.75 // of timed runs, after which no round begins
+
+	batchSeconds = 2e-3 // target for the timed runs of a batch
+	maxBatch     = 25   // timed runs
+	minBatch     = 3    // timed runs, and those of an algorithm's first batch
+	batchWarmUps = 2    // other algorithms used the sockets, cores and caches before
+
+	// An algorithm is eliminated when it is slower than the fastest by slowFactor after
+	// slowRounds, and for all larger sizes when it is slower by hopelessFactor at hopelessFrom
+	// bytes or more.
+	slowFactor     = 1.8
+	slowRounds     = 4
+	hopelessFactor = 3
+	hopelessFrom   = 512 << 10
+)
+
+// trial is the measurement of one algorithm, interleaved with others of its collective.
+type trial struct {
+	*algorithm.Algorithm
+	medians    []float64 // seconds, of its batch in each round before it was eliminated
+	seconds    float64   // see estimate; +Inf before the first batch
+	eliminated bool
+}
+
+// estimate sets the time of each trial: the median over its rounds of its time relative to
+// the round's median, times the median of all rounds. The median of a round is that of the
+// trials not eliminated, so that one eliminated after fast rounds gains no advantage.
+func estimate(trials []*trial) {
+	var current, rounds []float64
+	for round := 0; ; round++ {
+		current = current[:0]
+		for _, x := range trials {
+			if !x.eliminated && round < len(x.medians) {
+				current = append(current, x.medians[round])
+			}
+		}
+		if len(current) == 0 {
+			break
+		}
+		rounds = append(rounds, median(current))
+	}
+	usual := median(slices.Clone(rounds))
+	for _, x := range trials {
+		ratios := current[:0]
+		for round, t := range x.medians {
+			ratios = append(ratios, t/rounds[round])
+		}
+		x.seconds = usual * median(ratios)
+	}
+}
+
+// median returns the median of some numbers, which it sorts: of an even number the mean of
+// the two in the middle.
+func median(x []float64) float64 {
+	slices.Sort(x)
+	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
+}
+
+// fastest returns the least time of the trials not eliminated, of which there is always one.
+func fastest(trials []*trial) float64 {
+	m := math.Inf(1)
+	for _, x := range trials {
+		if !x.eliminated {
+			m = min(m, x.seconds)
+		}
+	}
+	return m
+}
+
+// measureAlgorithms times AllReduces of some sizes, by every algorithm among which the group
+// chooses, and barriers. All ranks get the same samples.
+func (t *Tuner) measureAlgorithms(ctx context.Context, g Group, sizes []int) ([]simulate.Sample, error) {
+	anyTree := []float64{0} // of rank 0
+	if g.Rank() == 0 && t.AnyTree {
+		anyTree[0] = 1
+	}
+	if err := g.Max(ctx, anyTree); err != nil {
+		return nil, err
+	}
+	pr := g.Params()
+	var trials []*trial
+	for _, a := range algorithm.For(program.AllReduce) {
+		if a.Supports(pr) == nil && (anyTree[0] > 0 || a.Canonical != nil && a.Canonical(pr.P)) {
+			trials = append(trials, &trial{Algorithm: a})
+		}
+	}
+	var all []simulate.Sample
+	for _, bytes := range sizes {
+		x := make([]float64, bytes/8)
+		if err := interleave(ctx, g, trials, func() error { return g.Max(ctx, x) }); err != nil {
+			return nil, err
+		}
+		all = append(all, samples(trials, pr, bytes)...)
+		if limit := hopelessFactor * fastest(trials); bytes >= hopelessFrom {
+			trials = slices.DeleteFunc(trials, func(x *trial) bool { return x.seconds > limit })
+		}
+	}
+	trials, pr.Forest = nil, nil
+	for _, a := range algorithm.For(program.Barrier) {
+		trials = append(trials, &trial{Algorithm: a})
+	}
+	err := interleave(ctx, g, trials, func() error { return g.Barrier(ctx) })
+	return append(all, samples(trials, pr, 0)...), err
+}
+
+// samples are the results of trials.
+func samples(trials []*trial, pr algorithm.Params, bytes int) []simulate.Sample {
+	var all []simulate.Sample
+	for _, x := range trials {
+		all = append(all, simulate.Sample{
+			Kind: simulate.Collective, Bytes: bytes, Seconds: x.seconds, Algorithm: x.Algorithm, Params: pr, Elem: 8,
+		})
+	}
+	return all
+}
+
+// interleave times a call by each algorithm in turn. All ranks see the same times, and thus
+// eliminate the same algorithms.
+func interleave(ctx context.Context, g Group, trials []*trial, call func() error) error {
+	for _, x := range trials {
+		x.medians, x.seconds, x.eliminated = nil, math.Inf(1), false
+	}
+	spent := 0.0
+	for round := 0; round < maxRounds && (round < minRounds || spent < roundSeconds); round++ {
+		for i := range trials {
+			if round%2 == 1 { // so that none always follows the same one
+				i = len(trials) - 1 - i
+			}
+			if x := trials[i]; !x.eliminated {
+				seconds, err := x.runBatch(ctx, g, call)
+				if err != nil {
+					return err
+				}
+				spent += seconds
+			}
+		}
+		estimate(trials)
+		if round+1 < slowRounds {
+			continue
+		}
+		limit := slowFactor * fastest(trials)
+		for _, x := range trials {
+			x.eliminated = x.eliminated || x.seconds > limit
+		}
+	}
+	return nil
+}
+
+// runBatch times some runs and returns their sum in seconds. Each run begins with a barrier
+// and counts with the time of its slowest rank, which all ranks learn.
+func (x *trial) runBatch(ctx context.Context, g Group, call func() error) (float64, error) {
+	var took time.Duration
+	timed := func() error {
+		start := time.Now()
+		err := call()
+		took = time.Since(start)
+		return err
+	}
+	times := make([]float64, min(max(int(batchSeconds/x.seconds), minBatch), maxBatch))
+	for i := -batchWarmUps; i < len(times); i++ {
+		if err := g.Barrier(ctx); err != nil {
+			return 0, err
+		}
+		if err := g.With(x.Algorithm, timed); err != nil {
+			return 0, err
+		}
+		if i >= 0 {
+			times[i] = took.Seconds()
+		}
+	}
+	if err := g.Max(ctx, times); err != nil {
+		return 0, err
+	}
+	slices.Sort(times)
+	x.medians = append(x.medians, times[len(times)/2])
+	sum := 0.0
+	for _, t := range times {
+		sum += t
+	}
+	return sum, nil
+}
