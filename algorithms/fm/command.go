@@ -10,13 +10,7 @@ import (
 var _ model.Estimator = Params{}
 
 // Predicts implements model.Predictor.
-func (p Params) Predicts() model.Prediction {
-	made := model.Prediction{Column: "prediction", Scores: "probability"}
-	if p.Task == Classification {
-		made.Target = model.Class
-	}
-	return made
-}
+func (p Params) Predicts() model.Prediction { return p.Task.Predicts() }
 
 // Command implements model.Estimator.
 func (Params) Command() model.Command {
@@ -35,7 +29,7 @@ func (Params) Command() model.Command {
 
 // Predicts implements model.Predictor.
 func (m *Model) Predicts() model.Prediction {
-	return Params{Task: m.Task}.Predicts().Named(m.PredictionCol, m.ProbabilityCol, m.Classes.Values)
+	return m.Task.Predicts().Named(m.PredictionCol, m.ProbabilityCol, m.Classes.Values)
 }
 
 // Describe implements model.Describer.
