@@ -31,7 +31,8 @@ type Prediction struct {
 	Threshold float64
 }
 
-// Named returns p with the names that a model was given, "" for the usual ones, and its labels.
+// Named returns p with the names that a model was given, "" for the usual ones, and its labels,
+// which are classes where p predicts no clusters.
 func (p Prediction) Named(column, scores string, labels []string) Prediction {
 	p.Column, p.Scores, p.Labels = cmp.Or(column, p.Column), cmp.Or(scores, p.Scores), labels
 	if p.Target == Number && len(labels) > 0 {
