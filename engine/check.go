@@ -122,7 +122,7 @@ func check[A any](ctx context.Context, job *Job[A], args A, opts []Option) (*agr
 		return nil, err
 	}
 	done := &agreement{settings: checkSettings(c)}
-	if c.workers == 0 && !travels(args) {
+	if c.workers == 0 && !travels(job, args) {
 		done.settings[1].workers = 0
 	}
 	for i := range graph.graph.Nodes {
@@ -180,12 +180,12 @@ func check[A any](ctx context.Context, job *Job[A], args A, opts []Option) (*agr
 
 // travels says that arguments are the same after their way to a worker. Others belong to jobs
 // that run as a whole only.
-func travels[A any](args A) bool {
+func travels[A any](job *Job[A], args A) bool {
 	data, err := encodeArgs(args)
 	if err != nil {
 		return false
 	}
-	var arrived A
+	arrived := job.Arguments()
 	return decodeArgs(data, &arrived) == nil && reflect.DeepEqual(args, arrived)
 }
 

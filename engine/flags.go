@@ -219,8 +219,10 @@ func ownFlags(args any) ([]*kong.Flag, error) {
 	if t := reflect.TypeOf(args); t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
 		return nil, fmt.Errorf("the arguments %s cannot be flags: want a struct", typeName(args))
 	}
-	// A copy is filled with defaults when the model is built, not args itself.
+	// A copy is filled with defaults when the model is built, not args itself; what an interface
+	// of it holds is shared, and reset when words are parsed.
 	scratch := reflect.New(reflect.TypeOf(args).Elem())
+	scratch.Elem().Set(reflect.ValueOf(args).Elem())
 	parser, err := kong.New(scratch.Interface(), append(kongOptions(), kong.NoDefaultHelp())...)
 	if err != nil {
 		// The parser would have a nested struct be a command, which a job has not.

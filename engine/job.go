@@ -17,6 +17,7 @@ type Job[A any] struct {
 	name  string
 	about string
 	build func(b *Builder, args A) error
+	fresh func() A // nil: the zero value
 }
 
 // Define names a job. The name says what the job does, in lower case with
@@ -48,6 +49,24 @@ func (j *Job[A]) Describe(text string) *Job[A] {
 	described := *j
 	described.about = text
 	return &described
+}
+
+// From returns the job with the function that makes the arguments which a command line is parsed
+// into, or those that travelled are decoded into; by default they are the zero value. It is for
+// arguments with an interface that holds a pointer to a struct, whose fields are flags where the
+// interface has the tag `embed`.
+func (j *Job[A]) From(fresh func() A) *Job[A] {
+	made := *j
+	made.fresh = fresh
+	return &made
+}
+
+// Arguments returns new arguments, see From.
+func (j *Job[A]) Arguments() (args A) {
+	if j.fresh != nil {
+		args = j.fresh()
+	}
+	return args
 }
 
 // Name returns the job's name, "" for an anonymous one.

@@ -199,7 +199,7 @@ func mainWith[A any](ctx context.Context, job *Job[A], w world, opts ...MainOpti
 			return p.fail(err)
 		}
 	}
-	var args A
+	args := job.Arguments()
 	var line *commandLine
 	err := guarded(func() (err error) { // as it calls Validate and the like of A
 		line, err = parseArgs(w.name, job.about, &args, w.args, w.stdout, w.stderr)

@@ -14,7 +14,7 @@ type Runnable interface {
 }
 
 func (j *Job[A]) rebuild(data []byte, c *config, f facts) (*Builder, error) {
-	var args A
+	args := j.Arguments()
 	if err := decodeArgs(data, &args); err != nil {
 		return nil, err
 	}

@@ -27,30 +27,38 @@ func Kinds() []model.Kind {
 // estimators returns the kinds of models that predict.
 func estimators() []model.Kind {
 	return []model.Kind{
-		kind("kmeans", "clusters by their nearest centre", kmeans.Decode),
-		kind("gmm", "clusters by a mixture of Gaussian distributions", gmm.Decode),
-		kind("linear", "numbers by linear regression", linear.Decode),
-		kind("logistic", "classes by logistic regression", logistic.Decode),
-		kind("linear-svc", "classes by linear support vector machines", svm.DecodeSVC),
-		kind("linear-svr", "numbers by a linear support vector machine", svm.DecodeSVR),
-		kind("glm", "means by generalised linear models", glm.Decode),
-		kind("naivebayes", "classes by naive Bayes", naivebayes.Decode),
-		kind("fm", "numbers or two classes by a factorisation machine", fm.Decode),
-		kind("mlp", "numbers or classes by a multilayer perceptron", mlp.Decode),
-		kind("gbdt", "numbers, classes or ranks by gradient boosted trees", gbdt.Decode),
-		kind("forest", "numbers or classes by a forest of trees", forest.Decode),
+		kind(kmeans.Params{}, "clusters by their nearest centre", kmeans.Decode),
+		kind(gmm.Params{}, "clusters by a mixture of Gaussian distributions", gmm.Decode),
+		kind(linear.Params{}, "numbers by linear regression", linear.Decode),
+		kind(logistic.Params{}, "classes by logistic regression", logistic.Decode),
+		kind(naivebayes.Params{}, "classes by naive Bayes", naivebayes.Decode),
+		kind(svm.LinearSVC{}, "classes by linear support vector machines", svm.DecodeSVC),
+		kind(svm.LinearSVR{}, "numbers by a linear support vector machine", svm.DecodeSVR),
+		kind(fm.Params{}, "numbers or two classes by a factorisation machine", fm.Decode),
+		kind(mlp.Params{}, "numbers or classes by a multilayer perceptron", mlp.Decode),
+		kind(gbdt.Params{}, "numbers, classes or ranks by gradient boosted trees", gbdt.Decode),
+		kind(forest.Params{}, "numbers or classes by a forest of trees", forest.Decode),
+		kind(glm.Params{}, "means by generalised linear models", glm.Decode),
 	}
 }
 
-// kind makes a kind of what reads its models.
-func kind[M model.Model](name, about string, decode func(file []byte) (M, error)) model.Kind {
-	return model.Kind{Name: name, About: about, Decode: func(file []byte) (model.Model, error) {
+// kind makes a kind of an estimator and what reads its models.
+func kind[M model.Model](e model.Estimator, about string, decode func(file []byte) (M, error)) model.Kind {
+	return model.Kind{Name: e.Kind(), About: about, Estimator: e, Decode: func(file []byte) (model.Model, error) {
 		m, err := decode(file)
 		if err != nil {
 			return nil, err
 		}
 		return m, nil
 	}}
+}
+
+// Estimators returns every estimator, with the zero values of its parameters.
+func Estimators() (all []model.Estimator) {
+	for _, k := range estimators() {
+		all = append(all, k.Estimator)
+	}
+	return all
 }
 
 // Decode reads the file of a model of any kind.

@@ -154,7 +154,7 @@ func (e *evaluator) row(b *rows.Block, i int, out []float64) float64 {
 	if b.Weight != nil {
 		weight = b.Weight[i]
 	}
-	loss, slope := e.params.Task.loss(e.machine.margin(col, val, e.sums), b.Label[i])
+	loss, slope := lossOf(e.params.Task, e.machine.margin(col, val, e.sums), b.Label[i])
 	out[0] += float64(weight * loss)
 	gradient := out[1 : 1+len(e.first)]
 	e.machine.addGradient(float64(weight*slope), col, val, e.sums, gradient)

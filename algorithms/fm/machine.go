@@ -78,9 +78,9 @@ func (m *machine) addGradient(g float64, col []int32, val []float64, s, out []fl
 	}
 }
 
-// loss returns the loss of a row and its derivative by the margin. The label of a
+// lossOf returns the loss of a row and its derivative by the margin. The label of a
 // classification is 0 or 1.
-func (t Task) loss(margin, label float64) (loss, slope float64) {
+func lossOf(t Task, margin, label float64) (loss, slope float64) {
 	if t == Regression {
 		r := margin - label
 		return float64(0.5 * float64(r*r)), r

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
@@ -179,25 +180,14 @@ func (p Params) affordable(features int) error {
 }
 
 // Task is what a machine predicts.
-type Task int
+type Task = columns.Task
 
 const (
 	// Regression predicts a number: the loss is half the squared difference.
-	Regression Task = iota
+	Regression = columns.Regression
 	// Classification predicts one of two classes: the loss is logistic.
-	Classification
+	Classification = columns.Classification
 )
-
-var tasks = enum.Names[Task]{Type: "Task", What: "task", Names: []string{"regression", "classification"}}
-
-// String returns "regression" or "classification".
-func (t Task) String() string { return tasks.String(t) }
-
-// MarshalText implements encoding.TextMarshaler.
-func (t Task) MarshalText() ([]byte, error) { return tasks.Text(t) }
-
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (t *Task) UnmarshalText(text []byte) error { return tasks.Parse(t, text) }
 
 // spreadOf is half the width of the uniform distribution of a standard deviation.
 func spreadOf(deviation float64) float64 { return float64(deviation * math.Sqrt(3)) }

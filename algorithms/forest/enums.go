@@ -7,30 +7,20 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 )
 
 // Task is what a forest predicts.
-type Task int
+type Task = columns.Task
 
 const (
 	// Regression predicts a number: the mean of the leaves' means.
-	Regression Task = iota
+	Regression = columns.Regression
 	// Classification predicts a class: the one with the largest mean of the leaves' shares,
 	// the first of equals.
-	Classification
+	Classification = columns.Classification
 )
-
-var tasks = enum.Names[Task]{Type: "Task", What: "task", Names: []string{"regression", "classification"}}
-
-// String returns "regression" or "classification".
-func (t Task) String() string { return tasks.String(t) }
-
-// MarshalText implements encoding.TextMarshaler.
-func (t Task) MarshalText() ([]byte, error) { return tasks.Text(t) }
-
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (t *Task) UnmarshalText(text []byte) error { return tasks.Parse(t, text) }
 
 // Method is how the trees of a forest come to differ.
 type Method int

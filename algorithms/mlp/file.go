@@ -56,7 +56,7 @@ func Decode(file []byte) (*Model, error) {
 
 // check tells what does not hold together.
 func (m *Model) check() error {
-	d, outputs := m.Dim, m.Task.outputs(len(m.Classes.Values))
+	d, outputs := m.Dim, outputs(m.Task, len(m.Classes.Values))
 	if m.Columns != nil {
 		d = len(m.Columns)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
@@ -169,7 +170,7 @@ func (p Params) sizes(f *rows.Facts) ([]int, error) {
 	if err := f.Weighty(); err != nil {
 		return nil, err
 	}
-	sizes := append(append([]int{f.Dim()}, p.Hidden...), p.Task.outputs(len(f.Classes)))
+	sizes := append(append([]int{f.Dim()}, p.Hidden...), outputs(p.Task, len(f.Classes)))
 	const most = 1 << 27
 	n := 0.0
 	for l, out := range sizes[1:] {
@@ -182,35 +183,24 @@ func (p Params) sizes(f *rows.Facts) ([]int, error) {
 }
 
 // Task is what a network predicts.
-type Task int
+type Task = columns.Task
 
 const (
 	// Regression predicts a number: the output is a sum, the loss half the squared difference.
-	Regression Task = iota
+	Regression = columns.Regression
 	// Classification predicts a class: the loss is the negative logarithm of the probability
 	// of the row's class. Two classes have one output, the log odds of the second; more have
 	// one each, which are probabilities by softmax.
-	Classification
+	Classification = columns.Classification
 )
 
 // outputs returns how many outputs a network for a number of classes has.
-func (t Task) outputs(classes int) int {
+func outputs(t Task, classes int) int {
 	if t == Regression || classes == 2 {
 		return 1
 	}
 	return classes
 }
-
-var tasks = enum.Names[Task]{Type: "Task", What: "task", Names: []string{"regression", "classification"}}
-
-// String returns "regression" or "classification".
-func (t Task) String() string { return tasks.String(t) }
-
-// MarshalText implements encoding.TextMarshaler.
-func (t Task) MarshalText() ([]byte, error) { return tasks.Text(t) }
-
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (t *Task) UnmarshalText(text []byte) error { return tasks.Parse(t, text) }
 
 // Activation is what a hidden unit makes of its sum.
 type Activation int

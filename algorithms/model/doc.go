@@ -24,8 +24,24 @@
 //		use(row[prediction].Float)
 //	}
 //
-// The example is such a program. Who writes an algorithm has Encode, Decode and Unmarshal for
-// its files, and Apply or ApplyRows for its operator.
+// The example is such a program.
+//
+// # Writing one
+//
+// Who writes an algorithm has Encode, Decode and Unmarshal for its files, and Apply or ApplyRows
+// for its operator. Commands ask a model what they want to know, by interfaces of which it
+// implements those that suit it:
+//
+//	Predictor       what it predicts, and the columns that it adds
+//	Describer       facts, tables, coefficients, importances and curves, for people
+//	Categorizer     the categories that training has seen
+//	Treater         what becomes of missing values and of other categories
+//	Deriver         the columns that it makes one of each
+//	ComponentNamer  the names of the components of vectors that it makes
+//
+// An Estimator, which the parameters of a training are, tells what it predicts and its flags.
+// With a line in the package catalog the command line trains it, and applies, evaluates and shows
+// its models.
 //
 // # The file of a model
 //

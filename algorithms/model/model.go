@@ -43,4 +43,6 @@ type Kind struct {
 	Name   string
 	About  string // in a line
 	Decode func(file []byte) (Model, error)
+	// Estimator trains them, nil where none does.
+	Estimator Estimator
 }

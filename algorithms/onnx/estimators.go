@@ -5,34 +5,25 @@ import (
 	"strings"
 
 	"github.com/superstep-ml/superstep/algorithms/glm"
+	"github.com/superstep-ml/superstep/algorithms/internal/affine"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/algorithms/logistic"
-	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/svm"
 )
-
-// affine is what models with linear margins have in common.
-type affine struct {
-	reads        []model.Input
-	offset       string
-	columns      []int32
-	coefficients [][]float64
-	intercepts   []float64
-}
 
 func isVector(kind string) bool {
 	return strings.HasPrefix(kind, "vector") || strings.HasPrefix(kind, "sparse")
 }
 
 // features returns the features that have coefficients.
-func (b *builder) features(m affine) string {
-	if len(m.coefficients[0]) == 0 {
+func (b *builder) features(m *affine.Model) string {
+	if len(m.Coefficients[0]) == 0 {
 		b.fail("it has no coefficients")
 		return ""
 	}
 	var names []string
 	var widths []int
-	for _, in := range m.reads {
+	for _, in := range m.Reads {
 		width := 1
 		if _, size, ok := strings.Cut(strings.TrimSuffix(in.Type, "]"), "["); ok && isVector(in.Type) {
 			width, _ = strconv.Atoi(size)
@@ -40,9 +31,9 @@ func (b *builder) features(m affine) string {
 		names, widths = append(names, in.Column), append(widths, width)
 	}
 	x := b.join(names, widths)
-	if m.columns != nil {
-		at := make([]int64, len(m.columns))
-		for k, j := range m.columns {
+	if m.Columns != nil {
+		at := make([]int64, len(m.Columns))
+		for k, j := range m.Columns {
 			at[k] = int64(j)
 		}
 		x = b.gather(x, at)
@@ -51,14 +42,14 @@ func (b *builder) features(m affine) string {
 }
 
 // margins returns the margins of rows.
-func (b *builder) margins(m affine) string {
+func (b *builder) margins(m *affine.Model) string {
 	x := b.features(m)
 	if b.err != nil {
 		return ""
 	}
-	w := b.learnedRows("coefficients", m.coefficients, "coefficients")
-	z := b.op("Gemm", []string{x, w, b.learned("intercepts", m.intercepts, "intercepts")}, intAttr("transB", 1))
-	return b.addOffset(z, m.offset)
+	w := b.learnedRows("coefficients", m.Coefficients, "coefficients")
+	z := b.op("Gemm", []string{x, w, b.learned("intercepts", m.Intercepts, "intercepts")}, intAttr("transB", 1))
+	return b.addOffset(z, m.OffsetCol)
 }
 
 func (b *builder) addOffset(z, column string) string {
@@ -76,12 +67,12 @@ func orName(name, otherwise string) string {
 }
 
 // regression predicts the margin.
-func (b *builder) regression(m affine, prediction string) {
+func (b *builder) regression(m *affine.Model, prediction string) {
 	b.output(orName(prediction, "prediction"), b.margin(m), b.real, 1, "float64")
 }
 
 // margin returns the one margin of a model, by ONNX-ML's operator where that is as precise.
-func (b *builder) margin(m affine) string {
+func (b *builder) margin(m *affine.Model) string {
 	if b.real == typeFloat {
 		return b.regressor(m)
 	}
@@ -90,7 +81,7 @@ func (b *builder) margin(m affine) string {
 
 // glm predicts the mean for the linked mean.
 func (b *builder) glm(m *glm.Model) {
-	y := b.margin(affine{m.Reads, m.OffsetCol, m.Columns, m.Coefficients, m.Intercepts})
+	y := b.margin(&m.Model)
 	if b.err != nil {
 		return
 	}
@@ -111,7 +102,7 @@ func (b *builder) glm(m *glm.Model) {
 // svc predicts the second of two classes where the margin is above 0, else the class with
 // the largest.
 func (b *builder) svc(m *svm.SVCModel) {
-	z := b.margins(affine{m.Reads, m.OffsetCol, m.Columns, m.Coefficients, m.Intercepts})
+	z := b.margins(&m.Model)
 	if b.err != nil {
 		return
 	}
@@ -151,26 +142,26 @@ func (b *builder) upcoming(op string) string {
 
 // regressor is the operator of ONNX-ML for linear regressions, whose coefficients are
 // float32.
-func (b *builder) regressor(m affine) string {
+func (b *builder) regressor(m *affine.Model) string {
 	x := b.features(m)
 	if b.err != nil {
 		return ""
 	}
 	name := b.upcoming("LinearRegressor")
 	y := b.node(mlDomain, "LinearRegressor", []string{x}, 1,
-		b.floats(name, "coefficients", m.coefficients, 0, []int{1, len(m.coefficients[0])}, "coefficients"),
-		b.floats(name, "intercepts", [][]float64{m.intercepts}, 0, []int{1}, "intercepts"), intAttr("targets", 1))[0]
-	return b.addOffset(y, m.offset)
+		b.floats(name, "coefficients", m.Coefficients, 0, []int{1, len(m.Coefficients[0])}, "coefficients"),
+		b.floats(name, "intercepts", [][]float64{m.Intercepts}, 0, []int{1}, "intercepts"), intAttr("targets", 1))[0]
+	return b.addOffset(y, m.OffsetCol)
 }
 
 func (b *builder) logistic(m *logistic.Model) {
-	a := affine{m.Reads, m.OffsetCol, m.Columns, m.Coefficients, m.Intercepts}
+	a := &m.Model
 	k := len(m.Classes.Values)
 	var p string
 	switch {
 	case b.real == typeFloat && m.OffsetCol == "":
 		p = b.classifier(a, k)
-	case len(a.coefficients) == 1:
+	case len(a.Coefficients) == 1:
 		z := b.margins(a)
 		p = b.concat([]string{b.op("Sigmoid", []string{b.op("Neg", []string{z})}), b.op("Sigmoid", []string{z})})
 	default:
@@ -180,7 +171,7 @@ func (b *builder) logistic(m *logistic.Model) {
 		return
 	}
 	var at string
-	if len(a.coefficients) == 1 {
+	if len(a.Coefficients) == 1 {
 		at = b.cast(b.op("Greater", []string{b.gather(p, []int64{1}), b.constant("threshold", m.Threshold)}), typeInt64)
 	} else {
 		at = b.largest(p)
@@ -192,12 +183,12 @@ func (b *builder) logistic(m *logistic.Model) {
 // classifier is the operator of ONNX-ML for linear classifiers, whose coefficients are
 // float32. It returns the probabilities. The class is decided outside, as types and
 // thresholds of ours are not all it has.
-func (b *builder) classifier(m affine, k int) string {
+func (b *builder) classifier(m *affine.Model, k int) string {
 	x := b.features(m)
 	if b.err != nil {
 		return ""
 	}
-	rows, intercepts, from, post := m.coefficients, m.intercepts, 0, "SOFTMAX"
+	rows, intercepts, from, post := m.Coefficients, m.Intercepts, 0, "SOFTMAX"
 	d := len(rows[0])
 	if len(rows) == 1 { // the margins of the two classes are −z and z
 		rows, intercepts = [][]float64{negated(rows[0]), rows[0]}, []float64{-intercepts[0], intercepts[0]}
@@ -209,8 +200,8 @@ func (b *builder) classifier(m affine, k int) string {
 	}
 	name := b.upcoming("LinearClassifier")
 	return b.node(mlDomain, "LinearClassifier", []string{x}, 2,
-		b.floats(name, "coefficients", rows, from*d, []int{len(m.coefficients), d}, "coefficients"),
-		b.floats(name, "intercepts", [][]float64{intercepts}, from, []int{len(m.intercepts)}, "intercepts"),
+		b.floats(name, "coefficients", rows, from*d, []int{len(m.Coefficients), d}, "coefficients"),
+		b.floats(name, "intercepts", [][]float64{intercepts}, from, []int{len(m.Intercepts)}, "intercepts"),
 		intsAttr("classlabels_ints", labels), textAttr("post_transform", post))[1]
 }
 

@@ -144,7 +144,7 @@ func (b *builder) stages(m model.Model) {
 	case *prepare.PolynomialModel:
 		b.polynomial(m)
 	case *linear.Model:
-		b.regression(affine{m.Reads, m.OffsetCol, m.Columns, m.Coefficients, m.Intercepts}, m.PredictionCol)
+		b.regression(&m.Model, m.PredictionCol)
 	case *logistic.Model:
 		b.logistic(m)
 	case *glm.Model:
@@ -152,7 +152,7 @@ func (b *builder) stages(m model.Model) {
 	case *svm.SVCModel:
 		b.svc(m)
 	case *svm.SVRModel:
-		b.regression(affine{m.Reads, m.OffsetCol, m.Columns, m.Coefficients, m.Intercepts}, m.PredictionCol)
+		b.regression(&m.Model, m.PredictionCol)
 	case *kmeans.Model:
 		b.kmeans(m)
 	case *gbdt.Model:

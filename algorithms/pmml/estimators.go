@@ -5,51 +5,42 @@ import (
 	"strings"
 
 	"github.com/superstep-ml/superstep/algorithms/glm"
+	"github.com/superstep-ml/superstep/algorithms/internal/affine"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/algorithms/logistic"
-	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/svm"
 )
 
-// affine is what models with linear margins have in common.
-type affine struct {
-	reads        []model.Input
-	offset       string
-	columns      []int32
-	coefficients [][]float64
-	intercepts   []float64
-}
-
 // predictors returns the fields that have coefficients.
-func (b *builder) predictors(m affine) []string {
-	if len(m.coefficients[0]) == 0 {
+func (b *builder) predictors(m *affine.Model) []string {
+	if len(m.Coefficients[0]) == 0 {
 		b.fail("it has no coefficients")
 		return nil
 	}
 	var names []string
 	var widths []int
-	for _, in := range m.reads {
+	for _, in := range m.Reads {
 		names, widths = append(names, in.Column), append(widths, sizeOf(in.Type))
 	}
 	fields := b.join(names, widths)
-	if m.columns == nil || b.err != nil {
+	if m.Columns == nil || b.err != nil {
 		return fields
 	}
-	some := make([]string, len(m.columns))
-	for k, j := range m.columns {
+	some := make([]string, len(m.Columns))
+	for k, j := range m.Columns {
 		some[k] = fields[j]
 	}
 	return some
 }
 
 // table returns the regression of a margin.
-func (b *builder) table(m affine, fields []string, a int, attributes ...string) element {
-	e := el("RegressionTable", append([]string{"intercept", number(m.intercepts[a])}, attributes...)...)
+func (b *builder) table(m *affine.Model, fields []string, a int, attributes ...string) element {
+	e := el("RegressionTable", append([]string{"intercept", number(m.Intercepts[a])}, attributes...)...)
 	for j, f := range fields {
-		e.children = append(e.children, el("NumericPredictor", "name", f, "coefficient", number(m.coefficients[a][j])))
+		e.children = append(e.children, el("NumericPredictor", "name", f, "coefficient", number(m.Coefficients[a][j])))
 	}
-	if m.offset != "" && a == 0 {
-		e.children = append(e.children, el("NumericPredictor", "name", b.numbers(m.offset, 1)[0], "coefficient", "1"))
+	if m.OffsetCol != "" && a == 0 {
+		e.children = append(e.children, el("NumericPredictor", "name", b.numbers(m.OffsetCol, 1)[0], "coefficient", "1"))
 	}
 	return e
 }
@@ -87,7 +78,7 @@ func (b *builder) add(e element) {
 }
 
 // regression predicts the margin.
-func (b *builder) regression(m affine, name, prediction string) {
+func (b *builder) regression(m *affine.Model, name, prediction string) {
 	fields := b.predictors(m)
 	if b.err != nil {
 		return
@@ -115,7 +106,7 @@ var families = map[glm.Family]string{
 // glm predicts the mean of a margin: parameter p0 is the intercept, and the others are those
 // of the fields, in order.
 func (b *builder) glm(m *glm.Model) {
-	fields := b.predictors(affine{m.Reads, m.OffsetCol, m.Columns, m.Coefficients, m.Intercepts})
+	fields := b.predictors(&m.Model)
 	attributes := append([]string{"modelName", "glm", "modelType", "generalizedLinear", "functionName", "regression", "distribution", families[m.Family]}, links[m.Link]...)
 	if links[m.Link] == nil || families[m.Family] == "" {
 		b.fail("PMML has no name for the family %v with the link %v", m.Family, m.Link)
@@ -149,7 +140,7 @@ func (b *builder) logistic(m *logistic.Model) {
 	if m.Threshold != 0.5 && len(m.Coefficients) == 1 {
 		b.fail("PMML predicts the more probable class: a threshold of %v has no counterpart", m.Threshold)
 	}
-	a := affine{m.Reads, m.OffsetCol, m.Columns, m.Coefficients, m.Intercepts}
+	a := &m.Model
 	method := "softmax"
 	if len(m.Coefficients) == 1 {
 		method = "logit"
@@ -160,22 +151,22 @@ func (b *builder) logistic(m *logistic.Model) {
 // svc predicts the class with the largest margin, of two the second where its is above 0.
 // Softmax keeps their order; what it gives is no probability, and so no output.
 func (b *builder) svc(m *svm.SVCModel) {
-	a := affine{m.Reads, m.OffsetCol, m.Columns, m.Coefficients, m.Intercepts}
+	a := &m.Model
 	b.classification(a, "linear-svc", "softmax", m.PredictionCol, m.Classes.Type, m.Classes.Values, "")
 }
 
 // classification adds a table for each class. Where two classes share a margin it is the
 // second's, and the first has 0. Probabilities are output under a name, if there is one.
-func (b *builder) classification(m affine, name, method, prediction, kind string, classes []string, probability string) {
+func (b *builder) classification(m *affine.Model, name, method, prediction, kind string, classes []string, probability string) {
 	fields := b.predictors(m)
 	if b.err != nil {
 		return
 	}
 	var tables []element
-	if len(m.coefficients) == 1 { // the last class is the one that is left
+	if len(m.Coefficients) == 1 { // the last class is the one that is left
 		tables = []element{b.table(m, fields, 0, "targetCategory", classes[1]), el("RegressionTable", "intercept", "0", "targetCategory", classes[0])}
 	} else {
-		for k := range m.coefficients {
+		for k := range m.Coefficients {
 			tables = append(tables, b.table(m, fields, k, "targetCategory", classes[k]))
 		}
 	}

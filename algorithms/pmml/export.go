@@ -145,13 +145,13 @@ func (b *builder) single(m model.Model) {
 	case *prepare.PolynomialModel:
 		b.polynomial(m)
 	case *linear.Model:
-		b.regression(affine{m.Reads, m.OffsetCol, m.Columns, m.Coefficients, m.Intercepts}, m.Kind(), m.PredictionCol)
+		b.regression(&m.Model, m.Kind(), m.PredictionCol)
 	case *glm.Model:
 		b.glm(m)
 	case *svm.SVCModel:
 		b.svc(m)
 	case *svm.SVRModel:
-		b.regression(affine{m.Reads, m.OffsetCol, m.Columns, m.Coefficients, m.Intercepts}, m.Kind(), m.PredictionCol)
+		b.regression(&m.Model, m.Kind(), m.PredictionCol)
 	case *logistic.Model:
 		b.logistic(m)
 	case *kmeans.Model:

@@ -24,7 +24,11 @@ type program struct {
 // what must not be overlooked as notes, which standard error gets. Where standard output is a
 // file of the job, standard error gets the report as well.
 func define[A any](name, about string, job *engine.Job[A], of streams, report func(w io.Writer, a A, r *engine.Result) (notes []string, err error)) program {
-	return program{name, about, job, func() any { return new(A) }, func(name string, words []string) {
+	args := func() any {
+		a := job.Arguments()
+		return &a
+	}
+	return program{name, about, job, args, func(name string, words []string) {
 		files, words, err := of.replaced(words, os.Stdin, clusterOf(words))
 		if err != nil {
 			files.remove()
@@ -32,7 +36,7 @@ func define[A any](name, about string, job *engine.Job[A], of streams, report fu
 			os.Exit(2)
 		}
 		engine.Main(job, engine.CommandLine(name, words...), engine.Finally(files.remove),
-			engine.InWords(func(message string) string { return files.named(wordsFor(new(A)).reworded(message)) }),
+			engine.InWords(func(message string) string { return files.named(wordsFor(args()).reworded(message)) }),
 			engine.AfterRun(func(a A, r *engine.Result) error {
 				var text bytes.Buffer
 				notes, err := report(&text, a, r)
@@ -52,13 +56,6 @@ func define[A any](name, about string, job *engine.Job[A], of streams, report fu
 				return files.finish(os.Stdout)
 			}))
 	}}
-}
-
-// training makes a program that trains an algorithm, whose flags are A.
-func training[A trainer](name, about string) program {
-	job := engine.Define("train-"+name, func(b *engine.Builder, a A) error { return build(b, a) }).
-		Describe("Trains a model that predicts " + about + ".")
-	return define(name, about, job, streams{in: []string{"--input", "--test"}, out: []string{"--model"}}, trainedReport[A])
 }
 
 // The programs by the command that runs them.

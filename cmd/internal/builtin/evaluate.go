@@ -204,16 +204,16 @@ func (a EvaluateArgs) ofModel(b *engine.Builder) error {
 		return err
 	}
 	last := lastOf(m)
-	kind, predicts := kindOfModel(last)
+	adds, predicts := model.PredictionOf(last)
 	if !predicts {
 		return fmt.Errorf("%s is a model of kind %s, which predicts nothing that can be measured", a.Model.Path, last.Kind())
 	}
 	want := a.Kind
 	if want == "" {
-		want = a.kindFor(kind.evaluations(last))
+		want = a.kindFor(evaluations(adds))
 	}
-	if !slices.Contains(kind.evaluations(last), want) {
-		return fmt.Errorf("--kind is %s, but a model of kind %s is measured as %s", want, last.Kind(), strings.Join(kind.evaluations(last), " or "))
+	if !slices.Contains(evaluations(adds), want) {
+		return fmt.Errorf("--kind is %s, but a model of kind %s is measured as %s", want, last.Kind(), strings.Join(evaluations(adds), " or "))
 	}
 	if want != rankingKind && a.ranks() {
 		return fmt.Errorf("%s, and the model is measured as %s", ranksOnly, want)
@@ -259,26 +259,26 @@ func (a EvaluateArgs) ofModel(b *engine.Builder) error {
 	survey(b, m, rows)
 	switch want {
 	case binaryKind:
-		engine.Collect(binary(scored(made, model.Dataset(b, m), label), kind, thresholdOf(last), a.Weight), testResult)
+		engine.Collect(binary(scored(made, model.Dataset(b, m), label), adds, a.Weight), testResult)
 	case multiclassKind:
-		engine.Collect(evaluate.Multiclass(made, multiclassOptions(last, kind, label, a.Weight)), testResult)
+		engine.Collect(evaluate.Multiclass(made, multiclassOptions(adds, label, a.Weight)), testResult)
 	case rankingKind:
-		return a.ranking(b, made, label, predictionColumn(last), group)
+		return a.ranking(b, made, label, adds.Column, group)
 	case regressionKind:
-		engine.Collect(regression(made, label, predictionColumn(last), a.Weight), testResult)
+		engine.Collect(regression(made, label, adds.Column, a.Weight), testResult)
 	default:
 		made, points := pointsOf(made, last)
-		engine.Collect(clustering(made, predictionColumn(last), points, label, a.Weight), testResult)
+		engine.Collect(clustering(made, adds.Column, points, label, a.Weight), testResult)
 	}
 	return mayDraw(b, a.Plot)
 }
 
 // multiclassOptions say how the classes that a model predicts are measured, with its
 // probabilities where it has any.
-func multiclassOptions(m model.Model, kind kindOf, label, weight string) evaluate.MulticlassOptions {
-	o := evaluate.MulticlassOptions{LabelCol: label, PredictionCol: predictionColumn(m), WeightCol: weight, Skip: true}
-	if p := probabilityColumn(m); p != "" && !kind.margins && len(classesOf(m)) > 1 {
-		o.ProbabilityCols, o.Classes = []string{p}, classesOf(m)
+func multiclassOptions(of model.Prediction, label, weight string) evaluate.MulticlassOptions {
+	o := evaluate.MulticlassOptions{LabelCol: label, PredictionCol: of.Column, WeightCol: weight, Skip: true}
+	if classes := of.Classes(); of.Scores != "" && !of.Margins && len(classes) > 1 {
+		o.ProbabilityCols, o.Classes = []string{of.Scores}, classes
 	}
 	return o
 }
@@ -301,16 +301,16 @@ func (a EvaluateArgs) kindFor(all []string) string {
 	return all[0]
 }
 
-// evaluations returns the kinds of evaluation that suit a model, the best first.
-func (k kindOf) evaluations(m model.Model) []string {
+// evaluations returns the kinds of evaluation that suit a prediction, the best first.
+func evaluations(of model.Prediction) []string {
 	switch {
-	case k.goal == ranksGoal:
+	case of.Target == model.Rank:
 		return []string{rankingKind, regressionKind}
-	case k.goal == numbersGoal:
+	case of.Target == model.Number:
 		return []string{regressionKind}
-	case k.goal == clustersGoal:
+	case of.Target == model.Cluster:
 		return []string{clusteringKind}
-	case len(classesOf(m)) == 2 && k.probability != "":
+	case len(of.Classes()) == 2 && of.Scores != "":
 		return []string{binaryKind, multiclassKind}
 	}
 	return []string{multiclassKind}
@@ -327,8 +327,8 @@ func (a EvaluateArgs) readingNotes(r *engine.Result) ([]string, error) {
 		return nil, err
 	}
 	want := a.Kind
-	if kind, ok := kindOfModel(lastOf(m)); ok && want == "" {
-		want = a.kindFor(kind.evaluations(lastOf(m)))
+	if adds, ok := model.PredictionOf(lastOf(m)); ok && want == "" {
+		want = a.kindFor(evaluations(adds))
 	}
 	read := readingNotes(r, append(inputsOf(m), a.Label, a.Weight), append(numbersIn(m), a.numbers(want)...))
 	return slices.Concat(a.rememberedNotes(a.Input, a.Model.Reading), read, surveyNotes(m, r, "")), nil

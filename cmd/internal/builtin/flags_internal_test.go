@@ -9,6 +9,8 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
 // unflagged are the parameters that no flag of an algorithm sets, and why.
@@ -19,25 +21,22 @@ var unflagged = map[string]string{
 	"CustomMetrics": "functions", "Schedule": "a function", "Memory": "of speed alone",
 }
 
-// ofRows are the flags that say how rows are read, which parameters do not tell.
-var ofRows = []string{"Group", "GroupSizes", "TestSizes"}
-
 // Every flag of an algorithm changes its parameters, and every parameter has a flag.
 func TestFlagsCoverParameters(t *testing.T) {
 	all := columns{vector: "v", features: []string{"f"}, label: "l", weight: "w", group: "g", skip: true}
 	for _, p := range algorithms {
 		plain := parsedArgs(t, p)
-		before, words := fieldsOf(plain.stage(columns{})), wordsFor(p.args())
-		changed := changes(before, fieldsOf(plain.stage(all)))
-		for _, path := range flagPaths(reflect.TypeOf(plain).Elem(), nil) {
+		before, words := fieldsOf(plain.estimator(columns{})), wordsFor(p.args())
+		changed := changes(before, fieldsOf(plain.estimator(all)))
+		for i, flag := range plain.of.Command().Flags {
 			args := parsedArgs(t, p)
-			field := reflect.TypeOf(args).Elem().FieldByIndex(path)
-			if slices.Contains(ofRows, field.Name) {
+			own := reflect.ValueOf(args.Own).Elem()
+			if flag.Param == "" { // it says how rows are read, which parameters do not tell
 				continue
 			}
-			change(t, reflect.ValueOf(args).Elem().FieldByIndex(path), field)
-			by := changes(before, fieldsOf(args.stage(columns{})))
-			require.NotEmpty(t, by, "%s: the flag of %s changes no parameter", p.name, field.Name)
+			change(t, own.Field(i), own.Type().Field(i))
+			by := changes(before, fieldsOf(args.estimator(columns{})))
+			require.NotEmpty(t, by, "%s: --%s changes no parameter", p.name, flag.Name)
 			for _, name := range by { // messages name it by the flag
 				name = strings.ReplaceAll(name, "stochastic ", "Stochastic.")
 				require.Contains(t, words, name, "%s: no flag has the words for %s", p.name, name)
@@ -45,7 +44,7 @@ func TestFlagsCoverParameters(t *testing.T) {
 			changed = append(changed, by...)
 		}
 		for name := range before {
-			if unflagged[name] == "" && !(name == "FeatureCols" && plain.goal() == clustersGoal) { // they get a vector
+			if unflagged[name] == "" && !(name == "FeatureCols" && plain.target() == model.Cluster) { // they get a vector
 				require.Contains(t, changed, name, "%s: no flag sets the parameter", p.name)
 			}
 		}
@@ -53,7 +52,7 @@ func TestFlagsCoverParameters(t *testing.T) {
 }
 
 // parsedArgs returns the arguments of a program with what it requires.
-func parsedArgs(t *testing.T, p program) trainer {
+func parsedArgs(t *testing.T, p program) *training {
 	args := p.args()
 	parser, err := kong.New(args)
 	require.NoError(t, err)
@@ -66,23 +65,7 @@ func parsedArgs(t *testing.T, p program) trainer {
 	}
 	_, err = parser.Parse(words)
 	require.NoError(t, err, p.name)
-	return args.(trainer)
-}
-
-// flagPaths returns where the fields are that are flags of the algorithm alone.
-func flagPaths(of reflect.Type, at []int) [][]int {
-	var paths [][]int
-	for i := range of.NumField() {
-		f, path := of.Field(i), append(slices.Clone(at), i)
-		switch {
-		case f.Type == reflect.TypeFor[TrainArgs]():
-		case f.Anonymous:
-			paths = append(paths, flagPaths(f.Type, path)...)
-		default:
-			paths = append(paths, path)
-		}
-	}
-	return paths
+	return args.(*training)
 }
 
 // change gives a flag another value.

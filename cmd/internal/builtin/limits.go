@@ -22,6 +22,7 @@ import (
 //	                 with /, any but one with !=; without = a flag that is to be set, or with !
 //	                 is not. Commas join conditions.
 //	param:"NumTrees" the parameter that it sets, where it is named otherwise than the field.
+//	reads:""         it names columns of numbers that are read beside features, label and weight.
 //
 // A flag that is left out is not held against them.
 
@@ -52,6 +53,8 @@ func flagsIn(target reflect.Value, all []*kong.Flag) []ownFlag {
 			}
 			if field.Anonymous {
 				walk(v.Field(i))
+			} else if v.Field(i).Kind() == reflect.Interface { // which holds a pointer to a struct of flags
+				walk(v.Field(i).Elem().Elem())
 			} else if f := at[v.Field(i).Addr().Interface()]; f != nil {
 				own = append(own, ownFlag{f, field})
 			}

@@ -190,7 +190,7 @@ func TestRefusals(t *testing.T) {
 // Messages of packages are told in the words of flags; what is quoted, names of operators and
 // paths stay.
 func TestWordings(t *testing.T) {
-	w := wordsFor(new(ForestTrain))
+	w := wordsFor(algorithms[slices.IndexFunc(algorithms, func(p program) bool { return p.name == "forest" })].args())
 	for message, want := range map[string]string{
 		"train.go:12: forest.Train: NumTrees is -1: want 1 to 9, or 0 for 100":                                            "--trees is -1: want 1 to 9",
 		"4 of 9 trees take 1 MB: want smaller trees, by MaxDepth, MaxLeaves or MinSamplesLeaf, or fewer, by NumTrees":     "4 of 9 trees take 1 MB: want smaller trees, by --max-depth, --max-leaves or --min-child-rows, or fewer, by --trees",

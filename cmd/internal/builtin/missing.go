@@ -219,14 +219,14 @@ func (o *completer) Close() error                                { return nil }
 // them: algorithms leave rows out themselves, but not before the stages that make their
 // features, nor do they tell why, and trees take missing features as they are. What is infinite
 // is told of its column too, before it is a component of features.
-func (a TrainArgs) withMissing(rows *engine.Dataset, p *arrangement, g goal, raw bool) *engine.Dataset {
+func (a TrainArgs) withMissing(rows *engine.Dataset, p *arrangement, g model.Target, raw bool) *engine.Dataset {
 	made := len(p.stages) > 0
 	if a.Missing == "fill" || !made && !(raw && a.Missing != "") && !(p.skip && p.vector == "") {
 		return rows
 	}
 	o := completeness{columns: p.wanted, skip: p.skip, finite: !raw || p.skip && made}
 	if p.skip { // a row that is left out is so before anything learns from it
-		o.columns = slices.DeleteFunc(fromFile(p.reads), func(c string) bool { return c == p.label && g == clustersGoal })
+		o.columns = slices.DeleteFunc(fromFile(p.reads), func(c string) bool { return c == p.label && g == model.Cluster })
 	}
 	return complete(rows, o)
 }
@@ -244,7 +244,7 @@ func finiteTest(rows *engine.Dataset, p *arrangement, raw bool) *engine.Dataset 
 // of features of them and takes those to be finite.
 func finiteFor(m model.Model, rows *engine.Dataset) *engine.Dataset {
 	stages := stagesOf(m)
-	if rows.Poisoned() || len(stages) < 2 || treesOf(m) != nil {
+	if rows.Poisoned() || len(stages) < 2 || takesMissing(m) {
 		return rows
 	}
 	assembler, ok := stages[len(stages)-2].(*prepare.AssemblerModel)
@@ -252,7 +252,12 @@ func finiteFor(m model.Model, rows *engine.Dataset) *engine.Dataset {
 		return rows
 	}
 	read := inputsOf(m)
-	columns := slices.DeleteFunc(sourcesOf(m, assembler.Params.Columns), func(c string) bool { return !slices.Contains(read, c) })
+	var columns []string
+	for _, c := range assembler.Params.Columns {
+		if c = sourceOf(m, c); slices.Contains(read, c) {
+			columns = append(columns, c)
+		}
+	}
 	if len(columns) == 0 {
 		return rows
 	}

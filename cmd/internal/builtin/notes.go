@@ -37,8 +37,8 @@ func adviceOnFiles(e *engine.RowError) string {
 }
 
 // trainedNotes are what whoever trains must know of a model that was made all the same.
-func trainedNotes(about *portrait, r *engine.Result) []string {
-	notes := skippedNotes(about, r)
+func (a training) trainedNotes(about *portrait, r *engine.Result) []string {
+	notes := a.skippedNotes(r)
 	var s struct {
 		Iterations   int
 		Converged    *bool
@@ -60,13 +60,13 @@ func trainedNotes(about *portrait, r *engine.Result) []string {
 }
 
 // skippedNotes tell how many rows were left out of training, and why.
-func skippedNotes(about *portrait, r *engine.Result) []string {
+func (a training) skippedNotes(r *engine.Result) []string {
 	const end = "left out of training"
 	counters := countersFor(r, collects(modelResult))
 	all, beyond := counters[skippedCounter], counters[infiniteCounter]
 	looked := r.Graph != nil && slices.ContainsFunc(r.Graph.Nodes, func(n plan.Node) bool { return n.Op == completeOp })
 	switch {
-	case !looked && !kindsOf[about.predicts().Kind].trees: // algorithms do not tell one from the other
+	case !looked && !a.of.Command().Trees: // algorithms do not tell one from the other
 		return leftOut(all, " with missing or infinite values "+end)
 	case beyond == 0:
 		return leftOut(all, " with missing values "+end)
@@ -77,17 +77,16 @@ func skippedNotes(about *portrait, r *engine.Result) []string {
 }
 
 // namedNotes tell of outputs that have another name than the usual, as something has that.
-func namedNotes(a TrainArgs, m model.Model) (notes []string) {
-	kind, of := kindsOf[m.Kind()], "another column has that name"
-	if name := predictionColumn(m); name != kind.prediction && a.PredictionColumn == "" {
-		notes = append(notes, fmt.Sprintf("the model calls its predictions %q, not %q, as %s: --prediction-column names them otherwise, and --features the columns to predict from", name, kind.prediction, of))
+func (a training) namedNotes(m model.Model) (notes []string) {
+	usual, made := a.of.Predicts(), predictionOf(m)
+	note := func(flag, what, column, usual, given, more string) {
+		if column != usual && given == "" {
+			notes = append(notes, fmt.Sprintf("the model calls its %s %q, not %q, as another column has that name: %s names them otherwise%s", what, column, usual, flag, more))
+		}
 	}
-	if name := probabilityColumn(m); name != kind.probability && a.ProbabilityColumn == "" {
-		notes = append(notes, fmt.Sprintf("the model calls its probabilities %q, not %q, as %s: --probability-column names them otherwise", name, kind.probability, of))
-	}
-	if name := distanceColumn(m); name != kind.distance && a.DistanceColumn == "" {
-		notes = append(notes, fmt.Sprintf("the model calls its distances %q, not %q, as %s: --distance-column names them otherwise", name, kind.distance, of))
-	}
+	note("--prediction-column", "predictions", made.Column, usual.Column, a.PredictionColumn, ", and --features the columns to predict from")
+	note("--probability-column", "probabilities", made.Scores, usual.Scores, a.ProbabilityColumn, "")
+	note("--distance-column", "distances", made.Distance, usual.Distance, a.DistanceColumn, "")
 	return notes
 }
 

@@ -78,21 +78,21 @@ func free(name string, taken func(name string) bool) string {
 
 // named returns the names of what a model will add that reads some columns, "" for the usual
 // ones. Those that no flag gives are apart from what is read and from what flags give.
-func (o OutputArgs) named(kind kindOf, reads []string) (prediction, probability, distance string) {
+func (o OutputArgs) named(adds model.Prediction, reads []string) (prediction, probability, distance string) {
 	others := slices.Concat(reads, o.given())
 	of := func(flag, usual string) string {
 		if flag != "" || usual == "" {
 			return flag
 		}
 		made := free(usual, func(name string) bool {
-			return slices.ContainsFunc(others, func(r string) bool { return r == name || usual == kind.probability && strings.HasPrefix(r, name+"_") })
+			return slices.ContainsFunc(others, func(r string) bool { return r == name || usual == adds.Scores && strings.HasPrefix(r, name+"_") })
 		})
 		if made == usual {
 			return ""
 		}
 		return made
 	}
-	return of(o.PredictionColumn, kind.prediction), of(o.ProbabilityColumn, kind.probability), of(o.DistanceColumn, kind.distance)
+	return of(o.PredictionColumn, adds.Column), of(o.ProbabilityColumn, adds.Scores), of(o.DistanceColumn, adds.Distance)
 }
 
 // keptPrefix begins the names of columns of a file while a model adds columns of their names.
@@ -140,7 +140,8 @@ func madeBy(m model.Model) ([]string, error) {
 // write gives what a model added the names that it is to have beside the columns of the file
 // that are kept, and those their own again. added are the columns of the model, in order.
 func (o OutputArgs) write(path string, rows *engine.Dataset, m model.Model, kept, added []string, now map[string]string) (*engine.Dataset, error) {
-	prediction, probability, distance := predictionColumn(m), probabilityColumn(m), distanceColumn(m)
+	adds := predictionOf(m)
+	prediction, probability, distance := adds.Column, adds.Scores, adds.Distance
 	classed := func(name string) (class string, ok bool) {
 		if probability == "" || !slices.Contains(spreadColumns(m), name) {
 			return "", false

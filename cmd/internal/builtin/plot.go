@@ -19,6 +19,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/superstep-ml/superstep/algorithms/evaluate"
+	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
 // The size of pictures: 672 by 480 pixels.
@@ -119,7 +120,7 @@ func curve(p *plot.Plot, points plotter.XYs, c color.Color, dashed bool) (*plott
 // drawLoss draws what training reported of each iteration.
 func drawLoss(path string, about *portrait) error {
 	about = about.predicts()
-	if len(about.curves) > 0 {
+	if len(about.described.Curves) > 0 {
 		return drawCurves(path, about)
 	}
 	var points plotter.XYs
@@ -150,9 +151,9 @@ func drawLoss(path string, about *portrait) error {
 // drawCurves draws what training measured on each set after each round.
 func drawCurves(path string, about *portrait) error {
 	p := canvas(about.Kind+": training", "round", about.lossName)
-	for i, s := range about.curves {
+	for i, s := range about.described.Curves {
 		var points plotter.XYs
-		for round, v := range s.values {
+		for round, v := range s.Values {
 			if math.Abs(v) < 1e300 { // NaN is not
 				points = append(points, plotter.XY{X: float64(round + 1), Y: v})
 			}
@@ -164,11 +165,11 @@ func drawCurves(path string, about *portrait) error {
 		if err != nil {
 			return err
 		}
-		p.Legend.Add(clipped(s.name, 24), line)
+		p.Legend.Add(clipped(s.Name, 24), line)
 	}
 	p.Legend.Top = true
 	margins(p)
-	taken := 0.03 + float64(0.047*float64(min(len(about.curves), maxLegend))) // room for the legend
+	taken := 0.03 + float64(0.047*float64(min(len(about.described.Curves), maxLegend))) // room for the legend
 	p.Y.Max += float64((p.Y.Max - p.Y.Min) * (taken / (1 - taken)))
 	return savePlot(p, path)
 }
@@ -241,27 +242,27 @@ func drawCurve(path, what string, r *evaluate.BinaryReport, on string) error {
 // leave open where they are known.
 func drawCoefficients(path string, about *portrait) error {
 	about = about.predicts()
-	if len(about.coefficients) == 0 {
+	if len(about.described.Coefficients) == 0 {
 		return fmt.Errorf("a model of kind %s has no coefficients to draw", about.Kind)
 	}
-	return drawBars(path, about.Kind+": coefficients", "estimate", about.coefficients)
+	return drawBars(path, about.Kind+": coefficients", "estimate", about.described.Coefficients)
 }
 
 // drawImportance draws the shares that the most important features have in what splits won.
 func drawImportance(path string, about *portrait) error {
 	about = about.predicts()
-	if len(about.importance) == 0 {
+	if len(about.described.Importances) == 0 {
 		return fmt.Errorf("a model of kind %s has no splits whose importance can be drawn", about.Kind)
 	}
-	return drawBars(path, about.Kind+": importance", "share of the gain", about.importance)
+	return drawBars(path, about.Kind+": importance", "share of the gain", about.described.Importances)
 }
 
 // drawBars draws the largest of some values.
-func drawBars(path, title, axis string, all []coefficient) error {
+func drawBars(path, title, axis string, all []model.Term) error {
 	list := slices.Clone(all)
-	slices.SortStableFunc(list, func(a, b coefficient) int { return cmp.Compare(math.Abs(b.value), math.Abs(a.value)) })
+	slices.SortStableFunc(list, func(a, b model.Term) int { return cmp.Compare(math.Abs(b.Value), math.Abs(a.Value)) })
 	left := len(list)
-	list = list[:min(len(list), shownTerms)]
+	list = list[:min(len(list), model.ShownRows)]
 	left -= len(list)
 	slices.Reverse(list) // the largest at the top
 	if left > 0 {
@@ -270,7 +271,7 @@ func drawBars(path, title, axis string, all []coefficient) error {
 	p := canvas(title, axis, "")
 	values, labels := make(plotter.Values, len(list)), make([]string, len(list))
 	for i, c := range list {
-		values[i], labels[i] = c.value, clipped(c.name, 28)
+		values[i], labels[i] = c.Value, clipped(c.Name, 28)
 	}
 	bars, err := plotter.NewBarChart(values, min(vg.Points(14), plotHeight/vg.Length(2*len(list))))
 	if err != nil {
@@ -279,11 +280,11 @@ func drawBars(path, title, axis string, all []coefficient) error {
 	bars.Horizontal, bars.Color, bars.LineStyle.Width = true, palette[0], 0
 	p.Add(bars)
 	for i, c := range list {
-		if c.stdError == 0 {
+		if c.StdError == 0 {
 			continue
 		}
-		y, reach := float64(i), 2*c.stdError
-		if _, err := curve(p, plotter.XYs{{X: c.value - reach, Y: y}, {X: c.value + reach, Y: y}}, color.Black, false); err != nil {
+		y, reach := float64(i), 2*c.StdError
+		if _, err := curve(p, plotter.XYs{{X: c.Value - reach, Y: y}, {X: c.Value + reach, Y: y}}, color.Black, false); err != nil {
 			return err
 		}
 	}

@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
 // Nothing of a picture touches its border, at which names and titles would be cut.
 func TestPicturesHaveAnEdge(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bars.png")
-	require.NoError(t, drawBars(path, "forest: importance", "share of the gain", []coefficient{{name: "clarity", value: 0.2}, {name: "f25", value: 0.3}}))
+	require.NoError(t, drawBars(path, "forest: importance", "share of the gain", []model.Term{{Name: "clarity", Value: 0.2}, {Name: "f25", Value: 0.3}}))
 	file, err := os.Open(path)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, file.Close()) }()

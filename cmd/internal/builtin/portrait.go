@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -26,40 +27,18 @@ type portrait struct {
 	Columns []string        `json:"features,omitempty"` // names of features, the first of them
 	Classes []string        `json:"classes,omitempty"`
 	Summary json.RawMessage `json:"summary,omitempty"`
-	Tables  []tabled        `json:"tables,omitempty"`
+	Tables  []model.Table   `json:"tables,omitempty"`
 	Stages  []*portrait     `json:"stages,omitempty"`
 	Reading model.Reading   `json:"reading,omitzero"` // of the files it was trained on
 
-	facts        []fact
-	loss         []float64 // of training, by iteration
-	lossName     string
-	curves       []series // where there are several
-	coefficients []coefficient
-	importance   []coefficient
+	facts     []model.Fact
+	loss      []float64 // of training, by iteration
+	lossName  string
+	described model.Description
 }
 
-// fact is a line of a portrait.
-type fact struct{ name, value string }
-
-// tabled is a table of a portrait: cells are text and numbers.
-type tabled struct {
-	Title   string   `json:"title"`
-	Columns []string `json:"columns"`
-	Rows    [][]any  `json:"rows"`
-}
-
-// coefficient is one of a linear model, for pictures: of classes each has its own.
-type coefficient struct {
-	name            string
-	value, stdError float64 // the latter 0 where there is none
-}
-
-// shownTerms is how many rows of a table, and shownColumns how many columns, a terminal
-// is shown.
-const (
-	shownTerms   = 20
-	shownColumns = 10
-)
+// shownColumns is how many columns of a table a terminal is shown.
+const shownColumns = 10
 
 // portrayFile reads the file of a model of any kind.
 func portrayFile(file []byte) (*portrait, error) {
@@ -72,7 +51,7 @@ func portrayFile(file []byte) (*portrait, error) {
 
 // portray describes a model; before are the models that rows go through first.
 func portray(m model.Model, file []byte, before []model.Model) (*portrait, error) {
-	p := &portrait{Kind: m.Kind(), Inputs: m.Inputs(), Bytes: len(file), Version: 1, Classes: classesOf(m)}
+	p := &portrait{Kind: m.Kind(), Inputs: m.Inputs(), Bytes: len(file), Version: 1, Classes: predictionOf(m).Classes()}
 	for _, k := range catalog.Kinds() {
 		if k.Name == p.Kind {
 			p.About = k.About
@@ -101,7 +80,14 @@ func portray(m model.Model, file []byte, before []model.Model) (*portrait, error
 		}
 		return p, nil
 	}
-	p.tables(m, featureNames(before, p.Inputs))
+	if d, ok := m.(model.Describer); ok {
+		p.described = d.Describe(featureNames(before, p.Inputs))
+		p.Columns, p.Tables = p.described.Features, p.described.Tables
+		p.facts = slices.Concat(p.described.Settings, p.facts, p.described.Facts)
+		if p.described.Loss != "" {
+			p.loss, p.lossName = p.described.Record, p.described.Loss
+		}
+	}
 	return p, nil
 }
 
@@ -144,14 +130,9 @@ func (p *portrait) summarise() {
 			if name == "rows" && textOf(v) == "0" {
 				continue // it needed none
 			}
-			p.facts = append(p.facts, fact{name, textOf(v)})
+			p.facts = append(p.facts, model.Fact{Name: name, Value: v})
 		case []any:
 			p.list(name, v)
-		case map[string]any:
-			if name == "history" {
-				p.list("record", seriesOf(v, "inertia"))
-				p.lossName = "inertia"
-			}
 		}
 	}
 }
@@ -162,21 +143,11 @@ func (p *portrait) list(name string, all []any) {
 		entry, _ := v.(map[string]any)
 		switch {
 		case name == "measures" && entry != nil:
-			p.facts = append(p.facts, fact{strings.ReplaceAll(fmt.Sprint(entry["name"]), "_", " "), textOf(entry["value"])})
+			p.facts = append(p.facts, model.Fact{Name: strings.ReplaceAll(fmt.Sprint(entry["name"]), "_", " "), Value: entry["value"]})
 		case name == "record" && entry != nil:
 			p.loss, p.lossName = append(p.loss, numberOf(entry["loss"])), "loss"
-		case name == "record":
-			p.loss = append(p.loss, numberOf(v))
 		}
 	}
-	if name == "record" && p.lossName == "" {
-		p.lossName = "mean log-likelihood"
-	}
-}
-
-func seriesOf(history map[string]any, name string) []any {
-	list, _ := history[name].([]any)
-	return list
 }
 
 func numberOf(v any) float64 {
@@ -240,26 +211,26 @@ func (p *portrait) print(b *strings.Builder, number string, rows int) {
 		title = number + " " + title
 	}
 	fmt.Fprintf(b, "%s\n", title)
-	facts := []fact{{"version", strconv.Itoa(p.Version)}, {"inputs", inputsText(p.Inputs)}}
+	facts := []model.Fact{{Name: "version", Value: p.Version}, {Name: "inputs", Value: inputsText(p.Inputs)}}
 	if len(p.Classes) > 0 {
-		facts = append(facts, fact{"classes", printable(strings.Join(p.Classes[:min(len(p.Classes), shownTerms)], ", "))})
+		facts = append(facts, model.Fact{Name: "classes", Value: strings.Join(p.Classes[:min(len(p.Classes), model.ShownRows)], ", ")})
 	}
 	if nulls := p.Reading.Nulls; len(nulls) > 0 {
-		facts = append(facts, fact{"missing values", printable(strings.Join(nulls, ", "))})
+		facts = append(facts, model.Fact{Name: "missing values", Value: strings.Join(nulls, ", ")})
 	}
 	if p.Reading.ZeroBased {
-		facts = append(facts, fact{"indices", "from 0"})
+		facts = append(facts, model.Fact{Name: "indices", Value: "from 0"})
 	}
 	facts = append(facts, p.facts...)
 	width := 0
 	for _, f := range facts {
-		width = max(width, len(f.name))
+		width = max(width, len(f.Name))
 	}
 	for _, f := range facts {
-		fmt.Fprintf(b, "  %-*s  %s\n", width, f.name, f.value)
+		fmt.Fprintf(b, "  %-*s  %s\n", width, f.Name, textOf(f.Value))
 	}
 	for _, t := range p.Tables {
-		t.print(b, rows)
+		printTable(b, t, rows)
 	}
 	for i, s := range p.Stages {
 		b.WriteString("\n")
@@ -281,8 +252,8 @@ func inputsText(inputs []model.Input) string {
 	return strings.Join(parts, ", ")
 }
 
-// print writes a table with its columns aligned, numbers to the right.
-func (t tabled) print(b *strings.Builder, most int) {
+// printTable writes a table with its columns aligned, numbers to the right.
+func printTable(b *strings.Builder, t model.Table, most int) {
 	fmt.Fprintf(b, "\n%s\n", t.Title)
 	columns := min(len(t.Columns), shownColumns+1)
 	cells := [][]string{t.Columns[:columns]}

@@ -203,20 +203,17 @@ func applied(m model.Model, rows *engine.Dataset) (made *engine.Dataset, added m
 
 // spreadColumns returns the columns that spread puts in place of the vector of probabilities.
 func spreadColumns(m model.Model) []string {
-	column := probabilityColumn(m)
-	if column == "" {
+	adds := predictionOf(m)
+	if adds.Scores == "" {
 		return nil
 	}
-	labels := classesOf(m)
-	switch kind := kindsOf[m.Kind()]; {
-	case kind.goal == clustersGoal:
-		labels = componentsOf(m)
-	case kind.margins && len(labels) == 2:
+	labels := adds.Labels
+	if adds.Margins && len(labels) == 2 {
 		labels = labels[1:] // two classes have one margin, that of the second
 	}
 	columns := make([]string, len(labels))
 	for i, l := range labels {
-		columns[i] = column + "_" + l
+		columns[i] = adds.Scores + "_" + l
 	}
 	return columns
 }
@@ -225,7 +222,7 @@ func spreadColumns(m model.Model) []string {
 // after it and the class.
 func spread(rows *engine.Dataset, m model.Model) *engine.Dataset {
 	columns := spreadColumns(m)
-	at := arrowrows.Arrow(rows.Schema()).FieldIndices(probabilityColumn(m))
+	at := arrowrows.Arrow(rows.Schema()).FieldIndices(predictionOf(m).Scores)
 	if len(columns) == 0 || len(at) == 0 {
 		return rows
 	}

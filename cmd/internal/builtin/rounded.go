@@ -26,13 +26,12 @@ func numbersIn(m model.Model) (columns []string) {
 
 // numericOf returns the columns of rows that a training reads as numbers, given the model that
 // it makes.
-func numericOf(a trainer, m model.Model) []string {
-	args := a.common()
-	columns := append(numbersIn(m), args.Weight)
-	if g := a.goal(); g == numbersGoal || g == ranksGoal {
-		columns = append(columns, args.Label)
+func (a training) numericOf(m model.Model) []string {
+	columns := append(numbersIn(m), a.Weight)
+	if g := a.target(); g == model.Number || g == model.Rank {
+		columns = append(columns, a.Label)
 	}
-	beside := besideOf(a)
+	beside := a.beside()
 	for _, flag := range slices.Sorted(maps.Keys(beside)) {
 		columns = append(columns, beside[flag]...)
 	}

@@ -43,8 +43,8 @@ func openScores(file []byte, schema engine.Schema, label string) (model.Compute,
 	if err != nil {
 		return nil, err
 	}
-	last := lastOf(m)
-	classes := classesOf(last)
+	adds := predictionOf(lastOf(m))
+	classes := adds.Classes()
 	at := map[string]int{}
 	for i, c := range classes {
 		at[c] = i
@@ -54,7 +54,7 @@ func openScores(file []byte, schema engine.Schema, label string) (model.Compute,
 	if err != nil {
 		return nil, err
 	}
-	probabilities, err := layout.Find(probabilityColumn(last))
+	probabilities, err := layout.Find(adds.Scores)
 	if err != nil {
 		return nil, err
 	}
@@ -103,9 +103,9 @@ func openScores(file []byte, schema engine.Schema, label string) (model.Compute,
 // binary, multiclass, regression and clustering add evaluations of rows. Those without a label,
 // a prediction or a weight are left out and counted, whether the predictions stand in files or
 // a model of this command line makes them.
-func binary(rows *engine.Dataset, of kindOf, threshold float64, weight string) *engine.Dataset {
+func binary(rows *engine.Dataset, of model.Prediction, weight string) *engine.Dataset {
 	return evaluate.Binary(rows, evaluate.BinaryOptions{
-		LabelCol: positiveCol, ScoreCol: scoreCol, WeightCol: weight, Margins: of.margins, Threshold: threshold, Skip: true,
+		LabelCol: positiveCol, ScoreCol: scoreCol, WeightCol: weight, Margins: of.Margins, Threshold: of.Threshold, Skip: true,
 	})
 }
 

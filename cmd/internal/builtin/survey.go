@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -9,12 +10,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
-	"github.com/superstep-ml/superstep/algorithms/forest"
-	"github.com/superstep-ml/superstep/algorithms/gbdt"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
-	"github.com/superstep-ml/superstep/algorithms/prepare"
-	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
@@ -69,13 +66,13 @@ func watchesOf(m model.Model, schema *arrow.Schema) (watched []watch) {
 			continue
 		}
 		w := watch{column: in.Column, at: i[0]}
-		if values, ok := known[in.Column]; ok {
+		if values, ok := known.Values[in.Column]; ok {
 			w.known = map[string]bool{}
 			for _, v := range values {
 				w.known[v] = true
 			}
 		}
-		if codes := codesOf(m)[in.Column]; codes != nil {
+		if codes := known.Codes[in.Column]; codes != nil {
 			w.codes = map[float64]bool{}
 			for _, c := range codes {
 				w.codes[float64(c)] = true
@@ -282,15 +279,19 @@ func surveyNotes(m model.Model, r *engine.Result, of string) []string {
 	return notes
 }
 
-// treesOf returns the trees of a model, nil where it has none.
-func treesOf(m model.Model) *tree.Ensemble {
-	switch m := lastOf(m).(type) {
-	case *gbdt.Model:
-		return m.Ensemble
-	case *forest.Model:
-		return m.Trees
+// takesMissing says whether a model that predicts takes missing values as they are, as trees do.
+func takesMissing(m model.Model) bool {
+	missing, _ := treatmentBy(lastOf(m), "")
+	return missing == model.Taken
+}
+
+// treatmentBy returns what a model makes of missing values of a column, and of those that training
+// has not seen.
+func treatmentBy(m model.Model, column string) (missing, unseen model.Treatment) {
+	if t, ok := m.(model.Treater); ok {
+		return t.Treats(column)
 	}
-	return nil
+	return model.Untold, model.Untold
 }
 
 // absence says what becomes of rows without a value in a column.
@@ -299,29 +300,18 @@ func absence(m model.Model, column string, rows int64) string {
 	if rows == 1 {
 		leave, without = ", and is left out", ": it is without a prediction"
 	}
-	for _, s := range stagesOf(m) {
-		switch s := s.(type) {
-		case *prepare.ImputerModel:
-			if slices.Contains(s.Params.Columns, column) {
-				return ": it is filled in as in training"
-			}
-		case *prepare.OneHotModel:
-			if slices.Contains(s.Params.Columns, column) && s.Params.Unknown == prepare.Skip {
-				return leave
-			}
-			if slices.Contains(s.Params.Columns, column) && s.Params.NullMissing {
-				return without
-			}
-		case *prepare.AssemblerModel:
-			if slices.Contains(s.Params.Columns, column) && s.Params.Unknown == prepare.Skip {
-				return leave
-			}
-			if slices.Contains(s.Params.Columns, column) && s.Params.NullMissing {
-				return without
-			}
+	stages := stagesOf(m)
+	for _, s := range stages {
+		switch missing, _ := treatmentBy(s, column); missing {
+		case model.FilledIn:
+			return ": it is filled in as in training"
+		case model.LeftOut:
+			return leave
+		case model.Unpredicted:
+			return without
 		}
 	}
-	if len(stagesOf(m)) == 1 && treesOf(m) == nil {
+	if len(stages) == 1 && !takesMissing(m) {
 		return without
 	}
 	return ""
@@ -333,82 +323,79 @@ func novelty(m model.Model, column string, rows int64) string {
 	if rows == 1 {
 		end, count, leave = "it goes", "it counts", "is left out"
 	}
-	if treesOf(m) != nil {
+	if _, unseen := treatmentBy(lastOf(m), column); unseen == model.LikeMissing {
 		return ": " + end + " where missing values go"
 	}
 	for _, s := range stagesOf(m) {
-		e, ok := s.(*prepare.OneHotModel)
-		if !ok || !slices.Contains(sourcesOf(m, e.Params.Columns), column) {
-			continue
-		}
-		switch e.Params.Unknown {
-		case prepare.Shares:
-			return ": " + count + " as the average of those it has"
-		case prepare.Zeros:
-			return ": " + count + " as none of those it has"
-		case prepare.Skip:
-			return ", and " + leave
+		for _, name := range aliasesOf(m, column) {
+			switch _, unseen := treatmentBy(s, name); unseen {
+			case model.LikeAverage:
+				return ": " + count + " as the average of those it has"
+			case model.LikeNone:
+				return ": " + count + " as none of those it has"
+			case model.LeftOut:
+				return ", and " + leave
+			}
 		}
 	}
 	return ""
 }
 
-// categoriesOf returns the values that training has seen, of the columns of rows for which a
-// model keeps them.
-func categoriesOf(m model.Model) map[string][]string {
-	known := map[string][]string{}
+// categoriesOf returns what training has seen of the columns of rows for which a model keeps
+// categories, and how many rows that is from, 0 where it is not told.
+func categoriesOf(m model.Model) model.Categories {
+	known := model.Categories{Values: map[string][]string{}, Codes: map[string][]int32{}}
 	for _, s := range stagesOf(m) {
-		switch s := s.(type) {
-		case *prepare.OneHotModel:
-			for i, column := range sourcesOf(m, s.Params.Columns) {
-				known[column] = s.Values[i]
-			}
-		case *prepare.IndexerModel:
-			for i, column := range sourcesOf(m, s.Params.Columns) {
-				known[column] = s.Values[i]
-			}
-		}
-	}
-	if trees := treesOf(m); trees != nil {
-		for j, values := range trees.Categories {
-			if values != nil {
-				known[trees.Features[j]] = values
-			}
-		}
-	}
-	return known
-}
-
-// codesOf returns the categories that training has seen, of columns whose numbers are some.
-func codesOf(m model.Model) map[string][]int32 {
-	known := map[string][]int32{}
-	if trees := treesOf(m); trees != nil {
-		for j, codes := range trees.Seen {
-			if codes != nil {
-				known[trees.Features[j]] = codes
-			}
-		}
-	}
-	return known
-}
-
-// sourcesOf returns the columns of rows that the columns of a stage are, filled in or as they
-// stand.
-func sourcesOf(m model.Model, columns []string) []string {
-	from := slices.Clone(columns)
-	stages := stagesOf(m)
-	for i := len(stages) - 1; i >= 0; i-- {
-		imputer, ok := stages[i].(*prepare.ImputerModel)
+		k, ok := s.(model.Categorizer)
 		if !ok {
 			continue
 		}
-		for k, column := range from {
-			if at := madeAt(imputer.Params.Columns, imputer.Params.Outputs, column); at >= 0 {
-				from[k] = imputer.Params.Columns[at]
+		of := k.Categories()
+		known.Rows = cmp.Or(known.Rows, of.Rows)
+		for column, values := range of.Values {
+			known.Values[sourceOf(m, column)] = values
+		}
+		for column, codes := range of.Codes {
+			known.Codes[sourceOf(m, column)] = codes
+		}
+	}
+	return known
+}
+
+// fills returns the columns that a stage fills in, and what it makes of them.
+func fills(stage model.Model) (from, made []string) {
+	if d, ok := stage.(model.Deriver); ok {
+		from, made = d.Derives()
+		if missing, _ := treatmentBy(stage, from[0]); missing == model.FilledIn {
+			return from, made
+		}
+	}
+	return nil, nil
+}
+
+// sourceOf returns the column of rows that a column of a stage is, filled in or as it stands.
+func sourceOf(m model.Model, column string) string {
+	for _, s := range slices.Backward(stagesOf(m)) {
+		from, made := fills(s)
+		if i := slices.Index(made, column); i >= 0 {
+			column = from[i]
+		}
+	}
+	return column
+}
+
+// aliasesOf returns what stages call a column of rows, filled in or as it stands.
+func aliasesOf(m model.Model, column string) []string {
+	all := []string{column}
+	for _, s := range stagesOf(m) {
+		from, made := fills(s)
+		for i, c := range from {
+			if slices.Contains(all, c) {
+				all = append(all, made[i])
 			}
 		}
 	}
-	return from
+	return all
 }
 
 // categoryNotes tell of columns of text of which nearly every row has a value of its own, as
@@ -417,29 +404,14 @@ func categoryNotes(m model.Model) []string {
 	if m == nil {
 		return nil
 	}
-	known, rows := categoriesOf(m), rowsOf(m)
+	known := categoriesOf(m)
 	var notes []string
 	for _, in := range m.Inputs() {
-		n := int64(len(known[in.Column]))
-		if in.Type == "utf8" && n >= 10 && (2*n > rows || n > 1000) {
+		n := int64(len(known.Values[in.Column]))
+		if in.Type == "utf8" && n >= 10 && (2*n > known.Rows || n > 1000) {
 			notes = append(notes, fmt.Sprintf("column %q is text with %d different values in %d rows, each of which is a category: numbers must be written as 1234.5 is; "+
-				"what names rows is better left out with --features", in.Column, n, rows))
+				"what names rows is better left out with --features", in.Column, n, known.Rows))
 		}
 	}
 	return notes
-}
-
-// rowsOf returns how many rows the categories of a model are from.
-func rowsOf(m model.Model) int64 {
-	for _, s := range stagesOf(m) {
-		switch s := s.(type) {
-		case *prepare.OneHotModel:
-			return s.Rows()
-		case *gbdt.Model:
-			return s.Summary.Rows
-		case *forest.Model:
-			return s.Summary.Rows
-		}
-	}
-	return 0
 }

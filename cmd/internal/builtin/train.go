@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/alecthomas/kong"
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/algorithms/evaluate"
@@ -38,36 +39,6 @@ type TrainArgs struct {
 	InputArgs
 }
 
-// goal is what an algorithm predicts.
-type goal int
-
-const (
-	numbersGoal goal = iota
-	classesGoal
-	clustersGoal
-	ranksGoal
-)
-
-// trainer is the flags of a training: TrainArgs and those of the algorithm.
-type trainer interface {
-	common() TrainArgs
-	// goal is what the algorithm predicts.
-	goal() goal
-	// stage returns what trains on given columns.
-	stage(c columns) model.Stage
-}
-
-// A besider reads columns beside features, label and weight: those that flags name.
-type besider interface{ beside() map[string][]string }
-
-// besideOf returns these columns by their flags.
-func besideOf(a any) map[string][]string {
-	if b, ok := a.(besider); ok {
-		return b.beside()
-	}
-	return nil
-}
-
 // columns are the ones that an algorithm reads: a vector, or several of numbers.
 type columns struct {
 	vector      string
@@ -81,56 +52,56 @@ type columns struct {
 	skip        bool // rows with missing values
 }
 
-// A trainer that is a native reads text, as categories, and missing values as they are.
-type native interface{ native() }
-
-// A fitter trains with rows to measure on while it goes on; tested may be nil.
-type fitter interface {
-	fit(c columns, rows, tested *engine.Dataset) *engine.Dataset
+// Validate refuses flags that cannot be meant, all of them.
+func (a training) Validate(k *kong.Context) error {
+	errs := a.groupProblems()
+	if s, ok := a.estimator(columns{}).(model.SetupChecker); ok {
+		errs = append(errs, s.CheckSetup(model.TrainingSetup{Tests: a.Test != "", Prepares: a.Encode || a.Missing == "fill"})...)
+	}
+	return refuse(k, errors.Join(append(errs, a.problems()...)...))
 }
 
-func (a TrainArgs) common() TrainArgs { return a }
-
-// validate refuses flags that cannot be meant, all of them; stage is the algorithm with its own.
-func (a TrainArgs) validate(g goal, stage func(c columns) model.Stage) error {
-	var errs []error
+// problems refuses flags that every training has and parameters that they do not suit.
+func (a training) problems() (errs []error) {
 	bad := func(is bool, text string) {
 		if is {
 			errs = append(errs, errors.New(text))
 		}
 	}
+	g, of := a.target(), a.of.Command()
 	c := columns{vector: "features", label: a.Label, weight: a.Weight}
-	if g == ranksGoal {
+	if v, ok := a.own("categories"); ok && v.Len() > 0 { // the features of the file are not known yet
+		c.vector, c.features = "", v.Interface().(list)
+	}
+	if g == model.Rank {
 		c.group = "qid" // or another
 	}
-	if c.label == "" && g != clustersGoal {
+	if c.label == "" && g != model.Cluster {
 		c.label = "label"
 		bad(a.form(a.Input) != libsvmForm, "--label is missing: name the column to predict")
 	}
 	bad(a.form(a.Input) == libsvmForm && len(a.Features) > 0, "--features does not go with LibSVM files, whose features have no names")
-	bad(a.PlotOf == "clusters" && g != clustersGoal, "--plot-of clusters is for kmeans and gmm")
-	bad(a.PlotOf == "roc" && g != classesGoal, "--plot-of roc is for algorithms that predict classes")
+	bad(a.PlotOf == "clusters" && g != model.Cluster, "--plot-of clusters is for "+trainedBy(func(p model.Prediction) bool { return p.Target == model.Cluster }))
+	bad(a.PlotOf == "roc" && g != model.Class, "--plot-of roc is for algorithms that predict classes")
 	for _, f := range a.Features {
 		if f != "" && (f == a.Label || f == a.Weight) {
 			errs = append(errs, fmt.Errorf("--features has %q, which is the label or the weight", f))
 		}
 	}
 	bad(a.Label != "" && a.Label == a.Weight, fmt.Sprintf("--label and --weight are both %q", a.Label))
-	made := stage(c)
-	if made, ok := made.(interface{ Validate() error }); ok {
-		errs = append(errs, made.Validate())
-	}
-	kind := kindsOf[made.Kind()]
-	bad(a.ProbabilityColumn != "" && (g != classesGoal && g != clustersGoal || kind.probability == ""), "--probability-column is for algorithms that predict classes, and for gmm")
-	bad(a.DistanceColumn != "" && kind.distance == "", "--distance-column is for kmeans")
+	made := a.estimator(c)
+	errs = append(errs, made.Validate())
+	adds := made.Predicts()
+	bad(a.ProbabilityColumn != "" && (g != model.Class && g != model.Cluster || adds.Scores == ""), "--probability-column is for algorithms that predict classes, and for "+trainedBy(func(p model.Prediction) bool { return p.Target == model.Cluster && p.Scores != "" }))
+	bad(a.DistanceColumn != "" && adds.Distance == "", "--distance-column is for "+trainedBy(func(p model.Prediction) bool { return p.Distance != "" }))
 	errs = append(errs, a.different())
 	for _, f := range append(a.Features, a.Label, a.Weight) {
 		bad(f != "" && slices.Contains(a.given(), f), fmt.Sprintf("%q is a column that is read and one that the model is to add", f))
 	}
-	bad(a.PlotOf == "loss" && !kind.curve, "--plot-of loss: the training has no iterations to draw")
-	bad(a.PlotOf == "coefficients" && !kind.terms, "--plot-of coefficients: the model has none")
-	bad(a.PlotOf == "importance" && !kind.trees, "--plot-of importance is for trees")
-	return errors.Join(append(errs, a.InputArgs.problems(), validPlot(a.Plot), apart("--model", a.Model, "--input", a.Input), apart("--model", a.Model, "--test", a.Test))...)
+	bad(a.PlotOf == "loss" && !of.Curve, "--plot-of loss: the training has no iterations to draw")
+	bad(a.PlotOf == "coefficients" && !of.Coefficients, "--plot-of coefficients: the model has none")
+	bad(a.PlotOf == "importance" && !of.Trees, "--plot-of importance is for trees")
+	return append(errs, a.InputArgs.problems(), validPlot(a.Plot), apart("--model", a.Model, "--input", a.Input), apart("--model", a.Model, "--test", a.Test))
 }
 
 // arrangement is how the columns of a file become what an algorithm reads.
@@ -143,9 +114,9 @@ type arrangement struct {
 
 // arrange finds the features among the columns of a file. raw says that text and missing
 // values are read as they are; group is the column of queries, if there is one.
-func (a TrainArgs) arrange(b *engine.Builder, schema *arrow.Schema, g goal, raw bool, group string, beside map[string][]string) (*arrangement, error) {
+func (a TrainArgs) arrange(b *engine.Builder, schema *arrow.Schema, g model.Target, raw bool, group string, beside map[string][]string) (*arrangement, error) {
 	p := &arrangement{columns: columns{label: a.Label, weight: a.Weight, group: group, skip: a.Missing == "skip"}}
-	if p.label == "" && g != clustersGoal {
+	if p.label == "" && g != model.Cluster {
 		p.label = "label" // of LibSVM
 	}
 	err := errors.Join(a.known("--label", a.Input, schema, a.Label), a.known("--weight", a.Input, schema, a.Weight), a.known("--features", a.Input, schema, a.Features...), a.known("--group", a.Input, schema, group))
@@ -195,29 +166,29 @@ func (a TrainArgs) arrange(b *engine.Builder, schema *arrow.Schema, g goal, raw 
 }
 
 // outputs names what the model is to add, beside the columns that it reads.
-func (a TrainArgs) outputs(p *arrangement, of trainer) error {
-	kind := kindsOf[of.stage(p.columns).Kind()]
-	if g := of.goal(); g != classesGoal && g != clustersGoal {
-		kind.probability = ""
+func (a training) outputs(p *arrangement) error {
+	adds := a.estimator(columns{}).Predicts()
+	if adds.Target != model.Class && adds.Target != model.Cluster {
+		adds.Scores = ""
 	}
 	for _, f := range a.flags() {
 		if f.name != "" && slices.Contains(p.reads, f.name) {
 			return fmt.Errorf("%s is %q, a column of %s that is read: choose another name, or name the columns to read with --features", f.flag, f.name, a.Input)
 		}
 	}
-	p.prediction, p.probability, p.distance = a.named(kind, p.reads)
+	p.prediction, p.probability, p.distance = a.named(adds, p.reads)
 	return nil
 }
 
 // route decides between reading the columns as they are, text too if raw says so, and a
 // pipeline.
-func (p *arrangement) route(a TrainArgs, schema *arrow.Schema, g goal, wanted []string, of [others][]string, raw bool) {
+func (p *arrangement) route(a TrainArgs, schema *arrow.Schema, g model.Target, wanted []string, of [others][]string, raw bool) {
 	fill := a.Missing == "fill" && len(of[numbers])+len(of[texts]) > 0
 	if len(wanted) == 1 && len(of[vectors]) == 1 {
 		p.vector = wanted[0]
 		return
 	}
-	if !fill && (raw || len(of[texts]) == 0) && g != clustersGoal && len(of[vectors]) == 0 {
+	if !fill && (raw || len(of[texts]) == 0) && g != model.Cluster && len(of[vectors]) == 0 {
 		p.features = wanted
 		return
 	}
@@ -246,7 +217,7 @@ func (p *arrangement) route(a TrainArgs, schema *arrow.Schema, g goal, wanted []
 	if len(of[texts]) > 0 {
 		// A value that training has not seen is none of those it has: without a component of
 		// the last one, all zeros would be that.
-		e := prepare.OneHotEncoder{Unknown: prepare.Zeros, NullMissing: true, WeightCol: p.weight, DropLast: g == numbersGoal || g == classesGoal}
+		e := prepare.OneHotEncoder{Unknown: prepare.Zeros, NullMissing: true, WeightCol: p.weight, DropLast: g == model.Number || g == model.Class}
 		if e.DropLast {
 			e.Unknown = prepare.Shares
 		}
@@ -273,91 +244,67 @@ const (
 )
 
 // build adds a training to a job.
-func build[A trainer](b *engine.Builder, a A) error {
-	args := a.common()
-	b.Advise(args.advice)
+func (a training) build(b *engine.Builder) error {
+	b.Advise(a.advice)
 	var err error
-	if args.InputArgs, err = args.resolved(b, args.Input, args.Test); err != nil {
+	if a.InputArgs, err = a.resolved(b, a.Input, a.Test); err != nil {
 		return err
 	}
-	args.unreadable, args.index = unreadable{}, index{}
-	if len(args.Features) > 0 {
-		args.InputArgs = args.onlyInferring(readBy(a)...)
+	a.unreadable, a.index = unreadable{}, index{}
+	if len(a.Features) > 0 {
+		a.InputArgs = a.onlyInferring(a.readBy()...)
 	}
-	rows, err := args.read(b, args.Input, nil)
+	rows, err := a.read(b, a.Input, nil)
 	if err != nil || rows.Poisoned() {
 		return err
 	}
-	if g, ok := any(a).(sizer); ok {
-		rows = g.sized(rows, false)
-		if rows.Poisoned() {
-			return nil
-		}
+	if rows = a.sized(rows, false); rows.Poisoned() {
+		return nil
 	}
-	_, raw := any(a).(native)
-	p, err := args.arrange(b, arrowrows.Arrow(rows.Schema()), a.goal(), raw, groupOf(a, arrowrows.Arrow(rows.Schema())), besideOf(a))
+	g, raw, schema := a.target(), a.of.Command().Trees, arrowrows.Arrow(rows.Schema())
+	p, err := a.arrange(b, schema, g, raw, a.group(schema), a.beside())
 	if err == nil {
-		err = args.outputs(p, a)
+		err = a.outputs(p)
 	}
 	if err != nil {
 		return err
 	}
-	tested, err := args.tested(b, rows, p)
-	rows = args.withMissing(rows, p, a.goal(), raw)
+	tested, err := a.tested(b, rows, p)
+	rows = a.withMissing(rows, p, g, raw)
 	if err == nil && tested != nil {
-		tested = finiteTest(tested, p, raw)
-	}
-	if g, ok := any(a).(sizer); ok && err == nil && tested != nil {
-		tested = g.sized(tested, true)
+		tested = a.sized(finiteTest(tested, p, raw), true)
 	}
 	if err != nil || tested != nil && tested.Poisoned() {
 		return err
 	}
-	stage := a.stage(p.columns)
+	var stage model.Stage = a.estimator(p.columns)
 	if len(p.stages) > 0 {
 		stage = pipeline.Pipeline{Stages: append(p.stages, stage)}
 	}
 	var trained *engine.Dataset
-	if f, ok := any(a).(fitter); ok && len(p.stages) == 0 {
-		trained = f.fit(p.columns, rows, tested)
+	if f, ok := stage.(model.EvalFitter); ok {
+		trained = f.FitEval(rows, tested)
 	} else {
 		trained = stage.Fit(rows)
 	}
-	made := remembering(trained, args.reading())
+	made := remembering(trained, a.reading())
 	engine.Collect(made, modelResult)
-	writeModel(operators.Select(made, model.Column), args.Model)
-	if err := mayDraw(b, args.Plot); err != nil {
+	writeModel(operators.Select(made, model.Column), a.Model)
+	if err := mayDraw(b, a.Plot); err != nil {
 		return err
 	}
-	return args.after(b, a.goal(), p, stage, rows, tested, trained)
+	return a.after(b, p, stage, rows, tested, trained)
 }
 
 // readBy returns the columns that flags name for a training with --features, and that of
 // queries by its usual name.
-func readBy(a trainer) []string {
-	args := a.common()
-	columns := append([]string{args.Label, args.Weight, groupOf(a, arrow.NewSchema(nil, nil)), "qid"}, args.Features...)
-	for _, flag := range slices.Sorted(maps.Keys(besideOf(a))) {
-		columns = append(columns, besideOf(a)[flag]...)
+func (a training) readBy() []string {
+	columns := append([]string{a.Label, a.Weight, a.group(arrow.NewSchema(nil, nil)), "qid"}, a.Features...)
+	beside := a.beside()
+	for _, flag := range slices.Sorted(maps.Keys(beside)) {
+		columns = append(columns, beside[flag]...)
 	}
 	return columns
-}
-
-// A sizer adds a column of query numbers to the rows of training or of --test, where the queries
-// are given by their numbers of rows.
-type sizer interface {
-	sized(rows *engine.Dataset, test bool) *engine.Dataset
-}
-
-// groupOf returns the column of queries, where an algorithm ranks.
-func groupOf(a trainer, schema *arrow.Schema) string {
-	g, ok := a.(interface {
-		group(schema *arrow.Schema) string
-	})
-	if !ok {
-		return ""
-	}
-	return g.group(schema)
 }
 
 // tested returns the rows of --test, nil without.
@@ -378,7 +325,7 @@ func fromFile(columns []string) []string {
 }
 
 // after adds evaluation and what plots need. Without rows to test on, tested is nil.
-func (a TrainArgs) after(b *engine.Builder, g goal, p *arrangement, stage model.Stage, rows, tested, trained *engine.Dataset) error {
+func (a training) after(b *engine.Builder, p *arrangement, stage model.Stage, rows, tested, trained *engine.Dataset) error {
 	if tested == nil {
 		tested = rows
 	}
@@ -388,22 +335,22 @@ func (a TrainArgs) after(b *engine.Builder, g goal, p *arrangement, stage model.
 	if a.Test != "" {
 		surveyTrained(b, trained, tested)
 	}
-	kind := kindsOf[stageKind(stage)]
-	predicted, prediction := stage.Apply(tested, trained), cmp.Or(p.prediction, kind.prediction)
-	plot := a.plotOf(g, kind)
+	adds := a.estimator(p.columns).Predicts()
+	predicted, prediction := stage.Apply(tested, trained), cmp.Or(p.prediction, adds.Column)
+	g, plot := adds.Target, a.plotOf()
 	switch {
 	case predicted.Poisoned():
-	case g == clustersGoal && (a.Test != "" || p.label != ""):
+	case g == model.Cluster && (a.Test != "" || p.label != ""):
 		engine.Collect(clustering(predicted, prediction, p.vector, p.label, a.Weight), testResult)
-	case g == numbersGoal && a.Test != "":
+	case g == model.Number && a.Test != "":
 		engine.Collect(regression(predicted, p.label, prediction, a.Weight), testResult)
-	case g == ranksGoal && a.Test != "":
+	case g == model.Rank && a.Test != "":
 		engine.Collect(evaluate.Ranking(predicted, evaluate.RankingOptions{
 			QueryCol: p.group, LabelCol: p.label, ScoreCol: prediction, WeightCol: a.Weight, Skip: true,
 		}), testResult)
-	case g == classesGoal && (a.Test != "" || plot == "roc" || plot == "quality"):
+	case g == model.Class && (a.Test != "" || plot == "roc" || plot == "quality"):
 		engine.Collect(multiclass(predicted, p.label, prediction, a.Weight), testResult)
-		engine.Collect(binary(scored(predicted, trained, p.label), kind, thresholdOf(lastStage(stage)), a.Weight), scoreResult)
+		engine.Collect(binary(scored(predicted, trained, p.label), adds, a.Weight), scoreResult)
 	}
 	if plot == "clusters" {
 		return collectPoints(b, stage.Apply(rows, trained), prediction, p)
@@ -429,31 +376,20 @@ func (a TrainArgs) readTest(b *engine.Builder, schema *arrow.Schema, p *arrangem
 }
 
 // plotOf returns what --plot shows.
-func (a TrainArgs) plotOf(g goal, kind kindOf) string {
-	switch {
+func (a training) plotOf() string {
+	switch g, of := a.target(), a.of.Command(); {
 	case a.Plot == "":
 		return ""
 	case a.PlotOf != "auto" && a.PlotOf != "":
 		return a.PlotOf
-	case g == clustersGoal:
+	case g == model.Cluster:
 		return "clusters"
-	case g == classesGoal:
+	case g == model.Class:
 		return "quality"
-	case !kind.curve && kind.trees:
+	case !of.Curve && of.Trees:
 		return "importance"
 	}
 	return "loss"
-}
-
-// stageKind returns the kind of the algorithm of a stage, of a pipeline its last.
-func stageKind(s model.Stage) string { return lastStage(s).Kind() }
-
-// lastStage is the one that predicts.
-func lastStage(s model.Stage) model.Stage {
-	if p, ok := s.(pipeline.Pipeline); ok {
-		return lastStage(p.Stages[len(p.Stages)-1])
-	}
-	return s
 }
 
 // writeModel adds a sink that writes a model's file where the command runs.

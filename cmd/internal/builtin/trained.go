@@ -13,8 +13,7 @@ import (
 )
 
 // trainedReport prints what a training found, and draws the plot.
-func trainedReport[A trainer](w io.Writer, a A, r *engine.Result) ([]string, error) {
-	args := a.common()
+func trainedReport(w io.Writer, a training, r *engine.Result) ([]string, error) {
 	file, err := model.Encoded(r, modelResult)
 	if err != nil {
 		return nil, err
@@ -23,34 +22,34 @@ func trainedReport[A trainer](w io.Writer, a A, r *engine.Result) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	if err := about.brief().write(w, shownTerms); err != nil {
+	if err := about.brief().write(w, model.ShownRows); err != nil {
 		return nil, err
 	}
-	on := "rows of " + args.Input
-	if args.Test != "" {
-		on = "rows of " + args.Test
+	on := "rows of " + a.Input
+	if a.Test != "" {
+		on = "rows of " + a.Test
 	}
 	found, err := findings(r, len(about.predicts().Classes))
 	if err != nil {
 		return nil, err
 	}
-	if args.Test != "" && found.value() != nil && found.weight() == 0 {
-		return nil, fmt.Errorf("--test: no row of %s has a label, a prediction and a weight above 0 to measure by; the model is written to %s", args.Test, args.Model)
+	if a.Test != "" && found.value() != nil && found.weight() == 0 {
+		return nil, fmt.Errorf("--test: no row of %s has a label, a prediction and a weight above 0 to measure by; the model is written to %s", a.Test, a.Model)
 	}
 	if text := found.text(); text != "" {
 		fmt.Fprintf(w, "\non the %s:\n%s", on, strings.TrimRight(text, "\n")+"\n")
 	}
-	if args.Plot != "" {
-		if err := args.draw(a.goal(), about, found, on, r); err != nil {
+	if a.Plot != "" {
+		if err := a.draw(about, found, on, r); err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(w, "plot written to %s\n", args.Plot)
+		fmt.Fprintf(w, "plot written to %s\n", a.Plot)
 	}
-	_, err = fmt.Fprintf(w, "model written to %s\n", args.Model)
+	_, err = fmt.Fprintf(w, "model written to %s\n", a.Model)
 	var columns []string
-	if len(args.Features) > 0 {
-		columns = append(columns, args.Label, args.Weight)
-		columns = append(columns, args.Features...)
+	if len(a.Features) > 0 {
+		columns = append(columns, a.Label, a.Weight)
+		columns = append(columns, a.Features...)
 	}
 	m, wrong := pipeline.DecodeAny(file)
 	if err = errors.Join(err, wrong); err != nil {
@@ -58,12 +57,12 @@ func trainedReport[A trainer](w io.Writer, a A, r *engine.Result) ([]string, err
 	}
 	of := strings.TrimPrefix(on, "rows")
 	without, _ := unmeasured(r, of)
-	return slices.Concat(readingNotes(r, columns, numericOf(a, m)), args.indexNotes(r, readBy(a)), categoryNotes(m), trainedNotes(about, r), surveyNotes(m, r, of), without, namedNotes(args, lastOf(m))), nil
+	return slices.Concat(readingNotes(r, columns, a.numericOf(m)), a.indexNotes(r, a.readBy()), categoryNotes(m), a.trainedNotes(about, r), surveyNotes(m, r, of), without, a.namedNotes(lastOf(m))), nil
 }
 
 // draw makes the picture.
-func (a TrainArgs) draw(g goal, about *portrait, found *found, on string, r *engine.Result) error {
-	switch a.plotOf(g, kindsOf[about.predicts().Kind]) {
+func (a training) draw(about *portrait, found *found, on string, r *engine.Result) error {
+	switch a.plotOf() {
 	case "clusters":
 		points, err := engine.Rows[point](r, pointsResult)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
 )
@@ -16,9 +17,9 @@ type numeric map[string][]string
 
 // numeric returns the columns that a training needs numbers of: labels unless they are
 // classes, weights, and those that its own flags name.
-func (a TrainArgs) numeric(g goal, beside map[string][]string) numeric {
+func (a TrainArgs) numeric(g model.Target, beside map[string][]string) numeric {
 	n := numeric{"--weight": one(a.Weight)}
-	if g == numbersGoal || g == ranksGoal {
+	if g == model.Number || g == model.Rank {
 		n["--label"] = one(a.Label)
 	}
 	maps.Copy(n, beside)

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"errors"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -10,6 +11,9 @@ import (
 	"unicode"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/superstep-ml/superstep/algorithms/catalog"
+	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
 // refuse returns everything that is wrong with a command line, in the words of its flags and
@@ -77,9 +81,7 @@ func wordsOf(flags []ownFlag) wording {
 			w[name] = f.dashed()
 		}
 	}
-	for name, word := range constants {
-		w[name] = word
-	}
+	maps.Copy(w, constants)
 	return w
 }
 
@@ -93,12 +95,16 @@ func wordsFor(args any) wording {
 }
 
 // constants are values of flags by the names that messages of packages have for them.
-var constants = map[string]string{
-	"LBFGS": "lbfgs", "OWLQN": "owlqn", "Newton": "newton", "GD": "gd", "SGD": "sgd",
-	"Plain": "plain", "Adam": "adam", "AdaGrad": "adagrad",
-	"InverseScaling": "inverse-scaling", "Constant": "constant", "Exponential": "exponential", "Optimal": "optimal",
-	"Logistic": "logistic", "Softmax": "softmax", "LambdaMART": "lambdamart", "AFT": "aft", "Bernoulli": "bernoulli",
-	"Bootstrap": "bootstrap", "Subset": "subset", "SingleTree": "single-tree",
+var constants = constantsOf(catalog.Estimators())
+
+func constantsOf(all []model.Estimator) map[string]string {
+	words := map[string]string{}
+	for _, e := range all {
+		for _, f := range e.Command().Flags {
+			maps.Copy(words, f.Words)
+		}
+	}
+	return words
 }
 
 var (

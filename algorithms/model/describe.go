@@ -1,0 +1,171 @@
+package model
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/superstep-ml/superstep/algorithms/tree"
+)
+
+// ShownRows is how many rows of a table people are shown. Tables of more have the most important
+// ones first.
+const ShownRows = 20
+
+// Description is what people are told of a model beside the summary of its training.
+type Description struct {
+	// Settings stand before the summary, Facts behind it.
+	Settings, Facts []Fact
+	Tables          []Table
+	// Features are the names of the features of clusters, in their order.
+	Features []string
+	// Coefficients and Importances are what pictures show, without intercepts.
+	Coefficients, Importances []Term
+	// Loss names what Curves measured, or Record; without either the losses in the record of the
+	// summary are shown.
+	Loss   string
+	Curves []Curve
+	Record []float64
+}
+
+// Fact is a value that has a name.
+type Fact struct {
+	Name  string
+	Value any
+}
+
+// Table has text, numbers and nils.
+type Table struct {
+	Title   string   `json:"title"`
+	Columns []string `json:"columns"`
+	Rows    [][]any  `json:"rows"`
+}
+
+// Term is what a model makes of a feature.
+type Term struct {
+	Name            string
+	Value, StdError float64 // the latter 0 where there is none
+}
+
+// Curve is what was measured on a set after each round.
+type Curve struct {
+	Name   string
+	Values []float64
+}
+
+// Describer is a Model that has more to tell than its summary.
+type Describer interface {
+	// Describe describes the model; feature names the features by their numbers.
+	Describe(feature func(i int) string) Description
+}
+
+// AddVectors adds a table with a vector, and a number, for each cluster.
+func (d *Description) AddVectors(title, each, what string, numbers []float64, vectors [][]float64, feature func(i int) string) {
+	for i := range len(vectors[0]) {
+		d.Features = append(d.Features, feature(i))
+	}
+	t := Table{Title: title, Columns: append([]string{each, what}, d.Features...)}
+	for c, v := range vectors {
+		row := []any{strconv.Itoa(c), numbers[c]}
+		for _, x := range v {
+			row = append(row, x)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	d.Tables = append(d.Tables, t)
+}
+
+// AddCoefficients adds a table of coefficients, a column for each class where there are several.
+func (d *Description) AddCoefficients(coefficients [][]float64, intercepts []float64, classes []string, feature func(k int) string) {
+	t := Table{Title: "coefficients", Columns: []string{"feature"}}
+	for m := range coefficients {
+		of := "estimate"
+		if len(coefficients) > 1 && m < len(classes) {
+			of = classes[m]
+		}
+		t.Columns = append(t.Columns, of)
+	}
+	for k := range coefficients[0] {
+		row := []any{feature(k)}
+		for m := range coefficients {
+			row = append(row, coefficients[m][k])
+			name := feature(k)
+			if len(coefficients) > 1 {
+				name += ", " + t.Columns[m+1]
+			}
+			d.Coefficients = append(d.Coefficients, Term{Name: name, Value: coefficients[m][k]})
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	row := []any{"(intercept)"}
+	for _, c := range intercepts {
+		row = append(row, c)
+	}
+	t.Rows = append(t.Rows, row)
+	if len(t.Rows) > ShownRows {
+		t.Title += ", the largest first"
+		t.largestFirst(func(row []any) float64 { return largest(row[1:]) })
+	}
+	d.Tables = append(d.Tables, t)
+}
+
+// AddTerms adds a table of coefficients with columns of tests of them, of which the second is the
+// statistic. The first terms are those of features.
+func (d *Description) AddTerms(columns []string, rows [][]any, features []Term) {
+	t := Table{Title: "coefficients", Columns: append([]string{"feature", "estimate"}, columns...), Rows: rows}
+	d.Coefficients = append(d.Coefficients, features...)
+	if len(t.Rows) > ShownRows {
+		t.Title += ", the surest first"
+		t.largestFirst(func(row []any) float64 { return largest(row[3:4]) })
+	}
+	d.Tables = append(d.Tables, t)
+}
+
+// AddImportances adds a table of what features count for, the most important first; those that
+// no split looks at are left out.
+func (d *Description) AddImportances(e *tree.Ensemble, feature func(i int) string) {
+	t := Table{Title: "importance, the largest gain first", Columns: []string{"feature", "share of gain", "gain", "cover", "splits"}}
+	total := 0.0
+	all := e.Importances()
+	for _, im := range all {
+		total += im.TotalGain
+	}
+	for i, im := range all {
+		if im.Splits == 0 {
+			continue
+		}
+		share := math.NaN()
+		if total > 0 {
+			share = im.TotalGain / total
+		}
+		name := feature(i)
+		t.Rows = append(t.Rows, []any{name, share, im.Gain(), im.Cover(), float64(im.Splits)})
+		d.Importances = append(d.Importances, Term{Name: name, Value: share})
+	}
+	t.largestFirst(func(row []any) float64 { return row[1].(float64) })
+	d.Tables = append(d.Tables, t)
+}
+
+// Chosen returns names of the features that a model looks at: of all, or of some columns.
+func Chosen(columns []int32, feature func(i int) string) func(k int) string {
+	if columns == nil {
+		return feature
+	}
+	return func(k int) string { return feature(int(columns[k])) }
+}
+
+// largestFirst sorts the rows, those of equal size as they stand.
+func (t *Table) largestFirst(size func(row []any) float64) {
+	slices.SortStableFunc(t.Rows, func(a, b []any) int { return cmp.Compare(size(b), size(a)) })
+}
+
+// largest returns the largest absolute value of numbers, 0 where there is none.
+func largest(values []any) (most float64) {
+	for _, v := range values {
+		if x, ok := v.(float64); ok && math.Abs(x) > most {
+			most = math.Abs(x)
+		}
+	}
+	return most
+}

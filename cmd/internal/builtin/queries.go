@@ -1,0 +1,56 @@
+package builtin
+
+import (
+	"errors"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/algorithms/gbdt"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// An estimator that ranks has flags that tell the queries of rows: --group, a column, or
+// --group-sizes and --test-group-sizes, files with the number of rows of each.
+
+// sizedGroup is the column of queries where --group-sizes tells them.
+const sizedGroup = "query by its size"
+
+// groupProblems refuses flags of queries that do not go together.
+func (a training) groupProblems() (errs []error) {
+	if a.text("group-sizes") != "" && a.text("group") != "" {
+		errs = append(errs, errors.New("both --group and --group-sizes tell the queries of rows: give one of them"))
+	}
+	if (a.text("group-sizes") != "" && a.Test != "") != (a.text("test-group-sizes") != "") {
+		errs = append(errs, errors.New("--group-sizes with --test needs --test-group-sizes, which goes with nothing else"))
+	}
+	return errs
+}
+
+// sized adds the column of queries to rows, those of --test or others, where files of sizes
+// tell them.
+func (a training) sized(rows *engine.Dataset, test bool) *engine.Dataset {
+	flag := "group-sizes"
+	if test {
+		flag = "test-group-sizes"
+	}
+	file := a.text(flag)
+	if file == "" || rows.Poisoned() {
+		return rows
+	}
+	sizes := operators.ReadCSV(rows.Builder(), file, operators.CSVOptions{Columns: []operators.Column{{Name: "size", Type: "int64"}}, TrimSpace: true})
+	return gbdt.WithGroups(rows, sizes, sizedGroup).Named("--" + flag)
+}
+
+// group returns the column of queries, "" without.
+func (a training) group(schema *arrow.Schema) string {
+	switch group := a.text("group"); {
+	case a.text("group-sizes") != "":
+		return sizedGroup
+	case group == "" && a.target() == model.Rank && schema.HasField("qid"):
+		return "qid"
+	default:
+		return group
+	}
+}

@@ -1,0 +1,31 @@
+package builtin
+
+import (
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/pipeline"
+)
+
+// stagesOf returns the models that rows go through: of a pipeline its stages.
+func stagesOf(m model.Model) []model.Model {
+	p, ok := m.(*pipeline.Model)
+	if !ok {
+		return []model.Model{m}
+	}
+	var all []model.Model
+	for _, s := range p.Stages() {
+		all = append(all, stagesOf(s)...)
+	}
+	return all
+}
+
+// lastOf returns the model that predicts.
+func lastOf(m model.Model) model.Model {
+	all := stagesOf(m)
+	return all[len(all)-1]
+}
+
+// predictionOf returns what a model predicts, the zero value of one that does not.
+func predictionOf(m model.Model) model.Prediction {
+	p, _ := model.PredictionOf(m)
+	return p
+}

@@ -1,0 +1,180 @@
+package builtin
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/superstep-ml/superstep/algorithms/catalog"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// algorithms are what `superstep train` can train.
+var algorithms = trainings()
+
+func trainings() (all []program) {
+	for _, e := range catalog.Estimators() {
+		of := e.Command()
+		job := engine.Define("train-"+of.Name, func(b *engine.Builder, a training) error { return a.build(b) }).
+			Describe("Trains a model that predicts " + of.About + ".").From(func() training { return trainingOf(e) })
+		all = append(all, define(of.Name, of.About, job, streams{in: []string{"--input", "--test"}, out: []string{"--model"}}, trainedReport))
+	}
+	return all
+}
+
+// training is the flags of training an estimator.
+type training struct {
+	TrainArgs
+	Own any `embed:""` // a pointer to a struct of the estimator's own flags, in their order
+	of  model.Estimator
+}
+
+// trainingOf returns the flags of an estimator, none of them given.
+func trainingOf(of model.Estimator) training {
+	var fields []reflect.StructField
+	params := reflect.New(reflect.TypeOf(of)).Elem()
+	for _, f := range of.Command().Flags {
+		name := strings.ReplaceAll(strings.ToUpper(f.Name[:1])+f.Name[1:], "-", "_")
+		tag := fmt.Sprintf("name:%q param:%q %s", f.Name, f.Param, f.Tag)
+		fields = append(fields, reflect.StructField{Name: name, Type: flagType(params, f), Tag: reflect.StructTag(tag)})
+	}
+	return training{Own: reflect.New(reflect.StructOf(fields)).Interface(), of: of}
+}
+
+// flagType returns the type that reads a flag.
+func flagType(params reflect.Value, f model.Flag) reflect.Type {
+	tag := reflect.StructTag(f.Tag)
+	if f.Param == "" || tag.Get("enum") != "" {
+		return reflect.TypeFor[string]()
+	}
+	if f.As != nil {
+		return reflect.TypeOf(f.As)
+	}
+	of := parameter(params, f).Type()
+	switch of {
+	case reflect.TypeFor[[]string]():
+		if tag.Get("sep") == "" {
+			return reflect.TypeFor[list]()
+		}
+	case reflect.TypeFor[[][]string]():
+		return reflect.TypeFor[sets]()
+	case reflect.TypeFor[map[string]float64]():
+		return reflect.TypeFor[pairs[float64]]()
+	case reflect.TypeFor[map[string]int]():
+		return reflect.TypeFor[pairs[int]]()
+	}
+	return of
+}
+
+// parameter returns the parameter that a flag sets.
+func parameter(params reflect.Value, f model.Flag) reflect.Value {
+	for name := range strings.SplitSeq(f.Param, ".") {
+		params = params.FieldByName(name)
+	}
+	return params
+}
+
+// estimator returns the parameters that the flags set, with columns.
+func (a training) estimator(c columns) model.Estimator {
+	params := reflect.New(reflect.TypeOf(a.of)).Elem()
+	for i, f := range a.of.Command().Flags {
+		if f.Param != "" {
+			setParameter(parameter(params, f), reflect.ValueOf(a.Own).Elem().Field(i), f.Values)
+		}
+	}
+	set := func(value any, names ...string) {
+		for _, name := range names {
+			if to, v := params.FieldByName(name), reflect.ValueOf(value); to.IsValid() && !v.IsZero() {
+				setParameter(to, v, nil)
+			}
+		}
+	}
+	set(c.vector, "VectorCol")
+	set(c.features, "FeatureCols")
+	set(c.label, "LabelCol")
+	set(c.weight, "WeightCol")
+	set(c.group, "GroupCol")
+	set(c.prediction, "PredictionCol")
+	set(c.probability, "ProbabilityCol", "DecisionCol")
+	set(c.distance, "DistanceCol")
+	set(c.skip, "Skip")
+	if c.skip {
+		set("skip", "NonFinite")
+	}
+	return params.Interface().(model.Estimator)
+}
+
+// setParameter sets a parameter to the value of a flag. An enum, whose texts the parser has
+// checked, is one of values, or text that the parameter reads.
+func setParameter(to, value reflect.Value, values map[string]any) {
+	switch text, reads := to.Addr().Interface().(encoding.TextUnmarshaler); {
+	case values != nil:
+		if v, ok := values[value.String()]; ok {
+			to.Set(reflect.ValueOf(v))
+		}
+	case reads && value.Kind() == reflect.String:
+		_ = text.UnmarshalText([]byte(value.String()))
+	default:
+		to.Set(value.Convert(to.Type()))
+	}
+}
+
+// target is what the estimator predicts.
+func (a training) target() model.Target { return a.estimator(columns{}).Predicts().Target }
+
+// own returns the value of one of the estimator's own flags, if it has that.
+func (a training) own(name string) (v reflect.Value, ok bool) {
+	for i, f := range a.of.Command().Flags {
+		if f.Name == name {
+			return reflect.ValueOf(a.Own).Elem().Field(i), true
+		}
+	}
+	return v, false
+}
+
+// text returns the text of one of the estimator's own flags, "" where it has none.
+func (a training) text(name string) string {
+	if v, ok := a.own(name); ok {
+		return v.String()
+	}
+	return ""
+}
+
+// beside returns the columns that are read beside features, label and weight, by the flags that
+// name them.
+func (a training) beside() map[string][]string {
+	by := map[string][]string{}
+	for i, f := range a.of.Command().Flags {
+		if _, reads := reflect.StructTag(f.Tag).Lookup("reads"); !reads {
+			continue
+		}
+		switch v := reflect.ValueOf(a.Own).Elem().Field(i).Interface().(type) {
+		case string:
+			by["--"+f.Name] = one(v)
+		case list:
+			by["--"+f.Name] = v
+		}
+	}
+	return by
+}
+
+// trainedBy names the algorithms whose predictions are such.
+func trainedBy(such func(p model.Prediction) bool) string {
+	var names []string
+	for _, e := range catalog.Estimators() {
+		if such(e.Predicts()) {
+			names = append(names, e.Command().Name)
+		}
+	}
+	return strings.Join(names, " and ")
+}
+
+// one is a list of a column, empty where there is none.
+func one(column string) []string {
+	if column == "" {
+		return nil
+	}
+	return []string{column}
+}
