@@ -1,27 +1,27 @@
-package bins
+package rows
 
-// moments are the weighted mean and sum of squared deviations of some numbers.
-type moments struct{ Weight, Mean, Squares float64 }
+// Moments are the weighted mean and sum of squared deviations of some numbers.
+type Moments struct{ Weight, Mean, Squares float64 }
 
-// merge returns the moments of both (Chan, Golub and LeVeque, Algorithms for computing the
+// Merge returns the moments of both (Chan, Golub and LeVeque, Algorithms for computing the
 // sample variance, The American Statistician 37, 1983).
-func (m moments) merge(o moments) moments {
+func (m Moments) Merge(o Moments) Moments {
 	total := m.Weight + o.Weight
 	if !(total > 0) {
-		return moments{}
+		return Moments{}
 	}
 	apart := o.Mean - m.Mean
-	return moments{
+	return Moments{
 		Weight:  total,
 		Mean:    m.Mean + float64(apart*(o.Weight/total)),
 		Squares: m.Squares + o.Squares + float64(float64(apart*apart)*float64(m.Weight*(o.Weight/total))),
 	}
 }
 
-// momentsOf returns the moments of numbers; nil weights are all 1. The variance is that of
+// MomentsOf returns the moments of numbers; nil weights are all 1. The variance is that of
 // the corrected two-pass algorithm.
-func momentsOf(x, weight []float64) moments {
-	var m moments
+func MomentsOf(x, weight []float64) Moments {
+	var m Moments
 	at := func(i int) float64 {
 		if weight == nil {
 			return 1
@@ -34,7 +34,7 @@ func momentsOf(x, weight []float64) moments {
 		sum += float64(at(i) * v)
 	}
 	if !(m.Weight > 0) {
-		return moments{}
+		return Moments{}
 	}
 	m.Mean = sum / m.Weight
 	var rest float64
