@@ -1,6 +1,7 @@
 package affine
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/engine/columnar"
@@ -79,13 +81,13 @@ func ScoreClass(c Classes, of func(margins []float64) (class int, vector []float
 // Apply adds the operator that receives a model by broadcast and adds its columns to rows.
 // Margins have the bits that MarginsTo and SparseMarginsTo give, and where there is an
 // offset, that is added to the first. Mistakes are reported with the caller's line.
-func Apply(caller string, rows, made *engine.Dataset, a Application) *engine.Dataset {
-	b := model.BuilderOf(caller, rows)
+func Apply(caller string, d, made *engine.Dataset, a Application) *engine.Dataset {
+	b := model.BuilderOf(caller, d)
 	if err := (columns.Override{VectorCol: a.VectorCol, FeatureCols: a.FeatureCols}).Check(); err != nil {
 		b.Errorf("%s: %w", caller, err)
 		return b.Poisoned(caller)
 	}
-	return model.Apply(caller, rows, made, model.Application{
+	return model.Apply(caller, d, made, model.Application{
 		Op: a.Op, Outputs: a.Outputs, Replace: a.Replace,
 		Open: func(file []byte, schema engine.Schema) (model.Compute, error) {
 			m, score, err := a.Open(file)
@@ -130,18 +132,14 @@ func (p *applied) find(schema *arrow.Schema) error {
 		if p.a.VectorCol != "" {
 			v = p.a.VectorCol
 		}
-		i, err := batch.FindColumn(schema, v)
-		if err != nil {
-			return fmt.Errorf("features: %w", err)
+		c := rows.Column{Name: v, Use: rows.Vector, Option: "features", Help: fmt.Sprintf("the model reads a vector of %d", p.m.Dim)}
+		if err := c.Bind(schema); err != nil {
+			return err
 		}
-		dt := schema.Field(i).Type
-		if !batch.IsVector(dt) {
-			return fmt.Errorf("features: column %q is %s, the model reads a vector of %d", v, batch.TypeName(dt), p.m.Dim)
-		}
-		if d := batch.VectorDim(dt); d != 0 && d != p.m.Dim {
+		if dt := schema.Field(c.At).Type; batch.VectorDim(dt) != 0 && batch.VectorDim(dt) != p.m.Dim {
 			return fmt.Errorf("features: column %q is %s, the model was trained on %d features", v, batch.TypeName(dt), p.m.Dim)
 		}
-		p.vector, p.names = i, []string{v}
+		p.vector, p.names = c.At, []string{v}
 	} else {
 		if len(names) == 0 {
 			for _, in := range p.m.Reads {
@@ -150,42 +148,32 @@ func (p *applied) find(schema *arrow.Schema) error {
 		}
 		width := 0
 		for _, name := range names {
-			i, err := batch.FindColumn(schema, name)
-			if err != nil {
-				return fmt.Errorf("features: %w", err)
+			c := rows.Column{Name: name, Use: rows.Component, Option: "features"}
+			if err := c.Bind(schema); err != nil {
+				return err
 			}
-			dt := schema.Field(i).Type
-			if !isNumber(dt) && dt.ID() != arrow.FIXED_SIZE_LIST {
-				return fmt.Errorf("features: column %q is %s, not a number", name, batch.TypeName(dt))
-			}
-			width += max(1, batch.VectorDim(dt))
-			p.columns = append(p.columns, i)
+			width += max(1, batch.VectorDim(schema.Field(c.At).Type))
+			p.columns = append(p.columns, c.At)
 		}
 		if width != p.m.Dim {
 			return fmt.Errorf("the feature columns have %d components, the model was trained on %d features", width, p.m.Dim)
 		}
 		p.names = names
 	}
-	if name := p.a.OffsetCol; name != "" || p.m.OffsetCol != "" {
-		if name == "" {
-			name = p.m.OffsetCol
+	if name := cmp.Or(p.a.OffsetCol, p.m.OffsetCol); name != "" {
+		c := rows.Column{Name: name, Role: "offset"}
+		if err := c.Bind(schema); err != nil {
+			return err
 		}
-		i, err := batch.FindColumn(schema, name)
-		if err != nil {
-			return fmt.Errorf("offset: %w", err)
-		}
-		if dt := schema.Field(i).Type; !isNumber(dt) {
-			return fmt.Errorf("offset: column %q is %s, not a number", name, batch.TypeName(dt))
-		}
-		p.offset = i
+		p.offset = c.At
 	}
 	return nil
 }
 
 // compute is the model.Compute.
 func (p *applied) compute(c *engine.Context, first int, in engine.Batch) ([]columnar.Values, error) {
-	rows := arrowrows.Record(in)
-	n, k := int(rows.NumRows()), p.m.Margins()
+	rec := arrowrows.Record(in)
+	n, k := int(rec.NumRows()), p.m.Margins()
 	p.margins = grow(p.margins, n*k)
 	if cap(p.valid) < n {
 		p.valid = make([]bool, n)
@@ -194,11 +182,11 @@ func (p *applied) compute(c *engine.Context, first int, in engine.Batch) ([]colu
 	for i := range p.valid {
 		p.valid[i] = true
 	}
-	if err := p.fill(first, rows, n); err != nil {
+	if err := p.fill(first, rec, n); err != nil {
 		return nil, err
 	}
 	if p.offset >= 0 {
-		if err := p.shift(first, rows.Column(p.offset), rows.ColumnName(p.offset)); err != nil {
+		if err := p.shift(first, rec.Column(p.offset), rec.ColumnName(p.offset)); err != nil {
 			return nil, err
 		}
 	}
@@ -232,17 +220,13 @@ func (p *applied) compute(c *engine.Context, first int, in engine.Batch) ([]colu
 
 // shift adds the offsets to the first margins.
 func (p *applied) shift(first int, column arrow.Array, name string) error {
-	value, err := numbersOf(column)
-	if err != nil {
-		return fmt.Errorf("column %q: %w", name, err)
-	}
 	k := p.m.Margins()
 	for i := range p.valid {
 		if !p.valid[i] || column.IsNull(i) {
 			p.valid[i] = false
 			continue
 		}
-		o := value(i)
+		o := rows.NumberAt(column, i)
 		if !finite(o) {
 			if !p.a.Skip {
 				return refuse(first+i, fmt.Sprintf("column %q", name), o)

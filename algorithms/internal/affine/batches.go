@@ -6,24 +6,23 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // fill computes the margins of a batch without offsets, and notes the rows that have none.
-func (p *applied) fill(first int, rows arrow.Record, n int) error {
+func (p *applied) fill(first int, rec arrow.Record, n int) error {
 	if p.columns != nil {
-		if err := p.join(rows, n); err != nil {
-			return err
-		}
+		p.join(rec, n)
 		if err := p.checkDense(first, p.x, n, true); err != nil {
 			return err
 		}
 		p.dense(p.x, n)
 		return nil
 	}
-	column := rows.Column(p.vector)
+	column := rec.Column(p.vector)
 	for i := range n {
 		p.valid[i] = column.IsValid(i)
 	}
@@ -34,8 +33,8 @@ func (p *applied) fill(first int, rows arrow.Record, n int) error {
 		p.dense(data, n)
 		return nil
 	}
-	if sparse, ok := column.(*array.Struct); ok {
-		return p.sparse(first, sparse, n)
+	if rows.LayoutOf(column.DataType()) == rows.SparseRows {
+		return p.sparse(first, column, n)
 	}
 	if err := p.widen(first, column, n); err != nil {
 		return err
@@ -74,17 +73,14 @@ func (p *applied) dense(x []float64, n int) {
 }
 
 // sparse goes through sparse rows.
-func (p *applied) sparse(first int, column *array.Struct, n int) error {
+func (p *applied) sparse(first int, column arrow.Array, n int) error {
 	k := p.m.Margins()
-	indices, values := column.Field(0).(*array.List), column.Field(1).(*array.List)
-	allCol, allVal := indices.ListValues().(*array.Int32).Int32Values(), values.ListValues().(*array.Float64).Float64Values()
+	vectors := batch.VectorsOf(column)
 	for i := range n {
 		if !p.valid[i] {
 			continue
 		}
-		lo, hi := indices.ValueOffsets(i)
-		from, to := values.ValueOffsets(i)
-		col, val := allCol[lo:hi], allVal[from:to]
+		col, val := vectors.Sparse(i)
 		if problem := p.m.badSparse(col, val); problem != "" {
 			return &engine.RowError{Row: int64(first + i), Err: fmt.Errorf("column %q %s", p.names[0], problem)}
 		}
@@ -143,120 +139,47 @@ func (p *applied) component(j int) string {
 }
 
 // join writes the columns of numbers, and of vectors of a fixed size, to p.x row by row.
-func (p *applied) join(rows arrow.Record, n int) error {
+func (p *applied) join(rec arrow.Record, n int) {
 	d := p.m.Dim
 	p.x = grow(p.x, n*d)
 	at := 0
-	for q, i := range p.columns {
-		column := rows.Column(i)
-		width := max(1, batch.VectorDim(column.DataType()))
-		var value func(i int) float64
+	for _, i := range p.columns {
+		column := rec.Column(i)
+		items, width, from := column, 1, 0
 		if list, ok := column.(*array.FixedSizeList); ok {
-			items, err := numbersOf(list.ListValues())
-			if err != nil {
-				return fmt.Errorf("column %q: %w", p.names[q], err)
-			}
-			from := list.Offset() * width
-			value = func(i int) float64 { return items(from + i) }
-		} else {
-			var err error
-			if value, err = numbersOf(column); err != nil {
-				return fmt.Errorf("column %q: %w", p.names[q], err)
-			}
+			items, width = list.ListValues(), batch.VectorDim(column.DataType())
+			from = list.Offset() * width
 		}
 		for row := range n {
+			to := p.x[row*d+at : row*d+at+width]
 			if column.IsNull(row) {
 				p.valid[row] = false
-				for j := range width {
-					p.x[row*d+at+j] = 0
-				}
+				clear(to)
 				continue
 			}
-			for j := range width {
-				p.x[row*d+at+j] = value(row*width + j)
+			for j := range to {
+				to[j] = rows.NumberAt(items, from+row*width+j)
 			}
 		}
 		at += width
 	}
-	return nil
 }
 
 // widen copies vectors that are not fixed in size, or have single precision, to p.x.
 func (p *applied) widen(first int, column arrow.Array, n int) error {
 	d := p.m.Dim
 	p.x = grow(p.x, n*d)
-	var bounds func(i int) (int, int)
-	var items arrow.Array
-	switch a := column.(type) {
-	case *array.FixedSizeList:
-		width, from := batch.VectorDim(a.DataType()), a.Offset()
-		bounds = func(i int) (int, int) { return (from + i) * width, (from + i + 1) * width }
-		items = a.ListValues()
-	case *array.List:
-		bounds = func(i int) (int, int) { lo, hi := a.ValueOffsets(i); return int(lo), int(hi) }
-		items = a.ListValues()
-	default:
-		return fmt.Errorf("column %q is %s, which cannot be read", p.names[0], batch.TypeName(column.DataType()))
-	}
-	value, err := numbersOf(items)
-	if err != nil {
-		return fmt.Errorf("column %q: %w", p.names[0], err)
-	}
+	vectors := batch.VectorsOf(column)
 	for i := range n {
 		if !p.valid[i] {
 			clear(p.x[i*d : (i+1)*d])
 			continue
 		}
-		lo, hi := bounds(i)
-		if hi-lo != d {
-			return &engine.RowError{Row: int64(first + i), Err: fmt.Errorf("column %q has %d components, the model was trained on %d", p.names[0], hi-lo, d)}
+		row := vectors.Dense(i)
+		if len(row) != d {
+			return &engine.RowError{Row: int64(first + i), Err: fmt.Errorf("column %q has %d components, the model was trained on %d", p.names[0], len(row), d)}
 		}
-		for j := range d {
-			p.x[i*d+j] = value(lo + j)
-		}
+		copy(p.x[i*d:], row)
 	}
 	return nil
-}
-
-// isNumber says that a column is of numbers or bools.
-func isNumber(dt arrow.DataType) bool {
-	return arrow.IsInteger(dt.ID()) || dt.ID() == arrow.FLOAT64 || dt.ID() == arrow.FLOAT32 || dt.ID() == arrow.BOOL
-}
-
-// numbersOf returns what reads a column of numbers or bools.
-func numbersOf(column arrow.Array) (func(i int) float64, error) {
-	switch a := column.(type) {
-	case *array.Float64:
-		return valuesOf(a.Float64Values()), nil
-	case *array.Float32:
-		return valuesOf(a.Float32Values()), nil
-	case *array.Int64:
-		return valuesOf(a.Int64Values()), nil
-	case *array.Int32:
-		return valuesOf(a.Int32Values()), nil
-	case *array.Int16:
-		return valuesOf(a.Int16Values()), nil
-	case *array.Int8:
-		return valuesOf(a.Int8Values()), nil
-	case *array.Uint64:
-		return valuesOf(a.Uint64Values()), nil
-	case *array.Uint32:
-		return valuesOf(a.Uint32Values()), nil
-	case *array.Uint16:
-		return valuesOf(a.Uint16Values()), nil
-	case *array.Uint8:
-		return valuesOf(a.Uint8Values()), nil
-	case *array.Boolean:
-		return func(i int) float64 {
-			if a.Value(i) {
-				return 1
-			}
-			return 0
-		}, nil
-	}
-	return nil, fmt.Errorf("it is %s, not a number", batch.TypeName(column.DataType()))
-}
-
-func valuesOf[T int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 | float32 | float64](values []T) func(i int) float64 {
-	return func(i int) float64 { return float64(values[i]) }
 }
