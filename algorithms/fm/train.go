@@ -71,7 +71,7 @@ func (p Params) finish(r *optim.Result, e *evaluator, t rows.Table, schema *arro
 			Rows: f.Rows, Weight: f.Weight, Method: r.Method.String(), Loss: r.Loss, GradientNorm: r.GradientNorm,
 			Iterations: r.Iterations, Reads: r.Reads, Converged: r.Converged, Reason: r.Reason, Record: r.Record,
 		},
-		columns: columns.InputsOf(t, p.FeatureCols, schema, f.Declared),
+		columns: columns.InputsOf(p.VectorCol, p.FeatureCols, schema, f.Declared),
 	}
 	m.Factors = make([][]float64, e.machine.d)
 	for j := range m.Factors {

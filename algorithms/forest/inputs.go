@@ -6,6 +6,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
@@ -13,35 +14,6 @@ import (
 // inputs are the columns that hold the features of a row: one vector, or scalars, each of
 // them a feature.
 type inputs []model.Input
-
-// inputsOf returns the columns that training read: the given ones, or the vector. dim is the
-// number of features, which is noted where the type of a vector does not tell it.
-func inputsOf(features []string, vector string, schema *arrow.Schema, dim int) inputs {
-	if len(features) == 0 {
-		if vector == "" {
-			for _, f := range schema.Fields() {
-				if batch.IsVector(f.Type) {
-					vector = f.Name
-				}
-			}
-		}
-		features = []string{vector}
-	}
-	var in inputs
-	for _, name := range features {
-		i, err := batch.FindColumn(schema, name)
-		if err != nil {
-			continue // training has found all of them
-		}
-		dt := schema.Field(i).Type
-		text := batch.TypeName(dt)
-		if batch.IsVector(dt) && batch.VectorDim(dt) == 0 && dim > 0 {
-			text = fmt.Sprintf("%s[%d]", text, dim)
-		}
-		in = append(in, model.Input{Column: name, Type: text})
-	}
-	return in
-}
 
 // check tells what does not hold together, given the categories of the features.
 func (in inputs) check(dim int, categories [][]string) error {
@@ -58,7 +30,7 @@ func (in inputs) check(dim int, categories [][]string) error {
 			if j >= len(categories) || categories[j] == nil {
 				return fmt.Errorf("input %q is text, and the model has no categories of it", c.Column)
 			}
-		case dt.ID() != arrow.BOOL && !arrow.IsInteger(dt.ID()) && !arrow.IsFloating(dt.ID()):
+		case !rows.IsNumber(dt):
 			return fmt.Errorf("input %q is %s: want a vector, or numbers, bools and text", c.Column, c.Type)
 		}
 		d++

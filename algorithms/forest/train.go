@@ -214,7 +214,7 @@ func (g growing) check(d *bins.Data) error {
 	if err := g.params.enough(f); err != nil || g.params.Start == nil {
 		return err
 	}
-	return g.same(inputsOf(g.params.FeatureCols, g.params.VectorCol, g.schema, f.Declared), ensemble(d), f)
+	return g.same(inputs(columns.InputsOf(g.params.VectorCol, g.params.FeatureCols, g.schema, f.Declared)), ensemble(d), f)
 }
 
 // grow grows the subtask's share of the trees of this superstep, every NumTask-th, if it has

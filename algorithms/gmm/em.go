@@ -374,7 +374,7 @@ func (q em) output(ctx *comqueue.ComContext) ([]model.EncodedRow, error) {
 		LogLikelihood: mean * facts.Weight, Rows: facts.Rows, Weight: facts.Weight,
 		Iterations: s.Updates, Converged: s.Converged, Record: s.Record,
 		PredictionCol: q.params.PredictionCol, ProbabilityCol: q.params.ProbabilityCol,
-		columns: columns.InputsOf(q.table, q.params.FeatureCols, q.schema, facts.Dim()),
+		columns: columns.InputsOf(q.params.VectorCol, q.params.FeatureCols, q.schema, facts.Dim()),
 	}
 	m.take(f.mix)
 	text, err := m.Encode()

@@ -277,7 +277,7 @@ func (q counting) finish(ctx *comqueue.ComContext) (model.Model, error) {
 		Family: q.params.Family, Classes: Classes{Type: f.LabelType, Values: f.Classes}, Dim: f.Declared, Columns: f.Columns,
 		Priors: s.priors, Weights: f.ClassWeights, Rows: f.Rows,
 		PredictionCol: q.params.PredictionCol, ProbabilityCol: q.params.ProbabilityCol,
-		columns: columns.InputsOf(q.table, q.params.FeatureCols, q.schema, f.Declared),
+		columns: columns.InputsOf(q.params.VectorCol, q.params.FeatureCols, q.schema, f.Declared),
 	}
 	if m.Family != Gaussian {
 		m.Smoothing, m.Binarize = q.params.Smoothing, q.params.Binarize

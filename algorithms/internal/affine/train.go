@@ -180,7 +180,7 @@ func (t Training) finish(ctx *comqueue.ComContext, o *opening, input *arrow.Sche
 			f.Model.Coefficients = append(f.Model.Coefficients, c.Weights[a*c.D:(a+1)*c.D:(a+1)*c.D])
 		}
 	}
-	f.Model.Reads = columns.InputsOf(o.linear.Table, t.Params.FeatureCols, input, facts.Declared)
+	f.Model.Reads = columns.InputsOf(t.Params.VectorCol, t.Params.FeatureCols, input, facts.Declared)
 	weight, err := parts[0].Weight(facts)
 	if err != nil {
 		return nil, err

@@ -3,7 +3,7 @@
 // the classes in the type of their column and the dataset that carries that type from
 // training to prediction; of predictions, the operator and the cells that it adds.
 //
-//	m.inputs = columns.InputsOf(table, p.FeatureCols, schema, dim) // in training
+//	m.inputs = columns.InputsOf(p.VectorCol, p.FeatureCols, schema, dim) // in training
 //	...
 //	in, err := m.inputs.Bind(layout, columns.Override{Skip: o.Skip}, m.Dim)
 //	...

@@ -15,15 +15,18 @@ import (
 // vectors that follow each other.
 type Inputs []model.Input
 
-// InputsOf returns the columns that training read, which rows.Check found: the given ones,
-// or the vector of the table where there are none. dim is the number of features, which
-// is noted where the type of a vector does not tell it.
-func InputsOf(t rows.Table, columns []string, schema *arrow.Schema, dim int) Inputs {
-	if len(columns) == 0 {
-		columns = []string{t.Vector()}
+// InputsOf returns the columns that training read, which it has found in the schema: the
+// vector, the features, or the only vector where neither is named. dim is the number of
+// features, which is noted where the type of a vector does not tell it.
+func InputsOf(vector string, features []string, schema *arrow.Schema, dim int) Inputs {
+	if len(features) == 0 {
+		if vector == "" {
+			vector, _ = rows.OnlyVector(schema)
+		}
+		features = []string{vector}
 	}
 	var in Inputs
-	for _, name := range columns {
+	for _, name := range features {
 		i, _ := batch.FindColumn(schema, name)
 		dt := schema.Field(i).Type
 		text := batch.TypeName(dt)
@@ -45,7 +48,7 @@ func (in Inputs) Check(dim int) error {
 			return fmt.Errorf("input %q: %w", c.Column, err)
 		case batch.IsVector(dt):
 			d += batch.VectorDim(dt)
-		case arrow.IsInteger(dt.ID()), arrow.IsFloating(dt.ID()):
+		case rows.IsNumber(dt):
 			d++
 		default:
 			return fmt.Errorf("input %q is %s: want a number or a vector", c.Column, c.Type)

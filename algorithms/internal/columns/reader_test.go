@@ -35,6 +35,7 @@ func TestInputsCheck(t *testing.T) {
 	good := columns.Inputs{{Column: "a", Type: "float32"}, {Column: "v", Type: "vector[2]"}, {Column: "n", Type: "uint8"}}
 	require.NoError(t, good.Check(4))
 	require.NoError(t, columns.Inputs{{Column: "v", Type: "sparse[7]"}}.Check(7))
+	require.NoError(t, columns.Inputs{{Column: "b", Type: "bool"}, {Column: "i", Type: "int8"}}.Check(2), "training takes bools")
 	for text, in := range map[string]columns.Inputs{
 		"the inputs have 4 features, dim is 5": good,
 		"the inputs have 0 features, dim is 5": nil,
