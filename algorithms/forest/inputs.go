@@ -5,8 +5,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
@@ -99,7 +99,7 @@ func (m *Model) reader(l *model.Layout, o PredictOptions) (*reader, error) {
 // what is no category of training is −1. It reports false for a vector that is null. It
 // allocates nothing once the row's cells have been as long as they get. The error names the
 // column.
-func (r *reader) read(row []model.Cell) (p columns.Point, ok bool, err error) {
+func (r *reader) read(row []model.Cell) (p signature.Point, ok bool, err error) {
 	if r.joined >= 0 {
 		return r.join(row)
 	}
@@ -111,21 +111,21 @@ func (r *reader) read(row []model.Cell) (p columns.Point, ok bool, err error) {
 		if len(c.Values) != r.dim {
 			return p, false, r.otherDim(len(c.Values))
 		}
-		return columns.Dense(c.Values), true, nil
+		return signature.Dense(c.Values), true, nil
 	case model.SparseCell:
 		if c.Size != 0 && c.Size != r.dim {
 			return p, false, r.otherDim(c.Size)
 		}
-		if !columns.Ascending(c.Indices, r.dim) || len(c.Indices) != len(c.Values) {
+		if !signature.Ascending(c.Indices, r.dim) || len(c.Indices) != len(c.Values) {
 			return p, false, fmt.Errorf("column %q: the indices do not ascend within the %d features of the model", r.names[0], r.dim)
 		}
-		return columns.Sparse(c.Indices, c.Values), true, nil
+		return signature.Sparse(c.Indices, c.Values), true, nil
 	}
 	return p, false, fmt.Errorf("column %q is %s, the model reads a vector of %d", r.names[0], c.Kind, r.dim)
 }
 
 // join reads columns that are features each.
-func (r *reader) join(row []model.Cell) (p columns.Point, ok bool, err error) {
+func (r *reader) join(row []model.Cell) (p signature.Point, ok bool, err error) {
 	x := row[r.joined].MakeDense(r.dim)
 	for j, cell := range r.cells {
 		c := &row[cell]
@@ -148,7 +148,7 @@ func (r *reader) join(row []model.Cell) (p columns.Point, ok bool, err error) {
 			return p, false, fmt.Errorf("column %q is %s, the model reads %s", r.names[j], c.Kind, want)
 		}
 	}
-	return columns.Dense(x), true, nil
+	return signature.Dense(x), true, nil
 }
 
 func (r *reader) otherDim(d int) error {

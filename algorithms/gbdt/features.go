@@ -11,8 +11,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
@@ -104,7 +104,7 @@ type reader struct {
 
 // reader finds the columns of the features in a layout, those of the override where it names
 // any.
-func (m *Model) reader(l *model.Layout, o columns.Override) (*reader, error) {
+func (m *Model) reader(l *model.Layout, o signature.Override) (*reader, error) {
 	r := &reader{m: m, names: o.FeatureCols}
 	if o.VectorCol != "" {
 		r.names, r.vector = []string{o.VectorCol}, true
@@ -226,7 +226,7 @@ func (m *Model) dense(values, x []float64) {
 // sparse writes the features that the ensemble looks at; it reports false for indices that do
 // not ascend within the features of the model.
 func (m *Model) sparse(indices []int32, values, x []float64) bool {
-	if len(indices) != len(values) || !columns.Ascending(indices, m.Dim) {
+	if len(indices) != len(values) || !signature.Ascending(indices, m.Dim) {
 		return false
 	}
 	absent := math.NaN()

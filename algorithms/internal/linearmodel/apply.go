@@ -1,4 +1,4 @@
-package affine
+package linearmodel
 
 import (
 	"cmp"
@@ -8,8 +8,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/engine/columnar"
@@ -43,7 +43,7 @@ type Score func(b *batch.RecordBuilder, margins []float64) error
 
 // LabelOutput returns the output for classes of the type that the dataset of a model tells.
 func LabelOutput(caller, name string, made *engine.Dataset) (arrow.Field, error) {
-	dt, err := columns.ClassType(made)
+	dt, err := signature.ClassType(made)
 	return arrow.Field{Name: name, Type: dt, Nullable: true}, err
 }
 
@@ -83,7 +83,7 @@ func ScoreClass(c Classes, of func(margins []float64) (class int, vector []float
 // offset, that is added to the first. Mistakes are reported with the caller's line.
 func Apply(caller string, d, made *engine.Dataset, a Application) *engine.Dataset {
 	b := model.BuilderOf(caller, d)
-	if err := (columns.Override{VectorCol: a.VectorCol, FeatureCols: a.FeatureCols}).Check(); err != nil {
+	if err := (signature.Override{VectorCol: a.VectorCol, FeatureCols: a.FeatureCols}).Check(); err != nil {
 		b.Errorf("%s: %w", caller, err)
 		return b.Poisoned(caller)
 	}

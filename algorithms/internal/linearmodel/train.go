@@ -1,4 +1,4 @@
-package affine
+package linearmodel
 
 import (
 	"errors"
@@ -7,8 +7,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/objective"
 	"github.com/superstep-ml/superstep/algorithms/optim"
@@ -131,14 +131,14 @@ func (t Training) Add(d *engine.Dataset) *engine.Dataset {
 	}
 	made := optim.Minimize(b, optim.Problem{
 		Name: t.Queue, Init: init, Objective: objective, Settings: settings, Start: start,
-		Closer: columns.Closer(label, func(ctx *comqueue.ComContext) ([]byte, error) {
+		Closer: signature.Closer(label, func(ctx *comqueue.ComContext) ([]byte, error) {
 			return t.finish(ctx, objective, arrowrows.Arrow(input))
 		}),
 	})
 	if t.Params.Penalised() {
 		return made // what grows costs
 	}
-	return columns.WarnOfDivergence(t.Op, made, string(optim.Diverging))
+	return signature.WarnOfDivergence(t.Op, made, string(optim.Diverging))
 }
 
 // typeOf returns the type of a column that is there.
@@ -180,7 +180,7 @@ func (t Training) finish(ctx *comqueue.ComContext, o *opening, input *arrow.Sche
 			f.Model.Coefficients = append(f.Model.Coefficients, c.Weights[a*c.D:(a+1)*c.D:(a+1)*c.D])
 		}
 	}
-	f.Model.Reads = columns.InputsOf(t.Params.VectorCol, t.Params.FeatureCols, input, facts.Declared)
+	f.Model.Reads = signature.InputsOf(t.Params.VectorCol, t.Params.FeatureCols, input, facts.Declared)
 	weight, err := parts[0].Weight(facts)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package affine
+package linearmodel
 
 import (
 	"math"

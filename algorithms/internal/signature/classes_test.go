@@ -1,4 +1,4 @@
-package columns_test
+package signature_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/comqueue"
@@ -20,7 +20,7 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-var classesOfTypes = []columns.Classes{
+var classesOfTypes = []signature.Classes{
 	{Type: "utf8", Values: []string{"", "no", "yes"}},
 	{Type: "bool", Values: []string{"false", "true"}},
 	{Type: "int8", Values: []string{"-128", "127"}},
@@ -32,7 +32,7 @@ var classesOfTypes = []columns.Classes{
 }
 
 func TestClasses(t *testing.T) {
-	c := columns.Classes{Type: "int16", Values: []string{"-3", "7"}}
+	c := signature.Classes{Type: "int16", Values: []string{"-3", "7"}}
 	require.NoError(t, c.Check(2))
 	require.ErrorContains(t, c.Check(3), "want 3 or more")
 	dt, err := batch.ParseType(c.Type)
@@ -45,7 +45,7 @@ func TestClasses(t *testing.T) {
 	require.EqualValues(t, 7, column.Value(0))
 	require.True(t, column.IsNull(1))
 	require.EqualValues(t, -3, column.Value(2))
-	for kind, c := range map[model.CellKind]columns.Classes{
+	for kind, c := range map[model.CellKind]signature.Classes{
 		model.IntCell: c, model.TextCell: {Type: "utf8", Values: []string{"a", "b"}}, model.BoolCell: {Type: "bool", Values: []string{"false", "true"}},
 		model.FloatCell: {Type: "float32", Values: []string{"0.5", "2"}},
 	} {
@@ -60,12 +60,12 @@ func TestClasses(t *testing.T) {
 		set(&cell, -1)
 		require.Equal(t, model.NullCell, cell.Kind)
 	}
-	days, err := columns.Classes{Type: "date32", Values: []string{"1970-01-02"}}.Setter()
+	days, err := signature.Classes{Type: "date32", Values: []string{"1970-01-02"}}.Setter()
 	require.NoError(t, err)
 	var cell model.Cell
 	days(&cell, 0)
 	require.EqualValues(t, 1, cell.Int)
-	require.ErrorContains(t, columns.Classes{Type: "vector[2]", Values: []string{"a"}}.Check(1), "labels are vector[2]")
+	require.ErrorContains(t, signature.Classes{Type: "vector[2]", Values: []string{"a"}}.Check(1), "labels are vector[2]")
 }
 
 // TestCells: classes as cells are what rows of a column of them hold.
@@ -96,7 +96,7 @@ func TestCells(t *testing.T) {
 			r.Read(i, row)
 			require.Equal(t, row[0], cells[i], "%s %q", c.Type, c.Values[i])
 			var set model.Cell
-			columns.SetCell(&set, &cells[i])
+			signature.SetCell(&set, &cells[i])
 			require.Equal(t, cells[i], set)
 			give, err := c.Setter()
 			require.NoError(t, err)
@@ -107,7 +107,7 @@ func TestCells(t *testing.T) {
 }
 
 func TestBadClasses(t *testing.T) {
-	for text, c := range map[string]columns.Classes{
+	for text, c := range map[string]signature.Classes{
 		"the type of labels: ": {Type: "txt", Values: []string{"a"}},
 		"labels are vector[2]": {Type: "vector[2]", Values: []string{"a"}},
 		`"a" is there twice`:   {Type: "utf8", Values: []string{"a", "a"}},
@@ -118,14 +118,14 @@ func TestBadClasses(t *testing.T) {
 		_, err := c.Cells()
 		require.ErrorContains(t, err, text)
 	}
-	require.ErrorContains(t, columns.Classes{Type: "utf8", Values: []string{"a"}}.Check(2), "there are 1 classes, want 2 or more")
+	require.ErrorContains(t, signature.Classes{Type: "utf8", Values: []string{"a"}}.Check(2), "there are 1 classes, want 2 or more")
 	// Training refuses such labels.
-	_, err := columns.Classes{Type: "binary", Values: []string{"YQ=="}}.Cells()
+	_, err := signature.Classes{Type: "binary", Values: []string{"YQ=="}}.Cells()
 	require.ErrorContains(t, err, "labels are binary: want numbers, bools, text or dates")
 }
 
 func TestMatch(t *testing.T) {
-	c := columns.Classes{Type: "int16"}
+	c := signature.Classes{Type: "int16"}
 	require.NoError(t, c.Match(arrow.PrimitiveTypes.Int16))
 	require.EqualError(t, c.Match(arrow.BinaryTypes.String), "the model predicts labels of type int16, its dataset says utf8")
 }
@@ -142,21 +142,21 @@ func (stub) Transform(d *engine.Dataset) *engine.Dataset { return d }
 // null label and all, and it tells the type of labels.
 func TestDatasets(t *testing.T) {
 	for _, label := range []arrow.DataType{nil, arrow.PrimitiveTypes.Int16, arrow.BinaryTypes.String} {
-		c, row := columns.Classes{}, "bytes\t\n"
+		c, row := signature.Classes{}, "bytes\t\n"
 		if label != nil {
 			c.Type, row = batch.TypeName(label), "bytes\t\t\n"
 		}
 		var tells arrow.DataType
 		var need error
 		r := trial.Run(t, func(b *engine.Builder) {
-			made := columns.Dataset("stub.Model", b, c, stub{})
-			tells = columns.LabelType(made)
-			_, need = columns.ClassType(made)
+			made := signature.Dataset("stub.Model", b, c, stub{})
+			tells = signature.LabelType(made)
+			_, need = signature.ClassType(made)
 			engine.Collect(made, "made")
 			engine.Collect(comqueue.New(b, "stub").
 				Add(comqueue.Named("nothing", comqueue.Do(func(*comqueue.ComContext) error { return nil }))).
 				SetMaxIter(1).
-				CloseOnNode0(columns.ModelCloser(label, func(*comqueue.ComContext) (model.Model, error) { return stub{}, nil })).
+				CloseOnNode0(signature.ModelCloser(label, func(*comqueue.ComContext) (model.Model, error) { return stub{}, nil })).
 				Exec(), "trained")
 		})
 		require.Equal(t, label, tells)
@@ -179,17 +179,17 @@ func TestDatasets(t *testing.T) {
 
 func TestDatasetFails(t *testing.T) {
 	trial.Fails(t, func(b *engine.Builder) {
-		engine.Collect(columns.Dataset("stub.Model", b, columns.Classes{}, stub{errors.New("no bytes")}), "made")
+		engine.Collect(signature.Dataset("stub.Model", b, signature.Classes{}, stub{errors.New("no bytes")}), "made")
 	}, "stub.Model: no bytes")
-	require.Nil(t, columns.LabelType(nil))
-	text, err := columns.ClassType(nil)
+	require.Nil(t, signature.LabelType(nil))
+	text, err := signature.ClassType(nil)
 	require.NoError(t, err)
 	require.Equal(t, arrow.BinaryTypes.String, text)
 }
 
 func TestOutputs(t *testing.T) {
-	require.Equal(t, "[{p float64}]", typesOf(columns.Outputs(nil, "p", "q")))
-	require.Equal(t, "[{p int16} {q vector}]", typesOf(columns.Outputs(arrow.PrimitiveTypes.Int16, "p", "q")))
+	require.Equal(t, "[{p float64}]", typesOf(signature.Outputs(nil, "p", "q")))
+	require.Equal(t, "[{p int16} {q vector}]", typesOf(signature.Outputs(arrow.PrimitiveTypes.Int16, "p", "q")))
 }
 
 func typesOf(fields []arrow.Field) string {

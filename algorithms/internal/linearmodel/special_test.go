@@ -1,4 +1,4 @@
-package affine_test
+package linearmodel_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 )
 
 // near asserts a relative error of at most 1e-10.
@@ -26,12 +26,12 @@ func TestErfc(t *testing.T) {
 		{2, 0.004677734981047266}, {3, 2.2090496998585445e-05}, {5, 1.5374597944280347e-12}, {10, 2.0884875837625446e-45},
 		{20, 5.395865611607901e-176}, {26, 5.663192408856145e-296},
 	} {
-		near(t, c[1], affine.Erfc(c[0]), fmt.Sprint("erfc ", c[0]))
-		near(t, affine.Erfc(math.Abs(c[0])), affine.NormalTail(c[0]*math.Sqrt2), fmt.Sprint("normal ", c[0]))
+		near(t, c[1], linearmodel.Erfc(c[0]), fmt.Sprint("erfc ", c[0]))
+		near(t, linearmodel.Erfc(math.Abs(c[0])), linearmodel.NormalTail(c[0]*math.Sqrt2), fmt.Sprint("normal ", c[0]))
 	}
-	require.Zero(t, affine.Erfc(40))
-	require.Zero(t, affine.Erfc(math.Inf(1)))
-	require.True(t, math.IsNaN(affine.Erfc(math.NaN())))
+	require.Zero(t, linearmodel.Erfc(40))
+	require.Zero(t, linearmodel.Erfc(math.Inf(1)))
+	require.True(t, math.IsNaN(linearmodel.Erfc(math.NaN())))
 }
 
 func TestStudentTail(t *testing.T) {
@@ -43,12 +43,12 @@ func TestStudentTail(t *testing.T) {
 		{1.5, 1e6, 0.1336147182367928}, {1.8, 1e6, 0.07186093949968342}, {5, 1e6, 5.733997870890745e-07},
 		{30, 50, 1.2380022795987244e-33}, {1e-5, 12, 0.9999921854738957},
 	} {
-		near(t, c[2], affine.StudentTail(c[0], c[1]), fmt.Sprint("t ", c[0], " with ", c[1]))
+		near(t, c[2], linearmodel.StudentTail(c[0], c[1]), fmt.Sprint("t ", c[0], " with ", c[1]))
 	}
-	require.Zero(t, affine.StudentTail(math.Inf(1), 3))
-	require.Zero(t, affine.StudentTail(1e200, 3))
-	require.True(t, math.IsNaN(affine.StudentTail(1, 0)))
-	require.True(t, math.IsNaN(affine.StudentTail(math.NaN(), 4)))
+	require.Zero(t, linearmodel.StudentTail(math.Inf(1), 3))
+	require.Zero(t, linearmodel.StudentTail(1e200, 3))
+	require.True(t, math.IsNaN(linearmodel.StudentTail(1, 0)))
+	require.True(t, math.IsNaN(linearmodel.StudentTail(math.NaN(), 4)))
 }
 
 func TestFTail(t *testing.T) {
@@ -57,11 +57,11 @@ func TestFTail(t *testing.T) {
 		{25, 3, 100, 3.757126909092306e-12}, {3.2, 40, 60, 2.317502435862393e-05}, {1.05, 1000, 2000, 0.18430154863827322},
 		{1.2, 1000, 100000, 1.3617752227515378e-05}, {1e4, 2, 3, 1.8367040331831148e-06},
 	} {
-		near(t, c[3], affine.FTail(c[0], c[1], c[2]), fmt.Sprint("F ", c))
+		near(t, c[3], linearmodel.FTail(c[0], c[1], c[2]), fmt.Sprint("F ", c))
 	}
-	require.Zero(t, affine.FTail(math.Inf(1), 2, 3))
-	require.True(t, math.IsNaN(affine.FTail(1, 0, 3)))
-	near(t, affine.StudentTail(2, 9), affine.FTail(4, 1, 9), "t squared")
+	require.Zero(t, linearmodel.FTail(math.Inf(1), 2, 3))
+	require.True(t, math.IsNaN(linearmodel.FTail(1, 0, 3)))
+	near(t, linearmodel.StudentTail(2, 9), linearmodel.FTail(4, 1, 9), "t squared")
 }
 
 func TestGammaTail(t *testing.T) {
@@ -71,12 +71,12 @@ func TestGammaTail(t *testing.T) {
 		{100, 150, 5.924540335483916e-06}, {5000, 5100, 0.07932888107761896}, {5000, 4900, 0.922055043773486},
 		{1e5, 1e5, 0.4995794778896348}, {0.01, 1e-5, 0.10366320173280281}, {50, 3, 1},
 	} {
-		near(t, c[2], affine.GammaTail(c[0], c[1]), fmt.Sprint("Q ", c))
-		near(t, c[2], affine.ChiSquaredTail(2*c[1], 2*c[0]), fmt.Sprint("chi squared ", c))
+		near(t, c[2], linearmodel.GammaTail(c[0], c[1]), fmt.Sprint("Q ", c))
+		near(t, c[2], linearmodel.ChiSquaredTail(2*c[1], 2*c[0]), fmt.Sprint("chi squared ", c))
 	}
-	require.EqualValues(t, 1, affine.GammaTail(2, 0))
-	require.Zero(t, affine.GammaTail(2, math.Inf(1)))
-	require.True(t, math.IsNaN(affine.GammaTail(-1, 2)))
+	require.EqualValues(t, 1, linearmodel.GammaTail(2, 0))
+	require.Zero(t, linearmodel.GammaTail(2, math.Inf(1)))
+	require.True(t, math.IsNaN(linearmodel.GammaTail(-1, 2)))
 }
 
 func TestLogGamma(t *testing.T) {
@@ -85,7 +85,7 @@ func TestLogGamma(t *testing.T) {
 		{3.7, 1.428072326665388}, {9.9, 12.57717990421988}, {10, 12.801827480081469}, {11.2, 15.576654464525776},
 		{100, 359.1342053695754}, {12345.678, 103959.91990554606}, {1e7, 151180949.36947393},
 	} {
-		require.InDelta(t, c[1], affine.LogGamma(c[0]), 1e-14*max(1, math.Abs(c[1])), "log gamma of %v", c[0])
+		require.InDelta(t, c[1], linearmodel.LogGamma(c[0]), 1e-14*max(1, math.Abs(c[1])), "log gamma of %v", c[0])
 	}
-	require.True(t, math.IsInf(affine.LogGamma(0), 1))
+	require.True(t, math.IsInf(linearmodel.LogGamma(0), 1))
 }

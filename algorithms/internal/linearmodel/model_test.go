@@ -1,4 +1,4 @@
-package affine_test
+package linearmodel_test
 
 import (
 	"encoding/json"
@@ -7,12 +7,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
 // fileOf returns the checked file of a payload.
-func fileOf(t *testing.T, m *affine.Model) *model.File {
+func fileOf(t *testing.T, m *linearmodel.Model) *model.File {
 	t.Helper()
 	file, err := model.Encode("some", 1, m.Inputs(), m.Summary, m.Payload())
 	require.NoError(t, err)
@@ -22,8 +22,8 @@ func fileOf(t *testing.T, m *affine.Model) *model.File {
 }
 
 // sample returns a model with coefficients for few of many features.
-func sample() *affine.Model {
-	return &affine.Model{
+func sample() *linearmodel.Model {
+	return &linearmodel.Model{
 		Reads: []model.Input{{Column: "x", Type: "sparse[200]"}}, OffsetCol: "o", Dim: 200, Columns: []int32{0, 63, 64, 130, 199},
 		Coefficients: [][]float64{{1, 2, 3, 4, 5}, {-1, 0.5, 0, 7, -5}}, Intercepts: []float64{10, 20},
 	}
@@ -80,20 +80,20 @@ func TestPayloadRoundTrip(t *testing.T) {
 	m.Summary.Note("not finite", math.NaN())
 	require.NoError(t, m.Check())
 	f := fileOf(t, m)
-	var p affine.Payload
+	var p linearmodel.Payload
 	require.NoError(t, model.Unmarshal(f.Payload, &p))
-	var back affine.Model
+	var back linearmodel.Model
 	require.NoError(t, back.Fill(f, p))
 	require.Equal(t, m.Payload(), back.Payload())
 	require.Equal(t, m.Inputs(), back.Inputs())
 	require.Equal(t, m.Summary.Measures, back.Summary.Measures)
 	_, ok := back.Summary.Measure("not finite")
 	require.False(t, ok)
-	none := &affine.Model{Reads: []model.Input{{Column: "x", Type: "sparse[70000]"}}, Dim: 70000, Columns: []int32{}, Coefficients: [][]float64{{}}, Intercepts: []float64{1}}
+	none := &linearmodel.Model{Reads: []model.Input{{Column: "x", Type: "sparse[70000]"}}, Dim: 70000, Columns: []int32{}, Coefficients: [][]float64{{}}, Intercepts: []float64{1}}
 	f = fileOf(t, none)
-	p = affine.Payload{}
+	p = linearmodel.Payload{}
 	require.NoError(t, model.Unmarshal(f.Payload, &p))
-	back = affine.Model{}
+	back = linearmodel.Model{}
 	require.NoError(t, back.Fill(f, p))
 	require.NotNil(t, back.Columns)
 	require.EqualValues(t, 1, back.Margin(make([]float64, 70000)))
@@ -103,25 +103,25 @@ func TestPayloadRoundTrip(t *testing.T) {
 func TestFillRefuses(t *testing.T) {
 	good := sample()
 	f := fileOf(t, good)
-	for text, change := range map[string]func(p *affine.Payload){
-		"is not the last input":       func(p *affine.Payload) { p.OffsetCol = "other" },
-		"there are -1 features":       func(p *affine.Payload) { p.Features = -1 },
-		"below 100 is due":            func(p *affine.Payload) { p.Features = 100 },
-		"margin 1 has 4 coefficients": func(p *affine.Payload) { p.Coefficients = [][]float64{{1, 2, 3, 4, 5}, {1, 2, 3, 4}} },
-		"2 margins and 1 intercepts":  func(p *affine.Payload) { p.Intercepts = p.Intercepts[:1] },
-		"have 200 components":         func(p *affine.Payload) { p.Features = 201 },
+	for text, change := range map[string]func(p *linearmodel.Payload){
+		"is not the last input":       func(p *linearmodel.Payload) { p.OffsetCol = "other" },
+		"there are -1 features":       func(p *linearmodel.Payload) { p.Features = -1 },
+		"below 100 is due":            func(p *linearmodel.Payload) { p.Features = 100 },
+		"margin 1 has 4 coefficients": func(p *linearmodel.Payload) { p.Coefficients = [][]float64{{1, 2, 3, 4, 5}, {1, 2, 3, 4}} },
+		"2 margins and 1 intercepts":  func(p *linearmodel.Payload) { p.Intercepts = p.Intercepts[:1] },
+		"have 200 components":         func(p *linearmodel.Payload) { p.Features = 201 },
 	} {
 		p := good.Payload()
 		change(&p)
-		var m affine.Model
+		var m linearmodel.Model
 		require.ErrorContains(t, m.Fill(f, p), text)
 	}
 	bad := *f
 	bad.Summary = json.RawMessage(`{"rows":-1}`)
-	var m affine.Model
+	var m linearmodel.Model
 	require.ErrorContains(t, m.Fill(&bad, good.Payload()), "-1 rows")
 	bad.Summary = json.RawMessage(`{"lines":1}`)
-	require.Error(t, new(affine.Model).Fill(&bad, good.Payload()))
+	require.Error(t, new(linearmodel.Model).Fill(&bad, good.Payload()))
 	bad.Summary = json.RawMessage(`{"inference":{"terms":[{"name":"a","p_value":2}]}}`)
-	require.ErrorContains(t, new(affine.Model).Fill(&bad, good.Payload()), "1 terms for 5 features")
+	require.ErrorContains(t, new(linearmodel.Model).Fill(&bad, good.Payload()), "1 terms for 5 features")
 }

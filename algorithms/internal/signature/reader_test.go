@@ -1,4 +1,4 @@
-package columns_test
+package signature_test
 
 import (
 	"fmt"
@@ -7,14 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
 func Example() {
-	in := columns.Inputs{{Column: "age", Type: "int64"}, {Column: "size", Type: "vector[2]"}}
+	in := signature.Inputs{{Column: "age", Type: "int64"}, {Column: "size", Type: "vector[2]"}}
 	layout := model.NewLayout("size", "age")
-	r, err := in.Bind(layout, columns.Override{}, 3)
+	r, err := in.Bind(layout, signature.Override{}, 3)
 	if err != nil {
 		panic(err)
 	}
@@ -32,11 +32,11 @@ func Example() {
 }
 
 func TestInputsCheck(t *testing.T) {
-	good := columns.Inputs{{Column: "a", Type: "float32"}, {Column: "v", Type: "vector[2]"}, {Column: "n", Type: "uint8"}}
+	good := signature.Inputs{{Column: "a", Type: "float32"}, {Column: "v", Type: "vector[2]"}, {Column: "n", Type: "uint8"}}
 	require.NoError(t, good.Check(4))
-	require.NoError(t, columns.Inputs{{Column: "v", Type: "sparse[7]"}}.Check(7))
-	require.NoError(t, columns.Inputs{{Column: "b", Type: "bool"}, {Column: "i", Type: "int8"}}.Check(2), "training takes bools")
-	for text, in := range map[string]columns.Inputs{
+	require.NoError(t, signature.Inputs{{Column: "v", Type: "sparse[7]"}}.Check(7))
+	require.NoError(t, signature.Inputs{{Column: "b", Type: "bool"}, {Column: "i", Type: "int8"}}.Check(2), "training takes bools")
+	for text, in := range map[string]signature.Inputs{
 		"the inputs have 4 features, dim is 5": good,
 		"the inputs have 0 features, dim is 5": nil,
 		`input "s" is utf8: want a number`:     {{Column: "s", Type: "utf8"}},
@@ -44,18 +44,18 @@ func TestInputsCheck(t *testing.T) {
 	} {
 		require.ErrorContains(t, in.Check(5), text)
 	}
-	require.Error(t, columns.Inputs{}.Check(0), "no features are no model")
+	require.Error(t, signature.Inputs{}.Check(0), "no features are no model")
 }
 
 func TestOverrideCheck(t *testing.T) {
-	require.NoError(t, columns.Override{}.Check())
-	require.NoError(t, columns.Override{VectorCol: "v"}.Check())
-	require.NoError(t, columns.Override{FeatureCols: []string{"a"}}.Check())
-	require.ErrorContains(t, columns.Override{VectorCol: "v", FeatureCols: []string{"a"}}.Check(), "both VectorCol and FeatureCols are set")
+	require.NoError(t, signature.Override{}.Check())
+	require.NoError(t, signature.Override{VectorCol: "v"}.Check())
+	require.NoError(t, signature.Override{FeatureCols: []string{"a"}}.Check())
+	require.ErrorContains(t, signature.Override{VectorCol: "v", FeatureCols: []string{"a"}}.Check(), "both VectorCol and FeatureCols are set")
 }
 
 // read binds inputs to rows with the columns v, w, a and b, and reads a row of such cells.
-func read(t *testing.T, in columns.Inputs, o columns.Override, dim int, set func(v, w, a, b *model.Cell)) (columns.Point, bool, error) {
+func read(t *testing.T, in signature.Inputs, o signature.Override, dim int, set func(v, w, a, b *model.Cell)) (signature.Point, bool, error) {
 	t.Helper()
 	layout := model.NewLayout("v", "w", "a", "b")
 	r, err := in.Bind(layout, o, dim)
@@ -66,9 +66,9 @@ func read(t *testing.T, in columns.Inputs, o columns.Override, dim int, set func
 }
 
 var (
-	vector  = columns.Inputs{{Column: "v", Type: "vector[3]"}}
-	sparse  = columns.Inputs{{Column: "v", Type: "sparse[3]"}}
-	numbers = columns.Inputs{{Column: "b", Type: "float64"}, {Column: "w", Type: "vector[1]"}, {Column: "a", Type: "int8"}}
+	vector  = signature.Inputs{{Column: "v", Type: "vector[3]"}}
+	sparse  = signature.Inputs{{Column: "v", Type: "sparse[3]"}}
+	numbers = signature.Inputs{{Column: "b", Type: "float64"}, {Column: "w", Type: "vector[1]"}, {Column: "a", Type: "int8"}}
 )
 
 func TestReader(t *testing.T) {
@@ -79,19 +79,19 @@ func TestReader(t *testing.T) {
 		b.SetBool(true)
 	}
 	for i, c := range []struct {
-		in   columns.Inputs
-		o    columns.Override
+		in   signature.Inputs
+		o    signature.Override
 		dim  int
 		want []float64
 	}{
-		{vector, columns.Override{}, 3, []float64{1, 2, 3}},
-		{numbers, columns.Override{}, 3, []float64{1, 4, 5}},
-		{columns.Inputs{vector[0], {Column: "a", Type: "int8"}}, columns.Override{}, 4, []float64{1, 2, 3, 5}},
-		{vector, columns.Override{VectorCol: "w"}, 1, []float64{4}},
-		{numbers, columns.Override{VectorCol: "v"}, 3, []float64{1, 2, 3}},
-		{vector, columns.Override{FeatureCols: []string{"a", "w", "b"}}, 3, []float64{5, 4, 1}},
-		{columns.Inputs{{Column: "a", Type: "int8"}}, columns.Override{}, 1, []float64{5}},
-		{vector, columns.Override{FeatureCols: []string{"a"}}, 1, []float64{5}},
+		{vector, signature.Override{}, 3, []float64{1, 2, 3}},
+		{numbers, signature.Override{}, 3, []float64{1, 4, 5}},
+		{signature.Inputs{vector[0], {Column: "a", Type: "int8"}}, signature.Override{}, 4, []float64{1, 2, 3, 5}},
+		{vector, signature.Override{VectorCol: "w"}, 1, []float64{4}},
+		{numbers, signature.Override{VectorCol: "v"}, 3, []float64{1, 2, 3}},
+		{vector, signature.Override{FeatureCols: []string{"a", "w", "b"}}, 3, []float64{5, 4, 1}},
+		{signature.Inputs{{Column: "a", Type: "int8"}}, signature.Override{}, 1, []float64{5}},
+		{vector, signature.Override{FeatureCols: []string{"a"}}, 1, []float64{5}},
 	} {
 		x, ok, err := read(t, c.in, c.o, c.dim, set)
 		require.NoError(t, err)
@@ -101,12 +101,12 @@ func TestReader(t *testing.T) {
 		require.True(t, x.Fits(c.dim))
 	}
 	for _, size := range []int{0, 3} {
-		x, ok, err := read(t, sparse, columns.Override{}, 3, func(v, _, _, _ *model.Cell) { v.SetSparse(size, []int32{0, 2}, []float64{7, 8}) })
+		x, ok, err := read(t, sparse, signature.Override{}, 3, func(v, _, _, _ *model.Cell) { v.SetSparse(size, []int32{0, 2}, []float64{7, 8}) })
 		require.NoError(t, err)
 		require.True(t, ok)
-		require.Equal(t, columns.Point{Indices: []int32{0, 2}, Values: []float64{7, 8}}, x)
+		require.Equal(t, signature.Point{Indices: []int32{0, 2}, Values: []float64{7, 8}}, x)
 	}
-	x, ok, err := read(t, sparse, columns.Override{}, 3, func(v, _, _, _ *model.Cell) { v.SetSparse(3, nil, nil) })
+	x, ok, err := read(t, sparse, signature.Override{}, 3, func(v, _, _, _ *model.Cell) { v.SetSparse(3, nil, nil) })
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.NotNil(t, x.Indices, "a sparse row without entries is no dense row of no features")
@@ -115,18 +115,18 @@ func TestReader(t *testing.T) {
 
 func TestReaderNames(t *testing.T) {
 	layout := model.NewLayout("v", "a")
-	r, err := vector.Bind(layout, columns.Override{}, 3)
+	r, err := vector.Bind(layout, signature.Override{}, 3)
 	require.NoError(t, err)
 	require.Equal(t, "v", r.Name())
 	require.True(t, layout.Reads(0))
 	require.False(t, layout.Reads(1))
-	_, err = vector.Bind(layout, columns.Override{VectorCol: "aa"}, 3)
+	_, err = vector.Bind(layout, signature.Override{VectorCol: "aa"}, 3)
 	require.ErrorContains(t, err, `features: the row has no column "aa": did you mean "a"?`)
 }
 
 func TestReaderRefuses(t *testing.T) {
 	for text, c := range map[string]struct {
-		in  columns.Inputs
+		in  signature.Inputs
 		set func(v, w, a, b *model.Cell)
 	}{
 		`column "v" has 2 components, the model was trained on 3`:         {vector, func(v, _, _, _ *model.Cell) { v.SetDense([]float64{1, 2}) }},
@@ -140,7 +140,7 @@ func TestReaderRefuses(t *testing.T) {
 		`column "v": component 1 is +Inf; set Skip`:                       {sparse, func(v, _, _, _ *model.Cell) { v.SetSparse(3, []int32{1}, []float64{math.Inf(1)}) }},
 		`column "b" is -Inf; set Skip`:                                    {numbers, func(_, w, a, b *model.Cell) { w.SetInt(1); a.SetInt(1); b.SetFloat(math.Inf(-1)) }},
 	} {
-		_, ok, err := read(t, c.in, columns.Override{}, 3, c.set)
+		_, ok, err := read(t, c.in, signature.Override{}, 3, c.set)
 		require.ErrorContains(t, err, text)
 		require.False(t, ok)
 	}
@@ -149,10 +149,10 @@ func TestReaderRefuses(t *testing.T) {
 // TestReaderSkips: what Skip takes for a null is what is no number, not what is no row of
 // the model.
 func TestReaderSkips(t *testing.T) {
-	skip := columns.Override{Skip: true}
+	skip := signature.Override{Skip: true}
 	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		for _, c := range []struct {
-			in  columns.Inputs
+			in  signature.Inputs
 			set func(v, w, a, b *model.Cell)
 		}{
 			{vector, func(v, _, _, _ *model.Cell) { v.SetDense([]float64{bad, 2, 3}) }},
@@ -170,13 +170,13 @@ func TestReaderSkips(t *testing.T) {
 }
 
 func TestFits(t *testing.T) {
-	require.True(t, columns.Dense([]float64{1, 2}).Fits(2))
-	require.False(t, columns.Dense([]float64{1, 2}).Fits(3))
-	require.False(t, columns.Dense(nil).Fits(3))
-	require.True(t, columns.Sparse(nil, nil).Fits(3))
-	require.False(t, columns.Sparse([]int32{0}, nil).Fits(3))
+	require.True(t, signature.Dense([]float64{1, 2}).Fits(2))
+	require.False(t, signature.Dense([]float64{1, 2}).Fits(3))
+	require.False(t, signature.Dense(nil).Fits(3))
+	require.True(t, signature.Sparse(nil, nil).Fits(3))
+	require.False(t, signature.Sparse([]int32{0}, nil).Fits(3))
 	for _, bad := range [][]int32{{-1}, {3}, {1, 0}, {2, 2}} {
-		require.False(t, columns.Sparse(bad, make([]float64, len(bad))).Fits(3), "%v", bad)
+		require.False(t, signature.Sparse(bad, make([]float64, len(bad))).Fits(3), "%v", bad)
 	}
-	require.True(t, columns.Ascending([]int32{0, 1, 2}, 3))
+	require.True(t, signature.Ascending([]int32{0, 1, 2}, 3))
 }

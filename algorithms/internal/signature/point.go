@@ -1,4 +1,4 @@
-package columns
+package signature
 
 // Point is the features of a row: dense, or, with Indices that are not nil, the entries
 // that are not 0.
