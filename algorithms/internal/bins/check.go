@@ -144,14 +144,7 @@ func (t Table) Vector() string {
 	return t.plan.schema.Field(t.plan.vector).Name
 }
 
-// LabelType returns the type of the label column of a ClassLabel, as schemas print it.
-func (t Table) LabelType() string {
-	if t.plan == nil {
-		return ""
-	}
-	return t.plan.labelType()
-}
-
+// labelType returns the type of the label column of a ClassLabel, as schemas print it.
 func (p *plan) labelType() string {
 	if p.label != ClassLabel {
 		return ""

@@ -134,9 +134,6 @@ func (t Table) Named() *engine.Dataset {
 	return d
 }
 
-// LabelType returns the type of the label column of a ClassLabel, as schemas print it.
-func (t Table) LabelType() string { return t.labelType }
-
 // features returns the vector column, and the dataset that has it: with Features, d and
 // a column that joins them.
 func (c Columns) features(d *engine.Dataset, label LabelKind) (string, *engine.Dataset, error) {

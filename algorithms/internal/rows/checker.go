@@ -43,6 +43,7 @@ type Checker struct {
 	row     int    // the first that is refused, −1 while there is none
 	problem string
 	cure    engine.Cure
+	keep    []int32 // room for Kept
 }
 
 // Rows returns the columns of a batch, in the rows that are usable, as the schema of Schema;
@@ -72,17 +73,20 @@ func (k *Checker) Rows(c *engine.Context, first int, rows arrow.Record) (arrow.R
 		return all, nil
 	}
 	defer all.Release()
-	keep := make([]int32, 0, n)
+	if k.keep == nil {
+		k.keep = make([]int32, 0, n)
+	}
+	k.Kept = k.keep[:0]
 	for i, skip := range k.skip {
 		if !skip {
-			keep = append(keep, int32(i))
+			k.Kept = append(k.Kept, int32(i))
 		}
 	}
-	k.Kept = keep
+	k.keep = k.Kept
 	if !k.Again {
-		c.Count(Skipped, int64(n-len(keep)))
+		c.Count(Skipped, int64(n-len(k.Kept)))
 	}
-	return batch.Take(c.Allocator, all, keep)
+	return batch.Take(c.Allocator, all, k.Kept)
 }
 
 // Schema returns that of the checked rows: the As of each column.
