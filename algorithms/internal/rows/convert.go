@@ -2,6 +2,7 @@ package rows
 
 import (
 	"math"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -98,28 +99,43 @@ func WithComponents(mem memory.Allocator, vectors arrow.Array, to arrow.DataType
 		vectors.Retain()
 		return vectors
 	}
+	// A slice of a larger column has all the values of that below it: only its own are
+	// converted, unless nulls have bits that count from the column's first row.
+	d, list := vectors.Data(), vectors.(array.ListLike)
+	buffers, offset, lo, hi := d.Buffers(), d.Offset(), 0, list.ListValues().Len()
+	if n := d.Len(); n > 0 && d.NullN() == 0 {
+		first, _ := list.ValueOffsets(0)
+		_, last := list.ValueOffsets(n - 1)
+		buffers, offset, lo, hi = []*memory.Buffer{nil}, 0, int(first), int(last)
+		if ragged, ok := vectors.(*array.List); ok {
+			ends := slices.Clone(ragged.Offsets()[d.Offset():][:n+1])
+			for i := range ends {
+				ends[i] -= int32(first)
+			}
+			buffers = append(buffers, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(ends)))
+		}
+	}
 	var made arrow.Array
-	switch from := vectors.(array.ListLike).ListValues().(type) {
+	switch from := list.ListValues().(type) {
 	case *array.Float32:
 		b := array.NewFloat64Builder(mem)
 		defer b.Release()
-		b.Reserve(from.Len())
-		for _, v := range from.Float32Values() {
+		b.Reserve(hi - lo)
+		for _, v := range from.Float32Values()[lo:hi] {
 			b.UnsafeAppend(float64(v))
 		}
 		made = b.NewArray()
 	case *array.Float64:
 		b := array.NewFloat32Builder(mem)
 		defer b.Release()
-		b.Reserve(from.Len())
-		for _, v := range from.Float64Values() {
+		b.Reserve(hi - lo)
+		for _, v := range from.Float64Values()[lo:hi] {
 			b.UnsafeAppend(float32(v))
 		}
 		made = b.NewArray()
 	}
 	defer made.Release()
-	d := vectors.Data()
-	data := array.NewData(VectorsOf(d.DataType(), to), d.Len(), d.Buffers(), []arrow.ArrayData{made.Data()}, d.NullN(), d.Offset())
+	data := array.NewData(VectorsOf(d.DataType(), to), d.Len(), buffers, []arrow.ArrayData{made.Data()}, d.NullN(), offset)
 	defer data.Release()
 	return array.MakeFromData(data)
 }
