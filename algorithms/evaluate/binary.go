@@ -144,15 +144,15 @@ func (r BinaryReport) String() string {
 // brought in order, so that any number of them can be measured.
 func Binary(rows *engine.Dataset, o BinaryOptions) *engine.Dataset {
 	const op = "evaluate.Binary"
-	in := table{skip: o.Skip}
-	label := in.read("LabelCol", o.LabelCol, labelRole)
+	in := newTable(o.Skip)
+	label := in.readLabels("LabelCol", o.LabelCol)
 	score, vector := in.readNumbers("ScoreCol", o.ScoreCol, rows)
 	weight := in.readWeight(o.WeightCol)
 	if refused, ok := begin(op, rows, o.Validate(), &in); !ok {
 		return refused
 	}
-	kind := in.fields[label].kind
-	if o.Positive == "" && !isNumber(kind) && kind.ID() != arrow.BOOL {
+	kind := in.Columns[label].As.Type
+	if o.Positive == "" && !ordered(kind) && kind.ID() != arrow.BOOL {
 		b := rows.Builder()
 		b.Errorf("%s: column %q is %s: set Positive to the label that is the positive one", op, o.LabelCol, batch.TypeName(kind))
 		return b.Poisoned(op)

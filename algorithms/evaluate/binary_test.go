@@ -315,8 +315,8 @@ func TestBinaryRefusesWhatItCannotMeasure(t *testing.T) {
 	rows := func(r ...scored) []scored { return r }
 	requireFailure(t, rows(scored{1, nan, 1}), binary(binaryCols), `row 0 of the shard: column "score" is NaN; set Skip`)
 	requireFailure(t, rows(scored{1, inf, 1}), binary(binaryCols), `column "score" is +Inf`)
-	requireFailure(t, rows(scored{1, 1, -2}), binary(binaryCols), `column "weight" is -2: want a weight of 0 or more`)
-	requireFailure(t, rows(scored{1, 1, nan}), binary(binaryCols), `column "weight" is NaN`)
+	requireFailure(t, rows(scored{1, 1, -2}), binary(binaryCols), `column "weight": the weight is -2; a weight is 0 or more`)
+	requireFailure(t, rows(scored{1, 1, nan}), binary(binaryCols), `column "weight": the weight is NaN`)
 	requireFailure(t, rows(scored{7, 1, 1}), binary(binaryCols), `column "label": the label is 7: want 1, and 0 or -1; or set Positive`)
 	requireFailure(t, rows(scored{1, 1, 1}), binary(evaluate.BinaryOptions{LabelCol: "label", ScoreCol: "scores"}), `ScoreCol: `, `"score"`)
 	requireFailure(t, rows(scored{1, 1, 1}), binary(evaluate.BinaryOptions{ScoreCol: "score"}), `LabelCol is empty`)
@@ -357,7 +357,7 @@ func TestBinarySkipsRowsThatLackSomething(t *testing.T) {
 	require.Equal(t, []float64{1, 2}, []float64{r.AUC, r.Weight})
 	require.Contains(t, result.Summary(), "rows skipped")
 	rows[0].Weight = -1
-	requireFailure(t, rows, binary(o), "want a weight of 0 or more")
+	requireFailure(t, rows, binary(o), "a weight is 0 or more")
 	rows[0].Weight = 1
 	// Several such rows in one batch.
 	rows = append(append(rows, rows...), rows...)

@@ -170,19 +170,19 @@ func (in *clusteringInput) of(rec arrow.Record) (x *vectorReader, w []float64, e
 // returns a dataset of one row with a ClusteringReport, see ReportOf.
 func Clustering(rows *engine.Dataset, o ClusteringOptions) *engine.Dataset {
 	const op = "evaluate.Clustering"
-	in := clusteringInput{table: table{skip: o.Skip}, label: -1, vector: -1}
-	in.cluster = in.read("ClusterCol", o.ClusterCol, labelRole)
+	in := clusteringInput{table: newTable(o.Skip), label: -1, vector: -1}
+	in.cluster = in.readLabels("ClusterCol", o.ClusterCol)
 	if o.VectorCol != "" {
-		in.vector = in.read("VectorCol", o.VectorCol, vectorRole)
+		in.vector = in.readVectors("VectorCol", o.VectorCol)
 	}
 	if o.LabelCol != "" {
-		in.label = in.read("LabelCol", o.LabelCol, labelRole)
+		in.label = in.readLabels("LabelCol", o.LabelCol)
 	}
 	in.weight = in.readWeight(o.WeightCol)
 	if refused, ok := begin(op, rows, o.validateColumns(), &in.table); !ok {
 		return refused
 	}
-	in.byValue = isNumber(in.fields[in.cluster].kind)
+	in.byValue = ordered(in.Columns[in.cluster].As.Type)
 	sums := folding[clusteringState]{
 		op: "ClusteringSums",
 		in: in.table,
@@ -256,8 +256,9 @@ func (o ClusteringOptions) openScatter(c *engine.Context, s *clusteringState, in
 	var others *neighbours
 	if o.Exact {
 		others = newNeighbours(g)
+		again := in.second()
 		for _, rec := range c.Side(2) {
-			clean, err := in.use(c, arrowrows.Record(rec), 0)
+			clean, err := again.Rows(c, 0, arrowrows.Record(rec))
 			if err != nil {
 				return err
 			}

@@ -280,7 +280,7 @@ func TestClusteringRefusesWhatItCannotMeasure(t *testing.T) {
 	}
 	bad := slices.Clone(rows)
 	bad[0].X = []float64{1, math.NaN()}
-	requireFailure(t, bad, clustering(both), `column "x" is not finite in component 1; set Skip`)
+	requireFailure(t, bad, clustering(both), `column "x": component 1 is NaN; set Skip`)
 	skip := both
 	skip.Skip = true
 	requireSame(t, must(evaluate.MeasureClustering(clusterC[1:], clusterX[1:], clusterT[1:], nil, both)), measured[evaluate.ClusteringReport](t, bad, clustering(skip)))

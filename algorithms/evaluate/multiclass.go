@@ -184,19 +184,19 @@ func (s *multiState) merge(o *multiState) {
 // MulticlassReport, see ReportOf; Confusion makes rows of its matrix.
 func Multiclass(rows *engine.Dataset, o MulticlassOptions) *engine.Dataset {
 	const op = "evaluate.Multiclass"
-	in := table{skip: o.Skip}
-	label, weight := in.read("LabelCol", o.LabelCol, labelRole), in.readWeight(o.WeightCol)
+	in := newTable(o.Skip)
+	label, weight := in.readLabels("LabelCol", o.LabelCol), in.readWeight(o.WeightCol)
 	predicted := -1
 	if o.PredictionCol != "" {
-		predicted = in.read("PredictionCol", o.PredictionCol, labelRole)
+		predicted = in.readLabels("PredictionCol", o.PredictionCol)
 	}
 	columns, vector := o.readProbabilities(&in, rows)
 	if refused, ok := begin(op, rows, o.validateColumns(), &in); !ok {
 		return refused
 	}
-	byValue := isNumber(in.fields[label].kind)
+	byValue := ordered(in.Columns[label].As.Type)
 	if predicted >= 0 {
-		if l, p := in.fields[label].kind, in.fields[predicted].kind; byValue != isNumber(p) || !byValue && l.ID() != p.ID() {
+		if l, p := in.Columns[label].As.Type, in.Columns[predicted].As.Type; byValue != ordered(p) || !byValue && l.ID() != p.ID() {
 			b := rows.Builder()
 			b.Errorf("%s: column %q is %s but column %q is %s: labels and predictions are of one type", op, o.LabelCol, batch.TypeName(l), o.PredictionCol, batch.TypeName(p))
 			return b.Poisoned(op)
@@ -236,7 +236,7 @@ func (o MulticlassOptions) readProbabilities(in *table, rows *engine.Dataset) (c
 		return []int{at}, vector
 	}
 	for _, name := range o.ProbabilityCols {
-		columns = append(columns, in.read("ProbabilityCols", name, numberRole))
+		columns = append(columns, in.readNumber("ProbabilityCols", name))
 	}
 	return columns, false
 }

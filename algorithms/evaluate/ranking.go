@@ -158,10 +158,10 @@ func (s *rankingState) merge(o *rankingState) {
 // a RankingReport, see ReportOf. The rows of a query are brought into one shard.
 func Ranking(rows *engine.Dataset, o RankingOptions) *engine.Dataset {
 	const op = "evaluate.Ranking"
-	in := table{skip: o.Skip}
-	in.read("QueryCol", o.QueryCol, labelRole)
-	in.read("LabelCol", o.LabelCol, numberRole)
-	in.read("ScoreCol", o.ScoreCol, numberRole)
+	in := newTable(o.Skip)
+	in.readLabels("QueryCol", o.QueryCol)
+	in.readNumber("LabelCol", o.LabelCol)
+	in.readNumber("ScoreCol", o.ScoreCol)
 	weight := in.readWeight(o.WeightCol)
 	if refused, ok := begin(op, rows, o.Validate(), &in); !ok {
 		return refused
@@ -205,7 +205,7 @@ func (o *lister) Process(c *engine.Context, _, shard int, in engine.Batch, out e
 	var text []byte
 	for i, l := range label {
 		if !(l >= 0 && l <= maxRelevance) {
-			return o.in.place(&badRow{i, fmt.Errorf("column %q is %v: want a relevance of 0 to %d", o.in.fields[1].name, l, maxRelevance)}, o.row)
+			return o.in.place(&badRow{i, fmt.Errorf("column %q is %v: want a relevance of 0 to %d", o.in.Columns[1].Name, l, maxRelevance)}, o.row)
 		}
 		text = printer.Append(text[:0], i)
 		o.rows = append(o.rows, listed{plainZero(string(text)), l, score[i] + 0, weightOf(w, i)})

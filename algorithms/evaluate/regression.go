@@ -146,8 +146,8 @@ func (o RegressionOptions) add(s *regressionState, label, prediction, w float64)
 // RegressionReport, see ReportOf.
 func Regression(rows *engine.Dataset, o RegressionOptions) *engine.Dataset {
 	const op = "evaluate.Regression"
-	in := table{skip: o.Skip}
-	label, prediction, weight := in.read("LabelCol", o.LabelCol, numberRole), in.read("PredictionCol", o.PredictionCol, numberRole), in.readWeight(o.WeightCol)
+	in := newTable(o.Skip)
+	label, prediction, weight := in.readNumber("LabelCol", o.LabelCol), in.readNumber("PredictionCol", o.PredictionCol), in.readWeight(o.WeightCol)
 	if refused, ok := begin(op, rows, o.Validate(), &in); !ok {
 		return refused
 	}

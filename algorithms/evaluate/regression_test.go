@@ -241,15 +241,15 @@ func TestDevianceOutsideOfItsDomain(t *testing.T) {
 func TestRegressionRefusesWhatItCannotMeasure(t *testing.T) {
 	rows := predictedRows(numberLabel, numberGuess, nil)
 	for text, o := range map[string]evaluate.RegressionOptions{
-		"Quantile is 1":           {Quantile: 1},
-		"Quantile is NaN":         {Quantile: math.NaN()},
-		"Deviance(9)":             {Deviance: 9},
-		"only that of Tweedie":    {Power: 1.5},
-		"want 0 or less, or 1":    {Deviance: evaluate.TweedieDeviance, Power: 0.5},
-		"Power is +Inf":           {Deviance: evaluate.TweedieDeviance, Power: math.Inf(1)},
-		`PredictionCol: `:         {PredictionCol: "predictions"},
-		`column "weight" is NaN`:  {WeightCol: "weight"},
-		`column "label" is +Inf;`: {NoMedian: true},
+		"Quantile is 1":                      {Quantile: 1},
+		"Quantile is NaN":                    {Quantile: math.NaN()},
+		"Deviance(9)":                        {Deviance: 9},
+		"only that of Tweedie":               {Power: 1.5},
+		"want 0 or less, or 1":               {Deviance: evaluate.TweedieDeviance, Power: 0.5},
+		"Power is +Inf":                      {Deviance: evaluate.TweedieDeviance, Power: math.Inf(1)},
+		`PredictionCol: `:                    {PredictionCol: "predictions"},
+		`column "weight": the weight is NaN`: {WeightCol: "weight"},
+		`column "label" is +Inf;`:            {NoMedian: true},
 	} {
 		bad := rows
 		switch {

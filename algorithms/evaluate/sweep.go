@@ -287,7 +287,7 @@ func sweepGroups[S any](parts *engine.Dataset, op string, descending bool, attrs
 func groupTable() table {
 	var t table
 	for _, name := range []string{"value", "a", "b"} {
-		t.read(name, name, numberRole)
+		t.readNumber(name, name)
 	}
 	return t
 }

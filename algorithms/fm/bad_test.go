@@ -38,6 +38,23 @@ func TestParametersAreChecked(t *testing.T) {
 	}
 }
 
+// TestBoolsAreNumbers trains on a column of bools, which counts as 0 and 1 in prediction too.
+func TestBoolsAreNumbers(t *testing.T) {
+	type row struct {
+		B     bool
+		X     float64
+		Label float64
+	}
+	r := trial.Run(t, func(b *engine.Builder) {
+		d := operators.FromSlice(b, []row{{true, 1, 3}, {false, 2, 1}, {true, 0, 2}, {false, 1, 0}})
+		p := fm.Params{FeatureCols: []string{"b", "x"}, LabelCol: "label", MaxIter: 2}
+		engine.Collect(fm.Predict(d, fm.Train(d, p), fm.PredictOptions{}), "predictions")
+	})
+	predictions, err := engine.Rows[struct{ Prediction float64 }](r, "predictions")
+	require.NoError(t, err)
+	require.Len(t, predictions, 4)
+}
+
 func TestRowsAreChecked(t *testing.T) {
 	with := func(change func(t *trial.Table)) trial.Table {
 		c := products(20, true)

@@ -7,7 +7,7 @@ import (
 	"sort"
 	"sync"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -19,7 +19,7 @@ const Kind = "fm"
 
 // Classes are the classes of a classifier: their Type is that of the column of labels, their
 // Values are texts in the order of the classes. Those of a regression are empty.
-type Classes = columns.Classes
+type Classes = signature.Classes
 
 // Model is a trained machine. It is used by pointer and not changed once it predicts; any
 // number of goroutines may use one.
@@ -44,8 +44,8 @@ type Model struct {
 	// Summary tells about the training.
 	Summary Summary
 
-	columns  columns.Inputs
-	override columns.Override // of Predict
+	columns  signature.Inputs
+	override signature.Override // of Predict
 	once     sync.Once
 	machine  machine
 	sums     sync.Pool // of *[]float64, two values for each factor
@@ -93,7 +93,7 @@ func (m *Model) prepare() {
 }
 
 // margin returns the margin of a point, NaN of one that has not the features of the model.
-func (m *Model) margin(x columns.Point) float64 {
+func (m *Model) margin(x signature.Point) float64 {
 	if !x.Fits(m.Dim) {
 		return math.NaN()
 	}
@@ -111,7 +111,7 @@ func (m *Model) margin(x columns.Point) float64 {
 }
 
 // compactMargin is machine.margin where the machine is over some features alone.
-func (m *Model) compactMargin(x columns.Point, s []float64) float64 {
+func (m *Model) compactMargin(x signature.Point, s []float64) float64 {
 	clear(s)
 	margin := m.Intercept
 	for q, v := range x.Values {
@@ -141,13 +141,13 @@ func class(margin float64) int {
 // Margin returns the margin of a row: the prediction of a regression, or the log odds of
 // the second class. A row that has not Dim features gives NaN. It allocates nothing, the
 // first calls excepted.
-func (m *Model) Margin(x []float64) float64 { return m.margin(columns.Dense(x)) }
+func (m *Model) Margin(x []float64) float64 { return m.margin(signature.Dense(x)) }
 
 // MarginSparse is Margin for a row of which only the entries that are not 0 are given,
 // with their indices in ascending order. Indices that do not ascend or lie outside 0..Dim-1
 // give NaN.
 func (m *Model) MarginSparse(indices []int32, values []float64) float64 {
-	return m.margin(columns.Sparse(indices, values))
+	return m.margin(signature.Sparse(indices, values))
 }
 
 // Predict returns the prediction for a row: the number of a regression, or the number,
@@ -243,7 +243,7 @@ func (m *Model) check() error {
 		return errors.New("a regression has no classes")
 	case m.Dim < 1 || m.Dim > batch.MaxDim:
 		return fmt.Errorf("dim is %d: want 1 to %d", m.Dim, batch.MaxDim)
-	case m.Columns != nil && !columns.Ascending(m.Columns, m.Dim):
+	case m.Columns != nil && !signature.Ascending(m.Columns, m.Dim):
 		return fmt.Errorf("the columns do not ascend below dim %d", m.Dim)
 	case len(m.Linear) != d || len(m.Factors) != d:
 		return fmt.Errorf("there are %d weights and factors of %d features, want %d", len(m.Linear), len(m.Factors), d)

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/engine"
@@ -180,13 +180,13 @@ func (p Params) affordable(features int) error {
 }
 
 // Task is what a machine predicts.
-type Task = columns.Task
+type Task = signature.Task
 
 const (
 	// Regression predicts a number: the loss is half the squared difference.
-	Regression = columns.Regression
+	Regression = signature.Regression
 	// Classification predicts one of two classes: the loss is logistic.
-	Classification = columns.Classification
+	Classification = signature.Classification
 )
 
 // spreadOf is half the width of the uniform distribution of a standard deviation.

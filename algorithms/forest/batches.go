@@ -4,7 +4,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/engine"
@@ -102,7 +102,7 @@ func columnsOf(b *batch.RecordBuilder) ([]columnar.Values, error) {
 }
 
 // take adds a row to the block; a null is an empty one.
-func (p *batches) take(x columns.Point, ok bool) {
+func (p *batches) take(x signature.Point, ok bool) {
 	p.valid = append(p.valid, ok)
 	switch {
 	case p.sparse:

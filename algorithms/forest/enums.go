@@ -7,19 +7,19 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 )
 
 // Task is what a forest predicts.
-type Task = columns.Task
+type Task = signature.Task
 
 const (
 	// Regression predicts a number: the mean of the leaves' means.
-	Regression = columns.Regression
+	Regression = signature.Regression
 	// Classification predicts a class: the one with the largest mean of the leaves' shares,
 	// the first of equals.
-	Classification = columns.Classification
+	Classification = signature.Classification
 )
 
 // Method is how the trees of a forest come to differ.

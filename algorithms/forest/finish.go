@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/comqueue"
 )
@@ -96,7 +97,7 @@ func (g growing) finish(ctx *comqueue.ComContext) ([]byte, error) {
 		Task: p.Task, Classes: Classes{Type: f.LabelType, Values: f.Classes}, Dim: f.Declared,
 		AbsentIsZero:  p.AbsentIsZero,
 		PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol,
-		inputs:  inputsOf(p.FeatureCols, p.VectorCol, g.schema, f.Declared),
+		inputs:  inputs(signature.InputsOf(p.VectorCol, p.FeatureCols, g.schema, f.Declared)),
 		Summary: s.written.summary,
 	}
 	m.Summary.Rows, m.Summary.Weight, m.Summary.Seed = f.Rows, f.Weight, p.Seed

@@ -5,7 +5,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
@@ -13,35 +14,6 @@ import (
 // inputs are the columns that hold the features of a row: one vector, or scalars, each of
 // them a feature.
 type inputs []model.Input
-
-// inputsOf returns the columns that training read: the given ones, or the vector. dim is the
-// number of features, which is noted where the type of a vector does not tell it.
-func inputsOf(features []string, vector string, schema *arrow.Schema, dim int) inputs {
-	if len(features) == 0 {
-		if vector == "" {
-			for _, f := range schema.Fields() {
-				if batch.IsVector(f.Type) {
-					vector = f.Name
-				}
-			}
-		}
-		features = []string{vector}
-	}
-	var in inputs
-	for _, name := range features {
-		i, err := batch.FindColumn(schema, name)
-		if err != nil {
-			continue // training has found all of them
-		}
-		dt := schema.Field(i).Type
-		text := batch.TypeName(dt)
-		if batch.IsVector(dt) && batch.VectorDim(dt) == 0 && dim > 0 {
-			text = fmt.Sprintf("%s[%d]", text, dim)
-		}
-		in = append(in, model.Input{Column: name, Type: text})
-	}
-	return in
-}
 
 // check tells what does not hold together, given the categories of the features.
 func (in inputs) check(dim int, categories [][]string) error {
@@ -58,7 +30,7 @@ func (in inputs) check(dim int, categories [][]string) error {
 			if j >= len(categories) || categories[j] == nil {
 				return fmt.Errorf("input %q is text, and the model has no categories of it", c.Column)
 			}
-		case dt.ID() != arrow.BOOL && !arrow.IsInteger(dt.ID()) && !arrow.IsFloating(dt.ID()):
+		case !rows.IsNumber(dt):
 			return fmt.Errorf("input %q is %s: want a vector, or numbers, bools and text", c.Column, c.Type)
 		}
 		d++
@@ -127,7 +99,7 @@ func (m *Model) reader(l *model.Layout, o PredictOptions) (*reader, error) {
 // what is no category of training is −1. It reports false for a vector that is null. It
 // allocates nothing once the row's cells have been as long as they get. The error names the
 // column.
-func (r *reader) read(row []model.Cell) (p columns.Point, ok bool, err error) {
+func (r *reader) read(row []model.Cell) (p signature.Point, ok bool, err error) {
 	if r.joined >= 0 {
 		return r.join(row)
 	}
@@ -139,21 +111,21 @@ func (r *reader) read(row []model.Cell) (p columns.Point, ok bool, err error) {
 		if len(c.Values) != r.dim {
 			return p, false, r.otherDim(len(c.Values))
 		}
-		return columns.Dense(c.Values), true, nil
+		return signature.Dense(c.Values), true, nil
 	case model.SparseCell:
 		if c.Size != 0 && c.Size != r.dim {
 			return p, false, r.otherDim(c.Size)
 		}
-		if !columns.Ascending(c.Indices, r.dim) || len(c.Indices) != len(c.Values) {
+		if !signature.Ascending(c.Indices, r.dim) || len(c.Indices) != len(c.Values) {
 			return p, false, fmt.Errorf("column %q: the indices do not ascend within the %d features of the model", r.names[0], r.dim)
 		}
-		return columns.Sparse(c.Indices, c.Values), true, nil
+		return signature.Sparse(c.Indices, c.Values), true, nil
 	}
 	return p, false, fmt.Errorf("column %q is %s, the model reads a vector of %d", r.names[0], c.Kind, r.dim)
 }
 
 // join reads columns that are features each.
-func (r *reader) join(row []model.Cell) (p columns.Point, ok bool, err error) {
+func (r *reader) join(row []model.Cell) (p signature.Point, ok bool, err error) {
 	x := row[r.joined].MakeDense(r.dim)
 	for j, cell := range r.cells {
 		c := &row[cell]
@@ -176,7 +148,7 @@ func (r *reader) join(row []model.Cell) (p columns.Point, ok bool, err error) {
 			return p, false, fmt.Errorf("column %q is %s, the model reads %s", r.names[j], c.Kind, want)
 		}
 	}
-	return columns.Dense(x), true, nil
+	return signature.Dense(x), true, nil
 }
 
 func (r *reader) otherDim(d int) error {

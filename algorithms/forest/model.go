@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
@@ -15,7 +15,7 @@ const Kind = "forest"
 
 // Classes are the classes of a classifier: their Type is that of the column of labels, their
 // Values are texts in the order of the classes. Those of a regression are empty.
-type Classes = columns.Classes
+type Classes = signature.Classes
 
 // Model is a trained forest. It is used by pointer and not changed once it predicts; any
 // number of goroutines may use one.
@@ -98,7 +98,7 @@ func (m *Model) prepare() { m.once.Do(func() { m.scorer = m.Trees.Scorer() }) }
 
 // scores writes the mean over the trees to dst, which has a value for each output, for a
 // point that fits.
-func (m *Model) scores(x columns.Point, dst []float64) {
+func (m *Model) scores(x signature.Point, dst []float64) {
 	switch {
 	case x.Indices == nil:
 		m.scorer.Scores(x.Values, dst)
@@ -110,7 +110,7 @@ func (m *Model) scores(x columns.Point, dst []float64) {
 }
 
 // predict returns the prediction for a point that fits.
-func (m *Model) predict(x columns.Point) float64 {
+func (m *Model) predict(x signature.Point) float64 {
 	m.prepare()
 	buffer, ok := m.free.Get().(*[]float64)
 	if !ok {
@@ -127,7 +127,7 @@ func (m *Model) predict(x columns.Point) float64 {
 }
 
 // guess returns the prediction for any point.
-func (m *Model) guess(x columns.Point) float64 {
+func (m *Model) guess(x signature.Point) float64 {
 	switch {
 	case x.Fits(m.Dim):
 		return m.predict(x)
@@ -138,7 +138,7 @@ func (m *Model) guess(x columns.Point) float64 {
 }
 
 // probabilities writes the probabilities of the classes for any point.
-func (m *Model) probabilities(x columns.Point, dst []float64) bool {
+func (m *Model) probabilities(x signature.Point, dst []float64) bool {
 	if m.Task != Classification || len(dst) != len(m.Classes.Values) || !x.Fits(m.Dim) {
 		return false
 	}
@@ -152,25 +152,25 @@ func (m *Model) probabilities(x columns.Point, dst []float64) bool {
 // mean share, the first of equals. It is not the vote of most trees. NaN is a missing feature; of a categorical feature the
 // value is the code, see Code. A row that has not Dim features gives NaN, or the class -1. It
 // allocates nothing, the first calls excepted.
-func (m *Model) Predict(x []float64) float64 { return m.guess(columns.Dense(x)) }
+func (m *Model) Predict(x []float64) float64 { return m.guess(signature.Dense(x)) }
 
 // PredictSparse is Predict for a row of which only some features are given, by their numbers
 // in ascending order; what the others are AbsentIsZero says. Indices that do not ascend or
 // lie outside 0..Dim-1 give NaN, or the class -1.
 func (m *Model) PredictSparse(indices []int32, values []float64) float64 {
-	return m.guess(columns.Sparse(indices, values))
+	return m.guess(signature.Sparse(indices, values))
 }
 
 // PredictProbability writes the probability of each class to dst, which has a value for
 // each: the mean of the shares that the class has in the leaves. It reports whether it can be
 // told; see Predict.
 func (m *Model) PredictProbability(x, dst []float64) bool {
-	return m.probabilities(columns.Dense(x), dst)
+	return m.probabilities(signature.Dense(x), dst)
 }
 
 // PredictProbabilitySparse is PredictProbability for a sparse row.
 func (m *Model) PredictProbabilitySparse(indices []int32, values, dst []float64) bool {
-	return m.probabilities(columns.Sparse(indices, values), dst)
+	return m.probabilities(signature.Sparse(indices, values), dst)
 }
 
 // Code returns the value that stands for a category of a feature of text, -1 for one that

@@ -7,7 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/engine/columnar"
@@ -33,7 +33,7 @@ func PredictOutOfBag(d, made *engine.Dataset, o PredictOptions) *engine.Dataset 
 	if poisoned != nil {
 		return poisoned
 	}
-	outputs := columns.Outputs(label, o.prediction(), o.probability())
+	outputs := signature.Outputs(label, o.prediction(), o.probability())
 	return model.Apply(op, d, made, model.Application{
 		Op: "ForestPredictOutOfBag", Replace: o.Replace,
 		Attrs:   []engine.Attr{{Key: "prediction", Value: o.prediction()}},

@@ -7,7 +7,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
@@ -41,7 +41,7 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	if poisoned != nil {
 		return poisoned
 	}
-	outputs := columns.Outputs(label, o.prediction(), o.probability())
+	outputs := signature.Outputs(label, o.prediction(), o.probability())
 	return model.Apply(op, d, made, model.Application{
 		Op: "ForestPredict", Replace: o.Replace,
 		Attrs:   []engine.Attr{{Key: "prediction", Value: o.prediction()}},
@@ -68,7 +68,7 @@ func (o PredictOptions) check(op string, d, made *engine.Dataset) (label arrow.D
 		b.Errorf("%s: %w", op, errors.New("both VectorCol and FeatureCols are set: name one vector column or feature columns"))
 		return nil, b.Poisoned(op)
 	}
-	return columns.LabelType(made), nil
+	return signature.LabelType(made), nil
 }
 
 // decodeFor reads a model whose dataset tells the type of the labels, nil for a regression.
@@ -93,7 +93,7 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 		return nil, err
 	}
 	m.prepare()
-	names := columns.Names{Prediction: o.PredictionCol, Probability: o.ProbabilityCol}
+	names := signature.Names{Prediction: o.PredictionCol, Probability: o.ProbabilityCol}
 	if m.Task == Regression {
 		out := names.BindNumber(l)
 		return func(row []model.Cell) error {
@@ -141,7 +141,7 @@ func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
 
 // Dataset makes the model a dataset of the job, as Train returns one.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
-	return columns.Dataset("forest.Model", b, m.Classes, m)
+	return signature.Dataset("forest.Model", b, m.Classes, m)
 }
 
 // ModelOf returns the model that was collected under a name from the dataset that Train

@@ -8,7 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/internal/treecode"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/tree"
@@ -91,7 +91,7 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 			Add(comqueue.Named("report", comqueue.Do(g.report)))
 	}
 	return q.SetMaxIter((p.NumTrees - g.first + batchTrees - 1) / batchTrees).
-		CloseOnNode0(columns.Closer(label, g.finish)).
+		CloseOnNode0(signature.Closer(label, g.finish)).
 		Exec()
 }
 
@@ -214,7 +214,7 @@ func (g growing) check(d *bins.Data) error {
 	if err := g.params.enough(f); err != nil || g.params.Start == nil {
 		return err
 	}
-	return g.same(inputsOf(g.params.FeatureCols, g.params.VectorCol, g.schema, f.Declared), ensemble(d), f)
+	return g.same(inputs(signature.InputsOf(g.params.VectorCol, g.params.FeatureCols, g.schema, f.Declared)), ensemble(d), f)
 }
 
 // grow grows the subtask's share of the trees of this superstep, every NumTask-th, if it has

@@ -11,7 +11,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
@@ -31,9 +32,11 @@ func (p *Params) featureNames(schema *arrow.Schema) (find func(name string) (int
 			return 0, fmt.Errorf("there is no feature %q: the features are %s", name, strings.Join(p.FeatureCols, ", "))
 		}, len(p.FeatureCols), nil
 	}
-	vector, err := p.vector(schema)
-	if err != nil {
-		return nil, 0, err
+	vector := p.VectorCol
+	if vector == "" {
+		if vector, err = rows.OnlyVector(schema); err != nil {
+			return nil, 0, err
+		}
 	}
 	i, err := batch.FindColumn(schema, vector)
 	if err != nil {
@@ -65,43 +68,6 @@ func (p *Params) categorical(schema *arrow.Schema) func(j int) bool {
 
 // featureName is the name of a component of a vector.
 func featureName(j int) string { return "f" + strconv.Itoa(j) }
-
-// vector returns the name of the vector column that training reads.
-func (p *Params) vector(schema *arrow.Schema) (string, error) {
-	if p.VectorCol != "" {
-		return p.VectorCol, nil
-	}
-	var found []string
-	for _, f := range schema.Fields() {
-		if batch.IsVector(f.Type) {
-			found = append(found, f.Name)
-		}
-	}
-	if len(found) != 1 {
-		return "", fmt.Errorf("there are %d vector columns: name the features by VectorCol or FeatureCols", len(found))
-	}
-	return found[0], nil
-}
-
-// inputs returns the columns that training read.
-func (p *Params) inputs(schema *arrow.Schema, dim int) []model.Input {
-	names := p.FeatureCols
-	if len(names) == 0 {
-		vector, _ := p.vector(schema)
-		names = []string{vector}
-	}
-	var in []model.Input
-	for _, name := range names {
-		i, _ := batch.FindColumn(schema, name)
-		dt := schema.Field(i).Type
-		text := batch.TypeName(dt)
-		if batch.IsVector(dt) && batch.VectorDim(dt) == 0 {
-			text = fmt.Sprintf("%s[%d]", text, dim)
-		}
-		in = append(in, model.Input{Column: name, Type: text})
-	}
-	return in
-}
 
 // checkInputs tells what does not hold together.
 func (m *Model) checkInputs() error {
@@ -138,7 +104,7 @@ type reader struct {
 
 // reader finds the columns of the features in a layout, those of the override where it names
 // any.
-func (m *Model) reader(l *model.Layout, o columns.Override) (*reader, error) {
+func (m *Model) reader(l *model.Layout, o signature.Override) (*reader, error) {
 	r := &reader{m: m, names: o.FeatureCols}
 	if o.VectorCol != "" {
 		r.names, r.vector = []string{o.VectorCol}, true
@@ -260,7 +226,7 @@ func (m *Model) dense(values, x []float64) {
 // sparse writes the features that the ensemble looks at; it reports false for indices that do
 // not ascend within the features of the model.
 func (m *Model) sparse(indices []int32, values, x []float64) bool {
-	if len(indices) != len(values) || !columns.Ascending(indices, m.Dim) {
+	if len(indices) != len(values) || !signature.Ascending(indices, m.Dim) {
 		return false
 	}
 	absent := math.NaN()

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -88,7 +88,7 @@ func (m *Model) check() error {
 	switch {
 	case m.Dim < 1 || m.Dim > batch.MaxDim:
 		return fmt.Errorf("dim is %d: want 1 to %d", m.Dim, batch.MaxDim)
-	case m.Columns != nil && !columns.Ascending(m.Columns, m.Dim):
+	case m.Columns != nil && !signature.Ascending(m.Columns, m.Dim):
 		return fmt.Errorf("the columns do not ascend below dim %d", m.Dim)
 	case len(e.Features) != count:
 		return fmt.Errorf("the trees are over %d features of %d", len(e.Features), count)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/comqueue"
@@ -20,7 +21,7 @@ func (q *boosting) finish(ctx *comqueue.ComContext) (model.Model, error) {
 	f, p := s.data.Facts, s.params
 	m := &Model{
 		Objective: p.Objective, Parameters: p.objectiveParameters(), Link: s.loss.link(), Dim: f.Declared, AbsentIsZero: p.AbsentIsZero,
-		PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol, inputs: p.inputs(q.schema, f.Declared),
+		PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol, inputs: signature.InputsOf(p.VectorCol, p.FeatureCols, q.schema, f.Declared),
 		Summary: Summary{Rows: f.Rows, Weight: f.Weight, Rounds: ctx.StepNo(), BestRound: s.Best, Record: s.Log},
 	}
 	if p.Objective.classes() {

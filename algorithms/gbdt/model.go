@@ -4,7 +4,7 @@ import (
 	"math"
 	"sync"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/internal/kernel"
@@ -15,7 +15,7 @@ const Kind = "gbdt"
 
 // Classes are the classes of a classifier: their Type is that of the column of labels, their
 // Values are texts in the order of the classes. Those of a regression are empty.
-type Classes = columns.Classes
+type Classes = signature.Classes
 
 // Model is trained trees. It is used by pointer and not changed once it predicts; any number
 // of goroutines may use one.

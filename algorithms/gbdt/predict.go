@@ -6,7 +6,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
@@ -38,8 +38,8 @@ func (o PredictOptions) prediction() string  { return cmp.Or(o.PredictionCol, "p
 func (o PredictOptions) probability() string { return cmp.Or(o.ProbabilityCol, "probability") }
 
 // features says which columns are read.
-func (o PredictOptions) features() columns.Override {
-	return columns.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols}
+func (o PredictOptions) features() signature.Override {
+	return signature.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols}
 }
 
 // Predict adds to each row what a model predicts and, for classes, the probabilities of all,
@@ -49,12 +49,12 @@ func (o PredictOptions) features() columns.Override {
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	const op = "gbdt.Predict"
 	b := model.BuilderOf(op, d)
-	label := columns.LabelType(made)
+	label := signature.LabelType(made)
 	if err := o.features().Check(); err != nil {
 		b.Errorf("%s: %w", op, err)
 		return b.Poisoned(op)
 	}
-	outputs := columns.Outputs(label, o.prediction(), o.probability())
+	outputs := signature.Outputs(label, o.prediction(), o.probability())
 	for _, name := range []string{o.MarginCol, o.LeafCol, o.ContributionCol} {
 		if name != "" {
 			outputs = append(outputs, arrow.Field{Name: name, Type: batch.VariableVectorType(), Nullable: true})
@@ -118,8 +118,8 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 }
 
 // bindPredicted adds the cells of predictions.
-func (m *Model) bindPredicted(l *model.Layout) (*columns.Predicted, error) {
-	names := columns.Names{Prediction: m.PredictionCol, Probability: m.ProbabilityCol}
+func (m *Model) bindPredicted(l *model.Layout) (*signature.Predicted, error) {
+	names := signature.Names{Prediction: m.PredictionCol, Probability: m.ProbabilityCol}
 	if m.Objective.classes() {
 		return names.BindClasses(l, m.Classes)
 	}
@@ -138,7 +138,7 @@ func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
 
 // Dataset makes the model a dataset of the job, as Train returns one.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
-	return columns.Dataset("gbdt.Model", b, m.Classes, m)
+	return signature.Dataset("gbdt.Model", b, m.Classes, m)
 }
 
 // ModelOf returns the model that was collected under a name from the dataset that Train

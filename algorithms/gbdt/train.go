@@ -7,8 +7,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/internal/grow"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
@@ -270,7 +270,7 @@ func (q *boosting) queue(b *engine.Builder) *engine.Dataset {
 	return queue.Add(comqueue.Named("note", comqueue.Do(q.note))).
 		SetCompareCriterionOfNode0(q.stopped).
 		SetMaxIter(q.params.NumTrees).
-		CloseOnNode0(columns.ModelCloser(q.label, q.finish)).
+		CloseOnNode0(signature.ModelCloser(q.label, q.finish)).
 		Exec()
 }
 

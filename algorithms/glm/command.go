@@ -3,7 +3,7 @@ package glm
 import (
 	"slices"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
@@ -17,7 +17,7 @@ func (p Params) Predicts() model.Prediction { return model.Prediction{Column: "p
 func (p Params) Command() model.Command {
 	return model.Command{
 		Name: "glm", About: "means by generalised linear models: Gaussian, binomial, Poisson, gamma, Tweedie", Curve: true, Coefficients: true,
-		Flags: slices.Concat(affine.PenaltyFlags, optim.Flags, []model.Flag{
+		Flags: slices.Concat(linearmodel.PenaltyFlags, optim.Flags, []model.Flag{
 			optim.StepFlag,
 			{Name: "no-inference", Param: "NoInference", Tag: `help:"Leave out standard errors, statistics and p values, which take one more read of the rows."`},
 			{Name: "family", Param: "Family", Tag: `placeholder:"FAMILY" help:"Distribution of the label: gaussian (the default), binomial, poisson, gamma or tweedie." default:"gaussian"`},

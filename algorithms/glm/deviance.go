@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/objective"
 	"github.com/superstep-ml/superstep/internal/kernel"
@@ -283,7 +283,7 @@ func saturated(y float64) float64 {
 	if y == 0 {
 		return 0
 	}
-	return affine.LogGamma(y+1) - float64(y*kernel.Log(y)) + y
+	return linearmodel.LogGamma(y+1) - float64(y*kernel.Log(y)) + y
 }
 
 // mean returns the mean of a margin.

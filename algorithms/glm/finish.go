@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/optim"
@@ -42,7 +42,7 @@ const (
 )
 
 // finish makes the model.
-func (p Params) finish(f *affine.Fit) (model.Model, error) {
+func (p Params) finish(f *linearmodel.Fit) (model.Model, error) {
 	loss := f.Objective.Loss.(deviance)
 	if !p.NoIntercept {
 		f.Model.Intercepts[0] += loss.shift
@@ -67,7 +67,7 @@ func (p Params) finish(f *affine.Fit) (model.Model, error) {
 
 // besideOf returns what the queue of the null model found or, where it was not needed, what
 // the start of training tells of it.
-func (p Params) besideOf(f *affine.Fit, loss deviance, s *affine.Summary) (nullRow, error) {
+func (p Params) besideOf(f *linearmodel.Fit, loss deviance, s *linearmodel.Summary) (nullRow, error) {
 	known := nullRow{Loss: math.NaN()}
 	if p.beside() {
 		codec, err := batch.NewCodec[nullRow]()
@@ -105,7 +105,7 @@ func zerosAndOnes(f *rows.Facts) bool {
 }
 
 // table makes the table of standard errors, and what depends on it.
-func (p Params) table(f *affine.Fit, loss deviance, s *affine.Summary, beside nullRow) error {
+func (p Params) table(f *linearmodel.Fit, loss deviance, s *linearmodel.Summary, beside nullRow) error {
 	// The statistics are the last parameters: without their rows the triangle is that of the
 	// coefficients.
 	n := len(f.Result.Parameters)
@@ -150,21 +150,21 @@ func (p Params) table(f *affine.Fit, loss deviance, s *affine.Summary, beside nu
 
 // byStudent makes z statistics t statistics, as the dispersion was estimated. Without
 // residual degrees of freedom there are none.
-func byStudent(table *affine.Inference) {
+func byStudent(table *linearmodel.Inference) {
 	table.Statistic = "t"
 	for i := range table.Terms {
 		t := &table.Terms[i]
 		switch {
 		case !(table.Freedom > 0):
-			*t = affine.Term{Name: t.Name, Estimate: t.Estimate}
+			*t = linearmodel.Term{Name: t.Name, Estimate: t.Estimate}
 		case t.Defined:
-			t.PValue = affine.StudentTail(t.Statistic, table.Freedom)
+			t.PValue = linearmodel.StudentTail(t.Statistic, table.Freedom)
 		}
 	}
 }
 
 // aic returns Akaike's criterion, where it is defined. below is the mean of saturated.
-func (p Params) aic(f *affine.Fit, s *affine.Summary, below float64, beside nullRow) (float64, bool) {
+func (p Params) aic(f *linearmodel.Fit, s *linearmodel.Summary, below float64, beside nullRow) (float64, bool) {
 	twice := float64(2 * float64(s.Weight*s.Loss)) // the deviance
 	rank := 2 * float64(s.Inference.Rank)
 	n := float64(f.Facts.Weighing)
@@ -178,7 +178,7 @@ func (p Params) aic(f *affine.Fit, s *affine.Summary, below float64, beside null
 	case p.Family == Gamma:
 		// With the shape a, −log-likelihood = Σ u·(d/2 + 1)·a + Σ u·log y − W·(a·log a − log Γ(a)).
 		shape := s.Weight / twice
-		fixed := float64(shape*kernel.Log(shape)) - affine.LogGamma(shape)
+		fixed := float64(shape*kernel.Log(shape)) - linearmodel.LogGamma(shape)
 		return float64(shape*(twice+float64(2*s.Weight))) + float64(2*beside.Labels) - float64(2*float64(s.Weight*fixed)) + 2 + rank, true
 	case p.Family == Tweedie && p.power() == inverseGaussian:
 		return float64(s.Weight*(kernel.Log(2*math.Pi*twice/s.Weight)+1)) + float64(3*beside.Labels) + 2 + rank, true

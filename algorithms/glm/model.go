@@ -5,7 +5,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
@@ -17,7 +17,7 @@ import (
 // Coefficients has one row, and Intercepts one value, those of the linked mean, on the
 // scale of the features as they are.
 type Model struct {
-	affine.Model
+	linearmodel.Model
 	// Family and Link are those that the model was trained with, never Auto.
 	Family Family
 	Link   Link
@@ -29,9 +29,9 @@ type Model struct {
 
 // Summary tells about a training, and Inference is its table of standard errors.
 type (
-	Summary   = affine.Summary
-	Inference = affine.Inference
-	Term      = affine.Term
+	Summary   = linearmodel.Summary
+	Inference = linearmodel.Inference
+	Term      = linearmodel.Term
 )
 
 // Predict returns the mean that is predicted for a row, with an offset of 0. A row that has
@@ -50,7 +50,7 @@ func (m *Model) Mean(margin float64) float64 { return m.Link.mean(margin) }
 
 // payload is what a model's file holds.
 type payload struct {
-	affine.Payload
+	linearmodel.Payload
 	Family        Family  `json:"family"`
 	Link          Link    `json:"link"`
 	Power         float64 `json:"power,omitempty"`
@@ -87,7 +87,7 @@ func (m *Model) check() error {
 func Decode(file []byte) (*Model, error) {
 	var p payload
 	m := &Model{}
-	if err := affine.Decode(file, kind, version, &p, &p.Payload, &m.Model); err != nil {
+	if err := linearmodel.Decode(file, kind, version, &p, &p.Payload, &m.Model); err != nil {
 		return nil, err
 	}
 	m.Family, m.Link, m.Power, m.PredictionCol = p.Family, p.Link, p.Power, p.PredictionCol
@@ -121,7 +121,7 @@ func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
 
 // Bind implements model.Binder.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
-	return affine.BindNumber(&m.Model, l, predictionName(m.PredictionCol), m.Mean)
+	return linearmodel.BindNumber(&m.Model, l, predictionName(m.PredictionCol), m.Mean)
 }
 
 func predictionName(name string) string {
@@ -151,15 +151,15 @@ type PredictOptions struct {
 // Model.Predict, PredictSparse and Mean return. The model is a dataset of one row, from
 // Train or from Model.Dataset. Rows stay in place.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
-	return affine.Apply("glm.Predict", d, made, affine.Application{
+	return linearmodel.Apply("glm.Predict", d, made, linearmodel.Application{
 		Op: "GLMPredict", VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, OffsetCol: o.OffsetCol, Skip: o.Skip, Replace: o.Replace,
-		Outputs: arrowrows.Columns([]arrow.Field{affine.NumberOutput(predictionName(o.PredictionCol))}),
-		Open: func(file []byte) (*affine.Model, affine.Score, error) {
+		Outputs: arrowrows.Columns([]arrow.Field{linearmodel.NumberOutput(predictionName(o.PredictionCol))}),
+		Open: func(file []byte) (*linearmodel.Model, linearmodel.Score, error) {
 			m, err := Decode(file)
 			if err != nil {
 				return nil, nil, err
 			}
-			return &m.Model, affine.ScoreNumber(m.Mean), nil
+			return &m.Model, linearmodel.ScoreNumber(m.Mean), nil
 		},
 	})
 }

@@ -3,7 +3,7 @@ package glm
 import (
 	"math"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/objective"
 	"github.com/superstep-ml/superstep/comqueue"
@@ -231,6 +231,6 @@ func (l deviance) ofLabels(w, y float64) (part float64, ok bool) {
 	if math.Abs(m-w) > whole || math.Abs(k-float64(w*y)) > whole {
 		return 0, false
 	}
-	ways := affine.LogGamma(m+1) - affine.LogGamma(k+1) - affine.LogGamma(m-k+1)
+	ways := linearmodel.LogGamma(m+1) - linearmodel.LogGamma(k+1) - linearmodel.LogGamma(m-k+1)
 	return -ways - float64(w*float64(y*kernel.Log(y))) - float64(w*float64((1-y)*kernel.Log(1-y))), true
 }

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/objective"
@@ -162,11 +162,11 @@ func checkFamily(f Family, l Link, power float64) error {
 }
 
 // common returns what all linear models share.
-func (p Params) common() affine.Params {
+func (p Params) common() linearmodel.Params {
 	if p.Tol == 0 {
 		p.Tol = defaultTol
 	}
-	return affine.Params{
+	return linearmodel.Params{
 		VectorCol: p.VectorCol, FeatureCols: p.FeatureCols, LabelCol: p.LabelCol, WeightCol: p.WeightCol, OffsetCol: p.OffsetCol,
 		Skip: p.Skip, NoIntercept: p.NoIntercept, NoStandardize: p.NoStandardize, L1: p.L1, L2: p.L2,
 		Method: p.Method, MaxIter: p.MaxIter, Tol: p.Tol, LossTol: p.LossTol, StepTol: p.StepTol, Stochastic: p.Stochastic, Seed: p.Seed,
@@ -223,7 +223,7 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 		b.Errorf("%s: %w", op, err)
 		return b.Poisoned(op)
 	}
-	t := affine.Training{
+	t := linearmodel.Training{
 		Op: op, Queue: kind, Params: p.common(), Loss: p.devianceOf(p.infers()), LossOf: p.loss, Label: rows.NumberLabel,
 		NewtonUpTo: manyFeatures, Finish: p.finish,
 	}

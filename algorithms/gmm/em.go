@@ -7,8 +7,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/comqueue"
@@ -374,7 +374,7 @@ func (q em) output(ctx *comqueue.ComContext) ([]model.EncodedRow, error) {
 		LogLikelihood: mean * facts.Weight, Rows: facts.Rows, Weight: facts.Weight,
 		Iterations: s.Updates, Converged: s.Converged, Record: s.Record,
 		PredictionCol: q.params.PredictionCol, ProbabilityCol: q.params.ProbabilityCol,
-		columns: columns.InputsOf(q.table, q.params.FeatureCols, q.schema, facts.Dim()),
+		columns: signature.InputsOf(q.params.VectorCol, q.params.FeatureCols, q.schema, facts.Dim()),
 	}
 	m.take(f.mix)
 	text, err := m.Encode()

@@ -4,7 +4,7 @@ import (
 	"math"
 	"sync"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/kernel"
@@ -44,7 +44,7 @@ type Model struct {
 	// Record has the mean log-likelihood of a row before each update, and at the end.
 	Record []float64
 
-	columns columns.Inputs
+	columns signature.Inputs
 	options PredictOptions // of Predict
 	once    sync.Once
 	mix     *mixture

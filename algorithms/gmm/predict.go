@@ -7,7 +7,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
@@ -70,8 +70,8 @@ func (o PredictOptions) component() string   { return componentName(o.ComponentC
 func (o PredictOptions) probability() string { return probabilityName(o.ProbabilityCol) }
 
 // features says which columns are read.
-func (o PredictOptions) features() columns.Override {
-	return columns.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip}
+func (o PredictOptions) features() signature.Override {
+	return signature.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip}
 }
 
 // outputs are the columns that Predict adds.

@@ -3,6 +3,7 @@ package kmeans
 import (
 	"math"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
@@ -28,7 +29,7 @@ func newAssigner(in input, k int, open blocks, d int, again bool) assigner {
 		groups = groupsFor(k, d, in.valueSize())
 	}
 	switch {
-	case in.cosine || in.layout == sparseRows || k == 1 || groups == 0:
+	case in.cosine || in.layout == rows.SparseRows || k == 1 || groups == 0:
 	case in.single:
 		p := newPruner[float32](k, d, groups)
 		return newPruned(p, open, func(b *block) []float32 { return b.single })

@@ -174,7 +174,7 @@ func TestBadRows(t *testing.T) {
 		{rowsOf(good, []float64{0, 0}), cosine, []string{`row 0 of the shard: column "features" is a vector of zeros, which has no direction`}},
 		{data{n: 1, d: 3, x: []float64{0, 0, 0}, sparse: true}, cosine, []string{"vector of zeros"}},
 		{data{n: 1, d: 3, x: []float64{0, 0, 0}, unsized: true}, cosine, []string{"vector of zeros"}},
-		{weighted(1, -1), k(1), []string{`row 0 of the shard: column "weight": the weight is -1; want a number of 0 or more`}},
+		{weighted(1, -1), k(1), []string{`row 0 of the shard: column "weight": the weight is -1; a weight is 0 or more`}},
 		{weighted(1, nan), k(1), []string{"the weight is NaN"}},
 		{weighted(math.Inf(1)), k(1), []string{"the weight is +Inf"}},
 		{weighted(0, 0), k(1), []string{`every weight in column "weight" is 0`}},

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
@@ -83,7 +84,7 @@ func (in input) dimension(f *comqueue.Frame) int {
 		return 0
 	case in.dim > 0:
 		return in.dim
-	case in.layout == raggedRows:
+	case in.layout == rows.RaggedRows:
 		from, to := arrowrows.Record(f.Batch()).Column(0).(*array.List).ValueOffsets(0)
 		return int(to - from)
 	}
@@ -107,13 +108,13 @@ func (in input) open(f *comqueue.Frame, d int) (block, error) {
 		return in.openSingle(f, b)
 	}
 	switch in.layout {
-	case denseRows:
+	case rows.DenseRows:
 		m := f.Matrix(vectorColumn)
 		if m.Cols != d {
 			return b, in.wrongLength(0, m.Cols, d)
 		}
 		b.dense = m.Data
-	case raggedRows:
+	case rows.RaggedRows:
 		indptr, values, _ := batch.RaggedView(arrowrows.Record(f.Batch()).Column(0))
 		for i := range b.n {
 			if got := int(indptr[i+1] - indptr[i]); got != d {
@@ -121,7 +122,7 @@ func (in input) open(f *comqueue.Frame, d int) (block, error) {
 			}
 		}
 		b.dense = values[indptr[0]:indptr[b.n]]
-	case sparseRows:
+	case rows.SparseRows:
 		m := f.Sparse(vectorColumn)
 		b.sparse = kernel.CSR{RowPtr: make([]int64, b.n+1), Col: m.Indices, Val: m.Values, OnDisk: f.OnDisk()}
 		for i, at := range m.Offsets {
@@ -174,7 +175,7 @@ var points = comqueue.PartitionedRows("points")
 func (in input) state(k int) func(ctx *comqueue.ComContext, f *comqueue.Frame) int64 {
 	return func(_ *comqueue.ComContext, f *comqueue.Frame) int64 {
 		each := 4 + 8
-		if in.layout == sparseRows {
+		if in.layout == rows.SparseRows {
 			each += 8
 		} else if d := in.dimension(f); k > 1 && d > 0 && !in.cosine {
 			each += 4 * groupsFor(k, d, in.valueSize())
@@ -229,7 +230,7 @@ func newSearcher(in input, k, d int) *searcher {
 	switch {
 	case in.single:
 		s.single = kernel.NewAssigner[float32](k, d)
-	case in.layout == sparseRows:
+	case in.layout == rows.SparseRows:
 		s.sparse = kernel.NewSparseCenters(k, d)
 	case in.cosine:
 		s.cosine = kernel.NewCenters(k, d)

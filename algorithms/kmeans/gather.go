@@ -1,5 +1,7 @@
 package kmeans
 
+import "github.com/superstep-ml/superstep/algorithms/internal/rows"
+
 // gatherer copies rows of a block that do not stand together into one that the
 // searches take, at most chunkRows at a time. It belongs to one goroutine.
 type gatherer struct {
@@ -12,7 +14,7 @@ type gatherer struct {
 
 func newGatherer(in input, d int) *gatherer {
 	g := &gatherer{near: make([]int32, chunkRows), dist: make([]float64, chunkRows), to: block{d: d}}
-	if in.layout == sparseRows {
+	if in.layout == rows.SparseRows {
 		g.to.sparse.RowPtr = make([]int64, 1, chunkRows+1)
 	} else {
 		g.dense = make([]float64, chunkRows*d)
@@ -24,25 +26,25 @@ func newGatherer(in input, d int) *gatherer {
 }
 
 // take copies the given rows of b. The block it returns is valid until the next call.
-func (g *gatherer) take(b *block, rows []int32) *block {
+func (g *gatherer) take(b *block, which []int32) *block {
 	d := b.d
-	g.to.n = len(rows)
+	g.to.n = len(which)
 	if g.weight != nil {
-		for i, row := range rows {
+		for i, row := range which {
 			g.weight[i] = b.w[row]
 		}
-		g.to.w = g.weight[:len(rows)]
+		g.to.w = g.weight[:len(which)]
 	}
 	if g.dense != nil {
-		for i, row := range rows {
+		for i, row := range which {
 			copy(g.dense[i*d:(i+1)*d], b.dense[int(row)*d:])
 		}
-		g.to.dense = g.dense[:len(rows)*d]
+		g.to.dense = g.dense[:len(which)*d]
 		return &g.to
 	}
 	s := &g.to.sparse
 	s.RowPtr, s.Col, s.Val = s.RowPtr[:1], s.Col[:0], s.Val[:0]
-	for _, row := range rows {
+	for _, row := range which {
 		col, val := b.sparse.Row(int(row))
 		s.Col, s.Val = append(s.Col, col...), append(s.Val, val...)
 		s.RowPtr = append(s.RowPtr, int64(len(s.Col)))

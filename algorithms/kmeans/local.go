@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
@@ -35,7 +36,7 @@ type local struct {
 }
 
 func newLocal(cosine bool, points, weights []float64, d int, p Params) *local {
-	in := input{layout: denseRows, cosine: cosine, column: p.VectorCol}
+	in := input{layout: rows.DenseRows, cosine: cosine, column: p.VectorCol}
 	n := len(points) / d
 	return &local{
 		t:    lloyd{in, p},

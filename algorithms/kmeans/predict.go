@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
@@ -79,9 +80,9 @@ type predictor struct {
 func newPredictor(schema *arrow.Schema, o PredictOptions) (predictor, error) {
 	p := predictor{nonFinite: o.NonFinite}
 	var vectors []string
-	for _, f := range schema.Fields() {
+	for i, f := range schema.Fields() {
 		if batch.IsVector(f.Type) {
-			vectors = append(vectors, fmt.Sprintf("%q", f.Name))
+			vectors, p.vector = append(vectors, fmt.Sprintf("%q", f.Name)), i
 		}
 	}
 	switch {
@@ -93,16 +94,12 @@ func newPredictor(schema *arrow.Schema, o PredictOptions) (predictor, error) {
 	case len(vectors) > 1:
 		return p, fmt.Errorf("the points have several vector columns, %s: set VectorCol to one of them", strings.Join(vectors, ", "))
 	}
-	for i, f := range schema.Fields() {
-		if batch.IsVector(f.Type) {
-			p.vector = i
-		}
-	}
 	if o.VectorCol != "" {
-		if _, err := vectorInput(schema, o.VectorCol, Euclidean); err != nil {
+		c, err := vectorOf(schema, o.VectorCol)
+		if err != nil {
 			return p, err
 		}
-		p.vector, _ = batch.FindColumn(schema, o.VectorCol)
+		p.vector = c.At
 	}
 	cluster, distance := clusterName(o.ClusterCol), distanceName(o.DistanceCol)
 	for _, name := range []string{cluster, distance} {
@@ -136,9 +133,9 @@ func (p *predictor) Open(c *engine.Context) error {
 
 // Process adds the two columns to a batch.
 func (p *predictor) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
-	rows := arrowrows.Record(in)
-	n := int(rows.NumRows())
-	vectors := toPrecision(c.Allocator, rows.Column(p.vector), Double)
+	rec := arrowrows.Record(in)
+	n := int(rec.NumRows())
+	vectors := rows.WithComponents(c.Allocator, rec.Column(p.vector), Double.arrowType())
 	defer vectors.Release()
 	near, dist, valid := make([]int32, n), make([]float64, n), make([]bool, n)
 	if err := p.assign(vectors, near, dist, valid); err != nil {
@@ -162,7 +159,7 @@ func (p *predictor) Process(c *engine.Context, _, shard int, in engine.Batch, ou
 	a, b := clusters.NewArray(), distances.NewArray()
 	defer a.Release()
 	defer b.Release()
-	made := array.NewRecord(p.schema, append(append([]arrow.Array(nil), rows.Columns()...), a, b), rows.NumRows())
+	made := array.NewRecord(p.schema, append(append([]arrow.Array(nil), rec.Columns()...), a, b), rec.NumRows())
 	defer made.Release()
 	p.rows += n
 	return out.Emit(shard, arrowrows.Batch(made))
@@ -197,15 +194,18 @@ func (p *predictor) assign(vectors arrow.Array, near []int32, dist []float64, va
 }
 
 // assignRows is assign row by row.
-func (p *predictor) assignRows(vectors arrow.Array, near []int32, dist []float64, valid []bool) error {
+func (p *predictor) assignRows(column arrow.Array, near []int32, dist []float64, valid []bool) error {
+	vectors, sparse := batch.VectorsOf(column), rows.LayoutOf(column.DataType()) == rows.SparseRows
+	var cell model.Cell
 	for i := range near {
-		if vectors.IsNull(i) {
+		if vectors.Null(i) {
 			continue
 		}
 		valid[i] = true
 		cluster, size := 0, p.model.Dim
-		if arr, ok := vectors.(*array.Struct); ok {
-			cell := sparseCell(arr, i, 0)
+		if sparse {
+			indices, values := vectors.Sparse(i)
+			cell.SetSparse(0, indices, values)
 			if err := cell.CheckSparse(-1); err != nil {
 				return &engine.RowError{Row: int64(p.rows + i), Err: fmt.Errorf("column %q: %w", p.schema.Field(p.vector).Name, err)}
 			}
@@ -214,7 +214,7 @@ func (p *predictor) assignRows(vectors arrow.Array, near []int32, dist []float64
 			}
 			cluster, dist[i] = p.model.PredictSparse(cell.Indices, cell.Values)
 		} else {
-			row := denseRow(vectors, i)
+			row := vectors.Dense(i)
 			size = len(row)
 			cluster, dist[i] = p.model.Predict(row)
 		}
@@ -226,45 +226,18 @@ func (p *predictor) assignRows(vectors arrow.Array, near []int32, dist []float64
 	return nil
 }
 
-// sparseCell returns a row of a sparse vector column of a size, not looked at: batches
-// that an operator of a program made are as it made them.
-func sparseCell(vectors *array.Struct, row, size int) (c model.Cell) {
-	indices, values := vectors.Field(0).(*array.List), vectors.Field(1).(*array.List)
-	lo, hi := indices.ValueOffsets(row)
-	from, to := values.ValueOffsets(row)
-	c.SetSparse(size, indices.ListValues().(*array.Int32).Int32Values()[lo:hi], values.ListValues().(*array.Float64).Float64Values()[from:to])
-	return c
-}
-
-// denseRow returns the components of a row of a dense vector column.
-func denseRow(vectors arrow.Array, row int) []float64 {
-	switch arr := vectors.(type) {
-	case *array.FixedSizeList:
-		d := int(arr.DataType().(*arrow.FixedSizeListType).Len())
-		at := (arr.Offset() + row) * d
-		return arr.ListValues().(*array.Float64).Float64Values()[at : at+d]
-	case *array.List:
-		lo, hi := arr.ValueOffsets(row)
-		return arr.ListValues().(*array.Float64).Float64Values()[lo:hi]
-	}
-	return nil
-}
-
 // checkFinite refuses rows that hold a NaN or an infinity, or takes their cluster
 // away.
 func (p *predictor) checkFinite(vectors arrow.Array, valid []bool) error {
 	for at := 0; at < len(valid); {
-		rest := array.NewSlice(vectors, int64(at), int64(len(valid)))
-		row, component, bad := batch.FirstNonFinite(rest)
-		rest.Release()
+		row, component, bad := batch.FirstNonFinite(vectors, at)
 		if !bad {
 			return nil
 		}
-		row += at
 		if p.nonFinite == Refuse {
 			return &engine.RowError{
 				Row:  int64(p.rows + row),
-				Err:  fmt.Errorf("column %q: component %d is %s", p.schema.Field(p.vector).Name, component, nonFiniteText(vectors, row, component)),
+				Err:  fmt.Errorf("column %q: component %d is %v", p.schema.Field(p.vector).Name, component, batch.VectorsOf(vectors).Component(row, component)),
 				Cure: engine.LeaveOut, Advice: "set NonFinite to Skip to give such rows no cluster",
 			}
 		}

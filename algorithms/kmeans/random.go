@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/shared"
@@ -243,11 +244,11 @@ func (t randomInit) take(ctx *comqueue.ComContext) error {
 }
 
 // addDistinct appends the rows of d values that equal no row before.
-func addDistinct(in input, taken, rows []float64, d int) []float64 {
-	search := newSearcher(input{layout: denseRows, cosine: in.cosine}, 1, d)
+func addDistinct(in input, taken, more []float64, d int) []float64 {
+	search := newSearcher(input{layout: rows.DenseRows, cosine: in.cosine}, 1, d)
 	near, cost := make([]int32, chunkRows), make([]float64, chunkRows)
-	for lo := 0; lo < len(rows); lo += d {
-		row := rows[lo : lo+d]
+	for lo := 0; lo < len(more); lo += d {
+		row := more[lo : lo+d]
 		search.set(row)
 		all, known := block{n: len(taken) / d, d: d, dense: taken}, false
 		for from := 0; from < all.n && !known; from += chunkRows {

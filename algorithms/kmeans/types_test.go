@@ -93,7 +93,7 @@ func TestNullVectors(t *testing.T) {
 	rows := []row{{vector(1), &one}, {nil, &one}, {vector(3), &one}}
 	p := kmeans.Params{VectorCol: "features", WeightCol: "weight", K: 1}
 	_, err := tryTrained(t, rows, p)
-	require.ErrorContains(t, err, `row 0 of the shard: column "features": is null; set NonFinite to Skip to train without such rows`)
+	require.ErrorContains(t, err, `row 0 of the shard: column "features" is null; set NonFinite to Skip to train without such rows`)
 	p.NonFinite = kmeans.Skip
 	text, err := tryTrained(t, rows, p)
 	require.NoError(t, err)

@@ -3,7 +3,7 @@ package linear
 import (
 	"slices"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
@@ -17,7 +17,7 @@ func (p Params) Predicts() model.Prediction { return model.Prediction{Column: de
 func (p Params) Command() model.Command {
 	return model.Command{
 		Name: "linear", About: "numbers by linear regression: least squares, ridge, lasso, elastic net, Huber", Curve: true, Coefficients: true,
-		Flags: slices.Concat(affine.PenaltyFlags, optim.Flags, []model.Flag{
+		Flags: slices.Concat(linearmodel.PenaltyFlags, optim.Flags, []model.Flag{
 			optim.StepFlag,
 			{Name: "huber", Param: "Huber", Tag: `want:">0.." placeholder:"RESIDUAL" help:"Make the loss linear in residuals beyond this, so that outliers count for less (default: squares throughout)."`},
 			{Name: "no-inference", Param: "NoInference", Tag: `help:"Leave out standard errors, t and p values, which take one more read of the rows."`},

@@ -6,7 +6,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
@@ -18,7 +18,7 @@ import (
 // Coefficients has one row, and Intercepts one value, on the scale of the features as they
 // are.
 type Model struct {
-	affine.Model
+	linearmodel.Model
 	// Huber is the parameter of that name that the model was trained with.
 	Huber float64
 	// PredictionCol names the column of predictions.
@@ -27,9 +27,9 @@ type Model struct {
 
 // Summary tells about a training, and Inference is its table of standard errors.
 type (
-	Summary   = affine.Summary
-	Inference = affine.Inference
-	Term      = affine.Term
+	Summary   = linearmodel.Summary
+	Inference = linearmodel.Inference
+	Term      = linearmodel.Term
 )
 
 // Measures of fit in Summary.Measures.
@@ -63,7 +63,7 @@ func (m *Model) PredictSparse(indices []int32, values []float64) float64 {
 }
 
 // finish makes the model.
-func (p Params) finish(f *affine.Fit) (model.Model, error) {
+func (p Params) finish(f *linearmodel.Fit) (model.Model, error) {
 	m := &Model{Huber: p.Huber, PredictionCol: p.PredictionCol}
 	m.Take(f.Model)
 	s := &m.Summary
@@ -97,7 +97,7 @@ func (p Params) finish(f *affine.Fit) (model.Model, error) {
 		if used > 0 {
 			statistic := (r2 / used) / ((1 - r2) / freedom)
 			s.Note(FStatistic, statistic)
-			s.Note(FPValue, affine.FTail(statistic, used, freedom))
+			s.Note(FPValue, linearmodel.FTail(statistic, used, freedom))
 		}
 	}
 	return m, nil
@@ -105,7 +105,7 @@ func (p Params) finish(f *affine.Fit) (model.Model, error) {
 
 // payload is what a model's file holds.
 type payload struct {
-	affine.Payload
+	linearmodel.Payload
 	Huber         float64 `json:"huber"`
 	PredictionCol string  `json:"prediction_column,omitempty"`
 }
@@ -140,7 +140,7 @@ func (m *Model) check() error {
 func Decode(file []byte) (*Model, error) {
 	var p payload
 	m := &Model{}
-	if err := affine.Decode(file, kind, version, &p, &p.Payload, &m.Model); err != nil {
+	if err := linearmodel.Decode(file, kind, version, &p, &p.Payload, &m.Model); err != nil {
 		return nil, err
 	}
 	m.Huber, m.PredictionCol = p.Huber, p.PredictionCol
@@ -174,7 +174,7 @@ func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
 
 // Bind implements model.Binder.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
-	return affine.BindNumber(&m.Model, l, predictionName(m.PredictionCol), affine.Same)
+	return linearmodel.BindNumber(&m.Model, l, predictionName(m.PredictionCol), linearmodel.Same)
 }
 
 func predictionName(name string) string {
@@ -204,15 +204,15 @@ type PredictOptions struct {
 // PredictSparse return. The model is a dataset of one row, from Train or from
 // Model.Dataset. Rows stay in place.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
-	return affine.Apply("linear.Predict", d, made, affine.Application{
+	return linearmodel.Apply("linear.Predict", d, made, linearmodel.Application{
 		Op: "LinearPredict", VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, OffsetCol: o.OffsetCol, Skip: o.Skip, Replace: o.Replace,
-		Outputs: arrowrows.Columns([]arrow.Field{affine.NumberOutput(predictionName(o.PredictionCol))}),
-		Open: func(file []byte) (*affine.Model, affine.Score, error) {
+		Outputs: arrowrows.Columns([]arrow.Field{linearmodel.NumberOutput(predictionName(o.PredictionCol))}),
+		Open: func(file []byte) (*linearmodel.Model, linearmodel.Score, error) {
 			m, err := Decode(file)
 			if err != nil {
 				return nil, nil, err
 			}
-			return &m.Model, affine.ScoreNumber(affine.Same), nil
+			return &m.Model, linearmodel.ScoreNumber(linearmodel.Same), nil
 		},
 	})
 }

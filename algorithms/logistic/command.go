@@ -3,7 +3,7 @@ package logistic
 import (
 	"slices"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
@@ -19,7 +19,7 @@ func (p Params) Predicts() model.Prediction {
 func (p Params) Command() model.Command {
 	return model.Command{
 		Name: "logistic", About: "classes by logistic regression, of two or more", Curve: true, Coefficients: true,
-		Flags: slices.Concat(affine.PenaltyFlags, optim.Flags, []model.Flag{
+		Flags: slices.Concat(linearmodel.PenaltyFlags, optim.Flags, []model.Flag{
 			optim.StepFlag,
 			{Name: "family", Param: "Family", Tag: `placeholder:"NAME" help:"How classes are modelled: binary, multinomial, or auto (the default), by their number." default:"auto"`},
 		}, model.ClassWeightFlags, []model.Flag{

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/engine"
@@ -18,9 +18,9 @@ import (
 // odds of the second class; of a multinomial one they have one for each class. They are on
 // the scale of the features as they are.
 type Model struct {
-	affine.Model
+	linearmodel.Model
 	// Classes are the classes in ascending order, and the type of their column.
-	Classes affine.Classes
+	Classes linearmodel.Classes
 	// Threshold is the probability of the second of two classes above which it is predicted.
 	Threshold float64
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
@@ -30,9 +30,9 @@ type Model struct {
 
 // Summary tells about a training, and Inference is its table of standard errors.
 type (
-	Summary   = affine.Summary
-	Inference = affine.Inference
-	Term      = affine.Term
+	Summary   = linearmodel.Summary
+	Inference = linearmodel.Inference
+	Term      = linearmodel.Term
 )
 
 // Measures of fit in Summary.Measures.
@@ -104,7 +104,7 @@ func (m *Model) decide(margin float64) int {
 }
 
 // largest returns the class with the largest margin, the first of equals, as
-// affine.Model.Largest does: NaN is never the largest, and −1 if all are NaN.
+// linearmodel.Model.Largest does: NaN is never the largest, and −1 if all are NaN.
 func largest(margins []float64) int {
 	best, at := math.Inf(-1), -1
 	for a, v := range margins {
@@ -133,9 +133,9 @@ func (m *Model) probabilities(dst []float64) {
 }
 
 // finish makes the model.
-func (p Params) finish(f *affine.Fit) (model.Model, error) {
+func (p Params) finish(f *linearmodel.Fit) (model.Model, error) {
 	m := &Model{
-		Classes: affine.Classes{Type: f.Facts.LabelType, Values: f.Facts.Classes}, Threshold: p.Threshold,
+		Classes: linearmodel.Classes{Type: f.Facts.LabelType, Values: f.Facts.Classes}, Threshold: p.Threshold,
 		PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol,
 	}
 	if m.Threshold == 0 {
@@ -168,8 +168,8 @@ func (p Params) finish(f *affine.Fit) (model.Model, error) {
 
 // payload is what a model's file holds.
 type payload struct {
-	affine.Payload
-	affine.Classes
+	linearmodel.Payload
+	linearmodel.Classes
 	Threshold      float64 `json:"threshold"`
 	PredictionCol  string  `json:"prediction_column,omitempty"`
 	ProbabilityCol string  `json:"probability_column,omitempty"`
@@ -210,7 +210,7 @@ func (m *Model) check() error {
 func Decode(file []byte) (*Model, error) {
 	var p payload
 	m := &Model{}
-	if err := affine.Decode(file, kind, version, &p, &p.Payload, &m.Model); err != nil {
+	if err := linearmodel.Decode(file, kind, version, &p, &p.Payload, &m.Model); err != nil {
 		return nil, err
 	}
 	m.Classes, m.Threshold, m.PredictionCol, m.ProbabilityCol = p.Classes, p.Threshold, p.PredictionCol, p.ProbabilityCol

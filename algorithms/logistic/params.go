@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/affine"
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
+	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/objective"
@@ -163,8 +163,8 @@ func orName(name, otherwise string) string {
 }
 
 // common returns what all linear models share.
-func (p Params) common() affine.Params {
-	return affine.Params{
+func (p Params) common() linearmodel.Params {
+	return linearmodel.Params{
 		VectorCol: p.VectorCol, FeatureCols: p.FeatureCols, LabelCol: p.LabelCol, WeightCol: p.WeightCol, OffsetCol: p.OffsetCol,
 		Skip: p.Skip, NoIntercept: p.NoIntercept, NoStandardize: p.NoStandardize, L1: p.L1, L2: p.L2, Inference: p.Inference,
 		Method: p.Method, MaxIter: p.MaxIter, Tol: p.Tol, LossTol: p.LossTol, StepTol: p.StepTol, Stochastic: p.Stochastic, Seed: p.Seed,
@@ -208,7 +208,7 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 		b.Errorf("%s: %w", op, err)
 		return b.Poisoned(op)
 	}
-	t := affine.Training{
+	t := linearmodel.Training{
 		Op: op, Queue: kind, Params: p.common(), Loss: objective.Logistic{}, LossOf: p.loss, Label: rows.ClassLabel,
 		ClassWeights: p.ClassWeights, Balanced: p.Balanced, Finish: p.finish,
 	}

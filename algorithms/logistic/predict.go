@@ -5,7 +5,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
@@ -38,17 +38,17 @@ type PredictOptions struct {
 // place.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	const op = "logistic.Predict"
-	prediction, err := affine.LabelOutput(op, orName(o.PredictionCol, defaultPrediction), made)
+	prediction, err := linearmodel.LabelOutput(op, orName(o.PredictionCol, defaultPrediction), made)
 	if err != nil {
 		b := model.BuilderOf(op, d)
 		b.Errorf("%s: %w", op, err)
 		return b.Poisoned(op)
 	}
 	probability := arrow.Field{Name: orName(o.ProbabilityCol, defaultProbability), Type: batch.VariableVectorType(), Nullable: true}
-	return affine.Apply(op, d, made, affine.Application{
+	return linearmodel.Apply(op, d, made, linearmodel.Application{
 		Op: "LogisticPredict", VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, OffsetCol: o.OffsetCol, Skip: o.Skip, Replace: o.Replace,
 		Outputs: arrowrows.Columns([]arrow.Field{prediction, probability}),
-		Open: func(file []byte) (*affine.Model, affine.Score, error) {
+		Open: func(file []byte) (*linearmodel.Model, linearmodel.Score, error) {
 			m, err := Decode(file)
 			if err != nil {
 				return nil, nil, err
@@ -62,9 +62,9 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 }
 
 // score returns what appends the predictions of a row.
-func (m *Model) score() affine.Score {
+func (m *Model) score() linearmodel.Score {
 	room := make([]float64, len(m.Classes.Values))
-	return affine.ScoreClass(m.Classes, func(margins []float64) (int, []float64) {
+	return linearmodel.ScoreClass(m.Classes, func(margins []float64) (int, []float64) {
 		copy(room, margins)
 		return m.classAndProbabilities(room), room
 	})
@@ -94,6 +94,6 @@ func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
 
 // Bind implements model.Binder.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
-	return affine.BindClass(&m.Model, l, m.Classes, orName(m.PredictionCol, defaultPrediction), orName(m.ProbabilityCol, defaultProbability),
+	return linearmodel.BindClass(&m.Model, l, m.Classes, orName(m.PredictionCol, defaultPrediction), orName(m.ProbabilityCol, defaultProbability),
 		len(m.Classes.Values), m.classAndProbabilities)
 }

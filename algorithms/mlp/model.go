@@ -5,7 +5,7 @@ import (
 	"sort"
 	"sync"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/internal/kernel"
@@ -16,7 +16,7 @@ const Kind = "mlp"
 
 // Classes are the classes of a classifier: their Type is that of the column of labels, their
 // Values are texts in the order of the classes. Those of a regression are empty.
-type Classes = columns.Classes
+type Classes = signature.Classes
 
 // Model is a trained network. It is used by pointer and not changed once it predicts; any
 // number of goroutines may use one.
@@ -44,8 +44,8 @@ type Model struct {
 	// Summary tells about the training.
 	Summary Summary
 
-	columns  columns.Inputs
-	override columns.Override // of Predict
+	columns  signature.Inputs
+	override signature.Override // of Predict
 	once     sync.Once
 	net      *network
 	sparse   bool      // the first layer is taken entry by entry
@@ -109,7 +109,7 @@ func (m *Model) prepare() {
 }
 
 // evaluate returns a pass with the outputs of a point, or nil if the point has not the features of the model. The caller puts it back.
-func (m *Model) evaluate(x columns.Point) *pass {
+func (m *Model) evaluate(x signature.Point) *pass {
 	if !x.Fits(m.Dim) {
 		return nil
 	}
@@ -132,7 +132,7 @@ func (m *Model) outputs(p *pass) []float64 { return p.values[len(p.values)-1] }
 
 // load computes the sums of the first layer where features are shifted: those that a
 // sparse point leaves out are not 0 then. Features of such a model are all read.
-func (m *Model) load(x columns.Point, p *pass) {
+func (m *Model) load(x signature.Point, p *pass) {
 	if x.Indices == nil {
 		copy(p.x, x.Values)
 	} else {
@@ -148,7 +148,7 @@ func (m *Model) load(x columns.Point, p *pass) {
 }
 
 // loadEntries computes them entry by entry.
-func (m *Model) loadEntries(x columns.Point, p *pass) {
+func (m *Model) loadEntries(x signature.Point, p *pass) {
 	sums := p.values[0]
 	clear(sums)
 	for q, v := range x.Values {
@@ -199,7 +199,7 @@ func (m *Model) write(outputs, dst []float64) {
 	softmax(dst)
 }
 
-func (m *Model) predict(x columns.Point) float64 {
+func (m *Model) predict(x signature.Point) float64 {
 	p := m.evaluate(x)
 	if p == nil {
 		if m.Task == Classification {
@@ -212,7 +212,7 @@ func (m *Model) predict(x columns.Point) float64 {
 	return v
 }
 
-func (m *Model) probabilities(x columns.Point, dst []float64) bool {
+func (m *Model) probabilities(x signature.Point, dst []float64) bool {
 	if m.Task != Classification || len(dst) != len(m.Classes.Values) {
 		return false
 	}
@@ -228,22 +228,22 @@ func (m *Model) probabilities(x columns.Point, dst []float64) bool {
 // Predict returns the prediction for a row: the number of a regression, or the number,
 // among Classes.Values, of the most probable class, the first of equals. A row that has not
 // Dim features gives NaN, or the class -1. It allocates nothing, the first calls excepted.
-func (m *Model) Predict(x []float64) float64 { return m.predict(columns.Dense(x)) }
+func (m *Model) Predict(x []float64) float64 { return m.predict(signature.Dense(x)) }
 
 // PredictSparse is Predict for a row of which only the entries that are not 0 are given,
 // with their indices in ascending order. Indices that do not ascend or lie outside 0..Dim-1
 // give NaN, or the class -1.
 func (m *Model) PredictSparse(indices []int32, values []float64) float64 {
-	return m.predict(columns.Sparse(indices, values))
+	return m.predict(signature.Sparse(indices, values))
 }
 
 // PredictProbability writes the probability of each class to dst, which has a value for
 // each, and reports whether they can be told; see Predict.
 func (m *Model) PredictProbability(x, dst []float64) bool {
-	return m.probabilities(columns.Dense(x), dst)
+	return m.probabilities(signature.Dense(x), dst)
 }
 
 // PredictProbabilitySparse is PredictProbability for a sparse row.
 func (m *Model) PredictProbabilitySparse(indices []int32, values, dst []float64) bool {
-	return m.probabilities(columns.Sparse(indices, values), dst)
+	return m.probabilities(signature.Sparse(indices, values), dst)
 }

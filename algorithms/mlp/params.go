@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/engine"
@@ -183,15 +183,15 @@ func (p Params) sizes(f *rows.Facts) ([]int, error) {
 }
 
 // Task is what a network predicts.
-type Task = columns.Task
+type Task = signature.Task
 
 const (
 	// Regression predicts a number: the output is a sum, the loss half the squared difference.
-	Regression = columns.Regression
+	Regression = signature.Regression
 	// Classification predicts a class: the loss is the negative logarithm of the probability
 	// of the row's class. Two classes have one output, the log odds of the second; more have
 	// one each, which are probabilities by softmax.
-	Classification = columns.Classification
+	Classification = signature.Classification
 )
 
 // outputs returns how many outputs a network for a number of classes has.

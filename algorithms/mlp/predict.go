@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 )
@@ -32,9 +32,9 @@ type PredictOptions struct {
 // all, the same as the methods of Model give. The model is a dataset of one row, from
 // Train or from Model.Dataset. Rows stay in place.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
-	features := columns.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip}
-	return columns.Predict("mlp.Predict", d, made, columns.Prediction{
-		Op: "MLPPredict", Features: features, Names: columns.Names{Prediction: o.PredictionCol, Probability: o.ProbabilityCol}, Replace: o.Replace,
+	features := signature.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip}
+	return signature.Predict("mlp.Predict", d, made, signature.Prediction{
+		Op: "MLPPredict", Features: features, Names: signature.Names{Prediction: o.PredictionCol, Probability: o.ProbabilityCol}, Replace: o.Replace,
 		Decode: func(file []byte) (model.Binder, Classes, string, error) {
 			m, err := Decode(file)
 			if err != nil {
@@ -83,8 +83,8 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 }
 
 // bindPredicted adds the cells of predictions.
-func (m *Model) bindPredicted(l *model.Layout) (*columns.Predicted, error) {
-	names := columns.Names{Prediction: m.PredictionCol, Probability: m.ProbabilityCol}
+func (m *Model) bindPredicted(l *model.Layout) (*signature.Predicted, error) {
+	names := signature.Names{Prediction: m.PredictionCol, Probability: m.ProbabilityCol}
 	if m.Task == Regression {
 		return names.BindNumber(l), nil
 	}
@@ -98,7 +98,7 @@ func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
 
 // Dataset makes the model a dataset of the job, as Train returns one.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
-	return columns.Dataset("mlp.Model", b, m.Classes, m)
+	return signature.Dataset("mlp.Model", b, m.Classes, m)
 }
 
 // ModelOf returns the model that was collected under a name from the dataset that Train

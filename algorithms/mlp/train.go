@@ -5,8 +5,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/comqueue"
@@ -48,7 +48,7 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	schema := d.Schema()
 	made := optim.Minimize(b, optim.Problem{
 		Name: Kind, Init: t.Init, Objective: objective{p, t}, Settings: p.settings(),
-		Closer: columns.ModelCloser(label, func(ctx *comqueue.ComContext) (model.Model, error) {
+		Closer: signature.ModelCloser(label, func(ctx *comqueue.ComContext) (model.Model, error) {
 			facts, err := t.FactsOf(ctx)
 			if err != nil {
 				return nil, err
@@ -60,7 +60,7 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 			return p.finish(optim.ResultOf(ctx), e, t, arrowrows.Arrow(schema)), nil
 		}),
 	})
-	return columns.WarnOfDivergence(op, made, string(optim.Diverging))
+	return signature.WarnOfDivergence(op, made, string(optim.Diverging))
 }
 
 // finish makes the model.
@@ -75,7 +75,7 @@ func (p Params) finish(r *optim.Result, e *evaluator, t rows.Table, schema *arro
 			Rows: f.Rows, Weight: f.Weight, Method: r.Method.String(), Loss: r.Loss, GradientNorm: r.GradientNorm,
 			Iterations: r.Iterations, Reads: r.Reads, Converged: r.Converged, Reason: r.Reason, Record: r.Record,
 		},
-		columns: columns.InputsOf(t, p.FeatureCols, schema, f.Declared),
+		columns: signature.InputsOf(p.VectorCol, p.FeatureCols, schema, f.Declared),
 	}
 	for l := range e.net.layers() {
 		layer := Layer{Biases: e.net.biases(l, e.net.parameters)}

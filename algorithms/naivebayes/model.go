@@ -7,7 +7,7 @@ import (
 	"sort"
 	"sync"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
@@ -18,7 +18,7 @@ const Kind = "naivebayes"
 
 // Classes are the classes of a classifier: their Type is that of the column of labels, their
 // Values are texts in the order of the classes.
-type Classes = columns.Classes
+type Classes = signature.Classes
 
 // Model is a trained classifier. It is used by pointer and not changed once it predicts;
 // any number of goroutines may use one.
@@ -49,8 +49,8 @@ type Model struct {
 	// Rows is how many rows the model was trained on.
 	Rows int64
 
-	columns  columns.Inputs
-	override columns.Override // of Predict
+	columns  signature.Inputs
+	override signature.Override // of Predict
 	once     sync.Once
 	scores   []scorer
 }
@@ -159,7 +159,7 @@ func (m *Model) bernoulli(prior float64, c int) scorer {
 }
 
 // score returns the score of a class for a row.
-func (m *Model) score(c int, x columns.Point) float64 {
+func (m *Model) score(c int, x signature.Point) float64 {
 	s := &m.scores[c]
 	if m.Family == Gaussian {
 		return m.gaussianScore(s, x)
@@ -204,7 +204,7 @@ func (m *Model) place(j int) int {
 // gaussianScore takes features that did not occur in training, which were 0 in all classes,
 // as telling nothing. Sparse rows are taken by how they differ from a row of zeros, which
 // costs the digits by which the score of zeros is the larger.
-func (m *Model) gaussianScore(s *scorer, x columns.Point) float64 {
+func (m *Model) gaussianScore(s *scorer, x signature.Point) float64 {
 	var sum float64
 	if x.Indices == nil && m.Columns == nil {
 		for j, v := range x.Values {
@@ -226,7 +226,7 @@ func (m *Model) gaussianScore(s *scorer, x columns.Point) float64 {
 }
 
 // predict returns the class of a point, -1 where that cannot be told.
-func (m *Model) predict(x columns.Point) int {
+func (m *Model) predict(x signature.Point) int {
 	if !x.Fits(m.Dim) {
 		return -1
 	}
@@ -246,7 +246,7 @@ func (m *Model) predict(x columns.Point) int {
 
 // probabilities writes the probability of each class to dst and returns the most probable
 // class, -1 where that cannot be told.
-func (m *Model) probabilities(x columns.Point, dst []float64) int {
+func (m *Model) probabilities(x signature.Point, dst []float64) int {
 	if !x.Fits(m.Dim) || len(dst) != len(m.Priors) {
 		return -1
 	}
@@ -276,24 +276,24 @@ func (m *Model) probabilities(x columns.Point, dst []float64) int {
 // Predict returns the number, among Classes.Values, of the most probable class of a row,
 // the first of equals. A row that has not Dim features, or holds a NaN, gives -1. It
 // allocates nothing, the first call excepted.
-func (m *Model) Predict(x []float64) int { return m.predict(columns.Dense(x)) }
+func (m *Model) Predict(x []float64) int { return m.predict(signature.Dense(x)) }
 
 // PredictSparse is Predict for a row of which only the entries that are not 0 are given,
 // with their indices in ascending order. Indices that do not ascend or lie outside 0..Dim-1
 // give -1.
 func (m *Model) PredictSparse(indices []int32, values []float64) int {
-	return m.predict(columns.Sparse(indices, values))
+	return m.predict(signature.Sparse(indices, values))
 }
 
 // PredictProbability writes the probability of each class to dst, which has a value for
 // each, and reports whether they can be told; see Predict.
 func (m *Model) PredictProbability(x, dst []float64) bool {
-	return m.probabilities(columns.Dense(x), dst) >= 0
+	return m.probabilities(signature.Dense(x), dst) >= 0
 }
 
 // PredictProbabilitySparse is PredictProbability for a sparse row.
 func (m *Model) PredictProbabilitySparse(indices []int32, values, dst []float64) bool {
-	return m.probabilities(columns.Sparse(indices, values), dst) >= 0
+	return m.probabilities(signature.Sparse(indices, values), dst) >= 0
 }
 
 // version is that of the payload.
@@ -362,7 +362,7 @@ func (m *Model) check() error {
 		return fmt.Errorf("there are %d priors and %d weights for %d classes", len(m.Priors), len(m.Weights), k)
 	case m.Dim < 1 || m.Dim > batch.MaxDim:
 		return fmt.Errorf("dim is %d: want 1 to %d", m.Dim, batch.MaxDim)
-	case m.Columns != nil && !columns.Ascending(m.Columns, m.Dim):
+	case m.Columns != nil && !signature.Ascending(m.Columns, m.Dim):
 		return fmt.Errorf("the columns do not ascend below dim %d", m.Dim)
 	case m.Family != Gaussian && !(m.Smoothing > 0 && finite(m.Smoothing)):
 		return fmt.Errorf("smoothing is %v", m.Smoothing)

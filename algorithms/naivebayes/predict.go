@@ -3,7 +3,7 @@ package naivebayes
 import (
 	"fmt"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
@@ -34,9 +34,9 @@ type PredictOptions struct {
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	const op = "naivebayes.Predict"
 	b := model.BuilderOf(op, d)
-	features := columns.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip}
-	names := columns.Names{Prediction: o.PredictionCol, Probability: o.ProbabilityCol}.OrDefault()
-	label, err := columns.ClassType(made)
+	features := signature.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip}
+	names := signature.Names{Prediction: o.PredictionCol, Probability: o.ProbabilityCol}.OrDefault()
+	label, err := signature.ClassType(made)
 	if err == nil {
 		err = features.Check()
 	}
@@ -47,7 +47,7 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	return model.ApplyRows(op, d, made, model.RowApplication{
 		Op: "NaiveBayesPredict", Replace: o.Replace,
 		Attrs:   []engine.Attr{{Key: "columns", Value: names.Prediction + ", " + names.Probability}},
-		Outputs: arrowrows.Columns(columns.Outputs(label, names.Prediction, names.Probability)),
+		Outputs: arrowrows.Columns(signature.Outputs(label, names.Prediction, names.Probability)),
 		Decode: func(file []byte) (model.Binder, error) {
 			m, err := Decode(file)
 			if err != nil {
@@ -65,7 +65,7 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := columns.Names{Prediction: m.PredictionCol, Probability: m.ProbabilityCol}.BindClasses(l, m.Classes)
+	out, err := signature.Names{Prediction: m.PredictionCol, Probability: m.ProbabilityCol}.BindClasses(l, m.Classes)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
 
 // Dataset makes the model a dataset of the job, as Train returns one.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
-	return columns.Dataset("naivebayes.Model", b, m.Classes, m)
+	return signature.Dataset("naivebayes.Model", b, m.Classes, m)
 }
 
 // ModelOf returns the model that was collected under a name from the dataset that Train

@@ -6,8 +6,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
@@ -57,7 +57,7 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 		Add(comqueue.AllReduce(counts)).
 		Add(comqueue.Named("note", comqueue.Do(q.note))).
 		SetMaxIter(supersteps).
-		CloseOnNode0(columns.ModelCloser(arrowrows.Arrow(d.Schema()).Field(i).Type, q.finish)).
+		CloseOnNode0(signature.ModelCloser(arrowrows.Arrow(d.Schema()).Field(i).Type, q.finish)).
 		Exec()
 }
 
@@ -277,7 +277,7 @@ func (q counting) finish(ctx *comqueue.ComContext) (model.Model, error) {
 		Family: q.params.Family, Classes: Classes{Type: f.LabelType, Values: f.Classes}, Dim: f.Declared, Columns: f.Columns,
 		Priors: s.priors, Weights: f.ClassWeights, Rows: f.Rows,
 		PredictionCol: q.params.PredictionCol, ProbabilityCol: q.params.ProbabilityCol,
-		columns: columns.InputsOf(q.table, q.params.FeatureCols, q.schema, f.Declared),
+		columns: signature.InputsOf(q.params.VectorCol, q.params.FeatureCols, q.schema, f.Declared),
 	}
 	if m.Family != Gaussian {
 		m.Smoothing, m.Binarize = q.params.Smoothing, q.params.Binarize

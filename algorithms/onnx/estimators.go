@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/superstep-ml/superstep/algorithms/glm"
-	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/algorithms/logistic"
 	"github.com/superstep-ml/superstep/algorithms/svm"
@@ -16,7 +16,7 @@ func isVector(kind string) bool {
 }
 
 // features returns the features that have coefficients.
-func (b *builder) features(m *affine.Model) string {
+func (b *builder) features(m *linearmodel.Model) string {
 	if len(m.Coefficients[0]) == 0 {
 		b.fail("it has no coefficients")
 		return ""
@@ -42,7 +42,7 @@ func (b *builder) features(m *affine.Model) string {
 }
 
 // margins returns the margins of rows.
-func (b *builder) margins(m *affine.Model) string {
+func (b *builder) margins(m *linearmodel.Model) string {
 	x := b.features(m)
 	if b.err != nil {
 		return ""
@@ -67,12 +67,12 @@ func orName(name, otherwise string) string {
 }
 
 // regression predicts the margin.
-func (b *builder) regression(m *affine.Model, prediction string) {
+func (b *builder) regression(m *linearmodel.Model, prediction string) {
 	b.output(orName(prediction, "prediction"), b.margin(m), b.real, 1, "float64")
 }
 
 // margin returns the one margin of a model, by ONNX-ML's operator where that is as precise.
-func (b *builder) margin(m *affine.Model) string {
+func (b *builder) margin(m *linearmodel.Model) string {
 	if b.real == typeFloat {
 		return b.regressor(m)
 	}
@@ -142,7 +142,7 @@ func (b *builder) upcoming(op string) string {
 
 // regressor is the operator of ONNX-ML for linear regressions, whose coefficients are
 // float32.
-func (b *builder) regressor(m *affine.Model) string {
+func (b *builder) regressor(m *linearmodel.Model) string {
 	x := b.features(m)
 	if b.err != nil {
 		return ""
@@ -183,7 +183,7 @@ func (b *builder) logistic(m *logistic.Model) {
 // classifier is the operator of ONNX-ML for linear classifiers, whose coefficients are
 // float32. It returns the probabilities. The class is decided outside, as types and
 // thresholds of ours are not all it has.
-func (b *builder) classifier(m *affine.Model, k int) string {
+func (b *builder) classifier(m *linearmodel.Model, k int) string {
 	x := b.features(m)
 	if b.err != nil {
 		return ""

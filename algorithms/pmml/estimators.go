@@ -5,14 +5,14 @@ import (
 	"strings"
 
 	"github.com/superstep-ml/superstep/algorithms/glm"
-	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/algorithms/logistic"
 	"github.com/superstep-ml/superstep/algorithms/svm"
 )
 
 // predictors returns the fields that have coefficients.
-func (b *builder) predictors(m *affine.Model) []string {
+func (b *builder) predictors(m *linearmodel.Model) []string {
 	if len(m.Coefficients[0]) == 0 {
 		b.fail("it has no coefficients")
 		return nil
@@ -34,7 +34,7 @@ func (b *builder) predictors(m *affine.Model) []string {
 }
 
 // table returns the regression of a margin.
-func (b *builder) table(m *affine.Model, fields []string, a int, attributes ...string) element {
+func (b *builder) table(m *linearmodel.Model, fields []string, a int, attributes ...string) element {
 	e := el("RegressionTable", append([]string{"intercept", number(m.Intercepts[a])}, attributes...)...)
 	for j, f := range fields {
 		e.children = append(e.children, el("NumericPredictor", "name", f, "coefficient", number(m.Coefficients[a][j])))
@@ -78,7 +78,7 @@ func (b *builder) add(e element) {
 }
 
 // regression predicts the margin.
-func (b *builder) regression(m *affine.Model, name, prediction string) {
+func (b *builder) regression(m *linearmodel.Model, name, prediction string) {
 	fields := b.predictors(m)
 	if b.err != nil {
 		return
@@ -157,7 +157,7 @@ func (b *builder) svc(m *svm.SVCModel) {
 
 // classification adds a table for each class. Where two classes share a margin it is the
 // second's, and the first has 0. Probabilities are output under a name, if there is one.
-func (b *builder) classification(m *affine.Model, name, method, prediction, kind string, classes []string, probability string) {
+func (b *builder) classification(m *linearmodel.Model, name, method, prediction, kind string, classes []string, probability string) {
 	fields := b.predictors(m)
 	if b.err != nil {
 		return

@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
@@ -236,15 +237,8 @@ func sparseOf(fields []arrow.Field) []bool {
 
 // float64Like returns the type of numbers or vectors of float64 in the shape of a type.
 func float64Like(dt arrow.DataType) arrow.DataType {
-	switch kindOf(dt) {
-	case sparseColumns:
-		return dt
-	case denseColumns:
-		if d := batch.VectorDim(dt); d > 0 {
-			vector, _ := batch.VectorType(d) // d is that of a type
-			return vector
-		}
-		return batch.VariableVectorType()
+	if kindOf(dt)&vectorColumns != 0 {
+		return rows.VectorsOf(dt, arrow.PrimitiveTypes.Float64)
 	}
 	return arrow.PrimitiveTypes.Float64
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
@@ -86,7 +87,7 @@ type work struct {
 	reader  *model.Reader
 	row     []model.Cell // of the columns, and of the weight behind them if there is one
 	weighed int          // the weight's place in row; -1: every row weighs 1
-	named   string       // the weight's column
+	weights rows.Checker // of the weight's column
 	weight  float64      // of the row at hand
 	frame   arrow.Record
 	scratch []float64
@@ -103,27 +104,28 @@ type survey struct {
 }
 
 // add adds the queue and returns the dataset of the model.
-func (s survey) add(rows *engine.Dataset) *engine.Dataset {
-	b := rows.Builder()
+func (s survey) add(d *engine.Dataset) *engine.Dataset {
+	b := d.Builder()
 	read := s.columns
 	if s.weight != "" {
-		if _, err := find(arrowrows.Arrow(rows.Schema()), []string{s.weight}, numberColumns, "numbers, the weights of rows"); err != nil {
-			b.Errorf("%s: WeightCol: %w", s.name, err)
+		weight := s.weights()
+		if err := weight.Bind(arrowrows.Arrow(d.Schema())); err != nil {
+			b.Errorf("%s: %w", s.name, err)
 			return b.Poisoned(s.name)
 		}
 		if !slices.Contains(read, s.weight) {
 			read = append(slices.Clone(read), s.weight)
 		}
 	}
-	rows = operators.Select(rows, read...)
-	if rows.Poisoned() {
-		return rows
+	d = operators.Select(d, read...)
+	if d.Poisoned() {
+		return d
 	}
-	whole := rows.Schema()
+	whole := d.Schema()
 	schema := arrow.NewSchema(arrowrows.Arrow(whole).Fields()[:len(s.columns)], nil)
 	s.passes = append([]pass{shapes(schema, s.lax)}, s.passes...)
 	return comqueue.New(b, s.name).
-		InitWithPartitionedData(surveyRows, rows).
+		InitWithPartitionedData(surveyRows, d).
 		Add(comqueue.Named("plan", comqueue.Do(func(ctx *comqueue.ComContext) error { return s.plan(ctx, arrowrows.Arrow(whole)) }))).
 		Add(comqueue.Named("sum", comqueue.ForEachShard(surveySums, s.sum))).
 		Add(comqueue.AllReduce(surveySums)).
@@ -142,6 +144,13 @@ func (s survey) add(rows *engine.Dataset) *engine.Dataset {
 			return []model.EncodedRow{{Model: string(text)}}, err
 		})).
 		Exec()
+}
+
+// weights is the column of the weights of rows.
+func (s survey) weights() rows.Column {
+	c := rows.Weights(s.weight)
+	c.Option = "WeightCol"
+	return c
 }
 
 // inputsOf describes columns for a model's file.
@@ -173,7 +182,12 @@ func (s survey) plan(ctx *comqueue.ComContext, schema *arrow.Schema) error {
 		if err != nil {
 			return err
 		}
-		w := &work{names: s.columns, reader: reader, row: layout.NewRow(), weighed: slices.Index(read, s.weight), named: s.weight, weight: 1}
+		w := &work{names: s.columns, reader: reader, row: layout.NewRow(), weighed: slices.Index(read, s.weight), weight: 1}
+		if w.weighed >= 0 {
+			weight := s.weights()
+			weight.At = w.weighed
+			w.weights = rows.Checker{Columns: []rows.Column{weight}, Advice: "leave such rows out"}
+		}
 		for _, field := range schema.Fields()[:len(s.columns)] {
 			_, sparse := field.Type.(*arrow.StructType)
 			w.dense = append(w.dense, !sparse)
@@ -190,10 +204,20 @@ func (s survey) plan(ctx *comqueue.ComContext, schema *arrow.Schema) error {
 
 func (s survey) sum(ctx *comqueue.ComContext, shard int, out []float64) error {
 	w := surveyWork.Get(ctx)
-	if p := s.passes[w.facts.Pass]; p.sum != nil {
-		return p.sum(w.open(ctx, shard), out)
+	p := s.passes[w.facts.Pass]
+	if p.sum == nil {
+		return nil
 	}
-	return nil
+	w.open(ctx, shard)
+	if w.facts.Pass == 0 && w.weighed >= 0 {
+		column := w.frame.Column(w.weighed)
+		w.weights.Begin(0, column.Len())
+		w.weights.Check(0, column, column)
+		if err := w.weights.Err(); err != nil {
+			return err
+		}
+	}
+	return p.sum(w, out)
 }
 
 func (s survey) most(ctx *comqueue.ComContext, shard int, out []float64) error {
@@ -257,14 +281,7 @@ func (w *work) each(visit func(row []model.Cell) error) error {
 	for i := range int(w.frame.NumRows()) {
 		w.reader.Read(i, w.row)
 		if w.weighed >= 0 {
-			var err error
-			if w.weight, err = weightOf(&w.row[w.weighed]); err != nil {
-				e := &engine.RowError{Row: int64(i), Err: fmt.Errorf("column %q: %w", w.named, err)}
-				if lacking(&w.row[w.weighed]) {
-					e.Cure, e.Advice = engine.LeaveOut, "leave such rows out"
-				}
-				return e
-			}
+			w.weight, _ = w.row[w.weighed].Number()
 			if w.weight == 0 {
 				continue
 			}
@@ -274,18 +291,6 @@ func (w *work) each(visit func(row []model.Cell) error) error {
 		}
 	}
 	return nil
-}
-
-// weightOf returns the weight in a cell.
-func weightOf(c *model.Cell) (float64, error) {
-	v, ok := c.Number()
-	switch {
-	case !ok:
-		return 0, fmt.Errorf("it is %s: want a weight, a number of 0 or more", c.Kind)
-	case !(v >= 0) || math.IsInf(v, 0):
-		return 0, fmt.Errorf("it is %v: want a weight, a finite number of 0 or more", v)
-	}
-	return v, nil
 }
 
 // values calls visit with every value of the shard that is there and not missing: its

@@ -216,16 +216,16 @@ func TestBadWeights(t *testing.T) {
 		func(w string) model.Stage { return prepare.PCA{Columns: []string{"v"}, WeightCol: w} },
 	} {
 		for text, rows := range map[string]func(b *engine.Builder) *engine.Dataset{
-			"it is -1: want a weight":   with(p(-1.0)),
-			"it is NaN: want a weight":  with(p(math.NaN())),
-			"it is +Inf: want a weight": with(p(math.Inf(1))),
-			"it is null: want a weight": with(nil),
-			"every row weighs 0":        func(b *engine.Builder) *engine.Dataset { return operators.FromSlice(b, zeros) },
+			"the weight is -1; a weight is 0 or more": with(p(-1.0)),
+			"the weight is NaN; leave such rows out":  with(p(math.NaN())),
+			"the weight is +Inf; leave such rows out": with(p(math.Inf(1))),
+			"the weight is null; leave such rows out": with(nil),
+			"every row weighs 0":                      func(b *engine.Builder) *engine.Dataset { return operators.FromSlice(b, zeros) },
 		} {
 			failsTo(t, func(b *engine.Builder) { engine.Collect(s("w").Fit(rows(b)), "model") }, text, `column "w"`)
 		}
 		failsTo(t, func(b *engine.Builder) { s("weight").Fit(with(nil)(b)) }, `WeightCol: no column "weight"`, "weights_test.go")
-		failsTo(t, func(b *engine.Builder) { s("c").Fit(with(nil)(b)) }, `column "c" is utf8: want numbers, the weights of rows`)
+		failsTo(t, func(b *engine.Builder) { s("c").Fit(with(nil)(b)) }, `WeightCol: column "c" is utf8, not a number`)
 	}
 	rows := weighty()[1:4]
 	for text, weight := range map[string]float64{

@@ -3,7 +3,7 @@ package svm
 import (
 	"slices"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
@@ -27,7 +27,7 @@ func (p LinearSVC) Command() model.Command {
 		Flags: slices.Concat([]model.Flag{
 			{Name: "l1", Param: "L1", Tag: `want:"0.." placeholder:"STRENGTH" help:"Strength of the lasso penalty; needs --squared (default: 0)."`},
 			{Name: "l2", Param: "L2", Tag: `want:"0.." placeholder:"STRENGTH" help:"Strength of the ridge penalty (default: 0.01 if there is no other)."`},
-			affine.NoStandardizeFlag, affine.NoInterceptFlag,
+			linearmodel.NoStandardizeFlag, linearmodel.NoInterceptFlag,
 			{Name: "squared", Param: "Squared", Tag: `help:"Square the hinge loss."`},
 		}, model.ClassWeightFlags, []model.Flag{gapFlag}, optim.Flags, []model.Flag{optim.StepFlag}),
 	}
@@ -37,7 +37,7 @@ func (p LinearSVC) Command() model.Command {
 func (p LinearSVR) Command() model.Command {
 	return model.Command{
 		Name: "svr", About: "numbers by linear support vectors", Curve: true, Coefficients: true,
-		Flags: slices.Concat(affine.PenaltyFlags, optim.Flags, []model.Flag{
+		Flags: slices.Concat(linearmodel.PenaltyFlags, optim.Flags, []model.Flag{
 			optim.StepFlag, gapFlag,
 			{Name: "epsilon", Param: "Epsilon", Tag: `want:"0.." placeholder:"DISTANCE" help:"How far a prediction may be from the label without a loss (default: 0)."`},
 			{Name: "squared", Param: "Squared", Tag: `help:"Square the loss."`},

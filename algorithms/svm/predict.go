@@ -5,7 +5,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
@@ -45,15 +45,15 @@ func PredictSVC(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	if o.OffsetCol != "" {
 		return fail(fmt.Errorf("OffsetCol is %q: a classifier has no offsets", o.OffsetCol))
 	}
-	prediction, err := affine.LabelOutput(op, orName(o.PredictionCol, defaultPrediction), made)
+	prediction, err := linearmodel.LabelOutput(op, orName(o.PredictionCol, defaultPrediction), made)
 	if err != nil {
 		return fail(err)
 	}
 	decision := arrow.Field{Name: orName(o.DecisionCol, defaultDecision), Type: batch.VariableVectorType(), Nullable: true}
-	return affine.Apply(op, d, made, affine.Application{
+	return linearmodel.Apply(op, d, made, linearmodel.Application{
 		Op: "LinearSVCPredict", VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip, Replace: o.Replace,
 		Outputs: arrowrows.Columns([]arrow.Field{prediction, decision}),
-		Open: func(file []byte) (*affine.Model, affine.Score, error) {
+		Open: func(file []byte) (*linearmodel.Model, linearmodel.Score, error) {
 			m, err := DecodeSVC(file)
 			if err != nil {
 				return nil, nil, err
@@ -61,7 +61,7 @@ func PredictSVC(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 			if got := batch.TypeName(prediction.Type); got != m.Classes.Type {
 				return nil, nil, fmt.Errorf("the model predicts labels of type %s, its dataset says %s", m.Classes.Type, got)
 			}
-			return &m.Model, affine.ScoreClass(m.Classes, func(margins []float64) (int, []float64) { return classOf(margins), margins }), nil
+			return &m.Model, linearmodel.ScoreClass(m.Classes, func(margins []float64) (int, []float64) { return classOf(margins), margins }), nil
 		},
 	})
 }
@@ -70,15 +70,15 @@ func PredictSVC(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 // SVRModel.Predict and PredictSparse return. The model is a dataset of one row, from
 // TrainSVR or from SVRModel.Dataset. Rows stay in place.
 func PredictSVR(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
-	return affine.Apply("svm.PredictSVR", d, made, affine.Application{
+	return linearmodel.Apply("svm.PredictSVR", d, made, linearmodel.Application{
 		Op: "LinearSVRPredict", VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, OffsetCol: o.OffsetCol, Skip: o.Skip, Replace: o.Replace,
-		Outputs: arrowrows.Columns([]arrow.Field{affine.NumberOutput(orName(o.PredictionCol, defaultPrediction))}),
-		Open: func(file []byte) (*affine.Model, affine.Score, error) {
+		Outputs: arrowrows.Columns([]arrow.Field{linearmodel.NumberOutput(orName(o.PredictionCol, defaultPrediction))}),
+		Open: func(file []byte) (*linearmodel.Model, linearmodel.Score, error) {
 			m, err := DecodeSVR(file)
 			if err != nil {
 				return nil, nil, err
 			}
-			return &m.Model, affine.ScoreNumber(affine.Same), nil
+			return &m.Model, linearmodel.ScoreNumber(linearmodel.Same), nil
 		},
 	})
 }

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/objective"
@@ -90,8 +90,8 @@ func orName(name, otherwise string) string {
 }
 
 // common returns what all linear models share.
-func (p LinearSVC) common() affine.Params {
-	return withDefaults(affine.Params{
+func (p LinearSVC) common() linearmodel.Params {
+	return withDefaults(linearmodel.Params{
 		VectorCol: p.VectorCol, FeatureCols: p.FeatureCols, LabelCol: p.LabelCol, WeightCol: p.WeightCol, Skip: p.Skip,
 		NoIntercept: p.NoIntercept, NoStandardize: p.NoStandardize, L1: p.L1, L2: p.L2, Method: p.Method, MaxIter: p.MaxIter,
 		Tol: p.Tol, LossTol: p.LossTol, StepTol: p.StepTol, Stochastic: p.Stochastic, Seed: p.Seed,
@@ -148,10 +148,10 @@ func TrainSVC(d *engine.Dataset, p LinearSVC) *engine.Dataset {
 	}
 	t := training(op, kindSVC, p.common(), p.Squared, p.GapTol, p.losses)
 	t.Label, t.Loss, t.ClassWeights, t.Balanced = rows.ClassLabel, objective.SquaredHingeOneVsRest{}, p.ClassWeights, p.Balanced
-	t.Finish = func(f *affine.Fit) (model.Model, error) {
+	t.Finish = func(f *linearmodel.Fit) (model.Model, error) {
 		noteGap(f, t.GapTol)
 		made := &SVCModel{
-			Classes: affine.Classes{Type: f.Facts.LabelType, Values: f.Facts.Classes}, Squared: p.Squared,
+			Classes: linearmodel.Classes{Type: f.Facts.LabelType, Values: f.Facts.Classes}, Squared: p.Squared,
 			PredictionCol: p.PredictionCol, DecisionCol: p.DecisionCol,
 		}
 		made.Take(f.Model)

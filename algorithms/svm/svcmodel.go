@@ -3,7 +3,7 @@ package svm
 import (
 	"fmt"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 )
@@ -14,9 +14,9 @@ import (
 // For two classes Coefficients has one row, and Intercepts one value, those of the second;
 // for more they have one for each class. They are on the scale of the features as they are.
 type SVCModel struct {
-	affine.Model
+	linearmodel.Model
 	// Classes are the classes in ascending order, and the type of their column.
-	Classes affine.Classes
+	Classes linearmodel.Classes
 	// Squared is the parameter of that name that the model was trained with.
 	Squared bool
 	// PredictionCol and DecisionCol name the columns of predictions; empty means "prediction"
@@ -25,7 +25,7 @@ type SVCModel struct {
 }
 
 // Summary tells about a training.
-type Summary = affine.Summary
+type Summary = linearmodel.Summary
 
 // Predict returns the number, among Classes.Values, of the class that is predicted for a
 // row: of two the second if its margin is above 0, else the one with the largest margin,
@@ -86,8 +86,8 @@ func classOf(margins []float64) int {
 
 // svcPayload is what a model's file holds.
 type svcPayload struct {
-	affine.Payload
-	affine.Classes
+	linearmodel.Payload
+	linearmodel.Classes
 	Squared       bool   `json:"squared"`
 	PredictionCol string `json:"prediction_column,omitempty"`
 	DecisionCol   string `json:"decision_column,omitempty"`
@@ -124,7 +124,7 @@ func (m *SVCModel) check() error {
 func DecodeSVC(file []byte) (*SVCModel, error) {
 	var p svcPayload
 	m := &SVCModel{}
-	if err := affine.Decode(file, kindSVC, svcVersion, &p, &p.Payload, &m.Model); err != nil {
+	if err := linearmodel.Decode(file, kindSVC, svcVersion, &p, &p.Payload, &m.Model); err != nil {
 		return nil, err
 	}
 	m.Classes, m.Squared, m.PredictionCol, m.DecisionCol = p.Classes, p.Squared, p.PredictionCol, p.DecisionCol
@@ -158,7 +158,7 @@ func (m *SVCModel) Transform(d *engine.Dataset) *engine.Dataset {
 
 // Bind implements model.Binder.
 func (m *SVCModel) Bind(l *model.Layout) (model.Step, error) {
-	return affine.BindClass(&m.Model, l, m.Classes, orName(m.PredictionCol, defaultPrediction), orName(m.DecisionCol, defaultDecision), m.Margins(), classOf)
+	return linearmodel.BindClass(&m.Model, l, m.Classes, orName(m.PredictionCol, defaultPrediction), orName(m.DecisionCol, defaultDecision), m.Margins(), classOf)
 }
 
 // marginsOf returns the number of margins for a number of classes.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/objective"
@@ -69,8 +69,8 @@ type LinearSVR struct {
 const kindSVR = "linear-svr"
 
 // common returns what all linear models share.
-func (p LinearSVR) common() affine.Params {
-	return withDefaults(affine.Params{
+func (p LinearSVR) common() linearmodel.Params {
+	return withDefaults(linearmodel.Params{
 		VectorCol: p.VectorCol, FeatureCols: p.FeatureCols, LabelCol: p.LabelCol, WeightCol: p.WeightCol, OffsetCol: p.OffsetCol, Skip: p.Skip,
 		NoIntercept: p.NoIntercept, NoStandardize: p.NoStandardize, L1: p.L1, L2: p.L2, Method: p.Method, MaxIter: p.MaxIter,
 		Tol: p.Tol, LossTol: p.LossTol, StepTol: p.StepTol, Stochastic: p.Stochastic, Seed: p.Seed,
@@ -110,7 +110,7 @@ func TrainSVR(d *engine.Dataset, p LinearSVR) *engine.Dataset {
 	}
 	t := training(op, kindSVR, p.common(), p.Squared, p.GapTol, p.losses)
 	t.Label, t.Loss = rows.NumberLabel, objective.Squared{}
-	t.Finish = func(f *affine.Fit) (model.Model, error) {
+	t.Finish = func(f *linearmodel.Fit) (model.Model, error) {
 		noteGap(f, t.GapTol)
 		made := &SVRModel{Epsilon: p.Epsilon, Squared: p.Squared, PredictionCol: p.PredictionCol}
 		made.Take(f.Model)

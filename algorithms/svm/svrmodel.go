@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 )
@@ -15,7 +15,7 @@ import (
 // Coefficients has one row, and Intercepts one value, on the scale of the features as they
 // are.
 type SVRModel struct {
-	affine.Model
+	linearmodel.Model
 	// Epsilon and Squared are the parameters of these names that the model was trained with.
 	Epsilon float64
 	Squared bool
@@ -37,7 +37,7 @@ func (m *SVRModel) PredictSparse(indices []int32, values []float64) float64 {
 
 // svrPayload is what a model's file holds.
 type svrPayload struct {
-	affine.Payload
+	linearmodel.Payload
 	Epsilon       float64 `json:"epsilon"`
 	Squared       bool    `json:"squared"`
 	PredictionCol string  `json:"prediction_column,omitempty"`
@@ -73,7 +73,7 @@ func (m *SVRModel) check() error {
 func DecodeSVR(file []byte) (*SVRModel, error) {
 	var p svrPayload
 	m := &SVRModel{}
-	if err := affine.Decode(file, kindSVR, svrVersion, &p, &p.Payload, &m.Model); err != nil {
+	if err := linearmodel.Decode(file, kindSVR, svrVersion, &p, &p.Payload, &m.Model); err != nil {
 		return nil, err
 	}
 	m.Epsilon, m.Squared, m.PredictionCol = p.Epsilon, p.Squared, p.PredictionCol
@@ -107,5 +107,5 @@ func (m *SVRModel) Transform(d *engine.Dataset) *engine.Dataset {
 
 // Bind implements model.Binder.
 func (m *SVRModel) Bind(l *model.Layout) (model.Step, error) {
-	return affine.BindNumber(&m.Model, l, orName(m.PredictionCol, defaultPrediction), affine.Same)
+	return linearmodel.BindNumber(&m.Model, l, orName(m.PredictionCol, defaultPrediction), linearmodel.Same)
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/objective"
 	"github.com/superstep-ml/superstep/algorithms/optim"
@@ -40,7 +40,7 @@ func kinked(l objective.Kinked, m optim.Method) objective.Loss {
 }
 
 // withDefaults fills in the defaults of this package.
-func withDefaults(p affine.Params) affine.Params {
+func withDefaults(p linearmodel.Params) linearmodel.Params {
 	if p.L1 == 0 && p.L2 == 0 {
 		p.L2 = defaultL2
 	}
@@ -62,7 +62,7 @@ func gapTolOf(tol float64, squared bool, m optim.Method) float64 {
 }
 
 // validate tells what is wrong with parameters that both estimators have.
-func validate(p affine.Params, squared bool, gapTol float64) []error {
+func validate(p linearmodel.Params, squared bool, gapTol float64) []error {
 	errs := []error{p.Validate()}
 	if !(gapTol >= 0) || math.IsInf(gapTol, 0) {
 		errs = append(errs, fmt.Errorf("GapTol is %v: want a number above 0, or 0 for %v", gapTol, defaultGapTol))
@@ -75,15 +75,15 @@ func validate(p affine.Params, squared bool, gapTol float64) []error {
 
 // training is what both estimators add to a job. losses are those of the parts, given the
 // facts.
-func training(op, queue string, p affine.Params, squared bool, gapTol float64, losses func(f *rows.Facts) ([]objective.Loss, error)) affine.Training {
-	return affine.Training{
+func training(op, queue string, p linearmodel.Params, squared bool, gapTol float64, losses func(f *rows.Facts) ([]objective.Loss, error)) linearmodel.Training {
+	return linearmodel.Training{
 		Op: op, Queue: queue, Params: p, GapTol: gapTolOf(gapTol, squared, p.Method), LossesOf: losses,
 		Join: join,
 	}
 }
 
 // noteGap notes how far the objective may be above its minimum, where that is known.
-func noteGap(f *affine.Fit, gapTol float64) {
+func noteGap(f *linearmodel.Fit, gapTol float64) {
 	if gapTol == 0 {
 		return
 	}

@@ -97,7 +97,7 @@ func use(mem memory.Allocator, rec arrow.Record) {
 	batchtest.Rows(rec)
 	batch.Size(rec)
 	for c := range int(rec.NumCols()) {
-		batch.FirstNonFinite(rec.Column(c))
+		batch.FirstNonFinite(rec.Column(c), 0)
 		batch.DenseView(rec.Column(c))
 		batch.SparseView(rec.Column(c))
 	}

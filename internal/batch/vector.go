@@ -227,12 +227,62 @@ func (c *CSR) validate() error {
 	return nil
 }
 
-// FirstNonFinite finds the first NaN or infinity in a float or vector column,
-// by row and then by component (the index, for sparse vectors; 0 for scalars).
-// Null rows and columns of other types have none.
-func FirstNonFinite(arr arrow.Array) (row, component int, bad bool) {
+// Vectors reads the rows of a vector column of any kind, which it borrows. Of rows that are
+// null only Null tells anything.
+type Vectors struct {
+	v   view
+	row []float64
+}
+
+// VectorsOf returns the rows of a vector column.
+func VectorsOf(arr arrow.Array) *Vectors { return &Vectors{v: viewOf(arr)} }
+
+// Null tells whether a row is null.
+func (x *Vectors) Null(i int) bool { return x.v.null(i) }
+
+// Dense returns the components of a row that is not sparse: a view where they are float64,
+// else good until the next call.
+func (x *Vectors) Dense(i int) []float64 {
+	switch x.v.kind {
+	case kindVector, kindList:
+		return x.v.dense64(i)
+	case kindVector32, kindList32:
+		x.row = x.row[:0]
+		for _, f := range x.v.dense32(i) {
+			x.row = append(x.row, float64(f))
+		}
+		return x.row
+	}
+	return nil
+}
+
+// Sparse returns the indices and values of a row that is sparse, as they are: in a batch
+// that a program made, indices need not ascend, nor be as many as values.
+func (x *Vectors) Sparse(i int) ([]int32, []float64) {
+	if x.v.kind != kindSparse {
+		return nil, nil
+	}
+	return x.v.sparse(i)
+}
+
+// Component returns a component of a row, which is 0 where a sparse row does not have it.
+func (x *Vectors) Component(i, component int) float64 {
+	if x.v.kind != kindSparse {
+		return x.Dense(i)[component]
+	}
+	indices, values := x.v.sparse(i)
+	if k := slices.Index(indices, int32(component)); k >= 0 {
+		return values[k]
+	}
+	return 0
+}
+
+// FirstNonFinite finds the first NaN or infinity in the rows, from the given one on, of a
+// float or vector column, by row and then by component (the index, for sparse vectors; 0 for
+// scalars). Null rows and columns of other types have none.
+func FirstNonFinite(arr arrow.Array, from int) (row, component int, bad bool) {
 	v := viewOf(arr)
-	for i := range v.n {
+	for i := from; i < v.n; i++ {
 		if v.null(i) {
 			continue
 		}

@@ -160,6 +160,34 @@ func TestVectorArrays(t *testing.T) {
 	}
 }
 
+func TestVectorsReadAnyKind(t *testing.T) {
+	mem := batchtest.Allocator(t)
+	rec := batchtest.Record(t, mem, batchtest.Schema(t, "v vector[2] null", "w vector32[2] null", "l vector null", "m vector32 null", "s sparse null"), `[
+		{"v": [1, 2], "w": [1, 2], "l": [1, 2], "m": [1, 2], "s": {"indices": [4], "values": [7]}}, {},
+		{"v": [3, 4.5], "w": [3, 4.5], "l": [3, 4.5], "m": [3, 4.5], "s": {"indices": [2, 5], "values": [1, 9]}}]`)
+	defer rec.Release()
+	moved := batchtest.WithOffset(t, mem, rec)
+	defer moved.Release()
+	for _, r := range []arrow.Record{rec, moved} {
+		for c := range 4 {
+			v := batch.VectorsOf(r.Column(c))
+			require.Equal(t, []float64{1, 2}, v.Dense(0))
+			require.Equal(t, []float64{3, 4.5}, v.Dense(2))
+			require.Equal(t, 4.5, v.Component(2, 1))
+			require.True(t, v.Null(1) && !v.Null(2))
+			indices, _ := v.Sparse(0)
+			require.Nil(t, indices)
+		}
+		v := batch.VectorsOf(r.Column(4))
+		indices, values := v.Sparse(2)
+		require.Equal(t, []int32{2, 5}, indices)
+		require.Equal(t, []float64{1, 9}, values)
+		require.Equal(t, []float64{9, 0}, []float64{v.Component(2, 5), v.Component(2, 3)})
+		require.True(t, v.Null(1) && !v.Null(0))
+		require.Nil(t, v.Dense(0))
+	}
+}
+
 func TestFirstNonFinite(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	rec := batchtest.Record(t, mem, batchtest.Schema(t, "x float64 null", "f float32", "v vector[2]", "w vector32[1]", "s sparse", "l vector", "i int64", "ok float64"), `[
@@ -171,11 +199,13 @@ func TestFirstNonFinite(t *testing.T) {
 	defer moved.Release()
 	for c, want := range [][2]int{{2, 0}, {2, 0}, {1, 1}, {2, 0}, {1, 4}, {2, 2}, {-1, 0}, {-1, 0}} {
 		for _, r := range []arrow.Record{rec, moved} {
-			row, component, bad := batch.FirstNonFinite(r.Column(c))
+			row, component, bad := batch.FirstNonFinite(r.Column(c), 0)
 			require.Equal(t, want[0] >= 0, bad, r.ColumnName(c))
 			if bad {
 				require.Equal(t, want, [2]int{row, component}, r.ColumnName(c))
 			}
+			next, _, more := batch.FirstNonFinite(r.Column(c), row+1)
+			require.Equal(t, r.ColumnName(c) == "v", more && next == 2, "the rows from the next on")
 		}
 	}
 }

@@ -43,11 +43,11 @@ func TestColumnsThatCannotBe(t *testing.T) {
 		"label: column \"word\" is utf8, not a number":                         {columns: bins.Columns{Features: x, Label: "word"}, label: bins.NumberLabel},
 		"weight: column \"word\" is utf8, not a number":                        {columns: bins.Columns{Features: x, Weight: "word"}},
 		"margin: column \"word\" is utf8, not a number":                        {columns: bins.Columns{Features: x, Margins: []string{"word"}}},
-		"group: column \"v\" is vector, not a scalar":                          {columns: bins.Columns{Features: x, Group: "v"}},
+		"group: column \"v\" is vector: want numbers, text or another scalar":  {columns: bins.Columns{Features: x, Group: "v"}},
 		"no label column is named":                                             {columns: bins.Columns{Features: x}, label: bins.ClassLabel},
 		"label column \"y\" is named where none is read":                       {columns: bins.Columns{Features: x, Label: "y"}},
 		"an upper end of the label is named, but labels are not numbers":       {columns: bins.Columns{Features: x, Label: "y", LabelUpper: "w"}, label: bins.ClassLabel},
-		"not numbers, text, bools, dates or times, which classes are":          {columns: bins.Columns{Features: x, Label: "v"}, label: bins.ClassLabel},
+		"label: column \"v\" is vector: classes are numbers, text, bools":      {columns: bins.Columns{Features: x, Label: "v"}, label: bins.ClassLabel},
 		"categorical component 7 is not one of column \"v\", which has 2":      {columns: bins.Columns{Vector: "v", CategoricalAt: []int{7}}},
 		"the category is 1.5; codes of categories are the integers from 0 to ": {columns: bins.Columns{Vector: "v", CategoricalAt: []int{0}}},
 	} {

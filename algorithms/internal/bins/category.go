@@ -16,7 +16,7 @@ func (f *Feature) setCategories(d dictionary, text bool) {
 			continue
 		}
 		if text {
-			f.Names = append(f.Names, d.text(i))
+			f.Names = append(f.Names, d.Keys[i])
 			f.Codes = append(f.Codes, int32(f.Bins))
 		} else {
 			f.Codes = append(f.Codes, codeOf(d.Keys[i]))

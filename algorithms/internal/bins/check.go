@@ -43,10 +43,7 @@ func Check(op string, d *engine.Dataset, c Columns, label LabelKind, o Options) 
 	if d.Poisoned() {
 		return t, nil
 	}
-	p, err := newPlan(arrowrows.Arrow(d.Schema()), c, label, o)
-	if err == nil {
-		err = p.checkCodes()
-	}
+	p, err := newPlan(arrowrows.Arrow(d.Schema()), c, label, o, false)
 	if err != nil {
 		return Table{}, err
 	}
@@ -68,14 +65,13 @@ func (t Table) Other(name string, d *engine.Dataset, skip bool) (Table, error) {
 	}
 	read := t.plan.columns
 	read.Skip = read.Skip || skip
-	p, err := newPlan(arrowrows.Arrow(d.Schema()), read, t.Label, t.plan.options)
+	p, err := newPlan(arrowrows.Arrow(d.Schema()), read, t.Label, t.plan.options, true)
 	if err == nil {
 		err = t.plan.match(p)
 	}
 	if err != nil {
 		return Table{}, fmt.Errorf("evaluation set %q: %w", name, err)
 	}
-	p.lenient = true
 	o = newTable(name, p)
 	o.Facts = t.Facts
 	o.Rows = pack(d, p)
@@ -128,7 +124,7 @@ func pack(d *engine.Dataset, p *plan) *engine.Dataset {
 		Schema:   arrowrows.Schema(packedSchema),
 		Inputs:   []engine.Port{{From: d}},
 		RowByRow: !p.columns.Skip,
-		Operator: func() engine.Operator { return &checker{plan: p, width: -1} },
+		Operator: func() engine.Operator { return newChecker(p) },
 	})
 }
 
@@ -148,14 +144,7 @@ func (t Table) Vector() string {
 	return t.plan.schema.Field(t.plan.vector).Name
 }
 
-// LabelType returns the type of the label column of a ClassLabel, as schemas print it.
-func (t Table) LabelType() string {
-	if t.plan == nil {
-		return ""
-	}
-	return t.plan.labelType()
-}
-
+// labelType returns the type of the label column of a ClassLabel, as schemas print it.
 func (p *plan) labelType() string {
 	if p.label != ClassLabel {
 		return ""

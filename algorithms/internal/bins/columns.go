@@ -8,18 +8,19 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
 // layoutKind is how the features of a dataset are held.
-type layoutKind int
+type layoutKind = rows.Layout
 
 const (
-	separate   layoutKind = iota // columns of numbers and text
-	denseRows                    // vector[d], vector32[d]
-	raggedRows                   // vector, vector32: of one length, which the data show
-	sparseRows                   // sparse, sparse[d]
+	separate   = rows.SeparateColumns // of numbers and text
+	denseRows  = rows.DenseRows       // vector[d], vector32[d]
+	raggedRows = rows.RaggedRows      // vector, vector32
+	sparseRows = rows.SparseRows
 )
 
 // plan says which columns of a dataset are read and as what: what is known when the job is
@@ -41,18 +42,21 @@ type plan struct {
 	labelAt, upperAt, weightAt, groupAt int // −1: none
 	marginsAt                           []int
 	lenient                             bool // codes need not be codes: an evaluation set's
+
+	reads []rows.Column // all of these, as far as their values are checked
 }
 
-// newPlan resolves the names.
-func newPlan(schema *arrow.Schema, c Columns, label LabelKind, o Options) (*plan, error) {
+// newPlan resolves the names. In an evaluation set, for which lenient is true, what is no code
+// of a category is missing.
+func newPlan(schema *arrow.Schema, c Columns, label LabelKind, o Options, lenient bool) (*plan, error) {
 	if o.MaxBins == 0 {
 		o.MaxBins = MaxBins
 	}
 	if o.MaxBins < 2 || o.MaxBins > MaxBins {
 		return nil, fmt.Errorf("at most %d bins are asked for; it must be 2 to %d", o.MaxBins, MaxBins)
 	}
-	p := &plan{columns: c, options: o, label: label, schema: schema, vector: -1, labelAt: -1, upperAt: -1, weightAt: -1, groupAt: -1}
-	if err := c.distinct(label); err != nil {
+	p := &plan{columns: c, options: o, label: label, schema: schema, lenient: lenient, vector: -1, labelAt: -1, upperAt: -1, weightAt: -1, groupAt: -1}
+	if err := c.checkNames(label); err != nil {
 		return nil, err
 	}
 	if err := p.findFeatures(); err != nil {
@@ -61,29 +65,36 @@ func newPlan(schema *arrow.Schema, c Columns, label LabelKind, o Options) (*plan
 	return p, p.findScalars()
 }
 
-// distinct checks that no column is named twice.
-func (c Columns) distinct(label LabelKind) error {
-	if c.Vector != "" && len(c.Features) > 0 {
-		return fmt.Errorf("both a vector column, %q, and feature columns are named: name one or the others", c.Vector)
+// scalars returns the columns besides the features that are read.
+func (c Columns) scalars(label LabelKind) []rows.Column {
+	var all []rows.Column
+	if label != NoLabel {
+		labels := rows.Labels(c.Label, label)
+		if c.LabelUpper != "" {
+			labels.Least = rows.Any.Least
+		}
+		all = append(all, labels)
 	}
-	seen := map[string]string{}
-	var errs []error
-	note := func(role string, names ...string) {
-		for _, name := range names {
-			if other, ok := seen[name]; ok && name != "" {
-				errs = append(errs, fmt.Errorf("column %q is named both as %s and as %s", name, other, role))
-			}
-			seen[name] = role
+	upper := rows.Column{Name: c.LabelUpper, Role: upperRole, Range: rows.Finite}
+	upper.Most = rows.Any.Most
+	others := []rows.Column{upper, rows.Weights(c.Weight), {Name: c.Group, Role: "group", Use: rows.Scalar, Range: rows.Finite}}
+	for _, name := range c.Margins {
+		others = append(others, rows.Column{Name: name, Role: "margin", Range: rows.Finite})
+	}
+	for _, c := range others {
+		if c.Name != "" {
+			all = append(all, c)
 		}
 	}
-	note("vector", c.Vector)
-	note("feature", c.Features...)
-	note("label", c.Label)
-	note("upper end of the label", c.LabelUpper)
-	note("weight", c.Weight)
-	note("margin", c.Margins...)
-	note("group", c.Group)
-	if slices.Contains(c.Features, "") || slices.Contains(c.Margins, "") {
+	return all
+}
+
+const upperRole = "upper end of the label"
+
+// checkNames tells what is wrong with the names of the columns.
+func (c Columns) checkNames(label LabelKind) error {
+	errs := []error{rows.CheckNames(c.Vector, c.Features, c.scalars(label)...)}
+	if slices.Contains(c.Margins, "") {
 		errs = append(errs, errors.New("a column has an empty name"))
 	}
 	for _, name := range c.Categorical {
@@ -113,38 +124,18 @@ func (p *plan) findFeatures() error {
 	}
 	name := p.columns.Vector
 	if name == "" {
-		var found []string
-		for _, f := range p.schema.Fields() {
-			if batch.IsVector(f.Type) {
-				found = append(found, f.Name)
-			}
-		}
-		switch len(found) {
-		case 0:
-			return errors.New("no features are named, and there is no vector column: name a vector column or feature columns")
-		case 1:
-			name = found[0]
-		default:
-			return fmt.Errorf("no features are named, and there are several vector columns (%s): name one", strings.Join(found, ", "))
+		var err error
+		if name, err = rows.OnlyVector(p.schema); err != nil {
+			return err
 		}
 	}
-	i, err := batch.FindColumn(p.schema, name)
-	if err != nil {
+	vector := rows.Column{Name: name, Use: rows.Vector, Range: rows.Any, Help: "name columns that are features each as features"}
+	if err := vector.Bind(p.schema); err != nil {
 		return err
 	}
-	dt := p.schema.Field(i).Type
-	if !batch.IsVector(dt) {
-		return fmt.Errorf("column %q is %s, not a vector: name columns that are features each as features", name, batch.TypeName(dt))
-	}
-	p.vector, p.dim = i, batch.VectorDim(dt)
-	switch dt.(type) {
-	case *arrow.FixedSizeListType:
-		p.kind = denseRows
-	case *arrow.ListType:
-		p.kind = raggedRows
-	default:
-		p.kind = sparseRows
-	}
+	p.reads = append(p.reads, vector)
+	dt := p.schema.Field(vector.At).Type
+	p.vector, p.dim, p.kind = vector.At, batch.VectorDim(dt), rows.LayoutOf(dt)
 	p.codedAt = map[int]bool{}
 	for _, at := range p.columns.CategoricalAt {
 		if at < 0 || p.dim > 0 && at >= p.dim {
@@ -153,6 +144,12 @@ func (p *plan) findFeatures() error {
 		p.codedAt[at] = true
 	}
 	return nil
+}
+
+// codes are those of categories.
+var codes = rows.Range{
+	Most: MaxCategory, Whole: true,
+	Want: fmt.Sprintf("codes of categories are the integers from 0 to %d, other categories are text", MaxCategory),
 }
 
 // findSeparate finds features that are columns each.
@@ -166,22 +163,21 @@ func (p *plan) findSeparate() error {
 		dt := p.schema.Field(i).Type
 		coded := slices.Contains(p.columns.Categorical, name)
 		text := dt.ID() == arrow.STRING
-		if !text && !isNumber(dt) {
+		if !text && !rows.IsNumber(dt) {
 			return fmt.Errorf("features: column %q is %s: features are numbers, bools and text", name, batch.TypeName(dt))
 		}
 		p.features = append(p.features, i)
 		p.text = append(p.text, text)
 		p.coded = append(p.coded, coded && !text)
-	}
-	return nil
-}
-
-// checkCodes tells which column of codes has no integers. That of an evaluation set may have
-// others: what is no code is missing there.
-func (p *plan) checkCodes() error {
-	for j, coded := range p.coded {
-		if dt := p.schema.Field(p.features[j]).Type; coded && !arrow.IsInteger(dt.ID()) && dt.ID() != arrow.BOOL {
-			return fmt.Errorf("features: column %q is categorical and %s: categories are text or integers", p.columns.Features[j], batch.TypeName(dt))
+		if coded && !text && !p.lenient && (dt.ID() == arrow.FLOAT64 || dt.ID() == arrow.FLOAT32) {
+			return fmt.Errorf("features: column %q is categorical and %s: categories are text or integers", name, batch.TypeName(dt))
+		}
+		category := rows.Column{Name: name, Role: "category", At: i, Range: codes, Missing: true, Required: true}
+		if text {
+			category.Use = rows.Class
+		}
+		if text || coded && !p.lenient {
+			p.reads = append(p.reads, category)
 		}
 	}
 	return nil
@@ -189,37 +185,24 @@ func (p *plan) checkCodes() error {
 
 // findScalars finds the columns besides the features.
 func (p *plan) findScalars() error {
-	find := func(role, name string, takes func(arrow.DataType) bool, want string) (int, error) {
-		if name == "" {
-			return -1, nil
+	var errs []error
+	for _, c := range p.columns.scalars(p.label) {
+		errs = append(errs, c.Bind(p.schema))
+		p.reads = append(p.reads, c)
+		switch c.Role {
+		case "label":
+			p.labelAt = c.At
+		case upperRole:
+			p.upperAt = c.At
+		case "weight":
+			p.weightAt = c.At
+		case "group":
+			p.groupAt = c.At
+		default:
+			p.marginsAt = append(p.marginsAt, c.At)
 		}
-		i, err := batch.FindColumn(p.schema, name)
-		if err != nil {
-			return -1, fmt.Errorf("%s: %w", role, err)
-		}
-		if dt := p.schema.Field(i).Type; !takes(dt) {
-			return -1, fmt.Errorf("%s: column %q is %s, not %s", role, name, batch.TypeName(dt), want)
-		}
-		return i, nil
 	}
-	c := p.columns
-	labels, want := isNumber, "a number"
-	if p.label == ClassLabel {
-		labels, want = isClass, "numbers, text, bools, dates or times, which classes are"
-	}
-	var errs [5]error
-	if p.label != NoLabel {
-		p.labelAt, errs[0] = find("label", c.Label, labels, want)
-	}
-	p.upperAt, errs[1] = find("upper end of the label", c.LabelUpper, isNumber, "a number")
-	p.weightAt, errs[2] = find("weight", c.Weight, isNumber, "a number")
-	p.groupAt, errs[3] = find("group", c.Group, func(dt arrow.DataType) bool { return isClass(dt) || dt.ID() == arrow.BINARY }, "a scalar")
-	for _, name := range c.Margins {
-		at, err := find("margin", name, isNumber, "a number")
-		p.marginsAt = append(p.marginsAt, at)
-		errs[4] = errors.Join(errs[4], err)
-	}
-	return errors.Join(errs[:]...)
+	return errors.Join(errs...)
 }
 
 // categorical tells whether a feature is, and whether it is text.
@@ -284,18 +267,4 @@ func (p *plan) attrs() []engine.Attr {
 		attrs = append(attrs, engine.Attr{Key: "unusable rows", Value: "skip"})
 	}
 	return attrs
-}
-
-// isNumber says that a column can be taken as float64: numbers, and bools as 0 and 1.
-func isNumber(dt arrow.DataType) bool {
-	return arrow.IsInteger(dt.ID()) || dt.ID() == arrow.FLOAT64 || dt.ID() == arrow.FLOAT32 || dt.ID() == arrow.BOOL
-}
-
-// isClass says that the values of a column can be classes.
-func isClass(dt arrow.DataType) bool {
-	switch dt.ID() {
-	case arrow.STRING, arrow.DATE32, arrow.TIMESTAMP:
-		return true
-	}
-	return isNumber(dt)
 }

@@ -113,9 +113,9 @@ func (d *Data) setScalars(t Table, k *known, parts []packed) error {
 		own := part.dictionaries[0]
 		number := make([]float64, len(own.Keys))
 		for c, key := range own.Keys {
-			at := classes.number(key)
+			at := classes.Number(key)
 			if at < 0 {
-				return fmt.Errorf("evaluation set %q: column %q has the class %q, which the rows that train do not have", t.name, p.columns.Label, own.text(c))
+				return fmt.Errorf("evaluation set %q: column %q has the class %q, which the rows that train do not have", t.name, p.columns.Label, own.Text(c))
 			}
 			number[c] = float64(at)
 		}

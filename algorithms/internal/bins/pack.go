@@ -212,7 +212,7 @@ func (k *packer) scalars() error {
 	numbers := make([]int32, k.out.n)
 	d, err := k.dictionary(p.labelAt, numbers, rows.MaxClasses)
 	if err != nil {
-		return fmt.Errorf("column %q: %w", p.columns.Label, tooManyClasses())
+		return fmt.Errorf("column %q: %w", p.columns.Label, rows.TooManyClasses())
 	}
 	d.Weight = make([]float64, len(d.Keys))
 	for i, c := range numbers {
@@ -390,7 +390,7 @@ func (k *packer) transpose() {
 	n, d := k.out.n, k.out.d
 	k.makeValues(n * d)
 	k.each(k.plan.vector, func(arr arrow.Array, from, to, out int) {
-		row := denseRowsOf(arr)
+		vectors := batch.VectorsOf(arr)
 		if doubles, ok := arr.(*array.FixedSizeList); ok && doubles.ListValues().DataType().ID() == arrow.FLOAT64 {
 			lo, _ := doubles.ValueOffsets(from)
 			all := doubles.ListValues().(*array.Float64).Float64Values()[lo:]
@@ -400,7 +400,7 @@ func (k *packer) transpose() {
 			return
 		}
 		for i := from; i < to; i++ {
-			for j, v := range row(i) {
+			for j, v := range vectors.Dense(i) {
 				k.out.values[j*n+out+i-from] = Single(v)
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/internal/batch"
 )
 
 // sparse packs sparse rows by feature.
@@ -20,12 +22,12 @@ func (k *packer) sparse() error {
 	rowOf := make([]int32, 0, entries)
 	values := make([]float32, 0, entries)
 	k.each(k.plan.vector, func(arr arrow.Array, from, to, out int) {
-		row := sparseRowsOf(arr)
+		vectors := batch.VectorsOf(arr)
 		for i := from; i < to; i++ {
-			if arr.IsNull(i) {
+			if vectors.Null(i) {
 				continue
 			}
-			indices, vals := row(i)
+			indices, vals := vectors.Sparse(i)
 			for e, index := range indices {
 				at = append(at, uint64(index)<<32|uint64(len(at)))
 				rowOf = append(rowOf, int32(out+i-from))
@@ -50,12 +52,12 @@ func (k *packer) sparse() error {
 }
 
 // entriesOf returns the number of entries of rows [from, to) of a sparse column.
-func entriesOf(vectors arrow.Array, from, to int) int {
+func entriesOf(column arrow.Array, from, to int) int {
 	n := 0
-	row := sparseRowsOf(vectors)
+	vectors := batch.VectorsOf(column)
 	for i := from; i < to; i++ {
-		if !vectors.IsNull(i) {
-			indices, _ := row(i)
+		if !vectors.Null(i) {
+			indices, _ := vectors.Sparse(i)
 			n += len(indices)
 		}
 	}

@@ -48,9 +48,9 @@ func must(dt arrow.DataType, err error) arrow.DataType {
 func TestRowsInOnePieceAreNotCopied(t *testing.T) {
 	for _, together := range []bool{true, false} {
 		recs, values := batches(t, together, 3, 1, 40)
-		p, err := newPlan(recs[0].Schema(), Columns{}, NoLabel, Options{})
+		p, err := newPlan(recs[0].Schema(), Columns{}, NoLabel, Options{}, false)
 		require.NoError(t, err)
-		o := &checker{plan: p, width: -1}
+		o := newChecker(p)
 		for _, rec := range recs {
 			require.NoError(t, o.Process(nil, 0, 0, arrowrows.Batch(rec), nil))
 		}
@@ -85,7 +85,7 @@ func TestADictionaryIsLimited(t *testing.T) {
 	require.Equal(t, []int64{1, 1, 2}, d.Count)
 	_, err = k.dictionary(0, numbers, 2)
 	require.ErrorContains(t, err, "there are more than 2 different values")
-	whole := d.merge(dictionary{Keys: []string{"a", "b"}, Texts: []string{"a", "b"}, Count: []int64{5, 6}}, 3)
+	whole := d.Merge(dictionary{Keys: []string{"a", "b"}, Texts: []string{"a", "b"}, Count: []int64{5, 6}}, 3)
 	require.Len(t, whole.Keys, 4, "one more than the limit shows that there are too many")
 }
 

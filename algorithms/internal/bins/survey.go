@@ -1,7 +1,6 @@
 package bins
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -67,7 +66,7 @@ type look struct {
 	Least, Most  int // features of a row; of sparse ones, Most is the largest index and 1
 	Weight       float64
 	MaxWeight    float64
-	Label        moments
+	Label        rows.Moments
 	Min, Max     float64
 	Groups       int64
 	Dictionaries []dictionary
@@ -80,11 +79,11 @@ func (l look) merge(o look) look {
 	m := look{
 		Shards: append(append([]int32{}, l.Shards...), o.Shards...), ShardRows: append(append([]int64{}, l.ShardRows...), o.ShardRows...),
 		Rows: l.Rows + o.Rows, Weighing: l.Weighing + o.Weighing, Least: min(l.Least, o.Least), Most: max(l.Most, o.Most),
-		Weight: l.Weight + o.Weight, MaxWeight: max(l.MaxWeight, o.MaxWeight), Label: l.Label.merge(o.Label),
+		Weight: l.Weight + o.Weight, MaxWeight: max(l.MaxWeight, o.MaxWeight), Label: l.Label.Merge(o.Label),
 		Min: min(l.Min, o.Min), Max: max(l.Max, o.Max), Groups: l.Groups + o.Groups,
 	}
 	for i := range l.Dictionaries {
-		m.Dictionaries = append(m.Dictionaries, l.Dictionaries[i].merge(o.Dictionaries[i], dictionaryLimit))
+		m.Dictionaries = append(m.Dictionaries, l.Dictionaries[i].Merge(o.Dictionaries[i], dictionaryLimit))
 	}
 	m.Feature, m.Entries = mergeEntries(l, o)
 	return m
@@ -242,7 +241,7 @@ func (p *plan) look(shard int, part *packed) look {
 				}
 			}
 		}
-		l.Label = momentsOf(y, part.weight)
+		l.Label = rows.MomentsOf(y, part.weight)
 		for _, v := range y {
 			l.Min, l.Max = min(l.Min, v), max(l.Max, v)
 		}
@@ -291,7 +290,7 @@ func (t Table) agree(ctx *comqueue.ComContext) error {
 		facts.ClassWeights = classes.Weight
 		for i, key := range classes.Keys {
 			s.known.Keys = append(s.known.Keys, []byte(key))
-			facts.Classes = append(facts.Classes, classes.text(i))
+			facts.Classes = append(facts.Classes, classes.Text(i))
 		}
 	}
 	f := &s.finder
@@ -326,20 +325,15 @@ func (f *finder) prepare(all look, tasks int) {
 
 // usable says why rows cannot be trained on.
 func (p *plan) usable(all look) error {
-	c := p.columns
+	totals := rows.Totals{Rows: all.Rows, Weight: all.Weight, Label: all.Label}
+	if p.label == ClassLabel && len(all.Dictionaries) > 0 {
+		totals.Classes = len(all.Dictionaries[0].Keys)
+	}
+	c := rows.Columns{Label: p.columns.Label, Weight: p.columns.Weight, Skip: p.columns.Skip}
+	if err := c.Usable(p.label, totals); err != nil {
+		return err
+	}
 	switch {
-	case all.Rows == 0 && c.Skip:
-		return errors.New("there are no rows to train on: the input is empty, or every row was skipped")
-	case all.Rows == 0:
-		return errors.New("there are no rows to train on: the input is empty")
-	case p.weightAt >= 0 && all.Weight == 0:
-		return fmt.Errorf("every weight in column %q is 0: some row needs a positive one", c.Weight)
-	case math.IsInf(all.Weight, 0):
-		return fmt.Errorf("the weights in column %q add up to more than float64 holds: scale them down", c.Weight)
-	case p.label == ClassLabel && len(all.Dictionaries[0].Keys) > rows.MaxClasses:
-		return fmt.Errorf("column %q: %w", c.Label, tooManyClasses())
-	case p.label == NumberLabel && !(finite(all.Label.Mean) && finite(all.Label.Squares)):
-		return fmt.Errorf("the labels in column %q are so large that their mean or spread exceeds float64: scale them down", c.Label)
 	case p.kind == raggedRows && all.Least != all.Most:
 		return fmt.Errorf("column %q has vectors of %d components and of %d: vectors are of one size", p.schema.Field(p.vector).Name, all.Least, all.Most)
 	case p.kind != sparseRows && all.Most == 0:
@@ -491,5 +485,3 @@ func layOut(ctx *comqueue.ComContext) error {
 	found.Put(ctx, 0, row)
 	return err
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -1,7 +1,7 @@
 package rows
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -22,15 +22,6 @@ const (
 	censorColumn = "censor"
 )
 
-// layout is how the features of a dataset are held.
-type layout int
-
-const (
-	denseRows  layout = iota // vector[d]
-	raggedRows               // vector: of one length, which the data show
-	sparseRows               // sparse, sparse[d]
-)
-
 // Check adds to a job the operator that checks rows and joins those of a shard into one
 // batch, and the queue that learns the facts about all of them. op, such as
 // "logistic.Train", names that queue. What is wrong with the columns is returned, without
@@ -41,87 +32,74 @@ func Check(op string, d *engine.Dataset, c Columns, label LabelKind) (Table, err
 	if d.Poisoned() {
 		return Table{Rows: d, Facts: d, Label: label}, nil
 	}
-	vector, from, err := c.features(d)
+	name, from, err := c.features(d, label)
 	if err != nil {
 		return Table{}, err
 	}
-	t := Table{Label: label, columns: c, vector: vector}
-	if err := t.describe(arrowrows.Arrow(from.Schema())); err != nil {
+	schema := arrowrows.Arrow(from.Schema())
+	vector := Column{Name: name, Use: Vector, Range: Finite, Help: "name number columns as features, or make a vector of them with operators.Vectorize"}
+	if err := vector.Bind(schema); err != nil {
 		return Table{}, err
 	}
-	schema := from.Schema()
-	t.names = componentNames(arrowrows.Arrow(d.Schema()), c.Features)
-	checker := rowChecker{table: t}
-	i, _ := batch.FindColumn(arrowrows.Arrow(schema), vector)
-	fields := []arrow.Field{{Name: vectorColumn, Type: doublePrecision(arrowrows.Arrow(schema).Field(i).Type)}}
-	checker.sources = append(checker.sources, source{column: i, name: vector, kind: featuresSource})
-	attrs := []engine.Attr{{Key: "features", Value: strings.Join(append([]string{c.Vector}, c.Features...), " ")}}
-	if c.Vector == "" && len(c.Features) == 0 {
-		attrs[0].Value = vector
-	} else {
-		attrs[0].Value = strings.TrimSpace(attrs[0].Value)
+	dt := schema.Field(vector.At).Type
+	vector.As = arrow.Field{Name: vectorColumn, Type: VectorsOf(dt, arrow.PrimitiveTypes.Float64)}
+	layout := LayoutOf(dt)
+	t := Table{
+		Label: label, columns: c, vector: name, layout: layout, dim: batch.VectorDim(dt),
+		Sparse: layout == SparseRows, Weighted: c.Weight != "", Shifted: c.Offset != "", Censored: c.Censor != "",
 	}
+	checker := Checker{Columns: []Column{vector}, Skip: c.Skip, Advice: SkipAdvice, Components: componentNames(arrowrows.Arrow(d.Schema()), c.Features)}
+	t.components = checker.Components
+	features := strings.TrimSpace(strings.Join(append([]string{c.Vector}, c.Features...), " "))
+	attrs := []engine.Attr{{Key: "features", Value: cmp.Or(features, vector.Name)}}
 	for _, s := range c.scalars(label) {
-		i, err := batch.FindColumn(arrowrows.Arrow(schema), s.name)
-		if err != nil {
-			return Table{}, fmt.Errorf("%s: %w", s.role(), err)
-		}
-		dt := arrowrows.Arrow(schema).Field(i).Type
-		if err := s.takes(dt); err != nil {
+		if err := s.Bind(schema); err != nil {
 			return Table{}, err
 		}
-		field := arrow.Field{Name: s.as(), Type: arrow.PrimitiveTypes.Float64}
-		if s.kind == classSource {
-			field.Type = dt
-			t.labelType = batch.TypeName(dt)
+		if s.Use == Class {
+			s.As = arrow.Field{Name: labelColumn, Type: schema.Field(s.At).Type}
+			t.labelType = batch.TypeName(s.As.Type)
 		}
-		s.column = i
-		checker.sources = append(checker.sources, s)
-		fields = append(fields, field)
-		attrs = append(attrs, engine.Attr{Key: s.role(), Value: s.name})
+		checker.Columns = append(checker.Columns, s)
+		attrs = append(attrs, engine.Attr{Key: s.Role, Value: s.Name})
 	}
 	if c.Skip {
 		attrs = append(attrs, engine.Attr{Key: "unusable rows", Value: "skip"})
 	}
-	checked := arrow.NewSchema(fields, nil)
-	checker.schema = checked
 	t.Rows = d.Builder().Add(engine.Spec{
 		Op:       "CheckRows",
 		Attrs:    attrs,
-		Schema:   arrowrows.Schema(checked),
+		Schema:   arrowrows.Schema(checker.Schema()),
 		Inputs:   []engine.Port{{From: from}},
 		RowByRow: !c.Skip,
 		Operator: func() engine.Operator {
 			own := checker
-			return Joined(own.check)
+			return Joined(own.Rows)
 		},
 	})
 	t.Facts = t.survey(d.Builder(), op)
 	return t, nil
 }
 
-// describe notes how the features are laid out, and what columns there are.
-func (t *Table) describe(schema *arrow.Schema) error {
-	i, err := batch.FindColumn(schema, t.vector)
-	if err != nil {
-		return err
+// SkipAdvice is what can be done about a row that could be left out.
+const SkipAdvice = "fill it in, or set Skip to train without such rows"
+
+// scalars returns the columns besides the features that are read.
+func (c Columns) scalars(label LabelKind) []Column {
+	var all []Column
+	if label != NoLabel {
+		all = append(all, Labels(c.Label, label))
 	}
-	dt := schema.Field(i).Type
-	if !batch.IsVector(dt) {
-		return fmt.Errorf("column %q is %s, not a vector: name number columns as features, or make a vector of them with operators.Vectorize", t.vector, batch.TypeName(dt))
+	for _, column := range []Column{
+		Weights(c.Weight),
+		{Name: c.Offset, Role: "offset", Range: Finite, As: floatField(offsetColumn)},
+		{Name: c.Censor, Role: "censor", Range: events, As: floatField(censorColumn)},
+	} {
+		if column.Name != "" {
+			all = append(all, column)
+		}
 	}
-	switch dt.(type) {
-	case *arrow.FixedSizeListType:
-		t.layout = denseRows
-	case *arrow.ListType:
-		t.layout = raggedRows
-	default:
-		t.layout = sparseRows
-	}
-	t.dim = batch.VectorDim(dt)
-	t.Sparse = t.layout == sparseRows
-	t.Weighted, t.Shifted, t.Censored = t.columns.Weight != "", t.columns.Offset != "", t.columns.Censor != ""
-	return nil
+	return all
 }
 
 // Dim returns the number of features where the column's type tells it, else 0.
@@ -156,85 +134,34 @@ func (t Table) Named() *engine.Dataset {
 	return d
 }
 
-// LabelType returns the type of the label column of a ClassLabel, as schemas print it.
-func (t Table) LabelType() string { return t.labelType }
-
 // features returns the vector column, and the dataset that has it: with Features, d and
 // a column that joins them.
-func (c Columns) features(d *engine.Dataset) (string, *engine.Dataset, error) {
-	schema := d.Schema()
-	if c.Vector != "" && len(c.Features) > 0 {
-		return "", nil, fmt.Errorf("both a vector column, %q, and feature columns are named: name one or the others", c.Vector)
-	}
-	if err := c.distinct(); err != nil {
+func (c Columns) features(d *engine.Dataset, label LabelKind) (string, *engine.Dataset, error) {
+	schema := arrowrows.Arrow(d.Schema())
+	if err := CheckNames(c.Vector, c.Features, c.scalars(label)...); err != nil {
 		return "", nil, err
 	}
-	if len(c.Features) == 0 {
-		name, err := c.onlyVector(arrowrows.Arrow(schema))
+	switch {
+	case c.Vector != "":
+		return c.Vector, d, nil
+	case len(c.Features) == 0:
+		name, err := OnlyVector(schema)
 		return name, d, err
 	}
 	for _, name := range c.Features {
-		i, err := batch.FindColumn(arrowrows.Arrow(schema), name)
-		if err != nil {
-			return "", nil, fmt.Errorf("features: %w", err)
-		}
-		if dt := arrowrows.Arrow(schema).Field(i).Type; !isNumber(dt) && dt.ID() != arrow.FIXED_SIZE_LIST {
-			return "", nil, fmt.Errorf("features: column %q is %s, not a number", name, batch.TypeName(dt))
+		column := Column{Name: name, Use: Component, Option: "features"}
+		if err := column.Bind(schema); err != nil {
+			return "", nil, err
 		}
 	}
 	if c.Skip {
 		d = withoutNulls(d, c.Features)
 	}
 	name := "features"
-	for arrowrows.Arrow(schema).HasField(name) {
+	for schema.HasField(name) {
 		name += "+"
 	}
 	return name, operators.Vectorize(d, name, c.Features...), nil
-}
-
-// onlyVector returns the vector column named, or the only one there is.
-func (c Columns) onlyVector(schema *arrow.Schema) (string, error) {
-	if c.Vector != "" {
-		_, err := batch.FindColumn(schema, c.Vector)
-		return c.Vector, err
-	}
-	var found []string
-	for _, f := range schema.Fields() {
-		if batch.IsVector(f.Type) {
-			found = append(found, f.Name)
-		}
-	}
-	switch len(found) {
-	case 0:
-		return "", errors.New("no features are named, and there is no vector column: name a vector column or number columns")
-	case 1:
-		return found[0], nil
-	}
-	return "", fmt.Errorf("no features are named, and there are several vector columns (%s): name one", strings.Join(found, ", "))
-}
-
-// distinct checks that no column is named twice.
-func (c Columns) distinct() error {
-	seen := map[string]string{}
-	note := func(role, name string) error {
-		if name == "" {
-			return nil
-		}
-		if other, ok := seen[name]; ok {
-			return fmt.Errorf("column %q is named both as %s and as %s", name, other, role)
-		}
-		seen[name] = role
-		return nil
-	}
-	errs := []error{note("vector", c.Vector)}
-	for _, f := range c.Features {
-		if f == "" {
-			errs = append(errs, errors.New("a feature column has an empty name"))
-		}
-		errs = append(errs, note("feature", f))
-	}
-	errs = append(errs, note("label", c.Label), note("weight", c.Weight), note("offset", c.Offset), note("censor", c.Censor))
-	return errors.Join(errs...)
 }
 
 // withoutNulls leaves rows out in which one of the columns is null.
@@ -261,7 +188,7 @@ func withoutNulls(d *engine.Dataset, columns []string) *engine.Dataset {
 			rows.Retain()
 			return arrowrows.Batch(rows), nil
 		}
-		c.Count(skippedRows, int64(n-len(keep)))
+		c.Count(Skipped, int64(n-len(keep)))
 		kept, err := batch.Take(c.Allocator, rows, keep)
 		return arrowrows.Batch(kept), err
 	})

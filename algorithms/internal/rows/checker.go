@@ -13,208 +13,277 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// skippedRows is the counter of rows left out.
-const skippedRows = "rows skipped"
+// Skipped is the counter of rows left out.
+const Skipped = "rows skipped"
 
-// rowChecker is what the operator behind Check does on one subtask. The first source is
-// that of the features.
-type rowChecker struct {
-	table   Table
-	sources []source
+// Checker checks the batches of a subtask. Of several rows that are refused the first is
+// told, and of several things wrong with it the first found.
+type Checker struct {
+	Columns []Column
+	// Skip leaves rows out whose values are null, NaN or infinite.
+	Skip bool
+	// Advice is what can be done about such a row without Skip.
+	Advice string
+	// Components are what messages call the components of the vector, as far as it is given.
+	Components []string
+	// Also, if it is set, looks at the checked columns for more, which it tells by Refuse.
+	Also func(c *Checker, columns []arrow.Array)
+	// Again says that the rows were checked before, and those left out counted.
+	Again bool
+	// Lacking has, by column, how many rows of the batch are left out for it, each counted for
+	// the first; nil where none is.
+	Lacking []int64
+	// Kept are the rows of the batch that Rows has kept, nil where it kept all.
+	Kept []int32
+
 	schema  *arrow.Schema
-
-	found findings
-	keep  []int32
-}
-
-// findings are what is wrong with the rows of a batch.
-type findings struct {
-	skip    []bool // by row; nil while there is none
-	row     int    // the first row that is refused, -1 while there is none
+	first   int // rows of the shard before the batch
+	n       int
+	skip    []bool // rows that are left out, nil while there is none
+	row     int    // the first that is refused, −1 while there is none
 	problem string
 	cure    engine.Cure
+	keep    []int32 // room for Kept
 }
 
-// skipAdvice is what can be done about a row that could be left out.
-const skipAdvice = "fill it in, or set Skip to train without such rows"
-
-// error is that about the row that is refused; first is how many rows of the shard were before
-// the batch.
-func (f *findings) error(first int) error {
-	e := &engine.RowError{Row: int64(first + f.row), Err: errors.New(f.problem), Cure: f.cure}
-	if f.cure != engine.NoCure {
-		e.Advice = skipAdvice
-	}
-	return e
-}
-
-// check returns the usable rows of a batch in the checked schema, owned; first is how many
-// rows of the shard were before it.
-func (o *rowChecker) check(c *engine.Context, first int, rows arrow.Record) (arrow.Record, error) {
+// Rows returns the columns of a batch, in the rows that are usable, as the schema of Schema;
+// owned. first is how many rows of the shard were before the batch.
+func (k *Checker) Rows(c *engine.Context, first int, rows arrow.Record) (arrow.Record, error) {
 	n := int(rows.NumRows())
-	o.found = findings{row: -1}
-	columns := make([]arrow.Array, 0, len(o.sources))
+	k.Begin(first, n)
+	columns := make([]arrow.Array, 0, len(k.Columns))
 	defer func() {
 		for _, column := range columns {
 			column.Release()
 		}
 	}()
-	for _, s := range o.sources {
-		column := rows.Column(s.column)
-		switch s.kind {
-		case featuresSource:
-			vectors := toFloat64(c.Allocator, column)
-			columns = append(columns, vectors)
-			o.checkVectors(vectors)
-		case classSource:
-			column.Retain()
-			columns = append(columns, column)
-			o.checkClasses(s, column)
-		default:
-			columns = append(columns, numbers(c.Allocator, column))
-			o.checkNumbers(s, column)
-		}
+	for i := range k.Columns {
+		column := rows.Column(k.Columns[i].At)
+		columns = append(columns, converted(c.Allocator, column, k.Columns[i].As.Type))
+		k.Check(i, column, columns[i])
 	}
-	if o.found.row >= 0 {
-		return nil, o.found.error(first)
+	if k.Also != nil {
+		k.Also(k, columns)
 	}
-	all := array.NewRecord(o.schema, columns, rows.NumRows())
-	if o.found.skip == nil {
+	if err := k.Err(); err != nil {
+		return nil, err
+	}
+	all := array.NewRecord(k.Schema(), columns, rows.NumRows())
+	if k.skip == nil {
 		return all, nil
 	}
 	defer all.Release()
-	o.keep = o.keep[:0]
-	for i, skip := range o.found.skip {
+	if k.keep == nil {
+		k.keep = make([]int32, 0, n)
+	}
+	k.Kept = k.keep[:0]
+	for i, skip := range k.skip {
 		if !skip {
-			o.keep = append(o.keep, int32(i))
+			k.Kept = append(k.Kept, int32(i))
 		}
 	}
-	c.Count(skippedRows, int64(n-len(o.keep)))
-	return batch.Take(c.Allocator, all, o.keep)
+	k.keep = k.Kept
+	if !k.Again {
+		c.Count(Skipped, int64(n-len(k.Kept)))
+	}
+	return batch.Take(c.Allocator, all, k.Kept)
 }
 
-// report notes that something is wrong with a row of n. Of several rows that are refused
-// the first is told, and of several things wrong with it the first found.
-func (o *rowChecker) report(row, n int, skippable bool, problem string) {
-	if skippable && o.table.columns.Skip {
-		if o.found.skip == nil {
-			o.found.skip = make([]bool, n)
+// Schema returns that of the checked rows: the As of each column.
+func (k *Checker) Schema() *arrow.Schema {
+	if k.schema == nil {
+		fields := make([]arrow.Field, len(k.Columns))
+		for i := range fields {
+			fields[i] = k.Columns[i].As
 		}
-		o.found.skip[row] = true
+		k.schema = arrow.NewSchema(fields, nil)
+	}
+	return k.schema
+}
+
+// Begin begins a batch of n rows, with first rows of the shard before it.
+func (k *Checker) Begin(first, n int) {
+	k.first, k.n, k.skip, k.row, k.Lacking, k.Kept = first, n, nil, -1, nil, nil
+}
+
+// Err returns the error about the row of the batch that is refused, nil where there is none.
+func (k *Checker) Err() error {
+	if k.row < 0 {
+		return nil
+	}
+	e := &engine.RowError{Row: int64(k.first + k.row), Err: errors.New(k.problem), Cure: k.cure}
+	if k.cure != engine.NoCure {
+		e.Advice = k.Advice
+	}
+	return e
+}
+
+// LeftOut tells for each row of the batch whether it is left out; it is nil where none is.
+func (k *Checker) LeftOut() []bool { return k.skip }
+
+// Done says that a row need not be looked at: an earlier one is refused.
+func (k *Checker) Done(row int) bool { return k.row >= 0 && row >= k.row }
+
+// Refuse tells what is wrong with a row of the batch, such that leaving it out is no cure.
+func (k *Checker) Refuse(row int, format string, args ...any) {
+	if !k.Done(row) {
+		k.row, k.problem, k.cure = row, fmt.Sprintf(format, args...), engine.NoCure
+	}
+}
+
+// lack tells that a row has no usable value in a column.
+func (k *Checker) lack(row, column int, problem func() string) {
+	switch c := &k.Columns[column]; {
+	case c.Required:
+		k.Refuse(row, "%s", problem())
+	case k.Skip:
+		if k.skip == nil {
+			k.skip, k.Lacking = make([]bool, k.n), make([]int64, len(k.Columns))
+		}
+		if !k.skip[row] {
+			k.skip[row] = true
+			k.Lacking[column]++
+		}
+	case !k.Done(row):
+		k.row, k.problem, k.cure = row, problem(), engine.LeaveOut
+	}
+}
+
+// Check checks a column of the batch, by its number among the columns. made has the values
+// as they are used: it is column itself, unless they were converted.
+func (k *Checker) Check(at int, column, made arrow.Array) {
+	switch c := &k.Columns[at]; c.Use {
+	case Number:
+		k.numbers(at, c, column)
+	case Vector:
+		k.vectors(at, c, column, made)
+	default:
+		k.values(at, c, column)
+	}
+}
+
+// null checks nulls.
+func (k *Checker) null(at int, c *Column, row int) {
+	if !c.Missing {
+		k.lack(row, at, func() string { return c.says("is null") })
+	}
+}
+
+// numbers checks a number column.
+func (k *Checker) numbers(at int, c *Column, column arrow.Array) {
+	nulls := column.NullN() > 0
+	if !nulls && !isFloat(column.DataType()) && c.Least <= -math.MaxFloat64 && c.Most >= math.MaxFloat64 && !c.Whole {
 		return
 	}
-	if o.found.row < 0 || row < o.found.row {
-		o.found.row, o.found.problem, o.found.cure = row, problem, engine.NoCure
-		if skippable {
-			o.found.cure = engine.LeaveOut
-		}
-	}
-}
-
-// done says that a row of a column need not be looked at: an earlier one is refused.
-func (o *rowChecker) done(row int) bool { return o.found.row >= 0 && row >= o.found.row }
-
-// checkNumbers checks a number column.
-func (o *rowChecker) checkNumbers(s source, column arrow.Array) {
-	n := column.Len()
-	for i := range n {
-		if o.done(i) {
+	for i := range column.Len() {
+		if k.Done(i) {
 			return
 		}
-		if column.IsNull(i) {
-			o.report(i, n, true, fmt.Sprintf("column %q: the %s is null", s.name, s.role()))
-			continue
-		}
-		if problem, skippable := s.refuses(NumberAt(column, i)); problem != "" {
-			o.report(i, n, skippable, fmt.Sprintf("column %q: the %s %s", s.name, s.role(), problem))
+		if nulls && column.IsNull(i) {
+			k.null(at, c, i)
+		} else if v := NumberAt(column, i); !c.Has(v) {
+			k.number(at, c, i, v)
 		}
 	}
 }
 
-// checkClasses checks the labels of a classifier.
-func (o *rowChecker) checkClasses(s source, column arrow.Array) {
-	n := column.Len()
-	floats := arrow.IsFloating(column.DataType().ID())
+// number tells of a number that is out of the range of its column.
+func (k *Checker) number(at int, c *Column, row int, v float64) {
+	switch {
+	case v != v && c.Missing:
+	case v-v != 0 && !c.Required:
+		k.lack(row, at, func() string { return c.says(fmt.Sprintf("is %v", v)) })
+	case c.Want != "":
+		k.Refuse(row, "%s; %s", c.says(fmt.Sprintf("is %v", v)), c.Want)
+	default:
+		k.Refuse(row, "%s", c.says(fmt.Sprintf("is %v", v)))
+	}
+}
+
+// values checks a column whose values are not taken as numbers.
+func (k *Checker) values(at int, c *Column, column arrow.Array) {
+	nulls, floats := column.NullN() > 0, isFloat(column.DataType())
 	text, _ := column.(*array.String)
-	if column.NullN() == 0 && !floats && text == nil {
+	if c.Use == Scalar {
+		text = nil
+	}
+	if !nulls && !floats && text == nil {
 		return
 	}
-	for i := range n {
-		if o.done(i) {
+	for i := range column.Len() {
+		switch {
+		case k.Done(i):
 			return
-		}
-		if column.IsNull(i) {
-			o.report(i, n, true, fmt.Sprintf("column %q: the label is null", s.name))
-		} else if text != nil {
-			if !utf8.ValidString(text.Value(i)) { // a model's file could not name the class
-				o.report(i, n, true, fmt.Sprintf("column %q: the label %q is not UTF-8", s.name, text.Value(i)))
+		case nulls && column.IsNull(i):
+			k.null(at, c, i)
+		case text != nil:
+			if v := text.Value(i); !utf8.ValidString(v) { // a model's file could not name it
+				k.lack(i, at, func() string { return c.says(fmt.Sprintf("%q is not UTF-8", v)) })
 			}
-		} else if floats {
-			if v := NumberAt(column, i); math.IsNaN(v) || math.IsInf(v, 0) {
-				o.report(i, n, true, fmt.Sprintf("column %q: the label is %s", s.name, numberText(v)))
+		case floats:
+			if v := NumberAt(column, i); !c.Has(v) {
+				k.number(at, c, i, v)
 			}
 		}
 	}
 }
 
-// checkVectors checks the features.
-func (o *rowChecker) checkVectors(vectors arrow.Array) {
-	n := vectors.Len()
-	if vectors.NullN() > 0 {
-		for i := range n {
-			if vectors.IsNull(i) {
-				o.report(i, n, true, fmt.Sprintf("column %q is null", o.sources[0].name))
+// vectors checks a vector column.
+func (k *Checker) vectors(at int, c *Column, column, made arrow.Array) {
+	if column.NullN() > 0 {
+		for i := range column.Len() {
+			if column.IsNull(i) {
+				k.null(at, c, i)
 			}
 		}
 	}
-	for from := 0; from < n; {
-		rest := array.NewSlice(vectors, int64(from), int64(n))
-		row, component, bad := batch.FirstNonFinite(rest)
-		rest.Release()
-		if !bad || o.done(from+row) {
+	for from := 0; c.Most <= math.MaxFloat64; {
+		row, component, bad := batch.FirstNonFinite(made, from)
+		if !bad || k.Done(row) {
 			break
 		}
-		row += from
-		name := fmt.Sprintf("column %q: component %d", o.sources[0].name, component)
-		if component < len(o.table.names) {
-			name = o.table.names[component]
-		}
-		o.report(row, n, true, name+" is "+numberText(componentOf(vectors, row, component)))
+		k.lack(row, at, func() string {
+			name := fmt.Sprintf("column %q: component %d", c.Name, component)
+			if component < len(k.Components) {
+				name = k.Components[component]
+			}
+			v := batch.VectorsOf(column).Component(row, component)
+			if v-v == 0 {
+				return fmt.Sprintf("%s is %v, beyond the range of float32", name, v)
+			}
+			return fmt.Sprintf("%s is %v", name, v)
+		})
 		from = row + 1
 	}
-	if structs, ok := vectors.(*array.Struct); ok {
-		o.checkIndices(structs)
+	if column.DataType().ID() == arrow.STRUCT {
+		k.indices(c, column)
 	}
 }
 
-// checkIndices checks that the indices of sparse rows ascend within the declared size:
-// what comes from files was checked when it was read, batches of a program were not.
-func (o *rowChecker) checkIndices(vectors *array.Struct) {
-	n := vectors.Len()
-	csr, whole := batch.SparseView(vectors)
-	for i := range n {
-		if o.done(i) {
+// indices checks that those of sparse rows ascend within the declared size: what comes from
+// files was checked when it was read, batches of a program were not.
+func (k *Checker) indices(c *Column, column arrow.Array) {
+	vectors, size := batch.VectorsOf(column), batch.VectorDim(column.DataType())
+	for i := range column.Len() {
+		if k.Done(i) {
 			return
 		}
-		var indices []int32
-		if whole {
-			indices, _ = csr.Row(i)
-		} else if !vectors.IsNull(i) { // some rows are null, which the view does not take
-			one := array.NewSlice(vectors, int64(i), int64(i+1))
-			if csr, ok := batch.SparseView(one); ok {
-				indices, _ = csr.Row(0)
-			}
-			one.Release()
+		if vectors.Null(i) {
+			continue
 		}
-		if problem := badIndex(indices, o.table.dim); problem != "" {
-			o.report(i, n, false, fmt.Sprintf("column %q: %s", o.sources[0].name, problem))
+		indices, values := vectors.Sparse(i)
+		if problem := badIndices(indices, len(values), size); problem != "" {
+			k.Refuse(i, "column %q: %s", c.Name, problem)
 		}
 	}
 }
 
-// badIndex says what is wrong with the indices of a sparse row of a size, which is 0
-// where it is not known; "" where nothing is.
-func badIndex(indices []int32, size int) string {
+// badIndices says what is wrong with the indices of a sparse row of a size, which is 0 where
+// it is not known; "" where nothing is.
+func badIndices(indices []int32, values, size int) string {
+	if len(indices) != values {
+		return fmt.Sprintf("there are %d indices and %d values", len(indices), values)
+	}
 	last := int32(-1)
 	for _, index := range indices {
 		switch {
@@ -222,6 +291,8 @@ func badIndex(indices []int32, size int) string {
 			return fmt.Sprintf("index %d is negative", index)
 		case size > 0 && int(index) >= size:
 			return fmt.Sprintf("index %d is not below the size, %d", index, size)
+		case index == math.MaxInt32:
+			return fmt.Sprintf("index %d is too large", index)
 		case index == last:
 			return fmt.Sprintf("index %d stands twice", index)
 		case index < last:
@@ -230,24 +301,4 @@ func badIndex(indices []int32, size int) string {
 		last = index
 	}
 	return ""
-}
-
-// componentOf returns a component of a vector, at an index for sparse ones.
-func componentOf(vectors arrow.Array, row, component int) float64 {
-	one := array.NewSlice(vectors, int64(row), int64(row+1))
-	defer one.Release()
-	if csr, ok := batch.SparseView(one); ok {
-		indices, values := csr.Row(0)
-		for p, index := range indices {
-			if int(index) == component {
-				return values[p]
-			}
-		}
-		return 0
-	}
-	if data, _, ok := batch.DenseView(one); ok {
-		return data[component]
-	}
-	indptr, values, _ := batch.RaggedView(one)
-	return values[int(indptr[0])+component]
 }

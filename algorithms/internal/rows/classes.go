@@ -15,47 +15,76 @@ import (
 // MaxClasses is the largest number of classes that a ClassLabel may have.
 const MaxClasses = 100_000
 
-// classSet is the classes that some rows have, in ascending order of their keys.
-type classSet struct {
-	// Keys are such that their bytes are in the order of the classes.
+// Dictionary is the distinct values of a column, such as the classes, in ascending order of
+// their keys, whose bytes are in the order of the values. Each of the others is nil where
+// nobody asks for it.
+type Dictionary struct {
 	Keys   []string
-	Texts  []string
-	Weight []float64
+	Texts  []string  // as messages and models write the values; nil also where they are the keys
+	Weight []float64 // of the rows that have the value
+	Count  []int64   // rows of positive weight that have it
 }
 
-// merge returns the classes of both sets, of which it uses up neither. Beyond
-// MaxClasses+1 classes it gives up the last ones: there are too many then in any case.
-func (s classSet) merge(o classSet) classSet {
-	var all classSet
-	i, j := 0, 0
-	take := func(from *classSet, k *int) {
+// Merge returns the dictionary of both, of which it uses up neither. Beyond limit+1 values
+// it gives up the last ones: there are too many then in any case.
+func (d Dictionary) Merge(o Dictionary, limit int) Dictionary {
+	if len(d.Keys) == 0 {
+		return o
+	}
+	if len(o.Keys) == 0 {
+		return d
+	}
+	var all Dictionary
+	take := func(from *Dictionary, k *int) {
 		all.Keys = append(all.Keys, from.Keys[*k])
-		all.Texts = append(all.Texts, from.Texts[*k])
-		all.Weight = append(all.Weight, from.Weight[*k])
+		if from.Texts != nil {
+			all.Texts = append(all.Texts, from.Texts[*k])
+		}
+		if from.Weight != nil {
+			all.Weight = append(all.Weight, from.Weight[*k])
+		}
+		if from.Count != nil {
+			all.Count = append(all.Count, from.Count[*k])
+		}
 		*k++
 	}
-	for (i < len(s.Keys) || j < len(o.Keys)) && len(all.Keys) <= MaxClasses {
+	i, j := 0, 0
+	for (i < len(d.Keys) || j < len(o.Keys)) && len(all.Keys) <= limit {
 		switch {
-		case j == len(o.Keys) || i < len(s.Keys) && s.Keys[i] < o.Keys[j]:
-			take(&s, &i)
-		case i == len(s.Keys) || o.Keys[j] < s.Keys[i]:
+		case j == len(o.Keys) || i < len(d.Keys) && d.Keys[i] < o.Keys[j]:
+			take(&d, &i)
+		case i == len(d.Keys) || o.Keys[j] < d.Keys[i]:
 			take(&o, &j)
 		default:
-			take(&s, &i)
-			all.Weight[len(all.Weight)-1] += o.Weight[j]
+			take(&d, &i)
+			last := len(all.Keys) - 1
+			if o.Weight != nil {
+				all.Weight[last] += o.Weight[j]
+			}
+			if o.Count != nil {
+				all.Count[last] += o.Count[j]
+			}
 			j++
 		}
 	}
 	return all
 }
 
-// number returns the number of the class with a key, -1 where there is none.
-func (s classSet) number(key string) int {
-	i := sort.SearchStrings(s.Keys, key)
-	if i < len(s.Keys) && s.Keys[i] == key {
+// Number returns the number of the value with a key, −1 where there is none.
+func (d Dictionary) Number(key string) int {
+	i := sort.SearchStrings(d.Keys, key)
+	if i < len(d.Keys) && d.Keys[i] == key {
 		return i
 	}
 	return -1
+}
+
+// Text returns how messages and models write value i.
+func (d Dictionary) Text(i int) string {
+	if d.Texts != nil {
+		return d.Texts[i]
+	}
+	return d.Keys[i]
 }
 
 // isText says that the classes of a column are text.
@@ -67,8 +96,8 @@ func isText(column arrow.Array) bool {
 	return false
 }
 
-// classText returns the bytes of a class that is text, and whether it is.
-func classText(column arrow.Array, i int) (string, bool) {
+// textOf returns the bytes of a class that is text, and whether it is.
+func textOf(column arrow.Array, i int) (string, bool) {
 	switch arr := column.(type) {
 	case *array.String:
 		return arr.Value(i), true
@@ -78,15 +107,24 @@ func classText(column arrow.Array, i int) (string, bool) {
 	return "", false
 }
 
-// keyOf returns the key of a code.
-func keyOf(code uint64) string {
+// KeyOf returns the key of a code of ClassCodes.
+func KeyOf(code uint64) string {
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], code)
 	return string(b[:])
 }
 
+// ClassText returns a class as messages and models write it.
+func ClassText(column arrow.Array, i int) string {
+	text := batch.FormatValue(column, i)
+	if text == "-0" && isFloat(column.DataType()) {
+		return "0"
+	}
+	return text
+}
+
 // classesOf returns the classes of the labels of a shard; nil weights are all 1.
-func classesOf(column arrow.Array, weight []float64) (classSet, error) {
+func classesOf(column arrow.Array, weight []float64) (Dictionary, error) {
 	type class struct {
 		first  int // the first row that has it
 		weight float64
@@ -103,7 +141,7 @@ func classesOf(column arrow.Array, weight []float64) (classSet, error) {
 	if isText(column) {
 		seen := map[string]int{}
 		for row := range column.Len() {
-			key, _ := classText(column, row)
+			key, _ := textOf(column, row)
 			at, ok := seen[key]
 			if !ok {
 				at = len(all)
@@ -111,7 +149,7 @@ func classesOf(column arrow.Array, weight []float64) (classSet, error) {
 				all, keys = append(all, class{first: row}), append(keys, key)
 			}
 			if len(all) > MaxClasses {
-				return classSet{}, tooManyClasses()
+				return Dictionary{}, TooManyClasses()
 			}
 			note(row, at)
 		}
@@ -120,7 +158,7 @@ func classesOf(column arrow.Array, weight []float64) (classSet, error) {
 		var room [codeRows]uint64
 		for lo := 0; lo < column.Len(); lo += codeRows {
 			part := room[:min(codeRows, column.Len()-lo)]
-			classCodes(column, lo, part)
+			ClassCodes(column, lo, part)
 			if counts, ok := seen.count(part); ok && weight == nil {
 				for at, n := range counts[:len(all)] {
 					all[at].weight += float64(n)
@@ -131,9 +169,9 @@ func classesOf(column arrow.Array, weight []float64) (classSet, error) {
 				at := seen.find(code)
 				if at < 0 {
 					at = seen.add(code)
-					all, keys = append(all, class{first: lo + i}), append(keys, keyOf(code))
+					all, keys = append(all, class{first: lo + i}), append(keys, KeyOf(code))
 					if len(all) > MaxClasses {
-						return classSet{}, tooManyClasses()
+						return Dictionary{}, TooManyClasses()
 					}
 				}
 				note(lo+i, at)
@@ -145,41 +183,37 @@ func classesOf(column arrow.Array, weight []float64) (classSet, error) {
 		order[i] = i
 	}
 	sort.Slice(order, func(a, b int) bool { return keys[order[a]] < keys[order[b]] })
-	var set classSet
+	var set Dictionary
 	for _, at := range order {
-		text := batch.FormatValue(column, all[at].first)
-		if text == "-0" && arrow.IsFloating(column.DataType().ID()) {
-			text = "0"
-		}
 		set.Keys = append(set.Keys, string([]byte(keys[at])))
-		set.Texts = append(set.Texts, text)
+		set.Texts = append(set.Texts, ClassText(column, all[at].first))
 		set.Weight = append(set.Weight, all[at].weight)
 	}
 	return set, nil
 }
 
 // numbers returns the class of each row of a column: a view of it where it has them already.
-func (s classSet) numbers(column arrow.Array) (labels []float64, err error) {
+func (d Dictionary) numbers(column arrow.Array) (labels []float64, err error) {
 	unknown := -1
 	if isText(column) {
 		labels = make([]float64, column.Len())
-		unknown = s.numbersOfText(column, labels)
-	} else if values, ok := column.(*array.Float64); ok && s.areNumbers() {
+		unknown = d.numbersOfText(column, labels)
+	} else if values, ok := column.(*array.Float64); ok && d.areNumbers() {
 		labels = values.Float64Values()
-		unknown = s.codes().unknown(labels)
+		unknown = d.codes().unknown(labels)
 	} else {
 		labels = make([]float64, column.Len())
-		unknown = s.numbersOfCodes(column, labels)
+		unknown = d.numbersOfCodes(column, labels)
 	}
 	if unknown >= 0 {
-		return nil, &engine.RowError{Row: int64(unknown), Err: fmt.Errorf("the label %s is none of the %d classes", batch.FormatValue(column, unknown), len(s.Keys))}
+		return nil, &engine.RowError{Row: int64(unknown), Err: fmt.Errorf("the label %s is none of the %d classes", batch.FormatValue(column, unknown), len(d.Keys))}
 	}
 	return labels, nil
 }
 
 // areNumbers says that the classes are the floats 0, 1, …, if they are floats.
-func (s classSet) areNumbers() bool {
-	for i, code := range s.codes().all {
+func (d Dictionary) areNumbers() bool {
+	for i, code := range d.codes().all {
 		if code != floatCode(float64(i)) {
 			return false
 		}
@@ -188,9 +222,9 @@ func (s classSet) areNumbers() bool {
 }
 
 // codes returns the codes of classes that are no text, in their order.
-func (s classSet) codes() *codes {
+func (d Dictionary) codes() *codes {
 	known := new(codes)
-	for _, key := range s.Keys {
+	for _, key := range d.Keys {
 		known.add(binary.BigEndian.Uint64([]byte(key)))
 	}
 	return known
@@ -198,12 +232,12 @@ func (s classSet) codes() *codes {
 
 // numbersOfText is numbers for text; it returns the first row that has none of the classes,
 // -1 where there is none.
-func (s classSet) numbersOfText(column arrow.Array, labels []float64) int {
+func (d Dictionary) numbersOfText(column arrow.Array, labels []float64) int {
 	at := -1
 	for i := range labels {
-		key, _ := classText(column, i)
-		if at < 0 || s.Keys[at] != key {
-			at = s.number(key)
+		key, _ := textOf(column, i)
+		if at < 0 || d.Keys[at] != key {
+			at = d.Number(key)
 		}
 		if at < 0 {
 			return i
@@ -214,12 +248,12 @@ func (s classSet) numbersOfText(column arrow.Array, labels []float64) int {
 }
 
 // numbersOfCodes is numbersOfText for labels of a fixed size.
-func (s classSet) numbersOfCodes(column arrow.Array, labels []float64) int {
-	known := s.codes()
+func (d Dictionary) numbersOfCodes(column arrow.Array, labels []float64) int {
+	known := d.codes()
 	var room [codeRows]uint64
 	for lo := 0; lo < len(labels); lo += codeRows {
 		part := labels[lo:min(lo+codeRows, len(labels))]
-		classCodes(column, lo, room[:len(part)])
+		ClassCodes(column, lo, room[:len(part)])
 		if i := known.numbers(room[:len(part)], part); i >= 0 {
 			return lo + i
 		}
@@ -227,6 +261,7 @@ func (s classSet) numbersOfCodes(column arrow.Array, labels []float64) int {
 	return -1
 }
 
-func tooManyClasses() error {
+// TooManyClasses is what is wrong with a label of more than MaxClasses classes.
+func TooManyClasses() error {
 	return fmt.Errorf("the label has more than %d distinct values: classes are few; for a number that varies this much train a regression", MaxClasses)
 }

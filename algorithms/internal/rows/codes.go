@@ -14,9 +14,9 @@ const codeRows = 256
 // signBit, flipped, brings the bits of signed numbers in the order of unsigned ones.
 const signBit = 1 << 63
 
-// classCodes writes what stands for the classes of the rows from lo on, as many as codes,
+// ClassCodes writes what stands for the classes of the rows from lo on, as many as codes,
 // whose labels are of a fixed size: codes are in the order of the classes.
-func classCodes(column arrow.Array, lo int, to []uint64) {
+func ClassCodes(column arrow.Array, lo int, to []uint64) {
 	switch arr := column.(type) {
 	case *array.Float64:
 		for i, v := range arr.Float64Values()[lo:][:len(to)] {

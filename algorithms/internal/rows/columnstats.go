@@ -27,7 +27,7 @@ func sumColumns(ctx *comqueue.ComContext, shard int, out []float64) error {
 	s := surveyor.Get(ctx)
 	b := *s.blocks.at(shard)
 	width := s.window.Len()
-	if s.table.layout == sparseRows {
+	if s.table.layout == SparseRows {
 		s.sumEntries(b, out)
 		return nil
 	}
@@ -54,7 +54,7 @@ func sumColumns(ctx *comqueue.ComContext, shard int, out []float64) error {
 func means(ctx *comqueue.ComContext) error {
 	s := surveyor.Get(ctx)
 	sums := columnSums.Get(ctx)
-	if s.table.layout == sparseRows {
+	if s.table.layout == SparseRows {
 		return s.sparseMeans(ctx, sums)
 	}
 	for j := range s.mean {
@@ -76,8 +76,8 @@ func (s *survey) named(at int) string {
 	if s.facts.Columns != nil {
 		j = int(s.facts.Columns[j])
 	}
-	if j < len(s.table.names) {
-		return s.table.names[j]
+	if j < len(s.table.components) {
+		return s.table.components[j]
 	}
 	return fmt.Sprintf("column %q: component %d", s.table.vector, j)
 }
@@ -97,7 +97,7 @@ func spreadColumns(ctx *comqueue.ComContext, shard int, out []float64) error {
 	s := surveyor.Get(ctx)
 	b := *s.blocks.at(shard)
 	width := s.window.Len()
-	if s.table.layout == sparseRows {
+	if s.table.layout == SparseRows {
 		if len(out) > 0 {
 			s.spreadEntries(b, out)
 		}
@@ -161,7 +161,7 @@ func note(ctx *comqueue.ComContext) error {
 		var mean, std, top float64
 		high, low := extreme[j], -extreme[width+j]
 		switch {
-		case s.table.layout != sparseRows:
+		case s.table.layout != SparseRows:
 			mean, std, top = s.statistics(j, spread[j], spread[width+j], high, low)
 		case s.twice != nil && s.twice[j]:
 			mean, std, top = s.statisticsWithAbsent(j, spread[3*j:3*j+3], high, low)

@@ -8,6 +8,13 @@
 //	data, err := t.Open(ctx)                    // in a stage, once for each subtask
 //	block := data.Block(shard)                  // views: n rows, d features, labels, weights
 //
+// # Columns
+//
+// What a column must be is a [Column]: its name, its type, the range of its values, and what
+// messages call them. A [Checker] goes over each batch once: it refuses rows or leaves them
+// out, and converts what is used in another type. Trees, k-means and evaluations, which hold
+// their rows in ways of their own, check them by it too.
+//
 // # In the job
 //
 // Check adds three things: a Vectorize where number columns are named, an operator that

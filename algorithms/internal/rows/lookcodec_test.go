@@ -14,8 +14,8 @@ func TestLookCodec(t *testing.T) {
 	for _, want := range []look{
 		{},
 		{
-			Rows: 7, Weighing: 5, Dim: 3, Weight: 2.5, Label: moments{1, 2, 3}, Offset: moments{4, 5, 6}, Min: math.Inf(1), Max: math.Inf(-1),
-			Classes: classSet{Keys: []string{"\x80\x00", "", "b"}, Texts: []string{"0", "ä", ""}, Weight: []float64{1, 0, 1e300}},
+			Rows: 7, Weighing: 5, Dim: 3, Weight: 2.5, Label: Moments{1, 2, 3}, Offset: Moments{4, 5, 6}, Min: math.Inf(1), Max: math.Inf(-1),
+			Classes: Dictionary{Keys: []string{"\x80\x00", "", "b"}, Texts: []string{"0", "ä", ""}, Weight: []float64{1, 0, 1e300}},
 		},
 	} {
 		text, err := lookCodec{}.Append([]byte("before"), want)

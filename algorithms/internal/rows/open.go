@@ -185,7 +185,7 @@ func (t Table) classNumbers(ctx *comqueue.ComContext, frame *comqueue.Frame, fac
 	if err != nil {
 		return err
 	}
-	classes := classSet{Keys: facts.keys}
+	classes := Dictionary{Keys: facts.keys}
 	if b.Label, err = classes.numbers(arrowrows.Record(frame.Batch()).Column(i)); err != nil {
 		return fmt.Errorf("column %q: %w", t.columns.Label, err)
 	}
@@ -251,10 +251,10 @@ func (t Table) view(f *comqueue.Frame) (*Block, error) {
 		b.Censor = f.Floats(censorColumn)
 	}
 	switch t.layout {
-	case denseRows:
+	case DenseRows:
 		m := f.Matrix(vectorColumn)
 		b.D, b.Dense = m.Cols, m.Data
-	case raggedRows:
+	case RaggedRows:
 		indptr, values, ok := batch.RaggedView(arrowrows.Record(f.Batch()).Column(0))
 		if !ok {
 			return nil, fmt.Errorf("column %q has nulls", t.vector)
@@ -264,7 +264,7 @@ func (t Table) view(f *comqueue.Frame) (*Block, error) {
 		}
 		b.D = int(indptr[1] - indptr[0])
 		b.Dense = values[indptr[0]:indptr[b.N]]
-	case sparseRows:
+	case SparseRows:
 		m := f.Sparse(vectorColumn)
 		b.D = t.dim
 		b.Sparse = kernel.CSR{RowPtr: make([]int64, b.N+1), Col: m.Indices, Val: m.Values, OnDisk: f.OnDisk()}
@@ -277,7 +277,7 @@ func (t Table) view(f *comqueue.Frame) (*Block, error) {
 
 // sameLength reports the first row of a frame that has not d components.
 func (t Table) sameLength(f *comqueue.Frame, d int) error {
-	if t.layout != raggedRows {
+	if t.layout != RaggedRows {
 		return nil
 	}
 	indptr, _, _ := batch.RaggedView(arrowrows.Record(f.Batch()).Column(0))

@@ -52,12 +52,12 @@ type Table struct {
 	// memory budget.
 	State func(f *Facts) int64
 
-	columns   Columns
-	vector    string // the vector column, for messages
-	names     []string
-	layout    layout
-	dim       int // 0 where only the data show it
-	labelType string
+	columns    Columns
+	vector     string   // the vector column, for messages
+	components []string // what messages call those of the vector
+	layout     Layout
+	dim        int // 0 where only the data show it
+	labelType  string
 }
 
 // Facts are what is known of all rows before training; the same on every subtask.
@@ -85,7 +85,7 @@ type Facts struct {
 	// OffsetMean is the weighted mean of the offsets, 0 without.
 	OffsetMean float64
 
-	keys []string // of the classes, see classSet
+	keys []string // of the classes, see Dictionary
 }
 
 // Dim returns the number of features that training runs over.

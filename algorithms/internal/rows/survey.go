@@ -65,9 +65,9 @@ type look struct {
 	Weighing int64 // rows of positive weight
 	Dim      int   // of a dense row; the largest index and 1 of sparse ones
 	Weight   float64
-	Classes  classSet
-	Label    moments
-	Offset   moments
+	Classes  Dictionary
+	Label    Moments
+	Offset   Moments
 	Min, Max float64 // of number labels
 }
 
@@ -79,57 +79,9 @@ func (l look) merge(o look) look {
 	}
 	return look{
 		Rows: l.Rows + o.Rows, Weighing: l.Weighing + o.Weighing, Dim: dim, Weight: l.Weight + o.Weight,
-		Classes: l.Classes.merge(o.Classes), Label: l.Label.merge(o.Label), Offset: l.Offset.merge(o.Offset),
+		Classes: l.Classes.Merge(o.Classes, MaxClasses), Label: l.Label.Merge(o.Label), Offset: l.Offset.Merge(o.Offset),
 		Min: min(l.Min, o.Min), Max: max(l.Max, o.Max),
 	}
-}
-
-// moments are the weighted mean and sum of squared deviations of some numbers.
-type moments struct{ Weight, Mean, Squares float64 }
-
-// merge returns the moments of both (Chan, Golub and LeVeque).
-func (m moments) merge(o moments) moments {
-	total := m.Weight + o.Weight
-	if !(total > 0) {
-		return moments{}
-	}
-	apart := o.Mean - m.Mean
-	return moments{
-		Weight:  total,
-		Mean:    m.Mean + float64(apart*(o.Weight/total)),
-		Squares: m.Squares + o.Squares + float64(float64(apart*apart)*float64(m.Weight*(o.Weight/total))),
-	}
-}
-
-// momentsOf returns the moments of numbers; nil weights are all 1.
-func momentsOf(x, weight []float64) moments {
-	var m moments
-	at := func(i int) float64 {
-		if weight == nil {
-			return 1
-		}
-		return weight[i]
-	}
-	var sum float64
-	for i, v := range x {
-		m.Weight += at(i)
-		sum += float64(at(i) * v)
-	}
-	if !(m.Weight > 0) {
-		return moments{}
-	}
-	m.Mean = sum / m.Weight
-	var rest float64
-	for i, v := range x {
-		t := v - m.Mean
-		wt := float64(at(i) * t)
-		rest += wt
-		m.Squares += float64(wt * t)
-	}
-	shift := rest / m.Weight
-	m.Mean += shift
-	m.Squares = max(0, m.Squares-float64(shift*rest))
-	return m
 }
 
 // survey is the state of the queue on one subtask.
@@ -194,16 +146,16 @@ func (t Table) look(ctx *comqueue.ComContext) error {
 		}
 		*s.blocks.at(shard) = block
 		l := look{Rows: int64(block.N), Dim: block.D, Min: math.Inf(1), Max: math.Inf(-1)}
-		if t.layout == sparseRows && t.dim == 0 {
+		if t.layout == SparseRows && t.dim == 0 {
 			l.Dim = highestColumn(block)
 		}
 		l.Weight, l.Weighing = totalWeight(block), weighing(block)
 		if t.Shifted {
-			l.Offset = momentsOf(block.Offset, block.Weight)
+			l.Offset = MomentsOf(block.Offset, block.Weight)
 		}
 		switch t.Label {
 		case NumberLabel:
-			l.Label = momentsOf(block.Label, block.Weight)
+			l.Label = MomentsOf(block.Label, block.Weight)
 			for _, y := range block.Label {
 				l.Min, l.Max = min(l.Min, y), max(l.Max, y)
 			}
@@ -254,34 +206,54 @@ func highestColumn(b *Block) int {
 	return int(high)
 }
 
+// Totals are what all rows add up to.
+type Totals struct {
+	Rows    int64
+	Weight  float64
+	Label   Moments // of a NumberLabel
+	Classes int     // of a ClassLabel
+}
+
+// Usable tells why rows that add up to some totals cannot be trained on.
+func (c Columns) Usable(label LabelKind, t Totals) error {
+	immense := label == NumberLabel && !(finite(t.Label.Mean) && finite(t.Label.Squares))
+	switch {
+	case t.Rows == 0 && c.Skip:
+		return errors.New("there are no rows to train on: the input is empty, or every row was skipped")
+	case t.Rows == 0:
+		return errors.New("there are no rows to train on: the input is empty")
+	case c.Weight != "" && t.Weight == 0:
+		return fmt.Errorf("every weight in column %q is 0: some row needs a positive one", c.Weight)
+	case !finite(t.Weight):
+		return fmt.Errorf("the weights in column %q add up to more than float64 holds: scale them down", c.Weight)
+	case label == ClassLabel && t.Classes > MaxClasses:
+		return fmt.Errorf("column %q: %w", c.Label, TooManyClasses())
+	case immense && t.Weight > manyWeights*float64(t.Rows):
+		return fmt.Errorf("the weights in column %q are so large, %v in all, that sums of weighted labels exceed float64: scale them down", c.Weight, t.Weight)
+	case immense:
+		return fmt.Errorf("the labels in column %q are so large that their mean or spread exceeds float64: scale them down", c.Label)
+	}
+	return nil
+}
+
 // agree turns what the shards show into facts, or tells why they are none.
 func (t Table) agree(ctx *comqueue.ComContext) error {
 	s := surveyor.Get(ctx)
 	all, ok := wholeLook.Lookup(ctx)
-	switch {
-	case !ok || all.Rows == 0:
-		if t.columns.Skip {
-			return errors.New("there are no rows to train on: the input is empty, or every row was skipped")
-		}
-		return errors.New("there are no rows to train on: the input is empty")
-	case t.Weighted && all.Weight == 0:
-		return fmt.Errorf("every weight in column %q is 0: some row needs a positive one", t.columns.Weight)
-	case !finite(all.Weight):
-		return fmt.Errorf("the weights in column %q add up to more than float64 holds: scale them down", t.columns.Weight)
-	case !finite(all.Offset.Mean):
+	if !ok {
+		all = look{}
+	}
+	if err := t.columns.Usable(t.Label, Totals{Rows: all.Rows, Weight: all.Weight, Label: all.Label, Classes: len(all.Classes.Keys)}); err != nil {
+		return err
+	}
+	if !finite(all.Offset.Mean) {
 		return fmt.Errorf("the offsets in column %q are so large that their mean exceeds float64: scale them down", t.columns.Offset)
-	case len(all.Classes.Keys) > MaxClasses:
-		return fmt.Errorf("column %q: %w", t.columns.Label, tooManyClasses())
-	case t.Label == NumberLabel && !(finite(all.Label.Mean) && finite(all.Label.Squares)) && all.Weight > manyWeights*float64(all.Rows):
-		return fmt.Errorf("the weights in column %q are so large, %v in all, that sums of weighted labels exceed float64: scale them down", t.columns.Weight, all.Weight)
-	case t.Label == NumberLabel && !(finite(all.Label.Mean) && finite(all.Label.Squares)):
-		return fmt.Errorf("the labels in column %q are so large that their mean or spread exceeds float64: scale them down", t.columns.Label)
 	}
 	dim := t.dim
 	if dim == 0 {
 		dim = all.Dim
 	}
-	if dim == 0 && t.layout != sparseRows {
+	if dim == 0 && t.layout != SparseRows {
 		return fmt.Errorf("column %q: the vectors have no components", t.vector)
 	}
 	s.facts = Facts{
@@ -293,7 +265,7 @@ func (t Table) agree(ctx *comqueue.ComContext) error {
 		s.facts.LabelMean, s.facts.LabelStd = all.Label.Mean, math.Sqrt(all.Label.Squares/all.Label.Weight)
 		s.facts.LabelMin, s.facts.LabelMax = all.Min, all.Max
 	}
-	if t.layout != sparseRows {
+	if t.layout != SparseRows {
 		return ctx.ForShards(func(shard int) error {
 			return t.sameLength(checkedRows.Get(ctx, shard), dim)
 		})
@@ -349,7 +321,7 @@ func (s *survey) begin(ctx *comqueue.ComContext, lo int) {
 		s.mean = make([]float64, width)
 		s.high, s.low = make([]float64, width), make([]float64, width)
 		columnRange.Put(ctx, make([]float64, 2*width))
-		if s.table.layout == sparseRows {
+		if s.table.layout == SparseRows {
 			s.deviation = make([]float64, width)
 			columnSums.Put(ctx, make([]float64, 2*width))
 		} else {
@@ -359,7 +331,7 @@ func (s *survey) begin(ctx *comqueue.ComContext, lo int) {
 	}
 	for j := range s.high {
 		s.high[j], s.low[j] = math.Inf(-1), math.Inf(1)
-		if s.table.layout == sparseRows {
+		if s.table.layout == SparseRows {
 			s.high[j], s.low[j] = 0, 0
 		}
 	}

@@ -1,0 +1,359 @@
+package linearmodel
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// Model is what the models of all linear estimators hold. It is used by pointer and not
+// changed once it predicts; any number of goroutines may use one.
+type Model struct {
+	// Reads are the columns of the features: one of vectors, or numbers (and vectors of a
+	// fixed size) that are joined in this order.
+	Reads []model.Input
+	// OffsetCol names the column that is added to the margin of a row; empty: none.
+	OffsetCol string
+	// Dim is the number of features.
+	Dim int
+	// Columns are the numbers of the features that have coefficients, ascending; nil: all of
+	// them. Where there are very many features, those that do not occur in training have none,
+	// and count for nothing.
+	Columns []int32
+	// Coefficients has a row for each margin, with a value for each feature, or for each of
+	// Columns, on the scale of the features as they are.
+	Coefficients [][]float64
+	// Intercepts has a value for each margin, 0 without an intercept.
+	Intercepts []float64
+	// Summary tells about the training.
+	Summary Summary
+
+	once sync.Once
+	fast layout
+}
+
+// layout is the coefficients as predictions use them.
+type layout struct {
+	flat   []float64      // margins × columns
+	packed *kernel.Packed // of several margins
+	// rank structure over Columns: bit j&63 of word[j>>6] says that feature j has a
+	// coefficient, and before counts those of the words before.
+	word   []uint64
+	before []int32
+}
+
+// Margins returns the number of margins.
+func (m *Model) Margins() int { return len(m.Coefficients) }
+
+// width is the number of coefficients of a margin.
+func (m *Model) width() int {
+	if m.Columns != nil {
+		return len(m.Columns)
+	}
+	return m.Dim
+}
+
+// prepare lays the coefficients out, once.
+func (m *Model) prepare() *layout {
+	m.once.Do(func() {
+		f := &m.fast
+		for _, row := range m.Coefficients {
+			f.flat = append(f.flat, row...)
+		}
+		if m.Columns == nil {
+			if len(m.Coefficients) > 1 && m.Dim > 0 {
+				f.packed = kernel.NewPacked(len(m.Coefficients), m.Dim)
+				f.packed.Set(f.flat)
+			}
+			return
+		}
+		f.word, f.before = make([]uint64, m.Dim/64+1), make([]int32, m.Dim/64+1)
+		for _, j := range m.Columns {
+			f.word[j>>6] |= 1 << (j & 63)
+		}
+		var n int32
+		for i, w := range f.word {
+			f.before[i] = n
+			n += int32(onesCount(w))
+		}
+	})
+	return &m.fast
+}
+
+// number returns where in Columns a feature is, -1 where it is not.
+func (f *layout) number(j int32) int {
+	if f.word == nil {
+		return int(j)
+	}
+	w := f.word[j>>6]
+	bit := uint64(1) << (j & 63)
+	if w&bit == 0 {
+		return -1
+	}
+	return int(f.before[j>>6]) + onesCount(w&(bit-1))
+}
+
+// Margin returns the margin of a row of a model that has one: the sum over the features,
+// in their order, and the intercept. A row that has not Dim features gives NaN. It
+// allocates nothing but in the model's first prediction. Offsets are the caller's to add.
+func (m *Model) Margin(x []float64) float64 {
+	var one [1]float64
+	if len(m.Coefficients) != 1 || !m.MarginsTo(x, one[:]) {
+		return math.NaN()
+	}
+	return one[0]
+}
+
+// MarginsTo writes the margins of a row to dst and reports true; dst has Margins values.
+// A row that has not Dim features, or a dst of another length, is left, and gives false.
+func (m *Model) MarginsTo(x, dst []float64) bool {
+	m.prepare()
+	if len(x) != m.Dim || len(dst) != len(m.Coefficients) {
+		return false
+	}
+	for a := range m.Coefficients {
+		dst[a] = m.dense(a, x)
+	}
+	return true
+}
+
+// SparseMargin is Margin for a row of which the entries that are not 0 are given, with
+// ascending indices: the bits are the same.
+func (m *Model) SparseMargin(indices []int32, values []float64) float64 {
+	var one [1]float64
+	if len(m.Coefficients) != 1 || !m.SparseMarginsTo(indices, values, one[:]) {
+		return math.NaN()
+	}
+	return one[0]
+}
+
+// SparseMarginsTo is MarginsTo for a sparse row. Indices that do not ascend or are not
+// from 0 to Dim-1 give false.
+func (m *Model) SparseMarginsTo(indices []int32, values, dst []float64) bool {
+	f := m.prepare()
+	if len(dst) != len(m.Coefficients) || m.badSparse(indices, values) != "" {
+		return false
+	}
+	for a := range m.Coefficients {
+		dst[a] = m.sparse(f, a, indices, values)
+	}
+	return true
+}
+
+// badSparse tells what is wrong with the indices of a sparse row, "" if nothing.
+func (m *Model) badSparse(indices []int32, values []float64) string {
+	if len(indices) != len(values) {
+		return fmt.Sprintf("has %d indices and %d values", len(indices), len(values))
+	}
+	last := int32(-1)
+	for _, j := range indices {
+		if j <= last || int(j) >= m.Dim {
+			return fmt.Sprintf("has the index %d where one above %d and below %d is due", j, last, m.Dim)
+		}
+		last = j
+	}
+	return ""
+}
+
+// Inputs returns the columns that the model reads.
+func (m *Model) Inputs() []model.Input {
+	in := append([]model.Input(nil), m.Reads...)
+	if m.OffsetCol != "" {
+		in = append(in, model.Input{Column: m.OffsetCol, Type: "float64"})
+	}
+	return in
+}
+
+// vector returns the vector column that the features are, "" where columns are joined.
+func (m *Model) vector() string {
+	if len(m.Reads) == 1 && (strings.HasPrefix(m.Reads[0].Type, "vector") || strings.HasPrefix(m.Reads[0].Type, "sparse")) {
+		return m.Reads[0].Column
+	}
+	return ""
+}
+
+// Payload is what a model's file holds of a Model. Payloads of estimators embed it.
+type Payload struct {
+	Features     int         `json:"features"`
+	Columns      *[]int32    `json:"columns,omitempty"`
+	Coefficients [][]float64 `json:"coefficients"`
+	Intercepts   []float64   `json:"intercepts"`
+	OffsetCol    string      `json:"offset_column,omitempty"`
+}
+
+// Payload returns what the file holds of the model.
+func (m *Model) Payload() Payload {
+	p := Payload{Features: m.Dim, Coefficients: m.Coefficients, Intercepts: m.Intercepts, OffsetCol: m.OffsetCol}
+	if m.Columns != nil {
+		p.Columns = &m.Columns
+	}
+	return p
+}
+
+// Check tells what of a model does not hold together, before it is written.
+func (m *Model) Check() error {
+	var back Model
+	if err := back.fill(m.Payload(), m.Inputs()); err != nil {
+		return err
+	}
+	return m.Summary.check(m.width())
+}
+
+// Fill makes the model that a file with this payload holds.
+func (m *Model) Fill(f *model.File, p Payload) error {
+	if err := m.fill(p, f.Inputs); err != nil {
+		return fmt.Errorf("model is damaged: %w", err)
+	}
+	if string(f.Summary) != "null" {
+		if err := model.Unmarshal(f.Summary, &m.Summary); err != nil {
+			return fmt.Errorf("model is damaged: summary: %w", err)
+		}
+		if err := m.Summary.check(m.width()); err != nil {
+			return fmt.Errorf("model is damaged: summary: %w", err)
+		}
+	}
+	return nil
+}
+
+// Decode reads a file of a kind into a payload, which a pointer is given to, and fills m
+// from the part of it that own points to.
+func Decode(file []byte, kind string, newest int, payload any, own *Payload, m *Model) error {
+	f, err := model.Decode(file, kind, newest)
+	if err != nil {
+		return err
+	}
+	if err := model.Unmarshal(f.Payload, payload); err != nil {
+		return fmt.Errorf("model is damaged: %w", err)
+	}
+	return m.Fill(f, *own)
+}
+
+func (m *Model) fill(p Payload, inputs []model.Input) error {
+	m.Dim, m.Coefficients, m.Intercepts, m.OffsetCol = p.Features, p.Coefficients, p.Intercepts, p.OffsetCol
+	if p.Columns != nil {
+		m.Columns = append([]int32{}, *p.Columns...)
+	}
+	m.Reads = inputs
+	if n := len(inputs); m.OffsetCol != "" {
+		if n == 0 || inputs[n-1].Column != m.OffsetCol {
+			return fmt.Errorf("the offset column %q is not the last input", m.OffsetCol)
+		}
+		m.Reads = inputs[:n-1]
+	}
+	if m.Dim < 0 || m.Dim > math.MaxInt32 {
+		return fmt.Errorf("there are %d features", m.Dim)
+	}
+	if len(m.Coefficients) == 0 || len(m.Intercepts) != len(m.Coefficients) {
+		return fmt.Errorf("there are coefficients of %d margins and %d intercepts", len(m.Coefficients), len(m.Intercepts))
+	}
+	last := int32(-1)
+	for _, j := range m.Columns {
+		if j <= last || int(j) >= m.Dim {
+			return fmt.Errorf("the columns have %d where one above %d and below %d is due", j, last, m.Dim)
+		}
+		last = j
+	}
+	for a, row := range m.Coefficients {
+		if len(row) != m.width() {
+			return fmt.Errorf("margin %d has %d coefficients, want %d", a, len(row), m.width())
+		}
+		for j, v := range row {
+			if !finite(v) {
+				return fmt.Errorf("coefficient %d of margin %d is %v", j, a, v)
+			}
+		}
+		if !finite(m.Intercepts[a]) {
+			return fmt.Errorf("intercept %d is %v", a, m.Intercepts[a])
+		}
+	}
+	return m.checkReads()
+}
+
+// checkReads holds the columns that are read to the number of features.
+func (m *Model) checkReads() error {
+	if len(m.Reads) == 0 {
+		return errors.New("the model reads no columns")
+	}
+	width := 0
+	for _, in := range m.Reads {
+		n, err := inputWidth(in)
+		if err != nil {
+			return err
+		}
+		width += n
+	}
+	if width != m.Dim {
+		return fmt.Errorf("the columns it reads have %d components, and there are %d features", width, m.Dim)
+	}
+	return nil
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// Take makes m the model that a training found. (A Model must not be copied: it holds what
+// the first prediction prepares.)
+func (m *Model) Take(from *Model) {
+	m.Reads, m.OffsetCol, m.Dim, m.Columns = from.Reads, from.OffsetCol, from.Dim, from.Columns
+	m.Coefficients, m.Intercepts, m.Summary = from.Coefficients, from.Intercepts, from.Summary
+}
+
+// Largest returns the number of the largest margin of a row, of equal ones the first; −1
+// for a row that has not Dim features or whose margins are all NaN. It allocates nothing.
+func (m *Model) Largest(x []float64) int {
+	m.prepare()
+	if len(x) != m.Dim {
+		return -1
+	}
+	best, at := math.Inf(-1), -1
+	for a := range m.Coefficients {
+		if v := m.dense(a, x); v > best || at < 0 && v == v {
+			best, at = v, a
+		}
+	}
+	return at
+}
+
+// SparseLargest is Largest for a sparse row.
+func (m *Model) SparseLargest(indices []int32, values []float64) int {
+	f := m.prepare()
+	if m.badSparse(indices, values) != "" {
+		return -1
+	}
+	best, at := math.Inf(-1), -1
+	for a := range m.Coefficients {
+		if v := m.sparse(f, a, indices, values); v > best || at < 0 && v == v {
+			best, at = v, a
+		}
+	}
+	return at
+}
+
+// dense returns margin a of a row of Dim features.
+func (m *Model) dense(a int, x []float64) float64 {
+	own := m.Coefficients[a]
+	if m.Columns == nil {
+		return kernel.Dot(x, own) + m.Intercepts[a]
+	}
+	var sum float64
+	for k, j := range m.Columns {
+		sum += float64(x[j] * own[k])
+	}
+	return sum + m.Intercepts[a]
+}
+
+// sparse returns margin a of a sparse row.
+func (m *Model) sparse(f *layout, a int, indices []int32, values []float64) float64 {
+	own := m.Coefficients[a]
+	var sum float64
+	for p, j := range indices {
+		if k := f.number(j); k >= 0 {
+			sum += float64(values[p] * own[k])
+		}
+	}
+	return sum + m.Intercepts[a]
+}

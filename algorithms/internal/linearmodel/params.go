@@ -1,0 +1,72 @@
+package linearmodel
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+)
+
+// Params are the parameters that estimators of linear models have in common. Each has a
+// Params of its own with fields of these names, and makes one of these of it. The zero
+// value of each field is its default.
+type Params struct {
+	VectorCol   string
+	FeatureCols []string
+	LabelCol    string // required unless the estimator takes no labels
+	WeightCol   string
+	OffsetCol   string
+	CensorCol   string
+	Skip        bool
+
+	NoIntercept   bool
+	NoStandardize bool
+	// L1 and L2 are the strengths of the penalty on the mean of the weighted losses.
+	L1, L2 float64
+	// Inference asks for the table of standard errors.
+	Inference bool
+
+	Method     optim.Method
+	MaxIter    int
+	Tol        float64
+	LossTol    float64
+	StepTol    float64
+	History    int
+	Trials     int
+	Stochastic optim.Stochastic
+	Seed       uint64
+	MaxBytes   int64
+}
+
+// Validate tells what is wrong with the parameters, all of it.
+func (p Params) Validate() error {
+	var errs []error
+	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
+	if p.LabelCol == "" {
+		bad("LabelCol is empty: name the column of the labels")
+	}
+	if p.VectorCol != "" && len(p.FeatureCols) > 0 {
+		bad("both VectorCol, %q, and FeatureCols are set: name one vector column or number columns", p.VectorCol)
+	}
+	return errors.Join(append(errs, p.settings().Validate())...)
+}
+
+// columns names what is read of a dataset.
+func (p Params) columns() rows.Columns {
+	return rows.Columns{
+		Vector: p.VectorCol, Features: p.FeatureCols, Label: p.LabelCol, Weight: p.WeightCol, Offset: p.OffsetCol,
+		Censor: p.CensorCol, Skip: p.Skip,
+	}
+}
+
+// settings are those of the optimiser.
+func (p Params) settings() optim.Settings {
+	return optim.Settings{
+		Method: p.Method, L1: p.L1, L2: p.L2, MaxIter: p.MaxIter, Tol: p.Tol, LossTol: p.LossTol, StepTol: p.StepTol,
+		History: p.History, Trials: p.Trials, Stochastic: p.Stochastic, Information: p.Inference, Seed: p.Seed, MaxBytes: p.MaxBytes,
+	}
+}
+
+// Penalised reports whether there is a penalty: then standard errors are not defined.
+func (p Params) Penalised() bool { return p.L1 > 0 || p.L2 > 0 }

@@ -1,0 +1,341 @@
+package linearmodel
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/objective"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// Training is what an estimator adds to a job.
+type Training struct {
+	Op     string // such as "logistic.Train", for messages
+	Queue  string // name of the queue, such as "logistic"
+	Params Params
+	// Loss is that of the objective. Where the rows decide it, LossOf does, and Loss must be
+	// one with the same kind of label.
+	Loss   objective.Loss
+	LossOf func(f *rows.Facts) (objective.Loss, error)
+	// LossesOf gives several losses instead, each with parameters of its own, which stand one
+	// behind the other; Join evaluates their sum. The model has a margin for each.
+	LossesOf func(f *rows.Facts) ([]objective.Loss, error)
+	Join     func(parts []optim.Evaluator) optim.Evaluator
+	Label    rows.LabelKind
+	// GapTol is that of optim.Settings.
+	GapTol float64
+	// NewtonUpTo is up to how many features Newton's method is taken where the parameters leave
+	// the method open, there is no L1 penalty, and the type of a dense column tells the number;
+	// 0 leaves it to package optim.
+	NewtonUpTo int
+	// TableUpTo is up to how many features, where the type of the column tells the number, a
+	// training without a penalty makes its table of standard errors; 0: none unless the
+	// parameters ask for it.
+	TableUpTo int
+	// ClassWeights and Balanced are those of objective.Linear.
+	ClassWeights map[string]float64
+	Balanced     bool
+	// Start is a model to start from, of the same features and margins; nil: zeros.
+	Start *Model
+	// Fitting makes the coefficients of Start those of a loss, where it has constants or moves
+	// margins; nil: they are.
+	Fitting func(c *objective.Coefficients, loss objective.Loss)
+	// StartClasses are the classes that the margins of Start are for, nil where labels are
+	// numbers.
+	StartClasses []string
+	// Beside, if it is set, makes a dataset of the checked rows before training, which Finish
+	// reads by BesideKey.
+	Beside    func(b *engine.Builder, t rows.Table) *engine.Dataset
+	BesideKey comqueue.BroadcastData
+	// Finish makes the estimator's model of what was found, on subtask 0.
+	Finish func(f *Fit) (model.Model, error)
+}
+
+// Fit is what a training found. It is the caller's.
+type Fit struct {
+	Context *comqueue.ComContext
+	Params  Params
+	Facts   *rows.Facts
+	// Objective is the only one, or the first of several.
+	Objective objective.Linear
+	Result    *optim.Result
+	// Constants are those of the loss.
+	Constants []float64
+	// Model has everything but what is the estimator's own.
+	Model *Model
+}
+
+// Add checks the rows and adds the queue that trains. It returns a dataset of one row with
+// the encoded model, and for classifiers LabelColumn. What is wrong is reported with the
+// line of the caller.
+func (t Training) Add(d *engine.Dataset) *engine.Dataset {
+	b := model.BuilderOf(t.Op, d)
+	if d.Poisoned() {
+		return d
+	}
+	fail := func(err error) *engine.Dataset {
+		b.Errorf("%s: %w", t.Op, err)
+		return b.Poisoned(t.Op)
+	}
+	if err := t.Params.Validate(); err != nil {
+		return fail(err)
+	}
+	table, err := rows.Check(t.Op, d, t.Params.columns(), t.Label)
+	if err != nil {
+		return fail(err)
+	}
+	known := table.Dim()
+	if known > 0 && known <= t.TableUpTo && !t.Params.Penalised() {
+		t.Params.Inference = true
+	}
+	if known > 0 && known <= t.NewtonUpTo && !table.Sparse && t.Params.Method == optim.Auto && t.Params.L1 == 0 {
+		t.Params.Method = optim.Newton
+	}
+	objective := &opening{t: t, linear: objective.Linear{
+		Table: table, Loss: t.Loss, NoIntercept: t.Params.NoIntercept, NoStandardize: t.Params.NoStandardize,
+		ClassWeights: t.ClassWeights, Balanced: t.Balanced,
+	}}
+	objective.linear.Table.State = objective.bytesPerRow
+	if err := objective.linear.Validate(); err != nil {
+		return fail(err)
+	}
+	settings := t.Params.settings()
+	settings.GapTol = t.GapTol
+	var start func(ctx *comqueue.ComContext) ([]float64, error)
+	if m := t.Start; m != nil {
+		if d := table.Dim(); d != 0 && d != m.Dim {
+			return fail(fmt.Errorf("the model to start from has %d features, the rows %d", m.Dim, d))
+		}
+		start = objective.start
+	}
+	var label arrow.DataType
+	if t.Label == rows.ClassLabel {
+		label = typeOf(arrowrows.Arrow(d.Schema()), t.Params.LabelCol)
+	}
+	input, init := d.Schema(), objective.linear.Table.Init
+	if t.Beside != nil {
+		beside := t.Beside(b, table)
+		init = func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
+			return objective.linear.Table.Init(q).InitWithBroadcastData(t.BesideKey, beside)
+		}
+	}
+	made := optim.Minimize(b, optim.Problem{
+		Name: t.Queue, Init: init, Objective: objective, Settings: settings, Start: start,
+		Closer: signature.Closer(label, func(ctx *comqueue.ComContext) ([]byte, error) {
+			return t.finish(ctx, objective, arrowrows.Arrow(input))
+		}),
+	})
+	if t.Params.Penalised() {
+		return made // what grows costs
+	}
+	return signature.WarnOfDivergence(t.Op, made, string(optim.Diverging))
+}
+
+// typeOf returns the type of a column that is there.
+func typeOf(schema *arrow.Schema, name string) arrow.DataType {
+	i, err := batch.FindColumn(schema, name)
+	if err != nil {
+		return arrow.BinaryTypes.String
+	}
+	return schema.Field(i).Type
+}
+
+// finish makes the encoded model.
+func (t Training) finish(ctx *comqueue.ComContext, o *opening, input *arrow.Schema) ([]byte, error) {
+	facts, err := o.linear.Table.FactsOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := o.parts(facts)
+	if err != nil {
+		return nil, err
+	}
+	f := &Fit{Context: ctx, Params: t.Params, Facts: facts, Objective: parts[0], Result: optim.ResultOf(ctx)}
+	f.Model = &Model{Dim: facts.Declared, Columns: slices.Clone(facts.Columns), OffsetCol: t.Params.OffsetCol}
+	width := len(f.Result.Parameters) / len(parts)
+	var factors []float64 // of the penalty
+	for k, part := range parts {
+		own, err := part.PenaltyFactors(facts)
+		if err != nil {
+			return nil, err
+		}
+		factors = append(factors, own...)
+		c, err := part.Coefficients(facts, f.Result.Parameters[k*width:(k+1)*width])
+		if err != nil {
+			return nil, err
+		}
+		f.Constants = append(f.Constants, c.Constants...)
+		f.Model.Intercepts = append(f.Model.Intercepts, c.Intercepts...)
+		for a := range c.Margins {
+			f.Model.Coefficients = append(f.Model.Coefficients, c.Weights[a*c.D:(a+1)*c.D:(a+1)*c.D])
+		}
+	}
+	f.Model.Reads = signature.InputsOf(t.Params.VectorCol, t.Params.FeatureCols, input, facts.Declared)
+	weight, err := parts[0].Weight(facts)
+	if err != nil {
+		return nil, err
+	}
+	f.countReads(float64(len(parts)))
+	f.Model.Summary = summaryOf(f.Result, facts.Rows, weight, f.penalty(factors))
+	made, err := t.Finish(f)
+	if err != nil {
+		return nil, err
+	}
+	return made.Encode()
+}
+
+// countReads makes each read of the optimiser as many as there are parts.
+func (f *Fit) countReads(parts float64) {
+	f.Result.Reads *= parts
+	for i := range f.Result.Record {
+		f.Result.Record[i].Reads *= parts
+	}
+}
+
+// penalty returns the penalty at the parameters.
+func (f *Fit) penalty(factors []float64) float64 {
+	var absolute, squares float64
+	for i, v := range f.Result.Parameters {
+		v = float64(v * factors[i])
+		absolute += max(v, -v)
+		squares += float64(v * v)
+	}
+	var sum float64
+	if f.Params.L1 > 0 {
+		sum = float64(f.Params.L1 * absolute)
+	}
+	if f.Params.L2 > 0 { // where nothing asks for them, squares may have overflowed
+		sum += float64(0.5 * float64(f.Params.L2*squares))
+	}
+	return sum
+}
+
+// opening is the objective of a training: one Linear whose loss the facts may decide, or
+// several.
+type opening struct {
+	t      Training
+	linear objective.Linear
+}
+
+// Open implements optim.Objective.
+func (o *opening) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
+	facts, err := o.linear.Table.FactsOf(ctx)
+	if err != nil {
+		return optim.Evaluator{}, err
+	}
+	parts, err := o.parts(facts)
+	if err != nil {
+		return optim.Evaluator{}, err
+	}
+	if len(parts) == 1 {
+		return parts[0].Open(ctx) // with all that it can do besides
+	}
+	var opened []optim.Evaluator
+	for _, part := range parts {
+		ev, err := part.Open(ctx)
+		if err != nil {
+			return optim.Evaluator{}, err
+		}
+		opened = append(opened, ev)
+	}
+	return o.t.Join(opened), nil
+}
+
+// bytesPerRow returns what the objectives keep for each row.
+func (o *opening) bytesPerRow(facts *rows.Facts) (n int64) {
+	parts, err := o.parts(facts)
+	if err != nil {
+		return 0 // Open fails
+	}
+	for _, part := range parts {
+		n += part.BytesPerRow(facts)
+	}
+	return n
+}
+
+// parts returns the objectives with the losses that the facts decide.
+func (o *opening) parts(facts *rows.Facts) ([]objective.Linear, error) {
+	if facts.Rows == 0 {
+		return nil, errors.New("there are no rows to train on")
+	}
+	if !(facts.Weight > 0) {
+		return nil, errors.New("every row weighs 0: there is nothing to train on")
+	}
+	losses := []objective.Loss{o.linear.Loss}
+	var err error
+	switch {
+	case o.t.LossesOf != nil:
+		losses, err = o.t.LossesOf(facts)
+	case o.t.LossOf != nil:
+		losses[0], err = o.t.LossOf(facts)
+	}
+	if err != nil {
+		return nil, err
+	}
+	parts := make([]objective.Linear, len(losses))
+	for k, loss := range losses {
+		parts[k] = o.linear
+		parts[k].Loss = loss
+	}
+	return parts, nil
+}
+
+// start returns the parameters of the model to start from.
+func (o *opening) start(ctx *comqueue.ComContext) ([]float64, error) {
+	facts, err := o.linear.Table.FactsOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := o.parts(facts)
+	if err != nil {
+		return nil, err
+	}
+	v, err := o.begin(parts, facts)
+	if err != nil {
+		return nil, fmt.Errorf("the model to start from: %w", err)
+	}
+	return v, nil
+}
+
+// begin turns coefficients of the model to start from into parameters. The margins of the
+// model are those of the parts, one after the other.
+func (o *opening) begin(parts []objective.Linear, facts *rows.Facts) ([]float64, error) {
+	m := o.t.Start
+	switch {
+	case facts.Declared != m.Dim:
+		return nil, fmt.Errorf("it has %d features, the rows %d", m.Dim, facts.Declared)
+	case !slices.Equal(facts.Columns, m.Columns):
+		return nil, errors.New("other features occurred in its training")
+	case !slices.Equal(facts.Classes, o.t.StartClasses):
+		return nil, fmt.Errorf("its classes are %q, the labels %q", o.t.StartClasses, facts.Classes)
+	case m.Margins()%len(parts) != 0:
+		return nil, fmt.Errorf("it has %d margins for %d objectives", m.Margins(), len(parts))
+	}
+	var v []float64
+	each := m.Margins() / len(parts)
+	for k, part := range parts {
+		c := objective.Coefficients{Margins: each, D: m.width(), Intercepts: slices.Clone(m.Intercepts[k*each : (k+1)*each])}
+		for _, row := range m.Coefficients[k*each : (k+1)*each] {
+			c.Weights = append(c.Weights, row...)
+		}
+		if o.t.Fitting != nil {
+			o.t.Fitting(&c, part.Loss)
+		}
+		own, err := part.Parameters(facts, c)
+		if err != nil {
+			return nil, err
+		}
+		v = append(v, own...)
+	}
+	return v, nil
+}

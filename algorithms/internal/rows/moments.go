@@ -1,0 +1,51 @@
+package rows
+
+// Moments are the weighted mean and sum of squared deviations of some numbers.
+type Moments struct{ Weight, Mean, Squares float64 }
+
+// Merge returns the moments of both (Chan, Golub and LeVeque, Algorithms for computing the
+// sample variance, The American Statistician 37, 1983).
+func (m Moments) Merge(o Moments) Moments {
+	total := m.Weight + o.Weight
+	if !(total > 0) {
+		return Moments{}
+	}
+	apart := o.Mean - m.Mean
+	return Moments{
+		Weight:  total,
+		Mean:    m.Mean + float64(apart*(o.Weight/total)),
+		Squares: m.Squares + o.Squares + float64(float64(apart*apart)*float64(m.Weight*(o.Weight/total))),
+	}
+}
+
+// MomentsOf returns the moments of numbers; nil weights are all 1. The variance is that of
+// the corrected two-pass algorithm.
+func MomentsOf(x, weight []float64) Moments {
+	var m Moments
+	at := func(i int) float64 {
+		if weight == nil {
+			return 1
+		}
+		return weight[i]
+	}
+	var sum float64
+	for i, v := range x {
+		m.Weight += at(i)
+		sum += float64(at(i) * v)
+	}
+	if !(m.Weight > 0) {
+		return Moments{}
+	}
+	m.Mean = sum / m.Weight
+	var rest float64
+	for i, v := range x {
+		t := v - m.Mean
+		wt := float64(at(i) * t)
+		rest += wt
+		m.Squares += float64(wt * t)
+	}
+	shift := rest / m.Weight
+	m.Mean += shift
+	m.Squares = max(0, m.Squares-float64(shift*rest))
+	return m
+}

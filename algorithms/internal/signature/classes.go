@@ -1,0 +1,137 @@
+package signature
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// Classes are the classes of a classifier, in the order of their values, as text, and the
+// type of the column that they are from. Those of a regression are empty.
+type Classes struct {
+	Type   string   `json:"label_type"`
+	Values []string `json:"classes"`
+}
+
+// Check tells what does not hold together, given the least number of classes. Classes may
+// be bytes, which Cells does not take.
+func (c Classes) Check(least int) error {
+	if len(c.Values) < least {
+		return fmt.Errorf("there are %d classes, want %d or more", len(c.Values), least)
+	}
+	dt, err := batch.ParseType(c.Type)
+	if err != nil {
+		return fmt.Errorf("the type of labels: %w", err)
+	}
+	if batch.IsVector(dt) {
+		return fmt.Errorf("labels are %s", c.Type)
+	}
+	seen := map[string]bool{}
+	b := array.NewBuilder(memory.NewGoAllocator(), dt)
+	defer b.Release()
+	for _, v := range c.Values {
+		if seen[v] {
+			return fmt.Errorf("the class %q is there twice", v)
+		}
+		seen[v] = true
+		if err := batch.ParseInto(b, []byte(v)); err != nil {
+			return fmt.Errorf("a class: %w", err)
+		}
+	}
+	return nil
+}
+
+// Append appends a class to a column of the labels' type, null for −1.
+func (c Classes) Append(b array.Builder, class int) error {
+	if class < 0 {
+		batch.AppendNull(b)
+		return nil
+	}
+	return batch.ParseInto(b, []byte(c.Values[class]))
+}
+
+// Setter returns what sets a cell to the value of a class, as a row of the label column
+// has it, null for −1.
+func (c Classes) Setter() (func(cell *model.Cell, class int), error) {
+	values, err := c.Cells()
+	if err != nil {
+		return nil, err
+	}
+	return func(cell *model.Cell, class int) {
+		if class < 0 {
+			cell.SetNull()
+			return
+		}
+		SetCell(cell, &values[class])
+	}, nil
+}
+
+// Match tells that the dataset of a model promises another type of labels than its file
+// has.
+func (c Classes) Match(label arrow.DataType) error {
+	if says := batch.TypeName(label); c.Type != says {
+		return fmt.Errorf("the model predicts labels of type %s, its dataset says %s", c.Type, says)
+	}
+	return nil
+}
+
+// Cells returns the value of each class, as a row of the label column has it. The error is
+// about types that no cell has and about classes that are not of the type or there twice.
+func (c Classes) Cells() ([]model.Cell, error) {
+	dt, err := batch.ParseType(c.Type)
+	if err != nil {
+		return nil, fmt.Errorf("the type of labels: %w", err)
+	}
+	field := arrow.Field{Name: LabelColumn, Type: dt}
+	if err := model.CheckCell(arrowrows.Columns([]arrow.Field{field})[0]); err != nil || batch.IsVector(dt) {
+		return nil, fmt.Errorf("labels are %s: want numbers, bools, text or dates", c.Type)
+	}
+	b := array.NewBuilder(memory.NewGoAllocator(), dt)
+	defer b.Release()
+	seen := map[string]bool{}
+	for _, text := range c.Values {
+		if seen[text] {
+			return nil, fmt.Errorf("the class %q is there twice", text)
+		}
+		seen[text] = true
+		if err := batch.ParseInto(b, []byte(text)); err != nil {
+			return nil, fmt.Errorf("class %q: %w", text, err)
+		}
+	}
+	column := b.NewArray() // in the garbage collector's memory, which texts stay in
+	schema := arrow.NewSchema([]arrow.Field{field}, nil)
+	layout := model.NewLayout(LabelColumn)
+	if _, err := layout.Find(LabelColumn); err != nil {
+		return nil, err
+	}
+	r, err := model.NewReader(arrowrows.Schema(schema), layout)
+	if err != nil {
+		return nil, err
+	}
+	r.Reset(arrowrows.Batch(array.NewRecord(schema, []arrow.Array{column}, int64(column.Len()))))
+	cells := make([]model.Cell, len(c.Values))
+	for i := range cells {
+		r.Read(i, cells[i:i+1])
+	}
+	return cells, nil
+}
+
+// SetCell gives a cell the value of another that is no vector.
+func SetCell(to, from *model.Cell) {
+	switch from.Kind {
+	case model.TextCell:
+		to.SetText(from.Text)
+	case model.BoolCell:
+		to.SetBool(from.Int != 0)
+	case model.FloatCell:
+		to.SetFloat(from.Float)
+	default:
+		to.SetInt(from.Int)
+	}
+}

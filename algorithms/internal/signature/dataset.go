@@ -1,0 +1,142 @@
+package signature
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/arrowrows"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// LabelColumn is the column of the dataset of a classifier's model that has the type of
+// the labels. It is null: what the model is stands in model.Column.
+const LabelColumn = "label"
+
+// modelSchema is that of the one-row datasets of models; label is nil for regressions.
+func modelSchema(label arrow.DataType) *arrow.Schema {
+	fields := []arrow.Field{{Name: model.Column, Type: arrow.BinaryTypes.String}}
+	if label != nil {
+		fields = append(fields, arrow.Field{Name: LabelColumn, Type: label, Nullable: true})
+	}
+	return arrow.NewSchema(fields, nil)
+}
+
+// modelRow returns the row of such a dataset, owned. The file becomes part of it, without a
+// copy, and must not be modified.
+func modelRow(schema *arrow.Schema, file []byte) arrow.Record {
+	ends := arrow.Int32Traits.CastToBytes([]int32{0, int32(len(file))})
+	data := array.NewData(arrow.BinaryTypes.String, 1, []*memory.Buffer{nil, memory.NewBufferBytes(ends), memory.NewBufferBytes(file)}, nil, 0, 0)
+	defer data.Release()
+	columns := []arrow.Array{array.NewStringData(data)}
+	for _, f := range schema.Fields()[1:] {
+		b := array.NewBuilder(memory.NewGoAllocator(), f.Type)
+		batch.AppendNull(b)
+		columns = append(columns, b.NewArray())
+		b.Release()
+	}
+	row := array.NewRecord(schema, columns, 1)
+	for _, c := range columns {
+		c.Release()
+	}
+	return row
+}
+
+// Closer gives the row of the encoded model that finish makes, with LabelColumn of a type
+// that is not nil.
+func Closer(label arrow.DataType, finish func(ctx *comqueue.ComContext) ([]byte, error)) comqueue.Closer {
+	schema := modelSchema(label)
+	return comqueue.OutputBatches(arrowrows.Schema(schema), func(ctx *comqueue.ComContext, emit func(engine.Batch) error) error {
+		file, err := finish(ctx)
+		if err != nil {
+			return err
+		}
+		row := modelRow(schema, file)
+		defer row.Release()
+		return emit(arrowrows.Batch(row))
+	})
+}
+
+// ModelCloser is Closer for a model that is not encoded yet.
+func ModelCloser(label arrow.DataType, finish func(ctx *comqueue.ComContext) (model.Model, error)) comqueue.Closer {
+	return Closer(label, func(ctx *comqueue.ComContext) ([]byte, error) {
+		m, err := finish(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return m.Encode()
+	})
+}
+
+// Dataset makes a model a dataset of the job, as training returns one. Those of a
+// regression, which has no classes, lack LabelColumn. Mistakes are reported under the name
+// op.
+func Dataset(op string, b *engine.Builder, c Classes, m model.Model) *engine.Dataset {
+	row, err := c.encodedRow(m)
+	if err != nil {
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
+	}
+	return operators.FromBatches(b, []engine.Batch{arrowrows.Batch(row)}).Named(m.Kind() + " model")
+}
+
+// Dataset makes the model of a classifier a dataset of the job, as training returns one.
+func (c Classes) Dataset(b *engine.Builder, m model.Model) *engine.Dataset {
+	return Dataset("model.Dataset", b, c, m)
+}
+
+func (c Classes) encodedRow(m model.Model) (arrow.Record, error) {
+	file, err := m.Encode()
+	if err != nil {
+		return nil, err
+	}
+	var label arrow.DataType
+	if c.Type != "" {
+		if label, err = batch.ParseType(c.Type); err != nil {
+			return nil, err
+		}
+	}
+	return modelRow(modelSchema(label), file), nil
+}
+
+// LabelType returns the type of labels that the dataset of a model tells, nil for a
+// regression and for what is no dataset of a model, which is for model.ApplyRows to say.
+func LabelType(made *engine.Dataset) arrow.DataType {
+	if made == nil || made.Poisoned() || made.Schema().Index(LabelColumn) < 0 {
+		return nil
+	}
+	i, _ := batch.FindColumn(arrowrows.Arrow(made.Schema()), LabelColumn)
+	return arrowrows.Arrow(made.Schema()).Field(i).Type
+}
+
+// ClassType is LabelType for models that are classifiers: a dataset that does not tell the
+// type is an error. For what is no dataset of a model it is text.
+func ClassType(made *engine.Dataset) (arrow.DataType, error) {
+	if made == nil || made.Poisoned() || made.Schema().Index(model.Column) < 0 {
+		return arrow.BinaryTypes.String, nil
+	}
+	label := LabelType(made)
+	if label == nil {
+		return nil, fmt.Errorf("the dataset of the model has no column %q, which tells the type of the labels: give it the dataset that training returned, or that of the model's Dataset", LabelColumn)
+	}
+	return label, nil
+}
+
+// Outputs are the columns that prediction adds: of a classifier the predicted class, which
+// is of the type of the labels, and the probabilities of all; of a regression, whose label
+// is nil, the predicted number.
+func Outputs(label arrow.DataType, prediction, probability string) []arrow.Field {
+	if label == nil {
+		return []arrow.Field{{Name: prediction, Type: arrow.PrimitiveTypes.Float64, Nullable: true}}
+	}
+	return []arrow.Field{
+		{Name: prediction, Type: label, Nullable: true},
+		{Name: probability, Type: batch.VariableVectorType(), Nullable: true},
+	}
+}

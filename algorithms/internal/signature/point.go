@@ -1,0 +1,40 @@
+package signature
+
+// Point is the features of a row: dense, or, with Indices that are not nil, the entries
+// that are not 0.
+type Point struct {
+	Indices []int32
+	Values  []float64
+}
+
+// Dense returns a point of all its components, which are borrowed.
+func Dense(values []float64) Point { return Point{Values: values} }
+
+// Sparse returns a point of the given entries, which are borrowed.
+func Sparse(indices []int32, values []float64) Point {
+	if indices == nil {
+		indices = []int32{}
+	}
+	return Point{indices, values}
+}
+
+// Fits tells whether a point has dim components, or as many indices as values, which
+// ascend below dim.
+func (p Point) Fits(dim int) bool {
+	if p.Indices == nil {
+		return len(p.Values) == dim
+	}
+	return len(p.Indices) == len(p.Values) && Ascending(p.Indices, dim)
+}
+
+// Ascending tells whether indices ascend from 0 to below dim.
+func Ascending(indices []int32, dim int) bool {
+	last := int32(-1)
+	for _, j := range indices {
+		if j <= last || int(j) >= dim {
+			return false
+		}
+		last = j
+	}
+	return true
+}

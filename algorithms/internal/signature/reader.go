@@ -1,0 +1,133 @@
+package signature
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// Reader reads points from the cells of rows. Any number of goroutines may use one, each
+// with a row of its own.
+type Reader struct {
+	names  []string
+	cells  []int
+	joined int // cell of the components of several columns, -1 for one vector
+	dim    int
+	skip   bool
+}
+
+// Bind finds the columns in a layout, those of the override where it names any. The inputs
+// are such that Check found nothing.
+func (in Inputs) Bind(l *model.Layout, o Override, dim int) (*Reader, error) {
+	r := &Reader{names: o.FeatureCols, joined: -1, dim: dim, skip: o.Skip}
+	if o.VectorCol != "" {
+		r.names = []string{o.VectorCol}
+	}
+	if len(r.names) == 0 {
+		for _, c := range in {
+			r.names = append(r.names, c.Column)
+		}
+	}
+	for _, name := range r.names {
+		cell, err := l.Find(name)
+		if err != nil {
+			return nil, fmt.Errorf("features: %w", err)
+		}
+		r.cells = append(r.cells, cell)
+	}
+	if len(o.FeatureCols) > 0 || o.VectorCol == "" && in.joined() {
+		r.joined = l.Add("")
+	}
+	return r, nil
+}
+
+// Name returns the first column, for messages about a point.
+func (r *Reader) Name() string { return r.names[0] }
+
+// Read returns the features of a row, which are views of its cells. It reports false for a
+// row with a null among them, and, with Skip, a NaN or an infinity. It allocates nothing
+// once the row's cells have been as long as they get. The error names the column.
+func (r *Reader) Read(row []model.Cell) (p Point, ok bool, err error) {
+	for _, cell := range r.cells {
+		if row[cell].Kind == model.NullCell {
+			return Point{}, false, nil
+		}
+	}
+	if r.joined >= 0 {
+		return r.join(row)
+	}
+	c := &row[r.cells[0]]
+	switch c.Kind {
+	case model.DenseCell:
+		if len(c.Values) != r.dim {
+			return Point{}, false, r.otherDim(len(c.Values))
+		}
+		for j, v := range c.Values {
+			if !finite(v) {
+				return Point{}, false, r.refuse("column %q: component %d is %v", r.names[0], j, v)
+			}
+		}
+		return Dense(c.Values), true, nil
+	case model.SparseCell:
+		if c.Size != 0 && c.Size != r.dim {
+			return Point{}, false, r.otherDim(c.Size)
+		}
+		if !Ascending(c.Indices, r.dim) || len(c.Indices) != len(c.Values) {
+			return Point{}, false, fmt.Errorf("column %q: the indices do not ascend within the %d features of the model", r.names[0], r.dim)
+		}
+		for q, v := range c.Values {
+			if !finite(v) {
+				return Point{}, false, r.refuse("column %q: component %d is %v", r.names[0], c.Indices[q], v)
+			}
+		}
+		return Sparse(c.Indices, c.Values), true, nil
+	}
+	return Point{}, false, fmt.Errorf("column %q is %s, the model reads a vector of %d", r.names[0], c.Kind, r.dim)
+}
+
+// join reads several columns one behind the other.
+func (r *Reader) join(row []model.Cell) (p Point, ok bool, err error) {
+	x := row[r.joined].MakeDense(r.dim)
+	at := 0
+	for q, cell := range r.cells {
+		c := &row[cell]
+		var one [1]float64
+		values := one[:]
+		switch v, number := c.Number(); {
+		case number:
+			one[0] = v
+		case c.Kind == model.DenseCell:
+			values = c.Values
+		default:
+			return Point{}, false, fmt.Errorf("column %q is %s, not a number", r.names[q], c.Kind)
+		}
+		for _, v := range values {
+			if !finite(v) {
+				return Point{}, false, r.refuse("column %q is %v", r.names[q], v)
+			}
+			if at < r.dim {
+				x[at] = v
+			}
+			at++
+		}
+	}
+	if at != r.dim {
+		return Point{}, false, fmt.Errorf("the columns have %d components, the model was trained on %d", at, r.dim)
+	}
+	return Dense(x), true, nil
+}
+
+func (r *Reader) otherDim(d int) error {
+	return fmt.Errorf("column %q has %d components, the model was trained on %d", r.names[0], d, r.dim)
+}
+
+// refuse is the error about a value that is no number, nil with Skip.
+func (r *Reader) refuse(format string, a ...any) error {
+	if r.skip {
+		return nil
+	}
+	return &model.Refused{Err: fmt.Errorf(format, a...), Cure: engine.LeaveOut, Advice: "set Skip to give such rows null"}
+}
+
+func finite(v float64) bool { return v-v == 0 }

@@ -1,0 +1,182 @@
+package signature_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
+	"github.com/superstep-ml/superstep/algorithms/model"
+)
+
+func Example() {
+	in := signature.Inputs{{Column: "age", Type: "int64"}, {Column: "size", Type: "vector[2]"}}
+	layout := model.NewLayout("size", "age")
+	r, err := in.Bind(layout, signature.Override{}, 3)
+	if err != nil {
+		panic(err)
+	}
+	row := layout.NewRow()
+	row[0].SetDense([]float64{1.5, 2.5})
+	row[1].SetInt(30)
+	x, ok, err := r.Read(row)
+	fmt.Println(x.Values, ok, err)
+	row[1].SetNull()
+	_, ok, err = r.Read(row)
+	fmt.Println(ok, err)
+	// Output:
+	// [30 1.5 2.5] true <nil>
+	// false <nil>
+}
+
+func TestInputsCheck(t *testing.T) {
+	good := signature.Inputs{{Column: "a", Type: "float32"}, {Column: "v", Type: "vector[2]"}, {Column: "n", Type: "uint8"}}
+	require.NoError(t, good.Check(4))
+	require.NoError(t, signature.Inputs{{Column: "v", Type: "sparse[7]"}}.Check(7))
+	require.NoError(t, signature.Inputs{{Column: "b", Type: "bool"}, {Column: "i", Type: "int8"}}.Check(2), "training takes bools")
+	for text, in := range map[string]signature.Inputs{
+		"the inputs have 4 features, dim is 5": good,
+		"the inputs have 0 features, dim is 5": nil,
+		`input "s" is utf8: want a number`:     {{Column: "s", Type: "utf8"}},
+		`input "s": `:                          {{Column: "s", Type: "vectors"}},
+	} {
+		require.ErrorContains(t, in.Check(5), text)
+	}
+	require.Error(t, signature.Inputs{}.Check(0), "no features are no model")
+}
+
+func TestOverrideCheck(t *testing.T) {
+	require.NoError(t, signature.Override{}.Check())
+	require.NoError(t, signature.Override{VectorCol: "v"}.Check())
+	require.NoError(t, signature.Override{FeatureCols: []string{"a"}}.Check())
+	require.ErrorContains(t, signature.Override{VectorCol: "v", FeatureCols: []string{"a"}}.Check(), "both VectorCol and FeatureCols are set")
+}
+
+// read binds inputs to rows with the columns v, w, a and b, and reads a row of such cells.
+func read(t *testing.T, in signature.Inputs, o signature.Override, dim int, set func(v, w, a, b *model.Cell)) (signature.Point, bool, error) {
+	t.Helper()
+	layout := model.NewLayout("v", "w", "a", "b")
+	r, err := in.Bind(layout, o, dim)
+	require.NoError(t, err)
+	row := layout.NewRow()
+	set(&row[0], &row[1], &row[2], &row[3])
+	return r.Read(row)
+}
+
+var (
+	vector  = signature.Inputs{{Column: "v", Type: "vector[3]"}}
+	sparse  = signature.Inputs{{Column: "v", Type: "sparse[3]"}}
+	numbers = signature.Inputs{{Column: "b", Type: "float64"}, {Column: "w", Type: "vector[1]"}, {Column: "a", Type: "int8"}}
+)
+
+func TestReader(t *testing.T) {
+	set := func(v, w, a, b *model.Cell) {
+		v.SetDense([]float64{1, 2, 3})
+		w.SetDense([]float64{4})
+		a.SetInt(5)
+		b.SetBool(true)
+	}
+	for i, c := range []struct {
+		in   signature.Inputs
+		o    signature.Override
+		dim  int
+		want []float64
+	}{
+		{vector, signature.Override{}, 3, []float64{1, 2, 3}},
+		{numbers, signature.Override{}, 3, []float64{1, 4, 5}},
+		{signature.Inputs{vector[0], {Column: "a", Type: "int8"}}, signature.Override{}, 4, []float64{1, 2, 3, 5}},
+		{vector, signature.Override{VectorCol: "w"}, 1, []float64{4}},
+		{numbers, signature.Override{VectorCol: "v"}, 3, []float64{1, 2, 3}},
+		{vector, signature.Override{FeatureCols: []string{"a", "w", "b"}}, 3, []float64{5, 4, 1}},
+		{signature.Inputs{{Column: "a", Type: "int8"}}, signature.Override{}, 1, []float64{5}},
+		{vector, signature.Override{FeatureCols: []string{"a"}}, 1, []float64{5}},
+	} {
+		x, ok, err := read(t, c.in, c.o, c.dim, set)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Nil(t, x.Indices)
+		require.Equal(t, c.want, x.Values, "case %d", i)
+		require.True(t, x.Fits(c.dim))
+	}
+	for _, size := range []int{0, 3} {
+		x, ok, err := read(t, sparse, signature.Override{}, 3, func(v, _, _, _ *model.Cell) { v.SetSparse(size, []int32{0, 2}, []float64{7, 8}) })
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, signature.Point{Indices: []int32{0, 2}, Values: []float64{7, 8}}, x)
+	}
+	x, ok, err := read(t, sparse, signature.Override{}, 3, func(v, _, _, _ *model.Cell) { v.SetSparse(3, nil, nil) })
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.NotNil(t, x.Indices, "a sparse row without entries is no dense row of no features")
+	require.True(t, x.Fits(3))
+}
+
+func TestReaderNames(t *testing.T) {
+	layout := model.NewLayout("v", "a")
+	r, err := vector.Bind(layout, signature.Override{}, 3)
+	require.NoError(t, err)
+	require.Equal(t, "v", r.Name())
+	require.True(t, layout.Reads(0))
+	require.False(t, layout.Reads(1))
+	_, err = vector.Bind(layout, signature.Override{VectorCol: "aa"}, 3)
+	require.ErrorContains(t, err, `features: the row has no column "aa": did you mean "a"?`)
+}
+
+func TestReaderRefuses(t *testing.T) {
+	for text, c := range map[string]struct {
+		in  signature.Inputs
+		set func(v, w, a, b *model.Cell)
+	}{
+		`column "v" has 2 components, the model was trained on 3`:         {vector, func(v, _, _, _ *model.Cell) { v.SetDense([]float64{1, 2}) }},
+		`column "v" has 4 components, the model was trained on 3`:         {sparse, func(v, _, _, _ *model.Cell) { v.SetSparse(4, nil, nil) }},
+		`the indices do not ascend within the 3 features`:                 {sparse, func(v, _, _, _ *model.Cell) { v.SetSparse(3, []int32{1, 1}, []float64{1, 1}) }},
+		`column "v": the indices do not ascend`:                           {sparse, func(v, _, _, _ *model.Cell) { v.SetSparse(0, []int32{3}, []float64{1}) }},
+		`column "v" is text, the model reads a vector of 3`:               {vector, func(v, _, _, _ *model.Cell) { v.SetText("x") }},
+		`column "b" is text, not a number`:                                {numbers, func(_, w, a, b *model.Cell) { w.SetInt(1); a.SetInt(1); b.SetText("x") }},
+		`the columns have 4 components, the model was trained on 3`:       {numbers, func(_, w, a, b *model.Cell) { w.SetDense([]float64{1, 2}); a.SetInt(1); b.SetInt(1) }},
+		`column "v": component 2 is NaN; set Skip to give such rows null`: {vector, func(v, _, _, _ *model.Cell) { v.SetDense([]float64{1, 2, math.NaN()}) }},
+		`column "v": component 1 is +Inf; set Skip`:                       {sparse, func(v, _, _, _ *model.Cell) { v.SetSparse(3, []int32{1}, []float64{math.Inf(1)}) }},
+		`column "b" is -Inf; set Skip`:                                    {numbers, func(_, w, a, b *model.Cell) { w.SetInt(1); a.SetInt(1); b.SetFloat(math.Inf(-1)) }},
+	} {
+		_, ok, err := read(t, c.in, signature.Override{}, 3, c.set)
+		require.ErrorContains(t, err, text)
+		require.False(t, ok)
+	}
+}
+
+// TestReaderSkips: what Skip takes for a null is what is no number, not what is no row of
+// the model.
+func TestReaderSkips(t *testing.T) {
+	skip := signature.Override{Skip: true}
+	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		for _, c := range []struct {
+			in  signature.Inputs
+			set func(v, w, a, b *model.Cell)
+		}{
+			{vector, func(v, _, _, _ *model.Cell) { v.SetDense([]float64{bad, 2, 3}) }},
+			{sparse, func(v, _, _, _ *model.Cell) { v.SetSparse(3, []int32{2}, []float64{bad}) }},
+			{numbers, func(_, w, a, b *model.Cell) { w.SetDense([]float64{bad}); a.SetInt(1); b.SetInt(1) }},
+			{numbers, func(_, w, a, b *model.Cell) { w.SetNull(); a.SetInt(1); b.SetInt(1) }},
+		} {
+			_, ok, err := read(t, c.in, skip, 3, c.set)
+			require.NoError(t, err)
+			require.False(t, ok)
+		}
+	}
+	_, _, err := read(t, vector, skip, 3, func(v, _, _, _ *model.Cell) { v.SetDense([]float64{1}) })
+	require.ErrorContains(t, err, "trained on 3")
+}
+
+func TestFits(t *testing.T) {
+	require.True(t, signature.Dense([]float64{1, 2}).Fits(2))
+	require.False(t, signature.Dense([]float64{1, 2}).Fits(3))
+	require.False(t, signature.Dense(nil).Fits(3))
+	require.True(t, signature.Sparse(nil, nil).Fits(3))
+	require.False(t, signature.Sparse([]int32{0}, nil).Fits(3))
+	for _, bad := range [][]int32{{-1}, {3}, {1, 0}, {2, 2}} {
+		require.False(t, signature.Sparse(bad, make([]float64, len(bad))).Fits(3), "%v", bad)
+	}
+	require.True(t, signature.Ascending([]int32{0, 1, 2}, 3))
+}
