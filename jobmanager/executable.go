@@ -13,13 +13,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// platformsOf tells from the headers of an executable what it runs on: one platform,
-// or several for a universal binary of macOS. The headers of an ELF file name the
-// processor but seldom the system; what names none passes for Linux, as Go's linker
-// leaves it there.
+// platformsOf tells from the headers of an executable what it runs on: one platform, or several
+// for a universal binary of macOS. The headers of an ELF file name the processor but seldom the
+// system. A file that names no system counts as one for Linux, since Go's linker names none
+// there.
 //
-// A file that ends before its headers say is refused. A script is too: what runs
-// must not depend on an interpreter that a task manager may lack.
+// A file that ends before its headers say is refused. So is a script: it would depend on an
+// interpreter that a task manager may lack.
 func platformsOf(file io.ReaderAt) ([]wire.Platform, error) {
 	head := make([]byte, 4)
 	n, err := file.ReadAt(head, 0)

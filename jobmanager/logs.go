@@ -78,13 +78,13 @@ func (m *Manager) pastLogs(id wire.JobID) (map[int]*worklog, error) {
 	return workers, nil
 }
 
-// logReader is one who reads the logs of a job.
+// logReader is a reader of a job's logs.
 type logReader struct {
 	m    *Manager
 	req  *wire.LogsRequest
 	send func(*wire.LogChunk) error
 	info wire.JobInfo
-	at   map[int]int64 // what was sent of each worker
+	at   map[int]int64 // position up to which each worker's log was sent
 }
 
 // all sends what was not sent yet.
