@@ -72,8 +72,8 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
 	return s.sendJSON(w, http.StatusCreated, Submitted{ID: string(reply.Job)})
 }
 
-// spec makes of a submission what a client would send. What it leaves unchecked the job
-// manager checks.
+// spec turns a submission into the specification that a client would send. The job manager
+// checks the rest.
 func (b *Submission) spec() (wire.JobSpec, error) {
 	spec := wire.JobSpec{
 		Name: b.Name, Parallelism: b.Parallelism, Shards: b.Shards, Seed: b.Seed, Dir: b.Dir, Version: wire.Version,
@@ -173,8 +173,8 @@ func readJSON(r *http.Request, into any) error {
 	return nil
 }
 
-// encodeArgs gives arguments the form in which they travel to workers: a map of msgpack,
-// which the job's program decodes into its struct by the names of the fields.
+// encodeArgs encodes arguments for the workers as a msgpack map. The job's program decodes it
+// into its struct by the names of the fields.
 func encodeArgs(args map[string]any) ([]byte, error) {
 	plain, err := plainMap(args, 1)
 	if err != nil {
@@ -202,9 +202,8 @@ func plainMap(m map[string]any, depth int) (map[string]any, error) {
 	return out, nil
 }
 
-// plainValue makes of JSON what a decoder of msgpack takes for the field's own type:
-// a whole number, however it is written, becomes an integer, which integers and floats
-// both take.
+// plainValue converts a JSON value to one that msgpack can decode into the field's type. A
+// whole number, however it is written, becomes an integer, which fits integer and float fields.
 func plainValue(v any, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, badRequest("flatten them", "the arguments are more than %d levels deep", maxDepth)
