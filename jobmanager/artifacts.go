@@ -27,7 +27,7 @@ const artifactsDir = "artifacts"
 // a job manager finds at its start are uploads that were cut off.
 const uploadPrefix = "upload-"
 
-// Errors that callers tell apart.
+// Errors that callers distinguish.
 var (
 	errTooLarge = errors.New("the executable is too large")
 	errNoRoom   = errors.New("no room for the executable")

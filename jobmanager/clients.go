@@ -210,7 +210,7 @@ func (m *Manager) look(id wire.JobID) (wire.JobInfo, *job, error) {
 		info, _ := m.core.Job(fit[0])
 		return info, m.jobs[fit[0]], nil
 	}
-	return wire.JobInfo{}, nil, wire.Error(codes.InvalidArgument, "%q may be %s: give more of the ID", string(id), some(fit))
+	return wire.JobInfo{}, nil, wire.Error(codes.InvalidArgument, "%q is the beginning of several IDs, %s: give more of the ID", string(id), some(fit))
 }
 
 // some names the first few of many jobs.

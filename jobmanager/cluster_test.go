@@ -93,7 +93,7 @@ func dial(t testing.TB, m *Manager, token security.Token, config *tls.Config) *w
 	return wire.NewClient(cc)
 }
 
-// graphOf is a job that reads, and collects what it read.
+// graphOf returns the graph of a job that reads rows and collects them.
 func graphOf(t testing.TB, name string, shards int) []byte {
 	g := &plan.Graph{
 		Job: name, Shards: shards, Seed: 7,

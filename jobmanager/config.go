@@ -73,8 +73,8 @@ type Config struct {
 	// AttachGrace is how long the client of an attached job may be away before the job
 	// is cancelled; default 5 s.
 	AttachGrace time.Duration
-	// WriteTimeout is how long someone may take to read one message, and how long an
-	// upload may stand still, before the connection is given up; default 30 s.
+	// WriteTimeout is how long the other side may take to read one message, and how long an
+	// upload may stand still, before the connection is closed; default 30 s.
 	WriteTimeout time.Duration
 	// Executable runs the jobs that name no executable, such as those submitted by HTTP.
 	// Clients of the same build need not upload it. The default is the executable of this

@@ -95,7 +95,7 @@ func (c *conn) drop(reason string) {
 	}
 }
 
-// clip shortens what someone else says for the log.
+// clip shortens a text of the other side for the log.
 func clip(text string) string { return text[:min(len(text), 100)] }
 
 // take returns what is queued, and whether the connection ends after it.

@@ -8,9 +8,9 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
-// perform does what the core has decided, in order. Nothing here waits: messages go
-// into the queues of connections, what is to be on disk into the recorder's. The
-// caller holds mu.
+// perform does what the core has decided, in order. Nothing here waits: messages go into the
+// queues of connections, and changes for the disk into the recorder's queue. The caller holds
+// mu.
 func (m *Manager) perform(effects []core.Effect) {
 	for _, effect := range effects {
 		switch e := effect.(type) {

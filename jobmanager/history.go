@@ -316,7 +316,7 @@ func (h *history) outcomes(id wire.JobID) (outcomes [][]byte, err error) {
 	return outcomes, nil
 }
 
-// spec returns what was submitted as a job that commits, nil if it is not on record.
+// spec returns the recorded specification of a job that commits, nil if there is none.
 func (h *history) spec(id wire.JobID) (spec *wire.JobSpec, err error) {
 	data, err := h.read(specsBucket, id)
 	if err == nil && data != nil {

@@ -71,7 +71,7 @@ func (m *Manager) lookAtDisk() string {
 	return now.Full
 }
 
-// diskEvery is how often the disk is looked at where nobody asks.
+// diskEvery is how often the disk is checked without a request.
 const diskEvery = time.Second
 
 // watchDisk checks the disk regularly, so that a full disk is logged, and a disk with room

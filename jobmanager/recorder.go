@@ -83,7 +83,7 @@ func (r *recorder) run() {
 			return
 		}
 		if closed {
-			r.nudge() // what was done may have added more
+			r.nudge() // entries may have added more
 		}
 	}
 }

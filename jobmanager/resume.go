@@ -71,7 +71,7 @@ func (m *Manager) resumable(records []record) map[wire.JobID]core.Resumable {
 		}
 		resume, err := m.revive(r)
 		if err != nil {
-			m.log.Error("a job that was making its results visible cannot go on with that", "job", r.Info.ID, "error", err)
+			m.log.Error("the commit of a job cannot be resumed", "job", r.Info.ID, "error", err)
 			continue
 		}
 		all[r.Info.ID] = resume

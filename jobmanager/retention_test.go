@@ -76,7 +76,7 @@ func TestForgottenAtOnce(t *testing.T) {
 	})
 }
 
-// The files of old jobs make room for those of new ones; what is known of them stays.
+// The files of old jobs make room for those of new ones; their records stay.
 func TestOldResultsMakeRoom(t *testing.T) {
 	dir := t.TempDir()
 	in := func(c *Config) { c.KeepBytes, c.Dir = 2500, dir }

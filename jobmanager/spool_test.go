@@ -81,7 +81,7 @@ func TestSpoolLimit(t *testing.T) {
 	require.Len(t, events, 2)
 }
 
-// While the disk does not answer, only those who write wait.
+// While the disk does not answer, only writers wait.
 func TestSpoolOnStuckDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events")
 	asked, answer := make(chan struct{}), make(chan struct{})

@@ -62,7 +62,7 @@ func (m *Manager) Submit(ctx context.Context, req *wire.SubmitRequest) (*wire.Su
 	return &wire.SubmitReply{Job: j.id}, nil
 }
 
-// enter gives a job its ID and tells the core of it.
+// enter gives a job its ID and submits it to the core.
 func (m *Manager) enter(spec wire.JobSpec, slots int, planned []byte) (*job, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -121,7 +121,7 @@ func (m *Manager) known(id wire.JobID) bool {
 	return ok || m.jobs[id] != nil
 }
 
-// acceptable checks what a client submits, but for the graph.
+// acceptable checks a client's submission, except for the graph.
 func (m *Manager) acceptable(s *wire.JobSpec) error {
 	if err := wire.CheckVersions(s.Version, "the client", "the job manager"); err != nil {
 		return err
@@ -159,7 +159,7 @@ func hasControl(text string) bool {
 	return false
 }
 
-// compile makes the plan of a job, in JSON, and tells how many slots it needs. The graph must
+// compile makes the plan of a job, in JSON, and returns how many slots it needs. The graph must
 // have the job's name, shards and seed.
 func compile(s *wire.JobSpec, data []byte) (slots int, planned []byte, err error) {
 	// A graph comes from a program of the user. Even if it makes the compiler panic, the job

@@ -138,7 +138,7 @@ func (b *boss) await(t *testing.T, what string, f func() bool) {
 	}
 }
 
-// passBeats waits for n heartbeats, and so for what was sent before the first of them.
+// passBeats waits for n heartbeats, and so for all messages sent before the first of them.
 func (b *boss) passBeats(t *testing.T, n int) {
 	t.Helper()
 	b.mu.Lock()
@@ -147,7 +147,7 @@ func (b *boss) passBeats(t *testing.T, n int) {
 	b.await(t, "heartbeats", func() bool { return b.beats >= until })
 }
 
-// events returns what was heard so far.
+// events returns the messages received so far.
 func (b *boss) events() []heard {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -101,7 +101,7 @@ const (
 	maxSlots = 1 << 16
 )
 
-// complete checks a configuration and fills in the defaults, but for the name.
+// complete checks a configuration and fills in the defaults, except for the name.
 func (c Config) complete() (Config, error) {
 	if _, _, err := net.SplitHostPort(c.JobManager); err != nil {
 		return c, fmt.Errorf("task manager: the job manager's address is to be host:port: %w", err)

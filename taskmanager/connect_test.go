@@ -126,7 +126,7 @@ func TestTLSToPlaintext(t *testing.T) {
 	require.Contains(t, <-said, "the job manager does not speak TLS: drop --tls-ca")
 }
 
-// lines passes on what is logged, as far as there is room.
+// lines passes on log lines, as far as there is room.
 type lines chan string
 
 func (l lines) Write(p []byte) (int, error) {

@@ -179,7 +179,7 @@ func (w *worker) tellProgress() {
 	w.progress, w.progressTold = nil, time.Now()
 }
 
-// tell puts an event behind those before it.
+// tell appends an event to the outbox.
 func (w *worker) tell(e wire.WorkerEvent) {
 	w.tellProgress()
 	w.outbox.put(e)

@@ -37,7 +37,7 @@ type Process interface {
 	// Kill ends the process and its process group at once. It may be called at any time, by
 	// several goroutines.
 	Kill() error
-	// Wait waits until the process has ended, and ends what it leaves behind. It is
+	// Wait waits until the process has ended, and ends the rest of its process group. It is
 	// called once.
 	Wait() (Exit, error)
 }

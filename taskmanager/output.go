@@ -9,7 +9,7 @@ import (
 	"unicode"
 )
 
-// Bounds on what is kept of a worker's output.
+// Bounds on the kept part of a worker's output.
 const (
 	maxLine    = 16 << 10  // bytes of a line that are passed on; the rest is cut
 	maxTail    = 1 << 10   // bytes of each of the last lines

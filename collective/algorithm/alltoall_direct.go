@@ -18,7 +18,7 @@ import (
 // Input and output may be the same memory. Of two ranks that exchange blocks, one sends its own
 // and then receives into the same place, so the other must receive into scratch before its own
 // block is sent. That one is the rank with the shorter way up to the other, so that each rank
-// stages half of what it receives.
+// receives half of the blocks into scratch.
 //
 // Folklore; the staging is this project's.
 func allToAllDirect() *Algorithm {

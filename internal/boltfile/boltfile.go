@@ -154,7 +154,7 @@ func parseMeta(page []byte) (m meta, err error) {
 	case order.Uint16(page[8:]) != metaPage:
 		return m, errors.New("it is of another kind")
 	case order.Uint32(data) != magic:
-		return m, errors.New("it is none of a bbolt database")
+		return m, errors.New("it does not belong to a bbolt database")
 	case order.Uint32(data[4:]) != version:
 		return m, fmt.Errorf("it is of version %d", order.Uint32(data[4:]))
 	case order.Uint64(data[metaBytes-8:]) != sum.Sum64():

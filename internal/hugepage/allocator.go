@@ -26,7 +26,7 @@ func NewAllocator() *Allocator {
 	return a
 }
 
-// Allocate returns size bytes, the first of which is at the start of a cache line.
+// Allocate returns size bytes that begin at a cache line.
 func (a *Allocator) Allocate(size int) []byte {
 	b := a.GoAllocator.Allocate(size)
 	a.pages.advise(uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(size))

@@ -72,7 +72,7 @@ func TestThresholds(t *testing.T) {
 		want := bestThreshold(start, sums, first)
 		if want.Place >= 0 {
 			some++
-			if rng.IntN(3) == 0 { // what is as good is not better
+			if rng.IntN(3) == 0 { // equal scores do not count as better
 				start.Score = want.Score
 				want = bestThreshold(start, sums, first)
 			}

@@ -18,9 +18,8 @@
 // Every mapping has a CRC-32C. For blocks it is computed before they are in the file. For rows
 // it is computed from the file, so their maker compares them with their source. Verify checks
 // it, and is called before a result of the rows is used. Damage by the disk is permanent, so
-// that one check after the last pass is as good as one before each, and takes the time of one
-// pass. A page that the disk cannot read is a fault. runtime/debug.SetPanicOnFault turns it
-// into a panic of the goroutine, and Verify into an error. The file has no name once it is
-// mapped, so that nobody else can change or cut it, and nothing is left if the process is
-// killed.
+// one check after the last pass is as good as one before each, and takes the time of one pass.
+// A page that the disk cannot read is a fault. runtime/debug.SetPanicOnFault turns it into a
+// panic of the goroutine, and Verify into an error. The file has no name once it is mapped, so
+// that nobody else can change or cut it, and nothing is left if the process is killed.
 package mapped

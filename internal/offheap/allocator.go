@@ -24,8 +24,8 @@ func NewAllocator(small memory.Allocator) *Allocator {
 	return &Allocator{small: small, large: map[*byte]*Buffer{}}
 }
 
-// Allocate returns size bytes, the first of which is at the start of a cache line. If the
-// system has no memory left, they come from the other allocator.
+// Allocate returns size bytes that begin at a cache line. If the system has no memory left,
+// they come from the other allocator.
 func (a *Allocator) Allocate(size int) []byte {
 	if size < least || !canMap {
 		return a.small.Allocate(size)

@@ -265,7 +265,7 @@ func (s *base) firstRecord(ctx context.Context, h handle, p piece, before state)
 	return 0, false, nil
 }
 
-// complaint is what is wrong with a record, before its line is known.
+// complaint is an error about a record, before its line is known.
 type complaint struct {
 	part   *part
 	offset int64
@@ -292,8 +292,8 @@ func (s Spelled) Compare(t Spelled) int {
 	return cmp.Or(cmp.Compare(s.Column, t.Column), cmp.Compare(s.Word, t.Word))
 }
 
-// SpelledIn returns how many cells of a shard that has been read to its end were missing by
-// which of the usual spellings. The caller must not modify it.
+// SpelledIn returns, for each of the usual spellings, how many cells of a shard were missing by
+// it. The shard must have been read to its end. The caller must not modify the map.
 func (s *base) SpelledIn(shard int) map[Spelled]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -37,7 +37,7 @@ func (o OnError) String() string {
 	return "fail"
 }
 
-// Config says how to read, apart from what is read.
+// Config has the options of reading that do not depend on the format.
 type Config struct {
 	// Shards is S, the number of ranges into which the text is cut.
 	Shards int

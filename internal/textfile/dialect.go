@@ -34,8 +34,8 @@ type Dialect struct {
 	// QuotedNulls is set. Nil means the empty cell and, in columns of other types, NA, N/A,
 	// NaN, null, ? and their like, in any case.
 	NullTokens []string
-	// QuotedNulls says that a token of NullTokens, but for the empty cell, means a
-	// missing value in quotes too, as in files that quote every cell.
+	// QuotedNulls says that a token of NullTokens, except for the empty cell, means a missing
+	// value in quotes too, as in files that quote every cell.
 	QuotedNulls bool
 	// SkipLines is the number of lines to skip at the beginning of every file, before the
 	// header.

@@ -110,7 +110,7 @@ func TestMemCredits(t *testing.T) {
 	})
 }
 
-// TestMemClose: what is under way is released, and later use is refused.
+// TestMemClose: messages under way are released, and later use is refused.
 func TestMemClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())

@@ -98,7 +98,7 @@ type Send struct {
 	Message wire.ToTaskManager
 }
 
-// Disconnect ends a connection after what was sent on it.
+// Disconnect ends a connection after its queued messages.
 type Disconnect struct {
 	Conn int
 }

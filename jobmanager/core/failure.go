@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Bounds of what is kept of a failure.
+// Bounds of the parts of a failure that are kept.
 const (
 	maxMessage = 32 << 10
 	maxLines   = 100

@@ -30,7 +30,7 @@ type job struct {
 	committing bool   // worker 0 was told to commit
 	cancelLate string // reason for cancelling it if the commit takes too long
 	finished   int    // workers
-	resume     resume // what is known of a commit that another worker is to finish
+	resume     resume // state of a commit that another worker is to finish
 	outcomes   [][]byte
 
 	deciding bool          // it failed as a worker lost another one, and the cause is not known yet

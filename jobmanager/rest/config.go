@@ -41,7 +41,7 @@ type Config struct {
 	Listen string
 	// Listener is used instead of Listen if it is set, and closed by the server.
 	Listener net.Listener
-	// Manager is what is served. It must outlive the server.
+	// Manager is the job manager to serve. It must outlive the server.
 	Manager Manager
 	// Token is what every client must show, as "Authorization: Bearer …".
 	Token security.Token

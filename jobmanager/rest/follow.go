@@ -80,7 +80,7 @@ func resumeFrom(r *http.Request) (uint64, error) {
 	}
 	last, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || last == math.MaxUint64 {
-		return 0, badRequest("send the id of the last event as it came", "Last-Event-ID %q is no number of an event", clip(text))
+		return 0, badRequest("send the id of the last event as it came", "Last-Event-ID %q is not the number of an event", clip(text))
 	}
 	return last + 1, nil
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/security"
 )
 
-// occupied is an address that somebody listens on.
+// occupied returns an address that is in use.
 func occupied(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -99,7 +99,7 @@ func (s *Server) caught(f func(http.ResponseWriter, *http.Request) error, w http
 			panic(p)
 		}
 		s.log.Error("an HTTP handler panicked, which is a bug", "path", clip(r.URL.Path), "panic", p, "stack", string(debug.Stack()))
-		err = &problem{code: http.StatusInternalServerError, text: "the job manager has a bug there", hint: "its log has the stack: please report it"}
+		err = &problem{code: http.StatusInternalServerError, text: "the job manager has a bug here", hint: "its log has the stack: please report it"}
 	}()
 	return f(w, r)
 }
@@ -186,7 +186,7 @@ func number(r *http.Request, name string, absent int) int {
 	return absent
 }
 
-// clip bounds a text that somebody else chose.
+// clip bounds a text of the client.
 func clip(text string) string {
 	if len(text) > 100 {
 		return strings.ToValidUTF8(text[:100], "") + "…"

@@ -148,7 +148,7 @@ func (t *stream) result(forms []string, next func() (*wire.ResultPiece, error)) 
 	return t.rows(in, form)
 }
 
-// text writes what was printed.
+// text writes printed text.
 func (t *stream) text(next func() (*wire.ResultPiece, error)) error {
 	for {
 		p, err := next()
@@ -251,7 +251,7 @@ func askedForms(r *http.Request) (forms []string, err error) {
 		}
 	}
 	if len(forms) == 0 {
-		return nil, &problem{code: http.StatusNotAcceptable, text: fmt.Sprintf("a result is not to be had as %s", clip(asked)),
+		return nil, &problem{code: http.StatusNotAcceptable, text: fmt.Sprintf("a result cannot be sent as %s", clip(asked)),
 			hint: "accept text/csv, " + mediaArrow + " or text/plain, or say ?format=csv, arrow or text"}
 	}
 	slices.SortStableFunc(forms, func(a, b string) int { return cmp.Compare(quality[b], quality[a]) })

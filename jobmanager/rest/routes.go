@@ -103,7 +103,7 @@ func (s *Server) byMethod(of map[string]http.Handler) http.Handler {
 	allowed := slices.Sorted(maps.Keys(of))
 	refuse := s.action(func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		return &problem{code: http.StatusMethodNotAllowed, text: fmt.Sprintf("%s cannot be asked of %s", clip(r.Method), clip(r.URL.Path)),
+		return &problem{code: http.StatusMethodNotAllowed, text: fmt.Sprintf("the method %s is not allowed for %s", clip(r.Method), clip(r.URL.Path)),
 			hint: "it takes " + strings.Join(allowed, " and ")}
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -165,8 +165,8 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// action makes a handler of a function that may return an error: what it returns before
-// it has written anything is the answer.
+// action makes a handler of a function that may return an error: an error that it returns
+// before it has written anything is the answer.
 func (s *Server) action(f func(w http.ResponseWriter, r *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := s.caught(f, w, r); err != nil {

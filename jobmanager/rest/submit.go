@@ -92,7 +92,7 @@ func (b *Submission) spec() (wire.JobSpec, error) {
 		return spec, badRequest(`such as {"name": "kmeans", "args": {…}}`, "the job has no name")
 	}
 	if b.Dir != "" && !filepath.IsAbs(b.Dir) {
-		return spec, badRequest("give a path that begins at the root, and is there on every task manager", "dir %q is no absolute path", clip(b.Dir))
+		return spec, badRequest("give a path that begins at the root, and is there on every task manager", "dir %q is not an absolute path", clip(b.Dir))
 	}
 	if !oneOf(b.LogLevel, logLevels) {
 		return spec, badRequest("want one of "+strings.Join(logLevels, ", "), "unknown log_level %q", clip(b.LogLevel))
@@ -103,7 +103,7 @@ func (b *Submission) spec() (wire.JobSpec, error) {
 	if b.WaitTimeout != "" {
 		wait, err := time.ParseDuration(b.WaitTimeout)
 		if err != nil || wait < 0 {
-			return spec, badRequest("give a number with a unit, such as 90s", "wait_timeout %q is no time to wait", clip(b.WaitTimeout))
+			return spec, badRequest("give a number with a unit, such as 90s", "wait_timeout %q is not a duration", clip(b.WaitTimeout))
 		}
 		spec.WaitTimeout = wait
 	}
@@ -236,7 +236,7 @@ func plainNumber(text string) (any, error) {
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		return nil, badRequest("64 bits is what there is", "%s is too large a number", clip(text))
+		return nil, badRequest("numbers have at most 64 bits", "%s is too large a number", clip(text))
 	}
 	if f == math.Trunc(f) && math.Abs(f) <= 1<<53 && !(f == 0 && math.Signbit(f)) {
 		return int64(f), nil

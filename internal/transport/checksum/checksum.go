@@ -54,7 +54,7 @@ type Stream struct {
 // Reset starts a new sum.
 func (s *Stream) Reset() { s.sum, s.carry = 0, s.carry[:0] }
 
-// Arrived adds the whole pieces in b, of which the first have bytes have arrived. It returns
+// Arrived adds the whole pieces in the first have bytes of b, which have arrived. It returns
 // the rest of b that is not summed yet, and how many of its bytes have arrived. The caller
 // passes the rest to Arrived again when more has arrived, or to Leave.
 func (s *Stream) Arrived(b []byte, have int) (rest []byte, left int) {

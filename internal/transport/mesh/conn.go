@@ -290,7 +290,7 @@ func (c *tcpConn) post(h *Header, payload []byte) error {
 // written together with it.
 const smallestQueued = 4 << 10
 
-// enqueue copies the parts of a message behind what is queued. mu is held.
+// enqueue copies the parts of a message to the end of the queue. mu is held.
 func (c *tcpConn) enqueue(head, tail []byte) {
 	n := len(head) + len(tail)
 	var b *block
@@ -305,7 +305,7 @@ func (c *tcpConn) enqueue(head, tail []byte) {
 	b.data = append(append(b.data, head...), tail...)
 }
 
-// drainQueue writes what was posted, and ends when there is nothing left.
+// drainQueue writes posted messages, and ends when there are none left.
 func (c *tcpConn) drainQueue() {
 	defer c.t.work.Done()
 	for {

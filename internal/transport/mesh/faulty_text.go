@@ -145,7 +145,7 @@ func (s *faultScanner) finish() error {
 	return nil
 }
 
-// parseRule reads a rule, of which the first word is the current one.
+// parseRule reads a rule, which begins at the current word.
 func (s *faultScanner) parseRule() (FaultRule, error) {
 	r := FaultRule{Channel: Any}
 	begin := *s
