@@ -23,11 +23,11 @@ import (
 // artifactsDir is where executables are, under the work directory, by hash.
 const artifactsDir = "artifacts"
 
-// uploadPrefix begins the names of executables on their way in. What a job manager
-// finds of them when it starts is of uploads that its end cut off.
+// uploadPrefix begins the names of executables that are being uploaded. Files of this name that
+// a job manager finds at its start are uploads that were cut off.
 const uploadPrefix = "upload-"
 
-// Errors that callers tell apart.
+// Errors that callers distinguish.
 var (
 	errTooLarge = errors.New("the executable is too large")
 	errNoRoom   = errors.New("no room for the executable")
@@ -36,11 +36,11 @@ var (
 	errPlatform = errors.New("the executable is for another platform")
 )
 
-// artifacts keeps executables by the SHA-256 of their bytes. Together they take no
-// more than the cache's bytes: the least recently used ones go when a new one comes,
-// but for those that live jobs hold. An executable is in the store whole or not at
-// all: it is written aside, checked, flushed and only then renamed. It is checked again
-// whenever it is handed on, and given up where it is not what it was.
+// artifacts keeps executables by the SHA-256 of their bytes. Together they take no more than
+// the cache's bytes: a new one displaces the least recently used ones that no live job holds.
+// An executable is in the store whole or not at all: it is written to a file under another
+// name, checked, flushed and only then renamed. It is checked again whenever it is sent, and
+// removed if its bytes have changed.
 //
 // Its methods are safe for concurrent use.
 type artifacts struct {
@@ -52,15 +52,15 @@ type artifacts struct {
 
 	mu   sync.Mutex
 	kept map[string]*artifact
-	// missed are the live jobs that hold executables which were given up, by hash: they
-	// hold what is uploaded anew.
+	// missed counts, by hash, the live jobs whose executable was removed as damaged. They hold
+	// the next upload of the same bytes.
 	missed   map[string]int
 	used     int64  // bytes of kept
 	reserved int64  // bytes of uploads under way
 	clock    uint64 // grows with every use
 }
 
-// offer takes in an executable that this machine has, unless it is there already.
+// offer adds an executable of this machine to the store, unless it is there already.
 func (a *artifacts) offer(p programs.Program) error {
 	if a.has(p.Hash) {
 		return nil
@@ -136,7 +136,7 @@ func openArtifacts(root *os.Root, limit, cache int64) (*artifacts, error) {
 	return a, nil
 }
 
-// adopt takes in a file that was there at the start. What is no executable was not
+// adopt takes in a file that was there at the start. A file that is no executable was not
 // written by a job manager, and is left alone.
 func (a *artifacts) adopt(hash string, size int64) error {
 	f, err := a.root.Open(artifactsDir + "/" + hash)
@@ -192,10 +192,10 @@ func (a *artifacts) allows(size int64) error {
 	return nil
 }
 
-// put takes in an executable of the given hash and size, whose bytes next returns
-// piece by piece, with io.EOF after the last. It is there when put returns nil;
-// otherwise nothing of it is. Of several that bring the same one at once each is
-// served on its own, so that none waits for another that has stalled.
+// put takes in an executable of the given hash and size, whose bytes next returns piece by
+// piece, with io.EOF after the last. It is there when put returns nil; otherwise nothing of it
+// is. Simultaneous uploads of one executable are independent, so that none waits for another
+// that has stalled.
 func (a *artifacts) put(hash string, size int64, next func() ([]byte, error)) error {
 	if err := validHash(hash); err != nil {
 		return fmt.Errorf("%w: %w", errWrong, err)
@@ -206,7 +206,7 @@ func (a *artifacts) put(hash string, size int64, next func() ([]byte, error)) er
 	return a.take(hash, size, next)
 }
 
-// take is put for what nobody has to be asked about.
+// take is put without the check of the size against the limit.
 func (a *artifacts) take(hash string, size int64, next func() ([]byte, error)) error {
 	if a.has(hash) {
 		return nil
@@ -258,7 +258,7 @@ func receive(file uploadFile, hash string, size int64, next func() ([]byte, erro
 	if got < size {
 		return nil, fmt.Errorf("%w: %d bytes of %d, it was cut short", errWrong, got, size)
 	}
-	want, _ := hex.DecodeString(hash) // valid, as put has seen
+	want, _ := hex.DecodeString(hash) // valid: put has checked it
 	if have := sum.Sum(nil); !bytes.Equal(have, want) {
 		return nil, fmt.Errorf("%w: its SHA-256 is %x, not %s", errWrong, have, hash)
 	}
@@ -328,8 +328,8 @@ func (a *artifacts) leastUsed() string {
 	return victim
 }
 
-// pin holds an executable for a live job, until unpin. It fails if the executable is
-// not there or runs elsewhere than the job says.
+// pin holds an executable for a live job, until unpin. It fails if the executable is not there,
+// or not for the platform that the job names.
 func (a *artifacts) pin(hash string, on wire.Platform) error {
 	if err := validHash(hash); err != nil {
 		return fmt.Errorf("%w: %w", errNoSuch, err)
@@ -347,7 +347,7 @@ func (a *artifacts) pin(hash string, on wire.Platform) error {
 	return nil
 }
 
-// unpin lets go of what pin held, of which there may be another file by now, or none.
+// unpin undoes pin. The executable's file may have been replaced or removed since.
 func (a *artifacts) unpin(hash string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -358,8 +358,8 @@ func (a *artifacts) unpin(hash string) {
 	}
 }
 
-// send hands an executable on, piece by piece, and fails in the end if they are not what
-// was taken in. The pieces are valid until send is called again.
+// send passes an executable to piece, in pieces. It fails at the end if the bytes are not those
+// that were uploaded. A piece is valid until the next one.
 func (a *artifacts) send(ctx context.Context, hash string, piece func(c *wire.Chunk) error) error {
 	if err := validHash(hash); err != nil {
 		return fmt.Errorf("%w: %w", errNoSuch, err)
@@ -406,8 +406,8 @@ func (a *artifacts) send(ctx context.Context, hash string, piece func(c *wire.Ch
 	return ctx.Err()
 }
 
-// giveUp removes an executable that is not what it was, unless that is done. Who holds it
-// goes on to hold the next file of the same bytes.
+// giveUp removes an executable whose bytes have changed, unless it is removed already. Jobs
+// that hold it will hold the next file of the original bytes.
 func (a *artifacts) giveUp(hash string, f *artifact) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -425,7 +425,7 @@ func (a *artifacts) giveUp(hash string, f *artifact) error {
 	return nil
 }
 
-// bytes returns what the kept executables take.
+// bytes returns the size of all kept executables.
 func (a *artifacts) bytes() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()

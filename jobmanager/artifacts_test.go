@@ -115,8 +115,7 @@ func TestArtifactRoundTrip(t *testing.T) {
 	require.EqualValues(t, len(data), again.bytes())
 }
 
-// What was damaged where it is kept is not handed on as if it were whole, and makes room
-// for another upload.
+// A damaged executable is not sent as if it were whole, and makes room for another upload.
 func TestDamagedArtifact(t *testing.T) {
 	for name, damage := range map[string]func(b []byte) []byte{
 		"a bit":     func(b []byte) []byte { b[len(b)-3] ^= 8; return b },
@@ -145,8 +144,9 @@ func TestDamagedArtifact(t *testing.T) {
 	}
 }
 
-// A job holds its executable by what that is, not by the file: what was given up as damaged
-// and uploaded anew stays as long as jobs hold it that began before or behind, and no longer.
+// A job holds its executable by its hash, not by the file: an executable that was removed as
+// damaged and uploaded anew stays as long as jobs hold it that began before or after, and no
+// longer.
 func TestDamagedArtifactIsHeldOn(t *testing.T) {
 	one, two := executable("1"), executable("2")
 	size := int64(len(one))
@@ -202,7 +202,7 @@ func TestDamagedArtifactIsHeldOn(t *testing.T) {
 	}
 }
 
-// What somebody removed is not there, so that it is uploaded anew.
+// A file that was deleted from outside counts as absent, so that it is uploaded anew.
 func TestRemovedArtifact(t *testing.T) {
 	a := testArtifacts(t, 1<<20, 1<<20)
 	data := executable("x")
@@ -221,7 +221,7 @@ func TestRemovedArtifact(t *testing.T) {
 func TestArtifactRefused(t *testing.T) {
 	good := executable("payload")
 	hash, size := hashOf(good), int64(len(good))
-	shorter := good[:len(good)-1] // whose header promises one byte more
+	shorter := good[:len(good)-1] // its header promises one byte more
 	for name, c := range map[string]struct {
 		hash string
 		size int64
@@ -342,7 +342,7 @@ func (f *fullDisk) Write(p []byte) (int, error) {
 	return f.uploadFile.Write(p)
 }
 
-// fillDisk has uploads find the disk full after some bytes.
+// fillDisk makes uploads find the disk full after some bytes.
 func fillDisk(a *artifacts, room int) {
 	create := a.create
 	a.create = func(name string) (uploadFile, error) {

@@ -26,8 +26,8 @@ func fetchedBy(t testing.TB, c *wire.Client, hash string) (got []byte) {
 	}
 }
 
-// TestJobsOfNoExecutable: a job whose client names none runs on the job manager's own, all
-// of it, whatever the task managers are, and its record says so for good.
+// TestJobsOfNoExecutable: a job whose client names none runs on the job manager's own, all of
+// it, whichever build the task managers run, and its record keeps saying so.
 func TestJobsOfNoExecutable(t *testing.T) {
 	dir := t.TempDir()
 	own := executable(ownSalt)
@@ -60,7 +60,7 @@ func TestJobsOfNoExecutable(t *testing.T) {
 
 // TestOwnExecutableNeedsNoUpload: a client of the job manager's own build sends nothing.
 func TestOwnExecutableNeedsNoUpload(t *testing.T) {
-	m := start(t, func(c *Config) { c.MaxArtifact = 10 }) // which is a bound for others
+	m := start(t, func(c *Config) { c.MaxArtifact = 10 }) // a bound for other executables only
 	c := dial(t, m, testToken, nil)
 	own := executable(ownSalt)
 	reply, err := c.HasArtifact(bounded(t), &wire.HasArtifactRequest{Hash: hashOf(own), Size: int64(len(own))})
@@ -69,8 +69,8 @@ func TestOwnExecutableNeedsNoUpload(t *testing.T) {
 	require.Equal(t, own, fetchedBy(t, c, hashOf(own)))
 }
 
-// TestJobsOfNoExecutableElsewhere: where no task manager is of the job manager's platform,
-// such a job runs on the one build that all of them are; of several it is none.
+// TestJobsOfNoExecutableElsewhere: where no task manager is of the job manager's platform, such
+// a job runs on the one build that all task managers run; if they run several, it is refused.
 func TestJobsOfNoExecutableElsewhere(t *testing.T) {
 	m := start(t)
 	c := dial(t, m, testToken, nil)
@@ -95,9 +95,9 @@ func TestJobsOfNoExecutableElsewhere(t *testing.T) {
 	require.ErrorContains(t, err, "those have not one build among them (v1, executable "+arm.Executable[:12]+" (on tm-a); v2, executable "+other.Executable[:12]+" (on tm-b)): upgrade them to one, or submit the job with the superstep command")
 }
 
-// TestNoUploadsOfOtherBuilds: where uploads are switched off, a job runs on the job
-// manager's own executable or on one that task managers are, there alone; any other is
-// refused, with the builds that would do. What was uploaded before does not count.
+// TestNoUploadsOfOtherBuilds: where uploads are switched off, a job runs on the job manager's
+// own executable, or on the executable of some task managers and only on those. Any other is
+// refused, and the message names the builds that would do. Earlier uploads do not count.
 func TestNoUploadsOfOtherBuilds(t *testing.T) {
 	dir := t.TempDir()
 	before := executable("uploaded before")
@@ -145,8 +145,8 @@ func TestNoUploadsOfOtherBuilds(t *testing.T) {
 	first.succeed(own.WorkerRef, "")
 }
 
-// TestResidentCannotBeAskedFor: what the job manager holds for a job is not the client's to
-// say.
+// TestResidentCannotBeAskedFor: a client cannot set which executable the job manager holds for
+// a job.
 func TestResidentCannotBeAskedFor(t *testing.T) {
 	m := start(t)
 	c := dial(t, m, testToken, nil)

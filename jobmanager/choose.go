@@ -13,12 +13,12 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
-// All workers of a job run one executable, which is known by its hash: two builds of the
-// same version may compute different numbers. Task managers fetch it here unless they are
-// that executable themselves. Where uploads are switched off there is what this process
-// runs, and what task managers are.
+// All workers of a job run one executable, identified by its hash: two builds of the same
+// version may compute different numbers. Task managers fetch it here unless they run it
+// themselves. Where uploads are switched off, jobs can only run the executables of this process
+// and of the task managers.
 
-// noUploads answers who wants to upload.
+// noUploads is the answer to an attempt to upload.
 const noUploads = "this job manager takes no uploads: it runs built-in jobs only, such as superstep run kmeans"
 
 // choose decides on which executable a job runs, and holds it.
@@ -60,8 +60,8 @@ func (m *Manager) unpin(s *wire.JobSpec) {
 	}
 }
 
-// appoint finds the executable of a job whose client has none: this process's own, or
-// where no task manager could run that, the one that all of them are.
+// appoint finds the executable of a job whose client has none. That is this process's own;
+// where no task manager could run that, it is the one that all task managers run.
 func (m *Manager) appoint(s *wire.JobSpec) error {
 	nodes := m.present()
 	if m.own.Hash != "" && (len(nodes) == 0 || slices.ContainsFunc(nodes, func(n wire.TaskManagerInfo) bool { return n.Platform == m.own.Platform })) {
@@ -76,7 +76,7 @@ func (m *Manager) appoint(s *wire.JobSpec) error {
 	return nil
 }
 
-// refuseForeign says why a job's executable is none that may run here, and which may.
+// refuseForeign says why a job's executable may not run here, and which ones may.
 func (m *Manager) refuseForeign(s *wire.JobSpec) error {
 	text := fmt.Sprintf("this job manager takes no uploads: it runs built-in jobs only, such as superstep run kmeans, and those by a build that it or its task managers have. This program's is %s, the job manager's %s",
 		build(s.Build, s.Artifact), build(m.config.Build, m.own.Hash))

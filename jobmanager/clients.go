@@ -16,8 +16,8 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
-// HasArtifact tells whether an executable need not be uploaded, and early on if it
-// cannot be.
+// HasArtifact tells whether an executable is here already. It fails at once if the executable
+// could not be uploaded.
 func (m *Manager) HasArtifact(_ context.Context, req *wire.HasArtifactRequest) (*wire.HasArtifactReply, error) {
 	switch {
 	case m.config.NoUploads:
@@ -78,7 +78,7 @@ func (m *Manager) UploadArtifact(stream wire.ClientStream[wire.Chunk, wire.Uploa
 	})
 }
 
-// from returns the address of who calls, for the log.
+// from returns the address of the caller, for the log.
 func from(ctx context.Context) string {
 	if p, ok := peer.FromContext(ctx); ok {
 		return p.Addr.String()
@@ -110,7 +110,7 @@ func (m *Manager) FetchArtifact(req *wire.FetchRequest, stream wire.ServerStream
 // List lists jobs, newest first.
 func (m *Manager) List(_ context.Context, req *wire.ListRequest) (*wire.ListReply, error) {
 	if req.Limit < 0 {
-		return nil, wire.Error(codes.InvalidArgument, "a list of %d jobs cannot be: want a positive limit, or 0 for all", req.Limit)
+		return nil, wire.Error(codes.InvalidArgument, "the limit of the list is %d: want a positive number, or 0 for all jobs", req.Limit)
 	}
 	m.mu.Lock()
 	all := m.core.Jobs()
@@ -122,7 +122,7 @@ func (m *Manager) List(_ context.Context, req *wire.ListRequest) (*wire.ListRepl
 		all = all[:req.Limit]
 	}
 	for i := range all {
-		if f := all[i].Failure; f != nil && len(f.LastLines) > 0 { // they are of Show
+		if f := all[i].Failure; f != nil && len(f.LastLines) > 0 { // only Show returns them
 			short := *f
 			short.LastLines = nil
 			all[i].Failure = &short
@@ -210,7 +210,7 @@ func (m *Manager) look(id wire.JobID) (wire.JobInfo, *job, error) {
 		info, _ := m.core.Job(fit[0])
 		return info, m.jobs[fit[0]], nil
 	}
-	return wire.JobInfo{}, nil, wire.Error(codes.InvalidArgument, "%q may be %s: give more of the ID", string(id), some(fit))
+	return wire.JobInfo{}, nil, wire.Error(codes.InvalidArgument, "%q is the beginning of several IDs, %s: give more of the ID", string(id), some(fit))
 }
 
 // some names the first few of many jobs.

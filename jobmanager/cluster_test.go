@@ -65,7 +65,7 @@ func start(t testing.TB, change ...func(*Config)) *Manager {
 	return m
 }
 
-// ownSalt makes the program that job managers have for their own.
+// ownSalt makes the program that is the job managers' own executable.
 const ownSalt = "the job manager's own"
 
 // programOf is a program in a file of its own.
@@ -93,7 +93,7 @@ func dial(t testing.TB, m *Manager, token security.Token, config *tls.Config) *w
 	return wire.NewClient(cc)
 }
 
-// graphOf is a job that reads, and collects what it read.
+// graphOf returns the graph of a job that reads rows and collects them.
 func graphOf(t testing.TB, name string, shards int) []byte {
 	g := &plan.Graph{
 		Job: name, Shards: shards, Seed: 7,
@@ -119,7 +119,7 @@ func submit(t testing.TB, c *wire.Client, spec wire.JobSpec) wire.JobID {
 	return reply.Job
 }
 
-// manager is a task manager that does what the test says, but beats by itself.
+// manager is a task manager driven by the test; its heartbeats come by themselves.
 type manager struct {
 	t      testing.TB
 	client *wire.Client
@@ -280,9 +280,9 @@ func collected(text string) *wire.Delivery {
 	return &wire.Delivery{Collected: &wire.Collected{Node: 1, Rows: []byte(text)}}
 }
 
-// follow follows a job to its end, and returns what happened: states by name, rows and
-// output as they are, progress not at all. Events may be missing of a job that did not
-// finish alone: its rows are freed.
+// follow follows a job to its end, and returns what happened: states by name, rows and output
+// as they are, progress not at all. Events may be missing only if the job did not finish: its
+// rows are freed.
 func follow(t testing.TB, c *wire.Client, req *wire.FollowRequest) (story []string, last *wire.JobInfo) {
 	stream, err := c.Follow(bounded(t), req)
 	require.NoError(t, err)
@@ -314,7 +314,7 @@ func follow(t testing.TB, c *wire.Client, req *wire.FollowRequest) (story []stri
 	}
 }
 
-// eventually waits until something is so.
+// eventually waits until a condition holds.
 func eventually(t testing.TB, what string, is func() bool) {
 	for deadline := time.Now().Add(patience); !is(); time.Sleep(2 * time.Millisecond) {
 		require.True(t, time.Now().Before(deadline), "never: "+what)

@@ -22,13 +22,13 @@ type Config struct {
 	Listen string
 	// Listener is used instead of Listen if it is set, and closed by the job manager.
 	Listener net.Listener
-	// Dir is the work directory, for executables, results, logs and the history of
-	// jobs. It is made if it is not there, and has one job manager at a time.
+	// Dir is the work directory, for executables, results, logs and the history of jobs. It is
+	// made if it does not exist. One job manager at a time uses it.
 	Dir string
 
-	// Token is what clients and task managers must show. If it is empty it is that in
-	// TokenFile, which is made if it is not there; by default the file where the same
-	// user's clients look for the token of a job manager on this port.
+	// Token is what clients and task managers must show. If it is empty, it is read from
+	// TokenFile, which is made if it does not exist. The default TokenFile is the file where
+	// the same user's clients look for the token of a job manager on this port.
 	Token     security.Token
 	TokenFile string
 	// TLS names the certificates; zero: no TLS.
@@ -36,10 +36,9 @@ type Config struct {
 	// Insecure allows to listen for other machines without TLS.
 	Insecure bool
 
-	// MaxConnections bounds the open connections; default 8192. Task managers have one
-	// each, and one for each worker that has something to deliver. Where it is reached,
-	// those on which nobody has shown the token give way to new ones; they are closed after
-	// a while in any case.
+	// MaxConnections bounds the open connections; default 8192. Each task manager has one, and
+	// each worker one while it has something to deliver. At the bound, connections on which no
+	// token was shown give way to new ones; they are closed after a while in any case.
 	MaxConnections int
 	// MaxArtifact is the largest executable in bytes; default 1 GiB.
 	MaxArtifact int64
@@ -55,29 +54,30 @@ type Config struct {
 	MaxLog int64
 	// KeepJobs is how many jobs that have ended are kept; default 1000.
 	KeepJobs int
-	// KeepBytes bounds the results and logs of all jobs that have ended, in bytes;
-	// default 16 GiB. Those of the oldest go first, though the jobs stay in the history.
+	// KeepBytes bounds the results and logs of all jobs that have ended, in bytes; default 16
+	// GiB. Results and logs of the oldest jobs are removed first; the jobs stay in the history.
 	KeepBytes int64
 
-	// MinFree is the bytes that the disk of Dir must have free for jobs to be taken; 0: any.
-	// Once none are, it takes a quarter more for them to be taken again.
+	// MinFree is the number of bytes that the disk of Dir must have free for jobs to be
+	// accepted; 0: no minimum. After a refusal, jobs are accepted again once a quarter more
+	// than MinFree is free.
 	MinFree int64
-	// DiskFree returns how many it has; default by asking the system.
+	// DiskFree returns the free bytes of the disk of Dir; default by asking the system.
 	DiskFree func() (int64, error)
 
-	// Heartbeat, Detection and Lease are the times by which task managers are watched;
-	// zero: those of core.Config.
+	// Heartbeat, Detection and Lease set how task managers are watched; zero: the defaults of
+	// core.Config.
 	Heartbeat time.Duration
 	Detection time.Duration
 	Lease     time.Duration
 	// AttachGrace is how long the client of an attached job may be away before the job
 	// is cancelled; default 5 s.
 	AttachGrace time.Duration
-	// WriteTimeout is how long someone may take to read one message, and how long an
-	// upload may stand still, before the connection is given up; default 30 s.
+	// WriteTimeout is how long the other side may take to read one message, and how long an
+	// upload may stand still, before the connection is closed; default 30 s.
 	WriteTimeout time.Duration
-	// Executable is the program on which jobs run that name none, such as those submitted
-	// by HTTP, and one that clients of the same build need not upload; default that of this
+	// Executable runs the jobs that name no executable, such as those submitted by HTTP.
+	// Clients of the same build need not upload it. The default is the executable of this
 	// process.
 	Executable programs.Program
 	// Policy chooses among free slots.
@@ -94,7 +94,7 @@ type Config struct {
 // DefaultListen is where a job manager listens.
 const DefaultListen = "127.0.0.1:6123"
 
-// withDefaults fills in what is not set, and says what cannot be.
+// withDefaults fills in what is not set, and refuses what is not valid.
 func (c Config) withDefaults() (Config, error) {
 	if c.Dir == "" {
 		return c, errors.New("a job manager needs a work directory: give one with --dir")

@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
-// maxQueued bounds what waits to be sent to one task manager. One that lets more
-// gather does not read, and is disconnected.
+// maxQueued bounds the messages that wait to be sent to one task manager. A task manager that
+// lets more gather does not read, and is disconnected.
 const maxQueued = 8192
 
 // registerWithin bounds the time from a connection to the registration on it.
@@ -34,7 +34,7 @@ type conn struct {
 	who     wire.Register // without Running, once it has registered
 }
 
-// introduce notes whose connection it is.
+// introduce records which task manager has the connection.
 func (c *conn) introduce(r wire.Register) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,7 +42,7 @@ func (c *conn) introduce(r wire.Register) {
 	c.who = r
 }
 
-// peer returns whose connection it is.
+// peer returns the task manager that has the connection.
 func (c *conn) peer() wire.Register {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +95,7 @@ func (c *conn) drop(reason string) {
 	}
 }
 
-// clip shortens what someone else says for the log.
+// clip shortens a text of the other side for the log.
 func clip(text string) string { return text[:min(len(text), 100)] }
 
 // take returns what is queued, and whether the connection ends after it.
@@ -131,8 +131,8 @@ func (m *Manager) Connect(stream wire.BidiStream[wire.FromTaskManager, wire.ToTa
 	return err
 }
 
-// converse waits for the end of a conversation, and returns why it ended: for the core
-// and, if it was not as it should be, for the other side.
+// converse waits for the end of a conversation, and returns why it ended: a reason for the core
+// and, if the end was irregular, an error for the task manager.
 func (m *Manager) converse(c *conn, registered <-chan struct{}, heard, said <-chan error) (reason string, err error) {
 	patience := time.NewTimer(registerWithin)
 	defer patience.Stop()
@@ -148,12 +148,12 @@ func (m *Manager) converse(c *conn, registered <-chan struct{}, heard, said <-ch
 				return "closed its connection", nil
 			}
 			if wire.Code(err) == codes.Canceled {
-				return "lost its connection", err // gRPC's word for one that broke; nobody cancelled it
+				return "lost its connection", err // gRPC reports a broken connection as cancelled
 			}
 			return "lost its connection: " + wire.Reason(err), err
 		case err := <-said:
 			if errors.Is(err, context.Canceled) || wire.Code(err) == codes.Canceled {
-				said = nil // the connection is gone, and who hears knows why
+				said = nil // the connection is gone, and hear returns why
 				continue
 			}
 			if err != nil {
@@ -168,7 +168,7 @@ func (m *Manager) converse(c *conn, registered <-chan struct{}, heard, said <-ch
 	}
 }
 
-// hear takes in what a task manager says, until its connection ends.
+// hear receives the messages of a task manager, until its connection ends.
 func (m *Manager) hear(c *conn, stream wire.BidiStream[wire.FromTaskManager, wire.ToTaskManager], registered chan<- struct{}) error {
 	first, err := stream.Recv()
 	if err != nil {
@@ -200,7 +200,7 @@ func (m *Manager) hear(c *conn, stream wire.BidiStream[wire.FromTaskManager, wir
 	}
 }
 
-// say sends what is queued for a task manager, until the connection is to end.
+// say sends the queued messages to a task manager, until the connection is to end.
 func (m *Manager) say(ctx context.Context, c *conn, stream wire.BidiStream[wire.FromTaskManager, wire.ToTaskManager]) error {
 	return m.watched(ctx, m.config.WriteTimeout, func(busy busy) error {
 		for {
@@ -244,10 +244,9 @@ func (o *outgoing) complete(host string) error {
 // busy runs something that must not take longer than the limit.
 type busy func(func() error) error
 
-// watched runs f, and returns what it returns; or before that, if f is busy with one
-// thing for longer than the limit, or the job manager stops. It is for the handlers of
-// streams: when a handler has returned, gRPC ends its stream, and with it what f waits
-// for.
+// watched runs f and returns its error. It returns earlier if one call of busy within f takes
+// longer than the limit, or if the job manager stops. It is for the handlers of streams: when a
+// handler has returned, gRPC ends its stream, and so ends the call in which f waits.
 func (m *Manager) watched(ctx context.Context, limit time.Duration, f func(busy) error) error {
 	timer := time.NewTimer(limit)
 	timer.Stop()

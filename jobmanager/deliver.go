@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
-// Deliver takes in what a worker sends to its client, and what it logs.
+// Deliver receives what a worker sends to its client, and what it logs.
 func (m *Manager) Deliver(stream wire.ClientStream[wire.Delivery, wire.Delivered]) error {
 	var j *job
 	ctx := stream.Context()
@@ -54,11 +54,11 @@ func (m *Manager) Deliver(stream wire.ClientStream[wire.Delivery, wire.Delivered
 	}
 }
 
-// deliverer finds the job of a worker that begins to deliver. One of another attempt
-// than the current is left of something that is over.
+// deliverer finds the job of a worker that begins to deliver. It refuses a worker of any
+// attempt but the current one, as the other attempts are over.
 func (m *Manager) deliverer(d *wire.Delivery) (*job, wire.WorkerRef, error) {
 	if d.Worker == nil {
-		return nil, wire.WorkerRef{}, wire.Error(codes.InvalidArgument, "a delivery begins with whose it is")
+		return nil, wire.WorkerRef{}, wire.Error(codes.InvalidArgument, "a delivery must begin by naming its worker")
 	}
 	ref := *d.Worker
 	m.mu.Lock()
@@ -69,14 +69,14 @@ func (m *Manager) deliverer(d *wire.Delivery) (*job, wire.WorkerRef, error) {
 	case !ok || j == nil:
 		return nil, ref, wire.Error(codes.NotFound, "there is no job %.100q that runs", string(ref.Job))
 	case info.Attempt != ref.Attempt || ref.Worker < 0 || ref.Worker >= max(1, len(info.Workers)):
-		return nil, ref, wire.Error(codes.FailedPrecondition, "worker %d of attempt %d is none of job %s, which is in attempt %d with %d workers",
+		return nil, ref, wire.Error(codes.FailedPrecondition, "worker %d of attempt %d is not one of job %s, which is in attempt %d with %d workers",
 			ref.Worker, ref.Attempt, ref.Job, info.Attempt, len(info.Workers))
 	}
 	return j, ref, nil
 }
 
-// told waits until followers are told of all that has been decided by now. So they see
-// a job run before they see its rows.
+// told waits until followers have been told of everything decided so far. So they see that a
+// job runs before they see its rows.
 func (m *Manager) told(ctx context.Context) error {
 	done := make(chan struct{})
 	m.recorder.put(entry{then: func(error) { close(done) }})
@@ -88,9 +88,9 @@ func (m *Manager) told(ctx context.Context) error {
 	}
 }
 
-// takeIn keeps what a worker delivers, to the end of its stream. What cannot be kept
-// for the client fails the job, as nobody would have its whole result; lines of the
-// log that cannot be kept fail nobody.
+// takeIn keeps what a worker delivers, to the end of its stream. If something for the client
+// cannot be kept, the job fails, as its result would be incomplete; if lines of the log cannot
+// be kept, the job goes on.
 func (m *Manager) takeIn(j *job, ref wire.WorkerRef, stream wire.ClientStream[wire.Delivery, wire.Delivered]) error {
 	for {
 		d, err := stream.Recv()
@@ -133,10 +133,11 @@ func (m *Manager) failWorker(ref wire.WorkerRef, f *wire.Failure) {
 		if host == "" || c.peer().ID != host {
 			continue
 		}
-		// The core listens to the one connection on which the task manager is registered.
+		// The core accepts reports only on the connection on which the task manager is
+		// registered.
 		m.decide(core.Reported{Conn: id, WorkerEvent: wire.WorkerEvent{WorkerRef: ref, Failed: f}})
-		// It expects a worker that has failed to end by itself; this one does not know that
-		// it has.
+		// The core expects a failed worker to end by itself; this one does not know that it has
+		// failed.
 		c.push(outgoing{message: wire.ToTaskManager{Worker: &wire.WorkerCommand{WorkerRef: ref, Cancel: &wire.Cancel{Reason: f.Message}}}})
 	}
 }

@@ -8,8 +8,8 @@
 //	fmt.Println("serving on", m.Address())
 //	return m.Wait()
 //
-// What happens becomes an event of package core, whose effects are carried out in
-// order, all under one lock; nothing under that lock waits for a network or a disk.
+// Whatever happens becomes an event of package core. The effects that core returns are carried
+// out in order, under one lock. Nothing under that lock waits for a network or a disk.
 //
 //	task managers ──► connection.go ─┐                        ┌─► connection.go: a queue and a writer each
 //	deliver.go ◄── rows and logs     ├─► core.Step ─► effects ┼─► recorder.go: history, then followers
@@ -23,9 +23,9 @@
 //	jobs/ID/events      what the client of a job is sent: rows, text, states (spool.go)
 //	jobs/ID/log-W-POS   the last of what worker W wrote (worklog.go)
 //
-// Who follows a job reads its spool at a pace of its own: it costs a file handle, and
-// holds up neither the job nor anybody else. Nobody is told of a state before what
-// leads to it is on disk: a client that has heard of its job's end hears the same
+// A client that follows a job reads the job's spool at its own pace: it costs a file handle,
+// and holds up neither the job nor other clients. A state is on disk, with everything before
+// it, before any client is told of it: a client that has heard of its job's end hears the same
 // after a restart.
 //
 // Everything that arrives is bounded: messages by package wire, executables, results

@@ -8,9 +8,9 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
-// perform does what the core has decided, in order. Nothing here waits: messages go
-// into the queues of connections, what is to be on disk into the recorder's. The
-// caller holds mu.
+// perform does what the core has decided, in order. Nothing here waits: messages go into the
+// queues of connections, and changes for the disk into the recorder's queue. The caller holds
+// mu.
 func (m *Manager) perform(effects []core.Effect) {
 	for _, effect := range effects {
 		switch e := effect.(type) {
@@ -58,7 +58,7 @@ func (m *Manager) send(e core.Send) {
 				return
 			}
 			if j.final.State == wire.JobFinished && !closed(j.kept) {
-				return // it was not told to end yet, for all that the core knows
+				return // for the core, it was not told to end yet
 			}
 		}
 	}
@@ -81,8 +81,9 @@ func (m *Manager) send(e core.Send) {
 	c.push(out)
 }
 
-// exitLater lets a worker go when it is on disk that its job has ended: it keeps what
-// another one would go by that had to finish its commit. The caller holds mu.
+// exitLater tells a worker to exit once the end of its job is on disk. Until then the worker
+// keeps its record of the commit, from which another worker could finish it. The caller holds
+// mu.
 func (m *Manager) exitLater(c *conn, j *job, out outgoing) {
 	m.tasks.Go(func() {
 		select {
@@ -93,7 +94,7 @@ func (m *Manager) exitLater(c *conn, j *job, out outgoing) {
 	})
 }
 
-// closed reports whether something has happened that is told by closing a channel.
+// closed reports whether a channel is closed.
 func closed(c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -103,12 +104,12 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// maxOutcomes bounds what all workers of a job report at their end, so that a message
-// has room for it.
+// maxOutcomes bounds the total size of the outcomes of a job's workers, so that they fit into
+// one message.
 const maxOutcomes = wire.MaxFrame - 1<<20
 
-// fits reports whether the outcomes of a job's workers can be told to the one that
-// commits; if not, the job fails.
+// fits reports whether the outcomes of a job's workers fit into the message to the worker that
+// commits; if not, it fails the job.
 func (m *Manager) fits(w *wire.WorkerCommand) bool {
 	size := 0
 	for _, outcome := range w.Commit.Outcomes {
@@ -166,8 +167,8 @@ func (m *Manager) persist(e core.Persist) {
 	m.recorder.put(next)
 }
 
-// changed tells the followers of a live job that its state has changed, once what was
-// put on record before is on disk. That of one that has ended is told by finish.
+// changed tells the followers of a live job its new state, once everything recorded before is
+// on disk. The final state is told by finish.
 func (m *Manager) changed(info *wire.JobInfo) {
 	j := m.jobs[info.ID]
 	if j == nil || info.State.Ended() {
@@ -189,14 +190,13 @@ func (m *Manager) changed(info *wire.JobInfo) {
 	}})
 }
 
-// bare is a job without what is kept apart from its state.
+// bare returns a job without its plan and outcomes, which are kept apart from its state.
 func bare(info wire.JobInfo) *wire.JobInfo {
 	info.Plan, info.Outcomes, info.Progress = nil, nil, nil
 	return &info
 }
 
-// tellProgress tells followers how far the jobs are of which there is news. The caller
-// holds mu.
+// tellProgress tells followers the progress of jobs that have made some. The caller holds mu.
 func (m *Manager) tellProgress() {
 	now := m.config.Now()
 	for _, j := range m.jobs {
@@ -215,8 +215,8 @@ const progressEvery = 200 * time.Millisecond
 // logsPatience bounds the wait for the last lines of workers whose job has ended.
 const logsPatience = 5 * time.Second
 
-// finish puts a job on record that has ended: when all it sent to its client is on
-// disk, and with the number of its events. Then its followers are told.
+// finish records a job that has ended, with the number of its events, after everything that it
+// sent to its client is on disk. Then it tells the followers.
 func (m *Manager) finish(info wire.JobInfo) {
 	m.log.Info("job "+info.State.String(), "job", info.ID, "detail", info.Detail)
 	j := m.jobs[info.ID]
@@ -237,7 +237,7 @@ func (m *Manager) finish(info wire.JobInfo) {
 	j.final = &info
 	m.totals.add(j, &info)
 	plan := j.plan
-	// What followers were told before is in the recorder's queue, and so is this.
+	// Earlier news for followers went through the recorder's queue; this must come after it.
 	m.recorder.put(entry{then: func(error) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -247,7 +247,7 @@ func (m *Manager) finish(info wire.JobInfo) {
 	}})
 }
 
-// bury does what finish says, without the lock.
+// bury does the work of finish, without the lock.
 func (m *Manager) bury(j *job, info wire.JobInfo, plan []byte) {
 	m.unpin(&j.spec)
 	events, err := j.spool.seal()
@@ -260,7 +260,7 @@ func (m *Manager) bury(j *job, info wire.JobInfo, plan []byte) {
 	c.plan = plan
 	if err != nil {
 		m.log.Error("a job cannot be put on record", "job", j.id, "error", err)
-		close(j.kept) // as near as it comes
+		close(j.kept) // the record could not be written; nothing better is possible
 	} else {
 		m.recorder.put(entry{change: &c, kept: func() { close(j.kept) }})
 	}
@@ -283,11 +283,11 @@ func (m *Manager) bury(j *job, info wire.JobInfo, plan []byte) {
 	m.lastLines(j)
 }
 
-// settlePatience bounds the wait for workers that are let go.
+// settlePatience bounds the wait for workers that were told to exit.
 const settlePatience = 2 * time.Second
 
-// settled waits until the workers of a job that has finished are gone: nothing of them
-// is beside its outputs then, and its slots are free when its client hears of the end.
+// settled waits until the workers of a finished job are gone. So their temporary files beside
+// the outputs are removed, and the slots are free, before the client hears of the end.
 func (m *Manager) settled(id wire.JobID) {
 	timeout := time.NewTimer(settlePatience)
 	defer timeout.Stop()
@@ -302,8 +302,7 @@ func (m *Manager) settled(id wire.JobID) {
 	}
 }
 
-// lastLines waits for what the workers of a job that has ended still write, and lets
-// go of the job.
+// lastLines waits for the last log lines of a job that has ended, and then drops the job.
 func (m *Manager) lastLines(j *job) {
 	timeout := time.NewTimer(logsPatience)
 	defer timeout.Stop()

@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager"
 )
 
-// A job manager on a free port of this machine, and a client that asks it how it is.
+// A job manager on a free port of this machine, and a client that asks for its overview.
 func Example() {
 	dir, err := os.MkdirTemp("", "jobmanager")
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// platformsOf tells from the headers of an executable what it runs on: one platform,
-// or several for a universal binary of macOS. The headers of an ELF file name the
-// processor but seldom the system; what names none passes for Linux, as Go's linker
-// leaves it there.
+// platformsOf returns the platforms of an executable, by its headers: one, or several for a
+// universal binary of macOS. The headers of an ELF file name the processor but seldom the
+// system. A file that names no system counts as one for Linux, since Go's linker names none
+// there.
 //
-// A file that ends before its headers say is refused. A script is too: what runs
-// must not depend on an interpreter that a task manager may lack.
+// A file that ends before its headers say is refused. So is a script: it would depend on an
+// interpreter that a task manager may lack.
 func platformsOf(file io.ReaderAt) ([]wire.Platform, error) {
 	head := make([]byte, 4)
 	n, err := file.ReadAt(head, 0)
@@ -87,7 +87,7 @@ func elfPlatform(file io.ReaderAt) ([]wire.Platform, error) {
 	case f.Machine == elf.EM_MIPS:
 		arch = "mips"
 	case !ok:
-		return nil, fmt.Errorf("a processor of kind %v is none that Go programs run on", f.Machine)
+		return nil, fmt.Errorf("no Go program runs on a processor of kind %v", f.Machine)
 	}
 	systems := map[elf.OSABI]string{
 		elf.ELFOSABI_NONE: "linux", elf.ELFOSABI_LINUX: "linux", elf.ELFOSABI_FREEBSD: "freebsd",
@@ -95,7 +95,7 @@ func elfPlatform(file io.ReaderAt) ([]wire.Platform, error) {
 	}
 	system, ok := systems[f.OSABI]
 	if !ok {
-		return nil, fmt.Errorf("a system of kind %v is none that Go programs run on", f.OSABI)
+		return nil, fmt.Errorf("no Go program runs on a system of kind %v", f.OSABI)
 	}
 	return []wire.Platform{{OS: system, Arch: arch}}, nil
 }
@@ -133,7 +133,7 @@ func machoFile(f *macho.File) (wire.Platform, error) {
 	case macho.CpuArm64:
 		return wire.Platform{OS: "darwin", Arch: "arm64"}, nil
 	}
-	return wire.Platform{}, fmt.Errorf("a processor of kind %v is none that Go programs run on", f.Cpu)
+	return wire.Platform{}, fmt.Errorf("no Go program runs on a processor of kind %v", f.Cpu)
 }
 
 func pePlatform(file io.ReaderAt) ([]wire.Platform, error) {
@@ -151,7 +151,7 @@ func pePlatform(file io.ReaderAt) ([]wire.Platform, error) {
 	}
 	arch, ok := processors[f.Machine]
 	if !ok {
-		return nil, fmt.Errorf("a processor of kind %#x is none that Go programs run on", f.Machine)
+		return nil, fmt.Errorf("no Go program runs on a processor of kind %#x", f.Machine)
 	}
 	return []wire.Platform{{OS: "windows", Arch: arch}}, nil
 }

@@ -43,7 +43,7 @@ func (m *Manager) Watch(ctx context.Context, req *wire.FollowRequest, send func(
 	return f.last(ctx)
 }
 
-// follower is one who follows a job.
+// follower is a reader of a job's events.
 type follower struct {
 	m    *Manager
 	id   wire.JobID
@@ -74,7 +74,7 @@ func (m *Manager) newFollower(req *wire.FollowRequest, send func(*wire.Event) er
 		f.spool = j.spool
 		return f, nil
 	}
-	// The file may be replaced by one without rows: what is open is of one size.
+	// The file may be replaced by one without rows, so its size is taken from the open file.
 	file, err := m.root.Open(spoolName(info.ID))
 	switch {
 	case err == nil:
@@ -128,7 +128,7 @@ func (f *follower) replay(ctx context.Context) error {
 	}
 }
 
-// catchUp sends the events in the first size bytes of the spool that were not sent.
+// catchUp sends the unsent events in the first size bytes of the spool.
 func (f *follower) catchUp(ctx context.Context, size int64) error {
 	if f.file == nil && size > 0 {
 		var err error
@@ -203,8 +203,8 @@ func (f *follower) last(ctx context.Context) error {
 	return f.send(&wire.Event{Number: number, Time: info.Ended, State: &info})
 }
 
-// ended returns a job that has ended, which j has if it is not nil, and what is known
-// of its spool.
+// ended returns the final state of a job and the record of its spool. They come from j if that
+// is not nil.
 func (m *Manager) ended(id wire.JobID, j *job) (wire.JobInfo, record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -218,8 +218,8 @@ func (m *Manager) ended(id wire.JobID, j *job) (wire.JobInfo, record, error) {
 	return info, m.past[id], nil
 }
 
-// complete adds to a job what is kept apart from its state: the plan and the outcomes,
-// as far as a message has room for them.
+// complete adds the plan and the outcomes to a job, as far as they fit into a message. They are
+// kept apart from the job's state.
 func (m *Manager) complete(info *wire.JobInfo) error {
 	info.Outcomes = nil
 	size := 0
@@ -258,9 +258,9 @@ func (m *Manager) attach(j *job, n int) {
 	j.away = 0
 }
 
-// findBereft cancels the jobs whose client went away. Only time in which this process
-// had its turns counts: after a standstill, a client that waits to be heard is there.
-// The caller holds mu.
+// findBereft cancels the jobs whose client went away. Only time in which this process ran
+// counts: after a standstill, a client that waits for an answer is still there. The caller
+// holds mu.
 func (m *Manager) findBereft() {
 	passed := m.turns.Tick(m.clock())
 	for _, j := range m.jobs {

@@ -29,7 +29,7 @@ func TestFollowerOfACutFile(t *testing.T) {
 	m.mu.Lock()
 	spool := m.jobs[id].spool
 	m.mu.Unlock()
-	spool.advance(&wire.Progress{}) // which a follower is told when it has what there is
+	spool.advance(&wire.Progress{}) // followers get this after all events
 
 	up, done := make(chan struct{}), make(chan error, 1)
 	pieces, told, finished := 0, false, false

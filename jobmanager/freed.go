@@ -10,20 +10,20 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// A job that failed or was cancelled has no results. The rows that it collected are freed
-// once nobody follows it any more, so that they are in nobody's way; its states stay, and
-// of what it printed as much as of a worker's log, as that may explain what happened. Where
-// rows were, the file has a gap: the events behind keep their numbers.
+// A job that failed or was cancelled has no results. The rows that it collected are freed once
+// nobody follows it any more. Its states stay, and so does the end of what it printed, up to
+// the size of a worker's log: it may explain what happened. Where rows were, the file has a
+// gap, so that later events keep their numbers.
 
-// useless reports whether nobody can make use of the rows of a job that is over. Where its
-// record may not be the last one they stay, as they may be results. The caller holds mu.
+// useless reports whether the rows of a job that is over can be freed. They stay where a later
+// record of the job may be lost, as they may be results. The caller holds mu.
 func (m *Manager) useless(id wire.JobID) bool {
 	info, ok := m.core.Job(id)
 	return ok && m.jobs[id] == nil && m.past[id].Doubt == "" &&
 		(info.State == wire.JobFailed || info.State == wire.JobCancelled)
 }
 
-// unread notes that one who followed a job does not any more.
+// unread counts one follower of a job less.
 func (m *Manager) unread(j *job) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,13 +62,13 @@ func (m *Manager) freeRows(id wire.JobID) {
 	size := m.sizeOf(id)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.files.sizes[id] > 0 { // else they went meanwhile, to make room
+	if m.files.sizes[id] > 0 { // else they were removed meanwhile, to make room
 		m.retain(id, size)
 	}
 }
 
-// dropRows replaces the file of a job's events by one without rows, and returns how much
-// smaller that is. Those who read the file have the one of before.
+// dropRows replaces the file of a job's events by one without rows, and returns how many bytes
+// that frees. Readers that have the old file open keep it.
 func (m *Manager) dropRows(id wire.JobID) (freed int64, err error) {
 	file, err := m.root.OpenFile(spoolName(id), os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -95,8 +95,8 @@ func (m *Manager) dropRows(id wire.JobID) (freed int64, err error) {
 	if err == nil {
 		return freed, nil
 	}
-	// The disk may be full, of these rows: then it takes their place in the file itself,
-	// with a moment in which a crash loses the events of a job that has failed.
+	// The disk may be full, perhaps of these very rows. Then the file is overwritten in place.
+	// A crash at that moment loses the events of a job that has failed anyway.
 	if e := m.root.Remove(fresh); e != nil && !errors.Is(e, fs.ErrNotExist) {
 		m.log.Warn("a file that is of no use cannot be removed", "path", fresh, "error", e)
 	}
@@ -107,7 +107,7 @@ func (m *Manager) dropRows(id wire.JobID) (freed int64, err error) {
 	return freed, errors.Join(err, file.Sync())
 }
 
-// writeFresh writes a file that is to take the place of another one.
+// writeFresh writes a file that is to replace another one.
 func (m *Manager) writeFresh(name string, data []byte) (err error) {
 	file, err := m.root.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -120,14 +120,14 @@ func (m *Manager) writeFresh(name string, data []byte) (err error) {
 	return errors.Join(err, file.Close())
 }
 
-// withoutRows returns what is left of a file of events when its rows are gone, and all but
-// the last of what was printed; and whether that leaves anything out. What cannot be read
-// for damage is left out too: those who follow the job miss it then as they did before.
+// withoutRows returns the events in a file without its rows and without all but the last
+// Config.MaxLog bytes of printed text, and whether that leaves anything out. Events that are
+// damaged are left out too: followers miss them either way.
 func (m *Manager) withoutRows(id wire.JobID, file io.ReaderAt, size int64) (kept []byte, dropped bool, err error) {
 	reader := spoolReader{file: file, seed: spoolSeed(id)}
 	var events []*wire.Event
 	var printed int64
-	first := 0 // of the events that may be printed text
+	first := 0 // index of the first event that may be printed text
 	for {
 		e, err := reader.next(size, 0)
 		if err == io.EOF {
@@ -172,7 +172,8 @@ func (m *Manager) withoutRows(id wire.JobID, file io.ReaderAt, size int64) (kept
 	return kept, dropped, err
 }
 
-// appendGap appends what stands for the events behind one up to another, if there are any.
+// appendGap appends a gap in place of the events after number behind, up to number last, if
+// there are any.
 func appendGap(b []byte, seed uint32, behind, last uint64) ([]byte, error) {
 	if behind == last {
 		return b, nil

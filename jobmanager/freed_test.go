@@ -117,9 +117,9 @@ func TestRowsOfNoUse(t *testing.T) {
 	}
 }
 
-// TestRowsOfNoUseAfterARestart frees rows that the job manager before had no time for, on
-// a disk that has no room for another file, too; but not those of a job of which nobody
-// knows whether it finished.
+// TestRowsOfNoUseAfterARestart frees rows that the job manager before did not get to free, even
+// on a disk without room for another file. It does not free the rows of a job that may have
+// finished.
 func TestRowsOfNoUseAfterARestart(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -134,7 +134,7 @@ func TestRowsOfNoUseAfterARestart(t *testing.T) {
 		require.NoError(t, s.Send(collected(strings.Repeat("x", manyRows))))
 		_, err := s.CloseAndRecv()
 		require.NoError(t, err)
-		require.NoError(t, m.Close()) // with the job, which has failed of that
+		require.NoError(t, m.Close()) // this ends the job, which has failed
 
 		if c.doubt {
 			require.NoError(t, os.WriteFile(dir+"/"+historyName, bytes.Repeat([]byte("garbage "), 4096), 0o600))

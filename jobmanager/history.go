@@ -16,16 +16,16 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// history keeps what is to be known of jobs after a restart: a record each, small
-// enough that all of them are kept in memory too, and apart from it the plan and, once
-// the job has finished, its outcomes, which are read when someone asks. The file is
-// locked, so that a work directory has one job manager.
+// history keeps what must be known of jobs after a restart. Each job has a record, small enough
+// that all records are kept in memory too. The plan and, once the job has finished, its
+// outcomes are kept apart and read on demand. The file is locked, so that a work directory has
+// one job manager.
 //
 // Its methods are safe for concurrent use.
 type history struct {
 	db *bbolt.DB
-	// damaged says where the file is that was set aside as it was damaged, "" if none was,
-	// and lost are jobs whose records are gone with it, as far as they are known.
+	// damaged says where a damaged file was moved to, "" if the file was sound. lost lists the
+	// jobs whose records were in the damaged part, as far as they are known.
 	damaged string
 	lost    []wire.JobID
 	behind  bool // its last change may be lost
@@ -35,20 +35,20 @@ type history struct {
 type record struct {
 	// Info is without plan and outcomes.
 	Info wire.JobInfo `msgpack:"info"`
-	// Whole says that the spool of a job that has ended was closed in order, and Events
-	// how many it has. It is not where the job manager stopped before; of a job that
-	// commits Events is how many were on disk before it did.
+	// Whole says that the spool of a job that has ended was closed in order, which is not so if
+	// the job manager stopped before. Events is the number of events in the spool; for a job
+	// that commits, the number that were on disk before the commit.
 	Whole  bool   `msgpack:"whole"`
 	Events uint64 `msgpack:"events"`
-	// Doubt says why what the record has may not be the last of the job, where the history
-	// was damaged; else nothing.
+	// Doubt says why a later record of the job may be lost, after damage to the history; else
+	// it is empty.
 	Doubt string `msgpack:"doubt,omitempty"`
 }
 
 var (
 	jobsBucket     = []byte("jobs")
 	plansBucket    = []byte("plans")
-	graphsBucket   = []byte("graphs") // that workers resolved
+	graphsBucket   = []byte("graphs") // resolved by workers
 	outcomesBucket = []byte("outcomes")
 	specsBucket    = []byte("specs") // of jobs that commit
 	metaBucket     = []byte("meta")
@@ -59,8 +59,8 @@ var (
 // dataBuckets are all but that of the file itself.
 var dataBuckets = [][]byte{jobsBucket, plansBucket, graphsBucket, outcomesBucket, specsBucket}
 
-// historyFormat is the version of the file; one of another version is not touched, but
-// for one of the version before, without checksums.
+// historyFormat is the version of the file. A file of the previous version, which has no
+// checksums, is upgraded; one of any other version is not touched.
 const (
 	historyFormat = "2"
 	formerFormat  = "1"
@@ -71,8 +71,8 @@ const historyName = "history.db"
 // lockWait bounds the wait for a job manager that is just ending.
 const lockWait = time.Second
 
-// openHistory opens the history in the work directory, and locks it. A file that is
-// damaged is set aside, and what can be read of it kept, see salvage.
+// openHistory opens the history in the work directory, and locks it. A damaged file is moved
+// aside, and what can be read of it is kept (see salvage).
 func openHistory(root *os.Root, log hclog.Logger) (*history, error) {
 	h := &history{}
 	if err := h.inspect(root, log); err != nil {
@@ -101,7 +101,7 @@ func errOccupied(root *os.Root) error {
 	return fmt.Errorf("the work directory %s is that of another job manager, which runs; give this one another with --dir", root.Name())
 }
 
-// prepare makes the buckets of a new file, and brings one of the former format to this.
+// prepare makes the buckets of a new file, and upgrades a file of the former format.
 func prepare(tx *bbolt.Tx) error {
 	meta, err := tx.CreateBucketIfNotExists(metaBucket)
 	if err != nil {
@@ -124,7 +124,7 @@ func prepare(tx *bbolt.Tx) error {
 	}
 }
 
-// finish writes what a whole file of this format has of itself.
+// finish writes the format and the census, which every whole file has.
 func finish(tx *bbolt.Tx, c census) error {
 	meta := tx.Bucket(metaBucket)
 	return errors.Join(meta.Put(formatKey, []byte(historyFormat)), meta.Put(censusKey, seal(metaBucket, censusKey, c.encode())))
@@ -152,8 +152,8 @@ func upgrade(tx *bbolt.Tx) error {
 	return finish(tx, c)
 }
 
-// guarded runs what follows the pages of the file. Should they change under it, by a disk
-// that fails or a hand that cuts the file short, what would end the process is an error.
+// guarded runs f, which reads the pages of the file in memory. If they are damaged or cut off
+// meanwhile, the fault or panic that would end the process becomes an error.
 func guarded(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -174,7 +174,7 @@ func (h *history) view(f func(tx *bbolt.Tx) error) error {
 
 func (h *history) close() error { return h.db.Close() }
 
-// change is one write to the history; what is nil stays as it is.
+// change is one write to the history. A value that is nil stays as it is.
 type change struct {
 	id       wire.JobID
 	record   []byte // encoded
@@ -186,7 +186,7 @@ type change struct {
 	forget   bool   // everything of the job
 }
 
-// newChange puts a job on record as it stands, with its outcomes if it has any.
+// newChange makes the change that records a job as it stands, with its outcomes if it has any.
 func newChange(r record) (change, error) {
 	c := change{id: r.Info.ID, ended: r.Info.State.Ended()}
 	var err error
@@ -290,7 +290,7 @@ func (h *history) graph(id wire.JobID) ([]byte, error) {
 	return data, nil
 }
 
-// read returns a copy of what a bucket has of a job, nil if that is nothing.
+// read returns a copy of a job's value in a bucket, nil if there is none.
 func (h *history) read(bucket []byte, id wire.JobID) (found []byte, err error) {
 	err = h.view(func(tx *bbolt.Tx) error {
 		sealed := tx.Bucket(bucket).Get([]byte(id))
@@ -316,7 +316,7 @@ func (h *history) outcomes(id wire.JobID) (outcomes [][]byte, err error) {
 	return outcomes, nil
 }
 
-// spec returns what was submitted as a job that commits, nil if it is not on record.
+// spec returns the recorded specification of a job that commits, nil if there is none.
 func (h *history) spec(id wire.JobID) (spec *wire.JobSpec, err error) {
 	data, err := h.read(specsBucket, id)
 	if err == nil && data != nil {

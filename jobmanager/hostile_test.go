@@ -24,7 +24,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// upload uploads what may not be what it is announced as.
+// upload uploads data under a hash and a size that may be wrong.
 func upload(t testing.TB, c *wire.Client, hash string, size int64, data []byte) error {
 	s, err := c.UploadArtifact(bounded(t))
 	require.NoError(t, err)
@@ -339,8 +339,8 @@ func TestGarbageOnThePort(t *testing.T) {
 	}
 }
 
-// Connections on which nothing is asked, more than may be open, keep out nobody who has the token,
-// and cut off nobody who has shown it, with TLS and without.
+// Silent connections, more than may be open, neither keep out clients with the token nor cut
+// off those that have shown it, with TLS and without.
 func TestSilentCrowd(t *testing.T) {
 	const limit = 4
 	set, err := security.InitTLS(t.TempDir(), nil, false)

@@ -13,13 +13,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// job is what the shell has of a job, besides what the core knows: from its submission
-// until it has ended and the last word of its workers is kept. Fields without a
-// remark are not modified; the manager's lock guards the others.
+// job is what the job manager holds of a job besides the state in the core. It lives from the
+// submission until the job has ended and the last output of its workers is kept. Fields without
+// a remark are not modified; the manager's lock guards the others.
 type job struct {
 	id    wire.JobID
 	spec  wire.JobSpec // without arguments and graph
-	size  int64        // of these
+	size  int64        // size of arguments and graph
 	spool *spool
 	logs  *joblogs
 
@@ -28,10 +28,10 @@ type job struct {
 	recorded chan struct{} // closed when the job is on record, or could not be
 	unsaved  error         // why it could not be; before recorded is closed
 	kept     chan struct{} // closed when the final state is on record
-	buried   chan struct{} // closed when it is, or that was tried in vain and is tried again
-	done     chan struct{} // closed after that, when followers are to hear of it
+	buried   chan struct{} // closed when the final state is on record, or when the first write of it failed
+	done     chan struct{} // closed after buried, when followers may hear of the end
 	past     record        // all but Info; before done is closed
-	doubt    string        // of its record when the job manager started
+	doubt    string        // its record's Doubt when the job manager started
 	final    *wire.JobInfo // set once it has ended (guarded, readable once done is closed)
 	over     chan struct{} // closed when nothing more of its workers is kept
 
@@ -40,16 +40,16 @@ type job struct {
 	missing   uint64 // events that its spool lost when a job manager ended before
 
 	shown    shown         // (guarded)
-	dirty    bool          // there is progress that was not told (guarded)
+	dirty    bool          // there is progress that followers were not told (guarded)
 	told     time.Time     // when progress was told (guarded)
 	readers  int           // followers, who find events where they were written (guarded)
 	attached int           // streams of the client to which it is attached (guarded)
-	away     time.Duration // for how long there has been none, while this process had its turns (guarded)
-	bereft   bool          // it was cancelled for that (guarded)
+	away     time.Duration // how long there has been none while this process ran (guarded)
+	bereft   bool          // it was cancelled because its client was away (guarded)
 	credits  *attempt      // credentials of the current attempt (guarded)
 }
 
-// shown is what of a state followers are told of when it changes.
+// shown is the part of a state whose changes are told to followers.
 type shown struct {
 	state   wire.JobState
 	detail  string
@@ -62,7 +62,7 @@ func newJob(root *os.Root, id wire.JobID, spec wire.JobSpec, plan []byte, c *Con
 		id: id, spec: spec, plan: plan,
 		recorded: make(chan struct{}), kept: make(chan struct{}), buried: make(chan struct{}), done: make(chan struct{}), over: make(chan struct{}),
 		shown: shown{state: -1},
-		// The client comes back with a stream of its own after the submission.
+		// The client is away at first: it opens its stream after the submission.
 	}
 	j.spool = newSpool(id, c.MaxResult, func() (*os.File, error) {
 		if err := root.MkdirAll(jobDir(id), 0o700); err != nil {
@@ -74,7 +74,7 @@ func newJob(root *os.Root, id wire.JobID, spec wire.JobSpec, plan []byte, c *Con
 	return j
 }
 
-// jobsDir has a directory for each job, under the work directory.
+// jobsDir, under the work directory, has a directory for each job.
 const jobsDir = "jobs"
 
 func jobDir(id wire.JobID) string { return jobsDir + "/" + string(id) }
@@ -102,7 +102,7 @@ func newAttempt(number int, tls bool) (*attempt, error) {
 	return a, nil
 }
 
-// credential makes what one worker of the attempt gets, which runs on the given host.
+// credential makes the credentials of one worker of the attempt, which runs on the given hosts.
 func (a *attempt) credential(hosts []string) (wire.Credential, error) {
 	c := wire.Credential{Secret: a.secret}
 	if a.authority == nil {
@@ -116,8 +116,8 @@ func (a *attempt) credential(hosts []string) (wire.Credential, error) {
 	return c, nil
 }
 
-// newID makes the name of a job: when it was submitted, what it is called and a few
-// random digits. It is safe as a file name.
+// newID makes the ID of a job from the time of its submission, its name and a few random
+// digits. It is safe as a file name.
 func newID(name string, at time.Time) wire.JobID {
 	safe := strings.Map(func(r rune) rune {
 		switch {
@@ -175,8 +175,8 @@ func (l *joblogs) write(worker int, text []byte) error {
 	return err
 }
 
-// now returns the logs there are, whether they are all there will be, and what is
-// closed when there is more.
+// now returns the logs so far, whether they are complete, and a channel that is closed when
+// there is more.
 func (l *joblogs) now() (workers map[int]*worklog, closed bool, changed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// metaPages returns where the newer and the older page are that say where a file's tree
-// begins: each with the number of the change that it is of, at byte 64.
+// metaPages returns the offsets of the newer and the older meta page of a file. A meta page
+// says where the tree begins, and has the number of its change at byte 64.
 func metaPages(data []byte) (newer, older int) {
 	second := os.Getpagesize()
 	if binary.NativeEndian.Uint64(data[64:]) > binary.NativeEndian.Uint64(data[second+64:]) {
@@ -23,9 +23,9 @@ func metaPages(data []byte) (newer, older int) {
 	return second, 0
 }
 
-// TestLastChange damages one of the two pages that say where the tree of a history begins,
-// after a job has finished. Where the last change may be lost with it, everybody is told,
-// in the log and of each job that is not known to have ended; where it is not, nobody.
+// TestLastChange damages one of the two meta pages of a history, after a job has finished. If
+// the last change may be lost, the log says so, and so does each job that is not known to have
+// ended; else nothing is said.
 func TestLastChange(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -50,8 +50,8 @@ func TestLastChange(t *testing.T) {
 	zero := func(at int) func([]byte) { return func(d []byte) { clear(d[at : at+80]) } }
 	for name, c := range map[string]struct {
 		damage func([]byte)
-		lost   bool // the last change, in fact
-		doubt  bool // which cannot be told
+		lost   bool // the last change is lost
+		doubt  bool // the last change may be lost
 	}{
 		"number of the newer": {number(newer), false, false},
 		"number of the older": {number(older), false, false},
@@ -94,7 +94,7 @@ func TestLastChange(t *testing.T) {
 			} else {
 				require.Equal(t, wire.JobCommitting, job.State)
 				is(job.Detail, true)
-				// Another start does not forget it, nor does the end of the job.
+				// The doubt outlives another start and the end of the job.
 				require.NoError(t, m.Close())
 				m = start(t, in)
 				is(shown(id).Detail, true)
@@ -112,8 +112,8 @@ func TestLastChange(t *testing.T) {
 	}
 }
 
-// TestBothBeginnings: where both of these pages are damaged nothing of the file can be
-// kept, and the log does not promise it.
+// TestBothBeginnings: if both meta pages are damaged, nothing of the file can be kept, and the
+// log says so.
 func TestBothBeginnings(t *testing.T) {
 	t.Parallel()
 	root := testRoot(t)

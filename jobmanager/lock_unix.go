@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// lockFile takes the lock of a file, as the database does, and reports whether it is ours.
+// lockFile tries to lock a file in the way of the database, and reports whether it has
+// succeeded.
 func lockFile(f *os.File) (bool, error) {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, syscall.EINTR) {

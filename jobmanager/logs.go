@@ -23,9 +23,9 @@ func (m *Manager) Logs(req *wire.LogsRequest, stream wire.ServerStream[wire.LogC
 	})
 }
 
-// Log calls send with what the workers of a job wrote: all there is, worker by worker,
-// and with req.Follow what comes, to the end of the job. It calls send on the caller's
-// goroutine and waits for it; send bounds its own time. The chunk is send's to keep.
+// Log calls send with what the workers of a job wrote: the text so far, worker by worker, and
+// with req.Follow new text up to the end of the job. It calls send on the caller's goroutine
+// and waits for it; send bounds its own time. The chunk is send's to keep.
 func (m *Manager) Log(ctx context.Context, req *wire.LogsRequest, send func(*wire.LogChunk) error) error {
 	if req.Worker < -1 {
 		return wire.Error(codes.InvalidArgument, "there is no worker %d: workers count from 0, and -1 is all", req.Worker)
@@ -78,16 +78,16 @@ func (m *Manager) pastLogs(id wire.JobID) (map[int]*worklog, error) {
 	return workers, nil
 }
 
-// logReader is one who reads the logs of a job.
+// logReader is a reader of a job's logs.
 type logReader struct {
 	m    *Manager
 	req  *wire.LogsRequest
 	send func(*wire.LogChunk) error
 	info wire.JobInfo
-	at   map[int]int64 // what was sent of each worker
+	at   map[int]int64 // position up to which each worker's log was sent
 }
 
-// all sends what was not sent yet.
+// all sends the text that was not sent yet.
 func (r *logReader) all(ctx context.Context, workers map[int]*worklog) error {
 	numbers := make([]int, 0, len(workers))
 	for n := range workers {

@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// TestLostLinesAreNoted: lines that a full disk did not take are missed by those who read,
-// where they would stand, at once and later; and what comes after them is kept.
+// TestLostLinesAreNoted: readers are told of lines that did not fit on a full disk, at the
+// place of these lines, at once and later. Lines after them are kept.
 func TestLostLinesAreNoted(t *testing.T) {
 	root := testRoot(t)
 	require.NoError(t, root.MkdirAll("jobs/j", 0o700))
@@ -26,7 +26,7 @@ func TestLostLinesAreNoted(t *testing.T) {
 			require.NoError(t, root.Remove(name))
 			return
 		}
-		full, err := root.Open(l.name(0)) // which cannot be written to
+		full, err := root.Open(l.name(0)) // opened for reading, so writes fail
 		require.NoError(t, err)
 		require.NoError(t, l.file.Close())
 		l.file = full
@@ -73,8 +73,8 @@ func TestManyLostLines(t *testing.T) {
 	require.NoError(t, l.close())
 }
 
-// TestRemovedLogIsNoted: of a file that somebody removed the lines are gone, which is told;
-// those that come after are kept.
+// TestRemovedLogIsNoted: readers are told that the lines of a deleted file are gone; later
+// lines are kept.
 func TestRemovedLogIsNoted(t *testing.T) {
 	root := testRoot(t)
 	require.NoError(t, root.MkdirAll("jobs/j", 0o700))
@@ -96,8 +96,8 @@ func TestRemovedLogIsNoted(t *testing.T) {
 	require.EqualValues(t, 6, dropped)
 }
 
-// TestLogsNameTaskManagers: after a job manager was started anew while a job of several
-// workers made its results visible, lines are still those of a task manager.
+// TestLogsNameTaskManagers: after a restart of the job manager in the middle of a commit of a
+// job of several workers, each line of the logs still names a task manager.
 func TestLogsNameTaskManagers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

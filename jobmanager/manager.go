@@ -24,8 +24,8 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
-// Manager is a job manager that serves. Its methods are safe for concurrent use; those
-// of wire.JobManager can be called directly too, and then check no token.
+// Manager is a job manager that serves. Its methods are safe for concurrent use; the methods of
+// wire.JobManager check no token when they are called directly.
 type Manager struct {
 	config    Config
 	log       hclog.Logger
@@ -36,7 +36,7 @@ type Manager struct {
 	space     *diskspace.Gauge // of the work directory
 	full      fullness
 	recorder  *recorder
-	ailing    atomic.Pointer[error] // of the last write of the history
+	ailing    atomic.Pointer[error] // error of the last write of the history
 	token     security.Token
 	listener  net.Listener
 	server    *grpc.Server
@@ -51,10 +51,10 @@ type Manager struct {
 	closing sync.Once
 	err     error // before done is closed
 
-	mu       sync.Mutex // guards what follows, and fields of jobs and connections that say so
+	mu       sync.Mutex // guards what follows, and the fields of jobs and connections that are marked so
 	closed   bool       // nothing is decided any more
 	core     *core.Core
-	jobs     map[wire.JobID]*job   // until their workers' last word is kept
+	jobs     map[wire.JobID]*job   // until their workers' last output is kept
 	outcomes int                   // maxOutcomes
 	past     map[wire.JobID]record // of jobs that have ended: all but Info
 	conns    map[int]*conn
@@ -122,8 +122,8 @@ func New(ctx context.Context, config Config) (_ *Manager, err error) {
 }
 
 // tokenTimeout is how long a connection may be open before a call on it shows the token.
-// Clients and task managers connect when they call, so theirs comes with what they say
-// first, TLS included.
+// Clients and task managers connect only to make a call, so their token comes with their first
+// bytes, after TLS if there is any.
 const tokenTimeout = 2 * wire.ConnectTimeout
 
 // listen takes the address, if that is safe.
@@ -184,7 +184,7 @@ func (m *Manager) openStores() ([]record, error) {
 	if m.root, err = os.OpenRoot(m.config.Dir); err != nil {
 		return nil, fmt.Errorf("open the work directory: %w", err)
 	}
-	// The history comes first: it is locked, so that the rest is ours alone.
+	// The history comes first: its lock makes the whole directory exclusively ours.
 	if m.history, err = openHistory(m.root, m.log); err != nil {
 		return nil, err
 	}
@@ -243,7 +243,8 @@ func (m *Manager) Token() security.Token { return m.token }
 // Config returns the configuration with its defaults, and without the token.
 func (m *Manager) Config() Config { return m.config }
 
-// Done is closed when the job manager has stopped, of itself or by Close.
+// Done returns a channel that is closed when the job manager has stopped, by itself or by
+// Close.
 func (m *Manager) Done() <-chan struct{} { return m.done }
 
 // Wait waits until the job manager has stopped, and returns why if nobody asked for it.
@@ -252,10 +253,9 @@ func (m *Manager) Wait() error {
 	return m.err
 }
 
-// Close stops the job manager and waits until nothing of it is left. Jobs that run are
-// ended by their task managers. They, and those that wait, have failed when a job manager
-// is started again on the same work directory, but for those that commit: that is
-// finished then.
+// Close stops the job manager and waits until nothing of it is left. Task managers end the jobs
+// that run. When a job manager starts again on the same work directory, it shows these jobs,
+// and those that were waiting, as failed. Jobs that were committing are finished then.
 func (m *Manager) Close() error {
 	m.closing.Do(func() {
 		m.cancel()
@@ -298,10 +298,10 @@ func (m *Manager) release() (err error) {
 // clock returns the core's time.
 func (m *Manager) clock() time.Duration { return m.config.Now().Sub(m.began) }
 
-// standstill is how late a tick must be to be told of.
+// standstill is the delay of a tick above which it is logged.
 const standstill = time.Second
 
-// tick gives the core its ticks.
+// tick sends ticks to the core at regular times.
 func (m *Manager) tick() {
 	ticker := time.NewTicker(core.TickEvery)
 	defer ticker.Stop()

@@ -214,7 +214,7 @@ func TestAttachedClientStays(t *testing.T) {
 	require.Equal(t, wire.JobWaiting, shown.State)
 }
 
-// Time in which the job manager stood still is no absence of a client.
+// A client does not count as away while the job manager stood still.
 func TestStandstillIsNoAbsence(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64 // of the clock
@@ -227,7 +227,7 @@ func TestStandstillIsNoAbsence(t *testing.T) {
 	spec.Attached = true
 	id := submit(t, c, spec)
 	ahead.Store(int64(time.Hour))
-	require.Eventually(t, func() bool { // it has looked for clients that went away since
+	require.Eventually(t, func() bool { // it has checked since for clients that went away
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		return m.turns.Gap(m.clock(), time.Minute) == 0
@@ -267,7 +267,8 @@ func TestSlowFollower(t *testing.T) {
 	require.ErrorContains(t, err, "did nothing for 1s")
 }
 
-// Workers may report as often as they like; followers hear now and then, and the last.
+// However often workers report, followers hear at most every so often, and always the last
+// report.
 func TestProgressIsRare(t *testing.T) {
 	var ahead atomic.Int64 // of a clock that stands
 	zero := time.Now()
@@ -432,7 +433,7 @@ func TestGraphResolvedByWorker(t *testing.T) {
 	require.Contains(t, last.Failure.Message, `it is of job "other"`)
 }
 
-// What was is there after a restart; what ran then has failed, and says why.
+// Jobs that had ended are there after a restart; a job that ran has failed, and says why.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -480,7 +481,7 @@ func TestRestart(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, list.Jobs, 1)
 
-	// Rows that are gone are not passed over.
+	// Missing rows are reported.
 	require.NoError(t, m.Close())
 	require.NoError(t, os.Truncate(dir+"/"+spoolName(finished), 20))
 	m = start(t, in)

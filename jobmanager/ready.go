@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Ready returns nil while jobs can be taken in, and else why they cannot.
+// Ready returns nil while jobs are accepted, and else the reason why they are not.
 func (m *Manager) Ready() error {
 	if m.ctx.Err() != nil {
 		return errors.New("the job manager stops")
@@ -21,14 +21,15 @@ func (m *Manager) Ready() error {
 	if err := m.ailing.Load(); err == nil || *err == nil {
 		return nil
 	}
-	// Nothing may have been written since; who is not ready is sent nothing to write.
+	// While jobs are refused nothing is written, so the end of the trouble is found only by a
+	// write.
 	err := m.history.write(nil)
 	m.ailing.Store(&err)
 	return err
 }
 
-// ails says why no jobs are taken, as far as is known without writing; nothing while they
-// are.
+// ails says why no jobs are accepted, as far as is known without writing; "" while they are
+// accepted.
 func (m *Manager) ails() string {
 	if full := m.lookAtDisk(); full != "" {
 		return full
@@ -39,8 +40,8 @@ func (m *Manager) ails() string {
 	return ""
 }
 
-// roomToWrite refuses what would be written to a disk that is nearly full, so that those
-// jobs that run can end well.
+// roomToWrite refuses new data while the disk is nearly full, so that running jobs can end
+// well.
 func (m *Manager) roomToWrite() error {
 	if full := m.lookAtDisk(); full != "" {
 		return wire.Error(codes.ResourceExhausted, "the job manager takes no jobs: %s", full)
@@ -48,14 +49,14 @@ func (m *Manager) roomToWrite() error {
 	return nil
 }
 
-// fullness is what the log was told of the disk.
+// fullness is what was last logged about the disk.
 type fullness struct {
 	mu  sync.Mutex
-	why string // it is too full; "" if it is not
+	why string // why it is too full; "" if it is not
 }
 
-// lookAtDisk says how full the disk is if that is too full, and else nothing. The log is
-// told when that begins and when it ends.
+// lookAtDisk says how full the disk is if it is too full, and else "". It logs when this begins
+// and when it ends.
 func (m *Manager) lookAtDisk() string {
 	m.full.mu.Lock()
 	defer m.full.mu.Unlock()
@@ -70,11 +71,11 @@ func (m *Manager) lookAtDisk() string {
 	return now.Full
 }
 
-// diskEvery is how often the disk is looked at where nobody asks.
+// diskEvery is how often the disk is checked without a request.
 const diskEvery = time.Second
 
-// watchDisk has the log tell of a disk that fills while nobody asks, and finds one that
-// can be written to again.
+// watchDisk checks the disk regularly, so that a full disk is logged, and a disk with room
+// again is used, even while nobody asks.
 func (m *Manager) watchDisk() {
 	ticker := time.NewTicker(diskEvery)
 	defer ticker.Stop()
@@ -83,7 +84,7 @@ func (m *Manager) watchDisk() {
 		case <-m.ctx.Done():
 			return
 		case <-ticker.C:
-			_ = m.Ready() // which tells
+			_ = m.Ready() // which logs changes
 		}
 	}
 }

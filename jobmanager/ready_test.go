@@ -33,9 +33,9 @@ func (l *logged) count(what string) int {
 	return strings.Count(l.text.String(), what)
 }
 
-// TestFullDisk fills the disk of the work directory as far as a job manager can see, and
-// makes room again: jobs and executables are refused meanwhile, and whoever looks sees why;
-// the log is told once of each.
+// TestFullDisk makes the disk of the work directory appear full to the job manager, and then
+// makes room again. Meanwhile jobs and executables are refused with the reason. The log has one
+// line for the beginning and one for the end.
 func TestFullDisk(t *testing.T) {
 	var free atomic.Int64
 	free.Store(100 << 20)

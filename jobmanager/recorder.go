@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A recorder does one after another, in a goroutine of its own, what the core wants
-// put on disk, so that deciding never waits for a disk. All that has come meanwhile
-// is written at once: many jobs share one flush.
+// A recorder writes what the core wants on disk, in order and in a goroutine of its own, so
+// that deciding never waits for a disk. Entries that have gathered are written together: many
+// jobs share one flush.
 type recorder struct {
 	write func([]change) error
 	fail  func(error) // told when something cannot be written
@@ -20,12 +20,12 @@ type recorder struct {
 	done   chan struct{}
 }
 
-// entry is a change, if there is one, and what to do when it is on disk, or could not
-// be written. The order of entries is kept.
+// entry is an optional change, and a function to call when it is on disk or could not be
+// written. Entries are processed in order.
 type entry struct {
 	change *change
-	// then is called by the recorder's goroutine; nil: nothing is to be done, and the
-	// change is tried again until it can be written.
+	// then is called by the recorder's goroutine. If it is nil, the change is retried until it
+	// can be written.
 	then func(error)
 	// kept, if it is not nil and then is, is called when the change is on disk at last.
 	kept func()
@@ -52,7 +52,7 @@ func (r *recorder) nudge() {
 	}
 }
 
-// close does what is left, and returns when it is done. What cannot be written then
+// close processes the remaining entries and then returns. A change that cannot be written then
 // is lost.
 func (r *recorder) close() {
 	r.mu.Lock()
@@ -83,13 +83,13 @@ func (r *recorder) run() {
 			return
 		}
 		if closed {
-			r.nudge() // what was done may have added more
+			r.nudge() // entries may have added more
 		}
 	}
 }
 
-// do writes what could not be written before and a batch, and returns what is to be
-// tried again.
+// do writes a batch after the entries that could not be written before, and returns the entries
+// to retry.
 func (r *recorder) do(unwritten, batch []entry) []entry {
 	var changes []change
 	for _, entries := range [][]entry{unwritten, batch} {

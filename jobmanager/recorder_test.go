@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// disk is where a recorder writes in tests: it notes what, and can be full.
+// disk is where a recorder writes in tests. It keeps the changes, and can be full.
 type disk struct {
 	mu      sync.Mutex
 	full    bool
@@ -62,7 +62,7 @@ func TestRecorderKeepsOrder(t *testing.T) {
 	require.Less(t, d.tries, 1000, "many are written at once")
 }
 
-// What comes in the course of what is done at the end is done too.
+// Entries that are added while the recorder closes are processed too.
 func TestRecorderClosesEmpty(t *testing.T) {
 	d := &disk{}
 	r := newRecorder(d.write, func(err error) { t.Error(err) }, time.Hour)
@@ -73,8 +73,8 @@ func TestRecorderClosesEmpty(t *testing.T) {
 	require.Equal(t, []string{"a=1", "b=2", "c=3"}, d.written)
 }
 
-// On a full disk those who wait are told, and what nobody waits for is tried again, in
-// order, and before what comes later.
+// On a full disk, an entry with a function gets the error. A change without one is retried, in
+// order, and before later changes.
 func TestRecorderOnFullDisk(t *testing.T) {
 	d := &disk{full: true}
 	r := newRecorder(d.write, func(error) {}, time.Millisecond)
@@ -130,8 +130,7 @@ func TestHistoryCannotBeWritten(t *testing.T) {
 	require.Equal(t, codes.Internal, wire.Code(err), "the plan cannot be read")
 }
 
-// What waits for a change to be kept hears of it when it is, at whatever try, and not
-// before.
+// kept is called when the change is on disk, at whichever try, and not before.
 func TestRecorderTellsWhatIsKept(t *testing.T) {
 	d := &disk{full: true}
 	failed, kept := make(chan struct{}, 100), make(chan string, 1)

@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Results lists what a job that has finished brought its client.
+// Results lists the results of a job that has finished.
 func (m *Manager) Results(ctx context.Context, req *wire.ResultsRequest) (*wire.ResultsReply, error) {
 	r, err := m.results(ctx, req.Job, true)
 	if err != nil {
@@ -41,8 +41,8 @@ func (m *Manager) Result(req *wire.ResultRequest, stream wire.ServerStream[wire.
 }
 
 // ReadResult calls send with the pieces of one result of a job that has finished, on the
-// caller's goroutine. It holds one piece at a time, and what to find each by. The piece
-// is send's to keep.
+// caller's goroutine. It holds one piece at a time, and the places of all in the file. send may
+// keep the piece.
 func (m *Manager) ReadResult(ctx context.Context, req *wire.ResultRequest, send func(*wire.ResultPiece) error) error {
 	r, err := m.results(ctx, req.Job, false)
 	if err != nil {
@@ -78,8 +78,8 @@ func listed(names []string) string {
 	return b.String()
 }
 
-// printedName is the name of what operators printed, with a _ in front of it for as long
-// as a result that the job collects has it.
+// printedName is the name of the printed text among the results. While a collected result has
+// the same name, a _ is put in front of it.
 const printedName = "printed"
 
 // keptResults finds the results of one job among its events.
@@ -97,7 +97,7 @@ type keptResult struct {
 	wire.ResultInfo
 	schema *arrow.Schema // of rows
 	pieces []keptPiece
-	open   bool // the text does not end in a newline
+	open   bool // the text so far does not end in a newline
 }
 
 // keptPiece is an event in the spool's file.
@@ -123,7 +123,7 @@ func (m *Manager) results(ctx context.Context, id wire.JobID, count bool) (_ *ke
 	if err := r.planned(m, info.ID); err != nil {
 		return nil, err
 	}
-	// The whole ID, so that no job that came since can make it mean several.
+	// The whole ID is used, so that it stays unambiguous when other jobs come.
 	if r.follower, err = m.newFollower(&wire.FollowRequest{Job: info.ID}, r.event); err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func unfinished(state wire.JobState) string {
 	return "failed"
 }
 
-// planned finds the results that a job's plan collects.
+// planned finds the results that a job collects, by its plan.
 func (r *keptResults) planned(m *Manager, id wire.JobID) error {
 	data, err := m.history.plan(id)
 	if err != nil {
@@ -194,13 +194,13 @@ func (r *keptResults) planned(m *Manager, id wire.JobID) error {
 	return nil
 }
 
-// event takes one event, as the client that waits for the job would.
+// event processes one event in the way of a client that waits for the job.
 func (r *keptResults) event(e *wire.Event) error {
 	at := keptPiece{begin: r.follower.reader.begin, number: e.Number}
 	switch {
 	case e.State != nil:
 		if e.State.Attempt > r.attempt {
-			if e.State.State != wire.JobCommitting { // a commit that goes on keeps the rows
+			if e.State.State != wire.JobCommitting { // a resumed commit keeps the rows
 				r.forget()
 			}
 			r.attempt = e.State.Attempt
@@ -224,7 +224,7 @@ func (r *keptResults) event(e *wire.Event) error {
 		k.pieces = append(k.pieces, at)
 		text := e.Output.Text
 		if k.open {
-			k.Rows-- // the line goes on
+			k.Rows-- // the piece continues the last line
 		}
 		k.Rows += int64(bytes.Count(text, []byte{'\n'}))
 		if k.open = text[len(text)-1] != '\n'; k.open {
@@ -291,7 +291,7 @@ func (r *keptResults) send(ctx context.Context, k *keptResult, send func(*wire.R
 		case e.Output != nil && k.schema == nil:
 			piece.Text = e.Output.Text
 		default:
-			return wire.Error(codes.DataLoss, "event %d of job %s is not what it was", at.number, r.follower.id)
+			return wire.Error(codes.DataLoss, "event %d of job %s has changed since it was written", at.number, r.follower.id)
 		}
 		if err := send(piece); err != nil {
 			return err

@@ -72,8 +72,8 @@ func resultOf(t *testing.T, c *wire.Client, id wire.JobID, name string) (values 
 	}
 }
 
-// TestResults: what a job collected and printed is there when it has finished, rows in the
-// order of their shards, and not before; what is lost is said to be.
+// TestResults: collected rows, in the order of their shards, and printed text are there when
+// the job has finished, and not before. Losses are reported.
 func TestResults(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -155,8 +155,8 @@ func TestResults(t *testing.T) {
 	refused(err, codes.DataLoss, "is not kept any more")
 }
 
-// TestResultsOfLastAttempt: rows of an attempt that did not succeed are none of the
-// result, and those of one whose commit goes on are.
+// TestResultsOfLastAttempt: rows of a failed attempt do not belong to the result; rows of an
+// attempt whose commit is resumed do.
 func TestResultsOfLastAttempt(t *testing.T) {
 	r := &keptResults{count: true, byNode: map[int]*keptResult{}, follower: &follower{id: "j"}}
 	rows := &keptResult{ResultInfo: wire.ResultInfo{Name: "rows"}}

@@ -10,12 +10,12 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
-// A job that commits is on record with all that another worker needs to finish that:
-// its specification, with arguments and graph, and the outcomes of its workers. What it
-// sent to its client is on disk before. So a job manager that starts again goes on with
-// the job where the one before ended; its executable is held until then.
+// The record of a job that commits has all that another worker needs to finish the commit: the
+// specification, with arguments and graph, and the outcomes of the workers. Before the record
+// is written, everything that the job sent to its client is on disk. So a job manager that
+// starts again resumes the commit; the job's executable is held until then.
 
-// persistCommit puts a job on record that commits.
+// persistCommit records a job that commits.
 func (m *Manager) persistCommit(e core.Persist) {
 	j := m.jobs[e.Job.ID]
 	if j == nil {
@@ -38,7 +38,7 @@ func (m *Manager) persistCommit(e core.Persist) {
 		}
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		// What came to be of the job meanwhile is in the queue already, and stays.
+		// A later state of the job may be in the queue already; it must not be overwritten.
 		if info, ok := m.core.Job(j.id); ok && info.State == wire.JobCommitting {
 			m.recorder.put(next)
 		}
@@ -61,8 +61,8 @@ func (m *Manager) commitChange(j *job, e core.Persist) (change, error) {
 	return c, nil
 }
 
-// resumable finds the jobs on record that are to go on, and takes them in. Why one
-// cannot is logged; it has failed then.
+// resumable finds the recorded jobs whose commit is to be resumed, and adds them. If one cannot
+// be resumed, the reason is logged and the job has failed.
 func (m *Manager) resumable(records []record) map[wire.JobID]core.Resumable {
 	all := make(map[wire.JobID]core.Resumable)
 	for _, r := range records {
@@ -71,7 +71,7 @@ func (m *Manager) resumable(records []record) map[wire.JobID]core.Resumable {
 		}
 		resume, err := m.revive(r)
 		if err != nil {
-			m.log.Error("a job that was making its results visible cannot go on with that", "job", r.Info.ID, "error", err)
+			m.log.Error("the commit of a job cannot be resumed", "job", r.Info.ID, "error", err)
 			continue
 		}
 		all[r.Info.ID] = resume
@@ -79,7 +79,7 @@ func (m *Manager) resumable(records []record) map[wire.JobID]core.Resumable {
 	return all
 }
 
-// revive takes in a job that is to go on.
+// revive adds a job that is to be resumed.
 func (m *Manager) revive(r record) (resume core.Resumable, err error) {
 	id := r.Info.ID
 	spec, err := m.history.spec(id)
@@ -94,7 +94,8 @@ func (m *Manager) revive(r record) (resume core.Resumable, err error) {
 		return resume, err
 	}
 	resume = core.Resumable{Spec: *spec, Outcomes: outcomes}
-	// Its client could not have stayed; what it has made must not be lost for that.
+	// Its client lost its connection with the job manager; the results must not be lost for
+	// that.
 	resume.Spec.Attached = false
 	j := newJob(m.root, id, resume.Spec, nil, &m.config)
 	file, err := m.root.OpenFile(spoolName(id), os.O_RDWR, 0)

@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
-// committing brings a job to where worker 0 was told to commit, which has not answered.
+// committing brings a job to the point where worker 0 was told to commit and has not answered.
 func committing(t *testing.T, tm *manager, spec wire.JobSpec) wire.JobID {
 	id := submit(t, tm.client, spec)
 	d := tm.run()
@@ -84,7 +84,7 @@ func TestCommitGoesOn(t *testing.T) {
 	require.Contains(t, story, "rows rows")
 	require.Equal(t, "before\nafter\n", logsOf(t, c, &wire.LogsRequest{Job: id, Worker: -1, Follow: true}))
 
-	// And it is history like any other.
+	// The job's record is like any other.
 	require.NoError(t, m.Close())
 	m = start(t, in)
 	again, _ := follow(t, dial(t, m, testToken, nil), &wire.FollowRequest{Job: id})
@@ -141,8 +141,8 @@ func TestCommitOfALostWorker(t *testing.T) {
 	require.Equal(t, 1, rows, "once")
 }
 
-// TestCommitGoesOnWithoutRows: what the job sent to its client was cut off, which must
-// not be passed over, though its outputs are finished.
+// TestCommitGoesOnWithoutRows: the file of what the job sent to its client was cut off. The
+// outputs are finished, but the loss must be reported.
 func TestCommitGoesOnWithoutRows(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -210,9 +210,9 @@ func TestCommitHoldsItsArtifact(t *testing.T) {
 	}
 }
 
-// TestWorkerStaysUntilTheEndIsKept: while the disk of the job manager is full, worker 0,
-// which has committed, is not let go, and so keeps what another one would go by if the job
-// manager ended before it is on disk that the job has finished.
+// TestWorkerStaysUntilTheEndIsKept: while the disk of the job manager is full, worker 0 has
+// committed but is not told to exit. So it keeps its record of the commit, which another worker
+// would need if the job manager ended before the end of the job is on disk.
 func TestWorkerStaysUntilTheEndIsKept(t *testing.T) {
 	t.Parallel()
 	m := start(t)
@@ -241,7 +241,7 @@ func TestWorkerStaysUntilTheEndIsKept(t *testing.T) {
 		defer m.mu.Unlock()
 		return m.jobs[id].final != nil
 	}, 20*time.Second, time.Millisecond)
-	m.mu.Lock() // as the core does where a worker has not ended long after it was to
+	m.mu.Lock() // the core does this if a worker does not end in time
 	m.perform([]core.Effect{core.Send{Conn: m.last, Message: wire.ToTaskManager{Worker: &wire.WorkerCommand{WorkerRef: worker, Kill: &wire.Kill{}}}}})
 	m.mu.Unlock()
 	full.Store(false)

@@ -8,15 +8,15 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// retention is how much the files of jobs that have ended take. Together they take no
-// more than Config.KeepBytes: those of the oldest jobs go first, though the jobs stay
+// retention keeps the sizes of the files of jobs that have ended. Together the files take no
+// more than Config.KeepBytes: those of the oldest jobs are removed first, while the jobs stay
 // in the history.
 type retention struct {
 	sizes map[wire.JobID]int64
 	total int64
 }
 
-// sizeOf returns what the files of a job take.
+// sizeOf returns the total size of a job's files.
 func (m *Manager) sizeOf(id wire.JobID) (size int64) {
 	entries, err := fs.ReadDir(m.root.FS(), jobDir(id))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -30,8 +30,9 @@ func (m *Manager) sizeOf(id wire.JobID) (size int64) {
 	return size
 }
 
-// retain counts the files of a job that has ended, anew too, and removes those of the oldest if
-// all take too much; one job's stay in any case. The caller holds mu.
+// retain sets the size of the files of a job that has ended, and removes the files of the
+// oldest jobs if all take too much. The files of the last remaining job stay in any case. The
+// caller holds mu.
 func (m *Manager) retain(id wire.JobID, size int64) {
 	if m.files.sizes == nil {
 		m.files.sizes = make(map[wire.JobID]int64)
@@ -48,18 +49,18 @@ func (m *Manager) retain(id wire.JobID, size int64) {
 	all := m.core.Jobs() // newest first
 	for i := len(all) - 1; i >= 0 && m.files.total > m.config.KeepBytes && len(m.files.sizes) > 1; i-- {
 		if old := all[i].ID; m.files.sizes[old] > 0 {
-			m.log.Info("the results and logs of a job go, as those of all jobs take too much", "job", old, "bytes", m.files.sizes[old])
+			m.log.Info("the results and logs of a job are removed, as those of all jobs take too much", "job", old, "bytes", m.files.sizes[old])
 			m.remove(old, nil)
 		}
 	}
 }
 
-// removedDir has what is being removed of jobs, under the work directory. What is there
-// when a job manager starts, the one before had no time to remove.
+// removedDir, under the work directory, has the files of jobs that are being removed. Files
+// there at the start of a job manager are those that the one before did not get to remove.
 const removedDir = "removed"
 
-// remove removes the files of a job that has ended, and then has then called, if it is
-// not nil: no file of the job is among those of jobs by then. The caller holds mu.
+// remove removes the files of a job that has ended, and calls then, if it is not nil, once no
+// file of the job is left under jobsDir. The caller holds mu.
 func (m *Manager) remove(id wire.JobID, then func()) {
 	m.files.total -= m.files.sizes[id]
 	delete(m.files.sizes, id)
@@ -83,11 +84,10 @@ func (m *Manager) remove(id wire.JobID, then func()) {
 	}})
 }
 
-// forget removes all that is kept of a job that ended long ago: its files first, so that
-// files without a record are never those of a job that was forgotten. The caller holds
-// mu.
+// forget removes all that is kept of a job that ended long ago. Its files go first: so files
+// without a record never belong to a forgotten job. The caller holds mu.
 func (m *Manager) forget(id wire.JobID) {
-	if j := m.jobs[id]; j != nil { // not that long: it is still being put on record
+	if j := m.jobs[id]; j != nil { // it ended just now, and its record is still being written
 		j.forgotten = true
 		return
 	}
@@ -95,9 +95,9 @@ func (m *Manager) forget(id wire.JobID) {
 	m.remove(id, func() { m.recorder.put(entry{change: &change{id: id, forget: true}}) })
 }
 
-// sweep counts the files of the jobs on record, and goes on with removing those of jobs
-// that were forgotten. Files of other jobs stay: the history that has these may be lost,
-// or an older one be in its place.
+// sweep measures the files of the recorded jobs, and resumes the removal of those of forgotten
+// jobs. Files of unknown jobs stay: the history that has these jobs may be lost, or replaced by
+// an older one.
 func (m *Manager) sweep() {
 	if err := m.root.RemoveAll(removedDir); err != nil {
 		m.log.Error("the files of old jobs cannot be removed", "error", err)
@@ -114,18 +114,19 @@ func (m *Manager) sweep() {
 	for _, e := range entries {
 		id := wire.JobID(e.Name())
 		if m.jobs[id] != nil || !e.IsDir() {
-			continue // it goes on, or is no job's
+			continue // it is resumed, or not a job's
 		}
 		if _, ok := m.past[id]; ok {
 			size := m.sizeOf(id)
 			if m.useless(id) {
 				freed = append(freed, id)
-				size = min(size, 1) // it is counted when its rows are gone, in a moment
+				size = min(size, 1) // it is measured once its rows are freed, in a moment
 			}
 			m.retain(id, size)
 			continue
 		}
-		// One that is empty, as where a job manager has just begun it, is removed.
+		// An empty directory, such as one just created when the job manager stopped, is
+		// removed.
 		if err := m.root.Remove(jobDir(id)); err != nil {
 			unknown, last = unknown+1, e.Name()
 		}

@@ -76,7 +76,7 @@ func TestForgottenAtOnce(t *testing.T) {
 	})
 }
 
-// The files of old jobs make room for those of new ones; what is known of them stays.
+// The files of old jobs make room for those of new ones; their records stay.
 func TestOldResultsMakeRoom(t *testing.T) {
 	dir := t.TempDir()
 	in := func(c *Config) { c.KeepBytes, c.Dir = 2500, dir }
@@ -132,9 +132,9 @@ func TestFilesWithoutRecordSwept(t *testing.T) {
 	require.Empty(t, entries)
 }
 
-// TestFilesOfALostHistory: without the history, or with an older copy of it, the results
-// and logs of jobs that it does not have stay, with a line in the log, and are there again
-// with the history that has them.
+// TestFilesOfALostHistory: without the history, or with an older copy of it, the results and
+// logs of unknown jobs stay, and the log says so. They can be read again once the right history
+// is back.
 func TestFilesOfALostHistory(t *testing.T) {
 	t.Parallel()
 	for _, older := range []bool{false, true} {
@@ -192,8 +192,8 @@ func TestFilesOfALostHistory(t *testing.T) {
 	}
 }
 
-// TestRemovalGoesOn: what a job manager was removing when it stopped is removed by the
-// next one, and is no job's whose record was lost.
+// TestRemovalGoesOn: files that a job manager was removing when it stopped are removed by the
+// next one, and do not count as those of a job whose record was lost.
 func TestRemovalGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	old := dir + "/" + removedDir + "/20260102-000001-job"
@@ -204,8 +204,8 @@ func TestRemovalGoesOn(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// TestForgottenInOrder: the files of a job that is forgotten are out of the way before its
-// record goes, so that files without a record are never those of a job that was forgotten.
+// TestForgottenInOrder: the files of a forgotten job are moved away before its record is
+// removed, so that files without a record never belong to a forgotten job.
 func TestForgottenInOrder(t *testing.T) {
 	m := start(t)
 	require.NoError(t, m.root.MkdirAll(jobDir("old"), 0o700))

@@ -18,12 +18,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// A history that is damaged does not keep a cluster down, and nothing of it is thrown
-// away: the file is set aside under a name that says so, and a new one takes its place
-// with every value whose checksum is right. Jobs that are known by their names or files
-// alone are put on record as failed, so that none is forgotten without a word.
+// A damaged history does not keep a cluster down, and nothing of it is thrown away. The file is
+// moved aside under a name that says so, and a new file takes its place with every value whose
+// checksum is right. Jobs known only by their names or files are recorded as failed, so that
+// none disappears silently.
 
-// stored is a value of the history with where it stood.
+// stored is a value of the history and its place.
 type stored struct {
 	bucket, key, value []byte // value without its checksum
 }
@@ -31,12 +31,12 @@ type stored struct {
 // inspection is what was found in a file.
 type inspection struct {
 	values []stored
-	lost   []wire.JobID // records of jobs that are damaged
-	count  uint64       // of the values that were there once; 0 if that cannot be known
+	lost   []wire.JobID // jobs whose records are damaged
+	count  uint64       // the number of values before the damage; 0 if that is unknown
 	wrong  []error
 }
 
-// is reports whether something is among what is wrong.
+// is reports whether an error is among those in wrong.
 func (i *inspection) is(what error) bool { return errors.Is(errors.Join(i.wrong...), what) }
 
 // missing says how many values are lost.
@@ -51,20 +51,20 @@ func (i *inspection) missing() string {
 	return strconv.FormatUint(i.count-kept, 10)
 }
 
-// announce is what the log says of damage.
+// announce returns the log message about damage.
 func (i *inspection) announce() string {
 	const damaged = "THE HISTORY OF JOBS WAS DAMAGED"
 	switch {
 	case i.is(boltfile.ErrNoBeginning):
-		return damaged + ", where it says what of it is current, so that NOTHING OF IT COULD BE KEPT. It is set aside; jobs of which there are files are shown as failed"
+		return damaged + ", in the pages that say where its current contents begin, so that NOTHING OF IT COULD BE KEPT. It is set aside; jobs of which there are files are shown as failed"
 	case i.is(boltfile.ErrBehind):
 		return damaged + ", and its last change may be lost. It is set aside, and what could be read is kept; jobs whose records are lost are shown as failed, and those that are not on record as ended may have come further"
 	}
 	return damaged + ". It is set aside, and what could be read is kept; jobs whose records are lost are shown as failed"
 }
 
-// inspect looks at the file before the database does. It is held meanwhile, so that no
-// other job manager writes to it.
+// inspect examines the file before the database opens it. It holds the lock of the file, so
+// that no other job manager writes to it.
 func (h *history) inspect(root *os.Root, log hclog.Logger) error {
 	file, err := holdFile(root)
 	if file == nil || err != nil {
@@ -98,7 +98,7 @@ func holdFile(root *os.Root) (*os.File, error) {
 		if err == nil && ours {
 			mine, e1 := file.Stat()
 			there, e2 := root.Stat(historyName)
-			if errors.Join(e1, e2) == nil && os.SameFile(mine, there) { // else it was set aside meanwhile
+			if errors.Join(e1, e2) == nil && os.SameFile(mine, there) { // else it was moved aside meanwhile
 				return file, nil
 			}
 		}
@@ -163,7 +163,7 @@ func examine(root *os.Root, file *os.File) (found inspection, err error) {
 	}
 	switch {
 	case err != nil && len(found.wrong) == 0 && held == nil && string(format) != historyFormat:
-		return found, nil // of another format altogether, as is said when it is opened
+		return found, nil // of another format altogether; openHistory reports that
 	case err != nil:
 		found.wrong = append(found.wrong, fmt.Errorf("the number of values: %w", err))
 	case string(format) != historyFormat:
@@ -219,8 +219,8 @@ func salvage(root *os.Root, found inspection) (aside string, err error) {
 	}
 }
 
-// doubt says of the jobs that are not on record as ended that they may have come further,
-// where the last change may be lost. It stays with them to their end.
+// doubt marks the jobs that are not recorded as ended, if the last change may be lost: they may
+// have come further. The mark stays to the end of the job.
 func (h *history) doubt(records []record) {
 	if !h.behind {
 		return
@@ -232,8 +232,8 @@ func (h *history) doubt(records []record) {
 	}
 }
 
-// replaceLost puts jobs on record whose records are lost, as far as their names are still
-// readable or their files are there.
+// replaceLost makes records for jobs whose records are lost, as far as their names are readable
+// or their files exist.
 func (h *history) replaceLost(root *os.Root, records []record, now time.Time) (lost []record, err error) {
 	ids := h.lost
 	if files, err := fs.ReadDir(root.FS(), jobsDir); err == nil {

@@ -44,7 +44,7 @@ func filledHistory(t testing.TB, root *os.Root, n int) []byte {
 	return data
 }
 
-// everything returns what a history has, in words, after what a start does.
+// everything opens a history in the way of a start, and returns its contents as text.
 func everything(t testing.TB, root *os.Root) (all map[string]string, damaged string, err error) {
 	h, err := openHistory(root, hclog.NewNullLogger())
 	if err != nil {
@@ -74,9 +74,9 @@ func everything(t testing.TB, root *os.Root) (all map[string]string, damaged str
 	return all, h.damaged, nil
 }
 
-// TestDamagedHistory damages the file of a history at every kind of place. It is right,
-// or it is set aside: then what is there is right, and every job is there, those whose
-// records are lost as failed.
+// TestDamagedHistory damages the file of a history at every kind of place. Either its contents
+// are still right, or the file is moved aside: then every value that is left is right, and
+// every job is there, as failed if its record is lost.
 func TestDamagedHistory(t *testing.T) {
 	root := testRoot(t)
 	data := filledHistory(t, root, 40)
@@ -112,8 +112,8 @@ func TestDamagedHistory(t *testing.T) {
 			return d
 		}
 	}
-	// What keeps the form of a tree, and so only shows in numbers: a leaf without its last
-	// value, and a branch that is its own child.
+	// Damage that leaves the tree well-formed, and so shows only in the census: a leaf without
+	// its last value, and a branch that is its own child.
 	leaves, branches := 0, 0
 	for at := 2 * page; at < len(data); at += page {
 		kind, n := binary.NativeEndian.Uint16(data[at+8:]), binary.NativeEndian.Uint16(data[at+10:])
@@ -172,7 +172,7 @@ func TestDamagedHistory(t *testing.T) {
 	require.Greater(t, seen, len(damages)/2)
 }
 
-// TestHistoryOfTheFormerFormat: one without checksums is taken over.
+// TestHistoryOfTheFormerFormat: a history without checksums is upgraded.
 func TestHistoryOfTheFormerFormat(t *testing.T) {
 	root := testRoot(t)
 	filledHistory(t, root, 5)
@@ -199,7 +199,7 @@ func TestHistoryOfTheFormerFormat(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// TestRecordsAreChecked: a value that was changed, or that is another's, is not believed.
+// TestRecordsAreChecked: a changed value, or a value under another key, is rejected.
 func TestRecordsAreChecked(t *testing.T) {
 	sealed := seal(jobsBucket, []byte("a"), []byte("value"))
 	value, err := unseal(jobsBucket, []byte("a"), sealed)
@@ -270,8 +270,8 @@ func TestDamagedHistoryOfAJobManager(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// TestDamagedHistoryCounts: the log says how many values are lost where that can be known,
-// and that it cannot be where the file does not tell.
+// TestDamagedHistoryCounts: the log says how many values are lost, or that the number is
+// unknown if the file does not tell.
 func TestDamagedHistoryCounts(t *testing.T) {
 	t.Parallel()
 	logged := func(root *os.Root) string {

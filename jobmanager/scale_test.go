@@ -82,8 +82,8 @@ func BenchmarkListThousandJobs(b *testing.B) {
 	}
 }
 
-// BenchmarkJob is the whole life of a job of one worker, which is what the job manager
-// costs: among it the flushes of the history.
+// BenchmarkJob measures the cost of the job manager for the whole life of a job of one worker,
+// with the flushes of the history.
 func BenchmarkJob(b *testing.B) {
 	m := start(b)
 	c := dial(b, m, testToken, nil)

@@ -7,16 +7,15 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// What the history keeps carries a checksum of its own, over where it is kept and what it
-// is: bytes that were changed, or that stand under another key, are not taken for right.
-// And the sum of all checksums is kept beside them, so that a record that is missing is
-// missed.
+// Each value of the history carries a checksum over its bucket, its key and its bytes, so that
+// changed bytes, and bytes under a wrong key, are detected. The sum of all checksums is kept
+// beside the values, so that a missing record is detected.
 
 const sealBytes = 16
 
 var errSeal = errors.New("its checksum is wrong: it was damaged where it is kept")
 
-// checksum is that of a value under a key of a bucket.
+// checksum returns the checksum of a value under a key of a bucket.
 func checksum(bucket, key, value []byte) (sum [sealBytes]byte) {
 	h := xxh3.New()
 	var n [8]byte
@@ -46,7 +45,7 @@ func unseal(bucket, key, sealed []byte) ([]byte, error) {
 	return value, nil
 }
 
-// census is how many values there are, and the sum of their checksums.
+// census is the number of values, and the 128-bit sum of their checksums.
 type census struct{ count, low, high uint64 }
 
 const censusBytes = 24
@@ -61,7 +60,7 @@ func (c *census) add(sealed []byte, n uint64) {
 	c.high += n * binary.LittleEndian.Uint64(sum[8:])
 }
 
-// enter counts a value in, and leave out.
+// enter adds a value, leave removes it.
 func (c *census) enter(sealed []byte) { c.add(sealed, 1) }
 func (c *census) leave(sealed []byte) { c.add(sealed, ^uint64(0)) }
 

@@ -18,18 +18,18 @@ import (
 //
 //	frame:  length (4 bytes) | CRC-32C (4 bytes) | wire.Event in msgpack
 //
-// The checksum is over the job's ID too, so that events of one job are none of another's.
-// The frames are the events from number 1 on, but that one whose length has the gap bit
-// stands for all up to its number, which were freed (freed.go). The last event of a job, its final
-// state, is not in the file: it is in the history, and whoever reads adds it.
+// The checksum covers the job's ID too, so that events of one job cannot pass for another's.
+// The frames are the events from number 1 on. A frame whose length has the gap bit stands for
+// all events up to its number, which were freed (freed.go). The last event of a job, its final
+// state, is not in the file: it is in the history, and readers add it.
 //
-// A spool is safe for concurrent use. Only those who append, or seal, wait for the disk.
+// A spool is safe for concurrent use. Only append and seal wait for the disk.
 type spool struct {
 	seed  uint32 // of the checksums
 	limit int64  // bytes of collected rows and output
 	open  func() (*os.File, error)
 
-	writing  sync.Mutex // held by who writes, taken before mu; guards the next three
+	writing  sync.Mutex // held during a write, taken before mu; guards the next three
 	file     *os.File   // nil before the first frame, and once sealed
 	unsynced bool
 	buf      []byte
@@ -44,10 +44,10 @@ type spool struct {
 	changed  chan struct{} // closed, and made anew, whenever anything above changes
 }
 
-// errOverLimit is what append says of rows and output beyond the limit.
+// errOverLimit is the error of append for rows and output beyond the limit.
 var errOverLimit = errors.New("the job sends more to its client than the job manager keeps")
 
-// errSealed is what append says of a job that has ended.
+// errSealed is the error of append after the job has ended.
 var errSealed = errors.New("the job has ended")
 
 const (
@@ -57,8 +57,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// spoolSeed is what the checksums of a job's frames begin with: the form of the file, and
-// whose it is.
+// spoolSeed returns the initial value of the checksums of a job's frames. It covers the format
+// of the file and the job's ID.
 func spoolSeed(id wire.JobID) uint32 {
 	return crc32.Checksum([]byte("events 2 of "+string(id)+"\x00"), castagnoli)
 }
@@ -68,7 +68,7 @@ func frameSum(seed uint32, length, payload []byte) uint32 {
 	return crc32.Update(crc32.Update(seed, castagnoli, length), castagnoli, payload)
 }
 
-// appendFrame appends a frame to b. Its length has the given bit besides.
+// appendFrame appends a frame to b. bit is set in the frame's length.
 func appendFrame(b []byte, seed, bit uint32, e *wire.Event) ([]byte, error) {
 	payload, err := wire.Marshal(e)
 	if err != nil {
@@ -90,8 +90,8 @@ func pastSpool(size int64) *spool {
 	return &spool{size: size, sealed: true, changed: make(chan struct{})}
 }
 
-// resumeSpool goes on with the spool of a job that had not ended when the job manager
-// did. A record at the end that is not whole is cut off. The spool owns the file.
+// resumeSpool goes on with the spool of a job that had not ended when the job manager did. An
+// incomplete record at the end is cut off. The spool owns the file.
 func resumeSpool(id wire.JobID, limit int64, file *os.File) (*spool, error) {
 	stat, err := file.Stat()
 	if err != nil {
@@ -116,7 +116,7 @@ func resumeSpool(id wire.JobID, limit int64, file *os.File) (*spool, error) {
 	}
 }
 
-// weigh returns the bytes of rows and output of an event.
+// weigh returns the size of an event's rows and output in bytes.
 func weigh(e *wire.Event) int64 {
 	switch {
 	case e.Collected != nil:
@@ -157,8 +157,7 @@ func (s *spool) append(e *wire.Event) error {
 	return nil
 }
 
-// frame encodes an event. The frame is good until the next one. The caller holds
-// writing.
+// frame encodes an event. The frame is valid until the next call. The caller holds writing.
 func (s *spool) frame(e *wire.Event) ([]byte, error) {
 	if cap(s.buf) > 1<<20 {
 		s.buf = nil
@@ -191,7 +190,7 @@ func (s *spool) notify() {
 	s.changed = make(chan struct{})
 }
 
-// advance sets how far the job is, which is not kept.
+// advance sets the job's progress, which is not written to the file.
 func (s *spool) advance(p *wire.Progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +202,7 @@ func (s *spool) advance(p *wire.Progress) {
 	s.notify()
 }
 
-// sync returns when what there is by now is on disk, and how many events that are.
+// sync writes all events so far to the disk, and returns their number.
 func (s *spool) sync() (events uint64, err error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -219,8 +218,8 @@ func (s *spool) sync() (events uint64, err error) {
 	return events, nil
 }
 
-// seal ends the spool: what it has is on disk when seal returns, and no more comes.
-// It returns the number of events.
+// seal ends the spool: when it returns, all events are on disk, and no more can be added. It
+// returns the number of events.
 func (s *spool) seal() (events uint64, err error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -252,7 +251,7 @@ func (s *spool) sent() int64 {
 	return s.rows
 }
 
-// view is how a spool stands at one moment.
+// view is the state of a spool at one moment.
 type view struct {
 	size     int64
 	sealed   bool
@@ -272,19 +271,19 @@ type spoolReader struct {
 	file   io.ReaderAt
 	seed   uint32 // of the job
 	offset int64
-	number uint64 // of the last event that was read
-	begin  int64  // of its frame
+	number uint64 // number of the last event read
+	begin  int64  // offset of its frame
 }
 
-// errTorn says that a frame is not as it was written.
+// errTorn says that a frame was changed since it was written.
 var errTorn = errors.New("a record of the job's events is damaged")
 
-// errNotOurs says that a file is whole, and not one of this job in this form.
+// errNotOurs says that a file is undamaged, but of another job or in another format.
 var errNotOurs = errors.New("the file of the job's events is not its own")
 
-// next reads the next event of those in the first size bytes, io.EOF itself after the
-// last one and never for a file that is shorter. Events before number from are passed
-// over without being decoded. After an error the reader stands where it stood.
+// next reads the next event in the first size bytes. After the last one it returns io.EOF
+// itself; a file that is shorter than size is another error. Events before number from are
+// skipped without being decoded. After an error the reader keeps its position.
 func (r *spoolReader) next(size int64, from uint64) (*wire.Event, error) {
 	var head [frameHead]byte
 	for {
@@ -326,7 +325,7 @@ func (r *spoolReader) next(size int64, from uint64) (*wire.Event, error) {
 	}
 }
 
-// readFull reads bytes of which it is known that they were written.
+// readFull reads bytes that are known to have been written.
 func readFull(file io.ReaderAt, p []byte, at int64) error {
 	n, err := file.ReadAt(p, at)
 	switch {

@@ -81,7 +81,7 @@ func TestSpoolLimit(t *testing.T) {
 	require.Len(t, events, 2)
 }
 
-// While the disk does not answer, only those who write wait.
+// While the disk does not answer, only writers wait.
 func TestSpoolOnStuckDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events")
 	asked, answer := make(chan struct{}), make(chan struct{})
@@ -104,7 +104,7 @@ func TestSpoolOnStuckDisk(t *testing.T) {
 	require.EqualValues(t, 1, n)
 }
 
-// A frame that does not reach the disk whole leaves no trace: what follows is read.
+// A frame that was only partly written leaves no trace: later frames can be read.
 func TestSpoolOnFullDisk(t *testing.T) {
 	s, path := testSpool(t, 1000)
 	require.NoError(t, s.append(rows(0, "first")))
@@ -198,8 +198,8 @@ func FuzzSpoolReader(f *testing.F) {
 	})
 }
 
-// A file that is shorter than what was written to it is never taken for its end, and what
-// was not read is not counted.
+// A file that is shorter than what was written to it is an error, not the end. Events that were
+// not read are not counted.
 func TestSpoolCutWhileRead(t *testing.T) {
 	s, path := testSpool(t, 1000)
 	require.NoError(t, s.append(rows(0, "first")))
@@ -226,9 +226,8 @@ func TestSpoolCutWhileRead(t *testing.T) {
 	}
 }
 
-// Events whose bytes are whole, but that are not where they were written, are not
-// believed: one that is gone from the middle, one that is there twice, two that changed
-// places.
+// Undamaged events at the wrong place are rejected: one is missing in the middle, one is there
+// twice, two have changed places.
 func TestSpoolOutOfOrder(t *testing.T) {
 	s, path := testSpool(t, 1000)
 	ends := []int64{0}
@@ -255,8 +254,8 @@ func TestSpoolOutOfOrder(t *testing.T) {
 	}
 }
 
-// TestSpoolOfAnother: events that are whole, and those of another job, are not believed,
-// nor those in the form without a job. Such a file is left as it is.
+// TestSpoolOfAnother: undamaged events of another job are rejected, and so are those in the
+// format without a job. Such a file is left as it is.
 func TestSpoolOfAnother(t *testing.T) {
 	s, path := testSpool(t, 1000)
 	require.NoError(t, s.append(&wire.Event{State: &wire.JobInfo{ID: "a"}}))
@@ -289,7 +288,7 @@ func TestSpoolOfAnother(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.data, kept, "nothing is cut off")
 	}
-	// A piece of another's, behind one of its own.
+	// A piece of another job's file, after one of its own.
 	require.NoError(t, os.WriteFile(path, ours, 0o600))
 	o, other := testSpool(t, 1000)
 	o.seed = spoolSeed("b")

@@ -7,34 +7,34 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Stats is the job manager in numbers, at one moment. What counts up counts from the
-// start of the process.
+// Stats has the figures of the job manager at one moment. Counters start at 0 with the process.
 type Stats struct {
 	// Jobs counts the jobs that are kept, by state.
 	Jobs map[wire.JobState]int
-	// Ended counts up the jobs that have ended, by state.
+	// Ended is a counter of the jobs that have ended, by state.
 	Ended map[wire.JobState]uint64
 	// TaskManagers are those registered, with the ages of their heartbeats.
 	TaskManagers []wire.TaskManagerInfo
 	Slots, Free  int
 
-	// Supersteps, and the seconds that subtask 0 spent in stages that compute and that
-	// communicate, over all queues of all jobs, count up.
+	// Supersteps is a counter of supersteps, over all queues of all jobs. The seconds are
+	// counters of the time that subtask 0 spent in stages that compute and in stages that
+	// communicate.
 	Supersteps           uint64
 	Compute, Communicate float64
-	// Rows counts up what the vertices of all jobs have taken in.
+	// Rows is a counter of the rows that the vertices of all jobs have received.
 	Rows uint64
-	// ExchangeRows and ExchangeBytes count up what went over the exchanges of all jobs,
-	// Exchanges what went over each one of the jobs that are live.
+	// ExchangeRows and ExchangeBytes are counters of what all jobs sent over exchanges.
+	// Exchanges has the same for each exchange of the live jobs.
 	ExchangeRows, ExchangeBytes uint64
 	Exchanges                   []ExchangeStats
-	// ResultBytes counts up the collected rows and printed text that jobs sent.
+	// ResultBytes is a counter of the bytes of collected rows and printed text that jobs sent.
 	ResultBytes uint64
 
-	// ArtifactBytes is what the kept executables take, of ArtifactCache at most.
+	// ArtifactBytes is the size of all kept executables; ArtifactCache is its limit.
 	ArtifactBytes, ArtifactCache int64
-	// DiskFree is the bytes that may still be written to the disk of the work directory, -1
-	// where that cannot be told. TakesJobs says whether jobs are taken in.
+	// DiskFree is the number of bytes that may still be written to the disk of the work
+	// directory, -1 where it is unknown. TakesJobs says whether jobs are accepted.
 	DiskFree  int64
 	TakesJobs bool
 	// Followers are the clients to which live jobs are attached.
@@ -44,7 +44,7 @@ type Stats struct {
 // ExchangeStats is what went over one exchange of a live job.
 type ExchangeStats struct {
 	Job         wire.JobID
-	Edge        int // of its plan
+	Edge        int // index in the job's plan
 	Rows, Bytes int64
 }
 
@@ -55,7 +55,7 @@ type totals struct {
 	work   work
 }
 
-// work is what a progress comes down to.
+// work is the sum of a job's progress over its vertices, queues and exchanges.
 type work struct {
 	supersteps           uint64
 	compute, communicate float64
@@ -91,9 +91,9 @@ func (t *totals) add(j *job, info *wire.JobInfo) {
 	t.work.add(info.Progress)
 }
 
-// Stats returns the job manager in numbers.
+// Stats returns the figures of the job manager.
 func (m *Manager) Stats() Stats {
-	kept := m.artifacts.bytes() // which may wait for a disk, and so may what follows
+	kept := m.artifacts.bytes() // may wait for a disk, as may what follows, so not under the lock
 	free, ready := m.space.Read().Free, m.ails() == ""
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -50,7 +50,7 @@ func (m *Manager) Submit(ctx context.Context, req *wire.SubmitRequest) (*wire.Su
 	}
 	select {
 	case <-j.recorded:
-	case <-ctx.Done(): // it goes on, and a client that it is attached to is missed
+	case <-ctx.Done(): // the job goes on; if it is attached, its client now counts as away
 		return nil, ctx.Err()
 	case <-m.ctx.Done():
 		return nil, wire.Error(codes.Unavailable, "the job manager stops")
@@ -62,7 +62,7 @@ func (m *Manager) Submit(ctx context.Context, req *wire.SubmitRequest) (*wire.Su
 	return &wire.SubmitReply{Job: j.id}, nil
 }
 
-// enter gives a job its ID and tells the core of it.
+// enter gives a job its ID and submits it to the core.
 func (m *Manager) enter(spec wire.JobSpec, slots int, planned []byte) (*job, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,7 +92,7 @@ const (
 	maxLiveBytes = 512 << 20
 )
 
-// room says no to a job that is one too many.
+// room refuses a job that is one too many.
 func (m *Manager) room(size int64) error {
 	live := 0
 	for _, j := range m.jobs {
@@ -104,8 +104,8 @@ func (m *Manager) room(size int64) error {
 	return admit(live, size)
 }
 
-// admit judges a job beside so many others that have not ended, whose arguments and
-// graphs take size bytes together with its own.
+// admit refuses a job if there are too many others that have not ended. live is their number;
+// size is the size in bytes of all arguments and graphs, this job's included.
 func admit(live int, size int64) error {
 	switch {
 	case live >= maxLive:
@@ -121,7 +121,7 @@ func (m *Manager) known(id wire.JobID) bool {
 	return ok || m.jobs[id] != nil
 }
 
-// acceptable checks what a client submits, but for the graph.
+// acceptable checks a client's submission, except for the graph.
 func (m *Manager) acceptable(s *wire.JobSpec) error {
 	if err := wire.CheckVersions(s.Version, "the client", "the job manager"); err != nil {
 		return err
@@ -152,18 +152,18 @@ func (m *Manager) acceptable(s *wire.JobSpec) error {
 
 func hasControl(text string) bool {
 	for _, r := range text {
-		if !unicode.IsPrint(r) { // nor what changes the direction of the text around it
+		if !unicode.IsPrint(r) { // which also refuses marks that change the direction of the text around them
 			return true
 		}
 	}
 	return false
 }
 
-// compile makes the plan of a job, in JSON, and tells how many slots it needs. The
-// graph must be that of the job.
+// compile makes the plan of a job, in JSON, and returns how many slots it needs. The graph must
+// have the job's name, shards and seed.
 func compile(s *wire.JobSpec, data []byte) (slots int, planned []byte, err error) {
-	// A graph is made by someone else's program; whatever it does to the compiler, the
-	// job manager goes on.
+	// A graph comes from a program of the user. Even if it makes the compiler panic, the job
+	// manager goes on.
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("the compiler failed on it: %v", r)

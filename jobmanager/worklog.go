@@ -14,11 +14,11 @@ import (
 	"sync"
 )
 
-// A worklog is what one worker of a job wrote to its standard output and error, the
-// last few megabytes of it, in files that follow each other: one that grows up to half the
-// bound, and those before it as far as they fit the other half. Positions count the bytes
-// from the worker's start, those too that could not be kept, so that a reader knows what it
-// has missed. The name of a file ends in the position of its first byte:
+// A worklog keeps the last few megabytes of what one worker of a job wrote to its standard
+// output and error. It is a sequence of files: the last one grows up to half the bound, and
+// earlier ones are kept as far as they fit into the other half. Positions count all bytes from
+// the worker's start, even those that could not be kept, so that a reader knows what it has
+// missed. The name of a file ends in the position of its first byte:
 //
 //	log-3-0000000000002097152
 //
@@ -30,14 +30,15 @@ type worklog struct {
 
 	mu   sync.Mutex
 	file *os.File // the growing one, that of the last extent; nil if none is open
-	kept []extent // in order; what is between two, or behind the last one, is lost
-	end  int64    // of what the worker wrote
+	kept []extent // in order; bytes between two, or after the last one, are lost
+	end  int64    // position after all that the worker wrote
 }
 
-// extent is what one file has.
+// extent is the range of positions in one file.
 type extent struct{ base, end int64 }
 
-// maxExtents bounds the files of a log: a disk that is full now and again makes short ones.
+// maxExtents bounds the files of a log: a disk that is full now and again causes many short
+// ones.
 const maxExtents = 16
 
 // newWorklog makes the log of a new worker.
@@ -75,8 +76,8 @@ func logPrefix(dir string, worker int) string {
 
 func (l *worklog) name(base int64) string { return fmt.Sprintf("%s%019d", l.prefix, base) }
 
-// write adds what the worker wrote. What cannot be kept is missed by those who read, and
-// what comes after it is in a file of its own.
+// write adds what the worker wrote. After bytes that cannot be kept, a new file begins, so that
+// readers know what is missing.
 func (l *worklog) write(text []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +112,7 @@ func (l *worklog) write(text []byte) error {
 	return nil
 }
 
-// lose passes over what cannot be kept. The caller holds mu.
+// lose skips bytes that cannot be kept. The caller holds mu.
 func (l *worklog) lose(text []byte, err error) error {
 	l.end += int64(len(text))
 	return fmt.Errorf("keep the worker's log: %w", errors.Join(err, l.shut()))
@@ -126,8 +127,8 @@ func (l *worklog) shut() (err error) {
 	return err
 }
 
-// removed looks whether somebody removed the growing file: what would be added to it would
-// be lost. The caller holds mu.
+// removed checks whether the growing file was deleted from outside: bytes added to it would be
+// lost. The caller holds mu.
 func (l *worklog) removed() error {
 	if l.file == nil {
 		return nil
@@ -164,8 +165,8 @@ func (l *worklog) turn() error {
 	return err
 }
 
-// close closes the file. What was written can still be read. Where the last lines are lost
-// an empty file says so to those who read later, if that much can be written.
+// close closes the file. What was written can still be read. If the last lines are lost, an
+// empty file tells later readers so, if even that can be written.
 func (l *worklog) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,9 +177,9 @@ func (l *worklog) close() error {
 	return errors.Join(err, l.shut())
 }
 
-// read returns what stands at a position: at most logPiece bytes, whole lines if it
-// can, none at the end. It returns the position after them, and how many bytes before
-// them were dropped since the position that was asked for.
+// read returns the text at a position: at most logPiece bytes, whole lines if possible, none at
+// the end. It also returns the position after the text, and how many bytes between from and the
+// text were dropped.
 func (l *worklog) read(from int64) (text []byte, next, dropped int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

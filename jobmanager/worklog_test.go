@@ -45,7 +45,7 @@ func TestWorklogKeepsTheLastLines(t *testing.T) {
 	require.Len(t, entries, 2)
 	require.NoError(t, l.close())
 
-	// Another worker's, and a reader after the end of the job.
+	// The log of another worker, and a reader after the end of the job.
 	other := newWorklog(root, logPrefix("jobs/j", 33), 200)
 	require.NoError(t, other.write([]byte("other\n")))
 	require.NoError(t, other.close())
@@ -60,8 +60,8 @@ func TestWorklogKeepsTheLastLines(t *testing.T) {
 	require.Empty(t, later)
 }
 
-// Whatever is written in whatever pieces, a reader at any pace gets what was written
-// but for what it is told was dropped, in order, and the log stays within its bound.
+// Whatever is written, and in whichever pieces, a reader at any pace gets the text in order,
+// except for the bytes reported as dropped. The log stays within its bound.
 func TestWorklogAgainstWholeText(t *testing.T) {
 	root := testRoot(t)
 	runs := 0

@@ -10,9 +10,9 @@ import (
 // lookUp bounds the search for the job manager's address.
 const lookUp = 5 * time.Second
 
-// advertised returns by which host other machines reach the workers of this one, where
-// nobody says. The machine's name is the last resort: on many machines it is that of the
-// loopback interface to themselves, and unknown to the others.
+// advertised returns the host by which other machines reach the workers of this one, where the
+// configuration names none. The machine's name is the last resort: many machines resolve their
+// own name to the loopback interface, and others do not know it.
 func advertised(jobManager, host, listen string) string {
 	if ip := net.ParseIP(listen); listen != "" && (ip == nil || !ip.IsUnspecified()) {
 		return listen
@@ -20,7 +20,7 @@ func advertised(jobManager, host, listen string) string {
 	if host != "" {
 		return host
 	}
-	// Nothing is sent: the system looks for the route and says which address it begins at.
+	// Nothing is sent: the system looks up the route and its local address.
 	route, err := net.DialTimeout("udp", jobManager, lookUp)
 	if err != nil {
 		return hostFor(jobManager)

@@ -18,7 +18,7 @@ func TestAdvertised(t *testing.T) {
 		{"10.0.0.1:6123", "here", "", "here"},
 		{"127.0.0.1:6123", "", "0.0.0.0", "127.0.0.1"},
 		{"127.0.0.1:6123", "", "", "127.0.0.1"},
-		{"127.0.0.2:6123", "", "::", "127.0.0.1"}, // which address the route begins at
+		{"127.0.0.2:6123", "", "::", "127.0.0.1"}, // the local address of the route
 		{"no-such-host.invalid:6123", "", "0.0.0.0", name},
 		{"no port", "", "0.0.0.0", name},
 	} {

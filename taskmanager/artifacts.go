@@ -18,17 +18,17 @@ import (
 // source streams an executable: its chunks in order, then io.EOF.
 type source func(ctx context.Context, hash string) (next func() (*wire.Chunk, error), err error)
 
-// artifacts keeps executables by the SHA-256 of their bytes, in a directory of its own
-// and up to a number of bytes. They are fetched, or linked where near has them. What is
-// in use stays; of the rest the one that was used longest ago goes first. A file gets
-// its name when its bytes have been checked. They are checked again whenever nobody had
-// it in use: a machine that crashed may have kept a name without the bytes, and a disk may
-// change them.
+// artifacts keeps executables by the SHA-256 of their bytes, in a directory of its own and up
+// to a number of bytes. They are fetched, or linked if near has them. An executable in use
+// stays; the others are removed in the order of their last use. A file gets its name after its
+// bytes have been checked. The bytes are checked again before the first use after a time of no
+// use: a machine that crashed may have kept a name without the bytes, and a disk may change
+// them.
 type artifacts struct {
 	dir   string
 	limit int64
 	fetch source
-	near  string // directory in which there may be links to make instead of fetching; "" if none
+	near  string // directory whose executables are linked instead of fetched; "" if none
 
 	mu      sync.Mutex
 	entries map[string]*artifact
@@ -41,7 +41,7 @@ type artifact struct {
 	hash string
 	size int64
 	used uint64
-	pins int // of those who wait for it or run it
+	pins int // workers that wait for it or run it
 
 	ready     chan struct{}      // closed once it is there or has failed; nil before it is asked for
 	cancel    context.CancelFunc // ends its fetch
@@ -71,7 +71,7 @@ func openArtifacts(dir string, limit int64, near string, fetch source) (*artifac
 			if err != nil && !errors.Is(err, os.ErrNotExist) {
 				return nil, fmt.Errorf("artifact cache: %w", err)
 			}
-			continue // what is not ours is left alone
+			continue // files of others are left alone
 		}
 		a.entries[f.Name()] = &artifact{hash: f.Name(), size: info.Size()}
 	}
@@ -89,9 +89,9 @@ func checkHash(hash string) error {
 	return nil
 }
 
-// acquire returns the path of an executable, which it fetches if it is not there. Those
-// who want the same one share the fetch, which goes on as long as one of them waits.
-// The file stays until release is called.
+// acquire returns the path of an executable, which it fetches if it is not there. Callers that
+// want the same one share the fetch, which goes on as long as one of them waits. The file stays
+// until release is called.
 func (a *artifacts) acquire(ctx context.Context, hash string) (path string, release func(), err error) {
 	if err := checkHash(hash); err != nil {
 		return "", nil, err
@@ -103,7 +103,7 @@ func (a *artifacts) acquire(ctx context.Context, hash string) (path string, rele
 		case <-ctx.Done():
 		}
 		if !use && ctx.Err() == nil {
-			continue // the one that was given up is out of the way
+			continue // the entry that was given up is removed
 		}
 		release = func() {}
 		if use {
@@ -120,8 +120,8 @@ func (a *artifacts) acquire(ctx context.Context, hash string) (path string, rele
 	}
 }
 
-// want returns an executable and what is closed when it is there, and uses it, unless
-// its fetch was given up and is about to end.
+// want returns an executable and a channel that is closed when it is there. It counts a use,
+// unless the fetch of the executable was given up and is about to end.
 func (a *artifacts) want(hash string) (e *artifact, ready <-chan struct{}, use bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -142,7 +142,7 @@ func (a *artifacts) want(hash string) (e *artifact, ready <-chan struct{}, use b
 	return e, e.ready, true
 }
 
-// there says that an executable has been brought; the lock of the cache is held.
+// there reports whether an executable is in the cache; the lock of the cache is held.
 func (e *artifact) there() bool {
 	select {
 	case <-e.ready:
@@ -152,7 +152,7 @@ func (e *artifact) there() bool {
 	}
 }
 
-// begin starts to bring an executable there; the lock is held.
+// begin starts to check or fetch an executable; the lock is held.
 func (a *artifacts) begin(e *artifact) {
 	ctx, cancel := context.WithCancel(context.Background())
 	e.ready, e.cancel = make(chan struct{}), cancel
@@ -185,10 +185,10 @@ func (a *artifacts) release(e *artifact) {
 	}
 }
 
-// close waits for the fetches, which end once nobody waits for them.
+// close waits for the fetches; a fetch ends once nobody waits for it.
 func (a *artifacts) close() { a.fetches.Wait() }
 
-// bring checks the file that is there, or fetches it.
+// bring checks an executable's file if there is one, and else fetches it.
 func (a *artifacts) bring(ctx context.Context, e *artifact) error {
 	path := filepath.Join(a.dir, e.hash)
 	if e.size > 0 {
@@ -204,7 +204,7 @@ func (a *artifacts) bring(ctx context.Context, e *artifact) error {
 		if err := a.link(e, path); err == nil {
 			return nil
 		}
-		a.shrink(e) // it may not be there, not be whole, or be on another file system
+		a.shrink(e) // it may be missing, incomplete, or on another file system
 	}
 	if err := a.download(ctx, e, path); err != nil {
 		a.shrink(e)
@@ -237,9 +237,9 @@ func sameHash(sum []byte, want string) error {
 	return nil
 }
 
-// link gives an executable that is nearby a second name in the cache, if its bytes are
-// right. Task managers that share a machine with the job manager so share what is kept,
-// on disk and in memory, and an executable is there in no time.
+// link makes a hard link in the cache to an executable in near, if its bytes are right. So task
+// managers on the job manager's machine share its files, on disk and in memory, and need no
+// time to fetch.
 func (a *artifacts) link(e *artifact, path string) error {
 	source, part := filepath.Join(a.near, e.hash), filepath.Join(a.dir, e.hash[:12]+"-link"+partSuffix)
 	info, err := os.Lstat(source)
@@ -307,7 +307,7 @@ func (a *artifacts) receive(e *artifact, next func() (*wire.Chunk, error), w io.
 			return err
 		}
 		written += int64(len(chunk.Data))
-		// The size may be told ahead: better to fail early.
+		// The first chunk may have the total size: then a lack of room shows early.
 		if err := a.grow(e, max(written, chunk.Size)); err != nil {
 			return err
 		}

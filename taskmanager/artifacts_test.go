@@ -127,8 +127,8 @@ func TestArtifactIsFetchedOnce(t *testing.T) {
 	require.Equal(t, []string{hash}, names(t, a.dir))
 }
 
-// TestArtifactIsLinked has executables nearby, of which those that are whole need no
-// fetch.
+// TestArtifactIsLinked has executables in Config.Near: those that are undamaged are not
+// fetched.
 func TestArtifactIsLinked(t *testing.T) {
 	s := newStore()
 	whole, damaged, pointed, absent, large := s.add(50, '1'), s.add(50, '2'), s.add(50, '3'), s.add(50, '4'), s.add(500, '5')
@@ -179,7 +179,7 @@ func TestArtifactsAreBounded(t *testing.T) {
 		use(one)()
 		use(two)()
 		use(one)()
-		use(three)() // there is no room for two, which was used longest ago
+		use(three)() // there is no room for two, the least recently used
 		require.ElementsMatch(t, []string{one, three}, names(t, a.dir))
 
 		release := use(one)
@@ -192,7 +192,7 @@ func TestArtifactsAreBounded(t *testing.T) {
 		releaseTwo()
 		_, _, err = a.acquire(t.Context(), four)
 		require.ErrorContains(t, err, "it has 101 bytes, more than the artifact cache may have (100)")
-		if !noSize { // then it was known before anything had to make room
+		if !noSize { // then it was known before anything was removed
 			require.ElementsMatch(t, []string{one, two}, names(t, a.dir))
 		}
 		for _, name := range names(t, a.dir) {
@@ -215,7 +215,7 @@ func TestWrongBytes(t *testing.T) {
 	_, _, err := a.acquire(t.Context(), strings.Repeat("0", 64))
 	require.ErrorContains(t, err, "no such artifact")
 	require.Empty(t, names(t, a.dir))
-	// The next one to ask tries again.
+	// The next acquire tries again.
 	s.add(50, 'x')
 	_, release, err := a.acquire(t.Context(), hash)
 	require.NoError(t, err)
@@ -231,8 +231,8 @@ func TestHostileHashes(t *testing.T) {
 	}
 }
 
-// TestRestartOfCache finds what a task manager left that was killed.
-// What was damaged since it was last used is fetched again; what is in use is left alone.
+// TestArtifactIsCheckedAgain opens the cache that a killed task manager left. A file that was
+// damaged since its last use is fetched again; a file in use is left alone.
 func TestArtifactIsCheckedAgain(t *testing.T) {
 	s := newStore()
 	hash := s.add(40, 'g')
@@ -283,7 +283,7 @@ func TestRestartOfCache(t *testing.T) {
 	require.Len(t, names(t, dir), 2, "one, and what is not ours")
 }
 
-// TestGiveUpFetch has those who wait for a fetch leave: it ends with the last of them.
+// TestGiveUpFetch ends the waits for a fetch: the fetch ends with the last of them.
 func TestGiveUpFetch(t *testing.T) {
 	s := newStore()
 	hash := s.add(100, 'a')
@@ -309,7 +309,7 @@ func TestGiveUpFetch(t *testing.T) {
 	release()
 }
 
-// TestArtifactsAtRandom uses a small cache by many, who leave at any time.
+// TestArtifactsAtRandom uses a small cache from many goroutines, which give up at any time.
 func TestArtifactsAtRandom(t *testing.T) {
 	s := newStore()
 	var hashes []string
@@ -348,7 +348,7 @@ func TestArtifactsAtRandom(t *testing.T) {
 	}
 }
 
-// TestExecutables deploys workers of what is no Superstep program.
+// TestExecutables deploys workers whose executables are not Superstep programs.
 func TestExecutables(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -425,8 +425,7 @@ func TestPlatform(t *testing.T) {
 	require.Contains(t, f.Message, "the executable is for plan9/amd64")
 }
 
-// TestFetchFails has the job manager not have an artifact, or have another one than it
-// says.
+// TestFetchFails uses a job manager that does not have an artifact, or sends another one.
 func TestFetchFails(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -453,7 +452,7 @@ func TestFetchFails(t *testing.T) {
 	}
 }
 
-// TestCancelFetch cancels a worker whose executable is on its way.
+// TestCancelFetch cancels a worker whose executable is being fetched.
 func TestCancelFetch(t *testing.T) {
 	t.Parallel()
 	boss := newBoss(t)

@@ -11,8 +11,8 @@ const (
 	lastWait  = 3 * time.Second
 )
 
-// backoff says how long to wait before the next attempt: twice as long each time, up
-// to a limit, and anywhere between half of that and all of it, so that the task
+// backoff says how long to wait before the next attempt. The wait doubles each time, up to a
+// limit. Its actual length is random between half of that and all of it, so that the task
 // managers of a cluster do not all come back at one moment.
 type backoff struct {
 	next   time.Duration

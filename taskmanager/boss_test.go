@@ -28,12 +28,12 @@ import (
 // enough is how long a test waits for what must happen. It is far more than needed.
 const enough = 4 * time.Minute
 
-// boss is a job manager that records what it hears and says what a test tells it to.
+// boss is a job manager that records what it receives and sends what a test tells it to.
 type boss struct {
-	wire.JobManager // of which only what task managers call is there
+	wire.JobManager // only the methods that task managers call are implemented
 
 	listener  *bufconn.Listener
-	address   string // where other processes reach it
+	address   string // for other processes
 	server    *grpc.Server
 	heartbeat time.Duration
 	lease     time.Duration
@@ -42,7 +42,7 @@ type boss struct {
 	changed   chan struct{} // closed and replaced at every change
 	cluster   string
 	refuse    *wire.Refused
-	deaf      bool // acknowledges nothing
+	deaf      bool // it acknowledges nothing
 	stream    grpcStream
 	registers []wire.Register
 	heard     []heard // in the order of arrival, over all streams
@@ -54,12 +54,12 @@ type boss struct {
 	fetches   int
 	fetchGate chan struct{} // fetches wait for it, if there is one
 	readGate  chan struct{} // deliveries wait for it, if there is one
-	held      int           // deliveries that came to it
+	held      int           // deliveries that wait at readGate
 }
 
 type grpcStream = wire.BidiStream[wire.FromTaskManager, wire.ToTaskManager]
 
-// heard is one thing that the boss heard.
+// heard is one message that the boss received.
 type heard struct {
 	ref   wire.WorkerRef
 	event *wire.WorkerEvent
@@ -110,7 +110,7 @@ func (b *boss) dial(ctx context.Context, _ string) (net.Conn, error) {
 	return l.DialContext(ctx)
 }
 
-// change changes the boss, and lets those who wait look.
+// change changes the boss, and wakes those that wait.
 func (b *boss) change(f func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -119,7 +119,7 @@ func (b *boss) change(f func()) {
 	b.changed = make(chan struct{})
 }
 
-// await waits until f holds, which is called with the lock held.
+// await waits until f returns true. f is called with the lock held.
 func (b *boss) await(t *testing.T, what string, f func() bool) {
 	t.Helper()
 	late := time.After(enough)
@@ -138,7 +138,7 @@ func (b *boss) await(t *testing.T, what string, f func() bool) {
 	}
 }
 
-// passBeats waits for n heartbeats, and so for what was sent before the first of them.
+// passBeats waits for n heartbeats, and so for all messages sent before the first of them.
 func (b *boss) passBeats(t *testing.T, n int) {
 	t.Helper()
 	b.mu.Lock()
@@ -147,7 +147,7 @@ func (b *boss) passBeats(t *testing.T, n int) {
 	b.await(t, "heartbeats", func() bool { return b.beats >= until })
 }
 
-// events returns what was heard so far.
+// events returns the messages received so far.
 func (b *boss) events() []heard {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -282,7 +282,7 @@ func self() programs.Program {
 	return p
 }
 
-// deployment is one of the test binary, with a script.
+// deployment returns a deployment of the test binary with a script.
 func deployment(script string) *wire.Deployment {
 	return &wire.Deployment{
 		WorkerRef: ref, Spec: wire.JobSpec{Name: "job", Args: []byte(script), Artifact: self().Hash},
@@ -345,7 +345,7 @@ func (b *boss) ended(t *testing.T) *wire.Failure {
 	return e.Ended.Failure
 }
 
-// text is what the worker wrote to its output.
+// text returns what the worker wrote to its output.
 func (b *boss) text() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -394,7 +394,7 @@ func manage(t *testing.T, b *boss, adapt func(*Config)) *site {
 		entries, err := os.ReadDir(c.Dir + "/workers")
 		require.ErrorIs(t, err, os.ErrNotExist, "left behind: %v", entries)
 	})
-	if b.refuse == nil { // which is set before, if at all
+	if b.refuse == nil { // refuse is set before, if at all
 		b.await(t, "registration", func() bool { return b.stream != nil && b.beats > 0 })
 	}
 	return r

@@ -32,22 +32,21 @@ type Config struct {
 	// default is 127.0.0.1 if the job manager is reached by loopback, else the machine's
 	// name.
 	Host string
-	// Listen is the host on which workers take data connections, Advertise the one by
-	// which the others reach them, and for which they get certificates. The default of
-	// Advertise is Listen; where that is all interfaces ("0.0.0.0"), Host if it is given,
+	// Listen is the host on which workers accept data connections. Advertise is the host by
+	// which other workers reach them, and for which they get certificates. The default of
+	// Advertise is Listen. If that is all interfaces ("0.0.0.0"), it is Host if that is given,
 	// or else the address with which this machine reaches the job manager.
 	Listen, Advertise string
-	// Ports are those that workers listen at, one each; the default is any free one. A
-	// worker runs for each job with slots here, so that there are to be as many as slots
-	// for all of them to be used.
+	// Ports are the ports on which workers listen, one each; the default is any free one. One
+	// worker runs for each job with slots here, so the range needs as many ports as there are
+	// slots.
 	Ports wire.Ports
 
-	// Slots is how many subtasks of each vertex it has place for; the default is the
-	// number of processors.
+	// Slots is how many subtasks of each vertex can run here; the default is the number of
+	// processors.
 	Slots int
-	// Memory is the bytes that the budgets of all slots together may have; the default
-	// is a quarter of the machine's memory, as the budget of a run is, or 1 GiB where
-	// that is unknown.
+	// Memory is the total of the budgets of all slots in bytes. The default is a quarter of the
+	// machine's memory, like the budget of a local run, or 1 GiB where that is unknown.
 	Memory int64
 
 	// Dir is the work directory: identity, executables, and what workers spill. No two
@@ -56,34 +55,35 @@ type Config struct {
 	// CacheLimit bounds the bytes of the artifacts kept; the default is 4 GiB.
 	CacheLimit int64
 
-	// Near is a directory in which executables may be found by hash, on the same file
-	// system as Dir: that of a job manager on this machine, run by the same user. Those
-	// are linked instead of fetched. The default is that there is none.
+	// Near is a directory with executables by hash, on the same file system as Dir: that of a
+	// job manager on this machine, run by the same user. These executables are linked instead
+	// of fetched. The default is none.
 	Near string
 
-	// MinFree is the bytes that the disk of Dir must have free for the task manager to take
-	// work; 0: any. Once it takes none, it takes a quarter more to take some again.
+	// MinFree is the number of bytes that the disk of Dir must have free for the task manager
+	// to take work; 0: no minimum. Once it takes no work, it takes some again when a quarter
+	// more than MinFree is free.
 	MinFree int64
 
-	// Heartbeat and Lease replace what the job manager says.
+	// Heartbeat and Lease replace the times that the job manager sets.
 	Heartbeat, Lease time.Duration
-	// Silence is how long a worker may say nothing; the default is 4 s.
+	// Silence is how long a worker may be silent; the default is 4 s.
 	Silence time.Duration
-	// Startup is how long a process may take to say its first word; the default is 30 s.
+	// Startup is how long a process may take to its first frame; the default is 30 s.
 	Startup time.Duration
 	// Grace is how long a worker that was told to end may go on; the default is 25 s. A
 	// worker gives user code 10 s of it.
 	Grace time.Duration
 
-	// Environ is the environment from which workers inherit what is harmless; the
-	// default is that of this process.
+	// Environ is the environment whose harmless variables workers inherit; the default is that
+	// of this process.
 	Environ []string
 	// PassEnv names variables that they inherit as well.
 	PassEnv []string
 
 	// Seed makes the waits between attempts to connect repeatable; 0 draws one.
 	Seed uint64
-	// Logger takes what is worth knowing; the default discards it.
+	// Logger gets the log; the default discards it.
 	Logger hclog.Logger
 	// Launcher starts worker processes; the default starts those of the operating
 	// system.
@@ -101,7 +101,7 @@ const (
 	maxSlots = 1 << 16
 )
 
-// complete checks a configuration and fills in the defaults, but for the name.
+// complete checks a configuration and fills in the defaults, except for the name.
 func (c Config) complete() (Config, error) {
 	if _, _, err := net.SplitHostPort(c.JobManager); err != nil {
 		return c, fmt.Errorf("task manager: the job manager's address is to be host:port: %w", err)
@@ -146,7 +146,7 @@ func (c Config) complete() (Config, error) {
 	return c, nil
 }
 
-// hostFor returns by what name others reach this machine who reach the job manager.
+// hostFor returns the name by which machines that reach the job manager reach this one.
 func hostFor(jobManager string) string {
 	host, _, _ := net.SplitHostPort(jobManager)
 	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {

@@ -19,15 +19,14 @@ import (
 // registerPatience bounds how long a job manager may take to answer.
 const registerPatience = 10 * time.Second
 
-// Clocks of a job manager that says none, and bounds of what it may say.
+// Times used if the job manager sets none, and bounds of those that it may set.
 const (
 	defaultHeartbeat = time.Second
 	defaultLease     = 10 * time.Second
 	leastClock       = time.Millisecond
 )
 
-// RefusedError is what Run returns where the job manager does not take the task
-// manager, and will not if asked again.
+// RefusedError is the error of Run if the job manager has refused the task manager for good.
 type RefusedError struct {
 	JobManager string // its address
 	Reason     string
@@ -40,8 +39,8 @@ func (e *RefusedError) Error() string {
 
 type link = grpc.BidiStreamingClient[wire.FromTaskManager, wire.ToTaskManager]
 
-// converse keeps a connection to the job manager. It returns when the context is done,
-// when the farewell was said or cannot be, or with a *RefusedError.
+// converse keeps a connection to the job manager. It returns when the context is done, when the
+// farewell was sent or cannot be sent, or with a *RefusedError.
 func (m *manager) converse(ctx context.Context) error {
 	waits := newBackoff(m.Seed)
 	for failures := 0; ; failures++ {
@@ -80,8 +79,8 @@ func (m *manager) isStopping() bool {
 	return m.stopping
 }
 
-// connection registers on a new stream and serves it until it breaks. It reports
-// whether the job manager took the registration.
+// connection registers on a new stream and serves it until it breaks. It reports whether the
+// job manager accepted the registration.
 func (m *manager) connection(ctx context.Context) (registered bool, err error) {
 	ctx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
@@ -107,9 +106,9 @@ func (m *manager) connection(ctx context.Context) (registered bool, err error) {
 	heard := make(chan error, 1)
 	go func() { heard <- m.listen(stream) }()
 	switch err = m.talk(stream, beat, heard); err {
-	case nil: // the farewell is said
+	case nil: // the farewell was sent
 		err = stream.CloseSend()
-	case io.EOF: // the other goroutine knows, or learns at once, why the stream broke
+	case io.EOF: // the receiving goroutine knows, or learns at once, why the stream broke
 		err = nil
 	default:
 		cut(err)
@@ -120,7 +119,7 @@ func (m *manager) connection(ctx context.Context) (registered bool, err error) {
 	return true, m.judge(ctx, err)
 }
 
-// begin notes a new connection, unless the task manager stops.
+// begin records a new connection, unless the task manager stops.
 func (m *manager) begin(cut context.CancelCauseFunc) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,7 +127,7 @@ func (m *manager) begin(cut context.CancelCauseFunc) bool {
 	return !m.stopping
 }
 
-// end notes that the connection is over. Heartbeats on it will not be acknowledged.
+// end records that the connection is over. Heartbeats on it will not be acknowledged.
 func (m *manager) end() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -136,8 +135,8 @@ func (m *manager) end() {
 	m.lease.lost()
 }
 
-// judge says why a connection ended, and makes a refusal of what the job manager would
-// say again.
+// judge says why a connection ended, and returns a *RefusedError for what the job manager would
+// refuse again.
 func (m *manager) judge(ctx context.Context, err error) error {
 	switch wire.Code(err) {
 	case codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented:
@@ -180,8 +179,8 @@ func (m *manager) refused(r *wire.Refused) error {
 	return errors.New(r.Reason)
 }
 
-// welcomed takes the clocks of the job manager, and begins the lease. Workers of
-// another job manager, one before it was started anew, are nobody's.
+// welcomed takes over the times that the job manager sets, and begins the lease. Workers that
+// an earlier incarnation of the job manager deployed are killed.
 func (m *manager) welcomed(r *wire.Registered) (beat time.Duration) {
 	m.mu.Lock()
 	before := m.cluster
@@ -201,8 +200,8 @@ func (m *manager) welcomed(r *wire.Registered) (beat time.Duration) {
 	return max(cmp.Or(m.Heartbeat, r.Heartbeat, defaultHeartbeat), leastClock)
 }
 
-// talk sends heartbeats and what there is in the outbox, until the stream breaks,
-// whose reason is put back into heard, or the farewell was said.
+// talk sends heartbeats and the contents of the outbox, until the stream breaks or the farewell
+// was sent. If the stream breaks, the reason is put back into heard.
 func (m *manager) talk(stream link, beat time.Duration, heard chan error) error {
 	ticks := time.NewTicker(beat)
 	defer ticks.Stop()
@@ -220,7 +219,7 @@ func (m *manager) talk(stream link, beat time.Duration, heard chan error) error 
 			}
 			continue
 		}
-		select { // a heartbeat is due however much there is to tell
+		select { // a heartbeat is due however much there is to send
 		case <-ticks.C:
 			m.outbox.beat()
 		default:
@@ -274,8 +273,8 @@ func (m *manager) listen(stream link) error {
 	}
 }
 
-// watchLease lets the lease run. When it lapses, the job manager has given the workers
-// up, or would have to: they are killed, and the connection is made anew.
+// watchLease advances the lease. When it lapses, the job manager must take the workers for
+// lost: they are killed, and the connection is made anew.
 func (m *manager) watchLease(ctx context.Context) {
 	begin := time.Now()
 	var measure silence.Clock
@@ -285,7 +284,7 @@ func (m *manager) watchLease(ctx context.Context) {
 	for {
 		select {
 		case <-ticks.C:
-		case <-m.renewed: // the clocks may be other ones
+		case <-m.renewed: // the times may have changed
 		case <-ctx.Done():
 			return
 		}

@@ -112,8 +112,8 @@ func TestRefusedForNow(t *testing.T) {
 	boss.await(t, "registration", func() bool { return boss.stream != nil })
 }
 
-// TestTLSToPlaintext has the task manager expect TLS of a job manager that has none: its
-// log says what to do.
+// TestTLSToPlaintext: if a task manager expects TLS of a job manager that has none, the log
+// says what to do.
 func TestTLSToPlaintext(t *testing.T) {
 	t.Parallel()
 	boss := newBoss(t)
@@ -126,7 +126,7 @@ func TestTLSToPlaintext(t *testing.T) {
 	require.Contains(t, <-said, "the job manager does not speak TLS: drop --tls-ca")
 }
 
-// lines passes on what is logged, as far as there is room.
+// lines passes on log lines, as far as there is room.
 type lines chan string
 
 func (l lines) Write(p []byte) (int, error) {
@@ -137,7 +137,8 @@ func (l lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestWrongToken has the job manager turn the task manager away before it is heard.
+// TestWrongToken: the job manager rejects the token before it reads any message of the task
+// manager.
 func TestWrongToken(t *testing.T) {
 	t.Parallel()
 	boss := newBoss(t)
@@ -159,8 +160,8 @@ func TestTwoInOneDirectory(t *testing.T) {
 	require.ErrorContains(t, err, "another task manager uses it (process "+strconv.Itoa(os.Getpid())+")")
 }
 
-// TestReconnect breaks the connection of a worker at work: the worker goes on, and
-// what may have been lost is told again.
+// TestReconnect breaks the connection while a worker runs: the worker goes on, and events that
+// may have been lost are sent again.
 func TestReconnect(t *testing.T) {
 	t.Parallel()
 	boss := newBoss(t)
@@ -168,7 +169,7 @@ func TestReconnect(t *testing.T) {
 	b := manage(t, boss, nil)
 	b.begin(t, "obey")
 	b.event(t, "finished", func(e *wire.WorkerEvent) bool { return e.Finished != nil })
-	boss.server.Stop() // before what was heard is forgotten: more may come until then
+	boss.server.Stop() // before heard is cleared, as more may come until then
 	boss.change(func() { boss.heard, boss.deaf = nil, false })
 	boss.start()
 	boss.await(t, "another registration", func() bool { return len(boss.registers) == 2 })
@@ -179,7 +180,7 @@ func TestReconnect(t *testing.T) {
 	all := boss.events()
 	first := slices.IndexFunc(all, func(h heard) bool { return h.event != nil })
 	require.NotNil(t, all[first].event.Ready, "in order")
-	b.command(t, wire.WorkerCommand{Start: &wire.Start{}}) // said again, and no news
+	b.command(t, wire.WorkerCommand{Start: &wire.Start{}}) // repeated: no effect
 	b.command(t, wire.WorkerCommand{Exit: &wire.Exit{}})
 	require.Nil(t, b.ended(t))
 }
@@ -219,13 +220,13 @@ func TestJobManagerGone(t *testing.T) {
 	e := b.event(t, "ended", func(e *wire.WorkerEvent) bool { return e.Ended != nil })
 	require.Equal(t, wire.UnheardFailure, e.Ended.Failure.Kind)
 	require.Equal(t, "the job manager was not heard for 500ms", e.Ended.Failure.Message)
-	// It is of use again.
+	// The task manager can be used again.
 	boss.change(func() { boss.heard = nil })
 	b.deploy(t, "obey")
 	b.ready(t)
 }
 
-// TestDeaf has a job manager whose connection stands, but that hears nothing, as if it
+// TestDeaf uses a job manager whose connection stands but that acknowledges nothing, as if it
 // were stopped.
 func TestDeaf(t *testing.T) {
 	t.Parallel()
@@ -241,8 +242,8 @@ func TestDeaf(t *testing.T) {
 	boss.await(t, "another registration", func() bool { return len(boss.registers) >= 2 })
 }
 
-// TestWhyTheConnectionBroke has the log say why a connection that stood is no more: that
-// of a job manager that ends, and of one that is stopped.
+// TestWhyTheConnectionBroke: the log says why an established connection broke, both when the
+// job manager ends and when it is stopped.
 func TestWhyTheConnectionBroke(t *testing.T) {
 	t.Parallel()
 	boss := newBoss(t)
@@ -271,8 +272,8 @@ func TestWhyTheConnectionBroke(t *testing.T) {
 	})
 }
 
-// TestAnotherJobManager has one come back within the lease that knows nothing of the
-// jobs of the one before.
+// TestAnotherJobManager: within the lease a job manager comes back that does not know the
+// former jobs.
 func TestAnotherJobManager(t *testing.T) {
 	t.Parallel()
 	boss := newBoss(t)
@@ -309,8 +310,8 @@ func TestWrongDeployment(t *testing.T) {
 	require.Contains(t, f.Message, "number 0 of 0")
 }
 
-// TestKilledTaskManager kills a task manager that is a process of its own: its worker
-// is gone at once, though it does not notice the end of its pipe.
+// TestKilledTaskManager kills a task manager in a process of its own: its worker is gone at
+// once, though the worker ignores the end of its pipe.
 func TestKilledTaskManager(t *testing.T) {
 	t.Parallel()
 	boss := newBoss(t)
@@ -329,13 +330,13 @@ func TestKilledTaskManager(t *testing.T) {
 	})
 	boss.await(t, "registration", func() bool { return boss.stream != nil })
 	b := &site{boss: boss, dir: dir}
-	b.deploy(t, "never-speaks") // which does not notice the end of its pipe
+	b.deploy(t, "never-speaks") // this script ignores the end of its pipe
 	pid := b.pid(t)
 	require.NoError(t, tm.Process.Kill())
 	requireGone(t, pid, enough)
 }
 
-// TestSlowJobManager has rows wait in the worker's pipe, for longer than it may be
+// TestSlowJobManager makes rows wait in the worker's pipe for longer than the worker may be
 // silent.
 func TestSlowJobManager(t *testing.T) {
 	t.Parallel()
@@ -361,7 +362,7 @@ func TestSlowJobManager(t *testing.T) {
 	require.Equal(t, pieces, collected)
 }
 
-// TestRowsLost breaks the connection that rows are on: nobody knows which arrived.
+// TestRowsLost breaks a connection while rows are being sent: nobody knows which arrived.
 func TestRowsLost(t *testing.T) {
 	t.Parallel()
 	boss := newBoss(t)
@@ -377,8 +378,8 @@ func TestRowsLost(t *testing.T) {
 	require.Regexp(t, `^rows or text for the client could not be brought to the job manager: the connection to it broke while they were on their way \(.+\), and nobody knows which of them arrived; it was back \d+\.\ds later$`, e.Ended.Failure.Message)
 }
 
-// TestRowsLostForGood: a connection that is not back soon is said not to be, and what is no
-// broken connection is not said to be one.
+// TestRowsLostForGood: the message says so if a broken connection is not back soon, and does
+// not call other errors a broken connection.
 func TestRowsLostForGood(t *testing.T) {
 	t.Parallel()
 	boss := newBoss(t)
@@ -392,8 +393,8 @@ func TestRowsLostForGood(t *testing.T) {
 	require.EqualError(t, d.lost(t.Context(), wire.Error(codes.ResourceExhausted, "its disk is full")), "rows or text for the client could not be brought to the job manager: its disk is full")
 }
 
-// TestCancelWhileSlow cancels a worker whose rows wait for the job manager: it hears
-// that, and the rows are given up.
+// TestCancelWhileSlow cancels a worker whose rows wait for the job manager: the worker gets the
+// command, and the rows are dropped.
 func TestCancelWhileSlow(t *testing.T) {
 	t.Parallel()
 	boss := newBoss(t)

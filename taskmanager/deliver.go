@@ -13,35 +13,34 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// deliverer brings what a worker produces in bulk to the job manager, on a stream that
-// is opened when there is something to bring. Rows and text for the client are handed
-// to it one at a time, and the next is taken when the one before is on its way: a slow
-// job manager fills the worker's pipe, and makes the worker wait. Log lines wait in
-// their bounded buffer and are dropped there.
+// deliverer sends a worker's rows, text and log to the job manager, on a stream that is opened
+// when there is something to send. It takes the next piece of rows or text when the one before
+// has been sent: a slow job manager fills the worker's pipe, and makes the worker wait. Log
+// lines wait in their bounded buffer and are dropped there.
 //
-// The order with the worker's events, which take another stream, is kept by flush: it
-// returns when the job manager has confirmed everything handed over before. A worker
-// whose rows may have been lost with a connection cannot succeed any more, since
-// nobody knows which arrived. Lost log lines fail nobody.
+// The worker's events take another stream. A flush keeps their order with the deliveries: it is
+// answered when the job manager has confirmed everything delivered before. A worker whose rows
+// may have been lost with a connection fails, since nobody knows which arrived. Lost log lines
+// do not fail it.
 type deliverer struct {
 	ref    wire.WorkerRef
 	client *wire.Client
 	out    *output
 
-	patience time.Duration // for a connection that broke to be back
+	patience time.Duration // wait for a broken connection to be back
 
 	bulk    chan *wire.Delivery
 	flushes chan chan error
-	broken  chan error // holds why rows were lost
+	broken  chan error // holds the reason why rows were lost
 
 	mu     sync.Mutex
 	cancel context.CancelFunc // of the stream
-	unwant bool               // nobody wants the rows any more
+	unwant bool               // the rows are not wanted any more
 
-	// Of the goroutine of run.
+	// Used only by the goroutine of run.
 	stream  stream
-	stalled bool  // the last log lines were not taken
-	rows    bool  // the stream has carried rows or text that are not confirmed
+	stalled bool  // the last log lines were not accepted
+	rows    bool  // the stream has unconfirmed rows or text
 	refused error // the job manager wants nothing of this worker
 	retry   *backoff
 }
@@ -90,7 +89,7 @@ func (d *deliverer) run(ctx context.Context) {
 	}
 }
 
-// discard gives up the rows and text, those on their way too.
+// discard drops the rows and text, including those being sent.
 func (d *deliverer) discard() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -106,13 +105,13 @@ func (d *deliverer) discarded() bool {
 	return d.unwant
 }
 
-// deliver brings rows or text, and tries again while no connection can be had. It
-// gives up when they cannot arrive.
+// deliver sends rows or text, and tries again while there is no connection. It gives up when
+// they may have been lost.
 func (d *deliverer) deliver(ctx context.Context, piece *wire.Delivery) {
 	for ctx.Err() == nil && !d.discarded() {
 		err := d.open(ctx)
-		if err == nil && !d.discarded() { // asked again, as discard ends only streams it sees
-			d.rows = true // from here on, nobody knows
+		if err == nil && !d.discarded() { // checked again, as discard ends only a stream that is open already
+			d.rows = true // from here on they may be lost unnoticed
 			err = d.send(piece)
 		}
 		if err == nil {
@@ -131,8 +130,8 @@ func (d *deliverer) deliver(ctx context.Context, piece *wire.Delivery) {
 	}
 }
 
-// deliverLog brings all lines that wait. It reports false if that is worth another try
-// later, as to what comes then: the lines on their way are lost.
+// deliverLog sends all lines that wait. It reports false if sending failed but later lines are
+// worth another try; the lines being sent are lost.
 func (d *deliverer) deliverLog(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		if d.refused != nil {
@@ -161,8 +160,8 @@ func (d *deliverer) deliverLog(ctx context.Context) bool {
 	return true
 }
 
-// sendLog sends lines. On a stream that carries nothing else it does not wait for a job
-// manager that takes none, as the worker's life is to go on.
+// sendLog sends lines. On a stream that carries nothing else it does not wait for a job manager
+// that accepts none, as the worker must not be held up.
 func (d *deliverer) sendLog(lines []byte) error {
 	if !d.rows {
 		stop := time.AfterFunc(logPatience, d.cancelStream)
@@ -171,8 +170,8 @@ func (d *deliverer) sendLog(lines []byte) error {
 	return d.send(&wire.Delivery{Log: lines})
 }
 
-// finish brings what is left of the log, and has everything confirmed, within a time.
-// It is called by another goroutine, once.
+// finish sends the rest of the log and waits for the confirmation of everything, up to a time
+// limit. It is called once, by another goroutine.
 func (d *deliverer) finish() {
 	enough := time.NewTimer(logPatience)
 	defer enough.Stop()
@@ -213,7 +212,7 @@ func (d *deliverer) open(ctx context.Context) error {
 	return nil
 }
 
-// send sends a piece. Where the job manager has ended the stream it says why.
+// send sends a piece. If the job manager has ended the stream, the error says why.
 func (d *deliverer) send(piece *wire.Delivery) error {
 	err := d.stream.Send(piece)
 	if err == io.EOF {
@@ -230,11 +229,11 @@ func (d *deliverer) fail(err error) {
 	switch wire.Code(err) {
 	case codes.Unavailable, codes.Canceled, codes.DeadlineExceeded, codes.Unknown, codes.Internal:
 	default:
-		d.refused = err // it has heard us, and will not change its mind
+		d.refused = err // the job manager has answered, and would do so again
 	}
 }
 
-// tellLost says that rows or text were lost, if anybody wants them, and returns that.
+// tellLost reports that rows or text were lost, if they are wanted, and returns the error.
 func (d *deliverer) tellLost(ctx context.Context, err error) error {
 	if d.discarded() {
 		return fmt.Errorf(undelivered+"%w", err)
@@ -242,13 +241,13 @@ func (d *deliverer) tellLost(ctx context.Context, err error) error {
 	err = d.lost(ctx, err)
 	select {
 	case d.broken <- err:
-	default: // it is known
+	default: // it is known already
 	}
 	return err
 }
 
-// backPatience is how long is waited for a connection that broke before it is said not to
-// be back. A job manager takes a task manager for lost then.
+// backPatience bounds the wait for a broken connection to be back. After that time, a job
+// manager takes a task manager for lost.
 const backPatience = 2 * time.Second
 
 const undelivered = "rows or text for the client could not be brought to the job manager: "
@@ -265,7 +264,7 @@ func (d *deliverer) lost(ctx context.Context, err error) error {
 	defer again.Stop()
 	back := ""
 	for ctx.Err() == nil && !d.discarded() {
-		if _, err := d.client.Deliver(ctx); err == nil { // ended by cancel, with nothing on it
+		if _, err := d.client.Deliver(ctx); err == nil { // ended by cancel; nothing is sent on it
 			back = fmt.Sprintf("; it was back %.1fs later", time.Since(begun).Seconds())
 			break
 		}
@@ -290,8 +289,8 @@ func (d *deliverer) hangUp() {
 	d.stream, d.cancel, d.rows = nil, nil, false
 }
 
-// confirm delivers the lines that wait, and has the job manager confirm everything. An
-// error says that rows were lost.
+// confirm sends the lines that wait, and asks the job manager to confirm everything. An error
+// says that rows were lost.
 func (d *deliverer) confirm(ctx context.Context) error {
 	if !d.stalled && d.out.waits() {
 		d.deliverLog(ctx)

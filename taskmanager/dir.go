@@ -28,8 +28,8 @@ type workDir struct {
 	lock *os.File
 }
 
-// openWorkDir opens the directory, and makes it if need be. What a task manager that
-// was killed left there of its workers is removed.
+// openWorkDir opens the directory, and makes it if need be. It removes the workers' files that
+// a killed task manager left there.
 func openWorkDir(path string, log hclog.Logger) (*workDir, error) {
 	fail := func(err error) error { return fmt.Errorf("work directory %s: %w", path, err) }
 	repaired := func(what string) { log.Warn("the work directory was repaired", "what", what) }
@@ -61,7 +61,7 @@ func (d *workDir) close() error {
 func (d *workDir) workers() string   { return filepath.Join(d.path, "workers") }
 func (d *workDir) artifacts() string { return filepath.Join(d.path, "artifacts") }
 
-// lockDir takes the lock, which the system gives back however the process ends.
+// lockDir takes the lock, which the system releases however the process ends.
 func lockDir(path string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -7,8 +7,8 @@
 //		Dir:         "/var/lib/superstep",
 //	})
 //
-// Run registers and sends heartbeats; while the job manager is away it tries to reach
-// it again. What it does is in these parts:
+// Run registers and sends heartbeats; while the job manager is away, Run tries to reach it
+// again. Its parts are:
 //
 //	connect.go    the conversation with the job manager, and the lease on it
 //	outbox.go     what is to be told to it, in order and at least once
@@ -21,33 +21,31 @@
 //	output.go     what it prints
 //	ending.go     why it ended
 //
-// # What workers may count on
+// # What workers may rely on
 //
-// A worker is a process of its own, in a process group of its own, in a directory of
-// its own that is removed with it. It inherits the variables of the environment that
-// are harmless, never a token. It has as many processors as slots, and a limit on its
-// heap that follows from its budget. What it writes to standard output and error is
-// taken at once, whatever it is and however much; it never waits for who reads it.
-// Rows that it collects wait for the job manager in its pipe.
+// A worker is a process of its own, in a process group of its own, in a directory of its own
+// that is removed with it. It inherits the variables of the environment that are harmless,
+// never a token. It has as many processors as slots, and a limit on its heap that follows from
+// its budget. Whatever it writes to standard output and error is read at once, so that output
+// never makes it wait. Rows that it collects wait for the job manager in its pipe.
 //
-// # What the job manager may count on
+// # What the job manager may rely on
 //
-// The events of a worker arrive in order, and at least once: what may have been lost
-// with a connection is told again. Ended comes last. When Finished, Resolved,
-// Committed or Ended of a worker arrives, its deliveries before it were confirmed by
-// the job manager; rows that cannot be confirmed fail the worker, lines of its output
-// do not. A worker whose process is gone, was stopped, speaks nonsense, or does not
-// start as one, ends with a failure that says so.
+// The events of a worker arrive in order, and at least once: events that may have been lost
+// with a connection are sent again. Ended comes last. When Finished, Resolved, Committed or
+// Ended of a worker arrives, the job manager has confirmed all earlier deliveries; rows that
+// cannot be confirmed fail the worker, lines of its output do not. A worker whose process is
+// gone, was stopped, breaks the protocol, or does not start as a worker, ends with a failure
+// that says so.
 //
 // # When things go wrong
 //
-// Nothing of a worker outlives it but processes that it started and that left its
-// process group. Nothing of the task manager's workers outlives the task manager: on
-// Linux the kernel kills them when the thread that started them is gone, and
-// everywhere the end of their pipe tells them. They also end when the lease lapses,
-// which is a while after the last heartbeat that the job manager acknowledged.
+// Only processes that a worker started and that left its process group can outlive the worker.
+// No worker outlives the task manager: on Linux the kernel kills the workers when the thread
+// that started them is gone, and everywhere the end of its pipe tells a worker to end. Workers
+// also end when the lease lapses, some time after the last heartbeat that the job manager
+// acknowledged.
 //
-// Whoever waits for a sign of life counts only the time in which this process had
-// turns to hear it: under any load nobody is taken for dead whose words wait to be
-// read.
+// A wait for a sign of life counts only the time in which this process ran and could have
+// received it. So under any load, no worker is taken for dead while its frames wait to be read.
 package taskmanager

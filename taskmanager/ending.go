@@ -15,11 +15,11 @@ type Exit struct {
 	OutOfMemory bool
 }
 
-// ending is what is known of a process that ended although nobody killed it.
+// ending describes a process that ended although nobody killed it.
 type ending struct {
 	exit  Exit
-	in    state    // in which it ended
-	crash []string // what the Go runtime said
+	in    state    // state in which it ended
+	crash []string // output of the Go runtime about the crash
 	own   bool     // the executable is the task manager's own
 }
 
@@ -32,8 +32,8 @@ func (e ending) failure() *wire.Failure {
 	return &wire.Failure{Kind: kind, Message: message}
 }
 
-// asTold reports whether this is how a worker ends that was told to, or that had said
-// why it must.
+// asTold reports whether the worker ended in the way of one that was told to end, or that had
+// reported why it must end.
 func (e ending) asTold() bool {
 	return (e.in == leaving || e.in == concluding || e.in == cancelling) && e.exit.Signal == "" && e.exit.Code <= 1
 }
@@ -60,10 +60,10 @@ func (e ending) cause() (wire.FailureKind, string) {
 	return wire.UserFailure, fmt.Sprintf("user code ended the process (os.Exit) with code %d", e.exit.Code)
 }
 
-// notOurs says what to do about an executable that is no worker.
+// notOurs explains an executable that does not act as a worker.
 const notOurs = "it is no Superstep program, or its main does not call engine.Main or engine.WorkerMain before anything else"
 
-// faults reports whether a signal is one that a program brings upon itself.
+// faults reports whether a signal is caused by the program itself.
 func faults(signal string) bool {
 	switch signal {
 	case "segmentation fault", "bus error", "aborted", "abort trap", "illegal instruction", "floating point exception", "trace/breakpoint trap", "bad system call":

@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// inherited are the variables that a worker has from its task manager. What else is in
-// that one's environment may be a secret, and is none of a job's business.
+// inherited are the variables that a worker inherits from its task manager. Other variables may
+// be secrets that jobs must not see.
 var inherited = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG", "LANGUAGE",
 	"SSL_CERT_FILE", "SSL_CERT_DIR", "GODEBUG", "GOTRACEBACK", "GOCOVERDIR", "GORACE",
@@ -19,11 +19,11 @@ var inherited = []string{
 // inheritedPrefix begins the names of locales.
 const inheritedPrefix = "LC_"
 
-// ownPrefix begins the names of variables that are Superstep's, tokens among them.
+// ownPrefix begins the names of Superstep's own variables, tokens among them.
 const ownPrefix = "SUPERSTEP_"
 
-// heapMargin is what a process needs besides the budget of its runs: its own objects,
-// rows in flight, stacks. A program that runs locally adds as much to its budget.
+// heapMargin is the memory that a process needs besides the budget of its runs, for its own
+// objects, rows in flight and stacks. A local run adds the same to its budget.
 const heapMargin = 64 << 20
 
 // workerEnviron returns the environment of a worker.

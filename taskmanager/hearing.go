@@ -10,24 +10,24 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// What a worker hears from the job manager, and what is heard from it.
+// The commands for a worker, and the frames from it.
 
 // frame is one frame of a worker.
 type frame struct {
 	*wire.FromWorker
-	err error // of the reader; it is the last then
+	err error // of the reader; then this is the last frame
 }
 
-// heldFrame is a frame that cannot be passed on at once. The next one is read when it is
-// gone, which is what makes a worker wait for a slow job manager.
+// heldFrame is a frame that cannot be passed on at once. The next frame is read when it is
+// gone; this makes a worker wait for a slow job manager.
 type heldFrame struct {
 	piece  *wire.Delivery    // for the deliverer, or:
-	event  *wire.WorkerEvent // to be told when all pieces before it are confirmed
-	answer chan error        // of the deliverer, about that
+	event  *wire.WorkerEvent // to be reported when all pieces before it are confirmed
+	answer chan error        // the deliverer's answer about that
 	asked  bool
 }
 
-// heldWait is what a held frame waits for: the channels that are of use are not nil.
+// heldWait is what a held frame waits for: only the channels in use are not nil.
 type heldWait struct {
 	bulk     chan<- *wire.Delivery
 	piece    *wire.Delivery
@@ -49,14 +49,14 @@ func (h *heldFrame) next(d *deliverer) heldWait {
 	return heldWait{flushes: d.flushes, answer: h.answer}
 }
 
-// releaseHeld gives up the held frame. While there was one the worker may have had to wait, and so was
-// not silent.
+// releaseHeld gives up the held frame. While there was one, the worker may have had to wait, so
+// the time does not count as silence.
 func (w *worker) releaseHeld() {
 	w.held = nil
 	w.sinceFrame = 0
 }
 
-// confirmed tells the held event, now that the job manager has all that came before.
+// confirmed reports the held event, now that the job manager has everything before it.
 func (w *worker) confirmed(err error) {
 	event := w.held.event
 	w.releaseHeld()
@@ -96,8 +96,8 @@ func (w *worker) hear(f frame) {
 	w.sinceFrame = 0
 	if f.err != nil {
 		w.read = true
-		// A pipe that ends, within a frame too, says no more than that the process does,
-		// which is about to be seen; if it goes on, it is silent from now on.
+		// The end of the pipe, even within a frame, only means that the process ends, which
+		// will be noticed; if the process goes on, it is silent from now on.
 		if f.err != io.EOF && !errors.Is(f.err, io.ErrUnexpectedEOF) && !errors.Is(f.err, os.ErrDeadlineExceeded) && !errors.Is(f.err, os.ErrClosed) {
 			w.step(saidGarbage, w.garbage("%v", f.err))
 		}
@@ -106,7 +106,7 @@ func (w *worker) hear(f frame) {
 	w.step(w.understand(f.FromWorker))
 }
 
-// garbage is what comes with a breach of the protocol.
+// garbage returns the payload of a breach of the protocol.
 func (w *worker) garbage(format string, args ...any) payload {
 	return payload{failure: &wire.Failure{
 		Kind:    wire.MisuseFailure,
@@ -114,7 +114,7 @@ func (w *worker) garbage(format string, args ...any) payload {
 	}}
 }
 
-// understand says what a frame means.
+// understand returns the trigger that a frame stands for, and its payload.
 func (w *worker) understand(f *wire.FromWorker) (trigger, payload) {
 	event := wire.WorkerEvent{WorkerRef: w.ref}
 	var meanings []trigger
@@ -170,7 +170,7 @@ func (w *worker) report(e *wire.WorkerEvent) {
 	}
 }
 
-// tellProgress tells the last progress, if it waits.
+// tellProgress reports the last progress, if it waits.
 func (w *worker) tellProgress() {
 	if w.progress == nil {
 		return
@@ -179,7 +179,7 @@ func (w *worker) tellProgress() {
 	w.progress, w.progressTold = nil, time.Now()
 }
 
-// tell puts an event behind those before it.
+// tell appends an event to the outbox.
 func (w *worker) tell(e wire.WorkerEvent) {
 	w.tellProgress()
 	w.outbox.put(e)

@@ -18,7 +18,7 @@ type pipes struct {
 	words *os.File // its standard output and error
 }
 
-// makePipes makes them, and those of the worker.
+// makePipes makes the task manager's ends and the worker's ends.
 func makePipes() (ours pipes, its Launch, err error) {
 	pipe := func(r, w **os.File) {
 		if err == nil {
@@ -38,7 +38,7 @@ func makePipes() (ours pipes, its Launch, err error) {
 // close closes the worker's ends; the process has its own of them.
 func (l Launch) close() { closeAll(l.Reads, l.Writes, l.Output) }
 
-// close closes our ends, which ends those who read and write.
+// close closes our ends, which ends the goroutines that read and write.
 func (p pipes) close() { closeAll(p.to, p.from, p.words) }
 
 func closeAll(files ...*os.File) {
@@ -49,10 +49,10 @@ func closeAll(files ...*os.File) {
 	}
 }
 
-// hurry bounds the time that output may take to be read, of a process that is gone.
+// hurry bounds the time to read the output of a process that is gone.
 func (p pipes) hurry() { setDeadline(p.words, time.Now().Add(drainTime)) }
 
-// stopReading ends the reading of frames, of a process that is gone.
+// stopReading ends the reading of frames of a process that is gone.
 func (p pipes) stopReading() { setDeadline(p.from, time.Now()) }
 
 func setDeadline(f *os.File, at time.Time) {
@@ -61,7 +61,7 @@ func setDeadline(f *os.File, at time.Time) {
 	}
 }
 
-// settle waits a moment for output that was written before what was heard by another
+// settle waits a moment for output that the process wrote before its last frame on the other
 // pipe.
 func (p pipes) settle() {
 	for range 50 {
@@ -89,7 +89,7 @@ func (w *worker) fetch() {
 // runsOwn reports whether the worker's executable is the task manager's own.
 func (w *worker) runsOwn() bool { return w.deployment.Spec.Artifact == w.own.Hash }
 
-// haveArtifact goes on once there is an executable, or will be none.
+// haveArtifact goes on once the executable is there or could not be fetched.
 func (w *worker) haveArtifact(g gotArtifact) {
 	if g.err != nil {
 		w.step(unstarted, payload{failure: &wire.Failure{Kind: wire.ClusterFailure, Message: g.err.Error()}})
@@ -99,7 +99,7 @@ func (w *worker) haveArtifact(g gotArtifact) {
 	w.step(fetched, payload{path: g.path})
 }
 
-// launch starts the process and all that listens to it, and sends its deployment.
+// launch starts the process and the goroutines for its pipes, and sends its deployment.
 func (w *worker) launch(executable string) {
 	if f := w.start(executable); f != nil {
 		w.step(unstarted, payload{failure: f})
@@ -170,13 +170,13 @@ func runsHere(spec wire.JobSpec) bool {
 	return spec.Platform == wire.Platform{} || spec.Platform == wire.Platform{OS: runtime.GOOS, Arch: runtime.GOARCH}
 }
 
-// unusable reports whether a file is to blame that it cannot be started: it is there,
-// and was checked.
+// unusable reports whether the failure to start a file is the fault of the file itself, which
+// exists and was checked.
 func unusable(err error) bool {
 	return errors.Is(err, syscall.ENOEXEC) || errors.Is(err, os.ErrPermission) || errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.EINVAL)
 }
 
-// cause leaves out where the executable is kept, which says nothing to anybody.
+// cause removes the path of the executable from an error, as the path means nothing to users.
 func cause(err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) {
@@ -185,7 +185,7 @@ func cause(err error) error {
 	return err
 }
 
-// listen hands on the worker's frames until they end.
+// listen passes on the worker's frames until they end.
 func (w *worker) listen(from *os.File) {
 	frames := wire.NewReader[wire.FromWorker](from)
 	for {
@@ -201,8 +201,8 @@ func (w *worker) listen(from *os.File) {
 	}
 }
 
-// speak sends what there is for the worker. A worker that does not listen holds up
-// this goroutine alone; one that is gone is seen to be so elsewhere.
+// speak sends messages to the worker. A worker that does not read holds up only this goroutine;
+// that a worker is gone is noticed elsewhere.
 func (w *worker) speak(to *os.File) {
 	frames := wire.NewWriter[wire.ToWorker](to)
 	for m := range w.outgo {

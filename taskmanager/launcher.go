@@ -14,9 +14,9 @@ import (
 // launcher does not close them.
 type Launch struct {
 	Executable string
-	Name       string   // under which it runs
-	Dir        string   // where it runs
-	Env        []string // all of its environment
+	Name       string   // name under which it runs
+	Dir        string   // directory in which it runs
+	Env        []string // its whole environment
 	Reads      *os.File // its file descriptor 3
 	Writes     *os.File // its file descriptor 4
 	Output     *os.File // its standard output and error
@@ -31,13 +31,13 @@ type Launcher interface {
 // Process is a worker process that was started.
 type Process interface {
 	PID() int
-	// Stopped reports whether the process does not run until it is told to go on. It is
-	// false where that cannot be known.
+	// Stopped reports whether the process does not run until it is told to go on. It is false
+	// where this cannot be known.
 	Stopped() bool
-	// Kill ends the process and what it has started, at once. It may be called at any
-	// time, by several goroutines.
+	// Kill ends the process and its process group at once. It may be called at any time, by
+	// several goroutines.
 	Kill() error
-	// Wait waits until the process has ended, and ends what it leaves behind. It is
+	// Wait waits until the process has ended, and ends the rest of its process group. It is
 	// called once.
 	Wait() (Exit, error)
 }
@@ -45,10 +45,10 @@ type Process interface {
 // ErrClosed is returned by a launcher that was closed.
 var ErrClosed = errors.New("the launcher of worker processes is closed")
 
-// launcher starts processes of the operating system, from one thread that lives as
-// long as it does: on Linux a worker is killed by the kernel when the thread that
-// started it ends, and so however the task manager ends. Elsewhere, and for a worker
-// that has changed its user, the end of its pipe tells it.
+// launcher starts processes of the operating system from one thread, which lives as long as the
+// launcher. On Linux the kernel kills a worker when the thread that started it ends, so no
+// worker is left however the task manager ends. Elsewhere, and for a worker that has changed
+// its user, the end of its pipe tells it to end.
 type launcher struct {
 	requests chan request
 	closing  chan struct{}
@@ -71,13 +71,13 @@ func newLauncher() *launcher {
 
 func (l *launcher) run() {
 	defer close(l.ended)
-	runtime.LockOSThread() // and never unlock: the thread is to end with this goroutine
+	runtime.LockOSThread() // and never unlock: the thread must end with this goroutine
 	if !onMainThread() {
 		l.serve()
 		return
 	}
-	// The first thread of a process does not end before that. While it is held here,
-	// another goroutine has another one.
+	// The first thread of a process ends only with the process. While this goroutine holds it,
+	// another goroutine gets another thread.
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -106,8 +106,8 @@ func (l *launcher) Close() {
 	<-l.ended
 }
 
-// patience with an executable that is open for writing in a process that was forked
-// but has not started its program yet.
+// Retries for an executable that is open for writing in a process that was forked but has not
+// started its program yet.
 const (
 	busyTries = 100
 	busyWait  = 10 * time.Millisecond
@@ -153,10 +153,10 @@ func (l *launcher) Launch(spec Launch) (Process, error) {
 // process is a process of the operating system that leads a group.
 type process struct {
 	cmd   *exec.Cmd
-	kills int64 // for lack of memory in the control group, before it started
+	kills int64 // the control group's kills for lack of memory before it started
 
 	mu     sync.Mutex
-	reaped bool // its number may be another's by now
+	reaped bool // its number may belong to another process by now
 }
 
 // PID implements Process.
@@ -181,7 +181,7 @@ func (p *process) Kill() error {
 
 // Wait implements Process.
 func (p *process) Wait() (Exit, error) {
-	awaitEnd(p.PID()) // where it can, so that the group is still this one's
+	awaitEnd(p.PID()) // where supported, so that the group still belongs to this process
 	var left error
 	if runtime.GOOS == "linux" {
 		left = p.Kill()
@@ -191,7 +191,7 @@ func (p *process) Wait() (Exit, error) {
 	p.reaped = true
 	p.mu.Unlock()
 	if runtime.GOOS != "linux" {
-		left = killGroup(p.PID()) // a group that has members keeps its number
+		left = killGroup(p.PID()) // a group with members keeps its number
 	}
 	state := p.cmd.ProcessState
 	if state == nil {

@@ -90,8 +90,8 @@ func TestLauncher(t *testing.T) {
 	all.Wait()
 }
 
-// TestBusyExecutable starts what is open for writing, as it is for a moment in a
-// process that was forked while it was written.
+// TestBusyExecutable starts an executable that is open for writing. This happens for a moment
+// if a process is forked while the file is being written.
 func TestBusyExecutable(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return // elsewhere that is no error
@@ -106,10 +106,10 @@ func TestBusyExecutable(t *testing.T) {
 	require.Equal(t, Exit{}, wait(t, p))
 }
 
-// TestClosedLauncher closes a launcher with a process that goes on: on Linux the
-// kernel ends it.
+// TestClosedLauncher closes a launcher whose process still runs: on Linux the kernel ends the
+// process.
 func TestClosedLauncher(t *testing.T) {
-	for range 10 { // on whatever threads
+	for range 10 { // on any thread
 		testClosedLauncher(t)
 	}
 }

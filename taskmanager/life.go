@@ -2,9 +2,8 @@ package taskmanager
 
 import "fmt"
 
-// The life of a worker as its task manager sees it, as a table: in each state, what
-// happens to a worker leads to a state and to something that is done. The shell
-// (worker.go) tells what happens, and does what is to be done.
+// The life of a worker as its task manager sees it, as a table: in each state, a trigger leads
+// to a next state and an action. worker.go reports the triggers and carries out the actions.
 //
 //	fetching ──fetched──► starting ──first frame──► building ──Ready──► idle
 //	                                                                  │      │
@@ -22,24 +21,24 @@ import "fmt"
 //	starting … killed ──the process is gone──► gone
 //	fetching ──no artifact──► gone;   fetching ──Cancel, Exit, Kill, stop──► killed
 //
-// In each state a worker has so much patience: who says nothing after the start, does
-// not end after it was told to, or is silent, is killed. gone is for good, and Ended
-// is told on the way there and nowhere else.
+// Each state has a time limit: a worker that sends nothing after its start, that does not end
+// after it was told to, or that is silent, is killed. gone is for good, and Ended is reported
+// on the way there and nowhere else.
 
-// state is where a worker is in its life.
+// state is the state of a worker.
 type state uint8
 
 const (
-	fetching   state = iota // the artifact is on its way
-	starting                // the process runs, and has said nothing yet
-	building                // it has spoken: it is a worker, and builds its job
-	idle                    // it listens, and waits for what to do
+	fetching   state = iota // the artifact is being fetched
+	starting                // the process runs, and has sent no frame yet
+	building                // it has sent a frame, so it is a worker; it builds its job
+	idle                    // it listens, and waits for a command
 	preparing               // it begins the sinks
 	prepared                // it has begun them, and waits to start
 	running                 // it runs its subtasks
 	done                    // its subtasks have succeeded
 	committing              // it makes the results visible
-	committed               // they are
+	committed               // they are visible
 	cancelling              // it was told to stop
 	concluding              // it was told to end while it committed, and finishes that first
 	leaving                 // it is about to end by itself
@@ -62,10 +61,10 @@ func (s state) String() string {
 type trigger uint8
 
 const (
-	// Of the artifact and the process.
+	// About the artifact and the process.
 	fetched   trigger = iota // the artifact is there
-	unstarted                // no artifact, or no process of it; there is none
-	exited                   // the process is gone, and all it said was read
+	unstarted                // no artifact or no process, so that nothing runs
+	exited                   // the process is gone, and all its frames were read
 
 	// Frames of the worker.
 	saidBeat
@@ -77,7 +76,7 @@ const (
 	saidFinished
 	saidCommitted
 	saidFailed
-	saidGarbage // what is no frame, or not one of this worker's mode
+	saidGarbage // not a frame, or not one of this worker's mode
 
 	// Commands of the job manager.
 	toldPrepare
@@ -87,10 +86,10 @@ const (
 	toldExit
 	toldKill
 
-	// What the task manager finds.
-	ranOut        // of the patience of the state
+	// Found by the task manager.
+	ranOut        // the time limit of the state has passed
 	fellSilent    // no frame for too long
-	undeliverable // what it produces cannot be brought to the job manager
+	undeliverable // its rows or text cannot be delivered to the job manager
 	stopped       // the task manager stops, or its lease lapsed
 
 	triggers = iota
@@ -98,7 +97,7 @@ const (
 
 var triggerNames = [triggers]string{"fetched", "unstarted", "exited", "beat", "ready", "resolved", "prepared", "progress", "bulk", "finished", "committed", "failed", "garbage", "prepare", "start", "commit", "cancel", "exit", "kill", "ran out", "silent", "undeliverable", "stopped"}
 
-// String returns what happened in a word or two.
+// String returns the trigger in a word or two.
 func (h trigger) String() string {
 	if int(h) >= len(triggerNames) {
 		return fmt.Sprintf("trigger(%d)", uint8(h))
@@ -106,7 +105,7 @@ func (h trigger) String() string {
 	return triggerNames[h]
 }
 
-// action is what is done about a trigger.
+// action is what is done upon a trigger.
 type action uint8
 
 const (
@@ -114,11 +113,11 @@ const (
 	launch         // start the process and send it its deployment
 	relay          // pass the command on to the worker
 	report         // pass the frame on to the job manager
-	deliver        // bring the rows or text to the job manager
-	drop           // relay, and give up what is being delivered: nobody wants it
+	deliver        // send the rows or text to the job manager
+	drop           // relay, and drop what is being delivered: it is not wanted any more
 	giveUp         // the fetch
 	kill           // the process, for the reason the shell knows
-	end            // tell that the worker has ended
+	end            // report that the worker has ended
 	actions = iota
 )
 
@@ -132,15 +131,15 @@ func (a action) String() string {
 	return actionNames[a]
 }
 
-// move is where a trigger leads, and what is done.
+// move is the next state and the action upon a trigger.
 type move struct {
 	to state
 	do action
 }
 
-// lifeTable is the transition table. What is not in a state's row changes nothing: late
-// or repeated commands, and frames that crossed with a command. Commands may be
-// repeated as the job manager says them again on a new connection.
+// lifeTable returns the transition table. A trigger that is not in a state's row changes
+// nothing: a late or repeated command, or a frame that crossed with a command. Commands are
+// repeated when the job manager sends them again on a new connection.
 func lifeTable() (t [states][triggers]move) {
 	for s := range t {
 		for h := range t[s] {
@@ -159,7 +158,7 @@ func lifeTable() (t [states][triggers]move) {
 	}
 	silent := []state{starting, building}
 	working := []state{idle, preparing, prepared, running, done, committing, committed}
-	active := append(append([]state{}, silent...), working...) // a process, of which nothing was asked but work
+	active := append(append([]state{}, silent...), working...) // a process that runs and was not told to end
 	alive := append(append([]state{}, active...), cancelling)
 
 	set(fetched, launch, starting, fetching)
@@ -188,20 +187,20 @@ func lifeTable() (t [states][triggers]move) {
 	set(saidFailed, report, leaving, concluding)
 	stay(saidBulk, deliver, building)
 	stay(saidBulk, deliver, working...)
-	// What was done before a worker heard that it is cancelled stays true.
+	// Reports of what was done before the worker received Cancel stay true.
 	for _, h := range []trigger{saidReady, saidPrepared, saidFinished, saidCommitted} {
 		stay(h, report, cancelling)
 	}
 
-	// Commands. One that comes too early is a fault of the job manager, and had better
-	// end the worker than leave it waiting.
+	// Commands. A command that comes too early is a fault of the job manager; it ends the
+	// worker, which would otherwise wait for ever.
 	for _, h := range []trigger{toldPrepare, toldStart, toldCommit} {
 		set(h, giveUp, killed, fetching)
 		set(h, kill, killed, silent...)
 	}
 	set(toldPrepare, relay, preparing, idle)
 	set(toldStart, relay, running, idle, prepared)
-	set(toldCommit, relay, committing, done, idle) // idle: one that is there for that alone
+	set(toldCommit, relay, committing, done, idle) // idle: a worker in CommitMode
 	set(toldStart, kill, killed, preparing)
 	set(toldCommit, kill, killed, preparing, prepared, running)
 	set(toldCancel, drop, cancelling, active...)

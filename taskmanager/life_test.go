@@ -50,7 +50,7 @@ func TestLifeTable(t *testing.T) {
 	require.Equal(t, string(want), printLife(), "run with REWRITE=1 and review the difference")
 }
 
-// TestLifeRules checks what holds of every entry.
+// TestLifeRules checks properties of every entry.
 func TestLifeRules(t *testing.T) {
 	table := lifeTable()
 	for s := range state(states) {
@@ -80,7 +80,7 @@ func TestLifeRules(t *testing.T) {
 			}
 		}
 	}
-	// Whatever it does, it can be brought to its end.
+	// From every state a worker can be ended.
 	for s := range gone {
 		m := table[s][toldKill]
 		require.Contains(t, []state{killed}, m.to, "%s", s)
@@ -93,8 +93,8 @@ func TestLifeRules(t *testing.T) {
 	}
 }
 
-// TestLivesAtRandom has workers live through random triggers: the commands that reach a worker
-// fit its queue, and its events have the order that the job manager expects.
+// TestLivesAtRandom feeds random triggers to workers: the commands to a worker fit its queue,
+// and its events have the order that the job manager expects.
 func TestLivesAtRandom(t *testing.T) {
 	table := lifeTable()
 	rapid.Check(t, func(t *rapid.T) {

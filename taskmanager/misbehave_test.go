@@ -18,7 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// TestEnds has workers end in every way that user code finds.
+// TestEnds ends workers in every way in which user code can end them.
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -27,7 +27,7 @@ func TestEnds(t *testing.T) {
 		message []string // parts of it
 		code    int
 		signal  string
-		last    string // line of output, "" for none in particular
+		last    string // expected last line of output, "" for any
 	}{
 		{"panic", wire.UserFailure, []string{"panic: index 7 out of range", "goroutine ", "taskmanager.explode"}, 2, "", ""},
 		{"exit 0", wire.UserFailure, []string{"user code ended the process (os.Exit) with code 0"}, 0, "", ""},
@@ -52,7 +52,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestEndsEarly has workers end or misbehave before they are ready.
+// TestEndsEarly: workers end or misbehave before they are ready.
 func TestEndsEarly(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -85,7 +85,7 @@ func TestOutOfMemory(t *testing.T) {
 	require.NotNil(t, f)
 	require.Equal(t, wire.UserFailure, f.Kind)
 	require.NotEqual(t, 96, f.ExitCode, "the limit was not set")
-	if !raceEnabled { // whose runtime fails in its own way
+	if !raceEnabled { // the race detector's runtime fails in its own way
 		require.Contains(t, f.Message, "fatal error: ")
 		require.Contains(t, f.Message, "memory")
 	}
@@ -102,11 +102,11 @@ func TestStopped(t *testing.T) {
 	require.Equal(t, "killed", f.Signal)
 }
 
-// TestStoppedEarly stops a worker before it has said anything, when it may take long.
+// TestStoppedEarly stops a worker before its first frame, which may take long.
 func TestStoppedEarly(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		return // elsewhere it is not known that a process is stopped, and Startup bounds it
+		return // elsewhere it cannot be known that a process is stopped; Startup bounds the wait
 	}
 	b := manage(t, newBoss(t), func(c *Config) { c.Silence, c.Startup = time.Second, time.Hour })
 	b.deploy(t, "stop-early")
@@ -191,7 +191,7 @@ func TestGarbageOutput(t *testing.T) {
 	require.Equal(t, "\x00\xff\x1b[2J garbage \xfe\r\n\n", b.text(), "as it was written")
 }
 
-// TestFlood has a worker write 7 MB to its output while the job manager takes nothing.
+// TestFlood: a worker writes 7 MB to its output while the job manager reads nothing.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	boss := newBoss(t)
@@ -200,7 +200,7 @@ func TestFlood(t *testing.T) {
 	b.deploy(t, "flood")
 	b.ready(t)
 	b.command(t, wire.WorkerCommand{Start: &wire.Start{}})
-	// Finished waits for the log lines before it for a while, and no longer.
+	// Finished waits for the log lines before it only for a while.
 	b.event(t, "finished", func(e *wire.WorkerEvent) bool { return e.Finished != nil })
 	close(boss.readGate)
 	b.command(t, wire.WorkerCommand{Exit: &wire.Exit{}})
@@ -208,8 +208,8 @@ func TestFlood(t *testing.T) {
 	require.Less(t, len(b.text()), 2<<20)
 }
 
-// TestFloodIsCounted has the job manager take a flood as it can: what is dropped is
-// said.
+// TestFloodIsCounted: the job manager reads a flood as fast as it can, and the log says how
+// much was dropped.
 func TestFloodIsCounted(t *testing.T) {
 	b := launched(t)
 	b.begin(t, "flood")
@@ -228,7 +228,7 @@ func TestFloodIsCounted(t *testing.T) {
 	require.Equal(t, 20_002, lines+dropped)
 }
 
-// alive reports whether a process is there and no zombie.
+// alive reports whether a process exists and is not a zombie.
 func alive(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -238,7 +238,7 @@ func alive(pid int) bool {
 	return !strings.HasPrefix(rest, "Z")
 }
 
-// TestChild has a worker leave a process behind that has its pipes.
+// TestChild: a worker leaves a process behind that has its pipes.
 func TestChild(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"group", "session"} {
@@ -251,7 +251,7 @@ func TestChild(t *testing.T) {
 			require.Len(t, f.LastLines, 1)
 			pid, err := strconv.Atoi(strings.TrimPrefix(f.LastLines[0], "child "))
 			require.NoError(t, err)
-			if how == "session" { // it left the group, and is nobody's to kill
+			if how == "session" { // it left the group, so it is not killed
 				require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 			}
 			require.Eventually(t, func() bool { return !alive(pid) }, enough, 5*time.Millisecond)

@@ -8,28 +8,27 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// outbox holds what is to be told to the job manager, in order, and what was told but
-// may have been lost with the connection: the acknowledgement of a heartbeat is that
-// of everything before it. On a new connection what was not acknowledged is told
-// again; the job manager takes what it has heard before for no news.
+// outbox holds the events for the job manager, in order: those to be sent, and those that were
+// sent but are not acknowledged. The acknowledgement of a heartbeat covers everything before
+// it. On a new connection the events that were not acknowledged are sent again; the job manager
+// ignores those that it knows.
 //
-// It also knows the workers: one is there from its deployment until its Ended is on
-// its way, so that a heartbeat never misses a worker whose end was not told. Memory is
-// bounded by the life of the workers: each says few things once, and of its progress
-// the last is kept alone.
+// It also lists the workers: from its deployment until its Ended is sent, a worker is in every
+// heartbeat. Memory is bounded: a worker has few events, each once, and only its last progress
+// is kept.
 type outbox struct {
 	mu      sync.Mutex
 	next    uint64 // numbers events, from 1
 	waiting []event
-	told    []event // but not acknowledged
+	told    []event // sent but not acknowledged
 	running map[wire.WorkerRef]bool
 
 	beatDue bool
 	beats   uint64            // number of the last heartbeat
-	marks   map[uint64]uint64 // by heartbeat not acknowledged: the last event before it
+	marks   map[uint64]uint64 // by unacknowledged heartbeat: the last event before it
 	leave   *wire.Leave
 	left    bool
-	more    chan struct{} // holds a token when there may be something to tell
+	more    chan struct{} // holds a token when there may be something to send
 }
 
 type event struct {
@@ -41,7 +40,7 @@ func newOutbox() *outbox {
 	return &outbox{running: map[wire.WorkerRef]bool{}, marks: map[uint64]uint64{}, more: make(chan struct{}, 1)}
 }
 
-// wake lets the sender look; the lock is held.
+// wake wakes the sender; the lock is held.
 func (o *outbox) wake() {
 	select {
 	case o.more <- struct{}{}:
@@ -49,7 +48,7 @@ func (o *outbox) wake() {
 	}
 }
 
-// deployed notes that a worker is there.
+// deployed records a new worker.
 func (o *outbox) deployed(ref wire.WorkerRef) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -76,9 +75,9 @@ func (o *outbox) put(e wire.WorkerEvent) {
 	o.waiting = append(o.waiting, event{o.next, e})
 }
 
-// forget drops what is waiting but for the ends of workers, and why they failed: the
-// job manager has given them up by now, but one that was merely stopped for a while
-// has not, and hears the cause then.
+// forget drops the waiting events except for the ends of workers and their failures. The job
+// manager takes the workers for lost by now. But one that was only stopped for a while has not
+// done so, and must get the cause.
 func (o *outbox) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -103,14 +102,14 @@ func (o *outbox) farewell(reason string) {
 	o.wake()
 }
 
-// reconnect begins a new connection: it returns the workers, for Register, and has
-// everything told again that was not acknowledged.
+// reconnect begins a new connection: it returns the workers, for Register, and queues all
+// unacknowledged events again.
 func (o *outbox) reconnect() []wire.WorkerRef {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, e := range o.told {
 		if e.Ended != nil {
-			o.running[e.WorkerRef] = true // until it is told again
+			o.running[e.WorkerRef] = true // until its Ended is sent again
 		}
 	}
 	o.waiting, o.told = append(o.told, o.waiting...), nil
@@ -132,8 +131,8 @@ func (o *outbox) refs() []wire.WorkerRef {
 	return refs
 }
 
-// pop returns what is to be told next, nil if that is nothing. A heartbeat waits for
-// nothing, a farewell for everything.
+// pop returns the next message to send, nil if there is none. A heartbeat goes before
+// everything else, a farewell after it.
 func (o *outbox) pop() *wire.FromTaskManager {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -151,7 +150,7 @@ func (o *outbox) pop() *wire.FromTaskManager {
 		if e.Ended != nil {
 			delete(o.running, e.WorkerRef)
 		}
-		if e.Progress == nil { // there will be another
+		if e.Progress == nil { // of progress, a newer one will follow
 			o.told = append(o.told, e)
 		}
 		return &wire.FromTaskManager{Worker: &e.WorkerEvent}
@@ -162,7 +161,7 @@ func (o *outbox) pop() *wire.FromTaskManager {
 	return nil
 }
 
-// lastTold returns the number of the last event that was told and not acknowledged.
+// lastTold returns the number of the last event that was sent and not acknowledged.
 func (o *outbox) lastTold() uint64 {
 	if len(o.told) == 0 {
 		return 0
@@ -170,8 +169,8 @@ func (o *outbox) lastTold() uint64 {
 	return o.told[len(o.told)-1].number
 }
 
-// acknowledged notes that the job manager has heard a heartbeat, and so everything
-// before it.
+// acknowledged records that the job manager has received a heartbeat, and so everything before
+// it.
 func (o *outbox) acknowledged(number uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -69,7 +69,7 @@ func printRefs(refs []wire.WorkerRef) string {
 	return "[" + strings.Join(names, " ") + "]"
 }
 
-// printTold tells everything.
+// printTold pops and prints all messages.
 func printTold(o *outbox) string {
 	var out strings.Builder
 	for m := o.pop(); m != nil; m = o.pop() {
@@ -93,8 +93,7 @@ func printTold(o *outbox) string {
 	return out.String()
 }
 
-// TestOutboxIsBounded has a job manager away for long, and one that acknowledges
-// nothing.
+// TestOutboxIsBounded: the job manager is away for long, or acknowledges nothing.
 func TestOutboxIsBounded(t *testing.T) {
 	o := newOutbox()
 	for i := range 10_000 {

@@ -9,22 +9,22 @@ import (
 	"unicode"
 )
 
-// Bounds on what is kept of a worker's output.
+// Bounds on the kept part of a worker's output.
 const (
-	maxLine    = 16 << 10  // bytes of a line, as it is passed on; what is beyond is cut
-	maxTail    = 1 << 10   // bytes of a line, among the last ones
+	maxLine    = 16 << 10  // bytes of a line that are passed on; the rest is cut
+	maxTail    = 1 << 10   // bytes of each of the last lines
 	tailLines  = 50        // last lines that are kept
-	crashLines = 40        // lines that are kept from where a program says that it crashed
+	crashLines = 40        // lines that are kept from the beginning of a crash on
 	maxPending = 256 << 10 // bytes that wait to be passed on
 	maxChunk   = 64 << 10  // bytes that are passed on at once, about
 )
 
-// output takes what a worker writes to its standard output and error, line by line. It
-// always takes all, so that a worker never waits for who reads its words; what nobody
-// fetches in time is dropped and counted.
+// output collects what a worker writes to its standard output and error, line by line. It
+// always reads everything, so that output never makes a worker wait; lines that are not fetched
+// in time are dropped and counted.
 type output struct {
 	mu      sync.Mutex
-	line    []byte // the one that has not ended
+	line    []byte // the line that has not ended
 	cut     int    // bytes left out of it
 	pending []byte // whole lines for the job manager
 	lost    counted
@@ -34,7 +34,7 @@ type output struct {
 	more    chan struct{}
 }
 
-// counted is how much output was dropped.
+// counted is the amount of dropped output.
 type counted struct {
 	lines, bytes int64
 }
@@ -74,7 +74,7 @@ func (o *output) write(text []byte) {
 	}
 }
 
-// endLine puts the line where it belongs.
+// endLine stores the line that has ended.
 func (o *output) endLine() {
 	size := len(o.line) + o.cut + 1
 	if o.cut > 0 {
@@ -110,8 +110,8 @@ func (o *output) remember(line string) {
 	}
 }
 
-// take returns lines to pass on, nil if there are none. Once what waited has been
-// taken, a line says what had to be dropped behind it.
+// take returns lines to pass on, nil if there are none. After the waiting lines, one more line
+// says how much was dropped behind them.
 func (o *output) take() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -149,14 +149,14 @@ func (o *output) lastLines() []string {
 	return append(append([]string(nil), o.tail[o.next:]...), o.tail[:o.next]...)
 }
 
-// crashed returns what the program said when it crashed, nil if it did not.
+// crashed returns the program's output from its crash on, nil if it did not crash.
 func (o *output) crashed() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return append([]string(nil), o.crash...)
 }
 
-// crashes reports whether the Go runtime begins its last words so.
+// crashes reports whether the Go runtime begins the report of a crash with this line.
 func crashes(line string) bool {
 	return strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ")
 }

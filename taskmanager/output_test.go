@@ -52,8 +52,8 @@ func TestOutputCutsLines(t *testing.T) {
 	require.LessOrEqual(t, cap(o.line), 2*maxLine)
 }
 
-// TestOutputAtRandom writes and takes lines in any pieces: all are there, or counted
-// where they would be.
+// TestOutputAtRandom writes and takes lines in pieces of any size: every line is there, or
+// counted at its place.
 func TestOutputAtRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := newOutput()

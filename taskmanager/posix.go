@@ -44,12 +44,12 @@ func readable(f *os.File) bool {
 	return err == nil && ready
 }
 
-// busy reports whether an executable could not be started because someone has it open
-// for writing: a process forked while the file was being written has it until it
-// starts a program of its own.
+// busy reports whether an executable could not be started because a process has it open for
+// writing. A process that was forked while the file was being written has it open until it
+// starts its own program.
 func busy(err error) bool { return errors.Is(err, syscall.ETXTBSY) }
 
-// endedBy tells a process's end from the state in which it was reaped.
+// endedBy converts the state in which a process was reaped.
 func endedBy(s *os.ProcessState) Exit {
 	if status, ok := s.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return Exit{Code: -1, Signal: status.Signal().String()}

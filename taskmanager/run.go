@@ -17,10 +17,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Run offers the slots of this machine to the job manager until the context is done,
-// or the job manager refuses the task manager for good, which is an error. While the
-// job manager is away it tries to reach it again. When it returns, the workers and
-// their directories are gone.
+// Run offers the slots of this machine to the job manager until the context is done. It fails
+// if the job manager refuses the task manager for good. While the job manager is away, Run
+// tries to reach it again. When Run returns, the workers and their directories are gone.
 func Run(ctx context.Context, config Config) (err error) {
 	c, err := config.complete()
 	if err != nil {
@@ -68,7 +67,7 @@ func Run(ctx context.Context, config Config) (err error) {
 	return m.run(ctx)
 }
 
-// seed draws a seed.
+// seed returns a random seed.
 func seed() uint64 {
 	n, err := rand.Int(rand.Reader, new(big.Int).SetUint64(1<<63))
 	if err != nil {
@@ -95,7 +94,7 @@ type manager struct {
 	space       *diskspace.Gauge
 	tasks       sync.WaitGroup // of the workers
 	stops       chan struct{}  // closed when it stops
-	broke       string         // why the connection before ended; of the goroutine that converses
+	broke       string         // why the previous connection ended; used only by converse
 	renewed     chan struct{}  // holds a token when the lease was renewed by a registration
 
 	mu       sync.Mutex
@@ -105,14 +104,14 @@ type manager struct {
 	lease    lease
 	leased   bool                    // the lease runs
 	cut      context.CancelCauseFunc // ends the connection; nil between two
-	joined   bool                    // it is registered on it
-	ailing   string                  // why it takes no work, as the last heartbeat said; of talk alone
+	joined   bool                    // it is registered on this connection
+	ailing   string                  // why it takes no work, as in the last heartbeat; used only by talk
 }
 
 // leavePatience bounds how long a farewell may take.
 const leavePatience = 2 * time.Second
 
-// run converses until the context is done, and then ends everything in order.
+// run keeps the connection until the context is done, and then ends everything in order.
 func (m *manager) run(ctx context.Context) error {
 	talking, hush := context.WithCancel(context.WithoutCancel(ctx))
 	defer hush()
@@ -200,7 +199,7 @@ func (m *manager) deploy(d *wire.Deployment) {
 	}
 }
 
-// refuse answers a deployment, or a command, for a worker that there is not.
+// refuse answers a deployment or a command for a worker that does not exist.
 func (m *manager) refuse(ref wire.WorkerRef, f *wire.Failure) {
 	if f != nil {
 		f.Worker, f.TaskManager, f.ExitCode = ref.Worker, m.Name, -1
@@ -208,7 +207,7 @@ func (m *manager) refuse(ref wire.WorkerRef, f *wire.Failure) {
 	m.outbox.put(wire.WorkerEvent{WorkerRef: ref, Ended: &wire.Ended{Failure: f}})
 }
 
-// unfit says why a deployment makes no sense, nil if it does.
+// unfit says why a deployment is not valid, nil if it is.
 func unfit(d *wire.Deployment) *wire.Failure {
 	because := func(format string, args ...any) *wire.Failure {
 		return &wire.Failure{Kind: wire.ClusterFailure, Message: "the job manager deployed a worker wrongly: " + fmt.Sprintf(format, args...)}
@@ -241,7 +240,7 @@ func (m *manager) command(c *wire.WorkerCommand) {
 	}
 }
 
-// registration introduces the task manager.
+// registration returns the message that registers the task manager.
 func (m *manager) registration() *wire.Register {
 	return &wire.Register{
 		Version: wire.Version, Build: wire.Build(),

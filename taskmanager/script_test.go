@@ -56,7 +56,7 @@ func (w *scripted) ready() {
 	w.say(wire.FromWorker{Ready: &wire.Ready{Address: "127.0.0.1:1", Fingerprint: "f"}})
 }
 
-// beats beats from now on.
+// beats sends heartbeats from now on.
 func (w *scripted) beats() {
 	go func() {
 		for {
@@ -66,7 +66,7 @@ func (w *scripted) beats() {
 	}()
 }
 
-// next waits for the next command; the end of the pipe is the end of the worker.
+// next waits for the next command; at the end of the pipe the worker exits.
 func (w *scripted) next() *wire.ToWorker {
 	m, err := w.in.Next()
 	if err != nil {
@@ -75,7 +75,7 @@ func (w *scripted) next() *wire.ToWorker {
 	return m
 }
 
-// obey does what a worker does, with rows collected between Start and Finished.
+// obey acts as a normal worker, which collects rows between Start and Finished.
 func (w *scripted) obey(collected int) {
 	w.beats()
 	w.ready()
@@ -101,7 +101,7 @@ func (w *scripted) obey(collected int) {
 	}
 }
 
-// started is how scripts begin that misbehave at work.
+// started is the beginning of scripts that misbehave while they run.
 func (w *scripted) started() {
 	w.beats()
 	w.ready()

@@ -6,46 +6,46 @@ import (
 	"github.com/superstep-ml/superstep/internal/silence"
 )
 
-// parts is how many turns a limit has.
+// parts is the number of turns in a limit.
 const parts = 16
 
-// newTurns returns a clock for limits of at least limit, that begins now.
+// newTurns returns a clock for limits of at least limit. It begins at now.
 func newTurns(limit, now time.Duration) silence.Clock {
 	c := silence.NewClock(max(limit/parts, time.Millisecond))
 	c.Begin(now)
 	return c
 }
 
-// lease is how long a task manager goes on without its job manager. It runs from when
-// the last heartbeat that was acknowledged was sent: whoever acknowledged it has known
-// since then that this task manager lives, and not for longer.
+// lease is how long a task manager goes on without its job manager. It runs from the sending of
+// the last heartbeat that was acknowledged: that is the latest moment at which the job manager
+// knows this task manager to be alive.
 type lease struct {
-	limit time.Duration // of turns
-	age   time.Duration // of what is acknowledged
-	sent  []beat        // not acknowledged yet, oldest first
+	limit time.Duration // in turns
+	age   time.Duration // turns since the acknowledged heartbeat was sent
+	sent  []beat        // heartbeats not acknowledged yet, oldest first
 }
 
-// beat is a heartbeat on its way.
+// beat is a heartbeat that was sent.
 type beat struct {
 	number uint64
 	age    time.Duration // turns since it was sent
 }
 
-// maxBeats bounds the heartbeats that are remembered; what comes after is not, so that
-// its acknowledgement counts for nothing. By then the lease is long over.
+// maxBeats bounds the heartbeats that are remembered. Later ones are not, and their
+// acknowledgements are ignored. By then the lease is long over.
 const maxBeats = 1024
 
-// renew says that the job manager has spoken for good, as when it registers.
+// renew begins the lease anew, as upon a registration.
 func (l *lease) renew(limit time.Duration) { *l = lease{limit: limit} }
 
-// beats notes that a heartbeat was sent.
+// beats records that a heartbeat was sent.
 func (l *lease) beats(number uint64) {
 	if len(l.sent) < maxBeats {
 		l.sent = append(l.sent, beat{number: number})
 	}
 }
 
-// acknowledged notes that the job manager has heard a heartbeat, and so all before it.
+// acknowledged records that the job manager has received a heartbeat, and so all before it.
 func (l *lease) acknowledged(number uint64) {
 	for i := len(l.sent) - 1; i >= 0; i-- {
 		if l.sent[i].number == number {
@@ -56,8 +56,8 @@ func (l *lease) acknowledged(number uint64) {
 	}
 }
 
-// lost forgets the heartbeats of a connection that broke; what they would have renewed
-// will not be acknowledged.
+// lost forgets the heartbeats of a connection that broke, as they will not be acknowledged any
+// more.
 func (l *lease) lost() { l.sent = nil }
 
 // tick lets time pass.

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTurns: a limit has sixteen turns, and one that is too short for them has turns still.
+// TestTurns: a limit has sixteen turns, and even a very short one has turns.
 func TestTurns(t *testing.T) {
 	turns := newTurns(16*time.Second, 5*time.Second)
 	require.Equal(t, time.Second, turns.Tick(6*time.Second))
@@ -24,7 +24,7 @@ func TestLease(t *testing.T) {
 	l.beats(2)
 	l.tick(4 * s)
 	require.False(t, l.lapsed())
-	l.acknowledged(1) // which was sent 8 s ago
+	l.acknowledged(1) // sent 8 s ago
 	l.tick(1 * s)
 	require.False(t, l.lapsed())
 	l.acknowledged(2) // 5 s ago

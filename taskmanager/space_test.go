@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAFullDisk: a task manager says with its registration and with every heartbeat that
-// it takes no work, for as long as its disk is too full.
+// TestAFullDisk: while its disk is too full, a task manager says in its registration and in
+// every heartbeat that it takes no work.
 func TestAFullDisk(t *testing.T) {
 	t.Parallel()
 	b := manage(t, newBoss(t), func(c *Config) { c.MinFree = 1 << 60 })
@@ -20,7 +20,7 @@ func TestAFullDisk(t *testing.T) {
 	require.Contains(t, b.ailing, "(--min-free)")
 }
 
-// TestAnEmptyDisk: one with room says nothing of the kind.
+// TestAnEmptyDisk: a task manager whose disk has room does not say so.
 func TestAnEmptyDisk(t *testing.T) {
 	t.Parallel()
 	b := manage(t, newBoss(t), func(c *Config) { c.MinFree = 1 })

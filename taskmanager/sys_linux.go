@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// workerAttr has a worker lead a process group of its own, so that what it starts can
-// be killed with it, and die with the thread that starts it.
+// workerAttr makes a worker lead a process group of its own, so that its child processes can be
+// killed with it. The worker dies with the thread that starts it.
 func workerAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
@@ -20,8 +20,8 @@ func workerAttr() *syscall.SysProcAttr {
 // onMainThread reports whether this is the first thread of the process.
 func onMainThread() bool { return unix.Gettid() == unix.Getpid() }
 
-// awaitEnd waits until a process has ended, and leaves it to be reaped: until then its
-// number, and that of its group, are its own.
+// awaitEnd waits until a process has ended, without reaping it. Until it is reaped, its number
+// and that of its group are not used again.
 func awaitEnd(pid int) {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -50,7 +50,7 @@ func machineMemory() int64 {
 	}
 	total := int64(uint64(info.Totalram) * uint64(info.Unit))
 	for _, path := range []string{
-		groupFile("", "memory.max"), "/sys/fs/cgroup/memory.max", // the latter is what a container sees
+		groupFile("", "memory.max"), "/sys/fs/cgroup/memory.max", // the latter is for containers
 		groupFile("memory", "memory.limit_in_bytes"), "/sys/fs/cgroup/memory/memory.limit_in_bytes",
 	} {
 		text, err := os.ReadFile(path)
@@ -86,8 +86,8 @@ func memoryKills() int64 {
 	return -1
 }
 
-// groupFile returns where a file of this process's control group is, in the hierarchy
-// of a controller of version 1, or "" for that of version 2.
+// groupFile returns the path of a file of this process's control group, in the hierarchy of a
+// version 1 controller; controller "" means version 2.
 func groupFile(controller, name string) string {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {

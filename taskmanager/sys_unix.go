@@ -4,14 +4,13 @@ package taskmanager
 
 import "syscall"
 
-// workerAttr has a worker lead a process group of its own, so that what it starts can
-// be killed with it. That a worker ends with its task manager rests on the pipe alone
-// here: its end tells the worker.
+// workerAttr makes a worker lead a process group of its own, so that its child processes can be
+// killed with it. Here only the end of its pipe tells a worker that the task manager is gone.
 func workerAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// onMainThread returns false: which thread it is matters on Linux alone.
+// onMainThread returns false: the thread matters on Linux only.
 func onMainThread() bool { return false }
 
 // awaitEnd returns at once: there is no portable way to wait without reaping.

@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// world is what workers share of their task manager.
+// world has what the workers of a task manager share.
 type world struct {
 	Config
 	own       programs.Program // of this process
@@ -29,29 +29,28 @@ type world struct {
 const (
 	// progressEvery is the least time between two reports of a worker's progress.
 	progressEvery = 100 * time.Millisecond
-	// drainTime is how long what a process has written may take to be read once it is
-	// gone: longer only if something that it started, and that left its group, has its
-	// pipes.
+	// drainTime bounds the time to read the rest of a process's output once it is gone. Reading
+	// takes longer only if a child process that left the group still has the pipes.
 	drainTime = time.Second
 )
 
-// worker is the shell of one worker's life: it tells the table what happens, and does
-// what that says. What is below the line belongs to the goroutine of run.
+// worker runs one worker process: it feeds triggers to the table and carries out the actions.
+// Fields below the line belong to the goroutine of run.
 type worker struct {
 	*world
 	ref        wire.WorkerRef
 	deployment wire.Deployment
 	log        hclog.Logger
 	orders     chan order
-	over       chan struct{} // closed when it is gone, and its Ended put
+	over       chan struct{} // closed when it is gone and its Ended is in the outbox
 
 	// ---
-	ctx    context.Context // of its fetch and its deliveries
+	ctx    context.Context // context of its fetch and its deliveries
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup // its goroutines
 
 	state   state
-	failure *wire.Failure // why it was killed; nil: as it was told
+	failure *wire.Failure // why it was killed; nil if it was told to end
 
 	got     chan gotArtifact
 	release func()  // of the artifact; nil before it is there
@@ -59,30 +58,30 @@ type worker struct {
 	process Process // nil before it is started
 	pipes   pipes   // our ends
 	out     *output
-	outEnd  chan struct{} // closed when all output was read; nil after that was seen
+	outEnd  chan struct{} // closed when all output was read; nil after that was noticed
 	outgo   chan *wire.ToWorker
-	unsent  chan error // a message that cannot be sent, although the worker is there
+	unsent  chan error // error of a message that could not be sent although the worker is there
 	exits   chan ended
-	exit    *ended // once the process is gone
+	exit    *ended // set once the process is gone
 
 	delivery *deliverer
 	broken   <-chan error // of the delivery
 	frames   chan frame
-	read     bool // frames has ended
+	read     bool // frames have ended
 	held     *heldFrame
 
-	progress     *wire.Progress // that waits until the next may be told
+	progress     *wire.Progress // waits until the next report is due
 	progressTold time.Time
 	progressDue  *time.Timer
 
 	turns      silence.Clock
-	inState    time.Duration // turns since it came to its state
-	sinceFrame time.Duration // turns since it said something, while we listened
-	sinceExit  time.Duration // turns since it is gone, while we listened
+	inState    time.Duration // turns since it entered its state
+	sinceFrame time.Duration // turns since its last frame, while frames were read
+	sinceExit  time.Duration // turns since it is gone, while frames were read
 }
 
-// order is what the task manager has for a worker: a command of the job manager, or
-// the reason why it must end at once.
+// order is an instruction to a worker: a command of the job manager, or the reason why it must
+// end at once.
 type order struct {
 	command *wire.WorkerCommand
 	stop    *wire.Failure
@@ -94,19 +93,19 @@ type gotArtifact struct {
 	err     error
 }
 
-// ended is how a process ended, and what went wrong about it.
+// ended is how a process ended, and the error of waiting for it.
 type ended struct {
 	Exit
 	err error
 }
 
-// payload is what a trigger comes with.
+// payload is the data of a trigger.
 type payload struct {
 	failure *wire.Failure     // for kill, giveUp and end
 	command *wire.ToWorker    // for relay and drop
 	event   *wire.WorkerEvent // for report
 	piece   *wire.Delivery    // for deliver
-	path    string            // for launch: of the executable
+	path    string            // for launch: path of the executable
 }
 
 func newWorker(w *world, d *wire.Deployment) *worker {
@@ -117,12 +116,12 @@ func newWorker(w *world, d *wire.Deployment) *worker {
 		orders: make(chan order, 16), over: make(chan struct{}),
 		ctx: ctx, cancel: cancel,
 		got: make(chan gotArtifact, 1), out: newOutput(),
-		outgo:  make(chan *wire.ToWorker, 8), // more than a life has
+		outgo:  make(chan *wire.ToWorker, 8), // more than a worker ever gets
 		unsent: make(chan error, 1), exits: make(chan ended, 1), frames: make(chan frame),
 	}
 }
 
-// give has the worker take an order, unless it is gone.
+// give gives the worker an order, unless it is gone.
 func (w *worker) give(o order) {
 	select {
 	case w.orders <- o:
@@ -130,7 +129,7 @@ func (w *worker) give(o order) {
 	}
 }
 
-// run is the worker's life. It returns when everything of it is gone.
+// run runs the worker. It returns when its process, files and goroutines are gone.
 func (w *worker) run() {
 	defer close(w.over)
 	defer w.cancel()
@@ -180,7 +179,7 @@ func (w *worker) run() {
 	}
 }
 
-// step tells the table what happened, and does what it says.
+// step looks up a trigger in the table, and carries out the action.
 func (w *worker) step(h trigger, p payload) {
 	from, m := w.state, w.table[w.state][h]
 	if m.to != from {
@@ -215,7 +214,7 @@ func (w *worker) step(h trigger, p payload) {
 	}
 }
 
-// kill ends the process. What it has said and nobody has heard yet is of no interest.
+// kill ends the process. Frames of it that were not processed yet are dropped.
 func (w *worker) kill(why *wire.Failure) {
 	w.failure = why
 	if why != nil {
@@ -228,7 +227,7 @@ func (w *worker) kill(why *wire.Failure) {
 	w.held = nil
 }
 
-// reason says why a worker is killed, where the trigger itself is the reason.
+// reason says why a worker is killed if the trigger itself is the reason.
 func (w *worker) reason(h trigger, in state, given *wire.Failure) *wire.Failure {
 	if given != nil {
 		return given
@@ -250,13 +249,13 @@ func (w *worker) reason(h trigger, in state, given *wire.Failure) *wire.Failure 
 	case h == ranOut:
 		w.log.Warn("the worker did not end as it was told, and is killed", "after", w.Grace)
 	}
-	return nil // it was to end, and does
+	return nil // it was told to end, and does
 }
 
-// otherVersion says what to do about a worker that speaks differently.
+// otherVersion asks for the cause of a breach of the protocol.
 const otherVersion = "is it built with another version of Superstep than the cluster, or does user code write to file descriptor 4?"
 
-// causeOfExit says why a process ended by itself, nil if it was to.
+// causeOfExit says why a process ended by itself, nil if it was told to end.
 func (w *worker) causeOfExit() *wire.Failure {
 	if w.exit.err != nil {
 		w.log.Error("the end of the worker's process", "pid", w.process.PID(), "error", w.exit.err)
@@ -286,7 +285,7 @@ func (w *worker) tick(now time.Duration) {
 		case w.inState >= w.Startup && w.unheard():
 			w.step(ranOut, payload{})
 		case w.inState >= w.Silence-w.turns.Period && w.process.Stopped() && w.unheard():
-			// It may be long before the first word, but not while it does not run.
+			// The first frame may take long, but not because the process is stopped.
 			w.step(fellSilent, payload{})
 		}
 		return
@@ -301,8 +300,8 @@ func (w *worker) tick(now time.Duration) {
 	}
 }
 
-// unheard reports whether a worker has said nothing, rather than something that waits
-// for this process to have a turn.
+// unheard reports whether a worker has really sent nothing, rather than something that this
+// process had no time to read.
 func (w *worker) unheard() bool {
 	if w.held != nil {
 		return false
@@ -316,8 +315,7 @@ func (w *worker) unheard() bool {
 	}
 }
 
-// finish removes what is left of a worker, and tells that it has ended, which is the
-// last thing that is told of it.
+// finish removes what is left of a worker, and reports its end as its last event.
 func (w *worker) finish() {
 	w.pipes.close()
 	close(w.outgo)
@@ -347,7 +345,7 @@ func (w *worker) finish() {
 	w.outbox.put(wire.WorkerEvent{WorkerRef: w.ref, Ended: &wire.Ended{Failure: f}})
 }
 
-// signed returns a failure with where it happened, and the last lines of output.
+// signed returns a failure with its worker and task manager, and the last lines of output.
 func (w *worker) signed(f *wire.Failure) *wire.Failure {
 	signed := *f
 	signed.Worker, signed.TaskManager = w.ref.Worker, w.Name

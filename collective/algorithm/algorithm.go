@@ -10,65 +10,65 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Params is what a program is generated from. It is the same on all ranks.
+// Params are the parameters of a generated program. They are the same on all ranks.
 type Params struct {
 	P    int // number of ranks, at least 1
-	Root int // of a rooted collective; ignored by others
+	Root int // for rooted collectives; ignored by others
 
-	// Dims are the factors that an algorithm arranges the ranks in: group size,
-	// torus width and height, radices. Their meaning is the algorithm's; nil lets it
-	// choose.
+	// Dims are the dimensions in which an algorithm arranges the ranks: group size, torus width
+	// and height, radices. Their meaning depends on the algorithm; nil lets it choose.
 	Dims []int
 
-	// Forest gives the nodes of the aligned tree over shards that each rank brings,
-	// disjoint, in ascending order of shards. Nil stands for one whole buffer a rank.
+	// Forest gives the nodes of the aligned tree over shards that each rank contributes,
+	// disjoint, in ascending order of shards. Nil stands for one whole buffer per rank.
 	Forest [][]shared.Node
 }
 
-// ForestSupport says which inputs an algorithm takes.
+// ForestSupport says which inputs an algorithm accepts.
 type ForestSupport uint8
 
 // The kinds of input.
 const (
 	WholeOnly  ForestSupport = iota // whole buffers
-	OnePerRank                      // also forests of exactly one node a rank, in rank order, whose tree is the fold tree over ranks
+	OnePerRank                      // also forests of exactly one node per rank, in rank order, whose tree is the fold tree over ranks
 	AnyForest                       // any forest
 )
 
-// Algorithm generates the programs of one way to carry out one collective.
+// Algorithm generates the programs of one algorithm for one collective.
 type Algorithm struct {
 	Name       string
 	Collective program.Collective
 	Summary    string // one line for people who choose
 
-	// Canonical and RankOrder say for which numbers of ranks the programs make the
-	// claims of these names; nil stands for none. See program.Program.
+	// Canonical and RankOrder say for which numbers of ranks the programs claim CanonicalTree
+	// and RankOrder of program.Program; nil stands for none.
 	Canonical func(p int) bool
 	RankOrder func(p int) bool
 
 	Forests ForestSupport
 
-	// TakesDims says that Params.Dims mean something; for others they are an error.
+	// TakesDims says that the algorithm uses Params.Dims; for other algorithms they are an
+	// error.
 	TakesDims bool
 
 	// EvenOnly says that the chunks must be of even lengths (program.Even), so that
 	// the algorithm cannot serve a collective with counts.
 	EvenOnly bool
 
-	// Check returns why the algorithm cannot serve the parameters, or nil; nil
-	// stands for one that always can. What is common to all (P, Root, a forest that
-	// the algorithm does not take) is checked before.
+	// Check returns why the algorithm cannot serve the parameters, or nil; a nil Check accepts
+	// all. Checks common to all algorithms (P, Root, a forest that is not accepted) are done
+	// before.
 	Check func(Params) error
 
-	// Generate makes one rank's part, in time proportional to its own steps. It is
-	// called with parameters that Supports.
+	// Generate makes one rank's part, in time proportional to its own steps. It is called only
+	// with parameters that Supports accepts.
 	Generate func(pr Params, rank int) *program.Program
 
-	// Cost declares what the programs cost.
+	// Cost declares the cost of the programs.
 	Cost func(Params) program.Cost
 }
 
-// Always is true of every number of ranks.
+// Always returns true for every number of ranks.
 func Always(int) bool { return true }
 
 // Supports returns why an algorithm cannot serve the parameters, or nil.
@@ -95,9 +95,8 @@ func (a *Algorithm) Supports(pr Params) error {
 	return nil
 }
 
-// FoldsLikeRanks says whether each rank brings one node and the aligned tree over
-// the nodes is the fold tree over the ranks, so that a program for whole buffers
-// serves as it is.
+// FoldsLikeRanks reports whether each rank contributes one node and the aligned tree over the
+// nodes is the fold tree over the ranks. Then a program for whole buffers serves unchanged.
 func FoldsLikeRanks(forest [][]shared.Node) bool {
 	nodes := make([]shared.Node, len(forest))
 	for r, f := range forest {
@@ -130,7 +129,7 @@ func FoldsLikeRanks(forest [][]shared.Node) bool {
 	return tree(aligned) == tree(shared.RankSchedule(len(nodes), nil))
 }
 
-// For lists the algorithms of a collective, the one that serves everything first.
+// For returns the algorithms of a collective; the first one accepts all parameters.
 func For(c program.Collective) []*Algorithm {
 	if c >= program.NumCollectives {
 		return nil

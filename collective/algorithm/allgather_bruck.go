@@ -7,9 +7,9 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Bruck AllGather. After round k each rank has the blocks of 2^(k+1) ranks from
-// its own on: it sends those that it has to the rank 2^k before it, and receives as
-// many from the rank 2^k after it; in the last round, as many as are missing.
+// Bruck AllGather. After round k each rank has the blocks of 2^(k+1) ranks from its own on. In
+// a round it sends the blocks that it has to the rank 2^k before it, and receives as many from
+// the rank 2^k after it; in the last round, only those that are missing.
 //
 //	steps            ⌈log2 p⌉ messages in a row, and one more if p is a power of two
 //	                 from 4 on: a message in two pieces is then the last of a chain
@@ -31,8 +31,8 @@ func allGatherBruck() *Algorithm {
 	}
 }
 
-// circular cuts n numbers from lo on, modulo p, into ranges: one, or two where
-// they go past p − 1. 0 < n ≤ p.
+// circular divides n numbers from lo on, modulo p, into ranges: one, or two if they go past p −
+// 1. 0 < n ≤ p.
 func circular(lo, n, p int) []shared.Range {
 	if lo+n <= p {
 		return []shared.Range{{Lo: lo, Hi: lo + n}}
@@ -46,7 +46,7 @@ type held struct {
 	by     program.Dep
 }
 
-// fillers are the instructions that filled chunks of r.
+// fillers returns the instructions that filled chunks of r.
 func fillers(have []held, r shared.Range) []program.Dep {
 	var by []program.Dep
 	for _, h := range have {

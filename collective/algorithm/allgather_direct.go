@@ -10,9 +10,9 @@ import "github.com/superstep-ml/superstep/collective/program"
 //	scratch          none: blocks, of any length, arrive where they belong
 //	order            nothing is folded
 //
-// On a flat network the best choice up to a few tens of ranks; beyond, the p − 1
-// messages of a rank cost more than their bytes. Rank r begins with rank r + 1, so
-// that not all send to the same one first.
+// It is the best choice on a flat network up to a few tens of ranks; for more ranks, the p − 1
+// messages of a rank cost more than their bytes. Rank r begins with rank r + 1, so that not all
+// send to the same one first.
 //
 // Folklore.
 func allGatherDirect() *Algorithm {

@@ -18,7 +18,7 @@ import (
 //	scratch          none: blocks, of any length, arrive where they belong
 //	order            nothing is folded
 //
-// For small and middle blocks. Fewest messages, each of contiguous blocks.
+// For small and medium blocks. It has the fewest messages, each of contiguous blocks.
 //
 // Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication
 // Operations in MPICH" (IJHPCA 19, 2005).
@@ -36,7 +36,8 @@ func allGatherRecursiveDoubling() *Algorithm {
 	}
 }
 
-// alignedBlock is the range of size ranks, a power of two, that rank is in.
+// alignedBlock returns the aligned range of size ranks that contains rank; size is a power of
+// two.
 func alignedBlock(rank, size int) shared.Range {
 	lo := rank &^ (size - 1)
 	return shared.Range{Lo: lo, Hi: lo + size}

@@ -2,8 +2,8 @@ package algorithm
 
 import "github.com/superstep-ml/superstep/collective/program"
 
-// Ring AllGather. Every rank sends its block to the next rank, and hands on each
-// block that it receives, except the one that has come all the way around.
+// Ring AllGather. Every rank sends its block to the next rank, and passes on each block that it
+// receives, except the one that has travelled all the way around.
 //
 //	steps            p − 1 messages in a row
 //	sent by rank r   all blocks but that of rank r + 1: (p − 1)·n/p for even blocks,
@@ -11,8 +11,8 @@ import "github.com/superstep-ml/superstep/collective/program"
 //	scratch          none: blocks, of any length, arrive where they belong
 //	order            nothing is folded
 //
-// For large blocks, where many ranks at once into one would clog the network: each
-// rank talks to two neighbours only.
+// For large blocks, where simultaneous messages from many ranks to one would congest the
+// network: each rank has only two neighbours.
 //
 // The bucket algorithm of Barnett et al., "Interprocessor Collective Communication
 // Library" (SHPCC 1994).

@@ -2,8 +2,8 @@ package algorithm
 
 import "github.com/superstep-ml/superstep/collective/program"
 
-// All-gather and reduce. Every rank sends all it brings to every other rank, and
-// folds everything itself.
+// All-gather and reduce. Every rank sends its contributions to every other rank, and folds
+// everything itself.
 //
 //	steps            1 message (none for p = 1); of a forest, the most nodes that a
 //	                 rank brings
@@ -13,10 +13,9 @@ import "github.com/superstep-ml/superstep/collective/program"
 //	                 ranks, or the aligned tree over the shards of any forest
 //	                 (canonical)
 //
-// For vectors of a few elements among a few ranks: nothing has a shorter way, but
-// everything is sent and folded p times. Pairs exchange directly. Gathering by
-// recursive doubling would need fewer connections, but as many messages, since a
-// message has the contents of one buffer.
+// For vectors of a few elements among a few ranks: no algorithm has fewer steps, but everything
+// is sent and folded p times. Pairs exchange directly. Gathering by recursive doubling would
+// need fewer connections, but as many messages, since a message has the contents of one buffer.
 //
 // Reference: Open MPI's allgather_reduce (coll/base).
 func allGatherReduce() *Algorithm {
@@ -33,7 +32,7 @@ func allGatherReduce() *Algorithm {
 func generateAllGatherReduce(pr Params, rank int) *program.Program {
 	part := newPart(program.AllReduce, "allgather-reduce", pr, rank, 1)
 	part.CanonicalTree, part.RankOrder = true, true
-	leaves, steps, _ := reducePartials(pr) // Check has seen that there is no error
+	leaves, steps, _ := reducePartials(pr) // no error: Check has made sure
 	fold := program.Instruction{Op: program.DoReduce, Dst: whole(program.Out), Fold: steps,
 		Src: make([]program.Ref, len(leaves))}
 	if len(leaves) == 1 {
@@ -60,7 +59,7 @@ func generateAllGatherReduce(pr Params, rank int) *program.Program {
 		for j := range from[rank] {
 			sent := part.send(lane, program.Chunk(program.In, j, 0))
 			if j == 0 {
-				fold.After = append(fold.After, sent) // the output may be the same memory
+				fold.After = append(fold.After, sent) // the output may be the same memory as the input
 			}
 		}
 		for n, i := range from[peer] {

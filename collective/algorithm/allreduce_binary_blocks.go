@@ -7,12 +7,11 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Binary blocks AllReduce. The ranks are cut into blocks of powers of two, one for
-// each set bit of p, the largest first. Each block reduces and scatters by recursive
-// halving; then every block, from the smallest on, sends its pieces to the owners in
-// the next larger one, who fold them on the right of their own; the results come
-// back the same way, and each block gathers by recursive doubling. With q the
-// largest power of two not above p:
+// Binary blocks AllReduce. The ranks are divided into blocks of powers of two, one for each set
+// bit of p, the largest first. Each block does a reduce-scatter by recursive halving. Then
+// every block, from the smallest on, sends its pieces to their owners in the next larger block,
+// which fold them on the right of their own. The results come back the same way, and each block
+// does an all-gather by recursive doubling. With q the largest power of two not above p:
 //
 //	steps            2·log2 q messages in a row: a block's pieces reach the next before
 //	                 that has done its own halving
@@ -22,10 +21,9 @@ import (
 //	order            the aligned tree over ranks; it is the fold tree over ranks
 //	                 (canonical) if p is 1…10…0 in binary, as all powers of two are
 //
-// For long vectors if p has few set bits, close to each other: as good as
-// halving-doubling for powers of two, and up to half the bytes for other numbers. A
-// block of one rank exchanges its whole vector in as many pieces as the next block
-// has ranks.
+// For long vectors if p has few set bits, close to each other: as good as halving-doubling for
+// powers of two, and down to half the bytes for other numbers. A block of one rank exchanges
+// its whole vector in as many pieces as the next block has ranks.
 //
 // Reference: Rabenseifner, Träff, "More Efficient Reduction Algorithms for
 // Non-Power-of-Two Number of Processors in Message-Passing Parallel Systems"
@@ -39,7 +37,7 @@ func binaryBlocks() *Algorithm {
 	}
 }
 
-// block is one of the blocks of powers of two. Its windows are as many as its ranks.
+// block is one of the blocks of powers of two. It has as many windows as ranks.
 type block struct {
 	first  int // rank
 	levels int // log2 of the number of ranks
@@ -60,21 +58,21 @@ func blocksOf(p int) []block {
 	return blocks
 }
 
-// chunks are those of a range of windows.
+// chunks returns the chunks of a range of windows.
 func (k block) chunks(windows shared.Range) shared.Range {
 	return shared.Range{Lo: windows.Lo * k.width, Hi: windows.Hi * k.width}
 }
 
-// owner is the rank that owns the window with a chunk.
+// owner returns the rank that owns the window with a chunk.
 func (k block) owner(chunk int) int { return k.first + reversed(chunk/k.width, k.levels) }
 
-// owned is the window that a rank of the block owns, in chunks.
+// owned returns the window that a rank of the block owns, in chunks.
 func (k block) owned(rank int) shared.Range {
 	w := reversed(rank-k.first, k.levels)
 	return k.chunks(shared.Range{Lo: w, Hi: w + 1})
 }
 
-// blockOf is the number of the block of a rank.
+// blockOf returns the number of the block of a rank.
 func blockOf(blocks []block, rank int) int {
 	i := len(blocks) - 1
 	for rank < blocks[i].first {
@@ -83,8 +81,8 @@ func blockOf(blocks []block, rank int) int {
 	return i
 }
 
-// generateBinaryBlocks makes rank's part in time O(log p) for a block whose
-// neighbours are near its size, in O(p) for a last block of one.
+// generateBinaryBlocks makes rank's part in time O(log p) if its block's neighbours have
+// similar sizes, and in O(p) for a last block of one rank.
 func generateBinaryBlocks(pr Params, rank int) *program.Program {
 	blocks := blocksOf(pr.P)
 	b := build(program.AllReduce, "binary-blocks", pr, rank, 1<<blocks[0].levels)
@@ -96,8 +94,8 @@ func generateBinaryBlocks(pr Params, rank int) *program.Program {
 	mine := blocks[i]
 	g := &grid{rank: func(member int) int { return mine.first + member }, chunks: mine.chunks}
 	levels := levelsOf(rank-mine.first, twos(mine.levels))
-	// What comes from other blocks is waited for before what comes back from the
-	// own one: see openDirect.
+	// Messages from other blocks are awaited before the results of the own block: see
+	// openDirect.
 	own := mine.owned(rank)
 	if i+1 < len(blocks) {
 		b.with(blocks[i+1].owner(own.Lo))

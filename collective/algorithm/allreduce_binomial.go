@@ -17,10 +17,9 @@ import (
 //	order            the aligned tree over ranks; it is the fold tree over ranks
 //	                 (canonical) if p is 1…10…0 in binary, as all powers of two are
 //
-// For short vectors, where every rank has few connections; recursive doubling takes
-// half the steps at the price of more messages in all. Segments of long vectors
-// follow each other up and down, but rank 0 carries n·log2 p elements each way, so
-// that other trees serve them better.
+// For short vectors; every rank has few connections. Recursive doubling takes half the steps,
+// but more messages in total. Segments of long vectors follow each other up and down, but rank
+// 0 carries n·log2 p elements each way, so other trees are better for them.
 //
 // Reference: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication
 // Operations in MPICH" (IJHPCA 19, 2005).
@@ -45,7 +44,7 @@ func generateBinomialAllReduce(pr Params, rank int) *program.Program {
 	for children < bits.Len(uint(pr.P-1-rank)) && rank>>children&1 == 0 {
 		children++
 	}
-	// Lanes begin with the largest subtree, which is to hear of the result first.
+	// Lanes begin with the largest subtree, which should get the result first.
 	for i := children - 1; i >= 0; i-- {
 		b.with(rank + 1<<i)
 	}
@@ -65,8 +64,7 @@ func generateBinomialAllReduce(pr Params, rank int) *program.Program {
 	return b.finish()
 }
 
-// binomialAllReduceCost: the deepest rank has all bits set of the most bits that a
-// number below p can have set.
+// binomialAllReduceCost: the deepest rank has the most set bits of all numbers below p.
 func binomialAllReduceCost(pr Params) program.Cost {
 	p := pr.P
 	return program.Cost{Steps: 2 * (bits.Len(uint(p)) - 1), Sent: func(rank int, l program.Layout) int {

@@ -7,12 +7,12 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// BlueConnect AllReduce. The ranks are a grid of any number of dimensions, p =
-// d1·d2·…·dk, neighbours differing in the first digit. The reduce-scatter goes level
-// by level: the d1 ranks of each group exchange parts of the data and fold one each,
-// then the d2 ranks that have the same part exchange parts of that, and so on; the
-// all-gather goes back. Within a group all pairs exchange at once. Dims are d1…dk;
-// without them, the prime factors of p in ascending order.
+// BlueConnect AllReduce. The ranks form a grid of any number of dimensions, p = d1·d2·…·dk;
+// neighbouring ranks differ in the first digit. The reduce-scatter goes level by level: the d1
+// ranks of each group exchange parts of the data and fold one each, then the d2 ranks with the
+// same part exchange parts of that, and so on. The all-gather goes back in the same way. Within
+// a group all pairs exchange at once. Dims are d1…dk; without them, the prime factors of p in
+// ascending order.
 //
 //	steps            2 messages in a row for each dimension above 1
 //	sent by rank r   2·n·(p−1)/p elements if p divides n; 2·n·(d1−1)/d1 of them within
@@ -22,9 +22,9 @@ import (
 //	                 order. Whatever the dimensions, that is the fold tree over ranks
 //	                 (canonical) for powers of two and primes
 //
-// For networks with tiers: dimensions are ranks per host, hosts per rack, racks,
-// and each tier carries only the part of the data that the tiers below have left.
-// With (2, …, 2) it is halving-doubling, with (p) the direct exchange.
+// For networks with tiers: the dimensions are ranks per host, hosts per rack, and racks. Each
+// tier carries only the part of the data that is left after the tiers below. With (2, …, 2) it
+// is halving-doubling, with (p) the direct exchange.
 //
 // Reference: Cho, Finkler, Kung, Hunter, "BlueConnect: Decomposing All-Reduce for
 // Deep Learning on Heterogeneous Network Hierarchy" (MLSys 2019), which has rings
@@ -40,10 +40,10 @@ func blueConnect() *Algorithm {
 	}
 }
 
-// anyGridIsCanonical is true of powers of two and of primes. The fold tree over 2m
-// ranks is the fold tree over m with pairs for leaves, so that a group may be any
-// power of two if it is not the last, but nothing else; and the other numbers can be
-// factored with something else first.
+// anyGridIsCanonical returns true for powers of two and for primes. The fold tree over 2m ranks
+// is the fold tree over m with pairs for leaves. So a group that is not the last may be any
+// power of two, but no other number; and all other p have a factorisation with another number
+// first.
 func anyGridIsCanonical(p int) bool { return p&(p-1) == 0 || len(primeFactors(p)) == 1 }
 
 // primeFactors lists the prime factors of p in ascending order.
@@ -61,7 +61,7 @@ func primeFactors(p int) []int {
 	return factors
 }
 
-// checkDims refuses dimensions of a grid that is not one of p ranks.
+// checkDims refuses dimensions that do not form a grid of p ranks.
 func checkDims(pr Params) error {
 	product := 1
 	for _, d := range pr.Dims {
@@ -95,7 +95,7 @@ func blueConnectDims(pr Params) []int {
 	return primeFactors(pr.P)
 }
 
-// generateBlueConnect makes rank's part in time O(d1 + … + dk), but for the factors
+// generateBlueConnect makes rank's part in time O(d1 + … + dk), not counting the factorisation
 // of p.
 func generateBlueConnect(pr Params, rank int) *program.Program {
 	b := build(program.AllReduce, "blueconnect", pr, rank, pr.P)
@@ -135,10 +135,10 @@ func blueConnectCost(pr Params) program.Cost {
 	}}
 }
 
-// gridSent counts what a member sends on a grid: at each level the parts of the
-// others, and the own result to each of them or, in a ring, all that the next one
-// does not have. ring is 1 for rings and 0 otherwise. It also returns the chunk that
-// the member owns in the end.
+// gridSent returns the number of elements that a member sends on a grid. At each level these
+// are the parts of the others, and the own result to each of them or, in a ring, all results
+// that the next member does not have. ring is 1 for rings and 0 otherwise. It also returns the
+// chunk that the member owns in the end.
 func gridSent(dims []int, rank int, l program.Layout, ring int) (sent, own int) {
 	lo, hi := 0, l.Out[len(l.Out)-1]
 	first, width := 0, len(l.Out)-1

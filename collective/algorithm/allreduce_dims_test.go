@@ -35,8 +35,7 @@ func provedWith(t *testing.T, a *algorithm.Algorithm, pr algorithm.Params) bool 
 	return report.Canonical
 }
 
-// BlueConnect claims the canonical tree for the numbers of ranks for which every
-// grid has it.
+// BlueConnect claims the canonical tree for the numbers of ranks whose grids all have it.
 func TestBlueConnectOnEveryGrid(t *testing.T) {
 	a := find(t, program.AllReduce, "blueconnect")
 	most := 24
@@ -114,7 +113,7 @@ func TestDimensionsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// Ranks that disagree on the dimensions have different programs, and find out.
+// Ranks that disagree on the dimensions have different programs, with different hashes.
 func TestDimensionsAreAgreedOn(t *testing.T) {
 	a := find(t, program.AllReduce, "torus")
 	x := a.Generate(algorithm.Params{P: 12, Dims: []int{2, 6}}, 0)

@@ -6,9 +6,9 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Double tree AllReduce. Two binary trees carry half of the data each, reducing up
-// and broadcasting down, such that no rank has children in both: every rank but the
-// roots sends and receives in both trees, and the load is even.
+// Double tree AllReduce. Two binary trees carry half of the data each, reducing up and
+// broadcasting down. No rank has children in both trees: every rank except the roots sends and
+// receives in both, and the load is even.
 //
 // The first tree is in order: with d the lowest set bit of a rank's number, its
 // children are the ranks d/2 below and d/2 above (closer, if that is beyond the
@@ -24,14 +24,14 @@ import (
 //	                 what comes from the right child: rank order, in trees of their
 //	                 own (canonical for p ≤ 2 only)
 //
-// Segments follow each other through the trees, up and down at once, so that long
-// vectors take the time of 2·n elements on a link, and the latency stays
-// logarithmic: for vectors of middle length among many ranks, whatever p is.
+// Segments follow each other through the trees, up and down at once. So long vectors take the
+// time of 2·n elements on a link, and the latency stays logarithmic. For vectors of medium
+// length among many ranks, whatever p is.
 //
-// References: Sanders, Speck, Träff, "Two-tree algorithms for full bandwidth
-// broadcast, reduction and scan" (Parallel Computing 35, 2009); the shape of the
-// first tree is NCCL's. Shifting the tree by a rank for odd p, as both do, would
-// break the order of ranks and leave one rank with children in both trees.
+// References: Sanders, Speck, Träff, "Two-tree algorithms for full bandwidth broadcast,
+// reduction and scan" (Parallel Computing 35, 2009); the shape of the first tree is NCCL's.
+// Both references shift the tree by a rank for odd p; this would break the order of ranks and
+// leave one rank with children in both trees.
 func doubleTree() *Algorithm {
 	return &Algorithm{
 		Name: "double-tree", Collective: program.AllReduce,
@@ -41,11 +41,11 @@ func doubleTree() *Algorithm {
 	}
 }
 
-// binaryNode is a rank's place in a binary tree; −1 stands for nobody.
+// binaryNode is a rank's place in a binary tree; −1 stands for no rank.
 type binaryNode struct{ parent, left, right int }
 
-// inOrderTree is place x in the tree over 0..p−1 whose root is 0 and whose other
-// nodes stand between their children.
+// inOrderTree returns the place of x in the tree over 0..p−1 with root 0, whose other nodes are
+// numbered between their children.
 func inOrderTree(p, x int) binaryNode {
 	n := binaryNode{-1, -1, -1}
 	d := x & -x
@@ -71,7 +71,7 @@ func inOrderTree(p, x int) binaryNode {
 	return n
 }
 
-// secondTree is rank's place in the tree that complements inOrderTree.
+// secondTree returns rank's place in the tree that complements inOrderTree.
 func secondTree(p, rank int) binaryNode {
 	if p%2 == 0 {
 		n := inOrderTree(p, p-1-rank)
@@ -137,9 +137,8 @@ func generateDoubleTree(pr Params, rank int) *program.Program {
 	return b.finish()
 }
 
-// doubleTreeCost counts edges: in the first tree rank x > 0 has one up, two down if
-// it is even, but one or none if the ranks above are too few; the second tree is
-// the same seen from the other side.
+// doubleTreeCost counts edges: in the first tree rank x > 0 has one edge up and, if it is even,
+// two down, or fewer if there are too few ranks above. The second tree is its mirror image.
 func doubleTreeCost(pr Params) program.Cost {
 	p := pr.P
 	if p == 1 {

@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// likeRanks is a forest with a node for each rank that folds like the ranks: the
-// ranks that are paired first have leaves, the others nodes of two.
+// likeRanks returns a forest with one node per rank that folds like the ranks: the ranks that
+// are paired first have leaves, the others nodes of two.
 func likeRanks(p int) [][]shared.Node {
 	q := 1
 	for 2*q <= p {
@@ -31,7 +31,7 @@ func likeRanks(p int) [][]shared.Node {
 	return forest
 }
 
-// covers is the forest of ranks that have a part of the shards each.
+// covers returns the forest of ranks that have a part of the shards each.
 func covers(p, shards int) [][]shared.Node {
 	forest := make([][]shared.Node, p)
 	for r := range forest {
@@ -69,7 +69,7 @@ func TestAnyForest(t *testing.T) {
 		for _, p := range []int{1, 2, 3, 5, 6, 7, 12} {
 			require.NoError(t, check.Algorithm(a, algorithm.Params{P: p, Forest: covers(p, 16)}))
 		}
-		// The nodes of a tree dealt to ranks at random, so that ranks interleave, and
+		// The nodes of a tree are assigned to ranks at random, so that ranks interleave, and
 		// some have none.
 		rapid.Check(t, func(t *rapid.T) {
 			p := rapid.IntRange(1, 7).Draw(t, "p")

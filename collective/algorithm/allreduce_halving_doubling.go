@@ -5,12 +5,12 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Halving-doubling AllReduce (Rabenseifner's): a reduce-scatter by recursive
-// halving, then an all-gather by recursive doubling. At distance 1, 2, 4… partners
-// cut the window that both have in two, each sends the other's half and folds its
-// own, the lower ranks' part on the left; then the way back. If p is no power of
-// two, the first 2r ranks fold in pairs before, and the second of each pair gets the
-// result afterwards. With q the largest power of two not above p, r = p − q:
+// Halving-doubling AllReduce (Rabenseifner's): a reduce-scatter by recursive halving, then an
+// all-gather by recursive doubling. At distance 1, 2, 4… partners halve their common window.
+// Each sends the other's half and folds its own, with the lower ranks' part on the left; the
+// all-gather goes back in the same way. If p is not a power of two, the first 2r ranks first
+// fold in pairs, and the second of each pair gets the result afterwards. With q the largest
+// power of two not above p, r = p − q:
 //
 //	steps            2·log2 q messages in a row, and 2 if r > 0
 //	sent by rank r   2·n·(q−1)/q elements, if q divides n; n more by the first of a
@@ -18,15 +18,14 @@ import (
 //	scratch          none
 //	order            the fold tree over ranks (canonical)
 //
-// For long vectors if p is a power of two: no algorithm sends less, and few take
-// fewer steps. Otherwise the pairs cost as much again, and the direct exchange or a
-// ring sends less.
+// For long vectors if p is a power of two: no algorithm sends less, and few take fewer steps.
+// Otherwise the pairs double the cost, and the direct exchange or a ring sends less.
 //
-// Halving begins at distance 1, where others begin at q/2, for the sake of the
-// order; windows are therefore owned in bit-reversed order, which an AllReduce does
-// not mind. What pairs exchange is cut where the levels cut, so that it flows on
-// while it comes. Rabenseifner's pairs reduce a half each, which spreads arithmetic
-// at the price of a message more in a row and half a vector more on the wire.
+// Halving begins at distance 1, where others begin at q/2, to keep the order. So windows are
+// owned in bit-reversed order, which does not matter for an AllReduce. The messages of pairs
+// are divided like those of the levels, so that pieces can be passed on as they arrive.
+// Rabenseifner's pairs reduce a half each, which spreads arithmetic but needs one more message
+// in a row and half a vector more on the wire.
 //
 // Reference: Rabenseifner, "Optimization of Collective Reduction Operations" (ICCS
 // 2004).
@@ -79,8 +78,8 @@ func generateHalvingDoubling(pr Params, rank int) *program.Program {
 
 func windowsAreChunks(windows shared.Range) shared.Range { return windows }
 
-// foldFollower folds what the second rank of a pair brings, in the two parts of
-// the first level: first the one that goes on to somebody else.
+// foldFollower folds the contribution of the second rank of a pair, in the two parts of the
+// first level: first the part that is sent on.
 func (b *builder) foldFollower(g *grid, first level, to program.Ref, follower int) {
 	for _, i := range [2]int{1 - first.digit, first.digit} {
 		part := g.at(to.Buffer, to.Slot, first.part(i))
@@ -88,7 +87,7 @@ func (b *builder) foldFollower(g *grid, first level, to program.Ref, follower in
 	}
 }
 
-// followMember is the part of the second rank of a pair.
+// followMember makes the part of the second rank of a pair.
 func (b *builder) followMember(g *grid, levels []level, leader int) {
 	lane := b.with(leader)
 	for _, i := range [2]int{1 - levels[0].digit, levels[0].digit} {
@@ -99,7 +98,7 @@ func (b *builder) followMember(g *grid, levels []level, leader int) {
 	}
 }
 
-// resultPieces cuts the result as a member with two a level gets it: its own
+// resultPieces returns the pieces in which a member with levels of two gets the result: its own
 // window, then what each level of the all-gather adds.
 func resultPieces(levels []level) []shared.Range {
 	last := len(levels) - 1
@@ -110,8 +109,8 @@ func resultPieces(levels []level) []shared.Range {
 	return pieces
 }
 
-// halvingDoublingCost counts, for a member: of every window but its own a piece
-// goes out while halving; while doubling, the windows that it has at each level.
+// halvingDoublingCost counts, for a member: while halving, a piece of every window except its
+// own; while doubling, the windows that it has at each level.
 func halvingDoublingCost(pr Params) program.Cost {
 	if pr.P == 1 {
 		return program.Cost{}
@@ -127,8 +126,8 @@ func halvingDoublingCost(pr Params) program.Cost {
 		if !acts {
 			return n
 		}
-		// The window with the bits of the member's number in reverse, and those
-		// that share its first bits.
+		// The window whose number is the member's with reversed bits, and those that share its
+		// first bits.
 		sent, lo := n, 0
 		for i := range f.levels {
 			lo += me >> i & 1 * (f.members >> (i + 1))

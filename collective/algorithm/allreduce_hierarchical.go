@@ -7,12 +7,11 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Hierarchical AllReduce in three phases. Ranks form groups of k neighbours, the
-// last of which may be smaller; the first rank of a group is its master. A ring
-// within each group reduces and scatters, and the master collects the parts; a ring
-// of the masters does an AllReduce; the master deals the parts out again, and the
-// group's ring gathers. Dims is k; without it, k is the square root of p, rounded
-// up. With m = ⌈p/k⌉ groups:
+// Hierarchical AllReduce in three phases. Ranks form groups of k neighbours; the last group may
+// be smaller, and the first rank of a group is its master. A ring within each group does a
+// reduce-scatter, and the master collects the parts. A ring of the masters does an AllReduce.
+// The master distributes the parts again, and the group's ring does an all-gather. Dims is k;
+// without it, k is the square root of p, rounded up. With m = ⌈p/k⌉ groups:
 //
 //	steps            2·k + 2·(m − 1) messages in a row (3 in place of 2·k if k = 2, and
 //	                 0 if k = 1)
@@ -22,14 +21,14 @@ import (
 //	order            of its own for every chunk, as in a ring; in rank order, and
 //	                 canonical, for p ≤ 2 only
 //
-// For a slow network between hosts that have k ranks each: only masters use it, and
-// it carries 2·n·(m−1)/m elements for each. Where every rank has a link to other
-// groups, a torus divides that by k.
+// For a slow network between hosts that have k ranks each: only masters use it, and it carries
+// 2·n·(m−1)/m elements for each. If every rank has a link to other groups, a torus divides that
+// by k.
 //
-// Reference: Jia et al., "Highly Scalable Deep Learning Training System with
-// Mixed-Precision: Training ImageNet in Four Minutes" (2018). Its parts go around
-// the ring to the master; here they go there at once, in one step. The gathering
-// ring is open: the master needs nothing from it.
+// Reference: Jia et al., "Highly Scalable Deep Learning Training System with Mixed-Precision:
+// Training ImageNet in Four Minutes" (2018). There the parts go around the ring to the master;
+// here they go to it directly, in one step. The gathering ring is open, as the master needs
+// nothing from it.
 func hierarchical() *Algorithm {
 	return &Algorithm{
 		Name: "hierarchical", Collective: program.AllReduce,
@@ -48,10 +47,10 @@ func checkHierarchical(pr Params) error {
 	return nil
 }
 
-// groups arranges p ranks in groups.
+// groups is an arrangement of p ranks in groups.
 type groups struct {
 	p, size, count int
-	chunks         int // a multiple of size and count, so that parts of either are even
+	chunks         int // a multiple of size and count, so that both kinds of parts are even
 }
 
 func groupsOf(pr Params) groups {
@@ -72,8 +71,8 @@ func groupsOf(pr Params) groups {
 	return g
 }
 
-// generateHierarchical makes rank's part in time O(k + m). Messages to and from the
-// master other than the rings' use channel 1.
+// generateHierarchical makes rank's part in time O(k + m). Messages to and from the master
+// outside the rings use channel 1.
 func generateHierarchical(pr Params, rank int) *program.Program {
 	g := groupsOf(pr)
 	b := build(program.AllReduce, "hierarchical", pr, rank, g.chunks)
@@ -111,7 +110,7 @@ func generateHierarchical(pr Params, rank int) *program.Program {
 	return b.finish()
 }
 
-// amongMasters is the AllReduce by the masters' ring.
+// amongMasters makes the AllReduce of the masters' ring.
 func (b *builder) amongMasters(g groups, from program.Ref) {
 	if g.count == 1 {
 		return
@@ -124,7 +123,7 @@ func (b *builder) amongMasters(g groups, from program.Ref) {
 	b.gatherRing(r)
 }
 
-// gatherOpen is gatherRing without the link to member 0, who has all parts.
+// gatherOpen is gatherRing without the link to member 0, which has all parts.
 func (b *builder) gatherOpen(r ring) {
 	part := func(places int) program.Ref { return spanOf(program.Out, 0, r.back(places)) }
 	switch r.at {
@@ -141,11 +140,11 @@ func (b *builder) gatherOpen(r ring) {
 	}
 }
 
-// hierarchicalCost counts, in elements: around the group's ring, all parts but the
-// own; from the ordinary rank its part to the master, and in the end all parts but
-// the next one's, which the last rank keeps to itself. The master instead deals out
-// all parts but its own, sends all but the next one's, and around the masters' ring
-// twice all but one.
+// hierarchicalCost counts elements. Every rank sends all parts except its own around the
+// group's ring. An ordinary rank then sends its part to the master and, in the end, all parts
+// except the next rank's; the last rank sends none of these. The master instead distributes all
+// parts except its own, sends all except the next rank's, and sends all but one twice around
+// the masters' ring.
 func hierarchicalCost(pr Params) program.Cost {
 	g := groupsOf(pr)
 	steps := 2 * (g.count - 1)
@@ -153,7 +152,7 @@ func hierarchicalCost(pr Params) program.Cost {
 	case g.size > 2:
 		steps += 2 * g.size
 	case g.size == 2:
-		steps += 3 // the second rank passes nothing on
+		steps += 3 // the second rank does not pass anything on
 	}
 	return program.Cost{Steps: steps, Sent: func(rank int, l program.Layout) int {
 		n := l.Out[g.chunks]

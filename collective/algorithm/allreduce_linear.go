@@ -5,8 +5,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Linear AllReduce. All ranks send what they bring to rank 0, which takes it in
-// order from left to right, folds it as it comes, and sends the result to all.
+// Linear AllReduce. All ranks send their contributions to rank 0, which receives them in order
+// from left to right, folds them as they arrive, and sends the result to all.
 //
 //	steps            2 messages in a row (none for p = 1), though rank 0 takes p − 1
 //	                 in turn and sends as many; of a forest, 1 more than the most
@@ -17,8 +17,8 @@ import (
 //	order            the fold tree over ranks, or the aligned tree over the shards of
 //	                 any forest (canonical)
 //
-// For two or three ranks, for tests, and where rank 0 has the only good link. All
-// traffic and all arithmetic meets at rank 0.
+// For two or three ranks, for tests, and if rank 0 has the only good link. All traffic and all
+// arithmetic is at rank 0.
 func linearAllReduce() *Algorithm {
 	return &Algorithm{
 		Name: "linear", Collective: program.AllReduce,
@@ -41,7 +41,7 @@ func generateLinearAllReduce(pr Params, rank int) *program.Program {
 		b.recv(lane, whole(program.Out))
 		return b.finish()
 	}
-	leaves, steps, _ := reducePartials(pr) // Check has seen that there is no error
+	leaves, steps, _ := reducePartials(pr) // no error: Check has made sure
 	b.foldIncoming(leaves, steps)
 	for peer := 1; peer < pr.P; peer++ {
 		b.send(b.with(peer), whole(program.Out))
@@ -49,8 +49,8 @@ func generateLinearAllReduce(pr Params, rank int) *program.Program {
 	return b.finish()
 }
 
-// incoming folds the leaves of a tree, the own ones and those that come from their
-// ranks, taking the messages of the leaves from left to right.
+// incoming folds the leaves of a tree, its own and those of other ranks. It receives the
+// messages of the leaves from left to right.
 type incoming struct {
 	*builder
 	leaves []partial
@@ -61,7 +61,7 @@ type incoming struct {
 // foldIncoming folds leaves in the order of the steps into the output.
 func (b *builder) foldIncoming(leaves []partial, steps []shared.FoldStep) {
 	t := incoming{builder: b, leaves: leaves}
-	node := make([]int, len(leaves)) // that a slot of the steps holds
+	node := make([]int, len(leaves)) // node in each slot of the steps
 	for i := range node {
 		node[i] = i
 	}
@@ -77,16 +77,16 @@ func (b *builder) foldIncoming(leaves []partial, steps []shared.FoldStep) {
 	}
 }
 
-// comes says whether a node is a leaf of another rank.
+// comes reports whether a node is a leaf of another rank.
 func (t *incoming) comes(node int) bool {
 	return node < len(t.leaves) && t.leaves[node].rank != t.Rank
 }
 
-// from is the lane that brings a leaf.
+// from returns the lane that receives a leaf.
 func (t *incoming) from(leaf int) int { return t.with(t.leaves[leaf].rank) }
 
-// fold works out a node that does not come from another rank, and returns where it
-// is: in the input, or in a scratch slot of its own, or, if to is not nil, there.
+// fold computes a node that does not come from another rank, and returns its place: the input,
+// a scratch slot of its own or, if to is not nil, to.
 func (t *incoming) fold(node int, to *program.Ref) program.Ref {
 	if node < len(t.leaves) {
 		return program.Chunk(program.In, t.leaves[node].node, 0)
@@ -94,7 +94,7 @@ func (t *incoming) fold(node int, to *program.Ref) program.Ref {
 	a, b := t.pairs[node-len(t.leaves)][0], t.pairs[node-len(t.leaves)][1]
 	var left, right program.Ref
 	leftComes, rightComes := t.comes(a), t.comes(b)
-	if leftComes && b >= len(t.leaves) { // its turn is before those on the right
+	if leftComes && b >= len(t.leaves) { // its message is received before those on the right
 		left, leftComes = t.block(), false
 		t.recv(t.from(a), left)
 	} else if !leftComes {
@@ -132,7 +132,7 @@ func (t *incoming) fold(node int, to *program.Ref) program.Ref {
 	return dst
 }
 
-// block is a scratch slot that nothing is in.
+// block returns a free scratch slot.
 func (t *incoming) block() program.Ref {
 	n := len(t.free)
 	if n == 0 {

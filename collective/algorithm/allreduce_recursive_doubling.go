@@ -4,11 +4,10 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Recursive doubling AllReduce. Ranks exchange their whole vectors with partners at
-// distance 1, 2, 4…, and each folds what it gets into what it has, the lower ranks'
-// part on the left. If p is no power of two, the first 2r ranks fold in pairs
-// before, and the second of each pair gets the result afterwards. With q the
-// largest power of two not above p, r = p − q:
+// Recursive doubling AllReduce. Ranks exchange their whole vectors with partners at distance 1,
+// 2, 4…, and each folds the received vector into its own, with the lower ranks' part on the
+// left. If p is not a power of two, the first 2r ranks first fold in pairs, and the second of
+// each pair gets the result afterwards. With q the largest power of two not above p, r = p − q:
 //
 //	steps            log2 q messages in a row; 1 more if r > 0, 2 if r > q/2
 //	sent by rank r   n·log2 q elements, n more by the first of a pair; n by the
@@ -18,10 +17,10 @@ import (
 //
 // It has the fewest steps and sends the most: for vectors of a few KiB.
 //
-// Since the two directions of an exchange overlap, what is sent cannot be what is
-// written: levels alternate between the output and one scratch slot, and end in the
-// output. If their number is odd and the vector begins in the input, which may be
-// the output's memory, the first of them receives aside and folds afterwards.
+// Since the two directions of an exchange overlap, the memory being sent cannot be written:
+// levels alternate between the output and one scratch slot, and end in the output. If their
+// number is odd and the vector begins in the input, which may be the output's memory, the first
+// level receives into scratch and folds afterwards.
 //
 // Reference: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication
 // Operations in MPICH" (IJHPCA 19, 2005).

@@ -5,9 +5,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Ring AllReduce. Chunk c starts at rank c + 1 and travels once around the ring,
-// each rank folding its own part in, up to rank c, which owns it; then the result
-// travels around once more.
+// Ring AllReduce. Chunk c starts at rank c + 1 and travels once around the ring to rank c,
+// which owns it; each rank folds in its own part. Then the result travels around once more.
 //
 //	steps            2·(p − 1) messages in a row
 //	sent by rank r   2·n·(p−1)/p elements if p divides n; exactly, n − c(r) and
@@ -17,13 +16,12 @@ import (
 //	                 left, then 1, …, c, so that results depend on how the data is
 //	                 cut. In rank order, and canonical, for p ≤ 2 only
 //
-// For long vectors among many ranks, where links between neighbours are all that
-// there is to use, or where p is no power of two and too large for the direct
-// exchange. Each rank needs two connections only.
+// For long vectors among many ranks, if only links between neighbours can be used, or if p is
+// not a power of two and too large for the direct exchange. Each rank needs only two
+// connections.
 //
-// Reference: Patarasu, Yuan, "Bandwidth Optimal All-reduce Algorithms for Clusters
-// of Workstations" (JPDC 69, 2009). That the owner of chunk c is rank c, as in a
-// ReduceScatter, is a choice.
+// Reference: Patarasu, Yuan, "Bandwidth Optimal All-reduce Algorithms for Clusters of
+// Workstations" (JPDC 69, 2009). Rank c owns chunk c by choice, as in a ReduceScatter.
 func ringAllReduce() *Algorithm {
 	return &Algorithm{
 		Name: "ring", Collective: program.AllReduce,
@@ -35,9 +33,9 @@ func ringAllReduce() *Algorithm {
 
 func atMostTwo(p int) bool { return p <= 2 }
 
-// generateRingAllReduce makes rank's part in time O(p). One lane does it all. Step
-// i < p sends on chunk rank − 1 − i; a chunk's result comes p − 1 steps after its
-// partial sum was sent from the same place, for which it must wait.
+// generateRingAllReduce makes rank's part in time O(p). One lane does everything. Step i < p
+// passes on chunk rank − 1 − i. A chunk's result arrives p − 1 steps after its partial sum was
+// sent from the same memory, and must wait for that.
 func generateRingAllReduce(pr Params, rank int) *program.Program {
 	b := build(program.AllReduce, "ring", pr, rank, pr.P)
 	b.claim(atMostTwo(pr.P), atMostTwo(pr.P))

@@ -2,5 +2,5 @@
 
 package algorithm_test
 
-// soakReducing says whether full counts are wanted.
+// soakReducing says whether to run the full counts.
 const soakReducing = false

@@ -12,12 +12,12 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// reducing are the algorithms of registry_allreduce.go.
+// reducing returns the algorithms of registry_allreduce.go.
 func reducing() []*algorithm.Algorithm {
 	return append(algorithm.For(program.AllReduce), algorithm.For(program.ReduceScatter)...)
 }
 
-// upTo is the number of ranks up to which all are tested.
+// upTo returns the number of ranks up to which all are tested.
 func upTo(fast int) int {
 	if soakReducing {
 		return 130
@@ -53,7 +53,7 @@ func TestReducingAlgorithmsAreProved(t *testing.T) {
 	})
 }
 
-// Larger numbers of ranks, for the algorithms whose checks stay within memory.
+// Larger numbers of ranks, for the algorithms whose checks fit in memory.
 func TestManyRanks(t *testing.T) {
 	counts := map[string][]int{
 		"recursive-doubling": {1000, 1023}, "binomial": {1000, 1023}, "double-tree": {1000, 1023},
@@ -74,8 +74,8 @@ func TestManyRanks(t *testing.T) {
 	})
 }
 
-// What an algorithm claims for a number of ranks is all that it could claim, unless
-// the default dimensions happen to give more than others do.
+// An algorithm claims everything that holds for a number of ranks, unless the default
+// dimensions happen to give more than others do.
 func TestReducingClaimsAreExact(t *testing.T) {
 	byChance := map[string]bool{"torus": true, "hierarchical": true, "blueconnect": true}
 	eachReducing(t, func(t *testing.T, a *algorithm.Algorithm) {
@@ -112,9 +112,9 @@ func TestAlignedTreesThatAreCanonical(t *testing.T) {
 	require.Equal(t, 21, n)
 }
 
-// The number of elements that the busiest rank sends, in units of the data, and the
-// number of steps, as the literature has them, for numbers of ranks that divide the
-// data and suit the algorithm.
+// The number of elements that the busiest rank sends, in units of the data, and the number of
+// steps agree with the literature, for numbers of ranks that divide the data and suit the
+// algorithm.
 func TestCostsAgreeWithTheLiterature(t *testing.T) {
 	optimal := func(p int) float64 { return 2 * float64(p-1) / float64(p) }
 	for _, x := range []struct {
@@ -159,8 +159,8 @@ func TestCostsAgreeWithTheLiterature(t *testing.T) {
 	}
 }
 
-// A rank makes only its own part: the algorithms with few messages a rank do so
-// among a million ranks, with as many instructions as the logarithm or root says.
+// A rank makes only its own part: algorithms with few messages per rank do so among a million
+// ranks, with a number of instructions proportional to the logarithm or the root.
 func TestGeneratorsCostTheirOwnSteps(t *testing.T) {
 	const p = 1<<20 - 1
 	for name, most := range map[string]int{
@@ -183,7 +183,7 @@ func TestGeneratorsCostTheirOwnSteps(t *testing.T) {
 	}
 }
 
-// No two numbers of ranks up to a few dozen have more levels than bits.
+// No number of ranks up to a few dozen has more levels than bits.
 func TestStepsAreLogarithmic(t *testing.T) {
 	for _, name := range []string{"recursive-doubling", "halving-doubling", "binary-blocks", "binomial", "double-tree"} {
 		a := find(t, program.AllReduce, name)

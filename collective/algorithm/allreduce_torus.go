@@ -8,11 +8,11 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Torus AllReduce. The ranks are a grid of X columns and Y rows, p = X·Y, rank
-// x + X·y in column x of row y. A ring in each row reduces and scatters the data over
-// its ranks; a ring in each column does a whole AllReduce of the part that its
-// ranks have; the rings of the rows gather. Dims are X and Y; without them, the
-// factors of p nearest to its square root, X ≤ Y.
+// Torus AllReduce. The ranks are a grid of X columns and Y rows, p = X·Y, rank x + X·y in
+// column x of row y. A ring in each row does a reduce-scatter over its ranks. A ring in each
+// column does a whole AllReduce of the part that its ranks have. The rings of the rows do an
+// all-gather. Dims are X and Y; without them, the factors of p nearest to its square root, X ≤
+// Y.
 //
 //	steps            2·(X − 1) + 2·(Y − 1) messages in a row
 //	sent by rank r   2·n·(p−1)/p elements if p divides n; 1/X of what rings of all
@@ -21,8 +21,8 @@ import (
 //	order            of its own for every chunk, as in a ring; in rank order, and
 //	                 canonical, for p ≤ 2 only
 //
-// For long vectors among many ranks: the bandwidth of the ring with the square root
-// of its steps, and two tiers of links, of which the columns' may be the slower.
+// For long vectors among many ranks: it has the bandwidth of the ring with the square root of
+// its steps, and uses two tiers of links; those of the columns may be slower.
 //
 // Reference: Mikami et al., "Massively Distributed SGD: ImageNet/ResNet-50 Training
 // in a Flash" (2018).
@@ -37,8 +37,8 @@ func torus() *Algorithm {
 	}
 }
 
-// checkTorus refuses numbers of ranks that make a ring instead of a torus, unless
-// they are asked for by Dims or too small to make anything else.
+// checkTorus refuses numbers of ranks that give a ring instead of a torus, unless Dims requests
+// it or the number is too small for anything else.
 func checkTorus(pr Params) error {
 	if pr.Dims != nil && len(pr.Dims) != 2 {
 		return fmt.Errorf("%d dimensions %v: want the width and the height of the torus", len(pr.Dims), pr.Dims)
@@ -52,7 +52,7 @@ func checkTorus(pr Params) error {
 	return nil
 }
 
-// torusDims is the width and the height.
+// torusDims returns the width and the height.
 func torusDims(pr Params) []int {
 	if pr.Dims != nil {
 		return slices.Clone(pr.Dims)
@@ -64,7 +64,7 @@ func torusDims(pr Params) []int {
 	return []int{x, pr.P / x}
 }
 
-// generateTorus makes rank's part in time O(X + Y), but for the factors of p.
+// generateTorus makes rank's part in time O(X + Y), not counting the factorisation of p.
 func generateTorus(pr Params, rank int) *program.Program {
 	b := build(program.AllReduce, "torus", pr, rank, pr.P)
 	b.claim(atMostTwo(pr.P), atMostTwo(pr.P))

@@ -7,10 +7,10 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Bruck AllToAll, for blocks of one length. A block that has i ranks to go, upward
-// around the ranks, travels the powers of two that i is the sum of, the smallest
-// first: in round k each rank packs the blocks that have bit k of their way still
-// before them into one message to the rank 2^k after it.
+// Bruck AllToAll, for blocks of equal length. A block whose destination is i ranks further,
+// counting upward around the ranks, travels by the powers of two whose sum is i, the smallest
+// first: in round k each rank packs the blocks whose i has bit k into one message to the rank
+// 2^k after it.
 //
 //	steps            ⌈log2 p⌉ messages in a row
 //	sent by rank r   Σ over k of the blocks i < p with bit k set: about
@@ -45,8 +45,8 @@ func withBit(n, k int) int {
 	return count
 }
 
-// bruckPlace is where among the blocks of a message of round k block i is: they
-// are in falling order, so that it comes after all greater ones.
+// bruckPlace returns the index of block i in a message of round k: blocks are in decreasing
+// order, so it comes after all greater ones.
 func bruckPlace(p, k, i int) int { return withBit(p, k) - 1 - withBit(i, k) }
 
 func generateAllToAllBruck(pr Params, rank int) *program.Program {
@@ -61,7 +61,7 @@ func generateAllToAllBruck(pr Params, rank int) *program.Program {
 	}
 	p.room(shared.Range{Lo: 0, Hi: most})
 	pack := p.local()
-	var before []program.Dep // the round before: the message is sent, and one has come
+	var before []program.Dep // previous round: its message is sent, and one has arrived
 	for k := range rounds {
 		packed := p.packBruck(pack, k, before)
 		lane := p.lane((rank+1<<k)%pr.P, (rank-1<<k+pr.P)%pr.P)
@@ -71,8 +71,8 @@ func generateAllToAllBruck(pr Params, rank int) *program.Program {
 		come := p.recv(lane, program.Span(program.Scratch, slot, 0, n))
 		before = []program.Dep{sent, come}
 	}
-	// Blocks i of 2^k ≤ i < 2^(k+1) have ended their way in round k. They came from
-	// the rank i before this one, and the lane has packed all of the input by now.
+	// Blocks i with 2^k ≤ i < 2^(k+1) arrived at their destination in round k. They came from
+	// the rank i before this one, and the lane has packed the whole input by now.
 	for k := range rounds {
 		hi := min(2<<k, pr.P) - 1
 		at := bruckPlace(pr.P, k, hi)
@@ -84,25 +84,25 @@ func generateAllToAllBruck(pr Params, rank int) *program.Program {
 	return p.Program
 }
 
-// The scratch slots: the message to send, and what has come in round k.
+// The scratch slots: the message to send, and the messages received in round k.
 const (
 	bruckMessage = 0
 	bruckCome    = 1 // and on
 )
 
-// packBruck makes the message of round k and returns its last instruction.
+// packBruck packs the message of round k and returns its last instruction.
 func (p partOf) packBruck(lane, k int, before []program.Dep) (last program.Dep) {
 	for base := 1 << k; base < p.P; base += 2 << k {
-		// Of base..base+2^k−1, those with low bits came in the round of the highest
-		// of them, and lie together as they will in the message; base itself is still
-		// where it began.
+		// Of base..base+2^k−1, the blocks with low bits arrived in the round of their highest
+		// low bit, and lie together in the order of the message; base itself is still in the
+		// input.
 		for j := k - 1; j >= 0; j-- {
 			lo, hi := base+1<<j, min(base+2<<j, p.P)
 			if n := hi - lo; n > 0 {
 				to, from := bruckPlace(p.P, k, hi-1), bruckPlace(p.P, j, hi-1)
 				p.copy(lane, program.Span(program.Scratch, bruckMessage, to, to+n),
 					program.Span(program.Scratch, bruckCome+j, from, from+n), before...)
-				before = nil // the lane goes in order
+				before = nil // the lane is in order
 			}
 		}
 		last = p.copy(lane, program.Chunk(program.Scratch, bruckMessage, bruckPlace(p.P, k, base)),

@@ -15,10 +15,10 @@ import (
 // The default up to a few tens of ranks. Rank r begins with rank r + 1, so that not
 // all send to the same one first.
 //
-// Input and output may be the same memory. Of two ranks that exchange blocks, one
-// sends its own and then receives into the same place, so the other must receive
-// before its own has gone: into scratch. That one is the rank from which it is the
-// shorter way up to the other, so that each stages half of what it receives.
+// Input and output may be the same memory. Of two ranks that exchange blocks, one sends its own
+// and then receives into the same place, so the other must receive into scratch before its own
+// block is sent. That one is the rank with the shorter way up to the other, so that each rank
+// receives half of the blocks into scratch.
 //
 // Folklore; the staging is this project's.
 func allToAllDirect() *Algorithm {
@@ -29,7 +29,7 @@ func allToAllDirect() *Algorithm {
 	}
 }
 
-// exchangeAll begins a rank's part in an AllToAll with what it sends to itself.
+// exchangeAll begins a rank's part in an AllToAll with the block for itself.
 func exchangeAll(name string, pr Params, rank int) partOf {
 	p := newPart(program.AllToAll, name, pr, rank, pr.P)
 	p.copy(p.local(), program.Chunk(program.Out, 0, rank), program.Chunk(program.In, 0, rank))
@@ -54,8 +54,8 @@ func generateAllToAllDirect(pr Params, rank int) *program.Program {
 	return p.Program
 }
 
-// allToAllSends is the cost of sending each block straight to where it goes, all
-// at once.
+// allToAllSends returns the cost of sending every block directly to its destination, all at
+// once.
 func allToAllSends(pr Params) program.Cost {
 	return program.Cost{Steps: min(1, pr.P-1), Sent: func(rank int, l program.Layout) int {
 		return l.In[pr.P] - l.Len(program.Ref{Buffer: program.In, Chunks: shared.Range{Lo: rank, Hi: rank + 1}})

@@ -6,17 +6,17 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Dissemination Barrier. In round k each rank tells the rank 2^k after it that it
-// and all that it has heard of have come, and hears as much from the rank 2^k
-// before it. After ⌈log2 p⌉ rounds everybody has heard of everybody.
+// Dissemination Barrier. In round k each rank sends to the rank 2^k after it that it and all
+// ranks that it knows of have arrived, and receives the same from the rank 2^k before it. After
+// ⌈log2 p⌉ rounds every rank knows of all ranks.
 //
 //	steps            ⌈log2 p⌉ messages in a row
 //	sent by rank r   ⌈log2 p⌉ messages of no data
 //	scratch          no elements
 //	order            nothing is folded
 //
-// Fewest rounds of all, and no rank does more than others: for ranks with cores of
-// their own.
+// It has the fewest rounds, and no rank does more than others: for ranks with cores of their
+// own.
 //
 // Hensgen, Finkel and Manber, "Two Algorithms for Barrier Synchronization" (Int. J.
 // Parallel Programming 17, 1988).

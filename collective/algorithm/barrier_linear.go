@@ -2,8 +2,8 @@ package algorithm
 
 import "github.com/superstep-ml/superstep/collective/program"
 
-// Linear Barrier. Each rank tells rank 0 that it has come; when all have, rank 0
-// tells each.
+// Linear Barrier. Each rank tells rank 0 that it has arrived; when all have, rank 0 tells each
+// rank.
 //
 //	steps            2 messages in a row, though rank 0 takes and sends p − 1 one
 //	                 after another
@@ -12,8 +12,8 @@ import "github.com/superstep-ml/superstep/collective/program"
 //	scratch          no elements
 //	order            nothing is folded
 //
-// Where ranks share few cores: as few messages as the tree, and nobody but rank 0 is
-// woken to pass something on.
+// For ranks that share few cores: it has as few messages as the tree, and only rank 0 is woken
+// to pass something on.
 //
 // Folklore: the central counter.
 func barrierLinear() *Algorithm {

@@ -2,9 +2,9 @@ package algorithm
 
 import "github.com/superstep-ml/superstep/collective/program"
 
-// Tree Barrier. Each rank waits for the ranks below it in the binomial tree of
-// gather_tree.go with root 0, tells the one above, and hands the word that all have
-// come down the same way.
+// Tree Barrier. Each rank waits for the ranks below it in the binomial tree of gather_tree.go
+// with root 0, and then tells the rank above. The message that all have arrived goes down the
+// same way.
 //
 //	steps            2·⌊log2 p⌋ messages in a row
 //	sent by rank r   one message of no data up, and one to each rank below:
@@ -12,7 +12,7 @@ import "github.com/superstep-ml/superstep/collective/program"
 //	scratch          no elements
 //	order            nothing is folded
 //
-// For many ranks on few cores, or on a network that is busy: fewest messages.
+// For many ranks on few cores, or on a busy network: it has the fewest messages.
 //
 // Folklore; compared with others by Mellor-Crummey and Scott, "Algorithms for
 // Scalable Synchronization on Shared-Memory Multiprocessors" (ACM TOCS 9, 1991).
@@ -28,7 +28,7 @@ func generateBarrierTree(pr Params, rank int) *program.Program {
 	p := newPart(program.Barrier, "tree", pr, rank, 1)
 	at := treeOf(pr.P, 0, rank)
 	var come []program.Dep
-	for i := len(at.children) - 1; i >= 0; i-- { // the smallest half comes first
+	for i := len(at.children) - 1; i >= 0; i-- { // the smallest half arrives first
 		c := at.children[i]
 		room := program.Chunk(program.Scratch, p.room(chunk(0)), 0)
 		come = append(come, p.recv(p.lane(c.rank, c.rank), room))

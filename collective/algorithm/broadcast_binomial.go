@@ -4,9 +4,9 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Binomial Broadcast. The root hands the data to the root of the other half of
-// the ranks, both do so within their halves, and so on: after round k, 2^k ranks
-// have it. The tree is that of gather_tree.go.
+// Binomial Broadcast. The root sends the data to the root of the other half of the ranks, both
+// do the same within their halves, and so on: after round k, 2^k ranks have the data. The tree
+// is that of gather_tree.go.
 //
 //	steps            ⌊log2 p⌋ messages in a row for root 0, at most ⌈log2 p⌉ for
 //	                 others; a rank's messages do not wait for each other, but
@@ -16,8 +16,8 @@ import (
 //	scratch          none
 //	order            nothing is folded
 //
-// Fewest rounds of all, so best for short data; the root's link carries all of it
-// log p times, which long data feels.
+// It has the fewest rounds, so it is best for short data. The root's link carries the whole
+// data log p times, which is slow for long data.
 //
 // Folklore; analysed as the one-to-all broadcast of Johnsson and Ho, "Optimum
 // Broadcasting and Personalized Communication in Hypercubes" (IEEE Trans.

@@ -11,9 +11,8 @@ import "github.com/superstep-ml/superstep/collective/program"
 //	scratch          none
 //	order            nothing is folded
 //
-// For very long data: every link carries every byte once, whatever p, and each
-// rank talks to two neighbours only. Latency grows with p, so that short data is
-// better off with any of the others.
+// For very long data: every link carries every byte once, whatever p, and each rank has only
+// two neighbours. Latency grows with p, so any other algorithm is better for short data.
 //
 // The pipelined chain of Träff and Ripke, "Optimal Broadcast for Fully Connected
 // Processor-Node Networks" (J. Parallel Distrib. Comput. 68, 2008).

@@ -2,9 +2,9 @@ package algorithm
 
 import "github.com/superstep-ml/superstep/collective/program"
 
-// Broadcast as scatter and all-gather. The data is cut into p − 1 chunks, one for
-// each rank but the root. The root sends each rank its chunk, and each rank hands
-// its chunk on to the p − 2 others.
+// Broadcast as scatter and all-gather. The data is divided into p − 1 chunks, one for each rank
+// but the root. The root sends each rank its chunk, and each rank passes its chunk on to the p
+// − 2 others.
 //
 //	steps            2 messages in a row; 1 for p = 2, none for p = 1
 //	sent by rank r   n by the root, (p − 2)·c by the owner of a chunk of c: less
@@ -12,13 +12,13 @@ import "github.com/superstep-ml/superstep/collective/program"
 //	scratch          none
 //	order            nothing is folded
 //
-// For long data on a flat network up to a few tens of ranks. No rank sends or
-// receives more than n, and none starts later than after its chunk; beyond, the
-// p − 2 messages of a rank cost more than their bytes, and the chain wins.
+// For long data on a flat network up to a few tens of ranks. No rank sends or receives more
+// than n, and each starts as soon as it has its chunk. For more ranks, the p − 2 messages of a
+// rank cost more than their bytes, and the chain is faster.
 //
-// After van de Geijn's broadcast (Barnett et al., "Interprocessor Collective
-// Communication Library", SHPCC 1994), with direct exchanges in place of its tree
-// and ring, and with nothing left at the root to be gathered.
+// After van de Geijn's broadcast (Barnett et al., "Interprocessor Collective Communication
+// Library", SHPCC 1994), with direct exchanges in place of its tree and ring, and without a
+// chunk of the root.
 func broadcastScatterAllGather() *Algorithm {
 	return &Algorithm{
 		Name: "scatter-allgather", Collective: program.Broadcast,
@@ -27,8 +27,8 @@ func broadcastScatterAllGather() *Algorithm {
 	}
 }
 
-// ownedChunk is the chunk that a rank owns where the root owns none: the ranks
-// after the root, around to the one before it, own chunks 0, 1, and so on.
+// ownedChunk returns the chunk that a rank owns if the root owns none: the ranks after the
+// root, around to the one before it, own chunks 0, 1, and so on.
 func ownedChunk(pr Params, rank int) int { return (rank - pr.Root - 1 + pr.P) % pr.P }
 
 func generateBroadcastScatterAllGather(pr Params, rank int) *program.Program {

@@ -8,24 +8,23 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// builder writes one rank's part, instruction by instruction, in an order in which
-// a single goroutine could do them, and works out what each must come after: a read
-// after the write of what it reads, a write after all that was read or written
-// there before. It takes chunk c of the first input and of the output for the same
-// memory, as an executor may.
+// builder writes one rank's part, instruction by instruction, in an order in which a single
+// goroutine could do them. It finds the dependencies of each: a read comes after the last write
+// of the same chunks, and a write after all earlier reads and writes of them. It assumes that
+// chunk c of the first input and of the output are the same memory, as an executor may use them
+// so.
 //
-// Left out is what the order of a half implies, and a write whose reader is waited
-// for anyway. An instruction costs time proportional to its operands and, by a
-// binary search and a move of memory, to the number of ranges with different
-// histories.
+// It leaves out dependencies implied by the order of a half, and a write if its reader is a
+// dependency anyway. An instruction costs time proportional to its operands and, by a binary
+// search and a move of memory, to the number of ranges with different histories.
 type builder struct {
 	*program.Program
 	lanes  map[ends]int
 	ledger map[memory][]stretch // by chunk: sorted, without gaps
-	need   []touch              // of the instruction being added
+	need   []touch              // dependencies of the instruction being added
 }
 
-// ends is what no two lanes of a part have in common.
+// ends identifies a lane of a part.
 type ends struct{ send, recv, channel int }
 
 // memory is a scratch slot, or slot −1 for the first input and the output together.
@@ -47,8 +46,8 @@ type stretch struct {
 	readers []touch // since it was written
 }
 
-// build begins rank's part of a program with a number of chunks, all of which input
-// and output hold until the generator says otherwise.
+// build begins rank's part of a program with a number of chunks. Input and output hold all
+// chunks unless the generator changes this.
 func build(c program.Collective, name string, pr Params, rank, chunks int) *builder {
 	return &builder{
 		Program: newPart(c, name, pr, rank, chunks).Program,
@@ -56,11 +55,11 @@ func build(c program.Collective, name string, pr Params, rank, chunks int) *buil
 	}
 }
 
-// claim says what the part promises.
+// claim sets the claims of the part.
 func (b *builder) claim(canonical, order bool) { b.CanonicalTree, b.RankOrder = canonical, order }
 
-// lane is the number of the lane between these peers (rank or NoPeer) on a channel;
-// it is the same whenever they are.
+// lane returns the number of the lane between these peers (rank or NoPeer) on a channel; the
+// same arguments give the same lane.
 func (b *builder) lane(send, recv, channel int) int {
 	key := ends{send, recv, channel}
 	i, ok := b.lanes[key]
@@ -72,10 +71,10 @@ func (b *builder) lane(send, recv, channel int) int {
 	return i
 }
 
-// with is the lane that exchanges with a peer.
+// with returns the lane that exchanges with a peer.
 func (b *builder) with(peer int) int { return b.lane(peer, peer, 0) }
 
-// local is the lane for work without messages.
+// local returns the lane for work without messages.
 func (b *builder) local() int { return b.lane(program.NoPeer, program.NoPeer, 0) }
 
 // room adds a scratch slot for chunks and returns its number.
@@ -92,7 +91,8 @@ func (b *builder) recv(lane int, dst program.Ref) {
 	b.add(lane, program.Instruction{Op: program.DoRecv, Dst: dst})
 }
 
-// recvOnce receives when a value that the instruction has no use for is there.
+// recvOnce receives once the value there is present, though the instruction does not use that
+// value.
 func (b *builder) recvOnce(there program.Ref, lane int, dst program.Ref) {
 	list, lo, hi := b.history(there)
 	for _, s := range list[lo:hi] {
@@ -103,8 +103,8 @@ func (b *builder) recvOnce(there program.Ref, lane int, dst program.Ref) {
 	b.recv(lane, dst)
 }
 
-// recvReduce folds what comes into dst: src is the left operand, or the right one if
-// the received value is left.
+// recvReduce folds src and a received value into dst: src is the left operand, or the right one
+// if receivedLeft is set.
 func (b *builder) recvReduce(lane int, dst, src program.Ref, receivedLeft bool) {
 	b.add(lane, program.Instruction{Op: program.DoRecvReduce, Dst: dst, Src: []program.Ref{src}, RecvLeft: receivedLeft})
 }
@@ -122,7 +122,7 @@ func (b *builder) copy(dst, src program.Ref) {
 	b.add(b.local(), program.Instruction{Op: program.DoCopy, Dst: dst, Src: []program.Ref{src}})
 }
 
-// reduce folds operands, which are in order from left to right.
+// reduce folds operands, given from left to right.
 func (b *builder) reduce(dst program.Ref, operands []program.Ref, steps []shared.FoldStep) {
 	if len(operands) == 1 {
 		b.copy(dst, operands[0])
@@ -149,10 +149,10 @@ func (b *builder) add(lane int, in program.Instruction) {
 	l.Steps = append(l.Steps, in)
 }
 
-// reads notes a reading, which comes after the writing.
+// reads records a read, which comes after the last write.
 func (b *builder) reads(r program.Ref, now touch) {
 	if r.Buffer == program.In && r.Slot > 0 {
-		return // nobody ever writes there
+		return // never written
 	}
 	list, lo, hi := b.history(r)
 	for i := lo; i < hi; i++ {
@@ -164,8 +164,8 @@ func (b *builder) reads(r program.Ref, now touch) {
 	}
 }
 
-// writes notes a writing, which comes after all readings and, where there are none,
-// after the writing before.
+// writes records a write, which comes after all reads since the last write or, if there are
+// none, after that write.
 func (b *builder) writes(r program.Ref, now touch) {
 	list, lo, hi := b.history(r)
 	for i := lo; i < hi; i++ {
@@ -179,8 +179,7 @@ func (b *builder) writes(r program.Ref, now touch) {
 	b.ledger[memoryOf(r)] = slices.Delete(list, lo+1, hi)
 }
 
-// after makes the list of dependencies of what is needed: of each half the last
-// one.
+// after returns the list of needed dependencies: the last one of each half.
 func (b *builder) after(now touch) []program.Dep {
 	b.need = slices.DeleteFunc(b.need, func(t touch) bool {
 		return t.at == now.at || t.at.Lane == now.at.Lane && t.sends == now.sends
@@ -219,7 +218,7 @@ func memoryOf(r program.Ref) memory {
 	return data
 }
 
-// history cuts a memory so that the stretches [lo, hi) are the chunks of r.
+// history splits the stretches of a memory so that the stretches [lo, hi) are the chunks of r.
 func (b *builder) history(r program.Ref) (list []stretch, lo, hi int) {
 	m := memoryOf(r)
 	list = b.ledger[m]
@@ -232,7 +231,7 @@ func (b *builder) history(r program.Ref) (list []stretch, lo, hi int) {
 	return list, lo, hi
 }
 
-// cut makes a stretch begin at a chunk and returns its index.
+// cut splits stretches so that one begins at a chunk, and returns its index.
 func cut(list []stretch, at int) ([]stretch, int) {
 	i, found := slices.BinarySearchFunc(list, at, func(s stretch, at int) int { return cmp.Compare(s.chunks.Lo, at) })
 	if found || at >= list[i-1].chunks.Hi {
@@ -245,7 +244,7 @@ func cut(list []stretch, at int) ([]stretch, int) {
 	return slices.Insert(list, i, right), i
 }
 
-// finish takes peers away from the lanes that have no messages for them.
+// finish removes the peers of lanes that have no messages for them.
 func (b *builder) finish() *program.Program {
 	for i := range b.Lanes {
 		l := &b.Lanes[i]
@@ -264,7 +263,7 @@ func (b *builder) finish() *program.Program {
 	return b.Program
 }
 
-// alone is the part of the only rank: it copies.
+// alone makes the part of a single rank, which copies.
 func (b *builder) alone() *program.Program {
 	all := shared.Range{Lo: 0, Hi: b.Chunks}
 	b.copy(spanOf(program.Out, 0, all), spanOf(program.In, 0, all))

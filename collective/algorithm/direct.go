@@ -19,18 +19,17 @@ import (
 //	                 the same: the fold tree over ranks, or the aligned tree over the
 //	                 shards of any forest (canonical)
 //
-// On a flat network it is the best choice up to a few tens of ranks; beyond,
-// p − 1 messages at once to one rank meet in the switch, and the overhead per
-// message counts.
+// It is the best choice on a flat network up to a few tens of ranks. For more ranks, p − 1
+// simultaneous messages to one rank collide in the switch, and the overhead per message
+// matters.
 //
-// This is the exchange of Alink's AllReduce (AllReduceSend, AllReduceSum,
-// AllReduceRecv on by-subtask edges; Yang et al., "Alink: A General Machine
-// Learning Platform Based on Apache Flink"), with pieces of any length, all
-// ranks as owners whatever the length, and a fixed order of summation. As a
-// reduce-scatter followed by an all-gather it is the radix-p case of BlueConnect
-// (Cho et al., MLSys 2019).
+// This is the exchange of Alink's AllReduce (AllReduceSend, AllReduceSum, AllReduceRecv on
+// by-subtask edges; Yang et al., "Alink: A General Machine Learning Platform Based on Apache
+// Flink"), with pieces of any length, with all ranks as owners whatever the length, and with a
+// fixed order of summation. As a reduce-scatter followed by an all-gather it is the radix-p
+// case of BlueConnect (Cho et al., MLSys 2019).
 
-// Direct is the algorithm.
+// Direct returns the direct AllReduce.
 func Direct() *Algorithm {
 	return &Algorithm{
 		Name: "direct", Collective: program.AllReduce,
@@ -49,7 +48,7 @@ func generateDirect(pr Params, rank int) *program.Program {
 	part.foldOwned(pr)
 	result := []program.Ref{program.Chunk(program.Out, 0, rank)}
 	folded := []program.Dep{{Lane: 0, Step: 0}}
-	sent := make([]program.Dep, pr.P) // the first input may be the output's memory
+	sent := make([]program.Dep, pr.P) // the first input may be the same memory as the output
 	for k := 1; k < pr.P; k++ {
 		l := &part.Lanes[k]
 		come := program.Instruction{Op: program.DoRecv, Dst: program.Chunk(program.Out, 0, l.SendPeer)}
@@ -62,12 +61,12 @@ func generateDirect(pr Params, rank int) *program.Program {
 	return part.Program
 }
 
-// foldOwned makes rank r the owner of chunk r: everybody sends its contributions to
-// the chunk, and the only instruction of lane 0 folds them into the output. Lane k
-// exchanges with rank (rank + k) mod p.
+// foldOwned makes rank r the owner of chunk r: every rank sends its contributions to the chunk,
+// and the only instruction of lane 0 folds them into the output. Lane k exchanges with rank
+// (rank + k) mod p.
 func (p partOf) foldOwned(pr Params) {
 	rank, own := p.Rank, chunk(p.Rank)
-	leaves, steps, _ := reducePartials(pr) // Check has seen that there is no error
+	leaves, steps, _ := reducePartials(pr) // no error: Check has made sure
 	fold := program.Instruction{Op: program.DoReduce, Dst: program.Chunk(program.Out, 0, rank),
 		Src: make([]program.Ref, len(leaves)), Fold: steps}
 	for i, l := range leaves {
@@ -129,8 +128,8 @@ func leavesByRank(leaves []partial, p int) [][]int {
 	return of
 }
 
-// directCost is (n − c) elements for each contribution of the owner of a chunk of
-// c, and (p − 1)·c for the result.
+// directCost: the owner of a chunk of c elements sends n − c elements for each contribution,
+// and (p − 1)·c for the result.
 func directCost(pr Params) program.Cost {
 	if pr.P == 1 {
 		return program.Cost{}
@@ -141,7 +140,7 @@ func directCost(pr Params) program.Cost {
 	}}
 }
 
-// contributions is the number of buffers that a rank brings.
+// contributions returns the number of buffers that a rank contributes.
 func contributions(pr Params, rank int) int {
 	if pr.Forest == nil {
 		return 1
@@ -149,8 +148,7 @@ func contributions(pr Params, rank int) int {
 	return len(pr.Forest[rank])
 }
 
-// mostNodes is the largest number of buffers that one of the ranks from first on
-// brings.
+// mostNodes returns the largest number of buffers that a rank from first on contributes.
 func mostNodes(pr Params, first int) int {
 	most := 0
 	for r := first; r < pr.P; r++ {

@@ -1,12 +1,12 @@
-// Package algorithm generates collective programs: every classic way to carry out
-// each collective, one file an algorithm, opening with what it does, its steps and
-// bytes, the order of its reductions, and where it comes from.
+// Package algorithm generates collective programs with the classic algorithms for each
+// collective. Each algorithm has a file, which begins with a description, the steps and bytes,
+// the order of its reductions, and its source.
 //
 //	a, err := algorithm.Find(program.AllReduce, "direct")
 //	pr := algorithm.Params{P: 8}
 //	err = a.Supports(pr)
 //	part := a.Generate(pr, rank) // this rank's part, in time proportional to it
 //
-// Generators are pure functions. Package check proves what they claim, for every
-// number of ranks that its tests run.
+// Generators are pure functions. Package check proves their claims, for every number of ranks
+// in its tests.
 package algorithm

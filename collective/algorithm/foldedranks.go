@@ -7,11 +7,11 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// foldedRanks numbers ranks for algorithms that want a power of two of them. With
-// q the largest power of two not above p and r = p − q, each of the first r pairs of
-// ranks (2i, 2i+1) is one member, for which 2i acts, and every other rank is one
-// too. The order of ranks is kept, and folding pairs first and then members at
-// distance 1, 2, 4… is the canonical fold tree over ranks (shared.RankSchedule).
+// foldedRanks numbers ranks for algorithms that need a power of two. Let q be the largest power
+// of two not above p, and r = p − q. Each of the first r pairs of ranks (2i, 2i+1) is one
+// member, for which 2i acts, and every other rank is a member too. The order of ranks is kept,
+// and folding pairs first and then members at distance 1, 2, 4… is the canonical fold tree over
+// ranks (shared.RankSchedule).
 type foldedRanks struct {
 	members int // q
 	pairs   int // r
@@ -23,11 +23,10 @@ func foldRanks(p int) foldedRanks {
 	return foldedRanks{1 << levels, p - 1<<levels, levels}
 }
 
-// rank is the rank that acts for a member.
+// rank returns the rank that acts for a member.
 func (f foldedRanks) rank(member int) int { return member + min(member, f.pairs) }
 
-// member is the number of the member that a rank belongs to, and whether it acts
-// for it.
+// member returns the number of a rank's member, and whether the rank acts for it.
 func (f foldedRanks) member(rank int) (m int, acts bool) {
 	if rank < 2*f.pairs {
 		return rank / 2, rank%2 == 0
@@ -35,26 +34,26 @@ func (f foldedRanks) member(rank int) (m int, acts bool) {
 	return rank - f.pairs, true
 }
 
-// paired says whether a member is a pair of ranks.
+// paired reports whether a member is a pair of ranks.
 func (f foldedRanks) paired(member int) bool { return member < f.pairs }
 
-// ranks is the range of the ranks of a range of members.
+// ranks returns the range of ranks of a range of members.
 func (f foldedRanks) ranks(members shared.Range) shared.Range {
 	return shared.Range{Lo: f.rank(members.Lo), Hi: f.rank(members.Hi)}
 }
 
-// alignedIsCanonical says whether the aligned tree over p leaves in order (that of
-// shared.FoldSchedule, of a binomial tree, of blocks of powers of two) is the fold
-// tree over p ranks. At the top the aligned tree has the largest power of two
-// leaves on the left, and so has the fold tree only if all of the left half's
-// members are pairs; likewise further down. So p is 1…10…0 in binary.
+// alignedIsCanonical reports whether the aligned tree over p leaves in order (that of
+// shared.FoldSchedule, of a binomial tree, of blocks of powers of two) is the fold tree over p
+// ranks. At the top, the left side of the aligned tree has as many leaves as the largest power
+// of two. The fold tree has the same only if all members of its left half are pairs; likewise
+// further down. So p is 1…10…0 in binary.
 func alignedIsCanonical(p int) bool {
 	top := p + p&-p
 	return top&(top-1) == 0
 }
 
-// alignedForest refuses forests among numbers of ranks for which the aligned tree
-// over ranks is not the canonical one.
+// alignedForest refuses forests for numbers of ranks whose aligned tree is not the canonical
+// tree.
 func alignedForest(pr Params) error {
 	if pr.Forest != nil && !alignedIsCanonical(pr.P) {
 		return fmt.Errorf("a forest of %d ranks would not be folded in its aligned tree: want 1, 2, 3, 4, 6, 7, 8, 12… ranks (1…10…0 in binary)", pr.P)

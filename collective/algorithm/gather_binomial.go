@@ -2,9 +2,8 @@ package algorithm
 
 import "github.com/superstep-ml/superstep/collective/program"
 
-// Binomial Gather. Each rank collects the blocks of the ranks below it and hands
-// them up in one message. Subtrees are ranges of ranks (gather_tree.go), so that
-// blocks of any length will do.
+// Binomial Gather. Each rank collects the blocks of the ranks below it and sends them up in one
+// message. Subtrees are ranges of ranks (gather_tree.go), so blocks may have any lengths.
 //
 //	steps            ⌊log2 p⌋ messages in a row for root 0, at most ⌈log2 p⌉ for
 //	                 others
@@ -13,7 +12,7 @@ import "github.com/superstep-ml/superstep/collective/program"
 //	scratch          as much as is sent, on ranks that others hang below
 //	order            nothing is folded
 //
-// For small blocks: the root takes log p messages and not p − 1.
+// For small blocks: the root receives log p messages instead of p − 1.
 //
 // The personalised communication along a spanning binomial tree of Johnsson and Ho,
 // "Optimum Broadcasting and Personalized Communication in Hypercubes" (IEEE Trans.

@@ -9,8 +9,8 @@ import "github.com/superstep-ml/superstep/collective/program"
 //	scratch          none: blocks, of any length, arrive where they belong
 //	order            nothing is folded
 //
-// For large blocks, since each travels once, and for few ranks; the root takes
-// p − 1 messages.
+// For large blocks, since each is sent once, and for few ranks; the root receives p − 1
+// messages.
 //
 // Folklore.
 func gatherLinear() *Algorithm {

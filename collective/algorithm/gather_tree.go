@@ -6,10 +6,10 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// The tree of the rooted collectives. The ranks are halved again and again, where
-// the canonical fold tree over ranks (shared.RankSchedule) halves them; of the
-// half without the root the first rank becomes the root, and hangs below the root
-// of the whole. For p = 2^k that is a binomial tree; for every p and every root
+// The tree of the rooted collectives. The ranks are halved recursively, in the places where the
+// canonical fold tree over ranks (shared.RankSchedule) halves them. The first rank of the half
+// without the root becomes the root of that half, and a child of the root of the whole. For p =
+// 2^k this is a binomial tree. For every p and every root
 //
 //	subtrees are ranges of ranks: blocks of a Gather or Scatter, of any length,
 //	  travel as one message each, where a tree over rotated ranks would cut those
@@ -18,23 +18,24 @@ import (
 //	  ranks are halved does not depend on the root;
 //	depth is ⌊log2 p⌋ for root 0, and at most ⌈log2 p⌉ for others.
 //
-// The halving is that of the fold tree with q = 2^⌊log2 p⌋ places, of which the
-// first p − q have two ranks and the others one: see placeStart.
+// The halving is that of the fold tree with q = 2^⌊log2 p⌋ places: the first p − q have two
+// ranks and the others one, see placeStart.
 
-// treePlace is where a rank stands in the tree.
+// treePlace is the place of a rank in the tree.
 type treePlace struct {
 	parent   int          // rank, or −1 for the root
 	span     shared.Range // ranks at and below this one
 	children []treeChild  // the largest half first
 }
 
-// treeChild is a rank below another, with all ranks that are below it in turn.
+// treeChild is a child of a rank, with all ranks at and below it.
 type treeChild struct {
 	rank int
 	span shared.Range
 }
 
-// placeStart is the first rank of place v among q, the first r of which have two.
+// placeStart returns the first rank of place v among q places; the first r places have two
+// ranks.
 func placeStart(v, r int) int { return v + min(v, r) }
 
 // treeOf finds rank's place in the tree over p ranks in time O(log p).
@@ -42,7 +43,7 @@ func treeOf(p, root, rank int) treePlace {
 	q := 1 << (bits.Len(uint(p)) - 1)
 	r := p - q
 	at := treePlace{parent: -1, span: shared.Range{Lo: 0, Hi: p}}
-	lo, size, top := 0, q, root // places [lo, lo+size) below rank top
+	lo, size, top := 0, q, root // places [lo, lo+size), with rank top above them
 	for s := at.span; s.Len() > 1; {
 		mid := s.Lo + 1 // a place of two ranks
 		size /= 2
@@ -72,8 +73,8 @@ func treeOf(p, root, rank int) treePlace {
 	return at
 }
 
-// treeSteps is the number of edges of the longest way from the root: of those that
-// begin with one of its edges to a half of h ranks, 1 + ⌊log2 h⌋.
+// treeSteps returns the number of edges of the longest path from the root. A path that begins
+// with an edge to a half of h ranks has at most 1 + ⌊log2 h⌋ edges.
 func treeSteps(p, root int) int {
 	steps := 0
 	for _, c := range treeOf(p, root, root).children {

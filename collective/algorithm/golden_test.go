@@ -16,12 +16,11 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files of testdata anew")
 
-// Programs as text, for a change of a generator to be seen as what it is. Rewrite
-// them with
+// Programs as text, so that a change of a generator can be reviewed. Rewrite them with
 //
 //	go test ./collective/algorithm -run TestReducingGolden -rewrite
 //
-// and read the difference.
+// and review the difference.
 func TestReducingGolden(t *testing.T) {
 	eachReducing(t, func(t *testing.T, a *algorithm.Algorithm) {
 		sizes := []int{4, 5}

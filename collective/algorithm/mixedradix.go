@@ -5,23 +5,22 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// grid arranges members in a mixed-radix system: a member has the digits of its
-// number to some bases (see levelsOf), the first digit being the least significant,
-// so that it tells neighbours apart. The data is cut into as many windows as there
-// are members.
+// grid arranges members in a mixed-radix system: a member has the digits of its number in
+// several bases (see levelsOf). The first digit is the least significant, in which neighbours
+// differ. The data is divided into as many windows as there are members.
 //
-// A reduce-scatter goes digit by digit. The members that differ in the first digit
-// alone cut the data in as many parts as the first base says, and each reduces the
-// part of its digit; those that differ in the second alone cut that part, and so on,
-// until each has one window. An all-gather goes back. With digits in this order, and
-// the contributions of a level folded in the order of digits, all folds are of
-// neighbouring ranges of members in their order, so that operators need not commute.
+// A reduce-scatter goes digit by digit. The members that differ only in the first digit divide
+// the data into as many parts as the first base, and each reduces the part of its digit. Those
+// that differ only in the second digit divide that part, and so on, until each has one window.
+// An all-gather goes back in the same way. With digits in this order, and the contributions of
+// a level folded in the order of digits, all folds join neighbouring ranges of members in
+// order, so that operators need not commute.
 type grid struct {
-	rank   func(member int) int                    // who acts for a member
+	rank   func(member int) int                    // rank that acts for a member
 	chunks func(windows shared.Range) shared.Range // the chunks of windows
 }
 
-// level is what a digit means for one member.
+// level is the meaning of a digit for one member.
 type level struct {
 	size, digit int
 	first       int // the member with digit 0 here and the same digits elsewhere
@@ -29,19 +28,18 @@ type level struct {
 	lo, width   int // part i of the level has windows [lo + i·width, lo + (i+1)·width)
 }
 
-// member is the member that differs from this one by having digit i.
+// member returns the member that differs from this one only by having digit i.
 func (l level) member(i int) int { return l.first + i*l.stride }
 
-// part is the range of windows of digit i.
+// part returns the range of windows of digit i.
 func (l level) part(i int) shared.Range {
 	return shared.Range{Lo: l.lo + i*l.width, Hi: l.lo + (i+1)*l.width}
 }
 
-// own is the part that the member reduces, and what is left of the data after this
-// level.
+// own returns the part that the member reduces, which is the rest of its data after this level.
 func (l level) own() shared.Range { return l.part(l.digit) }
 
-// levelsOf lists a member's levels, without those of size 1.
+// levelsOf returns a member's levels, without those of size 1.
 func levelsOf(member int, dims []int) []level {
 	width := 1
 	for _, d := range dims {
@@ -61,7 +59,7 @@ func levelsOf(member int, dims []int) []level {
 	return levels
 }
 
-// twos are the dimensions of 2^levels members with two a level.
+// twos returns the dimensions of 2^levels members with two members per level.
 func twos(levels int) []int {
 	dims := make([]int, levels)
 	for i := range dims {
@@ -70,14 +68,14 @@ func twos(levels int) []int {
 	return dims
 }
 
-// at is a reference to windows in a buffer.
+// at returns a reference to windows in a buffer.
 func (g *grid) at(buffer program.Buffer, slot int, windows shared.Range) program.Ref {
 	return spanOf(buffer, slot, g.chunks(windows))
 }
 
-// openDirect makes the lanes to all partners, those of the last level first: a rank
-// that works alone on its lanes takes messages of equal weight in the order of
-// lanes, and the all-gather begins with the last level.
+// openDirect makes the lanes to all partners, those of the last level first. In serial
+// execution a rank receives messages of equal weight in the order of lanes, and the all-gather
+// begins with the last level.
 func (b *builder) openDirect(g *grid, levels []level) {
 	for n := len(levels) - 1; n >= 0; n-- {
 		l := levels[n]
@@ -87,14 +85,13 @@ func (b *builder) openDirect(g *grid, levels []level) {
 	}
 }
 
-// scatterDirect is a level of a reduce-scatter by messages between all pairs: each
-// member sends every other its part, and folds what it has and gets of its own in
-// the fold tree over digits. The data is read from one buffer; the own part goes to
-// another, or the same.
+// scatterDirect makes a level of a reduce-scatter by messages between all pairs. Each member
+// sends every other its part, and folds all contributions to its own part in the fold tree over
+// digits. The data is read from one buffer; the own part goes to another, or the same.
 //
-// More than one part to fold waits aside. A rank that works alone on its lanes must
-// not wait for one while it owes others the level before, so it takes none before
-// it has done that.
+// If there is more than one part to fold, the parts are received into scratch. In serial
+// execution a rank must not wait for them while it still has to send for the level before, so
+// it receives none before that is done.
 func (b *builder) scatterDirect(g *grid, l level, from, to program.Ref) {
 	part := func(i int) program.Ref { return g.at(from.Buffer, from.Slot, l.part(i)) }
 	own := part(l.digit)
@@ -118,7 +115,7 @@ func (b *builder) scatterDirect(g *grid, l level, from, to program.Ref) {
 	b.reduce(result, operands, shared.RankSchedule(l.size, nil))
 }
 
-// gatherDirect is a level of an all-gather by messages between all pairs.
+// gatherDirect makes a level of an all-gather by messages between all pairs.
 func (b *builder) gatherDirect(g *grid, l level) {
 	for k := 1; k < l.size; k++ {
 		i := (l.digit + k) % l.size
@@ -133,13 +130,13 @@ func (b *builder) gatherDirect(g *grid, l level) {
 // oneFold joins two operands.
 var oneFold = []shared.FoldStep{{Left: 0, Right: 1}}
 
-// ringLane is the lane of a level's ring.
+// ringLane returns the lane of a level's ring.
 func (b *builder) ringLane(g *grid, l level) int {
 	next, last := (l.digit+1)%l.size, (l.digit+l.size-1)%l.size
 	return b.lane(g.rank(l.member(next)), g.rank(l.member(last)), 0)
 }
 
-// inRing is a level's ring.
+// inRing returns a level's ring.
 func (b *builder) inRing(g *grid, l level) ring {
 	return ring{size: l.size, at: l.digit, lane: b.ringLane(g, l),
 		part: func(i int) shared.Range { return g.chunks(l.part(i)) }}

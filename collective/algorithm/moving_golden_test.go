@@ -20,8 +20,8 @@ func init() {
 	}
 }
 
-// The programs for four ranks (root 0) and five (root 2) are files that people can
-// read, and a change of a generator is a difference of theirs. To accept it:
+// The programs for four ranks (root 0) and five (root 2) are readable files, in which a change
+// of a generator shows. To accept it:
 //
 //	go test ./collective/algorithm -run Golden -rewrite
 func TestMovingGolden(t *testing.T) {

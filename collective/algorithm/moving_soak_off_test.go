@@ -2,5 +2,5 @@
 
 package algorithm_test
 
-// soakMoving says whether full counts are wanted.
+// soakMoving says whether to run the full counts.
 const soakMoving = false

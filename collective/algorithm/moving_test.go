@@ -18,7 +18,7 @@ var moving = []program.Collective{
 	program.AllToAll, program.Barrier, program.Scan, program.Exscan,
 }
 
-// ranksToTest are the numbers of ranks: all up to 33, and up to 130 in a soak.
+// ranksToTest returns the numbers of ranks: all up to 33, and up to 130 in a soak.
 func ranksToTest() []int {
 	most := 33
 	if soakMoving {
@@ -31,8 +31,8 @@ func ranksToTest() []int {
 	return p
 }
 
-// rootsToTest are all roots up to 12 ranks (33 in a soak), then the ends, the middle,
-// and the rank behind the pairs of the fold tree.
+// rootsToTest returns all roots for up to 12 ranks (33 in a soak); for more ranks the first,
+// the last, the middle, and the rank after the pairs of the fold tree.
 func rootsToTest(c program.Collective, p int) []int {
 	if !c.Rooted() {
 		return []int{0}
@@ -80,8 +80,8 @@ func TestMovingAlgorithms(t *testing.T) {
 	}
 }
 
-// A linear reduce folds any forest, at every root: several nodes a rank, none, and
-// nodes that are not in rank order.
+// A linear reduce folds any forest, at every root: with several nodes per rank, without nodes,
+// and with nodes that are not in rank order.
 func TestLinearReduceOfForests(t *testing.T) {
 	a, err := algorithm.Find(program.Reduce, "linear")
 	require.NoError(t, err)
@@ -101,7 +101,7 @@ func TestLinearReduceOfForests(t *testing.T) {
 	}
 }
 
-// What an algorithm cannot do it says.
+// An algorithm refuses what it cannot do.
 func TestMovingRefusals(t *testing.T) {
 	leaf := func(shard int) []shared.Node { return []shared.Node{shared.Leaf(shard)} }
 	for _, x := range []struct {

@@ -2,8 +2,8 @@ package algorithm
 
 import "github.com/superstep-ml/superstep/collective/program"
 
-// Binomial Reduce. The binomial Broadcast run backwards: each rank folds what the
-// ranks below it have folded, the nearest first, and hands the result up.
+// Binomial Reduce. This is the binomial Broadcast in reverse: each rank folds the results of
+// the ranks below it, the nearest first, and sends its result up.
 //
 //	steps            ⌊log2 p⌋ messages in a row for root 0, at most ⌈log2 p⌉ for
 //	                 others
@@ -12,12 +12,12 @@ import "github.com/superstep-ml/superstep/collective/program"
 //	order            the fold tree over ranks (canonical) for every root: which
 //	                 halves are folded does not depend on where it happens
 //
-// For short data and many ranks. Of long data the root receives log p times n, one
-// after another.
+// For short data and many ranks. With long data the root receives log p times n, one after
+// another.
 //
-// Folklore; the order, and trees of contiguous ranks whatever the root, are this
-// project's (see gather_tree.go), where libraries rotate the ranks by the root,
-// and the bits with them, or relay the result of rank 0.
+// Folklore; the order, and trees of contiguous ranks for every root, are this project's (see
+// gather_tree.go). Other libraries rotate the ranks by the root, which changes the bits, or
+// relay the result of rank 0.
 func reduceBinomial() *Algorithm {
 	return &Algorithm{
 		Name: "binomial", Collective: program.Reduce,

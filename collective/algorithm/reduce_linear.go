@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Linear Reduce. Every rank sends what it has to the root, which folds it all.
+// Linear Reduce. Every rank sends its contributions to the root, which folds them.
 //
 //	steps            1 message in a row; m if a rank brings m nodes of a forest
 //	sent by rank r   n elements, or m·n; nothing by the root
@@ -18,8 +18,8 @@ import (
 //	                 the same: the fold tree over ranks, or the aligned tree over
 //	                 the shards of a forest (canonical)
 //
-// For a few ranks, for short data, and the one that takes any forest. All traffic
-// and all arithmetic meets at the root.
+// For few ranks and for short data; it is the only Reduce that accepts any forest. All traffic
+// and all arithmetic is at the root.
 //
 // Folklore; the order is this project's.
 func reduceLinear() *Algorithm {
@@ -31,11 +31,11 @@ func reduceLinear() *Algorithm {
 	}
 }
 
-// partial names a contribution: the node-th of a rank's.
+// partial names a contribution: node number node of a rank.
 type partial struct{ rank, node int }
 
-// reducePartials lists what all ranks bring, from left to right, and the order of
-// its fold.
+// reducePartials returns the contributions of all ranks from left to right, and the order of
+// their fold.
 func reducePartials(pr Params) ([]partial, []shared.FoldStep, error) {
 	var leaves []partial
 	if pr.Forest == nil {
@@ -105,7 +105,7 @@ func generateReduceLinear(pr Params, rank int) *program.Program {
 		}
 		come = append(come, last)
 	}
-	leaves, steps, _ := reducePartials(pr) // Check has seen that there is no error
+	leaves, steps, _ := reducePartials(pr) // no error: Check has made sure
 	fold := program.Instruction{Op: program.DoReduce, Dst: whole(program.Out), Fold: steps}
 	for _, l := range leaves {
 		fold.Src = append(fold.Src, refs[l])

@@ -5,9 +5,9 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Reduce as reduce-scatter and gather. The data is cut into p − 1 chunks, one for
-// each rank but the root. Every rank sends each owner its piece of that chunk, the
-// owners fold, and send the root their results.
+// Reduce as reduce-scatter and gather. The data is divided into p − 1 chunks, one for each rank
+// but the root. Every rank sends each owner its piece of the owner's chunk; the owners fold the
+// pieces and send the results to the root.
 //
 //	steps            2 messages in a row (none for p = 1)
 //	sent by rank r   n elements by each, the root too
@@ -16,9 +16,9 @@ import (
 //	order            an owner holds all p pieces before it folds: the fold tree over
 //	                 ranks (canonical)
 //
-// For long data on a flat network up to a few tens of ranks: no link carries more
-// than n in a direction, and the arithmetic is spread over p − 1 ranks. With two
-// ranks there is nothing to spread, and the linear reduce is better.
+// For long data on a flat network up to a few tens of ranks: no link carries more than n in a
+// direction, and the arithmetic is spread over p − 1 ranks. With two ranks the linear reduce is
+// better.
 //
 // After Rabenseifner, "Optimization of Collective Reduction Operations" (ICCS
 // 2004), with direct exchanges in place of recursive halving and the binomial

@@ -14,8 +14,7 @@ import "github.com/superstep-ml/superstep/collective/program"
 //	                 ranks, or the aligned tree over the shards of any forest
 //	                 (canonical)
 //
-// The best on a flat network up to a few tens of ranks: see Direct, of which it is
-// the first half.
+// It is the best on a flat network up to a few tens of ranks. It is the first half of Direct.
 func directReduceScatter() *Algorithm {
 	return &Algorithm{
 		Name: "direct", Collective: program.ReduceScatter,

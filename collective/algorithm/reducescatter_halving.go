@@ -7,11 +7,11 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Recursive halving ReduceScatter. At distance 1, 2, 4… partners cut the window that
-// both have in two, each sends the other's half and folds its own, the lower ranks'
-// part on the left. If p is no power of two, the first 2r ranks fold in pairs
-// before. Windows end up in bit-reversed order, so a last message takes each chunk
-// to its owner. With q the largest power of two not above p, r = p − q:
+// Recursive halving ReduceScatter. At distance 1, 2, 4… partners halve their common window.
+// Each sends the other's half and folds its own, with the lower ranks' part on the left. If p
+// is not a power of two, the first 2r ranks first fold in pairs. Windows end up in bit-reversed
+// order, so a last message sends each chunk to its owner. With q the largest power of two not
+// above p, r = p − q:
 //
 //	steps            log2 q messages in a row, 1 more if q > 2 or r > 0, and 1 more if
 //	                 r > 0
@@ -20,8 +20,8 @@ import (
 //	scratch          half of the chunks (all on the first ranks of pairs)
 //	order            the fold tree over ranks (canonical)
 //
-// For short and middle lengths among many ranks. Beginning at distance q/2 would
-// save the last message, at most n/q elements long, but fold ranks 0 and q/2 first.
+// For short and medium lengths among many ranks. Beginning at distance q/2 would save the last
+// message of at most n/q elements, but would fold ranks 0 and q/2 first.
 //
 // Reference: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication
 // Operations in MPICH" (IJHPCA 19, 2005), which permutes the data instead.
@@ -34,8 +34,8 @@ func halvingReduceScatter() *Algorithm {
 	}
 }
 
-// reversed is a number of some bits read backwards: the window that a member ends
-// with, and the member that ends with a window.
+// reversed returns a number with its bits reversed: it maps a member to the window with which
+// it ends, and a window to its member.
 func reversed(x, bitsOf int) int {
 	return int(bits.Reverse64(uint64(x)) >> (64 - bitsOf))
 }
@@ -52,7 +52,7 @@ func generateHalvingReduceScatter(pr Params, rank int) *program.Program {
 	f := foldRanks(pr.P)
 	g := &grid{rank: f.rank, chunks: f.ranks}
 	me, acts := f.member(rank)
-	holder := f.rank(reversed(me, f.levels)) // of the window with the own chunk
+	holder := f.rank(reversed(me, f.levels)) // holder of the window with the own chunk
 	out := program.Chunk(program.Out, 0, rank)
 	levels := levelsOf(me, twos(f.levels))
 	if !acts {
@@ -95,7 +95,7 @@ func generateHalvingReduceScatter(pr Params, rank int) *program.Program {
 	return b.finish()
 }
 
-// handOut sends the chunks of the window that a member ends with to their owners.
+// handOut sends the chunks of a member's final window to their owners.
 func (b *builder) handOut(g *grid, f foldedRanks, me int, partial program.Ref) {
 	w := reversed(me, f.levels)
 	for _, owner := range []int{f.rank(w), f.rank(w) + 1} {
@@ -105,8 +105,8 @@ func (b *builder) handOut(g *grid, f foldedRanks, me int, partial program.Ref) {
 	}
 }
 
-// halvingReduceScatterCost: a member sends a piece of every window but the one it
-// ends with, and then the chunks of that one, but not its own.
+// halvingReduceScatterCost: a member sends a piece of every window except its final one, and
+// then the chunks of that one except its own.
 func halvingReduceScatterCost(pr Params) program.Cost {
 	if pr.P == 1 {
 		return program.Cost{}

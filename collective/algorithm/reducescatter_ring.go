@@ -5,8 +5,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Ring ReduceScatter. Chunk c starts at rank c + 1 and travels once around the ring
-// to rank c, each rank folding its own part in.
+// Ring ReduceScatter. Chunk c starts at rank c + 1 and travels once around the ring to rank c;
+// each rank folds in its own part.
 //
 //	steps            p − 1 messages in a row
 //	sent by rank r   n − c elements, where c is the length of chunk r
@@ -14,8 +14,8 @@ import (
 //	order            of its own for every chunk: ranks c + 1, …, p − 1, then 0 on the
 //	                 left, then 1, …, c. In rank order, and canonical, for p ≤ 2 only
 //
-// For long vectors among many ranks, where links between neighbours are all that
-// there is to use. Its order is that of the ring AllReduce.
+// For long vectors among many ranks, if only links between neighbours can be used. Its order is
+// that of the ring AllReduce.
 //
 // Reference: Patarasu, Yuan, "Bandwidth Optimal All-reduce Algorithms for Clusters
 // of Workstations" (JPDC 69, 2009).

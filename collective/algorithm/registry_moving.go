@@ -47,8 +47,8 @@ func exscans() []*Algorithm {
 // partOf is a rank's part under construction.
 type partOf struct{ *program.Program }
 
-// newPart begins rank's part of a program with a number of chunks. Input and
-// output hold all of them until the generator says otherwise.
+// newPart begins rank's part of a program with a number of chunks. Input and output hold all of
+// them unless the generator changes this.
 func newPart(c program.Collective, name string, pr Params, rank, chunks int) partOf {
 	all := shared.Range{Lo: 0, Hi: chunks}
 	p := &program.Program{
@@ -65,8 +65,8 @@ func newPart(c program.Collective, name string, pr Params, rank, chunks int) par
 	return partOf{p}
 }
 
-// hashForests tells forests apart: it covers which rank brings which nodes. Every
-// rank of a forest program computes it, so it costs no more than reading them.
+// hashForests returns a hash of forests: it covers which rank contributes which nodes. Every
+// rank of a forest program computes it, so it costs no more than reading the nodes.
 func hashForests(forests [][]shared.Node) uint64 {
 	h := xxh3.New()
 	words := make([]byte, 0, 128)
@@ -96,7 +96,7 @@ func (p partOf) room(chunks shared.Range) int {
 	return len(p.Scratch) - 1
 }
 
-// add appends an instruction to a lane and returns what names it.
+// add appends an instruction to a lane and returns its name.
 func (p partOf) add(lane int, in program.Instruction, after []program.Dep) program.Dep {
 	in.After = slices.Clone(after)
 	l := &p.Lanes[lane]
@@ -116,7 +116,8 @@ func (p partOf) copy(lane int, dst, src program.Ref, after ...program.Dep) progr
 	return p.add(lane, program.Instruction{Op: program.DoCopy, Dst: dst, Src: []program.Ref{src}}, after)
 }
 
-// recvReduce folds what comes with what is there, on the left of it if left says so.
+// recvReduce folds a received value with have; the received value is the left operand if left
+// is set.
 func (p partOf) recvReduce(lane int, dst, have program.Ref, left bool, after []program.Dep) program.Dep {
 	return p.add(lane, program.Instruction{Op: program.DoRecvReduce, Dst: dst,
 		Src: []program.Ref{have}, RecvLeft: left}, after)
@@ -128,16 +129,16 @@ func (p partOf) join(lane int, dst, left, right program.Ref, after ...program.De
 		Src: []program.Ref{left, right}, Fold: []shared.FoldStep{{Left: 0, Right: 1}}}, after)
 }
 
-// whole is the only chunk of a buffer.
+// whole returns the reference to the only chunk of a buffer.
 func whole(b program.Buffer) program.Ref { return program.Chunk(b, 0, 0) }
 
-// chunk is the range of one chunk.
+// chunk returns the range of one chunk.
 func chunk(c int) shared.Range { return shared.Range{Lo: c, Hi: c + 1} }
 
-// spanOf is the reference to a range of chunks.
+// spanOf returns the reference to a range of chunks.
 func spanOf(b program.Buffer, slot int, r shared.Range) program.Ref {
 	return program.Ref{Buffer: b, Slot: slot, Chunks: r}
 }
 
-// length is the number of elements of a range of output chunks.
+// length returns the number of elements of a range of output chunks.
 func length(l program.Layout, r shared.Range) int { return l.Out[r.Hi] - l.Out[r.Lo] }

@@ -5,20 +5,19 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// ring is a member's place in a ring of some size, each of whose members owns a part
-// of the data.
+// ring is a member's place in a ring. Each member of the ring owns a part of the data.
 type ring struct {
 	size, at int
 	lane     int                      // sends to the next member, receives from the one before
 	part     func(i int) shared.Range // the chunks of member i's part
 }
 
-// back is the part of the member so many places back.
+// back returns the part of the member that is places back.
 func (r *ring) back(places int) shared.Range { return r.part((r.at + r.size - places) % r.size) }
 
-// scatterRing is a reduce-scatter: part i starts at member i + 1 and travels to
-// member i, each folding its own in. What member 0 gets are higher members', so it
-// puts its own on the left. The result goes to the output.
+// scatterRing makes a reduce-scatter: part i starts at member i + 1 and travels to member i,
+// and each member folds in its own. Member 0 receives from higher members, so it puts its own
+// on the left. The result goes to the output.
 func (b *builder) scatterRing(r ring, from program.Ref) {
 	refs := func(places int) (dst, src program.Ref) {
 		chunks := r.back(places)
@@ -34,8 +33,7 @@ func (b *builder) scatterRing(r ring, from program.Ref) {
 	b.recvReduce(r.lane, dst, src, r.at > 0)
 }
 
-// gatherRing is an all-gather: every part travels from its owner to the member
-// before it.
+// gatherRing makes an all-gather: every part travels from its owner to the member before it.
 func (b *builder) gatherRing(r ring) {
 	b.send(r.lane, spanOf(program.Out, 0, r.back(0)))
 	for places := 1; places < r.size-1; places++ {

@@ -2,8 +2,8 @@ package algorithm
 
 import "github.com/superstep-ml/superstep/collective/program"
 
-// Chain Scan and Exscan. Rank r receives the fold of the ranks before it from rank
-// r − 1, folds its own data in on the right, and sends the result to rank r + 1.
+// Chain Scan and Exscan. Rank r receives the fold of the ranks before it from rank r − 1, folds
+// in its own data on the right, and sends the result to rank r + 1.
 //
 //	steps            p − 1 messages in a row; an executor that cuts the data into S
 //	                 segments has them follow each other, p − 2 + S in all
@@ -65,8 +65,8 @@ func generateExscanChain(pr Params, rank int) *program.Program {
 	default:
 		before := program.Chunk(program.Scratch, p.room(chunk(0)), 0)
 		upTo := program.Chunk(program.Scratch, p.room(chunk(0)), 0)
-		// The fold has a lane of its own: behind the receiving in the same half it
-		// would wait for the last segment before it could pass on the first.
+		// The fold has a lane of its own: after the receive in the same half, it would wait for
+		// the last segment before it could pass on the first.
 		lane, local := p.lane(rank+1, rank-1), p.local()
 		p.send(lane, upTo, p.join(local, upTo, before, in, p.recv(lane, before)))
 		p.copy(local, out, before)

@@ -5,8 +5,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Direct Scan and Exscan. Every rank sends its data to all ranks after it, and each
-// folds what it has.
+// Direct Scan and Exscan. Every rank sends its data to all ranks after it, and each folds its
+// own and the received data.
 //
 //	steps            1 message in a row
 //	sent by rank r   (p − 1 − r)·n elements
@@ -15,8 +15,7 @@ import (
 //	                 same: the fold tree over the ranks 0..r, or 0..r−1 (canonical).
 //	                 The last rank of a Scan has the bits of an AllReduce
 //
-// For few ranks and short data, and where results must not depend on the
-// algorithm.
+// For few ranks and short data, and if results must not depend on the algorithm.
 //
 // Folklore; the order is this project's.
 func scanDirect(c program.Collective) *Algorithm {
@@ -34,7 +33,7 @@ func generateScanDirect(c program.Collective, pr Params, rank int) *program.Prog
 	p.CanonicalTree, p.RankOrder = true, true
 	in, out := whole(program.In), whole(program.Out)
 	var operands []program.Ref
-	var before []program.Dep // what the fold comes after: sends, because it may overwrite the input
+	var before []program.Dep // dependencies of the fold: the sends, because it may overwrite the input
 	for peer := range rank {
 		room := program.Chunk(program.Scratch, p.room(chunk(0)), 0)
 		operands = append(operands, room)

@@ -7,12 +7,11 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Recursive doubling Scan and Exscan. Each rank keeps two folds: its prefix, of the
-// ranks up to itself (Exscan: before itself) within the block of 2^k ranks that it is
-// in, and the total of that block. In round k it exchanges totals with the rank whose
-// number differs in bit k. The upper of the two folds the lower's total into its
-// prefix, on the left; both fold the two totals into that of the block of 2^(k+1),
-// where a later round needs it.
+// Recursive doubling Scan and Exscan. Each rank keeps two folds: its prefix, which covers the
+// ranks up to itself (Exscan: before itself) within its block of 2^k ranks, and the total of
+// that block. In round k it exchanges totals with the rank whose number differs in bit k. The
+// upper of the two folds the lower's total into its prefix, on the left; both fold the two
+// totals into that of the block of 2^(k+1), if a later round needs it.
 //
 //	steps            ⌈log2 p⌉ messages in a row
 //	sent by rank r   n elements for each d = 1, 2, 4, … < p for which r + d < p, and
@@ -24,9 +23,8 @@ import (
 //
 // For short data: fewest rounds.
 //
-// The prefix sum of a hypercube (Grama, Gupta, Karypis and Kumar, "Introduction to
-// Parallel Computing", 2003, section 4.3), for any number of ranks and without the
-// messages that nobody needs.
+// The prefix sum of a hypercube (Grama, Gupta, Karypis and Kumar, "Introduction to Parallel
+// Computing", 2003, section 4.3), for any number of ranks and without unneeded messages.
 func scanRecursiveDoubling(c program.Collective) *Algorithm {
 	return &Algorithm{
 		Name: "recursive-doubling", Collective: c,
@@ -44,15 +42,15 @@ type scanRound struct {
 	peer       int
 	upper      bool // this rank is above the peer
 	send, recv bool
-	keep       bool // this rank has a use for the total of both blocks
+	keep       bool // this rank needs the total of both blocks
 }
 
-// scanRoundOf says what rank does in the round of distance d, if anything.
+// scanRoundOf returns what rank does in the round of distance d, if anything.
 //
-// A rank has a use for the total of its block of s ranks if rank + s exists. With
-// bit s of rank clear, that is the rank to send it to. With the bit set, the total
-// goes to rank − s if that has a use for the sum, of 2·s ranks, so if (rank − s) + 2·s
-// exists; and if rank itself has one, then rank − s has too.
+// A rank needs the total of its block of s ranks if rank + s exists. With bit s of rank clear,
+// it sends the total to that rank. With the bit set, it sends the total to rank − s if that
+// rank needs the sum over 2·s ranks, that is, if (rank − s) + 2·s exists; and if rank itself
+// needs the sum, so does rank − s.
 func scanRoundOf(p, rank, d int) (scanRound, bool) {
 	r := scanRound{peer: rank ^ d, upper: rank&d != 0}
 	if r.peer >= p {
@@ -78,7 +76,7 @@ func generateScanDoubling(c program.Collective, pr Params, rank int) *program.Pr
 		}
 	}
 	switch {
-	case rank > 0: // was the upper one in some round, and has its prefix from there
+	case rank > 0: // was the upper rank in some round, and has its prefix from there
 	case c == program.Scan:
 		s.copy(s.local(), whole(program.Out), in.ref, in.read...)
 	default:
@@ -87,24 +85,24 @@ func generateScanDoubling(c program.Collective, pr Params, rank int) *program.Pr
 	return s.Program
 }
 
-// scanState is a rank's part in the making. The next round's message is what others
-// wait for, so that nothing is ordered before it but what makes the total.
+// scanState is a rank's part under construction. Other ranks wait for the next round's message,
+// so only the computation of the total is ordered before it.
 type scanState struct {
 	partOf
 	input  *scanValue
-	total  *scanValue // of the rounds so far: the input or one of totals
+	total  *scanValue // total of the rounds so far: the input or one of totals
 	totals []*scanValue
 	came   scanValue // what an upper rank receives; no chunks until there is one
 	prefix scanValue // no chunks in an Exscan until there is one
 }
 
-// scanValue is a place with what wrote it and what has read that.
+// scanValue is a place with the instruction that wrote it and those that have read it.
 type scanValue struct {
 	ref        program.Ref
 	made, read []program.Dep
 }
 
-// nextTotal is a place for the next total: scratch, used in turn with another.
+// nextTotal returns a place for the next total: one of two scratch slots, in turn.
 func (s *scanState) nextTotal() *scanValue {
 	if len(s.totals) < 2 {
 		s.totals = append(s.totals, &scanValue{ref: program.Chunk(program.Scratch, s.room(chunk(0)), 0)})
@@ -116,7 +114,7 @@ func (s *scanState) nextTotal() *scanValue {
 	return s.totals[0]
 }
 
-// madeBy notes that a value is new.
+// madeBy records the instruction that made a new value.
 func (v *scanValue) madeBy(d program.Dep) { v.made, v.read = []program.Dep{d}, nil }
 
 // round appends a round.
@@ -170,8 +168,8 @@ func (s *scanState) round(r scanRound) {
 	}
 }
 
-// toPrefix writes the prefix to the output, after the one before it, or after all
-// that reads the input, whose memory the output may be.
+// toPrefix writes the prefix to the output: after the previous prefix, or after all reads of
+// the input, whose memory the output may be.
 func (s *scanState) toPrefix(write func(after []program.Dep) program.Dep) {
 	after := s.prefix.made
 	if after == nil {

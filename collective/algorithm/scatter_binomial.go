@@ -2,9 +2,9 @@ package algorithm
 
 import "github.com/superstep-ml/superstep/collective/program"
 
-// Binomial Scatter. The root hands the root of the other half of the ranks all
-// blocks of that half, both do so within their halves, and so on: the binomial
-// Gather run backwards, for blocks of any length.
+// Binomial Scatter. The root sends all blocks of the other half of the ranks to the root of
+// that half, both do the same within their halves, and so on. This is the binomial Gather in
+// reverse, for blocks of any length.
 //
 //	steps            ⌊log2 p⌋ messages in a row for root 0, at most ⌈log2 p⌉ for
 //	                 others
@@ -14,7 +14,7 @@ import "github.com/superstep-ml/superstep/collective/program"
 //	                 the root and others
 //	order            nothing is folded
 //
-// For small blocks: the root sends log p messages and not p − 1.
+// For small blocks: the root sends log p messages instead of p − 1.
 //
 // The personalised communication along a spanning binomial tree of Johnsson and Ho,
 // "Optimum Broadcasting and Personalized Communication in Hypercubes" (IEEE Trans.

@@ -9,8 +9,7 @@ import "github.com/superstep-ml/superstep/collective/program"
 //	scratch          none: blocks, of any length, arrive where they belong
 //	order            nothing is folded
 //
-// For large blocks, since each travels once, and for few ranks; the root sends
-// p − 1 messages.
+// For large blocks, since each is sent once, and for few ranks; the root sends p − 1 messages.
 //
 // Folklore.
 func scatterLinear() *Algorithm {

@@ -8,17 +8,17 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Algorithm proves an algorithm for parameters that it supports: all that Programs
-// finds, that the parts are what was asked for, that they claim what the algorithm
-// says for that number of ranks, that they cost what it declares, and that they
-// make nothing in vain. Without layouts it takes EvenLayouts and, unless the
-// algorithm takes only those, UnevenLayouts.
+// Algorithm proves an algorithm for parameters that it supports. It does the checks of
+// Programs. It also checks that the parts have the given parameters, that their claims are
+// those of the algorithm for that number of ranks, that their cost is as declared, and that
+// they compute no unused values. Without layouts it uses EvenLayouts and, unless the algorithm
+// accepts only those, UnevenLayouts.
 func Algorithm(a *algorithm.Algorithm, pr algorithm.Params, layouts ...Layouts) error {
 	_, err := InspectAlgorithm(a, pr, layouts...)
 	return err
 }
 
-// InspectAlgorithm is Algorithm for who wants to know more about a sound one.
+// InspectAlgorithm is Algorithm, and also returns a report on a correct algorithm.
 func InspectAlgorithm(a *algorithm.Algorithm, pr algorithm.Params, layouts ...Layouts) (*Report, error) {
 	report, err := inspectAlgorithm(a, pr, layouts)
 	if err != nil {
@@ -73,7 +73,7 @@ func Generate(a *algorithm.Algorithm, pr algorithm.Params) ([]*program.Program, 
 	return programs, nil
 }
 
-// asAsked compares a part with what it was generated from.
+// asAsked compares a part with the parameters from which it was generated.
 func asAsked(a *algorithm.Algorithm, pr algorithm.Params, rank int, p *program.Program) error {
 	root := -1
 	if a.Collective.Rooted() {
@@ -97,9 +97,9 @@ func asAsked(a *algorithm.Algorithm, pr algorithm.Params, rank int, p *program.P
 	return nil
 }
 
-// Underclaims says which claims an algorithm could make and does not: those that
-// hold for every number of ranks up to p that it supports. A number of ranks at
-// which a claim holds by chance is no reason to claim it.
+// Underclaims returns which claims an algorithm could make and does not: those that hold for
+// every number of ranks up to p that it supports. If a claim holds by chance for some numbers
+// of ranks, the algorithm need not make it.
 func Underclaims(a *algorithm.Algorithm, p int) (canonical, rankOrder bool, err error) {
 	if !a.Collective.Reduces() {
 		return false, false, nil

@@ -7,11 +7,11 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Layouts are the lengths of the chunks in one run: of all ranks at once, or one
-// layout for each, which is what an AllToAll of blocks of different lengths needs.
+// Layouts are the lengths of the chunks in one run: one layout for all ranks, or one for each,
+// as an AllToAll of blocks of different lengths needs.
 type Layouts []program.Layout
 
-// of is the layout of a rank.
+// of returns the layout of a rank.
 func (l Layouts) of(rank int) program.Layout {
 	if len(l) == 1 {
 		return l[0]
@@ -19,48 +19,48 @@ func (l Layouts) of(rank int) program.Layout {
 	return l[rank]
 }
 
-// Options say what else there is to compare programs with.
+// Options say what else to compare programs with.
 type Options struct {
-	// Cost is what the programs are declared to cost; nil leaves it open.
+	// Cost is the declared cost of the programs; nil means that it is not checked.
 	Cost *program.Cost
 
-	// Layouts are the lengths for which messages must match and costs be as
-	// declared. Nil stands for even chunks of each of Counts(p) elements.
+	// Layouts are the lengths for which messages must match and costs must be as declared. Nil
+	// stands for even chunks of each of Counts(p) elements.
 	Layouts []Layouts
 }
 
-// Report is what a run of programs shows beyond their being right.
+// Report has further results of a run of correct programs.
 type Report struct {
-	// Steps is the length of the longest chain of messages, as in program.Cost:
-	// each goes after the one before it has come, either because what its sender
-	// does hangs on that, or because both go through one lane.
+	// Steps is the length of the longest chain of messages, as in program.Cost: each is sent
+	// after the one before has arrived, either because its sender depends on that, or because
+	// both use one lane.
 	Steps    int
 	Messages int // of all ranks
 
-	// Canonical and RankOrder say whether the programs could make the claims of
-	// these names, for collectives that reduce. See program.Program.
+	// Canonical and RankOrder say whether the claims CanonicalTree and RankOrder of
+	// program.Program hold, for collectives that reduce.
 	Canonical, RankOrder bool
 
-	// Unused lists what instructions make and nobody reads: the programs are right
-	// without it.
+	// Unused lists values that instructions make and nothing reads: the programs are correct
+	// without them.
 	Unused []string
 }
 
-// Programs returns an error unless the parts of all ranks, in rank order, are one
-// sound program. It finds
+// Programs returns an error unless the parts of all ranks, in rank order, are one correct
+// program. It finds
 //
-//   - parts that do not validate, are not of one group, or whose input, output and
-//     root are not what the collective has;
+//   - parts that do not validate, that are not of one group, or whose input, output and root do
+//     not fit the collective;
 //   - two lanes of a rank that use one channel in one direction with one peer;
-//   - a send without its receive or a receive without its send, and a pair of them
-//     of different chunks or lengths;
-//   - a read of something never written;
-//   - two accesses to a chunk, one of them a write, that nothing orders (the order
-//     of a half, a fused instruction's receiving before sending, or After), also if
-//     chunk c of the first input and of the output are the same memory;
-//   - results other than the collective's: a contribution missing, there twice, or
-//     in a foreign place; trees of operations that differ among ranks; a barrier
-//     that a rank can leave before another has entered it;
+//   - a send without its receive, a receive without its send, and a pair with different chunks
+//     or lengths;
+//   - a read of a chunk that was never written;
+//   - two unordered accesses to a chunk, one of them a write, also if chunk c of the first
+//     input and of the output are the same memory. Order comes from a half, from a fused
+//     instruction's receive before its send, and from After;
+//   - wrong results: a contribution that is missing, occurs twice, or is in the wrong place;
+//     trees of operations that differ among ranks; a barrier that a rank can leave before
+//     another has entered it;
 //   - claims (CanonicalTree, RankOrder) that do not hold;
 //   - runs that do not end, with no buffering at all and with one goroutine a rank
 //     that follows program.SerialOrder;
@@ -73,7 +73,7 @@ func Programs(programs []*program.Program, opts Options) error {
 	return err
 }
 
-// Inspect is Programs for who wants to know more about sound programs.
+// Inspect is Programs, and also returns a report on correct programs.
 func Inspect(programs []*program.Program, opts Options) (*Report, error) {
 	c, err := newChecker(programs, opts)
 	if err != nil {
@@ -106,15 +106,15 @@ type checker struct {
 
 	offers   map[route]*half // sends waiting for their receive
 	wants    map[route]*half // receives waiting for their send
-	ready    []*half         // halves that may be able to go on
+	ready    []*half         // halves that may be able to proceed
 	open     int             // parts of instructions left
 	steps    int             // longest chain of messages so far
 	messages int
 	unused   []string
-	operands [][]int // room for values on their way
+	operands [][]int // work space for values
 }
 
-// route is what the messages of a channel have in common.
+// route identifies the messages of a channel in one direction.
 type route struct{ from, to, channel int }
 
 // rankState is the state of one rank.
@@ -125,10 +125,10 @@ type rankState struct {
 	scratch [][]content // by slot, then chunk
 	halves  []half      // 2·lane for the receive half, 2·lane + 1 for the send half
 	done    [][]completion
-	sent    []program.Ref // what messages were made of
+	sent    []program.Ref // sources of the sent messages
 }
 
-// newChecker looks at the programs by themselves and sets up their input.
+// newChecker checks each program by itself and sets up the inputs.
 func newChecker(programs []*program.Program, opts Options) (*checker, error) {
 	if len(programs) == 0 {
 		return nil, errors.New("no programs to check")
@@ -174,9 +174,8 @@ func newChecker(programs []*program.Program, opts Options) (*checker, error) {
 	return c, nil
 }
 
-// lanes checks that no two lanes of a rank share a channel to or from a peer,
-// which would leave the order of their messages to timing, and that a lane has
-// only peers that it needs.
+// lanes checks that no two lanes of a rank share a channel to or from a peer, as the order of
+// their messages would depend on timing, and that a lane has only peers that it needs.
 func lanes(p *program.Program) error {
 	sends, receives := map[[2]int]int{}, map[[2]int]int{}
 	claim := func(used map[[2]int]int, lane, peer int, uses bool, to string) error {
@@ -210,7 +209,7 @@ func lanes(p *program.Program) error {
 	return nil
 }
 
-// cost compares what the run took with what is declared.
+// cost compares the cost of the run with the declared cost.
 func (c *checker) cost() error {
 	if c.declared == nil {
 		return nil
@@ -237,7 +236,7 @@ func (c *checker) cost() error {
 	return nil
 }
 
-// clip shortens what would fill the screen.
+// clip shortens a long list of offsets.
 func clip(offsets []int) string {
 	if len(offsets) <= 16 {
 		return fmt.Sprint(offsets)

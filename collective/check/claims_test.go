@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// altered is a copy of the direct AllReduce whose programs are changed.
+// altered returns a copy of the direct AllReduce with changed programs.
 func altered(t *testing.T, change func(p *program.Program)) *algorithm.Algorithm {
 	t.Helper()
 	a, err := algorithm.Find(program.AllReduce, "direct")
@@ -24,8 +24,8 @@ func altered(t *testing.T, change func(p *program.Program)) *algorithm.Algorithm
 	return &b
 }
 
-// TestFalseClaimsAreFound has algorithms that claim more than their programs, or
-// less, and programs that claim what does not hold.
+// TestFalseClaimsAreFound: algorithms that claim more or less than their programs, and programs
+// with false claims, are found.
 func TestFalseClaimsAreFound(t *testing.T) {
 	pr := algorithm.Params{P: 5}
 	same := func(*program.Program) {}
@@ -85,8 +85,8 @@ func TestUnderclaims(t *testing.T) {
 	require.False(t, canonical || rankOrder, "nothing is folded")
 }
 
-// TestOtherProgramsThanAskedForAreFound has generators that make sound programs, or
-// none, for other parameters than theirs.
+// TestOtherProgramsThanAskedForAreFound: generators that make correct programs for other
+// parameters, or none, are found.
 func TestOtherProgramsThanAskedForAreFound(t *testing.T) {
 	pr := algorithm.Params{P: 3}
 	for want, change := range map[string]func(p *program.Program){

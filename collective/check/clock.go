@@ -2,16 +2,15 @@ package check
 
 import "slices"
 
-// clock is a vector clock of the halves of a rank: in the order of halves, those
-// of which something is known to be complete. It is kept sparse, since a rank may
-// have thousands of lanes that know of none but their own, and never changed, so
-// that those who know the same share it.
+// clock is a vector clock of the halves of a rank. It lists, in order, the halves with parts
+// that are known to be complete. It is sparse, since a rank may have thousands of independent
+// lanes, and immutable, so that it can be shared.
 type clock []tick
 
 // tick says that the parts of a half in instructions before upTo are complete.
 type tick struct{ half, upTo int32 }
 
-// at is how far a half is known to be.
+// at returns how far a half is known to be complete.
 func (c clock) at(half int32) int32 {
 	i, ok := slices.BinarySearchFunc(c, half, func(t tick, half int32) int { return int(t.half - half) })
 	if !ok {
@@ -20,7 +19,7 @@ func (c clock) at(half int32) int32 {
 	return c[i].upTo
 }
 
-// covers says whether all that o knows is known.
+// covers reports whether c includes everything in o.
 func (c clock) covers(o clock) bool {
 	if len(o) > len(c) {
 		return false
@@ -37,7 +36,7 @@ func (c clock) covers(o clock) bool {
 	return true
 }
 
-// merge is what is known to one of the two.
+// merge returns the union of the two clocks.
 func (c clock) merge(o clock) clock {
 	if c.covers(o) {
 		return c

@@ -1,7 +1,6 @@
-// Package check proves collective programs: that the parts of all ranks fit
-// together, compute the collective that they say they do, in the order of
-// operations that they claim, at the cost that they declare, and end whatever
-// the timing.
+// Package check proves collective programs: the parts of all ranks fit together, compute their
+// collective in the claimed order of operations at the declared cost, and end whatever the
+// timing.
 //
 //	a, _ := algorithm.Find(program.AllReduce, "direct")
 //	err := check.Algorithm(a, algorithm.Params{P: 8})
@@ -14,12 +13,11 @@
 // comparing results compares whole trees of operations. Messages are handed over
 // directly (capacity 0).
 //
-// One such run suffices. The halves of lanes are sequential processes that take
-// messages from fixed partners in a fixed order, so what each of them sees, and
-// whether all of them end, depends on no timing; and if they end at capacity 0
-// they do with any amount of buffering. What a schedule could change are accesses
-// to the memory that the halves of a rank share, and those must be ordered: each
-// half keeps a vector clock of the parts of instructions known to be complete,
-// and an access that conflicts with an earlier one not in its clock is a race,
-// whichever of the two this run happened to make first.
+// One such run suffices. The halves of lanes are sequential processes that receive messages
+// from fixed partners in a fixed order. So the messages that each receives, and whether all of
+// them end, do not depend on timing; and if they end at capacity 0, they end with any amount of
+// buffering. Only accesses to the memory that the halves of a rank share could depend on the
+// schedule, and those must be ordered. Each half keeps a vector clock of the parts of
+// instructions known to be complete. An access that conflicts with an earlier one not in its
+// clock is a race, whichever of the two came first in this run.
 package check

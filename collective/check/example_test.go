@@ -13,7 +13,7 @@ func Example() {
 	pr := algorithm.Params{P: 3}
 	fmt.Println("direct:", check.Algorithm(direct, pr))
 
-	// The same exchange, in which rank 2 does not wait for the last of its pieces.
+	// The same exchange, except that rank 2 does not wait for its last piece.
 	programs, _ := check.Generate(direct, pr)
 	fold := &programs[2].Lanes[0].Steps[0]
 	fold.After = fold.After[1:]

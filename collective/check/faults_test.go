@@ -39,9 +39,9 @@ func lane(sendTo, recvFrom int, steps ...program.Instruction) program.Lane {
 	return program.Lane{SendPeer: sendTo, RecvPeer: recvFrom, Steps: steps}
 }
 
-// exchange is recursive doubling for two ranks: each sends what it has and folds
-// what comes into scratch, for it may not touch what may be its input before the
-// other has it.
+// exchange is recursive doubling for two ranks: each sends its data, receives into scratch and
+// folds. It may not overwrite memory that may be its input before the other rank has received
+// it.
 func exchange() []*program.Program {
 	programs := make([]*program.Program, 2)
 	for rank := range programs {
@@ -60,7 +60,7 @@ func exchange() []*program.Program {
 
 var exchangeCost = program.Cost{Steps: 1, Sent: func(_ int, l program.Layout) int { return l.Out[1] }}
 
-// chain is a broadcast of a number of chunks from rank 0 to p ranks in a row.
+// chain returns a broadcast of a number of chunks from rank 0 along p ranks.
 func chain(p, chunks int) []*program.Program {
 	all := shared.Range{Lo: 0, Hi: chunks}
 	programs := make([]*program.Program, p)
@@ -108,14 +108,13 @@ func TestProgramsByHandAreSound(t *testing.T) {
 	report, err := check.Inspect(exchange(), check.Options{Cost: &exchangeCost})
 	require.NoError(t, err)
 	require.Equal(t, &check.Report{Steps: 1, Messages: 2, Canonical: true, RankOrder: true}, report)
-	// The last of the chunks leaves rank 0 after the others, and then goes all the
-	// way.
+	// The last chunk leaves rank 0 after the others, and then travels all the way.
 	report, err = check.Inspect(chain(5, 3), check.Options{})
 	require.NoError(t, err)
 	require.Equal(t, &check.Report{Steps: 5 - 2 + 3, Messages: 12, Canonical: true, RankOrder: true}, report)
 }
 
-// TestFaultsOfForm are those that need no run.
+// TestFaultsOfForm: faults that are found without a run.
 func TestFaultsOfForm(t *testing.T) {
 	for want, spoil := range map[string]func(all []*program.Program) []*program.Program{
 		"no programs":                  func(all []*program.Program) []*program.Program { return nil },
@@ -177,14 +176,14 @@ func each(all []*program.Program, spoil func(p *program.Program)) []*program.Pro
 	return all
 }
 
-// TestRacesAreFound takes away what orders accesses to the same memory.
+// TestRacesAreFound removes dependencies that order accesses to the same memory.
 func TestRacesAreFound(t *testing.T) {
 	all := exchange()
 	all[0].Lanes[0].Steps[2].After = nil
 	require.ErrorContains(t, check.Programs(all, check.Options{}),
 		"race: rank 0 lane 0 step 2 (copy out[0] = scratch0[0]) writes out[0], and lane 0 step 0 (send in[0]) reads in[0], which may be the same memory")
 
-	// Folding into the output, both would have each wait until the other has it.
+	// If both folded into the output, each would have to wait until the other has received.
 	all = exchange()
 	for _, p := range all {
 		s := p.Lanes[0].Steps
@@ -194,8 +193,8 @@ func TestRacesAreFound(t *testing.T) {
 	require.ErrorContains(t, check.Programs(all, check.Options{}), "; rank 0 lane 0 step 0 (send in[0]) for rank 1 to receive;")
 	require.ErrorContains(t, check.Programs(all, check.Options{}), "the run does not end: waiting are rank 0 lane 0 step 1 (recv-reduce out[0] = (in[0] received) after 0.0) for step 0.0;")
 
-	// Which of the two happens first here is for the order of lanes to say; it is
-	// a race if it is the write.
+	// The order of lanes decides which of the two comes first here; if it is the write, this is
+	// a race.
 	all = chain(3, 1)
 	local, sending := all[0].Lanes[1], all[0].Lanes[0]
 	local.Steps[0].After, sending.Steps[0].Src[0] = nil, out0
@@ -213,7 +212,7 @@ func TestRacesAreFound(t *testing.T) {
 	all[0].Lanes = append(all[0].Lanes, lane(program.NoPeer, program.NoPeer, move(scratch(0), in0)))
 	require.ErrorContains(t, check.Programs(all, check.Options{}), "writes too")
 
-	// What passes through a rank must have left before more may take its place.
+	// Data that passes through a rank must be sent before other data may take its place.
 	all = chain(3, 2)
 	each(all, func(p *program.Program) { p.Scratch = []shared.Range{{Lo: 0, Hi: 2}} })
 	through := &all[1].Lanes[0]
@@ -282,7 +281,7 @@ func TestWrongResultsAreFound(t *testing.T) {
 	require.ErrorContains(t, check.Programs(all, check.Options{}), "rank 0 sends in[1]")
 }
 
-// swap is an AllToAll of two ranks.
+// swap returns an AllToAll of two ranks.
 func swap() []*program.Program {
 	two := shared.Range{Lo: 0, Hi: 2}
 	programs := make([]*program.Program, 2)
@@ -317,7 +316,7 @@ func TestExchangesOfBlocksOfAnyLength(t *testing.T) {
 	all[0].Lanes[0].Steps[0].Src[0] = program.Chunk(program.In, 0, 0)
 	require.ErrorContains(t, check.Programs(all, opts), "rank 0 sends in[0] (rank 0 lane 0 step 0 (send in[0])) where rank 1 receives scratch0[0]")
 
-	// Blocks may not move to where others of the same move still lie.
+	// Blocks may not be moved to a place where other blocks of the same move still are.
 	all = three()
 	all[0].Lanes[0].Steps[0] = move(program.Span(program.Out, 0, 0, 2), program.Span(program.In, 0, 1, 3))
 	require.ErrorContains(t, check.Programs(all, check.Options{}), "in[1:3] and out[0:2] may overlap in memory")
@@ -325,7 +324,7 @@ func TestExchangesOfBlocksOfAnyLength(t *testing.T) {
 	require.ErrorContains(t, check.Programs(all, check.Options{}), "scratch0[1:3] and scratch0[0:2] may overlap in memory")
 }
 
-// three are the ranks of an AllToAll that moves nothing between them.
+// three returns the ranks of an AllToAll that moves nothing between them.
 func three() []*program.Program {
 	all := shared.Range{Lo: 0, Hi: 3}
 	programs := make([]*program.Program, 3)
@@ -338,8 +337,8 @@ func three() []*program.Program {
 	return programs
 }
 
-// TestForestsFoldByShard takes an exchange between ranks whose shards are not in
-// the order of ranks.
+// TestForestsFoldByShard checks an exchange between ranks whose shards are not in the order of
+// ranks.
 func TestForestsFoldByShard(t *testing.T) {
 	forest := func() []*program.Program {
 		return each(exchange(), func(p *program.Program) {
@@ -353,8 +352,8 @@ func TestForestsFoldByShard(t *testing.T) {
 }
 
 func TestBarriersThatLeakAreFound(t *testing.T) {
-	// Dissemination: to x+1, x+2, each after what has come; without the second
-	// round a rank knows of two others at most.
+	// Dissemination: to x+1, then to x+2, each after the previous receive; without the second
+	// round a rank knows of at most two others.
 	barrier := func(p int, distances ...int) []*program.Program {
 		programs := make([]*program.Program, p)
 		for rank := range programs {
@@ -379,10 +378,10 @@ func TestBarriersThatLeakAreFound(t *testing.T) {
 	require.ErrorContains(t, check.Programs(hasty, check.Options{}), "rank 0 can leave the barrier before rank 1 enters it")
 }
 
-// TestSerialExecutionThatStopsIsFound has ranks that end only because rank 0 can
-// wait for two messages at once. Alone, it prefers rank 1's, on which more of its
-// own messages hang than on rank 2's; but rank 1 waits for what rank 0 passes on
-// from rank 2.
+// TestSerialExecutionThatStopsIsFound: the ranks end only because rank 0 can wait for two
+// messages at once. In serial execution it prefers rank 1's message, as more of its own
+// messages depend on it than on rank 2's. But rank 1 waits for a message from rank 2 that rank
+// 0 passes on.
 func TestSerialExecutionThatStopsIsFound(t *testing.T) {
 	s := scratch(0)
 	on := func(channel int, l program.Lane) program.Lane { l.Channel = channel; return l }
@@ -415,7 +414,7 @@ func TestWrongCostsAreFound(t *testing.T) {
 	require.NoError(t, check.Programs(programs, opts))
 	require.ErrorContains(t, check.Programs(programs, check.Options{Cost: &program.Cost{Steps: 3, Sent: opts.Cost.Sent}}), "has 2 messages, declared are 3")
 	require.ErrorContains(t, check.Programs(programs, check.Options{Cost: &program.Cost{Steps: 2}}), "rank 0 sends 3 elements, declared are 0")
-	// A formula that only holds where the ranks divide the elements.
+	// A formula that only holds if the number of ranks divides the number of elements.
 	even := program.Cost{Steps: 2, Sent: func(_ int, l program.Layout) int { return 2 * l.Out[4] / 4 * 3 }}
 	err := check.Programs(programs, check.Options{Cost: &even, Layouts: []check.Layouts{{program.Even(8, 4)}, {program.Even(9, 4)}}})
 	require.ErrorContains(t, err, "where its chunks lie at in [0 3 5 7 9]")

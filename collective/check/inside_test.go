@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestClocks holds sparse clocks against maps.
+// TestClocks compares sparse clocks with maps.
 func TestClocks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var clocks []clock
@@ -38,7 +38,7 @@ func TestClocks(t *testing.T) {
 	})
 }
 
-// TestForeignLeavesAreFound puts together what no valid program can.
+// TestForeignLeavesAreFound builds terms that no valid program can build.
 func TestForeignLeavesAreFound(t *testing.T) {
 	c := &checker{sources: []source{{rank: 0}, {rank: 1}}}
 	c.terms.init()
@@ -49,7 +49,7 @@ func TestForeignLeavesAreFound(t *testing.T) {
 	require.False(t, ordered)
 	_, err = c.onceEach(folded{c.terms.join(c.terms.leaf(0, 3), c.terms.leaf(1, 3)), 1, 3})
 	require.ErrorContains(t, err, "has 1 1 times")
-	// Doubling sixty times is more leaves than can be looked at.
+	// Sixty doublings give more leaves than can be examined.
 	x := c.terms.leaf(0, 3)
 	for range 60 {
 		x = c.terms.join(x, x)
@@ -59,7 +59,7 @@ func TestForeignLeavesAreFound(t *testing.T) {
 	require.Less(t, len(c.text(x)), 500)
 }
 
-// TestWrongSerialOrdersAreFound gives ranks orders that are not of their program.
+// TestWrongSerialOrdersAreFound gives ranks orders that do not fit their program.
 func TestWrongSerialOrdersAreFound(t *testing.T) {
 	s := program.Chunk(program.Scratch, 0, 0)
 	ring := func(p int) []*program.Program {

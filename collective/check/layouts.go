@@ -7,9 +7,9 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Counts are the numbers of elements that find most mistakes of arithmetic among p
-// ranks: none, one, one more and less than there are ranks, and a prime that no
-// number of chunks divides.
+// Counts returns numbers of elements that reveal most errors of arithmetic with p ranks: none,
+// one, one more and one less than there are ranks, and a prime that no number of chunks
+// divides.
 func Counts(p int) []int {
 	prime := 8*p + 89
 	for !isPrime(prime) {
@@ -29,8 +29,8 @@ func isPrime(n int) bool {
 	return n > 1
 }
 
-// EvenLayouts cuts each of Counts(p) elements evenly into the program's chunks. An
-// AllToAll exchanges equal blocks, a Barrier nothing.
+// EvenLayouts divides each of Counts(p) elements evenly into the program's chunks. An AllToAll
+// exchanges equal blocks, a Barrier nothing.
 func EvenLayouts(p *program.Program) []Layouts {
 	switch p.Collective {
 	case program.Barrier:
@@ -49,9 +49,9 @@ func EvenLayouts(p *program.Program) []Layouts {
 	return all
 }
 
-// UnevenLayouts gives chunks different lengths: some of them none, each a length of
-// its own, and all elements in one. In an AllToAll every rank sends every other a
-// block of some length.
+// UnevenLayouts returns layouts with chunks of different lengths: some of them empty, all
+// lengths different, and all elements in one chunk. In an AllToAll every rank sends every other
+// a block of any length.
 func UnevenLayouts(p *program.Program) []Layouts {
 	switch p.Collective {
 	case program.Barrier:
@@ -69,7 +69,7 @@ func UnevenLayouts(p *program.Program) []Layouts {
 	return []Layouts{{program.Blocks(some)}, {program.Blocks(different)}, {program.Blocks(one)}}
 }
 
-// exchange is a matrix of blocks, two in seven or more of them empty.
+// exchange returns a matrix of block lengths; at least two in seven blocks are empty.
 func exchange(p, most int) Layouts {
 	length := func(from, to int) int { return max(0, scatter(from, to, most)-2) }
 	all := make(Layouts, p)
@@ -83,7 +83,7 @@ func exchange(p, most int) Layouts {
 	return all
 }
 
-// scatter is a number below most that looks like chance.
+// scatter returns a pseudo-random number below most.
 func scatter(i, j, most int) int {
 	x := uint64(i)<<32 ^ uint64(j) + 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -91,7 +91,7 @@ func scatter(i, j, most int) int {
 	return int((x ^ x>>31) % uint64(most))
 }
 
-// checkLayouts returns an error unless the layouts are one run's.
+// checkLayouts returns an error unless the layouts fit together in one run.
 func (c *checker) checkLayouts(l Layouts) error {
 	p := len(c.programs)
 	if len(l) != 1 && len(l) != p {
@@ -118,7 +118,7 @@ func (c *checker) checkLayouts(l Layouts) error {
 	return nil
 }
 
-// sameLengths says whether two references have as many chunks, of the same lengths.
+// sameLengths reports whether two references have equally many chunks, of the same lengths.
 func (c *checker) sameLengths(rankA int, a program.Ref, rankB int, b program.Ref) bool {
 	if a.Chunks.Len() != b.Chunks.Len() {
 		return false

@@ -10,14 +10,14 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// machine runs programs on strings, in an order that chance decides: a value is
-// the text of the expression that made it. It knows nothing of the checker and
-// finds nothing by thought; what it computes is right or wrong.
+// machine runs programs on strings, in random order: a value is the text of the expression that
+// made it. It is independent of the checker and proves nothing; its results are simply right or
+// wrong.
 type machine struct {
 	programs   []*program.Program
 	ranks      []machineRank
 	queues     map[[3]int][][]string // by from, to, channel
-	rendezvous bool                  // a message goes when both are there, else sends never wait
+	rendezvous bool                  // a message is transferred when both sides are there; otherwise sends never wait
 	chance     *rand.Rand
 	frozen     int // a rank that does not move, or -1
 }
@@ -30,7 +30,7 @@ type machineRank struct {
 	did     int
 }
 
-// part01 says whether half s (0 receive, 1 send) has a part in an instruction.
+// part01 reports whether half s (0 receive, 1 send) has a part in an instruction.
 func part01(op program.OpCode, s int) bool {
 	return s == 1 && op.Sends() || s == 0 && op != program.DoSend
 }
@@ -89,7 +89,7 @@ func (m *machine) skip(p *program.Program, k *machineRank, lane, s int) {
 	}
 }
 
-// done says whether all parts of an instruction are.
+// done reports whether all parts of an instruction are done.
 func (m *machine) done(r, lane, step int) bool {
 	for s := range 2 {
 		if part01(m.programs[r].Lanes[lane].Steps[step].Op, s) && m.ranks[r].next[lane][s] <= step {
@@ -99,7 +99,7 @@ func (m *machine) done(r, lane, step int) bool {
 	return true
 }
 
-// enabled says whether nothing of the half's own rank holds it up.
+// enabled reports whether no dependency within its own rank holds up the half.
 func (m *machine) enabled(r, lane, s int) (*program.Instruction, bool) {
 	at, steps := m.ranks[r].next[lane][s], m.programs[r].Lanes[lane].Steps
 	if r == m.frozen || at >= len(steps) {
@@ -136,8 +136,7 @@ func values(x []*string) []string {
 	return v
 }
 
-// move does one part that can be done, chosen by chance, and says whether there
-// was one.
+// move does one possible part, chosen at random, and reports whether there was one.
 func (m *machine) move() bool {
 	type choice struct{ r, lane, s int }
 	var all []choice
@@ -234,7 +233,7 @@ func (m *machine) receive(r int, in *program.Instruction, message []string) {
 	}
 }
 
-// ended says whether a rank is through.
+// ended reports whether a rank has ended.
 func (m *machine) ended(r int) bool {
 	for i := range m.programs[r].Lanes {
 		for s := range 2 {
@@ -246,7 +245,7 @@ func (m *machine) ended(r int) bool {
 	return true
 }
 
-// wrong runs programs in many orders and says what is wrong with them, or nothing.
+// wrong runs programs in many orders and says what is wrong with them, "" if nothing is.
 func wrong(programs []*program.Program, runs int) string {
 	for run := range runs {
 		m := newMachine(programs, run%2 == 0, run/2%2 == 0, int64(run))
@@ -272,7 +271,7 @@ func wrong(programs []*program.Program, runs int) string {
 	return ""
 }
 
-// wrongBarrier holds up each rank in turn, and looks whether another ends.
+// wrongBarrier holds up each rank in turn, and checks whether another ends.
 func wrongBarrier(programs []*program.Program) string {
 	for late := range programs {
 		m := newMachine(programs, false, false, int64(late))
@@ -288,7 +287,7 @@ func wrongBarrier(programs []*program.Program) string {
 	return ""
 }
 
-// wrongResults compares outputs with what the collective is.
+// wrongResults compares outputs with the definition of the collective.
 func wrongResults(m *machine) string {
 	for r, p := range m.programs {
 		for c := p.Out.Lo; c < p.Out.Hi && p.Collective != program.Barrier; c++ {

@@ -7,22 +7,21 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// access is one part of an instruction touching a chunk.
+// access is an access to a chunk by one part of an instruction.
 type access struct{ half, step int32 }
 
-// before says whether an access made so far is complete when the half's current
-// part starts, or is of that part: a half does its parts one after another, and
-// within one what is read is read before its place is written.
+// before reports whether an earlier access is complete when the half's current part starts, or
+// belongs to that part: a half does its parts one after another, and within a part reads come
+// before writes of the same place.
 func (a access) before(h *half) bool {
 	return int(a.half) == h.index || h.clock.at(a.half) > a.step
 }
 
-// content is what a chunk of a buffer holds, and who touched it since it was
-// written.
+// content is the value in a chunk of a buffer, with the accesses since it was written.
 type content struct {
 	term    int
 	defined bool
-	written access   // of no half (-1) if it is input, or nothing
+	written access   // by no half (-1) if it is input or empty
 	reads   []access // the latest of each half
 	used    bool     // read since it was written
 }
@@ -78,7 +77,7 @@ func blank(room shared.Range) []content {
 	return x
 }
 
-// chunks is what a reference refers to.
+// chunks returns the chunks of a reference.
 func (k *rankState) chunks(r program.Ref) []content {
 	room := k.prog.Room(r)
 	var all []content
@@ -93,8 +92,8 @@ func (k *rankState) chunks(r program.Ref) []content {
 	return all[r.Chunks.Lo-room.Lo : r.Chunks.Hi-room.Lo]
 }
 
-// alias is the content that may share memory with a chunk: the output's with the
-// first input's of the same number, and the other way round.
+// alias returns the content that may share memory with a chunk: for the output that of the
+// first input with the same number, and the other way round.
 func (k *rankState) alias(r program.Ref, chunk int) *content {
 	switch {
 	case r.Buffer == program.In && r.Slot == 0 && k.prog.Out.Contains(chunk):
@@ -106,8 +105,8 @@ func (k *rankState) alias(r program.Ref, chunk int) *content {
 	}
 }
 
-// read appends what the chunks of a reference hold to values, and notes the
-// reading. There is nothing to read in a barrier.
+// read appends the values in the chunks of a reference to values, and records the read. In a
+// barrier there is nothing to read.
 func (c *checker) read(h *half, r program.Ref, values []int) ([]int, error) {
 	if c.collective == program.Barrier {
 		return values, nil
@@ -135,15 +134,15 @@ func (c *checker) read(h *half, r program.Ref, values []int) ([]int, error) {
 	return values, nil
 }
 
-// leave notes a value that is overwritten, or left at the end, and that nobody has
-// read: some instruction has made it in vain.
+// leave records an unused value: one that is overwritten, or left at the end, without having
+// been read.
 func (c *checker) leave(k *rankState, x *content, r program.Ref) {
 	if x.written.half >= 0 && !x.used {
 		c.unused = append(c.unused, fmt.Sprintf("rank %d %s makes %s in vain", k.prog.Rank, c.place(k.prog.Rank, x.written), r))
 	}
 }
 
-// leaveScratch looks at what is left at the end.
+// leaveScratch records the unused values in scratch at the end.
 func (c *checker) leaveScratch() {
 	for r := range c.ranks {
 		k := &c.ranks[r]

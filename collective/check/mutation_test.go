@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// remap moves the dependencies of a program along with its steps: to[old] is the
-// new place of a step of the lane, or −1.
+// remap adapts the dependencies of a program to moved steps: to[old] is the new place of a step
+// of the lane, or −1.
 func remap(p *program.Program, lane int, to []int) {
 	for i := range p.Lanes {
 		for j := range p.Lanes[i].Steps {
@@ -41,8 +41,8 @@ func places(n int, move func(j int) int) []int {
 	return to
 }
 
-// mutants are the ways in which one step of a lane can be wrong. Each returns
-// false where it does not apply.
+// mutants are the ways in which one step of a lane can be wrong. Each returns false if it does
+// not apply.
 var mutants = map[string]func(p *program.Program, lane, step int) bool{
 	"drop": func(p *program.Program, lane, step int) bool {
 		s := p.Lanes[lane].Steps
@@ -71,8 +71,8 @@ var mutants = map[string]func(p *program.Program, lane, step int) bool{
 		return true
 	},
 	"reorder": func(p *program.Program, lane, step int) bool {
-		// The order of steps of different halves means nothing, so a step changes
-		// places with the next that shares a half with it.
+		// The order of steps of different halves has no meaning, so a step changes places with
+		// the next one that shares a half with it.
 		s := p.Lanes[lane].Steps
 		for j := step + 1; j < len(s); j++ {
 			if part01(s[j].Op, 0) && part01(s[step].Op, 0) || part01(s[j].Op, 1) && part01(s[step].Op, 1) {
@@ -266,7 +266,7 @@ func refold(in *program.Instruction, fold []shared.FoldStep) bool {
 	return true
 }
 
-// cloneAll copies programs so that mutants do not touch the sound ones.
+// cloneAll copies programs so that mutants do not change the correct ones.
 func cloneAll(programs []*program.Program) []*program.Program {
 	all := slices.Clone(programs)
 	for r, p := range programs {
@@ -284,11 +284,11 @@ func cloneAll(programs []*program.Program) []*program.Program {
 	return all
 }
 
-// TestEveryMutantIsFound applies each mutation to each step of each rank of each
-// algorithm. A mutant that the checker accepts must be as right as what it came
-// from: the machine runs it in many orders, and its results, its ending and its
-// claims must stand. There are such mutants: a dependency that others imply, two
-// neighbours whose order does not matter, a sum of which no claim fixes the side.
+// TestEveryMutantIsFound applies each mutation to each step of each rank of each algorithm. A
+// mutant that the checker accepts must be as correct as the original: the machine runs it in
+// many orders, it must end, and its results and claims must be right. Such mutants exist:
+// without a dependency that others imply, with two neighbours whose order does not matter, or
+// with swapped sides of a sum that no claim fixes.
 func TestEveryMutantIsFound(t *testing.T) {
 	sizes, runs, every := []int{2, 3, 4, 5}, 24, 1
 	if raced {
@@ -346,7 +346,7 @@ func TestEveryMutantIsFound(t *testing.T) {
 	t.Logf("as right as before: %v", survived)
 }
 
-// mutated lists what to make mutants of.
+// mutated returns the parameters of the programs to mutate.
 func mutated(a *algorithm.Algorithm, sizes []int) []algorithm.Params {
 	var all []algorithm.Params
 	for _, p := range sizes {

@@ -2,6 +2,6 @@
 
 package check_test
 
-// raced says that the race detector runs, for which there is little here: a checker is a
+// raced says whether the race detector runs. It finds little here, as the checker is a pure
 // function of programs.
 const raced = false

@@ -9,14 +9,14 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// source is where leaves come from: a rank's whole buffer, or a node of its forest.
+// source is the origin of leaves: a rank's whole buffer, or a node of its forest.
 type source struct {
 	rank, slot int
 	forest     bool
 	node       shared.Node
 }
 
-// String is the rank, or the node.
+// String returns the rank, or the node.
 func (s source) String() string {
 	if s.forest {
 		return "node" + s.node.String()
@@ -24,7 +24,7 @@ func (s source) String() string {
 	return fmt.Sprint(s.rank)
 }
 
-// shape checks that a part has the root, the input and the output of its collective.
+// shape checks that the root, the input and the output of a part fit its collective.
 func shape(p *program.Program) error {
 	if p.Collective >= program.NumCollectives {
 		return fmt.Errorf("rank %d: there is no %s", p.Rank, p.Collective)
@@ -75,9 +75,9 @@ func shape(p *program.Program) error {
 
 func sameRange(a, b shared.Range) bool { return a == b || a.Empty() && b.Empty() }
 
-// overlaps finds instructions of an AllToAll that move chunks to where they or
-// others of them still lie: an executor may move them in any order. In other
-// collectives operands are the same chunks as the result and lie on it or apart.
+// overlaps finds instructions of an AllToAll whose source and destination may overlap in
+// memory: an executor may move the chunks in any order. In other collectives the operands have
+// the same chunks as the result, and are either the same memory or do not overlap.
 func overlaps(p *program.Program) error {
 	for i := range p.Lanes {
 		for j := range p.Lanes[i].Steps {
@@ -121,7 +121,7 @@ func (c *checker) enumerate() error {
 	return err
 }
 
-// sourceOf is the number of a rank's slot among the sources.
+// sourceOf returns the number of a rank's slot among the sources.
 func (c *checker) sourceOf(rank, slot int) int {
 	if !c.sources[0].forest {
 		return rank
@@ -129,7 +129,7 @@ func (c *checker) sourceOf(rank, slot int) int {
 	return slices.IndexFunc(c.sources, func(s source) bool { return s.rank == rank && s.slot == slot })
 }
 
-// canonicalSteps is the canonical order of the first m sources.
+// canonicalSteps returns the canonical order of the first m sources.
 func (c *checker) canonicalSteps(m int) ([]shared.FoldStep, error) {
 	if len(c.sources) == 0 || !c.sources[0].forest {
 		return c.terms.rankSchedule(m), nil
@@ -141,7 +141,7 @@ func (c *checker) canonicalSteps(m int) ([]shared.FoldStep, error) {
 	return shared.FoldSchedule(nodes, nil)
 }
 
-// results compares every rank's output with what the collective is.
+// results compares every rank's output with the definition of the collective.
 func (c *checker) results(report *Report) error {
 	report.Canonical, report.RankOrder = true, true
 	switch {
@@ -174,7 +174,7 @@ func (c *checker) meet() error {
 	return nil
 }
 
-// output is what chunk c of a rank's output holds.
+// output returns the value in chunk c of a rank's output.
 func (c *checker) output(rank, chunk int) (int, error) {
 	k := &c.ranks[rank]
 	x := &k.out[chunk-k.prog.Out.Lo]
@@ -184,7 +184,7 @@ func (c *checker) output(rank, chunk int) (int, error) {
 	return x.term, nil
 }
 
-// moves checks collectives that move blocks as they are.
+// moves checks collectives that move blocks unchanged.
 func (c *checker) moves() error {
 	for r, p := range c.programs {
 		for chunk := p.Out.Lo; chunk < p.Out.Hi; chunk++ {
@@ -209,13 +209,13 @@ func (c *checker) moves() error {
 	return nil
 }
 
-// folded is what is known of a result.
+// folded identifies a result.
 type folded struct{ term, operands, chunk int }
 
 // folds checks collectives that reduce: every operand once, trees equal among
 // ranks, and claims.
 func (c *checker) folds(report *Report) error {
-	inOrder := map[folded]bool{} // results looked at, and whether they keep the order
+	inOrder := map[folded]bool{} // checked results, and whether they keep the order
 	canonical := map[[2]int]int{}
 	for r, p := range c.programs {
 		m := len(c.sources)
@@ -265,7 +265,7 @@ func (c *checker) folds(report *Report) error {
 
 // canonicalText writes the tree that a result should have been.
 func (c *checker) canonicalText(m, chunk int) string {
-	steps, _ := c.canonicalSteps(m) // was made before
+	steps, _ := c.canonicalSteps(m) // no error: computed before
 	value := make([]int, m)
 	for s := range value {
 		value[s] = c.terms.leaf(s, chunk)
@@ -276,8 +276,8 @@ func (c *checker) canonicalText(m, chunk int) string {
 	return c.text(value[0])
 }
 
-// onceEach checks that a result has each of the first operands sources exactly
-// once and nothing else, and says whether in order.
+// onceEach checks that a result has each of the first operands sources exactly once and nothing
+// else, and reports whether they are in order.
 func (c *checker) onceEach(f folded) (ordered bool, err error) {
 	count := make([]int, len(c.sources))
 	var wrong []string

@@ -13,24 +13,24 @@ type half struct {
 	rank, lane int
 	index      int // among the rank's halves
 	sends      bool
-	step       int   // the instruction whose part is next; the number of them at the end
-	after      int   // dependencies of it known to be complete
-	clock      clock // what is known to be complete before it, beside the half's own parts
-	chain      int   // messages in a row behind it, those of its own half too
+	step       int   // index of the instruction whose part is next; the number of instructions at the end
+	after      int   // number of its dependencies known to be complete
+	clock      clock // parts known to be complete before it, besides the half's own
+	chain      int   // messages in a row before it, including those of its own half
 	known      ranks // in a barrier: ranks known to have begun
 }
 
-// completion is how an instruction ended, for those that come after it.
+// completion is the state of an instruction for those that depend on it.
 type completion struct {
 	parts   int8 // parts left to do
-	awaited bool // something comes after it
+	awaited bool // other instructions depend on it
 	chain   int
-	clock   clock // what is known to be complete once this is
+	clock   clock // parts known to be complete once this is
 	known   ranks
 	waiting []*half
 }
 
-// next moves to the following instruction that the half has a part in.
+// next moves to the next instruction in which the half has a part.
 func (h *half) next(steps []program.Instruction) {
 	h.after = 0
 	for h.step++; h.step < len(steps); h.step++ {
@@ -40,7 +40,7 @@ func (h *half) next(steps []program.Instruction) {
 	}
 }
 
-// run makes progress until all halves are through, or none can move.
+// run makes progress until all halves have ended, or none can proceed.
 func (c *checker) run() error {
 	for len(c.ready) > 0 {
 		h := c.ready[0]
@@ -58,8 +58,8 @@ func (c *checker) run() error {
 	return nil
 }
 
-// current is the half's next instruction, if it has one whose dependencies are
-// complete, with what they know taken over.
+// current returns the half's next instruction if its dependencies are complete, after merging
+// their clocks.
 func (c *checker) current(h *half) (*program.Instruction, bool) {
 	k := &c.ranks[h.rank]
 	steps := k.prog.Lanes[h.lane].Steps
@@ -88,15 +88,15 @@ func (c *checker) current(h *half) (*program.Instruction, bool) {
 	return in, true
 }
 
-// take makes what was known at a completion known to the half.
+// take merges the clock of a completion into that of the half.
 func (h *half) take(d *completion) {
 	h.clock = h.clock.merge(d.clock)
 	h.chain = max(h.chain, d.chain)
 	h.known.add(d.known)
 }
 
-// advance does the half's next part if it can. A message is handed over when both
-// sides are there, by the second to come.
+// advance does the half's next part if it can. A message is transferred when both sides are
+// there, by the second to arrive.
 func (c *checker) advance(h *half) (moved bool, err error) {
 	in, ok := c.current(h)
 	if !ok {
@@ -127,7 +127,7 @@ func (c *checker) advance(h *half) (moved bool, err error) {
 	}
 }
 
-// deliver hands a message over.
+// deliver transfers a message.
 func (c *checker) deliver(at route, from, to *half) error {
 	out, in := c.instruction(from), c.instruction(to)
 	src := out.Dst
@@ -194,7 +194,7 @@ func (c *checker) local(h *half, in *program.Instruction) error {
 	return nil
 }
 
-// room is the empty k-th list of values.
+// room returns the k-th list of values, emptied.
 func (c *checker) room(k int) []int {
 	for len(c.operands) <= k {
 		c.operands = append(c.operands, nil)
@@ -232,7 +232,7 @@ func (c *checker) place(rank int, a access) string {
 	return fmt.Sprintf("lane %d step %d (%s)", lane, a.step, &c.programs[rank].Lanes[lane].Steps[a.step])
 }
 
-// stuck says who waits for what when nobody can go on.
+// stuck returns an error that says which half waits for what, when none can proceed.
 func (c *checker) stuck() error {
 	const most = 8
 	var waits []string
@@ -257,7 +257,7 @@ func (c *checker) stuck() error {
 	return fmt.Errorf("the run does not end: waiting are %s", text)
 }
 
-// missing is what a half waits for.
+// missing says what a half waits for.
 func (c *checker) missing(h *half) string {
 	in, l := c.instruction(h), &c.programs[h.rank].Lanes[h.lane]
 	switch {
@@ -272,11 +272,10 @@ func (c *checker) missing(h *half) string {
 	}
 }
 
-// ranks is a set of ranks. Nil is the set that is not kept, as in all collectives
-// but barriers.
+// ranks is a set of ranks. Nil means that no set is kept, as in all collectives but barriers.
 type ranks []uint64
 
-// onlySelf is the set that a half of a barrier begins with.
+// onlySelf returns the initial set of a half of a barrier.
 func (c *checker) onlySelf(rank int) ranks {
 	if c.collective != program.Barrier {
 		return nil
@@ -292,7 +291,7 @@ func (s ranks) add(o ranks) {
 	}
 }
 
-// with is the union as a set of its own.
+// with returns the union as a new set.
 func (s ranks) with(o ranks) ranks {
 	if o == nil {
 		return s

@@ -6,7 +6,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// serialRank is a rank whose parts one goroutine does, in a static order.
+// serialRank is a rank whose parts are done by one goroutine in a static order.
 type serialRank struct {
 	prog  *program.Program
 	order []program.Part
@@ -15,8 +15,8 @@ type serialRank struct {
 	last  [][2]int    // by lane: the step that each half did last
 }
 
-// serial checks that one goroutine a rank that follows an order does all parts, none
-// before what it comes after, and gets to the end when sends never wait.
+// serial checks an execution with one goroutine per rank, in a given order, in which sends
+// never wait: it does all parts, each after its dependencies, and ends.
 func serial(programs []*program.Program, serialOrder func(*program.Program) ([]program.Part, error)) error {
 	ranks := make([]serialRank, len(programs))
 	runnable := make([]int, 0, len(programs))
@@ -88,13 +88,13 @@ func (k *serialRank) do(x program.Part) {
 	k.next++
 }
 
-// has says whether a half takes part in an instruction.
+// has reports whether a half takes part in an instruction.
 func (k *serialRank) has(lane, step, half int) bool {
 	op := k.prog.Lanes[lane].Steps[step].Op
 	return half == 1 && op.Sends() || half == 0 && op != program.DoSend
 }
 
-// may returns an error if the part's turn has not come.
+// may returns an error if the part cannot be done yet.
 func (k *serialRank) may(x program.Part) error {
 	if x.Lane < 0 || x.Lane >= len(k.done) || x.Step < 0 || x.Step >= len(k.done[x.Lane]) || !k.has(x.Lane, x.Step, half01(x.Send)) {
 		return fmt.Errorf("the serial order of rank %d has a part %+v, which does not exist", k.prog.Rank, x)

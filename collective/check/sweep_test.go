@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// everyAlgorithm runs f for each algorithm there is, at once.
+// everyAlgorithm runs f for all algorithms in parallel.
 func everyAlgorithm(t *testing.T, f func(t *testing.T, a *algorithm.Algorithm)) {
 	for c := range program.NumCollectives {
 		for _, a := range algorithm.For(c) {
@@ -24,7 +24,7 @@ func everyAlgorithm(t *testing.T, f func(t *testing.T, a *algorithm.Algorithm)) 
 	}
 }
 
-// roots lists the roots to try: all of few, or those at the edges of things.
+// roots returns the roots to test: all for few ranks, or else those at the boundaries.
 func roots(a *algorithm.Algorithm, p, all int) []int {
 	if !a.Collective.Rooted() {
 		return []int{0}
@@ -74,9 +74,8 @@ func arrangements(p int) [][]int {
 	return all
 }
 
-// forests lists inputs that are no whole buffers: ranges of shards cut evenly, with
-// nodes of all levels; ranks without any; shards that are not in rank order; one
-// node each.
+// forests returns inputs that are not whole buffers: even ranges of shards, with nodes of all
+// levels; ranks without nodes; shards that are not in rank order; one node per rank.
 func forests(p int) [][][]shared.Node {
 	cut := func(shards int) [][]shared.Node {
 		f := make([][]shared.Node, p)
@@ -90,7 +89,7 @@ func forests(p int) [][][]shared.Node {
 	return [][][]shared.Node{cut(3 * p), cut((p + 1) / 2), shuffled, oneNodeEach(p)}
 }
 
-// oneNodeEach gives each rank a node such that they fold like the ranks.
+// oneNodeEach gives each rank a node so that they fold like the ranks.
 func oneNodeEach(p int) [][]shared.Node {
 	q := 1
 	for 2*q <= p {
@@ -107,8 +106,8 @@ func oneNodeEach(p int) [][]shared.Node {
 	return f
 }
 
-// weight estimates the work of a check: instructions, operands and chunks of all
-// ranks, from a few.
+// weight estimates the work of a check from a few ranks: instructions, operands and chunks of
+// all ranks.
 func weight(a *algorithm.Algorithm, pr algorithm.Params) int {
 	one := func(rank int) int {
 		p := a.Generate(pr, rank)
@@ -133,8 +132,8 @@ func weight(a *algorithm.Algorithm, pr algorithm.Params) int {
 	return some[3] + n*some[2]
 }
 
-// sweep checks an algorithm for p ranks: all roots up to a number, all
-// arrangements that make a difference, all forests.
+// sweep checks an algorithm for p ranks, with all roots up to a bound, all arrangements that
+// make a difference, and all forests.
 func sweep(t *testing.T, a *algorithm.Algorithm, p, allRoots, most int) (checked int) {
 	for _, root := range roots(a, p, allRoots) {
 		pr := algorithm.Params{P: p, Root: root}
@@ -194,15 +193,15 @@ func TestEveryAlgorithm(t *testing.T) {
 	})
 }
 
-// TestManyRanks proves algorithms for numbers of ranks beyond, where a rank has few
-// instructions and chunks.
+// TestManyRanks proves algorithms for larger numbers of ranks, if a rank has few instructions
+// and chunks.
 func TestManyRanks(t *testing.T) {
 	sample, most := []int{257}, 100_000
 	if soak {
 		sample, most = []int{144, 255, 256, 257, 360, 511, 512, 513, 777, 1000, 1023, 1024, 1025, 1728, 2047, 2048, 2310, 3001, 4095, 4096}, 3_000_000
 	}
 	for c := range program.NumCollectives {
-		for _, a := range algorithm.For(c) { // one after another, for the memory they take
+		for _, a := range algorithm.For(c) { // one after another, because of their memory
 			t.Run(fmt.Sprintf("%s/%s", c, a.Name), func(t *testing.T) {
 				for _, p := range sample {
 					sweep(t, a, p, 0, most)
@@ -212,9 +211,8 @@ func TestManyRanks(t *testing.T) {
 	}
 }
 
-// TestNoAlgorithmIsBetterThanItClaims finds algorithms that could take part where
-// only canonical ones may, or with operators that do not commute, and do not say
-// so.
+// TestNoAlgorithmIsBetterThanItClaims finds algorithms that could claim the canonical tree or
+// rank order and do not.
 func TestNoAlgorithmIsBetterThanItClaims(t *testing.T) {
 	everyAlgorithm(t, func(t *testing.T, a *algorithm.Algorithm) {
 		canonical, rankOrder, err := check.Underclaims(a, 17)
@@ -224,8 +222,7 @@ func TestNoAlgorithmIsBetterThanItClaims(t *testing.T) {
 	})
 }
 
-// TestCountsAndLayouts holds the lengths that checks run with against what they
-// should be.
+// TestCountsAndLayouts checks the lengths with which the checks run.
 func TestCountsAndLayouts(t *testing.T) {
 	require.Equal(t, []int{0, 1, 3, 4, 5, 127}, check.Counts(4))
 	require.Equal(t, []int{0, 1, 2, 97}, check.Counts(1))

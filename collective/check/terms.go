@@ -7,7 +7,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// terms interns expressions, so that equal numbers mean equal trees.
+// terms interns expressions, so that equal numbers stand for equal trees.
 type terms struct {
 	nodes     []term
 	known     map[term]int
@@ -36,8 +36,8 @@ func (t *terms) leaf(source, chunk int) int { return t.intern(term{-1 - source, 
 
 func (t *terms) join(a, b int) int { return t.intern(term{a, b}) }
 
-// fold is the term that folding the leaves of sources 0..m−1 in the order of steps
-// would be, or -1 if nothing has been folded to that.
+// fold returns the term of the fold of the leaves of sources 0..m−1 in the order of steps, or
+// -1 if that term does not exist.
 func (t *terms) fold(m, chunk int, steps []shared.FoldStep) int {
 	value := make([]int, m)
 	for s := range value {
@@ -53,7 +53,7 @@ func (t *terms) fold(m, chunk int, steps []shared.FoldStep) int {
 	return value[0]
 }
 
-// rankSchedule is the canonical order of m operands.
+// rankSchedule returns the canonical order of m operands.
 func (t *terms) rankSchedule(m int) []shared.FoldStep {
 	steps, ok := t.schedules[m]
 	if !ok {
@@ -80,7 +80,7 @@ func (t *terms) leaves(id int, f func(source, chunk int) bool) {
 	}
 }
 
-// text writes a term as nested pairs of leaves, cut where it gets long.
+// text writes a term as nested pairs of leaves, shortened if it is long.
 func (c *checker) text(id int) string {
 	const most = 400
 	var b strings.Builder

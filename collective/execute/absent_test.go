@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// slow is a node that takes its time before it reads what comes.
+// slow is a node that waits a while before it reads messages.
 type slow struct{ mesh.Node }
 
 func (n slow) Open(ctx context.Context, routes []mesh.Route) ([]mesh.Conn, error) {
@@ -30,10 +30,9 @@ func (c slowConn) Read(b []byte) error {
 	return c.Conn.Read(b)
 }
 
-// TestAbsentValuesPassOnWhatTheyWaitFor sends a scratch slot in segments to a slow
-// receiver, does something with an absent value after that, and then overwrites the slot.
-// The absent value is done at once, but whoever comes after it relies on the whole
-// slot having been sent.
+// TestAbsentValuesPassOnWhatTheyWaitFor sends a scratch slot in segments to a slow receiver,
+// then has a step with an absent value, and then overwrites the slot. The step with the absent
+// value needs no time, but steps after it rely on the whole slot having been sent.
 func TestAbsentValuesPassOnWhatTheyWaitFor(t *testing.T) {
 	one := shared.Range{Lo: 0, Hi: 1}
 	in := func(node int) program.Ref { return program.Chunk(program.In, node, 0) }
@@ -77,7 +76,7 @@ func TestAbsentValuesPassOnWhatTheyWaitFor(t *testing.T) {
 					{Op: program.DoRecv, Dst: slot(0)}}})
 			}
 			synctest.Test(t, func(t *testing.T) {
-				// Segments that the connection takes out of the sender's memory.
+				// Segments that the connection reads from the sender's memory.
 				const n, segment = 6 * 512, 4096
 				nodes := inMemory(t, 2)
 				nodes[1] = slow{nodes[1]}

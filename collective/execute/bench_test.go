@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// benchmark measures an AllReduce of n bytes as rank 0 sees it; the other ranks do
-// the same in goroutines of this process.
+// benchmark measures an AllReduce of n bytes on rank 0; the other ranks are goroutines of this
+// process.
 func benchmark(b *testing.B, net network, name string, p, n int, opt Options) {
 	progs := progsOf(b, program.AllReduce, name, p)
 	m := newTeam(b, net(b, p), progs, opt)
@@ -57,8 +57,8 @@ func BenchmarkAllReduce(b *testing.B) {
 	}
 }
 
-// BenchmarkRawTCP is the yardstick: half of 64 MiB each way at once and then again,
-// which is what two ranks must exchange, and nothing else.
+// BenchmarkRawTCP is the baseline: half of 64 MiB in both directions at once, twice, which is
+// exactly what two ranks must exchange.
 func BenchmarkRawTCP(b *testing.B) {
 	const n, piece = 64 << 20, 256 << 10
 	l, err := net.Listen("tcp", "127.0.0.1:0")

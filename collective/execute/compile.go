@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
-// ref is a program.Ref made ready: chunks of one of the rank's memories.
+// ref is a compiled program.Ref: chunks of one of the rank's memories.
 type ref struct {
 	mem    int32 // index into Runner.mem
 	lo, hi int32 // chunks
@@ -24,28 +24,29 @@ func (f ref) chunk(c int32) ref {
 
 func (f ref) chunks() int32 { return f.hi - f.lo }
 
-// whole is the count of segments of a part that is done, or that does not exist.
+// whole is the count of segments of a part that is done or does not exist.
 const whole = math.MaxUint32
 
-// step is an instruction made ready, and how far it has come in this run.
+// step is a compiled instruction, with its progress in this run.
 type step struct {
 	op       program.OpCode
 	recvLeft bool
 	lane     *lane
 	index    int32
-	sending  uint16 // of the steps of its lane that send, which one it is
-	taking   uint16 // and of those that receive; equal to sending at the other end
+	sending  uint16 // its index among the steps of its lane that send
+	taking   uint16 // its index among those that receive; equal to sending at the other end
 	dst      ref
 	src      []ref
 	plan     *program.FoldPlan
 
-	after []dep   // dependencies that the order of halves does not imply
-	wake  []*half // those that may wait for this step
+	after []dep   // dependencies not implied by the order of halves
+	wake  []*half // halves that may wait for this step
 
-	received, sent atomic.Uint32 // segments done: received or worked out locally; sent
+	received, sent atomic.Uint32 // segments done: received or computed locally; sent
 }
 
-// dep is a step to wait for: segment k for segment k if each, else all of it.
+// dep is a step to wait for: if each is set, segment k waits for segment k, else for the whole
+// step.
 type dep struct {
 	on   *step
 	each bool
@@ -58,7 +59,7 @@ func (d dep) met(k int) bool {
 	return d.on.received.Load() == whole && d.on.sent.Load() == whole
 }
 
-// source is what the sending part sends.
+// source returns the reference that the sending part sends.
 func (s *step) source() ref {
 	if s.op == program.DoSend {
 		return s.src[0]
@@ -66,7 +67,7 @@ func (s *step) source() ref {
 	return s.dst
 }
 
-// reset puts the step back to its beginning.
+// reset resets the step's progress.
 func (s *step) reset() {
 	received, sent := uint32(0), uint32(whole)
 	if s.op == program.DoSend {
@@ -84,19 +85,18 @@ type lane struct {
 	index            int
 	sendTo, recvFrom int
 	send, recv       []mesh.Conn
-	lend             []mesh.Borrower // recv, where it is one
+	lend             []mesh.Borrower // recv, if it implements it
 	steps            []step
 }
 
-// serialPart is a program.Part made ready.
+// serialPart is a compiled program.Part.
 type serialPart struct {
 	s     *step
 	sends bool
 }
 
-// compile makes the program ready to run: memories are numbered (the nodes of the
-// input, the output, the scratch slots), dependencies cut down to those that need
-// waiting for.
+// compile compiles the program: it numbers the memories (the nodes of the input, the output,
+// the scratch slots) and keeps only the dependencies that need a wait.
 func (r *Runner) compile() error {
 	p := r.prog
 	r.lanes = make([]lane, len(p.Lanes))
@@ -147,7 +147,7 @@ func (r *Runner) compile() error {
 	return nil
 }
 
-// memories is the number of memories the program works on.
+// memories returns the number of memories of the program.
 func (r *Runner) memories() int { return r.prog.Partials() + 1 + len(r.prog.Scratch) }
 
 func (r *Runner) ready(f program.Ref) ref {
@@ -165,7 +165,7 @@ func (r *Runner) ready(f program.Ref) ref {
 	}
 }
 
-// halve makes the halves of a lane that have anything to do.
+// halve makes the halves of a lane that have parts.
 func (r *Runner) halve(l *lane) {
 	receives, sends := false, false
 	for j := range l.steps {
@@ -188,14 +188,13 @@ func (r *Runner) halve(l *lane) {
 	r.byLane = append(r.byLane, [2]*half{receiver, sender})
 }
 
-// connect makes the dependencies of a lane's steps ready and registers its halves
-// with those that they wait for.
+// connect compiles the dependencies of a lane's steps and registers its halves with the steps
+// for which they wait.
 //
-// Two steps on the same chunks touch the same bytes of their memories in segment k,
-// and nothing else. Where one comes after the other it is enough that each segment
-// does; a step on other chunks in between waits for all, and all it waited for is
-// then done as a whole. In an AllToAll the chunks of the two sides are numbered
-// apart, so there whole steps wait for each other.
+// Two steps on the same chunks access exactly the same bytes of their memories in segment k. If
+// one depends on the other, it is enough that each segment does. A step on other chunks in
+// between waits for whole steps, so everything before it is then complete. In an AllToAll the
+// chunks of the two sides are numbered separately, so there whole steps wait for each other.
 func (r *Runner) connect(l *lane, from *program.Lane) {
 	for j := range l.steps {
 		s := &l.steps[j]
@@ -208,7 +207,7 @@ func (r *Runner) connect(l *lane, from *program.Lane) {
 		for _, d := range from.Steps[j].After {
 			on := &r.lanes[d.Lane].steps[d.Step]
 			if d.Lane == l.index && on.op.Sends() == (s.op == program.DoSend) {
-				continue // the same half did it before, and what it sent it had received
+				continue // the same half did it before, and received what it sent
 			}
 			each := r.prog.Collective != program.AllToAll && on.sameChunks(s)
 			s.after = append(s.after, dep{on, each})
@@ -222,8 +221,8 @@ func (s *step) sameChunks(t *step) bool {
 	return a.lo == b.lo && a.hi == b.hi
 }
 
-// touched is a reference to the chunks that the step works on; all of its operands
-// refer to the same ones, except in an AllToAll.
+// touched returns a reference to the chunks of the step; all its operands have the same chunks,
+// except in an AllToAll.
 func (s *step) touched() ref {
 	if s.op == program.DoSend {
 		return s.src[0]
@@ -231,7 +230,7 @@ func (s *step) touched() ref {
 	return s.dst
 }
 
-// rouse adds a half to those woken by the step.
+// rouse adds a half to those that the step wakes.
 func (s *step) rouse(h *half) {
 	for _, w := range s.wake {
 		if w == h {
@@ -241,8 +240,8 @@ func (s *step) rouse(h *half) {
 	s.wake = append(s.wake, h)
 }
 
-// routes lists the connections that the program needs, and refuses lanes that
-// share a direction of one.
+// routes returns the connections that the program needs, and refuses lanes that share a
+// direction of a connection.
 func (r *Runner) routes() ([]mesh.Route, error) {
 	type way struct {
 		peer, channel int
@@ -277,7 +276,7 @@ func (r *Runner) routes() ([]mesh.Route, error) {
 	return routes, nil
 }
 
-// attach hands the connections to the lanes.
+// attach assigns the connections to the lanes.
 func (r *Runner) attach(routes []mesh.Route, conns []mesh.Conn) {
 	first := map[mesh.Route]int{} // where the stripes of a route begin
 	for i := 0; i < len(routes); i += r.opt.Channels {

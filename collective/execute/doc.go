@@ -11,20 +11,19 @@
 // and again, on data of any length, without allocating. There are two ways to run,
 // which give the same bits and the same messages:
 //
-// Where all messages are short, everything happens on the caller's goroutine, in the
-// order of program.SerialOrder. Sending never waits then. This is the way of least latency.
+// If all messages are short, everything happens on the caller's goroutine, in the order of
+// program.SerialOrder, and sending never waits. This has the least latency.
 //
-// Else each half of each lane has a goroutine of a [Pool], and messages travel in
-// segments. Steps on the same chunks follow each other segment by segment, so
-// that trees, chains and rings become pipelines, and one segment is folded while the
-// system receives the next.
+// Otherwise each half of each lane has a goroutine of a [Pool], and messages are sent in
+// segments. Steps on the same chunks follow each other segment by segment, so that trees,
+// chains and rings become pipelines, and one segment is folded while the system receives the
+// next.
 //
-// Elements are bytes to this package: an Operation says how long one is, and brings
-// a [Reducer] that folds them. Contributions of forest programs may be absent;
-// forest.go says how they travel.
+// Elements are bytes to this package: an Operation gives their length, and a [Reducer] that
+// folds them. Contributions of forest programs may be absent; see forest.go.
 //
-// Every message is checked against what the receiver is in before its data is
-// touched. The first failure, be it of a connection, of ranks that disagree, or of
-// an operator that panics, ends the group and with it all halves on all ranks; Run
-// returns its cause once nobody refers to the caller's memory any more.
+// Every message is checked against the receiver's current step before its data is used. The
+// first failure ends the group and all halves on all ranks, whether it is a broken connection,
+// a disagreement of ranks, or a panic of an operator. Run returns the cause once nothing refers
+// to the caller's memory any more.
 package execute

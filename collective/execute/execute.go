@@ -5,10 +5,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
-// Reducer folds element by element. One is used by several goroutines at once.
+// Reducer folds element by element. Several goroutines use it at once.
 type Reducer interface {
-	// Fold does dst[i] = left[i] ∘ right[i]. The three have equal length, a multiple of
-	// the element's size; dst may be the memory of left or of right.
+	// Fold sets dst[i] = left[i] ∘ right[i]. The three have equal length, a multiple of the
+	// element's size; dst may be the memory of left or of right.
 	Fold(dst, left, right []byte)
 }
 
@@ -17,18 +17,18 @@ type Operation struct {
 	Seq  uint64          // number within the group
 	What *mesh.Operation // equal hash on all ranks
 
-	// Before stands for the operations before this one, if it is not 0. It travels with
-	// each message, and ranks that have been in different ones thus learn that they have.
+	// Before, if not 0, is a hash of the operations before this one. It is sent with each
+	// message, so that ranks with different earlier operations find out.
 	Before uint64
 
 	Elem   int // bytes of an element
 	Layout program.Layout
 
-	// In has one buffer for each node of a forest (nil: absent), or one in all; Out
-	// has the length of the program's output. In[0] and Out may be the same memory,
-	// chunk for chunk, or not overlap.
+	// In has one buffer for each node of a forest (nil: absent), or a single buffer; Out has
+	// the length of the program's output. In[0] and Out must either be the same memory, chunk
+	// for chunk, or not overlap.
 	In  [][]byte
 	Out []byte
 
-	Reducer Reducer // of collectives that reduce
+	Reducer Reducer // for collectives that reduce
 }

@@ -23,7 +23,7 @@ func progsOf(t testing.TB, c program.Collective, name string, p int) []*program.
 	return generate(a, pr)
 }
 
-// sumOf is the operation of a rank on n float64s.
+// sumOf returns the operation of a rank on n float64s.
 func sumOf(prog *program.Program, seq uint64, what *mesh.Operation, n int) *Operation {
 	l := program.Even(n, prog.Chunks)
 	return &Operation{
@@ -61,10 +61,10 @@ func TestRanksThatDisagree(t *testing.T) {
 				m.close()
 				var mismatch *membership.MismatchError
 				for r, err := range errs {
-					if r == 1 || err != nil { // a rank may have been through before the others met
+					if r == 1 || err != nil { // a rank may have finished before the others disagreed
 						require.ErrorAs(t, err, &mismatch, "%s %s: rank %d", c.name, mode.name, r)
 						if i > 0 {
-							continue // what the rank of another process is in is for the membership to say
+							continue // the membership adds the operation of a rank in another process
 						}
 						for _, s := range c.says {
 							require.ErrorContains(t, err, s, "%s %s: rank %d", c.name, mode.name, r)
@@ -76,7 +76,7 @@ func TestRanksThatDisagree(t *testing.T) {
 	}
 }
 
-// flaky is a node of which one connection breaks after a number of calls.
+// flaky is a node with a connection that breaks after a number of calls.
 type flaky struct {
 	mesh.Node
 	left  atomic.Int64
@@ -164,7 +164,7 @@ func TestOperatorsThatDoNotReturn(t *testing.T) {
 	}
 	for name, length := range map[string]int{
 		"direct":             100,
-		"recursive-doubling": 4000, // messages that are folded in their sender's memory
+		"recursive-doubling": 4000, // messages are folded in their sender's memory
 	} {
 		progs := progsOf(t, program.AllReduce, name, 4)
 		for _, mode := range modes {
@@ -186,7 +186,7 @@ func TestOperatorsThatDoNotReturn(t *testing.T) {
 				}
 				for r, err := range errs {
 					if r != 1 && err == nil {
-						continue // it was through before
+						continue // it had finished before
 					}
 					require.Error(t, err, "%s %s: rank %d", c.name, mode.name, r)
 					for _, s := range c.says {

@@ -2,16 +2,15 @@ package execute
 
 import "github.com/superstep-ml/superstep/collective/program"
 
-// foldBytes is how much of every operand is folded at a time. Intermediate values of
-// that size stay in the cache nearest to the core, so that memory is read once and
-// written once however many operands there are. It reaches no result, for folding is
-// elementwise.
+// foldBytes is how many bytes of every operand are folded at a time. Intermediate values of
+// that size stay in the first-level cache, so that memory is read once and written once however
+// many operands there are. It does not affect results, as folding is elementwise.
 const foldBytes = 8 << 10
 
-// folder runs fold plans. Its memory grows to what the plans need.
+// folder runs fold plans. Its memory grows to the size that the plans need.
 type folder struct {
 	leaves [][]byte // the operands, nil where absent
-	values [][]byte // of the intermediate blocks: what they hold, nil where absent
+	values [][]byte // values of the intermediate blocks, nil where absent
 	blocks [][]byte // their memory
 }
 
@@ -36,8 +35,8 @@ func (f *folder) reserve(n, size int) {
 	}
 }
 
-// fold writes the fold of the leaves' bytes [lo, hi) to those of dst. A leaf may be
-// the same memory as dst. Not all leaves are absent.
+// fold writes the fold of the leaves' bytes [lo, hi) to the same bytes of dst. A leaf may be
+// the same memory as dst. At least one leaf is present.
 func (f *folder) fold(plan *program.FoldPlan, op *Operation, leaves [][]byte, dst []byte, lo, hi int) {
 	size := hi - lo
 	if plan.Blocks > 0 {
@@ -88,9 +87,9 @@ func (f *folder) foldBlock(plan *program.FoldPlan, reducer Reducer, leaves [][]b
 	return result
 }
 
-// pass makes the value of an operand that of a step whose other operand is absent.
-// If the operand lies in another block than the step's, which is free from now on, the two
-// exchange their memory.
+// pass makes the value of an operand the result of a step whose other operand is absent. If the
+// operand is in another block than the step's, the two blocks exchange their memory, as the
+// operand's block is free from now on.
 func (f *folder) pass(value []byte, operand, dst int) []byte {
 	if operand < 0 && dst != program.ToResult && operand != dst {
 		a, b := -1-operand, -1-dst

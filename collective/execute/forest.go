@@ -2,17 +2,17 @@ package execute
 
 import "github.com/superstep-ml/superstep/collective/program"
 
-// In a forest program a contribution may be absent, so values are present or absent
-// chunk by chunk. Nearly always all chunks of a reference are alike: then a
-// value that is there travels like any other, and one that is not is one header. A
-// reference of which some chunks are there and others not travels chunk by chunk, the
-// segments numbered mixed + the chunk's number within the reference.
+// In a forest program a contribution may be absent, so values are present or absent chunk by
+// chunk. Nearly always all chunks of a reference are alike: then a present value is sent like
+// any other, and an absent one as a single header. A reference with both present and absent
+// chunks is sent chunk by chunk; the segments are numbered mixed + the chunk's number within
+// the reference.
 //
-// A step on chunks that are all alike says so with its first segment. Any other
-// waits for all that it depends on, and is published as a whole; so whoever may
-// begin with its own first segment knows what is there.
+// A step whose chunks are all alike shows this with its first segment. Any other step waits for
+// all its dependencies, and is published as a whole. So a step that may begin its first segment
+// knows which chunks are present.
 
-// mixed marks the segment numbers of a message of which chunks are absent.
+// mixed marks the segment numbers of a message with absent chunks.
 const mixed = 1 << 31
 
 // extent says which chunks of a reference are present.
@@ -27,7 +27,7 @@ const (
 // presence says which chunks of which memories are present.
 type presence struct {
 	held  []bool
-	first []int // by memory: where chunk 0 would be
+	first []int // by memory: index of its chunk 0
 }
 
 // prepare numbers the chunks of all memories.
@@ -50,7 +50,7 @@ func (p *presence) prepare(prog *program.Program) {
 	p.held = make([]bool, n)
 }
 
-// begin sets what is present when a run begins: the contributions that are.
+// begin sets the initial presence: that of the contributions.
 func (p *presence) begin(r *Runner) {
 	clear(p.held)
 	for k, in := range r.op.In {
@@ -60,7 +60,7 @@ func (p *presence) begin(r *Runner) {
 	}
 }
 
-// of says what is present of a reference.
+// of says which chunks of a reference are present.
 func (p *presence) of(f ref) extent {
 	n := int32(0)
 	for _, held := range p.chunks(f) {
@@ -78,7 +78,7 @@ func (p *presence) of(f ref) extent {
 	}
 }
 
-// chunks are the marks of a reference's chunks.
+// chunks returns the marks of a reference's chunks.
 func (p *presence) chunks(f ref) []bool {
 	at := p.first[f.mem]
 	return p.held[at+int(f.lo) : at+int(f.hi)]
@@ -91,7 +91,7 @@ func (p *presence) set(f ref, held bool) {
 	}
 }
 
-// result says whether the rank has its result, or is to have none.
+// result reports whether the rank has its result, or has none to get.
 func (p *presence) result(r *Runner) bool {
 	out := r.prog.Out
 	if out.Empty() {
@@ -100,19 +100,19 @@ func (p *presence) result(r *Runner) bool {
 	return p.of(ref{mem: int32(r.prog.Partials()), lo: int32(out.Lo), hi: int32(out.Hi)}) == all
 }
 
-// landing is room for a message that is received as a whole.
+// landing is memory for a message that is received as a whole.
 type landing struct {
 	spare []byte
 	came  []bool // by chunk
 }
 
-// sendForest sends a value that is not all there.
+// sendForest sends a value with absent chunks.
 func (h *hand) sendForest(s *step, from ref, there extent) error {
 	if there == none {
 		if err := h.sendSegment(s, 0, 0, 0, nil, true); err != nil {
 			return err
 		}
-		// Whoever comes after relies on all that the step waits for.
+		// Steps after this one rely on all its dependencies.
 		if err := h.awaitAll(s, from); err != nil {
 			return err
 		}
@@ -133,7 +133,7 @@ func (h *hand) sendForest(s *step, from ref, there extent) error {
 	return nil
 }
 
-// sendChunk sends one chunk of a value that is not all there.
+// sendChunk sends one chunk of a value with absent chunks.
 func (h *hand) sendChunk(s *step, chunk ref, c int32, offset int) error {
 	number := mixed | uint32(c)
 	if h.r.presence.of(chunk) == none {
@@ -150,9 +150,9 @@ func (h *hand) sendChunk(s *step, chunk ref, c int32, offset int) error {
 	return nil
 }
 
-// receiveForest receives what cannot be received segment by segment, once the first
-// header is in. If it has not done the step, the step is to go on as usual, and as a
-// mere copy of what is received if it copies.
+// receiveForest receives a value that cannot be received segment by segment, after its first
+// header. If it returns done false, the step goes on as usual; if copies is true, it only
+// copies the received value.
 func (h *hand) receiveForest(s *step) (done, copies bool, err error) {
 	r := h.r
 	if h.in.Seq != r.op.Seq || h.in.Hash != r.hash || h.in.Step != s.taking {
@@ -189,8 +189,8 @@ func (h *hand) receiveForest(s *step) (done, copies bool, err error) {
 	return true, false, nil
 }
 
-// receiveWhole receives a message, the first header of which is in, and notes which
-// chunks came.
+// receiveWhole receives a message whose first header was read, and records which chunks are
+// present.
 func (h *hand) receiveWhole(s *step, dst []byte) error {
 	r := h.r
 	if h.in.Segment >= mixed {
@@ -220,7 +220,7 @@ func (h *hand) receiveWhole(s *step, dst []byte) error {
 	return nil
 }
 
-// receiveChunks receives the chunks of a value that is not all there.
+// receiveChunks receives the chunks of a value with absent chunks.
 func (h *hand) receiveChunks(s *step, dst []byte) error {
 	r, at := h.r, 0
 	for c := range s.dst.chunks() {
@@ -252,8 +252,8 @@ func (h *hand) receiveChunks(s *step, dst []byte) error {
 	return nil
 }
 
-// combine makes chunk c of the destination from what was received and, if the step
-// reduces, its source.
+// combine makes chunk c of the destination from the received chunk and, if the step reduces,
+// its source.
 func (h *hand) combine(s *step, c int32, received []byte, came bool) {
 	r := h.r
 	to := s.dst.chunk(c)
@@ -269,7 +269,7 @@ func (h *hand) combine(s *step, c int32, received []byte, came bool) {
 	}
 }
 
-// copyForest copies a value that is not all there.
+// copyForest copies a value with absent chunks.
 func (h *hand) copyForest(s *step) (done bool, err error) {
 	r, src := h.r, s.src[0]
 	there := r.presence.of(src)
@@ -292,8 +292,8 @@ func (h *hand) copyForest(s *step) (done bool, err error) {
 	return true, nil
 }
 
-// reduceForest sets the leaves of a reduction. Unless each operand is all there or
-// not at all, it does the reduction itself.
+// reduceForest sets the leaves of a reduction. If an operand has both present and absent
+// chunks, it does the reduction itself.
 func (h *hand) reduceForest(s *step, leaves [][]byte) (done bool, err error) {
 	r := h.r
 	alike, any := true, false

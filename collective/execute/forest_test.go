@@ -10,8 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// forestOf cuts shards 0..15 into contiguous ranges, one a rank, of which some may
-// be empty.
+// forestOf divides shards 0..15 into contiguous ranges, one per rank; some may be empty.
 func forestOf(p, seed int) [][]shared.Node {
 	const shards = 16
 	forest := make([][]shared.Node, p)
@@ -45,7 +44,7 @@ func TestForests(t *testing.T) {
 			for p := 1; p <= 6; p++ {
 				for seed := range 3 {
 					pr := algorithm.Params{P: p, Root: seed % p, Forest: forestOf(p, seed)}
-					if seed == 2 { // what an algorithm for one node a rank takes too
+					if seed == 2 { // a forest that algorithms for one node per rank accept too
 						pr.Forest = onePerRank(p)
 					}
 					if a.Forests == algorithm.WholeOnly || a.Supports(pr) != nil {
@@ -92,10 +91,10 @@ func testForest(t *testing.T, a *algorithm.Algorithm, pr algorithm.Params, seed 
 	}
 }
 
-// patchwork is a program of two ranks in which references hold chunks of different
-// histories, so that some of them may be absent where others are not. Rank 0 puts
-// chunk 0 of its first node and chunk 1 of its second into one slot; rank 1 folds its
-// own two nodes' chunks 0 and 1 with what it gets of them, and sends back all.
+// patchwork is a program of two ranks in which the chunks of a reference have different
+// origins, so that some may be absent and others present. Rank 0 puts chunk 0 of its first node
+// and chunk 1 of its second into one slot. Rank 1 folds chunks 0 and 1 of its own two nodes
+// with the received ones, and sends everything back.
 func patchwork() []*program.Program {
 	all := shared.Range{Lo: 0, Hi: 2}
 	at := program.Chunk

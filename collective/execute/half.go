@@ -8,10 +8,10 @@ import (
 
 // half is one half of a lane: a sequence of parts done by one goroutine.
 //
-// A half waits for others by looking at the counters of their steps. When it has
-// to wait it says that it parks, looks again, and sleeps on its channel; whoever
-// moves a counter looks, after that, for parked halves. Since atomic operations have
-// one order, one of the two sees the other.
+// A half waits for others by reading the counters of their steps. To wait, it marks itself as
+// parked, reads again, and sleeps on its channel. A half that advances a counter then checks
+// for parked halves. Since atomic operations have a single order, one of the two sees the
+// other.
 type half struct {
 	hand
 	lane   *lane
@@ -36,15 +36,15 @@ func (h *half) run() {
 	}
 }
 
-// broke takes note of a panic, or of the end of the goroutine, and says whether the
-// goroutine lives on.
+// broke records a panic, or the end of the goroutine, and reports whether the goroutine goes
+// on.
 func (h *half) broke(v any) (alive bool) {
 	h.giveBack()
 	h.r.fail(h.r.broken(v))
 	return v != nil
 }
 
-// rouse wakes the half if it sleeps, or will at once.
+// rouse wakes the half if it sleeps or is about to.
 func (h *half) rouse() {
 	select {
 	case h.wake <- struct{}{}:
@@ -84,8 +84,8 @@ func (h *half) await(s *step, k int) error {
 	return nil
 }
 
-// publish says that a part has done n segments of its step, or all, and wakes those
-// who wait for that.
+// publish records that a part has done n segments of its step, or all, and wakes the halves
+// that wait for that.
 func (h *half) publish(s *step, n uint32) {
 	if h.sends {
 		s.sent.Store(n)

@@ -10,27 +10,27 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
-// errStopped ends a half of a run that another part of failed.
+// errStopped ends a half after another part of the run has failed.
 var errStopped = errors.New("stopped")
 
-// landBytes is how much of a message is received at a time to be folded: what was
-// copied out of the kernel is still in the cache nearest to the core when it is read.
+// landBytes is how many bytes of a message are received at a time to be folded: they are still
+// in the first-level cache when they are read.
 const landBytes = 64 << 10
 
-// hand does parts of steps. Each half has one, and serial runs have one for all
-// halves. It owns the memory that parts need for a moment.
+// hand does parts of steps. Each half has one, and serial runs have one for all halves. It owns
+// the temporary memory of parts.
 type hand struct {
 	r    *Runner
-	half *half // nil in serial runs, where nothing is to wait for
+	half *half // nil in serial runs, which never wait
 
 	out, in mesh.Header
-	land    []byte        // what is received to be folded
-	lender  mesh.Borrower // to whom borrowed bytes are to be given back, or nil
+	land    []byte        // received bytes to be folded
+	lender  mesh.Borrower // connection whose borrowed bytes must be returned, or nil
 	folder
 	landing
 }
 
-// release forgets the memory that parts needed.
+// release drops the temporary memory.
 func (h *hand) release() {
 	h.land, h.folder, h.landing = nil, folder{}, landing{}
 }
@@ -49,7 +49,7 @@ func (h *hand) do(s *step, sends bool) error {
 	}
 }
 
-// await waits for what segment k of a part depends on.
+// await waits for the dependencies of segment k of a part.
 func (h *hand) await(s *step, k int) error {
 	if h.half == nil {
 		return nil
@@ -57,10 +57,10 @@ func (h *hand) await(s *step, k int) error {
 	return h.half.await(s, k)
 }
 
-// awaitAll waits for what any segment of a step on f depends on.
+// awaitAll waits for the dependencies of all segments of a step on f.
 func (h *hand) awaitAll(s *step, f ref) error { return h.await(s, h.r.segments(h.r.size(f))-1) }
 
-// publish says that segments up to k of n are done.
+// publish records that segments up to k of n are done.
 func (h *hand) publish(s *step, k, n int) {
 	if h.half == nil {
 		return
@@ -100,8 +100,8 @@ func (h *hand) send(s *step) error {
 	return nil
 }
 
-// sendSegment sends one message: the k-th of the step, for the stripe, with a
-// number, from an offset.
+// sendSegment sends one message. It is the k-th of the step, which selects the stripe, and has
+// a number and an offset.
 func (h *hand) sendSegment(s *step, k int, number uint32, offset int, data []byte, absent bool) error {
 	r := h.r
 	h.out = mesh.Header{
@@ -184,8 +184,8 @@ func (h *hand) read(s *step, k int, dst []byte) error {
 	return err
 }
 
-// readFold reads data of the k-th message and folds it with src into dst: from where
-// it lies, if the connection lets it, else piece by piece through the cache.
+// readFold reads data of the k-th message and folds it with src into dst: in place if the
+// connection can lend it, else piece by piece through the cache.
 func (h *hand) readFold(s *step, k int, dst, src []byte) error {
 	if len(dst) == 0 {
 		return nil
@@ -213,7 +213,7 @@ func (h *hand) readFold(s *step, k int, dst, src []byte) error {
 	return nil
 }
 
-// giveBack gives back what is borrowed, if anything.
+// giveBack returns borrowed bytes, if there are any.
 func (h *hand) giveBack() {
 	if h.lender != nil {
 		h.lender.Return()
@@ -221,7 +221,7 @@ func (h *hand) giveBack() {
 	}
 }
 
-// pair folds what the step has and what it received.
+// pair folds the step's source and the received bytes.
 func (h *hand) pair(s *step, dst, src, received []byte) {
 	if s.recvLeft {
 		h.r.op.Reducer.Fold(dst, received, src)
@@ -230,7 +230,7 @@ func (h *hand) pair(s *step, dst, src, received []byte) {
 	}
 }
 
-// landingPlace is room for up to n bytes of whole elements to fold.
+// landingPlace returns memory for up to n bytes of whole elements to fold.
 func (h *hand) landingPlace(n int) []byte {
 	n = min(n, blockOf(landBytes, h.r.op.Elem))
 	if n > len(h.land) {
@@ -239,7 +239,7 @@ func (h *hand) landingPlace(n int) []byte {
 	return h.land[:n]
 }
 
-// copy copies the step's source to its destination, unless they are one.
+// copy copies the step's source to its destination, unless they are the same memory.
 func (h *hand) copy(s *step) error {
 	if err := h.await(s, 0); err != nil {
 		return err
@@ -264,8 +264,7 @@ func (h *hand) copy(s *step) error {
 	return nil
 }
 
-// expect checks that the message which came is the one expected, before anything
-// is done with its data.
+// expect checks that the received message is the expected one, before its data is used.
 func (h *hand) expect(s *step, number uint32, offset, length int, absent bool) error {
 	in, op := &h.in, h.r.op
 	if in.Seq == op.Seq && in.Hash == h.r.hash && in.Step == s.taking && in.Segment == number &&
@@ -275,12 +274,12 @@ func (h *hand) expect(s *step, number uint32, offset, length int, absent bool) e
 	return h.mismatch(s, number, offset, length)
 }
 
-// mismatch is the error of a message that is not the one expected.
+// mismatch returns the error of an unexpected message.
 func (h *hand) mismatch(s *step, number uint32, offset, length int) error {
 	in, op := &h.in, h.r.op
 	e := membership.Disagreement(h.r.prog.Rank, membership.Describe(op.Seq, op.What), s.lane.recvFrom, in.Seq)
 	if in.Seq != op.Seq || in.Hash != h.r.hash {
-		return e // who keeps the states of ranks knows what the other is in
+		return e // the keeper of the ranks' states adds the other's operation
 	}
 	e.OtherDoing = fmt.Sprintf("%s, of which it sends %s", e.Doing, describe(in.Step, in.Segment, in.Offset, uint64(in.Length), in.Absent))
 	e.Doing += fmt.Sprintf(", of which it expects %s in lane %d step %d",
@@ -302,14 +301,13 @@ func (h *hand) progress(n int) {
 	}
 }
 
-// blockOf is the largest number of whole elements in so many bytes, in bytes; at
-// least one element.
+// blockOf returns size rounded down to whole elements, at least one element.
 func blockOf(size, elem int) int { return max(size/elem, 1) * elem }
 
-// aligned makes a buffer that elements of any type may lie in.
+// aligned makes a buffer that is aligned for elements of any type.
 func aligned(n int) []byte { return bytesOf(make([]uint64, (n+7)/8))[:n] }
 
-// bytesOf views words as the bytes that they are in memory.
+// bytesOf returns the memory of words as bytes.
 func bytesOf(words []uint64) []byte {
 	if len(words) == 0 {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Numbers of elements that no memory holds are refused where they would be multiplied,
-// and offsets beyond 32 bits are not cut.
+// Numbers of elements beyond any memory are refused before they are multiplied, and offsets
+// beyond 32 bits are not truncated.
 func TestLargeCounts(t *testing.T) {
 	progs := progsOf(t, program.AllReduce, "direct", 2)
 	m := newTeam(t, inMemory(t, 2), progs, Options{})
@@ -19,7 +19,7 @@ func TestLargeCounts(t *testing.T) {
 	r := m.runners[0]
 	for _, n := range []int{math.MaxInt/8 + 1, math.MaxInt - 1} {
 		op := &Operation{Seq: 1, What: what, Elem: 8, Layout: program.Even(n, 2), In: [][]byte{{}}, Out: []byte{}, Reducer: sum{}}
-		_, err := r.Run(op) // 8·2⁶¹ bytes would be none
+		_, err := r.Run(op) // 8·2⁶¹ bytes would overflow to 0
 		require.ErrorContains(t, err, fmt.Sprintf("%d elements of 8 bytes", n))
 	}
 
@@ -34,7 +34,7 @@ func TestLargeCounts(t *testing.T) {
 	r.op = nil
 }
 
-// What a header cannot say is refused: as many segments, or as long ones.
+// Segments beyond the limits of a header are refused: too many, or too long ones.
 func TestSegmentsThatHeadersCannotSay(t *testing.T) {
 	nodes, progs := inMemory(t, 1), progsOf(t, program.AllReduce, "direct", 1)
 	for segment, n := range map[int]int{1: 1 << 31, 1 << 33: 1 << 33} {
@@ -64,7 +64,7 @@ func TestClose(t *testing.T) {
 	require.ErrorContains(t, err, "the runner is closed")
 }
 
-// The first failure is that of the group, and of all runs after it.
+// The first failure is the failure of the group, and of all later runs.
 func TestRunsAfterAFailure(t *testing.T) {
 	for _, mode := range modes {
 		nodes := inMemory(t, 2)

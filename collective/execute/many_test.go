@@ -8,8 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// handOver is a broadcast from rank 0 to rank 1, chunk by chunk, in as many steps as there
-// are chunks.
+// handOver returns a broadcast from rank 0 to rank 1 with one step per chunk.
 func handOver(chunks int) []*program.Program {
 	progs := make([]*program.Program, 2)
 	for r := range progs {
@@ -29,9 +28,8 @@ func handOver(chunks int) []*program.Program {
 	return progs
 }
 
-// TestMoreMessagesThanHeadersCount: more steps than headers of messages tell apart, and as
-// many segments of one step, arrive each in its place; and so do those of the operation
-// that follows.
+// TestMoreMessagesThanHeadersCount: more steps, or segments of one step, than the numbers in
+// headers can distinguish arrive in the right places; and so do those of the next operation.
 func TestMoreMessagesThanHeadersCount(t *testing.T) {
 	const many = 1<<16 + 5
 	for name, c := range map[string]struct {
@@ -45,7 +43,7 @@ func TestMoreMessagesThanHeadersCount(t *testing.T) {
 	} {
 		for where, net := range map[string]network{"in memory": inMemory, "over TCP": overTCP} {
 			if raceEnabled && name != "steps, in turn" {
-				continue // which takes long there, and shows no more
+				continue // takes long there, and shows nothing new
 			}
 			t.Run(name+" "+where, func(t *testing.T) {
 				progs := handOver(c.chunks)

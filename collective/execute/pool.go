@@ -2,9 +2,9 @@ package execute
 
 import "sync"
 
-// Pool keeps goroutines for the runs of several Runners, so that no run has to make
-// any once there are enough. It grows to the largest number of halves of lanes that
-// ever ran at once. It may be used by several goroutines.
+// Pool keeps goroutines for the runs of several Runners, so that runs need not start new ones.
+// It grows to the largest number of halves of lanes that ever ran at once. Several goroutines
+// may use it.
 type Pool struct {
 	mu   sync.Mutex
 	idle []*worker
@@ -26,7 +26,7 @@ func (p *Pool) Close() {
 	p.all.Wait()
 }
 
-// start lets a goroutine do a half.
+// start runs a half on a goroutine.
 func (p *Pool) start(h *half) {
 	p.mu.Lock()
 	var w *worker
@@ -41,7 +41,7 @@ func (p *Pool) start(h *half) {
 	w.work <- h
 }
 
-// worker is a goroutine that waits for halves to do.
+// worker is a goroutine that waits for halves to run.
 type worker struct {
 	pool *Pool
 	work chan *half
@@ -53,8 +53,8 @@ func (w *worker) live() {
 	}
 }
 
-// do does a half. The user's operator may panic, which fails the run, or end the
-// goroutine, which does so too and costs the pool the worker.
+// do runs a half. If the user's operator panics, the run fails. If it ends the goroutine, the
+// run fails too, and the pool loses the worker.
 func (w *worker) do(h *half) {
 	returned := false
 	defer func() {
@@ -63,7 +63,7 @@ func (w *worker) do(h *half) {
 			alive = h.broke(recover())
 		}
 		if alive {
-			// Before the run is told: its next one is to find the worker.
+			// Before the end is reported, so that the next run finds the worker.
 			w.pool.mu.Lock()
 			w.pool.idle = append(w.pool.idle, w)
 			w.pool.mu.Unlock()

@@ -2,5 +2,5 @@
 
 package execute
 
-// raceEnabled says whether the race detector watches.
+// raceEnabled says whether the race detector runs.
 const raceEnabled = true

@@ -15,8 +15,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// view reads bytes as elements. The executor may lay elements anywhere that the
-// type may lie; checkptr of the race detector's builds sees to that.
+// view returns bytes as elements. The executor may place elements at any address that is
+// aligned for the type; checkptr in builds with the race detector checks this.
 func view[T any](b []byte) []T {
 	if len(b) == 0 {
 		return nil
@@ -62,7 +62,7 @@ func (product) Fold(dst, left, right []byte) {
 	}
 }
 
-// kind is an operator with its elements.
+// kind is an operator and its element type.
 type kind struct {
 	name    string
 	elem    int
@@ -100,7 +100,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// task is one operation of all ranks, and what must come out of it.
+// task is one operation of all ranks, and its expected results.
 type task struct {
 	progs   []*program.Program
 	kind    kind
@@ -112,7 +112,7 @@ type task struct {
 	folds   map[[3]int][]byte // by bounds of ranks and chunk
 }
 
-// in is what a rank brings as a node of its forest, nil if it is absent.
+// in returns the contribution of a rank as a node of its forest, nil if it is absent.
 func (t *task) in(rank, node int) []byte {
 	if t.brought == nil {
 		t.brought, t.folds = map[[2]int][]byte{}, map[[3]int][]byte{}
@@ -139,7 +139,7 @@ func (t *task) in(rank, node int) []byte {
 	return b
 }
 
-// chunk is a chunk of what a rank brings.
+// chunk returns a chunk of a rank's contribution.
 func (t *task) chunk(rank, node, c int) []byte {
 	b := t.in(rank, node)
 	if b == nil {
@@ -149,7 +149,7 @@ func (t *task) chunk(rank, node, c int) []byte {
 	return b[(off[c]-off[lo])*t.kind.elem : (off[c+1]-off[lo])*t.kind.elem]
 }
 
-// want is what a rank must get in chunk c of its output, nil if it is absent.
+// want returns the expected chunk c of a rank's output, nil if it is absent.
 func (t *task) want(rank, c int) []byte {
 	p := t.progs[rank]
 	switch p.Collective {
@@ -219,19 +219,19 @@ func (t *task) folded(lo, hi, c int) []byte {
 	return shared.FoldRanks(values, merge)
 }
 
-// memory is what a rank's part works on.
+// memory is the memory of a rank's part.
 type memory struct {
 	in  [][]byte
 	out []byte
 }
 
-// memories lays the contributions out.
+// memories returns memories with the contributions.
 func (t *task) memories() []memory {
 	ms := make([]memory, len(t.progs))
 	for r, p := range t.progs {
 		l, elem := t.layouts[r], t.kind.elem
 		m := &ms[r]
-		all := make([]byte, l.Out[p.Chunks]*elem) // in place: both lie where they belong
+		all := make([]byte, l.Out[p.Chunks]*elem) // in place: input and output share their memory
 		for k := range p.Partials() {
 			in := t.in(r, k)
 			if !t.inPlace || k > 0 {

@@ -16,14 +16,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
-// Options say how a Runner cuts and carries messages. Segment and Channels must be
-// equal on all ranks of a program; no option reaches the result.
+// Options say how a Runner divides and sends messages. Segment and Channels must be equal on
+// all ranks of a program; no option affects the result.
 type Options struct {
-	Segment     int // bytes of a message that travel at once; rounded down to whole elements. 0: 256 KiB
-	Channels    int // connections that the segments of a lane take turns on. 0: 1
-	SerialLimit int // a run whose messages are all at most this long stays on its caller's goroutine. 0: 256 KiB; negative: none does; at most Segment counts
+	Segment     int // bytes of a segment of a message, rounded down to whole elements. 0: 256 KiB
+	Channels    int // connections that the segments of a lane use in turn. 0: 1
+	SerialLimit int // a run stays on its caller's goroutine if no message is longer; at most Segment. 0: 256 KiB; negative: never
 
-	Progress *atomic.Uint64 // where the bytes sent and received are counted; nil: nowhere
+	Progress *atomic.Uint64 // counts the bytes sent and received; nil: not counted
 	Workers  *Pool          // goroutines for runs that are not serial; nil: the Runner's own
 }
 
@@ -33,8 +33,8 @@ const (
 	DefaultSerialLimit = 256 << 10
 )
 
-// Runner runs one rank's part of a program, as often as wanted, with layouts of any
-// lengths. One goroutine at a time uses it.
+// Runner runs one rank's part of a program, any number of times, with layouts of any lengths.
+// One goroutine at a time uses it.
 type Runner struct {
 	prog   *program.Program
 	node   mesh.Node
@@ -45,12 +45,12 @@ type Runner struct {
 
 	lanes  []lane
 	halves []*half
-	byLane [][2]*half // receiving, sending; nil where there is nothing to do
+	byLane [][2]*half // receiving, sending; nil if it has no parts
 	order  []serialPart
-	loners []mesh.Loner // the connections that want to know whether a run is serial
-	own    hand         // does serial runs
+	loners []mesh.Loner // connections that must be told whether a run is serial
+	own    hand         // for serial runs
 
-	// The run under way.
+	// The current run.
 	op       *Operation
 	hash     uint64 // of messages
 	segment  int    // bytes, a multiple of Elem
@@ -66,9 +66,8 @@ type Runner struct {
 	cause    error
 }
 
-// New makes a program ready to run on a node: it validates the program and opens
-// the connections that it needs, with its peers, who must do the same. The program
-// must not change any more.
+// New prepares a program to run on a node: it validates the program and opens its connections
+// together with its peers, which must do the same. The program must not be changed any more.
 func New(ctx context.Context, prog *program.Program, node mesh.Node, opt Options) (*Runner, error) {
 	if err := prog.Validate(); err != nil {
 		return nil, err
@@ -113,9 +112,9 @@ func New(ctx context.Context, prog *program.Program, node mesh.Node, opt Options
 	return r, nil
 }
 
-// Close ends the goroutines of the Runner and lets go of its memory, which may be a
-// multiple of the data; the goroutines of a shared pool stay with it, and the
-// connections with the node. There is no Run after it; closing again does nothing.
+// Close ends the goroutines of the Runner and frees its memory, which may be a multiple of the
+// data; the goroutines of a shared pool and the connections of the node stay. Run must not be
+// called after Close; closing again does nothing.
 func (r *Runner) Close() {
 	if r.owned != nil {
 		r.owned.Close()
@@ -129,14 +128,13 @@ func (r *Runner) Close() {
 	}
 }
 
-// Run does this rank's part of an operation. It returns when Out is complete and
-// nothing refers to the operation's memory any more. present says whether there is
-// a result: it is false, and Out as it was, where all that a forest program would
-// have folded is absent.
+// Run does this rank's part of an operation. It returns when Out is complete and nothing refers
+// to the operation's memory any more. present says whether there is a result: if all
+// contributions of a forest program to it are absent, present is false and Out is unchanged.
 //
-// An operation that does not fit the program is refused before anything is sent, and
-// leaves the group as it is. Any later error is the cause for which the group ended;
-// Out then holds nothing of use.
+// An operation that does not fit the program is refused before anything is sent, and does not
+// affect the group. Any later error is the cause for which the group ended; the contents of Out
+// are then undefined.
 func (r *Runner) Run(op *Operation) (present bool, err error) {
 	if err := r.begin(op); err != nil {
 		return false, fmt.Errorf("%s %s: rank %d: %w", r.prog.Collective, r.prog.Algorithm, r.prog.Rank, err)
@@ -155,7 +153,7 @@ func (r *Runner) Run(op *Operation) (present bool, err error) {
 	return present, err
 }
 
-// end lets go of the caller's memory.
+// end drops the references to the caller's memory.
 func (r *Runner) end() {
 	r.node.End()
 	r.op = nil
@@ -213,8 +211,8 @@ func (r *Runner) begin(op *Operation) error {
 	return nil
 }
 
-// cut sets the length of segments, and refuses data whose bytes or segments are more
-// than integers or headers can say.
+// cut sets the length of segments, and refuses data with more bytes or segments than fit in
+// integers or headers.
 func (r *Runner) cut(op *Operation) error {
 	n := r.prog.Chunks
 	longest := max(op.Layout.In[n], op.Layout.Out[n])
@@ -229,7 +227,7 @@ func (r *Runner) cut(op *Operation) error {
 	return nil
 }
 
-// fits checks what the lengths of chunks must have in common.
+// fits checks that chunks that must have equal lengths do.
 func (r *Runner) fits() error {
 	l := &r.op.Layout
 	if r.prog.Collective != program.AllToAll {
@@ -251,8 +249,8 @@ func (r *Runner) fits() error {
 	return nil
 }
 
-// isSerial says whether all messages are short enough for a serial run. Such a
-// message is one segment, so that ranks may differ in this.
+// isSerial reports whether all messages are short enough for a serial run. Such a message is
+// one segment, so ranks may differ in this.
 func (r *Runner) isSerial() bool {
 	limit := min(r.opt.SerialLimit, r.segment)
 	if limit < 0 {
@@ -273,11 +271,11 @@ func (r *Runner) isSerial() bool {
 	return true
 }
 
-// lineWords is a cache line in words: scratch slots begin at one of their own, and
-// aligned for elements of any type.
+// lineWords is the number of words in a cache line: each scratch slot begins at a cache line,
+// and so is aligned for elements of any type.
 const lineWords = 8
 
-// reserve makes room for the scratch slots.
+// reserve allocates the scratch slots.
 func (r *Runner) reserve() error {
 	words := func(k int) int {
 		n := (r.op.Layout.Size(program.Out, r.prog.Scratch[k])*r.op.Elem + 7) / 8
@@ -304,7 +302,7 @@ func (r *Runner) reserve() error {
 	return nil
 }
 
-// size is the length of what a reference refers to, in bytes.
+// size returns the length of a reference in bytes.
 func (r *Runner) size(f ref) int {
 	off := r.op.Layout.Out
 	if f.in {
@@ -313,7 +311,7 @@ func (r *Runner) size(f ref) int {
 	return (off[f.hi] - off[f.lo]) * r.op.Elem
 }
 
-// bytes is what a reference refers to. It must be present.
+// bytes returns the bytes of a reference, which must be present.
 func (r *Runner) bytes(f ref) []byte {
 	off := r.op.Layout.Out
 	if f.in {
@@ -323,7 +321,7 @@ func (r *Runner) bytes(f ref) []byte {
 	return r.mem[f.mem][(off[f.lo]-base)*r.op.Elem : (off[f.hi]-base)*r.op.Elem]
 }
 
-// segments is the number of segments of n bytes: at least one.
+// segments returns the number of segments of n bytes, at least one.
 func (r *Runner) segments(n int) int { return max((n+r.segment-1)/r.segment, 1) }
 
 // runSerial does all parts on this goroutine.
@@ -337,7 +335,7 @@ func (r *Runner) runSerial() (err error) {
 		r.own.giveBack()
 		err = r.fail(r.broken(v))
 		if v == nil {
-			r.end() // the goroutine ends, and nobody returns to Run
+			r.end() // the goroutine ends, and Run does not return
 		}
 	}()
 	for i := range r.order {
@@ -350,7 +348,7 @@ func (r *Runner) runSerial() (err error) {
 	return nil
 }
 
-// runParallel lets each half have a goroutine.
+// runParallel runs each half on its own goroutine.
 func (r *Runner) runParallel() error {
 	for i := range r.lanes {
 		for j := range r.lanes[i].steps {
@@ -368,15 +366,15 @@ func (r *Runner) runParallel() error {
 	return r.cause
 }
 
-// done says that a half does no more.
+// done records that a half has ended.
 func (r *Runner) done() {
 	if r.pending.Add(-1) == 0 {
 		r.finished <- struct{}{}
 	}
 }
 
-// fail ends the group and all halves for an error of this rank's, and returns the
-// cause for which the group ended.
+// fail ends the group and all halves because of an error of this rank, and returns the cause
+// for which the group ended.
 func (r *Runner) fail(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -393,7 +391,7 @@ func (r *Runner) fail(err error) error {
 	return r.cause
 }
 
-// broken is the error of a panic, or, if v is nil, of a goroutine that was ended.
+// broken returns the error of a panic or, if v is nil, of a goroutine that was ended.
 func (r *Runner) broken(v any) error {
 	where := fmt.Sprintf("rank %d in %s", r.prog.Rank, membership.Describe(r.op.Seq, r.op.What))
 	switch v := v.(type) {

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// tiny options cut everything into many segments.
+// tiny options divide everything into many segments.
 var modes = []struct {
 	name string
 	opt  Options
@@ -23,7 +23,7 @@ var modes = []struct {
 	{"mixed on three stripes", Options{Segment: 192, SerialLimit: 96, Channels: 3}},
 }
 
-// lengths are the numbers of elements to run a collective of p ranks on.
+// lengths returns numbers of elements for a collective of p ranks.
 func lengths(c program.Collective, p int) []int {
 	switch {
 	case c == program.Barrier:
@@ -35,7 +35,7 @@ func lengths(c program.Collective, p int) []int {
 	}
 }
 
-// counts are block lengths of which some are 0.
+// counts returns block lengths, some of them 0.
 func counts(seed, chunks, n int) []int {
 	c := make([]int, chunks)
 	for i := range c {

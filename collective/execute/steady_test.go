@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
-// TestNoAllocations runs operations on some ranks in goroutines that wait for each
-// other, and counts what all of them allocate.
+// TestNoAllocations runs operations on several ranks in goroutines that wait for each other,
+// and counts the allocations of all.
 func TestNoAllocations(t *testing.T) {
 	for _, name := range []string{"direct", "ring", "recursive-doubling", "double-tree"} {
 		for net, nodes := range map[string]network{"memory": inMemory, "TCP": overTCP} {
@@ -55,7 +55,7 @@ func noAllocations(t *testing.T, name string, nodes []mesh.Node, opt Options) {
 		}
 	}
 	for range 20 {
-		once() // until every buffer has its size
+		once() // so that every buffer has its final size
 	}
 	allocs := testing.AllocsPerRun(50, once)
 	close(turns[1])
@@ -63,12 +63,12 @@ func noAllocations(t *testing.T, name string, nodes []mesh.Node, opt Options) {
 	<-errs
 	<-errs
 	require.NoError(t, failed)
-	if !raceEnabled { // the detector makes pools forget
+	if !raceEnabled { // the race detector makes pools drop values
 		require.Zero(t, allocs)
 	}
 }
 
-// TestManyRanks lets many ranks of one process reduce around a ring.
+// TestManyRanks reduces around a ring of many ranks in one process.
 func TestManyRanks(t *testing.T) {
 	p := 100
 	if soak {

@@ -1,13 +1,12 @@
-// Package program is a collective operation as data: what each rank sends,
-// receives, folds and copies, in which order, without saying what the elements
-// are, how many there are, or how messages travel.
+// Package program represents a collective operation as data: what each rank sends, receives,
+// folds and copies, in which order. It does not say what the elements are, how many there are,
+// or how messages are transported.
 //
-// A [Program] is the part of one rank: lanes of instructions on chunks of its
-// input, its output and scratch memory. Package algorithm generates programs,
-// package check proves that the parts of all ranks fit together and compute what
-// they claim, package execute runs a part over connections, package simulate
-// prices it on networks that are not there. A program prints as text, and its
-// text is how a change of an algorithm is reviewed:
+// A [Program] is the part of one rank: lanes of instructions on chunks of its input, its output
+// and scratch memory. Package algorithm generates programs, package check proves that the parts
+// of all ranks fit together and compute what they claim, package execute runs a part over
+// connections, and package simulate predicts its time on given networks. A program prints as
+// text, and changes of an algorithm are reviewed by this text:
 //
 //	program allreduce direct p=2 rank=0 chunks=2 canonical order
 //	in [0:2] out [0:2] scratch0[0]
@@ -19,8 +18,8 @@
 //	  2 send out[0] after 0.0
 //	  3 recv out[1] after 1.0
 //
-// The design follows MSCCL (Cowan et al., "MSCCLang: Microsoft Collective
-// Communication Language", ASPLOS 2023), with what a checker needs to prove the
-// order of floating-point operations too: operands have sides, reductions have
-// trees, and inputs may be forests over a tree of shards.
+// The design follows MSCCL (Cowan et al., "MSCCLang: Microsoft Collective Communication
+// Language", ASPLOS 2023), with additions that let a checker prove the order of floating-point
+// operations too: operands have sides, reductions have trees, and inputs may be forests over a
+// tree of shards.
 package program

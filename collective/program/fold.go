@@ -7,9 +7,9 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// FoldPlan is a fold over m leaves, ready to be run block by block: the same
-// expression as the steps it was compiled from, evaluated depth first, so that it
-// needs only a logarithmic number of intermediate blocks.
+// FoldPlan is a fold over m leaves, ready to be run block by block. It is the same expression
+// as the steps from which it was compiled, evaluated depth first, so that it needs only a
+// logarithmic number of intermediate blocks.
 type FoldPlan struct {
 	Leaves int
 	Steps  []FoldOp
@@ -23,12 +23,12 @@ type FoldOp struct{ Dst, A, B int }
 // ToResult is the destination of the last step.
 const ToResult = int(^uint(0) >> 1)
 
-// ErrFoldShape is the complaint about steps that are no tree over the leaves.
+// ErrFoldShape is the error of steps that are not a tree over the leaves.
 var ErrFoldShape = errors.New("the fold steps do not join every operand exactly once")
 
-// CompileFold orders the steps of a fold over m leaves depth first, left before
-// right, and gives each intermediate value a block. The steps must join all
-// leaves into slot 0, each right slot being used up.
+// CompileFold orders the steps of a fold over m leaves depth first, left before right, and
+// gives each intermediate value a block. The steps must join all leaves into slot 0; a right
+// slot cannot be used again.
 func CompileFold(m int, steps []shared.FoldStep) (*FoldPlan, error) {
 	if m == 0 && len(steps) == 0 {
 		return &FoldPlan{}, nil
@@ -36,7 +36,7 @@ func CompileFold(m int, steps []shared.FoldStep) (*FoldPlan, error) {
 	if len(steps) != m-1 {
 		return nil, fmt.Errorf("%w: %d steps for %d operands", ErrFoldShape, len(steps), m)
 	}
-	// value[s] is what slot s holds: a leaf, or m + the step that made it.
+	// value[s] is the value in slot s: a leaf, or m + the number of the step that made it.
 	value := make([]int, m)
 	for s := range value {
 		value[s] = s
@@ -69,8 +69,8 @@ func (p *FoldPlan) emit(pairs [][2]int, m, v int, free *[]int) int {
 	}
 	a := p.emit(pairs, m, pairs[v-m][0], free)
 	b := p.emit(pairs, m, pairs[v-m][1], free)
-	// The left operand's block is taken again first: accumulating in place is
-	// what operators of the user do best.
+	// The left operand's block is reused first, as user operators are fastest when they
+	// accumulate in place.
 	for _, x := range [2]int{b, a} {
 		if x < 0 {
 			*free = append(*free, -1-x)

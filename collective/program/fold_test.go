@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// expression folds leaves as the steps say.
+// expression folds leaves according to the steps.
 func expression(m int, steps []shared.FoldStep) string {
 	v := make([]string, m)
 	for i := range v {
@@ -23,7 +23,7 @@ func expression(m int, steps []shared.FoldStep) string {
 	return v[0]
 }
 
-// run folds leaves as the plan says.
+// run folds leaves according to the plan.
 func run(t require.TestingT, p *FoldPlan) string {
 	if p.Leaves == 1 {
 		require.Empty(t, p.Steps)
@@ -50,8 +50,8 @@ func run(t require.TestingT, p *FoldPlan) string {
 	return ""
 }
 
-// TestPlansKeepTheExpression holds plans of any tree against the steps that they
-// were compiled from.
+// TestPlansKeepTheExpression compares plans of any tree with the steps from which they were
+// compiled.
 func TestPlansKeepTheExpression(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := rapid.IntRange(1, 40).Draw(t, "leaves")
@@ -60,7 +60,7 @@ func TestPlansKeepTheExpression(t *testing.T) {
 			open[i] = i
 		}
 		var steps []shared.FoldStep
-		for len(open) > 1 { // join any two of what is left; slot 0 always remains
+		for len(open) > 1 { // join any two of the remaining slots; slot 0 always remains
 			a := rapid.IntRange(0, len(open)-1).Draw(t, "left")
 			b := rapid.IntRange(1, len(open)-1).Draw(t, "right")
 			if a == b {

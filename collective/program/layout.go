@@ -6,14 +6,14 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Layout gives the chunks of a program their lengths when it is run: chunk c lies
-// at the elements [Out[c], Out[c+1]) of the data. In is the same list but for an
-// AllToAll of blocks of different lengths, where what a rank sends is cut
-// differently from what it receives. Each has one more entry than there are chunks;
-// offsets begin at 0 and never fall.
+// Layout gives the chunks of a program their lengths when it is run: chunk c lies at the
+// elements [Out[c], Out[c+1]) of the data. In is the same list, except for an AllToAll of
+// blocks of different lengths, where the data that a rank sends is divided differently from the
+// data that it receives. Each has one more entry than there are chunks; offsets begin at 0 and
+// never decrease.
 type Layout struct{ In, Out []int }
 
-// Even cuts n elements into chunks of which the first (n mod chunks) are one longer.
+// Even divides n elements into chunks; the first (n mod chunks) are longer by one.
 func Even(n, chunks int) Layout {
 	off := make([]int, chunks+1)
 	for c := range chunks {
@@ -40,21 +40,20 @@ func offsets(counts []int) []int {
 	return off
 }
 
-// Len is the number of elements of a reference.
+// Len returns the number of elements of a reference.
 func (l Layout) Len(r Ref) int {
 	off := l.of(r.Buffer)
 	return off[r.Chunks.Hi] - off[r.Chunks.Lo]
 }
 
-// Elements is where a reference lies within its buffer, which holds the chunks of
-// room.
+// Elements returns the range of a reference within its buffer, which holds the chunks of room.
 func (l Layout) Elements(r Ref, room shared.Range) shared.Range {
 	off := l.of(r.Buffer)
 	base := off[room.Lo]
 	return shared.Range{Lo: off[r.Chunks.Lo] - base, Hi: off[r.Chunks.Hi] - base}
 }
 
-// Size is the number of elements of a buffer that holds the chunks of room.
+// Size returns the number of elements of a buffer that holds the chunks of room.
 func (l Layout) Size(b Buffer, room shared.Range) int {
 	if room.Empty() {
 		return 0
@@ -70,7 +69,7 @@ func (l Layout) of(b Buffer) []int {
 	return l.Out
 }
 
-// Check returns an error unless the layout is one for a number of chunks.
+// Check returns an error unless the layout is valid for a number of chunks.
 func (l Layout) Check(chunks int) error {
 	for _, off := range [2][]int{l.In, l.Out} {
 		if len(off) != chunks+1 || off[0] != 0 {
@@ -85,7 +84,7 @@ func (l Layout) Check(chunks int) error {
 	return nil
 }
 
-// Room is the range of chunks that the buffer of a reference holds.
+// Room returns the range of chunks that the buffer of a reference holds.
 func (p *Program) Room(r Ref) shared.Range {
 	switch r.Buffer {
 	case In:

@@ -11,8 +11,8 @@ import (
 // Collective says what a program computes.
 type Collective uint8
 
-// The collectives. n is the length of the whole data, which is cut into Chunks;
-// "block r" is chunk r where there is one chunk per rank.
+// The collectives. n is the length of the whole data, which is divided into Chunks; "block r"
+// is chunk r if there is one chunk per rank.
 const (
 	AllReduce     Collective = iota // every rank gets the fold of all ranks' data
 	Broadcast                       // every rank gets the root's data
@@ -33,7 +33,7 @@ var collectiveNames = [NumCollectives]string{
 	"reduce-scatter", "all-to-all", "barrier", "scan", "exscan",
 }
 
-// String is the name in text forms and on command lines.
+// String returns the name in text forms and on command lines.
 func (c Collective) String() string {
 	if c >= NumCollectives {
 		return "collective(" + strconv.Itoa(int(c)) + ")"
@@ -41,7 +41,7 @@ func (c Collective) String() string {
 	return collectiveNames[c]
 }
 
-// ParseCollective is the collective of a name that String gives.
+// ParseCollective is the inverse of String.
 func ParseCollective(name string) (Collective, error) {
 	for c, n := range collectiveNames {
 		if n == name {
@@ -51,58 +51,58 @@ func ParseCollective(name string) (Collective, error) {
 	return 0, fmt.Errorf("no collective %q: there are %s", name, strings.Join(collectiveNames[:], ", "))
 }
 
-// Rooted says whether the collective has a root.
+// Rooted reports whether the collective has a root.
 func (c Collective) Rooted() bool {
 	return c == Broadcast || c == Reduce || c == Gather || c == Scatter
 }
 
-// Reduces says whether the collective folds values with an operator.
+// Reduces reports whether the collective folds values with an operator.
 func (c Collective) Reduces() bool {
 	return c == AllReduce || c == Reduce || c == ReduceScatter || c == Scan || c == Exscan
 }
 
-// Program is one rank's part of a collective, as plain data. A generator makes
-// it from (p, rank, root, parameters) alone, in time proportional to the rank's
-// own steps; the checker, the executors, the simulator, and whatever draws
-// programs read it. It knows nothing of element types or of lengths: the data is
-// a sequence of Chunks parts, whose lengths a Layout gives when the program is run.
+// Program is one rank's part of a collective, as plain data. A generator makes it only from (p,
+// rank, root, parameters), in time proportional to the rank's own steps; the checker, the
+// executors, the simulator and drawing tools read it. It has no element types or lengths: the
+// data is a sequence of Chunks parts, whose lengths are given by a Layout when the program is
+// run.
 //
-// A buffer holds a contiguous range of chunks, and its chunks are addressed by
-// their own numbers wherever it begins: rank 3's input of an AllGather holds chunk
-// 3 alone, and is in[3]. The chunks of an AllToAll are numbered anew on each side:
-// in[d] is the block for rank d, out[s] the block from rank s, and what rank s
-// sends from in[d] arrives in rank d's out[s].
+// A buffer holds a contiguous range of chunks, and chunks are addressed by their own numbers
+// wherever the buffer begins: rank 3's input of an AllGather holds only chunk 3, and is in[3].
+// The chunks of an AllToAll are numbered separately on each side: in[d] is the block for rank
+// d, out[s] the block from rank s, and the block that rank s sends from in[d] arrives in rank
+// d's out[s].
 type Program struct {
 	Collective Collective
-	Algorithm  string // how: "direct", "ring"
+	Algorithm  string // name of the algorithm: "direct", "ring"
 	P          int    // number of ranks
-	Rank       int    // whose part this is
+	Rank       int    // the rank of this part
 	Root       int    // the root, or -1 where there is none
-	Dims       []int  // the factors that the algorithm arranges the ranks in, if it does
+	Dims       []int  // the dimensions in which the algorithm arranges the ranks, if it does
 	Chunks     int    // parts of the data, at least 1
 
-	// In and Out are the chunks that the input and the output hold; either may be
-	// empty (the input of a Broadcast anywhere but at the root).
+	// In and Out are the chunks that the input and the output hold; either may be empty (such
+	// as the input of a Broadcast on all ranks but the root).
 	In, Out shared.Range
 
-	// Nodes makes the input a forest: it holds one buffer for each node of the
-	// aligned tree over shards, in[c] being chunk c of the first and in1[c] of the
-	// second. Nil stands for one whole buffer (in), an empty list for none.
-	// Forest is a hash of the nodes of all ranks, 0 where they bring whole buffers.
+	// Nodes makes the input a forest: it holds one buffer for each node of the aligned tree
+	// over shards, in[c] being chunk c of the first and in1[c] of the second. Nil stands for
+	// one whole buffer (in), an empty list for none. Forest is a hash of the nodes of all
+	// ranks, 0 if the ranks have whole buffers.
 	Nodes  []shared.Node
 	Forest uint64
 
-	// Scratch gives, for each scratch slot, the chunks that it has room for: slot
-	// k holds the chunks [Lo, Hi), of the lengths that they have in the output.
+	// Scratch gives the chunks of each scratch slot: slot k has room for the chunks [Lo, Hi),
+	// with their lengths in the output.
 	Scratch []shared.Range
 
 	// Lanes progress independently of each other. See Lane.
 	Lanes []Lane
 
-	// CanonicalTree claims that each result is folded in the canonical tree: the
-	// fold tree over ranks (shared.RankSchedule) of whole buffers, or the aligned
-	// tree over shards (shared.FoldSchedule) of forests. All programs that claim it
-	// give the same bits, so one may replace another.
+	// CanonicalTree claims that each result is folded in the canonical tree: the fold tree over
+	// ranks (shared.RankSchedule) of whole buffers, or the aligned tree over shards
+	// (shared.FoldSchedule) of forests. All programs with this claim give the same bits, so one
+	// may replace another.
 	CanonicalTree bool
 
 	// RankOrder claims that operands keep the order of ranks, so that operators
@@ -110,7 +110,7 @@ type Program struct {
 	RankOrder bool
 }
 
-// Partials is the number of buffers that the input consists of.
+// Partials returns the number of buffers of the input.
 func (p *Program) Partials() int {
 	if p.Nodes == nil {
 		return 1
@@ -122,17 +122,15 @@ func (p *Program) Partials() int {
 // works locally.
 const NoPeer = -1
 
-// Lane is a sequence of instructions with at most one peer to send to, at most
-// one to receive from, and the number of the channel that both use. Messages
-// from one rank to another on one channel are received in the order sent, and one
-// lane of the sender and one of the receiver use it, so that no lane ever waits
-// behind another's message.
+// Lane is a sequence of instructions with at most one peer to send to, at most one to receive
+// from, and the number of the channel that both use. Messages from one rank to another on one
+// channel are received in the order sent. Only one lane of the sender and one of the receiver
+// use a channel in a direction, so that no lane ever waits behind another's message.
 //
-// A lane has two halves that progress independently: the send half does the
-// sending parts of its instructions in their order; the receive half does all
-// else (receiving, reducing, copying) in their order. Between the halves, and
-// between lanes, only what After says is ordered, and that a fused instruction
-// receives before it sends.
+// A lane has two halves that progress independently: the send half does the sending parts of
+// its instructions in order; the receive half does everything else (receiving, reducing,
+// copying) in order. Between the halves, and between lanes, there is no order, except by After,
+// and except that a fused instruction receives before it sends.
 type Lane struct {
 	SendPeer int // rank, or NoPeer
 	RecvPeer int // rank, or NoPeer
@@ -143,15 +141,15 @@ type Lane struct {
 // MaxChannels bounds channel numbers: 0 ≤ Channel < MaxChannels.
 const MaxChannels = 64
 
-// OpCode says what an instruction does.
+// OpCode is the operation of an instruction.
 type OpCode uint8
 
-// The instructions. Sending ones are finished when their source may be
-// overwritten; receiving ones when the data is in place.
+// The instructions. Sending ones are finished when their source may be overwritten, receiving
+// ones when the data is in place.
 //
-// A contribution may be absent at run time (a node of a forest none of whose
-// shards has a row). An absent value travels as a message of no data, and folding
-// with it leaves the other operand as it is.
+// A contribution may be absent at run time (a node of a forest whose shards have no rows). An
+// absent value is sent as a message without data, and a fold with it returns the other operand
+// unchanged.
 const (
 	DoSend           OpCode = iota // Src[0] goes to the send peer
 	DoRecv                         // Dst is filled by the receive peer
@@ -175,13 +173,13 @@ func (o OpCode) String() string {
 	return opCodeNames[o]
 }
 
-// Sends says whether the send half takes part in the instruction.
+// Sends reports whether the send half takes part in the instruction.
 func (o OpCode) Sends() bool { return o == DoSend || o == DoRecvReduceSend || o == DoRecvCopySend }
 
-// Receives says whether data of the receive peer comes in.
+// Receives reports whether the instruction receives data from the receive peer.
 func (o OpCode) Receives() bool { return o >= DoRecv && o <= DoRecvCopySend }
 
-// Reduces says whether values are folded.
+// Reduces reports whether the instruction folds values.
 func (o OpCode) Reduces() bool {
 	return o == DoRecvReduce || o == DoRecvReduceSend || o == DoReduce
 }
@@ -231,17 +229,17 @@ type Ref struct {
 	Chunks shared.Range
 }
 
-// Chunk is the reference to chunk c of a buffer.
+// Chunk returns the reference to chunk c of a buffer.
 func Chunk(b Buffer, slot, c int) Ref { return Ref{b, slot, shared.Range{Lo: c, Hi: c + 1}} }
 
-// Span is the reference to the chunks [lo, hi) of a buffer.
+// Span returns the reference to the chunks [lo, hi) of a buffer.
 func Span(b Buffer, slot, lo, hi int) Ref { return Ref{b, slot, shared.Range{Lo: lo, Hi: hi}} }
 
-// Dep is an instruction of the same rank that must be finished, all of its
-// parts, before another starts.
+// Dep is an instruction of the same rank. All its parts must be finished before another
+// instruction starts.
 type Dep struct{ Lane, Step int }
 
-// Instruction is one step of a lane. Which fields count depends on Op.
+// Instruction is one step of a lane. Op decides which fields have a meaning.
 type Instruction struct {
 	Op  OpCode
 	Dst Ref   // written by all but DoSend
@@ -251,17 +249,17 @@ type Instruction struct {
 	// DoRecvReduceSend.
 	RecvLeft bool
 
-	// Fold is the order in which DoReduce folds Src: steps on slots numbered like
-	// Src, the left slot accumulating and slot 0 holding the result.
+	// Fold is the order in which DoReduce folds Src: steps on slots numbered like Src. The left
+	// slot accumulates, and slot 0 holds the result.
 	Fold []shared.FoldStep
 
 	After []Dep
 }
 
-// Cost is what a generator declares its programs to cost.
+// Cost is the cost of programs as declared by their generator.
 type Cost struct {
-	// Steps is the length of the longest chain of messages, each of which can only
-	// be sent when the one before has come.
+	// Steps is the length of the longest chain of messages in which each can only be sent when
+	// the one before has arrived.
 	Steps int
 
 	// Sent is the number of elements that a rank sends, given its layout; partial

@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// direct is the AllReduce in which every rank owns a chunk: lane 0 folds the
-// pieces of its own, lane k exchanges pieces and results with rank (rank + k) mod p.
+// direct is the AllReduce in which every rank owns a chunk: lane 0 folds the pieces of its own
+// chunk, and lane k exchanges pieces and results with rank (rank + k) mod p.
 func direct(p, rank int) *Program {
 	all := shared.Range{Lo: 0, Hi: p}
 	prog := &Program{Collective: AllReduce, Algorithm: "direct", P: p, Rank: rank, Root: -1, Chunks: p, In: all, Out: all,
@@ -89,7 +89,7 @@ func TestInstructionsAsText(t *testing.T) {
 	require.Contains(t, (&Instruction{Op: DoReduce, Fold: []shared.FoldStep{{Left: 0, Right: 1}}}).String(), "?")
 }
 
-// TestKinds holds what collectives and instructions are against lists.
+// TestKinds compares the properties of collectives and instructions with lists.
 func TestKinds(t *testing.T) {
 	rooted := map[Collective]bool{Broadcast: true, Reduce: true, Gather: true, Scatter: true}
 	reducing := map[Collective]bool{AllReduce: true, Reduce: true, ReduceScatter: true, Scan: true, Exscan: true}
@@ -202,7 +202,8 @@ func TestBrokenFormIsRefused(t *testing.T) {
 	}
 }
 
-// TestAllToAllMovesBetweenChunks: only there do chunks of other numbers meet.
+// TestAllToAllMovesBetweenChunks: only in an AllToAll may an instruction have chunks of
+// different numbers.
 func TestAllToAllMovesBetweenChunks(t *testing.T) {
 	p := &Program{Collective: AllToAll, P: 2, Root: -1, Chunks: 2, In: shared.Range{Lo: 0, Hi: 2}, Out: shared.Range{Lo: 0, Hi: 2},
 		Lanes: []Lane{{SendPeer: NoPeer, RecvPeer: NoPeer, Steps: []Instruction{{Op: DoCopy, Dst: Chunk(Out, 0, 1), Src: []Ref{Chunk(In, 0, 0)}}}}}}

@@ -5,31 +5,30 @@ import (
 	"fmt"
 )
 
-// Part is what one half of a lane does of an instruction.
+// Part is the part of an instruction that one half of a lane does.
 type Part struct {
 	Lane, Step int
 	Send       bool // the sending part; else receiving, copying, reducing
 }
 
-// SerialOrder puts all parts of a rank's program in an order in which a single
-// goroutine may do them, provided that sending never waits for the receiver. It
-// keeps the order of each half and what After says.
+// SerialOrder returns all parts of a rank's program in an order in which a single goroutine may
+// do them, provided that sending never waits for the receiver. It respects the order of each
+// half and After.
 //
-// A rank that waits for one message while another's progress hangs on something
-// that it could do meanwhile would stop both, and no rank knows the others' parts. The
-// order is therefore as forthcoming as a rank can be: at each point it sends what
-// can be sent (lanes in order), else does what can be done locally (the same), and
-// only then receives; among the messages it might wait for it takes the one behind
-// which the longest chain of its own messages waits, then that of the first lane.
-// What ends a chain, such as the result of one tree, is thus received last, after
-// all that other ranks need. That no set of ranks stands still is for package check
-// to verify.
+// If a rank waited for a message while another rank needed something that the first one could
+// do, both would stop; and no rank knows the others' parts. So the order does first what may
+// help others. At each point it sends if anything can be sent (lanes in order), else it works
+// locally if possible (lanes in order), and only then receives. Among the messages that can be
+// received it takes the one that the longest chain of its own messages waits for, then that of
+// the first lane. So the end of a chain, such as the result of one tree, is received last,
+// after everything that other ranks need. Package check verifies that no set of ranks stands
+// still.
 //
 // It takes time O(m log m) for m parts and dependencies, and returns an error if the
-// dependencies form a circle.
+// dependencies form a cycle.
 func SerialOrder(p *Program) ([]Part, error) {
 	g := newPartGraph(p)
-	// In any order first, for the lengths of chains.
+	// First a topological order, for the lengths of chains.
 	topological := make([]int32, 0, g.parts)
 	waits := append([]int32(nil), g.waits...)
 	for v := range waits {
@@ -70,16 +69,16 @@ func SerialOrder(p *Program) ([]Part, error) {
 	return order, nil
 }
 
-// partGraph is what must come before what. Part 2·i is the receiving or local
-// part of the i-th instruction, all lanes in a row, and part 2·i+1 its sending part.
+// partGraph is the graph of dependencies between parts. Part 2·i is the receiving or local part
+// of the i-th instruction, counted over all lanes, and part 2·i+1 its sending part.
 type partGraph struct {
 	p      *Program
 	first  []int   // by lane: the number of its first instruction
 	lane   []int32 // by instruction
 	begins []int32 // by part: where its successors begin in succ
 	succ   []int32
-	waits  []int32 // by part: predecessors not done; −1 where there is no such part
-	height []int32 // by part: messages in the longest chain that it begins
+	waits  []int32 // by part: predecessors not done; −1 if there is no such part
+	height []int32 // by part: messages in the longest chain that begins with it
 	parts  int
 }
 
@@ -119,8 +118,7 @@ func newPartGraph(p *Program) *partGraph {
 	return g
 }
 
-// edges calls visit for each pair of parts of which the one must come before the
-// other.
+// edges calls visit for each pair of parts such that from must come before to.
 func (g *partGraph) edges(visit func(from, to int)) {
 	for l := range g.p.Lanes {
 		last := [2]int{-1, -1} // of each half
@@ -169,7 +167,7 @@ func (g *partGraph) instruction(v int) *Instruction {
 	return &g.p.Lanes[l].Steps[v/2-g.first[l]]
 }
 
-// measure sets the height of a part whose successors have theirs.
+// measure sets the height of a part; its successors have theirs already.
 func (g *partGraph) measure(v int) {
 	h := int32(0)
 	for _, w := range g.next(v) {
@@ -181,7 +179,7 @@ func (g *partGraph) measure(v int) {
 	g.height[v] = h
 }
 
-// circular names a part that never can start.
+// circular names a part that can never start.
 func (g *partGraph) circular(waits []int32) string {
 	for v, n := range waits {
 		if n > 0 {
@@ -192,7 +190,7 @@ func (g *partGraph) circular(waits []int32) string {
 	return "a step"
 }
 
-// The classes of parts, the most forthcoming first.
+// The classes of parts, in order of preference.
 const (
 	sending = iota
 	local
@@ -210,8 +208,8 @@ func (g *partGraph) class(v int) int {
 	}
 }
 
-// before says which of two parts that may both be done is done first. Parts are
-// numbered in the order of lanes and steps.
+// before reports whether part a is done before part b if both are possible. Parts are numbered
+// in the order of lanes and steps.
 func (g *partGraph) before(a, b int32) bool {
 	c := cmp.Compare(g.class(int(a)), g.class(int(b)))
 	if c == 0 && g.class(int(a)) == receiving {
@@ -220,7 +218,7 @@ func (g *partGraph) before(a, b int32) bool {
 	return cmp.Or(c, cmp.Compare(a, b)) < 0
 }
 
-// partHeap holds the parts that may be done, the first of them on top.
+// partHeap is a heap of the parts that can be done, with the first on top.
 type partHeap []int32
 
 func (h *partHeap) push(g *partGraph, v int32) {

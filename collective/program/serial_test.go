@@ -10,8 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// requireOrder checks that an order has every part once, after all that it depends
-// on.
+// requireOrder checks that an order has every part once, after all its dependencies.
 func requireOrder(t *testing.T, p *program.Program, order []program.Part) {
 	t.Helper()
 	type at struct{ lane, step int }
@@ -49,8 +48,8 @@ func requireOrder(t *testing.T, p *program.Program, order []program.Part) {
 	}
 }
 
-// requireEnd lets all ranks do their parts in serial order, with messages that wait
-// for their receivers in any number.
+// requireEnd lets all ranks do their parts in serial order, with unbounded buffers for
+// messages.
 func requireEnd(t *testing.T, progs []*program.Program) {
 	t.Helper()
 	type route struct{ from, to, channel int }
@@ -114,8 +113,8 @@ func TestSerialOrderOfAllAlgorithmsEnds(t *testing.T) {
 	}
 }
 
-// TestSerialOrder shows what comes before what: the root of one tree and leaf of
-// another first serves the one that others wait for.
+// TestSerialOrder shows the preferences: a rank that is the root of one tree and a leaf of
+// another first serves the tree for which others wait.
 func TestSerialOrder(t *testing.T) {
 	out := func(c int) program.Ref { return program.Chunk(program.Out, 0, c) }
 	in := func(c int) program.Ref { return program.Chunk(program.In, 0, c) }

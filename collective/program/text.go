@@ -9,8 +9,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// String is the program's text form: all of it, in a fixed layout, so that a
-// change of a generator shows as a difference of text.
+// String returns the complete text form of the program, in a fixed layout, so that a change of
+// a generator shows as a difference of text.
 func (p *Program) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "program %s %s p=%d rank=%d", p.Collective, p.Algorithm, p.P, p.Rank)
@@ -53,7 +53,7 @@ func (p *Program) String() string {
 	return b.String()
 }
 
-// String is one line of the text form.
+// String returns one line of the text form.
 func (in *Instruction) String() string {
 	var b strings.Builder
 	b.WriteString(in.Op.String())
@@ -83,7 +83,7 @@ func (in *Instruction) String() string {
 	return b.String()
 }
 
-// source is the text of an operand, also of one that is missing.
+// source returns the text of an operand, even of a missing one.
 func (in *Instruction) source(k int) string {
 	if k >= len(in.Src) {
 		return "?"
@@ -118,7 +118,7 @@ func (p *Program) dims() string {
 	return s
 }
 
-// claims writes what the program promises about its results.
+// claims writes the claims of the program about its results.
 func (p *Program) claims() string {
 	s := ""
 	if p.CanonicalTree {
@@ -130,7 +130,7 @@ func (p *Program) claims() string {
 	return s
 }
 
-// String is, for example, "in[3]", "out[0:4]" or "scratch2[3]".
+// String returns, for example, "in[3]", "out[0:4]" or "scratch2[3]".
 func (r Ref) String() string {
 	s := r.Buffer.String()
 	if r.Buffer == Scratch || r.Slot != 0 {

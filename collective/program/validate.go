@@ -6,10 +6,9 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Validate checks the form of one rank's part: numbers in range, operands where
-// the instruction needs them, references to what exists. Whether the parts of
-// all ranks together compute the collective is for package check to say. An
-// executor runs only programs that validate.
+// Validate checks the form of one rank's part: numbers are in range, instructions have their
+// operands, references exist. Package check proves that the parts of all ranks together compute
+// the collective. An executor runs only valid programs.
 func (p *Program) Validate() error {
 	switch {
 	case p.P < 1 || p.Rank < 0 || p.Rank >= p.P:

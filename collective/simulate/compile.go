@@ -7,9 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// shape is what a program costs, with everything gone that does not matter for its
-// price: which chunks, and which ranks. Ranks whose programs have equal shapes share
-// one.
+// shape is the part of a program that determines its price, without the numbers of chunks and
+// ranks. Ranks whose programs have equal shapes share one.
 type shape struct {
 	steps []step
 	deps  []dep
@@ -22,9 +21,9 @@ type shape struct {
 // step is an instruction.
 type step struct {
 	bytes    int64
-	folds    int32 // operands folded into another
+	folds    int32 // number of operands folded into another
 	segments int32 // at least 1; set by cut
-	deps     int32 // the first of its dependencies; the next step has those behind
+	deps     int32 // index of its first dependency; those of the next step follow
 	op       program.OpCode
 }
 
@@ -32,13 +31,13 @@ type step struct {
 type dep struct {
 	lane, step int32
 	recv, send bool // which halves take part in it
-	segmented  bool // segment by segment
+	segmented  bool // waits segment by segment
 }
 
-// peers are what the lanes of a rank are connected to.
+// peers are the peers of a rank's lanes.
 type peers struct{ send, recv, channel []int32 }
 
-// compiler turns programs into shapes, and keeps one of each.
+// compiler turns programs into shapes, and keeps one of each kind.
 type compiler struct {
 	elem    int
 	length  func(rank int, p *program.Program) func(program.Ref) int
@@ -80,7 +79,7 @@ func (c *compiler) compile(rank int, p *program.Program) (*shape, peers, error) 
 	return c.intern(), connections(p), nil
 }
 
-// moved is the reference that gives an instruction its length.
+// moved returns the reference whose length is that of an instruction.
 func moved(in *program.Instruction) program.Ref {
 	if in.Op == program.DoSend {
 		return in.Src[0]
@@ -88,7 +87,7 @@ func moved(in *program.Instruction) program.Ref {
 	return in.Dst
 }
 
-// connections lists the peers of a program's lanes.
+// connections returns the peers of a program's lanes.
 func connections(p *program.Program) peers {
 	k := len(p.Lanes)
 	all := make([]int32, 3*k)
@@ -100,7 +99,7 @@ func connections(p *program.Program) peers {
 	return c
 }
 
-// intern returns the shape that equals the one in scratch.
+// intern returns the kept shape that equals the one in scratch.
 func (c *compiler) intern() *shape {
 	s := &c.scratch
 	h := uint64(len(s.deps))
@@ -146,11 +145,11 @@ func (s *shape) depsOf(i int32) []dep {
 	return s.deps[s.steps[i].deps:hi]
 }
 
-// segmentsOf is the number of segments of a message: one even of nothing.
+// segmentsOf returns the number of segments of a message; an empty message has one.
 func segmentsOf(bytes, segment int64) int64 { return max(1, (bytes+segment-1)/segment) }
 
-// work is the number of messages, bytes and segments that a rank of this shape
-// sends, and the segments of all its instructions.
+// work returns the number of messages and bytes that a rank of this shape sends, and the number
+// of segments of all its instructions.
 func (s *shape) work(segment int64) (messages, bytes, all int64) {
 	for i := range s.steps {
 		st := &s.steps[i]
@@ -163,7 +162,7 @@ func (s *shape) work(segment int64) (messages, bytes, all int64) {
 	return messages, bytes, all
 }
 
-// cut sets the numbers of segments.
+// cut sets the number of segments of each step.
 func (s *shape) cut(segment int64) {
 	for i := range s.steps {
 		s.steps[i].segments = int32(segmentsOf(s.steps[i].bytes, segment))

@@ -1,5 +1,5 @@
-// Package simulate prices collective programs on networks given by numbers: how
-// long the ranks would take, what they would send, and what would hold them up.
+// Package simulate predicts the time of collective programs on networks that are given by
+// numbers: how long the ranks take, what they send, and what holds them up.
 //
 //	net, err := simulate.Preset("10gbe")
 //	a, err := algorithm.Find(program.AllReduce, "ring")
@@ -8,11 +8,11 @@
 //
 // # The model
 //
-// The programs are those that executors run, instruction by instruction: lanes with
-// two halves that progress independently, messages in order on each channel,
-// dependencies where the program states them. Messages travel in segments, and
-// segment k of an instruction waits only for segment k of an earlier one that works
-// on the same chunks; for any other it waits as a whole.
+// The programs are those that executors run, instruction by instruction: lanes with two halves
+// that progress independently, messages in order on each channel, and the dependencies of the
+// program. Messages are sent in segments. Segment k of an instruction waits only for segment k
+// of an earlier instruction on the same chunks; for any other instruction it waits until the
+// whole is done.
 //
 // A segment of B bytes costs
 //
@@ -25,34 +25,32 @@
 //	receiver's core   RecvOverhead + RecvCopy·B, and Gamma·B where it is folded;
 //	                  before it WakeUp, if the rank did nothing but wait
 //
-// A segment passes NICs and links on the fly: its head goes on before its tail has
-// come, so that an idle path costs B / bandwidth once. Within a host, the host's
-// memory takes the place of NICs and links. Folds and copies without a message take
-// a core for Gamma or Copy per byte. The cores of a host serve all its ranks, in the
-// order of requests: a host with more ranks than cores is slower by as much. As in
-// executors, each half of a lane may be on a core of its own, but for runs of short
-// messages, in which a rank does one thing at a time (Options.SerialLimit).
+// A segment passes NICs and links without being stored: its head goes on before its tail has
+// arrived, so that an idle path costs B / bandwidth once. Within a host, the host's memory
+// takes the place of NICs and links. Folds and copies without a message take a core for Gamma
+// or Copy per byte. The cores of a host serve all its ranks, in the order of requests: a host
+// with more ranks than cores is slower accordingly. As in executors, each half of a lane may
+// use its own core, except in runs of short messages, in which a rank does one thing at a time
+// (Options.SerialLimit).
 //
-// Every resource is a first-come-first-served queue, not a processor-sharing one.
-// What shares a link does so segment by segment, as packets do, so the two differ by
-// no more than the segments in the queue; and a queue needs no work again when
-// somebody joins it, which makes a segment cost the same few events however many
-// compete. What meets at a receiver waits in the switch, without loss: the collapse
-// of throughput that comes from lost packets is not modelled.
+// Every resource is a first-come-first-served queue, not a processor-sharing one. Messages
+// share a link segment by segment, like packets, so the two models differ by no more than the
+// segments in the queue. A queue need not be recomputed when a segment joins it, so a segment
+// costs the same few events however many compete. Segments that collide at a receiver wait in
+// the switch, without loss: the collapse of throughput by lost packets is not modelled.
 //
-// A channel holds up to Window bytes that its receiver has not taken yet; then the
-// sender waits. With a window of 0 every send waits until it has been received
-// (rendezvous).
+// A channel holds up to Window bytes that its receiver has not received yet; then the sender
+// waits. With a window of 0 every send waits until it has been received (rendezvous).
 //
 // # Symmetry
 //
-// Where all ranks run the same program up to a relabelling of ranks that the network
-// does not notice, all of them are always at the same step, and one representative
-// of each class of ranks is priced, sending to itself. So a ring among 4,096 ranks
-// costs the events of one rank, not those of 33 million messages. See Symmetry.
+// If all ranks run the same program up to a relabelling of ranks under which the network is
+// invariant, all of them are always at the same step. Then only one representative of each
+// class of ranks is simulated, which sends to itself. So a ring among 4,096 ranks costs the
+// events of one rank, not those of 33 million messages. See Symmetry.
 //
 // # Reproducibility
 //
-// Prices depend on the arguments alone: ties are decided by rank and lane, and jitter
-// is a function of seed, rank, lane and position.
+// Prices depend only on the arguments: ties are decided by rank and lane, and jitter is a
+// function of seed, rank, lane and position.
 package simulate

@@ -1,20 +1,21 @@
 package simulate
 
-// event is something that happens at a time to a half or to a segment.
+// event is something that happens to a half or a segment at a given time.
 type event struct {
 	time float64
-	// order decides ties. It says which rank of its host and rack, which lane, and
-	// what, but not which host: events of different hosts at one time do not touch each
-	// other, and symmetric ranks must break their ties alike.
+	// order decides ties. It has the rank within its host and rack, the lane and the kind, but
+	// not the host: simultaneous events of different hosts are independent, and symmetric ranks
+	// must break ties alike.
 	order uint64
 	half  int32
 	cargo int32
 }
 
-// Kinds of events, the top bits of order: what frees comes before what takes.
+// Kinds of events, the top bits of order: events that free resources come before those that
+// take them.
 const (
 	evCredit    = iota // bytes of the window came back to the sender
-	evDelivered        // a segment is at the receiver
+	evDelivered        // a segment has arrived at the receiver
 	evIn               // its head is at the receiver's NIC
 	evDown             // its head is at the downlink of the receiver's rack
 	evUp               // its head is at the uplink of the sender's rack

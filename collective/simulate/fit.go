@@ -11,13 +11,13 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Kind says what was measured.
+// Kind is the kind of a measurement.
 type Kind uint8
 
 // The kinds of samples.
 const (
 	PingPong   Kind = iota // a message from rank 0 to rank 1: half of the time there and back
-	Stream                 // each of many messages from rank 0 to rank 1, one behind the other
+	Stream                 // each of many messages from rank 0 to rank 1, one after the other
 	Fold                   // folding a buffer into another, within a rank
 	Copy                   // copying a buffer, within a rank
 	Collective             // an algorithm
@@ -26,7 +26,7 @@ const (
 
 var kindNames = [numKinds]string{"ping-pong", "stream", "fold", "copy", "collective"}
 
-// String is "ping-pong", "stream", "fold", "copy" or "collective".
+// String returns "ping-pong", "stream", "fold", "copy" or "collective".
 func (k Kind) String() string {
 	if k >= numKinds {
 		return fmt.Sprintf("kind(%d)", uint8(k))
@@ -37,15 +37,16 @@ func (k Kind) String() string {
 // Sample is a measurement.
 type Sample struct {
 	Kind    Kind
-	Bytes   int     // of the message, the buffer, or the whole data of a collective
-	Seconds float64 // what it took
+	Bytes   int     // length of the message, the buffer, or the whole data of a collective
+	Seconds float64 // measured time
 
-	Algorithm *algorithm.Algorithm // of a collective
+	Algorithm *algorithm.Algorithm // for a collective
 	Params    algorithm.Params     // likewise
 	Elem      int                  // bytes of an element of a collective; 0 stands for 8
 }
 
-// String is "ping-pong of 8 bytes" or "allreduce ring among 4 of 1024 bytes".
+// String returns, for example, "ping-pong of 8 bytes" or "allreduce ring among 4 of 1024
+// bytes".
 func (s *Sample) String() string {
 	if s.Kind == Collective && s.Algorithm != nil {
 		return fmt.Sprintf("%s %s among %d of %d bytes", s.Algorithm.Collective, s.Algorithm.Name, s.Params.P, s.Bytes)
@@ -53,24 +54,23 @@ func (s *Sample) String() string {
 	return fmt.Sprintf("%s of %d bytes", s.Kind, s.Bytes)
 }
 
-// Fit returns a network like base with costs under which the samples take as long as
-// was measured, as nearly as it can. It is for ranks on one host, or for one rank a
-// host in one rack, whichever base says of ranks 0 and 1: it changes the latency and
-// the bandwidth of that class of links, the overhead and the copy cost of messages
-// (keeping the ratios of sender, receiver and wake-up), Gamma and Copy. A cost of 0 and an
-// unlimited bandwidth stay what they are; so do costs that no sample depends on. Where
-// there are samples of collectives, Cores may be doubled, or halved: a machine that
-// others use too, or whose scheduler wakes a receiver on the core of its sender, has
-// fewer to give than it has.
+// Fit returns a network like base, with costs for which the predicted times of the samples are
+// as close as possible to the measured ones. It is for ranks on one host, or for one rank per
+// host in one rack, depending on ranks 0 and 1 of base. It changes the latency and the
+// bandwidth of that class of links, the overhead and the copy cost of messages (keeping the
+// ratios of sender, receiver and wake-up), Gamma and Copy. A cost of 0 and an unlimited
+// bandwidth stay unchanged; so do costs that affect no sample. If there are samples of
+// collectives, Cores may be doubled or halved: fewer cores are available on a machine that
+// others use too, or whose scheduler wakes a receiver on the core of its sender.
 //
-// A few sizes each of ping-pong (latency and overhead from short ones, copies from
-// long ones), streams (which tell overhead from latency) and folds settle all;
-// samples of collectives then correct for what ranks do to each other.
+// A few sizes each of ping-pong (latency and overhead from short messages, copies from long
+// ones), streams (which distinguish overhead from latency) and folds determine all costs;
+// samples of collectives then correct for interactions between ranks.
 //
-// The measure of a misfit is r + 1/r − 2 with r the ratio of the price to the
-// measurement, summed up: being wrong by a factor of two is as bad either way, at any
-// size. It is brought down by multiplying one cost, or one cost and inversely another,
-// by ever smaller factors.
+// The misfit is the sum of r + 1/r − 2 over the samples, with r the ratio of the predicted to
+// the measured time: an error by a factor of two counts the same in both directions, at any
+// size. It is minimised by multiplying one cost by ever smaller factors, or one cost and
+// another inversely.
 func Fit(ctx context.Context, base *Network, samples []Sample, opt Options) (*Network, error) {
 	if len(samples) == 0 {
 		return nil, errors.New("simulate: no samples to fit a network to")
@@ -113,7 +113,7 @@ func Fit(ctx context.Context, base *Network, samples []Sample, opt Options) (*Ne
 	return best.net, nil
 }
 
-// Predict returns what the samples would take on a network, whatever their Seconds.
+// Predict returns the times of the samples on a network; it does not use their Seconds.
 func Predict(ctx context.Context, n *Network, samples []Sample, opt Options) ([]float64, error) {
 	p, err := newPredictor(n, samples, opt)
 	if err != nil {
@@ -122,7 +122,7 @@ func Predict(ctx context.Context, n *Network, samples []Sample, opt Options) ([]
 	return p.predict(ctx, n)
 }
 
-// fitting is a descent.
+// fitting is the state of a minimisation.
 type fitting struct {
 	ctx       context.Context
 	net       *Network
@@ -131,7 +131,7 @@ type fitting struct {
 	misfit    float64
 }
 
-// scalesOf lists the ways to make a network dearer, each by a factor.
+// scalesOf returns functions that each increase one cost of a network by a factor.
 func scalesOf(n *Network) []func(float64) {
 	link := linkOf(n)
 	return []func(float64){
@@ -144,11 +144,10 @@ func scalesOf(n *Network) []func(float64) {
 	}
 }
 
-// begin starts from the rate of the longest message measured: either the link is that
-// fast and copies take a part of its time, or the other way round. The two can stand in
-// for each other up to a point, and a descent that begins on the wrong side of it
-// loses sight of the one without effect. It returns false where there is nothing to
-// begin with.
+// begin starts from the rate of the longest measured message: either the link has that rate and
+// copies take a part of the time, or the other way round. Bandwidth and copy cost can
+// compensate each other up to a point; a minimisation that begins on the wrong side of it
+// cannot find the one without effect. begin returns false if there is no message to begin with.
 func (f *fitting) begin(copies float64) bool {
 	longest := Sample{}
 	for _, s := range f.predictor.samples {
@@ -170,9 +169,8 @@ func (f *fitting) begin(copies float64) bool {
 	return true
 }
 
-// coresToTry lists the numbers of cores among which samples decide: what the network
-// has, and, where there are collectives to tell, twice as many, and halves of it down to
-// one.
+// coresToTry returns the numbers of cores to try: that of the network and, if there are samples
+// of collectives, twice as many, and halves of it down to one.
 func coresToTry(n *Network, samples []Sample) []int {
 	cores, ranks := []int{n.Cores}, 0
 	for _, s := range samples {
@@ -184,14 +182,14 @@ func coresToTry(n *Network, samples []Sample) []int {
 		return cores
 	}
 	for c := 2 * n.Cores; c >= 1; c /= 2 {
-		if c != n.Cores && c < 2*ranks { // beyond, they are never short
+		if c != n.Cores && c < 2*ranks { // with more, cores are never short
 			cores = append(cores, c)
 		}
 	}
 	return cores
 }
 
-// linkOf is the link between ranks 0 and 1 of a network of one host or one rack.
+// linkOf returns the link between ranks 0 and 1 of a network of one host or one rack.
 func linkOf(n *Network) *Link {
 	if n.hostOf(0) == n.hostOf(1) {
 		return &n.Host
@@ -199,9 +197,9 @@ func linkOf(n *Network) *Link {
 	return &n.Rack
 }
 
-// descend takes steps, of each length until none makes the misfit smaller.
+// descend tries steps of each given length until none reduces the misfit.
 func (f *fitting) descend(steps ...float64) error {
-	const rounds = 16 // a valley is followed further by the next, shorter steps
+	const rounds = 16 // shorter steps follow a valley further
 	for _, step := range steps {
 		for range rounds {
 			moved, err := f.tryAll(step, false)
@@ -219,7 +217,7 @@ func (f *fitting) descend(steps ...float64) error {
 	return nil
 }
 
-// tryAll tries every step of a length: one cost, or one against another.
+// tryAll tries every step of a length: one cost, or one cost against another.
 func (f *fitting) tryAll(step float64, pairs bool) (moved bool, err error) {
 	for i := range f.scales {
 		for j := range f.scales {
@@ -238,7 +236,7 @@ func (f *fitting) tryAll(step float64, pairs bool) (moved bool, err error) {
 	return moved, nil
 }
 
-// try multiplies cost i by a factor, and divides cost j by it if that is another.
+// try multiplies cost i by a factor, and divides cost j by it if j differs from i.
 func (f *fitting) try(i, j int, by float64) (better bool, err error) {
 	before := *f.net
 	f.scales[i](by)
@@ -249,7 +247,7 @@ func (f *fitting) try(i, j int, by float64) (better bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if misfit < f.misfit*(1-1e-6) { // not for nothing, or what has no effect drifts
+	if misfit < f.misfit*(1-1e-6) { // a small gain is required, so that costs without effect do not drift
 		f.misfit = misfit
 		return true, nil
 	}
@@ -270,7 +268,7 @@ func (f *fitting) measure() (float64, error) {
 // predictor holds the compiled programs of samples.
 type predictor struct {
 	samples []Sample
-	plans   [][2]*plan // a stream has two, of different length
+	plans   [][2]*plan // a stream has two, of different lengths
 }
 
 // streamed is the number of messages by which the two programs of a stream differ.
@@ -314,7 +312,7 @@ func newPredictor(n *Network, samples []Sample, opt Options) (*predictor, error)
 	return p, nil
 }
 
-// oneWay is the work of sending messages of a length from rank 0 to rank 1.
+// oneWay returns the work of sending messages of a length from rank 0 to rank 1.
 func oneWay(messages, bytes int) *Work {
 	return &Work{P: 2, Elements: bytes, Elem: 1, Program: func(rank int) *program.Program {
 		p := &program.Program{Collective: program.Broadcast, Algorithm: "messages", P: 2, Rank: rank, Chunks: 1}

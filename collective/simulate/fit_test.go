@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// probes are the measurements that a group makes of its own links.
+// probes returns the measurements that a group makes of its own links.
 func probes() []Sample {
 	var s []Sample
 	for bytes := 8; bytes <= 4<<20; bytes *= 8 {
@@ -18,7 +18,7 @@ func probes() []Sample {
 	return append(s, Sample{Kind: Fold, Bytes: 1 << 20}, Sample{Kind: Copy, Bytes: 1 << 20})
 }
 
-// measured gives samples the time that they take on a network.
+// measured sets the times of samples to those on a network.
 func measured(t *testing.T, n *Network, samples []Sample, noise float64) []Sample {
 	prices, err := Predict(t.Context(), n, samples, Options{})
 	require.NoError(t, err)
@@ -29,10 +29,10 @@ func measured(t *testing.T, n *Network, samples []Sample, noise float64) []Sampl
 	return samples
 }
 
-// A fit finds the numbers of the network that was measured, and nearly so from noisy
+// A fit finds the numbers of the measured network, and approximately so from noisy
 // measurements.
 func TestFitFindsTheNetwork(t *testing.T) {
-	two := func() *Network { // a core for either rank: on one, each waits for the other anyway
+	two := func() *Network { // a core for each rank: with one, each waits for the other anyway
 		n, _ := Preset("loopback")
 		n.Cores = 2
 		return n
@@ -54,7 +54,7 @@ func TestFitFindsTheNetwork(t *testing.T) {
 			require.InEpsilon(t, pair[0], pair[1], tolerance)
 		}
 		require.InEpsilon(t, truth.Host.Latency+truth.SendOverhead+truth.RecvOverhead, got.Host.Latency+got.SendOverhead+got.RecvOverhead, tolerance)
-		// What was not measured is predicted too.
+		// Times that were not measured are predicted too.
 		a, pr := algorithm.Direct(), algorithm.Params{P: 6}
 		want, err := Price(t.Context(), a, pr, 1<<20, 8, truth, Options{})
 		require.NoError(t, err)

@@ -1,6 +1,6 @@
 //go:build !race
 
-// These fit much, in one goroutine.
+// These tests fit many samples in one goroutine.
 
 package simulate
 
@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/algorithm"
 )
 
-// Hosts on a switch have a bandwidth to be found.
+// The bandwidth of hosts on a switch is found.
 func TestFitOfASwitch(t *testing.T) {
 	truth, _ := Preset("10gbe")
 	truth.Rack = Link{Latency: 20e-6, Bandwidth: 3e9}
@@ -47,7 +47,8 @@ func TestFitToCollectives(t *testing.T) {
 	}
 }
 
-// Cores that others use are found missing, and twice as many as presumed are found too.
+// The fit finds that other programs use cores, and that there are twice as many cores as in
+// base.
 func TestFitFindsTheCoresThereAre(t *testing.T) {
 	samples := probes()
 	for _, bytes := range []int{8, 1 << 20} {

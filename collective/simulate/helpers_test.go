@@ -12,10 +12,10 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// The programs of these tests are written out here, in the form of textbooks, so that
-// closed forms are known whatever the generators of package algorithm do.
+// The programs of these tests are written here in textbook form, so that closed forms are known
+// independently of the generators of package algorithm.
 
-// blank is an AllReduce program without lanes.
+// blank returns an AllReduce program without lanes.
 func blank(name string, p, rank, chunks int) *program.Program {
 	all := shared.Range{Lo: 0, Hi: chunks}
 	return &program.Program{Collective: program.AllReduce, Algorithm: name, P: p, Rank: rank, Root: -1,
@@ -73,7 +73,7 @@ func doubling(p, rank int) *program.Program {
 	return prog
 }
 
-// chain hands the whole vector of rank 0 from rank to rank.
+// chain passes the whole vector of rank 0 from rank to rank.
 func chain(p, rank int) *program.Program {
 	prog := blank("chain", p, rank, 1)
 	lane := program.Lane{SendPeer: rank + 1, RecvPeer: rank - 1}
@@ -91,7 +91,7 @@ func chain(p, rank int) *program.Program {
 	return prog
 }
 
-// flat is an ideal network: one rank a host, cores without number, no windows to fill.
+// flat returns an ideal network: one rank per host, unlimited cores, unlimited windows.
 func flat() *Network {
 	return &Network{
 		Rack: Link{Latency: 50e-6, Bandwidth: 1.25e9}, SendOverhead: 4e-6, RecvOverhead: 6e-6,
@@ -99,7 +99,7 @@ func flat() *Network {
 	}
 }
 
-// whole prices without segments, and with as many cores to a rank as there are.
+// whole prices without segments, and lets a rank use all cores.
 var whole = Options{Segment: math.MaxInt / 2, SerialLimit: -1}
 
 func work(p, bytes int, generate func(p, rank int) *program.Program) *Work {

@@ -9,13 +9,13 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// plan is a set of programs ready to run on any network: shapes of the ranks that are
-// simulated (all, or one of each class) and the halves that their lanes connect.
+// plan is a set of programs ready to run on any network: the shapes of the simulated ranks
+// (all, or one of each class) and the connections between the halves of their lanes.
 type plan struct {
 	p        int
-	symmetry *Symmetry // nil where all ranks are simulated
-	unit     int       // ranks that may share a resource; p where any may
-	parts    []*part   // of the ranks simulated
+	symmetry *Symmetry // nil if all ranks are simulated
+	unit     int       // number of consecutive ranks that may share a resource; p if any may
+	parts    []*part   // parts of the simulated ranks
 	segment  int64
 	serial   int64   // length of messages up to which a rank uses one core at a time
 	bases    []int32 // first half of each rank; one entry more than there are ranks
@@ -28,25 +28,25 @@ type half struct {
 	shape  *shape
 	order  uint64 // for events: rank within its unit, lane, side
 	at, hi int32  // step under way, absolute in the shape, and the end of the lane
-	seg    int32  // segment of it
+	seg    int32  // its current segment
 	rank   int32
 	peer   int32 // half at the other end of the channel
 	base   int32 // first half of the rank
-	met    int32 // dependencies of the segment known to be met
+	met    int32 // number of the segment's dependencies known to be met
 	state  uint8
 	class  uint8 // link of the sending half
-	track  bool  // the window may fill up
-	woken  bool  // it slept when the segment came
+	track  bool  // whether the window may fill up
+	woken  bool  // it slept when the segment arrived
 
-	// What it waits for, where state is waitHalf: the half that heads the list in which
-	// next is the one behind, and how far that half must get.
+	// What it waits for if state is waitHalf: how far the other half must get. next is the next
+	// half in that half's list of waiting ones.
 	needAt, needSeg, next int32
 	waiting               int32 // head of the list of those waiting for this half
 
-	arrived  int32 // segments there to be taken
+	arrived  int32 // segments that have arrived and are not received
 	drawn    uint32
-	underway int64   // bytes sent that the receiver has not taken
-	head     float64 // when the head of the last segment sent was at the next stage
+	underway int64   // bytes sent that are not received yet
+	head     float64 // when the head of the last sent segment was at the next stage
 	chain    Chain
 }
 
@@ -57,7 +57,7 @@ const (
 	waitHalf   // for another half of its rank
 	waitData   // for a segment
 	waitWindow // for room in the channel
-	waitAck    // for the receiver to take the segment (rendezvous)
+	waitAck    // for the receiver to receive the segment (rendezvous)
 	ended
 )
 
@@ -68,7 +68,7 @@ const (
 	acrossSpine
 )
 
-// cargo is a segment under way, or the news of one that has been taken.
+// cargo is a segment under way, or the acknowledgement of a received one.
 type cargo struct {
 	tail  float64 // when its last byte has passed the stages so far
 	bytes int64
@@ -97,15 +97,15 @@ type machine struct {
 	cargoes         []cargo
 	unused          []int32
 	finish          []float64
-	last            int32   // half that ended last
-	end             float64 // when it did
+	last            int32   // the half that ended last
+	end             float64 // when it ended
 	handled         int64
 }
 
 // server is a first-come-first-served resource.
 type server struct{ free, busy float64 }
 
-// take gives the server work from a time on, and returns when it begins.
+// take gives the server work that is ready at time from, and returns when the work begins.
 func (s *server) take(from, work float64) float64 {
 	begin := max(from, s.free)
 	s.free = begin + work
@@ -119,7 +119,7 @@ func newMachine(pl *plan, net *Network) *machine {
 	ranks := len(pl.parts)
 	hosts := net.hosts(ranks)
 	if m.cores = net.Cores; m.cores > len(pl.ends) {
-		m.cores = 0 // never short
+		m.cores = 0 // cores are never short
 	}
 	m.free = make([]float64, hosts*m.cores)
 	servers := make([]server, 3*hosts)
@@ -148,7 +148,7 @@ func newMachine(pl *plan, net *Network) *machine {
 	return m
 }
 
-// setUp puts a half at its first step.
+// setUp sets a half to its first step.
 func (m *machine) setUp(rank, lane, side int32, part *part) {
 	s := part.shape
 	id := m.bases[rank] + 2*lane + side
@@ -162,8 +162,8 @@ func (m *machine) setUp(rank, lane, side int32, part *part) {
 	if side == 0 || h.peer < 0 {
 		return
 	}
-	// Where the peer really is decides the link, though a class of ranks may have the
-	// same half for it.
+	// The real place of the peer decides the link, though one half may represent a class of
+	// ranks.
 	to := int(part.peers.send[lane])
 	switch from := m.net.hostOf(int(rank)); {
 	case m.net.hostOf(to) == from:
@@ -218,7 +218,7 @@ func (m *machine) run(ctx context.Context) error {
 	return nil
 }
 
-// stuck says where a half stands that will never go on.
+// stuck returns an error about a half that waits for ever.
 func (m *machine) stuck(id int32) error {
 	h := &m.halves[id]
 	lane := (id - h.base) / 2
@@ -226,7 +226,7 @@ func (m *machine) stuck(id int32) error {
 		h.rank, lane, h.at-h.shape.lanes[lane], h.shape.steps[h.at].op)
 }
 
-// begin starts the segment at which a half stands, or notes what it waits for.
+// begin starts the current segment of a half, or records what it waits for.
 func (m *machine) begin(id int32, t float64) {
 	h := &m.halves[id]
 	if h.at == h.hi {
@@ -289,8 +289,8 @@ func (m *machine) begin(id int32, t float64) {
 	m.events.push(event{start + (overhead + moving + folding), kind<<kindShift | h.order, id, -1})
 }
 
-// ready says whether what a half's segment depends on within the rank is there, and
-// otherwise lists the half with what it waits for.
+// ready reports whether the dependencies of a half's segment within its rank are met. If not,
+// it adds the half to the list of the half for which it waits.
 func (m *machine) ready(id int32, h *half) bool {
 	deps := h.shape.depsOf(h.at)
 	for ; int(h.met) < len(deps); h.met++ {
@@ -299,20 +299,19 @@ func (m *machine) ready(id int32, h *half) bool {
 		if d.segmented {
 			seg = h.seg
 		} else if h.seg > 0 {
-			continue // was met for the first segment
+			continue // met already for the first segment
 		}
 		at, first := h.shape.lanes[d.lane]+d.step, h.base+2*d.lane
 		if d.recv && m.wait(id, first, at, seg) || d.send && m.wait(id, first+1, at, seg) {
 			return false
 		}
 	}
-	// A fused instruction sends what its other half has received.
+	// A fused instruction sends the segments that its other half has received.
 	fused := (id-h.base)&1 == 1 && h.shape.steps[h.at].op != program.DoSend
 	return !fused || !m.wait(id, id-1, h.at, h.seg)
 }
 
-// wait lists a half with the one that it depends on, unless that is beyond a segment
-// of a step already.
+// wait adds a half to the list of half on, unless on is already beyond segment seg of step at.
 func (m *machine) wait(id, on, at, seg int32) bool {
 	o := &m.halves[on]
 	if o.at > at || o.at == at && o.seg > seg {
@@ -348,7 +347,7 @@ func (m *machine) done(id int32, t float64) {
 	m.begin(id, t)
 }
 
-// segmentBytes is the length of the segment at which a half stands.
+// segmentBytes returns the length of a half's current segment.
 func (m *machine) segmentBytes(h *half, st *step) int64 {
 	if h.seg == st.segments-1 {
 		return st.bytes - int64(h.seg)*m.segment
@@ -356,10 +355,10 @@ func (m *machine) segmentBytes(h *half, st *step) int64 {
 	return m.segment
 }
 
-// core puts work on a core of a rank's host, and returns when it begins: as soon as
-// a core is free, and the rank too if it uses one at a time. Of the cores that are
-// free then it takes the one that was last, so that none is kept from others for a
-// rank that is not ready.
+// core puts work on a core of a rank's host, and returns when the work begins: as soon as a
+// core is free, and the rank too if it uses one core at a time. Of the cores that are free
+// then, it takes the one that became free last, so that no core is blocked for a rank that is
+// not ready.
 func (m *machine) core(rank int32, t, work float64) float64 {
 	host := m.host[rank]
 	m.busy[host] += work

@@ -12,23 +12,23 @@ import (
 	"unicode/utf8"
 )
 
-// Network is what programs are priced on: where ranks are, what links and cores do,
-// and what goes wrong. It is plain data, with a JSON form in which names are written
-// with underscores (ranks_per_host). Times are in seconds, sizes in bytes. The zero
-// value of a cost is free of charge, that of a capacity unlimited.
+// Network describes a network: the places of ranks, the costs of links and cores, and
+// irregularities. It is plain data, with a JSON form in which names are written with
+// underscores (ranks_per_host). Times are in seconds, sizes in bytes. A zero cost means no
+// cost, a zero capacity means unlimited.
 type Network struct {
 	// Name is for people.
 	Name string `json:"name,omitempty"`
 
-	// RanksPerHost consecutive ranks are on one host; 0 stands for 1. Placement
+	// RanksPerHost is the number of consecutive ranks on one host; 0 stands for 1. Placement
 	// overrides it with the host of each rank.
 	RanksPerHost int   `json:"ranks_per_host,omitempty"`
 	Placement    []int `json:"placement,omitempty"`
 
-	// HostsPerRack consecutive hosts are in one rack; 0 puts all into one.
+	// HostsPerRack is the number of consecutive hosts in one rack; 0 puts all into one.
 	HostsPerRack int `json:"hosts_per_rack,omitempty"`
 
-	// Cores of a host, shared by its ranks; 0 is unlimited.
+	// Cores is the number of cores of a host, shared by its ranks; 0 is unlimited.
 	Cores int `json:"cores,omitempty"`
 
 	// Host is the link between ranks of one host, whose bandwidth all of them share
@@ -45,8 +45,8 @@ type Network struct {
 	SendOverhead float64 `json:"send_overhead,omitempty"`
 	RecvOverhead float64 `json:"recv_overhead,omitempty"`
 
-	// WakeUp is core time on top of that where a message comes to a rank that does
-	// nothing but wait: it sleeps, and has to be scheduled again.
+	// WakeUp is additional core time if a message arrives at a rank that only waits: it sleeps,
+	// and has to be scheduled again.
 	WakeUp float64 `json:"wake_up,omitempty"`
 
 	// SendCopy and RecvCopy are core time per byte on the way through the kernel; Copy
@@ -56,13 +56,13 @@ type Network struct {
 	Copy     float64 `json:"copy,omitempty"`
 	Gamma    float64 `json:"gamma,omitempty"`
 
-	// Window is how many bytes a channel takes before its receiver has; a message that
-	// is longer goes when nothing else is under way. 0 is rendezvous.
+	// Window is how many bytes a channel holds that are not received yet; a longer message is
+	// sent when nothing else is under way. 0 is rendezvous.
 	Window int `json:"window"`
 
-	// Jitter lengthens each latency and each use of a core by a random factor
-	// 1 + Jitter·5u⁴ with u uniform in [0, 1): by Jitter on average, most by little, few
-	// by up to five times that. Seed makes it another draw.
+	// Jitter lengthens each latency and each use of a core by a random factor 1 + Jitter·5u⁴
+	// with u uniform in [0, 1): by Jitter on average, most by little, few by up to five times
+	// that. Another Seed gives another draw.
 	Jitter float64 `json:"jitter,omitempty"`
 	Seed   uint64  `json:"seed,omitempty"`
 
@@ -77,12 +77,12 @@ type Link struct {
 	Bandwidth float64 `json:"bandwidth,omitempty"` // bytes per second; 0 is unlimited
 }
 
-// DefaultWindow is the window of the presets: about what kernels let a TCP
-// connection hold at both ends together.
+// DefaultWindow is the window of the presets: about the bytes that kernels buffer for a TCP
+// connection at both ends together.
 const DefaultWindow = 4 << 20
 
-// Read reads the JSON form of a network and validates it. A field that networks do
-// not have is an error. Errors of form say at which line and column.
+// Read reads the JSON form of a network and validates it. An unknown field is an error. Syntax
+// errors give line and column.
 func Read(r io.Reader) (*Network, error) {
 	text, err := io.ReadAll(r)
 	if err != nil {
@@ -104,7 +104,7 @@ func Read(r io.Reader) (*Network, error) {
 	return n, nil
 }
 
-// failedAt is the offset of what a decoder could not decode.
+// failedAt returns the offset at which a decoder has failed.
 func failedAt(err error, d *json.Decoder, text []byte) int64 {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -116,8 +116,7 @@ func failedAt(err error, d *json.Decoder, text []byte) int64 {
 	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
 		return int64(len(text))
 	}
-	// A field that does not exist: the decoder has no place for it, its message has the
-	// name.
+	// An unknown field: the decoder gives no offset, but its message has the name.
 	if _, name, ok := strings.Cut(err.Error(), "unknown field "); ok {
 		if at := bytes.Index(text, []byte(name)); at >= 0 {
 			return int64(at)
@@ -126,7 +125,7 @@ func failedAt(err error, d *json.Decoder, text []byte) int64 {
 	return d.InputOffset()
 }
 
-// position says where an offset is, as editors count.
+// position returns line and column of an offset, counted as in editors.
 func position(text []byte, offset int64) string {
 	before := text[:min(max(offset, 0), int64(len(text)))]
 	line := 1 + bytes.Count(before, []byte("\n"))
@@ -134,7 +133,7 @@ func position(text []byte, offset int64) string {
 	return fmt.Sprintf("line %d, column %d", line, column)
 }
 
-// Validate returns what is wrong with a network, naming the field as JSON does.
+// Validate returns an error if a network is invalid. It names the field as in JSON.
 func (n *Network) Validate() error {
 	var errs []error
 	atLeast := func(field string, v, least float64, unit string) {
@@ -187,7 +186,7 @@ func (n *Network) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Bounds on what a network says, so that whatever is read can be priced: counts index
+// Bounds on the values of a network, so that every valid network can be simulated: counts index
 // resources, and no sum of costs overflows.
 const (
 	maxCount     = 1 << 20
@@ -218,7 +217,7 @@ func (n *Network) rackOf(host int) int {
 	return host / n.HostsPerRack
 }
 
-// hosts returns a number above that of every host of p ranks.
+// hosts returns a number above the numbers of all hosts of p ranks.
 func (n *Network) hosts(p int) int {
 	if n.Placement != nil {
 		return slices.Max(n.Placement[:p]) + 1
@@ -226,7 +225,7 @@ func (n *Network) hosts(p int) int {
 	return n.hostOf(p-1) + 1
 }
 
-// uplink is the rate at which a rack reaches the others, in each direction; 0 is
+// uplink returns the bandwidth between a rack and the others, in each direction; 0 is
 // unlimited.
 func (n *Network) uplink() float64 {
 	rate := n.Spine.Bandwidth * float64(n.HostsPerRack)
@@ -236,7 +235,7 @@ func (n *Network) uplink() float64 {
 	return rate
 }
 
-// factor is how much slower than others a rank is.
+// factor returns the factor by which a rank is slower than others.
 func (n *Network) factor(rank int) float64 {
 	if f, ok := n.Stragglers[rank]; ok {
 		return f
@@ -244,9 +243,9 @@ func (n *Network) factor(rank int) float64 {
 	return 1
 }
 
-// interchangeable returns the number u for which ranks may be relabelled in any way
-// that moves whole blocks of u consecutive ranks without the network noticing, or 0
-// where no relabelling of p ranks is like that. Blocks share no resource.
+// interchangeable returns the number u such that the network is invariant under all
+// relabellings that move whole blocks of u consecutive ranks, or 0 if there is none for p
+// ranks. Blocks share no resource.
 func (n *Network) interchangeable(p int) int {
 	if n.Placement != nil || len(n.Stragglers) > 0 || n.Jitter > 0 {
 		return 0

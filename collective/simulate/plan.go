@@ -6,29 +6,29 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Work is what to price.
+// Work is the set of programs to price.
 type Work struct {
 	P int // number of ranks
 
-	// Program makes the part of a rank. It is called for some ranks more than once,
-	// and for some perhaps not at all.
+	// Program makes the part of a rank. It may be called several times for a rank, or not at
+	// all.
 	Program func(rank int) *program.Program
 
-	// Layout gives the chunks of a rank's program their lengths; nil cuts Elements
-	// evenly. A layout of the caller's rules symmetry out.
+	// Layout gives the chunks of a rank's program their lengths; nil divides Elements evenly.
+	// With a Layout, symmetry is not used.
 	Layout   func(rank int) program.Layout
 	Elements int // of the whole data
 	Elem     int // bytes of an element
 
-	// Dims are factors of P that the programs may be arranged in: a hint for finding
-	// their symmetry.
+	// Dims are dimensions in which the programs may be arranged: a hint for finding their
+	// symmetry.
 	Dims []int
 }
 
 // Limits on the state of a simulation: about 5 GB at most.
 const (
 	maxHalves = 1 << 24
-	maxSteps  = 1 << 27 // of different programs
+	maxSteps  = 1 << 27 // instructions of different programs
 )
 
 // newPlan compiles the programs of the ranks that need to be simulated.
@@ -57,9 +57,9 @@ func newPlan(w *Work, net *Network, opt Options) (*plan, error) {
 	return pl, nil
 }
 
-// lengths returns how to tell the length of a reference in a rank's program. Rounded
-// lengths depend on the number of chunks alone: as if the data were filled up to a
-// multiple of the number of chunks.
+// lengths returns functions that give the length of a reference in a rank's program. Rounded
+// lengths are the same for all chunks, as if the data were padded to a multiple of the number
+// of chunks.
 func (w *Work) lengths(rounded bool) func(int, *program.Program) func(program.Ref) int {
 	return func(rank int, p *program.Program) func(program.Ref) int {
 		if rounded {
@@ -76,7 +76,7 @@ func (w *Work) lengths(rounded bool) func(int, *program.Program) func(program.Re
 	}
 }
 
-// findSymmetry sets the symmetry, and the parts of one block, if there is one.
+// findSymmetry sets the symmetry and the parts of one block, if there is a symmetry.
 func (pl *plan) findSymmetry(w *Work, net *Network, c *compiler, opt Options) error {
 	unit := net.interchangeable(w.P)
 	if opt.Full || w.Layout != nil || unit == 0 {
@@ -129,8 +129,7 @@ func (w *Work) compile(rank int, c *compiler) (*part, error) {
 	return &part{s, peers}, err
 }
 
-// compileAll compiles every rank, one after the other, so that only what differs
-// between them is kept.
+// compileAll compiles every rank, one after the other, and keeps only the shapes that differ.
 func (pl *plan) compileAll(w *Work, c *compiler) error {
 	halves, steps, shapes := 0, 0, 0
 	for r := range w.P {
@@ -153,7 +152,7 @@ func (pl *plan) compileAll(w *Work, c *compiler) error {
 	return nil
 }
 
-// channelEnd is where a channel ends: at a rank, from a rank, by number.
+// channelEnd identifies the receiving end of a channel: receiver, sender, and number.
 type channelEnd struct{ to, from, channel int32 }
 
 // connect finds the half at the other end of each half.
@@ -186,7 +185,7 @@ func (pl *plan) connect() error {
 			}
 			end := channelEnd{to, int32(r), p.peers.channel[l]}
 			if s := pl.symmetry; s != nil {
-				// Seen from the receiver's class, the message comes from elsewhere.
+				// In the receiver's class the message has another sender.
 				end.to, end.from = int32(int(to)%s.Block), int32(s.move(r, int(to)/s.Block, true))
 			}
 			id, ok := receivers[end]
@@ -200,8 +199,8 @@ func (pl *plan) connect() error {
 	return nil
 }
 
-// cut chooses the length of segments: the one asked for, doubled until the number of
-// segments is within bounds.
+// cut chooses the length of segments: the requested one, doubled until the number of segments
+// is within bounds.
 func (pl *plan) cut(c *compiler, opt Options) {
 	pl.segment = opt.segment()
 	limit := int64(opt.maxSegments())

@@ -10,19 +10,18 @@ import (
 	"strings"
 )
 
-// Presets are the names of the networks that Preset knows.
+// Presets returns the names of the networks that Preset knows.
 func Presets() []string { return []string{"10gbe", "two-tier", "loopback"} }
 
-// Preset returns a network by name, the caller's own to change:
+// Preset returns a network by name; the caller may change it:
 //
-//   - 10gbe: one rank a host, all hosts on one switch, 10 Gbit/s (0.8 ns a byte), 50 µs
-//     from one to another, 5 µs of a core for each message at either end, two cores for
-//     the network;
-//   - two-tier: the same hosts in racks of 16, whose uplinks carry a quarter of what
-//     their hosts could send, and 15 µs more between racks;
-//   - loopback: all ranks on one host, talking through the kernel. Its numbers are what
-//     Fit found for a small virtual machine, whose two processors are threads of one
-//     core: they do as much as one that had the memory and the kernel to itself.
+//   - 10gbe: one rank per host, all hosts on one switch, 10 Gbit/s (0.8 ns per byte), 50 µs
+//     latency, 5 µs of core time for each message at either end, two cores for the network;
+//   - two-tier: the same hosts in racks of 16, whose uplinks have a quarter of the total
+//     bandwidth of their hosts, and 15 µs more latency between racks;
+//   - loopback: all ranks on one host, connected through the kernel. Its numbers were found by
+//     Fit for a small virtual machine whose two processors are threads of one core: they do as
+//     much as one processor that has the memory and the kernel to itself.
 func Preset(name string) (*Network, error) {
 	tenGigabit := Network{
 		Name: "10gbe", RanksPerHost: 1, Cores: 2,
@@ -44,7 +43,7 @@ func Preset(name string) (*Network, error) {
 		return &Network{
 			Name: "loopback", RanksPerHost: 1 << 16, Cores: 1,
 			Host: Link{Latency: 0.5e-6},
-			// The sender carries a message all the way to the receiver's socket.
+			// The sender's core time includes the way to the receiver's socket.
 			SendOverhead: 4e-6, RecvOverhead: 1.7e-6, WakeUp: 3.4e-6,
 			SendCopy: 0.11e-9, RecvCopy: 0.11e-9, Copy: 0.2e-9, Gamma: 0.04e-9,
 			Window: DefaultWindow,

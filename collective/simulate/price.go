@@ -10,27 +10,26 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Options are the choices that are not the network's.
+// Options are the parameters that do not belong to the network.
 type Options struct {
 	// Segment is the length of segments in bytes; 0 stands for DefaultSegment.
 	Segment int
 
-	// SerialLimit is the length of messages up to which a rank uses one core at a time:
-	// executors spare themselves goroutines there. 0 stands for DefaultSerialLimit,
-	// negative for no such length.
+	// SerialLimit is the length of messages up to which a rank uses one core at a time, like
+	// executors, which use a single goroutine then. 0 stands for DefaultSerialLimit, negative
+	// for no such limit.
 	SerialLimit int
 
-	// MaxSegments bounds the number of segments that are simulated: as long as there
-	// are more, segments are priced twice as long. It is what keeps trees among
-	// thousands of ranks quick; what it costs is that pipelines fill more slowly than
-	// they would (Result.Segment tells). 0 stands for 2^20.
+	// MaxSegments bounds the number of simulated segments: the length of segments is doubled
+	// until there are no more. This keeps trees among thousands of ranks fast, but pipelines
+	// fill more slowly than in reality (see Result.Segment). 0 stands for 2^20.
 	MaxSegments int
 
-	// Full simulates every rank even where symmetry would spare it.
+	// Full simulates every rank, without use of symmetry.
 	Full bool
 }
 
-// Lengths where nothing else is said: those of executors.
+// Default lengths: those of executors.
 const (
 	DefaultSegment     = 256 << 10
 	DefaultSerialLimit = 256 << 10
@@ -61,46 +60,46 @@ func (o Options) maxSegments() int {
 // Result is the price of a collective.
 type Result struct {
 	Time     float64   // seconds until the last rank has ended
-	Finish   []float64 // seconds until each rank has
-	Messages int       // sent by all ranks; one message may travel in several segments
+	Finish   []float64 // seconds until each rank has ended
+	Messages int       // sent by all ranks; one message may have several segments
 	Bytes    int       // sent by all ranks
 
-	// NIC, Uplink and Cores are shares of Time: how long the busiest NIC (either way),
-	// the busiest link of a rack to the spine, and the cores of the busiest host were
-	// busy. Cores is 0 where their number is unlimited.
+	// NIC, Uplink and Cores are shares of Time: how long the busiest NIC (either way), the
+	// busiest link of a rack to the spine, and the cores of the busiest host were busy. Cores
+	// is 0 if their number is unlimited.
 	NIC, Uplink, Cores float64
 
-	// Chain is where the time of the rank that ended last went.
+	// Chain breaks down the time of the rank that ended last.
 	Chain Chain
 
-	Symmetry *Symmetry // nil where every rank was simulated
-	Ranks    int       // simulated
-	Events   int       // handled
+	Symmetry *Symmetry // nil if every rank was simulated
+	Ranks    int       // number of simulated ranks
+	Events   int       // number of events handled
 	Segment  int       // bytes
 }
 
-// Chain adds up what happened, one thing after the other, until the last rank ended:
-// what each thing on the way waited for last. The times add up to Result.Time.
+// Chain is the critical path to the end of the last rank: from each event it goes back to the
+// last one for which that event waited. The times add up to Result.Time.
 type Chain struct {
-	Messages int // segments received on the way
+	Messages int // segments received on the path
 
-	Latency  float64 // of links
-	Wire     float64 // passing of bytes through NICs, links and memory
-	Overhead float64 // of messages on cores
+	Latency  float64 // latency of links
+	Wire     float64 // transmission through NICs, links and memory
+	Overhead float64 // overhead of messages on cores
 	Copy     float64
 	Fold     float64
-	Queue    float64 // behind others, for cores, NICs and links
+	Queue    float64 // waits for cores, NICs and links
 }
 
-// Total is the sum of the times.
+// Total returns the sum of the times.
 func (c *Chain) Total() float64 {
 	return c.Latency + c.Wire + c.Overhead + c.Copy + c.Fold + c.Queue
 }
 
-// Price prices an algorithm for data of a length in bytes, which is cut into elements
-// of elem bytes (a last incomplete one counts whole). The data is that of the whole
-// collective: bytes are what a rank contributes to an AllReduce, what all blocks of an
-// AllGather have together. A Barrier has none.
+// Price prices an algorithm for data of a length in bytes, which is divided into elements of
+// elem bytes (a last incomplete one counts as whole). bytes is the length of the whole data of
+// the collective: the contribution of a rank to an AllReduce, or all blocks of an AllGather
+// together. A Barrier has no data.
 func Price(ctx context.Context, a *algorithm.Algorithm, pr algorithm.Params, bytes, elem int, net *Network, opt Options) (*Result, error) {
 	w, err := workOf(a, pr, bytes, elem)
 	if err != nil {
@@ -109,7 +108,7 @@ func Price(ctx context.Context, a *algorithm.Algorithm, pr algorithm.Params, byt
 	return Run(ctx, w, net, opt)
 }
 
-// workOf is the work of an algorithm.
+// workOf returns the work of an algorithm.
 func workOf(a *algorithm.Algorithm, pr algorithm.Params, bytes, elem int) (*Work, error) {
 	if elem < 1 || bytes < 0 {
 		return nil, fmt.Errorf("simulate: %d bytes in elements of %d", bytes, elem)
@@ -138,8 +137,8 @@ func Run(ctx context.Context, w *Work, net *Network, opt Options) (*Result, erro
 	return pl.price(ctx, net)
 }
 
-// ErrTooLarge is the complaint about work that has no symmetry and more parts than
-// can be priced in a reasonable time and memory. A part of it, or another algorithm, may be.
+// ErrTooLarge is the error of work without symmetry that has more parts than can be priced in
+// reasonable time and memory. Fewer ranks, or another algorithm, may work.
 var ErrTooLarge = errors.New("too large to price")
 
 // check refuses what cannot be priced.
@@ -192,7 +191,7 @@ func (pl *plan) price(ctx context.Context, net *Network) (*Result, error) {
 	return r, nil
 }
 
-// busiest is the time that the busiest of some servers worked.
+// busiest returns the busy time of the busiest server.
 func busiest(servers []server) float64 {
 	busy := 0.0
 	for i := range servers {

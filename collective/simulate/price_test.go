@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// On an ideal network the textbook formulas hold to the last digits.
+// On an ideal network the textbook formulas hold up to rounding.
 func TestClosedForms(t *testing.T) {
 	n := flat()
 	a, b := n.Rack.Latency+n.SendOverhead+n.RecvOverhead, 1/n.Rack.Bandwidth+n.SendCopy+n.RecvCopy
@@ -45,8 +45,8 @@ func direct(p, rank int) *program.Program {
 	return algorithm.Direct().Generate(algorithm.Params{P: p}, rank)
 }
 
-// Every chain of the library is one: what a rank folds or copies on the way keeps no
-// segment from going on.
+// Every chain of package algorithm is a pipeline: folds and copies on the way do not hold up
+// segments.
 func TestChainsArePipelined(t *testing.T) {
 	const p, bytes = 8, 16 << 20
 	n := flat()
@@ -62,8 +62,8 @@ func TestChainsArePipelined(t *testing.T) {
 	}
 }
 
-// A chain of S segments over p − 1 links takes as long as p − 2 + S segments at the
-// slowest stage, and the other stages of one.
+// A chain of S segments over p − 1 links takes as long as p − 2 + S segments at the slowest
+// stage, plus the other stages of one segment.
 func TestSegmentsArePipelined(t *testing.T) {
 	const p, segment, count = 5, 1 << 16, 24
 	n := flat()
@@ -92,7 +92,7 @@ func TestCoresAreShared(t *testing.T) {
 	}
 }
 
-// Where all messages are short a rank does one thing at a time, whatever the cores.
+// If all messages are short, a rank does one thing at a time, however many cores there are.
 func TestShortMessagesKeepARankOnOneCore(t *testing.T) {
 	n := flat()
 	const p, bytes = 8, 64
@@ -108,7 +108,7 @@ func TestShortMessagesKeepARankOnOneCore(t *testing.T) {
 	}
 }
 
-// Who sleeps is woken for the first message and is awake for those that come with it.
+// A sleeping rank is woken by the first message and is awake for those that arrive with it.
 func TestSleepersAreWoken(t *testing.T) {
 	n := flat()
 	n.WakeUp = 7e-6
@@ -117,7 +117,7 @@ func TestSleepersAreWoken(t *testing.T) {
 		require.NoError(t, err)
 		r, err := Price(t.Context(), a, algorithm.Params{P: p}, 0, 1, n, Options{})
 		require.NoError(t, err)
-		// Up, to rank 0 that takes all in turn, from there to all in turn, and down.
+		// Up the links, to rank 0, which receives all in turn, then to all in turn, and down.
 		messages := float64(p) * (n.SendOverhead + n.RecvOverhead)
 		require.InEpsilon(t, messages+2*(n.Rack.Latency+n.WakeUp), r.Time, 1e-9, "p=%d", p)
 
@@ -130,7 +130,7 @@ func TestSleepersAreWoken(t *testing.T) {
 	}
 }
 
-// A host's NIC serialises what its ranks send, a rack's uplink what its hosts do.
+// A host's NIC serialises the messages of its ranks, a rack's uplink those of its hosts.
 func TestLinksAreShared(t *testing.T) {
 	shift := func(by int) func(p, rank int) *program.Program { // everyone to rank + by
 		return func(p, rank int) *program.Program {
@@ -164,7 +164,7 @@ func TestLinksAreShared(t *testing.T) {
 	}
 }
 
-// What three racks send to three hosts of one meets at its downlink.
+// Messages of three racks to three hosts of one rack share its downlink.
 func TestDownlinksAreShared(t *testing.T) {
 	to := map[int]int{4: 0, 9: 1, 14: 2} // one rank of each of the other racks of four
 	from := map[int]int{0: 4, 1: 9, 2: 14}
@@ -189,8 +189,7 @@ func TestDownlinksAreShared(t *testing.T) {
 	require.InEpsilon(t, 1, r.Uplink, 2e-2)
 }
 
-// A sender gets no further ahead of its receiver than the window, and with a window
-// of 0 not at all.
+// A sender gets ahead of its receiver by at most the window, and with a window of 0 not at all.
 func TestWindow(t *testing.T) {
 	const segment, count = 1 << 10, 64
 	n := &Network{Rack: Link{Bandwidth: 1e9}, RecvOverhead: 1e-3}
@@ -206,7 +205,7 @@ func TestWindow(t *testing.T) {
 	require.Less(t, finish(segment*count), 1e-3)
 }
 
-// A straggler holds up those who depend on it, and nobody else.
+// A straggler holds up the ranks that depend on it, and no others.
 func TestStragglersDelayWhatDependsOnThem(t *testing.T) {
 	n := flat()
 	even := mustRun(t, work(6, 1<<16, chain), n, whole)
@@ -239,9 +238,9 @@ func TestJitterIsReproducible(t *testing.T) {
 	}
 }
 
-// More to send, slower links, dearer messages: nothing gets cheaper, for any AllReduce.
-// A queue may by chance serve first what matters more when something else is late
-// (Graham's anomalies), which is why a few per cent are allowed.
+// With more data, slower links or higher costs of messages, no AllReduce becomes faster. A
+// delay may by chance let a queue serve a more important segment first (Graham's anomalies), so
+// a few per cent are allowed.
 func TestMonotone(t *testing.T) {
 	worse := map[string]func(*Network){
 		"latency":   func(n *Network) { n.Rack.Latency *= 2 },
@@ -275,7 +274,8 @@ func TestMonotone(t *testing.T) {
 	}
 }
 
-// What is sent is what generators declare, and NICs are busy for as long as that takes.
+// The number of elements sent is as declared by the generators, and NICs are busy for as long
+// as that takes.
 func TestConservation(t *testing.T) {
 	const elements = 5000
 	for c := range program.NumCollectives {
@@ -299,7 +299,7 @@ func TestConservation(t *testing.T) {
 				}
 				require.Equal(t, want, r.Bytes, "%s %s p=%d", c, a.Name, p)
 				require.GreaterOrEqual(t, r.Time*r.NIC*(1+1e-9), float64(most)/n.Rack.Bandwidth, "%s %s p=%d", c, a.Name, p)
-				if c == program.AllReduce { // whose steps are a chain for some rank
+				if c == program.AllReduce { // its steps are a chain for some rank
 					require.GreaterOrEqual(t, r.Time*(1+1e-9), float64(cost.Steps)*n.Rack.Latency, "%s %s p=%d", c, a.Name, p)
 				}
 				require.LessOrEqual(t, r.NIC, 1+1e-9)
@@ -355,7 +355,7 @@ func TestMisuse(t *testing.T) {
 	require.ErrorContains(t, err, "enough")
 }
 
-// Too many lanes to hold is an error that says how many, not a machine without memory.
+// Too many lanes are an error that says how many, not a lack of memory.
 func TestWithoutSymmetryThereAreLimits(t *testing.T) {
 	lanes := make([]program.Lane, maxHalves>>7)
 	for i := range lanes {

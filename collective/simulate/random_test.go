@@ -9,17 +9,17 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// drawn is a set of programs drawn at random that ends: events have a global order,
-// each lane has its own in that order, and depends on earlier ones of its rank only.
+// drawn is a random set of programs that ends: events have a global order, each lane has its
+// events in that order, and they depend only on earlier ones of the same rank.
 type drawn struct {
 	programs []*program.Program
 	events   []drawnEvent
 }
 
-// drawnEvent is a message, or a local instruction where from equals to.
+// drawnEvent is a message or, if from equals to, a local instruction.
 type drawnEvent struct {
 	from, to   int
-	send, recv program.Dep // where its instructions are
+	send, recv program.Dep // its instructions
 	size       int
 	folds      int
 }
@@ -83,8 +83,8 @@ func drawPrograms(t *rapid.T) *drawn {
 	return d
 }
 
-// bound is the length of the longest path when nobody ever queues: for each rank, and
-// of all.
+// bound returns the length of the longest path without any queueing: for each rank, and for
+// all.
 func (d *drawn) bound(n *Network) float64 {
 	type place struct{ rank, lane, step int }
 	end := map[place]float64{}
@@ -115,8 +115,7 @@ func (d *drawn) bound(n *Network) float64 {
 	return last
 }
 
-// Nothing ends before its critical path does, and where there is nothing to queue for,
-// everything ends exactly then.
+// No rank ends before its critical path, and without queueing every rank ends exactly then.
 func TestRandomProgramsTakeTheirCriticalPath(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawPrograms(t)
@@ -138,8 +137,8 @@ func TestRandomProgramsTakeTheirCriticalPath(t *testing.T) {
 		}
 		real, err := Run(t.Context(), w, n, whole)
 		if n.Window == 0 && err != nil {
-			// Orders that need a sender to run ahead of its receiver do not end without
-			// buffers; that is for the checker of programs to find.
+			// Programs in which a sender must run ahead of its receiver do not end without
+			// buffers; package check finds that.
 			require.ErrorContains(t, err, "waits for ever")
 			return
 		}

@@ -8,29 +8,28 @@ import (
 	"strings"
 )
 
-// Symmetry says how ranks were relabelled. Rank r stands at place r mod Block of block
-// r div Block; the number of the block is written in digits of the radices Dims, the
-// first the least significant, and a relabelling adds to each digit, modulo its radix.
-// So {Block: 1, Dims: [p]} is the rotation of a ring, {1, [X Y]} that of a torus,
-// {1, [2 2 2 ...]} the exclusive-or of a butterfly, {k, [p/k]} the rotation of groups
-// of k ranks.
+// Symmetry describes the relabellings of ranks. Rank r is at place r mod Block of block r div
+// Block. The number of the block is written in digits with the radices Dims, the first the
+// least significant, and a relabelling adds a number to each digit, modulo its radix. So
+// {Block: 1, Dims: [p]} is the rotation of a ring, {1, [X Y]} that of a torus, {1, [2 2 2 ...]}
+// the exclusive-or of a butterfly, {k, [p/k]} the rotation of groups of k ranks.
 //
-// Ranks at the same place of their blocks form a class, and do the same at the same
-// time: the programs of a class are equal but for the relabelling, and the network
-// cannot tell the blocks apart, because no two blocks share a host (or, where there
-// are several, a rack).
+// Ranks at the same place of their blocks form a class, and do the same at the same time: the
+// programs of a class are equal up to the relabelling, and all blocks are equivalent for the
+// network, as no two blocks share a host (or, if there are several racks, a rack).
 type Symmetry struct {
 	Block int
 	Dims  []int
 
-	// Checked is the number of ranks whose programs were generated and compared; it is
-	// all of them but for large groups, where generating them would cost more than
-	// pricing, and ranks are sampled (always those next to powers of two, which is where
-	// algorithms change their mind).
+	// Checked is the number of ranks whose programs were generated and compared; this is all
+	// ranks except in large groups, where generating all programs would cost more than pricing.
+	// There ranks are sampled, always with those next to powers of two, where algorithms change
+	// their behaviour.
 	Checked int
 }
 
-// String is "rotation by 1", "exclusive or", "rotation by 32", "rotation in 64 x 64".
+// String returns, for example, "rotation by 1", "exclusive or", "rotation by 32", "rotation in
+// 64 x 64".
 func (s *Symmetry) String() string {
 	rotation := "rotation"
 	if s.Block > 1 || len(s.Dims) == 1 {
@@ -52,8 +51,8 @@ func (s *Symmetry) String() string {
 	return rotation + " in " + strings.Join(texts, " x ")
 }
 
-// move relabels a rank by the relabelling that takes block 0 to block to; back undoes
-// it.
+// move relabels a rank by the relabelling that takes block 0 to block to, or by its inverse if
+// back is set.
 func (s *Symmetry) move(rank, to int, back bool) int {
 	block, moved, stride := rank/s.Block, 0, 1
 	for _, d := range s.Dims {
@@ -67,14 +66,13 @@ func (s *Symmetry) move(rank, to int, back bool) int {
 	return moved*s.Block + rank%s.Block
 }
 
-// maxChecked is the number of ranks, and maxCheckedSteps that of instructions, up to
-// which symmetry is checked on all ranks.
+// Symmetry is checked on all ranks for up to maxChecked ranks and maxCheckedSteps instructions.
 const (
 	maxChecked      = 512
 	maxCheckedSteps = 1 << 20
 )
 
-// part is what is known of one rank.
+// part is the compiled program of one rank.
 type part struct {
 	shape *shape
 	peers peers
@@ -101,8 +99,8 @@ func findSymmetry(p, unit int, hint []int, partOf func(rank int) (*part, error))
 	return nil, nil
 }
 
-// radices lists the ways to number q blocks that are tried: in a row, in bits, as hint
-// says, and in a grid.
+// radices returns the ways to number q blocks to try: in a row, in bits, as in hint, and in a
+// grid.
 func radices(q int, hint []int) [][]int {
 	all := [][]int{{q}}
 	if q&(q-1) == 0 && q > 2 {
@@ -130,9 +128,9 @@ func radices(q int, hint []int) [][]int {
 	return all
 }
 
-// holds compares the programs of ranks with those that the symmetry takes to them.
+// holds compares the programs of ranks with those that the symmetry maps to them.
 func (s *Symmetry) holds(p int, partOf func(rank int) (*part, error)) (bool, error) {
-	for _, r := range sampled(p, p, s.Block) { // far more fail than hold: begin with few
+	for _, r := range sampled(p, p, s.Block) { // most candidates fail, so few ranks are checked first
 		if ok, err := s.holdsFor(r, partOf); !ok || err != nil {
 			return false, err
 		}
@@ -176,8 +174,8 @@ func (s *Symmetry) holdsFor(r int, partOf func(rank int) (*part, error)) (bool, 
 	return same(is.peers.send, model.peers.send) && same(is.peers.recv, model.peers.recv), nil
 }
 
-// sampled lists the ranks to compare: all where that is cheap, else the first block,
-// one of each later block near a power of two, the last block, and some between.
+// sampled returns the ranks to compare: all if that is cheap, else the first block, one rank of
+// each later block near a power of two, the last block, and some in between.
 func sampled(p, steps, block int) []int {
 	var ranks []int
 	if p <= maxChecked && p*steps <= maxCheckedSteps {
@@ -201,7 +199,7 @@ func sampled(p, steps, block int) []int {
 		take(block * power)
 		take(block*power - 1)
 	}
-	for k := range 16 { // multiples of the golden section are spread evenly
+	for k := range 16 { // multiples of the golden ratio are spread evenly
 		take(int(uint64(k+1) * 0x9E3779B97F4A7C15 >> 32 * uint64(p) >> 32))
 	}
 	slices.Sort(ranks)

@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// networksOfBlocks are networks on which some relabelling of 64 ranks goes unnoticed.
+// networksOfBlocks returns networks that are invariant under some relabelling of 64 ranks.
 func networksOfBlocks() map[string]*Network {
 	tenGigabit, _ := Preset("10gbe")
 	racks, _ := Preset("two-tier")
@@ -22,8 +22,8 @@ func networksOfBlocks() map[string]*Network {
 	return map[string]*Network{"flat": flat(), "10gbe": tenGigabit, "racks": racks, "hosts in racks": hosts, "tight": tight}
 }
 
-// Pricing one rank of each class gives what pricing all ranks does, for every
-// algorithm that has a symmetry.
+// Pricing one rank of each class gives the same result as pricing all ranks, for every
+// algorithm with a symmetry.
 func TestSymmetryIsTheFullSimulation(t *testing.T) {
 	seen := map[string]int{}
 	sizes := []int{4 << 10, 1 << 20}
@@ -60,7 +60,7 @@ func TestSymmetryIsTheFullSimulation(t *testing.T) {
 	require.NotZero(t, seen["allreduce direct"])
 }
 
-// Data that is no multiple of the chunks is priced as if it were filled up.
+// Data that is not a multiple of the chunks is priced as if it were padded.
 func TestSymmetryRoundsUp(t *testing.T) {
 	n := flat()
 	filled := mustRun(t, work(16, 8*1008, ring), n, Options{})
@@ -125,7 +125,7 @@ func TestSymmetriesFound(t *testing.T) {
 	}
 }
 
-// A program that is symmetric but for one rank is not taken for symmetric.
+// A program that is symmetric except for one rank is not taken for symmetric.
 func TestSymmetryIsCheckedOnEveryRank(t *testing.T) {
 	for odd := range 32 {
 		r := mustRun(t, work(32, 1<<12, func(p, rank int) *program.Program {

@@ -1,6 +1,6 @@
 package simulate
 
-// handle lets an event happen.
+// handle processes an event.
 func (m *machine) handle(e *event) {
 	h := &m.halves[e.half]
 	switch e.order >> kindShift {
@@ -43,10 +43,10 @@ func (m *machine) handle(e *event) {
 	}
 }
 
-// receiver is the rank that a sending half sends to.
+// receiver returns the rank to which a sending half sends.
 func (m *machine) receiver(h *half) int32 { return m.halves[h.peer].rank }
 
-// depart puts the segment that a sender's core is done with on its way.
+// depart sends off a segment after the sender's core has processed it.
 func (m *machine) depart(id int32, t float64) {
 	h := &m.halves[id]
 	bytes := m.segmentBytes(h, &h.shape.steps[h.at])
@@ -76,9 +76,8 @@ func (m *machine) depart(id int32, t float64) {
 	m.done(id, t)
 }
 
-// pass gives a segment whose head is there to a server, and returns when its head
-// leaves. Its tail leaves when the server has done its work, but not before the tail
-// has come.
+// pass gives a segment whose head has arrived to a server, and returns when its head leaves.
+// Its tail leaves when the server has done its work, but not before the tail has arrived.
 func (m *machine) pass(s *server, c *cargo, t, bandwidth, slow float64) float64 {
 	work := 0.0
 	if bandwidth > 0 {
@@ -90,7 +89,7 @@ func (m *machine) pass(s *server, c *cargo, t, bandwidth, slow float64) float64 
 	return begin
 }
 
-// travel brings the head of a segment to the next stage after a delay.
+// travel moves the head of a segment to the next stage after a delay.
 func (m *machine) travel(kind uint64, id, cargo int32, t, delay float64) {
 	h, c := &m.halves[id], &m.cargoes[cargo]
 	c.chain.Latency += delay
@@ -106,8 +105,8 @@ func (m *machine) travel(kind uint64, id, cargo int32, t, delay float64) {
 	m.events.push(event{arrival, kind<<kindShift | owner.order, id, cargo})
 }
 
-// inOrder returns a time of arrival, or the later one of the segment before it on
-// the channel: jitter makes none overtake another.
+// inOrder returns a time of arrival that is not before that of the previous segment on the
+// channel: jitter must not let segments overtake each other.
 func (m *machine) inOrder(h *half, arrival float64, chain *Chain) float64 {
 	if arrival < h.head {
 		chain.Queue += h.head - arrival
@@ -117,13 +116,13 @@ func (m *machine) inOrder(h *half, arrival float64, chain *Chain) float64 {
 	return arrival
 }
 
-// deliver brings a segment to its receiver when its tail is there.
+// deliver delivers a segment to its receiver when its tail has arrived.
 func (m *machine) deliver(to, cargo int32, begin, tail float64) {
 	m.cargoes[cargo].chain.Wire += tail - begin
 	m.events.push(event{tail, evDelivered<<kindShift | m.halves[to].order, to, cargo})
 }
 
-// latency is the next latency of a sending half's link.
+// latency returns the next latency of a sending half's link.
 func (m *machine) latency(id int32) float64 {
 	h := &m.halves[id]
 	delay := m.linkLatency(h)
@@ -141,8 +140,8 @@ func (m *machine) linkLatency(h *half) float64 {
 	}
 }
 
-// credit tells the sender of a segment that it has been taken. The news travel for as
-// long as the segment did when it had the way to itself.
+// credit acknowledges a received segment to its sender. The acknowledgement takes as long as
+// the segment would on an idle path.
 func (m *machine) credit(h *half, t float64) {
 	if h.peer < 0 || !m.halves[h.peer].track {
 		return

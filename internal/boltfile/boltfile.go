@@ -1,8 +1,7 @@
-// Package boltfile reads the file of a bbolt database without believing it. The database
-// itself maps the file and follows what its pages say: in a file that was cut short or
-// damaged it panics, faults or recurses for ever. Here every page is read and checked
-// before anything in it is used, so that what is wrong is a list of errors, and what can
-// still be read is handed on.
+// Package boltfile reads the file of a bbolt database without trusting it. The database itself
+// maps the file and trusts its pages: in a file that was cut short or damaged it panics, faults
+// or recurses for ever. This package reads and checks every page before anything in it is used.
+// It returns a list of errors, and passes on what can still be read.
 //
 //	file:   page 0 (meta), page 1 (meta), pages of branches, leaves and the free list
 //	page:   id (8 bytes) | kind (2) | elements (2) | further pages (4) | elements | data
@@ -30,22 +29,22 @@ const (
 	bucketFlag  = 1
 	minPageSize = 1 << 10
 	maxPageSize = 1 << 24
-	maxDamage   = 100 // errors that are kept
+	maxDamage   = 100 // number of errors that are kept
 )
 
 var order = binary.NativeEndian
 
-// ErrBehind is among the damage where the last change of the database may be missing: what
-// is handed on is whole, and may be as it stood before that.
+// ErrBehind is among the errors if the last change of the database may be missing: the values
+// passed on are complete, but may be those before the last change.
 var ErrBehind = errors.New("the last change may be lost")
 
-// ErrNoBeginning is among the damage where nothing can be handed on: pages that are in use
-// cannot be told from those that were.
+// ErrNoBeginning is among the errors if nothing can be passed on: pages in use cannot be
+// distinguished from old ones.
 var ErrNoBeginning = errors.New("neither of the two pages that say what is current can be read")
 
-// Read reads a database of one level of buckets, of which it hands on what is there, in
-// the order of buckets and keys; the slices are the receiver's for good. It returns what is
-// wrong with the file, nothing if it is whole.
+// Read reads a database with one level of buckets, and calls visit for every value, in the
+// order of buckets and keys; visit may keep the slices. It returns the errors in the file, none
+// if it is undamaged.
 func Read(f io.ReaderAt, size int64, visit func(bucket, key, value []byte)) []error {
 	r := &reader{f: f, size: size, seen: map[uint64]bool{}, visit: visit}
 	m, ok := r.meta()
@@ -77,13 +76,13 @@ func (r *reader) wrong(format string, args ...any) {
 	}
 }
 
-// meta is the page that says where the tree begins.
+// meta is a page that says where the tree begins.
 type meta struct {
 	pageSize                     uint32
 	root, freelist, high, commit uint64
 }
 
-// meta returns the newer of the two that are right. Changes write them in turn.
+// meta returns the newer of the undamaged meta pages. Changes write the two in turn.
 func (r *reader) meta() (best meta, ok bool) {
 	first, wrong := r.metaAt(0)
 	if wrong != nil {
@@ -109,10 +108,10 @@ func (r *reader) meta() (best meta, ok bool) {
 	return first, true
 }
 
-// alone returns what is best where one of the two is right. The other one, at a place, is
-// of the change before or of the one after; it tells of which by the number it has or,
-// where just that was damaged, by the number with which its checksum is right: then all of
-// it is known.
+// alone returns the best meta page if only one of the two is undamaged. The damaged one, at
+// offset at, belongs to the change before or the one after. Its number says which; if only the
+// number was damaged, it is the number with which the checksum is right, and then the whole
+// page is known.
 func (r *reader) alone(right meta, page int, at int64, wrong error) meta {
 	data := make([]byte, headerBytes+metaBytes)
 	if _, err := r.f.ReadAt(data, at); err != nil {
@@ -155,7 +154,7 @@ func parseMeta(page []byte) (m meta, err error) {
 	case order.Uint16(page[8:]) != metaPage:
 		return m, errors.New("it is of another kind")
 	case order.Uint32(data) != magic:
-		return m, errors.New("it is none of a bbolt database")
+		return m, errors.New("it does not belong to a bbolt database")
 	case order.Uint32(data[4:]) != version:
 		return m, fmt.Errorf("it is of version %d", order.Uint32(data[4:]))
 	case order.Uint64(data[metaBytes-8:]) != sum.Sum64():
@@ -168,7 +167,7 @@ func parseMeta(page []byte) (m meta, err error) {
 	return m, nil
 }
 
-// page reads a page with those that continue it, and returns its kind.
+// page reads a page with its continuation pages, and returns its kind.
 func (r *reader) page(id uint64) (data []byte, kind uint16, ok bool) {
 	head := make([]byte, headerBytes)
 	if id < 2 || id >= r.high || int64(id) >= r.size/r.pageSize {
@@ -199,7 +198,7 @@ func (r *reader) page(id uint64) (data []byte, kind uint16, ok bool) {
 	return data, order.Uint16(head[8:]), true
 }
 
-// part returns bytes of a page, nil if they are not in it.
+// part returns n bytes of a page from an offset on, nil if they are not all in it.
 func part(data []byte, from, n uint64) []byte {
 	if from > uint64(len(data)) || n > uint64(len(data))-from {
 		return nil
@@ -207,8 +206,8 @@ func part(data []byte, from, n uint64) []byte {
 	return data[from : from+n : from+n]
 }
 
-// walk goes over the tree from a page: that of all buckets if bucket is nil, or that of
-// one. Its keys are from low on and below high; nil is no bound.
+// walk walks over the tree from a page on: the tree of all buckets if bucket is nil, or that of
+// one bucket. The keys must be at least low and below high; nil is no bound.
 func (r *reader) walk(id uint64, bucket, low, high []byte) {
 	data, kind, ok := r.page(id)
 	switch {
@@ -286,8 +285,8 @@ func (r *reader) leaf(id uint64, data, bucket, low, high []byte) {
 	}
 }
 
-// bucket goes over a bucket, which has a tree of its own, or as a small one a leaf inside
-// its value.
+// bucket walks over a bucket, which has a tree of its own or, if it is small, a leaf inside its
+// value.
 func (r *reader) bucket(id uint64, name, value []byte) {
 	if len(value) < headerBytes {
 		r.wrong("page %d: bucket %q is cut short", id, name)
@@ -305,7 +304,7 @@ func (r *reader) bucket(id uint64, name, value []byte) {
 	r.leaf(id, inside, name, nil, nil)
 }
 
-// freelist checks the pages that the database would use next.
+// freelist checks the list of free pages, which the database would use next.
 func (r *reader) freelist(id uint64) {
 	if id == noFreelist {
 		return

@@ -23,19 +23,20 @@ const (
 	DefaultAwayTimeout  = time.Minute
 )
 
-// Options say which job manager to talk to, and how.
+// Options say which job manager to connect to, and how.
 type Options struct {
 	// Address is "host:port", or "host" with DefaultPort.
 	Address string
-	// Token is shown to the job manager. Where it is empty, that of TokenFile is, or of
-	// the file that SUPERSTEP_TOKEN_FILE names, or SUPERSTEP_TOKEN itself, or of the
-	// file in which a job manager of this user on this machine leaves it.
+	// Token is shown to the job manager. If it is empty, it is read from the first of these
+	// that is set: TokenFile, the file that SUPERSTEP_TOKEN_FILE names, SUPERSTEP_TOKEN itself.
+	// The last resort is the file in which a job manager of this user on this machine leaves
+	// its token.
 	Token     security.Token
 	TokenFile string
-	// TLS are the files of the certificates; none of them means no TLS.
+	// TLS names the files of the certificates; without any there is no TLS.
 	TLS security.TLSFiles
-	// Insecure permits talking to another machine without TLS: whoever can read along
-	// learns the token.
+	// Insecure permits connections to another machine without TLS: anybody who reads the
+	// network learns the token.
 	Insecure bool
 	// DialTimeout bounds the wait for the first answer, and for every other request
 	// that Dial, Upload and FollowToEnd make by themselves; 0 is DefaultDialTimeout.
@@ -46,7 +47,7 @@ type Options struct {
 	// AwayTimeout is how long FollowToEnd waits for a job manager that went away; 0 is
 	// DefaultAwayTimeout.
 	AwayTimeout time.Duration
-	// Logger is told when the job manager is away or does not answer; nil drops it.
+	// Logger gets a message when the job manager is away or does not answer; nil discards it.
 	Logger hclog.Logger
 	// Getenv reads the environment; nil is os.Getenv.
 	Getenv func(string) string
@@ -94,8 +95,7 @@ func Dial(ctx context.Context, options Options) (*Client, error) {
 	if !c.token.token.IsZero() {
 		dial = append(dial, grpc.WithPerRPCCredentials(security.TokenCredentials(c.token.token, secured)))
 	}
-	// The address is not looked up by resolvers of gRPC's own, so that a proxy of the
-	// environment, meant for the web, is not asked for it.
+	// A proxy of the environment is meant for the web, and must not be used for this address.
 	dial = append(dial, grpc.WithNoProxy())
 	if c.conn, err = grpc.NewClient("passthrough:///"+address, dial...); err != nil {
 		return nil, fmt.Errorf("connect to the job manager at %s: %w", address, err)
@@ -107,7 +107,7 @@ func Dial(ctx context.Context, options Options) (*Client, error) {
 	return c, nil
 }
 
-// withDefaults fills in what is left out.
+// withDefaults fills in what is not set.
 func (o Options) withDefaults() Options {
 	if o.DialTimeout <= 0 {
 		o.DialTimeout = DefaultDialTimeout
@@ -139,10 +139,10 @@ func (c *Client) meet(ctx context.Context) error {
 	return wire.CheckVersion(o.Version, "the job manager at "+c.address)
 }
 
-// alert returns what a server of TLS has against this client. In TLS 1.3 a server
-// refuses a certificate when the client takes the connection for made (RFC 8446,
-// section 4.4.2.4): a client that writes then finds a broken pipe, and the alert that
-// says why is lost. This one only reads. nil is nothing to be told.
+// alert returns why a TLS server refuses this client, nil if it does not. In TLS 1.3 a server
+// refuses a certificate only after the client considers the connection established (RFC 8446,
+// section 4.4.2.4). If the client writes then, it gets a broken pipe, and the alert with the
+// reason is lost. So alert only reads.
 func (c *Client) alert(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.options.DialTimeout)
 	defer cancel()
@@ -158,7 +158,7 @@ func (c *Client) alert(ctx context.Context) error {
 			return nil
 		}
 	}
-	var first [1]byte // a server of HTTP/2 speaks first
+	var first [1]byte // an HTTP/2 server sends first
 	if _, err = conn.Read(first[:]); err != nil && strings.Contains(err.Error(), "remote error: tls: ") {
 		return err
 	}
@@ -179,7 +179,7 @@ func (c *Client) Refresh(ctx context.Context) (*wire.Overview, error) {
 	return o, nil
 }
 
-// Cluster returns the overview that Dial was given.
+// Cluster returns the overview that Dial received.
 func (c *Client) Cluster() wire.Overview { return c.overview }
 
 // Address returns the job manager's "host:port".

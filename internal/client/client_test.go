@@ -164,8 +164,8 @@ func TestDialTLS(t *testing.T) {
 	}
 }
 
-// A connection that stood and broke is told apart from a job manager that is not there,
-// and what HTTP/2 cannot make sense of as what it is.
+// The error distinguishes a broken connection from a job manager that is not there, and says so
+// if the bytes were not HTTP/2.
 func TestConnectionsThatBreak(t *testing.T) {
 	at, _ := serve(t, &manager{}, "")
 	c := dialed(t, at, nil)

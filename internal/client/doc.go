@@ -9,8 +9,7 @@
 //	reply, err := c.Submit(ctx, &wire.SubmitRequest{Spec: wire.JobSpec{Artifact: hash, …}})
 //	last, err := c.FollowToEnd(ctx, reply.Job, true, func(e *wire.Event) error { … })
 //
-// A Client has every request of a wire.Client; what Dial, Upload and FollowToEnd add
-// is that they say in words what is wrong and what to do, and that a job manager
-// which is away for a moment is waited for. Explain gives the errors of other requests
-// the same words.
+// A Client has every request of a wire.Client. The errors of Dial, Upload and FollowToEnd also
+// say what to do, and they wait for a job manager that is away for a moment. Explain gives the
+// errors of other requests the same words.
 package client

@@ -12,8 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// requestError is an error of a request in words for people, with the original
-// beneath.
+// requestError is an error of a request with a text for people; it wraps the original.
 type requestError struct {
 	text string
 	err  error
@@ -22,9 +21,9 @@ type requestError struct {
 func (e *requestError) Error() string { return e.text }
 func (e *requestError) Unwrap() error { return e.err }
 
-// Explain returns an error of a request so that its text says what is wrong and what
-// to do about it. errors.Is and wire.Code see the original. Other errors, and nil,
-// stay what they are.
+// Explain returns an error of a request with a text that says what is wrong and what to do
+// about it. errors.Is and wire.Code see the original. Other errors, and nil, are returned
+// unchanged.
 func (c *Client) Explain(err error) error {
 	var said *requestError
 	if err == nil || errors.As(err, &said) || errors.Is(err, context.Canceled) {
@@ -50,8 +49,8 @@ func (c *Client) Explain(err error) error {
 	return &requestError{text, err}
 }
 
-// unreachable says why there is no connection, or no job manager at the end of one.
-// What gRPC says of it is text: the errors of the system beneath are not kept.
+// unreachable says why there is no connection, or no job manager at its other end. It goes by
+// gRPC's text, as gRPC does not wrap the errors of the system.
 func (c *Client) unreachable(err error) string {
 	if strings.Contains(wire.Reason(err), "connection refused") {
 		return fmt.Sprintf("no job manager answers at %s: start one with `superstep dev` or `superstep jobmanager`, or check the address", c.address)

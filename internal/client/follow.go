@@ -30,17 +30,17 @@ func (e *LostError) Error() string {
 // Unwrap returns the error of the last attempt.
 func (e *LostError) Unwrap() error { return e.Err }
 
-// FollowToEnd calls handle, which may be nil, with everything that happens to a job,
-// and returns the job as its last event has it. attach says that the job belongs to
-// this client. A job manager that is away is waited for, up to Options.AwayTimeout,
-// and asked for what has happened since; handle sees every kept event once. An error
-// of handle ends following and is returned as it is. One that does not answer is told of
-// to Options.Logger after some seconds.
+// FollowToEnd calls handle, which may be nil, with everything that happens to a job, and
+// returns the job as in its last event. attach says that the job belongs to this client. If the
+// job manager is away, FollowToEnd waits for it up to Options.AwayTimeout, and then asks for
+// the events since; handle gets every kept event once. An error of handle ends following and is
+// returned unchanged. If the job manager does not answer, Options.Logger gets a message after
+// some seconds.
 func (c *Client) FollowToEnd(ctx context.Context, job wire.JobID, attach bool, handle func(*wire.Event) error) (*wire.JobInfo, error) {
 	v := newVigil(ctx, c.options.Logger.With("address", c.address, "job", job), c.ask)
 	defer v.end()
 	f := &follower{client: c, job: job, attach: attach, handle: handle, vigil: v}
-	var away time.Time // since when the job manager has been; zero: it is there
+	var away time.Time // since when the job manager is away; zero: it is there
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		before := f.heard
 		err := f.follow(ctx)
@@ -79,7 +79,7 @@ const (
 	lastPause  = 2 * time.Second
 )
 
-// follower is how far a job has been followed, over several streams.
+// follower is the state of following a job over several streams.
 type follower struct {
 	client  *Client
 	job     wire.JobID
@@ -88,11 +88,11 @@ type follower struct {
 	vigil   *vigil
 	last    uint64        // number of the last event
 	heard   int           // events of any kind
-	ended   *wire.JobInfo // the job at its end
+	ended   *wire.JobInfo // the job in its final state
 	refused error         // of handle
 }
 
-// errCut is a stream that ended before the job did.
+// errCut says that the stream ended before the job did.
 var errCut = errors.New("the stream ended before the job did")
 
 // follow reads one stream to its end.
@@ -114,7 +114,7 @@ func (f *follower) follow(ctx context.Context) error {
 		f.heard++
 		f.vigil.hear()
 		if e.Progress == nil && e.Number != 0 && e.Number <= f.last {
-			continue // told before the stream broke
+			continue // handled before the stream broke
 		}
 		f.last = max(f.last, e.Number)
 		if f.handle != nil {
@@ -129,7 +129,7 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 }
 
-// passing reports whether an error may be gone when one tries again.
+// passing reports whether another try may succeed after an error.
 func passing(err error) bool {
 	if errors.Is(err, errCut) {
 		return true

@@ -45,7 +45,7 @@ func says(err error, events ...*wire.Event) func(stream wire.ServerStream[wire.E
 	}
 }
 
-// text writes what a handler was given.
+// text writes an event as text.
 func text(e *wire.Event) string {
 	switch {
 	case e.State != nil:

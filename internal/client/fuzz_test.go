@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzParseAddress holds addresses against the parser of package net.
+// FuzzParseAddress compares the parser with that of package net.
 func FuzzParseAddress(f *testing.F) {
 	for _, text := range []string{"localhost", "localhost:7000", "::1", "[::1]:80", "a:b:c", "http://x", "", "[", "]:1"} {
 		f.Add(text)

@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// manager is a job manager that says what a test has it say. What a test leaves out
-// is answered as an older job manager would.
+// manager is a job manager that answers as a test tells it to. Without instructions it answers
+// like an older job manager.
 type manager struct {
 	wire.JobManager // nil: calls without an answer below are not expected
 
@@ -138,7 +138,7 @@ func reach(t *testing.T, address string, change func(*Options)) (*Client, error)
 	return c, err
 }
 
-// dialed is reach where it succeeds.
+// dialed is reach for a dial that must succeed.
 func dialed(t *testing.T, address string, change func(*Options)) *Client {
 	t.Helper()
 	c, err := reach(t, address, change)

@@ -15,17 +15,16 @@ const (
 	tokenEnv     = "SUPERSTEP_TOKEN"
 )
 
-// foundToken is a token and where it is from. Without one, missing says where it was
-// looked for.
+// foundToken is a token and its origin. Without a token, missing says where it was looked for.
 type foundToken struct {
 	token   security.Token
 	from    string
 	missing error
 }
 
-// findToken looks for the token: what is said outright first, then the environment,
-// then the file of a job manager of this user. That file may be missing: if there is
-// no job manager either, that is what to tell.
+// findToken looks for the token: first in the options, then in the environment, then in the
+// file of a job manager of this user. A missing file is no error yet: if there is no job
+// manager either, that is the message for the user.
 func (o *Options) findToken(port int) (foundToken, error) {
 	getenv := o.Getenv
 	if getenv == nil {

@@ -19,13 +19,12 @@ import (
 // a slow line shows progress, and far below what a message may hold.
 const chunkSize = 256 << 10
 
-// Upload gives the job manager the executable at path, unless it has it, and returns
-// the name it has there, the SHA-256 of its bytes in hex. Before and while bytes
-// go out progress is called with the number sent; it may be nil, and is not called where
-// the executable is there already. A job manager that takes no more bytes for
-// Options.StallTimeout ends the upload with an error. Where the job manager takes no
-// uploads nothing is sent: it says when a job is submitted whether there is that
-// executable. Errors call it by name.
+// Upload uploads the executable at path to the job manager, unless it has it already, and
+// returns the SHA-256 of its bytes in hex. Before and during the upload, progress is called
+// with the number of bytes sent; it may be nil, and is not called if the executable is there
+// already. If the job manager takes no more bytes for Options.StallTimeout, the upload ends
+// with an error. If the job manager takes no uploads, nothing is sent: whether it has that
+// executable shows when a job is submitted. Errors call the executable by name.
 func (c *Client) Upload(ctx context.Context, path, name string, progress func(sent, total int64)) (hash string, err error) {
 	defer func() {
 		if err != nil {
@@ -77,15 +76,15 @@ func (c *Client) has(ctx context.Context, hash string, size int64) (bool, error)
 	return reply.Has, nil
 }
 
-// errStalled is the cause of an upload's end that got no further.
+// stalledError is the cause of the end of an upload that has stalled.
 type stalledError struct{ after time.Duration }
 
 func (e *stalledError) Error() string {
 	return fmt.Sprintf("the job manager took no bytes for %v", e.after)
 }
 
-// send streams size bytes of r. Each chunk must be taken in time: a watchdog ends the
-// stream, whose sends wait as long as the other side does not read.
+// send streams size bytes of r. Each chunk must be taken in time: a watchdog ends the stream,
+// since a send waits for as long as the other side does not read.
 func (c *Client) send(ctx context.Context, r io.Reader, hash string, size int64, progress func(sent, total int64)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -110,8 +109,7 @@ func (c *Client) send(ctx context.Context, r io.Reader, hash string, size int64,
 	return err
 }
 
-// sendChunks sends the chunks, telling how many bytes are out, and waits for the
-// answer.
+// sendChunks sends the chunks, reports the number of bytes sent, and waits for the answer.
 func sendChunks(stream grpc.ClientStreamingClient[wire.Chunk, wire.UploadReply], r io.Reader, hash string, size int64, told func(sent int64)) error {
 	buf := make([]byte, chunkSize)
 	for sent := int64(0); sent < size; {

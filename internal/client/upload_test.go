@@ -79,7 +79,7 @@ func TestUploadErrorOfTheOtherSide(t *testing.T) {
 		return wire.Error(codes.ResourceExhausted, "the disk under the artifacts is full")
 	}}
 	at, _ := serve(t, m, "")
-	path, _ := program(t, 6<<20) // more than what is under way before the error comes
+	path, _ := program(t, 6<<20) // more than can be sent before the error arrives
 	_, err := dialed(t, at, nil).Upload(t.Context(), path, path, nil)
 	require.EqualError(t, err, "upload "+path+": the disk under the artifacts is full")
 }

@@ -10,32 +10,32 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Times of a vigil. They end nothing: a connection to a job manager that stands still
-// for some seconds is kept, as it may go on, and broken by gRPC after 25 s.
+// Times of a vigil. They end no connection: a job manager that stands still for some seconds
+// may go on, and gRPC breaks the connection after 25 s.
 const (
 	vigilTick  = time.Second
 	askAfter   = 4 * time.Second // of silence
 	answerIn   = 3 * time.Second
-	standstill = 5 * time.Second // by which a tick is late where this process did not run
+	standstill = 5 * time.Second // delay of a tick that shows that this process did not run
 )
 
-// vigil watches over the silence of a job manager while a job is followed. A job of which
-// there is no news is silent too, so after a while it asks, and tells once if no answer
-// comes, and once when one does again.
+// vigil watches for a silent job manager while a job is followed. A job without news is silent
+// too, so after a while the vigil sends a request. It logs once if no answer comes, and once
+// when one comes again.
 type vigil struct {
-	ask  func(context.Context) error // something small
+	ask  func(context.Context) error // a small request
 	log  hclog.Logger
 	stop context.CancelFunc
 	done sync.WaitGroup
 
 	mu     sync.Mutex
-	heard  bool          // since the last tick
+	heard  bool          // something arrived since the last tick
 	ticked time.Time     // last
-	gap    time.Duration // for which this process did not run
-	woke   time.Time     // when it ended
+	gap    time.Duration // last time for which this process did not run
+	woke   time.Time     // when gap ended
 }
 
-// newVigil begins a vigil, which end ends.
+// newVigil begins a vigil; end ends it.
 func newVigil(ctx context.Context, log hclog.Logger, ask func(context.Context) error) *vigil {
 	ctx, stop := context.WithCancel(ctx)
 	v := &vigil{ask: ask, log: log, stop: stop, ticked: time.Now()}
@@ -43,7 +43,7 @@ func newVigil(ctx context.Context, log hclog.Logger, ask func(context.Context) e
 	return v
 }
 
-// hear notes that the job manager said something.
+// hear records that something of the job manager has arrived.
 func (v *vigil) hear() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -56,8 +56,8 @@ func (v *vigil) end() {
 	v.done.Wait()
 }
 
-// turn notes a tick, and returns how much of the time since the last one counts as
-// silence, and whether the job manager was heard meanwhile.
+// turn records a tick. It returns how much of the time since the last tick counts as silence,
+// and whether the job manager was heard meanwhile.
 func (v *vigil) turn() (passed time.Duration, heard bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -70,8 +70,8 @@ func (v *vigil) turn() (passed time.Duration, heard bool) {
 	return min(passed, 2*vigilTick), heard
 }
 
-// stoodStill returns for how long this process did not run until now, or until a moment
-// ago; 0 if it did.
+// stoodStill returns for how long this process did not run until now, or until a moment ago; 0
+// if it ran.
 func (v *vigil) stoodStill() time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -116,7 +116,7 @@ func (v *vigil) watch(ctx context.Context) {
 			return
 		case err == nil:
 			answered()
-		case waited >= answerIn && waited < 2*answerIn: // else it was refused, or this process did not run
+		case waited >= answerIn && waited < 2*answerIn: // otherwise it was refused, or this process did not run
 			if unanswered += waited + vigilTick; !told {
 				told = true
 				v.log.Warn("the job manager has not answered for " + waited.Round(time.Second).String() + "; it may be stopped or overloaded, waiting for it")
@@ -125,8 +125,8 @@ func (v *vigil) watch(ctx context.Context) {
 	}
 }
 
-// question asks the job manager something, and returns how long that took. An answer
-// that says no is one.
+// question sends a request to the job manager, and returns how long the answer took. A refusal
+// is an answer.
 func (v *vigil) question(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
 	bounded, cancel := context.WithTimeout(ctx, answerIn)

@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// hung is a job manager that can be stopped, and one that watches over it.
+// hung is a job manager that can be stopped, and the vigil that watches it.
 type hung struct {
 	stopped atomic.Bool
 	asked   atomic.Int32
@@ -42,18 +42,18 @@ func answers(h *hung, ctx context.Context) error {
 	return nil
 }
 
-// lines are what was said so far.
+// lines returns the lines logged so far.
 func (h *hung) lines() []string {
 	synctest.Wait()
 	return strings.Split(strings.TrimSpace(h.text.String()), "\n")
 }
 
-// TestVigil: a job manager that says nothing is asked, and one that does not answer is
-// told of once, and once when it does, within seconds.
+// TestVigil: a silent job manager gets a request. If it does not answer, this is logged once,
+// within seconds, and once more when it answers.
 func TestVigil(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := watchOver(t, answers)
-		for range 20 { // it has much to say
+		for range 20 { // it sends much
 			time.Sleep(900 * time.Millisecond)
 			h.vigil.hear()
 		}
@@ -73,7 +73,7 @@ func TestVigil(t *testing.T) {
 		require.Contains(t, h.lines()[1], "[INFO]  the job manager answers again: after=1m")
 		h.stopped.Store(true)
 		time.Sleep(9 * time.Second)
-		h.vigil.hear() // news are an answer
+		h.vigil.hear() // an event counts as an answer
 		time.Sleep(2 * time.Second)
 		require.Len(t, h.lines(), 4)
 		require.Zero(t, h.vigil.stoodStill())
@@ -87,7 +87,7 @@ func TestVigilOfOneThatStoodStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := watchOver(t, func(h *hung, ctx context.Context) error {
 			if h.stopped.Load() {
-				time.Sleep(40 * time.Second) // what comes after the deadline
+				time.Sleep(40 * time.Second) // past the deadline
 				return wire.Error(codes.DeadlineExceeded, "%v", ctx.Err())
 			}
 			return wire.Error(codes.ResourceExhausted, "not now")

@@ -16,8 +16,8 @@ func Checksum(sum uint32, data []byte) uint32 { return crc32.Update(sum, castagn
 // DamagedError says that a file does not hold what was written to it.
 type DamagedError struct {
 	File   string // its path
-	Offset int64  // of the first byte of what was read
-	Length int64  // of what was to be read
+	Offset int64  // of the first byte that was read
+	Length int64  // number of bytes to read
 	Err    error  // what is wrong; io.ErrUnexpectedEOF where the file ends early
 }
 
@@ -27,23 +27,23 @@ func (e *DamagedError) Error() string {
 		e.File, e.Length, e.Offset, e.Err)
 }
 
-// Unwrap returns what is wrong.
+// Unwrap returns Err.
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// errChecksum words a checksum that is not the one that was written.
+// errChecksum is the error of a wrong checksum.
 func errChecksum(got, want uint32) error {
 	return fmt.Errorf("the checksum is %08x where %08x was written", got, want)
 }
 
-// earlyEnd is the file that ends within what was written.
+// earlyEnd is the error of a file that ends before what was written.
 type earlyEnd struct{ got int64 }
 
 func (e earlyEnd) Error() string { return fmt.Sprintf("only %d are there", e.got) }
 
-// Unwrap makes it io.ErrUnexpectedEOF, never io.EOF.
+// Unwrap makes the error match io.ErrUnexpectedEOF, never io.EOF.
 func (e earlyEnd) Unwrap() error { return io.ErrUnexpectedEOF }
 
-// readFull reads len(b) bytes at an offset of f. A file that ends before is a
+// readFull reads len(b) bytes at an offset of f. If the file ends before that, it fails with a
 // *DamagedError; other errors name the file.
 func readFull(f File, b []byte, offset int64) error {
 	for at := 0; at < len(b); {

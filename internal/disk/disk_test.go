@@ -19,7 +19,7 @@ import (
 // form is a way to write pieces of data to a file and read them back.
 type form struct {
 	name string
-	// write returns what reads everything back, again at every call.
+	// write returns a function that reads everything back, anew at every call.
 	write func(t *testing.T, f disk.File, pieces [][]byte) func() ([][]byte, error)
 }
 
@@ -134,9 +134,8 @@ func seeded(seed uint64) *rand.ChaCha8 {
 	return rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
 }
 
-// TestEveryPosition: whatever bit of a file is another, and wherever it ends, what
-// is read is what was written or an error that names the file, and never the end
-// of a file.
+// TestEveryPosition: whichever bit of a file is flipped, and wherever the file is cut, reading
+// gives the written bytes or an error that names the file, and never io.EOF.
 func TestEveryPosition(t *testing.T) {
 	for _, form := range forms {
 		t.Run(form.name, func(t *testing.T) {
@@ -169,7 +168,7 @@ func TestEveryPosition(t *testing.T) {
 				require.NoError(t, os.Truncate(path, int64(at)))
 				refused("end", at)
 			}
-			// Bytes behind the end are nobody's.
+			// Bytes after the end are ignored.
 			require.NoError(t, os.WriteFile(path, append(good, "more"...), 0o600))
 			got, err = read()
 			require.NoError(t, err)
@@ -178,8 +177,8 @@ func TestEveryPosition(t *testing.T) {
 	}
 }
 
-// TestElsewhere: pieces of equal size that changed places, that stand twice, and
-// files that changed places, are noticed.
+// TestElsewhere: pieces of equal size that have changed places or occur twice are noticed, and
+// so are exchanged files.
 func TestElsewhere(t *testing.T) {
 	for _, form := range forms {
 		t.Run(form.name, func(t *testing.T) {
@@ -225,8 +224,8 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// TestFaults: on a disk that fails by seed, every form gives what was written, or
-// an error where the disk gave wrong bytes or none, and only there.
+// TestFaults: on a disk that fails by seed, every format gives the written bytes, or an error
+// if and only if the disk gave wrong bytes or none.
 func TestFaults(t *testing.T) {
 	dir, damaged, refused := t.TempDir(), 0, 0
 	for _, form := range forms {
@@ -296,8 +295,8 @@ func TestLongPieces(t *testing.T) {
 	}
 }
 
-// idle is a file that, once it stalls, reads nothing and says nothing of it, for longer than
-// anybody may ask.
+// idle is a file that, once it stalls, returns no bytes and no error, for more reads than a
+// reader may try.
 type idle struct {
 	disk.File
 	stalls bool
@@ -316,7 +315,7 @@ func (f *idle) ReadAt(b []byte, at int64) (int, error) {
 	return 0, nil
 }
 
-// TestIdleFile: a file system that gives no bytes and no error ends the reading.
+// TestIdleFile: if a file system gives no bytes and no error, reading fails.
 func TestIdleFile(t *testing.T) {
 	for _, form := range forms {
 		t.Run(form.name, func(t *testing.T) {

@@ -18,12 +18,12 @@ import (
 //	                 number in its stream, and the three fields above
 //	…                the body
 //
-// A head is verified before its length is believed. As its checksum covers where
-// it stands, a frame of another place or file is noticed too, and the number of
-// frames, which memory holds, notices those that are missing at the end.
+// A head is verified before its length is used. Its checksum covers its place, so that a frame
+// of another place or file is noticed too. Memory holds the number of frames, so that missing
+// frames at the end are noticed.
 const headSize = 8 + 8 + 4 + 4
 
-// Stream is the place of a stream of frames in a file, and what it holds.
+// Stream is the place of a stream of frames in a file, with its numbers of frames and rows.
 type Stream struct {
 	Offset, Length int64
 	Frames         int64
@@ -40,20 +40,20 @@ type Frames struct {
 	body   []byte // of the frame being written
 }
 
-// NewFrames writes to a file, which is empty and stays the caller's.
+// NewFrames writes to an empty file, which the caller closes.
 func NewFrames(f File) *Frames {
 	return &Frames{file: f, buffer: bufio.NewWriterSize(f, bufferSize), name: nameSum(f)}
 }
 
 func nameSum(f File) uint32 { return Checksum(0, []byte(f.Name())) }
 
-// Write appends to the body of the frame at hand.
+// Write appends to the body of the current frame.
 func (w *Frames) Write(data []byte) (int, error) {
 	w.body = append(w.body, data...)
 	return len(data), nil
 }
 
-// End ends the frame at hand, which holds so many rows.
+// End ends the current frame, which holds the given number of rows.
 func (w *Frames) End(rows int64) error {
 	var head [headSize]byte
 	putHead(head[:], w.name, w.stream.Offset+w.stream.Length, w.stream.Frames, rows, w.body)
@@ -70,7 +70,7 @@ func (w *Frames) End(rows int64) error {
 	return nil
 }
 
-// EndStream ends the stream at hand, makes it readable, and begins the next.
+// EndStream ends the current stream, makes it readable, and begins the next.
 func (w *Frames) EndStream() (Stream, error) {
 	if err := w.buffer.Flush(); err != nil {
 		return Stream{}, err
@@ -90,7 +90,7 @@ func putHead(head []byte, name uint32, offset, number, rows int64, body []byte) 
 	binary.LittleEndian.PutUint32(head[20:], headSum(head, name, offset, number))
 }
 
-// headSum is the checksum of a head, from the file's name on.
+// headSum returns the checksum of a head, which continues that of the file's name.
 func headSum(head []byte, name uint32, offset, number int64) uint32 {
 	var place [16]byte
 	binary.LittleEndian.PutUint64(place[:], uint64(offset))
@@ -129,22 +129,22 @@ type fileReader struct {
 func (r *fileReader) Read(b []byte) (int, error) {
 	b = b[:min(int64(len(b)), r.end-r.at)]
 	if len(b) == 0 {
-		return 0, io.ErrUnexpectedEOF // nobody reads on after the last frame
+		return 0, io.ErrUnexpectedEOF // not reached: nothing reads after the last frame
 	}
 	n, err := r.file.ReadAt(b, r.at)
 	r.at += int64(n)
 	switch {
 	case n > 0:
-		err = nil // which comes back if it stays
+		err = nil // the next read returns it again if it persists
 	case err == nil:
-		err = io.ErrNoProgress // io.ReadFull would ask again and again
+		err = io.ErrNoProgress // otherwise io.ReadFull would try for ever
 	}
 	return n, err
 }
 
-// Next returns the body of the next frame, valid until the next call, and its
-// rows. After as many frames as were written, with as many rows, it is io.EOF; any
-// other end, and anything but what was written, is a *DamagedError. An error stays.
+// Next returns the body of the next frame, valid until the next call, and its rows. After all
+// frames that were written, with all their rows, it returns io.EOF; any other end, and any
+// changed bytes, are a *DamagedError. After an error it returns the same error again.
 func (r *FrameReader) Next() (body []byte, rows int64, err error) {
 	if r.err != nil {
 		return nil, 0, r.err
@@ -192,7 +192,7 @@ func (r *FrameReader) next() (body []byte, rows int64, err error) {
 	return r.body, rows, nil
 }
 
-// read reads len(b) bytes, which stand at an offset of the file.
+// read reads len(b) bytes at an offset of the file.
 func (r *FrameReader) read(b []byte, offset int64) error {
 	n, err := io.ReadFull(r.buffer, b)
 	switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHeadsThatLie: a head whose checksum is right, and which does not go with what memory
-// holds of its stream, is damage too; and no length is believed that goes beyond the stream.
+// TestHeadsThatLie: a head with a right checksum that contradicts what memory holds of its
+// stream is damage too, and a length beyond the stream is refused.
 func TestHeadsThatLie(t *testing.T) {
 	body := []byte("a body")
 	size := int64(headSize + len(body))

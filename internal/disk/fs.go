@@ -9,7 +9,7 @@ import (
 
 // FS makes, finds and removes files. It is safe for concurrent use.
 type FS interface {
-	// OpenFile, CreateTemp, Remove and Rename do what those of package os do.
+	// OpenFile, CreateTemp, Remove and Rename are those of package os.
 	OpenFile(path string, flag int, perm os.FileMode) (File, error)
 	CreateTemp(dir, pattern string) (File, error)
 	Remove(path string) error
@@ -22,9 +22,9 @@ type File interface {
 	io.ReaderAt
 	io.Writer
 	io.Closer
-	// Name is the path that the file was opened by.
+	// Name is the path with which the file was opened.
 	Name() string
-	// Sync has the system put what was written on the medium.
+	// Sync makes the system write all data to the medium.
 	Sync() error
 }
 
@@ -45,7 +45,7 @@ func (osFS) Remove(path string) error { return os.Remove(path) }
 
 func (osFS) Rename(from, to string) error { return os.Rename(from, to) }
 
-// opened keeps a nil *os.File from becoming a File that is not nil.
+// opened returns a nil File for a nil *os.File.
 func opened(f *os.File, err error) (File, error) {
 	if err != nil {
 		return nil, err
@@ -53,8 +53,8 @@ func opened(f *os.File, err error) (File, error) {
 	return f, nil
 }
 
-// RemoveIfThere removes a file of this process that is of no more use. That something else
-// has removed it is no failure.
+// RemoveIfThere removes a file of this process that is not needed any more. It is no error if
+// the file is already gone.
 func RemoveIfThere(on FS, path string) error {
 	if err := on.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

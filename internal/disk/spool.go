@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// pieceSize is what a spool verifies at a time: large against the four bytes of
-// its checksum, small against what readers read.
+// pieceSize is the number of bytes that a spool verifies at a time: large compared with the
+// four bytes of a checksum, small compared with the reads.
 const pieceSize = 64 << 10
 
-// Spool is a file of bytes that are written once, from the first to the last, and
-// then read anywhere, by any number of goroutines.
+// Spool is a file whose bytes are written once, in order, and then read at any offset, by any
+// number of goroutines.
 type Spool struct {
 	file   File
 	size   int64
@@ -20,7 +20,7 @@ type Spool struct {
 	pieces sync.Pool
 }
 
-// NewSpool writes to a file, which is empty and stays the caller's.
+// NewSpool writes to an empty file, which the caller closes.
 func NewSpool(f File) *Spool {
 	s := &Spool{file: f, buffer: make([]byte, 0, pieceSize)}
 	s.pieces.New = func() any { return new([pieceSize]byte) }
@@ -42,7 +42,7 @@ func (s *Spool) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// Seal ends the writing. What follows is ReadAt alone.
+// Seal ends the writing. After it only ReadAt and Size may be called.
 func (s *Spool) Seal() error {
 	var err error
 	if len(s.buffer) > 0 {
@@ -65,8 +65,8 @@ func (s *Spool) flush() error {
 // Size is the number of bytes that were written, once the spool is sealed.
 func (s *Spool) Size() int64 { return s.size }
 
-// ReadAt reads bytes of a sealed spool, verified; io.EOF is the end of what was
-// written, and a file that ends before it a *DamagedError.
+// ReadAt reads and verifies bytes of a sealed spool. It returns io.EOF at the end of the
+// written bytes, and a *DamagedError if the file ends before that.
 func (s *Spool) ReadAt(b []byte, offset int64) (n int, err error) {
 	if offset < 0 {
 		return 0, errors.New("read spool: the offset is negative")
@@ -78,7 +78,7 @@ func (s *Spool) ReadAt(b []byte, offset int64) (n int, err error) {
 		}
 		piece := at / pieceSize
 		from, length := piece*pieceSize, int(min(pieceSize, s.size-piece*pieceSize))
-		if at == from && len(b)-n >= length { // whole, so straight into b
+		if at == from && len(b)-n >= length { // a whole piece is read directly into b
 			if err := s.read(piece, b[n:n+length]); err != nil {
 				return n, err
 			}
@@ -94,7 +94,7 @@ func (s *Spool) ReadAt(b []byte, offset int64) (n int, err error) {
 	return n, nil
 }
 
-// copyOf copies what a piece has from an index on.
+// copyOf copies the bytes of a piece from an index on.
 func (s *Spool) copyOf(piece int64, b []byte, from, length int) (int, error) {
 	buffer := s.pieces.Get().(*[pieceSize]byte)
 	defer s.pieces.Put(buffer)

@@ -6,29 +6,29 @@ import (
 	"sync"
 )
 
-// pageShift is that of huge pages where others have 4 KiB. Where they are larger, what is
-// asked for still is whole pages, and what lies side by side becomes one range again.
+// pageShift is the shift of huge pages on systems with 4 KiB pages. On systems with larger huge
+// pages, whole pages are still requested, as neighbouring ranges merge.
 const pageShift = 21
 
-// system is what an adviser asks, for n huge pages from a given one on. Both return false
-// where there is no use in asking again.
+// system has the calls of an adviser, for n huge pages from a given one on. Both return false
+// if further calls are of no use.
 type system struct {
 	advise, forget func(page, n uintptr) bool
 }
 
-// adviser asks for huge pages, for each once: buffers come and go at the same addresses of
-// the heap, which never gives an address back.
+// adviser requests huge pages, each only once: buffers come and go at the same addresses of the
+// heap, which never returns address space.
 type adviser struct {
 	system system
 
 	mu     sync.Mutex
 	asked  map[uintptr]struct{} // numbers of pages
-	closed bool                 // nothing is asked any more
+	closed bool                 // no more requests
 }
 
-// advise asks for the huge pages that n bytes from an address on lie on, with what else of
-// the heap lies on them. What is not in use yet becomes huge when it is first used; for the
-// rest it is the system's to decide.
+// advise requests huge pages for n bytes from an address on, and so for other parts of the heap
+// on the same pages. Unused memory gets huge pages at its first use; for the rest the system
+// decides.
 func (a *adviser) advise(from, n uintptr) {
 	if n < Least {
 		return

@@ -10,9 +10,9 @@ import (
 
 const pageSize = 1 << pageShift
 
-// book is a system that notes what it was asked for.
+// book is a system that records requests.
 type book struct {
-	pages, back []uintptr // asked for, and given back
+	pages, back []uintptr // requested pages, and withdrawn ones
 	calls       int
 	refuse      bool
 }
@@ -53,7 +53,8 @@ func TestPagesThatAreAskedFor(t *testing.T) {
 	}
 }
 
-// TestPagesAreAskedForOnce: whatever the buffers, each of their pages is, and no other one.
+// TestPagesAreAskedForOnce: whatever the buffers, each of their pages is requested once, and no
+// others.
 func TestPagesAreAskedForOnce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -72,7 +73,7 @@ func TestPagesAreAskedForOnce(t *testing.T) {
 		slices.Sort(b.pages)
 		require.Equal(t, want, b.pages)
 
-		// The advice is taken back, range by range, and none is given any more.
+		// The requests are withdrawn, range by range, and no more are made.
 		ranges, before := 1, b.calls
 		for i := range want[1:] {
 			if want[i+1] != want[i]+1 {

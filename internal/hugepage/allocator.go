@@ -6,8 +6,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// Least is the number of bytes from which a buffer is worth the question. Where all shards
-// together are more than a cache holds, the rows of one are hundreds of kilobytes.
+// Least is the number of bytes from which a request for a buffer is worth its cost. If all
+// shards together do not fit in a cache, the rows of one shard take hundreds of kilobytes.
 const Least = 128 << 10
 
 // Allocator is Arrow's allocator on Go's heap, with huge pages under buffers of at least
@@ -18,7 +18,7 @@ type Allocator struct {
 	pages adviser
 }
 
-// NewAllocator returns an allocator to be closed.
+// NewAllocator returns an allocator. The caller closes it.
 func NewAllocator() *Allocator {
 	a := &Allocator{}
 	s, ok := theSystem()
@@ -26,14 +26,14 @@ func NewAllocator() *Allocator {
 	return a
 }
 
-// Allocate returns size bytes, the first of which is at the start of a cache line.
+// Allocate returns size bytes that begin at a cache line.
 func (a *Allocator) Allocate(size int) []byte {
 	b := a.GoAllocator.Allocate(size)
 	a.pages.advise(uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(size))
 	return b
 }
 
-// Reallocate returns size bytes that begin as b does, in its place if it has room.
+// Reallocate returns size bytes that begin with those of b, in the same place if there is room.
 func (a *Allocator) Reallocate(size int, b []byte) []byte {
 	if size <= cap(b) {
 		return b[:size]
@@ -43,6 +43,6 @@ func (a *Allocator) Reallocate(size int, b []byte) []byte {
 	return larger
 }
 
-// Close tells the system that small pages do again, which leaves those in use as they are. The
-// allocator goes on without huge pages. It may be closed again.
+// Close withdraws the requests; huge pages in use stay. The allocator goes on without huge
+// pages. It may be closed again.
 func (a *Allocator) Close() { a.pages.close() }

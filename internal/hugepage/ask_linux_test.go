@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// flagged reports whether the mapping of an address has a flag; known is false where the
-// system does not tell.
+// flagged reports whether the mapping of an address has a flag; known is false if the system
+// does not say.
 func flagged(t *testing.T, address uintptr, flag string) (marked, known bool) {
 	maps, err := os.Open("/proc/self/smaps")
 	if err != nil {
@@ -32,8 +32,8 @@ func flagged(t *testing.T, address uintptr, flag string) (marked, known bool) {
 	return false, false
 }
 
-// TestLargeBuffersAreMarked: the system keeps the advice with the memory, until it is taken
-// back.
+// TestLargeBuffersAreMarked: the system keeps the request with the memory until it is
+// withdrawn.
 func TestLargeBuffersAreMarked(t *testing.T) {
 	if _, ok := theSystem(); !ok {
 		t.Skip("this system gives huge pages to everybody or to nobody")

@@ -2,19 +2,18 @@ package kernel
 
 import "math"
 
-// chunk is the number of rows that go through the steps of a search together:
-// enough to amortise the passes over the groups of centres, few enough that
-// rows and search state stay in the first-level cache for small d.
+// chunk is the number of rows that are searched together: enough to amortise the passes over
+// the groups of centres, and few enough to keep rows and search state in the first-level cache
+// for small d.
 const chunk = 128
 
 // SquaredDistance returns the squared Euclidean distance of x and c, which
 // have the same length: t = x[j]-c[j], acc = acc + t*t from 0 in increasing j.
 //
-// The direct form is used throughout, not |x|²-2x·c+|c|²: it keeps its relative
-// accuracy for data far from the origin and is exactly 0 only for a row that
-// equals the centre (or differs from it by less than about 1e-162 in every
-// feature). The dot form decides where it provably names the same winner: see
-// [Assigner].
+// The direct form is used throughout, not |x|²-2x·c+|c|²: it keeps its relative accuracy for
+// data far from the origin and is exactly 0 only for a row that equals the centre (or differs
+// from it by less than about 1e-162 in every feature). The dot form is used only where it
+// provably gives the same winner: see [Assigner].
 func SquaredDistance(x, c []float64) float64 { return OneNaNOf(squaredDistance(x, c)) }
 
 func squaredDistance[T Float](x, c []T) T {
@@ -75,9 +74,9 @@ func Nearest(x []float64, c *Centers) (int, float64) {
 // centre and the distance that [Nearest] returns for that row alone, with the
 // same bits.
 //
-// What assign holds on entry is taken as a guess, and makes nothing but speed:
-// with the assignment of the superstep before, most rows cost one distance
-// instead of k. Any values will do.
+// The values of assign on entry are used as guesses, which affect only speed: with the
+// assignment of the previous superstep, most rows cost one distance instead of k. Any values
+// will do.
 func AssignEuclidean(x []float64, n int, c *Centers, assign []int32, dist []float64) {
 	assignEuclidean(active, x, n, c, assign, dist)
 }
@@ -102,13 +101,12 @@ type search struct {
 	form dispatch
 	key  [chunk]uint64
 	todo [chunk]int32
-	rest int // chunks for which guesses are not worth a try
+	rest int // chunks in which guesses are not worth trying
 }
 
-// assign finds the nearest centre of every row of a chunk and leaves the bits
-// of its squared distance in s.key. Trying the guesses costs one distance a
-// row; where few hold, as in the first supersteps or for overlapping clusters,
-// most chunks go without.
+// assign finds the nearest centre of every row of a chunk and leaves the bits of its squared
+// distance in s.key. Trying the guesses costs one distance a row. If few are right, as in the
+// first supersteps or for overlapping clusters, most chunks skip it.
 func (s *search) assign(x []float64, c *Centers, assign []int32) {
 	var todo []int32
 	if s.rest == 0 {
@@ -144,9 +142,8 @@ func (s *search) find(x []float64, c *Centers, todo []int32, near []int32) {
 	}
 }
 
-// findQuads is find in assembly, eight or four rows at a time; rows that are
-// missing to the last four are repeated. It returns the rows for which it found nothing
-// less than +Inf.
+// findQuads is find in assembly, eight or four rows at a time; the last group is filled up by
+// repeating rows. It returns the rows without a distance below +Inf.
 func (s *search) findQuads(x []float64, c *Centers, todo, near []int32) []int32 {
 	x, near, key := x[:len(near)*c.d], near[:min(len(near), chunk)], &s.key
 	step := max(8*callSize/max(c.k*c.d, 1)&^(quad-1), quad)
@@ -176,8 +173,8 @@ func (s *search) findQuads(x []float64, c *Centers, todo, near []int32) []int32 
 	return todo[:m]
 }
 
-// try computes the distance of each row to its guessed centre and returns the
-// rows for which that does not settle the search; see [Centers.setReach].
+// try computes the distance of each row to its guessed centre, and returns the rows that still
+// have to be searched; see [Centers.setReach].
 func (s *search) try(x []float64, c *Centers, assign []int32) []int32 {
 	d, n := c.d, len(assign)
 	for i, a := range assign {

@@ -5,51 +5,51 @@ import (
 	"unsafe"
 )
 
-// Assigner finds the nearest of k centres in d dimensions for many rows, in either
-// precision. It belongs to one goroutine, and is to be given centres by
-// [Assigner.Set] before each round of searches. All memory is taken by [NewAssigner].
+// Assigner finds the nearest of k centres in d dimensions for many rows, in either precision.
+// It is used by one goroutine, which sets the centres with [Assigner.Set] before each round of
+// searches. All memory is allocated by [NewAssigner].
 //
-// The nearest centre is that of the least squared distance, t = x[j]-c[j], acc = acc
-// + t*t from 0 in increasing j, in the precision of T; of several the lowest. A
-// distance that is NaN never wins; if all are, a row gets -1 and NaN. What near holds
-// on entry of a search is taken as a guess, and makes nothing but speed: any values
-// will do.
+// The nearest centre is that of the least squared distance, t = x[j]-c[j], acc = acc + t*t from
+// 0 in increasing j, in the precision of T; on a tie the lowest index wins. A distance that is
+// NaN never wins; if all are, a row gets -1 and NaN. The values of near on entry of a search
+// are used as guesses, which affect only speed: any values will do.
 type Assigner[T Float] struct {
 	form   dispatch
 	k, d   int
-	rows   []T // of the centres
+	rows   []T // rows of the centres
 	reach  []T // see [Centers]; 0 where nothing is known
 	exact  exactSearch[T]
-	filter *filter[T] // nil where there is no assembly for it
+	filter *filter[T] // nil if there is no assembly for it
 
-	square  []T // of a chunk: squared distances
+	square  []T // squared distances of a chunk
 	todo    [chunk]int32
 	changed [chunk]int32
 	dist    [chunk]float64
 
-	ahead []T // rows of the next chunk that nobody has fetched yet
+	ahead []T // rows of the next chunk that are not fetched yet
 
-	rest  int  // chunks for which guesses are not worth a try
-	blind bool // in the chunk before most guesses were wrong
-	skip  int  // chunks for which the filter is not worth a try
+	rest  int  // chunks in which guesses are not worth trying
+	blind bool // in the previous chunk most guesses were wrong
+	skip  int  // chunks in which the filter is not worth trying
 }
 
 const (
-	// fetchEvery is the number of rows after which some of the next chunk are fetched, and
-	// fetched how many: as much as memory brings meanwhile.
+	// After every fetchEvery rows, fetched rows of the next chunk are prefetched: as many as
+	// memory delivers in that time.
 	fetchEvery, fetched = 16, 4
 	// cacheLine is in bytes.
 	cacheLine = 64
 )
 
-// leastFiltered is for how many rows the filter takes no longer than every distance.
+// leastFiltered is the number of rows from which the filter is no slower than computing every
+// distance.
 const leastFiltered = 6
 
 // exactSearch finds nearest centres by computing every distance.
 type exactSearch[T Float] interface {
 	set(rows []T)
-	// find searches for the rows of x that todo lists, which it may reorder, and sets
-	// their near and squares.
+	// find searches for the rows of x listed in todo, which it may reorder, and sets their near
+	// and squares.
 	find(x []T, todo, near []int32)
 }
 
@@ -85,7 +85,7 @@ func (a *Assigner[T]) Set(centers []float64) {
 	a.rest, a.skip, a.blind = 0, 0, false
 }
 
-// setReach finds how far each centre's nearest neighbour is; see [Centers].
+// setReach finds the distance of each centre to its nearest neighbour; see [Centers].
 func (a *Assigner[T]) setReach() {
 	switch s := any(a.exact).(type) {
 	case *search64:
@@ -99,13 +99,13 @@ func (a *Assigner[T]) setReach() {
 	}
 }
 
-// Reach returns, for each centre, a squared distance such that a row whose squared
-// distance to it is less has it as its nearest centre; 0 where nothing is known. It is
-// not to be modified, and that of the last [Assigner.Set].
+// Reach returns a squared distance for each centre: a row whose squared distance to the centre
+// is less has it as its nearest centre. It is 0 where nothing is known. The slice must not be
+// modified, and is valid until the next [Assigner.Set].
 func (a *Assigner[T]) Reach() []T { return a.reach }
 
-// Effort tells how long the search of all centres takes for a row, in units of what a
-// feature of a centre takes where every distance is computed: about 70 picoseconds.
+// Effort returns how long the search of all centres takes for a row. The unit is the time for
+// one feature of one centre when every distance is computed: about 70 picoseconds.
 func (a *Assigner[T]) Effort() float64 {
 	k, d := float64(a.k), float64(a.d)
 	if a.filter != nil && a.filter.usable {
@@ -124,10 +124,10 @@ func (a *Assigner[T]) Assign(x []T, n int, near []int32, dist []float64) {
 	}
 }
 
-// Accumulate is [Assigner.Assign], [AccumulateCentroids] and [Inertia] in one pass
-// over the rows, with the same bits: the hot loop of k-means. It returns the inertia
-// including that of the rows before. The squared distance that enters the inertia is
-// the square of the rounded distance, as Inertia has it.
+// Accumulate is [Assigner.Assign], [AccumulateCentroids] and [Inertia] in one pass over the
+// rows, with the same bits: the hot loop of k-means. It returns the inertia including that of
+// the rows before. The squared distance in the inertia is the square of the rounded distance,
+// as in Inertia.
 func (a *Assigner[T]) Accumulate(x []T, n int, w []float64, near []int32, sums []float64, inertia float64) float64 {
 	d := a.d
 	for lo := 0; lo < n; lo += chunk {
@@ -142,8 +142,8 @@ func (a *Assigner[T]) Accumulate(x []T, n int, w []float64, near []int32, sums [
 		if w != nil {
 			weights = w[lo:hi]
 		}
-		// The rows of the next chunk come while these are in the cache: up to half of them have
-		// by now.
+		// The rows of the next chunk are fetched while these are in the cache: up to half of
+		// them are there by now.
 		accumulateCentroids(a.form, rows, hi-lo, d, weights, own, sums, len(next))
 		dist := a.dist[:hi-lo]
 		a.roots(dist)
@@ -169,10 +169,9 @@ func (a *Assigner[T]) roots(dist []float64) {
 	}
 }
 
-// assign finds the nearest centre of every row of a chunk and leaves its squared
-// distance in a.square. The distance to a guess that proves right is needed in any
-// case, so guesses are tried wherever that is not the last thing known of most rows:
-// those within the reach of their centre are done.
+// assign finds the nearest centre of every row of a chunk and leaves its squared distance in
+// a.square. The distance to a right guess is needed in any case, so guesses are tried unless
+// most were wrong lately: rows within the reach of their centre are done.
 func (a *Assigner[T]) assign(x []T, near []int32) {
 	for i, c := range near {
 		if uint(c) >= uint(a.k) {
@@ -223,7 +222,7 @@ func (a *Assigner[T]) own(x []T, near []int32) {
 	}
 }
 
-// fetch has the next of the rows that come after this chunk fetched, if any are left.
+// fetch prefetches the next rows after this chunk, if any are left.
 func (a *Assigner[T]) fetch() {
 	n := min(len(a.ahead), fetched*a.d)
 	if n == 0 {
@@ -234,8 +233,8 @@ func (a *Assigner[T]) fetch() {
 	a.ahead = a.ahead[n:]
 }
 
-// score asks the filter for the rows that todo lists, and returns those that it does
-// not settle. known tells whether the squared distances to the guesses are.
+// score applies the filter to the rows listed in todo, and returns those that it does not
+// settle. known tells whether the squared distances to the guesses are known.
 func (a *Assigner[T]) score(x []T, near, todo []int32, known bool) (left []int32) {
 	left = todo[:0]
 	changed := 0

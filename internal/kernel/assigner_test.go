@@ -27,8 +27,8 @@ func dumbAssign[T Float](x, centers []T, k, d int) (int32, T) {
 	return at, best
 }
 
-// requireAssigned searches in every form, with guesses that may be wrong and then with
-// right ones, and compares all that comes out with the plainest loops.
+// requireAssigned searches in every form, with guesses that may be wrong and then with right
+// ones, and compares all results with the plainest loops.
 func requireAssigned[T Float](t require.TestingT, rng *rand.Rand, x []T, centers, w []float64, n, k, d int) {
 	rows := make([]T, k*d)
 	for i, v := range centers {
@@ -127,7 +127,7 @@ func TestAssignerWidths(t *testing.T) {
 	}
 }
 
-// nextAfter moves v by a few of the smallest steps that its precision has.
+// nextAfter moves v by a few of the smallest steps of its precision.
 func nextAfter[T Float](v T, steps int) T {
 	if is64[T]() {
 		return T(math.Float64frombits(math.Float64bits(float64(v)) + uint64(steps)))
@@ -135,8 +135,8 @@ func nextAfter[T Float](v T, steps int) T {
 	return T(math.Float32frombits(math.Float32bits(float32(v)) + uint32(steps)))
 }
 
-// Rows near the plane between two centres, at distances from it of all orders of
-// magnitude: from where the scores decide to where the last bit of a distance does.
+// Rows near the plane between two centres, at distances from it of all orders of magnitude:
+// from those where the scores decide to those where the last bit of a distance does.
 func testNearTies[T Float](t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
 	const n = 128
@@ -189,8 +189,8 @@ func TestNearTies(t *testing.T) {
 	t.Run("float32", testNearTies[float32])
 }
 
-// Scores of ordinary rows settle nearly all of them, wherever the origin is: it is what
-// the filter is for.
+// Scores settle nearly all ordinary rows, wherever the origin is: this is the purpose of the
+// filter.
 func TestFilterSettlesOrdinaryRows(t *testing.T) {
 	if !active.avx512 {
 		require.Nil(t, newAssigner[float64](active, 2, 2).filter)
@@ -222,7 +222,7 @@ func TestFilterSettlesOrdinaryRows(t *testing.T) {
 	}
 }
 
-// What the filter may not judge: centres beyond its range, and rows that are.
+// The filter must not decide for centres or rows beyond its range.
 func TestFilterKnowsItsLimits(t *testing.T) {
 	f := newFilter[float64](2, 1)
 	for _, c := range []float64{math.NaN(), math.Inf(1), 1e300, 0x1p62} {
@@ -255,8 +255,8 @@ func TestAssignerAllocatesNothing(t *testing.T) {
 	}))
 }
 
-// TestAssignerRests drives it through chunks in which guesses or scores are useless and
-// back.
+// TestAssignerRests passes from ordinary chunks to chunks in which guesses or scores are
+// useless, and back.
 func TestAssignerRests(t *testing.T) {
 	rng := rand.New(rand.NewPCG(15, 16))
 	const d, k = 5, 7

@@ -11,12 +11,12 @@ type Centers struct {
 	groups []group
 	panels []float64 // for assembly, as in Packed, padded with NaN centres
 
-	// reach[a] is the bits of a squared distance such that a row whose computed
-	// squared distance to centre a is below it has a as its nearest centre,
-	// whatever the rounding; 0 where nothing is known.
+	// reach[a] has the bits of a squared distance: a row whose computed squared distance to
+	// centre a is below it has a as its nearest centre, whatever the rounding. It is 0 where
+	// nothing is known.
 	reach []uint64
 
-	// Room for finding that.
+	// Work space for reach.
 	nearest, others []float64
 }
 
@@ -32,12 +32,12 @@ type group struct {
 	lanes8 [][8]float64
 }
 
-// maxReach is the largest k for which Set spends k*k distances on the reach
-// of the centres; beyond it they would cost more than a small block of rows.
+// maxReach is the largest k for which Set computes k*k distances for the reach of the centres;
+// for larger k they would cost more than a small block of rows.
 const maxReach = 512
 
-// NewCenters returns room for k centres in d dimensions; k is at least 1 and d
-// at least 0. All memory is taken here.
+// NewCenters returns room for k centres in d dimensions; k is at least 1 and d at least 0. All
+// memory is allocated here.
 func NewCenters(k, d int) *Centers {
 	c := &Centers{k: k, d: d, rows: make([]float64, k*d), reach: make([]uint64, k), nearest: make([]float64, k), others: make([]float64, k)}
 	n := (k + 7) / 8
@@ -111,9 +111,9 @@ func (g *group) lane(j int) []float64 {
 	}
 }
 
-// setReach finds, for each centre, how far its nearest neighbour is. By the
-// triangle inequality a row closer to a than half of that, h, has a as its
-// nearest centre (Elkan 2003, lemma 1).
+// setReach finds, for each centre a, the distance to its nearest neighbour. Let h be half of
+// that. By the triangle inequality a row closer to a than h has a as its nearest centre (Elkan
+// 2003, lemma 1).
 //
 // The test must hold for computed distances, whose winner is defined by their
 // bits. Write u = 2^-53 and e = (d+2)u, which bounds the relative error of a
@@ -135,8 +135,8 @@ func (c *Centers) setReach() {
 	}
 }
 
-// reaches writes the reach of each of k centres, from their panels; distances is room
-// for k values.
+// reaches writes the reach of each of k centres, from their panels; distances is work space for
+// k values.
 func reaches[T Float](rows []T, k, d int, panels, distances, out []T) {
 	unit, least, most := 0x1p-24, 0x1p-90, 0x1p120
 	if is64[T]() {
@@ -147,7 +147,7 @@ func reaches[T Float](rows []T, k, d int, panels, distances, out []T) {
 		panelDistances(active, rows[a*d:(a+1)*d], panels, distances)
 		nearest := T(math.Inf(1))
 		for b, v := range distances {
-			if v != v { // then nothing is known
+			if v != v { // NaN: nothing is known
 				nearest = v
 				break
 			}

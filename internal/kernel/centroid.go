@@ -11,8 +11,7 @@ func AccumulateCentroids[T Float](x []T, n, d int, w []float64, assign []int32, 
 	accumulateCentroids(active, x, n, d, w, assign, sums, 0)
 }
 
-// accumulateCentroids also fetches the memory that is ahead elements after x into the
-// cache.
+// accumulateCentroids also prefetches the memory that is ahead elements after x.
 func accumulateCentroids[T Float](form dispatch, x []T, n, d int, w []float64, assign []int32, sums []float64, ahead int) {
 	x, assign = x[:n*d], assign[:n]
 	if w != nil {
@@ -80,10 +79,9 @@ func accumulateInAssembly[T Float](x []T, n, d int, w []float64, assign []int32,
 	}
 }
 
-// Inertia returns inertia plus the sum of w[i]*dist[i]*dist[i] over the n rows,
-// in row order: acc = acc + w*(dist*dist). A nil w means that every row weighs
-// 1. It is given the inertia of the rows before, so that a shard may come in
-// several blocks.
+// Inertia returns inertia plus the sum of w[i]*dist[i]*dist[i] over the n rows, in row order:
+// acc = acc + w*(dist*dist). A nil w means that every row weighs 1. inertia is that of the rows
+// before, so that a shard may come in several blocks.
 func Inertia(n int, w, dist []float64, inertia float64) float64 {
 	if w == nil {
 		for _, v := range dist[:n] {

@@ -6,10 +6,10 @@ import "math"
 // are given with norm 1 (or 0); rows are not, and each is normalised by its own
 // norm as it passes.
 
-// direction returns what turns row x into its unit vector:
-// u[j] = (x[j]*pre)*inv. pre is a power of two, 1 unless the squares of x
-// overflow or lose precision to underflow; inv is the inverse of the norm of
-// x*pre, or 0 for a row of zeros. ok is false if x holds a NaN or an infinity.
+// direction returns the factors that turn row x into its unit vector: u[j] = (x[j]*pre)*inv.
+// pre is a power of two, 1 unless the squares of x overflow or lose precision to underflow; inv
+// is the inverse of the norm of x*pre, or 0 for a row of zeros. ok is false if x holds a NaN or
+// an infinity.
 func direction(x []float64) (pre, inv float64, ok bool) {
 	pre = 1
 	s := Dot(x, x)
@@ -46,7 +46,7 @@ func NearestCosine(x []float64, c *Centers) (int, float64) {
 	return near, dist
 }
 
-// nearestCosine is NearestCosine and the direction of x.
+// nearestCosine is NearestCosine, and also returns the direction of x.
 func (c *Centers) nearestCosine(x []float64) (near int, dist, pre, inv float64) {
 	pre, inv, ok := direction(x)
 	if !ok {
@@ -83,7 +83,7 @@ func cosineDistance(near int, best, inv float64) float64 {
 	return min(max(1-float64(best*inv), 0), 2)
 }
 
-// dotScaled is Dot(x*pre, c).
+// dotScaled returns Dot(x*pre, c).
 func dotScaled(x []float64, pre float64, c []float64) float64 {
 	c = c[:len(x)]
 	var acc float64
@@ -93,8 +93,8 @@ func dotScaled(x []float64, pre float64, c []float64) float64 {
 	return acc
 }
 
-// AssignCosine writes to assign and dist what [NearestCosine] returns for each
-// of the n rows of x. What assign holds on entry does not matter.
+// AssignCosine writes to assign and dist what [NearestCosine] returns for each of the n rows of
+// x. The values of assign on entry do not matter.
 func AssignCosine(x []float64, n int, c *Centers, assign []int32, dist []float64) {
 	d := c.d
 	dist = dist[:n]
@@ -117,7 +117,7 @@ func AccumulateCosine(x []float64, n, d int, w []float64, assign []int32, sums [
 	}
 }
 
-// weight is w[i], or 1 without weights.
+// weight returns w[i], or 1 without weights.
 func weight(w []float64, i int) float64 {
 	if w == nil {
 		return 1

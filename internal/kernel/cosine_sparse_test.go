@@ -97,8 +97,8 @@ func TestCosineEqualsDefinition(t *testing.T) {
 	})
 }
 
-// TestCosineOfExtremeRows scales rows to where their squares overflow or
-// underflow; the direction, and so the answer, stays.
+// TestCosineOfExtremeRows scales rows so that their squares overflow or underflow; the
+// direction, and so the result, stays the same.
 func TestCosineOfExtremeRows(t *testing.T) {
 	const k, d = 11, 6
 	rng := rand.New(rand.NewPCG(25, 26))
@@ -221,7 +221,7 @@ func TestSparseEqualsDefinition(t *testing.T) {
 	})
 }
 
-// requireClose compares distances to the accuracy that NearestSparse promises.
+// requireClose compares distances with the accuracy of NearestSparse.
 func requireClose(t require.TestingT, want, got float64) {
 	if math.IsNaN(want) || math.IsInf(want, 0) || want == 0 {
 		require.Equal(t, math.Float64bits(want), math.Float64bits(got))
@@ -230,8 +230,8 @@ func requireClose(t require.TestingT, want, got float64) {
 	require.InEpsilon(t, want, got, 1e-10)
 }
 
-// TestSparseFarFromTheOrigin: what rows and centres have in common must not drown
-// what tells them apart. Values such as times in seconds are like that.
+// TestSparseFarFromTheOrigin: a large common part of rows and centres must not hide their
+// differences. Values such as times in seconds have such a part.
 func TestSparseFarFromTheOrigin(t *testing.T) {
 	for _, offset := range []float64{0, 1, 1e3, 1e8, 1.7e9, 1e10, 1e15} {
 		const k, d, n = 5, 3, 60

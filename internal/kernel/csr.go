@@ -32,9 +32,9 @@ func dotCSR(k dispatch, x CSR, w, out []float64) {
 	}
 }
 
-// AddScaledCSR adds to out the sparse rows of x scaled by coef, in row order
-// and the order of the entries: out[column] = out[column] + coef[i]*value. It is
-// the gradient of a linear model; an absent entry leaves out as it is.
+// AddScaledCSR adds to out the sparse rows of x scaled by coef, in row order and the order of
+// the entries: out[column] = out[column] + coef[i]*value. It is the gradient of a linear model;
+// an absent entry does not change out.
 func AddScaledCSR(x CSR, coef, out []float64) { addScaledCSR(active, x, coef, out) }
 
 func addScaledCSR(k dispatch, x CSR, coef, out []float64) {
@@ -57,13 +57,13 @@ func addScaledCSR(k dispatch, x CSR, coef, out []float64) {
 	}
 }
 
-// mostAhead is how many entries ahead of those that are added others are fetched from
-// memory at most: rows that are taken in blocks which stay in the cache come to them next.
+// mostAhead bounds how many entries ahead of the added ones are prefetched: those are added
+// next, as long as a block of rows stays in the cache.
 const mostAhead = 1 << 12
 
-// ahead returns how many bytes from the columns and the values of rows lo to hi those lie
-// that come next, as many if there are so many, or fewer: those behind them, or where there
-// are none the first of what Before was told.
+// ahead returns the distances in bytes from the columns and the values of rows lo to hi to
+// those that are needed next: the entries after these rows or, if there are none, the first
+// ones of the block given to Before.
 func (x CSR) ahead(lo, hi int) (col, val int) {
 	from, to := x.RowPtr[lo], x.RowPtr[hi]
 	count := min(int(to-from), mostAhead, min(len(x.Col), len(x.Val))-int(to))
@@ -76,16 +76,15 @@ func (x CSR) ahead(lo, hi int) (col, val int) {
 	return 4 * count, 8 * count
 }
 
-// Before tells that the rows of y are the ones that come next where x ends with the last of
-// its entries: AddScaledCSR has them fetched from memory meanwhile. It changes no result.
+// Before says that the rows of y are used next after the last entries of x, so that
+// AddScaledCSR prefetches them. It changes no result.
 func (x *CSR) Before(y *CSR) { x.next = y }
 
-// checked returns how many rows from row i on are for one call into assembly, which
-// trusts that entries lie within the slices and columns below d: 0 where row i is not.
+// checked returns how many rows from row i on can go into one call of assembly, which does not
+// check that entries are within the slices and columns below d; 0 if row i is not valid.
 func (x CSR) checked(k dispatch, i, d int) int { return x.checkedUpTo(k, i, d, callSize) }
 
-// checkedUpTo is checked for rows that have no more than some entries in all, or one row that
-// has more.
+// checkedUpTo is checked for rows with at most size entries in all, or one row with more.
 func (x CSR) checkedUpTo(k dispatch, i, d, size int) int {
 	if !k.avx2 {
 		return 0
@@ -112,9 +111,9 @@ func (x CSR) checkedUpTo(k dispatch, i, d, size int) int {
 	return m
 }
 
-// Checked returns x, which knows that its columns are below d and its rows in order if they
-// are: functions then need not look at each of them again. They must not be changed afterwards;
-// those OnDisk are not believed.
+// Checked returns x with a mark if its columns are below d and its rows in order, so that
+// functions need not check them again. The columns and rows must not be changed afterwards.
+// Columns OnDisk are checked every time.
 func (x CSR) Checked(d int) CSR { return checkedCSR(active, x, d) }
 
 func checkedCSR(k dispatch, x CSR, d int) CSR {
@@ -140,9 +139,9 @@ func (x CSR) ordered() bool {
 	return end <= int64(min(len(x.Col), len(x.Val)))
 }
 
-// CheckedRange makes part the rows from lo to hi, which are Checked: they are looked at unless
-// x is Checked, which it becomes once all rows were asked for, one range behind the other from
-// the first. Rows that are gone through in pieces are in the cache then anyway.
+// CheckedRange sets part to the rows from lo to hi, and checks them unless x is Checked. x
+// becomes Checked once all rows were requested in consecutive ranges from the first. So rows
+// that are processed in pieces are checked while they are in the cache.
 func (x *CSR) CheckedRange(part *CSR, lo, hi, d int) {
 	if x.below > 0 && x.below <= d {
 		part.RowPtr, part.Col, part.Val = x.RowPtr[lo:hi+1], x.Col, x.Val
@@ -172,7 +171,7 @@ func (x CSR) Range(lo, hi int) CSR {
 	return x
 }
 
-// columnsBelow reports whether all columns are from 0 to d-1, with assembly.
+// columnsBelow reports, in assembly, whether all columns are from 0 to d-1.
 func columnsBelow(col []int32, d int) bool {
 	const block = 64
 	if len(col) >= block {
@@ -197,8 +196,8 @@ func columnsBelow(col []int32, d int) bool {
 // absolute value. No entry is NaN.
 func AddMomentsCSR(x CSR, sums, top []float64) { addMomentsCSR(active, x, sums, top) }
 
-// momentEntries is how many entries AddMomentsCSR takes at a time: those whose columns the
-// assembly has fetched ahead, so that looking at them does not wait for memory.
+// momentEntries is how many entries AddMomentsCSR takes at a time. The assembly has prefetched
+// their columns, so that checking them does not wait for memory.
 const momentEntries = 2048
 
 func addMomentsCSR(k dispatch, x CSR, sums, top []float64) {

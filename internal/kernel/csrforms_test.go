@@ -1,4 +1,4 @@
-// What is tested here runs on one goroutine, of which the race detector has nothing to say.
+// These tests run on one goroutine, where the race detector finds nothing.
 
 //go:build !race
 
@@ -32,7 +32,7 @@ func sparseMixed(rng *rand.Rand, n, d, most, style int) CSR {
 	return x
 }
 
-// testSparse holds the assembly to pure Go for rows that begin at from.
+// testSparse compares the assembly with pure Go for rows that begin at from.
 func testSparse(t *testing.T, rng *rand.Rand, x CSR, d, from, style int) {
 	x.RowPtr = x.RowPtr[from:]
 	n := x.Rows()
@@ -108,8 +108,8 @@ func FuzzSparseRows(f *testing.F) {
 	})
 }
 
-// Rows that are asked for piece by piece are checked piece by piece, and all of them once
-// all were asked for in order.
+// Rows that are requested in pieces are checked in pieces, and the block is checked once all
+// were requested in order.
 func TestCheckedRange(t *testing.T) {
 	rng := rand.New(rand.NewPCG(75, 76))
 	const n, d = 50, 400
@@ -130,14 +130,14 @@ func TestCheckedRange(t *testing.T) {
 
 		y := sparseMixed(rng, n, d, 30, 0)
 		checkedRange(form, &y, 0, 20, d)
-		checkedRange(form, &y, 30, n, d) // rows between were not asked for
+		checkedRange(form, &y, 30, n, d) // rows in between were not requested
 		require.Zero(t, y.below)
 		checkedRange(form, &y, 20, n, d)
 		require.Equal(t, d, y.below)
 
 		z := sparseMixed(rng, n, d, 30, 0)
 		checkedRange(form, &z, 0, 20, d)
-		checkedRange(form, &z, 20, n, d+1) // the rows before were not held against that
+		checkedRange(form, &z, 20, n, d+1) // the rows before were checked against another limit
 		require.Zero(t, z.below)
 
 		bad := sparseMixed(rng, n, d, 30, 0)
@@ -153,8 +153,8 @@ func TestCheckedRange(t *testing.T) {
 	}
 }
 
-// Columns that a file has are looked at each time: what changes after it was asked for panics,
-// and nothing is read or written there.
+// Columns in a file are checked every time: a column that changes after the check panics, and
+// nothing is read or written there.
 func TestColumnsOnDiskAreNotBelieved(t *testing.T) {
 	rng := rand.New(rand.NewPCG(77, 78))
 	const n, d = 50, 400

@@ -9,37 +9,37 @@ import (
 
 //go:generate go run -C avo . -dir ..
 
-// dispatch says which form of the loops runs: the assembly for a processor, or
-// pure Go. All give the same bits.
+// dispatch says which form of the loops is used: the assembly for a processor, or pure Go. All
+// give the same bits.
 type dispatch struct {
 	avx2   bool
-	avx512 bool // beside avx2, for the loops that are bound by arithmetic
+	avx512 bool // in addition to avx2, for the loops that are bound by arithmetic
 }
 
 // active is the form that the exported functions use; it is chosen once.
 var active = choose(available(), os.Getenv("SUPERSTEP_DEBUG"))
 
-// available returns what the processor has, less what GODEBUG turns off.
+// available returns the form for this processor, without extensions that GODEBUG turns off.
 func available() dispatch {
 	x := &cpu.X86
 	return formOf(features{avx2: x.HasAVX2, avx512f: x.HasAVX512F, avx512dq: x.HasAVX512DQ, avx512vl: x.HasAVX512VL})
 }
 
-// features are the extensions of a processor that the assembly asks for.
+// features are the processor extensions that the assembly needs.
 type features struct {
 	avx2, avx512f bool
 	avx512dq      bool // pairs of doubles, masks as numbers
 	avx512vl      bool // the instructions of the other two on registers of half the width
 }
 
-// formOf returns the widest form of which a processor has every instruction.
+// formOf returns the widest form whose instructions the processor has.
 func formOf(has features) dispatch {
 	return dispatch{avx2: has.avx2, avx512: has.avx2 && has.avx512f && has.avx512dq && has.avx512vl}
 }
 
-// choose returns the form to use. settings are name=value pairs separated by
-// commas, of which kernel.asm is for this package: off, or avx2 for no more than
-// that. Under the race detector, which does not see into assembly, pure Go runs.
+// choose returns the form to use. settings are name=value pairs separated by commas. The name
+// of this package is kernel.asm, with the value off, or avx2 for at most AVX2. Under the race
+// detector, which does not see memory accesses of assembly, pure Go is used.
 func choose(form dispatch, settings string) dispatch {
 	for setting := range strings.SplitSeq(settings, ",") {
 		switch strings.TrimSpace(setting) {
@@ -55,8 +55,8 @@ func choose(form dispatch, settings string) dispatch {
 	return form
 }
 
-// Assembly names the assembly in use: "avx512", "avx2", or "none" where pure Go
-// runs. Results are the same bits with each.
+// Assembly names the assembly in use: "avx512", "avx2", or "none" for pure Go. Results have the
+// same bits with each.
 //
 // SUPERSTEP_DEBUG=kernel.asm=off in the environment turns assembly off when the
 // process starts, as does GODEBUG=cpu.avx2=off; kernel.asm=avx2 keeps it from
@@ -72,12 +72,12 @@ func Assembly() string {
 	}
 }
 
-// callSize bounds the elements that one call into assembly reads: the scheduler
-// cannot interrupt it, and a collection of garbage waits for it.
+// callSize bounds the elements that one call of assembly reads: the scheduler cannot interrupt
+// it, and the garbage collector waits for it.
 const callSize = 1 << 16
 
-// rowsPerCall returns the rows of d features that one call takes: a multiple of
-// what the loops take in a pass, and no less.
+// rowsPerCall returns the number of rows of d features for one call: a positive multiple of the
+// rows that the loops take in a pass.
 func rowsPerCall[T Float](d int) int {
 	pass := 16
 	if !is64[T]() {

@@ -5,12 +5,11 @@
 //
 // # The contract: one definition, the same bits everywhere
 //
-// Every floating-point result of this package is defined by a naive loop that
-// its documentation states: which terms, in which order, each operation
-// rounded separately. Faster code (several rows or centres at a time, pruned
-// searches) computes each output by that same sequence of operations, so it
-// vectorises across outputs and never within one. A search may also leave out
-// what provably cannot change its result; how it finds that is no part of the
+// Every floating-point result of this package is defined by a naive loop that its documentation
+// states: which terms, in which order, each operation rounded separately. Faster code (several
+// rows or centres at a time, pruned searches) computes each output by that same sequence of
+// operations, so it vectorises across outputs and never within one. A search may also skip
+// computations that provably cannot change its result; how it does so is not part of the
 // definition. It follows that
 //
 //   - the result for a row is a function of that row alone, never of its place
@@ -20,40 +19,38 @@
 //     T(x*y) + z, which forbids the compiler to fuse the two, and no function
 //     of package math with a processor-specific form is called.
 //
-// Which of two NaN an operation gives, and with what sign one begins, processors and
-// compilers choose differently. So functions that return sums or inner products ([Dot],
-// [Sum], [DotRows], [DotCSR], [DotLeaves], [RowNorms], [SquaredDistances]) give one NaN, as
-// [MaxTo] and [MinTo] do. Those that add to what the caller has ([AddTo], [Axpy],
-// [AddScaledRows] and the like) are steps of a fold: who ends it calls [OneNaN], as every
-// reduction of package collective does, so that no other NaN is seen.
+// Processors and compilers differ in which of two NaN an operation returns, and in the sign of
+// a new NaN. So functions that return sums or inner products ([Dot], [Sum], [DotRows],
+// [DotCSR], [DotLeaves], [RowNorms], [SquaredDistances]) return a single kind of NaN, as
+// [MaxTo] and [MinTo] do. Functions that add to the caller's values ([AddTo], [Axpy],
+// [AddScaledRows] and the like) are steps of a fold: the code that ends the fold calls
+// [OneNaN], as every reduction of package collective does, so that no other NaN is seen.
 //
 // # Assembly
 //
-// On amd64 with AVX2 the inner loops run in assembly, which the module in the
-// directory avo generates; those bound by
-// arithmetic use AVX-512 where it is. It keeps the contract by construction: the lanes of a
-// register are different outputs (rows for [DotRows], columns for
-// [AddScaledRows], centres for [SquaredDistances], arguments for [ExpTo]), each
-// goes through the operations of the pure Go form in their order, and no
-// instruction is fused but in the scores by which [Assigner] spares itself most distances:
-// they settle only what no rounding could change. Arguments that the elementary functions treat apart go
-// to the scalar form; those of float32 have none but powers. The pure Go form is the twin that tests compare with, bit
-// for bit, and what runs elsewhere, under the race detector, and with
+// On amd64 with AVX2 the inner loops run in assembly, which the module in the directory avo
+// generates; those bound by arithmetic use AVX-512 if it is available. It keeps the contract by
+// construction: the lanes of a register are different outputs (rows for [DotRows], columns for
+// [AddScaledRows], centres for [SquaredDistances], arguments for [ExpTo]), each goes through
+// the operations of the pure Go form in their order. No instruction is fused, except in the
+// scores with which [Assigner] avoids most distances: they decide only what no rounding could
+// change. Special arguments of the elementary functions go to the scalar form; those of float32
+// have none, except powers. Tests compare the assembly with the pure Go form, bit for bit. The
+// pure Go form runs on other processors, under the race detector, and with
 //
 //	SUPERSTEP_DEBUG=kernel.asm=off
 //
-// in the environment. [Assembly] tells which is in use. One call into assembly
-// is kept short, as nothing interrupts it.
+// in the environment. [Assembly] returns which form is in use. Each call of assembly is short,
+// as nothing can interrupt it.
 //
 // # Shapes and ownership
 //
-// Matrices are row-major: row i of x with d features is x[i*d : (i+1)*d].
-// Functions keep no reference to a slice they are given and allocate nothing
-// unless they say so; destination and source must be the same slice or not
-// overlap. Lengths are the caller's duty: a slice shorter than its stated
-// shape is a bug of the caller and panics like any index out of range. Values
-// are never a reason to panic: NaN and infinities flow through as IEEE 754
-// says, and each search states what it does with a NaN.
+// Matrices are row-major: row i of x with d features is x[i*d : (i+1)*d]. Functions keep no
+// reference to a slice they are given and allocate nothing unless they say so; destination and
+// source must be the same slice or not overlap. The caller must pass slices of the right
+// lengths: a slice shorter than its stated shape is a bug of the caller and panics like any
+// index out of range. Values never cause a panic: NaN and infinities propagate according to
+// IEEE 754, and each search states what it does with a NaN.
 //
 // # A superstep of k-means
 //

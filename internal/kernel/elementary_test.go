@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// elementary lists the functions of one argument: their references, the range
-// where the reference is asked, and the promised error in ulp.
+// elementary lists the functions of one argument: their references, the range in which the
+// reference is used, and the documented error in ulp.
 var elementary = []struct {
 	name   string
 	f      func(float64) float64
@@ -178,8 +178,8 @@ func TestSpecialCases(t *testing.T) {
 	}
 }
 
-// TestPowSpecialCases holds every pair of awkward arguments against package
-// math, whose special cases are those of IEEE 754.
+// TestPowSpecialCases compares every pair of special arguments with package math, whose special
+// cases are those of IEEE 754.
 func TestPowSpecialCases(t *testing.T) {
 	v := []float64{0, 1, 2, 3, 0.5, 1.5, 2.5, 4, 1e300, 1e-300, 5e-324, math.MaxFloat64, math.Inf(1), math.NaN(), 0x1p53, 0x1p53 - 1, 0x1p52 + 1, 1e18}
 	for _, a := range v {

@@ -51,8 +51,8 @@ func testFunction(t require.TestingT, f function, args []float64, offset int) {
 	}
 }
 
-// TestElementaryForms compares every bit, NaNs included, at every length and
-// offset and over the points that try the functions hardest.
+// TestElementaryForms compares every bit, NaNs included, at every length and offset, and at the
+// points that are hardest for the functions.
 func TestElementaryForms(t *testing.T) {
 	rng := rand.New(rand.NewPCG(61, 62))
 	for f := range functionCount {

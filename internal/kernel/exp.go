@@ -2,18 +2,16 @@ package kernel
 
 import "math"
 
-// The elementary functions of this package are written in additions,
-// multiplications, divisions and bit operations alone, each rounded to
-// float64, so they give the same bits on every processor and in every build
-// mode. Package math does not promise that: it has assembly for some
-// architectures and lets products and sums fuse on others.
+// The elementary functions of this package use only additions, multiplications, divisions and
+// bit operations, each rounded to float64, so they give the same bits on every processor and in
+// every build mode. Package math does not guarantee that: it has assembly for some
+// architectures, and allows fused products and sums on others.
 //
-// They carry their result as an unevaluated sum h + l of two floats until the
-// last addition, which costs a few operations and brings the error close to
-// the half ulp of correct rounding. A NaN among their results is always
-// math.NaN(). The reductions are the table-driven ones
-// of Tang (ACM TOMS 15, 1989, exp; 16, 1990, log; 18, 1992, expm1), the tables
-// being so fine that Taylor coefficients serve as well as minimax ones.
+// They carry their result as an unevaluated sum h + l of two floats until the last addition,
+// which costs a few operations and brings the error close to the half ulp of correct rounding.
+// A NaN among their results is always math.NaN(). The reductions are the table-driven ones of
+// Tang (ACM TOMS 15, 1989, exp; 16, 1990, log; 18, 1992, expm1), with tables so fine that
+// Taylor coefficients are as good as minimax ones.
 
 const (
 	// ln2/64 in two parts: the first has 36 bits, so that its product with
@@ -42,7 +40,7 @@ func reduceExp(x, xl float64) (s, sl, r, t float64, k int) {
 	return e[0], e[1], r, ((rh - r) + rl) + expTail(r), i >> 6
 }
 
-// expTail returns e^r - 1 - r for |r| ≤ 0.0055; what follows r^6 is below 2^-64.
+// expTail returns e^r - 1 - r for |r| ≤ 0.0055; the terms after r^6 are below 2^-64.
 func expTail(r float64) float64 {
 	w := float64(r * r)
 	p := (1.0/24 + float64(r*(1.0/120))) + float64(w*(1.0/720))
@@ -50,8 +48,8 @@ func expTail(r float64) float64 {
 	return float64(w * p)
 }
 
-// expPair joins what reduceExp returns into an unevaluated sum, without the
-// power of two; h is between 0.99 and 2.
+// expPair combines the results of reduceExp into an unevaluated sum, without the power of two;
+// h is between 0.99 and 2.
 func expPair(s, sl, r, t float64) (h, l float64) {
 	p := sl + float64(s*(r+t))
 	h = s + p

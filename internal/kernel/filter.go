@@ -2,9 +2,8 @@ package kernel
 
 import "math"
 
-// A filter names the nearest centre of most rows by scores in single precision,
-// which take a quarter of the time of distances, and tells for which rows the
-// scores cannot decide.
+// A filter finds the nearest centre of most rows by scores in single precision, which take a
+// quarter of the time of distances, and reports the rows for which the scores cannot decide.
 //
 // # Which rows are settled, and why
 //
@@ -18,30 +17,29 @@ import "math"
 //
 //	E = (d+6)u·(|z|²/2 + |y||z|) ≤ (d+6)u·(|y|²/2 + Z²)
 //
-// for d up to 2^16, where Z is the largest |z|. What counts is the order of computed
-// squared distances, each wrong by a factor within 1±e with e = (d+2)·2^-53 or, for
-// rows of float32, (d+3)u. They are below 2(|y|²+Z²), so if the second score exceeds
-// the first by more than 2E + 2e(|y|²+Z²) < 4(d+6)u·(|y|²+Z²), the first belongs to the
-// centre whose computed distance is the least, and no other is equal to it. Here the
-// computed gap has to exceed twice that, which covers the rounding of the gap, of
-// |y|² as computed and of the bound.
+// for d up to 2^16, where Z is the largest |z|. The result is defined by the order of computed
+// squared distances, each wrong by a factor within 1±e with e = (d+2)·2^-53 or, for rows of
+// float32, (d+3)u. They are below 2(|y|²+Z²). So if the second score exceeds the first by more
+// than 2E + 2e(|y|²+Z²) < 4(d+6)u·(|y|²+Z²), the first belongs to the centre with the least
+// computed distance, and no other is equal to it. The code requires that the computed gap
+// exceeds twice that, which covers the rounding of the gap, of the computed |y|² and of the
+// bound.
 //
-// Underflow makes each product and component wrong by no more than 2^-149 besides.
-// Where |y| or |z| is so large that this matters in a product, the bound has far more
-// to spare for their squares; the rest is below the least margin, 2^-100, which also
-// covers squares that underflow in double precision. Z² is at most 2^120, or the
-// filter is not used. A margin is computed from 16|y|², so where |y|² is above 2^124 or
-// undefined the margin is infinite or so too, and no gap exceeds it; elsewhere no score
-// overflows, nor does a distance, in either precision.
+// In addition, underflow makes each product and component wrong by at most 2^-149. Where |y| or
+// |z| is so large that this matters in a product, the bound on their squares has far more room;
+// all other cases are below the least margin, 2^-100, which also covers squares that underflow
+// in double precision. Z² is at most 2^120, or the filter is not used. A margin is computed
+// from 16|y|², so if |y|² is above 2^124 or NaN, the margin is infinite or NaN, and no gap
+// exceeds it. Otherwise no score and no distance overflows, in either precision.
 type filter[T Float] struct {
 	k, d   int
 	width  int       // centres of a panel
 	panels []float32 // centre p*width+i in feature j at panels[(p*d+j)*width+i], less the middle
-	starts []float32 // half the squared norm of each; +Inf where panels are padded
+	starts []float32 // half the squared norm of each centre; +Inf for padding
 	middle []T       // padded with zeros to a multiple of eight
-	scale  float32   // of a margin for 16|y|²
-	base   float32   // the rest of it
-	usable bool      // for the centres at hand
+	scale  float32   // factor of 16|y|² in a margin
+	base   float32   // constant part of a margin
+	usable bool      // whether it can be used for the present centres
 
 	y     []float32 // by feature, the values of filterRows rows
 	norms [filterRows]float32
@@ -50,13 +48,13 @@ type filter[T Float] struct {
 }
 
 const (
-	// filterRows is how many rows go through a filter at a time.
+	// filterRows is how many rows a filter takes at a time.
 	filterRows = 32
-	// filterDimensions bounds d so that the bounds of errors hold.
+	// filterDimensions bounds d so that the error bounds hold.
 	filterDimensions = 1 << 16
 	// filterReach bounds Z².
 	filterReach = 0x1p120
-	// leastMargin covers what underflows.
+	// leastMargin covers underflow.
 	leastMargin = 0x1p-100
 )
 
@@ -73,8 +71,8 @@ func newFilter[T Float](k, d int) *filter[T] {
 	return f
 }
 
-// filterWidth returns the number of centres of a panel with which the least of them
-// are padding; of several the largest.
+// filterWidth returns the number of centres of a panel that needs the least padding; of several
+// the largest.
 func filterWidth(k int) (width int) {
 	least := math.MaxInt
 	for _, w := range [...]int{4, 6, 8, 10, 12} {
@@ -85,7 +83,7 @@ func filterWidth(k int) (width int) {
 	return width
 }
 
-// set takes the middle of the centres and what is left of them.
+// set computes the middle of the centres, and their differences from it.
 func (f *filter[T]) set(centers []T) {
 	d := f.d
 	for j := range d {
@@ -106,7 +104,7 @@ func (f *filter[T]) set(centers []T) {
 		}
 		f.starts[a] = float32(norm / 2)
 		if !(norm <= most) {
-			most = norm // or NaN, which stays
+			most = norm // or NaN, which persists
 		}
 	}
 	scale := 8 * float64(d+6) * 0x1p-24
@@ -114,8 +112,8 @@ func (f *filter[T]) set(centers []T) {
 	f.usable = most <= filterReach
 }
 
-// block scores up to filterRows rows of x, which todo lists. For those whose bit is
-// set in the result, f.near holds the nearest centre.
+// block scores up to filterRows rows of x, which are listed in todo. For rows whose bit is set
+// in the result, f.near has the nearest centre.
 func (f *filter[T]) block(x []T, todo []int32) uint32 {
 	n := len(todo)
 	if n < filterRows {

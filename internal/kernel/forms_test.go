@@ -9,10 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The tests of this file hold the assembly to pure Go, bit for bit: at every
-// length, at offsets that no register is aligned to, and with values that are
-// infinite, subnormal, zero of either sign or not a number. Slices are guarded:
-// nothing outside of them may change.
+// The tests of this file compare the assembly with pure Go, bit for bit: at every length, at
+// unaligned offsets, and with values that are infinite, subnormal, zero of either sign or not a
+// number. Slices are guarded: nothing outside of them may change.
 
 // assembled are the forms in assembly that this processor has.
 var assembled = func() (list []dispatch) {
@@ -25,14 +24,14 @@ var assembled = func() (list []dispatch) {
 	return list
 }()
 
-// strange are the values that break shortcuts.
+// strange are values that are often handled wrongly.
 var strange = []float64{
 	0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.NaN(), 5e-324, -5e-324, 0x1p-1022, -0x1.fp-1030,
 	math.MaxFloat64, -math.MaxFloat64, 1, -1, 0x1p-149, -0x1p-127, math.MaxFloat32, 1e-30, 1e30,
 }
 
-// mixed draws n values at an offset: ordinary ones in style 0, some strange ones
-// in style 1, otherwise of many magnitudes. guard values follow the slice.
+// mixed draws n values at an offset: ordinary ones in style 0, some strange ones in style 1,
+// otherwise values of many magnitudes. Guard values follow the slice.
 func mixed[T Float](rng *rand.Rand, n, offset, style int) []T {
 	s := make([]T, offset+n+guard)
 	for i := range s {
@@ -62,7 +61,7 @@ func clone[T Float](x []T) []T {
 	return c[:len(x)]
 }
 
-// same compares bits, taking all NaNs as one, and looks at the guards.
+// same compares bits, with all NaNs equal, and checks the guards.
 func same[T Float](t require.TestingT, want, got []T, msg ...any) {
 	if !equalBits(want, got) {
 		require.Equal(t, bits(want), bits(got), msg...)
@@ -224,8 +223,8 @@ func FuzzForms(f *testing.F) {
 	})
 }
 
-// TestFormOf has AVX-512 chosen only where every extension is there whose instructions it
-// has: processors with the foundation alone were sold, and hypervisors mask single ones.
+// TestFormOf: AVX-512 is chosen only if the processor has every extension that the assembly
+// uses. Some processors have only the foundation, and hypervisors mask single extensions.
 func TestFormOf(t *testing.T) {
 	all := features{avx2: true, avx512f: true, avx512dq: true, avx512vl: true}
 	require.Equal(t, dispatch{avx2: true, avx512: true}, formOf(all))

@@ -1,4 +1,4 @@
-// What is tested here runs on one goroutine, of which the race detector has nothing to say.
+// These tests run on one goroutine, where the race detector finds nothing.
 
 //go:build !race
 
@@ -22,9 +22,9 @@ import (
 // of arm64 and amd64.
 var fused = regexp.MustCompile(`\b(VFN?M(ADD|SUB)\w*|FN?M(ADD|SUB)[SD]?)\b`)
 
-// instances makes the compiler emit the generic functions for every element
-// type; it is laid over the package for the listing only. A stray fusion in a
-// type that nothing instantiates would not show otherwise.
+// instances makes the compiler emit the generic functions for every element type; it is added
+// to the package only for the listing. Otherwise a fusion in a type that nothing instantiates
+// would not show.
 const instances = `package kernel
 
 func floats[T Float](a T, x, y []T) T {
@@ -54,8 +54,8 @@ func Instances() {
 }
 `
 
-// listing compiles source files laid over this package for a target and returns
-// the assembler listing.
+// listing compiles this package with extra source for a target and returns the assembler
+// listing.
 func listing(t *testing.T, extra string, env ...string) string {
 	dir := t.TempDir()
 	wd, err := os.Getwd()
@@ -73,8 +73,8 @@ func listing(t *testing.T, extra string, env ...string) string {
 
 var targets = [][]string{{"GOARCH=arm64"}, {"GOARCH=amd64", "GOAMD64=v3"}}
 
-// TestNoFusedMultiplyAdd reads what the compiler makes of this package where it
-// may fuse.
+// TestNoFusedMultiplyAdd reads the listing of this package for targets where the compiler may
+// fuse.
 func TestNoFusedMultiplyAdd(t *testing.T) {
 	for _, env := range targets {
 		t.Run(strings.Join(env, ","), func(t *testing.T) {
@@ -90,8 +90,7 @@ func TestNoFusedMultiplyAdd(t *testing.T) {
 	}
 }
 
-// TestFusionIsFound shows that the search above finds a fusion where there is
-// one to find.
+// TestFusionIsFound shows that the search above finds a fusion if there is one.
 func TestFusionIsFound(t *testing.T) {
 	const bad = "package kernel\n\nfunc Fusible(x, y, z float64) float64 { return x*y + z }\n"
 	var wg sync.WaitGroup

@@ -9,12 +9,12 @@ func GramRows(x []float64, n, d int, h, out []float64) {
 	gramRows(active, new(Gram), x, n, d, h, out)
 }
 
-// Gram is the room of [GramRows] for 256 features or more, half a megabyte, which a loop
-// keeps to allocate nothing. The zero value is ready. It is for one goroutine at a time.
+// Gram is the work space of [GramRows] for 256 features or more, half a megabyte. A loop keeps
+// it to avoid allocations. The zero value is ready to use. One goroutine at a time may use it.
 type Gram struct{ right []float64 }
 
-// AddRows is [GramRows]. Of very many features out is beyond all caches, and is gone
-// through once for every 256 rows: give as many at a time.
+// AddRows is [GramRows]. With very many features, out does not fit in any cache, and every 256
+// rows need a pass over it: pass at least that many rows at a time.
 func (g *Gram) AddRows(x []float64, n, d int, h, out []float64) {
 	gramRows(active, g, x, n, d, h, out)
 }
@@ -36,8 +36,8 @@ func gramRows(form dispatch, g *Gram, x []float64, n, d int, h, out []float64) {
 	}
 }
 
-// gramPart is how many outputs of a row of the triangle gramParts keeps in the
-// first-level cache while all rows of the data are added to them.
+// gramPart is how many outputs of a row of the triangle gramParts keeps in the first-level
+// cache while it adds all rows of the data.
 const gramPart = 512
 
 // gramParts is [GramRows] without assembly.
@@ -68,9 +68,8 @@ func gramParts(form dispatch, x []float64, n, d int, h, out []float64) {
 	}
 }
 
-// gramTiles is [GramRows] for d of at least eight. The left side of the products
-// is scaled by h into a panel of a tile's rows, which then meets all columns up
-// to its own.
+// gramTiles is [GramRows] for d of at least eight. The left side of the products is scaled by h
+// into a panel of a tile's rows; the panel is then multiplied with all columns up to its own.
 func gramTiles(form dispatch, x []float64, n, d int, h, out []float64) {
 	var left [blockRows * wide]float64
 	var weights [blockRows]float64
@@ -95,17 +94,16 @@ func gramTiles(form dispatch, x []float64, n, d int, h, out []float64) {
 }
 
 const (
-	// wideGram is the number of features from which on gramPanels is taken.
+	// wideGram is the number of features from which gramPanels is used.
 	wideGram = 256
-	// Of gramPanels, the rows and columns of the data that are packed together, which are to
-	// stay in the second-level cache, while a column's panel and the left one do in the first.
+	// The rows and columns of the data that gramPanels packs together. They fit in the
+	// second-level cache, while a column's panel and the left panel fit in the first.
 	panelRows, panelColumns = 256, 256
 )
 
-// gramPanels is [GramRows] for very many features. A row of the data is far from the next
-// one then, so that going down a column would ask for another page with each step: the
-// columns come packed, eight by eight. The triangle is gone through in strips of as many
-// columns as are packed.
+// gramPanels is [GramRows] for very many features. Then a row of the data is far from the next
+// one, and each step down a column would touch another page, so the columns are packed, eight
+// by eight. The triangle is computed in strips of as many columns as are packed.
 func gramPanels(form dispatch, g *Gram, x []float64, n, d int, h, out []float64) {
 	if g.right == nil {
 		g.right = make([]float64, panelRows*panelColumns)
@@ -135,8 +133,8 @@ func gramPanels(form dispatch, g *Gram, x []float64, n, d int, h, out []float64)
 	}
 }
 
-// packPanels copies the columns first to last of m rows, eight by eight: row by row those
-// from first on, then the next eight. Where fewer are left, it takes the last eight.
+// packPanels copies the columns first to last of m rows, eight by eight: the first eight row by
+// row, then the next eight. If fewer than eight are left, it takes the last eight.
 func packPanels(block []float64, m, d, first, last int, right []float64) {
 	for b := first; b < last; b += lanes {
 		from := min(b, d-lanes)
@@ -147,7 +145,7 @@ func packPanels(block []float64, m, d, first, last int, right []float64) {
 	}
 }
 
-// fillWeights writes the weights of rows from lo on, 1 where there are none.
+// fillWeights writes the weights of rows from lo on, or 1 without weights.
 func fillWeights(weights, h []float64, lo int) {
 	if h != nil {
 		copy(weights, h[lo:])
@@ -158,7 +156,7 @@ func fillWeights(weights, h []float64, lo int) {
 	}
 }
 
-// scaleLeft writes a panel: of m rows the first rows columns, scaled.
+// scaleLeft writes a panel: the first rows columns of m rows, scaled.
 func scaleLeft(rows int, weights, block []float64, d, m int, left []float64) {
 	if rows == wide {
 		wideScalePanel(&weights[0], &block[0], 8*d, m, &left[0])
@@ -167,9 +165,9 @@ func scaleLeft(rows int, weights, block []float64, d, m int, left []float64) {
 	}
 }
 
-// gramTile is one tile of a triangle: rows from.. of which those before a are done,
-// columns from b, of which none is beyond its row. The m values of the columns, or of the
-// last eight, are at right, stride bytes from row to row.
+// gramTile computes one tile of a triangle: the rows from from on, except those before a, which
+// are done, and the columns from b on, up to each row's own. The m values of the columns, or of
+// the last eight, are at right, stride bytes from row to row.
 func gramTile(rows int, left, right *float64, stride, m, d, from, a, b int, out []float64) {
 	if b+lanes <= a+1 && from == a {
 		var at [wide]*float64

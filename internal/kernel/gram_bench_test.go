@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// BenchmarkWideGram is the matrix of second derivatives of very many features: one of
-// 5,000 takes 100 MB, so that what counts besides the products is how often it is gone
-// through.
+// BenchmarkWideGram computes the matrix of second derivatives of very many features: one for
+// 5,000 features takes 100 MB, so that besides the products the number of passes over it
+// matters.
 func BenchmarkWideGram(b *testing.B) {
 	rng := rand.New(rand.NewPCG(61, 62))
 	var g Gram

@@ -6,33 +6,34 @@ import (
 	"unsafe"
 )
 
-// Histograms are collected in sums of columns of bytes: the sum of bin b of column c is at
-// c*HistogramStride+b, two words at twice that where sums are pairs. Sums wrap around; who
-// adds so much has to fold them in between.
+// A histogram has a sum for every bin of every column of bytes. The sum of bin b of column c is
+// at c*HistogramStride+b; if sums are pairs of words, at twice that. Sums wrap around: a caller
+// that adds so many rows must fold them in between.
 const (
-	// HistogramColumns is the largest number of columns that are collected together.
+	// HistogramColumns is the largest number of columns of one histogram.
 	HistogramColumns = 32
-	// HistogramStride is the distance of columns. It is more than the 256 bins, so that
-	// equal bins of neighbouring columns do not fall on the same place of a memory page,
-	// which processors take for the same address at first.
+	// HistogramStride is the distance of columns. It is more than the 256 bins, so that equal
+	// bins of neighbouring columns do not have the same offset in a memory page: processors
+	// first compare only these offsets, and would take the addresses for equal.
 	HistogramStride = 264
 	// PackedRows is how many rows of packed pairs may be added before they are folded.
 	PackedRows = 8192
 	// PackedMax is the largest absolute value of either half of a packed pair: sums of
-	// PackedRows of them fit 32 bits with their sign.
+	// PackedRows of them fit in 32 bits with their sign.
 	PackedMax = 1 << 17
 )
 
 // Pack returns the packed pair of two integers: g·2^32 + h.
 func Pack(g, h int64) int64 { return g<<32 + h }
 
-// Unpack returns the two halves of a packed pair, or of a sum of such.
+// Unpack returns the two halves of a packed pair, or of a sum of packed pairs.
 func Unpack(v int64) (g, h int64) {
 	h = int64(int32(v))
 	return (v - h) >> 32, h
 }
 
-// histogramAhead is how far ahead of the row it adds the assembly reads lists of rows.
+// histogramAhead is how many entries ahead of the current one the assembly reads in lists of
+// rows.
 const histogramAhead = 16
 
 // HistogramPacked adds pairs[r] to the sums of the bins of row r, for each r: row r has
@@ -41,13 +42,13 @@ func HistogramPacked(hist []int64, bins []byte, stride int, pairs []int64) {
 	histogramRows(active, packedSums, hist, bins, stride, pairs, len(pairs))
 }
 
-// HistogramPackedAt is HistogramPacked for the listed rows only, whose bins and pairs are
-// at the places that their numbers say.
+// HistogramPackedAt is HistogramPacked for the listed rows only; bins and pairs are those of
+// all rows.
 func HistogramPackedAt(hist []int64, bins []byte, stride int, pairs []int64, rows []int32) {
 	histogramAt(active, packedSums, hist, bins, stride, pairs, rows)
 }
 
-// HistogramCounted is HistogramPacked where sums are two words: that of the pairs, and the
+// HistogramCounted is HistogramPacked with sums of two words: the sum of the pairs, and the
 // number of rows.
 func HistogramCounted(hist []int64, bins []byte, stride int, pairs []int64) {
 	histogramRows(active, countedSums, hist, bins, stride, pairs, len(pairs))
@@ -69,8 +70,8 @@ func HistogramWideAt(hist []int64, bins []byte, stride int, pairs []int64, rows 
 	histogramAt(active, wideSums, hist, bins, stride, pairs, rows)
 }
 
-// FoldPairs adds the halves of each packed sum of from, as Unpack has them, to two integers
-// of to, which has twice as many: those of from[i] to to[2*i] and to[2*i+1].
+// FoldPairs adds the halves of each packed sum in from, as Unpack returns them, to two integers
+// of to: those of from[i] to to[2*i] and to[2*i+1].
 func FoldPairs(to, from []int64) { foldHalves(active, to, from) }
 
 func foldHalves(k dispatch, to, from []int64) {
@@ -88,7 +89,7 @@ func foldHalves(k dispatch, to, from []int64) {
 	}
 }
 
-// SubtractIntegers does dst[i] -= src[i], for as many as dst has.
+// SubtractIntegers sets dst[i] = dst[i] - src[i] for every element of dst.
 func SubtractIntegers(dst, src []int64) { subtractAll(active, dst, src) }
 
 func subtractAll(k dispatch, dst, src []int64) {
@@ -103,7 +104,7 @@ func subtractAll(k dispatch, dst, src []int64) {
 	}
 }
 
-// histogramSums is the form of the sums.
+// histogramSums is the layout of the sums.
 type histogramSums int
 
 const (
@@ -112,7 +113,7 @@ const (
 	wideSums
 )
 
-// words is the number of words of a sum, pairWords that of a row's pair.
+// words returns the number of words of a sum, pairWords that of a row's pair.
 func (s histogramSums) words() int     { return 1 + min(int(s), 1) }
 func (s histogramSums) pairWords() int { return 1 + int(s)/2 }
 
@@ -163,7 +164,7 @@ func histogramAt(k dispatch, s histogramSums, hist []int64, bins []byte, stride 
 	}
 }
 
-// histogramList has the assembly add all but the last rows of a list and returns those.
+// histogramList adds all but the last rows of a list in assembly, and returns the rest.
 func histogramList(s histogramSums, hist []int64, bins []byte, stride int, pairs []int64, rows []int32) []int32 {
 	n := len(rows) - histogramAhead
 	if n <= 0 {
@@ -185,7 +186,8 @@ func histogramList(s histogramSums, hist []int64, bins []byte, stride int, pairs
 	return rows
 }
 
-// checkList panics unless each number of a list, which assembly trusts, is below n.
+// checkList panics unless each number of a list is below n, as the assembly does not check
+// them.
 func checkList(rows []int32, n int) {
 	var highest uint32
 	all := len(rows) > 0
@@ -228,10 +230,10 @@ func addTwo(hist []int64, row []byte, v, w int64) {
 	}
 }
 
-// PartitionRows sends each of the listed rows to left if the table has 1 for its byte, else
-// to right, where the table has 0, and returns how many went left. The byte of row r is
-// bins[r*stride]. Both keep the order of the list, and have room for as many rows as it
-// has; left may be the list itself.
+// PartitionRows puts each listed row into left if the table has 1 for its byte, and into right
+// if it has 0. It returns the number of rows in left. The byte of row r is bins[r*stride]. left
+// and right keep the order of the list, and each needs the length of the list; left may be the
+// list itself.
 func PartitionRows(rows []int32, bins []byte, stride int, table *[256]byte, left, right []int32) int {
 	return partitionList(active, rows, bins, stride, table, left, right)
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// forms are the forms of the loops that run here.
+// histogramForms returns the forms of the loops that run here.
 func histogramForms() map[string]dispatch {
 	return map[string]dispatch{"assembly": available(), "go": {}}
 }
 
-// TestHistograms compares all forms, at all lengths up to some and all numbers of columns,
-// with sums that are collected bin by bin.
+// TestHistograms compares all forms, at all lengths up to a bound and all numbers of columns,
+// with sums computed bin by bin.
 func TestHistograms(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{0, 1, 2, 15, 16, 17, 18, 33, 100, 3000} {
@@ -79,7 +79,7 @@ func sumsByBin(s histogramSums, start []int64, bins []byte, stride int, pairs []
 	return sums
 }
 
-// TestHistogramsRefuse what assembly would take on trust.
+// TestHistogramsRefuse: invalid arguments, which the assembly does not check, panic.
 func TestHistogramsRefuse(t *testing.T) {
 	hist, bins, pairs := make([]int64, HistogramStride), make([]byte, 20), make([]int64, 20)
 	long := make([]int32, 20)

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// dumbNearest is Lloyd's assignment step as a textbook writes it.
+// dumbNearest is Lloyd's assignment step as in a textbook.
 func dumbNearest(x, centers []float64, k, d int) (int, float64) {
 	best, arg := math.NaN(), -1
 	for a := range k {
@@ -39,7 +39,7 @@ func hostile(rng *rand.Rand, style int) float64 {
 		return math.Float64frombits(math.Float64bits(1) + uint64(rng.IntN(3)))
 	case 4: // squares that underflow or overflow
 		return []float64{1e-200, 3e-162, 1e200, -1e200, 0, 5e-324, math.MaxFloat64}[rng.IntN(7)]
-	case 5: // what the caller should have refused
+	case 5: // values that the caller should refuse
 		return []float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, 1, 2}[rng.IntN(6)]
 	default:
 		return rng.NormFloat64()
@@ -53,7 +53,7 @@ func fill(rng *rand.Rand, x []float64, style int) []float64 {
 	return x
 }
 
-// requireBits compares bit patterns, taking all NaNs as one.
+// requireBits compares bit patterns, with all NaNs equal.
 func requireBits(t require.TestingT, want, got []float64, msg ...any) {
 	require.Len(t, got, len(want), msg...)
 	for i := range want {
@@ -100,8 +100,8 @@ func TestAssignEqualsLloyd(t *testing.T) {
 	})
 }
 
-// TestReachNearTheBisector puts rows within a few ulp of the plane between two
-// centres, where a reach that forgot rounding would err.
+// TestReachNearTheBisector puts rows within a few ulp of the plane between two centres, where a
+// reach without allowance for rounding would be wrong.
 func TestReachNearTheBisector(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {

@@ -2,26 +2,23 @@ package kernel
 
 import "math"
 
-// A lane kernel computes the squared distances of rows to a group of centres,
-// one register a centre, and keeps the nearest. The groups are 4 to 8 centres
-// wide: eight accumulators, the feature and a difference fill the registers of
-// amd64, and with five widths every k of at least 9 splits into equal groups
-// with no lane wasted. A narrower last group is padded with NaN centres, which
-// never win.
+// A lane kernel computes the squared distances of rows to a group of centres, with one register
+// per centre, and keeps the nearest. Groups have 4 to 8 centres: eight accumulators, the
+// feature and a difference fill the registers of amd64, and with these five widths every k of
+// at least 9 can be split into full groups. A narrower last group is padded with NaN centres,
+// which never win.
 //
-// Squared distances are compared as unsigned integers, which orders
-// non-negative floats as numbers and puts every NaN after +Inf; integers also
-// let the compiler select without a branch, and branches on which centre is
-// nearest are the kind that no predictor learns.
+// Squared distances are compared as unsigned integers, which orders non-negative floats as
+// numbers and puts every NaN after +Inf; integers also let the compiler select without a
+// branch. Branches on the nearest centre could not be predicted.
 
-// noKey is the key that a search starts from. It is greater than the key of
-// every number, +Inf included, and not greater than that of any NaN.
+// noKey is the initial key of a search. It is greater than the key of every number, +Inf
+// included, and not greater than that of any NaN.
 const noKey = 0x7ff0000000000001
 
-// scan runs one group of centres over the rows of x listed in todo. key holds
-// the bits of the smallest squared distance so far of each row of x and near
-// its centre; groups are scanned in increasing order, so a strict comparison
-// leaves ties with the lowest centre.
+// scan compares one group of centres with the rows of x listed in todo. For each row of x, key
+// has the bits of the smallest squared distance so far, and near its centre. Groups are scanned
+// in increasing order, so with a strict comparison the lowest centre wins a tie.
 func (g *group) scan(x []float64, d int, todo []int32, key []uint64, near []int32) {
 	switch g.width {
 	case 4:

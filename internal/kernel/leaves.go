@@ -2,11 +2,11 @@ package kernel
 
 import "unsafe"
 
-// Leaves are rows that stand for a shard each, eight of them for the shards under
-// one node of the tree over shards: what a step of stochastic descent takes. The
-// functions of this file read them where they are.
+// Leaves are rows of different shards, one per shard: eight of them belong to the shards under
+// one node of the tree over shards. A step of stochastic gradient descent uses them. The
+// functions of this file read them in place.
 
-// LeafCount is the number of leaves that are taken at a time.
+// LeafCount is the number of leaves that are processed at a time.
 const LeafCount = 8
 
 // DotLeaves sets out[i] = [Dot](rows[i], w) for rows as long as w, with the bits
@@ -38,18 +38,17 @@ func dotLeaves(k dispatch, rows *[LeafCount][]float64, w []float64, out *[LeafCo
 	}
 }
 
-// mostLeafFeatures bounds what one call into assembly reads.
+// mostLeafFeatures bounds the features that one call of assembly reads.
 const mostLeafFeatures = callSize / LeafCount
 
-// FoldLeaves sets out[j] to the sum of the parts p(0,j) … p(7,j) of leaves, in
-// pairs, pairs of pairs and both of these:
+// FoldLeaves sets out[j] to the sum of the parts p(0,j) … p(7,j) of leaves, added pairwise:
 //
 //	((p0+p1) + (p2+p3)) + ((p4+p5) + (p6+p7))
 //	p(i,j) = (coef[i]*rows[i][j] - coef[i]*mean[j]) * scale[j]
 //
-// or without a mean, p(i,j) = coef[i]*rows[i][j] * scale[j]. It is the gradient of
-// a linear model with features scaled, of one row of each shard. mean and scale
-// have the length of out, rows at least.
+// or without a mean, p(i,j) = coef[i]*rows[i][j] * scale[j]. It is the gradient of a linear
+// model with scaled features, for one row of each shard. mean and scale have the length of out,
+// rows at least that length.
 func FoldLeaves(rows *[LeafCount][]float64, coef *[LeafCount]float64, mean, scale, out []float64) {
 	foldLeaves(active, rows, coef, mean, scale, out)
 }
@@ -95,7 +94,7 @@ func foldLeaves(k dispatch, rows *[LeafCount][]float64, coef *[LeafCount]float64
 	}
 }
 
-// offCentre returns the part of a leaf.
+// offCentre returns the part of a leaf with a mean.
 func offCentre(c, x, mean, by float64) float64 {
 	return float64((float64(c*x) - float64(c*mean)) * by)
 }

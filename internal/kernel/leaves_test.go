@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// leafShape draws rows that lie anywhere, one of them twice, and what goes with them.
+// leafShape draws rows at any offsets, one of them twice, with their coefficients, mean and
+// scale.
 func leafShape(rng *rand.Rand, d, offset, style int) (rows [LeafCount][]float64, coef [LeafCount]float64, mean, scale []float64) {
 	for i := range rows {
 		rows[i] = mixed[float64](rng, d, (offset+3*i)%8, style)
@@ -47,7 +48,7 @@ func FuzzLeafForms(f *testing.F) {
 	})
 }
 
-// The parts are those of single rows by Axpy and products, added in pairs by AddTo.
+// The parts are computed for single rows by Axpy and products, and added in pairs by AddTo.
 func TestLeavesByTheirDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(53, 54))
 	for _, d := range []int{1, 3, 28} {

@@ -33,13 +33,12 @@ func split(x float64) (m float64, k int) {
 	return math.Float64frombits(b), k
 }
 
-// logPair returns log((m+ml)·2^k) as an unevaluated sum with a relative error
-// below 2^-68, for m as split gives it and |ml| ≤ ulp(m)/2, or m = 1 and
-// |ml| ≤ 2^-53 of any smallness.
+// logPair returns log((m+ml)·2^k) as an unevaluated sum with a relative error below 2^-68, for
+// m as returned by split and |ml| ≤ ulp(m)/2, or m = 1 and |ml| ≤ 2^-53 of any smallness.
 //
-// With F the multiple of 1/128 nearest to m, log m = log F + 2·atanh(z),
-// z = (m-F)/(m+F), |z| ≤ 0.0028. The quotient is found to about 78 bits from
-// its leading 26 and the remainder, which is exact.
+// With F the multiple of 1/128 nearest to m, log m = log F + 2·atanh(z), z = (m-F)/(m+F), |z| ≤
+// 0.0028. The quotient is computed to about 78 bits from its leading 26 bits and the exact
+// remainder.
 func logPair(m, ml float64, k int) (h, l float64) {
 	i := int(float64(m*128) + 0.5)
 	f := float64(float64(i) * (1.0 / 128))

@@ -2,9 +2,8 @@ package kernel
 
 import "math"
 
-// Sigmoid returns the logistic function 1/(1+e^-x). The error is below 1.1 ulp.
-// Sigmoid(-x) is close to 1-Sigmoid(x) but, being accurate in both tails, not
-// its bits.
+// Sigmoid returns the logistic function 1/(1+e^-x). The error is below 1.1 ulp. Sigmoid(-x) is
+// close to 1-Sigmoid(x), but does not have its bits, as both tails are accurate.
 //
 //	Sigmoid(+Inf) = 1; Sigmoid(-Inf) = 0; Sigmoid(NaN) = NaN
 func Sigmoid(x float64) float64 {
@@ -20,11 +19,11 @@ func Sigmoid(x float64) float64 {
 	h, l := expPair(s, sl, r, t)
 	z := pow2(k)
 	h, l = float64(h*z), float64(l*z)
-	// h ≤ 1, so the error of the sum is exact this way.
+	// h ≤ 1, so the error of the sum is computed exactly.
 	den := 1 + h
 	denLo := (h - (den - 1)) + l
-	// The quotient of the leading parts, less what the errors of numerator and
-	// denominator make of it; 1/den is q or, nearly enough, 1-q.
+	// The quotient of the leading parts, corrected for the errors of numerator and denominator;
+	// 1/den is q or, approximately, 1-q.
 	if x >= 0 {
 		q := 1 / den
 		return q - float64(float64(q*denLo)*q)
@@ -77,7 +76,7 @@ func Softplus(x float64) float64 {
 	h, l = float64(h*z), float64(l*z)
 	var lh, ll float64 // log(1+h+l)
 	if k < -30 {
-		// Three terms of the series; 1+h+l has no room for l.
+		// Three terms of the series, as 1+h+l would lose l.
 		lh = h + (l - float64(float64(h*h)*(0.5-float64(h*(1.0/3)))))
 	} else {
 		sum := 1 + h

@@ -2,7 +2,7 @@ package kernel
 
 import "unsafe"
 
-// MovedTo sets dst[i] = x[i] + a*y[i]: the margins of rows at a step along a direction. dst
+// MovedTo sets dst[i] = x[i] + a*y[i]: the margins of rows after a step along a direction. dst
 // may be x or y.
 func MovedTo(dst, x []float64, a float64, y []float64) { movedTo(active, dst, x, a, y) }
 
@@ -18,8 +18,8 @@ func movedTo(k dispatch, dst, x []float64, a float64, y []float64) {
 	}
 }
 
-// OpposedTo sets dst[i] = (1 - 2*class[i])*x[i]: what it is for rows of class 0, and with the
-// other sign for those of class 1. dst may be x or class.
+// OpposedTo sets dst[i] = (1 - 2*class[i])*x[i]: x[i] for rows of class 0, and -x[i] for those
+// of class 1. dst may be x or class.
 func OpposedTo(dst, class, x []float64) { opposedTo(active, dst, class, x) }
 
 func opposedTo(k dispatch, dst, class, x []float64) {
@@ -34,16 +34,16 @@ func opposedTo(k dispatch, dst, class, x []float64) {
 	}
 }
 
-// Drain sets dst[i] = a[i]*scale[i] and a[i] = 0: what sums came to goes on, and there are
-// sums to be made anew. They do not overlap.
+// Drain sets dst[i] = a[i]*scale[i] and a[i] = 0: it passes sums on, and resets them. The
+// slices do not overlap.
 func Drain(dst, a, scale []float64) { drain(active, dst, a, nil, scale, false) }
 
-// DrainPair sets dst[i] = a[i]*scale[i] + b[i]*scale[i] and a[i] = b[i] = 0. They do not
+// DrainPair sets dst[i] = a[i]*scale[i] + b[i]*scale[i] and a[i] = b[i] = 0. The slices do not
 // overlap.
 func DrainPair(dst, a, b, scale []float64) { drain(active, dst, a, b[:len(dst)], scale, false) }
 
 // DrainPairOnto sets dst[i] = dst[i] + (a[i]*scale[i] + b[i]*scale[i]) and a[i] = b[i] = 0:
-// DrainPair and AddTo in one. They do not overlap.
+// DrainPair and AddTo in one. The slices do not overlap.
 func DrainPairOnto(dst, a, b, scale []float64) { drain(active, dst, a, b[:len(dst)], scale, true) }
 
 func drain(k dispatch, dst, a, b, scale []float64, onto bool) {

@@ -1,4 +1,4 @@
-// What is tested here runs on one goroutine, of which the race detector has nothing to say.
+// These tests run on one goroutine, where the race detector finds nothing.
 
 //go:build !race
 
@@ -20,7 +20,7 @@ var oddities = []float64{
 	math.Float64frombits(0xfffc00000000beef), math.Inf(1), math.Inf(-1), 0, 3,
 }
 
-// requireOneNaN requires that all NaN of x, of which there are some, have the bits of one.
+// requireOneNaN requires that x has NaN, and that all have the same bits.
 func requireOneNaN[T Float](t *testing.T, x []T, what string) {
 	t.Helper()
 	some := false
@@ -46,7 +46,8 @@ func testOneNaN[T Float](t *testing.T) {
 			values = append(values, T(math.Float32frombits(uint32(math.Float64bits(v)>>32)|1)), T(float32(v)))
 		}
 	}
-	// Places of three oddities in rows of every length around those of the unrolled loops, in every order of every three.
+	// Three oddities at every place in rows of lengths around those of the unrolled loops, in
+	// every order of every three.
 	for d := 3; d <= 19; d++ {
 		for i := range values {
 			for j := range values {
@@ -73,7 +74,7 @@ func testOneNaN[T Float](t *testing.T) {
 						requireOneNaN(t, []T{norm, out[r]}, what)
 					}
 				}
-				// Steps of folds in two orders, with their end.
+				// Steps of folds in two orders, followed by OneNaN.
 				for _, step := range []func(dst, src []T){AddTo[T], ProdTo[T], func(dst, src []T) { Axpy(1, src, dst) }} {
 					up, down := slices.Clone(x[:d]), slices.Clone(x[16*d:])
 					for r := 1; r < 17; r++ {
@@ -91,12 +92,12 @@ func testOneNaN[T Float](t *testing.T) {
 	}
 }
 
-// TestOneNaN has sums, products and inner products of NaN of all sorts, and of infinities
-// that cancel out, give one NaN wherever they stand.
+// TestOneNaN: sums, products and inner products of NaN of all sorts, and of infinities that
+// cancel out, give one NaN wherever they are.
 func TestOneNaN(t *testing.T) {
 	testOneNaN[float64](t)
 	testOneNaN[float32](t)
-	// What is no NaN stays: infinities, whose sum in a block is one, and integers.
+	// Other values stay: infinities, even if their sum in a block is NaN, and integers.
 	x := []float64{math.Inf(1), math.Inf(-1), 1, 2, 3, 4, 5, math.Copysign(0, -1), 7}
 	want := slices.Clone(x)
 	OneNaN(x)
@@ -111,8 +112,8 @@ func TestOneNaN(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(10, func() { OneNaN(x) }))
 }
 
-// everyPlace has every form find a NaN wherever it stands in slices of every length around
-// those of the loops, and leave infinities as they are.
+// everyPlace requires that every form finds a NaN at every place in slices of lengths around
+// those of the loops, and does not change infinities.
 func everyPlace[T Float](t *testing.T) {
 	for name, form := range map[string]dispatch{"assembly": active, "go": {}} {
 		for _, n := range []int{1, 15, 16, 17, 31, 32, 33, 64, 95, callSize, callSize + 33} {
@@ -134,8 +135,8 @@ func everyPlace[T Float](t *testing.T) {
 	}
 }
 
-// sumsOfEveryForm wants sums with a NaN at each place, made by the operands or by
-// infinities, and the result apart from the operands and over either of them.
+// sumsOfEveryForm tests sums with a NaN at each place, from the operands or from infinities,
+// with the result in its own memory and in that of either operand.
 func sumsOfEveryForm[T Float](t *testing.T) {
 	for name, form := range map[string]dispatch{"assembly": active, "go": {}} {
 		for _, n := range []int{1, 15, 16, 17, 32, 33, 95, callSize + 33} {
@@ -169,7 +170,7 @@ func sumsOfEveryForm[T Float](t *testing.T) {
 	}
 }
 
-// TestOneNaNOfDistances wants one NaN of distances by every form.
+// TestOneNaNOfDistances requires one NaN of distances from every form.
 func TestOneNaNOfDistances(t *testing.T) {
 	const d, k, n = 5, 9, 13
 	centers := make([]float64, k*d)

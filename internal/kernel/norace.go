@@ -2,5 +2,5 @@
 
 package kernel
 
-// raceDetector tells whether the race detector is compiled in.
+// raceDetector says whether the race detector is compiled in.
 const raceDetector = false

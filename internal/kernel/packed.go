@@ -1,25 +1,22 @@
 package kernel
 
-// lanes is the number of outputs that one panel of [Packed], [Panels]
-// and [Centers] holds side by side.
+// lanes is the number of outputs in one panel of [Packed], [Panels] and [Centers].
 const lanes = 8
 
-// Packed is a k by d matrix laid out for products with rows: eight of its rows
-// stand side by side as a panel, feature by feature, so that eight outputs
-// advance together. It is built once, filled by [Packed.Set], and then read by
-// any number of goroutines.
+// Packed is a k by d matrix laid out for products with rows: eight of its rows form a panel,
+// feature by feature, so that eight outputs advance together. It is built once, filled by
+// [Packed.Set], and then read by any number of goroutines.
 type Packed struct {
 	k, d   int
 	panels []float64 // row 8p+l in feature j at panels[(p*d+j)*8+l], padded with 0
 }
 
-// NewPacked returns room for k rows of d features, all 0. All memory is taken
-// here.
+// NewPacked returns room for k rows of d features, all 0. All memory is allocated here.
 func NewPacked(k, d int) *Packed {
 	return &Packed{k: k, d: d, panels: newPanels[float64](k, d)}
 }
 
-// K returns the number of rows, which are outputs of [MulRows].
+// K returns the number of rows, which is the number of outputs of [MulRows].
 func (w *Packed) K() int { return w.k }
 
 // D returns the number of features.

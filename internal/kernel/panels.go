@@ -1,18 +1,17 @@
 package kernel
 
-// Panels is a k by d matrix of centres laid out for the squared distances of
-// rows to all of them, in either precision: eight centres stand side by side,
-// feature by feature, so that eight sums advance together. It is built once,
-// filled by [Panels.Set], and then read by any number of goroutines.
+// Panels is a k by d matrix of centres laid out for the squared distances of rows to all of
+// them, in either precision: eight centres form a panel, feature by feature, so that eight sums
+// advance together. It is built once, filled by [Panels.Set], and then read by any number of
+// goroutines.
 //
-// [Centers] adds to this what the search of the nearest centre needs.
+// [Centers] adds the data for the search of the nearest centre.
 type Panels[T Float] struct {
 	k, d   int
 	values []T
 }
 
-// NewPanels returns room for k centres in d dimensions, all 0. All memory is
-// taken here.
+// NewPanels returns room for k centres in d dimensions, all 0. All memory is allocated here.
 func NewPanels[T Float](k, d int) *Panels[T] {
 	return &Panels[T]{k: k, d: d, values: newPanels[T](k, d)}
 }
@@ -72,8 +71,8 @@ func panelDistances[T Float](form dispatch, x, panels, out []T) {
 	}
 }
 
-// panelDistancesInAssembly takes as many panels at a time as fill the registers;
-// what is beyond the last centre goes to a buffer.
+// panelDistancesInAssembly takes as many panels at a time as fill the registers; outputs after
+// the last centre go to a buffer.
 func panelDistancesInAssembly[T Float](form dispatch, x, panels, out []T) {
 	d, k := len(x), len(out)
 	var edge [8 * lanes]T
@@ -84,7 +83,7 @@ func panelDistancesInAssembly[T Float](form dispatch, x, panels, out []T) {
 			count = 8
 		}
 		for count&(count-1) != 0 {
-			count &= count - 1 // the largest power of two that is not more
+			count &= count - 1 // the largest power of two that is not greater
 		}
 		to := edge[:]
 		if p+count*lanes <= k {
@@ -174,7 +173,7 @@ func ownDistances[T Float](form dispatch, x []T, n, d int, centers []T, near []i
 	}
 }
 
-// checkRows panics as indexing would if a row is outside of k.
+// checkRows panics, as indexing would, if a row is not below k.
 func checkRows(rows []int32, k int) {
 	var most uint32
 	for _, a := range rows {

@@ -57,7 +57,7 @@ func powInf(x, y float64) float64 {
 	}
 }
 
-// parity tells whether a finite y is an integer, and an odd one.
+// parity reports whether a finite y is an integer, and whether it is odd.
 func parity(y float64) (integer, odd bool) {
 	a := math.Abs(y)
 	if a >= 0x1p53 {
@@ -67,9 +67,9 @@ func parity(y float64) (integer, odd bool) {
 	return float64(n) == a, float64(n) == a && n&1 == 1
 }
 
-// powPositive is e^(y·log a) for positive finite a and finite y. The logarithm
-// is known to 2^-68, the product to as much, so that the largest exponents
-// still leave an error of about 2^-58.
+// powPositive returns e^(y·log a) for positive finite a and finite y. Logarithm and product
+// have relative errors of 2^-68, so that even the largest exponents leave an error of about
+// 2^-58.
 func powPositive(a, y float64) float64 {
 	m, n := split(a)
 	h, l := logPair(m, 0, n)

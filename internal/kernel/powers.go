@@ -1,10 +1,10 @@
 package kernel
 
-// PowTo sets dst[i] = [Pow](x[i], y[i]). The slices have one length; dst may be one
-// of the others.
+// PowTo sets dst[i] = [Pow](x[i], y[i]). The slices have the same length; dst may be one of the
+// others.
 func PowTo(dst, x, y []float64) { powTo(active, dst, x, y) }
 
-// PowByTo sets dst[i] = [Pow](x[i], y), as PowTo.
+// PowByTo sets dst[i] = [Pow](x[i], y), like PowTo.
 func PowByTo(dst, x []float64, y float64) {
 	var powers [64]float64
 	for i := range powers[:min(len(powers), len(dst))] {
@@ -52,7 +52,7 @@ func powInGroups(size int, dst, x, y []float64) (dstLeft, xLeft, yLeft []float64
 	return dst, x, y
 }
 
-// Pow32To sets dst[i] = [Pow32](x[i], y[i]), as PowTo.
+// Pow32To sets dst[i] = [Pow32](x[i], y[i]), like PowTo.
 func Pow32To(dst, x, y []float32) { pow32To(active, dst, x, y) }
 
 func pow32To(k dispatch, dst, x, y []float32) {

@@ -1,9 +1,9 @@
 package kernel
 
-// AddOuterRows adds to out the outer products of coefficients and rows, in row
-// order: out[c*d+j] = out[c*d+j] + coef[i*k+c]*x[i*d+j] for i = 0, 1, …, n-1.
-// It is the gradient of a model with k outputs, coef holding k values a row and
-// out k rows of d features. For k = 1 it is [AddScaledRows].
+// AddOuterRows adds to out the outer products of coefficients and rows, in row order:
+// out[c*d+j] = out[c*d+j] + coef[i*k+c]*x[i*d+j] for i = 0, 1, …, n-1. It is the gradient of a
+// model with k outputs; coef has k values for each row, and out k rows of d features. For k = 1
+// it is [AddScaledRows].
 func AddOuterRows(x []float64, n, d int, coef []float64, k int, out []float64) {
 	addOuterRows(active, x, n, d, coef, k, out)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestProductsEqualDefinition holds the products of matrices to the loops that
-// define them.
+// TestProductsEqualDefinition compares the products of matrices with the loops that define
+// them.
 func TestProductsEqualDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(31, 32))
 	for _, d := range []int{0, 1, 2, 3, 4, 5, 7, 8, 9, 13, 17, 33, 67} {

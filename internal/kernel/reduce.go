@@ -5,8 +5,8 @@ type Number interface {
 	float32 | float64 | int32 | int64 | uint8
 }
 
-// AddTo sets dst[i] = dst[i] + src[i]. src is at least as long as dst, the
-// rest of it is ignored; integers wrap around.
+// AddTo sets dst[i] = dst[i] + src[i]. src is at least as long as dst, and its rest is ignored;
+// integers wrap around.
 func AddTo[T Number](dst, src []T) { addTo(active, dst, src) }
 
 func addTo[T Number](k dispatch, dst, src []T) {
@@ -35,8 +35,8 @@ func addTo[T Number](k dispatch, dst, src []T) {
 	}
 }
 
-// combineFloats runs AddTo or ProdTo in assembly where there is a form for the
-// element type, and tells whether there is.
+// combineFloats runs AddTo or ProdTo in assembly, and reports whether there is assembly for the
+// element type.
 func combineFloats[T Number](dst, src []T, product bool) bool {
 	switch d := any(dst).(type) {
 	case []float64:
@@ -84,8 +84,7 @@ func addBytes(dst, x, y []uint8) {
 	}
 }
 
-// word reads eight bytes as one word, the first lowest; the compiler makes one
-// load of it.
+// word reads eight bytes as one little-endian word; the compiler turns it into one load.
 func word(b []uint8) uint64 {
 	_ = b[7]
 	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
@@ -118,10 +117,9 @@ func prodTo[T Number](k dispatch, dst, src []T) {
 	}
 }
 
-// MaxTo sets dst[i] to the larger of dst[i] and src[i]. src is at least as
-// long as dst. The rules are those of IEEE 754-2019 maximum, so the result of
-// a chain of them does not depend on its order, not even in its bits: a NaN
-// wins over every number and is made that of [OneNaN], and -0 < +0.
+// MaxTo sets dst[i] to the larger of dst[i] and src[i]. src is at least as long as dst. The
+// rules are those of IEEE 754-2019 maximum: a NaN wins over every number and becomes that of
+// [OneNaN], and -0 < +0. So the bits of the result of a chain do not depend on its order.
 func MaxTo[T Number](dst, src []T) {
 	src = src[:len(dst)]
 	switch d := any(dst).(type) {
@@ -152,8 +150,8 @@ func MinTo[T Number](dst, src []T) {
 	}
 }
 
-// maxFloats relies on the builtin max, which follows the IEEE rules without a
-// branch on the data; only the bits of its NaN are left to the processor.
+// maxFloats uses the builtin max, which follows the IEEE rules without a branch on the data;
+// only the bits of its NaN depend on the processor.
 func maxFloats[T Float](dst, src []T, nan T) {
 	dst = dst[:len(src)]
 	for i, s := range src {

@@ -2,21 +2,21 @@ package kernel
 
 import "math"
 
-// The elementary functions of float32 are computed in float64 and rounded once, at
-// the end: a polynomial that is off by 2^-40 of its value then leaves an error that
-// is hardly more than the half ulp of rounding, and there is nothing to look up and
-// no argument to be treated apart but the ends of the range. Their errors were taken
-// at all 2^32 arguments, against the functions of float64; see TestSingles.
+// The elementary functions of float32 are computed in float64 and rounded once, at the end. So
+// a polynomial with a relative error of 2^-40 leaves an error hardly above the half ulp of
+// rounding. No tables are needed, and only the ends of the range are special arguments. Their
+// errors were measured at all 2^32 arguments, against the functions of float64; see
+// TestSingles.
 //
-// The polynomials go through the exact values at the Chebyshev nodes of their
-// interval, which is nearly the best there is (Trefethen, Approximation Theory and
-// Approximation Practice, 2013, chapters 4 and 16).
+// The polynomials interpolate the exact values at the Chebyshev nodes of their interval, which
+// is nearly the best approximation (Trefethen, Approximation Theory and Approximation Practice,
+// 2013, chapters 4 and 16).
 
 const (
 	rLn2 = 0x1.71547652b82fep+0 // 1/ln2
 	ln2  = 0x1.62e42fefa39efp-1
 
-	// Beyond, results of exp are infinite or 0 in float32, and normal numbers in
+	// For larger arguments, results of exp are infinite or 0 in float32, but normal numbers in
 	// float64.
 	singleExpMost = 200
 
@@ -39,8 +39,8 @@ const (
 	atanh6th = 0x1.546d249f36cb2p-4
 )
 
-// singleExp returns p and z with e^x = (1+p)·z, z a power of two, for |x| ≤ 200.
-// p is off by less than 2^-41 of its value where z is 1.
+// singleExp returns p and z with e^x = (1+p)·z, where z is a power of two, for |x| ≤ 200. If z
+// is 1, the relative error of p is below 2^-41.
 func singleExp(x float64) (p, z float64) {
 	shifted := float64(x*rLn2) + roundShift
 	n := shifted - roundShift
@@ -52,7 +52,7 @@ func singleExp(x float64) (p, z float64) {
 	return p, math.Float64frombits(math.Float64bits(shifted)<<52 + 1023<<52)
 }
 
-// singleLog returns the logarithm of m·2^k, for m as split gives it.
+// singleLog returns the logarithm of m·2^k, for m as returned by split.
 func singleLog(m, k float64) float64 {
 	f := m - 1
 	s := f / (2 + f)
@@ -95,8 +95,7 @@ func Log1p32(x float32) float32 {
 	case !(x > -1 && x <= math.MaxFloat32):
 		return float32(logSpecial(1 + v))
 	}
-	// What 1+v loses is a part of the result where v is small, and of no account where
-	// it is large.
+	// The rounding error of 1+v matters if v is small, and is negligible if v is large.
 	u := 1 + v
 	var lost float64
 	if v < 1 {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// singleForms are the names of the functions of float32, their references and the
-// promised errors in ulp.
+// singleForms are the names of the functions of float32, their references and the documented
+// errors in ulp.
 var singleForms = [singleCount]struct {
 	name string
 	ref  func(dst, src []float64)
@@ -20,9 +20,8 @@ var singleForms = [singleCount]struct {
 	sigmoid32Of: {"sigmoid32", SigmoidTo, 0.50001}, tanh32Of: {"tanh32", TanhTo, 0.50001},
 }
 
-// singleUlps returns the distance of got to the exact value in units of the last place
-// of a float32 at that value; infinite where one is NaN, infinite or negative and the
-// other is not.
+// singleUlps returns the distance of got to the exact value in units of the last place of a
+// float32 at that value; it is infinite if only one of the two is NaN, infinite or negative.
 func singleUlps(got float32, exact float64) float64 {
 	switch {
 	case got != got || exact != exact:
@@ -37,7 +36,7 @@ func singleUlps(got float32, exact float64) float64 {
 	}
 	value, size := math.Abs(float64(got)), math.Abs(exact)
 	if value > math.MaxFloat32 {
-		value = 0x1p128 // what would follow MaxFloat32: what lies beyond rounds to it
+		value = 0x1p128 // the value after MaxFloat32, to which larger values round
 		size = math.Min(size, value)
 	}
 	unit := 0x1p-149
@@ -48,8 +47,8 @@ func singleUlps(got float32, exact float64) float64 {
 	return math.Abs(value-size) / unit
 }
 
-// TestSingles compares with the functions of float64, whose own errors are of no
-// account here: all 2^32 arguments, or some that are spread over them.
+// TestSingles compares with the functions of float64, whose errors are negligible here, at all
+// 2^32 arguments or at some spread over them.
 func TestSingles(t *testing.T) {
 	for f := range singleCount {
 		t.Run(singleForms[f].name, func(t *testing.T) { testSingle(t, f) })
@@ -107,7 +106,7 @@ func TestPow32WithinUlps(t *testing.T) {
 	require.Equal(t, float32(1e10), Pow32(10, 10))
 }
 
-// Special cases are those of float64.
+// Special cases are the same as for float64.
 func TestSinglesOfStrangeArguments(t *testing.T) {
 	inf, nan, negZero, least := float32(math.Inf(1)), float32(math.NaN()), float32(math.Copysign(0, -1)), float32(0x1p-149)
 	for _, c := range []struct {
@@ -173,7 +172,7 @@ func TestSingleAndPowerForms(t *testing.T) {
 			x, y := mixed[float32](rng, n, 0, (n+offset)%3), mixed[float32](rng, n, 0, offset%3)
 			wideX, wideY := mixed[float64](rng, n, 0, (n+offset)%3), mixed[float64](rng, n, 0, offset%3)
 			for i := range x {
-				if rng.IntN(4) > 0 { // what assembly takes
+				if rng.IntN(4) > 0 { // arguments that the assembly takes
 					x[i], wideX[i] = float32(math.Abs(float64(x[i]))), math.Abs(wideX[i])
 				}
 			}
@@ -209,7 +208,7 @@ func FuzzSingleAndPowerForms(f *testing.F) {
 	})
 }
 
-// A power that is the same for all gives what one for each does.
+// A common exponent gives the same results as an exponent for each element.
 func TestPowByTo(t *testing.T) {
 	rng := rand.New(rand.NewPCG(75, 76))
 	for _, n := range []int{0, 1, 63, 64, 65, 200} {

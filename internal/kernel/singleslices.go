@@ -2,7 +2,7 @@ package kernel
 
 import "unsafe"
 
-// The slice forms of float32, as those of float64.
+// The slice forms for float32, like those for float64.
 
 // Exp32To sets dst[i] = [Exp32](src[i]).
 func Exp32To(dst, src []float32) { applySingle(active, exp32Of, dst, src) }
@@ -31,7 +31,7 @@ const (
 	singleCount
 )
 
-// applySingle runs a function over slices. Assembly takes all whole groups.
+// applySingle applies a function to slices. Assembly takes all whole groups.
 func applySingle(k dispatch, f single, dst, src []float32) {
 	src = src[:len(dst)]
 	size := quad

@@ -38,9 +38,8 @@ const (
 	functionCount
 )
 
-// apply runs a function over slices. Assembly takes groups up to the first that
-// holds a special argument; that group goes through the scalar form, as does what
-// is left at the end.
+// apply runs a function over slices. Assembly takes groups up to the first that holds a special
+// argument; that group goes through the scalar form, and so does the rest at the end.
 func apply(k dispatch, f function, dst, src []float64) {
 	src = src[:len(dst)]
 	if k.avx512 {
@@ -52,7 +51,7 @@ func apply(k dispatch, f function, dst, src []float64) {
 	f.scalars(dst, src)
 }
 
-// inGroups runs a function over the groups of a size and returns what is left.
+// inGroups applies a function to groups of the given size and returns the rest.
 func (f function) inGroups(size int, dst, src []float64) (dstLeft, srcLeft []float64) {
 	for len(dst) >= size {
 		n := min(len(dst), callSize)
@@ -73,7 +72,7 @@ func (f function) inGroups(size int, dst, src []float64) (dstLeft, srcLeft []flo
 	return dst, src
 }
 
-// groups calls the assembly for n arguments and returns how many it left.
+// groups calls the assembly for n arguments and returns how many it left over.
 func (f function) groups(dst, src *float64, n int) int {
 	switch f {
 	case expOf:

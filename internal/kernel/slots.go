@@ -2,21 +2,22 @@ package kernel
 
 import "fmt"
 
-// SlotRows are, of each of a number of rows, the sums to which it adds: the bins of sparse
-// rows, by their places within a histogram. They are immutable and may be shared.
+// SlotRows lists, for each row, the sums to which it adds: the bins of sparse rows, by their
+// indices in a histogram. It is immutable and may be shared.
 type SlotRows struct {
-	start []int64  // of the places of each row, and behind the last
+	start []int64  // where the slots of each row begin, and the end of the last
 	slots []uint32 // from first on, below first+size
 	first int
 	size  int
-	each  int // rows that one call into assembly takes
+	each  int // rows for one call of assembly
 }
 
-// slotsAhead is how far ahead of the row it adds the assembly reads lists of rows.
+// slotsAhead is how many entries ahead of the current one the assembly reads in lists of rows.
 const slotsAhead = 32
 
-// NewSlotRows returns the rows whose sums are those at slots[start[r]:start[r+1]] less first,
-// each at least 0 and below size. It keeps both slices, which must not be modified any more.
+// NewSlotRows returns rows; the sums of row r are at slots[start[r]:start[r+1]], each minus
+// first, which must be at least 0 and below size. It keeps both slices, which must not be
+// modified any more.
 func NewSlotRows(start []int64, slots []uint32, first, size int) *SlotRows {
 	if len(start) == 0 || start[0] != 0 || start[len(start)-1] != int64(len(slots)) {
 		panic(fmt.Sprintf("kernel: %d starts of rows do not lead through %d slots", len(start), len(slots)))
@@ -37,8 +38,7 @@ func NewSlotRows(start []int64, slots []uint32, first, size int) *SlotRows {
 // Rows returns the number of rows.
 func (s *SlotRows) Rows() int { return len(s.start) - 1 }
 
-// AddPacked adds pairs[r] to the sums of each listed row r, of which hist has those of all
-// slots.
+// AddPacked adds pairs[r] to the sums of each listed row r. hist has the sums of all slots.
 func (s *SlotRows) AddPacked(hist []int64, pairs []int64, rows []int32) {
 	s.add(active, hist, pairs, rows)
 }
@@ -61,8 +61,8 @@ func (s *SlotRows) add(k dispatch, hist []int64, pairs []int64, rows []int32) {
 	}
 }
 
-// TakePairs sets to, which has twice as many integers as from has packed sums, to the halves
-// of each, as Unpack has them: those of from[i] are to[2*i] and to[2*i+1]. From becomes zeros.
+// TakePairs sets to[2*i] and to[2*i+1] to the halves of the packed sum from[i], as Unpack
+// returns them, and sets from to zeros.
 func TakePairs(to, from []int64) { takeHalves(active, to, from) }
 
 func takeHalves(k dispatch, to, from []int64) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSlotRows compares both forms with sums that are collected slot by slot.
+// TestSlotRows compares both forms with sums computed slot by slot.
 func TestSlotRows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	for n := range 120 {
@@ -53,7 +53,7 @@ func TestSlotRows(t *testing.T) {
 	}
 }
 
-// TestSlotRowsRefuse what assembly would take on trust.
+// TestSlotRowsRefuse: invalid arguments, which the assembly does not check, panic.
 func TestSlotRowsRefuse(t *testing.T) {
 	require.Panics(t, func() { NewSlotRows(nil, nil, 0, 1) })
 	require.Panics(t, func() { NewSlotRows([]int64{0, 1}, []uint32{0, 0}, 0, 1) })

@@ -2,37 +2,37 @@ package kernel
 
 import "math"
 
-// CSR is a block of sparse rows: the entries of row i are Col[p] and Val[p] for
-// p from RowPtr[i] to RowPtr[i+1], columns ascending. Results follow the order
-// in which the entries stand. The columns are the caller's duty, like every
-// index: one outside of the centres' dimensions panics.
+// CSR is a block of sparse rows: the entries of row i are Col[p] and Val[p] for p from
+// RowPtr[i] to RowPtr[i+1], columns ascending. Results depend on the order of the entries. The
+// caller must pass valid columns: one outside the dimensions of the centres panics, like every
+// index.
 type CSR struct {
 	RowPtr []int64
 	Col    []int32
 	Val    []float64
-	// OnDisk says that a file which is mapped has the columns, so that they may change when
-	// they are read from the disk again: they are looked at each time before they are used.
+	// OnDisk says that the columns are in a mapped file, so that they may change when they are
+	// read from the disk again: they are checked before every use.
 	OnDisk bool
 
-	next  *CSR // the rows that come next, or nil; see Before
-	below int  // columns are known to be below it, and rows in order, if it is not 0; see Checked
-	seen  int  // rows from the first on whose columns are known to be below limit, see CheckedRange
+	next  *CSR // the rows used next, or nil; see Before
+	below int  // if not 0, columns are known to be below it and rows in order; see Checked
+	seen  int  // number of first rows whose columns are known to be below limit; see CheckedRange
 	limit int
 }
 
 // Rows returns the number of rows.
 func (x CSR) Rows() int { return max(len(x.RowPtr)-1, 0) }
 
-// Row returns the entries of row i, not to be modified.
+// Row returns the entries of row i, which must not be modified.
 func (x CSR) Row(i int) (col []int32, val []float64) {
 	lo, hi := x.RowPtr[i], x.RowPtr[i+1]
 	return x.Col[lo:hi], x.Val[lo:hi]
 }
 
-// SparseCenters is a set of k dense centres in d dimensions, laid out for sparse
-// rows: all centres of one feature stand together, so that an entry touches one
-// stretch of memory. It is filled by [SparseCenters.Set] before each round of
-// searches and then read by any number of goroutines.
+// SparseCenters is a set of k dense centres in d dimensions, laid out for sparse rows: the
+// values of all centres for one feature are adjacent, so that an entry touches one piece of
+// memory. It is filled by [SparseCenters.Set] before each round of searches and then read by
+// any number of goroutines.
 type SparseCenters struct {
 	k, d, groups int
 	lanes        [][4]float64 // centre 4g+l in feature j at lanes[j*groups+g][l]
@@ -48,9 +48,9 @@ func NewSparseCenters(k, d int) *SparseCenters {
 		k: k, d: d, groups: groups,
 		lanes: make([][4]float64, d*groups),
 		norms: make([]float64, 4*groups),
-		// A sum of n products is off by at most n·2^-53 of the sum of their sizes; a
-		// score and a distance have two of such sums, two scores are compared, and
-		// the rest is for safety.
+		// A sum of n products has an error of at most n·2^-53 times the sum of their
+		// magnitudes. A score and a distance have two such sums each, two scores are compared,
+		// and the rest is a safety margin.
 		slack: float64(d+16) * 0x1p-50,
 	}
 }
@@ -94,13 +94,12 @@ func (c *SparseCenters) dots(col []int32, val []float64, g int) (a0, a1, a2, a3 
 // and the Euclidean distance to it: the centre that [Nearest] returns for the same
 // row given dense. A NaN never wins; if all distances are, it returns -1 and NaN.
 //
-// With the inner product p of the row and a centre, the score |c|² - 2p orders
-// centres as distance does, at the cost of the entries alone; but it loses what
-// rows and centres have in common, which may be nearly everything. So scores only
-// decide where they differ by more than their rounding may be wrong, and the
-// distance |x|² + score only stands where it is not small beside |x|² and |c|².
-// Otherwise the distances of the centres in question are computed feature by
-// feature.
+// With the inner product p of the row and a centre, the score |c|² - 2p orders centres like the
+// distance, and costs only the entries. But if rows and centres are close together compared
+// with their norms, the score loses precision by cancellation. So scores decide only if they
+// differ by more than their rounding errors, and the distance |x|² + score is used only if it
+// is not small compared with |x|² and |c|². Otherwise the distances of the remaining centres
+// are computed feature by feature.
 func NearestSparse(col []int32, val []float64, c *SparseCenters) (int, float64) {
 	best, second, near := math.Inf(1), math.Inf(1), -1
 	for g := range c.groups {
@@ -120,7 +119,7 @@ func NearestSparse(col []int32, val []float64, c *SparseCenters) (int, float64) 
 	if !(second-best > margin) {
 		return c.nearestAmong(col, val, best+margin)
 	}
-	const exact = 0x1p-16 // leaves an error of about 1e-11 of the squared distance
+	const exact = 0x1p-16 // leaves a relative error of about 1e-11 of the squared distance
 	square := norm + best
 	if !(square > exact*(norm+c.norms[near])) {
 		square = c.squaredDistance(col, val, near)
@@ -128,8 +127,8 @@ func NearestSparse(col []int32, val []float64, c *SparseCenters) (int, float64) 
 	return near, math.Sqrt(square)
 }
 
-// nearestAmong is NearestSparse by the distances themselves, for the centres whose
-// score is not above a limit.
+// nearestAmong is NearestSparse by the distances themselves, for the centres with a score up to
+// limit.
 func (c *SparseCenters) nearestAmong(col []int32, val []float64, limit float64) (int, float64) {
 	best, near := math.Inf(1), -1
 	for g := range c.groups {
@@ -175,7 +174,7 @@ func NearestSparseCosine(col []int32, val []float64, c *SparseCenters) (int, flo
 	return near, dist
 }
 
-// nearestCosine is NearestSparseCosine and the direction of the row.
+// nearestCosine is NearestSparseCosine, and also returns the direction of the row.
 func (c *SparseCenters) nearestCosine(col []int32, val []float64) (near int, dist, pre, inv float64) {
 	pre, inv, ok := direction(val)
 	if !ok {
@@ -223,9 +222,8 @@ func AssignSparseCosine(x CSR, c *SparseCenters, assign []int32, dist []float64)
 	}
 }
 
-// AccumulateSparse is [AccumulateCentroids] for sparse rows in d dimensions:
-// the entries of each row are added in their order, and an absent entry leaves
-// the sum as it is.
+// AccumulateSparse is [AccumulateCentroids] for sparse rows in d dimensions: the entries of
+// each row are added in their order, and an absent entry does not change the sum.
 func AccumulateSparse(x CSR, d int, w []float64, assign []int32, sums []float64) {
 	for i := range x.Rows() {
 		if a := int(assign[i]); a >= 0 {
@@ -235,8 +233,8 @@ func AccumulateSparse(x CSR, d int, w []float64, assign []int32, sums []float64)
 	}
 }
 
-// addSparse adds w times the row, scaled to (val*pre)*inv, and w, to sum. With
-// factors of 1 a product is its other operand, bit for bit.
+// addSparse adds w times the row, scaled to (val*pre)*inv, and w, to sum. A product with a
+// factor of 1 is its other operand, bit for bit.
 func addSparse(col []int32, val []float64, pre, inv, w float64, sum []float64) {
 	col = col[:len(val)]
 	sum[len(sum)-1] += w
@@ -268,7 +266,7 @@ func AssignAccumulateSparseCosine(x CSR, c *SparseCenters, w []float64, assign [
 	return inertia
 }
 
-// account books row i, found at distance v of centre near.
+// account adds row i, at distance v of centre near, to the sums and the inertia.
 func (c *SparseCenters) account(i, near int, v, pre, inv float64, col []int32, val []float64, w []float64, assign []int32, dist, sums []float64, inertia float64) float64 {
 	assign[i] = int32(near)
 	if dist != nil {

@@ -1,25 +1,24 @@
 package kernel
 
-// Thresholds scores the thresholds of a feature one behind the other and keeps the best.
-// Left of a threshold are the sums of gradients and hessians G and H, right of it what they
-// leave of all rows. A threshold is worth
+// Thresholds scores the thresholds of a feature one after the other and keeps the best. Left of
+// a threshold the sums of gradients and hessians are G and H; right of it they are the rest of
+// the totals. The score of a threshold is
 //
 //	(G·UnitG)² / (H·UnitH + Lambda)
 //
-// left of it plus the same right of it, if on both sides the sums are not both 0, the hessian
-// is not below Least and the divisor is positive; else it does not count. Of equal ones the
+// left of it plus the same right of it. A threshold counts only if, on both sides, the sums are
+// not both 0, the hessian is at least Least and the divisor is positive. Of equal scores the
 // first is kept.
 type Thresholds struct { // the assembly knows its fields
-	G, H          int64 // of the bins so far
+	G, H          int64 // sums of the bins so far
 	AllG, AllH    int64
 	UnitG, UnitH  float64
 	Lambda, Least float64
-	Score         float64 // of the best so far, or what it must exceed
-	Place         int     // of the best, in the numbering of the caller; as it was where there is none
+	Score         float64 // score of the best so far, or the score to exceed
+	Place         int     // number of the best by the caller's count; unchanged if there is none
 }
 
-// Add goes on behind a bin with sums g and h and tries the threshold there, which is number
-// place.
+// Add adds a bin with sums g and h, and tries the threshold after it, which has number place.
 func (t *Thresholds) Add(g, h int64, place int) {
 	t.G, t.H = t.G+g, t.H+h
 	g, h = t.G, t.H
@@ -34,8 +33,7 @@ func (t *Thresholds) Add(g, h int64, place int) {
 	}
 }
 
-// Scan is Add for bins whose pairs of sums stand one behind the other, of which first is the
-// number of the first one's threshold.
+// Scan is Add for consecutive pairs of sums; first is the number of the first threshold.
 func (t *Thresholds) Scan(sums []int64, first int) { t.scan(active, sums, first) }
 
 func (t *Thresholds) scan(k dispatch, sums []int64, first int) {
@@ -44,7 +42,7 @@ func (t *Thresholds) scan(k dispatch, sums []int64, first int) {
 		sums, first = sums[2*n:], first+n
 	}
 	for i := 0; i+1 < len(sums); i += 2 {
-		if i == 0 || sums[i]|sums[i+1] != 0 { // else it is worth what the one before is
+		if i == 0 || sums[i]|sums[i+1] != 0 { // otherwise its score is that of the threshold before
 			t.Add(sums[i], sums[i+1], first+i/2)
 		}
 	}
@@ -69,8 +67,7 @@ func (t *Thresholds) scanWide(sums []int64, n, first int) {
 	}
 }
 
-// SumPairs returns the sums of pairs that stand one behind the other, and whether any of them
-// is not 0.
+// SumPairs returns the sums of consecutive pairs, and whether any value is not 0.
 func SumPairs(pairs []int64) (g, h int64, some bool) { return sumPairs(active, pairs) }
 
 func sumPairs(k dispatch, pairs []int64) (g, h int64, some bool) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// thresholdProblem draws sums of bins of which many are 0 or repeat, so that equal scores are
+// thresholdProblem draws sums of bins, many of them 0 or repeated, so that equal scores are
 // common.
 func thresholdProblem(rng *rand.Rand) (Thresholds, []int64) {
 	n, most := rng.IntN(70), int64(1)<<rng.IntN(50)
@@ -27,7 +27,7 @@ func thresholdProblem(rng *rand.Rand) (Thresholds, []int64) {
 			sums[2*i], sums[2*i+1] = rng.Int64N(2*most)-most, rng.Int64N(most)
 		}
 		if i > 1 && rng.IntN(4) == 0 {
-			sums[2*i], sums[2*i+1] = -sums[2*i-2], -sums[2*i-1] // back to where it was
+			sums[2*i], sums[2*i+1] = -sums[2*i-2], -sums[2*i-1] // cancels the bin before
 		}
 		t.AllG, t.AllH = t.AllG+sums[2*i], t.AllH+sums[2*i+1]
 	}
@@ -72,7 +72,7 @@ func TestThresholds(t *testing.T) {
 		want := bestThreshold(start, sums, first)
 		if want.Place >= 0 {
 			some++
-			if rng.IntN(3) == 0 { // what is as good is not better
+			if rng.IntN(3) == 0 { // equal scores do not count as better
 				start.Score = want.Score
 				want = bestThreshold(start, sums, first)
 			}

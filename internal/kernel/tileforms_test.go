@@ -87,7 +87,7 @@ func testCentres[T Float](t *testing.T, rng *rand.Rand, n, d, k, offset, style i
 	}
 }
 
-// TestWrongCentre makes sure that assembly is never given an index out of range.
+// TestWrongCentre: the assembly never gets an index out of range.
 func TestWrongCentre(t *testing.T) {
 	for _, form := range append([]dispatch{{}}, assembled...) {
 		x, out, centers := make([]float64, 16), make([]float64, 8), make([]float64, 6)

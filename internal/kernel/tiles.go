@@ -1,19 +1,18 @@
 package kernel
 
-// The functions of this file lead the assembly of tile_amd64.s over whole
-// matrices: four or eight rows of outputs by eight columns stay in registers while the
-// innermost loop runs, over rows of the data for outer products, over features
-// for inner products. What is left at the edges is computed in full tiles whose
-// surplus is dropped.
+// The functions of this file apply the assembly of tile_amd64.s to whole matrices. Tiles of
+// four or eight rows of outputs by eight columns stay in registers during the innermost loop,
+// which runs over rows of the data for outer products, and over features for inner products. At
+// the edges full tiles are computed, and their surplus is dropped.
 
 const (
 	quad     = 4 // rows of a tile
 	wide     = 8 // rows of a tile with AVX-512
 	tileSize = wide * lanes
 
-	// blockRows is the most rows of data that tiles go over at a time, blockBytes
-	// what of them should stay in the first-level cache, and blockColumns the
-	// columns that are used against all others before the next come.
+	// blockRows is the most rows of data that tiles process at a time, blockBytes their bytes
+	// that should stay in the first-level cache, and blockColumns the number of columns that
+	// are combined with all others before the next ones.
 	blockRows    = 128
 	blockBytes   = 32 << 10
 	blockColumns = 64
@@ -42,7 +41,7 @@ func outerTileOf(rows int, left *float64, gs int, x *float64, xs, n int, out *[w
 	}
 }
 
-// rowsAt returns where the rows of a tile in a buffer begin.
+// rowsAt returns where the rows of a tile begin in a buffer.
 func rowsAt(edge *[tileSize]float64) (at [wide]*float64) {
 	for r := range at {
 		at[r] = &edge[r*lanes]
@@ -50,8 +49,7 @@ func rowsAt(edge *[tileSize]float64) (at [wide]*float64) {
 	return at
 }
 
-// addOuterTiles is [AddOuterRows]. The outputs that do not fill tiles go row by
-// row.
+// addOuterTiles is [AddOuterRows]. Outputs that do not fill tiles are computed row by row.
 func addOuterTiles(form dispatch, x []float64, n, d int, coef []float64, k int, out []float64) {
 	tiled := k &^ (quad - 1)
 	if d < lanes {
@@ -78,8 +76,7 @@ func addOuterTiles(form dispatch, x []float64, n, d int, coef []float64, k int, 
 	}
 }
 
-// addOuterTile is one tile of addOuterTiles: its rows are to, its columns begin at
-// b.
+// addOuterTile computes one tile of addOuterTiles: its rows are to, its columns begin at b.
 func addOuterTile(rows int, coef []float64, k int, block []float64, m, d, b int, to []float64) {
 	if b+lanes <= d {
 		var at [wide]*float64
@@ -119,8 +116,8 @@ func innerTiles(form dispatch, x []float64, n, d int, panels []float64, k int, o
 	}
 }
 
-// innerTile is one tile of innerTiles: its outputs begin at out and are k apart
-// from row to row; left of them are wanted.
+// innerTile computes one tile of innerTiles: its outputs begin at out, and their rows are k
+// apart; left columns of them are wanted.
 func innerTile(rows int, x []float64, d int, panel []float64, left int, out []float64, k int, distance bool) {
 	var edge [tileSize]float64
 	to, stride := &edge[0], lanes

@@ -7,7 +7,7 @@ type Float interface {
 	float32 | float64
 }
 
-// is64 tells the element type; the compiler knows the answer.
+// is64 reports whether the element type is float64; the compiler evaluates it.
 func is64[T Float]() bool {
 	var v T
 	return unsafe.Sizeof(v) == 8
@@ -25,10 +25,9 @@ func lanesOf[T Float]() int {
 func of64[T Float](x []T) *float64 { return (*float64)(unsafe.Pointer(unsafe.SliceData(x))) }
 func of32[T Float](x []T) *float32 { return (*float32)(unsafe.Pointer(unsafe.SliceData(x))) }
 
-// Dot returns the inner product of x and y, which have the same length:
-// acc = acc + x[i]*y[i] from 0 in increasing i. Being one output it is one
-// chain of additions and runs at the latency of an addition; for several inner
-// products at a time use [DotRows].
+// Dot returns the inner product of x and y, which have the same length: acc = acc + x[i]*y[i]
+// from 0 in increasing i. It is one chain of additions, so its speed is bound by the latency of
+// an addition; for several inner products at a time use [DotRows].
 func Dot[T Float](x, y []T) T {
 	y = y[:len(x)]
 	var acc T
@@ -183,10 +182,10 @@ func dotRows[T Float](k dispatch, x []T, n, d int, w, out []T) {
 	oneNaN(k, left)
 }
 
-// AddScaledRows adds to out the rows of x scaled by coef, in row order:
-// out[j] = out[j] + coef[i]*x[i][j] for i = 0, 1, …, n-1. It is the gradient of
-// a linear model, with one coefficient a row. Several rows are taken in one pass
-// over out; each out[j] still receives them one after the other.
+// AddScaledRows adds to out the rows of x scaled by coef, in row order: out[j] = out[j] +
+// coef[i]*x[i][j] for i = 0, 1, …, n-1. It is the gradient of a linear model, with one
+// coefficient a row. Several rows are added in one pass over out; each out[j] still gets them
+// one after the other.
 func AddScaledRows[T Float](x []T, n, d int, coef, out []T) {
 	addScaledRows(active, x, n, d, coef, out)
 }

@@ -23,7 +23,7 @@ func matrix[T Float](rng *rand.Rand, n, d, offset int) (x, w, c []T) {
 	return draw(n * d), draw(d), draw(n)
 }
 
-// bits makes bit-for-bit comparisons readable and takes all NaNs as one.
+// bits makes bit-for-bit comparisons readable, with all NaNs equal.
 func bits[T Float](x []T) []string {
 	s := make([]string, len(x))
 	for i, v := range x {

@@ -1,5 +1,5 @@
-// Package mapped gives batches memory that is the contents of a file, for rows that are read
-// again and again and are more than memory holds.
+// Package mapped keeps batches in memory-mapped files, for rows that are read again and again
+// and do not fit in memory.
 //
 //	rows, region, err := mapped.Hold(fs, dir, size, func(mem memory.Allocator) (arrow.Record, error) {
 //		return batch.Concat(mem, batches)
@@ -8,19 +8,18 @@
 //	err = region.Verify() // when all passes over the rows are made
 //	rows.Release()        // the file is gone with the last reference
 //
-// The rows are used like any others: what of them is in memory is the system's page cache to
-// decide, which counts in no budget, is given up when others need it, and is read again from
-// the file. So a pass over rows that fit in the cache runs at the speed of memory, and at that
-// of the disk where they do not.
+// The rows are used like any others. The system's page cache decides which of them are in
+// memory: it counts in no budget, is dropped when memory is needed, and is read again from the
+// file. So a pass over rows that fit in the cache runs at the speed of memory, and one over
+// rows that do not at the speed of the disk.
 //
 // # Integrity
 //
-// Every mapping has a CRC-32C. That of blocks is taken before a file has them. That of rows is
-// taken from the file: whoever made them compares them with what they were made of. Verify
-// compares it, and is called before what was made of the rows is believed: what the disk has
-// damaged stays damaged, so that once after the last pass is as good as before each, and takes
-// the time of one pass. A page that the disk does not give
-// back is a fault, which runtime/debug.SetPanicOnFault makes a panic of the goroutine, and of
-// Verify an error. Nobody else can change or cut off the file, as it has no name any more
-// once it is mapped, which also leaves nothing behind where the process is killed.
+// Every mapping has a CRC-32C. For blocks it is computed before they are in the file. For rows
+// it is computed from the file, so their maker compares them with their source. Verify checks
+// it, and is called before a result of the rows is used. Damage by the disk is permanent, so
+// one check after the last pass is as good as one before each, and takes the time of one pass.
+// A page that the disk cannot read is a fault. runtime/debug.SetPanicOnFault turns it into a
+// panic of the goroutine, and Verify into an error. The file has no name once it is mapped, so
+// that nobody else can change or cut it, and nothing is left if the process is killed.
 package mapped

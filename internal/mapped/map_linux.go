@@ -10,9 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 )
 
-// newPart maps a new file of about n bytes in dir, which has its room on the disk and no name
-// any more: a disk that is full is an error here, and not the end of the process where memory
-// is written later.
+// newPart maps a new file of about n bytes in dir and removes its name. Its room on the disk is
+// reserved, so that a full disk is an error here, and does not kill the process when memory is
+// written later.
 func newPart(on disk.FS, dir string, n int64) (p part, err error) {
 	page := int64(unix.Getpagesize())
 	n = (n + page - 1) / page * page
@@ -44,7 +44,7 @@ func newPart(on disk.FS, dir string, n int64) (p part, err error) {
 	return p, nil
 }
 
-// reserve gives a file n bytes that the disk has.
+// reserve reserves n bytes of the disk for a file.
 func reserve(fd int, n int64) error {
 	for {
 		if err := unix.Fallocate(fd, 0, 0, n); !errors.Is(err, unix.EINTR) {
@@ -53,7 +53,7 @@ func reserve(fd int, n int64) error {
 	}
 }
 
-// writeZeros does what reserve does, for file systems that do not know how.
+// writeZeros replaces reserve on file systems that do not support it.
 func writeZeros(w io.Writer, n int64) error {
 	zeros := make([]byte, min(n, 1<<20))
 	for n > 0 {

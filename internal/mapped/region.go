@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 )
 
-// ErrUnsupported says that files of this system, or of this file system, cannot be mapped.
+// ErrUnsupported says that this operating system or file system cannot map files.
 var ErrUnsupported = errors.New("files cannot be mapped here")
 
 // RoomError says that a file could not be made, or has no room on its disk.
@@ -23,7 +23,7 @@ type RoomError struct{ Err error }
 // Error implements error.
 func (e *RoomError) Error() string { return e.Err.Error() }
 
-// Unwrap returns what was wrong.
+// Unwrap returns Err.
 func (e *RoomError) Unwrap() error { return e.Err }
 
 // Region is the memory of a batch, or of a block of bytes.
@@ -32,15 +32,15 @@ type Region struct {
 	dir   string
 	hint  int64
 	parts []part
-	free  []byte       // of the last part
-	held  atomic.Int64 // buffers, and one for Hold
+	free  []byte       // unused bytes of the last part
+	held  atomic.Int64 // number of buffers in use, and one for Hold
 }
 
 // part is one mapping.
 type part struct {
-	name string // the file's, while it had one
+	name string // the file's name, while it had one
 	data []byte
-	n    int // bytes of data that count
+	n    int // bytes of data in use
 	sum  uint32
 }
 
@@ -49,20 +49,20 @@ const (
 	leastPart = 1 << 16 // bytes of a mapping
 )
 
-// Hold returns a batch whose buffers make reserves from mem: memory that is the contents of
-// files in dir. size is about the bytes it takes. The batch is the caller's; the memory goes
-// with the last reference to one of its buffers.
+// Hold returns the batch that make builds with buffers from mem, which are mapped files in dir.
+// size is about the number of bytes needed. The caller owns the batch; the memory is freed with
+// the last reference to one of its buffers.
 //
-// The checksums are those of what the files have when make returns. Pages may have come back
-// from the disk by then: compare is called next, and compares the batch with what it was made
-// of. A page that the disk does not give back is an error, of make and compare alike.
+// The checksums are computed from the files when make returns. By then pages may have been
+// written to the disk and read back. So compare, which is called next, compares the batch with
+// its source. A page that the disk cannot read back is an error, in make and in compare.
 func Hold(on disk.FS, dir string, size int64, make func(mem memory.Allocator) (arrow.Record, error), compare func(rows arrow.Record) error) (arrow.Record, *Region, error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // of pages that the disk does not give back while they are filled
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // for pages that the disk cannot read back
 	r := newRegion(on, dir, size)
 	filled := false
 	defer func() {
 		if !filled {
-			r.unmap() // whatever columns there were
+			r.unmap() // releases the columns made so far
 		}
 	}()
 	rows, err := r.fill(make, compare)
@@ -74,9 +74,9 @@ func Hold(on disk.FS, dir string, size int64, make func(mem memory.Allocator) (a
 	return rows, r, nil
 }
 
-// HoldBytes returns bytes that are the contents of a file in dir: pieces of given sizes, one
-// behind the other, each of zeros but for what fill makes of it. A piece is filled in memory,
-// and its checksum is taken there, before the file has it. Release gives the bytes back.
+// HoldBytes returns the bytes of a mapped file in dir. They are consecutive pieces of given
+// sizes; each is zeroed and then filled by fill. A piece is filled in memory, and its checksum
+// is computed there, before it is in the file. Release frees the bytes.
 func HoldBytes(on disk.FS, dir string, pieces []int, fill func(piece int, b []byte) error) (held []byte, region *Region, err error) {
 	n, largest := 0, 0
 	for _, size := range pieces {
@@ -116,7 +116,7 @@ func newRegion(on disk.FS, dir string, size int64) *Region {
 	return r
 }
 
-// seal notes what the region has now.
+// seal records the checksums of the region's present contents.
 func (r *Region) seal() {
 	for i := range r.parts {
 		p := &r.parts[i]
@@ -124,7 +124,7 @@ func (r *Region) seal() {
 	}
 }
 
-// Release gives the memory of HoldBytes back.
+// Release frees the memory of HoldBytes.
 func (r *Region) Release() { r.release() }
 
 // fill calls make, seals the region and calls compare. It turns the panics of allocate, and
@@ -147,14 +147,14 @@ func (r *Region) fill(make func(mem memory.Allocator) (arrow.Record, error), com
 	return made, nil
 }
 
-// recovered is to be deferred: it makes an error of the panic of who fills the region, where the
+// recovered is to be deferred while the region is filled: it turns a panic into an error if the
 // region is the cause.
 func (r *Region) recovered(err *error) {
 	switch p := recover().(type) {
 	case nil:
 	case noRoom:
 		*err = p.err
-	case interface{ Addr() uintptr }: // a fault
+	case interface{ Addr() uintptr }: // a memory fault
 		i := slices.IndexFunc(r.parts, func(own part) bool { return own.contains(p.Addr()) })
 		if i < 0 {
 			panic(p)
@@ -165,16 +165,16 @@ func (r *Region) recovered(err *error) {
 	}
 }
 
-// contains reports whether an address is one of the part.
+// contains reports whether an address is in the part.
 func (p *part) contains(address uintptr) bool {
 	first := uintptr(unsafe.Pointer(unsafe.SliceData(p.data)))
 	return address >= first && address-first < uintptr(len(p.data))
 }
 
-// noRoom is what allocate panics with, as an Allocator returns no errors.
+// noRoom is the value with which Allocate panics, as an Allocator returns no errors.
 type noRoom struct{ err error }
 
-// allocator is a Region as make sees it.
+// allocator is the Allocator of a Region for make.
 type allocator struct{ r *Region }
 
 // Allocate implements memory.Allocator.
@@ -190,7 +190,7 @@ func (a allocator) Allocate(n int) []byte {
 	return b
 }
 
-// Reallocate implements memory.Allocator. What b took is not used again.
+// Reallocate implements memory.Allocator. The room of b is not used again.
 func (a allocator) Reallocate(n int, b []byte) []byte {
 	larger := a.Allocate(n)
 	copy(larger, b)
@@ -205,7 +205,7 @@ func (a allocator) Free(b []byte) {
 	}
 }
 
-// allocate returns n bytes of a file, more than none.
+// allocate returns n > 0 bytes of a file.
 func (r *Region) allocate(n int) ([]byte, error) {
 	need := (n + alignment - 1) &^ (alignment - 1)
 	if need > len(r.free) {
@@ -220,7 +220,7 @@ func (r *Region) allocate(n int) ([]byte, error) {
 	return b, nil
 }
 
-// release gives up one hold, and the memory with the last.
+// release drops one reference, and frees the memory with the last.
 func (r *Region) release() {
 	if r.held.Add(-1) == 0 {
 		r.unmap()
@@ -242,8 +242,8 @@ func (r *Region) Size() (n int64) {
 	return n
 }
 
-// Verify reads all of the region, and fails where it is not what it was when Hold returned.
-// The caller holds the batch.
+// Verify reads the whole region, and fails if it has changed since Hold returned. The caller
+// holds the batch.
 func (r *Region) Verify() error {
 	for i := range r.parts {
 		if err := r.parts[i].verify(); err != nil {

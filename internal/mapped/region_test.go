@@ -43,7 +43,7 @@ func (fs *keepingFS) CreateTemp(dir, pattern string) (disk.File, error) {
 	return f, nil
 }
 
-// many returns a batch many times over, so that files have its buffers.
+// many returns a batch repeated many times, so that its buffers are in files.
 func many(t *testing.T, mem memory.Allocator, rows arrow.Record) arrow.Record {
 	defer rows.Release()
 	all, err := batch.Concat(mem, slices.Repeat([]arrow.Record{rows}, 2500))
@@ -83,8 +83,8 @@ func requireEmpty(t *testing.T, dir string) {
 	require.Empty(t, left)
 }
 
-// The rows are those of memory, whatever size was foretold, and the memory goes with the last
-// that refers to it.
+// The rows are the same as in memory, whatever size was given, and the memory is freed with the
+// last reference to it.
 func TestRowsAreThoseOfMemory(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	batches := someBatches(t, mem)
@@ -106,7 +106,7 @@ func TestRowsAreThoseOfMemory(t *testing.T) {
 	}
 }
 
-// What is more than was foretold has mappings of its own.
+// Bytes beyond the given size get mappings of their own.
 func TestMoreThanForetold(t *testing.T) {
 	const n = 3 * leastPart / 8
 	values := make([]float64, n)
@@ -134,7 +134,7 @@ func TestMoreThanForetold(t *testing.T) {
 	require.NoError(t, region.Verify())
 }
 
-// A bit that the disk changes is told, and so is a file that it does not give back.
+// A bit that the disk changes is reported, and so is a file that the disk cannot read.
 func TestDamage(t *testing.T) {
 	batches := someBatches(t, batchtest.Allocator(t))
 	fs := newKeepingFS(t)
@@ -167,7 +167,7 @@ func TestDamage(t *testing.T) {
 	require.False(t, debug.SetPanicOnFault(false), "as it was before")
 }
 
-// Damage is told in whichever mapping it is: rows of many columns have more than one.
+// Damage in any mapping is reported: rows of many columns have more than one.
 func TestDamageInEveryMapping(t *testing.T) {
 	batches := someBatches(t, batchtest.Allocator(t))
 	fs := newKeepingFS(t)
@@ -212,7 +212,7 @@ func reserves(t *testing.T, dir string) bool {
 	return reserve(int(f.Fd()), 1) == nil
 }
 
-// Where there is no room, no file that can be mapped, or the batch is not made, nothing is left.
+// If there is no room, if the file cannot be mapped, or if make fails, nothing is left.
 func TestHoldFails(t *testing.T) {
 	batches := someBatches(t, batchtest.Allocator(t))
 	boom := errors.New("boom")
@@ -256,7 +256,7 @@ func TestHoldFails(t *testing.T) {
 	}, "the panics of others are theirs")
 }
 
-// Where the file system does not reserve room, zeros are written.
+// If the file system cannot reserve room, zeros are written.
 func TestWriteZeros(t *testing.T) {
 	for _, n := range []int64{1, 4096, 3<<20 + 5} {
 		f, err := os.Create(filepath.Join(t.TempDir(), "zeros"))
@@ -270,8 +270,8 @@ func TestWriteZeros(t *testing.T) {
 	}
 }
 
-// TestDamageWhileABlockIsFilled: the checksum is that of what was filled, not of what the disk
-// gives back once all is.
+// TestDamageWhileABlockIsFilled: the checksum is computed from the bytes that were filled, not
+// from those that the disk returns later.
 func TestDamageWhileABlockIsFilled(t *testing.T) {
 	fs := newKeepingFS(t)
 	_, region, err := HoldBytes(fs, t.TempDir(), []int{1 << 16, 0, 100}, func(piece int, b []byte) error {

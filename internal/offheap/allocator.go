@@ -7,25 +7,25 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// Allocator is an Arrow allocator whose large buffers are the system's, and whose small ones
-// are another allocator's. It is for rows that are held long: on Go's heap they would let as
-// much garbage grow beside them, and stay until it is collected. A buffer is gone when it is
-// freed, which is when the last batch that refers to it is released: views of its rows are
-// not to be used after that. Any number of goroutines may use it.
+// Allocator is an Arrow allocator that takes large buffers from the operating system and small
+// ones from another allocator. It is for rows that are held long: on Go's heap they would let
+// as much garbage grow beside them, and stay until they are collected. A buffer is freed when
+// the last batch that refers to it is released: views of its rows must not be used after that.
+// Any number of goroutines may use an Allocator.
 type Allocator struct {
 	small memory.Allocator
 
 	mu    sync.Mutex
-	large map[*byte]*Buffer // by the first byte
+	large map[*byte]*Buffer // by their first bytes
 }
 
-// NewAllocator returns an Allocator that leaves small buffers to another.
+// NewAllocator returns an Allocator that takes small buffers from small.
 func NewAllocator(small memory.Allocator) *Allocator {
 	return &Allocator{small: small, large: map[*byte]*Buffer{}}
 }
 
-// Allocate returns size bytes, the first of which is at the start of a cache line. Where the
-// system has none left they are the other allocator's.
+// Allocate returns size bytes that begin at a cache line. If the system has no memory left,
+// they come from the other allocator.
 func (a *Allocator) Allocate(size int) []byte {
 	if size < least || !canMap {
 		return a.small.Allocate(size)
@@ -41,7 +41,7 @@ func (a *Allocator) Allocate(size int) []byte {
 	return unsafe.Slice(first, buffer.Len()*wordBytes)[:size]
 }
 
-// Reallocate returns size bytes that begin as b does, in its place if it has room.
+// Reallocate returns size bytes that begin with those of b, in the same place if there is room.
 func (a *Allocator) Reallocate(size int, b []byte) []byte {
 	if size <= cap(b) {
 		return b[:size]
@@ -52,7 +52,7 @@ func (a *Allocator) Reallocate(size int, b []byte) []byte {
 	return larger
 }
 
-// Free gives a buffer back.
+// Free frees a buffer.
 func (a *Allocator) Free(b []byte) {
 	a.mu.Lock()
 	buffer := a.large[unsafe.SliceData(b)]

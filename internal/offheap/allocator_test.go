@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Small buffers are the other allocator's, which sees each freed; large ones are the system's
-// until they are.
+// Small buffers come from the other allocator, and each is freed there; large ones come from
+// the system.
 func TestAllocator(t *testing.T) {
 	small := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	defer small.AssertSize(t, 0)
@@ -47,7 +47,7 @@ func TestAllocator(t *testing.T) {
 	require.Zero(t, a.Held())
 }
 
-// A batch's memory is gone when the last reference to it is released.
+// A batch's memory is freed when the last reference to it is released.
 func TestAllocatorOfABatch(t *testing.T) {
 	a := NewAllocator(memory.NewGoAllocator())
 	build := array.NewFloat64Builder(a)
@@ -67,7 +67,7 @@ func TestAllocatorOfABatch(t *testing.T) {
 	require.Zero(t, a.Held())
 }
 
-// What buffers take is taken off the limit of the runtime's memory, and given back.
+// Buffers reduce the runtime's memory limit by their size until they are freed.
 func TestBuffersCountInTheLimit(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)
@@ -94,7 +94,7 @@ func TestBuffersCountInTheLimit(t *testing.T) {
 	one.Free()
 	require.Equal(t, 1<<40-taken(2*n), limit())
 	three, four := take(n), (*Buffer)(nil)
-	debug.SetMemoryLimit(1 << 41) // another limit, of all that the process has
+	debug.SetMemoryLimit(1 << 41) // another limit for the whole process
 	four = take(n)
 	require.Equal(t, 1<<41-taken(4*n), limit())
 	two.Free()

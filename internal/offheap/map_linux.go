@@ -6,9 +6,8 @@ import "golang.org/x/sys/unix"
 
 const canMap = true
 
-// mapMemory maps n bytes that are zero. Large pages make the first use of half a
-// gigabyte some hundred faults rather than a hundred thousand; a system without them
-// is slower, and not wrong.
+// mapMemory maps n bytes that are zero. With large pages the first use of half a gigabyte takes
+// some hundred faults instead of a hundred thousand. Without them it is only slower.
 func mapMemory(n int) ([]byte, error) {
 	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {

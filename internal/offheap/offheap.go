@@ -9,13 +9,12 @@ import (
 	"unsafe"
 )
 
-// least is the number of bytes from which a buffer is the system's. Below it the heap
-// is as good, and a mapping of its own costs more than it saves.
+// least is the number of bytes from which a buffer comes from the system. Below it the heap is
+// as good, and a separate mapping costs more than it saves.
 const least = 1 << 20
 
-// Buffer is memory for words. It is the owner's who made it; the words are not to be
-// used after Free, nor after the last use of the Buffer itself: a Buffer that is
-// forgotten is freed.
+// Buffer is memory for words. The caller of New owns it. The words must not be used after Free,
+// nor after the last use of the Buffer itself: an unreachable Buffer is freed.
 type Buffer struct {
 	words   []uint64
 	mapped  bool
@@ -46,7 +45,7 @@ const (
 	maxWords  = 1 << 50 / wordBytes // more than any machine has
 )
 
-// Words are the buffer's; no buffer has none, and neither has one after Free.
+// Words returns the buffer's words; there are none for a nil Buffer and after Free.
 func (b *Buffer) Words() []uint64 {
 	if b == nil {
 		return nil
@@ -54,10 +53,10 @@ func (b *Buffer) Words() []uint64 {
 	return b.words
 }
 
-// Len is their number.
+// Len returns the number of words.
 func (b *Buffer) Len() int { return len(b.Words()) }
 
-// Free gives the memory back. Freeing again, or no buffer, does nothing.
+// Free frees the memory. Freeing again, or freeing a nil Buffer, does nothing.
 func (b *Buffer) Free() {
 	if b == nil || b.words == nil {
 		return
@@ -76,23 +75,23 @@ func giveBack(memory []byte) {
 	makeRoom(-len(memory))
 }
 
-// room is what buffers have taken off the limit of the runtime's memory.
+// room is the amount by which buffers have reduced the runtime's memory limit.
 var room struct {
 	sync.Mutex
 	taken int64
-	base  int64 // the limit without
-	set   int64 // and with
+	base  int64 // the limit without buffers
+	set   int64 // the limit that was set last
 }
 
-// makeRoom takes n bytes off the limit, if there is one: it is for all of the process, and the
-// runtime does not count what it did not map. It keeps half of the limit in any case, as it
-// would spend its time on collecting garbage otherwise.
+// makeRoom reduces the limit by n bytes, if there is one: the limit is for the whole process,
+// and the runtime does not count memory that it did not map. The runtime keeps half of the
+// limit in any case, as it would spend its time on garbage collection otherwise.
 func makeRoom(n int) {
 	room.Lock()
 	defer room.Unlock()
 	room.taken += int64(n)
 	if limit := debug.SetMemoryLimit(-1); limit != room.set {
-		room.base = limit // somebody else's
+		room.base = limit // set by somebody else
 	}
 	room.set = room.base
 	if room.base != math.MaxInt64 {

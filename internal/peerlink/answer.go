@@ -18,19 +18,19 @@ const (
 	maxReason   = 1024 // bytes
 )
 
-// verdict is what an answer says.
+// verdict is the verdict of an answer.
 type verdict byte
 
 const (
 	yes      verdict = iota + 1
-	no               // and it would be again
-	later            // but perhaps yes to another try
-	secret           // no: the other side does not know it
-	noSecret         // no: one side has one, and the other none
+	no               // another try would be refused too
+	later            // refused, but another try may succeed
+	secret           // refused: the other side does not know the secret
+	noSecret         // refused: one side has a secret, and the other none
 	verdicts
 )
 
-// answer writes an answer: what follows a yes, or the reason of a no.
+// answer writes an answer: a yes and the bytes that follow it, or a refusal and its reason.
 func answer(w io.Writer, refused error, follows []byte) error {
 	b := make([]byte, answerHead, answerHead+maxReason+sumBytes)
 	copy(b, answerMagic)
@@ -59,7 +59,7 @@ func verdictOf(refused error) verdict {
 	return no
 }
 
-// clip is s as valid UTF-8 of at most limit bytes.
+// clip returns s as valid UTF-8 of at most limit bytes.
 func clip(s string, limit int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= limit {
@@ -72,8 +72,8 @@ func clip(s string, limit int) string {
 	return s[:n] + "…"
 }
 
-// readAnswer reads an answer and what follows a yes. A no is a *Refusal. Nothing is
-// taken from an answer that is in error.
+// readAnswer reads an answer, and after a yes the bytes that follow. A refusal is returned as a
+// *Refusal. Nothing of a malformed answer is used.
 func readAnswer(r io.Reader, follows []byte) error {
 	var head [answerHead]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -121,7 +121,7 @@ const (
 	listener = "superstep connection: listener"
 )
 
-// prove is what only one who knows the secret can say.
+// prove returns the proof that a side knows the secret.
 func prove(secret []byte, side string, hello, nonce []byte) []byte {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(side))

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// answerTimeout is how long a dialer waits for the last answer. The other side may have
-// let it in from then on, so that giving up would look like a death.
+// answerTimeout is how long a dialer waits for the last answer. By then the other side may have
+// admitted it, so that giving up would look like a crash.
 const answerTimeout = 20 * time.Second
 
-// Dial connects to another process's port and shakes hands, once. The error says, by
-// IsFinal, whether another try can help. Where the last answer was damaged, the other side
-// may use the connection: then it is returned beside the error, for the caller to close
-// when it has told whoever is to know why.
+// Dial connects to another process's port and shakes hands, once. The error says, by IsFinal,
+// whether another try can help. If the last answer was damaged, the other side may already use
+// the connection. Then the connection is returned with the error; the caller reports the error
+// where needed and then closes it.
 func (p *Port) Dial(ctx context.Context, address string, h Hello) (net.Conn, error) {
 	nc, err := p.cfg.Net.Dial(ctx, address)
 	if err != nil {
@@ -73,8 +73,8 @@ func (p *Port) introduce(ctx context.Context, nc net.Conn, address string, h Hel
 	}
 }
 
-// limit gives a connection that much time, and none once the context has ended, whoever of the
-// two was first.
+// limit gives a connection a deadline after d, or at once when the context ends, whether that
+// is before or after the call.
 func limit(ctx context.Context, nc net.Conn, d time.Duration) {
 	nc.SetDeadline(time.Now().Add(d))
 	if ctx.Err() != nil {
@@ -82,7 +82,7 @@ func limit(ctx context.Context, nc net.Conn, d time.Duration) {
 	}
 }
 
-// encrypt puts TLS around a connection where the port has it.
+// encrypt wraps a connection in TLS if the port uses it.
 func (p *Port) encrypt(ctx context.Context, nc net.Conn, address string) (net.Conn, error) {
 	if p.cfg.TLS == nil {
 		return nc, nil
@@ -107,8 +107,8 @@ func (p *Port) encrypt(ctx context.Context, nc net.Conn, address string) (net.Co
 	return secure, nil
 }
 
-// isTLSRefusal tells answers of a TLS server, or of what is none, from broken
-// connections.
+// isTLSRefusal reports whether an error is a refusal of a TLS server, or comes from a server
+// without TLS, and not from a broken connection.
 func isTLSRefusal(err error) bool {
 	var verify *tls.CertificateVerificationError
 	var alert tls.AlertError
@@ -116,8 +116,8 @@ func isTLSRefusal(err error) bool {
 	return errors.As(err, &verify) || errors.As(err, &alert) || errors.As(err, &record)
 }
 
-// proveTo has the listener prove that it knows the secret, and proves that this side
-// does.
+// proveTo checks the listener's proof that it knows the secret, and sends the proof of this
+// side.
 func (p *Port) proveTo(nc net.Conn, hello []byte) error {
 	theirs := make([]byte, nonceBytes+proofBytes)
 	switch err := readAnswer(nc, theirs); {
@@ -136,7 +136,7 @@ func (p *Port) proveTo(nc net.Conn, hello []byte) error {
 	return answer(nc, nil, prove(p.cfg.Secret, dialer, hello, slices.Clone(nonce)))
 }
 
-// matches compares a proof with what it should be.
+// matches compares a proof with the expected one.
 func matches(proof, want []byte) error {
 	if !hmac.Equal(proof, want) {
 		return refuseFor(ErrSecret, "")
@@ -144,8 +144,8 @@ func matches(proof, want []byte) error {
 	return nil
 }
 
-// Retry calls try until it succeeds, its error is final, or the context ends, and
-// returns the last error that says more than that the time is over.
+// Retry calls try until it succeeds, its error is final, or the context ends. It returns the
+// last error that is not just the end of the context.
 func Retry[T any](ctx context.Context, try func(context.Context) (T, error)) (T, error) {
 	const first, longest = 5 * time.Millisecond, 500 * time.Millisecond
 	var none T

@@ -1,5 +1,5 @@
-// Package peerlink is how the processes of a job reach one another: one port a process,
-// one handshake, one error about who is lost.
+// Package peerlink connects the processes of a job: one port for each process, one handshake,
+// one type of error for a lost process.
 //
 //	port, err := peerlink.Listen(peerlink.Config{Job: "iris", Secret: secret})
 //	defer port.Close()                              // after all that uses it
@@ -18,15 +18,15 @@
 //	defer door.Close()
 //	nc, err := port.Dial(ctx, address, peerlink.Hello{Kind: peerlink.Rows, Epoch: 2, From: 0, To: 3})
 //
-// Rows, the lanes of collectives and the control of groups are connections of kinds of
-// their own, which begin here and are theirs from then on: they speak as they did on a
-// port of their own, in frames with numbers and checksums of their own, and none waits
-// behind another. What is not on them is on no other connection.
+// Rows, the lanes of collectives and the control of groups are separate kinds of connections.
+// They are made here and then belong to their users: each has its own protocol, with frames,
+// numbers and checksums of its own, and none waits behind another. A process has no other
+// connections to its peers.
 //
 // # The handshake
 //
-// Whoever connects says what for, and both sides prove that they know the secret, before
-// anything else is said or reserved. With TLS this happens within.
+// The dialer says what the connection is for, and both sides prove that they know the secret,
+// before anything else is sent or reserved. With TLS, the handshake runs inside it.
 //
 //	dialer                                        listener
 //	hello: what for, nonce ─────────────────────►
@@ -34,12 +34,12 @@
 //	yes, HMAC(secret, "dialer", hello, nonce) ──►
 //	      ◄─────────────────────────────────────── yes; or why not
 //
-// This is challenge and response with the nonces of both in both answers, as in ISO/IEC
-// 9798-4; the two words keep an answer from being played back in the other direction,
-// and as the hello is proved with its kind, scope and epoch, no proof serves for another
-// one. Of the secret nothing is sent but what its HMAC-SHA256 is. Without a secret the
-// second and the third step are left out; where one side has one and the other has none,
-// that is the answer.
+// This is challenge and response with the nonces of both sides in both answers, as in ISO/IEC
+// 9798-4. The words "listener" and "dialer" keep an answer from being replayed in the other
+// direction. The proof covers the hello with its kind, scope and epoch, so that it does not
+// serve for another hello. Only the HMAC-SHA256 under the secret is sent, never the secret.
+// Without a secret the second and the third step are left out; if only one side has a secret,
+// the answer says so.
 //
 // A hello has 100 bytes, numbers in little endian:
 //
@@ -55,9 +55,9 @@
 //	4  verdict             8  what follows a yes, or the reason; then the CRC-32C of all
 //	5  zero
 //
-// So a step that was damaged in transit is neither a yes nor a no.
+// So a step that was damaged in transit is neither a yes nor a refusal.
 //
-// # Who is let in
+// # Who is admitted
 //
 // The states of a connection at its listener:
 //
@@ -69,22 +69,22 @@
 //	    ▼                   ▼                ▼                       ▼
 //	  closed              refused          refused                 refused
 //
-// A stranger has ten seconds, and who holds a place longest gives way where there are
-// too many; strangers end nothing. Who has a proved claim and comes before its door is
-// open, as one process is always first, waits a little and is then told to try again.
+// A stranger has ten seconds. Where there are too many, the oldest one is closed; strangers end
+// nothing else. One process is always first, so a connection that has proved itself may come
+// before its door is open: it waits a little and is then told to try again.
 //
-// A door is named by kind and scope, and is of one epoch. A hello of an earlier epoch is
-// refused for good, one of a later epoch waits as for a door that is not open yet.
-// Opening a door of a later epoch replaces the one before, whose owner is told: so a new
-// membership takes the place of an old one while the processes, and the port, stay.
+// A door is identified by kind and scope, and belongs to one epoch. A hello of an earlier epoch
+// is refused for good; one of a later epoch waits as if the door were not open yet. Opening a
+// door of a later epoch replaces the earlier one, and notifies its owner: so a new membership
+// takes the place of an old one while the processes and the port stay.
 //
 // # Parts
 //
-//   - Port (port.go): listens, greets, dispatches. Door and Caller (door.go): who is
-//     expected. Dial and Retry (dial.go): the other end.
+//   - Port (port.go): listens, greets, dispatches. Door and Caller (door.go): the expected
+//     connections. Dial and Retry (dial.go): the other end.
 //   - hello.go, answer.go: the bytes.
-//   - PeerError, Refusal (errors.go): what comes of it.
-//   - Unread (unread_unix.go): whether words wait that nobody has read.
+//   - PeerError, Refusal (errors.go): the errors.
+//   - Unread (unread_unix.go): whether unread bytes wait on a connection.
 //
 // One lock guards a port; nothing is sent, received or served while it is held.
 package peerlink

@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// Door is where connections of a kind are expected.
+// Door accepts the connections of one kind and scope.
 type Door struct {
 	Kind  Kind
-	Scope string // whose they are, as in Hello
+	Scope string // to whom they belong, as in Hello
 	Epoch uint32
 
-	// Serve is called for each connection that has proved itself, by a goroutine for each.
-	// It looks at the hello and calls Welcome, after which the connection is the owner's,
-	// or returns an error, which the other side is told. After an error the connection is
-	// closed. It must not take longer than a handshake.
+	// Serve is called for each connection that has proved itself, in a goroutine of its own. It
+	// looks at the hello, and then calls Welcome, after which the connection belongs to the
+	// door's owner, or returns an error. The error is sent to the other side, and the
+	// connection is closed. Serve must not take longer than a handshake.
 	Serve func(*Caller) error
 
 	// Replaced, if not nil, is called when a door of a later epoch takes this one's place.
 	// It must not wait for anything.
 	Replaced func(epoch uint32)
 
-	// Distrust, if not nil, is called when somebody wanted to come in here who did not
-	// prove to know the secret.
+	// Distrust, if not nil, is called when a connection for this door did not prove that it
+	// knows the secret.
 	Distrust func(from net.Addr, err error)
 }
 
@@ -41,12 +41,12 @@ type Opened struct {
 	port    *Port
 	key     doorKey
 	calls   sync.WaitGroup        // of Serve
-	serving map[net.Conn]struct{} // that are not welcome yet; guarded by the port
+	serving map[net.Conn]struct{} // connections that are not welcomed yet (guarded by the port)
 	shut    bool                  // (guarded by the port)
 }
 
-// Open opens a door. It takes the place of one of an earlier epoch; one of the same
-// epoch, or of a later one, is an error.
+// Open opens a door. It replaces a door of an earlier epoch; an open door of the same epoch or
+// a later one is an error.
 func (p *Port) Open(d Door) (*Opened, error) {
 	o := &Opened{Door: d, port: p, key: doorKey{d.Kind, nameOf(d.Scope)}, serving: make(map[net.Conn]struct{})}
 	p.mu.Lock()
@@ -72,7 +72,7 @@ func (p *Port) Open(d Door) (*Opened, error) {
 	return o, nil
 }
 
-// what names what a door is for, in messages.
+// what names the purpose of a door, for messages.
 func (d *Door) what() string {
 	if d.Scope == "" {
 		return fmt.Sprintf("the %s", d.Kind)
@@ -85,8 +85,8 @@ func (d *Door) over(epoch uint32) *Refusal {
 	return Refuse("attempt %d of %s is over: this is attempt %d", epoch, d.what(), d.Epoch)
 }
 
-// Close has nobody let in any more, and returns when no call of Serve is under way.
-// Connections that were welcomed stay. Closing again does nothing.
+// Close closes the door, and returns when no call of Serve is under way. Connections that were
+// welcomed stay. Closing again does nothing.
 func (o *Opened) Close() {
 	o.port.mu.Lock()
 	if o.port.doors[o.key] == o {
@@ -108,7 +108,7 @@ type Caller struct {
 	in    bool // it was welcomed
 }
 
-// Welcome lets the connection in. If it fails the connection is of no use.
+// Welcome admits the connection. If it fails, the connection cannot be used.
 func (c *Caller) Welcome() error {
 	if !c.door.done(c.Conn) {
 		return RefuseLater("it is about to close")
@@ -117,12 +117,12 @@ func (c *Caller) Welcome() error {
 	if err := answer(c.Conn, nil, nil); err != nil {
 		return err
 	}
-	c.SetDeadline(time.Time{}) // where that fails, so does what is read next
+	c.SetDeadline(time.Time{}) // if this fails, so does the next read
 	return nil
 }
 
-// done ends the time in which the door's closing ends a connection, and reports whether
-// it was not closed before.
+// done removes a connection from those that Close of the door closes, and reports whether it
+// was not closed before.
 func (o *Opened) done(nc net.Conn) bool {
 	o.port.mu.Lock()
 	defer o.port.mu.Unlock()
@@ -130,15 +130,14 @@ func (o *Opened) done(nc net.Conn) bool {
 	return !o.shut
 }
 
-// door is the one that a hello names, nil if there is none.
+// door returns the door that a hello names, nil if there is none.
 func (p *Port) door(g *greeting) *Opened {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.doors[doorKey{g.Kind, g.scope}]
 }
 
-// admit brings a connection that has proved itself to its door, and refuses it where
-// that is not possible.
+// admit passes a connection that has proved itself to its door, or refuses it.
 func (p *Port) admit(nc net.Conn, g *greeting) error {
 	door, err := p.await(nc, g)
 	if err != nil {
@@ -156,7 +155,7 @@ func (p *Port) admit(nc net.Conn, g *greeting) error {
 	return err
 }
 
-// await waits a little for the door of a hello to be open. The caller is in it then.
+// await waits a little for the door of a hello to open, and registers the connection there.
 func (p *Port) await(nc net.Conn, g *greeting) (*Opened, error) {
 	var late <-chan time.Time
 	for waiting := false; ; {
@@ -197,7 +196,7 @@ func (p *Port) await(nc net.Conn, g *greeting) (*Opened, error) {
 	}
 }
 
-// nobody refuses one who came too early, and may try again.
+// nobody refuses a connection that came too early and may try again.
 func (p *Port) nobody(d *Opened, g *greeting) *Refusal {
 	if d != nil {
 		return RefuseLater("this is still attempt %d of %s, not %d", d.Epoch, d.what(), g.Epoch)

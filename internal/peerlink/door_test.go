@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDispatch: of several doors at one port each has the connections that are for it.
+// TestDispatch: each of several doors of one port gets its own connections.
 func TestDispatch(t *testing.T) {
 	p, from := listen(t, nil), listen(t, nil)
 	doors := []Door{{Kind: Rows, Epoch: 3}, {Kind: Lane, Scope: "a"}, {Kind: Lane, Scope: "b", Epoch: 7}, {Kind: Control, Scope: "a"}}
@@ -37,7 +37,7 @@ func TestDispatch(t *testing.T) {
 	}
 }
 
-// TestRefusals: who is not expected is told why, and whether to come again.
+// TestRefusals: a connection that is not expected gets the reason, and whether to try again.
 func TestRefusals(t *testing.T) {
 	p, from := listen(t, nil), listen(t, nil)
 	_, err := p.Open(Door{Kind: Lane, Scope: "g", Epoch: 5, Serve: func(c *Caller) error {
@@ -76,8 +76,8 @@ func TestRefusals(t *testing.T) {
 	require.True(t, IsFinal(err))
 }
 
-// TestEpochs: a later epoch takes the place of an earlier one, whose owner is told; what
-// was let in stays, and an earlier one does not come back.
+// TestEpochs: a door of a later epoch replaces an earlier one, and notifies its owner; admitted
+// connections stay, and an earlier epoch does not come back.
 func TestEpochs(t *testing.T) {
 	p, from := listen(t, nil), listen(t, nil)
 	told := make(chan uint32, 1)
@@ -95,7 +95,7 @@ func TestEpochs(t *testing.T) {
 	require.EqualError(t, err, `attempt 3 of the control connection of group "g" is over: this is attempt 4`)
 	_, err = dial(t, from, p, Hello{Kind: Control, Scope: "g", Epoch: 1})
 	require.True(t, IsFinal(err))
-	first.Close() // which is not that of the second
+	first.Close() // does not close the second
 	_, err = dial(t, from, p, Hello{Kind: Control, Scope: "g", Epoch: 4})
 	require.NoError(t, err)
 	<-cameAgain
@@ -106,7 +106,7 @@ func TestEpochs(t *testing.T) {
 	<-third
 }
 
-// TestEarly: who comes before its door is open waits for it, though not for long.
+// TestEarly: a connection that comes before its door is open waits for it, though not for long.
 func TestEarly(t *testing.T) {
 	for _, wait := range []time.Duration{time.Millisecond, earlyWait - time.Millisecond, earlyWait + time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
@@ -138,7 +138,8 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// TestSlowStrangers: who says nothing, or a byte now and then, is closed in time.
+// TestSlowStrangers: a connection that sends nothing, or a byte now and then, is closed in
+// time.
 func TestSlowStrangers(t *testing.T) {
 	for _, hello := range [][]byte{nil, anyHello().encode()} {
 		synctest.Test(t, func(t *testing.T) {
@@ -163,7 +164,7 @@ func TestSlowStrangers(t *testing.T) {
 	}
 }
 
-// TestClosing: a door that closes, and a port, wait for nobody who is on the way in.
+// TestClosing: closing a door or a port does not wait for connections in their handshakes.
 func TestClosing(t *testing.T) {
 	p, from := listen(t, nil), listen(t, nil)
 	entered, leave := make(chan struct{}), make(chan struct{})
@@ -209,8 +210,7 @@ func TestClosing(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 }
 
-// TestPorts: ports come from a range, the first free one for each, and one that is full
-// says so.
+// TestPorts: each port is the first free one of a range, and the error says if none is free.
 func TestPorts(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -236,8 +236,8 @@ func TestPorts(t *testing.T) {
 	require.Nil(t, named)
 }
 
-// TestAddresses: others are told what is advertised, and the port that is listened at
-// where none is.
+// TestAddresses: others get the advertised address, with the port of the listener if none is
+// advertised.
 func TestAddresses(t *testing.T) {
 	for _, c := range []struct {
 		listen, advertise, want string
@@ -262,7 +262,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestRetry tries again until it is of no use.
+// TestRetry: Retry tries again until it succeeds or cannot.
 func TestRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
@@ -294,7 +294,7 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// TestPeerErrors: who, where, why, and during what.
+// TestPeerErrors: the text names the peer, its address, the reason and the operation.
 func TestPeerErrors(t *testing.T) {
 	for want, e := range map[string]*PeerError{
 		"worker 3 (10.0.0.2:4711) was silent for 4s":                            {Worker: true, Rank: 3, Address: "10.0.0.2:4711", Reason: "was silent for 4s"},

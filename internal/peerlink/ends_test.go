@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ending is a network whose connections have the context of a dial end before they are given
-// time for the first time.
+// ending is a network in which the context of a dial ends before the connection's first
+// deadline is set.
 type ending struct {
 	TCP
 	end context.CancelFunc
@@ -24,7 +24,7 @@ func (e ending) Dial(ctx context.Context, address string) (net.Conn, error) {
 type endingConn struct {
 	net.Conn
 	end  context.CancelFunc
-	over chan struct{} // closed when the end of the context has taken all time away
+	over chan struct{} // closed when the end of the context has set a deadline in the past
 }
 
 func (c *endingConn) SetDeadline(t time.Time) error {
@@ -44,10 +44,10 @@ func (c *endingConn) SetDeadline(t time.Time) error {
 	return c.Conn.SetDeadline(t)
 }
 
-// TestDialEndsWithItsContext: however late a dial looks at its context, it does not wait for an
-// answer after the end of that.
+// TestDialEndsWithItsContext: a dial does not wait for an answer after its context has ended,
+// even if the context ends just before a deadline is set.
 func TestDialEndsWithItsContext(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and never answers
+	l, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections, and never answers
 	require.NoError(t, err)
 	defer l.Close()
 	ctx, cancel := context.WithCancel(soon(t))

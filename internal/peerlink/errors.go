@@ -10,16 +10,16 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
-// PeerError says that another process, or a rank in it, was lost, cannot be reached, or
-// does not behave. All ranks of a group get the same one, that of whoever noticed first.
+// PeerError says that another process, or a rank in it, was lost, cannot be reached, or breaks
+// the protocol. All ranks of a group get the same error, that of the rank that noticed first.
 type PeerError struct {
 	Worker   bool   // Rank is the number of a worker, and not of a rank of a group
 	Rank     int    // that failed
-	Address  string // where it was reached, or from where it came, if known
-	Reporter int    // that noticed
-	During   string // what the reporter was in, in words, or ""
+	Address  string // address at which it was reached, or from which it came, if known
+	Reporter int    // rank or worker that noticed
+	During   string // operation in which the reporter was, in words, or ""
 	Reason   string // "closed its connection", "was silent for 3s", its own error
-	Kind     error  // what was found, or nil
+	Kind     error  // sentinel error for the cause, or nil
 }
 
 // Error writes "rank 3 (10.0.0.2:4711) was silent for 4s, noticed by rank 1 in Barrier #4".
@@ -39,26 +39,27 @@ func (e *PeerError) Error() string {
 	return s
 }
 
-// Unwrap returns what was found.
+// Unwrap returns Kind.
 func (e *PeerError) Unwrap() error { return e.Kind }
 
-// PeerLost says that what failed follows from the loss of another process. What was
-// damaged in transit is nobody's loss, but a cause.
+// PeerLost says that the failure follows from the loss of another process. Damage in transit is
+// not such a loss, but a cause itself.
 func (e *PeerError) PeerLost() bool { return !errors.Is(e.Kind, ErrDamaged) }
 
 var (
-	// ErrDamaged is wrapped by errors about bytes that are not those that were sent.
+	// ErrDamaged is wrapped by errors about bytes that were changed in transit.
 	ErrDamaged = checksum.ErrDamaged
 
-	// ErrProtocol is wrapped by the error about who sends what is no message.
+	// ErrProtocol is wrapped by the error about a peer that sends something else than messages
+	// of the protocol.
 	ErrProtocol = errors.New("no message of this protocol")
 
-	// ErrRefused is wrapped by the error of who was refused, or had to refuse: every
-	// Refusal.
+	// ErrRefused is wrapped by every Refusal, on the side that was refused and on the side that
+	// refused.
 	ErrRefused = errors.New("refused")
 
-	// ErrSecret is wrapped by the refusal of one side of a connection whose two do not
-	// know the same secret.
+	// ErrSecret is wrapped by the refusal if the two sides of a connection do not know the same
+	// secret.
 	ErrSecret = errors.New("the other side does not know the secret")
 
 	// ErrNoSecret is wrapped by the refusal where one side has a secret and the other
@@ -79,11 +80,11 @@ func violation(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrProtocol, fmt.Errorf(format, args...))
 }
 
-// Refusal is that a connection was not let in.
+// Refusal is the error of a connection that was not admitted.
 type Refusal struct {
 	Reason string
 	Theirs bool // the other side refused
-	Later  bool // another try may be let in
+	Later  bool // another try may succeed
 	kind   error
 }
 
@@ -92,14 +93,14 @@ func Refuse(format string, args ...any) *Refusal {
 	return &Refusal{Reason: fmt.Sprintf(format, args...)}
 }
 
-// RefuseLater is a refusal of one who may try again.
+// RefuseLater is a refusal after which another try may succeed.
 func RefuseLater(format string, args ...any) *Refusal {
 	r := Refuse(format, args...)
 	r.Later = true
 	return r
 }
 
-// refuseFor is a refusal for a reason that programs can tell.
+// refuseFor is a refusal with a reason that errors.Is recognizes.
 func refuseFor(kind error, detail string) *Refusal {
 	r := &Refusal{Reason: kind.Error(), kind: kind}
 	if detail != "" {
@@ -108,10 +109,10 @@ func refuseFor(kind error, detail string) *Refusal {
 	return r
 }
 
-// Error is the reason.
+// Error returns the reason.
 func (r *Refusal) Error() string { return r.Reason }
 
-// Unwrap tells ErrRefused, and ErrSecret or ErrNoSecret.
+// Unwrap returns ErrRefused, and ErrSecret or ErrNoSecret if that is the reason.
 func (r *Refusal) Unwrap() []error {
 	if r.kind == nil {
 		return []error{ErrRefused}
@@ -119,15 +120,15 @@ func (r *Refusal) Unwrap() []error {
 	return []error{ErrRefused, r.kind}
 }
 
-// finalError says that another try cannot help.
+// finalError marks an error after which another try cannot help.
 type finalError struct{ error }
 
 func (e *finalError) Unwrap() error { return e.error }
 
-// Final marks the error of a dial: another try would end the same.
+// Final marks the error of a dial: another try would fail in the same way.
 func Final(err error) error { return &finalError{err} }
 
-// IsFinal reports whether an error of a dial would come of another try too.
+// IsFinal reports whether another try would fail with the same error.
 func IsFinal(err error) bool {
 	var final *finalError
 	var refused *Refusal

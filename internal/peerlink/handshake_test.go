@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// recording is a TCP on which all that is written on dialed connections is kept.
+// recording is a TCP that keeps all bytes written on dialed connections.
 type recording struct {
 	TCP
 	mu    sync.Mutex
@@ -46,8 +46,8 @@ func (c *recorded) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestSecrets pairs sides that know secrets or not: those who know the same come together,
-// without a byte of it being sent; the others are told on both sides.
+// TestSecrets pairs sides with and without secrets: those that know the same secret connect,
+// without a byte of it being sent; the others get an error on both sides.
 func TestSecrets(t *testing.T) {
 	other := []byte("another secret")
 	for _, c := range []struct {
@@ -85,8 +85,8 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestProofs: without the secret nobody gets in by knowing all else, nor with the
-// listener's own words, nor with a proof of another connection or another hello.
+// TestProofs: without the secret nobody is admitted who knows everything else, nor with the
+// listener's own answer, nor with a proof from another connection or another hello.
 func TestProofs(t *testing.T) {
 	p := listen(t, nil)
 	_, came := open(t, p, Door{Kind: Rows})
@@ -128,10 +128,10 @@ func TestProofs(t *testing.T) {
 	require.Empty(t, came)
 }
 
-// damaging is a TCP on whose next connection a byte is another one.
+// damaging is a TCP that changes one byte on its next connection.
 type damaging struct {
 	TCP
-	written, read atomic.Int64 // which; below 0: none
+	written, read atomic.Int64 // index of the byte; below 0: none
 }
 
 func (d *damaging) Dial(ctx context.Context, address string) (net.Conn, error) {
@@ -162,9 +162,8 @@ func (c *damaged) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestDamagedHandshakes: whichever byte of a handshake is another one, nobody is let in,
-// and nobody takes it for another secret; what is damaged before the other side may use
-// the connection costs another try.
+// TestDamagedHandshakes: a handshake with any byte changed is not accepted, and not taken for
+// another secret. Damage before the other side may use the connection costs only another try.
 func TestDamagedHandshakes(t *testing.T) {
 	var d damaging
 	from, to := listen(t, func(c *Config) { c.Net = &d }), listen(t, nil)
@@ -191,15 +190,15 @@ func TestDamagedHandshakes(t *testing.T) {
 		require.Equal(t, magic, IsFinal(err), "%d: %v", at, err)
 		require.Equal(t, !magic && at >= first, nc != nil, "where it may be in use it is returned")
 	}
-	for range mere { // those whose last answer was damaged are in
+	for range mere { // those whose last answer was damaged are admitted
 		<-came
 	}
 }
 
 func isDamage(err error) bool { return errors.Is(err, ErrDamaged) }
 
-// TestSilentStrangers: connections that say nothing are bounded, and give way; those that
-// say garbage are closed.
+// TestSilentStrangers: the number of silent connections is bounded, and the oldest is closed
+// first; connections that send garbage are closed.
 func TestSilentStrangers(t *testing.T) {
 	p := listen(t, nil)
 	_, came := open(t, p, Door{Kind: Rows})

@@ -30,28 +30,28 @@ func (k Kind) String() string {
 	return fmt.Sprintf("connection of kind %d", uint8(k))
 }
 
-// Hello says what a connection is for. What the numbers count is up to the kind.
+// Hello says what a connection is for. The meaning of the numbers depends on the kind.
 type Hello struct {
 	Kind    Kind
-	Scope   string // whose it is: the name of a group, "" where there is one of its kind
-	Epoch   uint32 // of the attempt, or of the group: others are fenced off
+	Scope   string // to whom it belongs: the name of a group, "" if there is only one of its kind
+	Epoch   uint32 // epoch of the attempt or the group; connections of others are refused
 	From    uint32 // the dialer's number
-	To      uint32 // of whom it wants
-	Size    uint32 // how many there are, as the dialer counts
-	Channel uint32 // between the two
-	Try     uint32 // which of the dialer's tries this is, where it counts them
-	Sums    bool   // what it carries has checksums
+	To      uint32 // the listener's number
+	Size    uint32 // how many processes or ranks there are, by the dialer's count
+	Channel uint32 // channel between the two
+	Try     uint32 // number of the dialer's try, if it counts them
+	Sums    bool   // the data on it have checksums
 }
 
-// greeting is a hello as it travels.
+// greeting is a hello with the fields that are only sent.
 type greeting struct {
 	Hello
-	secret     bool // the dialer has one
+	secret     bool // the dialer has a secret
 	job, scope name
 	nonce      [nonceBytes]byte
 }
 
-// name stands for a name of any length.
+// name is the hash of a name of any length.
 type name [16]byte
 
 func nameOf(s string) (n name) {
@@ -75,10 +75,10 @@ const (
 // castagnoli is the polynomial of CRC-32C, which processors compute.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// greeting is the hello of this port, with a nonce that nobody has seen.
+// greeting returns the hello of this port, with a fresh nonce.
 func (p *Port) greeting(h Hello) *greeting {
 	g := &greeting{Hello: h, secret: len(p.cfg.Secret) > 0, job: p.job, scope: nameOf(h.Scope)}
-	if g.secret { // else nothing is proved
+	if g.secret { // without a secret nothing is proved
 		rand.Read(g.nonce[:])
 	}
 	return g
@@ -106,8 +106,8 @@ func (g *greeting) encode() []byte {
 	return b
 }
 
-// readGreeting reads a hello from whoever has connected. An error that is a refusal is
-// to be told to the other side; nothing is taken from what is in error.
+// readGreeting reads the hello of a new connection. An error that is a Refusal is to be sent to
+// the other side; nothing of a malformed hello is used.
 func readGreeting(r io.Reader) (*greeting, []byte, error) {
 	raw := make([]byte, helloBytes)
 	if _, err := io.ReadFull(r, raw[:preludeBytes]); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// anyHello has something else in every field.
+// anyHello returns a hello with a different value in every field.
 func anyHello() *greeting {
 	return &greeting{
 		Hello:  Hello{Kind: Lane, Epoch: 4, From: 1, To: 2, Size: 3, Channel: 5, Try: 6, Sums: true},
@@ -21,15 +21,15 @@ func anyHello() *greeting {
 	}
 }
 
-// resum makes the checksum at the end right.
+// resum corrects the checksum at the end.
 func resum(b []byte) []byte {
 	n := len(b) - sumBytes
 	binary.LittleEndian.PutUint32(b[n:], crc32.Checksum(b[:n], castagnoli))
 	return b
 }
 
-// TestEveryBitOfAHello: a hello of which a bit is another one is none, and is not refused
-// for good, as another try does better; nor is one of which the end is missing.
+// TestEveryBitOfAHello: a hello with any bit flipped is rejected, but not refused for good, as
+// another try may succeed. The same holds for a hello that is cut off.
 func TestEveryBitOfAHello(t *testing.T) {
 	want := anyHello()
 	good := want.encode()
@@ -44,7 +44,7 @@ func TestEveryBitOfAHello(t *testing.T) {
 		require.Error(t, err, "bit %d", bit)
 		require.Nil(t, got)
 		require.False(t, IsFinal(err), "bit %d: %v", bit, err)
-		if bit/8 >= 6 { // behind magic and version
+		if bit/8 >= 6 { // after magic and version
 			require.ErrorIs(t, err, ErrDamaged, "bit %d", bit)
 		}
 	}
@@ -54,8 +54,8 @@ func TestEveryBitOfAHello(t *testing.T) {
 	}
 }
 
-// TestHellosOfOthers: what is no hello of this build is refused in words only where it is
-// one of another.
+// TestHellosOfOthers: bytes that are no hello of this build get a Refusal only if they are a
+// hello of another build.
 func TestHellosOfOthers(t *testing.T) {
 	with := func(at int, to byte) []byte {
 		b := anyHello().encode()
@@ -75,8 +75,8 @@ func TestHellosOfOthers(t *testing.T) {
 	}
 }
 
-// TestEveryBitOfAnAnswer: an answer of which a bit is another one, or the end is missing,
-// is neither a yes nor a no, and nothing is taken from it.
+// TestEveryBitOfAnAnswer: an answer with any bit flipped, or cut off, is neither a yes nor a
+// refusal, and nothing of it is used.
 func TestEveryBitOfAnAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		refused error
@@ -123,8 +123,8 @@ func TestEveryBitOfAnAnswer(t *testing.T) {
 	}
 }
 
-// TestAnswersOfOthers: an answer that nobody gives is none, though its checksum is right,
-// and no more of it is read than the longest that there are.
+// TestAnswersOfOthers: an answer that no side gives is rejected even if its checksum is right,
+// and no more of it is read than the longest valid answer has.
 func TestAnswersOfOthers(t *testing.T) {
 	for name, head := range map[string][answerHead]byte{
 		"no verdict":             {'S', 'S', 'P', 'A', 0},
@@ -150,7 +150,7 @@ func TestAnswersOfOthers(t *testing.T) {
 	require.ErrorContains(t, readAnswer(bytes.NewReader(resum(bad)), nil), "a reason that is not UTF-8")
 }
 
-// FuzzHello: whatever hello is taken encodes to the same bytes.
+// FuzzHello: every hello that is accepted encodes to the same bytes.
 func FuzzHello(f *testing.F) {
 	f.Add(anyHello().encode(), false)
 	f.Add((&greeting{Hello: Hello{Kind: Control}}).encode(), false)
@@ -189,7 +189,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// FuzzStranger: nobody gets past a handshake who does not know the secret.
+// FuzzStranger: without the secret nobody gets past a handshake.
 func FuzzStranger(f *testing.F) {
 	f.Add(anyHello().encode())
 	var yes bytes.Buffer

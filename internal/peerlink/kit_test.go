@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var testSecret = []byte("known to all that are of the test")
 
-// patience bounds what is expected to happen soon.
+// patience bounds the wait for what is expected to happen soon.
 const patience = 4 * time.Minute
 
 func soon(t testing.TB) context.Context {
@@ -74,7 +74,7 @@ func raw(t testing.TB, p *Port) net.Conn {
 	return nc
 }
 
-// same requires that both ends of a connection are of one.
+// same requires that a and b are the two ends of one connection.
 func same(t testing.TB, a, b net.Conn) {
 	t.Helper()
 	go a.Write([]byte("to and"))
@@ -88,7 +88,7 @@ func same(t testing.TB, a, b net.Conn) {
 	require.Equal(t, "fro", string(got[:3]))
 }
 
-// pipes is a Net of one listener within a process, for bubbles of virtual time.
+// pipes is a Net of one listener within a process, for tests in virtual time.
 type pipes struct {
 	accepts chan net.Conn
 	closed  chan struct{}

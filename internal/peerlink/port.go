@@ -17,27 +17,27 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// Config says where a process is reached, and what those know who reach it.
+// Config says where a process is reached, and what its peers must know.
 type Config struct {
-	// Listen is where to take connections, host or host:port; "" is the loopback address.
-	// Without a port, or with port 0, it is the first free one from FirstPort to LastPort,
-	// or any free one where they are 0.
+	// Listen is where to accept connections, host or host:port; "" is the loopback address.
+	// Without a port, or with port 0, the port is the first free one from FirstPort to
+	// LastPort, or any free one if they are 0.
 	Listen              string
 	FirstPort, LastPort int
 
-	// Advertise is what others connect to, host or host:port, where that is different.
+	// Advertise is the address to which others connect, host or host:port, if that is
+	// different.
 	Advertise string
 
-	Job string // keeps jobs apart
+	Job string // name of the job; other jobs are refused
 
-	// Secret, if not empty, is what all processes know that are to be let in, and nobody
-	// else. Each side of a connection proves that it knows it; it is never sent.
+	// Secret, if not empty, is known only to the processes that are to be admitted. Each side
+	// of a connection proves that it knows the secret; it is never sent.
 	Secret []byte
 
-	// TLS encrypts the connections if not nil, as client and as server; whoever connects
-	// must show a certificate, whatever ClientAuth says, and without ClientCAs the RootCAs
-	// count for both roles. Without a ServerName the host of the address is what a
-	// certificate must name.
+	// TLS encrypts the connections if not nil, as client and as server. A dialer must show a
+	// certificate, whatever ClientAuth says; without ClientCAs, the RootCAs count for both
+	// roles. Without a ServerName, a certificate must name the host of the address.
 	TLS *tls.Config
 
 	Logger hclog.Logger // nil: none
@@ -51,8 +51,8 @@ type Net interface {
 	Dial(ctx context.Context, address string) (net.Conn, error)
 }
 
-// TCP is the Net of processes. The system does not probe the connections: those that are
-// to be are probed by their owners, with signs of life mostly.
+// TCP is the Net of processes. The system does not probe the connections; their owners do where
+// needed, mostly with signs of life.
 type TCP struct {
 	SocketBuffer int // bytes of the sockets' buffers; 0 leaves them to the system, which tunes them
 }
@@ -70,21 +70,21 @@ func (t TCP) Dial(ctx context.Context, address string) (net.Conn, error) {
 }
 
 const (
-	// handshakeTimeout is how long a connection has for its handshake, on both sides, but
-	// for the last answer.
+	// handshakeTimeout bounds the handshake of a connection on both sides, except for the last
+	// answer.
 	handshakeTimeout = 10 * time.Second
 
-	// earlyWait is how long the listener has who comes before its door is open wait, before
-	// it says that none is. Whoever is told so tries again.
+	// earlyWait is how long a connection waits for its door to open before it is refused. The
+	// dialer then tries again.
 	earlyWait = time.Second
 
-	// maxStrangers and maxEarly are how many connections may be in their handshakes, and
-	// proved and early, at once.
+	// maxStrangers bounds the connections in their handshakes, maxEarly those that have proved
+	// themselves and wait for their door.
 	maxStrangers = 1024
 	maxEarly     = 1024
 )
 
-// Port is where a process is reached. Its methods may be called from any goroutine.
+// Port is the port on which a process is reached. Its methods may be called from any goroutine.
 type Port struct {
 	cfg      Config
 	job      name
@@ -105,8 +105,8 @@ type Port struct {
 	trouble   error // of the last try to accept, if it failed
 }
 
-// Listen listens. Who comes waits a little for its door to open. The caller closes the
-// port, after all that uses it.
+// Listen opens a port. A connection waits a little for its door to open. The caller closes the
+// port, after everything that uses it.
 func Listen(cfg Config) (*Port, error) {
 	cfg = cfg.completed()
 	ctx, stop := context.WithCancel(context.Background())
@@ -127,7 +127,7 @@ func Listen(cfg Config) (*Port, error) {
 	return p, nil
 }
 
-// completed fills in what a config leaves open.
+// completed returns the configuration with its defaults.
 func (c Config) completed() Config {
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()
@@ -148,7 +148,7 @@ func (c Config) completed() Config {
 	return c
 }
 
-// listen listens at the port that is named, or at the first free one of the range.
+// listen listens on the given port, or on the first free one of the range.
 func (c *Config) listen(ctx context.Context) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(c.Listen)
 	if err != nil {
@@ -175,7 +175,7 @@ func (c *Config) listen(ctx context.Context) (net.Listener, error) {
 	}
 }
 
-// advertised is the address that others connect to.
+// advertised returns the address to which others connect.
 func advertised(wanted string, listening net.Addr) (string, error) {
 	host, port, err := net.SplitHostPort(listening.String())
 	if err != nil {
@@ -194,37 +194,38 @@ func advertised(wanted string, listening net.Addr) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// Address is where other processes connect to, host:port. The host may be unspecified
-// (0.0.0.0, ::) where the port listens on all interfaces and nothing is advertised.
+// Address returns the address to which other processes connect, host:port. The host may be
+// unspecified (0.0.0.0, ::) if the port listens on all interfaces and nothing is advertised.
 func (p *Port) Address() string { return p.address }
 
-// Everywhere reports whether others are not told by which address to connect.
+// Everywhere reports whether the host of Address is unspecified, so that others do not learn
+// where to connect.
 func (p *Port) Everywhere() bool {
 	host, _, _ := net.SplitHostPort(p.address)
 	ip, err := netip.ParseAddr(host)
 	return host == "" || err == nil && ip.IsUnspecified()
 }
 
-// Bound is where the port listens.
+// Bound returns the address on which the port listens.
 func (p *Port) Bound() net.Addr { return p.listener.Addr() }
 
-// Encrypted reports whether connections are: then what they carry is authenticated, and
-// needs no checksums.
+// Encrypted reports whether connections are encrypted: then their data are authenticated, and
+// need no checksums.
 func (p *Port) Encrypted() bool { return p.cfg.TLS != nil }
 
-// Secret is the length of the secret in bytes, 0 if the port lets those in who know none.
+// Secret returns the length of the secret in bytes, 0 if the port needs none.
 func (p *Port) Secret() int { return len(p.cfg.Secret) }
 
-// Trouble is what keeps the port from accepting connections, such as a lack of file
-// descriptors, nil if nothing does.
+// Trouble returns the error that keeps the port from accepting connections, such as a lack of
+// file descriptors, nil if there is none.
 func (p *Port) Trouble() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.trouble
 }
 
-// Close stops listening, closes the connections that are not let in yet, and returns
-// when nothing of the port runs. Those that were let in stay.
+// Close stops listening, closes the connections that are not admitted yet, and returns when no
+// goroutine of the port runs. Admitted connections stay.
 func (p *Port) Close() error {
 	p.mu.Lock()
 	again := p.closed
@@ -249,7 +250,7 @@ func (p *Port) Close() error {
 	return err
 }
 
-// accept takes connections until the port closes.
+// accept accepts connections until the port closes.
 func (p *Port) accept() {
 	const first, last = 5 * time.Millisecond, time.Second
 	for pause := first; ; {
@@ -262,7 +263,7 @@ func (p *Port) accept() {
 			p.meet(nc)
 			continue
 		}
-		select { // out of descriptors, say, or aborted by the other side: others may fare better
+		select { // out of descriptors, say, or aborted by the other side: the next may succeed
 		case <-p.ctx.Done():
 			return
 		case <-time.After(pause):
@@ -271,8 +272,8 @@ func (p *Port) accept() {
 	}
 }
 
-// meet begins a handshake. Strangers cannot make this process hold many connections: the
-// one that has taken longest gives way.
+// meet begins a handshake. Strangers cannot make this process hold many connections: the oldest
+// one is closed.
 func (p *Port) meet(nc net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -302,7 +303,7 @@ func (p *Port) meet(nc net.Conn) {
 	})
 }
 
-// tell logs that a connection was refused, unless many were of late.
+// tell logs that a connection was refused, unless many were refused lately.
 func (p *Port) tell(nc net.Conn, err error) {
 	p.mu.Lock()
 	untold, tell := p.refused.next(time.Now())
@@ -317,19 +318,19 @@ func (p *Port) tell(nc net.Conn, err error) {
 	p.cfg.Logger.Warn("refused a connection", said...)
 }
 
-// refusals bound what strangers have this process write into its log.
+// refusals bounds the log lines that strangers can cause.
 type refusals struct {
 	since        time.Time
 	told, untold int
 }
 
-// Of refusals in so much time the first few are told, and the others counted.
+// The first few refusals in a period are logged, and the others counted.
 const (
 	refusalWindow = time.Minute
 	refusalsTold  = 5
 )
 
-// next reports whether to tell the next refusal, and how many before were not told.
+// next reports whether to log the next refusal, and how many before it were not logged.
 func (r *refusals) next(now time.Time) (untold int, tell bool) {
 	if now.Sub(r.since) >= refusalWindow {
 		untold, r.since, r.told, r.untold = r.untold, now, 0, 0
@@ -342,7 +343,7 @@ func (r *refusals) next(now time.Time) (untold int, tell bool) {
 	return untold, true
 }
 
-// rest returns how many were not told, and forgets them.
+// rest returns how many were not logged, and resets the count.
 func (r *refusals) rest() (untold int) {
 	untold, r.untold = r.untold, 0
 	return untold
@@ -379,7 +380,7 @@ func (p *Port) greet(nc net.Conn) (net.Conn, *greeting, error) {
 	return nil, nil, err
 }
 
-// check says why a hello is none for this port, if so.
+// check refuses a hello that is not for this port.
 func (p *Port) check(g *greeting) error {
 	switch {
 	case g.secret && p.Secret() == 0:
@@ -392,8 +393,7 @@ func (p *Port) check(g *greeting) error {
 	return nil
 }
 
-// verify proves to the dialer that this side knows the secret, and has it prove that it
-// does.
+// verify proves to the dialer that this side knows the secret, and checks the dialer's proof.
 func (p *Port) verify(nc net.Conn, hello []byte) error {
 	nonce := make([]byte, nonceBytes)
 	rand.Read(nonce)
@@ -411,11 +411,11 @@ func (p *Port) verify(nc net.Conn, hello []byte) error {
 	return matches(proof, prove(p.cfg.Secret, dialer, hello, nonce))
 }
 
-// Unread reports whether something has arrived on a connection that nobody has read yet,
-// its end included. It does not wait for who reads, and takes nothing from it.
+// Unread reports whether unread bytes, or the end of the connection, have arrived on a
+// connection. It does not wait for a reader, and reads nothing.
 func Unread(nc net.Conn) bool { return unread(Socket(nc)) }
 
-// Socket is the connection beneath TLS, or the same where there is none.
+// Socket returns the connection beneath TLS, or nc itself without TLS.
 func Socket(nc net.Conn) net.Conn {
 	if secure, ok := nc.(*tls.Conn); ok {
 		return secure.NetConn()

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Of many refusals the first few of a minute are told, and the others counted.
+// The first few refusals of a minute are logged, and the others counted.
 func TestRefusalsAreCounted(t *testing.T) {
 	var r refusals
 	now := time.Unix(1000, 0)

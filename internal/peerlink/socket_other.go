@@ -4,6 +4,5 @@ package peerlink
 
 import "syscall"
 
-// control leaves the sockets as they are: the options are for tests, and for systems that
-// have them.
+// control changes nothing: the options are for tests, and for systems that have them.
 func (TCP) control(_, _ string, _ syscall.RawConn) error { return nil }

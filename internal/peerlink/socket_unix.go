@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// control sets the options that must be there before a socket connects or listens: a
-// window that is announced is not taken back. Accepted ones inherit them.
+// control sets the socket options that are needed before connect or listen, as an announced
+// window cannot be reduced. Accepted sockets inherit them.
 func (t TCP) control(_, _ string, raw syscall.RawConn) error {
 	if t.SocketBuffer <= 0 {
 		return nil

@@ -4,6 +4,5 @@ package peerlink
 
 import "net"
 
-// unread reports whether something has arrived on a connection that nobody has read
-// yet. On this system that cannot be found out.
+// unread returns false: on this system it cannot be found out whether unread bytes wait.
 func unread(net.Conn) bool { return false }

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unread reports whether something has arrived on a connection that nobody has read
-// yet, the end of the connection included. It does not wait for who reads, and takes nothing
-// from it: a reset, which the system tells once, neither.
+// unread reports whether unread bytes, or the end of the connection, have arrived on a
+// connection. It does not wait for a reader, and reads nothing. It does not consume a reset
+// either, which the system reports only once.
 func unread(nc net.Conn) bool {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {

@@ -1,6 +1,6 @@
-// Package programs knows programs by the SHA-256 of their bytes, this process's own
-// above all. A version is what a linker was told, and two builds of one version may
-// compute different numbers; the hash is of what runs.
+// Package programs identifies programs by the SHA-256 of their bytes, above all this process's
+// own. A version is only what the linker was told, and two builds of one version may compute
+// different numbers; the hash is that of the bytes that run.
 package programs
 
 import (
@@ -23,9 +23,9 @@ type Program struct {
 	Hash     string
 	Size     int64
 	Platform wire.Platform
-	// Path opens and starts it. Name is where it was when it was started, for people: of
-	// the program that runs, Path leads to the bytes that run even where the file of that
-	// name has been replaced since.
+	// Path is the path to open and start it. Name is its path when it was started, for people.
+	// For the running program, Path leads to the bytes that run even if the file of that name
+	// has been replaced.
 	Path, Name string
 
 	modified time.Time
@@ -54,14 +54,14 @@ func self() (Program, error) {
 	return p, nil
 }
 
-// Of returns the program in a file, which is for a platform.
+// Of returns the program in a file for the given platform.
 func Of(path string, on wire.Platform) (p Program, err error) {
 	p = Program{Path: path, Name: path, Platform: on}
 	p.Hash, p.Size, p.modified, err = hashFile(path)
 	return p, err
 }
 
-// hashFile reads a file.
+// hashFile returns the hash, size and modification time of a file.
 func hashFile(path string) (hash string, size int64, modified time.Time, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -79,11 +79,11 @@ func hashFile(path string) (hash string, size int64, modified time.Time, err err
 	return hex.EncodeToString(sum.Sum(nil)), size, info.ModTime(), nil
 }
 
-// errReplaced is of a program whose bytes are gone.
+// errReplaced is the error of a program whose bytes are gone.
 var errReplaced = errors.New("the file was replaced or changed since this process started: start it anew")
 
-// Check returns an error if Path does not lead to the program any more. It reads the
-// file only if that seems to have changed.
+// Check returns an error if Path does not lead to the program any more. It reads the file only
+// if its size or time has changed.
 func (p Program) Check() error {
 	info, err := os.Stat(p.Path)
 	if err == nil && info.Size() == p.Size && info.ModTime().Equal(p.modified) {
@@ -102,5 +102,5 @@ func (p Program) Check() error {
 	return nil
 }
 
-// Short is the start of a hash, which is enough for people.
+// Short returns the start of a hash, which is enough for people.
 func Short(hash string) string { return hash[:min(len(hash), 12)] }

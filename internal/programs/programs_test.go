@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// TestMain lets the test binary be a program that says what it is, when it is asked.
+// TestMain lets the test binary act as a program that prints its own identity.
 func TestMain(m *testing.M) {
 	if os.Getenv("SUPERSTEP_TEST_SELF") != "" {
 		os.Stdout.WriteString("ready\n")
@@ -53,8 +53,8 @@ func TestSelf(t *testing.T) {
 	require.Empty(t, Short(""))
 }
 
-// TestReplaced replaces the file of a program while it runs: what it says of itself is of
-// the bytes that run. Without a path to those it says nothing.
+// TestReplaced replaces the file of a program while it runs: its hash is that of the bytes that
+// run. Without a path to these there is an error.
 func TestReplaced(t *testing.T) {
 	name, err := os.Executable()
 	require.NoError(t, err)
@@ -83,8 +83,8 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// TestCheck: a file whose bytes are the same is the same program, whatever its time; any
-// other is not.
+// TestCheck: a file with the same bytes is the same program, whatever its time; any other file
+// is not.
 func TestCheck(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "program")
 	require.NoError(t, os.WriteFile(path, []byte("one"), 0o600))

@@ -2,9 +2,9 @@ package programs
 
 import "os"
 
-// runningFile is a path of the file that this process, or the child that is about to
-// become another program, was started from, whatever has its name by now. It is "" where
-// the system does not show processes.
+// runningFile returns a path that leads to the file from which this process was started, even
+// if another file has its name by now. In a child before exec it leads to the same file. It is
+// "" where the system does not show processes.
 func runningFile() string {
 	const path = "/proc/self/exe"
 	f, err := os.Open(path)

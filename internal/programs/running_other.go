@@ -2,5 +2,5 @@
 
 package programs
 
-// runningFile is "" where no path leads to what runs but its name.
+// runningFile returns "": here only a name leads to the running file.
 func runningFile() string { return "" }

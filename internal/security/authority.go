@@ -20,26 +20,26 @@ import (
 )
 
 const (
-	// attemptLife is how long the credentials of an attempt are good.
+	// attemptLife is how long the credentials of an attempt are valid.
 	attemptLife = 30 * 24 * time.Hour
 	// clockSkew is how far the clocks of two machines may be apart.
 	clockSkew = 10 * time.Minute
-	// workerName is the name in the certificates of all workers. Who has a certificate
-	// of the attempt's authority is one of its workers, wherever it runs, so this is the
-	// name that connections between workers ask for.
+	// workerName is the name in the certificates of all workers. Any holder of a certificate of
+	// the attempt's authority is one of its workers, wherever it runs, so connections between
+	// workers ask for this name.
 	workerName = "worker.superstep.invalid"
 )
 
-// Authority signs certificates. It lives in memory: a job manager makes one for an
-// attempt of a job, issues a certificate to each worker, and forgets it. A worker
-// cannot sign, and another attempt's certificate is of another authority.
+// Authority signs certificates. It lives in memory: a job manager makes one for an attempt of a
+// job, issues a certificate to each worker, and forgets it. A worker cannot sign, and
+// certificates of another attempt come from another authority.
 type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 	pem  string
 }
 
-// NewAuthority makes an authority for the workers of one attempt, good for 30 days.
+// NewAuthority makes an authority for the workers of one attempt, valid for 30 days.
 func NewAuthority() (*Authority, error) {
 	return newAuthority("superstep attempt", time.Now(), attemptLife)
 }
@@ -61,7 +61,7 @@ func newAuthority(name string, now time.Time, life time.Duration) (*Authority, e
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 		BasicConstraintsValid: true,
 		IsCA:                  true,
-		MaxPathLenZero:        true, // it signs no other authority
+		MaxPathLenZero:        true, // it cannot sign another authority
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -77,9 +77,9 @@ func newAuthority(name string, now time.Time, life time.Duration) (*Authority, e
 // PEM returns the authority's certificate.
 func (a *Authority) PEM() string { return a.pem }
 
-// Issue makes a certificate for a worker, good on both ends of a connection, and its
-// private key. Hosts are the names and addresses by which it may be asked for besides
-// the one that AttemptTLS uses; there may be none.
+// Issue makes a certificate for a worker, valid on both ends of a connection, and its private
+// key. Hosts are further names and addresses of the worker besides the name that AttemptTLS
+// uses; there may be none.
 func (a *Authority) Issue(hosts []string) (certPEM, keyPEM string, err error) {
 	return a.issue(grant{
 		name: "superstep worker", role: roleWorker, hosts: append([]string{workerName}, hosts...),
@@ -87,7 +87,7 @@ func (a *Authority) Issue(hosts []string) (certPEM, keyPEM string, err error) {
 	})
 }
 
-// grant is what a certificate says.
+// grant is the contents of a certificate.
 type grant struct {
 	name  string
 	role  string
@@ -169,9 +169,9 @@ func hostName(name string) bool {
 	return true
 }
 
-// AttemptTLS returns what a worker needs for the connections of its attempt, both those
-// it takes and those it makes: each side shows a certificate of the attempt's authority.
-// It is nil where the credential has no certificate.
+// AttemptTLS returns the configuration for a worker's connections within its attempt, in both
+// directions: each side shows a certificate of the attempt's authority. It is nil if the
+// credential has no certificate.
 func AttemptTLS(c wire.Credential) (*tls.Config, error) { return attemptTLS(c, time.Now()) }
 
 func attemptTLS(c wire.Credential, now time.Time) (*tls.Config, error) {
@@ -205,11 +205,11 @@ func attemptTLS(c wire.Credential, now time.Time) (*tls.Config, error) {
 		ClientAuth:             tls.RequireAndVerifyClientCert,
 		ServerName:             workerName,
 		VerifyConnection:       requireRole(roleWorker),
-		SessionTicketsDisabled: true, // every connection proves itself
+		SessionTicketsDisabled: true, // every connection authenticates itself
 	}, nil
 }
 
-// newSerial draws the number of a certificate: 127 random bits (RFC 5280 wants it
+// newSerial draws the serial number of a certificate: 127 random bits (RFC 5280 wants it
 // positive and at most 20 bytes).
 func newSerial() (*big.Int, error) {
 	return rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))

@@ -27,7 +27,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// manager is a job manager that only shows itself.
+// manager is a job manager that only answers Overview.
 type manager struct{ wire.JobManager }
 
 func (manager) Overview(context.Context, *wire.OverviewRequest) (*wire.Overview, error) {
@@ -204,7 +204,7 @@ func TestCallsOfRoles(t *testing.T) {
 	}
 }
 
-// TestDialsThatFail makes every error that ExplainDial knows with the real libraries.
+// TestDialsThatFail provokes every error that ExplainDial knows, with the real libraries.
 func TestDialsThatFail(t *testing.T) {
 	set, other := makeTLS(t), makeTLS(t)
 	mutual := serve(t, serverTLS(t, set.JobManager))
@@ -297,7 +297,7 @@ func initAt(t *testing.T, now time.Time) *TLSSet {
 	return set
 }
 
-// issueFiles has the authority of a set sign one more certificate.
+// issueFiles signs one more certificate with the authority of a set.
 func issueFiles(t *testing.T, set *TLSSet, g grant) TLSFiles {
 	t.Helper()
 	ca, err := tls.LoadX509KeyPair(set.Client.CA, set.AuthorityKey)

@@ -1,9 +1,9 @@
-// Package security keeps strangers out of a cluster: the token that every client and
-// task manager shows, the certificates of managers, and the credentials with which
-// the workers of one attempt know each other.
+// Package security controls access to a cluster: the token that every client and task manager
+// shows, the certificates of managers, and the credentials with which the workers of one
+// attempt authenticate each other.
 //
-// A job manager makes or finds its token, judges where it is asked to listen, and lets
-// in who shows the token:
+// A job manager makes or finds its token, checks the address on which it is to listen, and
+// admits callers that show the token:
 //
 //	token, err := security.CreateToken(security.DefaultTokenFile(6123))
 //	err = security.CheckListen(address, !files.IsZero(), insecure)
@@ -11,7 +11,7 @@
 //	options := append(wire.ServerOptions(), grpc.Creds(security.ServerCredentials(config)))
 //	s := grpc.NewServer(append(options, security.TokenOptions(token)...)...)
 //
-// Clients and task managers of the same user find the token, others are given it:
+// Clients and task managers of the same user find the token; others get a copy:
 //
 //	token, err := security.FindToken(6123) // or ReadToken(path)
 //	config, err := files.Client()
@@ -25,11 +25,11 @@
 //
 // # Who trusts whom
 //
-// The token is what opens a cluster: who has it may run programs there. TLS, of version
-// 1.3 only, keeps it and all else from being read or changed on a network. With InitTLS
-// both sides of every connection to a job manager also show certificates, and each
-// certificate names a role, so that a stolen one of a client does not pass for a job
-// manager.
+// The token gives access to a cluster: anybody who has it may run programs there. TLS, only
+// version 1.3, protects it and everything else from being read or changed on a network. With
+// InitTLS both sides of every connection to a job manager also show certificates. Each
+// certificate names a role, so that the stolen certificate of a client does not serve as that
+// of a job manager.
 //
 // A worker runs a user's program and gets neither token nor key of the cluster. It has a
 // credential for its attempt: a secret that the attempt's workers share and, with TLS, a

@@ -10,12 +10,12 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// NewDoor returns a listener for a gRPC server with TokenOptions. It keeps room for those
-// who know the token, however many others connect: a stranger, which is a connection on
-// which no call has shown the token yet, is closed when patience has passed since it came,
-// and where more than limit connections are open the stranger that came first gives way to
-// the new one. Those who have shown the token stay for as long as they like; where limit of
-// them are open, the next one waits until one is closed.
+// NewDoor returns a listener for a gRPC server with TokenOptions. It keeps room for those that
+// know the token, however many others connect. A stranger is a connection on which no call has
+// shown the token yet; it is closed after patience. Where more than limit connections are open,
+// the oldest stranger is closed to make room for the new one. Connections that have shown the
+// token stay as long as they like; where limit of them are open, the next one waits until one
+// is closed.
 func NewDoor(inner net.Listener, limit int, patience time.Duration) net.Listener {
 	d := &door{Listener: inner, limit: limit, patience: patience, strangers: list.New()}
 	d.left.L = &d.mu
@@ -30,7 +30,7 @@ type door struct {
 	mu        sync.Mutex
 	left      sync.Cond // signals that open or closed has changed
 	open      int
-	strangers *list.List // of *visitor, who came first in front
+	strangers *list.List // of *visitor, the oldest in front
 	closed    bool
 }
 
@@ -71,7 +71,7 @@ func (d *door) Close() error {
 	return d.Listener.Close()
 }
 
-// tire closes a visitor that is still a stranger.
+// tire closes a visitor if it is still a stranger.
 func (d *door) tire(v *visitor) {
 	d.mu.Lock()
 	strange := v.place != nil
@@ -88,12 +88,12 @@ func (d *door) tire(v *visitor) {
 type visitor struct {
 	net.Conn
 	door     *door
-	place    *list.Element // among the strangers, nil once it is none
+	place    *list.Element // among the strangers, nil once the token was shown
 	patience *time.Timer
-	gone     bool // and its room is free
+	gone     bool // it has left, and its room is free
 }
 
-// known makes a visitor no stranger any more. It is called under the door's lock.
+// known records that a visitor has shown the token. It is called under the door's lock.
 func (v *visitor) known() {
 	if v.place != nil {
 		v.door.strangers.Remove(v.place)
@@ -102,8 +102,8 @@ func (v *visitor) known() {
 	}
 }
 
-// leave frees the room that a visitor has, once. It is called under the door's lock, and
-// its connection is closed after.
+// leave frees a visitor's room, once. It is called under the door's lock; the caller closes the
+// connection afterwards.
 func (v *visitor) leave() {
 	v.known()
 	if !v.gone {
@@ -120,8 +120,8 @@ func (v *visitor) Close() error {
 	return v.Conn.Close()
 }
 
-// RemoteAddr is an address that knows its visitor: it is what gRPC, through TLS too, tells
-// of the connection of a call.
+// RemoteAddr returns an address that refers to the visitor: gRPC passes it on with every call,
+// also through TLS.
 func (v *visitor) RemoteAddr() net.Addr { return visitorAddr{v.Conn.RemoteAddr(), v} }
 
 type visitorAddr struct {
@@ -129,7 +129,7 @@ type visitorAddr struct {
 	of *visitor
 }
 
-// welcome says that the call of ctx has shown the token, if it came through a door.
+// welcome records that the call of ctx has shown the token, if it came through a door.
 func welcome(ctx context.Context) {
 	if p, ok := peer.FromContext(ctx); ok {
 		if a, ok := p.Addr.(visitorAddr); ok {

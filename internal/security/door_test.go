@@ -18,8 +18,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// behindDoor serves a job manager in memory, behind a door with the given limit and a
-// patience of a minute. What it returns opens connections to it.
+// behindDoor serves a job manager in memory, behind a door with the given limit and a patience
+// of a minute. It returns a function that connects to it.
 func behindDoor(t *testing.T, limit int, token Token) (dial func(context.Context, string) (net.Conn, error)) {
 	inner := bufconn.Listen(1 << 16)
 	l := NewDoor(inner, limit, time.Minute)
@@ -31,7 +31,7 @@ func behindDoor(t *testing.T, limit int, token Token) (dial func(context.Context
 	return func(ctx context.Context, _ string) (net.Conn, error) { return inner.DialContext(ctx) }
 }
 
-// silent opens a connection that is in order, answers pings and makes no call.
+// silent opens a proper connection that answers pings and makes no call.
 func silent(t *testing.T, dial func(context.Context, string) (net.Conn, error)) *grpc.ClientConn {
 	cc, err := grpc.NewClient("passthrough:///memory", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(dial))
 	require.NoError(t, err)
@@ -54,7 +54,7 @@ func visit(t *testing.T, dial func(context.Context, string) (net.Conn, error), t
 	options := append(wire.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithPerRPCCredentials(TokenCredentials(token, false)),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			*opened++ // by one goroutine at a time, and read when all have come to rest
+			*opened++ // written by one goroutine at a time, and read when all are blocked
 			return dial(ctx, address)
 		}))
 	cc, err := grpc.NewClient("passthrough:///memory", options...)
@@ -71,9 +71,9 @@ func ask(t *testing.T, c *wire.Client) error {
 	return err
 }
 
-// TestDoorTires has one connection of each kind rest for longer than the door's patience:
-// the one that says nothing and the one with a wrong token are closed, and the one that
-// has shown the token is as good as before a day later.
+// TestDoorTires leaves one connection of each kind idle for longer than the door's patience:
+// the silent one and the one with a wrong token are closed, and the one that has shown the
+// token still works a day later.
 func TestDoorTires(t *testing.T) {
 	right, wrong := newToken(t), newToken(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -100,8 +100,8 @@ func TestDoorTires(t *testing.T) {
 	})
 }
 
-// TestDoorMakesRoom fills a door with connections that say nothing: who comes with the
-// token is let in at once, in place of the one that came first, and is not the next to go.
+// TestDoorMakesRoom fills a door with silent connections: a client with the token is admitted
+// at once, in place of the oldest one, and is not the next to be closed.
 func TestDoorMakesRoom(t *testing.T) {
 	token := newToken(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestDoorMakesRoom(t *testing.T) {
 	})
 }
 
-// TestDoorIsFull has as many clients with the token as may be: one more waits, without
+// TestDoorIsFull admits as many clients with the token as the limit: one more waits, without
 // taking the place of any, until one leaves.
 func TestDoorIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestDoorIsFull(t *testing.T) {
 		require.Len(t, in, 2)
 
 		require.NoError(t, in[0].Close())
-		_ = in[0].Close() // makes no second room
+		_ = in[0].Close() // does not free room twice
 		synctest.Wait()
 		require.Len(t, in, 3)
 		require.Len(t, accept, 3)
@@ -164,7 +164,7 @@ func TestDoorIsFull(t *testing.T) {
 		c, err := inner.DialContext(t.Context())
 		require.NoError(t, err)
 		defer c.Close()
-		synctest.Wait() // for room
+		synctest.Wait() // until it waits for room
 		require.NoError(t, l.Close())
 		synctest.Wait()
 		require.Len(t, accept, 4)

@@ -6,9 +6,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// advice is what to do about an error whose text has one of the marks. Texts of gRPC,
-// TLS and X.509 are the only thing that tells their errors apart once they have come
-// through a connection; tests hold them against the libraries in use.
+// advice says what to do about an error whose text has one of the marks. After a connection,
+// errors of gRPC, TLS and X.509 differ in nothing but their text; tests check the texts against
+// the libraries in use.
 var advice = []struct {
 	marks []string
 	say   string
@@ -41,9 +41,9 @@ var advice = []struct {
 		"what answers there speaks no gRPC without TLS: if it is a job manager with TLS, give --tls-ca (and --tls-cert, --tls-key); else check the port"},
 }
 
-// ExplainDial returns an error of a call to a job manager with what to do about it where
-// it comes from TLS on one side and none on the other, or from a certificate. The error
-// it was stays within; others come back as they are.
+// ExplainDial adds to an error of a call to a job manager what to do about it, if the cause is
+// a certificate, or TLS on only one side. The result wraps the error; other errors are returned
+// unchanged.
 func ExplainDial(err error) error {
 	if err == nil {
 		return nil

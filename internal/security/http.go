@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// HostGuard lets requests of any method pass whose Host is this machine's loopback, one
-// of the allowed hosts, or the very address that the connection came in on, and whose
-// Origin, where a browser sends one, is the page itself or an allowed host. It defends a
-// server that trusts its network against web pages: one whose name was made to resolve
-// to this server (DNS rebinding) still sends its own name as Host, and one that posts
-// here sends its own Origin. Allowed are names or addresses, with a port or for all
-// ports.
+// HostGuard passes on requests, of any method, with a permitted Host and Origin. Permitted as
+// Host are this machine's loopback, the allowed hosts, and the very address on which the
+// connection came in. Permitted as Origin, if a browser sends one, are the page itself and the
+// allowed hosts. HostGuard defends a server that trusts its network against web pages: a page
+// whose name was made to resolve to this server (DNS rebinding) still sends its own name as
+// Host, and a page that posts here sends its own Origin. Allowed are names or addresses, with a
+// port or for all ports.
 func HostGuard(allowed []string, next http.Handler) http.Handler {
 	g := &hostGuard{allowed: map[string]bool{}, next: next}
 	for _, a := range allowed {
@@ -52,7 +52,7 @@ func (g *hostGuard) has(host, port string) bool {
 func (g *hostGuard) originIs(origin, host, port string) bool {
 	u, err := url.Parse(origin)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return false // also "null", which anybody may be
+		return false // also "null", which any page may send
 	}
 	theirs, theirPort := splitHost(u.Host)
 	if theirs == host && orDefault(theirPort, u.Scheme) == orDefault(port, u.Scheme) {
@@ -71,7 +71,7 @@ func orDefault(port, scheme string) string {
 	return "80"
 }
 
-// splitHost takes host and port apart; either may be "". The host is in lower case,
+// splitHost splits a text into host and port; either may be "". The host is in lower case,
 // without brackets and final dot.
 func splitHost(text string) (host, port string) {
 	host = text
@@ -89,8 +89,8 @@ func joinHost(host, port string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// arrivedAt reports whether host is the address on which the request's connection came
-// in: whoever asks by address was led by no name.
+// arrivedAt reports whether host is the address on which the request's connection came in: a
+// request to an address was not misled by a name.
 func arrivedAt(r *http.Request, host string) bool {
 	ip, err := netip.ParseAddr(host)
 	if err != nil {
@@ -100,8 +100,8 @@ func arrivedAt(r *http.Request, host string) bool {
 	return ok && local.AddrPort().Addr().Unmap().WithZone("") == ip.Unmap().WithZone("")
 }
 
-// BearerToken lets requests pass that show t in their Authorization header (RFC 6750),
-// never in a cookie or the URL, which browsers send or keep on their own.
+// BearerToken passes on requests that show t in their Authorization header (RFC 6750). A token
+// in a cookie or the URL does not count, as browsers send cookies and store URLs on their own.
 func BearerToken(t Token, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		shown := r.Header.Values("Authorization")
@@ -126,6 +126,6 @@ func refuse(w http.ResponseWriter, code int, message string) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
 	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)                            // it is no page, and people read it
+	e.SetEscapeHTML(false)                            // not needed, as it is no page; people read the text
 	_ = e.Encode(map[string]string{"error": message}) // the client may be gone
 }

@@ -43,7 +43,7 @@ func TestHostGuard(t *testing.T) {
 	h := HostGuard([]string{"Manager.example.com", "proxy.example.com:8443", "[fd00::1]:8081", "10.9.9.9"}, fine)
 	for _, c := range []struct {
 		host, origin, local string
-		want                string // "" passes
+		want                string // "": the request passes
 	}{
 		{host: "localhost:8081"},
 		{host: "LOCALHOST.:8081"},

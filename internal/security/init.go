@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// certificateLife is how long the certificates of InitTLS are good.
+// certificateLife is how long the certificates of InitTLS are valid.
 const certificateLife = 366 * 24 * time.Hour
 
 // TLSSet is what InitTLS made: files for each role.
@@ -19,19 +19,18 @@ type TLSSet struct {
 	JobManager  TLSFiles
 	TaskManager TLSFiles
 	Client      TLSFiles
-	// AuthorityKey is the key with which all were signed. Nothing needs it any more; who
-	// has it can make certificates that the cluster trusts.
+	// AuthorityKey is the file of the key that signed all certificates. The cluster does not
+	// need it any more; anybody who has it can make certificates that the cluster trusts.
 	AuthorityKey string
 	Hosts        []string // names and addresses of job managers in the certificate
 	Expires      time.Time
 }
 
-// InitTLS makes an authority and certificates for job manager, task managers and
-// clients in dir, which is made if need be, all readable by the user alone and good for
-// a year. Hosts are the names and addresses by which the job manager is reached;
-// localhost is always among them. Files that are there already are an error, unless
-// replace says otherwise. If it fails it leaves nothing new, though files may have been
-// replaced.
+// InitTLS makes an authority and certificates for job manager, task managers and clients in
+// dir, which is made if need be, all readable by the user only and valid for a year. Hosts are
+// the names and addresses by which the job manager is reached; localhost is always among them.
+// Files that exist already are an error, unless replace is set. If it fails, it leaves no new
+// files, though files may have been replaced.
 func InitTLS(dir string, hosts []string, replace bool) (*TLSSet, error) {
 	return initTLS(dir, hosts, replace, time.Now())
 }
@@ -99,8 +98,8 @@ func makeSet(hosts []string, now time.Time) ([]namedFile, time.Time, error) {
 	return files, authority.cert.NotAfter, nil
 }
 
-// writeSet writes all files aside before it names the first, so that a full disk leaves
-// what was there.
+// writeSet writes all files under temporary names before it renames the first, so that a full
+// disk leaves the former files.
 func writeSet(dir string, files []namedFile) (err error) {
 	aside := make([]string, 0, len(files))
 	defer func() {
@@ -125,7 +124,7 @@ func writeSet(dir string, files []namedFile) (err error) {
 	return nil
 }
 
-// String tells a person what was made, where it goes and how long it is good.
+// String says for people what was made, where it goes and how long it is valid.
 func (s *TLSSet) String() string {
 	var b strings.Builder
 	for _, part := range []struct {

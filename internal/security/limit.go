@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// LimitListener lets in at most n connections at a time; more wait in the queue of the
-// operating system. It keeps those who open connections and say nothing from taking the
-// file descriptors that task managers need.
+// LimitListener accepts at most n connections at a time; more wait in the queue of the
+// operating system. So silent connections cannot take the file descriptors that task managers
+// need.
 func LimitListener(inner net.Listener, n int) net.Listener {
 	return &limited{Listener: inner, free: make(chan struct{}, n), closed: make(chan struct{})}
 }
@@ -54,8 +54,8 @@ func (c *limitedConn) Close() error {
 	return err
 }
 
-// CloseWrite ends what this side says, so that a client which is refused while it still
-// sends can read why: net/http looks for it.
+// CloseWrite closes the sending direction, so that a client that is refused while it still
+// sends can read why. net/http uses it if it is there.
 func (c *limitedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

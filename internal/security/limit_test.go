@@ -19,8 +19,8 @@ func dialLimited(t *testing.T, l net.Listener) net.Conn {
 	return c
 }
 
-// TestLimitListener opens one connection more than may be open: it is let in when one of
-// the others is closed, and not before, however often that one is closed.
+// TestLimitListener opens one connection more than the limit: it is accepted when one of the
+// others is closed, and not before. Closing that one again does not admit another.
 func TestLimitListener(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -71,8 +71,8 @@ func TestLimitListener(t *testing.T) {
 	require.Empty(t, free)
 }
 
-// TestLimitListenerHalfClosed has a limited connection end one direction, which is how
-// net/http lets a client that still sends read why it is refused.
+// TestLimitListenerHalfClosed closes one direction of a limited connection, as net/http does so
+// that a client that still sends can read why it is refused.
 func TestLimitListenerHalfClosed(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

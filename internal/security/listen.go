@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// CheckListen judges an address to listen on: one that other machines reach needs TLS,
-// or insecure, which is what a user says who takes the risk. Paths of Unix sockets
-// ("unix:/run/x.sock") are this machine's.
+// CheckListen checks an address to listen on: an address that other machines reach needs TLS,
+// or insecure, with which the user takes the risk. Unix sockets ("unix:/run/x.sock") are
+// reached only from this machine.
 func CheckListen(address string, tls, insecure bool) error {
 	local, err := IsLoopback(address)
 	if err != nil {
@@ -22,9 +22,9 @@ func CheckListen(address string, tls, insecure bool) error {
 	return fmt.Errorf("listening on %s lets other machines in: give a certificate with --tls-cert and --tls-key (superstep tls init makes them), listen on localhost, or give --insecure to have all that is said, the token too, readable on the network", address)
 }
 
-// IsLoopback reports whether an address, host:port or unix:path, is reached from this
-// machine alone. Of names only localhost is known to be; an empty or unspecified host
-// is every network's.
+// IsLoopback reports whether an address, host:port or unix:path, is reached only from this
+// machine. Of names, only localhost counts; an empty or unspecified host is reached from every
+// network.
 func IsLoopback(address string) (bool, error) {
 	if strings.HasPrefix(address, "unix:") {
 		return true, nil
@@ -39,11 +39,11 @@ func IsLoopback(address string) (bool, error) {
 	return loopbackHost(host), nil
 }
 
-// loopbackHost reports whether a host without port is this machine to itself.
+// loopbackHost reports whether a host without port is the loopback interface.
 func loopbackHost(host string) bool {
 	if strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") {
 		return true
 	}
 	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback() // also of IPv4 within IPv6
+	return err == nil && ip.Unmap().IsLoopback() // also IPv4 in IPv6
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// listenerOf returns the user who listens on a port of the loopback interface, or of
-// all; known is false where nobody does, or that cannot be told.
+// listenerOf returns the user who listens on a port of the loopback interface or of all
+// interfaces. known is false if nobody does, or if that cannot be found out.
 func listenerOf(port int) (uid int, known bool) {
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		f, err := os.Open(table)
@@ -28,8 +28,8 @@ func listenerOf(port int) (uid int, known bool) {
 	return 0, false
 }
 
-// listensAt reads a line of the kernel's table: whether it is a listener at a port of
-// this machine's own address or of any, and whose.
+// listensAt reads a line of the kernel's table. It reports whether the line is a listener on
+// the port, at the loopback address or at all addresses, and its user.
 func listensAt(line string, port int) (uid int, ok bool) {
 	const listening = "0A"
 	fields := strings.Fields(line)
@@ -42,7 +42,7 @@ func listensAt(line string, port int) (uid int, ok bool) {
 	}
 	switch {
 	case strings.Trim(address, "0") == "": // any
-	case len(address) == 8 && strings.HasSuffix(address, "7F"): // 127.0.0.0/8, in the order of the machine
+	case len(address) == 8 && strings.HasSuffix(address, "7F"): // 127.0.0.0/8, in the byte order of the machine
 	case address == "00000000000000000000000001000000": // ::1
 	case strings.HasPrefix(address, "0000000000000000FFFF0000") && strings.HasSuffix(address, "7F"):
 	default:
@@ -52,8 +52,8 @@ func listensAt(line string, port int) (uid int, ok bool) {
 	return uid, err == nil
 }
 
-// checkListener refuses to show a token of this user's to somebody else who listens
-// where the job manager that made it did. Root may have started a service for others.
+// checkListener refuses to show this user's token to a listener of another user on the port of
+// the job manager that made it. Root is allowed, as it may have started a service for others.
 func checkListener(port int) error {
 	uid, known := listenerOf(port)
 	if !known || uid == os.Getuid() || uid == 0 {

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// On these systems files have access lists instead of modes, and the user's temporary
-// directory is the user's alone; what is checked is that a file is one.
+// On these systems files have access lists instead of modes, and the user's temporary directory
+// is private. It is only checked that a file is a regular file.
 
 func privateFolder() string { return "superstep" }
 
@@ -23,7 +23,7 @@ func openPrivate(path string) (*os.File, error) {
 	return os.Open(path)
 }
 
-// PrivateFolder makes a folder for this user alone, if need be.
+// PrivateFolder makes a folder, if need be.
 func PrivateFolder(dir string, _ func(repaired string)) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

@@ -14,9 +14,9 @@ import (
 // privateFolder is the name of the user's folder in the temporary directory.
 func privateFolder() string { return fmt.Sprintf("superstep-%d", os.Getuid()) }
 
-// openPrivate opens a file that only this user, or root, can have written and only they
-// can read. What is checked is the open file, so nobody can exchange it in between; a
-// pipe in its place does not make the caller wait.
+// openPrivate opens a file that only this user or root can have written and can read. It checks
+// the open file, so that nobody can exchange the file in between; a pipe in its place does not
+// make the caller wait.
 func openPrivate(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if errors.Is(err, syscall.ELOOP) {
@@ -36,7 +36,7 @@ func openPrivate(path string) (*os.File, error) {
 	return f, nil
 }
 
-// checkPrivate judges a file by owner and mode.
+// checkPrivate checks a file's owner and mode.
 func checkPrivate(info fs.FileInfo, uid int) error {
 	if !info.Mode().IsRegular() {
 		return errors.New("it is not a regular file")
@@ -57,11 +57,11 @@ func checkPrivate(info fs.FileInfo, uid int) error {
 	return nil
 }
 
-// PrivateFolder makes a folder for this user alone, if need be, and refuses one whose
-// files others could replace. Where nothing but a group may, it takes that back and tells
-// so: that is what a kubelet does to a volume with fsGroup whenever it is mounted. It does
-// so only as long as nobody else has written there: everything in the folder is this
-// user's and not open to all.
+// PrivateFolder makes a folder that only this user can write, if need be, and refuses one whose
+// files others could replace. If only a group has rights to write, it takes them away and calls
+// tell: a kubelet grants such rights for a volume with fsGroup at every mount. It does so only
+// if nobody else has written there: everything in the folder belongs to this user and is not
+// open to all.
 func PrivateFolder(dir string, tell func(repaired string)) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -91,11 +91,11 @@ func ownedBy(info fs.FileInfo, uid int) bool {
 	return ok && int(stat.Uid) == uid
 }
 
-// takeBack takes all rights of others from a folder and what is in it, if that is this
-// user's alone, from the top so that nothing is exchanged meanwhile below. The group may
-// not even read: a folder of ours is made with 0700, and has results and executables of
-// all users of the cluster. Nobody needs the group that a kubelet gives a volume to
-// (fsGroup) once its owner is this user.
+// takeBack removes all rights of others from a folder and its contents, if everything belongs
+// to this user. It goes from the top, so that nothing below is exchanged meanwhile. The group
+// may not even read: our folders are made with 0700, and have results and executables of all
+// users of the cluster. The group of a kubelet (fsGroup) is not needed once this user owns the
+// volume.
 func takeBack(dir string) error {
 	if parent, err := os.Stat(filepath.Dir(dir)); err != nil {
 		return err
@@ -132,8 +132,8 @@ func takeBack(dir string) error {
 	})
 }
 
-// checkFolder judges the folder of a private file: others must not be able to replace
-// what is in it.
+// checkFolder checks the folder of a private file: others must not be able to replace files in
+// it.
 func checkFolder(dir string) error {
 	link, err := os.Lstat(dir)
 	if err != nil {
@@ -167,7 +167,7 @@ func judgeFolder(info fs.FileInfo, uid int) error {
 	return nil
 }
 
-// checkKey judges the file of a private key, which, unlike a token, may be a link.
+// checkKey checks the file of a private key. Unlike a token file, it may be a link.
 func checkKey(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {

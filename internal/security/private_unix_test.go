@@ -111,9 +111,9 @@ func TestFoldersThatAreRefused(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestFolderThatAGroupMayWrite does to a folder what a kubelet does to a volume with
-// fsGroup at each mount: it is taken back, with all that is in it, and told. A second time
-// there is nothing to tell.
+// TestFolderThatAGroupMayWrite changes a folder in the way in which a kubelet changes a volume
+// with fsGroup at each mount. The rights are taken away again, in the whole folder, and this is
+// reported. A second time there is nothing to report.
 func TestFolderThatAGroupMayWrite(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	told := []string{}
@@ -140,8 +140,8 @@ func TestFolderThatAGroupMayWrite(t *testing.T) {
 	}
 }
 
-// TestFoldersThatAreNotRepaired: what everybody may have written to, or somebody else
-// owns, stays as it is and is refused.
+// TestFoldersThatAreNotRepaired: a folder to which everybody may have written, or that belongs
+// to somebody else, stays unchanged and is refused.
 func TestFoldersThatAreNotRepaired(t *testing.T) {
 	fail := func(what string) { t.Error(what) }
 	make := func() (parent, dir, file string) {

@@ -12,12 +12,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// ofTaskManagers are the calls that only task managers make.
+// ofTaskManagers are the calls that only task managers may make.
 var ofTaskManagers = []string{"Connect", "Deliver", "FetchArtifact"}
 
-// StreamRoles refuses the calls of task managers to those whose certificate names other
-// roles, so that a client does not receive the programs of others. Connections without
-// TLS, and certificates without roles, pass; TokenOptions has it.
+// StreamRoles refuses the calls of task managers if the caller's certificate names other roles,
+// so that a client does not receive the programs of others. Connections without TLS and
+// certificates without roles pass. TokenOptions includes it.
 func StreamRoles() grpc.StreamServerInterceptor {
 	return func(impl any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 		method := info.FullMethod[strings.LastIndexByte(info.FullMethod, '/')+1:]

@@ -18,18 +18,18 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// header is where a token travels, "Bearer " before it (RFC 6750).
+// header is the header of a token, which follows "Bearer " (RFC 6750).
 const header = "authorization"
 
-// What is said to those who come with no token or a wrong one.
+// Answers to callers with no token or a wrong one.
 const (
 	noToken    = "this job manager wants a token, and none came: "
 	wrongToken = "this is not the token of this job manager: "
 	findToken  = "it is in the token file that the job manager names when it starts, which programs of the same user on the same machine find by themselves; elsewhere give a copy of that file with --token-file"
 )
 
-// ServerCredentials are the transport of a server with the given configuration, nil for
-// none.
+// ServerCredentials returns the transport of a server with the given configuration; nil means
+// no TLS.
 func ServerCredentials(config *tls.Config) credentials.TransportCredentials {
 	if config == nil {
 		return insecure.NewCredentials()
@@ -37,10 +37,10 @@ func ServerCredentials(config *tls.Config) credentials.TransportCredentials {
 	return credentials.NewTLS(config)
 }
 
-// ClientCredentials are the transport of a client with the given configuration, nil for
-// none. Prefer them to gRPC's own: with TLS 1.3 a server refuses a client's certificate
-// only after the client has begun to send, and where a write fails before that refusal
-// was read, these read it, so that the error says what ExplainDial can explain.
+// ClientCredentials returns the transport of a client with the given configuration; nil means
+// no TLS. Prefer it to gRPC's own. With TLS 1.3 a server refuses a client's certificate only
+// after the client has begun to send. If a write fails before that refusal was read, this
+// transport reads it, so that ExplainDial can explain the error.
 func ClientCredentials(config *tls.Config) credentials.TransportCredentials {
 	if config == nil {
 		return insecure.NewCredentials()
@@ -64,11 +64,11 @@ func (l listening) Clone() credentials.TransportCredentials {
 	return listening{l.TransportCredentials.Clone()}
 }
 
-// lastWords is how long a connection that cannot be written any more is listened to.
+// lastWords is how long a connection is still read after a write to it has failed.
 const lastWords = 200 * time.Millisecond
 
-// listeningConn gives as the error of a failed write what the other side said last, if
-// that was an alert of TLS.
+// listeningConn replaces the error of a failed write by the TLS alert that the other side sent
+// last, if it sent one.
 type listeningConn struct{ net.Conn }
 
 func (c *listeningConn) Write(data []byte) (int, error) {
@@ -76,7 +76,7 @@ func (c *listeningConn) Write(data []byte) (int, error) {
 	if err == nil {
 		return n, nil
 	}
-	// Nobody reads on after this, so what is read here is not missed.
+	// Nobody reads the connection after this, so nothing that is read here is missed.
 	if c.SetReadDeadline(time.Now().Add(lastWords)) == nil {
 		var alert tls.AlertError
 		_, said := c.Read(make([]byte, 1))
@@ -105,9 +105,9 @@ func (c tokenCredentials) GetRequestMetadata(context.Context, ...string) (map[st
 
 func (c tokenCredentials) RequireTransportSecurity() bool { return c.requireTLS }
 
-// TokenOptions has a server let in only those who show t, and where certificates name
-// roles, to the calls of their role. The token is checked before anything is read of
-// what they send, and by the interceptors again.
+// TokenOptions makes a server admit only callers that show t and, if their certificate names
+// roles, only to the calls of these roles. The token is checked before anything else of a call
+// is read, and again by the interceptors.
 func TokenOptions(t Token) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.InTapHandle(tapToken(t)),
@@ -116,8 +116,8 @@ func TokenOptions(t Token) []grpc.ServerOption {
 	}
 }
 
-// tapToken checks a call when its headers are there and nothing else. With the first call
-// that it lets in, the connection is no stranger at its door any more.
+// tapToken checks a call when only its headers have arrived. The first call that it admits
+// makes its connection known at the door.
 func tapToken(t Token) tap.ServerInHandle {
 	return func(ctx context.Context, info *tap.Info) (context.Context, error) {
 		err := admit(t, info.Header)
@@ -150,7 +150,7 @@ func StreamToken(t Token) grpc.StreamServerInterceptor {
 	}
 }
 
-// admit compares what came with t and says what to do where it differs.
+// admit compares the token in md with t. Its error says what to do.
 func admit(t Token, md metadata.MD) error {
 	shown := md.Get(header)
 	if len(shown) == 0 {
@@ -162,7 +162,7 @@ func admit(t Token, md metadata.MD) error {
 	return nil
 }
 
-// bearer takes the token out of a header; what is not one equals nothing.
+// bearer returns the token in a header; if there is none, the result equals no token.
 func bearer(value string) Token {
 	scheme, text, _ := strings.Cut(value, " ")
 	if !strings.EqualFold(scheme, "Bearer") {

@@ -15,10 +15,10 @@ import (
 // maxPEM bounds a file or text in PEM: room for hundreds of authorities.
 const maxPEM = 1 << 20
 
-// Roles of those who hold a certificate that InitTLS made. A role stands in the
-// certificate as a URI (a subject alternative name), "superstep:jobmanager", so that one
-// made for a client does not serve as a job manager. Certificates of other origin have
-// none, and count for what their key usage and names allow.
+// Roles in certificates that InitTLS made. A role is a URI in the certificate (a subject
+// alternative name), such as "superstep:jobmanager", so that a client's certificate does not
+// serve as that of a job manager. Certificates of other origin have no role, and serve for
+// whatever their key usage and names allow.
 const (
 	RoleJobManager  = "jobmanager"
 	RoleTaskManager = "taskmanager"
@@ -28,20 +28,19 @@ const (
 	roleScheme = "superstep"
 )
 
-// TLSFiles are the files in PEM that one side of a connection has. The zero value is no
-// TLS.
+// TLSFiles names the PEM files of one side of a connection. The zero value means no TLS.
 type TLSFiles struct {
-	CA   string // certificates of the authorities that the other side's must come from
-	Cert string // this side's certificate, and those between it and the authority
+	CA   string // certificates of the authorities that must have signed the other side's
+	Cert string // this side's certificate, and the intermediate ones up to the authority
 	Key  string // its private key
 }
 
 // IsZero reports whether there are no files.
 func (f TLSFiles) IsZero() bool { return f == TLSFiles{} }
 
-// Server returns what a server needs, nil without files. With a CA it lets in only who
-// shows a certificate of it, of a task manager or client where it has a role. TLS is
-// 1.3 only.
+// Server returns the configuration of a server, nil without files. With a CA, clients must show
+// a certificate of it; if that has a role, it must be of a task manager or a client. Only TLS
+// 1.3 is accepted.
 func (f TLSFiles) Server() (*tls.Config, error) { return f.server(time.Now()) }
 
 func (f TLSFiles) server(now time.Time) (*tls.Config, error) {
@@ -66,10 +65,10 @@ func (f TLSFiles) server(now time.Time) (*tls.Config, error) {
 	return config, nil
 }
 
-// Client returns what a client needs, nil without files. Without a CA it trusts the
-// authorities of the system; with certificate and key it shows who it is. The server's
-// certificate must be one for the name that is dialled, and a job manager's where it
-// has a role.
+// Client returns the configuration of a client, nil without files. Without a CA it trusts the
+// authorities of the system; with certificate and key it authenticates itself. The server's
+// certificate must be valid for the dialled name; if it has a role, it must be of a job
+// manager.
 func (f TLSFiles) Client() (*tls.Config, error) { return f.client(time.Now()) }
 
 func (f TLSFiles) client(now time.Time) (*tls.Config, error) {
@@ -96,7 +95,7 @@ func (f TLSFiles) client(now time.Time) (*tls.Config, error) {
 	return config, nil
 }
 
-// certificate reads certificate and key, and checks that they are good now.
+// certificate reads certificate and key, and checks that they are valid now.
 func (f TLSFiles) certificate(now time.Time) (tls.Certificate, error) {
 	if err := checkKey(f.Key); err != nil {
 		return tls.Certificate{}, fmt.Errorf("private key %s: %w", f.Key, err)
@@ -119,7 +118,7 @@ func (f TLSFiles) certificate(now time.Time) (tls.Certificate, error) {
 	return cert, nil
 }
 
-// keyPair is tls.X509KeyPair whose leaf is there.
+// keyPair is tls.X509KeyPair, and parses the leaf.
 func keyPair(certPEM, keyPEM []byte) (tls.Certificate, error) {
 	cert, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err == nil && cert.Leaf == nil {
@@ -194,7 +193,7 @@ func readPEM(path string) ([]byte, error) {
 	return data, nil
 }
 
-// checkTimes says what to do about a certificate that is not good now; the text goes on
+// checkTimes returns an error about a certificate that is not valid now. The text continues
 // after the certificate's name.
 func checkTimes(c *x509.Certificate, now time.Time) error {
 	switch {
@@ -225,7 +224,7 @@ func roles(c *x509.Certificate) []string {
 func requireRole(allowed ...string) func(tls.ConnectionState) error {
 	return func(state tls.ConnectionState) error {
 		if len(state.PeerCertificates) == 0 {
-			return nil // whether there must be one is for ClientAuth to say
+			return nil // ClientAuth decides whether there must be one
 		}
 		have := roles(state.PeerCertificates[0])
 		for _, role := range have {

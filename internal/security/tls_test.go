@@ -86,7 +86,7 @@ func TestInitTLSThatFails(t *testing.T) {
 	_, err = InitTLS(file, nil, false)
 	require.ErrorContains(t, err, "folder of the certificates")
 
-	// A name that cannot be replaced leaves nothing else behind.
+	// If one file cannot be replaced, nothing else is left behind.
 	dir := t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "ca-key.pem", "x"), 0o700))
 	_, err = InitTLS(dir, nil, true)
@@ -189,7 +189,7 @@ func TestTimesOfCertificates(t *testing.T) {
 	require.ErrorContains(t, err, "authority "+set.Client.CA+" expired on")
 }
 
-// credential issues what one worker of an attempt gets.
+// credential issues the credential of one worker of an attempt.
 func credential(t *testing.T, a *Authority, hosts ...string) wire.Credential {
 	t.Helper()
 	cert, key, err := a.Issue(hosts)
@@ -204,7 +204,7 @@ func workerTLS(t *testing.T, c wire.Credential) *tls.Config {
 	return config
 }
 
-// converse has client and server say a byte to each other and returns their errors.
+// converse lets client and server send each other a byte and returns their errors.
 func converse(t *testing.T, server, client *tls.Config) (ofServer, ofClient error) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -262,7 +262,7 @@ func TestStrangersToAnAttempt(t *testing.T) {
 	require.NoError(t, err)
 	mine := credential(t, a)
 	stranger := credential(t, b)
-	mixed := stranger // trusts the attempt, and is not of it
+	mixed := stranger // trusts the attempt, but is not part of it
 	mixed.Authority = a.PEM()
 	set := makeTLS(t)
 	for name, other := range map[string]*tls.Config{
@@ -280,7 +280,7 @@ func TestStrangersToAnAttempt(t *testing.T) {
 	require.Error(t, ofServer)
 	require.ErrorContains(t, ofClient, "unknown authority")
 
-	// A worker's certificate opens no job manager, and a worker cannot sign.
+	// A worker's certificate gives no access to a job manager, and a worker cannot sign.
 	server, err := set.JobManager.Server()
 	require.NoError(t, err)
 	ofServer, _ = converse(t, server, workerTLS(t, mine))

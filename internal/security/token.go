@@ -14,17 +14,17 @@ import (
 	"strings"
 )
 
-// Sizes of tokens. Ours have 32 random bytes, 43 characters; others come from people,
-// who may have made theirs with other tools.
+// Sizes of tokens. Ours have 32 random bytes, in 43 characters; users may also bring tokens
+// from other tools.
 const (
 	tokenBytes   = 32
 	minTokenText = 32
 	maxTokenText = 512
 )
 
-// Token is what every client and task manager shows a job manager: who has it may run
-// programs there. The zero Token is none, and equals nothing, itself included. Printing
-// a Token does not reveal it.
+// Token is the secret that every client and task manager shows a job manager: anybody who has
+// it may run programs there. The zero Token is no token, and equals nothing, not even itself.
+// Printing a Token does not reveal it.
 type Token struct{ text string }
 
 // NewToken makes a token of 32 random bytes.
@@ -36,7 +36,7 @@ func NewToken() (Token, error) {
 	return Token{text: base64.RawURLEncoding.EncodeToString(secret)}, nil
 }
 
-// NewSecret returns 32 random bytes, such as the workers of an attempt share.
+// NewSecret returns 32 random bytes, for the secret that the workers of an attempt share.
 func NewSecret() ([]byte, error) {
 	secret := make([]byte, tokenBytes)
 	if _, err := rand.Read(secret); err != nil {
@@ -84,21 +84,22 @@ func (t Token) String() string {
 // GoString does not reveal the token either.
 func (t Token) GoString() string { return "security.Token(" + t.String() + ")" }
 
-// Equal compares two tokens in a time that tells nothing of either, not even its
-// length. No token equals nothing.
+// Equal compares two tokens in a time that reveals nothing about them, not even their lengths.
+// The zero Token equals nothing.
 func Equal(a, b Token) bool {
 	x, y := sha256.Sum256([]byte(a.text)), sha256.Sum256([]byte(b.text))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1 && !a.IsZero() && !b.IsZero()
 }
 
-// DefaultTokenFile is where a job manager that listens on port leaves its token for
-// clients and task managers of the same user: in the user's runtime directory
+// DefaultTokenFile returns the path where a job manager that listens on port leaves its token
+// for clients and task managers of the same user: in the user's runtime directory
 // (XDG_RUNTIME_DIR) if there is one, else in a folder of the user's own in the temporary
 // directory.
 func DefaultTokenFile(port int) string { return tokenFiles(port)[0] }
 
-// tokenFiles are all places where a token may be, the one for new ones first. A service
-// and a login of the same user may differ in having a runtime directory.
+// tokenFiles returns all paths where a token may be; new ones go to the first. There are
+// several because a service and a login of the same user may differ in having a runtime
+// directory.
 func tokenFiles(port int) []string {
 	var files []string
 	name := fmt.Sprintf("token-%d", port)
@@ -110,10 +111,10 @@ func tokenFiles(port int) []string {
 	return append(files, filepath.Join(os.TempDir(), privateFolder(), name))
 }
 
-// FindToken reads the token of a job manager on this machine that listens on port and
-// runs as the same user. A token that is there while somebody else listens on the port,
-// as its job manager has ended, is an error: it would be given away. Where there is none the error says where it was looked for,
-// and errors.Is(err, fs.ErrNotExist).
+// FindToken reads the token of a job manager on this machine that listens on port and runs as
+// the same user. It is an error if another user listens on the port, as the job manager may
+// have ended: the token would be given away. If there is no token, the error says where it was
+// looked for, and wraps fs.ErrNotExist.
 func FindToken(port int) (Token, error) {
 	files := tokenFiles(port)
 	for _, file := range files {
@@ -136,9 +137,9 @@ func FindToken(port int) (Token, error) {
 	}
 }
 
-// ReadToken reads a token from a file. It refuses a file that is a symbolic link or not
-// a regular file, that belongs to somebody else, or that others may read or write. A
-// file of root's may be readable by a group, which is how services get theirs.
+// ReadToken reads a token from a file. It refuses a file that is a symbolic link or not a
+// regular file, that belongs to somebody else, or that others may read or write. A file that
+// belongs to root may be readable by a group, as services get their tokens that way.
 func ReadToken(path string) (Token, error) {
 	f, err := openPrivate(path)
 	if err != nil {
@@ -159,10 +160,10 @@ func ReadToken(path string) (Token, error) {
 	return t, nil
 }
 
-// CreateToken returns the token in the file at path, and makes file and token if there
-// is none, with missing folders, for the user alone. Of several processes that do so at
-// once all get the same token. It refuses what ReadToken refuses, and a folder in which
-// others may replace files.
+// CreateToken returns the token in the file at path. If there is no file, it makes the file, a
+// token and missing folders, accessible only to the user. Several processes that do so at once
+// all get the same token. It refuses what ReadToken refuses, and a folder in which others may
+// replace files.
 func CreateToken(path string) (Token, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -178,8 +179,8 @@ func CreateToken(path string) (Token, error) {
 	if t, err = NewToken(); err != nil {
 		return Token{}, err
 	}
-	// The file comes into being whole: it is written aside, and then linked, which fails
-	// where another was faster.
+	// The file appears as a whole: it is written under a temporary name and then linked, which
+	// fails if another process was faster.
 	aside, err := writeAside(dir, t.text+"\n")
 	if err != nil {
 		return Token{}, fmt.Errorf("token file %s: %w", path, err)

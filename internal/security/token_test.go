@@ -95,7 +95,7 @@ func TestFindToken(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.ErrorContains(t, err, "no token for port 6123 at "+DefaultTokenFile(6123)+" or "+filepath.Join(temp, privateFolder(), "token-6123")+": is a job manager running here as this user?")
 
-	// A service of the same user has no runtime directory, its login has one.
+	// A service of the user has no runtime directory; a login of the same user has one.
 	t.Setenv("XDG_RUNTIME_DIR", "")
 	inTemp := DefaultTokenFile(6123)
 	require.Equal(t, filepath.Join(temp, privateFolder(), "token-6123"), inTemp)

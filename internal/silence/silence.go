@@ -1,7 +1,7 @@
-// Package silence tells those who are silent from those who were not heard. It knows no
-// goroutine, clock, socket or lock: it is told of turns, times and words, and answers with
-// a verdict. A process that listens has one [Watch], and a [Peer] for each that it listens
-// to:
+// Package silence distinguishes a silent peer from one whose messages this process had no time
+// to read. It has no goroutine, clock, socket or lock: the caller reports ticks and messages
+// with their times, and gets a verdict. A process that listens has one [Watch], and a [Peer]
+// for each of its peers:
 //
 //	w := silence.NewWatch(4*time.Second, now)
 //	w.Tick(now)                       // every w.Period
@@ -13,20 +13,20 @@
 //
 // # Whose silence it is
 //
-// A process that was stopped, or that has more to run than its share of the machine, has
-// heard nobody for as long, although they may have spoken all the while: their words wait
-// in its sockets, behind its other goroutines. Its ticks are starved as its ears are. So
-// however much time passes between two ticks, no more than two periods of it count: nobody
-// is dead, and nothing too late, before this process has had a turn to hear for each period
-// of the limit, or for each two where every turn came late. To one that gets its turns a stopped peer is dead within the
-// detection time: the limit is a period less than that, as the first tick after a word
-// counts a whole period of silence.
+// A process that was stopped, or that is overloaded, has read nothing during that time,
+// although its peers may have sent messages all the while: these wait in its sockets, behind
+// its other goroutines. Its ticks are delayed just as its reads are. So of the time between two
+// ticks, no more than two periods count. Nobody is dead, and nothing too late, before this
+// process has had a turn to read for each period of the limit, or for each two if every turn
+// came late. If this process gets its turns, a stopped peer is dead within the detection time.
+// The limit is a period less than the detection time, as the first tick after a message counts
+// a whole period of silence.
 package silence
 
 import "time"
 
-// Clock counts the time in which this process got its turns. Times are counted from any
-// moment that stays the same. The zero value has no period, and counts nothing.
+// Clock counts the time in which this process ran. Times are measured from any fixed moment.
+// The zero value has no period, and counts nothing.
 type Clock struct {
 	Period time.Duration // between ticks
 
@@ -35,18 +35,18 @@ type Clock struct {
 	counted time.Duration
 }
 
-// NewClock returns a clock for ticks of a period, which begins with its first event.
+// NewClock returns a clock for ticks of the given period. It begins with its first event.
 func NewClock(period time.Duration) Clock { return Clock{Period: period} }
 
-// Begin has the clock begin now, if it has not begun.
+// Begin starts the clock now, if it has not started.
 func (c *Clock) Begin(now time.Duration) {
 	if !c.begun {
 		c.begun, c.ticked = true, now
 	}
 }
 
-// Tick notes that this process has a turn, and returns how much counts of the time since
-// the one before, none of time that falls.
+// Tick records a turn of this process, and returns how much of the time since the last one
+// counts. If now is earlier than the last tick, nothing counts.
 func (c *Clock) Tick(now time.Duration) time.Duration {
 	c.Begin(now)
 	passed := min(max(0, now-c.ticked), 2*c.Period)
@@ -55,11 +55,11 @@ func (c *Clock) Tick(now time.Duration) time.Duration {
 	return passed
 }
 
-// Counted is all the time that has counted.
+// Counted returns the total time that has counted.
 func (c *Clock) Counted() time.Duration { return c.counted }
 
-// Gap returns how long ago the last tick was, if that is at least so long, and else 0.
-// This process was stopped meanwhile, or had no part of its machine.
+// Gap returns the time since the last tick if that is at least least, and else 0. During a gap
+// this process was stopped, or got no processor.
 func (c *Clock) Gap(now, least time.Duration) time.Duration {
 	if gap := now - c.ticked; c.begun && gap >= least {
 		return gap
@@ -67,7 +67,7 @@ func (c *Clock) Gap(now, least time.Duration) time.Duration {
 	return 0
 }
 
-// Watch is the clock and the limits of who listens for those that are to speak all the
+// Watch has the clock and the limits for listening to peers that send signs of life all the
 // time.
 type Watch struct {
 	Clock
@@ -75,13 +75,13 @@ type Watch struct {
 	Limit time.Duration // of silence
 }
 
-// Parts of a detection time: how many ticks and beats it has.
+// The numbers of ticks and of signs of life in a detection time.
 const (
 	ticks = 32
 	beats = 8
 )
 
-// NewWatch returns a watch that finds who is silent within a detection time, and begins
+// NewWatch returns a watch that finds a silent peer within the detection time. It begins at
 // now.
 func NewWatch(detection, now time.Duration) Watch {
 	period := detection / ticks
@@ -90,14 +90,14 @@ func NewWatch(detection, now time.Duration) Watch {
 	return w
 }
 
-// Peer is one that is listened to. The zero value begins to be with the first Judge or Heard,
-// however long the watch has gone on by then.
+// Peer is a process that is listened to. The zero value begins with the first Judge or Heard,
+// however long the watch has been running by then.
 type Peer struct {
 	begun bool
 	heard time.Duration
 }
 
-// Heard notes that something of a peer has come.
+// Heard records that something of a peer has arrived.
 func (w *Watch) Heard(p *Peer) { p.begun, p.heard = true, w.counted }
 
 // Verdict is what a silence means.
@@ -107,16 +107,16 @@ const (
 	// Alive: it was heard of late.
 	Alive Verdict = iota
 
-	// Suspect: it was not heard for so long that it is to be looked whether something of
-	// it has come and waits for a goroutine of this process. Then it was heard.
+	// Suspect: it was not heard for some time, so the caller checks whether unread bytes of it
+	// wait for a goroutine of this process. If so, the caller calls Heard.
 	Suspect
 
-	// Dead: it was silent for the limit. Who has not looked since it was suspect looks
-	// before believing it.
+	// Dead: it was silent for the limit. A caller that has not checked for unread bytes since
+	// the peer was suspect does so first.
 	Dead
 )
 
-// Judge says what a peer's silence means.
+// Judge returns the verdict on a peer.
 func (w *Watch) Judge(p *Peer) Verdict {
 	if !p.begun {
 		w.Heard(p)

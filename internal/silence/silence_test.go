@@ -10,8 +10,8 @@ import (
 
 const second = time.Second
 
-// TestClockCountsTurns: no more than two periods of the time between two ticks count, and
-// none of what was before the clock began, or of time that falls.
+// TestClockCountsTurns: of the time between two ticks, no more than two periods count. Time
+// before the clock began does not count, and neither does time that runs backwards.
 func TestClockCountsTurns(t *testing.T) {
 	c := NewClock(second)
 	require.Zero(t, c.Gap(time.Hour, 0), "before it has begun there is no gap")
@@ -27,16 +27,16 @@ func TestClockCountsTurns(t *testing.T) {
 	require.Equal(t, 4500*time.Millisecond, c.Counted())
 }
 
-// TestClockBeginsWithItsFirstTick: nothing is known of the time before.
+// TestClockBeginsWithItsFirstTick: the time before it does not count.
 func TestClockBeginsWithItsFirstTick(t *testing.T) {
 	c := NewClock(second)
 	require.Zero(t, c.Tick(time.Hour))
 	require.Equal(t, second, c.Tick(time.Hour+second))
 }
 
-// TestDeadWithinTheDetectionTime: to one that gets its turns a peer is dead within the
-// detection time and not before seven eighths of it, whenever in a period it was heard
-// last; it is suspect from a quarter on.
+// TestDeadWithinTheDetectionTime: if this process gets its turns, a peer is dead within the
+// detection time and not before seven eighths of it, whenever in a period it was heard last. It
+// is suspect from a quarter on.
 func TestDeadWithinTheDetectionTime(t *testing.T) {
 	const detection = 4 * second
 	for phase := time.Duration(0); phase < detection/32; phase += detection / 320 {
@@ -44,7 +44,7 @@ func TestDeadWithinTheDetectionTime(t *testing.T) {
 		var p Peer
 		w.Tick(w.Period)
 		w.Heard(&p)
-		spoke := w.Period + phase // the word comes between two ticks
+		spoke := w.Period + phase // the message comes between two ticks
 		var suspect time.Duration
 		for now := 2 * w.Period; ; now += w.Period {
 			w.Tick(now)
@@ -64,8 +64,8 @@ func TestDeadWithinTheDetectionTime(t *testing.T) {
 	}
 }
 
-// TestTurnsBeforeDeath: a peer is dead when this process had as many turns to hear it as
-// the detection time has periods, half as many where it got each of them late.
+// TestTurnsBeforeDeath: a peer is dead when this process has had as many turns to hear it as
+// the detection time has periods, or half as many if each turn came late.
 func TestTurnsBeforeDeath(t *testing.T) {
 	for passed, want := range map[time.Duration]int{4 * second / 32: 31, time.Hour: 16} {
 		w := NewWatch(4*second, 0)
@@ -79,7 +79,8 @@ func TestTurnsBeforeDeath(t *testing.T) {
 	}
 }
 
-// TestSleeperDoesNotAccuse: who wakes from a long sleep hears the others out first.
+// TestSleeperDoesNotAccuse: a process that wakes from a long sleep first reads what has
+// arrived.
 func TestSleeperDoesNotAccuse(t *testing.T) {
 	w := NewWatch(4*second, 0)
 	var p Peer
@@ -104,8 +105,8 @@ func TestSleeperDoesNotAccuse(t *testing.T) {
 	require.Equal(t, Dead, w.Judge(&p), "it had time to be heard")
 }
 
-// TestNobodyIsDeadWhoIsHeardInTime compares the watch, over random turns and words, with
-// one that keeps every turn and adds them up anew.
+// TestNobodyIsDeadWhoIsHeardInTime compares the watch, over random turns and messages, with one
+// that keeps every turn and adds them up anew.
 func TestNobodyIsDeadWhoIsHeardInTime(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 200 {

@@ -25,7 +25,7 @@ const (
 // Prefix Computation", 1980).
 type Transition [numStates]uint8
 
-// identity is the transition of the empty range.
+// identity returns the transition of the empty range.
 func identity() Transition {
 	var t Transition
 	for s := range t {
@@ -34,7 +34,7 @@ func identity() Transition {
 	return t
 }
 
-// then is the transition of the receiver's range followed by next's.
+// then returns the transition of the receiver's range followed by next's.
 func (t Transition) then(next Transition) Transition {
 	for s := range t {
 		t[s] = next[t[s]]
@@ -115,9 +115,9 @@ func (a *automaton) recordStart(s state, b []byte) (int, state) {
 // scanBlock is the granularity at which a range is searched for quotes.
 const scanBlock = 16 << 10
 
-// transition returns the transition of b. Blocks without a quote are skipped
-// with a search for the last newline; elsewhere the states that are still
-// distinct are run side by side, which are at most two after a newline.
+// transition returns the transition of b. Blocks without a quote are skipped with a search for
+// the last newline; elsewhere all states that are still distinct are run side by side; after a
+// newline there are at most two.
 func (a *automaton) transition(b []byte) Transition {
 	t := identity()
 	for len(b) > 0 {
@@ -134,7 +134,7 @@ func (a *automaton) transition(b []byte) Transition {
 	return t
 }
 
-// runUnquoted is the transition of a block in which no quote occurs.
+// runUnquoted returns the transition of a block without quotes.
 func (a *automaton) runUnquoted(block []byte) Transition {
 	var t Transition
 	last := bytes.LastIndexByte(block, '\n')
@@ -152,8 +152,8 @@ func (a *automaton) runUnquoted(block []byte) Transition {
 	return t
 }
 
-// runAll is the transition of a block for the states that t can lead to; the
-// entries of other states are never used.
+// runAll returns the transition of a block for the states to which t can lead; the entries of
+// other states are never used.
 func (a *automaton) runAll(t Transition, block []byte) Transition {
 	var live [numStates]bool
 	for _, s := range t {

@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// readText infers with the options and reads everything, cut into S shards.
+// readText infers with the options and reads everything in S shards.
 func readText(t *testing.T, files map[string]string, d Dialect, opt InferOptions, cfg Config) ([][]string, *CSV, error) {
 	resolved := resolve(t, write(t, files))
 	l, err := InferCSV(t.Context(), resolved, d, opt)
@@ -55,7 +55,7 @@ func TestBadRecords(t *testing.T) {
 		{"a,b\n1,2\n,2\n", `a.csv:3: column "a": the value is missing (""), but the column is not nullable`, header,
 			InferOptions{Columns: []batch.Column{{Name: "a", Type: "int64"}}}},
 		{"a,b\nx,y\n\n\xff\"z,y\n", `a.csv:4: column "a": cannot read "\xff\"z": the byte 0xff at offset 9 is not UTF-8: if the text is in another encoding, such as latin1, set Encoding; or set ReplaceInvalidUTF8`, header, InferOptions{}},
-		// Of several faults the first by row, then by column.
+		// Of several faults the first by row, then by column, is reported.
 		{"a,b\n1,2\n1,y\nx,2\nx,y\n", `a.csv:3: column "b": cannot read "y"`, header, InferOptions{Types: map[string]string{"a": "int64", "b": "int64"}}},
 		{"a,b\n1,2\nx,y\n1\n", `a.csv:3: column "a": cannot read "x"`, header, InferOptions{Types: map[string]string{"a": "int64", "b": "int64"}}},
 		{"a,b\n1,2\n\"" + long + long + "\n", "a.csv:3: field 1 is larger than 150 bytes; a quote opened here that is never closed?",
@@ -140,7 +140,7 @@ func TestNullsAndQuotes(t *testing.T) {
 	require.Equal(t, [][]string{{null, null, null}, {"", null, null}, {null, null, null}, {null, null, "true"}, {"x", "5", "false"}}, got)
 }
 
-// An empty line of a file of one column is a missing value, but for the last line.
+// An empty line in a file of one column is a missing value, except for the last line.
 func TestEmptyLinesOfOneColumn(t *testing.T) {
 	const null = "<null>"
 	for text, want := range map[string][]string{

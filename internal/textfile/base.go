@@ -49,12 +49,12 @@ func (s *base) open(ctx context.Context, files []File, cfg Config, f form, auto 
 // Plan returns the cut.
 func (s *base) Plan() *Plan { return s.plan }
 
-// Close gives back the disk space of unpacked files.
+// Close frees the disk space of unpacked files.
 func (s *base) Close() error { return s.text.close() }
 
-// Index scans the text once for where records begin, with the configured number of
-// workers; later calls and readers share the result. ReadShard calls it when
-// needed. A scan that was cancelled or failed is done again by the next call.
+// Index scans the text once to find where records begin, with the configured number of workers;
+// later calls and readers share the result. ReadShard calls it when needed. If a scan was
+// cancelled or failed, the next call repeats it.
 func (s *base) Index(ctx context.Context) error {
 	_, err := s.needIndex(ctx)
 	return err
@@ -78,9 +78,8 @@ func (s *base) needIndex(ctx context.Context) (*Index, error) {
 	return x, nil
 }
 
-// Scan computes the transition of one shard's range alone. Together with Use it
-// lets several processes share the scan: each scans some ranges, and all use
-// the list of all transitions.
+// Scan computes the transition of one shard's range. Together with Use it lets several
+// processes share the scan: each scans some ranges, and all use the list of all transitions.
 func (s *base) Scan(ctx context.Context, shard int) (Transition, error) {
 	if err := s.checkShard(shard); err != nil {
 		return Transition{}, err
@@ -118,17 +117,17 @@ func (s *base) checkShard(shard int) error {
 	return nil
 }
 
-// batchBytes is the text after which a batch is delivered however few its
+// batchBytes is the number of bytes of text after which a batch is delivered even with few
 // rows, so that memory is bounded by bytes and not by rows.
 const batchBytes = 1 << 20
 
 // consumer turns the records in a scanner into batches of one format.
 type consumer interface {
-	// begin says from which part the next records are.
+	// begin says that the next records are from part p.
 	begin(p *part)
 	// flush delivers the records since the scanner's last cut, at least one.
 	flush(rows int) error
-	// malformed words what the tokenizer found at an offset of the part.
+	// malformed returns the complaint about what the tokenizer found at an offset of the part.
 	malformed(what outcome, at int64) complaint
 }
 
@@ -213,7 +212,7 @@ func (s *base) records(ctx context.Context, p piece, batchRows int, sc *scanner,
 		case foundRecord:
 			rows++
 		default:
-			// The records before have the first say.
+			// Errors in the records before come first.
 			bad := to.malformed(what, at)
 			if err := flush(); err != nil {
 				return err
@@ -266,7 +265,7 @@ func (s *base) firstRecord(ctx context.Context, h handle, p piece, before state)
 	return 0, false, nil
 }
 
-// complaint is what is wrong with a record, before its line is known.
+// complaint is an error about a record, before its line is known.
 type complaint struct {
 	part   *part
 	offset int64
@@ -293,8 +292,8 @@ func (s Spelled) Compare(t Spelled) int {
 	return cmp.Or(cmp.Compare(s.Column, t.Column), cmp.Compare(s.Word, t.Word))
 }
 
-// SpelledIn returns how many cells of a shard that has been read to its end were missing by
-// which of the usual spellings. The caller must not modify it.
+// SpelledIn returns, for each of the usual spellings, how many cells of a shard were missing by
+// it. The shard must have been read to its end. The caller must not modify the map.
 func (s *base) SpelledIn(shard int) map[Spelled]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -51,8 +51,8 @@ func floatLayout(n int) Layout {
 	return l
 }
 
-// BenchmarkNumeric compares one goroutine of ours with encoding/csv and
-// strconv, index and all.
+// BenchmarkNumeric compares one goroutine of this package, index included, with encoding/csv
+// and strconv.
 func BenchmarkNumeric(b *testing.B) {
 	for _, digits := range []int{6, 17} {
 		path, size := numericFile(b, 8<<20, digits)
@@ -120,7 +120,7 @@ func stdlibFloats(b *testing.B, path string) {
 	require.NoError(b, f.Close())
 }
 
-// BenchmarkScan is the index alone, without and with quotes in the text.
+// BenchmarkScan measures only the index, without and with quotes in the text.
 func BenchmarkScan(b *testing.B) {
 	plain := strings.Repeat("12.5,abc,-7,xyz\n", 64<<10)
 	quoted := strings.Repeat("12.5,\"abc\",-7,x\n", 64<<10)

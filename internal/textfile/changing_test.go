@@ -19,8 +19,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 )
 
-// meanwhile is a disk that does something when a spool is made, which is when the files have
-// been looked at and not yet read, or when the first bytes come to one.
+// meanwhile is a disk that calls a function when a spool is made, after the files were verified
+// and before they are read, or at the first write to a spool.
 type meanwhile struct {
 	disk.FS
 	made  func()
@@ -48,15 +48,15 @@ func (f *meanwhileFile) Write(b []byte) (int, error) {
 	return f.File.Write(b)
 }
 
-// TestUnpackedFilesAreChecked: text that is unpacked, or made UTF-8, is that of the file that
-// was verified: another one, or one that changes while it is read, is an error, as it is of
-// text that is read as it stands.
+// TestUnpackedFilesAreChecked: text that is unpacked or converted to UTF-8 is that of the
+// verified file. Another file, or one that changes while it is read, is an error, as for text
+// that is read directly.
 func TestUnpackedFilesAreChecked(t *testing.T) {
 	lines := strings.Repeat("1 1:2\n", 20_000)
 	one, other := gz(t, lines), zst(t, lines)
 	for name, c := range map[string]struct {
 		data     []byte
-		cut      int // where text ends that can be read as well
+		cut      int // length of a shorter text that can be read too
 		encoding Encoding
 	}{
 		"gzip":         {append(bytes.Clone(one), one...), len(one), UTF8},
@@ -113,10 +113,10 @@ func TestUnpackedFilesAreChecked(t *testing.T) {
 	}
 }
 
-// endingFS holds files that end early once it is told to, whatever size they tell.
+// endingFS has files that end early once this is switched on, whatever size they report.
 type endingFS struct {
 	fs.FS
-	at int64 // 0: where they do
+	at int64 // 0: at their real end
 }
 
 func (e *endingFS) Open(name string) (fs.File, error) {
@@ -134,8 +134,8 @@ type endingFile struct {
 
 func (f *endingFile) Read(b []byte) (int, error) { return f.r.Read(b) }
 
-// TestUnpackedFilesThatEndEarly: an archive that ends where a part of it does is not what it
-// was, even where nothing but its end tells.
+// TestUnpackedFilesThatEndEarly: an archive that is cut at the end of a member has changed,
+// even though only its length shows it.
 func TestUnpackedFilesThatEndEarly(t *testing.T) {
 	one := gz(t, "1\n2\n")
 	for encoding, data := range map[Encoding][]byte{UTF8: append(bytes.Clone(one), one...), Latin1: bytes.Repeat([]byte("1\n"), len(one))} {

@@ -31,7 +31,7 @@ type cells struct {
 type fault struct {
 	row, slot int
 	err       error
-	told      complaint // in place of err, of a cell that may be none of the wanted ones
+	told      complaint // in place of err, for a cell that may not be a wanted one
 }
 
 // column turns one cell of every record into a value of an Arrow column.
@@ -138,7 +138,7 @@ func (c *column) spell(word string) {
 	c.spelled[word]++
 }
 
-// text is the cell's text; an escaped one is in the column's scratch space.
+// text returns the cell's text; that of an escaped cell is in the column's scratch space.
 func (k cell) text(in *cells, c *column) []byte {
 	b := in.text[k.off:][:k.n&cellLength]
 	if k.escaped() {
@@ -148,7 +148,7 @@ func (k cell) text(in *cells, c *column) []byte {
 	return b
 }
 
-// readText is read for a utf8 column, in which quoted cells are text, as a rule.
+// readText is read for a utf8 column. Its quoted cells are mostly text, not missing values.
 func (c *column) readText(b *array.StringBuilder, in *cells, bad func(fault) bool) {
 	b.Reserve(in.rows)
 	size := 0
@@ -178,7 +178,7 @@ func (c *column) readText(b *array.StringBuilder, in *cells, bad func(fault) boo
 	}
 }
 
-// readOther is read for the types that are read one by one.
+// readOther is read for types whose values are parsed one by one.
 func (c *column) readOther(in *cells, bad func(fault) bool) {
 	c.builder.Reserve(in.rows)
 	for row, i := 0, c.slot; row < in.rows; row, i = row+1, i+in.width {
@@ -193,7 +193,7 @@ func (c *column) readOther(in *cells, bad func(fault) bool) {
 			batch.AppendNull(c.builder)
 			c.spell(notANumber)
 		} else if err = batch.ParseInto(c.builder, text); err != nil {
-			// The value and the type are told elsewhere: keep the reason alone.
+			// The message names the value and the type elsewhere, so only the reason is kept.
 			if reason := errors.Unwrap(err); reason != nil {
 				err = reason
 			}

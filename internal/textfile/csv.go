@@ -24,8 +24,8 @@ type OnError uint8
 const (
 	// Fail ends reading with an error that names file, line and column.
 	Fail OnError = iota
-	// Skip leaves the record out and counts it. A cell beyond the largest size
-	// fails all the same, since where its record ends is not known.
+	// Skip leaves the record out and counts it. A cell beyond the largest size fails all the
+	// same, since the end of its record is not known.
 	Skip
 )
 
@@ -37,7 +37,7 @@ func (o OnError) String() string {
 	return "fail"
 }
 
-// Config says how to read, apart from what is read.
+// Config has the options of reading that do not depend on the format.
 type Config struct {
 	// Shards is S, the number of ranges into which the text is cut.
 	Shards int
@@ -46,17 +46,17 @@ type Config struct {
 	// ReplaceInvalidUTF8 puts U+FFFD in place of bytes that are not UTF-8 in
 	// utf8 columns, which are an error otherwise.
 	ReplaceInvalidUTF8 bool
-	// FS is the file system the files were resolved in; nil means the machine's.
+	// FS is the file system in which the files were resolved; nil means the machine's.
 	FS fs.FS
 	// SpoolDir is where compressed files are unpacked; empty means the
 	// system's directory for temporary files. Nothing is left in it.
 	SpoolDir string
-	// Disk holds them; nil means that of the machine.
+	// Disk holds the unpacked files; nil means the machine's.
 	Disk disk.FS
 	// Workers bounds the goroutines that unpack and scan; 0 means as many as
 	// there are processors. It changes no result.
 	Workers int
-	// Allocator is where batches live; nil means the Go heap.
+	// Allocator allocates the batches; nil means the Go heap.
 	Allocator memory.Allocator
 }
 
@@ -79,8 +79,8 @@ type CSV struct {
 	dialect Dialect
 	layout  Layout
 	schema  *arrow.Schema
-	// keep says which columns of the file are read, slots where the delivered
-	// ones stand among those.
+	// keep says which columns of the file are read; slots are the indices of the delivered
+	// columns among those.
 	keep   []bool
 	slots  []int
 	tokens *nullTokens
@@ -148,10 +148,10 @@ func (c *CSV) project() (err error) {
 // Schema returns the schema of the batches.
 func (c *CSV) Schema() *arrow.Schema { return c.schema }
 
-// ReadShard hands the records of a shard to emit in file order, in batches of
-// at most batchRows rows. A batch is borrowed by emit. Batches may be shorter
-// where files meet or rows are long; where they end means nothing. The first
-// error ends reading: emit's own is returned as it is.
+// ReadShard hands the records of a shard to emit in file order, in batches of at most batchRows
+// rows. A batch is borrowed by emit. Batches may be shorter where files meet or rows are long;
+// their boundaries have no meaning. The first error ends reading: an error of emit is returned
+// unchanged.
 func (c *CSV) ReadShard(ctx context.Context, shard, batchRows int, emit func(arrow.Record) error) error {
 	r, ok := c.idle.Get().(*csvReader)
 	if !ok {
@@ -208,8 +208,7 @@ type csvReader struct {
 // begin prepares for the records of a part.
 func (r *csvReader) begin(p *part) { r.part = p }
 
-// malformed is the complaint about a record that is not one and begins at an
-// offset.
+// malformed returns the complaint about a malformed record that begins at an offset.
 func (r *csvReader) malformed(what outcome, at int64) complaint {
 	bad := complaint{part: r.part, offset: r.sc.place(r.sc.tok.at), text: r.sc.tok.trouble(what, r.c.dialect.Header)}
 	if what == badFields {
@@ -218,7 +217,7 @@ func (r *csvReader) malformed(what outcome, at int64) complaint {
 	return bad
 }
 
-// flush delivers the records since the last one.
+// flush delivers the records since the last flush.
 func (r *csvReader) flush(rows int) error {
 	r.in.rows, r.in.text, r.in.all = rows, r.sc.batch(), r.sc.tok.cells
 	if !r.read(r.zeros()) {
@@ -242,7 +241,7 @@ func (r *csvReader) flush(rows int) error {
 	return r.emit(rec)
 }
 
-// count adds to the counts what the columns took for missing, and adds what is rounded.
+// count counts the cells that the columns took for missing, and the numbers that are rounded.
 func (r *csvReader) count() {
 	for _, c := range r.columns {
 		r.countRounded(c)
@@ -256,7 +255,7 @@ func (r *csvReader) count() {
 	}
 }
 
-// record takes the batch out of the builders; without columns it is rows alone.
+// record takes the batch out of the builders; without columns it has only a number of rows.
 func (r *csvReader) record() (arrow.Record, error) {
 	if len(r.columns) == 0 {
 		return array.NewRecord(r.c.schema, nil, int64(r.in.rows)), nil
@@ -264,9 +263,9 @@ func (r *csvReader) record() (arrow.Record, error) {
 	return r.builder.NewRecord()
 }
 
-// read fills every column. It returns false if a cell could not be read, or there
-// are faults already, with all faults by row and column, and empty builders. When
-// failing, the first fault of each column is enough.
+// read fills every column. It returns false if a cell could not be read or there are faults
+// already; then all faults are sorted by row and column, and the builders are empty. With the
+// policy Fail, the first fault of each column is enough.
 func (r *csvReader) read(faults []fault) bool {
 	r.faults = append(r.faults[:0], faults...)
 	goOn := r.c.cfg.OnError == Skip
@@ -289,7 +288,7 @@ func (r *csvReader) read(faults []fault) bool {
 	return false
 }
 
-// dropFaulty counts the rows with faults and takes them out of the batch.
+// dropFaulty counts the rows with faults and removes them from the batch.
 func (r *csvReader) dropFaulty() {
 	width, rows := r.in.width, r.in.rows
 	kept, next := 0, 0
@@ -307,7 +306,7 @@ func (r *csvReader) dropFaulty() {
 	r.in.rows = kept
 }
 
-// complain words a fault.
+// complain turns a fault into a complaint.
 func (r *csvReader) complain(f fault) complaint {
 	if f.told.part != nil {
 		return f.told

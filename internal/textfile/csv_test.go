@@ -128,8 +128,8 @@ func tableText(rt *rapid.T) (text string, columns int) {
 	return b.String(), columns
 }
 
-// reference reads with the standard library, which passes over empty lines: of one column they
-// are records, but for the last line.
+// reference reads with the standard library, and adds the records of empty lines, which that
+// skips: with one column they are records, except for the last line.
 func reference(text string, columns int) (records [][]string, err error) {
 	r := csv.NewReader(strings.NewReader(text))
 	r.Comment = '#'

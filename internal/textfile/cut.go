@@ -14,9 +14,9 @@ import (
 // maxShards bounds the shard count, which sizes the index.
 const maxShards = 1 << 20
 
-// Plan cuts the bodies of files, one after another, into S ranges of equal
-// bytes. It depends on the bytes' number and S alone. A record belongs to the
-// range in which its first byte lies.
+// Plan cuts the bodies of files, one after another, into S ranges of equal bytes. It depends
+// only on the number of bytes and S. A record belongs to the range in which its first byte
+// lies.
 type Plan struct {
 	parts  []part
 	ends   []int64 // ends[i] is the virtual offset after part i
@@ -92,7 +92,7 @@ func (p *Plan) scan(ctx context.Context, a *automaton, i int) (Transition, error
 	t := identity()
 	for _, c := range p.pieces(i) {
 		if c.atEnd() {
-			// No byte of the file decides anything behind it.
+			// Nothing in a file affects the next one.
 			t = Transition{}
 			continue
 		}
@@ -134,10 +134,11 @@ func (c piece) transition(ctx context.Context, a *automaton) (t Transition, err 
 	return t, nil
 }
 
-// readError names the file; an early end means that it shrank meanwhile.
+// readError adds the file's name to an error; an early end means that the file shrank
+// meanwhile.
 func (p *part) readError(err error) error {
 	switch {
-	case errors.Is(err, ErrChanged): // it says so already
+	case errors.Is(err, ErrChanged): // the error names the file already
 		return err
 	case err == io.EOF || err == io.ErrUnexpectedEOF:
 		return fmt.Errorf("input %s %w: it ends before its %d bytes were read", p.path, ErrChanged, p.size)
@@ -145,7 +146,7 @@ func (p *part) readError(err error) error {
 	return fmt.Errorf("cannot read input %s: %w", p.path, err)
 }
 
-// compose runs through the transitions of all ranges in order.
+// compose composes the transitions of all ranges in order.
 func compose(ts []Transition) *Index {
 	x := &Index{before: make([]state, len(ts))}
 	s := stateRecord

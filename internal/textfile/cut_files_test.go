@@ -91,7 +91,7 @@ func TestShardsWithoutQuoting(t *testing.T) {
 	})
 }
 
-// TestReadErrors: an early end, however it is told, means that the file is not what it was.
+// TestReadErrors: an early end, whatever the error, means that the file has changed.
 func TestReadErrors(t *testing.T) {
 	p := part{path: "a.csv", size: 9}
 	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF} {

@@ -13,7 +13,7 @@ var dialects = []Dialect{
 	{}, {Comment: '#'}, {TrimSpace: true}, {TrimSpace: true, Comment: '#', Delimiter: '\t'}, {Quote: NoByte, Comment: '#'}, {Quote: '\'', Delimiter: ';'},
 }
 
-// nastyBytes draws text dense in bytes that mean something.
+// nastyBytes draws text with many bytes that have a meaning.
 var nastyBytes = rapid.SliceOfN(rapid.SampledFrom([]byte("\"\"\"',;#\n\n\r \tab")), 0, 300)
 
 func TestTransitionIsTheAutomatonFromEveryState(t *testing.T) {
@@ -23,7 +23,7 @@ func TestTransitionIsTheAutomatonFromEveryState(t *testing.T) {
 		a := newAutomaton(d)
 		text := nastyBytes.Draw(t, "text")
 		if rapid.Bool().Draw(t, "long") {
-			// Beyond a block, so that blocks compose.
+			// More than a block, so that blocks are composed.
 			filler := rapid.SampledFrom([]string{"a", ",", "\n", "\"x\"", "\"\"", "\"a\n"}).Draw(t, "filler")
 			var long []byte
 			for len(long) < 2*scanBlock {
@@ -34,7 +34,7 @@ func TestTransitionIsTheAutomatonFromEveryState(t *testing.T) {
 		got := a.transition(text)
 		for s := range numStates {
 			if s == stateQuoted && !a.quoting || s == stateQuote && !a.quoting {
-				continue // cannot be reached
+				continue // states that cannot be reached
 			}
 			require.Equal(t, a.run(s, text), state(got[s]), "from state %d", s)
 		}

@@ -29,18 +29,18 @@ type Dialect struct {
 	// TrimSpace removes blanks and tabs around unquoted cells and around the
 	// quotes of quoted ones, and takes a line of blanks as an empty line.
 	TrimSpace bool
-	// NullTokens are the spellings of a missing value, in every column; an
-	// empty list means that nothing is missing. In a utf8 column only an unquoted
-	// cell can be missing, unless QuotedNulls is set. Nil means the empty cell and, in columns of other
-	// types, NA, N/A, NaN, null, ? and their like, in any case.
+	// NullTokens are the spellings of a missing value, in every column; an empty list means
+	// that no value is missing. In a utf8 column only an unquoted cell can be missing, unless
+	// QuotedNulls is set. Nil means the empty cell and, in columns of other types, NA, N/A,
+	// NaN, null, ? and their like, in any case.
 	NullTokens []string
-	// QuotedNulls says that a token of NullTokens, but for the empty cell, means a
-	// missing value in quotes too, as in files that quote every cell.
+	// QuotedNulls says that a token of NullTokens, except for the empty cell, means a missing
+	// value in quotes too, as in files that quote every cell.
 	QuotedNulls bool
-	// SkipLines is the number of lines at the beginning of every file that are
-	// passed over, before the header.
+	// SkipLines is the number of lines to skip at the beginning of every file, before the
+	// header.
 	SkipLines int
-	// Encoding is that of the characters; the zero value is UTF-8.
+	// Encoding is the character encoding; the zero value is UTF-8.
 	Encoding Encoding
 	// MaxCell bounds the bytes of a cell, against a quote that is never
 	// closed; 0 means DefaultMaxCell.

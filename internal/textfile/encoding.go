@@ -9,24 +9,24 @@ import (
 	"unicode/utf8"
 )
 
-// Encoding is how characters are written as bytes. Text in another than UTF-8 is written as
-// UTF-8 to the spool, as archives are unpacked.
+// Encoding is a character encoding. Text in any other than UTF-8 is converted to UTF-8 in the
+// spool, where archives are unpacked.
 type Encoding string
 
 const (
-	// UTF8 is the zero value, which a byte order mark may begin.
+	// UTF8 is the zero value. The text may begin with a byte order mark.
 	UTF8 Encoding = ""
-	// UTF16 has two bytes or four for a character, the order of which a mark tells; without
-	// one the first characters do.
+	// UTF16 has two or four bytes for a character. A mark tells their order; without a mark it
+	// is found from the first characters.
 	UTF16 Encoding = "utf-16"
-	// Latin1 is ISO 8859-1, a byte for each of the first 256 characters of Unicode.
+	// Latin1 is ISO 8859-1: one byte for each of the first 256 characters of Unicode.
 	Latin1 Encoding = "latin1"
 	// Windows1252 is Latin1 with quotes, dashes, the euro and other characters in place of 27
 	// control characters.
 	Windows1252 Encoding = "windows-1252"
 )
 
-// normal takes the name of UTF-8 for its zero value, and refuses what is none.
+// normal turns the name of UTF-8 into the zero value, and refuses unknown encodings.
 func (e Encoding) normal() (Encoding, error) {
 	switch e {
 	case "utf-8":
@@ -37,7 +37,7 @@ func (e Encoding) normal() (Encoding, error) {
 	return e, fmt.Errorf("the encoding %q is not known: want utf-8, utf-16, latin1 or windows-1252", string(e))
 }
 
-// windows1252 are the characters of the bytes 0x80 to 0x9f; 0 has none.
+// windows1252 are the characters of the bytes 0x80 to 0x9f; 0 means none.
 var windows1252 = [32]rune{
 	'€', 0, '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', 0, 'Ž', 0,
 	0, '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', 0, 'ž', 'Ÿ',
@@ -74,7 +74,7 @@ func (d *decoder) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// fill reads bytes and decodes what is whole of them.
+// fill reads bytes and decodes the complete characters.
 func (d *decoder) fill() error {
 	kept := copy(d.buffers[0][:cap(d.buffers[0])], d.in)
 	n, err := d.src.Read(d.buffers[0][kept:cap(d.buffers[0])])
@@ -103,7 +103,7 @@ func (d *decoder) fill() error {
 	return nil
 }
 
-// units decodes UTF-16, of which it leaves a character that has not all its bytes.
+// units decodes UTF-16, and leaves an incomplete character at the end.
 func (d *decoder) units() error {
 	if d.order == nil {
 		if err := d.decide(); err != nil || d.order == nil {
@@ -135,10 +135,10 @@ func (d *decoder) units() error {
 	return nil
 }
 
-// enoughUnits is how many bytes of UTF-16 without a mark are looked at for the order of bytes.
+// enoughUnits is how many bytes of UTF-16 without a mark are examined to find the byte order.
 const enoughUnits = 4096
 
-// decide finds the order of the bytes of UTF-16, unless more of them are to come first.
+// decide finds the byte order of UTF-16, unless more bytes are needed first.
 func (d *decoder) decide() (err error) {
 	switch {
 	case isMark16(d.in, binary.LittleEndian):
@@ -154,12 +154,12 @@ func (d *decoder) decide() (err error) {
 	return err
 }
 
-// orderOf returns the order of the bytes of UTF-16 that has no mark: that in which they have
-// line ends, or else more of the characters of ASCII, of which any text has some that is cut
-// into cells. In the other order a line end is no character, and most of ASCII rare ones. What
-// is plainly no UTF-16 is an error.
+// orderOf returns the byte order of UTF-16 without a mark: the order in which there are line
+// ends or, without these, more ASCII characters, which every delimited text has. In the wrong
+// order a line end is no character, and most ASCII characters become rare ones. Bytes that are
+// clearly not UTF-16 are an error.
 func orderOf(b []byte) (binary.ByteOrder, error) {
-	var lines, ascii [2]int // of the little end first, and of the big end
+	var lines, ascii [2]int // with the little end first, and with the big end first
 	orders := []binary.ByteOrder{binary.LittleEndian, binary.BigEndian}
 	zeros := 0
 	for i := 0; i+1 < len(b); i += 2 {
@@ -178,7 +178,7 @@ func orderOf(b []byte) (binary.ByteOrder, error) {
 	switch {
 	case len(b) >= 2 && notWide(b):
 		return nil, errors.New("it is not UTF-16, as it is read, since no byte is 0: leave Encoding out if it is UTF-8, or set it to what the text is in, such as latin1")
-	// Of a text of UTF-32 every other unit is 0.
+	// In UTF-32 text every other unit is 0.
 	case zeros > 0 && 3*zeros >= len(b)/2:
 		return nil, errors.New("a third or more of its units of two bytes are 0, so that it is not UTF-16, as it is read, but perhaps UTF-32: convert it to UTF-8")
 	case lines[1] > lines[0] || lines[1] == lines[0] && ascii[1] > ascii[0]:
@@ -187,9 +187,9 @@ func orderOf(b []byte) (binary.ByteOrder, error) {
 	return binary.LittleEndian, nil
 }
 
-// notWide tells that text is UTF-8, or of an encoding with a byte for each character: none is 0,
-// as every second one of ASCII is in UTF-16, and most are ASCII, as of other scripts not so many
-// are.
+// notWide reports whether text is UTF-8 or has one byte for each character. Then no byte is 0,
+// while for ASCII in UTF-16 every second byte is; and most bytes are ASCII, while in UTF-16 of
+// other scripts fewer are.
 func notWide(b []byte) bool {
 	ascii := 0
 	for _, c := range b {
@@ -202,14 +202,14 @@ func notWide(b []byte) bool {
 	}
 	whole := b
 	for i := 0; i < utf8.UTFMax && len(whole) > 0 && !utf8.Valid(whole[len(whole)-1:]); i++ {
-		whole = whole[:len(whole)-1] // of a character that may be cut off
+		whole = whole[:len(whole)-1] // drops a character that may be cut off
 	}
 	return 5*ascii >= 4*len(b) || utf8.Valid(whole)
 }
 
 func isMark16(b []byte, order binary.ByteOrder) bool { return len(b) >= 2 && order.Uint16(b) == 0xfeff }
 
-// checkStart refuses the first bytes of text that is read as UTF-8 and is UTF-16.
+// checkStart refuses text that begins like UTF-16 but is read as UTF-8.
 func checkStart(b []byte) error {
 	if isMark16(b, binary.LittleEndian) || isMark16(b, binary.BigEndian) {
 		return errors.New("it begins with the byte order mark of UTF-16, and is read as UTF-8: set Encoding to utf-16")
@@ -217,8 +217,8 @@ func checkStart(b []byte) error {
 	return nil
 }
 
-// notUTF8 tells which byte of text, the first of which has an offset, is not UTF-8; nil if it
-// is.
+// notUTF8 returns an error for the first byte of text that is not UTF-8, nil if there is none.
+// offset is that of the first byte of text.
 func notUTF8(text []byte, offset int64) error {
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRune(text[i:])

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Any text is what it was once it has been encoded and decoded, however its bytes come.
+// Any text is unchanged after encoding and decoding, whatever the sizes of the reads.
 func FuzzDecoder(f *testing.F) {
 	f.Add("plain", true)
 	f.Add("Größe, 漢字 😀\ufeff", false)
@@ -36,7 +36,7 @@ func FuzzDecoder(f *testing.F) {
 	})
 }
 
-// What Python decodes the bytes 0x80 to 0xff to, by latin-1 and cp1252.
+// The expected characters are those of Python for the bytes 0x80 to 0xff in latin-1 and cp1252.
 func TestSingleByteEncodings(t *testing.T) {
 	var all []byte
 	for c := 0x80; c < 0x100; c++ {
@@ -65,8 +65,8 @@ func TestSingleByteEncodings(t *testing.T) {
 	}
 }
 
-// The order of UTF-16 without a mark is told by its first characters, in any script, however the
-// bytes come.
+// The byte order of UTF-16 without a mark is found from its first characters, in any script,
+// whatever the sizes of the reads.
 func TestOrderOfUTF16(t *testing.T) {
 	for _, text := range []string{
 		"", "a", "a,b\n1,2\n", "a;b\r\n", "x", "größe,名\n一,二\n", "一一一一,一\n", "名前\n", "имя,число\nа,1\n", "\n", "ਊ,ਊ\nਊ\n", "😀,b\n",
@@ -99,8 +99,8 @@ func TestOrderOfUTF16(t *testing.T) {
 	}
 }
 
-// The rows of a file, and where errors are, are the same however many shards it is cut into,
-// with lines that are passed over and in any encoding.
+// The rows of a file and the places of errors do not depend on the number of shards, with
+// skipped lines and in any encoding.
 func TestCutsOfOtherText(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("made by \"nobody\n\nname,n\n")

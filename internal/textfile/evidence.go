@@ -9,29 +9,29 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// evidence is what the values of a column could be.
+// evidence is what the sample shows about the type of a column.
 type evidence struct {
 	notBool, notWhole, notFloat bool
-	values, missing, quoted     bool // quoted ones are missing unless this is text
-	spelled, nan                bool // a cell is missing by a usual spelling, by NaN
-	// numbers and texts count the values that are numbers, and those that are none, the first
-	// of which is odd.
+	values, missing, quoted     bool // quoted cells are missing unless the column is text
+	spelled, nan                bool // a cell is missing by a usual spelling; by NaN
+	// numbers and texts count the values that are numbers and those that are not; odd is the
+	// first of the latter.
 	numbers, texts int
 	odd            sight
-	// wide says that a whole number is beyond int64. altered counts those that float64 does
-	// not write as they stand.
+	// wide says that a whole number is beyond int64. altered counts the whole numbers that
+	// would change as float64.
 	wide         bool
 	altered      int
 	firstAltered sight
 }
 
-// place is where a cell stands: the offset in a file of its first byte.
+// place is the place of a cell: the offset of its first byte in a file.
 type place struct {
 	path   string
 	offset int64
 }
 
-// sight is a cell that is told of, quoted.
+// sight is a cell for a message, quoted.
 type sight struct {
 	place
 	value string
@@ -40,8 +40,8 @@ type sight struct {
 // add adds a cell.
 func (e *evidence) add(b []byte, quoted bool, tokens *nullTokens, at place) {
 	if tokens.match(b) {
-		// A quoted null token is text if the column turns out as utf8, as a column
-		// of nothing else does, and missing in any other.
+		// A quoted null token is text if the column becomes utf8, as one with only such cells
+		// does, and missing in any other column.
 		e.missing = e.missing || tokens.matchText(b, quoted)
 		e.quoted = e.quoted || quoted
 		return
@@ -63,7 +63,7 @@ func (e *evidence) add(b []byte, quoted bool, tokens *nullTokens, at place) {
 		}
 		e.notWhole = true
 	}
-	// Of columns that are text for many reasons it is not told how many are numbers.
+	// For columns with many texts, the number of numbers is not reported.
 	if e.notFloat && e.texts > maxOdd {
 		return
 	}
@@ -91,8 +91,8 @@ func (e *evidence) whole(b []byte, v int64, wide bool, at place) {
 	}
 }
 
-// writtenBack tells whether the shortest decimal of the float64 that is nearest to a whole
-// number has its digits, but for zeros in front.
+// writtenBack reports whether a whole number is unchanged by a conversion to float64 and back
+// to the shortest decimal, except for leading zeros.
 func writtenBack(digits []byte) bool {
 	f, err := parseFloat(digits)
 	if err != nil {
@@ -103,23 +103,23 @@ func writtenBack(digits []byte) bool {
 	return bytes.Equal(strconv.AppendFloat(buf[:0], math.Abs(f), 'f', -1, 64), digits)
 }
 
-// maxOdd bounds the cells for which a column can be called one of numbers but for a few.
+// maxOdd bounds the texts in a column that is reported as numbers with a few exceptions.
 const maxOdd = 1000
 
-// mixed tells that a column is text for the sake of at most a tenth of its values.
+// mixed reports whether a column is text because of at most a tenth of its values.
 func (e *evidence) mixed() bool {
 	return e.notWhole && e.typeName() == "utf8" && e.texts > 0 && e.texts <= maxOdd && e.numbers >= 9*e.texts
 }
 
-// long tells that a column is text as its whole numbers are too long.
+// long reports whether a column is text because its whole numbers are too long.
 func (e *evidence) long() bool {
 	return e.values && e.notBool && !e.notWhole && e.wide && e.altered > 0
 }
 
-// typeName is the narrowest type that fits all evidence.
+// typeName returns the narrowest type that fits all evidence.
 func (e *evidence) typeName() string {
 	switch {
-	case !e.values && e.nan: // which nothing but numbers has
+	case !e.values && e.nan: // only columns of numbers have NaN
 		return "float64"
 	case !e.values, e.long():
 		return "utf8"
@@ -133,7 +133,7 @@ func (e *evidence) typeName() string {
 	return "utf8"
 }
 
-// nullable tells that a value is missing in a column of the type.
+// nullable reports whether a value is missing in a column of the type.
 func (e *evidence) nullable() bool {
 	if e.typeName() == "utf8" {
 		return e.missing
@@ -144,17 +144,18 @@ func (e *evidence) nullable() bool {
 // Mixed is a column that is text although most or all of its values are numbers.
 type Mixed struct {
 	Column string
-	// Texts are how many of the Values in the sample are no numbers, or, if Long is set, are
-	// whole numbers beyond int64 or such as float64 would change, where some are beyond.
+	// Texts is the number of Values in the sample that are not numbers. If Long is set, some
+	// whole numbers are beyond int64, and Texts is the number of whole numbers that float64
+	// would change.
 	Texts, Values int
 	Long          bool `json:",omitempty"`
-	// Path and Line are where the first of them stands, and Value is that, quoted.
+	// Path and Line are the place of the first of these, and Value is its text, quoted.
 	Path  string
 	Line  int64
 	Value string
 }
 
-// String tells it in a sentence.
+// String describes the column in a sentence.
 func (m Mixed) String() string {
 	are := "are no numbers"
 	switch {
@@ -168,7 +169,7 @@ func (m Mixed) String() string {
 	return fmt.Sprintf("column %q is text as %d of %s %s, the first at %s:%d: %s", m.Column, m.Texts, plural(m.Values, "value"), are, m.Path, m.Line, m.Value)
 }
 
-// tell adds to a layout what is told of a column.
+// tell adds the messages about a column to a layout.
 func (s *sample) tell(l *Layout, c batch.Column, e *evidence, inferred bool) error {
 	if inferred && (e.mixed() || e.long()) {
 		m := Mixed{Column: c.Name, Texts: e.texts, Values: e.texts + e.numbers}
@@ -186,17 +187,17 @@ func (s *sample) tell(l *Layout, c batch.Column, e *evidence, inferred bool) err
 	return nil
 }
 
-// lateColumn is a column without a value in the sample, or with one behind it since until
-// rows were left to look at.
+// lateColumn is a column without a value in the sample. Records after the sample are examined
+// for it; once it has a value, until is the row where this ends.
 type lateColumn struct {
 	at    int
 	until int // rows
 }
 
-// full tells that nothing is looked at any more.
+// full reports whether no more records are examined.
 func (s *sample) full() bool { return s.rows >= s.limit && len(s.late) == 0 }
 
-// lateCells says which cells are looked at behind the sample; nil means all.
+// lateCells says which cells are examined after the sample; nil means all.
 func (s *sample) lateCells() []bool {
 	if s.rows < s.limit || len(s.late) == 0 {
 		return nil
@@ -210,8 +211,8 @@ func (s *sample) lateCells() []bool {
 	return s.wanted
 }
 
-// advance finds the columns to go on with when the sample is full, and those that are done
-// with behind it.
+// advance finds, when the sample is full, the columns that need more records, and later those
+// that are done.
 func (s *sample) advance() {
 	if s.rows == s.limit {
 		for i := range s.seen {

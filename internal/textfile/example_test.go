@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/textfile"
 )
 
-// Two files are resolved, their columns inferred, and their records read from
-// four shards, of which one record spans two lines.
+// Two files are resolved, their columns inferred, and their records read from four shards. One
+// record spans two lines.
 func Example() {
 	dir, err := os.MkdirTemp("", "textfile")
 	if err != nil {

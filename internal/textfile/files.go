@@ -28,10 +28,10 @@ var (
 	ErrEmpty = errors.New("is empty")
 )
 
-// File is what is known of an input file when a job is built: enough to notice
-// later that it is not the same file any more.
+// File is what is known of an input file when a job is built: enough to notice later that the
+// file has changed.
 type File struct {
-	// Path is the path as it was found: the pattern's directory and the name.
+	// Path is the path as found: the pattern's directory and the name.
 	Path string
 	// Size is the length in bytes as stored, so of the archive if compressed.
 	Size int64
@@ -50,9 +50,9 @@ type File struct {
 // similar names.
 func Resolve(pattern string) ([]File, error) { return ResolveIn(nil, pattern) }
 
-// ResolveIn is Resolve within a file system such as an embedded one, whose
-// files are content rather than places: every one is hashed, and its
-// modification time does not count. With a nil file system it is Resolve.
+// ResolveIn is Resolve within a file system such as an embedded one. Its files are identified
+// by their content: each is hashed, and modification times do not count. With a nil file system
+// it is Resolve.
 func ResolveIn(fsys fs.FS, pattern string) ([]File, error) {
 	d := tree{fsys}
 	if pattern == "" {
@@ -183,10 +183,9 @@ func (d tree) hashFile(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Verify looks at the files again and reports the first that is not the one
-// that was resolved. Where a content hash is known it decides, so that a copy
-// of a small file with another time passes; otherwise size and modification
-// time must both be as they were.
+// Verify checks the files again and reports the first that is not the one that was resolved.
+// Where a content hash is known it decides, so that a copy of a small file with another time
+// passes; otherwise size and modification time must both be as they were.
 func Verify(files []File) error { return VerifyIn(nil, files) }
 
 // VerifyIn is Verify for the files of ResolveIn.
@@ -199,8 +198,8 @@ func VerifyIn(fsys fs.FS, files []File) error {
 	return nil
 }
 
-// verify returns the modification time of the file that it has looked at, which was taken
-// before the content was, so that a file that still has it later on is the one verified.
+// verify returns the modification time of the file, read before the content: a file that has
+// the same time later is the one that was verified.
 func (d tree) verify(f File) (mtime int64, err error) {
 	info, err := d.stat(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -226,7 +225,7 @@ func (d tree) verify(f File) (mtime int64, err error) {
 	return mtime, nil
 }
 
-// changed is the error that names a file and both of its states.
+// changed returns the error that names a file and both of its states.
 func changed(path string, oldSize, oldTime, newSize, newTime int64) error {
 	return fmt.Errorf("input %s %w: it had %d bytes of %s, now it has %d bytes of %s; run the job again",
 		path, ErrChanged, oldSize, stamp(oldTime), newSize, stamp(newTime))
@@ -236,7 +235,7 @@ func stamp(nanos int64) string {
 	return time.Unix(0, nanos).UTC().Format("2006-01-02T15:04:05.999999999Z")
 }
 
-// missing is the error for a path that does not exist, with similar names.
+// missing returns the error for a path that does not exist, with similar names.
 func (d tree) missing(path string, cause error) error {
 	dir, name := filepath.Dir(path), filepath.Base(path)
 	entries, err := d.readDir(dir)

@@ -18,9 +18,9 @@ type header struct {
 	body int64
 }
 
-// readHeader reads a header from the scanner's position. Blanks around
-// unquoted names are dropped whatever the dialect says of cells: they are never
-// meant. ok is false if the stream has no record.
+// readHeader reads a header from the scanner's position. Blanks around unquoted names are
+// dropped whatever the dialect says about cells: they are never intended. ok is false if the
+// stream has no record.
 func readHeader(path string, sc *scanner) (h header, ok bool, err error) {
 	for {
 		from := sc.held()
@@ -53,7 +53,7 @@ func readHeader(path string, sc *scanner) (h header, ok bool, err error) {
 	}
 }
 
-// texts returns the cells since the last cut, unquoted ones without blanks.
+// texts returns the cells since the last cut; unquoted ones without surrounding blanks.
 func (s *scanner) texts() []string {
 	names := make([]string, len(s.tok.cells))
 	for i, c := range s.tok.cells {
@@ -69,8 +69,8 @@ func (s *scanner) texts() []string {
 	return names
 }
 
-// loneCR reports a CR that stands outside quotes inside a record. The CR of a
-// line end, or of the last line without its LF, is none.
+// loneCR reports whether a record has a CR outside quotes. The CR of a line end, or at the end
+// of a last line without LF, does not count.
 func (a *automaton) loneCR(record []byte) bool {
 	at := stateRecord
 	for i, c := range record {
@@ -82,15 +82,15 @@ func (a *automaton) loneCR(record []byte) bool {
 	return false
 }
 
-// errLoneCR is the error for lines that seem to end in CR. They are not read:
-// where a shard begins would depend on what the whole file uses.
+// errLoneCR returns the error for lines that seem to end in CR. They are not supported: where a
+// shard begins would depend on the line ends of the whole file.
 func errLoneCR(path, where string) error {
 	return fmt.Errorf("%s: the %s has a CR outside quotes with no LF behind it: if lines end in CR alone, "+
 		"as old Macintosh files have them, convert the line ends to LF; a CR within text must be in quotes", path, where)
 }
 
-// readable refuses a header, the bytes of which have an offset in the file, that is not UTF-8
-// or has bytes that no name has.
+// readable refuses a header that is not UTF-8 or has a byte of 0. offset is that of the
+// header's first byte in the file.
 func (h header) readable(record []byte, offset int64) error {
 	if err := notUTF8(record, offset); err != nil {
 		return fmt.Errorf("%s: the header cannot be read: %w", h.path, err)
@@ -137,7 +137,7 @@ func (h header) agree(path string, names []string) error {
 		path, h.path, plural(len(names), "column"), len(h.names))
 }
 
-// start begins at the first byte of a file, after its byte order mark and the lines to skip.
+// start begins reading a file, after its byte order mark and the lines to skip.
 func (s *scanner) start(src io.Reader, expect int64, skip int) error {
 	s.reset(src, 0, expect)
 	if err := s.read(); err != nil {
@@ -158,7 +158,7 @@ func (s *scanner) start(src io.Reader, expect int64, skip int) error {
 	return nil
 }
 
-// skipLine passes over the rest of a line.
+// skipLine skips the rest of a line.
 func (s *scanner) skipLine() error {
 	for {
 		if i := bytes.IndexByte(s.buf[s.pos:s.fill], '\n'); i >= 0 {

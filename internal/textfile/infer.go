@@ -14,14 +14,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/spelling"
 )
 
-// DefaultSampleRows is the number of records from which types are inferred
-// unless asked otherwise.
+// DefaultSampleRows is the default number of records from which types are inferred.
 const DefaultSampleRows = 10_000
 
-// InferOptions says what is known of the columns beforehand.
+// InferOptions says what is known about the columns beforehand.
 type InferOptions struct {
-	// SampleRows is the number of records to look at; 0 means
-	// DefaultSampleRows.
+	// SampleRows is the number of records to examine; 0 means DefaultSampleRows.
 	SampleRows int
 	// Names names the columns in the order of the file, in place of the header
 	// if there is one. Nil means the header's names, or c0, c1 and so on.
@@ -37,11 +35,11 @@ type InferOptions struct {
 	// OrBool names columns that are bool, whatever Types says, if all values in the sample
 	// are true or false.
 	OrBool []string
-	// Others is the type of the columns that Types and Infer have not, if it is not to be
+	// Others is the type of the columns that are not in Types or Infer, if it is not to be
 	// inferred.
 	Others string
 	Infer  []string
-	// FS is the file system the files were resolved in; nil means the machine's.
+	// FS is the file system in which the files were resolved; nil means the machine's.
 	FS fs.FS
 }
 
@@ -57,14 +55,14 @@ type Layout struct {
 	Columns []batch.Column
 	// Inferred are the names of the columns whose types were inferred.
 	Inferred []string
-	// SampleRows is the number of records they were inferred from, but for the columns
-	// of Later, which had no value in those: of these it is the number there.
+	// SampleRows is the number of records from which they were inferred. The columns of Later
+	// had no value in those; Later has their numbers of records.
 	SampleRows int
 	Later      map[string]int `json:",omitempty"`
-	// Mixed are the inferred columns that are text for the sake of a few values, or of
-	// whole numbers that are too long.
+	// Mixed are the inferred columns that are text because of a few values, or because of whole
+	// numbers that are too long.
 	Mixed []Mixed `json:",omitempty"`
-	// Trouble says what is wrong with the first row if no row could be read.
+	// Trouble says what is wrong with the first row, if no row could be read.
 	Trouble string `json:",omitempty"`
 }
 
@@ -86,7 +84,7 @@ func (l Layout) Select(names ...string) (Layout, error) {
 	return l, nil
 }
 
-// noColumn is the error for a name that the files do not have.
+// noColumn returns the error for a name that the files do not have.
 func noColumn(name string, have []string) error {
 	if near := spelling.Near(name, have); len(near) > 0 {
 		return fmt.Errorf("there is no column %q; did you mean %s?", name, nameList(near))
@@ -94,16 +92,15 @@ func noColumn(name string, have []string) error {
 	return fmt.Errorf("there is no column %q; the columns are %s", name, nameList(have))
 }
 
-// InferCSV reads the headers of all files and the first records, and says what
-// columns there are. A column is bool if all its values are true or false,
-// else int64, else float64, else utf8. Whole numbers of which one is beyond int64 are
-// float64 where that writes each of them as it stands, and else utf8: they name things,
-// of which rounding would make one. What counts are values: missing ones fit every type.
-// For a column without any in the sample records are read on until there is one, and as
-// many from there as a sample has; it is utf8 if there is none at all. A column may be
-// null if a value is missing in the sample, or if the sample does not cover the input.
-// Records that are malformed are left to reading to report. Files without a byte are
-// passed over, but if all are it is an error.
+// InferCSV reads the headers of all files and the first records, and returns the columns. A
+// column is bool if all its values are true or false, else int64, else float64, else utf8. If a
+// whole number is beyond int64, the column is float64 if every whole number is unchanged by it,
+// and else utf8: such numbers are often identifiers, which rounding would confuse. Only values
+// count; missing ones fit every type. If a column has no value in the sample, records are read
+// on to its first value, and from there as many as in a sample; it is utf8 if there is no value
+// at all. A column may be null if a value is missing in the sample, or if the sample does not
+// cover the input. Malformed records are reported by reading, not here. Empty files are
+// skipped, but if all are empty, it is an error.
 func InferCSV(ctx context.Context, files []File, d Dialect, opt InferOptions) (Layout, error) {
 	d, err := d.normal()
 	if err != nil {
@@ -136,12 +133,12 @@ func InferCSV(ctx context.Context, files []File, d Dialect, opt InferOptions) (L
 	return s.layout(opt)
 }
 
-// known tells that nothing of a column is to be inferred.
+// known reports whether nothing about a column is to be inferred.
 func (o *InferOptions) known(column string) bool {
 	return o.typeOf(column) != "" || o.Columns != nil
 }
 
-// typeOf returns the type that a column is given, "" if it is to be inferred.
+// typeOf returns the given type of a column, "" if it is to be inferred.
 func (o *InferOptions) typeOf(column string) string {
 	if text, ok := o.Types[column]; ok {
 		return text
@@ -152,8 +149,7 @@ func (o *InferOptions) typeOf(column string) string {
 	return o.Others
 }
 
-// explicit checks a schema that is given; one record is then enough to see how
-// many columns there are.
+// explicit checks a given schema; one record is then enough to find the number of columns.
 func (o *InferOptions) explicit(d Dialect) error {
 	if o.Columns == nil {
 		return nil
@@ -173,7 +169,7 @@ func (o *InferOptions) explicit(d Dialect) error {
 	return nil
 }
 
-// emptyInput is the error for files without anything to read.
+// emptyInput returns the error for files without anything to read.
 func emptyInput(files []File, header bool) error {
 	what := "records"
 	if header {
@@ -189,7 +185,7 @@ func emptyInput(files []File, header bool) error {
 		ErrEmpty, len(files), files[0].Path, files[len(files)-1].Path, what)
 }
 
-// sample gathers what the first records show.
+// sample collects the evidence of the first records.
 type sample struct {
 	ctx     context.Context
 	dialect Dialect
@@ -198,23 +194,23 @@ type sample struct {
 	limit   int
 
 	started bool // a header or record was seen
-	passed  bool // lines before the first record were passed over
+	passed  bool // lines before the first record were skipped
 	header  []string
-	from    string // the file the header is from
+	from    string // the file with the header
 	names   []string
 	seen    []evidence
 	rows    int
-	partial bool   // there are records that were not looked at
-	trouble string // of the first record, if it is a bad one
+	partial bool   // there are records that were not examined
+	trouble string // what is wrong with the first record, if it is bad
 	scratch []byte
 
-	known  func(column string) bool // its type need not be inferred
-	late   []lateColumn             // those that are still looked at behind the sample
+	known  func(column string) bool // whether its type need not be inferred
+	late   []lateColumn             // columns that are still examined after the sample
 	wanted []bool                   // the same, by column
-	later  map[string]int           // the rows that were looked at for those with values there
+	later  map[string]int           // the examined rows of late columns with values
 }
 
-// file looks at one file: its header, and records while more are wanted.
+// file examines one file: its header, and records while more are needed.
 func (s *sample) file(sc *scanner, path string) (err error) {
 	if !s.dialect.Header && s.full() {
 		s.partial = true
@@ -255,7 +251,7 @@ func (s *sample) takeHeader(h header) error {
 	return s.start(len(h.names), h.path)
 }
 
-// start fixes the number of columns.
+// start sets the number of columns.
 func (s *sample) start(n int, path string) error {
 	if s.names == nil {
 		for i := range n {
@@ -267,7 +263,7 @@ func (s *sample) start(n int, path string) error {
 	}
 	s.started = true
 	s.seen = make([]evidence, n)
-	if n == 1 && s.passed { // empty ones are records, of which the number of columns has not told
+	if n == 1 && s.passed { // empty lines are records, which do not show the number of columns
 		s.seen[0].missing = true
 	}
 	return checkNames(s.names, "the list of names")
@@ -281,10 +277,10 @@ func namesAre(n int) string {
 	return fmt.Sprintf("%d names are", n)
 }
 
-// records looks at records. Those that are bad rows, such as with a byte of 0, tell nothing of
-// types: reading tells of them, or passes over them.
+// records examines records. Bad ones, such as those with a byte of 0, are no evidence for
+// types: reading reports or skips them.
 func (s *sample) records(sc *scanner, path string) error {
-	// Behind a header, which has been looked at, a CR is text.
+	// After a header, which was checked, a CR is text.
 	first := !s.dialect.Header
 	for {
 		if s.started {
@@ -295,7 +291,8 @@ func (s *sample) records(sc *scanner, path string) error {
 		what, err := sc.next()
 		if err == nil && first && what != foundNothing && what != foundEnd {
 			first = false
-			// Text may hold a CR, but a file that is all one line of them has lines.
+			// Text may contain a CR, but if a file is a single line with CRs, its lines end in
+			// CR.
 			if row := sc.since(from); !bytes.HasSuffix(row, []byte{'\n'}) && sc.tok.auto.loneCR(row) {
 				return errLoneCR(path, "first row")
 			}
@@ -357,7 +354,7 @@ func (s *sample) record(sc *scanner, path string) {
 	s.advance()
 }
 
-// layout concludes.
+// layout makes the layout from the evidence.
 func (s *sample) layout(opt InferOptions) (Layout, error) {
 	l := Layout{Header: s.header, Names: s.names, SampleRows: min(s.rows, s.limit), Later: s.later}
 	if s.rows == 0 {
@@ -401,7 +398,7 @@ func (s *sample) layout(opt InferOptions) (Layout, error) {
 	return l, nil
 }
 
-// lineOf returns the line, from 1, of the plain byte at an offset of a file.
+// lineOf returns the line, from 1, of the byte at an offset of a file's plain text.
 func (s *sample) lineOf(path string, offset int64) (line int64, err error) {
 	r, err := openPlain(s.tree, s.dialect.Encoding, path)
 	if err != nil {
@@ -415,7 +412,7 @@ func (s *sample) lineOf(path string, offset int64) (line int64, err error) {
 	return int64(lines), nil
 }
 
-// lineCounter is the number of the line that bytes written to it end in.
+// lineCounter is the number of the line in which the bytes written so far end.
 type lineCounter int64
 
 func (n *lineCounter) Write(b []byte) (int, error) {
@@ -423,7 +420,7 @@ func (n *lineCounter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// unknownTyped names every column that was given a type and does not exist.
+// unknownTyped returns an error that names every column with a given type that does not exist.
 func unknownTyped(types map[string]string, names []string) error {
 	var unknown []string
 	for name := range types {

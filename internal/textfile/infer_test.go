@@ -75,11 +75,11 @@ func TestExplicitSchema(t *testing.T) {
 	require.ErrorIs(t, err, ErrEmpty)
 }
 
-// Lines that end in CR alone would read as one header or row.
+// Lines that end in CR alone would be read as one header or row.
 func TestLinesOfCRAlone(t *testing.T) {
 	columns := InferOptions{Columns: []batch.Column{{Name: "a", Type: "int64"}, {Name: "b", Type: "int64"}}}
 	for _, c := range []struct {
-		text, where string // nowhere: the text is read
+		text, where string // "": the text is read
 		opt         InferOptions
 	}{
 		{"a,b\r1,2\r", "header", InferOptions{}},
@@ -99,7 +99,7 @@ func TestLinesOfCRAlone(t *testing.T) {
 		{"1,x\ry\n3,4\n", "", InferOptions{}},
 		{"1,\"x\ry\"", "", InferOptions{}},
 	} {
-		// A text is taken with a header if it begins with a name.
+		// A text that begins with a name has a header.
 		header := strings.Contains(c.text[:2], "a")
 		_, err := infer(t, c.text, Dialect{Header: header, MaxCell: 100}, c.opt)
 		if c.where == "" {
@@ -187,14 +187,14 @@ func TestSelect(t *testing.T) {
 	_, err = l.Select("a", "a")
 	require.ErrorContains(t, err, `column "a" is selected twice`)
 
-	// No column at all still has rows.
+	// Without any column there are still rows.
 	none, err := l.Select()
 	require.NoError(t, err)
 	require.Equal(t, [][]string{{}, {}}, allRows(t, opened(t, files, d, none, Config{Shards: 2}), 10))
 }
 
-// Whole numbers stay apart: those beyond int64 are text, unless float64 writes them all as they
-// stand.
+// Different whole numbers stay different: those beyond int64 are text, unless float64 changes
+// none of them.
 func TestLongWholeNumbers(t *testing.T) {
 	for _, c := range []struct{ cells, kind, told string }{
 		{"1 12345678901234567890 12345678901234567891", "utf8", `column "a" is text as 2 of 3 values are whole numbers that float64 would change, some beyond int64, the first at a.csv:3: "12345678901234567890"`},
@@ -224,7 +224,7 @@ func TestLongWholeNumbers(t *testing.T) {
 	require.Empty(t, l.Inferred)
 }
 
-// A column without a value in the sample has the type of the values behind it.
+// A column without a value in the sample has the type of the values after it.
 func TestLateColumns(t *testing.T) {
 	text := "a,b,c,d\n" + strings.Repeat("1,,NA,\n", 4) + "1,2,,\n1,x,NA,\n1,3,,\n2.5,4.5,,\n1,7,true,\n1,8,1,\n"
 	for _, c := range []struct {
@@ -250,7 +250,7 @@ func TestLateColumns(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "x int64 null, y float64 null", columns(l))
 	}
-	// What is told of a value that does not fit counts the rows that were looked at.
+	// The error about a value that does not fit counts the rows that were examined.
 	text = "a,b\n1,\n2,\n3,4\n5,x\n"
 	_, _, err := readText(t, map[string]string{"a.csv": text}, Dialect{Header: true}, InferOptions{SampleRows: 1}, Config{Shards: 1})
 	require.ErrorContains(t, err, `a.csv:5: column "b": cannot read "x" as int64: it is not a whole number; the type was inferred from the first 3 rows`)

@@ -27,18 +27,17 @@ const (
 //
 //	label [qid:n] index:value index:value ... # comment
 //
-// with indices ascending. Empty lines and lines of a comment alone do not count.
+// with ascending indices. Empty lines and lines with only a comment do not count.
 type LibSVMOptions struct {
-	// ZeroBased says that indices count from 0. By default they count from 1,
-	// as in LIBSVM's own data, and index 0 is an error: the two cannot be told
-	// apart by looking at a part of the data.
+	// ZeroBased says that indices count from 0. By default they count from 1, as in LIBSVM's
+	// own data, and index 0 is an error: the two cannot be distinguished by a part of the data.
 	ZeroBased bool
 	// Size is the number of components of a row; 0 means one more than the
 	// largest (zero-based) index in the data, which takes a scan.
 	Size int
 }
 
-// LibSVMLayout is what the lines hold. It is plain data and rests on the files'
+// LibSVMLayout describes the contents of the lines. It is plain data and depends on the files'
 // content, so it is a fact of the job.
 type LibSVMLayout struct {
 	// ZeroBased says that indices count from 0 instead of 1.
@@ -63,10 +62,10 @@ func (l LibSVMLayout) Schema() (*arrow.Schema, error) {
 	return arrow.NewSchema(append(fields, arrow.Field{Name: FeaturesColumn, Type: features}), nil), nil
 }
 
-// ScanLibSVM finds the layout: whether there are query ids by the first line,
-// and, if not given, the size by reading everything with cfg.Workers
-// goroutines. Where a scan meets bad lines it fails or passes them over as cfg
-// says. An index of a size that is given is checked by reading.
+// ScanLibSVM finds the layout: whether there are query ids by the first line, and, if not
+// given, the size by reading everything with cfg.Workers goroutines. A scan fails on bad lines
+// or skips them, according to cfg. If the size is given, indices are checked when the lines are
+// read.
 func ScanLibSVM(ctx context.Context, files []File, opt LibSVMOptions, cfg Config) (_ LibSVMLayout, err error) {
 	if opt.Size < 0 || opt.Size > batch.MaxDim {
 		return LibSVMLayout{}, fmt.Errorf("the size %d is not between 0 and %d", opt.Size, batch.MaxDim)
@@ -137,7 +136,7 @@ func firstLineOf(sc *scanner, d tree, path string) (query, found bool, err error
 	}
 }
 
-// newLineAutomaton knows newlines only.
+// newLineAutomaton returns an automaton that knows only newlines.
 func newLineAutomaton() *automaton {
 	return newAutomaton(Dialect{Delimiter: '\n', Quote: NoByte, Comment: NoByte})
 }
@@ -177,7 +176,7 @@ func OpenLibSVM(ctx context.Context, files []File, l LibSVMLayout, cfg Config) (
 // Schema returns the schema of the batches.
 func (s *LibSVM) Schema() *arrow.Schema { return s.schema }
 
-// ReadShard hands the rows of a shard to emit as CSV.ReadShard does.
+// ReadShard passes the rows of a shard to emit, like CSV.ReadShard.
 func (s *LibSVM) ReadShard(ctx context.Context, shard, batchRows int, emit func(arrow.Record) error) error {
 	return s.readShard(ctx, shard, batchRows, func(r *svmReader) error {
 		rec, err := r.record()
@@ -203,8 +202,8 @@ func (s *LibSVM) readShard(ctx context.Context, shard, batchRows int, deliver fu
 	return err
 }
 
-// size reads all shards for the largest index. Of several errors the lowest
-// shard's is returned, whoever was first.
+// size reads all shards to find the largest index. Of several errors it returns that of the
+// lowest shard.
 func (s *LibSVM) size(ctx context.Context) (int, error) {
 	var largest, failed atomic.Int64
 	largest.Store(-1)
@@ -248,8 +247,8 @@ func lower(a *atomic.Int64, v int64) {
 	}
 }
 
-// svmReader reads one shard at a time. Rows are gathered as compressed sparse
-// rows, so that a bad line can be taken back by cutting the lists.
+// svmReader reads one shard at a time. Rows are collected as compressed sparse rows, so that a
+// bad line can be undone by truncating the lists.
 type svmReader struct {
 	s       *LibSVM
 	sc      *scanner
@@ -280,7 +279,7 @@ func (r *svmReader) flush(int) error {
 		rows, pairs := len(r.labels), len(r.indices)
 		line := text[c.off:][:c.size()]
 		var err error
-		if zeros && bytes.IndexByte(line, 0) >= 0 { // in a remark they may have been other lines
+		if zeros && bytes.IndexByte(line, 0) >= 0 { // even in a comment: they may have been other lines
 			err = errors.New("the line has a byte of " + noText)
 		} else {
 			err = r.line(stripComment(line))
@@ -302,8 +301,8 @@ func (r *svmReader) flush(int) error {
 	return r.deliver(r)
 }
 
-// line adds the row of a line, nothing if there is none in it. After an error
-// the lists may hold a part of the row.
+// line adds the row of a line, if it has one. After an error the lists may hold a part of the
+// row.
 func (r *svmReader) line(b []byte) error {
 	word, b := nextWord(b)
 	if len(word) == 0 {

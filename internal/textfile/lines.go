@@ -21,15 +21,15 @@ const (
 // bytes are replaced fits what Arrow can address.
 const maxLine = maxRecord / 2
 
-// LinesOptions says how lines of text are read. A line ends in "\n" or "\r\n", which
-// are not part of it, or where its file ends; a file that ends in a line end has no
-// line behind it. Every line is a row, an empty one too.
+// LinesOptions says how lines of text are read. A line ends in "\n" or "\r\n", which are not
+// part of it, or at the end of its file. There is no further line after a line end at the end
+// of a file. Every line is a row, even an empty one.
 type LinesOptions struct {
 	// File adds the column file, with the path of the line's file, before the text.
 	File bool
-	// SkipLines is the number of lines at the beginning of every file to pass over.
+	// SkipLines is the number of lines to skip at the beginning of every file.
 	SkipLines int
-	// Encoding is that of the characters; the zero value is UTF-8.
+	// Encoding is the character encoding; the zero value is UTF-8.
 	Encoding Encoding
 	// MaxLine bounds the bytes of a line, at most 512 MiB; 0 means DefaultMaxCell.
 	MaxLine int
@@ -53,7 +53,7 @@ func (o LinesOptions) Validate() error {
 	return err
 }
 
-// dialect is what lines have in common with delimited text.
+// dialect returns the options that lines share with delimited text.
 func (o LinesOptions) dialect() Dialect {
 	return Dialect{SkipLines: o.SkipLines, Encoding: o.Encoding, MaxCell: o.MaxLine}
 }
@@ -90,7 +90,7 @@ func OpenLines(ctx context.Context, files []File, o LinesOptions, cfg Config) (*
 // Schema returns the schema of the batches.
 func (l *Lines) Schema() *arrow.Schema { return l.schema }
 
-// tokenizer takes every line as a record of one cell, an empty one too.
+// tokenizer takes every line as a record of one cell, even an empty line.
 func (l *Lines) tokenizer() *tokenizer {
 	t := lineTokenizer(l.auto)
 	t.whole, t.maxCell = true, l.maxLine
@@ -102,7 +102,7 @@ func (l *Lines) Place(ctx context.Context, shard int, row int64) (string, error)
 	return l.base.place(ctx, shard, row, l.tokenizer(), func([]byte) bool { return true })
 }
 
-// ReadShard hands the lines of a shard to emit as CSV.ReadShard does.
+// ReadShard passes the lines of a shard to emit, like CSV.ReadShard.
 func (l *Lines) ReadShard(ctx context.Context, shard, batchRows int, emit func(arrow.Record) error) error {
 	r, ok := l.idle.Get().(*linesReader)
 	if !ok {
@@ -164,7 +164,7 @@ func (r *linesReader) flush(rows int) error {
 	return r.deliver(lines)
 }
 
-// deliver hands on the lines that a builder has.
+// deliver passes on the lines in a builder.
 func (r *linesReader) deliver(lines *array.StringBuilder) error {
 	columns := []arrow.Array{lines.NewArray()}
 	defer func() {

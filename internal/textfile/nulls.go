@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// usualNulls are the spellings that are missing values in columns of other types than text,
-// unless the dialect has a list: those of pandas and R, and what data sets of the UCI have.
-// Case does not count. In a float column that has no missing values NaN is a number.
+// usualNulls are the spellings of missing values in columns that are not text, unless the
+// dialect has a list: those of pandas, R and the UCI data sets. Case does not matter. In a
+// float column without missing values NaN is a number.
 var usualNulls = []string{notANumber, "NA", "N/A", "n.a.", "#N/A", "#NA", "<NA>", "#N/A N/A", "null", "none", "nil", "-nan", "1.#QNAN", "-1.#QNAN", "1.#IND", "-1.#IND", "?"}
 
 const notANumber = "NaN"
@@ -15,13 +15,13 @@ const notANumber = "NaN"
 // nullTokens recognises the spellings of a missing value.
 type nullTokens struct {
 	empty   bool
-	typical bool // the usual ones count where no value is meant
-	quoted  bool // a cell in quotes is missing in text too
+	typical bool // the usual spellings count
+	quoted  bool // a quoted cell can be missing in text too
 	first   [256]bool
 	words   []string
 }
 
-// newNullTokens returns those of a dialect, of which nil is the empty cell and the usual
+// newNullTokens returns the null tokens of a dialect; nil means the empty cell and the usual
 // spellings.
 func newNullTokens(d Dialect) *nullTokens {
 	if d.NullTokens == nil {
@@ -51,8 +51,8 @@ func (n *nullTokens) matchText(b []byte, quoted bool) bool {
 	return (!quoted || n.quoted && len(b) > 0) && n.match(b)
 }
 
-// usual returns the usual spelling that a cell has which is no value of its column, "" if it
-// has none or these do not count.
+// usual returns the usual spelling of a missing value in a cell that is no value of its column.
+// It returns "" if there is none, or if these spellings do not count.
 func (n *nullTokens) usual(b []byte) string {
 	if !n.typical || len(b) > len("#N/A N/A") {
 		return ""

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What pandas 3.1.1 takes for missing where read_csv gets "a\n1.5\nWORD\n3\n" is missing here,
-// in any case, and so is what it would be told with na_values=["?", "nil", "n.a."]. What it
-// takes for text is text.
+// The words that read_csv of pandas 3.1.1 takes for missing in "a\n1.5\nWORD\n3\n" are missing
+// here, in upper or lower case, and so are those of na_values=["?", "nil", "n.a."]. Words that
+// are text there are text here.
 func TestUsualNulls(t *testing.T) {
 	missing := []string{"", "NA", "N/A", "n/a", "null", "NULL", "None", "<NA>", "#N/A", "#NA", "#N/A N/A", "1.#QNAN", "-1.#QNAN", "1.#IND", "-1.#IND", "-nan", "-NaN",
 		"na", "Null", "none", "?", "nil", "n.a."}
@@ -43,13 +43,13 @@ func TestUsualNulls(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "a utf8, b utf8", columns(l), word)
 	}
-	// NaN is missing as the others are, and makes no column one of fractions; alone it tells
-	// that there would be numbers.
+	// NaN is missing like the others, and does not make a column float64; a column with nothing
+	// but NaN is one of numbers.
 	l, err := infer(t, "a,b,c,d,e\n1,1.5,true,nan,x\nNaN,nan,NAN,NaN,nan\n2,2,false,nan,y\n", Dialect{Header: true}, InferOptions{})
 	require.NoError(t, err)
 	require.Equal(t, "a int64 null, b float64 null, c bool null, d float64 null, e utf8", columns(l))
 
-	// Nothing of it holds where there is a list.
+	// With a list, the usual spellings do not count.
 	for _, list := range [][]string{{}, {""}, {"NA"}} {
 		l, err := infer(t, "a\n1\n?\n2\n", Dialect{Header: true, NullTokens: list}, InferOptions{})
 		require.NoError(t, err)
@@ -60,7 +60,7 @@ func TestUsualNulls(t *testing.T) {
 	require.Equal(t, "a utf8, b utf8", columns(l), "no number makes them columns of numbers")
 }
 
-// read returns all rows of a text in one batch, and what was taken for missing by its spelling.
+// read returns all rows of a text in one batch, and the counts of missing values by spelling.
 func read(t *testing.T, text string, d Dialect, l Layout) (arrow.Record, map[Spelled]int64) {
 	c := opened(t, resolve(t, write(t, map[string]string{"a.csv": text})), d, l, Config{Shards: 1})
 	var rec arrow.Record
@@ -74,8 +74,8 @@ func read(t *testing.T, text string, d Dialect, l Layout) (arrow.Record, map[Spe
 	return rec, c.SpelledIn(0)
 }
 
-// Missing values behind the rows that types were inferred from are missing as well, counted in
-// the rows that are kept, and an error where a column has none.
+// Missing values after the sample are missing too. They are counted in the rows that are kept,
+// and are an error in a column that is not nullable.
 func TestNullsBehindTheSample(t *testing.T) {
 	text := "a,b\n1,true\nNA,?\nnan,null\n4,false\n"
 	l, err := infer(t, text, Dialect{Header: true}, InferOptions{SampleRows: 1})
@@ -85,7 +85,7 @@ func TestNullsBehindTheSample(t *testing.T) {
 	require.Equal(t, "[1 (null) (null) 4] [true (null) (null) false]", fmt.Sprintf("%v %v", rec.Column(0), rec.Column(1)))
 	require.Equal(t, map[Spelled]int64{{"a", "NA"}: 1, {"a", "NaN"}: 1, {"b", "?"}: 1, {"b", "null"}: 1}, spelled)
 
-	// A row that is left out is not counted, nor are others twice for its sake.
+	// A skipped row is not counted, and others are not counted twice because of it.
 	files := resolve(t, write(t, map[string]string{"a.csv": text + "x,NA\n"}))
 	c := opened(t, files, Dialect{Header: true}, l, Config{Shards: 1, OnError: Skip})
 	require.NoError(t, c.ReadShard(t.Context(), 0, 1<<20, func(arrow.Record) error { return nil }))
@@ -98,7 +98,7 @@ func TestNullsBehindTheSample(t *testing.T) {
 	require.ErrorContains(t, err, `a.csv:3: column "a": the value is missing ("NA"), but the column is not nullable`)
 }
 
-// Columns that are text for a few cells are told with the first of them.
+// Columns that are text because of a few cells are reported with the first of these.
 func TestMixedColumns(t *testing.T) {
 	rows := "# no row\n\"a\nb\",b,c,d\n" + strings.Repeat("1,1,x,\n2.5,true,7,NA\n", 9)
 	text := rows + "oops,2,3,4\n1,2,3,\"\"\"4\"\n"

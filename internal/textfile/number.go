@@ -24,12 +24,11 @@ var pow10 = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10,
 var whole10 = [...]uint64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
 	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19}
 
-// parseFloat reads a decimal number, "inf", "infinity" or "nan" in any case. A
-// number of at most 53 bits times or over an exact power of ten needs a single
-// rounding and so is exact at once (Clinger, "How to Read Floating Point
-// Numbers Accurately", 1990); one of up to 19 digits over a power that fits 64
-// bits is divided as an integer; the rest is left to batch.ParseFloat, which
-// gives the same bits for all.
+// parseFloat reads a decimal number, "inf", "infinity" or "nan" in any case. A number of at
+// most 53 bits times or over an exact power of ten needs a single rounding and so is exact at
+// once (Clinger, "How to Read Floating Point Numbers Accurately", 1990); one of up to 19 digits
+// over a power that fits in 64 bits is divided as an integer. The rest is left to
+// batch.ParseFloat, which gives the same bits in all cases.
 func parseFloat(b []byte) (float64, error) {
 	i, neg := 0, false
 	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
@@ -90,10 +89,10 @@ func parseNumber(b []byte) (float64, error) {
 	return f, err
 }
 
-// quotient is mant / 10^k, correctly rounded, for mant > 0 and 1 <= k <= 19.
-// Both are shifted to 64 significant bits and divided as integers; at least 62
-// bits of quotient and a last bit that says whether a remainder is left are
-// what a single rounding to 53 bits needs.
+// quotient returns mant / 10^k, correctly rounded, for mant > 0 and 1 <= k <= 19. Both are
+// shifted to 64 significant bits and divided as integers. This gives at least 62 bits of
+// quotient, and a last bit that says whether there is a remainder: enough for a single rounding
+// to 53 bits.
 func quotient(mant uint64, k int) float64 {
 	divisor := whole10[k]
 	a, b := bits.LeadingZeros64(mant), bits.LeadingZeros64(divisor)
@@ -163,7 +162,7 @@ func parseInt(b []byte) (int64, error) {
 	return 0, errRange
 }
 
-// overflow tells a number that is too long from text that begins with digits.
+// overflow distinguishes a number that is too long from text that begins with digits.
 func overflow(b []byte) error {
 	for _, c := range b {
 		if c-'0' > 9 {
@@ -184,11 +183,11 @@ func parseBool(b []byte) (bool, error) {
 	return false, errNotBool
 }
 
-// isBoolWord says that b is a truth value which is not a number as well.
+// isBoolWord reports whether b is a truth value that is not also a number.
 func isBoolWord(b []byte) bool {
 	_, err := parseBool(b)
 	return err == nil && len(b) > 1
 }
 
-// view is b as a string, valid as long as b is not modified.
+// view returns b as a string, valid as long as b is not modified.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// decimals draws texts that are numbers, or nearly.
+// decimals draws texts that are numbers or nearly so.
 var decimals = rapid.OneOf(
 	rapid.Map(rapid.Float64(), func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }),
 	rapid.Map(rapid.Float64Range(-1e4, 1e4), func(x float64) string { return strconv.FormatFloat(x, 'f', 17, 64) }),
@@ -41,7 +41,7 @@ func TestParseFloatIsStrconv(t *testing.T) {
 	})
 }
 
-// Halfway between two floats every way of rounding shows.
+// Halfway between two floats, every error of rounding shows.
 func TestParseFloatRoundsHalfwayToEven(t *testing.T) {
 	for _, text := range []string{"9007199254740993", "900719925474099.3", "9007199254740992.5", "9007199254740993.5", "4503599627370496.5",
 		"4503599627370497.5", "1801439850948199.25", "1152921504606846.976", "0.5000000000000000001"} {
@@ -53,8 +53,8 @@ func TestParseFloatRoundsHalfwayToEven(t *testing.T) {
 	}
 }
 
-// A number of 19 digits can lie so near to the middle between two floats that
-// only the remainder of the division tells on which side.
+// A number of 19 digits can be so close to the middle between two floats that only the
+// remainder of the division shows on which side it is.
 func TestParseFloatBesideHalfway(t *testing.T) {
 	x, seen := uint64(12345), 0
 	for range 20_000 {

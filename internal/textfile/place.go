@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// Place returns where a row of a shard begins, "file:line", counting rows from 0 and lines
-// from 1. Rows are the records of the shard, so that it is not for readers that skip bad ones.
-// It reads the shard as far as the row, and the file up to there for the line.
+// Place returns where a row of a shard begins, "file:line", counting rows from 0 and lines from
+// 1. Rows are the records of the shard, so Place is not for readers that skip bad ones. It
+// reads the shard up to the row, and the file up to there to count lines.
 func (c *CSV) Place(ctx context.Context, shard int, row int64) (string, error) {
 	tok := newTokenizer(c.dialect, c.auto)
 	tok.fields = len(c.keep)
@@ -23,7 +23,7 @@ func (s *LibSVM) Place(ctx context.Context, shard int, row int64) (string, error
 	})
 }
 
-// place finds a row. isRow says of the first cell of a record whether there is a row in it.
+// place finds a row. isRow says, by the first cell of a record, whether the record is a row.
 func (s *base) place(ctx context.Context, shard int, row int64, tok *tokenizer, isRow func(cell []byte) bool) (string, error) {
 	f := &finder{sc: &scanner{tok: tok}, left: row, isRow: isRow}
 	err := s.readShard(ctx, shard, 1, f.sc, f, &shardCounts{shard: shard})
@@ -40,16 +40,16 @@ func (s *base) place(ctx context.Context, shard int, row int64, tok *tokenizer, 
 	return fmt.Sprintf("%s:%d", f.part.path, line), nil
 }
 
-// errFound ends reading.
+// errFound ends the reading once the row is found.
 var errFound = errors.New("found")
 
 // finder is a consumer of batches of one record, which counts rows up to the one to be found.
 type finder struct {
 	sc    *scanner
 	isRow func(cell []byte) bool
-	left  int64 // rows before it
+	left  int64 // rows still before it
 	part  *part
-	// offset is where the row's first cell begins.
+	// offset is the offset of the row's first cell.
 	offset int64
 }
 

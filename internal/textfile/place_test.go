@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every row of every shard is found at the line that it was written to: with a mark, a header,
-// comments, empty lines, either line end, and newlines within quotes.
+// Every row of every shard is found at its line: with a byte order mark, a header, comments,
+// empty lines, either line end, and newlines in quotes.
 func TestPlaces(t *testing.T) {
 	dir := t.TempDir()
 	paths := []string{filepath.Join(dir, "a.csv"), filepath.Join(dir, "b.csv")}

@@ -7,29 +7,30 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 )
 
-// Rounded tells of the whole numbers in a column, beyond 2^53, that float64 does not hold: they
-// are rounded where they are read or computed with as such.
+// Rounded describes the whole numbers in a column, beyond 2^53, that float64 cannot represent:
+// they are rounded when they are read, or used in computations, as float64.
 type Rounded struct {
 	Column  string
 	Numbers int64
-	// Path and Value tell the first.
+	// Path and Value are those of the first.
 	Path, Value string
 
 	first complaint
 }
 
-// Line returns the line of the first, which it reads the file for.
+// Line returns the line of the first. It reads the file to count lines.
 func (r Rounded) Line() (int64, error) { return r.first.part.lineOf(r.first.offset) }
 
-// RoundedIn returns what there is of them in a shard that has been read to its end, a column
-// each, in the order of the columns. The caller must not modify it.
+// RoundedIn returns the rounded numbers of a shard that has been read to its end, one entry per
+// column, in the order of the columns. The caller must not modify it.
 func (s *base) RoundedIn(shard int) []Rounded {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counts[shard].rounded
 }
 
-// countRounded adds those of a column in the records at hand, which it has read, to the counts.
+// countRounded counts the rounded numbers of a column in the current records, after the column
+// has read them.
 func (r *csvReader) countRounded(c *column) {
 	switch c.builder.(type) {
 	case *array.Int64Builder:
@@ -53,7 +54,7 @@ func (r *csvReader) countRounded(c *column) {
 	}
 }
 
-// round counts the cell of a column in a row.
+// round counts the cell of a column in a row as rounded.
 func (r *csvReader) round(c *column, row int) {
 	for i := range r.counts.rounded {
 		if r.counts.rounded[i].Column == c.name {
@@ -66,8 +67,8 @@ func (r *csvReader) round(c *column, row int) {
 		complaint{part: r.part, offset: r.sc.place(int(k.off))}})
 }
 
-// holds tells whether a float64 is the number.
+// holds reports whether float64 represents the number exactly.
 func holds(v int64) bool {
 	f := float64(v)
-	return f < math.MaxInt64 && int64(f) == v // the conversion of 2^63 would be up to the processor
+	return f < math.MaxInt64 && int64(f) == v // the conversion of 2^63 would depend on the processor
 }

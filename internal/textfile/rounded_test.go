@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Whole numbers that float64 does not hold are counted in all rows that are read, wherever they
-// stand, with the place of the first.
+// Whole numbers that float64 cannot represent are counted in all rows that are read, with the
+// place of the first.
 func TestRoundedWholeNumbers(t *testing.T) {
 	rows := strings.Repeat("1,2,3\n", 50)
 	text := "a,b,c\n" + rows + "9007199254740993,9007199254740993,9007199254740993\n" + rows +
@@ -41,7 +41,7 @@ func TestRoundedWholeNumbers(t *testing.T) {
 		require.Equal(t, map[string]int64{"a": 4, "b": 2}, counts, shards)
 		require.Equal(t, map[string]int64{"a": 52, "b": 52}, first, shards)
 	}
-	// Rows that are left out do not count.
+	// Skipped rows do not count.
 	c := opened(t, resolve(t, dir), Dialect{Header: true}, Layout{Header: l.Header, Names: l.Names, Columns: []batch.Column{
 		{Name: "a", Type: "int64", Nullable: true}, {Name: "c", Type: "float64", Nullable: true},
 	}}, Config{Shards: 1, OnError: Skip})

@@ -24,8 +24,8 @@ type scanner struct {
 
 	// origin is the offset in the file of buf[0].
 	origin int64
-	// expect is the number of bytes that will probably be wanted; it keeps
-	// short ranges from reading full chunks.
+	// expect is the number of bytes that will probably be needed; it keeps short ranges from
+	// reading full chunks.
 	expect int64
 }
 
@@ -35,8 +35,8 @@ func (s *scanner) reset(src io.Reader, origin, expect int64) {
 	s.tok.cells = s.tok.cells[:0]
 }
 
-// idle lets go of the stream, and of a buffer that an unusual record has made
-// large, before the scanner is put aside.
+// idle releases the stream, and a buffer that an unusual record has made large, before the
+// scanner is put into the pool.
 func (s *scanner) idle() {
 	s.src = nil
 	if len(s.buf) > 4*batchBytes {
@@ -44,16 +44,16 @@ func (s *scanner) idle() {
 	}
 }
 
-// offset is the place in the file of the next record.
+// offset returns the offset of the next record in the file.
 func (s *scanner) offset() int64 { return s.origin + int64(s.pos) }
 
-// batch is the bytes that cells refer to.
+// batch returns the bytes to which cells refer.
 func (s *scanner) batch() []byte { return s.buf[s.base:s.fill] }
 
-// held is the number of bytes in the records since the last cut.
+// held returns the number of bytes in the records since the last cut.
 func (s *scanner) held() int { return s.pos - s.base }
 
-// since is the bytes read from an index relative to the batch on.
+// since returns the bytes read from an index on, relative to the batch.
 func (s *scanner) since(from int) []byte { return s.buf[s.base+from : s.pos] }
 
 // cut forgets the records so far.
@@ -62,7 +62,7 @@ func (s *scanner) cut() {
 	s.tok.cells = s.tok.cells[:0]
 }
 
-// place is the offset in the file of an index relative to the batch.
+// place returns the offset in the file of an index relative to the batch.
 func (s *scanner) place(rel int) int64 { return s.origin + int64(s.base+rel) }
 
 // next reads one record, empty line or comment.
@@ -115,9 +115,8 @@ func (s *scanner) read() error {
 	return err
 }
 
-// lineOf returns the number of the line that contains the byte at an offset,
-// counting from 1. It reads the file from the start, since it is wanted for an
-// error message only.
+// lineOf returns the number of the line that contains the byte at an offset, counting from 1.
+// It reads the file from the start, since it is needed only for error messages.
 func (p *part) lineOf(offset int64) (line int64, err error) {
 	h, err := p.open()
 	if err != nil {
@@ -137,7 +136,7 @@ func (p *part) lineOf(offset int64) (line int64, err error) {
 	return line, nil
 }
 
-// errorAt is an error that begins with file and line.
+// errorAt returns an error that begins with file and line.
 func (p *part) errorAt(offset int64, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	line, lerr := p.lineOf(offset)

@@ -23,7 +23,7 @@ type text struct {
 	held   []fs.File // files of a file system, which are opened once
 }
 
-// spool holds the plain bytes of archives, one behind the other.
+// spool holds the plain bytes of archives, one after the other.
 type spool struct {
 	*disk.Spool
 	file disk.File
@@ -33,11 +33,11 @@ type spool struct {
 type part struct {
 	// path is the file as the user knows it.
 	path string
-	// spool holds the plain bytes from base on where they do not stand in a file
-	// of the machine that can be opened again; otherwise it is nil.
+	// spool holds the plain bytes from base on if there is no file of the machine with them
+	// that can be opened again; otherwise it is nil.
 	spool io.ReaderAt
 	base  int64
-	// size is the number of plain bytes, or of those of a file that is not unpacked yet.
+	// size is the number of plain bytes, or the file's size if it is not unpacked yet.
 	size int64
 	// mtime is the modification time when the text was opened.
 	mtime int64
@@ -51,7 +51,7 @@ type handle struct {
 	close func() error
 }
 
-// open opens the part and checks that it is the file it was.
+// open opens the part and checks that the file has not changed.
 func (p *part) open() (handle, error) {
 	if p.spool != nil {
 		return handle{io.NewSectionReader(p.spool, p.base, p.size), func() error { return nil }}, nil
@@ -66,8 +66,8 @@ func (p *part) open() (handle, error) {
 	return handle{f, func() error { return also(p.check(tree{}, f), f.Close()) }}, nil
 }
 
-// check compares the open file with what it was when the text was opened; it
-// is called before and after reading.
+// check compares the open file with its state when the text was opened; it is called before and
+// after reading.
 func (p *part) check(d tree, f fs.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -79,15 +79,15 @@ func (p *part) check(d tree, f fs.File) error {
 	return nil
 }
 
-// section reads a part from an offset to its end. A part that ends before that is
-// not what it was, which never passes for its end.
+// section reads a part from an offset to its end. If the file ends before that, it has changed;
+// this is never taken for its end.
 type section struct {
 	part *part
 	from handle
 	at   int64
 }
 
-// Read reads on.
+// Read implements io.Reader.
 func (s *section) Read(b []byte) (int, error) {
 	if s.at == s.part.size {
 		return 0, io.EOF
@@ -101,13 +101,13 @@ func (s *section) Read(b []byte) (int, error) {
 	return n, s.part.readError(err)
 }
 
-// form is how text is written that bodies are cut from.
+// form is the format of a text from which bodies are cut.
 type form struct {
 	encoding Encoding
-	skip     int // lines to pass over at the beginning of each file
+	skip     int // lines to skip at the beginning of each file
 }
 
-// openText verifies the files and unpacks what is compressed, or not UTF-8, into
+// openText verifies the files and unpacks compressed ones, and those that are not UTF-8, into
 // files without a name. The caller closes the text.
 func openText(ctx context.Context, files []File, f form, cfg Config) (_ *text, err error) {
 	d := tree{cfg.FS}
@@ -153,8 +153,8 @@ func openText(ctx context.Context, files []File, f form, cfg Config) (_ *text, e
 	return t, nil
 }
 
-// hold opens a file of a file system for random access; one that does not offer
-// it is taken into memory.
+// hold opens a file of a file system for random access; a file without random access is read
+// into memory.
 func (t *text) hold(d tree, p *part) error {
 	f, err := d.open(p.path)
 	if err != nil {
@@ -208,9 +208,8 @@ func (t *text) unpack(ctx context.Context, packed []int, d tree, e Encoding, dir
 	return g.Wait()
 }
 
-// createSpool makes an unpacking file and takes its name away at once, so that
-// nothing is left behind however the process ends. Where an open file cannot be
-// unlinked close removes it.
+// createSpool makes a file for unpacking and removes its name at once, so that nothing is left
+// behind however the process ends. If an open file cannot be unlinked, close removes it.
 func createSpool(on disk.FS, dir string) (disk.File, error) {
 	if dir == "" {
 		dir = os.TempDir()
@@ -219,7 +218,7 @@ func createSpool(on disk.FS, dir string) (disk.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot create a spool for compressed input: %w", err)
 	}
-	// A failure here is repaired by close.
+	// If this fails, close removes the file.
 	_ = on.Remove(f.Name())
 	return f, nil
 }
@@ -241,7 +240,7 @@ func (p *part) skipMark() error {
 	return h.close()
 }
 
-// skipLines moves the body behind n lines, or to the end of a file that has fewer.
+// skipLines moves the body past n lines, or to the end of a file that has fewer.
 func (p *part) skipLines(ctx context.Context, n int) (err error) {
 	if n == 0 {
 		return nil
@@ -275,8 +274,8 @@ func (p *part) skipLines(ctx context.Context, n int) (err error) {
 
 func hasMark(b []byte) bool { return bytes.HasPrefix(b, []byte("\xef\xbb\xbf")) }
 
-// also is err and, if closing went wrong too, both. Unlike errors.Join it leaves
-// a single error as it is.
+// also returns err or, if closing failed too, both errors. Unlike errors.Join it returns a
+// single error unchanged.
 func also(err, closing error) error {
 	switch {
 	case closing == nil:

@@ -7,7 +7,7 @@ import (
 	"math/bits"
 )
 
-// maxRecord bounds a record in bytes, so that a cell's place fits 32 bits.
+// maxRecord bounds a record in bytes, so that a cell's place fits in 32 bits.
 const maxRecord = 1 << 30
 
 // cell is the place of a cell's text, relative to the start of its batch. The
@@ -39,8 +39,8 @@ const (
 	badLength                   // a record beyond maxRecord
 )
 
-// tooLarge says that the rest of the record cannot be found within the limits,
-// so that there is no going on behind it.
+// tooLarge reports whether the rest of the record cannot be found within the limits, so that
+// reading cannot go on after it.
 func (o outcome) tooLarge() bool { return o == badSize || o == badLength }
 
 // tokenizer splits bytes into records and cells by the rules of encoding/csv
@@ -53,7 +53,7 @@ type tokenizer struct {
 	comment   byte
 	quoting   bool
 	trim      bool
-	whole     bool // every line is a record of one cell, an empty one and the last too
+	whole     bool // every line is a record of one cell, even an empty line and the last one
 	maxCell   int
 	maxRecord int
 
@@ -64,8 +64,8 @@ type tokenizer struct {
 	// cells are the wanted cells of the records so far.
 	cells []cell
 
-	// found and at describe a bad record: its number of cells, and the place
-	// of the trouble relative to the bytes given.
+	// found and at describe a bad record: its number of cells, and the place of the error
+	// relative to the given bytes.
 	found int
 	at    int
 }
@@ -77,7 +77,7 @@ func newTokenizer(d Dialect, a *automaton) *tokenizer {
 	}
 }
 
-// trouble says what is wrong with the bad record that was found last.
+// trouble says what is wrong with the last bad record.
 func (t *tokenizer) trouble(what outcome, header bool) string {
 	switch what {
 	case badFields:
@@ -96,9 +96,9 @@ func (t *tokenizer) trouble(what outcome, header bool) string {
 	return fmt.Sprintf("field %d is larger than %d bytes; a quote opened here that is never closed?", t.found+1, t.maxCell)
 }
 
-// next reads the record at buf[pos], pos < len(buf), and returns the position
-// behind it. final says that the file ends with buf. After needMore and after
-// bad records no cells have been appended.
+// next reads the record at buf[pos], pos < len(buf), and returns the position after it. final
+// says that the file ends with buf. After needMore and after bad records no cells have been
+// appended.
 func (t *tokenizer) next(buf []byte, pos int, final bool) (int, outcome) {
 	mark := len(t.cells)
 	end, what := t.line(buf, pos, final)
@@ -106,7 +106,7 @@ func (t *tokenizer) next(buf []byte, pos int, final bool) (int, outcome) {
 		what, t.at = badFields, pos
 	}
 	if what == badQuote {
-		// The automaton alone knows where a malformed record ends.
+		// Only the automaton knows where a malformed record ends.
 		i, _ := t.auto.recordStart(t.auto.next[stateRecord][buf[pos]], buf[pos+1:])
 		switch {
 		case i >= 0:
@@ -126,7 +126,7 @@ func (t *tokenizer) next(buf []byte, pos int, final bool) (int, outcome) {
 	return end, what
 }
 
-// line is next without the care for bad records.
+// line is next without the treatment of bad records.
 func (t *tokenizer) line(buf []byte, pos int, final bool) (int, outcome) {
 	if t.whole {
 		return t.wholeLine(buf, pos, final)
@@ -189,7 +189,7 @@ func (t *tokenizer) line(buf []byte, pos int, final bool) (int, outcome) {
 	}
 }
 
-// wholeLine is line where lines are all there is.
+// wholeLine is line for texts without cells.
 func (t *tokenizer) wholeLine(buf []byte, pos int, final bool) (int, outcome) {
 	size, end := len(buf)-pos, len(buf)
 	if j := bytes.IndexByte(buf[pos:], '\n'); j >= 0 {
@@ -206,8 +206,8 @@ func (t *tokenizer) wholeLine(buf []byte, pos int, final bool) (int, outcome) {
 	return end, foundRecord
 }
 
-// emptyLine is the outcome of a line without text, behind which is end. Where records have one
-// cell it is a record, whose cell is empty, unless the file ends behind it.
+// emptyLine returns the outcome of an empty line; end is the position after it. If records have
+// one cell, the line is a record with an empty cell, unless the file ends after it.
 func (t *tokenizer) emptyLine(buf []byte, pos, end int, final bool) (int, outcome) {
 	switch {
 	case t.fields != 1 || final && end == len(buf):
@@ -221,7 +221,7 @@ func (t *tokenizer) emptyLine(buf []byte, pos, end int, final bool) (int, outcom
 	return end, foundRecord
 }
 
-// short is the outcome when the bytes end inside a cell that began at start.
+// short returns the outcome if the bytes end inside a cell that began at start.
 func (t *tokenizer) short(buf []byte, pos, start int, final bool) (int, outcome) {
 	switch {
 	case final:
@@ -233,10 +233,9 @@ func (t *tokenizer) short(buf []byte, pos, start int, final bool) (int, outcome)
 	return pos, needMore
 }
 
-// unquotedEnd returns the index of the first delimiter or newline at or after
-// i, or len(buf). It looks at eight bytes at a time: x has a zero byte where
-// the word equals the byte sought, and (x−0x01…)&^x&0x80… marks the lowest one
-// exactly (Mycroft's test), which is the one that counts.
+// unquotedEnd returns the index of the first delimiter or newline at or after i, or len(buf).
+// It examines eight bytes at a time: x has a zero byte where the word equals the byte sought,
+// and (x−0x01…)&^x&0x80… marks the lowest zero byte exactly (Mycroft's test), which is enough.
 func (t *tokenizer) unquotedEnd(buf []byte, i int) int {
 	const low, high = 0x0101010101010101, 0x8080808080808080
 	d := low * uint64(t.delimiter)
@@ -255,8 +254,8 @@ func (t *tokenizer) unquotedEnd(buf []byte, i int) int {
 	return i
 }
 
-// plainCell is the unquoted cell buf[start:end], without the CR of its line end
-// and without blanks if they are trimmed.
+// plainCell returns the unquoted cell buf[start:end], without the CR of its line end, and
+// without blanks if they are trimmed.
 func (t *tokenizer) plainCell(buf []byte, start, end int) cell {
 	if (end == len(buf) || buf[end] == '\n') && end > start && buf[end-1] == '\r' {
 		end--
@@ -336,7 +335,7 @@ func (t *tokenizer) afterQuote(buf []byte, i int, final bool) (int, outcome) {
 	return i, badQuote
 }
 
-// hasCRLF reports a CR LF in b, which stands for one newline as everywhere.
+// hasCRLF reports whether b has a CR LF, which reads as one newline.
 func hasCRLF(b []byte) bool {
 	for {
 		i := bytes.IndexByte(b, '\r')

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// tree is where files are: in a file system such as an embedded one, or, where
-// that is nil, in that of the machine.
+// tree is the file system of the files: one such as an embedded file system or, if that is nil,
+// the machine's.
 type tree struct{ fsys fs.FS }
 
 func (d tree) stat(name string) (fs.FileInfo, error) {
@@ -46,7 +46,7 @@ func (d tree) join(dir, name string) string {
 	return path.Join(dir, name)
 }
 
-// clean writes a path as file systems want it: they know no "./".
+// clean returns a path in the form of package fs, without "./".
 func (d tree) clean(name string) string {
 	if d.fsys == nil {
 		return name
@@ -54,7 +54,7 @@ func (d tree) clean(name string) string {
 	return path.Clean(name)
 }
 
-// modTime is 0 for content, which has no time that would mean anything.
+// modTime returns 0 for files of a given file system, as their times have no meaning.
 func (d tree) modTime(info fs.FileInfo) int64 {
 	if d.fsys == nil {
 		return info.ModTime().UnixNano()

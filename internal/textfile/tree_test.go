@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sealed hides the random access that files of a file system may offer.
+// sealed hides the random access of a file system's files.
 type sealed struct{ fstest.MapFS }
 
 func (s sealed) Open(name string) (fs.File, error) {

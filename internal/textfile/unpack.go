@@ -14,8 +14,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// unpack appends the plain bytes of a part, which is an archive or not UTF-8, to w and
-// counts them. The file that is opened is the one that was verified, before and after.
+// unpack appends the plain bytes of a part, which is an archive or not UTF-8, to w and counts
+// them. Before and after, it checks that the open file is the one that was verified.
 func (p *part) unpack(ctx context.Context, d tree, e Encoding, w io.Writer) (n int64, err error) {
 	f, err := d.open(p.path)
 	if err != nil {
@@ -44,7 +44,7 @@ func (p *part) unpack(ctx context.Context, d tree, e Encoding, w io.Writer) (n i
 			return n, p.check(d, f)
 		}
 		if rerr != nil {
-			// What a file that changes meanwhile gives is no archive as a rule.
+			// A file that changes meanwhile is mostly no valid archive.
 			if changed := p.check(d, f); changed != nil {
 				return n, changed
 			}
@@ -53,8 +53,8 @@ func (p *part) unpack(ctx context.Context, d tree, e Encoding, w io.Writer) (n i
 	}
 }
 
-// stored reads a file to the size that it has by its part. One that ends before that is not
-// what it was, even where the part of an archive that it has left is whole.
+// stored reads a file up to the size in its part. If the file ends before that, it has changed,
+// even if the rest is a valid archive.
 type stored struct {
 	part *part
 	from io.Reader
@@ -87,10 +87,10 @@ var magic = map[compression][]byte{
 	zstandard: {0x28, 0xb5, 0x2f, 0xfd},
 }
 
-// magicSize is how many of its first bytes tell what a file is.
+// magicSize is how many of the first bytes identify a file's compression.
 const magicSize = 4
 
-// compressionOf looks at the first bytes of a file.
+// compressionOf finds the compression of a file by its first bytes.
 func compressionOf(d tree, path string) (compression, error) {
 	f, err := d.open(path)
 	if err != nil {
@@ -105,8 +105,8 @@ func compressionOf(d tree, path string) (compression, error) {
 	return compressionBy(head[:n], path)
 }
 
-// compressionBy decides by the first bytes, whatever the file's name; a name
-// that promises an archive where there is none is an error.
+// compressionBy decides by the first bytes, whatever the file's name. A name of an archive is
+// an error if the file is none.
 func compressionBy(head []byte, path string) (compression, error) {
 	for _, c := range []compression{gzipped, zstandard} {
 		if bytes.HasPrefix(head, magic[c]) {
@@ -134,7 +134,7 @@ type plainReader struct {
 	done []func() error
 }
 
-// openPlain opens a file for streaming, unpacking it and making it UTF-8 on the way.
+// openPlain opens a file for streaming; its bytes are unpacked and converted to UTF-8.
 func openPlain(d tree, e Encoding, path string) (*plainReader, error) {
 	f, err := d.open(path)
 	if err != nil {
@@ -148,7 +148,7 @@ func openPlain(d tree, e Encoding, path string) (*plainReader, error) {
 	return r, nil
 }
 
-// newPlainReader reads a file from its beginning. Its Close leaves that open.
+// newPlainReader reads a file from its beginning. Its Close leaves the file open.
 func newPlainReader(file io.Reader, path string, e Encoding) (*plainReader, error) {
 	from := &counted{Reader: file}
 	buffered := bufio.NewReaderSize(from, 64<<10)
@@ -191,10 +191,10 @@ func (r *plainReader) Read(b []byte) (int, error) {
 	return n, r.named(err)
 }
 
-// named says of what an error is.
+// named adds the file's name to an error.
 func (r *plainReader) named(err error) error {
 	switch {
-	case errors.Is(err, ErrChanged): // it says so already
+	case errors.Is(err, ErrChanged): // the error names the file already
 		return err
 	case errors.Is(err, io.ErrUnexpectedEOF) || err == io.EOF:
 		return fmt.Errorf("input %s: %s is truncated: %w", r.path, r.kind, io.ErrUnexpectedEOF)
@@ -225,12 +225,12 @@ func (c *counted) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// members reads the members of a gzip archive, one after another. The package that unpacks
-// them would do so itself, and take anything behind the last one for one that is cut off.
+// members reads the members of a gzip archive, one after another. Package gzip could do so
+// itself, but would report anything after the last member as a truncated member.
 type members struct {
 	*gzip.Reader
 	from *bufio.Reader
-	file *counted // what from reads
+	file *counted // the source of from
 }
 
 func newMembers(from *bufio.Reader, file *counted) (*members, error) {
@@ -242,7 +242,7 @@ func newMembers(from *bufio.Reader, file *counted) (*members, error) {
 	return &members{z, from, file}, nil
 }
 
-// Read reads on, in the next member where one ends.
+// Read implements io.Reader; after the end of a member it goes on with the next.
 func (m *members) Read(b []byte) (int, error) {
 	n, err := m.Reader.Read(b)
 	if err != io.EOF {

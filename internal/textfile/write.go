@@ -12,11 +12,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Form is how delimited text is written: lines that end in "\n", cells quoted where they
-// must be to read back as they are.
+// Form is the format in which delimited text is written: lines end in "\n", and cells are
+// quoted if they could not be read back otherwise.
 type Form struct {
 	Delimiter byte
-	// Null is the spelling of a missing value. Text that is spelled so is quoted.
+	// Null is the spelling of a missing value. Text with the same spelling is quoted.
 	Null string
 }
 
@@ -36,8 +36,8 @@ func (o Form) Header(schema *arrow.Schema) []byte {
 	return append(line, '\n')
 }
 
-// mustQuote tells whether a cell is read back as it is only in quotes. The first
-// cell of a line must not look like a comment or a byte order mark either.
+// mustQuote reports whether a cell must be quoted to be read back unchanged. The first cell of
+// a line must not look like a comment or a byte order mark either.
 func (o Form) mustQuote(cell []byte, first bool) bool {
 	if len(cell) == 0 || string(cell) == o.Null {
 		return true
@@ -91,7 +91,7 @@ type writtenColumn struct {
 	scan bool // cells may have to be quoted
 }
 
-// lineBuffer is how much text is gathered before it is handed on.
+// lineBuffer is how much text is collected before it is passed on.
 const lineBuffer = 64 << 10
 
 // NewWriter returns a writer to w.
@@ -114,9 +114,9 @@ func (w *Writer) Write(rows arrow.Record) error {
 	return w.flush(rows)
 }
 
-// mayQuote tells whether values of a type can have to be quoted. Of those that
-// are no text, the letters and signs that numbers and times are written with may
-// have been chosen as the delimiter or the spelling of a missing value.
+// mayQuote reports whether values of a type may need quotes. Values that are not text may need
+// them, as the letters and signs of numbers and times may have been chosen as the delimiter or
+// in the spelling of a missing value.
 func (o Form) mayQuote(t arrow.DataType) bool {
 	common := o.Null == "" && strings.IndexByte(",;|\t", o.Delimiter) >= 0
 	return !common || t.ID() == arrow.STRING || t.ID() == arrow.BINARY
@@ -130,7 +130,7 @@ func (w *Writer) row(i int) {
 		}
 		if col.null && col.Null(i) {
 			if w.text = append(w.text, w.o.Null...); w.o.Null == "" && len(w.cols) == 1 {
-				w.text = append(w.text, '"', '"') // an empty line would be no row
+				w.text = append(w.text, '"', '"') // an empty line would not be a row
 			}
 			continue
 		}
@@ -143,7 +143,7 @@ func (w *Writer) row(i int) {
 	w.text = append(w.text, '\n')
 }
 
-// flush hands on the lines of the rows of a batch that there are.
+// flush passes on the lines collected so far; rows is the batch being written.
 func (w *Writer) flush(rows arrow.Record) error {
 	if bytes.IndexByte(w.text, 0) >= 0 {
 		return w.zeros(rows)
@@ -153,10 +153,11 @@ func (w *Writer) flush(rows arrow.Record) error {
 	return err
 }
 
-// ZeroError is text that no file of text can have, as it would not be read back.
+// ZeroError says that a text has a byte of 0, so that it could not be read back from a text
+// file.
 type ZeroError struct {
 	Column string
-	Text   string // quoted, its beginning
+	Text   string // its beginning, quoted
 }
 
 // Error says what to do.
@@ -164,7 +165,7 @@ func (e *ZeroError) Error() string {
 	return fmt.Sprintf("column %q: the text %s has a byte of 0, which no file of text can have: take it out, or write Arrow or Parquet", e.Column, e.Text)
 }
 
-// zeros names the first cell that has a byte of 0.
+// zeros returns an error that names the first cell with a byte of 0.
 func (w *Writer) zeros(rows arrow.Record) error {
 	for i := range int(rows.NumRows()) {
 		for c := range w.cols {
@@ -179,5 +180,5 @@ func (w *Writer) zeros(rows arrow.Record) error {
 	return errors.New("the spelling of a missing value has a byte of 0, which no file of text can have")
 }
 
-// Close has nothing to do: every Write hands on all its lines.
+// Close does nothing: every Write passes on all its lines.
 func (w *Writer) Close() error { return nil }

@@ -5,14 +5,13 @@ import (
 	"fmt"
 )
 
-// No text has bytes of 0. Where a page of a file was lost, as disks and file systems lose
-// them, there are zeros in its place, and a cell with thousands of them takes in the lines that
-// were there, so that their rows are gone in silence. So a row that has one, in whatever cell,
-// is a bad one.
+// No text has bytes of 0. If a disk or file system has lost a page of a file, there are zeros
+// in its place. They become one cell with thousands of zeros in place of the lost lines, whose
+// rows would be missing silently. So a row with a byte of 0 in any cell is bad.
 
-// zeros returns a fault for each of the rows at hand that has a byte of 0. As a rule that is a
-// search for a byte, which costs nothing beside parsing; where there is one the records are read
-// again for their cells, with those that nobody asked for.
+// zeros returns a fault for each of the current rows that has a byte of 0. Mostly this is a
+// search for a byte, whose cost is negligible beside parsing. If there is one, the records are
+// read again for all their cells, including those that are not wanted.
 func (r *csvReader) zeros() (faults []fault) {
 	text := r.sc.since(0)
 	if bytes.IndexByte(text, 0) < 0 {
@@ -39,5 +38,5 @@ func (r *csvReader) zeros() (faults []fault) {
 	return faults
 }
 
-// noText says of a byte what is wrong with it.
+// noText says in an error what is wrong with a byte.
 const noText = "0, which no text has: the file is damaged, or in another encoding, such as utf-16, for which set Encoding"

@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// TestZeroedPage: a page of zeros makes one cell of the lines that it was. The rows that are
-// lost by that are an error with the place, whether anyone reads the column or not.
+// TestZeroedPage: a page of zeros turns the lines in its place into one cell. The lost rows are
+// an error with the place, whether the column is read or not.
 func TestZeroedPage(t *testing.T) {
 	var text bytes.Buffer
 	for i := range 2000 {
@@ -69,7 +69,7 @@ func TestZeroBytes(t *testing.T) {
 	}
 }
 
-// Rows with a byte of 0, which reading refuses with their place, make no column text.
+// Rows with a byte of 0, which reading refuses with their place, do not make a column text.
 func TestZeroBytesTellNoTypes(t *testing.T) {
 	for text, want := range map[string]string{
 		"a,b\n1,2\n3,4\x00\n5,6\n": "a int64, b int64",
@@ -86,7 +86,7 @@ func TestZeroBytesTellNoTypes(t *testing.T) {
 	require.Contains(t, l.Trouble, "a.csv: the byte at offset 3 is 0, which no text has")
 }
 
-// A page of zeros in the remark of a line takes in the lines behind it.
+// A page of zeros in the comment of a line replaces the lines after it.
 func TestZeroedPageOfLibSVM(t *testing.T) {
 	files := resolve(t, write(t, map[string]string{"a.svm": "1 1:1\n0 1:2 # re\x00\x00\x00\x00mark\n1 1:3\n"}))
 	s, err := OpenLibSVM(t.Context(), files, LibSVMLayout{Size: 1}, Config{Shards: 1})

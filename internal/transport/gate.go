@@ -7,29 +7,30 @@ import (
 	"sync/atomic"
 )
 
-// Gate lets through who finds something free, in the order of arrival: the credits
-// of an inbox, the room in the queue of a connection, the bytes of a run that may be
-// on their way. Who enters takes its cost, and what is free may so become negative:
-// one message always fits. Its methods may be called from any goroutine.
+// Gate is a semaphore with costs, first come first served: for the credits of an inbox, the
+// room in the queue of a connection, the bytes of a run that may be under way. A caller enters
+// if anything is free, and takes its cost. So the free amount may become negative, and one
+// message always fits. The methods may be called from any goroutine.
 //
-// While nobody waits, entering and leaving are one atomic addition each.
+// While no caller waits, entering and leaving are one atomic addition each.
 type Gate struct {
 	free   atomic.Int64
-	closed atomic.Bool // someone waits, or it is shut; changes under mu
+	closed atomic.Bool // a caller waits, or it is shut; changes under mu
 
 	mu    sync.Mutex
 	queue []*Waiter
-	err   error // of all who come after shut
+	err   error // error for all callers after Shut
 }
 
-// NewGate returns a gate behind which so much is free.
+// NewGate returns a gate with the given free amount.
 func NewGate(free int64) *Gate {
 	g := &Gate{}
 	g.free.Store(free)
 	return g
 }
 
-// Waiter is someone before a gate. It is used from one goroutine, again and again.
+// Waiter is what a goroutine needs to wait at gates. It is used from one goroutine, again and
+// again.
 type Waiter struct {
 	woken chan struct{} // has room for one sign
 	cost  int64
@@ -37,11 +38,11 @@ type Waiter struct {
 	err   error
 }
 
-// NewWaiter returns one who waits before gates.
+// NewWaiter returns a waiter.
 func NewWaiter() *Waiter { return &Waiter{woken: make(chan struct{}, 1)} }
 
-// Enter waits until something is free and takes cost of it. It fails with the cause
-// of ctx, or with what the gate was shut for.
+// Enter waits until anything is free and takes cost of it. It fails with the cause of ctx, or
+// with the error of Shut.
 func (g *Gate) Enter(ctx context.Context, w *Waiter, cost int64) error {
 	if !g.closed.Load() && g.take(cost) {
 		return nil
@@ -51,7 +52,7 @@ func (g *Gate) Enter(ctx context.Context, w *Waiter, cost int64) error {
 		g.mu.Unlock()
 		return err
 	}
-	// Who leaves after this admits those who wait; who left before is seen here.
+	// A Leave after this admits the waiters; an earlier one is noticed here.
 	g.closed.Store(true)
 	w.cost, w.in, w.err = cost, false, nil
 	g.queue = append(g.queue, w)
@@ -70,7 +71,7 @@ func (g *Gate) Enter(ctx context.Context, w *Waiter, cost int64) error {
 		g.admit()
 		return context.Cause(ctx)
 	}
-	<-w.woken // it was let in, or turned away, meanwhile
+	<-w.woken // it was admitted or refused meanwhile
 	if w.in {
 		g.free.Add(w.cost)
 		g.admit()
@@ -78,7 +79,7 @@ func (g *Gate) Enter(ctx context.Context, w *Waiter, cost int64) error {
 	return context.Cause(ctx)
 }
 
-// Leave gives back, or grants.
+// Leave gives cost back, or grants more.
 func (g *Gate) Leave(cost int64) {
 	g.free.Add(cost)
 	if g.closed.Load() {
@@ -101,8 +102,8 @@ func (g *Gate) take(cost int64) bool {
 	}
 }
 
-// admit lets in who waits, as far as something is free, and opens the gate when nobody
-// waits any more. The caller holds the lock.
+// admit admits waiters while anything is free, and reopens the gate when none is left. The
+// caller holds the lock.
 func (g *Gate) admit() {
 	for len(g.queue) > 0 && g.take(g.queue[0].cost) {
 		w := g.queue[0]
@@ -114,7 +115,7 @@ func (g *Gate) admit() {
 	g.closed.Store(len(g.queue) > 0 || g.err != nil)
 }
 
-// Shut turns away all who wait and all who come. The first error counts.
+// Shut fails all waiters and all later callers. The first error counts.
 func (g *Gate) Shut(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -12,13 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGate: who comes first enters first, who gives up takes nothing along, and a
-// gate that is shut turns everybody away.
+// TestGate: callers enter in the order of arrival, a caller that gives up takes nothing, and a
+// gate that is shut refuses all.
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewGate(1)
 		ctx := context.Background()
-		require.NoError(t, g.Enter(ctx, NewWaiter(), 3)) // of 1: one always fits
+		require.NoError(t, g.Enter(ctx, NewWaiter(), 3)) // only 1 is free, but one caller always fits
 		var entered []int
 		enter := func(ctx context.Context, i int) chan error {
 			result := make(chan error, 1)
@@ -58,7 +58,7 @@ func TestGate(t *testing.T) {
 	})
 }
 
-// TestGateGivesBack: one who is let in and gives up at the same time takes nothing.
+// TestGateGivesBack: a caller that is admitted and gives up at the same time takes nothing.
 func TestGateGivesBack(t *testing.T) {
 	for range 200 {
 		g := NewGate(0)
@@ -76,7 +76,7 @@ func TestGateGivesBack(t *testing.T) {
 	}
 }
 
-// leavingContext is over, and lets somebody in at the moment at which its end is looked at.
+// leavingContext has ended, and admits a waiter at the moment when its error is read.
 type leavingContext struct {
 	context.Context
 	gate *Gate
@@ -87,12 +87,12 @@ func (c leavingContext) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// Who is let in while its context ends gives back what it took, if it goes.
+// A caller that is admitted while its context ends gives its cost back if it fails.
 func TestGateGivesBackWhatItTook(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	went := 0
-	for range 200 { // both are there, and each is chosen in half of all cases
+	for range 200 { // both channels are ready, and select picks each in half of the cases
 		g := NewGate(0)
 		w := NewWaiter()
 		if err := g.Enter(leavingContext{ended, g}, w, 1); err != nil {
@@ -108,8 +108,8 @@ func TestGateGivesBackWhatItTook(t *testing.T) {
 	require.Positive(t, went)
 }
 
-// TestGateBounds: however many come and go at once, no more is taken than there is and
-// one cost, everybody gets in, and all is free again in the end.
+// TestGateBounds: however many callers come and go at once, no more is taken than the free
+// amount plus one cost, every caller enters, and everything is free again in the end.
 func TestGateBounds(t *testing.T) {
 	const free, most, visitors, visits = 40, 25, 8, 500
 	g := NewGate(free)

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// DefaultCredits is the number of messages that may be under way to one inbox
-// where NewMem is given none. A few are enough to keep sender and receiver busy
-// at the same time; more only hold memory outside the receiver's accounts.
+// DefaultCredits is the number of messages that may be under way to one inbox if NewMem is
+// given 0. A few are enough to keep sender and receiver busy at the same time; more only hold
+// memory outside the receiver's accounts.
 const DefaultCredits = 8
 
 // Mem is the network within one process: a bounded queue and a receiving
@@ -37,7 +37,7 @@ func NewMem(credits int) *Mem {
 // memInbox is the queue of an inbox; a free place in it is a credit.
 type memInbox struct {
 	queue chan Message
-	done  chan struct{} // of the network
+	done  chan struct{} // closed when the network closes
 }
 
 // Listen starts the receiving goroutine of an address.
@@ -56,7 +56,7 @@ func (n *Mem) Listen(addr Address, r Receiver) error {
 	return nil
 }
 
-// receive hands messages to r until the network is closed.
+// receive passes messages to r until the network is closed.
 func (in *memInbox) receive(r Receiver) {
 	for {
 		select {
@@ -84,8 +84,8 @@ func (n *Mem) Dial(addr Address) (Sender, error) {
 
 // Send puts the message into the queue of the inbox.
 func (in *memInbox) Send(ctx context.Context, m Message) error {
-	// Without this a message could slip into the queue of a network that has been
-	// closed, as select picks any case that is ready.
+	// Without this a message could get into the queue of a closed network, as select picks any
+	// case that is ready.
 	select {
 	case <-in.done:
 		m.Release()

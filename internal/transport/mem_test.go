@@ -16,13 +16,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// store is a receiver that keeps the shards of messages, and waits for leave
-// before it takes one, where given.
+// store is a receiver that keeps the shards of messages. If leave is set, it waits for leave
+// before it takes a message.
 type store struct {
 	mu    sync.Mutex
 	got   []Message
 	leave chan struct{}
-	lasts sync.WaitGroup // ends of shards to come
+	lasts sync.WaitGroup // ends of shards still to come
 }
 
 func (s *store) Receive(m Message) {
@@ -110,7 +110,7 @@ func TestMemCredits(t *testing.T) {
 	})
 }
 
-// TestMemClose: what is under way is released, and later use is refused.
+// TestMemClose: messages under way are released, and later use is refused.
 func TestMemClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
@@ -140,7 +140,7 @@ func TestMemClose(t *testing.T) {
 	})
 }
 
-// TestMemAddresses: nobody is reached by chance.
+// TestMemAddresses: addresses without a receiver, or with two, are errors.
 func TestMemAddresses(t *testing.T) {
 	n := NewMem(0)
 	defer n.Close()

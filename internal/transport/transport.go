@@ -21,9 +21,8 @@ type Address struct {
 	Worker int
 }
 
-// Ends is the inbox of an exchange that takes the ends of source shards, once for
-// all receiving subtasks of a worker: most source shards send nothing to most
-// subtasks.
+// Ends is the inbox of an exchange for the ends of source shards. It is shared by all receiving
+// subtasks of a worker, as most source shards send nothing to most subtasks.
 const Ends = -1
 
 // String writes the address as "edge 3, inbox 1".
@@ -40,15 +39,15 @@ type Message struct {
 	// inbox, from 0.
 	Shard int
 	Seq   int64
-	// Rows are sorted by destination shard, and within one in the order of the
-	// source. Rows is nil in a message that only ends a shard.
+	// Rows are sorted by destination shard, and within a shard in the order of the source. Rows
+	// is nil in a message that only ends a shard.
 	Rows arrow.Record
-	// To is the destination shard of all rows, -1 on a broadcast edge, where rows go
-	// to no shard. It has no meaning where Parts says more.
+	// To is the destination shard of all rows, -1 on a broadcast edge, where rows have no
+	// destination shard. If Parts is set, To has no meaning.
 	To int
 	// Parts cuts the rows by destination shard, in increasing order.
 	Parts []Part
-	// Last says that the source shard ends with this message.
+	// Last says that this message ends the source shard.
 	Last bool
 	// Sent is, with Last, the number of messages with rows of the source shard that
 	// were sent to all inboxes of the edge on the receiving worker, this one
@@ -56,14 +55,14 @@ type Message struct {
 	Sent int64
 	// SentRows is, with Last, the number of rows in those messages.
 	SentRows int64
-	// Gate, where there is one, is left with Cost when the message is released, which
-	// its sender has entered with as much.
+	// Gate, if set, is left with Cost when the message is released. The sender has entered it
+	// with the same cost.
 	Gate *Gate
 	Cost int64
 }
 
-// Part is the rows of a message that go to one destination shard: those from the
-// End of the part before on.
+// Part is the rows of a message for one destination shard: from the End of the previous part up
+// to its own End.
 type Part struct{ Shard, End int }
 
 // Release gives up the message's reference to its rows, and leaves its gate.
@@ -80,9 +79,9 @@ func (m *Message) Release() {
 
 // Receiver stores the messages of one inbox.
 type Receiver interface {
-	// Receive takes the message and the reference to its rows. It is called from
-	// one goroutine at a time, and neither fails nor waits for a reader of the
-	// rows: what goes wrong while storing is for the receiver to report to its run.
+	// Receive takes the message and the reference to its rows. It is called from one goroutine
+	// at a time, and neither fails nor waits for a reader of the rows: the receiver reports
+	// failures of storing to its run.
 	Receive(m Message)
 }
 
@@ -99,7 +98,7 @@ type Sender interface {
 type Network interface {
 	// Listen makes r the receiver of an address.
 	Listen(addr Address, r Receiver) error
-	// Dial returns a sender to an address that is listened to.
+	// Dial returns a sender to an address with a receiver.
 	Dial(addr Address) (Sender, error)
 	// Close stops all receiving and releases what was sent but not received. When
 	// it returns no receiver will be called any more. Calling it again does nothing.

@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// DialOptions are what a client of a job manager needs: the codec, the sizes of
-// messages, how long connections may be silent, how soon to try again. Credentials,
-// those of the connection and the token, come on top.
+// DialOptions are the options for a client of a job manager: the codec, the sizes of messages,
+// how long connections may be silent, how soon to try again. The caller adds the credentials of
+// the connection and the token.
 //
 //	conn, err := grpc.NewClient(address, append(wire.DialOptions(), …)...)
 //	jobs := wire.NewClient(conn)
@@ -32,25 +32,25 @@ func DialOptions() []grpc.DialOption {
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second},
 			MinConnectTimeout: ConnectTimeout,
 		}),
-		// An idle connection stays up: the first call after a pause is not to wait.
+		// An idle connection stays open, so that the first call after a pause does not wait.
 		grpc.WithIdleTimeout(0),
 		grpc.WithDisableServiceConfig(), // no look-ups of TXT records
 		grpc.WithUserAgent("superstep"),
 	}
 }
 
-// Client calls a job manager. Its errors have the text of what went wrong and nothing
-// of gRPC; Code tells their code. Calls with one answer take CallTimeout at most unless
-// the context says otherwise; a stream lasts until its context is done, which must
-// happen (or the stream be read to its error) for its resources to be freed.
+// Client calls a job manager. The text of its errors says what went wrong, without gRPC's own
+// words; Code returns their code. Calls with one answer take CallTimeout at most unless the
+// context has a deadline. A stream lasts until its context is done. To free its resources, the
+// context must end or the stream be read to its error.
 type Client struct {
 	cc grpc.ClientConnInterface
 }
 
-// NewClient returns a client that calls over cc, which stays the caller's to close.
+// NewClient returns a client that calls over cc. The caller closes cc.
 func NewClient(cc grpc.ClientConnInterface) *Client { return &Client{cc: cc} }
 
-// HasArtifact asks whether an executable need not be uploaded.
+// HasArtifact asks whether the job manager has an executable already.
 func (c *Client) HasArtifact(ctx context.Context, req *HasArtifactRequest) (*HasArtifactReply, error) {
 	return invoke[HasArtifactReply](ctx, c, "HasArtifact", req)
 }
@@ -75,7 +75,7 @@ func (c *Client) Cancel(ctx context.Context, req *CancelRequest) (*CancelReply, 
 	return invoke[CancelReply](ctx, c, "Cancel", req)
 }
 
-// Results lists what a job that has finished brought its client.
+// Results lists the results of a job that has finished.
 func (c *Client) Results(ctx context.Context, req *ResultsRequest) (*ResultsReply, error) {
 	return invoke[ResultsReply](ctx, c, "Results", req)
 }
@@ -95,8 +95,8 @@ func (c *Client) Connect(ctx context.Context) (grpc.BidiStreamingClient[FromTask
 	return open[FromTaskManager, ToTaskManager](ctx, c, "Connect")
 }
 
-// Deliver begins the stream of what one worker produces in bulk. Where Send returns
-// io.EOF the job manager has ended the stream, and CloseAndRecv says why.
+// Deliver begins the stream of one worker's rows, text and log lines. Where Send returns io.EOF
+// the job manager has ended the stream, and CloseAndRecv says why.
 func (c *Client) Deliver(ctx context.Context) (grpc.ClientStreamingClient[Delivery, Delivered], error) {
 	return open[Delivery, Delivered](ctx, c, "Deliver")
 }
@@ -142,7 +142,7 @@ func invoke[Out any](ctx context.Context, c *Client, method string, in any) (*Ou
 	case err == nil:
 		return out, nil
 	case Code(err) == codes.Canceled && ctx.Err() != context.Canceled && !time.Now().Before(deadline):
-		// The other side, which knows the deadline, was faster to give up.
+		// The other side knows the deadline, and gave up first.
 		err = status.FromContextError(context.DeadlineExceeded).Err()
 	}
 	return nil, plain(err)

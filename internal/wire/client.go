@@ -2,16 +2,16 @@ package wire
 
 import "time"
 
-// What clients ask of the job manager. Every request but an upload and a Follow is
-// answered at once.
+// The requests of clients to the job manager. All but an upload and a Follow are answered at
+// once.
 
 // HasArtifactRequest asks for an executable by the SHA-256 of its bytes, in hex.
 type HasArtifactRequest struct {
 	Hash string `msgpack:"hash"`
-	Size int64  `msgpack:"size"` // to learn early that it is too large
+	Size int64  `msgpack:"size"` // so that one that is too large is refused early
 }
 
-// HasArtifactReply says whether it is there.
+// HasArtifactReply says whether the job manager has it.
 type HasArtifactReply struct {
 	Has bool `msgpack:"has"`
 }
@@ -52,7 +52,7 @@ type ListReply struct {
 	Jobs []JobInfo `msgpack:"jobs"`
 }
 
-// ShowRequest asks for one job. Job may be a prefix that fits one only.
+// ShowRequest asks for one job. Job may be a prefix that fits only one.
 type ShowRequest struct {
 	Job JobID `msgpack:"job"`
 }
@@ -74,16 +74,16 @@ type JobInfo struct {
 	Build       string    `msgpack:"build,omitempty" json:"build,omitempty"`
 	Fingerprint string    `msgpack:"fingerprint" json:"fingerprint,omitempty"`
 	Submitted   time.Time `msgpack:"submitted" json:"submitted"`
-	Started     time.Time `msgpack:"started" json:"started,omitzero"` // on all workers
+	Started     time.Time `msgpack:"started" json:"started,omitzero"` // when it ran on all workers
 	Ended       time.Time `msgpack:"ended" json:"ended,omitzero"`
 	Failure     *Failure  `msgpack:"failure" json:"failure,omitempty"`
 	Workers     []Placed  `msgpack:"workers" json:"workers,omitempty"`
-	// Ran is where the workers ran whose results another one makes visible.
+	// Ran says where the workers ran, if another worker makes their results visible.
 	Ran      []Placed  `msgpack:"ran,omitempty" json:"-"`
 	Progress *Progress `msgpack:"progress" json:"progress,omitempty"`
 	Plan     []byte    `msgpack:"plan" json:"-"` // plan.Plan in JSON; of Show only
-	// Graph is the plan.Graph in JSON with the facts that a worker resolved, for a client
-	// that could not; with the plan, and empty where the client had sent the graph.
+	// Graph is the plan.Graph in JSON with the facts that a worker resolved because the client
+	// could not. It comes with the plan, and is empty if the client sent the graph.
 	Graph    []byte   `msgpack:"graph,omitempty" json:"-"`
 	Outcomes [][]byte `msgpack:"outcomes" json:"-"` // of a finished job, of Show only
 }
@@ -115,9 +115,9 @@ type FollowRequest struct {
 	Attach bool `msgpack:"attach"`
 }
 
-// Event is something that happened to a job. Number counts those that are kept, from
-// 1; a progress is not kept, and has the number of the event before. One of the
-// others is set. The last event of a job has a State that Ended.
+// Event is something that happened to a job. Number counts the events that are kept, from 1; a
+// progress is not kept, and has the number of the event before. Exactly one of the other fields
+// is set. The last event of a job has a State for which Ended is true.
 type Event struct {
 	Number    uint64     `msgpack:"number"`
 	Time      time.Time  `msgpack:"time"`
@@ -127,12 +127,12 @@ type Event struct {
 	Output    *Output    `msgpack:"output,omitempty"`
 }
 
-// ResultsRequest asks what a job that has finished brought its client.
+// ResultsRequest asks for the list of results of a job that has finished.
 type ResultsRequest struct {
 	Job JobID `msgpack:"job"`
 }
 
-// ResultsReply has the results in the order of the job's plan, what was printed last.
+// ResultsReply has the results in the order of the job's plan; printed text comes last.
 type ResultsReply struct {
 	Job     JobID        `msgpack:"job"`
 	Results []ResultInfo `msgpack:"results"`
@@ -142,7 +142,7 @@ type ResultsReply struct {
 type ResultInfo struct {
 	Name string `msgpack:"name" json:"name"`
 	Kind string `msgpack:"kind" json:"kind"` // ResultRows or ResultText
-	// Rows counts rows, of text lines.
+	// Rows is the number of rows, or of lines if the result is text.
 	Rows int64 `msgpack:"rows" json:"rows"`
 }
 
@@ -158,7 +158,7 @@ type ResultRequest struct {
 	Name string `msgpack:"name"`
 }
 
-// ResultPiece is a piece of a result. The first of rows is of none of them, and has their
+// ResultPiece is a piece of a result. The first piece of a result of rows has no rows, only the
 // columns; the pieces come in the order of the rows.
 type ResultPiece struct {
 	Kind string `msgpack:"kind"`
@@ -233,7 +233,7 @@ type Overview struct {
 	MaxArtifact int64 `msgpack:"max_artifact" json:"max_artifact"` // in bytes
 	// Ailing is why the job manager takes no jobs, such as a full disk; "" while it does.
 	Ailing string `msgpack:"ailing,omitempty" json:"ailing,omitempty"`
-	// DiskFree is the bytes that may still be written to the disk of its work directory, -1
-	// where that cannot be told.
+	// DiskFree is the number of bytes that may still be written to the disk of its work
+	// directory, -1 where that is unknown.
 	DiskFree int64 `msgpack:"disk_free" json:"disk_free"`
 }

@@ -12,17 +12,17 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// Sizes of messages, in bytes as they travel. Both sides check: the sender, so that
-// the error is at hand where the message is made, and the receiver, who trusts nobody.
+// Sizes of encoded messages, in bytes. Both sides check them: the sender, so that the error
+// arises where the message is made, and the receiver, because it trusts no sender.
 const (
-	// MaxFrame bounds what a worker and its task manager say to each other.
+	// MaxFrame bounds a message between a worker and its task manager.
 	MaxFrame = 64 << 20
-	// MaxMessage bounds every gRPC message. It has room for a frame's content together
-	// with whose it is.
+	// MaxMessage bounds every gRPC message. It has room for a frame's content and the name of
+	// its worker.
 	MaxMessage = MaxFrame + 64<<10
-	// MaxSubmit bounds what a client submits, of which the graph is most.
+	// MaxSubmit bounds a submission; most of it is the graph.
 	MaxSubmit = 32 << 20
-	// MaxChunk bounds a Chunk and a LogChunk; ChunkBytes of data in each go well.
+	// MaxChunk bounds a Chunk and a LogChunk; senders put ChunkBytes of data in each.
 	MaxChunk   = 2 << 20
 	ChunkBytes = 256 << 10
 	// MaxRequest bounds all other requests.
@@ -46,7 +46,7 @@ func limit(v any) int {
 	return MaxMessage
 }
 
-// tooLarge says that a message is, naming its type.
+// tooLarge returns the error of a message that is too large.
 func tooLarge(v any, size int) error {
 	return fmt.Errorf("a message %s of %d bytes is larger than the limit of %d", typeName(v), size, limit(v))
 }
@@ -86,11 +86,10 @@ func marshalTo(out *bytes.Buffer, v any) error {
 	return nil
 }
 
-// Unmarshal decodes a message into v, a pointer to a zero message; the message keeps
-// nothing of data. Fields that v's type does not have are ignored: a newer sender may
-// know more. Bytes that are no message are an error, never a panic, and memory is
-// taken for what data holds, never for what it claims to hold. Of a message that did
-// not decode nothing is to be used.
+// Unmarshal decodes a message into v, a pointer to a zero message. The message does not refer
+// to data. Fields that v's type does not have are ignored, as a newer sender may have more.
+// Bytes that are not a message are an error, never a panic. Memory is allocated for what data
+// holds, never for what it claims to hold. After an error the contents of v must not be used.
 func Unmarshal(data []byte, v any) (err error) {
 	if len(data) > limit(v) {
 		return tooLarge(v, len(data))
@@ -110,9 +109,9 @@ func Unmarshal(data []byte, v any) (err error) {
 	return nil
 }
 
-// codec makes messages of gRPC's bytes and back. Behind a message goes its CRC-32C: not
-// every connection has TLS, and nothing else on the way finds what TCP's own checksum of
-// 16 bits lets pass.
+// codec converts between messages and gRPC's bytes. Its CRC-32C follows each message: not every
+// connection has TLS, and nothing else on the way finds damage that TCP's own checksum of 16
+// bits misses.
 type codec struct{}
 
 const sumBytes = 4
@@ -120,10 +119,10 @@ const sumBytes = 4
 // castagnoli is the polynomial of CRC-32C, which processors compute.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// errDamaged is wrapped by the error about a message that is not what was sent.
+// errDamaged is wrapped by the error about a message that was changed on the way.
 var errDamaged = errors.New("damaged in transit")
 
-// Name is what the content type says after "application/grpc+".
+// Name is the part of the content type after "application/grpc+".
 func (codec) Name() string { return "msgpack" }
 
 func (codec) Marshal(v any) (mem.BufferSlice, error) {

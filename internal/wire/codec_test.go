@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// hostile are bytes that claim more than they hold, or are nothing of a message.
+// hostile are bytes that claim more than they hold, or that are not a message.
 var hostile = []struct{ name, data, why string }{
 	{"nothing", "", "ends early"},
 	{"array of 4 billion", "\xdd\xff\xff\xff\xff", "ends early"},
@@ -60,7 +60,7 @@ func TestManyValuesAreRefused(t *testing.T) {
 	require.Less(t, taken, uint64(1<<20))
 }
 
-// TestNilForATime holds down a panic of the library.
+// TestNilForATime: a panic of the library becomes an error.
 func TestNilForATime(t *testing.T) {
 	require.ErrorContains(t, Unmarshal([]byte("\x81\xa7started\xc0"), new(Overview)), "message Overview does not decode")
 }
@@ -93,8 +93,7 @@ func TestWhatAWorkerSaysFitsIntoMessages(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestDamagedMessages: whichever bit of a message is another one when it arrives, or
-// wherever it is cut, it is no message.
+// TestDamagedMessages: a message with any bit flipped, or cut anywhere, does not decode.
 func TestDamagedMessages(t *testing.T) {
 	sent := &Event{Number: 3, Time: time.Unix(1, 1), Collected: &Collected{Node: 1, Shard: 2, Rows: []byte("rows")}}
 	data, err := codec{}.Marshal(sent)
@@ -166,7 +165,7 @@ func FuzzExamine(f *testing.F) {
 			require.Zero(t, rest.Len())
 			return
 		}
-		if skipped == nil && rest.Len() == 0 { // a whole value that no message has
+		if skipped == nil && rest.Len() == 0 { // a whole value, but of a type that no message has
 			require.Regexp(t, "extension|begins no value", err.Error())
 		}
 	})

@@ -1,5 +1,5 @@
-// Package wire is what the processes of a cluster say to each other about jobs: the
-// messages, both sides of each conversation in one file, and how they travel.
+// Package wire has the messages between the processes of a cluster about jobs, and their
+// transport. Both sides of each conversation are in one file.
 //
 //	client ──── JobManager service (service.go, client.go) ────► job manager
 //	task manager ──── Connect, one stream (taskmanager.go) ────► job manager
@@ -29,12 +29,11 @@
 //		…
 //	}
 //
-// Errors made with Error keep their code and their text on the way to the caller, who
-// reads no "rpc error" anywhere; Code and Reason take apart what came by other ways.
+// Errors made with Error keep their code and their text on the way to the caller, without "rpc
+// error"; Code and Reason return code and text of any other error.
 //
-// Nobody is trusted to send what can be decoded: sizes are bounded by type (codec.go),
-// and every length, depth and count is checked before the decoder allocates for it
-// (examine.go).
+// No sender is trusted: sizes are bounded by type (codec.go), and every length, depth and count
+// is checked before the decoder allocates memory for it (examine.go).
 //
 // Fields are only ever added; a change of meaning raises Version, which both sides
 // compare when they first meet.

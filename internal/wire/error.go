@@ -20,10 +20,10 @@ type failure struct {
 // Error returns what went wrong, without the code.
 func (f *failure) Error() string { return f.message }
 
-// GRPCStatus is how gRPC sees the error; status.Code and status.FromError use it.
+// GRPCStatus returns the error for gRPC; status.Code and status.FromError use it.
 func (f *failure) GRPCStatus() *status.Status { return status.New(f.code, f.message) }
 
-// Unwrap makes errors.Is(err, context.Canceled) and its like true where they are.
+// Unwrap makes errors.Is(err, context.Canceled) and the like work.
 func (f *failure) Unwrap() error {
 	switch f.code {
 	case codes.Canceled:
@@ -34,8 +34,8 @@ func (f *failure) Unwrap() error {
 	return nil
 }
 
-// Error makes an error that the caller on the other side of gRPC gets with the same
-// code and the same text. Its text is that of the format alone.
+// Error makes an error that reaches the caller on the other side of gRPC with the same code and
+// the same text. The text has nothing but the formatted message.
 //
 //	return nil, wire.Error(codes.NotFound, "there is no job %s: see superstep list", id)
 func Error(code codes.Code, format string, args ...any) error {
@@ -54,10 +54,9 @@ func Code(err error) codes.Code {
 	return status.Code(err)
 }
 
-// Reason returns the text of an error as a person reads it: without "rpc error: code
-// = …", without the layers of gRPC's transport, and for what gRPC itself finds wrong in
-// words that say what to do. It is the error's text where gRPC has no part in it, and
-// "" for nil.
+// Reason returns the text of an error for people: without "rpc error: code = …" and without the
+// layers of gRPC's transport. Errors of gRPC itself are put in words that say what to do. An
+// error that has nothing to do with gRPC keeps its text; nil gives "".
 func Reason(err error) string {
 	if err == nil {
 		return ""
@@ -73,7 +72,7 @@ func Reason(err error) string {
 	}
 	whole := fmt.Sprintf("rpc error: code = %s desc = %s", s.Code(), s.Message())
 	if !strings.Contains(text, whole) {
-		return text // the text is ours already, or what was wrapped around left it out
+		return text // the text is ours already, or a wrapping error left it out
 	}
 	return strings.Replace(text, whole, explain(s), 1)
 }
@@ -94,9 +93,9 @@ func plain(err error) error {
 	return &failure{code: s.GRPCStatus().Code(), message: explain(s.GRPCStatus())}
 }
 
-// explain writes a status for people. Texts of gRPC's own making, which are in English
-// and stable for years but not promised, become ours; what does not match stays as it
-// is, so nothing is lost should they change.
+// explain writes a status for people. It replaces gRPC's own texts, which are in English and
+// have been stable for years but are not guaranteed. A text that does not match is kept, so
+// nothing is lost if they change.
 func explain(s *status.Status) string {
 	message := unwrapTransport(s.Message())
 	switch {
@@ -123,8 +122,8 @@ func explain(s *status.Status) string {
 	return message
 }
 
-// Garbled reports whether gRPC says in a text that frames of a connection made no sense,
-// which their checksums do not cover. A proxy may do that, or damage.
+// Garbled reports whether a text of gRPC says that the HTTP/2 frames of a connection were
+// invalid. No checksum covers them; a proxy or damage in transit may be the cause.
 func Garbled(text string) bool {
 	for _, sign := range []string{"PROTOCOL_ERROR", "FRAME_SIZE_ERROR", "COMPRESSION_ERROR", "frame too large"} {
 		if strings.Contains(text, sign) {

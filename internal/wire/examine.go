@@ -8,24 +8,24 @@ import (
 )
 
 const (
-	// maxDepth bounds how deep a message nests; ours stay under a dozen, and the
-	// decoder recurses.
+	// maxDepth bounds the nesting of a message, as the decoder recurses; our messages stay
+	// under a dozen.
 	maxDepth = 64
-	// maxValues bounds how many values a message has, keys included. An element of an
-	// array may take one byte as it travels and some hundred in memory: the bound keeps
-	// what a message becomes within a few hundred MB at the very worst, whoever sends.
+	// maxValues bounds how many values a message has, keys included. An element of an array may
+	// take one byte in the encoding and some hundred in memory: the bound keeps a decoded
+	// message within a few hundred MB at worst, whoever sends it.
 	maxValues = 2 << 20
 )
 
-// examine checks that data is exactly one msgpack value: every length within the bytes
-// that remain, no nesting or number of values beyond the bounds. It allocates nothing.
-// The decoder needs this done before, since it takes memory by the lengths it reads,
-// and recurses over fields it does not know.
+// examine checks that data is exactly one msgpack value, with every length within the remaining
+// bytes, and nesting and number of values within the bounds. It allocates nothing. It must run
+// before the decoder, which allocates by the lengths that it reads, and recurses over unknown
+// fields.
 //
 // The format is that of github.com/msgpack/msgpack/blob/master/spec.md. Of its
 // extensions only the timestamp occurs in messages.
 func examine(data []byte) error {
-	var open [maxDepth]int // values yet to come of each array or map around
+	var open [maxDepth]int // values still to come in each enclosing array or map
 	depth, values := 0, 0
 	for pos := 0; ; {
 		values++
@@ -64,8 +64,8 @@ func examine(data []byte) error {
 	}
 }
 
-// head reads what begins a value: its size without the values inside it, and how many
-// those are. The size may be more than what is left of data.
+// head reads the head of a value. size is the value's size without the values inside it,
+// children their number. The size may exceed the rest of data.
 func head(data []byte) (size, children int, err error) {
 	if len(data) == 0 {
 		return 0, 0, errTruncated
@@ -137,7 +137,7 @@ func length(data []byte, width int) (int, error) {
 	case 2:
 		return int(binary.BigEndian.Uint16(data)), nil
 	}
-	// int may have 32 bits, and no length beyond MaxMessage is there in full anyway.
+	// int may have 32 bits. The cap does no harm, as data never has more than MaxMessage bytes.
 	return int(min(binary.BigEndian.Uint32(data), 1<<29)), nil
 }
 

@@ -21,17 +21,17 @@ const keepBuffer = 1 << 20
 type Reader[T any] struct {
 	r    io.Reader
 	body bytes.Buffer
-	err  error // of the first Next that failed; what follows has lost its place
+	err  error // of the first Next that failed; after it the position in the stream is unknown
 }
 
 // NewReader returns a reader of the frames in r. It reads no byte beyond the frame it
 // returns.
 func NewReader[T any](r io.Reader) *Reader[T] { return &Reader[T]{r: r} }
 
-// Next returns the next message, io.EOF where the stream ends after a whole frame, and
-// an error that wraps io.ErrUnexpectedEOF where it ends within one. After an error it
-// returns that again. Memory grows with the bytes that arrive, not with the length a
-// frame claims.
+// Next returns the next message, io.EOF if the stream ends after a whole frame, and an error
+// that wraps io.ErrUnexpectedEOF if it ends within one. After an error it returns the same
+// error again. Memory grows with the bytes that arrive, not with the length that a frame
+// claims.
 func (r *Reader[T]) Next() (*T, error) {
 	if r.err != nil {
 		return nil, r.err

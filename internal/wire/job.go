@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Version is that of the protocol. Two sides of different versions do not talk; the
-// lower one is to be upgraded.
+// Version is the version of the protocol. Sides of different versions refuse each other; the
+// lower one must be upgraded.
 const Version = 3
 
-// JobID names a job for good, such as "20260102-150405-iris-kmeans-7f3a".
+// JobID is the permanent name of a job, such as "20260102-150405-iris-kmeans-7f3a".
 type JobID string
 
-// Platform is what an executable runs on, in Go's words: "linux", "amd64".
+// Platform is the platform of an executable, in Go's terms: "linux", "amd64".
 type Platform struct {
 	OS   string `msgpack:"os" json:"os"`
 	Arch string `msgpack:"arch" json:"arch"`
@@ -27,26 +27,26 @@ type JobSpec struct {
 	Name string `msgpack:"name" json:"name"` // given to engine.Define
 	// Args are the job's arguments in msgpack. Only the job's program reads them.
 	Args []byte `msgpack:"args"`
-	// Graph is the plan.Graph in JSON with its facts. Empty: the client could not see
-	// what the facts rest on, and a worker resolves them before the job is scheduled.
+	// Graph is the plan.Graph in JSON with its facts. Empty: the client could not read the
+	// inputs that the facts come from, and a worker resolves them before the job is scheduled.
 	Graph       []byte     `msgpack:"graph"`
 	Parallelism int        `msgpack:"parallelism"`
 	Shards      int        `msgpack:"shards"`
 	Seed        uint64     `msgpack:"seed"`
 	Run         RunOptions `msgpack:"run"`
 
-	// Dir is the client's working directory, an absolute path, which a worker makes its
-	// own so that the relative paths of the job mean what they meant there. "" leaves
-	// workers where their task manager starts them.
+	// Dir is the client's working directory, an absolute path. Workers change to it, so that
+	// the job's relative paths keep their meaning. "" leaves workers where their task manager
+	// starts them.
 	Dir string `msgpack:"dir,omitempty"`
 
-	// Artifact is the SHA-256 of the executable in hex, on which all workers of the job
-	// run. A client that has none of its own leaves it to the job manager with "".
+	// Artifact is the SHA-256 in hex of the executable of all workers of the job. With "" the
+	// job manager chooses the executable, for a client that has none.
 	Artifact string   `msgpack:"artifact"`
 	Platform Platform `msgpack:"platform"` // of the artifact
 	Build    string   `msgpack:"build"`    // its version, for people
-	// Resident is the job manager's to set: it does not hand the executable out, and only
-	// task managers run the job that are that executable themselves.
+	// Resident is set by the job manager only: task managers cannot fetch the executable, so
+	// only those that run it themselves get workers of the job.
 	Resident bool `msgpack:"resident,omitempty"`
 
 	// Attached jobs are cancelled when their client goes away.
@@ -56,8 +56,7 @@ type JobSpec struct {
 	Version     int           `msgpack:"version"` // of the client's protocol
 }
 
-// RunOptions are what workers need to know of the options of a run. They change no
-// result.
+// RunOptions are the options of a run that workers need. They change no result.
 type RunOptions struct {
 	BatchRows int `msgpack:"batch_rows"` // 0: the default
 	// Memory is the budget of exchanges per slot in bytes; 0: the task manager's share.
@@ -68,18 +67,17 @@ type RunOptions struct {
 	LogLevel        string `msgpack:"log_level"`
 }
 
-// JobState is where a job is in its life; the core of the job manager has the table
-// of transitions.
+// JobState is the state of a job; the core of the job manager has the table of transitions.
 type JobState int
 
 const (
 	// JobResolving: a worker learns the facts that the client could not see.
 	JobResolving JobState = iota
-	// JobWaiting for slots, or for jobs submitted before.
+	// JobWaiting: the job waits for slots, or for jobs submitted before.
 	JobWaiting
-	// JobDeploying: workers start, and tell where they are.
+	// JobDeploying: workers start, and report their addresses.
 	JobDeploying
-	// JobRunning on all workers.
+	// JobRunning: the job runs on all workers.
 	JobRunning
 	// JobCommitting: every worker has finished, one makes the results visible.
 	JobCommitting
@@ -87,7 +85,7 @@ const (
 	JobFailing
 	// JobCancelling: someone cancelled the job, and its workers are being stopped.
 	JobCancelling
-	// JobFinished, JobFailed and JobCancelled are for good.
+	// JobFinished, JobFailed and JobCancelled are final.
 	JobFinished
 	JobFailed
 	JobCancelled
@@ -116,47 +114,47 @@ func ParseJobState(text string) (JobState, error) {
 // Ended reports whether nothing happens to the job any more.
 func (s JobState) Ended() bool { return s >= JobFinished }
 
-// FailureKind says who is to blame.
+// FailureKind says where the cause of a failure lies.
 type FailureKind int
 
 const (
-	// UserFailure is an error, panic or exit of user code, or of its data.
+	// UserFailure is an error, panic or exit of user code, or an error in its data.
 	UserFailure FailureKind = iota
-	// LostFailure is a process or machine that is gone: killed, stopped, cut off.
+	// LostFailure: a process or machine is gone: killed, stopped, cut off.
 	LostFailure
-	// PeerFailure is what a worker reports that lost contact with another one: it
-	// follows from something else, which becomes the cause if it is found out.
+	// PeerFailure: a worker lost contact with another one. This follows from something else,
+	// which becomes the cause if it is found.
 	PeerFailure
-	// MisuseFailure is a job that cannot run: another fingerprint, an unknown name,
-	// arguments that do not decode, an executable that does not start.
+	// MisuseFailure: the job cannot run: another fingerprint, an unknown name, arguments that
+	// do not decode, an executable that does not start.
 	MisuseFailure
 	// ClusterFailure is the fault of the cluster itself, such as a full disk under the
 	// artifacts.
 	ClusterFailure
-	// UnheardFailure is what a task manager reports of workers that it ended as it did not
-	// hear the job manager. It is never that of a job: the job manager, which knows whether
-	// it ran all the while, makes a fault of the cluster or a loss of it.
+	// UnheardFailure: a task manager ended the workers because it did not hear the job manager.
+	// It is never the failure of a job: the job manager knows whether it ran itself, and turns
+	// it into a ClusterFailure or a LostFailure.
 	UnheardFailure
 )
 
-// Failure is why a job failed, as a person reads it.
+// Failure is why a job failed, for people.
 type Failure struct {
 	Kind    FailureKind `msgpack:"kind" json:"kind"`
 	Message string      `msgpack:"message" json:"message"` // with operator, line, subtask and shard where known
 	// Worker is the number of the worker in its job, -1 if it is no worker's failure;
-	// TaskManager the name of where it ran.
+	// TaskManager is the name of its task manager.
 	Worker      int      `msgpack:"worker" json:"worker"`
 	TaskManager string   `msgpack:"task_manager" json:"task_manager"`
 	ExitCode    int      `msgpack:"exit_code" json:"exit_code"`   // of the process, -1 if it was a signal or goes on
 	Signal      string   `msgpack:"signal" json:"signal"`         // such as "killed", "" if none
 	LastLines   []string `msgpack:"last_lines" json:"last_lines"` // of its output
-	// Outputs says what is visible of the job's outputs, of a commit that failed, "" where
-	// that is not known or there was none.
+	// Outputs says what is visible of the job's outputs after a commit that failed, "" where
+	// that is unknown or there was no commit.
 	Outputs string `msgpack:"outputs" json:"outputs,omitempty"`
 }
 
-// Error writes the failure with where it happened. The place stands on the last line of
-// a message that has several, such as one that shows how two graphs differ.
+// Error writes the failure with where it happened. In a message of several lines, such as one
+// that shows how two graphs differ, the place is on the last line.
 func (f *Failure) Error() string {
 	message := strings.TrimRight(f.Message, "\n")
 	if f.Worker < 0 || f.TaskManager == "" {
@@ -165,7 +163,7 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("%s (worker %d on task manager %s)", message, f.Worker, f.TaskManager)
 }
 
-// SlotRange is the slots, and so the subtask indices, that one worker runs.
+// SlotRange is the range of slots, and so of subtask indices, that one worker runs.
 type SlotRange struct {
 	Lo int `msgpack:"lo" json:"lo"`
 	Hi int `msgpack:"hi" json:"hi"` // exclusive
@@ -174,21 +172,21 @@ type SlotRange struct {
 // WorkerRef names one worker process of a job.
 type WorkerRef struct {
 	Job     JobID `msgpack:"job" json:"job"`
-	Attempt int   `msgpack:"attempt" json:"attempt"` // from 1; fences what earlier attempts say
+	Attempt int   `msgpack:"attempt" json:"attempt"` // from 1; messages of earlier attempts are ignored
 	Worker  int   `msgpack:"worker" json:"worker"`   // from 0
 }
 
 // String writes the reference as "job/attempt/worker".
 func (w WorkerRef) String() string { return fmt.Sprintf("%s/%d/%d", w.Job, w.Attempt, w.Worker) }
 
-// Progress is how the part of a job stands that one worker, or all together, run.
+// Progress is the progress of one worker of a job, or of all together.
 type Progress struct {
 	Vertices []VertexProgress `msgpack:"vertices" json:"vertices"` // by vertex of the plan
 	Edges    []EdgeProgress   `msgpack:"edges" json:"edges"`       // by edge of the plan
 	Queues   []QueueProgress  `msgpack:"queues" json:"queues"`     // by queue of the plan; subtask 0's worker only
 }
 
-// VertexProgress counts over subtasks.
+// VertexProgress is the progress of a vertex, summed over subtasks.
 type VertexProgress struct {
 	Rows       int64 `msgpack:"rows" json:"rows"`
 	ShardsDone int   `msgpack:"shards_done" json:"shards_done"`

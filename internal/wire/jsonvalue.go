@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// MarshalJSON writes the value; JSON has no NaN and no infinities, which are texts then.
+// MarshalJSON writes the value; JSON has no NaN and no infinities, so these are texts.
 func (v ReportedValue) MarshalJSON() ([]byte, error) {
 	o := struct {
 		Name  string `json:"name"`

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// messages is a pointer to a zero value of every message and part of one.
+// messages returns a pointer to a zero value of every message and of every part of one.
 func messages() []any {
 	return []any{
 		new(Ack), new(Beat), new(Cancel), new(CancelReply), new(CancelRequest), new(Chunk), new(Collected),
@@ -157,8 +157,8 @@ func TestEmptyMessagesComeBackEmpty(t *testing.T) {
 	}
 }
 
-// TestFieldsHaveNames holds that a field's name as it travels is its Go name in snake
-// case and occurs once in its message, however structs are embedded.
+// TestFieldsHaveNames: the encoded name of a field is its Go name in snake case, and occurs
+// once in its message, however structs are embedded.
 func TestFieldsHaveNames(t *testing.T) {
 	for _, m := range messages() {
 		seen := map[string]bool{}
@@ -203,8 +203,7 @@ func TestFieldsOfTheFutureAreIgnored(t *testing.T) {
 	}
 }
 
-// TestFieldsOfThePastAreZero leaves fields out, as a sender does that does not know
-// them.
+// TestFieldsOfThePastAreZero leaves fields out, like a sender that does not know them.
 func TestFieldsOfThePastAreZero(t *testing.T) {
 	for _, m := range messages() {
 		came := reflect.New(reflect.TypeOf(m).Elem())

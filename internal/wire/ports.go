@@ -31,7 +31,7 @@ func ParsePorts(text string) (p Ports, err error) {
 	return p, p.Check()
 }
 
-// Check says what is wrong with a range that is not zero, if anything is.
+// Check returns an error if a range that is not zero is invalid.
 func (p Ports) Check() error {
 	if p != (Ports{}) && (p.First < 1 || p.Last > 65535 || p.Last < p.First) {
 		return fmt.Errorf("there is no range of ports %s: they go from 1 to 65535, the first before the last", p)
@@ -39,7 +39,7 @@ func (p Ports) Check() error {
 	return nil
 }
 
-// Count is how many ports there are, 0 of any free port.
+// Count returns the number of ports in the range, 0 if any free port may be used.
 func (p Ports) Count() int {
 	if p == (Ports{}) {
 		return 0

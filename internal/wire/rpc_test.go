@@ -21,8 +21,8 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// fake is a job manager that answers each call with something of its request, so that
-// a test sees that both went the whole way.
+// fake is a job manager that answers each call with a part of its request, so that a test sees
+// that request and answer arrived.
 type fake struct {
 	blocked chan struct{} // closed when Overview has been entered
 	ended   chan error    // what ended a Connect
@@ -345,7 +345,7 @@ func TestMessagesThatAreTooLargeStayAtHome(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorContains(t, upload.Send(&Chunk{Data: make([]byte, MaxChunk)}), "larger than the limit of 2097152")
 
-	// A caller that does not keep to the limits is refused by the other side.
+	// The other side refuses a message beyond the limits.
 	var out JobInfo
 	err = conn.Invoke(t.Context(), path("Show"), &Output{Text: make([]byte, MaxRequest)}, &out)
 	require.ErrorContains(t, plain(err), "a message ShowRequest of")
@@ -408,11 +408,11 @@ func TestServiceIsWhole(t *testing.T) {
 	require.Nil(t, encoding.GetCodecV2("msgpack"), "nothing is to be registered for the whole process")
 }
 
-// raw is bytes that are to travel as they are.
+// raw has bytes to be sent unchanged.
 type raw struct{ data []byte }
 
-// TestWhoeverGivesUpFirst: at a deadline both sides give up, and either may be faster; the
-// caller is told the same.
+// TestWhoeverGivesUpFirst: at a deadline both sides give up, in either order; the caller gets
+// the same error.
 func TestWhoeverGivesUpFirst(t *testing.T) {
 	for _, text := range []string{"context deadline exceeded", "stream terminated by RST_STREAM with error code: CANCEL"} {
 		err := plain(status.Error(codes.DeadlineExceeded, text))

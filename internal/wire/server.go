@@ -13,15 +13,14 @@ import (
 // service is the name under which a job manager serves.
 const service = "superstep.v1.JobManager"
 
-// Times of connections, both ways. They find a machine that is cut off or a process
-// that is stopped; whether a task manager or a worker lives is for heartbeats to say,
-// which are faster, so these are generous.
+// Times of connections, in both directions. They find a machine that is cut off or a process
+// that is stopped. They are generous, because heartbeats, which are faster, tell whether a task
+// manager or a worker is alive.
 const (
-	// CallTimeout bounds a call with one answer where its caller set no deadline, and
-	// the time a server gives it.
+	// CallTimeout bounds a call with one answer if its caller set no deadline, and the time
+	// that a server allows for it.
 	CallTimeout = 60 * time.Second
-	// ConnectTimeout bounds how long a new connection may take to say hello, TLS
-	// included.
+	// ConnectTimeout bounds the handshake of a new connection, TLS included.
 	ConnectTimeout = 10 * time.Second
 
 	pingAfter   = 10 * time.Second // of silence
@@ -36,8 +35,8 @@ const (
 	readBuffer    = 64 << 10
 )
 
-// ServerOptions are what a server of JobManager needs: the codec, the sizes of
-// messages, how long connections may be silent. Credentials come on top.
+// ServerOptions are the options for a server of JobManager: the codec, the sizes of messages,
+// how long connections may be silent. The caller adds the credentials.
 //
 //	s := grpc.NewServer(append(wire.ServerOptions(), security.ServerToken(token), grpc.Creds(tls))...)
 //	wire.RegisterJobManager(s, manager)
@@ -63,10 +62,10 @@ func ServerOptions() []grpc.ServerOption {
 	}
 }
 
-// RegisterJobManager has s serve impl.
+// RegisterJobManager makes s serve impl.
 func RegisterJobManager(s *grpc.Server, impl JobManager) { s.RegisterService(&description, impl) }
 
-// description is what a compiler of protocol files would have made of JobManager.
+// description describes JobManager for gRPC, as a compiler of protocol files would.
 var description = grpc.ServiceDesc{
 	ServiceName: service,
 	HandlerType: (*JobManager)(nil),

@@ -2,16 +2,15 @@ package wire
 
 import "context"
 
-// JobManager is what a job manager serves by gRPC under the name
-// superstep.v1.JobManager. Streams are typed by the small interfaces below, which
-// gRPC's generic streams satisfy.
+// JobManager is the gRPC service of a job manager, under the name superstep.v1.JobManager. The
+// small interfaces below are the types of its streams; gRPC's generic streams implement them.
 type JobManager interface {
-	// Of task managers.
+	// Calls of task managers.
 	Connect(stream BidiStream[FromTaskManager, ToTaskManager]) error
 	Deliver(stream ClientStream[Delivery, Delivered]) error
 	FetchArtifact(req *FetchRequest, stream ServerStream[Chunk]) error
 
-	// Of clients.
+	// Calls of clients.
 	HasArtifact(ctx context.Context, req *HasArtifactRequest) (*HasArtifactReply, error)
 	UploadArtifact(stream ClientStream[Chunk, UploadReply]) error
 	Submit(ctx context.Context, req *SubmitRequest) (*SubmitReply, error)

@@ -2,10 +2,10 @@ package wire
 
 import "time"
 
-// A task manager keeps one stream to the job manager, Connect, on which both sides
-// send messages; it says Register first. What workers produce in bulk goes on a
-// stream of its own per worker, Deliver, so that it holds up nothing else; artifacts
-// come by FetchArtifact.
+// A task manager keeps one stream to the job manager, Connect, on which both sides send
+// messages; its first message is Register. Rows, text and log lines of each worker go on a
+// stream of their own, Deliver, so that they hold up nothing else; artifacts come by
+// FetchArtifact.
 
 // FromTaskManager is one message of a task manager; one field is set.
 type FromTaskManager struct {
@@ -19,11 +19,11 @@ type FromTaskManager struct {
 type Register struct {
 	Version int    `msgpack:"version"` // of the protocol
 	Build   string `msgpack:"build"`   // of the binary, for people
-	// ID is the task manager's for good, kept in its work directory; Incarnation is new
-	// each time it starts. Of two that run at once under one ID the second is refused.
+	// ID is the permanent identity of the task manager, kept in its work directory; Incarnation
+	// is new each time it starts. If two run at once under one ID, the second is refused.
 	ID          string   `msgpack:"id"`
 	Incarnation string   `msgpack:"incarnation"`
-	Name        string   `msgpack:"name"` // host:port or what the user calls it
+	Name        string   `msgpack:"name"` // host:port, or a name that the user gave
 	Host        string   `msgpack:"host"`
 	PID         int      `msgpack:"pid"`
 	Slots       int      `msgpack:"slots"`
@@ -32,12 +32,11 @@ type Register struct {
 	// Executable is the SHA-256 of its own program, in hex: a job of that program runs
 	// here without being fetched.
 	Executable string `msgpack:"executable"`
-	// Ailing is why it takes no new work for now, "" if it does. Each heartbeat says it
-	// anew.
+	// Ailing is why it takes no new work for now, "" if it does. Each heartbeat repeats it.
 	Ailing string `msgpack:"ailing,omitempty"`
-	// Broke is why the stream before ended, as the task manager saw it, "" for the first.
+	// Broke is why the previous stream ended, as the task manager saw it, "" for the first.
 	Broke string `msgpack:"broke,omitempty"`
-	// Running are workers that go on from before the stream broke.
+	// Running are the workers that still run from the time before the stream broke.
 	Running []WorkerRef `msgpack:"running"`
 }
 
@@ -67,8 +66,8 @@ type WorkerEvent struct {
 	Ended     *Ended     `msgpack:"ended,omitempty"`
 }
 
-// Ended says that the worker's process is gone, or was never started: its slots are
-// free. Nothing of the worker follows. Failure is why, nil where it ended as told.
+// Ended says that the worker's process is gone, or was never started: its slots are free. It is
+// the worker's last event. Failure is why it ended, nil if it ended as told.
 type Ended struct {
 	Failure *Failure `msgpack:"failure,omitempty"`
 }
@@ -82,7 +81,7 @@ type ToTaskManager struct {
 	Refused    *Refused       `msgpack:"refused,omitempty"`
 }
 
-// Registered welcomes a task manager and tells it the clocks.
+// Registered accepts a task manager and sets its times.
 type Registered struct {
 	Cluster   string        `msgpack:"cluster"` // the job manager's incarnation
 	Heartbeat time.Duration `msgpack:"heartbeat"`
@@ -102,9 +101,8 @@ type Refused struct {
 	Final  bool   `msgpack:"final"`
 }
 
-// WorkerCommand is for a worker that was deployed; one pointer is set. Kill ends its
-// process at once, the others are passed on. A worker unknown to the task manager is
-// answered with Ended.
+// WorkerCommand is a command for a deployed worker; one pointer is set. Kill ends its process
+// at once, the others are passed on. For an unknown worker the task manager answers Ended.
 type WorkerCommand struct {
 	WorkerRef `msgpack:",inline"`
 	Prepare   *Prepare `msgpack:"prepare,omitempty"`
@@ -118,8 +116,8 @@ type WorkerCommand struct {
 // Kill ends a worker's process at once.
 type Kill struct{}
 
-// Delivery is a piece of what a worker produces in bulk; one field is set. The first
-// one of a stream only names the worker.
+// Delivery is a piece of a worker's rows, text or log; one field is set. The first one of a
+// stream only names the worker.
 type Delivery struct {
 	Worker    *WorkerRef `msgpack:"worker,omitempty"`
 	Collected *Collected `msgpack:"collected,omitempty"`

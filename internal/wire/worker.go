@@ -16,11 +16,11 @@ package wire
 //	           ◄────────────────────── Committed
 //	Exit ────────────────────────────►            ends with code 0
 //
-// A worker in CommitMode is told Commit right after its Ready, which has no address.
+// A worker in CommitMode gets Commit right after its Ready, which has no address.
 //
-// Cancel may come at any time after Deployment: the worker stops, aborts its sinks,
-// answers Failed, and ends. A worker beats all along. One whose pipe ends was left
-// alone, as its task manager is gone, and exits at once.
+// Cancel may come at any time after Deployment: the worker stops, aborts its sinks, answers
+// Failed, and ends. A worker sends Beat all along. When its pipe ends, its task manager is
+// gone, and the worker exits at once.
 
 // WorkerEnv is the environment variable that makes a process a worker. Its value is
 // the version of the protocol.
@@ -32,7 +32,7 @@ const (
 	WorkerWrites = 4
 )
 
-// WorkerMode says what a worker is for.
+// WorkerMode is the purpose of a worker.
 type WorkerMode int
 
 const (
@@ -45,16 +45,16 @@ const (
 	CommitMode
 )
 
-// Deployment tells a worker what it is.
+// Deployment tells a worker its job and its place in it.
 type Deployment struct {
 	WorkerRef `msgpack:",inline"`
 	Mode      WorkerMode  `msgpack:"mode"`
-	Spec      JobSpec     `msgpack:"spec"`  // with the graph, also where it was resolved
+	Spec      JobSpec     `msgpack:"spec"`  // with the graph, even if a worker resolved it
 	Slots     []SlotRange `msgpack:"slots"` // by worker; this one is Slots[Worker]
-	// TaskManager is the name of where the worker runs, for messages.
+	// TaskManager is the name of the worker's task manager, for messages.
 	TaskManager string `msgpack:"task_manager"`
-	// Listen is the host on which the worker takes the connections of others, all at one
-	// of the Ports, and Advertise the host by which the others reach it; "" is the same.
+	// Listen is the host on which the worker accepts the connections of others, all on one of
+	// the Ports. Advertise is the host by which the others reach it; "" means Listen.
 	Listen    string `msgpack:"listen"`
 	Advertise string `msgpack:"advertise"`
 	Ports     Ports  `msgpack:"ports"`
@@ -64,9 +64,9 @@ type Deployment struct {
 	Credential Credential `msgpack:"credential"`
 }
 
-// Credential is good for the data plane of one attempt, and for nothing else.
+// Credential is valid for the data plane of one attempt only.
 type Credential struct {
-	// Secret is known to the workers of the attempt alone; 32 bytes.
+	// Secret is known only to the workers of the attempt; 32 bytes.
 	Secret []byte `msgpack:"secret"`
 	// Certificate, Key and Authority are in PEM; all "" where the data plane has no TLS.
 	Certificate string `msgpack:"certificate"`
@@ -84,26 +84,26 @@ type ToWorker struct {
 	Exit       *Exit       `msgpack:"exit,omitempty"`
 }
 
-// Prepare has worker 0 begin the sinks, before anyone writes.
+// Prepare tells worker 0 to begin the sinks, before any worker writes.
 type Prepare struct{}
 
-// Start has a worker run. Addresses are the workers' data addresses, by number.
+// Start tells a worker to run. Addresses are the workers' data addresses, by number.
 type Start struct {
 	Addresses []string `msgpack:"addresses"`
 }
 
-// Commit has worker 0 make the results visible. Outcomes are what the workers said
-// in Finished, by number.
+// Commit tells worker 0 to make the results visible. Outcomes are those in the workers'
+// Finished, by number.
 type Commit struct {
 	Outcomes [][]byte `msgpack:"outcomes"`
 }
 
-// Cancel has a worker stop.
+// Cancel tells a worker to stop.
 type Cancel struct {
 	Reason string `msgpack:"reason"`
 }
 
-// Exit has a worker end that has nothing left to do.
+// Exit tells a worker without further work to end.
 type Exit struct{}
 
 // FromWorker is one message of a worker; one field is set.
@@ -137,22 +137,21 @@ type Resolved struct {
 // Prepared says that the sinks have begun.
 type Prepared struct{}
 
-// Collected is rows of a Collect on their way to the client: an Arrow IPC stream of
-// one or more batches of one shard. Those of a shard come in order.
+// Collected has rows of a Collect for the client: an Arrow IPC stream of one or more batches of
+// one shard. The rows of a shard come in order.
 type Collected struct {
 	Node  int    `msgpack:"node"`
 	Shard int    `msgpack:"shard"`
 	Rows  []byte `msgpack:"rows"`
 }
 
-// Output is what operators such as Print show to people, for the client's standard
-// output.
+// Output is text of operators such as Print, for the client's standard output.
 type Output struct {
 	Text []byte `msgpack:"text"`
 }
 
-// Finished says that the worker's subtasks have all succeeded. Outcome is its report
-// and what its sinks wrote, for worker 0 and the client.
+// Finished says that the worker's subtasks have all succeeded. Outcome has the worker's report
+// and describes what its sinks wrote, for worker 0 and the client.
 type Finished struct {
 	Outcome []byte `msgpack:"outcome"`
 }

@@ -10,7 +10,7 @@ import (
 // TickEvery is how often the core is to be given a Tick.
 const TickEvery = 100 * time.Millisecond
 
-// Bounds of what a task manager may say of itself.
+// Bounds of what a task manager may report about itself.
 const (
 	maxSlots  = 1 << 16
 	maxText   = 256     // bytes of an identity, a name, a host
@@ -27,17 +27,17 @@ type Config struct {
 
 	// Heartbeat is how often task managers say that they are alive; default 500 ms.
 	Heartbeat time.Duration
-	// Detection is how long a task manager may be silent before it is lost; default 4 s.
-	// Only time counts in which this process itself got its ticks.
+	// Detection is how long a task manager may be silent before it is lost; default 4 s. Only
+	// time in which the core got its ticks counts.
 	Detection time.Duration
 	// Reconnect is how long a task manager whose connection broke may take to come back
 	// before it is lost; default 2 s.
 	Reconnect time.Duration
-	// Lease is how long a task manager goes on alone; default four times
-	// Detection, so that no job ends where a job manager stands still for some seconds.
+	// Lease is how long a task manager goes on without hearing the job manager; default four
+	// times Detection, so that no job ends when a job manager stands still for some seconds.
 	Lease time.Duration
-	// Slack is added to Detection when a worker says that it lost another one, and the
-	// reason is waited for; default 500 ms.
+	// Slack is added to Detection to bound the wait for the reason when a worker says that it
+	// lost another one; default 500 ms.
 	Slack time.Duration
 
 	// DeployTimeout bounds the time from the choice of slots until all workers run,
@@ -46,8 +46,8 @@ type Config struct {
 	// ResolveTimeout bounds the time in which a worker learns the facts of a graph, for
 	// which it may have to read inputs; default 10 min.
 	ResolveTimeout time.Duration
-	// ResumeTimeout bounds how long a job whose commit another worker is to finish waits
-	// for a slot; default 5 min.
+	// ResumeTimeout bounds the wait for a slot of a job whose commit another worker is to
+	// finish; default 5 min.
 	ResumeTimeout time.Duration
 	// KillAfter is how long a worker that was told to end may take before it is killed;
 	// default 12 s, which leaves it 10 s to abandon user code that does not return.
@@ -61,17 +61,18 @@ type Config struct {
 	// History is the jobs on record. Those that have not ended failed because the job
 	// manager stopped.
 	History []wire.JobInfo
-	// Resume has what it takes to finish the commit of jobs on record as committing. Of
-	// those not in it nobody knows what is visible, and their failure says so.
+	// Resume has what is needed to finish the commits of jobs recorded as committing. Such a
+	// job that is not in it fails, and its failure says that nobody knows which of its results
+	// are visible.
 	Resume map[wire.JobID]Resumable
-	// Doubts says of jobs in History that they may have come further than that says, and
-	// why. What becomes of them says so too.
+	// Doubts lists jobs in History that may have come further than their record says, with the
+	// reason. The reason becomes part of how the job ends.
 	Doubts map[wire.JobID]string
 }
 
-// Resumable is what finishes the commit of a job, with what its record has.
+// Resumable is what is needed to finish the commit of a job, besides its record.
 type Resumable struct {
-	Spec     wire.JobSpec // as the workers were given it, with the graph
+	Spec     wire.JobSpec // as the workers got it, with the graph
 	Outcomes [][]byte     // of the workers
 }
 

@@ -12,8 +12,8 @@ import (
 type Core struct {
 	config Config
 	epoch  time.Time     // the wall clock at time zero
-	now    time.Duration // of the event at hand
-	clock  silence.Clock // by which it waits: for a task manager to be heard, for workers to be ready, for slots
+	now    time.Duration // time of the event being processed
+	clock  silence.Clock // measures waits: for heartbeats, for workers to be ready, for slots
 	still  standstill
 
 	conns        map[int]*taskManager    // that are registered
@@ -22,7 +22,7 @@ type Core struct {
 	gone         []*taskManager          // the last few, for people
 
 	jobs  map[wire.JobID]*job
-	live  []*job // that have not ended or have workers yet, in order of submission
+	live  []*job // that have not ended or still have workers, in order of submission
 	ended []*job // in the order in which they ended
 
 	rethink bool // slots or the queue have changed
@@ -44,14 +44,13 @@ func New(config Config) *Core {
 	return c
 }
 
-// Recover returns what is to be done about the jobs on record before anything else;
-// if it is not called, the first Step returns it.
+// Recover returns the effects for the jobs on record, which come before all others. If it is
+// not called, the first Step returns them.
 func (c *Core) Recover() []Effect { return c.flush() }
 
-// Step takes in an event and returns what is to be done about it, in order. Times
-// never run backwards. The caller owns the effects; what they point to is not modified
-// by the core any more and must not be by the caller, the credential of a Deployment
-// excepted.
+// Step processes an event and returns its effects, in order. Times never run backwards. The
+// caller owns the effects. The core does not modify what they point to, and the caller must not
+// either, except for the credential of a Deployment.
 func (c *Core) Step(now time.Duration, event Event) []Effect {
 	c.now = max(c.now, now)
 	c.clock.Begin(c.now)
@@ -93,14 +92,13 @@ func (c *Core) flush() []Effect {
 
 func (c *Core) emit(e Effect) { c.effects = append(c.effects, e) }
 
-// wall returns the wall clock of the event at hand.
+// wall returns the wall clock at the event being processed.
 func (c *Core) wall() time.Time { return c.epoch.Add(c.now) }
 
-// tick looks at all that waits.
+// tick checks all deadlines.
 func (c *Core) tick() {
 	c.clock.Tick(c.now)
-	// Both lists change under the loops: a lost task manager leaves one, a job that ends
-	// the other.
+	// The loops may change both lists: they remove lost task managers and ended jobs.
 	for _, n := range slices.Clone(c.order) {
 		c.watch(n)
 	}

@@ -47,7 +47,7 @@ func Example() {
 // anyHash is the executable of task managers where it does not matter.
 var anyHash = strings.Repeat("a", 64)
 
-// TestFailuresAreBounded: what a worker says of its failure is kept in part.
+// TestFailuresAreBounded: only a bounded part of a worker's failure is kept.
 func TestFailuresAreBounded(t *testing.T) {
 	lines := make([]string, 1000)
 	for i := range lines {
@@ -67,8 +67,7 @@ func TestFailuresAreBounded(t *testing.T) {
 	require.Less(t, total, maxMessage+maxText+(maxLines+2)*(maxLine+40))
 }
 
-// TestEndedJobsAreSmall: of a job that has ended nothing is kept that only its workers
-// needed.
+// TestEndedJobsAreSmall: an ended job keeps nothing that only its workers needed.
 func TestEndedJobsAreSmall(t *testing.T) {
 	c := New(Config{})
 	c.Step(0, Submitted{ID: "j", Spec: wire.JobSpec{Graph: make([]byte, 1<<20)}, Slots: 1})
@@ -79,7 +78,7 @@ func TestEndedJobsAreSmall(t *testing.T) {
 	require.Equal(t, wire.JobCancelled, j.info.State)
 }
 
-// TestDefaults: what is not configured has the values that are documented.
+// TestDefaults: the defaults are those that are documented.
 func TestDefaults(t *testing.T) {
 	c := New(Config{}).config
 	require.Equal(t, 500*time.Millisecond, c.Heartbeat)
@@ -89,7 +88,7 @@ func TestDefaults(t *testing.T) {
 	require.Less(t, c.Detection+c.Slack, 5*time.Second, "a silent task manager is known, and told, in under 5 s")
 }
 
-// TestSnapshotsStay: what has been handed out does not change with the job.
+// TestSnapshotsStay: a returned snapshot does not change with the job.
 func TestSnapshotsStay(t *testing.T) {
 	c := New(Config{})
 	c.Step(0, Registered{Conn: 1, Register: wire.Register{Version: wire.Version, ID: "a", Incarnation: "1", Slots: 1, Executable: anyHash}})

@@ -1,7 +1,7 @@
-// Package core decides for the job manager: which task managers there are and which
-// of them live, which job gets which slots, what its workers are told and when, and
-// why a job failed. It is a function of the events and times it is given, and returns
-// what is to be done; no goroutine, clock, lock, socket or log call is in it.
+// Package core makes the decisions of the job manager: which task managers are alive, which job
+// gets which slots, what its workers are told and when, and why a job failed. It is a function
+// of the events and times that it is given, and returns the actions to take; it has no
+// goroutine, clock, lock, socket or log.
 //
 //	c := core.New(core.Config{...})
 //	for event := range events {
@@ -10,9 +10,9 @@
 //		}
 //	}
 //
-// Times are those of one monotonic clock, counted from any zero. Whatever is waited for
-// is measured by the ticks that the core was given (internal/silence), so that a job
-// manager that was stopped, or has too much to do, blames nobody else for it.
+// Times are those of one monotonic clock, counted from any zero. Every wait is measured in the
+// ticks that the core was given (internal/silence), so that a job manager that was stopped or
+// overloaded does not blame others for it.
 //
 // # Who is who
 //
@@ -24,17 +24,16 @@
 //
 // # What a shell and a task manager must know
 //
-//   - Attempts are numbered from 1 and count all deployments of a job: of one whose
-//     graph is resolved first, the worker that does so is attempt 1, and the run is 2.
-//     A commit that another worker finishes is an attempt of its own, too.
-//   - Whatever is said on a connection that is not registered, any more or yet, is
-//     ignored. A report of a worker that is not known is answered with Kill.
-//   - A connection that breaks costs nothing if the task manager is back in time. What
-//     was on its way in either direction may be lost, so both sides say again what the
-//     other may not have heard: the core when it compares a registration with what it
-//     knows, the task manager by repeating, of each worker that it has, the last of
-//     Ready, Resolved, Prepared, Finished, Committed and Failed. What was heard before
-//     is ignored, on both sides.
-//   - A worker is among those that a task manager says it runs from the moment of its
-//     Deploy, while its executable is still being fetched, until Ended was sent.
+//   - Attempts are numbered from 1 and count all deployments of a job. If a worker first
+//     resolves the graph, that is attempt 1 and the run is attempt 2. A commit that another
+//     worker finishes is an attempt of its own, too.
+//   - Messages on a connection that is not registered are ignored. A report of an unknown
+//     worker is answered with Kill.
+//   - A broken connection costs nothing if the task manager is back in time. Messages under way
+//     in either direction may be lost, so both sides repeat them: the core when it compares a
+//     registration with its own state, the task manager by repeating, for each worker that it
+//     has, the last of Ready, Resolved, Prepared, Finished, Committed and Failed. Both sides
+//     ignore repetitions.
+//   - A task manager reports a worker as running from its Deploy, even while the executable is
+//     still being fetched, until Ended was sent.
 package core

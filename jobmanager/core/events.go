@@ -41,8 +41,8 @@ type Disconnected struct {
 	Reason string
 }
 
-// Submitted: a client submitted a job. Slots is what its plan needs, 0 if the graph is
-// to be resolved first.
+// Submitted: a client submitted a job. Slots is the number that its plan needs, 0 if the graph
+// is to be resolved first.
 type Submitted struct {
 	ID    wire.JobID
 	Spec  wire.JobSpec
@@ -50,11 +50,10 @@ type Submitted struct {
 	At    time.Time // by the wall clock, for people
 }
 
-// Compiled: the shell compiled a graph that a worker resolved. Err is why it could
-// not.
+// Compiled: the shell compiled a graph that a worker resolved, or could not because of Err.
 type Compiled struct {
 	ID    wire.JobID
-	Graph []byte // as it goes to the workers, in JSON
+	Graph []byte // in JSON, as the workers get it
 	Slots int
 	Err   error
 }
@@ -65,9 +64,9 @@ type CancelAsked struct {
 	Reason string
 }
 
-// Persisted: what a Persist effect named is on disk. The shell says so for those with
-// Barrier set; the core waits for it before it lets worker 0 commit. Err is why it
-// could not be written, which fails the job before anything of it is visible.
+// Persisted: the record of a Persist effect is on disk. The shell reports this for effects with
+// Barrier set; the core waits for it before it lets worker 0 commit. Err is why the record
+// could not be written: the job then fails before any of its results is visible.
 type Persisted struct {
 	ID  wire.JobID
 	Err error
@@ -91,15 +90,15 @@ func (Tick) event()         {}
 // the order in which they are to be done.
 type Effect interface{ effect() }
 
-// Send sends a message to a task manager. Of a connection that is gone the shell
-// drops it. The credential of a Deployment is left empty: the shell issues one per
-// (job, attempt) and fills it in.
+// Send sends a message to a task manager. If the connection is gone, the shell drops the
+// message. The credential of a Deployment is left empty: the shell issues one per (job,
+// attempt) and fills it in.
 type Send struct {
 	Conn    int
 	Message wire.ToTaskManager
 }
 
-// Disconnect ends a connection after what was sent on it.
+// Disconnect ends a connection after its queued messages.
 type Disconnect struct {
 	Conn int
 }
@@ -110,13 +109,13 @@ type Disconnect struct {
 type Persist struct {
 	Job     wire.JobInfo
 	Barrier bool
-	// Spec is that of a job that commits, nil of others: with the outcomes it is what
-	// Config.Resume needs after a restart.
+	// Spec is the specification of a job that commits, nil for others. With the outcomes it is
+	// what Config.Resume needs after a restart.
 	Spec *wire.JobSpec
 }
 
-// Changed tells those who follow a job how it stands now. The last one of a job has a
-// state that Ended, and comes after its Persist.
+// Changed tells the followers of a job its new state. The last one of a job has a state for
+// which Ended is true, and comes after its Persist.
 type Changed struct {
 	Job wire.JobInfo
 }
@@ -128,14 +127,13 @@ type Compile struct {
 	Graph []byte
 }
 
-// Progressed says that there is news of how far a job is, which Core.Progress sums up
-// when asked. There is one for each report of a worker; the shell tells followers at
-// the pace it likes.
+// Progressed says that a job has made progress; Core.Progress returns the sum. There is one for
+// each report of a worker; the shell chooses how often it tells followers.
 type Progressed struct {
 	ID wire.JobID
 }
 
-// Forget removes a job that ended long ago from the records, with all that the shell
+// Forget removes the record of a job that ended long ago, with everything else that the shell
 // keeps of it.
 type Forget struct {
 	ID wire.JobID

@@ -8,16 +8,16 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Bounds of what is kept of a failure.
+// Bounds of the parts of a failure that are kept.
 const (
 	maxMessage = 32 << 10
 	maxLines   = 100
 	maxLine    = 4 << 10
 )
 
-// cancelAsked ends a job because someone wants it. While worker 0 makes the results
-// visible it is too late, as that cannot be undone: the job finishes, unless that takes
-// longer than a worker gets that is to end.
+// cancelAsked ends a job on request. While worker 0 makes the results visible it is too late
+// for that, as this cannot be undone: the job finishes, unless the commit takes longer than
+// KillAfter.
 func (c *Core) cancelAsked(e CancelAsked) {
 	j := c.jobs[e.ID]
 	if j == nil {
@@ -46,13 +46,14 @@ func (c *Core) cancel(j *job, reason string) {
 	c.settle(j)
 }
 
-// noteCommit notes that a job ends otherwise while worker 0 makes its results visible. A
-// worker that fails of that may know what is visible, and says so in f, if there is one.
+// noteCommit records what may be visible of a job that fails or is cancelled while worker 0
+// makes its results visible. If worker 0 itself failed, it may know what is visible, and says
+// so in f. f is nil if there is no failure.
 func (c *Core) noteCommit(j *job, f *wire.Failure) {
 	switch {
 	case j.info.State != wire.JobCommitting:
 	case j.resume.doubt != "":
-		j.note = "; " + j.resume.doubt // the worker knows of its own attempt alone
+		j.note = "; " + j.resume.doubt // the worker knows only of its own attempt
 	case f != nil && f.Outputs != "":
 		j.note = "; " + f.Outputs
 	case j.resume.due:
@@ -62,17 +63,15 @@ func (c *Core) noteCommit(j *job, f *wire.Failure) {
 	}
 }
 
-// blame fails a job over one of its workers. The first cause stays, with one
-// exception. A worker that only lost contact with another one has often noticed before
-// the job manager hears what became of that: its task manager reports the end of the
-// process, or is silent and not lost yet. So such a failure is held, and the others
-// are left alone (told to stop, they would fail of that), until a cause of another
-// kind is heard, or all are gone, or the time has passed in which a task manager is
-// found to be silent.
+// blame fails a job because of one of its workers. The first cause stays, with one exception. A
+// worker that only lost contact with another one often notices this before the job manager
+// hears what became of the other: its task manager has yet to report the end of the process, or
+// to be found silent. So such a failure is held, and the other workers are not told to stop,
+// since they would then report failures of their own. It is held until a cause of another kind
+// is heard, or all workers are gone, or a silent task manager would have been found.
 //
-// Worker 0 alone commits; what becomes of the others meanwhile fails nothing. Where it
-// is lost itself, another one goes on (orphaned); this here is for what it says that it
-// failed of.
+// Only worker 0 commits; during that, failures of other workers do not matter. If worker 0 is
+// lost, another worker goes on (orphaned); blame handles failures that worker 0 reports itself.
 func (c *Core) blame(w *worker, f *wire.Failure) {
 	j := w.job
 	known := bounded(f)
@@ -82,7 +81,7 @@ func (c *Core) blame(w *worker, f *wire.Failure) {
 	}
 	switch {
 	case w.ref.Attempt != j.info.Attempt || w.told == toldExit:
-		// Nothing depends on it any more.
+		// Nothing depends on this worker any more.
 	case j.info.State == wire.JobFailing && j.deciding && f.Kind != wire.PeerFailure:
 		j.info.Failure = known
 		c.decide(j)
@@ -100,7 +99,7 @@ func (c *Core) blame(w *worker, f *wire.Failure) {
 	}
 }
 
-// decide takes the failure that is known for the cause, and stops all workers.
+// decide makes the failure known so far the cause, and stops all workers.
 func (c *Core) decide(j *job) {
 	j.deciding = false
 	if f := j.info.Failure; f.Kind == wire.PeerFailure {
@@ -118,8 +117,8 @@ func (c *Core) decide(j *job) {
 // maxBroken is how many workers brokenConnection names.
 const maxBroken = 4
 
-// brokenConnection says what it means that workers lost contact with each other, and that none
-// was found to have ended or to be silent before: so both ends are told, as either may be it.
+// brokenConnection explains a failure in which workers lost contact with each other, but none
+// was found to have ended or to be silent. It names both ends, as either may be at fault.
 func (j *job) brokenConnection() string {
 	if len(j.workers) < 2 {
 		return ""
@@ -145,7 +144,7 @@ func (c *Core) fail(j *job, f *wire.Failure) {
 	c.settle(j)
 }
 
-// learn adds to a job's failure how the process of the worker ended that is its cause.
+// learn adds to a job's failure how the process of the failed worker ended.
 func (j *job) learn(w *worker, f *wire.Failure) {
 	cause := j.info.Failure
 	if f == nil || cause == nil || j.info.State.Ended() || cause.Worker != w.ref.Worker || w.ref.Attempt != j.info.Attempt {
@@ -161,7 +160,7 @@ func (j *job) learn(w *worker, f *wire.Failure) {
 	j.info.Failure = &more
 }
 
-// bounded returns a copy of a failure of which no part is too large to be kept.
+// bounded returns a copy of a failure with every part shortened to its bound.
 func bounded(f *wire.Failure) *wire.Failure {
 	b := *f
 	b.Message = shorten(b.Message, maxMessage)

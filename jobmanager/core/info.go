@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// progressed keeps what a worker says of how far it is.
+// progressed keeps the progress that a worker reports.
 func (c *Core) progressed(w *worker, p *wire.Progress) {
 	if w.state == WorkerRunning && w.job.info.State == wire.JobRunning {
 		w.progress = p
@@ -16,8 +16,8 @@ func (c *Core) progressed(w *worker, p *wire.Progress) {
 	}
 }
 
-// progress sums up what the workers have said: their vertices added up, and the queues
-// as worker 0 has them, where subtask 0 runs. It is nil where nobody has said anything.
+// progress sums up the reports of the workers: the counts of vertices are added, and the queues
+// are those of worker 0, where subtask 0 runs. It is nil if no worker has reported.
 func (j *job) progress() *wire.Progress {
 	var sum *wire.Progress
 	for w := range j.all() {
@@ -51,8 +51,8 @@ func (j *job) progress() *wire.Progress {
 	return sum
 }
 
-// Progress returns how far a job is, nil if that is not known. It costs the workers
-// and vertices of the job; ask when you want to tell, not for each Progressed.
+// Progress returns the progress of a job, nil if none is known. Its cost grows with the workers
+// and vertices of the job, so do not call it for each Progressed.
 func (c *Core) Progress(id wire.JobID) *wire.Progress {
 	if j := c.jobs[id]; j != nil {
 		return j.progress()
@@ -120,9 +120,9 @@ func (n *taskManager) info(now time.Duration) wire.TaskManagerInfo {
 	return info
 }
 
-// Overview returns the cluster at a glance. What concerns uploads is the shell's to
-// add. Task managers count that are alive, silent or away; free are slots that can be
-// had now.
+// Overview returns the cluster at a glance. The shell adds what concerns uploads. The task
+// managers counted are those that are alive, silent or away; free slots are those that can be
+// used now.
 func (c *Core) Overview() wire.Overview {
 	o := wire.Overview{
 		Version:      wire.Version,

@@ -16,26 +16,26 @@ type job struct {
 	info wire.JobInfo // without progress and outcomes until it has ended
 
 	queued bool          // waits for slots
-	early  time.Duration // counted time before which one is only kept for it; 0 once that is over
-	since  time.Duration // counted time when it began to wait for what it waits for
+	early  time.Duration // counted time before which a slot is only reserved for it; 0 once that is over
+	since  time.Duration // counted time when its current wait began
 
 	resolver  *worker
-	compiling bool      // the graph that the resolver built
+	compiling bool      // the graph that the resolver built is being compiled
 	workers   []*worker // of the current attempt, by number
-	ready     int       // of them
-	processes int       // that are not gone, the resolver included
+	ready     int       // workers that are ready
+	processes int       // workers that are not gone, the resolver included
 
 	preparing  bool   // worker 0 was told to prepare
-	recorded   bool   // as one that commits
+	recorded   bool   // its record as committing is on disk
 	committing bool   // worker 0 was told to commit
-	cancelLate string // why it is to be cancelled if the commit takes too long
+	cancelLate string // reason for cancelling it if the commit takes too long
 	finished   int    // workers
-	resume     resume // what is known of a commit that another worker is to finish
+	resume     resume // state of a commit that another worker is to finish
 	outcomes   [][]byte
 
-	deciding bool          // it failed as a worker lost another one, and nobody has said why yet
-	decideBy time.Duration // counted time after which that is all there is to say
-	note     string        // on what became of a commit that something came across
+	deciding bool          // it failed as a worker lost another one, and the cause is not known yet
+	decideBy time.Duration // counted time after which the cause is no longer waited for
+	note     string        // on what may be visible after an interrupted commit
 }
 
 // start is the command that has its workers run.
@@ -47,7 +47,7 @@ func (j *job) start() *wire.Start {
 	return &wire.Start{Addresses: addresses}
 }
 
-// request is what the job wants now.
+// request returns the slots that the job waits for.
 func (c *Core) request(j *job) Request {
 	r := Request{Slots: j.wants(), Platform: j.spec.Platform, Policy: c.config.Policy}
 	if j.spec.Resident {
@@ -56,7 +56,7 @@ func (c *Core) request(j *job) Request {
 	return r
 }
 
-// wants is how many slots it waits for.
+// wants returns how many slots the job waits for.
 func (j *job) wants() int {
 	if j.info.State == wire.JobResolving || j.resume.due {
 		return 1
@@ -78,7 +78,7 @@ func (c *Core) moveJob(j *job, e jobEvent, detail string) bool {
 	return true
 }
 
-// record puts a job on record as it stands, and tells its followers.
+// record persists the job's current state, and tells its followers.
 func (c *Core) record(j *job, barrier bool) {
 	info := j.snapshot()
 	if j.info.State == wire.JobCommitting || j.info.State == wire.JobFinished {
@@ -93,14 +93,14 @@ func (c *Core) record(j *job, barrier bool) {
 	c.emit(Changed{Job: info})
 }
 
-// snapshot returns the job as people see it, for good.
+// snapshot returns an immutable copy of the job for clients.
 func (j *job) snapshot() wire.JobInfo {
 	info := j.info
 	info.Workers = slices.Clone(info.Workers)
 	return info
 }
 
-// submit takes in a job.
+// submit adds a job.
 func (c *Core) submit(e Submitted) {
 	if c.jobs[e.ID] != nil {
 		return
@@ -129,11 +129,11 @@ func (c *Core) submit(e Submitted) {
 	c.record(j, false)
 }
 
-// schedule gives slots to those that wait, first in, first out: behind a job that does
-// not fit all others wait for slots of its platform, though they may fit, as otherwise
-// small jobs could keep a large one waiting for ever. Only one that all slots together
-// would not be enough for holds up nobody: it waits for task managers, not for slots.
-// For one that cannot go on yet its slots are kept.
+// schedule gives slots to the waiting jobs, first in, first out. Behind a job that does not
+// fit, all others wait for slots of its platform even if they would fit: otherwise small jobs
+// could keep a large one waiting for ever. A job that needs more slots than the cluster has
+// holds up nobody: it waits for task managers, not for slots. Slots for a job that cannot go on
+// yet are reserved.
 func (c *Core) schedule() {
 	if !slices.ContainsFunc(c.live, func(j *job) bool { return j.queued }) {
 		return
@@ -156,7 +156,7 @@ func (c *Core) schedule() {
 			continue
 		}
 		if request.Slots <= short.Total {
-			line.join(request.Platform) // one that the whole cluster could not run holds up nobody
+			line.join(request.Platform) // a job that needs more slots than there are holds up nobody
 		}
 		detail := "waiting for " + short.String()
 		if j.resume.due {
@@ -169,7 +169,7 @@ func (c *Core) schedule() {
 	}
 }
 
-// offers returns what there is for new work, in the order of task managers.
+// offers returns the slots for new work, in the order of task managers.
 func (c *Core) offers() []Offer {
 	offers := make([]Offer, len(c.order))
 	for i, n := range c.order {
@@ -209,7 +209,7 @@ func (c *Core) place(j *job, shares []Share) {
 	c.record(j, false)
 }
 
-// resolved has the graph that a worker built compiled, and lets the worker go.
+// resolved sends the graph that a worker built to be compiled, and tells the worker to exit.
 func (c *Core) resolved(w *worker, graph []byte) {
 	c.stop(w, toldExit, "")
 	if w.job.info.State == wire.JobResolving {
@@ -218,7 +218,8 @@ func (c *Core) resolved(w *worker, graph []byte) {
 	}
 }
 
-// compiled takes in the compiled graph. The job keeps its place in the queue.
+// compiled processes the result of compiling a job's graph. The job keeps its place in the
+// queue.
 func (c *Core) compiled(e Compiled) {
 	j := c.jobs[e.ID]
 	switch {
@@ -265,7 +266,7 @@ func (c *Core) ready(w *worker, r *wire.Ready) {
 	}
 }
 
-// startAll has all workers run.
+// startAll tells all workers to start.
 func (c *Core) startAll(j *job) {
 	c.moveJob(j, jobStarted, "")
 	j.info.Started = c.wall()
@@ -277,8 +278,8 @@ func (c *Core) startAll(j *job) {
 	c.record(j, false)
 }
 
-// finished counts a worker whose subtasks have succeeded. When all have, the job is
-// put on record as one that commits, before anything of it is visible.
+// finished counts a worker whose subtasks have succeeded. When all have, the job is recorded as
+// committing, before any of its results is visible.
 func (c *Core) finished(w *worker, outcome []byte) {
 	j := w.job
 	if j.info.State != wire.JobRunning {
@@ -313,7 +314,7 @@ func (c *Core) persisted(e Persisted) {
 	c.command(j.workers[0], wire.WorkerCommand{Commit: &wire.Commit{Outcomes: j.outcomes}})
 }
 
-// committed ends a job well. Its workers hold their slots until they are gone.
+// committed ends a job as finished. Its workers hold their slots until they are gone.
 func (c *Core) committed(j *job) {
 	if !c.moveJob(j, jobCommitted, "") {
 		j.note = "; its results had become visible"
@@ -346,8 +347,8 @@ func (c *Core) stopAll(j *job, how ending, reason string) {
 	}
 }
 
-// settle ends a job that was to end once its last worker is gone, and lets go of what
-// is needed for workers only.
+// settle ends a failing or cancelling job once its last worker is gone, and releases the data
+// of an ended job that only workers need.
 func (c *Core) settle(j *job) {
 	if j.processes > 0 {
 		return
@@ -372,7 +373,7 @@ func (c *Core) settle(j *job) {
 	}
 }
 
-// close puts a job that has ended on record for good.
+// close records a job that has ended.
 func (c *Core) close(j *job) {
 	j.info.Ended = c.wall()
 	j.info.Progress = j.progress()
@@ -394,7 +395,7 @@ func (c *Core) forget() {
 	}
 }
 
-// hurry looks whether a job has waited too long for what it waits for.
+// hurry fails a job that has waited too long.
 func (c *Core) hurry(j *job) {
 	waited := c.clock.Counted() - j.since
 	switch j.info.State {
@@ -464,7 +465,7 @@ func were(n int) string {
 	return fmt.Sprintf("%d slots were", n)
 }
 
-// notReady says which workers a deployment waited for in vain.
+// notReady lists the workers that did not become ready in time.
 func (j *job) notReady(limit time.Duration) string {
 	const most = 5
 	var names []string

@@ -6,11 +6,11 @@ import "github.com/superstep-ml/superstep/internal/wire"
 type jobEvent int
 
 const (
-	jobResolved  jobEvent = iota // its facts are known and its graph compiled
+	jobResolved  jobEvent = iota // its graph is complete and compiled
 	jobPlaced                    // it has its slots
 	jobStarted                   // all workers were ready, and told to start
 	jobCommits                   // all workers have finished
-	jobOrphaned                  // whoever made its results visible is lost
+	jobOrphaned                  // the worker that made its results visible is lost
 	jobCommitted                 // its results are visible
 	jobFails                     // something of it failed
 	jobCancels                   // someone asked for its end
@@ -37,11 +37,11 @@ func (e jobEvent) String() string { return jobEvents[e] }
 //	    │      └── emptied ──► cancelled
 //	    └── a job whose graph has all its facts starts in waiting
 //
-// A job that fails or is cancelled stays in failing or cancelling until all its
-// workers are gone, so that one that has ended so holds no slots. What came first
-// decides: a failure of a cancelling job, or a cancellation of a failing one, changes
-// nothing. A cancellation waits for a commit that has begun, for a while (cancelAsked).
-// Finished, failed and cancelled are for good.
+// A job that fails or is cancelled stays in failing or cancelling until all its workers are
+// gone, so that a job in failed or cancelled holds no slots. The first event decides: a failure
+// of a cancelling job, or a cancellation of a failing one, changes nothing. A cancellation
+// waits for a commit that has begun, for a while (cancelAsked). Finished, failed and cancelled
+// are for good.
 //
 // A job whose worker 0 is lost while it commits stays in that state and waits there for
 // another worker, which finishes the commit; so does one that was committing when the

@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// TestAnything gives the core events in any order, sensible and not, and checks what
-// must hold whatever happens; then it lets the world behave and checks that all ends.
+// TestAnything gives the core events in any order, sensible and not, and checks the invariants
+// after each. Then the world behaves, and the test checks that every job ends.
 func TestAnything(t *testing.T) {
 	for i := range rounds {
 		t.Run(fmt.Sprint("round ", i), func(t *testing.T) { rapid.Check(t, live) })
@@ -42,7 +42,7 @@ func live(t *rapid.T) {
 	w.settle(t)
 }
 
-// manager is a task manager of the world.
+// manager is a simulated task manager.
 type manager struct {
 	id      string
 	inc     int
@@ -65,8 +65,8 @@ type world struct {
 	owner    map[wire.WorkerRef]*manager
 	slots    map[wire.WorkerRef]int
 	said     map[wire.WorkerRef]map[workerEvent]bool
-	heard    map[wire.WorkerRef]time.Duration // when the task manager that has it was last
-	gone     map[wire.WorkerRef]bool          // as that has said
+	heard    map[wire.WorkerRef]time.Duration // when its task manager was last heard
+	gone     map[wire.WorkerRef]bool          // as its task manager has reported
 	resumed  map[wire.JobID]int               // workers that were to finish the commit
 }
 
@@ -89,7 +89,7 @@ func newWorld(t *rapid.T) *world {
 
 func (w *world) some(t *rapid.T) *manager { return rapid.SampledFrom(w.managers).Draw(t, "manager") }
 
-// step gives the core an event, does what it says, and checks each effect.
+// step gives the core an event, and checks and carries out each effect.
 func (w *world) step(t require.TestingT, e Event) {
 	w.hear(e)
 	for _, effect := range w.core.Step(w.now, e) {
@@ -115,11 +115,11 @@ func (w *world) step(t require.TestingT, e Event) {
 	}
 }
 
-// hear notes what a task manager says of its workers with an event.
+// hear records what a task manager reports about its workers with an event.
 func (w *world) hear(e Event) {
 	var n *taskManager
 	var running []wire.WorkerRef
-	all := false // running is all it has
+	all := false // running lists all workers that it has
 	switch e := e.(type) {
 	case Registered:
 		if n = w.core.taskManagers[e.ID]; n != nil && n.Incarnation != e.Incarnation {
@@ -162,7 +162,7 @@ func (w *world) resumes(t require.TestingT, ref wire.WorkerRef) {
 	require.LessOrEqual(t, w.resumed[ref.Job], resumeTries)
 }
 
-// offered is how many slots there are for new work, free or not.
+// offered returns how many slots there are for new work, free or not.
 func (w *world) offered() (slots int) {
 	for _, o := range w.core.offers() {
 		slots += o.Slots
@@ -217,8 +217,8 @@ func (w *world) deliver(t require.TestingT, e Send) {
 	}
 }
 
-// changed checks that followers see a job take steps that its table has. Failing and
-// cancelling are passed in silence where no worker is left to wait for.
+// changed checks that followers see only transitions in the job's table. They do not see
+// failing and cancelling if no worker is left to wait for.
 func (w *world) changed(t require.TestingT, j wire.JobInfo) {
 	before, known := w.seen[j.ID]
 	w.seen[j.ID] = j.State
@@ -237,7 +237,7 @@ func (w *world) changed(t require.TestingT, j wire.JobInfo) {
 	require.Fail(t, "impossible", "%s from %s to %s", j.ID, before, j.State)
 }
 
-// check compares the core's books with what it has deployed.
+// check compares the core's state with what it has deployed.
 func (w *world) check(t require.TestingT) {
 	processes := map[wire.JobID]int{}
 	free := 0
@@ -300,7 +300,7 @@ func (w *world) register(t *rapid.T) {
 	w.step(t, Registered{Conn: m.conn, Register: r})
 }
 
-// has returns what a task manager says it runs: mostly the truth.
+// has returns the workers that a task manager claims to run: mostly the truth.
 func (w *world) has(t *rapid.T, m *manager) []wire.WorkerRef {
 	all := slices.SortedFunc(maps.Keys(m.running), compareRefs)
 	if len(all) > 0 && rapid.IntRange(0, 5).Draw(t, "lies") == 0 {
@@ -353,7 +353,7 @@ func (w *world) cancel(t *rapid.T) {
 	}
 }
 
-// shell answers for the shell.
+// shell answers in place of the shell.
 func (w *world) shell(t *rapid.T) {
 	id := w.job(t)
 	if rapid.Bool().Draw(t, "compiled") {
@@ -402,7 +402,7 @@ func (w *world) say(t *rapid.T, conn int, ref wire.WorkerRef, what workerEvent) 
 	w.step(t, Reported{Conn: conn, WorkerEvent: e})
 }
 
-// advance has a worker say what it may say next.
+// advance makes a worker report what it may report next.
 func (w *world) advance(t *rapid.T) {
 	m := w.some(t)
 	all := slices.SortedFunc(maps.Keys(m.running), compareRefs)
@@ -427,8 +427,8 @@ func (w *world) advance(t *rapid.T) {
 	}
 }
 
-// orphan has a worker end before its time that commits, or is about to; or cuts off its
-// task manager for as long as it takes, while the others live.
+// orphan ends the process of a worker that commits or is about to, or cuts off its task manager
+// for a while, while the others live.
 func (w *world) orphan(t *rapid.T) {
 	for _, m := range w.managers {
 		for _, ref := range slices.SortedFunc(maps.Keys(m.running), compareRefs) {
@@ -472,7 +472,7 @@ func (w *world) live(t *rapid.T, ticks int) {
 	}
 }
 
-// report has anyone say anything.
+// report sends any report of any worker.
 func (w *world) report(t *rapid.T) {
 	ref := rapid.SampledFrom(append([]wire.WorkerRef{{Job: "x"}, {}}, w.refs...)).Draw(t, "worker")
 	conn := rapid.IntRange(-1, w.conns+1).Draw(t, "conn")

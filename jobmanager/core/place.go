@@ -13,10 +13,10 @@ import (
 type Policy int
 
 const (
-	// Pack takes as few task managers as can be, so that most rows stay in one process.
+	// Pack takes as few task managers as possible, so that most rows stay in one process.
 	Pack Policy = iota
-	// Spread takes as many as can be, with as even a number on each, so that memory and
-	// cores of all are used.
+	// Spread takes as many as possible, with equal numbers of slots as far as possible, so that
+	// the memory and cores of all are used.
 	Spread
 )
 
@@ -48,24 +48,24 @@ type Offer struct {
 	Executable string
 	Ailing     string // why it takes no new work, "" if it does
 	Slots      int    // in all
-	Free       int    // of them, for new work
+	Free       int    // free for new work
 }
 
-// anyPlatform is what jobs want whose program every task manager has.
+// anyPlatform is the platform of jobs whose program every task manager has.
 var anyPlatform wire.Platform
 
 // Request is what a job wants.
 type Request struct {
 	Slots    int
-	Platform wire.Platform // that its program is built for; zero: any
-	// Executable is what task managers must be themselves, as nobody hands it to them; ""
-	// if they need not.
+	Platform wire.Platform // for which its program is built; zero: any
+	// Executable is the executable that the task managers must run themselves, as they cannot
+	// fetch it; "" if any will do.
 	Executable string
 	Policy     Policy
 }
 
-// Share is what one task manager gets of a job: one worker, which runs the subtasks
-// of every vertex whose indices are in Slots.
+// Share is the part of a job on one task manager: one worker. Of every vertex it runs the
+// subtasks whose indices are in Slots.
 type Share struct {
 	Offer int // index among the offers
 	Slots wire.SlotRange
@@ -76,20 +76,20 @@ type Shortage struct {
 	Request
 	TaskManagers int // task managers of the platform
 	Total        int // their slots
-	Free         int // of them, that are free
-	// Others are the platforms of all task managers, in order, where none has the
-	// platform that is wanted.
+	Free         int // their free slots
+	// Others are the platforms of all task managers, in order, if none has the requested
+	// platform.
 	Others []wire.Platform
-	// Ailing is a task manager with what else is wanted that takes no work, and why.
+	// Ailing names a task manager that would suit but takes no work, and Why says why.
 	Ailing, Why string
 	// Before is how many jobs wait for the same slots and come first.
 	Before int
 }
 
-// Missing returns how many slots there would have to be more.
+// Missing returns how many more slots would have to be free.
 func (s *Shortage) Missing() int { return max(0, s.Slots-s.Free) }
 
-// String says what is waited for and what there is.
+// String says what the job waits for and what is free.
 func (s *Shortage) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: ", count(s.Slots, "slot"))
@@ -159,8 +159,8 @@ func Place(offers []Offer, r Request) ([]Share, *Shortage) {
 	return shares(offers, fit, taken), nil
 }
 
-// survey counts what there is for a request, and returns the indices of the offers
-// that have some.
+// survey counts the slots for a request, and returns the indices of the offers that have free
+// ones.
 func survey(offers []Offer, r Request) (*Shortage, []int) {
 	short := &Shortage{Request: r}
 	var fit []int
@@ -184,8 +184,8 @@ func survey(offers []Offer, r Request) (*Shortage, []int) {
 	return short, fit
 }
 
-// byRoom orders offers by how much is free, most first; then by how much is taken,
-// most first, so that what is begun is filled; then by name.
+// byRoom orders offers by free slots, most first; then by taken slots, most first, so that
+// partly used task managers are filled; then by name.
 func byRoom(a, b Offer) int {
 	return cmp.Or(
 		cmp.Compare(b.Free, a.Free),
@@ -196,9 +196,9 @@ func byRoom(a, b Offer) int {
 
 func byName(a, b Offer) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) }
 
-// pack takes whole what has most room while that is not enough, which is the fewest
-// there can be, and the rest from where it fits most tightly: large holes are left
-// for large jobs. fit is in the order of byRoom.
+// pack takes all slots of the offers with the most room until one offer can hold the rest,
+// which gives the fewest task managers. It takes the rest from the offer where it fits most
+// tightly, so that large gaps are left for large jobs. fit is in the order of byRoom.
 func pack(offers []Offer, fit []int, want int, taken []int) {
 	for k, i := range fit {
 		if offers[i].Free < want {
@@ -206,8 +206,8 @@ func pack(offers []Offer, fit []int, want int, taken []int) {
 			want -= offers[i].Free
 			continue
 		}
-		// The last that still has room enough for the rest has the least, and of those
-		// that have as much, the first is the one most taken.
+		// The last offer with enough room for the rest has the least room. Of several with that
+		// much room, the first has the most slots taken.
 		last := k
 		for m := k; m < len(fit) && offers[fit[m]].Free >= want; m++ {
 			if offers[fit[m]].Free < offers[fit[last]].Free {
@@ -219,8 +219,8 @@ func pack(offers []Offer, fit []int, want int, taken []int) {
 	}
 }
 
-// spread fills all to one level, those with less room to the brim. fit is in the order
-// of byRoom; what does not divide goes to those with most room.
+// spread takes the same number of slots of each offer, and all slots of an offer that has
+// fewer. fit is in the order of byRoom; the remainder goes to the offers with the most room.
 func spread(offers []Offer, fit []int, want int, taken []int) {
 	for k := len(fit) - 1; k >= 0; k-- {
 		i, left := fit[k], k+1
@@ -230,7 +230,7 @@ func spread(offers []Offer, fit []int, want int, taken []int) {
 			want -= offers[i].Free
 			continue
 		}
-		// All that are left have more room than the level.
+		// All that are left have more free slots than the level.
 		for m, j := range fit[:left] {
 			taken[j] = level
 			if m < want%left {

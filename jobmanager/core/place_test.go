@@ -51,7 +51,7 @@ func drawOffers(t *rapid.T) []Offer {
 	return offers
 }
 
-// fewest is the least number of task managers that have as many free slots, found by
+// fewest returns the least number of task managers that have want free slots together, found by
 // trying all sets.
 func fewest(offers []Offer, want int) int {
 	best := len(offers) + 1
@@ -113,7 +113,7 @@ func TestPlace(t *testing.T) {
 		if r.Policy == Pack {
 			require.Len(t, shares, fewest(fit, r.Slots))
 		} else {
-			// Nobody has two more than another who has room.
+			// No share has two more than that of another task manager with room.
 			for i := range offers {
 				for k, o := range offers {
 					if taken[i] > taken[k]+1 && slices.Contains(fit, o) {
@@ -137,7 +137,7 @@ func TestPlace(t *testing.T) {
 	})
 }
 
-// TestPackPrefers shows how packing chooses among what is as few.
+// TestPackPrefers shows how packing chooses among equally few task managers.
 func TestPackPrefers(t *testing.T) {
 	name := func(free ...int) string {
 		var offers []Offer
@@ -188,8 +188,8 @@ func BenchmarkPlace(b *testing.B) {
 	}
 }
 
-// BenchmarkHeartbeats lets 1,000 task managers beat while a job runs on all of them
-// and 1,000 others wait.
+// BenchmarkHeartbeats sends the heartbeats of 1,000 task managers while a job runs on all of
+// them and 1,000 other jobs wait.
 func BenchmarkHeartbeats(b *testing.B) {
 	const taskManagers = 1000
 	c := New(Config{})

@@ -2,13 +2,13 @@ package core
 
 import "github.com/superstep-ml/superstep/internal/wire"
 
-// queue is who waits for slots before the job at hand: how many for those of each
-// platform, and how many for those of any.
+// queue counts the jobs that wait for slots before the current one, by platform; anyPlatform
+// has its own count.
 type queue struct {
 	held map[wire.Platform]int
 }
 
-// join adds a job that waits.
+// join adds a waiting job.
 func (q *queue) join(p wire.Platform) {
 	if q.held == nil {
 		q.held = make(map[wire.Platform]int)
@@ -16,7 +16,7 @@ func (q *queue) join(p wire.Platform) {
 	q.held[p]++
 }
 
-// before returns how many jobs wait for slots that one of this platform could get.
+// before returns how many waiting jobs compete with a job of platform p for slots.
 func (q *queue) before(p wire.Platform) int {
 	if p != anyPlatform {
 		return q.held[p] + q.held[anyPlatform]
@@ -28,9 +28,8 @@ func (q *queue) before(p wire.Platform) int {
 	return n
 }
 
-// place places a job on the slots for which nobody waits who came before. A job for a
-// platform of which there is no task manager holds up nobody else: slots of other
-// platforms are not what it waits for.
+// place places a job on slots for which no earlier job waits. A job for a platform without task
+// managers holds up no other, as it does not wait for slots of other platforms.
 func (q *queue) place(offers []Offer, r Request, before int) ([]Share, *Shortage) {
 	if before == 0 {
 		return Place(offers, r)

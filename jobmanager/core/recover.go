@@ -8,9 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// recover takes in the jobs on record. There is no worker of theirs any more: task
-// managers end them when their lease on the job manager lapses, and those that
-// register before are told to.
+// recover adds the jobs on record. Their workers are not used any more: task managers end them
+// when the lease lapses, and a task manager that registers earlier is told to end them.
 func (c *Core) recover(config Config) {
 	jobs := slices.Clone(config.History)
 	slices.SortStableFunc(jobs, func(a, b wire.JobInfo) int {
@@ -32,7 +31,7 @@ func (c *Core) recover(config Config) {
 	c.forget()
 }
 
-// remember takes a job that has ended for what it is.
+// remember adds a job that has ended as it is recorded.
 func (c *Core) remember(info wire.JobInfo) *job {
 	info.Outcomes, info.Plan = nil, nil
 	j := &job{info: info}
@@ -41,7 +40,7 @@ func (c *Core) remember(info wire.JobInfo) *job {
 	return j
 }
 
-// bury ends a job that was alive when the job manager stopped, as far as is known.
+// bury ends a job that had not ended by its last record when the job manager stopped.
 func (c *Core) bury(info wire.JobInfo, doubt string) {
 	j := c.remember(info)
 	was := info.State

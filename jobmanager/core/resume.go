@@ -9,49 +9,49 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// A job whose worker 0 is gone while it commits goes on in that state: its rows are all
-// written, and only that worker could have known whether they had become visible. One
-// worker in CommitMode, in an attempt of its own, finishes what was begun, from whatever
-// step it had come to. So it is where worker 0 is lost, its process or its task manager,
-// and where the job manager itself was started anew. What a worker says that its commit
-// failed of, such as a full disk, would be the same again, and fails the job.
+// A job whose worker 0 is lost while it commits stays in that state: its rows are all written,
+// and only that worker could have known whether they had become visible. One worker in
+// CommitMode, in an attempt of its own, finishes the commit from whatever step it had reached.
+// This covers the loss of worker 0's process or of its task manager, and a restart of the job
+// manager. A failure of the commit that a worker reports, such as a full disk, would repeat
+// itself, so it fails the job.
 //
-// # What keeps the worker of before from meddling
+// # What keeps the former worker from interfering
 //
-// The next one is deployed when the one before is gone, as far as can be known:
+// The next worker is deployed when the former one is gone, as far as can be known:
 //
-//   - Its task manager says that the process has ended, or that it leaves, which it does
-//     without workers: then at once.
-//   - Its task manager is lost, or the job manager was down. A task manager that lives
-//     ends its workers when its lease lapses, counted from when it was last heard; one
-//     that is gone takes its workers with it. So the next one waits that long.
-//   - What it says later is not heard: its attempt is not the job's any more. The task
-//     manager that brings it back is told to kill it.
+//   - The former worker's task manager says that the process has ended, or that it leaves,
+//     which it does only without workers: then at once.
+//   - Its task manager is lost, or the job manager was down. A living task manager ends its
+//     workers when its lease lapses, counted from when it was last heard; one that is gone
+//     takes its workers with it. So the next worker waits that long.
+//   - Later messages of the former worker are ignored: its attempt is no longer the job's. The
+//     task manager that brings it back is told to kill it.
 //
-// What can outlive that is a worker that was stopped together with its task manager
-// (whose lease counts the time in which it runs), as when a machine sleeps; or one that
-// runs on while its task manager alone was stopped. The sinks themselves guard against
-// both: who commits a file or directory holds its lock, which the system gives up with
-// the process. A worker that runs on finishes, and leaves a receipt by which the next
-// one knows. Behind one that is stopped and keeps the lock the next one waits 10 s, and
-// fails then, naming the lock, before it has touched anything; the job fails of that,
-// and when the stopped one wakes up it either ends or puts whole outputs in their place.
-// On file systems without locks names alone guard: parts, seal and receipt are those of
-// one run, outputs take their place by a rename, and where the next one has finished
-// nothing is left to be renamed. But a worker that wakes up there just while the next one
-// puts a file together begins that file again under its hands.
+// Two kinds of worker can outlive that: one that was stopped together with its task manager, as
+// when a machine sleeps (the lease counts the time in which the task manager runs); and one
+// that runs on while only its task manager was stopped. The sinks themselves guard against
+// both. The worker that commits a file or directory holds its lock, which the system releases
+// with the process. A former worker that runs on finishes, and leaves a receipt that tells the
+// next one. If a stopped one keeps the lock, the next one waits 10 s and then fails, naming the
+// lock, before it has touched anything; the job fails with it, and when the stopped worker
+// wakes up, it either ends or puts whole outputs in their place. On file systems without locks
+// only names guard: parts, seal and receipt are those of one run, outputs take their place by a
+// rename, and where the next worker has finished, nothing is left to be renamed. But a former
+// worker that wakes up there just while the next one assembles a file starts to write the same
+// file again.
 
-// resumeTries is how many workers in a row may be lost that are to finish a commit.
+// resumeTries is how many workers in a row may be lost while they try to finish a commit.
 const resumeTries = 3
 
-// resume is what is known of a commit that another worker is to finish.
+// resume is the state of a commit that another worker is to finish.
 type resume struct {
 	due   bool      // there is such a commit
 	begun bool      // something of it may be visible
-	loss  string    // what became of the worker before; "" if the job manager restarted
-	ran   []*worker // of the attempt whose results these are, as far as they are known here
+	loss  string    // what became of the former worker; "" if the job manager restarted
+	ran   []*worker // workers of the attempt that computed the results, as far as they are known
 	seen  []string  // names of their task managers, which have seen the outputs' directories
-	last  string    // identity of the task manager where a worker was lost last
+	last  string    // ID of the task manager where the last worker was lost
 	tries int       // workers that were deployed for it
 	doubt string    // why it may be finished already, "" if it cannot be
 }
@@ -64,7 +64,7 @@ func (r *resume) cause() string {
 	return cmp.Or(r.loss, "the job manager restarted") + " while the results were being made visible"
 }
 
-// note says what becomes of a commit that nobody finishes.
+// note says what may be visible if nobody finishes the commit.
 func (r *resume) note(committing bool) string {
 	const aside = "; what is left of them beside the outputs is removed by the next job that writes those"
 	when := ""
@@ -77,7 +77,7 @@ func (r *resume) note(committing bool) string {
 	return "; its results were being made visible" + when + ", all, some or none of them may be" + aside
 }
 
-// revive takes in a job whose commit is to be finished.
+// revive adds a job whose commit is to be finished.
 func (c *Core) revive(info wire.JobInfo, r Resumable, doubt string) {
 	j := &job{spec: r.Spec, outcomes: r.Outcomes, recorded: true, queued: true, since: c.clock.Counted()}
 	j.resume = resume{due: true, begun: true, doubt: doubt}
@@ -96,8 +96,9 @@ func (w *worker) commits() bool {
 	return w.job.info.State == wire.JobCommitting && w.ref.Worker == 0 && w.ref.Attempt == w.job.info.Attempt
 }
 
-// orphaned has another worker finish the commit of one that is lost. The others of its
-// attempt are let go: what they wrote is on disk. A job that is to be cancelled is now.
+// orphaned arranges for another worker to finish the commit of a lost one. The other workers of
+// its attempt are told to exit: what they wrote is on disk. If a cancellation is waiting for
+// the commit, the job is cancelled now.
 func (c *Core) orphaned(w *worker, e workerEvent, f *wire.Failure) {
 	j := w.job
 	r := &j.resume
@@ -133,7 +134,7 @@ func (c *Core) orphaned(w *worker, e workerEvent, f *wire.Failure) {
 	c.resumeAfter(j, 0)
 }
 
-// resumeAfter says that a commit is to be finished, and from when on.
+// resumeAfter records that a commit is to be finished, from counted time early on.
 func (c *Core) resumeAfter(j *job, early time.Duration) {
 	j.early = early
 	j.info.Detail = j.resume.cause() + "; going on with that"
@@ -146,9 +147,9 @@ func (c *Core) resumeAfter(j *job, early time.Duration) {
 // waits reports whether a job can have slots.
 func (j *job) waits() bool { return j.queued && j.early == 0 && (j.recorded || !j.resume.due) }
 
-// find looks for slots for a job that waits. A commit is best finished where its workers
-// ran, who all have seen the directories of the outputs, and rather not where the last
-// one was lost; else wherever there is room.
+// find looks for slots for a waiting job. A commit is best finished where the job's workers
+// ran, as those task managers have seen the directories of the outputs. The one where the last
+// worker was lost comes second, and any other last.
 func (j *job) find(line *queue, offers []Offer, r Request) ([]Share, *Shortage) {
 	before := line.before(r.Platform)
 	if j.resume.due {
@@ -187,7 +188,7 @@ func (c *Core) placeResumed(j *job, n *taskManager, placed []wire.Placed, ranges
 	c.record(j, false)
 }
 
-// resumeCommit has the worker commit that is there for it.
+// resumeCommit tells the worker that is to finish the commit to begin.
 func (c *Core) resumeCommit(w *worker) {
 	j := w.job
 	if !w.commits() || w.told != nothing {
@@ -205,8 +206,8 @@ func (c *Core) resumeCommit(w *worker) {
 	c.command(w, wire.WorkerCommand{Commit: &wire.Commit{Outcomes: j.outcomes}})
 }
 
-// hurryResumed looks whether a job has waited long enough for the workers of before to
-// end, or too long for one of its own.
+// hurryResumed lets a job go on once it has waited long enough for its former workers to end,
+// and fails it if it has waited too long for a new one.
 func (c *Core) hurryResumed(j *job, waited time.Duration) {
 	if j.early > 0 && c.clock.Counted() >= j.early {
 		j.early, c.rethink = 0, true

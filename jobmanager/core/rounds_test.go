@@ -2,5 +2,5 @@
 
 package core
 
-// rounds is how many hundred random lives TestAnything lives.
+// rounds is how many hundred random histories TestAnything plays.
 const rounds = 4

@@ -16,10 +16,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// TestStories plays the scripts of testdata. A script is a list of blocks of lines,
-// each an event; what the core answers stands below. Blocks begin with "play" (or
-// "start", which makes a new core of options such as detection=2s policy=spread
-// resume=(JOB,...), those whose commit can be finished).
+// TestStories plays the scripts of testdata. A script is a list of blocks of lines. Each line
+// is an event; the effects of the core stand below the block. A block begins with "play", or
+// with "start", which makes a new core with options such as detection=2s policy=spread
+// resume=(JOB,...), the jobs whose commit can be finished.
 //
 //	register CONN NAME [slots= inc= id= platform= version= memory= running=JOB/ATTEMPT/WORKER,...]
 //	beat CONN [running= ailing=]  running is by default what was deployed there and has not ended
@@ -89,7 +89,7 @@ type story struct {
 	t        *testing.T
 	core     *Core
 	now      time.Duration
-	on       map[wire.WorkerRef]int // processes, and the connection of their task manager
+	on       map[wire.WorkerRef]int // connection of the task manager of each process
 	open     map[int]bool           // connections
 	records  map[wire.JobID]wire.JobInfo
 	specs    map[wire.JobID]wire.JobSpec // of those that commit
@@ -101,7 +101,7 @@ func newStory(t *testing.T, c Config) *story {
 	return &story{t: t, core: New(c), on: map[wire.WorkerRef]int{}, open: map[int]bool{}, records: map[wire.JobID]wire.JobInfo{}, specs: map[wire.JobID]wire.JobSpec{}}
 }
 
-// restart returns what is on record.
+// restart returns the jobs on record.
 func (s *story) restart() map[wire.JobID]wire.JobInfo {
 	if s == nil {
 		return nil
@@ -109,7 +109,7 @@ func (s *story) restart() map[wire.JobID]wire.JobInfo {
 	return s.records
 }
 
-// resumable is what finishes the commits of jobs on record.
+// resumable returns what is needed to finish the commits of jobs on record.
 func (s *story) resumable(ids []string) map[wire.JobID]Resumable {
 	all := map[wire.JobID]Resumable{}
 	for _, text := range ids {
@@ -240,7 +240,7 @@ func (s *story) submit(id wire.JobID, options map[string]string) string {
 	return s.step(Submitted{ID: id, Spec: spec, Slots: slots, At: storyBegin.Add(s.now)})
 }
 
-// running is what a task manager says it runs.
+// running returns the workers that a task manager claims to run.
 func (s *story) running(conn int, options map[string]string) []wire.WorkerRef {
 	var all []wire.WorkerRef
 	text, given := options["running"]
@@ -342,7 +342,7 @@ func (s *story) step(e Event) string {
 	return s.text(s.core.Step(s.now, e))
 }
 
-// text writes effects, and does of them what the world does.
+// text writes effects as text, and carries them out in the simulated world.
 func (s *story) text(effects []Effect) string {
 	var b strings.Builder
 	for _, e := range effects {
@@ -427,7 +427,7 @@ func jobText(j wire.JobInfo) string {
 	return text
 }
 
-// show writes what accessors return.
+// show writes the results of accessors.
 func (s *story) show(words []string) string {
 	var b strings.Builder
 	switch words[0] {

@@ -7,24 +7,24 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// standstill is the last time in which this process did not run. The core's clock
-// keeps it from counting as the silence of others. But what others did about it is still
-// to be heard: connections broke and are made anew with pauses between the attempts, and
-// task managers whose lease lapsed have ended their workers. So after a standstill all
-// have their time once more, and what follows from it is told as that.
+// standstill is the last period in which this process did not run. The core's clock does not
+// count it as silence of others. But its consequences are still to come: connections broke and
+// are made anew with pauses between the attempts, and task managers whose lease lapsed have
+// ended their workers. So after a standstill all waits begin anew, and failures that follow
+// from it name it as their cause.
 type standstill struct {
 	gap time.Duration // 0: there was none
 	end time.Duration // counted time when it ended
 }
 
-// before reports whether something happened within a time after a standstill.
+// before reports whether counted time at is at most within after a standstill.
 func (s standstill) before(at, within time.Duration) bool {
 	return s.gap > 0 && at-s.end <= within
 }
 
-// awake looks, before anything is decided on an event, whether this process stood still
-// until now. Each task manager is given its time anew once, until it is heard, so that a
-// job manager that stands still again and again finds those that are gone nevertheless.
+// awake checks, before an event is processed, whether this process stood still until now. Each
+// task manager's wait begins anew only once until it is heard, so that a job manager that
+// stands still again and again still finds task managers that are gone.
 func (c *Core) awake() {
 	gap := c.clock.Gap(c.now, c.config.Detection/2)
 	if gap == 0 {
@@ -46,9 +46,9 @@ func (c *Core) awake() {
 	}
 }
 
-// unheard says what it means that a task manager ended a worker as it did not hear the
-// job manager: that this process stood still, for which no task manager is to blame, or
-// that the two could not reach each other.
+// unheard explains why a task manager that did not hear the job manager ended a worker. Either
+// this process stood still, which is no fault of the task manager, or the two could not reach
+// each other.
 func (c *Core) unheard(f *wire.Failure) *wire.Failure {
 	told := *f
 	told.Kind = wire.LostFailure

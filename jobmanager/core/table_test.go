@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// matrix reads a table of states (rows) and events (columns), where "." is that nothing
-// happens, and requires that a machine does just that.
+// matrix reads a table of states (rows) and events (columns), where "." means that nothing
+// happens, and requires that the state machine matches it.
 func matrix[S, E ~int](t *testing.T, m table[S, E], states, events int, text func(S) string, name func(E) string, terminal func(S) bool, want string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(want), "\n")

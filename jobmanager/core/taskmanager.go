@@ -20,7 +20,7 @@ type taskManager struct {
 	conn          int           // 0: away or gone
 	heard         time.Duration // counted time when it was last heard or cut off
 	heardAt       time.Duration // time when it was last heard, for people
-	spared        bool          // a standstill of this process counted for it, since it was last heard
+	spared        bool          // its wait began anew after a standstill since it was last heard
 	since         time.Time
 	reason        string // why it is away or gone; completes "task manager X ..."
 	used          int    // slots
@@ -28,7 +28,7 @@ type taskManager struct {
 	beats         uint64
 }
 
-// offer returns what the scheduler sees of it.
+// offer returns the task manager as the scheduler sees it.
 func (n *taskManager) offer() Offer {
 	o := Offer{ID: n.ID, Name: n.Name, Platform: n.Platform, Executable: n.Executable, Ailing: n.Ailing, Slots: n.Slots}
 	if n.state == TaskManagerAlive && n.Ailing == "" {
@@ -65,8 +65,7 @@ func (c *Core) moveTaskManager(n *taskManager, e taskManagerEvent) bool {
 	return ok
 }
 
-// send sends to a task manager; to one that is away nothing: it is told when it is
-// back.
+// send sends to a task manager, unless it is away: then it is told when it is back.
 func (c *Core) send(n *taskManager, m wire.ToTaskManager) {
 	if n.conn != 0 {
 		c.emit(Send{Conn: n.conn, Message: m})
@@ -79,7 +78,7 @@ func (c *Core) refuse(conn int, final bool, reason string) {
 	c.emit(Disconnect{Conn: conn})
 }
 
-// register takes in a task manager, or takes it back.
+// register admits a task manager, or takes it back.
 func (c *Core) register(e Registered) {
 	if n := c.conns[e.Conn]; n != nil {
 		c.refuse(e.Conn, false, "a task manager registers once on a connection")
@@ -119,7 +118,7 @@ func (c *Core) register(e Registered) {
 	c.compare(n, e.Running, e.Broke)
 }
 
-// unfit says why a task manager can never be taken in, or nothing.
+// unfit says why a task manager can never be admitted, "" if it can.
 func (c *Core) unfit(r *wire.Register) string {
 	switch {
 	case r.Version != wire.Version:
@@ -149,7 +148,7 @@ func validHash(text string) bool {
 	return len(text) == 64 && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// ails notes whether a task manager takes new work, and why not.
+// ails records why a task manager takes no new work, "" if it does.
 func (c *Core) ails(n *taskManager, why string) {
 	why = why[:min(len(why), maxAiling)]
 	if n.Ailing != why {
@@ -157,7 +156,7 @@ func (c *Core) ails(n *taskManager, why string) {
 	}
 }
 
-// admit takes in a task manager that is not known, or not any more.
+// admit adds a task manager that is not known, or no longer known.
 func (c *Core) admit(e Registered) *taskManager {
 	n := &taskManager{Register: e.Register, conn: e.Conn, since: c.wall(), workers: make(map[wire.WorkerRef]*worker)}
 	n.Running = nil
@@ -182,10 +181,9 @@ func (c *Core) takeBack(n *taskManager, conn int) {
 	c.conns[conn] = n
 }
 
-// compare compares the workers that a task manager has when it registers with those
-// that it should have. Those that it should not have are killed: they are left of a
-// job that has ended here meanwhile. Those that it has not are gone. The others are
-// told again what may not have reached them.
+// compare compares the workers that a task manager has when it registers with those that it
+// should have. Surplus workers are killed: they belong to jobs that have ended meanwhile.
+// Missing workers are gone. The others are sent again what may not have reached them.
 func (c *Core) compare(n *taskManager, running []wire.WorkerRef, broke string) {
 	has := make(map[wire.WorkerRef]bool, len(running))
 	for _, ref := range running {
@@ -207,8 +205,8 @@ func (c *Core) compare(n *taskManager, running []wire.WorkerRef, broke string) {
 	}
 }
 
-// cameBackWithout says of a task manager that it does not have a worker, and what ended
-// its connection, in which the order to start the worker may have been lost.
+// cameBackWithout says that a task manager does not have a worker, and what ended its last
+// connection: the command to start the worker may have been lost with it.
 func cameBackWithout(name, broke string) string {
 	message := fmt.Sprintf("task manager %s came back without the worker", name)
 	if broke != "" {
@@ -217,13 +215,13 @@ func cameBackWithout(name, broke string) string {
 	return message
 }
 
-// kill ends a process that should not be.
+// kill ends a process that should not exist.
 func (c *Core) kill(n *taskManager, ref wire.WorkerRef) {
 	c.send(n, wire.ToTaskManager{Worker: &wire.WorkerCommand{WorkerRef: ref, Kill: &wire.Kill{}}})
 }
 
-// heartbeat acknowledges a sign of life. It costs the workers of the one task manager,
-// whatever there is of jobs and others.
+// heartbeat acknowledges a sign of life. Its cost grows with the workers of this task manager
+// only, not with jobs or other task managers.
 func (c *Core) heartbeat(e Heartbeat) {
 	n := c.hear(e.Conn)
 	if n == nil {
@@ -251,9 +249,9 @@ func (c *Core) heartbeat(e Heartbeat) {
 	}
 }
 
-// missed looks at a worker after a heartbeat. Its task manager says in so many words
-// that it has ended, but those may have been lost with a connection. A worker that is
-// being deployed need not be there yet; its deadline watches over it.
+// missed checks a worker that a heartbeat did not list. Its task manager reports the end of a
+// worker explicitly, but that report may have been lost with a connection. A worker that is
+// being deployed need not be there yet; it has a deadline of its own.
 func (c *Core) missed(w *worker) {
 	switch {
 	case w.beat == w.taskManager.beats || w.state == WorkerDeploying && w.told == nothing:
@@ -265,8 +263,8 @@ func (c *Core) missed(w *worker) {
 	}
 }
 
-// hear notes that a connection said something, and returns whose it is. One that is
-// not registered, any more or yet, is ignored.
+// hear records a message on a connection, and returns its task manager; nil if the connection
+// is not registered.
 func (c *Core) hear(conn int) *taskManager {
 	n := c.conns[conn]
 	if n != nil && c.moveTaskManager(n, taskManagerHeard) {
@@ -275,14 +273,14 @@ func (c *Core) hear(conn int) *taskManager {
 	return n
 }
 
-// left ends a task manager that says so.
+// left ends a task manager that has said good-bye.
 func (c *Core) left(e Left) {
 	if n := c.conns[e.Conn]; n != nil {
 		c.leave(n, taskManagerLeaves, "left: "+cmp.Or(e.Reason, "no reason given"))
 	}
 }
 
-// disconnected notes that a connection broke.
+// disconnected handles a connection that broke.
 func (c *Core) disconnected(e Disconnected) {
 	if n := c.conns[e.Conn]; n != nil {
 		c.cut(n, cmp.Or(e.Reason, "closed its connection"))
@@ -296,7 +294,7 @@ func (c *Core) cut(n *taskManager, reason string) {
 	n.conn, n.reason, n.heard = 0, reason, c.clock.Counted()
 }
 
-// watch looks whether a task manager has been silent or away for too long.
+// watch checks whether a task manager has been silent or away for too long.
 func (c *Core) watch(n *taskManager) {
 	waited, limit := c.clock.Counted()-n.heard, c.config.Reconnect
 	if c.still.before(n.heard, c.config.Detection) {

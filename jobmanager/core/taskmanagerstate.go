@@ -1,6 +1,6 @@
 package core
 
-// TaskManagerState is how a task manager stands.
+// TaskManagerState is the state of a task manager.
 type TaskManagerState int
 
 const (
@@ -35,7 +35,7 @@ const (
 	taskManagerSilence                         // it said nothing for half the detection time
 	taskManagerCut                             // its connection broke
 	taskManagerBack                            // it registered on another connection
-	taskManagerExpired                         // it was waited for in vain, or another took its place
+	taskManagerExpired                         // it did not come back in time, or another took its place
 	taskManagerLeaves                          // it said good-bye
 )
 

@@ -8,13 +8,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// ending is what a worker was told to bring it to an end.
+// ending is the command by which a worker was told to end.
 type ending int
 
 const (
 	nothing    ending = iota
 	toldCancel        // it is to stop
-	toldExit          // nothing is left for it to do
+	toldExit          // it has no more work
 	toldKill          // its process is to be ended
 )
 
@@ -23,16 +23,16 @@ type worker struct {
 	ref         wire.WorkerRef
 	job         *job
 	taskManager *taskManager
-	slots       int // of the task manager
+	slots       int // slots of the task manager that it holds
 	mode        wire.WorkerMode
 	state       WorkerState
 
 	told   ending
 	reason string        // of a Cancel
 	killAt time.Duration // counted time after which it is killed; once told
-	heard  bool          // since it was told to start
+	heard  bool          // a report of it came since it was told to start
 
-	beat    uint64        // of the task manager, that had it last
+	beat    uint64        // the task manager's last heartbeat that listed it
 	missing bool          // from the last heartbeat
 	missed  time.Duration // counted time when it was first missing
 
@@ -72,8 +72,8 @@ func (c *Core) command(w *worker, cmd wire.WorkerCommand) {
 	c.send(w.taskManager, wire.ToTaskManager{Worker: &cmd})
 }
 
-// remind tells a worker again what it may not have heard, as the connection broke.
-// Workers take a command that they have had as said once.
+// remind repeats the commands that may have been lost with a broken connection. Workers ignore
+// repetitions.
 func (c *Core) remind(w *worker) {
 	j := w.job
 	switch {
@@ -92,8 +92,8 @@ func (c *Core) remind(w *worker) {
 	}
 }
 
-// reported takes in what a task manager says of a worker. One that is not known and
-// runs is killed: it is left of a job, or of an attempt, that is over.
+// reported processes a task manager's report of a worker. An unknown worker that runs is
+// killed: it belongs to a job, or to an attempt, that is over.
 func (c *Core) reported(e Reported) {
 	n := c.hear(e.Conn)
 	if n == nil {
@@ -139,8 +139,8 @@ func (c *Core) reported(e Reported) {
 	}
 }
 
-// said moves a worker by what it said, and reports whether that was news. What it has
-// said before is not; what it cannot say yet fails it.
+// said moves a worker to the state that follows from its report, and returns whether the report
+// was news. A repetition is not news; a report that is out of turn fails the worker.
 func (c *Core) said(w *worker, e workerEvent) bool {
 	next, ok := workerTable.next(w.state, e)
 	if ok && w.mayCome(e) {
@@ -157,7 +157,7 @@ func (c *Core) said(w *worker, e workerEvent) bool {
 	return false
 }
 
-// mayCome reports whether a worker was asked for what it says.
+// mayCome reports whether a worker was asked for what it reports.
 func (w *worker) mayCome(e workerEvent) bool {
 	switch e {
 	case saidResolved:
@@ -172,8 +172,8 @@ func (w *worker) mayCome(e workerEvent) bool {
 	return true
 }
 
-// stop tells a worker to end, and sets the time after which it is killed. One that has
-// failed ends by itself; one that was told is not told again.
+// stop tells a worker to end, and sets the time after which it is killed. A worker that has
+// failed ends by itself, and a worker that was told to end is not told again.
 func (c *Core) stop(w *worker, how ending, reason string) {
 	if w == nil || w.state.Gone() || w.told != nothing {
 		return
@@ -184,8 +184,7 @@ func (c *Core) stop(w *worker, how ending, reason string) {
 	}
 }
 
-// killLate kills a worker that has not ended as it was told, and again if that does
-// not help.
+// killLate kills a worker that has not ended in time, repeatedly if it does not end.
 func (c *Core) killLate(w *worker) {
 	if w == nil || w.state.Gone() || w.told == nothing || c.clock.Counted() < w.killAt {
 		return
@@ -194,8 +193,8 @@ func (c *Core) killLate(w *worker) {
 	c.remind(w)
 }
 
-// workerGone takes a worker off its task manager. The failure is why it ended, nil if
-// it says that it ended as told.
+// workerGone removes a worker from its task manager. The failure is why it ended, nil if it
+// ended as told.
 func (c *Core) workerGone(w *worker, e workerEvent, f *wire.Failure) {
 	before := w.state
 	next, ok := workerTable.next(before, e)
@@ -208,7 +207,7 @@ func (c *Core) workerGone(w *worker, e workerEvent, f *wire.Failure) {
 	w.job.processes--
 	c.rethink = true
 	if w.told != nothing || before == WorkerResolved || before == WorkerFailed && e == processEnded {
-		// It was to end. How it did may tell more about why.
+		// It was told to end. How its process ended may tell more about the cause.
 		w.job.learn(w, f)
 	} else {
 		c.workerDied(w, e, cmp.Or(f, lost(fmt.Sprintf("the worker ended before its time, while it was %s", before))))
@@ -216,7 +215,7 @@ func (c *Core) workerGone(w *worker, e workerEvent, f *wire.Failure) {
 	c.settle(w.job)
 }
 
-// workerDied decides what becomes of a job of which a worker is gone that was not to go.
+// workerDied decides what becomes of a job when one of its workers is gone unexpectedly.
 func (c *Core) workerDied(w *worker, e workerEvent, f *wire.Failure) {
 	if w.commits() && (f.Kind == wire.LostFailure || f.Kind == wire.UnheardFailure) {
 		c.orphaned(w, e, f)
@@ -225,7 +224,7 @@ func (c *Core) workerDied(w *worker, e workerEvent, f *wire.Failure) {
 	c.blame(w, f)
 }
 
-// lost returns the failure of a worker that is gone for no reason of its own.
+// lost returns the failure of a worker that was lost with its task manager.
 func lost(message string) *wire.Failure {
 	return &wire.Failure{Kind: wire.LostFailure, Message: message, ExitCode: -1}
 }

@@ -1,7 +1,6 @@
 package core
 
-// WorkerState is where a worker process is in its life, as far as its task manager
-// has told.
+// WorkerState is the state of a worker process, as far as its task manager has reported it.
 type WorkerState int
 
 const (
@@ -17,9 +16,9 @@ const (
 	WorkerFinished
 	// WorkerCommitted: worker 0 has made the results visible.
 	WorkerCommitted
-	// WorkerResolved: it has told the facts, for which alone it was there.
+	// WorkerResolved: it has reported the graph, which was its only purpose.
 	WorkerResolved
-	// WorkerFailed: it has told why it failed, and is about to end.
+	// WorkerFailed: it has reported why it failed, and is about to end.
 	WorkerFailed
 	// WorkerEnded: its process is gone. For good.
 	WorkerEnded
@@ -36,8 +35,8 @@ func (s WorkerState) String() string { return workerStates[s] }
 // Gone reports whether the process is no more.
 func (s WorkerState) Gone() bool { return s >= WorkerEnded }
 
-// workerEvent is what moves a worker from one state to the next: what it says, what
-// it was told, what became of it.
+// workerEvent moves a worker from one state to the next: a report of the worker, a command to
+// it, or its end.
 type workerEvent int
 
 const (
@@ -70,8 +69,8 @@ func (e workerEvent) String() string { return workerEvents[e] }
 //	any of these, and failed ── ended ──► ended
 //	any of these, and failed ── lost ───► lost
 //
-// What a worker was told to bring it to an end (Cancel, Exit, Kill) is no state: it
-// may say anything until it has heard. Ended and lost are for good.
+// A command to end (Cancel, Exit, Kill) does not change the state: until it arrives, the worker
+// may report anything. Ended and lost are for good.
 var workerTable = table[WorkerState, workerEvent]{
 	WorkerDeploying: {
 		saidReady: WorkerReady, saidResolved: WorkerResolved,
@@ -79,7 +78,7 @@ var workerTable = table[WorkerState, workerEvent]{
 	},
 	WorkerReady: {
 		saidPrepared: WorkerPrepared, toldStart: WorkerRunning,
-		saidCommitted: WorkerCommitted, // of one in CommitMode
+		saidCommitted: WorkerCommitted, // only in CommitMode
 		saidFailed:    WorkerFailed, processEnded: WorkerEnded, managerLost: WorkerLost,
 	},
 	WorkerPrepared: {
@@ -99,8 +98,8 @@ var workerTable = table[WorkerState, workerEvent]{
 	WorkerFailed:    {processEnded: WorkerEnded, managerLost: WorkerLost},
 }
 
-// repeats reports whether a worker in a state has said as much before. A task manager
-// that comes back after its connection broke says again what may not have arrived.
+// repeats reports whether an event is a repetition for a worker in the given state. A task
+// manager that comes back after its connection broke repeats what may not have arrived.
 func (e workerEvent) repeats(s WorkerState) bool {
 	switch e {
 	case saidReady:

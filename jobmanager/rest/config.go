@@ -14,7 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager"
 )
 
-// Manager is what a server needs of a job manager; *jobmanager.Manager has it.
+// Manager has the methods that a server needs of a job manager; *jobmanager.Manager implements
+// it.
 type Manager interface {
 	Submit(ctx context.Context, req *wire.SubmitRequest) (*wire.SubmitReply, error)
 	List(ctx context.Context, req *wire.ListRequest) (*wire.ListReply, error)
@@ -40,29 +41,28 @@ type Config struct {
 	Listen string
 	// Listener is used instead of Listen if it is set, and closed by the server.
 	Listener net.Listener
-	// Manager is what is served. It must outlive the server.
+	// Manager is the job manager to serve. It must outlive the server.
 	Manager Manager
-	// Token is what everybody must show, as "Authorization: Bearer …".
+	// Token is what every client must show, as "Authorization: Bearer …".
 	Token security.Token
-	// TLS names the certificates; zero: no TLS. With a CA only those get in who show a
-	// certificate of it; without, the token alone decides.
+	// TLS names the certificates; zero: no TLS. With a CA, clients must show a certificate of
+	// it; without one, the token alone decides.
 	TLS security.TLSFiles
 	// Insecure allows to listen for other machines without TLS.
 	Insecure bool
-	// AllowHosts are names by which browsers and others may reach the server, besides
-	// localhost and its addresses.
+	// AllowHosts are the names by which clients may reach the server, besides localhost and its
+	// addresses.
 	AllowHosts []string
-	// Settings returns the settings of the job manager as something that encodes to
-	// JSON; nil: none are shown. It is called for each request, and whoever has the
-	// token sees what it returns.
+	// Settings returns the settings of the job manager as something that encodes to JSON; nil:
+	// none are shown. It is called for each request. Every client with the token sees its
+	// result.
 	Settings func() any
 
 	// MaxStreams bounds the streams of events and logs at one time; default 256. More
 	// are refused.
 	MaxStreams int
-	// MaxConnections bounds the open connections; default 1024. Where they are nearly as
-	// many, those that rest between two requests make room; where they are, more wait to be
-	// let in.
+	// MaxConnections bounds the open connections; default 1024. When nearly as many are open,
+	// idle ones are closed; at the bound, new ones wait.
 	MaxConnections int
 	// WriteTimeout is how long a client may take to read one piece of an answer before
 	// it is cut; default 30 s.
@@ -77,7 +77,7 @@ type Config struct {
 	Logger hclog.Logger
 }
 
-// withDefaults fills in what is not set, and says what cannot be.
+// withDefaults fills in what is not set, and refuses what is not valid.
 func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.Manager == nil:

@@ -7,28 +7,28 @@ import (
 	"sync"
 )
 
-// connections are those that are open. They may be so many at a time, and browsers and
-// proxies keep theirs for a next request: so where the limit is near, those that rest are
-// closed, the one that has rested longest first, and whoever comes with a request finds
-// room. Resting is between two requests, or before the first.
+// connections are the open connections, whose number is bounded. Browsers and proxies keep
+// theirs open for a next request. So near the bound idle ones are closed, the longest idle
+// first, to leave room for new ones. A connection is idle between two requests, and before the
+// first.
 type connections struct {
-	most int // that may be open before resting ones are closed
+	most int // that may be open before idle ones are closed
 
 	mu      sync.Mutex
 	open    int
-	resting *list.List // of net.Conn, the one that has rested longest in front
+	resting *list.List // of net.Conn, the longest idle in front
 	places  map[net.Conn]*list.Element
 	all     sync.WaitGroup
 }
 
-// newConnections returns connections of which there may be limit at a time. One in
-// sixteen is kept for those that come.
+// newConnections returns connections with a bound of limit. One in sixteen is kept free for new
+// ones.
 func newConnections(limit int) *connections {
 	return &connections{most: limit - limit/16, resting: list.New(), places: make(map[net.Conn]*list.Element)}
 }
 
-// note is told of every state of every connection. A new one is reported by the goroutine
-// that takes it, and a closed one by its own when its last request has ended.
+// note is called for every change of state of every connection: for a new one by the goroutine
+// that accepts it, for a closed one by its own goroutine after its last request.
 func (c *connections) note(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +56,7 @@ func (c *connections) wakes(conn net.Conn) {
 	}
 }
 
-// makeRoom closes a connection that rests, if there are too many, and one besides the new.
+// makeRoom closes the longest idle connection other than except, if too many are open.
 func (c *connections) makeRoom(except net.Conn) {
 	if c.open <= c.most {
 		return

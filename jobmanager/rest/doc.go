@@ -6,9 +6,9 @@
 //	defer s.Close()
 //	fmt.Println("HTTP at", s.URL())
 //
-// What can be asked for is one table (table.go). The server is made from it, and so is
-// the OpenAPI document, with the types of documents.go as its schemas; a test holds what
-// the handlers answer against the document.
+// All routes are in one table (table.go). The server is made from it, and so is the OpenAPI
+// document, whose schemas are the types of documents.go. A test checks the answers of the
+// handlers against the document.
 //
 //	GET  /api/v1/overview                  the cluster at a glance
 //	GET  /api/v1/jobs                      ?state=running&state=waiting&limit=20
@@ -38,18 +38,18 @@
 // own, and pages of other origins are refused, whatever the method. An address that
 // other machines reach needs TLS or Config.Insecure.
 //
-// What arrives is bounded: connections, headers, bodies (1 MiB), streams, and the time
-// to send a request. What is sent has to be read: each piece of an answer within
-// Config.WriteTimeout, or the client is cut. Answers may not be kept, framed, guessed
-// the type of, or run as pages.
+// Everything that arrives is bounded: connections, headers, bodies (1 MiB), streams, and the
+// time to send a request. Answers have to be read: each piece of an answer within
+// Config.WriteTimeout, or the client is cut. Headers forbid browsers to cache answers, to frame
+// them, to guess their type, and to run them as pages.
 //
 // # Events
 //
-// A stream of events begins with the states of the job so far and ends with the job. An
-// event's id is the number of the last event of the job that need not be heard again: a
-// client that comes back with Last-Event-ID goes on where it was, and one that has heard
-// the end gets status 204. How far a job is comes as it changes, the latest only;
-// comments show that the stream lives while nothing happens.
+// A stream of events begins with the states of the job so far and ends with the job. An event's
+// id is the number of the last event of the job that need not be sent again: a client that
+// comes back with Last-Event-ID continues from there, and a client that has had the end gets
+// status 204. Progress is sent as it changes, the latest only; comments show that the stream is
+// alive while nothing happens.
 //
 // # Metrics
 //
@@ -78,6 +78,6 @@
 //	superstep_http_streams              open streams of events and logs
 //	process_*, go_*                     the process, and the Go runtime
 //
-// Those that end in _total count up from the start of the job manager. They are read
-// when they are asked for, all at one moment.
+// Metrics that end in _total are counters from the start of the job manager. All are read at
+// one moment, when Prometheus asks.
 package rest

@@ -9,9 +9,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// The documents of the API. They are types of their own, so that the API stays what it
-// is when messages between our programs change. The tag doc describes a field in the
-// OpenAPI document; times are RFC 3339, other durations are in seconds.
+// The documents of the API. They are separate types, so that the API does not change with the
+// messages between our programs. The tag doc describes a field in the OpenAPI document; times
+// are RFC 3339, other durations are in seconds.
 
 // Error is the answer to a request that failed.
 type Error struct {
@@ -140,7 +140,7 @@ type LogLines struct {
 	Text        string `json:"text" doc:"whole lines; bytes that are no UTF-8 are replaced"`
 }
 
-// Result is something that a job brought its client.
+// Result describes a result of a job.
 type Result struct {
 	Name string `json:"name"`
 	Kind string `json:"kind" enum:"result" doc:"rows that the job collected, or text that its operators printed"`
@@ -178,8 +178,8 @@ type Submitted struct {
 	ID string `json:"id"`
 }
 
-// Number is a number that may be none: JSON has no word for NaN and the infinities, so
-// they are texts.
+// Number is a number that may be NaN or infinite; JSON has no numbers for these, so they are
+// texts.
 type Number float64
 
 // MarshalJSON writes a finite number as such, and the others as "NaN", "Infinity" and
@@ -197,7 +197,7 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	}
 }
 
-// jobStates and failureKinds are the words of the API.
+// jobStates and failureKinds return the enumerations of the API.
 func jobStates() (names []string) {
 	for state := wire.JobResolving; state <= wire.JobCancelled; state++ {
 		names = append(names, state.String())
@@ -275,7 +275,7 @@ func valuesOf(values []wire.ReportedValue) []Value {
 	return out
 }
 
-// verticesOf joins the vertices of a plan with how far they are.
+// verticesOf joins the vertices of a plan with their progress.
 func verticesOf(p *plan.Plan, progress *wire.Progress) []Vertex {
 	out := make([]Vertex, len(p.Vertices))
 	for i := range p.Vertices {
@@ -299,7 +299,7 @@ func verticesOf(p *plan.Plan, progress *wire.Progress) []Vertex {
 	return out
 }
 
-// queuesOf joins the queues of a plan with how far they are.
+// queuesOf joins the queues of a plan with their progress.
 func queuesOf(p *plan.Plan, progress *wire.Progress) []Queue {
 	out := make([]Queue, len(p.Queues))
 	for i, q := range p.Queues {

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Event is something that happened to a job: one of job and progress.
+// Event is something that happened to a job: exactly one field is set.
 type Event struct {
 	Job      *Job      `json:"job,omitempty" doc:"the job in its new state"`
 	Progress *Progress `json:"progress,omitempty"`
@@ -22,14 +22,13 @@ type Event struct {
 const (
 	eventState    = "state"
 	eventProgress = "progress"
-	eventFailure  = "failure" // of the stream; the data is an Error
+	eventFailure  = "failure" // the stream failed; the data is an Error
 )
 
-// events streams what happens to a job to its end, as server-sent events (WHATWG HTML,
-// section 9.2): states and progress, never rows. The id of an event is the number of
-// the last one of the job that the client need not hear again, so that a stream that
-// was cut goes on where it was. A client that has heard the end is told not to come
-// back, by status 204.
+// events streams what happens to a job to its end, as server-sent events (WHATWG HTML, section
+// 9.2): states and progress, never rows. The id of an event is the number of the last event of
+// the job that the client need not get again, so that a stream that was cut can be continued.
+// Status 204 tells a client that has had the end not to come back.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	from, err := resumeFrom(r)
 	if err != nil {
@@ -65,7 +64,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// interrupted names the end of the server where that is why a stream ended.
+// interrupted replaces err by the end of the server if that is why a stream ended.
 func (s *Server) interrupted(err error) error {
 	if s.ending.Err() != nil {
 		return &problem{code: http.StatusServiceUnavailable, text: "the job manager stops", hint: "ask again when it is back"}
@@ -81,12 +80,12 @@ func resumeFrom(r *http.Request) (uint64, error) {
 	}
 	last, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || last == math.MaxUint64 {
-		return 0, badRequest("send the id of the last event as it came", "Last-Event-ID %q is no number of an event", clip(text))
+		return 0, badRequest("send the id of the last event as it came", "Last-Event-ID %q is not the number of an event", clip(text))
 	}
 	return last + 1, nil
 }
 
-// eventText writes an event, nil if it is not for this stream.
+// eventText returns an event as text, nil if it is not for this stream.
 func eventText(e *wire.Event) ([]byte, error) {
 	switch {
 	case e.State != nil:
@@ -107,10 +106,10 @@ func sse(id uint64, name string, v any) ([]byte, error) {
 	return fmt.Appendf(nil, "id: %d\nevent: %s\ndata: %s\n\n", id, name, data), nil
 }
 
-// failureText writes why a stream ends early, without an id.
+// failureText returns the event that says why a stream ends early; it has no id.
 func failureText(err error) []byte {
 	p := asProblem(err)
-	data, _ := json.Marshal(Error{Error: p.text, Hint: p.hint}) // of two texts
+	data, _ := json.Marshal(Error{Error: p.text, Hint: p.hint}) // two texts: cannot fail
 	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", eventFailure, data)
 }
 
@@ -138,17 +137,17 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request) error {
 	case t.gone(r):
 		return nil
 	case err == nil:
-		return t.put(nil) // begins it, if nothing was written
+		return t.put(nil) // begins the answer if nothing was written
 	case t.started():
 		panic(http.ErrAbortHandler)
 	}
 	return s.interrupted(err)
 }
 
-// logRaw is for one worker: what it wrote, as it is.
+// logRaw returns the text of one worker unchanged.
 func logRaw(c *wire.LogChunk) []byte { return c.Text }
 
-// logText begins each line with whose it is.
+// logText begins each line with its worker.
 func logText(c *wire.LogChunk) []byte {
 	head := fmt.Appendf(nil, "worker %d on %s: ", c.Worker, c.TaskManager)
 	if c.TaskManager == "" { // its record is lost

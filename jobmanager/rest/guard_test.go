@@ -13,8 +13,8 @@ import (
 
 var everyMethod = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"}
 
-// Whoever is not to be let in gets to know nothing and changes nothing, whatever the
-// path and method, those that there are and others.
+// A request without the right to enter learns nothing and changes nothing, whatever its path
+// and method, existing or not.
 func TestGuards(t *testing.T) {
 	f := newFake(t)
 	s := serve(t, f, func(c *Config) { c.AllowHosts = []string{"cluster.example"} })

@@ -98,7 +98,7 @@ func (s *Server) showJob(w http.ResponseWriter, r *http.Request) error {
 	return s.sendJSON(w, http.StatusOK, jobOf(info))
 }
 
-// planned returns a job with its plan, which it may not have yet.
+// planned returns a job with its plan. It fails if there is no plan yet.
 func (s *Server) planned(r *http.Request) (*wire.JobInfo, *plan.Plan, error) {
 	info, err := s.job(r)
 	if err != nil {

@@ -75,7 +75,7 @@ func TestCancel(t *testing.T) {
 	require.Len(t, f.cancelled, 2)
 }
 
-// Arguments arrive in the struct of the job as encoding/json would have put them there.
+// Arguments arrive in the struct of the job as if decoded by encoding/json.
 func TestArgumentsReachTheJob(t *testing.T) {
 	type inner struct {
 		Rate float64
@@ -173,8 +173,8 @@ func TestNumbersOfArguments(t *testing.T) {
 	}
 }
 
-// FuzzSubmit: whatever the body, the answer is a job or an error, and arguments that are
-// taken are msgpack of the same JSON.
+// FuzzSubmit: whatever the body, the answer is a job or an error, and accepted arguments are
+// the msgpack of the same JSON.
 func FuzzSubmit(f *testing.F) {
 	for _, seed := range []string{`{"name":"kmeans","args":{"K":3,"Tol":1e-4,"Columns":["a"],"X":{"y":null,"z":true}}}`, `{}`, `{"name":"a","args":{"":-0.0}}`, `[`, "{\"name\":\"\xff\"}"} {
 		f.Add(seed)
@@ -220,7 +220,7 @@ func crowd(t testing.TB, n int) *fake {
 	return f
 }
 
-// BenchmarkList1000 is a list of 1,000 jobs over a connection.
+// BenchmarkList1000 reads a list of 1,000 jobs over a connection.
 func BenchmarkList1000(b *testing.B) {
 	s := serve(b, crowd(b, 1000), nil)
 	client := client(b)

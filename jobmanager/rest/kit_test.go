@@ -39,7 +39,7 @@ type fake struct {
 	cancelled []wire.CancelRequest
 	followed  []wire.FollowRequest
 	unready   error
-	down      error // what Overview answers, if it is set
+	down      error // the error of Overview, if it is set
 
 	results *wire.ResultsReply
 	result  func(ctx context.Context, req *wire.ResultRequest, send func(*wire.ResultPiece) error) error
@@ -234,7 +234,7 @@ func planOf(t testing.TB) []byte {
 	return data
 }
 
-// newFake has one job in each of four lives, and two task managers.
+// newFake has one job in each of four states, and two task managers.
 func newFake(t testing.TB) *fake {
 	return &fake{
 		results: &wire.ResultsReply{Job: "run-1", Results: []wire.ResultInfo{{Name: "printed", Kind: wire.ResultText, Rows: 1}}},
@@ -266,7 +266,7 @@ func newFake(t testing.TB) *fake {
 
 const tokenText = "0123456789abcdef0123456789abcdef"
 
-// site is a server of a fake, on a port of its own.
+// site is a server for a fake job manager, on a port of its own.
 type site struct {
 	*Server
 	t    testing.TB
@@ -294,8 +294,8 @@ type reply struct {
 	body   string
 }
 
-// ask asks for "METHOD /path" with headers as "Name: value", in this process: the
-// handlers with all that guards them, without a connection.
+// ask asks for "METHOD /path" with headers as "Name: value", in this process: it calls the
+// handlers with all their guards, without a connection.
 func (s *site) ask(what, body string, headers ...string) reply {
 	s.t.Helper()
 	method, path, _ := strings.Cut(what, " ")

@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// metrics is what Prometheus is told, in a registry of its own. The table in doc.go
-// lists the names.
+// metrics has the metrics for Prometheus, in a registry of its own. The table in doc.go lists
+// the names.
 type metrics struct {
 	registry *prometheus.Registry
 	handler  http.Handler
@@ -44,7 +44,7 @@ func newMetrics(s *Server) *metrics {
 	return m
 }
 
-// complaints takes what the Prometheus client finds wrong.
+// complaints logs the errors of the Prometheus client.
 type complaints struct{ s *Server }
 
 func (c complaints) Println(v ...any) { c.s.log.Error("metrics are incomplete", "error", v) }
@@ -108,8 +108,8 @@ func (o *observed) Write(p []byte) (int, error) {
 // Unwrap lets http.ResponseController reach the connection.
 func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
-// clusterCollector asks the job manager for its numbers when Prometheus asks for them,
-// so that they are of one moment.
+// clusterCollector reads the job manager's figures when Prometheus asks for them, so that all
+// are of one moment.
 type clusterCollector struct{ manager Manager }
 
 func newDesc(name, help string, labels ...string) *prometheus.Desc {
@@ -188,14 +188,14 @@ func (c clusterCollector) Collect(out chan<- prometheus.Metric) {
 	collectTaskManagers(s.TaskManagers, gauge)
 }
 
-// collectTaskManagers counts task managers. Their names come from elsewhere: what Prometheus
-// would refuse, and everything else with it, is made good.
+// collectTaskManagers counts task managers. Their names come from elsewhere: invalid ones are
+// corrected, as Prometheus would refuse all metrics for them.
 func collectTaskManagers(nodes []wire.TaskManagerInfo, gauge func(*prometheus.Desc, float64, ...string)) {
 	states, seen := map[string]int{"alive": 0, "silent": 0, "away": 0}, make(map[string]bool)
 	for i := range nodes {
 		n := &nodes[i]
 		states[strings.ToValidUTF8(n.State, "�")]++
-		if id := clip(n.ID); !seen[id] && n.State != "lost" && n.State != "left" { // who is gone is not waited for
+		if id := clip(n.ID); !seen[id] && n.State != "lost" && n.State != "left" { // no heartbeat is expected of one that is gone
 			seen[id] = true
 			gauge(descHeard, n.HeardAgo.Seconds(), clip(n.Name), id)
 		}

@@ -21,7 +21,7 @@ func names(pattern, text string) (all []string) {
 	return slices.Compact(all)
 }
 
-// The table in the package's documentation is what Prometheus is told.
+// The metrics are those in the table of the package's documentation.
 func TestMetricsAreThoseDocumented(t *testing.T) {
 	s := serve(t, newFake(t), nil)
 	s.ask("GET /api/v1/jobs", "")

@@ -20,7 +20,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/security"
 )
 
-// occupied is an address that somebody listens on.
+// occupied returns an address that is in use.
 func occupied(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func occupied(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// dial opens a connection that breaks, and the test with it, before it hangs.
+// dial opens a connection with a deadline, so that the test fails rather than hangs.
 func (s *site) dial() net.Conn {
 	c, err := net.Dial("tcp", s.Address())
 	require.NoError(s.t, err)
@@ -94,8 +94,8 @@ func TestGarbageOnThePort(t *testing.T) {
 	readAll(t, r.Body)
 }
 
-// Connections that say nothing, or nothing more, do not keep others out, though they are
-// more than may be open; a request that is under way goes on.
+// Idle connections, more than may be open, do not keep others out; a request that is under way
+// goes on.
 func TestRestingConnections(t *testing.T) {
 	const limit = 48
 	s := serve(t, newFake(t), func(c *Config) { c.MaxConnections = limit })
@@ -111,12 +111,12 @@ func TestRestingConnections(t *testing.T) {
 		readAll(t, answer.Body)
 		return answer.StatusCode
 	}
-	require.Equal(t, http.StatusOK, read(answers)) // of its first request; the second one's body is missing
+	require.Equal(t, http.StatusOK, read(answers)) // answer to its first request; the body of the second is missing
 
 	for i := range 3 * limit {
 		c := s.dial()
 		if i%2 == 0 {
-			continue // it says nothing at all
+			continue // it sends nothing at all
 		}
 		_, err := io.WriteString(c, s.header("GET", "/readyz", ""))
 		require.NoError(t, err)
@@ -127,8 +127,8 @@ func TestRestingConnections(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, read(answers))
 }
 
-// TestProbesAmongUnheard: connections whose request has begun and does not go on, or not
-// even that, keep nobody out, though they are more than may be open.
+// TestProbesAmongUnheard: connections without a complete request, more than may be open, do not
+// keep probes out.
 func TestProbesAmongUnheard(t *testing.T) {
 	p, err := NewProbes("127.0.0.1:0", newFake(t), hclog.NewNullLogger())
 	require.NoError(t, err)
@@ -150,7 +150,8 @@ func TestProbesAmongUnheard(t *testing.T) {
 	}
 }
 
-// TestUnfinishedHeads: nor do those on the port for everything.
+// TestUnfinishedHeads: connections with an incomplete header do not keep others out of the main
+// port either.
 func TestUnfinishedHeads(t *testing.T) {
 	const limit = 32
 	s := serve(t, newFake(t), func(c *Config) { c.MaxConnections, c.ReadTimeout = limit, 30*time.Second })
@@ -164,8 +165,8 @@ func TestUnfinishedHeads(t *testing.T) {
 	readAll(t, r.Body)
 }
 
-// TestProbes asks by an address that the server does not know, without a token: for
-// probes alone.
+// TestProbes sends requests without a token to a host name that the server does not know. Only
+// probes are answered.
 func TestProbes(t *testing.T) {
 	f := newFake(t)
 	p, err := NewProbes("127.0.0.1:0", f, hclog.NewNullLogger())
@@ -202,7 +203,7 @@ func TestProbes(t *testing.T) {
 	require.NoError(t, p.Close())
 }
 
-// Who sends a request slowly, or none at all, is cut, and does not keep others out.
+// A client that sends a request slowly, or none at all, is cut, and does not keep others out.
 func TestSlowSenders(t *testing.T) {
 	s := serve(t, newFake(t), func(c *Config) { c.ReadTimeout = 90 * time.Millisecond; c.MaxConnections = 2 })
 	silent, slow := s.dial(), s.dial()

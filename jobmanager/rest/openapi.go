@@ -96,13 +96,13 @@ func (r *route) operation(schemas *schemas, failure object) object {
 	return op
 }
 
-// aboutPath describes what paths have in them.
+// aboutPath describes the parameters in paths.
 var aboutPath = map[string]string{
 	"id":   "a job's ID, or the start of it if it fits no other",
 	"name": "a result's name, as the list has it",
 }
 
-// parameters describes those of the path and the query.
+// parameters describes the parameters of the path and the query.
 func (r *route) parameters() (all []any) {
 	for _, part := range strings.Split(r.path, "/") {
 		if name, ok := strings.CutPrefix(part, "{"); ok {
@@ -126,7 +126,7 @@ func (r *route) parameters() (all []any) {
 	return all
 }
 
-// failures are the codes of a route's errors, with those that any may have.
+// failures returns the status codes of a route's errors, including those of every route.
 func (r *route) failures() []int {
 	codes := map[int]bool{http.StatusForbidden: true} // host or origin
 	if len(r.query) > 0 || !r.open {
@@ -151,7 +151,7 @@ var (
 	typeNumber = reflect.TypeFor[Number]()
 )
 
-// words are the values of texts with a tag enum.
+// words returns the values of an enumeration that a tag enum names.
 func words(name string) []string {
 	switch name {
 	case "state":

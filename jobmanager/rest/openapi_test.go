@@ -122,7 +122,7 @@ func isType(name string, v any) bool {
 		f, err := v.Float64()
 		return err == nil && (name == "number" || name == "integer" && f == math.Trunc(f))
 	}
-	return false // null is of no type that the API has
+	return false // the API has no null
 }
 
 // described is the document as a client gets it.
@@ -142,7 +142,7 @@ func dig(v any, keys ...string) any {
 	return v
 }
 
-// conforms checks an answer against what the document says of its path and status.
+// conforms checks an answer against the document's entry for its path and status.
 func conforms(doc map[string]any, method, path string, r reply) error {
 	where := fmt.Sprintf("%s %s: %d", method, path, r.code)
 	response := dig(doc, "paths", path, strings.ToLower(method), "responses", fmt.Sprint(r.code))
@@ -182,7 +182,7 @@ func checkJSON(doc map[string]any, where string, schema map[string]any, text str
 	return schemaCheck{dig(doc, "components", "schemas").(map[string]any)}.check(where, schema, v)
 }
 
-// requests ask for everything there is, well and badly.
+// requests use every route, rightly and wrongly.
 var requests = []struct {
 	method, route, path, body string
 	header                    []string
@@ -257,7 +257,7 @@ func TestAnswersFitTheDocument(t *testing.T) {
 			got.problem(t)
 		}
 	}
-	// Whatever the document has was asked for with success.
+	// Every operation of the document was requested with success.
 	for path, item := range doc["paths"].(map[string]any) {
 		for method := range item.(map[string]any) {
 			require.True(t, asked[strings.ToUpper(method)+" "+path], "%s %s", method, path)
@@ -265,8 +265,8 @@ func TestAnswersFitTheDocument(t *testing.T) {
 	}
 }
 
-// The mux serves what the document has, and nothing else: of every path, the methods
-// that Allow names are those of the document.
+// The mux serves exactly the routes of the document: for every path, the methods in Allow are
+// those of the document.
 func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 	s := serve(t, newFake(t), nil)
 	doc := described(t, s)
@@ -293,7 +293,7 @@ func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 	}
 }
 
-// The document as it is reviewed.
+// The document equals the reviewed file.
 func TestDocumentIsTheGolden(t *testing.T) {
 	s := serve(t, newFake(t), nil)
 	const golden = "testdata/openapi.json"
@@ -305,7 +305,7 @@ func TestDocumentIsTheGolden(t *testing.T) {
 	require.True(t, bytes.Equal(want, s.openapi), "the document has changed: go test -run Golden -rewrite, and review the change")
 }
 
-// The checker itself refuses what does not fit.
+// The checker itself refuses values that do not fit.
 func TestSchemaCheckRefuses(t *testing.T) {
 	s := serve(t, newFake(t), nil)
 	doc := described(t, s)

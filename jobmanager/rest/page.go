@@ -2,8 +2,8 @@ package rest
 
 import "net/http"
 
-// page is for whoever opens the address in a browser. It has no script and no style:
-// the policy in its headers allows none.
+// page serves the page for people who open the address in a browser. It has no script and no
+// style: the policy in its headers allows none.
 func (s *Server) page(w http.ResponseWriter, _ *http.Request) error {
 	s.send(w, http.StatusOK, mediaHTML, []byte(page))
 	return nil

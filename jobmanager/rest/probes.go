@@ -12,16 +12,16 @@ import (
 	"github.com/superstep-ml/superstep/internal/security"
 )
 
-// maxProbes bounds the connections of those that probe. Where it is near, those on which
-// no request has come make room, as whoever reaches the port may open any number.
+// maxProbes bounds the connections for probes. Near the bound, connections without a request
+// are closed, as anybody who reaches the port may open any number.
 const maxProbes = 256
 
-// probeTimeout is how long a probe may take to say what it asks.
+// probeTimeout is how long a probe may take to send its request.
 const probeTimeout = 5 * time.Second
 
-// Probes serves /healthz and /readyz, and nothing else, without TLS and to whoever asks:
-// for a kubelet, which has no certificate to show and asks by an address that nobody knows
-// before. Each connection is good for one question, so that none rests.
+// Probes serves /healthz and /readyz, and nothing else, to anybody and without TLS. It is for a
+// kubelet, which has no certificate to show and uses an address that is not known beforehand.
+// Each connection takes one request, so that none is idle.
 type Probes struct {
 	listener    net.Listener
 	http        *http.Server
@@ -50,7 +50,7 @@ func NewProbes(listen string, manager Manager, log hclog.Logger) (*Probes, error
 	return p, nil
 }
 
-// Address is where probes are served.
+// Address returns the address on which probes are served.
 func (p *Probes) Address() string { return p.listener.Addr().String() }
 
 // Close stops serving. It may be called once.

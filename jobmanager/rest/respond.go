@@ -22,7 +22,7 @@ import (
 type problem struct {
 	code       int
 	text, hint string
-	known      bool // to the log, which needs not be told of every time that it is asked for
+	known      bool // logged already, so that it is not logged for each request
 }
 
 func (p *problem) Error() string { return p.text }
@@ -38,7 +38,7 @@ func badRequest(hint, format string, args ...any) *problem {
 	return &problem{code: http.StatusBadRequest, text: fmt.Sprintf(format, args...), hint: hint}
 }
 
-// statuses are those of the codes of the job manager's errors. What is not here is a
+// statuses are the HTTP statuses for the codes of the job manager's errors. Any other code is a
 // failure of the job manager itself.
 var statuses = map[codes.Code]int{
 	codes.NotFound:           http.StatusNotFound,
@@ -50,7 +50,7 @@ var statuses = map[codes.Code]int{
 	codes.DeadlineExceeded:   http.StatusGatewayTimeout,
 }
 
-// asProblem finds out how an error is answered.
+// asProblem returns the answer to an error.
 func asProblem(err error) *problem {
 	var p *problem
 	if errors.As(err, &p) {
@@ -82,12 +82,12 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", "1")
 	case http.StatusRequestEntityTooLarge:
-		w.Header().Set("Connection", "close") // the rest of it is not read
+		w.Header().Set("Connection", "close") // the rest of the body is not read
 	}
-	_ = s.sendJSON(w, p.code, Error{Error: p.text, Hint: p.hint}) // whoever is gone needs none
+	_ = s.sendJSON(w, p.code, Error{Error: p.text, Hint: p.hint}) // a client that is gone needs no answer
 }
 
-// caught runs a handler, and makes an error of its panic. One that aborts the
+// caught runs a handler, and turns its panic into an error. The panic that aborts the
 // connection on purpose goes on.
 func (s *Server) caught(f func(http.ResponseWriter, *http.Request) error, w http.ResponseWriter, r *http.Request) (err error) {
 	defer func() {
@@ -99,7 +99,7 @@ func (s *Server) caught(f func(http.ResponseWriter, *http.Request) error, w http
 			panic(p)
 		}
 		s.log.Error("an HTTP handler panicked, which is a bug", "path", clip(r.URL.Path), "panic", p, "stack", string(debug.Stack()))
-		err = &problem{code: http.StatusInternalServerError, text: "the job manager has a bug there", hint: "its log has the stack: please report it"}
+		err = &problem{code: http.StatusInternalServerError, text: "the job manager has a bug here", hint: "its log has the stack: please report it"}
 	}()
 	return f(w, r)
 }
@@ -108,7 +108,7 @@ func (s *Server) caught(f func(http.ResponseWriter, *http.Request) error, w http
 func (s *Server) sendJSON(w http.ResponseWriter, code int, v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // it is no page: its type says so, and nosniff holds browsers to it
+	enc.SetEscapeHTML(false) // not needed: by the type and nosniff, browsers do not treat it as a page
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("write the answer in JSON: %w", err)
 	}
@@ -125,13 +125,13 @@ func (s *Server) send(w http.ResponseWriter, code int, media string, body []byte
 	_, _ = w.Write(body) // a client that is gone is no concern
 }
 
-// grant gives the client WriteTimeout from now on for what is written next.
+// grant gives the client WriteTimeout from now on to read the next piece.
 func (s *Server) grant(w http.ResponseWriter) {
-	// Only writers of tests have no deadlines.
+	// Only the writers of tests do not support deadlines.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.config.WriteTimeout))
 }
 
-// checkQuery refuses a query with what the route does not know, which would be ignored.
+// checkQuery refuses a query with parameters that the route does not know and would ignore.
 func (r *route) checkQuery(req *http.Request) error {
 	query, err := url.ParseQuery(req.URL.RawQuery)
 	if err != nil {
@@ -186,7 +186,7 @@ func number(r *http.Request, name string, absent int) int {
 	return absent
 }
 
-// clip bounds a text that somebody else chose.
+// clip bounds a text of the client.
 func clip(text string) string {
 	if len(text) > 100 {
 		return strings.ToValidUTF8(text[:100], "") + "…"

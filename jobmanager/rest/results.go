@@ -35,7 +35,7 @@ var resultMedia = map[string]string{formCSV: mediaCSV, formArrow: mediaArrow, fo
 
 func resultForms() []string { return []string{formCSV, formArrow, formText} }
 
-// results lists what a job brought its client.
+// results lists the results of a job.
 func (s *Server) results(w http.ResponseWriter, r *http.Request) error {
 	reply, err := s.config.Manager.Results(r.Context(), &wire.ResultsRequest{Job: wire.JobID(r.PathValue("id"))})
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *Server) results(w http.ResponseWriter, r *http.Request) error {
 	return s.sendJSON(w, http.StatusOK, all)
 }
 
-// lostResult says of results that are not there any more that they are gone.
+// lostResult gives the error for results that are no longer kept the status Gone.
 func lostResult(err error) error {
 	if wire.Code(err) != codes.DataLoss {
 		return err
@@ -104,7 +104,7 @@ func (s *Server) pieces(ctx context.Context, req *wire.ResultRequest) iter.Seq2[
 	}
 }
 
-// result writes the pieces of a result in the first of some forms that suits it.
+// result writes the pieces of a result in the first of forms that suits it.
 func (t *stream) result(forms []string, next func() (*wire.ResultPiece, error)) error {
 	first, err := next()
 	if err == io.EOF {
@@ -148,7 +148,7 @@ func (t *stream) result(forms []string, next func() (*wire.ResultPiece, error)) 
 	return t.rows(in, form)
 }
 
-// text writes what was printed.
+// text writes printed text.
 func (t *stream) text(next func() (*wire.ResultPiece, error)) error {
 	for {
 		p, err := next()
@@ -170,7 +170,7 @@ type rowsWriter interface {
 	Close() error
 }
 
-// putter gives what is written to a stream.
+// putter is the io.Writer of a stream.
 type putter struct{ t *stream }
 
 func (p putter) Write(b []byte) (int, error) {
@@ -216,8 +216,8 @@ func (t *stream) rows(in *batch.SeriesReader, form string) error {
 	return out.Flush()
 }
 
-// askedForms returns the forms that a request takes, the one it likes best first; "" is
-// the one that suits the result.
+// askedForms returns the forms that a request accepts, the preferred first; "" is the form that
+// suits the result.
 func askedForms(r *http.Request) (forms []string, err error) {
 	if form := r.URL.Query().Get("format"); form != "" {
 		return []string{form}, nil
@@ -251,7 +251,7 @@ func askedForms(r *http.Request) (forms []string, err error) {
 		}
 	}
 	if len(forms) == 0 {
-		return nil, &problem{code: http.StatusNotAcceptable, text: fmt.Sprintf("a result is not to be had as %s", clip(asked)),
+		return nil, &problem{code: http.StatusNotAcceptable, text: fmt.Sprintf("a result cannot be sent as %s", clip(asked)),
 			hint: "accept text/csv, " + mediaArrow + " or text/plain, or say ?format=csv, arrow or text"}
 	}
 	slices.SortStableFunc(forms, func(a, b string) int { return cmp.Compare(quality[b], quality[a]) })

@@ -92,7 +92,7 @@ func TestResults(t *testing.T) {
 	require.Equal(t, mediaText, got.header.Get("Content-Type"))
 	for path, code := range map[string]int{
 		"run/results/a%2Fb?format=text": http.StatusNotAcceptable, "run/results/printed?format=csv": http.StatusNotAcceptable,
-		"run/results/zero":               http.StatusNotAcceptable, // as CSV would not read it back
+		"run/results/zero":               http.StatusNotAcceptable, // its rows could not be read back from CSV
 		"run/results/printed?format=xml": http.StatusBadRequest, "run/results/x": http.StatusNotFound, "run/results/lost": http.StatusGone,
 	} {
 		got := ask(one, path)
@@ -103,7 +103,7 @@ func TestResults(t *testing.T) {
 	require.Equal(t, http.StatusOK, ask(one, "run/results/zero?format=arrow").code)
 }
 
-// A result that breaks off is no whole answer.
+// A result that breaks off does not look like a whole answer.
 func TestResultThatBreaksOff(t *testing.T) {
 	f := newFake(t)
 	f.result = func(_ context.Context, _ *wire.ResultRequest, send func(*wire.ResultPiece) error) error {

@@ -11,34 +11,34 @@ import (
 	"github.com/superstep-ml/superstep/internal/security"
 )
 
-// route is one thing that can be asked for. The table of routes is what the server
-// serves, and what the OpenAPI document is made from.
+// route is one route of the API. Both the server and the OpenAPI document are made from the
+// table of routes.
 type route struct {
 	method, path string // a pattern of http.ServeMux
 	id           string // operationId
 	summary      string
-	open         bool // to those without a token
+	open         bool // needs no token
 	stream       bool // the answer goes on for long, and HEAD makes no sense
 	query        []parameter
 	header       []parameter
 	body         any  // a value of the type of the request's body, nil: none
 	optional     bool // the body may be left out
 	answers      []answer
-	also         []any // values of further types that its texts are made of
+	also         []any // values of further types that occur in the answer's text
 	errors       []int // further codes, with an Error
 	serve        func(w http.ResponseWriter, r *http.Request) error
 }
 
-// parameter is one of a query.
+// parameter is a parameter of a query.
 type parameter struct {
 	name, about string
-	values      []string // what it may be; nil: see integer
+	values      []string // allowed values; nil: see integer
 	integer     bool
 	minimum     int
 	many        bool // may be given more than once
 }
 
-// answer is what a request that succeeds gets.
+// answer describes the answer to a request that succeeds.
 type answer struct {
 	code  int
 	media string // "" if there is no body
@@ -57,8 +57,8 @@ const (
 	mediaEvents = "text/event-stream"
 )
 
-// handler puts the routes behind everything that guards them, outermost first: headers
-// for browsers, metrics, hosts and origins, the token, sizes.
+// handler wraps the routes in their guards, outermost first: headers for browsers, metrics,
+// hosts and origins, the token, sizes.
 func (s *Server) handler() http.Handler {
 	open, guarded := http.NewServeMux(), http.NewServeMux()
 	guarded.Handle("/", s.action(noSuchPath))
@@ -83,7 +83,7 @@ func (s *Server) handler() http.Handler {
 		mux.Handle(exact(path), s.byMethod(of))
 	}
 	open.Handle("/", s.action(noSuchPath))
-	open.Handle("/api", s.action(noSuchPath)) // or ServeMux would redirect it
+	open.Handle("/api", s.action(noSuchPath)) // otherwise ServeMux would redirect it
 	for _, prefix := range []string{"/api/", "/metrics"} {
 		open.Handle(prefix, security.BearerToken(s.config.Token, s.limited(guarded)))
 	}
@@ -103,7 +103,7 @@ func (s *Server) byMethod(of map[string]http.Handler) http.Handler {
 	allowed := slices.Sorted(maps.Keys(of))
 	refuse := s.action(func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		return &problem{code: http.StatusMethodNotAllowed, text: fmt.Sprintf("%s cannot be asked of %s", clip(r.Method), clip(r.URL.Path)),
+		return &problem{code: http.StatusMethodNotAllowed, text: fmt.Sprintf("the method %s is not allowed for %s", clip(r.Method), clip(r.URL.Path)),
 			hint: "it takes " + strings.Join(allowed, " and ")}
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -127,8 +127,8 @@ func (s *Server) cleanOnly(next http.Handler) http.Handler {
 	})
 }
 
-// limited refuses a body that is too large before any of it is read, and stops reading
-// one that turns out to be.
+// limited refuses a body that is too large. If its length is announced, none of it is read;
+// else reading stops at the limit.
 func (s *Server) limited(next http.Handler) http.Handler {
 	refuse := s.action(func(http.ResponseWriter, *http.Request) error { return errTooLarge })
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -136,8 +136,8 @@ func (s *Server) limited(next http.Handler) http.Handler {
 			refuse.ServeHTTP(w, r)
 			return
 		}
-		// The server's own writer: it takes from the reader that the connection is to end
-		// gently, so that the answer arrives although more is being sent.
+		// MaxBytesReader needs the server's own writer: then the connection ends gently, and
+		// the answer arrives although the client is still sending.
 		own := w
 		for {
 			u, ok := own.(interface{ Unwrap() http.ResponseWriter })
@@ -151,7 +151,7 @@ func (s *Server) limited(next http.Handler) http.Handler {
 	})
 }
 
-// guard sets headers that keep browsers from making more of an answer than it is.
+// guard sets headers that keep browsers from treating an answer as a page.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -165,8 +165,8 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// action makes a handler of a function that may return an error: what it returns before
-// it has written anything is the answer.
+// action makes a handler of a function that may return an error: an error that it returns
+// before it has written anything is the answer.
 func (s *Server) action(f func(w http.ResponseWriter, r *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := s.caught(f, w, r); err != nil {
@@ -175,7 +175,7 @@ func (s *Server) action(f func(w http.ResponseWriter, r *http.Request) error) ht
 	})
 }
 
-// checked serves a route whose query has only what the route knows.
+// checked serves a route after it has checked the query.
 func (r *route) checked(w http.ResponseWriter, req *http.Request) error {
 	if err := r.checkQuery(req); err != nil {
 		return err

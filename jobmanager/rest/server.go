@@ -17,7 +17,7 @@ import (
 const (
 	maxBody   = 1 << 20     // bytes of a request's body
 	maxHeader = 32 << 10    // bytes of its headers
-	parting   = time.Second // how long requests may take to end when the server closes
+	parting   = time.Second // time for requests to end when the server closes
 )
 
 // Server serves a job manager by HTTP until it is closed.
@@ -35,8 +35,8 @@ type Server struct {
 	ending      context.Context    // of streams
 	endStreams  context.CancelFunc // when the server begins to close
 	endRequests context.CancelFunc // when requests have had their time
-	serving     chan struct{}      // closed when no connection is taken any more
-	failed      error              // why, before Close; read after serving
+	serving     chan struct{}      // closed when no more connections are accepted
+	failed      error              // why serving ended before Close; read after serving is closed
 	connections *connections
 	closing     sync.Once
 	closed      error
@@ -62,12 +62,12 @@ func New(config Config) (*Server, error) {
 	requests, end := context.WithCancel(context.Background())
 	s.endRequests = end
 	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true) // one request at a time: a deadline cuts who is slow, and nobody else
+	protocols.SetHTTP1(true) // one request at a time, so that a deadline cuts only the slow client
 	s.http = &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: config.ReadTimeout / 3,
 		ReadTimeout:       config.ReadTimeout,
-		WriteTimeout:      config.ReadTimeout + config.WriteTimeout, // of what has no deadline of its own
+		WriteTimeout:      config.ReadTimeout + config.WriteTimeout, // for answers without a deadline of their own
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    maxHeader,
 		Protocols:         protocols,
@@ -104,8 +104,8 @@ func (s *Server) listen() (err error) {
 	return nil
 }
 
-// secure adds TLS, which the listener is wrapped in after the limit on connections, so
-// that those who never finish a handshake count too.
+// secure adds TLS. It wraps the listener that limits connections, so that connections count
+// even if their handshake never ends.
 func (s *Server) secure() (err error) {
 	s.listener = security.LimitListener(s.listener, s.config.MaxConnections)
 	if !s.tls {
@@ -118,7 +118,7 @@ func (s *Server) secure() (err error) {
 	return nil
 }
 
-// serve takes connections until the server closes.
+// serve accepts connections until the server closes.
 func (s *Server) serve() {
 	defer close(s.serving)
 	var err error
@@ -133,10 +133,10 @@ func (s *Server) serve() {
 	}
 }
 
-// Address is where the server listens.
+// Address returns the address on which the server listens.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
-// URL is where a person on this machine finds the server, such as
+// URL returns the address of the server for a browser on this machine, such as
 // "http://127.0.0.1:8081".
 func (s *Server) URL() string {
 	scheme := "http"
@@ -153,7 +153,7 @@ func (s *Server) URL() string {
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
-// Close stops the server: streams end, other requests have a moment to. When it
+// Close stops the server: streams end, and other requests have a moment to finish. When it
 // returns, nothing of the server runs any more. It may be called more than once.
 func (s *Server) Close() error {
 	s.closing.Do(func() {
@@ -161,7 +161,7 @@ func (s *Server) Close() error {
 		defer cancel()
 		s.endStreams()
 		if err := s.http.Shutdown(ctx); err != nil {
-			s.closed = s.http.Close() // whoever is not done by now is cut
+			s.closed = s.http.Close() // requests that still run are cut
 		}
 		s.endRequests()
 		<-s.serving

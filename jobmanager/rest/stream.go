@@ -27,9 +27,9 @@ type stream struct {
 	err   error // of the first write that failed
 }
 
-// newStream takes a place for a stream. One without a medium begins with its first piece,
-// before which the medium is set. Any other: until end is called it begins by itself after a
-// moment, and says beat, if that is not "", whenever nothing was said for an interval.
+// newStream takes a place for a stream. A stream without a media type begins with its first
+// piece, before which the type is set. Any other begins by itself after a moment; until end is
+// called it sends beat, if that is not "", whenever nothing was sent for an interval.
 func (s *Server) newStream(w http.ResponseWriter, r *http.Request, media, beat string) (*stream, error) {
 	select {
 	case s.streams <- struct{}{}:
@@ -39,8 +39,8 @@ func (s *Server) newStream(w http.ResponseWriter, r *http.Request, media, beat s
 	t := &stream{s: s, w: w, media: media}
 	t.ctx, t.stop = context.WithCancel(r.Context())
 	t.after = context.AfterFunc(s.ending, t.stop)
-	// The server's time for reading a request has no meaning once it is read, and its end
-	// would count as the client's.
+	// The request is read, so its read deadline is of no use any more; if it passed, the client
+	// would count as gone.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	if media != "" {
 		t.beats.Go(func() { t.beat(beat) })
@@ -48,7 +48,7 @@ func (s *Server) newStream(w http.ResponseWriter, r *http.Request, media, beat s
 	return t, nil
 }
 
-// end gives the place back. Nothing is written after it.
+// end gives the place back. Nothing is written after that.
 func (t *stream) end() {
 	t.after()
 	t.stop()
@@ -56,7 +56,7 @@ func (t *stream) end() {
 	<-t.s.streams
 }
 
-// beat lets a client know that it is heard, and finds out when it is not there.
+// beat shows a client that the stream is alive, and finds out if the client is gone.
 func (t *stream) beat(text string) {
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
@@ -80,7 +80,7 @@ func (t *stream) beat(text string) {
 	}
 }
 
-// put writes a piece, and has it on its way when it returns.
+// put writes a piece and flushes it.
 func (t *stream) put(piece []byte) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,14 +103,14 @@ func (t *stream) put(piece []byte) error {
 	return t.err
 }
 
-// started reports whether the client was told that all is well so far.
+// started reports whether the answer has begun, with the status of success.
 func (t *stream) started() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.begun
 }
 
-// gone reports whether nobody reads any more.
+// gone reports whether the client is gone.
 func (t *stream) gone(r *http.Request) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

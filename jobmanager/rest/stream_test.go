@@ -75,7 +75,7 @@ func TestEventsFromTheBeginning(t *testing.T) {
 	require.Contains(t, events[1].data, `{"name":"inertia","value":"NaN"}`)
 }
 
-// Wherever a stream is cut, the rest of it follows on the id that came last.
+// Wherever a stream is cut, it can be continued from the last id.
 func TestEventsResume(t *testing.T) {
 	s := serve(t, newFake(t), nil)
 	whole, _ := parseEvents(t, s.ask("GET /api/v1/jobs/run/events", "").body)
@@ -158,7 +158,7 @@ func TestCloseEndsStreams(t *testing.T) {
 	require.Empty(t, s.streams)
 }
 
-// A client that goes away ends what was done for it.
+// When a client goes away, the work for it ends.
 func TestClientGoesAway(t *testing.T) {
 	f := newFake(t)
 	over := make(chan error)
@@ -218,7 +218,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	require.Equal(t, http.StatusOK, s.ask("GET /api/v1/jobs", "").code)
 }
 
-// What goes wrong after the first event is an event; before it, it is the answer.
+// An error after the first event is sent as an event; an earlier one is the answer.
 func TestEventsThatAreLost(t *testing.T) {
 	f := newFake(t)
 	lost := wire.Error(codes.DataLoss, "2 of 4 events are there")

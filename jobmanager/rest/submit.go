@@ -72,8 +72,8 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
 	return s.sendJSON(w, http.StatusCreated, Submitted{ID: string(reply.Job)})
 }
 
-// spec makes of a submission what a client would send. What it leaves unchecked the job
-// manager checks.
+// spec turns a submission into the specification that a client would send. The job manager
+// checks the rest.
 func (b *Submission) spec() (wire.JobSpec, error) {
 	spec := wire.JobSpec{
 		Name: b.Name, Parallelism: b.Parallelism, Shards: b.Shards, Seed: b.Seed, Dir: b.Dir, Version: wire.Version,
@@ -92,7 +92,7 @@ func (b *Submission) spec() (wire.JobSpec, error) {
 		return spec, badRequest(`such as {"name": "kmeans", "args": {…}}`, "the job has no name")
 	}
 	if b.Dir != "" && !filepath.IsAbs(b.Dir) {
-		return spec, badRequest("give a path that begins at the root, and is there on every task manager", "dir %q is no absolute path", clip(b.Dir))
+		return spec, badRequest("give a path that begins at the root, and is there on every task manager", "dir %q is not an absolute path", clip(b.Dir))
 	}
 	if !oneOf(b.LogLevel, logLevels) {
 		return spec, badRequest("want one of "+strings.Join(logLevels, ", "), "unknown log_level %q", clip(b.LogLevel))
@@ -103,7 +103,7 @@ func (b *Submission) spec() (wire.JobSpec, error) {
 	if b.WaitTimeout != "" {
 		wait, err := time.ParseDuration(b.WaitTimeout)
 		if err != nil || wait < 0 {
-			return spec, badRequest("give a number with a unit, such as 90s", "wait_timeout %q is no time to wait", clip(b.WaitTimeout))
+			return spec, badRequest("give a number with a unit, such as 90s", "wait_timeout %q is not a duration", clip(b.WaitTimeout))
 		}
 		spec.WaitTimeout = wait
 	}
@@ -173,8 +173,8 @@ func readJSON(r *http.Request, into any) error {
 	return nil
 }
 
-// encodeArgs gives arguments the form in which they travel to workers: a map of msgpack,
-// which the job's program decodes into its struct by the names of the fields.
+// encodeArgs encodes arguments for the workers as a msgpack map. The job's program decodes it
+// into its struct by the names of the fields.
 func encodeArgs(args map[string]any) ([]byte, error) {
 	plain, err := plainMap(args, 1)
 	if err != nil {
@@ -202,9 +202,8 @@ func plainMap(m map[string]any, depth int) (map[string]any, error) {
 	return out, nil
 }
 
-// plainValue makes of JSON what a decoder of msgpack takes for the field's own type:
-// a whole number, however it is written, becomes an integer, which integers and floats
-// both take.
+// plainValue converts a JSON value to one that msgpack can decode into the field's type. A
+// whole number, however it is written, becomes an integer, which fits integer and float fields.
 func plainValue(v any, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, badRequest("flatten them", "the arguments are more than %d levels deep", maxDepth)
@@ -237,7 +236,7 @@ func plainNumber(text string) (any, error) {
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		return nil, badRequest("64 bits is what there is", "%s is too large a number", clip(text))
+		return nil, badRequest("numbers have at most 64 bits", "%s is too large a number", clip(text))
 	}
 	if f == math.Trunc(f) && math.Abs(f) <= 1<<53 && !(f == 0 && math.Signbit(f)) {
 		return int64(f), nil

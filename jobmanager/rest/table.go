@@ -16,7 +16,7 @@ func ok(of any, about string) []answer {
 	return []answer{{code: http.StatusOK, media: mediaJSON, about: about, of: of}}
 }
 
-// table is everything that can be asked for.
+// table returns all routes.
 func (s *Server) table() []route {
 	return append([]route{
 		{method: "GET", path: "/", id: "page", summary: "A page that says what this is", open: true, serve: s.page,
@@ -38,7 +38,7 @@ func (s *Server) table() []route {
 	}, s.jobTable()...)
 }
 
-// jobTable is what can be asked for of jobs.
+// jobTable returns the routes of jobs.
 func (s *Server) jobTable() []route {
 	const job = base + "/jobs/{id}"
 	return []route{

@@ -1,5 +1,5 @@
-// Package faultydisk is a file system for tests that loses, alters and refuses
-// what a seed says, and tells what of it was read.
+// Package faultydisk is a file system for tests with faults that depend on a seed: it loses and
+// alters bytes and refuses operations. It reports which of the faults affected a read.
 //
 //	d := faultydisk.New(disk.OS(), seed, faultydisk.Plan{Every: 20})
 //	… run something whose files are in d …
@@ -22,32 +22,31 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 )
 
-// Kind is what goes wrong.
+// Kind is the kind of a fault.
 type Kind int
 
-// What goes wrong while bytes are written: nobody is told, and what is read later
-// differs.
+// Faults of writes without an error: later reads return other bytes.
 const (
-	FlipBit   Kind = iota // one bit is another
+	FlipBit   Kind = iota // one bit is flipped
 	ZeroRange             // some bytes, or all of a write, are zero
-	Repeat                // the bytes before stand again in place of those written
+	Repeat                // the bytes before are repeated in place of those written
 	Swap                  // two halves of a write have changed places
 	Truncate              // the file ends early from now on
 )
 
-// What is refused, with an error.
+// Refusals, with an error.
 const (
-	NoSpace   Kind = iota + 10 // a file is not made, or a write has room for a part only
+	NoSpace   Kind = iota + 10 // a file is not made, or only a part of a write fits
 	ReadError                  // the medium does not give bytes
 )
 
-// What is allowed, and changes nothing but the way there.
+// Permitted behaviour that changes no result.
 const (
 	ShortRead Kind = iota + 20 // a read gives fewer bytes than it could, and no error
-	SlowRead                   // others get their turn before a read returns
+	SlowRead                   // other goroutines run before a read returns
 )
 
-// String is the kind's name.
+// String returns the kind's name.
 func (k Kind) String() string {
 	names := map[Kind]string{FlipBit: "flip bit", ZeroRange: "zero range", Repeat: "repeat", Swap: "swap",
 		Truncate: "truncate", NoSpace: "no space", ReadError: "read error", ShortRead: "short read", SlowRead: "slow read"}
@@ -57,10 +56,10 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", int(k))
 }
 
-// Damages says that bytes are read that differ from those written.
+// Damages reports whether reads return bytes that differ from those written.
 func (k Kind) Damages() bool { return k <= Truncate }
 
-// Refuses says that an operation ends with an error.
+// Refuses reports whether an operation ends with an error.
 func (k Kind) Refuses() bool { return k == NoSpace || k == ReadError }
 
 // All returns every kind.
@@ -70,12 +69,12 @@ func All() []Kind {
 
 // Plan says what goes wrong, and how often.
 type Plan struct {
-	// Kinds are those that may happen; none means All.
+	// Kinds are the kinds that may happen; none means All.
 	Kinds []Kind
 	// Every is the mean number of operations on a file between two faults; 0 means
 	// that there are none.
 	Every int
-	// Most bounds the faults of a Disk; 0 does not.
+	// Most bounds the faults of a Disk; 0 means no bound.
 	Most int
 }
 
@@ -84,13 +83,13 @@ type Fault struct {
 	Kind           Kind
 	File           string // its path
 	Offset, Length int64  // the bytes concerned
-	// Read says that bytes concerned were read, or that the operation was refused.
+	// Read says that affected bytes were read, or that the operation was refused.
 	Read bool
 }
 
-// Disk is the file system. What happens to a file depends on the seed, the file's
-// name, or for a temporary one its pattern and how many there were before, and
-// the operations on it.
+// Disk is the file system. The faults of a file depend on the seed, on the file's name, and on
+// the operations on it. For a temporary file, its pattern and the number of earlier ones
+// replace the name.
 type Disk struct {
 	under disk.FS
 	seed  uint64
@@ -126,7 +125,7 @@ func (d *Disk) Read() []Fault {
 	return slices.DeleteFunc(d.Faults(), func(f Fault) bool { return !f.Read })
 }
 
-// content is what the Disk knows of a file, whoever has it open; Disk.mu guards it.
+// content is the Disk's record of a file, shared by all its open handles; Disk.mu guards it.
 type content struct {
 	draw    *rand.Rand
 	size    int64
@@ -194,7 +193,7 @@ func (d *Disk) CreateTemp(dir, pattern string) (disk.File, error) {
 	return d.opened(f, c, false), nil
 }
 
-// refuse may have no room for a file.
+// refuse decides whether there is no room for a file.
 func (d *Disk) refuse(c *content, path string, create bool) error {
 	if !create {
 		return nil

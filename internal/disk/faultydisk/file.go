@@ -16,10 +16,10 @@ type file struct {
 	disk.File
 	disk    *Disk
 	content *content
-	at      int64 // of the next Read or Write
+	at      int64 // offset of the next Read or Write
 }
 
-// Write writes what is left of b.
+// Write writes b with the disk's faults.
 func (f *file) Write(b []byte) (int, error) {
 	if len(b) == 0 {
 		return f.File.Write(b)
@@ -45,7 +45,7 @@ func (f *file) wrote(n int) {
 	f.content.size = max(f.content.size, f.at)
 }
 
-// spoil returns what to write in place of b, or how much of it there is room for.
+// spoil returns the bytes to write in place of b or, with an error, how many bytes of b fit.
 func (f *file) spoil(b []byte) (wrong []byte, room int, err error) {
 	d, c := f.disk, f.content
 	d.mu.Lock()
@@ -91,7 +91,7 @@ func (f *file) spoil(b []byte) (wrong []byte, room int, err error) {
 	return wrong, 0, nil
 }
 
-// difference returns the range outside of which two slices are equal.
+// difference returns the smallest range outside which two slices are equal.
 func difference(a, b []byte) (lo, hi int, differ bool) {
 	if bytes.Equal(a, b) {
 		return 0, 0, false
@@ -103,14 +103,14 @@ func difference(a, b []byte) (lo, hi int, differ bool) {
 	return lo, hi, true
 }
 
-// Read reads on.
+// Read implements io.Reader.
 func (f *file) Read(b []byte) (int, error) {
 	n, err := f.read(b, f.at, f.File.Read)
 	f.at += int64(n)
 	return n, err
 }
 
-// ReadAt reads anywhere.
+// ReadAt implements io.ReaderAt.
 func (f *file) ReadAt(b []byte, offset int64) (int, error) {
 	return f.read(b, offset, func(b []byte) (int, error) { return f.File.ReadAt(b, offset) })
 }
@@ -154,7 +154,7 @@ func (f *file) read(b []byte, offset int64, from func([]byte) (int, error)) (int
 	return n, err
 }
 
-// saw notes which damage was among the bytes read.
+// saw records which faults affected the bytes read.
 func (f *file) saw(offset int64, n int, end bool) {
 	f.disk.mu.Lock()
 	defer f.disk.mu.Unlock()

@@ -1,6 +1,5 @@
-// Package checksum is the checksum of what goes over connections in large amounts:
-// XXH3 of pieces, chained. It takes a fifth of the time of a CRC-32C, which is what
-// small and fixed headers have.
+// Package checksum is the checksum of bulk data on connections: XXH3 of pieces, chained. It
+// takes a fifth of the time of a CRC-32C, which protects small headers of fixed length.
 //
 // XXH3 is by Yann Collet, https://github.com/Cyan4973/xxHash.
 package checksum
@@ -11,29 +10,28 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// ErrDamaged is wrapped by the errors of all networks about bytes that are not those that
-// were sent: it is one for all, so that who passes on another's failure can tell.
+// ErrDamaged is wrapped by the errors of all networks about bytes that were changed in transit.
+// All networks share it, so that it is recognized in a failure that is passed on.
 var ErrDamaged = errors.New("damaged in transit")
 
-// PieceBytes is the length of every piece but the last: what stays in the cache from
+// PieceBytes is the length of every piece but the last: short enough to stay in the cache from
 // the copy to the checksum.
 const PieceBytes = 64 << 10
 
-// chain is odd, so that a piece that differs, or that is in another place, changes
-// the sum of all.
+// chain is odd, so that a changed or moved piece changes the total sum.
 const chain = 0x9e3779b97f4a7c15
 
-// Sum is that of the pieces so far. It begins with 0.
+// Sum is the sum of the pieces so far. It begins with 0.
 type Sum uint64
 
-// Add is the sum with one piece more.
+// Add returns the sum with one more piece.
 func (s Sum) Add(piece []byte) Sum { return s*chain + Sum(xxh3.Hash(piece)) }
 
-// Bits are what travels of a sum.
+// Bits returns the part of a sum that is sent.
 func (s Sum) Bits() uint32 { return uint32(s >> 32) }
 
-// AddAll is the sum with b behind it, in pieces of PieceBytes and a last one of what is
-// left, after which no more may be added.
+// AddAll returns the sum with b appended, in pieces of PieceBytes and a last shorter one.
+// Nothing may be added after a shorter piece.
 func (s Sum) AddAll(b []byte) Sum {
 	for len(b) > PieceBytes {
 		s, b = s.Add(b[:PieceBytes]), b[PieceBytes:]
@@ -44,20 +42,21 @@ func (s Sum) AddAll(b []byte) Sum {
 	return s
 }
 
-// Of is the sum of bytes; it is 0 of none.
+// Of returns the sum of bytes; without bytes it is 0.
 func Of(b []byte) Sum { return Sum(0).AddAll(b) }
 
-// A Stream sums bytes that come little by little, to the sum that Of gives.
+// A Stream sums bytes that arrive little by little. The result is that of Of.
 type Stream struct {
 	sum   Sum
-	carry []byte // of a piece that is not whole, whose bytes nobody else keeps
+	carry []byte // copy of an incomplete piece whose buffer was given up
 }
 
-// Reset begins anew.
+// Reset starts a new sum.
 func (s *Stream) Reset() { s.sum, s.carry = 0, s.carry[:0] }
 
-// Arrived is told of bytes, of which as many as have says are there, and returns those that are
-// still to be given, with more behind them, to it or to Leave.
+// Arrived adds the whole pieces in the first have bytes of b, which have arrived. It returns
+// the rest of b that is not summed yet, and how many of its bytes have arrived. The caller
+// passes the rest to Arrived again when more has arrived, or to Leave.
 func (s *Stream) Arrived(b []byte, have int) (rest []byte, left int) {
 	for have >= PieceBytes-len(s.carry) {
 		k := PieceBytes - len(s.carry)
@@ -72,10 +71,10 @@ func (s *Stream) Arrived(b []byte, have int) (rest []byte, left int) {
 	return b, have
 }
 
-// Leave keeps a copy of bytes that Arrived returned, as their place is given up.
+// Leave keeps a copy of the bytes that Arrived returned, if their buffer is given up.
 func (s *Stream) Leave(b []byte) { s.carry = append(s.carry, b...) }
 
-// End is the sum of all, of which rest are the bytes that Arrived returned last.
+// End returns the sum of all bytes. rest are the bytes that Arrived returned last.
 func (s *Stream) End(rest []byte) Sum {
 	switch {
 	case len(s.carry) > 0:

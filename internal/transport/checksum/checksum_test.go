@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// take gives a stream the bytes in destinations of random lengths, which are filled
-// little by little.
+// take passes the bytes to a stream in buffers of random lengths, which are filled little by
+// little.
 func take(s *Stream, data []byte, draw *rand.Rand) Sum {
 	s.Reset()
 	for {

@@ -7,11 +7,11 @@ import (
 	"net/netip"
 )
 
-// advertised is the address under which others find a data listener: the host of
-// the socket that reaches the coordinator if the listener is bound to all of them,
-// and the loopback address behind a name that, here, means only that; the
-// coordinator decides whether that will do. Without a socket an unspecified host
-// stays, for the coordinator to fill in.
+// advertised returns the address by which others reach a data listener. If the listener is
+// bound to all interfaces, the host is that of the socket to the coordinator. A name that
+// resolves here only to the loopback address is replaced by that address; the coordinator
+// decides whether that will do. Without a socket an unspecified host stays, for the coordinator
+// to fill in.
 func advertised(ctx context.Context, address string, socket netip.Addr) (string, error) {
 	if address == "" {
 		return "", nil
@@ -40,8 +40,8 @@ func advertised(ctx context.Context, address string, socket netip.Addr) (string,
 	return net.JoinHostPort(ips[0].Unmap().String(), port), nil
 }
 
-// addresses completes and checks where the processes accept data connections, now
-// that it is known from where they reach this one.
+// addresses completes and checks the data addresses of the processes, now that it is known from
+// where each process reaches this one.
 func (c *core) addresses() error {
 	first := &c.members[0]
 	if host, port, err := net.SplitHostPort(first.hello.address); err == nil && host == "" {
@@ -66,8 +66,8 @@ func (c *core) addresses() error {
 	return nil
 }
 
-// near is the address of this process as others see it: that by which the first of
-// those on other machines came, or the loopback address if there are none.
+// near returns the address of this process as others see it: the one by which the first process
+// on another machine came, or the loopback address if all are on this machine.
 func (c *core) near() netip.Addr {
 	for i := range c.members {
 		if m := &c.members[i]; m.machine().IsValid() {
@@ -77,8 +77,8 @@ func (c *core) near() netip.Addr {
 	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
 }
 
-// machine tells processes on one machine from others: the address from which a
-// process came, and the invalid one for whatever came from the coordinator's.
+// machine identifies the machine of a process: by the address from which the process came, or
+// the invalid address if that is the coordinator's machine.
 func (m *member) machine() netip.Addr {
 	if !m.from.IsValid() || m.from.IsLoopback() || m.from == m.via {
 		return netip.Addr{}
@@ -86,7 +86,7 @@ func (m *member) machine() netip.Addr {
 	return m.from
 }
 
-// place says where m is, for one who is elsewhere.
+// place says where m is, for a process on another machine.
 func (m *member) place(other *member) string {
 	if at := m.machine(); at.IsValid() {
 		return at.String()

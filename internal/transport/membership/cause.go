@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// textError is a cause as it arrives at processes other than the one that found
-// it: the text, and those of its parts that a program can ask for.
+// textError is a cause as received by processes other than the one that found it: its text, and
+// the parts of it that errors.Is and errors.As find.
 type textError struct {
 	text string
 	of   error // a PeerError, a MismatchError, or one of kinds; or nil
@@ -17,20 +17,19 @@ type textError struct {
 func (e *textError) Error() string { return e.text }
 func (e *textError) Unwrap() error { return e.of }
 
-// kinds are the errors that keep their identity on the way, by number. The first
-// stands for none.
+// kinds are the errors that keep their identity when sent, by number. The first stands for
+// none.
 var kinds = []error{nil, ErrLeft, ErrTimeout, context.Canceled, context.DeadlineExceeded, lostPeer{}, ErrDamaged, ErrReplaced}
 
-// lostPeer stands for an error with a method PeerLost() bool that returns true: who
-// reports it, a network beside this one, only says that somebody else is gone. Where
-// it arrives it must not pass for the cause either.
+// lostPeer stands for an error whose method PeerLost() bool returns true: another network
+// reports with it that some process is gone. A receiver must not take it for the cause either.
 type lostPeer struct{}
 
 func (lostPeer) Error() string  { return "another process is lost" }
 func (lostPeer) PeerLost() bool { return true }
 
-// kindOf is the index in kinds of what err is. What was damaged is a cause, whoever was
-// lost over it.
+// kindOf returns the index of err in kinds. Damage is a cause, even if a peer was lost because
+// of it.
 func kindOf(err error) int {
 	if errors.Is(err, ErrDamaged) {
 		return slices.Index(kinds, ErrDamaged)
@@ -48,7 +47,7 @@ func kindOf(err error) int {
 	return 0
 }
 
-// Shapes of causes on the wire.
+// Encodings of causes.
 const (
 	causeText = iota
 	causePeer
@@ -84,7 +83,7 @@ func (e *encoder) cause(err error) {
 	}
 }
 
-// rank appends a rank that came from a caller and may be none.
+// rank appends a rank that came from a caller and may be invalid.
 func (e *encoder) rank(r int) { e.num(uint64(min(max(0, r), maxRanks))) }
 
 func (e *encoder) peer(p *PeerError) {
@@ -141,8 +140,8 @@ func (d *decoder) mismatch() *MismatchError {
 	return m
 }
 
-// received is err as it arrives elsewhere. The coordinator keeps causes in this
-// form, so that its own process has no other cause than the rest.
+// received returns err as other processes receive it. The coordinator keeps causes in this
+// form, so that its own process has the same cause as the others.
 func received(err error) error {
 	var e encoder
 	e.cause(err)
@@ -150,7 +149,7 @@ func received(err error) error {
 	return d.cause()
 }
 
-// Describe says in words what a rank is in: the operation and its number.
+// Describe returns an operation and its number in words.
 func Describe(seq uint64, op *Operation) string {
 	if op == nil {
 		return describe(seq, "")

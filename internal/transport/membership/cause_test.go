@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// gone is an error of a network beside this one.
+// gone is an error of another network.
 type gone bool
 
 func (gone) Error() string    { return "worker 2 was silent for 4s" }
 func (g gone) PeerLost() bool { return bool(g) }
 
-// TestLostPeersStayConsequences sends causes that only tell of somebody else's loss:
-// where they arrive they must not pass for causes of their own.
+// TestLostPeersStayConsequences sends causes that only report the loss of another process:
+// receivers must not take them for causes of their own.
 func TestLostPeersStayConsequences(t *testing.T) {
 	over := func(err error) error {
 		var e encoder

@@ -12,49 +12,48 @@ import (
 	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
-// Config says who a process is and how it finds the others. All processes of a
-// group have the same Group, Attempt, Processes and Size.
+// Config identifies a process and says how it finds the others. All processes of a group have
+// the same Group, Attempt, Processes and Size.
 type Config struct {
-	Process   int   // this one, from 0
+	Process   int   // number of this one, from 0
 	Processes int   // in the group
 	Ranks     []int // hosted by this process, in any order; at least one
 	Size      int   // ranks in the group
 
-	// Port is where this process is reached, and how it reaches others; one is needed if
-	// there are several processes. It stays its owner's, who closes it later.
+	// Port accepts and makes the connections of this process; it is needed if there are several
+	// processes. Its owner closes it after the membership.
 	Port *peerlink.Port
 
-	// Coordinator is where the port of process 0 is, host:port. Store is where it tells
-	// that, if nobody knows it beforehand. One of them is needed if there are several
-	// processes.
+	// Coordinator is the address of the port of process 0, host:port. If it is not known
+	// beforehand, process 0 publishes it in Store. One of the two is needed if there are
+	// several processes.
 	Coordinator string
 	Store       Store
 
-	// DataAddress is what others are told of where this process is, host:port; "" is the
-	// port's address. An unspecified host (0.0.0.0, ::) becomes that by which this process
-	// reaches the coordinator.
+	// DataAddress is the address of this process for the others, host:port; "" is the port's
+	// address. An unspecified host (0.0.0.0, ::) is replaced by the host with which this
+	// process reaches the coordinator.
 	DataAddress string
 
-	Group   string // name; groups at one port or store differ in it
-	Attempt uint32 // fences off processes of earlier attempts
+	Group   string // name, unique among the groups at a port or store
+	Attempt uint32 // processes of earlier attempts are refused
 
-	// Detection is how soon a process that is silent, but not known to be dead, is
-	// declared dead; 0 is 4 s. Process 0 decides for all.
+	// Detection is the time after which a silent process is declared dead; 0 is 4 s. The value
+	// of process 0 holds for all.
 	Detection time.Duration
 
-	// StallTimeout is how long all ranks may be inside operations without one moving
-	// a byte, in process 0; 0 is 4 s, less than 0 for ever.
+	// StallTimeout, in process 0, is how long all ranks may be inside operations without one of
+	// them moving a byte; 0 is 4 s, less than 0 for ever.
 	StallTimeout time.Duration
 
-	// JoinTimeout is how long the group may take to come together; 0 is 30 s.
+	// JoinTimeout bounds the time until all processes have joined; 0 is 30 s.
 	JoinTimeout time.Duration
 
-	// State tells where the ranks of this process stand. It is called about every
-	// 20 ms, when something is lost, and by Fail and Leave, perhaps at once by several
-	// goroutines, and must not wait for anything. Without it, ranks that disagree and
-	// groups that stand still are not found out here. Of each rank, number and
-	// operation must belong together. The hash of an operation that only some ranks take part in, and
-	// which is therefore not number Seq everywhere, is 0.
+	// State returns the states of the ranks of this process. It is called about every 20 ms,
+	// when a process is lost, and by Fail and Leave, perhaps by several goroutines at once, and
+	// must not wait for anything. Without it, disagreements and standstills of ranks are not
+	// detected here. In each state, number and operation must belong together. An operation of
+	// only some ranks has different numbers on different ranks; its hash must be 0.
 	State func() []State
 
 	Logger hclog.Logger // nil: none
@@ -68,7 +67,7 @@ const (
 	minDetection     = 50 * time.Millisecond
 )
 
-// completed checks a config and fills in what it leaves open.
+// completed checks a config and fills in the defaults.
 func (c Config) completed() (Config, error) {
 	c.Ranks = slices.Sorted(slices.Values(c.Ranks))
 	c.Detection = cmp.Or(c.Detection, defaultDetection)
@@ -83,7 +82,7 @@ func (c Config) completed() (Config, error) {
 	return c, c.check()
 }
 
-// check says what of a config cannot be, whatever the others say.
+// check returns an error if a config is invalid by itself.
 func (c *Config) check() error {
 	switch {
 	case c.Processes < 1 || c.Processes > maxProcs:

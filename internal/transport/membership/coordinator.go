@@ -25,22 +25,22 @@ type coordinator struct {
 	// Under mu; sends never wait, so it is never held for long.
 	mu     sync.Mutex
 	core   *core
-	door   *peerlink.Opened // nil if there is nobody to let in
+	door   *peerlink.Opened // nil if there are no other processes
 	conns  map[int]*conn
 	raw    map[net.Conn]struct{} // not yet, or still, open
-	look   func()                // tells where the local ranks stand, once they are
-	next   int                   // connection
+	look   func()                // reports the states of the local ranks, once they exist
+	next   int                   // number of the next connection
 	closed bool
 }
 
-// helloWait is how long a new connection may take to say hello.
+// helloWait is how long a new connection may take to send its hello.
 const helloWait = 5 * time.Second
 
 // closeWait is how long the end of a link waits for the other side to have read
 // everything.
 const closeWait = 500 * time.Millisecond
 
-// newCoordinator starts a coordinator, which has process 0 joined by itself.
+// newCoordinator starts a coordinator, in which process 0 has joined.
 func newCoordinator(ctx context.Context, cfg Config) (*coordinator, error) {
 	c := &coordinator{
 		cfg:   cfg,
@@ -73,7 +73,7 @@ func newCoordinator(ctx context.Context, cfg Config) (*coordinator, error) {
 	return c, nil
 }
 
-// step hands one event to the core and does what it says.
+// step passes one event to the core and carries out its commands.
 func (c *coordinator) step(event func(now time.Duration) []command) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,7 +121,7 @@ func (c *coordinator) receive(id int, m message) {
 	c.step(func(now time.Duration) []command { return c.core.receive(now, id, m) })
 }
 
-// giveUp ends a group that has not come together.
+// giveUp ends a group that is not complete.
 func (c *coordinator) giveUp(reason error) {
 	c.step(func(time.Duration) []command { return c.core.giveUp(reason) })
 }
@@ -140,8 +140,8 @@ func (c *coordinator) tick() {
 	}
 }
 
-// pass hands the passing of time to the core, after what it cannot know of those it
-// has not heard lately.
+// pass tells the core the time. Before that it tells the core whether unread messages wait on
+// the connections that have been silent lately.
 func (c *coordinator) pass(now time.Duration) []command {
 	for _, id := range c.core.suspects() {
 		if link := c.conns[id]; link != nil && link.unread() {
@@ -151,7 +151,7 @@ func (c *coordinator) pass(now time.Duration) []command {
 	return c.core.tick(now)
 }
 
-// meet lets a process in that has connected: late ones are told that they are.
+// meet admits a process that has connected; one that is too late is refused.
 func (c *coordinator) meet(caller *peerlink.Caller) error {
 	if err := caller.Welcome(); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (c *coordinator) meet(caller *peerlink.Caller) error {
 	return nil
 }
 
-// serve hears one connection from its hello to its end.
+// serve reads one connection from its hello to its end.
 func (c *coordinator) serve(nc net.Conn) {
 	defer func() {
 		c.mu.Lock()
@@ -206,18 +206,18 @@ func (c *coordinator) serve(nc net.Conn) {
 	c.mu.Lock()
 	delete(c.conns, id)
 	c.mu.Unlock()
-	link.end() // what is queued still goes to one who closed its half only
+	link.end() // a process that closed only its half still gets what is queued
 	<-link.written
 }
 
-// lose tells the core that a connection has ended. It is first told where the local
-// ranks stand now, so that it can say in which operation that was noticed.
+// lose tells the core that a connection has ended. Before that it reports the states of the
+// local ranks, so that the core can say in which operation this was noticed.
 func (c *coordinator) lose(id int, err error) {
 	c.mu.Lock()
 	look, closed, live := c.look, c.closed, c.core.phase == running
 	c.mu.Unlock()
 	if closed {
-		return // we hung up first
+		return // this side closed first
 	}
 	if live && look != nil {
 		look()
@@ -240,8 +240,8 @@ func (c *coordinator) greet(nc net.Conn) (hello, bool) {
 	return h, true
 }
 
-// distrust notes that somebody wanted to come in without the secret: who waits for the
-// group to form is told.
+// distrust records that a connection came without the secret; the processes that wait for the
+// group to form are told.
 func (c *coordinator) distrust(from net.Addr, err error) {
 	c.step(func(time.Duration) []command { return c.core.distrust(from.String(), err) })
 }
@@ -251,7 +251,7 @@ func (c *coordinator) replaced(attempt uint32) {
 	c.step(func(time.Duration) []command { return c.core.replaced(attempt) })
 }
 
-// ipOf is the IP address of an end of a connection, invalid if it has none.
+// ipOf returns the IP address of an end of a connection, invalid if it has none.
 func ipOf(a net.Addr) netip.Addr {
 	if t, ok := a.(*net.TCPAddr); ok {
 		return t.AddrPort().Addr().Unmap()
@@ -259,7 +259,7 @@ func ipOf(a net.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// flush waits a little until the others have been told all that they are to know.
+// flush waits a little until the queued messages to the others are sent.
 func (c *coordinator) flush() {
 	c.mu.Lock()
 	links := make([]*conn, 0, len(c.conns))
@@ -274,8 +274,8 @@ func (c *coordinator) flush() {
 	}
 }
 
-// close ends all connections, after what is queued on them has been sent and, if
-// the others are quick, read.
+// close ends all connections after the queued messages have been sent and, if the others are
+// quick, read.
 func (c *coordinator) close() {
 	c.mu.Lock()
 	c.closed = true

@@ -9,10 +9,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/silence"
 )
 
-// A core decides for the coordinator: who may join, who is dead, who disagrees, and
-// what the first cause is. It is a function of the events and times it is given; it
-// knows no goroutine, clock, socket or lock. Times count from the start of the group
-// and never fall.
+// A core makes the decisions of the coordinator: which processes may join, which are dead,
+// which ranks disagree, and what the first cause is. It is a function of the events and times
+// that it is given; it has no goroutine, clock, socket or lock. Times count from the start of
+// the group and never decrease.
 //
 // The phases of a group:
 //
@@ -24,26 +24,26 @@ import (
 //	   ▼                    ▼                                           ▼
 //	 failed ◄───────────────┴───────────────────────────────────────────┘
 //
-// What ends a group is decided once: nothing leaves failed or ended.
+// The end of a group is decided once: nothing leaves failed or ended.
 type core struct {
 	settings
 	phase   phase
 	cause   error       // in failed
 	asked   question    // in deciding
 	members []member    // by process
-	conns   map[int]int // connection → process that is heard on it
-	out     []command   // of the event under way
+	conns   map[int]int // connection → its process
+	out     []command   // commands of the event being processed
 	watch   silence.Watch
-	beaten  time.Duration // last beats sent
-	doubted string        // who was turned away last without the secret, and why
+	beaten  time.Duration // when beats were last sent
+	doubted string        // the last connection refused for lack of the secret, and the reason
 
 	ranks  []standing       // by rank, from running on
-	recent [recentOps]sight // operations seen of late, at their number modulo
-	moved  time.Duration    // when some rank last got further
-	leaver int              // rank that left having begun the fewest operations, or -1
+	recent [recentOps]sight // operations seen lately, at their number modulo
+	moved  time.Duration    // when some rank last made progress
+	leaver int              // the rank that left after the fewest operations, or -1
 }
 
-// settings are what the coordinator was configured with.
+// settings is the configuration of the coordinator.
 type settings struct {
 	processes int
 	size      int
@@ -52,7 +52,7 @@ type settings struct {
 	join      time.Duration
 }
 
-// phase is where a group is in its life.
+// phase is the phase of a group.
 type phase uint8
 
 const (
@@ -81,15 +81,15 @@ type member struct {
 	presence
 	conn      int
 	hello     hello
-	from, via netip.Addr    // its end and ours of its connection; invalid of process 0
-	heard     time.Duration // last message
+	from, via netip.Addr    // the far and near address of its connection; invalid for process 0
+	heard     time.Duration // when its last message came
 	ear       silence.Peer  // whether it is silent
-	sampled   time.Duration // last state
-	told      string        // whom it waits for, as it was told
-	refused   string        // why a process of this number was turned away, if one was
+	sampled   time.Duration // when its last state came
+	told      string        // the missing processes, as it was last told
+	refused   string        // why a process with this number was refused, if one was
 }
 
-// presence is whether a process takes part.
+// presence says whether a process takes part.
 type presence uint8
 
 const (
@@ -98,24 +98,24 @@ const (
 	left // with a good-bye
 )
 
-// standing is where a rank stands, as far as is known.
+// standing is the state of a rank, as far as is known.
 type standing struct {
 	process  int
 	seq      uint64 // operations begun
-	left     bool   // alone or with its process: begins no more
-	inside   bool   // the last one
-	hash     uint64 // of the last one seen, with its text
+	left     bool   // it, or its whole process, has left: it begins no more operations
+	inside   bool   // in the last one
+	hash     uint64 // hash of the last operation seen, with its text
 	text     string
 	progress uint64
 	texts    texts
 	begun    [RecentOps]pastOp // without texts, at their number modulo
 }
 
-// note remembers an operation that the rank has begun.
+// note records an operation that the rank has begun.
 func (r *standing) note(seq, hash uint64) { r.begun[seq%RecentOps] = pastOp{seq: seq, hash: hash} }
 
-// did is the text of the operation of a number that the rank has begun, "" if that is
-// not known.
+// did returns the text of the operation that the rank has begun under a number, "" if it is not
+// known.
 func (r *standing) did(seq uint64) string {
 	b := &r.begun[seq%RecentOps]
 	if b.seq != seq {
@@ -125,7 +125,7 @@ func (r *standing) did(seq uint64) string {
 	return text
 }
 
-// heard is the text of an operation, which came now or with an earlier state.
+// heard returns the text of an operation, which came now or with an earlier state.
 func (r *standing) heard(hash uint64, text string) string {
 	if text != "" {
 		r.texts.add(hash, text)
@@ -135,8 +135,8 @@ func (r *standing) heard(hash uint64, text string) string {
 	return text
 }
 
-// local is the connection of the coordinator's own process. It cannot be lost, and
-// nobody listens whether it is silent.
+// local is the connection of the coordinator's own process. It cannot be lost, and its silence
+// is not measured.
 const local = 0
 
 // command is what the shell does for the core: send to a connection, then, perhaps,
@@ -165,7 +165,7 @@ func (c *core) enter(p phase) {
 	c.phase = p
 }
 
-// take gives the commands of the event that has been handled.
+// take returns the commands of the event that has been handled.
 func (c *core) take() []command {
 	out := c.out
 	c.out = nil
@@ -174,9 +174,8 @@ func (c *core) take() []command {
 
 func (c *core) send(conn int, m message) { c.out = append(c.out, command{conn: conn, message: m}) }
 
-// receive handles a message other than a hello. What is said on a connection that
-// is not that of a present process, say of one that was declared dead and woke up,
-// is not heard.
+// receive handles a message other than a hello. Messages on a connection without a present
+// process are ignored, say of a process that was declared dead and woke up.
 func (c *core) receive(now time.Duration, conn int, m message) []command {
 	p, ok := c.conns[conn]
 	if !ok {
@@ -202,8 +201,8 @@ func (c *core) receive(now time.Duration, conn int, m message) []command {
 	return c.take()
 }
 
-// lose handles the end of a connection. The reason completes "rank 3 ...", and is of a
-// kind or nil.
+// lose handles the end of a connection. The reason completes "rank 3 ..."; kind is its error,
+// or nil.
 func (c *core) lose(now time.Duration, conn int, reason string, kind error) []command {
 	p, ok := c.conns[conn]
 	if !ok {
@@ -213,7 +212,7 @@ func (c *core) lose(now time.Duration, conn int, reason string, kind error) []co
 	switch c.phase {
 	case forming:
 		m, reporter := &c.members[p], 0
-		if own := c.members[0].hello.ranks; len(own) > 0 { // else process 0 has not arrived itself
+		if own := c.members[0].hello.ranks; len(own) > 0 { // otherwise process 0 has not arrived itself
 			reporter = own[0]
 		}
 		c.turnAway(&PeerError{
@@ -235,9 +234,9 @@ func (c *core) tick(now time.Duration) []command {
 	passed := c.watch.Gap(now, 0)
 	counts := c.watch.Tick(now)
 	if passed > c.watch.Beat {
-		c.moved = max(c.moved, now) // what this process slept through does not count
+		c.moved = max(c.moved, now) // time in which this process did not run does not count
 	} else {
-		c.moved += passed - counts // nor what it had no turns in
+		c.moved += passed - counts // nor does time without turns
 	}
 	switch c.phase {
 	case forming:
@@ -268,7 +267,7 @@ func (c *core) suspects() []int {
 	return conns
 }
 
-// unread handles that something waits to be heard on a connection.
+// unread handles that unread bytes wait on a connection.
 func (c *core) unread(conn int) {
 	if p, ok := c.conns[conn]; ok {
 		c.watch.Heard(&c.members[p].ear)
@@ -288,7 +287,7 @@ func (c *core) beat(now time.Duration) {
 	}
 }
 
-// listen declares dead who has been silent for too long, the first by number.
+// listen declares dead a process that has been silent for too long, the first by number.
 func (c *core) listen(now time.Duration) {
 	dead := -1
 	for p := range c.members {
@@ -308,7 +307,7 @@ func (c *core) listen(now time.Duration) {
 	}
 }
 
-// wasSilent is the reason of who was declared dead for it.
+// wasSilent returns the reason for declaring a silent process dead.
 func wasSilent(d time.Duration) string {
 	unit := time.Millisecond
 	if d >= time.Second {
@@ -329,8 +328,8 @@ func (c *core) replaced(attempt uint32) []command {
 	return c.take()
 }
 
-// condemn ends the group for the death of a process, which is noticed here, in
-// whatever operation a rank is known to be.
+// condemn ends the group because a process died, as the coordinator noticed. The error names as
+// reporter a rank that is inside an operation, if there is one.
 func (c *core) condemn(p int, reason string, kind error) {
 	e := &PeerError{
 		Rank: c.members[p].hello.ranks[0], Address: c.members[p].hello.address,
@@ -346,8 +345,8 @@ func (c *core) condemn(p int, reason string, kind error) {
 	c.abort(e)
 }
 
-// abort ends the group for a cause and tells all who take part, and its own
-// process, which, if it has left, waits for the others.
+// abort ends the group for a cause and tells all processes that take part. It also tells the
+// coordinator's own process, which waits for the others even if it has left.
 func (c *core) abort(cause error) {
 	c.enter(failed)
 	c.cause = received(cause)
@@ -362,7 +361,7 @@ func (c *core) abort(cause error) {
 func (c *core) reported(now time.Duration, p int, m report) {
 	switch e := m.cause.(type) {
 	case *PeerError:
-		if e.Worker { // it knows best
+		if e.Worker { // the process itself knows best
 			c.abort(e)
 			return
 		}
@@ -393,7 +392,7 @@ func (c *core) reported(now time.Duration, p int, m report) {
 // known reports whether there is such a rank.
 func (c *core) known(rank int) bool { return rank >= 0 && rank < c.size }
 
-// completed is what a process reported of a rank, with what else is known.
+// completed returns what a process reported about a rank, with what else is known.
 func (c *core) completed(p int, e *PeerError) *PeerError {
 	f := *e
 	if !c.known(f.Rank) {
@@ -410,7 +409,7 @@ func (c *core) completed(p int, e *PeerError) *PeerError {
 	if r := &c.ranks[f.Reporter]; f.During == "" && r.inside {
 		f.During = describe(r.seq, r.text)
 	}
-	// The end of a connection looks the same after a good-bye and after a death. Who
+	// The end of a connection looks the same after a good-bye and after a crash. A process that
 	// leaves says so here before it closes anything.
 	switch {
 	case gone && (f.Kind == nil || f.Kind == ErrLeft):

@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCore runs the scripts under testdata/core: each line of a "run" is an event,
-// and below it stand the phase, if it changed, and what the coordinator says to
-// which connection, without its beats. After a wanted change, "go test -run Core
-// -rewrite" writes the files anew; the difference is reviewed like code.
+// TestCore runs the scripts under testdata/core: each line of a "run" is an event. Below it
+// stand the phase, if it changed, and the coordinator's messages with their connections,
+// without its beats. After an intended change, "go test -run Core -rewrite" writes the files
+// anew; the difference is reviewed like code.
 //
 // Events; connections have the number of their process unless conn=N is given:
 //
@@ -70,7 +70,7 @@ type script struct {
 
 func newScript() *script { return &script{stopped: map[int]bool{}} }
 
-// args are the words of an event: key=value ones by key, the others in order.
+// args are the words of an event: those of the form key=value by key, the others in order.
 type args struct {
 	words []string
 	named map[string]string
@@ -105,7 +105,7 @@ func (a *args) dur(key string, or time.Duration) time.Duration {
 	return or
 }
 
-// at is word i as a number.
+// at returns word i as a number.
 func (a *args) at(i int) int {
 	n, err := strconv.Atoi(a.words[i])
 	if err != nil {
@@ -129,7 +129,7 @@ func parseArgs(line string) *args {
 	return a
 }
 
-// event runs one line and writes what came of it.
+// event runs one line and writes its result.
 func (s *script) event(line string) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -216,7 +216,7 @@ func (s *script) join(a *args) {
 	s.do(func() []command { return s.c.arrive(s.now, a.num("conn", p), h, from, via) })
 }
 
-// wait lets time pass. Processes that run beat, and say that nothing changed.
+// wait lets time pass. Running processes send beats, and empty states.
 func (s *script) wait(a *args) {
 	d, err := time.ParseDuration(a.words[1])
 	if err != nil {
@@ -262,7 +262,7 @@ func (s *script) standing(a *args) {
 	s.receive(s.host(r.rank), state{answer: answer, ranks: []rankState{r}})
 }
 
-// host is the process of a rank.
+// host returns the process of a rank.
 func (s *script) host(rank int) int {
 	if s.c.ranks == nil {
 		return rank
@@ -270,8 +270,7 @@ func (s *script) host(rank int) int {
 	return s.c.ranks[rank].process
 }
 
-// hashOf gives operations of the same text the same hash, and point-to-point ones
-// none.
+// hashOf returns the same hash for operations of the same text, and 0 for point-to-point ones.
 func hashOf(text string) uint64 {
 	if strings.HasPrefix(text, "Send") || strings.HasPrefix(text, "Recv") {
 		return 0
@@ -285,8 +284,8 @@ func (s *script) receive(conn int, m message) {
 	s.do(func() []command { return s.c.receive(s.now, conn, m) })
 }
 
-// do runs an event and writes its commands, with the receivers of equal ones
-// together.
+// do runs an event and writes its commands; equal ones are written once, with all their
+// receivers.
 func (s *script) do(event func() []command) {
 	before := s.c.phase
 	var texts []string
@@ -327,7 +326,7 @@ func (s *script) do(event func() []command) {
 	}
 }
 
-// TestPhases holds the moves between phases against the diagram at core.
+// TestPhases compares the transitions between phases with the diagram at core.
 func TestPhases(t *testing.T) {
 	allowed := map[[2]phase]bool{
 		{forming, running}: true, {forming, failed}: true,

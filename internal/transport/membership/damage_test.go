@@ -18,7 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
-// damaging is a connection on which, once armed, one byte arrives as another.
+// damaging is a connection on which, once armed, one byte arrives changed.
 type damaging struct {
 	net.Conn
 	written, read atomic.Int64 // bytes from now to that byte; below 0: none
@@ -61,8 +61,9 @@ func (d *damagedDials) Dial(ctx context.Context, address string) (net.Conn, erro
 	return d.conn, nil
 }
 
-// TestDamagedControlMessages: whichever way a control message goes that was damaged in
-// transit, all are told that, and of whom; not that somebody closed a connection.
+// TestDamagedControlMessages: if a control message is damaged in either direction, all
+// processes get an error that says so and names its sender, and not an error about a closed
+// connection.
 func TestDamagedControlMessages(t *testing.T) {
 	for name, c := range map[string]struct {
 		byte    int64
@@ -84,7 +85,7 @@ func TestDamagedControlMessages(t *testing.T) {
 					cfg.Net = dials
 				}
 			}, func(cfg *Config) {
-				cfg.Detection = 800 * time.Millisecond // what is damaged is a sign of life
+				cfg.Detection = 800 * time.Millisecond // so that a sign of life is damaged
 			})
 			defer closeAll(group)
 			from, to := 0, 2
@@ -104,7 +105,7 @@ func TestDamagedControlMessages(t *testing.T) {
 	}
 }
 
-// readToEnd is a connection that notes whether it was closed before all was read.
+// readToEnd is a connection that records whether it was closed before everything was read.
 type readToEnd struct {
 	net.Conn
 	ended, early atomic.Bool
@@ -145,8 +146,8 @@ func (n *notedAccepts) Accept() (net.Conn, error) {
 	return n.conn, nil
 }
 
-// Whose message was damaged gets to read that, though it has said more behind it: process 0
-// takes that first, as to close a socket in which something waits resets it.
+// The sender of a damaged message gets to read the error, though it has sent more after it:
+// process 0 reads that first, as closing a socket with unread bytes resets it.
 func TestDamagedSenderIsTold(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	accepts := &notedAccepts{}
@@ -173,8 +174,8 @@ func TestDamagedSenderIsTold(t *testing.T) {
 	require.False(t, accepts.conn.early.Load(), "it was closed while it was not read to its end")
 }
 
-// A group that does not come together as bytes were damaged says so by the kind of its error
-// too, wherever that was found: by what process 0 heard elsewhere, or in its answer.
+// If a group does not form because bytes were damaged, the kind of the error says so too. This
+// holds for damage that process 0 found elsewhere, and for damage in its answer.
 func TestDamageWhileTheGroupForms(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	elsewhere := fmt.Errorf("worker 2 sent what was %w: frame 26", checksum.ErrDamaged)
@@ -206,8 +207,8 @@ func TestDamageWhileTheGroupForms(t *testing.T) {
 	})
 }
 
-// joinOne joins process 1 of a group whose third process does not come, and returns how that
-// ended after the coordinator took an event.
+// joinOne joins process 1 of a group whose third process does not come. It returns the error
+// after the coordinator has processed an event.
 func joinOne(t *testing.T, event func(c *core) []command) error {
 	t.Helper()
 	cfg := Config{Process: 0, Processes: 3, Ranks: []int{0}, Size: 3, Store: NewMemoryStore(), Group: "damaged", Attempt: 1, Port: newPort(t, nil)}
@@ -234,7 +235,7 @@ func joinOne(t *testing.T, event func(c *core) []command) error {
 	return <-joined
 }
 
-// socketPair is both ends of a TCP connection.
+// socketPair returns both ends of a TCP connection.
 func socketPair(t testing.TB) (dialer, listener net.Conn) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

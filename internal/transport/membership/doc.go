@@ -1,5 +1,5 @@
-// Package membership knows who is in a group of ranks, where they are, whether they
-// are alive, and, once one is not, tells everybody the first cause.
+// Package membership keeps track of the processes of a group of ranks: their addresses and
+// whether they are alive. Once one fails, it tells the first cause to all.
 //
 // A group is a number of processes, each of which hosts some ranks. A process's part
 // in it:
@@ -21,40 +21,40 @@
 //
 // # Who decides
 //
-// Process 0 hosts the coordinator. Every other process has one control connection
-// to it, which begins at its port (internal/peerlink) apart from all data connections, on which goroutines that do nothing else
-// say every eighth of the detection time that they are alive. What happened first is
-// what the coordinator heard first; it tells all, and what comes later, most of which
-// follows from the first, changes nothing. Whoever cannot reach the coordinator takes
-// that for the cause, or, if it is heard but does not answer, what it found itself.
+// Process 0 hosts the coordinator. Every other process has one control connection to its port
+// (internal/peerlink), apart from all data connections. On it, goroutines that do nothing else
+// send a sign of life every eighth of the detection time. The first failure that the
+// coordinator hears of is the cause; it tells all. Later failures, which mostly follow from the
+// first, change nothing. For a process that cannot reach the coordinator, that is the cause; if
+// it hears the coordinator but gets no answer, the cause is what it found itself.
 //
 // The coordinator finds out by itself:
 //
-//   - that a process died: its connection ends, at once when a process does, or it is
-//     silent for the detection time, when a process or machine is stopped or cut off.
-//     A process that wakes from such a silence finds the group's verdict waiting and
-//     is not heard;
-//   - that ranks disagree: they are, or were, in different operations of the same
-//     number. A rank that waits in an operation for two looks, 20 ms apart, tells what
-//     it is in, and any rank tells once a beat what it has been in of late: one that
-//     only sends may be long through what others wait in;
-//   - that nobody moves: all ranks are in operations, and none gets further;
-//   - that a rank waits for one that left.
+//   - that a process died: its connection ends, which happens at once when a process ends, or
+//     it is silent for the detection time, when a process or machine is stopped or cut off. A
+//     process that wakes from such a silence finds the group's cause waiting, and its own
+//     messages are ignored;
+//   - that ranks disagree: they are, or were, in different operations of the same number. A
+//     rank that is in the same operation at two looks, 20 ms apart, reports that operation.
+//     Every rank reports once a beat its latest operations, as one that only sends may have
+//     finished an operation in which others wait;
+//   - that the group stands still: all ranks are in operations, and none makes progress;
+//   - that a rank waits for one that has left.
 //
-// A process that was itself stopped or starved has heard nobody for as long. Only
-// time in which it got its turns, as its own ticks show, counts as silence of others.
+// A process that was itself stopped or starved has received nothing in that time. Only time in
+// which it got its turns, as its own ticks show, counts as silence of others.
 //
 // # Attempts
 //
-// A later attempt of a group, at the same port of process 0, takes the place of the one
-// before, which ends with ErrReplaced where it has not failed. Processes, and their ports,
-// stay: whoever survived the failure of an attempt joins the next, with whoever takes the
-// place of those that were lost. What is left of the earlier one is refused.
+// A later attempt of a group, at the same port of process 0, replaces the earlier one, which
+// ends with ErrReplaced if it has not failed. Processes and their ports stay: those that
+// survived the failure of an attempt join the next one, with replacements for those that were
+// lost. Late messages of the earlier attempt are refused.
 //
 // # The parts
 //
-//   - Config and Join (config.go, join.go, store.go, address.go): how processes find
-//     one another. Everything that they must agree about is in the hello, and checked.
+//   - Config and Join (config.go, join.go, store.go, address.go): how processes find one
+//     another. The hello has everything that they must agree about, and it is checked.
 //   - Membership (group.go, sample.go): a process's side.
 //   - core (core.go, forming.go, standing.go): what the coordinator decides,
 //     as a function of events and times. The scripts under testdata/core are its

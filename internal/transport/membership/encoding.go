@@ -22,15 +22,15 @@ func (e *encoder) flag(v bool) {
 	e.buf = append(e.buf, b)
 }
 
-// text appends s, made valid and cut to at most limit bytes: a message about a
-// failure must not fail for its length.
+// text appends s as valid UTF-8, cut to at most limit bytes: a message about a failure must not
+// fail because of its length.
 func (e *encoder) text(s string, limit int) {
 	s = clip(s, limit)
 	e.num(uint64(len(s)))
 	e.buf = append(e.buf, s...)
 }
 
-// clip is s as valid UTF-8 of at most limit bytes.
+// clip returns s as valid UTF-8 of at most limit bytes.
 func clip(s string, limit int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= limit {

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// arrive handles the hello of a new connection. The addresses are those of the
-// connection's far and near end; they are invalid for the local process and where
-// the transport has none.
+// arrive handles the hello of a new connection. from and via are the addresses of the
+// connection's far and near end; they are invalid for the local process and if the transport
+// has none.
 func (c *core) arrive(now time.Duration, conn int, h hello, from, via netip.Addr) []command {
 	if reason := c.check(h); reason != nil {
 		c.out = append(c.out, command{conn, refuse{reason}, true})
@@ -30,7 +30,7 @@ func (c *core) arrive(now time.Duration, conn int, h hello, from, via netip.Addr
 	return c.take()
 }
 
-// check says why a process cannot join, if so.
+// check returns an error if a process cannot join.
 func (c *core) check(h hello) error {
 	switch {
 	case c.phase == failed:
@@ -47,7 +47,7 @@ func (c *core) check(h hello) error {
 	return nil
 }
 
-// distrust handles that somebody wanted to join who did not prove to know the secret.
+// distrust handles a connection that did not prove that it knows the secret.
 func (c *core) distrust(from string, reason error) []command {
 	if c.phase == forming {
 		c.doubted = fmt.Sprintf("a process at %s: %v", from, reason)
@@ -56,7 +56,7 @@ func (c *core) distrust(from string, reason error) []command {
 	return c.take()
 }
 
-// agree says where a process sees another group than the coordinator.
+// agree returns an error if a process disagrees with the coordinator about the group.
 func (c *core) agree(h hello) error {
 	switch {
 	case h.processes != c.processes:
@@ -77,7 +77,7 @@ func (c *core) agree(h hello) error {
 	return nil
 }
 
-// host is the present process that hosts a rank.
+// host returns the present process that hosts a rank.
 func (c *core) host(rank int) (int, bool) {
 	for p := range c.members {
 		if m := &c.members[p]; m.presence == present && contains(m.hello.ranks, rank) {
@@ -87,8 +87,7 @@ func (c *core) host(rank int) (int, bool) {
 	return 0, false
 }
 
-// wait tells those who have joined whom they wait for, and ends the waiting when it
-// is time.
+// wait tells the joined processes which ones are missing, and fails the group at the timeout.
 func (c *core) wait(now time.Duration) {
 	if now >= c.join {
 		c.turnAway(&textError{fmt.Sprintf("the group is not complete after %v: %s", c.join, c.missing()), ErrTimeout})
@@ -97,7 +96,7 @@ func (c *core) wait(now time.Duration) {
 	c.tellMissing()
 }
 
-// tellMissing tells those who have joined whom they wait for.
+// tellMissing tells the joined processes which ones are missing.
 func (c *core) tellMissing() {
 	missing := c.missing()
 	for i := range c.members {
@@ -107,7 +106,7 @@ func (c *core) tellMissing() {
 	}
 }
 
-// inform tells one who has joined whom it waits for, unless it knows.
+// inform tells a joined process which ones are missing, unless it knows.
 func (c *core) inform(m *member, missing string) {
 	if missing != m.told {
 		m.told = missing
@@ -115,7 +114,7 @@ func (c *core) inform(m *member, missing string) {
 	}
 }
 
-// missing says who is not there yet, and who was turned away.
+// missing says in words which processes are not there yet, and which were refused.
 func (c *core) missing() string {
 	var numbers []int
 	var refused []string
@@ -138,7 +137,7 @@ func (c *core) missing() string {
 	return s
 }
 
-// list is "rank 3", "ranks 3, 5 and 6", and not much longer for many.
+// list returns "rank 3", "ranks 3, 5 and 6", and a shortened list for many.
 func list(one, many string, numbers []int) string {
 	if len(numbers) == 1 {
 		return one + " " + strconv.Itoa(numbers[0])
@@ -163,7 +162,7 @@ func list(one, many string, numbers []int) string {
 	return b.String()
 }
 
-// turnAway ends a group that did not come about.
+// turnAway ends a group that could not form.
 func (c *core) turnAway(cause error) {
 	c.enter(failed)
 	c.cause = received(cause)
@@ -182,7 +181,7 @@ func (c *core) giveUp(reason error) []command {
 	return c.take()
 }
 
-// form makes a group of processes that are all there, if they can work together.
+// form forms the group once all processes are there, if they can work together.
 func (c *core) form(now time.Duration) {
 	ranks, err := c.placement()
 	if err == nil {

@@ -21,7 +21,7 @@ type Membership struct {
 	lead  *coordinator // of process 0 only
 
 	start  time.Time
-	heard  atomic.Int64 // when the coordinator was last heard, in time since start
+	heard  atomic.Int64 // when the coordinator was last heard, since start
 	beats  silence.Watch
 	states *sampler
 	stop   chan struct{} // Close was called
@@ -31,7 +31,7 @@ type Membership struct {
 	err      error         // the group's cause
 	failed   chan struct{} // closed when err is set
 	reported []error       // by this process
-	bye      chan struct{} // closed when the coordinator has let us go
+	bye      chan struct{} // closed when the coordinator has confirmed our leaving
 	closed   bool
 }
 
@@ -82,10 +82,10 @@ func (m *Membership) HostOf(rank int) int {
 	return m.hosts[rank]
 }
 
-// Failed is closed when the group has failed.
+// Failed returns a channel that is closed when the group has failed.
 func (m *Membership) Failed() <-chan struct{} { return m.failed }
 
-// Err returns the group's cause, nil as long as it has not failed.
+// Err returns the group's cause, nil as long as the group has not failed.
 func (m *Membership) Err() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -95,13 +95,12 @@ func (m *Membership) Err() error {
 // verdictWait bounds the wait for the group's cause after a report.
 const verdictWait = time.Second
 
-// Fail ends the group for a failure that a rank of this process found, and returns
-// the group's cause: that of whoever was first. All processes have the same one,
-// except those that cannot reach the coordinator, which use what they know. It
-// takes a round trip to the coordinator, at most about a second, and no time if
-// the cause is known.
+// Fail ends the group for a failure that a rank of this process found, and returns the group's
+// cause, which is the first failure. All processes have the same cause, except those that
+// cannot reach the coordinator, which use what they know. Fail takes a round trip to the
+// coordinator, at most about a second, and no time if the cause is known.
 //
-// Of a [Disagreement] the coordinator knows what the other was doing, or asks.
+// For a [Disagreement] the coordinator knows the other rank's operation, or asks for it.
 func (m *Membership) Fail(err error) error {
 	if known := m.Err(); known != nil || err == nil {
 		return known
@@ -114,7 +113,7 @@ func (m *Membership) Fail(err error) error {
 	seq := uint64(0)
 	if e, ok := err.(*MismatchError); ok && e.OtherDoing == "" {
 		seq = e.seq
-		m.states.send(true) // what its rank has been in
+		m.states.send(true) // the latest operations of its rank
 	}
 	m.link.send(report{err, seq})
 	timer := time.NewTimer(verdictWait)
@@ -122,20 +121,20 @@ func (m *Membership) Fail(err error) error {
 	select {
 	case <-m.failed:
 	case <-m.bye:
-		m.settle(err) // having left, it is heard no more
+		m.settle(err) // its reports are ignored, as it has left
 	case <-m.stop:
 		m.settle(err)
 	case <-timer.C:
 		m.settle(m.unanswered(err, seq))
 	}
 	if m.lead != nil {
-		m.lead.flush() // a caller that ends its process now must not take the cause along
+		m.lead.flush() // the cause must reach the others even if the caller ends its process now
 	}
 	return m.Err()
 }
 
-// completed adds to an error of this process what it knows best: where its rank
-// stands, and where the other is.
+// completed adds to an error what this process knows best: the operation of its rank, and the
+// address of the other.
 func (m *Membership) completed(err error) error {
 	peer, ok := err.(*PeerError)
 	if !ok || peer.Worker {
@@ -151,10 +150,10 @@ func (m *Membership) completed(err error) error {
 	return &f
 }
 
-// unanswered is the cause for a process whose report the coordinator did not
-// answer. One that also missed two beats is the failure, unless its words wait to be read, as
-// after a stop of this process; what was reported, say the closed connection of another
-// process that noticed the same, follows from it.
+// unanswered returns the cause for a process whose report the coordinator did not answer. If
+// the coordinator also missed two beats, its loss is the cause, and the reported error follows
+// from it, say the closed connection of another process that noticed the same. An exception is
+// a coordinator whose messages wait to be read, as after a stop of this process.
 func (m *Membership) unanswered(err error, seq uint64) error {
 	if silent := m.silent(); m.lead == nil && silent > 2*m.beats.Beat && !m.link.unread() {
 		return m.coordinatorLost(wasSilent(silent), ErrTimeout)
@@ -169,12 +168,12 @@ func (m *Membership) unanswered(err error, seq uint64) error {
 	return err
 }
 
-// silent is how long the coordinator has not been heard.
+// silent returns how long the coordinator has not been heard.
 func (m *Membership) silent() time.Duration {
 	return time.Since(m.start) - time.Duration(m.heard.Load())
 }
 
-// coordinatorLost is the failure of process 0 as this process notices it.
+// coordinatorLost returns the failure of process 0 as noticed by this process.
 func (m *Membership) coordinatorLost(reason string, kind error) error {
 	e := &PeerError{
 		Rank: m.table[0].Ranks[0], Address: m.table[0].Address,
@@ -189,8 +188,8 @@ func (m *Membership) coordinatorLost(reason string, kind error) error {
 	return e
 }
 
-// settle sets the cause unless there is one. An error of this process that says
-// the same is used itself: it may wrap more than travels.
+// settle sets the cause unless there is one. If an error of this process has the same text,
+// that error is used: it may wrap more than what was sent.
 func (m *Membership) settle(cause error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -209,7 +208,7 @@ func (m *Membership) settle(cause error) {
 	}
 }
 
-// listen hears the coordinator until the link ends.
+// listen reads messages of the coordinator until the link ends.
 func (m *Membership) listen() {
 	for {
 		msg, err := m.link.receive()
@@ -217,7 +216,7 @@ func (m *Membership) listen() {
 			if !m.over() {
 				cause := m.coordinatorLost(lossReason(err))
 				if errors.Is(err, ErrDamaged) {
-					m.link.send(report{cause: cause}) // else the others only see this process go
+					m.link.send(report{cause: cause}) // otherwise the others only notice that this process is gone
 				}
 				m.settle(cause)
 			}
@@ -243,7 +242,7 @@ func (m *Membership) listen() {
 	}
 }
 
-// over reports whether this process has left, or closed.
+// over reports whether this process has left or closed.
 func (m *Membership) over() bool {
 	select {
 	case <-m.bye:
@@ -255,8 +254,8 @@ func (m *Membership) over() bool {
 	}
 }
 
-// beat tells the coordinator that this process is alive and watches whether it is;
-// nothing else, so that nothing delays it.
+// beat sends signs of life to the coordinator and watches for its own. It does nothing else, so
+// that nothing delays it.
 func (m *Membership) beat() {
 	t := time.NewTicker(m.beats.Period)
 	defer t.Stop()
@@ -290,19 +289,19 @@ func (m *Membership) beat() {
 		}
 		if verdict == silence.Dead {
 			cause := m.coordinatorLost(wasSilent(m.silent()), ErrTimeout)
-			m.link.send(report{cause: cause}) // a coordinator that wakes learns that it was given up
+			m.link.send(report{cause: cause}) // a coordinator that wakes up learns that it was declared dead
 			m.settle(cause)
 			return
 		}
 	}
 }
 
-// Leave says a clean good-bye: the ranks of this process will take part in no
-// further operation, and whoever waits for them gets a PeerError of kind ErrLeft.
-// It returns when the coordinator knows. In process 0, which coordinates, it
-// returns when all others have left too; if the context ends before, the group
-// ends, and those still in it get such an error. Leave of a group that has failed,
-// or fails meanwhile, returns the cause. Close is still to be called.
+// Leave leaves the group in order: the ranks of this process will take part in no further
+// operation, and ranks that wait for them get a PeerError of kind ErrLeft. It returns when the
+// coordinator has confirmed. In process 0, the coordinator's, it returns when all others have
+// left too; if the context ends before that, the group ends, and the remaining processes get
+// such an error. If the group has failed, or fails meanwhile, Leave returns the cause. Close
+// must still be called.
 func (m *Membership) Leave(ctx context.Context) error {
 	m.mu.Lock()
 	if m.err != nil || m.closed {
@@ -318,7 +317,7 @@ func (m *Membership) Leave(ctx context.Context) error {
 		return nil
 	case <-m.failed:
 		if m.over() {
-			return nil // what was found after the good-bye was taken: that others have left, too
+			return nil // the failure was found after the good-bye was confirmed
 		}
 		return m.Err()
 	case <-m.stop:
@@ -332,9 +331,8 @@ func (m *Membership) Leave(ctx context.Context) error {
 	return fmt.Errorf("membership: the coordinator has not answered the good-bye: %w", context.Cause(ctx))
 }
 
-// Close ends this process's part in the group, and waits until nothing of it runs.
-// To the others a process that closes without leaving a group that has not failed
-// is one that died.
+// Close ends this process's part in the group, and waits until its goroutines have ended. If
+// the process has not left and the group has not failed, the others take the process for dead.
 func (m *Membership) Close() {
 	m.mu.Lock()
 	if m.closed {

@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
-// newPort is a port of a test, which closes it.
+// newPort returns a port that is closed when the test ends.
 func newPort(t *testing.T, change func(c *peerlink.Config)) *peerlink.Port {
 	t.Helper()
 	var cfg peerlink.Config
@@ -27,7 +27,7 @@ func newPort(t *testing.T, change func(c *peerlink.Config)) *peerlink.Port {
 	return p
 }
 
-// joinAt is Join with a port of its own, which is closed where it fails.
+// joinAt is Join with a port of its own, which is closed if Join fails.
 func joinAt(t *testing.T, ctx context.Context, cfg Config, change func(c *peerlink.Config)) (*Membership, error) {
 	t.Helper()
 	cfg.Port = newPort(t, change)
@@ -50,7 +50,7 @@ func joinAll(t *testing.T, n int, change func(c *Config)) []*Membership {
 	return joinAllAt(t, n, nil, change)
 }
 
-// joinAllAt is joinAll at ports that the test changes too.
+// joinAllAt is joinAll with a change of the ports' configuration.
 func joinAllAt(t *testing.T, n int, ports func(process int, c *peerlink.Config), change func(c *Config)) []*Membership {
 	t.Helper()
 	store := NewMemoryStore()

@@ -12,11 +12,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
-// Join waits until all processes of the group have joined, and returns this one's
-// membership. It fails when the context ends, when the group is not complete after
-// the join timeout, when the processes do not agree about the group, and when one
-// of them is lost meanwhile; the error says which and why. Close must be called on
-// what it returns.
+// Join waits until all processes of the group have joined, and returns this one's membership.
+// It fails when the context ends, when the group is not complete after the join timeout, when
+// the processes do not agree about the group, and when one of them is lost meanwhile; the error
+// says which and why. The caller closes the membership.
 func Join(ctx context.Context, cfg Config) (*Membership, error) {
 	cfg, err := cfg.completed()
 	if err != nil {
@@ -66,8 +65,8 @@ func lead(ctx context.Context, cfg Config) (*Membership, error) {
 	}
 }
 
-// candidates are the addresses at which a port may be reached, separated by commas: that
-// which is advertised, and those of all interfaces if it is bound to them.
+// candidates returns the addresses at which a port may be reached, separated by commas: the
+// advertised one, and those of all interfaces if the port is bound to all.
 func candidates(advertised string, bound net.Addr) (string, error) {
 	near, port, err := net.SplitHostPort(bound.String())
 	if err != nil {
@@ -107,8 +106,8 @@ func candidates(advertised string, bound net.Addr) (string, error) {
 // oneTry is how long one try to reach the coordinator may take.
 const oneTry = 3 * time.Second
 
-// follow joins as another process: it tries to reach the coordinator until it is
-// told that trying does not help, or the time is over.
+// follow joins as another process: it tries to reach the coordinator until it is refused for
+// good, or the time is over.
 func follow(ctx context.Context, cfg Config) (*Membership, error) {
 	timed, cancel := context.WithTimeout(ctx, cfg.JoinTimeout)
 	defer cancel()
@@ -124,8 +123,8 @@ func follow(ctx context.Context, cfg Config) (*Membership, error) {
 	return nil, fmt.Errorf("%w after %v: %w", ErrTimeout, cfg.JoinTimeout, err)
 }
 
-// tryAll tries the addresses at which the coordinator may be, as they are known
-// now: a store may have had an old one before.
+// tryAll tries the addresses of the coordinator that are known now: a store may have had an old
+// one before.
 func tryAll(ctx, late context.Context, cfg *Config) (*Membership, error) {
 	addresses := []string{cfg.Coordinator}
 	if cfg.Store != nil {
@@ -150,8 +149,8 @@ func tryAll(ctx, late context.Context, cfg *Config) (*Membership, error) {
 	return nil, errors.Join(errs...)
 }
 
-// verdictSlack is how much longer than its own join timeout one waits who knows that
-// process 0 is there: it started at about the same time, and says better who is
+// verdictSlack is how much longer than its own join timeout a process waits if it has reached
+// process 0: that started at about the same time, and its error says which processes are
 // missing.
 const verdictSlack = time.Second
 
@@ -164,7 +163,7 @@ func try(ctx, late context.Context, cfg *Config, address string) (*Membership, e
 	})
 	switch {
 	case err == nil:
-	case nc != nil: // which the coordinator has heard no hello on
+	case nc != nil: // the coordinator has received no hello on it
 		nc.Close()
 		return nil, err
 	case errors.Is(err, peerlink.ErrRefused), errors.Is(err, peerlink.ErrProtocol):
@@ -203,11 +202,12 @@ func (l *limit) set(ctx context.Context) {
 	l.stop = context.AfterFunc(ctx, func() { l.nc.SetDeadline(time.Unix(1, 0)) })
 }
 
-// lift reports whether the context had not ended, so that the connection is usable.
+// lift removes the limit, and reports whether the context had not ended, so that the connection
+// is usable.
 func (l *limit) lift() bool { return l.stop() }
 
-// admitted waits for the coordinator's answer to the hello: until ctx ends for a
-// first one, until late ends for the final one.
+// admitted waits for the coordinator's answer to the hello: until ctx ends for the first
+// answer, until late ends for the final one.
 func admitted(ctx, late context.Context, cfg *Config, link *conn, limit *limit) (welcome, error) {
 	missing := ""
 	for {
@@ -229,7 +229,7 @@ func admitted(ctx, late context.Context, cfg *Config, link *conn, limit *limit) 
 		case ctx.Err() != nil && missing != "":
 			return welcome{}, errors.New(missing)
 		case missing != "":
-			// It knew us, so that this was our coordinator and not one of an earlier run.
+			// It accepted the hello, so this was our coordinator and not one of an earlier run.
 			reason, kind := lossReason(err)
 			return welcome{}, peerlink.Final(&textError{fmt.Sprintf("process 0 %s while the group was forming", reason), kind})
 		default:
@@ -238,7 +238,7 @@ func admitted(ctx, late context.Context, cfg *Config, link *conn, limit *limit) 
 	}
 }
 
-// check looks whether a table is one that this process can be in.
+// check checks that a table fits the configuration of this process.
 func (w *welcome) check(cfg *Config) error {
 	hosts := 0
 	for _, p := range w.table {

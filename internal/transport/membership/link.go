@@ -15,8 +15,8 @@ import (
 
 // link is a process's end of its connection to the coordinator.
 type link interface {
-	// send queues a message and returns at once. What cannot be sent is lost with the
-	// link, which receive then reports.
+	// send queues a message and returns at once. A message that cannot be sent is lost with the
+	// link; receive then reports the error.
 	send(message)
 
 	// receive waits for the next message. One goroutine receives.
@@ -25,29 +25,29 @@ type link interface {
 	// unread reports whether something has arrived that receive has not read yet.
 	unread() bool
 
-	// end sends what is queued and then says that nothing follows; it does not wait.
+	// end sends what is queued and then closes the sending direction; it does not wait.
 	end()
 
-	// drain reads until the other side ends or the time is over, and drops what comes:
-	// after end it has the other side read what was sent last. To close a socket in which
-	// something waits unread resets it, and may destroy that.
+	// drain reads and drops messages until the other side ends or the time is over. After end,
+	// it lets the other side read what was sent last: closing a socket with unread bytes resets
+	// it, and that may destroy sent bytes.
 	drain(limit time.Duration)
 
-	// close ends the link at once, and waits until nothing of it runs.
+	// close ends the link at once, and waits until its goroutines have ended.
 	close()
 }
 
-// maxQueue bounds what waits to be written to one peer. A peer that is so far
-// behind reads nothing at all.
+// maxQueue bounds the bytes that wait to be written to one peer. A peer that is that far behind
+// reads nothing at all.
 const maxQueue = 16 * maxFrame
 
 // conn is a link over a network connection. One goroutine writes, so that senders
 // never wait for a peer.
 type conn struct {
 	nc       net.Conn
-	patience time.Duration // with one write
-	scratch  []byte        // of the reader
-	got      uint32        // messages that it read
+	patience time.Duration // bounds one write
+	scratch  []byte        // buffer of the reader
+	got      uint32        // messages that the reader has read
 	wake     chan struct{} // something to write, or ended
 	written  chan struct{} // closed when the writer is done
 
@@ -83,7 +83,7 @@ func (c *conn) send(m message) {
 	c.poke()
 }
 
-// flush waits until what is queued has been handed to the system, or until late.
+// flush waits until all queued bytes are passed to the system, or until late.
 func (c *conn) flush(late <-chan time.Time) {
 	c.mu.Lock()
 	idle := c.idle
@@ -118,7 +118,7 @@ func (c *conn) write() {
 		if len(queue) > 0 {
 			if err := c.put(queue); err != nil {
 				if !hungUp(err) {
-					c.nc.Close() // the reader finds out
+					c.nc.Close() // the reader notices it
 				}
 				over = true
 			}
@@ -141,9 +141,9 @@ func (c *conn) write() {
 	}
 }
 
-// put writes bytes to the peer, which has as long as the patience with it to make
-// room. A write that had no turn before its time was over, as this process was stopped
-// or starved, gets another: it is not the peer who was late.
+// put writes bytes to the peer, which must make room within patience. If this process was
+// stopped or starved, so that the write had no turn before its deadline, it is tried again: the
+// peer was not late.
 func (c *conn) put(b []byte) error {
 	c.nc.SetWriteDeadline(time.Now().Add(c.patience))
 	n, err := c.nc.Write(b)
@@ -155,8 +155,8 @@ func (c *conn) put(b []byte) error {
 	return err
 }
 
-// hungUp says that a write failed as the peer has closed the connection. Then the reader
-// finds out by itself, after what the peer said last, which may be a good-bye.
+// hungUp reports whether a write failed because the peer has closed the connection. Then the
+// reader finds the end by itself, after the peer's last message, which may be a good-bye.
 func hungUp(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }
@@ -187,9 +187,9 @@ func (c *conn) close() {
 	<-c.written
 }
 
-// lossReason says how a link was lost, after "rank 3 ...", and of what kind that is. A
-// process that dies and one that closes look alike, and differently from one system to
-// another.
+// lossReason says how a link was lost, in words that follow "rank 3 ...", and returns the kind
+// of error. A process that dies and one that closes look alike, and differently from one system
+// to another.
 func lossReason(err error) (reason string, kind error) {
 	switch {
 	case errors.Is(err, ErrDamaged):
@@ -203,7 +203,7 @@ func lossReason(err error) (reason string, kind error) {
 	return "lost its connection: " + err.Error(), nil
 }
 
-// localLink joins the coordinator's own process to it.
+// localLink is the link of the coordinator's own process.
 type localLink struct {
 	to   *coordinator
 	wake chan struct{}

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a peer said before it closed the connection is heard, though this side was about to
-// say something itself and could not.
+// The last messages of a peer that has closed the connection are read, even if a write of this
+// side has failed.
 func TestLastWordsAreHeard(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("elsewhere what was received is lost with the connection")
@@ -47,8 +47,8 @@ func TestLastWordsAreHeard(t *testing.T) {
 	require.Error(t, err)
 }
 
-// goodbyes is a link on which the group's failure is found after a good-bye was taken, and
-// before anybody has seen that it was.
+// goodbyes is a link on which the group's failure is found after a good-bye was confirmed, and
+// before Leave has noticed the confirmation.
 type goodbyes struct {
 	m    *Membership
 	got  chan message
@@ -79,9 +79,9 @@ func (*goodbyes) drain(time.Duration) {}
 
 func (g *goodbyes) close() { close(g.over) }
 
-// Who was let go has left, whatever comes to light afterwards.
+// A process whose leaving was confirmed has left, whatever fails afterwards.
 func TestLeavingIsNoFailure(t *testing.T) {
-	for range 64 { // there are two things to see, and which one is seen is left to chance
+	for range 64 { // select chooses at random between two ready channels
 		g := &goodbyes{got: make(chan message, 1), over: make(chan struct{})}
 		port := newPort(t, nil)
 		cfg, err := Config{Process: 1, Processes: 2, Ranks: []int{1}, Size: 2, Coordinator: "127.0.0.1:1", Port: port}.completed()

@@ -24,14 +24,14 @@ import (
 // JSON.
 const roleVariable = "MEMBERSHIP_TEST_ROLE"
 
-// role is what a process is told.
+// role is the configuration of a process.
 type role struct {
 	Process, Processes int
 	Store, Group       string
 	Detection          time.Duration
 }
 
-// seen is what a process tells: that it has joined, and then the first cause.
+// seen is the report of a process: that it has joined, and then the first cause.
 type seen struct {
 	Joined       bool
 	Text         string
@@ -39,8 +39,8 @@ type seen struct {
 	Address      string
 	Reason       string
 	Timeout      bool
-	AfterFailing string // the cause that a later failure of its own gets
-	Rejoin       string // what it is told if it wants to join again
+	AfterFailing string // the cause returned for a later failure of its own
+	Rejoin       string // the answer if it tries to join again
 }
 
 func TestMain(m *testing.M) {
@@ -54,8 +54,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// play is the life of one process: it joins, moves bytes until the group fails, says
-// why, and ends with its standard input.
+// play runs one process: it joins, moves bytes until the group fails, reports the cause, and
+// ends with its standard input.
 func play(text string) error {
 	var r role
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
@@ -160,7 +160,7 @@ func (c *child) signal(t *testing.T, s syscall.Signal) {
 	require.NoError(t, c.cmd.Process.Signal(s))
 }
 
-// pause waits for a time that is part of a case.
+// pause waits for a time that is part of a test case.
 func pause(d time.Duration) {
 	if d > 0 {
 		<-time.After(d)
@@ -192,7 +192,7 @@ func agree(t *testing.T, group []*child, dead int, reason string) []seen {
 }
 
 func TestKilledProcess(t *testing.T) {
-	const detection = time.Hour // silence is not what tells them
+	const detection = time.Hour // the failure must not be found by silence
 	type testCase struct {
 		n, dead int
 		delay   time.Duration
@@ -242,7 +242,7 @@ func TestStoppedProcess(t *testing.T) {
 				require.True(t, s.Timeout)
 			}
 
-			// Awake again, it learns what the others hold, and is not heard.
+			// Awake again, it gets the cause of the others, and its own messages are ignored.
 			group[dead].signal(t, syscall.SIGCONT)
 			zombie := group[dead].next(t)
 			require.Equal(t, dead, zombie.Rank, zombie.Text)
@@ -256,8 +256,8 @@ func TestStoppedProcess(t *testing.T) {
 	}
 }
 
-// TestStoppedGroup stops all processes for longer than the detection time. Whoever
-// wakes first has heard nobody for as long, and must not hold that against them.
+// TestStoppedGroup stops all processes for longer than the detection time. The first one that
+// wakes has received nothing for that long, and must not take the others for dead.
 func TestStoppedGroup(t *testing.T) {
 	t.Parallel()
 	const detection = 1200 * time.Millisecond

@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// sampler looks where the ranks of a process stand and tells the coordinator: all
-// changes once a beat, and at once where a rank has waited in one operation from
-// one look to the next. Ranks that run through their operations are thus told of
-// rarely, and ranks that wait, which may disagree, soon.
+// sampler reads the states of the ranks of a process and reports them to the coordinator: all
+// changes once a beat, and a rank at once if it is in the same operation at two looks. So ranks
+// that proceed are reported rarely, and ranks that wait, which may disagree, soon.
 type sampler struct {
 	look  func() []State // nil: nothing to look at
 	link  link
@@ -21,16 +20,16 @@ type sampler struct {
 	ranks map[int]*track
 }
 
-// track is what is known of one rank.
+// track has the reported state of one rank.
 type track struct {
 	seen  State     // at the last look
-	told  rankState // to the coordinator, but for what was begun
-	begun uint64    // the highest number of that
-	texts texts     // told
+	told  rankState // last reported to the coordinator, without the begun operations
+	begun uint64    // highest number of a reported begun operation
+	texts texts     // reported texts
 }
 
-// texts are the descriptions of operations that went from a process to the
-// coordinator, as both remember them: they forget in the order in which they learn.
+// texts are the descriptions of operations that a process has sent to the coordinator. Both
+// sides keep them, and drop the oldest first, so that they always agree.
 type texts struct {
 	known [2 * RecentOps]struct {
 		hash uint64
@@ -39,17 +38,17 @@ type texts struct {
 	next int
 }
 
-// add notes a text, and says whether it is news.
+// add adds a text, and reports whether it is new.
 func (t *texts) add(hash uint64, text string) bool {
 	if _, ok := t.of(hash); ok || hash == 0 {
-		return hash == 0 // what has no hash is always told
+		return hash == 0 // a text without a hash is always sent
 	}
 	t.known[t.next].hash, t.known[t.next].text = hash, text
 	t.next = (t.next + 1) % len(t.known)
 	return true
 }
 
-// of is the text of a hash.
+// of returns the text of a hash.
 func (t *texts) of(hash uint64) (text string, ok bool) {
 	for i := range t.known {
 		if t.known[i].hash == hash && hash != 0 {
@@ -59,8 +58,8 @@ func (t *texts) of(hash uint64) (text string, ok bool) {
 	return "", false
 }
 
-// lookPeriod is the time between looks; a rank that is in the same operation in two
-// of them waits.
+// lookPeriod is the time between looks; a rank that is in the same operation at two looks
+// waits.
 const lookPeriod = 20 * time.Millisecond
 
 func newSampler(cfg Config, l link, every time.Duration) *sampler {
@@ -93,7 +92,7 @@ func (s *sampler) watch(stop <-chan struct{}) {
 	}
 }
 
-// answer has a state sent that says everything.
+// answer requests a complete state to be sent.
 func (s *sampler) answer() {
 	select {
 	case s.asked <- struct{}{}:
@@ -101,8 +100,8 @@ func (s *sampler) answer() {
 	}
 }
 
-// waits looks, and reports whether some rank has left, or waits in an operation,
-// which the coordinator does not know.
+// waits looks, and reports whether some rank has left or waits in an operation without the
+// coordinator knowing.
 func (s *sampler) waits() bool {
 	states := s.look()
 	s.mu.Lock()
@@ -123,7 +122,7 @@ func (s *sampler) waits() bool {
 // maxStates bounds the ranks in one message, so that it is never too long.
 const maxStates = maxFrame / ((1 + RecentOps) * (maxDoing + 64))
 
-// send looks, and tells the coordinator what has changed; answering, all of it.
+// send looks, and reports changes to the coordinator; if answering, everything.
 func (s *sampler) send(answering bool) {
 	if s.look == nil {
 		return
@@ -156,8 +155,8 @@ func (s *sampler) send(answering bool) {
 	s.link.send(m)
 }
 
-// tell adds to a message what the rank has begun, as far as the coordinator has not
-// heard of it, and the texts that it does not know; answering, all of them.
+// tell adds to a message the begun operations and texts that the coordinator does not know; if
+// answering, all texts.
 func (t *track) tell(n *rankState, now *State, answering bool) {
 	text := func(op *Operation) string {
 		if t.texts.add(op.Hash, op.Text) || answering {
@@ -183,7 +182,7 @@ func (t *track) tell(n *rankState, now *State, answering bool) {
 	}
 }
 
-// during is the operation in which a rank is, in words, or "".
+// during returns the operation of a rank in words, or "".
 func (s *sampler) during(rank int) string {
 	if s.look == nil {
 		return ""

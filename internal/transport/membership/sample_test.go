@@ -15,13 +15,13 @@ type sentLink struct {
 
 func (l *sentLink) send(m message) { l.sent = append(l.sent, m) }
 
-// TestTheCoordinatorHearsOfEveryOperation follows a rank that runs through operations,
-// more of them in a loop than either side remembers the texts of, and is looked at now
-// and then. What the coordinator makes of that is what the rank was in.
+// TestTheCoordinatorHearsOfEveryOperation samples a rank now and then while it runs through a
+// loop of operations. The loop has more operations than either side remembers texts. The
+// coordinator must know the right operations.
 func TestTheCoordinatorHearsOfEveryOperation(t *testing.T) {
 	const kinds = 3 * RecentOps
 	op := func(seq uint64) *Operation {
-		k := seq * seq % kinds // some of them often
+		k := seq * seq % kinds // some occur often
 		return &Operation{Hash: k + 1, Text: fmt.Sprint("operation of kind ", k)}
 	}
 	now := State{Rank: 3}
@@ -34,10 +34,10 @@ func TestTheCoordinatorHearsOfEveryOperation(t *testing.T) {
 		now.Seq, now.Op = seq, op(seq)
 		now.Begun[seq%RecentOps] = Begun{seq, now.Op}
 		if seq%3 == 0 {
-			now.Op = nil // it is over
+			now.Op = nil // between operations
 		}
 		if seq%(1+seq/100) != 0 {
-			continue // nobody looks
+			continue // no look at this time
 		}
 		s.send(seq%7 == 0)
 		m := l.sent[len(l.sent)-1].(state)

@@ -54,8 +54,8 @@ func joinStandingAt(t *testing.T, n int, ports func(int, *peerlink.Config), chan
 	}), at
 }
 
-// cause waits for the group's failure, which all but those left out must have in the
-// same words.
+// cause waits for the group's failure; all processes except those in without must have it with
+// the same text.
 func cause(t *testing.T, group []*Membership, without ...int) error {
 	t.Helper()
 	var first error
@@ -169,7 +169,7 @@ func TestRefusalsArriveWithTheirReason(t *testing.T) {
 		cfg := Config{Process: 1, Processes: 2, Ranks: []int{1}, Size: 2, Coordinator: address, Group: t.Name(), Attempt: 5}
 		change(&cfg)
 		var err error
-		for cfg.JoinTimeout = 100 * time.Millisecond; ; cfg.JoinTimeout *= 2 { // a refusal that is not final is told at the end
+		for cfg.JoinTimeout = 100 * time.Millisecond; ; cfg.JoinTimeout *= 2 { // a refusal that is not final is reported at the end
 			_, err = joinAt(t, t.Context(), cfg, nil)
 			if !errors.Is(err, ErrTimeout) || strings.Contains(err.Error(), want) {
 				break
@@ -180,8 +180,8 @@ func TestRefusalsArriveWithTheirReason(t *testing.T) {
 	require.NoError(t, group[0].Err())
 }
 
-// TestNewAttemptReplacesTheOldOne: at ports that stay, a later attempt of a group takes the
-// place of one that has failed, or of one that works, whose members learn it.
+// TestNewAttemptReplacesTheOldOne: at the same ports, a later attempt of a group replaces one
+// that has failed, or one that works, whose members get the error.
 func TestNewAttemptReplacesTheOldOne(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	for _, fails := range []bool{true, false} {
@@ -192,7 +192,7 @@ func TestNewAttemptReplacesTheOldOne(t *testing.T) {
 				Process: p, Processes: 3, Ranks: []int{p}, Size: 3, Coordinator: at, Group: t.Name(), Attempt: attempt, Port: port,
 			})
 		}
-		if fails { // as process 1 dies
+		if fails { // as if process 1 died
 			end(first[1])
 			<-first[0].Failed()
 			<-first[2].Failed()
@@ -268,7 +268,7 @@ func TestNewAttemptWaitsForTheOldOneToGo(t *testing.T) {
 	end(m)
 }
 
-// Who is let in and says no hello changes nothing.
+// A connection that is admitted and sends no hello changes nothing.
 func TestStrangersChangeNothing(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	before := descriptors(t)
@@ -457,7 +457,7 @@ func TestTLS(t *testing.T) {
 
 var secret = []byte("a secret of a group of processes")
 
-// TestGroupsWithSecrets: all who know the secret come together; who does not is
+// TestGroupsWithSecrets: processes with the same secret form a group; one without it is
 // refused, and both sides say so.
 func TestGroupsWithSecrets(t *testing.T) {
 	defer goleak.VerifyNone(t)

@@ -19,8 +19,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/silence"
 )
 
-// pipes is a network of one listener within a process, on which what silent
-// processes send vanishes, as if they were stopped.
+// pipes is a network of one listener within a process. Bytes of silent processes vanish, as if
+// the processes were stopped.
 type pipes struct {
 	accept chan net.Conn
 	closed chan struct{}
@@ -43,7 +43,7 @@ func (n *pipes) Accept() (net.Conn, error) {
 func (n *pipes) Close() error   { n.once.Do(func() { close(n.closed) }); return nil }
 func (n *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
 
-// process is the network as a process sees it.
+// process is the network as seen by one process.
 type process struct {
 	*pipes
 	all    []process // by number
@@ -134,7 +134,7 @@ func TestSilentProcessIsDeadWithinTheDetectionTime(t *testing.T) {
 }
 
 func TestReportWithoutAnswer(t *testing.T) {
-	// The report is lost, but the coordinator is heard: what was found is the cause.
+	// The report is lost, but the coordinator is heard: the process's own failure is the cause.
 	inBubble(t, 2, func(t *testing.T, group []*Membership, processes []process) {
 		time.Sleep(time.Second)
 		processes[1].silent.Store(true)
@@ -145,7 +145,8 @@ func TestReportWithoutAnswer(t *testing.T) {
 		require.EqualError(t, group[1].Fail(errors.New("more")), "the disk is full")
 		require.Zero(t, time.Since(start))
 	})
-	// The coordinator has not been heard either: that is what the others will find.
+	// The coordinator has not been heard either: its loss is the cause, as the others will
+	// find.
 	inBubble(t, 3, func(t *testing.T, group []*Membership, processes []process) {
 		time.Sleep(time.Second)
 		processes[0].silent.Store(true)
@@ -194,8 +195,8 @@ func TestRankThatLeavesItsProcessBehind(t *testing.T) {
 	require.EqualError(t, err, "rank 1 (127.0.0.1:1001) left the group, noticed by rank 0 in Barrier #4")
 }
 
-// TestStarvedProcessDoesNotAccuse runs a group of three in which the coordinator gets
-// a turn every few seconds only, and hears what was said meanwhile after its tick.
+// TestStarvedProcessDoesNotAccuse runs a group of three in which the coordinator gets a turn
+// only every few seconds, and reads the messages that have arrived after its tick.
 func TestStarvedProcessDoesNotAccuse(t *testing.T) {
 	c := newCore(settings{processes: 3, size: 3, detection: defaultDetection, join: defaultJoin})
 	for p := range 3 {
@@ -224,7 +225,7 @@ func TestStarvedProcessDoesNotAccuse(t *testing.T) {
 	t.Fatal("who was never heard again should be dead")
 }
 
-// TestWordsThatNobodyHasReadAreNoSilence looks at what waits in a socket.
+// TestWordsThatNobodyHasReadAreNoSilence checks for unread bytes in a socket.
 func TestWordsThatNobodyHasReadAreNoSilence(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -244,7 +245,7 @@ func TestWordsThatNobodyHasReadAreNoSilence(t *testing.T) {
 		require.False(t, link.unread())
 		defer link.close()
 	}
-	// A reset is told once: to who reads.
+	// The system reports a reset once: to a read.
 	require.NoError(t, speaker.(*net.TCPConn).SetLinger(0))
 	require.NoError(t, speaker.Close())
 	require.Eventually(t, func() bool { return peerlink.Unread(nc) }, time.Minute, time.Millisecond)
@@ -269,9 +270,9 @@ func TestWordsThatNobodyHasReadAreNoSilence(t *testing.T) {
 	}
 }
 
-// TestStarvedProcessSeesNoStandstill gives the coordinator a turn every three ticks
-// only: a group that moves a byte at every tenth of them does not stand still, and one
-// that moves nothing is found out after as many turns as ever.
+// TestStarvedProcessSeesNoStandstill gives the coordinator a turn only every three ticks: a
+// group that moves a byte at every tenth turn does not stand still, and one that moves nothing
+// is found after the usual number of turns.
 func TestStarvedProcessSeesNoStandstill(t *testing.T) {
 	c := newCore(settings{processes: 1, size: 1, detection: defaultDetection, stall: defaultStall, join: defaultJoin})
 	h := hello{processes: 1, size: 1, ranks: []int{0}, address: "host:7"}
@@ -291,7 +292,7 @@ func TestStarvedProcessSeesNoStandstill(t *testing.T) {
 	require.InDelta(t, float64(defaultStall*3/2), float64(now-moved), float64(4*c.watch.Period))
 }
 
-// muted is the link of a process that was stopped, in which words of the coordinator may wait.
+// muted is the link of a process that was stopped; messages of the coordinator may wait in it.
 type muted struct {
 	link
 	words bool
@@ -300,7 +301,8 @@ type muted struct {
 func (muted) send(message)   {}
 func (l muted) unread() bool { return l.words }
 
-// Who does not hear the coordinator's answer does not accuse it while its words wait to be read.
+// A process without the coordinator's answer does not take it for dead while its messages wait
+// to be read.
 func TestWordsThatWaitAreNoSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		boom := errors.New("boom")

@@ -7,35 +7,35 @@ import (
 	"time"
 )
 
-// sight is an operation that some rank was seen in.
+// sight is an operation in which some rank was seen.
 type sight struct {
 	seq, hash uint64
 	rank      int
 	text      string
 }
 
-// recentOps is how far apart ranks may be and still be compared. A rank further
-// ahead is found out by the messages it sends.
+// recentOps is how many operations ranks may be apart and still be compared. A rank further
+// ahead is found by the messages that it sends.
 const recentOps = 256
 
-// question is what the coordinator waits for while it decides about a mismatch.
+// question is what the coordinator asks while it decides about a mismatch.
 type question struct {
 	mismatch MismatchError
-	seq      uint64 // of what the other rank announced; 0 if not known
-	process  int    // that hosts it
+	seq      uint64 // number of the other rank's operation; 0 if not known
+	process  int    // the process that hosts the other rank
 	until    time.Duration
 }
 
-// answerWait bounds the wait for the words of a rank that is in another operation.
+// answerWait bounds the wait for the answer about a rank in another operation.
 const answerWait = 200 * time.Millisecond
 
-// learn takes in where the ranks of a process stand, and looks for ranks that
-// disagree and for ranks that wait for one that left.
+// learn processes the states of a process's ranks, and looks for ranks that disagree and for
+// ranks that wait for one that has left.
 func (c *core) learn(now time.Duration, p int, s state) {
 	c.members[p].sampled = now
 	for _, n := range s.ranks {
 		if n.rank >= c.size || c.ranks[n.rank].process != p {
-			continue // no honest process speaks for the ranks of another
+			continue // no correct process reports the ranks of another
 		}
 		r := &c.ranks[n.rank]
 		if n.seq != r.seq || n.progress != r.progress || n.inside != r.inside || n.left && !r.left {
@@ -65,9 +65,9 @@ func (c *core) learn(now time.Duration, p int, s state) {
 	}
 }
 
-// compare holds a rank in an operation against what others were seen in, and
-// against what those who left had begun. Operations without a hash are those of
-// some ranks only, numbered by each for itself, and are not compared.
+// compare compares a rank's operation with those in which others were seen, and with those that
+// ranks had begun before they left. Operations without a hash are those of only some ranks,
+// which number them independently, and are not compared.
 func (c *core) compare(i int) {
 	r := &c.ranks[i]
 	if c.phase != running || r.hash == 0 {
@@ -80,8 +80,8 @@ func (c *core) compare(i int) {
 	c.hold(sight{r.seq, r.hash, i, r.text})
 }
 
-// hold holds an operation in which a rank is, or was, against those of its number in
-// which others were seen.
+// hold compares an operation of a rank, present or past, with the operation seen elsewhere
+// under the same number.
 func (c *core) hold(a sight) {
 	b := &c.recent[a.seq%recentOps]
 	switch {
@@ -100,7 +100,7 @@ func (c *core) hold(a sight) {
 	}
 }
 
-// missed ends the group because rank i is in an operation without the leaver.
+// missed ends the group because rank i is in an operation that the leaver did not begin.
 func (c *core) missed(i int) {
 	gone := &c.members[c.ranks[c.leaver].process]
 	c.abort(&PeerError{
@@ -110,8 +110,7 @@ func (c *core) missed(i int) {
 	})
 }
 
-// doing is what is known of the operation in which the other rank of a mismatch is,
-// in words, or "".
+// doing returns the operation of the other rank of a mismatch in words, "" if it is not known.
 func (c *core) doing() string {
 	q := &c.asked
 	r := &c.ranks[q.mismatch.Other]
@@ -131,14 +130,14 @@ func (c *core) doing() string {
 	return describe(q.seq, text)
 }
 
-// knows says whether it is known how the two differ.
+// knows reports whether it is known how the two ranks differ.
 func (c *core) knows() bool {
 	text := c.doing()
 	return text != "" && text != c.asked.mismatch.Doing
 }
 
-// earlier finds the first operation that two ranks were not in together, for a mismatch
-// whose sides are in the same one now.
+// earlier finds the first operation in which two ranks differed, for a mismatch of ranks that
+// are in the same operation now.
 func (c *core) earlier(m *MismatchError) {
 	mine, other := &c.ranks[m.Rank], &c.ranks[m.Other]
 	first := uint64(math.MaxUint64)
@@ -156,7 +155,7 @@ func (c *core) earlier(m *MismatchError) {
 	}
 }
 
-// decide ends the group for the mismatch, with what is known by now.
+// decide ends the group because of the mismatch, with what is known by now.
 func (c *core) decide() {
 	q := &c.asked
 	q.mismatch.OtherDoing = c.doing()
@@ -175,9 +174,8 @@ func (c *core) decide() {
 	c.abort(&q.mismatch)
 }
 
-// progress ends a group in which nobody gets further: all are in operations, and
-// whoever they wait for waits too. A process whose ranks were not looked at lately
-// may have moved.
+// progress ends a group that stands still: all ranks are in operations and wait for each other.
+// A process whose state is not recent may have made progress.
 func (c *core) progress(now time.Duration) {
 	if c.stall == 0 || now-c.moved < c.stall {
 		return
@@ -188,8 +186,8 @@ func (c *core) progress(now time.Duration) {
 			return
 		}
 	}
-	var texts []string       // what ranks are in, in the order of the first of each
-	in := map[string][]int{} // its ranks
+	var texts []string       // operations of the ranks, in the order of their first ranks
+	in := map[string][]int{} // ranks by operation
 	for i := range c.ranks {
 		r := &c.ranks[i]
 		switch {
@@ -210,7 +208,7 @@ func (c *core) progress(now time.Duration) {
 	c.abort(&textError{stalled(now-c.moved, texts, in), ErrTimeout})
 }
 
-// stalled says who is in what.
+// stalled says which ranks are in which operation.
 func stalled(d time.Duration, texts []string, in map[string][]int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "no rank has made progress for %v: ", d.Truncate(100*time.Millisecond))
@@ -270,7 +268,7 @@ func (c *core) leave(now time.Duration, p int, final bool) {
 		}
 		return
 	}
-	c.moved = now // who waits has not stood still: the group has changed
+	c.moved = now // waiting does not count as a standstill, as the group has changed
 	c.without(m.hello.ranks)
 }
 
@@ -284,7 +282,7 @@ func (c *core) alone() bool {
 	return true
 }
 
-// without looks who needs ranks that have left.
+// without looks for ranks that need ranks that have left.
 func (c *core) without(ranks []int) {
 	least := uint64(math.MaxUint64)
 	if c.leaver >= 0 {

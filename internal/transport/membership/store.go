@@ -21,8 +21,8 @@ type Store interface {
 	Get(ctx context.Context, key string) ([]byte, error)
 }
 
-// key is that of the coordinator's address. It differs by attempt, so that what an
-// earlier one left is not taken for ours.
+// key returns the key of the coordinator's address. It differs by attempt, so that the address
+// of an earlier attempt is not used.
 func (c *Config) key() string {
 	return fmt.Sprintf("superstep/%s/%d/coordinator", c.Group, c.Attempt)
 }
@@ -70,8 +70,8 @@ func FileStore(dir string) Store { return fileStore(dir) }
 
 type fileStore string
 
-// filePoll is how often a file is looked for: directories of a network tell nobody
-// that they changed.
+// filePoll is the interval of looking for a file: network file systems give no notice of
+// changes.
 const filePoll = 20 * time.Millisecond
 
 func (s fileStore) path(key string) string {

@@ -16,9 +16,9 @@ import (
 //	4  number of the frame in its direction of the connection, from 0
 //	8  CRC-32C of the eight bytes before
 //
-// so that no length is believed that was damaged, and no frame is missed. Numbers in
-// bodies are unsigned varints unless said otherwise, texts and lists have their length
-// in front. Nothing that a peer sends makes this side allocate more than maxFrame.
+// so that no damaged length is used, and no lost frame goes unnoticed. Numbers in bodies are
+// unsigned varints unless said otherwise; texts and lists are preceded by their length. Nothing
+// that a peer sends makes this side allocate more than maxFrame.
 const (
 	frameHead = 12
 	frameTail = 4
@@ -38,17 +38,17 @@ type kind uint8
 // The kinds of frames. A hello comes first and only once; what follows depends on
 // the direction.
 const (
-	kindHello   kind = 1 + iota // member: who I am
-	kindRefuse                  // coordinator: you cannot join, because
-	kindWaiting                 // coordinator: you are in, others are missing
-	kindWelcome                 // coordinator: all are in; this is the table
-	kindBeat                    // both: I am alive
-	kindState                   // member: where my ranks stand
-	kindAsk                     // coordinator: where does a rank stand now?
-	kindReport                  // member: I found a failure
-	kindAbort                   // coordinator: the group has failed, because
-	kindGoodbye                 // member: I leave
-	kindBye                     // coordinator: nobody needs you any more
+	kindHello   kind = 1 + iota // member: identity and view of the group
+	kindRefuse                  // coordinator: the process cannot join, and why
+	kindWaiting                 // coordinator: the process has joined, others are missing
+	kindWelcome                 // coordinator: all have joined; has the table
+	kindBeat                    // both: sign of life
+	kindState                   // member: states of its ranks
+	kindAsk                     // coordinator: asks for the present states
+	kindReport                  // member: has found a failure
+	kindAbort                   // coordinator: the group has failed, and why
+	kindGoodbye                 // member: leaves
+	kindBye                     // coordinator: confirms the leaving
 )
 
 // message is the content of one frame.
@@ -70,7 +70,7 @@ type (
 	// refuse ends a join.
 	refuse struct{ cause error }
 
-	// waiting tells an accepted process whom it waits for.
+	// waiting tells a joined process which ones are missing.
 	waiting struct{ missing string }
 
 	// welcome completes a join. The coordinator's limits hold for all.
@@ -81,8 +81,8 @@ type (
 
 	beat struct{}
 
-	// state has the ranks of a process that changed since its last state; an empty
-	// one says that none did. All true means that a question has been answered.
+	// state has the ranks of a process that changed since its last state; it is empty if none
+	// did. All says that it is the complete answer to a question.
 	state struct {
 		answer bool
 		ranks  []rankState
@@ -96,9 +96,9 @@ type (
 		left     bool // begins no more operations
 		inside   bool // an operation; hash and text mean nothing otherwise
 		hash     uint64
-		text     string // "" if the one sent with this hash holds
+		text     string // "" if it was sent before with this hash
 		progress uint64
-		begun    [RecentOps]pastOp // what was not told before, by number; zeros behind that
+		begun    [RecentOps]pastOp // operations not sent before, by number, then zeros
 	}
 
 	// pastOp is Begun on the wire.
@@ -109,8 +109,8 @@ type (
 
 	ask struct{ rank int }
 
-	// report carries a failure. Of a mismatch, seq is the number of the operation that
-	// the message of the other rank announced; 0 if nobody knows.
+	// report carries a failure. For a mismatch, seq is the number of the operation in the other
+	// rank's message; 0 if unknown.
 	report struct {
 		cause error
 		seq   uint64
@@ -118,8 +118,8 @@ type (
 
 	abort struct{ cause error }
 
-	// goodbye says that the process leaves; its last state went before. A final one
-	// comes from the coordinator's own process and takes the coordinator away.
+	// goodbye says that the process leaves; its last state was sent before. A final one comes
+	// from the coordinator's own process and ends the coordinator.
 	goodbye struct{ final bool }
 
 	bye struct{}
@@ -197,7 +197,7 @@ func (m abort) encode(e *encoder)   { e.cause(m.cause) }
 func (m goodbye) encode(e *encoder) { e.flag(m.final) }
 func (bye) encode(*encoder)         {}
 
-// errFrame is wrapped by errors of what is not a frame of ours.
+// errFrame is wrapped by errors about bytes that are not a frame of this protocol.
 var errFrame = errors.New("bad control message")
 
 // decodeBody reads the body of a frame.
@@ -244,7 +244,7 @@ func decodeBody(k kind, body []byte) (message, error) {
 // castagnoli is the polynomial of CRC-32C, which processors compute.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// appendFrame appends the frame of m, of a number, to buf. It fails if the frame is too
+// appendFrame appends the frame of m with the given number to buf. It fails if the frame is too
 // long.
 func appendFrame(buf []byte, number uint32, m message) ([]byte, error) {
 	start := len(buf)
@@ -263,8 +263,8 @@ func appendFrame(buf []byte, number uint32, m message) ([]byte, error) {
 	return e.buf, nil
 }
 
-// readFrame reads the frame of a number. The scratch is used again if it is long enough;
-// no message keeps a reference to it. The error is io.EOF between frames only.
+// readFrame reads the frame with the given number. scratch is reused if it is long enough; no
+// message keeps a reference to it. The error is io.EOF only between frames.
 func readFrame(r io.Reader, number uint32, scratch *[]byte) (message, error) {
 	var head [frameHead]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

@@ -152,8 +152,8 @@ func TestCausesKeepWhatProgramsAskFor(t *testing.T) {
 	require.True(t, strings.HasSuffix(p.Reason, "é…"))
 }
 
-// resum makes the checksums of a frame right, as far as it goes, so that the fuzzer gets
-// past them.
+// resum corrects the checksums of a frame as far as possible, so that the fuzzer gets past
+// them.
 func resum(b []byte) {
 	if len(b) < frameHead {
 		return
@@ -165,9 +165,9 @@ func resum(b []byte) {
 	}
 }
 
-// FuzzReadFrame feeds bytes to the decoder. What it takes must be a message that
-// encodes to something that decodes to the same, and must not be larger than its
-// frame allows. The seeds under testdata are frames of all kinds.
+// FuzzReadFrame feeds bytes to the decoder. An accepted message must encode to something that
+// decodes to the same, and must not be larger than its frame allows. The seeds under testdata
+// are frames of all kinds.
 func FuzzReadFrame(f *testing.F) {
 	f.Add(make([]byte, frameHead), true)
 	f.Fuzz(func(t *testing.T, data []byte, repair bool) {
@@ -188,8 +188,8 @@ func FuzzReadFrame(f *testing.F) {
 	})
 }
 
-// TestSeedsAreWhole holds the seeds of the fuzz test against the samples: a frame of
-// every kind must be among them. UPDATE_SEEDS=1 writes them.
+// TestSeedsAreWhole compares the seeds of the fuzz test with the samples: they must have a
+// frame of every kind. UPDATE_SEEDS=1 writes them.
 func TestSeedsAreWhole(t *testing.T) {
 	dir := filepath.Join("testdata", "fuzz", "FuzzReadFrame")
 	for name, m := range samples() {

@@ -2,7 +2,7 @@
 
 package mesh
 
-// attempt has nothing to write with where sockets cannot be written without waiting.
+// attempt is empty where sockets cannot be written without waiting.
 type attempt struct{}
 
 func (a *attempt) write(uintptr) bool { return true }

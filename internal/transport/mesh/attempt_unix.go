@@ -4,7 +4,7 @@ package mesh
 
 import "syscall"
 
-// attempt writes two pieces to a socket, as far as it takes them without waiting.
+// attempt writes two pieces to a socket, as far as possible without waiting.
 type attempt struct {
 	head, tail []byte
 	n          int
@@ -12,8 +12,8 @@ type attempt struct {
 	gathered   gathered
 }
 
-// write is what the connection's raw access calls. It never asks to be called
-// again: that would wait.
+// write is called by the connection's RawConn. It never asks to be called again, as that would
+// wait.
 func (a *attempt) write(fd uintptr) bool {
 	for len(a.head)+len(a.tail) > 0 {
 		n, err := a.gathered.writeBoth(fd, a.head, a.tail)

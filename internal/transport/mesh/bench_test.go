@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// rawPair is two plain sockets, connected: what the mesh is measured against.
+// rawPair returns two connected plain sockets, with which the mesh is compared.
 func rawPair(t testing.TB) (a, b net.Conn) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -87,8 +87,8 @@ func pingPong(a, b Conn, size, count int) error {
 	return g.Wait()
 }
 
-// ratio runs both in turn and reports how much longer ours takes; the metric ns/op
-// is of both together.
+// ratio runs both in turn and reports how much longer ours takes; ns/op is the time of both
+// together.
 func ratio(b *testing.B, ours, raw func() error) {
 	require.NoError(b, ours())
 	require.NoError(b, raw())
@@ -131,7 +131,7 @@ func BenchmarkTCPPingPong(b *testing.B) {
 	}
 }
 
-// wide has every rank open a ring and the routes of recursive doubling.
+// wide makes every rank open a ring and the routes of recursive doubling.
 func wide(nodes []Node) error {
 	p := len(nodes)
 	var g errgroup.Group

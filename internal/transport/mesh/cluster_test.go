@@ -53,7 +53,7 @@ func (a *assembly) join(process int) JoinFunc {
 	}
 }
 
-// oneEach is the placement of p ranks in p processes.
+// oneEach returns the placement of p ranks in p processes.
 func oneEach(p int) [][]int {
 	hosting := make([][]int, p)
 	for r := range hosting {
@@ -68,7 +68,7 @@ func cluster(t testing.TB, hosting [][]int, change func(*TCPConfig)) ([]*TCP, []
 	return clusterAt(t, hosting, nil, change)
 }
 
-// newPort is a port of a test, which closes it.
+// newPort returns a port that is closed when the test ends.
 func newPort(t testing.TB, change func(*peerlink.Config)) *peerlink.Port {
 	t.Helper()
 	var cfg peerlink.Config
@@ -81,10 +81,10 @@ func newPort(t testing.TB, change func(*peerlink.Config)) *peerlink.Port {
 	return p
 }
 
-// smallSockets has sockets hold little.
+// smallSockets gives sockets small buffers.
 func smallSockets(c *peerlink.Config) { c.Net = peerlink.TCP{SocketBuffer: 4096} }
 
-// clusterAt is cluster at ports that the test changes too.
+// clusterAt is cluster with a change of the ports' configuration.
 func clusterAt(t testing.TB, hosting [][]int, ports func(*peerlink.Config), change func(*TCPConfig)) ([]*TCP, []Node) {
 	size := 0
 	for _, ranks := range hosting {

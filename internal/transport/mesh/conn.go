@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// smallWrite is the longest payload that is copied behind its header and written
-	// with it, which costs less than writing from two places.
+	// smallWrite is the longest payload that is copied behind its header, which costs less than
+	// a write from two places.
 	smallWrite = 16 << 10
-	// summedWrite is how much is summed before it is written: whole pieces of checksums,
-	// enough that writes cost little, and little enough to be in the cache still.
+	// summedWrite is how much is summed before it is written: whole pieces of checksums, enough
+	// to keep the cost of writes low, and few enough to be still in the cache.
 	summedWrite = 4 * checksum.PieceBytes
-	// directRead is the shortest rest of a message that is read straight into its
-	// destination instead of through the buffer.
+	// directRead is the shortest rest of a message that is read directly into its destination
+	// instead of through the buffer.
 	directRead = 8 << 10
-	// Behind a long payload there mostly is another one: then Next reads little more
-	// than the header, so that few bytes have to be copied out of the buffer.
+	// A long payload is mostly followed by another one: then Next reads little more than the
+	// header, so that few bytes must be copied out of the buffer.
 	longPayload = 48 << 10
 	shortWindow = 1 << 10
 )
@@ -39,17 +39,17 @@ type tcpConn struct {
 	node    *node
 	peer    int
 	channel int
-	sock    net.Conn        // what is closed
-	conn    net.Conn        // what is written and read: the same, or TLS on it
-	raw     syscall.RawConn // of the socket, to write without waiting; nil where that cannot be
+	sock    net.Conn        // the socket to close
+	conn    net.Conn        // for reads and writes: the socket, or TLS on it
+	raw     syscall.RawConn // of the socket, to write without waiting; nil where that is impossible
 	cause   atomic.Pointer[error]
 
-	// The socket where the runtime's poller does not wait for it: then the three above
-	// are of the past. Changed between runs, with mu held.
+	// The socket while the runtime's poller does not wait for it: then the three fields above
+	// are not used. Changed between runs, with mu held.
 	own     *ownSocket
-	place   int // of its rank among those of this process
-	lonely  int // runs in a row that were those of a goroutine alone
-	returns int // how often it went back to the poller
+	place   int // index of its rank among those of this process
+	lonely  int // consecutive runs with Alone(true)
+	returns int // how often the socket went back to the poller
 
 	// Sending. mu orders the sender, the goroutine that drains the queue, and the end.
 	mu       sync.Mutex
@@ -60,23 +60,23 @@ type tcpConn struct {
 	small    []byte                // a header and the beginning of its payload
 	header   [headerBytes]byte     // of a long message
 	trailer  [trailerBytes]byte    // and the checksum behind its payload
-	parts    [3][]byte             // what is written at once
+	parts    [3][]byte             // parts of one write
 	vector   net.Buffers           // over parts
 	attempt  attempt               // to write without waiting
 	sent     uint32                // messages, as headers count them
-	try      func(fd uintptr) bool // it, made once
+	try      func(fd uintptr) bool // attempt.write, made once
 
 	// Receiving.
 	buf    []byte
-	lo, hi int    // what is in it
-	window int    // how much of it to fill in Next
+	lo, hi int    // range of the unread bytes in buf
+	window int    // how much of buf to fill in Next
 	rest   int    // bytes of the message not yet read
-	number uint64 // of messages that came before; headers have its lower half
-	now    Header // of the message
-	want   seal   // what its header says of its checksum
+	number uint64 // number of earlier messages; headers have its lower half
+	now    Header // header of the message
+	want   seal   // its checksum as in its header
 	sum    checksum.Stream
-	due    []byte // where the message is read to, from what is not yet in sum
-	have   int    // how much of that has come
+	due    []byte // the part of the destination that is not in sum yet
+	have   int    // how many bytes of due have arrived
 	frame  [headerBytes]byte
 }
 
@@ -95,7 +95,7 @@ func newTCPConn(t *TCP, n *node, r Route, sock, conn net.Conn) *tcpConn {
 	return c
 }
 
-// interrupt ends the connection: whatever waits returns, with the cause.
+// interrupt ends the connection: calls that wait return with the cause.
 func (c *tcpConn) interrupt(cause error) {
 	c.mu.Lock()
 	if c.cause.Load() == nil {
@@ -108,11 +108,11 @@ func (c *tcpConn) interrupt(cause error) {
 		_ = own.Close()
 		return
 	}
-	// Not TLS's own close, which would wait to say goodbye.
+	// Not TLS's own Close, which would wait to send an alert.
 	_ = sock.Close()
 }
 
-// stream is what is read and written.
+// stream returns the connection for reads and writes.
 func (c *tcpConn) stream() io.ReadWriter {
 	if c.own != nil {
 		return c.own
@@ -127,8 +127,8 @@ func (c *tcpConn) ended() error {
 	return nil
 }
 
-// failed turns an error of the connection into the cause of the group's end: that
-// of whoever was first, which need not be this one.
+// failed ends the group because of an error of the connection. It returns the group's cause,
+// which is the first failure and may be another one.
 func (c *tcpConn) failed(err error, within bool) error {
 	if cause := c.ended(); cause != nil {
 		return cause
@@ -174,9 +174,8 @@ func (c *tcpConn) Send(h *Header, payload []byte) error {
 	return nil
 }
 
-// sendLong writes a message without copying it. If its payload has a checksum, and is long
-// enough to leave the cache, a piece at a time is summed and written, and the checksum
-// trails.
+// sendLong writes a message without copying it. If its payload has a checksum and does not fit
+// in the cache, it is summed and written piece by piece, and the checksum follows it.
 func (c *tcpConn) sendLong(h *Header, payload []byte) error {
 	if len(payload) <= summedWrite || !c.t.fence.summed {
 		c.encode(&c.header, h, payload)
@@ -202,7 +201,7 @@ func (c *tcpConn) sendLong(h *Header, payload []byte) error {
 	return nil
 }
 
-// writeParts writes up to three parts behind each other.
+// writeParts writes up to three parts in a row.
 func (c *tcpConn) writeParts(head, body, tail []byte) error {
 	c.parts = [...][]byte{head, body, tail}
 	c.vector = c.parts[:]
@@ -221,7 +220,7 @@ func (c *tcpConn) encode(b *[headerBytes]byte, h *Header, payload []byte) {
 	c.sent++
 }
 
-// together puts the header and the first n bytes of the payload behind each other.
+// together returns the header followed by the first n bytes of the payload.
 func (c *tcpConn) together(h *Header, payload []byte, n int) []byte {
 	if c.small == nil {
 		c.small = make([]byte, headerBytes+smallWrite)
@@ -241,7 +240,7 @@ func (c *tcpConn) waitForQueue() error {
 	return c.ended()
 }
 
-// flush waits until everything posted is sent, or cannot be.
+// flush waits until everything posted is sent or has failed.
 func (c *tcpConn) flush() { _ = c.waitForQueue() }
 
 func (c *tcpConn) Post(h *Header, payload []byte) error {
@@ -255,7 +254,7 @@ func (c *tcpConn) Post(h *Header, payload []byte) error {
 	return nil
 }
 
-// post writes what the socket takes at once, and queues the rest.
+// post writes as much as the socket takes without waiting, and queues the rest.
 func (c *tcpConn) post(h *Header, payload []byte) error {
 	first := min(len(payload), smallWrite)
 	c.mu.Lock()
@@ -287,11 +286,11 @@ func (c *tcpConn) post(h *Header, payload []byte) error {
 	return nil
 }
 
-// smallestQueued is the room that a queued message gets at least, so that small ones
-// that follow are written together with it.
+// smallestQueued is the least room for a queued message, so that small ones that follow are
+// written together with it.
 const smallestQueued = 4 << 10
 
-// enqueue copies the parts of a message behind what is queued. mu is held.
+// enqueue copies the parts of a message to the end of the queue. mu is held.
 func (c *tcpConn) enqueue(head, tail []byte) {
 	n := len(head) + len(tail)
 	var b *block
@@ -306,7 +305,7 @@ func (c *tcpConn) enqueue(head, tail []byte) {
 	b.data = append(append(b.data, head...), tail...)
 }
 
-// drainQueue writes what was posted, and ends when there is nothing left.
+// drainQueue writes posted messages, and ends when there are none left.
 func (c *tcpConn) drainQueue() {
 	defer c.t.work.Done()
 	for {
@@ -317,13 +316,13 @@ func (c *tcpConn) drainQueue() {
 		_, err := c.stream().Write(b.data)
 		c.t.pool.put(b)
 		if err != nil {
-			// Ends the group, and with it this connection.
+			// This ends the group, and with it this connection.
 			c.interrupt(c.failed(err, false))
 		}
 	}
 }
 
-// dequeue takes the next block to write, or says with nil that there is none.
+// dequeue takes the next block to write, nil if there is none.
 func (c *tcpConn) dequeue() *block {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,10 +11,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// Of two ranks the lower dials and says hello, and the higher accepts and answers.
-// The higher accepts before it opens the route itself, so that nobody waits in a
-// circle. A connection whose answer got lost is made anew: what was accepted, but
-// not yet given to its rank, is replaced.
+// Of two ranks the lower dials and sends a hello, and the higher accepts and answers. The
+// higher rank accepts even before it opens the route itself, so that ranks do not wait in a
+// cycle. A connection whose answer was lost is made anew: it replaces an accepted one that was
+// not yet given to its rank.
 
 // open makes the routes of a rank to ranks of other processes, all in parallel.
 func (t *TCP) open(ctx context.Context, n *node, routes []Route, conns []Conn) error {
@@ -28,7 +28,8 @@ func (t *TCP) open(ctx context.Context, n *node, routes []Route, conns []Conn) e
 		}
 		slots[i] = s
 		if n.rank < r.Peer && t.mayDial(s) {
-			// The context of this call is for waiting: a dial also serves other callers.
+			// The context of this call bounds only its own wait, as a dial also serves other
+			// callers.
 			deadline, _ := ctx.Deadline()
 			t.work.Go(func() { t.dial(n, r, s, deadline) })
 		}
@@ -50,7 +51,7 @@ func (t *TCP) open(ctx context.Context, n *node, routes []Route, conns []Conn) e
 	return nil
 }
 
-// slotOf returns the place of a connection.
+// slotOf returns the slot of a connection.
 func (t *TCP) slotOf(key linkKey) (*slot, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,7 +66,7 @@ func (t *TCP) slotOf(key linkKey) (*slot, error) {
 	return s, nil
 }
 
-// mayDial says whether the caller is the one to make the connection.
+// mayDial reports whether the caller has to make the connection.
 func (t *TCP) mayDial(s *slot) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -74,7 +75,7 @@ func (t *TCP) mayDial(s *slot) bool {
 	return first
 }
 
-// claim takes the connection out of its place, for its rank.
+// claim gives the connection in a slot to its rank.
 func (t *TCP) claim(s *slot) (*tcpConn, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,7 +86,7 @@ func (t *TCP) claim(s *slot) (*tcpConn, error) {
 	return s.conn, nil
 }
 
-// notOpened says why a route was not there in time, and what to look at.
+// notOpened says why a route was not opened in time, and what to check.
 func (t *TCP) notOpened(ctx context.Context, n *node, r Route, s *slot) error {
 	if err := context.Cause(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("rank %d gave up connecting to rank %d (%s): %w", n.rank, r.Peer, t.peers[r.Peer], err)
@@ -106,7 +107,7 @@ func (t *TCP) notOpened(ctx context.Context, n *node, r Route, s *slot) error {
 	return t.lost(n, r.Peer, reason, membership.ErrTimeout)
 }
 
-// lost is the error about a peer, as a rank of this process sees it.
+// lost returns the error about a peer, as reported by a rank of this process.
 func (t *TCP) lost(n *node, peer int, reason string, kind error) error {
 	return &membership.PeerError{
 		Rank: peer, Address: t.peers[peer], Reporter: n.rank,
@@ -114,8 +115,8 @@ func (t *TCP) lost(n *node, peer int, reason string, kind error) error {
 	}
 }
 
-// dial connects to a higher rank, again and again until the deadline, when whoever
-// opens the route gives up too. If trying again cannot help, the group fails.
+// dial connects to a higher rank, with retries until the deadline, when the caller that opens
+// the route gives up too. If another try cannot help, the group fails.
 func (t *TCP) dial(n *node, r Route, s *slot, deadline time.Time) {
 	ctx, cancel := context.WithDeadline(t.ctx, deadline)
 	defer cancel()
@@ -153,7 +154,7 @@ func (t *TCP) dialOnce(ctx context.Context, n *node, r Route, try uint32) (*tcpC
 		Kind: peerlink.Lane, Scope: t.cfg.Group, Epoch: t.cfg.Attempt, Sums: t.fence.summed,
 		From: uint32(n.rank), To: uint32(r.Peer), Size: uint32(t.size), Channel: uint32(r.Channel), Try: try,
 	})
-	if err != nil && conn != nil { // the peer may use the connection: it learns the cause before the end
+	if err != nil && conn != nil { // the peer may use the connection, so the cause is reported before the end
 		err = n.Fail(t.lost(n, r.Peer, fmt.Sprintf("took channel %d of rank %d, but its answer was damaged: %v", r.Channel, n.rank, err), membership.ErrDamaged))
 		_ = conn.Close()
 		return nil, err
@@ -164,7 +165,7 @@ func (t *TCP) dialOnce(ctx context.Context, n *node, r Route, try uint32) (*tcpC
 	return t.connected(conn, n, r)
 }
 
-// connected is a connection that both sides have agreed on.
+// connected returns the tcpConn of a connection that both sides have agreed on.
 func (t *TCP) connected(conn net.Conn, n *node, r Route) (*tcpConn, error) {
 	sock := peerlink.Socket(conn)
 	if err := t.cfg.adjust(sock); err != nil {
@@ -174,8 +175,8 @@ func (t *TCP) connected(conn net.Conn, n *node, r Route) (*tcpConn, error) {
 	return newTCPConn(t, n, r, sock, t.wired(conn, n, r)), nil
 }
 
-// place puts a connection where its rank waits for it, instead of one of an earlier
-// try that nobody has claimed. Where it comes too late it is closed.
+// place puts a connection into its slot, where its rank waits for it. It replaces an unclaimed
+// connection of an earlier try. If it comes too late, it is closed.
 func (t *TCP) place(s *slot, c *tcpConn, try uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -194,7 +195,7 @@ func (t *TCP) place(s *slot, c *tcpConn, try uint32) {
 	s.conn, s.try = c, try
 }
 
-// answer takes the connection of a lower rank, or says why not.
+// answer accepts the connection of a lower rank, or refuses it with a reason.
 func (t *TCP) answer(caller *peerlink.Caller) error {
 	h := &caller.Hello
 	if err := t.judge(h); err != nil {
@@ -204,7 +205,7 @@ func (t *TCP) answer(caller *peerlink.Caller) error {
 	r := Route{Peer: int(h.From), Channel: int(h.Channel)}
 	s, err := t.slotOf(keyOf(n.rank, r))
 	if err != nil {
-		return peerlink.RefuseLater("%v", err) // the dialer is to hear that from its own group
+		return peerlink.RefuseLater("%v", err) // the dialer is to get that from its own group
 	}
 	if err := caller.Welcome(); err != nil {
 		return err
@@ -217,7 +218,7 @@ func (t *TCP) answer(caller *peerlink.Caller) error {
 	return nil
 }
 
-// checksumming says what a rank does about checksums.
+// checksumming says in words whether a rank uses checksums.
 func checksumming(summed bool) string {
 	if summed {
 		return "sends data with checksums"
@@ -225,7 +226,7 @@ func checksumming(summed bool) string {
 	return "sends data without checksums"
 }
 
-// judge says why a hello is none for this process, if so.
+// judge returns an error if a hello is not for this process.
 func (t *TCP) judge(h *peerlink.Hello) error {
 	size := uint32(t.size)
 	switch {

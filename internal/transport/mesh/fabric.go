@@ -12,8 +12,8 @@ import (
 // MaxChannels bounds the channels between two ranks: 0 ≤ Route.Channel < MaxChannels.
 const MaxChannels = 1024
 
-// fabric is what the ranks of one process share: the routes among them, which
-// are pipes in memory, and the end of the group, which wakes everything that waits.
+// fabric is shared by the ranks of one process. It has the routes among them, which are pipes
+// in memory, and the end of the group, which wakes all calls that wait.
 type fabric struct {
 	size  int
 	group Group
@@ -21,7 +21,7 @@ type fabric struct {
 	// remote makes connections to ranks of other processes, all at once; nil where
 	// there are none.
 	remote func(ctx context.Context, n *node, routes []Route, conns []Conn) error
-	// interruptRemote ends those connections, once, for the group's cause.
+	// interruptRemote ends the connections to other processes, once, with the group's cause.
 	interruptRemote func(cause error)
 	remoteEnd       sync.Once
 
@@ -30,8 +30,8 @@ type fabric struct {
 
 	mu    sync.Mutex
 	links map[linkKey]*link
-	left  map[int]error // ranks of this process that have left, and what others get
-	cause error         // the group has ended
+	left  map[int]error // ranks of this process that have left, and the error for the others
+	cause error         // set when the group has ended
 }
 
 // linkKey names a connection by its lower rank, its higher rank, and its channel.
@@ -85,8 +85,8 @@ func (f *fabric) link(rank int, r Route) (*link, error) {
 	return l, nil
 }
 
-// interrupt ends everything for the group's cause. When it returns everything has
-// ended, also if it was another call that did it.
+// interrupt ends all routes with the group's cause. When it returns, all have ended, even if
+// another call did it.
 func (f *fabric) interrupt(cause error) {
 	f.mu.Lock()
 	if f.cause == nil {
@@ -102,8 +102,8 @@ func (f *fabric) interrupt(cause error) {
 	}
 }
 
-// leave ends the routes of a rank of this process that is done: the others get an
-// error when they wait for more from it.
+// leave ends the routes of a rank of this process that has finished: others that wait for more
+// from it get an error.
 func (f *fabric) leave(rank int) {
 	err := &membership.PeerError{Rank: rank, Reporter: rank, Reason: "left the group", Kind: membership.ErrLeft}
 	f.nodes[rank].left.Store(true)
@@ -117,7 +117,7 @@ func (f *fabric) leave(rank int) {
 	}
 }
 
-// states are the standings of the ranks of this process, in rank order.
+// states returns the states of the ranks of this process, in rank order.
 func (f *fabric) states() []membership.State {
 	var all []membership.State
 	for _, n := range f.nodes {
@@ -153,8 +153,8 @@ func (n *node) Fail(err error) error {
 	return cause
 }
 
-// completed adds to the error about a message of another operation what that rank
-// is in, if it is one of this process. Of others the membership knows.
+// completed adds to the error about a message of another operation the operation of its sender,
+// if that rank is in this process. For other ranks the membership adds it.
 func (f *fabric) completed(err error) error {
 	m, ok := err.(*membership.MismatchError)
 	if !ok || m.OtherDoing != "" || m.Other < 0 || m.Other >= f.size || f.nodes[m.Other] == nil {
@@ -167,7 +167,7 @@ func (f *fabric) completed(err error) error {
 		full.OtherDoing = membership.Describe(now.Seq, now.Op)
 	}
 	for _, b := range now.Begun {
-		if b.Op != nil && b.Seq == m.OtherSeq() { // it may be in another one by now
+		if b.Op != nil && b.Seq == m.OtherSeq() { // otherwise it is in another operation by now
 			full.OtherDoing = membership.Describe(b.Seq, b.Op)
 		}
 	}
@@ -225,7 +225,7 @@ func (n *node) checkRoute(r Route) error {
 	return nil
 }
 
-// openMissing fills in the connections that are nil, and remembers them.
+// openMissing opens the connections that are nil, and remembers them.
 func (n *node) openMissing(ctx context.Context, routes []Route, conns []Conn) error {
 	var far []Route
 	var places []int
@@ -263,7 +263,7 @@ func (n *node) openMissing(ctx context.Context, routes []Route, conns []Conn) er
 	return nil
 }
 
-// checkMessage finds misuse by the sender.
+// checkMessage checks a message for misuse by the sender.
 func checkMessage(h *Header, payload []byte, limit int) error {
 	switch {
 	case uint64(h.Length) != uint64(len(payload)):

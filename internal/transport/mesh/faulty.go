@@ -8,23 +8,20 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// FaultPlan says which messages of a group go wrong, and how. It is data: it prints
-// as text that ParseFaultPlan reads, and says the same of a message whatever the
-// timing, since that depends on the plan, the connection, and the number of the
-// message on it alone.
+// FaultPlan says which messages of a group go wrong, and how. It prints as text that
+// ParseFaultPlan reads. The fault of a message does not depend on timing, only on the plan, the
+// connection, and the number of the message on the connection.
 //
-// A plan is carried out in one of two places. [NewFaulty] does it above a mesh, where
-// messages are handed over: for what executors must find out, over any mesh.
-// [FaultPlan.OnWire] does it below a TCP mesh, on the bytes of its connections: for
-// what framing and checksums must find out.
+// A plan is carried out in one of two places. [NewFaulty] does it above a mesh, where messages
+// are handed over, to test the checks of executors over any mesh. [FaultPlan.OnWire] does it
+// below a TCP mesh, on the bytes of its connections, to test framing and checksums.
 type FaultPlan struct {
 	Seed  uint64
-	Rules []FaultRule // of those that hit a message delays add up, and of the others the first counts
+	Rules []FaultRule // for a message hit by several, delays add up; of other kinds the first counts
 }
 
-// FaultRule lets some messages of some connections go wrong. A direction of a
-// connection is a sequence of messages, numbered from 1. Exactly one of Message,
-// Every and Of is set.
+// FaultRule makes some messages of some connections go wrong. A direction of a connection is a
+// sequence of messages, numbered from 1. Exactly one of Message, Every and Of is set.
 type FaultRule struct {
 	Kind   FaultKind
 	Header bool // Truncate and Corrupt: the header, not the payload
@@ -33,10 +30,10 @@ type FaultRule struct {
 	Channel  int // or Any
 
 	Message uint64 // this one
-	Every   uint64 // those whose numbers this divides
-	Out, Of uint32 // each with probability Out/Of, drawn for each on its own
+	Every   uint64 // messages whose numbers are multiples of this
+	Out, Of uint32 // each with probability Out/Of, drawn independently
 
-	Delay time.Duration // of Delay: how long, in the time of the calling goroutine
+	Delay time.Duration // for Delay: how long the sending goroutine waits
 }
 
 // Any stands for all ranks or all channels in a FaultRule.
@@ -45,21 +42,21 @@ const Any = -1
 // FaultKind is what happens to a message.
 type FaultKind uint8
 
-// The kinds of faults. Which byte or bit is concerned is drawn.
+// The kinds of faults. The byte or bit concerned is drawn at random.
 const (
 	// Drop: the message is never sent.
 	Drop FaultKind = iota + 1
-	// Delay: it, and so all behind it, is held back.
+	// Delay: it is held back, and so are all messages behind it.
 	Delay
-	// Truncate: the end of the payload is missing. Above a mesh the header announces
-	// the shorter payload, since a Conn accepts no other. On the wire it does so with
-	// Header set, and the rest of the payload follows where the next message should;
-	// else the next message begins within what the header announced.
+	// Truncate: the end of the payload is missing. Above a mesh the header announces the
+	// shorter payload, since a Conn accepts no other. On the wire the header does so only with
+	// Header set, and the rest of the payload follows in the place of the next message; without
+	// Header, the next message begins within the announced length.
 	Truncate
 	// Duplicate: it is sent twice.
 	Duplicate
-	// Corrupt: a bit of the payload is flipped, or with Header of the header. An empty
-	// payload has none.
+	// Corrupt: a bit of the payload is flipped, or with Header a bit of the header. An empty
+	// payload stays as it is.
 	Corrupt
 	// Cut: the connection ends, on the wire in the middle of the message.
 	Cut
@@ -75,14 +72,14 @@ func (k FaultKind) String() string {
 	return faultNames[k]
 }
 
-// Bounds of rules, so that a message's place in a plan fits the counter of a draw.
+// Bounds of rules, so that a message's position in a plan fits the counter of a draw.
 const (
 	maxFaultRank    = 1 << 20
 	maxFaultMessage = 1 << 48
 	maxFaultDelay   = time.Hour
 )
 
-// Check says what of a plan cannot be.
+// Check returns an error if a plan is invalid.
 func (p *FaultPlan) Check() error {
 	for i := range p.Rules {
 		if err := p.Rules[i].check(); err != nil {
@@ -124,22 +121,22 @@ func (r *FaultRule) check() error {
 	return nil
 }
 
-// concerns says whether a rule is about a direction of a connection.
+// concerns reports whether a rule applies to a direction of a connection.
 func (r *FaultRule) concerns(from, to, channel int) bool {
 	is := func(want, got int) bool { return want == Any || want == got }
 	return is(r.From, from) && is(r.To, to) && is(r.Channel, channel)
 }
 
-// faults tells what happens to the messages of one direction of a connection, one
-// after the other.
+// faults returns the faults of the messages of one direction of a connection, one after the
+// other.
 type faults struct {
 	rules   []armed
 	channel uint64
 	number  uint64 // of the latest message
 }
 
-// armed is a rule with its draws. They depend on no other rule, so that a plan can be
-// cut down, rule by rule, to the one that matters.
+// armed is a rule with its draws. They do not depend on other rules, so that a plan can be
+// reduced, rule by rule, to the one that matters.
 type armed struct {
 	FaultRule
 	random shared.Random
@@ -151,7 +148,7 @@ type fault struct {
 	header bool
 	rule   *FaultRule
 	number uint64
-	draw   uint64 // for what the kind leaves open
+	draw   uint64 // random value for the choices of the kind
 	delay  time.Duration
 }
 
@@ -166,7 +163,7 @@ func (p *FaultPlan) of(from, to, channel int) *faults {
 	return f
 }
 
-// next is about the next message.
+// next returns the fault of the next message.
 func (f *faults) next() fault {
 	f.number++
 	found := fault{number: f.number}
@@ -185,7 +182,7 @@ func (f *faults) next() fault {
 	return found
 }
 
-// hits says whether the rule concerns a message, of which draw number at decides.
+// hits reports whether the rule hits a message; draw number at decides.
 func (r *armed) hits(number, at uint64) bool {
 	switch {
 	case r.Message != 0:
@@ -193,7 +190,7 @@ func (r *armed) hits(number, at uint64) bool {
 	case r.Every != 0:
 		return number%r.Every == 0
 	}
-	// Of more than 2^32 times fewer draws than there are, so that it is exact enough.
+	// Of is more than 2^32 times smaller than the range of a draw, so this is exact enough.
 	scaled, _ := bits.Mul64(r.random.At(at), uint64(r.Of))
 	return scaled < uint64(r.Out)
 }
@@ -209,7 +206,7 @@ func (f *fault) flip(b []byte) []byte {
 	return b
 }
 
-// shorter is the drawn length below n, or 0 if n is.
+// shorter returns the drawn length below n, or 0 if n is 0.
 func (f *fault) shorter(n int) int {
 	if n == 0 {
 		return 0

@@ -10,14 +10,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// NewFaulty is a node whose messages to others go wrong by plan. To have the plan
-// carried out in all of a group, wrap all nodes, with the same plan. What the node
-// does with errors, and how it ends, is the inner one's.
+// NewFaulty returns a node whose messages to others go wrong by plan. To carry out the plan in
+// the whole group, wrap all nodes with the same plan. Errors and the end of the node are those
+// of the inner one.
 //
-// Messages are changed before the mesh gets them, so it checksums what is already
-// wrong: that a Corrupt payload goes unnoticed here is as it should be. A Cut ends
-// the group, as a mesh does that loses a connection, with a membership.PeerError about
-// the receiver by the sender. A Delay holds up the goroutine that sends.
+// Messages are changed before the mesh computes checksums, so a Corrupt payload is not noticed
+// here, as intended. A Cut ends the group like the loss of a connection, with a
+// membership.PeerError of the sender about the receiver. A Delay holds up the sending
+// goroutine.
 func NewFaulty(inner Node, plan FaultPlan) Node {
 	return &faultyNode{Node: inner, plan: plan, conns: make(map[Route]Conn)}
 }
@@ -25,10 +25,10 @@ func NewFaulty(inner Node, plan FaultPlan) Node {
 type faultyNode struct {
 	Node
 	plan     FaultPlan
-	standing standing // for the words of errors
+	standing standing // for the text of errors
 
 	mu    sync.Mutex
-	conns map[Route]Conn // what was opened, with the numbers that its messages have reached
+	conns map[Route]Conn // open connections, with the numbers of their last messages
 }
 
 func (n *faultyNode) Begin(seq uint64, op *Operation) {
@@ -69,7 +69,7 @@ func (n *faultyNode) wrap(inner Conn, r Route) Conn {
 	return c
 }
 
-// faultyConn is a connection that sends by plan. Receiving is the inner one's.
+// faultyConn is a connection that sends by plan, and receives like the inner one.
 type faultyConn struct {
 	Conn
 	node   *faultyNode
@@ -77,8 +77,8 @@ type faultyConn struct {
 	faults *faults
 }
 
-// faultyLender is one that also lends, so that what executors do with lent messages
-// is tried too.
+// faultyLender is a faultyConn that also lends, so that executors are tested with lent messages
+// too.
 type faultyLender struct {
 	*faultyConn
 	Borrower
@@ -87,10 +87,10 @@ type faultyLender struct {
 func (c *faultyConn) Send(h *Header, payload []byte) error { return c.pass(h, payload, c.Conn.Send) }
 func (c *faultyConn) Post(h *Header, payload []byte) error { return c.pass(h, payload, c.Conn.Post) }
 
-// pass sends a message as the plan has it.
+// pass sends a message according to the plan.
 func (c *faultyConn) pass(h *Header, payload []byte, send func(*Header, []byte) error) error {
 	if checkMessage(h, payload, math.MaxInt) != nil {
-		return send(h, payload) // misuse is for the inner one to refuse, and is no message
+		return send(h, payload) // misuse: the inner one refuses it, and it does not count as a message
 	}
 	f := c.faults.next()
 	if f.delay > 0 {
@@ -118,7 +118,7 @@ func (c *faultyConn) pass(h *Header, payload []byte, send func(*Header, []byte) 
 	if err := send(&changed, payload); err != nil || f.kind != Duplicate {
 		return err
 	}
-	// Nobody may ever receive the second one: waiting for that would be another fault.
+	// The second one may never be received: waiting for that would be another fault.
 	return c.Conn.Post(&changed, payload)
 }
 
@@ -134,8 +134,8 @@ func (c *faultyConn) hold(d time.Duration) error {
 	}
 }
 
-// flipHeader flips a drawn bit of what the executor says in a header; the length is
-// the mesh's to check.
+// flipHeader flips a drawn bit of a header field that the executor sets; the length is left
+// alone, as the mesh checks it.
 func (f *fault) flipHeader(h *Header) {
 	bit := f.draw % (64 + 64 + 16 + 16 + 32 + 64)
 	for _, field := range [...]struct {

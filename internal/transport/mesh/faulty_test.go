@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// somePlan draws any plan that may be.
+// somePlan draws any valid plan.
 func somePlan(t *rapid.T) FaultPlan {
 	p := FaultPlan{Seed: rapid.Uint64().Draw(t, "seed")}
 	for range rapid.IntRange(0, 4).Draw(t, "rules") {
@@ -181,7 +181,7 @@ func faultyPair(t testing.TB, plan string) (nodes [2]Node, ends [2]Conn) {
 	return nodes, ends
 }
 
-// numbered is the k-th message of a test.
+// numbered returns the k-th message of a test.
 func numbered(k int) (Header, []byte) {
 	b := bytes.Repeat([]byte{byte(k)}, 10*k)
 	return Header{Seq: uint64(k), Hash: 9, Lane: 2, Step: 3, Segment: 4, Offset: 5, Length: uint32(len(b))}, b
@@ -193,7 +193,7 @@ type came struct {
 	data []byte
 }
 
-// exchange posts messages 1 to n and receives so many.
+// exchange posts messages 1 to n and receives the given number of them.
 func exchange(t testing.TB, ends [2]Conn, n, receive int) (all []came) {
 	for k := 1; k <= n; k++ {
 		h, b := numbered(k)

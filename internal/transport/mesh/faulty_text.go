@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// String is the text of the plan: its seed and its rules, separated by semicolons.
+// String returns the text of the plan: its seed and its rules, separated by semicolons.
 //
 //	seed 7; drop 0->2 #17; delay 1->* 1/8 20ms; corrupt header *->* channel 1 every 5
 //
-// A rule is the kind of fault, "header" if it concerns that, the sender and the
-// receiver ("*" for any), "channel" and a number unless it is any, which messages
-// ("#17" for the 17th, "every 5" for each 5th, "1/8" for one in eight, drawn), and of
-// a delay how long.
+// A rule has these parts: the kind of fault; "header" if it concerns the header; the sender and
+// the receiver ("*" for any); "channel" and a number unless any channel will do; which messages
+// ("#17" for the 17th, "every 5" for each 5th, "1/8" for one in eight, drawn); and the length
+// of a delay.
 func (p FaultPlan) String() string {
 	parts := []string{"seed " + strconv.FormatUint(p.Seed, 10)}
 	for _, r := range p.Rules {
@@ -25,7 +25,7 @@ func (p FaultPlan) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// String is the text of the rule in a plan.
+// String returns the text of the rule in a plan.
 func (r FaultRule) String() string {
 	var b strings.Builder
 	b.WriteString(r.Kind.String())
@@ -96,7 +96,7 @@ type faultScanner struct {
 	line   int
 	text   string
 	before int // bytes of the line before the text
-	start  int // of the word
+	start  int // start of the word
 	end    int
 	word   string
 }
@@ -116,12 +116,12 @@ func (s *faultScanner) advance() bool {
 	return s.word != ""
 }
 
-// wrong is an error about the current word.
+// wrong returns an error about the current word.
 func (s *faultScanner) wrong(format string, args ...any) error {
 	return fmt.Errorf("fault plan, line %d, column %d: %s", s.line, s.before+s.start+1, fmt.Sprintf(format, args...))
 }
 
-// found is the current word as errors show it.
+// found returns the current word for errors.
 func (s *faultScanner) found() string {
 	if s.word == "" {
 		return "the end of the rule"
@@ -145,7 +145,7 @@ func (s *faultScanner) finish() error {
 	return nil
 }
 
-// parseRule reads a rule, of which the first word is the current one.
+// parseRule reads a rule, which begins at the current word.
 func (s *faultScanner) parseRule() (FaultRule, error) {
 	r := FaultRule{Channel: Any}
 	begin := *s
@@ -199,7 +199,7 @@ func (s *faultScanner) parseChannel(r *FaultRule) (err error) {
 	return nil
 }
 
-// parseWhen reads which messages are concerned.
+// parseWhen reads which messages a rule concerns.
 func (s *faultScanner) parseWhen(r *FaultRule) (err error) {
 	const forms = `which messages is written like #17, every 5 or 1/8`
 	if number, ok := strings.CutPrefix(s.word, "#"); ok {

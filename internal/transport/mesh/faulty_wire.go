@@ -9,17 +9,16 @@ import (
 	"time"
 )
 
-// OnWire has the TCP connections that a mesh will make carry out the plan on what this
-// process writes to them, headers and all. Ranks of one process are connected in
-// memory, and not concerned.
+// OnWire makes the future TCP connections of a mesh carry out the plan on all bytes that this
+// process writes to them, headers included. Connections in memory, within one process, are not
+// affected.
 //
-// What a mesh finds out there: any change of a header or a payload, by its checksum;
-// messages that are missing or come twice, by the number of the next one; connections
-// that end. What is missing behind the last message that comes at all is a standstill,
-// which the membership ends. With TCPConfig.NoChecksum, bytes of payloads that were
-// corrupted behind TCP's own 16-bit checksum go into the result, and so do those of the
-// next message where the end of a payload is missing, before that message is found to
-// be broken.
+// A mesh detects these: any change of a header or a payload, by its checksum; missing and
+// repeated messages, by the number of the next one; connections that end. If everything after
+// some message is missing, the group stands still, and the membership ends it. With
+// TCPConfig.NoChecksum, corrupted bytes of payloads that TCP's own 16-bit checksum misses go
+// into the result. If the end of a payload is missing, so do bytes of the next message, before
+// that message is found to be broken.
 func (p FaultPlan) OnWire(cfg *TCPConfig) error {
 	if err := p.Check(); err != nil {
 		return err
@@ -30,7 +29,7 @@ func (p FaultPlan) OnWire(cfg *TCPConfig) error {
 	return nil
 }
 
-// wired is what is written and read in the place of a new connection.
+// wired returns the wrapper of a new connection in tests, or the connection itself.
 func (t *TCP) wired(conn net.Conn, n *node, r Route) net.Conn {
 	if t.cfg.wire == nil {
 		return conn
@@ -38,14 +37,14 @@ func (t *TCP) wired(conn net.Conn, n *node, r Route) net.Conn {
 	return t.cfg.wire(t.ctx, conn, n.rank, r)
 }
 
-// faultyWire is a connection that writes by plan. One goroutine at a time writes. What
-// is written is gathered until a message is complete, and sent as the plan has it.
+// faultyWire is a connection that writes by plan. One goroutine at a time writes. Bytes are
+// gathered until a message is complete, and sent according to the plan.
 type faultyWire struct {
 	net.Conn
-	ctx    context.Context // ends the waiting of delays
+	ctx    context.Context // ends delays
 	faults *faults
 	buf    []byte
-	broken error // it is cut
+	broken error // set once it is cut
 }
 
 func (w *faultyWire) Write(b []byte) (int, error) {
@@ -69,7 +68,7 @@ func (w *faultyWire) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// pass writes a message as the plan has it.
+// pass writes a message according to the plan.
 func (w *faultyWire) pass(message []byte) error {
 	f := w.faults.next()
 	if f.delay > 0 {
@@ -107,7 +106,7 @@ func (w *faultyWire) pass(message []byte) error {
 	return err
 }
 
-// cut ends the connection behind the beginning of a message.
+// cut ends the connection after the beginning of a message.
 func (w *faultyWire) cut(beginning []byte) error {
 	w.broken = &net.OpError{Op: "write", Net: "tcp", Addr: w.RemoteAddr(), Err: syscall.ECONNRESET}
 	if _, err := w.Conn.Write(beginning); err != nil {
@@ -117,7 +116,7 @@ func (w *faultyWire) cut(beginning []byte) error {
 	return w.broken
 }
 
-// shortened is a valid header that announces n bytes.
+// shortened returns a valid header that announces n bytes.
 func shortened(header []byte, n int) []byte {
 	b := append([]byte(nil), header...)
 	binary.LittleEndian.PutUint32(b[lengthAt:], uint32(n))

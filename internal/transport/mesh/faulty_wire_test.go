@@ -26,7 +26,7 @@ func wirePair(t testing.TB, plan string, checksum bool) (nodes []Node, ends [2]C
 	return nodes, ends
 }
 
-// receive receives until an error, or so many messages.
+// receive receives until an error, or until it has n messages.
 func receive(c Conn, n int) (all []came, err error) {
 	defer overdue.Watch("messages of another rank, or an error")()
 	for range n {
@@ -43,8 +43,8 @@ func receive(c Conn, n int) (all []came, err error) {
 	return all, nil
 }
 
-// post sends messages first to last; the group may have ended before. Where one of them is to
-// be missed there are more than are received, so that a receiver that does not miss it has as
+// post sends messages first to last; the group may have ended before. If one of them is to be
+// found missing, more are sent than received, so that a receiver that does not notice gets as
 // many as it waits for.
 func post(c Conn, first, last int) {
 	for k := first; k <= last; k++ {
@@ -68,8 +68,8 @@ func TestFaultsOnTheWire(t *testing.T) {
 	for _, c := range []struct {
 		rule     string
 		checksum bool
-		comes    []came // before the error, if there is one
-		says     string // that error
+		comes    []came // messages received before the error, if there is one
+		says     string // part of that error
 	}{
 		{"delay 0->1 1/2 1ms", false, all(1, 2, 3, 4, 5), ""},
 		{"corrupt 1->0 1/1", true, all(1, 2, 3, 4, 5), ""},
@@ -94,7 +94,7 @@ func TestFaultsOnTheWire(t *testing.T) {
 			}
 			got, err := receive(ends[1], n)
 			<-done
-			if c.rule[:3] == "cut" { // whoever sends may find it out first
+			if c.rule[:3] == "cut" { // the sender may notice it first
 				require.LessOrEqual(t, len(got), len(c.comes), text)
 				require.Equal(t, append([]came(nil), c.comes[:len(got)]...), got, text)
 			} else {
@@ -112,8 +112,8 @@ func TestFaultsOnTheWire(t *testing.T) {
 	}
 }
 
-// A payload that goes past the buffers, and is read piece by piece straight to where it
-// belongs, is checked like any other.
+// A payload that bypasses the buffers, and is read piece by piece directly into its
+// destination, is checked like any other.
 func TestLongPayloadsAreChecked(t *testing.T) {
 	const n = 300_000
 	for seed := range uint64(4) {
@@ -159,9 +159,9 @@ func (w *flippedWire) Write(b []byte) (int, error) {
 	return w.Conn.Write(b)
 }
 
-// TestWhereTheChecksumIs sends payloads around the lengths at which a message is written in
-// another way, and flips a bit at every end of every part of it: header, pieces and the
-// checksum behind them.
+// TestWhereTheChecksumIs sends payloads around the lengths at which the way of writing changes.
+// It flips a bit at both ends of every part of a message: header, pieces and the checksum
+// behind them.
 func TestWhereTheChecksumIs(t *testing.T) {
 	for _, n := range []int{1, smallWrite, smallWrite + 1, summedWrite - 1, summedWrite, summedWrite + 1, 2*summedWrite + 5} {
 		places := []int{-1, headerBytes, headerBytes + n/2, headerBytes + n - 1}
@@ -217,7 +217,7 @@ func TestWhereTheChecksumIs(t *testing.T) {
 	}
 }
 
-// gapWire leaves bytes away of what is written, from one place to another.
+// gapWire drops the written bytes between two offsets.
 type gapWire struct {
 	net.Conn
 	from, to, at int
@@ -235,8 +235,8 @@ func (w *gapWire) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// TestManyMessagesAreMissed: however many messages are lost, the next one is not taken for
-// the first of them.
+// TestManyMessagesAreMissed: however many messages are lost, the next one is not taken for the
+// first lost one.
 func TestManyMessagesAreMissed(t *testing.T) {
 	for _, lost := range []int{1, 1 << 8, 1 << 16, 1 << 17} {
 		_, nodes := cluster(t, oneEach(2), func(cfg *TCPConfig) {
@@ -255,8 +255,8 @@ func TestManyMessagesAreMissed(t *testing.T) {
 	}
 }
 
-// TestNumbersWrapRound: where the numbers of messages begin anew nothing is taken for
-// damage, and what is lost there is missed.
+// TestNumbersWrapRound: where the numbers of messages wrap round nothing is taken for damage,
+// and a loss there is noticed.
 func TestNumbersWrapRound(t *testing.T) {
 	for _, first := range []uint64{1<<16 - 2, 1<<32 - 2, 1<<48 - 2} {
 		for _, plan := range []string{"", "drop 0->1 #2", "drop 0->1 #3", "duplicate 0->1 #2"} {
@@ -278,8 +278,8 @@ func TestNumbersWrapRound(t *testing.T) {
 	}
 }
 
-// A header that announces too little is valid: the executor compares it, and what
-// follows is no message.
+// A header that announces too few bytes is valid. The executor compares the length, and the
+// bytes that follow are no message.
 func TestShortHeaderOnTheWire(t *testing.T) {
 	_, ends := wirePair(t, "truncate header 0->1 #3", false)
 	post(ends[0], 1, 5)
@@ -291,7 +291,7 @@ func TestShortHeaderOnTheWire(t *testing.T) {
 	require.Equal(t, b[:got[2].Length], got[2].data)
 }
 
-// What goes unnoticed without checksums, as OnWire says.
+// Without checksums, the damage described at OnWire goes unnoticed.
 func TestWithoutChecksumsPayloadsMayBeWrong(t *testing.T) {
 	_, ends := wirePair(t, "corrupt 0->1 #3", false)
 	post(ends[0], 1, 5)
@@ -308,7 +308,7 @@ func TestWithoutChecksumsPayloadsMayBeWrong(t *testing.T) {
 	require.NotEqual(t, b, got[2].data)
 }
 
-// Under TLS a plan changes what ranks say, not what TLS makes of it.
+// Under TLS a plan changes the plain text, not the encrypted bytes.
 func TestFaultsUnderTLS(t *testing.T) {
 	config := certificates(t)
 	p, err := ParseFaultPlan("corrupt header 0->1 #3")

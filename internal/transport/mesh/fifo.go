@@ -33,24 +33,24 @@ func (q *fifo[T]) pop() T {
 	return v
 }
 
-// last is the newest element of a queue that is not empty.
+// last returns the newest element of a queue that is not empty.
 func (q *fifo[T]) last() *T { return &q.ring[(q.first+q.n-1)%len(q.ring)] }
 
-// block is memory on loan from a pool. Whoever holds the pointer owns it.
+// block is memory from a pool. The holder of the pointer owns it.
 type block struct {
 	data  []byte
 	class int
 }
 
-// pool lends blocks in sizes of powers of two. What comes back is kept until the
-// garbage collector needs it, so that a quiet mesh holds no memory.
+// pool has blocks in sizes of powers of two. The garbage collector frees blocks that stay
+// unused, so that an idle mesh holds no memory.
 type pool struct {
 	classes [32]sync.Pool
 }
 
 const smallestBlock = 8 // log2 of its bytes
 
-// get lends a block with data of n bytes of any content.
+// get returns a block with n bytes of data, which are not zeroed.
 func (p *pool) get(n int) *block {
 	class := max(smallestBlock, bits.Len(uint(max(n, 1)-1)))
 	if class >= len(p.classes) { // no message of a legal length comes here
@@ -64,7 +64,7 @@ func (p *pool) get(n int) *block {
 	return b
 }
 
-// put takes a block back.
+// put returns a block to the pool.
 func (p *pool) put(b *block) {
 	if b == nil || b.class < 0 {
 		return

@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// resum makes the checksum at the end right, so that the fuzzer gets past it.
+// resum corrects the checksum at the end, so that the fuzzer gets past it.
 func resum(b []byte) {
 	n := len(b) - 4
 	binary.LittleEndian.PutUint32(b[n:], crc32.Checksum(b[:n], castagnoli))
 }
 
-// Whatever header is accepted is within bounds, and encodes to the same bytes.
+// Every header that is accepted is within bounds, and encodes to the same bytes.
 func FuzzHeader(f *testing.F) {
 	ours := fence{attempt: 4, group: groupHash("test"), limit: 1 << 20, summed: true}
 	bare, before, after, foreign := ours, ours, ours, ours

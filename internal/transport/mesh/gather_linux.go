@@ -5,14 +5,14 @@ import (
 	"unsafe"
 )
 
-// gathered are the pieces of a write, as the kernel takes them.
+// gathered has the pieces of a write in the form of the system call.
 type gathered struct {
 	pieces [2]syscall.Iovec
 	all    syscall.Msghdr
 }
 
-// writeBoth writes two pieces behind each other in one call, so that the receiver is
-// woken once and finds all of it. It does not wait, whatever the mode of the socket.
+// writeBoth writes two pieces in one call, so that the receiver is woken once and finds both.
+// It does not wait, whatever the mode of the socket.
 func (g *gathered) writeBoth(fd uintptr, head, tail []byte) (int, error) {
 	const flags = syscall.MSG_DONTWAIT | syscall.MSG_NOSIGNAL
 	n, errno := uintptr(0), syscall.Errno(0)

@@ -4,7 +4,7 @@ package mesh
 
 import "syscall"
 
-// gathered is how Linux writes two pieces at once.
+// gathered is empty: only Linux writes two pieces at once.
 type gathered struct{}
 
 // writeBoth writes the first of two pieces that is not empty.

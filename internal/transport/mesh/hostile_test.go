@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// helloOf is the hello that the clusters of these tests accept, from rank 0 to rank 1.
+// helloOf returns the hello that the clusters of these tests accept, from rank 0 to rank 1.
 func helloOf(size int) peerlink.Hello {
 	return peerlink.Hello{Kind: peerlink.Lane, Scope: "test", Epoch: 4, To: 1, Size: uint32(size), Sums: true}
 }
@@ -67,8 +67,8 @@ func TestListenerRefuses(t *testing.T) {
 	require.NoError(t, nodes[0].Err(), "a stranger does not end the group")
 }
 
-// The answer to a hello may be lost with its connection. The lower rank tries
-// again, and the connection that nobody uses gives way.
+// The answer to a hello may be lost with its connection. The lower rank tries again, and the
+// new connection replaces the unused one.
 func TestListenerTakesSecondHello(t *testing.T) {
 	meshes, nodes := cluster(t, oneEach(2), nil)
 	first, err := shake(t, meshes[1].Address(), helloOf(2))
@@ -87,8 +87,8 @@ func TestListenerTakesSecondHello(t *testing.T) {
 	require.Equal(t, uint64(3), h.Seq)
 }
 
-// TestNewAttemptReplacesTheOldOne: what opens at the port of a mesh for a later attempt ends
-// it, and what it was connected to.
+// TestNewAttemptReplacesTheOldOne: a mesh of a later attempt at the same port ends the earlier
+// mesh and its connections.
 func TestNewAttemptReplacesTheOldOne(t *testing.T) {
 	meshes, nodes := cluster(t, oneEach(3), nil)
 	_, cb := couple(t, nodes[0], nodes[1], 0)
@@ -189,7 +189,7 @@ func TestHostileMessages(t *testing.T) {
 	}
 }
 
-// flipping is a TCP on whose connections the byte of a number comes as another one.
+// flipping is a TCP on whose connections the byte with a given number arrives changed.
 type flipping struct {
 	peerlink.TCP
 	at int
@@ -214,8 +214,7 @@ func (f *flippedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// What answers at the peer's address is not what was expected: the group fails at
-// once, not when time is up.
+// Another server answers at the peer's address: the group fails at once, not after the timeout.
 func TestDialerFindsAnotherServer(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -260,7 +259,7 @@ func TestDialerFindsAnotherServer(t *testing.T) {
 	}
 }
 
-// A peer whose certificate is of another authority is not talked to.
+// A peer with a certificate of another authority is refused.
 func TestTLSStrangers(t *testing.T) {
 	ours, theirs := certificates(t), certificates(t)
 	i := 0

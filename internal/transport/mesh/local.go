@@ -7,26 +7,25 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// Borrower is implemented by connections that can hand out a message where it
-// lies, in the memory of its sender, so that it can be folded without being copied
-// first.
+// Borrower is implemented by connections that can lend a message in its sender's memory, so
+// that it can be reduced without being copied first.
 type Borrower interface {
-	// Borrow returns the next n bytes of the message that Next announced, like Read,
-	// but where they are. They must not be modified, and may be used until Return,
-	// also when the group ends in between. The sender may wait until then.
+	// Borrow is like Read, but returns the next n bytes of the message that Next announced in
+	// place. They must not be modified, and may be used until Return, even if the group ends in
+	// between. The sender may wait until then.
 	Borrow(n int) ([]byte, error)
-	// Return gives back what was borrowed last. Every Borrow without an error must
-	// be followed by it, before anything else is done with the receiving side.
+	// Return ends the last Borrow. It must follow every Borrow without an error, before any
+	// other call on the receiving side.
 	Return()
 }
 
-// Local is a group whose ranks are all in this process.
+// Local is a mesh whose ranks are all in this process.
 type Local struct {
 	fabric *fabric
 }
 
-// NewLocal makes a group of p ≥ 1 ranks that are goroutines of this process. Routes
-// are made when they are opened, and there are no goroutines behind them.
+// NewLocal makes a group of p ≥ 1 ranks that are goroutines of this process. Routes are made
+// when they are opened, and have no goroutines.
 func NewLocal(p int) *Local {
 	ranks := make([]int, p)
 	for r := range ranks {
@@ -35,17 +34,17 @@ func NewLocal(p int) *Local {
 	return &Local{newFabric(p, &localGroup{failed: make(chan struct{})}, ranks)}
 }
 
-// Node is the access of a rank, 0 ≤ rank < p.
+// Node returns the node of a rank, 0 ≤ rank < p.
 func (l *Local) Node(rank int) Node { return l.fabric.nodes[rank] }
 
-// States are the standings of all ranks, in rank order.
+// States returns the states of all ranks, in rank order.
 func (l *Local) States() []membership.State { return l.fabric.states() }
 
-// Leave says that a rank is done. Others still receive what it has sent; then,
-// and when they send to it, they get an error that wraps membership.ErrLeft.
+// Leave says that a rank has finished. Others still receive what it has sent; after that, and
+// when they send to it, they get an error that wraps membership.ErrLeft.
 func (l *Local) Leave(rank int) { l.fabric.leave(rank) }
 
-// localGroup is the group of a process that is alone.
+// localGroup is the Group of a single process.
 type localGroup struct {
 	once   sync.Once
 	cause  error

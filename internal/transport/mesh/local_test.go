@@ -60,7 +60,7 @@ func TestLocalSendWaitsOnlyForLargeMessages(t *testing.T) {
 	})
 }
 
-// Small messages to a rank that receives nothing do not pile up without end.
+// Small messages to a rank that receives nothing do not pile up without bound.
 func TestLocalSmallMessagesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLocal(2)
@@ -131,8 +131,8 @@ func TestLocalFailureWakesEverybody(t *testing.T) {
 	})
 }
 
-// What is borrowed stays the receiver's until it is returned: the sender may not
-// come back before, even when the group has ended.
+// Borrowed memory belongs to the receiver until it is returned: the sender does not return
+// before, even if the group has ended.
 func TestLocalBorrowedMemoryOutlivesTheGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLocal(2)
@@ -203,8 +203,8 @@ func TestRanksOfAProcessThatDisagree(t *testing.T) {
 	}, *mismatch)
 }
 
-// The receiver of a message of another operation knows its number alone; what its
-// sender is in is known here.
+// The receiver of a message of another operation knows only its number; the fabric adds the
+// sender's operation.
 func TestMismatchIsCompleted(t *testing.T) {
 	for want, op := range map[string]*Operation{"Scan #3": {Hash: 0, Text: "Scan"}, "no operation": nil} {
 		l := NewLocal(3)
@@ -231,7 +231,7 @@ func TestRoutesThatDoNotExist(t *testing.T) {
 	require.NoError(t, n.Err(), "misuse does not end the group")
 }
 
-// A ring of a thousand ranks is a thousand goroutines, and nothing else.
+// A ring of a thousand ranks needs a thousand goroutines, and no more.
 func TestLocalThousandRanks(t *testing.T) {
 	const p = 1000
 	before := runtime.NumGoroutine()

@@ -59,7 +59,7 @@ func TestMembershipTellsEverybody(t *testing.T) {
 	}
 }
 
-// The connections of a process that goes away without a word end its group.
+// When the connections of a process break without notice, its group ends.
 func TestMembershipLearnsOfLostPeer(t *testing.T) {
 	meshes, _ := joined(t, oneEach(3), 3)
 	nodes := []Node{meshes[0].Node(0), meshes[1].Node(1), meshes[2].Node(2)}

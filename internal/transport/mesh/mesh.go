@@ -6,12 +6,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// Header stands before every message. Attempt and group are the mesh's, and are
-// checked by it; the rest is the executor's.
+// Header precedes every message. The mesh adds and checks attempt and group; the executor sets
+// the fields here.
 type Header struct {
 	Seq     uint64 // number of the operation within the group, from 1
-	Hash    uint64 // of what the operation is, equal on all ranks: see Operation
-	Lane    uint16 // of the sender's program, for messages to people
+	Hash    uint64 // hash of the operation, equal on all ranks: see Operation
+	Lane    uint16 // lane of the sender's program, for errors
 	Step    uint16 // which of the lane's sending steps
 	Segment uint32 // of that step
 	Offset  uint64 // bytes of the step's message before this segment
@@ -19,10 +19,10 @@ type Header struct {
 	Absent  bool   // the value does not exist; Length is 0 and no other segment follows
 }
 
-// Operation is what a rank does, for headers and errors.
+// Operation describes what a rank is doing, for headers and errors.
 type Operation = membership.Operation
 
-// Route is a connection wanted: the channel of a peer.
+// Route names a connection: a peer and a channel.
 type Route struct{ Peer, Channel int }
 
 // Conn is this rank's end of one channel to a peer. Messages come in the order
@@ -33,12 +33,12 @@ type Conn interface {
 	// overwritten. It may wait for the peer to receive.
 	Send(h *Header, payload []byte) error
 
-	// Post is Send but never waits for the peer: what cannot be sent at once is
-	// copied and sent in the background, before anything that is sent later.
+	// Post is Send that never waits for the peer: bytes that cannot be sent at once are copied
+	// and sent in the background, before anything that is sent later.
 	Post(h *Header, payload []byte) error
 
-	// Next waits for the next message and fills in its header, which has been
-	// checked for what the connection knows (magic, version, attempt, group, bounds).
+	// Next waits for the next message and fills in its header. The connection has checked what
+	// it knows: magic, version, attempt, group, bounds.
 	Next(h *Header) error
 
 	// Read fills dst with the next bytes of the message that Next announced; all
@@ -46,12 +46,12 @@ type Conn interface {
 	Read(dst []byte) error
 }
 
-// Loner is implemented by connections that wait in another way where a goroutine has
+// Loner is implemented by connections that can wait in a faster way if their goroutine has
 // nothing else to do.
 type Loner interface {
-	// Alone says whether in what follows, until it is called again, one goroutine at a
-	// time both sends and receives on this connection and all others of its rank. No
-	// other call may be under way. It never waits, and changes nothing but speed.
+	// Alone says whether, until it is called again, one goroutine at a time does all sending
+	// and receiving on all connections of this rank. No other call may be under way. Alone
+	// never waits, and changes nothing but speed.
 	Alone(alone bool)
 }
 
@@ -60,22 +60,23 @@ type Node interface {
 	Rank() int
 	Size() int
 
-	// Open returns connections to all the routes, making those that do not exist, at
-	// once and in parallel, and waiting until all are there. A route is opened by both
-	// of its ranks. Connections live as long as the group; opening the same again is
-	// cheap. It fails, and the group with it, after the connection timeout.
+	// Open returns the connections of all routes. It makes missing ones in parallel, and waits
+	// until all exist. Both ranks of a route open it. Connections live as long as the group;
+	// opening the same again is cheap. After the connection timeout Open fails, and the group
+	// with it.
 	Open(ctx context.Context, routes []Route) ([]Conn, error)
 
-	// Begin says which operation this rank is in, for errors and for the detection of
-	// ranks that disagree; End says that it is in none. Neither allocates nor waits.
+	// Begin records the operation of this rank, for errors and for finding ranks that disagree;
+	// End records that it is in none. Neither allocates nor waits.
 	Begin(seq uint64, op *Operation)
 	End()
 
-	// Fail ends the group for a cause that this rank found, tells all others, and
-	// returns the group's cause, which is that of whoever was first.
+	// Fail ends the group for a cause that this rank found, and tells all others. It returns
+	// the group's cause, which is the first one.
 	Fail(err error) error
 
-	// Failed is closed when the group has ended for a cause, which Err returns.
+	// Failed returns a channel that is closed when the group has ended for a cause; Err returns
+	// the cause.
 	Failed() <-chan struct{}
 	Err() error
 }

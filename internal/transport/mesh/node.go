@@ -7,19 +7,19 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// Group is what a mesh needs of a membership: the first failure, told to all.
+// Group is the part of a membership that a mesh needs: it tells the first failure to all.
 type Group interface {
-	// Fail ends the group for a cause, tells all its processes, and returns the
-	// cause of whoever was first.
+	// Fail ends the group for a cause, tells all its processes, and returns the first cause.
 	Fail(err error) error
-	// Failed is closed when the group has ended for a cause, which Err returns.
+	// Failed returns a channel that is closed when the group has ended for a cause; Err returns
+	// the cause.
 	Failed() <-chan struct{}
 	Err() error
 }
 
-// standing is where a rank stands: written by the rank, read by whoever asks. The
-// rank never waits for readers: the version is odd while it writes, and a reader
-// that sees an odd or a changed version looks again.
+// standing is the current operation of a rank, a seqlock: the rank writes it without waiting
+// for readers. The version is odd during a write, and a reader that sees an odd or a changed
+// version reads again.
 type standing struct {
 	version atomic.Uint64
 	seq     atomic.Uint64
@@ -49,8 +49,8 @@ func (s *standing) end() {
 	s.version.Add(1)
 }
 
-// read returns a sequence number and an operation that belong together. A rank
-// that keeps changing while it is looked at is reported as between operations.
+// read returns a consistent pair of sequence number and operation. A rank that keeps changing
+// during the read is reported as between operations.
 func (s *standing) read() (seq uint64, op *Operation) {
 	for range 100 {
 		v := s.version.Load()
@@ -62,8 +62,8 @@ func (s *standing) read() (seq uint64, op *Operation) {
 	return seq, nil
 }
 
-// state is where rank stands, for the membership. What it has begun belongs together
-// number by number, and may be later than the operation that it is said to be in.
+// state returns the state of a rank for the membership. Each entry of the begun operations is
+// consistent, but they may be later than the current operation in the state.
 func (s *standing) state(rank int) membership.State {
 	seq, op := s.read()
 	now := membership.State{Rank: rank, Seq: seq, Op: op, Progress: s.moved.Load()}
@@ -80,7 +80,7 @@ func (s *standing) state(rank int) membership.State {
 	return now
 }
 
-// during is the operation in words, "" between operations.
+// during returns the operation in words, "" between operations.
 func (s *standing) during() string {
 	seq, op := s.read()
 	if op == nil {
@@ -89,10 +89,10 @@ func (s *standing) during() string {
 	return membership.Describe(seq, op)
 }
 
-// ledger remembers what the first rank of this process to begin an operation
-// began, so that ranks of one process that disagree learn it when they begin and
-// not from a message, or from the lack of one. It remembers the latest numbers
-// only: a rank that is far behind is compared by the messages it gets.
+// ledger remembers the operation that the first rank of this process began under each number.
+// So ranks of one process that disagree find out when they begin, and not by a message or the
+// lack of one. It has only the latest numbers: a rank that is far behind is compared by the
+// messages that it gets.
 type ledger [32]struct {
 	mu   sync.Mutex
 	seq  uint64
@@ -100,9 +100,9 @@ type ledger [32]struct {
 	op   *Operation
 }
 
-// enter compares the operation with that of the rank that began this number
-// first, and returns a *membership.MismatchError where they differ. Operations that
-// only some ranks take part in have the hash 0, and are not compared.
+// enter compares the operation with that of the rank that began this number first, and returns
+// a *membership.MismatchError if they differ. Operations of only some ranks have the hash 0,
+// and are not compared.
 func (l *ledger) enter(rank int, seq uint64, op *Operation) error {
 	if op.Hash == 0 {
 		return nil

@@ -13,25 +13,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownSocket is a socket that the runtime's poller does not know. Who reads sleeps in
-// the kernel, and what comes wakes that thread alone. The poller would be woken first,
-// by every segment that comes, and would have to find the goroutine and a thread for
-// it, which takes longer than a short message takes.
+// ownSocket is a socket outside the runtime's poller. A reader sleeps in the kernel, and
+// arriving bytes wake only its thread. The poller would be woken first, by every arriving
+// segment, and would have to find the goroutine and a thread for it, which takes longer than a
+// short message.
 type ownSocket struct {
 	fd      int  // in blocking mode
-	crowded bool // let others have the core before sleeping
+	crowded bool // yield the core before sleeping
 	yield   func()
-	stays   int // how many waits go by without yielding
+	stays   int // number of further waits without yielding
 	use     sync.RWMutex
 	closed  bool
 }
 
-// Read reads what is there, and waits for something if nothing is.
+// Read reads the bytes that have arrived, and waits if there are none.
 //
-// Where more ranks than cores wait on this host it first looks, and lets another have
-// the core: mostly that one sends what is waited for, and nobody has to be put to sleep
-// and woken up. It does so once, so that waiting long costs no more, and not for a while
-// where somebody else took the core.
+// If this host has more ranks than cores, Read first checks for bytes and then yields the core
+// once: mostly the rank that runs then sends the awaited bytes, which saves a sleep and a
+// wake-up. It yields only once, so that a long wait costs no more. If another program took the
+// core, it does not yield for a while.
 func (s *ownSocket) Read(p []byte) (int, error) {
 	s.use.RLock()
 	defer s.use.RUnlock()
@@ -56,10 +56,10 @@ func (s *ownSocket) Read(p []byte) (int, error) {
 	return 0, net.ErrClosed
 }
 
-// giveWay lets another thread have the core, unless one has lately kept it for longer than
-// a rank needs: Linux takes a whole time slice from who gives way. A thread that does so
-// again and again beside other programs would not run for seconds, with goroutines that
-// nobody else can take from it.
+// giveWay yields the core to another thread, unless one has lately kept it for longer than a
+// rank needs: with Linux, a thread that yields loses a whole time slice. Beside other programs,
+// a thread that yields again and again would not run for seconds, and neither would the
+// goroutines bound to it.
 func (s *ownSocket) giveWay() {
 	if s.stays > 0 {
 		s.stays--
@@ -72,18 +72,18 @@ func (s *ownSocket) giveWay() {
 	}
 }
 
-// longYield is longer than ranks take turns for, and staysAfter how many waits follow a
-// longer one without giving way.
+// longYield is longer than a rank keeps the core. After a longer yield, staysAfter waits follow
+// without yielding.
 const (
 	longYield  = time.Millisecond
 	staysAfter = 255
 )
 
-// schedYield tells the runtime, since it may be for long.
+// schedYield yields by a system call that the runtime knows about, since it may take long.
 func schedYield() { _, _, _ = syscall.Syscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }
 
-// look reads what is there into p. An error such as a reset is told once by the system: who
-// read after it would find the end of the connection.
+// look reads available bytes into p without waiting. The system reports an error such as a
+// reset only once: a later read would find the end of the connection.
 func (s *ownSocket) look(p []byte) (int, error) {
 	n, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(s.fd),
 		uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), syscall.MSG_DONTWAIT, 0, 0)
@@ -116,11 +116,11 @@ func (s *ownSocket) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// Close wakes whoever waits and closes the socket when they are gone.
+// Close wakes the waiting goroutines and closes the socket when they are gone.
 func (s *ownSocket) Close() error {
 	s.use.RLock()
 	if !s.closed {
-		_ = unix.Shutdown(s.fd, unix.SHUT_RDWR) // fails where the peer was first
+		_ = unix.Shutdown(s.fd, unix.SHUT_RDWR) // fails if the peer has closed first
 	}
 	s.use.RUnlock()
 	s.use.Lock()
@@ -132,18 +132,18 @@ func (s *ownSocket) Close() error {
 	return os.NewSyscallError("close", unix.Close(s.fd))
 }
 
-// aloneAfter is how many runs in a row must be those of a goroutine alone before the
-// socket leaves the runtime's poller; twice as many after every return, since there and
-// back takes as long as a message, and allocates.
+// aloneAfter is the number of consecutive runs with Alone(true) before the socket leaves the
+// runtime's poller. It doubles with every return, since leaving and returning takes as long as
+// a message, and allocates.
 const aloneAfter = 8
 
 // mostReturns bounds the doubling.
 const mostReturns = 16
 
-// looks is how many runs go by between two looks at the number of processors.
+// looks is the number of runs between two checks of the number of processors.
 const looks = 64
 
-// Alone is Loner's.
+// Alone implements Loner.
 func (c *tcpConn) Alone(alone bool) {
 	c.lonely++
 	switch {
@@ -163,12 +163,13 @@ func (c *tcpConn) Alone(alone bool) {
 	}
 }
 
-// mayOwn says whether a thread of this rank's may wait in the kernel. It has a processor
-// of the runtime's until that is taken away, so that half of them are left to others.
+// mayOwn reports whether a thread of this rank may wait in the kernel. Such a thread keeps a
+// processor of the runtime until the runtime takes it away, so half of the processors are left
+// to others.
 func (c *tcpConn) mayOwn() bool { return c.place < runtime.GOMAXPROCS(0)/2 }
 
-// move changes who waits for the socket. What cannot be changed stays as it is, which
-// costs time and nothing else; so does what is still being sent in the background.
+// move moves the socket into or out of the poller. If that fails, or if something is still
+// being sent in the background, the socket stays where it is, which costs only time.
 func (c *tcpConn) move(how func() error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,7 +189,7 @@ func (c *tcpConn) takeOut() error {
 	if err != nil {
 		return err
 	}
-	if err := unix.SetNonblock(fd, false); err != nil { // of both copies
+	if err := unix.SetNonblock(fd, false); err != nil { // applies to both copies
 		_ = unix.Close(fd)
 		return err
 	}
@@ -204,9 +205,9 @@ func (c *tcpConn) giveBack() error {
 	if err != nil {
 		return err
 	}
-	file := os.NewFile(uintptr(fd), "connection") // does not look at the mode
+	file := os.NewFile(uintptr(fd), "connection") // does not check the mode
 	defer file.Close()
-	conn, err := net.FileConn(file) // a copy, which sets the mode of all
+	conn, err := net.FileConn(file) // makes a copy, and sets the mode of all copies
 	if err != nil {
 		_ = unix.SetNonblock(fd, false)
 		return err
@@ -223,7 +224,7 @@ func (c *tcpConn) giveBack() error {
 	return nil
 }
 
-// known makes a connection that the poller knows again what it was.
+// known restores a connection that is in the poller again.
 func (c *tcpConn) known(conn net.Conn) (*net.TCPConn, syscall.RawConn, error) {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
@@ -231,7 +232,7 @@ func (c *tcpConn) known(conn net.Conn) (*net.TCPConn, syscall.RawConn, error) {
 	}
 	raw, err := tcp.SyscallConn()
 	if err == nil {
-		err = tcp.SetKeepAliveConfig(c.t.cfg.keepAlive()) // FileConn has its own idea
+		err = tcp.SetKeepAliveConfig(c.t.cfg.keepAlive()) // FileConn sets other values
 	}
 	return tcp, raw, err
 }

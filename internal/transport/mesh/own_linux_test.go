@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// alone has a connection wait outside of the runtime's poller.
+// alone makes connections wait outside the runtime's poller.
 func alone(t testing.TB, conns ...Conn) {
 	for _, c := range conns {
 		tc := c.(*tcpConn)
@@ -53,8 +53,8 @@ func talk(c Conn, me, other, n, length int) error {
 	return nil
 }
 
-// A connection that goes back and forth between the two ways of waiting loses nothing,
-// also where more was posted than sockets hold, and where only one side changes.
+// A connection that changes between the two ways of waiting loses nothing, even if more was
+// posted than sockets hold, and even if only one side changes.
 func TestOwnSocketsCarryMessages(t *testing.T) {
 	for _, buffer := range []int{0, 4096} {
 		_, nodes := clusterAt(t, oneEach(2), func(c *peerlink.Config) { c.Net = peerlink.TCP{SocketBuffer: buffer} }, nil)
@@ -77,7 +77,7 @@ func TestOwnSocketsCarryMessages(t *testing.T) {
 				g.Go(func() error { return talk(cb, 1, 0, 20, length) })
 				require.NoError(t, g.Wait(), "round %d", round)
 			}
-			// Halves of a lane use it at the same time where it could not be given back.
+			// Both halves of a lane use it at the same time if it could not be given back.
 			var g errgroup.Group
 			for _, c := range []Conn{ca, cb} {
 				g.Go(func() error { return c.Send(&Header{Length: 1 << 20}, make([]byte, 1<<20)) })
@@ -93,8 +93,7 @@ func TestOwnSocketsCarryMessages(t *testing.T) {
 	}
 }
 
-// What is still being sent in the background stays where it is, and nobody waits for
-// it.
+// A connection that still sends in the background stays in the poller, and Alone does not wait.
 func TestOwnSocketsAreNotTakenFromTheBackground(t *testing.T) {
 	_, nodes := clusterAt(t, oneEach(2), smallSockets, nil)
 	ca, cb := couple(t, nodes[0], nodes[1], 0)
@@ -115,13 +114,13 @@ func TestOwnSocketsAreNotTakenFromTheBackground(t *testing.T) {
 	}
 }
 
-// reset has the peer end its connection by a reset.
+// reset makes the peer end its connection by a reset.
 func reset(_ []*TCP, peer *tcpConn) {
 	_ = peer.sock.(*net.TCPConn).SetLinger(0)
 	_ = peer.sock.Close()
 }
 
-// Whoever sleeps outside of the runtime's poller is woken by every kind of end, and
+// A goroutine that sleeps outside the runtime's poller is woken by every kind of end, and
 // leaves nothing behind.
 func TestOwnSocketsEnd(t *testing.T) {
 	for name, end := range map[string]struct {
@@ -129,10 +128,10 @@ func TestOwnSocketsEnd(t *testing.T) {
 		want string
 		kind error
 		busy bool // something is being sent in the background
-		late bool // it comes before anybody waits, on a host with fewer cores than ranks
+		late bool // the end comes before the wait, on a host with fewer cores than ranks
 	}{
 		"the group fails": {func(meshes []*TCP, _ *tcpConn) {
-			meshes[0].group.(*localGroup).Fail(errors.New("disk full")) // as told by another process
+			meshes[0].group.(*localGroup).Fail(errors.New("disk full")) // as if reported by another process
 		}, "disk full", nil, true, false},
 		"this side closes":           {func(meshes []*TCP, _ *tcpConn) { _ = meshes[0].Close() }, "closed", ErrClosed, false, false},
 		"the peer closes":            {func(meshes []*TCP, _ *tcpConn) { _ = meshes[1].Close() }, "closed its connection", membership.ErrLeft, false, false},
@@ -177,7 +176,7 @@ func TestOwnSocketsEnd(t *testing.T) {
 	}
 }
 
-// Where the runtime has one processor a thread that waits would keep it from others.
+// If the runtime has only one processor, a waiting thread would keep it from others.
 func TestOwnSocketsGoBackWhereProcessorsAreFew(t *testing.T) {
 	_, nodes := cluster(t, oneEach(2), nil)
 	ca, _ := couple(t, nodes[0], nodes[1], 0)
@@ -220,8 +219,8 @@ func TestOwnSocketsAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestWhoLosesTheCoreKeepsIt has giving way take as long as beside other programs: it is
-// not done again for a while.
+// TestWhoLosesTheCoreKeepsIt: if a yield takes as long as it does beside other programs, the
+// socket does not yield again for a while.
 func TestWhoLosesTheCoreKeepsIt(t *testing.T) {
 	yields := 0
 	s := &ownSocket{crowded: true, yield: func() {

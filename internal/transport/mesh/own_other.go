@@ -4,11 +4,11 @@ package mesh
 
 import "net"
 
-// ownSocket does not exist where the runtime's poller waits for everything.
+// ownSocket is empty where the runtime's poller waits for every socket.
 type ownSocket struct {
 	net.Conn
 	fd int
 }
 
-// Alone is Loner's.
+// Alone implements Loner.
 func (c *tcpConn) Alone(bool) {}

@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// Small messages are copied into the pipe so that the sender goes on at once, as
-// long as not too much waits there; larger ones are taken from the sender's memory
-// by the receiver, which costs one copy instead of two and bounds what is held.
+// Small messages are copied into the pipe so that the sender goes on at once, as long as not
+// too much waits there. The receiver takes larger ones from the sender's memory, which costs
+// one copy instead of two and bounds the memory.
 const (
 	eagerBytes   = 2 << 10  // largest message that Send copies
-	eagerBacklog = 64 << 10 // and the most bytes that wait before it copies no more
+	eagerBacklog = 64 << 10 // waiting bytes above which Send does not copy
 )
 
 // pipe carries messages from one rank of this process to another, in one
@@ -23,11 +23,11 @@ type pipe struct {
 	pool *pool
 
 	mu    sync.Mutex
-	news  sync.Cond // for the receiver: a message, or an end
-	taken sync.Cond // for the sender: the offer is taken, or an end
+	news  sync.Cond // for the receiver: a message or the end
+	taken sync.Cond // for the sender: the offer is taken, or the end
 
-	err  error // the group's cause: nothing moves any more
-	left error // why no more messages will come, or be taken
+	err  error // the group's cause, once it has ended
+	left error // why no more messages will come or be received
 
 	queue   fifo[parcel]
 	backlog int // bytes in the queue
@@ -36,11 +36,11 @@ type pipe struct {
 	offer   Header
 	offerOf []byte
 
-	// The message that the receiver is in.
+	// The message that is being received.
 	open   bool
-	taking bool   // it is the offer
-	rest   []byte // what is unread
-	block  *block // where it is, or nil
+	taking bool   // the message is the offer
+	rest   []byte // its unread bytes
+	block  *block // the block that holds it, or nil
 	lent   bool   // the receiver uses rest without holding mu
 }
 
@@ -55,7 +55,7 @@ func (p *pipe) init(pool *pool) {
 	p.news.L, p.taken.L = &p.mu, &p.mu
 }
 
-// fail ends both sides for the group's cause.
+// fail ends both sides with the group's cause.
 func (p *pipe) fail(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,7 +66,7 @@ func (p *pipe) fail(err error) {
 	p.taken.Signal()
 }
 
-// leave says that one side is gone. What is queued can still be received.
+// leave records that one side is gone. Queued messages can still be received.
 func (p *pipe) leave(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +77,7 @@ func (p *pipe) leave(err error) {
 	p.taken.Signal()
 }
 
-// ended is why nothing can be sent, or nil. mu is held.
+// ended returns why nothing can be sent, or nil. mu is held.
 func (p *pipe) ended() error {
 	if p.err != nil {
 		return p.err
@@ -98,8 +98,8 @@ func (p *pipe) send(h *Header, payload []byte) error {
 	}
 	p.offer, p.offerOf, p.offered = *h, payload, true
 	p.news.Signal()
-	// The receiver may be copying when the group ends: the memory is the sender's
-	// again only when it is done.
+	// The receiver may be copying when the group ends: the sender gets its memory back only
+	// after that.
 	for p.offered && (p.ended() == nil || p.lent) {
 		p.taken.Wait()
 	}
@@ -112,7 +112,7 @@ func (p *pipe) send(h *Header, payload []byte) error {
 
 // post is Conn.Post.
 func (p *pipe) post(h *Header, payload []byte) error {
-	b := p.copied(payload) // outside of the lock: it may be long
+	b := p.copied(payload) // outside the lock: it may take long
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.ended(); err != nil {
@@ -170,7 +170,7 @@ func (p *pipe) next(h *Header) error {
 	return nil
 }
 
-// finish ends the message that the receiver is in. mu is held.
+// finish ends the message that is being received. mu is held.
 func (p *pipe) finish() {
 	if p.taking {
 		p.offered, p.offerOf = false, nil
@@ -191,8 +191,7 @@ func (p *pipe) read(dst []byte) error {
 	return nil
 }
 
-// lend hands the receiver the next n bytes where they are. Until giveBack they
-// stay valid, whatever happens.
+// lend returns the next n bytes in place. They stay valid until giveBack, whatever happens.
 func (p *pipe) lend(n int) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -204,7 +203,7 @@ func (p *pipe) lend(n int) ([]byte, error) {
 	case n == 0:
 		return nil, nil
 	case p.taking && !p.offered:
-		return nil, p.ended() // its sender gave up on the offer
+		return nil, p.ended() // its sender withdrew the offer
 	case p.lent:
 		return nil, fmt.Errorf("mesh: Read while bytes of the message are borrowed")
 	}
@@ -212,7 +211,7 @@ func (p *pipe) lend(n int) ([]byte, error) {
 	return p.rest[:n], nil
 }
 
-// giveBack says that the receiver has done with the first n bytes of the rest.
+// giveBack ends the receiver's use of the first n bytes of the rest.
 func (p *pipe) giveBack(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

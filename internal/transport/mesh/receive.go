@@ -78,7 +78,7 @@ func (c *tcpConn) finish() error {
 	return nil
 }
 
-// whereabouts says what is known of the message that was begun.
+// whereabouts describes the message that was begun.
 func (c *tcpConn) whereabouts() string {
 	h := &c.now
 	if h.Seq == 0 {
@@ -87,8 +87,8 @@ func (c *tcpConn) whereabouts() string {
 	return fmt.Sprintf(" (operation %d, lane %d, step %d, segment %d, offset %d, %d bytes)", h.Seq, h.Lane, h.Step, h.Segment, h.Offset, h.Length)
 }
 
-// came notes how much was read of a message: progress, and its checksum while it is in
-// the cache.
+// came records that n bytes of a message were read: for the progress, and for its checksum
+// while the bytes are in the cache.
 func (c *tcpConn) came(n int) {
 	c.node.standing.moved.Add(uint64(n))
 	if c.t.fence.summed {
@@ -96,8 +96,8 @@ func (c *tcpConn) came(n int) {
 	}
 }
 
-// readFull fills dst, at first from the buffer. It counts what comes as it comes:
-// a long message over a slow network is progress all the time.
+// readFull fills dst, first from the buffer. It counts bytes as they arrive, so that a long
+// message over a slow network shows progress all the time.
 func (c *tcpConn) readFull(dst []byte) error {
 	if c.t.fence.summed {
 		c.due = dst
@@ -119,8 +119,8 @@ func (c *tcpConn) readFull(dst []byte) error {
 	}
 }
 
-// readDirect fills dst from the connection. Where there are checksums it reads a piece at
-// a time, of which most is still in the cache when it is summed.
+// readDirect fills dst from the connection. With checksums it reads piece by piece, so that
+// most of a piece is still in the cache when it is summed.
 func (c *tcpConn) readDirect(dst []byte) error {
 	most := len(dst)
 	if c.t.fence.summed {
@@ -137,8 +137,7 @@ func (c *tcpConn) readDirect(dst []byte) error {
 	return nil
 }
 
-// fill reads until at least need bytes are in the buffer, and no more than window
-// if that can be.
+// fill reads until at least need bytes are in the buffer, and no more than window if possible.
 func (c *tcpConn) fill(need, window int) error {
 	if c.hi-c.lo >= need {
 		return nil

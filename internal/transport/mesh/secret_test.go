@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
-// TestSecret: connections between those who know it work, with and without TLS.
+// TestSecret: connections between processes with the same secret work, with and without TLS.
 func TestSecret(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		certs := certificates(t)
@@ -31,7 +31,7 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// TestWrongSecret: the dialer is told why, and the group ends with it on both sides.
+// TestWrongSecret: the dialer gets the reason, and the group ends with it on both sides.
 func TestWrongSecret(t *testing.T) {
 	for says, secrets := range map[string][2]string{
 		peerlink.ErrSecret.Error():                                     {"one", "other"},

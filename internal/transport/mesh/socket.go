@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// keepAlive is how dead machines are found where nothing is sent.
+// keepAlive returns the settings that find dead machines when nothing is sent.
 func (c *TCPConfig) keepAlive() net.KeepAliveConfig {
 	if c.KeepAlive < 0 {
 		return net.KeepAliveConfig{}

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitUnacknowledged sets how long what was sent may remain unacknowledged.
+// limitUnacknowledged sets how long sent bytes may remain unacknowledged.
 func (c *TCPConfig) limitUnacknowledged(sock *net.TCPConn) error {
 	ms := c.UserTimeout.Milliseconds()
 	if ms <= 0 {

@@ -4,6 +4,6 @@ package mesh
 
 import "net"
 
-// limitUnacknowledged leaves it to the system how long what was sent may remain
+// limitUnacknowledged does nothing: the system decides how long sent bytes may remain
 // unacknowledged.
 func (c *TCPConfig) limitUnacknowledged(*net.TCPConn) error { return nil }

@@ -27,83 +27,79 @@ const (
 	minReadBuffer         = 1 << 10
 )
 
-// JoinFunc enters the group, given the address at which this process accepts
-// connections of other ranks and a way to ask where its own ranks stand. It returns
-// the processes of the group. Who joins also leaves: closing the mesh does not.
+// JoinFunc joins the group. It gets the address at which this process accepts connections of
+// other ranks, and a function that returns the states of its own ranks. It returns the
+// processes of the group. Its owner also leaves the group: closing the mesh does not.
 type JoinFunc func(ctx context.Context, address string, states func() []membership.State) (Group, []membership.Peer, error)
 
-// TCPConfig says how a process takes part in a mesh.
+// TCPConfig is the configuration of a process's part in a mesh.
 type TCPConfig struct {
 	Size    int    // ranks of the group
 	Ranks   []int  // those that this process hosts
 	Group   string // name of the group, equal everywhere
-	Attempt uint32 // number of the attempt, equal everywhere; others are fenced off
+	Attempt uint32 // number of the attempt, equal everywhere; other attempts are refused
 
-	// Port is where this process is reached, and how it reaches others. It stays its
-	// owner's, who closes it after the mesh. Where it listens on all interfaces it is for
-	// Join to find out which address others see.
+	// Port accepts and makes the connections of this process. Its owner closes it after the
+	// mesh. If it listens on all interfaces, Join must find out which address others see.
 	Port *peerlink.Port
 
 	Join JoinFunc // required
 
 	// ConnectTimeout bounds the time that Open takes; 0 stands for 30 s.
 	ConnectTimeout time.Duration
-	// KeepAlive is how long a connection is idle before the system probes it, and
-	// what three lost probes of a third of it each may take; 0 stands for 15 s,
-	// negative for never. It finds dead machines where the membership's heartbeats
-	// do not.
+	// KeepAlive is how long a connection is idle before the system probes it; after that it has
+	// the same time again for three probes. 0 stands for 15 s, negative for never. It finds
+	// dead machines where the membership's heartbeats do not.
 	KeepAlive time.Duration
-	// UserTimeout, on Linux, is how long sent bytes may remain unacknowledged. It
-	// also ends connections to ranks that receive nothing for so long, however alive
-	// they are, so it must be longer than any operation waits for a straggler; 0
-	// leaves it to the system.
+	// UserTimeout, on Linux, is how long sent bytes may remain unacknowledged. It also ends
+	// connections to ranks that are alive but receive nothing for that long, so it must be
+	// longer than any operation waits for a straggler; 0 leaves it to the system.
 	UserTimeout time.Duration
 
-	// NoChecksum leaves away the checksums of payloads, which finds what TCP's own 16 bits
-	// let pass. All processes of a group must say the same. Under TLS, which
-	// authenticates what it carries, there is none in any case.
+	// NoChecksum turns off the checksums of payloads, which find damage that TCP's own 16 bits
+	// miss. All processes of a group must have the same setting. Under TLS, which authenticates
+	// the data, there are none in any case.
 	NoChecksum bool
 
 	MaxFrame   int // longest payload in bytes; 0 stands for 64 MiB
 	ReadBuffer int // bytes of each connection's read buffer; 0 stands for 64 KiB, which reads small messages whole
 
-	wire func(ctx context.Context, conn net.Conn, from int, r Route) net.Conn // of tests: what to write and read in the place of a connection; see FaultPlan.OnWire
+	wire func(ctx context.Context, conn net.Conn, from int, r Route) net.Conn // for tests: returns the wrapper of a connection; see FaultPlan.OnWire
 }
 
-// TCP connects the ranks of this process with each other in memory, and with those
-// of other processes by one TCP connection per pair of ranks and channel.
+// TCP is a mesh over TCP: ranks of this process are connected in memory, ranks of different
+// processes by one TCP connection per pair of ranks and channel.
 type TCP struct {
 	*fabric
 	cfg     TCPConfig
 	fence   fence
 	door    *peerlink.Opened
 	peers   []string // addresses, by rank; "" where unknown
-	crowded bool     // more processes of the group than cores are on this host
+	crowded bool     // this host has more processes of the group than cores
 
 	ctx    context.Context // ends with the group, or when the mesh is closed
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup
-	dials  chan struct{} // room for those under way
+	dials  chan struct{} // bounds the dials under way
 
 	mu    sync.Mutex
 	slots map[linkKey]*slot
-	ended error // nothing is connected any more
+	ended error // set when no connections are made any more
 }
 
-// slot is the place of a connection.
+// slot holds a connection until its rank claims it.
 type slot struct {
 	ready   chan struct{} // closed when conn is set
 	conn    *tcpConn
-	try     uint32 // of the lower rank, that made it
-	dialing bool   // this side makes it
+	try     uint32 // try of the lower rank that made it
+	dialing bool   // this side is making it
 	claimed bool   // it was given to its rank
 	err     error  // of the latest attempt to make it
 }
 
-// JoinTCP joins the group, and takes connections from then on: those that others make
-// before wait at the port. ctx bounds joining alone. The mesh must be closed in the end.
-// A later attempt of the group at the same port ends this one, for a cause that wraps
-// membership.ErrReplaced.
+// JoinTCP joins the group, and then accepts connections; earlier ones wait at the port. ctx
+// bounds only the joining. The mesh must be closed in the end. A later attempt of the group at
+// the same port ends this one, for a cause that wraps membership.ErrReplaced.
 func JoinTCP(ctx context.Context, cfg TCPConfig) (*TCP, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -186,7 +182,7 @@ func (c *TCPConfig) complete() error {
 	return nil
 }
 
-// Node is the access of a rank that this process hosts, or nil.
+// Node returns the node of a rank, nil if this process does not host it.
 func (t *TCP) Node(rank int) Node {
 	if rank < 0 || rank >= t.size || t.nodes[rank] == nil {
 		return nil
@@ -194,8 +190,7 @@ func (t *TCP) Node(rank int) Node {
 	return t.nodes[rank]
 }
 
-// crowded says whether more processes of a group are on the host of an address than it
-// has cores.
+// crowded reports whether the host of an address has more processes of a group than cores.
 func crowded(address string, peers []membership.Peer) bool {
 	here, _, _ := net.SplitHostPort(address)
 	count := 0
@@ -207,18 +202,18 @@ func crowded(address string, peers []membership.Peer) bool {
 	return count > runtime.NumCPU()
 }
 
-// Address is where other ranks connect to.
+// Address returns the address to which other ranks connect.
 func (t *TCP) Address() string { return t.cfg.Port.Address() }
 
-// States are the standings of the ranks of this process, in rank order.
+// States returns the states of the ranks of this process, in rank order.
 func (t *TCP) States() []membership.State { return t.states() }
 
-// Leave says that a rank of this process is done, though the process is not. Others
-// still receive what it has sent; those that wait for more get an error that wraps
+// Leave says that a rank of this process has finished, though the process goes on. Others still
+// receive what it has sent; those that wait for more get an error that wraps
 // membership.ErrLeft.
 func (t *TCP) Leave(rank int) { t.leave(rank) }
 
-// watch ends the connections when somebody anywhere ends the group.
+// watch ends the connections when the group ends anywhere.
 func (t *TCP) watch(replaced <-chan error) {
 	select {
 	case cause := <-replaced:
@@ -229,7 +224,7 @@ func (t *TCP) watch(replaced <-chan error) {
 	}
 }
 
-// interruptConns ends all connections, and the making of new ones.
+// interruptConns ends all connections and prevents new ones.
 func (t *TCP) interruptConns(cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -242,10 +237,9 @@ func (t *TCP) interruptConns(cause error) {
 	}
 }
 
-// Close sends what was posted, waiting for it no longer than the connection
-// timeout, closes all connections, and returns when no goroutine is left. Ranks
-// that wait for more from this process get an error that wraps membership.ErrLeft.
-// No other call may be under way. Closing again does nothing.
+// Close sends posted messages, for the connection timeout at most, closes all connections, and
+// returns when no goroutine is left. Ranks that wait for more from this process get an error
+// that wraps membership.ErrLeft. No other call may be under way. Closing again does nothing.
 func (t *TCP) Close() error {
 	closed := fmt.Errorf("%w, and its ranks have %w", ErrClosed, membership.ErrLeft)
 	limit := time.AfterFunc(t.cfg.ConnectTimeout, func() { t.interrupt(closed) })

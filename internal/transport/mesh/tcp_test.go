@@ -119,7 +119,7 @@ func TestTCPAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A mesh that closes between messages has left; ranks that wait for more learn it at once.
+// A mesh that closes between messages has left; ranks that wait for more get the error at once.
 func TestTCPClosing(t *testing.T) {
 	meshes, nodes := clusterAt(t, oneEach(3), smallSockets, nil)
 	ca, cb := couple(t, nodes[0], nodes[1], 3)
@@ -150,7 +150,7 @@ func TestTCPClosing(t *testing.T) {
 	require.Equal(t, err, <-waiting, "others get the same cause")
 }
 
-// When a peer goes away in the middle of a message, that is no leaving.
+// A peer that ends in the middle of a message has not left but failed.
 func TestTCPPeerDiesWithinMessage(t *testing.T) {
 	for name, how := range map[string]struct {
 		linger int
@@ -183,7 +183,7 @@ func TestTCPPeerDiesWithinMessage(t *testing.T) {
 	}
 }
 
-// A failure found anywhere ends all that waits here: senders, receivers, openers.
+// A failure found anywhere ends all waiting calls here: senders, receivers, openers.
 func TestTCPGroupFails(t *testing.T) {
 	meshes, nodes := clusterAt(t, oneEach(3), smallSockets, nil)
 	ca, _ := couple(t, nodes[0], nodes[1], 0)
@@ -206,7 +206,7 @@ func TestTCPGroupFails(t *testing.T) {
 		results <- err
 	}()
 	cause := errors.New("disk full")
-	meshes[0].group.(*localGroup).Fail(cause) // as the membership would, told by another process
+	meshes[0].group.(*localGroup).Fail(cause) // as if the membership got it from another process
 	for range 4 {
 		require.Equal(t, cause, <-results)
 	}
@@ -248,7 +248,7 @@ func TestTCPOpenGivesUp(t *testing.T) {
 			after := 50 * time.Millisecond
 			err := giveUp(after)
 			for ; c.last == "refused" && !strings.Contains(err.Error(), c.last) && after < time.Minute; after *= 2 {
-				err = giveUp(2 * after) // a busy machine takes longer to hear that
+				err = giveUp(2 * after) // a busy machine takes longer to notice
 			}
 			for _, text := range []string{c.want, c.last, fmt.Sprintf("rank %d", c.peer), c.address} {
 				require.ErrorContains(t, err, strings.ReplaceAll(text, "AFTER", after.String()))
@@ -270,8 +270,8 @@ func TestTCPOpenIsCancelled(t *testing.T) {
 	require.Equal(t, err, nodes[0].Err())
 }
 
-// A listener that comes up late is found by trying again. Until then another one keeps
-// the address, so that no other program can be given it, and answers nobody.
+// A listener that starts late is found by retries. Until then another one holds the address, so
+// that no other program gets it, and does not answer.
 func TestTCPWaitsForListener(t *testing.T) {
 	reserved, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -334,7 +334,7 @@ func TestTCPLeavesNothingBehind(t *testing.T) {
 	for _, fail := range []bool{false, true} {
 		meshes, nodes := cluster(t, [][]int{{0, 1}, {2, 3}}, nil)
 		traffic(t, nodes, 2, 3, 1<<16, 1)
-		idle, err := net.Dial("tcp", meshes[0].Address()) // says nothing
+		idle, err := net.Dial("tcp", meshes[0].Address()) // sends nothing
 		require.NoError(t, err)
 		require.Greater(t, descriptors(t), before+16)
 		if fail {

@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/overdue"
 )
 
-// content is what message i on a channel from one rank to another consists of:
-// known to both sides without talking.
+// content returns the content of message i on a channel from one rank to another; both sides
+// can compute it.
 func content(from, to, channel, i, n int) []byte {
 	seed := uint64(from)<<48 | uint64(to)<<32 | uint64(channel)<<16 | uint64(i)
 	r := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16), byte(seed >> 32), byte(seed >> 48)})
@@ -23,7 +23,7 @@ func content(from, to, channel, i, n int) []byte {
 	return b
 }
 
-// sizes draws message lengths around every threshold there is.
+// sizes draws message lengths around all thresholds.
 func sizes(r *rand.Rand, limit int) int {
 	if r.IntN(4) == 0 {
 		return 0
@@ -52,7 +52,7 @@ func sendAll(c Conn, from, to, channel, count, limit int, seed uint64) error {
 		if err := how(&h, b); err != nil {
 			return fmt.Errorf("sending message %d from %d to %d: %w", i, from, to, err)
 		}
-		clear(b) // it is ours again
+		clear(b) // the buffer is ours again
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func receiveAll(c Conn, from, to, channel, count, limit int, seed uint64) error 
 	return nil
 }
 
-// traffic has all ranks send to all others, on some channels, all at once.
+// traffic makes all ranks send to all others, on several channels, all at once.
 func traffic(t require.TestingT, nodes []Node, channels, count, limit int, seed uint64) {
 	defer overdue.Watch("all messages of all ranks")()
 	var g errgroup.Group
@@ -132,7 +132,7 @@ func open(t testing.TB, n Node, peer, channel int) Conn {
 	return conns[0]
 }
 
-// player plays ping-pong. It keeps what it plays with, for tests that count allocations.
+// player plays ping-pong. It keeps its buffers, for tests that count allocations.
 type player struct {
 	conn    Conn
 	buf     []byte

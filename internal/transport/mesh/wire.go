@@ -11,11 +11,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// ErrFenced is wrapped by errors about peers of another attempt of the group: what
-// they send is never received.
+// ErrFenced is wrapped by errors about peers of another attempt of the group; their messages
+// are never received.
 var ErrFenced = errors.New("fenced off")
 
-// ErrFrame is wrapped by errors about bytes that are no message of this protocol.
+// ErrFrame is wrapped by errors about bytes that are not a message of this protocol.
 var ErrFrame = errors.New("bad message")
 
 // A message is a header of headerBytes bytes and its payload. Numbers are
@@ -30,11 +30,11 @@ var ErrFrame = errors.New("bad message")
 //	12  message number        60  CRC-32C of the 60 bytes before
 //	16  hash of the group
 //
-// A long payload has its checksum, of trailerBytes bytes, behind it.
+// A long payload is followed by its checksum of trailerBytes bytes.
 //
-// The message number counts the messages of a direction of the connection, modulo 2³²:
-// a message that is lost, comes twice or out of order is noticed by its successor,
-// whatever it says. All payloads of a connection have a checksum, or none.
+// The message number counts the messages of a direction of the connection, modulo 2³²: the next
+// message shows if one is lost, repeated or out of order. Either all payloads of a connection
+// have a checksum, or none.
 const (
 	headerBytes   = 64
 	headerMagic   = 0x4d53
@@ -44,7 +44,7 @@ const (
 	trailerBytes  = 4
 	flagAbsent    = 1 << 0
 	flagChecksum  = 1 << 1
-	flagTrailer   = 1 << 2 // the checksum is behind the payload
+	flagTrailer   = 1 << 2 // the checksum follows the payload
 	flagsKnown    = flagAbsent | flagChecksum | flagTrailer
 	headerSumFrom = headerBytes - 4
 )
@@ -53,8 +53,8 @@ const (
 // versions refuse each other.
 const WireVersion = 4
 
-// seal is what a header says of the checksum of its payload: what it is, or that it
-// trails the payload. Both are nothing where payloads have none.
+// seal is a header's information on the checksum of its payload: its value, or that it follows
+// the payload. Both are zero if payloads have no checksum.
 type seal struct {
 	sum    uint32
 	trails bool
@@ -63,8 +63,8 @@ type seal struct {
 // castagnoli is the polynomial of CRC-32C, which processors compute.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// fence is what all messages of a group have in common, and what is not accepted
-// from anybody else.
+// fence has the values that all messages of a group share; messages with other values are
+// refused.
 type fence struct {
 	attempt uint32
 	group   uint64 // hash of its name
@@ -72,10 +72,10 @@ type fence struct {
 	summed  bool   // payloads have checksums
 }
 
-// groupHash is how a group's name travels.
+// groupHash returns the hash that stands for a group's name in messages.
 func groupHash(name string) uint64 { return xxh3.HashString(name) }
 
-// encode writes the header of the message of a number.
+// encode writes the header of the message with the given number.
 func (f *fence) encode(b *[headerBytes]byte, h *Header, number uint32, s seal) {
 	var flags byte
 	if h.Absent {
@@ -104,10 +104,10 @@ func (f *fence) encode(b *[headerBytes]byte, h *Header, number uint32, s seal) {
 	le.PutUint32(b[headerSumFrom:], crc32.Update(0, castagnoli, b[:headerSumFrom]))
 }
 
-// decode reads a header that may hold anything, where the message of a number should
-// come. Nothing is allocated for it, and nothing of the payload is looked at, before all
-// of it has been checked. The checksum comes first: only what was written so is worth
-// an explanation.
+// decode reads a header that may hold anything; the message with the given number is expected.
+// Nothing is allocated, and nothing of the payload is read, before the whole header has been
+// checked. The checksum is checked first: errors about other fields make sense only if the
+// header is undamaged.
 func (f *fence) decode(b *[headerBytes]byte, h *Header, number uint32) (s seal, err error) {
 	le := binary.LittleEndian
 	if got, want := crc32.Update(0, castagnoli, b[:headerSumFrom]), le.Uint32(b[headerSumFrom:]); got != want {
@@ -146,7 +146,7 @@ func (f *fence) decode(b *[headerBytes]byte, h *Header, number uint32) (s seal, 
 	return s, nil
 }
 
-// admit lets only the attempt and the group in that this is.
+// admit refuses any attempt and group but its own.
 func (f *fence) admit(attempt uint32, group uint64) error {
 	switch {
 	case group != f.group:

@@ -1,6 +1,6 @@
-// Package middlebox is for tests: it stands between processes that are connected by TCP
-// and does to their bytes, behind TCP's own checksum, what faulty memory, firmware or
-// software on the way would do.
+// Package middlebox is for tests: it sits between processes that are connected by TCP. It
+// damages their bytes in the way of faulty memory, firmware or software between them, unnoticed
+// by TCP's own checksum.
 //
 //	box := middlebox.New(middlebox.Draw(seed, 4, 2000))
 //	defer box.Close()
@@ -8,8 +8,8 @@
 //	…
 //	if box.Struck() { … }
 //
-// A fault is a function of its seed: which connection, in the order in which they are
-// made through the box, which direction, which byte, and what happens there.
+// A fault is a function of its seed: the connection, counted in the order in which connections
+// are made through the box, the direction, the byte, and what happens there.
 package middlebox
 
 import (
@@ -27,11 +27,11 @@ type Kind uint8
 
 // The kinds of faults.
 const (
-	Flip   Kind = iota // a bit is another one
+	Flip   Kind = iota // a bit is flipped
 	Zero               // bytes are zero
-	Lose               // bytes are missing, and those behind follow
+	Lose               // bytes are missing
 	Repeat             // bytes come twice
-	Swap               // bytes change places with as many behind them
+	Swap               // bytes change places with the same number of bytes behind them
 	Hold               // bytes come late
 	Cut                // the connection ends
 	kinds
@@ -42,15 +42,15 @@ func (k Kind) String() string {
 	return [...]string{"flip", "zero", "lose", "repeat", "swap", "hold", "cut"}[k]
 }
 
-// Fault is what happens, once.
+// Fault is a single fault.
 type Fault struct {
 	Kind       Kind
 	Connection int           // which, from 0
-	Back       bool          // in what the listening side says
+	Back       bool          // in the bytes from the listening side
 	At         int64         // offset in that direction
 	Length     int           // bytes concerned
-	Bit        uint8         // of Flip
-	Delay      time.Duration // of Hold
+	Bit        uint8         // for Flip
+	Delay      time.Duration // for Hold
 }
 
 // String says what happens.
@@ -62,8 +62,8 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s %d bytes at %d, %s, of connection %d", f.Kind, f.Length, f.At, way, f.Connection)
 }
 
-// Draw draws a fault of one of the first connections, somewhere in its first bytes:
-// mostly early, where what says how long something is stands beside what it says.
+// Draw draws a fault of one of the first connections, somewhere in its first bytes. Most faults
+// come early, where headers with lengths are close together.
 func Draw(seed uint64, connections int, bytes int64) Fault {
 	r := rand.New(rand.NewPCG(seed, 0xb0c5))
 	f := Fault{
@@ -76,7 +76,7 @@ func Draw(seed uint64, connections int, bytes int64) Fault {
 	return f
 }
 
-// Box has one fault.
+// Box passes connections on, with one fault.
 type Box struct {
 	fault  Fault
 	made   atomic.Int64 // connections
@@ -91,11 +91,12 @@ type Box struct {
 // New returns a box with a fault.
 func New(f Fault) *Box { return &Box{fault: f} }
 
-// Struck says whether the fault has happened, and bytes have arrived that were not
-// sent, late, or not at all.
+// Struck reports whether the fault has happened, so that bytes have arrived changed, late, or
+// not at all.
 func (b *Box) Struck() bool { return b.struck.Load() }
 
-// Before listens, and passes connections on to an address.
+// Before listens, and passes connections on to an address. It returns the address on which it
+// listens.
 func (b *Box) Before(address string) (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -131,7 +132,7 @@ func (b *Box) Before(address string) (string, error) {
 	return l.Addr().String(), nil
 }
 
-// keep notes what is to be closed in the end.
+// keep records what is to be closed in the end.
 func (b *Box) keep(c io.Closer) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -170,12 +171,12 @@ func (p *passage) run() {
 		_, err = io.Copy(p.to, p.from)
 	}
 	p.to.CloseWrite()
-	if err != nil { // who cannot be written to does not read either
+	if err != nil { // a side that cannot be written to does not read either
 		p.from.Close()
 	}
 }
 
-// strike passes bytes on as far as the fault, and carries it out.
+// strike passes bytes on up to the fault, and carries it out.
 func (p *passage) strike() error {
 	f := &p.fault
 	if _, err := io.CopyN(p.to, p.from, f.At); err != nil {
@@ -192,7 +193,8 @@ func (p *passage) strike() error {
 		n *= 2
 	}
 	b := make([]byte, n)
-	// What is short is passed on as it is: whoever sent it may wait for an answer.
+	// If too few bytes come, they are passed on unchanged, as their sender may wait for an
+	// answer.
 	for got := 0; got < n; {
 		k, err := p.from.Read(b[got:])
 		if k > 0 && got+k < n && f.Kind != Lose {

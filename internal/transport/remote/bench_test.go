@@ -16,9 +16,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// BenchmarkRows sends batches of 1024 rows of 8 float64 columns from one network to
-// another, and, for comparison, as many bytes over a bare TCP connection, all on the
-// loopback interface.
+// BenchmarkRows sends batches of 1024 rows of 8 float64 columns from one network to another.
+// For comparison it sends as many bytes over a bare TCP connection. Both use the loopback
+// interface.
 func BenchmarkRows(b *testing.B) {
 	rec := wide(1024, 8)
 	defer rec.Release()

@@ -8,11 +8,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
-// What follows the head of a frame goes in pieces of pieceBytes and a last one that may
-// be shorter, each with a checksum behind it of all that the frame had up to there. So
-// nobody reads a byte that was not checked, no length in it is believed that was
-// damaged, and no more than a piece waits to be checked. Under TLS, which authenticates
-// what it carries, there are no checksums.
+// The body of a frame, which follows its head, is sent in pieces of pieceBytes and a last one
+// that may be shorter. Each piece is followed by a checksum of the whole frame so far. So no
+// byte is used that was not checked, no damaged length is believed, and no more than a piece
+// waits to be checked. Under TLS, which authenticates the data, there are no checksums.
 const (
 	pieceBytes = checksum.PieceBytes
 	sumBytes   = 4
@@ -22,17 +21,17 @@ const (
 type frameWriter struct {
 	b      []byte
 	start  int // of the frame
-	length int // of what follows its head, without checksums
+	length int // of the body, without checksums
 	summed bool
 	sum    checksum.Sum
 }
 
-// beginFrame begins a frame behind b.
+// beginFrame begins a frame at the end of b.
 func beginFrame(b []byte, k kind, summed bool) frameWriter {
 	return frameWriter{b: appendHead(b, k, 0), start: len(b), summed: summed}
 }
 
-// Write appends to what follows the head. It never fails.
+// Write appends to the body. It never fails.
 func (w *frameWriter) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {
@@ -47,13 +46,13 @@ func (w *frameWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// endPiece appends the checksum behind a piece of n bytes.
+// endPiece appends the checksum after a piece of n bytes.
 func (w *frameWriter) endPiece(n int) {
 	w.sum = w.sum.Add(w.b[len(w.b)-n:])
 	w.b = binary.LittleEndian.AppendUint32(w.b, w.sum.Bits())
 }
 
-// end completes the frame but for its number, and returns the buffer.
+// end completes the frame except for its number, and returns the buffer.
 func (w *frameWriter) end() []byte {
 	if n := w.length % pieceBytes; w.summed && n > 0 {
 		w.endPiece(n)
@@ -62,7 +61,7 @@ func (w *frameWriter) end() []byte {
 	return w.b
 }
 
-// frame is a frame in a buffer of its own.
+// frame returns a frame in a buffer of its own.
 func frame(k kind, summed bool, follows ...[]byte) []byte {
 	n := 0
 	for _, p := range follows {
@@ -75,23 +74,23 @@ func frame(k kind, summed bool, follows ...[]byte) []byte {
 	return w.end()
 }
 
-// frameReader reads what follows the head of a frame, checked.
+// frameReader reads and checks the body of a frame.
 type frameReader struct {
 	from    io.Reader
 	summed  bool
-	names   func(edge int) string // of edges, or nil
+	names   func(edge int) string // names of edges, or nil
 	head    frameHead
 	at      int64  // bytes that were read and checked
-	ready   []byte // of them, those that nobody has taken yet
+	ready   []byte // checked bytes that were not returned yet
 	sum     checksum.Sum
-	piece   []byte // where one is read to that its reader has no room for
-	damaged error  // what was found
+	piece   []byte // buffer for a piece if the caller's is too short
+	damaged error  // the damage that was found
 }
 
-// begin turns to the next frame, of which the head was read.
+// begin begins the next frame, whose head was read.
 func (r *frameReader) begin(head frameHead) { r.head, r.at, r.sum = head, 0, 0 }
 
-// title says which frame it is, and for what.
+// title names the frame and its purpose.
 func (r *frameReader) title() string {
 	title := fmt.Sprintf("frame %d, a %v of %d bytes", r.head.number, r.head.kind, r.head.length)
 	if r.head.edge < 0 {
@@ -106,10 +105,10 @@ func (r *frameReader) title() string {
 	return title
 }
 
-// rest is how much of the frame nobody has taken yet.
+// rest returns how much of the frame was not returned yet.
 func (r *frameReader) rest() int64 { return r.head.length - r.at + int64(len(r.ready)) }
 
-// Read gives bytes that were checked, and io.EOF behind the frame.
+// Read returns checked bytes, and io.EOF after the frame.
 func (r *frameReader) Read(p []byte) (int, error) {
 	switch {
 	case len(p) == 0:
@@ -142,7 +141,7 @@ func (r *frameReader) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// check reads the next piece to p, and checks it.
+// check reads the next piece into p, and checks it.
 func (r *frameReader) check(p []byte) error {
 	var sum [sumBytes]byte
 	if _, err := io.ReadFull(r.from, p); err != nil {
@@ -160,7 +159,7 @@ func (r *frameReader) check(p []byte) error {
 	return nil
 }
 
-// within is the end of a connection in the middle of a frame.
+// within turns the end of a connection in the middle of a frame into an error.
 func within(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -168,7 +167,7 @@ func within(err error) error {
 	return err
 }
 
-// ErrDamaged is wrapped by the error about who sent what is not what arrived.
+// ErrDamaged is wrapped by the error about a worker whose bytes arrived changed.
 var ErrDamaged = checksum.ErrDamaged
 
 // damage is an ErrDamaged with details.

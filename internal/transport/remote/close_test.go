@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// TestCloseFlushes: what was sent before Close arrives, and who closes first makes
-// nobody fail.
+// TestCloseFlushes: messages sent before Close arrive, and the first worker that closes does
+// not make others fail.
 func TestCloseFlushes(t *testing.T) {
 	const messages = 50
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}} {
@@ -31,7 +31,7 @@ func TestCloseFlushes(t *testing.T) {
 				require.NoError(t, s.Send(soon(t), transport.Message{Shard: from, Rows: rows}))
 			}
 		}
-		// Each worker sends its last to those who close after it, and closes at once.
+		// Each worker sends its last messages to those that close after it, and closes at once.
 		for i, w := range order {
 			for _, to := range order[i+1:] {
 				send(w, to)
@@ -74,7 +74,7 @@ func TestSendToOneWhoLeft(t *testing.T) {
 	j.noFailures()
 }
 
-// TestUseAfterClose is refused, and what waits is let go.
+// TestUseAfterClose: use after Close is refused, and waiting calls return.
 func TestUseAfterClose(t *testing.T) {
 	j := connected(t, 2, nil)
 	s := j.dial(0, at(0, 0, 1))
@@ -93,8 +93,8 @@ func TestUseAfterClose(t *testing.T) {
 	j.noFailures()
 }
 
-// TestFailedNetworkLeavesQuietly: the others do not take for lost who closes because
-// somebody else was lost.
+// TestFailedNetworkLeavesQuietly: a worker that closes because another was lost is not taken
+// for lost.
 func TestFailedNetworkLeavesQuietly(t *testing.T) {
 	j := connected(t, 3, nil)
 	k := newKeeper(9)
@@ -106,7 +106,7 @@ func TestFailedNetworkLeavesQuietly(t *testing.T) {
 		k.next(t)
 	}
 	j.nets[2].mu.Lock()
-	for _, c := range j.nets[2].all { // worker 2 dies
+	for _, c := range j.nets[2].all { // as if worker 2 died
 		if c.worker == 1 {
 			c.nc.Close()
 		}
@@ -115,7 +115,7 @@ func TestFailedNetworkLeavesQuietly(t *testing.T) {
 	require.Equal(t, 2, j.failure(1).Rank)
 	require.NoError(t, j.nets[1].Close())
 	s := j.dial(0, at(0, 0, 1))
-	for { // until the good-bye is heard
+	for { // until the good-bye arrives
 		if err := s.Send(soon(t), transport.Message{}); err != nil {
 			require.ErrorIs(t, err, ErrLeft)
 			break
@@ -126,8 +126,8 @@ func TestFailedNetworkLeavesQuietly(t *testing.T) {
 	j.mu.Unlock()
 }
 
-// TestLeaveWhileConnecting: who closes while a connection is being made is not taken for
-// lost, at whichever end and however late.
+// TestLeaveWhileConnecting: a worker that closes while a connection is being made is not taken
+// for lost, at either end and however late.
 func TestLeaveWhileConnecting(t *testing.T) {
 	met := func(from *Network, to *Network, worker int) net.Conn {
 		nc, err := from.cfg.Port.Dial(soon(t), to.Address(), from.hello(worker))
@@ -137,7 +137,7 @@ func TestLeaveWhileConnecting(t *testing.T) {
 	t.Run("hangs up", func(t *testing.T) {
 		j := connected(t, 2, nil)
 		require.NoError(t, met(j.nets[0], j.nets[1], 1).Close())
-		for { // until worker 1 has noticed, and would let worker 0 in again
+		for { // until worker 1 has noticed, and would admit worker 0 again
 			j.nets[1].mu.Lock()
 			_, in := j.nets[1].incoming[0]
 			known := len(j.nets[1].all) == 1

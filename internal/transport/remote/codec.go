@@ -14,10 +14,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Rows travel as record batches of the Arrow IPC stream format, whose schema is sent
-// once on a connection, under a number. A record batch without dictionaries stands
-// for itself once its schema is known, so that any number of encoders may work on the
-// batches of one schema at once, and one decoder reads them all.
+// Rows are sent as record batches of the Arrow IPC stream format. Their schema is sent once on
+// a connection, under a number. A record batch without dictionaries can be decoded alone once
+// its schema is known, so any number of encoders may work on the batches of one schema at once,
+// and one decoder reads them all.
 
 // codec encodes batches of one schema.
 type codec struct {
@@ -33,11 +33,11 @@ type codec struct {
 // encoder turns batches into IPC messages; one goroutine at a time uses it.
 type encoder struct {
 	to   *frameWriter
-	skip int // bytes to leave away: the schema, which goes in a frame of its own
+	skip int // bytes to drop: the schema, which is sent in a frame of its own
 	w    *batch.StreamWriter
 }
 
-// Write is where the stream writer puts what it encodes.
+// Write receives the output of the stream writer.
 func (e *encoder) Write(p []byte) (int, error) {
 	k := min(e.skip, len(p))
 	e.skip -= k
@@ -45,10 +45,10 @@ func (e *encoder) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// endMark is how a stream ends.
+// endMark is the length of the end-of-stream mark.
 const endMark = 8
 
-// newCodec makes a codec of a schema that others can decode.
+// newCodec makes a codec of a schema. It refuses a schema that others could not decode.
 func newCodec(number int, schema *arrow.Schema, mem memory.Allocator) (*codec, error) {
 	var stream bytes.Buffer
 	w := batch.NewStreamWriter(&stream, schema, mem)
@@ -98,7 +98,7 @@ type codecs struct {
 	list []*codec
 }
 
-// of returns the codec of a schema, the same for schemas that are equal.
+// of returns the codec of a schema; equal schemas have the same codec.
 func (s *codecs) of(schema *arrow.Schema) (*codec, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,13 +128,13 @@ type decoder struct {
 	head []byte
 	mem  memory.Allocator
 	feed feed
-	r    *batch.StreamReader // nil where it must be made anew
+	r    *batch.StreamReader // nil if it must be made anew
 }
 
-// feed gives a reader of streams what of a frame is left, and no more.
+// feed limits a stream reader to the rest of a frame.
 type feed struct{ io.LimitedReader }
 
-// Read never says io.EOF, which would be the proper end of a stream.
+// Read never returns io.EOF, which would be the proper end of a stream.
 func (f *feed) Read(p []byte) (int, error) {
 	if f.N <= 0 {
 		return 0, io.ErrUnexpectedEOF
@@ -142,8 +142,8 @@ func (f *feed) Read(p []byte) (int, error) {
 	return f.LimitedReader.Read(p)
 }
 
-// largeMessage is the size from which on a decoder does not keep its memory for the
-// next message: those that are usual get along without allocating.
+// largeMessage is the size from which a decoder does not keep its memory for the next message.
+// Messages of usual size need no allocation.
 const largeMessage = 4 << 20
 
 // newDecoder makes a decoder of the schema in an IPC message.
@@ -167,8 +167,8 @@ func (d *decoder) open() (err error) {
 	return nil
 }
 
-// rest is how many bytes of the feed are left, those included that the reader has taken
-// ahead.
+// rest returns how many bytes of the feed are left, including those that the reader has
+// buffered.
 func (d *decoder) rest() int64 { return d.feed.N + int64(d.r.Buffered()) }
 
 // decode reads a batch of the given length from in, owned by the caller and valid.
@@ -193,7 +193,7 @@ func (d *decoder) decode(in io.Reader, length int64) (arrow.Record, error) {
 	return rec, err
 }
 
-// release gives back what the decoder holds.
+// release releases what the decoder holds.
 func (d *decoder) release() {
 	if d.r != nil {
 		d.r.Release()

@@ -14,52 +14,52 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// Config says who a worker is and how it speaks to the others. All workers of an
+// Config identifies a worker and says how it communicates with the others. All workers of an
 // attempt have the same Workers and Attempt, and ports of the same job and secret.
 type Config struct {
-	Worker  int // this one, from 0
+	Worker  int // number of this one, from 0
 	Workers int // in all
 
-	// Port is where this worker is reached, and how it reaches the others; with a secret
-	// of at least 16 bytes, and a name for others to connect to, if there are others. It
-	// stays its owner's, who closes it after the network.
+	// Port accepts and makes the connections of this worker. If there are other workers, it
+	// needs a secret of at least 16 bytes, and a host to which others can connect. Its owner
+	// closes it after the network.
 	Port *peerlink.Port
 
-	// NoChecksum leaves away the checksums of what is sent, which finds what TCP's own 16
-	// bits let pass; heads of frames keep theirs. All workers must say the same. With TLS,
-	// which authenticates what it carries, there is none in any case.
+	// NoChecksum turns off the checksums of frame bodies, which find damage that TCP's own 16
+	// bits miss; heads of frames keep theirs. All workers must have the same setting. With TLS,
+	// which authenticates the data, there are none in any case.
 	NoChecksum bool
 
 	Attempt int // keeps the attempts of a job apart, at least 0
 
-	// Credits is how many messages may be under way to an inbox, as in transport.Mem:
-	// from this process, and from all others together, of which each may have two in
+	// Credits is how many messages may be under way to an inbox, as in transport.Mem. It holds
+	// once for this process, and once for all others together, each of which may have two in
 	// any case; 0 is transport.DefaultCredits.
 	Credits int
 
-	// EdgeName, if set, says whose rows an edge carries, for errors; "" where it does
-	// not know. It is called from any goroutine.
+	// EdgeName, if set, names the rows of an edge for errors; "" if it does not know. It is
+	// called from any goroutine.
 	EdgeName func(edge int) string
 
-	// Allocator has the memory of the rows that arrive; nil is the Go heap.
+	// Allocator allocates the rows that arrive; nil is the Go heap.
 	Allocator memory.Allocator
 
-	// Fail is called once, with the first failure: a *PeerError. Sends fail with it from
-	// then on. It must return soon, and not close the network. Nil: nobody is told.
+	// Fail is called once, with the first failure: a *PeerError. Sends fail with it from then
+	// on. It must return soon, and not close the network. It may be nil.
 	Fail func(error)
 
-	// Detection is how long a worker to which there is a connection may be silent before
-	// it counts as lost; 0 is 4 s. One whose connection ends is known at once.
+	// Detection is how long a worker to which there is a connection may be silent before it
+	// counts as lost; 0 is 4 s. The end of a connection is noticed at once.
 	Detection time.Duration
 
-	// ConnectTimeout is how long it may take to reach another worker; 0 is 20 s.
+	// ConnectTimeout bounds the time to reach another worker; 0 is 20 s.
 	ConnectTimeout time.Duration
 
 	Logger hclog.Logger // nil: none
 
-	bare       bool  // frames have no checksums, as said or as connections are encrypted
-	maxMessage int64 // of tests; 0: MaxMessage
-	window     int64 // of tests; 0: queueBytes
+	bare       bool  // frame bodies have no checksums, by NoChecksum or because of TLS
+	maxMessage int64 // for tests; 0: MaxMessage
+	window     int64 // for tests; 0: queueBytes
 }
 
 // MaxMessage bounds a message in bytes, as it is sent.
@@ -67,22 +67,23 @@ const MaxMessage = 256 << 20
 
 const (
 	defaultDetection = 4 * time.Second
-	defaultConnect   = 20 * time.Second // less than groups take to give up, as this says more
+	defaultConnect   = 20 * time.Second // shorter than the timeout of groups, as this error says more
 	minDetection     = 50 * time.Millisecond
 	minSecret        = 16
 	maxWorkers       = 1 << 16
 
-	// queueBytes is how much waits to be written to one worker before senders wait:
-	// enough to keep a socket busy, and little beside a budget.
+	// queueBytes is how many bytes may wait to be written to one worker before senders wait:
+	// enough to keep a socket busy, and little compared with a budget.
 	queueBytes = 4 << 20
 
-	// closeTimeout bounds the wait for others to take what was sent, and to say good-bye.
+	// closeTimeout bounds the wait for others to read what was sent, and to send their
+	// good-bye.
 	closeTimeout = 10 * time.Second
 
-	maxReason = 512 // bytes of what is said of damage
+	maxReason = 512 // bytes of a report of damage
 )
 
-// completed checks a config and fills in what it leaves open.
+// completed checks a config and fills in the defaults.
 func (c Config) completed() (Config, error) {
 	c.Detection = cmp.Or(c.Detection, defaultDetection)
 	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, defaultConnect)
@@ -126,11 +127,11 @@ func (c *Config) check() error {
 	return nil
 }
 
-// summed says whether what frames carry has checksums.
+// summed reports whether frame bodies have checksums.
 func (n *Network) summed() bool { return !n.cfg.bare }
 
-// perPeer is how many messages each other worker may have under way to an inbox. Two
-// let one be stored while the next travels.
+// perPeer returns how many messages each other worker may have under way to an inbox. With two,
+// one can be stored while the next is being sent.
 func (c *Config) perPeer() int {
 	others := max(1, c.Workers-1)
 	return max(min(2, c.Credits), c.Credits/others)

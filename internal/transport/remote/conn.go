@@ -16,8 +16,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// conn is one connection after its handshake, at either end. One goroutine reads and
-// one writes; who has something to send leaves it in the queue.
+// conn is one connection after its handshake, at either end. One goroutine reads and one
+// writes; senders put frames into the queue.
 //
 // Its life:
 //
@@ -29,26 +29,26 @@ import (
 //	  │ end, error, silence, damage: the network fails              │
 //	  └─────────────────────────────────────────────────────────────┘
 //
-// A good-bye is the last frame, and after it the writing half is closed. Who said it
-// first goes on reading until it is answered: closing a socket in which something
-// waits unread would reset it, and destroy what the other side has not read yet.
+// A good-bye is the last frame, and after it the writing half is closed. The side that sent it
+// first goes on reading until the answer comes: closing a socket with unread bytes would reset
+// it, and destroy what the other side has not read yet.
 type conn struct {
 	n       *Network
 	nc      net.Conn
-	worker  int // at the other end
+	worker  int // worker at the other end
 	address string
 	in      *bufio.Reader
-	readErr error  // of the socket, for the reader
+	readErr error  // error of the socket, for the reader
 	frame   uint32 // number of the next one to read
 	body    frameReader
 	side    side // set before the start
 	greeted bool // the other side made it; set before the start
 
-	reads atomic.Uint64   // that gave something
-	wrote atomic.Bool     // since the last beat
+	reads atomic.Uint64   // reads that returned bytes
+	wrote atomic.Bool     // something was written since the last beat
 	room  *transport.Gate // bytes of messages that may still be queued
 
-	// Of the network's watch alone.
+	// Used only by the network's watch.
 	seen  uint64 // reads at the last tick
 	ear   silence.Peer
 	heard time.Time // when reads was last seen to grow
@@ -60,7 +60,7 @@ type conn struct {
 	tail    *[]byte         // the last of the queue, if small frames may be added to it
 	counted int64           // bytes of messages in the queue
 	backlog int64           // bytes of other frames in it
-	sent    map[*codec]bool // schemas that are sent
+	sent    map[*codec]bool // schemas that were sent
 	leaving bool            // the good-bye is queued
 	parted  bool            // the good-bye of the other side was heard
 	written bool            // the good-bye is written
@@ -73,16 +73,16 @@ type conn struct {
 }
 
 const (
-	readBuffer  = 4 << 10 // takes many small frames at once; rows go past it
-	smallFrame  = 2 << 10 // up to here frames are packed together
+	readBuffer  = 4 << 10 // room for many small frames; rows bypass it
+	smallFrame  = 2 << 10 // frames up to this size are packed together
 	smallBuffer = 8 << 10
-	keptBuffer  = 1 << 20 // larger ones are not used again
+	keptBuffer  = 1 << 20 // larger buffers are not reused
 
-	// accuseTimeout bounds the wait for the other side to read that it sent what arrived
-	// damaged.
+	// accuseTimeout bounds the wait for the other side to read the report that its bytes
+	// arrived damaged.
 	accuseTimeout = 2 * time.Second
 
-	// maxBacklog bounds the answers to one who asks and asks, and reads nothing.
+	// maxBacklog bounds the queued answers to a worker that keeps asking and reads nothing.
 	maxBacklog = 64 << 20
 )
 
@@ -97,25 +97,24 @@ func (n *Network) newConn(nc net.Conn, worker int, address string) *conn {
 	return c
 }
 
-// side is what one end of a connection does with what it hears. The goroutine that
-// reads calls it.
+// side handles the frames at one end of a connection. The reading goroutine calls it.
 type side interface {
-	// handle reads the given bytes, which follow the head of a frame of a kind, from
-	// the connection's body.
+	// handle reads the body of a frame, of the given kind and length, from the connection's
+	// body.
 	handle(k kind, length int) error
 
 	// finish is called when nothing more is read.
 	finish()
 }
 
-// start has the connection read and written.
+// start starts the reader and the writer of the connection.
 func (c *conn) start(s side) {
 	c.side = s
 	c.done.Go(c.read)
 	c.done.Go(c.write)
 }
 
-// socket is the reading side of a connection: it notes that something came.
+// socket is the reading side of a connection: it records that bytes have arrived.
 type socket conn
 
 func (s *socket) Read(p []byte) (int, error) {
@@ -129,7 +128,7 @@ func (s *socket) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// read handles frames until the other side says good-bye, or the connection ends.
+// read handles frames until the other side sends its good-bye, or the connection ends.
 func (c *conn) read() {
 	switch err := c.frames(); {
 	case err == nil:
@@ -143,7 +142,7 @@ func (c *conn) read() {
 	c.n.forget(c)
 }
 
-// frames returns nil after a good-bye.
+// frames handles frames, and returns nil after a good-bye.
 func (c *conn) frames() error {
 	for {
 		head, err := c.in.Peek(headBytes)
@@ -175,7 +174,7 @@ func (c *conn) frames() error {
 		default:
 			if err := c.side.handle(k, int(length)); err != nil {
 				switch {
-				case c.body.damaged != nil: // whatever was made of it
+				case c.body.damaged != nil: // takes precedence over other errors
 					return c.body.damaged
 				case c.readErr != nil:
 					return c.readErr
@@ -189,15 +188,15 @@ func (c *conn) frames() error {
 	}
 }
 
-// ended reports whether this side has said good-bye, so that what comes is not heard.
+// ended reports whether this side has sent its good-bye, so that incoming frames are ignored.
 func (c *conn) ended() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.leaving
 }
 
-// answer says good-bye because the other side did, and ends the connection when it
-// is written.
+// answer sends a good-bye because the other side did, and ends the connection when it is
+// written.
 func (c *conn) answer() {
 	c.n.left(c)
 	c.leave(true)
@@ -211,7 +210,7 @@ func (c *conn) answer() {
 	<-c.quit
 }
 
-// leave has the good-bye sent, after what is queued unless that is to be dropped.
+// leave queues the good-bye, after the queued frames or instead of them.
 func (c *conn) leave(drop bool) {
 	c.room.Shut(ErrLeft)
 	c.mu.Lock()
@@ -228,8 +227,8 @@ func (c *conn) leave(drop bool) {
 	c.poke()
 }
 
-// drop gives up what is queued. Nobody misses the frames: their numbers are those of the
-// next ones.
+// drop drops the queued frames. The next frames get their numbers, so that the other side
+// misses nothing.
 func (c *conn) drop() {
 	c.number -= c.queued
 	c.queued = 0
@@ -239,8 +238,8 @@ func (c *conn) drop() {
 	c.queue, c.tail, c.counted = nil, nil, 0
 }
 
-// accuse ends the connection as what came was damaged, and says so to the other side,
-// which would else find that this one was lost. It waits until that has been read.
+// accuse ends the connection because bytes arrived damaged. It reports this to the other side,
+// which would otherwise take this one for lost, and waits until that has read the report.
 func (c *conn) accuse(err error) {
 	var theirs *accusation
 	c.mu.Lock()
@@ -252,7 +251,7 @@ func (c *conn) accuse(err error) {
 	c.drop()
 	text := err.Error()
 	c.small(frame(kindDamaged, c.body.summed, []byte(text[:min(len(text), maxReason)])))
-	c.leaving = true // and say nothing more
+	c.leaving = true // and send nothing more
 	c.poke()
 	c.mu.Unlock()
 	c.n.fail(c.n.lost(c.worker, c.address, c.n.reason(err), err))
@@ -261,9 +260,9 @@ func (c *conn) accuse(err error) {
 	c.end()
 }
 
-// broken ends the connection for an error, which is the network's failure unless one
-// of the two sides was leaving. Who hangs up before its first frame has left while it
-// was still connecting: nothing that it sent is lost.
+// broken ends the connection because of an error, which is the network's failure unless one of
+// the two sides was leaving. A side that closes before its first frame has left while it was
+// still connecting: nothing that it sent is lost.
 func (c *conn) broken(err error) {
 	c.mu.Lock()
 	quiet := c.leaving || c.parted || c.over || c.greeted && c.reads.Load() == 0 && peerlink.IsClosed(err)
@@ -314,8 +313,8 @@ func (c *conn) post(frame []byte) {
 	}
 }
 
-// small adds a frame to the queue, behind other small ones in the same buffer if
-// there is room, under the lock.
+// small adds a frame to the queue, in the same buffer as other small ones if there is room. The
+// caller holds the lock.
 func (c *conn) small(frame []byte) {
 	c.count(frame)
 	if c.tail == nil || len(*c.tail)+len(frame) > smallBuffer {
@@ -325,18 +324,18 @@ func (c *conn) small(frame []byte) {
 	*c.tail = append(*c.tail, frame...)
 }
 
-// count numbers the next frame of the queue, under the lock.
+// count numbers the next frame of the queue. The caller holds the lock.
 func (c *conn) count(frame []byte) {
 	stamp(frame, c.number)
 	c.number++
 	c.queued++
 }
 
-// errParted says that there is nobody to send to any more.
+// errParted says that the connection is over.
 var errParted = errors.New("the connection is over")
 
-// push queues a message, which is in b behind the schema that it needs. The buffer is
-// the connection's from then on, also if it fails.
+// push queues a message. b holds the schema that the message needs, and the message behind it.
+// The connection owns the buffer from then on, even if push fails.
 func (c *conn) push(b *[]byte, rows *codec) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -362,7 +361,7 @@ func (c *conn) push(b *[]byte, rows *codec) error {
 	return nil
 }
 
-// write writes what is queued until the good-bye is out or the connection is over.
+// write writes queued frames until the good-bye is written or the connection is over.
 func (c *conn) write() {
 	var batch net.Buffers
 	for {
@@ -406,8 +405,8 @@ func (c *conn) write() {
 	}
 }
 
-// finish closes the writing half after the good-bye, or all if the other side has
-// said its own.
+// finish closes the writing half after the good-bye, or both halves if the other side has sent
+// its own.
 func (c *conn) finish() {
 	if half, ok := c.nc.(interface{ CloseWrite() error }); ok {
 		half.CloseWrite()
@@ -421,8 +420,8 @@ func (c *conn) finish() {
 	}
 }
 
-// settle waits until nothing of the connection runs, and reports whether all that was
-// queued is written.
+// settle waits until the connection's goroutines have ended, and fails if something that was
+// queued was not written.
 func (c *conn) settle() error {
 	c.done.Wait()
 	c.mu.Lock()
@@ -433,8 +432,8 @@ func (c *conn) settle() error {
 	return nil
 }
 
-// look is called at every tick of the network's watch: it says what the silence of the
-// other side means.
+// look is called at every tick of the network's watch, and returns the verdict on the other
+// side's silence.
 func (c *conn) look(w *silence.Watch, now time.Time) silence.Verdict {
 	if reads := c.reads.Load(); reads != c.seen {
 		c.seen, c.heard = reads, now

@@ -8,11 +8,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
-// PeerError says that another worker was lost, or cannot be reached, or does not
-// behave. Its Rank is the number of the worker.
+// PeerError says that another worker was lost, cannot be reached, or breaks the protocol. Its
+// Rank is the number of the worker.
 type PeerError = peerlink.PeerError
 
-// lost is the error about another worker.
+// lost returns the error about another worker.
 func (n *Network) lost(worker int, address, reason string, err error) *PeerError {
 	return &PeerError{Worker: true, Rank: worker, Address: address, Reporter: n.cfg.Worker, Reason: reason, Kind: err}
 }
@@ -25,15 +25,15 @@ var (
 	// ErrSilent is wrapped by the error about a worker that was silent for too long.
 	ErrSilent = errors.New("silence")
 
-	// ErrRefused is wrapped by the error of who was refused by another worker, or had to
-	// refuse it: they are not of the same attempt.
+	// ErrRefused is wrapped by the error if one of two workers refused the other: they are not
+	// of the same attempt.
 	ErrRefused = peerlink.ErrRefused
 
-	// ErrProtocol is wrapped by the error about who sends what is no message.
+	// ErrProtocol is wrapped by the error about a worker that breaks the protocol.
 	ErrProtocol = peerlink.ErrProtocol
 )
 
-// accusation is that the other side got something damaged.
+// accusation is the other side's report that bytes arrived there damaged.
 type accusation struct{ text string }
 
 func (e *accusation) Error() string { return "what was sent came " + e.text }
@@ -44,8 +44,8 @@ func violation(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrProtocol, fmt.Errorf(format, args...))
 }
 
-// reason says how a connection was lost, after "worker 3 ...". A process that dies
-// and one that closes look alike, and differently from one system to another.
+// reason says how a connection was lost, in words that follow "worker 3 ...". A process that
+// dies and one that closes look alike, and differently from one system to another.
 func (n *Network) reason(err error) string {
 	var theirs *accusation
 	switch {

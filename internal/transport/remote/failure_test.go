@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// proxy stands before a worker and does something to the connections to it.
+// proxy sits before a worker and changes the connections to it.
 type proxy struct {
 	listener net.Listener
 	work     sync.WaitGroup
@@ -63,7 +63,7 @@ func newProxy(t *testing.T, address func() string, forward func(to, from net.Con
 	return p
 }
 
-// between is a job of two workers with a proxy on the way from 0 to 1.
+// between returns a job of two workers with a proxy between 0 and 1.
 func between(t *testing.T, change func(int, *Config), forward func(to, from net.Conn)) *job {
 	j := newJob(t, 2, change)
 	p := newProxy(t, func() string { return j.nets[1].Address() }, forward)
@@ -121,8 +121,7 @@ func TestCutConnections(t *testing.T) {
 	}
 }
 
-// TestSilence: a connection on which nothing moves any more is a failure of both
-// sides within the detection time.
+// TestSilence: both sides of a connection that goes silent fail within the detection time.
 func TestSilence(t *testing.T) {
 	release := make(chan struct{})
 	j := between(t, func(_ int, c *Config) { c.Detection = 600 * time.Millisecond }, func(to, from net.Conn) {
@@ -135,11 +134,11 @@ func TestSilence(t *testing.T) {
 	err := j.flood(s)
 	require.ErrorIs(t, j.failure(1), ErrSilent)
 	require.Contains(t, j.failure(1).Error(), "was silent for ")
-	// Worker 1 closed, which the proxy passes on.
+	// Worker 1 has closed, and the proxy passes the end on.
 	require.Equal(t, j.failure(0), err)
 }
 
-// TestNobodySilent: connections on which nothing is sent stay.
+// TestNobodySilent: idle connections stay.
 func TestNobodySilent(t *testing.T) {
 	j := connected(t, 3, func(_ int, c *Config) { c.Detection = 200 * time.Millisecond })
 	k := newKeeper(1)
@@ -155,7 +154,7 @@ func TestNobodySilent(t *testing.T) {
 	j.noFailures()
 }
 
-// TestStrangers: what is not of the attempt is refused in words, and ends nothing.
+// TestStrangers: a connection of another attempt is refused with a reason, and ends nothing.
 func TestStrangers(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -192,7 +191,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestNumbers: a worker that is not who it is taken for is refused.
+// TestNumbers: a worker with another number than expected is refused.
 func TestNumbers(t *testing.T) {
 	j := newJob(t, 3, nil)
 	list := j.addresses()
@@ -204,7 +203,7 @@ func TestNumbers(t *testing.T) {
 	require.EqualError(t, j.nets[1].Connect(list[:2]), "data network of worker 1: 2 addresses for 3 workers")
 }
 
-// TestSecondConnection: nobody takes the place of a worker that is there.
+// TestSecondConnection: a second connection does not replace that of a present worker.
 func TestSecondConnection(t *testing.T) {
 	j := connected(t, 2, nil)
 	k := newKeeper(2)
@@ -219,7 +218,7 @@ func TestSecondConnection(t *testing.T) {
 	require.EqualValues(t, 1, k.next(t).Seq)
 }
 
-// TestUnreachable: a worker that is not there is a failure when it is needed.
+// TestUnreachable: a worker that cannot be reached makes the network fail when it is needed.
 func TestUnreachable(t *testing.T) {
 	j := newJob(t, 2, func(_ int, c *Config) { c.ConnectTimeout = 200 * time.Millisecond })
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
@@ -281,8 +280,8 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// TestHandshakeIsTriedAgain cuts the first connections in their handshakes: nobody is
-// there yet who could be lost.
+// TestHandshakeIsTriedAgain cuts the first connections in their handshakes: no worker is taken
+// for lost before the handshake is complete.
 func TestHandshakeIsTriedAgain(t *testing.T) {
 	cuts := make(chan int64, 5)
 	for _, after := range []int64{0, 7, 99, 100, 143} { // the hello has 100 bytes, the proof 44

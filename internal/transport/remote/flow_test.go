@@ -186,10 +186,10 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestCreditsBoundWhatIsUnderWay: an inbox whose receiver takes nothing gets as many
-// messages as it granted, and the sender waits. Other inboxes are not held up.
+// TestCreditsBoundWhatIsUnderWay: an inbox whose receiver takes nothing gets as many messages
+// as it granted credits, and the sender waits. Other inboxes are not held up.
 func TestCreditsBoundWhatIsUnderWay(t *testing.T) {
-	for _, credits := range []int{1, 2, 4} { // of which none is kept back
+	for _, credits := range []int{1, 2, 4} { // so few that none is kept back
 		j := connected(t, 2, func(_ int, c *Config) { c.Credits = credits })
 		slow, fast := newKeeper(100), newKeeper(100)
 		slow.turns = make(chan struct{})
@@ -220,7 +220,7 @@ func TestCreditsBoundWhatIsUnderWay(t *testing.T) {
 			cancel(stop)
 			require.ErrorIs(t, <-refused, stop)
 		}
-		// What is taken is granted again.
+		// Credits of taken messages are granted again.
 		for range 4 {
 			for range credits {
 				slow.turns <- struct{}{}
@@ -241,8 +241,8 @@ func TestCreditsBoundWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-// TestEarlyMessages: senders may start before workers are known, and before inboxes
-// are listened to.
+// TestEarlyMessages: senders may start before the addresses of workers are known, and before
+// inboxes have receivers.
 func TestEarlyMessages(t *testing.T) {
 	j := newJob(t, 2, nil)
 	s := j.dial(0, at(5, 1, 1))
@@ -253,7 +253,7 @@ func TestEarlyMessages(t *testing.T) {
 		}
 	}()
 	j.connect()
-	// The connection is there, since another inbox is reached over it.
+	// The connection exists, since another inbox is reached over it.
 	k := newKeeper(9)
 	j.listen(at(5, 2, 1), k)
 	require.NoError(t, j.dial(0, at(5, 2, 1)).Send(soon(t), transport.Message{}))
@@ -268,7 +268,7 @@ func TestEarlyMessages(t *testing.T) {
 	j.noFailures()
 }
 
-// TestLocalAddresses: what is sent within a worker goes by reference.
+// TestLocalAddresses: messages within a worker are passed by reference.
 func TestLocalAddresses(t *testing.T) {
 	j := connected(t, 2, nil)
 	k := newKeeper(2)
@@ -290,7 +290,8 @@ func TestLocalAddresses(t *testing.T) {
 	require.EqualError(t, err, "dial edge 0, inbox 0 of worker 2: there is no worker 2 among 2")
 }
 
-// TestWhatCannotBeSent is refused to the sender, who can go on.
+// TestWhatCannotBeSent: a message that cannot be sent is an error of Send, and the sender can
+// go on.
 func TestWhatCannotBeSent(t *testing.T) {
 	j := connected(t, 2, func(_ int, c *Config) { c.maxMessage, c.Credits = 4000, 1 })
 	k := newKeeper(4)
@@ -316,7 +317,7 @@ func TestWhatCannotBeSent(t *testing.T) {
 	j.noFailures()
 }
 
-// TestAllToAll has 16 workers send to all inboxes of all, with few credits.
+// TestAllToAll: 16 workers send to all inboxes of all workers, with few credits.
 func TestAllToAll(t *testing.T) {
 	const workers, inboxes, messages = 16, 2, 10
 	j := newJob(t, workers, func(_ int, c *Config) { c.Credits = 2 })

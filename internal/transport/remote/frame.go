@@ -13,8 +13,7 @@ import (
 // compute.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// After the handshake, what is sent on a connection are frames, numbers in little
-// endian:
+// After the handshake, a connection carries frames, with numbers in little endian:
 //
 //	 0  length of what follows the 16 bytes of the head, without checksums
 //	 4  kind, and in three bytes for which edge a message is: its number and 1, or
@@ -22,8 +21,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 //	 8  number of the frame in its direction of the connection, from 0
 //	12  CRC-32C of the 12 bytes before
 //
-// What follows has checksums too (checked.go). So a frame that is damaged, lost,
-// repeated or out of order is noticed before anything in it is believed.
+// The body that follows has checksums too (checked.go). So a frame that is damaged, lost,
+// repeated or out of order is noticed before anything in it is used.
 //
 //	beat     nothing                                              both ways
 //	bye      nothing: no frame follows                            both ways
@@ -57,13 +56,13 @@ const (
 	grantBytes   = 12
 	messageBytes = 56
 	partBytes    = 8
-	maxParts     = 1 << 20 // of a message
-	maxSchema    = 4 << 20 // bytes of one
-	maxSchemas   = 1024    // on a connection
-	maxInboxes   = 1 << 20 // of a worker
+	maxParts     = 1 << 20 // parts of a message
+	maxSchema    = 4 << 20 // bytes of a schema
+	maxSchemas   = 1024    // schemas on a connection
+	maxInboxes   = 1 << 20 // inboxes of a worker
 )
 
-// bounds says how long what follows the head of a frame may be.
+// bounds returns the least and the greatest length of the body of a frame.
 func (k kind) bounds(maxMessage int64) (least, most int64) {
 	switch k {
 	case kindGrant:
@@ -78,39 +77,39 @@ func (k kind) bounds(maxMessage int64) (least, most int64) {
 	return 0, 0
 }
 
-// appendHead begins a frame of which length bytes follow.
+// appendHead begins a frame with a body of length bytes.
 func appendHead(b []byte, k kind, length int) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(length))
 	return append(b, byte(k), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 }
 
-// maxEdge is the largest number of an edge that heads of frames tell.
+// maxEdge is the largest number of an edge that fits in the head of a frame.
 const maxEdge = 1<<24 - 2
 
-// setEdge notes in the head of a frame for which edge it is.
+// setEdge puts the edge into the head of a frame.
 func setEdge(frame []byte, edge int32) {
 	if edge >= 0 && edge <= maxEdge {
 		frame[5], frame[6], frame[7] = byte(edge+1), byte((edge+1)>>8), byte((edge+1)>>16)
 	}
 }
 
-// frameHead is what the head of a frame says.
+// frameHead is the content of a frame's head.
 type frameHead struct {
 	kind   kind
 	number uint32
 	length int64
-	edge   int // that a message is for, -1 where it is not told
+	edge   int // edge of a message, -1 if it is not given
 }
 
-// stamp gives a frame its number, and its head the checksum.
+// stamp sets the number and the head's checksum of a frame.
 func stamp(frame []byte, number uint32) {
 	le := binary.LittleEndian
 	le.PutUint32(frame[8:], number)
 	le.PutUint32(frame[12:], crc32.Checksum(frame[:12], castagnoli))
 }
 
-// parseHead reads the head of a frame that may hold anything, where the frame of a
-// number should come.
+// parseHead reads the head of a frame that may hold anything; the frame with the given number
+// is expected.
 func parseHead(b []byte, number uint32, maxMessage int64) (frameHead, error) {
 	le := binary.LittleEndian
 	length, k := int64(le.Uint32(b)), kind(b[4])
@@ -190,7 +189,7 @@ func (h *messageHead) parse(b []byte) error {
 	return nil
 }
 
-// headOf is the fixed part of a message, if its numbers can be sent.
+// headOf returns the fixed part of a message. It fails if a number is too large to be sent.
 func headOf(to transport.Address, m *transport.Message) (messageHead, error) {
 	for _, n := range [...]int{to.Edge, to.Inbox, m.Shard, m.To} {
 		if n < math.MinInt32 || n > math.MaxInt32 {
@@ -214,7 +213,7 @@ func headOf(to transport.Address, m *transport.Message) (messageHead, error) {
 	}, nil
 }
 
-// checkParts looks whether the parts cut the rows, in order of their shards.
+// checkParts checks that the parts divide the rows, in increasing order of their shards.
 func checkParts(m *transport.Message) error {
 	rows, end := 0, 0
 	if m.Rows != nil {
@@ -242,7 +241,7 @@ func writeParts(w *frameWriter, parts []transport.Part) {
 	}
 }
 
-// grantFrame gives credits of an inbox.
+// grantFrame returns the frame that grants credits of an inbox.
 func grantFrame(to transport.Address, credits int, summed bool) []byte {
 	var b [grantBytes]byte
 	binary.LittleEndian.PutUint32(b[:], uint32(int32(to.Edge)))

@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// TestFramesHoldWhatTheySay: a frame whose checksums are right is refused where what
-// follows is not what it should be to its end.
+// TestFramesHoldWhatTheySay: a frame with right checksums is refused if its body is not valid
+// up to its end.
 func TestFramesHoldWhatTheySay(t *testing.T) {
 	mem := memory.NewGoAllocator()
 	rec := batchtest.Record(t, mem, batchtest.Schema(t, "id int64"), `[{"id": 1}, {"id": 2}]`)
@@ -49,12 +49,12 @@ func TestFramesHoldWhatTheySay(t *testing.T) {
 	}
 }
 
-// lazy is a side that takes nothing of a frame.
+// lazy is a side that reads nothing of a frame.
 type lazy struct{ side }
 
 func (lazy) handle(kind, int) error { return nil }
 
-// TestFramesAreTakenWhole: what is left of a frame never passes for the next one.
+// TestFramesAreTakenWhole: an unread rest of a frame is never taken for the next frame.
 func TestFramesAreTakenWhole(t *testing.T) {
 	n := &Network{cfg: Config{Worker: 1, Workers: 2, maxMessage: 1 << 20, window: 1 << 20}}
 	near, far := net.Pipe()
@@ -68,8 +68,8 @@ func TestFramesAreTakenWhole(t *testing.T) {
 	near.Close()
 }
 
-// TestDroppedFramesLeaveNoGap: who gives up what is queued says good-bye under the number
-// that the other side waits for.
+// TestDroppedFramesLeaveNoGap: after queued frames are dropped, the good-bye has the number
+// that the other side expects.
 func TestDroppedFramesLeaveNoGap(t *testing.T) {
 	n := &Network{cfg: Config{Worker: 1, Workers: 2, maxMessage: 1 << 20, window: 1 << 20}}
 	near, far := net.Pipe()

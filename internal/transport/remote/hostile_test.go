@@ -29,10 +29,10 @@ func intruder(t *testing.T, j *job) net.Conn {
 	return nc
 }
 
-// frameOf is the first frame of a connection.
+// frameOf returns the first frame of a connection.
 func frameOf(k kind, body []byte) []byte { return numbered(0, frame(k, true, body)) }
 
-// numbered gives frames that follow each other their numbers.
+// numbered joins consecutive frames and sets their numbers.
 func numbered(first uint32, frames ...[]byte) (b []byte) {
 	for i, f := range frames {
 		stamp(f, first+uint32(i))
@@ -41,10 +41,10 @@ func numbered(first uint32, frames ...[]byte) (b []byte) {
 	return b
 }
 
-// headOnly is the head of a frame of which nothing follows.
+// headOnly returns the head of a frame without its body.
 func headOnly(k kind, length int) []byte { return numbered(0, appendHead(nil, k, length)) }
 
-// stream is a valid sequence of frames: a schema, rows, an end, requests.
+// stream returns a valid sequence of frames: a schema, rows, an end, requests.
 func stream(t testing.TB, mem memory.Allocator) []byte {
 	rec := batchtest.Record(t, mem, batchtest.Schema(t, "id int64 null", "s utf8", "v vector"), `[{"id": 1, "s": "a", "v": [1]}, {"s": "", "v": []}]`)
 	defer rec.Release()
@@ -69,7 +69,7 @@ func stream(t testing.TB, mem memory.Allocator) []byte {
 	return numbered(0, frames...)
 }
 
-// TestHostileFrames: each is a failure that says what is wrong.
+// TestHostileFrames: each frame makes the network fail with an error that says what is wrong.
 func TestHostileFrames(t *testing.T) {
 	message := func(change func(h *messageHead)) []byte {
 		h := messageHead{shard: 1}
@@ -108,7 +108,8 @@ func TestHostileFrames(t *testing.T) {
 	}
 }
 
-// TestMoreThanGranted: who sends without credits is cut off before memory is taken.
+// TestMoreThanGranted: a worker that sends without credits is cut off before memory is
+// allocated.
 func TestMoreThanGranted(t *testing.T) {
 	j := newJob(t, 2, func(_ int, c *Config) { c.Credits = 2 })
 	k := newKeeper(9)
@@ -124,11 +125,11 @@ func TestMoreThanGranted(t *testing.T) {
 	require.Contains(t, j.failure(1).Reason, "a message to edge 0, inbox 0, without a credit")
 }
 
-// hear has an accepted connection read the given bytes, and requires that all memory
-// is given back.
+// hear makes an accepted connection read the given bytes, and requires that all memory is
+// released.
 func hear(t testing.TB, b []byte, worker int) error { return hearFrom(t, b, worker, 0) }
 
-// hearFrom is hear, the first frame being that of a number.
+// hearFrom is hear with a given number of the first frame.
 func hearFrom(t testing.TB, b []byte, worker int, number uint32) error {
 	mem := batchtest.Allocator(t)
 	n := &Network{cfg: Config{Worker: worker, Workers: 2, Credits: 8, Allocator: mem, maxMessage: 1 << 20, window: 1 << 20}}
@@ -148,8 +149,8 @@ func hearFrom(t testing.TB, b []byte, worker int, number uint32) error {
 	return err
 }
 
-// TestDamagedStreams: whichever byte of a stream is changed, that is what is found; cut
-// anywhere it has ended.
+// TestDamagedStreams: if any byte of a stream is changed, the error says that it was damaged;
+// if the stream is cut anywhere, the error is its end.
 func TestDamagedStreams(t *testing.T) {
 	b := stream(t, memory.NewGoAllocator())
 	require.ErrorIs(t, hear(t, b, 0), io.EOF, "it is valid to its end")
@@ -161,8 +162,8 @@ func TestDamagedStreams(t *testing.T) {
 	}
 }
 
-// TestFramesAreMissed: a frame that is lost, repeated or out of order is noticed by the
-// next one that comes.
+// TestFramesAreMissed: a frame that is lost, repeated or out of order is noticed at the next
+// frame that arrives.
 func TestFramesAreMissed(t *testing.T) {
 	h := messageHead{}
 	a, b, c := frameOf(kindMessage, h.append(nil)), numbered(1, frame(kindMessage, true, h.append(nil))), numbered(2, frame(kindBeat, true))
@@ -178,8 +179,8 @@ func TestFramesAreMissed(t *testing.T) {
 	}
 }
 
-// TestFrameNumbersWrapRound: where the numbers of frames begin anew nothing is taken for
-// damage, and what is missing there is missed.
+// TestFrameNumbersWrapRound: where the numbers of frames wrap round, nothing is taken for
+// damage, and a loss there is noticed.
 func TestFrameNumbersWrapRound(t *testing.T) {
 	const first = math.MaxUint32 - 1
 	var frames [][]byte
@@ -212,9 +213,8 @@ func TestRepaired(t *testing.T) {
 	require.Equal(t, b, repaired(bad))
 }
 
-// TestPieces: what follows a head is the same bytes again, whatever its length and
-// however it is read; and no byte of it is handed out that was changed, or stands behind
-// one that was.
+// TestPieces: a body of any length is read back unchanged, however it is read. No changed byte
+// is returned, and no byte after a changed one.
 func TestPieces(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{1, 7, pieceBytes - 1, pieceBytes, pieceBytes + 1, 2 * pieceBytes, 2*pieceBytes + 5} {
@@ -258,8 +258,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// repaired is a stream of frames with the numbers and checksums that it should have, as
-// far as it is one, so that a fuzzer gets past them.
+// repaired returns a stream of frames with right numbers and checksums, as far as the bytes are
+// frames, so that a fuzzer gets past them.
 func repaired(b []byte) []byte {
 	b = bytes.Clone(b)
 	for at, number := 0, uint32(0); at+headBytes <= len(b); number++ {
@@ -293,7 +293,7 @@ func FuzzIncoming(f *testing.F) {
 	})
 }
 
-// FuzzOutgoing has the dialer's end hear anything.
+// FuzzOutgoing makes the dialer's end read any bytes.
 func FuzzOutgoing(f *testing.F) {
 	f.Add(numbered(0, grantFrame(at(0, 0, 0), 3, true)))
 	f.Add(frameOf(kindDamaged, []byte("x")))
@@ -311,7 +311,7 @@ func FuzzOutgoing(f *testing.F) {
 	})
 }
 
-// TestChecksumsAreAgreedOn: all workers have them or none.
+// TestChecksumsAreAgreedOn: either all workers use checksums or none.
 func TestChecksumsAreAgreedOn(t *testing.T) {
 	for _, bare := range [][2]bool{{false, true}, {true, false}, {true, true}} {
 		j := connected(t, 2, func(w int, c *Config) { c.NoChecksum = bare[w] })
@@ -328,8 +328,7 @@ func TestChecksumsAreAgreedOn(t *testing.T) {
 	}
 }
 
-// TestDamageIsACause: who finds that something was damaged has found a cause, and not the
-// loss of another worker.
+// TestDamageIsACause: an error about damage is a cause, and not the loss of another worker.
 func TestDamageIsACause(t *testing.T) {
 	j := between(t, nil, func(to, from net.Conn) {
 		io.CopyN(to, from, 3000)
@@ -352,8 +351,8 @@ func TestDamageIsACause(t *testing.T) {
 	require.Contains(t, told.Error(), "says that what worker 0 sent it came "+lost.Kind.Error())
 }
 
-// TestDamageNamesTheEdge: both sides learn for whom damaged rows were, whichever byte of
-// them it was; where the head of their frame is damaged nobody knows.
+// TestDamageNamesTheEdge: the errors of both sides name the edge of damaged rows, whichever
+// byte was damaged. If the head of the frame was damaged, the edge is unknown.
 func TestDamageNamesTheEdge(t *testing.T) {
 	for _, edge := range []int{0, 7, 300, 70_000} {
 		j := between(t, func(_ int, c *Config) {
@@ -378,7 +377,7 @@ func TestDamageNamesTheEdge(t *testing.T) {
 	require.ErrorContains(t, hear(t, b, 0), "damaged in transit: the head of frame 0, so that it is not known for what it was, has the checksum")
 }
 
-// TestEdgesOfHeads: heads tell every edge that they have room for, and no other.
+// TestEdgesOfHeads: heads give every edge that fits in them, and no other.
 func TestEdgesOfHeads(t *testing.T) {
 	for edge, want := range map[int32]int{0: 0, 1: 1, 255: 255, 1 << 20: 1 << 20, maxEdge: maxEdge, maxEdge + 1: -1, math.MaxInt32: -1, -1: -1, math.MinInt32: -1} {
 		b := appendHead(nil, kindMessage, messageBytes)

@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// inbox takes messages for one receiver: those of other workers from its queue, those
-// of this one by reference.
+// inbox passes messages to one receiver: those of other workers from its queue, those of this
+// worker by reference.
 type inbox struct {
 	n     *Network
 	addr  transport.Address
@@ -20,26 +20,26 @@ type inbox struct {
 	recv transport.Receiver
 }
 
-// arrival is a message with the credits from which it took one.
+// arrival is a message with the credits that it used.
 type arrival struct {
 	m    transport.Message
 	from *credits
 }
 
-// newInbox makes an inbox with room for all messages for which there are credits, so
-// that who reads a connection never waits for a receiver.
+// newInbox makes an inbox with room for as many messages as there are credits, so that the
+// reader of a connection never waits for a receiver.
 func (n *Network) newInbox(addr transport.Address, r transport.Receiver) *inbox {
 	return &inbox{n: n, addr: addr, recv: r, queue: make(chan arrival, n.cfg.perPeer()*(n.cfg.Workers-1))}
 }
 
-// Receive hands a message to the receiver.
+// Receive passes a message to the receiver.
 func (in *inbox) Receive(m transport.Message) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.recv.Receive(m)
 }
 
-// run hands on what other workers send, until the network closes.
+// run passes on the messages of other workers, until the network closes.
 func (in *inbox) run() {
 	for {
 		select {
@@ -57,7 +57,7 @@ func (in *inbox) run() {
 	}
 }
 
-// drain releases what nobody received.
+// drain releases messages that were not received.
 func (in *inbox) drain() {
 	for {
 		select {
@@ -69,16 +69,16 @@ func (in *inbox) drain() {
 	}
 }
 
-// credits are those that another worker has for an inbox.
+// credits are the credits of another worker for an inbox.
 type credits struct {
 	in   *inbox
 	c    *conn
 	open atomic.Int32 // messages that it may still send
-	owed int          // taken by the receiver, not granted again yet; of the inbox's goroutine
+	owed int          // messages taken by the receiver, not granted again yet; used only by the inbox's goroutine
 	step int          // how many are granted at once
 }
 
-// back grants again, some at a time, what the receiver has taken.
+// back grants credits again for messages that the receiver has taken, several at a time.
 func (k *credits) back() {
 	if k.owed++; k.owed < k.step {
 		return
@@ -88,7 +88,7 @@ func (k *credits) back() {
 	k.owed = 0
 }
 
-// incoming is the listener's end of a connection, on which another worker sends.
+// incoming is the listener's end of a connection; the other worker sends on it.
 type incoming struct {
 	*conn
 	decoders map[uint32]*decoder
@@ -129,14 +129,14 @@ func (i *incoming) handle(k kind, length int) error {
 	return violation("a %v from who connected", k)
 }
 
-// finish gives back what the connection holds.
+// finish releases what the connection holds.
 func (i *incoming) finish() {
 	for _, d := range i.decoders {
 		d.release()
 	}
 }
 
-// schema notes the schema of messages to come.
+// schema reads the schema of later messages.
 func (i *incoming) schema(length int) error {
 	var b [4]byte
 	if _, err := io.ReadFull(&i.body, b[:]); err != nil {
@@ -196,7 +196,7 @@ func (i *incoming) message(length int) error {
 		return nil
 	default:
 		m.Release()
-		return violation("a message to %v, which is full", addr) // cannot be: there was a credit
+		return violation("a message to %v, which is full", addr) // impossible: there was a credit
 	}
 }
 
@@ -205,7 +205,7 @@ func (i *incoming) parts(m *transport.Message, n int) error {
 	if n == 0 {
 		return nil
 	}
-	m.Parts = make([]transport.Part, 0, min(n, readBuffer/partBytes)) // grows as they come
+	m.Parts = make([]transport.Part, 0, min(n, readBuffer/partBytes)) // grows as they arrive
 	for range n {
 		b := i.fixed[:partBytes]
 		if _, err := io.ReadFull(&i.body, b); err != nil {

@@ -42,8 +42,8 @@ type Network struct {
 
 var _ transport.Network = (*Network)(nil)
 
-// New returns a network that reaches no other worker until Connect says where they are,
-// and takes their connections. The caller closes it.
+// New returns a network. It accepts the connections of other workers, but reaches none until
+// Connect has given their addresses. The caller closes it.
 func New(cfg Config) (*Network, error) {
 	cfg, err := cfg.completed()
 	if err != nil {
@@ -65,13 +65,13 @@ func New(cfg Config) (*Network, error) {
 	return n, nil
 }
 
-// Address is where other workers connect to, host:port.
+// Address returns the address to which other workers connect, host:port.
 func (n *Network) Address() string { return n.cfg.Port.Address() }
 
-// Port is where this worker is reached, for others that begin connections there.
+// Port returns the port of this worker, for other users of it.
 func (n *Network) Port() *peerlink.Port { return n.cfg.Port }
 
-// Where is the address of a worker's port; that of another is "" before Connect has said it.
+// Where returns the address of a worker's port; for another worker it is "" before Connect.
 func (n *Network) Where(worker int) string {
 	if worker == n.cfg.Worker {
 		return n.Address()
@@ -84,7 +84,7 @@ func (n *Network) Where(worker int) string {
 	return n.addresses[worker]
 }
 
-// Connect says where the workers are, by number; that of this one does not matter.
+// Connect sets the addresses of the workers, by number; that of this one does not matter.
 // Connections are made when they are needed. It is called once.
 func (n *Network) Connect(addresses []string) error {
 	n.mu.Lock()
@@ -100,8 +100,8 @@ func (n *Network) Connect(addresses []string) error {
 	return nil
 }
 
-// Listen makes r the receiver of an address of this worker. Others may have sent to
-// it before: their messages come as soon as they hear of it.
+// Listen makes r the receiver of an address of this worker. Others may have messages for it
+// already: these arrive as soon as their workers have credits.
 func (n *Network) Listen(addr transport.Address, r transport.Receiver) error {
 	if addr.Worker != n.cfg.Worker {
 		return fmt.Errorf("listen on %v of worker %d: this is worker %d", addr, addr.Worker, n.cfg.Worker)
@@ -123,8 +123,8 @@ func (n *Network) Listen(addr transport.Address, r transport.Receiver) error {
 	return nil
 }
 
-// Dial returns a sender to an address. One of this worker must be listened to. One of
-// another need not be: Send waits until it is.
+// Dial returns a sender to an address. An address of this worker must have a receiver. One of
+// another worker need not: Send waits until it has.
 func (n *Network) Dial(addr transport.Address) (transport.Sender, error) {
 	if addr.Worker == n.cfg.Worker {
 		return n.mem.Dial(addr)
@@ -136,7 +136,7 @@ func (n *Network) Dial(addr transport.Address) (transport.Sender, error) {
 	return p.sender(addr), nil
 }
 
-// peer is the way to another worker, which is begun if it does not exist.
+// peer returns the peer for another worker, and starts to connect if it is new.
 func (n *Network) peer(worker int) (*peer, error) {
 	if worker < 0 || worker >= n.cfg.Workers {
 		return nil, fmt.Errorf("there is no worker %d among %d", worker, n.cfg.Workers)
@@ -158,7 +158,7 @@ func (n *Network) peer(worker int) (*peer, error) {
 	return p, nil
 }
 
-// fail ends the network for a first cause. Connections stay, so that others do not
+// fail makes the network fail; the first cause counts. Connections stay, so that others do not
 // take this worker for lost.
 func (n *Network) fail(err error) {
 	n.mu.Lock()
@@ -186,8 +186,8 @@ func (n *Network) allPeers() []*peer {
 	return peers
 }
 
-// adopt begins to use a connection, under the lock. A network that was closed meanwhile
-// takes its leave of the other side, which has a connection already.
+// adopt begins to use a connection; the caller holds the lock. If the network was closed
+// meanwhile, it sends a good-bye, as the other side already has the connection.
 func (n *Network) adopt(c *conn, s side) {
 	c.start(s)
 	if n.closed {
@@ -199,7 +199,7 @@ func (n *Network) adopt(c *conn, s side) {
 	n.all = append(n.all, c)
 }
 
-// forget takes a connection that is over out of the watch's sight.
+// forget removes a connection that is over from the watch.
 func (n *Network) forget(c *conn) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -209,8 +209,8 @@ func (n *Network) forget(c *conn) {
 	}
 }
 
-// left notes that the worker at the other end of a connection closes its network:
-// it receives nothing more.
+// left records that the worker at the other end of a connection closes its network: it receives
+// nothing more.
 func (n *Network) left(c *conn) {
 	n.mu.Lock()
 	delete(n.conns, c) // its silence means nothing
@@ -221,7 +221,7 @@ func (n *Network) left(c *conn) {
 	}
 }
 
-// watch looks whether the others are alive, and says that this worker is.
+// watch checks whether the others are alive, and sends signs of life.
 func (n *Network) watch() {
 	start := time.Now()
 	w := silence.NewWatch(n.cfg.Detection, 0)
@@ -258,17 +258,17 @@ func (n *Network) watch() {
 	}
 }
 
-// silent is the end of a connection on which nothing was heard for too long.
+// silent ends a connection on which nothing has arrived for too long.
 func (c *conn) silent(now time.Time) {
 	d := now.Sub(c.heard).Truncate(time.Millisecond)
 	c.n.fail(c.n.lost(c.worker, c.address, fmt.Sprintf("was silent for %v", d), ErrSilent))
 	c.end()
 }
 
-// Close sends what was handed over, says good-bye to the other workers and waits
-// until nothing of the network runs. Messages that were received, but not taken by
-// their receivers, are released. After a failure nothing is flushed. It fails if a
-// worker, which is alive, did not take what was sent to it within ten seconds.
+// Close sends all queued messages and a good-bye to the other workers, and waits until the
+// network's goroutines have ended. Messages that have arrived, but were not taken by their
+// receivers, are released. After a failure nothing is flushed. It fails if a worker that is
+// alive did not read what was sent to it within ten seconds.
 func (n *Network) Close() error {
 	n.mu.Lock()
 	if n.closed {
@@ -327,7 +327,7 @@ func (n *Network) recycle(b *[]byte) {
 	}
 }
 
-// serve is for a connection that another worker makes.
+// serve accepts a connection of another worker.
 func (n *Network) serve(caller *peerlink.Caller) error {
 	if err := n.check(&caller.Hello); err != nil {
 		return err
@@ -358,7 +358,7 @@ func (n *Network) serve(caller *peerlink.Caller) error {
 	return nil
 }
 
-// check says why a hello is not one for this worker, if so.
+// check returns an error if a hello is not for this worker.
 func (n *Network) check(h *peerlink.Hello) error {
 	cfg := &n.cfg
 	switch {
@@ -374,7 +374,7 @@ func (n *Network) check(h *peerlink.Hello) error {
 	return nil
 }
 
-// hello is what this worker says when it connects to another.
+// hello returns the hello of this worker's connection to another.
 func (n *Network) hello(worker int) peerlink.Hello {
 	return peerlink.Hello{
 		Kind: peerlink.Rows, Epoch: uint32(n.cfg.Attempt), From: uint32(n.cfg.Worker), To: uint32(worker),

@@ -16,19 +16,19 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// peer is the way to another worker: the dialer's end of a connection, and who waits
-// for it.
+// peer is the dialer's end of the connection to another worker, with the senders that wait for
+// it.
 type peer struct {
 	n      *Network
 	worker int
-	fixed  [grantBytes]byte // of the reader
+	fixed  [grantBytes]byte // buffer of the reader
 	over   chan struct{}    // closed when err is set
 
 	mu      sync.Mutex
 	address string
 	conn    *conn
-	err     error // nothing can be sent any more
-	unmet   bool  // err says that it could not be reached: a failure when it is needed
+	err     error // set when nothing can be sent any more
+	unmet   bool  // err says that the worker could not be reached; the network fails when it is needed
 	gates   map[transport.Address]*transport.Gate
 }
 
@@ -39,8 +39,8 @@ func newPeer(n *Network, worker int) *peer {
 	}
 }
 
-// gate has the credits of an inbox. It is made when somebody wants to send there, or
-// when the other worker grants some.
+// gate has the credits of an inbox. It is made when the first sender needs it, or when the
+// other worker grants credits.
 func (p *peer) gate(addr transport.Address) *transport.Gate {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +55,7 @@ func (p *peer) gate(addr transport.Address) *transport.Gate {
 	return g
 }
 
-// shut ends the sending for a cause. The first counts.
+// shut ends all sending; the first cause counts.
 func (p *peer) shut(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +72,7 @@ func (p *peer) shut(err error) {
 	}
 }
 
-// cause says why nothing can be sent any more.
+// cause returns why nothing can be sent any more.
 func (p *peer) cause() error {
 	p.mu.Lock()
 	err, unmet := p.err, p.unmet
@@ -83,14 +83,14 @@ func (p *peer) cause() error {
 	return err
 }
 
-// where is the address at which the worker is reached.
+// where returns the address of the worker.
 func (p *peer) where() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.address
 }
 
-// connect makes the connection, trying again where that may help.
+// connect makes the connection, with retries where they may help.
 func (p *peer) connect() {
 	select {
 	case <-p.n.placed:
@@ -133,7 +133,7 @@ func (p *peer) ended() bool {
 	}
 }
 
-// missed says why a worker could not be reached, after "worker 3 ...".
+// missed says why a worker could not be reached, in words that follow "worker 3 ...".
 func missed(err error) string {
 	var r *peerlink.Refusal
 	switch {
@@ -149,7 +149,7 @@ func missed(err error) string {
 	return "cannot be reached: " + err.Error()
 }
 
-// begin uses a connection.
+// begin begins to use a connection.
 func (p *peer) begin(nc net.Conn, address string) {
 	c := p.n.newConn(nc, p.worker, address)
 	p.n.mu.Lock()
@@ -163,8 +163,8 @@ func (p *peer) begin(nc net.Conn, address string) {
 	p.n.adopt(c, p)
 }
 
-// miss notes that the worker cannot be reached. That is a failure of the network when
-// somebody needs it.
+// miss records that the worker cannot be reached. The network fails when a sender needs the
+// worker.
 func (p *peer) miss(err error) {
 	p.mu.Lock()
 	p.unmet = p.err == nil
@@ -182,7 +182,7 @@ func (p *peer) handle(k kind, _ int) error {
 
 func (p *peer) finish() {}
 
-// granted takes credits.
+// granted reads a grant of credits.
 func (p *peer) granted() error {
 	if _, err := io.ReadFull(&p.conn.body, p.fixed[:]); err != nil {
 		return err
@@ -208,7 +208,7 @@ type sender struct {
 	addr   transport.Address
 	gate   *transport.Gate
 	w      *transport.Waiter
-	schema *arrow.Schema // of the last rows, and its codec
+	schema *arrow.Schema // schema of the last rows, and its codec
 	codec  *codec
 	out    frameWriter
 }
@@ -233,7 +233,7 @@ func (s *sender) Send(ctx context.Context, m transport.Message) error {
 		return s.reason(ctx, err)
 	}
 	s.p.mu.Lock()
-	c := s.p.conn // it has granted the credit
+	c := s.p.conn // not nil, as it has granted the credit
 	s.p.mu.Unlock()
 	if err := c.room.Enter(ctx, s.w, size); err != nil {
 		s.gate.Leave(1)
@@ -259,12 +259,12 @@ func (s *sender) codecOf(m *transport.Message) *codec {
 	return s.codec
 }
 
-// failed is the error of a message that cannot be sent.
+// failed returns the error of a message that cannot be sent.
 func (s *sender) failed(m *transport.Message, err error) error {
 	return fmt.Errorf("send message %d of shard %d to %v of worker %d: %w", m.Seq, m.Shard, s.addr, s.addr.Worker, err)
 }
 
-// reason is why a message was not sent: the end of ctx, or of the connection.
+// reason returns why a message was not sent: the end of ctx, or of the connection.
 func (s *sender) reason(ctx context.Context, err error) error {
 	if cause := s.p.cause(); cause != nil && !(ctx.Err() != nil && err == context.Cause(ctx)) {
 		return cause
@@ -272,7 +272,7 @@ func (s *sender) reason(ctx context.Context, err error) error {
 	return err
 }
 
-// prepare finds the codec of a message's rows and about how many bytes it takes.
+// prepare finds the codec of a message's rows and estimates the message's size in bytes.
 func (s *sender) prepare(head *messageHead, m *transport.Message) (int64, error) {
 	size := int64(headBytes + messageBytes + partBytes*len(m.Parts) + sumBytes)
 	if m.Rows == nil {

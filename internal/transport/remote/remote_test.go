@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var testSecret = []byte("0123456789abcdef0123456789abcdef")
 
-// patience bounds what is expected to happen soon.
+// patience bounds the wait for what is expected to happen soon.
 const patience = 4 * time.Minute
 
 func soon(t testing.TB) context.Context {
@@ -47,7 +47,7 @@ func newJob(t testing.TB, workers int, change func(worker int, c *Config)) *job 
 	return newJobAt(t, workers, nil, change)
 }
 
-// newPort is the port of a worker of the test, which closes it.
+// newPort returns the port of a worker, which is closed when the test ends.
 func newPort(t testing.TB, change func(c *peerlink.Config)) *peerlink.Port {
 	t.Helper()
 	cfg := peerlink.Config{Job: "test", Secret: testSecret}
@@ -60,7 +60,7 @@ func newPort(t testing.TB, change func(c *peerlink.Config)) *peerlink.Port {
 	return p
 }
 
-// newJobAt is newJob at ports that the test changes too.
+// newJobAt is newJob with a change of the ports' configuration.
 func newJobAt(t testing.TB, workers int, ports func(worker int, c *peerlink.Config), change func(worker int, c *Config)) *job {
 	t.Helper()
 	j := &job{t: t, mem: batchtest.Allocator(t), fails: make(map[int][]error), gone: make(chan int, 100)}
@@ -90,7 +90,7 @@ func newJobAt(t testing.TB, workers int, ports func(worker int, c *peerlink.Conf
 	return j
 }
 
-// connected is a job whose workers know each other.
+// connected returns a job whose workers have each other's addresses.
 func connected(t testing.TB, workers int, change func(worker int, c *Config)) *job {
 	t.Helper()
 	j := newJob(t, workers, change)
@@ -125,14 +125,14 @@ func (j *job) close() {
 	}
 }
 
-// noFailures requires that nobody failed.
+// noFailures requires that no worker failed.
 func (j *job) noFailures() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	require.Empty(j.t, j.fails)
 }
 
-// failure waits until a worker's network has failed, and requires that it says so once.
+// failure waits until a worker's network has failed, and requires that it reports this once.
 func (j *job) failure(worker int) *PeerError {
 	j.t.Helper()
 	for {
@@ -157,8 +157,8 @@ func at(edge, inbox, worker int) transport.Address {
 	return transport.Address{Edge: edge, Inbox: inbox, Worker: worker}
 }
 
-// keeper is the receiver of one inbox, which keeps messages, and waits for a turn
-// before each if it has turns.
+// keeper is the receiver of one inbox. It keeps messages; if turns is set, it waits for a turn
+// before each.
 type keeper struct {
 	turns chan struct{}
 	came  chan transport.Message
@@ -167,8 +167,8 @@ type keeper struct {
 
 func newKeeper(room int) *keeper { return &keeper{came: make(chan transport.Message, room)} }
 
-// twin is the receiver of another inbox, whose messages come to where those of k do.
-// Inboxes do not wait for one another: each needs a receiver of its own.
+// twin returns the receiver of another inbox, which keeps its messages together with those of
+// k. Inboxes do not wait for one another, so each needs a receiver of its own.
 func (k *keeper) twin() *keeper { return &keeper{turns: k.turns, came: k.came} }
 
 func (k *keeper) Receive(m transport.Message) {

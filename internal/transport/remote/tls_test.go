@@ -19,8 +19,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// credential is a configuration with a certificate for the loopback address, signed
-// by itself, that both sides trust.
+// credential returns a configuration with a self-signed certificate for the loopback address,
+// which both sides trust.
 func credential(t testing.TB) *tls.Config {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -63,14 +63,14 @@ func TestTLS(t *testing.T) {
 			m.Release()
 		}
 	}
-	<-time.After(time.Second) // longer than silence may be
+	<-time.After(time.Second) // longer than the detection time
 	require.NoError(t, j.nets[0].Close())
 	j.close()
 	j.noFailures()
 }
 
-// TestTLSDisagreement: who has TLS and who has none do not go together, nor do two
-// authorities; the dialer says which.
+// TestTLSDisagreement: workers with TLS and without cannot connect, and neither can workers
+// with different authorities; the dialer's error says which.
 func TestTLSDisagreement(t *testing.T) {
 	c, other := credential(t), credential(t)
 	bare := c.Clone()
