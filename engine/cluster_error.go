@@ -75,8 +75,8 @@ func (e *JobError) Error() string {
 	return b.String()
 }
 
-// harmless removes escape sequences from text of several lines, which user code on another
-// machine wrote. They could change the user's terminal.
+// harmless replaces unprintable characters in text of several lines, which user code on another
+// machine wrote. Its escape sequences could change the user's terminal.
 func harmless(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
