@@ -51,7 +51,7 @@ var everyType = []struct {
 		[2]string{`{"indices":[],"values":[]}`, `{"indices":[70],"values":[1]}`}},
 }
 
-// TestNewBatch compares what is made of slices with what is read from text.
+// TestNewBatch compares batches made of slices with batches read from text.
 func TestNewBatch(t *testing.T) {
 	for _, c := range everyType {
 		t.Run(c.column, func(t *testing.T) {
@@ -76,8 +76,8 @@ func TestNewBatch(t *testing.T) {
 	}
 }
 
-// TestNullsAreOfTheirRows: values that are missing are, whatever stands in their place, and
-// where none is the batch is that without nulls.
+// TestNullsAreOfTheirRows: missing values are null, whatever is in their place. If none is
+// missing, the batch is the same as without WithNulls.
 func TestNullsAreOfTheirRows(t *testing.T) {
 	for _, c := range everyType {
 		schema := schemaOf(t, columnar.Column{Name: "x", Type: c.column, Nullable: true})
@@ -107,7 +107,7 @@ func TestNullsAreOfTheirRows(t *testing.T) {
 	require.ErrorContains(t, err, `column "x": 1 nulls in a column that is not nullable`)
 }
 
-// TestVectorsWithNullsHaveNoView: what would stand for them is undefined.
+// TestVectorsWithNullsHaveNoView: the components of a missing vector would be undefined.
 func TestVectorsWithNullsHaveNoView(t *testing.T) {
 	for column, values := range map[string]any{
 		"vector[1]": columnar.Matrix{Rows: 2, Cols: 1, Data: []float64{1, 2}},
@@ -127,7 +127,7 @@ func TestVectorsWithNullsHaveNoView(t *testing.T) {
 	}
 }
 
-// roundTrip requires that what Get reads of a column makes the same column again.
+// roundTrip requires that a column made of the result of Get is the same again.
 func roundTrip[V columnar.View](t *testing.T, b columnar.Batch, column string) {
 	t.Helper()
 	values, err := columnar.Get[V](b, column)
@@ -185,7 +185,8 @@ func TestGet(t *testing.T) {
 	require.ErrorContains(t, err, "rows 1 to 3 of a batch of 2")
 }
 
-// TestGetReadsWhatIsThere: what was put in comes out, and where no copy is promised none is made.
+// TestGetReadsWhatIsThere: Get returns the values that the batch was made of, without a copy
+// where that is promised.
 func TestGetReadsWhatIsThere(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		numbers := rapid.SliceOf(rapid.Float64()).Draw(rt, "numbers")
