@@ -223,8 +223,8 @@ func resolve[T Number](c reduceConfig) (operator[T], error) {
 // A buffer filled by ForEachShard is reduced up the tree over shards, so that the result is the
 // same at any parallelism, unless an Algorithm is given that does not take the parts of shards.
 // Any other buffer is taken whole, one per subtask, and reduced in the fold tree over subtasks.
-// The plan marks results of which the bits "depend on parallelism". Buffers of different
-// lengths are an error that names two subtasks.
+// The plan marks such results "depends on parallelism". Buffers of different lengths are an
+// error that names two subtasks.
 func AllReduce[T Number](key shared.Key[[]T], options ...ReduceOption) Stage {
 	s := &allReduce[T]{key: key}
 	s.config, s.err = newReduceConfig(fmt.Sprintf("AllReduce(%q)", key.Name()), options)

@@ -15,7 +15,7 @@ import (
 // overwritten, and grown if it is too short: copy what is to outlive the next run.
 //
 // The result is the same on every subtask, so that into may be replicated. If each subtask
-// contributes something for each of its shards, in shard order, the result is the same at any
+// contributes elements for each of its shards, in shard order, the result is the same at any
 // parallelism.
 func AllGather[T Element](from, into shared.Key[[]T], options ...MoveOption) Stage {
 	return newGathering(program.AllGather, "AllGather", from, into, options)

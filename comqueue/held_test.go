@@ -192,8 +192,8 @@ func TestRowsBesideOthers(t *testing.T) {
 	}
 }
 
-// crowding is a source that takes memory when told to, more than there is, and gives it back when
-// the queue has taken its rows in.
+// crowding is a source that on request takes more memory than there is, and releases it when
+// the queue has read its rows.
 type crowding struct {
 	bytes             int64
 	when, held, taken chan struct{}

@@ -83,8 +83,8 @@ func (b *Builder) Allocator() columnar.Allocator { return b.config.allocator }
 // progress line of a terminal.
 func (b *Builder) Stdout() io.Writer { return b.config.stdout }
 
-// CheckBroadcasts says whether queues verify that what their subtasks share stays
-// as it is.
+// CheckBroadcasts says whether queues verify that rows and objects that their subtasks share do
+// not change.
 func (b *Builder) CheckBroadcasts() bool { return b.config.checkBroadcasts }
 
 // CheckState says whether queues drop, between supersteps, everything that their keys do not
@@ -127,7 +127,7 @@ type Spec struct {
 	Op    string // kind of operator, such as "Map"; it begins every message about it
 	Name  string // the user's label, if any
 	Attrs []Attr // printable parameters, in a fixed order
-	// Schema is that of the rows the operator emits; none, the zero value, for sinks.
+	// Schema is the schema of the rows that the operator emits; the zero Schema for sinks.
 	Schema Schema
 	Inputs []Port // in port order, side inputs among them
 	// Func is the user's function that the operator calls, if any: its symbol and

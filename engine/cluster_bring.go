@@ -194,7 +194,7 @@ func (h heldRows) ReadShard(_ *Context, shard int, out task.Output) error {
 	return nil
 }
 
-// drop gives up the rows of one result.
+// drop releases the rows of one result.
 func (c *collected) drop() {
 	c.store.mu.Lock()
 	defer c.store.mu.Unlock()

@@ -32,7 +32,7 @@ type clusterRun struct {
 	// artifact is the SHA-256 of the executable that all workers run.
 	artifact string
 	attempt  int
-	plan     *plan.Plan // once the cluster has told
+	plan     *plan.Plan // once the cluster has sent it
 }
 
 // runOnCluster runs a job on the cluster that the options name.

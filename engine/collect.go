@@ -116,7 +116,7 @@ func (s *resultStore) find(name string) *collected {
 	return nil
 }
 
-// release gives up all rows.
+// release releases all rows.
 func (s *resultStore) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -128,9 +128,8 @@ func Finally(f func()) MainOption {
 	return mainSetting(func(c *mainConfig) { c.finally = append(c.finally, f) })
 }
 
-// CommandLine sets the program's name, for messages, and the words of its command
-// line, in place of those of the process: for one command of a program that has
-// several.
+// CommandLine sets the program's name, for messages, and the words of its command line, instead
+// of those of the process. It is for one command of a program that has several.
 func CommandLine(name string, words ...string) MainOption {
 	return mainSetting(func(c *mainConfig) { c.line = append([]string{name}, words...) })
 }

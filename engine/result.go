@@ -176,7 +176,7 @@ func (r *Result) Series(queue, name string) []float64 {
 	return nil
 }
 
-// Release gives up the collected batches. It may be called more than once.
+// Release releases the collected batches. It may be called more than once.
 func (r *Result) Release() {
 	if r != nil {
 		r.released.Store(true)

@@ -23,8 +23,8 @@ import (
 // splits are the slots of each worker, with which jobs run on 1 to 4 workers.
 var splits = [][]int{{1}, {3}, {1, 1}, {2, 3}, {1, 2, 1}, {1, 1, 1, 1}, {3, 2, 1, 2}}
 
-// sameBits runs a job in this process and on workers, and compares what it gives,
-// with the files that it writes to the directory whose path it is given.
+// sameBits runs a job in this process and on workers, and compares the results and the files
+// that the job writes to the given directory.
 func sameBits[A any](t *testing.T, job *engine.Job[A], args func(out string) A, opts ...engine.Option) {
 	t.Helper()
 	for _, slots := range splits {

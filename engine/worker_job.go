@@ -15,8 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// workerJob is a job as a worker was told to run it. Its methods are called one at a
-// time.
+// workerJob is a job that a worker was told to run. Its methods are called one at a time.
 type workerJob struct {
 	worker     *worker
 	deployment *wire.Deployment

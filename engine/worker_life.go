@@ -43,7 +43,7 @@ const (
 	// workerSealing: as workerCommitting, but the worker ends after it.
 	workerSealing
 	workerCommitted
-	// workerStopping: what is under way was told to end.
+	// workerStopping: the work that is under way was told to end.
 	workerStopping
 	// workerAborting: the sinks remove what they wrote.
 	workerAborting
@@ -77,11 +77,11 @@ const (
 	hearExit
 	// hearNonsense is any other message, or one that is not for this worker.
 	hearNonsense
-	// workDone: what was under way has succeeded.
+	// workDone: the work that was under way has succeeded.
 	workDone
 	// workResolved: building has succeeded in a worker that only resolves facts.
 	workResolved
-	// workFailed: what was under way has failed.
+	// workFailed: the work that was under way has failed.
 	workFailed
 	// workUntold: a message of the worker cannot be sent.
 	workUntold

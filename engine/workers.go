@@ -21,8 +21,8 @@ import (
 // what the subtasks of one build share and the processes of a cluster could not.
 //
 // Where the job has fewer slots than n there is a worker for each slot. 0, the default, runs
-// the job as a whole. The closures of an anonymous job may run here too, though what they
-// capture is shared, which on a cluster it would not be.
+// the job as a whole. The closures of an anonymous job may run here too, although here, unlike
+// on a cluster, workers share what the closures capture.
 func Workers(n int) Option {
 	return func(c *config) {
 		if c.workers = n; n != 0 {
@@ -39,7 +39,7 @@ type workersRun struct {
 	// client is the build of the caller of Run. It runs nothing, but takes the rows that come
 	// back.
 	client *Builder
-	graph  []byte // the client's, as it is sent
+	graph  []byte // the client's graph, as it is sent
 	plan   *plan.Plan
 	slots  []shared.Range // by worker
 }
@@ -90,7 +90,7 @@ func newWorkersRun[A any](job *Job[A], args A, c *config) (*workersRun, error) {
 	return r, nil
 }
 
-// run runs the workers to their end and writes what is the client's to write.
+// run runs the workers to their end and writes the outputs of the client.
 func (r *workersRun) run(ctx context.Context) (*Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

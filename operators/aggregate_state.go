@@ -44,7 +44,7 @@ type fixedSize struct{}
 
 func (fixedSize) grown() int64 { return 0 }
 
-// grownTo returns s with a length of at least n; what is new is zero.
+// grownTo returns s with a length of at least n; new elements are zero.
 func grownTo[T any](s []T, n int) []T {
 	if n <= len(s) {
 		return s

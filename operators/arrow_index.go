@@ -206,7 +206,7 @@ type arrowMessage struct {
 }
 
 // readMessage reads the header of the message at an offset, into head if that is large enough.
-// For the end mark it returns io.EOF, and a message of which only end is set.
+// For the end mark it returns io.EOF, and a message with only end set.
 func readMessage(r io.ReaderAt, at, to int64, head []byte) (m arrowMessage, _ []byte, err error) {
 	var word [8]byte
 	if to-at < 4 {

@@ -15,7 +15,7 @@ type ending struct {
 	keeper *staging   // staging directory with the journal
 	left   []*staging // the other staging directories that still exist
 	all    []*placement
-	gone   map[*placement]bool // outputs of which the staging directories have nothing left
+	gone   map[*placement]bool // outputs that are gone from their staging directories
 }
 
 // endSet finishes or undoes the set of an interrupted run, and removes its remains. It reports

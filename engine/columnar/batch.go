@@ -94,7 +94,7 @@ func (v Values) Len() int {
 	return v.array().Len()
 }
 
-// Release gives up values that are owned.
+// Release releases values that are owned.
 func (v Values) Release() {
 	if !v.IsZero() {
 		v.array().Release()

@@ -218,7 +218,7 @@ func TestGetReadsWhatIsThere(t *testing.T) {
 	})
 }
 
-// TestMistakes tells what is wrong with each.
+// TestMistakes: the error says what is wrong with each.
 func TestMistakes(t *testing.T) {
 	columns := []columnar.Column{{Name: "n", Type: "int64"}, {Name: "v", Type: "vector"}}
 	schema := schemaOf(t, columns...)
@@ -280,7 +280,7 @@ func TestMistakes(t *testing.T) {
 	require.ErrorContains(t, err, `both named "n"`)
 }
 
-// TestReferences: memory goes with the last reference.
+// TestReferences: the last reference frees the memory.
 func TestReferences(t *testing.T) {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	schema := schemaOf(t, columnar.Column{Name: "t", Type: "utf8"})
@@ -308,7 +308,7 @@ func TestReferences(t *testing.T) {
 	mem.AssertSize(t, 0)
 }
 
-// TestZeroValues are none, and answer as such.
+// TestZeroValues: zero values behave as empty.
 func TestZeroValues(t *testing.T) {
 	var b columnar.Batch
 	var s columnar.Schema
@@ -331,7 +331,8 @@ func TestZeroValues(t *testing.T) {
 	require.Equal(t, fmt.Sprint(arrow.NewSchema(nil, nil)), fmt.Sprint(arrowrows.Arrow(none.Schema())))
 }
 
-// TestReleasedBatches are told, by errors where there are any and else by panics with a sentence.
+// TestReleasedBatches: the use of a released batch is an error or, in functions without one, a
+// panic with a clear message.
 func TestReleasedBatches(t *testing.T) {
 	schema := schemaOf(t, columnar.Column{Name: "x", Type: "int64"})
 	rows, err := columnar.NewBatch(nil, schema, []int64{7, 8})
@@ -353,7 +354,7 @@ func TestReleasedBatches(t *testing.T) {
 	requirePanic(t, "columnar: Format: column 0, row 1: "+why, func() { rows.Format(0, 1) })
 }
 
-// TestPlacesThatAreNone are told by a sentence.
+// TestPlacesThatAreNone: places that do not exist panic with a clear message.
 func TestPlacesThatAreNone(t *testing.T) {
 	rows, err := columnar.NewBatch(nil, schemaOf(t, columnar.Column{Name: "x", Type: "int64"}), []int64{7, 8})
 	require.NoError(t, err)

@@ -94,11 +94,10 @@ func (c *Context) Count(name string, delta int64) {
 	c.counters[name] += delta
 }
 
-// Accumulate adds v to what the job accumulates under a name. Values are added
-// per shard in the order of calls, those of several operators in the order of
-// their nodes, and then shards are added up the aligned tree, so that the sum has
-// the same bits at any parallelism; sums of integers are exact up to 2^53. The
-// shard must be the subtask's own.
+// Accumulate adds v to the job's accumulator of that name. Values are added per shard in the
+// order of calls, those of several operators in the order of their nodes. Then shards are added
+// up the aligned tree. So the sum has the same bits at any parallelism; sums of integers are
+// exact up to 2^53. The subtask must own the shard.
 func (c *Context) Accumulate(name string, shard int, v float64) {
 	if !c.Range.Contains(shard) {
 		panic(fmt.Errorf("accumulate %q under shard %d: the subtask owns %v", name, shard, c.Range))
@@ -117,8 +116,8 @@ func (c *Context) Accumulate(name string, shard int, v float64) {
 // errNoCollector is the error of Collect in a run without a Collector.
 var errNoCollector = errors.New("this run has nobody who takes collected rows")
 
-// Collect hands rows of a shard, borrowed, to whoever started the run. Shards
-// come in increasing order within the subtask.
+// Collect passes borrowed rows of a shard to the run's Collector. Shards come in increasing
+// order within the subtask.
 func (c *Context) Collect(shard int, rows columnar.Batch) error {
 	if c.collect == nil {
 		return errNoCollector

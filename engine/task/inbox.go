@@ -42,7 +42,7 @@ type inbox struct {
 	wake chan struct{} // has a token if the reader is to look again
 
 	seq     map[int]*int64 // next sequence number, by source shard; only for Receive
-	last    *int64         // that of source, which sent last; only for Receive
+	last    *int64         // next sequence number of source, which sent last; only for Receive
 	source  int
 	number  int64   // of the next piece; only for Receive
 	scratch []piece // only for Receive

@@ -92,7 +92,7 @@ type directOutput struct {
 	ranges  []shared.Range // of the receiving subtasks, nil if broadcast
 	hosts   []int          // their workers
 	target  int            // the owner of the last shard
-	workers int            // a broadcast goes to the first so many
+	workers int            // a broadcast goes to so many, the first ones
 	sent    int64          // messages with rows of the source shard
 	rows    int64          // in them
 

@@ -116,7 +116,7 @@ func TestBlocksThatLie(t *testing.T) {
 	}
 	const size = 3 * 8 // of the values of a column; the body is those of both
 	a := bytes.Index(block.Bytes(), numbers(0, size))
-	nodes := bytes.Index(block.Bytes(), numbers(3, 0, 3, 0)) // each with its nulls, of which there are none
+	nodes := bytes.Index(block.Bytes(), numbers(3, 0, 3, 0)) // each with its number of nulls, 0
 	require.Positive(t, a)
 	require.Positive(t, nodes)
 	for name, c := range map[string]struct {

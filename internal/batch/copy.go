@@ -62,8 +62,8 @@ func newSource(d arrow.ArrayData) (source, error) {
 	return s, nil
 }
 
-// open opens the children, of which the array uses n rows from start (all when
-// n is negative).
+// open opens the children. The array uses n of their rows from start on, or all if n is
+// negative.
 func (s *source) open(children []arrow.ArrayData, start, n int) error {
 	s.kids = make([]source, len(children))
 	for i, child := range children {
@@ -173,7 +173,7 @@ func (s *sink) check() error {
 	return nil
 }
 
-// alloc reserves buffers from mem, those of offsets from offsets.
+// alloc allocates buffers from mem, and buffers of offsets from offsets.
 func (s *sink) alloc(mem, offsets memory.Allocator) {
 	if s.hasNull {
 		s.valid = newBuffer(mem, int(bitutil.BytesForBits(int64(s.rows))))

@@ -31,7 +31,7 @@ func NewSeriesReader(next func() ([]byte, error), mem memory.Allocator) (*Series
 	return s, nil
 }
 
-// open goes on to the next stream.
+// open moves on to the next stream.
 func (s *SeriesReader) open() error {
 	data, err := s.next()
 	if err != nil {

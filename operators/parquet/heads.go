@@ -129,8 +129,8 @@ func (c *compact) numberInto(n *int64, kind byte) bool {
 	return true
 }
 
-// numbers reads a struct. It stores the number of each field id in fields, if that has the id,
-// and calls told for booleans.
+// numbers reads a struct. It stores the number of field id in *fields[id], if there is such an
+// element, and calls told for booleans.
 func (c *compact) numbers(fields []*int64, told func(id int64, kind byte)) {
 	c.fields(1, func(id int64, kind byte) bool {
 		if told != nil && (kind == thriftTrue || kind == thriftFalse) {

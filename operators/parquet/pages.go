@@ -49,7 +49,7 @@ type leaf struct {
 	values decoder
 
 	codec      compress.Compression
-	rest       []byte // pages to come of the row group
+	rest       []byte // remaining pages of the row group
 	ahead      int64  // values that they have
 	page       int    // number of the current page
 	dictionary bool   // the row group has one
