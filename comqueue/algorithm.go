@@ -8,19 +8,18 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Algorithm has a communicate function carried out by an algorithm of package
-// collective/algorithm, by name, with its dimensions if it takes any:
+// Algorithm makes a communicate function use an algorithm of package collective/algorithm,
+// given by name, with its dimensions if it takes any:
 //
 //	comqueue.AllReduce(sums, comqueue.Algorithm("ring"))
 //	comqueue.AllReduce(sums, comqueue.Algorithm("torus:2x4"))
 //
-// Without it the algorithm is chosen among those that give the same bits. The result
-// of one that is named may be folded in an order of its own: where that makes it
-// depend on the number of subtasks, also for a buffer that ForEachShard filled, the
-// plan says so. A name or dimensions that cannot be right, and an algorithm that never
-// keeps the order of subtasks together with an operator that does not commute, are
-// errors when the job is built; what depends on the number of subtasks is one before
-// the first superstep.
+// Without it the algorithm is chosen among those that give the same bits. A named algorithm may
+// fold in an order of its own. If its result then depends on the number of subtasks, also for a
+// buffer that ForEachShard filled, the plan says so. A wrong name or wrong dimensions are
+// errors when the job is built. So is an algorithm that never keeps the order of subtasks with
+// an operator that does not commute. Errors that depend on the number of subtasks are reported
+// before the first superstep.
 func Algorithm(name string) AlgorithmOption { return AlgorithmOption{name: name} }
 
 // AlgorithmOption is an option of every communicate function but Barrier and those of
@@ -30,7 +29,7 @@ type AlgorithmOption struct{ name string }
 func (a AlgorithmOption) applyReduce(c *reduceConfig) { c.by = &a }
 func (a AlgorithmOption) applyMove(c *moveConfig)     { c.by = &a }
 
-// asked is what the option names: the empty string where there is no option.
+// asked returns the name in the option, "" without an option.
 func (a *AlgorithmOption) asked() string {
 	if a == nil {
 		return ""
@@ -38,8 +37,8 @@ func (a *AlgorithmOption) asked() string {
 	return a.name
 }
 
-// find returns the algorithm and its dimensions, both nil where there is no option.
-// The error says what cannot be right whatever the number of subtasks.
+// find returns the algorithm and its dimensions, both nil without an option. The error says
+// what is wrong for any number of subtasks.
 func (a *AlgorithmOption) find(c program.Collective) (*algorithm.Algorithm, []int, error) {
 	if a == nil {
 		return nil, nil, nil
@@ -68,10 +67,10 @@ func (a *AlgorithmOption) find(c program.Collective) (*algorithm.Algorithm, []in
 	return by, dims, nil
 }
 
-// maxRanks is more subtasks than there may be shards to share.
+// maxRanks is larger than any number of subtasks, which is at most that of shards.
 const maxRanks = 1 << 20
 
-// serves returns why the algorithm that was asked for cannot serve p subtasks, or nil.
+// serves returns why the requested algorithm cannot serve p subtasks, or nil.
 func (a *AlgorithmOption) serves(c program.Collective, p, root int, operator string, commutes bool) error {
 	by, dims, err := a.find(c)
 	if err != nil || by == nil {
@@ -86,8 +85,8 @@ func (a *AlgorithmOption) serves(c program.Collective, p, root int, operator str
 	return nil
 }
 
-// needsEveryone reports whether the algorithm, given the forests of p subtasks over
-// shards, takes them as one whole buffer each, of which none may be absent.
+// needsEveryone reports whether the algorithm folds the forest of each of p subtasks into one
+// whole buffer first, and needs such a buffer of every subtask.
 func (a *AlgorithmOption) needsEveryone(c program.Collective, p, shards int) bool {
 	by, dims, err := a.find(c)
 	if err != nil || by == nil {
@@ -103,9 +102,9 @@ func (a *AlgorithmOption) needsEveryone(c program.Collective, p, shards int) boo
 // keepsOrder reports whether an algorithm keeps the order of p subtasks.
 func keepsOrder(by *algorithm.Algorithm, p int) bool { return by.RankOrder != nil && by.RankOrder(p) }
 
-// misusedBy returns why an algorithm cannot go with an operator, or nil if there are
-// numbers of subtasks for which it can. One or two subtasks, whose order there is only
-// one way to keep, do not count: the job is to run with any number.
+// misusedBy returns why an algorithm cannot go with an operator, or nil if it can for some
+// number of subtasks. One or two subtasks do not count, as any algorithm keeps their order: the
+// job is to run with any number.
 func misusedBy(by *algorithm.Algorithm, operator string, commutes bool) error {
 	if by == nil || commutes {
 		return nil

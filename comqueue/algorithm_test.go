@@ -15,15 +15,15 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// reduced is what a queue of two reductions came to, on subtask 0: by shards, and
-// whole.
+// reduced is the result of a queue of two reductions, on subtask 0: over shards, and of whole
+// buffers.
 type reduced struct {
 	shards, whole []uint64
 	result        *engine.Result
 }
 
-// reduce runs ForEachShard and AllReduce on values of many magnitudes, and AllReduce of
-// whole buffers, by an algorithm; the empty name stands for the choice of the group.
+// reduce runs ForEachShard and AllReduce on values of many magnitudes, and AllReduce of whole
+// buffers, by a given algorithm; "" leaves the choice to the group.
 func reduce(t *testing.T, p, n int, by string, options ...comqueue.ReduceOption) (reduced, error) {
 	t.Helper()
 	if by != "" {
@@ -67,7 +67,7 @@ func pow2(e int) float64 {
 	return v
 }
 
-// programs are what carried the stages whose names have a prefix.
+// programs returns the programs of the stages whose names have a prefix.
 func programs(r *engine.Result, prefix string) (names []string) {
 	for _, s := range r.Report.Queues[0].Stages {
 		if strings.HasPrefix(s.Name, prefix) {
@@ -77,8 +77,8 @@ func programs(r *engine.Result, prefix string) (names []string) {
 	return names
 }
 
-// Every algorithm gives what it claims, the plan says what the result depends on, and
-// the record says what ran.
+// Every algorithm gives the result that it promises, the plan says what the result depends on,
+// and the record says which algorithm ran.
 func TestAllReduceByEveryAlgorithm(t *testing.T) {
 	const n = 40
 	one, err := reduce(t, 1, n, "")
@@ -123,7 +123,7 @@ func TestAllReduceByEveryAlgorithm(t *testing.T) {
 	}
 }
 
-// A stage's record names what carried that stage, whatever ran after it.
+// A stage's record names that stage's own program, whatever ran after it.
 func TestEachStageSaysWhatRan(t *testing.T) {
 	key := shared.Scratch[[]float64]("key")
 	all := shared.Scratch[[]float64]("all")
@@ -173,7 +173,7 @@ func TestIntegerSumsDoNotDependOnParallelism(t *testing.T) {
 			require.NotContains(t, result.Plan.Text(), "depends on parallelism")
 		}
 	}
-	// Of a user's operator nothing is known.
+	// A user's operator may depend on the order.
 	result, err := supersteps(t, 2, 1,
 		do(func(ctx *comqueue.ComContext) { sums.Put(ctx, make([]int64, 5)) }),
 		comqueue.ForEachShard(sums, func(*comqueue.ComContext, int, []int64) error { return nil }),
@@ -182,7 +182,7 @@ func TestIntegerSumsDoNotDependOnParallelism(t *testing.T) {
 	require.Contains(t, result.Plan.Text(), "depends on parallelism")
 }
 
-// A ReduceScatter that ForEachShard feeds gives the elements that AllReduce gives.
+// A ReduceScatter after ForEachShard gives the same elements as AllReduce.
 func TestReduceScatterOfShards(t *testing.T) {
 	hist, block, all := shared.Scratch[[]float64]("hist"), shared.Scratch[[]float64]("block"), shared.Scratch[[]float64]("all")
 	for _, by := range []string{"", "direct", "halving", "ring"} {
@@ -225,7 +225,7 @@ func TestReduceScatterOfShards(t *testing.T) {
 					require.Contains(t, text, "ReduceScatter(hist)")
 					require.Contains(t, text, "[rank-tree: depends on parallelism]")
 					require.Contains(t, programs(result, "ReduceScatter")[0], by+" over messages")
-					if p == 1 || p == 2 || by == "halving" && p == 8 { // there the trees are the same
+					if p == 1 || p == 2 || by == "halving" && p == 8 { // then the trees are the same
 						require.Equal(t, one.shards, got, "by %q, %d elements, parallelism %d", by, n, p)
 					}
 				}

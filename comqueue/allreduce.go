@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Number is what buffers hold.
+// Number lists the element types of buffers.
 type Number interface{ float64 | float32 | int64 }
 
 // ReduceOption changes an AllReduce or a ReduceScatter.
@@ -48,16 +48,16 @@ func (o Op) String() string {
 
 func (o Op) applyReduce(c *reduceConfig) { c.op, c.user = o, nil }
 
-// Operator makes an operator of one's own. f combines element by element,
-// dst[i] = dst[i] op src[i], where dst holds the left operand; it may be called
-// on any piece of the buffers, and must be associative up to rounding. identity
-// fills the buffers that ForEachShard hands out. name appears in plan and errors.
+// Operator makes a user-defined operator. f combines element by element, dst[i] = dst[i] op
+// src[i], where dst holds the left operand. It may be called on any piece of the buffers, and
+// must be associative up to rounding. identity fills the buffers of ForEachShard. name appears
+// in plan and errors.
 func Operator[T Number](name string, identity T, f func(dst, src []T)) ReduceOption {
 	return userOperator{name: name, op: operator[T]{collective.UserOp(name, false, f).WithIdentity(identity), f}}
 }
 
-// CommutativeOperator makes an Operator whose operands may change places, so that
-// algorithms that do not keep the order of subtasks may serve it.
+// CommutativeOperator makes an Operator that commutes, so that algorithms that do not keep the
+// order of subtasks may serve it.
 func CommutativeOperator[T Number](name string, identity T, f func(dst, src []T)) ReduceOption {
 	return userOperator{name: name, commutes: true, op: operator[T]{collective.UserOp(name, true, f).WithIdentity(identity), f}}
 }
@@ -88,8 +88,7 @@ type reduceConfig struct {
 	by     *AlgorithmOption
 }
 
-// newReduceConfig applies the options of a communicate function, whose name stands
-// in the error.
+// newReduceConfig applies the options of a communicate function. Its name is part of the error.
 func newReduceConfig(function string, options []ReduceOption) (c reduceConfig, err error) {
 	for _, o := range options {
 		if o == nil {
@@ -109,10 +108,10 @@ func (c reduceConfig) opName() string {
 	return c.op.String()
 }
 
-// commutes reports whether the operator's operands may change places.
+// commutes reports whether the operator commutes.
 func (c reduceConfig) commutes() bool { return c.user == nil || c.user.commutes }
 
-// attrs are the options as the plan shows them.
+// attrs returns the options as the plan shows them.
 func (c reduceConfig) attrs() []engine.Attr {
 	attrs := []engine.Attr{{Key: "op", Value: c.opName()}}
 	if c.length != nil {
@@ -130,7 +129,7 @@ func (c reduceConfig) attrs() []engine.Attr {
 	return attrs
 }
 
-// misuseOf says what is wrong with the options of a reduction of T by a collective.
+// misuseOf returns what is wrong with the options of a reduction of T by a collective.
 func misuseOf[T Number](c reduceConfig, by program.Collective) error {
 	if c.length != nil {
 		if err := c.length.Err(); err != nil {
@@ -153,8 +152,8 @@ func misuseOf[T Number](c reduceConfig, by program.Collective) error {
 	return misusedBy(a, c.opName(), c.commutes())
 }
 
-// orderOf says what the bits of a reduction of T depend on. Operators on integers,
-// but for the user's, give one result in any order.
+// orderOf returns what the bits of a reduction of T depend on. Built-in operators on integers
+// give the same result in any order.
 func orderOf[T Number](c reduceConfig, by program.Collective, perShard bool) engine.Reduction {
 	if !perShard {
 		if c.exact {
@@ -216,16 +215,16 @@ func resolve[T Number](c reduceConfig) (operator[T], error) {
 	return operator[T]{}, fmt.Errorf("unknown operator %v", c.op)
 }
 
-// AllReduce combines a buffer of all subtasks element by element and gives every
-// subtask the result, in place, under the same key. It runs as three stages:
-// AllReduceSend hands out the subtask's part, AllReduceSum reduces the piece the
-// subtask owns, AllReduceRecv gathers the reduced pieces.
+// AllReduce combines a buffer of all subtasks element by element and gives every subtask the
+// result, in place, under the same key. It runs as three stages: AllReduceSend sends the
+// subtask's part, AllReduceSum reduces the piece that the subtask owns, AllReduceRecv gathers
+// the reduced pieces.
 //
-// A buffer filled by ForEachShard is reduced up the tree over shards, so that the
-// result is the same at any parallelism, unless an Algorithm is asked for that does
-// not take the parts of shards. Any other buffer is taken whole, one per subtask, and
-// reduced in the fold tree over subtasks. The plan marks what "depends on parallelism".
-// Buffers of different lengths are an error that names two subtasks.
+// A buffer filled by ForEachShard is reduced up the tree over shards, so that the result is the
+// same at any parallelism, unless an Algorithm is given that does not take the parts of shards.
+// Any other buffer is taken whole, one per subtask, and reduced in the fold tree over subtasks.
+// The plan marks such results "depends on parallelism". Buffers of different lengths are an
+// error that names two subtasks.
 func AllReduce[T Number](key shared.Key[[]T], options ...ReduceOption) Stage {
 	s := &allReduce[T]{key: key}
 	s.config, s.err = newReduceConfig(fmt.Sprintf("AllReduce(%q)", key.Name()), options)
@@ -290,9 +289,9 @@ type reduction[T Number] struct {
 	config  reduceConfig
 	call    *collective.AllReducer[T]
 	request collective.Reduction[T]
-	forest  *forest[T] // nil where the buffer is whole
-	// everyone says that the algorithm needs a buffer of each subtask: one without rows
-	// brings nothing, which is the operator's identity then.
+	forest  *forest[T] // nil if the buffer is whole
+	// everyone says that the algorithm needs a buffer of each subtask. A subtask without rows
+	// then contributes the operator's identity.
 	everyone bool
 	nothing  []T
 	alone    [1]shared.Entry[[]T]
@@ -324,8 +323,7 @@ func newReduction[T Number](b *body, position int, key shared.Key[[]T], c reduce
 	return r, nil
 }
 
-// send posts the subtask's part: its forest if ForEachShard filled one, else the
-// buffer itself.
+// send sends the subtask's part: its forest if ForEachShard filled one, else the buffer itself.
 func (r *reduction[T]) send() error {
 	buffer := r.key.Get(r.ctx)
 	if r.forest != nil && len(buffer) != r.forest.length {
@@ -352,7 +350,7 @@ func (r *reduction[T]) send() error {
 	return r.call.Send(&r.request)
 }
 
-// sum reduces what the subtask owns.
+// sum reduces the piece that the subtask owns.
 func (r *reduction[T]) sum() error {
 	before := r.call.Stats().Recv
 	err := r.call.Sum()
@@ -360,7 +358,7 @@ func (r *reduction[T]) sum() error {
 	return err
 }
 
-// recv waits for what the others own.
+// recv waits for the pieces that the others own.
 func (r *reduction[T]) recv() error {
 	before := r.call.Stats().Recv
 	err := r.call.Recv()
@@ -369,11 +367,11 @@ func (r *reduction[T]) recv() error {
 	return err
 }
 
-// partialBytes and resultBytes are what the stages moved away from the subtask.
+// partialBytes and resultBytes are the bytes that the stages sent to other subtasks.
 func (r *reduction[T]) partialBytes() int64 { return r.call.Stats().Bytes - r.call.Stats().Results }
 func (r *reduction[T]) resultBytes() int64  { return r.call.Stats().Results }
 
-// program names what carried the calls.
+// program names the algorithms and executors of the calls.
 func (r *reduction[T]) program() string {
 	s := r.call.Stats()
 	if s.Calls == 0 {

@@ -34,14 +34,14 @@ var (
 
 const bins = 21
 
-// smallest keeps the 5 smallest values of both, in order: it uses up left.
+// smallest returns the 5 smallest values of both, in order. It overwrites left.
 func smallest(left, right []float64) []float64 {
 	left = append(left, right...)
 	slices.Sort(left)
 	return left[:min(5, len(left))]
 }
 
-// local makes what the shards and the subtask bring.
+// local makes the contributions of the shards and of the subtask.
 func local(ctx *comqueue.ComContext) error {
 	if ctx.StepNo() == 1 {
 		gradient.Put(ctx, make([]float64, 4))
@@ -136,7 +136,7 @@ func TestQueueOfAllStagesHasTheSameBits(t *testing.T) {
 	}
 }
 
-// hash is the graph's fingerprint, which the lines of functions are part of.
+// hash matches the graph's fingerprint, which depends on the source lines of functions.
 var hash = regexp.MustCompile(`graph [0-9a-f]+…`)
 
 func TestPlanOfAllStages(t *testing.T) {
@@ -150,7 +150,7 @@ func TestPlanOfAllStages(t *testing.T) {
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, string(want), got, "REWRITE=1 writes it anew")
-	// What the plan shows is what ran, as often as it should.
+	// The stages of the plan ran, as often as they should.
 	shown := map[string]int64{}
 	for _, n := range result.Graph.Nodes {
 		if n.Stage.String() == "communicate" || strings.HasPrefix(n.Op, "AllReduce") {
@@ -186,7 +186,7 @@ func TestStagesCountWhatTheyMove(t *testing.T) {
 		comqueue.AllGather(part, all), comqueue.Gather(part, node0), comqueue.Broadcast(model), comqueue.ReduceScatter(model, sum), comqueue.Barrier())
 	require.NoError(t, err)
 	want := map[string]int64{ // per superstep, over all subtasks
-		`AllGather "part"`:      8 * ((p-1)*(0+10+20+30) + (p-1)*p), // and the lengths
+		`AllGather "part"`:      8 * ((p-1)*(0+10+20+30) + (p-1)*p), // and their lengths
 		`Gather "part"`:         8 * (10 + 20 + 30 + (p-1)*p),
 		`Broadcast "model"`:     (p - 1) * (4*100 + 8),
 		`ReduceScatter "model"`: p * 4 * (100 - 25),

@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// gang is the state of a queue in one process: its session and what its subtasks
+// gang is the state of a queue in one process: its session, and objects that its subtasks
 // share.
 type gang struct {
 	queue   *IterativeComQueue
@@ -25,16 +25,16 @@ type gang struct {
 	nodes   []engine.NodeID
 	specs   []engine.StageSpec // of the nodes
 	session *shared.Session
-	from    *engine.Cut // where the queue goes on, nil where it begins
+	from    *engine.Cut // where the queue goes on, nil if it begins
 
 	reports  *reports
 	subtasks int          // of the queue, in all processes
-	here     shared.Range // those in this one
+	here     shared.Range // those in this process
 	alive    atomic.Int32 // bodies that have not been closed
-	cut      atomic.Int32 // bodies that have handed over what they hold
+	cut      atomic.Int32 // bodies that have handed over their state
 
 	broadcasts []broadcast // by input
-	checks     *checks     // nil where nobody asked for them
+	checks     *checks     // nil if not requested
 }
 
 // broadcast is the one copy of a broadcast input.
@@ -88,7 +88,7 @@ func (g *gang) enter(s engine.GangSpec) (err error) {
 // spread says that the queue has subtasks in other processes.
 func (g *gang) spread() bool { return g.here.Len() < g.subtasks }
 
-// body is what one subtask of a queue runs.
+// body runs the stages of one subtask of a queue.
 type body struct {
 	*gang
 	subtask int
@@ -98,12 +98,12 @@ type body struct {
 	forests map[int]forgetful // *forest[T] by position of its ForEachShard
 	used    int               // nodes bound so far
 	stages  []engine.Stage
-	mail    mail // what goes between processes
+	mail    mail // reports sent between processes
 
-	rowsOnDisk []*onDisk // that files hold of its shards
-	made       holdings  // what stages have made of rows
+	rowsOnDisk []*onDisk // rows of its shards that are in files
+	made       holdings  // blocks that stages have made of rows
 
-	instances []*instance // of stages that are made for each subtask
+	instances []*instance // instances of stages that are made for each subtask
 }
 
 // takeNode returns the plan's node for the next described stage.
@@ -141,8 +141,8 @@ func (b *body) Open(c *engine.Context, in engine.Input, comm *collective.Comm) e
 	return nil
 }
 
-// openInputs has the rows of all inputs under their keys: reads them, or finds those of the
-// gang before in the session.
+// openInputs puts the rows of all inputs under their keys. It reads them, or finds those of the
+// previous gang in the session.
 func (b *body) openInputs(c *engine.Context, in engine.Input) error {
 	for port, input := range b.queue.inputs {
 		if input.broadcast != nil {
@@ -168,7 +168,7 @@ func (b *body) openInputs(c *engine.Context, in engine.Input) error {
 			}
 		}
 	}
-	for _, d := range b.context.data { // now that none goes to disk for others any more
+	for _, d := range b.context.data { // from here on no rows move to disk to make room
 		for shard := c.Range.Lo; shard < c.Range.Hi; shard++ {
 			if f := d.Get(&b.context, shard); f.file != nil {
 				b.rowsOnDisk = append(b.rowsOnDisk, f.file)
@@ -181,7 +181,7 @@ func (b *body) openInputs(c *engine.Context, in engine.Input) error {
 	return nil
 }
 
-// openBroadcast shares the process's one frame of a broadcast input.
+// openBroadcast puts the process's one frame of a broadcast input under its key.
 func (b *body) openBroadcast(c *engine.Context, port int, in input) error {
 	one := &b.broadcasts[port]
 	one.once.Do(func() {
@@ -203,8 +203,8 @@ func (b *body) openBroadcast(c *engine.Context, port int, in input) error {
 	return one.err
 }
 
-// holdJoined accounts for the copy that a frame makes of several batches. The batches
-// stay as well, as the run's.
+// holdJoined accounts for the copy that a frame makes of several batches. The batches stay too,
+// as the run owns them.
 func holdJoined(c *engine.Context, port int) error {
 	batches := c.Side(port)
 	if len(batches) < 2 {
@@ -217,7 +217,7 @@ func holdJoined(c *engine.Context, port int) error {
 	return c.HoldSide(port, size)
 }
 
-// openShard has the rows of a shard in one frame.
+// openShard puts the rows of a shard into one frame.
 func (b *body) openShard(c *engine.Context, in engine.Input, taking *intake, port, shard int) (err error) {
 	input := b.queue.inputs[port]
 	key := input.partitioned.key
@@ -246,7 +246,7 @@ func readShard(c *engine.Context, in engine.Input, taking *intake, port, shard i
 	defer of.release()
 	for {
 		rows, err := in.Next(port, shard)
-		if err == io.EOF { // itself: one wrapped in an error is something cut off
+		if err == io.EOF { // not errors.Is: a wrapped io.EOF means truncated data
 			return taking.rows(c, *input.partitioned, shard, input.schema(), of)
 		}
 		if err != nil {
@@ -285,8 +285,8 @@ func (b *body) Begin(step int) error {
 	return b.checks.begin(b.subtask, step, b.context.objects)
 }
 
-// between is what happens before a superstep: it opens the queue, or what goes on of it, and
-// has it forget what no key keeps where that is checked.
+// between is called before a superstep. It opens the queue, or the part that goes on after a
+// cut. With CheckState it makes the queue forget what no key keeps.
 func (b *body) between(step int) error {
 	if step == b.first {
 		if err := b.guard(func() error { return b.open(b.from == nil) }); err != nil || step == 1 {
@@ -299,7 +299,7 @@ func (b *body) between(step int) error {
 	return b.forget()
 }
 
-// observe shows the replicated objects after a superstep to who wants to see them.
+// observe passes the replicated objects after a superstep to the run's observer, if any.
 func (b *body) observe(step int) error {
 	if b.subtask != 0 || !b.context.task.Observed() {
 		return nil
@@ -323,8 +323,8 @@ func (b *body) Stop(int) (bool, error) {
 	return b.context.ask(b.queue.criterion)
 }
 
-// After implements engine.Loop: checks, what the subtasks of several processes combine, and
-// what subtask 0 makes of the superstep's reports.
+// After implements engine.Loop: it makes the checks, exchanges reports between processes, and
+// on subtask 0 folds the superstep's reports.
 func (b *body) After(step int, last bool) error {
 	if b.checks != nil {
 		if err := b.check(step); err != nil {
@@ -347,7 +347,7 @@ func (b *body) After(step int, last bool) error {
 
 // Finish implements engine.Loop: it emits the queue's rows.
 func (b *body) Finish(c *engine.Context, out engine.Output) error {
-	if b.from != nil && b.from.Last { // there was no superstep to begin
+	if b.from != nil && b.from.Last { // no superstep was begun
 		if err := b.guard(func() error { return b.open(false) }); err != nil {
 			return err
 		}
@@ -378,8 +378,8 @@ func (b *body) giveRows(c *engine.Context, out engine.Output) error {
 	}
 }
 
-// closeOnce has subtask 0 emit the rows of the close. Where files hold what they may be made of,
-// they leave the queue once that is verified.
+// closeOnce emits the rows of the close on subtask 0. If they may be made of data in files,
+// they are emitted after the files are verified.
 func (b *body) closeOnce(c *engine.Context, out engine.Output) error {
 	emit, release := b.queue.close.start(c)
 	defer release()
@@ -408,8 +408,8 @@ func (b *body) closeOnce(c *engine.Context, out engine.Output) error {
 	return err
 }
 
-// closeShards emits the rows that the close makes of each shard. What files hold is verified
-// before, as others compute with what is emitted, and after, as the close may read it.
+// closeShards emits the rows of the close, shard by shard. Files are verified before, as other
+// operators compute with the emitted rows, and after, as the close may read the files.
 func (b *body) closeShards(c *engine.Context, out engine.Output) error {
 	if err := b.verifyRows(); err != nil {
 		return err
@@ -431,8 +431,8 @@ func (b *body) closeShards(c *engine.Context, out engine.Output) error {
 	return b.verifyRows()
 }
 
-// Close implements engine.Loop. The last subtask that ends closes the session, which
-// releases what all of them hold, unless others go on with it.
+// Close implements engine.Loop. The last subtask that ends closes the session, unless another
+// gang goes on with it. Closing the session releases what all subtasks hold.
 func (b *body) Close() error {
 	if c := b.context.task; c != nil {
 		b.made.close(c)

@@ -9,10 +9,10 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Broadcast gives every subtask a copy of subtask 0's buffer, or that of the subtask
-// which Root names, under the same key. Only the root needs to have put one; it may be
-// of another length in each superstep. The buffers that the others had are written
-// over, and grown if they are too short.
+// Broadcast gives every subtask a copy of the buffer of subtask 0, or of the subtask that Root
+// names, under the same key. Only the root needs to have put one. Its length may change from
+// superstep to superstep. The other subtasks' buffers are overwritten, and grown if they are
+// too short.
 func Broadcast[T Element](key shared.Key[[]T], options ...MoveOption) Stage {
 	s := &broadcastStage[T]{key: key}
 	s.config, s.err = newMoveConfig(program.Broadcast, false, options)
@@ -68,10 +68,10 @@ func (s *broadcastStage[T]) bind(b *body, _ int) ([]engine.Stage, error) {
 	}, nil), nil
 }
 
-// BroadcastObject gives every subtask a copy of subtask 0's object, or that of the
-// subtask which Root names, under the same key, whose codec carries it: a scratch key,
-// which has none, is an error. What the others had under the key is released, if it
-// has a Release method, and replaced.
+// BroadcastObject gives every subtask a copy of the object of subtask 0, or of the subtask that
+// Root names, under the same key. The key's codec encodes it; a scratch key has no codec and is
+// an error. The other subtasks' objects under the key are replaced, and released if they have a
+// Release method.
 func BroadcastObject[V any](key shared.Key[V], options ...MoveOption) Stage {
 	s := &broadcastObject[V]{key: key}
 	s.config, s.err = newMoveConfig(program.Broadcast, false, options)
@@ -94,7 +94,7 @@ func (s *broadcastObject[V]) misuse() error {
 	return hasCodec("BroadcastObject", s.key, s.key.Codec())
 }
 
-// hasCodec says what is wrong with a key whose objects cannot be carried.
+// hasCodec returns an error if a key has no codec for its objects.
 func hasCodec[V any](function string, key shared.AnyKey, codec shared.Codec[V]) error {
 	if codec == nil {
 		return fmt.Errorf("%s(%q): a scratch key has no codec to carry its objects: make the key with shared.Replicated", function, key.Name())
@@ -141,7 +141,7 @@ func (s *broadcastObject[V]) bind(b *body, _ int) ([]engine.Stage, error) {
 	}, nil), nil
 }
 
-// replace puts an object and lets go of the one that was there.
+// replace puts an object and releases the previous one.
 func replace[V any](c *ComContext, key shared.Key[V], v V) {
 	old, had := key.Lookup(c)
 	key.Put(c, v)
@@ -150,7 +150,7 @@ func replace[V any](c *ComContext, key shared.Key[V], v V) {
 	}
 }
 
-// release lets go of an object that is in no session any more.
+// release releases an object that is not in a session any more.
 func release(v any) {
 	if r, ok := v.(interface{ Release() }); ok {
 		r.Release()

@@ -8,20 +8,19 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// checks look for what user functions must not do, where the job asks for it: to
-// modify rows that others share, and to let replicated objects differ among
-// subtasks. They are made after the verdict of each superstep.
+// checks find what user functions must not do: modify rows that others share, and make
+// replicated objects differ among subtasks. They are made after the verdict of each superstep,
+// if the job asks for them.
 type checks struct {
 	broadcast map[string]bool // names of the broadcast inputs
 	watched   [][]watched     // by subtask: its partitioned rows
 
-	// replicas are the fingerprints of the replicated objects at the beginning of
-	// a superstep, by subtask and by parity of the superstep. No lock is needed,
-	// for the reason that reports need none: subtask 0 reads a half after the
-	// verdict of the superstep, and no subtask writes to it again before subtask 0
-	// arrives at the next verdict.
+	// replicas are the fingerprints of the replicated objects at the beginning of a superstep,
+	// by subtask and by parity of the superstep. As for reports, no lock is needed: subtask 0
+	// reads a half after the verdict of the superstep, and no subtask writes to it again before
+	// subtask 0 arrives at the next verdict.
 	replicas [][2][]shared.Fingerprint
-	traces   *traces // nil where nobody asked for them
+	traces   *traces // nil if not requested
 }
 
 // watched is a frame that nobody may modify.
@@ -45,7 +44,7 @@ func newChecks(q *IterativeComQueue, subtasks int) *checks {
 	return c
 }
 
-// watch has a frame of a subtask checked for modifications.
+// watch adds a frame of a subtask to those that are checked for modifications.
 func (c *checks) watch(subtask int, name string, frame *Frame) error {
 	print, err := frame.fingerprint()
 	if err != nil {
@@ -55,9 +54,8 @@ func (c *checks) watch(subtask int, name string, frame *Frame) error {
 	return nil
 }
 
-// begin takes the fingerprints of a subtask's replicated objects, on the subtask.
-// Broadcast rows are left out: there is but one copy of them, which is checked
-// for modifications.
+// begin takes the fingerprints of a subtask's replicated objects, on the subtask. Broadcast
+// rows are left out: their only copy is checked for modifications.
 func (c *checks) begin(subtask, step int, objects *shared.Objects) error {
 	half := &c.replicas[subtask][step&1]
 	prints, err := objects.Fingerprints((*half)[:0], c.isBroadcast)
@@ -68,9 +66,9 @@ func (c *checks) begin(subtask, step int, objects *shared.Objects) error {
 func (c *checks) isBroadcast(name string) bool { return c.broadcast[name] }
 
 // check fails if rows that others share were modified in a superstep, or if the subtasks did
-// not hold the same replicated objects when it began. All subtasks call it; the first of each
-// process looks at the rows while the others wait: no function of the superstep runs any
-// more, and none of the next runs yet.
+// not hold the same replicated objects when it began. All subtasks call it. The first of each
+// process checks the rows while the others wait: no function of the superstep runs any more,
+// and none of the next superstep runs yet.
 func (b *body) check(step int) error {
 	ctx := b.context.Context()
 	if b.spread() { // in one process the verdict has brought all of them here
@@ -93,7 +91,7 @@ func (b *body) check(step int) error {
 	return b.compareReplicas(step)
 }
 
-// checkRows looks for modified rows. Other subtasks, queues and operators may
+// checkRows returns an error if rows were modified. Other subtasks, queues and operators may
 // share them.
 func (g *gang) checkRows(step int) error {
 	when := fmt.Sprintf("in superstep %d", step)
@@ -108,8 +106,7 @@ func (g *gang) checkRows(step int) error {
 	return nil
 }
 
-// checkClosed looks for rows that the function modified that gives the queue's rows, on
-// one subtask.
+// checkClosed returns an error if the close function modified rows, on one subtask.
 func (b *body) checkClosed() error {
 	const when = "when the queue closed"
 	if err := b.checkBroadcasts(when); err != nil {
@@ -162,8 +159,8 @@ func (c *checks) checkReplicas(step int) error {
 	return e
 }
 
-// replicasDiffer names the lowest subtask that differs from subtask 0, and its first
-// object that does; it returns nil where none does.
+// replicasDiffer names the lowest subtask that differs from subtask 0, and its first object
+// that differs. It returns nil if there is none.
 func replicasDiffer(held [][]shared.Fingerprint, step int) *engine.ReplicaError {
 	for subtask := 1; subtask < len(held); subtask++ {
 		if d, ok := firstDifference(held[0], held[subtask]); ok {
@@ -173,8 +170,8 @@ func replicasDiffer(held [][]shared.Fingerprint, step int) *engine.ReplicaError 
 	return nil
 }
 
-// compareReplicas is checkReplicas where the subtasks are in several processes. All of
-// them call it; the one that differs fails.
+// compareReplicas is checkReplicas for subtasks in several processes. All subtasks call it; one
+// that differs fails.
 func (b *body) compareReplicas(step int) error {
 	mine := []replicas{{b.subtask, b.checks.replicas[b.subtask][step&1]}}
 	all, _, err := collective.AllReduceObject(b.comm, &collective.ObjectReduction[[]replicas]{
@@ -206,7 +203,7 @@ func (b *body) compareReplicas(step int) error {
 	return nil
 }
 
-// replicas are the fingerprints of what one subtask holds.
+// replicas are the fingerprints of the objects of one subtask.
 type replicas struct {
 	Subtask int
 	Held    []shared.Fingerprint
@@ -215,7 +212,7 @@ type replicas struct {
 // difference is a replicated object that is not the same on two subtasks.
 type difference struct {
 	name            string
-	absent, absent0 bool // from the one, or from subtask 0
+	absent, absent0 bool // from the subtask, or from subtask 0
 }
 
 // describe says how a subtask differs from subtask 0.
@@ -229,8 +226,7 @@ func (d difference) describe(subtask int) string {
 	return fmt.Sprintf("the replicated object %q differs between subtask 0 and subtask %d", d.name, subtask)
 }
 
-// firstDifference returns the first name, of two lists that are sorted by name, in
-// which they differ.
+// firstDifference returns the first name in which two lists, sorted by name, differ.
 func firstDifference(first, other []shared.Fingerprint) (difference, bool) {
 	for i := range max(len(first), len(other)) {
 		switch {

@@ -113,7 +113,7 @@ func TestReplicasThatDifferAreNoticed(t *testing.T) {
 	require.NoError(t, err, "one subtask cannot differ")
 }
 
-// What belongs to a subtask or a shard may differ, and so may what is no object.
+// Objects of a subtask or a shard may differ, and so may variables that are no objects.
 func TestOnlyReplicasAreCompared(t *testing.T) {
 	work, counts := shared.Scratch[[]int]("work"), shared.PerShard("counts", shared.Int())
 	mine := func(ctx *comqueue.ComContext) error {
@@ -135,7 +135,7 @@ func TestReplicasThatCannotBeEncodedAreNamed(t *testing.T) {
 }
 
 // Subtasks run ahead of subtask 0, which compares: no superstep may read another's
-// fingerprints. The race detector watches, too.
+// fingerprints. The race detector checks this too.
 func TestReplicasAreComparedSuperstepBySuperstep(t *testing.T) {
 	last := 0
 	build := func(b *engine.Builder) *engine.Dataset {
@@ -157,7 +157,7 @@ func TestReplicasAreComparedSuperstepBySuperstep(t *testing.T) {
 	require.Equal(t, 300, last)
 }
 
-// TestRowsModifiedAtTheEndAreNoticed: also by the function that gives the queue's rows.
+// TestRowsModifiedAtTheEndAreNoticed: rows that the close of the queue modifies are found too.
 func TestRowsModifiedAtTheEndAreNoticed(t *testing.T) {
 	side := comqueue.BroadcastRows("side")
 	for want, modify := range map[string]func(ctx *comqueue.ComContext){

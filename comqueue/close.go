@@ -24,16 +24,16 @@ type closer struct {
 	schema   *arrow.Schema
 	function any
 	perShard bool
-	// start returns what emits the rows of a shard, for one subtask.
+	// start returns, for one subtask, the function that emits the rows of a shard.
 	start func(t *engine.Context) (emit func(ctx *ComContext, shard int, out func(arrow.Record) error) error, release func())
 }
 
-// Output gives rows as structs whose fields are columns.
+// Output makes rows of structs whose fields are columns.
 func Output[T any](f func(ctx *ComContext) ([]T, error)) Closer {
 	return structOutput[T]{function: f, rows: func(ctx *ComContext, _ int) ([]T, error) { return f(ctx) }, isNil: f == nil}
 }
 
-// ShardOutput gives rows of a shard as structs whose fields are columns.
+// ShardOutput makes the rows of a shard of structs whose fields are columns.
 func ShardOutput[T any](f func(ctx *ComContext, shard int) ([]T, error)) ShardCloser {
 	return structOutput[T]{function: f, rows: f, isNil: f == nil}
 }
@@ -84,14 +84,14 @@ func emitOwned(rows arrow.Record, out func(arrow.Record) error) error {
 	return out(rows)
 }
 
-// OutputBatches gives rows as batches of a schema. f calls emit for each
-// batch, which stays f's to release.
+// OutputBatches makes rows of batches of a schema. f calls emit for each batch, and still has
+// to release it.
 func OutputBatches(schema engine.Schema, f func(ctx *ComContext, emit func(engine.Batch) error) error) Closer {
 	return batchOutput{schema: schema, function: f, isNil: f == nil,
 		rows: func(ctx *ComContext, _ int, emit func(engine.Batch) error) error { return f(ctx, emit) }}
 }
 
-// ShardOutputBatches gives the rows of a shard as batches of a schema.
+// ShardOutputBatches makes the rows of a shard of batches of a schema.
 func ShardOutputBatches(schema engine.Schema, f func(ctx *ComContext, shard int, emit func(engine.Batch) error) error) ShardCloser {
 	return batchOutput{schema: schema, function: f, isNil: f == nil, rows: f}
 }

@@ -12,30 +12,30 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// ShardColumn is a column of partitioned data, by name and type. A queue that is given data
-// whose key has columns checks them when the job is built; a column is made where its key is.
+// ShardColumn is a column of partitioned data, by name and type. When the job is built, a queue
+// checks the columns of its data's keys. Make a column where its key is made.
 type ShardColumn[V any] struct {
 	data   PartitionedData
 	column columnOf[V]
 }
 
-// Get returns the values of a shard that the subtask owns: a view, which copies nothing, must
-// not be modified, and is good until the queue ends.
+// Get returns the values of a shard that the subtask owns. They are a view without a copy, must
+// not be modified, and are valid until the queue ends.
 func (c ShardColumn[V]) Get(ctx *ComContext, shard int) V {
 	return c.column.of(c.data.Get(ctx, shard))
 }
 
-// Nullable returns the column with room for nulls. It is for numbers, bools and text.
+// Nullable returns the column as one that may have nulls. It is for numbers, bools and text.
 func (c ShardColumn[V]) Nullable() NullableShardColumn[V] {
 	c.column.makeNullable(c.data.declared)
 	return NullableShardColumn[V](c)
 }
 
-// NullableShardColumn is a ShardColumn some of whose values are missing.
+// NullableShardColumn is a ShardColumn that may have missing values.
 type NullableShardColumn[V any] ShardColumn[V]
 
-// Get returns the values of a shard that the subtask owns, and which of them are null: what
-// stands there in their place means nothing.
+// Get returns the values of a shard that the subtask owns, and which of them are null. The
+// places of nulls hold anything.
 func (c NullableShardColumn[V]) Get(ctx *ComContext, shard int) (V, Nulls) {
 	f := c.data.Get(ctx, shard)
 	return c.column.of(f), f.nulls(c.column.name)
@@ -47,19 +47,19 @@ type BroadcastColumn[V any] struct {
 	column columnOf[V]
 }
 
-// Get returns the values of all rows, as that of ShardColumn does.
+// Get returns the values of all rows, as ShardColumn.Get does for a shard.
 func (c BroadcastColumn[V]) Get(ctx *ComContext) V { return c.column.of(c.data.Get(ctx)) }
 
-// Nullable returns the column with room for nulls, as that of ShardColumn does.
+// Nullable returns the column as one that may have nulls, as ShardColumn.Nullable does.
 func (c BroadcastColumn[V]) Nullable() NullableBroadcastColumn[V] {
 	c.column.makeNullable(c.data.declared)
 	return NullableBroadcastColumn[V](c)
 }
 
-// NullableBroadcastColumn is a BroadcastColumn some of whose values are missing.
+// NullableBroadcastColumn is a BroadcastColumn that may have missing values.
 type NullableBroadcastColumn[V any] BroadcastColumn[V]
 
-// Get returns the values of all rows, as that of NullableShardColumn does.
+// Get returns the values of all rows, as NullableShardColumn.Get does for a shard.
 func (c NullableBroadcastColumn[V]) Get(ctx *ComContext) (V, Nulls) {
 	f := c.data.Get(ctx)
 	return c.column.of(f), f.nulls(c.column.name)
@@ -85,8 +85,8 @@ func (d PartitionedData) Texts(name string) ShardColumn[Texts] {
 	return ShardColumn[Texts]{d, newColumn(d.declared, name, textsView, func(c *column) Texts { return c.texts })}
 }
 
-// Matrix is a column of vectors of one size: that its type has, as of those that Vectorize
-// makes, or that all rows of the shard have.
+// Matrix is a column of vectors of one size: either its type has the size, as for columns made
+// by Vectorize, or all rows of the shard have the same.
 func (d PartitionedData) Matrix(name string) ShardColumn[Matrix] {
 	return ShardColumn[Matrix]{d, newColumn(d.declared, name, matrixView, func(c *column) Matrix { return c.matrix })}
 }
@@ -121,8 +121,8 @@ func (d BroadcastData) Texts(name string) BroadcastColumn[Texts] {
 	return BroadcastColumn[Texts]{d, newColumn(d.declared, name, textsView, func(c *column) Texts { return c.texts })}
 }
 
-// Matrix is a column of vectors of one size: that its type has, as of those that Vectorize
-// makes, or that all rows have.
+// Matrix is a column of vectors of one size: either its type has the size, as for columns made
+// by Vectorize, or all rows have the same.
 func (d BroadcastData) Matrix(name string) BroadcastColumn[Matrix] {
 	return BroadcastColumn[Matrix]{d, newColumn(d.declared, name, matrixView, func(c *column) Matrix { return c.matrix })}
 }
@@ -140,7 +140,7 @@ func (d BroadcastData) Sparse(name string) BroadcastColumn[Sparse] {
 // columnOf finds a column in frames.
 type columnOf[V any] struct {
 	wanted
-	plain *declaration // without room for nulls
+	plain *declaration // declared without nulls
 	view  func(c *column) V
 }
 
@@ -158,7 +158,7 @@ func (c *columnOf[V]) makeNullable(d *declared) {
 
 func (c *columnOf[V]) of(f *Frame) V { return c.view(f.find(c.name, c.kind, c.nullable)) }
 
-// wanted is what a queue wants of its data.
+// wanted is a column that a queue requires of its data.
 type wanted struct {
 	name     string
 	kind     viewKind
@@ -172,13 +172,13 @@ type declared struct {
 	rows    []rowsWanted
 }
 
-// declaration is one making of a column.
+// declaration is one call that made a column.
 type declaration struct {
 	wanted
 	withdrawn bool
 }
 
-// rowsWanted checks columns against a struct that rows are read as.
+// rowsWanted checks columns against the struct type that rows are read as.
 type rowsWanted struct {
 	as    reflect.Type
 	check func(schema *arrow.Schema) error
@@ -206,7 +206,7 @@ func (d *declared) withdraw(made *declaration) {
 	made.withdrawn = true
 }
 
-// all returns the columns that are wanted, each once.
+// all returns the required columns, each once.
 func (d *declared) all() (all []wanted) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -218,7 +218,7 @@ func (d *declared) all() (all []wanted) {
 	return all
 }
 
-// check says what is wrong with the columns that a dataset has.
+// check returns what is wrong with the columns of a dataset.
 func (d *declared) check(schema *arrow.Schema) error {
 	for _, w := range d.all() {
 		i, err := batch.FindColumn(schema, w.name)
@@ -244,8 +244,8 @@ func (d *declared) check(schema *arrow.Schema) error {
 	return nil
 }
 
-// checkFrame says which row of a frame has a null in a column that has no room for it. of says
-// which rows they are, nil where they are those of several shards.
+// checkFrame returns an error for a row of a frame that has a null in a column declared
+// without. of names the shard of the rows; nil means several shards.
 func (d *declared) checkFrame(f *Frame, of *engine.RowsOf) error {
 	for _, w := range d.all() {
 		if w.nullable {

@@ -46,7 +46,8 @@ func people(n int) []person {
 	return all
 }
 
-// TestColumns reads a column of every kind, of shards and broadcast, as structs have them.
+// TestColumns reads a column of every kind, of partitioned and broadcast data, and compares it
+// with the structs.
 func TestColumns(t *testing.T) {
 	rows, wide := comqueue.PartitionedRows("rows"), comqueue.BroadcastRows("wide")
 	id, height, adult, name := rows.Ints("id"), rows.Floats("height"), rows.Bools("adult"), rows.Texts("name")
@@ -125,13 +126,13 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// TestColumnsThatAreNotThere: what is wrong with columns is told when the job is built, with
-// the line that gives the queue its data, and nulls before any stage runs, with their row.
+// TestColumnsThatAreNotThere: wrong columns are reported when the job is built, with the line
+// that gives the queue its data. Nulls are reported before any stage runs, with their row.
 func TestColumnsThatAreNotThere(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		column    func(rows comqueue.PartitionedData, wide comqueue.BroadcastData)
-		late, run bool // the column is made later than the queue is given its data; it fails when it runs
+		late, run bool // the column is made after the queue has its data; the job fails when it runs
 		want      []string
 	}{
 		{name: "misspelt", column: func(r comqueue.PartitionedData, _ comqueue.BroadcastData) { r.Floats("heigth") },
@@ -185,7 +186,7 @@ func TestColumnsThatAreNotThere(t *testing.T) {
 	}
 }
 
-// Columns that were made nullable ask for no others, however often they are made.
+// A column that was made nullable allows nulls, however often it is made.
 func TestColumnsMadeAgain(t *testing.T) {
 	rows := comqueue.PartitionedRows("rows")
 	for range 3 {
@@ -199,7 +200,7 @@ func TestColumnsMadeAgain(t *testing.T) {
 	}
 }
 
-// A dataset that could not be built is told once: what a queue wants of its columns is not.
+// A dataset that could not be built is reported once: its missing columns are not.
 func TestColumnsOfWhatCouldNotBeBuilt(t *testing.T) {
 	rows := comqueue.PartitionedRows("rows")
 	rows.Ints("age")

@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Element is what the buffers hold that Broadcast, AllGather and Gather move.
+// Element lists the element types of the buffers of Broadcast, AllGather and Gather.
 type Element interface {
 	float64 | float32 | int64 | int32 | uint8
 }
@@ -19,9 +19,9 @@ type Element interface {
 // MoveOption changes a Broadcast, an AllGather or a Gather.
 type MoveOption interface{ applyMove(*moveConfig) }
 
-// Root makes another subtask than 0 the one that a Broadcast comes from, or that a
-// Gather goes to. One that does not exist at the job's parallelism is an error before
-// the first superstep.
+// Root makes a subtask other than 0 the source of a Broadcast, or the destination of a Gather.
+// A subtask that does not exist at the job's parallelism is an error before the first
+// superstep.
 func Root(subtask int) MoveOption { return rootOption(subtask) }
 
 type rootOption int
@@ -35,8 +35,8 @@ type moveConfig struct {
 	by     *AlgorithmOption
 }
 
-// newMoveConfig applies options and says what is wrong with them for a collective
-// whose subtasks may bring blocks of different lengths.
+// newMoveConfig applies options, or returns what is wrong with them. uneven says that the
+// subtasks may contribute blocks of different lengths.
 func newMoveConfig(c program.Collective, uneven bool, options []MoveOption) (moveConfig, error) {
 	var m moveConfig
 	for _, o := range options {
@@ -58,7 +58,7 @@ func newMoveConfig(c program.Collective, uneven bool, options []MoveOption) (mov
 	return m, err
 }
 
-// attrs are the options as the plan shows them.
+// attrs returns the options as the plan shows them.
 func (m moveConfig) attrs() (attrs []engine.Attr) {
 	if m.rooted {
 		attrs = append(attrs, engine.Attr{Key: "root", Value: fmt.Sprint(m.root)})
@@ -69,7 +69,7 @@ func (m moveConfig) attrs() (attrs []engine.Attr) {
 	return attrs
 }
 
-// fits returns why the options do not suit p subtasks, or nil.
+// fits returns why the options do not fit p subtasks, or nil.
 func (m moveConfig) fits(c program.Collective, p int) error {
 	if m.root >= p {
 		return fmt.Errorf("the root is subtask %d, and there are %d", m.root, p)
@@ -87,7 +87,7 @@ func usable(keys ...shared.AnyKey) error {
 	return nil
 }
 
-// distinct says what is wrong with a stage that reads one key and writes another.
+// distinct returns an error for a stage whose keys to read and to write are the same.
 func distinct(from, into shared.AnyKey) error {
 	if err := usable(from, into); err != nil {
 		return err
@@ -98,7 +98,7 @@ func distinct(from, into shared.AnyKey) error {
 	return nil
 }
 
-// own says what is wrong with a key for what is not the same on every subtask.
+// own returns an error for a replicated key of a result that is not the same on every subtask.
 func own(into shared.AnyKey) error {
 	if into.Kind() == shared.KindReplicated {
 		return fmt.Errorf("the result is not the same on every subtask, so that the key %q cannot be replicated: make it with shared.Scratch", into.Name())
@@ -106,11 +106,11 @@ func own(into shared.AnyKey) error {
 	return nil
 }
 
-// sized returns a buffer of n elements whose contents are of no use: the given one if
-// it is long enough.
+// sized returns a buffer of n elements with undefined contents: the given one if it is long
+// enough.
 func sized[T any](buffer []T, n int) []T { return slices.Grow(buffer[:0], n)[:n] }
 
-// apart returns buffer, or nil if it lies in the memory of other.
+// apart returns buffer, or nil if it shares memory with other.
 func apart[T any](buffer, other []T) []T {
 	if cap(buffer) > 0 && cap(other) > 0 && &buffer[:cap(buffer)][cap(buffer)-1] == &other[:cap(other)][cap(other)-1] {
 		return nil
@@ -118,17 +118,17 @@ func apart[T any](buffer, other []T) []T {
 	return buffer
 }
 
-// communication counts what a communicate stage does on one subtask.
+// communication counts the collective calls of a communicate stage on one subtask.
 type communication struct {
 	comm   *collective.Comm
 	bytes  int64
 	waited time.Duration
 	ran    collective.Description // the latest call
 	runs   int64
-	dense  int64 // of them, those that made an AllReduce
+	dense  int64 // of them, those with a dense AllReduce
 }
 
-// count runs f, which calls collectives, and adds what they did.
+// count runs f, which calls collectives, and adds their statistics.
 func (c *communication) count(f func() error) error {
 	before := c.comm.Stats()
 	err := f()
@@ -143,7 +143,7 @@ func (c *communication) count(f func() error) error {
 	return err
 }
 
-// program names what carried the stage.
+// program names the algorithm and executor of the stage.
 func (c *communication) program() string {
 	if c.runs == 0 {
 		return ""
@@ -151,8 +151,8 @@ func (c *communication) program() string {
 	return c.ran.String()
 }
 
-// communicate is a stage that calls collectives. program says what carried them; nil
-// stands for the description of the latest.
+// communicate returns a stage that calls collectives. program names their algorithm and
+// executor; nil means the description of the latest call.
 func (b *body) communicate(run func() error, program func(*communication) string) []engine.Stage {
 	c := &communication{comm: b.comm}
 	s := engine.Stage{
@@ -174,7 +174,7 @@ func (b *body) communicate(run func() error, program func(*communication) string
 	return []engine.Stage{s}
 }
 
-// options are those that every call of a collective on an object gets.
+// options returns the options of every collective call on an object.
 func (b *body) options(name string, by *AlgorithmOption) []collective.Option {
 	options := []collective.Option{collective.WithContext(b.context.Context()), collective.WithName(name)}
 	if by != nil {
@@ -183,9 +183,9 @@ func (b *body) options(name string, by *AlgorithmOption) []collective.Option {
 	return options
 }
 
-// Barrier lets no subtask pass before all have come. Stages need none between them
-// for what they exchange by communicate functions; it orders what they do outside,
-// such as to files.
+// Barrier lets no subtask pass before all have arrived. Stages that exchange data by
+// communicate functions do not need it. It orders effects outside the queue, such as writes to
+// files.
 func Barrier() Stage { return barrier{} }
 
 type barrier struct{}
@@ -210,7 +210,7 @@ func (barrier) bind(b *body, _ int) ([]engine.Stage, error) {
 		Program: func() string {
 			d := b.comm.Describe()
 			d.Algorithm = "meeting"
-			if d.Executor == "messages" { // of another stage: subtasks of one process meet in memory
+			if d.Executor == "messages" { // from another stage: subtasks of one process synchronize in memory
 				d.Executor = "shared memory"
 			}
 			return d.String()

@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// What is wrong with a communicate function whatever the data and the parallelism is
-// told when the job is built, with the line of the user's that adds it.
+// Mistakes in a communicate function that do not depend on data or parallelism are reported
+// when the job is built, with the user's line that adds it.
 func TestMisuseOfCommunicateFunctions(t *testing.T) {
 	buffer, other := shared.Scratch[[]float64]("buffer"), shared.Scratch[[]float64]("other")
 	model := shared.Replicated("model", shared.Float64s())
@@ -68,8 +68,8 @@ func TestMisuseOfCommunicateFunctions(t *testing.T) {
 	}
 }
 
-// What depends on the parallelism or the data is told before the first superstep, or
-// in the stage, and nothing hangs.
+// Mistakes that depend on parallelism or data are reported before the first superstep, or in
+// the stage, and nothing hangs.
 func TestFailuresOfCommunicateFunctions(t *testing.T) {
 	buffer, other := shared.Scratch[[]float64]("buffer"), shared.Scratch[[]float64]("other")
 	object := shared.Replicated("object", shared.String())
@@ -90,7 +90,7 @@ func TestFailuresOfCommunicateFunctions(t *testing.T) {
 		})
 	}
 	for name, c := range map[string]struct {
-		before bool // the first superstep
+		before bool // fails before the first superstep
 		stages []comqueue.Stage
 		want   []string
 	}{

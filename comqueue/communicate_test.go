@@ -26,7 +26,7 @@ func supersteps(t *testing.T, p, n int, stages ...comqueue.Stage) (*engine.Resul
 	return superstepsWith(t, p, n, true, stages...)
 }
 
-// superstepsWith is supersteps, with or without the check of replicated objects.
+// superstepsWith is supersteps with or without the check of replicated objects.
 func superstepsWith(t *testing.T, p, n int, checked bool, stages ...comqueue.Stage) (*engine.Result, error) {
 	t.Helper()
 	build := func(b *engine.Builder) *engine.Dataset {
@@ -70,7 +70,7 @@ func odd(seed int) float64 {
 	return math.Ldexp(float64(seed%101)-50, seed*37%100-50)
 }
 
-// lengthsOf are ways to say how much subtask r of p brings in a superstep.
+// lengthsOf are functions for how many elements subtask r of p contributes in a superstep.
 var lengthsOf = map[string]func(r, p, step int) int{
 	"none":        func(int, int, int) int { return 0 },
 	"one each":    func(int, int, int) int { return 1 },
@@ -81,7 +81,7 @@ var lengthsOf = map[string]func(r, p, step int) int{
 	"none or all": func(r, p, step int) int { return step % 2 * (r + 2) },
 }
 
-// brought is what subtask r brings in a superstep.
+// brought returns what subtask r contributes in a superstep.
 func brought(r, step, n int) []float64 {
 	x := make([]float64, n)
 	for i := range x {
@@ -176,7 +176,7 @@ func TestBroadcastGivesTheRootsBuffer(t *testing.T) {
 				for _, o := range options {
 					_, err := supersteps(t, p, 4,
 						do(func(ctx *comqueue.ComContext) {
-							if ctx.TaskID() == root { // the others have what came before, or nothing
+							if ctx.TaskID() == root { // the others have an earlier value, or nothing
 								key.Put(ctx, brought(7, ctx.StepNo(), length(7, 8, ctx.StepNo())))
 							}
 						}),
@@ -194,7 +194,7 @@ func TestBroadcastGivesTheRootsBuffer(t *testing.T) {
 	}
 }
 
-// What a subtask got by Broadcast or AllGather is its own to change.
+// A subtask may change what it got by Broadcast or AllGather.
 func TestCopiesAreTheSubtasksOwn(t *testing.T) {
 	model, part, all := shared.Scratch[[]float64]("model"), shared.Scratch[[]float64]("part"), shared.Scratch[[]float64]("all")
 	_, err := supersteps(t, 8, 50,
@@ -225,7 +225,7 @@ func TestCopiesAreTheSubtasksOwn(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Buffers that lie in one memory are not written while they are read.
+// Buffers that share memory are not written while they are read.
 func TestResultsDoNotOverwriteWhatTheyAreMadeOf(t *testing.T) {
 	from, into := shared.Scratch[[]float64]("from"), shared.Scratch[[]float64]("into")
 	for name, c := range map[string]struct {
@@ -308,7 +308,7 @@ func TestBarrierLetsNobodyPassBeforeAllHaveCome(t *testing.T) {
 			do(func(*comqueue.ComContext) { came.Add(1) }),
 			comqueue.Repeat(2, nil, comqueue.Barrier()),
 			comqueue.Do(func(ctx *comqueue.ComContext) error {
-				if n := came.Load() % int64(100*p); n != int64(p*ctx.StepNo()%(100*p)) { // of this run
+				if n := came.Load() % int64(100*p); n != int64(p*ctx.StepNo()%(100*p)) { // arrived in this run
 					return fmt.Errorf("%d came, want %d", n, p*ctx.StepNo())
 				}
 				return nil

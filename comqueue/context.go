@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// ComContext is what the functions of a queue see of the subtask they run on. It
-// belongs to that subtask's goroutine and is valid for the length of the queue.
+// ComContext gives the functions of a queue access to the subtask that they run on. It belongs
+// to that subtask's goroutine and is valid until the queue ends.
 type ComContext struct {
 	task    *engine.Context
 	session string
@@ -19,7 +19,7 @@ type ComContext struct {
 	data    []PartitionedData
 	made    *holdings
 	reports *reports
-	misuse  error // of reports, since the stage began
+	misuse  error // misuse of reports since the stage began
 	rounds  rounds
 }
 
@@ -29,8 +29,8 @@ func (c *ComContext) TaskID() int { return c.task.Subtask }
 // NumTask returns the number of subtasks.
 func (c *ComContext) NumTask() int { return c.task.Parallelism }
 
-// StepNo returns the number of the superstep, from 1; within the functions that
-// close the queue it is that of the last one.
+// StepNo returns the number of the superstep, from 1. In the functions that close the queue it
+// is the number of the last superstep.
 func (c *ComContext) StepNo() int { return c.step }
 
 // SessionID names the queue's session, the scope of its objects.
@@ -49,10 +49,10 @@ func (c *ComContext) Context() context.Context { return c.task.Context }
 // Objects gives the keys of package shared access to the subtask's objects.
 func (c *ComContext) Objects() *shared.Objects { return c.objects }
 
-// Rand returns the draws for a purpose at a shard in this superstep, and within an inner
-// loop in this round of it: a function of the job's seed, the queue's name, the purpose, the
-// shard, the superstep, the rounds of the inner loops and the index alone. Stages of a queue
-// that name the same purpose draw the same numbers; other queues of the job draw others.
+// Rand returns the draws for a purpose at a shard in this superstep and, in an inner loop, in
+// this round. They are a function of the job's seed, the queue's name, the purpose, the shard,
+// the superstep, the rounds of the inner loops and the index alone. Stages of a queue that name
+// the same purpose draw the same numbers; other queues of the job draw others.
 func (c *ComContext) Rand(purpose string, shard int) shared.Random {
 	return shared.NewRandom(c.rounds.seed(), purpose, shard, c.step)
 }
@@ -68,10 +68,10 @@ func (c *ComContext) Empty(shard int) bool {
 	return len(c.data) > 0
 }
 
-// Report records subtask 0's value for this superstep, such as a loss; the values
-// of other subtasks are ignored. It feeds progress, metrics and the training
-// record that comes with the result. Of several values under one name the last counts; a name
-// that ReportSum or ReportMax uses in the superstep is an error.
+// Report records subtask 0's value for this superstep, such as a loss; the values of other
+// subtasks are ignored. It feeds progress, metrics and the training record that comes with the
+// result. If there are several values under one name, the last counts. A name that ReportSum or
+// ReportMax uses in the superstep is an error.
 func (c *ComContext) Report(name string, value float64) {
 	if c.TaskID() != 0 {
 		return
@@ -94,18 +94,17 @@ func (c *ComContext) ReportMax(name string, shard int, value float64) {
 	c.report(name, foldMax, shard, value)
 }
 
-// report keeps a shard's value; what is wrong with it fails the stage.
+// report stores a shard's value; misuse fails the stage.
 func (c *ComContext) report(name string, f fold, shard int, value float64) {
 	if err := c.reports.add(c.TaskID(), name, f, shard, value); err != nil && c.misuse == nil {
 		c.misuse = err
 	}
 }
 
-// currentShard is the shard being worked on; it may be asked for at any time.
+// currentShard returns the current shard. Any goroutine may call it at any time.
 func (c *ComContext) currentShard() int { return int(c.shard.Load()) }
 
-// takeMisuse ends a stage: it returns what its function returned, or what was
-// wrong with its reports.
+// takeMisuse ends a stage: it returns the error of its function, or the misuse of reports.
 func (c *ComContext) takeMisuse(err error) error {
 	if err == nil {
 		err = c.misuse
@@ -114,7 +113,7 @@ func (c *ComContext) takeMisuse(err error) error {
 	return err
 }
 
-// ask calls a function that decides something.
+// ask calls a function that returns a decision.
 func (c *ComContext) ask(f func(*ComContext) (bool, error)) (bool, error) {
 	c.shard.Store(-1)
 	yes, err := f(c)
@@ -127,7 +126,7 @@ func (c *ComContext) ForShards(f func(shard int) error) error {
 	return c.ForShardsWithin(c.task.Range, f)
 }
 
-// ForShardsWithin is ForShards for those shards of the subtask that lie within r.
+// ForShardsWithin is ForShards for the subtask's shards within r.
 func (c *ComContext) ForShardsWithin(r shared.Range, f func(shard int) error) error {
 	for shard := max(r.Lo, c.task.Range.Lo); shard < min(r.Hi, c.task.Range.Hi); shard++ {
 		if c.Empty(shard) {

@@ -9,26 +9,24 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Where a queue is cut, its subtasks hand over what Encode gives of their objects, in which the
-// results of the queue lie, and the snapshots of their instances. Other subtasks go on from
-// that: those of a shard get what belongs to it, all get what is replicated, of which subtask 0
-// hands over its own.
+// When a queue is cut, its subtasks hand over their encoded objects and the snapshots of their
+// instances. These determine the queue's result. Other subtasks go on from there: the objects
+// of a shard go to its new owner, and all get the replicated objects of subtask 0.
 //
-// The rows stay where they are, in the session: its frames go to whoever owns their shards now,
-// each with what it holds of the budget and the file that holds it, and broadcast rows to all.
-// The session releases them when the last gang closes it. What stages have made of rows, blocks
-// of HoldBlock above all, belongs to the subtask and its range of shards: it goes with the gang,
-// and Init makes it anew.
+// The rows stay in the session. Its frames go to the new owners of their shards, each with its
+// share of the budget and its file, and broadcast rows to all. The session releases them when
+// the last gang closes it. What stages have made of rows, such as blocks of HoldBlock, belongs
+// to the subtask and its range of shards: it is released with the gang, and Init makes it anew.
 
-// instanceStates are the snapshots of a subtask's instances, by the order of their stages; nil
-// for those that give none.
+// instanceStates are the snapshots of a subtask's instances, in the order of their stages; nil
+// for an instance without one.
 type instanceStates [][]byte
 
 var statesCodec = shared.Msgpack[instanceStates]()
 
-// foldsCodec is under the name "", which no key has, among what subtask 0 hands over: the series
-// that are sums or maxima over shards in the superstep, which the close of the queue must not
-// report in another way.
+// foldsCodec encodes the series that are sums or maxima over shards in the superstep. The close
+// of the queue must not report them in another way. Subtask 0 hands them over under the name
+// "", which no key has.
 var foldsCodec = shared.Msgpack[map[string]fold]()
 
 // save encodes the objects of the subtask that are kept.
@@ -63,7 +61,7 @@ func (b *body) Cut(subtasks int) (part engine.CutPart, err error) {
 			part.Objects = append(part.Objects, e)
 		}
 	}
-	if b.subtask == 0 { // whose the reports are
+	if b.subtask == 0 { // which has the reports
 		if part.Objects, err = b.appendFolds(part.Objects); err != nil {
 			return part, err
 		}
@@ -72,7 +70,8 @@ func (b *body) Cut(subtasks int) (part engine.CutPart, err error) {
 	return part, nil
 }
 
-// appendFolds appends which reports were folded over shards in the superstep, if any were.
+// appendFolds appends the names of the reports that were folded over shards in the superstep,
+// if any.
 func (b *body) appendFolds(objects []shared.Encoded) ([]shared.Encoded, error) {
 	folded := b.reports.foldedIn(b.context.step)
 	if len(folded) == 0 {
@@ -82,7 +81,7 @@ func (b *body) appendFolds(objects []shared.Encoded) ([]shared.Encoded, error) {
 	return append(objects, shared.Encoded{Kind: shared.KindReplicated, Shard: -1, Data: data}), err
 }
 
-// snapshots returns what the instances of the subtask keep, nil for nothing.
+// snapshots returns the encoded snapshots of the subtask's instances, nil if there are none.
 func (b *body) snapshots() ([]byte, error) {
 	kept, any := make(instanceStates, len(b.instances)), false
 	for i, instance := range b.instances {
@@ -98,9 +97,9 @@ func (b *body) snapshots() ([]byte, error) {
 	return statesCodec.Append(nil, kept)
 }
 
-// goesOn refuses to have subtasks of another number go on with what depends on how many there
-// were: results that the plan marks so, and snapshots of instances, which belong to a subtask
-// each and which nobody could split.
+// goesOn refuses another number of subtasks if the queue's state depends on the number: results
+// that the plan marks as depending on parallelism, and snapshots of instances, each of which
+// belongs to one subtask and cannot be split.
 func (g *gang) goesOn(before, after int, snapshots bool) error {
 	if before == after {
 		return nil
@@ -119,8 +118,8 @@ func (g *gang) goesOn(before, after int, snapshots bool) error {
 	return nil
 }
 
-// resume finds the session in which a gang before has left the rows, gives them to the
-// subtasks that own the shards now, and has what was handed over wait for their keys.
+// resume finds the session in which the previous gang left the rows, and gives them to the
+// subtasks that own the shards now. The encoded objects wait until their keys are used.
 func (g *gang) resume(s engine.GangSpec) error {
 	g.session = s.Sessions.Find(s.Job, s.Queue)
 	if g.session == nil {
@@ -149,7 +148,7 @@ func (g *gang) takeOver(from *engine.Cut) error {
 	var objects []shared.Encoded
 	for i := range from.Parts {
 		given := from.Parts[i].Objects
-		from.Parts[i].Objects = nil // each waits in its bytes until a key reaches it, and no longer
+		from.Parts[i].Objects = nil // objects keep their own bytes until their keys are used
 		for _, e := range given {
 			if e.Name != "" {
 				objects = append(objects, e)
@@ -185,7 +184,7 @@ func (b *body) rejoin() error {
 	return nil
 }
 
-// moved is what a gang before has left in the session.
+// moved returns a frame that the previous gang left in the session, or an error.
 func moved(frame *Frame, there bool) (*Frame, error) {
 	if !there {
 		return nil, errors.New("the rows that the queue goes on with are not in this process")

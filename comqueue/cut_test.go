@@ -26,10 +26,10 @@ var (
 	steps  = shared.Scratch[[]float64]("steps")
 )
 
-// walking is a queue in which most of what there is decides the result: rows and broadcast
-// rows, objects of both kinds, draws of supersteps and of rounds of inner loops, the number of
-// the superstep, reports of all kinds, and what the criterion says. It stops in superstep
-// until, or at the maximum of 6.
+// walking is a queue whose result depends on nearly everything: rows and broadcast rows,
+// objects of both kinds, draws of supersteps and of rounds of inner loops, the number of the
+// superstep, reports of all kinds, and the criterion. It stops in superstep until, or at the
+// maximum of 6.
 func walking(name string, rows *engine.Dataset, until int) *comqueue.IterativeComQueue {
 	b := rows.Builder()
 	walk := func(ctx *comqueue.ComContext, shard int, out []float64) error {
@@ -79,7 +79,7 @@ func walking(name string, rows *engine.Dataset, until int) *comqueue.IterativeCo
 		SetMaxIter(6)
 }
 
-// walks is a job of one.
+// walks is a job with one such queue.
 func walks(n, until int) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset { return walking("walk", dataset(b, n, spread), until).Exec() }
 }
@@ -99,7 +99,7 @@ func requireSameSeries(t *testing.T, want, got []task.QueueReport, msg ...any) {
 	}
 }
 
-// resumes are options that cut after supersteps.
+// resumes returns options that cut after supersteps.
 func resumes(at map[int]int) (options []engine.Option) {
 	for step, p := range at {
 		options = append(options, engine.CheckResume(step, p))
@@ -107,7 +107,7 @@ func resumes(at map[int]int) (options []engine.Option) {
 	return options
 }
 
-// A queue has the same bits where others go on with it, at any parallelism: after the first
+// A queue that other subtasks go on with has the same bits, at any parallelism: after the first
 // superstep, one in the middle, every one, and the last, whether the criterion or the maximum
 // has ended it.
 func TestCutQueuesHaveTheSameBits(t *testing.T) {
@@ -158,8 +158,8 @@ func TestCutQueuesInARow(t *testing.T) {
 	}
 }
 
-// Who goes on begins with Init, and the functions of Begin and of supersteps that are over are
-// not called again; nor is the criterion.
+// Subtasks that go on begin with Init. Functions of Begin and of past supersteps are not called
+// again, nor is the criterion.
 func TestCutOrder(t *testing.T) {
 	for _, c := range []struct {
 		at   map[int]int
@@ -189,7 +189,7 @@ func TestCutOrder(t *testing.T) {
 	}
 }
 
-// Rows are neither copied nor read again: the very frames go to whoever owns their shards.
+// Rows are neither copied nor read again: the same frames go to the new owners of their shards.
 func TestCutMovesRows(t *testing.T) {
 	side := comqueue.BroadcastRows("side")
 	var mu sync.Mutex
@@ -220,8 +220,8 @@ func TestCutMovesRows(t *testing.T) {
 	}
 }
 
-// Instances with a snapshot go on at the parallelism that they have, and refuse another;
-// others are made anew at any.
+// Instances with a snapshot go on at the same parallelism and refuse another. Other instances
+// are made anew at any parallelism.
 func TestCutInstances(t *testing.T) {
 	kept := func() comqueue.Compute { return &keptCaller{} }
 	want, _, err := runOnce(t, descending(room, idle, kept), engine.Parallelism(2), engine.Shards(8))
@@ -249,7 +249,7 @@ func (silent) Calc(*comqueue.ComContext) error           { return nil }
 func (silent) AppendSnapshot(dst []byte) ([]byte, error) { return dst, nil }
 func (s silent) Restore(src []byte) error                { s.restored.Add(int32(1 + len(src))); return nil }
 
-// A snapshot of no bytes is one too.
+// An empty snapshot counts as a snapshot.
 func TestCutWithEmptySnapshots(t *testing.T) {
 	var restored atomic.Int32
 	_, _, err := runOnce(t, descending(room, idle, func() comqueue.Compute { return silent{&restored} }),
@@ -258,8 +258,8 @@ func TestCutWithEmptySnapshots(t *testing.T) {
 	require.EqualValues(t, 3, restored.Load())
 }
 
-// A queue whose result depends on parallelism by its nature, as the plan says, refuses another
-// one than it has, and names the stage.
+// A queue whose plan says that its result depends on parallelism refuses another parallelism,
+// and names the stage.
 func TestCutRefusesWhatDependsOnParallelism(t *testing.T) {
 	whole := func(b *engine.Builder) *engine.Dataset {
 		return comqueue.New(b, "q").
@@ -282,7 +282,7 @@ func TestCutRefusesWhatDependsOnParallelism(t *testing.T) {
 	}
 }
 
-// What is in scratch is gone where others go on, and shows.
+// Scratch is gone when other subtasks go on, so a queue that relies on it gives another result.
 func TestCutFindsWhatIsNotKept(t *testing.T) {
 	kept := func() comqueue.Compute { return comqueue.ComputeFunc(idle) }
 	first := func(ctx *comqueue.ComContext) error {
@@ -303,7 +303,7 @@ func TestCutFindsWhatIsNotKept(t *testing.T) {
 	require.ErrorContains(t, err, `get of scratch key "steps" ([]float64) in session "q", subtask 0: never put`)
 }
 
-// What is wrong with reports at the end is also where others close the queue.
+// Misuse of reports at the end is found even if other subtasks close the queue.
 func TestCutKeepsWhatWasReported(t *testing.T) {
 	build := func(b *engine.Builder) *engine.Dataset {
 		return comqueue.New(b, "q").Do(func(ctx *comqueue.ComContext) error {
@@ -329,7 +329,7 @@ func TestCheckOfCutQueues(t *testing.T) {
 	require.NoError(t, engine.Check(t.Context(), job, struct{}{}, engine.Shards(16), engine.CheckResume(1, 2), engine.CheckResume(3, 11), engine.CheckResume(6, 1)))
 }
 
-// troubled is the codec of floats that fails, or does something first, where it is told to.
+// troubled is a codec of floats that fails, or calls a function first, if told to.
 type troubled struct {
 	shared.Codec[[]float64]
 	append, decode func() error
@@ -366,8 +366,8 @@ func runHeld(t *testing.T, ctx context.Context, build buildPart, regroup func(qu
 	return got.rows, report, err
 }
 
-// Whatever goes wrong at a cut, and where the run is cancelled there, it ends with the cause
-// and leaves nothing behind.
+// After any failure at a cut, or a cancellation, the run ends with the cause and leaves nothing
+// behind.
 func TestTroubleAtACut(t *testing.T) {
 	boom := errors.New("boom")
 	quiet := func() error { return nil }
@@ -383,7 +383,7 @@ func TestTroubleAtACut(t *testing.T) {
 		"cancelled":          {append: func(cancel func()) func() error { return func() error { cancel(); return nil } }, want: context.Canceled.Error()},
 		"cancelled, further": {decode: func(cancel func()) func() error { return func() error { cancel(); return nil } }, want: context.Canceled.Error()},
 	} {
-		// One subtask has handed over all there is when the run is cancelled: nobody goes on.
+		// The run is cancelled when one subtask has handed over its state: nobody goes on.
 		for _, at := range []struct{ p, after int }{{3, 1}, {3, 3}, {1, 2}} {
 			t.Run(fmt.Sprint(name, at), func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
@@ -426,8 +426,8 @@ func TestTroubleAtACut(t *testing.T) {
 	}
 }
 
-// What is handed over is not believed: a queue does not go on with what no gang of it can have
-// given, and then nothing is left of its session.
+// The state of a cut is checked: a queue does not go on from state that no gang of it can have
+// handed over, and then nothing is left of its session.
 func TestResumeRefuses(t *testing.T) {
 	five := []byte{5, 0, 0, 0, 0, 0, 0, 0}
 	part := func(objects ...shared.Encoded) []engine.CutPart {
@@ -464,8 +464,9 @@ func TestResumeRefuses(t *testing.T) {
 	}
 }
 
-// TestRowsLeaveTheBudget: rows count as long as their queue, also where others go on with it:
-// of queues that feed each other never more than one and what waits for the next.
+// TestRowsLeaveTheBudget: rows count until their queue ends, even if other subtasks go on with
+// it. Of queues that feed each other, only the rows of one and the input of the next count at a
+// time.
 func TestRowsLeaveTheBudget(t *testing.T) {
 	const n, queues = 1 << 17, 5
 	pass := func(d *engine.Dataset) *engine.Dataset {

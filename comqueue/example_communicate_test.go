@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// show runs a queue of one superstep over the numbers 0 to 99, on 4 subtasks, and
-// prints the rows that its subtask 0 gives.
+// show runs a queue of one superstep over the numbers 0 to 99, on 4 subtasks, and prints the
+// rows that its subtask 0 emits.
 func show(stages []comqueue.Stage, rows func(ctx *comqueue.ComContext) ([]row, error)) {
 	job := engine.Define("example", func(b *engine.Builder, _ struct{}) error {
 		q := comqueue.New(b, "example").
@@ -55,8 +55,8 @@ func ExampleAllGather() {
 	// Output: [{27} {51} {75} {99}] <nil>
 }
 
-// A histogram of which each subtask works on its own part: the bins that hold
-// something are counted where they are, and the counts added up.
+// A histogram in which each subtask works on its own part: it counts its bins that are not
+// empty, and the counts are added up.
 func ExampleReduceScatter() {
 	histogram, own := shared.Scratch[[]float64]("histogram"), shared.Scratch[[]float64]("own bins")
 	filled := shared.Scratch[[]float64]("filled")

@@ -2,7 +2,7 @@ package comqueue
 
 import "github.com/superstep-ml/superstep/engine"
 
-// LoopsOf is what Exec binds to a queue, for tests that run a plan by themselves.
+// LoopsOf returns what Exec binds to a queue, for tests that run a plan by themselves.
 func LoopsOf(q *IterativeComQueue, nodes []engine.NodeID) (engine.OpenLoops, error) {
 	l, err := newLayout(q.stages)
 	if err != nil {

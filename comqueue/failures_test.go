@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// TestFailures: what is wrong with a queue, when it is built or when it runs, is
-// told with names and places, and nothing hangs.
+// TestFailures: mistakes in a queue, when it is built or when it runs, are reported with names
+// and places, and nothing hangs.
 func TestFailures(t *testing.T) {
 	buffer := shared.Scratch[[]float64]("buffer")
 	missing := shared.Scratch[[]float64]("missing")

@@ -10,12 +10,12 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// part is what a shard adds to element i: sums of these differ with their order.
+// part returns what a shard adds to element i. The bits of sums of parts depend on their order.
 func part(shard, i int) float64 {
 	return float64((shard*13+i*7)%101-50) * pow2((shard*29+i)%80-40)
 }
 
-// foldParts adds to out what the parts of some shards come to up the tree.
+// foldParts adds to out the parts of some shards, folded up the tree.
 func foldParts(ctx *comqueue.ComContext, shards shared.Range, out []float64) {
 	f := shared.NewFolder(shards, func(left, right float64) float64 { return left + right }, nil)
 	for i := range out {
@@ -76,7 +76,7 @@ func TestFoldedBy(t *testing.T) {
 	}
 }
 
-// What a folding function returns as an error fails the job, and a nil one is misuse.
+// An error of a folding function fails the job, and a nil function is misuse.
 func TestFoldedByFails(t *testing.T) {
 	sums := shared.Scratch[[]float64]("sums")
 	each := func(*comqueue.ComContext, int, []float64) error { return nil }

@@ -9,15 +9,15 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// ForEachShard calls f once for each shard of the subtask that has rows, with a
-// buffer as long as the one under key, filled with the identity of the operator
-// of the AllReduce or ReduceScatter that follows on key: zeros for a sum. f adds the shard's part
-// to out, which is its own only during the call. The buffers are folded up the
-// tree over shards; a shard without rows is absent from it.
+// ForEachShard calls f once for each shard of the subtask that has rows, with a buffer as long
+// as the one under key, filled with the identity of the operator of the AllReduce or
+// ReduceScatter that follows on key: zeros for a sum. f adds the shard's part to out, and must
+// not keep out. The buffers are folded up the tree over shards; a shard without rows is absent
+// from it.
 //
-// The key's own buffer, put before by a compute function, gives the length and
-// receives the result of the AllReduce. A ReduceScatter uses it as working memory: what is
-// in it before is gone, and of its parts each subtask holds one buffer less.
+// The key's own buffer, which a compute function has put before, determines the length and
+// receives the result of the AllReduce. A ReduceScatter overwrites it as working memory, so
+// that each subtask needs one buffer less.
 func ForEachShard[T Number](key shared.Key[[]T], f func(ctx *ComContext, shard int, out []T) error, options ...ShardOption[T]) Stage {
 	s := &forEachShard[T]{key: key, f: f, name: functionName(f)}
 	for _, o := range options {
@@ -31,15 +31,14 @@ type ShardOption[T Number] struct {
 	fold func(ctx *ComContext, shards shared.Range, out []T) (bool, error)
 }
 
-// FoldedBy lets a function fold the parts of shards itself, where it can do better than
-// a buffer for each: parts that are 0 nearly everywhere, and zeros of which are not
-// even looked at.
+// FoldedBy lets a function fold the parts of shards itself. It pays if the function can do
+// better than with a buffer for each shard, such as for parts that are 0 nearly everywhere.
 //
-// fold is called once for each node of the tree over shards for which the subtask
-// brings a buffer: the fewest aligned nodes that cover its shards, of those with rows.
-// It adds to out what the parts that f gives for the shards that have rows come to when
-// they are folded up the tree: the same bits, or results depend on parallelism. It
-// returns true, or false without having touched out: then f is called for these shards.
+// fold is called once for each node of the tree over shards to which the subtask contributes a
+// buffer: the fewest aligned nodes that cover its shards, without those that have no rows. It
+// adds to out the same bits as folding, up the tree, the parts that f gives for the shards with
+// rows; other bits would make the result depend on parallelism. It returns true, or false
+// without having changed out: then f is called for these shards.
 func FoldedBy[T Number](fold func(ctx *ComContext, shards shared.Range, out []T) (bool, error)) ShardOption[T] {
 	return ShardOption[T]{fold}
 }
@@ -52,7 +51,7 @@ type forEachShard[T Number] struct {
 	name   string
 }
 
-// label implements what Named asks for.
+// label sets the name that Named gives.
 func (s *forEachShard[T]) label(name string) Stage {
 	named := *s
 	named.name = name
@@ -119,7 +118,7 @@ func (s *forEachShard[T]) bind(b *body, position int) ([]engine.Stage, error) {
 	return []engine.Stage{{Node: b.takeNode(), Run: run, Shard: c.currentShard}}, nil
 }
 
-// runNode has the parts of the shards of a node folded by s.fold, or else by the tree.
+// runNode folds the parts of the shards of a node by s.fold, or else up the tree.
 func (s *forEachShard[T]) runNode(c *ComContext, fo *forest[T], shards shared.Range, perShard func(shard int) error) error {
 	first := shards.Lo
 	for ; first < shards.Hi && c.Empty(first); first++ {
@@ -139,7 +138,7 @@ func (s *forEachShard[T]) runNode(c *ComContext, fo *forest[T], shards shared.Ra
 	case err != nil:
 		return err
 	case done:
-		// One shard stands for all: a node whose other shards are absent has its value.
+		// Push it as one shard: a node whose other shards are absent has that shard's value.
 		fo.folder.Push(first, out)
 		return nil
 	}
@@ -147,15 +146,15 @@ func (s *forEachShard[T]) runNode(c *ComContext, fo *forest[T], shards shared.Ra
 	return c.ForShardsWithin(shards, perShard)
 }
 
-// forest folds the buffers of one subtask's shards and recycles them: as many
-// live as the tree is high.
+// forest folds the buffers of one subtask's shards and reuses them: there are as many as the
+// tree is high.
 type forest[T Number] struct {
 	op     operator[T]
 	shards shared.Range
 	folder *shared.Folder[[]T]
 	length int
 	free   [][]T
-	lent   []T // one of those in free and in the forest is not its own
+	lent   []T // a buffer in free or in the forest that the forest does not own
 	cut    []shared.Entry[[]T]
 }
 
@@ -169,7 +168,7 @@ func newForest[T Number](op operator[T], shards shared.Range) *forest[T] {
 	return f
 }
 
-// reset begins a superstep; the buffers of the one before are used again.
+// reset begins a superstep, and reuses the buffers of the previous one.
 func (f *forest[T]) reset(length int) {
 	for _, e := range f.folder.Forest() {
 		f.free = append(f.free, e.Value)
@@ -186,8 +185,8 @@ func (f *forest[T]) forget() {
 	f.free, f.lent, f.cut, f.length = nil, nil, nil, -1
 }
 
-// borrow makes buffer, which is the caller's, the next one that is taken, in place of the one that
-// was borrowed for the superstep before. It is called after reset.
+// borrow makes buffer, which the caller owns, the next one that take returns, instead of the
+// one borrowed for the previous superstep. It is called after reset.
 func (f *forest[T]) borrow(buffer []T) {
 	if len(buffer) == 0 {
 		return

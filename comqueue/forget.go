@@ -2,15 +2,15 @@ package comqueue
 
 import "fmt"
 
-// Snapshotter is what an instance of a stage added by AddNew implements if its fields decide
-// results from one superstep to the next. They are kept with the objects of the queue, for the
-// subtask of the same number: a queue that has one cannot go on at another parallelism. State
-// under keys of package shared can.
+// Snapshotter is implemented by an instance of a stage added by AddNew if results depend on its
+// fields from one superstep to the next. Snapshots are kept with the objects of the queue, for
+// the subtask of the same number. A queue with a Snapshotter cannot go on at another
+// parallelism; one with state under keys of package shared can.
 type Snapshotter interface {
 	Compute
 	// AppendSnapshot appends the state of the instance, as it is between supersteps.
 	AppendSnapshot(dst []byte) ([]byte, error)
-	// Restore makes the state of a new instance that of a snapshot. It does not keep src.
+	// Restore sets the state of a new instance from a snapshot. It does not keep src.
 	Restore(src []byte) error
 }
 
@@ -20,7 +20,7 @@ type instance struct {
 	compute Compute
 }
 
-// renew makes the instance anew.
+// renew makes a new instance.
 func (i *instance) renew() error {
 	if i.compute = i.stage.factory(); i.compute == nil {
 		return fmt.Errorf("the factory %s returned nil", i.stage.name)
@@ -28,7 +28,7 @@ func (i *instance) renew() error {
 	return nil
 }
 
-// snapshot returns the state of the instance, nil where it gives none.
+// snapshot returns the state of the instance, nil if it has no snapshot.
 func (i *instance) snapshot() ([]byte, error) {
 	s, ok := i.compute.(Snapshotter)
 	if !ok {
@@ -41,8 +41,8 @@ func (i *instance) snapshot() ([]byte, error) {
 	return snapshot, nil
 }
 
-// restore gives a new instance the state of a snapshot, which is nil where the one before gave
-// none.
+// restore sets the state of a new instance from a snapshot, which is nil if the previous
+// instance gave none.
 func (i *instance) restore(snapshot []byte) error {
 	if snapshot == nil {
 		return nil
@@ -57,11 +57,11 @@ func (i *instance) restore(snapshot []byte) error {
 	return nil
 }
 
-// forgetful is what holds buffers from one superstep to the next.
+// forgetful holds buffers from one superstep to the next.
 type forgetful interface{ forget() }
 
-// forget leaves of the subtask's objects, stages and buffers what a subtask would find that
-// joins now: rows, and what comes back from the bytes of what is kept.
+// forget drops everything of the subtask's objects, stages and buffers that a subtask that
+// joins now would not find. It keeps rows, and decodes kept objects from their bytes.
 func (b *body) forget() error {
 	saved, err := b.save()
 	if err != nil {
@@ -73,7 +73,7 @@ func (b *body) forget() error {
 			return err
 		}
 	}
-	// Blocks go once nothing reads them any more, and are verified before: they are made again.
+	// Blocks are verified and dropped; Init makes them again.
 	if err := b.verify(b.made.onDisk); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (b *body) forget() error {
 	return b.open(false)
 }
 
-// isInput reports whether the queue's rows are under a name.
+// isInput reports whether a name is that of the queue's rows.
 func (q *IterativeComQueue) isInput(name string) bool {
 	for _, in := range q.inputs {
 		if in.name() == name {

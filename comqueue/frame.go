@@ -22,7 +22,8 @@ type Frame struct {
 	record  arrow.Record
 	columns []column
 
-	// What the frame holds of a slot's memory, and the file of its rows beyond that; see held.go.
+	// The frame's share of a slot's memory, and the file of its rows if they do not fit; see
+	// held.go.
 	memory interface{ GiveUp(bytes int64) }
 	bytes  int64
 	file   *onDisk
@@ -41,8 +42,8 @@ type column struct {
 	ints    []int64
 	bools   Bools
 	texts   Texts
-	// differs says of vectors of any sizes which row has another number of components than
-	// the first; "" where all agree, and are a matrix.
+	// differs names a row of vectors with another number of components than the first row; ""
+	// if all are equal, so that they are a matrix.
 	differs string
 }
 
@@ -69,10 +70,10 @@ func (k viewKind) wants() string {
 	return [...]string{"nothing", "vectors of one size", "vectors of any sizes", "sparse vectors", "float64", "int64", "bool", "utf8"}[k]
 }
 
-// scalar says that nulls may be among the values.
+// scalar reports whether the view may have nulls.
 func (k viewKind) scalar() bool { return k >= floatsView }
 
-// cure says what to do about nulls.
+// cure returns the advice about nulls.
 func (k viewKind) cure() string {
 	if k.scalar() {
 		return "read it as Nullable, or leave such rows out"
@@ -109,7 +110,7 @@ func viewOfType(dt arrow.DataType) viewKind {
 	return otherView
 }
 
-// What columns are read as; see package engine/columnar.
+// The types that columns are read as; see package engine/columnar.
 type (
 	// Matrix is a dense row-major matrix, of vectors of one size.
 	Matrix = columnar.Matrix
@@ -125,8 +126,8 @@ type (
 	Nulls = columnar.Nulls
 )
 
-// newFrame joins batches into one frame, without copying where there is one.
-// The batches are borrowed.
+// newFrame joins batches into one frame, without a copy if there is only one. The batches are
+// borrowed.
 func newFrame(mem memory.Allocator, schema *arrow.Schema, batches []arrow.Record) (*Frame, error) {
 	var record arrow.Record
 	switch len(batches) {
@@ -154,8 +155,8 @@ func frameOf(record arrow.Record) *Frame {
 	return f
 }
 
-// viewColumn prepares the view that a column of its type can give. Vectors with nulls give
-// none: their values would be undefined.
+// viewColumn prepares the view of a column. Vectors with nulls have none: their values would be
+// undefined.
 func viewColumn(rows engine.Batch, name string, arr arrow.Array) column {
 	c := column{name: name, kind: viewOfType(arr.DataType()), hasNull: arr.NullN() > 0}
 	switch c.kind {
@@ -181,7 +182,7 @@ func viewColumn(rows engine.Batch, name string, arr arrow.Array) column {
 	case sparseView:
 		sparse, _, err := columnar.GetNullable[Sparse](rows, name)
 		if err != nil && !c.hasNull {
-			c.kind = otherView // laid out in a way that no writer of ours has
+			c.kind = otherView // in a layout that this module never writes
 		}
 		c.sparse = sparse
 	}
@@ -197,17 +198,17 @@ func viewOf[V columnar.View](rows engine.Batch, name string) V {
 // Rows returns the number of rows.
 func (f *Frame) Rows() int { return f.rows }
 
-// OnDisk reports whether a file holds the rows, beyond the memory budget: what the disk damages
-// there is told when the queue ends, so that what is believed without looking, such as an
-// index into memory that assembly takes, is looked at each time.
+// OnDisk reports whether the rows are in a file, as the memory budget was used up. Damage by
+// the disk is only found when the queue ends. So code that relies on a value, such as an index
+// into memory in assembly, must check it each time.
 func (f *Frame) OnDisk() bool { return f.file != nil }
 
 // Batch returns the rows as a batch, borrowed from the frame.
 func (f *Frame) Batch() engine.Batch { return arrowrows.Batch(f.record) }
 
-// find returns the column of a name if it has the wanted view, and otherwise
-// panics with an error that says what there is: the engine turns it into the
-// error of the subtask.
+// find returns the column of that name if it has the requested view. Otherwise it panics with
+// an error that says which columns there are; the engine turns it into the error of the
+// subtask.
 func (f *Frame) find(name string, kind viewKind, nullable bool) *column {
 	for i := range f.columns {
 		c := &f.columns[i]
@@ -236,7 +237,7 @@ func (f *Frame) find(name string, kind viewKind, nullable bool) *column {
 	panic(&FrameError{Column: name, Problem: fmt.Sprintf("does not exist; there are %q", names)})
 }
 
-// nulls returns the nulls of a column that is there.
+// nulls returns the nulls of an existing column.
 func (f *Frame) nulls(name string) Nulls {
 	nulls, _ := f.Batch().Nulls(name)
 	return nulls
@@ -251,9 +252,9 @@ type FrameError struct {
 // Error implements error.
 func (e *FrameError) Error() string { return fmt.Sprintf("column %q %s", e.Column, e.Problem) }
 
-// Matrix returns the rows of a dense vector column of float64: of a fixed
-// dimension, or of variable vectors that have the same number of components in
-// all rows of the frame. A frame without rows of the latter has no columns either.
+// Matrix returns the rows of a dense vector column of float64: of a fixed dimension, or of
+// variable vectors that have the same number of components in all rows of the frame. Of
+// variable vectors, a frame without rows is a matrix without columns.
 func (f *Frame) Matrix(name string) Matrix {
 	return f.find(name, matrixView, false).matrix
 }
@@ -274,7 +275,7 @@ func (f *Frame) Floats(name string) []float64 { return f.find(name, floatsView, 
 // Ints returns the values of an int64 column.
 func (f *Frame) Ints(name string) []int64 { return f.find(name, intsView, false).ints }
 
-// Release gives the frame's memory back. The queue calls it when it ends.
+// Release releases the frame's memory. The queue calls it when it ends.
 func (f *Frame) Release() {
 	if f.record != nil {
 		f.record.Release()
@@ -286,8 +287,8 @@ func (f *Frame) Release() {
 	}
 }
 
-// PartitionedData names the rows of a dataset within a queue: each subtask holds
-// those of the shards it owns.
+// PartitionedData is the key of a dataset's rows in a queue: each subtask holds those of the
+// shards that it owns.
 type PartitionedData struct {
 	key      shared.ShardKey[*Frame]
 	declared *declared
@@ -299,24 +300,24 @@ func PartitionedRows(name string) PartitionedData {
 	return PartitionedData{key: shared.PerShard[*Frame](name, frameCodec{}), declared: &declared{}}
 }
 
-// WithState returns the key with what InitWithPartitionedData is to know of the queue's
-// stages: how many bytes they keep on the heap for the rows of a shard besides, such as
-// margins. The memory budget makes room for them, in place of rows if need be. It is asked
-// once for each shard, on the subtask that owns it, when broadcast data are there. It must not
-// keep views of the rows, which may yet move to a file.
+// WithState returns the key with a function that tells how many more bytes the queue's stages
+// keep on the heap for the rows of a shard, such as margins. The memory budget makes room for
+// them, by moving rows to disk if necessary. The function is called once for each shard, on the
+// subtask that owns it, when broadcast data are available. It must not keep views of the rows,
+// as these may still move to disk.
 func (d PartitionedData) WithState(bytes func(ctx *ComContext, rows *Frame) int64) PartitionedData {
 	d.state = bytes
 	return d
 }
 
-// Get returns the rows of a shard the subtask owns. They are good until the queue ends, and
-// beyond the memory budget a file holds them: what is to outlive the queue is copied.
+// Get returns the rows of a shard the subtask owns. They are valid until the queue ends, and
+// may be in a file: copy what is to outlive the queue.
 func (d PartitionedData) Get(ctx *ComContext, shard int) *Frame { return d.key.Get(ctx, shard) }
 
 // Name returns the key's name.
 func (d PartitionedData) Name() string { return d.key.Name() }
 
-// BroadcastData names rows that every subtask sees whole. There is one copy per
+// BroadcastData is the key of rows that every subtask sees completely. There is one copy per
 // process, which must not be modified.
 type BroadcastData struct {
 	key      shared.Key[*Frame]

@@ -18,8 +18,7 @@ type matrixRow struct {
 	Open  []float64
 }
 
-// sumsOf is a queue that adds what the matrix of a column has, by component, of rows that make
-// makes.
+// sumsOf is a queue that sums the components of a matrix column, of rows that make makes.
 func sumsOf(column string, n int, make func(i int) matrixRow) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset {
 		rows := operators.Generate(b, int64(n), func(_ shared.Random, i int64) matrixRow { return make(int(i)) })

@@ -9,21 +9,20 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// AllGather puts, on every subtask, the buffers that all subtasks have under from one
-// behind the other, in the order of subtasks, under into. The buffers may be of any
-// lengths, also none, and of others in each superstep; they are left as they are. The
-// buffer that into had is written over, and grown if it is too short: copy what is to
-// outlive the next run.
+// AllGather concatenates, on every subtask, the buffers of all subtasks under from, in the
+// order of subtasks, and puts the result under into. The buffers may have any lengths, also 0,
+// and other lengths in each superstep; they are not changed. The buffer under into is
+// overwritten, and grown if it is too short: copy what is to outlive the next run.
 //
-// The result is the same on every subtask, so that into may be replicated. What
-// it is at another parallelism depends on what the subtasks bring: if each brings
-// something for each of its shards, in shard order, it is the same at any.
+// The result is the same on every subtask, so that into may be replicated. If each subtask
+// contributes elements for each of its shards, in shard order, the result is the same at any
+// parallelism.
 func AllGather[T Element](from, into shared.Key[[]T], options ...MoveOption) Stage {
 	return newGathering(program.AllGather, "AllGather", from, into, options)
 }
 
-// Gather is AllGather to subtask 0 alone, or to the one that Root names. The key into
-// is left alone on the others, so that it cannot be replicated.
+// Gather is AllGather to subtask 0 alone, or to the one that Root names. The other subtasks get
+// nothing under into, so the key cannot be replicated.
 func Gather[T Element](from, into shared.Key[[]T], options ...MoveOption) Stage {
 	return newGathering(program.Gather, "Gather", from, into, options)
 }

@@ -17,27 +17,27 @@ import (
 	"github.com/superstep-ml/superstep/internal/mapped"
 )
 
-// intake takes the rows of a subtask in, as the queue opens: they are in memory while the
-// slot's budget lasts, and beyond it in files of the run's directory that are mapped. A queue
-// passes over its rows again and again: what the budget does not hold, the page cache does as
-// far as it goes, and the disk gives back. Each frame accounts for what it takes of the budget
-// until it is released, which the session does, whoever owns the shard by then.
+// intake reads the rows of a subtask when the queue opens. They are in memory while the slot's
+// budget lasts, and then in mapped files of the run's directory. A queue reads its rows in
+// every superstep: rows beyond the budget come from the page cache, as far as it goes, or from
+// disk. Each frame accounts for its share of the budget until the session releases it, also if
+// the shard has a new owner by then.
 type intake struct {
 	context  *ComContext
 	queue    string
-	state    int64    // bytes that were asked for and cannot go to disk
-	own      int64    // bytes that this intake keeps of the slot's memory
-	inMemory []*taken // that may still make room
-	later    []int    // ports behind the one that is read
+	state    int64    // bytes of state, which cannot go to disk
+	own      int64    // bytes of the slot's memory that this intake keeps
+	inMemory []*taken // rows that may still move to disk
+	later    []int    // ports that are read after the current one
 	at       progress
 }
 
-// progress is how far an intake is with the shards of a port, for errors that say how much memory
-// all of them need.
+// progress is the progress of an intake over the shards of a port, for errors that say how much
+// memory all shards need.
 type progress struct {
 	in            engine.Input
 	port, shard   int
-	bytes         int64 // of rows so far, those of other ports included
+	bytes         int64 // of rows so far, including other ports
 	others, state int64 // bytes of rows and state of other ports
 }
 
@@ -48,18 +48,18 @@ type taken struct {
 	frame *Frame
 	bytes int64 // of the rows
 
-	copied int64 // bytes on the heap that the rows are being copied from and that count nowhere
+	copied int64 // bytes on the heap that the rows are copied from and that are not counted elsewhere
 }
 
-// onDisk is what a file holds.
+// onDisk is the rows of a shard, or a block, in a file.
 type onDisk struct {
 	what   string
 	shard  int // -1 for none
 	region *mapped.Region
 }
 
-// rows makes the frame of a shard of what was staged of it, which is given up, with room for what
-// stages keep for them.
+// rows makes the frame of a shard from its staged batches, which it releases. It reserves
+// memory for the state that stages keep for the rows.
 func (in *intake) rows(c *engine.Context, key PartitionedData, shard int, schema *arrow.Schema, of *staged) (*Frame, error) {
 	if err := of.end(); err != nil {
 		return nil, err
@@ -102,9 +102,9 @@ func (in *intake) rows(c *engine.Context, key PartitionedData, shard int, schema
 	return t.frame, nil
 }
 
-// frame makes the frame of batches, which are borrowed: in memory, where those that a file has
-// are copied, or in a file. What they are made of counts besides while it is copied, and takes
-// no room from anything.
+// frame makes the frame of borrowed batches, in memory or in a file. In memory, batches that
+// are in a file are copied. During the copy their source is counted too, but does not push
+// anything to disk.
 func (in *intake) frame(c *engine.Context, t *taken, schema *arrow.Schema, batches []arrow.Record, ofFiles bool) (err error) {
 	if full := c.Memory.Reserve(t.bytes); full != nil {
 		if err := in.toDisk(c, t, batches, full); !errors.Is(err, mapped.ErrUnsupported) {
@@ -137,9 +137,10 @@ func (in *intake) frame(c *engine.Context, t *taken, schema *arrow.Schema, batch
 	return nil
 }
 
-// toDisk copies batches of a shard, which are borrowed, to a file, and makes them its frame,
-// which takes the place of the one that there is. full is the error of memory that has no room.
-// Where files cannot be mapped it changes nothing and returns mapped.ErrUnsupported. Offsets stay on the heap: they are believed long before the checksum is compared.
+// toDisk copies borrowed batches of a shard to a file. They become the shard's frame, and
+// replace an existing one. full is the error of the memory that has no room. If files cannot be
+// mapped, it changes nothing and returns mapped.ErrUnsupported. Offsets stay on the heap, as
+// they are used long before the checksum is compared.
 func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, full error) error {
 	var size int64
 	for _, rows := range batches {
@@ -162,7 +163,7 @@ func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, fu
 	frame.file = &onDisk{what: t.what, shard: t.shard, region: region}
 	if t.frame == nil {
 		t.frame = frame
-	} else { // it is under its key already
+	} else { // the frame is under its key already
 		frame.bytes += t.frame.bytes
 		t.frame.record.Release()
 		*t.frame = *frame
@@ -171,23 +172,23 @@ func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, fu
 	return nil
 }
 
-// toFile copies batches to a file. What they are made of counts meanwhile.
+// toFile copies batches to a file. Meanwhile their source is counted.
 func (t *taken) toFile(c *engine.Context, size int64, offsets memory.Allocator, batches []arrow.Record) (arrow.Record, *mapped.Region, error) {
 	c.Memory.Take(t.copied)
 	defer c.Memory.Release(t.copied)
 	return holdRows(c, t.what, size, offsets, batches)
 }
 
-// holdRows copies batches, of about so many bytes, to a file of the run's directory.
+// holdRows copies batches of about size bytes to a file of the run's directory.
 func holdRows(c *engine.Context, what string, size int64, offsets memory.Allocator, batches []arrow.Record) (arrow.Record, *mapped.Region, error) {
-	const aligned = 3 * 64 // bytes that the buffers of a column may take besides
+	const aligned = 3 * 64 // bytes that aligning the buffers of a column may take
 	make := func(mem memory.Allocator) (arrow.Record, error) { return batch.ConcatApart(mem, offsets, batches) }
 	compare := func(rows arrow.Record) error { return sameRows(what, rows, batches) }
 	return mapped.Hold(c.Disk, c.SpillDir, size+aligned*batches[0].NumCols(), make, compare)
 }
 
-// sameRows compares rows that a file holds with the batches that they were made of: pages may
-// have gone to the disk and come back before the checksum was taken.
+// sameRows compares rows in a file with the batches that they were copied from: pages may have
+// gone to disk and come back before the checksum was computed.
 func sameRows(what string, record arrow.Record, batches []arrow.Record) error {
 	at := int64(0)
 	for _, rows := range batches {
@@ -202,9 +203,9 @@ func sameRows(what string, record arrow.Record, batches []arrow.Record) error {
 	return nil
 }
 
-// makeRoom takes bytes off the slot's memory, and has rows in memory go to disk where that has
-// too few. Nobody has views of them yet. Where no rows can go any more, bytes are taken as long
-// as the slot's memory could hold all that was asked for here.
+// makeRoom reserves bytes of the slot's memory, and moves rows to disk if there are too few.
+// Nobody has views of these rows yet. If no rows can move any more, it takes the bytes anyway
+// as long as the slot's memory could hold everything that queues keep of it.
 func (in *intake) makeRoom(c *engine.Context, bytes int64) error {
 	in.state += bytes
 	for {
@@ -229,14 +230,14 @@ func (in *intake) makeRoom(c *engine.Context, bytes int64) error {
 	return nil
 }
 
-// moveLast has the last rows that are in memory go to disk, and reports whether there were any
-// and files can be mapped.
+// moveLast moves the last rows in memory to disk. It reports whether there were any and files
+// can be mapped.
 func (in *intake) moveLast(c *engine.Context, full error) (bool, error) {
 	if len(in.inMemory) == 0 {
 		return false, nil
 	}
 	last := in.inMemory[len(in.inMemory)-1]
-	in.inMemory = in.inMemory[:len(in.inMemory)-1] // before toDisk, which makes room for offsets
+	in.inMemory = in.inMemory[:len(in.inMemory)-1] // before toDisk, as that reserves memory for offsets
 	c.Memory.GiveUp(last.bytes)
 	last.frame.bytes -= last.bytes
 	in.own -= last.bytes
@@ -252,7 +253,7 @@ func (in *intake) moveLast(c *engine.Context, full error) (bool, error) {
 	return true, err
 }
 
-// open turns to a shard of a port. Ports are asked for one after the other.
+// open begins a shard of a port. Ports are read one after the other.
 func (in *intake) open(input engine.Input, port, shard int) {
 	if in.at.in == nil || port != in.at.port {
 		in.at = progress{in: input, port: port, bytes: in.at.bytes, others: in.at.bytes, state: in.state}
@@ -260,10 +261,10 @@ func (in *intake) open(input engine.Input, port, shard int) {
 	in.at.shard = shard
 }
 
-// refuse is the error of bytes that there is no room for. The memory that it advises is enough for
-// what the shards of the port that are still to come keep as well, and for their rows where
-// these are in memory, if they need as much for a byte of rows as those so far. They are read for
-// that; rows say less, as one may stand for many.
+// refuse returns the error of bytes that do not fit. The memory that it advises also suffices
+// for the state of the port's remaining shards, and for their rows if these stay in memory. It
+// assumes as much state per byte of rows as so far. It reads the remaining shards to know their
+// bytes; the number of rows says less, as rows differ in size.
 func (in *intake) refuse(c *engine.Context, bytes int64, rows bool) error {
 	read, total, ofPort := in.at.bytes-in.at.others, in.state, in.state-in.at.state
 	if rows {
@@ -279,7 +280,8 @@ func (in *intake) refuse(c *engine.Context, bytes int64, rows bool) error {
 	return c.Memory.Refuse(bytes, total)
 }
 
-// ofLater reads and returns the bytes of rows of ports to come: those that can be read.
+// ofLater reads the ports after the current one and returns the bytes of their rows. If the run
+// ends before, it returns the bytes of what it has read.
 func (in *intake) ofLater(c *engine.Context) (bytes int64) {
 	for _, port := range in.later {
 		p := progress{in: in.at.in, port: port, shard: c.Range.Lo - 1}
@@ -288,7 +290,8 @@ func (in *intake) ofLater(c *engine.Context) (bytes int64) {
 	return bytes
 }
 
-// rest reads on and returns the bytes of rows in shards to come: about, where the run ends before.
+// rest reads the remaining shards and returns the bytes of their rows. If the run ends before,
+// it estimates them.
 func (p *progress) rest(c *engine.Context) (bytes int64) {
 	for shard := p.shard + 1; shard < c.Range.Hi; shard++ {
 		for {
@@ -309,25 +312,26 @@ func (p *progress) rest(c *engine.Context) (bytes int64) {
 	return bytes
 }
 
-// tellOfDisk prepares the subtask's goroutine for rows that files hold.
+// tellOfDisk prepares the subtask's goroutine for rows in files, and logs once that there are
+// any.
 func tellOfDisk(c *engine.Context, queue string) {
-	if debug.SetPanicOnFault(true) { // rows that the disk does not give back are the subtask's failure, not the process's
+	if debug.SetPanicOnFault(true) { // a page that cannot be read fails the subtask, not the process
 		return
 	}
 	c.Logger.Info("the memory budget is used up: keeping rows of the queue in files", "queue", queue, "directory", c.SpillDir)
 }
 
-// holdings are what the stages of a subtask have made of its rows: in memory while the slot's
-// budget lasts, and beyond it in files, as rows are.
+// holdings are the blocks that the stages of a subtask have made of its rows. Like rows, they
+// are in memory while the slot's budget lasts, and then in files.
 type holdings struct {
 	queue    string
-	reserved int64 // bytes taken off the slot's memory
+	reserved int64 // bytes reserved in the slot's memory
 	onDisk   []*onDisk
 	free     []func()
 }
 
-// block makes pieces of zeroed bytes, which fill changes and nobody after it, and reports whether
-// a file holds them.
+// block makes a block of zeroed pieces, and calls fill to write each. Nobody changes it
+// afterwards. It reports whether the block is in a file.
 func (h *holdings) block(c *engine.Context, what string, pieces []int, fill func(piece int, b []byte) error) ([]byte, bool, error) {
 	n := 0
 	for _, size := range pieces {
@@ -359,7 +363,7 @@ func (h *holdings) block(c *engine.Context, what string, pieces []int, fill func
 	return b, true, nil
 }
 
-// beyond is the error where no file takes what memory has no room for.
+// beyond returns the error if neither memory nor a file has room.
 func beyond(c *engine.Context, full, err error) error {
 	var room *mapped.RoomError
 	switch {
@@ -373,7 +377,7 @@ func beyond(c *engine.Context, full, err error) error {
 	return err
 }
 
-// close gives everything back.
+// close releases everything.
 func (h *holdings) close(c *engine.Context) {
 	for _, free := range h.free {
 		free()
@@ -384,7 +388,7 @@ func (h *holdings) close(c *engine.Context) {
 	h.free, h.onDisk, h.reserved = nil, nil, 0
 }
 
-// counted is an allocator that adds up what was asked of it.
+// counted is an allocator that adds up the requested bytes.
 type counted struct {
 	memory.Allocator
 	bytes int64
@@ -396,7 +400,7 @@ func (a *counted) Allocate(n int) []byte {
 	return a.Allocator.Allocate(n)
 }
 
-// verifyRows compares what files hold with what was put there.
+// verifyRows verifies that files still hold what was written to them.
 func (b *body) verifyRows() error {
 	if err := b.verify(b.rowsOnDisk); err != nil {
 		return err
@@ -415,11 +419,11 @@ func (b *body) verify(all []*onDisk) error {
 	return nil
 }
 
-// holdsOnDisk reports whether files hold rows of the subtask, or what it made of them.
+// holdsOnDisk reports whether rows or blocks of the subtask are in files.
 func (b *body) holdsOnDisk() bool { return len(b.rowsOnDisk)+len(b.made.onDisk) > 0 }
 
-// guard calls f. Where it fails while files hold rows, these are compared first: rows that the
-// disk has damaged are the cause of whatever else seems wrong.
+// guard calls f. If f fails while rows are in files, it verifies the files first: damage by the
+// disk is the cause of any other failure.
 func (b *body) guard(f func() error) (err error) {
 	returned := false
 	defer func() {
@@ -433,7 +437,7 @@ func (b *body) guard(f func() error) (err error) {
 			return
 		}
 		if !returned {
-			panic(damage) // in place of the one that is under way
+			panic(damage) // replaces the current panic
 		}
 		err = damage
 	}()
@@ -442,7 +446,7 @@ func (b *body) guard(f func() error) (err error) {
 	return err
 }
 
-// guarded has the functions of stages go through guard.
+// guarded wraps the functions of stages in guard.
 func (b *body) guarded(stages []engine.Stage) []engine.Stage {
 	for i := range stages {
 		s := &stages[i]
@@ -456,16 +460,17 @@ func (b *body) guarded(stages []engine.Stage) []engine.Stage {
 	return stages
 }
 
-// HoldBlock returns a block of bytes that is good as long as the subtask is in the queue: what the
-// subtask has made of its rows once and reads superstep after superstep, such as features as bins.
-// It is made of pieces of given sizes, one behind the other. fill fills one after the other, each
-// of zeros at first, and does not keep it; afterwards the block must not be changed.
+// HoldBlock returns a block of bytes that is valid as long as the subtask is in the queue. It
+// is for data that the subtask makes of its rows once and reads in every superstep, such as
+// binned features. The block consists of pieces of given sizes. fill is called for one piece
+// after the other. It writes the piece, which is zeroed, and does not keep it. Afterwards the
+// block must not be changed.
 //
-// Like rows, a block is held in memory within the budget of the subtask's slot, and beyond it, on
-// Linux, in a file that is mapped and verified when the queue ends; onDisk says so. A piece is in
-// memory whole while it is filled. What is believed without looking, such as an index into memory
-// that assembly takes, is looked at each time where a file holds it. what names the block in
-// errors. Init is the place to call it.
+// Like rows, a block is in memory if the budget of the subtask's slot has room. Otherwise, on
+// Linux, it is in a mapped file that is verified when the queue ends; onDisk says so. A piece
+// is completely in memory while it is filled. If the block is in a file, code that relies on a
+// value, such as an index into memory in assembly, must check it each time. what names the
+// block in errors. Call HoldBlock in Init.
 func (c *ComContext) HoldBlock(what string, pieces []int, fill func(piece int, b []byte) error) (block []byte, onDisk bool, err error) {
 	block, onDisk, err = c.made.block(c.task, what, pieces, fill)
 	if err != nil {

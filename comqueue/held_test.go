@@ -62,7 +62,7 @@ func averaging(n int, meddle func(step, shard int, values []float64)) func(b *en
 	}
 }
 
-// TestRowsBeyondTheBudget: rows that the memory budget does not hold are in files, the queue
+// TestRowsBeyondTheBudget: rows that do not fit in the memory budget are in files. The queue
 // has the same bits, keeps to the budget, and leaves nothing behind.
 func TestRowsBeyondTheBudget(t *testing.T) {
 	const n = 1 << 17 // a MiB
@@ -85,12 +85,12 @@ func TestRowsBeyondTheBudget(t *testing.T) {
 	}
 }
 
-// TestRowsBeyondTheBudgetThatChange: what a function, or the disk, does to rows in a file is
-// an error before anything leaves the queue, though no check was asked for.
+// TestRowsBeyondTheBudgetThatChange: a change of rows in a file, by a function or by the disk,
+// is an error before the queue emits anything, even without checks.
 func TestRowsBeyondTheBudgetThatChange(t *testing.T) {
 	for first, last := range map[int]int{0: 7, 8: 15} { // shards of each subtask by itself
 		meddle := func(step, shard int, values []float64) {
-			if step == 10 && shard >= first && shard <= last { // all, as which of them are in memory is a matter of timing
+			if step == 10 && shard >= first && shard <= last { // all, as timing decides which of them are in memory
 				values[len(values)-1]++
 			}
 		}
@@ -101,7 +101,7 @@ func TestRowsBeyondTheBudgetThatChange(t *testing.T) {
 	}
 }
 
-// rowsFS makes files for the rows of queues as make does, and all others as the system does.
+// rowsFS makes files for the rows of queues by make, and all others by the system.
 type rowsFS struct {
 	disk.FS
 	make func(dir, pattern string) (disk.File, error)
@@ -114,7 +114,7 @@ func (fs rowsFS) CreateTemp(dir, pattern string) (disk.File, error) {
 	return fs.FS.CreateTemp(dir, pattern)
 }
 
-// TestRowsThatNoFileHolds: a full disk is told, with what to do; where files cannot be mapped
+// TestRowsThatNoFileHolds: a full disk is reported, with advice. If files cannot be mapped,
 // rows must fit in memory.
 func TestRowsThatNoFileHolds(t *testing.T) {
 	for _, test := range []struct {
@@ -161,8 +161,8 @@ func (h holder) ReadShard(c *engine.Context, shard int, out engine.Output) error
 
 func (h holder) Close() error { return nil }
 
-// TestRowsBesideOthers: what others hold of the slot's memory, and give back as they go on, is no
-// reason to refuse rows for which it is enough, where files cannot be mapped.
+// TestRowsBesideOthers: if files cannot be mapped, memory that others hold for now is no reason
+// to refuse rows that would fit without them.
 func TestRowsBesideOthers(t *testing.T) {
 	const n, budget = 20_000, 256 << 10 // rows of 160 kB
 	for state, want := range map[int64]string{0: "", 64 << 10: "", 160 << 10: "what the queue keeps for its rows: out of memory: "} {
@@ -194,8 +194,8 @@ func TestRowsBesideOthers(t *testing.T) {
 	}
 }
 
-// crowding is a source that takes memory when told to, more than there is, and gives it back when
-// the queue has taken its rows in.
+// crowding is a source that on request takes more memory than there is, and releases it when
+// the queue has read its rows.
 type crowding struct {
 	bytes             int64
 	when, held, taken chan struct{}
@@ -224,8 +224,8 @@ func (h crowding) ReadShard(c *engine.Context, shard int, _ engine.Output) error
 	return nil
 }
 
-// TestRowsWhileOthersCrowd: others may take more memory than there is, for a moment, while rows
-// make room: each goes to disk once.
+// TestRowsWhileOthersCrowd: while rows make room, others may for a moment take more memory than
+// there is. Each shard goes to disk once.
 func TestRowsWhileOthersCrowd(t *testing.T) {
 	const per, budget = 2500, 256 << 10 // shards of 20 kB
 	for _, before := range []int{1, 3, 7} {
@@ -261,8 +261,8 @@ func TestRowsWhileOthersCrowd(t *testing.T) {
 	}
 }
 
-// TestRowsThatChangeWhileTheQueueCloses: what a close makes of rows in files counts only if
-// these are what they were.
+// TestRowsThatChangeWhileTheQueueCloses: the rows that a close makes from files count only if
+// the files have not changed.
 func TestRowsThatChangeWhileTheQueueCloses(t *testing.T) {
 	boom := errors.New("boom")
 	for _, perShard := range []bool{false, true} {
@@ -313,8 +313,8 @@ func TestRowsThatChangeWhileTheQueueCloses(t *testing.T) {
 	}
 }
 
-// TestFaultsWhileBlocksAreFilled: pages that the disk does not give back are the failure of the
-// subtask, in the first block of its life too.
+// TestFaultsWhileBlocksAreFilled: pages that the disk cannot read fail the subtask, in its
+// first block too.
 func TestFaultsWhileBlocksAreFilled(t *testing.T) {
 	var file *os.File
 	fs := rowsFS{disk.OS(), func(dir, pattern string) (disk.File, error) {
@@ -339,7 +339,7 @@ func TestFaultsWhileBlocksAreFilled(t *testing.T) {
 	requireUnmapped(t)
 }
 
-// keeper keeps a block between supersteps, and has its snapshot depend on it.
+// keeper keeps a block between supersteps, and its snapshot depends on the block.
 type keeper struct {
 	block []byte
 	calls byte
@@ -359,7 +359,7 @@ func (k *keeper) AppendSnapshot(dst []byte) ([]byte, error) {
 
 func (k *keeper) Restore(src []byte) error { k.calls = src[0]; return nil }
 
-// TestSnapshotsReadBlocks: instances have their blocks while their snapshots are taken.
+// TestSnapshotsReadBlocks: the blocks of instances are valid while their snapshots are taken.
 func TestSnapshotsReadBlocks(t *testing.T) {
 	for _, option := range []engine.Option{engine.CheckState(true), engine.CheckResume(1, 1)} {
 		var last *keeper
@@ -383,8 +383,8 @@ func (m meddling) Allocate(n int) []byte {
 	return m.Allocator.Allocate(n)
 }
 
-// TestDamageWhileRowsAreWritten: a page that goes to the disk and comes back with other bytes,
-// before all columns of a shard are written, is told.
+// TestDamageWhileRowsAreWritten: a page that comes back from disk with other bytes, before all
+// columns of a shard are written, is reported.
 func TestDamageWhileRowsAreWritten(t *testing.T) {
 	write := func(f *os.File) error { _, err := f.WriteAt([]byte{1}, 0); return err }
 	cut := func(f *os.File) error { return f.Truncate(0) }
@@ -409,12 +409,12 @@ func requireUnmapped(t *testing.T) {
 	require.NotContains(t, string(maps), "/rows-")
 }
 
-// damaged runs a queue over rows beyond the budget, of which the file is damaged while columns are
-// written, and returns what that led to. The slot's memory is all given back.
+// damaged runs a queue over rows beyond the budget, whose file is damaged while columns are
+// written, and returns the error. All of the slot's memory must be released.
 func damaged(t *testing.T, shards int, damage func(*os.File) error) error {
 	type named struct {
 		Value float64
-		Name  string // whose offsets are allocated when the values are written
+		Name  string // its offsets are allocated when its values are written
 	}
 	var last atomic.Pointer[os.File]
 	fs := rowsFS{disk.OS(), func(dir, pattern string) (disk.File, error) {
@@ -448,8 +448,8 @@ func damaged(t *testing.T, shards int, damage func(*os.File) error) error {
 	return err
 }
 
-// looking is a source without rows that says, before others have rows, what its slot's memory has in
-// use.
+// looking is a source without rows that reports, before others have rows, how much of its
+// slot's memory is in use.
 type looking struct {
 	used   *func() int64
 	looked chan struct{}

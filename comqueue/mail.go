@@ -12,20 +12,19 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// mail brings what the subtasks of several processes report per shard to subtask 0,
-// which folds it up the tree over shards as reports does within one process: the same
-// values, some supersteps later. A round of mail costs two collectives, whether there
-// is something to bring or not, so that the rounds are apart: at most maxLag
-// supersteps, at least one, and in between as many as take about roundTime, so that
-// slow supersteps are shown at once and fast ones are not slowed down. Subtask 0
-// measures, and every round tells all when the next one is; the first and the last
-// superstep have one in any case.
+// mail sends the values that the subtasks of several processes report per shard to subtask 0.
+// Subtask 0 folds them up the tree over shards, as reports does within one process, so the
+// values are the same, some supersteps later. A round of mail costs two collectives even if
+// nothing was reported. So rounds are as many supersteps apart as take about roundTime, but at
+// least one and at most maxLag: slow supersteps are shown at once, and fast ones are not slowed
+// down. Subtask 0 measures the time, and every round tells all when the next one is. The first
+// and the last superstep always have a round.
 type mail struct {
 	waiting []shardReport // of this subtask, not yet sent
 	due     int           // superstep of the next round
-	last    int           // that of the latest one
+	last    int           // superstep of the latest round
 
-	// Of subtask 0.
+	// These belong to subtask 0.
 	since   time.Time // of the latest round
 	arrived []shardReport
 	entries []shared.Entry[float64]
@@ -45,10 +44,10 @@ type shardReport struct {
 	Value        float64
 }
 
-// reportRound is what subtasks exchange in a round.
+// reportRound is the message of a subtask in a round.
 type reportRound struct {
 	Reports []shardReport
-	Next    int // supersteps until the next round; said by subtask 0
+	Next    int // supersteps until the next round; set by subtask 0
 }
 
 // begin starts the clock, before the superstep that the gang begins with.
@@ -56,8 +55,7 @@ func (m *mail) begin(step int) {
 	m.due, m.last, m.since = step, step-1, time.Now()
 }
 
-// post brings what the subtasks of several processes reported in a superstep to subtask 0, at
-// once or, as more of it comes, some supersteps later.
+// post sends the reports of a superstep to subtask 0, at once or in a later round with others.
 func (b *body) post(step int, last bool) error {
 	b.mail.collect(b.reports, b.subtask, step)
 	if step < b.mail.due && !last {
@@ -66,7 +64,7 @@ func (b *body) post(step int, last bool) error {
 	return b.mail.round(b, step)
 }
 
-// collect keeps what the subtask reported in a superstep.
+// collect stores the subtask's reports of a superstep for the next round.
 func (m *mail) collect(r *reports, subtask, step int) {
 	series := r.subtasks[subtask].series[step&1]
 	for i := range series {
@@ -82,7 +80,7 @@ func (m *mail) collect(r *reports, subtask, step int) {
 	}
 }
 
-// round exchanges what waits.
+// round exchanges the stored reports.
 func (m *mail) round(b *body, step int) error {
 	mine := reportRound{Reports: m.waiting}
 	if b.subtask == 0 {
@@ -104,8 +102,8 @@ func (m *mail) round(b *body, step int) error {
 	return nil
 }
 
-// roundCodec encodes a round: the number, and then the reports. Those who do not want
-// the reports do not decode them: all subtasks get what all have sent.
+// roundCodec encodes a reportRound: the number, and then the reports. All subtasks receive all
+// messages; a subtask that does not need the reports does not decode them.
 type roundCodec struct{ reports bool }
 
 var reportsCodec = shared.Msgpack[[]shardReport]()
@@ -136,8 +134,8 @@ func mergeRounds(left, right reportRound) reportRound {
 	return reportRound{Reports: append(left.Reports, right.Reports...), Next: max(left.Next, right.Next)}
 }
 
-// open folds what has arrived and hands it out by superstep and name. Called on
-// subtask 0.
+// open folds the received values and passes them to report by superstep and name. It is called
+// on subtask 0.
 func (m *mail) open(r *reports, report func(name string, step int, value float64)) error {
 	slices.SortFunc(m.arrived, func(a, b shardReport) int {
 		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Name, b.Name),

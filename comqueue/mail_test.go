@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// FuzzLetters decodes any bytes, for a subtask that wants reports and one that does not,
-// and finds in what it encodes what it had.
+// FuzzLetters decodes any bytes, for a subtask that needs reports and one that does not. What
+// it encodes again decodes to the same.
 func FuzzLetters(f *testing.F) {
 	whole, err := roundCodec{}.Append(nil, reportRound{Next: 3, Reports: []shardReport{{Step: 7, Name: "loss", Level: 1, Index: 2, Value: 0.5}}})
 	require.NoError(f, err)
@@ -39,8 +39,7 @@ func FuzzLetters(f *testing.F) {
 	})
 }
 
-// TestMailHasOneNaN: which NaN a report is says nothing of where the subtasks are, as it
-// does not within one process.
+// TestMailHasOneNaN: the bits of a reported NaN do not depend on where the subtasks are.
 func TestMailHasOneNaN(t *testing.T) {
 	other := math.Float64frombits(0xfff8000000000123)
 	for _, f := range []fold{foldSum, foldMax} {
@@ -54,9 +53,9 @@ func TestMailHasOneNaN(t *testing.T) {
 	}
 }
 
-// TestReportsAreThoseOfTheirShards: what shards reported in a superstep comes out of it, within
-// a process and by mail, folded up the tree; a series of which there was nothing has no value,
-// and not that of another superstep or 0.
+// TestReportsAreThoseOfTheirShards: the reports of shards in a superstep are folded up the
+// tree, within a process and by mail. A series without reports has no value, rather than that
+// of another superstep or 0.
 func TestReportsAreThoseOfTheirShards(t *testing.T) {
 	const shards, steps = 8, 6
 	series := map[string]fold{"loss": foldSum, "most": foldMax}

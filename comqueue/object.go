@@ -8,18 +8,17 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// AllReduceObject merges the objects that the subtasks have under key and gives every
-// subtask a copy of the result, under the same key. The objects may be of any type:
-// sketches, sets of candidates, statistics. The key's codec carries them, so a scratch
-// key is an error. A subtask without an object brings nothing; where none has one,
-// none gets one. What a subtask had is released, if it has a Release method, and
-// replaced.
+// AllReduceObject merges the objects that the subtasks have under key and gives every subtask a
+// copy of the result, under the same key. The objects may be of any type: sketches, sets of
+// candidates, statistics. The key's codec encodes them, so a scratch key is an error. A subtask
+// without an object contributes nothing; if none has one, none gets one. A subtask's own object
+// is replaced, and released if it has a Release method.
 //
-// merge folds two values, of which left comes from the lower subtask. It is given
-// copies, may use both up, and must depend on them alone. All subtasks gather all
-// objects, so it is for objects of moderate size. They are merged in the fold tree over
-// subtasks, where those that have none keep their places; so the result
-// depends on parallelism, and the plan says so. See AllReduceShardObjects.
+// merge folds two values; left comes from the lower subtask. Both are copies that merge may
+// change and keep. It must depend on them alone. All subtasks gather all objects, so it is for
+// objects of moderate size. They are merged in the fold tree over subtasks, in which subtasks
+// without an object keep their places. So the result depends on parallelism, and the plan says
+// so. See AllReduceShardObjects.
 func AllReduceObject[V any](key shared.Key[V], merge func(left, right V) V) Stage {
 	return &reduceObject[V]{key: key, merge: merge}
 }
@@ -62,14 +61,13 @@ func (s *reduceObject[V]) bind(b *body, _ int) ([]engine.Stage, error) {
 	}, gathered), nil
 }
 
-// gathered names what carried a reduction of objects.
+// gathered names the algorithm and executor of a reduction of objects.
 func gathered(c *communication) string { return "all-gather and merge, " + c.ran.String() }
 
-// AllReduceShardObjects merges the objects that all shards have under from, up the
-// tree over shards, and gives every subtask a copy of the result under into. It is the
-// same at any parallelism. Shards without an object are absent; where there is none
-// at all, there is none under into after it. The objects of the shards are left as they
-// are. See AllReduceObject for merge.
+// AllReduceShardObjects merges the objects that all shards have under from, up the tree over
+// shards, and gives every subtask a copy of the result under into. It is the same at any
+// parallelism. Shards without an object are absent. If no shard has one, there is none under
+// into afterwards. The objects of the shards are not changed. See AllReduceObject for merge.
 func AllReduceShardObjects[V any](from shared.ShardKey[V], into shared.Key[V], merge func(left, right V) V) Stage {
 	return &reduceShardObjects[V]{from: from, into: into, merge: merge}
 }
@@ -112,7 +110,7 @@ func (s *reduceShardObjects[V]) bind(b *body, _ int) ([]engine.Stage, error) {
 			if !ok {
 				return nil
 			}
-			// The shard keeps its object, and merge gets a copy that it may use up.
+			// The shard keeps its object, and merge gets a copy that it may change.
 			var err error
 			if encoded, err = s.from.Codec().Append(encoded[:0], v); err == nil {
 				v, err = s.from.Codec().Decode(encoded)
@@ -150,7 +148,7 @@ func (c *ComContext) eachShard(f func(shard int) error) error {
 	return nil
 }
 
-// settle puts a result, or takes the last one away where there is none.
+// settle puts a result. If there is none, it removes the previous one.
 func settle[V any](c *ComContext, into shared.Key[V], result V, any bool) {
 	if any {
 		replace(c, into, result)

@@ -18,8 +18,8 @@ import (
 // joined writes how values were merged.
 func joined(left, right string) string { return "(" + left + " " + right + ")" }
 
-// upTheTree is the fold of what lies under a node of the aligned tree, in the obvious
-// way: halves are joined where both have something.
+// upTheTree folds the values under a node of the aligned tree in the obvious way: halves are
+// joined if both have a value.
 func upTheTree[V any](lo, hi int, of func(shard int) (V, bool), join func(a, b V) V) (v V, ok bool) {
 	if hi == lo+1 {
 		return of(lo)
@@ -53,7 +53,7 @@ func TestObjectsMergeInTheFoldTreeOverSubtasks(t *testing.T) {
 				}),
 				comqueue.AllReduceObject(key, joined),
 				comqueue.Do(func(ctx *comqueue.ComContext) error {
-					// Who has nothing keeps its place in the tree.
+					// A subtask without a value keeps its place in the tree.
 					brought, any := make([]string, p), false
 					for r := range p {
 						if has(r, ctx.StepNo()) {
@@ -113,7 +113,7 @@ func TestObjectsOfShardsMergeUpTheTree(t *testing.T) {
 	}
 }
 
-// counts adds the counts of right to those of left, which it uses up.
+// counts adds the counts of right to those of left, which it changes.
 func counts(left, right map[string]int) map[string]int {
 	for word, n := range right {
 		left[word] += n
@@ -121,7 +121,8 @@ func counts(left, right map[string]int) map[string]int {
 	return left
 }
 
-// merge may use up both values: what the shards hold, and what others got, stays.
+// merge may change both values: the objects of shards and the results of other subtasks stay
+// the same.
 func TestMergedObjectsAreCopies(t *testing.T) {
 	codec := shared.Msgpack[map[string]int]()
 	from, into := shared.PerShard("from", codec), shared.Replicated("into", codec)
@@ -149,7 +150,7 @@ func TestMergedObjectsAreCopies(t *testing.T) {
 				into.Get(ctx)["all"] = -ctx.TaskID() // its own
 				return nil
 			}),
-			do(func(ctx *comqueue.ComContext) { into.Get(ctx)["all"] = 0 })) // replicas are compared
+			do(func(ctx *comqueue.ComContext) { into.Get(ctx)["all"] = 0 })) // replicas must be equal
 		require.NoError(t, err, "parallelism %d", p)
 	}
 }
@@ -181,7 +182,7 @@ func TestBroadcastObject(t *testing.T) {
 	}
 }
 
-// released counts what was let go of.
+// released counts released objects.
 type released struct{ n *atomic.Int64 }
 
 func (r *released) Release() { r.n.Add(1) }

@@ -17,8 +17,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// TestOffsetsAreNotOnDisk: a disk that gives other bytes back changes no offset, which would be
-// believed before the damage is told.
+// TestOffsetsAreNotOnDisk: a disk that returns other bytes changes no offset, as offsets are
+// used before damage is found.
 func TestOffsetsAreNotOnDisk(t *testing.T) {
 	type visits struct{ Visits []float64 }
 	all := make([]visits, 1<<15)

@@ -8,9 +8,9 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// opening is a function that is called before a superstep rather than in one.
+// opening is a function of Begin or Init, which is called before a superstep.
 type opening struct {
-	begins   bool // before the first superstep alone, and makes state
+	begins   bool // added by Begin, otherwise by Init
 	name     string
 	f        ComputeFunc
 	identity any
@@ -24,7 +24,7 @@ func (o opening) String() string {
 	return "Init"
 }
 
-// refuses says which objects the function must not put.
+// refuses returns why the function must not put objects of a kind, "" if it may.
 func (o opening) refuses(kind shared.Kind) string {
 	switch kept := kind != shared.KindScratch; {
 	case o.begins && !kept:
@@ -36,25 +36,25 @@ func (o opening) refuses(kind shared.Kind) string {
 }
 
 // Begin adds a function that is called on every subtask once, before the first superstep. It
-// makes state: it puts replicated objects, the same on all subtasks, and those of shards; to
-// put scratch fails. StepNo is 0 in it.
+// makes state: it puts replicated objects, the same on all subtasks, and objects of shards. It
+// must not put scratch. StepNo is 0 in it.
 //
-// The functions of Begin and Init are called in the order in which they were added, so that
-// one may use what another has put.
+// The functions of Begin and Init are called in the order in which they were added, so a
+// function may use what an earlier one has put.
 func (q *IterativeComQueue) Begin(f func(ctx *ComContext) error) *IterativeComQueue {
 	return q.addOpening(opening{begins: true, name: openingName(f), f: f, identity: f})
 }
 
-// Init adds a function that is called on every subtask before its first superstep, which is
-// not that of the queue where a subtask joins later. It makes scratch: room to work in, and
-// what follows from rows and from the objects that are kept; to put an object that is kept
-// fails. StepNo is 0 in it, as what it makes does not depend on when.
+// Init adds a function that is called on every subtask before its first superstep. For a
+// subtask that joins later, that is not the queue's first superstep. It makes scratch: buffers,
+// and data that follow from rows and from kept objects. It must not put an object that is kept.
+// StepNo is 0 in it, as scratch must not depend on the superstep.
 func (q *IterativeComQueue) Init(f func(ctx *ComContext) error) *IterativeComQueue {
 	return q.addOpening(opening{name: openingName(f), f: f, identity: f})
 }
 
-// openingName is the name of a function for plan and errors: of a method its own, as its type
-// says nothing to who reads them.
+// openingName returns the name of a function for plan and errors. For a method it is the
+// method's name without its type.
 func openingName(f any) string {
 	name := functionName(f)
 	return name[strings.LastIndexByte(name, '.')+1:]
@@ -69,7 +69,7 @@ func (q *IterativeComQueue) addOpening(o opening) *IterativeComQueue {
 	return q
 }
 
-// describeOpening is what the plan shows of the functions of Begin and Init.
+// describeOpening returns the description of the functions of Begin and Init for the plan.
 func describeOpening(functions []opening) (s engine.StageSpec) {
 	for _, o := range functions {
 		key := "init"
@@ -82,7 +82,8 @@ func describeOpening(functions []opening) (s engine.StageSpec) {
 	return s
 }
 
-// open calls the functions of Init, with those of Begin between them where the queue begins.
+// open calls the functions of Init, and if the queue begins those of Begin too, in the order in
+// which they were added.
 func (b *body) open(begins bool) error {
 	c := &b.context
 	c.step = 0

@@ -44,8 +44,8 @@ func (c *keptCaller) Restore(src []byte) error {
 	return nil
 }
 
-// descending is a queue whose state is in keys that are kept and whose scratch is made by
-// Init, but for what the parameters change.
+// descending is a queue whose state is in kept keys and whose scratch is made by Init, except
+// for what the parameters change.
 func descending(init, stage func(*comqueue.ComContext) error, count func() comqueue.Compute) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset {
 		q := comqueue.New(b, "q").
@@ -92,8 +92,8 @@ func idle(*comqueue.ComContext) error { return nil }
 
 func room(ctx *comqueue.ComContext) error { errorsOf.Put(ctx, make([]float64, 2)); return nil }
 
-// A queue that keeps what decides its result has the same bits when it forgets all else,
-// at any parallelism and by any number of workers.
+// A queue that keeps all state that its result depends on has the same bits with CheckState, at
+// any parallelism and number of workers.
 func TestForgetfulQueuesHaveTheSameBits(t *testing.T) {
 	kept := func() comqueue.Compute { return &keptCaller{} }
 	var want []row
@@ -111,7 +111,7 @@ func TestForgetfulQueuesHaveTheSameBits(t *testing.T) {
 	require.Equal(t, float64(0+1+2+3+4+5+6+7+8*5), want[2].Value, "visits of shards")
 }
 
-// A queue is found out whose scratch or instances decide its result.
+// CheckState reveals a queue whose result depends on scratch or on instances.
 func TestForgottenStateShows(t *testing.T) {
 	carried := shared.Scratch[int]("carried")
 	kept := func() comqueue.Compute { return &keptCaller{} }
@@ -129,7 +129,7 @@ func TestForgottenStateShows(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		build func(*engine.Builder) *engine.Dataset
-		want  string // of the error; the result is another where it is empty
+		want  string // text of the error; "" means that the result differs
 	}{
 		"scratch made in the first superstep": {descending(nil, first, kept), `get of scratch key "errors" ([]float64) in session "q", subtask `},
 		"scratch that counts":                 {descending(room, sums, kept), ""},
@@ -208,7 +208,8 @@ type opener struct{}
 
 func (*opener) makeRoom(ctx *comqueue.ComContext) error { return room(ctx) }
 
-// The functions stand in the plan, and in what the builds of client and worker must agree on.
+// The functions are part of the plan, and of the fingerprint that client and worker must agree
+// on.
 func TestOpeningIsInThePlan(t *testing.T) {
 	_, result, err := run(t, descending(room, idle, func() comqueue.Compute { return &keptCaller{} }), engine.Parallelism(1), engine.Shards(8))
 	require.NoError(t, err)

@@ -22,8 +22,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// partitioned is what one worker's build of a job gives: the queue, bound to the nodes
-// of the plan, the sources by node, and the rows it collects.
+// partitioned is the result of one worker's build of a job: the queue, bound to the nodes of
+// the plan, the sources by node, and the rows it collects.
 type partitioned struct {
 	sources []numbers
 	queue   *comqueue.IterativeComQueue
@@ -114,8 +114,8 @@ func runParts(t *testing.T, build buildPart, workers int, env task.Env, options 
 	return got.rows, report, err
 }
 
-// spread is a value of a magnitude between 1e-8 and 1e16, at which the order of sums
-// shows in their bits.
+// spread returns a value of a magnitude between 1e-8 and 1e16, so that the bits of sums depend
+// on their order.
 func spread(i int) float64 {
 	r := shared.NewRandom(5, "values", i, 0)
 	return (r.Float64At(0) - 0.5) * math.Pow(10, math.Floor(r.Float64At(1)*24)-8)
@@ -146,7 +146,7 @@ func manyThings(criterion, perShard bool) buildPart {
 				if ctx.StepNo()%2 == 1 {
 					ctx.Report("odd", float64(ctx.StepNo()))
 				}
-				if ctx.StepNo() == 5 { // a series that begins after one that arrives after it
+				if ctx.StepNo() == 5 { // this series begins later than one that arrives later
 					ctx.Report("fifth", 5)
 				}
 				return nil
@@ -226,7 +226,8 @@ func TestPartsGiveTheSameBits(t *testing.T) {
 	}
 }
 
-// TestPartsFindWhatIsWrong as subtasks of one process do.
+// TestPartsFindWhatIsWrong: subtasks in several processes find the same mistakes as those of
+// one process.
 func TestPartsFindWhatIsWrong(t *testing.T) {
 	queue := func(stages ...func(*comqueue.ComContext) error) buildPart {
 		return func(b *engine.Builder, p *partitioned) *comqueue.IterativeComQueue {
@@ -271,8 +272,8 @@ func TestPartsFindWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestReportsArriveLate: fast supersteps do not stop for the values of shards, slow
-// ones are shown at once, and every value arrives.
+// TestReportsArriveLate: fast supersteps do not wait for the values of shards, slow ones are
+// shown at once, and every value arrives.
 func TestReportsArriveLate(t *testing.T) {
 	for each, want := range map[time.Duration][]int{
 		time.Second:     {1, 2, 3, 4, 5},

@@ -10,9 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// IterativeComQueue describes an iterative computation. Its methods return the
-// queue itself; what is wrong is reported when the job is built, with the
-// caller's line.
+// IterativeComQueue describes an iterative computation. Its methods return the queue itself;
+// mistakes are reported when the job is built, with the caller's line.
 type IterativeComQueue struct {
 	b         *engine.Builder
 	name      string
@@ -39,7 +38,7 @@ func (i input) name() string {
 	return i.broadcast.Name()
 }
 
-// columns are those that the key of the input has.
+// columns returns the columns declared for the key of the input.
 func (i input) columns() *declared {
 	if i.partitioned != nil {
 		return i.partitioned.declared
@@ -47,7 +46,7 @@ func (i input) columns() *declared {
 	return i.broadcast.declared
 }
 
-// New begins a queue. The name stands in plan, progress and errors.
+// New begins a queue. The name appears in plan, progress and errors.
 func New(b *engine.Builder, name string) *IterativeComQueue {
 	q := &IterativeComQueue{b: b, name: name}
 	q.mustBuild()
@@ -88,7 +87,7 @@ func (q *IterativeComQueue) addInput(in input, err error) *IterativeComQueue {
 		q.misuse("the dataset for %q belongs to another job or to an earlier build of this one; a job function must not keep datasets between calls", in.name())
 	case slices.ContainsFunc(q.inputs, func(i input) bool { return i.name() == in.name() }):
 		q.misuse("the key %q is given two datasets", in.name())
-	case in.data.Poisoned(): // which is told already
+	case in.data.Poisoned(): // the cause is reported already
 		q.failed = true
 	default:
 		if err := in.columns().check(in.schema()); err != nil {
@@ -100,8 +99,8 @@ func (q *IterativeComQueue) addInput(in input, err error) *IterativeComQueue {
 	return q
 }
 
-// Add appends a stage: what ForEachShard, Repeat, and communicate functions such as AllReduce
-// return.
+// Add appends a stage. ForEachShard, Repeat, and communicate functions such as AllReduce return
+// one.
 func (q *IterativeComQueue) Add(stage Stage) *IterativeComQueue {
 	if err := checkStage(stage); err != nil {
 		q.misuse("%v", err)
@@ -112,12 +111,12 @@ func (q *IterativeComQueue) Add(stage Stage) *IterativeComQueue {
 }
 
 // Do appends a compute function as a stage. All subtasks of a process call the same function
-// concurrently; it keeps no state but in the objects of the context.
+// concurrently; it must keep its state in the objects of the context.
 func (q *IterativeComQueue) Do(f func(ctx *ComContext) error) *IterativeComQueue { return q.Add(Do(f)) }
 
-// AddNew appends a compute stage with an instance for each subtask, which new makes. An
-// instance whose fields decide results from one superstep to the next is a Snapshotter; all
-// others keep nothing but what they can make anew.
+// AddNew appends a compute stage with an instance for each subtask, which new makes. If results
+// depend on the instance's fields from one superstep to the next, it must be a Snapshotter.
+// Other instances must be able to make their fields anew.
 func (q *IterativeComQueue) AddNew(new func() Compute) *IterativeComQueue {
 	if new == nil {
 		q.misuse("AddNew: the factory is nil")
@@ -148,8 +147,9 @@ func (q *IterativeComQueue) SetMaxIter(n int) *IterativeComQueue {
 	return q
 }
 
-// CloseOnNode0 sets what gives the queue's rows, once, on subtask 0. It makes them of objects
-// that are kept, and of what Init makes: subtask 0 need not be one that has run supersteps.
+// CloseOnNode0 sets the Closer, which makes the queue's rows once, on subtask 0. It must make
+// them from kept objects and from what Init makes, as its subtask may not have run any
+// superstep.
 func (q *IterativeComQueue) CloseOnNode0(rows Closer) *IterativeComQueue {
 	if rows == nil {
 		q.misuse("CloseOnNode0: nil")
@@ -159,8 +159,8 @@ func (q *IterativeComQueue) CloseOnNode0(rows Closer) *IterativeComQueue {
 	return q.setClose(c, err)
 }
 
-// CloseWith sets what gives the queue's rows per shard; they follow in shard order. See
-// CloseOnNode0 for what they are made of.
+// CloseWith sets the ShardCloser, which makes the queue's rows per shard; they are emitted in
+// shard order. See CloseOnNode0 for what they may be made from.
 func (q *IterativeComQueue) CloseWith(rows ShardCloser) *IterativeComQueue {
 	if rows == nil {
 		q.misuse("CloseWith: nil")
@@ -201,7 +201,7 @@ func (q *IterativeComQueue) Exec() *engine.Dataset {
 		}
 	}
 	for _, in := range q.inputs {
-		if err := in.columns().check(in.schema()); !q.failed && err != nil { // of columns made since
+		if err := in.columns().check(in.schema()); !q.failed && err != nil { // columns may have been added since
 			q.misuse("the dataset for %q: %v", in.name(), err)
 		}
 	}

@@ -9,20 +9,18 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// ReduceScatter combines a buffer of all subtasks element by element, as AllReduce
-// does, and gives each subtask its block of the result alone, under into: of n
-// elements shared.Split(n, ctx.NumTask(), ctx.TaskID()), or as many as Blocks says. So
-// each subtask can go on with its own part of an index range, such as the features of a
-// histogram.
+// ReduceScatter combines a buffer of all subtasks element by element, as AllReduce does. Under
+// into, each subtask gets only its block of the result: the range shared.Split(n,
+// ctx.NumTask(), ctx.TaskID()) of n elements, or as many as Blocks says. So each subtask can go
+// on with its own part of an index range, such as the features of a histogram.
 //
-// A buffer filled by ForEachShard is reduced up the tree over shards, so that each
-// element is the same at any parallelism, unless an Algorithm is asked for that does
-// not take the parts of shards; the buffer under from is then working memory: the first
-// of those that the parts of shards are added to. A subtask sends the others what it has
-// of their blocks, node by node of the tree, and nothing comes back. Any other buffer is taken whole, left as it is, and reduced in the fold tree over subtasks;
-// the plan marks it "depends on parallelism". The buffer that into had is written
-// over, and grown if it is too short. Subtasks hold different blocks, so that into
-// cannot be replicated.
+// A buffer filled by ForEachShard is reduced up the tree over shards, so that each element is
+// the same at any parallelism, unless an Algorithm is given that does not take the parts of
+// shards. The buffer under from is working memory: parts of shards are added to it. A subtask
+// sends the others its parts of their blocks, node by node of the tree, and nothing comes back.
+// Any other buffer is taken whole, is not changed, and is reduced in the fold tree over
+// subtasks; the plan marks it "depends on parallelism". The buffer under into is overwritten,
+// and grown if it is too short. Subtasks hold different blocks, so into cannot be replicated.
 func ReduceScatter[T Number](from, into shared.Key[[]T], options ...ReduceOption) Stage {
 	s := &reduceScatter[T]{from: from, into: into}
 	s.config, s.err = newReduceConfig("ReduceScatter", options)
@@ -49,7 +47,7 @@ func (s *reduceScatter[T]) misuse() error {
 	return s.located(err)
 }
 
-// located names the stage in an error.
+// located adds the stage's name to an error.
 func (s *reduceScatter[T]) located(err error) error {
 	if err == nil {
 		return nil
@@ -130,7 +128,7 @@ func (s *reduceScatter[T]) bind(b *body, position int) ([]engine.Stage, error) {
 	}, nil), nil
 }
 
-// foldParts folds what the subtask's shards brought into its buffer.
+// foldParts folds the parts of the subtask's shards into its buffer.
 func (s *reduceScatter[T]) foldParts(parts *forest[T], buffer []T, n int) error {
 	if len(buffer) != parts.length {
 		return fmt.Errorf("buffer %q has %d elements, and had %d when ForEachShard filled its parts", s.from.Name(), len(buffer), parts.length)
@@ -153,10 +151,10 @@ func (s *reduceScatter[T]) block(c *ComContext, buffer []T, n int) []T {
 	return sized(apart(old, buffer), n)
 }
 
-// lends says that the buffer under from is the first of the forest.
+// lends reports whether the forest uses the buffer under from.
 func (s *reduceScatter[T]) lends() bool { return s.config.by == nil }
 
-// bindBlocks reduces up the tree over shards, and gives each subtask its block alone.
+// bindBlocks reduces up the tree over shards, and gives each subtask only its block.
 func (s *reduceScatter[T]) bindBlocks(b *body, position int) ([]engine.Stage, error) {
 	r, err := newReduction(b, position, s.from, s.config)
 	if err != nil {
@@ -193,8 +191,8 @@ func (s *reduceScatter[T]) bindBlocks(b *body, position int) ([]engine.Stage, er
 	return b.communicate(run, func(*communication) string { return r.program() }), nil
 }
 
-// bindTree reduces up the tree over shards by an algorithm that was asked for: every
-// subtask gets all of the result in its buffer, and keeps its block.
+// bindTree reduces up the tree over shards by a given algorithm: every subtask gets the whole
+// result in its buffer, and keeps its block.
 func (s *reduceScatter[T]) bindTree(b *body, position int) ([]engine.Stage, error) {
 	r, err := newReduction(b, position, s.from, s.config)
 	if err != nil {

@@ -6,27 +6,27 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Blocks has a ReduceScatter give subtask r a block of as many elements as the slice under
-// the key says at r, one block behind the other, in place of shares of about one size: so
-// that what belongs together, such as the bins of a feature, comes to one subtask. Every
-// subtask has put the same lengths before the stage runs, one for each subtask; they sum
-// to the length of the buffer, or to what Length says.
+// Blocks sets the block lengths of a ReduceScatter: subtask r gets as many elements as the
+// slice under the key has at r, instead of blocks of about equal length. So elements that
+// belong together, such as the bins of a feature, go to one subtask. Every subtask must have
+// put the same lengths before the stage runs, one for each subtask. They sum to the length of
+// the buffer, or to the value of Length.
 func Blocks(lengths shared.Key[[]int]) ReduceOption { return blocksOption{lengths} }
 
 type blocksOption struct{ lengths shared.Key[[]int] }
 
 func (b blocksOption) applyReduce(c *reduceConfig) { c.blocks = &b.lengths }
 
-// Exact says of a buffer of integers that each subtask fills as a whole that it sums over
-// the subtask's rows: then the sum over all subtasks is one over all rows, the same at any
-// parallelism, and the plan does not mark it. It goes with the operators Sum, Max and Min.
+// Exact says that a buffer of integers that each subtask fills as a whole is a reduction over
+// the subtask's rows. The result over all subtasks is then the same at any parallelism, and the
+// plan does not mark it. It goes with the operators Sum, Max and Min.
 func Exact() ReduceOption { return exactOption{} }
 
 type exactOption struct{}
 
 func (exactOption) applyReduce(c *reduceConfig) { c.exact = true }
 
-// misuseOfBlocks says what is wrong with the options of this file.
+// misuseOfBlocks returns what is wrong with the options of this file.
 func misuseOfBlocks[T Number](c reduceConfig, scatters bool) error {
 	if c.blocks != nil {
 		if !scatters {
@@ -43,14 +43,14 @@ func misuseOfBlocks[T Number](c reduceConfig, scatters bool) error {
 	return nil
 }
 
-// exactly reports whether a reduction gives the same in any order.
+// exactly reports whether a reduction gives the same result in any order.
 func exactly[T Number](c reduceConfig) bool {
 	var zero T
 	_, integers := any(zero).(int64)
 	return c.user == nil && (integers && c.op != Prod || c.op == Max || c.op == Min)
 }
 
-// lengths returns the lengths of the blocks of n elements, or nil where they follow from n.
+// lengths returns the lengths of the blocks of n elements, or nil if they follow from n.
 func (c reduceConfig) lengths(ctx *ComContext, name string, n int) ([]int, error) {
 	if c.blocks == nil {
 		return nil, nil
@@ -72,7 +72,7 @@ func (c reduceConfig) lengths(ctx *ComContext, name string, n int) ([]int, error
 	return lengths, nil
 }
 
-// share is the subtask's block of n elements; lengths may be nil.
+// share returns the range of the subtask's block of n elements; lengths may be nil.
 func share(ctx *ComContext, lengths []int, n int) shared.Range {
 	if lengths == nil {
 		return shared.Split(n, ctx.NumTask(), ctx.TaskID())

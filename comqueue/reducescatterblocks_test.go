@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// TestReduceScatterBlocks gives each subtask a block of a length of its own, none too, and
-// compares each element with the sum of what the subtasks brought.
+// TestReduceScatterBlocks gives each subtask a block of another length, also 0, and compares
+// each element with the sum of the subtasks' buffers.
 func TestReduceScatterBlocks(t *testing.T) {
 	from, into := shared.Scratch[[]int64]("from"), shared.Scratch[[]int64]("into")
 	blocks, whole := shared.Scratch[[]int]("blocks"), shared.Scratch[[]int64]("whole")
@@ -73,7 +73,7 @@ func TestReduceScatterBlocks(t *testing.T) {
 	}
 }
 
-// TestReduceScatterBlocksThatCannotBe names what is wrong with them.
+// TestReduceScatterBlocksThatCannotBe: errors name what is wrong with block lengths.
 func TestReduceScatterBlocksThatCannotBe(t *testing.T) {
 	from, into := shared.Scratch[[]int64]("from"), shared.Scratch[[]int64]("into")
 	blocks := shared.Scratch[[]int]("blocks")

@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// fold is how reported values of shards become one.
+// fold is the operation that folds reported values of shards.
 type fold int
 
 const (
@@ -32,26 +32,25 @@ func (f fold) merge(left, right float64) float64 {
 	return left + right
 }
 
-// reports gathers what the subtasks of one process report per shard. A subtask
-// writes only its own half, the one of the superstep's parity, and only from the
-// stages of a superstep; subtask 0 reads all of them after the verdict of the
-// superstep, when every subtask has finished writing and none can come round to
-// the same parity before subtask 0 arrives at the next verdict. So no lock is
-// needed on the way. Where the subtasks are in several processes each reads its own
-// half only, and mail brings them together.
+// reports gathers the values that the subtasks of one process report per shard. A subtask
+// writes only to its own element of the superstep's parity, and only from the stages of a
+// superstep. Subtask 0 reads all of them after the verdict of the superstep: then every subtask
+// has finished writing, and none writes to the same parity again before subtask 0 arrives at
+// the next verdict. So no lock is needed. If the subtasks are in several processes, each reads
+// only its own element, and mail sends them to subtask 0.
 type reports struct {
 	shards   int
 	ranges   []shared.Range
 	subtasks []reporter
 
-	// Of subtask 0's goroutine.
+	// These belong to subtask 0's goroutine.
 	names   []string
 	entries []shared.Entry[float64]
-	plain   []plainReport           // its own values, of supersteps that are not settled
+	plain   []plainReport           // subtask 0's own values, of supersteps that are not settled
 	folded  map[string]foldedReport // values of shards, the latest by name
 }
 
-// plainReport is a value that subtask 0 reported as it is.
+// plainReport is a value that subtask 0 reported directly.
 type plainReport struct {
 	name string
 	step int
@@ -63,13 +62,13 @@ type foldedReport struct {
 	fold fold
 }
 
-// reporter is what one subtask reports.
+// reporter holds the reports of one subtask.
 type reporter struct {
 	step   int // 0 outside of supersteps
 	series [2][]reported
 }
 
-// reported is a series' values of one subtask in one superstep.
+// reported holds the values of a series from one subtask in one superstep.
 type reported struct {
 	name   string
 	fold   fold
@@ -96,7 +95,7 @@ func (r *reports) begin(subtask, step int) {
 	}
 }
 
-// end tells that the subtask has done its last superstep.
+// end marks that the subtask has done its last superstep.
 func (r *reports) end(subtask int) { r.subtasks[subtask].step = 0 }
 
 // add records a shard's value.
@@ -138,7 +137,7 @@ func mixedReports(name string, f fold, step int) error {
 	return fmt.Errorf("report %q: both Report and %v are used under this name in superstep %d: one would hide the other, so give them two names", name, f, step)
 }
 
-// note tells that subtask 0 reports a value as it is, in a superstep or behind the last.
+// note records that subtask 0 reports a value directly, in a superstep or after the last one.
 func (r *reports) note(name string, step int) error {
 	series := r.subtasks[0].series[step&1]
 	if r.subtasks[0].step != 0 {
@@ -157,13 +156,13 @@ func (r *reports) note(name string, step int) error {
 	return nil
 }
 
-// isPlain says that subtask 0 has reported a value as it is.
+// isPlain reports whether subtask 0 has reported a value directly.
 func (r *reports) isPlain(name string, step int) bool {
 	return slices.Contains(r.plain, plainReport{name, step})
 }
 
-// admit tells that the values of shards of a superstep have become one. It fails where that
-// would take the place of another.
+// admit records that the values of shards of a superstep were folded. It fails if a directly
+// reported value has the same name.
 func (r *reports) admit(name string, f fold, step int) error {
 	if r.isPlain(name, step) {
 		return mixedReports(name, f, step)
@@ -172,7 +171,7 @@ func (r *reports) admit(name string, f fold, step int) error {
 	return nil
 }
 
-// foldedIn returns the values of shards that have become one in a superstep.
+// foldedIn returns the series that were folded over shards in a superstep.
 func (r *reports) foldedIn(step int) map[string]fold {
 	names := make(map[string]fold)
 	for name, of := range r.folded {
@@ -183,20 +182,20 @@ func (r *reports) foldedIn(step int) map[string]fold {
 	return names
 }
 
-// refold takes over what foldedIn gave.
+// refold restores the result of foldedIn in a new gang.
 func (r *reports) refold(names map[string]fold, step int) {
 	for name, f := range names {
 		r.folded[name] = foldedReport{step, f}
 	}
 }
 
-// settle forgets the plain values of supersteps of which all values of shards are known.
+// settle forgets the plain values of supersteps whose values of shards are all known.
 func (r *reports) settle(step int) {
 	r.plain = slices.DeleteFunc(r.plain, func(p plainReport) bool { return p.step <= step })
 }
 
-// flush folds the superstep's values over all subtasks and hands them out by name.
-// Called on subtask 0.
+// flush folds the superstep's values over all subtasks and passes them to report by name. It is
+// called on subtask 0.
 func (r *reports) flush(step int, report func(name string, step int, value float64)) error {
 	r.names = r.names[:0]
 	for t := range r.subtasks {
@@ -221,7 +220,7 @@ func (r *reports) flush(step int, report func(name string, step int, value float
 	return nil
 }
 
-// total folds the values of one series up the tree over shards, and says how.
+// total folds the values of one series up the tree over shards. It also returns the operation.
 func (r *reports) total(step int, name string) (float64, fold, error) {
 	r.entries = r.entries[:0]
 	var kind fold

@@ -12,7 +12,7 @@ import (
 // does, one by one. It belongs to one goroutine.
 type RowReader[T any] struct{ reader *batch.Reader[T] }
 
-// NewRowReader returns a reader of a frame's rows. It is good as long as the frame is.
+// NewRowReader returns a reader of a frame's rows. It is valid as long as the frame is.
 func NewRowReader[T any](f *Frame) (*RowReader[T], error) {
 	reader, err := bindRows[T](f.record.Schema())
 	if err != nil {
@@ -27,17 +27,16 @@ func NewRowReader[T any](f *Frame) (*RowReader[T], error) {
 // Len returns the number of rows.
 func (r *RowReader[T]) Len() int { return r.reader.Len() }
 
-// Read makes *row row i. Its strings and slices are the frame's: they must not be modified, and
-// are good until the queue ends. The error says which column is null where the field is not a
-// pointer.
+// Read reads row i into *row. Its strings and slices belong to the frame: they must not be
+// modified, and are valid until the queue ends. A null in a field that is not a pointer is an
+// error that names the column.
 func (r *RowReader[T]) Read(i int, row *T) error { return r.reader.Read(i, row) }
 
 // ShardRows are the rows of partitioned data as structs whose fields are columns.
 type ShardRows[T any] struct{ data PartitionedData }
 
 // RowsAs returns the rows of a key's data as structs. Like a column it is made where the key
-// is, and a queue that is given data whose columns do not suit the struct is told so when the
-// job is built.
+// is. When the job is built, a queue reports data whose columns do not fit the struct.
 func RowsAs[T any](data PartitionedData) ShardRows[T] {
 	data.declared.addRows(reflect.TypeFor[T](), func(schema *arrow.Schema) error {
 		_, err := bindRows[T](schema)

@@ -21,11 +21,11 @@ import (
 
 var data = comqueue.PartitionedRows("data")
 
-// turns counts, by the name of a test, the jobs that could run as workers.
+// turns counts, by test name, the jobs that could run as workers.
 var turns sync.Map
 
-// myTurn says whether a job of a test is to be run as workers too: the first and every
-// so-many-th after it.
+// myTurn reports whether a job of a test is to be run as workers too: the first one, and then
+// one in every everyRun.
 func myTurn(t *testing.T) bool {
 	n, _ := turns.LoadOrStore(t.Name(), new(atomic.Int64))
 	return n.(*atomic.Int64).Add(1)%everyRun == 1%everyRun
@@ -36,7 +36,7 @@ func myTurn(t *testing.T) bool {
 func run(t *testing.T, build func(b *engine.Builder) *engine.Dataset, options ...engine.Option) ([]row, *engine.Result, error) {
 	t.Helper()
 	rows, result, err := runOnce(t, build, options...)
-	slots := 3 // of a job that fails it is not known
+	slots := 3 // unknown for a job that fails
 	if err == nil {
 		slots = result.Plan.Slots
 	}
@@ -80,7 +80,7 @@ func runOnce(t *testing.T, build func(b *engine.Builder) *engine.Dataset, option
 	return rows, result, nil
 }
 
-// runs is how often run runs the first job of a test, of so many slots.
+// runs returns how often run runs the first job of a test, given its slots.
 func runs(slots int) int { return 1 + len(asWorkers(slots)) }
 
 // bitsOf makes rows comparable.
@@ -92,7 +92,7 @@ func bitsOf(rows []row) []uint64 {
 	return bits(values)
 }
 
-// requireSameReport requires that a queue did the same, wherever its subtasks were.
+// requireSameReport requires equal reports of a queue, wherever its subtasks were.
 func requireSameReport(t *testing.T, want, got *task.QueueReport) {
 	t.Helper()
 	require.Equal(t, []any{want.Name, want.Supersteps, want.Stopped}, []any{got.Name, got.Supersteps, got.Stopped})

@@ -8,22 +8,21 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// SparseVector is a vector of Length elements most of which are zero: Value[i] stands
-// at Index[i], in ascending order. With a nil Index it is dense, and Value has all
-// elements; so a vector of zeros has an empty Index that is not nil. Its codec for
-// keys is shared.Msgpack.
+// SparseVector is a vector of Length elements most of which are zero: Value[i] stands at
+// Index[i], in ascending order. With a nil Index it is dense, and Value has all elements. So a
+// sparse vector of zeros has an Index that is empty but not nil. Its codec for keys is
+// shared.Msgpack.
 type SparseVector[T float64 | float32] = collective.SparseVector[T]
 
-// AllReduceShardSparse sums the vectors that all shards have under from, up the tree
-// over shards, and gives every subtask the sum under into. It is the same at any
-// parallelism. Shards without a vector are absent; where there is none at all, there is
-// none under into after it. The vectors of the shards are left as they are.
+// AllReduceShardSparse sums the vectors that all shards have under from, up the tree over
+// shards, and gives every subtask the sum under into. It is the same at any parallelism. Shards
+// without a vector are absent. If no shard has one, there is none under into afterwards. The
+// vectors of the shards are not changed.
 //
-// What is absent counts as +0, −0 counts as +0, and all NaNs are one: so the sum has the
-// same bits whether the vectors are gathered and merged, or, where that would move more
-// data, reduced as dense ones. The sum is dense if that takes less room than its elements
-// other than zero. The vectors are of one length; other lengths are an error that names
-// two shards or subtasks.
+// Absent elements and −0 count as +0, and all NaNs as the same one. So the sum has the same
+// bits whether the vectors are gathered and merged or, if that would move more data, reduced as
+// dense ones. The sum is dense if that takes less room than its elements other than zero. The
+// vectors are of one length; other lengths are an error that names two shards or subtasks.
 func AllReduceShardSparse[T float64 | float32](from shared.ShardKey[SparseVector[T]], into shared.Key[SparseVector[T]]) Stage {
 	return &reduceShardSparse[T]{from: from, into: into}
 }
@@ -83,7 +82,7 @@ func (s *reduceShardSparse[T]) bind(b *body, _ int) ([]engine.Stage, error) {
 	}, sparsely), nil
 }
 
-// sparsely names what carried sums of sparse vectors.
+// sparsely names the algorithm and executor of sums of sparse vectors.
 func sparsely(c *communication) string {
 	how := "all-gather and merge, or dense AllReduce, "
 	switch c.dense {
@@ -95,7 +94,7 @@ func sparsely(c *communication) string {
 	return how + c.ran.String()
 }
 
-// measured refuses a length that means absence here and nothing elsewhere.
+// measured refuses a negative length, as −1 stands for an absent vector.
 func measured(name string, length int) error {
 	if length < 0 {
 		return fmt.Errorf("sparse vectors %q: one of %d elements", name, length)
@@ -103,7 +102,7 @@ func measured(name string, length int) error {
 	return nil
 }
 
-// lengths is room to agree about a length.
+// lengths has the buffers of agree.
 type lengths struct {
 	name    string
 	options []collective.Option
@@ -115,7 +114,7 @@ func (b *body) newLengths(name string) *lengths {
 	return &lengths{name: name, options: b.options(name, nil), all: make([]int64, b.context.NumTask())}
 }
 
-// agree returns the length that all subtasks have which have one, −1 if none has.
+// agree returns the common length of the subtasks that have a vector, −1 if none has.
 func (l *lengths) agree(comm *collective.Comm, own int) (int, error) {
 	l.own[0] = int64(own)
 	if err := collective.AllGather(comm, l.own[:], l.all, l.options...); err != nil {
@@ -137,8 +136,8 @@ func (l *lengths) agree(comm *collective.Comm, own int) (int, error) {
 	return int(l.all[first]), nil
 }
 
-// sumSparse sums what a request brings, whose vectors have a length of their own
-// subtask or −1, and puts the sum.
+// sumSparse sums the vectors of a request and puts the sum. own is the length of this subtask's
+// vectors, −1 for none.
 func sumSparse[T float64 | float32](c *ComContext, comm *collective.Comm, l *lengths, own int, request *collective.SparseReduction[T], into shared.Key[SparseVector[T]]) error {
 	length, err := l.agree(comm, own)
 	if err != nil {

@@ -15,36 +15,36 @@ import (
 // Stage is one step of a queue: a compute function that Do has made a stage, ForEachShard,
 // Repeat, While, or a communicate function such as AllReduce.
 type Stage interface {
-	// misuse says what is wrong with the stage by itself.
+	// misuse returns what is wrong with the stage by itself.
 	misuse() error
 	// describe returns the stage's nodes in the plan.
 	describe(l *layout, position int) []engine.StageSpec
-	// bind returns what one subtask runs, one entry per described node that runs.
+	// bind returns the stages that one subtask runs, one per described node that runs.
 	bind(b *body, position int) ([]engine.Stage, error)
 }
 
-// Compute is a compute function that is an object: added with AddNew it may keep
-// state, as every subtask has an instance of its own.
+// Compute is a compute function as an object. It may keep state, as AddNew gives every subtask
+// an instance of its own.
 type Compute interface {
 	// Calc runs once per superstep on every subtask.
 	Calc(ctx *ComContext) error
 }
 
-// ComputeFunc is a compute function. All subtasks of a process call the same
-// function concurrently; it keeps no state but in the objects of the context.
+// ComputeFunc is a compute function. All subtasks of a process call the same function
+// concurrently, so it must keep its state in the objects of the context.
 type ComputeFunc func(ctx *ComContext) error
 
 // Calc calls f.
 func (f ComputeFunc) Calc(ctx *ComContext) error { return f(ctx) }
 
-// Do makes a compute function a stage, for where no queue's own Do is at hand: within Repeat
-// and While, and with a name of its own. All subtasks of a process call the same function
-// concurrently; it keeps no state but in the objects of the context.
+// Do makes a stage of a compute function, for use within Repeat, While and Named; elsewhere a
+// queue's own Do is shorter. All subtasks of a process call the same function concurrently, so
+// it must keep its state in the objects of the context.
 func Do(f func(ctx *ComContext) error) Stage {
 	return computeStage{name: functionName(f), identity: f, shared: ComputeFunc(f)}
 }
 
-// checkStage says what is wrong with a stage, which may be nil.
+// checkStage returns what is wrong with a stage, which may be nil.
 func checkStage(s Stage) error {
 	if s == nil {
 		return errors.New("a stage is nil")
@@ -56,7 +56,7 @@ func checkStage(s Stage) error {
 // for each.
 type computeStage struct {
 	name     string
-	identity any // function whose symbol and line stand in the graph
+	identity any // function whose symbol and line are recorded in the graph
 	shared   Compute
 	factory  func() Compute
 }
@@ -88,8 +88,8 @@ func (s computeStage) bind(b *body, _ int) ([]engine.Stage, error) {
 	}}, nil
 }
 
-// Named gives a compute function or a ForEachShard the name that plan, progress and
-// errors show, in place of that of its function.
+// Named gives a compute function or a ForEachShard the name that plan, progress and errors
+// show, instead of the name of its function.
 func Named(name string, stage Stage) Stage {
 	if labelled, ok := stage.(interface{ label(name string) Stage }); ok {
 		return labelled.label(name)
@@ -97,7 +97,7 @@ func Named(name string, stage Stage) Stage {
 	return broken{fmt.Errorf("Named(%q): only compute functions and ForEachShard take a name", name)}
 }
 
-// label implements what Named asks for.
+// label sets the name that Named gives.
 func (s computeStage) label(name string) Stage {
 	s.name = name
 	return s
@@ -118,12 +118,12 @@ func Repeat(max int, until func(ctx *ComContext) (bool, error), stages ...Stage)
 	return newRepeat(&repeat{name: "Repeat", max: max, until: until}, stages)
 }
 
-// While runs its stages again and again within one superstep, at most max times, as long
-// as the condition holds, which is asked before each time: none of them runs where it does
-// not hold at first. Every subtask asks it for itself, without a message, so that a While
-// that runs nothing costs nothing. It depends on what is the same on all subtasks alone and
-// changes nothing; where it does not, the stages that communicate report that subtasks
-// disagree. With a max of 1 it makes stages conditional.
+// While runs its stages again and again within one superstep, at most max times, as long as the
+// condition holds. The condition is evaluated before each round, so there may be no round at
+// all. Every subtask evaluates it for itself, without communication, so that a While without
+// rounds costs nothing. The condition must depend only on what is the same on all subtasks, and
+// change nothing; otherwise stages that communicate report that subtasks disagree. With a max
+// of 1, While makes stages conditional.
 func While(max int, holds func(ctx *ComContext) (bool, error), stages ...Stage) Stage {
 	if holds == nil {
 		return broken{fmt.Errorf("While: the condition is nil")}
@@ -137,7 +137,7 @@ func newRepeat(s *repeat, stages []Stage) Stage {
 }
 
 type repeat struct {
-	name         string // of the function that made it
+	name         string // of the function that made the loop
 	max          int
 	until, while func(ctx *ComContext) (bool, error)
 	stages       []Stage
@@ -216,12 +216,12 @@ type layout struct {
 	feeds    map[int]int // position of a producer → of its reducer
 }
 
-// open is a ForEachShard whose reduction is still to come, or that reduction.
+// open is a ForEachShard that waits for its reduction, or that reduction.
 type open struct {
 	position int
 	loop     *repeat // innermost loop around it, nil for none
 	key      shared.AnyKey
-	function string // that reduces it
+	function string // the reducing function
 }
 
 // newLayout links the stages of a queue.
@@ -261,7 +261,7 @@ func newLayout(stages []Stage) (*layout, error) {
 	return l, nil
 }
 
-// begin notes a ForEachShard.
+// begin records a ForEachShard.
 func begin(pending map[string]open, p open) error {
 	if _, twice := pending[p.key.Name()]; twice {
 		return fmt.Errorf("ForEachShard(%q) comes twice before an AllReduce or ReduceScatter of that buffer: the second would overwrite the first", p.key.Name())
@@ -270,7 +270,7 @@ func begin(pending map[string]open, p open) error {
 	return nil
 }
 
-// link notes an AllReduce or ReduceScatter, and what feeds it.
+// link records an AllReduce or ReduceScatter, and the ForEachShard that feeds it.
 func (l *layout) link(pending map[string]open, r open) error {
 	p, ok := pending[r.key.Name()]
 	switch {
@@ -296,8 +296,8 @@ func (l *layout) last(position int, s Stage) int {
 	return position
 }
 
-// functionName returns the short name of a function, such as "assign" or "trainer.update"; of a
-// closure that of the function around it.
+// functionName returns the short name of a function, such as "assign" or "trainer.update". For
+// a closure it is that of the enclosing function.
 func functionName(f any) string {
 	v := reflect.ValueOf(f)
 	if v.Kind() != reflect.Func || v.IsNil() {
@@ -320,9 +320,9 @@ func functionName(f any) string {
 	return around(name)
 }
 
-// around returns the part of a symbol that somebody wrote: compilers name closures by numbers,
-// such as "Train.func1.2", and those of functions that were put in place of their call as
-// "Train.func1.stages.3", after both functions.
+// around returns the part of a symbol that is in the source. Compilers number closures, as in
+// "Train.func1.2", and name closures of inlined functions after both functions, as in
+// "Train.func1.stages.3".
 func around(symbol string) string {
 	parts := strings.Split(symbol, ".")
 	for len(parts) > 0 && generated(parts[len(parts)-1]) {

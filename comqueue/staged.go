@@ -11,25 +11,24 @@ import (
 	"github.com/superstep-ml/superstep/internal/mapped"
 )
 
-// staged are the batches of a shard that is being read, before they are the rows of a frame. The
-// exchange gives up its account of them as they are read, so that they are counted here. Some
-// are on the heap whether the budget has room or not, further ones as long as it has, and where
-// it has none, those that are there are copied to a file. A shard that is small goes to no file
-// here.
+// staged holds the batches of a shard that is being read, before they become a frame. The
+// exchange stops accounting for them as they are read, so they are counted here. Up to most
+// bytes are on the heap even if the budget has no room, and more while it has room. When it has
+// none, the batches on the heap are copied to a file. Small shards do not go to a file here.
 type staged struct {
 	task   *engine.Context
 	queue  string
 	what   string // for errors
-	most   int64  // bytes on the heap that are taken whether there is room or not
+	most   int64  // bytes on the heap that are always allowed
 	inHeap []arrow.Record
 	heap   int64   // bytes of inHeap
-	pieces []piece // what files have, all of it before inHeap
+	pieces []piece // rows in files, which come before those in inHeap
 	never  bool    // files cannot be mapped
 
 	counted int64 // bytes of the slot's memory
 }
 
-// piece is a part of a shard in a file, but for its offsets.
+// piece is a part of a shard in a file, without its offsets.
 type piece struct {
 	rows   arrow.Record
 	region *mapped.Region
@@ -37,8 +36,8 @@ type piece struct {
 
 const leastStaged = 64 << 10 // bytes of a shard
 
-// newStaged takes an eighth of the slot's memory, and no less than small batches need, whether
-// there is room or not.
+// newStaged returns a staged that may always use an eighth of the slot's memory, or what small
+// batches need if that is more.
 func newStaged(c *engine.Context, queue, what string) *staged {
 	return &staged{task: c, queue: queue, what: what, most: max(c.Memory.Limit()/8, leastStaged)}
 }
@@ -63,7 +62,8 @@ func (s *staged) add(rows arrow.Record) error {
 	return s.toDisk(full)
 }
 
-// toDisk copies what is on the heap to a file. full is the error of memory that has no room.
+// toDisk copies the batches on the heap to a file. full is the error of the memory that has no
+// room.
 func (s *staged) toDisk(full error) error {
 	if len(s.inHeap) == 0 {
 		return nil
@@ -71,7 +71,7 @@ func (s *staged) toDisk(full error) error {
 	offsets := &counted{Allocator: s.task.Allocator}
 	record, region, err := holdRows(s.task, s.what, s.heap, offsets, s.inHeap)
 	if errors.Is(err, mapped.ErrUnsupported) {
-		s.never = true // as the one that makes the frame tells, where there is no room then
+		s.never = true // if there is no room later, making the frame fails
 		return nil
 	}
 	if err != nil {
@@ -87,8 +87,8 @@ func (s *staged) toDisk(full error) error {
 	return nil
 }
 
-// end has what is on the heap go to a file where memory has no room for the copy that a frame
-// makes of it.
+// end copies the batches on the heap to a file if memory has no room for the copy that a frame
+// makes of them.
 func (s *staged) end() error {
 	if s.heap <= s.most || len(s.inHeap)+len(s.pieces) < 2 || s.never {
 		return nil
@@ -101,7 +101,7 @@ func (s *staged) end() error {
 	return nil
 }
 
-// batches returns all that was added, in order, borrowed.
+// batches returns all added batches, in order, borrowed.
 func (s *staged) batches() []arrow.Record {
 	if len(s.pieces) == 0 {
 		return s.inHeap
@@ -113,7 +113,7 @@ func (s *staged) batches() []arrow.Record {
 	return append(all, s.inHeap...)
 }
 
-// uncount takes what is staged out of the account, and returns how much that was.
+// uncount releases the reserved bytes of what is staged, and returns how many they were.
 func (s *staged) uncount() int64 {
 	n := s.counted
 	s.task.Memory.Release(n)
@@ -121,8 +121,8 @@ func (s *staged) uncount() int64 {
 	return n
 }
 
-// guard calls f, which reads the pieces, and fails where they are not what was put there: that is
-// the cause of whatever else seems wrong.
+// guard calls f, which reads the pieces. If they are not what was written, it returns that as
+// the error, as it is the cause of any other failure.
 func (s *staged) guard(f func() error) (err error) {
 	returned := false
 	defer func() {
@@ -149,7 +149,7 @@ func (s *staged) dropHeap() {
 	s.inHeap = s.inHeap[:0]
 }
 
-// release gives all of it back.
+// release releases everything.
 func (s *staged) release() {
 	s.dropHeap()
 	for _, p := range s.pieces {

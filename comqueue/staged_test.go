@@ -20,7 +20,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// peaks is an allocator that knows how much was held at most.
+// peaks is an allocator that records the peak of allocated bytes.
 type peaks struct {
 	memory.Allocator
 	now, most atomic.Int64
@@ -57,8 +57,8 @@ type named struct {
 // name is the text of a row, of different lengths.
 func name(n int64) string { return fmt.Sprintf("%0*d", 8+n%5, n) }
 
-// skewed is a queue that looks at rows of numbers and texts, all of which are in the first of its
-// shards, and adds up the numbers.
+// skewed is a queue over rows of numbers and texts, all in its first shard. It adds up the
+// numbers.
 func skewed(n int64, onDisk *atomic.Bool) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset {
 		key := comqueue.PartitionedRows("rows")
@@ -82,9 +82,9 @@ func skewed(n int64, onDisk *atomic.Bool) func(b *engine.Builder) *engine.Datase
 	}
 }
 
-// TestOneLargeShard: the rows of a shard that is many times the budget are in memory neither
-// whole nor untold while they are read, and those of one that the budget holds once, but not
-// twice, are in memory in the end.
+// TestOneLargeShard: while a shard many times larger than the budget is read, it is never
+// completely in memory, and every byte is counted. A shard that the budget holds once, but not
+// twice, is in memory in the end.
 func TestOneLargeShard(t *testing.T) {
 	const n = 1 << 18 // 7 MiB with offsets, of which 1 MiB stays in memory
 	for _, test := range []struct {
@@ -102,13 +102,13 @@ func TestOneLargeShard(t *testing.T) {
 		require.Equal(t, []float64{n * (n - 1) / 2, 0, 0, 0}, sums)
 		require.Equal(t, test.onDisk, onDisk.Load())
 		require.LessOrEqual(t, mem.most.Load(), test.most, "budget %d", test.budget)
-		require.LessOrEqual(t, result.Report.PeakMemory, test.budget+test.budget/8+4*n, "budget %d", test.budget) // pieces have offsets of their own
+		require.LessOrEqual(t, result.Report.PeakMemory, test.budget+test.budget/8+4*n, "budget %d", test.budget) // each piece has offsets of its own
 		require.GreaterOrEqual(t, result.Report.PeakMemory, mem.most.Load()*8/10, "what rows are copied from counts, budget %d", test.budget)
 	}
 }
 
-// TestOneLargeShardOnBadDisks: what the disk does to parts of a shard before its rows are in one
-// piece is told; where files cannot be mapped there are no parts.
+// TestOneLargeShardOnBadDisks: damage by the disk to parts of a shard, before its rows are
+// joined, is reported. If files cannot be mapped, there are no parts.
 func TestOneLargeShardOnBadDisks(t *testing.T) {
 	write := func(f *os.File) error { _, err := f.WriteAt([]byte{99}, 5000); return err }
 	cut := func(f *os.File) error { return f.Truncate(0) }

@@ -20,10 +20,11 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// leastStaged are bytes of a shard that are on the heap while it is read, whatever the budget.
+// leastStaged is how many bytes of a shard may be on the heap while it is read, whatever the
+// budget.
 const leastStaged = 64 << 10
 
-// keeping is a queue that sums rows in three supersteps, says that it keeps some bytes for each
+// keeping is a queue that sums rows in three supersteps, declares some bytes of state for each
 // row, and counts the shards that are on disk.
 func keeping(n int, each int64, onDisk *atomic.Int32, meddle func(step int, rows *comqueue.Frame) error) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset {
@@ -66,15 +67,15 @@ func keeping(n int, each int64, onDisk *atomic.Int32, meddle func(step int, rows
 	}
 }
 
-// TestStateMakesRoom: what stages keep for rows comes before rows, which go to disk for it,
-// those that were in memory already included.
+// TestStateMakesRoom: the state of stages takes precedence over rows, which go to disk for it,
+// even if they were in memory already.
 func TestStateMakesRoom(t *testing.T) {
 	const n = 1 << 17 // a MiB of rows
 	for _, test := range []struct {
 		each        int64
 		budget      int64
 		least, most int32 // shards on disk, of 16
-		beyond      int64 // bytes that may be held beyond the budget, but for a shard that is being read
+		beyond      int64 // bytes that may be held beyond the budget, besides a shard that is being read
 	}{
 		{0, 9 << 17, 0, 0, 0},
 		{1, 9 << 17, 0, 2, 0}, // 1.125 MiB just hold both, and 72 KiB too few with the half that the exchange may have at shard 8
@@ -108,8 +109,9 @@ func advised(t *testing.T, err error) int64 {
 	return n << map[string]int{"KiB": 10, "MiB": 20}[found[2]]
 }
 
-// TestAdviceIsEnough: what an error advises holds what all shards of its subtask keep, not just
-// those so far, whichever of them have the rows, and is no more than that needs.
+// TestAdviceIsEnough: the memory that an error advises suffices for the state of all shards of
+// its subtask, not only of those read so far, however rows are distributed, and is no more than
+// needed.
 func TestAdviceIsEnough(t *testing.T) {
 	const n, each = 1 << 17, 10
 	even := func(i, shards int) int { return i % shards }
@@ -118,7 +120,7 @@ func TestAdviceIsEnough(t *testing.T) {
 		return struct{ disk.File }{f}, err
 	}}
 	for _, test := range []struct {
-		p, runs int // of which the last one succeeds
+		p, runs int // run number runs is the first to succeed
 		spread  func(i, shards int) int
 		disk    disk.FS
 		most    int64 // rounded up
@@ -150,8 +152,8 @@ func TestAdviceIsEnough(t *testing.T) {
 	}
 }
 
-// TestDamageIsTheCause: where a stage fails and rows on disk are damaged, that is what is told,
-// and else what the stage said.
+// TestDamageIsTheCause: if a stage fails and rows on disk are damaged, the damage is reported,
+// otherwise the stage's error.
 func TestDamageIsTheCause(t *testing.T) {
 	boom := errors.New("the sum is not what it was")
 	for _, test := range []struct {
@@ -248,8 +250,8 @@ func squares(n int, fill func(block []byte) error, onDisk *atomic.Bool, meddle f
 	}
 }
 
-// TestBlocks: what stages make of rows is held in memory or in files, with the same bits, and
-// made again for who joins.
+// TestBlocks: blocks are in memory or in files, with the same bits, and are made anew by
+// subtasks that join.
 func TestBlocks(t *testing.T) {
 	const n = 1 << 17
 	want := 0.0
@@ -288,8 +290,8 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// TestRowsOnDiskMove: rows of the budget and beyond it go to whoever owns their shards now, as
-// they are; blocks are made anew; and what changes on disk afterwards is told.
+// TestRowsOnDiskMove: rows in memory and in files go to the new owners of their shards without
+// a copy, and blocks are made anew. Later changes on disk are reported.
 func TestRowsOnDiskMove(t *testing.T) {
 	const n = 1 << 17
 	want := 0.0

@@ -13,18 +13,18 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// traces are the fingerprints of the replicated objects behind every stage, to tell which one
-// made a difference. They take a multiple of the time of checks, so that they are kept in a run
-// that is made to tell, after one has failed.
+// traces are the fingerprints of the replicated objects after every stage, to find the stage
+// that made a difference. They take several times as long as checks, so they are only made in a
+// second run, after one has failed.
 //
-// A subtask writes to the half of the superstep's parity. Subtask 0 reads, in check, the
-// half of the superstep before, while the others wait.
+// A subtask writes to the half of the superstep's parity. In check, subtask 0 reads the half of
+// the previous superstep while the others wait.
 type traces struct {
 	stages []engine.StageSpec // of the queue, as the plan has them
 	held   [][2][]stagePrints // by subtask, parity and stage
 }
 
-// stagePrints are those behind a stage, or behind its last round in an inner loop.
+// stagePrints are the fingerprints after a stage; in an inner loop, after its last round.
 type stagePrints struct {
 	ran  bool
 	held []shared.Fingerprint
@@ -40,10 +40,10 @@ func newTraces(stages []engine.StageSpec, subtasks int) *traces {
 	return t
 }
 
-// begin forgets what the subtask held two supersteps ago.
+// begin drops the subtask's fingerprints of two supersteps ago.
 func (t *traces) begin(subtask, step int) { clear(t.held[subtask][step&1]) }
 
-// follow has stages of a subtask followed by taking the fingerprints.
+// follow makes the stages of a subtask take the fingerprints after they ran.
 func (b *body) follow(stages []engine.Stage) {
 	for i := range stages {
 		s := &stages[i]
@@ -65,14 +65,14 @@ func (b *body) follow(stages []engine.Stage) {
 	}
 }
 
-// stageHash is what an object was behind a stage on one subtask.
+// stageHash is the fingerprint of an object after a stage on one subtask.
 type stageHash struct {
 	Stage int
 	There bool
 	Hash  uint64
 }
 
-// of returns what an object was in a superstep, in the order of stages.
+// of returns the fingerprints of an object in a superstep, in the order of stages.
 func (t *traces) of(subtask, step int, key string) []stageHash {
 	var hashes []stageHash
 	for i, s := range t.held[subtask][step&1] {
@@ -90,14 +90,14 @@ func (t *traces) of(subtask, step int, key string) []stageHash {
 	return hashes
 }
 
-// guilty names the stage behind which an object has differed to the end of the superstep. Within
-// the superstep it may differ, as before a broadcast.
+// guilty returns the name of the stage after which an object differed until the end of the
+// superstep. It may differ earlier in the superstep, such as before a broadcast.
 func (t *traces) guilty(first, other []stageHash) string {
 	behind := "what follows the stages, the criterion for one"
 	for i := len(first) - 1; i >= 0; i-- {
 		at := slices.IndexFunc(other, func(h stageHash) bool { return h.Stage == first[i].Stage })
 		if at < 0 {
-			continue // of a While that ended early on one
+			continue // in a While that ended early on one subtask
 		}
 		if first[i] == other[at] {
 			break
@@ -122,8 +122,8 @@ func stageTitle(s *engine.StageSpec) string {
 	return title
 }
 
-// functionLine returns where a function begins, such as "main.go:31"; "" where it is not
-// written in a file, as method values are.
+// functionLine returns where a function begins, such as "main.go:31". It returns "" for
+// functions that are in no source file, such as method values.
 func functionLine(f any) string {
 	v := reflect.ValueOf(f)
 	if v.Kind() != reflect.Func || v.IsNil() {
@@ -140,14 +140,14 @@ func functionLine(f any) string {
 	return fmt.Sprintf("%s:%d", filepath.Base(file), line)
 }
 
-// hashesOf are what an object was behind the stages of one subtask.
+// hashesOf are the fingerprints of an object after the stages of one subtask.
 type hashesOf struct {
 	Subtask int
 	Hashes  []stageHash
 }
 
-// compareTraces names the stage that made a difference where the subtasks are in several
-// processes. All of them call it, having seen the same difference.
+// compareTraces finds the stage that made a difference if the subtasks are in several
+// processes. All subtasks call it, after they have found the same difference.
 func (b *body) compareTraces(step, subtask int, key string) (string, error) {
 	var mine []hashesOf
 	if b.subtask == 0 || b.subtask == subtask {

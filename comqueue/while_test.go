@@ -12,9 +12,9 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// TestWhileAsksBeforeEachRound: rounds run as long as the condition holds on every subtask,
-// none where it does not at first, and no more than the maximum; what communicates in them
-// is reached by all. A buffer may be filled in one of two such loops.
+// TestWhileAsksBeforeEachRound: rounds run as long as the condition holds on every subtask, and
+// at most max times; there may be none. All subtasks reach the collectives in them. A buffer
+// may be filled in one of two such loops.
 func TestWhileAsksBeforeEachRound(t *testing.T) {
 	value, sum := shared.Scratch[[]float64]("value"), shared.Scratch[[]float64]("sum")
 	above := func(ctx *comqueue.ComContext) (bool, error) { return value.Get(ctx)[0] >= 1, nil }
@@ -60,7 +60,7 @@ func TestWhileAsksBeforeEachRound(t *testing.T) {
 	require.Contains(t, result.Plan.Text(), "while=")
 }
 
-// TestWhileThatCannotBe names what is wrong, and where subtasks do not agree.
+// TestWhileThatCannotBe: errors name what is wrong, and which subtasks do not agree.
 func TestWhileThatCannotBe(t *testing.T) {
 	value := shared.Scratch[[]float64]("value")
 	put := do(func(ctx *comqueue.ComContext) { value.Put(ctx, []float64{1}) })

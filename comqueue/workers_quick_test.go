@@ -2,11 +2,11 @@
 
 package comqueue_test
 
-// everyRun is how many runs of a test there are to one that is repeated as workers. It
-// has no factor in common with the number of parallelisms, so that all have their turn.
+// everyRun says that one in so many runs of a test is repeated as workers. It has no factor in
+// common with the number of parallelisms, so that each parallelism is repeated.
 const everyRun = 13
 
-// asWorkers are the numbers of workers that a job of so many slots is run as.
+// asWorkers returns the numbers of workers with which a job of that many slots runs.
 func asWorkers(slots int) []int {
 	switch {
 	case slots < 2:

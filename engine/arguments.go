@@ -17,8 +17,8 @@ func encodeArgs(args any) ([]byte, error) {
 	return data, nil
 }
 
-// decodeArgs is the inverse. Fields that the type does not have are refused: they
-// would be those of another build.
+// decodeArgs is the inverse. It refuses fields that the type does not have: another build wrote
+// them.
 func decodeArgs(data []byte, into any) error {
 	d := msgpack.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields(true)

@@ -30,15 +30,16 @@ type Builder struct {
 	facts   facts
 	origins origins
 	misuses []Misuse
-	within  string            // what the operators that are added are a part of
+	within  string            // what Within is adding operators to, "" for nothing
 	refused string            // the first operator that returned a poisoned dataset
-	sealed  bool              // the function returned
+	sealed  bool              // the job's function has returned
 	results map[string]string // name of a Collect → its site
 	store   *resultStore
-	outputs []*broughtBack // of the program that called Run
+	outputs []*broughtBack // written by the program that called Run
 	claims  []outputClaim
 	uses    map[plan.NodeID][]ColumnUse // by port
-	// neededColumns tells, by node, which columns are looked at, once the function returned.
+	// neededColumns tells, by node, which columns somebody reads. It is called after the job's
+	// function has returned.
 	neededColumns func() [][]bool
 	advise        func(e *RowError) string
 }
@@ -82,21 +83,22 @@ func (b *Builder) Allocator() columnar.Allocator { return b.config.allocator }
 // progress line of a terminal.
 func (b *Builder) Stdout() io.Writer { return b.config.stdout }
 
-// CheckBroadcasts says whether queues verify that what their subtasks share stays
-// as it is.
+// CheckBroadcasts says whether queues verify that rows and objects that their subtasks share do
+// not change.
 func (b *Builder) CheckBroadcasts() bool { return b.config.checkBroadcasts }
 
-// CheckState says whether queues forget, between supersteps, all but what their keys keep:
-// see the option of that name.
+// CheckState says whether queues drop, between supersteps, everything that their keys do not
+// keep; see the option of that name.
 func (b *Builder) CheckState() bool { return b.config.checkState }
 
-// TracesReplicas says whether queues, where they verify that, also tell which stage made
-// replicated objects differ among subtasks.
+// TracesReplicas says whether queues that verify what their subtasks share also report which
+// stage made replicated objects differ.
 func (b *Builder) TracesReplicas() bool { return b.config.traceReplicas }
 
-// Advise sets what a failure about a row tells to do, in place of the Advice that the error
-// comes with: for programs that have other words for it than the fields of a package, such as
-// flags. advise is called in the process that failed, and returns "" for nothing.
+// Advise sets a function that words the advice in a failure about a row, in place of the
+// error's own Advice. It is for programs whose users know other names, such as flags, than the
+// fields of a package. advise is called in the process that failed. It returns "" for no
+// advice.
 func (b *Builder) Advise(advise func(e *RowError) string) { b.advise = advise }
 
 // Port is one input of an operator.
@@ -110,13 +112,13 @@ type Port struct {
 	// Side makes the input a broadcast variable: complete before the operator
 	// opens, read with Context.Side.
 	Side bool
-	// Partition computes the places of Custom and Range; Hash has a documented
-	// one of its own, which Partition replaces.
+	// Partition computes the places of Custom and Range; Hash has a documented function of its
+	// own, which Partition replaces.
 	Partition Partition
 	// Func is the user's function behind Partition, if any; its symbol and line
 	// become part of the fingerprint.
 	Func any
-	// Use says which columns of From the operator makes use of; the zero value is all.
+	// Use says which columns of From the operator reads; the zero value is all.
 	Use ColumnUse
 }
 
@@ -125,7 +127,7 @@ type Spec struct {
 	Op    string // kind of operator, such as "Map"; it begins every message about it
 	Name  string // the user's label, if any
 	Attrs []Attr // printable parameters, in a fixed order
-	// Schema is that of the rows the operator emits; none, the zero value, for sinks.
+	// Schema is the schema of the rows that the operator emits; the zero Schema for sinks.
 	Schema Schema
 	Inputs []Port // in port order, side inputs among them
 	// Func is the user's function that the operator calls, if any: its symbol and
@@ -134,9 +136,9 @@ type Spec struct {
 	Funcs []any // further user functions
 	// Single makes one subtask, owning every shard, run the operator.
 	Single bool
-	// RowByRow says that what operators behind this one call row i of a shard is row i of
-	// those that it is given, by its only input that is no side input. It lets failures tell
-	// the place of a row in the files that were read; see RowError.
+	// RowByRow says that row i of a shard of the output is row i of that shard of the input.
+	// The operator has exactly one input that is no side input. Failures can then tell where a
+	// row stands in the files that were read; see RowError.
 	RowByRow bool
 	// Order says how the operator reduces floating-point values.
 	Order Reduction
@@ -146,16 +148,16 @@ type Spec struct {
 	Operator func() Operator
 	// Sink, with Operator, commits what the subtasks wrote.
 	Sink Sink
-	// AtClient has Operator and Sink run in the program that called Run, also where a
-	// cluster runs the rest. They have one input then, whose rows are held in memory
-	// until the job has finished. See ClientPath.
+	// AtClient makes Operator and Sink run in the program that called Run, even if a cluster
+	// runs the rest. The operator then has one input. Its rows are held in memory until the job
+	// has finished. See ClientPath.
 	AtClient bool
 }
 
-// Add adds an operator and returns the rows it emits, or nil for a sink. Where
-// the specification is wrong it records the misuse and returns a poisoned
-// dataset; where an input is poisoned it returns one without a word, as the cause
-// has been recorded already.
+// Add adds an operator and returns the rows it emits, or nil for a sink. Where the
+// specification is wrong, it records the misuse and returns a poisoned dataset. Where an input
+// is poisoned, it returns a poisoned dataset and records nothing, as the cause has been
+// recorded already.
 func (b *Builder) Add(spec Spec) *Dataset {
 	given := aDataset
 	if spec.Source != nil {
@@ -240,8 +242,8 @@ func columns(schema *arrow.Schema) []plan.Column {
 	return cols
 }
 
-// checkSpec returns the schema the operator emits, freed of what carries no
-// meaning, or what is wrong with the specification.
+// checkSpec returns the schema that the operator emits, normalized, or what is wrong with the
+// specification.
 func (b *Builder) checkSpec(spec *Spec) (*arrow.Schema, error) {
 	switch {
 	case spec.Op == "":
@@ -268,8 +270,8 @@ func (b *Builder) checkSpec(spec *Spec) (*arrow.Schema, error) {
 	return checkSchema(arrowrows.Arrow(spec.Schema))
 }
 
-// checkSchema returns the schema freed of what carries no meaning. Its columns
-// must have distinct names and types that can be processed.
+// checkSchema returns the schema, normalized. Its columns must have distinct names and types
+// that can be processed.
 func checkSchema(schema *arrow.Schema) (*arrow.Schema, error) {
 	seen := map[string]bool{}
 	for _, f := range schema.Fields() {
@@ -284,8 +286,8 @@ func checkSchema(schema *arrow.Schema) (*arrow.Schema, error) {
 	return batch.NormalizeSchema(schema)
 }
 
-// checkPorts checks where inputs come from and how they are placed. None is
-// poisoned.
+// checkPorts checks where inputs come from and how they are placed. The caller has made sure
+// that none is poisoned.
 func (b *Builder) checkPorts(ports []Port) error {
 	for i, p := range ports {
 		if err := b.checkPort(p); err != nil {
@@ -346,10 +348,9 @@ func poisonedInput(ports []Port) bool {
 	return false
 }
 
-// Poisoned returns what an operator of kind op returns after it recorded a misuse:
-// a dataset on which every operator does nothing. A job in which operators were
-// refused and no misuse is recorded would run without them, so it is refused too,
-// naming the first.
+// Poisoned returns what an operator of kind op returns after it recorded a misuse: a dataset on
+// which every operator does nothing. A job with refused operators but no recorded misuse would
+// run without them, so it is refused too, with a message that names the first one.
 func (b *Builder) Poisoned(op string) *Dataset {
 	b.MustBuild(op, aDataset)
 	if !b.unusable() && b.refused == "" {
@@ -373,13 +374,12 @@ func (b *Builder) Errorf(format string, a ...any) {
 	b.misuses = append(b.misuses, Misuse{Site: userSite(), Err: err})
 }
 
-// longestPart is how many bytes of what Within is given are kept.
+// longestPart is the number of bytes that Within keeps of its part.
 const longestPart = 200
 
-// Within calls build, and has what it adds to the job known as a part of something
-// larger, such as "stage 2 (kmeans)": messages about mistakes and failures there begin
-// with it. What stands within each other is named from the outside in. It changes
-// nothing else.
+// Within calls build and names what build adds as a part of something larger, such as "stage 2
+// (kmeans)". Messages about mistakes and failures there begin with that name. Nested parts are
+// named from the outside in. Within changes nothing else.
 func (b *Builder) Within(part string, build func()) {
 	if b.unusable() {
 		build()

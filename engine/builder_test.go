@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// keep returns a valid operator over d, to be spoilt.
+// keep returns a valid operator over d, for tests to make invalid.
 func keep(d *Dataset) Spec {
 	return Spec{
 		Op: "Keep", Schema: arrowrows.Schema(numberSchema), Inputs: []Port{{From: d}},
@@ -80,7 +80,7 @@ func TestMisusesNameTheUsersLine(t *testing.T) {
 				site = here(1)
 				d := b.Add(spec)
 				require.True(t, d.Poisoned())
-				// What derives from a poisoned dataset says nothing more.
+				// Operators on a poisoned dataset report nothing more.
 				Collect(transform(d, "", square), "x")
 				b.Add(Spec{Op: "Group", Inputs: []Port{{From: d, Partitioner: Hash, Keys: []string{"n"}}}})
 				b.Add(Spec{Op: "Join", Inputs: []Port{{}, {From: d}}})
@@ -317,8 +317,8 @@ func TestBuilderAfterItsFunctionReturned(t *testing.T) {
 	require.Empty(t, kept.graph.Nodes[d.Node()].Name)
 }
 
-// TestWithin: mistakes, failures and panics tell what larger thing they are in, and only
-// while it is being built.
+// TestWithin: mistakes, failures and panics name the part that they are in, and only while it
+// is being built.
 func TestWithin(t *testing.T) {
 	long := strings.Repeat("ü", longestPart) + "\xff"
 	var inner, outer, after *Dataset

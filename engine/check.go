@@ -18,21 +18,22 @@ const (
 	checkBatchRows   = 7
 )
 
-// Check runs a job at two parallelisms and two batch sizes, and compares what every
-// operator emitted and accumulated, shard by shard, and what every queue's replicated objects
-// were after every superstep, and what it reported. It returns a *CheckError that names the first difference, which is in user
-// code whose result depends on more than its rows: on the order of a map, on a variable that it
-// captures and changes, on math/rand or on the clock. It is for tests of jobs, and is what --check does.
+// Check runs a job at two parallelisms and two batch sizes and compares the runs: what every
+// operator emitted and accumulated, shard by shard; every queue's replicated objects after
+// every superstep; and what every queue reported. It returns a *CheckError that names the first
+// difference. The cause is user code whose result depends on more than its rows: on the order
+// of a map, on a variable that it captures and changes, on math/rand or on the clock. Check is
+// for tests of jobs; --check does the same.
 //
-// So that captured variables show whatever the timing, subtasks take turns: upwards in the first
-// run, downwards in the second. The second is made by two workers, or as many as the option Workers
-// says, which share nothing that the job's function makes. In the first run an operator fails whose
-// function changes the rows that it is given, those of side inputs included.
+// To reveal captured variables at any timing, subtasks take turns: in ascending order in the
+// first run, in descending order in the second. The second run is made by two workers, or as
+// many as the option Workers says. The workers share nothing that the job's function makes. In
+// the first run an operator fails if its function changes the rows that it is given, side
+// inputs included.
 //
-// Nothing is written or collected: sinks are given no rows, and outputs that exist are not
-// looked at. The runs are made in this process, one after the other, and take their time
-// each: a third where the first two differ, to tell why. A job whose plan says that it
-// depends on parallelism is run at one parallelism only.
+// Nothing is written or collected: sinks get no rows, and existing outputs are ignored. The
+// runs are made in this process, one after the other. Where two runs differ, a third run finds
+// out why. A job whose plan says that it depends on parallelism is run at one parallelism only.
 func Check[A any](ctx context.Context, job *Job[A], args A, opts ...Option) error {
 	_, err := check(ctx, job, args, opts)
 	return err
@@ -41,20 +42,20 @@ func Check[A any](ctx context.Context, job *Job[A], args A, opts ...Option) erro
 // CheckError says where two runs of a job differ first.
 type CheckError struct {
 	Job string
-	// Operator emitted the rows that differ, or is the queue whose object does; Site is the
+	// Operator emitted the rows that differ, or is the queue whose object differs. Site is the
 	// user's line that added it.
 	Operator, Site string
-	// Shard holds the rows or the accumulated value that differ; -1 where something of a queue
-	// does.
+	// Shard holds the rows or the accumulated value that differ; -1 for an object or a value of
+	// a queue.
 	Shard int
-	// Superstep is that of the queue after which a replicated object or a reported value
-	// differs, 0 where rows or accumulated values do. Key is the object's or the value's name,
-	// "" where rows do.
+	// Superstep is the queue's superstep after which a replicated object or a reported value
+	// differs; 0 for rows and accumulated values. Key is the name of the object or the value;
+	// "" for rows.
 	Superstep int
 	Key       string
 
-	within string // what larger thing the operator is a part of
-	what   string // differs, and how
+	within string // the part given to Builder.Within, "" for none
+	what   string // says what differs, and how
 	// Repeats says that two runs by the same settings agreed, so that parallelism or the
 	// size of batches made the difference.
 	Repeats bool
@@ -76,12 +77,12 @@ func (e *CheckError) Error() string {
 	return fmt.Sprintf("%s is not deterministic: %s: %s; %s", jobTitle(e.Job), where, e.what, why)
 }
 
-// agreement is what was compared.
+// agreement says what was compared in two runs that agree.
 type agreement struct {
 	settings          [2]checkSetting
 	operators, shards int
 	supersteps        int
-	oneParallelism    string // why there is but one
+	oneParallelism    string // the operator that allows only one parallelism, "" for none
 }
 
 // String says what was the same.
@@ -94,12 +95,13 @@ func (c *agreement) String() string {
 	return text
 }
 
-// checkSetting is how a run is made.
+// checkSetting holds the settings of one run.
 type checkSetting struct {
 	parallelism, batchRows int
 	workers                int // 0: the job runs as a whole
-	// first is the one whose subtasks take turns upwards, and in which operators must leave
-	// the rows they are given as they are; those of the other take turns downwards.
+	// first marks the first run: subtasks take turns in ascending order, and operators must not
+	// change the rows that they are given. In the other run subtasks take turns in descending
+	// order.
 	first bool
 }
 
@@ -147,8 +149,8 @@ func check[A any](ctx context.Context, job *Job[A], args A, opts []Option) (*agr
 		result.Release()
 		return seen, nil
 	}
-	// Replicated objects that differ among the subtasks of a run end it. Who made them differ is
-	// told by another run.
+	// A run ends where replicated objects differ among its subtasks. Another run finds the
+	// stage that made them differ.
 	observe := func(s checkSetting) (*observations, error) {
 		seen, err := run(s, false)
 		if differ := new(ReplicaError); errors.As(err, &differ) {
@@ -178,8 +180,8 @@ func check[A any](ctx context.Context, job *Job[A], args A, opts []Option) (*agr
 	return nil, found
 }
 
-// travels says that arguments are the same after their way to a worker. Others belong to jobs
-// that run as a whole only.
+// travels reports whether arguments are the same after they were encoded and decoded. A job
+// with other arguments can only run as a whole.
 func travels[A any](job *Job[A], args A) bool {
 	data, err := encodeArgs(args)
 	if err != nil {
@@ -202,8 +204,8 @@ func runObserved[A any](ctx context.Context, job *Job[A], args A, c *config) (*R
 	return made.run(ctx, c)
 }
 
-// checkSettings returns two settings that differ in all that must not matter: in who works on
-// what, with whom, in which order, and how much at a time.
+// checkSettings returns two settings that differ in everything that must not matter: which
+// subtask has which shards, in which process, in which order, and the size of batches.
 func checkSettings(c *config) [2]checkSetting {
 	p := max(c.parallelism, checkParallelism)
 	workers := c.workers
@@ -231,7 +233,7 @@ func dropOutputs(g *plan.Graph, bind *task.Bindings) {
 	}
 }
 
-// unwritten is a sink that takes no notice of its rows.
+// unwritten is a sink that ignores its rows.
 type unwritten struct{}
 
 func (unwritten) Open(*Context) error                             { return nil }

@@ -9,13 +9,13 @@ import (
 // outputClaim is the path of an output, and the line of the sink that writes it.
 type outputClaim struct{ path, site string }
 
-// asidePrefix begins the names of the files and directories that outputs are written
-// aside in, beside their place.
+// asidePrefix begins the names of the temporary files and directories that outputs are written
+// to, beside their final place.
 const asidePrefix = ".superstep"
 
-// ClaimOutput notes the path of an output, which may begin with ClientPath, and says
-// what is wrong with it: that another sink of the job writes there, or within it, or that
-// its name is one of those under which outputs are written aside.
+// ClaimOutput records the path of an output, which may begin with ClientPath. It returns an
+// error where another sink of the job writes to the path, above it or within it, and where the
+// name begins with the prefix of temporary outputs.
 func (b *Builder) ClaimOutput(path string) error {
 	b.MustBuild("an operator that writes files", aDataset)
 	rest, atClient := strings.CutPrefix(path, ClientPath)

@@ -20,16 +20,17 @@ type clusterConfig struct {
 	hooks        clusterHooks
 }
 
-// clusterHooks are what the command line wants to be told, and to answer. Any may be
-// nil.
+// clusterHooks are functions of the command line that are told events and asked questions. Any
+// of them may be nil.
 type clusterHooks struct {
-	// began is called when no question is left to ask, before anything is sent.
+	// began is called when all questions are asked, before anything is sent.
 	began func()
-	// planned is called with the plan as the cluster runs it, in turn with OnProgress.
+	// planned is called with the plan that the cluster runs, never at the same time as
+	// OnProgress.
 	planned func(*plan.Plan)
 	// confirm asks the user a question that is answered with yes or no.
 	confirm func(question string) bool
-	// cancelling is called when the end of the context has the job cancelled.
+	// cancelling is called when the job is cancelled because the context ended.
 	cancelling func(job string)
 	// say shows a line to the user.
 	say func(line string)
@@ -37,33 +38,32 @@ type clusterHooks struct {
 	getenv func(string) string
 }
 
-// Cluster runs the job on a cluster: address is that of its job manager, "host:port"
-// or "host" with port 6123. The program is sent there, unless the cluster has its bytes,
-// so that its functions run in processes of its own build, all of them, whatever builds
-// the task managers are; the results are the same, bit for bit. Run stays
-// attached, which is to say that the job is cancelled when ctx is or this process
-// ends, unless Detach says otherwise.
+// Cluster runs the job on a cluster: address is that of its job manager, "host:port" or "host"
+// with port 6123. The program is sent there, unless the cluster has the same bytes already, so
+// that all functions run in processes of this build, whatever the builds of the task managers.
+// The results are the same, bit for bit. Run stays attached unless Detach is given: the job is
+// cancelled when ctx is, or when this process ends.
 //
-// The token is found where a job manager of the same user left it, or where
-// ClusterTokenFile, or the environment's SUPERSTEP_TOKEN_FILE or SUPERSTEP_TOKEN,
-// say. A job manager on another machine is talked to by TLS only, see ClusterTLS.
+// The token is read from the file of ClusterTokenFile, from the environment's
+// SUPERSTEP_TOKEN_FILE or SUPERSTEP_TOKEN, or from where a job manager of the same user left
+// it. The connection to a job manager on another machine needs TLS, see ClusterTLS.
 //
-// A program with a main of its own calls WorkerMain first. Paths that a job reads and
-// writes are those of the cluster's machines.
+// A program with a main of its own calls WorkerMain first. Paths that a job reads and writes
+// are paths on the cluster's machines.
 //
-// Without Parallelism a job gets all slots that the cluster has, at most one per
-// shard: no result depends on it. BatchRows, IfExists, CheckBroadcasts and CheckState hold on
-// the cluster too; MemoryBudget there is the budget of each slot, and here that of the
-// collected results. SpillDir is each task manager's own.
+// Without Parallelism a job gets all slots that the cluster has, at most one per shard: no
+// result depends on it. BatchRows, IfExists, CheckBroadcasts and CheckState hold on the cluster
+// too; MemoryBudget is the budget of each slot there, and of the collected results here.
+// SpillDir is each task manager's own.
 func Cluster(address string) Option { return func(c *config) { c.cluster.address = address } }
 
 // ClusterTokenFile names the file that has the cluster's token.
 func ClusterTokenFile(path string) Option { return func(c *config) { c.cluster.tokenFile = path } }
 
-// ClusterTLS has the connection to the job manager encrypted: ca is the file with the
-// certificate of the authority that vouches for the job manager, cert and key are
-// those by which it knows this program, "" if it does not ask for them. `superstep
-// tls init` makes all of them.
+// ClusterTLS encrypts the connection to the job manager. ca is the file with the certificate of
+// the authority that signed the job manager's certificate. cert and key are the files with this
+// program's certificate and key, "" if the job manager does not ask for them. `superstep tls
+// init` makes all of them.
 func ClusterTLS(ca, cert, key string) Option {
 	return func(c *config) { c.cluster.tls = security.TLSFiles{CA: ca, Cert: cert, Key: key} }
 }
@@ -72,16 +72,17 @@ func ClusterTLS(ca, cert, key string) Option {
 // read along then learns the token, and with it may run programs on the cluster.
 func ClusterInsecure() Option { return func(c *config) { c.cluster.insecure = true } }
 
-// Detach has Run return once the cluster has the job, with a result that has its name
-// there, Result.JobID, and neither rows nor report. The job goes on by itself.
+// Detach makes Run return once the cluster has accepted the job. The result then holds the
+// job's name on the cluster, Result.JobID, and neither rows nor report. The job goes on by
+// itself.
 func Detach() Option { return func(c *config) { c.cluster.detach = true } }
 
-// WorkerBinary names the build of this program to send to the cluster, for one whose
-// platform is another; the default is the running executable.
+// WorkerBinary names the build of this program to send to a cluster of another platform; the
+// default is the running executable.
 func WorkerBinary(path string) Option { return func(c *config) { c.cluster.workerBinary = path } }
 
-// WaitTimeout bounds the time that a job waits for slots on a cluster; it fails then,
-// saying how many were missing. 0, the default, waits for ever.
+// WaitTimeout bounds the time that a job waits for slots on a cluster. After that time it
+// fails, saying how many slots were missing. 0, the default, waits for ever.
 func WaitTimeout(d time.Duration) Option { return func(c *config) { c.cluster.waitTimeout = d } }
 
 // check says which option cannot be used, "" if all can.

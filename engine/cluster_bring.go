@@ -13,13 +13,13 @@ import (
 // started, whichever machines run the job: "client:model.csv".
 const ClientPath = "client:"
 
-// detachedOutputs is what is wrong with such an output of a job that nobody waits for.
+// detachedOutputs is the error of a detached job that has such an output.
 const detachedOutputs = "--detach leaves before the job has ended, and outputs at \"" + ClientPath + "\" are written by the client when it has: give them paths of the workers, or stay"
 
-// bringBack makes the sink of a specification one whose output is written by the
-// program that called Run. In one process nothing changes; on a cluster the workers
-// send the rows there, as those of a Collect, and a second run there, of the sink
-// alone, writes them when the job has finished.
+// bringBack replaces the sink of a specification by one whose output is written by the program
+// that called Run. In one process nothing changes. On a cluster the workers send the rows to
+// that program, as they do for Collect. When the job has finished, a second run of the sink
+// alone writes them there.
 func (b *Builder) bringBack(node plan.NodeID, spec *Spec) {
 	back := &broughtBack{
 		held: b.store.add(node, "", spec.Inputs[0].From.schema, b.config.shards),
@@ -41,7 +41,7 @@ type broughtBack struct {
 	sink     Sink
 }
 
-// away reports whether this process is not the one that writes.
+// away reports whether another process writes the output.
 func (s *broughtBack) away() bool { return s.held.store.stream != nil }
 
 // newOperator returns what one subtask runs.
@@ -68,11 +68,11 @@ func (s *broughtBack) Commit() error {
 	return s.sink.Commit()
 }
 
-// Resume is called where no process but the client writes, which commits once it has the
-// rows.
+// Resume has nothing to do: only the client writes, and it commits once it has the rows.
 func (s *broughtBack) Resume() error { return nil }
 
-// Held says that what another process writes is not visible when this one has committed.
+// Held reports whether the output is not yet visible after the commit, as another process
+// writes it.
 func (s *broughtBack) Held() bool { return s.away() }
 
 func (s *broughtBack) Abort() error {
@@ -82,9 +82,8 @@ func (s *broughtBack) Abort() error {
 	return s.sink.Abort()
 }
 
-// broughtTogether is one that becomes visible with others, where this process writes. It
-// is never written in parts: its rows were sent before any worker had finished, and the
-// client writes them.
+// broughtTogether is a broughtBack around a JointSink, whose output becomes visible together
+// with others. It is never written in parts: the client has all rows and writes them.
 type broughtTogether struct {
 	*broughtBack
 	joint JointSink
@@ -137,8 +136,8 @@ func (s *broughtTogether) Settle() error {
 	return s.joint.Settle()
 }
 
-// tryOutputs finds out whether the outputs that this client is to write could be
-// begun, so that one that exists is known before the job runs.
+// tryOutputs checks that the outputs of this client can be begun, so that an output that exists
+// is reported before the job runs.
 func tryOutputs(outputs []*broughtBack) error {
 	for _, out := range outputs {
 		err := out.sink.Begin()
@@ -152,8 +151,8 @@ func tryOutputs(outputs []*broughtBack) error {
 	return nil
 }
 
-// writeOutputs writes the outputs that are this client's to write, by a job of its own:
-// their rows, and the sinks, which make all of them visible or none.
+// writeOutputs writes the outputs of this client. It runs a job of its own from the held rows
+// to the sinks, so that all of the outputs become visible or none.
 func writeOutputs(ctx context.Context, outputs []*broughtBack, c *config) error {
 	if len(outputs) == 0 {
 		return nil
@@ -195,7 +194,7 @@ func (h heldRows) ReadShard(_ *Context, shard int, out task.Output) error {
 	return nil
 }
 
-// drop gives up the rows of one result.
+// drop releases the rows of one result.
 func (c *collected) drop() {
 	c.store.mu.Lock()
 	defer c.store.mu.Unlock()

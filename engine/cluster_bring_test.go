@@ -54,7 +54,8 @@ func (o textOperator) Process(_ *Context, _, shard int, in Batch, _ Output) erro
 	return nil
 }
 
-// writes writes the squares of 0..3 at the client, and reads a file that may be elsewhere.
+// writes is a job that writes the squares of 0..3 at the client, and reads a file that may be
+// elsewhere.
 var writes = Define("writes", func(b *Builder, a writesArgs) error {
 	if a.Input != "" {
 		_, err := b.Fact("size of "+a.Input, func() (string, error) {
@@ -117,8 +118,8 @@ func (lateSink) Place() error              { return errors.New("no place") }
 func (lateSink) TakeBack() error           { return nil }
 func (lateSink) Abort() error              { return nil }
 
-// TestBringBackTogether: a sink that cannot be taken back commits when those that can
-// are in place, whichever comes first, and not where one of them is not.
+// TestBringBackTogether: a sink that cannot be undone commits after all JointSinks are in
+// place, whatever their order, and does not commit if one of them fails.
 func TestBringBackTogether(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	_, err := Run(t.Context(), Anonymous(func(b *Builder) error {
@@ -173,9 +174,9 @@ func TestBringBackOfWhatTheClientCannotSee(t *testing.T) {
 	require.Equal(t, graph.Fingerprint(), result.Graph.Fingerprint())
 }
 
-// TestBringBackOfADetachedJob refuses outputs that nobody would be there to write:
-// before anything is sent, or, where the client cannot build the job, on the worker that
-// finds out what the client could not.
+// TestBringBackOfADetachedJob: outputs at the client are refused for a detached job before
+// anything is sent. If the client cannot build the job, the worker that resolves its facts
+// refuses them.
 func TestBringBackOfADetachedJob(t *testing.T) {
 	offerAll(t, writes)
 	dir := t.TempDir()

@@ -30,13 +30,13 @@ type executable struct {
 // remove deletes what was made.
 func (e *executable) remove() {
 	if e.aside != "" {
-		_ = os.RemoveAll(e.aside) // in the system's temporary directory, if it fails
+		_ = os.RemoveAll(e.aside) // on failure it stays in the system's temporary directory
 	}
 }
 
-// executable finds or builds the executable that the cluster can run: the one the
-// options name, this one where a task manager has its platform, or else one built
-// for theirs.
+// executable finds or builds an executable that the cluster can run: the one that the options
+// name, this program if a task manager has its platform, or else a build for the platform of
+// the task managers.
 func (r *clusterRun) executable(ctx context.Context) (*executable, error) {
 	platforms := r.client.Cluster().Platforms
 	if path := r.c.cluster.workerBinary; path != "" {
@@ -46,8 +46,8 @@ func (r *clusterRun) executable(ctx context.Context) (*executable, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Without task managers nothing is known yet; those to come are most likely like
-	// this machine, and the job manager looks again.
+	// Without task managers no platform is known yet. Most likely it is that of this machine;
+	// the job manager checks again.
 	if len(platforms) == 0 || slices.Contains(platforms, self.Platform) {
 		return &executable{path: self.Path, name: self.Name, platform: self.Platform, build: wire.Build()}, nil
 	}
@@ -60,8 +60,8 @@ func (r *clusterRun) executable(ctx context.Context) (*executable, error) {
 	return b.build(ctx, r.confirmBuild())
 }
 
-// confirmBuild asks as the hook does, nil where nobody answers. From a yes on, signals
-// cancel: a build that is under way has files to remove.
+// confirmBuild returns a function that asks by the hook, or nil where nobody can answer. After
+// a yes, signals cancel the run rather than end the process, as a build has files to remove.
 func (r *clusterRun) confirmBuild() func(question string) bool {
 	hooks := &r.c.cluster.hooks
 	if hooks.confirm == nil {
@@ -132,7 +132,7 @@ func (b *crossBuild) args(output string) []string {
 	return append(args, b.packageName())
 }
 
-// packageName is the main package; what was run from single files has none.
+// packageName returns the path of the main package. A program run from single files has none.
 func (b *crossBuild) packageName() string {
 	if b.pkg == "" || b.pkg == "command-line-arguments" {
 		return "PACKAGE"
@@ -140,14 +140,14 @@ func (b *crossBuild) packageName() string {
 	return b.pkg
 }
 
-// build asks, and builds. Where nobody answers, or the source is not there, the error
-// says how to do it by hand.
+// build asks, and builds. Where nobody answers, or the source is missing, the error says how to
+// build by hand.
 func (b *crossBuild) build(ctx context.Context, confirm func(question string) bool) (*executable, error) {
 	byHand := fmt.Errorf("the cluster's task managers are %s and this program is %s: build it for them and name the file,\n  %s\n  … --worker-binary worker", b.to, b.from, b.command("worker"))
 	if confirm == nil || b.packageName() != b.pkg {
 		return nil, byHand
 	}
-	// Where the package does not have its source, asking would raise hopes in vain.
+	// Without the source of the package a build would fail, so do not ask.
 	if _, err := b.goTool(ctx, b.env(), "list", "-f", "{{.Dir}}", b.pkg); err != nil {
 		return nil, byHand
 	}
@@ -173,7 +173,7 @@ func (b *crossBuild) build(ctx context.Context, confirm func(question string) bo
 	return e, nil
 }
 
-// goPatience is how long the go command may take to end once it is interrupted.
+// goPatience is how long the go command may take to exit after an interrupt.
 const goPatience = 5 * time.Second
 
 // goTool runs the go command.
@@ -184,7 +184,7 @@ func goTool(ctx context.Context, env []string, args ...string) (string, error) {
 	}
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env = append(os.Environ(), env...)
-	// Interrupted, the go command ends its compilers and removes its files.
+	// After an interrupt the go command ends its compilers and removes its files.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = goPatience
 	out, err := cmd.CombinedOutput()

@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// fakeGo is a go command that says what a test has it say.
+// fakeGo is a go command whose answers a test sets.
 type fakeGo struct {
 	listed, built error
 	calls         []string
@@ -74,14 +74,14 @@ func TestCrossBuild(t *testing.T) {
 	require.ErrorContains(t, err, "go build -o worker -tags=big PACKAGE")
 }
 
-// TestBuildForReal has the real go command build a program, the smallest there is, for a
-// cluster: the file that is made is one of the cluster's platform. That is the one of
-// this machine, whose libraries are built; with the tag soak there are others.
+// TestBuildForReal lets the real go command build the smallest program for a cluster, and
+// checks the platform of the file. The platform is that of this machine, whose libraries are
+// built already; with the tag soak there are others.
 func TestBuildForReal(t *testing.T) {
 	buildForReal(t, wire.Platform{OS: "linux", Arch: runtime.GOARCH})
 }
 
-// machines are what files of ELF say of their architecture.
+// machines are the architectures in the header of ELF files.
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64, "riscv64": elf.EM_RISCV, "386": elf.EM_386}
 
 func buildForReal(t *testing.T, to wire.Platform) {
@@ -114,8 +114,8 @@ func buildForReal(t *testing.T, to wire.Platform) {
 	require.Empty(t, left)
 }
 
-// TestCrossBuildForACluster runs a job on a cluster of another platform: what is sent is
-// what was built, and signals cancel from the answer on, so that nothing is left.
+// TestCrossBuildForACluster runs a job on a cluster of another platform. The file that was
+// built is sent. Signals cancel from the answer on, so that no file is left.
 func TestCrossBuildForACluster(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	offerAll(t, squares)

@@ -2,7 +2,7 @@ package engine
 
 import "strings"
 
-// The states of a job on a cluster that are shown in ways of their own.
+// The states of a job on a cluster that are shown differently from others.
 const (
 	uploadingState  = "uploading"
 	runningState    = "running"
@@ -17,14 +17,13 @@ func runs(p Progress) bool {
 	return p.State == "" || p.State == runningState && len(p.Vertices) > 0
 }
 
-// worthALine reports whether a state is worth a line that stays: not one that passes
-// without a word, nor what the lines of the plan and of the outcome tell.
+// worthALine reports whether a state gets a line that stays. States without detail do not, nor
+// do those that the lines of the plan and of the outcome tell.
 func worthALine(p Progress) bool {
 	return p.Detail != "" && p.State != runningState && p.State != committingState && !final(p)
 }
 
-// final reports whether a job on a cluster has come to its end, or its client to its
-// own.
+// final reports whether a job on a cluster has ended, or its client has left it.
 func final(p Progress) bool {
 	switch p.State {
 	case "finished", "failed", "cancelled", detachedState:
@@ -33,8 +32,8 @@ func final(p Progress) bool {
 	return false
 }
 
-// steadyDetail is what of a state's detail is worth a line that stays: not how many
-// bytes are uploaded.
+// steadyDetail returns the detail of a state for a line that stays. The number of uploaded
+// bytes is left out.
 func steadyDetail(p Progress) string {
 	if p.State == uploadingState {
 		return ""
@@ -42,7 +41,7 @@ func steadyDetail(p Progress) string {
 	return shortDetail(p.Detail)
 }
 
-// shortDetail is a detail without the calls of a panic in it, on one line.
+// shortDetail returns a detail on one line, without the stack of a panic.
 func shortDetail(detail string) string {
 	said, _ := splitStack(detail)
 	return strings.ReplaceAll(said, "\n", " ")
@@ -71,7 +70,7 @@ func renderState(p Progress, width int) string {
 	return clipLine(strings.Join(parts, " · "), width)
 }
 
-// stateObject writes the state of a job on a cluster, where it is another one.
+// stateObject writes the state of a job on a cluster as JSON if it has changed.
 func (d *display) stateObject(p Progress) {
 	if shown := p.State + " " + steadyDetail(p); p.State != "" && !p.Done && shown != d.state {
 		d.state = shown

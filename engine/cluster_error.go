@@ -22,19 +22,19 @@ type JobError struct {
 // Failure is why a job on a cluster failed.
 type Failure struct {
 	Message string // with operator, source line, subtask and shard where known
-	// Worker is the number of the worker that failed first, -1 if it is no worker's
-	// failure; TaskManager the name of where it ran.
+	// Worker is the number of the worker that failed first, -1 if no worker failed. TaskManager
+	// names the task manager that it ran on.
 	Worker      int
 	TaskManager string
-	// ExitCode is that of the worker's process, -1 if a signal ended it or it was alive;
-	// Signal names that signal.
+	// ExitCode is the exit code of the worker's process, -1 if a signal ended it or it was
+	// alive. Signal names that signal.
 	ExitCode int
 	Signal   string
 	// LastLines are the last lines of the worker's output.
 	LastLines []string
 }
 
-// newJobError says how a job ended that did not finish.
+// newJobError returns the error of a job that did not finish.
 func newJobError(info *wire.JobInfo) *JobError {
 	e := &JobError{Job: string(info.ID), Name: info.Name, State: info.State.String(), Detail: info.Detail}
 	if f := info.Failure; f != nil {
@@ -68,15 +68,15 @@ func (e *JobError) Error() string {
 	if len(f.LastLines) > 0 && !f.told() {
 		b.WriteString("\n  the last lines of its output:")
 		for _, line := range f.LastLines {
-			// A stray escape sequence must not paint the user's terminal.
+			// A stray escape sequence must not change the user's terminal.
 			b.WriteString("\n    " + clipLine(strings.ReplaceAll(strings.TrimRight(line, "\r\n"), "\t", "    "), maxOutputLine))
 		}
 	}
 	return b.String()
 }
 
-// harmless is text of several lines without what would paint the user's terminal: user
-// code, or data that it quotes, wrote it on another machine.
+// harmless replaces unprintable characters in text of several lines, which user code on another
+// machine wrote. Its escape sequences could change the user's terminal.
 func harmless(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
@@ -86,7 +86,8 @@ func harmless(text string) string {
 	}, text)
 }
 
-// told reports whether the message has the last lines already, as that of a panic has.
+// told reports whether the message contains the last lines already, as the message of a panic
+// does.
 func (f *Failure) told() bool {
 	for _, line := range f.LastLines {
 		if !strings.Contains(f.Message, strings.TrimSpace(line)) {

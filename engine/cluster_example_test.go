@@ -16,8 +16,8 @@ var Squares = engine.Define("squares", func(b *engine.Builder, n int64) error {
 	return nil
 })
 
-// A program with a main of its own makes itself a worker first, and then runs jobs on
-// a cluster as it would here. What failed there says where.
+// A program with a main of its own makes itself a worker first, and then runs jobs on a cluster
+// as it would here. The error of a job that failed there says where.
 func ExampleCluster() {
 	engine.WorkerMain(Squares)
 

@@ -24,8 +24,8 @@ const cancelWait = 30 * time.Second
 // cancelRequestWait bounds the request that cancels a job.
 const cancelRequestWait = 10 * time.Second
 
-// attend follows the job to its end. Where ctx ends, the job is cancelled and followed
-// on, so that the cause of its end is told truly and nothing goes on unseen.
+// attend follows the job to its end. If ctx ends, it cancels the job and keeps following it, so
+// that the true cause of the end is reported and nothing goes on unseen.
 func (r *clusterRun) attend(ctx context.Context) (*Result, error) {
 	following, leave := context.WithCancelCause(context.WithoutCancel(ctx))
 	var canceller sync.WaitGroup
@@ -79,7 +79,7 @@ func (r *clusterRun) event(e *wire.Event) error {
 func (r *clusterRun) state(info *wire.JobInfo) error {
 	if info.Attempt > r.attempt {
 		if r.attempt > 0 && info.State != wire.JobCommitting {
-			r.store.release() // rows of an attempt that did not succeed; a commit that goes on keeps them
+			r.store.release() // drops the rows of a failed attempt; a commit that goes on keeps them
 		}
 		r.attempt = info.Attempt
 	}
@@ -92,8 +92,8 @@ func (r *clusterRun) state(info *wire.JobInfo) error {
 	return nil
 }
 
-// planned takes the plan, which is known once the job is scheduled, and the graph
-// where the cluster resolved its facts.
+// planned takes the plan, which is known once the job is scheduled. graph is given if the
+// cluster resolved its facts.
 func (r *clusterRun) planned(data, graph []byte) error {
 	p, err := plan.DecodePlan(data)
 	if err != nil {
@@ -132,8 +132,8 @@ func (r *clusterRun) resolved(data []byte) error {
 	return tryOutputs(r.outputs)
 }
 
-// infer takes from the plan of a job what there is to collect, and as much of the
-// graph as it has.
+// infer derives from the plan which results are collected, and as much of the graph as the plan
+// tells.
 func (r *clusterRun) infer(p *plan.Plan) error {
 	for i := range p.Nodes {
 		for _, a := range p.Nodes[i].Attrs {
@@ -223,8 +223,8 @@ func (s *resultStore) at(node plan.NodeID) *collected {
 	return nil
 }
 
-// cancelled has the job cancelled as ctx ended by cause, and waits for its end. It
-// returns why the client leaves if the end does not come in time.
+// cancelled cancels the job because ctx ended by cause, and waits for its end. If the end does
+// not come in time, it returns the reason why the client leaves.
 func (r *clusterRun) cancelled(following context.Context, cause error) error {
 	if told := r.c.cluster.hooks.cancelling; told != nil {
 		told(string(r.id))
@@ -245,8 +245,7 @@ func (r *clusterRun) cancelled(following context.Context, cause error) error {
 	}
 }
 
-// abandon has the job cancelled that this client cannot follow any more because of
-// err, which it returns.
+// abandon cancels a job that this client cannot follow any more because of err. It returns err.
 func (r *clusterRun) abandon(ctx context.Context, err error) error {
 	if failed := r.cancelJob(context.WithoutCancel(ctx), "its client cannot go on: "+err.Error()); failed != nil {
 		return fmt.Errorf("%w\nthe job %s could not be cancelled: %w", err, r.id, failed)
@@ -262,7 +261,7 @@ func (r *clusterRun) cancelJob(ctx context.Context, reason string) error {
 	return r.client.Explain(err)
 }
 
-// logLevel is the level that a logger has, in words.
+// logLevel returns the level of a logger in words.
 func logLevel(l hclog.Logger) string {
 	switch level := l.GetLevel(); level {
 	case hclog.NoLevel:

@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// FuzzClusterRows gives a client rows that a broken or hostile worker might send: they
-// are taken or refused, and what was taken is given back.
+// FuzzClusterRows gives a client rows that a broken or hostile worker might send. The client
+// takes or refuses them, and releases what it took.
 func FuzzClusterRows(f *testing.F) {
 	f.Add(2, 0, numberStream(1, 2, 3))
 	f.Add(2, 7, numberStream())

@@ -19,7 +19,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// fakeCluster is a job manager whose jobs go as a test says.
+// fakeCluster is a job manager whose jobs a test scripts.
 type fakeCluster struct {
 	wire.JobManager // nil: no other call is expected
 	t               *testing.T
@@ -33,8 +33,8 @@ type fakeCluster struct {
 	missing   bool                               // that the executable is not there yet
 	uploaded  int64                              // bytes
 	specs     []wire.JobSpec                     // submitted
-	attached  []bool                             // of the follows
-	reason    string                             // of the cancel that awaitCancel heard
+	attached  []bool                             // of the requests to follow a job
+	reason    string                             // of the cancellation that awaitCancel received
 	cancelled chan string                        // reasons
 	build     func() *plan.Plan                  // of a job submitted without a graph
 	resolved  []byte                             // the graph of such a job, as a worker built it
@@ -67,7 +67,7 @@ func newFakeCluster(t *testing.T, play func(p *player)) *fakeCluster {
 	return f
 }
 
-// options are those of a run on the cluster.
+// options returns the options of a run on the cluster.
 func (f *fakeCluster) options(more ...Option) []Option {
 	noEnvironment := func(c *config) { c.cluster.hooks.getenv = func(string) string { return "" } }
 	return append([]Option{Cluster(f.address), noEnvironment, Shards(8), checkedAllocator(f.t)}, more...)
@@ -137,7 +137,7 @@ func (p *player) send(e *wire.Event) {
 	}
 }
 
-// state tells a state; change says what else of the job.
+// state sends a state; change changes other fields of the job.
 func (p *player) state(s wire.JobState, detail string, change ...func(*wire.JobInfo)) {
 	info := &wire.JobInfo{ID: fakeJob, Name: p.spec.Name, State: s, Detail: detail, Attempt: p.attempt}
 	if p.plan != nil {
@@ -153,7 +153,7 @@ func (p *player) state(s wire.JobState, detail string, change ...func(*wire.JobI
 	p.send(&wire.Event{State: info})
 }
 
-// compile makes the plan, which states have from then on.
+// compile makes the plan, which is part of every state from then on.
 func (p *player) compile() {
 	if len(p.spec.Graph) == 0 {
 		p.plan = p.f.build()
@@ -168,7 +168,7 @@ func (p *player) compile() {
 	}
 }
 
-// run tells the states of a job that nothing is in the way of, up to running.
+// run sends the states of a job without obstacles, up to running.
 func (p *player) run() {
 	p.state(wire.JobWaiting, "")
 	p.state(wire.JobWaiting, "waiting for 3 slots")
@@ -177,10 +177,10 @@ func (p *player) run() {
 	p.state(wire.JobRunning, "")
 }
 
-// progress tells how the job stands.
+// progress sends the progress of the job.
 func (p *player) progress(progress wire.Progress) { p.send(&wire.Event{Progress: &progress}) }
 
-// print tells what an operator shows.
+// print sends text that an operator prints.
 func (p *player) print(text string) {
 	p.send(&wire.Event{Output: &wire.Output{Text: []byte(text)}})
 }

@@ -26,7 +26,7 @@ func onCluster(t *testing.T, f *fakeCluster, w world, line string, opts ...MainO
 	return got
 }
 
-// seconds are the times of a display, which no test knows.
+// seconds matches the times of a display, which no test can know.
 var seconds = regexp.MustCompile(`\d+\.\ds`)
 
 func TestMainOnCluster(t *testing.T) {

@@ -11,11 +11,11 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// outcomes are those of the squares of 0..3.
+// outcomes are the outcomes of the workers for the squares of 0..3.
 func outcomes(p *plan.Plan) ([][]byte, error) { return outcomesOf(p, squares, squaresArgs{N: 4}) }
 
-// outcomesOf runs a job as a single worker would, and returns what it would say to the
-// client.
+// outcomesOf runs a job as a single worker would, and returns the outcomes that it would send
+// to the client.
 func outcomesOf[A any](p *plan.Plan, job *Job[A], args A) ([][]byte, error) {
 	c, err := newConfig([]Option{Shards(p.Shards), Seed(p.Seed), Parallelism(p.Parallelism)})
 	if err != nil {
@@ -42,7 +42,7 @@ func outcomesOf[A any](p *plan.Plan, job *Job[A], args A) ([][]byte, error) {
 	return [][]byte{outcome}, w.Commit([][]byte{outcome})
 }
 
-// nowhere is where rows go that a test makes up itself.
+// nowhere is a stream that drops rows.
 type nowhere struct{}
 
 func (nowhere) send(context.Context, plan.NodeID, int, arrow.Record) error { return nil }

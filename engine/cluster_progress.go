@@ -5,15 +5,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// jobNews is a state that a job on a cluster has come to, or the plan that its job
-// manager made.
+// jobNews is a new state of a job on a cluster, or the plan that its job manager made.
 type jobNews struct {
 	state, detail string
 	plan          *plan.Plan
 }
 
-// nextNews takes the oldest news that were not told, and makes a state the one to
-// tell: none is left out, however short it was.
+// nextNews takes the oldest news that the user's function was not told. A state becomes the
+// current one. None is left out, however short it was.
 func (w *watch) nextNews() (n jobNews, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -27,7 +26,7 @@ func (w *watch) nextNews() (n jobNews, ok bool) {
 	return n, true
 }
 
-// submitted takes the job's name on its cluster.
+// submitted records the job's name on its cluster.
 func (w *watch) submitted(id string) {
 	if w == nil {
 		return
@@ -37,8 +36,8 @@ func (w *watch) submitted(id string) {
 	w.state.JobID = id
 }
 
-// enter takes a state of a job on a cluster, and has it told soon. More detail of a
-// state that is still to be told takes the place of the former.
+// enter records a state of a job on a cluster, to be told soon. New detail of a state that was
+// not told yet replaces the old one.
 func (w *watch) enter(state, detail string) {
 	if w == nil {
 		return
@@ -50,12 +49,12 @@ func (w *watch) enter(state, detail string) {
 		return
 	}
 	w.news = append(w.news, jobNews{state: state, detail: detail})
-	if state != uploadingState || w.state.State != state { // whose news come with every piece
+	if state != uploadingState || w.state.State != state { // uploading makes news with every piece
 		w.nudge()
 	}
 }
 
-// made takes the plan that a cluster made, and has it told.
+// made records the plan that a cluster made, to be told soon.
 func (w *watch) made(p *plan.Plan) {
 	if w == nil {
 		return
@@ -67,7 +66,7 @@ func (w *watch) made(p *plan.Plan) {
 	w.nudge()
 }
 
-// cluster takes the progress of a job on a cluster. Counts may come late, as in event.
+// cluster merges the progress of a job on a cluster. Counts may be out of order, as in event.
 func (w *watch) cluster(p *wire.Progress) {
 	if w == nil {
 		return

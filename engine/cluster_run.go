@@ -19,8 +19,8 @@ type clusterRun struct {
 	c    *config
 	name string // of the job
 	args []byte
-	// graph is nil where the client cannot see what its facts rest on: then the cluster
-	// resolves them, and the plan says what there is to collect.
+	// graph is nil if the client cannot see the files that its facts depend on. The cluster
+	// then resolves the facts, and the plan says which results are collected.
 	graph   *plan.Graph
 	store   *resultStore
 	outputs []*broughtBack // to be written here
@@ -32,7 +32,7 @@ type clusterRun struct {
 	// artifact is the SHA-256 of the executable that all workers run.
 	artifact string
 	attempt  int
-	plan     *plan.Plan // once the cluster has told
+	plan     *plan.Plan // once the cluster has sent it
 }
 
 // runOnCluster runs a job on the cluster that the options name.
@@ -46,7 +46,7 @@ func runOnCluster[A any](ctx context.Context, job *Job[A], args A, c *config) (*
 	r.watch = newWatch(job.name, c, cancel)
 	result, err := r.run(ctx)
 	if err != nil && r.id == "" && ctx.Err() != nil {
-		err = context.Cause(ctx) // in whatever words the request that was under way says so
+		err = context.Cause(ctx) // the pending request may word it differently
 	}
 	var report *task.Report
 	if err == nil {
@@ -59,7 +59,7 @@ func runOnCluster[A any](ctx context.Context, job *Job[A], args A, c *config) (*
 		r.store.release()
 		var ended *JobError
 		if errors.As(err, &ended) {
-			return nil, err // which names the job
+			return nil, err // it names the job
 		}
 		return nil, fmt.Errorf("%s: %w", jobTitle(job.name), err)
 	}
@@ -102,22 +102,22 @@ func newClusterRun[A any](job *Job[A], args A, c *config) (*clusterRun, error) {
 	return r, nil
 }
 
-// takes makes a build of the job that of the run.
+// takes makes b the build that the run uses.
 func (r *clusterRun) takes(b *Builder) {
 	r.graph, r.store, r.outputs = b.graph, b.store, b.outputs
 	r.bound()
 }
 
-// bound bounds what the results may hold where the options did not: no collector
-// opens in this process, which would say.
+// bound sets the memory limit of the results if the options did not. In a local run a collector
+// does so when it opens; here none does.
 func (r *clusterRun) bound() {
 	if r.store.limit == 0 {
 		r.store.limit = task.DefaultBudget()
 	}
 }
 
-// unseen says that all that is wrong with a job is that files do not exist, which may
-// be on the cluster's machines.
+// unseen reports whether missing files are the only thing wrong with a job. They may exist on
+// the cluster's machines.
 func unseen(err error) bool {
 	var built *BuildError
 	if !errors.As(err, &built) || len(built.Misuses) == 0 {
@@ -131,7 +131,7 @@ func unseen(err error) bool {
 	return true
 }
 
-// firstMisuse returns the first thing that is wrong with a job, where several are.
+// firstMisuse returns the message of the first misuse in err, or that of err itself.
 func firstMisuse(err error) string {
 	var built *BuildError
 	if errors.As(err, &built) && len(built.Misuses) > 0 {
@@ -177,7 +177,7 @@ func (r *clusterRun) run(ctx context.Context) (result *Result, err error) {
 	return r.attend(ctx)
 }
 
-// spec returns what to submit, but for the executable.
+// spec returns the job to submit, without the executable.
 func (r *clusterRun) spec() (*wire.JobSpec, error) {
 	c := r.c
 	parallelism, err := r.parallelism()
@@ -202,7 +202,7 @@ func (r *clusterRun) spec() (*wire.JobSpec, error) {
 	}
 	if r.graph != nil {
 		if _, err := plan.Compile(r.graph, parallelism); err != nil {
-			return nil, err // as the job manager would find, one upload later
+			return nil, err // the job manager would refuse it too, after an upload
 		}
 		if spec.Graph, err = r.graph.JSON(); err != nil {
 			return nil, err
@@ -211,7 +211,7 @@ func (r *clusterRun) spec() (*wire.JobSpec, error) {
 	return spec, nil
 }
 
-// parallelism is what the options ask for, or as much as the cluster has slots.
+// parallelism returns what the options ask for, or the number of the cluster's slots.
 func (r *clusterRun) parallelism() (int, error) {
 	if r.c.parallelism > 0 {
 		return r.c.parallelism, nil
@@ -232,8 +232,8 @@ func (r *clusterRun) upload(ctx context.Context, e *executable) (string, error) 
 // submitWait bounds the wait for the job manager to take a job.
 const submitWait = 30 * time.Second
 
-// submit hands in the job. It is not given up when ctx ends meanwhile: a job whose
-// name is not known could not be cancelled.
+// submit hands in the job. It does not stop when ctx ends, as a job whose name is unknown
+// cannot be cancelled.
 func (r *clusterRun) submit(ctx context.Context, spec *wire.JobSpec) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -249,7 +249,7 @@ func (r *clusterRun) submit(ctx context.Context, spec *wire.JobSpec) error {
 	return nil
 }
 
-// result puts together what a finished job gives.
+// result assembles the result of a finished job.
 func (r *clusterRun) result(ctx context.Context, info *wire.JobInfo) (*Result, error) {
 	if r.plan == nil {
 		return nil, fmt.Errorf("the job %s finished, but the job manager did not tell its plan", r.id)

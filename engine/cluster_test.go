@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// offerAll makes this process one that could be a worker of the jobs.
+// offerAll offers the jobs, as WorkerMain does.
 func offerAll(t *testing.T, jobs ...Runnable) {
 	t.Helper()
 	before := offered.Load()
@@ -25,7 +25,7 @@ func offerAll(t *testing.T, jobs ...Runnable) {
 	offer(jobs)
 }
 
-// ranSquares is a job manager's play of the squares of 0..3 on 8 shards.
+// ranSquares is a job manager's script for the squares of 0..3 on 8 shards.
 func ranSquares(p *player) {
 	p.run()
 	p.collect(collectNode, 4, 4)
@@ -113,7 +113,7 @@ func TestClusterUpload(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, info.Size(), f.uploaded)
 	if states[0] == "" {
-		states = states[1:] // while connecting took its time
+		states = states[1:] // connecting may take long enough to be shown
 	}
 	require.Equal(t, []string{"uploading", "waiting", "deploying", "running", "committing", "finished"}, states)
 }
@@ -269,7 +269,7 @@ func TestClusterCancelled(t *testing.T) {
 	require.True(t, onlyInterrupted(err))
 	require.Equal(t, "by its client", f.reason)
 
-	// By someone else.
+	// Cancelled by someone else.
 	f = newFakeCluster(t, func(p *player) {
 		p.run()
 		p.state(wire.JobCancelled, "by superstep cancel")
@@ -279,7 +279,7 @@ func TestClusterCancelled(t *testing.T) {
 	require.ErrorAs(t, err, &ended)
 	require.EqualError(t, err, `job "squares" was cancelled: by superstep cancel (`+fakeJob+`)`)
 
-	// What fails though it is cancelled tells why.
+	// A job that fails although it is cancelled reports why.
 	ctx, cancel = context.WithCancelCause(t.Context())
 	f = newFakeCluster(t, func(p *player) {
 		p.run()
@@ -291,7 +291,7 @@ func TestClusterCancelled(t *testing.T) {
 	require.EqualError(t, err, `job "squares": cannot remove half-written`)
 	require.False(t, onlyInterrupted(err))
 
-	// Before there is a job.
+	// Cancelled before there is a job.
 	ctx, cancel = context.WithCancelCause(t.Context())
 	cancel(errInterrupted)
 	_, err = Run(ctx, squares, squaresArgs{N: 4}, f.options()...)

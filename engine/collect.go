@@ -12,14 +12,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Collect brings the rows of a dataset to the caller of Run, where
-// Rows gives them under the name as values, Result.Records as batches, in shard
-// order. They are held in memory, and there only if the run succeeds. All that a job collects must
-// fit in MemoryBudget, beside what the operators hold.
+// Collect brings the rows of a dataset to the caller of Run. There, Rows returns them by name
+// as values, and Result.Batches as batches, in shard order. They are held in memory, and are
+// available only if the run succeeds. Everything that a job collects must fit in MemoryBudget,
+// beside what the operators hold.
 func Collect(d *Dataset, name string) {
 	if d == nil || d.builder == nil {
-		// There is no builder to record it with. The panic ends the job's function
-		// and is told like every other misuse.
+		// There is no builder to record the misuse with. The panic ends the job's function and
+		// is reported like every other misuse.
 		panic(Misuse{Site: userSite(), Err: fmt.Errorf("Collect %q: the dataset is nil", name)})
 	}
 	b := d.builder
@@ -67,19 +67,18 @@ func (*collector) EndShard(*Context, int, Output) error { return nil }
 func (*collector) Finish(*Context, Output) error        { return nil }
 func (*collector) Close() error                         { return nil }
 
-// resultStore holds what the Collect sinks of one run take. All of them share one
-// limit, the run's budget. It is apart from what the budgets of slots account for:
-// results are held when the slots are gone, and a slot's part would be too little
-// for what a single subtask collects, so that it would depend on the parallelism
-// whether a job succeeds.
+// resultStore holds the rows of the Collect sinks of one run. All sinks share one limit, the
+// run's budget. It is separate from the budgets of slots for two reasons: results outlive the
+// slots, and a slot's share could be too little for what a single subtask collects, so that the
+// parallelism would decide whether a job succeeds.
 type resultStore struct {
 	mu      sync.Mutex
 	results []*collected // in the order added
-	limit   int64        // in bytes; 0 until limitTo says
+	limit   int64        // in bytes; 0 until limitTo sets it
 	slots   int64        // of the plan, set before the run
 	bytes   int64
-	// stream takes the rows where the caller of Run is in another process; nil where it
-	// is in this one. It is set before the run.
+	// stream takes the rows if the caller of Run is in another process; otherwise it is nil. It
+	// is set before the run.
 	stream stream
 	// held are the buffers counted in bytes: batches may share buffers, and a
 	// slice of a batch holds the whole of them.
@@ -97,8 +96,8 @@ func (s *resultStore) add(node plan.NodeID, name string, schema *arrow.Schema, s
 	return c
 }
 
-// limitTo sets the limit, where the options did not, to what the slots of the
-// run may hold together; a slot may hold that many bytes.
+// limitTo sets the limit, if the options did not, to what all slots of the run together may
+// hold. slot is the budget of one slot in bytes.
 func (s *resultStore) limitTo(slot int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +116,7 @@ func (s *resultStore) find(name string) *collected {
 	return nil
 }
 
-// release gives up all rows.
+// release releases all rows.
 func (s *resultStore) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,8 +132,8 @@ func (s *resultStore) release() {
 	clear(s.held)
 }
 
-// collected holds the rows of one Collect by shard. It is the sink's common
-// part too: rows collected by a run that fails are dropped.
+// collected holds the rows of one Collect by shard. It is also the Sink: if the run fails, it
+// drops the rows.
 type collected struct {
 	store  *resultStore
 	node   plan.NodeID
@@ -196,7 +195,7 @@ func (c *collected) Commit() error { return nil }
 // Resume has nothing to do: the rows were sent before any worker had finished.
 func (c *collected) Resume() error { return nil }
 
-// Held says that committing shows nothing: the rows are the caller's when the run has
+// Held returns true: a commit shows nothing yet, as the caller gets the rows when the run has
 // succeeded.
 func (c *collected) Held() bool { return true }
 

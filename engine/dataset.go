@@ -22,8 +22,8 @@ func (d *Dataset) Schema() Schema { return arrowrows.Schema(d.schema) }
 // Builder returns the builder that the dataset belongs to.
 func (d *Dataset) Builder() *Builder { return d.builder }
 
-// Poisoned says that the operator was refused. What derives from the dataset
-// cannot be checked and must not be reported: the cause has been.
+// Poisoned reports whether the operator was refused. Operators on the dataset then cannot be
+// checked, and must not report anything, as the cause has been reported.
 func (d *Dataset) Poisoned() bool { return d.poisoned }
 
 // Node returns the operator's number in the graph, -1 where the dataset is

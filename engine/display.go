@@ -29,9 +29,8 @@ const (
 // plainEvery is the time between two lines where lines are not overwritten.
 const plainEvery = 2 * time.Second
 
-// display shows the progress of one run. It also carries what is logged
-// meanwhile, so that no message lands in the middle of a live line. It is safe
-// for concurrent use.
+// display shows the progress of one run. Log messages pass through it too, so that none lands
+// in the middle of a live line. It is safe for concurrent use.
 type display struct {
 	mode  progressMode
 	out   io.Writer
@@ -51,7 +50,7 @@ func newDisplay(mode progressMode, out io.Writer, width func() int) *display {
 // eraseLine returns to the line's beginning and clears it.
 const eraseLine = "\r\x1b[K"
 
-// Write lets a message pass: the live line makes way for it and comes back.
+// Write writes a message: it erases the live line before and redraws it after.
 func (d *display) Write(p []byte) (int, error) { return d.writeTo(d.out, p) }
 
 // beside is another output that may be on the same screen.
@@ -60,7 +59,7 @@ type beside struct {
 	out    io.Writer
 }
 
-// Write lets whole lines pass, as Write of the display does.
+// Write writes whole lines, as the display's Write does.
 func (b beside) Write(p []byte) (int, error) { return b.screen.writeTo(b.out, p) }
 
 func (d *display) writeTo(out io.Writer, p []byte) (int, error) {
@@ -117,8 +116,7 @@ func (d *display) update(p Progress) {
 	}
 }
 
-// due says that it is time for another line: the run has been going on for a
-// while, or a queue ended.
+// due reports whether it is time for another line: plainEvery has passed, or a queue ended.
 func (d *display) due(p Progress) bool {
 	due := p.Elapsed-d.printed >= plainEvery
 	for _, q := range p.Queues {
@@ -210,7 +208,7 @@ type progressEvent struct {
 	RowsPerSecond float64      `json:"rows_per_second"`
 	Queues        []queueEvent `json:"queues,omitempty"`
 	Error         string       `json:"error,omitempty"`
-	Detail        string       `json:"detail,omitempty"` // of the error: the calls that led to a panic
+	Detail        string       `json:"detail,omitempty"` // of a failure: the stack of a panic
 }
 
 type queueEvent struct {
@@ -253,7 +251,7 @@ func progressObject(p Progress) progressEvent {
 	return e
 }
 
-// splitStack parts the lines of a message that are calls of a stack from the others.
+// splitStack separates the lines of a message that are stack frames from the others.
 func splitStack(message string) (said, stack string) {
 	var lines, calls []string
 	for line := range strings.Lines(message) {
@@ -387,8 +385,8 @@ func renderPlan(p *plan.Plan, width int) string {
 	return b.String()
 }
 
-// renderStages writes what a queue does in a superstep: the names of its stages,
-// with an AllReduce for the three stages it has, and each other collective as one.
+// renderStages writes the names of the stages of a superstep. An AllReduce stands for its three
+// stages, and every other collective is one.
 func renderStages(p *plan.Plan, queue string) string {
 	var names []string
 	for _, n := range p.Nodes {

@@ -143,7 +143,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// screenAt returns a display of a mode and what it writes.
+// screenAt returns a display in a mode, and the buffer that it writes to.
 func screenAt(mode progressMode, width int) (*display, *bytes.Buffer) {
 	var out bytes.Buffer
 	return newDisplay(mode, &out, func() int { return width }), &out
@@ -242,7 +242,8 @@ func (l *listener) tell(p Progress) {
 	l.told = append(l.told, p)
 }
 
-// heard waits until nothing moves, and returns what was told since last asked.
+// heard waits until all goroutines are blocked, and returns what was reported since the last
+// call.
 func (l *listener) heard() []Progress {
 	synctest.Wait()
 	l.mu.Lock()
@@ -268,7 +269,7 @@ func TestWatchTellsInTime(t *testing.T) {
 			Queues:   []QueueProgress{{Name: "q", Max: 3}},
 		}}, l.heard())
 
-		// Supersteps are told in time.
+		// Supersteps are reported at intervals.
 		values := []Value{{Name: "loss", Value: 2}}
 		w.event(task.Progress{Queue: "q", Step: 2, Values: values})
 		values[0].Value = 99 // valid during the call only
@@ -279,7 +280,7 @@ func TestWatchTellsInTime(t *testing.T) {
 		require.Len(t, told, 1)
 		require.Equal(t, []QueueProgress{{Name: "q", Superstep: 2, Max: 3, Values: []Value{{Name: "loss", Value: 2}}, PerSecond: 10, Left: ProgressInterval}}, told[0].Queues)
 
-		// The end of a queue is told at once, and once.
+		// The end of a queue is reported at once, and once.
 		w.event(task.Progress{Queue: "q", Step: 3, Values: []Value{{Name: "loss", Value: 1}}})
 		told = l.heard()
 		require.Len(t, told, 1)

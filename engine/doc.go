@@ -1,10 +1,10 @@
-// Package engine is what users of Superstep see: jobs, datasets, options,
-// results and the command line.
+// Package engine is what users of Superstep see: jobs, datasets, options, results and the
+// command line.
 //
 // # A job
 //
-// A job is a named function of its arguments. It adds operators to a Builder and
-// computes nothing itself:
+// A job is a named function of its arguments. It adds operators to a Builder and computes
+// nothing itself:
 //
 //	type Args struct {
 //		Input  string `help:"CSV file to read." required:""`
@@ -19,8 +19,8 @@
 //
 //	func main() { engine.Main(Copy) }
 //
-// Main gives the program its command line. A program with a command line of its
-// own, or a test, calls Run instead and works with the Result:
+// Main gives the program its command line. A program with a command line of its own, or a test,
+// calls Run instead and works with the Result:
 //
 //	result, err := engine.Run(ctx, Copy, Args{…}, engine.Parallelism(4))
 //	if err != nil { … }
@@ -28,39 +28,36 @@
 //
 // # On a cluster
 //
-// Cluster, or --cluster on the command line, has the same program run by a cluster, with
-// the same results. The program is sent there, and its processes build the job anew
-// from its arguments. Paths are those of the cluster's machines; an output whose path
-// begins with ClientPath is written where the program was started.
+// With Cluster, or --cluster on the command line, a cluster runs the same program, with the
+// same results. The program is sent there, and its processes build the job anew from its
+// arguments. Paths are paths on the cluster's machines; an output whose path begins with
+// ClientPath is written where the program was started.
 //
 // # Building twice
 //
-// Every process of a run builds the graph for itself, by calling the same
-// function with the same arguments: this is how functions, closures among them,
-// reach all processes. So the function must depend on its arguments alone. What
-// operators learn from outside, such as the list of files a pattern stands for,
-// is a fact: resolved once, recorded in the graph and replayed in later builds.
-// Run builds the graph twice from the start and refuses a job whose builds
-// differ, showing where. Functions are compared by symbol and line: that a closure
+// Every process of a run builds the graph for itself, by calling the same function with the
+// same arguments: this is how functions, closures among them, reach all processes. So the
+// function must depend on its arguments alone. What operators learn from outside, such as the
+// list of files a pattern stands for, is a fact: resolved once, recorded in the graph and
+// replayed in later builds. Run builds the graph twice from the start and refuses a job whose
+// builds differ, showing where. Functions are compared by symbol and line: that a closure
 // captures another value in each build, such as the time, is not noticed.
 //
 // # Mistakes
 //
-// Wrong use of operators does not stop the job's function. Each mistake is
-// recorded with the user's source line, and Run returns all of them in one
-// BuildError before anything has run.
+// Wrong use of operators does not stop the job's function. Each mistake is recorded with the
+// user's source line, and Run returns all of them in one BuildError before anything has run.
 //
 // # What results depend on
 //
-// Rows live in shards, whose number is part of the job. Parallelism decides who
-// works on which shards and never what comes out; neither do batch sizes,
-// memory budgets or timing. Results depend on the program, its arguments and
-// data, the seed and the number of shards.
+// Rows live in shards, whose number is part of the job. Parallelism decides which subtask works
+// on which shards and never what comes out; neither do batch sizes, memory budgets or timing.
+// Results depend on the program, its arguments and data, the seed and the number of shards.
 //
 // # Writing operators
 //
-// Operators live in their own packages and use Builder.Add, Builder.AddQueue,
-// Builder.Fact and Builder.Errorf; see Spec and QueueSpec. Tests of operators, and of jobs,
-// run them with Workers too: what works in one process by sharing more than it may then
-// fails before a cluster finds out.
+// Operators live in their own packages and use Builder.Add, Builder.AddQueue, Builder.Fact and
+// Builder.Errorf; see Spec and QueueSpec. Tests of operators and of jobs run them with Workers
+// too, which finds operators that work in one process only because they share more than they
+// may.
 package engine

@@ -8,11 +8,11 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 )
 
-// origins tells the places of a graph apart, for the purposes of random draws. The origin
-// of a node follows from what it is and from the origins of its inputs, and not from its
-// number, so that an operator elsewhere in the job changes none. Of operators of one kind
-// on the same inputs, each has another, in the order in which they were added. Operators
-// that keep every row in its place hand on the origin of their rows.
+// origins identifies the places of a graph for random draws. The origin of a node follows from
+// its kind and from the origins of its inputs. It does not depend on the node's number, so that
+// an operator elsewhere in the job does not change it. Operators of one kind on the same inputs
+// have different origins, by the order in which they were added. Operators that keep every row
+// in its place pass on the origin of their rows.
 type origins struct {
 	of    []uint64          // by node
 	alike map[uint64]uint64 // how many nodes of a kind on the same inputs there are
@@ -37,7 +37,7 @@ func (o *origins) add(n *plan.Node, ports []Port) {
 	o.of = append(o.of, xxh3.Hash(text))
 }
 
-// handOn gives a node the origin of its only input that is no side input.
+// handOn gives a node the origin of its only main input.
 func (o *origins) handOn(id plan.NodeID, ports []Port) {
 	for _, p := range ports {
 		if !p.Side {
@@ -47,12 +47,12 @@ func (o *origins) handOn(id plan.NodeID, ports []Port) {
 	}
 }
 
-// DrawPurpose names the random draws that an operator makes for the rows of a dataset: what
-// names the operator, such as "Sample". It holds the place of the dataset in the graph, so
-// that the same operator on other rows draws other numbers: on the rows that it kept
-// itself, too. Operators that keep every row in its place, such as Map and Select, and
-// whatever the job does elsewhere, do not change it. Two calls for the same rows return the
-// same; see OwnDrawPurpose.
+// DrawPurpose names the random draws that an operator makes for the rows of a dataset. what
+// names the operator, such as "Sample". The purpose contains the place of the dataset in the
+// graph, so that the same operator on other rows draws other numbers, even on rows that it
+// emitted itself. It is not changed by operators that keep every row in its place, such as Map
+// and Select, nor by what the job does elsewhere. Two calls for the same rows return the same;
+// see OwnDrawPurpose.
 func (b *Builder) DrawPurpose(what string, d *Dataset) string {
 	if b.unusable() || d == nil || d.poisoned {
 		return what
@@ -60,9 +60,9 @@ func (b *Builder) DrawPurpose(what string, d *Dataset) string {
 	return what + " of " + strconv.FormatUint(b.origins.of[d.node], 16)
 }
 
-// OwnDrawPurpose is DrawPurpose for draws that no other operator makes: every call returns
-// another. The n-th call for an operator and the same rows returns the same in every job
-// and build. d is nil for an operator that reads none, a source.
+// OwnDrawPurpose is like DrawPurpose, but every call returns another purpose, for draws that no
+// other operator makes. The n-th call for an operator and the same rows returns the same in
+// every job and build. d is nil for an operator that reads none, a source.
 func (b *Builder) OwnDrawPurpose(what string, d *Dataset) string {
 	purpose := b.DrawPurpose(what, d)
 	if b.unusable() {

@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// newEnv returns what the run takes from its surroundings.
+// newEnv returns the environment of the run.
 func newEnv(c *config, r *prepared, w *watch) task.Env {
 	env := task.Env{
 		Allocator:    c.allocator,

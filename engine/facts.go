@@ -9,7 +9,7 @@ import (
 // facts keeps what a job's function learnt from outside. The first build
 // resolves them, every later one replays those of the first.
 type facts struct {
-	known  map[string]string // what there is to replay; nil while resolving
+	known  map[string]string // the facts to replay; nil while resolving
 	values map[string]string // asked for in this build
 }
 
@@ -25,12 +25,11 @@ func replaying(recorded []plan.Fact) facts {
 // resolving returns the facts of a first build.
 func resolving() facts { return facts{values: map[string]string{}} }
 
-// Fact returns what resolve learns from outside the job's arguments: a list of
-// files with their sizes, an inferred schema, the hash of data in memory. The
-// value is resolved once, recorded in the graph under its name, part of its
-// fingerprint, and given back without calling resolve wherever the name is asked
-// for again: later in the same build, and in every later build of the run. The
-// caller reports an error of resolve with Errorf; it is not recorded.
+// Fact returns what resolve learns from outside the job's arguments: a list of files with their
+// sizes, an inferred schema, the hash of data in memory. The value is resolved once and
+// recorded in the graph under its name, as part of the fingerprint. Further calls with that
+// name, in the same build and in every later build of the run, return it without calling
+// resolve. The caller reports an error of resolve with Errorf; it is not recorded.
 //
 // The name says whose fact it is, such as "ReadCSV data/*.csv files".
 func (b *Builder) Fact(name string, resolve func() (string, error)) (string, error) {

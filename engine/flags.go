@@ -79,13 +79,12 @@ func (c *clusterFlags) options() []Option {
 	return opts
 }
 
-// seedFlag stands apart because a job may have a flag of that name itself.
+// seedFlag is separate because a job may have a flag of that name itself.
 type seedFlag struct {
 	Seed uint64 `placeholder:"SEED" default:"0" help:"Seed of all random draws (default: 0)."`
 }
 
-// explainForm is the value of --explain, "" where it was not given. The form may
-// be left out.
+// explainForm is the value of --explain, "" if it was not given. The form may be left out.
 type explainForm string
 
 var explainForms = []string{"text", "json", "dot"}
@@ -111,7 +110,7 @@ func (e *explainForm) Decode(ctx *kong.DecodeContext) error {
 // versionFlag prints the version and ends the program.
 type versionFlag bool
 
-// BeforeReset acts before required flags are asked for.
+// BeforeReset runs before the parser checks required flags.
 func (versionFlag) BeforeReset(app *kong.Kong, vars kong.Vars) error {
 	fmt.Fprintln(app.Stdout, vars["version"])
 	app.Exit(0)
@@ -149,7 +148,7 @@ func (s *byteSize) UnmarshalText(text []byte) error {
 type commandLine struct {
 	engineFlags
 	seedFlag
-	// ended says that the program has done what it was asked, such as --help.
+	// ended says that nothing is left to do, as after --help.
 	ended bool
 }
 
@@ -159,9 +158,9 @@ type usageError struct{ err error }
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-// parseArgs fills in args, a pointer to the struct of the job's arguments, and
-// the engine's flags from words. What the user got wrong is a *usageError, what
-// the program's author did another error.
+// parseArgs fills in args, a pointer to the struct of the job's arguments, and the engine's
+// flags from words. A mistake of the user is a *usageError; a mistake of the program's author
+// is another error.
 func parseArgs(name, about string, args any, words []string, stdout, stderr io.Writer) (*commandLine, error) {
 	own, err := ownFlags(args)
 	if err != nil {
@@ -192,7 +191,7 @@ func parseArgs(name, about string, args any, words []string, stdout, stderr io.W
 	}
 	_, err = parser.Parse(joinNegative(words, own))
 	if c.ended {
-		return c, nil // what was asked for is done, whatever else is missing
+		return c, nil // --help or --version was given and is done
 	}
 	if err != nil {
 		return nil, &usageError{err}
@@ -219,13 +218,13 @@ func ownFlags(args any) ([]*kong.Flag, error) {
 	if t := reflect.TypeOf(args); t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
 		return nil, fmt.Errorf("the arguments %s cannot be flags: want a struct", typeName(args))
 	}
-	// A copy is filled with defaults when the model is built, not args itself; what an interface
-	// of it holds is shared, and reset when words are parsed.
+	// Building the model fills a struct with defaults, so it gets a copy of args. The contents of
+	// an interface in it are shared, and reset when words are parsed.
 	scratch := reflect.New(reflect.TypeOf(args).Elem())
 	scratch.Elem().Set(reflect.ValueOf(args).Elem())
 	parser, err := kong.New(scratch.Interface(), append(kongOptions(), kong.NoDefaultHelp())...)
 	if err != nil {
-		// The parser would have a nested struct be a command, which a job has not.
+		// The parser takes a nested struct for a command, and a job has no commands.
 		hint := strings.NewReplacer(`perhaps missing a cmd:"" tag?`, `nested structs take the tag embed:"" prefix:"name-"`)
 		return nil, fmt.Errorf("the arguments %s cannot be flags: %s", typeName(args), hint.Replace(err.Error()))
 	}
@@ -235,9 +234,9 @@ func ownFlags(args any) ([]*kong.Flag, error) {
 	return parser.Model.Flags, nil
 }
 
-// jobSeed returns the job's own --seed, nil if it has none. Its value serves as
-// the run's seed too, so it has to be an integer. Only the flag's name and type
-// are of use: it was not made for the struct that is parsed into.
+// jobSeed returns the job's own --seed, nil if it has none. Its value is the run's seed too, so
+// it has to be an integer. Callers use only the flag's name and type: it does not belong to the
+// struct that is parsed into.
 func jobSeed(own []*kong.Flag) (*kong.Flag, error) {
 	for _, f := range own {
 		if f.Name != "seed" {
@@ -259,8 +258,8 @@ func seedOf(v reflect.Value) uint64 {
 	return uint64(v.Int())
 }
 
-// collision finds a flag that both the job and the engine define. --seed alone
-// may be both.
+// collision finds a flag that both the job and the engine define. Only --seed may be defined by
+// both.
 func collision(own []*kong.Flag) error {
 	engine, err := kong.New(&struct {
 		engineFlags
@@ -313,8 +312,8 @@ func typeName(args any) string {
 	return t.String()
 }
 
-// programVersion returns the version of the running program as its build knows
-// it: "name version (commit), go1.26".
+// programVersion returns the version of the running program from its build information: "name
+// version (commit), go1.26".
 func programVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

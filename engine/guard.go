@@ -14,13 +14,12 @@ import (
 // the job ran, or of the job's function, a hook or OnProgress.
 type PanicError = task.PanicError
 
-// errGoexit is what a function fails with that ends its goroutine.
+// errGoexit is the error of a function that ended its goroutine.
 var errGoexit = errors.New("the function ended its goroutine (runtime.Goexit, or t.FailNow of a test)")
 
-// guarded calls a function of the user's. A panic and the end of its goroutine
-// become errors. The latter takes a goroutine of its own: nothing stops a
-// goroutine that is ending, and the one that main runs on would leave a process
-// without any.
+// guarded calls a user function and turns a panic or runtime.Goexit in it into an error. The
+// function runs on its own goroutine, as Goexit cannot be stopped: on the main goroutine it
+// would leave the process without one.
 func guarded(f func() error) error {
 	failed := make(chan error, 1)
 	go func() {
@@ -37,14 +36,14 @@ func guarded(f func() error) error {
 	return <-failed
 }
 
-// escaped turns the way in which a function ended without returning into an
-// error: v is what was recovered, nil where the goroutine is ending. It is called
-// by the deferred function that recovered, while the panic's frames still stand.
+// escaped returns the error of a function that ended without returning. v is the recovered
+// value, nil for Goexit. The deferred function that recovered calls it, while the panic's
+// frames are still on the stack.
 func escaped(v any) error {
 	switch v := v.(type) {
 	case nil:
 		return errGoexit
-	case Misuse: // such as that of Collect, which has no builder to tell it to
+	case Misuse: // such as from Collect, which has no builder to record it with
 		if v.Site == "" {
 			v.Site = userSite()
 		}
@@ -57,7 +56,7 @@ func escaped(v any) error {
 // from the fault to the user's function.
 const maxPanicFrames = 10
 
-// panicFrames returns the innermost calls from where the goroutine panicked on.
+// panicFrames returns the innermost calls, beginning with the one that panicked.
 func panicFrames() []string {
 	pcs := make([]uintptr, 64)
 	pcs = pcs[:runtime.Callers(2, pcs)]

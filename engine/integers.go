@@ -11,9 +11,9 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// joinNegative joins negative numbers to the flags before them, "--n", "-1" to
-// "--n=-1": the parser would take them for flags with a one-letter name. Where the
-// job has such a flag, own being the job's, words stay as they are.
+// joinNegative joins negative numbers to the flags before them: "--n", "-1" becomes "--n=-1".
+// Otherwise the parser would take them for flags with a one-letter name. own are the job's
+// flags; if one of them has such a name, words are returned unchanged.
 func joinNegative(words []string, own []*kong.Flag) []string {
 	for _, f := range own {
 		if f.Short >= '0' && f.Short <= '9' {
@@ -23,7 +23,7 @@ func joinNegative(words []string, own []*kong.Flag) []string {
 	joined := make([]string, 0, len(words))
 	for i, word := range words {
 		if word == "--" {
-			return append(joined, words[i:]...) // what follows are no flags
+			return append(joined, words[i:]...) // no flags follow
 		}
 		if len(joined) == 0 || !negativeNumber(word) {
 			joined = append(joined, word)
@@ -68,7 +68,7 @@ func readInteger(ctx *kong.DecodeContext, target reflect.Value) error {
 	switch {
 	case token.IsEOL():
 		return errors.New("want a whole number, but no value is given")
-	case !token.IsValue() && !negativeNumber(fmt.Sprint(token.Value)): // as those of lists may be
+	case !token.IsValue() && !negativeNumber(fmt.Sprint(token.Value)): // elements of lists may be negative
 		return fmt.Errorf("want a whole number, but got %q", token)
 	}
 	ctx.Scan.Pop()

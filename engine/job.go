@@ -5,14 +5,13 @@ import (
 	"strings"
 )
 
-// Job is a named function of its arguments A that builds a graph. It is
-// immutable and may be run any number of times, concurrently too.
+// Job is a named function of its arguments A that builds a graph. It is immutable and may be
+// run any number of times, concurrently too.
 //
-// The function is called more than once for a run, so it must depend on its
-// arguments alone: no clock, no random numbers, no environment, no iteration
-// over maps. What it learns from outside goes through Builder.Fact, as the
-// sources do with the files they read. That it does so is checked by building twice;
-// what closures capture is beyond that check, see Define.
+// The function is called more than once for a run, so it must depend on its arguments alone: no
+// clock, no random numbers, no environment, no iteration over maps. What it learns from outside
+// goes through Builder.Fact, as the sources do with the files they read. Building twice checks
+// this, except for what closures capture; see Define.
 type Job[A any] struct {
 	name  string
 	about string
@@ -101,8 +100,8 @@ func (j *Job[A]) check() error {
 	return nil
 }
 
-// run calls the job's function once. Where it does not return, that is an error
-// too, as misuse is that was not recorded.
+// run calls the job's function once. It returns an error if the function does not return, or
+// panics with a misuse.
 func (j *Job[A]) run(b *Builder, args A) error {
 	returned := false
 	err := guarded(func() error {

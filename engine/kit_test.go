@@ -73,7 +73,7 @@ func numberBatch(mem memory.Allocator, n int, value func(i int) int64) arrow.Rec
 	return array.NewRecord(numberSchema, []arrow.Array{col}, int64(n))
 }
 
-// dropped adds a sink that takes the rows and does nothing with them.
+// dropped adds a sink that ignores its rows.
 func dropped(d *Dataset) {
 	d.Builder().Add(Spec{Op: "Drop", Inputs: []Port{{From: d}}, Operator: func() Operator { return swallower{} }})
 }

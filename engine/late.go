@@ -5,19 +5,20 @@ import (
 	"runtime"
 )
 
-// What operators are given that belongs to a build.
+// What an operator can be given from another build.
 const (
 	aDataset = "dataset"
 	aBuilder = "builder"
 )
 
-// MustBuild ends, by a panic that says so, a call of an operator whose builder is of no use: the
-// job's function has returned. Operators call it before anything else, so that the message has
-// their name; Add does too, with the kinds of operators that others are made of. given is
-// "dataset" or "builder", whichever the user gave that the builder comes from.
+// MustBuild panics with a message if the job's function has returned, as the builder is of no
+// use then. Operators call it first, so that the message has their name. Add calls it too, with
+// the kind of the operator that it adds. given says what the user passed to the operator,
+// "dataset" or "builder".
 //
-// As a rule it is a function of an operator that calls another one. Where a job's function is
-// running it has kept the dataset from the call before, or from that of another job.
+// The usual cause is a function of one operator that calls another operator. If a job's
+// function is running, the cause is that it kept a dataset of an earlier call, or of another
+// job.
 func (b *Builder) MustBuild(op, given string) {
 	if b == nil || !b.sealed {
 		return
@@ -30,7 +31,7 @@ func (b *Builder) MustBuild(op, given string) {
 	panic(Misuse{Site: userSite(), Err: err})
 }
 
-// ofAnotherBuild says of a dataset or builder that it was kept.
+// ofAnotherBuild words the mistake of a dataset or builder that was kept from another build.
 func ofAnotherBuild(given string) string {
 	them := "datasets"
 	if given == aBuilder {
@@ -39,13 +40,13 @@ func ofAnotherBuild(given string) string {
 	return "belongs to another job or to an earlier build of this one; a job function must not keep " + them + " between calls"
 }
 
-// callJobFunction calls what calls a job's function. It is there to be found by inJobFunction.
+// callJobFunction calls f, which calls a job's function. inJobFunction looks for its frame.
 //
 //go:noinline
 func callJobFunction(f func() error) error { return f() }
 
-// inJobFunction says that the calling goroutine is in the function of a job that is being
-// built. Functions of operators run on goroutines of the run.
+// inJobFunction reports whether a job's function is on the stack of the calling goroutine.
+// Functions of operators run on other goroutines.
 func inJobFunction() bool {
 	name := modulePath + "/engine.callJobFunction"
 	pcs := make([]uintptr, 64)

@@ -28,32 +28,30 @@ const (
 	exitUsage  = 2 // the command line cannot be used
 )
 
-// Main runs a job as the whole of a program, with a command line, and exits the
-// process with 0, or 1 if the job failed or was cancelled, or 2 if the command
-// line is wrong.
+// Main runs a job as the whole of a program, with a command line, and exits the process with 0,
+// or 1 if the job failed or was cancelled, or 2 if the command line is wrong.
 //
-// The exported fields of A are flags: a field K is --k, a field InputFile is
-// --input-file. Tags change that: `help` describes the flag, `default` is its
-// value unless given, `short` a letter for it, `enum` lists what it may be,
-// `name` is its name, `required` says that it must be given. Slices take commas or
-// repetitions; durations are written as 1m30s; embedded structs add their fields,
-// and so do fields with the tag `embed:"" prefix:"init-"`. Where A has a method
-// Validate() error, that is asked before the job is built.
+// The exported fields of A are flags: a field K is --k, a field InputFile is --input-file. Tags
+// change that: `help` describes the flag, `default` is its value unless given, `short` a letter
+// for it, `enum` lists what it may be, `name` is its name, `required` says that it must be
+// given. Slices take commas or repetitions; durations are written as 1m30s; embedded structs
+// add their fields, and so do fields with the tag `embed:"" prefix:"init-"`. Where A has a
+// method Validate() error, that is asked before the job is built.
 //
-// Beside them stand the engine's flags, which --help lists. They and the job's
-// must differ in name, except that a job may have a --seed of its own, of an
-// integer type: its value then is the seed of the run too.
+// Beside them stand the engine's flags, which --help lists. They and the job's must differ in
+// name, except that a job may have a --seed of its own, of an integer type: its value then is
+// the seed of the run too.
 //
-// Results belong on standard output, by hooks such as AfterRun. Progress, logs
-// and errors go to standard error; colours are left out where NO_COLOR is set.
+// Results belong on standard output, by hooks such as AfterRun. Progress, logs and errors go to
+// standard error; colours are left out where NO_COLOR is set.
 //
-// An interrupt cancels the run, a second one ends the process at once, unless it comes
-// within a quarter of a second, as two that mean one do; and so does the first while
-// the job is being built, as nothing has started then. Hooks run with signals handled
-// as in any program.
+// An interrupt cancels the run. A second one ends the process at once, unless it comes within a
+// quarter of a second, as one key press may send two. While the job is being built, the first
+// one ends the process at once, as nothing has started then. Hooks run with signals handled as
+// in any program.
 //
-// With --cluster the job runs on a cluster, see Cluster, and everything else is the
-// same, but that --detach prints the job's name on standard output and calls no hooks.
+// With --cluster the job runs on a cluster, see Cluster. Everything else is the same, except
+// that --detach prints the job's name on standard output and calls no hooks.
 func Main[A any](job *Job[A], opts ...MainOption) {
 	WorkerMain(job)
 	os.Exit(mainWith(context.Background(), job, world{
@@ -70,12 +68,12 @@ func Main[A any](job *Job[A], opts ...MainOption) {
 	}, opts...))
 }
 
-// MainOption changes what Main does: AfterRun and the functions below, and every Option of a run,
-// such as Cluster, which flags change where they are given. What flags have a default for, such as
-// parallelism, shards and seed, is set by them in any case.
+// MainOption changes what Main does. AfterRun and the functions below return one, and every
+// Option of a run is one. A flag that is given overrides the Option. Settings whose flags have
+// a default, such as parallelism, shards and seed, are always taken from the flags.
 type MainOption interface{ setMain(c *mainConfig) }
 
-// setMain has an Option be one of Main.
+// setMain makes an Option an option of Main.
 func (o Option) setMain(c *mainConfig) { c.options = append(c.options, o) }
 
 // mainSetting is an option of Main alone.
@@ -87,7 +85,7 @@ type mainConfig struct {
 	after   []afterRun
 	options []Option
 	finally []func()
-	line    []string // the program's name and its words, if not those of the process
+	line    []string // the program's name and arguments; nil: those of the process
 	words   func(message string) string
 }
 
@@ -98,22 +96,22 @@ type afterRun struct {
 	call func(args any, r *Result) error // nil where AfterRun was given none
 }
 
-// AfterRun sets a function that Main calls after the job succeeded, to print or
-// plot its results. An error makes the program fail. Functions are called in the
-// order given; the result is released after the last one. A function of other arguments
-// than the job's is refused before anything runs.
+// AfterRun sets a function that Main calls after the job succeeded, to print or plot its
+// results. An error makes the program fail. Functions are called in the order given; the result
+// is released after the last one. A function whose arguments are of another type than the job's
+// is refused before anything runs.
 func AfterRun[A any](f func(args A, r *Result) error) MainOption {
 	hook := afterRun{site: userSite(), args: reflect.TypeFor[A]()}
 	if f != nil {
 		hook.call = func(args any, r *Result) error {
-			a, _ := args.(A) // what of has checked; no value where A is an interface and args nil
+			a, _ := args.(A) // of has checked the type; args is nil if A is an interface without a value
 			return f(a, r)
 		}
 	}
 	return mainSetting(func(c *mainConfig) { c.after = append(c.after, hook) })
 }
 
-// of says why the function cannot be called after a job with such arguments.
+// of returns an error if the function cannot be called with arguments of that type.
 func (h *afterRun) of(args reflect.Type) error {
 	switch {
 	case h.call == nil:
@@ -124,26 +122,25 @@ func (h *afterRun) of(args reflect.Type) error {
 	return nil
 }
 
-// Finally sets a function that Main calls at the end, whether the job succeeded or not, to give
-// back what the program took for it.
+// Finally sets a function that Main calls at the end, whether the job succeeded or not, to
+// release the program's resources.
 func Finally(f func()) MainOption {
 	return mainSetting(func(c *mainConfig) { c.finally = append(c.finally, f) })
 }
 
-// CommandLine sets the program's name, for messages, and the words of its command
-// line, in place of those of the process: for one command of a program that has
-// several.
+// CommandLine sets the program's name, for messages, and the words of its command line, instead
+// of those of the process. It is for one command of a program that has several.
 func CommandLine(name string, words ...string) MainOption {
 	return mainSetting(func(c *mainConfig) { c.line = append([]string{name}, words...) })
 }
 
-// InWords sets a function that Main passes what went wrong through before it prints that:
-// for programs whose users know flags, where packages speak of fields.
+// InWords sets a function that rewrites an error message before Main prints it. It is for
+// programs whose users know flags, where the messages of packages name fields.
 func InWords(words func(message string) string) MainOption {
 	return mainSetting(func(c *mainConfig) { c.words = words })
 }
 
-// world is what a program takes from its surroundings.
+// world holds what a program takes from its process.
 type world struct {
 	name           string // of the program
 	args           []string
@@ -154,8 +151,8 @@ type world struct {
 	// ask asks the user a question to answer with yes or no; nil where nobody would
 	// answer.
 	ask func(question string) bool
-	// listen begins to receive the signals that cancel, until stop; before and after,
-	// they end the process as ever.
+	// listen begins to receive the signals that cancel, until stop is called. Before and after,
+	// these signals end the process.
 	listen func() (signals <-chan os.Signal, stop func())
 	now    func() time.Time
 	exit   func(code int) // ends the process at once
@@ -201,7 +198,7 @@ func mainWith[A any](ctx context.Context, job *Job[A], w world, opts ...MainOpti
 	}
 	args := job.Arguments()
 	var line *commandLine
-	err := guarded(func() (err error) { // as it calls Validate and the like of A
+	err := guarded(func() (err error) { // it calls methods of A, such as Validate
 		line, err = parseArgs(w.name, job.about, &args, w.args, w.stdout, w.stderr)
 		return err
 	})
@@ -225,8 +222,8 @@ func mainWith[A any](ctx context.Context, job *Job[A], w world, opts ...MainOpti
 	return p.fail(runMain(ctx, job, args, line, &p, &mc))
 }
 
-// checkMain checks the job instead of running it: see Check. Hooks are for results, of which
-// there are none.
+// checkMain checks the job instead of running it: see Check. It calls no hooks, as there are no
+// results.
 func checkMain[A any](ctx context.Context, job *Job[A], args A, line *commandLine, p *program, mc *mainConfig) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -278,8 +275,8 @@ func runMain[A any](ctx context.Context, job *Job[A], args A, line *commandLine,
 		return p.sayDetached(screen, result.JobID)
 	}
 	for _, hook := range mc.after {
-		// The exit code of a Go program that panics is that of wrong usage, so a hook
-		// must not.
+		// A Go program that panics exits with the code of wrong usage, so panics of hooks are
+		// caught.
 		if err := guarded(func() error { return hook.call(args, result) }); err != nil {
 			return fmt.Errorf("after the run: %w", err)
 		}
@@ -287,7 +284,7 @@ func runMain[A any](ctx context.Context, job *Job[A], args A, line *commandLine,
 	return nil
 }
 
-// runHere runs the job in this process. begin is told the plan before anything runs.
+// runHere runs the job in this process. It calls begin with the plan before anything runs.
 func runHere[A any](ctx context.Context, job *Job[A], args A, c *config, begin func(*plan.Plan)) (*Result, error) {
 	ready, err := prepare(job, args, c)
 	if err != nil {
@@ -297,8 +294,8 @@ func runHere[A any](ctx context.Context, job *Job[A], args A, c *config, begin f
 	return ready.run(ctx, c)
 }
 
-// clusterHooks are what the program shows and does while a cluster runs its job. began
-// is called once signals are to cancel the run rather than to end the process.
+// clusterHooks returns the hooks of a program whose job runs on a cluster. began is called when
+// signals begin to cancel the run rather than end the process.
 func (p *program) clusterHooks(screen *display, began func()) clusterHooks {
 	return clusterHooks{
 		began:   began,
@@ -331,7 +328,7 @@ func terminalAsk(in, out *os.File) func(string) bool {
 	return func(question string) bool { return askOn(in, out, question) }
 }
 
-// askOn asks until the answer is clear; the end of what is read is no.
+// askOn asks until the answer is clear. The end of the input means no.
 func askOn(in io.Reader, out io.Writer, question string) bool {
 	answers := bufio.NewScanner(in)
 	for {
@@ -353,10 +350,9 @@ func askOn(in io.Reader, out io.Writer, question string) bool {
 // runs: its own objects, rows in flight, stacks.
 const heapMargin = 64 << 20
 
-// limitHeap makes the garbage collector keep the heap near the memory that the
-// flag grants; left alone, it lets garbage grow to the size of what is live. Who
-// sets GOMEMLIMIT has decided otherwise. Only a program may do so, not Run, which
-// is a guest in its process.
+// limitHeap makes the garbage collector keep the heap near the memory that the flag grants.
+// Without it, garbage may grow to the size of the live heap. A GOMEMLIMIT of the user takes
+// precedence. Only Main sets the limit, as the process of a caller of Run is not ours.
 func limitHeap(granted int64, getenv func(string) string) {
 	if granted > 0 && getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(granted + heapMargin)
@@ -385,10 +381,10 @@ func explain(out io.Writer, p *plan.Plan, form explainForm) error {
 	return err
 }
 
-// program does what does not depend on the job's arguments.
+// program holds the parts of Main that do not depend on the job's arguments.
 type program struct {
 	world
-	words func(message string) string // that a failure is told in; nil: as it is
+	words func(message string) string // rewrites failure messages; nil leaves them as they are
 }
 
 // display returns what shows the progress of the run.

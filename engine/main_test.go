@@ -18,7 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 )
 
-// outcome is what a program did.
+// outcome is the exit code and the output of a program.
 type outcome struct {
 	code           int
 	stdout, stderr string
@@ -48,7 +48,7 @@ func runProgram[A any](t *testing.T, job *Job[A], line string, opts ...MainOptio
 	return runIn(t, job, world{}, line, opts...)
 }
 
-// runIn runs a job as a program; what w leaves out is filled in.
+// runIn runs a job as a program; fields that w leaves out are filled in.
 func runIn[A any](t *testing.T, job *Job[A], w world, line string, opts ...MainOption) outcome {
 	t.Helper()
 	var stdout, stderr lockedBuffer
@@ -72,7 +72,7 @@ func runIn[A any](t *testing.T, job *Job[A], w world, line string, opts ...MainO
 	return outcome{code, stdout.String(), stderr.String()}
 }
 
-// slowly is a clock by which signals are a second apart, as those of people.
+// slowly is a clock that puts signals a second apart, as when a person sends them.
 func slowly() func() time.Time {
 	at := time.Unix(0, 0)
 	return func() time.Time {
@@ -131,7 +131,7 @@ func TestMainHooks(t *testing.T) {
 	require.Equal(t, exitFailed, got.code)
 	require.Contains(t, got.stderr, "after the run: the function ended its goroutine")
 
-	// A function of other arguments is told before anything runs, as is none at all.
+	// A hook with other arguments is reported before anything runs, and so is a nil hook.
 	order = nil
 	got = runProgram(t, squares, "--progress=off", hook("a", nil), AfterRun(func(string, *Result) error { return nil }))
 	require.Equal(t, exitFailed, got.code)

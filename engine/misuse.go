@@ -22,8 +22,8 @@ func (m Misuse) Error() string {
 // Unwrap returns the error without the source line.
 func (m Misuse) Unwrap() error { return m.Err }
 
-// BuildError holds everything that is wrong with a job, in the order it was
-// found. Nothing of the job has run.
+// BuildError holds everything that is wrong with a job, in the order found. Nothing of the job
+// has run.
 type BuildError struct {
 	Job     string
 	Misuses []Misuse

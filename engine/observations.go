@@ -20,11 +20,11 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// observations are fingerprints of what a run computed. They are of content alone: of rows
-// one by one, whatever batches they lie in and however Arrow holds them.
+// observations are fingerprints of what a run computed. They depend on content alone: on the
+// rows one by one, not on batches nor on how Arrow lays them out.
 type observations struct {
 	graph *plan.Graph
-	rows  [][]shardPrint // by node and shard; who emits under a shard has its place alone
+	rows  [][]shardPrint // by node and shard; only the goroutine that emits a shard writes its element
 
 	mu      sync.Mutex
 	objects map[string][][]shared.Fingerprint // by queue and superstep
@@ -32,7 +32,7 @@ type observations struct {
 	queues  []task.QueueReport // with the values reported, once the run has ended
 }
 
-// sumPlace is what an operator accumulated in a shard.
+// sumPlace is the name and the shard of a value that an operator accumulated.
 type sumPlace struct {
 	name  string
 	shard int
@@ -42,7 +42,7 @@ type sumPlace struct {
 type shardPrint struct {
 	rows  int64
 	print uint64
-	text  []byte // room
+	text  []byte // buffer, reused
 }
 
 func newObservations(g *plan.Graph) *observations {
@@ -114,8 +114,8 @@ func (o *observations) series(queue string) map[string][]float64 {
 	return series
 }
 
-// difference returns the first place, in the order of the graph, where two runs differ, or
-// nil. What it says has {0} and {1} for the settings of the two.
+// difference returns the first place, in the order of the graph, where two runs differ, or nil.
+// In its text {0} and {1} stand for the settings of the two runs.
 func (o *observations) difference(other *observations) *CheckError {
 	seen := map[string]bool{}
 	for i := range o.graph.Nodes {
@@ -151,8 +151,8 @@ func (o *observations) difference(other *observations) *CheckError {
 	return nil
 }
 
-// sumsDiffer finds the first shard, and name there, of which an operator accumulated something
-// else.
+// sumsDiffer finds the first shard, and the first name in it, where the accumulated values
+// differ.
 func sumsDiffer(n *plan.Node, a, b map[sumPlace]float64) *CheckError {
 	places := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.SortFunc(places, func(p, q sumPlace) int { return cmp.Or(p.shard-q.shard, cmp.Compare(p.name, q.name)) })
@@ -168,8 +168,8 @@ func sumsDiffer(n *plan.Node, a, b map[sumPlace]float64) *CheckError {
 	return nil
 }
 
-// seriesDiffer finds the first superstep, and name there, at which a queue reported something
-// else. A value that is missing is NaN.
+// seriesDiffer finds the first superstep, and the first name in it, where the reported values
+// differ. A missing value is NaN.
 func seriesDiffer(n *plan.Node, a, b map[string][]float64) *CheckError {
 	names := slices.Sorted(maps.Keys(a))
 	for name := range b {
@@ -201,12 +201,12 @@ func seriesDiffer(n *plan.Node, a, b map[string][]float64) *CheckError {
 	return first
 }
 
-// sameValue compares bits; which NaN it is does not matter.
+// sameValue compares bits, but takes all NaNs as equal.
 func sameValue(x, y float64) bool {
 	return math.Float64bits(x) == math.Float64bits(y) || x != x && y != y
 }
 
-// valueText writes a value such that values that differ are written differently.
+// valueText writes a value so that different values have different texts.
 func valueText(v float64, there bool) string {
 	if !there {
 		return "nothing"
@@ -232,8 +232,8 @@ func objectsDiffer(n *plan.Node, a, b [][]shared.Fingerprint) *CheckError {
 	return nil
 }
 
-// firstKey returns the first name, of two lists sorted by name, that is not in both with
-// the same fingerprint.
+// firstKey compares two lists sorted by name. It returns the first name whose fingerprint
+// differs or that only one list has.
 func firstKey(a, b []shared.Fingerprint) (string, bool) {
 	for i := range max(len(a), len(b)) {
 		switch {
@@ -248,7 +248,7 @@ func firstKey(a, b []shared.Fingerprint) (string, bool) {
 	return "", false
 }
 
-// count returns how much was seen.
+// count returns how many operators, shards and supersteps were observed.
 func (o *observations) count() (operators, shards, supersteps int) {
 	for i := range o.graph.Nodes {
 		if n := &o.graph.Nodes[i]; !n.Sink && (n.Queue == "" || n.Stage == plan.QueueClose) {

@@ -65,7 +65,7 @@ type config struct {
 	onProgress      func(Progress)
 	ifExists        Existing
 	allocator       memory.Allocator
-	rowAllocator    memory.Allocator // nil: the same
+	rowAllocator    memory.Allocator // nil: allocator
 	checkBroadcasts bool
 	checkState      bool
 	resumes         map[int]int   // of CheckResume: parallelism by superstep
@@ -113,8 +113,8 @@ func newConfig(opts []Option) (*config, error) {
 	return c, nil
 }
 
-// hugePages has the large batches of a run in this process lie on huge pages until smallPages
-// is called, and the rows of its queues outside the heap, unless the user has chosen an
+// hugePages puts the large batches of a run in this process on huge pages until smallPages is
+// called. It puts the rows of its queues outside the heap, unless the user has chosen an
 // allocator.
 func (c *config) hugePages() (smallPages func()) {
 	if c.allocator != memory.DefaultAllocator {
@@ -125,11 +125,11 @@ func (c *config) hugePages() (smallPages func()) {
 	return huge.Close
 }
 
-// localParallelism is the number of subtasks where the options leave it to the engine.
+// localParallelism returns the number of subtasks if the options leave it to the engine.
 func (c *config) localParallelism() int { return min(runtime.GOMAXPROCS(0), c.shards) }
 
-// optionError is a value of an option that cannot be used. The command line
-// takes it as wrong usage.
+// optionError is a value of an option that cannot be used. The command line reports it as wrong
+// usage.
 type optionError struct{ text string }
 
 func (e *optionError) Error() string { return e.text }
@@ -171,10 +171,10 @@ func (c *config) check() error {
 // Local runs the job in this process, as a whole. It is the default.
 func Local() Option { return func(c *config) { c.cluster.address, c.workers = "", 0 } }
 
-// Parallelism sets the number of subtasks of each vertex. It decides who works
-// on which shards, never what is computed. 0, the default, is one per processor
-// the Go runtime uses, or on a cluster one per slot that it has, but at most one per
-// shard; more than one per shard is an error.
+// Parallelism sets the number of subtasks of each vertex. It decides which subtask works on
+// which shards, never what is computed. 0, the default, is one per processor the Go runtime
+// uses, or on a cluster one per slot that it has, but at most one per shard; more than one per
+// shard is an error.
 func Parallelism(n int) Option { return func(c *config) { c.parallelism = n } }
 
 // Shards sets the number of shards that data are cut into, a power of two; the
@@ -188,33 +188,32 @@ func Seed(s uint64) Option { return func(c *config) { c.seed = s } }
 // is DefaultBatchRows. No result depends on it.
 func BatchRows(n int) Option { return func(c *config) { c.batchRows = n } }
 
-// MemoryBudget sets how many bytes the run's exchanges and sorts may hold, and,
-// apart from them, how many the collected results may, which outlive the run: the
-// two together may reach twice the budget. Rows on their way from one subtask to
-// another come on top, up to as much again, and so does what operators have at hand:
-// a budget should be some tens of batches for each slot. 0, the default, is half of GOMEMLIMIT
-// where that is set, otherwise a quarter of the machine's memory. What can spill
-// goes to disk beyond it, the rows of queues among it, what cannot is an error.
+// MemoryBudget sets how many bytes the run's exchanges and sorts may hold. The collected
+// results, which outlive the run, may hold as many again: the two together may reach twice the
+// budget. Rows on their way from one subtask to another come on top, up to the budget again,
+// and so do the rows that operators are working on. A budget should be some tens of batches for
+// each slot. 0, the default, is half of GOMEMLIMIT if that is set, otherwise a quarter of the
+// machine's memory. Rows beyond the budget spill to disk if they can, as those of queues do;
+// otherwise the run fails.
 func MemoryBudget(bytes int64) Option { return func(c *config) { c.memory = bytes } }
 
 // SpillDir sets the directory under which the run makes its own for temporary
 // files; the default is the system's.
 func SpillDir(dir string) Option { return func(c *config) { c.spillDir = dir } }
 
-// Disk sets what the run's temporary files are made by, in place of the machine's
-// file system. It is for tests, of disks that fail.
+// Disk sets the file system for the run's temporary files, in place of the machine's. It is for
+// tests of failing disks.
 func Disk(d disk.FS) Option { return func(c *config) { c.disk = d } }
 
 // Logger sets where the run logs to; by default it does not.
 func Logger(l hclog.Logger) Option { return func(c *config) { c.logger = l } }
 
-// OnProgress sets a function that is told how the run stands: every
-// ProgressInterval, at the end of every superstep loop, and once at the end. The
-// calls come one at a time, and the run waits for the last one only. A panic of f
-// ends the run, whose error it is.
+// OnProgress sets a function that is told how the run stands: every ProgressInterval, at the
+// end of every superstep loop, and once at the end. The calls come one at a time, and the run
+// waits for the last one only. A panic of f ends the run and becomes its error.
 func OnProgress(f func(Progress)) Option { return func(c *config) { c.onProgress = f } }
 
-// IfExists says what sinks do where their output exists; the default is Fail.
+// IfExists sets what sinks do if their output exists; the default is Fail.
 func IfExists(e Existing) Option { return func(c *config) { c.ifExists = e } }
 
 // Allocator sets the allocator of all record batches of the run, such as a
@@ -231,25 +230,24 @@ func Stdout(w io.Writer) Option { return func(c *config) { c.stdout = w } }
 // them per superstep.
 func CheckBroadcasts(on bool) Option { return func(c *config) { c.checkBroadcasts = on } }
 
-// CheckState makes every queue forget, between any two supersteps, all but what its keys
-// keep: replicated objects and those of shards go through the bytes of their codecs, stages
-// that are made for each subtask through their snapshots, and everything else is dropped,
-// as where a subtask joins in the middle. A queue that keeps in scratch what decides its
-// result then fails, or has another result. It is for tests: scratch is made anew in every
-// superstep.
+// CheckState makes every queue drop, between any two supersteps, everything that its keys do
+// not keep, as for a subtask that joins in the middle. Replicated and per-shard objects are
+// encoded and decoded by their codecs. Stages that are made for each subtask are restored from
+// their snapshots. Everything else is dropped. A queue whose result depends on scratch then
+// fails, or has another result. It is for tests: scratch is made anew in every superstep.
 func CheckState(on bool) Option { return func(c *config) { c.checkState = on } }
 
-// CheckResume cuts every queue after a superstep, if it comes to that, and has it go on at
-// another parallelism, 1 to the number of shards, in the same run: what its keys keep goes to
-// the new subtasks in the bytes of its codecs, shards go to their new owners with their rows,
-// and everything else is made anew, as CheckState does. The result has the same bits as that of
-// the run without it, or the queue keeps badly what decides it. Also after its last superstep
-// a queue is cut, and closed by others than have run it. Given several times, with several
-// supersteps, it cuts as often.
+// CheckResume stops every queue after a superstep, if it gets that far, and resumes it in the
+// same run at another parallelism, from 1 to the number of shards. What its keys keep goes to
+// the new subtasks as bytes of its codecs. Shards go to their new owners with their rows.
+// Everything else is made anew, as with CheckState. The result has the same bits as that of the
+// run without CheckResume; otherwise the queue does not keep everything that its result depends
+// on. A queue that is stopped after its last superstep is closed by the new subtasks. The
+// option may be given several times, with several supersteps.
 //
-// A queue that depends on parallelism by its nature, as its plan says, and one with snapshots
-// of stages that are made for each subtask refuse another parallelism than they have. It is
-// for tests, of jobs that run in this process as a whole.
+// Some queues refuse another parallelism than theirs: those whose plan says that they depend on
+// parallelism, and those with snapshots of stages that are made for each subtask. It is for
+// tests of jobs that run in this process as a whole.
 func CheckResume(superstep, parallelism int) Option {
 	return func(c *config) {
 		if c.resumes == nil {
@@ -259,7 +257,7 @@ func CheckResume(superstep, parallelism int) Option {
 	}
 }
 
-// checkResumes says what is wrong with those that CheckResume has asked for.
+// checkResumes returns what is wrong with the settings of CheckResume.
 func (c *config) checkResumes() error {
 	for _, superstep := range slices.Sorted(maps.Keys(c.resumes)) {
 		switch p := c.resumes[superstep]; {
@@ -274,7 +272,8 @@ func (c *config) checkResumes() error {
 	return nil
 }
 
-// regroup is what the run asks of every queue after each superstep; nil where nothing is asked.
+// regroup returns the function that tells at which parallelism a queue resumes after a
+// superstep; nil if none does.
 func (c *config) regroup() func(queue string, step int) int {
 	if len(c.resumes) == 0 {
 		return nil

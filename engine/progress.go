@@ -25,12 +25,12 @@ type Progress struct {
 	// "resolving", "waiting", "deploying", "running", "committing" and so on; "" in this
 	// process. Detail says more, such as what the job waits for.
 	State, Detail string
-	// Done is set in the last call, Err there where the run failed.
+	// Done is set in the last call. There, Err is set if the run failed.
 	Done bool
 	Err  error
-	// Rows is the number of rows that sources have produced, but for those whose rows are
-	// side inputs of operators and nothing else, as parameters are; RowsPerSecond is how many
-	// per second lately, in the last call over the whole run.
+	// Rows is the number of rows that sources have produced. Sources whose rows are only side
+	// inputs, such as parameters, do not count. RowsPerSecond is the recent rate; in the last
+	// call it is the rate of the whole run.
 	Rows          int64
 	RowsPerSecond float64
 	// Vertices and Queues are empty until the plan is known.
@@ -43,9 +43,10 @@ type VertexProgress struct {
 	Name string
 	// Source says that the vertex produces its rows rather than taking them.
 	Source bool
-	// Rows it has taken or, as a source, produced; over all subtasks.
+	// Rows is the number of rows that it has taken or, as a source, produced, over all
+	// subtasks.
 	Rows int64
-	// ShardsDone of Shards have ended.
+	// ShardsDone of the Shards have ended.
 	ShardsDone, Shards int
 }
 
@@ -58,9 +59,9 @@ type QueueProgress struct {
 	Ended bool
 	// Values are those reported in the last superstep, such as an inertia.
 	Values []Value
-	// PerSecond is how many supersteps were done per second lately, and Left the time
-	// that the rest up to Max takes at that rate, unless the criterion ends the loop
-	// before; both are 0 where they are not known.
+	// PerSecond is the recent number of supersteps per second. Left is the time that the rest
+	// up to Max takes at that rate, unless the criterion ends the loop before. Both are 0 if
+	// unknown.
 	PerSecond float64
 	Left      time.Duration
 }
@@ -79,23 +80,22 @@ func (p *Progress) clone() Progress {
 	return c
 }
 
-// watch gathers the events of a run and tells them to the user's function, from
-// one goroutine and no more often than needed. A nil watch does nothing.
+// watch gathers the events of a run and reports them to the user's function, from one goroutine
+// and no more often than needed. A nil watch does nothing.
 type watch struct {
 	tell func(Progress)
-	// tellPlan is told the plan that a cluster made; nil does not want to know.
+	// tellPlan, if not nil, is called with the plan that a cluster made.
 	tellPlan func(*plan.Plan)
 	cancel   context.CancelCauseFunc // ends the run where tell fails
 	start    time.Time
-	// ends carries word that a queue ended, or that there are news; one waiting is
-	// enough.
+	// ends signals that a queue ended or that there are news. Its buffer of one is enough.
 	ends chan struct{}
 	quit chan struct{}
 	gone chan struct{}
-	// Of the run's end, set before quit is closed.
+	// The outcome of the run, set before quit is closed.
 	report  *task.Report
 	outcome error
-	err     error // why tell is called no more; read it once gone is closed
+	err     error // why tell is not called any more; read it once gone is closed
 
 	mu     sync.Mutex
 	state  Progress
@@ -107,7 +107,7 @@ type watch struct {
 	news   []jobNews // states not told yet
 }
 
-// startWatch begins to tell how the run of a plan stands. A function that panics
+// startWatch begins to report the progress of a plan's run. If the user's function panics, it
 // ends the run by cancel.
 func startWatch(p *plan.Plan, c *config, cancel context.CancelCauseFunc) *watch {
 	w := newWatch(p.Job, c, cancel)
@@ -115,7 +115,7 @@ func startWatch(p *plan.Plan, c *config, cancel context.CancelCauseFunc) *watch 
 	return w
 }
 
-// newWatch is startWatch of a job whose plan comes later.
+// newWatch is startWatch for a job whose plan is not known yet.
 func newWatch(job string, c *config, cancel context.CancelCauseFunc) *watch {
 	if c.onProgress == nil {
 		return nil
@@ -160,8 +160,8 @@ func (w *watch) planned(p *plan.Plan) {
 	}
 }
 
-// loop tells the state in time, and a last time at stop. All calls come from here,
-// so that one place sees them fail.
+// loop reports the state at intervals, and a last time at stop. All calls of the user's
+// function come from here, so that one place handles its failure.
 func (w *watch) loop() {
 	returned := false
 	defer close(w.gone)
@@ -190,7 +190,7 @@ func (w *watch) loop() {
 		if last {
 			w.finish()
 		}
-		// Where nothing is known yet, the user may be answering a question.
+		// While nothing is known yet, the user may be answering a question.
 		if p := w.snapshot(); p.Done || p.State != "" || len(p.Vertices) > 0 {
 			w.tell(p)
 		}
@@ -210,7 +210,7 @@ func (w *watch) snapshot() Progress {
 		}
 	}
 	if w.state.RowsPerSecond = w.rate.at(w.state.Elapsed, w.state.Rows); w.state.Done {
-		// Lately nothing came any more: at the end the rate is that of the whole run.
+		// At the end the recent rate says nothing, so report the rate of the whole run.
 		w.state.RowsPerSecond = float64(w.state.Rows) / max(w.state.Elapsed.Seconds(), 1e-9)
 	}
 	for i := range w.state.Queues {
@@ -225,8 +225,8 @@ func (w *watch) snapshot() Progress {
 	return w.state.clone()
 }
 
-// event takes one event of the run. It is called from several goroutines and in
-// any order, so that counts may come late: the larger one is right.
+// event takes one event of the run. It is called from several goroutines and in any order, so a
+// count may be older than the one known: the larger one is right.
 func (w *watch) event(e task.Progress) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -255,7 +255,7 @@ func (w *watch) event(e task.Progress) {
 	}
 }
 
-// end marks a queue as ended and has that told at once.
+// end marks a queue as ended and has it reported at once.
 func (w *watch) end(q *QueueProgress) {
 	if q.Ended {
 		return
@@ -264,7 +264,7 @@ func (w *watch) end(q *QueueProgress) {
 	w.nudge()
 }
 
-// nudge has the state told at once.
+// nudge has the state reported at once.
 func (w *watch) nudge() {
 	select {
 	case w.ends <- struct{}{}:
@@ -272,9 +272,8 @@ func (w *watch) nudge() {
 	}
 }
 
-// stop tells the outcome of the run, after everything else, and returns when that
-// is told. The report may be nil. It returns what telling failed with, now or
-// earlier.
+// stop reports the outcome of the run, after everything else, and waits for the call to return.
+// report may be nil. stop returns the error of the user's function, now or earlier.
 func (w *watch) stop(report *task.Report, err error) error {
 	if w == nil {
 		return nil
@@ -294,7 +293,7 @@ func (w *watch) finish() {
 		return
 	}
 	for i, r := range w.report.Vertices {
-		// A cluster tells of rows now and then only, and not at the end.
+		// A cluster reports rows now and then only, and not at the end.
 		if i < len(w.state.Vertices) {
 			at := &w.state.Vertices[i]
 			at.Rows = max(at.Rows, rowsOf(r, at.Source))
@@ -309,8 +308,8 @@ func (w *watch) finish() {
 	}
 }
 
-// lastValues returns what a queue reported in its last superstep. The news of that may
-// come later than those of the end, or not at all.
+// lastValues returns what a queue reported in its last superstep. The event with these values
+// may come after that of the end, or not at all.
 func lastValues(values []Value, r task.QueueReport) []Value {
 	for _, s := range r.Series {
 		if n := len(s.Values); n > 0 && n == r.Supersteps && !math.IsNaN(s.Values[n-1]) {
@@ -320,7 +319,7 @@ func lastValues(values []Value, r task.QueueReport) []Value {
 	return values
 }
 
-// rowsOf is how many rows a vertex has taken or, as a source, produced.
+// rowsOf returns how many rows a vertex has taken or, as a source, produced.
 func rowsOf(v task.VertexReport, source bool) int64 {
 	var rows int64
 	for _, s := range v.Subtasks {

@@ -12,10 +12,10 @@ import (
 
 // QueueSpec describes a superstep loop to add.
 type QueueSpec struct {
-	// Name is the queue's name in plans, progress and results. Where a queue of
-	// the job has it already, "-2", "-3" and so on are appended.
+	// Name is the queue's name in plans, progress and results. If a queue of the job has that
+	// name already, "-2", "-3" and so on is appended.
 	Name string
-	// MaxSupersteps ends the loop; 0 where only the criterion does.
+	// MaxSupersteps ends the loop; 0 if only the criterion does.
 	MaxSupersteps int
 	// HasCriterion says that Stop is asked after each superstep.
 	HasCriterion bool
@@ -23,18 +23,18 @@ type QueueSpec struct {
 	CriterionFunc any
 	// Inputs are the data and side inputs; there may be none.
 	Inputs []Port
-	// Opening describes the functions that are called before the first stage, in its Attrs
-	// and Funcs.
+	// Opening describes, in its Attrs and Funcs, the functions that are called before the first
+	// stage.
 	Opening StageSpec
 	// Stages are the stages of a superstep in order, with the brackets of inner
 	// loops among them. A queue without any only counts its supersteps.
 	Stages []StageSpec
-	// Schema is that of the rows the queue emits when it ends.
+	// Schema is the schema of the rows that the queue emits when it ends.
 	Schema Schema
 	// CloseFunc is the user's function that emits them, for the fingerprint.
 	CloseFunc any
-	// Loop returns what makes the queue's loops. It is given the numbers that the stages got,
-	// in order.
+	// Loop returns the function that makes the queue's loops. nodes are the numbers of the
+	// stages, in order.
 	Loop func(nodes []NodeID) OpenLoops
 }
 
@@ -65,11 +65,11 @@ var stageOps = map[plan.StageKind]string{
 	plan.QueueClose:  "QueueClose",
 }
 
-// AddQueue adds a superstep loop and returns the rows it emits at the end. In the
-// graph it is a node that takes the inputs, one per stage, one for the criterion
-// if there is one, and one that emits the rows; control edges lead from each to
-// the next, by-subtask edges from send to sum to receive and to other collectives,
-// and feedback edges from the end of a loop to its beginning. Misuse is treated as Add does.
+// AddQueue adds a superstep loop and returns the rows it emits at the end. In the graph it is
+// one node that takes the inputs, one per stage, one for the criterion if there is one, and one
+// that emits the rows. Control edges lead from each to the next, by-subtask edges from send to
+// sum to receive and to other collectives, and feedback edges from the end of a loop to its
+// beginning. It treats misuse as Add does.
 func (b *Builder) AddQueue(q QueueSpec) *Dataset {
 	b.MustBuild(fmt.Sprintf("queue %q", q.Name), aBuilder)
 	if b.unusable() || poisonedInput(q.Inputs) {
@@ -90,7 +90,7 @@ func (b *Builder) AddQueue(q QueueSpec) *Dataset {
 	if q.HasCriterion {
 		w.add(plan.Criterion, StageSpec{Func: q.CriterionFunc}, nil, nil, w.after())
 	}
-	if w.last >= first { // otherwise the loop is empty, and there is nothing to go back to
+	if w.last >= first { // an empty loop has nothing to go back to
 		w.feedback(first)
 	}
 	w.add(plan.QueueClose, StageSpec{Func: q.CloseFunc}, schema, nil, w.after())
@@ -112,7 +112,7 @@ func (b *Builder) queueName(name string) string {
 	return free
 }
 
-// checkQueue returns the schema of the queue's rows, or what is wrong.
+// checkQueue returns the schema of the queue's rows, or what is wrong with the queue.
 func (b *Builder) checkQueue(q *QueueSpec) (*arrow.Schema, error) {
 	switch {
 	case q.Name == "":

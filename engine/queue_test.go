@@ -33,7 +33,7 @@ func counting(d *Dataset, name string, most int, stop func(step int) (bool, erro
 	})
 }
 
-// openEach has every subtask run a loop that make makes.
+// openEach opens, for every subtask, a loop made by make.
 func openEach(make func() Loop) OpenLoops {
 	return func(s GangSpec) (loops []Loop, err error) {
 		for range s.Here.Len() {
@@ -133,7 +133,7 @@ func TestQueueRuns(t *testing.T) {
 	}
 }
 
-// idle is a queue's loop that reads and does nothing but count supersteps.
+// idle is a queue's loop that reads its input and only counts supersteps.
 type idle struct{ countingLoop }
 
 func (*idle) Open(*Context, Input, *collective.Comm) error { return nil }
@@ -314,8 +314,8 @@ func TestMisusesOfQueues(t *testing.T) {
 	}
 }
 
-// TestUnreadQueues: a queue whose rows reach nobody runs, for what it reports, and is told
-// with its line; one that another queue or a result reads is not.
+// TestUnreadQueues: a queue whose rows nobody reads runs, for the values that it reports, and
+// is logged with its line. A queue that another queue or a result reads is not logged.
 func TestUnreadQueues(t *testing.T) {
 	var said bytes.Buffer
 	calls := 0

@@ -3,18 +3,17 @@ package engine
 import "fmt"
 
 // ReplicaError says that a replicated object is not the same on all subtasks of a queue when a
-// superstep begins. Runs that look for that fail with it: those of Check, and those with the
-// option CheckBroadcasts.
+// superstep begins. Runs of Check and runs with the option CheckBroadcasts fail with it.
 type ReplicaError struct {
-	// Key names the object. Subtask is the first that holds another than subtask 0 does.
+	// Key names the object. Subtask is the first whose object differs from that of subtask 0.
 	Key     string
 	Subtask int
-	// Superstep is the one that began so.
+	// Superstep is the superstep that began so.
 	Superstep int
-	// Stage made the difference, in the superstep before; "" where that was not looked at.
+	// Stage made the difference, in the superstep before; "" if it was not looked for.
 	Stage string
 
-	What string // differs, and how
+	What string // says what differs, and how
 }
 
 // Error names the usual causes.

@@ -20,14 +20,14 @@ type Result struct {
 	Report *task.Report
 	// Plan is the plan that ran.
 	Plan *plan.Plan
-	// Graph is the graph that the plan was compiled from; without facts where they were
-	// resolved on a cluster.
+	// Graph is the graph that the plan was compiled from. It has no facts if a cluster resolved
+	// them.
 	Graph *plan.Graph
 	// JobID is the job's name on the cluster that ran it, "" if it ran in this process.
 	JobID string
-	// Executable is the SHA-256, in hex, of the program that all workers of a cluster ran;
-	// "" if the job ran in this process. Builds of one version may differ in the numbers
-	// that they compute; those of one hash do not.
+	// Executable is the SHA-256, in hex, of the program that all workers of a cluster ran; ""
+	// if the job ran in this process. Builds of one version may compute different numbers;
+	// builds of one hash do not.
 	Executable string
 
 	store    *resultStore
@@ -39,7 +39,7 @@ type Result struct {
 func (r *Result) Names() []string {
 	names := make([]string, 0, len(r.store.results))
 	for _, c := range r.store.results {
-		if c.name != "" { // else it held rows on their way to a sink
+		if c.name != "" { // results without a name held rows on their way to a sink
 			names = append(names, c.name)
 		}
 	}
@@ -70,7 +70,7 @@ func (r *Result) Schema(name string) (Schema, error) {
 	return arrowrows.Schema(c.schema), nil
 }
 
-// collected returns what is held under a name.
+// collected returns the result of that name.
 func (r *Result) collected(name string) (*collected, error) {
 	if c := r.store.find(name); c != nil {
 		return c, nil
@@ -89,7 +89,7 @@ func (r *Result) collected(name string) (*collected, error) {
 	return nil, fmt.Errorf("no result %q was collected (results: %s)", name, strings.Join(names, ", "))
 }
 
-// rowsOf returns what is held under a name, unless its rows are gone.
+// rowsOf returns the result of that name, or an error if its rows were released.
 func (r *Result) rowsOf(name string) (*collected, error) {
 	c, err := r.collected(name)
 	if err == nil && r.released.Load() {
@@ -98,12 +98,13 @@ func (r *Result) rowsOf(name string) (*collected, error) {
 	return c, err
 }
 
-// Rows returns the rows collected under a name as values of T, in shard order.
-// The exported fields of a struct T are columns, which the tag `column:"name"`
-// names, or else the field's name in snake case; `column:"-"` leaves a field out.
-// Any other T is the only column, or the one named "value" of several: Rows[int64] reads
-// what operators.Count gives. Numbers, bool, string, []byte, time.Time and vectors as []float64 or [n]float64 are read into fields of like types, nullable
-// columns into pointers. The values share nothing with the result.
+// Rows returns the rows collected under a name as values of T, in shard order. The exported
+// fields of a struct T are columns, which the tag `column:"name"` names, or else the field's
+// name in snake case; `column:"-"` leaves a field out. Any other T is the only column, or the
+// column named "value" if there are several: Rows[int64] reads the result of operators.Count.
+// Numbers, bool, string, []byte, time.Time and vectors as []float64 or [n]float64 are read into
+// fields of the same types, nullable columns into pointers. The values share nothing with the
+// result.
 func Rows[T any](r *Result, name string) ([]T, error) {
 	c, err := r.rowsOf(name)
 	if err != nil {
@@ -175,7 +176,7 @@ func (r *Result) Series(queue, name string) []float64 {
 	return nil
 }
 
-// Release gives up the collected batches. It may be called more than once.
+// Release releases the collected batches. It may be called more than once.
 func (r *Result) Release() {
 	if r != nil {
 		r.released.Store(true)

@@ -9,12 +9,12 @@ import (
 	"github.com/superstep-ml/superstep/engine/task"
 )
 
-// Run builds the job's graph, compiles it and runs it to its end, in this process or
-// on a Cluster. Cancelling ctx ends the run; nothing is left running then, and sinks
-// leave nothing behind. The caller releases the result.
+// Run builds the job's graph, compiles it and runs it to its end, in this process or on a
+// Cluster. Cancelling ctx ends the run: nothing keeps running, and sinks leave nothing behind.
+// The caller releases the result.
 //
-// What is wrong with the graph comes back as a *BuildError, before anything ran; a job
-// that a cluster could not finish as a *JobError.
+// Mistakes in the graph are returned as a *BuildError, before anything runs. The failure of a
+// job on a cluster is a *JobError.
 func Run[A any](ctx context.Context, job *Job[A], args A, opts ...Option) (*Result, error) {
 	c, err := newConfig(opts)
 	if err != nil {
@@ -34,8 +34,7 @@ func Run[A any](ctx context.Context, job *Job[A], args A, opts ...Option) (*Resu
 	return result, tellOutputs(err)
 }
 
-// tellOutputs adds to the error of a run what is visible of its outputs, where its commit
-// failed.
+// tellOutputs adds to the error of a failed commit which outputs are visible.
 func tellOutputs(err error) error {
 	var failed *task.CommitError
 	if errors.As(err, &failed) {
@@ -88,7 +87,7 @@ func prepare[A any](job *Job[A], args A, c *config) (*prepared, error) {
 		return nil, err
 	}
 	parallelism := c.parallelism
-	if parallelism == 0 { // of options for a cluster, which Compile does not ask
+	if parallelism == 0 { // the options are for a cluster, which Compile does not ask
 		parallelism = c.localParallelism()
 	}
 	p, err := plan.Compile(b.graph, parallelism)
@@ -98,10 +97,9 @@ func prepare[A any](job *Job[A], args A, c *config) (*prepared, error) {
 	return &prepared{plan: p, graph: b.graph, bind: b.bind, store: b.store, advise: b.advise}, nil
 }
 
-// buildTwice builds the graph, resolving its facts, and builds it again from
-// them, as every other process of a run will. Graphs that differ are refused:
-// the processes would not run the same job. The second build is returned, so
-// that what runs is what replaying gives.
+// buildTwice builds the graph, resolving its facts, and builds it again from them, as every
+// other process of a run will. Graphs that differ are refused: the processes would not run the
+// same job. The second build is returned, so that the run uses the replayed facts.
 func buildTwice[A any](job *Job[A], args A, c *config) (*Builder, error) {
 	first, err := build(job, args, c, resolving())
 	if err != nil {
@@ -121,10 +119,10 @@ func buildTwice[A any](job *Job[A], args A, c *config) (*Builder, error) {
 	return second, nil
 }
 
-// warnUnread logs which datasets nobody reads: as a rule a sink was forgotten, or a
-// dataset mixed up with another. They do not run, unless the job has neither a sink nor
-// a queue. Queues always run, as their functions may report, or stop by themselves: that
-// this is all that a training is for is told too.
+// warnUnread logs which datasets nobody reads. The usual cause is a forgotten sink, or a
+// dataset mixed up with another. Such operators do not run, unless the job has neither a sink
+// nor a queue. Queues always run, as their functions may report values; a queue whose rows
+// nobody reads is logged too.
 func (b *Builder) warnUnread() {
 	nodes := b.graph.Nodes
 	needed := plan.Needed(nodes)
@@ -187,8 +185,8 @@ func build[A any](job *Job[A], args A, c *config, f facts) (*Builder, error) {
 	return b, nil
 }
 
-// validateError gives what is wrong with a graph as a whole the form of what is
-// wrong with single operators.
+// validateError turns the error of a graph as a whole into a BuildError, as for single
+// operators.
 func validateError(job string, err error) error {
 	found := plan.Misuses(err)
 	if len(found) == 0 {
@@ -227,7 +225,7 @@ func (r *prepared) run(ctx context.Context, c *config) (*Result, error) {
 	watch := startWatch(r.plan, c, cancel)
 	report, err := task.Run(ctx, r.plan, r.graph, r.bind, newEnv(c, r, watch))
 	if untold := watch.stop(report, err); untold != nil && !errors.Is(err, untold) {
-		err = errors.Join(err, untold) // otherwise it is what ended the run
+		err = errors.Join(err, untold) // otherwise untold is what ended the run
 	}
 	if err != nil {
 		r.store.release()

@@ -115,7 +115,7 @@ func TestResultsByName(t *testing.T) {
 	(*Result)(nil).Release()
 }
 
-// scribbler overwrites what is given back, so that whoever still reads it shows.
+// scribbler is an allocator that overwrites freed memory, so that reads of it show.
 type scribbler struct{ *memory.GoAllocator }
 
 func (scribbler) Free(b []byte) {
@@ -193,7 +193,7 @@ func (s unwritable) Abort() error {
 	return nil
 }
 
-// swallower is an operator without output.
+// swallower is an operator that emits nothing.
 type swallower struct{ transformer }
 
 func (swallower) Process(*Context, int, int, Batch, Output) error { return nil }
@@ -234,7 +234,7 @@ func TestJobFunctionThatEndsItsGoroutine(t *testing.T) {
 	require.EqualError(t, err, "job: the job function: the function ended its goroutine (runtime.Goexit, or t.FailNow of a test)")
 }
 
-// Whatever call of OnProgress does not return, the run ends with that.
+// Whichever call of OnProgress panics or exits, the run ends with that failure.
 func TestOnProgressThatPanics(t *testing.T) {
 	cause := errors.New("no screen")
 	forever := Anonymous(func(b *Builder) error {
@@ -343,8 +343,7 @@ func TestSameJobConcurrently(t *testing.T) {
 }
 
 func TestGraphThatIsWrongAsAWhole(t *testing.T) {
-	// Nothing the builder checks: the attribute is not text that every process
-	// would write alike.
+	// The builder does not check this: the attribute's text differs between processes.
 	site := ""
 	_, err := Run(t.Context(), Define("odd", func(b *Builder, _ struct{}) error {
 		d := numbers(b, 1)

@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/task"
 )
 
-// errInterrupted is the cause of a run's end by a signal.
+// errInterrupted is the cause of a run that a signal ended.
 var errInterrupted = errors.New("cancelled")
 
 // listen receives interrupts and requests to terminate.
@@ -23,21 +23,21 @@ func listen() (<-chan os.Signal, func()) {
 	return signals, func() { signal.Stop(signals) }
 }
 
-// sameSignal is how long after a signal that cancels another one counts as the same:
-// a terminal, a shell or timeout(1) may tell a process both by itself and as one of its
-// group. Nobody presses a key twice that fast to say something else.
+// sameSignal is how long after a signal that cancels another one counts as the same: a
+// terminal, a shell or timeout(1) may signal both a process and its process group. Nobody
+// presses a key twice that fast on purpose.
 const sameSignal = 250 * time.Millisecond
 
-// interrupts is what signals do to a program: while the job runs, the first one
-// cancels it; otherwise, one ends the process.
+// interrupts handles the signals of a program. While the job runs, the first signal cancels it;
+// otherwise a signal ends the process.
 type interrupts struct {
 	program *program
 	stop    func() // ends listening; further calls do nothing
 
-	mu     sync.Mutex              // held while the process is ended, so that no run begins
+	mu     sync.Mutex              // held while the process exits, so that no run begins
 	cancel context.CancelCauseFunc // of the run, until a signal came
-	told   bool                    // that a signal came
-	at     time.Time               // when it did
+	told   bool                    // a signal came
+	at     time.Time               // when the signal came
 }
 
 // interrupts begins to listen.
@@ -58,14 +58,14 @@ func (p *program) interrupts() *interrupts {
 	return in
 }
 
-// cancelWith says how to cancel the run, which may begin then.
+// cancelWith sets the function that cancels the run. The run may begin once it returns.
 func (in *interrupts) cancelWith(cancel context.CancelCauseFunc) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.cancel = cancel
 }
 
-// signal does what a signal asks for.
+// signal handles one signal.
 func (in *interrupts) signal() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -84,14 +84,14 @@ func (in *interrupts) signal() {
 	in.program.exit(exitFailed)
 }
 
-// sayCancelled reports that the program ends because it was told to.
+// sayCancelled reports that the program ends because of a signal.
 func (p *program) sayCancelled() { fmt.Fprintf(p.stderr, "%s: cancelled\n", p.name) }
 
-// onlyInterrupted says that an interrupt is all there is to report: no operator
-// failed, none was abandoned, and nothing is joined to it, such as output that a
-// sink could not remove.
+// onlyInterrupted reports whether err is an interrupt and nothing else: no operator failed,
+// none was abandoned, and no other error is joined to it, such as that of a sink that could not
+// remove its output.
 func onlyInterrupted(err error) bool {
-	for ; err != nil; err = errors.Unwrap(err) { // nil where errors are joined
+	for ; err != nil; err = errors.Unwrap(err) { // ends at joined errors
 		switch err.(type) {
 		case *task.TaskError, *task.AbandonedError:
 			return false

@@ -121,8 +121,8 @@ func TestMainSecondSignal(t *testing.T) {
 	require.Equal(t, exitFailed, got.code)
 }
 
-// TestMainSignalsAtOnce sends a program the same signal several times within a moment,
-// as timeout(1) does, which tells the process and then its group: that is one.
+// TestMainSignalsAtOnce sends a program the same signal several times within a moment, as
+// timeout(1) does, which signals the process and then its group. They count as one.
 func TestMainSignalsAtOnce(t *testing.T) {
 	signals := make(chan os.Signal) // a send returns when the signals before it were dealt with
 	begin := time.Unix(0, 0)
@@ -158,6 +158,6 @@ func TestMainAbandonsWhatIgnoresCancellation(t *testing.T) {
 		require.Equal(t, exitFailed, got.code)
 		require.Contains(t, got.stderr, `abandoned after 10s: operator Transform "deaf"`)
 		require.Contains(t, got.stderr, "cancelled")
-		close(release) // the process would have ended with its goroutine
+		close(release) // in a real program the exit would end the goroutine
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// modulePath is the path of this module, taken from the package itself so that
-// a copy of the module under another path still tells its own frames apart.
+// modulePath is the path of this module. It is taken from the package itself, so that a copy of
+// the module under another path still recognizes its own frames.
 var modulePath = strings.TrimSuffix(reflect.TypeFor[Builder]().PkgPath(), "/engine")
 
 // library lists the top-level folders of this module whose frames are never the

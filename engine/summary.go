@@ -26,7 +26,7 @@ func (r *Result) Summary() string {
 	return b.String()
 }
 
-// maxSummaryName bounds the names in a table, so that it stays one.
+// maxSummaryName bounds the names in a table, so that its columns stay narrow.
 const maxSummaryName = 48
 
 // summarizeVertices writes a line per vertex and, where there are several, per
@@ -60,8 +60,8 @@ func subtaskLine(w *tabwriter.Writer, vertex, subtask string, s task.SubtaskRepo
 	fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\t%s\n", vertex, subtask, s.Shards, s.RowsIn, s.RowsOut, formatDuration(s.Busy), formatDuration(s.Waiting))
 }
 
-// counters sums the counters of a vertex over its subtasks and operators, in the
-// order first met.
+// counters sums the counters of a vertex over its subtasks and operators, in the order of first
+// appearance.
 func counters(v task.VertexReport) []task.Counter {
 	var sums []task.Counter
 	at := map[string]int{}

@@ -4,23 +4,24 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 )
 
-// ColumnUse says which columns of an input an operator makes use of, so that sources can leave
-// out what nobody looks at. The zero value stands for all of them, whatever the operator does.
-// A column that is not used holds any values of its type.
+// ColumnUse says which columns of an input an operator uses, so that sources can leave out the
+// others. The zero value stands for all columns. A column that is not used may hold any values
+// of its type.
 type ColumnUse struct {
-	// Some says that what follows is all that the operator makes use of, besides the Keys of the
+	// Some says that the operator uses only the columns of Reads and Passes and the Keys of the
 	// port.
 	Some bool
-	// Reads names the columns whose values the operator looks at.
+	// Reads names the columns whose values the operator reads.
 	Reads []string
-	// Passes tells, for each column that the operator emits, which column of the input it hands on
-	// as it is, by number; negative where it makes the column itself. nil stands for none handed on.
+	// Passes gives, for each column that the operator emits, the number of the input's column
+	// that it passes on unchanged. It is negative for a column that the operator makes itself.
+	// nil means that none is passed on.
 	Passes []int
 }
 
-// NeededColumns tells, by number, which columns of the rows are looked at by anybody: by an
-// operator, a sink or a queue that the run needs. It is for sources, while they run; before the
-// job's function has returned it is nil, as others may look at the rest.
+// NeededColumns tells, by number, which columns of the rows are read by an operator, a sink or
+// a queue that the run needs. It is for sources, while they run. Before the job's function has
+// returned it is nil, as operators that are added later may read any column.
 func (d *Dataset) NeededColumns() []bool {
 	if d.poisoned || !d.builder.sealed {
 		return nil
@@ -28,15 +29,15 @@ func (d *Dataset) NeededColumns() []bool {
 	return d.builder.neededColumns()[d.node]
 }
 
-// columnsNeeded tells, by node and column, what anybody looks at. It is a pure function of the
-// graph, and of how operators use their inputs, by node and port.
+// columnsNeeded tells, by node and column, which columns somebody reads. It is a pure function
+// of the graph and of the column uses, which are given by node and port.
 func columnsNeeded(nodes []plan.Node, uses map[plan.NodeID][]ColumnUse) [][]bool {
 	runs := plan.Needed(nodes)
 	needed := make([][]bool, len(nodes))
 	for i := range nodes {
 		needed[i] = make([]bool, len(nodes[i].Schema))
 	}
-	for i := len(nodes) - 1; i >= 0; i-- { // readers stand behind what they read
+	for i := len(nodes) - 1; i >= 0; i-- { // readers come after what they read
 		if !runs[i] {
 			continue
 		}
@@ -53,7 +54,8 @@ func columnsNeeded(nodes []plan.Node, uses map[plan.NodeID][]ColumnUse) [][]bool
 	return needed
 }
 
-// add notes which columns of an input are needed, emitted being those of the outcome that are.
+// add marks the needed columns of an input. emitted says which columns of the operator's output
+// are needed.
 func (u ColumnUse) add(keys []string, emitted []bool, columns []plan.Column, needed []bool) {
 	read := make(map[string]bool, len(keys)+len(u.Reads))
 	for _, names := range [][]string{keys, u.Reads} {

@@ -16,13 +16,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// WorkerMain makes a program one that a cluster can run: a task manager starts it as a
-// worker, which then runs its part of one of these jobs, as the task manager says,
-// and exits, so that WorkerMain does not return. In any other process it returns at
-// once.
+// WorkerMain lets a cluster run the program. In a worker process, which a task manager starts,
+// it runs the worker's part of one of these jobs and exits, so it does not return. In any other
+// process it returns at once.
 //
-// Main calls it. A program with a main of its own calls it first, before it reads
-// flags or anything else, once, with all jobs that it ever gives to Run with Cluster:
+// Main calls it. A program with a main of its own calls it once, before it reads flags or
+// anything else, with all jobs that it ever gives to Run with Cluster:
 //
 //	func main() {
 //		engine.WorkerMain(train, predict)
@@ -42,9 +41,9 @@ func WorkerMain(jobs ...Runnable) {
 		fmt.Fprintf(os.Stderr, "the environment says by %s that this process is a worker, but no task manager started it (%v): unset the variable\n", wire.WorkerEnv, err)
 		os.Exit(exitFailed)
 	}
-	// An interrupt of the terminal is for the client or the task manager, which end
-	// their workers in order. The signal is received rather than ignored, as processes
-	// that the job starts would inherit that.
+	// The client and the task manager handle an interrupt of the terminal and end their workers
+	// in order. The signal is received rather than ignored, as processes that the job starts
+	// would inherit an ignored signal.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	os.Exit(runWorker(workerWorld{
 		version: version, jobs: jobs, in: in, out: out, stderr: os.Stderr,
@@ -52,9 +51,8 @@ func WorkerMain(jobs ...Runnable) {
 	}))
 }
 
-// offered are the names of the jobs that this process could run as a worker; nil
-// until WorkerMain is called. It is how Run with Cluster knows, before anything is
-// uploaded, that a worker would do what the user expects.
+// offered are the names of the jobs that this process could run as a worker; nil until
+// WorkerMain is called. Run with Cluster checks it before anything is uploaded.
 var offered atomic.Pointer[[]string]
 
 // offer records jobs, beside those of earlier calls.
@@ -76,12 +74,11 @@ func offer(jobs []Runnable) {
 	}
 }
 
-// usable says that a job can run elsewhere. What is wrong with others is told where
-// they are run.
+// usable reports whether a job can run in another process. Mistakes of the others are reported
+// when they are run.
 func usable(j Runnable) bool { return j != nil && j.check() == nil && j.Name() != "" }
 
-// checkOffered says what is wrong where a job is to run on a cluster and this
-// program, started as a worker, would not know it.
+// checkOffered returns an error if this program, started as a worker, would not know the job.
 func checkOffered(name string) error {
 	names := offered.Load()
 	switch {
@@ -103,21 +100,20 @@ func listNames(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// workerWorld is what a worker takes from its surroundings.
+// workerWorld holds what a worker takes from its process.
 type workerWorld struct {
 	version string // of the protocol, as the task manager says it
 	jobs    []Runnable
 	in      io.Reader // frames of the task manager
 	out     io.Writer // frames for it
 	stderr  io.Writer
-	// exit ends the process at once; where it returns, as in a test, the worker ends in
-	// order.
+	// exit ends the process at once. If it returns, as in a test, the worker ends in order.
 	exit func(code int)
 	// enter makes a directory the working directory, see enterDir.
 	enter func(dir, scratch string) (missing, err error)
 	// open opens the data plane.
 	open func(planeConfig) (dataPlane, error)
-	// part makes what runs the worker's subtasks.
+	// part makes the runner of the worker's subtasks.
 	part func(partConfig) (subtasks, error)
 	// allocator holds all rows; nil is the default.
 	allocator memory.Allocator
@@ -130,7 +126,7 @@ const (
 	beatEvery = 500 * time.Millisecond
 	// workerPatience is how long user code may go on after it was told to end.
 	workerPatience = 10 * time.Second
-	// lastWords is how long the task manager may take to read what is left to say.
+	// lastWords is how long the task manager may take to read the remaining messages.
 	lastWords = 5 * time.Second
 	// lastResort is how long a worker that has ended may take to close what it holds.
 	lastResort = 15 * time.Second

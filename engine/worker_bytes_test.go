@@ -44,7 +44,7 @@ func TestBytesDamagedBetweenWorkers(t *testing.T) {
 	if soak {
 		n = 10_000
 	}
-	const greetings = 200 // bytes of hellos, proofs and answers; what is damaged there costs another try
+	const greetings = 200 // bytes of the handshake; damage there costs another try
 	var mu sync.Mutex
 	var running sync.WaitGroup
 	turns := make(chan struct{}, 4)
@@ -88,7 +88,7 @@ func TestBytesDamagedBetweenWorkers(t *testing.T) {
 					return
 				}
 			}
-			// As long as all that is said goes missing, which signs of life do too, there is only silence.
+			// If all messages go missing, heartbeats among them, there is only silence.
 			silent := f.Kind == middlebox.Lose && slices.ContainsFunc(got.Failures, func(failure *wire.Failure) bool {
 				return failure != nil && strings.Contains(failure.Message, " was silent for ")
 			})

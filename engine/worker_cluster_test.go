@@ -23,8 +23,8 @@ import (
 // splits are the slots of each worker, with which jobs run on 1 to 4 workers.
 var splits = [][]int{{1}, {3}, {1, 1}, {2, 3}, {1, 2, 1}, {1, 1, 1, 1}, {3, 2, 1, 2}}
 
-// sameBits runs a job in this process and on workers, and compares what it gives,
-// with the files that it writes to the directory whose path it is given.
+// sameBits runs a job in this process and on workers, and compares the results and the files
+// that the job writes to the given directory.
 func sameBits[A any](t *testing.T, job *engine.Job[A], args func(out string) A, opts ...engine.Option) {
 	t.Helper()
 	for _, slots := range splits {
@@ -154,8 +154,8 @@ func TestWorkersOverTLS(t *testing.T) {
 	require.Equal(t, engine.ResultText(want), engine.ResultText(got.Result))
 }
 
-// TestWorkersAtPortsOfARange: rows and queues need no port but one for each worker, of the
-// range that there is; a worker that finds none free says so.
+// TestWorkersAtPortsOfARange: each worker needs one port of the range, for rows and queues
+// alike. A worker that finds no free port says so.
 func TestWorkersAtPortsOfARange(t *testing.T) {
 	job := engine.Define("ranged", func(b *engine.Builder, _ struct{}) error {
 		points := operators.Map(operators.Generate(b, 60, func(draws shared.Random, i int64) []float64 { return []float64{draws.Float64()} }),
@@ -184,7 +184,7 @@ func TestWorkersAtPortsOfARange(t *testing.T) {
 // point is a row with a vector.
 type point struct{ At []float64 }
 
-// A worker of another attempt's secret is not let in, and the job fails.
+// A worker with another attempt's secret cannot connect, and the job fails.
 func TestWorkersOfAnotherSecret(t *testing.T) {
 	job := engine.Define("mixed", func(b *engine.Builder, _ struct{}) error {
 		engine.Collect(operators.Rebalance(operators.Generate(b, 500, makeReading)), "rows")
@@ -201,7 +201,7 @@ func TestWorkersOfAnotherSecret(t *testing.T) {
 	}
 }
 
-// What a worker says of its progress adds up to what was done.
+// The progress of the workers adds up to the work done.
 func TestWorkersTellProgress(t *testing.T) {
 	job := engine.Define("progress", func(b *engine.Builder, _ struct{}) error {
 		rows := operators.Generate(b, 2000, makeReading)
@@ -223,7 +223,7 @@ func TestWorkersTellProgress(t *testing.T) {
 	}
 }
 
-// The first cause of a failure is told with its place, and the other workers end too.
+// The first cause of a failure is reported with its place, and the other workers end too.
 func TestWorkersFail(t *testing.T) {
 	for name, test := range map[string]struct {
 		fail func(r reading) error

@@ -5,11 +5,11 @@ import (
 	"os"
 )
 
-// enterDir makes the working directory that of the client, so that relative paths of
-// a job, those within user code too, mean what they meant there. Where this machine
-// does not have it, relative paths are to fail rather than to name something else: the
-// process then stands in a directory, made within scratch, that is removed, in which
-// the system finds and makes nothing. missing is why the client's was not entered.
+// enterDir changes to the working directory of the client, so that relative paths of a job,
+// also in user code, mean the same as there. If this machine does not have it, relative paths
+// must fail rather than name something else: the process then changes to a directory made
+// within scratch, and removes it. In a removed directory the system neither finds nor makes
+// files. missing says why the client's directory was not entered.
 func enterDir(dir, scratch string) (missing, err error) {
 	if missing = os.Chdir(dir); missing == nil {
 		return nil, nil

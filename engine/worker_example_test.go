@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// A program with a main of its own says which jobs a cluster may have it run, before
-// it does anything else. Here, as nobody started it as a worker, it goes on.
+// Before it does anything else, a program with a main of its own says which jobs a cluster may
+// run in it. Here it goes on, as nobody started it as a worker.
 func ExampleWorkerMain() {
 	type args struct{ N int64 }
 	doubled := engine.Define("doubled", func(b *engine.Builder, a args) error {

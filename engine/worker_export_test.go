@@ -24,27 +24,27 @@ import (
 // OnWorkers is a job run by several workers in this process.
 type OnWorkers struct {
 	Result *Result
-	Output string // shown to people
-	// Progress is the last that each worker said.
+	Output string // text that operators print
+	// Progress is the last progress of each worker.
 	Progress []*wire.Progress
-	// Failures are those of the workers, nil for those that succeeded.
+	// Failures are the failures of the workers, nil for workers that succeeded.
 	Failures []*wire.Failure
 }
 
-// RunOnWorkers runs a job with the given number of slots on each worker, whose words
-// to the test are gone through one by one.
+// RunOnWorkers runs a job with the given number of slots on each worker, and handles the
+// messages of the workers one by one.
 func RunOnWorkers[A any](t testing.TB, job *Job[A], args A, slots []int, opts ...Option) *OnWorkers {
 	t.Helper()
 	return RunOnWorkersWith(t, job, args, slots, func(*wire.Deployment) {}, opts...)
 }
 
-// RunOnWorkersWith is RunOnWorkers with deployments that are changed.
+// RunOnWorkersWith is RunOnWorkers with a function that changes the deployments.
 func RunOnWorkersWith[A any](t testing.TB, job *Job[A], args A, slots []int, change func(d *wire.Deployment), opts ...Option) *OnWorkers {
 	t.Helper()
 	return runOnWorkers(t, job, args, slots, change, nil, opts...)
 }
 
-// runOnWorkers is RunOnWorkersWith, with data planes that are opened so, if not nil.
+// runOnWorkers is RunOnWorkersWith with a function that opens the data planes, if not nil.
 func runOnWorkers[A any](t testing.TB, job *Job[A], args A, slots []int, change func(d *wire.Deployment), open func(planeConfig) (dataPlane, error), opts ...Option) *OnWorkers {
 	t.Helper()
 	parallelism := 0
@@ -124,18 +124,18 @@ func newDefaultConfig(t testing.TB) *config {
 	return c
 }
 
-// manager is what a task manager and the job manager do to the workers of a job.
+// manager does what a task manager and the job manager do to the workers of a job.
 type manager struct {
 	t        testing.TB
 	hands    []*hand
-	at       []int // of each hand's words
+	at       []int // number of messages read of each hand
 	failures []*wire.Failure
 	outcomes [][]byte
 
 	cancelled sync.Once
 }
 
-// whole takes the workers through the job, or cancels the rest where one fails.
+// whole takes the workers through the job. If one fails, it cancels the others.
 func (m *manager) whole() {
 	m.failures = make([]*wire.Failure, len(m.hands))
 	addresses := make([]string, len(m.hands))
@@ -162,12 +162,12 @@ func (m *manager) whole() {
 	}
 	m.cancel()
 	for i := range m.hands {
-		for m.failures[i] == nil && m.hear(i, func(*wire.FromWorker) {}) { // what it said before
+		for m.failures[i] == nil && m.hear(i, func(*wire.FromWorker) {}) { // messages before the failure
 		}
 	}
 }
 
-// cancel cancels what is left of the job.
+// cancel cancels the workers that have not ended.
 func (m *manager) cancel() {
 	m.cancelled.Do(func() { m.tell(wire.ToWorker{Cancel: &wire.Cancel{Reason: "another worker failed"}}) })
 }
@@ -178,7 +178,7 @@ func (m *manager) tell(word wire.ToWorker) {
 	}
 }
 
-// hear takes the next word of a worker; false is that of its failure.
+// hear takes the next message of a worker; it returns false for a failure.
 func (m *manager) hear(i int, take func(said *wire.FromWorker)) bool {
 	said := m.hands[i].next(&m.at[i])
 	require.NotNil(m.t, said, "worker %d has ended: %s", i, m.hands[i].stderr.String())
@@ -190,8 +190,7 @@ func (m *manager) hear(i int, take func(said *wire.FromWorker)) bool {
 	return true
 }
 
-// each takes the next word of every worker, and cancels the job where it is that of a
-// failure.
+// each takes the next message of every worker. If one is a failure, it cancels the job.
 func (m *manager) each(take func(i int, said *wire.FromWorker)) bool {
 	var hearing sync.WaitGroup
 	var failed atomic.Bool
@@ -207,8 +206,8 @@ func (m *manager) each(take func(i int, said *wire.FromWorker)) bool {
 	return !failed.Load()
 }
 
-// rowsText writes all that a result collected, row by row with its shard, so that two
-// results can be compared however their rows came in batches.
+// rowsText writes all rows of a result with their shards, so that two results can be compared
+// whatever their batches.
 func (r *Result) rowsText() string {
 	var b strings.Builder
 	for _, c := range r.store.results {
@@ -227,8 +226,8 @@ func (r *Result) rowsText() string {
 	return b.String()
 }
 
-// ResultText writes what a run collected and accumulated, in a form that differs
-// where a bit does.
+// ResultText writes what a run collected and accumulated. Texts are equal if and only if all
+// bits are.
 func ResultText(r *Result) string {
 	text := r.rowsText()
 	for _, a := range r.Report.Accumulators {

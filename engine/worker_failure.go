@@ -16,14 +16,14 @@ import (
 )
 
 var (
-	// errTold is the cause of the end of what a worker was told to give up, where no
-	// better one is known.
+	// errTold is the cause of work that a worker was told to give up, if no better cause is
+	// known.
 	errTold = errors.New("the worker was told to end")
-	// errAlone is that where the task manager is gone.
+	// errAlone is the cause if the task manager is gone.
 	errAlone = errors.New("the task manager of the worker is gone")
 )
 
-// workerError is a failure of a worker of which it is known whose fault it is.
+// workerError is a failure of a worker whose kind is known.
 type workerError struct {
 	kind wire.FailureKind
 	err  error
@@ -32,14 +32,14 @@ type workerError struct {
 func (e *workerError) Error() string { return e.err.Error() }
 func (e *workerError) Unwrap() error { return e.err }
 
-// misused is a job that cannot run as it was submitted.
+// misused returns the failure of a job that cannot run as it was submitted.
 func misused(err error) error { return &workerError{wire.MisuseFailure, err} }
 
-// clusterFault is a failure that neither the job nor its data are to blame for.
+// clusterFault returns a failure that neither the job nor its data caused.
 func clusterFault(err error) error { return &workerError{wire.ClusterFailure, err} }
 
-// cancelled is the end of a worker that was told to stop: whatever the reason, it is
-// not to be found here.
+// cancelled returns the failure of a worker that was told to stop. Whatever the reason, it is
+// not in this worker.
 func cancelled(reason string) error {
 	if reason == "" {
 		return &workerError{wire.PeerFailure, errors.New("cancelled")}
@@ -47,20 +47,21 @@ func cancelled(reason string) error {
 	return &workerError{wire.PeerFailure, fmt.Errorf("cancelled: %s", reason)}
 }
 
-// leftover is what goes on, or stays, after a worker failed for another reason.
+// leftover is an error about functions that go on, or output that stays, after a worker failed
+// for another reason.
 type leftover struct{ err error }
 
 func (e *leftover) Error() string { return e.err.Error() }
 func (e *leftover) Unwrap() error { return e.err }
 
-// adds says that an error tells more than an earlier one, rather than follow from it.
+// adds reports whether an error tells more than an earlier one rather than follows from it.
 func adds(err error) bool {
 	var left *leftover
 	var abandoned *task.AbandonedError
 	return errors.As(err, &left) || errors.As(err, &abandoned)
 }
 
-// lateness says what did not end.
+// lateness returns the error of work that did not end.
 func (w *worker) lateness() error {
 	return &leftover{fmt.Errorf("abandoned after %v: %s did not end when the worker was told to", w.world.patience, w.doing)}
 }
@@ -72,7 +73,7 @@ func (w *worker) failureOf(err error) *wire.Failure {
 	if w.job != nil {
 		d := w.job.deployment
 		f.Worker, f.TaskManager = d.Worker, d.TaskManager
-		// Whoever reads it knows which job it is.
+		// The reader knows which job it is.
 		text = untitled{err, d.Spec.Name}.Error() + w.job.pathHint(err)
 	}
 	f.Message = clipMessage(text)
@@ -83,28 +84,28 @@ func (w *worker) failureOf(err error) *wire.Failure {
 	return f
 }
 
-// kindOf says whose fault an error is: that of the job, unless it is known better.
+// kindOf returns the kind of a failure: the job's, unless the error says otherwise.
 func kindOf(err error) wire.FailureKind {
 	var known *workerError
 	switch {
 	case errors.As(err, &known):
 		return known.kind
 	case damaged(err):
-		return wire.ClusterFailure // of the network, whichever worker it was sent by
+		return wire.ClusterFailure // of the network, whichever worker sent it
 	case task.FollowsPeer(err), errors.Is(err, errTold), errors.Is(err, context.Canceled):
 		return wire.PeerFailure
 	}
 	return wire.UserFailure
 }
 
-// damaged says that bytes arrived as others than were sent. All networks of a worker have
-// the same error for it.
+// damaged reports whether bytes were corrupted in transit. All networks of a worker return the
+// same error for it.
 func damaged(err error) bool { return errors.Is(err, collective.ErrDamaged) }
 
 // maxFailure bounds the message of a failure, in bytes.
 const maxFailure = 32 << 10
 
-// clipMessage bounds a message, and makes it text.
+// clipMessage bounds a message, and makes it valid text.
 func clipMessage(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= maxFailure {
@@ -117,11 +118,11 @@ func clipMessage(s string) string {
 	return s[:end] + " …"
 }
 
-// LocalPathError is an error about a file that a job was given the path of. On a
-// cluster its message says on which machine the file was looked for. Operators that
-// open files may return it in place of the errors of package os, which need no help.
+// LocalPathError is an error about a file whose path was given to a job. On a cluster its
+// message says on which machine the file was looked for. Operators that open files may return
+// it; errors of package os are recognized without it.
 type LocalPathError struct {
-	Path string // "" where it is not known
+	Path string // "" if unknown
 	Err  error
 }
 
@@ -131,7 +132,7 @@ func (e *LocalPathError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *LocalPathError) Unwrap() error { return e.Err }
 
-// pathHint says, behind an error about a path, whose path it is: users take it for one
+// pathHint adds to an error about a path which machine the path is of, as users expect it to be
 // of the machine that they sit at.
 func (j *workerJob) pathHint(err error) string {
 	path, about := pathOf(err)
@@ -146,8 +147,7 @@ func (j *workerJob) pathHint(err error) string {
 	return " (" + hint + ")"
 }
 
-// pathOf returns the path that an error is about, if it is about one that is not
-// there, or not for us.
+// pathOf returns the path in an error about a file that does not exist or may not be accessed.
 func pathOf(err error) (path string, about bool) {
 	var local *LocalPathError
 	var at *fs.PathError
@@ -166,7 +166,7 @@ func pathOf(err error) (path string, about bool) {
 	return "", told
 }
 
-// reason returns the cause within an error about a path.
+// reason returns the cause of an error about a path.
 func reason(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {

@@ -15,19 +15,18 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// workerJob is a job as a worker was told to run it. Its methods are called one at a
-// time.
+// workerJob is a job that a worker was told to run. Its methods are called one at a time.
 type workerJob struct {
 	worker     *worker
 	deployment *wire.Deployment
 	logger     hclog.Logger
-	noDir      error // why relative paths lead nowhere, nil where they do not
+	noDir      error // why relative paths fail; nil if they work
 
 	builder  *Builder
 	plan     *plan.Plan
 	plane    dataPlane
 	part     subtasks
-	resumed  *task.Resumption // instead of plane, part and progress, to finish a commit
+	resumed  *task.Resumption // set instead of plane, part and progress to finish a commit
 	progress *workerProgress
 
 	smallPages func() // takes back what config.hugePages did; nil before
@@ -45,8 +44,8 @@ func newWorkerJob(w *worker, d *wire.Deployment) *workerJob {
 	}
 }
 
-// build makes the job out of the program's function, as the client did, and opens the
-// data plane; or it only finds out the facts that the client could not.
+// build builds the job by the program's function, as the client did, and opens the data plane.
+// In a worker that only resolves facts, it finds out those that the client could not.
 func (j *workerJob) build(ctx context.Context) workOutcome {
 	d := j.deployment
 	failed := func(err error) workOutcome { return workOutcome{event: workFailed, err: err} }
@@ -80,7 +79,7 @@ func (j *workerJob) build(ctx context.Context) workOutcome {
 	if j.plan, err = plan.Compile(j.builder.graph, d.Spec.Parallelism); err != nil {
 		return failed(misused(err))
 	}
-	if ctx.Err() != nil { // not while the job's function ran, which has no context
+	if ctx.Err() != nil { // ctx could not end the job's function, which has no context
 		return failed(context.Cause(ctx))
 	}
 	if d.Mode == wire.CommitMode {
@@ -94,8 +93,8 @@ func (j *workerJob) build(ctx context.Context) workOutcome {
 	}}}
 }
 
-// resume makes what finishes the commit of a run whose workers are gone. Nothing of the
-// job runs, so that there is no data plane.
+// resume prepares to finish the commit of a run whose workers are gone. No part of the job
+// runs, so there is no data plane.
 func (j *workerJob) resume() workOutcome {
 	var err error
 	if j.resumed, err = task.NewResumption(j.plan, j.builder.bind, j.logger); err != nil {
@@ -104,7 +103,7 @@ func (j *workerJob) resume() workOutcome {
 	return workOutcome{event: workDone, answer: &wire.FromWorker{Ready: &wire.Ready{Fingerprint: j.builder.graph.Fingerprint()}}}
 }
 
-// checkDeployment checks what the rest relies on.
+// checkDeployment checks what the other methods rely on.
 func checkDeployment(d *wire.Deployment) error {
 	switch {
 	case d.Mode != wire.RunMode && d.Mode != wire.ResolveMode && d.Mode != wire.CommitMode:
@@ -153,7 +152,7 @@ func findJob(jobs []Runnable, name string) (Runnable, error) {
 	return nil, fmt.Errorf("the program has no job %q (it has: %s)%s", name, listNames(names), hint)
 }
 
-// config is that of the client, as far as it matters to a worker.
+// config returns the client's configuration, as far as it matters to a worker.
 func (j *workerJob) config() (*config, error) {
 	d, run := j.deployment, &j.deployment.Spec.Run
 	exists := Fail
@@ -178,8 +177,8 @@ func (j *workerJob) config() (*config, error) {
 	return newConfig(opts)
 }
 
-// memory is the budget of the worker's exchanges: what the user gives each slot, or
-// else all that the task manager gives the worker.
+// memory returns the budget of the worker's exchanges: what the user gives each slot, or else
+// all that the task manager gives the worker.
 func (j *workerJob) memory() int64 {
 	d := j.deployment
 	if d.Spec.Run.Memory > 0 {
@@ -189,8 +188,8 @@ func (j *workerJob) memory() int64 {
 	return d.Memory
 }
 
-// rebuild builds the job from the client's facts and compares the graphs: a worker
-// that would run another one must not run at all.
+// rebuild builds the job from the client's facts and compares the graphs. A worker with another
+// graph must not run.
 func rebuild(job Runnable, d *wire.Deployment, c *config) (*Builder, error) {
 	theirs, err := plan.DecodeGraph(d.Spec.Graph)
 	if err != nil {
@@ -207,8 +206,8 @@ func rebuild(job Runnable, d *wire.Deployment, c *config) (*Builder, error) {
 	return b, nil
 }
 
-// resolveGraph builds the job where its data are, twice, as the client does where it
-// sees them, and returns the graph with its facts.
+// resolveGraph builds the job on a machine that has its data, twice, as a client that has them
+// does. It returns the graph with its facts.
 func resolveGraph(job Runnable, d *wire.Deployment, c *config) ([]byte, error) {
 	at := func(err error) error {
 		return fmt.Errorf("on task manager %s, which was asked because the client cannot see the inputs: %w", d.TaskManager, untitled{err, job.Name()})
@@ -228,13 +227,13 @@ func resolveGraph(job Runnable, d *wire.Deployment, c *config) ([]byte, error) {
 		return nil, &DifferenceError{Job: job.Name(), Diff: plan.Diff(first.graph, second.graph)}
 	}
 	if len(second.outputs) > 0 && !d.Spec.Attached {
-		return nil, errors.New(detachedOutputs) // which a client that cannot build the job did not know
+		return nil, errors.New(detachedOutputs) // a client that cannot build the job did not know it
 	}
 	return second.graph.JSON()
 }
 
-// untitled is an error whose message does not begin with the job's name, as that of
-// the whole will.
+// untitled is an error whose message leaves out the job's name, as the whole message begins
+// with it.
 type untitled struct {
 	error
 	job string
@@ -243,7 +242,7 @@ type untitled struct {
 func (e untitled) Error() string { return strings.TrimPrefix(e.error.Error(), jobTitle(e.job)+": ") }
 func (e untitled) Unwrap() error { return e.error }
 
-// prepare has the sinks begin. Where one cannot, it is for its place as a rule.
+// prepare begins the sinks. If one cannot begin, the cause is usually its path.
 func (j *workerJob) prepare(context.Context) workOutcome {
 	if err := j.part.Prepare(); err != nil {
 		return workOutcome{event: workFailed, err: &LocalPathError{Err: err}}
@@ -292,7 +291,7 @@ func (j *workerJob) abort() workOutcome {
 	return workOutcome{event: workDone}
 }
 
-// close gives up the part and the data plane, whatever came of them.
+// close releases the part and the data plane, whether they failed or not.
 func (j *workerJob) close() {
 	var errs []error
 	if j.part != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// deployTo deploys to a worker whose work is faked, and returns what it answers.
+// deployTo deploys to a worker whose work is faked, and returns its answer.
 func deployTo(t *testing.T, world workerWorld, m wire.ToWorker) (*wire.FromWorker, int) {
 	t.Helper()
 	h := startWorker(t, world)
@@ -110,7 +110,7 @@ func TestWorkerConfig(t *testing.T) {
 	require.Equal(t, world.patience, env.AbandonAfter)
 }
 
-// watchful is a job that is built only where its queues are checked.
+// watchful is a job that builds only if CheckState and CheckBroadcasts are on.
 var watchful = Define("watchful", func(b *Builder, _ struct{}) error {
 	if !b.CheckState() || !b.CheckBroadcasts() {
 		return fmt.Errorf("checks of state %t, of broadcasts %t", b.CheckState(), b.CheckBroadcasts())
@@ -118,7 +118,7 @@ var watchful = Define("watchful", func(b *Builder, _ struct{}) error {
 	return squares.build(b, squaresArgs{N: 4})
 })
 
-// What is checked of queues is checked in the workers of a cluster too.
+// CheckState and CheckBroadcasts reach the workers of a cluster too.
 func TestWorkersCheckQueues(t *testing.T) {
 	for i := range 4 {
 		spec := specOf(t, watchful, struct{}{}, 1, CheckState(true), CheckBroadcasts(true))
@@ -135,7 +135,7 @@ func TestWorkersCheckQueues(t *testing.T) {
 // filesArgs are the arguments of the job files.
 type filesArgs struct{ Path string }
 
-// files is a job that rests on a fact about a file.
+// files is a job that depends on a fact about a file.
 var files = Define("files", func(b *Builder, a filesArgs) error {
 	size, err := b.Fact("size of "+a.Path, func() (string, error) {
 		info, err := os.Stat(a.Path)
@@ -200,8 +200,8 @@ func TestWorkerResolves(t *testing.T) {
 	require.Contains(t, answer.Failed.Message, "drifting\" builds differently each time")
 }
 
-// Relative paths are within the client's directory; where there is none of its name
-// they lead nowhere, rather than to another file.
+// Relative paths are within the client's directory. If there is no directory of that name, they
+// fail rather than name another file.
 func TestWorkerDirectory(t *testing.T) {
 	home, err := os.Getwd()
 	require.NoError(t, err)
@@ -229,7 +229,7 @@ func TestWorkerDirectory(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 
-	// A path that is not relative is as good as ever.
+	// An absolute path still works.
 	spec.Args, err = encodeArgs(filesArgs{filepath.Join(dir, "input")})
 	require.NoError(t, err)
 	require.NoError(t, os.Chdir(home))

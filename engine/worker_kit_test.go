@@ -24,14 +24,14 @@ type hand struct {
 
 	mu     sync.Mutex
 	news   *sync.Cond
-	said   []*wire.FromWorker // all but beats
+	said   []*wire.FromWorker // all messages but heartbeats
 	beats  int
-	ended  bool  // nothing more will be said
+	ended  bool  // no more messages will come
 	exits  []int // calls of os.Exit
 	paused chan struct{}
 }
 
-// startWorker starts a worker in this process, whose world is completed.
+// startWorker starts a worker in this process. It fills in what world leaves out.
 func startWorker(t testing.TB, w workerWorld) *hand {
 	h := &hand{t: t, code: make(chan int, 1)}
 	h.news = sync.NewCond(&h.mu)
@@ -66,7 +66,7 @@ func startWorker(t testing.TB, w workerWorld) *hand {
 	return h
 }
 
-// read takes what the worker says.
+// read receives the messages of the worker.
 func (h *hand) read() {
 	frames := wire.NewReader[wire.FromWorker](h.stdout)
 	for {
@@ -92,7 +92,7 @@ func (h *hand) read() {
 	}
 }
 
-// pause has the pipe fill, until the returned function is called.
+// pause stops reading, so that the pipe fills, until the returned function is called.
 func (h *hand) pause() (resume func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -106,12 +106,10 @@ func (h *hand) pause() (resume func()) {
 	}
 }
 
-// say sends a word to the worker. Where the worker has ended, that is for the test to
-// find.
+// say sends a message to the worker. If the worker has ended, the test must find out itself.
 func (h *hand) say(m wire.ToWorker) { _ = h.to.Write(&m) }
 
-// next returns the next thing that the worker says, progress and bulk left out, nil
-// where it has ended.
+// next returns the next message of the worker without progress and bulk, nil if it has ended.
 func (h *hand) next(at *int) *wire.FromWorker {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -129,7 +127,7 @@ func (h *hand) next(at *int) *wire.FromWorker {
 	}
 }
 
-// all returns what the worker has said.
+// all returns all messages of the worker.
 func (h *hand) all() []*wire.FromWorker {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -148,14 +146,14 @@ func (h *hand) end() int {
 	return code
 }
 
-// exited returns the exit codes that the worker asked the process to end with at once.
+// exited returns the codes of the worker's calls of exit.
 func (h *hand) exited() []int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]int(nil), h.exits...)
 }
 
-// deployment returns that of one of several workers with one slot each.
+// deployment returns the deployment of one of several workers with one slot each.
 func deployment(spec wire.JobSpec, worker, workers int) wire.ToWorker {
 	d := &wire.Deployment{
 		WorkerRef: wire.WorkerRef{Job: "20260102-150405-job-7f3a", Attempt: 1, Worker: worker}, Spec: spec,
@@ -191,7 +189,7 @@ type fakePart struct {
 	calls []string
 	fail  map[string]error
 	block map[string]chan struct{} // calls that wait for it
-	deaf  bool                     // Run does not hear of the end of its context
+	deaf  bool                     // Run ignores the end of its context
 	run   func(ctx context.Context) ([]byte, error)
 	env   partConfig
 }
@@ -255,7 +253,7 @@ func (*fakePlane) Address() string                         { return "127.0.0.1:4
 func (*fakePlane) Connect([]string) error                  { return nil }
 func (*fakePlane) Close() error                            { return nil }
 
-// fakeWorld is that of a worker of squares whose work is faked.
+// fakeWorld is the world of a worker of the job squares whose work is faked.
 func fakeWorld(p *fakePart) (workerWorld, *fakePlane) {
 	plane := &fakePlane{}
 	return workerWorld{jobs: []Runnable{squares}, open: plane.open, part: p.make, patience: time.Second}, plane

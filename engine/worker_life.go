@@ -2,7 +2,7 @@ package engine
 
 import "fmt"
 
-// workerState is where a worker is in its life.
+// workerState is the state of a worker.
 //
 //	awaiting ──deploy──► building ──resolved──────────────────────────────────► ended
 //	                        │ done
@@ -29,7 +29,7 @@ const (
 	workerAwaiting workerState = iota
 	// workerBuilding: the job is built, or resolved, and the data plane opened.
 	workerBuilding
-	// workerReady: the others may be told where this one is.
+	// workerReady: the other workers may be told its address.
 	workerReady
 	// workerPreparing: the sinks begin; worker 0 only.
 	workerPreparing
@@ -40,10 +40,10 @@ const (
 	workerFinished
 	// workerCommitting: the results become visible; worker 0 only.
 	workerCommitting
-	// workerSealing is workerCommitting with nothing to be done after.
+	// workerSealing: as workerCommitting, but the worker ends after it.
 	workerSealing
 	workerCommitted
-	// workerStopping: what is under way was told to end.
+	// workerStopping: the work that is under way was told to end.
 	workerStopping
 	// workerAborting: the sinks remove what they wrote.
 	workerAborting
@@ -63,29 +63,29 @@ func (s workerState) String() string {
 	return fmt.Sprintf("workerState(%d)", s)
 }
 
-// workerEvent is what a worker reacts to: a word of its task manager, or the end of
-// what it had begun.
+// workerEvent is what a worker reacts to: a message of its task manager, or the end of a piece
+// of work.
 type workerEvent uint8
 
 const (
-	// hearDeploy to hearExit are words of the task manager.
+	// hearDeploy to hearExit are messages of the task manager.
 	hearDeploy workerEvent = iota
 	hearPrepare
 	hearStart
 	hearCommit
 	hearCancel
 	hearExit
-	// hearNonsense is any other word, or one that is not for this worker.
+	// hearNonsense is any other message, or one that is not for this worker.
 	hearNonsense
-	// workDone: what was under way has succeeded.
+	// workDone: the work that was under way has succeeded.
 	workDone
-	// workResolved: building has, where the facts were all that was wanted.
+	// workResolved: building has succeeded in a worker that only resolves facts.
 	workResolved
-	// workFailed: what was under way has failed.
+	// workFailed: the work that was under way has failed.
 	workFailed
-	// workUntold: what the worker has to tell cannot be told.
+	// workUntold: a message of the worker cannot be sent.
 	workUntold
-	// workLate: what was told to end goes on after all the time it was given.
+	// workLate: work that was told to end did not end in time.
 	workLate
 
 	workerEvents = int(workLate) + 1
@@ -105,22 +105,22 @@ func (e workerEvent) String() string {
 type workerAction uint8
 
 const (
-	// doNothing is that of events that come too late to matter.
+	// doNothing is for events that come too late to matter.
 	doNothing workerAction = iota
-	// doRefuse says that the word makes no sense here, which is a failure.
+	// doRefuse fails the worker, as the message makes no sense in its state.
 	doRefuse
-	// doBuild to doAbort begin what is under way then.
+	// doBuild to doAbort begin a piece of work.
 	doBuild
 	doPrepare
 	doRun
 	doCommit
 	doAbort
-	// doStop tells what is under way to end.
+	// doStop tells the work that is under way to end.
 	doStop
-	// doAnswer tells the task manager what has come of the work.
+	// doAnswer sends the outcome of the work to the task manager.
 	doAnswer
-	// doEnd ends the worker, with an answer where there is one to give: what was
-	// resolved, what was committed, or why it failed.
+	// doEnd ends the worker, with an answer if there is one: what was resolved, what was
+	// committed, or why it failed.
 	doEnd
 )
 
@@ -140,7 +140,7 @@ type workerStep struct {
 	do workerAction
 }
 
-// busy says that something is under way, whose end will be an event.
+// busy reports whether work is under way, whose end will be an event.
 func (s workerState) busy() bool {
 	switch s {
 	case workerBuilding, workerPreparing, workerRunning, workerCommitting, workerSealing, workerStopping, workerAborting:
@@ -149,14 +149,13 @@ func (s workerState) busy() bool {
 	return false
 }
 
-// ending says that the worker is on its way to the end, so that words of the task
-// manager change nothing.
+// ending reports whether the worker is ending, so that messages of the task manager change
+// nothing.
 func (s workerState) ending() bool {
 	return s == workerStopping || s == workerAborting || s == workerEnded
 }
 
-// workerSteps are the transitions that are particular to a state. What is not here
-// is what step makes of it.
+// workerSteps are the transitions that are particular to a state. step decides the others.
 var workerSteps = map[workerState]map[workerEvent]workerStep{
 	workerAwaiting: {
 		hearDeploy: {workerBuilding, doBuild},
@@ -168,7 +167,7 @@ var workerSteps = map[workerState]map[workerEvent]workerStep{
 	workerReady: {
 		hearPrepare: {workerPreparing, doPrepare},
 		hearStart:   {workerRunning, doRun},
-		hearCommit:  {workerCommitting, doCommit}, // of a run whose workers are gone
+		hearCommit:  {workerCommitting, doCommit}, // to finish a run whose workers are gone
 	},
 	workerPreparing: {
 		workDone: {workerPrepared, doAnswer},
@@ -198,7 +197,7 @@ var workerSteps = map[workerState]map[workerEvent]workerStep{
 	workerCommitted: {
 		hearCancel: {workerEnded, doEnd},
 		hearExit:   {workerEnded, doEnd},
-		workUntold: {workerEnded, doEnd}, // but the results stand
+		workUntold: {workerEnded, doEnd}, // the results stay
 	},
 	workerStopping: {
 		workDone:     {workerAborting, doAbort},
@@ -213,7 +212,7 @@ var workerSteps = map[workerState]map[workerEvent]workerStep{
 	},
 }
 
-// step returns what an event makes of a state.
+// step returns the transition for an event.
 func (s workerState) step(e workerEvent) workerStep {
 	if step, ok := workerSteps[s][e]; ok {
 		return step
@@ -225,7 +224,7 @@ func (s workerState) step(e workerEvent) workerStep {
 		return s.halt()
 	case e == workFailed && s.busy():
 		return workerStep{workerAborting, doAbort}
-	case e >= workDone: // of something that is not under way any more
+	case e >= workDone: // of work that is not under way any more
 		return workerStep{s, doNothing}
 	case s == workerCommitting || s == workerSealing:
 		return workerStep{workerSealing, doRefuse}
@@ -233,7 +232,7 @@ func (s workerState) step(e workerEvent) workerStep {
 	return workerStep{s.halt().to, doRefuse}
 }
 
-// halt is how a worker ends that has something to undo.
+// halt returns the transition that ends a worker before its work is done.
 func (s workerState) halt() workerStep {
 	switch {
 	case s == workerAwaiting:

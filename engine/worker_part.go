@@ -26,7 +26,8 @@ type dataPlane interface {
 	Address() string
 	Connect(addresses []string) error
 
-	// Port is where connections of all kinds begin, and Where that of another worker is.
+	// Port is where connections of all kinds begin. Where returns the address of another
+	// worker's port.
 	Port() *peerlink.Port
 	Where(worker int) string
 }
@@ -84,8 +85,8 @@ func newPart(c partConfig) (subtasks, error) {
 	return w, nil
 }
 
-// connect opens the data plane and makes what will run the worker's part of the plan,
-// so that it can take rows as soon as others know where it is.
+// connect opens the data plane and makes the runner of the worker's part of the plan, so that
+// the worker can take rows as soon as others know its address.
 func (j *workerJob) connect(c *config) error {
 	d, world := j.deployment, &j.worker.world
 	secure, err := security.AttemptTLS(d.Credential)
@@ -130,8 +131,8 @@ func (j *workerJob) connect(c *config) error {
 	return nil
 }
 
-// planeFailure passes the failure of the data plane on to what runs the subtasks,
-// which is there a little later than the data plane.
+// planeFailure passes a failure of the data plane on to the runner of the subtasks, which is
+// made a little later than the data plane.
 type planeFailure struct {
 	mu   sync.Mutex
 	err  error
@@ -160,8 +161,8 @@ func (p *planeFailure) tell(f func(error)) {
 	}
 }
 
-// join brings the ranks of a queue together, at the ports of the workers. Those of one
-// process need none.
+// join connects the ranks of a queue, at the ports of the workers. Ranks of one process need no
+// port.
 func (j *workerJob) join(ctx context.Context, queue string, ranks [][]int) (task.Group, error) {
 	d := j.deployment
 	size := len(slices.Concat(ranks...))
@@ -178,8 +179,8 @@ func (j *workerJob) join(ctx context.Context, queue string, ranks [][]int) (task
 	return g, nil
 }
 
-// groupLogger is for the groups of queues. Their failures come back as errors, which
-// the worker reports: they are logged for those who look closely only.
+// groupLogger is for the groups of queues. Their failures are returned as errors, which the
+// worker reports, so they are logged at a low level only.
 func (j *workerJob) groupLogger() hclog.Logger {
 	if !j.logger.IsDebug() {
 		return hclog.NewNullLogger()
@@ -187,7 +188,7 @@ func (j *workerJob) groupLogger() hclog.Logger {
 	return j.logger.Named("queue")
 }
 
-// localGroup is a group that has nothing to close.
+// localGroup is a group without anything to close.
 type localGroup struct{ *collective.LocalGroup }
 
 func (localGroup) Close() error { return nil }

@@ -19,7 +19,7 @@ import (
 // rudeArgs are the arguments of the job rude.
 type rudeArgs struct{ Do string }
 
-// rude is a job whose user code does what a worker must bear.
+// rude is a job whose user code does things that a worker must survive.
 var rude = Define("rude", func(b *Builder, a rudeArgs) error {
 	Collect(transform(numbers(b, 4), "rude", func(c *Context, n int64) (int64, error) {
 		if n != 2 {
@@ -49,8 +49,8 @@ var rude = Define("rude", func(b *Builder, a rudeArgs) error {
 	return nil
 })
 
-// This binary is the program of the workers that the tests below start. It is asked
-// before the tests begin, as a program asks first in main.
+// This binary is the program of the workers that the tests below start. It calls WorkerMain
+// before the tests begin, as a program does first in main.
 func init() {
 	if os.Getenv(wire.WorkerEnv) != "" {
 		WorkerMain(squares, rude)
@@ -84,7 +84,7 @@ func startProcess(t *testing.T) *process {
 	return p
 }
 
-// say sends words, as far as the worker takes them.
+// say sends messages, as far as the worker takes them.
 func (p *process) say(words ...wire.ToWorker) {
 	for _, m := range words {
 		_ = p.to.Write(&m)
@@ -103,7 +103,7 @@ func (p *process) start(t *testing.T, deploy wire.ToWorker) {
 	p.say(startWord)
 }
 
-// next returns the next thing said but beats and progress, nil at the end.
+// next returns the next message without heartbeats and progress, nil at the end.
 func (p *process) next() *wire.FromWorker {
 	for {
 		m, err := p.from.Next()
@@ -179,7 +179,7 @@ func TestWorkerProcessLeftAlone(t *testing.T) {
 	require.Contains(t, p.stderr.String(), "the pipe to the task manager has ended: the worker exits\n")
 }
 
-// Who sets the variable by hand is told so.
+// A user who sets the variable by hand is told so.
 func TestWorkerProcessWithoutTaskManager(t *testing.T) {
 	for _, files := range [][]*os.File{nil, {os.Stdin, os.Stdin}} {
 		cmd := proctest.CommandContext(t.Context(), os.Args[0])

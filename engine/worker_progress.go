@@ -11,21 +11,21 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// workerProgress gathers the events of a worker's part of a plan and sends how it
-// stands, every ProgressInterval in which something happened, and at the end.
+// workerProgress gathers the events of a worker's part of a plan and sends its progress: every
+// ProgressInterval if something happened, and at the end.
 type workerProgress struct {
 	voice  *workerVoice
 	queues map[string]int // position in state.Queues; empty but on worker 0
 
-	sent func() []wire.EdgeProgress // over the exchanges; nil where nobody counts
+	sent func() []wire.EdgeProgress // over the exchanges; nil if not counted
 
 	mu      sync.Mutex
 	state   wire.Progress
 	changed bool
-	maxima  []int // supersteps by queue, 0 where only the criterion ends it
+	maxima  []int // supersteps by queue, 0 if only the criterion ends it
 }
 
-// newWorkerProgress makes one for a plan. Queues are told by the worker of subtask 0.
+// newWorkerProgress makes one for a plan. The worker of subtask 0 reports the queues.
 func newWorkerProgress(p *plan.Plan, first bool, voice *workerVoice) *workerProgress {
 	w := &workerProgress{voice: voice, queues: map[string]int{}}
 	w.state.Vertices = make([]wire.VertexProgress, len(p.Vertices))
@@ -39,8 +39,8 @@ func newWorkerProgress(p *plan.Plan, first bool, voice *workerVoice) *workerProg
 	return w
 }
 
-// event takes one event of the run. It is called from several goroutines and in any
-// order, so that counts may come late: the larger one is right.
+// event takes one event of the run. It is called from several goroutines and in any order, so a
+// count may be older than the one known: the larger one is right.
 func (w *workerProgress) event(e task.Progress) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,8 +88,7 @@ func (w *workerProgress) take(end bool) *wire.Progress {
 	return &p
 }
 
-// tell sends the progress until quit is closed, then once more if the run has come to
-// its end, which it does when the returned function is called.
+// tell sends the progress until stop is called, and then once more if the run succeeded.
 func (w *workerProgress) tell(ctx context.Context) (stop func(succeeded bool)) {
 	quit, gone := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -112,7 +111,7 @@ func (w *workerProgress) tell(ctx context.Context) (stop func(succeeded bool)) {
 	}
 }
 
-// send sends progress, if there is any. Where ctx ends first it is not missed.
+// send sends progress, if there is any. If ctx ends first, the progress is dropped.
 func (w *workerProgress) send(ctx context.Context, p *wire.Progress) {
 	if p != nil {
 		_ = w.voice.send(ctx, &wire.FromWorker{Progress: p})

@@ -16,22 +16,22 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Sizes of what a worker sends in bulk. Pieces are small against what a frame may
-// hold: beats and words get between them.
+// Sizes of what a worker sends in bulk. Pieces are small compared to a frame's limit, so that
+// heartbeats and messages get in between.
 const (
 	collectedBytes = 1 << 20   // of rows in a piece, unless one row is larger
 	outputBytes    = 256 << 10 // of text in a piece
 )
 
-// stream takes collected rows in place of a resultStore that holds them. What it does
-// not take it blocks on, until ctx ends.
+// stream takes collected rows instead of a resultStore that holds them. It blocks until the
+// rows are taken or ctx ends.
 type stream interface {
 	send(ctx context.Context, node plan.NodeID, shard int, rows arrow.Record) error
 }
 
-// rowSender sends the rows that a worker collects to its task manager, on their way to
-// the client, each batch as an Arrow stream of its own. Nothing is held here, so that
-// no budget bounds what a job collects but the client's.
+// rowSender sends the rows that a worker collects to its task manager, on their way to the
+// client, each batch as an Arrow stream of its own. Nothing is held here, so that only the
+// client's budget bounds what a job collects.
 type rowSender struct {
 	voice *workerVoice
 	mem   memory.Allocator
@@ -75,9 +75,8 @@ func encodeRows(rows arrow.Record, mem memory.Allocator) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// textSender sends what operators show to people to the task manager, on its way to
-// the client's standard output. What one call of Write takes stays together unless it
-// is large.
+// textSender sends what operators print to the task manager, which passes it on to the client's
+// standard output. The text of one call of Write stays together unless it is large.
 type textSender struct {
 	voice *workerVoice
 	ctx   context.Context // of the worker

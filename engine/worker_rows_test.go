@@ -21,7 +21,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// speaker returns a voice, and a function that ends it and returns what it said.
+// speaker returns a voice, and a function that closes it and returns its messages.
 func speaker(t testing.TB) (*workerVoice, func() []*wire.FromWorker) {
 	r, w := io.Pipe()
 	fail := func(err error) { require.NoError(t, err) }
@@ -73,7 +73,7 @@ func TestRowSenderCuts(t *testing.T) {
 	huge := texts(mem, "x", strings.Repeat("y", 3*collectedBytes), "z")
 	want = append(want, "x", strings.Repeat("y", 3*collectedBytes), "z")
 	require.NoError(t, s.send(t.Context(), 7, 3, huge))
-	part := huge.NewSlice(2, 3) // does not carry what is around it
+	part := huge.NewSlice(2, 3) // must not carry the rows around it
 	want = append(want, "z")
 	require.NoError(t, s.send(t.Context(), 7, 3, part))
 	part.Release()
@@ -123,7 +123,7 @@ func TestRowSenderRefusesRowsTooLarge(t *testing.T) {
 	require.Len(t, end(), 1)
 }
 
-// Who sends in bulk waits for a pipe that is full, and stops waiting with its context.
+// A sender in bulk waits while the pipe is full, and stops waiting when its context ends.
 func TestWorkerWaitsForItsReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
@@ -163,7 +163,7 @@ func TestTextSender(t *testing.T) {
 	require.Equal(t, long, string(said[1].Output.Text)+string(said[2].Output.Text))
 }
 
-// Progress is told as it changes, at most every ProgressInterval, and at the end.
+// Progress is sent as it changes, at most every ProgressInterval, and at the end.
 func TestWorkerProgress(t *testing.T) {
 	p := &plan.Plan{Vertices: make([]plan.Vertex, 2), Queues: []plan.Queue{{Name: "a", MaxSupersteps: 3}, {Name: "b"}}}
 	synctest.Test(t, func(t *testing.T) {
@@ -179,7 +179,7 @@ func TestWorkerProgress(t *testing.T) {
 		w.event(task.Progress{Vertex: 9, Rows: 7})
 		values := []task.Value{{Name: "inertia", Value: 2.5}}
 		w.event(task.Progress{Queue: "a", Step: 3, Values: values, Compute: 2 * time.Second, Communicate: 500 * time.Millisecond})
-		values[0].Value = 0 // which are valid during the call only
+		values[0].Value = 0 // the values are valid during the call only
 		w.event(task.Progress{Queue: "a", Step: 2})
 		w.event(task.Progress{Queue: "b", Step: 1})
 		w.event(task.Progress{Queue: "c", Step: 1})

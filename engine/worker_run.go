@@ -13,11 +13,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// runWorker is the life of a worker process. It returns the exit code: 0 where the
-// worker did all that it was told to, 1 otherwise.
+// runWorker is the life of a worker process. It returns the exit code: 0 where the worker did
+// all that it was told to, 1 otherwise.
 //
-// The goroutine that calls it decides, as workerState says; one reads what the task
-// manager says, one writes what the worker says, and one at a time does the work.
+// The goroutine that calls it makes the transitions of workerState. One goroutine reads the
+// messages of the task manager, one writes those of the worker, and one at a time does the
+// work.
 func runWorker(world workerWorld) int {
 	w := &worker{
 		world:  world.withDefaults(),
@@ -96,21 +97,21 @@ type worker struct {
 	heard  chan *wire.ToWorker
 	work   chan workOutcome
 	unsaid chan error
-	late   <-chan time.Time // when what was told to end should have
-	gone   chan struct{}    // closed when the task manager is
+	late   <-chan time.Time // fires when work that was told to end is late
+	gone   chan struct{}    // closed when the task manager is gone
 	lost   sync.Once        // closes gone
 	done   chan struct{}    // closed when the worker has ended
 	ended  func()           // closes done
 	busy   bool             // a piece of work is under way
-	doing  string           // what the latest one is
+	doing  string           // what the latest piece of work is
 
-	word    string           // of the task manager, the latest
+	word    string           // the task manager's latest message
 	job     *workerJob       // as it was deployed; nil before
 	start   *wire.Start      // of doRun
 	commit  *wire.Commit     // of doCommit
-	answer  *wire.FromWorker // what has come of the latest work
+	answer  *wire.FromWorker // the outcome of the latest work
 	failure *wire.Failure    // why the worker fails
-	cause   error            // the same, as it was first known
+	cause   error            // the same, as it first occurred
 }
 
 // workOutcome is how a piece of work ended.
@@ -120,8 +121,8 @@ type workOutcome struct {
 	err    error
 }
 
-// listen hands on what the task manager says. When that ends, so does the process, at
-// once: there is nobody left to work for, nor anybody to end this process later.
+// listen passes on the messages of the task manager. When the task manager is gone, the process
+// ends at once, as nobody needs its work or would end it later.
 func (w *worker) listen(frames *wire.Reader[wire.ToWorker]) {
 	for {
 		m, err := frames.Next()
@@ -144,8 +145,7 @@ func (w *worker) listen(frames *wire.Reader[wire.ToWorker]) {
 	}
 }
 
-// alone ends the process whose task manager is gone, unless it has come to its end
-// anyway.
+// alone ends the process, whose task manager is gone, unless it has ended already.
 func (w *worker) alone(what string) {
 	select {
 	case <-w.done:
@@ -154,10 +154,10 @@ func (w *worker) alone(what string) {
 	}
 	fmt.Fprintf(w.world.stderr, "the pipe to the task manager %s: the worker exits\n", what)
 	w.world.exit(exitFailed)
-	w.lost.Do(func() { close(w.gone) }) // which matters to tests, where exit returns
+	w.lost.Do(func() { close(w.gone) }) // for tests, where exit returns
 }
 
-// abandon ends what is under way where exit has returned.
+// abandon ends the work that is under way if exit has returned.
 func (w *worker) abandon() {
 	w.cancel(errAlone)
 	if w.busy {
@@ -168,13 +168,13 @@ func (w *worker) abandon() {
 	_ = w.voice.close(0)
 }
 
-// hear takes a word of the task manager.
+// hear handles a message of the task manager.
 func (w *worker) hear(m *wire.ToWorker) {
 	w.word = wordOf(m)
 	w.step(w.understand(m))
 }
 
-// understand returns the event that a message is to this worker.
+// understand returns the event that a message means to this worker.
 func (w *worker) understand(m *wire.ToWorker) workerEvent {
 	first := w.job != nil && w.job.deployment.Worker == 0
 	resumes := w.job != nil && w.job.deployment.Mode == wire.CommitMode
@@ -216,7 +216,7 @@ func wordOf(m *wire.ToWorker) string {
 	return "something unknown"
 }
 
-// worked takes the end of a piece of work.
+// worked handles the end of a piece of work.
 func (w *worker) worked(o workOutcome) {
 	w.busy = false
 	if o.err != nil {
@@ -226,10 +226,10 @@ func (w *worker) worked(o workOutcome) {
 	w.step(o.event)
 }
 
-// fail keeps the first cause of the worker's failure. What is known later of functions
-// that go on, or of output that stays, is added to it. What was damaged in transit is told
-// in place of what only follows from others: they may have heard of it, and the worker
-// been told to end, before its own work has come to an end over it.
+// fail keeps the first cause of the worker's failure. Later errors about functions that go on,
+// or output that stays, are added to it. Damage in transit replaces a cause that only follows
+// from other workers: they may fail of the same damage first, so that this worker is told to
+// end before its own work fails.
 func (w *worker) fail(err error) {
 	f := w.failureOf(err)
 	if w.failure == nil || w.failure.Kind == wire.PeerFailure && damaged(err) {
@@ -265,7 +265,7 @@ func (w *worker) step(e workerEvent) {
 	}
 }
 
-// leave does what leads to the state in which the worker ends.
+// leave does what entering a state on the way to the end asks for.
 func (w *worker) leave(before workerState) {
 	if w.state == before {
 		return
@@ -273,7 +273,7 @@ func (w *worker) leave(before workerState) {
 	switch w.state {
 	case workerStopping:
 		w.cancel(cmp.Or(w.cause, errTold))
-		w.late = time.After(w.world.patience + time.Second) // after the run's own limit
+		w.late = time.After(w.world.patience + time.Second) // later than the run's own limit
 	case workerAborting:
 		w.cancel(cmp.Or(w.cause, errTold))
 		w.late = time.After(w.world.patience)
@@ -283,23 +283,23 @@ func (w *worker) leave(before workerState) {
 	}
 }
 
-// begin does a piece of work, whose end worked hears of.
+// begin starts a piece of work. worked is called when it ends.
 func (w *worker) begin(what string, f func(ctx context.Context) workOutcome) {
 	w.busy, w.doing = true, what
 	go func() { w.work <- f(w.context) }()
 }
 
-// tell says what has come of the latest work.
+// tell sends the outcome of the latest work.
 func (w *worker) tell() {
 	w.voice.say(w.answer)
 	w.answer = nil
 }
 
-// end says the last word.
+// end sends the last message.
 func (w *worker) end() {
 	w.ended()
 	switch {
-	case w.answer != nil && w.answer.Committed != nil: // which nothing undoes
+	case w.answer != nil && w.answer.Committed != nil: // nothing undoes a commit
 		w.tell()
 	case w.failure != nil:
 		w.voice.say(&wire.FromWorker{Failed: w.failure})
@@ -327,8 +327,7 @@ func (w *worker) close() int {
 	return exitOK
 }
 
-// release gives up what the job holds, unless something that did not end in time may
-// be using it.
+// release releases what the job holds, unless work that did not end in time may be using it.
 func (w *worker) release() {
 	if w.job != nil && !w.busy {
 		w.job.close()

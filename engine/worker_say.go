@@ -9,24 +9,24 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// workerVoice writes what a worker has to say, from one goroutine, which beats all
-// along. Nobody else writes, so that a pipe that is full holds up those who send in
-// bulk, and only until their context ends.
+// workerVoice writes the messages of a worker from one goroutine, which also sends heartbeats.
+// Nobody else writes, so that a full pipe blocks only senders in bulk, and those only until
+// their context ends.
 type workerVoice struct {
 	frames *wire.Writer[wire.FromWorker]
 	beat   time.Duration
 	bulk   chan *wire.FromWorker
 	words  chan *wire.FromWorker
-	hush   chan struct{} // closed when nothing more will be said
-	hushed chan struct{} // closed when all is said
-	broken func(error)   // told that the pipe is of no use
-	unsaid func(error)   // told that a word cannot be said, though the pipe is well
+	hush   chan struct{} // closed when no more messages will come
+	hushed chan struct{} // closed when all messages are written
+	broken func(error)   // called when the pipe is broken
+	unsaid func(error)   // called when a message cannot be written, though the pipe works
 }
 
-// maxWords is more than a worker says in its life, apart from bulk and beats.
+// maxWords is more messages than a worker ever sends, apart from bulk and heartbeats.
 const maxWords = 16
 
-// newWorkerVoice begins to beat. The functions are called from its goroutine.
+// newWorkerVoice begins to send heartbeats. The functions are called from its goroutine.
 func newWorkerVoice(frames *wire.Writer[wire.FromWorker], beat time.Duration, broken, unsaid func(error)) *workerVoice {
 	v := &workerVoice{
 		frames: frames, beat: beat, broken: broken, unsaid: unsaid,
@@ -37,9 +37,9 @@ func newWorkerVoice(frames *wire.Writer[wire.FromWorker], beat time.Duration, br
 	return v
 }
 
-// send says what comes in bulk: collected rows, output, progress. It waits until the
-// pipe takes it, which is what slows a worker down whose client reads slowly. What is
-// sent before a word is said arrives before it.
+// send sends bulk: collected rows, output, progress. It waits until the pipe takes it, which
+// slows down a worker whose client reads slowly. Bulk that is sent before a call of say arrives
+// before that message.
 func (v *workerVoice) send(ctx context.Context, m *wire.FromWorker) error {
 	select {
 	case v.bulk <- m:
@@ -51,10 +51,10 @@ func (v *workerVoice) send(ctx context.Context, m *wire.FromWorker) error {
 	}
 }
 
-// say says a word of the worker's life, and does not wait.
+// say sends a message about the worker's state, and does not wait.
 func (v *workerVoice) say(m *wire.FromWorker) { v.words <- m }
 
-// close waits until all words are said, but not for ever: nobody may be reading.
+// close waits until all messages are written, but at most patience, as nobody may be reading.
 func (v *workerVoice) close(patience time.Duration) error {
 	close(v.hush)
 	timer := time.NewTimer(patience)
@@ -96,9 +96,8 @@ func (v *workerVoice) loop() {
 	}
 }
 
-// write says one thing. It returns false when nothing can be said any more. A writer
-// whose stream goes on after an error takes the next frame, which is how the two
-// kinds of errors are told apart.
+// write writes one message. It returns false when the pipe is broken. After an error it writes
+// another frame to find out whether the pipe still works.
 func (v *workerVoice) write(m *wire.FromWorker) bool {
 	err := v.frames.Write(m)
 	if err == nil {

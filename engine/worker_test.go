@@ -34,7 +34,7 @@ var (
 	exitWord    = wire.ToWorker{Exit: &wire.Exit{}}
 )
 
-// The whole life of a worker that does all that it is told.
+// A worker that succeeds goes through all states.
 func TestWorkerLivesThroughAJob(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	synctest.Test(t, func(t *testing.T) {
@@ -79,8 +79,7 @@ func TestWorkerBeats(t *testing.T) {
 	})
 }
 
-// What becomes of a worker that fails, is cancelled, or is told what makes no sense, in
-// each of its states.
+// A worker fails, is cancelled, or gets an unexpected message, in each of its states.
 func TestWorkerEndsEarly(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	deploy := deployment(spec, 0, 1)
@@ -88,7 +87,7 @@ func TestWorkerEndsEarly(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		part  *fakePart
-		block string // the call during which the last word is said
+		block string // the call during which the last message is sent
 		words []wire.ToWorker
 		kind  wire.FailureKind
 		want  string // of the failure; "" is none
@@ -185,8 +184,8 @@ func TestWorkerEndsEarly(t *testing.T) {
 	}
 }
 
-// A commit is not stopped by a cancellation, nor by nonsense, and what it made visible
-// is told.
+// Neither a cancellation nor an unexpected message stops a commit, and the worker reports what
+// it made visible.
 func TestWorkerCommitsThoughCancelled(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	for _, test := range []struct {
@@ -211,8 +210,8 @@ func TestWorkerCommitsThoughCancelled(t *testing.T) {
 	}
 }
 
-// Functions that do not hear of the end are left behind after some time, and the
-// process ends.
+// Functions that ignore the end of their context are abandoned after some time, and the process
+// ends.
 func TestWorkerAbandons(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	for _, test := range []struct{ block, want string }{
@@ -246,7 +245,7 @@ func TestWorkerAbandons(t *testing.T) {
 	}
 }
 
-// What Run says of functions that it left behind reaches the user.
+// The error of Run about abandoned functions reaches the user.
 func TestWorkerTellsOfAbandonedFunctions(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	synctest.Test(t, func(t *testing.T) {
@@ -332,8 +331,8 @@ func (memPlane) Connect([]string) error { return nil }
 func (memPlane) Port() *peerlink.Port   { return nil }
 func (memPlane) Where(int) string       { return "" }
 
-// A client that reads slowly slows the worker down, which holds no rows for it; and
-// when the job is cancelled, those who wait for the client end at once.
+// A client that reads slowly slows the worker down, and the worker holds no rows for it. When
+// the job is cancelled, senders that wait for the client end at once.
 func TestWorkerOfASlowClient(t *testing.T) {
 	const n = 1 << 14
 	spec := specOf(t, squares, squaresArgs{N: n}, 1)
@@ -393,7 +392,7 @@ func TestWorkerOfASlowClient(t *testing.T) {
 	})
 }
 
-// Another version of the protocol is told in words that any version reads.
+// A mismatch of the protocol's version is reported in a form that every version can read.
 func TestWorkerOfAnotherVersion(t *testing.T) {
 	for version, want := range map[string]string{
 		"4":   "the task manager speaks version 4 of the protocol and the job's program version 3: upgrade the job's program",
@@ -411,7 +410,7 @@ func TestWorkerOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// What is too large to tell fails the worker rather than the pipe.
+// A message that is too large fails the worker rather than the pipe.
 func TestWorkerOutcomeTooLarge(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	synctest.Test(t, func(t *testing.T) {
@@ -429,8 +428,8 @@ func TestWorkerOutcomeTooLarge(t *testing.T) {
 	})
 }
 
-// The failure of the data plane reaches what runs the subtasks, also when it comes
-// before they are there.
+// A failure of the data plane reaches the runner of the subtasks, even if it comes before the
+// runner is made.
 func TestWorkerDataPlaneFails(t *testing.T) {
 	p := &fakePart{}
 	var f planeFailure

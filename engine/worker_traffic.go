@@ -45,8 +45,8 @@ type countedSender struct {
 	edge *edgeTraffic
 }
 
-// Send counts what was handed over. The rows are the receiver's then, so that they are
-// measured before.
+// Send counts what was sent. The rows are measured before, as they belong to the receiver
+// afterwards.
 func (s *countedSender) Send(ctx context.Context, m transport.Message) error {
 	var rows, bytes int64
 	if m.Rows != nil {

@@ -15,15 +15,14 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Workers runs the job as n workers within this process, the way a cluster runs it in
-// n processes; the results are the same, bit for bit. It is for tests of jobs, operators
-// and queues: each worker builds the job by itself, from arguments and facts that have
-// travelled, so that what one build shares among its subtasks, and a cluster could not
-// share among processes, shows.
+// Workers runs the job as n workers within this process, the way a cluster runs it in n
+// processes; the results are the same, bit for bit. It is for tests of jobs, operators and
+// queues: each worker builds the job by itself, from encoded arguments and facts, which reveals
+// what the subtasks of one build share and the processes of a cluster could not.
 //
-// Where the job has fewer slots than n there is a worker for each slot. 0, the default,
-// runs the job as a whole. The closures of an anonymous job may run here too, though
-// what they capture is shared, which on a cluster it would not be.
+// Where the job has fewer slots than n there is a worker for each slot. 0, the default, runs
+// the job as a whole. The closures of an anonymous job may run here too, although here, unlike
+// on a cluster, workers share what the closures capture.
 func Workers(n int) Option {
 	return func(c *config) {
 		if c.workers = n; n != 0 {
@@ -37,10 +36,10 @@ type workersRun struct {
 	c    *config
 	job  Runnable
 	args []byte
-	// client is the build of the caller of Run, which runs nothing but takes the rows
-	// that come back.
+	// client is the build of the caller of Run. It runs nothing, but takes the rows that come
+	// back.
 	client *Builder
-	graph  []byte // the client's, as it is sent
+	graph  []byte // the client's graph, as it is sent
 	plan   *plan.Plan
 	slots  []shared.Range // by worker
 }
@@ -91,7 +90,7 @@ func newWorkersRun[A any](job *Job[A], args A, c *config) (*workersRun, error) {
 	return r, nil
 }
 
-// run runs the workers to their end and writes what is the client's to write.
+// run runs the workers to their end and writes the outputs of the client.
 func (r *workersRun) run(ctx context.Context) (*Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -144,7 +143,7 @@ func (r *workersRun) worker(worker int, progress *sumOfWorkers) (task.Bindings, 
 	return b.bind, env, nil
 }
 
-// memory is a worker's budget: that of the run is divided by slots.
+// memory returns a worker's budget: its share of the run's budget, by slots.
 func (r *workersRun) memory(worker int) int64 {
 	budget := r.c.memory
 	if budget == 0 {
@@ -153,8 +152,8 @@ func (r *workersRun) memory(worker int) int64 {
 	return max(budget/int64(max(r.plan.Slots, 1)), 1) * int64(r.slots[worker].Len())
 }
 
-// rowsHome takes the rows that a worker collects to the client, by way of the bytes in
-// which they would travel.
+// rowsHome brings the rows that a worker collects to the client. It encodes and decodes them,
+// as on a cluster.
 type rowsHome struct {
 	to  *resultStore
 	mem memory.Allocator
@@ -171,7 +170,7 @@ func (h *rowsHome) send(_ context.Context, node plan.NodeID, shard int, rows arr
 	return h.to.take(&wire.Collected{Node: int(node), Shard: shard, Rows: data}, h.mem)
 }
 
-// sumOfWorkers makes the progress of a run out of that of its workers.
+// sumOfWorkers adds up the progress of the workers of a run.
 type sumOfWorkers struct {
 	watch *watch
 
@@ -185,7 +184,7 @@ type vertexShare struct {
 	shards int
 }
 
-// newSumOfWorkers returns nil where nobody watches.
+// newSumOfWorkers returns nil if nobody watches.
 func newSumOfWorkers(vertices, workers int, w *watch) *sumOfWorkers {
 	if w == nil {
 		return nil
@@ -197,8 +196,8 @@ func newSumOfWorkers(vertices, workers int, w *watch) *sumOfWorkers {
 	return s
 }
 
-// event takes one event of a worker. As those of a run they come in any order. Queues
-// are told by the worker of subtask 0, as on a cluster.
+// event takes one event of a worker. Events come in any order, as those of a run do. The worker
+// of subtask 0 reports the queues, as on a cluster.
 func (s *sumOfWorkers) event(worker int, e task.Progress) {
 	if e.Queue != "" {
 		if worker == 0 {

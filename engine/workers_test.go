@@ -14,7 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// crossed is a job whose rows go to other workers and back: by hash, and all to one.
+// crossed is a job whose rows go to other workers and back: first by hash, then all to one
+// shard.
 func crossed(builds *atomic.Int64) *Job[squaresArgs] {
 	return Define("crossed", func(b *Builder, a squaresArgs) error {
 		builds.Add(1)
@@ -39,7 +40,7 @@ func crossed(builds *atomic.Int64) *Job[squaresArgs] {
 	})
 }
 
-// teller takes rows.
+// teller is a sink that ignores its rows.
 type teller struct{}
 
 func (*teller) Open(*Context) error                             { return nil }
@@ -102,8 +103,8 @@ func TestWorkersGiveWhatOneProcessGives(t *testing.T) {
 	require.Equal(t, want, run(9, 2+5), "no worker without a slot")
 }
 
-// TestWorkersShareNothingOfABuild: what a build keeps for its subtasks is that of one
-// worker, so that a job that relies on more shows.
+// TestWorkersShareNothingOfABuild: the variables of a build belong to one worker, so that a job
+// that relies on sharing them fails.
 func TestWorkersShareNothingOfABuild(t *testing.T) {
 	job := Anonymous(func(b *Builder) error {
 		var together atomic.Int64 // of all subtasks that this build runs
@@ -156,7 +157,7 @@ func TestWorkersFailAsOneProcessDoes(t *testing.T) {
 	}
 }
 
-// TestWorkersAmongTheOptions: the last word on where a job runs counts.
+// TestWorkersAmongTheOptions: the last option about where a job runs counts.
 func TestWorkersAmongTheOptions(t *testing.T) {
 	_, err := Run(t.Context(), squares, squaresArgs{N: 1}, Workers(-1))
 	require.ErrorContains(t, err, "the option Workers is -1: want at least 1, or 0 to run the job as a whole")

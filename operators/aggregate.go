@@ -34,24 +34,23 @@ const (
 
 var aggregationNames = [...]string{"sum", "min", "max", "mean", "count", "count"}
 
-// SumOf adds the values of a column, by default into "sum_<column>". A sum of
-// integers is exact and an int64, and fails the run if it is beyond that range;
-// whether partial sums are does not matter. A sum of floats is a float64, added
-// in the order of rows within each shard and then up the aligned binary tree over
-// shards, so that it has the same bits at any parallelism.
+// SumOf adds the values of a column, by default into "sum_<column>". A sum of integers is exact
+// and an int64. A sum beyond that range fails the run; partial sums may be beyond it. A sum of
+// floats is a float64, added in the order of rows within each shard and then up the aligned
+// binary tree over shards, so that it has the same bits at any parallelism.
 func SumOf(column string) Aggregation { return Aggregation{kind: sumOf, column: column} }
 
-// MinOf gives the least value of a column, by default as "min_<column>", in the
-// order that Sort goes by: NaN is above all numbers.
+// MinOf gives the least value of a column, by default as "min_<column>", in the order of Sort:
+// NaN is above all numbers.
 func MinOf(column string) Aggregation { return Aggregation{kind: minOf, column: column} }
 
-// MaxOf gives the largest value of a column, by default as "max_<column>", in the
-// order that Sort goes by: NaN is above all numbers.
+// MaxOf gives the largest value of a column, by default as "max_<column>", in the order of
+// Sort: NaN is above all numbers.
 func MaxOf(column string) Aggregation { return Aggregation{kind: maxOf, column: column} }
 
-// MeanOf gives the mean of a column as float64, by default as "mean_<column>": of
-// integers that nearest to the exact mean, of floats the sum that SumOf gives,
-// divided by the number of values.
+// MeanOf gives the mean of a column as float64, by default as "mean_<column>". For integers it
+// is the float64 nearest to the exact mean, for floats the result of SumOf divided by the
+// number of values.
 func MeanOf(column string) Aggregation { return Aggregation{kind: meanOf, column: column} }
 
 // CountOf counts the values of a column that are not null, by default as
@@ -83,8 +82,8 @@ func (a Aggregation) String() string {
 	return fmt.Sprintf("%s(%s) as %s", aggregationNames[a.kind], a.column, a.Name())
 }
 
-// Aggregate computes values of all rows: one row, also of an empty dataset, with a
-// column for each aggregation. It lies in the last shard.
+// Aggregate computes values of all rows: one row, also of an empty dataset, with a column for
+// each aggregation. It is in the last shard.
 func Aggregate(d *engine.Dataset, aggs ...Aggregation) *engine.Dataset {
 	const op = "Aggregate"
 	builderOf(op, d)
@@ -96,7 +95,7 @@ type boundAggregation struct {
 	Aggregation
 	from    int // column of the rows, -1 for CountRows
 	floats  bool
-	partial []arrow.Field // what travels between its two halves
+	partial []arrow.Field // columns sent between its two operators
 	result  arrow.Field
 	state   func() aggregateState
 }
@@ -195,7 +194,7 @@ func (p *aggregatePlan) add(op string, d *engine.Dataset, keys []string) *engine
 	})
 }
 
-// reads says which columns of the rows are looked at.
+// reads returns which columns of the rows are read.
 func (p *aggregatePlan) reads(d *engine.Dataset, keys []string) engine.ColumnUse {
 	use := engine.ColumnUse{Some: true, Reads: slices.Clone(keys)}
 	for _, a := range p.aggs {
@@ -218,15 +217,15 @@ func joinText[T fmt.Stringer](values []T) string {
 	return s
 }
 
-// aggregatePlan is what both halves of an aggregation need to know.
+// aggregatePlan is shared by both operators of an aggregation.
 type aggregatePlan struct {
 	aggs           []boundAggregation
 	partial, total *groupSpec
 }
 
-// planAggregate checks an aggregation, records what is wrong with it, and lays out
-// its columns: the keys, then partial values, then the source shard; in the end
-// the keys and the results.
+// planAggregate checks an aggregation, records mistakes, and determines its columns. Between
+// the two operators they are the keys, the partial values and the source shard; at the end, the
+// keys and the results.
 func planAggregate(op string, d *engine.Dataset, keys []string, aggs []Aggregation) (*aggregatePlan, bool) {
 	b := builderOf(op, d)
 	if !usable(d) {
@@ -273,7 +272,7 @@ func planAggregate(op string, d *engine.Dataset, keys []string, aggs []Aggregati
 	p.partial.folder = func(c *engine.Context) (groupFolder, error) { return newCombiner(c, p) }
 	p.total.input = p.partial.output
 	p.total.output = arrow.NewSchema(total, nil)
-	p.total.growing = true // by what waits for its neighbour in the tree
+	p.total.growing = true // slots wait for their neighbours in the tree
 	p.total.folder = func(c *engine.Context) (groupFolder, error) { return newShardMerger(c, p) }
 	return p, ok
 }

@@ -44,7 +44,7 @@ func (s *aggregateStates) width() (n int64) {
 	for _, st := range s.states {
 		n += st.width()
 	}
-	return 2 * n // there is room to grow
+	return 2 * n // with room to grow
 }
 
 func (s *aggregateStates) grown() (n int64) {
@@ -54,7 +54,7 @@ func (s *aggregateStates) grown() (n int64) {
 	return n
 }
 
-// record joins the key columns to what was appended to the outcome.
+// record returns the key columns together with the columns that were appended to outcome.
 func (s *aggregateStates) record(keys arrow.Record) (arrow.Record, error) {
 	values, err := s.outcome.NewRecord()
 	if err != nil {
@@ -130,19 +130,19 @@ func (f *combiner) finish(shard int, groups []int32, keys arrow.Record) (arrow.R
 	return f.record(keys)
 }
 
-// shardMerger folds the partial values of each group up the aligned tree over the
-// source shards. What waits for its right neighbour is a chain of slots for each
-// group, the levels at which they will meet decreasing towards its end, as in
-// shared.Folder; a group has at most as many as the tree has levels.
+// shardMerger folds the partial values of each group up the aligned tree over the source
+// shards. Each group has a chain of slots that wait for their right neighbours. As in
+// shared.Folder, the levels at which they will meet decrease towards the chain's end, so a
+// chain is no longer than the tree is high.
 type shardMerger struct {
 	aggregateStates
-	last  []int32 // by group: the end of its chain, -1 where there is none
-	left  []int32 // by slot: what is to its left, -1 where it is the first
+	last  []int32 // by group: the end of its chain, -1 if there is none
+	left  []int32 // by slot: its left neighbour in the chain, -1 for the first
 	first []int32 // by slot: the first shard below it
 	free  []int32 // slots to use again
-	known int     // slots in use at most, as far as grown has told
+	known int     // most slots in use that grown has reported
 
-	slots []int32 // of the rows at hand
+	slots []int32 // of the current rows
 	cols  []arrow.Array
 }
 
@@ -154,7 +154,7 @@ func newShardMerger(c *engine.Context, p *aggregatePlan) (groupFolder, error) {
 	return &shardMerger{aggregateStates: states}, nil
 }
 
-// width leaves the slots to grown.
+// width does not count slots; grown does.
 func (f *shardMerger) width() int64 { return 8 }
 
 func (f *shardMerger) grown() int64 {
@@ -211,8 +211,8 @@ func (f *shardMerger) slot() int32 {
 	return int32(len(f.left) - 1)
 }
 
-// push appends the slot of a shard to a group's chain, after merging what meets
-// below the point where the end of the chain meets it.
+// push appends the slot of a shard to a group's chain. Before that it merges slots that meet
+// below the level at which the chain's end meets the new slot.
 func (f *shardMerger) push(g, slot, shard int32) {
 	for {
 		right := f.last[g]
@@ -239,7 +239,7 @@ func (f *shardMerger) join(g int32) {
 	f.last[g] = left
 }
 
-// give gives up a slot.
+// give frees a slot.
 func (f *shardMerger) give(slot int32) {
 	f.clear(slot)
 	f.free = append(f.free, slot)
@@ -248,7 +248,7 @@ func (f *shardMerger) give(slot int32) {
 func (f *shardMerger) finish(_ int, groups []int32, keys arrow.Record) (arrow.Record, error) {
 	f.room(slotsFor(groups))
 	for _, g := range groups {
-		if f.last[g] < 0 { // no row at all
+		if f.last[g] < 0 { // there was no row
 			f.last[g] = f.slot()
 			f.grow(len(f.left))
 		}

@@ -20,20 +20,21 @@ import (
 type aggregateState interface {
 	// grow makes room for slots 0 to n-1.
 	grow(n int)
-	// add takes the values of rows into their slots, in order; slot -1 is left out,
-	// and so are nulls. col is nil where rows are counted.
+	// add adds the values of rows to their slots, in order. Slot -1 and nulls are left out. col
+	// is nil if rows are counted.
 	add(col arrow.Array, slots []int32)
 	// load fills empty slots with partial values, one for each row; slot -1 is left
 	// out.
 	load(cols []arrow.Array, slots []int32)
-	// merge takes the value of a slot into the one to its left.
+	// merge merges the value of a slot into its left neighbour.
 	merge(left, right int32)
 	clear(slot int32)
-	// partial appends the value of a slot for load, result for the user.
+	// partial appends the value of a slot in the form that load takes, result in the form for
+	// the user.
 	partial(to []array.Builder, slot int32)
 	result(to array.Builder, slot int32) error
-	// width is the bytes of a slot; grown those that were taken beyond that since it
-	// was asked last.
+	// width returns the bytes of a slot; grown returns the bytes taken beyond that since its
+	// last call.
 	width() int64
 	grown() int64
 }
@@ -43,7 +44,7 @@ type fixedSize struct{}
 
 func (fixedSize) grown() int64 { return 0 }
 
-// grownTo returns s with a length of at least n; what is new is zero.
+// grownTo returns s with a length of at least n; new elements are zero.
 func grownTo[T any](s []T, n int) []T {
 	if n <= len(s) {
 		return s
@@ -195,8 +196,8 @@ func (s *floatSum) grow(n int)    { s.sum, s.n = grownTo(s.sum, n), grownTo(s.n,
 func (*floatSum) width() int64    { return 16 }
 func (s *floatSum) clear(i int32) { s.sum[i], s.n[i] = 0, 0 }
 
-// put adds a value to a slot. The first value is taken as it is: added to +0, a
-// sum of nothing but -0 would become +0.
+// put adds a value to a slot. The first value is stored, not added to +0, as otherwise a sum of
+// only -0 would become +0.
 func (s *floatSum) put(slot int32, v float64, n int64) {
 	if s.n[slot] == 0 {
 		s.sum[slot] = v
@@ -248,8 +249,8 @@ func (s *floatSum) result(to array.Builder, slot int32) error {
 	return nil
 }
 
-// extremeState keeps the least value of each slot, in an order that may be turned
-// round; of values that tie, the first.
+// extremeState keeps the least value of each slot in an order that may be reversed. Of values
+// that tie it keeps the first.
 type extremeState[T any] struct {
 	fixedSize
 	before func(x, y T) bool
@@ -302,7 +303,7 @@ type textExtreme struct {
 
 	best  [][]byte
 	seen  []bool
-	taken int64 // bytes since grown was asked
+	taken int64 // bytes since the last call of grown
 }
 
 func (s *textExtreme) grow(n int)    { s.best, s.seen = grownTo(s.best, n), grownTo(s.seen, n) }
@@ -403,7 +404,7 @@ func beforeFloats(largest bool) func(x, y float64) bool {
 	return less
 }
 
-// floatsOf returns a float column as float64; what is null is anything.
+// floatsOf returns a float column as float64; the places of nulls hold anything.
 func floatsOf(col arrow.Array, scratch *[]float64) []float64 {
 	narrow, ok := col.(*array.Float32)
 	if !ok {
@@ -416,8 +417,8 @@ func floatsOf(col arrow.Array, scratch *[]float64) []float64 {
 	return *scratch
 }
 
-// integersOf returns a column of integers, booleans, dates or timestamps as int64;
-// what is null is anything, and uint64 wraps.
+// integersOf returns a column of integers, booleans, dates or timestamps as int64. The places
+// of nulls hold anything, and uint64 wraps.
 func integersOf(col arrow.Array, scratch *[]int64) []int64 {
 	switch col := col.(type) {
 	case *array.Int64:

@@ -48,7 +48,7 @@ func fewColumns(t testing.TB, stream bool, options ...ipc.Option) []byte {
 	return out.Bytes()
 }
 
-// damagedForms are files of 200 rows, of our writer's and of pyarrow's making.
+// damagedForms are files of 200 rows, written by this package and by pyarrow.
 func damagedForms(t testing.TB) map[string][]byte {
 	forms := map[string][]byte{
 		"file": fewColumns(t, false), "stream": fewColumns(t, true),
@@ -98,8 +98,8 @@ func readDamaged(data []byte) (rows int64, err error) {
 	return rows, err
 }
 
-// TestDamagedArrowFilesKeepTheirRows: bits flipped, words and lines zeroed, and ends cut off
-// may give other values, as values have no checksum, and never another number of rows.
+// TestDamagedArrowFilesKeepTheirRows: flipped bits, zeroed words and lines, and cut ends may
+// give other values, as values have no checksum, but never another number of rows.
 func TestDamagedArrowFilesKeepTheirRows(t *testing.T) {
 	draw := rand.New(rand.NewPCG(1, 2))
 	for name, whole := range damagedForms(t) {
@@ -142,7 +142,7 @@ func arrowHeads(t testing.TB, data []byte) []int64 {
 	return x.begin
 }
 
-// TestArrowHeadsThatLie: what heads and bodies say must agree with each other.
+// TestArrowHeadsThatLie: heads and bodies must agree with each other.
 func TestArrowHeadsThatLie(t *testing.T) {
 	word := binary.LittleEndian
 	for _, stream := range []bool{false, true} {
@@ -221,7 +221,7 @@ func TestArrowHeadsThatLie(t *testing.T) {
 	}
 }
 
-// TestArrowFootersThatLie: what a footer says must agree with what stands before it.
+// TestArrowFootersThatLie: a footer must agree with the messages before it.
 func TestArrowFootersThatLie(t *testing.T) {
 	word := binary.LittleEndian
 	whole := fewColumns(t, false)
@@ -254,7 +254,7 @@ func TestArrowFootersThatLie(t *testing.T) {
 		require.ErrorContains(t, err, fmt.Sprintf("input x.arrow: footer at byte %d: ", from))
 		require.ErrorContains(t, err, want)
 	}
-	// The last batch that a footer tells of may be gone.
+	// The last batch in a footer may be missing.
 	data := append(bytes.Clone(whole[:begin[4]]), whole[from:]...)
 	_, err := readDamaged(data)
 	require.ErrorContains(t, err, fmt.Sprintf("it tells of a record batch at byte %d, and there is none", begin[4]))

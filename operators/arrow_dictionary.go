@@ -11,9 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// dictionary is the values that the rows of a column refer to by index, as far
-// as they are read. Values lie in messages before the batches that use them; a
-// message replaces those before, or adds to them. They live on the Go heap.
+// dictionary holds the values read so far that the rows of a column refer to by index. Values
+// are in messages before the batches that use them. A message replaces the values of earlier
+// messages, or adds to them. They live on the Go heap.
 type dictionary struct {
 	first, last int // messages read, by their indices among those of the column
 	values      arrow.Record
@@ -21,8 +21,7 @@ type dictionary struct {
 
 func (f *arrowFile) hasDictionary(column int) bool { return f.lookups[column] != nil }
 
-// of returns the values that are in force for a batch, borrowed until the next
-// call.
+// of returns the values that apply to a batch, borrowed until the next call.
 func (d *dictionary) of(f *arrowFile, column, k int) (arrow.Record, error) {
 	id := f.ids[column]
 	first, last := f.inForce(id, k)
@@ -60,8 +59,8 @@ func valuesSchema(t arrow.DataType) *arrow.Schema {
 	return arrow.NewSchema([]arrow.Field{{Name: "values", Type: t, Nullable: true}}, nil)
 }
 
-// dictionaryPart reads the values of one message, as the stream of one batch
-// that they would be alone.
+// dictionaryPart reads the values of one message. It presents them to the reader as a stream of
+// one batch.
 func (f *arrowFile) dictionaryPart(d arrowDictionary, t arrow.DataType) (arrow.Record, error) {
 	m, head, err := readMessage(f.r, d.at, d.end, nil)
 	if err != nil {
@@ -74,7 +73,7 @@ func (f *arrowFile) dictionaryPart(d arrowDictionary, t arrow.DataType) (arrow.R
 	if err != nil {
 		return nil, err
 	}
-	length := m.body - int64(len(head)) - d.at // of what tells the header's length
+	length := m.body - int64(len(head)) - d.at // length of the field that holds the header's length
 	prefix := make([]byte, length)
 	if _, err := f.r.ReadAt(prefix, d.at); err != nil {
 		return nil, unexpectedEOF(err)

@@ -13,9 +13,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// nothingBehind verifies that an end mark is followed by no more than what fills up a line.
-// Readers of streams stop there; in a file, what follows is data that a damaged length has
-// made an end of, or another stream, of which nobody would read the rows.
+// nothingBehind verifies that an end mark is followed by padding only. Readers of streams stop
+// at the end mark. In a file, bytes after it are data behind a damaged length, or another
+// stream, and their rows would be lost.
 func nothingBehind(r io.ReaderAt, from, to int64) error {
 	rest := make([]byte, min(to-from, 64))
 	if _, err := r.ReadAt(rest, from); err != nil && !errors.Is(err, io.EOF) {
@@ -27,8 +27,7 @@ func nothingBehind(r io.ReaderAt, from, to int64) error {
 	return nil
 }
 
-// agree compares the footer, which lies between two bytes with what is behind it, with the
-// messages that were found.
+// agree compares the footer, in the given range of bytes, with the messages that were found.
 func (x *arrowIndex) agree(r io.ReaderAt, from, to int64) error {
 	text := make([]byte, to-from-arrowTail)
 	if _, err := r.ReadAt(text, from); err != nil {
@@ -77,7 +76,7 @@ func (x *arrowIndex) sameSchema(head []byte) error {
 	if err != nil {
 		return fmt.Errorf("its schema: %w", err)
 	}
-	// What else is told of columns, their metadata, may stand in another order.
+	// The metadata of columns may be in another order.
 	same := func(a, b arrow.Field) bool {
 		return a.Name == b.Name && a.Nullable == b.Nullable && arrow.TypeEqual(a.Type, b.Type)
 	}
@@ -91,7 +90,7 @@ func (x *arrowIndex) sameSchema(head []byte) error {
 // all dictionaries.
 func (f *flatBuffer) dictionaryIDs(schema int64) (ids []int64, all map[int64]bool) {
 	all = map[int64]bool{}
-	left := len(f.b) // fields that there can be, as tables may refer to each other
+	left := len(f.b) // bound on the fields, as damaged tables may refer to each other
 	var walk func(fields int64, depth int) []int64
 	walk = func(fields int64, depth int) (ids []int64) {
 		at := f.follow(fields)

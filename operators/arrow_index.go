@@ -14,22 +14,21 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// arrowIndex says where the record batches of an Arrow file lie. Both forms of
-// file are a sequence of messages, of which the first is the schema; the file
-// form has a magic number around them and a footer behind, which repeats where
-// the messages are but not how many rows they have. So the messages' headers
-// are read one after another, and their bodies passed over. Nothing in a file has a
-// checksum, and one in which a length is 0 looks like one that ends there: what headers
-// say must fit the schema and their bodies, they must be those that the footer tells of,
-// and nothing may stand behind the last.
+// arrowIndex holds the positions of the record batches of an Arrow file. Both forms of file are
+// a sequence of messages that begins with the schema. The file form adds a magic number around
+// them, and a footer that repeats where the messages are, but not how many rows they have. So
+// the headers of the messages are read one after another, and their bodies skipped. Files have
+// no checksums, and a file with a length of 0 looks as if it ended there. So headers must fit
+// the schema and their bodies, the footer must list the same messages, and nothing may follow
+// the last one.
 type arrowIndex struct {
 	told         *arrow.Schema
 	begin        []int64    // offset of each batch with rows
-	spans        [][2]int64 // bytes of batches, between which dictionaries lie
+	spans        [][2]int64 // byte ranges of batches, with dictionaries in between
 	first        []int64    // index of the first row of each batch
 	rows         int64
 	dictionaries map[int64][]arrowDictionary // by their id, in the order of the file
-	ids          []int64                     // of each column's dictionary; of use where it has one
+	ids          []int64                     // of each column's dictionary; only valid if it has one
 	known        map[int64]bool              // ids of all dictionaries that columns refer to
 
 	found [2][]batch.FileBlock // all dictionaries, and all record batches
@@ -38,12 +37,12 @@ type arrowIndex struct {
 // arrowDictionary is a message with values of a dictionary.
 type arrowDictionary struct {
 	at, end int64 // bytes of the message
-	before  int   // batches with rows that lie before it
+	before  int   // number of batches with rows before it
 	whole   int   // index of the message that the values are appended to, its own if they replace others
 }
 
-// inForce returns the messages whose values are together the dictionary of a
-// batch, as indices from first up to last.
+// inForce returns the messages whose values make up the dictionary of a batch, as indices from
+// first up to last.
 func (x *arrowIndex) inForce(id int64, batch int) (first, last int) {
 	all := x.dictionaries[id]
 	last = sort.Search(len(all), func(i int) bool { return all[i].before > batch })
@@ -55,7 +54,7 @@ func (x *arrowIndex) inForce(id int64, batch int) (first, last int) {
 
 const arrowMagic = "ARROW1"
 
-// arrowTail are the bytes behind a footer: its length, and the magic number.
+// arrowTail is the number of bytes after a footer: its length, and the magic number.
 const arrowTail = 4 + int64(len(arrowMagic))
 
 // Kinds of message, by the union MessageHeader of the Arrow format.
@@ -74,12 +73,11 @@ func indexArrow(r io.ReaderAt, size int64) (*arrowIndex, error) {
 	x := &arrowIndex{}
 	var head []byte
 	at := from
-	// Writers of the file form leave out the end mark at times, as the footer says
-	// enough.
+	// Some writers of the file form leave out the end mark, as the footer makes it redundant.
 	for at < to || to == size {
 		var m arrowMessage
 		m, head, err = readMessage(r, at, to, head)
-		if err == io.EOF { // itself: one wrapped in an error is something cut off
+		if err == io.EOF { // not errors.Is: a wrapped io.EOF means truncated data
 			if err := nothingBehind(r, m.end, to); err != nil {
 				return nil, err
 			}
@@ -104,7 +102,7 @@ func indexArrow(r io.ReaderAt, size int64) (*arrowIndex, error) {
 	return x, nil
 }
 
-// add takes up a message.
+// add adds a message to the index.
 func (x *arrowIndex) add(r io.ReaderAt, at int64, m arrowMessage, head []byte) error {
 	if x.told == nil && m.kind != messageSchema {
 		return errors.New("the data do not begin with a schema")
@@ -145,7 +143,7 @@ func (x *arrowIndex) add(r io.ReaderAt, at int64, m arrowMessage, head []byte) e
 	return nil
 }
 
-// addDictionary takes up a message with values of a dictionary.
+// addDictionary adds a message with values of a dictionary to the index.
 func (x *arrowIndex) addDictionary(at int64, m arrowMessage) error {
 	if !x.known[m.id] {
 		return fmt.Errorf("it is a dictionary of the id %d, which no column has", m.id)
@@ -165,7 +163,7 @@ func (x *arrowIndex) addDictionary(at int64, m arrowMessage) error {
 	return nil
 }
 
-// arrowBounds returns between which bytes the messages lie.
+// arrowBounds returns the byte range of the messages.
 func arrowBounds(r io.ReaderAt, size int64) (from, to int64, err error) {
 	if size == 0 {
 		return 0, 0, errors.New("it is empty")
@@ -195,20 +193,20 @@ func arrowBounds(r io.ReaderAt, size int64) (from, to int64, err error) {
 	return 8, size - tail - footer, nil
 }
 
-// arrowMessage is what the index needs to know of a message.
+// arrowMessage holds what the index needs of a message.
 type arrowMessage struct {
 	kind  byte
 	rows  int64
 	body  int64          // offset of its body
-	end   int64          // offset behind that
+	end   int64          // offset after the body
 	ids   []int64        // of a schema: the dictionary of each column, or 0
-	known map[int64]bool // of a schema: all dictionaries, of fields of columns too
+	known map[int64]bool // of a schema: all dictionaries, also of nested fields
 	id    int64          // of a dictionary, as what follows
 	delta bool           // the values are appended to those before
 }
 
-// readMessage reads the header of the message at an offset, into head if that is
-// large enough; io.EOF is the end mark, of which it gives the end alone.
+// readMessage reads the header of the message at an offset, into head if that is large enough.
+// For the end mark it returns io.EOF, and a message with only end set.
 func readMessage(r io.ReaderAt, at, to int64, head []byte) (m arrowMessage, _ []byte, err error) {
 	var word [8]byte
 	if to-at < 4 {
@@ -266,8 +264,8 @@ func unexpectedEOF(err error) error {
 	return err
 }
 
-// valuesMessage changes the header of a dictionary's message, without the length
-// before it, to that of a record batch of the values alone, which it has within.
+// valuesMessage turns the header of a dictionary's message, without the length before it, into
+// that of the record batch of values inside it.
 func valuesMessage(head []byte) error {
 	f := flatBuffer{b: head}
 	root := f.u32(0)
@@ -281,8 +279,8 @@ func valuesMessage(head []byte) error {
 	return nil
 }
 
-// flatBuffer reads fields of tables in the FlatBuffers encoding, of which it
-// trusts nothing. Position 0 is an absent field, of which every value is 0.
+// flatBuffer reads fields of tables in the FlatBuffers encoding. It checks all positions.
+// Position 0 stands for an absent field, whose value is 0.
 type flatBuffer struct {
 	b   []byte
 	bad bool

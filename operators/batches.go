@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// emitIndices hands on the given rows of a batch, which may repeat but not
-// descend. What is contiguous is shared, the rest copied.
+// emitIndices emits the given rows of a batch. Indices may repeat but not descend. Contiguous
+// rows are shared, others copied.
 func emitIndices(c *engine.Context, shard int, rows arrow.Record, indices []int32, out engine.Output) error {
 	if len(indices) == 0 {
 		return nil
@@ -37,7 +37,7 @@ func contiguous(indices []int32) bool {
 	return true
 }
 
-// emitSlice hands on the rows [lo, hi) of a batch.
+// emitSlice emits the rows [lo, hi) of a batch.
 func emitSlice(shard int, rows arrow.Record, lo, hi int, out engine.Output) error {
 	if lo >= hi {
 		return nil
@@ -50,16 +50,16 @@ func emitSlice(shard int, rows arrow.Record, lo, hi int, out engine.Output) erro
 	return out.Emit(shard, arrowrows.Batch(part))
 }
 
-// emitColumns hands on a batch of the given columns, borrowed, which the schema
-// describes.
+// emitColumns emits a batch of the given columns, which are borrowed and described by the
+// schema.
 func emitColumns(shard int, schema *arrow.Schema, cols []arrow.Array, rows int64, out engine.Output) error {
 	rec := array.NewRecord(schema, cols, rows)
 	defer rec.Release()
 	return out.Emit(shard, arrowrows.Batch(rec))
 }
 
-// withField returns the schema with the field in the place of that of its name,
-// or behind all others, and the place.
+// withField returns the schema with the field, and the field's index. It replaces the field of
+// that name, or is appended.
 func withField(schema *arrow.Schema, f arrow.Field) (*arrow.Schema, int) {
 	fields := schema.Fields()
 	at := len(fields)
@@ -93,7 +93,7 @@ func (h *held) add(c *engine.Context, rows arrow.Record) error {
 	return nil
 }
 
-// drop gives up what is kept.
+// drop releases the kept rows.
 func (h *held) drop(c *engine.Context) {
 	for i, r := range h.rows {
 		r.Release()
@@ -105,7 +105,7 @@ func (h *held) drop(c *engine.Context) {
 	h.rows, h.count, h.bytes = h.rows[:0], 0, 0
 }
 
-// forwarder hands rows on as they are: the operator behind edges that move rows.
+// forwarder emits rows unchanged. It is the operator behind exchanges.
 type forwarder struct{ noop }
 
 func (forwarder) Process(_ *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {

@@ -7,8 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// BenchmarkRows measures what an operator costs per row in a chain, by the time
-// of a run over many rows: Range alone is what the others add to.
+// BenchmarkRows measures the cost of an operator per row in a chain, by the time of a run over
+// many rows. Range alone is the baseline of the others.
 func BenchmarkRows(b *testing.B) {
 	const rows = 1 << 20
 	type both struct {

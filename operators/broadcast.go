@@ -14,16 +14,16 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// MapWith is MapErr with a broadcast variable: f gets all rows of side, in the
-// order of their shards, along with each row of d. It runs when side is
-// complete. For small datasets such as a model or a table to look up in.
+// MapWith is MapErr with a broadcast variable: f gets all rows of side, in the order of their
+// shards, along with each row of d. It runs when side is complete. It is for small datasets
+// such as a model or a lookup table.
 //
-// The rows of side are one copy per process that all calls share, the slice that they come
-// in included: f must not modify them, nor sort them or put others in their places. Copy the
-// slice first (slices.Clone), and the slices in a row before changing those; or prepare side
-// by an operator before. The copy is shared in every run, as one for each call would cost
-// more than most functions do, and one for each subtask would make what f changes depend on
-// parallelism all the same. engine.Check finds functions that change it.
+// The rows of side are one copy per process that all calls share, including the slice that
+// holds them. f must not modify, sort or replace them. Copy the slice first (slices.Clone), and
+// the slices in a row before changing those; or prepare side by an operator before. There is no
+// copy per call, as it would cost more than most functions do, and none per subtask, as changes
+// by f would then still depend on parallelism. engine.Check finds functions that change the
+// rows.
 func MapWith[In, Side, Out any](d, side *engine.Dataset, f func(row In, side []Side) (Out, error)) *engine.Dataset {
 	const op = "MapWith"
 	b := builderOf(op, d, side)
@@ -63,8 +63,7 @@ func whichNil(d *engine.Dataset) string {
 	return "the dataset to broadcast"
 }
 
-// withSide is the operator behind MapWith: a mapper that holds on to the side
-// rows while it is open.
+// withSide is the operator behind MapWith: a mapper that holds the side rows while it is open.
 type withSide[In, Side, Out any] struct {
 	mapper[In, Out]
 	shared *sideRows[Side]
@@ -81,8 +80,8 @@ func (o *withSide[In, Side, Out]) Open(c *engine.Context) error {
 	return o.mapper.Open(c)
 }
 
-// EndShard also tells whether the rows are still as they were, where that is looked at. No
-// other operator has them, so that it was the function.
+// EndShard also fails if the side rows have changed, in runs that check this. No other operator
+// has these rows, so the function changed them.
 func (o *withSide[In, Side, Out]) EndShard(c *engine.Context, shard int, out engine.Output) error {
 	if c.ChecksRows() {
 		if err := o.shared.unchanged(); err != nil {
@@ -100,9 +99,9 @@ func (o *withSide[In, Side, Out]) Close() error {
 	return o.mapper.Close()
 }
 
-// sideRows holds the rows of a side input as values of T, for all subtasks of a
-// process. It is made by the first that opens and given up by the last that
-// closes, and may be made again.
+// sideRows holds the rows of a side input as values of T, for all subtasks of a process. The
+// first subtask that opens makes it, and the last that closes releases it. It may be made
+// again.
 type sideRows[T any] struct {
 	codec *batch.Codec[T]
 
@@ -111,13 +110,13 @@ type sideRows[T any] struct {
 	rows   []T
 	bytes  int64                         // reserved
 	budget interface{ Release(n int64) } // where they are reserved
-	print  uint64                        // of the rows as they were read, where that is looked at
+	print  uint64                        // of the rows as they were read, if changes are checked
 }
 
-// errSideChanged blames the function for rows that all of its calls share.
+// errSideChanged is the error of a function that changed rows that all of its calls share.
 var errSideChanged = errors.New("the function changed the rows it was given as a side input, which are one slice for all calls: make a copy before you sort or change it (slices.Clone), and of the slices in its rows")
 
-// acquire returns the rows, which must not be modified and are to be released.
+// acquire returns the rows, which must not be modified. Call release afterwards.
 func (s *sideRows[T]) acquire(c *engine.Context, port int) ([]T, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,8 +129,8 @@ func (s *sideRows[T]) acquire(c *engine.Context, port int) ([]T, error) {
 	return s.rows, nil
 }
 
-// read reads the rows. They refer to the batches, which are there as long as a
-// subtask that gets them is open.
+// read reads the rows. They refer to the batches, which are valid as long as a subtask with
+// this input is open.
 func (s *sideRows[T]) read(c *engine.Context, recs []arrow.Record) error {
 	var count int64
 	for _, rec := range recs {
@@ -163,7 +162,7 @@ func (s *sideRows[T]) read(c *engine.Context, recs []arrow.Record) error {
 	return nil
 }
 
-// unchanged compares the rows with what they were.
+// unchanged returns an error if the rows have changed since they were read.
 func (s *sideRows[T]) unchanged() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,13 +172,13 @@ func (s *sideRows[T]) unchanged() error {
 	return nil
 }
 
-// fingerprint is that of all that calls share: the memory of the slice, where fields that are
-// no columns lie too, and the values of columns, which may lie elsewhere.
+// fingerprint hashes all memory that calls share: the memory of the slice, which includes
+// fields that are no columns, and the values of columns, which may be elsewhere.
 func (s *sideRows[T]) fingerprint() uint64 {
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s.rows))), len(s.rows)*int(unsafe.Sizeof(*new(T))))
 	print := xxh3.Hash(bytes)
 	content, err := hashSlice(s.codec, s.rows)
-	if err != nil { // a value that no column can have, such as a time: it is told by that
+	if err != nil { // a value that no column can have, such as a time; it identifies itself
 		content = err.Error()
 	}
 	return xxh3.HashStringSeed(content, print)
@@ -195,11 +194,10 @@ func (s *sideRows[T]) release() {
 	}
 }
 
-// MapBatchWith is MapBatch with a broadcast variable: f gets all batches of side,
-// in the order of their shards, along with each batch of d. It runs when side is
-// complete. The batches of side are shared by all calls: f must not modify them,
-// and borrows them for the call, as it does rows; to return one, f retains it first. The
-// slice that they come in is the call's own.
+// MapBatchWith is MapBatch with a broadcast variable: f gets all batches of side, in the order
+// of their shards, along with each batch of d. It runs when side is complete. The batches of
+// side are shared by all calls: f must not modify them, and borrows them for the call, as it
+// does rows; to return one, f retains it first. The call may change the slice that holds them.
 func MapBatchWith(d, side *engine.Dataset, schema engine.Schema, f func(c *engine.Context, rows engine.Batch, side []engine.Batch) (engine.Batch, error)) *engine.Dataset {
 	const op = "MapBatchWith"
 	b := builderOf(op, d, side)

@@ -8,13 +8,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// chunker gathers rows into batches whose bounds and buffers depend on the rows
-// alone, not on the batches they came in: what a columnar file is made of, so
-// that its bytes are the same at every parallelism and batch size.
+// chunker gathers rows into batches whose bounds and buffers depend on the rows alone, not on
+// the batches they came in. Columnar files are made of such batches, so that their bytes are
+// the same at every parallelism and batch size.
 type chunker struct {
 	mem  memory.Allocator
-	rows int   // a batch has at most so many rows,
-	size int64 // and no further one when its values take so many bytes
+	rows int   // bound on the rows of a batch
+	size int64 // a batch is complete when its values take so many bytes
 	emit func(arrow.Record) error
 
 	held     []arrow.Record // owned
@@ -22,7 +22,7 @@ type chunker struct {
 	heldSize int64
 }
 
-// push takes rows, which are borrowed, and emits the batches that they complete.
+// push takes borrowed rows, and emits the batches that they complete.
 func (k *chunker) push(rows arrow.Record) error {
 	fixed, variable := rowSizes(rows)
 	from, n := 0, int(rows.NumRows())
@@ -106,8 +106,8 @@ func rowSizes(rows arrow.Record) (fixed int64, variable []func(row int) int64) {
 	return fixed, variable
 }
 
-// lengthOf returns a function for the bytes that a row of a column of variable
-// length takes, be it null or not; nil for other columns.
+// lengthOf returns a function for the bytes of a row, null or not, of a column of variable
+// length; nil for other columns.
 func lengthOf(col arrow.Array) func(i int) int {
 	switch c := col.(type) {
 	case *array.String:
@@ -127,10 +127,9 @@ func lengthOf(col arrow.Array) func(i int) int {
 	return nil
 }
 
-// plainNulls returns rec, which it takes over, with nothing left under its
-// nulls: operators may leave anything there, and files would show it. The
-// batch's buffers start at its first row and belong to nobody else, as those of
-// batch.Concat do.
+// plainNulls takes over rec and returns it with the places of nulls cleared: operators may
+// leave anything there, and it would get into files. The batch's buffers must start at its
+// first row and not be shared, like those of batch.Concat.
 func plainNulls(mem memory.Allocator, rec arrow.Record) (arrow.Record, error) {
 	for i, col := range rec.Columns() {
 		if col.NullN() == 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Group is the rows of one key of one dataset, as CoGroup hands them to a function. It is
-// good during the call only.
+// Group is the rows of one key of one dataset, as CoGroup passes them to a function. It is
+// valid during the call only.
 type Group[T any] struct {
 	rows    *rowSpool
 	indices int // column of the rows' indices
@@ -25,8 +25,8 @@ type Group[T any] struct {
 func (g *Group[T]) Len() int64 { return g.rows.count }
 
 // Rows yields the rows in order, as often as it is called. Slices and strings in a row must not
-// be modified, and hold until the next row where the group is larger than memory; copy what is
-// kept.
+// be modified. If the group is larger than memory, they are only valid until the next row; copy
+// what is kept.
 func (g *Group[T]) Rows() iter.Seq[T] {
 	return func(yield func(T) bool) {
 		if g.failed != nil {
@@ -48,7 +48,7 @@ func (g *Group[T]) Rows() iter.Seq[T] {
 	}
 }
 
-// first returns the index of the first row, of which there is one.
+// first returns the index of the first row, which must exist.
 func (g *Group[T]) first() (index int64, err error) {
 	err = eachRow(g.rows, g.indices, func(_ arrow.Record, _ int, at int64) error {
 		index = at
@@ -60,26 +60,27 @@ func (g *Group[T]) first() (index int64, err error) {
 	return index, err
 }
 
-// CoGroup gathers the rows of two datasets by keys: f is called once for each key that either
-// has, with the rows of both, one of which may have none, and emits any number of rows. It is
-// for what joins cannot say, such as comparing two histories of one customer.
+// CoGroup gathers the rows of two datasets by keys. f is called once for each key that either
+// dataset has, with the rows of both; one of them may have none. It emits any number of rows.
+// CoGroup is for what joins cannot express, such as comparing two histories of one customer.
 //
-// Keys are equal as GroupBy has them. Unlike in Join, a null equals another one: rows with nulls
-// in their keys are groups too, as in GroupBy.
+// Keys are equal as GroupBy has them. Unlike in Join, a null equals another one: rows with
+// nulls in their keys are groups too, as in GroupBy.
 //
-// Groups come into the shard that a hash of their keys chooses, in the order of the first
-// left rows of those that have some, then in that of the first right rows. Rows of a group come in
-// the order of the shards that they lay in. None of this depends on parallelism, batch sizes or
-// memory. The rows of a shard are sorted by key in memory, within the run's budget, and beyond it
-// on disk; a group of any size is read from there as often as f asks for its rows.
+// A hash of the keys chooses the shard of a group. Within a shard, groups with left rows come
+// first, in the order of their first left rows, and then the others, in the order of their
+// first right rows. Rows of a group come in the order of their source shards. None of this
+// depends on parallelism, batch sizes or memory. The rows of a shard are sorted by key in
+// memory, within the run's budget, and beyond it on disk; a group of any size is read from
+// there as often as f asks for its rows.
 //
-// What is given to emit is copied. An error fails the run; it is told with the index within the
+// emit copies its argument. An error fails the run; it is reported with the index within the
 // shard of the group's first row.
 func CoGroup[L, R, Out any](left, right *engine.Dataset, on JoinKeys, f func(left *Group[L], right *Group[R], emit func(Out)) error) *engine.Dataset {
 	return addCoGroup("CoGroup", left, right, on, 0, f)
 }
 
-// addCoGroup adds a coGrouper; most is that of joinSpec.
+// addCoGroup adds a coGrouper; most is as in joinSpec.
 func addCoGroup[L, R, Out any](op string, left, right *engine.Dataset, on JoinKeys, most int, f func(left *Group[L], right *Group[R], emit func(Out)) error) *engine.Dataset {
 	b, ok := joinBuilder(op, left, right)
 	if !ok {
@@ -124,7 +125,7 @@ type coGrouper[L, R, Out any] struct {
 	indices [2]rowIndex
 	done    *placedRows
 	place   int64     // of the rows that the function emits
-	put     func(Out) // what it emits with
+	put     func(Out) // its emit
 }
 
 func (o *coGrouper[L, R, Out]) Open(c *engine.Context) error {
@@ -171,7 +172,7 @@ func (o *coGrouper[L, R, Out]) EndShard(_ *engine.Context, shard int, out engine
 // group calls the function for one key.
 func (o *coGrouper[L, R, Out]) group(shard int, left, right *rowSpool) (err error) {
 	o.left.rows, o.right.rows = left, right
-	defer func() { o.left.rows, o.right.rows = &rowSpool{}, &rowSpool{} }() // for who keeps them
+	defer func() { o.left.rows, o.right.rows = &rowSpool{}, &rowSpool{} }() // in case the function keeps them
 	port, first := joinLeft, int64(0)
 	if left.count > 0 {
 		first, err = o.left.first()
@@ -187,7 +188,7 @@ func (o *coGrouper[L, R, Out]) group(shard int, left, right *rowSpool) (err erro
 	o.begin(shard, o.done)
 	err = o.f(&o.left, &o.right, o.put)
 	if unread := errors.Join(o.left.failed, o.right.failed); unread != nil {
-		// The function saw fewer rows than there are, so that what it says counts less.
+		// The function saw fewer rows than there are, so its own error counts less.
 		return inShard(shard, unread)
 	}
 	if err := o.end(err); err != nil {

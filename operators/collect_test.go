@@ -80,7 +80,7 @@ func TestSingleColumnsAsValues(t *testing.T) {
 	}, "collect_test.go:", `Map: int64 wants name int64; found columns: name utf8: column "name" is utf8, which does not fit int64`)
 }
 
-// requireValues requires rows, or that they cannot be read in words that name columns and types.
+// requireValues requires rows, or an error that names columns and types.
 func requireValues[T any](t *testing.T, r *engine.Result, name string, want []T, words ...string) {
 	t.Helper()
 	got, err := engine.Rows[T](r, name)

@@ -9,8 +9,8 @@ import (
 // counted is the row that counts are emitted as.
 type counted struct{ Count int64 }
 
-// Count returns one row with one column, "count" of type int64: the number of
-// rows, 0 for an empty dataset. The row lies in the last shard.
+// Count returns one row with one column, "count" of type int64: the number of rows, 0 for an
+// empty dataset. The row is in the last shard.
 func Count(d *engine.Dataset) *engine.Dataset {
 	const op = "Count"
 	b := builderOf(op, d)

@@ -23,19 +23,19 @@ func cut(n int64, shards, i int) (lo, hi int64) {
 	return at(i), at(i + 1)
 }
 
-// contentHash takes the fingerprint of rows held in memory, which goes into the
-// graph so that a job whose data change between two builds is noticed.
+// contentHash computes the fingerprint of rows held in memory. It is recorded in the graph, so
+// that data that change between two builds are found.
 type contentHash struct {
 	h    xxh3.Hasher
-	room [8]byte // of a number
+	room [8]byte // for a number
 }
 
 // hashRows is how many rows are hashed as a block.
 const hashRows = 1024
 
-// add hashes the rows of a batch, block by block, so that it does not matter of which
-// larger buffers they are parts. Rows must be cut into batches alike to hash alike. Rows
-// without columns are one block, as any number of them takes no memory.
+// add hashes the rows of a batch, block by block. The hash does not depend on larger buffers
+// that the rows are part of, but on how rows are cut into batches. Rows without columns are one
+// block, as any number of them takes no memory.
 func (c *contentHash) add(rows arrow.Record) error {
 	content := batch.Content{Number: c.number, Bytes: func(piece []byte) { c.h.Write(piece) }}
 	block := hashRows
@@ -56,7 +56,7 @@ func (c *contentHash) String() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// rowOfInput says at which row of a source something failed.
+// rowOfInput adds to an error the row of a source at which it happened.
 func rowOfInput(i int64, err error) error {
 	return fmt.Errorf("row %d: %w", i, err)
 }

@@ -13,20 +13,20 @@ import (
 )
 
 // Distinct keeps the first of the rows that are equal in the named columns, with all its
-// columns as they are; where no column is named, of those that are equal in all of them. Values
-// are equal as GroupBy has them: nulls are equal to each other, as SELECT DISTINCT has it.
+// columns unchanged. Without names, it compares all columns. Values are equal as in GroupBy:
+// nulls are equal to each other, as in SELECT DISTINCT.
 //
-// The first row is that of the lowest shard, and there the first in order. Rows come into the
-// shard that a hash of the columns chooses, in the order of the shards that they lay in. Distinct
-// values of a shard are held in memory, within the run's budget, and rows with others beyond
-// it sorted on disk, which changes nothing but the time it takes. Vectors are not compared:
-// where a dataset has some, name other columns.
+// The first row is that of the lowest shard, and there the first in order. A hash of the
+// columns chooses the shard of a row; rows keep the order of their source shards. Distinct
+// values of a shard are held in memory, within the run's budget. Rows with values beyond that
+// are sorted on disk, which only takes longer. Vectors are not compared: if a dataset has some,
+// name other columns.
 func Distinct(d *engine.Dataset, columns ...string) *engine.Dataset {
 	return addDistinct("Distinct", d, columns, 0)
 }
 
-// addDistinct adds a distinct; most bounds the keys that are held in memory even where there is
-// more, 0 does not.
+// addDistinct adds a distinct. most bounds the keys in memory even if there is more memory; 0
+// sets no bound.
 func addDistinct(op string, d *engine.Dataset, columns []string, most int) *engine.Dataset {
 	b := builderOf(op, d)
 	if d == nil {
@@ -73,7 +73,7 @@ type distinct struct {
 	index   rowIndex
 	late    *lateDistinct
 
-	kept, open []int32 // of the batch at hand
+	kept, open []int32 // of the current batch
 }
 
 func (o *distinct) Open(c *engine.Context) error {
@@ -139,7 +139,7 @@ func (o *distinct) Close() error {
 	return o.late.close()
 }
 
-// lateDistinct takes the rows whose keys are not in the set.
+// lateDistinct sorts the rows whose keys did not fit into the set.
 type lateDistinct struct {
 	rows   *keySorter
 	done   *placedRows
@@ -178,7 +178,7 @@ func (j *lateDistinct) emit(shard int, out engine.Output) error {
 	return j.done.emit(shard, out)
 }
 
-// close lets go of everything.
+// close releases everything.
 func (j *lateDistinct) close() error {
 	j.picker.close()
 	return errors.Join(j.rows.close(), j.done.close())

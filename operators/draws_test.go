@@ -14,12 +14,12 @@ import (
 )
 
 // choices are two random choices of rows in one job, which must be independent: whether a row
-// of from is in first says nothing about whether it is in second, which is drawn from rows
-// of from, or from rows of first where they are nested.
+// of from is in first says nothing about whether it is in second. second is drawn from rows of
+// from or, if nested, from rows of first.
 type choices struct {
 	name   string
 	of     float64 // the share of first in from
-	share  float64 // of second in what it is drawn from
+	share  float64 // share of second in the rows that it is drawn from
 	nested bool
 	build  func(b *engine.Builder, from *engine.Dataset) (first, second *engine.Dataset)
 }
@@ -121,13 +121,13 @@ func chosen(t *testing.T, n int64, seed uint64, opts ...engine.Option) [][2]map[
 	return out
 }
 
-// TestDrawsAreIndependent holds two draws of one job against each other, over many seeds of
-// few rows and few seeds of many rows, by Pearson's chi-square with one degree of freedom:
-// that of the table of rows by both choices, and where they are nested that of the share
-// of the second in the first. And, for nested ones, over the seeds: the squared deviations of the
-// counts, each divided by its variance, add up to as many as there are seeds.
+// TestDrawsAreIndependent compares two draws of one job, over many seeds of few rows and few
+// seeds of many rows, by Pearson's chi-square with one degree of freedom. It tests the table of
+// rows by both choices or, for nested choices, the share of the second in the first. For nested
+// choices it also tests the seeds together: the squared deviations of the counts, each divided
+// by its variance, add up to about the number of seeds.
 func TestDrawsAreIndependent(t *testing.T) {
-	// Below this lie 999,994 of a million independent pairs; the seeds are fixed.
+	// Of a million independent pairs, 999,994 are below this; the seeds are fixed.
 	const most = 20.5
 	for _, size := range []struct {
 		rows   int64
@@ -173,8 +173,8 @@ func TestDrawsAreIndependent(t *testing.T) {
 	}
 }
 
-// TestDrawsKeepTheirPlace adds operators elsewhere, and wants the same rows: those of
-// another parallelism too, and by a seed those of another split of the same rows.
+// TestDrawsKeepTheirPlace adds operators elsewhere and requires the same rows, also at another
+// parallelism and, with a seed, from another split of the same rows.
 func TestDrawsKeepTheirPlace(t *testing.T) {
 	of := func(p int, build func(b *engine.Builder) *engine.Dataset) string {
 		return fmt.Sprint(outcome(t, build, engine.Parallelism(p), engine.Shards(8)))

@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// emitting is a source, or an operator behind one, that emits of each shard what first gives and
-// then what make gives.
+// emitting is a source, or an operator behind one, that emits for each shard the batches of
+// first and then those of make.
 type emitting struct {
 	first, make func(c *engine.Context, shard int) engine.Batch
 }
@@ -44,8 +44,8 @@ func (e emittingOperator) Process(c *engine.Context, _, shard int, _ engine.Batc
 	return e.emit(c, shard, out)
 }
 
-// TestWhatIsEmittedIsWhatWasDeclared: batches of one's own sources and operators are held to
-// their Spec, whoever reads them.
+// TestWhatIsEmittedIsWhatWasDeclared: batches of user-defined sources and operators must fit
+// their Spec, whatever reads them.
 func TestWhatIsEmittedIsWhatWasDeclared(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.csv")
 	x, y := engine.Column{Name: "x", Type: "float64"}, engine.Column{Name: "y", Type: "float64"}

@@ -7,8 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// First returns the first n rows in the order of the dataset, that is of its
-// shards, or all if there are fewer. They stay in their shards.
+// First returns the first n rows in the order of the dataset, which is that of its shards, or
+// all if there are fewer. They stay in their shards.
 func First(d *engine.Dataset, n int64) *engine.Dataset {
 	const op = "First"
 	b := builderOf(op, d)
@@ -26,9 +26,8 @@ func First(d *engine.Dataset, n int64) *engine.Dataset {
 	})
 }
 
-// firstOfShards returns the first n rows of each shard, which is all that can be
-// among the first n of all: the rest need not be brought together.
-// It is a part of op.
+// firstOfShards returns the first n rows of each shard. No others can be among the first n of
+// all, so they need not be sent. It is a part of op.
 func firstOfShards(op string, d *engine.Dataset, n int64) *engine.Dataset {
 	return addPart(op, d.Builder(), engine.Spec{
 		Op:       "FirstOfShards",
@@ -39,7 +38,7 @@ func firstOfShards(op string, d *engine.Dataset, n int64) *engine.Dataset {
 	})
 }
 
-// limiter hands on n rows and drops the others.
+// limiter emits n rows and drops the others.
 type limiter struct {
 	noop
 	n, left  int64

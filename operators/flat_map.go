@@ -5,13 +5,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// FlatMap turns every row into any number of rows: f is called with each row and
-// emits what stands in its place, in order. An error fails the run; it is told
-// with the row's index within its shard.
+// FlatMap turns every row into any number of rows: f is called with each row and emits the rows
+// that replace it, in order. An error fails the run; it is reported with the row's index within
+// its shard.
 //
-// The row is f's for the call, as in Map. What is given to emit is copied, so
-// that slices may be reused. emit is good during the call only, and panics
-// after it.
+// f borrows the row for the call, as in Map. emit copies its argument, so slices may be reused.
+// emit may be called during the call only, and panics after it.
 func FlatMap[In, Out any](d *engine.Dataset, f func(row In, emit func(Out)) error) *engine.Dataset {
 	const op = "FlatMap"
 	b := builderOf(op, d)
@@ -73,8 +72,8 @@ func (o *flatMapper[In, Out]) Close() error {
 	return nil
 }
 
-// emitter is a rowWriter behind the function emit that user functions call,
-// which returns no error.
+// emitter is the rowWriter behind the emit that user functions call. As emit returns no error,
+// it stores the first one.
 type emitter[T any] struct {
 	out   rowWriter[T]
 	emit  func(T)
@@ -99,7 +98,7 @@ func (e *emitter[T]) open(c *engine.Context) {
 // begin precedes a call of the user's function.
 func (e *emitter[T]) begin(shard int, to engine.Output) { e.shard, e.to = shard, to }
 
-// end follows it. It returns what failed first: emitting, or else the function.
+// end follows a call. It returns the error of emitting, or else that of the function.
 func (e *emitter[T]) end(err error) error {
 	e.to = nil
 	if e.err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// TestDatasetsOfAnotherBuild: a dataset that the job's function kept from an earlier build is
-// refused by every operator, in the words of who called it, with the line.
+// TestDatasetsOfAnotherBuild: every operator refuses a dataset that the job's function kept
+// from an earlier build, with the operator's name and the caller's line.
 func TestDatasetsOfAnotherBuild(t *testing.T) {
 	path := t.TempDir() + "/out"
 	same := func(f flower) flower { return f }
@@ -21,7 +21,7 @@ func TestDatasetsOfAnotherBuild(t *testing.T) {
 		op    string
 		build func(kept, own *engine.Dataset)
 	}
-	// Of two datasets each is the wrong one once.
+	// Of two datasets, each is once the wrong one.
 	cases := map[string]named{
 		"Map":          {"Map", func(k, _ *engine.Dataset) { Map(k, same) }},
 		"MapErr":       {"MapErr", func(k, _ *engine.Dataset) { MapErr(k, func(f flower) (flower, error) { return f, nil }) }},
@@ -118,8 +118,8 @@ func TestBuildersOfAnotherBuild(t *testing.T) {
 	}
 }
 
-// TestPartsOfOperatorsAreNamed: an operator that is made of several has its name in failures of
-// each.
+// TestPartsOfOperatorsAreNamed: failures of the parts of an operator begin with the operator's
+// name.
 func TestPartsOfOperatorsAreNamed(t *testing.T) {
 	graph, err := engine.BuildGraph(engine.Anonymous(func(b *engine.Builder) error {
 		rows := FromSlice(b, flowers(3))

@@ -12,12 +12,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// FromBatches makes a dataset of batches in memory, which must have equal columns; one batch without rows makes an empty dataset. Of n rows in
-// all, shard i of S holds those from i·n/S up to (i+1)·n/S, in order.
+// FromBatches makes a dataset of batches in memory, which must have equal columns. One batch
+// without rows makes an empty dataset. Of n rows in all, shard i of S holds those from i·n/S up
+// to (i+1)·n/S, in order.
 //
-// The batches are borrowed and not copied: they must stay as they are, and must
-// not be released, until the run ends. A hash of them stands in the graph, as
-// for FromSlice.
+// The batches are borrowed and not copied: they must not be changed or released until the run
+// ends. A hash of them is recorded in the graph, as for FromSlice.
 func FromBatches(b *engine.Builder, batches []engine.Batch) *engine.Dataset {
 	const op = "FromBatches"
 	needBuilder(op, b)
@@ -99,7 +99,7 @@ type recordSource struct {
 
 func (s *recordSource) ReadShard(c *engine.Context, shard int, out engine.Output) error {
 	lo, hi := cut(s.starts[len(s.recs)], c.Shards, shard)
-	// The batch that row lo lies in.
+	// The batch of row lo.
 	i := sort.Search(len(s.recs), func(i int) bool { return s.starts[i+1] > lo })
 	for lo < hi {
 		rows, err := s.batch(i)
@@ -113,7 +113,7 @@ func (s *recordSource) ReadShard(c *engine.Context, shard int, out engine.Output
 		if lo = end; lo == s.starts[i+1] {
 			i++
 			for lo < hi && s.starts[i+1] == lo {
-				i++ // without rows
+				i++ // skip a batch without rows
 			}
 		}
 	}

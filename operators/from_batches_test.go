@@ -53,8 +53,8 @@ func TestFromBatches(t *testing.T) {
 	}
 }
 
-// TestFromRecordsHash wants the same hash however the buffers lie, and another
-// for other rows.
+// TestFromRecordsHash requires the same hash for any layout of buffers, and another for other
+// rows.
 func TestFromBatchesHash(t *testing.T) {
 	recs := flowerRecords(t, 5, 5)
 	codec, err := batch.NewCodec[flower]()
@@ -72,7 +72,7 @@ func TestFromBatchesHash(t *testing.T) {
 	require.NotEqual(t, hash(plain), hash(plain, recs[1]))
 }
 
-// TestContentHashes are the same from version to version, and take next to no memory.
+// TestContentHashes: hashes are the same in all versions, and take little memory.
 func TestContentHashes(t *testing.T) {
 	recs := flowerRecords(t, 5, 0, 1500, 1024)
 	content, err := hashRecords(recs)
@@ -91,8 +91,8 @@ func TestContentHashes(t *testing.T) {
 	require.LessOrEqual(t, testing.AllocsPerRun(5, func() { _, _ = hashRecords(recs) }), 40.0)
 }
 
-// TestFromBatchesWithoutColumns: a job of rows without columns is built at once, however many
-// they are.
+// TestFromBatchesWithoutColumns: the time to build a job of rows without columns does not
+// depend on their number.
 func TestFromBatchesWithoutColumns(t *testing.T) {
 	most := array.NewRecord(arrow.NewSchema(nil, nil), nil, math.MaxInt32)
 	_, err := checkRecords([]arrow.Record{most})

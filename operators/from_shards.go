@@ -8,20 +8,20 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// FromShards makes a dataset of rows that f makes shard by shard, when the job runs: it
-// is called once for each shard, of 0 to shards-1, and gives the rows of that shard to
-// emit, in order. It is for rows that a program can make or fetch in pieces by
-// itself, such as a simulation by its seed, or the pages of a service.
+// FromShards makes a dataset of rows that f makes shard by shard, when the job runs. f is
+// called once for each shard, from 0 to shards-1, and emits the rows of that shard in order. It
+// is for rows that a program can make or fetch in pieces by itself, such as a simulation by its
+// seed, or the pages of a service.
 //
-// What f emits must depend on shard and shards alone, for the rows to be the same at any
-// parallelism and in another attempt. Several shards are made at once by several
-// subtasks; which ones is not f's to know, so that it keeps no state.
+// The rows that f emits must depend on shard and shards alone, so that they are the same at any
+// parallelism and in another attempt. Several subtasks call f at the same time, so it must keep
+// no state.
 //
-// What is given to emit is copied, so that slices may be reused. emit is good during the
-// call and on its goroutine only. It waits where those who read the rows are not as fast,
-// and does not return when the run ends for another reason: f's deferred functions run,
-// and nothing else of it. An error that f returns fails the run, told with the
-// shard; a row that is none, such as one with a vector of the wrong length, with its index too.
+// emit copies its argument, so slices may be reused. It may be called during the call of f and
+// on its goroutine only. emit waits if the readers of the rows are slower. If the run ends for
+// another reason, emit does not return: only f's deferred functions still run. An error of f
+// fails the run and is reported with the shard. An invalid row, such as one with a vector of
+// the wrong length, is reported with its index too.
 func FromShards[T any](b *engine.Builder, f func(shard, shards int, emit func(T)) error) *engine.Dataset {
 	const op = "FromShards"
 	needBuilder(op, b)
@@ -39,7 +39,7 @@ func FromShards[T any](b *engine.Builder, f func(shard, shards int, emit func(T)
 	})
 }
 
-// errEmitEnds is what emit panics with where it cannot go on, as it returns no error.
+// errEmitEnds is the panic of an emit that cannot go on, as emit returns no error.
 var errEmitEnds = errors.New("the rows of this shard are not wanted any more")
 
 // shardMaker is the source behind FromShards.
@@ -48,8 +48,8 @@ type shardMaker[T any] struct {
 	f   func(shard, shards int, emit func(T)) error
 	out rowWriter[T]
 
-	rows  int64 // emitted of the shard at hand
-	ended error // what emit could not go on for
+	rows  int64 // emitted of the current shard
+	ended error // why emit could not go on
 }
 
 func (s *shardMaker[T]) Open(c *engine.Context) error {
@@ -71,7 +71,7 @@ func (s *shardMaker[T]) ReadShard(c *engine.Context, shard int, out engine.Outpu
 	return s.out.flush(shard, out)
 }
 
-// call calls f, up to where emit ends it. A panic of f's own goes on.
+// call calls f, and recovers from the panic of emit. Other panics of f pass.
 func (s *shardMaker[T]) call(shard, shards int, emit func(T)) error {
 	defer func() {
 		if s.ended != nil {
@@ -86,13 +86,13 @@ func (s *shardMaker[T]) Close() error {
 	return nil
 }
 
-// shardEmitter is behind the emit of one call.
+// shardEmitter implements emit for one call.
 type shardEmitter[T any] struct {
 	maker *shardMaker[T]
 	c     *engine.Context
 	done  <-chan struct{}
 	shard int
-	out   engine.Output // nil behind the call
+	out   engine.Output // nil after the call
 }
 
 func (e *shardEmitter[T]) emit(v T) {

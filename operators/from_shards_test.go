@@ -45,7 +45,7 @@ func TestFromShards(t *testing.T) {
 
 func TestFromShardsFailures(t *testing.T) {
 	forEachSetting(t, func(t *testing.T, opts ...engine.Option) {
-		// Behind a failure nothing of the function runs but what it deferred.
+		// After a failure only deferred functions still run.
 		var ended atomic.Bool
 		err := runError(t, func(b *engine.Builder) *engine.Dataset {
 			return FromShards(b, func(shard, _ int, emit func([]byte)) error {
@@ -100,8 +100,8 @@ func TestFromShardsFailures(t *testing.T) {
 	require.ErrorContains(t, err, "a row was emitted outside the call that may emit it")
 }
 
-// TestFromShardsEndsWithTheRun: functions without an end, of which nobody wants rows any more,
-// end at their next row, though they recover whatever they can.
+// TestFromShardsEndsWithTheRun: when the run ends, functions that never return end at their
+// next row, even if they recover from panics.
 func TestFromShardsEndsWithTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -125,7 +125,7 @@ func TestFromShardsEndsWithTheRun(t *testing.T) {
 		require.LessOrEqual(t, began.Load(), int64(3), "one of each subtask")
 		require.Equal(t, began.Load(), deferred.Load())
 
-		// One that recovers and goes on ends all the same.
+		// A function that recovers and goes on ends all the same.
 		stubborn := func(shard, _ int, emit func(string)) error {
 			func() {
 				defer func() { _ = recover() }()
@@ -151,8 +151,8 @@ func TestFromShardsMisuse(t *testing.T) {
 	}, "from_shards_test.go:", "FromShards: ", "chan int")
 }
 
-// TestFromShardsIsKnownByItsFunction: the graph holds the function's symbol, so that another one
-// is another job.
+// TestFromShardsIsKnownByItsFunction: the graph contains the function's symbol, so another
+// function is another job.
 func TestFromShardsIsKnownByItsFunction(t *testing.T) {
 	of := func(f func(int, int, func(int64)) error) string {
 		g, err := engine.BuildGraph(engine.Anonymous(func(b *engine.Builder) error {

@@ -62,7 +62,7 @@ func TestFromSliceNoticesOtherRows(t *testing.T) {
 	require.ErrorContains(t, err, "content")
 }
 
-// TestHashSliceTellsRowsApart holds the hash against equality of what is hashed.
+// TestHashSliceTellsRowsApart: hashes are equal if and only if the hashed rows are.
 func TestHashSliceTellsRowsApart(t *testing.T) {
 	type row struct {
 		Text string

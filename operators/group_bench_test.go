@@ -20,7 +20,7 @@ type benchRow struct {
 // benchRows is how many rows one iteration handles.
 const benchRows = 1 << 19
 
-// benchmarkRows measures rows per second through what build adds behind a source
+// benchmarkRows measures rows per second through the operators that build adds, behind a source
 // of rows with keys below the given number.
 func benchmarkRows(b *testing.B, keys int, build func(d *engine.Dataset) *engine.Dataset, opts ...engine.Option) {
 	job := engine.Anonymous(func(bld *engine.Builder) error {
@@ -41,8 +41,8 @@ func benchmarkRows(b *testing.B, keys int, build func(d *engine.Dataset) *engine
 	b.ReportMetric(float64(b.N)*benchRows/b.Elapsed().Seconds(), "rows/s")
 }
 
-// BenchmarkGroupBy tells rows per second by the number of groups; "source" is what
-// the generator takes of it.
+// BenchmarkGroupBy measures rows per second by the number of groups; "source" is the generator
+// alone.
 func BenchmarkGroupBy(b *testing.B) {
 	b.Run("source", func(b *testing.B) { benchmarkRows(b, 10, nil, engine.Parallelism(1)) })
 	for _, keys := range []int{10, 10_000, 1 << 30} {
@@ -56,7 +56,7 @@ func BenchmarkGroupBy(b *testing.B) {
 	}
 }
 
-// BenchmarkSort tells rows per second in memory and beyond it.
+// BenchmarkSort measures rows per second in memory and on disk.
 func BenchmarkSort(b *testing.B) {
 	for _, p := range []int{1, 2} {
 		b.Run(fmt.Sprintf("p=%d", p), func(b *testing.B) {

@@ -11,16 +11,14 @@ type Grouped struct {
 	ok   bool
 }
 
-// GroupBy groups rows that have equal values in the named columns. Keys are equal
-// as PartitionByHash has them: integers by value, -0 and +0, all NaN, and all
-// nulls, which are a group of their own. What becomes of the groups is said by
-// Aggregate or FoldGroups:
+// GroupBy groups rows that have equal values in the named columns. Keys are equal as in
+// PartitionByHash: integers by value, -0 and +0, all NaN, and all nulls, which are a group of
+// their own. Aggregate or FoldGroups computes a row of each group:
 //
 //	operators.GroupBy(sales, "shop").Aggregate(operators.SumOf("price"), operators.CountRows())
 //
-// Either gives rows whose shard is chosen by a hash of the keys. Within their
-// shard, groups come in the order in which their first rows came; the key of a
-// group is that of its first row.
+// A hash of the keys chooses the shard of a group's row. Within a shard, groups are in the
+// order of their first rows; the key of a group is that of its first row.
 func GroupBy(d *engine.Dataset, keys ...string) *Grouped {
 	const op = "GroupBy"
 	b := builderOf(op, d)
@@ -35,12 +33,12 @@ func GroupBy(d *engine.Dataset, keys ...string) *Grouped {
 	return g
 }
 
-// Aggregate computes values of each group: one row per group, the keys first, then
-// a column for each aggregation. Values are folded per shard before rows are
-// sent, so that at most one row per shard and group is.
+// Aggregate computes values of each group: one row per group, the keys first, then a column for
+// each aggregation. Values are folded per shard before rows are sent, so that at most one row
+// per shard and group is sent.
 //
-// Groups are held in memory within the run's budget; rows of groups beyond it are
-// sorted on disk.
+// Groups are held in memory within the run's budget; rows of groups beyond it are sorted on
+// disk.
 func (g *Grouped) Aggregate(aggs ...Aggregation) *engine.Dataset {
 	const op = "GroupBy"
 	if !g.ok {

@@ -35,7 +35,7 @@ type sale struct {
 
 var saleKinds = []float64{0, math.Copysign(0, -1), 1, math.NaN(), -2.5}
 
-// sales returns n rows; sums of their prices differ for every order of adding.
+// sales returns n rows. The sum of their prices differs with the order of adding.
 func sales(n int) []sale {
 	rows := make([]sale, n)
 	x := uint64(12345)
@@ -73,7 +73,7 @@ func sales(n int) []sale {
 	return rows
 }
 
-// saleGroup is one row of the outcome.
+// saleGroup is one row of the result.
 type saleGroup struct {
 	Shop       *string
 	Kind       float64
@@ -106,8 +106,7 @@ var saleAggregates = []Aggregation{
 	MinOf("at").As("first"), CountRows(),
 }
 
-// treeSum adds what the shards [lo, hi) have, lo and hi being an aligned range, in
-// the plainest way.
+// treeSum adds the values of the shards [lo, hi), an aligned range, in the simplest way.
 func treeSum(lo, hi int, of func(shard int) (float64, bool)) (float64, bool) {
 	if hi-lo == 1 {
 		return of(lo)
@@ -142,7 +141,7 @@ func sumPerTree(shards, n int, indices []int, value func(i int) (float64, bool))
 	})
 }
 
-// saleKey writes the key of a row so that equal keys read alike.
+// saleKey writes the key of a row so that equal keys have equal texts.
 func (s sale) key() string {
 	kind := s.Kind + 0
 	if kind == 0 {
@@ -154,7 +153,7 @@ func (s sale) key() string {
 	return fmt.Sprintf("%q %v", *s.Shop, kind)
 }
 
-// expectGroup computes a group in the plainest way.
+// expectGroup computes a group in the simplest way.
 func expectGroup(rows []sale, shards int, indices []int) saleGroup {
 	first := rows[indices[0]]
 	g := saleGroup{Shop: first.Shop, Kind: first.Kind, MaxByte: -128, MinBig: math.MaxUint64, First: first.At, Count: int64(len(indices))}
@@ -256,8 +255,8 @@ func groupOutcome[T any](t require.TestingT, build func(b *engine.Builder) *engi
 	return rows
 }
 
-// expectGroups returns what GroupBy must give for rows in memory. Where a group
-// goes is taken from where PartitionByHash sends its rows.
+// expectGroups returns the expected result of GroupBy for rows in memory. The shard of a group
+// is that to which PartitionByHash sends its rows.
 func expectGroups(t require.TestingT, rows []sale, shards int, opts ...engine.Option) []string {
 	moved := groupOutcome[sale](t, func(b *engine.Builder) *engine.Dataset {
 		return PartitionByHash(FromSlice(b, rows), "shop", "kind")
@@ -310,8 +309,8 @@ func TestGroupByOfManyShards(t *testing.T) {
 	}
 }
 
-// TestSalesTellOrders holds that the data of these tests tell orders of adding
-// apart: a test of the same bits must be able to fail.
+// TestSalesTellOrders: the data of these tests give different sums for different orders of
+// adding, so that a test of the same bits can fail.
 func TestSalesTellOrders(t *testing.T) {
 	rows := sales(1000)
 	price := func(i int) (float64, bool) { return *rows[i].Price, true }
@@ -463,8 +462,8 @@ func TestGroupByMisuse(t *testing.T) {
 	}
 }
 
-// TestLateGroups holds groups that wait on disk, from the first or a later one on,
-// against the reference, with keys and values of every kind.
+// TestLateGroups compares groups on disk, from the first or a later one on, with the reference,
+// for keys and values of every kind.
 func TestLateGroups(t *testing.T) {
 	all := sales(400)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -488,7 +487,7 @@ func TestLateGroups(t *testing.T) {
 	})
 }
 
-// TestGroupByOnDisk groups by keys of which there are far more than memory for.
+// TestGroupByOnDisk groups by far more keys than fit in memory.
 func TestGroupByOnDisk(t *testing.T) {
 	rows := manyKeys()
 	for name, aggs := range map[string][]Aggregation{
@@ -503,7 +502,7 @@ func TestGroupByOnDisk(t *testing.T) {
 	}
 }
 
-// saleSmall is a narrow row, of which there can be many.
+// saleSmall is a narrow row, for tests with many rows.
 type saleSmall struct {
 	Key   int64
 	Price *float64

@@ -11,11 +11,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// FoldGroups folds the rows of each group with a function of the user's: init
-// makes what the group starts with, add takes its rows one by one, and finish
-// makes the group's one row of the outcome from its key and what came of it. Key
-// is a struct of key columns, or of some of them; the columns of the outcome are
-// those of Out.
+// FoldGroups folds the rows of each group with user functions. init makes the initial value of
+// a group, add adds its rows one by one, and finish makes the group's one result row from its
+// key and final value. Key is a struct of key columns, or of some of them; the columns of the
+// result are those of Out.
 //
 //	type key struct{ Shop string }
 //	longest := operators.FoldGroups(operators.GroupBy(sales, "shop"),
@@ -23,13 +22,13 @@ import (
 //		func(longest string, s sale) string { ... },
 //		func(k key, longest string) outcome { ... })
 //
-// All rows of a group are sent to one shard. They come in their order: by the
-// shard they come from and, within it, as they lie there; so that add may depend
-// on it, and there is nothing to merge. Where add is associative, Aggregate or a
-// Map before are cheaper, as they send one row per shard and group.
+// All rows of a group are sent to one shard. They are ordered by source shard and, within it,
+// by their order there. So add may depend on the order, and there is nothing to merge. If add
+// is associative, Aggregate or a Map before are cheaper, as they send one row per shard and
+// group.
 //
-// Rows are the functions' to keep, the key too. An Acc may hold pointers; only its
-// own size is accounted, and rows of groups beyond the run's budget wait on disk.
+// The functions may keep rows and the key. An Acc may hold pointers; only its own size is
+// accounted for. Rows of groups beyond the run's budget are sorted on disk.
 func FoldGroups[Key, In, Acc, Out any](g *Grouped, init func() Acc, add func(acc Acc, row In) Acc, finish func(key Key, acc Acc) Out) *engine.Dataset {
 	const op = "FoldGroups"
 	b := builderOf(op, g.of)
@@ -121,7 +120,7 @@ func (f *userFolder[Key, In, Acc, Out]) take(rows arrow.Record, groups []int32, 
 		if g < 0 {
 			continue
 		}
-		f.in.index.first = index(i) - int64(i) // rows that waited are not in sequence
+		f.in.index.first = index(i) - int64(i) // rows from disk are not in sequence
 		row, err := f.in.read(i)
 		if err != nil {
 			return err

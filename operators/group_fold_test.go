@@ -15,7 +15,7 @@ type shopKey struct {
 	Kind float64
 }
 
-// history is what a group was folded into: everything that add saw, in order.
+// history is the folded value of a group: everything that add saw, in order.
 type history struct {
 	Shop *string
 	Kind float64
@@ -119,7 +119,7 @@ func TestFoldGroupsFailures(t *testing.T) {
 	rows[23].Width = nil
 	err = runError(t, func(b *engine.Builder) *engine.Dataset { return fold(FromSlice(b, rows)) }, engine.BatchRows(7))
 	require.ErrorContains(t, err, "row 23 of the shard")
-	for _, name := range []string{"a", "b", "c", "d", "e"} { // rows of shards before count in none
+	for _, name := range []string{"a", "b", "c", "d", "e"} { // rows of earlier shards do not count
 		behind := append(rows[:20:20], named{Name: name})
 		err = runError(t, func(b *engine.Builder) *engine.Dataset { return fold(FromSlice(b, behind)) }, engine.Parallelism(1))
 		require.ErrorContains(t, err, "row 0 of the shard", name)

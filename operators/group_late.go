@@ -11,18 +11,17 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// lateGroups takes the rows of a shard that came when memory was used up.
+// lateGroups holds the rows of a shard that arrived when memory was used up.
 type lateGroups struct {
 	context *engine.Context
 	spec    *groupSpec
 	waiting *rowSorter // rows with their index, by key
-	done    *rowSorter // all outcomes with the index of their first row, by that
+	done    *rowSorter // all results with the index of their first row, sorted by it
 
 	folder groupFolder
 	keys   batch.Keys
-	// The groups of the rows at hand that are not in the table, in the order of
-	// rows: number, key columns and index of the first row. The last one is open,
-	// if any is.
+	// The groups of the current rows that are not in the table, in the order of rows: number,
+	// key columns and index of the first row. The last one is open, if any is.
 	groups  []int32
 	rows    []arrow.Record // owned
 	firsts  []int64
@@ -34,12 +33,12 @@ type lateGroups struct {
 	free []int32 // numbers to use again
 	used int32   // numbers used so far
 
-	// Of the table: the key columns of its groups, and which were finished.
+	// The key columns of the table's groups, and which groups are finished.
 	tableKeys arrow.Record // owned
 	finished  []bool
 
-	// Of the rows at hand: their groups here and in the table, -1 where they have
-	// none, the rows that begin groups, and the groups of the table that ended.
+	// For the current rows: their groups here and in the table, -1 for none; the rows that
+	// begin groups; and the groups of the table that ended.
 	lateOnes, early, starts, ended []int32
 }
 
@@ -88,8 +87,8 @@ func int64Column(c *engine.Context, values []int64) arrow.Array {
 	return bld.NewArray()
 }
 
-// fold folds the rows: those of groups in the table into the table's, the others
-// group by group. The table's groups are finished as well.
+// fold folds the rows: rows of groups in the table into these, the others group by group. It
+// also finishes the groups of the table.
 func (l *lateGroups) fold(shard int, table *groupTable, into groupFolder) error {
 	var err error
 	if l.folder, err = l.spec.folder(l.context); err != nil {
@@ -165,14 +164,14 @@ func (l *lateGroups) assign(rows arrow.Record, indices []int64, table *groupTabl
 	return nil
 }
 
-// finishTable sorts in the outcomes of groups of the table whose rows have ended.
-// They must not stay, as some kinds of values grow without bounds.
+// finishTable adds to done the results of groups of the table whose rows have ended. The groups
+// must not stay, as some kinds of values grow without bounds.
 func (l *lateGroups) finishTable(shard int, from groupFolder) error {
 	if len(l.ended) == 0 {
 		return nil
 	}
-	// The table's groups came before all others, one row each at least, so that
-	// their numbers are in order and below the index of any row that came late.
+	// The table's groups came before all others, with at least one row each. So their numbers
+	// are in order, and below the index of any late row.
 	numbers := make([]int64, len(l.ended))
 	for i, g := range l.ended {
 		l.finished[g] = true
@@ -188,7 +187,7 @@ func (l *lateGroups) finishTable(shard int, from groupFolder) error {
 	})
 }
 
-// finishRest does so for all groups of the table that are left.
+// finishRest does so for all remaining groups of the table.
 func (l *lateGroups) finishRest(shard int, from groupFolder) error {
 	l.ended = l.ended[:0]
 	for g, done := range l.finished {
@@ -232,7 +231,7 @@ func (l *lateGroups) next(i int, table *groupTable) bool {
 	return true
 }
 
-// finish sorts in the outcomes of all groups but the open one.
+// finish adds to done the results of all groups but the open one.
 func (l *lateGroups) finish(shard int) error {
 	n := len(l.groups)
 	if l.open {
@@ -282,7 +281,7 @@ func (l *lateGroups) dropKeys() {
 	l.rows = l.rows[:0]
 }
 
-// emit emits the outcomes.
+// emit emits the results.
 func (l *lateGroups) emit(shard int, out engine.Output) error {
 	return l.done.each(func(numbered arrow.Record) error {
 		rows := firstColumns(l.spec.output, numbered)
@@ -291,7 +290,7 @@ func (l *lateGroups) emit(shard int, out engine.Output) error {
 	})
 }
 
-// close lets go of everything.
+// close releases everything.
 func (l *lateGroups) close() error {
 	l.dropKeys()
 	if l.tableKeys != nil {

@@ -11,45 +11,43 @@ import (
 
 // groupFolder folds rows into groups that a groupOperator numbers.
 type groupFolder interface {
-	// take folds rows, borrowed, in order, into the groups of the given numbers,
-	// leaving out rows of group -1. index tells which row of the shard row i is.
+	// take folds borrowed rows, in order, into the groups of the given numbers, leaving out
+	// rows of group -1. index returns the index of row i within the shard.
 	take(rows arrow.Record, groups []int32, index func(i int) int64) error
-	// finish returns the outcome of some groups as rows, owned by the caller, in
-	// the order given. keys holds the key columns of a row of each, borrowed.
-	// The groups are forgotten, so that their numbers can be used again.
+	// finish returns the results of some groups as rows, owned by the caller, in the order
+	// given. keys holds the key columns of one row of each group, borrowed. The groups are
+	// dropped, so that their numbers can be reused.
 	finish(shard int, groups []int32, keys arrow.Record) (arrow.Record, error)
-	// width is the number of bytes that a group takes at least, and grown, which
-	// may be asked once after each take, how many groups took beyond that.
+	// width returns the least number of bytes of a group. grown returns the bytes that groups
+	// took beyond that; it may be called once after each take.
 	width() int64
 	grown() int64
-	// close lets go of everything.
+	// close releases everything.
 	close()
 }
 
-// groupSpec is what the subtasks of an operator that groups rows have in common.
+// groupSpec is shared by the subtasks of an operator that groups rows.
 type groupSpec struct {
-	input   *arrow.Schema // of the rows that come
-	columns []int         // that make up the key; none where all rows are one group
-	output  *arrow.Schema // of the outcome
+	input   *arrow.Schema // of the input rows
+	columns []int         // that make up the key; none if all rows are one group
+	output  *arrow.Schema // of the results
 	folder  func(c *engine.Context) (groupFolder, error)
-	// growing says that groups keep growing as rows come: when memory runs out, no
-	// rows at all are folded, rather than only those of new groups.
+	// growing says that groups grow with their rows. When memory runs out, no further rows are
+	// folded at all, not only those of new groups.
 	growing bool
-	// most bounds the groups held in memory even where there is more; 0 does not.
+	// most bounds the groups in memory even if there is more memory; 0 sets no bound.
 	most int
-	// whole makes one group of all shards; its one row, which is there even if no
-	// rows are, comes with the last.
+	// whole makes one group of all shards. Its one result row is emitted in the last shard,
+	// even if there are no rows.
 	whole bool
 }
 
-// groupOperator groups the rows of each shard by key, folds each group in the
-// order of its rows and emits the outcomes in the order in which the groups first
-// appeared.
+// groupOperator groups the rows of each shard by key, folds each group in the order of its rows
+// and emits the results in the order in which the groups first appeared.
 //
-// Groups are found with a hash table. When it cannot grow within the slot's
-// memory, rows of further groups are sorted by key on disk, folded group by group
-// at the end of the shard, and all outcomes sorted by first appearance, so that
-// nothing changes but the time it takes.
+// Groups are found with a hash table. When it cannot grow within the slot's memory, rows of
+// further groups are sorted by key on disk, and folded group by group at the end of the shard.
+// All results are then sorted by first appearance, so the output is the same.
 type groupOperator struct {
 	noop
 	spec *groupSpec
@@ -57,11 +55,11 @@ type groupOperator struct {
 	table  groupTable
 	folder groupFolder
 	memory groupMemory
-	next   int64 // index within the shard of the row to come
-	full   bool  // since some row of this shard
+	next   int64 // index within the shard of the next row
+	full   bool  // memory is used up, since some row of this shard
 	late   *lateGroups
 
-	groups, inserted, left []int32 // of the batch at hand
+	groups, inserted, left []int32 // of the current batch
 }
 
 func (o *groupOperator) Open(c *engine.Context) error {
@@ -105,7 +103,7 @@ func (o *groupOperator) Process(c *engine.Context, _, _ int, in engine.Batch, _ 
 		return err
 	}
 	if !o.memory.admit(o.folder.grown()) {
-		o.full = true // the rows at hand are folded, those to come are not
+		o.full = true // the current rows are folded, later ones are not
 	}
 	if len(o.left) == 0 {
 		return nil
@@ -154,8 +152,8 @@ func (o *groupOperator) EndShard(c *engine.Context, shard int, out engine.Output
 	return nil
 }
 
-// manyGroups is the number of groups above which memory is given back at the end
-// of a shard rather than kept for the next.
+// manyGroups is the number of groups above which memory is released at the end of a shard
+// rather than kept for the next.
 const manyGroups = 1 << 12
 
 // emit emits the groups of the shard.
@@ -218,7 +216,7 @@ func (o *groupOperator) Close() error {
 // groupMemory accounts for the groups of a shard.
 type groupMemory struct {
 	context        *engine.Context
-	free           int64 // bytes that are always there
+	free           int64 // bytes that are always allowed
 	used, reserved int64
 }
 
@@ -227,7 +225,7 @@ func (m *groupMemory) admit(n int64) bool {
 	const step = 64 << 10
 	need := m.used + n - m.free - m.reserved
 	if need > 0 {
-		// Some more at a time, so that few rows have to ask.
+		// Reserve more than needed, so that few rows have to reserve.
 		want := max(need, step)
 		if !m.context.Memory.TryReserve(want) {
 			if want = need; !m.context.Memory.TryReserve(want) {
@@ -240,7 +238,7 @@ func (m *groupMemory) admit(n int64) bool {
 	return true
 }
 
-// release gives everything back.
+// release releases everything.
 func (m *groupMemory) release() {
 	if m.reserved > 0 {
 		m.context.Memory.Release(m.reserved)

@@ -21,7 +21,7 @@ type groupTable struct {
 	schema  *arrow.Schema // of those columns
 
 	keys   batch.Keys
-	places []int32  // group+1, 0 where free; a power of two long
+	places []int32  // group+1, 0 if free; a power of two long
 	hashes []uint64 // by group
 	ends   []int    // by group: where its encoding ends in text
 	text   []byte
@@ -57,8 +57,8 @@ func (t *groupTable) lookup(encoded []byte) int32 {
 	}
 }
 
-// home is where a hash is looked for first. It is in the upper bits: keys of one
-// shard have the lower ones in common.
+// home returns the place where the search for a hash begins. It uses the upper bits, as keys of
+// one shard share the lower ones.
 func (t *groupTable) home(hash uint64) int {
 	return int(hash >> (64 - bits.Len(uint(len(t.places)-1))))
 }
@@ -72,8 +72,8 @@ func (t *groupTable) key(g int32) []byte {
 	return t.text[start:t.ends[g]]
 }
 
-// room reserves memory for a key to insert, and reports whether there was enough. most bounds the
-// groups even where there is more; 0 does not.
+// room reserves memory for a key to insert, and reports whether there was enough. most bounds
+// the groups even if there is more memory; 0 sets no bound.
 func (t *groupTable) room(memory *groupMemory, key []byte, most int) bool {
 	return (most == 0 || t.len() < most) && memory.admit(72+4*int64(len(key)))
 }
@@ -151,7 +151,7 @@ func (t *groupTable) take(rows arrow.Record, indices []int32) (arrow.Record, err
 	return batch.Take(t.context.Allocator, keys, indices)
 }
 
-// clear removes all groups. Memory is kept for the next ones, unless it is much.
+// clear removes all groups. It keeps the memory for the next ones, unless it is much.
 func (t *groupTable) clear() {
 	for i, r := range t.rows {
 		r.Release()

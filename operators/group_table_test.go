@@ -9,9 +9,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestKeysOfOneHash: keys that have one hash, as whoever wants to can write them, are groups
-// of their own. Where eight bytes of a key are those of xxh3's secret that they are xored
-// with, a factor is 0 and the eight bytes behind them count for nothing.
+// TestKeysOfOneHash: different keys with one hash are different groups. Such keys are easy to
+// make: if eight bytes of a key equal the bytes of xxh3's secret that they are xored with, a
+// factor is 0, and the next eight bytes have no effect.
 func TestKeysOfOneHash(t *testing.T) {
 	type row struct{ Name []byte } // text is UTF-8, which these keys are not
 	type count struct {

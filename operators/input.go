@@ -27,17 +27,17 @@ type InputFiles struct {
 	id    string
 }
 
-// ResolveInput lists the files that a path names: a file, a directory (its
-// files, not those of its subdirectories) or a glob, sorted by the bytes of
-// their paths. Names that begin with a dot or an underscore are hidden. With a
-// file system the path is one within it, and the content counts alone;
-// otherwise the list, with sizes and times, becomes a fact of the job.
+// ResolveInput lists the files that a path names: a file, a directory (its files, not those of
+// its subdirectories) or a glob, sorted by the bytes of their paths. Names that begin with a
+// dot or an underscore are hidden. With a file system the path is within it, and only the
+// content of the files counts. Otherwise the list, with sizes and times, becomes a fact of the
+// job.
 func ResolveInput(b *engine.Builder, fsys fs.FS, path string) (InputFiles, error) {
 	in := InputFiles{fsys: fsys, id: path}
 	var err error
 	if fsys != nil {
-		// Content that is part of the program is looked at in every build: two
-		// file systems may both have a file of this name.
+		// Content that is part of the program is read in every build, as two file systems may
+		// both have a file of this name.
 		if in.files, err = textfile.ResolveIn(fsys, path); err != nil {
 			return in, err
 		}
@@ -85,12 +85,12 @@ func (in InputFiles) Paths() []string {
 	return paths
 }
 
-// Verify looks at the files again and reports the first that is not the one
-// that it was when the job was built.
+// Verify looks at the files again and reports the first that has changed since the job was
+// built.
 func (in InputFiles) Verify() error { return in.local(textfile.VerifyIn(in.fsys, in.files)) }
 
-// local marks the error of a file that is not the one that it was when the job was
-// built, or is not there: on a cluster, it may be a file of another machine.
+// local marks the error of a file that has changed since the job was built, or does not exist:
+// on a cluster, it may be a file of another machine.
 func (in InputFiles) local(err error) error {
 	if in.fsys != nil || len(in.files) == 0 || !errors.Is(err, textfile.ErrChanged) {
 		return err
@@ -107,9 +107,8 @@ func (in InputFiles) attrs(path string) []engine.Attr {
 	return attrs
 }
 
-// joint is a reader that the subtasks of a process use together: the first to
-// come opens it, the last to leave closes it. A subtask that comes after that
-// opens it again.
+// joint is a reader that the subtasks of a process share. The first subtask that enters opens
+// it, the last that leaves closes it. A subtask that enters later opens it again.
 type joint[T io.Closer] struct {
 	mu    sync.Mutex
 	users int
@@ -133,7 +132,7 @@ func (s *joint[T]) enter(open func() (T, error)) (T, error) {
 	return s.value, nil
 }
 
-// leave gives up the reader; last is called before it is closed.
+// leave ends one use of the reader; last is called before it is closed.
 func (s *joint[T]) leave(last func(T)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,8 +220,8 @@ func (s *textSource) ReadShard(c *engine.Context, shard int, out engine.Output) 
 	return s.in.local(err)
 }
 
-// countRounded counts the whole numbers of a shard that float64 does not hold. The counter of a
-// column is named once, as the line costs reading the file.
+// countRounded counts the whole numbers of a shard that float64 cannot represent. The counter
+// of a column is named only once, as finding the line means reading the file.
 func (s *textSource) countRounded(c *engine.Context, shard int) error {
 	for _, r := range s.reader.RoundedIn(shard) {
 		if s.rounded[r.Column] == "" {
@@ -240,8 +239,8 @@ func (s *textSource) countRounded(c *engine.Context, shard int) error {
 	return nil
 }
 
-// Locate returns file and line. Where rows were left out, those that are left are not the
-// records that the file has.
+// Locate returns file and line. It cannot tell the place if rows were left out, as the
+// remaining rows do not match the records of the file.
 func (s *textSource) Locate(c *engine.Context, shard int, row int64) (place string, err error) {
 	if s.config.OnError == textfile.Skip {
 		return "", nil

@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// A file that is not as it was when the job was built is told as one of the machine
-// where it was looked for; those that are part of the program are the same everywhere.
+// The error of a file that has changed since the job was built names the machine. Files that
+// are part of the program are the same everywhere.
 func TestInputsAreOfTheirMachine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rows.csv")
 	for name, spoil := range map[string]func() error{

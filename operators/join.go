@@ -17,9 +17,9 @@ type JoinKind int
 const (
 	// Inner keeps pairs of partners only.
 	Inner JoinKind = iota
-	// Left keeps every row of the left dataset, paired with nil where it has no partner.
+	// Left keeps every row of the left dataset, paired with nil if it has no partner.
 	Left
-	// Right keeps every row of the right dataset so.
+	// Right keeps every row of the right dataset, paired with nil if it has no partner.
 	Right
 	// Full keeps every row of both.
 	Full
@@ -37,12 +37,12 @@ func (k JoinKind) String() string {
 
 func (k JoinKind) valid() bool { return k >= Inner && k <= Full }
 
-// keepsLeft and keepsRight say whether rows of that side are kept that have no partner.
+// keepsLeft and keepsRight report whether the join keeps rows of that side that have no
+// partner.
 func (k JoinKind) keepsLeft() bool  { return k == Left || k == Full }
 func (k JoinKind) keepsRight() bool { return k == Right || k == Full }
 
-// Join pairs the rows of two datasets that are equal in the keys, and calls f for
-// each pair:
+// Join pairs the rows of two datasets that are equal in the keys, and calls f for each pair:
 //
 //	operators.Join(orders, customers, operators.On("customer_id"), operators.Left,
 //		func(o *Order, c *Customer) Line {
@@ -52,41 +52,38 @@ func (k JoinKind) keepsRight() bool { return k == Right || k == Full }
 //			return Line{Order: o.ID, Name: c.Name}
 //		})
 //
-// Every row is paired with each of its partners. What has none is left out by Inner;
-// Left and Full call f with a nil right row for such rows of the left side, Right
-// and Full with a nil left row for those of the right one. Both are pointers for every kind,
-// because a struct of zeros would not tell a missing row from one of zeros, and one shape lets
-// a kind be changed without rewriting f. Rows with a null in a key have no partners; see On.
+// Every row is paired with each of its partners. Rows without a partner are left out by Inner.
+// Left and Full call f with such a left row and nil, Right and Full with nil and such a right
+// row. Both arguments are always pointers: a missing row differs from a row of zeros, and the
+// kind can be changed without rewriting f. Rows with a null in a key have no partners; see On.
 //
-// What f gets are structs of its own, for the call; the slices and strings in them, and what
-// pointers in them lead to, must not be modified, but may be returned. See JoinErr for functions
-// that can fail.
+// f may change the structs during the call. The slices and strings in them, and the targets of
+// pointers in them, must not be modified, but may be returned. See JoinErr for functions that
+// can fail.
 //
-// Partners meet in the shard that a hash of their keys chooses. Pairs come there in
-// the order of the left rows, for each in the order of the right ones, and rows of
-// the right side without a partner behind all of them, in their order. Rows of
-// either side come in the order of the shards that they lay in. None of this depends on
-// parallelism, batch sizes or memory.
+// A hash of the keys chooses the shard of a pair. Within a shard, pairs are in the order of the
+// left rows, and for each left row in the order of the right rows. Right rows without a partner
+// come last, in their order. Rows of either side are in the order of their source shards. None
+// of this depends on parallelism, batch sizes or memory.
 //
 // Only the columns that L, R and the keys name are sent. The right rows of a shard are held in
-// memory, within the run's budget, while the left ones pass by: let the smaller dataset be the
-// right one. Where they do not fit, both sides are sorted by key on disk and merged, and the
-// outcome is sorted back into its order (a sort-merge join: Graefe, Query evaluation techniques
-// for large databases, 1993, 5.2). The right rows of a key that has more of them than memory
-// holds are read from disk once for each left row of that key. A dataset that fits into every
-// process is joined without moving the other by MapLookup.
+// memory, within the run's budget, while the left ones are streamed: the smaller dataset should
+// be the right one. If they do not fit, both sides are sorted by key on disk and merged, and
+// the result is sorted back into its order (a sort-merge join: Graefe, Query evaluation
+// techniques for large databases, 1993, 5.2). If the right rows of one key do not fit in
+// memory, they are read from disk once for each left row of that key. If one dataset fits into
+// every process, MapLookup joins it without moving the other.
 func Join[L, R, Out any](left, right *engine.Dataset, on JoinKeys, kind JoinKind, f func(l *L, r *R) Out) *engine.Dataset {
 	return addJoin("Join", left, right, on, kind, 0, f, f == nil, func(l *L, r *R) (Out, error) { return f(l, r), nil })
 }
 
-// JoinErr is Join for functions that can fail. An error fails the run; it is told
-// with the left row's index within its shard, or the right row's where there is no
-// left one.
+// JoinErr is Join for functions that can fail. An error fails the run; it is reported with the
+// left row's index within its shard, or the right row's if there is no left row.
 func JoinErr[L, R, Out any](left, right *engine.Dataset, on JoinKeys, kind JoinKind, f func(l *L, r *R) (Out, error)) *engine.Dataset {
 	return addJoin("JoinErr", left, right, on, kind, 0, f, f == nil, f)
 }
 
-// addJoin adds a joiner. fn is the user's function, which call calls; most is that of joinSpec.
+// addJoin adds a joiner. fn is the user's function, which call calls; most is as in joinSpec.
 func addJoin[L, R, Out any](op string, left, right *engine.Dataset, on JoinKeys, kind JoinKind, most int, fn any, isNil bool, call func(*L, *R) (Out, error)) *engine.Dataset {
 	b, ok := joinBuilder(op, left, right)
 	if !ok {
@@ -109,7 +106,7 @@ func addJoin[L, R, Out any](op string, left, right *engine.Dataset, on JoinKeys,
 		Op:     op,
 		Attrs:  []engine.Attr{{Key: "kind", Value: kind.String()}, {Key: "on", Value: on.String()}},
 		Schema: arrowrows.Schema(out.Schema()),
-		// Rows of the second input are processed when all of the first are there.
+		// Rows of the second input are processed after all rows of the first.
 		Inputs: []engine.Port{hashPort(right, cols.right), hashPort(left, cols.left)},
 		Func:   fn,
 		Operator: func() engine.Operator {
@@ -126,13 +123,13 @@ const (
 	joinLeft
 )
 
-// joinSpec is what the subtasks of a join have in common.
+// joinSpec is shared by the subtasks of a join.
 type joinSpec struct {
 	kind        JoinKind
 	columns     joinColumns
 	left, right *arrow.Schema
-	// most bounds the rows or keys of a table, and the rows of a key, that are held in memory
-	// even where there is more; 0 does not.
+	// most bounds the rows or keys of a table, and the rows of a key, in memory even if there
+	// is more memory; 0 sets no bound.
 	most int
 }
 
@@ -145,7 +142,7 @@ type joiner[L, R, Out any] struct {
 	table   joinTable
 	keys    joinKeyReader // of left rows
 	indices [2]rowIndex   // by port
-	print   string        // of the table's rows, where that is looked at
+	print   string        // of the table's rows, if changes are checked
 	late    *lateJoin[L, R, Out]
 }
 
@@ -174,7 +171,7 @@ func (o *joiner[L, R, Out]) Process(c *engine.Context, port, shard int, in engin
 	return o.probe(c, shard, rows, first, out)
 }
 
-// addRight puts rows into the table, or gives up the table where they do not fit.
+// addRight puts rows into the table. If they do not fit, it switches to a lateJoin.
 func (o *joiner[L, R, Out]) addRight(c *engine.Context, rows arrow.Record, first int64) error {
 	fits, err := o.table.add(rows)
 	if fits || err != nil {
@@ -209,14 +206,15 @@ func (o *joiner[L, R, Out]) seal(c *engine.Context) error {
 	return nil
 }
 
-// contentOf returns a fingerprint of what rows hold.
+// contentOf returns a fingerprint of the content of rows.
 func contentOf(rows arrow.Record) (string, error) {
 	var h contentHash
 	err := h.add(rows)
 	return h.String(), err
 }
 
-// errLentChanged blames the function of a join for rows that several of its calls share.
+// errLentChanged is the error of a join's function that changed rows that several of its calls
+// share.
 var errLentChanged = errors.New("the function changed the rows it was given, which other calls and operators read as well: a slice in a row is not a copy, so make one before you change it (slices.Clone)")
 
 // probe pairs left rows with those in the table.
@@ -276,7 +274,7 @@ func (o *joiner[L, R, Out]) EndShard(c *engine.Context, shard int, out engine.Ou
 	return nil
 }
 
-// endTable emits the rows of the table without a partner, and what else waits.
+// endTable emits the rows of the table without a partner, and rows that wait in the writer.
 func (o *joiner[L, R, Out]) endTable(c *engine.Context, shard int, out engine.Output) error {
 	if err := o.seal(c); err != nil {
 		return err
@@ -323,28 +321,28 @@ type pairWriter[L, R, Out any] struct {
 	right rowReader[R]
 	out   rowWriter[Out]
 
-	l                     L // lent to a call, so that what it changes there does not reach others
+	l                     L // copy for a call, so that its changes do not reach other calls
 	r                     R
 	leftIndex, rightIndex int64 // within the shard
 
 	shard  int
 	to     engine.Output
-	placed *placedRows // where the outcome has to be sorted; nil where it comes in its order
+	placed *placedRows // if the result has to be sorted; nil if it is in order already
 }
 
-// begin says where outcomes go.
+// begin sets where results go.
 func (p *pairWriter[L, R, Out]) begin(shard int, to engine.Output, placed *placedRows) {
 	p.shard, p.to, p.placed = shard, to, placed
 }
 
-// endShard forgets the rows of a shard.
+// endShard drops the rows of a shard.
 func (p *pairWriter[L, R, Out]) endShard() {
 	p.left.endShard()
 	p.right.endShard()
 	p.to, p.placed = nil, nil
 }
 
-// readLeft makes a row of a batch, the left row of the pairs to come.
+// readLeft makes a row of a batch the left row of the next pairs.
 func (p *pairWriter[L, R, Out]) readLeft(rows arrow.Record, i int, index int64) error {
 	p.leftIndex = index
 	return p.failed(joinLeft, index, readRow(&p.left, rows, i))
@@ -369,7 +367,7 @@ func readRow[T any](r *rowReader[T], rows arrow.Record, i int) error {
 	return nil
 }
 
-// failed says at which row of which input something failed.
+// failed adds to an error the input and the row at which it happened.
 func (p *pairWriter[L, R, Out]) failed(port int, index int64, err error) error {
 	if err == nil {
 		return nil
@@ -377,7 +375,7 @@ func (p *pairWriter[L, R, Out]) failed(port int, index int64, err error) error {
 	return inShard(p.shard, sideRowError(port, index, err))
 }
 
-// sideRowError says at which row of an input of a join something failed.
+// sideRowError adds to an error the input and the row of a join at which it happened.
 func sideRowError(port int, index int64, err error) error {
 	side := "right"
 	if port == joinLeft {
@@ -394,7 +392,7 @@ func inShard(shard int, err error) error {
 	return err
 }
 
-// pair calls the function with the rows read, or nil for one, and writes the outcome.
+// pair calls the function with the rows read, or nil for one, and writes the result.
 func (p *pairWriter[L, R, Out]) pair(withLeft, withRight bool) (err error) {
 	// A key that many rows have makes many pairs of one batch.
 	const pairsBetweenLooks = 4096

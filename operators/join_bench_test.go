@@ -11,14 +11,15 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// What the benchmark joins: many rows with few of another dataset, each of which has about ten
+// The benchmark joins many rows with few of another dataset; each of the latter has about ten
 // partners.
 const (
 	benchLeft  = 1_000_000
 	benchRight = 100_000
 )
 
-// benchmarkJoin measures left rows per second through what build adds behind the two sources.
+// benchmarkJoin measures left rows per second through the operators that build adds behind the
+// two sources.
 func benchmarkJoin(b *testing.B, build func(left, right *engine.Dataset) *engine.Dataset, opts ...engine.Option) {
 	job := engine.Anonymous(func(bld *engine.Builder) error {
 		left := Generate(bld, benchLeft, func(draws shared.Random, _ int64) benchRow {
@@ -38,9 +39,9 @@ func benchmarkJoin(b *testing.B, build func(left, right *engine.Dataset) *engine
 	b.ReportMetric(float64(b.N)*benchLeft/b.Elapsed().Seconds(), "rows/s")
 }
 
-// BenchmarkJoin tells left rows per second of an inner join of 1,000,000 rows with 100,000, in
-// memory, beyond it, and by an index that every process has; and, as yardsticks, of a group-by of
-// as many rows into as many groups and of what the sources and the exchange take.
+// BenchmarkJoin measures left rows per second of an inner join of 1,000,000 rows with 100,000:
+// in memory, on disk, and by an index in every process. For comparison it also measures a
+// group-by of as many rows into as many groups, and the sources and the exchange alone.
 func BenchmarkJoin(b *testing.B) {
 	pair := func(l, r *benchRow) benchRow { return benchRow{l.Key, l.Value + r.Value} }
 	inner := func(left, right *engine.Dataset) *engine.Dataset { return Join(left, right, On("key"), Inner, pair) }

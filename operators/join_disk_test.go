@@ -10,15 +10,14 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// wide is a row of which few fit in memory.
+// wide is a large row, so that few fit in memory.
 type wide struct {
 	Key  int64
 	Seq  int64
 	Note *string
 }
 
-// wideRows returns n rows with keys below the given number, of which every eighth row has one
-// and the same.
+// wideRows returns n rows with keys below the given number; every eighth row has the same key.
 func wideRows(n, keys int) []wide {
 	rows := make([]wide, n)
 	for i := range rows {
@@ -55,8 +54,8 @@ func pairWide(l, r *wide) (p widePair) {
 	return p
 }
 
-// TestJoinsOnDisk joins tables of which far more rows come than there is memory for, one key
-// having very many of them on the right, and requires the bytes of a run with plenty.
+// TestJoinsOnDisk joins tables with far more rows than fit in memory, very many of them with
+// one key on the right. It requires the same bytes as a run with plenty of memory.
 func TestJoinsOnDisk(t *testing.T) {
 	left, right := wideRows(8000, 30_011), wideRows(20_000, 9001)
 	left[6] = wide{Key: 5, Seq: 6} // few rows on the left meet very many
@@ -88,7 +87,7 @@ func TestJoinsOnDisk(t *testing.T) {
 	}
 }
 
-// TestSetsOnDisk does so for operators that hold keys alone.
+// TestSetsOnDisk does so for operators that only hold keys.
 func TestSetsOnDisk(t *testing.T) {
 	left, right := wideRows(30_000, 100_003), wideRows(50_000, 60_013)
 	for name, build := range map[string]func(l, r *engine.Dataset) *engine.Dataset{
@@ -104,8 +103,8 @@ func TestSetsOnDisk(t *testing.T) {
 	}
 }
 
-// TestJoinFailures fails joins at every stage, in memory and on disk: the checked
-// allocator of runError says what is left.
+// TestJoinFailures fails joins at every stage, in memory and on disk. The checked allocator of
+// runError detects leaks.
 func TestJoinFailures(t *testing.T) {
 	rows := wideRows(300, 40)
 	rows[250].Note = nil
@@ -145,7 +144,8 @@ type noNote struct {
 	Note string
 }
 
-// TestNullsThatRowsCannotHold tells which row of which side it is, in memory, on disk and in groups.
+// TestNullsThatRowsCannotHold: the error names the row and the side, in memory, on disk and in
+// groups.
 func TestNullsThatRowsCannotHold(t *testing.T) {
 	left, right := []noNote{{1, "a"}, {2, "b"}, {3, "c"}}, wideRows(8, 4)
 	for i := range right {
@@ -177,7 +177,8 @@ func TestNullsThatRowsCannotHold(t *testing.T) {
 	}
 }
 
-// TestRowsOfAFunctionAreItsOwn: what a call of a join changes in its rows, other calls do not see.
+// TestRowsOfAFunctionAreItsOwn: changes that a call makes to its rows are not visible to other
+// calls.
 func TestRowsOfAFunctionAreItsOwn(t *testing.T) {
 	rows := []wide{{Key: 1, Seq: 1}, {Key: 1, Seq: 2}}
 	for _, most := range []int{0, 1} {
@@ -193,7 +194,7 @@ func TestRowsOfAFunctionAreItsOwn(t *testing.T) {
 	}
 }
 
-// TestCheckOfJoinsOnDisk names functions that change rows that come back from disk.
+// TestCheckOfJoinsOnDisk: the check finds functions that change rows read from disk.
 func TestCheckOfJoinsOnDisk(t *testing.T) {
 	type row struct {
 		Key    int64

@@ -12,29 +12,29 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// JoinKeys are pairs of columns, one of the left and one of the right dataset each,
-// that must be equal for two rows to be partners; see On.
+// JoinKeys are pairs of columns, one of the left and one of the right dataset, in which two
+// rows must be equal to be partners; see On.
 type JoinKeys struct{ left, right []string }
 
-// On has rows be partners when they are equal in the named columns, which both
-// datasets have. Columns whose names differ are added by Equal:
+// On makes rows partners if they are equal in the named columns, which both datasets have.
+// Equal adds columns whose names differ:
 //
 //	operators.On("country").Equal("customer_id", "id")
 //
-// Values are equal as GroupBy has them: integers by value whatever their width, -0
-// and +0, a NaN and any other. SQL agrees, but for NaN, where databases differ.
-// Unlike in GroupBy, a null equals nothing, not even another null.
+// Values are equal as in GroupBy: integers by value whatever their width, -0 and +0, and all
+// NaN. This is as in SQL, except that databases differ about NaN. Unlike in GroupBy, a null
+// equals nothing, not even another null.
 //
-// Integers are compared with integers, float32 and float64 with each other, bools,
-// text, bytes and dates with their own kind, timestamps with those of the same unit
-// and time zone. An unsigned integer of 64 bits is not compared with signed ones:
-// some values of either are none of the other.
+// Integers are compared with integers, float32 and float64 with each other, bools, text, bytes
+// and dates with their own kind, timestamps with those of the same unit and time zone. An
+// unsigned integer of 64 bits is not compared with signed ones, as either has values that the
+// other does not have.
 func On(columns ...string) JoinKeys {
 	return JoinKeys{left: slices.Clone(columns), right: slices.Clone(columns)}
 }
 
-// Equal returns the keys with one pair more: a column of the left dataset and the
-// column of the right one that must equal it. Each column is named once.
+// Equal returns the keys with one more pair: a column of the left dataset and the column of the
+// right one that must equal it. Each column may be named once.
 func (k JoinKeys) Equal(left, right string) JoinKeys {
 	return JoinKeys{left: append(slices.Clone(k.left), left), right: append(slices.Clone(k.right), right)}
 }
@@ -53,8 +53,8 @@ func (k JoinKeys) String() string {
 // joinColumns are the columns of the keys on either side, pair by pair.
 type joinColumns struct{ left, right []int }
 
-// check reports whether rows can be partners by the keys, or records what is wrong with
-// them. Both datasets are usable.
+// check reports whether rows can be partners by the keys, and records what is wrong otherwise.
+// Both datasets must be usable.
 func (on JoinKeys) check(op string, left, right *engine.Dataset) bool {
 	b := left.Builder()
 	if len(on.left) == 0 {
@@ -80,8 +80,8 @@ func (on JoinKeys) check(op string, left, right *engine.Dataset) bool {
 	return ok
 }
 
-// sent are two datasets without the columns that a join has no use for, which are not sent: of each
-// it needs the keys and what rows are read from. nil stands for all columns.
+// sent returns the two datasets without the columns that a join does not need. It needs the
+// keys, and the columns of readLeft and readRight; nil stands for all columns.
 func (on JoinKeys) sent(op string, left, right *engine.Dataset, readLeft, readRight *arrow.Schema) (l, r *engine.Dataset, cols joinColumns) {
 	narrow := func(d *engine.Dataset, keys []string, read *arrow.Schema) *engine.Dataset {
 		if read == nil {
@@ -119,8 +119,8 @@ func sideColumns(op, side string, d *engine.Dataset, names []string) ([]int, boo
 	return cols, ok
 }
 
-// incomparable says why values of two types are never partners, "" where they can
-// be: their encodings are then equal where the values are.
+// incomparable returns why values of two types are never partners, or "" if they can be. In
+// that case equal values have equal encodings.
 func incomparable(left, right arrow.DataType) string {
 	switch {
 	case keyFamily(left) == keyFamily(right):
@@ -147,13 +147,13 @@ func keyFamily(t arrow.DataType) string {
 	return batch.TypeName(t)
 }
 
-// narrowUnsigned says that every value of the type is one of int64 too.
+// narrowUnsigned reports whether int64 has every value of the unsigned type.
 func narrowUnsigned(t arrow.DataType) bool {
 	return arrow.IsUnsignedInteger(t.ID()) && t.ID() != arrow.UINT64
 }
 
-// joinBuilder returns the builder of two datasets, or of the one that is there, and
-// whether both can be joined; that one is missing is recorded.
+// joinBuilder returns the builder of two datasets, or of the one that is not nil, and whether
+// both can be joined. It records the misuse if one is nil.
 func joinBuilder(op string, left, right *engine.Dataset) (*engine.Builder, bool) {
 	b := builderOf(op, left, right)
 	switch {
@@ -165,8 +165,8 @@ func joinBuilder(op string, left, right *engine.Dataset) (*engine.Builder, bool)
 	return b, usable(left) && usable(right)
 }
 
-// hashPort is an input that brings rows into the shard of their key, where partners
-// meet: the hash does not tell the widths of integers and floats apart.
+// hashPort returns an input that sends rows to the shard of their key. Partners have the same
+// shard, as the hash ignores the widths of integers and floats.
 func hashPort(d *engine.Dataset, columns []int) engine.Port {
 	keys := make([]string, len(columns))
 	for i, c := range columns {
@@ -175,7 +175,7 @@ func hashPort(d *engine.Dataset, columns []int) engine.Port {
 	return engine.Port{From: d, Partitioner: engine.Hash, Keys: keys}
 }
 
-// joinKeyReader encodes the keys of a batch, and tells which rows have none.
+// joinKeyReader encodes the keys of a batch, and reports which rows have none.
 type joinKeyReader struct {
 	columns []int
 	grouped bool // nulls are values like others, as in groups
@@ -208,14 +208,14 @@ func (k *joinKeyReader) null(row int) bool {
 	return false
 }
 
-// key returns the encoding of a row's key, good until the next call.
+// key returns the encoding of a row's key, valid until the next call.
 func (k *joinKeyReader) key(row int) []byte {
 	k.encoded = k.keys.Append(k.encoded[:0], row)
 	return k.encoded
 }
 
-// indices returns the rows of the batch, those without a key only if asked for, good until
-// the next call.
+// indices returns the rows of the batch, valid until the next call. Rows without a key are
+// included only if withNulls is true.
 func (k *joinKeyReader) indices(withNulls bool) []int32 {
 	k.listed = k.listed[:0]
 	for i := range int(k.rows.NumRows()) {

@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// leftRow and rightRow are rows of tables to join, by columns of every kind, some of which
+// leftRow and rightRow are rows of tables to join, by columns of every kind. Some columns
 // differ in width or name.
 type leftRow struct {
 	ID   int64
@@ -35,7 +35,8 @@ type rightRow struct {
 	Other *int8
 }
 
-// joinedKeys are the keys that tables are joined by, with the values that rows have there.
+// joinedKeys are the keys that tables are joined by, with functions that return the values of
+// rows.
 var joinedKeys = []struct {
 	on    JoinKeys
 	left  func(r leftRow) []any
@@ -105,8 +106,8 @@ func maybe[T any](have bool, v T) *T {
 	return &v
 }
 
-// shardOfKey places a key by the encoding that is documented, written down anew. The second
-// result is text that equal keys have in common, the third says that a value is null.
+// shardOfKey places a key by an independent implementation of the documented encoding. The
+// second result is a text that is the same for equal keys; the third says that a value is null.
 func shardOfKey(values []any, shards int) (shard int, key string, null bool) {
 	var text []byte
 	add := func(tag byte, body uint64) { text = binary.LittleEndian.AppendUint64(append(text, tag), body) }

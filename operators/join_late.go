@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// lateJoin joins the rows of a shard whose right side does not fit in memory: both sides
-// are sorted by key and merged, and the outcome is sorted into the order of the left rows.
+// lateJoin joins the rows of a shard whose right side does not fit in memory: both sides are
+// sorted by key and merged, and the result is sorted into the order of the left rows.
 type lateJoin[L, R, Out any] struct {
 	context     *engine.Context
 	spec        *joinSpec
@@ -27,7 +27,7 @@ func newLateJoin[L, R, Out any](c *engine.Context, spec *joinSpec, pairs *pairWr
 		done: newPlacedRows(c, pairs.out.codec.Schema()),
 	}
 	j.keys[joinLeft].columns, j.keys[joinRight].columns = spec.columns.left, spec.columns.right
-	// Rows that come back from the sorters have more columns than readers know.
+	// Rows from the sorters have more columns than the readers expect.
 	pairs.left, pairs.right = rowReader[L]{codec: pairs.left.codec}, rowReader[R]{codec: pairs.right.codec}
 	return j
 }
@@ -48,7 +48,7 @@ func (j *lateJoin[L, R, Out]) addRight(rows arrow.Record, first int64) error {
 	return j.right.add(&j.keys[joinRight], rows, j.keys[joinRight].indices(j.spec.kind.keepsRight()), first)
 }
 
-// emit joins the rows and emits the outcome.
+// emit joins the rows and emits the result.
 func (j *lateJoin[L, R, Out]) emit(shard int, out engine.Output) error {
 	j.pairs.begin(shard, out, j.done)
 	err := mergeKeys(j.left, j.right, j.spec.most, func(key []byte, left, right *rowSpool) error {
@@ -66,7 +66,7 @@ func (j *lateJoin[L, R, Out]) emit(shard int, out engine.Output) error {
 	return j.done.emit(shard, out)
 }
 
-// join pairs the rows of one key; null says that they have none and so no partners.
+// join pairs the rows of one key. null says that they have no key, and so no partners.
 func (j *lateJoin[L, R, Out]) join(null bool, left, right *rowSpool) error {
 	if null || right.count == 0 {
 		if j.spec.kind.keepsLeft() {
@@ -96,7 +96,7 @@ func (j *lateJoin[L, R, Out]) join(null bool, left, right *rowSpool) error {
 	})
 }
 
-// alone gives the function rows of one side without a partner.
+// alone calls the function with rows of one side that have no partner.
 func (j *lateJoin[L, R, Out]) alone(of *rowSpool, numbers int, read func(arrow.Record, int, int64) error, isLeft bool) error {
 	return eachRow(of, numbers, func(rows arrow.Record, i int, index int64) error {
 		if err := read(rows, i, index); err != nil {
@@ -106,7 +106,7 @@ func (j *lateJoin[L, R, Out]) alone(of *rowSpool, numbers int, read func(arrow.R
 	})
 }
 
-// eachRow gives f the rows of a spool with their indices, which are in a column.
+// eachRow calls f with the rows of a spool and their indices, which are in a column.
 func eachRow(s *rowSpool, numbers int, f func(rows arrow.Record, i int, index int64) error) error {
 	return s.each(func(rows arrow.Record, from, to int) (bool, error) {
 		indices := rows.Column(numbers).(*array.Int64).Int64Values()
@@ -119,7 +119,7 @@ func eachRow(s *rowSpool, numbers int, f func(rows arrow.Record, i int, index in
 	})
 }
 
-// unchanged tells whether rows in memory are still as they were, where that is looked at.
+// unchanged returns an error if rows in memory have changed, in runs that check this.
 func (j *lateJoin[L, R, Out]) unchanged(sides ...*rowSpool) error {
 	for _, s := range sides {
 		if ok, err := s.unchanged(); err != nil {
@@ -131,7 +131,7 @@ func (j *lateJoin[L, R, Out]) unchanged(sides ...*rowSpool) error {
 	return nil
 }
 
-// close lets go of everything, and makes the readers ready for rows as they come.
+// close releases everything, and resets the readers for rows of the inputs.
 func (j *lateJoin[L, R, Out]) close() error {
 	p := j.pairs
 	p.left, p.right = rowReader[L]{codec: p.left.codec}, rowReader[R]{codec: p.right.codec}

@@ -98,7 +98,7 @@ func TestJoinMisuse(t *testing.T) {
 	} {
 		if c.words != nil {
 			requireMisuse(t, func(b *engine.Builder) *engine.Dataset { return c.build(source(b)) }, c.words...)
-		} else { // both sides are wrong, and both are told
+		} else { // both sides are wrong, and both are reported
 			require.ErrorContains(t, runError(t, func(b *engine.Builder) *engine.Dataset { return c.build(source(b)) }), "2 errors")
 		}
 		requirePoisonSpreads(t, c.build)
@@ -108,7 +108,7 @@ func TestJoinMisuse(t *testing.T) {
 	}
 }
 
-// TestOneSideIsNil names it.
+// TestOneSideIsNil: the error names the side.
 func TestOneSideIsNil(t *testing.T) {
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
 		return SemiJoin(FromSlice(b, flowers(1)), nil, On("id"))

@@ -20,13 +20,13 @@ import (
 // the types of their key columns.
 type keySorter struct {
 	context *engine.Context
-	columns int // of the rows; behind them come the key and the row's index
+	columns int // of the rows; the key and the row's index follow
 	sorter  *rowSorter
 	encoded []byte
 	indices []int64
 }
 
-// newKeySorter returns an empty one for rows of the schema.
+// newKeySorter returns an empty sorter for rows of the schema.
 func newKeySorter(c *engine.Context, schema *arrow.Schema) *keySorter {
 	fields := schema.Fields()
 	n := len(fields)
@@ -35,12 +35,12 @@ func newKeySorter(c *engine.Context, schema *arrow.Schema) *keySorter {
 	return &keySorter{context: c, columns: n, sorter: newRowSorter(c, arrow.NewSchema(fields, nil), []batch.SortKey{{Column: n}})}
 }
 
-// schema returns the columns of the rows that come back.
+// schema returns the columns of the sorted rows.
 func (s *keySorter) schema() *arrow.Schema { return s.sorter.schema }
 
-// add takes the given rows of a batch, borrowed, to which keys point. first is the index within
-// the shard of the batch's first row. Rows with a null in their key get an empty one, which no
-// other has, so that they come first.
+// add takes the given rows of a borrowed batch, which keys was reset to. first is the index
+// within the shard of the batch's first row. Rows with a null in their key get an empty key,
+// which no other row has, so they come first.
 func (s *keySorter) add(keys *joinKeyReader, rows arrow.Record, indices []int32, first int64) error {
 	if len(indices) == 0 {
 		return nil
@@ -51,7 +51,8 @@ func (s *keySorter) add(keys *joinKeyReader, rows arrow.Record, indices []int32,
 	for _, row := range indices {
 		s.indices = append(s.indices, first+int64(row))
 		if s.encoded = s.encoded[:0]; !keys.null(int(row)) {
-			// Hashes in front let the first bytes decide: those of encodings are often alike.
+			// A hash in front makes keys differ in their first bytes; those of encodings are
+			// often equal.
 			key := keys.key(int(row))
 			s.encoded = append(binary.BigEndian.AppendUint64(s.encoded, xxh3.Hash(key)), key...)
 		}
@@ -64,7 +65,7 @@ func (s *keySorter) add(keys *joinKeyReader, rows arrow.Record, indices []int32,
 	})
 }
 
-// push adds rows with the columns that belong to them, all borrowed.
+// push adds rows with the columns of their keys and indices, all borrowed.
 func (s *keySorter) push(rows arrow.Record, keys arrow.Array, indices []int64) error {
 	numbers := int64Column(s.context, indices)
 	defer numbers.Release()
@@ -76,10 +77,10 @@ func (s *keySorter) push(rows arrow.Record, keys arrow.Array, indices []int64) e
 
 func (s *keySorter) close() error { return s.sorter.close() }
 
-// errStopped ends a sorter's loop whose rows nobody wants any more.
+// errStopped ends a sorter's loop early.
 var errStopped = errors.New("no more rows are wanted")
 
-// keyCursor goes through the rows of a keySorter.
+// keyCursor iterates over the rows of a keySorter.
 type keyCursor struct {
 	next func() (arrow.Record, error, bool)
 	stop func()
@@ -88,7 +89,7 @@ type keyCursor struct {
 	row  int
 }
 
-// cursor returns a cursor at the first row. Its stop is to be called.
+// cursor returns a cursor at the first row. The caller must call its stop.
 func (s *keySorter) cursor() (*keyCursor, error) {
 	k := &keyCursor{}
 	k.next, k.stop = iter.Pull2(func(yield func(arrow.Record, error) bool) {
@@ -105,7 +106,7 @@ func (s *keySorter) cursor() (*keyCursor, error) {
 	return k, k.load(s.columns)
 }
 
-// load moves on to the next batch. column is that of the keys.
+// load moves to the next batch. column is the column of the keys.
 func (k *keyCursor) load(column int) error {
 	rows, err, ok := k.next()
 	if err != nil || !ok {
@@ -138,9 +139,9 @@ func (k *keyCursor) take(key []byte, column int, to *rowSpool) error {
 	return nil
 }
 
-// mergeKeys goes through the keys of two sides in the order of their sorters, which are
-// empty afterwards, and gives f the rows of each, of which either side may have none. f
-// borrows them, and the key, for the call. most is that of joinSpec.
+// mergeKeys iterates over the keys of two sides in the order of their sorters, which are empty
+// afterwards. It calls f with the rows of each key; one side may have none. f borrows the rows
+// and the key for the call. most is as in joinSpec.
 func mergeKeys(left, right *keySorter, most int, f func(key []byte, left, right *rowSpool) error) (err error) {
 	l, err := left.cursor()
 	defer l.stop()

@@ -11,7 +11,7 @@ import (
 // table whose groups are lists of rows in their order.
 type joinTable struct {
 	context *engine.Context
-	most    int // rows, as joinSpec has it
+	most    int // rows, as in joinSpec
 	keys    joinKeyReader
 	groups  groupTable
 	memory  groupMemory
@@ -22,11 +22,11 @@ type joinTable struct {
 	tails []int32        // by group: its last row
 	next  []int32        // by row: the next one of its group, -1 behind the last
 
-	rows    arrow.Record // owned: all rows in one piece, once there are no more to come
+	rows    arrow.Record // owned: all rows in one batch, once all are added
 	matched []bool       // by row: it had a partner
 }
 
-// Limits of what is held in one piece: Arrow addresses text with 31 bits.
+// Limits of one batch: Arrow addresses text with 31 bits.
 const (
 	joinTableRows  = 1 << 30
 	joinTableBytes = 1 << 30
@@ -39,8 +39,8 @@ func (t *joinTable) open(c *engine.Context, spec *joinSpec) {
 	t.memory = groupMemory{context: c, free: 64 << 10}
 }
 
-// add takes borrowed rows. It reports whether they fit; if not, the table is of no
-// use any more, and these rows are not among those that it holds.
+// add takes borrowed rows. It reports whether they fit. If not, the table must not be used any
+// more, and does not hold these rows.
 func (t *joinTable) add(rows arrow.Record) (fits bool, err error) {
 	size, first := batch.Size(rows), len(t.next)
 	most := int64(joinTableRows)
@@ -50,7 +50,7 @@ func (t *joinTable) add(rows arrow.Record) (fits bool, err error) {
 	if int64(first)+rows.NumRows() > most || t.bytes+size > joinTableBytes {
 		return false, nil
 	}
-	// The rows themselves, once more in one piece, and their places in lists.
+	// The rows themselves, their copy in one batch, and their places in lists.
 	if !t.memory.admit(2*size + 9*rows.NumRows()) {
 		return false, nil
 	}
@@ -69,7 +69,7 @@ func (t *joinTable) add(rows arrow.Record) (fits bool, err error) {
 	return true, nil
 }
 
-// link puts a row behind the others of its key, and reports whether there was room.
+// link appends a row to the list of its key, and reports whether there was room.
 func (t *joinTable) link(row int32, key []byte) bool {
 	g := t.groups.lookup(key)
 	if g >= 0 {
@@ -85,7 +85,7 @@ func (t *joinTable) link(row int32, key []byte) bool {
 	return true
 }
 
-// seal makes the rows readable; none come any more.
+// seal makes the rows readable; no more can be added.
 func (t *joinTable) seal() error {
 	if t.rows != nil || len(t.held) == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// joinedPair is what the joins of tests make of a pair.
+// joinedPair is the result of a pair in the tests' joins.
 type joinedPair struct {
 	Left, Right *int64
 	Text        string
@@ -28,7 +28,7 @@ func pairOf(l *leftRow, r *rightRow) (p joinedPair) {
 	return p
 }
 
-// gathered is what the co-groups of tests emit: of each group the rows' numbers.
+// gathered is the result of a group in the tests' co-groups: the numbers of its rows.
 type gathered struct{ Rows string }
 
 func gather(left *Group[leftRow], right *Group[rightRow], emit func(gathered)) error {
@@ -53,8 +53,8 @@ func gather(left *Group[leftRow], right *Group[rightRow], emit func(gathered)) e
 	return nil
 }
 
-// joinReference computes what everything that joins makes of two tables, by comparing each row
-// with each.
+// joinReference computes the results of all joining operators for two tables, by comparing each
+// row with each.
 func joinReference(left []leftRow, right []rightRow, key int) map[string][]string {
 	k := joinedKeys[key]
 	type place struct {
@@ -154,8 +154,8 @@ func joinReference(left []leftRow, right []rightRow, key int) map[string][]strin
 	return out
 }
 
-// joinEverything builds what joinReference computes, holding at most the given number of rows or
-// keys in memory.
+// joinEverything builds the jobs whose results joinReference computes, with at most the given
+// number of rows or keys in memory.
 func joinEverything(left []leftRow, right []rightRow, key, most int) func(b *engine.Builder) map[string]*engine.Dataset {
 	return func(b *engine.Builder) map[string]*engine.Dataset {
 		on := joinedKeys[key].on
@@ -176,8 +176,8 @@ func joinEverything(left []leftRow, right []rightRow, key, most int) func(b *eng
 	}
 }
 
-// TestJoins holds everything that joins against comparing each row with each, in memory and
-// on disk from some row on, at any setting.
+// TestJoins compares all joining operators with the reference, in memory and on disk from some
+// row on, at any setting.
 func TestJoins(t *testing.T) {
 	settings := append(asAWhole(), asWorkers()...)
 	for seed := range joinSeeds {

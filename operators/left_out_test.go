@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// strangeTypes are types that rows cannot have, of every shape that batches have them in.
+// strangeTypes are types that rows cannot have, of every number of nodes and buffers.
 var strangeTypes = []arrow.DataType{
 	arrow.Null, &arrow.Decimal128Type{Precision: 9, Scale: 2}, arrow.FixedWidthTypes.Float16, arrow.FixedWidthTypes.Date64,
 	&arrow.FixedSizeBinaryType{ByteWidth: 3}, arrow.ListOf(arrow.BinaryTypes.String), arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Int8),
@@ -29,7 +29,7 @@ var strangeTypes = []arrow.DataType{
 }
 
 // strangeBytes writes rows of arrowRows, in batches of a size, with a column of a strange type
-// before each column and behind the last.
+// before each column and after the last.
 func strangeBytes(t *testing.T, n, size int, options ...ipc.Option) []byte {
 	mem := memory.NewGoAllocator()
 	var out bytes.Buffer
@@ -63,8 +63,8 @@ func strangeBytes(t *testing.T, n, size int, options ...ipc.Option) []byte {
 	return out.Bytes()
 }
 
-// Columns of types that rows cannot have are left out of Arrow files where that is asked for,
-// and the others are what they would be without them.
+// Columns of types that rows cannot have are left out of Arrow files on request, and the other
+// columns are the same as without them.
 func TestReadArrowLeavesOutStrangeColumns(t *testing.T) {
 	require.Len(t, strangeTypes, len(arrowColumns)+1)
 	for name, options := range map[string][]ipc.Option{"plain": nil, "lz4": {ipc.WithLZ4()}} {

@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Lookup finds the rows of a dataset by key. There is one in each process, which all
-// subtasks share; see MapLookup.
+// Lookup finds the rows of a dataset by key. All subtasks of a process share one; see
+// MapLookup.
 type Lookup[K comparable, V any] struct {
 	rows  []V
 	first map[K]int32
@@ -56,10 +56,10 @@ func newLookup[K comparable, V any](rows []V, key func(V) K) *Lookup[K, V] {
 	return t
 }
 
-// MapLookup is MapErr with a table to look up in: f gets with each row of d an index of the rows
-// of side by the key that the function key computes of each. It is a join whose
-// right side is sent to every process whole, so that the rows of d stay where they are, in
-// their order: for codes and names, rates, small dimensions of all kinds:
+// MapLookup is MapErr with a lookup table: f gets each row of d together with an index of the
+// rows of side. key computes the key of a row of side. It is a join whose right side is sent to
+// every process completely, so that the rows of d stay in their places. It is for small tables,
+// such as names of codes, and rates:
 //
 //	operators.MapLookup(orders, countries, func(c Country) string { return c.Code },
 //		func(o Order, countries *operators.Lookup[string, Country]) (Priced, error) {
@@ -70,11 +70,11 @@ func newLookup[K comparable, V any](rows []V, key func(V) K) *Lookup[K, V] {
 //			return Priced{ID: o.ID, Total: o.Net * (1 + c.Tax)}, nil
 //		})
 //
-// The index is made once per process, when side is complete, and shared by the subtasks. It stays
-// in memory within the run's budget, together with the rows, which f must not modify, nor the
-// slices in them. Keys are equal as Go's == has it, so that no NaN is ever found; types with
-// pointers or interfaces in them, which are equal by other things than their values, are refused. Each
-// process calls key by itself, so that it depends on its row alone.
+// The index is made once per process, when side is complete, and shared by the subtasks. It
+// stays in memory within the run's budget, together with the rows. f must not modify the rows
+// or the slices in them. Keys are compared by Go's ==, so NaN is never found. Types that
+// contain pointers or interfaces are refused, as these are not compared by value. Each process
+// calls key by itself, so key must depend on its row alone.
 func MapLookup[In any, K comparable, V, Out any](d, side *engine.Dataset, key func(V) K, f func(row In, table *Lookup[K, V]) (Out, error)) *engine.Dataset {
 	return addLookup("MapLookup", d, side, key, f, f == nil, func(o *lookingUp[In, K, V, Out], row In) error {
 		v, err := f(row, o.table)
@@ -85,8 +85,8 @@ func MapLookup[In any, K comparable, V, Out any](d, side *engine.Dataset, key fu
 	})
 }
 
-// FlatMapLookup is FlatMap with a table to look up in, as MapLookup has it: for inner joins, which
-// leave rows out, and for those that pair a row with several.
+// FlatMapLookup is FlatMap with a lookup table as in MapLookup. It is for inner joins, which
+// leave rows out, and for joins that pair a row with several.
 func FlatMapLookup[In any, K comparable, V, Out any](d, side *engine.Dataset, key func(V) K, f func(row In, table *Lookup[K, V], emit func(Out)) error) *engine.Dataset {
 	return addLookup("FlatMapLookup", d, side, key, f, f == nil, func(o *lookingUp[In, K, V, Out], row In) error {
 		return f(row, o.table, o.emit)
@@ -135,8 +135,7 @@ func addLookup[In any, K comparable, V, Out any](op string, d, side *engine.Data
 	})
 }
 
-// noLookupKey names the part of a type that keeps its values from being keys, "" where there is
-// none.
+// noLookupKey names the part of a type that prevents its use as a key, "" if there is none.
 func noLookupKey(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.UnsafePointer, reflect.Interface, reflect.Chan:
@@ -167,7 +166,7 @@ func (o *lookingUp[In, K, V, Out]) Open(c *engine.Context) (err error) {
 	return o.flatMapper.Open(c)
 }
 
-// EndShard also tells whether the rows are still as they were, where that is looked at.
+// EndShard also fails if the rows have changed, in runs that check this.
 func (o *lookingUp[In, K, V, Out]) EndShard(c *engine.Context, shard int, out engine.Output) error {
 	if c.ChecksRows() {
 		if err := o.shared.rows.unchanged(); err != nil {
@@ -185,8 +184,8 @@ func (o *lookingUp[In, K, V, Out]) Close() error {
 	return o.flatMapper.Close()
 }
 
-// lookupRows holds the index of a side input for all subtasks of a process. It is made by the
-// first that opens and given up by the last that closes, and may be made again.
+// lookupRows holds the index of a side input for all subtasks of a process. The first subtask
+// that opens makes it, and the last that closes releases it. It may be made again.
 type lookupRows[K comparable, V any] struct {
 	rows sideRows[V]
 	key  func(V) K
@@ -198,7 +197,7 @@ type lookupRows[K comparable, V any] struct {
 	budget interface{ Release(n int64) }
 }
 
-// acquire returns the index, which is to be released.
+// acquire returns the index. Call release afterwards.
 func (s *lookupRows[K, V]) acquire(c *engine.Context, port int) (_ *Lookup[K, V], err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,7 +215,7 @@ func (s *lookupRows[K, V]) acquire(c *engine.Context, port int) (_ *Lookup[K, V]
 		if len(rows) > math.MaxInt32 {
 			return nil, fmt.Errorf("%d rows are more than the 2^31 that can be looked up in; use Join", len(rows))
 		}
-		// A map takes its entries, with room to grow, and a byte of each besides.
+		// A map takes the size of its entries and a byte for each, with room to grow.
 		bytes := int64(len(rows)) * (2*int64(unsafe.Sizeof(*new(K))+5) + 4)
 		if err := c.Memory.Reserve(bytes); err != nil {
 			return nil, err

@@ -16,14 +16,14 @@ type code struct {
 	Rank int64
 }
 
-// lookedUp is what is made of it.
+// lookedUp is a result row.
 type lookedUp struct {
 	ID    int64
 	Found string
 }
 
-// TestLookup looks up keys that are there once, several times and not at all, and requires what
-// going through all rows finds.
+// TestLookup looks up keys that occur once, several times and not at all, and compares the
+// result with a search of all rows.
 func TestLookup(t *testing.T) {
 	var codes []code
 	for i := range 40 {

@@ -5,12 +5,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Map turns every row into one row, in its place. The columns of the result are
-// those of Out; columns that Out does not have are dropped (WithColumn keeps
-// them).
+// Map turns every row into one row, in its place. The columns of the result are those of Out;
+// columns that Out does not have are dropped (WithColumn keeps them).
 //
-// The row is f's for the call: its slices and strings must not be modified, but
-// may be returned. See MapErr for functions that can fail.
+// f borrows the row for the call: its slices and strings must not be modified, but may be
+// returned. See MapErr for functions that can fail.
 func Map[In, Out any](d *engine.Dataset, f func(In) Out) *engine.Dataset {
 	return addMap("Map", d, f, f == nil, func(o *mapper[In, Out], in *In) error {
 		o.out.row = f(*in)
@@ -18,8 +17,8 @@ func Map[In, Out any](d *engine.Dataset, f func(In) Out) *engine.Dataset {
 	})
 }
 
-// MapErr is Map for functions that can fail. An error fails the run; it is told
-// with the row's index within its shard. To drop a row instead, use FlatMap.
+// MapErr is Map for functions that can fail. An error fails the run; it is reported with the
+// row's index within its shard. To drop a row instead, use FlatMap.
 func MapErr[In, Out any](d *engine.Dataset, f func(In) (Out, error)) *engine.Dataset {
 	return addMap("MapErr", d, f, f == nil, func(o *mapper[In, Out], in *In) (err error) {
 		o.out.row, err = f(*in)

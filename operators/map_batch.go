@@ -12,17 +12,17 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// MapBatch turns every batch into one batch with the columns of schema; none, the zero value,
-// stands for those of d.
+// MapBatch turns every batch into one batch with the columns of schema; the zero Schema stands
+// for those of d.
 //
-// The batch that f gets is borrowed; it must not be modified or released. The
-// batch that f returns is the operator's: to return the one it got, or a part of
-// it, f retains it first, or the run fails. None, the zero value, stands for no rows. New
-// batches, such as those of columnar.NewBatch, take their memory from c.Allocator.
+// The batch that f gets is borrowed; it must not be modified or released. The operator owns the
+// batch that f returns: to return the batch that it got, or a part of it, f must retain it
+// first, or the run fails. The zero Batch stands for no rows. New batches, such as those of
+// columnar.NewBatch, take their memory from c.Allocator.
 //
-// Where a batch ends depends on what comes before and on the options of the run,
-// so that f must treat every row by itself; MapPartition sees whole shards. An
-// error fails the run. f may block if it watches the context c.
+// The ends of batches depend on earlier operators and on the options of the run, so f must
+// treat every row by itself; MapPartition sees whole shards. An error fails the run. f may
+// block if it watches the context c.
 func MapBatch(d *engine.Dataset, schema engine.Schema, f func(c *engine.Context, rows engine.Batch) (engine.Batch, error)) *engine.Dataset {
 	const op = "MapBatch"
 	b := builderOf(op, d)
@@ -58,8 +58,7 @@ func batchSchema(op string, d *engine.Dataset, schema engine.Schema) (*arrow.Sch
 	return normal, true
 }
 
-// emitBatch takes over a batch that a user's function made, checks it and hands
-// it on.
+// emitBatch takes over a batch that a user's function made, checks it and emits it.
 func emitBatch(shard int, schema *arrow.Schema, rows arrow.Record, out engine.Output) error {
 	if rows == nil {
 		return nil
@@ -79,7 +78,7 @@ func emitBatch(shard int, schema *arrow.Schema, rows arrow.Record, out engine.Ou
 	return out.Emit(shard, arrowrows.Batch(normal))
 }
 
-// columnDifference says where the columns of got first differ from those wanted.
+// columnDifference describes the first difference between the columns of got and want.
 func columnDifference(want, got *arrow.Schema) string {
 	w, g := batch.Columns(want), batch.Columns(got)
 	for i := range min(len(w), len(g)) {
@@ -99,7 +98,7 @@ type batchMapper struct {
 	index  rowIndex
 
 	side []arrow.Record // owned
-	lent []engine.Batch // the same, for the call at hand
+	lent []engine.Batch // the same, for the current call
 }
 
 // Open gets a reference of the subtask's own to each batch of the side input.
@@ -122,8 +121,8 @@ func (o *batchMapper) Process(c *engine.Context, _, shard int, in engine.Batch, 
 	return batchError(first, err)
 }
 
-// Ways in which functions give up what is not theirs, which operators that read the same rows
-// would pay for.
+// Errors of functions that release a batch that they do not own, which would break other
+// operators that read the same rows.
 var (
 	errNotRetained     = errors.New("the function returned the batch that it was given, which is borrowed, without retaining it: call Retain on it first")
 	errReleased        = errors.New("the function released the batch that it was given, which is borrowed: it must not, unless it has called Retain on it before")
@@ -132,17 +131,16 @@ var (
 )
 
 // call calls the function and returns the batch that it made, owned. The function gets
-// references that nobody else has, so that one given up that was not its own shows: what it
-// refers to is gone then.
+// references of its own, so that a wrong release is found: the batch it refers to is then gone.
 func (o *batchMapper) call(c *engine.Context, rows arrow.Record) (made arrow.Record, err error) {
 	lent := array.NewRecord(rows.Schema(), rows.Columns(), rows.NumRows())
 	returned := false
 	defer func() {
-		if !returned && !batch.Released(lent) { // a panic
+		if !returned && !batch.Released(lent) { // the function panicked
 			lent.Release()
 		}
 	}()
-	o.lent = o.lent[:0] // for it to sort, if it wants to
+	o.lent = o.lent[:0] // the function may reorder it
 	for _, s := range o.side {
 		o.lent = append(o.lent, arrowrows.Batch(s))
 	}
@@ -193,7 +191,7 @@ func (o *batchMapper) Close() error {
 	return nil
 }
 
-// batchError says which batch of the shard something failed in.
+// batchError adds to an error the batch of the shard in which it happened.
 func batchError(first int64, err error) error {
 	if err == nil {
 		return nil

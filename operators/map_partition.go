@@ -8,9 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Shard is one shard as MapPartition hands it to a function: the rows, and,
-// embedded, what the subtask knows of its surroundings. It is good during the
-// call only.
+// Shard is one shard as MapPartition passes it to a function: the rows, and the embedded
+// Context. It is valid during the call only.
 type Shard[In any] struct {
 	// Context ends when the run does; it has draws of random numbers
 	// (Random(purpose, s.Index, 0)), counters and accumulators.
@@ -26,8 +25,8 @@ type Shard[In any] struct {
 // Len returns the number of rows.
 func (s *Shard[In]) Len() int64 { return s.held.count }
 
-// Rows yields the rows in order, as often as it is called. Slices and strings in
-// a row must not be modified, and hold until the function returns.
+// Rows yields the rows in order, as often as it is called. Slices and strings in a row must not
+// be modified, and are valid until the function returns.
 func (s *Shard[In]) Rows() iter.Seq[In] {
 	return func(yield func(In) bool) {
 		s.in.endShard()
@@ -52,13 +51,12 @@ func (s *Shard[In]) Rows() iter.Seq[In] {
 	}
 }
 
-// MapPartition turns the rows of every shard into any number of rows: f is
-// called once for each shard, empty ones too, and emits what stands in its place,
-// in order. What it computes may depend on all rows of the shard and so on the
-// number of shards, but on nothing else.
+// MapPartition turns the rows of every shard into any number of rows: f is called once for each
+// shard, empty ones too, and emits the rows that replace it, in order. Its result may depend on
+// all rows of the shard, and so on the number of shards, but on nothing else.
 //
-// The rows of a shard are held in memory, within the run's budget: more shards
-// make them fewer. What is given to emit is copied. An error fails the run.
+// The rows of a shard are held in memory, within the run's budget; with more shards there are
+// fewer. emit copies its argument. An error fails the run.
 func MapPartition[In, Out any](d *engine.Dataset, f func(s *Shard[In], emit func(Out)) error) *engine.Dataset {
 	const op = "MapPartition"
 	b := builderOf(op, d)
@@ -108,7 +106,7 @@ func (o *partitionMapper[In, Out]) EndShard(c *engine.Context, shard int, out en
 	o.begin(shard, out)
 	err := o.f(s, o.emit)
 	if s.err != nil {
-		err = s.err // f saw fewer rows than there are, so that what it says counts less
+		err = s.err // f saw fewer rows than there are, so its own error counts less
 	}
 	if err := o.end(err); err != nil {
 		return err

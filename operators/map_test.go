@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// flower is the row that most tests use: every kind of column that matters to
-// plumbing, one of them nullable.
+// flower is the row that most tests use, with the kinds of columns that matter for most
+// operators; one is nullable.
 type flower struct {
 	ID    int64
 	Name  string
@@ -34,7 +34,7 @@ func flowers(n int) []flower {
 
 const flowerColumns = "id int64 | name utf8 | width float64 null | size vector[2]"
 
-// text writes a flower as outcome does, behind its shard.
+// text writes a flower as outcome does, after its shard.
 func (f flower) text(shard int) string {
 	var width any
 	if f.Width != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestOperatorWithinAFunction: building the graph while it runs is an error that has both
-// lines, that of the call and that of the operator whose function it is.
+// TestOperatorWithinAFunction: adding operators while the job runs is an error with two lines,
+// that of the call and that of the operator whose function makes it.
 func TestOperatorWithinAFunction(t *testing.T) {
 	same := func(r lineRow) lineRow { return r }
 	for name, late := range map[string]func(b *engine.Builder, d *engine.Dataset){
@@ -37,8 +37,8 @@ func TestOperatorWithinAFunction(t *testing.T) {
 	}
 }
 
-// TestUnreadDatasets: a dataset that nobody reads is told with its line, and no other is.
-// It does not run, nor does what it alone reads.
+// TestUnreadDatasets: only datasets that nobody reads are logged, with their lines. They do not
+// run, nor do datasets that only they read.
 func TestUnreadDatasets(t *testing.T) {
 	var said bytes.Buffer
 	var calls, before, read atomic.Int64

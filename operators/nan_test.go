@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestAggregatesGiveOneNaN aggregates NaN of all sorts, and infinities whose sum is one, and
-// wants the bits of math.NaN of every aggregate.
+// TestAggregatesGiveOneNaN aggregates NaNs of all kinds, and infinities whose sum is NaN. Every
+// aggregate must have the bits of math.NaN.
 func TestAggregatesGiveOneNaN(t *testing.T) {
 	type oddRow struct {
 		Key   int64

@@ -14,10 +14,10 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// even leaves gaps in shards and some of them empty.
+// even leaves gaps in shards, and leaves some shards empty.
 func even(v struct{ Value int64 }) bool { return v.Value%2 == 0 && (v.Value < 30 || v.Value > 60) }
 
-// isEven is even for references.
+// isEven is the reference of even.
 func isEven(i int) bool { return even(struct{ Value int64 }{int64(i)}) }
 
 func evens(b *engine.Builder, n int) *engine.Dataset { return Filter(Range(b, 0, int64(n)), even) }
@@ -80,8 +80,8 @@ func TestZipWithIndex(t *testing.T) {
 	requireNilDataset(t, operator)
 }
 
-// purposeOf returns the purpose of the draws of an operator on the rows of Range, the first
-// that draws numbers of its own where it has no seed.
+// purposeOf returns the purpose of the draws of an operator on the rows of Range. Without a
+// seed it is that of the first operator with its own draws.
 func purposeOf(t *testing.T, what string, own bool) string {
 	t.Helper()
 	var purpose string
@@ -123,7 +123,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestSampleSeeds wants other rows for another seed of the job or of the sample.
+// TestSampleSeeds requires other rows for another seed of the job or of the sample.
 func TestSampleSeeds(t *testing.T) {
 	of := func(job, sample uint64) string {
 		return fmt.Sprint(outcome(t, func(b *engine.Builder) *engine.Dataset {
@@ -180,8 +180,8 @@ func TestSampleBoundsBatches(t *testing.T) {
 	}
 }
 
-// TestPoissonBounds holds the distribution function against the textbook's, with
-// the logarithm of the probabilities from the gamma function.
+// TestPoissonBounds compares the distribution function with that of textbooks, which uses the
+// gamma function for the logarithm of probabilities.
 func TestPoissonBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lambda := rapid.Float64Range(0, maxSampleFraction).Draw(t, "lambda")
@@ -214,7 +214,7 @@ func TestSampleMisuse(t *testing.T) {
 	requireNilDataset(t, operator)
 }
 
-// TestSplit wants every row in exactly one part, the part that the draw says.
+// TestSplit requires every row in exactly one part, the one of its draw.
 func TestSplit(t *testing.T) {
 	purpose := purposeOf(t, "Split", true)
 	for _, n := range []int{0, 2000} {
@@ -296,8 +296,8 @@ func twoDraws(draws shared.Random, i int64) drawn {
 	return drawn{i, draws.Float64(), draws.NormFloat64()}
 }
 
-// TestGenerate: the draws follow the operator's turn among those of its kind, whatever it
-// is called and whatever else the job does.
+// TestGenerate: the draws depend on the operator's position among those of its kind, and on
+// nothing else in the job.
 func TestGenerate(t *testing.T) {
 	for _, n := range sizes {
 		var first, second []string

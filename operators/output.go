@@ -23,8 +23,8 @@ import (
 type RowWriter interface {
 	// Write writes a batch, which is borrowed.
 	Write(rows engine.Batch) error
-	// Close writes what ends the file, or nothing. It is called once, unless a
-	// Write failed.
+	// Close writes the end of the file, if it has one. It is called once, unless a Write
+	// failed.
 	Close() error
 }
 
@@ -40,7 +40,7 @@ func (w recordWriter) Write(rows engine.Batch) error { return w.to.Write(arrowro
 
 func (w recordWriter) Close() error { return w.to.Close() }
 
-// writeTo returns what writes records to a RowWriter.
+// writeTo returns a function that writes records to a RowWriter.
 func writeTo(w RowWriter) func(rows arrow.Record) error {
 	return func(rows arrow.Record) error { return w.Write(arrowrows.Batch(rows)) }
 }
@@ -53,41 +53,40 @@ type FileFormat struct {
 	Attrs     []engine.Attr // printable parameters
 	Extension string        // of the files of a directory, such as "csv"
 
-	// Head writes what a file begins with; nil is nothing.
+	// Head writes the beginning of a file; nil writes nothing.
 	Head func(w io.Writer) error
-	// Rows writes rows as text that does not depend on what stands before it, so
-	// that pieces can be put one after another.
+	// Rows writes rows as text that does not depend on earlier rows, so that pieces can be
+	// concatenated.
 	Rows func(w io.Writer) RowWriter
 	// File writes a whole file. It gets batches whose bounds depend on the rows
 	// alone: of 65,536 rows, or fewer when they take 16 MiB.
 	File func(w io.Writer, schema engine.Schema, mem columnar.Allocator) (RowWriter, error)
 }
 
-// Bounds of the batches that a file in a columnar format is made of, and of
-// those of the parts it is put together from.
+// Bounds of the batches of a file in a columnar format, and of the parts that it is assembled
+// from.
 const (
 	fileChunkRows, fileChunkBytes = 64 << 10, 16 << 20
 	partChunkRows, partChunkBytes = 8 << 10, 1 << 20
 )
 
-// WriteFiles adds a sink that writes the rows of d in their order: to the file at
-// path or, perShard, to one file per shard in a directory at path, part-00000
-// and so on. It is for packages that add formats of their own.
+// WriteFiles adds a sink that writes the rows of d in their order: to the file at path or,
+// perShard, to one file per shard in a directory at path, part-00000 and so on. It is for
+// packages that add formats of their own.
 //
-// Everything is written aside, into a hidden directory beside path, and takes its
-// place only when the job has succeeded, together with the job's other outputs; nothing
-// half-written is ever visible, and what a killed run left behind is removed by the next
-// one with this path, or finished, where it was about to make its outputs visible. On a
-// cluster every worker writes its shards into that directory, which therefore must be
-// one that all of them see, at the same path. There a single file needs twice its space
-// until it takes its place, so that the machine that puts it together may fail.
+// Everything is written into a hidden staging directory beside path. The output takes its place
+// only when the job has succeeded, together with the job's other outputs; incomplete output is
+// never visible. The next run with this path removes the remains of a killed run, or finishes
+// that run's commit if it had begun. On a cluster every worker writes its shards into the
+// staging directory, so all of them must see it at the same path. There a single file needs
+// twice its space until it takes its place, so that the machine that assembles it may fail.
 //
-// A path that begins with "client:" (engine.ClientPath) is written where the program
-// was started, whichever machines run the job. The rows are held in memory until it
-// has finished, so that this is for results that are small.
+// A path that begins with "client:" (engine.ClientPath) is written where the program was
+// started, whichever machines run the job. The rows are held in memory until the job has
+// finished, so this is for small results.
 //
-// Where path exists, engine.IfExists decides. Two sinks of a job cannot have the
-// same path; a source may have it, as the old file stays until the job has ended.
+// Where path exists, engine.IfExists decides. Two sinks of a job cannot have the same path; a
+// source may have it, as the old file stays until the job has ended.
 func WriteFiles(d *engine.Dataset, path string, perShard bool, f FileFormat) {
 	writeFilesOn(d, path, perShard, f, osDisk{})
 }
@@ -125,17 +124,17 @@ func writeFilesOn(d *engine.Dataset, path string, perShard bool, f FileFormat, d
 	})
 }
 
-// fileWriter writes the rows of one subtask aside, a file for each shard.
+// fileWriter writes the rows of one subtask to the staging directory, a file for each shard.
 type fileWriter struct {
 	noop
 	out   *fileOutput
 	mem   memory.Allocator
-	file  *os.File // of the shard at hand, nil if none is open
+	file  *os.File // of the current shard, nil if none is open
 	shard int
-	sum   *summed // what file has
+	sum   *summed // checksum of file
 	buf   *bufio.Writer
 	rows  RowWriter
-	chunk *chunker // in front of rows, for formats that want chunks
+	chunk *chunker // passes rows on, for formats that need chunks
 	index rowIndex
 }
 
@@ -171,7 +170,8 @@ func (w *fileWriter) write(rows arrow.Record) error {
 func (w *fileWriter) EndShard(_ *engine.Context, shard int, _ engine.Output) error {
 	w.index.endShard()
 	if w.file == nil {
-		// A file of its own has every shard, a part of one file only where needed.
+		// With one file per shard every shard has one; parts of a single file are made only for
+		// shards with rows.
 		if !w.out.perShard {
 			return nil
 		}
@@ -248,14 +248,14 @@ func (w *fileWriter) end() error {
 	return nil
 }
 
-// Close gives up the file of a shard that did not end. The sink removes it.
+// Close closes the file of a shard that did not end. The sink removes it.
 func (w *fileWriter) Close() error {
 	if w.chunk != nil {
 		w.chunk.release()
 	}
 	if w.rows != nil {
 		w.buf.Reset(io.Discard)
-		_ = w.rows.Close() // for the memory it holds
+		_ = w.rows.Close() // releases its memory
 	}
 	if w.file != nil {
 		return w.file.Close()
@@ -263,7 +263,7 @@ func (w *fileWriter) Close() error {
 	return nil
 }
 
-// shardPath is where the file of a shard is written aside.
+// shardPath returns the path of a shard's file in the staging directory.
 func (o *fileOutput) shardPath(shard int) string {
 	name := strconv.Itoa(shard)
 	if o.perShard {
@@ -272,7 +272,7 @@ func (o *fileOutput) shardPath(shard int) string {
 	return filepath.Join(o.parts, name)
 }
 
-// failed says which output could not be written.
+// failed adds to an error which output could not be written.
 func (o *fileOutput) failed(err error) error {
 	if err == nil {
 		return nil

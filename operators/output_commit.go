@@ -14,16 +14,16 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Names within the directory that an output is written aside in.
+// Names within the staging directory.
 const (
-	partsDir  = "parts-" // the files of shards; what follows is of the run alone
-	goneDir   = "gone"   // these, when they are given up
-	wholeFile = "whole"  // the file they are put together to
-	oldDir    = "old"    // what stood where the output is to stand
+	partsDir  = "parts-" // directory of the files of shards; the rest of its name is unique to the run
+	goneDir   = "gone"   // the same directory when it is to be removed
+	wholeFile = "whole"  // the file that is assembled from them
+	oldDir    = "old"    // the previous file or directory at the output's path
 )
 
-// fileOutput is the sink behind WriteFiles: what the subtasks wrote aside takes
-// its place, together with the other outputs of the run, or is removed.
+// fileOutput is the sink behind WriteFiles. The staged files of the subtasks take their place,
+// together with the other outputs of the run, or are removed.
 type fileOutput struct {
 	path     string // as the user wrote it
 	perShard bool
@@ -38,18 +38,17 @@ type fileOutput struct {
 	target string      // where the output goes, links followed
 	mode   fs.FileMode // of the file it replaces, 0 if there is none
 	stage  *staging
-	parts  string // directory for the files of shards; from Join on elsewhere
+	parts  string // directory for the files of shards; on other workers known from Join on
 
 	mu    sync.Mutex
 	wrote []partFile // by the subtasks of this process
 
 	// Known from Complete on.
 	how  engine.Completion
-	made *placement // what is complete; nil if nothing is, or nothing of it is left
+	made *placement // the complete output; nil if there is none, or nothing of it is left
 }
 
-// Begin refuses an output that exists or cannot be written, and makes the
-// directory to write aside in.
+// Begin refuses an output that exists or cannot be written, and makes the staging directory.
 func (o *fileOutput) Begin() error {
 	if err := o.locate(); err != nil {
 		return err
@@ -59,7 +58,7 @@ func (o *fileOutput) Begin() error {
 	if err != nil {
 		return o.failed(err)
 	}
-	// Only now that no other run writes here does it count whether it is free.
+	// Check the target only now that no other run can write here.
 	if o.mode, err = checkTarget(o.path, o.target, o.perShard, o.replace); err == nil {
 		if o.parts, err = stage.makeParts(); err == nil {
 			o.stage, o.wrote = stage, nil
@@ -72,7 +71,7 @@ func (o *fileOutput) Begin() error {
 	return errors.Join(err, stage.remove())
 }
 
-// locate finds the place of the output and checks the directory it lies in.
+// locate finds the path of the output and checks the directory that contains it.
 func (o *fileOutput) locate() error {
 	target, err := filepath.Abs(o.path)
 	if err != nil {
@@ -97,11 +96,11 @@ func (o *fileOutput) locate() error {
 	return nil
 }
 
-// Aside is the directory in which the output is written aside.
+// Aside returns the staging directory.
 func (o *fileOutput) Aside() string { return stagingDir(o.target) }
 
-// Complete puts together what was written, and seals it where another process may have to
-// finish. What becomes the output is verified when it takes its place.
+// Complete assembles the output, and seals it if another process may have to finish. The output
+// is verified when it takes its place.
 func (o *fileOutput) Complete(c engine.Completion) error {
 	o.how = c
 	if c.Resumed {
@@ -141,7 +140,7 @@ func (o *fileOutput) complete() error {
 	return nil
 }
 
-// seal notes what is complete, on disk where another process may have to finish.
+// seal records the complete output, on disk if another process may have to finish.
 func (o *fileOutput) seal(made *placement) error {
 	info, err := os.Lstat(made.from())
 	if err != nil {
@@ -162,8 +161,8 @@ func (o *fileOutput) seal(made *placement) error {
 	return err
 }
 
-// joinSet has the seal say which set the output is of, whose first output is sealed before
-// the others. The name of the set is that of the run of that, which is its alone.
+// joinSet records in the seal which set the output belongs to. The first output of the set is
+// sealed before the others. The name of its run is unique, and is the name of the set.
 func (o *fileOutput) joinSet(made *placement) (err error) {
 	made.Journal = o.how.Set[0]
 	if made.Journal == made.stage {
@@ -180,7 +179,7 @@ func (o *fileOutput) joinSet(made *placement) (err error) {
 	return err
 }
 
-// Decide has it on disk that the outputs of the set become visible.
+// Decide records on disk that the outputs of the set become visible.
 func (o *fileOutput) Decide() error { return o.failed(decide(o.disk, o.made.Set, o.how.Set)) }
 
 // Place makes the output visible.
@@ -195,8 +194,9 @@ func (o *fileOutput) Place() error {
 	return o.failed(err)
 }
 
-// TakeBack undoes Place. The journal says so before: where the first of the set could not
-// write that, the next one tries again, as none may be taken back without it.
+// TakeBack undoes Place. Before that it records in the journal that the set is undone. If the
+// first output of the set could not write this, the next one tries again, as no output may be
+// taken back without it.
 func (o *fileOutput) TakeBack() error {
 	if o.made == nil {
 		return nil
@@ -219,7 +219,7 @@ func (o *fileOutput) TakeBack() error {
 	return o.failed(left)
 }
 
-// Finish removes what was needed to take the output back.
+// Finish removes the files that TakeBack would have needed.
 func (o *fileOutput) Finish() {
 	stage := o.stage
 	o.stage, o.made = nil, nil
@@ -234,7 +234,7 @@ func (o *fileOutput) Finish() {
 	_ = stage.remove()
 }
 
-// Commit makes an output visible that is not one of several.
+// Commit makes the output visible if it is the only one.
 func (o *fileOutput) Commit() error {
 	err := o.Complete(engine.Completion{})
 	if err == nil {
@@ -247,7 +247,7 @@ func (o *fileOutput) Commit() error {
 	return nil
 }
 
-// Leave gives up the lock, with everything else as it is.
+// Leave releases the lock, and leaves everything else as it is.
 func (o *fileOutput) Leave() error {
 	if o.stage == nil {
 		return nil
@@ -257,8 +257,8 @@ func (o *fileOutput) Leave() error {
 	return stage.leave()
 }
 
-// Abort removes what was written. What could not be taken back is left to the next run,
-// with the journal that says so.
+// Abort removes the staged files. Output that could not be taken back is left to the next run,
+// with the journal.
 func (o *fileOutput) Abort() error {
 	if o.stage == nil {
 		return nil
@@ -277,8 +277,8 @@ func (o *fileOutput) Abort() error {
 	return stage.remove()
 }
 
-// renameFree moves a file to a place that is free, where the system cannot check
-// and move in one step.
+// renameFree moves a file to a path that must be free, for systems that cannot check and move
+// in one step.
 func renameFree(from, to string) error {
 	if _, err := os.Lstat(to); err == nil {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: fs.ErrExist}

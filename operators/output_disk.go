@@ -6,21 +6,21 @@ import (
 	"os"
 )
 
-// outputDisk is what making outputs visible asks of the file system: every call that changes
-// what another process finds, or has it last. Tests put a double in its place, which
-// fails, or ends the process, at any of them, or looks at their order.
+// outputDisk has the file system calls that make outputs visible: all calls that change what
+// another process finds, or make it durable. Tests replace it by one that fails or ends the
+// process at any call, or that checks their order.
 type outputDisk interface {
-	// Create makes a file anew; Sync has what was written to it last.
+	// Create makes or truncates a file; Sync makes its content durable.
 	Create(path string) (*os.File, error)
 	Sync(f *os.File) error
-	// SyncDir has the names in a directory last.
+	// SyncDir makes the names in a directory durable.
 	SyncDir(dir string) error
 	Mkdir(path string) error
-	// Rename moves a file to a place, whatever file stands there; RenameNew to one that
-	// must be free.
+	// Rename moves a file to a path and replaces any file there; RenameNew moves it to a path
+	// that must be free.
 	Rename(from, to string) error
 	RenameNew(from, to string) error
-	// Exchange swaps two files or directories in one step, which not every file system can.
+	// Exchange swaps two files or directories in one step, which some file systems cannot.
 	Exchange(a, b string) error
 	// Link gives a file a second name.
 	Link(from, to string) error
@@ -28,7 +28,7 @@ type outputDisk interface {
 	RemoveAll(path string) error
 }
 
-// osDisk is that of the system.
+// osDisk is the operating system's.
 type osDisk struct{}
 
 func (osDisk) Create(path string) (*os.File, error) {

@@ -9,18 +9,19 @@ import (
 	"sync"
 )
 
-// testDisk is the system's, but for syncing, which takes its time, with one thing that happens before the n-th call of it, or
-// as if that call had been cut off; and with what some systems lack.
+// testDisk is the system's disk without syncing, which is slow. One thing happens before its
+// n-th call, or as if that call had been interrupted. It can also leave out calls that some
+// systems lack.
 type testDisk struct {
 	mu   sync.Mutex
 	n    int // calls so far
-	at   int // the call that something happens at, from 1
+	at   int // number of the call at which something happens, from 1
 	what func() error
-	dead bool // nothing has an effect any more: the process has ended
-	// plain is a system that can neither exchange nor link.
+	dead bool // calls have no effect any more, as the process has ended
+	// plain says that the system can neither exchange nor link.
 	plain bool
-	order *diskOrder // where not nil
-	last  string     // the call that something happened at
+	order *diskOrder // checks the order of calls, if not nil
+	last  string     // the call at which something happened
 }
 
 var errDead = errors.New("the process has ended")
@@ -35,7 +36,7 @@ func dies(at int) *testDisk {
 	return d
 }
 
-// fails has one call fail.
+// fails makes one call fail.
 func fails(at int) *testDisk {
 	return &testDisk{at: at, what: func() error { return errNoSpace }}
 }
@@ -116,14 +117,14 @@ type noExchange struct{ *testDisk }
 
 func (noExchange) Exchange(string, string) error { return errors.ErrUnsupported }
 
-// diskOrder follows what would be there after a crash of the machine: a file whose bytes
-// were synced, a name whose directory was.
+// diskOrder tracks what would survive a crash of the machine: files whose bytes were synced,
+// and names whose directory was synced.
 type diskOrder struct {
 	files, dirs map[string]bool // synced since they were written to
 	targets     map[string]bool
 	wrong       []string
 	seen        int             // outputs
-	placed      map[string]bool // and may not be in their place after a crash
+	placed      map[string]bool // outputs that a crash may remove from their place
 	decided     bool
 	// cut, if set, ends the process before a call.
 	cut func(name string, paths []string) bool
@@ -139,7 +140,7 @@ func (o *diskOrder) need(ok bool, format string, args ...any) {
 	}
 }
 
-// whole requires that all below a path lasts.
+// whole requires that everything below a path is durable.
 func (o *diskOrder) whole(path, why string) {
 	_ = filepath.WalkDir(path, func(p string, e os.DirEntry, err error) error {
 		switch {
@@ -160,7 +161,7 @@ func (o *diskOrder) before(name string, paths []string) {
 		for t := range o.targets {
 			stage := stagingDir(t)
 			o.need(o.dirs[filepath.Dir(stage)], "decide: %s may be lost", stage)
-			if stage != filepath.Dir(to) { // that of the journal changes with the journal itself
+			if stage != filepath.Dir(to) { // the directory of the journal changes with the journal
 				o.need(o.dirs[stage], "decide: the names in %s may be lost", stage)
 			}
 			o.need(o.files[filepath.Join(stage, sealFile)], "decide: the seal in %s may be lost", stage)

@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// ending is a set of a run that was cut off, while another one ends it.
+// ending is a set of outputs of an interrupted run, which another run finishes or undoes.
 type ending struct {
 	journal
 	disk   outputDisk
-	keeper *staging   // that of the journal
-	left   []*staging // of the others of which something is left
+	keeper *staging   // staging directory with the journal
+	left   []*staging // the other staging directories that still exist
 	all    []*placement
-	gone   map[*placement]bool // those of which nothing is left in their staging directories
+	gone   map[*placement]bool // outputs that are gone from their staging directories
 }
 
-// endSet finishes or undoes the set of a run that was cut off, and removes what is left
-// of it. It reports whether it was finished. Where something else has meddled with the
-// outputs, so that the set was undone, or not all of it could be, the error says so, and
-// the set has ended all the same, but where the error is of the disk.
+// endSet finishes or undoes the set of an interrupted run, and removes its remains. It reports
+// whether the set was finished. If something else has changed the outputs, the set is undone as
+// far as possible, and the error says so. The set has then ended all the same, unless the error
+// is one of the disk.
 func endSet(d outputDisk, j journal) (finished bool, err error) {
 	const doing = "end what an earlier run was cut off in, making several outputs visible: %w"
 	e := &ending{disk: d, gone: map[*placement]bool{}}
@@ -31,7 +31,7 @@ func endSet(d outputDisk, j journal) (finished bool, err error) {
 	defer func() { err = errors.Join(err, e.leave()) }()
 	there := false
 	if e.journal, there, err = readJournal(j.Members[0].Dir, j.Set); err != nil || !there {
-		return false, err // somebody else has ended it meanwhile
+		return false, err // another process has ended it meanwhile
 	}
 	if err := e.gather(); err != nil {
 		return false, fmt.Errorf(doing, err)
@@ -55,7 +55,7 @@ func endSet(d outputDisk, j journal) (finished bool, err error) {
 	return !e.Undo, nil
 }
 
-// gather finds what is left of the set, and takes the locks of that.
+// gather finds the staging directories of the set that still exist, and takes their locks.
 func (e *ending) gather() error {
 	for i, m := range e.Members {
 		sealed, err := readRecord(sealCodec, filepath.Join(m.Dir, sealFile))
@@ -83,8 +83,8 @@ func (e *ending) gather() error {
 	return nil
 }
 
-// settle finishes the set or undoes it. What is amiss was lost to something else, or could
-// not be undone for it, while err ends this.
+// settle finishes the set or undoes it. amiss says which outputs something else has changed, so
+// that they are lost or could not be undone. err is an error that stopped settle.
 func (e *ending) settle() (amiss, err error) {
 	if !e.Undo {
 		for _, p := range e.all {
@@ -124,8 +124,8 @@ func (e *ending) place(p *placement) error {
 	return err
 }
 
-// takeBack undoes one output. One of which nothing is left has been taken back, unless it
-// stands.
+// takeBack undoes one output. An output without remains has been taken back already, unless it
+// is in its place.
 func (e *ending) takeBack(p *placement) (left, err error) {
 	if !e.gone[p] {
 		return p.takeBack()
@@ -137,7 +137,7 @@ func (e *ending) takeBack(p *placement) (left, err error) {
 	return fmt.Errorf("%s stays as that run made it, as %s, with what stood there before, is gone", p.Target, p.stage), nil
 }
 
-// remove is step 4.
+// remove is step 4 of output_journal.go.
 func (e *ending) remove() error {
 	for len(e.left) > 0 {
 		s := e.left[len(e.left)-1]
@@ -153,7 +153,7 @@ func (e *ending) remove() error {
 	return k.remove()
 }
 
-// leave gives up the locks that are still held.
+// leave releases the locks that are still held.
 func (e *ending) leave() (err error) {
 	for _, s := range e.left {
 		err = errors.Join(err, s.leave())
@@ -164,7 +164,7 @@ func (e *ending) leave() (err error) {
 	return err
 }
 
-// dirs are the staging directories of the set.
+// dirs returns the staging directories of the set.
 func (e *ending) dirs() []string {
 	var all []string
 	for _, m := range e.Members {
@@ -173,7 +173,7 @@ func (e *ending) dirs() []string {
 	return all
 }
 
-// and joins errors in one line.
+// and joins errors on one line.
 func and(a, b error) error {
 	switch {
 	case a == nil:
@@ -184,23 +184,23 @@ func and(a, b error) error {
 	return fmt.Errorf("%w; %w", a, b)
 }
 
-// sweepStaging removes what is left when all in a staging directory is: it, being empty,
-// and its lock.
+// sweepStaging removes an empty staging directory and its lock.
 func sweepStaging(d outputDisk, dir string) error {
 	lock, err := lockFile(lockPath(dir))
 	if err != nil {
 		if errors.Is(err, errLocked) || errors.Is(err, fs.ErrNotExist) {
-			err = nil // somebody else has it, or all around it is gone
+			err = nil // another process has it, or its parent directory is gone
 		}
 		return err
 	}
 	s := &staging{dir: dir, lock: lock, disk: d}
-	_ = d.Remove(dir) // which fails where it is not empty
+	_ = d.Remove(dir) // fails if it is not empty
 	return s.leave()
 }
 
-// undecided looks at a set that has a seal and no journal. It fails where something of it
-// has taken its place, or was about to, and something has not: then it was decided upon.
+// undecided looks at a set that has a seal and no journal. It fails if some outputs of the set
+// have taken their place, or were about to, and others have not: the set must have been
+// decided, and the journal is lost.
 func undecided(d outputDisk, dir string, sealed seal) error {
 	first, err := readRecord(sealCodec, filepath.Join(sealed.Journal, sealFile))
 	if err != nil {
@@ -235,7 +235,7 @@ func undecided(d outputDisk, dir string, sealed seal) error {
 			was, err = p.replaced()
 		}
 		if err == nil && (at != waiting || was != "") {
-			// A run that is at work there just now removes the seal before all else.
+			// A run that is just working there removes the seal first.
 			s, err = readRecord(sealCodec, path)
 		}
 		if err != nil {

@@ -10,8 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// join puts the parts of all shards together to one file, as they were written, and
-// returns what that is.
+// join concatenates the parts of all shards to one file, and returns its description.
 func (o *fileOutput) join(path string, parts []partFile) (whole partFile, err error) {
 	file, err := o.disk.Create(path)
 	if err != nil {
@@ -44,9 +43,8 @@ func (o *fileOutput) join(path string, parts []partFile) (whole partFile, err er
 	return partFile{Shard: wholeOutput, Size: to.size, Sum: to.sum}, done.Close()
 }
 
-// joinText appends the text of one shard after another. Each part is removed when
-// it has been copied, so that the output needs the space of one part twice only,
-// unless the parts are kept.
+// joinText appends the text of one shard after another. Unless the parts are kept, each is
+// removed when it has been copied, so that only one part needs its space twice.
 func (o *fileOutput) joinText(to io.Writer, parts []partFile) error {
 	if o.format.Head != nil {
 		if err := o.format.Head(to); err != nil {
@@ -63,8 +61,8 @@ func (o *fileOutput) joinText(to io.Writer, parts []partFile) error {
 	})
 }
 
-// writerOnly keeps io.CopyBuffer from having the system copy: every byte is to be looked
-// at on its way.
+// writerOnly prevents io.CopyBuffer from letting the system copy, as every byte must be
+// checked.
 type writerOnly struct{ io.Writer }
 
 // joinRows reads the rows of one shard after another and writes them as one file.
@@ -78,7 +76,7 @@ func (o *fileOutput) joinRows(to io.Writer, parts []partFile) error {
 	defer chunks.release()
 	space := make([]byte, 256<<10)
 	err = o.eachPart(parts, func(part *os.File, p partFile) error {
-		// No length in it is believed before all of it has been verified.
+		// No length in it is trusted before the whole part has been verified.
 		if err := p.check(part.Name(), p.read(part), space); err != nil {
 			return err
 		}
@@ -92,7 +90,7 @@ func (o *fileOutput) joinRows(to io.Writer, parts []partFile) error {
 	}
 	if err != nil {
 		buf.Reset(io.Discard)
-		_ = w.Close() // for the memory it holds
+		_ = w.Close() // releases its memory
 		return err
 	}
 	if err := w.Close(); err != nil {
@@ -101,8 +99,8 @@ func (o *fileOutput) joinRows(to io.Writer, parts []partFile) error {
 	return buf.Flush()
 }
 
-// readPart reads the rows of a part, and fails where its bytes are not those that were
-// written, which were another time when they were verified.
+// readPart reads the rows of a part. It fails if the bytes are not those that were written, as
+// they may have changed since they were verified.
 func (o *fileOutput) readPart(part *os.File, p partFile, chunks *chunker, buf []byte) error {
 	in := p.read(part)
 	r, err := batch.NewStreamReader(in, o.mem)
@@ -126,9 +124,8 @@ func (o *fileOutput) readPart(part *os.File, p partFile, chunks *chunker, buf []
 	}
 }
 
-// eachPart opens the parts of the shards that have rows, in order, and removes
-// them when they have been used, unless they are kept so that a commit that was cut off
-// can begin again.
+// eachPart opens the parts of the shards that have rows, in order, and removes each after use.
+// Parts are kept if an interrupted commit may have to begin again.
 func (o *fileOutput) eachPart(parts []partFile, use func(part *os.File, p partFile) error) error {
 	for _, p := range parts {
 		part, err := p.open(o.shardPath(p.Shard))

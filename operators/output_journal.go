@@ -15,40 +15,40 @@ import (
 
 // The outputs of one run become visible by one rename each, all of them or none:
 //
-//  1. Each is complete in its staging directory, and its seal beside it says so and where
-//     the journal of the set will be. All of that is durable before
-//  2. the journal is written, into the staging directory of the first: from here on the
+//  1. Each output is complete in its staging directory. A seal beside it says so, and where the
+//     journal of the set will be. All of that is durable before
+//  2. the journal is written, into the staging directory of the first output: from here on the
 //     set is to be finished.
-//  3. Each takes its place.
-//  4. The staging directories are removed, that with the journal last.
+//  3. Each output takes its place.
+//  4. The staging directories are removed, the one with the journal last.
 //
-// Where a step of 3 fails, the journal is rewritten to say that the set is to be undone
-// before anything is. It has a copy of every seal, and gets another name before anything
-// of step 4: until then an output that is neither in its staging directory nor, as its
-// seal says, in its place was lost to something else, and the set is to be undone.
+// If step 3 fails, the journal is first rewritten to say that the set is to be undone. The
+// journal has a copy of every seal. It gets another name before step 4 begins. Until then, if
+// an output is neither in its staging directory nor in the place that its seal names, something
+// else has removed it, and the set is to be undone.
 //
-// Whoever begins an output and finds a seal there looks for the journal. There is none,
-// or it is of another set: then the set was not decided, or all is done, and what is in
-// the staging directory goes, unless undecided finds signs of something else. There is
-// one: then the whole set is finished, or undone, under the locks of all that is left of
-// it, before anything else; see output_ending.go.
+// A run that begins an output and finds a seal looks for the journal. If there is none, or it
+// is of another set, then the set was not decided, or all is done. The staging directory is
+// then removed, unless undecided finds signs of a lost journal. If there is one, the whole set
+// is first finished or undone, under the locks of all staging directories that remain; see
+// output_ending.go.
 //
-// A set that somebody else decides upon (task.Completion.Recorded) has seals, but no
+// A set whose commit the caller has recorded (task.Completion.Recorded) has seals, but no
 // journal; see output_resume.go.
 
 const (
 	sealFile    = "seal"
 	journalFile = "journal"
-	endedFile   = "ended" // the journal, when all is done but step 4
+	endedFile   = "ended" // name of the journal when only step 4 is left
 )
 
-// journal is what is decided of a set.
+// journal is the decision about a set.
 type journal struct {
 	Set     string   `msgpack:"set"`
 	Undo    bool     `msgpack:"undo"`
-	Members []member `msgpack:"members"` // that of the journal first
+	Members []member `msgpack:"members"` // the one with the journal first
 
-	ended bool // nothing is left to do but step 4
+	ended bool // only step 4 is left
 }
 
 // member is an output of a set.
@@ -63,9 +63,9 @@ var (
 	castagnoli   = crc32.MakeTable(crc32.Castagnoli)
 )
 
-// writeRecord writes a seal, receipt or journal, which is there whole or not at all: its
-// bytes with their CRC-32C before them. It is made under another name in dir, its own or
-// one beside it; that it is there at path lasts when the directory of path is synced.
+// writeRecord writes a seal, receipt or journal atomically: its bytes, preceded by their
+// CRC-32C. It is written under another name in dir, and then renamed to path. The rename is
+// durable once the directory of path is synced.
 func writeRecord[T any](d outputDisk, codec shared.Codec[T], dir, path string, v T) error {
 	data, err := codec.Append(make([]byte, 4), v)
 	if err != nil {
@@ -87,7 +87,7 @@ func writeRecord[T any](d outputDisk, codec shared.Codec[T], dir, path string, v
 	return d.Rename(made, path)
 }
 
-// readRecord reads what writeRecord has written, the zero value where there is none.
+// readRecord reads what writeRecord has written. It returns the zero value if there is none.
 func readRecord[T any](codec shared.Codec[T], path string) (v T, err error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -121,8 +121,8 @@ func readJournal(dir, set string) (journal, bool, error) {
 	return j, j.Set != "", nil
 }
 
-// findJournal returns the journal that is in a staging directory, of whatever set, the
-// zero value where there is none.
+// findJournal returns the journal in a staging directory, of any set, or the zero value if
+// there is none.
 func findJournal(dir string) (journal, error) {
 	j, err := readRecord(journalCodec, filepath.Join(dir, journalFile))
 	if err == nil && j.Set == "" {
@@ -135,11 +135,11 @@ func findJournal(dir string) (journal, error) {
 	return j, nil
 }
 
-// journalOf returns the journal that says what becomes of what is in a staging directory
-// with a given seal, the zero value where none does.
+// journalOf returns the journal that decides about a staging directory with a given seal, or
+// the zero value if there is none.
 func journalOf(dir string, sealed seal) (journal, error) {
 	if sealed.Set == "" {
-		return findJournal(dir) // it may be all that is left, or the seal may be lost
+		return findJournal(dir) // only the journal may be left, or the seal may be lost
 	}
 	j, _, err := readJournal(sealed.Journal, sealed.Set)
 	return j, err
@@ -179,16 +179,16 @@ func writeJournal(d outputDisk, j journal) error {
 	return d.SyncDir(dir)
 }
 
-// endJournal notes that nothing is left to do for a set but step 4.
+// endJournal records that only step 4 is left for a set.
 func endJournal(d outputDisk, dir string) error {
 	err := d.Rename(filepath.Join(dir, journalFile), filepath.Join(dir, endedFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it was noted before
+		return nil // it was recorded before
 	}
 	return err
 }
 
-// undo is called before anything of a decided set is undone.
+// undo records that a decided set is to be undone. It is called before anything is undone.
 func undo(d outputDisk, dir, set string) error {
 	j, there, err := readJournal(dir, set)
 	if err != nil || !there || j.Undo {
@@ -198,7 +198,7 @@ func undo(d outputDisk, dir, set string) error {
 	return writeJournal(d, j)
 }
 
-// waitsFor reports whether outputs of a set are left that the journal says what to do with.
+// waitsFor reports whether a journal still decides about outputs of a set.
 func waitsFor(dir, set string) bool {
 	j, there, err := readJournal(dir, set)
 	return err != nil || there && slices.ContainsFunc(j.Members[1:], func(m member) bool {
@@ -207,7 +207,7 @@ func waitsFor(dir, set string) bool {
 	})
 }
 
-// isNoted reports whether there is a journal in a staging directory.
+// isNoted reports whether a staging directory has a journal.
 func isNoted(dir string) bool {
 	j, err := findJournal(dir)
 	return err != nil || j.Set != ""

@@ -17,8 +17,8 @@ import (
 
 const killedEnv = "SUPERSTEP_TEST_KILLED_AT"
 
-// TestOutputsOfAKilledProcess kills a process that makes outputs visible, by SIGKILL before
-// a call of its disk. The next run finds all of them or none.
+// TestOutputsOfAKilledProcess kills a process that makes outputs visible, by SIGKILL before a
+// call of its disk. The next run finds all outputs or none.
 func TestOutputsOfAKilledProcess(t *testing.T) {
 	if at, err := strconv.Atoi(os.Getenv(killedEnv)); err == nil {
 		outputs, err := strconv.Atoi(os.Getenv("OUTPUTS"))

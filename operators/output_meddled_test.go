@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// cutAfter cuts a run off when so many of its outputs have taken their place.
+// cutAfter interrupts a run when that many of its outputs have taken their place.
 func cutAfter(t *testing.T, j *together, placed int, on func(*testDisk) outputDisk) {
 	t.Helper()
 	d := dies(0)
@@ -26,16 +26,16 @@ func cutAfter(t *testing.T, j *together, placed int, on func(*testDisk) outputDi
 	require.ErrorIs(t, j.run(on(d)), errDead)
 }
 
-// meddled is a run of four outputs that was cut off when two of them had taken their
-// place, and the disks that it may have had.
+// meddled is a run of four outputs that was interrupted when two of them had taken their place,
+// on several kinds of disks.
 var meddled = []struct {
 	replace bool
 	on      func(*testDisk) outputDisk
-	away    bool // what is replaced is moved away before
-	second  bool // or has a second name, if it is a file
+	away    bool // the old output is moved away first
+	second  bool // an old file gets a second name
 }{{false, usual, false, false}, {true, usual, false, false}, {true, unexchanged, false, true}, {true, plain, true, false}}
 
-// of returns what a tree has at an output and below it.
+// of returns the part of a tree at an output and below it.
 func of(all map[string]string, name string) map[string]string {
 	some := maps.Clone(all)
 	maps.DeleteFunc(some, func(path, _ string) bool { return path != name && !strings.HasPrefix(path, name+"/") })
@@ -49,9 +49,9 @@ func but(all map[string]string, name string) map[string]string {
 	return rest
 }
 
-// TestOutputsThatAreLost: an output that waited for its place, and that something else has
-// removed, is told, and the set is taken back. One that has taken its place, and of which
-// no more than what was beside it is gone, is not missed.
+// TestOutputsThatAreLost: if something else has removed a staged output, it is reported, and
+// the set is taken back. If an output is in its place and only its staging directory is gone,
+// nothing is reported.
 func TestOutputsThatAreLost(t *testing.T) {
 	for _, c := range meddled {
 		for name, remove := range map[string]func(dir string, i int) string{
@@ -72,7 +72,7 @@ func TestOutputsThatAreLost(t *testing.T) {
 				cutAfter(t, &j, 2, c.on)
 				require.NoError(t, os.RemoveAll(remove(j.dir, lost)))
 				if _, err := os.Lstat(filepath.Join(j.dir, j.name(lost))); err != nil && name == "the hidden directory" {
-					delete(before, j.name(lost)) // which had been moved to what is removed
+					delete(before, j.name(lost)) // it had been moved to the removed directory
 				}
 				at := fmt.Sprintf("replace %v, %s of %d", c.replace, name, lost)
 				j.rows = 5
@@ -105,14 +105,14 @@ func TestOutputsThatAreLost(t *testing.T) {
 	}
 }
 
-// TestOutputsWithoutTheirJournal: that a set was decided upon shows without its journal
-// too, in what has taken its place and what has not.
+// TestOutputsWithoutTheirJournal: outputs in their places and staged outputs show that a set
+// was decided, even without its journal.
 func TestOutputsWithoutTheirJournal(t *testing.T) {
 	for _, c := range meddled {
 		for _, gone := range []string{".superstep-out-0/journal", ".superstep-out-0"} {
 			for _, i := range []int{0, 1, 3} {
 				if gone == ".superstep-out-0" && i != 3 {
-					continue // nothing else is known of out-0, and out-1 stands
+					continue // nothing else is known of out-0, and out-1 is in its place
 				}
 				j := together{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
 				j.stand(t)
@@ -129,7 +129,7 @@ func TestOutputsWithoutTheirJournal(t *testing.T) {
 					delete(before, fmt.Sprintf(".superstep.lock-out-%d", i))
 					require.Equal(t, before, brief(t, j.dir), at)
 				}
-				// It says what to do.
+				// The error says what to do.
 				for i := range j.outputs {
 					require.NoError(t, os.RemoveAll(filepath.Join(j.dir, fmt.Sprintf(".superstep-out-%d", i))))
 				}
@@ -138,10 +138,10 @@ func TestOutputsWithoutTheirJournal(t *testing.T) {
 				require.Equal(t, j.want(t), brief(t, j.dir), at)
 			}
 		}
-		// Where all have taken their place or none has, nothing is amiss.
+		// If all have taken their place or none has, there is no error.
 		for _, placed := range []int{0, 3} {
 			if placed == 0 && c.away {
-				continue // which the first is about to do
+				continue // the first is about to do so
 			}
 			j := together{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
 			before := j.stand(t)
@@ -159,12 +159,11 @@ func TestOutputsWithoutTheirJournal(t *testing.T) {
 	}
 }
 
-// TestOutputsMeddledWith: whatever somebody else does to outputs of a set that was cut
-// off, what is theirs stays, what stood before stands again or is kept, and no later run
-// is held up.
+// TestOutputsMeddledWith: whatever others do to the outputs of an interrupted set, their files
+// stay, old outputs are put back or kept, and later runs are not blocked.
 func TestOutputsMeddledWith(t *testing.T) {
 	remove := func(t *testing.T, path string) { require.NoError(t, os.RemoveAll(path)) }
-	edit := func(t *testing.T, path string) { // as it is
+	edit := func(t *testing.T, path string) { // edits the file in place
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
 			path = filepath.Join(path, "part-00000.csv")
 		}
@@ -228,7 +227,7 @@ func TestOutputsMeddledWith(t *testing.T) {
 		want := map[string]string{}
 		maps.Copy(want, of(before, "out-0"))
 		maps.Copy(want, of(before, "out-1"))
-		if c.away || c.second { // so far it had come
+		if c.away || c.second { // the run had come this far
 			maps.Copy(want, of(before, "out-2"))
 		}
 		require.Equal(t, want, brief(t, j.dir))
@@ -237,8 +236,8 @@ func TestOutputsMeddledWith(t *testing.T) {
 	}
 }
 
-// TestOutputsMadeMeanwhile: what somebody else makes where an output waits to replace what
-// the run had seen there is not replaced; the set is taken back.
+// TestOutputsMadeMeanwhile: if others replace an old output that the run was to replace, their
+// output stays, and the set is taken back.
 func TestOutputsMadeMeanwhile(t *testing.T) {
 	for _, c := range meddled {
 		for _, stood := range []bool{false, true} {
@@ -263,7 +262,7 @@ func TestOutputsMadeMeanwhile(t *testing.T) {
 				next := together{dir: j.dir, outputs: 3, first: 2, rows: 5}
 				err := next.run(&testDisk{})
 				kept := ".superstep.kept-out-2"
-				if content, ok := brief(t, j.dir)[kept]; ok { // it had another place or name by then
+				if content, ok := brief(t, j.dir)[kept]; ok { // it had another path or name by then
 					require.Equal(t, before["out-2"], content)
 					require.ErrorContains(t, err, filepath.Join(j.dir, kept))
 					require.NoError(t, os.Remove(filepath.Join(j.dir, kept)))
@@ -277,8 +276,9 @@ func TestOutputsMadeMeanwhile(t *testing.T) {
 	}
 }
 
-// TestOutputsReplacedAfterTheirSet: a run that is cut off when all its outputs stand, and
-// some of what was beside them is removed, is finished, whatever comes of them since.
+// TestOutputsReplacedAfterTheirSet: a run that is interrupted when all its outputs are in
+// place, and some staging directories are removed, is finished, whatever happened to the
+// outputs since.
 func TestOutputsReplacedAfterTheirSet(t *testing.T) {
 	for _, c := range meddled {
 		cut := 0
@@ -317,8 +317,8 @@ func TestOutputsReplacedAfterTheirSet(t *testing.T) {
 	}
 }
 
-// TestOutputsMeddledWithAndCutOff cuts off the run that takes such a set back, too, at any
-// call of the disk: what follows ends it, and nothing that anybody made is lost.
+// TestOutputsMeddledWithAndCutOff also interrupts the run that takes such a set back, at any
+// call of the disk. The next run ends the set, and nobody's files are lost.
 func TestOutputsMeddledWithAndCutOff(t *testing.T) {
 	for _, c := range meddled[1:] {
 		for at := 1; ; at += strideOf(3) {
@@ -329,7 +329,7 @@ func TestOutputsMeddledWithAndCutOff(t *testing.T) {
 			next := together{dir: j.dir, outputs: 4, first: 3, rows: 5, replace: true}
 			d := dies(at)
 			require.Error(t, next.run(c.on(d)))
-			_ = next.run(c.on(&testDisk{})) // which may have to tell
+			_ = next.run(c.on(&testDisk{})) // may return an error
 			require.NoError(t, next.run(c.on(&testDisk{})), "call %d, %s", at, d.last)
 			got := brief(t, j.dir)
 			require.Equal(t, "mine", got["out-0"], "call %d, %s", at, d.last)

@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// lockFile makes a file that cannot be removed by others while it is open, which
-// is all the locking there is here.
+// lockFile makes a file that others cannot remove while it is open. That is the only locking on
+// these systems.
 func lockFile(path string) (*os.File, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, errInUse(path)
@@ -24,7 +24,7 @@ func lockFile(path string) (*os.File, error) {
 // unlockFile closes the file, which must precede its removal here.
 func unlockFile(d outputDisk, f *os.File) error { return errors.Join(f.Close(), d.Remove(f.Name())) }
 
-// fileID is not known here, where exchange, for which it matters, cannot be done.
+// fileID returns 0, unknown. Only exchange needs it, which these systems do not have.
 func fileID(fs.FileInfo) uint64 { return 0 }
 
 // syncDir does nothing: directories cannot be synchronised here.

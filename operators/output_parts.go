@@ -13,27 +13,27 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// What follows is what lets several workers write a fileOutput.
+// This file lets several workers write a fileOutput.
 
-// writtenParts is what one worker wrote.
+// writtenParts describes what one worker wrote.
 type writtenParts struct {
-	// Dir is the path of the directory, whose last element is the run's alone: one of
-	// another name is another directory, or another run's.
+	// Dir is the path of the directory. Its last element is unique to the run: another name
+	// means another directory, or another run.
 	Dir   string     `msgpack:"dir"`
 	Parts []partFile `msgpack:"parts"`
 }
 
-// writtenCodec is how it is written: it trusts no length that it reads.
+// writtenCodec encodes writtenParts. It trusts no length that it reads.
 var writtenCodec = shared.Msgpack[writtenParts]()
 
-// note keeps that a file of a shard is complete.
+// note records that a shard's file is complete.
 func (o *fileOutput) note(p partFile) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.wrote = append(o.wrote, p)
 }
 
-// Join finds the directory that worker 0 has made to write aside in.
+// Join finds the staging directory that worker 0 has made.
 func (o *fileOutput) Join() error {
 	if err := o.locate(); err != nil {
 		return o.unseen(err)
@@ -46,7 +46,7 @@ func (o *fileOutput) Join() error {
 	return nil
 }
 
-// findParts returns the one directory for files of shards in one to write aside in.
+// findParts returns the directory for files of shards in a staging directory.
 func findParts(stage string) (string, error) {
 	entries, err := os.ReadDir(stage)
 	if err != nil {
@@ -68,7 +68,7 @@ func findParts(stage string) (string, error) {
 	return found, nil
 }
 
-// unseen says what a worker needs that does not see what another one writes.
+// unseen adds advice to the error of a worker that does not see what another one writes.
 func (o *fileOutput) unseen(err error) error {
 	dir := filepath.Dir(o.target)
 	return fmt.Errorf("%w; every worker writes its shards of an output into the same directory, so that %s must be one that all of them see at this path, "+
@@ -82,8 +82,8 @@ func (o *fileOutput) Written() ([]byte, error) {
 	return writtenCodec.Append(nil, writtenParts{Dir: o.parts, Parts: o.wrote})
 }
 
-// partsOf looks for what was written, by the subtasks of this process where it says
-// nothing else, and returns it by shard.
+// partsOf looks for the written files and returns them by shard. If written is nil, they are
+// those of this process.
 func (o *fileOutput) partsOf(written [][]byte) ([]partFile, error) {
 	by := make([]int, o.shards) // 1 + the worker that wrote the shard
 	var parts []partFile
@@ -115,7 +115,7 @@ func (o *fileOutput) partsOf(written [][]byte) ([]partFile, error) {
 		}
 		parts = append(parts, w.Parts...)
 	}
-	if o.perShard { // where shards without rows have a file too
+	if o.perShard { // shards without rows have a file too
 		for shard, w := range by {
 			if w == 0 {
 				return nil, o.failed(fmt.Errorf("none of %d workers wrote shard %d", max(len(written), 1), shard))
@@ -126,8 +126,7 @@ func (o *fileOutput) partsOf(written [][]byte) ([]partFile, error) {
 	return parts, nil
 }
 
-// look looks for the file of a shard that a worker wrote. What is in it is verified
-// later.
+// look looks for the file of a shard that a worker wrote. Its content is verified later.
 func (o *fileOutput) look(worker int, p partFile) error {
 	path := o.shardPath(p.Shard)
 	info, err := os.Stat(path)

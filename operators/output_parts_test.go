@@ -96,7 +96,7 @@ func writeParts(t *testing.T, workers int, sink func(worker int) *fileOutput) er
 	return err
 }
 
-// TestOutputOfParts: the same bytes whoever writes them, and nothing else.
+// TestOutputOfParts: the same bytes whichever workers write them, and no other files.
 func TestOutputOfParts(t *testing.T) {
 	for _, format := range []FileFormat{numberText, numberColumns} {
 		for _, perShard := range []bool{false, true} {
@@ -123,8 +123,8 @@ func TestOutputOfParts(t *testing.T) {
 	}
 }
 
-// TestOutputThatIsNotShared: a worker that does not see what worker 0 writes says so,
-// or worker 0 does, and nothing is made visible.
+// TestOutputThatIsNotShared: a worker that does not see the files of worker 0 fails, or worker
+// 0 does, and nothing becomes visible.
 func TestOutputThatIsNotShared(t *testing.T) {
 	here, there := t.TempDir(), t.TempDir()
 	sink := func(elsewhere string) func(worker int) *fileOutput {
@@ -149,7 +149,7 @@ func TestOutputThatIsNotShared(t *testing.T) {
 	require.ErrorContains(t, err, advice)
 	require.Empty(t, tree(t, here))
 
-	// What a run that was killed there has left looks like the directory of this one.
+	// The remains of a killed run look like the directory of this one.
 	left := filepath.Join(there, ".superstep-out", partsDir+"0123")
 	require.NoError(t, os.MkdirAll(left, 0o700))
 	err = writeParts(t, 2, sink(there))
@@ -161,10 +161,10 @@ func TestOutputThatIsNotShared(t *testing.T) {
 	require.ErrorContains(t, writeParts(t, 2, sink(there)), "holds the files of two runs, parts-0123 and parts-4567")
 }
 
-// five is the sum of what is written there.
+// five is the checksum of the bytes written there.
 var five = crc32.Checksum([]byte("five\n"), castagnoli)
 
-// TestPartsAreVerified before anything becomes visible.
+// TestPartsAreVerified: parts are verified before anything becomes visible.
 func TestPartsAreVerified(t *testing.T) {
 	for _, perShard := range []bool{false, true} {
 		dir := t.TempDir()
@@ -187,7 +187,7 @@ func TestPartsAreVerified(t *testing.T) {
 		} {
 			require.ErrorContains(t, commitParts(out, written), want)
 		}
-		one := [][]byte{say(out.parts), say("/mnt"+out.parts, partFile{Shard: 1, Size: 5, Sum: five})} // mounted elsewhere, which the name tells
+		one := [][]byte{say(out.parts), say("/mnt"+out.parts, partFile{Shard: 1, Size: 5, Sum: five})} // mounted elsewhere
 		if perShard {
 			require.ErrorContains(t, commitParts(out, one), "none of 2 workers wrote shard 0")
 			require.NoError(t, out.Abort())
@@ -200,8 +200,8 @@ func TestPartsAreVerified(t *testing.T) {
 	}
 }
 
-// TestLateWriters: a worker that writes on when its run was given up can neither add
-// to what is being removed nor touch what the next run writes.
+// TestLateWriters: a worker that still writes after its run was given up can neither add files
+// to a directory that is being removed, nor change files of the next run.
 func TestLateWriters(t *testing.T) {
 	dir := t.TempDir()
 	make := func() *fileOutput {
@@ -222,8 +222,8 @@ func TestLateWriters(t *testing.T) {
 	require.Empty(t, tree(t, dir))
 }
 
-// FuzzCommitParts: bytes of a worker never panic, and no shard that is not there
-// becomes part of the output.
+// FuzzCommitParts: no bytes of a worker cause a panic, and missing shards never become part of
+// the output.
 func FuzzCommitParts(f *testing.F) {
 	for _, parts := range [][]partFile{nil, {{1, 5, 0, ""}}, {{0, 0, 0, ""}, {1, 5, 0, "part"}}, {{1, 1 << 40, 0, ""}}, {{-1, 0, 0, ""}}, {{1, -1, 0, ""}}} {
 		data, err := writtenCodec.Append(nil, writtenParts{Dir: "here", Parts: parts})
@@ -236,7 +236,7 @@ func FuzzCommitParts(f *testing.F) {
 		dir := t.TempDir()
 		out := &fileOutput{path: filepath.Join(dir, "out"), format: numberText, schema: numberSchema, shards: 2, disk: osDisk{}}
 		require.NoError(t, out.Begin())
-		if w, err := writtenCodec.Decode(data); err == nil { // so that it gets past the first question
+		if w, err := writtenCodec.Decode(data); err == nil { // so that it passes the first check
 			w.Dir = out.parts
 			data, err = writtenCodec.Append(nil, w)
 			require.NoError(t, err)

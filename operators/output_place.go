@@ -9,40 +9,41 @@ import (
 	"strings"
 )
 
-// seal says what is complete in a staging directory and waits to take its place. It is
-// all that another process needs to put it there, or to take it back.
+// seal describes the complete output in a staging directory that waits to take its place. It
+// holds everything that another process needs to put the output there, or to take it back.
 type seal struct {
-	// Run is the name of the directory of parts, which is the run's alone.
+	// Run is the name of the directory of parts, which is unique to the run.
 	Run string `msgpack:"run"`
-	// ID is that of the file or directory that takes the place, 0 if not known.
+	// ID identifies the file or directory that takes the place, 0 if unknown.
 	ID uint64 `msgpack:"id"`
-	// Target is the place, as an absolute path.
+	// Target is the output's place, as an absolute path.
 	Target string `msgpack:"target"`
-	// PerShard says that it is a directory, Replace that it may take the place of another.
+	// PerShard says that the output is a directory. Replace says that it may replace another.
 	PerShard bool `msgpack:"shards"`
 	Replace  bool `msgpack:"replace"`
-	// Files are what takes the place: the one, or those of all shards in their directory.
+	// Files are the files of the output: the one, or those of all shards in their directory.
 	Files []partFile `msgpack:"files"`
-	// Before is what stood there when it was complete. Nothing else is replaced.
+	// Before describes what was at Target when the output was complete. Nothing else is
+	// replaced.
 	Before standing `msgpack:"before"`
-	// Journal is the staging directory that has the journal of the set, "" for one that is
-	// decided upon alone, or by somebody else; Set is the name of the set.
+	// Journal is the staging directory that has the journal of the set. It is "" if the output
+	// is the only one, or if the caller has recorded the commit. Set is the name of the set.
 	Journal string `msgpack:"journal"`
 	Set     string `msgpack:"set"`
-	// Dirs are the staging directories of the set, in the seal in Journal. First is what
-	// takes the first place of the set, in the others. They tell what was decided where the
-	// journal is gone.
+	// Dirs are the staging directories of the set; only the seal in Journal has them. First
+	// describes the first output of the set; the other seals have it. They tell what was
+	// decided if the journal is gone.
 	Dirs  []string `msgpack:"dirs,omitempty"`
 	First firstOf  `msgpack:"first"`
 }
 
-// firstOf is what takes the first place of a set.
+// firstOf describes the first output of a set.
 type firstOf struct {
 	Target string   `msgpack:"target"`
 	Made   standing `msgpack:"made"`
 }
 
-// placement is an output that is complete in its staging directory, on its way.
+// placement is a complete output on its way from its staging directory to its place.
 type placement struct {
 	seal
 	stage string // its staging directory
@@ -50,7 +51,7 @@ type placement struct {
 	fresh bool // this process completed it and has not tried to place it
 }
 
-// from is what takes the place.
+// from returns the staged path of the output.
 func (p *placement) from() string {
 	if p.PerShard {
 		return filepath.Join(p.stage, p.Run)
@@ -58,11 +59,11 @@ func (p *placement) from() string {
 	return filepath.Join(p.stage, wholeFile)
 }
 
-// old is where that is moved whose place is taken, unless the two are exchanged: then it
-// is at from.
+// old returns the path that the replaced output is moved to. If the two are exchanged, it is at
+// from instead.
 func (p *placement) old() string { return filepath.Join(p.stage, oldDir) }
 
-// whereabouts is where that is which was complete.
+// whereabouts says where a complete output is.
 type whereabouts int
 
 const (
@@ -71,8 +72,9 @@ const (
 	astray                     // in neither
 )
 
-// where looks for what was complete. Its place counts where it holds what the seal says;
-// otherwise why says what is wrong. What waits is verified when it takes its place.
+// where looks for a complete output. It is in its place if the seal's description matches what
+// is there; otherwise why says what is wrong. A staged output is verified later, when it takes
+// its place.
 func (p *placement) where() (at whereabouts, why, err error) {
 	info, err := os.Lstat(p.from())
 	switch {
@@ -81,11 +83,11 @@ func (p *placement) where() (at whereabouts, why, err error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return 0, nil, err
 	}
-	// It has gone to its place, or an exchange has left what was replaced there.
+	// The output has gone to its place, or an exchange has put the replaced one here.
 	return p.inPlace()
 }
 
-// inPlace is where for what is not in its staging directory.
+// inPlace is where for an output that is not in its staging directory.
 func (p *placement) inPlace() (at whereabouts, why, err error) {
 	err = p.verify(p.Target)
 	if d := (*damageError)(nil); errors.As(err, &d) {
@@ -94,8 +96,8 @@ func (p *placement) inPlace() (at whereabouts, why, err error) {
 	return placed, nil, err
 }
 
-// place moves what is complete to where it belongs, and has it stay there. Where that is
-// done it does nothing.
+// place moves a complete output to its place, durably. If that is done already, it does
+// nothing.
 func (p *placement) place() error {
 	at, why, err := p.where()
 	if err != nil {
@@ -116,10 +118,10 @@ func (p *placement) place() error {
 	return p.disk.SyncDir(filepath.Dir(p.Target))
 }
 
-// errTaken is what an error is that says that something else is where an output belongs.
+// errTaken marks errors that say that something else is in an output's place.
 var errTaken = errors.New("its place is taken")
 
-// takenError is such an error.
+// takenError is an error that is errTaken.
 type takenError struct {
 	target string
 	err    error
@@ -131,18 +133,18 @@ func (e *takenError) Error() string {
 
 func (e *takenError) Unwrap() []error { return []error{errTaken, e.err} }
 
-// taken says that something else is where the output belongs.
+// taken returns the error that something else is in the output's place.
 func (p *placement) taken(err error) error { return &takenError{p.Target, err} }
 
-// errChanged says that what stands there is not what stood there.
+// errChanged says that the output's place has changed since the output was complete.
 var errChanged = errors.New("it is not what stood there when the output was complete, and is not replaced; run the job again to replace it too, or choose another path")
 
-// move is the step by which the output is seen.
+// move makes the output visible.
 func (p *placement) move() error {
-	// What stands there may have changed since the run began.
+	// The target may have changed since the run began.
 	if _, err := checkTarget(p.Target, p.Target, p.PerShard, p.Replace); err != nil {
 		if errors.As(err, new(*fs.PathError)) {
-			return err // what stands there is not known
+			return err // it is unknown what is there
 		}
 		return p.taken(err)
 	}
@@ -153,7 +155,7 @@ func (p *placement) move() error {
 	case p.Replace:
 		return p.replace()
 	case p.PerShard:
-		// An empty directory is as good as none.
+		// An empty directory counts as none.
 		if err := removeIfThere(p.disk, p.Target); errors.Is(err, fs.ErrExist) {
 			return p.taken(err)
 		} else if err != nil {
@@ -163,7 +165,7 @@ func (p *placement) move() error {
 	return p.moveNew()
 }
 
-// moveNew is move to a place that is free.
+// moveNew is move to a free path.
 func (p *placement) moveNew() error {
 	err := p.disk.RenameNew(p.from(), p.Target)
 	if errors.Is(err, fs.ErrExist) {
@@ -172,12 +174,12 @@ func (p *placement) moveNew() error {
 	return err
 }
 
-// replace moves what is complete to the place of what stands there, which is kept until
-// all of the set is in place: in one step where the system can exchange the two; or by
-// giving the old one a second name, which it can for files, and overwriting it; or by
-// moving it away first. What is between the two steps of the last is mended by bringBack.
+// replace moves a complete output to the place of an old one, which is kept until the whole set
+// is in place. If the system can, it exchanges the two in one step. Otherwise it gives an old
+// file a second name and overwrites it, or else moves the old output away first. bringBack
+// repairs an interruption between these last two steps.
 func (p *placement) replace() error {
-	// An earlier try may have been cut off after its first step.
+	// An earlier attempt may have been interrupted after its first step.
 	if err := p.restore(); err != nil {
 		return err
 	}
@@ -215,9 +217,9 @@ func (p *placement) replace() error {
 	return nil
 }
 
-// checkTarget says whether an output may take its place, called name in messages, as far
-// as can be known now, and the permissions of the file that it replaces, 0 if there is
-// none.
+// checkTarget returns an error if an output may not take its place, as far as can be known now.
+// It also returns the permissions of the file that it replaces, 0 if there is none. name is the
+// path in messages.
 func checkTarget(name, target string, perShard, replace bool) (fs.FileMode, error) {
 	info, err := os.Lstat(target)
 	switch {
@@ -241,8 +243,8 @@ func outputExists(name string) error {
 	return fmt.Errorf("output %s exists: choose another path, or replace it with --if-exists replace (engine.IfExists(engine.Replace))", name)
 }
 
-// checkDir refuses to replace a directory that holds anything but an output like
-// this one. An empty directory is as good as none.
+// checkDir refuses to replace a directory that holds anything but an output like this one. An
+// empty directory counts as none.
 func checkDir(name, target string, info fs.FileInfo, replace bool) error {
 	if !info.IsDir() {
 		return fmt.Errorf("output %s is a file, and one file per shard needs a directory; remove it or choose another path", name)

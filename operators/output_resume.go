@@ -10,31 +10,30 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// What follows lets another process finish the commit of a fileOutput of which somebody
-// else has on record that it is to be finished (task.Completion.Recorded). It takes these
-// steps on disk, each of which is durable before the next begins, so that it can be cut
-// off after any of them and finished by another process:
+// This file lets another process finish the commit of a fileOutput if the caller has recorded
+// that it is to be finished (task.Completion.Recorded). The commit takes these steps on disk.
+// Each is durable before the next begins, so that another process can finish after an
+// interruption at any point:
 //
-//  1. The parts are put together to one file; they stay. (Not with one file per shard.)
-//  2. The seal is written: a file in the staging directory that names the run and says
-//     that what takes the place of the output is complete. Now the other outputs of the
-//     run come as far.
-//  3. It takes its place; see placement.
-//  4. The receipt is written beside the output: a file that names the run. Now the other
-//     outputs of the run come as far.
+//  1. The parts are assembled to one file, and kept. (Not with one file per shard.)
+//  2. The seal is written: a file in the staging directory that names the run and says that the
+//     output is complete. The other outputs of the run now do the same.
+//  3. The output takes its place; see placement.
+//  4. The receipt is written beside the output: a file that names the run. The other outputs of
+//     the run now do the same.
 //  5. The staging directory is removed, the seal first.
-//  6. The receipt is removed, once it is on record that the job has finished, so that
-//     nobody will ask (Settle).
+//  6. The receipt is removed by Settle, once it is recorded that the job has finished, so that
+//     nobody will resume it.
 //
-// Where the receipt names the run, the output has taken its place. Where the seal does,
-// step 3 is done if what was sealed is not there any more and its place holds it, whole: if
-// neither does, something else took it away, which is an error. Whoever begins a run with the same output removes
-// seal, receipt and parts before anything else, under the lock of the output; so what
-// is found has not been followed by another run. Where neither is found nor the parts,
-// nobody can tell what became of the output, and that is an error, though it may stand.
+// If the receipt names the run, the output has taken its place. If the seal names the run, step
+// 3 is done if the sealed output is not in the staging directory any more but complete in its
+// place. If it is in neither, something else removed it, which is an error. A later run with
+// the same output first removes seal, receipt and parts, under the lock of the output. So if
+// any of them is found, no later run has begun. If none is found, the state of the output is
+// unknown, and that is an error, although the output may be in its place.
 //
-// An exchange leaves what was replaced where that which was sealed had been. The seal has
-// the identity of the latter, which tells the two apart.
+// An exchange puts the replaced output where the sealed one was. The seal has the identity of
+// the sealed one, to tell the two apart.
 
 // writeReceipt is step 4.
 func (o *fileOutput) writeReceipt() error {
@@ -45,8 +44,8 @@ func (o *fileOutput) writeReceipt() error {
 	return o.disk.SyncDir(filepath.Dir(path))
 }
 
-// resume is Complete in another process, from whatever step it had come to. The lock is
-// held when it returns, and given up by Finish or Leave.
+// resume is Complete in another process, from any step on. It returns with the lock held;
+// Finish or Leave releases it.
 func (o *fileOutput) resume() error {
 	if len(o.how.Written) == 0 {
 		return o.failed(errors.New("it is not known what was written aside"))
@@ -68,7 +67,7 @@ func (o *fileOutput) resume() error {
 		return o.failed(err)
 	}
 	if sealed.Run == run {
-		sealed.Target = o.target // which another machine may see at another path
+		sealed.Target = o.target // another machine may see it at another path
 		o.made = &placement{seal: sealed, stage: o.stage.dir, disk: o.disk}
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 type resumeCase struct {
 	name              string
 	perShard, replace bool
-	old               bool // there is something to replace
+	old               bool // there is an old output to replace
 	on                func(*testDisk) outputDisk
 }
 
@@ -45,7 +45,7 @@ func (c *resumeCase) output(dir string, d *testDisk) *fileOutput {
 	return &fileOutput{path: filepath.Join(dir, "out"), perShard: c.perShard, replace: c.replace, format: numberText, shards: 3, disk: c.on(d)}
 }
 
-// commitParts is what a recorded run does with an output, its only one.
+// commitParts does what a recorded run does with its only output.
 func commitParts(o *fileOutput, written [][]byte) error {
 	err := o.Complete(engine.Completion{Written: written, Recorded: true})
 	if err == nil {
@@ -58,7 +58,7 @@ func commitParts(o *fileOutput, written [][]byte) error {
 	return nil
 }
 
-// resume is what a process does that finishes it.
+// resume does what the process does that finishes the commit.
 func resume(o *fileOutput, written [][]byte) error {
 	err := o.Complete(engine.Completion{Written: written, Recorded: true, Resumed: true})
 	if err == nil {
@@ -71,7 +71,7 @@ func resume(o *fileOutput, written [][]byte) error {
 	return nil
 }
 
-// trees returns what stands there before and after.
+// trees returns the trees before and after.
 func (c *resumeCase) trees() (before, after map[string]string) {
 	before = map[string]string{}
 	if !c.perShard {
@@ -86,7 +86,7 @@ func (c *resumeCase) trees() (before, after map[string]string) {
 	return before, map[string]string{"out/": "", "out/part-00000.txt": "n\nzero\n", "out/part-00001.txt": "n\n", "out/part-00002.txt": "n\ntwo\n"}
 }
 
-// write is what a run does up to its commit.
+// write does what a run does before its commit.
 func (c *resumeCase) write(t *testing.T, o *fileOutput) [][]byte {
 	require.NoError(t, o.Begin())
 	for shard, text := range []string{"zero\n", "", "two\n"} {
@@ -103,30 +103,30 @@ func (c *resumeCase) write(t *testing.T, o *fileOutput) [][]byte {
 	return [][]byte{written}
 }
 
-// die ends the process of an output: its locks are given up, nothing else is.
+// die ends the process of an output: it only releases the locks.
 func die(o *fileOutput) {
 	if o.stage != nil {
 		o.stage.lock.Close()
 	}
 }
 
-// filesOf is a tree without the names of directories.
+// filesOf returns a tree without the names of directories.
 func filesOf(all map[string]string) map[string]string {
 	files := maps.Clone(all)
 	maps.DeleteFunc(files, func(name, _ string) bool { return strings.HasSuffix(name, "/") })
 	return files
 }
 
-// visible is a tree without what is hidden.
+// visible returns a tree without hidden files.
 func visible(all map[string]string) map[string]string {
 	shown := maps.Clone(all)
 	maps.DeleteFunc(shown, func(name, _ string) bool { return strings.HasPrefix(name, ".") })
 	return shown
 }
 
-// TestResumeAfterEachStep ends the process that commits at each call of the disk, and the
-// one that resumes at each of its calls; the third finishes. At any time the old output
-// stands, or the new one, or none while it is moved.
+// TestResumeAfterEachStep ends the process that commits at each call of the disk, and the one
+// that resumes at each of its calls; the third finishes. At any time the old output or the new
+// one is in place, or none while it is moved.
 func TestResumeAfterEachStep(t *testing.T) {
 	for _, c := range resumeCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestResumeAfterEachStep(t *testing.T) {
 	}
 }
 
-// standing checks that what can be seen is whole, unless it is being moved in two steps.
+// standing checks that the visible output is complete, unless it is being moved in two steps.
 func (c *resumeCase) standing(t *testing.T, dir, cut string) {
 	before, after := c.trees()
 	whole := []map[string]string{before, after}
@@ -181,7 +181,8 @@ func (c *resumeCase) standing(t *testing.T, dir, cut string) {
 	require.Contains(t, whole, visible(tree(t, dir)), "after %q", cut)
 }
 
-// TestResumeOfWhatIsGone: what cannot be told is an error, whatever stands there.
+// TestResumeOfWhatIsGone: if the state of the commit is unknown, resuming is an error, whatever
+// is in the place.
 func TestResumeOfWhatIsGone(t *testing.T) {
 	for _, c := range resumeCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -210,8 +211,8 @@ func TestResumeOfWhatIsGone(t *testing.T) {
 	}
 }
 
-// TestResumeKeepsWhatCameBetween: an output that someone else has made meanwhile is not
-// replaced unless that was asked for.
+// TestResumeKeepsWhatCameBetween: an output that others have made meanwhile is replaced only on
+// request.
 func TestResumeKeepsWhatCameBetween(t *testing.T) {
 	c := resumeCases[0]
 	dir := t.TempDir()
@@ -223,7 +224,7 @@ func TestResumeKeepsWhatCameBetween(t *testing.T) {
 		require.Error(t, commitParts(o, written))
 		die(o)
 		if _, err := os.Lstat(filepath.Join(dir, "out")); err == nil {
-			require.Contains(t, disk.last, "syncdir") // it has taken its place
+			require.Contains(t, disk.last, "syncdir") // the output has taken its place
 			return
 		}
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "out"), []byte("mine"), 0o666))
@@ -235,9 +236,8 @@ func TestResumeKeepsWhatCameBetween(t *testing.T) {
 	}
 }
 
-// TestResumeFindsDamagedParts: a part that is damaged after the worker that committed has
-// ended is found by the one that goes on, which makes nothing visible, and says so again
-// when it is tried once more.
+// TestResumeFindsDamagedParts: if a part is damaged after the committing worker has ended, the
+// resuming one finds it and makes nothing visible. A second attempt fails in the same way.
 func TestResumeFindsDamagedParts(t *testing.T) {
 	for what, damage := range map[string]func(path string) error{
 		"the CRC-32C of its": func(path string) error {
@@ -269,8 +269,8 @@ func TestResumeFindsDamagedParts(t *testing.T) {
 	}
 }
 
-// TestResumableOutputsThatDoNotLast has the disk fail to have something last, each time
-// that it is asked to: nobody is told that the output stands.
+// TestResumableOutputsThatDoNotLast makes each sync of the disk fail in turn: the output is
+// never reported as visible.
 func TestResumableOutputsThatDoNotLast(t *testing.T) {
 	for _, c := range resumeCases {
 		before, _ := c.trees()

@@ -13,55 +13,54 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// staging is the hidden directory beside an output in which it is written. Its
-// name derives from that of the output, and a locked file beside it says that a
-// run is at work: the system gives up the lock when the process ends in whatever
-// way, so that who gets it may remove what is there.
+// staging is the hidden directory beside an output in which it is written. Its name derives
+// from that of the output. A locked file beside it says that a run is using it. The system
+// releases the lock when the process ends, so the next holder may remove what is there.
 type staging struct {
 	dir  string
 	lock *os.File
 	disk outputDisk
-	// noted says that a journal has what becomes of what is here. Then the seal, by which
-	// whoever ends the set finds what is left, is removed last. Otherwise it is first: a seal
-	// without what it seals says that this has taken its place.
+	// noted says that a journal decides about this directory. Then the seal is removed last, as
+	// whoever ends the set finds the directory by it. Otherwise it is removed first, as a seal
+	// without its output means that the output has taken its place.
 	noted bool
 }
 
-// stagePrefix begins the names of all that is beside an output for a while. No output
-// may have such a name, and what follows it keeps those of several outputs apart: "-"
-// and the name of the output for the directory, ".lock-", ".done-" and ".kept-" before it
-// for the others, or "+" and a hash of the name in place of "-" and the name.
+// stagePrefix begins the names of all temporary files and directories beside an output. No
+// output may have such a name. The rest of the name is different for different outputs. For the
+// directory it is "-" and the name of the output; for files it is ".lock-", ".done-" or
+// ".kept-" and the name. For long names, "+" and a hash replace "-" and the name.
 const stagePrefix = ".superstep"
 
-// stagingDir is where an output is written aside.
+// stagingDir returns the staging directory of an output.
 func stagingDir(target string) string {
 	parent, name := filepath.Split(target)
 	id := "-" + name
 	if len(name) > 100 {
-		// The longest names that file systems take leave no room for more.
+		// The longest names of file systems leave no room for a prefix.
 		sum := xxh3.HashString128(name).Bytes()
 		id = "+" + hex.EncodeToString(sum[:])
 	}
 	return filepath.Join(parent, stagePrefix+id)
 }
 
-// beside is a file beside a staging directory, for the same output.
+// beside returns the path of a file beside a staging directory, for the same output.
 func beside(dir, kind string) string {
 	parent, name := filepath.Split(dir)
 	return filepath.Join(parent, stagePrefix+"."+kind+strings.TrimPrefix(name, stagePrefix))
 }
 
-// lockPath is the file that is locked while a run has the staging directory.
+// lockPath returns the file that is locked while a run uses the staging directory.
 func lockPath(dir string) string { return beside(dir, "lock") }
 
-// receiptPath is where the receipt of an output is; see output_resume.go.
+// receiptPath returns the path of an output's receipt; see output_resume.go.
 func receiptPath(dir string) string { return beside(dir, "done") }
 
-// lockPatience is how long whoever ends what a run has begun waits for the lock of an
+// lockPatience is how long a process that ends another run's commit waits for the lock of an
 // output: a worker that is being killed holds it until its process is gone.
 const lockPatience = 10 * time.Second
 
-// holdStaging takes a staging directory as it is.
+// holdStaging locks a staging directory and leaves it as it is.
 func holdStaging(d outputDisk, dir string) (*staging, error) {
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		lock, err := lockFile(lockPath(dir))
@@ -74,8 +73,8 @@ func holdStaging(d outputDisk, dir string) (*staging, error) {
 	}
 }
 
-// newStaging makes the directory for an output, after ending what a run that was killed
-// has left there. It reports whether that made an output visible.
+// newStaging makes the directory for an output. Before that it finishes or undoes the commit of
+// a killed run. It reports whether that made an output visible.
 func newStaging(d outputDisk, target string) (s *staging, finished bool, err error) {
 	dir := stagingDir(target)
 	for range 10 {
@@ -98,8 +97,8 @@ func newStaging(d outputDisk, target string) (s *staging, finished bool, err err
 		if j.Set == "" {
 			return s, finished, s.begin(target)
 		}
-		// Who waits for the locks of a set has none of its own, so that two cannot wait for
-		// each other.
+		// A process that waits for the locks of a set holds none, so two cannot wait for each
+		// other.
 		if err := s.leave(); err != nil {
 			return nil, false, err
 		}
@@ -110,7 +109,7 @@ func newStaging(d outputDisk, target string) (s *staging, finished bool, err err
 	return nil, false, errors.New("other runs with this output are cut off again and again")
 }
 
-// begin makes the directory empty.
+// begin makes an empty directory.
 func (s *staging) begin(target string) error {
 	err := s.recover(target)
 	if err == nil {
@@ -122,8 +121,7 @@ func (s *staging) begin(target string) error {
 	return nil
 }
 
-// recover ends what an earlier run has left half done that decided upon this output
-// alone.
+// recover ends an interrupted commit of an earlier run that had only this output.
 func (s *staging) recover(target string) error {
 	old := filepath.Join(s.dir, oldDir)
 	if there, err := exists(old); err != nil {
@@ -138,14 +136,14 @@ func (s *staging) recover(target string) error {
 	return errors.Join(s.empty(), removeIfThere(s.disk, receiptPath(s.dir)))
 }
 
-// makeParts makes the directory for the files of shards. Its name is this run's alone:
-// a worker of an earlier attempt, on a machine that was thought dead, finds nothing to
-// write to, and cannot spoil what this one writes.
+// makeParts makes the directory for the files of shards. Its name is unique to this run: a
+// worker of an earlier attempt, on a machine that was thought dead, cannot write into it.
 func (s *staging) makeParts() (string, error) {
 	dir, err := os.MkdirTemp(s.dir, partsDir+"*")
 	if err == nil {
-		// It may become the output itself, with the permissions of any directory. Nobody
-		// takes the name meanwhile: whoever would holds the lock, which is here.
+		// It may become the output itself, so it needs the permissions of an ordinary
+		// directory. No other process takes the name meanwhile, as it would need the lock,
+		// which is held here.
 		err = os.Remove(dir)
 	}
 	if err != nil {
@@ -154,8 +152,7 @@ func (s *staging) makeParts() (string, error) {
 	return dir, s.disk.Mkdir(dir)
 }
 
-// remove deletes the directory, then the lock: who finds no lock must find no
-// directory.
+// remove deletes the directory, then the lock, as there must be no directory without a lock.
 func (s *staging) remove() error {
 	if err := s.empty(); err != nil {
 		return errors.Join(err, s.leave())
@@ -163,8 +160,8 @@ func (s *staging) remove() error {
 	return s.leave()
 }
 
-// empty deletes the directory. The files of shards lose their place first, so that
-// workers that still write add no more of them meanwhile.
+// empty deletes the directory. It renames the directory of the files of shards first, so that
+// workers that still write cannot add more files.
 func (s *staging) empty() error {
 	if !s.noted {
 		if err := removeIfThere(s.disk, filepath.Join(s.dir, sealFile)); err != nil {
@@ -172,7 +169,7 @@ func (s *staging) empty() error {
 		}
 	}
 	if parts, err := findParts(s.dir); err == nil {
-		_ = s.disk.Rename(parts, filepath.Join(s.dir, goneDir)) // what stays is removed all the same
+		_ = s.disk.Rename(parts, filepath.Join(s.dir, goneDir)) // on failure its files are removed all the same
 	}
 	if s.noted {
 		entries, err := os.ReadDir(s.dir)
@@ -194,13 +191,13 @@ func (s *staging) empty() error {
 	return s.disk.RemoveAll(s.dir)
 }
 
-// leave gives up the lock, with the directory as it is.
+// leave releases the lock, and leaves the directory as it is.
 func (s *staging) leave() error { return unlockFile(s.disk, s.lock) }
 
-// errInUse says that the lock of an output is held.
+// errInUse returns the error that the lock of an output is held.
 func errInUse(path string) error { return &inUseError{path} }
 
-// errLocked is what an error that says so is.
+// errLocked marks such an error.
 var errLocked = errors.New("the output is locked")
 
 type inUseError struct{ path string }

@@ -159,7 +159,7 @@ func TestOutputRefused(t *testing.T) {
 		require.False(t, ran, "rows were processed for an output that cannot be written")
 	}
 	err := runSink(t, writeLines(3, os.DevNull, CSVWriteOptions{}), replace)
-	require.Error(t, err) // by whatever /dev refuses first
+	require.Error(t, err) // whichever call fails first in /dev
 	require.Equal(t, before, tree(t, filepath.Join(dir, "full")))
 	require.Equal(t, map[string]string{
 		"old.csv": "old", "full/": "", "full/part-00000.csv": "old", "other/": "", "other/part-1": "x", "other/mine.txt": "precious",
@@ -199,7 +199,7 @@ func TestOutputMisuse(t *testing.T) {
 	})
 	require.Empty(t, tree(t, dir))
 
-	// The same place under another name is found when the job begins.
+	// The same path under another name is found when the job begins.
 	err := runSink(t, func(b *engine.Builder) {
 		d := FromSlice(b, lineRows(3))
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, "real"), 0o700))
@@ -228,7 +228,7 @@ func TestOutputReplaced(t *testing.T) {
 			require.Equal(t, os.FileMode(0o640), info.Mode().Perm())
 		}
 	}
-	// An empty directory is no output yet, and a link is followed.
+	// An empty directory counts as no output, and a link is followed.
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "d"), 0o700))
 	require.NoError(t, runSink(t, writeLines(3, filepath.Join(dir, "d"), CSVWriteOptions{PerShard: true})))
@@ -256,8 +256,7 @@ func TestOutputOverItsOwnInput(t *testing.T) {
 	})
 }
 
-// TestOutputOfAFailedJob requires that nothing is left, and that what is to be
-// replaced stands.
+// TestOutputOfAFailedJob requires that nothing is left, and that the old output stays.
 func TestOutputOfAFailedJob(t *testing.T) {
 	for _, o := range []CSVWriteOptions{{}, {PerShard: true}} {
 		for _, s := range []setting{{1, 4, 0}, {3, 4, 0}, {3, 4, 2}} {
@@ -392,14 +391,14 @@ func TestOutputAfterAKilledRun(t *testing.T) {
 	require.NoError(t, runSink(t, writeLines(3, filepath.Join(dir, "out"), CSVWriteOptions{})))
 	require.Equal(t, map[string]string{"out": linesCSV(lineRows(3))}, tree(t, dir))
 
-	// Killed between moving the old directory away and the new one in: the old one
-	// comes back, and counts.
+	// Killed between moving the old directory away and the new one in: the old one is put back,
+	// and counts as existing.
 	dir = writeFiles(t, map[string]string{".superstep-out/old/part-00000.csv": "old", ".superstep-out/parts/part-00000.csv": "new"})
 	err := runSink(t, writeLines(3, filepath.Join(dir, "out"), CSVWriteOptions{PerShard: true}))
 	require.ErrorContains(t, err, "exists")
 	require.Equal(t, map[string]string{"out/": "", "out/part-00000.csv": "old"}, tree(t, dir))
 
-	// A run that lives is left alone.
+	// A running run is left alone.
 	lock, err := lockFile(filepath.Join(dir, ".superstep.lock-busy"))
 	require.NoError(t, err)
 	require.NoError(t, os.Mkdir(filepath.Join(dir, ".superstep-busy"), 0o700))

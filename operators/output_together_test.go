@@ -26,10 +26,10 @@ type together struct {
 	replace bool
 	rows    int
 	first   int         // outputs before it are left out
-	last    engine.Sink // commits when all outputs are seen; nil: there is none
+	last    engine.Sink // commits when all outputs are visible; nil: there is none
 }
 
-// name is that of an output; every second one is a directory.
+// name returns the name of an output; every second output is a directory.
 func (j *together) name(i int) string { return fmt.Sprintf("out-%d", i) }
 
 var togetherFormats = []FileFormat{
@@ -66,7 +66,7 @@ func (j *together) want(t *testing.T) map[string]string {
 	return brief(t, fresh.dir)
 }
 
-// stand makes the outputs that a run of the job replaces, and returns what they are.
+// stand makes old outputs that a run of the job replaces, and returns their tree.
 func (j *together) stand(t *testing.T) map[string]string {
 	if !j.replace {
 		return map[string]string{}
@@ -77,7 +77,7 @@ func (j *together) stand(t *testing.T) map[string]string {
 	return brief(t, j.dir)
 }
 
-// brief is tree with the sums of files that are no text.
+// brief is tree with checksums for files that are no text.
 func brief(t *testing.T, dir string) map[string]string {
 	files := tree(t, dir)
 	for name, content := range files {
@@ -88,10 +88,10 @@ func brief(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// cutOff is a job that is cut off at calls of the disk, and what follows.
+// cutOff is a job that is interrupted at calls of the disk, and the run that follows.
 type cutOff struct {
 	together
-	stride int // every how many calls, but for soak tests
+	stride int // interrupts at one in so many calls, except in soak tests
 	on     func(*testDisk) outputDisk
 }
 
@@ -107,9 +107,8 @@ var cutOffs = []cutOff{
 
 func (c *cutOff) String() string { return fmt.Sprintf("%d outputs, replace %v", c.outputs, c.replace) }
 
-// TestOutputsTogether cuts a run off at any call of the disk. The next run of the job
-// finds all outputs of the one before or none, and leaves its own, and nothing beside
-// them.
+// TestOutputsTogether interrupts a run at any call of the disk. The next run of the job finds
+// all outputs of the previous one or none, and leaves its own outputs and nothing else.
 func TestOutputsTogether(t *testing.T) {
 	for k, c := range cutOffs {
 		t.Run(fmt.Sprintf("%d: %s", k, &c), func(t *testing.T) {
@@ -145,7 +144,7 @@ func TestOutputsTogether(t *testing.T) {
 				default:
 					undone++
 					require.ErrorContains(t, err, "exists", "call %d, %s", at, d.last)
-					// Those that come after the first that exists have not begun.
+					// Outputs after the first existing one have not begun.
 					require.Equal(t, before, visible(got), "call %d, %s", at, d.last)
 				}
 				next.replace = true
@@ -158,8 +157,8 @@ func TestOutputsTogether(t *testing.T) {
 	}
 }
 
-// TestOutputsTogetherOnAFailingDisk has one call of the disk fail: the run fails, and
-// nothing of it is seen, which the error says, or goes on and all of it is.
+// TestOutputsTogetherOnAFailingDisk makes one call of the disk fail. Either the run fails, and
+// nothing is visible, as the error says, or it goes on and everything is.
 func TestOutputsTogetherOnAFailingDisk(t *testing.T) {
 	for k, c := range cutOffs {
 		t.Run(fmt.Sprintf("%d: %s", k, &c), func(t *testing.T) {
@@ -197,7 +196,7 @@ func TestOutputsTogetherOnAFailingDisk(t *testing.T) {
 	}
 }
 
-// atDecision cuts a run off between the decision and the first output that is seen.
+// atDecision interrupts a run between the decision and the first visible output.
 func atDecision(t *testing.T, j *together) {
 	t.Helper()
 	d := dies(0)
@@ -215,14 +214,14 @@ func atDecision(t *testing.T, j *together) {
 	require.ErrorIs(t, j.run(d), errDead)
 }
 
-// TestOutputsUndoneTogether has the last of several outputs fail to take its place, in the
-// run itself or in one that goes on where another was cut off, and then cuts the process
-// off at any call of the disk. The run that follows, for which that output could take its
-// place, finds all or none: what was begun to be undone is never finished in part.
+// TestOutputsUndoneTogether makes the last of several outputs fail to take its place, in the
+// run itself or in one that finishes an interrupted one. Then it interrupts the process at any
+// call of the disk. In the next run that output could take its place, and it finds all outputs
+// or none: a set that was partly undone is never partly finished.
 func TestOutputsUndoneTogether(t *testing.T) {
 	for _, c := range []struct {
 		goesOn, replace bool
-		unnoted         bool // nor can the journal be rewritten
+		unnoted         bool // the journal cannot be rewritten either
 	}{{false, true, false}, {true, false, false}, {true, true, true}} {
 		j := together{outputs: 3, rows: 7, replace: c.replace}
 		all := j.want(t)
@@ -254,7 +253,7 @@ func TestOutputsUndoneTogether(t *testing.T) {
 				require.ErrorContains(t, err, "exists", "call %d, %s", at, d.last)
 			} else {
 				undone++
-				delete(got, "out-0") // which that run may have written
+				delete(got, "out-0") // that run may have written it
 				delete(before, "out-0")
 				require.Equal(t, before, got, "call %d, %s", at, d.last)
 			}
@@ -268,7 +267,7 @@ func TestOutputsUndoneTogether(t *testing.T) {
 	}
 }
 
-// TestOutputsOfACutOffRun says what comes of outputs that were decided upon.
+// TestOutputsOfACutOffRun: the fate of decided outputs after an interruption.
 func TestOutputsOfACutOffRun(t *testing.T) {
 	j := together{outputs: 4, rows: 7}
 	first := j.want(t)
@@ -281,7 +280,8 @@ func TestOutputsOfACutOffRun(t *testing.T) {
 	require.ErrorContains(t, other.run(&testDisk{}), "it is that of an earlier run, which was cut off while it made its outputs visible and has just been finished")
 	require.Equal(t, first, brief(t, j.dir))
 
-	// What somebody else has made where one of them belongs stays, and then none is seen.
+	// If others have made an output in the place of one of them, it stays, and none of the set
+	// is visible.
 	j.dir = t.TempDir()
 	atDecision(t, &j)
 	require.NoError(t, os.WriteFile(filepath.Join(j.dir, "out-2"), []byte("mine"), 0o600))
@@ -296,7 +296,7 @@ func TestOutputsOfACutOffRun(t *testing.T) {
 		require.False(t, strings.HasPrefix(name, "."), name)
 	}
 
-	// A journal or seal that is damaged is told, and nothing touched.
+	// A damaged journal or seal is reported, and nothing is changed.
 	for _, file := range []string{".superstep-out-0/journal", ".superstep-out-3/seal"} {
 		j.dir = t.TempDir()
 		atDecision(t, &j)
@@ -312,7 +312,7 @@ func TestOutputsOfACutOffRun(t *testing.T) {
 		require.Equal(t, before, brief(t, j.dir))
 	}
 
-	// The directory of the journal is away.
+	// The directory of the journal is missing.
 	j.dir = t.TempDir()
 	apart := filepath.Join(j.dir, "apart")
 	require.NoError(t, os.Mkdir(apart, 0o700))
@@ -325,9 +325,9 @@ func TestOutputsOfACutOffRun(t *testing.T) {
 	require.ErrorContains(t, other.run(&testDisk{}), filepath.Join(j.dir, "gone")+", where it kept whether they are to be, is not there: bring that directory back")
 }
 
-// TestOutputsLast looks at what a crash of the machine would leave, call by call: before
-// anything is seen all of it lasts, and that it is to be seen; before what that rests on
-// is removed, that it is seen.
+// TestOutputsLast checks, call by call, what a crash of the machine would leave. Before any
+// output is visible, all outputs and the decision are durable. Before the journal and the seals
+// are removed, the visible outputs are durable.
 func TestOutputsLast(t *testing.T) {
 	for _, c := range cutOffs {
 		if c.outputs == 40 {
@@ -346,8 +346,7 @@ func TestOutputsLast(t *testing.T) {
 	}
 }
 
-// TestOutputNames: whatever the names of outputs, what is beside them for a while is not
-// another one's.
+// TestOutputNames: whatever the names of outputs, their temporary files are different.
 func TestOutputNames(t *testing.T) {
 	dir := t.TempDir()
 	long := strings.Repeat("x", 120)
@@ -394,7 +393,7 @@ func TestOutputNames(t *testing.T) {
 	misuse("the output path client:a/b is taken by the sink added at", "client:a/b", "client:a/./b")
 }
 
-// failingSink calls a function when all outputs are seen, and fails.
+// failingSink calls a function when all outputs are visible, and fails.
 type failingSink struct{ then func() }
 
 func (failingSink) Begin() error { return nil }
@@ -404,9 +403,8 @@ func (s failingSink) Commit() error {
 	return errNoSpace
 }
 
-// TestUndoIsNoted: a set of outputs beside something that fails is undone, and once
-// anything of it is, that is what the next run goes on with, for all of them, wherever
-// the undoing was cut off or failed.
+// TestUndoIsNoted: a set of outputs is undone if another sink fails. Once any output is undone,
+// the next run undoes the rest, wherever the undoing was interrupted or failed.
 func TestUndoIsNoted(t *testing.T) {
 	j := together{outputs: 4, rows: 7}
 	first := j.want(t)
@@ -415,7 +413,7 @@ func TestUndoIsNoted(t *testing.T) {
 	for _, dies := range []bool{true, false} {
 		undone := 0
 		for at := 1; ; at++ {
-			if at > 6 { // by then the note is written, and the first output taken back
+			if at > 6 { // by then the decision to undo is recorded, and the first output taken back
 				at += strideOf(4) - 1
 			}
 			j.dir, j.rows = t.TempDir(), 7
@@ -455,9 +453,8 @@ func TestUndoIsNoted(t *testing.T) {
 	}
 }
 
-// TestOutputsThatDoNotLast has the disk fail to have something last, each time that it is
-// asked to: the run fails, and nothing of it is seen, as nothing rests on what may be
-// lost.
+// TestOutputsThatDoNotLast makes each sync of the disk fail in turn: the run fails, and nothing
+// is visible, as no step relies on data that may be lost.
 func TestOutputsThatDoNotLast(t *testing.T) {
 	for _, c := range cutOffs {
 		if c.outputs == 40 {

@@ -11,18 +11,18 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// standing is what stands somewhere, so that it shows when something else does. A name
-// that it is given, or another place, does not change it.
+// standing describes the file or directory at a path, so that a change can be detected. It does
+// not depend on names or on the path.
 type standing struct {
 	There bool        `msgpack:"there"`
 	Type  fs.FileMode `msgpack:"type"`
 	ID    uint64      `msgpack:"id"`
 	Size  int64       `msgpack:"size"`  // of a file in bytes, of a directory in names
-	Time  int64       `msgpack:"time"`  // of a file: when it was last changed, in ns
-	Names uint64      `msgpack:"names"` // of a directory: a hash of what is in it
+	Time  int64       `msgpack:"time"`  // of a file: time of its last change, in ns
+	Names uint64      `msgpack:"names"` // of a directory: a hash of its entries
 }
 
-// standingAt says what stands at a path, without reading it.
+// standingAt describes what is at a path, without reading the content.
 func standingAt(path string) (standing, error) {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -41,7 +41,7 @@ func standingAt(path string) (standing, error) {
 		return standing{}, err
 	}
 	if len(entries) == 0 {
-		s.ID = 0 // one is as good as another
+		s.ID = 0 // all empty directories are equal
 	}
 	names := xxh3.New()
 	for _, e := range entries {
@@ -55,14 +55,13 @@ func standingAt(path string) (standing, error) {
 	return s, nil
 }
 
-// isEmptyDir reports whether it is a directory with nothing in it.
+// isEmptyDir reports whether it is an empty directory.
 func (s standing) isEmptyDir() bool { return s.There && s.Type == fs.ModeDir && s.Size == 0 }
 
-// takeBack undoes place, as far as that has come: what stood there stands there again,
-// and what is complete is where it was. An output that something else has replaced or
-// changed since is left as it is, and one that was removed has made room. What stood there
-// before and cannot stand there again is kept beside it; left tells of that, and of all
-// that is not as it was before.
+// takeBack undoes as much of place as was done: the old output is in its place again, and the
+// complete one in its staging directory. An output that something else has replaced or changed
+// since is left as it is; a removed one has made room. An old output that cannot be put back is
+// kept beside its place. left describes that, and everything else that is not as it was before.
 func (p *placement) takeBack() (left, err error) {
 	at, _, err := p.where()
 	if err != nil {
@@ -74,7 +73,7 @@ func (p *placement) takeBack() (left, err error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		// Another file with the same bytes is not ours to take away.
+		// Another file with the same bytes must not be removed.
 		ours = err == nil && (p.ID == 0 || fileID(info) == p.ID)
 	}
 	if ours {
@@ -93,7 +92,7 @@ func (p *placement) takeBack() (left, err error) {
 	return left, p.disk.SyncDir(filepath.Dir(p.Target))
 }
 
-// unmove undoes move, where what was complete is in its place.
+// unmove undoes move for an output that is in its place.
 func (p *placement) unmove() (left, err error) {
 	was, err := p.replaced()
 	switch {
@@ -112,13 +111,13 @@ func (p *placement) unmove() (left, err error) {
 	return p.bringBackOrKeep()
 }
 
-// replaced is where that is which was moved away to make room, or was given a second name
-// and has lost the first, "" where nothing was.
+// replaced returns the path of the old output that was moved away, or of an old file that has
+// lost its first name; "" if there is none.
 func (p *placement) replaced() (string, error) {
 	info, err := os.Lstat(p.old())
 	if err == nil {
 		if stands, err := os.Lstat(p.Target); err == nil && os.SameFile(info, stands) {
-			return "", nil // it has both
+			return "", nil // it has both names
 		}
 		return p.old(), nil
 	}
@@ -135,8 +134,8 @@ func (p *placement) replaced() (string, error) {
 	return p.from(), nil
 }
 
-// bringBack has what was moved away stand in its place again. Where something else stands
-// there it does nothing, and returns where what was moved away is.
+// bringBack moves the old output back to its place. If something else is there, it does
+// nothing, and returns where the old output is.
 func (p *placement) bringBack() (kept string, err error) {
 	was, err := p.replaced()
 	if err != nil || was == "" {
@@ -152,14 +151,14 @@ func (p *placement) bringBack() (kept string, err error) {
 	case err != nil:
 		return "", err
 	}
-	// Unmove was cut off when what is complete had its two names.
+	// unmove was interrupted when the complete output had both names.
 	if complete, err := os.Lstat(p.from()); err == nil && was != p.from() && os.SameFile(complete, stands) {
 		return "", p.disk.Rename(was, p.Target)
 	}
 	return was, nil
 }
 
-// restore brings back what was moved away, for the output to take its place.
+// restore brings back the old output, before the new one takes its place again.
 func (p *placement) restore() error {
 	kept, err := p.bringBack()
 	if err == nil && kept != "" {
@@ -168,7 +167,7 @@ func (p *placement) restore() error {
 	return err
 }
 
-// bringBackOrKeep brings back what was moved away, or keeps it beside its place.
+// bringBackOrKeep brings back the old output, or keeps it beside its place.
 func (p *placement) bringBackOrKeep() (left, err error) {
 	was, err := p.bringBack()
 	if err != nil || was == "" {

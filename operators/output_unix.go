@@ -25,7 +25,7 @@ func lockFile(path string) (*os.File, error) {
 		if err != nil {
 			return nil, errors.Join(&os.PathError{Op: "lock", Path: path, Err: err}, f.Close())
 		}
-		// Whoever held the lock before may have removed the file in the meantime.
+		// The previous holder of the lock may have removed the file in the meantime.
 		if a, err := f.Stat(); err == nil {
 			if b, err := os.Stat(path); err == nil && os.SameFile(a, b) {
 				return f, nil
@@ -35,12 +35,12 @@ func lockFile(path string) (*os.File, error) {
 	}
 }
 
-// unlockFile removes the file and gives up its lock, in this order, so that
-// nobody can lock a file that is about to go.
+// unlockFile removes the file and then releases its lock, so that nobody can lock a file that
+// is about to be removed.
 func unlockFile(d outputDisk, f *os.File) error { return errors.Join(d.Remove(f.Name()), f.Close()) }
 
-// fileID tells files of one file system apart that exist at the same time; it is 0
-// where that is not known.
+// fileID returns a number that differs for files of one file system that exist at the same
+// time; 0 if unknown.
 func fileID(info fs.FileInfo) uint64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return stat.Ino
@@ -48,7 +48,7 @@ func fileID(info fs.FileInfo) uint64 {
 	return 0
 }
 
-// syncDir makes names in a directory last.
+// syncDir makes the names in a directory durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -56,7 +56,7 @@ func syncDir(dir string) error {
 	}
 	err = d.Sync()
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
-		err = nil // not every file system knows how
+		err = nil // some file systems cannot
 	}
 	return errors.Join(err, d.Close())
 }

@@ -18,8 +18,8 @@ import (
 
 const fullDiskEnv = "SUPERSTEP_TEST_FULL_DISK"
 
-// TestFullDisk writes in a process whose files cannot grow beyond a limit, first
-// beyond it within a part, then only where the parts are put together.
+// TestFullDisk writes in a process whose files cannot grow beyond a limit. First a part exceeds
+// it, then only the file assembled from the parts.
 func TestFullDisk(t *testing.T) {
 	if dir := os.Getenv(fullDiskEnv); dir != "" {
 		writeToFullDisk(t, dir)

@@ -10,20 +10,19 @@ import (
 	"path/filepath"
 )
 
-// partFile is a file that was written aside, and what it was then: that of a shard, or all
-// of an output that is one file.
+// partFile describes a staged file as it was written: that of a shard, or the whole output if
+// it is one file.
 type partFile struct {
-	Shard int    `msgpack:"shard"` // wholeOutput for all of an output
+	Shard int    `msgpack:"shard"` // wholeOutput for the whole output
 	Size  int64  `msgpack:"size"`
 	Sum   uint32 `msgpack:"crc32c"`
-	// Name is what it is called in the directory that takes the place of an output, known
-	// when that is complete.
+	// Name is the file's name in an output directory, known when that is complete.
 	Name string `msgpack:"name,omitempty"`
 }
 
 const wholeOutput = -1
 
-// summed passes bytes on and sums them up: how many they are, and their CRC-32C.
+// summed passes bytes on, counts them and computes their CRC-32C.
 type summed struct {
 	r    io.Reader // one of the two
 	w    io.Writer
@@ -48,12 +47,12 @@ func (s *summed) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// read returns a reader of the bytes of the file, for check to look at what was read.
+// read returns a reader of the file that check can verify afterwards.
 func (p partFile) read(file *os.File) *summed {
-	return &summed{r: io.LimitReader(file, p.Size+1)} // so that one too many shows
+	return &summed{r: io.LimitReader(file, p.Size+1)} // one more, to detect a longer file
 }
 
-// check reads what is left and fails where the bytes are not those that were written.
+// check reads the rest and fails if the bytes are not those that were written.
 func (p partFile) check(path string, in *summed, buf []byte) error {
 	if _, err := io.CopyBuffer(writerOnly{io.Discard}, in, buf); err != nil {
 		return err
@@ -71,13 +70,13 @@ func (p partFile) check(path string, in *summed, buf []byte) error {
 
 // damageError says that a file or directory is not what was written.
 type damageError struct {
-	what string // is wrong, in short
+	what string // what is wrong, in short
 	text string
 }
 
 func (e *damageError) Error() string { return e.text }
 
-// damaged says what is wrong with the file.
+// damaged returns an error that says what is wrong with the file.
 func (p partFile) damaged(path, what string) error {
 	whose, in := fmt.Sprintf("shard %d, written aside to %s,", p.Shard, path), filepath.Base(path)+": "
 	if p.Shard == wholeOutput {
@@ -98,7 +97,7 @@ func (p partFile) open(path string) (*os.File, error) {
 	return file, err
 }
 
-// verify reads the file, and fails where it is not what was written.
+// verify reads the file, and fails if it is not what was written.
 func (p partFile) verify(path string, buf []byte) error {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return p.damaged(path, "it is no regular file")
@@ -110,9 +109,8 @@ func (p partFile) verify(path string, buf []byte) error {
 	return errors.Join(p.check(path, p.read(file), buf), file.Close())
 }
 
-// verify makes sure that what is at a path is what is to be the output, and nothing else.
-// It comes last before that takes its place: other outputs of the run may have taken their
-// time meanwhile.
+// verify makes sure that the path has exactly the output that was complete. It is called right
+// before the output takes its place, as other outputs of the run may have taken some time.
 func (p *placement) verify(path string) error {
 	buf := make([]byte, 256<<10)
 	if !p.PerShard {
@@ -155,7 +153,7 @@ func (p *placement) verify(path string) error {
 	return nil
 }
 
-// spoilt says what is wrong with the directory that is to be the output.
+// spoilt returns an error that says what is wrong with an output directory.
 func (p *placement) spoilt(path, what string) error {
 	return &damageError{
 		what: what,

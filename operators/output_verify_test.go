@@ -17,8 +17,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// TestDamagedParts: what happens to the file of a shard between writing and commit is
-// told, and nothing is seen.
+// TestDamagedParts: a change of a shard's file between writing and commit is reported, and
+// nothing becomes visible.
 func TestDamagedParts(t *testing.T) {
 	damages := map[string]func(path, other string) error{
 		"it ends after":  func(path, _ string) error { return os.Truncate(path, 3) },
@@ -73,7 +73,7 @@ func rewrite(path string, f func([]byte) []byte) error {
 	return os.WriteFile(path, f(data), 0o600)
 }
 
-// damager is a sink that damages a part of another one before that is completed.
+// damager is a sink that damages a part of another sink before that is completed.
 type damager struct {
 	dir, extension string
 	damage         func(path, other string) error
@@ -106,13 +106,13 @@ func (d *damager) Complete(engine.Completion) error {
 	return d.damage(name("3"), name("4"))
 }
 
-// noopOperator takes rows.
+// noopOperator ignores its rows.
 type noopOperator struct{ noop }
 
 func (noopOperator) Process(*engine.Context, int, int, engine.Batch, engine.Output) error { return nil }
 
-// TestPartsThatAreNotOurs: a directory that becomes the output has what was written, no
-// more.
+// TestPartsThatAreNotOurs: a directory that becomes the output must have the written files and
+// no others.
 func TestPartsThatAreNotOurs(t *testing.T) {
 	dir := t.TempDir()
 	err := runSink(t, func(b *engine.Builder) {
@@ -127,8 +127,8 @@ func TestPartsThatAreNotOurs(t *testing.T) {
 	require.Empty(t, brief(t, dir))
 }
 
-// TestDamagedBeforePlace: what happens to an output that is complete, while others of the
-// run take their places, is told, and nothing stays visible.
+// TestDamagedBeforePlace: a change of a complete output, while others of the run take their
+// places, is reported, and nothing stays visible.
 func TestDamagedBeforePlace(t *testing.T) {
 	damages := []struct {
 		what     string
@@ -164,7 +164,7 @@ func TestDamagedBeforePlace(t *testing.T) {
 	}
 }
 
-// lateDamager damages another output when that is complete, while others take their places.
+// lateDamager damages another output after that is complete, while others take their places.
 type lateDamager struct{ damager }
 
 func (*lateDamager) Complete(engine.Completion) error { return nil }
@@ -176,8 +176,8 @@ func (d *lateDamager) Place() error {
 	return d.damage(filepath.Join(d.dir, wholeFile), "")
 }
 
-// TestRowsOfAPartThatChanged: the rows of a part are read after it was verified, and must
-// be those that were verified, though an Arrow stream with other numbers in it is one.
+// TestRowsOfAPartThatChanged: the rows of a part are read after it was verified. They must be
+// the verified ones, even if changed bytes are a valid Arrow stream.
 func TestRowsOfAPartThatChanged(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	rows := batchtest.Record(t, mem, batchtest.Schema(t, "n int64"), `[{"n": 1}, {"n": 2}, {"n": 3}]`)
@@ -212,8 +212,8 @@ func TestRowsOfAPartThatChanged(t *testing.T) {
 	require.Greater(t, found, 3*8/2, "numbers are damaged without the stream being so")
 }
 
-// TestResumeFindsDamagedOutputs: an output that is damaged when it was complete and the
-// worker that committed has ended is found by the one that goes on, each time.
+// TestResumeFindsDamagedOutputs: if a complete output is damaged after the committing worker
+// has ended, each resuming worker finds it.
 func TestResumeFindsDamagedOutputs(t *testing.T) {
 	for _, c := range resumeCases {
 		before, _ := c.trees()

@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// TestBorrowedBatches: a function of MapBatch that gives back a batch it has borrowed is told
-// about Retain, and operators that read the same rows are not blamed.
+// TestBorrowedBatches: the error of a MapBatch function that releases a borrowed batch advises
+// Retain, and other operators that read the same rows do not fail.
 func TestBorrowedBatches(t *testing.T) {
 	kept := map[int]engine.Batch{}
 	for name, c := range map[string]struct {
@@ -81,8 +81,8 @@ func TestBorrowedSideBatches(t *testing.T) {
 	}
 }
 
-// TestRetainedBatches: what is retained may be returned, also a batch of a side input, again
-// and again.
+// TestRetainedBatches: a retained batch may be returned any number of times, also one of a side
+// input.
 func TestRetainedBatches(t *testing.T) {
 	forEachSetting(t, func(t *testing.T, opts ...engine.Option) {
 		lines := rowsOf(t, func(b *engine.Builder) *engine.Dataset {

@@ -10,9 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// PartitionByHash brings rows with equal keys into one shard, which a hash of
-// the named columns chooses. Integers hash by value whatever their width, -0 as
-// +0, and nulls like each other.
+// PartitionByHash sends rows with equal keys to one shard, which a hash of the named columns
+// chooses. Integers hash by value whatever their width, -0 as +0, and all nulls alike.
 func PartitionByHash(d *engine.Dataset, keys ...string) *engine.Dataset {
 	const op = "PartitionByHash"
 	b := builderOf(op, d)
@@ -27,8 +26,8 @@ func PartitionByHash(d *engine.Dataset, keys ...string) *engine.Dataset {
 	return addExchange(op, d, engine.Port{Partitioner: engine.Hash, Keys: keys})
 }
 
-// PartitionByCustom brings every row into the shard that f names: f gets the row
-// and the number of shards and returns a number from 0 to shards-1.
+// PartitionByCustom sends every row to the shard that f names: f gets the row and the number of
+// shards and returns a number from 0 to shards-1.
 //
 // f must depend on its arguments alone. Anything outside the range fails the run.
 func PartitionByCustom[In any](d *engine.Dataset, f func(row In, shards int) int) *engine.Dataset {
@@ -42,8 +41,8 @@ func PartitionByCustom[In any](d *engine.Dataset, f func(row In, shards int) int
 	return addExchange(op, d, engine.Port{Partitioner: engine.Custom, Partition: p.place, Func: f, Use: reads(codec.Schema())})
 }
 
-// customPartition places rows by a user's function. The subtasks of a process
-// share it, so that readers are lent to one call at a time.
+// customPartition places rows by a user's function. The subtasks of a process share it, so each
+// call takes a reader of its own from a pool.
 type customPartition[In any] struct {
 	codec   *batch.Codec[In]
 	f       func(In, int) int

@@ -7,14 +7,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// PartitionByRange brings every row into the shard of its range of keys: rows of
-// a shard come before those of later shards in the order of the keys, and rows
-// with equal keys lie in one shard. Within a shard, rows come in the order they
-// had; Sort orders them as well.
+// PartitionByRange sends every row to the shard of its range of keys: rows of a shard come
+// before those of later shards in the order of the keys, and rows with equal keys are in one
+// shard. Within a shard, rows keep their order; Sort orders them as well.
 //
-// The bounds come from a sample of the rows, which depends on the job's seed, so
-// that shards get about the same number of rows as far as rows with equal keys
-// allow.
+// The bounds come from a sample of the rows, which depends on the job's seed, so that shards
+// get about the same number of rows as far as rows with equal keys allow.
 func PartitionByRange(d *engine.Dataset, keys ...SortBy) *engine.Dataset {
 	const op = "PartitionByRange"
 	b := builderOf(op, d)
@@ -32,7 +30,7 @@ func PartitionByRange(d *engine.Dataset, keys ...SortBy) *engine.Dataset {
 	})
 }
 
-// rangeReceiver drops the column that brought the rows to their shard.
+// rangeReceiver drops the column that named the shard.
 type rangeReceiver struct {
 	noop
 	schema *arrow.Schema

@@ -8,17 +8,17 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// behindLeft is a place behind those of all left rows.
+// behindLeft is a place after those of all left rows.
 const behindLeft = int64(1) << 62
 
-// placedRows sorts rows by their places, which are appended before the rows come.
+// placedRows sorts rows by their places, which are appended before the rows are.
 type placedRows struct {
 	sorter *rowSorter
 	schema *arrow.Schema // of the rows
 	places []int64
 }
 
-// newPlacedRows returns an empty one for rows of the schema.
+// newPlacedRows returns an empty placedRows for rows of the schema.
 func newPlacedRows(c *engine.Context, schema *arrow.Schema) *placedRows {
 	fields := schema.Fields()
 	n := len(fields)
@@ -26,7 +26,7 @@ func newPlacedRows(c *engine.Context, schema *arrow.Schema) *placedRows {
 	return &placedRows{schema: schema, sorter: newRowSorter(c, arrow.NewSchema(fields, nil), []batch.SortKey{{Column: n}})}
 }
 
-// Emit takes the rows of the next places.
+// Emit takes rows for the places appended last.
 func (s *placedRows) Emit(_ int, in engine.Batch) error {
 	rows := arrowrows.Record(in)
 	n := int(rows.NumRows())
@@ -46,15 +46,15 @@ func (s *placedRows) emit(shard int, out engine.Output) error {
 
 func (s *placedRows) close() error { return s.sorter.close() }
 
-// rowPicker gathers rows of batches that are read one after the other, so that they go on in
-// batches though they are picked one by one.
+// rowPicker gathers rows that are picked one by one from successive batches, and passes them on
+// as batches.
 type rowPicker struct {
 	to   *placedRows
 	rows arrow.Record // retained; nil without any
 	at   []int32
 }
 
-// pick picks a row of a borrowed batch, which has at least the columns of the outcome.
+// pick picks a row of a borrowed batch, which has at least the columns of the result.
 func (p *rowPicker) pick(rows arrow.Record, i int, place int64) error {
 	if p.rows != nil && (p.rows != rows || len(p.at) >= p.to.sorter.context.BatchRows) {
 		if err := p.flush(); err != nil {
@@ -70,7 +70,7 @@ func (p *rowPicker) pick(rows arrow.Record, i int, place int64) error {
 	return nil
 }
 
-// flush passes on what was picked.
+// flush passes on the picked rows.
 func (p *rowPicker) flush() error {
 	if p.rows == nil {
 		return nil
@@ -81,7 +81,7 @@ func (p *rowPicker) flush() error {
 	return giveRows(p.to.sorter.context, rows, p.at, func(part arrow.Record) error { return p.to.Emit(0, arrowrows.Batch(part)) })
 }
 
-// close gives up what was picked.
+// close drops the picked rows.
 func (p *rowPicker) close() {
 	if p.rows != nil {
 		p.rows.Release()

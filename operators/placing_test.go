@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// moved returns the text of n flowers brought into the shards that to names, in
-// the order of the shards they come from.
+// moved returns the text of n flowers sent to the shards that to names, in the order of their
+// source shards.
 func moved(n int, to func(f flower) int) []string {
 	var want []string
 	for s := range testShards {

@@ -21,7 +21,7 @@ type PrintOptions struct {
 	Rows int
 	// Width is the most characters shown of a value; 0 stands for 40.
 	Width int
-	// Title stands above the table, if it is not empty.
+	// Title is printed above the table, if it is not empty.
 	Title string
 	// Writer takes the table; nil stands for standard output.
 	Writer io.Writer
@@ -89,7 +89,7 @@ type printer struct {
 	opts   PrintOptions
 	schema *arrow.Schema
 	cells  [][]string // rows of the table, without the header
-	more   bool       // than opts.Rows rows
+	more   bool       // there are more than opts.Rows rows
 }
 
 func (p *printer) add(rows arrow.Record) {
@@ -122,7 +122,7 @@ func plainText(s string, width int) string {
 			b.WriteString(q[1 : len(q)-1])
 		}
 		if b.Len() > width*utf8.UTFMax {
-			break // it is cut off below
+			break // the rest is cut off below
 		}
 	}
 	if text := []rune(b.String()); len(text) > width {
@@ -131,7 +131,7 @@ func plainText(s string, width int) string {
 	return b.String()
 }
 
-// Begin forgets what an earlier attempt gathered.
+// Begin drops what an earlier attempt gathered.
 func (p *printer) Begin() error {
 	p.cells, p.more = nil, false
 	return nil
@@ -145,8 +145,8 @@ func (p *printer) Commit() error {
 	return nil
 }
 
-// Resume says that the table is not shown again: the rows were in the process that
-// ended, and it cannot be known whether it wrote them before.
+// Resume prints that the table is not shown again: the rows were in the process that ended,
+// which may or may not have written them.
 func (p *printer) Resume() error {
 	title := p.opts.Title
 	if title == "" {
@@ -159,7 +159,7 @@ func (p *printer) Resume() error {
 	return nil
 }
 
-// Abort forgets the table.
+// Abort drops the table.
 func (p *printer) Abort() error { return p.Begin() }
 
 // table writes the header, a rule and the rows in aligned columns.

@@ -60,7 +60,7 @@ func (s *rangeSource) ReadShard(c *engine.Context, shard int, out engine.Output)
 	return nil
 }
 
-// emit hands on the numbers from first on.
+// emit emits the numbers from first on.
 func (s *rangeSource) emit(c *engine.Context, shard int, first, rows int64, out engine.Output) error {
 	s.cols[0] = s.numbers.column(c, first, rows)
 	defer s.cols[0].Release()

@@ -22,23 +22,21 @@ import (
 type ArrowOptions struct {
 	// Columns names the columns to read, in this order; nil means all.
 	Columns []string
-	// LeaveOut, if set, is told of the columns of types that rows cannot have, which are
-	// then left out, unless Columns names them; otherwise they are an error.
+	// LeaveOut, if set, is called for each column whose type rows cannot have. The column is
+	// then left out, unless Columns names it. Without LeaveOut such columns are an error.
 	LeaveOut func(column, problem string)
-	// Index, if set, is told of the columns that the files name as an index of pandas, of
-	// those that are read.
+	// Index, if set, is called for each column read that the files name as an index of pandas.
 	Index func(column string)
 	// FS, if set, is the file system that holds the files, such as one embedded in
 	// the program.
 	FS fs.FS
 }
 
-// ReadArrow reads files in the Arrow IPC format, in the file form (also known as
-// Feather version 2) or the stream form: a file, the files of a directory, or
-// those a glob names. Their bodies may be compressed, by LZ4 or zstd. Columns must
-// be of types that rows can have; values that lie in dictionaries are read as they
-// are, and large_utf8 and large_binary as utf8 and binary. Files are checked, and
-// rows cut into shards, as ReadRowFiles says.
+// ReadArrow reads files in the Arrow IPC format, in the file form (also known as Feather
+// version 2) or the stream form: a file, the files of a directory, or those a glob names. Their
+// bodies may be compressed, by LZ4 or zstd. Columns must be of types that rows can have.
+// Dictionary-encoded values are read as plain values, and large_utf8 and large_binary as utf8
+// and binary. Files are checked, and rows cut into shards, as ReadRowFiles says.
 func ReadArrow(b *engine.Builder, path string, o ArrowOptions) *engine.Dataset {
 	return ReadRowFiles(b, o.FS, path, RowFormat{Op: "ReadArrow", Columns: o.Columns, LeaveOut: o.LeaveOut, Index: o.Index, Open: openArrow})
 }
@@ -48,16 +46,16 @@ type arrowFile struct {
 	*arrowIndex
 	r      io.ReaderAt
 	schema *arrow.Schema
-	// stored begins streams of the batches as they are stored: in place of values that
-	// lie in a dictionary they have indices.
+	// stored is the beginning of a stream of the batches as they are stored, with indices
+	// instead of dictionary values.
 	stored []byte
-	// fields are the columns as they are stored, of which omit tells those of types that
-	// rows cannot have; stored is without them. kept are the indices of the others there.
+	// fields are the columns as they are stored. omit marks those whose types rows cannot have;
+	// stored is without them. kept are the indices of the other columns in stored.
 	fields []arrow.Field
 	omit   []bool
 	kept   []int
-	// lookups are the types of the values in dictionaries, by column; nil of a column
-	// without one.
+	// lookups are the types of dictionary values, by column; nil for a column without a
+	// dictionary.
 	lookups []arrow.DataType
 }
 
@@ -101,8 +99,8 @@ func openArrow(r io.ReaderAt, size int64) (RowFile, error) {
 // endMark ends a stream.
 var endMark = []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}
 
-// stream reads the batches with rows from the one of an index on, behind the
-// schema, as the stream that they would be alone.
+// stream reads the batches with rows from index from on. It presents them to the reader as a
+// stream that begins with the schema.
 func (f *arrowFile) stream(from int, mem memory.Allocator) (*batch.StreamReader, error) {
 	parts := []io.Reader{bytes.NewReader(f.stored)}
 	for _, span := range f.spans {
@@ -115,8 +113,8 @@ func (f *arrowFile) stream(from int, mem memory.Allocator) (*batch.StreamReader,
 	return batch.NewStreamReaderWithout(io.MultiReader(append(parts, bytes.NewReader(endMark))...), mem, f.fields, f.omit)
 }
 
-// wholeReader reads what has left bytes, so that what stands behind it does not
-// stand in for bytes that are gone.
+// wholeReader reads a section of left bytes, and fails if it ends early, so that bytes after it
+// cannot replace missing ones.
 type wholeReader struct {
 	r    io.Reader
 	left int64
@@ -155,9 +153,8 @@ func (f *arrowFile) Rows(row int64, columns []int, mem columnar.Allocator) (RowC
 	return &arrowCursor{file: f, mem: mem, stream: stream, columns: columns, at: at, batch: from - 1, skip: skip, lookups: make([]dictionary, len(columns))}, nil
 }
 
-// leastLookups is how many rows at least get their values from dictionaries at a
-// time. They are few, as a value that stands once in a file may be that of every
-// row.
+// leastLookups is the least number of rows for which dictionary values are looked up at a time.
+// It is small, as one large value in a file may be that of every row.
 const leastLookups = 1024
 
 // arrowCursor reads batch by batch.
@@ -166,10 +163,10 @@ type arrowCursor struct {
 	mem     memory.Allocator
 	stream  *batch.StreamReader
 	columns []int
-	at      []int        // of the columns, in the batches of the stream
-	batch   int          // index of the batch at hand
-	rows    arrow.Record // of it, as they are stored, owned; nil if none is left
-	skip    int64        // rows of it that are read
+	at      []int        // indices of the columns in the batches of the stream
+	batch   int          // index of the current batch
+	rows    arrow.Record // of the current batch, as stored, owned; nil if none is left
+	skip    int64        // rows of it that have been read
 	lookups []dictionary // of each column
 }
 
@@ -178,7 +175,7 @@ func (c *arrowCursor) Next(want int) (engine.Batch, error) {
 	return arrowrows.Batch(rows), err
 }
 
-// next is Next as records.
+// next is Next for records.
 func (c *arrowCursor) next(want int) (arrow.Record, error) {
 	for c.rows == nil || c.skip >= c.rows.NumRows() {
 		if c.rows != nil {
@@ -215,7 +212,7 @@ func (c *arrowCursor) hasDictionaries() bool {
 	return slices.ContainsFunc(c.columns, c.file.hasDictionary)
 }
 
-// values returns rows with the values that lie in dictionaries, owned.
+// values returns rows with dictionary values in place of indices, owned.
 func (c *arrowCursor) values(rows arrow.Record) (arrow.Record, error) {
 	cols, fields := make([]arrow.Array, 0, len(c.columns)), rows.Schema().Fields()
 	defer func() {

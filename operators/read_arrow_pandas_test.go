@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// The files in testdata/pandas have the rows that their README tells.
+// The files in testdata/pandas have the rows that their README describes.
 func TestReadArrowOfPandas(t *testing.T) {
 	const n = 200
 	or := func(null bool, value string) string {
@@ -54,7 +54,7 @@ func TestReadArrowOfPandas(t *testing.T) {
 	}
 }
 
-// dictionaryFile writes rows whose index refers to one of so many values.
+// dictionaryFile writes rows whose index refers to one of the given number of values.
 func dictionaryFile(t *testing.T, values int, index int8) string {
 	typ := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}
 	mem := memory.NewGoAllocator()

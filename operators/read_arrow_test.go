@@ -25,13 +25,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// arrowColumns are of every kind that columns can be.
+// arrowColumns has a column of every kind.
 var arrowColumns = []string{
 	"i int64", "small uint8", "on bool null", "x float64 null", "t utf8 null", "raw binary", "v vector[2] null", "v32 vector32[3]",
 	"list vector null", "s sparse[9] null", "day date32", "when timestamp[us] null",
 }
 
-// arrowRows are n rows of them, the first of which has index from.
+// arrowRows returns n rows of arrowColumns, with indices beginning at from.
 func arrowRows(t testing.TB, mem memory.Allocator, from, n int) arrow.Record {
 	rows := make([]string, n)
 	for k := range rows {
@@ -107,7 +107,7 @@ func TestReadArrow(t *testing.T) {
 	}
 }
 
-// The files of pyarrow in testdata/compressed have the rows that their README tells.
+// The files of pyarrow in testdata/compressed have the rows that their README describes.
 func TestReadCompressedArrow(t *testing.T) {
 	files, err := filepath.Glob("testdata/compressed/*.[af]*")
 	require.NoError(t, err)
@@ -249,7 +249,7 @@ func TestReadArrowNoticesChanges(t *testing.T) {
 	}
 }
 
-// shortened ends before its bytes do, once it is told where.
+// shortened ends at end, if that is set.
 type shortened struct {
 	*bytes.Reader
 	end int64 // 0: where they do
@@ -267,8 +267,8 @@ func (s *shortened) ReadAt(b []byte, at int64) (int, error) {
 }
 
 // TestArrowFilesThatLoseTheirEnd: a file that becomes shorter while it is read gives the
-// rows that it had, and then the error of an early end, wherever that is: what stands
-// behind what is gone, the next batches or the end of the stream, never stands in for it.
+// remaining rows, and then the error of an early end, wherever that is. Bytes after the missing
+// ones, such as the next batches or the end of the stream, never replace them.
 func TestArrowFilesThatLoseTheirEnd(t *testing.T) {
 	forms := map[string][]byte{"file": arrowBytes(t, false, 0, 9, 4), "stream": arrowBytes(t, true, 0, 9, 4)}
 	for _, name := range []string{"pandas.feather", "replaced.arrows", "deltas.arrow"} {

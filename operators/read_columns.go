@@ -11,18 +11,18 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// readColumns are the columns that a source emits. Those that nobody looks at are not read, and
-// stand in the rows as zeros, so that columns keep their places.
+// readColumns are the columns that a source emits. Columns that nobody reads are not read from
+// the file, and are zeros in the rows, so that columns keep their places.
 type readColumns struct {
 	schema *arrow.Schema
 	read   []int // of the schema
 	at     []int // the same, in the files
 
-	zeros *memory.Buffer // of the columns that are not read; on the heap, and released by nobody
+	zeros *memory.Buffer // for the columns that are not read; on the heap, never released
 }
 
-// newReadColumns returns the columns of a schema, which are at the given places of the files. Of
-// those that are not needed none is read; nil says that all are.
+// newReadColumns returns the columns of a schema. at are their indices in the files. Columns
+// that are not needed are not read; nil means that all are needed.
 func newReadColumns(schema *arrow.Schema, at []int, needed []bool) readColumns {
 	r := readColumns{schema: schema, read: []int{}, at: []int{}}
 	for i := range at {
@@ -33,7 +33,7 @@ func newReadColumns(schema *arrow.Schema, at []int, needed []bool) readColumns {
 	return r
 }
 
-// complete returns rows of the columns read, borrowed, with those that were not.
+// complete adds the columns that were not read to borrowed rows of those that were.
 func (r *readColumns) complete(rows arrow.Record) (arrow.Record, error) {
 	if int(rows.NumCols()) != len(r.read) {
 		return nil, fmt.Errorf("it gave %d columns where %d were asked for", rows.NumCols(), len(r.read))

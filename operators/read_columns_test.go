@@ -33,7 +33,7 @@ type kinds struct {
 	Sparse batch.SparseVector
 }
 
-// watchedFile notes the columns that are asked for.
+// watchedFile records the requested columns.
 type watchedFile struct {
 	RowFile
 	mu    *sync.Mutex
@@ -51,8 +51,9 @@ func (f watchedFile) Rows(row int64, columns []int, mem columnar.Allocator) (Row
 	return f.RowFile.Rows(row, columns, mem)
 }
 
-// TestColumnsThatNobodyLooksAt reads a file through operators that name columns, and requires the
-// same rows as with a function between that may look at all of them, and that no others are read.
+// TestColumnsThatNobodyLooksAt reads a file through operators that name columns. It requires
+// the same rows as with a function in between that may read all columns, and that no other
+// columns are read.
 func TestColumnsThatNobodyLooksAt(t *testing.T) {
 	rows := make([]kinds, 60)
 	for i := range rows {
@@ -128,7 +129,7 @@ func TestColumnsThatNobodyLooksAt(t *testing.T) {
 
 type short2 struct{ Number int64 }
 
-// lookAtAll may look at all columns.
+// lookAtAll may read all columns.
 func lookAtAll(d *engine.Dataset) *engine.Dataset {
 	return d.Builder().Add(engine.Spec{Op: "Look", Schema: d.Schema(), Inputs: []engine.Port{{From: d}}, RowByRow: true, Operator: func() engine.Operator { return forwarder{} }})
 }

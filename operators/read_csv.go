@@ -17,24 +17,23 @@ import (
 	"github.com/superstep-ml/superstep/internal/textfile"
 )
 
-// Column is a column of a file: its name, its type in text form, such as
-// "float64", "utf8", "timestamp[us]" or "vector[4]", and whether values may be
-// missing. A timestamp without a time zone in its type has none in the text either;
-// with one, as in "timestamp[us, UTC]", it is UTC unless the text says another.
+// Column is a column of a file: its name, its type in text form, such as "float64", "utf8",
+// "timestamp[us]" or "vector[4]", and whether values may be missing. A timestamp whose type has
+// no time zone must have none in the text either. If the type has one, as in "timestamp[us,
+// UTC]", the time is UTC unless the text names another zone.
 type Column = engine.Column
 
-// NoQuote as the quote of CSVOptions reads quotes as text.
+// NoQuote, as CSVOptions.Quote, means that quotes are ordinary text.
 const NoQuote = textfile.NoByte
 
-// CSVOptions says how delimited text is written and what to read of it. The zero
-// value is comma-separated text without a header, whose columns are named c0,
-// c1 and so on and whose types are inferred.
+// CSVOptions describes the format of delimited text and what to read of it. The zero value is
+// comma-separated text without a header, whose columns are named c0, c1 and so on and whose
+// types are inferred.
 type CSVOptions struct {
 	// Header says that the first record of every file names the columns. The
 	// headers of all files must be the same.
 	Header bool
-	// Names names the columns in the order of the file, in place of the header if
-	// there is one.
+	// Names names the columns in the order of the file, instead of the header if there is one.
 	Names []string
 	// Columns is the schema, if nothing is to be inferred: with a header (or
 	// Names) the columns to read, in this order; without, all columns of the file.
@@ -42,53 +41,52 @@ type CSVOptions struct {
 	// Types gives the types of some columns; those of the others are inferred.
 	// A column typed here may have missing values. Not together with Columns.
 	Types map[string]string
-	// OrBool names columns of Types that are bool all the same if all values that types
-	// would be inferred from are true or false.
+	// OrBool names columns of Types that are bool instead if all values in the sample are true
+	// or false.
 	OrBool []string `json:",omitempty"`
-	// Others is the type of the columns that neither Types nor Infer names; "" infers it.
-	// As "utf8" they stay as they are written.
+	// Others is the type of the columns that neither Types nor Infer names; "" infers it. With
+	// "utf8" their text is unchanged.
 	Others string `json:",omitempty"`
-	// Infer names columns whose types are inferred where Others would give them one. There
-	// need not be such columns.
+	// Infer names columns whose types are inferred even if Others is set. The columns need not
+	// exist.
 	Infer []string `json:",omitempty"`
 	// Select names the columns to read, in this order; nil means all.
 	Select []string
-	// SampleRows is the number of rows that types are inferred from; 0 means
-	// 10,000. A column is bool, int64, float64 or utf8, the first that fits all
-	// values of theirs. Whole numbers are utf8 where some are beyond int64 and
-	// float64 would change them, as they are names then. A column without a value in
-	// these rows is inferred from as many rows that begin with its first value. A value
-	// behind them that does not fit is an error, which names file, line and column.
+	// SampleRows is the number of rows that types are inferred from; 0 means 10,000. A column
+	// has the first of the types bool, int64, float64 and utf8 that fits all its values. Whole
+	// numbers are utf8 if some are beyond int64 and float64 would change them, as they are
+	// identifiers then. A column without a value in these rows is inferred from as many rows
+	// beginning with its first value. A later value that does not fit is an error, which names
+	// file, line and column.
 	SampleRows int
 	// Delimiter separates cells; 0 means a comma.
 	Delimiter byte
-	// Quote encloses cells that contain delimiters, newlines or quotes, the latter
-	// doubled; 0 means '"', NoQuote that there is none.
+	// Quote encloses cells that contain delimiters, newlines or quotes; quotes within it are
+	// doubled. 0 means '"', NoQuote means that there is none.
 	Quote byte
-	// Comment begins a line to pass over; 0 means that there are no comments.
+	// Comment begins a line to skip; 0 means that there are no comments.
 	Comment byte
-	// SkipLines is the number of lines at the beginning of every file to pass over,
-	// before the header.
+	// SkipLines is the number of lines to skip at the beginning of every file, before the
+	// header.
 	SkipLines int `json:",omitempty"`
-	// Encoding is how characters are written: "utf-8", which "" is too, "utf-16", of
-	// which a byte order mark tells the order, or else the first characters, "latin1" or
-	// "windows-1252". Text that is not UTF-8 is converted before it is cut, as archives
-	// are unpacked.
+	// Encoding is the character encoding: "utf-8" or "" (the same), "utf-16", "latin1" or
+	// "windows-1252". The byte order of UTF-16 is that of the byte order mark, or is guessed
+	// from the first characters. Text that is not UTF-8 is converted before it is cut into
+	// shards, as archives are unpacked.
 	Encoding string `json:",omitempty"`
 	// TrimSpace removes blanks and tabs around cells.
 	TrimSpace bool
-	// Nulls are the spellings of a missing value in every column; an empty list
-	// says that nothing is missing. In text, only an unquoted cell can be
-	// missing, unless QuotedNulls is set.
-	// Nil means the empty cell and, where a column is not text, what is usual: NA,
-	// N/A, #N/A, <NA>, NaN, null, none, nil, ? and their like, in any case, which the
-	// run's report counts. NaN is a number in columns of floating point that have no
-	// missing values by their type, and in all with a list.
+	// Nulls are the spellings of a missing value in every column; an empty list says that
+	// nothing is missing. In text, only an unquoted cell can be missing, unless QuotedNulls is
+	// set. Nil means the empty cell and, in columns that are not text, the usual spellings: NA,
+	// N/A, #N/A, <NA>, NaN, null, none, nil, ? and similar ones, in upper or lower case; the
+	// run's report counts them. NaN is a number in floating-point columns that are declared
+	// without missing values, and with a list in all of them.
 	Nulls []string
-	// QuotedNulls says that what Nulls lists, but for the empty cell, is missing within
-	// quotes too, in text as elsewhere: for files that quote every cell.
+	// QuotedNulls says that the spellings of Nulls, except the empty cell, mean missing within
+	// quotes too, also in text. It is for files that quote every cell.
 	QuotedNulls bool `json:",omitempty"`
-	// OnError is what to do with rows that cannot be read.
+	// OnError says what to do with rows that cannot be read.
 	OnError OnError
 	// ReplaceInvalidUTF8 puts U+FFFD in place of bytes that are not UTF-8, which
 	// are an error otherwise.
@@ -96,26 +94,25 @@ type CSVOptions struct {
 	// MaxCell bounds the bytes of a cell, against a quote that is never closed; 0
 	// means 64 MiB.
 	MaxCell int
-	// NeedRows makes it an error, when the job is built, that there is no row to infer
-	// types from. Otherwise columns without rows are text.
+	// NeedRows reports an error when the job is built if there is no row to infer types from.
+	// Otherwise columns without rows are text.
 	NeedRows bool `json:",omitempty"`
 	// FS, if set, is the file system that holds the files, such as one embedded in
 	// the program.
 	FS fs.FS `json:"-"`
 }
 
-// ReadCSV reads delimited text: a file, the files of a directory, or those a glob
-// names, one after another in the order of their paths; gzip and zstd archives
-// are unpacked. Records are those of RFC 4180 with either line end; cells may
-// hold newlines within quotes, where "\r\n" reads as "\n". Lines that end in "\r"
-// alone are an error. Empty lines are passed over; but in files of one column one behind
-// the header is a row with an empty cell, unless it is the last line of its file.
+// ReadCSV reads delimited text: a file, the files of a directory, or those a glob names, one
+// after another in the order of their paths; gzip and zstd archives are unpacked. Records are
+// those of RFC 4180 with either line end; cells may hold newlines within quotes, where "\r\n"
+// reads as "\n". Lines that end in "\r" alone are an error. Empty lines are skipped. In files
+// of one column, however, an empty line after the header is a row with an empty cell, unless it
+// is the last line of its file.
 //
-// The files are cut into shards of equal bytes, and a row belongs to the shard in
-// which its first byte lies. What is learnt of the files while building (their
-// sizes and times, the columns) is a fact of the job; a file that has changed
-// since is an error when reading begins. ReadCSVAs infers nothing, and is what to take for rows
-// of a struct that a program has.
+// The files are cut into shards of equal bytes, and a row belongs to the shard of its first
+// byte. Properties of the files that are read while building (sizes, times, columns) are facts
+// of the job; a file that has changed since is an error when reading begins. ReadCSVAs infers
+// nothing; use it for rows of a struct.
 func ReadCSV(b *engine.Builder, path string, o CSVOptions) *engine.Dataset {
 	const op = "ReadCSV"
 	needBuilder(op, b)
@@ -156,15 +153,16 @@ func ReadCSV(b *engine.Builder, path string, o CSVOptions) *engine.Dataset {
 		})
 }
 
-// MixedColumn is the key under which the plan shows a column that ReadCSV takes for text, as
-// a few of its values are no numbers, or its whole numbers are too long, with the first of these.
+// MixedColumn is the key under which the plan shows a column that ReadCSV takes for text
+// because a few of its values are no numbers, or whole numbers are too long. It shows the first
+// such value.
 const MixedColumn = "text for a few"
 
-// NumberHeader is the key under which the plan shows a header that has numbers alone.
+// NumberHeader is the key under which the plan shows a header that consists of numbers only.
 const NumberHeader = "header of numbers"
 
-// numberHeader returns what to tell of a header that has numbers alone, as a row has; "" of
-// another.
+// numberHeader returns a warning about a header that consists of numbers only, as a row does;
+// "" for others.
 func numberHeader(path string, names []string) string {
 	for _, name := range names {
 		if _, err := batch.ParseFloat([]byte(name), 64); err != nil {
@@ -177,15 +175,15 @@ func numberHeader(path string, names []string) string {
 	return fmt.Sprintf("the header of %s has numbers alone, as a row has: %s", path, strings.Join(names[:min(len(names), 5)], ", "))
 }
 
-// TextColumn tells why ReadCSV takes a column for text although it has numbers: a few of its
-// values are none, or, if Long is set, its whole numbers are too long.
+// TextColumn says why ReadCSV takes a column for text although it has numbers: a few of its
+// values are no numbers or, if Long is set, its whole numbers are too long.
 type TextColumn struct {
 	Why  string
 	Long bool
 }
 
-// MixedColumns tells of the columns that ReadCSV with these options takes for text although
-// nearly all of their values are numbers, or all are, by column.
+// MixedColumns returns, by name, the columns that ReadCSV with these options takes for text
+// although all or nearly all of their values are numbers.
 func MixedColumns(b *engine.Builder, path string, o CSVOptions) (map[string]TextColumn, error) {
 	in, err := ResolveInput(b, o.FS, path)
 	if err != nil {
@@ -199,10 +197,10 @@ func MixedColumns(b *engine.Builder, path string, o CSVOptions) (map[string]Text
 	return told, err
 }
 
-// EmptyColumns returns those of some columns that have no value in any row of the files that
-// ReadCSV reads with these options: of files with more rows than types are inferred from only
-// if far says that they are worth reading, up to a value of each column. It is for messages:
-// rows that cannot be read are passed over, and names that the files do not have.
+// EmptyColumns returns which of the given columns have no value in any row of the files that
+// ReadCSV reads with these options. It looks beyond the sample only if far is set, and reads
+// until each column has shown a value. It is for messages: it ignores rows that cannot be read,
+// and names that the files do not have.
 func EmptyColumns(b *engine.Builder, path string, o CSVOptions, far bool, columns ...string) (empty []string, err error) {
 	in, err := ResolveInput(b, o.FS, path)
 	if err != nil {
@@ -280,7 +278,7 @@ func (o CSVOptions) dialect() textfile.Dialect {
 	}
 }
 
-// layout finds the columns to read.
+// layout determines the columns to read.
 func (o CSVOptions) layout(files []textfile.File, d textfile.Dialect) (textfile.Layout, error) {
 	infer := textfile.InferOptions{SampleRows: o.SampleRows, Names: o.Names, Types: o.Types, OrBool: o.OrBool, Others: o.Others, Infer: o.Infer, FS: o.FS}
 	for _, c := range o.Columns {
@@ -293,8 +291,8 @@ func (o CSVOptions) layout(files []textfile.File, d textfile.Dialect) (textfile.
 	return layout.Select(o.Select...)
 }
 
-// attrs returns what the plan shows of the options: what is not the default and
-// does not show in the columns.
+// attrs returns the options that the plan shows: those that are not the default and do not show
+// in the columns.
 func (o CSVOptions) attrs() []engine.Attr {
 	attrs := []engine.Attr{{Key: "header", Value: fmt.Sprint(o.Header)}}
 	char := func(key string, c byte) {

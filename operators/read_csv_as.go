@@ -7,12 +7,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// ReadCSVAs is ReadCSV for files whose columns a program knows: it reads those that the fields of
-// T name, with their types, so that nothing is inferred. A column of whole numbers is float64
-// where the field is, a cell that does not fit is an error with file, line and column, and so is
-// an empty one, unless the field is a pointer. Without a header (or Names), the fields stand for
-// all columns of the file, in their order. o says the rest, and nothing of types: neither Columns
-// nor Types, Others, Infer, OrBool or Select.
+// ReadCSVAs is ReadCSV for files whose columns are known. It reads the columns that the fields
+// of T name, with the types of the fields, and infers nothing. A column of whole numbers is
+// float64 if the field is. A cell that does not fit is an error with file, line and column, and
+// so is an empty cell, unless the field is a pointer. Without a header (or Names), the fields
+// are all columns of the file, in order. o must not set Columns, Types, Others, Infer, OrBool
+// or Select.
 func ReadCSVAs[T any](b *engine.Builder, path string, o CSVOptions) *engine.Dataset {
 	const op = "ReadCSVAs"
 	needBuilder(op, b)

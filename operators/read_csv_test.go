@@ -57,7 +57,7 @@ func csvOf(path string, o CSVOptions) func(b *engine.Builder) *engine.Dataset {
 }
 
 func TestReadCSV(t *testing.T) {
-	// 48 bytes behind the header, so that each of the 8 shards has 6.
+	// 48 bytes after the header, so that each of the 8 shards has 6.
 	dir := writeFiles(t, map[string]string{"a.csv": "name,size,on\n" +
 		"iris,1.5,true\n" + // bytes 0 to 14
 		"\"a\nb\",2,false\n" + // 14 to 28
@@ -103,7 +103,7 @@ func TestReadCSVManyFiles(t *testing.T) {
 //go:embed read_csv_test.go
 var embedded embed.FS
 
-// opaque hides the random access that the files of a file system may offer.
+// opaque hides the random access that files of a file system may have.
 type opaque struct{ fs.FS }
 
 func (o opaque) Open(name string) (fs.File, error) {
@@ -255,8 +255,7 @@ func counterOf(r *engine.Result, name string) (n int64) {
 	return n
 }
 
-// TestReadCSVNoticesChanges changes the file between the build that looks at it
-// and the run.
+// TestReadCSVNoticesChanges changes the file between the build that reads it and the run.
 func TestReadCSVNoticesChanges(t *testing.T) {
 	for _, now := range []string{"n\n1\n2\n3\n", "n\n1\n9\n", ""} {
 		dir := writeFiles(t, map[string]string{"x.csv": "n\n1\n2\n"})

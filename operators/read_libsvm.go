@@ -12,15 +12,15 @@ import (
 	"github.com/superstep-ml/superstep/internal/textfile"
 )
 
-// LibSVMOptions says how LibSVM lines are written. The zero value is what LIBSVM
-// writes: indices count from 1.
+// LibSVMOptions describes the format of LibSVM lines. The zero value is the format of LIBSVM:
+// indices count from 1.
 type LibSVMOptions struct {
 	// ZeroBased says that indices count from 0.
 	ZeroBased bool
-	// Size is the number of components of a row; 0 means as many as the largest
-	// index in the data needs, which takes reading them once while building.
+	// Size is the number of components of a row. 0 means as many as the largest index in the
+	// data needs; the data are then read once while building.
 	Size int
-	// OnError is what to do with lines that cannot be read.
+	// OnError says what to do with lines that cannot be read.
 	OnError OnError
 	// FS, if set, is the file system that holds the files, such as one embedded in
 	// the program.
@@ -66,8 +66,8 @@ func ReadLibSVM(b *engine.Builder, path string, o LibSVMOptions) *engine.Dataset
 		})
 }
 
-// VectorSize returns the number of components that the type of a vector column
-// declares, dense or sparse; 0 where it does not say, and for other columns.
+// VectorSize returns the number of components that the type of a dense or sparse vector column
+// declares; 0 if it declares none, and for other columns.
 func VectorSize(d *engine.Dataset, column string) int {
 	if !usable(d) {
 		return 0

@@ -10,20 +10,20 @@ import (
 	"github.com/superstep-ml/superstep/internal/textfile"
 )
 
-// TextOptions says how lines of text are read. The zero value reads UTF-8.
+// TextOptions describes how lines of text are read. The zero value reads UTF-8.
 type TextOptions struct {
 	// File adds the column file (utf8), with the path of the file that a line is in,
 	// before the line.
 	File bool
-	// SkipLines is the number of lines at the beginning of every file to pass over.
+	// SkipLines is the number of lines to skip at the beginning of every file.
 	SkipLines int
-	// Encoding is how characters are written, as in CSVOptions.
+	// Encoding is the character encoding, as in CSVOptions.
 	Encoding string
 	// MaxLine bounds the bytes of a line, at most 512 MiB; 0 means 64 MiB. A longer
 	// line is an error, whatever OnError says.
 	MaxLine int
-	// OnError is what to do with lines that cannot be read: those with bytes of 0, which
-	// no text has, or with others that are not UTF-8.
+	// OnError says what to do with lines that cannot be read: lines with bytes of 0, which text
+	// does not have, or with bytes that are not UTF-8.
 	OnError OnError
 	// ReplaceInvalidUTF8 puts U+FFFD in place of bytes that are not UTF-8.
 	ReplaceInvalidUTF8 bool
@@ -32,12 +32,11 @@ type TextOptions struct {
 	FS fs.FS
 }
 
-// ReadText reads lines of text as rows of one column, "value" of type utf8, which
-// functions of a string read: Map(lines, func(line string) Row { … }). Lines end in
-// "\n" or "\r\n", which are not part of them; the last line of a file may lack it. An
-// empty line is a row, an "\r" elsewhere is text. Files are found, unpacked, cut and checked as
-// ReadCSV does: the rows keep the order of paths and lines, and a line belongs to the
-// shard in which its first byte lies.
+// ReadText reads lines of text as rows of one column, "value" of type utf8, which functions of
+// a string read: Map(lines, func(line string) Row { … }). Lines end in "\n" or "\r\n", which
+// are not part of them; the last line of a file may lack it. An empty line is a row. An "\r"
+// elsewhere is text. Files are found, unpacked, cut and checked as ReadCSV does: the rows keep
+// the order of paths and lines, and a line belongs to the shard of its first byte.
 func ReadText(b *engine.Builder, path string, o TextOptions) *engine.Dataset {
 	const op = "ReadText"
 	needBuilder(op, b)
@@ -60,8 +59,8 @@ func ReadText(b *engine.Builder, path string, o TextOptions) *engine.Dataset {
 		})
 }
 
-// attrs returns what the plan shows of the options: what is not the default and does not
-// show in the columns.
+// attrs returns the options that the plan shows: those that are not the default and do not show
+// in the columns.
 func (o TextOptions) attrs() (attrs []engine.Attr) {
 	show := func(is bool, key, value string) {
 		if is {

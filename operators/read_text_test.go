@@ -47,7 +47,7 @@ func writeFile(t testing.TB, path string, content []byte) string {
 	return path
 }
 
-// TestReadText holds lines of drawn text, in two files, against bufio.Scanner, at any number of
+// TestReadText compares random lines, in two files, with bufio.Scanner, at any number of
 // shards, subtasks and rows per batch.
 func TestReadText(t *testing.T) {
 	dir := t.TempDir()
@@ -128,7 +128,7 @@ func TestReadTextRefuses(t *testing.T) {
 	}
 	require.Equal(t, []string{"a", "abc"}, readLines(t, writeFile(t, path, []byte("a\nabc\r\n")), TextOptions{MaxLine: 3}))
 
-	// A failure behind it is told with file and line.
+	// A failure behind it is reported with file and line.
 	writeFile(t, path, []byte("1\n2\nthree\n"))
 	err := runError(t, func(b *engine.Builder) *engine.Dataset {
 		return MapErr(ReadText(b, path, TextOptions{}), func(line string) (int64, error) {

@@ -10,8 +10,7 @@ func Rebalance(d *engine.Dataset) *engine.Dataset {
 	return addExchange(op, d, engine.Port{Partitioner: engine.Rebalance})
 }
 
-// addExchange adds an operator that does nothing to the rows that the port
-// brings.
+// addExchange adds an operator that emits the rows of the port unchanged.
 func addExchange(op string, d *engine.Dataset, port engine.Port) *engine.Dataset {
 	b := builderOf(op, d)
 	port.From = d

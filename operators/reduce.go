@@ -7,14 +7,13 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Reduce combines all rows into one, which lies in the last shard; of no rows
-// there comes none. f combines the outcome of some rows with that of those that
-// follow them: the rows of a shard one by one in their order, then shards up the
-// aligned binary tree over all of them, empty ones being absent. So f must be
-// associative, but for rounding, and need not be commutative; the outcome has the
-// same bits at any parallelism.
+// Reduce combines all rows into one, which is in the last shard; without rows there is none. f
+// combines the result of some rows with that of the rows after them. The rows of a shard are
+// combined one by one in their order, then the shards up the aligned binary tree over all
+// shards; empty shards are absent. So f must be associative, except for rounding, and need not
+// be commutative. The result has the same bits at any parallelism.
 //
-// Rows are f's to keep.
+// f may keep and change the rows.
 func Reduce[T any](d *engine.Dataset, f func(left, right T) T) *engine.Dataset {
 	const op = "Reduce"
 	b := builderOf(op, d)
@@ -106,7 +105,7 @@ func (o *shardReducer[T]) write(shard int, row T, out engine.Output) error {
 	return o.out.flush(shard, out)
 }
 
-// forget drops what was reduced so far.
+// forget drops the result so far.
 func (o *shardReducer[T]) forget() {
 	var zero T
 	o.acc, o.have = zero, false
@@ -137,8 +136,7 @@ func (o *reducer[T]) EndShard(_ *engine.Context, shard int, _ engine.Output) err
 	return nil
 }
 
-// Finish emits the root of the tree: the subtask owns all shards, so that the
-// forest is one tree.
+// Finish emits the root of the tree. The subtask owns all shards, so the forest is one tree.
 func (o *reducer[T]) Finish(c *engine.Context, out engine.Output) error {
 	for _, root := range o.folder.Forest() {
 		if err := o.write(c.Range.Hi-1, root.Value, out); err != nil {

@@ -4,8 +4,8 @@ package operators
 
 import "errors"
 
-// renameNew moves a file to a place that must be free.
+// renameNew moves a file to a path that must be free.
 func renameNew(from, to string) error { return renameFree(from, to) }
 
-// exchange says that directories cannot be swapped in one step.
+// exchange fails: these systems cannot swap directories in one step.
 func exchange(string, string) error { return errors.ErrUnsupported }

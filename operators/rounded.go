@@ -11,21 +11,21 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// CellsRounded begins the names of a source's counters of whole numbers, beyond 2^53, that
-// float64 does not hold, of a column each. What follows says where a subtask has its first; see
-// RoundedCells.
+// CellsRounded begins the names of a source's counters of whole numbers beyond 2^53 that
+// float64 cannot represent. There is a counter for each column. The rest of the name says where
+// a subtask found the first one; see RoundedCells.
 const CellsRounded = "whole numbers beyond 2^53: "
 
-// RoundedCells are such numbers of a column, of which Path, Line and Value tell one: its line in
-// a file of text, its row, from 1, in one whose rows have an index.
+// RoundedCells are such numbers of a column. Path, Line and Value describe one of them: in text
+// files Line is its line, in files with row indices its row, from 1.
 type RoundedCells struct {
 	Column, Path string
-	Row          bool // Line is that of a row
+	Row          bool // Line is a row number
 	Line         int64
 	Value        string
 }
 
-// Place says where the one is.
+// Place says where that number is.
 func (r RoundedCells) Place() string {
 	if r.Row {
 		return fmt.Sprintf("%s, row %d", r.Path, r.Line)
@@ -47,7 +47,7 @@ func unitOf(row bool) string {
 	return "line"
 }
 
-// ParseRounded reads the name of a counter; ok is false of others.
+// ParseRounded parses the name of such a counter; ok is false for other names.
 func ParseRounded(counter string) (r RoundedCells, ok bool) {
 	var unit string
 	_, err := fmt.Sscanf(counter, roundedForm, &r.Column, &r.Path, &unit, &r.Line, &r.Value)
@@ -58,7 +58,7 @@ func ParseRounded(counter string) (r RoundedCells, ok bool) {
 // roundedColumns are the counters of a subtask, by column.
 type roundedColumns map[string]string
 
-// count counts such numbers in rows of the file at a path, of which the first has an index.
+// count counts such numbers in rows of the file at path. first is the index of the first row.
 func (r *roundedColumns) count(c *engine.Context, rows arrow.Record, path string, first int64) {
 	for i, column := range rows.Columns() {
 		n, at, text := beyondFloat(column)
@@ -76,13 +76,13 @@ func (r *roundedColumns) count(c *engine.Context, rows arrow.Record, path string
 	}
 }
 
-// beyondFloat counts the whole numbers of a column that float64 does not hold, and returns the
-// index of the first and its text, in quotes as cells are told.
+// beyondFloat counts the whole numbers of a column that float64 cannot represent. It returns
+// the index of the first and its quoted text.
 func beyondFloat(column arrow.Array) (n int64, at int, text string) {
 	switch column := column.(type) {
 	case *array.Int64:
 		for i, v := range column.Int64Values() {
-			// The conversion of 2^63 to int64 would be up to the processor.
+			// The conversion of 2^63 to int64 would depend on the processor.
 			if (v > 1<<53 || v < -1<<53) && !(float64(v) < 1<<63 && int64(float64(v)) == v) && column.IsValid(i) {
 				if n++; n == 1 {
 					at, text = i, strconv.Quote(strconv.FormatInt(v, 10))

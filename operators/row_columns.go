@@ -40,8 +40,7 @@ type leftColumn struct{ Name, Type, Problem string }
 // with their types.
 const LeftOutColumns = "left out"
 
-// leftOut tells of the columns of types that rows cannot have: it is an error where they are
-// asked for.
+// leftOut reports the columns whose types rows cannot have. It fails if they are requested.
 func (f RowFormat) leftOut(path string, facts rowFacts) (attrs []engine.Attr, err error) {
 	var told []string
 	for _, c := range facts.LeftOut {
@@ -66,15 +65,15 @@ func (f RowFormat) leftOut(path string, facts rowFacts) (attrs []engine.Attr, er
 	return attrs, nil
 }
 
-// PandasKey is the key of a schema's metadata under which pandas keeps, in JSON, what its
-// data frame was.
+// PandasKey is the key of a schema's metadata under which pandas describes its data frame, in
+// JSON.
 const PandasKey = "pandas"
 
 // IndexColumn is the key under which the plan shows a column that is an index of pandas.
 const IndexColumn = "index of pandas"
 
-// indexOf returns the columns of a schema that its metadata name as an index of pandas. An
-// index that is a range is no column.
+// indexOf returns the columns of a schema that its metadata name as an index of pandas. A range
+// index is no column.
 func indexOf(schema *arrow.Schema) []string {
 	text, ok := schema.Metadata().GetValue(PandasKey)
 	if !ok {
@@ -95,7 +94,7 @@ func indexOf(schema *arrow.Schema) []string {
 	return index
 }
 
-// pandasMetadata returns of the metadata of a schema what pandas keeps there.
+// pandasMetadata returns the pandas part of a schema's metadata.
 func pandasMetadata(schema *arrow.Schema) *arrow.Metadata {
 	text, ok := schema.Metadata().GetValue(PandasKey)
 	if !ok {
@@ -105,7 +104,7 @@ func pandasMetadata(schema *arrow.Schema) *arrow.Metadata {
 	return &m
 }
 
-// indexed tells of the columns that are an index of pandas, of those that are read.
+// indexed reports the columns read that are an index of pandas.
 func (f RowFormat) indexed(facts rowFacts, read *arrow.Schema) (attrs []engine.Attr) {
 	for _, column := range facts.Index {
 		if !read.HasField(column) {

@@ -26,8 +26,7 @@ func arrowFileOf(t *testing.T, rec arrow.Record, pandas string) string {
 	return out.String()
 }
 
-// The columns that are an index of pandas are told: those that there are, of any file, once, and of
-// those that are read.
+// The columns read that are an index of pandas in any file are reported, each once.
 func TestReadArrowTellsOfTheIndex(t *testing.T) {
 	rec := batchtest.Record(t, memory.NewGoAllocator(), batchtest.Schema(t, "x float64", "__index_level_0__ int64", "day utf8"), `[{"x": 1, "__index_level_0__": 2, "day": "a"}]`)
 	for pandas, want := range map[string][]string{
@@ -56,7 +55,8 @@ func TestReadArrowTellsOfTheIndex(t *testing.T) {
 	})
 }
 
-// Whole numbers that float64 does not hold are counted by column, with the row of one in its file.
+// Whole numbers that float64 cannot represent are counted by column, with the file and row of
+// one.
 func TestReadArrowCountsRoundedNumbers(t *testing.T) {
 	rec := batchtest.Record(t, memory.NewGoAllocator(), batchtest.Schema(t, "i int64 null", "u uint64", "small int32"),
 		`[{"i": "9007199254740992", "u": "18446744073709549568", "small": 1}, {"i": "9007199254740993", "u": "18446744073709551615", "small": 2},

@@ -22,13 +22,13 @@ import (
 // RowFile is an open file whose rows can be found by their index. Its methods
 // may be called by several goroutines at once, except Close.
 type RowFile interface {
-	// Schema returns the columns of the rows, and NumRows how many there are. Its metadata
-	// may have what pandas keeps there, under PandasKey.
+	// Schema returns the columns of the rows, and NumRows their number. The schema's metadata
+	// may have an entry of pandas, under PandasKey.
 	Schema() engine.Schema
 	NumRows() int64
 	// Rows returns a cursor at a row, which reads the given columns in that order.
 	Rows(row int64, columns []int, mem columnar.Allocator) (RowCursor, error)
-	// Close gives up what was opened, but not the bytes it was opened on.
+	// Close closes the file, but not the reader that it was opened on.
 	Close() error
 }
 
@@ -46,35 +46,34 @@ type RowFormat struct {
 	Attrs []engine.Attr // printable parameters
 	// Columns names the columns to read, in this order; nil means all.
 	Columns []string
-	// LeaveOut, if set, is told of the columns of types that rows cannot have, with what is
-	// wrong, while the job is built; they are then left out. Otherwise they are an error, as
-	// they are where Columns names them.
+	// LeaveOut, if set, is called while the job is built, for each column whose type rows
+	// cannot have, with the reason. The column is then left out. Without LeaveOut, or if
+	// Columns names the column, it is an error.
 	LeaveOut func(column, problem string)
-	// Index, if set, is told of the columns that the files name as an index of pandas, of
-	// those that are read, while the job is built.
+	// Index, if set, is called while the job is built, for each column read that the files name
+	// as an index of pandas.
 	Index func(column string)
-	// Open opens a file that has the given size. A panic is taken as damage of the
-	// file, here as in the methods of what is opened.
+	// Open opens a file of the given size. A panic in it, or in the methods of its result,
+	// counts as damage of the file.
 	Open func(r io.ReaderAt, size int64) (RowFile, error)
 }
 
-// rowFacts is what the job knows of its files when it is built.
+// rowFacts are the facts about files that are known when the job is built.
 type rowFacts struct {
 	Columns []batch.Column
-	At      []int        `json:",omitempty"` // their indices in the files, where not all columns are among them
-	LeftOut []leftColumn `json:",omitempty"` // the others
+	At      []int        `json:",omitempty"` // their indices in the files, unless all columns are read
+	LeftOut []leftColumn `json:",omitempty"` // columns of types that rows cannot have
 	Index   []string     `json:",omitempty"` // columns that are an index of pandas in one of the files
-	Starts  []int64      // index of each file's first row among all rows, and their number
+	Starts  []int64      // index of each file's first row among all rows; then the number of rows
 }
 
-// ReadRowFiles adds a source of files in a format whose rows have an index. It
-// is for packages that add formats of their own. Files are found and checked as
-// ReadCSV does; all of them must have the same columns. Of n rows in all, shard i
-// of S holds those from i·n/S up to (i+1)·n/S.
+// ReadRowFiles adds a source of files in a format whose rows have an index. It is for packages
+// that add formats of their own. Files are found and checked as ReadCSV does; all of them must
+// have the same columns. Of n rows in all, shard i of S holds those from i·n/S up to (i+1)·n/S.
 //
-// Columns that nobody looks at, as far as that is known when the job has been built, are not
-// read: where only Select, typed functions such as those of Map and Filter, aggregations and their
-// kin stand behind the source, those that they name are. Nothing else changes.
+// Columns that no operator reads, as far as the built job tells, are not read from the files.
+// If only Select, typed functions such as those of Map and Filter, aggregations and similar
+// operators follow the source, only the columns that they name are read. Nothing else changes.
 func ReadRowFiles(b *engine.Builder, fsys fs.FS, path string, f RowFormat) *engine.Dataset {
 	needBuilder(f.Op, b)
 	fail := func(err error) *engine.Dataset {
@@ -120,7 +119,7 @@ func ReadRowFiles(b *engine.Builder, fsys fs.FS, path string, f RowFormat) *engi
 	return d
 }
 
-// facts opens all files for what they say of themselves.
+// facts opens all files and reads their schemas and row counts.
 func (f RowFormat) facts(in InputFiles) (facts rowFacts, err error) {
 	open, err := f.open(in)
 	if err != nil {
@@ -147,8 +146,8 @@ func (f RowFormat) facts(in InputFiles) (facts rowFacts, err error) {
 	return facts, nil
 }
 
-// agree checks that both files have the same columns. What may be null in one
-// may be null.
+// agree checks that both files have the same columns. A column that may be null in one may be
+// null in the result.
 func agree(all, more []batch.Column) error {
 	if len(all) != len(more) {
 		return fmt.Errorf("the first has %d, the second %d", len(all), len(more))
@@ -173,8 +172,8 @@ type openFile struct {
 	RowFile
 	path   string
 	schema *arrow.Schema // normalized, of the columns that rows can have
-	at     []int         // their indices, nil if all can
-	left   []leftColumn  // the others
+	at     []int         // the indices of these columns, nil if all can
+	left   []leftColumn  // the other columns
 }
 
 // supported finds the columns that rows can have.
@@ -189,7 +188,7 @@ func (o *openFile) supported() (err error) {
 		}
 		problem := err.Error()
 		if reason := errors.Unwrap(err); reason != nil {
-			problem = reason.Error() // the column is told by whoever tells this
+			problem = reason.Error() // the caller adds the column
 		}
 		o.left = append(o.left, leftColumn{f.Name, batch.TypeName(f.Type), problem})
 	}
@@ -229,8 +228,8 @@ func (f RowFormat) open(in InputFiles) (_ *openFiles, err error) {
 	return open, nil
 }
 
-// bytesOf opens a file for random access; one of a file system that does not
-// offer it is taken into memory.
+// bytesOf opens a file for random access. If the file system does not offer that, the file is
+// read into memory.
 func (o *openFiles) bytesOf(fsys fs.FS, path string) (io.ReaderAt, int64, error) {
 	var f fs.File
 	var err error
@@ -269,7 +268,7 @@ func (o *openFiles) Close() error {
 	return errors.Join(errs...)
 }
 
-// guarded calls into the format and names the file in its errors. Decoders may
+// guarded calls a function of the format and adds the file's name to its errors. Decoders may
 // panic on damaged files.
 func (o *openFile) guarded(f func() error) (err error) {
 	defer func() {
@@ -294,8 +293,8 @@ type rowSource struct {
 
 	open   *openFiles
 	mem    memory.Allocator
-	at     int64 // of the row to come
-	file   int   // which the cursor reads
+	at     int64 // index of the next row
+	file   int   // the file that the cursor reads
 	cursor RowCursor
 	rest   arrow.Record // rows read and not yet emitted, owned
 
@@ -372,7 +371,7 @@ func (s *rowSource) emit(c *engine.Context, hi int64, shard int, out engine.Outp
 	return out.Emit(shard, arrowrows.Batch(part))
 }
 
-// read reads the rows to come.
+// read reads the next rows.
 func (s *rowSource) read(want int) error {
 	for {
 		file := s.open.files[s.file]
@@ -403,11 +402,11 @@ func (s *rowSource) read(want int) error {
 	}
 }
 
-// next returns further rows of the file at hand, nil where there are none.
+// next returns further rows of the current file, nil if there are none.
 func (s *rowSource) next(file *openFile, want int) (rows arrow.Record, err error) {
 	err = file.guarded(func() error {
 		read, err := s.cursor.Next(want)
-		if err == io.EOF { // itself: an EOF wrapped in an error is a file cut off
+		if err == io.EOF { // not errors.Is: a wrapped io.EOF means a truncated file
 			return nil
 		}
 		if err != nil {
@@ -449,7 +448,7 @@ func (s *rowSource) seek(row int64) error {
 	return nil
 }
 
-// drop gives up the cursor and what it has read.
+// drop closes the cursor and drops the rows that it has read.
 func (s *rowSource) drop() error {
 	if s.rest != nil {
 		s.rest.Release()

@@ -40,8 +40,8 @@ func (f *numbersFile) Next(int) (engine.Batch, error) {
 
 func (f *numbersFile) Close() error { return nil }
 
-// TestRowFilesOfOtherRows: a file that has fewer rows, or more, when it is opened to be read
-// than it had when the job was built ends the run before any row is read.
+// TestRowFilesOfOtherRows: a file whose number of rows has changed since the job was built
+// fails the run before any row is read.
 func TestRowFilesOfOtherRows(t *testing.T) {
 	path := filepath.Join(writeFiles(t, map[string]string{"x.rows": "x"}), "x.rows")
 	for _, now := range []int64{4, 6} {

@@ -9,16 +9,16 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// rowSpool keeps rows in their order, to be read any number of times: in memory, and all of
-// them on disk where that does not hold them. It is for the rows of one key, which may be
-// one or all of a shard's.
+// rowSpool keeps rows in their order, to be read any number of times. They are in memory or, if
+// they do not fit, all on disk. It is for the rows of one key, which may be one row or all rows
+// of a shard.
 //
 // One goroutine uses it: add any number of times, then each, until it is cleared.
 type rowSpool struct {
 	context *engine.Context
 	schema  *arrow.Schema
 	memory  groupMemory
-	most    int // rows in memory, as joinSpec has it
+	most    int // rows in memory, as in joinSpec
 
 	pieces []rowPiece
 	count  int64
@@ -30,7 +30,7 @@ type rowSpool struct {
 type rowPiece struct {
 	rows     arrow.Record
 	from, to int
-	print    string // of the rows, where functions that change them are looked for
+	print    string // fingerprint of the rows, if changes are checked
 }
 
 // content returns a fingerprint of the rows.
@@ -47,12 +47,13 @@ func newRowSpool(c *engine.Context, schema *arrow.Schema, most int) *rowSpool {
 	return &rowSpool{context: c, schema: schema, most: most, memory: groupMemory{context: c, free: 64 << 10}}
 }
 
-// add takes the rows [from, to) of a borrowed batch, of which there are some.
+// add takes the rows [from, to) of a borrowed batch; there must be at least one.
 func (s *rowSpool) add(rows arrow.Record, from, to int) error {
 	s.count += int64(to - from)
 	p := rowPiece{rows: rows, from: from, to: to}
 	if s.file == nil {
-		// A batch stays in memory whole, of which the one at hand is there in any case.
+		// A retained batch stays in memory completely. The first is admitted in any case, as it
+		// is in memory anyway.
 		if (s.most == 0 || s.count <= int64(s.most)) && (len(s.pieces) == 0 || s.memory.admit(batch.Size(rows))) {
 			rows.Retain()
 			if s.context.ChecksRows() {
@@ -96,8 +97,8 @@ func (s *rowSpool) write(p rowPiece) error {
 	return s.writer.write(part)
 }
 
-// each gives the rows, in order, to f until that returns false: the rows [from, to) of a
-// batch, which it borrows.
+// each calls f with the rows, in order, until f returns false: the rows [from, to) of a batch,
+// which f borrows.
 func (s *rowSpool) each(f func(rows arrow.Record, from, to int) (more bool, err error)) error {
 	if s.file == nil {
 		for _, p := range s.pieces {
@@ -119,7 +120,7 @@ func (s *rowSpool) each(f func(rows arrow.Record, from, to int) (more bool, err 
 	}
 	for {
 		rows, err := reader.next()
-		if err == io.EOF { // itself: one wrapped in an error is something cut off
+		if err == io.EOF { // not errors.Is: a wrapped io.EOF means truncated data
 			return nil
 		}
 		if err != nil {
@@ -136,8 +137,8 @@ func (s *rowSpool) each(f func(rows arrow.Record, from, to int) (more bool, err 
 	}
 }
 
-// unchanged reports whether rows in memory are still as they were added, where functions that
-// change rows are looked for; those on disk are read anew by every reading.
+// unchanged reports whether rows in memory are unchanged, in runs that check this. Rows on disk
+// are decoded anew for every reading.
 func (s *rowSpool) unchanged() (bool, error) {
 	if !s.context.ChecksRows() {
 		return true, nil
@@ -150,7 +151,7 @@ func (s *rowSpool) unchanged() (bool, error) {
 	return true, nil
 }
 
-// drop lets go of the rows in memory.
+// drop releases the rows in memory.
 func (s *rowSpool) drop() {
 	for i, p := range s.pieces {
 		p.rows.Release()

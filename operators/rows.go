@@ -30,19 +30,18 @@ import (
 //			Operator: func() engine.Operator { return &twice[In, Out]{f: f, in: rowReader[In]{codec: in}, out: rowWriter[Out]{codec: out}} }})
 //	}
 //
-// At run time every subtask has its own operator with a rowReader per typed port
-// and a rowWriter:
+// At run time every subtask has its own operator with a rowReader per typed port and a
+// rowWriter:
 //
 //	Open:     o.out.open(c)
 //	Process:  o.in.reset(rows); for i := range o.in.len() { row, err := o.in.read(i); …; o.out.row = f(*row); o.out.push(shard, out) }
 //	EndShard: o.in.endShard(); o.out.flush(shard, out)
 //	Close:    o.out.close()
 //
-// Neither allocates per row. What remains to do of Operator's methods comes from
-// embedding noop.
+// Neither allocates per row. noop, which is embedded, supplies the other methods of Operator.
 
-// noop is an operator or source that does nothing: embedded, it supplies the
-// methods that an operator has no use for.
+// noop is an operator or source that does nothing. Embedded, it supplies the methods that an
+// operator does not need.
 type noop struct{}
 
 func (noop) Open(*engine.Context) error                         { return nil }
@@ -50,9 +49,9 @@ func (noop) EndShard(*engine.Context, int, engine.Output) error { return nil }
 func (noop) Finish(*engine.Context, engine.Output) error        { return nil }
 func (noop) Close() error                                       { return nil }
 
-// builderOf returns the builder of the first dataset that is not nil. Where all
-// are nil there is no builder to record it with: the job's function ends, and the
-// misuse is told like every other one, as it does where the builder is one of another build.
+// builderOf returns the builder of the first dataset that is not nil. If all are nil there is
+// no builder to record the misuse with: builderOf ends the job's function by a panic, which is
+// reported like every other misuse. It does the same if the builder is of another build.
 func builderOf(op string, ds ...*engine.Dataset) *engine.Builder {
 	for _, d := range ds {
 		if d != nil && d.Builder() != nil {
@@ -63,14 +62,15 @@ func builderOf(op string, ds ...*engine.Dataset) *engine.Builder {
 	panic(engine.Misuse{Site: callerSite(), Err: fmt.Errorf("%s: the dataset is nil", op)})
 }
 
-// addPart adds an operator that another one, op, is made of: failures and mistakes there begin
-// with the name that the user knows.
+// addPart adds an operator that is a part of another one, op. Messages about failures and
+// mistakes in it begin with op, the name that the user knows.
 func addPart(op string, b *engine.Builder, spec engine.Spec) (d *engine.Dataset) {
 	b.Within(op, func() { d = b.Add(spec) })
 	return d
 }
 
-// needBuilder ends the job's function where a source is given no builder, or one of another build.
+// needBuilder ends the job's function by a panic if a source is given no builder, or one of
+// another build.
 func needBuilder(op string, b *engine.Builder) {
 	if b == nil {
 		panic(engine.Misuse{Site: callerSite(), Err: fmt.Errorf("%s: the builder is nil", op)})
@@ -81,8 +81,8 @@ func needBuilder(op string, b *engine.Builder) {
 // modulePath is the path of this module.
 var modulePath = path.Dir(reflect.TypeFor[noop]().PkgPath())
 
-// callerSite returns "file.go:31" for the innermost frame that is neither this
-// package's nor that of another library of this module which calls it.
+// callerSite returns "file.go:31" for the innermost frame outside this package and the other
+// libraries of this module.
 func callerSite() string {
 	pcs := make([]uintptr, 32)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
@@ -98,9 +98,8 @@ func callerSite() string {
 	}
 }
 
-// usable tells whether the operator's columns can be checked against d: a nil
-// dataset is reported by Builder.Add, and what is wrong with a poisoned one has
-// been reported.
+// usable reports whether the operator's columns can be checked against d. Builder.Add reports a
+// nil dataset, and the cause of a poisoned one has been reported.
 func usable(d *engine.Dataset) bool { return d != nil && !d.Poisoned() }
 
 // needFunc records the misuse of a nil function. It reports whether the operator
@@ -112,9 +111,8 @@ func needFunc(op string, b *engine.Builder, isNil bool) bool {
 	return !isNil
 }
 
-// inputRows returns the codec that reads rows of d as T, or records why T cannot
-// be read from d's columns. Of a nil or poisoned dataset nothing can be said, so
-// that it returns true: Builder.Add deals with those.
+// inputRows returns the codec that reads rows of d as T, or records why T cannot be read from
+// d's columns. For a nil or poisoned dataset it returns true, as Builder.Add handles these.
 func inputRows[T any](op string, d *engine.Dataset) (*batch.Codec[T], bool) {
 	b := builderOf(op, d)
 	codec, err := batch.NewCodec[T]()
@@ -151,8 +149,7 @@ func findColumn(op string, d *engine.Dataset, name string) (int, bool) {
 	return i, true
 }
 
-// newColumnName records the misuse of a name for a column that d has already, or
-// of none at all.
+// newColumnName records the misuse of a column name that is empty or that d has already.
 func newColumnName(op string, d *engine.Dataset, name string) bool {
 	switch {
 	case name == "":
@@ -165,14 +162,13 @@ func newColumnName(op string, d *engine.Dataset, name string) bool {
 	return false
 }
 
-// rowIndex numbers the rows of the shard at hand on one port, batch by batch.
+// rowIndex numbers the rows of the current shard on one port, batch by batch.
 type rowIndex struct {
-	first int64 // of the batch at hand
-	next  int64 // of the batch to come
+	first int64 // of the current batch
+	next  int64 // of the next batch
 }
 
-// batch moves on to the next batch of the shard and returns the index of its
-// first row.
+// batch moves to the next batch of the shard and returns the index of its first row.
 func (x *rowIndex) batch(rows int64) int64 {
 	x.first, x.next = x.next, x.next+rows
 	return x.first
@@ -181,13 +177,13 @@ func (x *rowIndex) batch(rows int64) int64 {
 // endShard starts over.
 func (x *rowIndex) endShard() { *x = rowIndex{} }
 
-// rowError says at which row of the shard something failed.
+// rowError adds to an error the row of the shard at which it happened.
 func rowError(index int64, err error) error {
 	return &engine.RowError{Row: index, Err: err}
 }
 
-// needText refuses rows whose text is not UTF-8, before they are written where nobody could
-// read them. Rows that functions make are not like that, those of files may be. first is the
+// needText refuses rows whose text is not UTF-8 before they are written to a file that others
+// could not read. Rows of functions always have UTF-8 text, rows of files may not. first is the
 // index within the shard of the first row.
 func needText(rows arrow.Record, first int64) error {
 	err := batch.ValidateText(rows)
@@ -197,13 +193,12 @@ func needText(rows arrow.Record, first int64) error {
 	return err
 }
 
-// rowReader reads the rows that one port of one subtask gets as values of T.
+// rowReader reads the rows of one port of one subtask as values of T.
 type rowReader[T any] struct {
 	codec *batch.Codec[T]
 	// copies makes read copy strings and slices, so that rows outlive the batch.
 	copies bool
-	// whole says that all shards are read as one, so that rows are told by their
-	// index among all.
+	// whole says that all shards are read as one, so errors give a row's index among all rows.
 	whole bool
 
 	index  rowIndex
@@ -227,7 +222,7 @@ func (r *rowReader[T]) reset(rows arrow.Record) error {
 	return r.reader.Reset(rows)
 }
 
-// endShard forgets the rows counted so far.
+// endShard resets the row count.
 func (r *rowReader[T]) endShard() {
 	r.index.endShard()
 	r.rows = nil
@@ -245,8 +240,8 @@ func (r *rowReader[T]) read(i int) (*T, error) {
 	return &r.row, nil
 }
 
-// explain says which column is null, or of the wrong length: the codec's own message counts rows by
-// batch, and batches must not show.
+// explain returns an error that says which column is null or of the wrong length. The codec's
+// own message counts rows by batch, and messages must not depend on batches.
 func (r *rowReader[T]) explain(i int, err error) error {
 	for _, f := range r.codec.Schema().Fields() {
 		if f.Nullable {
@@ -265,8 +260,7 @@ func (r *rowReader[T]) explain(i int, err error) error {
 	return err
 }
 
-// fail adds to an error at which row of the shard it happened, for row i of the
-// batch.
+// fail adds to an error the row of the shard at which it happened. i is the row of the batch.
 func (r *rowReader[T]) fail(i int, err error) error {
 	if r.whole {
 		return rowOfInput(r.index.first+int64(i), err)
@@ -274,8 +268,8 @@ func (r *rowReader[T]) fail(i int, err error) error {
 	return rowError(r.index.first+int64(i), err)
 }
 
-// errClosed is what a rowWriter fails with when rows come after its operator was
-// closed, as from a function that kept its emit.
+// errClosed is the error of a rowWriter that gets rows after its operator was closed, such as
+// from a function that kept its emit.
 var errClosed = errors.New("a row was emitted outside the call that may emit it")
 
 // rowWriter gathers rows of T into batches. Rows wait until there are enough for
@@ -303,7 +297,7 @@ func (w *rowWriter[T]) push(shard int, out engine.Output) error {
 		if w.app.Len() == 0 {
 			return err
 		}
-		// Perhaps the batch is at the limit of what Arrow can address.
+		// The batch may be at the limit of what Arrow can address.
 		if full := w.flush(shard, out); full != nil {
 			return full
 		}
@@ -327,7 +321,7 @@ func (w *rowWriter[T]) flush(shard int, out engine.Output) error {
 	return out.Emit(shard, arrowrows.Batch(rows))
 }
 
-// close gives up rows that wait, and the memory.
+// close drops the rows that wait, and releases the memory.
 func (w *rowWriter[T]) close() {
 	if w.app != nil {
 		w.app.Release()

@@ -14,25 +14,24 @@ const maxSampleFraction = 1000
 
 // SampleOptions says how Sample draws.
 type SampleOptions struct {
-	// Seed, unless it is 0, makes the sample one that can be drawn again: two samples
-	// of one dataset by the same seed and fraction have the same rows, whatever else
-	// the job does, and are independent if their seeds differ. Without one, every
-	// Sample draws numbers of its own. The job's seed counts too.
+	// Seed, unless it is 0, makes the sample reproducible: two samples of one dataset with the
+	// same seed and fraction have the same rows, whatever else the job does. Samples with
+	// different seeds are independent. Without a seed, every Sample draws numbers of its own.
+	// The draws also depend on the job's seed.
 	Seed uint64
 	// Replacement draws every row a number of times that is Poisson distributed
 	// with mean fraction, as for the bootstrap, instead of at most once.
 	Replacement bool
 }
 
-// Sample keeps every row with probability fraction, independently of all others,
-// in its place; the size of the sample varies accordingly. With replacement, each
-// row stands there as often as it was drawn. fraction is between 0 and 1, with
-// replacement up to 1000.
+// Sample keeps every row with probability fraction, independently of all others, in its place;
+// the size of the sample varies accordingly. With replacement, each row is repeated as often as
+// it was drawn. fraction is between 0 and 1, with replacement up to 1000.
 //
-// Whether a row is kept depends on the seeds, on its shard and place there, and on where
-// in the job the dataset comes from, so on the number of shards but not on parallelism.
-// Samples of samples, of parts that Split made and of other datasets are independent of
-// each other, also by the same seed.
+// Whether a row is kept depends on the seeds, on its shard and its place in the shard, and on
+// the origin of the dataset in the job. So it depends on the number of shards, but not on
+// parallelism. Samples of samples, of parts of Split and of other datasets are independent of
+// each other, even with the same seed.
 func Sample(d *engine.Dataset, fraction float64, opts SampleOptions) *engine.Dataset {
 	const op = "Sample"
 	b := builderOf(op, d)
@@ -75,10 +74,9 @@ func poisson(lambda float64) func(u float64) int {
 	}
 }
 
-// poissonBounds returns the distribution function of the Poisson distribution at
-// 0, 1, 2, … as far as it differs from 1, where it ends. Probabilities relative to
-// that of the mode need no exponential function, and neither overflow nor
-// underflow: they follow from p(k+1) = p(k)·λ/(k+1).
+// poissonBounds returns the distribution function of the Poisson distribution at 0, 1, 2, …
+// until it reaches 1. It computes probabilities relative to that of the mode, by p(k+1) =
+// p(k)·λ/(k+1). This needs no exponential function, and neither overflows nor underflows.
 func poissonBounds(lambda float64) []float64 {
 	const negligible = 0x1p-60
 	mode := int(lambda)
@@ -108,8 +106,9 @@ func poissonBounds(lambda float64) []float64 {
 // maxCopies bounds batches with copies of rows, unless they were larger before.
 const maxCopies = 1 << 15
 
-// drawPurpose names the draws of an operator for the rows of d: its own, or with a seed
-// those of every operator of the kind on these rows that has the seed.
+// drawPurpose names the draws of an operator for the rows of d. Without a seed they are the
+// operator's own; with a seed, all operators of the kind on these rows with that seed share
+// them.
 func drawPurpose(op string, d *engine.Dataset, seed uint64) string {
 	if seed == 0 {
 		return d.Builder().OwnDrawPurpose(op, d)
@@ -117,8 +116,8 @@ func drawPurpose(op string, d *engine.Dataset, seed uint64) string {
 	return d.Builder().DrawPurpose(op+" "+strconv.FormatUint(seed, 10), d)
 }
 
-// addDrawn adds an operator that hands on copies(u) copies of each row, u being
-// the draw for the purpose that belongs to the row.
+// addDrawn adds an operator that emits copies(u) copies of each row, where u is the row's draw
+// for the purpose.
 func addDrawn(d *engine.Dataset, op, purpose string, attrs []engine.Attr, copies func(u float64) int) *engine.Dataset {
 	return d.Builder().Add(engine.Spec{
 		Op:       op,
@@ -136,7 +135,7 @@ type drawer struct {
 	copies  func(u float64) int
 
 	index   rowIndex
-	draws   shared.Random // the next one is that of the next row
+	draws   shared.Random // the next draw is that of the next row
 	indices []int32       // working space
 }
 

@@ -10,24 +10,24 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// SemiJoin keeps the rows of the left dataset that have a partner in the right one, once
-// each, with all their columns as they are. See On for what partners are.
+// SemiJoin keeps the rows of the left dataset that have a partner in the right one, once each,
+// with all their columns as they are. See On for what partners are.
 //
-// Rows come into the shard that a hash of their keys chooses, in the order of the shards that
-// they lay in, as in Join. The distinct keys of the right rows of a shard are held in memory,
-// within the run's budget; left rows whose key may be among those beyond it are sorted on disk,
-// which changes nothing but the time it takes.
+// A hash of the keys chooses the shard of a row; rows keep the order of their source shards, as
+// in Join. The distinct keys of the right rows of a shard are held in memory, within the run's
+// budget. Keys beyond that, and left rows that may match them, are sorted on disk, which only
+// takes longer.
 func SemiJoin(left, right *engine.Dataset, on JoinKeys) *engine.Dataset {
 	return addSemiJoin("SemiJoin", left, right, on, false, 0)
 }
 
-// AntiJoin keeps the rows of the left dataset that have no partner in the right one, those
-// with a null in a key among them. For the rest it is as SemiJoin.
+// AntiJoin keeps the rows of the left dataset that have no partner in the right one, including
+// rows with a null in a key. Otherwise it is like SemiJoin.
 func AntiJoin(left, right *engine.Dataset, on JoinKeys) *engine.Dataset {
 	return addSemiJoin("AntiJoin", left, right, on, true, 0)
 }
 
-// addSemiJoin adds a semiJoiner; most is that of joinSpec.
+// addSemiJoin adds a semiJoiner; most is as in joinSpec.
 func addSemiJoin(op string, left, right *engine.Dataset, on JoinKeys, anti bool, most int) *engine.Dataset {
 	b, ok := joinBuilder(op, left, right)
 	if !ok {
@@ -50,8 +50,8 @@ func addSemiJoin(op string, left, right *engine.Dataset, on JoinKeys, anti bool,
 }
 
 // semiJoiner is the operator behind SemiJoin and AntiJoin: a set of the keys of the right rows
-// of a shard. When it cannot grow, other keys are sorted on disk, and so are the left rows
-// that it does not decide about.
+// of a shard. When it cannot grow, other keys are sorted on disk, and so are the left rows that
+// the set cannot decide.
 type semiJoiner struct {
 	noop
 	spec *joinSpec
@@ -64,7 +64,7 @@ type semiJoiner struct {
 	indices [2]rowIndex
 	late    *lateSemiJoin
 
-	kept, open []int32 // of the batch at hand
+	kept, open []int32 // of the current batch
 }
 
 func (o *semiJoiner) Open(c *engine.Context) error {
@@ -135,7 +135,7 @@ func (o *semiJoiner) addKeys(rows arrow.Record, first int64) error {
 	return o.late.right.add(keys, narrow, o.open, first)
 }
 
-// chosenColumns returns some columns of a batch, which the schema describes.
+// chosenColumns returns the given columns of a batch, described by the schema.
 func chosenColumns(schema *arrow.Schema, rows arrow.Record, columns []int) arrow.Record {
 	cols := make([]arrow.Array, len(columns))
 	for i, c := range columns {
@@ -170,12 +170,12 @@ func (o *semiJoiner) Close() error {
 	return o.late.close()
 }
 
-// lateSemiJoin takes what the set of keys does not decide.
+// lateSemiJoin decides about the rows that the set of keys cannot decide.
 type lateSemiJoin struct {
-	most        int // as joinSpec has it
+	most        int // as in joinSpec
 	left, right *keySorter
-	keySchema   *arrow.Schema // of right's rows, which are keys alone
-	done        *placedRows   // the outcome, by the indices of left rows
+	keySchema   *arrow.Schema // of right's rows, which are only keys
+	done        *placedRows   // the result, by the indices of left rows
 	picker      rowPicker
 }
 
@@ -190,7 +190,7 @@ func newLateSemiJoin(c *engine.Context, spec *joinSpec) *lateSemiJoin {
 	return j
 }
 
-// keep takes rows of a batch that are part of the outcome. first is the index of its first row.
+// keep adds rows of a batch to the result. first is the index of the batch's first row.
 func (j *lateSemiJoin) keep(rows arrow.Record, indices []int32, first int64) error {
 	for _, i := range indices {
 		if err := j.picker.pick(rows, int(i), first+int64(i)); err != nil {
@@ -200,7 +200,7 @@ func (j *lateSemiJoin) keep(rows arrow.Record, indices []int32, first int64) err
 	return j.picker.flush()
 }
 
-// emit decides about the rows that are left and emits the outcome.
+// emit decides about the remaining rows and emits the result.
 func (j *lateSemiJoin) emit(shard int, anti bool, out engine.Output) error {
 	err := mergeKeys(j.left, j.right, j.most, func(_ []byte, left, right *rowSpool) error {
 		if (right.count > 0) == anti {
@@ -217,7 +217,7 @@ func (j *lateSemiJoin) emit(shard int, anti bool, out engine.Output) error {
 	return j.done.emit(shard, out)
 }
 
-// close lets go of everything.
+// close releases everything.
 func (j *lateSemiJoin) close() error {
 	j.picker.close()
 	return errors.Join(j.left.close(), j.right.close(), j.done.close())

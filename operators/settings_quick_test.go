@@ -2,24 +2,25 @@
 
 package operators
 
-// fewRowsSeeds and manyRowsSeeds count the jobs with few and with many rows by which draws are compared.
+// fewRowsSeeds and manyRowsSeeds are the numbers of jobs with few and with many rows whose
+// draws are compared.
 const fewRowsSeeds, manyRowsSeeds = 100, 2
 
-// joinSeeds counts the pairs of tables that joins are compared by.
+// joinSeeds is the number of pairs of tables that are joined.
 const joinSeeds = 150
 
-// asWorkers are the settings of a quick test with several workers, of which one has more
-// subtasks than the others.
+// asWorkers are the settings of a quick test with several workers; one worker has more subtasks
+// than the others.
 func asWorkers() []setting { return []setting{{3, 1, 2}, {8, 7, 3}} }
 
-// secondCuts is that every how many calls of the disk tests cut off what follows a process
-// that was cut off.
+// secondCuts is the distance, in calls of the disk, of interruptions of a run that follows an
+// interrupted one.
 const secondCuts = 13
 
-// strideOf is that every how many calls of the disk they cut off a process.
+// strideOf returns the distance, in calls of the disk, of interruptions of a process.
 func strideOf(quick int) int { return quick }
 
-// killedAt are the calls of the disk, of n, at which they kill a process.
+// killedAt returns the calls of the disk, of n, at which tests kill a process.
 func killedAt(n int) []int { return []int{n / 2, n * 3 / 4, n - 1} }
 
 // damagedBits is how many bits of a damaged file are flipped, one at a time.

@@ -2,13 +2,14 @@
 
 package operators
 
-// fewRowsSeeds and manyRowsSeeds count the jobs with few and with many rows by which draws are compared.
+// fewRowsSeeds and manyRowsSeeds are the numbers of jobs with few and with many rows whose
+// draws are compared.
 const fewRowsSeeds, manyRowsSeeds = 1000, 10
 
-// joinSeeds counts the pairs of tables that joins are compared by.
+// joinSeeds is the number of pairs of tables that are joined.
 const joinSeeds = 3000
 
-// asWorkers are all settings with two or three workers that there can be.
+// asWorkers are all settings with two or three workers.
 func asWorkers() (all []setting) {
 	for _, p := range []int{1, 2, 3, 8} {
 		for _, rows := range []int{1, 7, 1024} {
@@ -20,14 +21,14 @@ func asWorkers() (all []setting) {
 	return append(all, setting{1, 7, 1})
 }
 
-// secondCuts is that every how many calls of the disk tests cut off what follows a process
-// that was cut off.
+// secondCuts is the distance, in calls of the disk, of interruptions of a run that follows an
+// interrupted one.
 const secondCuts = 1
 
-// strideOf is that every how many calls of the disk they cut off a process.
+// strideOf returns the distance, in calls of the disk, of interruptions of a process.
 func strideOf(int) int { return 1 }
 
-// killedAt are the calls of the disk, of n, at which they kill a process: all of them.
+// killedAt returns the calls of the disk, of n, at which tests kill a process: all of them.
 func killedAt(n int) []int {
 	all := make([]int, n)
 	for i := range all {

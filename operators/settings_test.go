@@ -22,11 +22,11 @@ import (
 // quick, and at least the largest parallelism.
 const testShards = 8
 
-// setting is how a job is run: at a parallelism, with a number of rows per batch, and
-// as a number of workers, or as a whole where that is 0.
+// setting describes how a job is run: the parallelism, the rows per batch, and the number of
+// workers, or 0 for a job that runs as a whole.
 type setting struct{ p, rows, workers int }
 
-// diskSetting is how a job is run that puts rows on disk unless its budget is 0, which is none.
+// diskSetting describes how a job is run that puts rows on disk; a budget of 0 means no limit.
 type diskSetting struct {
 	budget     int64
 	p, workers int
@@ -58,7 +58,7 @@ func forEachSetting(t *testing.T, run func(t *testing.T, opts ...engine.Option))
 	}
 }
 
-// drawWorkers has a third of the runs of a property be by several workers.
+// drawWorkers lets a third of the runs of a property have several workers.
 func drawWorkers(rt *rapid.T) engine.Option {
 	return engine.Workers(rapid.SampledFrom([]int{0, 0, 0, 0, 2, 3}).Draw(rt, "workers"))
 }
@@ -91,7 +91,7 @@ func outcome(t *testing.T, build func(b *engine.Builder) *engine.Dataset, opts .
 	return lines
 }
 
-// runOnly runs a job for nothing but its effects and costs.
+// runOnly runs a job for its effects and costs only.
 func runOnly(t *testing.T, build func(b *engine.Builder) *engine.Dataset, opts ...engine.Option) {
 	t.Helper()
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
@@ -117,8 +117,8 @@ func sameEverywhere(t *testing.T, build func(b *engine.Builder) *engine.Dataset)
 	return first
 }
 
-// requireRows requires that the job gives the columns and rows at every setting.
-// Columns are written "name type", or "name type null"; rows as outcome does.
+// requireRows requires the columns and rows as the job's result at every setting. Columns are
+// written "name type", or "name type null"; rows as outcome does.
 func requireRows(t *testing.T, columns string, rows []string, build func(b *engine.Builder) *engine.Dataset) {
 	t.Helper()
 	want := append([]string{"shard int64"}, rows...)
@@ -128,8 +128,7 @@ func requireRows(t *testing.T, columns string, rows []string, build func(b *engi
 	require.Equal(t, want, sameEverywhere(t, build))
 }
 
-// place returns the shard that row i of n rows in memory is cut into, by counting
-// rather than by the formula.
+// place returns the shard of row i of n rows in memory, by counting rather than by the formula.
 func place(i, n int) int {
 	for s := range testShards {
 		if i >= s*n/testShards && i < (s+1)*n/testShards {
@@ -139,7 +138,7 @@ func place(i, n int) int {
 	panic("no shard")
 }
 
-// cutShard splits a line of an outcome behind the shard.
+// cutShard splits a line of an outcome after the shard.
 func cutShard(text string) (shard, rest string, ok bool) { return strings.Cut(text, " | ") }
 
 // line writes the expected text of a row.
@@ -210,7 +209,7 @@ func requireNilDataset(t *testing.T, operator func(d *engine.Dataset) *engine.Da
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset { return operator(nil) }, "dataset is nil")
 }
 
-// withShard puts a column in front that holds the shard a row lies in.
+// withShard prepends a column with the shard of a row.
 func withShard(d *engine.Dataset) *engine.Dataset {
 	if d == nil || d.Poisoned() {
 		return d

@@ -23,8 +23,8 @@ func (*sideShower) EndShard(c *engine.Context, shard int, out engine.Output) err
 	return nil
 }
 
-// TestSideInputsComeInOrder wants the rows of a side input by shard, and within one in
-// order, at every parallelism and whichever source is done first.
+// TestSideInputsComeInOrder requires the rows of a side input ordered by shard and by their
+// order in it, at every parallelism and whichever source ends first.
 func TestSideInputsComeInOrder(t *testing.T) {
 	const n = 100
 	var want []string

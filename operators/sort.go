@@ -13,10 +13,10 @@ import (
 
 // SortBy is a column to order rows by; see Asc and Desc.
 //
-// The order is total. Numbers go by value, -0 and +0 tie, NaN is above all
-// numbers and ties with itself; false is below true; text goes by its bytes,
-// dates and timestamps by time. Nulls tie and come last in either direction,
-// unless NullsFirst asks otherwise. Vectors have no order.
+// The order is total. Numbers are ordered by value, -0 and +0 tie, NaN is above all numbers and
+// ties with itself; false is below true; text is ordered by its bytes, dates and timestamps by
+// time. Nulls tie and come last in either direction, unless NullsFirst asks otherwise. Vectors
+// have no order.
 type SortBy struct {
 	column     string
 	descending bool
@@ -47,15 +47,13 @@ func (k SortBy) String() string {
 	return s
 }
 
-// Sort puts the whole dataset in order of the keys: the first decides, ties go to
-// the next. Rows that tie in all keys keep the order they had, so that the outcome
-// has no freedom left.
+// Sort puts the whole dataset in order of the keys: the first key decides, ties are decided by
+// the next. Rows that tie in all keys keep their order, so the result is unique.
 //
-// Every shard holds a part of that order, shard after shard, and about the same
-// number of rows whatever the keys are: rows that tie may lie in neighbouring
-// shards. (PartitionByRange keeps such rows together.) The bounds come from a
-// sample of the rows, which depends on the job's seed. Rows are sorted in memory
-// within the run's budget, and beyond it on disk.
+// Every shard holds a part of that order, shard after shard, and about the same number of rows
+// whatever the keys are: rows that tie may be in neighbouring shards. (PartitionByRange keeps
+// such rows together.) The bounds come from a sample of the rows, which depends on the job's
+// seed. Rows are sorted in memory within the run's budget, and beyond it on disk.
 func Sort(d *engine.Dataset, keys ...SortBy) *engine.Dataset {
 	const op = "Sort"
 	b := builderOf(op, d)
@@ -115,7 +113,7 @@ func sortText(keys []SortBy) string {
 	return strings.Join(parts, ", ")
 }
 
-// sortOperator sorts each shard and drops the column that brought the rows there.
+// sortOperator sorts each shard and drops the column that named the shard.
 type sortOperator struct {
 	noop
 	schema *arrow.Schema
@@ -146,8 +144,7 @@ func (o *sortOperator) Close() error {
 	return o.sorter.close()
 }
 
-// firstColumns returns as many columns of a batch as the schema has, which it
-// describes.
+// firstColumns returns the first columns of a batch, which the schema describes.
 func firstColumns(schema *arrow.Schema, rows arrow.Record) arrow.Record {
 	return array.NewRecord(schema, rows.Columns()[:schema.NumFields()], rows.NumRows())
 }

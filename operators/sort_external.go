@@ -11,14 +11,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 )
 
-// rowSorter puts any number of rows into the order of its keys. Rows that tie
-// keep the order in which they were added. What does not fit in the slot's memory
-// is sorted run by run onto disk and merged from there (external merge sort:
-// Knuth, The Art of Computer Programming 3, 5.4). How much memory there was has
-// no influence on the rows' order.
+// rowSorter puts any number of rows into the order of its keys. Rows that tie keep the order in
+// which they were added. Rows that do not fit in the slot's memory are sorted run by run onto
+// disk and merged from there (external merge sort: Knuth, The Art of Computer Programming 3,
+// 5.4). The order does not depend on the memory.
 //
-// One goroutine uses it: add any number of times, then each, and again from the
-// start; close at last, in any case.
+// One goroutine uses it: it calls add any number of times, then each, and may start over. It
+// always calls close at the end.
 type rowSorter struct {
 	context *engine.Context
 	schema  *arrow.Schema
@@ -33,7 +32,7 @@ type rowSorter struct {
 	order    []int32
 }
 
-// sortLimits says when a sorter goes to disk, and how it reads back.
+// sortLimits says when a sorter writes to disk, and how it reads back.
 type sortLimits struct {
 	// free bytes are held even if the slot's memory is used up by others: without
 	// them a sorter beside a full exchange would write a run for every batch.
@@ -43,8 +42,8 @@ type sortLimits struct {
 	run int64
 	// fan is how many runs are merged at a time.
 	fan int
-	// block is the size that batches read back aim at, so that a merge holds
-	// about fan times as much: half of the slot's memory, or what is free, at most.
+	// block is the target size of batches that are read back. A merge holds about fan times as
+	// much, which is at most half of the slot's memory, or free.
 	block int64
 }
 
@@ -75,7 +74,7 @@ func (s *rowSorter) add(rows arrow.Record) error {
 		}
 		s.admit(size, rows.NumRows())
 	}
-	// A single batch is held in any case: it is in memory already.
+	// A single batch is always held, as it is in memory already.
 	rows.Retain()
 	s.rows = append(s.rows, rows)
 	s.count += rows.NumRows()
@@ -83,14 +82,14 @@ func (s *rowSorter) add(rows arrow.Record) error {
 	return nil
 }
 
-// admit reserves memory for rows to come.
+// admit reserves memory for further rows.
 func (s *rowSorter) admit(size, rows int64) bool {
 	const maxRows = 1 << 30
 	total := s.bytes + size
 	if len(s.rows) > 0 && (total > s.limits.run || s.count+rows > maxRows) {
 		return false
 	}
-	// The rows themselves, once more in one piece, and the order to take them in.
+	// The rows themselves, their copy in one batch, and the order of rows.
 	need := 2*total + 24*(s.count+rows) - s.limits.free - s.reserved
 	if need <= 0 {
 		return true
@@ -119,8 +118,7 @@ func (s *rowSorter) spill() error {
 	return w.end()
 }
 
-// sorted gives the rows held to f, in order and at most n at a time, and lets go
-// of them.
+// sorted passes the rows held to f, in order and at most n at a time, and releases them.
 func (s *rowSorter) sorted(n int, f func(rows arrow.Record) error) error {
 	defer s.drop()
 	if err := s.context.Err(); err != nil {
@@ -152,7 +150,7 @@ func (s *rowSorter) sorted(n int, f func(rows arrow.Record) error) error {
 	return nil
 }
 
-// giveRows gives the rows of a batch at the indices to f.
+// giveRows passes the rows of a batch at the indices to f.
 func giveRows(c *engine.Context, all arrow.Record, indices []int32, f func(rows arrow.Record) error) error {
 	var part arrow.Record
 	var err error
@@ -168,7 +166,7 @@ func giveRows(c *engine.Context, all arrow.Record, indices []int32, f func(rows 
 	return f(part)
 }
 
-// drop lets go of the rows held in memory.
+// drop releases the rows held in memory.
 func (s *rowSorter) drop() {
 	for i, r := range s.rows {
 		r.Release()
@@ -181,8 +179,8 @@ func (s *rowSorter) drop() {
 	}
 }
 
-// each gives all rows, in order, to f, in batches of at most BatchRows rows that f
-// borrows. The sorter is empty afterwards.
+// each passes all rows to f, in order, in batches of at most BatchRows rows, which f borrows.
+// The sorter is empty afterwards.
 func (s *rowSorter) each(f func(rows arrow.Record) error) error {
 	if s.runs == nil {
 		if len(s.rows) == 0 {
@@ -208,7 +206,7 @@ func (s *rowSorter) each(f func(rows arrow.Record) error) error {
 	return runs.close()
 }
 
-// mergePass makes one run of every fan neighbouring ones.
+// mergePass merges every fan consecutive runs into one.
 func (s *rowSorter) mergePass() error {
 	from := s.runs
 	to := &runFile{context: s.context, schema: s.schema}
@@ -235,7 +233,7 @@ func (s *rowSorter) mergePass() error {
 	return err
 }
 
-// close lets go of everything.
+// close releases everything.
 func (s *rowSorter) close() error {
 	s.drop()
 	if s.runs == nil {
@@ -246,8 +244,8 @@ func (s *rowSorter) close() error {
 	return runs.close()
 }
 
-// runFile is a file of sorted runs, one behind the other, each a stream of frames
-// with a block of rows in each.
+// runFile is a file of consecutive sorted runs. Each run is a stream of frames, with a block of
+// rows in each.
 type runFile struct {
 	context *engine.Context
 	schema  *arrow.Schema
@@ -263,7 +261,7 @@ type sortedRun struct {
 	perBlock int // rows of its batches
 }
 
-// begin starts a run behind those there are.
+// begin starts a run after the existing ones.
 func (r *runFile) begin() (*runWriter, error) {
 	if r.file == nil {
 		blocks, err := batch.NewBlockWriter(r.schema, r.context.Allocator)
@@ -279,7 +277,7 @@ func (r *runFile) begin() (*runWriter, error) {
 	return &runWriter{of: r}, nil
 }
 
-// explain says what the file was for.
+// explain adds to an error what the file was for.
 func (r *runFile) explain(err error) error {
 	where, size := r.context.SpillDir, int64(0)
 	if r.file != nil {
@@ -345,8 +343,7 @@ func (r *runFile) open(run sortedRun) (*runReader, error) {
 	return &runReader{disk.NewFrameReader(r.file, run.Stream), blocks}, nil
 }
 
-// next returns the next rows, owned by the caller, or io.EOF after all that were
-// written.
+// next returns the next rows, owned by the caller, or io.EOF after the last.
 func (r *runReader) next() (arrow.Record, error) {
 	block, rows, err := r.frames.Next()
 	if err == io.EOF {

@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// digested is what digest leaves of a shard.
+// digested is the row that digest makes of a shard.
 type digested struct {
 	Rows int64
 	Hash string
@@ -73,9 +73,8 @@ func (o *digester) EndShard(c *engine.Context, shard int, out engine.Output) err
 	return out.Emit(shard, arrowrows.Batch(rec))
 }
 
-// requireSameOnDisk runs a job with plenty of memory and with next to none, at
-// several parallelisms, and requires the same bytes and that rows went to disk
-// where memory was short.
+// requireSameOnDisk runs a job with plenty of memory and with very little, at several
+// parallelisms. It requires the same bytes, and that rows went to disk if memory was short.
 func requireSameOnDisk(t *testing.T, build func(b *engine.Builder) *engine.Dataset) {
 	t.Helper()
 	var want []string

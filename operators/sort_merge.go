@@ -9,9 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// mergeRuns gives the rows of several sorted runs, in order, to f, which borrows
-// them, in batches of at most n rows. Rows that tie come by run, then as they
-// stand there.
+// mergeRuns passes the rows of several sorted runs to f, in order, in batches of at most n
+// rows, which f borrows. Rows that tie are ordered by run, then by their order in the run.
 func mergeRuns(c *engine.Context, file *runFile, runs []sortedRun, keys []batch.SortKey, n int, f func(rows arrow.Record) error) error {
 	m := &merger{context: c, keys: keys, cursors: make([]mergeCursor, len(runs)), limit: n, give: f}
 	defer m.release()
@@ -37,24 +36,24 @@ type merger struct {
 	limit   int
 	give    func(rows arrow.Record) error
 
-	// picked holds the cursors of the rows taken since the last batch went out.
-	// Their rows are those from first up to row of each cursor.
+	// picked holds the cursor of each row taken since the last batch was passed on. The rows of
+	// a cursor are those from first up to row.
 	picked []int32
 	order  []int32
 	parts  []arrow.Record
 }
 
-// mergeCursor is the place reached in a run.
+// mergeCursor is the position in a run.
 type mergeCursor struct {
 	reader  *runReader
 	rows    arrow.Record // owned; nil at the end
-	first   int          // of rows, not given yet
-	row     int          // of rows, the next
-	at      int32        // while a batch is put together: the place of its next row
+	first   int          // first row of rows that was not passed on
+	row     int          // next row of rows
+	at      int32        // while a batch is assembled: the position of its next row
 	compare []*batch.Comparer
 }
 
-// load brings the next batch of a run, all of whose rows so far were given.
+// load reads the next batch of a run, after all earlier rows were passed on.
 func (m *merger) load(i int) error {
 	k := &m.cursors[i]
 	if k.rows != nil {
@@ -62,7 +61,7 @@ func (m *merger) load(i int) error {
 		k.rows = nil
 	}
 	rows, err := k.reader.next()
-	if err == io.EOF { // itself: one wrapped in an error is something cut off
+	if err == io.EOF { // not errors.Is: a wrapped io.EOF means truncated data
 		return nil
 	}
 	if err != nil {
@@ -118,7 +117,7 @@ func (m *merger) run() error {
 	return nil
 }
 
-// sink moves the cursor at a place of the heap down to where it belongs.
+// sink moves the cursor at a position of the heap down to where it belongs.
 func (m *merger) sink(at int) error {
 	for {
 		least := at
@@ -154,7 +153,7 @@ func (m *merger) less(i, j int) (bool, error) {
 	return order < 0 || order == 0 && i < j, nil
 }
 
-// flush gives the rows picked.
+// flush passes on the picked rows.
 func (m *merger) flush() error {
 	if len(m.picked) == 0 {
 		return nil
@@ -201,7 +200,7 @@ func (m *merger) flush() error {
 	return giveRows(m.context, all, m.order, m.give)
 }
 
-// release lets go of the runs.
+// release releases the runs.
 func (m *merger) release() {
 	for i := range m.cursors {
 		k := &m.cursors[i]

@@ -14,22 +14,21 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Rows are placed by ranges of keys in three steps, each an operator that the
-// plan shows:
+// Rows are placed by ranges of keys in three steps, each an operator that the plan shows:
 //
-//   - SampleKeys draws rows of each shard, keyed by shard and index, and keeps
-//     their keys, place and weight;
-//   - Splitters, on one subtask, puts the sample in order and cuts it into as many
-//     parts of equal weight as there are shards;
-//   - PlaceRows gets the bounds as a side input and adds to every row the shard it
-//     belongs to, which the exchange behind it goes by.
+//   - SampleKeys draws rows of each shard and keeps their keys, place and weight; the draws
+//     depend on shard and index;
+//   - Splitters, on one subtask, puts the sample in order and cuts it into as many parts of
+//     equal weight as there are shards;
+//   - PlaceRows gets the bounds as a side input and adds to every row its shard, which the
+//     exchange after it uses.
 //
-// A bound is a row of the sample: its keys and, where rows that tie may be parted,
-// its shard and index. A row belongs to the shard whose number is the count of
-// bounds at or before it. As keys, shard and index order rows without ties, equal
-// keys can be spread evenly and still keep their order.
+// A bound is a row of the sample: its keys and, if rows that tie may be separated, its shard
+// and index. The shard of a row is the number of bounds at or before it. Keys, shard and index
+// order rows without ties, so rows with equal keys can be spread evenly and still keep their
+// order.
 
-// rangePort is the input that rows with places come in by.
+// rangePort returns the input for rows with places.
 func rangePort(placed *engine.Dataset, keys []SortBy) engine.Port {
 	names := make([]string, len(keys))
 	for i, k := range keys {
@@ -38,7 +37,7 @@ func rangePort(placed *engine.Dataset, keys []SortBy) engine.Port {
 	return engine.Port{From: placed, Partitioner: engine.Range, Keys: names, Partition: placeByLastColumn}
 }
 
-// placeByLastColumn sends rows where their last column says.
+// placeByLastColumn sends rows to the shard in their last column.
 func placeByLastColumn(placed engine.Batch, _ int, _ int64, _ int, dst []int32) error {
 	rows := arrowrows.Record(placed)
 	copy(dst, rows.Column(int(rows.NumCols())-1).(*array.Int32).Int32Values())
@@ -90,7 +89,7 @@ func placeRanges(op string, d *engine.Dataset, keys []batch.SortKey, parting boo
 	})
 }
 
-// freeName returns the name, with underscores behind it until no field has it.
+// freeName returns the name, with underscores appended until no field has it.
 func freeName(fields []arrow.Field, name string) string {
 	for i := 0; i < len(fields); i++ {
 		if fields[i].Name == name {
@@ -101,19 +100,19 @@ func freeName(fields []arrow.Field, name string) string {
 	return name
 }
 
-// sampleRate draws a row of a shard with a probability of 1/weight, the weight
-// growing with the square root of the row's index: 1 for the first 15 rows, n for
-// those around 4·n². Of n rows in a shard about 4·√n are drawn, and the weights of
-// those drawn add up to about n. So small datasets are sampled whole, large ones
-// at a vanishing rate, and a shard that holds everything well enough to cut it.
-// What is drawn depends on the operator's place in the graph, shard and index alone.
+// sampleRate draws a row of a shard with probability 1/weight. The weight grows with the square
+// root of the row's index: 1 for the first 15 rows, n for those around 4·n². Of n rows in a
+// shard about 4·√n are drawn, and their weights add up to about n. So small datasets are
+// sampled completely and large ones at a vanishing rate, and a shard that holds all rows has
+// enough samples to be cut. The draws depend only on the operator's place in the graph, the
+// shard and the index.
 type sampleRate struct {
 	draws  shared.Random
 	index  int64
 	weight int64
 }
 
-// next draws the next row, of the given weight, or does not: 0.
+// next returns the weight of the next row if it is drawn, otherwise 0.
 func (s *sampleRate) next() int64 {
 	s.index++
 	if s.index >= 4*(s.weight+1)*(s.weight+1) {
@@ -209,15 +208,15 @@ func weightsOf(rows arrow.Record) []int64 {
 	return rows.Column(int(rows.NumCols()) - 1).(*array.Int64).Int64Values()
 }
 
-// Finish emits, for each shard but the first, the first row before which its
-// share of the weight lies. Where every row is in the sample, that is row
-// i·n/shards of the order for shard i.
+// Finish emits the bound of each shard but the first: the first row at which the weight before
+// it reaches the share of the earlier shards. If every row is in the sample, the bound of shard
+// i is row i·n/shards of the order.
 func (o *splitterPicker) Finish(c *engine.Context, out engine.Output) error {
 	if o.sorter == nil {
 		return nil
 	}
 	var (
-		before int64 // weight
+		before int64 // weight before the current row
 		shard  = 1
 		picked []int32
 	)
@@ -262,7 +261,7 @@ type rangePlacer struct {
 	keys    []batch.SortKey
 	parting bool
 
-	bounds         arrow.Record // owned; nil where there are none
+	bounds         arrow.Record // owned; nil if there are none
 	shards, places []int64      // of the bounds
 	index          rowIndex
 }

@@ -52,7 +52,7 @@ func sortables(n int) []sortable {
 	return rows
 }
 
-// text writes a row so that different bits read differently.
+// text writes a row so that different bits have different texts.
 func (r sortable) text() string {
 	var real, text any
 	if r.Real != nil {
@@ -64,7 +64,7 @@ func (r sortable) text() string {
 	return line(real, text, r.Flag, r.ID)
 }
 
-// compareBy orders rows in the plainest way, column by column.
+// compareBy orders rows in the simplest way, column by column.
 func compareBy(keys []SortBy) func(x, y sortable) int {
 	return func(x, y sortable) int {
 		for _, k := range keys {
@@ -215,7 +215,7 @@ func TestSortProperties(t *testing.T) {
 		_, perShard := sortOutcome(rt, shards, func(b *engine.Builder) *engine.Dataset {
 			return PartitionByRange(FromSlice(b, rows), keys...)
 		}, opts...)
-		// Rows with equal keys lie together, so that shards end where the keys change.
+		// Rows with equal keys are together, so shards end where the keys change.
 		at := 0
 		for _, n := range perShard {
 			at += n
@@ -226,7 +226,7 @@ func TestSortProperties(t *testing.T) {
 	})
 }
 
-// TestPartitionByRangeKeepsOrder holds that rows of a shard come as they came in.
+// TestPartitionByRangeKeepsOrder: rows of a shard keep their order.
 func TestPartitionByRangeKeepsOrder(t *testing.T) {
 	keys := []SortBy{Asc("text"), Desc("flag")}
 	const n = 300
@@ -257,8 +257,8 @@ func TestPartitionByRangeKeepsOrder(t *testing.T) {
 	})
 }
 
-// TestSortBalances holds that shards get about equally many rows whatever the
-// keys, which is what parting ties is for.
+// TestSortBalances: shards get about equally many rows whatever the keys, which is why rows
+// that tie are separated.
 func TestSortBalances(t *testing.T) {
 	const n = 20000
 	for name, key := range map[string]func(i int) int64{
@@ -284,7 +284,7 @@ func TestSortBalances(t *testing.T) {
 	}
 }
 
-// TestSortFromOneShard sorts rows that all lie in one shard.
+// TestSortFromOneShard sorts rows that are all in one shard.
 func TestSortFromOneShard(t *testing.T) {
 	const n = 5000
 	_, perShard := sortOutcome(t, testShards, func(b *engine.Builder) *engine.Dataset {
@@ -341,8 +341,8 @@ func TestSortOnDisk(t *testing.T) {
 	})
 }
 
-// TestRowSorter holds the sorter, with limits so small that it merges in several
-// passes, against a stable sort.
+// TestRowSorter compares the sorter, with limits so small that it merges in several passes,
+// with a stable sort.
 func TestRowSorter(t *testing.T) {
 	codec, err := batch.NewCodec[sortable]()
 	require.NoError(t, err)
@@ -399,8 +399,8 @@ func columnsOf(schema *arrow.Schema, keys []SortBy) []batch.SortKey {
 	return cols
 }
 
-// TestRowSorterGivesUp holds that a sorter closed at any moment leaves nothing
-// behind, and that failures come through.
+// TestRowSorterGivesUp: a sorter closed at any moment leaves nothing behind, and failures are
+// returned.
 func TestRowSorterGivesUp(t *testing.T) {
 	codec, err := batch.NewCodec[sortable]()
 	require.NoError(t, err)

@@ -142,7 +142,7 @@ func TestFlatMapFailures(t *testing.T) {
 	})
 }
 
-// TestEmitOutsideTheCall emits a row when no call is under way: nobody would see an error.
+// TestEmitOutsideTheCall emits a row outside of a call, where an error could not be returned.
 func TestEmitOutsideTheCall(t *testing.T) {
 	codec, ok := outputRows[petal]("FlatMap", nil)
 	require.True(t, ok)

@@ -6,7 +6,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// reads says that an operator looks at the columns of a schema, and hands on none.
+// reads returns the use of an operator that reads the columns of a schema, and passes on none.
 func reads(columns *arrow.Schema) engine.ColumnUse {
 	use := engine.ColumnUse{Some: true}
 	for _, f := range columns.Fields() {
@@ -15,8 +15,8 @@ func reads(columns *arrow.Schema) engine.ColumnUse {
 	return use
 }
 
-// keeps says that an operator hands on all columns of a dataset, which come first among those
-// that it emits, and looks at the named ones besides.
+// keeps returns the use of an operator that passes on all columns of a dataset, as the first
+// columns that it emits. It also reads the named ones.
 func keeps(d *engine.Dataset, read ...string) engine.ColumnUse {
 	use := engine.ColumnUse{Some: true, Reads: read}
 	if usable(d) {
@@ -27,7 +27,8 @@ func keeps(d *engine.Dataset, read ...string) engine.ColumnUse {
 	return use
 }
 
-// instead says that an operator makes one of the columns that it would hand on itself.
+// instead returns the use with one column, at, that the operator makes itself instead of
+// passing it on.
 func instead(use engine.ColumnUse, at int) engine.ColumnUse {
 	if at < len(use.Passes) {
 		use.Passes[at] = -1

@@ -13,14 +13,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Vectorize adds a column of vectors whose components are the named columns, in
-// the order given, and keeps all others. Columns of numbers give one component
-// each, bools 0 or 1, and vectors of a fixed dimension all of theirs; the type of
-// the new column is vector[n] for n components. Integers beyond 2^53 are rounded
-// to the nearest float64.
+// Vectorize adds a column of vectors whose components are the named columns, in the order
+// given, and keeps all others. Columns of numbers give one component each, bools 0 or 1, and
+// vectors of a fixed dimension all of theirs; the type of the new column is vector[n] for n
+// components. Integers beyond 2^53 are rounded to the nearest float64.
 //
-// A null in one of the columns fails the run and is told with its row and
-// column: fill or filter such rows first. NaN and infinities are kept.
+// A null in one of the columns fails the run and is reported with its row and column: fill or
+// filter such rows first. NaN and infinities are kept.
 func Vectorize(d *engine.Dataset, name string, columns ...string) *engine.Dataset {
 	const op = "Vectorize"
 	b := builderOf(op, d)
@@ -125,8 +124,8 @@ func (o *vectorizer) Process(c *engine.Context, _, shard int, in engine.Batch, o
 	return emitColumns(shard, o.schema, o.cols, rows.NumRows(), out)
 }
 
-// firstNull finds the first row of a batch with a null among the columns: the
-// message must not depend on where batches end.
+// firstNull finds the first row of a batch with a null in any of the columns, as the message
+// must not depend on batches.
 func (o *vectorizer) firstNull(rows arrow.Record) (row int, part *vectorPart) {
 	for i := range o.parts {
 		col := rows.Column(o.parts[i].column)
@@ -186,7 +185,7 @@ func (o *vectorizer) fill(p *vectorPart, col arrow.Array) {
 	}
 }
 
-// number is what columns of numbers hold.
+// number lists the types of columns of numbers.
 type number interface {
 	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
 }

@@ -162,8 +162,8 @@ func TestVectorizeShapes(t *testing.T) {
 	}, "vectors_test.go:", `Vectorize: column "any" is vector; want numbers, bools or vectors of a fixed dimension`, `declare the field [n]float64, or the slice with the tag `+"`column:\"any,dim=n\"`")
 }
 
-// TestVectorsOfCSV writes vectors as text, and reads them again into arrays, by the type that is
-// given; a cell of another length is told with file, line and column.
+// TestVectorsOfCSV writes vectors as text, and reads them back into arrays by the declared
+// type. A cell of another length is reported with file, line and column.
 func TestVectorsOfCSV(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.csv")

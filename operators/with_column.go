@@ -12,12 +12,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// WithColumn adds a column with the values that f computes from each row, and
-// keeps all others. A column of that name is replaced in its place. T is a
-// number, bool, string, []byte, time.Time, a vector, or a pointer to one, which
-// makes the column nullable.
+// WithColumn adds a column with the values that f computes from each row, and keeps all others.
+// A column of that name is replaced in its place. T is a number, bool, string, []byte,
+// time.Time, a vector, or a pointer to one of these, which makes the column nullable.
 //
-// The row is f's for the call, as in Map.
+// f borrows the row for the call, as in Map.
 func WithColumn[In, T any](d *engine.Dataset, name string, f func(In) T) *engine.Dataset {
 	const op = "WithColumn"
 	b := builderOf(op, d)

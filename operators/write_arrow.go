@@ -16,15 +16,14 @@ import (
 
 // ArrowWriteOptions says how Arrow files are written.
 type ArrowWriteOptions struct {
-	// PerShard writes one file per shard into a directory at the path:
-	// part-00000.arrow and so on, those of empty shards too.
+	// PerShard writes one file per shard, empty shards too, into a directory at the path:
+	// part-00000.arrow and so on.
 	PerShard bool
 }
 
-// WriteArrow writes the rows of d, in their order, to the file at path in the
-// file form of the Arrow IPC format, uncompressed, by the rules of WriteFiles.
-// The bytes are the same at every parallelism. Types come back from ReadArrow as
-// they were.
+// WriteArrow writes the rows of d, in their order, to the file at path in the file form of the
+// Arrow IPC format, uncompressed, by the rules of WriteFiles. The bytes are the same at every
+// parallelism. ReadArrow returns the same types.
 func WriteArrow(d *engine.Dataset, path string, o ArrowWriteOptions) {
 	WriteFiles(d, path, o.PerShard, FileFormat{Op: "WriteArrow", Extension: "arrow", File: newArrowFile})
 }

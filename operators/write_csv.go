@@ -15,35 +15,33 @@ import (
 	"github.com/superstep-ml/superstep/internal/textfile"
 )
 
-// CSVWriteOptions says how delimited text is written. The zero value is
-// comma-separated text with a header, in which a missing value is an empty cell.
+// CSVWriteOptions describes how delimited text is written. The zero value is comma-separated
+// text with a header, in which a missing value is an empty cell.
 type CSVWriteOptions struct {
 	// NoHeader leaves out the line of column names.
 	NoHeader bool
 	// Delimiter separates cells; 0 means a comma.
 	Delimiter byte
-	// Null is the spelling of a missing value. Text that is spelled so is quoted,
-	// which tells it apart. In the other columns quotes tell nothing apart, so a
-	// spelling that could be a value of one that may have missing values is an
-	// error: "NaN" or "-1" for floats, "NULL" for bytes, since it is base64.
+	// Null is the spelling of a missing value. Text with that spelling is quoted, to tell it
+	// apart. In other columns quotes make no difference. So a spelling that could be a value of
+	// a nullable column is an error: "NaN" or "-1" for floats, "NULL" for bytes, since it is
+	// base64.
 	Null string
-	// PerShard writes one file per shard, each with a header, into a directory at
-	// the path: part-00000.csv and so on, those of empty shards too.
+	// PerShard writes one file per shard, empty shards too, each with a header, into a
+	// directory at the path: part-00000.csv and so on.
 	PerShard bool
 }
 
-// WriteCSV writes the rows of d, in their order, as delimited text to the file at
-// path, by the rules of WriteFiles. The bytes are the same at every parallelism.
+// WriteCSV writes the rows of d, in their order, as delimited text to the file at path, by the
+// rules of WriteFiles. The bytes are the same at every parallelism.
 //
-// Lines end in "\n". Floats are written as the shortest decimal that reads back
-// to the same bits, times in RFC 3339, in UTC with Z if their type has a time zone
-// and else without, bytes in base64, vectors as [1 2.5 3] and sparse ones as
-// [0:1 7:2.5]. Cells are quoted where they must be: text that
-// contains delimiters, quotes, newlines or outer blanks, that is empty, or that
-// equals Null. Text with a byte of 0 is an error. ReadCSV reads the same values back when it is given the types,
-// except that within text "\r\n" becomes "\n", that empty bytes are missing
-// unless Null says how missing ones look, and that in the only column of a file
-// missing text is empty text, likewise.
+// Lines end in "\n". Floats are written as the shortest decimal that reads back to the same
+// bits, bytes in base64, vectors as [1 2.5 3] and sparse ones as [0:1 7:2.5]. Times are written
+// in RFC 3339: in UTC with Z if their type has a time zone, otherwise without. Text is quoted
+// if it contains delimiters, quotes, newlines or outer blanks, is empty, or equals Null. Text
+// with a byte of 0 is an error. ReadCSV reads the same values back if it is given the types,
+// with these exceptions: within text "\r\n" becomes "\n"; and unless Null is set, empty bytes
+// are read as missing, and missing text in the only column of a file as empty text.
 func WriteCSV(d *engine.Dataset, path string, o CSVWriteOptions) {
 	const op = "WriteCSV"
 	b := builderOf(op, d)
@@ -94,9 +92,9 @@ func (o CSVWriteOptions) check() error {
 	return nil
 }
 
-// checkNull refuses a spelling of a missing value that is also a value of a
-// column that may have both and in which quotes make no difference. The empty
-// one is let pass: of all values only empty bytes are spelled so.
+// checkNull refuses a spelling of missing values that is also the spelling of a value of a
+// nullable column in which quotes make no difference. The empty spelling is allowed: of all
+// values only empty bytes have it.
 func (o CSVWriteOptions) checkNull(schema *arrow.Schema) error {
 	if o.Null == "" {
 		return nil

@@ -72,7 +72,7 @@ type csvRow struct {
 	Pair  []float32
 }
 
-// show writes what is held, NaN equal to NaN.
+// show writes a row so that all NaNs are equal.
 func (r csvRow) show() string {
 	note, some := "null", "null"
 	if r.Note != nil {
@@ -84,7 +84,7 @@ func (r csvRow) show() string {
 	return fmt.Sprintf("%q %s %v %v %d %s %v %v %v", r.Text, note, r.Real, r.Small, r.Big, some, r.On, r.Vec, r.Pair)
 }
 
-// TestCSVRoundTrip writes rows and reads them back as they were.
+// TestCSVRoundTrip writes rows and reads the same rows back.
 func TestCSVRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.csv")
 	text := rapid.OneOf(
@@ -161,8 +161,8 @@ func TestWriteCSVOfZeroBytes(t *testing.T) {
 	require.Empty(t, entries)
 }
 
-// Times of a type without a zone are written and read without, others as UTC, and neither is taken
-// for the other.
+// Times of a type without a zone are written and read without a zone, others as UTC, and the
+// two are never confused.
 func TestWriteCSVTimes(t *testing.T) {
 	rec := batchtest.Record(t, batchtest.Allocator(t), batchtest.Schema(t, "naive timestamp[ms] null", "berlin timestamp[s, Europe/Berlin] null"),
 		`[{"naive": "2020-07-01T12:00:00.5", "berlin": "2020-07-01T10:00:00"}, {"naive": null, "berlin": null}]`)

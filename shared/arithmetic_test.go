@@ -111,8 +111,8 @@ func drawNode(t *rapid.T, label string) Node {
 	return Node{level, rapid.IntRange(0, 64>>level).Draw(t, label+".index")}
 }
 
-// The dumb cover: descend from a root that is large enough and keep every node
-// that lies within r but whose parent does not.
+// The naive cover descends from a root that is large enough, and keeps every node that lies
+// within r but whose parent does not.
 func coverByDescent(n Node, r Range) []Node {
 	switch common := n.Range().Intersect(r); {
 	case common.Empty():
@@ -138,8 +138,8 @@ func TestCoverIsExactAndMinimal(t *testing.T) {
 	require.Equal(t, []Node{{9, 9}, {0, 3}}, AppendCover([]Node{{9, 9}}, Range{3, 4}))
 }
 
-// expression folds the present leaves below n by plain recursion; it writes
-// what was merged with what.
+// expression folds the present leaves below n by plain recursion, and writes the merges as an
+// expression.
 func expression(n Node, present map[int]bool) string {
 	if n.Level == 0 {
 		if present[n.Index] {
@@ -213,8 +213,8 @@ func checkForest(t *rapid.T, r Range, present map[int]bool, entries []Entry[stri
 	}
 }
 
-// foldBySchedule folds a forest step by step, leaving it as it is, and checks
-// that each slot is used up once.
+// foldBySchedule folds a copy of a forest step by step, and checks that each slot is consumed
+// once.
 func foldBySchedule(t *rapid.T, forest []Entry[string]) string {
 	var nodes []Node
 	var values []string
@@ -237,8 +237,8 @@ func foldBySchedule(t *rapid.T, forest []Entry[string]) string {
 	return values[0]
 }
 
-// A folder holds a number of buffers that is logarithmic in its range, each
-// buffer comes back once, and none is allocated after the first round.
+// The number of buffers that a folder holds is logarithmic in its range. Each buffer is
+// returned once, and none is allocated after the first round.
 func TestFolderKeepsFewBuffers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lo := rapid.IntRange(0, 5000).Draw(t, "lo")
@@ -265,8 +265,8 @@ func TestFolderKeepsFewBuffers(t *testing.T) {
 	})
 }
 
-// Subtrees are merged as soon as they are complete: of an aligned range, the
-// buffers alive after n shards are the ones in the binary writing of n.
+// Subtrees are merged as soon as they are complete: of an aligned range, the number of live
+// buffers after n shards is the number of ones in n's binary form.
 func TestFolderMergesAtOnce(t *testing.T) {
 	live := 0
 	f := NewFolder(Range{64, 128}, func(l, _ *int) *int { return l }, func(*int) { live-- })
@@ -340,8 +340,8 @@ func TestFoldRefusesBadEntries(t *testing.T) {
 	require.ErrorContains(t, err, "power of two")
 }
 
-// rankExpression is the canonical tree over ranks by its definition: the first
-// r pairs become one value each, and the q values fold in a perfect tree.
+// rankExpression folds the canonical tree over ranks by its definition: the first r pairs
+// become one value each, and the q values are folded in a perfect tree.
 func rankExpression(p int) string {
 	q := 1
 	for 2*q <= p {

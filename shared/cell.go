@@ -6,20 +6,19 @@ import (
 	"slices"
 )
 
-// cell is the place of one name among the objects of a subtask. It outlives the
-// objects in it, so that putting again allocates nothing and a name keeps its
-// type for the whole session.
+// cell holds the objects of one name in a subtask. It outlives the objects, so that putting
+// again allocates nothing and a name keeps its type for the whole session.
 type cell interface {
 	declared() *declaration
 	// size returns the number of objects.
 	size() int
 	// each calls f with every object, in shard order.
 	each(f func(v any))
-	// encode calls f with the bytes of every object, in shard order, until f
-	// is false. It appends the bytes to buf and returns it for further use.
+	// encode calls f with the bytes of every object, in shard order, until f returns false. It
+	// appends the bytes to buf and returns buf for further use.
 	encode(buf []byte, f func(shard int, data []byte, err error) bool) (rest []byte, more bool)
-	// move gives the objects to other subtasks, see Session.Regroup, and returns those that
-	// none of these takes.
+	// move gives the objects to other subtasks, see Session.Regroup. It returns the objects
+	// that none of them takes.
 	move(to []*Objects) (left []any)
 }
 
@@ -47,7 +46,7 @@ func (c *one[T]) set(o *Objects, v T) {
 	c.value, c.present = v, true
 }
 
-// clear forgets the object.
+// clear removes the object.
 func (c *one[T]) clear(o *Objects) {
 	if c.present {
 		o.live.Add(-1)
@@ -130,7 +129,7 @@ func (c *many[T]) encode(buf []byte, f func(int, []byte, error) bool) ([]byte, b
 	return buf, true
 }
 
-// encodeValue encodes v over buf.
+// encodeValue encodes v into buf, which it overwrites.
 func encodeValue[T any](k *key[T], buf []byte, v T) ([]byte, error) {
 	data, err := k.codec.Append(buf[:0], v)
 	if err != nil {

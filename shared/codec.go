@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// Codec turns the object of a key into bytes and back, for checkpoints, moves
-// between processes and fingerprints.
+// Codec turns the object of a key into bytes and back, for checkpoints, moves between processes
+// and fingerprints.
 //
-// Append writes v behind dst and returns the extended slice; the same v always
-// gives the same bytes. On error it returns dst as it was. Decode reads what one
-// Append wrote, from all of src; the result shares no memory with src. It
-// answers any other bytes with an error or a valid value, never a panic, and
-// allocates in proportion to len(src). Both may be called concurrently.
+// Append writes v behind dst and returns the extended slice; the same v always gives the same
+// bytes. On error it returns dst as it was. Decode reads what one Append wrote, from all of
+// src; the result shares no memory with src. For any other bytes it returns an error or a valid
+// value, never panics, and allocates in proportion to len(src). Both may be called
+// concurrently.
 type Codec[T any] interface {
 	Append(dst []byte, v T) ([]byte, error)
 	Decode(src []byte) (T, error)
@@ -58,7 +58,7 @@ func Int() Codec[int] {
 // Bool returns the codec of one bool: a byte, 0 or 1.
 func Bool() Codec[bool] { return boolean{} }
 
-// String returns the codec of one string: its bytes, which have to be UTF-8.
+// String returns the codec of one string: its bytes, which must be UTF-8.
 func String() Codec[string] { return text{} }
 
 type float64s struct{}
@@ -127,8 +127,8 @@ func (int64s) Decode(src []byte) ([]int64, error) {
 	return v, nil
 }
 
-// scalar is the codec of a type that fits one 8-byte word. from is false where
-// no T has the bits of the word.
+// scalar is the codec of a type that fits one 8-byte word. from returns false if no T has the
+// bits of the word.
 type scalar[T any] struct {
 	name string
 	to   func(T) uint64
@@ -152,7 +152,7 @@ func (c scalar[T]) Decode(src []byte) (T, error) {
 	return v, nil
 }
 
-// always lifts a conversion that is defined for every word.
+// always turns a conversion that is defined for every word into one that returns true.
 func always[T any](from func(uint64) T) func(uint64) (T, bool) {
 	return func(w uint64) (T, bool) { return from(w), true }
 }
@@ -201,7 +201,7 @@ func extend(dst []byte, n int) (whole, room []byte) {
 	return dst, dst[at:]
 }
 
-// elements returns how many elements of a width src holds.
+// elements returns how many elements of the given width src holds.
 func elements(name string, src []byte, width int) (int, error) {
 	if len(src)%width != 0 {
 		return 0, fmt.Errorf("shared: decode %ss: %d bytes are no multiple of %d", name, len(src), width)

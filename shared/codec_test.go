@@ -43,7 +43,7 @@ func TestCodecLayout(t *testing.T) {
 	check("01", data, err)
 	data, err = String().Append(nil, "é")
 	check("c3a9", data, err)
-	// Maps lie in the order of their encoded keys, at every depth.
+	// Entries of maps are in the order of their encoded keys, at every depth.
 	data, err = Msgpack[map[string]map[int8]bool]().Append([]byte{0xee}, map[string]map[int8]bool{"b": {2: true, 1: false, -1: true}, "a": nil})
 	check("ee"+"82"+"a161"+"c0"+"a162"+"83"+"d001c2"+"d002c3"+"d0ffc3", data, err)
 }
@@ -183,8 +183,8 @@ func TestHostileLengthsAreNotBelieved(t *testing.T) {
 	}
 }
 
-// checkDecoder holds a decoder to its contract: whatever it accepts it writes
-// and reads again as the same bytes.
+// checkDecoder checks the contract of a decoder: a value that it accepts is encoded and decoded
+// again to the same bytes.
 func checkDecoder[T any](t *testing.T, c Codec[T], src []byte) {
 	t.Helper()
 	kept := bytes.Clone(src)

@@ -17,29 +17,28 @@ var (
 	ErrMismatch = errors.New("the name belongs to another key")
 	// ErrClosed: the session has ended and its objects are gone.
 	ErrClosed = errors.New("the session is closed")
-	// ErrRestored: the object was restored, from bytes that its key cannot decode.
+	// ErrRestored: the object was restored from bytes that its key cannot decode.
 	ErrRestored = errors.New("what was restored cannot be decoded")
-	// ErrRefused: objects of the key's kind are not to be put now.
+	// ErrRefused: objects of the key's kind must not be put now.
 	ErrRefused = errors.New("not now")
 	// ErrKey: the key itself is unusable; see Key.Err.
 	ErrKey = errors.New("unusable key")
 )
 
-// AccessError tells why an object could not be reached. Get, Put and the other
-// methods of keys panic with an *AccessError, because within a stage there is
-// nothing better to do than to fail the subtask: whoever calls user code
-// recovers it and returns it as the subtask's error. It is not a fault of the
-// engine and needs no stack.
+// AccessError tells why an object could not be reached. Get, Put and the other methods of keys
+// panic with an *AccessError, because a stage can do nothing better than fail the subtask. The
+// caller of user code recovers it and returns it as the subtask's error. It is not a fault of
+// the engine and needs no stack.
 type AccessError struct {
 	Op      string       // what was attempted: "get", "put", ...
 	Key     string       // name of the key
 	Kind    Kind         // its kind
 	Type    reflect.Type // its type; nil for a key that was not made
-	Session string       // the session, empty where there is none
-	Subtask int          // the subtask, -1 where there is none
+	Session string       // the session, "" if there is none
+	Subtask int          // the subtask, -1 if there is none
 	Shard   int          // the shard, -1 for a key that is not per shard
 	Detail  string       // more about the cause, may be empty
-	Near    []string     // names in the same subtask that are spelt alike
+	Near    []string     // names in the same subtask with a similar spelling
 	Err     error        // one of the causes above
 }
 

@@ -67,7 +67,7 @@ func Example_objects() {
 	// <nil> 0
 }
 
-// Subtasks that should hold the same replicated objects find out whether they do.
+// Subtasks check whether they hold the same replicated objects.
 func ExampleObjects_Fingerprints() {
 	weights := shared.Replicated("weights", shared.Float64s())
 	session, err := shared.NewStore().Open("job", "training", 2)

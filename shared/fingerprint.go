@@ -13,13 +13,12 @@ type Fingerprint struct {
 	Hash uint64
 }
 
-// Fingerprints appends the fingerprints of the replicated objects to dst, sorted
-// by name, and returns the extended slice. Objects under a name for which except
-// is true are left out, at no cost; except may be nil. Subtasks whose replicated
-// objects are the same, as they should be, give equal slices.
+// Fingerprints appends the fingerprints of the replicated objects to dst, sorted by name, and
+// returns the extended slice. Objects under a name for which except returns true are left out,
+// at no cost; except may be nil. Subtasks with the same replicated objects return equal slices.
 //
-// It costs a pass over the objects. On error, of a codec or because the session
-// is closed, dst is returned as it was.
+// It costs a pass over the objects. If a codec fails or the session is closed, it returns an
+// error and dst unchanged.
 func (o *Objects) Fingerprints(dst []Fingerprint, except func(name string) bool) ([]Fingerprint, error) {
 	if o.closed() {
 		return dst, fmt.Errorf("shared: fingerprints of session %q, subtask %d: %w", o.session.Name(), o.subtask, ErrClosed)

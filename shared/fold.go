@@ -8,14 +8,13 @@ type Entry[T any] struct {
 	Value T
 }
 
-// Folder folds the values of a range of shards up the aligned tree, depth
-// first, so that the values it holds at any moment are logarithmic in the
-// length of the range: at most 2·log2(r.Len()) + 2.
+// Folder folds the values of a range of shards up the aligned tree, depth first, so that the
+// values it holds at any moment are logarithmic in the length of the range: at most
+// 2·log2(r.Len()) + 2.
 //
-// The tree decides what is merged with what, and the shards present decide the
-// tree: a shard that was not pushed is absent, not zero, and a parent with one
-// present child takes that child's value unchanged. The order of merges
-// depends on nothing else.
+// The order of merges depends only on the tree and on which shards were pushed. A shard that
+// was not pushed is absent, not zero, and a parent with one present child takes that child's
+// value unchanged.
 //
 // A Folder belongs to one goroutine.
 type Folder[T any] struct {
@@ -27,26 +26,24 @@ type Folder[T any] struct {
 	at     int    // cover[at] is the node being filled
 	next   int    // the smallest shard that may still be pushed
 
-	// stack[:base] are finished entries, one per node of the cover before at.
-	// Above them are the subtrees of cover[at] that wait for what lies to
-	// their right; the levels at which neighbours meet decrease strictly
-	// towards the top, which is what bounds their number.
+	// stack[:base] are finished entries, one per node of the cover before at. Above them are
+	// the subtrees of cover[at] that wait for their right neighbours. Their number is bounded,
+	// as the levels at which neighbours meet decrease strictly towards the top.
 	stack []Entry[T]
 	base  int
 }
 
-// NewFolder returns a Folder for the shards of r. merge combines the values of
-// two neighbouring subtrees; it may accumulate into left, and returns the
-// result. done, which may be nil, is then given right, which the Folder no
-// longer needs, so that its buffer can be used again.
+// NewFolder returns a Folder for the shards of r. merge combines the values of two neighbouring
+// subtrees; it may accumulate into left, and returns the result. If done is not nil, it is then
+// called with right, which the Folder no longer needs, so that its buffer can be reused.
 func NewFolder[T any](r Range, merge func(left, right T) T, done func(T)) *Folder[T] {
 	f := &Folder[T]{merge: merge, done: done}
 	f.Reset(r)
 	return f
 }
 
-// Reset forgets all values, without giving them to done, and starts over with
-// the shards of r. It allocates only when r needs more room than any before.
+// Reset drops all values, without calling done, and starts over with the shards of r. It
+// allocates only when r needs more room than any before.
 func (f *Folder[T]) Reset(r Range) {
 	clear(f.stack)
 	f.stack = f.stack[:0]
@@ -55,9 +52,8 @@ func (f *Folder[T]) Reset(r Range) {
 	f.at, f.base, f.next = 0, 0, f.within.Lo
 }
 
-// Push adds the value of one shard. Shards come in increasing order and lie
-// within the range of the Folder; anything else is a bug of the caller and
-// panics.
+// Push adds the value of one shard. Shards must be pushed in increasing order and lie within
+// the range of the Folder; otherwise Push panics.
 func (f *Folder[T]) Push(shard int, v T) {
 	if shard < f.next || shard >= f.within.Hi {
 		panic(fmt.Sprintf("shared: Folder.Push(%d): want a shard in [%d,%d), in increasing order and before Forest", shard, f.next, f.within.Hi))
@@ -71,9 +67,9 @@ func (f *Folder[T]) Push(shard int, v T) {
 	f.settle(f.next)
 }
 
-// Forest ends the folding and returns one entry for each node of Cover(r) that
-// has a value, left to right. The slice is the Folder's own and valid until
-// Reset; the values are the caller's.
+// Forest ends the folding and returns one entry for each node of Cover(r) that has a value,
+// left to right. The slice belongs to the Folder and is valid until Reset; the values belong to
+// the caller.
 func (f *Folder[T]) Forest() []Entry[T] {
 	for f.at < len(f.cover) {
 		f.finish()
@@ -82,8 +78,8 @@ func (f *Folder[T]) Forest() []Entry[T] {
 	return f.stack
 }
 
-// settle merges the topmost subtrees as long as the node where they meet ends
-// at or before limit, so that nothing further can come below it.
+// settle merges the topmost subtrees as long as the node where they meet ends at or before
+// limit, as no further shard can be below that node.
 func (f *Folder[T]) settle(limit int) {
 	for len(f.stack)-f.base >= 2 {
 		a, b := f.stack[len(f.stack)-2].Node.lo(), f.stack[len(f.stack)-1].Node.lo()
@@ -95,7 +91,7 @@ func (f *Folder[T]) settle(limit int) {
 	}
 }
 
-// finish closes cover[at]: what lies on the stack above base becomes its entry.
+// finish closes cover[at]: it merges the values on the stack above base into the node's entry.
 func (f *Folder[T]) finish() {
 	for len(f.stack)-f.base >= 2 {
 		f.join()
@@ -121,14 +117,13 @@ func (f *Folder[T]) join() {
 	}
 }
 
-// MergeForests folds the forests of all subtasks, concatenated in shard order,
-// up the tree over the given number of shards. The result equals that of one
-// Folder over all shards, whatever the split was. It is false where there is no
-// entry at all. The values of entries are consumed: merge may accumulate into
-// its left argument.
+// MergeForests folds the forests of all subtasks, concatenated in shard order, up the tree over
+// the given number of shards. The result equals that of one Folder over all shards, whatever
+// the split was. ok is false if there is no entry at all. The values of entries are consumed:
+// merge may accumulate into its left argument.
 //
-// Entries that overlap, are out of order, or lie outside 0..shards-1 are an
-// error, and nothing is merged.
+// Entries that overlap, are out of order, or lie outside 0..shards-1 are an error, and nothing
+// is merged.
 func MergeForests[T any](shards int, entries []Entry[T], merge func(left, right T) T) (result T, ok bool, err error) {
 	if err := ValidShards(shards); err != nil {
 		return result, false, err
@@ -160,14 +155,12 @@ func MergeForests[T any](shards int, entries []Entry[T], merge func(left, right 
 // at index Right, which is not used again.
 type FoldStep struct{ Left, Right int }
 
-// FoldSchedule appends to dst the merges that fold a list of disjoint nodes, in
-// order, up the aligned tree: bottom-up and depth first. After the last step
-// the result is in slot 0. Only the nodes matter, so that one schedule serves
-// any number of buffers, or one buffer block by block; it is the order in which
-// MergeForests merges.
+// FoldSchedule appends to dst the merges that fold a list of disjoint nodes, in order, up the
+// aligned tree: bottom-up and depth first. After the last step the result is in slot 0. The
+// schedule depends only on the nodes, so it serves any number of buffers, or one buffer block
+// by block. It is the order in which MergeForests merges.
 //
-// Nodes that overlap or are out of order are an error, and dst is returned
-// unchanged.
+// Nodes that overlap or are out of order are an error, and dst is returned unchanged.
 func FoldSchedule(nodes []Node, dst []FoldStep) ([]FoldStep, error) {
 	end, err := 0, error(nil)
 	for i, n := range nodes {
@@ -184,8 +177,8 @@ func FoldSchedule(nodes []Node, dst []FoldStep) ([]FoldStep, error) {
 	return dst, nil
 }
 
-// follows checks that n is a node that begins at or after shard end, and
-// returns where it ends itself; i is its index, for the error.
+// follows checks that n is a node that begins at or after shard end, and returns where n ends.
+// i is its index, for the error.
 func follows(n Node, end, i int) (int, error) {
 	if !n.valid() {
 		return end, fmt.Errorf("shared: entry %d: %v is not a node of a tree over shards", i, n)
@@ -197,18 +190,17 @@ func follows(n Node, end, i int) (int, error) {
 	return r.Hi, nil
 }
 
-// schedule orders the merges of a sequence of disjoint subtrees. It keeps the
-// subtrees that still wait for their right neighbour; the levels at which they
-// meet decrease strictly, so that there are never more than the levels of an
-// int.
+// schedule orders the merges of a sequence of disjoint subtrees. It keeps the subtrees that
+// still wait for their right neighbour. The levels at which they meet decrease strictly, so
+// there are never more than an int has levels.
 type schedule struct {
 	depth int
 	slot  [maxLevel + 2]int // index of the subtree's value
 	lo    [maxLevel + 2]int // its first shard
 }
 
-// push adds the subtree at index i that begins at shard lo, after merging those
-// before it that meet below the point where they meet lo.
+// push adds the subtree at index i that begins at shard lo. Before that it merges earlier
+// subtrees that meet below the level at which they meet lo.
 func (s *schedule) push(i, lo int, step func(left, right int)) {
 	for s.depth >= 2 && meet(s.lo[s.depth-2], s.lo[s.depth-1]) < meet(s.lo[s.depth-1], lo) {
 		s.join(step)
@@ -217,7 +209,7 @@ func (s *schedule) push(i, lo int, step func(left, right int)) {
 	s.depth++
 }
 
-// finish merges all that is left.
+// finish merges all remaining subtrees.
 func (s *schedule) finish(step func(left, right int)) {
 	for s.depth >= 2 {
 		s.join(step)

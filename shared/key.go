@@ -6,7 +6,7 @@ import (
 	"reflect"
 )
 
-// Kind says what an object is to checkpoints and rescaling.
+// Kind says how checkpoints and rescaling treat an object.
 type Kind int
 
 const (
@@ -33,7 +33,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", int(k))
 }
 
-// AnyKey is what all keys tell about themselves, whatever their type.
+// AnyKey has the properties that all keys have, whatever their type.
 type AnyKey interface {
 	Name() string
 	Kind() Kind
@@ -44,7 +44,7 @@ type AnyKey interface {
 // Holder has the objects of one subtask. The context of a stage is one.
 type Holder interface{ Objects() *Objects }
 
-// declaration is what two uses of a name must agree on.
+// declaration holds the properties on which two uses of a name must agree.
 type declaration struct {
 	name string
 	kind Kind
@@ -69,14 +69,13 @@ func newKey[T any](kind Kind, name string, c Codec[T]) *key[T] {
 	return k
 }
 
-// Key names one object of type T per subtask: replicated or scratch. It is made
-// once, usually as a package variable next to the stages that use it, and copied
-// freely. The zero Key is unusable.
+// Key names one object of type T per subtask: replicated or scratch. It is made once, usually
+// as a package variable next to the stages that use it, and copied freely. The zero Key is
+// unusable.
 //
-// Get, Put and the other methods that take a Holder are for the goroutine of
-// the holder's subtask. They panic with an *AccessError, see there, when the
-// name is in use by a key of another kind or type, when the session is closed,
-// or when the key is unusable.
+// Get, Put and the other methods that take a Holder are for the goroutine of the holder's
+// subtask. They panic with an *AccessError if the name is in use by a key of another kind or
+// type, if the session is closed, or if the key is unusable.
 type Key[T any] struct{ *key[T] }
 
 // Replicated makes the key of an object that is the same on every subtask.
@@ -110,9 +109,9 @@ func (k Key[T]) Codec() Codec[T] {
 	return k.key.codec
 }
 
-// Get returns the object. It panics with an *AccessError when there is none.
-// The object is the session's: whoever gets it may change it only where the
-// stages agree on that, and never when other subtasks hold it too.
+// Get returns the object. It panics with an *AccessError if there is none. The session owns the
+// object. A stage may change it only if the stages agree on that, and never if other subtasks
+// hold it too.
 func (k Key[T]) Get(h Holder) T {
 	c, err := k.cell(h, "get", false)
 	if err == nil && (c == nil || !c.present) {
@@ -124,7 +123,7 @@ func (k Key[T]) Get(h Holder) T {
 	return c.value
 }
 
-// Lookup returns the object, or false when there is none.
+// Lookup returns the object, or false if there is none.
 func (k Key[T]) Lookup(h Holder) (T, bool) {
 	c, err := k.cell(h, "lookup", false)
 	if err != nil {
@@ -143,11 +142,11 @@ func (k Key[T]) Has(h Holder) bool {
 	return ok
 }
 
-// Put makes v the object of the subtask and hands it to the session. An object
-// that was there before is the caller's again. Putting again allocates nothing.
+// Put makes v the object of the subtask and hands it to the session. The caller owns the
+// previous object again. Putting again allocates nothing.
 //
-// One object may be put into several subtasks: a broadcast. Then nobody changes
-// it, and the session that ends releases it once.
+// One object may be put into several subtasks: a broadcast. Then nobody may change it, and the
+// session releases it once.
 func (k Key[T]) Put(h Holder, v T) {
 	c, err := k.cell(h, "put", true)
 	if err != nil {
@@ -156,8 +155,8 @@ func (k Key[T]) Put(h Holder, v T) {
 	c.set(h.Objects(), v)
 }
 
-// Remove takes the object out and gives it back to the caller. It is false when
-// there was none.
+// Remove takes the object out and gives it back to the caller. It returns false if there was
+// none.
 func (k Key[T]) Remove(h Holder) (T, bool) {
 	c, err := k.cell(h, "remove", false)
 	if err != nil {
@@ -172,8 +171,7 @@ func (k Key[T]) Remove(h Holder) (T, bool) {
 	return v, true
 }
 
-// declared returns what the key says of itself; the zero Key says that it is
-// unusable.
+// declared returns the key's declaration; that of the zero Key says that it is unusable.
 func (k Key[T]) declared() *declaration {
 	if k.key == nil {
 		return &unmadeKey
@@ -183,8 +181,7 @@ func (k Key[T]) declared() *declaration {
 
 var unmadeKey = declaration{err: errors.New("the key was not made by Replicated, PerShard or Scratch")}
 
-// cell returns the place of the object in h, nil where there is none yet and
-// create is false.
+// cell returns the cell of the object in h, nil if there is none yet and create is false.
 func (k Key[T]) cell(h Holder, op string, create bool) (*one[T], *AccessError) {
 	o, err := reach(h, k.declared(), op, -1)
 	if err != nil {
@@ -242,8 +239,7 @@ func (k ShardKey[T]) Codec() Codec[T] {
 	return k.key.codec
 }
 
-// Get returns the object of a shard. It panics with an *AccessError when there
-// is none.
+// Get returns the object of a shard. It panics with an *AccessError if there is none.
 func (k ShardKey[T]) Get(h Holder, shard int) T {
 	c, err := k.cell(h, "get", shard, false)
 	if err == nil {
@@ -255,7 +251,7 @@ func (k ShardKey[T]) Get(h Holder, shard int) T {
 	panic(err)
 }
 
-// Lookup returns the object of a shard, or false when there is none.
+// Lookup returns the object of a shard, or false if there is none.
 func (k ShardKey[T]) Lookup(h Holder, shard int) (T, bool) {
 	c, err := k.cell(h, "lookup", shard, false)
 	if err != nil {
@@ -270,8 +266,8 @@ func (k ShardKey[T]) Has(h Holder, shard int) bool {
 	return ok
 }
 
-// Put makes v the object of a shard and hands it to the session. An object that
-// was there before is the caller's again. Putting again allocates nothing.
+// Put makes v the object of a shard and hands it to the session. The caller owns the previous
+// object again. Putting again allocates nothing.
 func (k ShardKey[T]) Put(h Holder, shard int, v T) {
 	c, err := k.cell(h, "put", shard, true)
 	if err != nil {
@@ -280,8 +276,8 @@ func (k ShardKey[T]) Put(h Holder, shard int, v T) {
 	c.set(h.Objects(), shard, v)
 }
 
-// Remove takes the object of a shard out and gives it back to the caller. It is
-// false when there was none.
+// Remove takes the object of a shard out and gives it back to the caller. It returns false if
+// there was none.
 func (k ShardKey[T]) Remove(h Holder, shard int) (T, bool) {
 	c, err := k.cell(h, "remove", shard, false)
 	if err != nil {
@@ -301,8 +297,8 @@ func (k ShardKey[T]) declared() *declaration {
 	return &k.key.declaration
 }
 
-// cell returns the place of the objects in h, nil where there is none yet and
-// create is false. A nil *many has no objects.
+// cell returns the cell of the objects in h, nil if there is none yet and create is false. A
+// nil *many has no objects.
 func (k ShardKey[T]) cell(h Holder, op string, shard int, create bool) (*many[T], *AccessError) {
 	o, err := reach(h, k.declared(), op, shard)
 	if err != nil {

@@ -12,12 +12,11 @@ import (
 )
 
 // Msgpack returns a codec of any T in the MessagePack format
-// (https://github.com/msgpack/msgpack/blob/master/spec.md). Fields of structs
-// are stored by name, or by their `msgpack:"name"` tag; unexported fields are
-// not stored. The entries of maps are put in the order of their encoded keys,
-// so that equal objects give equal bytes.
+// (https://github.com/msgpack/msgpack/blob/master/spec.md). Fields of structs are stored by
+// name, or by their `msgpack:"name"` tag; unexported fields are not stored. The entries of maps
+// are put in the order of their encoded keys, so that equal objects give equal bytes.
 //
-// T must not contain itself: an object that points back to itself has no end.
+// T must not contain itself: encoding an object that points back to itself does not end.
 func Msgpack[T any]() Codec[T] { return packed[T]{} }
 
 type packed[T any] struct{}
@@ -40,8 +39,8 @@ func (packed[T]) Append(dst []byte, v T) (out []byte, err error) {
 }
 
 func (packed[T]) Decode(src []byte) (v T, err error) {
-	// The library believes the lengths that it reads, so they are compared
-	// with the bytes that are there first.
+	// The library trusts the lengths that it reads, so they are first compared with the
+	// available bytes.
 	end, err := skipPacked(src, 0, 0)
 	if err == nil && end != len(src) {
 		err = fmt.Errorf("%d bytes left over behind the value at byte %d", len(src)-end, end)
@@ -76,8 +75,8 @@ type head struct {
 	isMap    bool
 }
 
-// packedHead reads the head of the value at src[at:] and checks that the bytes
-// it announces can be there. Every element has at least one byte.
+// packedHead reads the head of the value at src[at:] and checks that src can hold the bytes
+// that it announces. Every element has at least one byte.
 func packedHead(src []byte, at int) (head, error) {
 	rest := src[at:]
 	if len(rest) == 0 {
@@ -172,8 +171,8 @@ func skipPacked(src []byte, at, depth int) (int, error) {
 	return at, nil
 }
 
-// sortMaps appends the value that is all of src to dst, with the entries of
-// every map in the order of their encoded keys.
+// sortMaps appends the value in src to dst, with the entries of every map in the order of their
+// encoded keys.
 func sortMaps(dst, src []byte) ([]byte, error) {
 	dst, _, err := appendSorted(dst, src, 0, 0)
 	return dst, err
@@ -212,12 +211,12 @@ func appendSorted(dst, src []byte, at, depth int) ([]byte, int, error) {
 	return dst, at, nil
 }
 
-// packedEntry is the place of one entry among those of its map: the key is
-// [from, value), the value [value, to).
+// packedEntry is the position of one entry of a map: the key is [from, value), the value
+// [value, to).
 type packedEntry struct{ from, value, to int }
 
-// reorder sorts the entries, which lie in b one after the other, by key, and
-// entries of equal keys, which NaN makes possible, by value.
+// reorder sorts the entries, which are consecutive in b, by key. Entries of equal keys, which
+// NaN makes possible, are sorted by value.
 func reorder(b []byte, entries []packedEntry) {
 	byKey := func(x, y packedEntry) int {
 		if c := bytes.Compare(b[x.from:x.value], b[y.from:y.value]); c != 0 {

@@ -2,15 +2,14 @@ package shared
 
 import "math"
 
-// This file uses + - * / and math.Sqrt alone, which IEEE 754 rounds correctly,
-// and rounds every product before it is added, so that no compiler may fuse the
-// two. The results are therefore the same bits on every processor.
+// This file only uses + - * / and math.Sqrt, which IEEE 754 rounds correctly. It rounds every
+// product before adding it, so that no compiler may fuse the two. The results are therefore the
+// same bits on every processor.
 
-// normalQuantile returns the z below which a normal variable of mean 0 and
-// variance 1 stays with probability u, for 0 < u < 1, to about 16 digits: the
-// rational approximations PPND16 of Wichura, "Algorithm AS 241: The Percentage
-// Points of the Normal Distribution" (Applied Statistics 37, 1988). It is odd
-// about u = 1/2, bit for bit.
+// normalQuantile returns the quantile u of the normal distribution with mean 0 and variance 1,
+// for 0 < u < 1, to about 16 digits. It uses the rational approximations PPND16 of Wichura,
+// "Algorithm AS 241: The Percentage Points of the Normal Distribution" (Applied Statistics 37,
+// 1988). It is antisymmetric about u = 1/2, bit for bit.
 func normalQuantile(u float64) float64 {
 	q := u - 0.5
 	if math.Abs(q) <= 0.425 {
@@ -72,10 +71,9 @@ func horner(x float64, c *[8]float64) float64 {
 	return y
 }
 
-// logarithm returns the natural logarithm of a positive normal number, to
-// within about two units in the last place. It splits x into m·2^e with m in
-// [√½, √2) and sums log m = 2·artanh((m−1)/(m+1)) as its power series, whose
-// terms fall below 2^-56 within the twelve that are taken.
+// logarithm returns the natural logarithm of a positive normal number, to within about two
+// units in the last place. It splits x into m·2^e with m in [√½, √2) and sums twelve terms of
+// the power series of log m = 2·artanh((m−1)/(m+1)). Further terms are below 2^-56.
 func logarithm(x float64) float64 {
 	const ln2Hi, ln2Lo = 0x1.62e42fee00000p-1, 0x1.a39ef35793c76p-33
 	m, e := math.Frexp(x)
@@ -89,6 +87,6 @@ func logarithm(x float64) float64 {
 	for k := 23; k >= 3; k -= 2 {
 		sum = float64(s2 * (sum + 1/float64(k)))
 	}
-	// ln2Hi has trailing zeros enough for its product with e to be exact.
+	// ln2Hi has enough trailing zeros for its product with e to be exact.
 	return float64(float64(e)*ln2Hi) + (float64(2*s) + (float64(float64(2*s)*sum) + float64(float64(e)*ln2Lo)))
 }

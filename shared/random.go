@@ -5,27 +5,25 @@ import (
 	"math/bits"
 )
 
-// Random is a sequence of random numbers in which draw number index is a
-// function of (seed, purpose, shard, step, index) alone: it does not matter who
-// draws it, when, or what was drawn before. At and Float64At address a draw by
-// its index; the other methods walk the same sequence from index 0 on, and a
-// draw that needs several numbers takes the next ones.
+// Random is a sequence of random numbers in which draw number index is a function of (seed,
+// purpose, shard, step, index) alone: it does not depend on the process, the time or earlier
+// draws. At and Float64At address a draw by its index; the other methods walk the same sequence
+// from index 0 on, and a draw that needs several numbers takes the next ones.
 //
-// The generator is Philox2x64-10 of Salmon, Moraes, Dror and Shaw, "Parallel
-// Random Numbers: As Easy as 1, 2, 3" (SC'11). Draw index is word index mod 2 of
-// the block with counter (index div 2, stream) under a key, where
+// The generator is Philox2x64-10 of Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As
+// Easy as 1, 2, 3" (SC'11). Draw index is word index mod 2 of the block with counter (index div
+// 2, stream) under a key, where
 //
-//   - stream holds the low 24 bits of shard above the low 40 bits of step, so
-//     that different shards and steps never share a draw, and
-//   - key is word 0 of the block with counter (h(purpose), length of purpose)
-//     under the key seed, h being FNV-1a with 64 bits.
+//   - stream holds the low 24 bits of shard above the low 40 bits of step, so that different
+//     shards and steps never share a draw, and
+//   - key is word 0 of the block with counter (h(purpose), length of purpose) under the key
+//     seed, h being FNV-1a with 64 bits.
 //
-// Where a shard or step needs more bits, key is instead word 0 of the block with counter
-// (shard, step) under that key.
+// If a shard or step needs more bits, key is instead word 0 of the block with counter (shard,
+// step) under that key.
 //
-// Random is a value: a copy continues on its own from where it was copied. It
-// allocates nothing. One goroutine at a time may use a Random; At and Float64At
-// do not change it.
+// Random is a value: a copy continues on its own from where it was copied. It allocates
+// nothing. One goroutine at a time may use a Random; At and Float64At do not change it.
 type Random struct {
 	key    uint64
 	stream uint64
@@ -39,10 +37,9 @@ const (
 	shardBits = 64 - stepBits
 )
 
-// NewRandom returns the sequence of a purpose in one shard at one step. A draw
-// that belongs to no shard is made with shard -1, which no shard has. Any other numbers
-// may stand in place of a shard and a step, those of rows or of users too: each pair has
-// a sequence of its own.
+// NewRandom returns the sequence of a purpose in one shard at one step. A draw that belongs to
+// no shard uses shard -1. Other numbers, such as those of rows or users, may be used instead of
+// a shard and a step: each pair has a sequence of its own.
 func NewRandom(seed uint64, purpose string, shard, step int) Random {
 	key, _ := philox(fnv1a(purpose), uint64(len(purpose)), seed)
 	if uint64(shard+1) >= 1<<shardBits || uint64(step) >= 1<<stepBits {
@@ -92,7 +89,7 @@ func (r *Random) IntN(n int) int {
 	bound := uint64(n)
 	hi, lo := bits.Mul64(r.Uint64(), bound)
 	if lo < bound {
-		// The 2^64 mod bound lowest products of each interval are surplus.
+		// The lowest 2^64 mod bound products of each interval are rejected.
 		for surplus := -bound % bound; lo < surplus; {
 			hi, lo = bits.Mul64(r.Uint64(), bound)
 		}
@@ -100,27 +97,25 @@ func (r *Random) IntN(n int) int {
 	return int(hi)
 }
 
-// NormFloat64 returns the next draw of the normal distribution with mean 0 and
-// variance 1, by inverting its distribution function at one uniform number, so
-// that it takes exactly one draw. It lies within ±8.21 and has the same bits on
-// every processor: see normalQuantile.
+// NormFloat64 returns the next draw of the normal distribution with mean 0 and variance 1. It
+// inverts the distribution function at one uniform number, so it takes exactly one draw. It
+// lies within ±8.21 and has the same bits on every processor: see normalQuantile.
 func (r *Random) NormFloat64() float64 {
 	// Odd multiples of 2^-53: symmetric about 1/2, never 0 or 1, exact.
 	u := (float64(r.Uint64()>>12) + 0.5) * 0x1p-52
 	return normalQuantile(u)
 }
 
-// Shuffle brings the elements 0..n-1 into a random order, every order being
-// equally likely, by calling swap n-1 times (Fisher and Yates). It takes one
-// draw of IntN per swap.
+// Shuffle brings the elements 0..n-1 into a random order by calling swap n-1 times (Fisher and
+// Yates). Every order is equally likely. It takes one draw of IntN per swap.
 func (r *Random) Shuffle(n int, swap func(i, j int)) {
 	for i := n - 1; i > 0; i-- {
 		swap(i, r.IntN(i+1))
 	}
 }
 
-// Shuffle brings the elements of s into the order that r.Shuffle gives, in a fraction of
-// the time where there are many: there is no call for each of them.
+// Shuffle brings the elements of s into the order that r.Shuffle gives. For many elements it
+// takes a fraction of the time, as there is no call for each of them.
 func Shuffle[T any](r *Random, s []T) {
 	for i := len(s) - 1; i > 0; i-- {
 		x := r.spare
@@ -129,7 +124,7 @@ func Shuffle[T any](r *Random, s []T) {
 		}
 		r.next++
 		j, lo := bits.Mul64(x, uint64(i+1))
-		if lo <= uint64(i) { // seldom: IntN decides whether the draw is surplus
+		if lo <= uint64(i) { // rare: IntN decides whether to reject the draw
 			r.next--
 			j = uint64(r.IntN(i + 1))
 		}

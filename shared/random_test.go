@@ -86,8 +86,8 @@ func TestRandomFloat64IsUniform(t *testing.T) {
 	requireUniform(t, counts[:], n)
 }
 
-// requireUniform is a chi-squared test at a level that a sound generator misses
-// once in a million; the seeds are fixed, so that it either holds or not.
+// requireUniform is a chi-squared test that a sound generator fails once in a million. The
+// seeds are fixed, so the outcome is always the same.
 func requireUniform(t *testing.T, counts []int, n int) {
 	t.Helper()
 	want := float64(n) / float64(len(counts))
@@ -213,7 +213,7 @@ func TestNormFloat64Moments(t *testing.T) {
 	require.InDelta(t, 3, fourth/n, 5*math.Sqrt(96.0/n))
 }
 
-// Shuffle goes the way of the method, wherever the sequence stands.
+// Shuffle gives the same order as the method, at any position of the sequence.
 func TestShuffleOfASlice(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 3, 54, 1000} {
 		for skip := range 2 {

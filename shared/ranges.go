@@ -18,8 +18,8 @@ func (r Range) Empty() bool { return r.Hi <= r.Lo }
 // Contains reports whether x lies in r.
 func (r Range) Contains(x int) bool { return r.Lo <= x && x < r.Hi }
 
-// Intersect returns the integers in both r and o. Where there are none the
-// result is empty, with Hi equal to Lo.
+// Intersect returns the integers in both r and o. If there are none, the result is empty, with
+// Hi equal to Lo.
 func (r Range) Intersect(o Range) Range {
 	lo := max(r.Lo, o.Lo)
 	return Range{lo, max(lo, min(r.Hi, o.Hi))}
@@ -28,9 +28,9 @@ func (r Range) Intersect(o Range) Range {
 // String writes r as "[lo,hi)".
 func (r Range) String() string { return fmt.Sprintf("[%d,%d)", r.Lo, r.Hi) }
 
-// Split returns part i of the p contiguous parts of 0..n-1, of which the first
-// n mod p are one longer than the others. It is empty where the arguments name
-// no part: n <= 0, p <= 0, or i outside 0..p-1.
+// Split returns part i of the p contiguous parts of 0..n-1. The first n mod p parts are one
+// longer than the others. The result is empty if there is no such part: n <= 0, p <= 0, or i
+// outside 0..p-1.
 func Split(n, p, i int) Range {
 	if n <= 0 || p <= 0 || i < 0 || i >= p {
 		return Range{}
@@ -44,8 +44,8 @@ func Split(n, p, i int) Range {
 	return Range{lo, hi}
 }
 
-// Owner returns the part i for which Split(n, p, i) contains x, or -1 where x
-// lies outside 0..n-1 or p <= 0.
+// Owner returns the part i for which Split(n, p, i) contains x, or -1 if x lies outside 0..n-1
+// or p <= 0.
 func Owner(n, p, x int) int {
 	if p <= 0 || x < 0 || x >= n {
 		return -1

@@ -2,14 +2,12 @@ package shared
 
 import "math/bits"
 
-// RankSchedule appends to dst the merges of the canonical fold tree over the
-// ranks 0..p-1; after the last step the result is in rank 0's slot. With
-// q = 2^⌊log2 p⌋ and r = p − q, first the pairs (2i, 2i+1) for i < r are merged,
-// which leaves q values in rank order; these are merged by recursive doubling:
-// neighbours at distance 1, then 2, then 4, up to q/2.
+// RankSchedule appends to dst the merges of the canonical fold tree over the ranks 0..p-1.
+// After the last step the result is in rank 0's slot. Let q = 2^⌊log2 p⌋ and r = p − q. First
+// the pairs (2i, 2i+1) for i < r are merged, which leaves q values in rank order. These are
+// merged by recursive doubling: neighbours at distance 1, then 2, then 4, up to q/2.
 //
-// The steps come level by level, each level in rank order. For p <= 1 there are
-// none.
+// The steps come level by level, each level in rank order. For p <= 1 there are none.
 func RankSchedule(p int, dst []FoldStep) []FoldStep {
 	if p <= 1 {
 		return dst
@@ -34,9 +32,9 @@ func RankSchedule(p int, dst []FoldStep) []FoldStep {
 	return dst
 }
 
-// FoldRanks folds one value per rank in the order of RankSchedule. merge may
-// accumulate into left, and returns the result; values is used as working
-// space. With no values the result is the zero T.
+// FoldRanks folds one value per rank in the order of RankSchedule. merge may accumulate into
+// left, and returns the result; values is overwritten as working space. With no values the
+// result is the zero T.
 func FoldRanks[T any](values []T, merge func(left, right T) T) T {
 	if len(values) == 0 {
 		var zero T

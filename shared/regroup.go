@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// Regroup makes the session one of other subtasks: of as many as there are ranges, each of
-// which owns the shards of one. What is under names for which keep is true goes to them as it
-// is: an object of a shard to the subtask that owns the shard now, a replicated one, as the
-// first subtask that has it holds it, to all. Everything else is dropped, as Forget does.
+// Regroup replaces the subtasks of the session by others: one for each range, which owns the
+// shards of the range. Objects under names for which keep returns true are passed on without a
+// copy. An object of a shard goes to the shard's new owner. A replicated object goes from the
+// first subtask that has it to all new ones. Everything else is dropped, as by Forget.
 //
-// The subtasks of before have ended, and nobody uses the session meanwhile: access to their
-// Objects fails with ErrClosed from now on. Where ranges overlap the first one owns the shard;
-// objects of shards that none has are dropped. Restored objects that no key has reached cannot
-// be kept, as they have no type yet: then nothing changes.
+// The old subtasks must have ended, and nobody may use the session during the call. Afterwards
+// access to their Objects fails with ErrClosed. If ranges overlap, the first one owns the
+// shard; objects of shards in no range are dropped. Restored objects that no key has decoded
+// cannot be kept, as they have no type yet: then Regroup returns an error and changes nothing.
 func (s *Session) Regroup(owned []Range, keep func(name string) bool) error {
 	switch {
 	case s.closed.Load():
@@ -54,8 +54,8 @@ func (s *Session) Regroup(owned []Range, keep func(name string) bool) error {
 	return nil
 }
 
-// Restore makes saved objects, as Encode gave them, those of the subtasks: those of a shard
-// of the one that owns it, replicated ones of each. See Objects.Restore.
+// Restore gives objects that Encode saved to the subtasks: those of a shard to its owner,
+// replicated ones to all. See Objects.Restore.
 func (s *Session) Restore(saved []Encoded) error {
 	for _, e := range saved {
 		if e.Kind == KindPerShard && ownerOf(s.subtasks, e.Shard) == nil {
@@ -91,7 +91,7 @@ func (c *one[T]) move(to []*Objects) (left []any) {
 	}
 	for _, o := range to {
 		if o.cells[c.key.name] != nil {
-			return []any{c.value} // a subtask before had one, which is the same
+			return []any{c.value} // a previous subtask had the same object
 		}
 		own := &one[T]{key: c.key}
 		own.set(o, c.value)
@@ -117,5 +117,5 @@ func (c *many[T]) move(to []*Objects) (left []any) {
 	return left
 }
 
-// move gives nothing: Regroup refuses names under which something waits.
+// move does nothing: Regroup refuses names with pending objects.
 func (c *pending) move([]*Objects) (left []any) { return nil }

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// counted notes that it was released.
+// counted counts how often it is released.
 type counted struct{ released *int }
 
 func (c *counted) Release() { *c.released++ }
@@ -17,8 +17,8 @@ type carried struct{}
 func (carried) Append(dst []byte, _ *counted) ([]byte, error) { return dst, nil }
 func (carried) Decode([]byte) (*counted, error)               { return &counted{new(int)}, nil }
 
-// TestRegroup: objects of shards go to the subtasks that own these, the very objects, replicated
-// ones to all, and everything else is dropped; each is released once, when the session closes.
+// TestRegroup: objects of shards go to the new owners without a copy, replicated ones to all,
+// and everything else is dropped. Each object is released once, when the session closes.
 func TestRegroup(t *testing.T) {
 	const shards = 8
 	rows, all := PerShard[*counted]("rows", carried{}), Replicated[*counted]("all", carried{})
@@ -81,7 +81,7 @@ func accessOf(f func()) (err error) {
 	return nil
 }
 
-// TestRegroupRefuses: what cannot be done changes nothing.
+// TestRegroupRefuses: a Regroup that fails changes nothing.
 func TestRegroupRefuses(t *testing.T) {
 	st := NewStore()
 	s, err := st.Open("job", "q", 2)
@@ -100,7 +100,7 @@ func TestRegroupRefuses(t *testing.T) {
 }
 
 // TestRegroupDropsShardsOfNobody: an object of a shard that no subtask owns is dropped, and
-// released in the end.
+// released when the session closes.
 func TestRegroupDropsShardsOfNobody(t *testing.T) {
 	st := NewStore()
 	s, err := st.Open("job", "q", 1)
@@ -136,7 +136,7 @@ func TestSessionRestore(t *testing.T) {
 	require.ErrorContains(t, s.Restore([]Encoded{{Name: "x", Kind: KindScratch, Shard: -1}}), `scratch objects are not restored`)
 }
 
-// TestStoreOfJobs: sessions of one name belong to their jobs.
+// TestStoreOfJobs: sessions of several jobs may have the same name.
 func TestStoreOfJobs(t *testing.T) {
 	st := NewStore()
 	a, err := st.Open("a", "q", 1)

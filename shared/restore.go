@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Forget drops all objects of the subtask but those under a name for which keep is true.
-// Objects with a method Release() are released when the session closes, as other subtasks
-// may hold them.
+// Forget drops all objects of the subtask except those under a name for which keep returns
+// true. Dropped objects with a method Release() are released when the session closes, as other
+// subtasks may hold them.
 func (o *Objects) Forget(keep func(name string) bool) {
 	for _, name := range o.names() {
 		if keep(name) {
@@ -21,17 +21,18 @@ func (o *Objects) Forget(keep func(name string) bool) {
 	}
 }
 
-// forgetLater has an object released when the session closes, if it wants to be.
+// forgetLater makes the session release an object when it closes, if the object has a method
+// Release().
 func (o *Objects) forgetLater(v any) {
 	if _, ok := v.(interface{ Release() }); ok {
 		o.forgotten = append(o.forgotten, v)
 	}
 }
 
-// Restore makes saved objects, as Encode gave them, those of the subtask. Each waits in its
-// bytes, which must not change, until a key of its name reaches it: so no key need be known
-// before. Names that the subtask has objects under, shards that it does not own, and
-// scratch objects are refused, and then nothing is restored.
+// Restore gives objects that Encode saved to the subtask. An object stays encoded until a key
+// of its name is used, so no keys need be known before; its bytes must not change until then.
+// Restore refuses names that already have objects, shards that the subtask does not own, and
+// scratch objects. Then it restores nothing.
 func (o *Objects) Restore(saved []Encoded) error {
 	if o.closed() {
 		return fmt.Errorf("shared: restore session %q, subtask %d: %w", o.session.Name(), o.subtask, ErrClosed)
@@ -76,7 +77,7 @@ func (o *Objects) Restore(saved []Encoded) error {
 	return nil
 }
 
-// pending is the cell of restored objects that no key has reached yet.
+// pending is the cell of restored objects that no key has decoded yet.
 type pending struct {
 	declaration
 	objects []Encoded // in shard order
@@ -96,8 +97,8 @@ func (c *pending) encode(buf []byte, f func(int, []byte, error) bool) ([]byte, b
 	return buf, true
 }
 
-// reachPending has what waits under the name of a key decoded by it, and puts the objects
-// by put into the cell that takes the place of c.
+// reachPending decodes the pending objects of a key's name, and puts them by put into the cell
+// that replaces the pending one.
 func reachPending[T any](o *Objects, k *key[T], op string, shard int, found, replaced cell, put func(shard int, v T)) *AccessError {
 	c, waits := found.(*pending)
 	if !waits || c.kind != k.kind {

@@ -19,8 +19,8 @@ func encoded(t require.TestingT, o *Objects) (all []Encoded) {
 	return all
 }
 
-// What is kept and what has waited in its bytes any number of times is the same, whichever
-// of the objects were reached meanwhile; scratch is gone.
+// Objects are the same after any number of saves and restores, whether they were decoded in
+// between or not; scratch is gone.
 func TestForgetAndRestore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		store, s := open(t, 1)
@@ -68,7 +68,7 @@ func TestForgetAndRestore(t *testing.T) {
 	})
 }
 
-// What is restored is refused as a whole where a part of it cannot be right.
+// Restore refuses all objects if one of them is wrong.
 func TestRestoreRefuses(t *testing.T) {
 	_, s := open(t, 1)
 	o := s.Subtask(0)
@@ -91,8 +91,8 @@ func TestRestoreRefuses(t *testing.T) {
 	require.Equal(t, 1, Replicated("there", Int()).Get(o))
 }
 
-// A key whose kind or codec is not that of what waits under its name says so, and what
-// waits stays.
+// A key whose kind or codec does not fit the pending objects of its name fails, and the objects
+// stay pending.
 func TestKeysThatDoNotFitWhatIsRestored(t *testing.T) {
 	_, s := open(t, 1)
 	o := s.Subtask(0)
@@ -142,7 +142,8 @@ func TestRefusedPuts(t *testing.T) {
 	scratch.Put(o, whole.Get(o))
 }
 
-// BenchmarkRestore restores an object of each of so many shards: the time of one stays the same.
+// BenchmarkRestore restores an object of each shard. The time per object does not depend on
+// their number.
 func BenchmarkRestore(b *testing.B) {
 	for _, shards := range []int{64, 1024, 16384} {
 		b.Run(fmt.Sprintf("shards=%d", shards), func(b *testing.B) {

@@ -21,14 +21,14 @@ type Store struct {
 	sessions map[sessionKey]*Session
 }
 
-// sessionKey tells the sessions of a store apart.
+// sessionKey identifies a session in a store.
 type sessionKey struct{ job, queue string }
 
 // NewStore returns an empty Store.
 func NewStore() *Store { return &Store{sessions: make(map[sessionKey]*Session)} }
 
-// Open begins the session of a queue with the given number of subtasks. The name of the
-// job, which may be empty, and that of the queue are free again when the session is closed.
+// Open begins the session of a queue with the given number of subtasks. The name of the job may
+// be empty. The names can be used again when the session is closed.
 func (st *Store) Open(job, queue string, subtasks int) (*Session, error) {
 	if queue == "" {
 		return nil, errors.New("shared: open: a session needs a name")
@@ -75,8 +75,8 @@ func (st *Store) Close(job string) error {
 	return errors.Join(errs...)
 }
 
-// Len returns the number of objects alive in all sessions; one that several
-// subtasks hold counts once for each. It is 0 when nothing leaked.
+// Len returns the number of live objects in all sessions. An object that several subtasks hold
+// counts once for each. It is 0 if nothing leaked.
 func (st *Store) Len() int {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -89,7 +89,7 @@ func (st *Store) Len() int {
 	return int(n)
 }
 
-// forget drops a session that closes.
+// forget removes a session that closes.
 func (st *Store) forget(s *Session) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -98,15 +98,15 @@ func (st *Store) forget(s *Session) {
 	}
 }
 
-// Session is the lifetime of the objects of one queue. It may outlive the subtasks that hold
-// them: Regroup has others go on.
+// Session holds the objects of one queue and ends their lifetime. It may outlive the subtasks:
+// Regroup replaces them by others.
 type Session struct {
 	key      sessionKey
 	store    *Store
 	subtasks []*Objects // changes under the store's mutex
 	closed   atomic.Bool
 
-	forgotten []any // of subtasks that have gone, to be released when the session closes
+	forgotten []any // objects of former subtasks, to be released when the session closes
 }
 
 // Name returns the name of the session, which is that of its queue.
@@ -115,8 +115,7 @@ func (s *Session) Name() string { return s.key.queue }
 // Subtasks returns the number of subtasks.
 func (s *Session) Subtasks() int { return len(s.subtasks) }
 
-// Subtask returns the objects of subtask i. Asking for one that does not exist
-// is a bug of the caller and panics.
+// Subtask returns the objects of subtask i. It panics if there is no such subtask.
 func (s *Session) Subtask(i int) *Objects {
 	if i < 0 || i >= len(s.subtasks) {
 		panic(fmt.Sprintf("shared: session %q has no subtask %d: it has %d", s.Name(), i, len(s.subtasks)))
@@ -124,12 +123,11 @@ func (s *Session) Subtask(i int) *Objects {
 	return s.subtasks[i]
 }
 
-// Close ends the session: all objects are gone, and access to them fails with
-// ErrClosed. Objects with a method Release() are released, each once, however
-// many subtasks or keys hold it; one reached through a pointer, map or slice is
-// recognised by its identity. They are released in the order of subtask, name
-// and shard. An error tells of those that panicked, after all others were
-// released.
+// Close ends the session: all objects are gone, and access to them fails with ErrClosed.
+// Objects with a method Release() are released, each once, however many subtasks or keys hold
+// it; one reached through a pointer, map or slice is recognised by its identity. They are
+// released in the order of subtask, name and shard. If some panic, all others are still
+// released, and the error names those that panicked.
 //
 // Close is called when the subtasks have ended. Calling it again does nothing.
 func (s *Session) Close() error {
@@ -167,14 +165,14 @@ type Objects struct {
 	subtask int
 	cells   map[string]cell
 	live    atomic.Int64 // objects in cells; written by the owner alone
-	owned   *Range       // shards of the subtask; nil where nobody said
+	owned   *Range       // shards of the subtask; nil before Own
 
 	forgotten []any // to be released when the session closes
 	refusal   func(Kind) string
 }
 
-// Refuse has puts fail from now on where why gives a reason for the kind of the key; nil
-// ends that.
+// Refuse makes puts fail from now on if why returns a reason for the kind of the key; nil ends
+// that.
 func (o *Objects) Refuse(why func(Kind) string) { o.refusal = why }
 
 // Own says which shards the subtask owns. From then on keys per shard refuse
@@ -187,13 +185,13 @@ func (o *Objects) Objects() *Objects { return o }
 // Session returns the name of the session.
 func (o *Objects) Session() string { return o.session.Name() }
 
-// closed says that the session has ended, or that others have taken the subtask's place.
+// closed reports whether the session has ended, or Regroup has replaced the subtask.
 func (o *Objects) closed() bool { return o.session.closed.Load() || o.cells == nil }
 
 // Subtask returns the number of the subtask.
 func (o *Objects) Subtask() int { return o.subtask }
 
-// Encoded is one object in the bytes of its key's codec.
+// Encoded is one object as bytes of its key's codec.
 type Encoded struct {
 	Name  string
 	Kind  Kind
@@ -201,10 +199,9 @@ type Encoded struct {
 	Data  []byte // valid until the next object
 }
 
-// Encode goes through the replicated and per-shard objects, sorted by name and
-// then by shard; scratch objects are left out, and those under a name for which
-// except, which may be nil, is true. An error, of a codec or because the session is
-// closed, comes last.
+// Encode iterates over the replicated and per-shard objects, sorted by name and then by shard.
+// It leaves out scratch objects, and names for which except returns true; except may be nil. If
+// a codec fails or the session is closed, the error comes last.
 func (o *Objects) Encode(except func(name string) bool) iter.Seq2[Encoded, error] {
 	return func(yield func(Encoded, error) bool) {
 		if o.closed() {
@@ -236,7 +233,7 @@ func (o *Objects) Encode(except func(name string) bool) iter.Seq2[Encoded, error
 // names returns the names of the cells, sorted.
 func (o *Objects) names() []string { return slices.Sorted(maps.Keys(o.cells)) }
 
-// reach returns the objects of h, or why a key cannot be used on them.
+// reach returns the objects of h, or why a key cannot be used with them.
 func reach(h Holder, d *declaration, op string, shard int) (*Objects, *AccessError) {
 	var o *Objects
 	if h != nil {
@@ -296,7 +293,7 @@ type releaser struct {
 	errs []error
 }
 
-// identity tells objects that refer to memory apart.
+// identity identifies an object that refers to memory.
 type identity struct {
 	typ     reflect.Type
 	pointer uintptr

@@ -281,8 +281,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, round))
 }
 
-// Subtasks work at the same time without a common lock; the race detector
-// watches.
+// Subtasks work at the same time without a common lock, as the race detector confirms.
 func TestSubtasksAreIndependent(t *testing.T) {
 	store, s := open(t, 8)
 	shared, data := Replicated("data", Float64s()), []float64{1, 2, 3}

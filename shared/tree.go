@@ -36,8 +36,8 @@ func (n Node) Range() Range { return Range{n.Index << n.Level, (n.Index + 1) << 
 // Parent returns the node one level up that covers n.
 func (n Node) Parent() Node { return Node{n.Level + 1, n.Index >> 1} }
 
-// Left returns the lower half of n. A leaf has no halves; asking for one gives
-// a node of level -1, which no other function accepts.
+// Left returns the lower half of n. A leaf has no halves: for a leaf it returns a node of level
+// -1, which no other function accepts.
 func (n Node) Left() Node { return Node{n.Level - 1, n.Index << 1} }
 
 // Right returns the upper half of n, see Left.
@@ -49,8 +49,7 @@ func (n Node) Sibling() Node { return Node{n.Level, n.Index ^ 1} }
 // IsLeft reports whether n is the lower half of its parent.
 func (n Node) IsLeft() bool { return n.Index&1 == 0 }
 
-// Contains reports whether every shard of o is one of n's; a node contains
-// itself.
+// Contains reports whether n covers every shard of o; a node contains itself.
 func (n Node) Contains(o Node) bool {
 	return o.Level <= n.Level && o.Index>>(n.Level-o.Level) == n.Index
 }
@@ -58,7 +57,7 @@ func (n Node) Contains(o Node) bool {
 // String writes n as "level:index".
 func (n Node) String() string { return strconv.Itoa(n.Level) + ":" + strconv.Itoa(n.Index) }
 
-// valid reports whether n covers shards that an int can number.
+// valid reports whether the shards that n covers fit in an int.
 func (n Node) valid() bool {
 	return n.Level >= 0 && n.Level <= maxLevel && n.Index >= 0 && n.Index < math.MaxInt>>n.Level
 }
@@ -70,17 +69,16 @@ func (n Node) lo() int { return n.Index << n.Level }
 // at shards a and b.
 func meet(a, b int) int { return bits.Len(uint(a ^ b)) }
 
-// Cover returns the fewest aligned nodes that together cover exactly r, left to
-// right: at most 2·log2(r.Len()) of them, for r.Len() > 1. Negative shards do
-// not exist and are left out.
+// Cover returns the fewest aligned nodes that together cover exactly r, left to right: at most
+// 2·log2(r.Len()) nodes for r.Len() > 1. Negative shards are left out.
 func Cover(r Range) []Node { return AppendCover(nil, r) }
 
 // AppendCover appends Cover(r) to dst and returns the extended slice.
 func AppendCover(dst []Node, r Range) []Node {
 	lo := max(r.Lo, 0)
 	for lo < r.Hi {
-		// The widest node that starts at lo: bounded by lo's alignment and by
-		// what is left.
+		// The widest node that starts at lo is bounded by lo's alignment and by the remaining
+		// length.
 		level := bits.Len(uint(r.Hi-lo)) - 1
 		if lo != 0 {
 			level = min(level, bits.TrailingZeros(uint(lo)))

@@ -1,5 +1,5 @@
-// Package queuetest runs stages of a queue by themselves, for tests: over given rows and
-// objects, on as many subtasks and shards as the test wants, without a job around them.
+// Package queuetest runs stages of a queue in tests, without a job around them: over given rows
+// and objects, on any number of subtasks and shards.
 //
 //	_, err := queuetest.Run(queuetest.Setup{
 //		Subtasks: 3,
@@ -13,10 +13,10 @@
 //	})
 //	require.NoError(t, err)
 //
-// The function behind is called on the goroutine of the test, for one subtask after the other,
-// when the last superstep is done: it reads objects as a stage does, and may end the test.
-// Everything else is as in a job, so that what holds here holds there: stages run on all
-// subtasks at a time, objects that are kept are checked to be what their keys say, errors
-// name subtask and shard. A test that runs the same stages with other numbers of subtasks and
-// finds the same bits has shown what the engine promises of them.
+// When the last superstep is done, the function is called on the goroutine of the test, for one
+// subtask after the other. It reads objects as a stage does, and may end the test. Everything
+// else is as in a job: stages run on all subtasks at the same time, kept objects are checked to
+// be what their keys say, and errors name subtask and shard. A test that gets the same bits
+// from the same stages at several parallelisms has shown that they are independent of
+// parallelism.
 package queuetest

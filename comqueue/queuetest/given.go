@@ -12,13 +12,13 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Given is something that stages find under a key.
+// Given is rows or objects that stages find under a key.
 type Given struct {
 	to func(b *engine.Builder, q *comqueue.IterativeComQueue) error
 }
 
-// Rows are those of partitioned data, structs whose fields are columns, cut into shards as
-// operators.FromSlice cuts them: in order, and as evenly as can be.
+// Rows gives the rows of partitioned data as structs whose fields are columns. They are cut
+// into shards as by operators.FromSlice: in order, and as evenly as possible.
 func Rows[T any](key comqueue.PartitionedData, rows []T) Given {
 	return Given{func(b *engine.Builder, q *comqueue.IterativeComQueue) error {
 		d, err := dataset(b, func(shard int) []T {
@@ -32,7 +32,7 @@ func Rows[T any](key comqueue.PartitionedData, rows []T) Given {
 	}}
 }
 
-// ShardRows are those of partitioned data by shard; shards that are not there are empty.
+// ShardRows gives the rows of partitioned data by shard; missing shards are empty.
 func ShardRows[T any](key comqueue.PartitionedData, rows map[int][]T) Given {
 	return Given{func(b *engine.Builder, q *comqueue.IterativeComQueue) error {
 		for _, shard := range slices.Sorted(maps.Keys(rows)) {
@@ -48,7 +48,7 @@ func ShardRows[T any](key comqueue.PartitionedData, rows map[int][]T) Given {
 	}}
 }
 
-// BroadcastRows are those of broadcast data.
+// BroadcastRows gives the rows of broadcast data.
 func BroadcastRows[T any](key comqueue.BroadcastData, rows []T) Given {
 	return Given{func(b *engine.Builder, q *comqueue.IterativeComQueue) error {
 		d, err := dataset(b, func(shard int) []T {
@@ -62,9 +62,9 @@ func BroadcastRows[T any](key comqueue.BroadcastData, rows []T) Given {
 	}}
 }
 
-// Object is an object of each subtask, that make makes: once before the first superstep if the
-// key is replicated, and then the same on all of them; whenever a subtask joins if it is
-// scratch.
+// Object gives an object of each subtask, made by make. For a replicated key, make is called
+// once before the first superstep, and must make the same on all subtasks. For a scratch key,
+// it is called whenever a subtask joins.
 func Object[T any](key shared.Key[T], make func(subtask int) T) Given {
 	return Given{func(_ *engine.Builder, q *comqueue.IterativeComQueue) error {
 		if make == nil {
@@ -83,7 +83,7 @@ func Object[T any](key shared.Key[T], make func(subtask int) T) Given {
 	}}
 }
 
-// ShardObject is an object of each shard.
+// ShardObject gives an object of each shard.
 func ShardObject[T any](key shared.ShardKey[T], make func(shard int) T) Given {
 	return Given{func(_ *engine.Builder, q *comqueue.IterativeComQueue) error {
 		if make == nil {
@@ -111,7 +111,7 @@ func dataset[T any](b *engine.Builder, of func(shard int) []T) (*engine.Dataset,
 	}), nil
 }
 
-// source gives shards the rows of of.
+// source emits the rows that of returns for a shard.
 type source[T any] struct {
 	of    func(shard int) []T
 	codec *batch.Codec[T]

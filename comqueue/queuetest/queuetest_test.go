@@ -69,8 +69,8 @@ func setup(subtasks, n, supersteps int) queuetest.Setup {
 	}
 }
 
-// Stages see what is given, and what they made is there when they are done, at any number of
-// subtasks, of rows, and of supersteps, whether or not the queue forgets.
+// Stages see the given rows and objects, and their results are there when they are done, at any
+// number of subtasks, rows and supersteps, with and without CheckState.
 func TestStagesSeeWhatIsGiven(t *testing.T) {
 	for _, subtasks := range []int{0, 1, 2, 3, 8, 11} {
 		for _, n := range []int{0, 1, 7, 100} {
@@ -123,7 +123,7 @@ func TestShardRows(t *testing.T) {
 	require.ErrorContains(t, err, `rows of "points" are given for shard 4, and there are 4 shards`)
 }
 
-// What fails is told as in a job, and nothing is inspected.
+// Failures are reported as in a job, and nothing is inspected.
 func TestStagesThatFail(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(s *queuetest.Setup)

@@ -11,29 +11,28 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Setup is what stages are run with.
+// Setup describes a run of stages.
 type Setup struct {
-	// Subtasks is their number; 0 means 1.
+	// Subtasks is the number of subtasks; 0 means 1.
 	Subtasks int
-	// Shards is a power of two that is no less than Subtasks; 0 means 8, or more where there
-	// are more subtasks.
+	// Shards is a power of two that is no less than Subtasks; 0 means 8, or more if there are
+	// more subtasks.
 	Shards int
 	// Supersteps is how often the stages run; 0 means once.
 	Supersteps int
-	// Seed is that of ComContext.Rand.
+	// Seed is the seed of ComContext.Rand.
 	Seed uint64
 	// Given are rows and objects, by key.
 	Given []Given
 	// Stages run in order, superstep after superstep.
 	Stages []comqueue.Stage
-	// Options are further ones of the run, such as engine.CheckState, which has the queue
-	// forget between supersteps all but what its keys keep.
+	// Options are further options of the run, such as engine.CheckState.
 	Options []engine.Option
 }
 
 // Run runs the stages, and calls inspect, unless it is nil, for each subtask in the order of
-// their numbers. It returns what the run reports: values that were reported by superstep, and
-// what each stage did; or the error that ended it. Objects are gone when it returns.
+// their numbers. It returns the queue's report, with the values reported in each superstep and
+// the counts of each stage, or the error that ended the run. Objects are gone when it returns.
 func Run(s Setup, inspect func(ctx *comqueue.ComContext)) (*task.QueueReport, error) {
 	s = s.withDefaults()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -44,7 +43,7 @@ func Run(s Setup, inspect func(ctx *comqueue.ComContext)) (*task.QueueReport, er
 		defer close(r.ended)
 		result, err = engine.Run(ctx, engine.Define("queuetest", r.build), struct{}{}, s.options()...)
 	}()
-	defer func() { // also where inspect ends the test
+	defer func() { // also if inspect ends the test
 		cancel()
 		<-r.ended
 	}()
@@ -57,7 +56,7 @@ func Run(s Setup, inspect func(ctx *comqueue.ComContext)) (*task.QueueReport, er
 	return result.Queue(queueName), nil
 }
 
-// queueName is that of the queue in plans and errors.
+// queueName is the name of the queue in plans and errors.
 const queueName = "stages"
 
 func (s Setup) withDefaults() Setup {
@@ -75,7 +74,7 @@ func (s Setup) options() []engine.Option {
 	}, s.Options...)
 }
 
-// run is a Setup under way.
+// run is a Setup that is running.
 type run struct {
 	Setup
 	arrived chan *comqueue.ComContext // a subtask that has done its last superstep
@@ -83,8 +82,8 @@ type run struct {
 	ended   chan struct{}             // closed when the run has
 }
 
-// inspect waits for all subtasks and calls f for each. Where the run fails before, it calls
-// none.
+// inspect waits for all subtasks and calls f for each. If the run fails before, it does not
+// call f.
 func (r *run) inspect(f func(ctx *comqueue.ComContext)) {
 	var all []*comqueue.ComContext
 	for range r.Subtasks {
@@ -104,7 +103,7 @@ func (r *run) inspect(f func(ctx *comqueue.ComContext)) {
 	close(r.leave)
 }
 
-// build is the job.
+// build is the job's function.
 func (r *run) build(b *engine.Builder, _ struct{}) error {
 	q := comqueue.New(b, queueName)
 	for i, g := range r.Given {
@@ -124,7 +123,7 @@ func (r *run) build(b *engine.Builder, _ struct{}) error {
 	return nil
 }
 
-// arrive has a subtask wait at the end until it has been inspected.
+// arrive makes a subtask wait at the end until it has been inspected.
 func (r *run) arrive(ctx *comqueue.ComContext) error {
 	if ctx.StepNo() < r.Supersteps {
 		return nil

@@ -9,16 +9,16 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Allocator gives memory of which the run keeps account; see engine.Context.
+// Allocator allocates memory that the run accounts for; see engine.Context.
 type Allocator interface {
 	Allocate(size int) []byte
 	Reallocate(size int, b []byte) []byte
 	Free(b []byte)
 }
 
-// Batch is some rows of one schema, as columns. It does not change. The zero value stands for
-// no batch. Copies of a Batch are the same batch: its references are counted by Retain and
-// Release, which may be called by several goroutines at once.
+// Batch is some rows of one schema, as columns. It is immutable. The zero value stands for no
+// batch. Copies of a Batch are the same batch. Retain and Release count its references, and
+// several goroutines may call them at once.
 type Batch batch.Handle
 
 func (b Batch) record() arrow.Record { return batch.Handle(b).Record() }
@@ -49,7 +49,7 @@ func (b Batch) Retain() {
 	}
 }
 
-// Release gives up a reference. The memory goes with the last one.
+// Release gives up a reference. The last one frees the memory.
 func (b Batch) Release() {
 	if !b.IsZero() {
 		b.record().Release()
@@ -76,16 +76,17 @@ func (b Batch) Slice(lo, hi int) (Batch, error) {
 	return Batch(batch.HandleOf(rec)), nil
 }
 
-// Values is the values of a column, whatever their type. Those of a batch are good while the
-// batch is, and go into another without a copy; those that NewValues makes are owned.
+// Values holds the values of a column of any type. Values of a batch are valid while the batch
+// is, and can be used in another batch without a copy. Values that NewValues makes are owned by
+// the caller.
 type Values batch.ArrayHandle
 
 func (v Values) array() arrow.Array { return batch.ArrayHandle(v).Array() }
 
-// IsZero reports whether there are none, which is not the same as no values.
+// IsZero reports whether v is the zero value. A column without rows is not.
 func (v Values) IsZero() bool { return v.array() == nil }
 
-// Len returns how many there are.
+// Len returns the number of values.
 func (v Values) Len() int {
 	if v.IsZero() {
 		return 0
@@ -93,7 +94,7 @@ func (v Values) Len() int {
 	return v.array().Len()
 }
 
-// Release gives up values that are owned.
+// Release releases values that are owned.
 func (v Values) Release() {
 	if !v.IsZero() {
 		v.array().Release()
@@ -124,9 +125,8 @@ func (b Batch) find(column string) (arrow.Array, error) {
 	return b.record().Column(i), nil
 }
 
-// Format returns the value of a column and row as text, as Print and CSV files have it; a
-// missing one is "null". It panics where there is no such column or row, or the batch was
-// released.
+// Format returns the value of a column and row as text, as in Print and CSV files; a missing
+// value is "null". It panics if there is no such column or row, or if the batch was released.
 func (b Batch) Format(column, row int) string {
 	switch schema := b.Schema(); {
 	case b.IsZero():

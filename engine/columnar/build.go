@@ -12,8 +12,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// WithNulls has values of a column be missing where null is true of their number, in NewBatch.
-// What stands in their place does not matter. values is what NewBatch takes, but no Values.
+// WithNulls marks the values of a column as missing for which null returns true, given their
+// index. It is an argument of NewBatch. The missing values may be anything. values is what
+// NewBatch takes for a column, except Values.
 func WithNulls(values any, null func(i int) bool) any { return nullable{values, null} }
 
 type nullable struct {
@@ -21,7 +22,8 @@ type nullable struct {
 	null   func(i int) bool
 }
 
-// NewValues makes the values of a column, owned by the caller, of what NewBatch takes for it.
+// NewValues makes the values of a column, owned by the caller. values is what NewBatch takes
+// for the column.
 func NewValues(mem Allocator, column Column, values any) (Values, error) {
 	dt, err := batch.ParseType(column.Type)
 	if mem == nil {
@@ -42,13 +44,13 @@ func NewValues(mem Allocator, column Column, values any) (Values, error) {
 }
 
 // NewBatch makes a batch, owned by the caller, of the columns of a schema in order. Each column
-// is what Get reads of its type, or []string, []bool or [][]byte in place of Texts, Bools and
-// Bytes, or Values of another batch. They have one length, which is that of the batch; a batch
+// is of a type that Get returns for it, or []string, []bool or [][]byte instead of Texts, Bools
+// and Bytes, or Values of another batch. All columns have the length of the batch. A batch
 // without columns has no rows.
 //
-// Slices of numbers, and the Data of a Matrix of its type's size, are not copied: they are the
-// batch's from then on, and must not be modified again. What else is made takes its memory from
-// mem, such as that of a run's context.
+// Slices of numbers, and the Data of a Matrix with the number of columns of its type, are not
+// copied: they belong to the batch from then on, and must not be modified. Other columns are
+// allocated from mem, such as the allocator of a run's context.
 func NewBatch(mem Allocator, schema Schema, columns ...any) (Batch, error) {
 	if schema.IsZero() {
 		return Batch{}, fmt.Errorf("columnar: NewBatch: the schema is none")
@@ -95,7 +97,7 @@ func NewBatch(mem Allocator, schema Schema, columns ...any) (Batch, error) {
 	return Batch(batch.HandleOf(rec)), nil
 }
 
-// arrayOf makes a column of what NewBatch is given, owned.
+// arrayOf makes a column, owned by the caller, of an argument of NewBatch.
 func arrayOf(mem Allocator, f arrow.Field, values any) (arrow.Array, error) {
 	var arr arrow.Array
 	switch v := values.(type) {
@@ -167,7 +169,7 @@ func arrayOf(mem Allocator, f arrow.Field, values any) (arrow.Array, error) {
 	return arr, nil
 }
 
-// handleOf returns the values of a view, which may be a zero value.
+// handleOf returns the array of a view, which may be a zero value.
 func handleOf[A interface {
 	comparable
 	arrow.Array
@@ -179,7 +181,7 @@ func handleOf[A interface {
 	return Values(batch.HandleOfArray(a))
 }
 
-// either returns the type of a column if it has an ID, and else another type.
+// either returns the type of a column if it has the given ID, and other if not.
 func either(column arrow.DataType, id arrow.Type, other arrow.DataType) arrow.DataType {
 	if column.ID() == id {
 		return column
@@ -242,7 +244,8 @@ func vectorsOf(mem Allocator, dt arrow.DataType, values any) (arrow.Array, error
 	return nil, fmt.Errorf("%T has no vectors", values)
 }
 
-// whole says that the matrix has the values that its size says, and rows that a batch can hold.
+// whole reports whether the data of the matrix have its size, and a batch can hold its number
+// of rows.
 func (m Matrix) whole() bool {
 	switch n := len(m.Data); {
 	case m.Rows < 0 || m.Cols < 0 || m.Rows > math.MaxInt32 || n > math.MaxInt32:
@@ -254,7 +257,7 @@ func (m Matrix) whole() bool {
 	}
 }
 
-// evenOffsets are those of vectors of one size.
+// evenOffsets returns the offsets of vectors of one size.
 func evenOffsets(rows, cols int) []int32 {
 	offsets := make([]int32, rows+1)
 	for i := range offsets {

@@ -51,7 +51,7 @@ var everyType = []struct {
 		[2]string{`{"indices":[],"values":[]}`, `{"indices":[70],"values":[1]}`}},
 }
 
-// TestNewBatch compares what is made of slices with what is read from text.
+// TestNewBatch compares batches made of slices with batches read from text.
 func TestNewBatch(t *testing.T) {
 	for _, c := range everyType {
 		t.Run(c.column, func(t *testing.T) {
@@ -76,8 +76,8 @@ func TestNewBatch(t *testing.T) {
 	}
 }
 
-// TestNullsAreOfTheirRows: values that are missing are, whatever stands in their place, and
-// where none is the batch is that without nulls.
+// TestNullsAreOfTheirRows: missing values are null, whatever is in their place. If none is
+// missing, the batch is the same as without WithNulls.
 func TestNullsAreOfTheirRows(t *testing.T) {
 	for _, c := range everyType {
 		schema := schemaOf(t, columnar.Column{Name: "x", Type: c.column, Nullable: true})
@@ -107,7 +107,7 @@ func TestNullsAreOfTheirRows(t *testing.T) {
 	require.ErrorContains(t, err, `column "x": 1 nulls in a column that is not nullable`)
 }
 
-// TestVectorsWithNullsHaveNoView: what would stand for them is undefined.
+// TestVectorsWithNullsHaveNoView: the components of a missing vector would be undefined.
 func TestVectorsWithNullsHaveNoView(t *testing.T) {
 	for column, values := range map[string]any{
 		"vector[1]": columnar.Matrix{Rows: 2, Cols: 1, Data: []float64{1, 2}},
@@ -127,7 +127,7 @@ func TestVectorsWithNullsHaveNoView(t *testing.T) {
 	}
 }
 
-// roundTrip requires that what Get reads of a column makes the same column again.
+// roundTrip requires that a column made of the result of Get is the same again.
 func roundTrip[V columnar.View](t *testing.T, b columnar.Batch, column string) {
 	t.Helper()
 	values, err := columnar.Get[V](b, column)
@@ -185,7 +185,8 @@ func TestGet(t *testing.T) {
 	require.ErrorContains(t, err, "rows 1 to 3 of a batch of 2")
 }
 
-// TestGetReadsWhatIsThere: what was put in comes out, and where no copy is promised none is made.
+// TestGetReadsWhatIsThere: Get returns the values that the batch was made of, without a copy
+// where that is promised.
 func TestGetReadsWhatIsThere(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		numbers := rapid.SliceOf(rapid.Float64()).Draw(rt, "numbers")
@@ -217,7 +218,7 @@ func TestGetReadsWhatIsThere(t *testing.T) {
 	})
 }
 
-// TestMistakes tells what is wrong with each.
+// TestMistakes: the error says what is wrong with each.
 func TestMistakes(t *testing.T) {
 	columns := []columnar.Column{{Name: "n", Type: "int64"}, {Name: "v", Type: "vector"}}
 	schema := schemaOf(t, columns...)
@@ -279,7 +280,7 @@ func TestMistakes(t *testing.T) {
 	require.ErrorContains(t, err, `both named "n"`)
 }
 
-// TestReferences: memory goes with the last reference.
+// TestReferences: the last reference frees the memory.
 func TestReferences(t *testing.T) {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	schema := schemaOf(t, columnar.Column{Name: "t", Type: "utf8"})
@@ -307,7 +308,7 @@ func TestReferences(t *testing.T) {
 	mem.AssertSize(t, 0)
 }
 
-// TestZeroValues are none, and answer as such.
+// TestZeroValues: zero values behave as empty.
 func TestZeroValues(t *testing.T) {
 	var b columnar.Batch
 	var s columnar.Schema
@@ -330,7 +331,8 @@ func TestZeroValues(t *testing.T) {
 	require.Equal(t, fmt.Sprint(arrow.NewSchema(nil, nil)), fmt.Sprint(arrowrows.Arrow(none.Schema())))
 }
 
-// TestReleasedBatches are told, by errors where there are any and else by panics with a sentence.
+// TestReleasedBatches: the use of a released batch is an error or, in functions without one, a
+// panic with a clear message.
 func TestReleasedBatches(t *testing.T) {
 	schema := schemaOf(t, columnar.Column{Name: "x", Type: "int64"})
 	rows, err := columnar.NewBatch(nil, schema, []int64{7, 8})
@@ -352,7 +354,7 @@ func TestReleasedBatches(t *testing.T) {
 	requirePanic(t, "columnar: Format: column 0, row 1: "+why, func() { rows.Format(0, 1) })
 }
 
-// TestPlacesThatAreNone are told by a sentence.
+// TestPlacesThatAreNone: places that do not exist panic with a clear message.
 func TestPlacesThatAreNone(t *testing.T) {
 	rows, err := columnar.NewBatch(nil, schemaOf(t, columnar.Column{Name: "x", Type: "int64"}), []int64{7, 8})
 	require.NoError(t, err)

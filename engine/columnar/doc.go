@@ -1,7 +1,6 @@
-// Package columnar has what rows look like to code that handles them by the column: a [Schema]
-// says which columns there are, a [Batch] holds some rows, [Get] gives the values of a column
-// without a copy, and [NewBatch] makes a batch of slices. Operators on structs, such as
-// operators.Map, need none of it.
+// Package columnar is for code that handles rows by the column: a [Schema] lists the columns, a
+// [Batch] holds some rows, [Get] returns the values of a column without a copy, and [NewBatch]
+// makes a batch of slices. Operators on structs, such as operators.Map, need none of it.
 //
 //	price, err := columnar.Get[[]float64](rows, "price")
 //	name, nulls, err := columnar.GetNullable[columnar.Texts](rows, "name")
@@ -20,13 +19,13 @@
 //
 // # Ownership
 //
-// Batches are counted by reference, as their memory may be the run's and not the garbage
-// collector's. One rule holds everywhere: a batch received as a return value is owned, and is
+// Batches are reference-counted, as their memory may belong to the run and not to the garbage
+// collector. One rule holds everywhere: a batch received as a return value is owned, and is
 // released once; a batch received as an argument is borrowed, and is retained to be kept.
-// Slices that Get returns are good while the batch is.
+// Slices that Get returns are valid while the batch is.
 //
 // # Arrow
 //
-// Batches are held in the layout of Apache Arrow. Package operators/arrowbridge takes and gives
-// them as Arrow records, and as Arrow streams for other versions of Arrow than ours.
+// Batches are held in the layout of Apache Arrow. Package operators/arrowbridge converts them
+// to and from Arrow records, and Arrow streams for other versions of Arrow.
 package columnar

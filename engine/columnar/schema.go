@@ -20,8 +20,8 @@ type Column struct {
 // String returns name and type, followed by "null" where values may be missing.
 func (c Column) String() string { return batch.Column(c).String() }
 
-// Schema is the columns of rows. It does not change. The zero value stands for none given, as
-// that of a sink, which emits no rows.
+// Schema lists the columns of rows. It is immutable. The zero value means no schema, as for a
+// sink, which emits no rows.
 type Schema batch.SchemaHandle
 
 func (s Schema) arrow() *arrow.Schema { return batch.SchemaHandle(s).Schema() }
@@ -39,8 +39,8 @@ func NewSchema(columns ...Column) (Schema, error) {
 	return Schema(batch.HandleOfSchema(schema)), nil
 }
 
-// MustSchema is NewSchema for columns that are known to be right, such as those of a variable of
-// a package. It panics if they are not.
+// MustSchema is NewSchema for columns that are known to be valid, such as in a package
+// variable. It panics if they are not.
 func MustSchema(columns ...Column) Schema {
 	s, err := NewSchema(columns...)
 	if err != nil {
@@ -49,7 +49,7 @@ func MustSchema(columns ...Column) Schema {
 	return s
 }
 
-// IsZero reports whether the schema is the zero value. That of no columns is not.
+// IsZero reports whether the schema is the zero value. A schema without columns is not.
 func (s Schema) IsZero() bool { return s.arrow() == nil }
 
 // Len returns the number of columns.
@@ -60,7 +60,7 @@ func (s Schema) Len() int {
 	return s.arrow().NumFields()
 }
 
-// Column returns column i. It panics where there is none.
+// Column returns column i. It panics if there is none.
 func (s Schema) Column(i int) Column {
 	if i < 0 || i >= s.Len() {
 		panic(fmt.Errorf("columnar: Column: %d of a schema of %d columns", i, s.Len()))
@@ -78,7 +78,7 @@ func (s Schema) Columns() []Column {
 	return columns
 }
 
-// Index returns the number of the column of a name, -1 where there is none.
+// Index returns the number of the column of that name, -1 if there is none.
 func (s Schema) Index(name string) int {
 	if s.IsZero() {
 		return -1

@@ -9,21 +9,21 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Number is what numbers are read as. Days of date32 are int32, counted from 1970-01-01, and
-// times of timestamps int64, counted from then in their unit.
+// Number lists the types that columns of numbers are read as. A date32 is an int32, the days
+// since 1970-01-01. A timestamp is an int64, the time since then in its unit.
 type Number interface {
 	int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 | float32 | float64
 }
 
-// View is what the values of a column are read as.
+// View lists the types that columns are read as.
 type View interface {
 	[]int8 | []int16 | []int32 | []int64 | []uint8 | []uint16 | []uint32 | []uint64 | []float32 | []float64 |
 		Bools | Texts | Bytes | Matrix | Vectors | Sparse
 }
 
-// Get returns the values of a column without a copy. It fails where the column is missing, is
-// of another type than V reads, or has nulls. The values must not be modified, and are good
-// while the batch is.
+// Get returns the values of a column without a copy. It fails if the column is missing, is of a
+// type that V does not read, or has nulls. The values must not be modified, and are valid while
+// the batch is.
 func Get[V View](b Batch, column string) (values V, err error) {
 	arr, err := b.find(column)
 	if err != nil {
@@ -35,8 +35,8 @@ func Get[V View](b Batch, column string) (values V, err error) {
 	return viewAs[V](arr, column)
 }
 
-// GetNullable is Get for a column some of whose values are missing: what stands there in their
-// place means nothing. It is for numbers, bools, text and bytes; vectors with nulls have no view.
+// GetNullable is Get for a column that may have missing values. In values their places hold
+// anything. It is for numbers, bools, text and bytes; vectors with nulls have no view.
 func GetNullable[V View](b Batch, column string) (values V, nulls Nulls, err error) {
 	arr, err := b.find(column)
 	if err != nil {
@@ -157,7 +157,7 @@ func (m Matrix) Row(i int) []float64 { return m.Data[i*m.Cols : (i+1)*m.Cols : (
 // Sparse is a matrix in compressed sparse row form. It must not be modified.
 type Sparse struct {
 	Rows int
-	Cols int // 0 where the column's type does not say
+	Cols int // 0 if the column's type does not say
 	// Row i has the entries Offsets[i] to Offsets[i+1] of Indices and Values.
 	Offsets []int32
 	Indices []int32
@@ -171,7 +171,7 @@ type Vectors struct {
 	Values  []float64
 }
 
-// Len returns how many there are.
+// Len returns the number of vectors.
 func (v Vectors) Len() int { return max(0, len(v.Offsets)-1) }
 
 // Row returns a view of row i.
@@ -199,7 +199,7 @@ func (v Vectors) Matrix() (Matrix, error) {
 // Bools are the values of a column of bools.
 type Bools struct{ array *array.Boolean }
 
-// Len returns how many there are.
+// Len returns the number of values.
 func (b Bools) Len() int { return lengthOf(b.array) }
 
 // At returns value i.
@@ -208,19 +208,19 @@ func (b Bools) At(i int) bool { return b.array.Value(i) }
 // Texts are the values of a column of text.
 type Texts struct{ array *array.String }
 
-// Len returns how many there are.
+// Len returns the number of values.
 func (t Texts) Len() int { return lengthOf(t.array) }
 
-// At returns text i, which is the column's memory: what is to outlive the batch is cloned.
+// At returns text i. It refers to the column's memory: clone it if it is to outlive the batch.
 func (t Texts) At(i int) string { return t.array.Value(i) }
 
 // Bytes are the values of a column of bytes.
 type Bytes struct{ array *array.Binary }
 
-// Len returns how many there are.
+// Len returns the number of values.
 func (b Bytes) Len() int { return lengthOf(b.array) }
 
-// At returns value i, which is the column's memory.
+// At returns value i. It refers to the column's memory.
 func (b Bytes) At(i int) []byte { return b.array.Value(i) }
 
 // lengthOf returns the length of an array, which may be nil in a zero value.
@@ -241,5 +241,5 @@ type Nulls struct{ array arrow.Array }
 // At reports whether value i is null.
 func (n Nulls) At(i int) bool { return n.array != nil && n.array.IsNull(i) }
 
-// Any reports whether there is any.
+// Any reports whether any value is null.
 func (n Nulls) Any() bool { return n.array != nil && n.array.NullN() > 0 }

@@ -30,7 +30,7 @@ func (s *shardSums) add(shard int, v float64) {
 	s.sums[i] += v
 }
 
-// part returns the sums for other processes.
+// part returns the sums in the form that travels to other processes.
 func (s *shardSums) part(node plan.NodeID, name string) sumPart {
 	p := sumPart{Node: node, Name: name}
 	for i, v := range s.sums {
@@ -42,8 +42,8 @@ func (s *shardSums) part(node plan.NodeID, name string) sumPart {
 	return p
 }
 
-// accumulation folds what the operators of a run accumulated. They are added in
-// the order of their nodes, which no parallelism changes.
+// accumulation folds the sums that the operators of a run accumulated. It adds the operators in
+// the order of their nodes, which does not depend on parallelism.
 type accumulation struct {
 	within shared.Range // all shards
 	byName map[string]*shardSums

@@ -155,8 +155,8 @@ func BenchmarkSuperstep(b *testing.B) {
 	}
 }
 
-// BenchmarkCondBarrier is the yardstick of BenchmarkSuperstep: a barrier of a
-// mutex and a condition variable.
+// BenchmarkCondBarrier is the baseline of BenchmarkSuperstep: a barrier of a mutex and a
+// condition variable.
 func BenchmarkCondBarrier(b *testing.B) {
 	for _, p := range []int{1, 2, 4, 8} {
 		b.Run(fmt.Sprintf("subtasks=%d", p), func(b *testing.B) {

@@ -15,16 +15,16 @@ import (
 type Bindings struct {
 	Sources   map[plan.NodeID]func() Source
 	Operators map[plan.NodeID]func() Operator
-	// Partitions holds the row placement of custom and range edges, by receiving
-	// node and port. Hash edges without an entry use the documented hash.
+	// Partitions holds the functions that place the rows of custom and range edges, by
+	// receiving node and port. Hash edges without an entry use the documented hash.
 	Partitions map[Port]Partition
-	// Sinks holds what commits the results of sinks; those that only show rows
-	// have none.
+	// Sinks holds the Sink of each node that commits results; sinks that only show rows have
+	// none.
 	Sinks map[plan.NodeID]Sink
-	// Loops holds what makes the loops of each queue, by name.
+	// Loops holds the function that makes the loops of each queue, by name.
 	Loops map[string]OpenLoops
-	// RowByRow holds the operators behind which row i of a shard is row i of those that they
-	// are given, so that failures behind them can tell of the rows before them.
+	// RowByRow holds the operators whose row i of a shard comes from row i of their input, so
+	// that a failure behind them can name the row that was read.
 	RowByRow map[plan.NodeID]bool
 }
 
@@ -34,8 +34,8 @@ type Port struct {
 	Port int
 }
 
-// checkBindings compares a plan with what is bound to it, in both directions,
-// and returns everything that does not fit. Nothing has been called by then.
+// checkBindings compares a plan with its bindings, in both directions, and returns everything
+// that does not fit. It calls none of the bound functions.
 func checkBindings(p *plan.Plan, b *Bindings) error {
 	c := bindingChecker{p: p, b: b, ports: make(map[Port]*plan.Edge), loops: make(map[string]*plan.Queue)}
 	for i := range p.Edges {
@@ -136,8 +136,8 @@ func (c *bindingChecker) queue(q *plan.Queue) {
 	}
 }
 
-// extra finds what is bound to nothing. Nodes that are not needed have their
-// bindings, as they are in the graph, and do not run.
+// extra finds bindings of nodes that do not exist. Nodes of the graph that are not needed have
+// bindings too; they do not run.
 func (c *bindingChecker) extra() {
 	needed := plan.Needed(c.p.Nodes)
 	inPlan := func(id plan.NodeID) bool { return id >= 0 && int(id) < len(needed) }
@@ -166,8 +166,8 @@ func (c *bindingChecker) extra() {
 	}
 }
 
-// carriesRows tells the edges that are exchanges of rows from those that order a
-// queue's stages or carry its collectives.
+// carriesRows reports whether an edge is an exchange of rows. Other edges order a queue's
+// stages or carry its collectives.
 func carriesRows(p *plan.Plan, e *plan.Edge) bool {
 	if e.Role != plan.Data && e.Role != plan.Side || e.Partitioner == plan.BySubtask {
 		return false

@@ -13,27 +13,27 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// errRowsChanged blames an operator for rows that it had borrowed.
+// errRowsChanged is the error of an operator that changed rows that it had borrowed.
 var errRowsChanged = errors.New("the function changed the rows it was given, which other operators read as well: a slice in a row is not a copy, so make one before you change it (slices.Clone)")
 
-// errRowsReleased blames it for a reference that was not its own.
+// errRowsReleased is the error of an operator that released a reference of another owner.
 var errRowsReleased = errors.New("the operator released a batch that it had borrowed, which others read as well: call Retain for each Release, and before a batch is given away")
 
-// borrowed is the rows that an operator was given, to tell whether they are still as they were.
+// borrowed holds the rows that an operator was given, to check that they do not change.
 type borrowed struct {
-	rows   []arrow.Record // each a reference of the operator's own to its columns
+	rows   []arrow.Record // each with a reference of the operator's own to its columns
 	prints []uint64
 }
 
-// lend notes rows and returns them for the operator to see, with a reference that nobody
-// else has: who releases it once too often is found before others miss the columns.
+// lend remembers rows and returns them with a reference of their own. If the operator releases
+// them once too often, this is found before anybody else loses the columns.
 func (b *borrowed) lend(rows arrow.Record) arrow.Record {
 	own := array.NewRecord(rows.Schema(), rows.Columns(), rows.NumRows())
 	b.rows, b.prints = append(b.rows, own), append(b.prints, printOf(own))
 	return own
 }
 
-// unchanged compares the rows from the given one on with what they were.
+// unchanged returns an error if any batch of b.rows[from:] has changed since it was lent.
 func (b *borrowed) unchanged(from int) error {
 	for i := from; i < len(b.rows); i++ {
 		if batch.Released(b.rows[i]) {
@@ -56,7 +56,7 @@ func (b *borrowed) release() {
 	b.rows, b.prints = b.rows[:0], b.prints[:0]
 }
 
-// keeping returns a partition function that fails where it changes the rows it places.
+// keeping returns a partition function that calls p and fails if p changed the rows.
 func (p Partition) keeping() Partition {
 	return func(rows columnar.Batch, shard int, first int64, shards int, dst []int32) error {
 		before := printOf(arrowrows.Record(rows))
@@ -70,7 +70,7 @@ func (p Partition) keeping() Partition {
 	}
 }
 
-// printOf is a fingerprint of what rows hold.
+// printOf returns a fingerprint of the content of rows.
 func printOf(rows arrow.Record) uint64 {
 	var text []byte
 	var sum uint64

@@ -6,14 +6,14 @@ import (
 	"sync/atomic"
 )
 
-// Budget accounts for bytes held. Budgets form a tree: what is reserved in one
-// counts in its parent too, and has to fit in both. A nil Budget bounds nothing. It
-// is safe for concurrent use.
+// Budget accounts for bytes held. Budgets form a tree: bytes reserved in a budget count in its
+// parent too, and have to fit in both. A nil Budget bounds nothing. It is safe for concurrent
+// use.
 type Budget struct {
 	name   string
 	limit  int64
 	parent *Budget
-	share  float64 // its part of the job's memory, 0 where that is not known
+	share  float64 // its share of the job's memory, 0 if unknown
 	used   atomic.Int64
 	kept   atomic.Int64 // of used, see Keep
 	peak   atomic.Int64
@@ -25,11 +25,11 @@ func NewBudget(name string, limit int64, parent *Budget) *Budget {
 	return &Budget{name: name, limit: limit, parent: parent}
 }
 
-// BudgetError says that something that cannot go to disk does not fit.
+// BudgetError says that bytes that cannot spill to disk do not fit.
 type BudgetError struct {
 	Budget            string // its name
 	Want, Used, Limit int64  // bytes
-	Enough            int64  // memory of the job that would hold what is known to be wanted, 0 where that is not known
+	Enough            int64  // memory of the job that would suffice, 0 if unknown
 }
 
 // Error writes the sizes and what to do.
@@ -51,8 +51,7 @@ func flagBytes(n int64) string {
 	return fmt.Sprintf("%d%s", (n-1)/unit+1, name)
 }
 
-// ofJob returns the memory a job needs to have n bytes in this budget, or 0 where that
-// is not known.
+// ofJob returns the memory that a job needs for n bytes in this budget, or 0 if unknown.
 func (b *Budget) ofJob(n int64) int64 {
 	if b == nil || b.share == 0 {
 		return 0
@@ -87,8 +86,8 @@ func (b *Budget) TryReserve(n int64) bool {
 	return true
 }
 
-// Reserve takes n bytes, or returns a *BudgetError where they do not fit. It is
-// for what cannot spill.
+// Reserve takes n bytes, or returns a *BudgetError if they do not fit. It is for memory that
+// cannot spill.
 func (b *Budget) Reserve(n int64) error {
 	if b.TryReserve(n) {
 		return nil
@@ -100,8 +99,9 @@ func (b *Budget) Reserve(n int64) error {
 	return full.Refuse(n, full.used.Load()+n)
 }
 
-// Refuse returns the *BudgetError of n bytes that do not fit, where total bytes, these included,
-// are to be held in the end. The memory that it advises is more than there is.
+// Refuse returns the *BudgetError of n bytes that do not fit. total is the number of bytes,
+// these included, that the caller needs in the end. The memory that the error advises is always
+// more than the job has.
 func (b *Budget) Refuse(n, total int64) error {
 	return &BudgetError{Budget: b.name, Want: n, Used: b.used.Load(), Limit: b.limit, Enough: b.ofJob(max(total, b.limit+1))}
 }
@@ -113,8 +113,7 @@ func (b *Budget) Release(n int64) {
 	}
 }
 
-// Take counts n bytes whether they fit or not, for what the caller bounds by
-// other means.
+// Take counts n bytes whether they fit or not. The caller bounds them by other means.
 func (b *Budget) Take(n int64) {
 	for ; b != nil; b = b.parent {
 		b.raise(b.used.Add(n))

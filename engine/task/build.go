@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// listen makes the receiving ends that are here of all edges.
+// listen makes the receiving ends of all edges that are in this process.
 func (r *run) listen() error {
 	r.ends.init(r)
 	for i := range r.plan.Edges {
@@ -27,8 +27,8 @@ func (r *run) listen() error {
 	return nil
 }
 
-// build makes the subtasks that are here, with their operators and sending ends, after
-// the groups of their queues have come together.
+// build makes the subtasks of this process, with their operators and sending ends, after it has
+// connected the groups of their queues.
 func (r *run) build() error {
 	if err := r.joinQueues(); err != nil {
 		return err
@@ -55,18 +55,18 @@ func (r *run) build() error {
 	return nil
 }
 
-// here returns the subtasks of a vertex that run here. They may be none: slots are as
-// many as the widest vertex has subtasks.
+// here returns the subtasks of a vertex that run in this process. There may be none, as the
+// number of slots is that of the widest vertex's subtasks.
 func (r *run) here(v *plan.Vertex) shared.Range {
 	hi := min(r.mine.Hi, v.Parallelism)
 	return shared.Range{Lo: min(r.mine.Lo, hi), Hi: hi}
 }
 
-// reach returns the number of workers that have subtasks of a vertex: the first ones,
-// as each has a contiguous range of the indices.
+// reach returns the number of workers that have subtasks of a vertex. These are the first
+// workers, as each has a contiguous range of the indices.
 func (r *run) reach(v *plan.Vertex) int { return r.hosts[v.Parallelism-1] + 1 }
 
-// receiving is the receiving ends of a run, and which edges lead where.
+// receiving holds the receiving ends of a run, and the edges of each node.
 type receiving struct {
 	in      map[plan.NodeID][]int // edges that carry rows, by receiving node, by port
 	out     map[plan.NodeID][]int // by emitting node
@@ -89,9 +89,9 @@ func (e *receiving) init(r *run) {
 // builder makes the subtasks of a run.
 type builder struct{ run *run }
 
-// receive makes the receiving ends of an edge. They listen where their readers are:
-// an inbox for each of these, one that all of them share for the ends of source shards,
-// or one for the rows of a side input.
+// receive makes the receiving ends of an edge. They are in the process of their readers: an
+// inbox for each reader, one receiver that all of them share for the ends of source shards, or
+// one for the rows of a side input.
 func (r *run) receive(i int) error {
 	e := &r.plan.Edges[i]
 	to := &r.plan.Vertices[e.To]
@@ -123,19 +123,19 @@ func (r *run) receive(i int) error {
 		r.ends.inboxes[i][t] = in
 		r.inboxes = append(r.inboxes, in)
 	}
-	// All share the ends, so that they must all be there before the first message.
+	// All inboxes share the ends, so all must exist before the first message.
 	for t := here.Lo; t < here.Hi; t++ {
 		if err := r.network.Listen(transport.Address{Edge: i, Inbox: t, Worker: worker}, r.ends.inboxes[i][t]); err != nil {
 			return err
 		}
 	}
 	if aligned {
-		return nil // a source shard sends to one inbox, which takes its end too
+		return nil // a source shard sends to one inbox, which also takes the shard's end
 	}
 	return r.network.Listen(transport.Address{Edge: i, Inbox: transport.Ends, Worker: worker}, ends)
 }
 
-// edgeError is the failure of the receiving end of an edge.
+// edgeError returns the failure of the receiving end of an edge.
 func (r *run) edgeError(e *plan.Edge, subtask, shard int, err error) *TaskError {
 	n := &r.plan.Nodes[e.ToNode]
 	return &TaskError{
@@ -249,8 +249,8 @@ func (b *builder) send(i int) output {
 	}
 }
 
-// joinQueues makes the gangs of the queues with ranks here, and brings their ranks
-// together, in the order of the plan's queues, which all workers keep to.
+// joinQueues makes the gangs of the queues with ranks in this process, and connects their
+// ranks. All workers do this in the order of the plan's queues.
 func (r *run) joinQueues() error {
 	for i := range r.plan.Queues {
 		q := &r.plan.Queues[i]
@@ -282,14 +282,14 @@ func (r *run) joinQueues() error {
 	return nil
 }
 
-// localGroup is the ranks of a queue that are all here.
+// localGroup is the group of a queue whose ranks are all in this process.
 type localGroup struct{ *collective.LocalGroup }
 
-// Close does nothing: such a group runs nothing in the background.
+// Close does nothing, as the group has no goroutines.
 func (localGroup) Close() error { return nil }
 
-// gang makes one subtask per rank of a queue, which stands at the
-// queue's first vertex and emits from its last.
+// gang makes one subtask per rank of a queue. It is a subtask of the queue's first vertex, and
+// emits from its last.
 func (b *builder) gang(name string) error {
 	r := b.run
 	at := slices.IndexFunc(r.gangs, func(g *gang) bool { return g.queue.Name == name })
@@ -352,8 +352,7 @@ func (b *builder) open(g *gang, v *plan.Vertex, parts queueParts) error {
 	return nil
 }
 
-// queueParts are the nodes of a queue that are no stages; criterion is -1 where
-// there is none.
+// queueParts are the nodes of a queue that are no stages; criterion is -1 if there is none.
 type queueParts struct{ head, tail, criterion plan.NodeID }
 
 // member makes one subtask of a gang.
@@ -369,7 +368,7 @@ func (b *builder) member(g *gang, index int, body Loop) {
 	}
 	m.head.context.gang, m.head.context.Here, m.tail.context.Here = g, g.here, g.here
 	t.links = []*link{m.head, m.tail}
-	if g.from == nil { // otherwise the gang before has read them
+	if g.from == nil { // otherwise the previous gang has read them
 		t.ports = b.ports(m.head)
 	}
 	t.after = m.leave

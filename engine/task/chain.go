@@ -19,22 +19,22 @@ type link struct {
 	task    *subtask
 	node    *plan.Node
 	context *Context
-	port    int // that the parent, or nobody, feeds
+	port    int // the operator's input that the parent feeds
 
-	operator Operator // exactly one of operator and source, none in queues
+	operator Operator // exactly one of operator and source is set, none in queues
 	source   Source
 	sides    []side
-	closer   func() error // of a queue's body, once it was opened
-	shardOf  func() int   // of parts of a queue, which know their shard themselves; safe from any goroutine
+	closer   func() error // closes a queue's body once it was opened
+	shardOf  func() int   // set for parts of a queue, which know their shard; safe from any goroutine
 
 	next []*link // operators chained behind
 	outs []outlet
 
-	borrowed borrowed // of the shard at hand, where rows are checked
+	borrowed borrowed // rows of the current shard, if rows are checked
 
-	schema *arrow.Schema // that rows had last, and that the node declares
+	schema *arrow.Schema // of the last rows, and as the node declares
 	whole  []int         // its columns without nulls
-	given  arrow.Record  // of this shard, what the operator processed last: its sender was held to its schema
+	given  arrow.Record  // the operator's last input of this shard, whose schema is checked already
 
 	rowsIn, rowsOut int64
 }
@@ -43,13 +43,13 @@ type link struct {
 type side struct {
 	port     int
 	input    *sideInput
-	borrowed borrowed // where rows are checked
+	borrowed borrowed // if rows are checked
 }
 
-// outlet is an output and the node that placement failures are blamed on.
+// outlet is an output, and the node that placement failures are attributed to.
 type outlet struct {
 	output
-	to *link // stands for the receiving node in this subtask
+	to *link // represents the receiving node in this subtask
 }
 
 var _ Output = (*link)(nil)
@@ -60,7 +60,7 @@ func (l *link) Emit(shard int, emitted columnar.Batch) error {
 	t := l.task
 	switch {
 	case t.err != nil:
-		return t.err // an operator went on after a failed Emit
+		return t.err // the operator went on after a failed Emit
 	case rows == nil:
 		return t.failAt(l, fmt.Errorf("emit under shard %d: there is no batch", shard))
 	case int32(shard) != t.shard.Load() || shard < 0:
@@ -100,8 +100,8 @@ func (l *link) Emit(shard int, emitted columnar.Batch) error {
 	return nil
 }
 
-// declared refuses rows that have other columns than the operator's node declares, or nulls where
-// it declares none.
+// declared refuses rows whose columns differ from those that the operator's node declares, and
+// nulls in columns that are declared without.
 func (l *link) declared(rows arrow.Record) error {
 	if schema := rows.Schema(); schema != l.schema && (l.schema == nil || !schema.Equal(l.schema)) {
 		has, wants := batch.Columns(schema), l.node.Schema
@@ -128,8 +128,8 @@ func (l *link) declared(rows arrow.Record) error {
 	return nil
 }
 
-// send hands rows to an outgoing edge. Where rows are checked it hands on a copy, so that
-// what one vertex does to them does not show in another.
+// send hands rows to an outgoing edge. If rows are checked it hands on a copy, so that changes
+// by one vertex do not show in another.
 func (t *subtask) send(to *outlet, shard int, rows arrow.Record) error {
 	if !t.run.env.CheckRows {
 		return to.emit(t.context, shard, rows)
@@ -142,8 +142,8 @@ func (t *subtask) send(to *outlet, shard int, rows arrow.Record) error {
 	return to.emit(t.context, shard, own)
 }
 
-// process gives n rows to the link's operator. A panic ends here, as an error, so
-// that the operators above give up their batches as after any other failure.
+// process gives n rows to the link's operator. It turns a panic into an error, so that the
+// operators above release their batches as after any other failure.
 func (l *link) process(port, shard int, rows arrow.Record, n int64) (err error) {
 	l.rowsIn += n
 	t := l.task
@@ -163,9 +163,9 @@ func (l *link) process(port, shard int, rows arrow.Record, n int64) (err error) 
 	return nil
 }
 
-// endShard ends a shard for the link's operator, then for its edges and those
-// chained behind. Finish may still emit under the last shard, so that it comes
-// before the shard's end further down.
+// endShard ends a shard for the link's operator, then for its edges and those chained behind.
+// Finish may still emit under the last shard, so it is called before the shard ends for those
+// behind.
 func (l *link) endShard(shard int, last bool) error {
 	t := l.task
 	l.given = nil
@@ -202,8 +202,9 @@ func (l *link) endShard(shard int, last bool) error {
 	return nil
 }
 
-// checkRows tells whether the operator has left the rows of the shard and of its side inputs
-// as they were. It keeps those of a shard until its end, as functions may be called as late.
+// checkRows returns an error if the operator has changed the rows of the shard or of its side
+// inputs. It keeps the rows of a shard until the shard's end, as user functions may be called
+// until then.
 func (l *link) checkRows() error {
 	err := l.borrowed.unchanged(0)
 	l.borrowed.release()
@@ -216,7 +217,7 @@ func (l *link) checkRows() error {
 	return err
 }
 
-// finish is the end of a chain that owns no shard: nothing can be emitted.
+// finish ends a chain that owns no shard: nothing can be emitted.
 func (l *link) finish() error {
 	if l.task.context.Err() != nil {
 		return l.task.failAt(l, errStopped)
@@ -234,7 +235,7 @@ func (l *link) finish() error {
 	return nil
 }
 
-// at returns the shard the link is at, -1 for none. Other goroutines may ask.
+// at returns the shard that the link works on, -1 for none. Other goroutines may call it.
 func (l *link) at() int {
 	if l.shardOf != nil {
 		return l.shardOf()

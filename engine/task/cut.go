@@ -8,26 +8,26 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Cut is where a queue stands after a superstep: what other subtasks need to go on from
-// there, as many as before or not. All subtasks of a queue are cut after the same superstep
-// and its verdict, outside of inner loops, with no collective under way.
+// Cut is the state of a queue after a superstep, from which other subtasks can go on, as many
+// as before or not. All subtasks of a queue are cut after the same superstep and its verdict,
+// outside of inner loops, with no collective under way.
 //
-// It is all that goes from one gang to the next but for the rows, which a process has in the
-// queue's session or reads again, and it goes as bytes: nothing in it refers to memory of the
-// gang that was cut.
+// It is everything that the next gang gets except for rows, which a process has in the queue's
+// session or reads again. It is passed as bytes: nothing in it refers to memory of the gang
+// that was cut.
 type Cut struct {
 	// Step is the superstep.
 	Step int `msgpack:"step"`
 	// Last says that no superstep follows: the criterion has stopped the queue, or it has
-	// come to its maximum. Then there is only its end to make.
+	// reached its maximum. The next gang then only finishes the queue.
 	Last    bool `msgpack:"last"`
-	Stopped bool `msgpack:"stopped"` // the criterion has
+	Stopped bool `msgpack:"stopped"` // the criterion has stopped the queue
 
-	// Parts are what the subtasks handed over, by number.
+	// Parts are what the subtasks handed over, by subtask number.
 	Parts []CutPart `msgpack:"parts"`
 
-	// Of the report, so far: the series with the superstep of each one's first value, and what
-	// subtask 0 spent.
+	// The report so far: the series, the superstep of each one's first value, and the time of
+	// subtask 0.
 	Series      []Series      `msgpack:"series"`
 	First       []int         `msgpack:"first"`
 	Steps       []StepReport  `msgpack:"steps"`
@@ -38,21 +38,22 @@ type Cut struct {
 
 // CutPart is what one subtask hands over.
 type CutPart struct {
-	// Objects are those that are kept, in the bytes of their codecs: of each shard that the
-	// subtask owns, for whoever owns it then, and of subtask 0 those that all will have.
+	// Objects are the objects that keys keep, as bytes of their codecs: those of each shard
+	// that the subtask owns, for the shard's next owner, and from subtask 0 the replicated
+	// ones.
 	Objects []shared.Encoded `msgpack:"objects"`
-	// Own is what only the subtask of the same number can go on with, among as many; nil for
-	// nothing.
+	// Own is state that only the subtask of the same number can go on with, at the same
+	// parallelism; nil for none.
 	Own []byte `msgpack:"own"`
 }
 
-// Subtasks returns how many the queue had when it was cut.
+// Subtasks returns how many subtasks the queue had when it was cut.
 func (c *Cut) Subtasks() int { return len(c.Parts) }
 
-// cuts is how they are written: it trusts no length that it reads.
+// cuts is the codec of Cut. It trusts no length that it reads.
 var cuts = shared.Msgpack[*Cut]()
 
-// Encode writes the cut for other processes. The bits of values survive.
+// Encode writes the cut for other processes. It preserves the bits of values.
 func (c *Cut) Encode() ([]byte, error) {
 	data, err := cuts.Append(nil, c)
 	if err != nil {
@@ -76,7 +77,7 @@ func DecodeCut(data []byte) (*Cut, error) {
 	return c, nil
 }
 
-// check refuses what no gang can have handed over.
+// check refuses a Cut that no gang can have handed over.
 func (c *Cut) check() error {
 	switch {
 	case c.Step < 1:

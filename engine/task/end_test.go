@@ -17,8 +17,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// TestNothingBegins: once the run has ended no user function is called any more
-// but Close, wherever the subtasks were.
+// TestNothingBegins: once the run has ended, only Close is still called, wherever the subtasks
+// were.
 func TestNothingBegins(t *testing.T) {
 	for name, test := range map[string]func(end func()) (funcOperator, string){
 		"open": func(end func()) (funcOperator, string) {
@@ -133,8 +133,8 @@ func TestAbandonedMember(t *testing.T) {
 	})
 }
 
-// TestQueueTimes: waiting for others is not work, in stages as in verdicts, and
-// the criterion's work is its node's. Time is that of synctest, so it is exact.
+// TestQueueTimes: waiting for others is not busy time, in stages and in verdicts, and the
+// criterion's time belongs to its node. synctest makes the times exact.
 func TestQueueTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const steps = 3
@@ -245,8 +245,8 @@ func (s *exitingSink) Begin() error  { return s.exit("begin") }
 func (s *exitingSink) Commit() error { return s.exit("commit") }
 func (s *exitingSink) Abort() error  { return s.exit("abort") }
 
-// TestSpillDirIsRemoved: directories that a run made for itself go with it, those
-// that were there or that others use by then stay.
+// TestSpillDirIsRemoved: a run removes the directories that it made. Directories that existed
+// before, or that others use by then, stay.
 func TestSpillDirIsRemoved(t *testing.T) {
 	base := t.TempDir()
 	s, err := newScratch(filepath.Join(base, "a", "b", "c"))

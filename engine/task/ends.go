@@ -10,9 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// ends is what the inboxes of an edge share: which source shards are settled,
-// that is, have ended with all their rows stored. It is one per edge, as most
-// source shards send nothing to most inboxes.
+// ends is shared by the inboxes of an edge. It records which source shards are settled: they
+// have ended, and all their rows are stored. There is one per edge, as most source shards send
+// nothing to most inboxes.
 type ends struct {
 	src shared.Range // source shards
 	// aligned says that a destination shard gets rows from the source shard of the
@@ -30,7 +30,7 @@ type ends struct {
 // sourceState counts the messages with rows of a source shard, and the rows.
 type sourceState struct {
 	stored sent
-	sent   sent // known when ended
+	sent   sent // known once ended
 	ended  bool
 }
 
@@ -56,7 +56,7 @@ func (e *ends) Receive(m transport.Message) {
 	}
 }
 
-// note counts a message whose rows are stored, or that ends its source shard.
+// note counts a message that ends its source shard or whose rows are stored.
 func (e *ends) note(m *transport.Message) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -103,9 +103,8 @@ func (e *ends) settle(source int) {
 	}
 }
 
-// until returns the source shard below which all that send to a destination
-// shard are settled; rows of that one are next. Nothing that comes later goes
-// before it.
+// until returns the first source shard that sends to a destination shard and is not settled;
+// its rows are next. No rows that arrive later come before them.
 func (e *ends) until(shard int) int {
 	if !e.aligned {
 		return int(e.settled.Load())
@@ -126,7 +125,7 @@ func (e *ends) below(shard int) int {
 	return shard
 }
 
-// last returns the end of the source shards that send to a destination shard.
+// last returns the end of the range of source shards that send to a destination shard.
 func (e *ends) last(shard int) int {
 	if e.aligned {
 		return shard + 1
@@ -134,8 +133,8 @@ func (e *ends) last(shard int) int {
 	return e.src.Hi
 }
 
-// await has the reader of in told when until(its shard) has reached need, and
-// reports whether it has not yet.
+// await wakes the reader of in when until of its shard has reached need. It returns false if it
+// has already.
 func (e *ends) await(in *inbox, need int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -18,9 +18,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// TestSparseExchanges: few rows in many shards come out as in the reference, and
-// cost messages for rows and for source shards, not for pairs of shards or
-// subtasks.
+// TestSparseExchanges: few rows in many shards come out as in the reference. The number of
+// messages grows with rows and source shards, not with pairs of shards or subtasks.
 func TestSparseExchanges(t *testing.T) {
 	for _, how := range []string{"rebalance", "hash", "custom"} {
 		for _, size := range []struct{ shards, p int }{{1 << 10, 1}, {1 << 10, 3}, {1 << 10, 1 << 10}, {1 << 14, 2}} {
@@ -56,7 +55,7 @@ func TestEndBeforeRows(t *testing.T) {
 			inboxes[i].fail = func(_ int, err error) { rt.Fatal(err) }
 			inboxes[i].spill = &spillFile{}
 		}
-		// lines of messages keep their order, and are interleaved at random
+		// Messages of one sender keep their order, and senders are interleaved at random.
 		var lines [][]func()
 		want := make([][]row, 2)
 		for source := range sources {
@@ -112,7 +111,7 @@ func TestEndBeforeRows(t *testing.T) {
 	})
 }
 
-// TestPieceQueue holds the heap against a sort.
+// TestPieceQueue compares the heap with a sort.
 func TestPieceQueue(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var q pieceQueue

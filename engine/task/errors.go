@@ -17,17 +17,17 @@ import (
 // returns when user code, data or a disk fails.
 type TaskError struct {
 	Operator    string      // "Map", or `Map "scale"` where the user named it
-	Node        plan.NodeID // -1 where no operator is to blame
+	Node        plan.NodeID // -1 if no operator caused the failure
 	Site        string      // the user's source line, may be empty
-	Within      string      // what larger thing the operator is a part of, may be empty
+	Within      string      // the part of the job that the operator is in, may be empty
 	Vertex      plan.VertexID
 	Subtask     int
 	Parallelism int // of the vertex
-	Shard       int // being worked on, -1 for none
+	Shard       int // that the operator worked on, -1 for none
 	Err         error
 
-	row   *RowError // that Err is about, once the failure is explained; nil otherwise
-	place string    // where that row stands in what was read, "" where it is not known
+	row   *RowError // the row that Err is about, set by explain; nil for none
+	place string    // where that row stands in what was read, "" if unknown
 }
 
 // Error writes the place and the cause.
@@ -45,7 +45,7 @@ func (e *TaskError) Error() string {
 	if e.Shard >= 0 {
 		fmt.Fprintf(&b, ", shard %d", e.Shard)
 	}
-	if e.row != nil { // what wraps it tells no more than it
+	if e.row != nil { // errors that wrap it tell no more
 		fmt.Fprintf(&b, ": %s", e.row.at(e.place))
 	} else {
 		fmt.Fprintf(&b, ": %v", e.Err)
@@ -56,7 +56,7 @@ func (e *TaskError) Error() string {
 // Unwrap returns the cause.
 func (e *TaskError) Unwrap() error { return e.Err }
 
-// operatorName is how messages call a node.
+// operatorName returns the name of a node in messages.
 func operatorName(n *plan.Node) string {
 	if n.Name != "" {
 		return fmt.Sprintf("%s %q", n.Op, n.Name)
@@ -67,8 +67,8 @@ func operatorName(n *plan.Node) string {
 // PanicError is a panic of user code on the subtask's goroutine.
 type PanicError struct {
 	Value any
-	// Frames are the innermost calls, "function (file:line)", from where it
-	// panicked on.
+	// Frames are the innermost calls, "function (file:line)", beginning with the one that
+	// panicked.
 	Frames []string
 }
 
@@ -83,16 +83,16 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// errGoexit is what a subtask fails with when user code ends its goroutine.
+// errGoexit is the error of a subtask whose goroutine was ended by user code.
 var errGoexit = errors.New("the function ended its goroutine (runtime.Goexit, or t.FailNow of a test)")
 
 // panicFrames is the number of calls kept of a panic's stack: enough to reach
 // from the fault to the user's function.
 const panicFrames = 10
 
-// recovered turns a recovered value into the error to report. It is called from
-// the deferred function that recovered it. The AccessErrors that keys of
-// session objects panic with are ordinary errors of the stage.
+// recovered turns a recovered value into the error to report. It is called from the deferred
+// function that recovered it. Keys of session objects panic with an AccessError, which is an
+// ordinary error of the stage.
 func recovered(v any) error {
 	if err, ok := v.(error); ok {
 		var access *shared.AccessError
@@ -122,13 +122,13 @@ func recovered(v any) error {
 	}
 }
 
-// AbandonedError is returned when functions go on although the run has ended
-// around them. Their goroutines are left behind, so that the process should end.
+// AbandonedError is returned when functions go on although the run has ended around them. Their
+// goroutines keep running, so the process should end.
 type AbandonedError struct {
-	// Functions names the operator, its source line, the subtask and, where one
-	// was at hand, the shard of each.
+	// Functions names the operator, its source line, the subtask and, if there is one, the
+	// shard of each function.
 	Functions []string
-	// After is how long they were waited for.
+	// After is how long the run waited for them.
 	After time.Duration
 	// Err is why the run ended.
 	Err error
@@ -143,22 +143,21 @@ func (e *AbandonedError) Error() string {
 // Unwrap returns why the run ended.
 func (e *AbandonedError) Unwrap() error { return e.Err }
 
-// CommitError is returned when the outputs of a run could not be made visible, all or
-// none. What it says of them is known of a commit that began in this process; one that is
-// finished in another does not return it.
+// CommitError is returned when the outputs of a run could not be made visible together. Only a
+// commit that began in this process returns it; one that another process finishes does not.
 type CommitError struct {
 	// Visible names the sinks whose output is visible and stays: those that are no
 	// JointSink and had committed before the failure.
 	Visible []string
-	// Unsure names those of which it is not known: they failed to commit, or what they
-	// had made visible could not be taken back. Nothing is visible of any other.
+	// Unsure names the sinks whose output may or may not be visible: they failed to commit, or
+	// their output could not be taken back. The output of all others is not visible.
 	Unsure []string
-	// Err is why.
+	// Err is why the commit failed.
 	Err error
 }
 
-// Error says why. What is visible is told by Outputs, for whoever knows whose outputs
-// they are.
+// Error says why the commit failed. Outputs says what is visible, for callers that know the
+// run's outputs.
 func (e *CommitError) Error() string { return e.Err.Error() }
 
 // Unwrap returns why the commit failed.
@@ -179,27 +178,25 @@ func (e *CommitError) Outputs() string {
 	return strings.Join(append(told, "no other one is"), "; ")
 }
 
-// errStopped is what a subtask returns when it stops because the run ended for
-// another reason.
+// errStopped is the error of a subtask that stops because the run ended for another reason.
 var errStopped = errors.New("the run ended")
 
-// followsCancel tells errors that are due to the end of the run from those that
-// may have caused it.
+// followsCancel reports whether an error is a consequence of the run's end; other errors may
+// have caused it.
 func followsCancel(err, cause error) bool {
 	return errors.Is(err, errStopped) || errors.Is(err, context.Canceled) ||
 		errors.Is(err, context.DeadlineExceeded) || cause != nil && errors.Is(err, cause)
 }
 
-// failures collects what the subtasks of a run failed with.
+// failures collects the failures of the subtasks of a run.
 type failures struct {
 	errs []*TaskError
 }
 
-// choose returns the error that stands for the run: of those that are not
-// consequences, that of the lowest shard, then of the first vertex and subtask.
-// An error outside any shard comes before those of shards, as it happened
-// before the first row. What another process failed with counts only where there is
-// nothing else. It is nil where there is none.
+// choose returns the error that the run reports, nil if there is none. It ignores consequences
+// of other failures, and takes the error of the lowest shard, then of the first vertex and
+// subtask. An error outside any shard comes first, as it happened before the first row.
+// Failures of other processes count only if there is nothing else.
 func (f *failures) choose() *TaskError {
 	if len(f.errs) == 0 {
 		return nil

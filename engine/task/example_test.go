@@ -30,7 +30,7 @@ func (numbers) ReadShard(c *task.Context, shard int, out task.Output) error {
 	return out.Emit(shard, rows)
 }
 
-// sum adds up what reaches it.
+// sum adds up its input.
 type sum struct{}
 
 func (sum) Open(*task.Context) error { return nil }
@@ -83,8 +83,8 @@ func Example() {
 	// sum = 3160
 }
 
-// The same plan on two workers, of which the first has two of the three slots. Each
-// has bindings of its own, as processes do.
+// The same plan on two workers, of which the first has two of the three slots. Each worker has
+// bindings of its own, as processes do.
 func ExampleRunParts() {
 	graph := &plan.Graph{Shards: 8, Nodes: []plan.Node{
 		{ID: 0, Op: "Numbers", Schema: []plan.Column{{Name: "n", Type: "int64"}}},

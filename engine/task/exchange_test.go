@@ -17,8 +17,8 @@ func referenceHash(k int64) uint64 {
 	return xxh3.Hash(binary.LittleEndian.AppendUint64([]byte{2}, uint64(k)))
 }
 
-// TestExchanges holds every partitioner against the reference, at every
-// parallelism, number of shards and batch size.
+// TestExchanges compares every partitioner with the reference, at every parallelism, number of
+// shards and batch size.
 func TestExchanges(t *testing.T) {
 	for _, how := range []string{"forward", "rebalance", "hash", "range", "custom"} {
 		for _, shards := range []int{8, 128} {
@@ -56,8 +56,8 @@ func TestGather(t *testing.T) {
 	}
 }
 
-// TestRandomGraphs holds random graphs of operators and exchanges, with and
-// without room in memory, against the reference.
+// TestRandomGraphs compares random graphs of operators and exchanges, with and without
+// spilling, with the reference.
 func TestRandomGraphs(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		g := parseGraph(rapid.SampledFrom([]int{1, 4, 16}).Draw(rt, "shards"), randomGraph(rt))

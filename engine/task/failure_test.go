@@ -19,7 +19,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// funcOperator is an operator made of functions; those left out do the obvious.
+// funcOperator is an operator made of functions; each has a default.
 type funcOperator struct {
 	open    func(c *Context) error
 	process func(c *Context, port, shard int, rows arrow.Record, out Output) error
@@ -77,8 +77,8 @@ const pipeline = `
 
 var errBoom = errors.New("boom")
 
-// TestTaskError: what fails is named by operator, source line, subtask and
-// shard, once, however many operators it passed through.
+// TestTaskError: a failure names operator, source line, subtask and shard, once, however many
+// operators it passed through.
 func TestTaskError(t *testing.T) {
 	at := func(shard int) func(*Context, int, int, arrow.Record, Output) error {
 		return func(_ *Context, _, s int, rows arrow.Record, out Output) error {
@@ -131,8 +131,7 @@ func TestTaskError(t *testing.T) {
 	}
 }
 
-// TestLowestShard: of several failures the lowest shard's is reported, whoever
-// was first.
+// TestLowestShard: of several failures that of the lowest shard is reported, not the first one.
 func TestLowestShard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failed := funcOperator{open: func(c *Context) error { return nil }}
@@ -175,7 +174,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestAccessError: what keys of session objects panic with is an ordinary error.
+// TestAccessError: a panic of a session key with an AccessError is an ordinary error.
 func TestAccessError(t *testing.T) {
 	op := funcOperator{open: func(*Context) error {
 		panic(&shared.AccessError{Op: "get", Key: "points", Err: shared.ErrMissing, Subtask: -1, Shard: -1})
@@ -186,7 +185,7 @@ func TestAccessError(t *testing.T) {
 	require.False(t, errors.As(got.err, &pe))
 }
 
-// TestFactoryPanics: what fails before anything runs is told in the same way.
+// TestFactoryPanics: failures before anything runs are reported in the same way.
 func TestFactoryPanics(t *testing.T) {
 	h := hooks{operators: map[string]func() Operator{"user": func() Operator { panic("no") }}}
 	got := parseGraph(8, pipeline).run(t, context.Background(), 2, Env{}, h)
@@ -211,8 +210,8 @@ func TestPartitionOutOfRange(t *testing.T) {
 	require.EqualError(t, got.err, `operator map "b" (test.txt:2), subtask 0 of 1, shard 0: the partition function main.sevenfold main.go:12 sends row 0 of shard 0 to shard 8; want 0 to 7`)
 }
 
-// TestLifecycle: every operator that was opened is closed exactly once, and none
-// other, however the run ends.
+// TestLifecycle: however the run ends, every operator that was opened is closed exactly once,
+// and no other is closed.
 func TestLifecycle(t *testing.T) {
 	for _, fail := range []string{"", "open", "process", "finish", "panic", "close"} {
 		t.Run(fail, func(t *testing.T) {
@@ -303,7 +302,7 @@ func TestAbandoned(t *testing.T) {
 	})
 }
 
-// TestBlockedButWatching: functions that watch the context end in time.
+// TestBlockedButWatching: blocked functions that watch the context end in time.
 func TestBlockedButWatching(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		op := funcOperator{open: func(c *Context) error {
@@ -319,8 +318,8 @@ func TestBlockedButWatching(t *testing.T) {
 	})
 }
 
-// TestDiamond: broadcast and joins of common ancestors go through with a single
-// credit. synctest fails the test when every goroutine waits.
+// TestDiamond: broadcasts and joins of common ancestors do not deadlock with a single credit.
+// synctest fails the test when every goroutine waits.
 func TestDiamond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := parseGraph(16, `
@@ -341,7 +340,7 @@ func TestDiamond(t *testing.T) {
 	})
 }
 
-// TestBindings: what does not fit is refused before anything starts.
+// TestBindings: bindings that do not fit are refused before anything starts.
 func TestBindings(t *testing.T) {
 	g := parseGraph(4, `
 		a = source rows=10
@@ -375,7 +374,7 @@ func TestBindings(t *testing.T) {
 	require.ErrorContains(t, err, "was compiled from another graph")
 }
 
-// testSink logs what is asked of it.
+// testSink logs the calls of its methods.
 type testSink struct {
 	name string
 	log  *[]string

@@ -41,7 +41,7 @@ func TestArrivalOrderIsSeen(t *testing.T) {
 		c = tap b`)
 	net := &faulty{transport.NewMem(0), func(r transport.Receiver) transport.Receiver {
 		return receiverFunc(func(m transport.Message) {
-			// From the last to the first is an order in which they may well arrive.
+			// They may arrive from the last to the first.
 			m.Shard = 7 - m.Shard
 			r.Receive(m)
 		})
@@ -132,7 +132,7 @@ func TestBrokenTransport(t *testing.T) {
 				}}
 				text, want := "a = source rows=400\nb = number a/hash", test.want
 				if side {
-					// Its forward edge is spoilt too, so either may be told of.
+					// Its forward edge is corrupted too, so either failure may be reported.
 					text, want = "a = source rows=400\nb = source rows=20\nc = addside b a/side", "received"
 				}
 				got := parseGraph(8, text).run(t, context.Background(), 1, Env{Network: net, BatchRows: 16}, hooks{})
@@ -142,8 +142,8 @@ func TestBrokenTransport(t *testing.T) {
 	}
 }
 
-// TestSideInputsAreChecked: messages that are missing, twice there or changed places are
-// noticed, and rows that are missing from messages that came, or came beside their own.
+// TestSideInputsAreChecked: missing, repeated and reordered messages are errors, and so are
+// messages with missing or additional rows.
 func TestSideInputsAreChecked(t *testing.T) {
 	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64}}, nil)
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
@@ -198,9 +198,9 @@ func TestSideInputsAreChecked(t *testing.T) {
 	}
 }
 
-// TestEndsAreChecked: a source shard of an exchange is settled when as many messages and rows
-// of it are stored as it sent, whether its end comes before them or behind; any other number
-// is noticed, whichever comes last.
+// TestEndsAreChecked: a source shard of an exchange is settled when all messages and rows that
+// it sent are stored, whether its end arrives before or after them. Any other number is an
+// error, whichever arrives last.
 func TestEndsAreChecked(t *testing.T) {
 	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64}}, nil)
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
@@ -245,8 +245,8 @@ func TestEndsAreChecked(t *testing.T) {
 	}
 }
 
-// TestPlacesAreChecked: rows are taken where all of them have a place among the shards of the
-// subtask, each shard once and in order, and on a forward edge that of their source shard.
+// TestPlacesAreChecked: a message is accepted if each of its rows is placed in a shard of the
+// subtask, with each shard once and in order. On a forward edge that must be the source shard.
 func TestPlacesAreChecked(t *testing.T) {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	defer mem.AssertSize(t, 0)

@@ -13,13 +13,13 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// gang is what a process has of a queue: its stages are one goroutine per subtask,
-// which meet in collectives, here and in other processes, and agree on when to stop.
+// gang is the part of a queue in one process. Its stages run on one goroutine per subtask. The
+// subtasks of all processes meet in collectives and agree on when to stop.
 type gang struct {
 	run    *run
 	queue  *plan.Queue
 	here   shared.Range // the subtasks in this process
-	spread bool         // there are others elsewhere
+	spread bool         // other processes have subtasks too
 	group  Group
 
 	vertex  *plan.Vertex // where the queue begins, at the gang's parallelism
@@ -27,30 +27,30 @@ type gang struct {
 	members []*member
 
 	from       *Cut // where the gang goes on; nil where the queue begins
-	generation int  // of the gangs that the queue had before
+	generation int  // number of gangs that the queue had before
 	first      int  // superstep that it begins with
 	next       *gang
 
-	// What the members hand over where the queue is cut, each its own, and how many have and
-	// have left. to is member 0's.
+	// The state that each member hands over if the queue is cut; how many have done so and how
+	// many have ended. to belongs to member 0.
 	handed     []CutPart
 	cuts, left atomic.Int32
 	to         int
 
-	// Of member 0's goroutine. They count from where the queue began.
+	// These belong to member 0's goroutine. They count from the queue's begin.
 	steps   int
 	done    bool // no superstep follows
 	stopped bool
 	elapsed time.Duration
-	took    []StepReport   // by the supersteps so far
-	ended   StepReport     // sums of those of the gang
+	took    []StepReport   // by the superstep
+	ended   StepReport     // sums over this gang's supersteps
 	names   map[string]int // of series
 	series  []Series
 	firstOf []int   // superstep of each series' first value
-	values  []Value // reported in the superstep at hand
+	values  []Value // reported in the current superstep
 }
 
-// begin has the gang stand where the queue does.
+// begin sets the gang's state from the Cut that it goes on from, if any.
 func (g *gang) begin() {
 	g.first, g.names, g.handed = 1, make(map[string]int), make([]CutPart, g.here.Len())
 	from := g.from
@@ -66,12 +66,13 @@ func (g *gang) begin() {
 	}
 }
 
-// roomForSteps and roomForValues have as much room as supersteps fill without allocating.
+// roomForSteps and roomForValues allocate slices that the likely number of supersteps fills
+// without further allocations.
 func (g *gang) roomForSteps() []StepReport { return make([]StepReport, 0, g.likely()) }
 func (g *gang) roomForValues() []float64   { return make([]float64, 0, g.likely()) }
 func (g *gang) likely() int                { return min(max(g.queue.MaxSupersteps, 64), 1<<12) }
 
-// record keeps a reported value.
+// record stores a reported value.
 func (g *gang) record(name string, step int, value float64) {
 	if step < 1 {
 		return
@@ -94,9 +95,8 @@ func (g *gang) record(name string, step int, value float64) {
 	g.values = append(g.values, Value{Name: name, Value: value})
 }
 
-// addSeries begins a series, behind those that began no later. Values of shards may
-// come supersteps late where the queue is in several processes, which must not change
-// the order.
+// addSeries begins a series, behind those that began no later. If the queue is in several
+// processes, values of shards may come supersteps late, which must not change the order.
 func (g *gang) addSeries(name string, step int) int {
 	i := len(g.firstOf)
 	for i > 0 && g.firstOf[i-1] > step {
@@ -110,7 +110,7 @@ func (g *gang) addSeries(name string, step int) int {
 	return i
 }
 
-// take notes what a superstep took, of all that member 0 has taken since it began.
+// take records the cost of a superstep. sofar is the cost of member 0 since it began.
 func (g *gang) take(sofar StepReport) {
 	if g.took == nil {
 		g.took = g.roomForSteps()
@@ -131,7 +131,7 @@ func moved(stages []*boundStage) int64 {
 	return sum
 }
 
-// publish shows a superstep to whoever follows the run.
+// publish reports a superstep as progress.
 func (g *gang) publish(step int) {
 	if f := g.run.env.Progress; f != nil {
 		compute, communicate := g.spent()
@@ -140,8 +140,8 @@ func (g *gang) publish(step int) {
 	g.values = g.values[:0]
 }
 
-// spent is what member 0, and those in its place before, have spent so far in stages that
-// compute and in those that communicate. It belongs to the member's goroutine.
+// spent returns the time that member 0, with those of earlier gangs, has spent so far in stages
+// that compute and in stages that communicate. Only the member's goroutine calls it.
 func (g *gang) spent() (compute, communicate time.Duration) {
 	compute, communicate = spentIn(g.members[0].stages)
 	if g.from != nil {
@@ -164,7 +164,7 @@ func spentIn(stages []*boundStage) (compute, communicate time.Duration) {
 	return compute, communicate
 }
 
-// report says how the queue ran, with this gang and those after it.
+// report returns the report of the queue, over this gang and those after it.
 func (g *gang) report() QueueReport {
 	all := g.generations()
 	last := all[len(all)-1]
@@ -183,7 +183,7 @@ func (g *gang) report() QueueReport {
 	return r
 }
 
-// stages says what the gang's members did in each stage, in plan order.
+// stages returns the reports of the gang's stages, in plan order.
 func (g *gang) stages() (stages []StageReport) {
 	at := make(map[plan.NodeID]int) // in stages
 	for _, m := range g.members {
@@ -214,7 +214,7 @@ func eachStage(stages []*boundStage, f func(*boundStage)) {
 	}
 }
 
-// closeUnstarted gives up the loops of a gang that will not run.
+// closeUnstarted closes the loops of a gang that will not run.
 func (g *gang) closeUnstarted() error {
 	var errs []error
 	for _, m := range g.members {
@@ -226,8 +226,8 @@ func (g *gang) closeUnstarted() error {
 	return errors.Join(errs...)
 }
 
-// abortOn ends the group's collectives when the run ends; stop takes that back, or
-// waits until it is done.
+// abortOn ends the group's collectives when the run ends. stop cancels that, or waits until it
+// is done.
 func (g *gang) abortOn(ctx context.Context) (stop func()) {
 	aborted := make(chan struct{})
 	forget := context.AfterFunc(ctx, func() {
@@ -241,9 +241,9 @@ func (g *gang) abortOn(ctx context.Context) (stop func()) {
 	}
 }
 
-// peerFailed is the cause of a group's end for a failure of this process. In the other
-// processes it has the type that FollowsPeer looks for, so that they do not take it for
-// their own; in this one it still wraps the failure, which the run knows.
+// peerFailed returns the cause with which a group is aborted after a failure in this process.
+// Other processes see the type that FollowsPeer looks for, and do not take the failure for
+// their own. In this process it wraps the failure, which the run knows.
 func peerFailed(rank int, err error) error {
 	if ended, ok := err.(*endedBy); ok {
 		err = ended.failure

@@ -334,7 +334,7 @@ func (t *taps) Collect(node plan.NodeID, shard int, in columnar.Batch) error {
 	return nil
 }
 
-// result is what a run of a test graph gave.
+// result is the result of a run of a test graph.
 type result struct {
 	taps   map[plan.NodeID]map[int][]row
 	report *Report
@@ -364,8 +364,8 @@ func (g *testGraph) run(t testing.TB, ctx context.Context, p int, env Env, h hoo
 	return r
 }
 
-// reference evaluates a graph without engine: one loop per node over all shards,
-// one row at a time.
+// reference evaluates a graph without the engine: one loop per node over all shards, one row at
+// a time.
 func (g *testGraph) reference() map[plan.NodeID]map[int][]row {
 	data := make([][][]row, len(g.Nodes)) // node, shard
 	tapped := make(map[plan.NodeID]map[int][]row)

@@ -17,45 +17,45 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// inbox is the store of one receiving subtask of one exchange. It takes the rows
-// of all source shards as they come, cut by destination shard, and hands those of
-// a destination shard on by source shard and, within it, as they were sent. Rows
-// of the lowest source shard that is not settled pass on as they arrive; those of
-// later ones wait here, in memory while the budget lasts, then in a file.
+// inbox is the store of one receiving subtask of one exchange. It takes the rows of all source
+// shards as they come, cut by destination shard. It hands the rows of a destination shard on by
+// source shard and, within it, in the order of sending. Rows of the lowest source shard that is
+// not settled are handed on as they arrive. Rows of later ones wait here, in memory while the
+// budget lasts, then in a file.
 //
-// What it costs grows with the rows and with the destination shards: nothing is
-// kept per pair of shards. Pieces are filed by destination as they come, and the
-// reader of a destination orders them.
+// Its cost grows with the rows and with the destination shards: nothing is kept per pair of
+// shards. Pieces are appended to the list of their destination as they come, and the reader of
+// a destination sorts them.
 //
-// Two goroutines use an inbox: the transport's calls Receive, the subtask's the
-// other methods. Receive waits for the disk at most, never for the subtask.
+// Two goroutines use an inbox: the transport's calls Receive, the subtask's the other methods.
+// Receive waits for the disk at most, never for the subtask.
 type inbox struct {
 	dst       shared.Range // destination shards: those of the subtask
 	ends      *ends        // of the edge
 	batchRows int
-	joinBytes int64 // what next joins has no more
+	joinBytes int64 // bound of the rows that next joins
 	mem       memory.Allocator
 	budget    *Budget
 	spill     *spillFile
 	fail      func(shard int, err error) // reports what goes wrong in Receive
 
-	wake chan struct{} // holds a token after the reader was told to look again
+	wake chan struct{} // has a token if the reader is to look again
 
-	seq     map[int]*int64 // next sequence number, by source shard; Receive's
-	last    *int64         // that of source, which sent last; Receive's
+	seq     map[int]*int64 // next sequence number, by source shard; only for Receive
+	last    *int64         // next sequence number of source, which sent last; only for Receive
 	source  int
-	number  int64   // of the next piece; Receive's
-	scratch []piece // Receive's
+	number  int64   // of the next piece; only for Receive
+	scratch []piece // only for Receive
 
 	mu      sync.Mutex
 	waiting bool        // the reader waits for pieces of its shard
 	filed   []pieceList // by destination shard, in the order of arrival
-	dropped bool        // nobody will read any more
+	dropped bool        // nobody reads any more
 
 	sorted pieceQueue // pieces of shard
 
 	shard int // destination shard being read, -1 before the first; changes under both mutexes
-	need  int // what the reader waits for in ends, under their mutex
+	need  int // the value of until that the reader waits for; under the mutex of ends
 
 	// Only the reader's goroutine uses these.
 	pieces []*piece
@@ -68,7 +68,7 @@ type piece struct {
 	source int   // shard
 	number int64 // in the order of arrival
 	size   int64 // bytes of its rows
-	lo, hi int   // rows of the message, from 0 in the file
+	lo, hi int   // range of rows in the message; from 0 in the file
 	at     disk.Block
 	next   *piece
 }
@@ -77,18 +77,17 @@ type piece struct {
 type held struct {
 	rows arrow.Record
 	size int64 // bytes reserved for it
-	left int   // pieces not read; the reader's once they are linked
+	left int   // pieces not read; belongs to the reader once they are linked
 }
 
-// pieceList is pieces of one destination shard: those in memory, linked, and those in
-// the file. The latter are in nobody's account and as many as the data make them, so
-// that they are kept small.
+// pieceList holds the pieces of one destination shard: a linked list of those in memory, and
+// those in the file. No budget counts the latter, however many there are, so they are small.
 type pieceList struct {
 	head, tail *piece
-	spilled    [][]spilledPiece // each of them full, but for the last one
+	spilled    [][]spilledPiece // all are full but the last
 }
 
-// spilledPiece is what it takes to find a piece in the file.
+// spilledPiece is the location of a piece in the file.
 type spilledPiece struct {
 	at           disk.Block
 	number       int64
@@ -164,8 +163,8 @@ func (in *inbox) Receive(m transport.Message) {
 	}
 }
 
-// check refuses what a correct sender never sends; it guards the order of rows
-// against transports that lose, repeat or reorder messages.
+// check refuses messages that a correct sender never sends. It guards the order of rows against
+// transports that lose, repeat or reorder messages.
 func (in *inbox) check(m *transport.Message) error {
 	if !in.ends.src.Contains(m.Shard) {
 		return fmt.Errorf("received rows of source shard %d, want one of %v", m.Shard, in.ends.src)
@@ -196,7 +195,7 @@ func (in *inbox) check(m *transport.Message) error {
 	return nil
 }
 
-// expect returns where the next sequence number of a source shard stands.
+// expect returns a pointer to the next sequence number of a source shard.
 func (in *inbox) expect(shard int) *int64 {
 	if in.last != nil && in.source == shard {
 		return in.last
@@ -210,15 +209,15 @@ func (in *inbox) expect(shard int) *int64 {
 	return next
 }
 
-// footprint returns the bytes that holding a message takes, whose rows have so many:
-// the quarter that the allocator adds to buffers of some thousand bytes for alignment
-// and by its size classes, and the objects around them, included.
+// footprint returns the memory that holding a message takes. rows is the size of its rows in
+// bytes. To that it adds a quarter, which the allocator needs for alignment and size classes of
+// buffers of some thousand bytes, and the objects around them.
 func footprint(m *transport.Message, rows int64) int64 {
 	const column, part = 384, 88
 	return rows + rows/4 + m.Rows.NumCols()*column + int64(partsOf(m))*part
 }
 
-// partsOf returns the number of parts of a message with rows, and partAt one.
+// partsOf returns the number of parts of a message with rows, and partAt returns one of them.
 func partsOf(m *transport.Message) int { return max(len(m.Parts), 1) }
 
 func partAt(m *transport.Message, i int) transport.Part {
@@ -235,14 +234,14 @@ func (in *inbox) store(m *transport.Message) (pieces []piece, err error) {
 		return nil, nil
 	}
 	defer func() {
-		// Rows that are no proper batch must fail the run, not the process: this is
-		// the transport's goroutine.
+		// Rows that are no valid batch must fail the run, not the process: this is the
+		// transport's goroutine.
 		if v := recover(); v != nil {
 			pieces, err = nil, recovered(v)
 		}
 	}()
 	h := &held{size: m.Cost, left: partsOf(m)}
-	if m.Gate == nil { // no sender in this process has said it
+	if m.Gate == nil { // no sender in this process has counted it
 		h.size = footprint(m, batch.Size(m.Rows))
 	}
 	if !in.budget.TryReserve(h.size) {
@@ -280,8 +279,8 @@ func (in *inbox) spillAll(m *transport.Message) ([]piece, error) {
 	return in.scratch, in.spill.flush()
 }
 
-// file puts the pieces of a message where their readers find them, and tells the
-// one who waits for them.
+// file appends the pieces of a message to the lists of their shards, and wakes a reader that
+// waits for them.
 func (in *inbox) file(m *transport.Message, pieces []piece) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -299,15 +298,15 @@ func (in *inbox) file(m *transport.Message, pieces []piece) {
 	}
 }
 
-// tell has the reader look again.
+// tell makes the reader look again.
 func (in *inbox) tell() {
 	select {
 	case in.wake <- struct{}{}:
-	default: // it was told already
+	default: // it has a token already
 	}
 }
 
-// discard gives up a piece.
+// discard drops a piece.
 func (in *inbox) discard(p *piece) {
 	if p.of == nil {
 		return
@@ -320,13 +319,13 @@ func (in *inbox) discard(p *piece) {
 	}
 }
 
-// next returns the next rows of a destination shard, owned by the caller, or
-// io.EOF at its end. Shards are asked for in increasing order, and each to its
-// end. waited grows by the time spent waiting for senders.
+// next returns the next rows of a destination shard, owned by the caller, or io.EOF at its end.
+// The caller reads shards in increasing order, and each to its end. The time spent waiting for
+// senders is added to waited.
 //
-// Small pieces that are there already are joined to about batchRows rows, and no
-// more than joinBytes, so that operators get few batches even from many small source
-// shards; what is returned never waits for more than the first row.
+// Small pieces that have arrived already are joined to about batchRows rows, and no more than
+// joinBytes, so that operators get few batches even from many small source shards. It only
+// waits for the first row.
 func (in *inbox) next(ctx context.Context, shard int, waited *time.Duration) (arrow.Record, error) {
 	if shard != in.shard {
 		in.begin(shard)
@@ -365,14 +364,14 @@ func (in *inbox) begin(shard int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.shard, in.need = shard, math.MaxInt
-	for _, p := range in.sorted { // of a shard that was not read to its end
+	for _, p := range in.sorted { // pieces of a shard that was not read to its end
 		in.discard(p)
 	}
 	in.sorted = in.sorted[:0]
 }
 
-// await has the reader told of the next piece of its shard, and reports whether
-// there is none yet.
+// await wakes the reader at the next piece of its shard. It returns false if there is one
+// already.
 func (in *inbox) await() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -380,9 +379,9 @@ func (in *inbox) await() bool {
 	return in.waiting
 }
 
-// gather takes the pieces to return next, as far as they are there, none of them
-// of a source shard after until. Where it takes none it returns the source shard
-// to wait for: the lowest one of which there are rows, or the end of all.
+// gather takes the pieces to return next, as far as they have arrived, from source shards up to
+// until. If there are none, it returns the source shard to wait for: the lowest one with rows,
+// or the end of all.
 func (in *inbox) gather(until int) (need int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -446,8 +445,7 @@ func (in *inbox) load(p *piece) (arrow.Record, error) {
 	return batch.Slice(h.rows, p.lo, p.hi)
 }
 
-// drop gives up all rows, those still to come included. The reader does not read
-// any more.
+// drop releases all rows, also those still to come. The reader does not read any more.
 func (in *inbox) drop() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -464,8 +462,8 @@ func (in *inbox) drop() {
 	in.sorted = nil
 }
 
-// close gives up all rows and the file. Nobody uses the inbox any more, but
-// perhaps an abandoned subtask, which will be told that the run has ended.
+// close releases all rows and the file. Nobody uses the inbox any more except perhaps an
+// abandoned subtask, which gets the error that the run has ended.
 func (in *inbox) close() error {
 	in.drop()
 	return in.spill.close()

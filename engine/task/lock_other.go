@@ -7,12 +7,11 @@ import (
 	"os"
 )
 
-// hold reports true: without advisory locks, having the file open is the lock,
-// as an open file cannot be renamed here.
+// hold returns true: an open file is the lock, as it cannot be renamed on these systems.
 func hold(*os.File) bool { return true }
 
-// leftOver takes another run's lock file away, which succeeds when nobody has it
-// open any more. release removes it, or puts it back.
+// leftOver renames another run's lock file, which succeeds when nobody has it open any more.
+// release removes it or renames it back.
 func leftOver(path string) (release func(remove bool) error, ok bool) {
 	taken := path + "-swept"
 	if err := os.Rename(path, taken); err != nil {

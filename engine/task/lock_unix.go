@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hold locks a run's own lock file until the file is closed or the process ends,
-// and reports whether it is the run's: a sweep may have locked it first.
+// hold locks a run's own lock file until the file is closed or the process ends. It returns
+// false if a sweep has locked it first.
 func hold(f *os.File) bool {
 	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil && isFileAt(f, f.Name())
 }
 
-// leftOver locks another run's lock file, which succeeds when that has ended.
-// release gives up the lock, and removes the file first where asked to.
+// leftOver locks another run's lock file, which succeeds when that run has ended. release
+// releases the lock, and before that removes the file if remove is true.
 func leftOver(path string) (release func(remove bool) error, ok bool) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -34,8 +34,8 @@ func leftOver(path string) (release func(remove bool) error, ok bool) {
 	}, true
 }
 
-// releaseLock removes the file and gives up its lock, in this order, so that
-// nobody can lock a file that is about to go.
+// releaseLock removes the file and then releases its lock, so that nobody can lock a file that
+// is about to be removed.
 func releaseLock(f *os.File) error {
 	return errors.Join(os.Remove(f.Name()), f.Close())
 }

@@ -9,53 +9,54 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// OpenLoops makes what the subtasks of a queue run that are in this process: a Loop for each
-// of those that are here, in order. It is called before any of them starts: when the queue
-// begins, and again where it goes on after a Cut. What the loops share is theirs to hold, and
-// the last one that is closed closes it, unless all of them were cut; where OpenLoops fails
-// nothing is left open.
+// OpenLoops makes a Loop for each subtask of a queue in this process, in order. It is called
+// before any of them starts: when the queue begins, and again when it goes on after a Cut. The
+// loops own what they share: the last one to be closed closes it, unless all of them were cut.
+// If OpenLoops fails it leaves nothing open.
 type OpenLoops func(GangSpec) ([]Loop, error)
 
 // GangSpec says which subtasks of a queue are to be made.
 type GangSpec struct {
 	Job, Queue string
-	// Sessions are those of the process. That of the queue lies under Job and Queue, also
-	// between one gang and the next.
+	// Sessions is the session store of the process. The queue's session is under Job and Queue,
+	// also between one gang and the next.
 	Sessions *shared.Store
-	// Subtasks is how many the queue has in all, and Here are those in this process.
+	// Subtasks is the number of all subtasks of the queue, and Here are those in this process.
 	Subtasks int
 	Here     shared.Range
-	// From is where the queue goes on, nil where it begins. The rows of the shards that the
-	// subtasks own are in the session. The loops may take its parts for their own.
+	// From is the Cut from which the queue goes on, nil if it begins. The rows of the shards
+	// that the subtasks own are in the session. The loops may keep and change the parts of
+	// From.
 	From *Cut
 }
 
-// Loop is what one subtask of a queue runs. Its methods are called from the
-// goroutine of the subtask, except for Shard and, where the run fails before the
-// subtask is started, Close.
+// Loop is what one subtask of a queue runs. Its methods are called from the goroutine of the
+// subtask. The exceptions are Shard and, if the run fails before the subtask starts, Close.
 type Loop interface {
 	// Open takes the queue's inputs. Data ports are read through in, shard by
 	// shard; side ports through Context.Side.
 	Open(c *Context, in Input, comm *collective.Comm) error
 	// Stages returns the stages of a superstep in order; called once after Open.
 	Stages() []Stage
-	// Begin is called before the first stage of each superstep. They are numbered from 1, or
-	// from the one behind the Cut.
+	// Begin is called before the first stage of each superstep. Supersteps are numbered from 1;
+	// after a Cut they continue its numbers.
 	Begin(step int) error
 	// Stop evaluates the criterion; called on subtask 0 only, after the last
 	// stage. The engine broadcasts the verdict.
 	Stop(step int) (bool, error)
-	// After is called once the subtask knows the verdict on a superstep, and whether that was
-	// the last of the gang: the queue ends, or is cut. It may call collectives, the same on every subtask. Where all subtasks are in
-	// one process, all of them have left the stages of the superstep, and it may read what they
-	// have done; otherwise it may not, and others may be supersteps apart.
+	// After is called once the subtask knows the verdict on a superstep. last says that the
+	// superstep was the last of the gang: the queue ends, or is cut. After may call
+	// collectives, the same on every subtask. If all subtasks are in one process, all have left
+	// the stages of the superstep, and After may read their results. Otherwise it must not:
+	// others may be supersteps apart.
 	After(step int, last bool) error
-	// Cut hands over what the subtask holds that decides the result, for so many subtasks to
-	// go on with, in place of the next superstep or of Finish. It fails where the queue cannot
-	// go on at that parallelism. What stays in the process, such as rows, stays in the session.
+	// Cut is called instead of the next superstep or of Finish. It hands over the subtask's
+	// state that the result depends on, for that many subtasks to go on with. It fails if the
+	// queue cannot go on at that parallelism. State that stays in the process, such as rows,
+	// stays in the session.
 	Cut(subtasks int) (CutPart, error)
-	// Finish emits the queue's rows after the last superstep. Where the queue goes on behind
-	// that one, no other method than Open and Stages was called before.
+	// Finish emits the queue's rows after the last superstep. If the gang goes on after the
+	// last superstep, only Open and Stages were called before.
 	Finish(c *Context, out Output) error
 	// Shard returns the shard being worked on, -1 for none; it goes into errors and
 	// may be called at any time from any goroutine.
@@ -89,11 +90,11 @@ type Stage struct {
 type Repeat struct {
 	// Max is the largest number of rounds, at least 1.
 	Max int
-	// Begin, if set, is called before each round, numbered from 1, and before While; and
-	// with 0 when the last one has ended.
+	// Begin, if set, is called before each round, numbered from 1, and before its While. It is
+	// called with 0 when the last round has ended.
 	Begin func(round int)
-	// While, if set, is evaluated before each round, by every subtask for itself, and the
-	// same on all of them: false ends the rounds, of which there may be none.
+	// While, if set, is evaluated by every subtask before each round, and must return the same
+	// on all of them. false ends the rounds, even before the first.
 	While func() (bool, error)
 	// Until, if set, is evaluated on subtask 0 after the stages of each round; the
 	// loop broadcasts the verdict, and true ends the rounds.

@@ -51,7 +51,7 @@ var _ Input = (*memberInput)(nil)
 // memberOutput takes the rows of a queue, shard by shard.
 type memberOutput struct {
 	m    *member
-	next int // the shard at hand
+	next int // the current shard
 }
 
 // Emit ends the shards before the given one and emits rows under it.

@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machineMemory returns the bytes of memory this process may count on: the
-// machine's, or the limit of its control group where that is lower. 0 means
-// unknown.
+// machineMemory returns the bytes of memory this process may count on: the machine's, or the
+// limit of its control group if that is lower. 0 means unknown.
 func machineMemory() int64 {
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {

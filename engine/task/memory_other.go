@@ -2,6 +2,6 @@
 
 package task
 
-// machineMemory returns 0: there is no portable way to ask, so that the default
-// budget is a fixed one.
+// machineMemory returns 0, as there is no portable way to ask. The default budget is then a
+// fixed one.
 func machineMemory() int64 { return 0 }

@@ -8,19 +8,19 @@ import (
 
 // Observer is shown what a run computes, to compare it with what another run does.
 type Observer interface {
-	// Rows is shown rows, borrowed, that an operator emits under a shard, in order. Calls
-	// for different shards or operators come from several goroutines at once, those for one
-	// shard of an operator one after the other.
+	// Rows gets the rows, borrowed, that an operator emits under a shard, in order. Calls for
+	// one shard of an operator come one after the other; all others may come from several
+	// goroutines at once.
 	Rows(node plan.NodeID, shard int, rows columnar.Batch)
-	// Objects is shown the replicated objects of a queue after a superstep, as subtask 0
-	// holds them, in the order of supersteps. The slice is valid during the call only.
+	// Objects gets the replicated objects of a queue after a superstep, as subtask 0 holds
+	// them, in the order of supersteps. The slice is valid during the call only.
 	Objects(queue string, step int, held []shared.Fingerprint)
-	// Sums is shown what an operator accumulated under a name in some shards, once they have
-	// all ended. Calls come from several goroutines at once, for different shards.
+	// Sums gets what an operator accumulated under a name in some shards, once they have all
+	// ended. Calls come from several goroutines at once, for different shards.
 	Sums(node plan.NodeID, name string, shards []int, sums []float64)
 }
 
-// Observed says that somebody wants to see what the run computes.
+// Observed reports whether the run has an Observer.
 func (c *Context) Observed() bool { return c.observer != nil }
 
 // ObserveObjects shows the replicated objects that a queue's subtask 0 holds after a

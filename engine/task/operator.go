@@ -4,11 +4,10 @@ import "github.com/superstep-ml/superstep/engine/columnar"
 
 // Output takes the rows an operator or source emits.
 type Output interface {
-	// Emit hands on rows of a shard. The batch is borrowed: the caller keeps its
-	// reference and releases it; whoever wants to keep the batch retains it.
-	// Rows are emitted under the shard at hand: the one whose rows or end
-	// the operator was given, the last owned one in Finish. Queues emit in Finish
-	// only, under any owned shards in increasing order.
+	// Emit hands on rows of a shard. The batch is borrowed: the caller keeps its reference and
+	// releases it; to keep the batch, retain it. Rows are emitted under the current shard: the
+	// one whose rows or end the operator was given, or in Finish the last owned one. Queues
+	// emit in Finish only, under any owned shards in increasing order.
 	Emit(shard int, rows columnar.Batch) error
 }
 
@@ -24,14 +23,14 @@ type Source interface {
 	Close() error
 }
 
-// Operator transforms rows. One instance serves one subtask; its methods are
-// called from one goroutine, in this order:
+// Operator transforms rows. One instance serves one subtask; its methods are called from one
+// goroutine, in this order:
 //
 //	Open, then for each owned shard in increasing order
 //	  (for each data port in order: Process*), EndShard,
 //	then Finish if all went well, and Close in any case.
 //
-// What it emits for a row must not depend on batch boundaries.
+// The rows that it emits for a row must not depend on batch boundaries.
 type Operator interface {
 	// Open is called when every side input is complete; see Context.Side.
 	Open(c *Context) error
@@ -50,14 +49,14 @@ type Operator interface {
 // batch's first row within it are given; dst has the batch's length.
 type Partition func(rows columnar.Batch, shard int, first int64, shards int, dst []int32) error
 
-// Sink is the part of a sink that is not per subtask: it makes what the subtasks
-// wrote aside visible, or removes it.
+// Sink is the part of a sink that exists once, not per subtask. It makes the output that the
+// subtasks wrote to a temporary place visible, or removes it.
 type Sink interface {
 	// Begin is called before any subtask starts; it refuses outputs that exist or
 	// cannot be written.
 	Begin() error
-	// Commit is called once after every vertex of the job succeeded. A JointSink is not
-	// asked: it is one that makes its output visible together with others.
+	// Commit is called once after every vertex of the job succeeded. It is not called on a
+	// JointSink, which makes its output visible together with others.
 	Commit() error
 	// Abort is called instead of Commit when the job fails or is cancelled, for
 	// sinks whose Commit was not reached, and after a Commit that failed. It leaves

@@ -11,28 +11,27 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// outcome is what one worker has to say of its run: its share of the report, the sums
-// of its shards, and what its sinks wrote.
+// outcome is the result of one worker: its share of the report, the sums of its shards, and
+// what its sinks wrote.
 type outcome struct {
 	Elapsed  time.Duration `msgpack:"elapsed"`
 	Vertices []vertexPart  `msgpack:"vertices"` // in plan order, without those that have no subtask here
-	Queues   []QueueReport `msgpack:"queues"`   // those with subtasks here; all but the stages are worker 0's
+	Queues   []QueueReport `msgpack:"queues"`   // those with subtasks here; only stages count if not worker 0
 	Sums     []sumPart     `msgpack:"sums"`
 	Peak     int64         `msgpack:"peak"`
 	Spilled  int64         `msgpack:"spilled"`
 	Written  []written     `msgpack:"written"`
 }
 
-// vertexPart is the reports of the subtasks of a vertex, First and those after it.
+// vertexPart holds the reports of consecutive subtasks of a vertex, beginning with First.
 type vertexPart struct {
 	Vertex   plan.VertexID   `msgpack:"vertex"`
 	First    int             `msgpack:"first"`
 	Subtasks []SubtaskReport `msgpack:"subtasks"`
 }
 
-// sumPart is what one operator accumulated under a name: a sum for each shard that
-// there is one of. They are not folded any further, as the tree over shards goes
-// across workers.
+// sumPart holds what one operator accumulated under a name: a sum for each shard that has one.
+// The sums are not folded here, as the tree over shards spans workers.
 type sumPart struct {
 	Node   plan.NodeID `msgpack:"node"`
 	Name   string      `msgpack:"name"`
@@ -40,16 +39,16 @@ type sumPart struct {
 	Values []float64   `msgpack:"values"`
 }
 
-// written is what a sink says of the parts it wrote.
+// written is a sink's description of what it wrote.
 type written struct {
 	Node plan.NodeID `msgpack:"node"`
 	Data []byte      `msgpack:"data"`
 }
 
-// outcomes is how they are written: it trusts no length that it reads.
+// outcomes is the codec of outcome. It trusts no length that it reads.
 var outcomes = shared.Msgpack[outcome]()
 
-// encode writes the outcome for other processes. The bits of values survive.
+// encode writes the outcome for other processes. It preserves the bits of values.
 func (o *outcome) encode() ([]byte, error) {
 	data, err := outcomes.Append(nil, *o)
 	if err != nil {
@@ -75,7 +74,7 @@ func decodeOutcomes(p *plan.Plan, data [][]byte) ([]*outcome, error) {
 	return all, nil
 }
 
-// check refuses what no run of the plan can have given.
+// check refuses an outcome that no run of the plan can have returned.
 func (o *outcome) check(p *plan.Plan) error {
 	for i := range o.Vertices {
 		v := &o.Vertices[i]
@@ -106,10 +105,10 @@ func (o *outcome) check(p *plan.Plan) error {
 	return nil
 }
 
-// MergeOutcomes makes the report of a run from what its workers returned, by number.
-// It is a pure function of the two, and the accumulators have the bits that a run in
-// one part gives. Counts and times of stages are summed over the workers; all else of
-// a queue is what worker 0 saw. Elapsed is that of the slowest worker.
+// MergeOutcomes makes the report of a run from what its workers returned, by number. It is a
+// pure function of the two, and the accumulators have the bits of a run in one part. Counts and
+// times of stages are summed over the workers; everything else about a queue comes from worker
+// 0. Elapsed is that of the slowest worker.
 func MergeOutcomes(p *plan.Plan, workers [][]byte) (*Report, error) {
 	if p == nil {
 		return nil, errors.New("there is no plan to merge outcomes of")
@@ -121,7 +120,7 @@ func MergeOutcomes(p *plan.Plan, workers [][]byte) (*Report, error) {
 	return merge(p, all)
 }
 
-// merge is MergeOutcomes of outcomes that were checked.
+// merge is MergeOutcomes for outcomes that are checked already.
 func merge(p *plan.Plan, all []*outcome) (*Report, error) {
 	rep := &Report{Vertices: make([]VertexReport, len(p.Vertices))}
 	have := make([][]bool, len(p.Vertices))
@@ -156,7 +155,7 @@ func merge(p *plan.Plan, all []*outcome) (*Report, error) {
 	return rep, nil
 }
 
-// mergeQueues puts the queues of all workers together, in plan order.
+// mergeQueues merges the queue reports of all workers, in plan order.
 func mergeQueues(p *plan.Plan, all []*outcome) []QueueReport {
 	var merged []QueueReport
 	for i := range p.Queues {
@@ -179,7 +178,7 @@ func mergeQueues(p *plan.Plan, all []*outcome) []QueueReport {
 	return merged
 }
 
-// addStages adds what the stages took on another worker.
+// addStages adds the cost of the stages on another worker.
 func (q *QueueReport) addStages(stages []StageReport) {
 	for _, s := range stages {
 		at := slices.IndexFunc(q.Stages, func(have StageReport) bool { return have.Node == s.Node })
@@ -197,9 +196,9 @@ func (q *QueueReport) addStages(stages []StageReport) {
 	}
 }
 
-// mergeSums folds what operators accumulated: per shard in the order of nodes, which
-// no parallelism changes, then up the tree over shards. A shard of an operator is on
-// one worker, so that the order of workers does not matter.
+// mergeSums folds what operators accumulated: per shard in the order of nodes, then up the tree
+// over shards. Neither depends on parallelism. A shard of an operator is on one worker, so the
+// order of workers does not matter.
 func mergeSums(p *plan.Plan, all []*outcome) []Accumulator {
 	var parts []*sumPart
 	for _, o := range all {

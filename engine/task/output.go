@@ -22,7 +22,7 @@ type output interface {
 	emit(ctx context.Context, shard int, rows arrow.Record) error
 	// endShard ends the source shard that rows were emitted under, or an empty one.
 	endShard(ctx context.Context, shard int) error
-	// release gives up rows that are not sent yet.
+	// release releases rows that are not sent yet.
 	release()
 }
 
@@ -31,7 +31,7 @@ type output interface {
 type lines struct {
 	edge    int
 	network transport.Network
-	gate    *transport.Gate // bounds the bytes under way
+	gate    *transport.Gate // bounds the bytes in flight
 	waiter  *transport.Waiter
 	lines   map[destination]*line
 	last    *line // used last
@@ -40,7 +40,7 @@ type lines struct {
 // destination is an inbox of an edge on a worker.
 type destination struct{ inbox, worker int }
 
-// line is a sender and the messages it sent of a source shard.
+// line is a sender, and the count of messages that it sent for a source shard.
 type line struct {
 	transport.Sender
 	to    destination
@@ -52,8 +52,8 @@ func newLines(edge int, network transport.Network, gate *transport.Gate) lines {
 	return lines{edge: edge, network: network, gate: gate, waiter: transport.NewWaiter(), lines: make(map[destination]*line)}
 }
 
-// send sends the next message of its source shard to an inbox, once there is room for
-// its rows, of size bytes, among what is under way.
+// send sends the next message of its source shard to an inbox. size is the bytes of its rows;
+// it waits until the bytes in flight leave room for them.
 func (s *lines) send(ctx context.Context, to destination, m transport.Message, size int64) error {
 	l := s.last
 	if l == nil || l.to != to {
@@ -85,20 +85,19 @@ func (s *lines) send(ctx context.Context, to destination, m transport.Message, s
 	return l.Send(ctx, m)
 }
 
-// directOutput sends batches as they are, by reference: of a forward edge to the
-// owner of the shard, of a broadcast edge to the one inbox of each worker with
-// readers.
+// directOutput sends batches unchanged, by reference. On a forward edge they go to the owner of
+// the shard, on a broadcast edge to the one inbox of each worker with readers.
 type directOutput struct {
 	lines
-	ranges  []shared.Range // of the receiving subtasks, nil where broadcast
+	ranges  []shared.Range // of the receiving subtasks, nil if broadcast
 	hosts   []int          // their workers
 	target  int            // the owner of the last shard
-	workers int            // that a broadcast goes to: the first ones
+	workers int            // a broadcast goes to so many, the first ones
 	sent    int64          // messages with rows of the source shard
 	rows    int64          // in them
 
 	mem          memory.Allocator
-	messageBytes int64 // that a message is cut to where it is not broadcast
+	messageBytes int64 // bound of a message that is not broadcast
 }
 
 func (o *directOutput) emit(ctx context.Context, shard int, rows arrow.Record) error {
@@ -126,8 +125,8 @@ func (o *directOutput) emit(ctx context.Context, shard int, rows arrow.Record) e
 	return nil
 }
 
-// cut returns rows lo to hi of a batch, as a copy where they are less than half of it:
-// who keeps a slice keeps the whole batch in memory, and accounts for the slice.
+// cut returns rows lo to hi of a batch. If they are less than half of it, it returns a copy: a
+// slice would keep the whole batch in memory, and the receiver only accounts for the slice.
 func cut(mem memory.Allocator, rows arrow.Record, lo, hi int) (arrow.Record, error) {
 	part, err := batch.Slice(rows, lo, hi)
 	if err != nil || 2*(hi-lo) >= int(rows.NumRows()) {
@@ -137,7 +136,7 @@ func cut(mem memory.Allocator, rows arrow.Record, lo, hi int) (arrow.Record, err
 	return batch.Concat(mem, []arrow.Record{part})
 }
 
-// rowsOfSize returns how many of n rows that take size bytes take so many bytes.
+// rowsOfSize returns how many rows fit in bytes, given that n rows take size bytes.
 func rowsOfSize(bytes, size int64, n int) int {
 	if size <= bytes {
 		return max(n, 1)
@@ -151,7 +150,7 @@ func (o *directOutput) endShard(ctx context.Context, shard int) error {
 	return err
 }
 
-// send sends a message whose rows, of size bytes, are borrowed.
+// send sends a message with borrowed rows of size bytes.
 func (o *directOutput) send(ctx context.Context, m transport.Message, size int64) error {
 	if o.ranges != nil {
 		for !o.ranges[o.target].Contains(m.Shard) { // shards come in increasing order
@@ -181,12 +180,11 @@ func (o *directOutput) release() {}
 // placement computes the destination shard of every row of a batch.
 type placement func(rows arrow.Record, shard int, first int64, dst []int32) error
 
-// splitOutput sends the rows of a source shard to the shards that a placement
-// names. Rows are kept back until there are enough to fill messages even when
-// they go to many shards, and at most to the end of the source shard; then they
-// are sorted by destination, which keeps their order within one, and cut into
-// messages of batchRows rows and messageBytes bytes at most. Where messages end has no influence on what
-// receivers hand on. The work grows with the rows, not with the shards.
+// splitOutput sends the rows of a source shard to the shards that a placement names. Rows are
+// kept back until there are enough to fill messages even if they go to many shards, or until
+// the source shard ends. They are then sorted by destination, stably, and cut into messages of
+// at most batchRows rows and messageBytes bytes. Receivers hand on the same rows wherever
+// messages end. The work grows with the rows, not with the shards.
 type splitOutput struct {
 	lines
 	ranges    []shared.Range // of the receiving subtasks, contiguous
@@ -196,10 +194,10 @@ type splitOutput struct {
 	mem       memory.Allocator
 	batchRows int
 
-	messageBytes int64 // a message has no more, but for one row
-	keepBytes    int64 // no more is kept back
+	messageBytes int64 // bound of a message, unless it has one row
+	keepBytes    int64 // bound of what is kept back
 
-	rows  []arrow.Record // kept back, retained
+	rows  []arrow.Record // rows kept back, retained
 	dst   []int32        // their destinations
 	bytes int64
 	first int64  // rows of the source shard so far
@@ -215,7 +213,7 @@ type splitOutput struct {
 // sent counts messages with rows, and the rows in them.
 type sent struct{ messages, rows int64 }
 
-// What is kept back: enough that messages to 128 shards hold a few hundred rows
+// Bounds of the rows kept back: enough that messages to 128 shards hold a few hundred rows
 // each, yet bounded for wide rows and small budgets.
 const (
 	keepBatches = 32
@@ -224,7 +222,7 @@ const (
 
 func (o *splitOutput) emit(ctx context.Context, shard int, rows arrow.Record) error {
 	size := batch.Size(rows)
-	if o.bytes+size > o.keepBytes { // room for these first
+	if o.bytes+size > o.keepBytes { // send the rows kept back first
 		if err := o.flush(ctx, shard); err != nil {
 			return err
 		}
@@ -245,7 +243,7 @@ func (o *splitOutput) emit(ctx context.Context, shard int, rows arrow.Record) er
 	return nil
 }
 
-// flush sends what is kept back.
+// flush sends the rows kept back.
 func (o *splitOutput) flush(ctx context.Context, shard int) error {
 	if len(o.dst) == 0 {
 		return nil
@@ -271,12 +269,11 @@ func (o *splitOutput) sort() {
 	}
 }
 
-// sparse is how many times as many destinations as rows there must be for sorting
-// to be cheaper than counting, which passes over all destinations: some ten
-// comparisons for a row against an addition for a destination.
+// sparse is the least ratio of destinations to rows at which sorting is cheaper than counting.
+// Sorting costs some ten comparisons per row, counting an addition per destination.
 const sparse = 16
 
-// sortFew sorts.
+// sortFew sorts by comparison.
 func (o *splitOutput) sortFew() {
 	o.keys = o.keys[:0]
 	for i, d := range o.dst {
@@ -288,7 +285,7 @@ func (o *splitOutput) sortFew() {
 	}
 }
 
-// sortMany counts.
+// sortMany sorts by counting.
 func (o *splitOutput) sortMany() {
 	if o.start == nil {
 		o.start = make([]int32, o.shards+1)
@@ -340,8 +337,8 @@ func (o *splitOutput) sendSorted(ctx context.Context, shard int) error {
 	return nil
 }
 
-// take returns the rows at places lo to hi of the order, and leaves in the order where
-// they are in their batches.
+// take returns the rows at positions lo to hi of the order. It overwrites these positions with
+// the rows' indices within their batches.
 func (o *splitOutput) take(lo, hi int) (arrow.Record, error) {
 	o.picks = o.picks[:0]
 	b, begin, end := 0, 0, int(o.rows[0].NumRows()) // a batch, and its rows
@@ -352,7 +349,7 @@ func (o *splitOutput) take(lo, hi int) (arrow.Record, error) {
 			if i > from {
 				o.picks = append(o.picks, batch.Pick{Batch: b, Rows: o.order[from:i]})
 			}
-			if from = i; row < begin { // rows of the next destination begin anew
+			if from = i; row < begin { // rows of the next destination start from the first batch again
 				b, begin, end = 0, 0, int(o.rows[0].NumRows())
 			}
 			for row >= end {
@@ -364,7 +361,7 @@ func (o *splitOutput) take(lo, hi int) (arrow.Record, error) {
 	}
 	if len(o.picks) == 0 {
 		if rows := o.order[from:hi]; increasing(rows) {
-			// Neighbours already, as when all rows go to one shard.
+			// The rows are consecutive already, as when all rows go to one shard.
 			return cut(o.mem, o.rows[b], int(rows[0]), int(rows[0])+len(rows))
 		}
 	}
@@ -424,7 +421,7 @@ func rebalancePlacement(shards int) placement {
 func hashPlacement(shards int, keys []string) placement {
 	var (
 		hashes []uint64
-		schema *arrow.Schema // that cols are of
+		schema *arrow.Schema // that cols belong to
 		cols   []int
 	)
 	return func(rows arrow.Record, _ int, _ int64, dst []int32) error {
@@ -453,7 +450,7 @@ func hashPlacement(shards int, keys []string) placement {
 	}
 }
 
-// userPlacement calls a bound partition function and checks what it says.
+// userPlacement calls a bound partition function and checks its result.
 func userPlacement(shards int, partition Partition, name string) placement {
 	return func(rows arrow.Record, shard int, first int64, dst []int32) error {
 		if err := partition(arrowrows.Batch(rows), shard, first, shards, dst); err != nil {
@@ -469,8 +466,8 @@ func userPlacement(shards int, partition Partition, name string) placement {
 	}
 }
 
-// placementOf returns the placement of an edge for one sending subtask. Where it is checked, a
-// function of the edge must leave the rows as they are.
+// placementOf returns the placement of an edge for one sending subtask. If checked is set, the
+// edge's function fails if it changes the rows.
 func placementOf(p *plan.Plan, e *plan.Edge, bind *Bindings, checked bool) placement {
 	if partition := bind.Partitions[Port{Node: e.ToNode, Port: e.Port}]; partition != nil {
 		if checked {
@@ -484,7 +481,7 @@ func placementOf(p *plan.Plan, e *plan.Edge, bind *Bindings, checked bool) place
 	return rebalancePlacement(p.Shards)
 }
 
-// partitionName is how messages call the partition function of an edge.
+// partitionName returns the name of an edge's partition function in messages.
 func partitionName(p *plan.Plan, e *plan.Edge) string {
 	if f := p.Nodes[e.ToNode].Inputs[e.Port].Func; f != "" {
 		return f

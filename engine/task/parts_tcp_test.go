@@ -22,7 +22,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/remote"
 )
 
-// joinTCP brings the ranks of workers together over TCP, as their processes would.
+// joinTCP connects the ranks of workers over TCP, as their processes would.
 func joinTCP(dir string) func(worker int) joinFunc {
 	return func(worker int) joinFunc {
 		return func(ctx context.Context, queue string, ranks [][]int) (Group, error) {
@@ -41,7 +41,7 @@ func joinTCP(dir string) func(worker int) joinFunc {
 	}
 }
 
-// overTCP is workers that reach each other as processes do.
+// overTCP makes workers that connect over TCP, as processes do.
 func overTCP(t testing.TB, workers int) *together {
 	all, addresses := make([]*remote.Network, workers), make([]string, workers)
 	for w := range all {
@@ -142,7 +142,7 @@ func TestQueuesOverTCP(t *testing.T) {
 	}
 }
 
-// TestQueueFailsOverTCP: the member that fails is named by its worker, and the others
+// TestQueueFailsOverTCP: the worker of the member that fails names it, and the other workers
 // know that the failure is not theirs.
 func TestQueueFailsOverTCP(t *testing.T) {
 	for _, subtask := range []int{0, 3} {
@@ -290,7 +290,7 @@ func BenchmarkAllReduceBesideRows(b *testing.B) {
 	}
 }
 
-// dropped takes rows and does nothing with them.
+// dropped ignores the rows that it takes.
 type dropped struct{}
 
 func (dropped) Receive(m transport.Message) { m.Release() }
@@ -305,9 +305,9 @@ func numbers(n int) arrow.Record {
 	return build.NewRecord()
 }
 
-// TestPeerFailedCrossesTheWire: what a worker tells the others of its failure keeps the type
-// that FollowsPeer looks for, and the cause in words, whether the run tells it or a rank that
-// finds its context ended.
+// TestPeerFailedCrossesTheWire: a failure that a worker passes to the others keeps the type
+// that FollowsPeer looks for, and the text of the cause. It does so whether the run passes it
+// or a rank whose context has ended.
 func TestPeerFailedCrossesTheWire(t *testing.T) {
 	failure := &TaskError{Operator: "Map", Subtask: 1, Parallelism: 2, Shard: 5, Err: errBoom}
 	for want, leave := range map[string]func(*collective.Comm) error{

@@ -20,7 +20,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// split deals the slots of a plan out to workers.
+// split distributes the slots of a plan over workers.
 func split(p *plan.Plan, workers int) []shared.Range {
 	slots := make([]shared.Range, workers)
 	for i := range slots {
@@ -29,8 +29,8 @@ func split(p *plan.Plan, workers int) []shared.Range {
 	return slots
 }
 
-// runParts is run with several workers, each of which has bindings of its own. It
-// verifies, too, that nothing is left behind.
+// runParts is run with several workers, each with bindings of its own. It also verifies that
+// nothing is left behind.
 func (g *testGraph) runParts(t testing.TB, ctx context.Context, p, workers int, env Env, h func(worker int) hooks) result {
 	t.Helper()
 	compiled, err := plan.Compile(g.Graph, p)
@@ -56,7 +56,7 @@ func (g *testGraph) runParts(t testing.TB, ctx context.Context, p, workers int, 
 
 func noHooks(int) hooks { return hooks{} }
 
-// sameReport compares what does not depend on time.
+// sameReport compares the parts of reports that do not depend on time.
 func sameReport(t require.TestingT, want, got *Report) {
 	require.Equal(t, len(want.Accumulators), len(got.Accumulators))
 	for i, a := range want.Accumulators {
@@ -105,9 +105,8 @@ func bitsOf(values []float64) []uint64 {
 	return bits
 }
 
-// TestPartsExchange: every partitioner, a broadcast, a single vertex and an
-// accumulator give over 1 to 5 workers what they give in one run, with and without
-// room in memory.
+// TestPartsExchange: every partitioner, a broadcast, a single vertex and an accumulator give
+// the same over 1 to 5 workers as in one run, with and without spilling.
 func TestPartsExchange(t *testing.T) {
 	for _, how := range []string{"forward", "rebalance", "hash", "range", "custom"} {
 		g := parseGraph(16, fmt.Sprintf(`
@@ -141,7 +140,7 @@ func TestPartsExchange(t *testing.T) {
 	require.Positive(t, got.report.Spilled)
 }
 
-// TestPartsOfRandomGraphs holds random graphs against the reference.
+// TestPartsOfRandomGraphs compares random graphs with the reference.
 func TestPartsOfRandomGraphs(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		g := parseGraph(rapid.SampledFrom([]int{4, 16}).Draw(rt, "shards"), randomGraph(rt))
@@ -256,8 +255,8 @@ func TestPartsOfQueues(t *testing.T) {
 	}
 }
 
-// TestPartsFail: an operator's failure, wherever it is, ends all workers and is what
-// the run fails with; synctest fails a test that hangs.
+// TestPartsFail: an operator's failure in any worker ends all workers and is the error of the
+// run. synctest fails a test that hangs.
 func TestPartsFail(t *testing.T) {
 	for _, at := range []int{0, 5, 7, 15} {
 		synctest.Test(t, func(t *testing.T) {

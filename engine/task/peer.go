@@ -7,11 +7,11 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 )
 
-// FollowsPeer reports whether an error of a worker only says that another process of
-// the run has failed or cannot be reached, so that the true cause is to be looked for
-// there. It is told by the types of the errors: a *collective.PeerError, or one with
-// a method PeerLost() bool that returns true, such as those of networks. What was damaged
-// in transit is a cause of its own, whichever process the error names.
+// FollowsPeer reports whether an error of a worker only says that another process of the run
+// has failed or cannot be reached. The cause is then in that process. The error's type decides:
+// a *collective.PeerError, or an error with a method PeerLost() bool that returns true, such as
+// those of networks. Damage in transit is a cause of its own, whichever process the error
+// names.
 func FollowsPeer(err error) bool {
 	var rank *collective.PeerError
 	var peer interface{ PeerLost() bool }
@@ -21,26 +21,26 @@ func FollowsPeer(err error) bool {
 	return errors.As(err, &rank) || errors.As(err, &peer) && peer.PeerLost()
 }
 
-// networkError is the failure of the network, of no operator. Its address tells it
-// from what the context of a run may have ended with.
+// networkError is the failure of the network, not of an operator. The run compares its address
+// with the cause of its context.
 type networkError struct{ err error }
 
 func (e *networkError) Error() string { return e.err.Error() }
 func (e *networkError) Unwrap() error { return e.err }
 
-// endedBy is what the context of a run ends with for the failure of a subtask. Whoever finds
-// it there fails in consequence: where a rank of a queue does, and tells the others before the
-// run can, it must not pass for their own failure.
+// endedBy is the cause of a run's context after the failure of a subtask. Code that fails with
+// this cause fails in consequence. A rank of a queue may pass it to others before the run can
+// tell them, and they must not take it for their own failure.
 type endedBy struct{ failure *TaskError }
 
 func (e *endedBy) Error() string { return e.failure.Error() }
 func (e *endedBy) Unwrap() error { return e.failure }
 
-// PeerLost is for FollowsPeer.
+// PeerLost marks the error for FollowsPeer.
 func (*endedBy) PeerLost() bool { return true }
 
-// apartError says that the workers of a queue could not make a group: whoever is
-// missing, or what keeps it away, is the cause.
+// apartError says that the workers of a queue could not form a group. The cause is in the
+// worker that is missing, or in the network.
 type apartError struct {
 	queue   string
 	workers int
@@ -53,5 +53,5 @@ func (e *apartError) Error() string {
 
 func (e *apartError) Unwrap() error { return e.err }
 
-// PeerLost is for FollowsPeer.
+// PeerLost marks the error for FollowsPeer.
 func (*apartError) PeerLost() bool { return true }

@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// result puts together what the subtasks counted. They have all ended.
+// result assembles the outcome from the counts of the subtasks, which have all ended.
 func (r *run) result() *outcome {
 	o := &outcome{Peak: r.budget.Peak(), Spilled: r.spilled.Load(), Elapsed: time.Since(r.began)}
 	rows := make([][]SubtaskReport, len(r.plan.Vertices)) // of the subtasks that are here
@@ -99,7 +99,8 @@ func (m *member) reportInto(rows [][]SubtaskReport) {
 			rows[v.ID] = append(rows[v.ID], s)
 			continue
 		}
-		// The plan knows nothing of it: it counts for the subtask that had its first shard.
+		// The plan does not have this subtask, so it counts for the one that had its first
+		// shard.
 		at := shared.Owner(m.run.plan.Shards, v.Parallelism, m.vertex.Ranges[m.index].Lo)
 		rows[v.ID][at].add(s)
 	}
@@ -140,7 +141,7 @@ func (r *run) sums() []sumPart {
 	return parts
 }
 
-// place says where a subtask is. Other goroutines may ask.
+// place describes what a subtask is working on. Other goroutines may call it.
 func (t *subtask) place() string {
 	l := t.at.Load()
 	if l == nil {

@@ -14,12 +14,12 @@ import (
 //	gang 1   Open … superstep k, its verdict ─► Cut ─► Close ┐ by the last member that leaves
 //	gang 2                                                   └► OpenLoops ─► Open … Finish
 //
-// The members of the first one have all ended before the second is made, so that nothing is
-// held twice, and the cut goes from one to the other as bytes. Inputs are read by the first
-// gang alone. Side inputs are held on to in between. Rows that the queue emits go out by
-// shard: who reads them does not see which subtask had the shard.
+// All members of the first gang have ended before the second is made, so that nothing is held
+// twice. The cut is passed as bytes. Only the first gang reads inputs. Side inputs are kept in
+// between. The queue emits its rows by shard, so readers do not see which subtask had the
+// shard.
 
-// regroup asks at which parallelism the queue goes on after a superstep; 0 where it does not
+// regroup asks at which parallelism the queue goes on after a superstep; 0 if it does not
 // change.
 func (g *gang) regroup(step int) (int, error) {
 	ask := g.run.env.Regroup
@@ -49,19 +49,19 @@ func (m *member) handOver(to int) error {
 			}
 			if m.index == g.here.Lo {
 				for i := range m.head.sides {
-					m.head.sides[i].input.readers.Add(1) // for the next gang, which takes it over
+					m.head.sides[i].input.readers.Add(1) // for the next gang, which takes the side input over
 				}
 				g.to = to
 			}
 			m.cut = true
-			eachStage(m.stages, func(s *boundStage) { s.Stage = Stage{Node: s.Node} }) // with all that they hold
+			eachStage(m.stages, func(s *boundStage) { s.Stage = Stage{Node: s.Node} }) // drops what they hold
 			return nil
 		})
 	})
 }
 
-// leave is called when the member has ended. A member that failed takes the group with
-// it; the run knows of its failure. The last one has the queue go on where all were cut.
+// leave is called when the member has ended. A member that failed aborts the group; the run
+// knows its failure. The last member starts the next gang if all were cut.
 func (m *member) leave() error {
 	var cause error
 	if m.err != nil {
@@ -102,13 +102,13 @@ func (g *gang) goOn() error {
 	}
 	for _, s := range g.members[0].head.sides {
 		s.input.readers.Add(int32(len(next.members)))
-		s.input.leave() // in place of the gang
+		s.input.leave() // the gang will not do so
 	}
 	r.start(g, next)
 	return nil
 }
 
-// cut puts together what the members have handed over.
+// cut assembles the Cut from what the members have handed over.
 func (g *gang) cut() *Cut {
 	c := &Cut{
 		Step: g.steps, Last: g.done, Stopped: g.stopped, Parts: g.handed,
@@ -118,7 +118,7 @@ func (g *gang) cut() *Cut {
 	return c
 }
 
-// atParallelism is the vertex of a queue as it would be with other subtasks.
+// atParallelism returns the vertex of a queue at another parallelism.
 func atParallelism(v *plan.Vertex, p, shards int) *plan.Vertex {
 	other := *v
 	other.Parallelism, other.Ranges = p, make([]shared.Range, p)
@@ -128,7 +128,7 @@ func atParallelism(v *plan.Vertex, p, shards int) *plan.Vertex {
 	return &other
 }
 
-// start runs the members of a gang that takes another one's place.
+// start runs the members of the gang that follows another one.
 func (r *run) start(before, next *gang) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +150,7 @@ func (r *run) endWatches() {
 	}
 }
 
-// generations are the gangs that a queue had, in order.
+// generations returns the gangs that a queue had, in order.
 func (g *gang) generations() []*gang {
 	all := []*gang{g}
 	for g.next != nil {
@@ -160,7 +160,7 @@ func (g *gang) generations() []*gang {
 	return all
 }
 
-// closeSessions closes what queues have left that were cut and did not go on.
+// closeSessions closes the sessions of queues that were cut and did not go on.
 func (r *run) closeSessions() error {
 	if r.abandoned() {
 		return nil // functions may still read what is there

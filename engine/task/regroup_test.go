@@ -15,12 +15,13 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// cutAfter regroups queues as it says by superstep.
+// cutAfter gives the parallelism of queues after each superstep at which they are cut.
 func cutAfter(at map[int]int) func(string, int) int {
 	return func(_ string, step int) int { return at[step] }
 }
 
-// cutRun runs queueGraph, whose criterion ends it in superstep 5 unless most does before.
+// cutRun runs queueGraph. Its criterion ends it in superstep 5 unless the maximum, most, does
+// before.
 func cutRun(t *testing.T, p, most int, env Env) (*testGraph, result, *testGang) {
 	g := queueGraph(8, most, true, plan.Compute, plan.Send, plan.Sum, plan.Recv)
 	gang := &testGang{loop: func(int) *testLoop {
@@ -40,8 +41,8 @@ func cutRun(t *testing.T, p, most int, env Env) (*testGraph, result, *testGang) 
 	return g, g.run(t, context.Background(), p, env, queueHooks(gang)), gang
 }
 
-// TestRegroup: a queue that is cut goes on with as many subtasks as it is told, with the
-// supersteps, series and rows of one that is not, and the report adds up over all of them.
+// TestRegroup: a queue that is cut goes on at the requested parallelism, with the supersteps,
+// series and rows of a queue that is not cut. The report adds up over all gangs.
 func TestRegroup(t *testing.T) {
 	for _, most := range []int{100, 3} {
 		for _, p := range []int{1, 3} {
@@ -122,13 +123,13 @@ func TestRegroupAsksSubtask0(t *testing.T) {
 	require.Equal(t, GangSpec{Queue: "q", Job: gang.specs[0].Job, Subtasks: 4, Here: shared.Range{Hi: 4}, Sessions: gang.specs[0].Sessions}, gang.specs[0])
 }
 
-// TestRegroupFailures: whatever goes wrong around a cut ends the run with its cause, and all
-// loops that there were are closed.
+// TestRegroupFailures: any failure around a cut ends the run with its cause, and all loops are
+// closed.
 func TestRegroupFailures(t *testing.T) {
 	for name, c := range map[string]struct {
 		to   int
 		cut  func(b *testLoop, subtasks int) error
-		loop func(g *testGang, b *testLoop) // changes those of the second gang
+		loop func(g *testGang, b *testLoop) // changes the loops of the second gang
 		want string
 	}{
 		"too many":        {to: 9, want: `queue "q" is to go on with 9 subtasks after superstep 2: want 1 to 8, the number of shards`},
@@ -174,8 +175,8 @@ func onlyAt(c *Context, subtask int, err error) error {
 	return nil
 }
 
-// TestRegroupCancelled: a run that is cancelled while a queue is cut ends, with nobody waiting
-// for those that were to go on.
+// TestRegroupCancelled: a run that is cancelled while a queue is cut ends, and nobody waits for
+// the next gang.
 func TestRegroupCancelled(t *testing.T) {
 	for _, within := range []string{"cut", "open"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -212,7 +213,7 @@ func TestRegroupCancelled(t *testing.T) {
 }
 
 // TestRegroupOfSpreadQueues: a queue whose subtasks are in several processes is not regrouped,
-// and all of them learn of it.
+// and all of them fail.
 func TestRegroupOfSpreadQueues(t *testing.T) {
 	for _, criterion := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -225,7 +226,8 @@ func TestRegroupOfSpreadQueues(t *testing.T) {
 	}
 }
 
-// TestCutsAreData: a cut survives as bytes, and what no gang can have handed over is refused.
+// TestCutsAreData: a cut survives encoding, and cuts that no gang can have handed over are
+// refused.
 func TestCutsAreData(t *testing.T) {
 	c := Cut{
 		Step: 3, Last: true, Stopped: true,

@@ -14,7 +14,7 @@ type Report struct {
 	Queues   []QueueReport  // in plan order
 	// Accumulators holds the folded value of each accumulator, sorted by name.
 	Accumulators []Accumulator
-	// PeakMemory and Spilled are bytes of runs held and written to disk.
+	// PeakMemory and Spilled are the bytes that exchanges and operators held and wrote to disk.
 	PeakMemory int64
 	Spilled    int64
 }
@@ -67,14 +67,14 @@ type QueueReport struct {
 	Stages []StageReport // in plan order
 	// Elapsed is the wall time of the supersteps on subtask 0.
 	Elapsed time.Duration
-	// Steps says what each superstep took on subtask 0; index 0 is superstep 1.
+	// Steps is the cost of each superstep on subtask 0; index 0 is superstep 1.
 	Steps []StepReport
 }
 
-// StepReport says what a superstep took on one subtask.
+// StepReport is the cost of a superstep on one subtask.
 type StepReport struct {
 	Elapsed time.Duration // wall time, from the end of the one before
-	Bytes   int64         // moved away from the subtask
+	Bytes   int64         // sent by the subtask
 }
 
 // Series is one reported value over the supersteps; missing values are NaN.
@@ -83,7 +83,7 @@ type Series struct {
 	Values []float64 // index 0 is superstep 1
 }
 
-// StageReport says what a stage cost.
+// StageReport is the cost of a stage.
 type StageReport struct {
 	Node    plan.NodeID
 	Name    string

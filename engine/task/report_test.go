@@ -170,8 +170,8 @@ func TestBudget(t *testing.T) {
 	require.Equal(t, "8.0 EiB", FormatBytes(math.MaxInt64))
 }
 
-// TestFootprint: what is accounted for held messages is no less than what they
-// take on the heap, and not much more.
+// TestFootprint: the bytes accounted for held messages are no fewer than they take on the heap,
+// and not many more.
 func TestFootprint(t *testing.T) {
 	heap := func() int64 {
 		runtime.GC()
@@ -204,8 +204,8 @@ func TestFootprint(t *testing.T) {
 	}
 }
 
-// TestSideBeyondBudget: what cannot spill and does not fit is a clear error, which names
-// the memory that is enough.
+// TestSideBeyondBudget: side inputs that do not fit are an error, which names the memory that
+// is enough.
 func TestSideBeyondBudget(t *testing.T) {
 	g := parseGraph(8, `
 		a = source rows=1000
@@ -222,7 +222,7 @@ func TestSideBeyondBudget(t *testing.T) {
 	require.NoError(t, g.run(t, context.Background(), 2, Env{MemoryBudget: se.Enough}, hooks{}).err)
 }
 
-// TestSidesTogether: side inputs that fit alone and not together are an error.
+// TestSidesTogether: side inputs that fit alone but not together are an error.
 func TestSidesTogether(t *testing.T) {
 	g := parseGraph(8, `
 		a = source rows=1000
@@ -247,12 +247,12 @@ func TestSidesTogether(t *testing.T) {
 	require.Nil(t, size(2*one))
 }
 
-// TestSideMemory: the bytes of all side inputs of a run count, to the last one, and copies
-// with them; the error names the input, and the largest where that is another.
+// TestSideMemory: the bytes of all side inputs of a run count, until the last one is left, and
+// so do copies. The error names the input, and the largest one if that is another.
 func TestSideMemory(t *testing.T) {
 	const limit = 100
 	budget := NewBudget("the run", limit, nil)
-	budget.share = 0.25 // of four processes
+	budget.share = 0.25 // one of four processes
 	m := &sideMemory{budget: budget}
 	ignore := func(error) {}
 	large, small := newSideInput("large", 1, 1, m, ignore), newSideInput("small", 1, 1, m, ignore)
@@ -280,7 +280,7 @@ func TestSideMemory(t *testing.T) {
 	require.Zero(t, m.held)
 }
 
-// TestFlagBytes: what is said to be enough is never less than that.
+// TestFlagBytes: the advised memory is never less than what is needed.
 func TestFlagBytes(t *testing.T) {
 	for n, want := range map[int64]string{1: "1KiB", 1 << 10: "1KiB", 1<<10 + 1: "2KiB", 1 << 20: "1024KiB", 1<<20 + 1: "2MiB", 5 << 30: "5120MiB"} {
 		require.Equal(t, want, flagBytes(n))
@@ -326,8 +326,8 @@ func TestAccumulateInNodeOrder(t *testing.T) {
 	}
 }
 
-// TestMemoryIsGivenBack: after a run every budget is empty, with and without
-// spilling; and what exchanges hand on is not larger than a batch.
+// TestMemoryIsGivenBack: after a run every budget is empty, with and without spilling.
+// Exchanges hand on no more than a batch at a time.
 func TestMemoryIsGivenBack(t *testing.T) {
 	for _, budget := range []int64{1 << 14, 1 << 30} {
 		for _, fail := range []error{nil, errBoom} {

@@ -9,22 +9,22 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 )
 
-// Resumption finishes the commit of a run whose workers are gone, in a process that
-// has run none of it:
+// Resumption finishes the commit of a run whose workers are gone, in a process that has run no
+// part of it:
 //
 //	r, err := task.NewResumption(p, bindings, logger)
 //	err = r.Commit(outcomes) // what Worker.Run returned, by worker
 //	r.Close()                // once that is known for good to whoever would ask again
 //
-// Whoever uses it has made sure that no worker of the run can still commit. Sinks guard
-// themselves against one that does, as far as their place has locks.
+// The caller has made sure that no worker of the run can still commit. Sinks guard against one
+// that does, as far as their file system has locks.
 type Resumption struct {
 	plan  *plan.Plan
 	sinks *sinks
 	log   hclog.Logger
 }
 
-// NewResumption binds the sinks of a plan. Nothing of them has been called yet.
+// NewResumption binds the sinks of a plan. It calls none of their methods.
 func NewResumption(p *plan.Plan, bind Bindings, log hclog.Logger) (*Resumption, error) {
 	if p == nil {
 		return nil, errors.New("there is no plan whose commit is to be finished")
@@ -38,9 +38,9 @@ func NewResumption(p *plan.Plan, bind Bindings, log hclog.Logger) (*Resumption, 
 	return &Resumption{plan: p, sinks: newSinks(p, &bind), log: log}, nil
 }
 
-// Commit makes the output of all sinks visible that is not; where it fails, none is, as
-// far as it could tell which are this run's. It may be called again, here or elsewhere,
-// whatever came of it.
+// Commit makes the output of all sinks visible that is not visible yet. If it fails, none is
+// visible, as far as it could tell which outputs are this run's. It may be called again, in any
+// process, whether it failed or not.
 func (r *Resumption) Commit(outcomes [][]byte) error {
 	decoded, err := decodeOutcomes(r.plan, outcomes)
 	if err != nil {
@@ -52,8 +52,8 @@ func (r *Resumption) Commit(outcomes [][]byte) error {
 	return r.sinks.resume(decoded)
 }
 
-// Close has the sinks forget what a further Commit would go by. What cannot be removed
-// is logged.
+// Close removes the records that a further Commit would need. Files that cannot be removed are
+// logged.
 func (r *Resumption) Close() {
 	if err := r.sinks.settle(); err != nil {
 		r.log.Warn("the receipt of an output is left over", "error", err)

@@ -15,8 +15,8 @@ type resumeSink struct{ onlySink }
 
 func (s resumeSink) Resume() error { return s.do("resume") }
 
-// TestResumption takes sinks through their steps with what all workers wrote to each,
-// settles those that it has resumed, and takes back what it cannot finish.
+// TestResumption: a Resumption takes sinks through their steps, given what all workers wrote,
+// and settles those that it has resumed. If it cannot finish, it takes the output back.
 func TestResumption(t *testing.T) {
 	outcome := func(c, d string) []byte {
 		data, err := (&outcome{Written: []written{{Node: 1, Data: []byte(c)}, {Node: 2, Data: []byte(d)}}}).encode()
@@ -59,8 +59,8 @@ func TestResumption(t *testing.T) {
 	require.ErrorContains(t, err, "no plan")
 }
 
-// TestSinksTogether: several sinks of one process are completed, decided upon, placed and
-// finished one step after the other, and where anything fails nothing stays.
+// TestSinksTogether: several sinks of one process go through Complete, Decide, Place and Finish
+// one step after the other. If anything fails, no output stays.
 func TestSinksTogether(t *testing.T) {
 	g := parseGraph(8, "a = source rows=400\nc = tap a\nd = tap a\ne = tap a")
 	for _, test := range []struct{ failC, failD, failE, want, visible string }{
@@ -93,8 +93,8 @@ type heldSink struct{ onlySink }
 
 func (heldSink) Held() bool { return true }
 
-// TestHeldSinks: what only the caller of a run would be given is not told as visible when
-// the commit fails, before or behind it.
+// TestHeldSinks: the output of a HeldSink is not reported as visible when another sink fails to
+// commit, before or after it.
 func TestHeldSinks(t *testing.T) {
 	g := parseGraph(8, "a = source rows=400\nc = tap a\nd = tap a")
 	for _, fail := range [][2]string{{"", "commit"}, {"commit", ""}} {

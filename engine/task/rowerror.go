@@ -9,32 +9,30 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 )
 
-// RowError says what is wrong with a row that an operator or a queue was given. Where a run
-// fails with one, the message tells the place of the row in the files that were read, as far
-// as it is known (see Locator), in place of its number.
+// RowError says what is wrong with a row that an operator or a queue was given. If a run fails
+// with one, the message gives the place of the row in the files that were read, instead of its
+// number, if it is known (see Locator).
 type RowError struct {
 	// Row is its number, from 0, among the rows of its shard.
 	Row int64
-	// Of says whose row it is, where that is not plain; nil stands for the shard at hand, and
-	// the only input of rows.
+	// Of says which rows Row counts. nil stands for the current shard of the only input.
 	Of *RowsOf
 	// Err says what is wrong, and names the column.
 	Err error
-	// Cure is what could be done about rows like it.
+	// Cure says what could be done about rows like it.
 	Cure Cure
-	// Advice tells how, in the words of the package that refuses the row, such as "set Skip to
-	// train without such rows". A program that calls things otherwise replaces it; see
-	// Env.Advise.
+	// Advice says how to do it, in terms of the package that refuses the row, such as "set Skip
+	// to train without such rows". A program with other terms replaces it; see Env.Advise.
 	Advice string
 }
 
 // RowsOf names the rows of a shard of one of several inputs.
 type RowsOf struct {
 	Shard int
-	Input int // its number, from 0, among the inputs that are no side inputs
+	Input int // its number, from 0, not counting side inputs
 }
 
-// Cure is what could be done about rows that are refused.
+// Cure says what could be done about rows that are refused.
 type Cure uint8
 
 const (
@@ -42,8 +40,8 @@ const (
 	NoCure Cure = iota
 	// LeaveOut says that such rows can be left out.
 	LeaveOut
-	// FillOrLeaveOut says that a value is missing, so that one can be put in its place, or the
-	// row be left out.
+	// FillOrLeaveOut says that a value is missing: it can be filled in, or the row can be left
+	// out.
 	FillOrLeaveOut
 )
 
@@ -53,7 +51,7 @@ func (e *RowError) Error() string { return e.at("") }
 // Unwrap returns what is wrong.
 func (e *RowError) Unwrap() error { return e.Err }
 
-// at is the message about the row at a place, of which "" says that it is not known.
+// at returns the message about the row at a place, "" if the place is unknown.
 func (e *RowError) at(place string) string {
 	switch {
 	case place != "":
@@ -71,18 +69,18 @@ func (e *RowError) at(place string) string {
 
 // Locator is a Source that can tell where rows stand in what it reads.
 type Locator interface {
-	// Locate returns where a row of a shard, counted from 0, stands, such as "rows.csv:12";
-	// "" where that is not known. It is called after the run has failed, on a source that was
-	// not opened and is not used for anything else, and gives back all that it takes.
+	// Locate returns where a row of a shard, counted from 0, stands, such as "rows.csv:12"; ""
+	// if unknown. It is called after the run has failed, on a source that was not opened and is
+	// not used for anything else. It releases everything that it acquires.
 	Locate(c *Context, shard int, row int64) (string, error)
 }
 
-// locateWithin bounds how long a failure waits for the place of its row: that is a help, and
-// others may be waiting for word of the failure.
+// locateWithin bounds how long a failure waits for the place of its row, as others may be
+// waiting for the failure.
 const locateWithin = 5 * time.Second
 
-// explain completes the failure of a run that is about a row: with the advice of the program,
-// and with the place of the row. It is called when all subtasks have ended.
+// explain adds the program's advice and the place of the row to a failure that is about a row.
+// It is called when all subtasks have ended.
 func (r *run) explain(ctx context.Context, err error) {
 	var te *TaskError
 	var row *RowError
@@ -105,8 +103,8 @@ func (r *run) explain(ctx context.Context, err error) {
 	}
 }
 
-// locate asks the source of a row that an operator refused where the row stands. It is known
-// where there is nothing between the two that moves rows, or changes their number.
+// locate asks the source of a refused row where the row stands. The place is known only if no
+// operator between the two moves rows or changes their number.
 func (r *run) locate(ctx context.Context, te *TaskError, row *RowError) (string, error) {
 	shard, input := te.Shard, -1
 	if row.Of != nil {
@@ -132,10 +130,10 @@ func (r *run) locate(ctx context.Context, te *TaskError, row *RowError) (string,
 	return source.Locate(c, shard, row.Row)
 }
 
-// origin returns the source whose rows a node is given one by one, in place, if there is one:
-// at an input of a number, −1 for the only one.
+// origin returns the source whose rows reach an input of a node one by one and in order, if
+// there is one. input is the number of the input, −1 for the only one.
 func (r *run) origin(at plan.NodeID, input int) (plan.NodeID, bool) {
-	if queue := r.plan.Nodes[at].Queue; queue != "" { // its rows come in at its beginning
+	if queue := r.plan.Nodes[at].Queue; queue != "" { // a queue's rows come in at its first node
 		for i := range r.plan.Nodes {
 			if n := &r.plan.Nodes[i]; n.Queue == queue && n.Stage == plan.QueueInit {
 				at = n.ID

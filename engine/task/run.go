@@ -14,17 +14,16 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Run runs a plan in this process and returns when everything has ended: every
-// goroutine, exchange and temporary file is gone then, whether it succeeded or
-// not, but for what an *AbandonedError names. g is the graph the plan was compiled
-// from, or nil.
+// Run runs a plan in this process and returns when everything has ended. Every goroutine,
+// exchange and temporary file is gone then, whether the run succeeded or not, except for what
+// an *AbandonedError names. g is the graph that the plan was compiled from, or nil.
 //
-// The result is an error of the bindings (nothing was started), a *TaskError,
-// the failure of a sink (a *CommitError, where that was to commit), an *AbandonedError, or the cause of the end of ctx.
-// With an error, every sink is aborted and nothing is visible but what those that are no
-// JointSink have committed before one of them failed.
+// The error is one of the bindings (nothing was started), a *TaskError, the failure of a sink
+// (a *CommitError if it failed to commit), an *AbandonedError, or the cause of the end of ctx.
+// With an error, every sink is aborted. Nothing is visible except the output of Sinks that are
+// no JointSink and had committed before one of them failed.
 //
-// It is the whole life of the one Worker of a plan that runs in one part.
+// It runs one Worker that has the whole plan.
 func Run(ctx context.Context, p *plan.Plan, g *plan.Graph, bind Bindings, env Env) (*Report, error) {
 	began := time.Now()
 	w, err := NewWorker(p, g, bind, env, whole(p))
@@ -40,8 +39,8 @@ func Run(ctx context.Context, p *plan.Plan, g *plan.Graph, bind Bindings, env En
 	}
 	o, err := w.runSubtasks(ctx)
 	if err == nil {
-		// What exchanges hold is given up before sinks put their output together, and a
-		// file of theirs that cannot be removed fails the run.
+		// What exchanges hold is released before sinks assemble their output. A file that
+		// cannot be removed fails the run.
 		err = w.run.teardown()
 	}
 	if err != nil {
@@ -58,8 +57,7 @@ func Run(ctx context.Context, p *plan.Plan, g *plan.Graph, bind Bindings, env En
 	return report, nil
 }
 
-// also adds what went wrong afterwards to an error, which stays as it is where
-// nothing did.
+// also joins a later error to err. It returns err unchanged if there is none.
 func also(err, more error) error {
 	if more == nil {
 		return err
@@ -80,27 +78,27 @@ type run struct {
 	began   time.Time
 
 	budget  *Budget   // of the run
-	slots   []*Budget // its parts, of the indices in mine
-	runs    []*Budget // the part of each slot that exchanges may hold
+	slots   []*Budget // its shares, for the indices in mine
+	runs    []*Budget // the share of each slot that exchanges may hold
 	transit transit
 	spilled atomic.Int64
 
 	context context.Context // of the subtasks; set under mu
 	cancel  context.CancelCauseFunc
 
-	// In vertex order; those of queues stand at their first vertex. Behind them all are those
-	// of gangs that took others' place, added under mu.
+	// In vertex order. Subtasks of queues are at their first vertex. Those of later gangs are
+	// appended, under mu.
 	subtasks []*subtask
 	bodies   []func() error
-	gangs    []*gang // the first one of each queue
+	gangs    []*gang // the first gang of each queue
 	running  sync.WaitGroup
-	watched  []func() // ends what waits for the end of the run to abort groups; under mu
+	watched  []func() // end the goroutines that abort groups at the run's end; under mu
 	inboxes  []*inbox
 	ends     receiving
 	sides    []*sideInput
-	beside   sideMemory // what they hold
+	beside   sideMemory // memory of the side inputs
 	progress []vertexProgress
-	started  bool // there are subtasks that ran
+	started  bool // subtasks have run
 
 	tearing  sync.Once
 	tearDown error
@@ -116,8 +114,8 @@ type vertexProgress struct {
 	shards atomic.Int32
 }
 
-// record takes the failure of a subtask. The first one ends the run; of the
-// others those are kept that are not its consequences.
+// record takes the failure of a subtask. The first one ends the run. Others are kept unless
+// they are its consequences.
 func (r *run) record(te *TaskError) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,8 +128,8 @@ func (r *run) record(te *TaskError) {
 	}
 }
 
-// follows tells errors that are due to the end of the run, by itself or by its network,
-// from those that may have caused it; mu is held.
+// follows reports whether an error is a consequence of the end of the run or of its network;
+// other errors may have caused it. mu is held.
 func (r *run) follows(err error) bool {
 	return followsCancel(err, context.Cause(r.context)) || FollowsPeer(err) ||
 		errors.Is(err, transport.ErrClosed) || r.broken != nil && errors.Is(err, r.broken.err)
@@ -150,8 +148,8 @@ func (r *run) fail(err error) {
 	}
 }
 
-// begin makes the context of the subtasks. What has failed before, while rows came in
-// already, ends it at once.
+// begin makes the context of the subtasks. An earlier failure, while rows came in already, ends
+// it at once.
 func (r *run) begin(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -173,7 +171,7 @@ func (r *run) execute(ctx context.Context) error {
 	if err := r.build(); err != nil {
 		err = errors.Join(err, r.closeUnstarted())
 		if failed := r.outcome(ctx); failed != nil {
-			return failed // it ended while the groups of queues came together
+			return failed // the run ended while the groups of queues connected
 		}
 		return err
 	}
@@ -182,7 +180,7 @@ func (r *run) execute(ctx context.Context) error {
 		r.watched = append(r.watched, g.abortOn(r.context))
 	}
 	defer r.endWatches()
-	for i, t := range slices.Clone(r.subtasks) { // others may join them already
+	for i, t := range slices.Clone(r.subtasks) { // later gangs may be appended meanwhile
 		r.running.Go(func() { t.main(r.bodies[i]) })
 	}
 	if abandoned := r.wait(); len(abandoned) > 0 {
@@ -194,7 +192,7 @@ func (r *run) execute(ctx context.Context) error {
 	return r.outcome(ctx)
 }
 
-// makeBudgets splits the memory over the slots that are here.
+// makeBudgets splits the memory over the slots of this process.
 func (r *run) makeBudgets() {
 	r.budget = NewBudget("the run", r.env.MemoryBudget, nil)
 	slots := float64(r.part.Slots[len(r.part.Slots)-1].Hi)
@@ -209,8 +207,8 @@ func (r *run) makeBudgets() {
 	r.transit = newTransit(r.plan, r.env.MemoryBudget, r.mine.Len(), len(r.part.Slots), r.env.Credits)
 }
 
-// wait waits for all subtasks. Once the run has ended around them it waits only
-// so long, and returns where those are that go on.
+// wait waits for all subtasks. Once the run has ended it waits at most AbandonAfter, and
+// returns where the subtasks are that go on.
 func (r *run) wait() (abandoned []string) {
 	done := make(chan struct{})
 	go func() {
@@ -244,7 +242,7 @@ func (r *run) all() []*subtask {
 	return slices.Clone(r.subtasks)
 }
 
-// outcome is why the run ended before its end, or nil.
+// outcome returns why the run ended early, or nil.
 func (r *run) outcome(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -262,9 +260,8 @@ func (r *run) outcome(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// teardown ends the network and gives up what exchanges hold. What an abandoned
-// function may be reading, the side inputs, is left to the garbage collector then.
-// Again it does nothing.
+// teardown ends the network and releases what exchanges hold. Side inputs that an abandoned
+// function may be reading are left to the garbage collector. A second call does nothing.
 func (r *run) teardown() error {
 	r.tearing.Do(func() {
 		errs := []error{r.network.Close()}
@@ -281,17 +278,17 @@ func (r *run) teardown() error {
 	return r.tearDown
 }
 
-// abandoned says that a function goes on after the run.
+// abandoned reports whether a function goes on after the run.
 func (r *run) abandoned() bool {
 	return r.started && slices.ContainsFunc(r.all(), func(t *subtask) bool { return !t.finished.Load() })
 }
 
-// closeGroups ends what the groups of queues run in the background. That of the
-// members has ended, and their results stand, so that what goes wrong is worth a
-// message and no more: the other processes may take their time to leave.
+// closeGroups ends the goroutines of the groups of queues. The members have ended and their
+// results are final, so an error is only logged: the other processes may take their time to
+// leave.
 func (r *run) closeGroups() {
 	if r.abandoned() {
-		return // their members still use them; the process is about to end
+		return // members still use them; the process is about to end
 	}
 	var closing sync.WaitGroup
 	for _, g := range r.gangs {
@@ -307,7 +304,7 @@ func (r *run) closeGroups() {
 	closing.Wait()
 }
 
-// closeUnstarted gives up what was built of queues that will not run.
+// closeUnstarted closes the parts of queues that will not run.
 func (r *run) closeUnstarted() error {
 	var errs []error
 	for _, g := range r.gangs {
@@ -316,9 +313,9 @@ func (r *run) closeUnstarted() error {
 	return errors.Join(errs...)
 }
 
-// guard calls user code outside of subtasks and waits for it. A panic is an error,
-// and so is the end of its goroutine: it has one of its own, as that of Run must
-// go on to abort the sinks and remove the files.
+// guard calls user code outside of subtasks and waits for it. It turns a panic and the end of
+// the goroutine into an error. The code has a goroutine of its own, as that of Run must go on
+// to abort the sinks and remove the files.
 func guard(f func() error) error {
 	err := error(errGoexit)
 	done := make(chan struct{})

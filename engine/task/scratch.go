@@ -9,10 +9,9 @@ import (
 	"strings"
 )
 
-// scratch is a run's private directory for temporary files. Beside it, in the
-// same parent, is a file that the run keeps locked: the operating system drops
-// the lock when the process ends in whatever way, which tells later runs that
-// the directory is left over.
+// scratch is a run's private directory for temporary files. Beside it, in the same parent, is a
+// file that the run keeps locked. The operating system drops the lock when the process ends, so
+// later runs can see that the directory is left over.
 type scratch struct {
 	dir  string
 	lock *os.File
@@ -22,12 +21,13 @@ type scratch struct {
 const (
 	scratchPrefix = "superstep-"
 	lockSuffix    = ".lock"
-	// lockMark is what lock files hold, so that nobody else's files pass for them.
+	// lockMark is the content of lock files, so that files of other programs are not taken for
+	// them.
 	lockMark = "lock of a superstep run\n"
 )
 
-// newScratch makes a directory in parent (os.TempDir where empty), which is made
-// too where it does not exist, after sweeping it.
+// newScratch sweeps parent and makes a directory in it. parent is made if it does not exist; ""
+// means os.TempDir.
 func newScratch(parent string) (*scratch, error) {
 	if parent == "" {
 		parent = os.TempDir()
@@ -45,9 +45,8 @@ func (s *scratch) make(parent string) error {
 		return err
 	}
 	sweep(parent)
-	// A sweep of another process may take the file between its creation and its
-	// locking, and another run that made the parent may remove it; then the next
-	// one is tried.
+	// A sweep of another process may take the file between its creation and its locking, and
+	// another run that made the parent may remove it. Then try the next one.
 	for range 100 {
 		lock, err := os.CreateTemp(parent, scratchPrefix+"*"+lockSuffix)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -66,33 +65,32 @@ func (s *scratch) make(parent string) error {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			err = errors.Join(err, releaseLock(lock))
 			if errors.Is(err, fs.ErrExist) {
-				continue // somebody else's
+				continue // another process has it
 			}
 			return err
 		}
 		s.dir, s.lock = dir, lock
-		_, _ = lock.WriteString(lockMark) // on a full disk only a sweep would miss it
+		_, _ = lock.WriteString(lockMark) // if the disk is full, only a later sweep misses it
 		return nil
 	}
 	return errors.New("other processes took every lock file away")
 }
 
-// makeParent makes parent with the directories above it, and notes which of them
-// were not there.
+// makeParent makes parent with the directories above it, and records which of them it made.
 func (s *scratch) makeParent(parent string) error {
 	s.made = nil
 	for dir := filepath.Clean(parent); ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(dir); err == nil || errors.Is(err, fs.ErrPermission) {
-			break // it exists, or may do so
+			break // it exists, or it is unknown whether it does
 		}
 		s.made = append(s.made, dir)
 	}
 	return os.MkdirAll(parent, 0o755)
 }
 
-// remove deletes the directory, then the lock: who finds no lock must find no
-// directory. Directories above that were made for it go too, as far as nobody
-// else has put something there.
+// remove deletes the directory, then the lock, as there must be no directory without a lock. It
+// also removes the directories above that were made for it, unless others have put something
+// there.
 func (s *scratch) remove() error {
 	err := errors.Join(os.RemoveAll(s.dir), releaseLock(s.lock))
 	s.removeMade()
@@ -101,12 +99,12 @@ func (s *scratch) remove() error {
 
 func (s *scratch) removeMade() {
 	for _, dir := range s.made {
-		_ = os.Remove(dir) // which fails where others use it
+		_ = os.Remove(dir) // fails if others use it
 	}
 }
 
-// sweep removes the directories of runs that no longer live. It leaves alone what
-// no run has made, and what it cannot tell or remove: that is a later sweep's work.
+// sweep removes the directories of runs that have ended. It leaves alone what no run has made.
+// What it cannot read or remove is left to a later sweep.
 func sweep(parent string) {
 	locks, err := filepath.Glob(filepath.Join(escapeGlob(parent), scratchPrefix+"*"+lockSuffix))
 	if err != nil {
@@ -128,8 +126,8 @@ func sweep(parent string) {
 	}
 }
 
-// marked reports whether a file is the lock of a run, which is marked once its
-// directory is there.
+// marked reports whether a file is the lock of a run. A lock is marked once its directory
+// exists.
 func marked(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() != int64(len(lockMark)) {
@@ -139,7 +137,7 @@ func marked(path string) bool {
 	return err == nil && string(mark) == lockMark
 }
 
-// escapeGlob quotes what has a meaning in patterns.
+// escapeGlob quotes the special characters of patterns.
 func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

@@ -12,28 +12,28 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// sideInput is the process's one copy of what a side edge carries. Subtasks wait
-// for done and then share records.
+// sideInput is the process's one copy of the rows of a side edge. Subtasks wait for done and
+// then share records.
 type sideInput struct {
-	name    string      // of what sends it, for errors
+	name    string      // of the sender, for errors
 	memory  *sideMemory // of the whole run
 	fail    func(err error)
-	readers atomic.Int32 // subtasks that have not given it up
+	readers atomic.Int32 // subtasks that have not left it
 
 	done    chan struct{}  // closed when every source shard has ended
 	records []arrow.Record // in (source shard, sequence) order; set before done
 
 	mu      sync.Mutex
 	byShard [][]arrow.Record
-	came    []sent // by source shard
+	came    []sent // received, by source shard
 	ended   []bool
 	open    int // source shards that have not ended
 	dropped bool
 
-	// These are memory's, under its mutex.
+	// These belong to memory, under its mutex.
 	held  int64 // bytes
-	over  int64 // bytes of all its rows so far, once some did not fit and none are kept
-	freed int64 // bytes that it held when it was given up while another did not fit
+	over  int64 // once rows did not fit and none are kept: bytes of all its rows so far
+	freed int64 // bytes that it held when it was left, if another did not fit then
 }
 
 var _ transport.Receiver = (*sideInput)(nil)
@@ -99,15 +99,15 @@ func (s *sideInput) store(m *transport.Message) error {
 	return nil
 }
 
-// leave is called once by each reading subtask when it needs the input no more.
-// The last one's gives up the rows.
+// leave is called once by each reading subtask when it does not need the input any more. The
+// last call releases the rows.
 func (s *sideInput) leave() {
 	if s.readers.Add(-1) == 0 {
 		s.drop()
 	}
 }
 
-// drop gives up the rows.
+// drop releases the rows.
 func (s *sideInput) drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *sideInput) drop() {
 	s.memory.release(s)
 }
 
-// forget gives up the rows that came so far; mu is held.
+// forget releases the rows received so far; mu is held.
 func (s *sideInput) forget() {
 	for _, rows := range s.byShard {
 		for _, r := range rows {
@@ -130,12 +130,12 @@ func (s *sideInput) forget() {
 	s.records = nil
 }
 
-// sideMemory accounts for what the side inputs of a run hold, all of it: their rows
-// cannot go to disk, as operators address them freely. They may push the runs of
-// exchanges there, but must fit in the run's memory together.
+// sideMemory accounts for all memory that the side inputs of a run hold. Their rows cannot
+// spill, as operators access them at random. They may make exchanges spill, but must fit in the
+// run's memory together.
 //
-// Once rows of an input do not fit, none of it are kept, and its others are counted as
-// they come, so that the error says what budget would do. That ends, as the rows of an
+// Once rows of an input do not fit, all its rows are dropped, and further ones are only
+// counted, so that the error can say what budget suffices. The counting ends, as the rows of an
 // input never depend on the input itself.
 type sideMemory struct {
 	budget *Budget // of the run
@@ -145,14 +145,14 @@ type sideMemory struct {
 	inputs []*sideInput
 }
 
-// add is called once for each input. Others may receive rows by then.
+// add is called once for each input. Others may receive rows already.
 func (m *sideMemory) add(s *sideInput) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.inputs = append(m.inputs, s)
 }
 
-// take counts n bytes more of an input, and tells whether they may be kept.
+// take counts n more bytes of an input, and reports whether they may be kept.
 func (m *sideMemory) take(s *sideInput, n int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -168,7 +168,7 @@ func (m *sideMemory) take(s *sideInput, n int64) bool {
 	return false
 }
 
-// hold counts n bytes more of an input that is there, or says that they do not fit.
+// hold counts n more bytes of a complete input, or returns an error if they do not fit.
 func (m *sideMemory) hold(s *sideInput, n int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -181,7 +181,7 @@ func (m *sideMemory) hold(s *sideInput, n int64) error {
 	return nil
 }
 
-// whole says so if an input that has come to its end did not fit.
+// whole returns an error if an input that has ended did not fit.
 func (m *sideMemory) whole(s *sideInput) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -191,7 +191,7 @@ func (m *sideMemory) whole(s *sideInput) error {
 	return m.failure(s, 0)
 }
 
-// failure says that an input does not fit, with n bytes more; mu is held.
+// failure returns the error of an input that does not fit with n more bytes; mu is held.
 func (m *sideMemory) failure(s *sideInput, n int64) error {
 	e := &SideError{Size: s.held + s.over + n, Together: n, Limit: m.budget.Limit()}
 	for _, other := range m.inputs {
@@ -204,7 +204,7 @@ func (m *sideMemory) failure(s *sideInput, n int64) error {
 	return e
 }
 
-// release gives back what an input holds.
+// release releases the bytes that an input holds.
 func (m *sideMemory) release(s *sideInput) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -217,17 +217,17 @@ func (m *sideMemory) release(s *sideInput) {
 	}
 }
 
-// size is what an input counts for in errors, in bytes; memory's mutex is held.
+// size returns the size of an input for errors, in bytes; memory's mutex is held.
 func (s *sideInput) size() int64 { return s.held + s.over + s.freed }
 
 // SideError says that a side input does not fit in memory beside the others.
 type SideError struct {
 	Size        int64  // bytes of the input
-	Together    int64  // bytes of all side inputs that are there, or were while this one did not fit
+	Together    int64  // bytes of all side inputs that were held while this one did not fit
 	Limit       int64  // budget of this process
-	Largest     string // what sends the largest input, if that is another
+	Largest     string // sender of the largest input, if that is another one
 	LargestSize int64
-	Enough      int64 // memory of the job that would hold what is there
+	Enough      int64 // memory of the job that would suffice so far
 }
 
 // Error writes the sizes and what to do.

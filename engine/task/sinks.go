@@ -8,18 +8,18 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 )
 
-// sinks are those of a plan, in node order, and how far each has come in this
-// process. Worker 0 begins them, then commits or aborts; the others join those that
-// several workers can write, and leave them when they are done.
+// sinks are the sinks of a plan, in node order, with their state in this process. Worker 0
+// begins them, then commits or aborts. The other workers join those that several workers can
+// write, and leave them when they are done.
 type sinks struct {
 	all    []boundSink
-	joined bool // they are another worker's
+	joined bool // worker 0 is another process
 }
 
 // boundSink is a sink of the plan.
 type boundSink struct {
 	Sink
-	joint JointSink // the same, if it is one
+	joint JointSink // the same sink, if it is a JointSink
 	node  *plan.Node
 	held  bool // begun or joined, and neither committed, aborted nor left
 	done  bool // committed, and not settled
@@ -40,7 +40,7 @@ func bindSink(s Sink, node *plan.Node) boundSink {
 	return boundSink{Sink: s, joint: joint, node: node}
 }
 
-// newSinks finds what is bound to a plan.
+// newSinks returns the sinks that are bound to a plan.
 func newSinks(p *plan.Plan, bind *Bindings) *sinks {
 	s := &sinks{}
 	for i := range p.Nodes {
@@ -51,7 +51,7 @@ func newSinks(p *plan.Plan, bind *Bindings) *sinks {
 	return s
 }
 
-// begin begins all sinks. Where one refuses, those before it are aborted.
+// begin begins all sinks. If one refuses, those before it are aborted.
 func (s *sinks) begin() error {
 	for i := range s.all {
 		b := &s.all[i]
@@ -79,7 +79,7 @@ func (s *sinks) join() error {
 	return nil
 }
 
-// written asks what this worker wrote.
+// written returns the sinks' descriptions of what this worker wrote.
 func (s *sinks) written() ([]written, error) {
 	var all []written
 	for i := range s.all {
@@ -97,9 +97,9 @@ func (s *sinks) written() ([]written, error) {
 	return all, nil
 }
 
-// commit makes the output of all sinks visible, or of none: where one fails they are
-// taken back and aborted, and the error is a *CommitError. recorded says that somebody
-// else keeps on record that the run commits.
+// commit makes the output of all sinks visible, or of none: if one fails, all are taken back
+// and aborted, and the error is a *CommitError. recorded says that the caller has recorded that
+// the run commits.
 func (s *sinks) commit(outcomes []*outcome, recorded bool) error {
 	if err := s.show(outcomes, Completion{Recorded: recorded}); err != nil {
 		failed := s.outputs()
@@ -109,7 +109,7 @@ func (s *sinks) commit(outcomes []*outcome, recorded bool) error {
 	return nil
 }
 
-// outputs says what is visible after a commit failed.
+// outputs returns a CommitError that says what is visible after a commit failed.
 func (s *sinks) outputs() *CommitError {
 	e := &CommitError{}
 	for i := range s.all {
@@ -123,8 +123,8 @@ func (s *sinks) outputs() *CommitError {
 	return e
 }
 
-// resume finishes the commit of a run in other processes, whose outcomes these are.
-// Where it cannot, what is left stays as it is, for whoever tries again.
+// resume finishes the commit of a run of other processes, given their outcomes. If it cannot,
+// it leaves everything as it is for the next attempt.
 func (s *sinks) resume(outcomes []*outcome) error {
 	for i := range s.all {
 		b := &s.all[i]
@@ -143,9 +143,9 @@ func (s *sinks) resume(outcomes []*outcome) error {
 	return err
 }
 
-// show takes all sinks through the steps of JointSink. Those that are none commit, one
-// after the other, when the output of the others is seen. Where anything fails nothing
-// of the JointSinks is seen.
+// show takes all sinks through the steps of JointSink. Other sinks commit, one after the other,
+// once the output of the JointSinks is visible. If anything fails, no output of the JointSinks
+// is visible.
 func (s *sinks) show(outcomes []*outcome, c Completion) error {
 	step := "commit"
 	if c.Resumed {
@@ -164,15 +164,15 @@ func (s *sinks) show(outcomes []*outcome, c Completion) error {
 		}
 		return err
 	}
-	for _, b := range slices.Backward(touched) { // that which decided last
+	for _, b := range slices.Backward(touched) { // the sink that decided comes last
 		b.held, b.done = false, true
 		_ = guard(func() error { b.joint.Finish(); return nil })
 	}
 	return nil
 }
 
-// complete completes the JointSinks, has it decided that they become visible, and
-// returns those that were touched.
+// complete completes the JointSinks and decides that they become visible. It returns those on
+// which Complete was called.
 func (s *sinks) complete(outcomes []*outcome, c Completion, step string) (touched []*boundSink, err error) {
 	var set []string
 	var first *boundSink
@@ -246,7 +246,7 @@ func (s *sinks) place(c Completion, step string) error {
 	return nil
 }
 
-// settle tells the sinks that have committed that nobody will ask about it.
+// settle tells the sinks that have committed that nobody will resume the commit.
 func (s *sinks) settle() error {
 	var errs []error
 	for i := range s.all {
@@ -262,13 +262,13 @@ func (s *sinks) settle() error {
 	return errors.Join(errs...)
 }
 
-// inParts reports whether the workers said what they wrote to a sink, which those of a
-// run in one part need not.
+// inParts reports whether the workers described what they wrote to a sink. In a run in one part
+// they do not.
 func inParts(node plan.NodeID, outcomes []*outcome) bool {
 	return len(outcomes) > 1 || len(outcomes) == 1 && writtenTo(node, outcomes)[0] != nil
 }
 
-// writtenTo collects what all workers wrote to a sink, by worker.
+// writtenTo collects the descriptions of what all workers wrote to a sink, by worker.
 func writtenTo(node plan.NodeID, outcomes []*outcome) [][]byte {
 	all := make([][]byte, len(outcomes))
 	for worker, o := range outcomes {
@@ -281,10 +281,11 @@ func writtenTo(node plan.NodeID, outcomes []*outcome) [][]byte {
 	return all
 }
 
-// abort aborts what has begun, or leaves what was joined, and was not committed.
+// abort aborts the sinks that have begun, or leaves those that were joined, unless they have
+// committed.
 func (s *sinks) abort() error {
 	var errs []error
-	for i := range slices.Backward(s.all) { // that which decided last
+	for i := range slices.Backward(s.all) { // the sink that decided comes last
 		b := &s.all[i]
 		if !b.held {
 			continue
@@ -301,7 +302,7 @@ func (s *sinks) abort() error {
 	return errors.Join(errs...)
 }
 
-// error says which sink failed at what.
+// error returns an error that names the sink and the step that failed.
 func (b *boundSink) error(step string, err error) error {
 	return fmt.Errorf("operator %s, %s: %w", b.title(), step, err)
 }

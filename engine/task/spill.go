@@ -14,10 +14,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 )
 
-// spillFile is an inbox's file, which only grows: blocks of rows, of which memory
-// holds the place, the checksum and the number of rows. Blocks are written by one
-// goroutine and read by another, each block after it was flushed. The file is made
-// at the first write.
+// spillFile is an inbox's file of blocks of rows, which only grows. The place, the checksum and
+// the number of rows of each block are in memory. One goroutine writes blocks, another reads
+// them after they were flushed. The file is made at the first write.
 type spillFile struct {
 	path   string
 	disk   disk.FS
@@ -36,7 +35,7 @@ type spillFile struct {
 	scratch []byte
 }
 
-// openSpill is what reader and writer share.
+// openSpill is the open file that reader and writer share.
 type openSpill struct {
 	file   disk.File
 	schema *arrow.Schema
@@ -78,7 +77,7 @@ func (s *spillFile) create(schema *arrow.Schema) error {
 	return nil
 }
 
-// flush makes what was written readable.
+// flush makes the written blocks readable.
 func (s *spillFile) flush() error {
 	if err := s.blocks.Flush(); err != nil {
 		return s.explain(err)
@@ -107,7 +106,7 @@ func (s *spillFile) read(b disk.Block, rows int) (_ arrow.Record, err error) {
 	return rec, nil
 }
 
-// explain says what the file was for.
+// explain adds to an error what the file was for.
 func (s *spillFile) explain(err error) error {
 	return fmt.Errorf("spill rows beyond the memory budget to %s, after %s written by this run: %w; free disk space, choose another spill directory or raise the memory budget",
 		s.path, FormatBytes(s.total.Load()), err)

@@ -81,8 +81,7 @@ func TestSpillCleansUp(t *testing.T) {
 	require.Equal(t, context.Canceled, got.err)
 }
 
-// TestSpillFilesThatAreGone: what is to be removed at the end may be gone, as far as the
-// run had it open.
+// TestSpillFilesThatAreGone: files that the run had open may have been removed before its end.
 func TestSpillFilesThatAreGone(t *testing.T) {
 	text := strings.Replace(shuffles, "union", "user", 1)
 	gone := 0
@@ -124,7 +123,7 @@ func TestDiskFull(t *testing.T) {
 	require.ErrorContains(t, got.err, `(test.txt:`)
 }
 
-// fullDisk has no room: a file is not made, or nothing can be written to it.
+// fullDisk has no room: files cannot be made, or cannot be written to.
 type fullDisk struct {
 	disk.FS
 	makes bool // files
@@ -142,11 +141,11 @@ type fullFile struct{ disk.File }
 
 func (fullFile) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// TestDiskFullIsToldAtOnce: rows for which there was no room are told with the message that
-// brought them, be it the only one, and nobody reads them.
+// TestDiskFullIsToldAtOnce: a full disk is reported with the message whose rows did not fit,
+// even if it is the only one, and nobody reads the rows.
 func TestDiskFullIsToldAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
-		text  int // bytes of a row; beyond the buffer of the file it is written before the end
+		text  int // bytes of a row; a row larger than the file's buffer is written before the end
 		makes bool
 	}{"few bytes": {10, true}, "many bytes": {1 << 20, true}, "no file": {10, false}} {
 		t.Run(name, func(t *testing.T) {
@@ -172,8 +171,7 @@ func TestDiskFullIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// TestSweep: what a killed run left is removed by the next one, what a living
-// one uses is not.
+// TestSweep: a run removes the directory of a killed run, and not that of a living one.
 func TestSweep(t *testing.T) {
 	parent := t.TempDir()
 	living, err := newScratch(parent)
@@ -211,7 +209,7 @@ func TestSweep(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// TestSweepLeavesOthers: what no run made stays, whatever its name.
+// TestSweepLeavesOthers: files that no run made stay, whatever their names.
 func TestSweepLeavesOthers(t *testing.T) {
 	parent := t.TempDir()
 	at := func(name string) string { return filepath.Join(parent, name) }
@@ -250,7 +248,7 @@ func TestHoldScratch(t *testing.T) {
 	_, _ = io.Copy(io.Discard, os.Stdin) // until killed
 }
 
-// TestSpillDir: a directory that cannot be made is told before anything starts.
+// TestSpillDir: a directory that cannot be made is reported before anything starts.
 func TestSpillDir(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))

@@ -26,7 +26,7 @@ type subtask struct {
 	links []*link // in chain order; links[0] is the head
 	ports []port  // data inputs of the head, by increasing port
 
-	// Where the subtask is, for errors and for whoever gives it up.
+	// What the subtask is working on, for errors and for the list of abandoned functions.
 	at    atomic.Pointer[link]
 	shard atomic.Int32 // -1 outside any shard
 
@@ -37,7 +37,7 @@ type subtask struct {
 	opened   int        // links that must be closed
 	after    func() error
 	rowsIn   int64
-	unshown  int64 // rows not in the progress yet
+	unshown  int64 // rows not counted in the progress yet
 	waiting  time.Duration
 	elapsed  time.Duration
 }
@@ -48,10 +48,10 @@ type port struct {
 	inbox  *inbox
 }
 
-// main is the subtask's goroutine: it runs the body, tells the run of a failure,
-// and closes what was opened. Deferred calls do the latter two, as user code may
-// end the goroutine. The run learns of the failure before anything is closed, so
-// that peers, which notice, are known to fail in consequence.
+// main is the subtask's goroutine. It runs the body, reports a failure to the run, and closes
+// what was opened. Deferred calls do the latter two, as user code may end the goroutine. The
+// failure is reported before anything is closed, so that failures of peers that notice the
+// closing count as consequences.
 func (t *subtask) main(body func() error) {
 	began := time.Now()
 	defer func() {
@@ -67,7 +67,7 @@ func (t *subtask) main(body func() error) {
 	t.guarded(body)
 }
 
-// report tells the run of the subtask's failure, once.
+// report reports the subtask's failure to the run, once.
 func (t *subtask) report() {
 	if t.err != nil && !t.reported {
 		t.reported = true
@@ -75,8 +75,8 @@ func (t *subtask) report() {
 	}
 }
 
-// guarded runs f and records its failure, a panic, or the end of the goroutine
-// as that of the operator at work.
+// guarded runs f. It records an error, a panic, or the end of the goroutine as the failure of
+// the operator at work.
 func (t *subtask) guarded(f func() error) {
 	err, returned := error(nil), false
 	defer t.left(t.at.Load(), &returned, &err)
@@ -114,7 +114,7 @@ func (t *subtask) work() error {
 			return err
 		}
 		if t.err != nil {
-			return t.err // an operator took no notice of a failed Emit
+			return t.err // an operator ignored a failed Emit
 		}
 		if err := head.endShard(shard, shard == shards.Hi-1); err != nil {
 			return err
@@ -139,7 +139,7 @@ func (t *subtask) readShard(head *link, shard int) error {
 	for _, p := range t.ports {
 		for {
 			rows, err := p.inbox.next(t.context, shard, &t.waiting)
-			if err == io.EOF { // itself: one wrapped in an error is something cut off
+			if err == io.EOF { // not errors.Is: a wrapped io.EOF means truncated data
 				break
 			}
 			if err != nil {
@@ -158,7 +158,7 @@ func (t *subtask) readShard(head *link, shard int) error {
 
 // take gives the head a batch that the subtask owns.
 func (t *subtask) take(head *link, port, shard int, rows arrow.Record) error {
-	defer rows.Release() // also when the operator panics
+	defer rows.Release() // also if the operator panics
 	t.rowsIn += rows.NumRows()
 	t.advance(rows.NumRows())
 	return head.process(port, shard, rows, rows.NumRows())
@@ -188,7 +188,7 @@ func (t *subtask) awaitSides() error {
 	return nil
 }
 
-// call runs a step of an operator and blames it for a failure or a panic.
+// call runs a step of an operator, and records a failure or a panic as that operator's.
 func (t *subtask) call(l *link, step func() error) (err error) {
 	before, returned := t.at.Swap(l), false
 	defer t.left(before, &returned, &err)
@@ -200,9 +200,8 @@ func (t *subtask) call(l *link, step func() error) (err error) {
 	return nil
 }
 
-// left is deferred around calls of operators. It turns a panic into err, records
-// that the goroutine is ending where that is so, and notes that the subtask is
-// back at the operator before.
+// left is deferred around calls of operators. It turns a panic into err, records the failure if
+// the goroutine is ending, and sets the subtask back to the previous operator.
 func (t *subtask) left(before *link, returned *bool, err *error) {
 	if !*returned {
 		if v := recover(); v != nil {
@@ -214,9 +213,8 @@ func (t *subtask) left(before *link, returned *bool, err *error) {
 	t.at.Store(before)
 }
 
-// failAt records the first failure of the subtask, which is returned from then
-// on. As operators are called within each other, it is that of the innermost one:
-// the others only pass it up.
+// failAt records the first failure of the subtask, and returns it from then on. Operators call
+// each other, so the first failure is that of the innermost one; the others only pass it up.
 func (t *subtask) failAt(l *link, err error) error {
 	if t.err == nil {
 		t.err = t.taskError(l, err)
@@ -224,7 +222,7 @@ func (t *subtask) failAt(l *link, err error) error {
 	return t.err
 }
 
-// taskError is err with its place.
+// taskError returns err with its place.
 func (t *subtask) taskError(l *link, err error) *TaskError {
 	if l == nil {
 		l = t.links[0]
@@ -236,7 +234,7 @@ func (t *subtask) taskError(l *link, err error) *TaskError {
 	}
 }
 
-// misplaced refuses rows emitted under another shard than the one at hand.
+// misplaced refuses rows emitted under another shard than the current one.
 func (t *subtask) misplaced(shard int) error {
 	at := t.shard.Load()
 	if at < 0 {
@@ -245,7 +243,7 @@ func (t *subtask) misplaced(shard int) error {
 	return fmt.Errorf("emit under shard %d: the shard at hand is %d, and rows stay in their shard", shard, at)
 }
 
-// close closes what was opened, last first, each once, and gives up the rest.
+// close closes what was opened, last first, each once, and releases the rest.
 func (t *subtask) close() {
 	for i := t.opened - 1; i >= 0; i-- {
 		l := t.links[i]
@@ -276,7 +274,7 @@ func (t *subtask) advance(rows int64) {
 // shardDone counts a shard for the progress.
 func (t *subtask) shardDone() { t.show(1) }
 
-// show adds what is new to the vertex's progress.
+// show adds the new counts to the vertex's progress.
 func (t *subtask) show(shards int32) {
 	v := &t.run.progress[t.vertex.ID]
 	e := Progress{

@@ -19,18 +19,18 @@ type member struct {
 	tail   *link // of queue-close, which emits
 	stages []*boundStage
 
-	// What happens between supersteps is outside of any shard: the criterion is
-	// blamed on its node, the rest on the queue.
+	// Between supersteps there is no shard: failures of the criterion belong to its node, all
+	// others to the queue.
 	between, criterion *link
 
-	cut bool // it has handed over what others go on with
+	cut bool // the member has handed over its state
 
 	began    time.Time     // of the gang's first superstep
 	now      time.Duration // since began: when the last stage ended
 	deciding time.Duration // in the criterion
 }
 
-// boundStage is a stage on one subtask and what it took there.
+// boundStage is a stage on one subtask, with its cost.
 type boundStage struct {
 	Stage
 	link  *link
@@ -39,7 +39,7 @@ type boundStage struct {
 	calls   int64
 	busy    time.Duration // without waiting
 	waiting time.Duration // for other members
-	waited  time.Duration // what Waited said last
+	waited  time.Duration // last value of Waited
 	bytes   int64
 	program string
 }
@@ -55,7 +55,7 @@ func (s *boundStage) settleWait(call time.Duration) {
 
 // main is the body of the member's goroutine.
 func (m *member) main() error {
-	m.head.closer, m.opened = m.body.Close, 1 // it exists, so it is closed, opened or not
+	m.head.closer, m.opened = m.body.Close, 1 // the loop exists, so it is closed, opened or not
 	if err := m.awaitSides(); err != nil {
 		return err
 	}
@@ -78,8 +78,8 @@ func (m *member) main() error {
 	return m.finish()
 }
 
-// bind finds the nodes of stages. Turns are taken in those that compute, but for stages of
-// loops that each member ends by itself: one that ends early would keep the others waiting.
+// bind finds the nodes of stages. Members take turns in stages that compute, except in loops
+// that each member ends by itself: a member that ends early would keep the others waiting.
 func (m *member) bind(stages []Stage, turns bool) ([]*boundStage, error) {
 	bound := make([]*boundStage, len(stages))
 	for i, s := range stages {
@@ -106,7 +106,7 @@ func (m *member) bind(stages []Stage, turns bool) ([]*boundStage, error) {
 	return bound, nil
 }
 
-// shardOf returns how to ask a stage for its shard.
+// shardOf returns a function that returns the shard of a stage.
 func shardOf(s *Stage) func() int {
 	if s.Shard != nil {
 		return s.Shard
@@ -116,7 +116,7 @@ func shardOf(s *Stage) func() int {
 
 func noShard() int { return -1 }
 
-// settle asks the stages what they moved, while the body is open.
+// settle reads how many bytes the stages moved, while the body is open.
 func (m *member) settle(stages []*boundStage) {
 	for _, s := range stages {
 		m.at.Store(s.link)
@@ -130,10 +130,10 @@ func (m *member) settle(stages []*boundStage) {
 	}
 }
 
-// loop runs the supersteps, and returns at which parallelism others go on where the queue is
-// cut. It allocates nothing, reads the clock once per stage
-// boundary, and meets the other members once per superstep, for the verdict, which
-// fails once the run has ended; between processes only where it must, see verdict.
+// loop runs the supersteps. If the queue is cut, it returns the parallelism of the next gang.
+// It allocates nothing, and reads the clock once per stage boundary. It synchronizes with the
+// other members once per superstep, for the verdict, which fails once the run has ended;
+// between processes it does so only if it must, see verdict.
 func (m *member) loop() (to int, err error) {
 	g := m.gang
 	m.began = time.Now()
@@ -146,7 +146,7 @@ func (m *member) loop() (to int, err error) {
 		most = math.MaxInt
 	}
 	begin := m.body.Begin
-	if m.run.env.Turns != nil { // it calls functions of the user, and exchanges nothing
+	if m.run.env.Turns != nil { // it calls user functions, and exchanges nothing
 		begin = func(step int) error { return m.turn(func() error { return m.body.Begin(step) }) }
 	}
 	for step := g.first; ; step++ {
@@ -202,8 +202,8 @@ func (m *member) runStages(stages []*boundStage) error {
 	return nil
 }
 
-// repeat runs an inner loop. Its own time is that of its verdicts, which all but
-// subtask 0 wait for.
+// repeat runs an inner loop. The loop's own time is that of its verdicts, for which all
+// subtasks but 0 wait.
 func (m *member) repeat(s *boundStage) error {
 	begin := s.Repeat.Begin
 	if begin == nil {
@@ -220,7 +220,7 @@ func (m *member) repeat(s *boundStage) error {
 		if err := m.runStages(s.inner); err != nil {
 			return err
 		}
-		if m.context.Err() != nil { // also where there are no inner stages
+		if m.context.Err() != nil { // also if there are no inner stages
 			return m.failAt(s.link, errStopped)
 		}
 		m.at.Store(s.link)
@@ -249,7 +249,7 @@ func (m *member) repeat(s *boundStage) error {
 	}
 }
 
-// leftLoop ends an inner loop whose condition does not hold, or could not be told.
+// leftLoop ends an inner loop whose condition is false or failed.
 func (m *member) leftLoop(s *boundStage, err error) error {
 	if err != nil {
 		m.at.Store(s.link)
@@ -261,13 +261,13 @@ func (m *member) leftLoop(s *boundStage, err error) error {
 	return nil
 }
 
-// verdict is what all members learn of a superstep when they have run its stages.
+// verdict is the decision about a superstep that all members learn after its stages.
 type verdict struct {
 	stop bool // the criterion has ended the queue
-	to   int  // the parallelism at which others go on; 0 where the queue is not cut
+	to   int  // the parallelism of the next gang; 0 if the queue is not cut
 }
 
-// word is the verdict as members tell each other.
+// word encodes the verdict for the broadcast.
 func (v verdict) word() int64 {
 	w := int64(v.to) << 1
 	if v.stop {
@@ -278,19 +278,18 @@ func (v verdict) word() int64 {
 
 func verdictOf(word int64) verdict { return verdict{stop: word&1 != 0, to: int(word >> 1)} }
 
-// verdict ends a superstep: subtask 0 evaluates the criterion, if there is one, and whether
-// the queue is cut, and all learn what it says.
+// verdict ends a superstep: subtask 0 evaluates the criterion, if there is one, and whether the
+// queue is cut, and broadcasts the result.
 //
-// Within a process nobody passes before everybody has finished the stages: After
-// relies on it, as it reads what the other members here have done, so that
-// the members meet in any case, which costs a microsecond.
+// Within a process no member passes before all have finished the stages: After relies on it, as
+// it reads the results of the other members. So they always synchronize, which costs a
+// microsecond.
 //
-// Between processes a meeting costs as much as an AllReduce. A criterion must pay for
-// one, the broadcast of its verdict. Without, there is nothing to say, and no promise
-// to keep that crosses processes: After knows of others what its own collectives bring,
-// and stages that exchange something synchronise by that. So members
-// go on at once, and those whose stages are independent of each other may be
-// supersteps apart. Where queues may be cut, they meet.
+// Between processes a synchronization costs as much as an AllReduce. A criterion needs one, the
+// broadcast of its verdict. Without a criterion there is nothing to broadcast, and nothing that
+// crosses processes relies on it: After only knows the results of its own collectives, and
+// stages that communicate synchronize by that. So members go on at once, and may be supersteps
+// apart if their stages are independent. If queues may be cut, members always synchronize.
 func (m *member) verdict(step int) (v verdict, err error) {
 	g := m.gang
 	m.at.Store(m.between)
@@ -333,7 +332,7 @@ func (m *member) waited() {
 	m.now = end
 }
 
-// settleStep is what follows the verdict.
+// settleStep does what follows the verdict.
 func (m *member) settleStep(step int, last bool) error {
 	g := m.gang
 	if err := m.body.After(step, last); err != nil {
@@ -341,8 +340,8 @@ func (m *member) settleStep(step int, last bool) error {
 	}
 	if g.spread {
 		if last {
-			// Who has passed here needs no collective any more, nor does anybody need
-			// its own: whoever leaves the group now lets nobody down.
+			// A member that has passed here needs no collective any more, and nobody needs it
+			// in one, so it may leave the group.
 			if err := m.comm.Barrier(m.context); err != nil {
 				return err
 			}
@@ -369,7 +368,7 @@ func (m *member) finish() error {
 			return err
 		}
 		if m.err != nil {
-			return m.err // the body took no notice of a failed Emit
+			return m.err // the body ignored a failed Emit
 		}
 		return out.endUntil(shards.Hi)
 	})

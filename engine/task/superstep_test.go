@@ -55,7 +55,7 @@ func queueGraph(shards, most int, criterion bool, stages ...plan.StageKind) *tes
 	return g
 }
 
-// testGang makes the loops of a queue, and shares what they count.
+// testGang makes the loops of a queue, and holds the counts that they share.
 type testGang struct {
 	loop   func(subtask int) *testLoop
 	after  func(step int) error // of the last subtask
@@ -326,7 +326,7 @@ func TestQueueMaximum(t *testing.T) {
 	require.False(t, got.report.Queues[0].Stopped)
 }
 
-// TestRepeat: an inner loop ends by its verdict, made on subtask 0, or its maximum.
+// TestRepeat: an inner loop ends by the verdict of subtask 0, or by its maximum.
 func TestRepeat(t *testing.T) {
 	g := queueGraph(8, 2, false, plan.RepeatBegin, plan.Compute, plan.RepeatEnd)
 	g.Nodes[3].Inputs = append(g.Nodes[3].Inputs, plan.Input{From: 5, Role: plan.Feedback})
@@ -351,8 +351,8 @@ func TestRepeat(t *testing.T) {
 	}
 }
 
-// TestQueueFailures: whatever fails in one subtask ends all of them, is named,
-// and everything is closed once. synctest fails a test that hangs.
+// TestQueueFailures: any failure in one subtask ends all of them and is named, and everything
+// is closed once. synctest fails a test that hangs.
 func TestQueueFailures(t *testing.T) {
 	one := func(f func() error) func(b *testLoop) []Stage {
 		return func(b *testLoop) []Stage {
@@ -434,7 +434,7 @@ func TestQueueCancel(t *testing.T) {
 	})
 }
 
-// TestQueueBindings: what does not fit is refused, or closed again, before
+// TestQueueBindings: loops and stages that do not fit are refused, and closed again, before
 // anything starts.
 func TestQueueBindings(t *testing.T) {
 	g := queueGraph(8, 9, false, plan.Compute)

@@ -12,24 +12,24 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// RunParts runs a plan as several workers within this process, connected by memory:
-// the life of a cluster's run without its processes. It is for tests of operators and
-// queues, which must give the same bits as in one part.
+// RunParts runs a plan as several workers within this process, connected by memory, as a
+// cluster runs it in several processes. It is for tests of operators and queues, which must
+// give the same bits as in one part.
 //
-// bind returns the bindings and the surroundings of a worker, each of its own, as if
-// its process had built the job by itself: what a build shares among subtasks must not
-// reach another worker. The networks of the Envs are not used. The error is that of the
-// worker that failed by itself, of several by the rule for shards that Run follows.
+// bind returns the bindings and the environment of a worker. Each worker needs its own, as if
+// its process had built the job by itself, so that nothing that a build shares among subtasks
+// reaches another worker. The networks of the Envs are not used. The error is that of the
+// worker that failed by itself; of several, Run's rule for shards chooses one.
 func RunParts(ctx context.Context, p *plan.Plan, g *plan.Graph, slots []shared.Range, bind func(worker int) (Bindings, Env, error)) (*Report, error) {
 	t := &together{groups: make(map[string]*collective.LocalGroup)}
 	mem := transport.NewMem(0)
-	defer mem.Close() // also where there is no worker to do so
+	defer mem.Close() // also if no worker was made to do so
 	t.join = func(int) joinFunc { return t.joinHere }
 	t.network = func(int) (transport.Network, error) { return mem, nil }
 	return t.runParts(ctx, p, g, slots, bind)
 }
 
-// runParts is RunParts where the workers reach each other as t says.
+// runParts is RunParts with the network and groups of t.
 func (t *together) runParts(ctx context.Context, p *plan.Plan, g *plan.Graph, slots []shared.Range, bind func(worker int) (Bindings, Env, error)) (*Report, error) {
 	t.parts = make([]*partWorker, len(slots))
 	defer t.close()
@@ -51,7 +51,7 @@ func (t *together) runParts(ctx context.Context, p *plan.Plan, g *plan.Graph, sl
 		return nil, err
 	}
 	if err := t.run(ctx); err != nil {
-		for _, w := range slices.Backward(t.parts) { // worker 0's removes what the others wrote
+		for _, w := range slices.Backward(t.parts) { // worker 0 is last, as it removes what the others wrote
 			err = also(err, w.Abort())
 		}
 		return nil, err
@@ -69,7 +69,7 @@ func (t *together) runParts(ctx context.Context, p *plan.Plan, g *plan.Graph, sl
 // joinFunc is the Join of a part.
 type joinFunc = func(ctx context.Context, queue string, ranks [][]int) (Group, error)
 
-// together is the workers of RunParts.
+// together holds the workers of RunParts.
 type together struct {
 	parts   []*partWorker
 	join    func(worker int) joinFunc
@@ -79,14 +79,14 @@ type together struct {
 	groups map[string]*collective.LocalGroup
 }
 
-// partWorker is a worker and what it came to.
+// partWorker is a worker and its result.
 type partWorker struct {
 	*Worker
 	outcome []byte
 	err     error
 }
 
-// elsewhere ends the runs of workers of which another one has failed.
+// elsewhere is the cause that ends the runs of workers after another one failed.
 type elsewhere struct{}
 
 func (elsewhere) Error() string  { return "another worker failed" }
@@ -127,7 +127,7 @@ func (t *together) run(ctx context.Context) error {
 	return first
 }
 
-// joinHere brings the ranks of a queue together in a group that all workers share.
+// joinHere connects the ranks of a queue in a group that all workers share.
 func (t *together) joinHere(_ context.Context, queue string, ranks [][]int) (Group, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -137,8 +137,8 @@ func (t *together) joinHere(_ context.Context, queue string, ranks [][]int) (Gro
 	return localGroup{t.groups[queue]}, nil
 }
 
-// close closes the workers that were made. None runs any more, so that the first may
-// close the network of all.
+// close closes the workers that were made. None runs any more, so the first may close the
+// network that all share.
 func (t *together) close() {
 	for _, w := range slices.Backward(t.parts) {
 		if w != nil {

@@ -5,10 +5,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// transit bounds what is on its way between subtasks: rows that senders keep back,
-// messages that nobody has stored yet, rows that readers join. Budgets count what
-// waits in inboxes and operators; this comes on top of them, and is given so much
-// that all of it together stays below the budget again, however long batches are:
+// transit bounds the bytes on their way between subtasks: rows that senders keep back, messages
+// that are not stored yet, rows that readers join. Budgets count the rows in inboxes and
+// operators. The bytes in transit come on top of them. Their bounds add up to less than the
+// budget, however long batches are:
 //
 //	rows kept back                                       1/4 of the budget, 1/2 with one process
 //	messages of this process that no inbox has stored    1/8, and one message
@@ -16,19 +16,19 @@ import (
 //	messages of other processes that wait to be stored   1/4, where there are others
 //	pieces that readers join, and what they make of them 3/16
 //
-// Who waits for room waits for inboxes, which wait for the disk at most.
+// Senders that wait for room wait for inboxes, which wait for the disk at most.
 type transit struct {
-	gate    *transport.Gate // bytes of messages that may be sent and not stored
+	gate    *transport.Gate // bounds the bytes of messages that are sent and not stored
 	keep    int64           // bytes that one sender to an exchange keeps back
-	message int64           // bytes of a message, where one row has no more
+	message int64           // bytes of a message, unless one row has more
 	join    int64           // bytes that a reader joins
 }
 
-// leastShare is what a message, a join and a sender have in any case: with less, all
-// time would go into moving single rows.
+// leastShare is the minimum for a message, a join and a sender: with less, all time would go
+// into moving single rows.
 const leastShare = 2 << 10
 
-// newTransit divides the budget of a process with some slots among what a plan has.
+// newTransit divides the budget of a process among the exchanges of a plan.
 func newTransit(p *plan.Plan, budget int64, slots, workers, credits int) transit {
 	exchanges := int64(0)
 	for i := range p.Edges {
@@ -40,8 +40,8 @@ func newTransit(p *plan.Plan, budget int64, slots, workers, credits int) transit
 		credits = transport.DefaultCredits
 	}
 	exchanges = max(exchanges, 1)
-	// Others may have as many messages under way to each inbox as there are credits,
-	// and two of each worker at least.
+	// Other processes may have as many messages in flight to each inbox as there are credits,
+	// and at least two per worker.
 	incoming := int64(max(credits, 2*(workers-1)))
 	slot := budget / int64(max(slots, 1))
 	t := transit{

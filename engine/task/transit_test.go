@@ -16,9 +16,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// TestTransit: the shares of what may be on its way never add up to more than the
-// budget, however many exchanges, subtasks and workers there are, and none is less than
-// is of use.
+// TestTransit: the shares in transit never add up to more than the budget, however many
+// exchanges, subtasks and workers there are, and none is below its minimum.
 func TestTransit(t *testing.T) {
 	const budget = 1 << 28
 	for _, exchanges := range []int{0, 1, 3, 20} {
@@ -41,7 +40,7 @@ func TestTransit(t *testing.T) {
 					}
 					held := x.keep*edges*subtasks + // kept back
 						budget/8 + x.message + // sent, one message always
-						2*x.message*edges*subtasks + // at hand of senders, and of the disk
+						2*x.message*edges*subtasks + // being sent, and being written to disk
 						3*x.join*int64(len(compiled.Vertices))*subtasks
 					if workers > 1 {
 						held += under * x.message * edges * subtasks
@@ -69,8 +68,8 @@ func (k *keeper) Send(_ context.Context, m transport.Message) error {
 	return nil
 }
 
-// TestMessagesHoldWhatTheyCount: what is cut from a long batch does not keep all of it in
-// memory, as who stores a message accounts for its rows.
+// TestMessagesHoldWhatTheyCount: a message cut from a long batch does not keep the whole batch
+// in memory, as the inbox that stores it only accounts for its rows.
 func TestMessagesHoldWhatTheyCount(t *testing.T) {
 	mem := memory.NewGoAllocator()
 	numbers := array.NewInt64Builder(mem)
@@ -114,8 +113,8 @@ func TestMessagesHoldWhatTheyCount(t *testing.T) {
 	}
 }
 
-// TestCheckedRowsAreSentAsCopies: what one vertex does to rows does not show in another, which
-// would be blamed for it.
+// TestCheckedRowsAreSentAsCopies: changes that one vertex makes to rows do not show in another,
+// which would fail for them.
 func TestCheckedRowsAreSentAsCopies(t *testing.T) {
 	mem := memory.NewGoAllocator()
 	numbers := array.NewInt64Builder(mem)

@@ -7,19 +7,19 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 )
 
-// Turns has the subtasks of a run take turns: those of a vertex work one after the other,
-// and those of a queue do so before each superstep, within each stage that computes, and when they emit. What
-// a variable that functions share lets one subtask know of another then follows from the order,
-// in place of timing. Workers of one process that run a plan together share it.
+// Turns makes the subtasks of a run take turns. Subtasks of a vertex work one after the other;
+// those of a queue do so before each superstep, within each stage that computes, and when they
+// emit. The effects of variables that functions share then depend on the order of subtasks
+// instead of timing. Workers of one process that run a plan together share one Turns.
 //
-// No subtask waits for one that waits for it: what others send is stored until they read it,
-// and members of a queue exchange nothing within a turn.
+// No subtask waits for one that waits for it: rows are stored until they are read, and members
+// of a queue exchange nothing within a turn.
 type Turns struct {
 	descending bool // from the last subtask to the first
 
 	mu      sync.Mutex
 	taken   map[place]int
-	changed chan struct{} // closed and replaced where a turn ends
+	changed chan struct{} // closed and replaced when a turn ends
 }
 
 // place is a subtask of a vertex, or, in the vertex where a queue begins, of the queue.
@@ -29,12 +29,12 @@ type place struct {
 	subtask    int
 }
 
-// NewTurns returns turns from subtask 0 upwards, or down to it.
+// NewTurns returns turns in ascending or descending order of subtasks.
 func NewTurns(descending bool) *Turns {
 	return &Turns{descending: descending, taken: make(map[place]int), changed: make(chan struct{})}
 }
 
-// turn is that of a subtask. Whoever has begun it ends it; where that subtask fails instead, the
+// turn runs body in the subtask's turn. If the subtask fails, its turn does not end, and the
 // others see the end of the run. On a nil Turns there is nothing to wait for.
 func (t *subtask) turn(body func() error) error {
 	turns := t.run.env.Turns
@@ -52,7 +52,7 @@ func (t *subtask) turn(body func() error) error {
 	return nil
 }
 
-// begin waits until the subtask before has taken one turn more than this one.
+// begin waits until the previous subtask has taken one turn more than this one.
 func (t *Turns) begin(ctx context.Context, own place, subtasks int) error {
 	before := own
 	before.subtask--

@@ -10,9 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Worker runs one part of a plan; the workers of the other parts are in other
-// processes. Its methods are called in this order, by one goroutine, except for
-// Fail:
+// Worker runs one part of a plan; the workers of the other parts are in other processes. Its
+// methods are called in this order, by one goroutine, except for Fail:
 //
 //	w, err := task.NewWorker(plan, graph, bindings, env, part) // takes rows from now on
 //	err = w.Prepare()                  // on worker 0, before any other one runs
@@ -21,29 +20,28 @@ import (
 //	err = w.Abort()                    // instead, where something failed
 //	w.Close()                          // in any case
 //
-// A worker that has run stays until Close, as others may still be receiving what it
-// sent: Close is for when all workers have run, or one has failed.
+// A worker that has run stays until Close, as others may still be receiving rows from it. Close
+// it when all workers have run, or one has failed.
 type Worker struct {
 	run   *run
 	sinks *sinks
 	stage workerStage
 }
 
-// workerStage is how far a worker has come.
+// workerStage is the last step that a worker has done.
 type workerStage int
 
 const (
 	workerMade workerStage = iota
 	workerPrepared
 	workerRan    // and succeeded
-	workerFailed // in whatever it did
+	workerFailed // at any step
 	workerCommitted
 )
 
-// NewWorker makes what receives the rows of a part, so that other workers may send
-// as soon as all have been made. No code of the bindings has been called yet. It takes
-// over env.Network, which is closed by Close, or here where something is wrong.
-// Env.MemoryBudget is what the slots of this worker may hold together.
+// NewWorker makes the receiving ends of a part, so that other workers may send as soon as all
+// workers exist. It does not call the bindings. It owns env.Network: Close closes it, and so
+// does NewWorker if it fails. Env.MemoryBudget bounds the slots of this worker together.
 func NewWorker(p *plan.Plan, g *plan.Graph, bind Bindings, env Env, part Part) (*Worker, error) {
 	w, err := newWorker(p, g, bind, env, part)
 	if err != nil && env.Network != nil {
@@ -89,7 +87,7 @@ func newWorker(p *plan.Plan, g *plan.Graph, bind Bindings, env Env, part Part) (
 	return w, nil
 }
 
-// whole is the part that is all of a plan.
+// whole returns the part that is the whole plan.
 func whole(p *plan.Plan) Part {
 	slots := 1
 	if p != nil {
@@ -98,7 +96,7 @@ func whole(p *plan.Plan) Part {
 	return Part{Slots: []shared.Range{{Lo: 0, Hi: slots}}}
 }
 
-// check says what is wrong with a part of a plan.
+// check returns what is wrong with a part of a plan.
 func (p *Part) check(of *plan.Plan) error {
 	if p.Worker < 0 || p.Worker >= len(p.Slots) {
 		return fmt.Errorf("worker %d of %d: want one of 0 to %d", p.Worker, len(p.Slots), len(p.Slots)-1)
@@ -130,8 +128,7 @@ func (p *Part) hosts() []int {
 	return hosts
 }
 
-// Prepare has worker 0 begin the sinks, in node order. When it fails they are as
-// before.
+// Prepare begins the sinks, in node order, on worker 0. If it fails, they are as before.
 func (w *Worker) Prepare() error {
 	switch {
 	case w.run.part.Worker != 0:
@@ -147,10 +144,10 @@ func (w *Worker) Prepare() error {
 	return nil
 }
 
-// Run runs the subtasks of the part and returns when all have ended, with what Commit
-// and MergeOutcomes take. On workers other than 0 it joins the sinks that worker 0 has
-// begun. Errors are those of the function Run; one that FollowsPeer says the cause of
-// is elsewhere. Where it fails Abort is still to be called.
+// Run runs the subtasks of the part and returns when all have ended. It returns the outcome for
+// Commit and MergeOutcomes. On workers other than 0 it joins the sinks that worker 0 has begun.
+// Errors are those of the function Run; if FollowsPeer is true of one, its cause is in another
+// process. If Run fails, Abort is still to be called.
 func (w *Worker) Run(ctx context.Context) ([]byte, error) {
 	o, err := w.runSubtasks(ctx)
 	if err != nil {
@@ -186,13 +183,13 @@ func (w *Worker) runSubtasks(ctx context.Context) (*outcome, error) {
 	return o, nil
 }
 
-// Commit has worker 0 make the output of the sinks visible, that of all of them or none,
-// when all workers have run. outcomes are what they returned, by number. The caller has
-// them on record, and that they are to be committed: a Resumption finishes where this
-// process ends before. Where a sink fails all are aborted.
+// Commit makes the output of all sinks visible or of none. It is called on worker 0 when all
+// workers have run. outcomes are what their Run returned, by number. The caller has recorded
+// the outcomes and that they are to be committed, so that a Resumption can finish if this
+// process ends before. If a sink fails, all are aborted.
 func (w *Worker) Commit(outcomes [][]byte) error { return w.decodeAndCommit(outcomes, true) }
 
-// decodeAndCommit is Commit, recorded or not.
+// decodeAndCommit is Commit; recorded says whether the caller has recorded the outcomes.
 func (w *Worker) decodeAndCommit(outcomes [][]byte, recorded bool) error {
 	decoded, err := decodeOutcomes(w.run.plan, outcomes)
 	if want := len(w.run.part.Slots); err == nil && len(decoded) != want {
@@ -216,12 +213,12 @@ func (w *Worker) commit(outcomes []*outcome, recorded bool) error {
 	return nil
 }
 
-// Abort takes back what the sinks of this worker have begun or joined, as far as it
-// was not committed. Again it does nothing.
+// Abort aborts or leaves the sinks that this worker has begun or joined, unless they have
+// committed. A second call does nothing.
 func (w *Worker) Abort() error { return w.sinks.abort() }
 
-// Fail ends the run with the failure of its network, now or as soon as it begins. It
-// is what a network calls that fails on its own, from any goroutine.
+// Fail ends the run with the failure of its network, now or as soon as it begins. A network
+// that fails on its own calls it, from any goroutine.
 func (w *Worker) Fail(err error) {
 	if err == nil {
 		err = errors.New("the network failed without saying why")
@@ -229,9 +226,9 @@ func (w *Worker) Fail(err error) {
 	w.run.fail(err)
 }
 
-// Close ends the network and removes everything the worker holds, in memory or on
-// disk. Sinks that were neither committed nor aborted are aborted. What cannot be
-// removed is logged.
+// Close ends the network and removes everything that the worker holds, in memory or on disk.
+// Sinks that were neither committed nor aborted are aborted. Files that cannot be removed are
+// logged.
 func (w *Worker) Close() {
 	log := w.run.env.Logger
 	if err := w.run.teardown(); err != nil {

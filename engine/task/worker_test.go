@@ -22,7 +22,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// partSink notes what is asked of it; fail fails at that.
+// partSink logs the calls of its methods; the call named by fail fails.
 type partSink struct {
 	mu     sync.Mutex
 	events []string
@@ -73,16 +73,16 @@ func (s *partSink) Settle() error   { return s.do("settle") }
 // onlySink is a Sink of one worker.
 type onlySink struct{ *partSink }
 
-func (s onlySink) Join() {} // not that of a JointSink
+func (s onlySink) Join() {} // not JointSink's method
 
-// TestSinksOfParts: worker 0 begins and commits, the others join, and are done with
-// when the run is; what fails anywhere leaves nothing behind.
+// TestSinksOfParts: worker 0 begins and commits the sinks. The others join them, and leave them
+// when the run has ended. A failure anywhere leaves nothing behind.
 func TestSinksOfParts(t *testing.T) {
 	for _, test := range []struct {
 		name             string
 		worker           int // whose sink fails
 		fail             string
-		first, one, only string // events of worker 0, of worker 1, and of the sink that is worker 0's only
+		first, one, only string // events of worker 0, of worker 1, and of the sink that only worker 0 has
 		err              string
 	}{
 		{name: "well", first: "begin written complete 3 parts place finish settle", one: "join written", only: "begin commit"},
@@ -106,7 +106,7 @@ func TestSinksOfParts(t *testing.T) {
 				require.ErrorContains(t, got.err, test.err)
 			}
 			first := strings.Join(parts[0].events, " ")
-			if test.name == "written" { // whether worker 0 was done by then is open
+			if test.name == "written" { // worker 0 may or may not have ended by then
 				require.True(t, strings.HasPrefix(first, "begin") && strings.HasSuffix(first, " abort"), first)
 			} else {
 				require.Equal(t, test.first, first)
@@ -122,8 +122,8 @@ func TestSinksOfParts(t *testing.T) {
 	}
 }
 
-// TestWorkerRefuses what does not fit, before anything is called, and closes the
-// network all the same.
+// TestWorkerRefuses: parts that do not fit are refused before anything is called, and the
+// network is closed all the same.
 func TestWorkerRefuses(t *testing.T) {
 	g := queueGraph(8, 3, false, plan.Compute)
 	compiled, err := plan.Compile(g.Graph, 4)
@@ -170,8 +170,8 @@ type lostPeer struct{}
 func (lostPeer) Error() string  { return "worker 1 closed its connection" }
 func (lostPeer) PeerLost() bool { return true }
 
-// TestNetworkFails ends the run, whether the run has begun by then or not, and
-// whatever the subtasks fail with in consequence.
+// TestNetworkFails: a failure of the network ends the run, whether the run has begun or not,
+// and whatever errors of subtasks follow.
 func TestNetworkFails(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		for _, lost := range []error{lostPeer{}, errBoom} {
@@ -217,8 +217,8 @@ func TestFollowsPeer(t *testing.T) {
 	require.False(t, FollowsPeer(&collective.MismatchError{}))
 }
 
-// TestOwnFailureComesFirst: what a worker found by itself counts more than what it
-// heard of others, in whatever order.
+// TestOwnFailureComesFirst: a worker's own failure counts more than one of a peer, in any
+// order.
 func TestOwnFailureComesFirst(t *testing.T) {
 	f := failures{errs: []*TaskError{
 		{Shard: -1, Err: &collective.PeerError{Rank: 3}}, {Shard: 5, Err: errBoom}, {Shard: 7, Err: errBoom},
@@ -227,7 +227,7 @@ func TestOwnFailureComesFirst(t *testing.T) {
 	require.Equal(t, -1, (&failures{errs: f.errs[:1]}).choose().Shard)
 }
 
-// outcomeOf is the outcomes of a run over two workers.
+// outcomeOf returns the outcomes of a run over two workers.
 func outcomesOf(t testing.TB) (*plan.Plan, [][]byte) {
 	g := queueGraph(8, 3, false, plan.Compute)
 	compiled, err := plan.Compile(g.Graph, 4)
@@ -244,7 +244,7 @@ func outcomesOf(t testing.TB) (*plan.Plan, [][]byte) {
 	return compiled, [][]byte{both.parts[0].outcome, both.parts[1].outcome}
 }
 
-// TestMergeOutcomes: bits survive, NaN among them, and what cannot be of the plan is
+// TestMergeOutcomes: bits survive, those of NaN too, and outcomes that do not fit the plan are
 // refused.
 func TestMergeOutcomes(t *testing.T) {
 	p, good := outcomesOf(t)
@@ -280,8 +280,8 @@ func TestMergeOutcomes(t *testing.T) {
 	require.ErrorContains(t, err, "no plan")
 }
 
-// TestCostsOfWorkersAddUp: what several workers held, wrote and moved is what all of them
-// did; they did it at the same time.
+// TestCostsOfWorkersAddUp: bytes held, written and moved add up over workers; elapsed times do
+// not.
 func TestCostsOfWorkersAddUp(t *testing.T) {
 	p, good := outcomesOf(t)
 	name := p.Queues[0].Name

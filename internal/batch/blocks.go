@@ -13,16 +13,16 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// A block is one batch as an Arrow IPC message, for whoever knows the schema and
-// the number of rows. It stands for itself, so that blocks of a schema can be
-// written one behind the other and read in any order.
+// A block is one batch as an Arrow IPC message. The reader must know the schema and the number
+// of rows. Blocks are independent of each other: they can be concatenated and read in any
+// order.
 
 // BlockWriter writes batches of one schema as blocks. One goroutine at a time.
 type BlockWriter struct {
 	schema *arrow.Schema
 	w      *ipc.Writer
 	to     io.Writer
-	head   int // bytes of the schema that the first block is not to hold
+	head   int // bytes of the schema, which the first block leaves out
 }
 
 // NewBlockWriter returns a writer of batches whose columns are those of schema.
@@ -43,11 +43,11 @@ func streamHead(schema *arrow.Schema, mem memory.Allocator) ([]byte, error) {
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
-	const endMark = 8 // bytes that Close wrote
+	const endMark = 8 // bytes that Close writes
 	return head.Bytes()[:head.Len()-endMark], nil
 }
 
-// blockTarget passes on what the encoder writes, behind the schema.
+// blockTarget passes on what the encoder writes after the schema.
 type blockTarget struct{ b *BlockWriter }
 
 func (t blockTarget) Write(data []byte) (int, error) {
@@ -57,12 +57,12 @@ func (t blockTarget) Write(data []byte) (int, error) {
 	return skip + n, err
 }
 
-// Write writes a batch, which is borrowed, to w. Metadata of the schema and of its
-// columns are those given to NewBlockWriter.
+// Write writes a batch, which is borrowed, to w. The schema's metadata and those of its columns
+// are those given to NewBlockWriter.
 func (b *BlockWriter) Write(w io.Writer, rec arrow.Record) error {
 	switch {
 	case rec.NumRows() == 0:
-		// A slice of no rows out of a larger batch trips Arrow's encoder.
+		// Arrow's encoder fails on a slice of no rows of a larger batch.
 		rec = Empty(b.schema)
 		defer rec.Release()
 	case rec.Schema() != b.schema:
@@ -80,14 +80,14 @@ type BlockReader struct {
 	schema *arrow.Schema
 	mem    *trackingAllocator
 	shape  shape
-	head   []byte // the schema's message, until it was read
-	data   []byte // the block to read; nil when it was
+	head   []byte // the schema's message, until it is read
+	data   []byte // the block to read; nil once it is read
 	r      *ipc.Reader
 	err    error
 }
 
-// NewBlockReader returns a reader whose batches have the schema and are reserved
-// from mem. Between two reads it holds nothing that is.
+// NewBlockReader returns a reader whose batches have the schema and are allocated from mem.
+// Between two reads it holds no memory of mem.
 func NewBlockReader(schema *arrow.Schema, mem memory.Allocator) (*BlockReader, error) {
 	head, err := streamHead(schema, mem)
 	if err != nil {
@@ -101,10 +101,9 @@ func NewBlockReader(schema *arrow.Schema, mem memory.Allocator) (*BlockReader, e
 	return b, err
 }
 
-// Read returns the batch that a block holds, owned by the caller. A block that
-// cannot be decoded, or does not hold that many rows in all its bytes, is an error,
-// never io.EOF; it takes no more memory than the block has bytes. After an error
-// every Read returns it again.
+// Read returns the batch in a block, owned by the caller. A block that cannot be decoded, or
+// does not have exactly that many rows, is an error, never io.EOF. Decoding takes no more
+// memory than the block has bytes. After an error every Read returns it again.
 func (b *BlockReader) Read(block []byte, rows int64) (arrow.Record, error) {
 	if b.err != nil {
 		return nil, b.err
@@ -140,7 +139,7 @@ func (b *BlockReader) read(block []byte, rows int64) (rec arrow.Record, err erro
 		return nil, err
 	}
 	rec = array.NewRecord(b.schema, got.Columns(), got.NumRows())
-	b.r.Next() // finds no message, and has the decoder let go of the batch; Read goes on all the same
+	b.r.Next() // finds no message and makes the decoder release the batch; later Reads still work
 	return rec, nil
 }
 
@@ -154,10 +153,10 @@ func fits(rec arrow.Record) error {
 	return nil
 }
 
-// blockMessages gives the decoder the schema, then the block at hand.
+// blockMessages gives the decoder the schema, then the current block.
 type blockMessages struct{ b *BlockReader }
 
-// Retain and Release do nothing: the memory is the caller's.
+// Retain and Release do nothing, as the caller owns the memory.
 func (m blockMessages) Retain()  {}
 func (m blockMessages) Release() {}
 

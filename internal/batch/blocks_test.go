@@ -48,10 +48,10 @@ func TestBlockRoundTrip(t *testing.T) {
 	})
 }
 
-// TestDamagedBlocksAreErrors: blocks that are cut, longer or of another number of
-// rows are errors, never io.EOF, and stay; with any one byte altered they are
-// errors or of the rows wanted, take no more memory than they have bytes, and leave
-// nothing behind.
+// TestDamagedBlocksAreErrors: blocks that are cut, longer or of another number of rows are
+// errors, never io.EOF, and further reads return them again. Blocks with any one byte altered
+// are errors or have the expected number of rows, take no more memory than they have bytes, and
+// leave nothing behind.
 func TestDamagedBlocksAreErrors(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	rec := batchtest.Record(t, mem, batchtest.Schema(t, "id int64 null", "name utf8", "v vector[2]", "s sparse[9]", "l vector", "b bool null"), `[
@@ -98,8 +98,8 @@ func TestDamagedBlocksAreErrors(t *testing.T) {
 	require.ErrorIs(t, read(huge, 2), io.ErrUnexpectedEOF)
 }
 
-// TestBlocksThatLie: metadata that are well formed and do not go with each other are errors:
-// columns of other lengths than the batch's, and buffers that lie over one another.
+// TestBlocksThatLie: well-formed but inconsistent metadata are errors: columns of another
+// length than the batch's, and overlapping buffers.
 func TestBlocksThatLie(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	rec := batchtest.Record(t, mem, batchtest.Schema(t, "a int64", "b int64"), `[{"a": 1, "b": 4}, {"a": 2, "b": 5}, {"a": 3, "b": 6}]`)
@@ -116,7 +116,7 @@ func TestBlocksThatLie(t *testing.T) {
 	}
 	const size = 3 * 8 // of the values of a column; the body is those of both
 	a := bytes.Index(block.Bytes(), numbers(0, size))
-	nodes := bytes.Index(block.Bytes(), numbers(3, 0, 3, 0)) // each with its nulls, of which there are none
+	nodes := bytes.Index(block.Bytes(), numbers(3, 0, 3, 0)) // each with its number of nulls, 0
 	require.Positive(t, a)
 	require.Positive(t, nodes)
 	for name, c := range map[string]struct {

@@ -8,10 +8,10 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// RecordBuilder holds one Arrow builder per column of a schema of supported
-// types, for code that fills columns value by value (see ParseInto). It stands
-// in for Arrow's own, whose builder of fixed-size lists declares their items
-// nullable whatever the schema says, and then panics on the mismatch.
+// RecordBuilder holds one Arrow builder per column of a schema of supported types, for code
+// that fills columns value by value (see ParseInto). It replaces Arrow's own builder, which
+// declares the items of fixed-size lists nullable whatever the schema says, and then panics on
+// the mismatch.
 type RecordBuilder struct {
 	schema *arrow.Schema
 	fields []array.Builder
@@ -45,10 +45,10 @@ func (b *RecordBuilder) Reserve(n int) {
 	}
 }
 
-// NewRecord returns what was appended as a batch, owned by the caller, and
-// empties the builders. All columns must be of equal length, vectors must have
-// the declared number of components, and columns that are not nullable must
-// have no null; on error what was appended is dropped.
+// NewRecord returns the appended values as a batch, owned by the caller, and empties the
+// builders. All columns must be of equal length, vectors must have the declared number of
+// components, and columns that are not nullable must have no null. On error the appended values
+// are dropped.
 func (b *RecordBuilder) NewRecord() (arrow.Record, error) {
 	cols := make([]arrow.Array, len(b.fields))
 	rows := 0
@@ -72,7 +72,7 @@ func (b *RecordBuilder) NewRecord() (arrow.Record, error) {
 	return ownedRecord(b.schema, cols, rows), nil
 }
 
-// Release gives back what the builders hold.
+// Release releases what the builders hold.
 func (b *RecordBuilder) Release() {
 	for _, f := range b.fields {
 		f.Release()

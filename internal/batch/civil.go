@@ -62,7 +62,7 @@ func appendDate(dst []byte, days int64) []byte {
 func append2(dst []byte, n int) []byte { return append(dst, byte('0'+n/10), byte('0'+n%10)) }
 
 // appendTimestamp writes RFC 3339 in UTC with as many decimals as needed. Times of a type
-// without a zone are not known to be UTC, and have no Z.
+// without a zone need not be UTC, and have no Z.
 func appendTimestamp(dst []byte, t int64, typ *arrow.TimestampType) []byte {
 	perSecond := unitsPerSecond(typ.Unit)
 	secs, frac := floorDiv(t, perSecond)
@@ -136,10 +136,10 @@ func twoDigits(s []byte) (int, bool) {
 	return int(s[0]-'0')*10 + int(s[1]-'0'), true
 }
 
-// parseTimestamp reads a date, or a date and a time after 'T' or a space:
-// hours and minutes, optionally seconds, decimals and a zone (Z or ±hh:mm).
-// Without a zone the time is UTC if the type has a zone. If it has none, it holds what
-// a clock showed, and a zone in the text, which would be lost, is an error.
+// parseTimestamp reads a date, or a date and a time after 'T' or a space: hours and minutes,
+// optionally seconds, decimals and a zone (Z or ±hh:mm). Without a zone in the text, the time
+// is UTC if the type has a zone. If the type has none, times are local, and a zone in the text
+// is an error, as it would be lost.
 func parseTimestamp(text []byte, typ *arrow.TimestampType) (int64, error) {
 	days, rest, err := parseDate(text)
 	if err != nil {
@@ -159,7 +159,7 @@ func parseTimestamp(text []byte, typ *arrow.TimestampType) (int64, error) {
 			return 0, fmt.Errorf("it has a time zone, and the type has none: that of such times is timestamp[%s, UTC]", typ.Unit)
 		}
 	}
-	// Products wrap around where the time does not fit; dividing tells.
+	// Products wrap around if the time does not fit; the division detects that.
 	carry, ofDay := floorDiv(secs, secondsPerDay)
 	days += carry
 	total := days*secondsPerDay + ofDay
@@ -180,9 +180,8 @@ var (
 	errDecimals  = errors.New("it has more decimals of a second than the column's unit can hold")
 )
 
-// parseClock reads hh:mm[:ss[.decimals]][zone] as seconds since midnight UTC
-// (negative or beyond a day where the zone shifts it) and a fraction; zoned tells
-// whether there is a zone.
+// parseClock reads hh:mm[:ss[.decimals]][zone] as seconds since midnight UTC (negative or
+// beyond a day if the zone shifts it) and a fraction. zoned reports whether there is a zone.
 func parseClock(s []byte, perSecond int64) (secs, frac int64, zoned bool, err error) {
 	h, ok1 := twoDigits(s)
 	if !ok1 || len(s) < 5 || s[2] != ':' {
@@ -209,8 +208,8 @@ func parseClock(s []byte, perSecond int64) (secs, frac int64, zoned bool, err er
 	return secs - shift, frac, len(s) > 0, err
 }
 
-// parseDecimals reads decimals as a count of 1/perSecond; finer ones are an
-// error, since they would be lost.
+// parseDecimals reads decimals as a count of 1/perSecond. Further decimals are an error, as
+// they would be lost.
 func parseDecimals(s []byte, perSecond int64) (frac int64, rest []byte, err error) {
 	n := 0
 	for p := perSecond; n < len(s) && isDigit(s[n]); n++ {

@@ -118,8 +118,8 @@ func newCodec[T any](fields []codecField) (*Codec[T], error) {
 	return &Codec[T]{fields: fields, schema: arrow.NewSchema(af, nil)}, nil
 }
 
-// For returns the codec that reads rows of a schema: c itself, unless T is one value and
-// the schema has one column, which is then read whatever its name is.
+// For returns the codec that reads rows of a schema. It is c itself, unless T is one value and
+// the schema has one column: that column is then read whatever its name.
 func (c *Codec[T]) For(schema *arrow.Schema) *Codec[T] {
 	if !c.single || schema.NumFields() != 1 || schema.Field(0).Name == c.fields[0].name {
 		return c
@@ -167,7 +167,7 @@ func parseTag(sf reflect.StructField) (columnTag, error) {
 	return tag, nil
 }
 
-// resolve settles the column type of a field.
+// resolve determines the column type of a field.
 func (f *codecField) resolve(tag columnTag) error {
 	base := f.typ
 	if base.Kind() == reflect.Pointer {

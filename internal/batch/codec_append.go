@@ -13,9 +13,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// Appender gathers values of T into batches. Its scratch memory is on the Go
-// heap and reused from batch to batch; a batch gets buffers of exactly its
-// size from the allocator. One goroutine at a time.
+// Appender gathers values of T into batches. Its scratch memory is on the Go heap and reused
+// for every batch. A batch gets buffers of exactly its size from the allocator. One goroutine
+// at a time.
 type Appender[T any] struct {
 	mem    memory.Allocator
 	schema *arrow.Schema
@@ -36,7 +36,7 @@ type columnAppender struct {
 	dim   int     // declared components or size, 0 if any
 }
 
-// Appender returns an appender whose batches are reserved from mem.
+// Appender returns an appender whose batches are allocated from mem.
 func (c *Codec[T]) Appender(mem memory.Allocator) *Appender[T] {
 	a := &Appender[T]{mem: mem, schema: c.schema, cols: make([]columnAppender, len(c.fields))}
 	for i := range a.cols {
@@ -61,10 +61,10 @@ func dimOf(dt arrow.DataType) int {
 	return 0
 }
 
-// Append adds one row; slices and strings in v are copied. It fails, and adds
-// nothing, when a vector has not the declared number of components, a sparse
-// vector is not valid, text is not UTF-8, a time is outside its type, or the batch would exceed
-// the 2 GiB of text or 2^31 items that Arrow can address.
+// Append adds one row; slices and strings in v are copied. It fails, and adds nothing, if a
+// vector does not have the declared number of components, a sparse vector is not valid, text is
+// not UTF-8, a time is outside its type, or the batch would exceed the 2 GiB of text or 2^31
+// items that Arrow can address.
 func (a *Appender[T]) Append(v T) error {
 	// The address of v itself would move every v to the heap.
 	a.row = v
@@ -146,7 +146,7 @@ func (c *columnAppender) pushBool(n int, v bool) {
 	}
 }
 
-// pushNull adds the place of a null: zero bytes, or an empty list.
+// pushNull adds the bytes of a null: zeros, or an empty list.
 func (c *columnAppender) pushNull(n int) {
 	switch k := c.field.kind; {
 	case k == kindBool:
@@ -258,8 +258,8 @@ func bufferOf(mem memory.Allocator, data []byte) *memory.Buffer {
 	return buf
 }
 
-// sparseData builds sparse vectors of one offsets buffer, shared by both
-// lists; it takes over the references to all buffers.
+// sparseData builds sparse vectors with one offsets buffer, which both lists share. It takes
+// over the references to all buffers.
 func sparseData(dt arrow.DataType, n int, valid *memory.Buffer, nulls int, offs, indices, values *memory.Buffer) arrow.ArrayData {
 	offs.Retain()
 	list := func(field int, items *memory.Buffer) arrow.ArrayData {
@@ -324,9 +324,9 @@ func pushFor(k kind) func(*columnAppender, unsafe.Pointer) error {
 	return nil // kindBool: appended by row number
 }
 
-// extend makes room for n more bytes of data and returns it. Where there is room
-// only the length changes: appending would store the slice's pointer again for
-// every value, with the garbage collector's write barrier.
+// extend makes room for n more bytes of data and returns it. If there is room, only the length
+// changes: append would store the slice's pointer again for every value, with the garbage
+// collector's write barrier.
 func (c *columnAppender) extend(n int) []byte {
 	at := len(c.data)
 	if cap(c.data)-at < n {
@@ -370,7 +370,7 @@ func (c *columnAppender) pushVector(items []byte, n int) error {
 	return nil
 }
 
-// pushArray adds a Go array, whose elements lie in the field itself.
+// pushArray adds a Go array, whose elements are in the field itself.
 func pushArray(c *columnAppender, p unsafe.Pointer) error {
 	n := c.rowBytes()
 	copy(c.extend(n), unsafe.Slice((*byte)(p), n))

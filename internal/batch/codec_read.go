@@ -28,7 +28,7 @@ type columnReader struct {
 	load   func(c *columnReader, row int, p unsafe.Pointer) // p: the value, not the pointer
 	view   view
 	copies bool      // slices and strings are copied, see Reader.SetCopy
-	wide   []float64 // rows of a float32 vector column, widened: those from wideLo to wideHi
+	wide   []float64 // rows wideLo to wideHi of a float32 vector column, widened
 	wideLo int
 	wideHi int
 	dense  int                   // components when a sparse column fills a []float64
@@ -36,16 +36,14 @@ type columnReader struct {
 	fresh  func() unsafe.Pointer // pointer fields: a new value
 }
 
-// Bind matches the fields of T with the columns of a schema, by name; other
-// columns are ignored. A T that is one value reads the only column of a schema,
-// or else the one named "value". A column may be narrower than its field where nothing
-// is lost: smaller integers into larger ones, integers into floats that hold
-// them exactly, float32 into float64, any vector of float64 or float32 or
-// sparse[size] into []float64, utf8 into []byte, any timestamp or date32 into
-// time.Time. A field of a fixed number of components, an array or a slice with
-// dim=n, takes vectors of that number, and variable vectors if each row has it,
-// which is checked when the row is read. The error lists all fields that found
-// no column and what columns there are.
+// Bind matches the fields of T with the columns of a schema, by name; other columns are
+// ignored. A T that is one value reads the only column of a schema, or else the one named
+// "value". A column may be narrower than its field if nothing is lost: smaller integers into
+// larger ones, integers into floats that hold them exactly, float32 into float64, any vector of
+// float64 or float32 or sparse[size] into []float64, utf8 into []byte, any timestamp or date32
+// into time.Time. A field of a fixed number of components, an array or a slice with dim=n,
+// takes vectors of that number. It also takes variable vectors; their length is checked when a
+// row is read. The error lists all fields without a column, and the existing columns.
 func (c *Codec[T]) Bind(schema *arrow.Schema) (*Reader[T], error) {
 	c = c.For(schema)
 	r := &Reader[T]{schema: schema, cols: make([]columnReader, len(c.fields))}
@@ -107,7 +105,7 @@ func (c *columnReader) bind(schema *arrow.Schema) error {
 	return nil
 }
 
-// dimFits checks that a field with a declared dimension or size gets it.
+// dimFits reports whether a column fits a field with a declared dimension or size.
 func (c *columnReader) dimFits(dt arrow.DataType, from kind) bool {
 	want := dimOf(c.field.dt)
 	if want > 0 && (from == kindList || from == kindList32) {
@@ -117,20 +115,20 @@ func (c *columnReader) dimFits(dt arrow.DataType, from kind) bool {
 	return want == 0 || !from.isVector() || dimOf(dt) == want
 }
 
-// LengthError says that a row of a variable vector has not as many components as
-// the field that it is read into.
+// LengthError says that a row of a variable vector does not have as many components as the
+// field that it is read into.
 type LengthError struct {
 	Column, Field string
 	Row           int // of the batch
 	Want, Got     int
 }
 
-// Error says what is wrong and in which row of the batch.
+// Error says what is wrong, and in which row of the batch.
 func (e *LengthError) Error() string {
 	return fmt.Sprintf("column %q in row %d: %v", e.Column, e.Row, e.Why())
 }
 
-// Why says what is wrong apart from column and row.
+// Why says what is wrong without column and row.
 func (e *LengthError) Why() error {
 	return fmt.Errorf("want %d components for %s, got %d", e.Want, e.Field, e.Got)
 }
@@ -169,12 +167,12 @@ func (c *columnReader) reset(arr arrow.Array) {
 	c.wide, c.wideLo, c.wideHi = nil, 0, 0
 }
 
-// widenedValues is about how many values are widened at once where rows are read in order: a
-// batch may have more of them than memory.
+// widenedValues is about how many values are widened at once if rows are read in order, as the
+// widened values of a whole batch may not fit in memory.
 const widenedValues = 1 << 12
 
-// widen makes a new block with row i, as rows that were handed out alias the old one: with those
-// behind it too if it follows the last one.
+// widen makes a new block that begins with row i, as returned rows refer to the old block. If
+// row i follows the last row read, the block includes further rows.
 func (c *columnReader) widen(i int) {
 	first := c.wideStart(i)
 	last := i + 1
@@ -199,13 +197,12 @@ func (c *columnReader) wideStart(i int) int {
 // Len returns the rows of the current batch.
 func (r *Reader[T]) Len() int { return r.n }
 
-// Read fills dst with row i of the batch. Fields without a column keep their
-// value. Strings and slices in dst alias the batch (see SetCopy): they must
-// not be modified, and hold as long as the batch is retained. Scalar fields
-// cost no allocation, non-null pointer fields one each, as do sparse columns
-// read into []float64. A null in a field that is not a pointer is an error
-// naming column and row, and a vector of another length than its field a
-// *LengthError; dst is then partly filled.
+// Read fills dst with row i of the batch. Fields without a column keep their value. Strings and
+// slices in dst alias the batch (see SetCopy): they must not be modified, and are valid as long
+// as the batch is retained. Scalar fields cost no allocation; non-null pointer fields cost one
+// each, and so do sparse columns read into []float64. A null in a field that is not a pointer
+// is an error that names column and row. A vector of another length than its field is a
+// *LengthError. On error dst is partly filled.
 func (r *Reader[T]) Read(i int, dst *T) error {
 	if uint(i) >= uint(r.n) {
 		return fmt.Errorf("row %d is outside a batch of %d rows", i, r.n)
@@ -280,8 +277,8 @@ type number interface {
 	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
 }
 
-// loadFor returns the function that fills a field of column kind to from a
-// column of kind from, nil where that could lose something.
+// loadFor returns the function that fills a field of column kind to from a column of kind from,
+// nil if that could lose something.
 func loadFor(to, from kind) loader {
 	switch to {
 	case kindBool:
@@ -354,7 +351,7 @@ func loadBytes(c *columnReader, i int, p unsafe.Pointer) {
 	*(*[]byte)(p) = lend(c, c.view.text(i))
 }
 
-// lend returns s itself or a copy, never nil: nil is for null alone.
+// lend returns s itself or a copy, never nil, as nil means null.
 func lend[T any](c *columnReader, s []T) []T {
 	if c.copies || s == nil {
 		return append(make([]T, 0, len(s)), s...)
@@ -425,8 +422,8 @@ func loadSparse(c *columnReader, i int, p unsafe.Pointer) {
 	*(*SparseVector)(p) = SparseVector{Size: c.view.dim, Indices: lend(c, indices), Values: lend(c, values)}
 }
 
-// loadTime reads any timestamp as an instant in UTC: the zone of a column is a
-// matter of display, and zone tables differ between machines.
+// loadTime reads any timestamp as an instant in UTC. The zone of a column only matters for
+// display, and zone tables differ between machines.
 func loadTime(c *columnReader, i int, p unsafe.Pointer) {
 	t := at[int64](&c.view, i)
 	*(*time.Time)(p) = timeOf(t, c.view.dt.(*arrow.TimestampType).Unit)

@@ -7,23 +7,23 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/bitutil"
 )
 
-// A Content hands out the bytes of rows as they would lie in a batch that Concat makes of
-// them, without making it: equal rows give equal bytes, whatever larger buffers they are
-// parts of. It is what content hashes are taken of.
+// A Content produces the bytes of rows as they would be in a batch made by Concat, without
+// making it. Equal rows give equal bytes, whatever larger buffers they are parts of. Content
+// hashes are computed over these bytes.
 //
-// Number is given, for each column and each child of one behind it, the number of nulls,
-// and for each of its buffers the length in bytes, -1 for a bitmap that is not needed. The
-// bytes of a buffer follow its length, in any number of pieces, which are borrowed.
+// Number is called for each column, followed by its children, with the number of nulls, and for
+// each of its buffers with the length in bytes, -1 for a bitmap that is not needed. After the
+// length, the bytes of a buffer follow in any number of borrowed pieces.
 type Content struct {
 	Number func(v int64)
 	Bytes  func(piece []byte)
 
-	room [1024]byte // for what does not lie in a batch as it would
+	room [1024]byte // for bytes that differ from those in the batch
 }
 
-// Add hands out the rows of a batch in blocks of at most the given number, which must be
-// positive: of each the number of its rows, and then its columns. A batch of no rows is one
-// block. It allocates a little for each column, and nothing for a block.
+// Add produces the rows of a batch in blocks of at most the given number, which must be
+// positive. For each block it gives the number of rows, and then the columns. A batch of no
+// rows is one block. Add allocates a little for each column, and nothing for a block.
 func (c *Content) Add(rec arrow.Record, block int) error {
 	columns := make([]source, rec.NumCols())
 	for i := range columns {
@@ -43,8 +43,8 @@ func (c *Content) Add(rec arrow.Record, block int) error {
 	return nil
 }
 
-// array hands out rows start to start+n of a source. The order of buffers and children is
-// that of Arrow.
+// array produces rows start to start+n of a source. The order of buffers and children is that
+// of Arrow.
 func (c *Content) array(s *source, start, n int) {
 	nulls := 0
 	if s.valid != nil {
@@ -81,8 +81,8 @@ func (c *Content) buffer(b []byte) {
 	c.Bytes(b)
 }
 
-// bits hands out n bits from a bit on, moved to the start of a byte, the rest of the last
-// byte 0.
+// bits produces n bits from bit start on, shifted to the start of a byte. The rest of the last
+// byte is 0.
 func (c *Content) bits(from []byte, start, n int) {
 	c.Number(bitutil.BytesForBits(int64(n)))
 	for lo := 0; lo < n; lo += 8 * len(c.room) {
@@ -93,8 +93,8 @@ func (c *Content) bits(from []byte, start, n int) {
 	}
 }
 
-// moveBits writes n bits, from bit by of a byte string on, to whole bytes, the rest of the last
-// one 0. bitutil.CopyBitmap allocates where by is not 0.
+// moveBits copies n bits, from bit by of from on, to whole bytes. The rest of the last byte is
+// 0. bitutil.CopyBitmap would allocate if by is not 0.
 func moveBits(to, from []byte, by, n int) {
 	for i := range to {
 		to[i] = from[i] >> by
@@ -107,7 +107,7 @@ func moveBits(to, from []byte, by, n int) {
 	}
 }
 
-// offsets hands out offsets less the first one.
+// offsets produces offsets less the first one.
 func (c *Content) offsets(all []int32) {
 	c.Number(int64(len(all) * arrow.Int32SizeBytes))
 	first, room := all[0], castBytes[int32](c.room[:])

@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// content returns everything that Content hands out.
+// content returns everything that Content produces.
 func content(t require.TestingT, rec arrow.Record, block int) []byte {
 	var all []byte
 	c := batch.Content{
@@ -52,7 +52,7 @@ func lying(rec arrow.Record) []byte {
 	return all
 }
 
-// TestContentIsThatOfACopy compares with the buffers of batches made anew of the rows.
+// TestContentIsThatOfACopy compares Content with the buffers of batches made anew of the rows.
 func TestContentIsThatOfACopy(t *testing.T) {
 	check(t, func(t *rapid.T, mem memory.Allocator) {
 		rec := drawRecord(t, mem, drawSchema(t, allTypes, 0))

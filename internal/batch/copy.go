@@ -10,7 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// layout is what copying needs to know of a type: how its bytes lie.
+// layout is the memory layout of a type, which is all that copying needs.
 type layout uint8
 
 const (
@@ -62,8 +62,8 @@ func newSource(d arrow.ArrayData) (source, error) {
 	return s, nil
 }
 
-// open opens the children, of which the array uses n rows from start (all when
-// n is negative).
+// open opens the children. The array uses n of their rows from start on, or all if n is
+// negative.
 func (s *source) open(children []arrow.ArrayData, start, n int) error {
 	s.kids = make([]source, len(children))
 	for i, child := range children {
@@ -84,9 +84,9 @@ func (s *source) isValid(i int) bool {
 	return s.valid == nil || bitutil.BitIsSet(s.valid, s.bitOff+i)
 }
 
-// sink is one output array. Copying goes twice over its sources: measure adds
-// up what is needed, alloc reserves exactly that, put copies. So no buffer is
-// ever grown, and the peak is the size of the result.
+// sink is one output array. Copying reads its sources twice: measure adds up the sizes, alloc
+// reserves exactly that, and put copies. So no buffer is ever grown, and the peak is the size
+// of the result.
 type sink struct {
 	dt      arrow.DataType
 	layout  layout
@@ -157,7 +157,7 @@ func (s *sink) measureTake(from *source, rows []int32) {
 	s.hasNull = s.hasNull || from.valid != nil
 }
 
-// check refuses what 32-bit offsets cannot address.
+// check refuses sizes that 32-bit offsets cannot address.
 func (s *sink) check() error {
 	if s.text > math.MaxInt32 {
 		return fmt.Errorf("%d bytes of text exceed the 2 GiB that one batch can hold; use smaller batches", s.text)
@@ -173,7 +173,7 @@ func (s *sink) check() error {
 	return nil
 }
 
-// alloc reserves buffers from mem, those of offsets from offsets.
+// alloc allocates buffers from mem, and buffers of offsets from offsets.
 func (s *sink) alloc(mem, offsets memory.Allocator) {
 	if s.hasNull {
 		s.valid = newBuffer(mem, int(bitutil.BytesForBits(int64(s.rows))))
@@ -197,7 +197,7 @@ func (s *sink) alloc(mem, offsets memory.Allocator) {
 	}
 }
 
-// release gives up what alloc has made.
+// release releases what alloc has made.
 func (s *sink) release() {
 	for _, b := range []*memory.Buffer{s.valid, s.data, s.offs} {
 		if b != nil {
@@ -354,9 +354,8 @@ func gatherOf[T any](dst, src []byte, rows []int32) {
 	}
 }
 
-// finish hands over the buffers as array data, owned by the caller. A bitmap
-// without a null is dropped, so equal rows have equal buffers however they
-// were put together.
+// finish returns the buffers as array data, owned by the caller. A bitmap without a null is
+// dropped, so equal rows have equal buffers however they were assembled.
 func (s *sink) finish() arrow.ArrayData {
 	nulls := 0
 	if s.valid != nil {

@@ -7,10 +7,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 )
 
-// Diff tells the first difference between two batches of supported types, or
-// "" if their schemas are equal and all values are the same, floats by bits
-// (NaN equals a NaN of the same bits, -0 differs from +0). How the buffers lie
-// does not matter.
+// Diff describes the first difference between two batches of supported types. It returns "" if
+// their schemas are equal and all values are the same, floats by bits (NaN equals a NaN of the
+// same bits, -0 differs from +0). The layout of buffers does not matter.
 func Diff(a, b arrow.Record) string {
 	switch {
 	case !a.Schema().Equal(b.Schema()):
@@ -32,8 +31,8 @@ func Diff(a, b arrow.Record) string {
 	return ""
 }
 
-// sameFixed reports whether two columns of numbers or of vectors of one size, without nulls, are
-// the same, which takes no look at each value.
+// sameFixed compares two columns of numbers or of vectors of one size, without nulls, in one
+// piece instead of value by value.
 func sameFixed(a, b *view) bool {
 	if a.valid != nil || b.valid != nil || a.n != b.n {
 		return false

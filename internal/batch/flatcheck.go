@@ -8,14 +8,13 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 )
 
-// Arrow's decoder takes the counts in a message's metadata at their word and
-// reserves memory by them; a damaged count ends the process out of memory,
-// which no recover catches. So metadata is walked here first: every table,
-// string and vector must lie within the bytes that arrived, and every buffer
-// within the body. The tables are those of Message.fbs and Schema.fbs of the
-// Arrow format, the encoding is that of the FlatBuffers binary format.
+// Arrow's decoder trusts the counts in a message's metadata and allocates memory by them. A
+// damaged count ends the process out of memory, which no recover catches. So metadata is
+// checked here first: every table, string and vector must lie within the received bytes, and
+// every buffer within the body. The tables are those of Message.fbs and Schema.fbs of the Arrow
+// format, the encoding is that of the FlatBuffers binary format.
 
-// Message header types and field types that the walk must tell apart.
+// Message header types and field types that the check must distinguish.
 const (
 	headerSchema      = 1
 	headerDictionary  = 2
@@ -31,27 +30,27 @@ var (
 	errShared = errors.New("its metadata refer to the same bytes again and again, which would take many times their memory to decode")
 )
 
-// flat walks one FlatBuffer. The first violation sticks in bad, after which
-// every read gives zero.
+// flat checks one FlatBuffer. The first violation is kept in bad; after it every read returns
+// zero.
 type flat struct {
 	b    []byte
-	left int64 // bytes that may yet be reached
+	left int64 // bytes that may still be reached
 	bad  bool
 	pack packed // of the record batch
 
-	end     int64 // of what was visited
+	end     int64 // end of the visited bytes
 	nodes   int64 // where the field nodes of the record batch begin
 	buffers int64 // where its last buffer ends in the body
 }
 
-// Tables, texts and vectors may be referred to any number of times, and the decoder makes each
-// anew every time, so that two lengths multiply: a thousand references to one column with a
-// name of a megabyte. So what is reached counts each time, and may be no more than a small
-// multiple of the bytes that there are. Writers refer to little more than once.
+// Tables, texts and vectors may be referred to any number of times, and the decoder makes a new
+// one every time. So sizes multiply: a thousand references to one column whose name has a
+// megabyte. Therefore every reference counts, and the total may be at most a small multiple of
+// the existing bytes. Writers refer to hardly anything more than once.
 const (
 	reachTimes = 4
 	reachLeast = 1 << 20 // of any message
-	tableBytes = 32      // that a table counts for; what is made of it is larger
+	tableBytes = 32      // what a table counts for; the decoded table is larger
 )
 
 func newFlat(b []byte) *flat {
@@ -65,7 +64,7 @@ func (f *flat) reach(n int64) {
 	}
 }
 
-// err says what was wrong, nil for nothing.
+// err returns what was wrong, or nil.
 func (f *flat) err() error {
 	switch {
 	case f.left < 0:
@@ -76,8 +75,8 @@ func (f *flat) err() error {
 	return nil
 }
 
-// shape is how many field nodes and buffers a record batch of a schema has.
-// The decoder reads that many, wherever the vectors end.
+// shape is the number of field nodes and buffers of a record batch of a schema. The decoder
+// reads that many, wherever the vectors end.
 type shape struct{ nodes, buffers int64 }
 
 func shapeOf(fields []arrow.Field) (s shape) {
@@ -89,7 +88,7 @@ func shapeOf(fields []arrow.Field) (s shape) {
 
 func (s shape) and(t shape) shape { return shape{s.nodes + t.nodes, s.buffers + t.buffers} }
 
-// shapeOfType is that of a column, of a type that is supported or not.
+// shapeOfType returns the shape of a column of any type, supported or not.
 func shapeOfType(dt arrow.DataType) shape {
 	s := shape{nodes: 1}
 	switch t := dt.(type) {
@@ -109,14 +108,13 @@ func shapeOfType(dt arrow.DataType) shape {
 	return s
 }
 
-// checkMessage walks the metadata of a message, of which a record batch must
-// have the given shape, and returns the length of its body, at most MaxMessage, and how that
-// is compressed.
+// checkMessage checks the metadata of a message; a record batch must have the given shape. It
+// returns the length of the message's body, at most MaxMessage, and how the body is compressed.
 func checkMessage(meta []byte, want shape) (bodyLen int64, pack packed, err error) {
 	return checkMetadata(meta, want, MaxMessage)
 }
 
-// checkMetadata is checkMessage for bodies of at most so many bytes.
+// checkMetadata is checkMessage for bodies of at most that many bytes.
 func checkMetadata(meta []byte, want shape, most int64) (bodyLen int64, pack packed, err error) {
 	f := newFlat(meta)
 	msg := f.table(int64(f.u32(0)))
@@ -186,7 +184,7 @@ func (f *flat) recordBatch(t flatTable, bodyLen int64, want shape) error {
 	return f.body(t, bodyLen)
 }
 
-// body walks what the metadata of a record batch tell of its body, whatever its schema.
+// body checks what the metadata of a record batch say about its body, whatever its schema.
 func (f *flat) body(t flatTable, bodyLen int64) error {
 	f.nodes, _ = f.vector(t, 1, 16)
 	start, n := f.vector(t, 2, 16)
@@ -210,8 +208,8 @@ func (f *flat) body(t flatTable, bodyLen int64) error {
 	return nil
 }
 
-// flatTable is a table and its vtable, both checked; the zero value is an
-// absent table, of which every field is absent.
+// flatTable is a table and its vtable, both checked. The zero value is an absent table, whose
+// fields are all absent.
 type flatTable struct{ pos, vtable, vlen, size int64 }
 
 func (f *flat) table(pos int64) flatTable {

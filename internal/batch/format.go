@@ -37,15 +37,15 @@ func AppendValue(dst []byte, arr arrow.Array, row int) []byte {
 	return v.appendValue(dst, row)
 }
 
-// Printer writes values of one column; it is AppendValue for loops, which
-// pays for opening the column once.
+// Printer writes values of one column. It is AppendValue for loops: it opens the column only
+// once.
 type Printer struct{ v view }
 
 // NewPrinter returns a printer of a column of a supported type, which is
 // borrowed.
 func NewPrinter(arr arrow.Array) Printer { return Printer{viewOf(arr)} }
 
-// Null tells whether the value of a row is null.
+// Null reports whether the value of a row is null.
 func (p *Printer) Null(row int) bool { return p.v.null(row) }
 
 // Append appends the text of the value of a row.

@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Everything here goes through Arrow's builders and accessors alone, so that
-// properties compare the package with something it did not make.
+// Everything here uses Arrow's builders and accessors only, so that properties compare the
+// package with independent code.
 
 var keyTypes = []string{
 	"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
@@ -39,8 +39,7 @@ func drawSchema(t *rapid.T, types []string, least int) *arrow.Schema {
 	return schema
 }
 
-// drawRecord returns rows drawn at random, as a slice with rows before and
-// behind it more often than not.
+// drawRecord returns random rows, usually as a slice of a larger batch.
 func drawRecord(t *rapid.T, mem memory.Allocator, schema *arrow.Schema) arrow.Record {
 	before, rows, after := rapid.IntRange(0, 9).Draw(t, "before"), rapid.IntRange(0, 12).Draw(t, "rows"), rapid.IntRange(0, 3).Draw(t, "after")
 	total := before + rows + after
@@ -97,7 +96,7 @@ func drawText(t *rapid.T) string {
 	return rapid.SampledFrom([]string{"", "a", "ab", "abcdefgh", "abcdefghi", "abcdefgh\x00", "zebra", "Ärger", "x,\"y\"\n"}).Draw(t, "text")
 }
 
-// small integers collide, which sorting and hashing should see.
+// small integers collide, which tests sorting and hashing.
 func drawInt(t *rapid.T, least, most int64) int64 {
 	switch rapid.IntRange(0, 3).Draw(t, "how") {
 	case 0:

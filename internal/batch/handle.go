@@ -2,9 +2,9 @@ package batch
 
 import "github.com/apache/arrow/go/v15/arrow"
 
-// Handle, SchemaHandle and ArrayHandle are what the types of package engine/columnar are made
-// of. Code of this module converts between the two, which users of those types cannot, as they
-// cannot name a type of an internal package: so no Arrow type is part of what they see.
+// The types of package engine/columnar are defined as Handle, SchemaHandle and ArrayHandle.
+// Code of this module converts between the two. Users of columnar cannot, as they cannot name a
+// type of an internal package. So their API has no Arrow types.
 type (
 	// Handle holds a batch.
 	Handle struct{ record arrow.Record }

@@ -55,9 +55,9 @@ func checkKeys(schema *arrow.Schema, cols []int, what string) error {
 	return nil
 }
 
-// Hash writes the hash of the given columns of every row to dst, which must
-// have one place per row: xxh3 with seed 0 over the encoding above. No columns
-// hash as the empty string.
+// Hash writes the hash of the given columns of every row to dst, which must have one element
+// per row. The hash is xxh3 with seed 0 over the encoding above. No columns hash as the empty
+// string.
 func Hash(rec arrow.Record, cols []int, dst []uint64) error {
 	if int64(len(dst)) != rec.NumRows() {
 		return fmt.Errorf("hash: %d places for %d rows", len(dst), rec.NumRows())
@@ -81,9 +81,9 @@ func Hash(rec arrow.Record, cols []int, dst []uint64) error {
 	return nil
 }
 
-// AppendKey appends the encoding of the given columns of a row to dst: equal
-// keys have equal bytes, different keys different ones, so that the bytes
-// serve as a map key. The columns must pass CheckHashable.
+// AppendKey appends the encoding of the given columns of a row to dst. Equal keys have equal
+// bytes, different keys different bytes, so the bytes can be a map key. The columns must pass
+// CheckHashable.
 func AppendKey(dst []byte, rec arrow.Record, cols []int, row int) []byte {
 	for _, c := range cols {
 		v := viewOf(rec.Column(c))
@@ -92,8 +92,8 @@ func AppendKey(dst []byte, rec arrow.Record, cols []int, row int) []byte {
 	return dst
 }
 
-// Keys encodes the key columns of one batch row by row; it is AppendKey for
-// loops, which pays for opening the columns once.
+// Keys encodes the key columns of one batch row by row. It is AppendKey for loops: it opens the
+// columns only once.
 type Keys struct{ views []view }
 
 // Reset points k at the given columns of a batch, which is borrowed.

@@ -95,9 +95,9 @@ func TestHashIsXXH3OfTheDocumentedEncoding(t *testing.T) {
 	})
 }
 
-// The hashes decide in which shard a row lies, hence every result of a
-// shuffle: these numbers never change. That of the empty key is the value
-// that the xxHash project publishes for the empty input.
+// The hashes decide the shard of a row, and so every result of a shuffle: these numbers never
+// change. The hash of the empty key is the value that the xxHash project publishes for the
+// empty input.
 func TestHashGolden(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	hash := func(typ, value string) string {

@@ -7,18 +7,17 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 )
 
-// Files of Arrow messages have no checksums. What heads, bodies and footers say of each
-// other is all that tells of damage, so that all of it is compared.
+// Files of Arrow messages have no checksums. Damage only shows in what heads, bodies and
+// footers say about each other, so all of that is compared.
 
-// padding is more than writers put behind the metadata of a message, and behind the last
-// buffer of a body, to align what follows. It is less than any message has, so that a
-// length which takes in the next message is found out.
+// padding is more than writers append to the metadata of a message, and to the last buffer of a
+// body, for alignment. It is less than the size of any message, so a length that includes the
+// next message is detected.
 const padding = 64
 
-// CheckHead verifies the metadata of a message, of a schema, a dictionary or a record
-// batch of the given columns: that tables, vectors and buffers lie within the metadata and
-// the body, that both end where these do, and that a record batch has the rows that its
-// columns have.
+// CheckHead verifies the metadata of a message: of a schema, a dictionary or a record batch of
+// the given columns. Tables, vectors and buffers must lie within the metadata and the body, and
+// fill both to the end. A record batch must have as many rows as its columns.
 func CheckHead(meta []byte, fields []arrow.Field) error {
 	f := newFlat(meta)
 	msg := f.table(int64(f.u32(0)))
@@ -68,7 +67,7 @@ func (f *flat) rows(batch flatTable, fields []arrow.Field) error {
 	return nil
 }
 
-// dictionary walks the metadata of a dictionary, whose values are one column of any type.
+// dictionary checks the metadata of a dictionary, whose values are one column of any type.
 func (f *flat) dictionary(t flatTable, bodyLen int64) error {
 	values := f.child(t, 1)
 	if _, n := f.vector(values, 1, 16); n == 0 {
@@ -84,22 +83,22 @@ func (f *flat) dictionary(t flatTable, bodyLen int64) error {
 	return nil
 }
 
-// Footer is what stands behind the messages of an Arrow file in the file form.
+// Footer is the footer of an Arrow file in the file form.
 type Footer struct {
-	// Schema is the metadata of a message with the schema that the footer repeats.
+	// Schema is the metadata of a message with the schema in the footer.
 	Schema []byte
-	// Dictionaries and Batches are where the messages with these lie.
+	// Dictionaries and Batches are the positions of these messages.
 	Dictionaries, Batches []FileBlock
 }
 
-// FileBlock is where a message lies in a file.
+// FileBlock is the position of a message in a file.
 type FileBlock struct {
 	Offset int64
 	Head   int64 // bytes before its body
-	Body   int64 // and of that
+	Body   int64 // bytes of its body
 }
 
-// ReadFooter reads a footer, of which it trusts nothing.
+// ReadFooter reads a footer, and checks everything in it.
 func ReadFooter(b []byte) (Footer, error) {
 	f := newFlat(b)
 	foot := f.table(int64(f.u32(0)))
@@ -125,7 +124,7 @@ func (f *flat) blocks(t flatTable, slot int) []FileBlock {
 	return blocks
 }
 
-// schemaHead puts a table before others that makes a message of the schema among them.
+// schemaHead prepends a table that makes a message of the schema in b.
 func schemaHead(b []byte, schema int64) []byte {
 	const vtable, table, own = 4, 16, 32
 	const header, version, kind, size = 4, 8, 10, 12

@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// TestDamagedHeads: the metadata of messages are refused or not, whatever bit of them is
-// another one, and never more than the bytes that there are is looked at.
+// TestDamagedHeads: with any bit of a message's metadata changed, the check may accept or
+// refuse it, but never reads beyond its bytes.
 func TestDamagedHeads(t *testing.T) {
 	schema := batchtest.Schema(t, "i int64", "t utf8 null", "s sparse[9]")
 	rec := batchtest.Record(t, memory.NewGoAllocator(), schema, `[{"i": 1, "s": {"indices": [1], "values": [2]}}]`)
@@ -22,7 +22,7 @@ func TestDamagedHeads(t *testing.T) {
 	w := batch.NewStreamWriter(&out, schema, memory.NewGoAllocator())
 	require.NoError(t, w.Write(rec))
 	require.NoError(t, w.Close())
-	// The schema, and the batch behind it, which are preceded by their lengths.
+	// The schema and the batch after it, each preceded by its length.
 	head := func(at int) []byte { return out.Bytes()[at+8:][:binary.LittleEndian.Uint32(out.Bytes()[at+4:])] }
 	first := head(0)
 	second := head(8 + len(first))
@@ -36,7 +36,7 @@ func TestDamagedHeads(t *testing.T) {
 				refused++
 			}
 			_, err := batch.ReadFooter(damaged)
-			_ = err // it is none, and may look like one
+			_ = err // it is no footer, but may look like one
 		}
 		require.Greater(t, refused, len(whole)/2, i)
 		for size := range len(whole) - 64 {

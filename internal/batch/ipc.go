@@ -36,8 +36,7 @@ func NewStreamWriter(w io.Writer, schema *arrow.Schema, mem memory.Allocator) *S
 	return &StreamWriter{w: ipc.NewWriter(w, ipc.WithSchema(schema), ipc.WithAllocator(mem)), schema: schema, split: splitAbove}
 }
 
-// Write writes one batch, which is borrowed; one of more than a GiB comes out
-// of the reader as several.
+// Write writes one borrowed batch. A batch of more than a GiB is read back as several.
 func (s *StreamWriter) Write(rec arrow.Record) error {
 	if s.closed {
 		return errors.New("write batch: the stream is closed")
@@ -83,22 +82,22 @@ func (s *StreamWriter) Close() error {
 	return nil
 }
 
-// StreamReader reads batches in the Arrow IPC stream format, as StreamWriter
-// writes them, and with bodies compressed by LZ4 or zstd: of supported types and
-// of those with a plain type, which the batches have then, without dictionaries.
-// Damaged input is an error, never a panic, and takes no more memory than a small multiple of the bytes that arrived, or that came out
-// of compressed ones. One goroutine at a time.
+// StreamReader reads batches in the Arrow IPC stream format, as written by StreamWriter or with
+// bodies compressed by LZ4 or zstd. Columns must be of supported types, or of types with a
+// plain type, to which they are converted. Dictionaries are not supported. Damaged input is an
+// error, never a panic, and takes no more memory than a small multiple of the received or
+// decompressed bytes. One goroutine at a time.
 type StreamReader struct {
 	r      *ipc.Reader
 	from   *bufio.Reader // what r reads
 	mem    *trackingAllocator
 	schema *arrow.Schema
-	as     bool // batches come with the types they are to have
+	as     bool // batches have their final types already
 	err    error
 }
 
-// NewStreamReader reads the schema from r. Batches are reserved from mem. Call
-// Release when done; batches read live on.
+// NewStreamReader reads the schema from r. Batches are allocated from mem. Call Release when
+// done; batches stay valid.
 func NewStreamReader(r io.Reader, mem memory.Allocator) (*StreamReader, error) {
 	return newStreamReader(r, mem, nil)
 }
@@ -134,7 +133,7 @@ func newStreamReader(r io.Reader, mem memory.Allocator, omit *omission) (sr *Str
 	return &StreamReader{r: rd, from: from, mem: tracked, schema: arrow.NewSchema(fields, &metadata), as: as}, nil
 }
 
-// Buffered is how many bytes were read from r that the next Read begins with.
+// Buffered returns how many bytes of the next Read were already read from r.
 func (s *StreamReader) Buffered() int { return s.from.Buffered() }
 
 // Schema returns the schema of the stream.
@@ -150,7 +149,7 @@ func (s *StreamReader) Read() (arrow.Record, error) {
 	rec, err := s.read()
 	if err != nil {
 		s.mem.abandon()
-		if err != io.EOF { // itself: one wrapped in an error is something cut off
+		if err != io.EOF { // not errors.Is: a wrapped io.EOF means truncated data
 			err = fmt.Errorf("read arrow stream: %w", err)
 		}
 		s.err = err
@@ -201,8 +200,7 @@ func (s *StreamReader) plain(got arrow.Record) (arrow.Record, error) {
 	return ownedRecord(s.schema, cols, int(got.NumRows())), nil
 }
 
-// Release gives back what the reader holds, which includes a reference to the
-// batch read last.
+// Release releases what the reader holds, which includes a reference to the batch read last.
 func (s *StreamReader) Release() {
 	if s.r != nil {
 		s.r.Release()
@@ -213,9 +211,8 @@ func (s *StreamReader) Release() {
 	}
 }
 
-// messageReader reads the messages of a stream into memory of its own that it
-// uses again for the next one (the decoder copies out of it). It trusts no
-// length: memory grows only as bytes arrive.
+// messageReader reads the messages of a stream into a buffer that it reuses for the next one
+// (the decoder copies out of it). It trusts no length: memory grows only as bytes arrive.
 type messageReader struct {
 	r     io.Reader
 	shape shape // of record batches, once the schema is known
@@ -310,13 +307,12 @@ func readBounded(r io.Reader, buf []byte, n int64) ([]byte, error) {
 	return buf[:n], nil
 }
 
-// trackingAllocator stands between the decoder and the real allocator and
-// remembers what the message at hand took, since the decoder forgets it when
-// it fails midway.
+// trackingAllocator wraps the real allocator for the decoder. It records the allocations for
+// the current message, as the decoder does not free them when it fails midway.
 type trackingAllocator struct {
 	mem  memory.Allocator
 	mu   sync.Mutex
-	live map[*byte][]byte // of the message at hand
+	live map[*byte][]byte // of the current message
 }
 
 // Allocate implements memory.Allocator.

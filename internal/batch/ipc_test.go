@@ -50,7 +50,7 @@ func TestStreamRoundTrip(t *testing.T) {
 			_, err = r.Read()
 			require.Equal(t, io.EOF, err)
 		}
-		r.Release() // batches live on
+		r.Release() // batches stay valid
 		for i := range recs {
 			require.Equal(t, lines(recs[i]), lines(got[i]))
 			require.True(t, got[i].Schema().Equal(schema))
@@ -92,7 +92,7 @@ func readAll(mem memory.Allocator, raw []byte) (rows int64, err error) {
 	}
 }
 
-// use does with a batch what could panic if its buffers were wrong.
+// use calls functions on a batch that could panic if its buffers were wrong.
 func use(mem memory.Allocator, rec arrow.Record) {
 	batchtest.Rows(rec)
 	batch.Size(rec)
@@ -192,7 +192,7 @@ func TestStreamReadsLargeText(t *testing.T) {
 	}
 }
 
-// compressed is a stream of three batches, of which some buffers are not worth compressing.
+// compressed is a stream of three batches with some buffers that are not worth compressing.
 func compressed(t testing.TB, option ipc.Option) (raw []byte, rec arrow.Record) {
 	mem := memory.NewGoAllocator()
 	rows := make([]string, 300)
@@ -232,7 +232,7 @@ func TestCompressedStreams(t *testing.T) {
 		require.Equal(t, io.EOF, err)
 		r.Release()
 
-		// Whatever length is claimed, no more memory is taken than bytes come out.
+		// Whatever length is claimed, memory is only taken for decompressed bytes.
 		length := binary.LittleEndian.AppendUint64(nil, 300*8) // of the column x
 		at := bytes.Index(raw, length)
 		require.Positive(t, at)

@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// limited is an allocator that panics where it is asked once too often.
+// limited is an allocator that panics after a number of calls.
 type limited struct {
 	memory.Allocator
 	left int
@@ -30,7 +30,7 @@ func (l *limited) Reallocate(n int, b []byte) []byte {
 	return l.Allocator.Reallocate(n, b)
 }
 
-// TestConcatWithoutRoom: where an allocator panics, what was allocated before is released.
+// TestConcatWithoutRoom: if an allocator panics, earlier allocations are released.
 func TestConcatWithoutRoom(t *testing.T) {
 	type wide struct {
 		N      *int64

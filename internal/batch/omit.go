@@ -8,18 +8,18 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// omission says which columns of the batches in a stream are passed over.
+// omission says which columns of the batches in a stream are skipped.
 type omission struct {
-	whole shape // of the batches as they are
+	whole shape // of the batches with all columns
 	cuts  []columnCut
 }
 
-// columnCut is where the field nodes and buffers of a column are among those of a batch.
+// columnCut is the position of a column's field nodes and buffers among those of a batch.
 type columnCut struct{ from, size shape }
 
-// NewStreamReaderWithout is NewStreamReader for batches with more columns than the schema that
-// r begins with: stored are all of them, of types that are supported or not, and those for
-// which omit is true are passed over, undecoded.
+// NewStreamReaderWithout is NewStreamReader for batches with more columns than the schema at
+// the beginning of r. stored are all columns, of any type; those for which omit is true are
+// skipped without decoding.
 func NewStreamReaderWithout(r io.Reader, mem memory.Allocator, stored []arrow.Field, omit []bool) (*StreamReader, error) {
 	o := &omission{}
 	for i, f := range stored {
@@ -35,8 +35,8 @@ func NewStreamReaderWithout(r io.Reader, mem memory.Allocator, stored []arrow.Fi
 	return newStreamReader(r, mem, o)
 }
 
-// apply takes out of the metadata of a record batch what belongs to the columns that are passed
-// over. Their bytes in the body stay.
+// apply removes the skipped columns from the metadata of a record batch. Their bytes in the
+// body stay.
 func (o *omission) apply(meta []byte) error {
 	if _, _, err := checkMessage(meta, o.whole); err != nil {
 		return err

@@ -12,10 +12,10 @@ import (
 
 // SortKey is one column to order by.
 //
-// The order is total. Numbers ascend, -0 and +0 tie, NaN follows all numbers
-// and ties with itself; false precedes true; text goes by bytes; dates and
-// timestamps by time. Descending turns that round, NaN included. Nulls come
-// last, or first with NullsFirst, in either direction, and tie.
+// The order is total. Numbers ascend, -0 and +0 tie, NaN follows all numbers and ties with
+// itself; false precedes true; text is ordered by bytes; dates and timestamps by time.
+// Descending reverses that, NaN included. Nulls come last, or first with NullsFirst, in either
+// direction, and tie.
 type SortKey struct {
 	Column     int
 	Descending bool
@@ -136,9 +136,8 @@ func b2i(b bool) int {
 	return 0
 }
 
-// orderBits maps a non-null value to 64 bits whose unsigned order is the sort
-// order, for all kinds but text, of which it takes the first eight bytes: equal
-// bits then decide nothing.
+// orderBits maps a non-null value to 64 bits whose unsigned order is the sort order. For text
+// it takes the first eight bytes, so equal bits decide nothing.
 func orderBits(v *view, i int) uint64 {
 	const sign = 1 << 63
 	switch v.kind {
@@ -187,13 +186,12 @@ type entry struct {
 	row  int32
 }
 
-// SortIndices returns the rows of rec in order of the keys, rows that tie in
-// their present order, in dst if it has room. With no keys that is the
-// present order.
+// SortIndices returns the rows of rec in order of the keys, in dst if it has room. Rows that
+// tie keep their order. With no keys all rows keep their order.
 //
-// The first key decides most comparisons, so it is turned into 64 bits per row
-// once; rows null in it are set aside. Ties go to the full comparison, then to
-// the row number, which makes an unstable sort stable.
+// The first key decides most comparisons, so it is turned into 64 bits per row once; rows null
+// in it are set aside. Ties go to the full comparison, then to the row number, which makes an
+// unstable sort stable.
 func SortIndices(rec arrow.Record, keys []SortKey, dst []int32) ([]int32, error) {
 	rows := int(rec.NumRows())
 	dst = slices.Grow(dst[:0], rows)[:rows]

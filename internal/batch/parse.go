@@ -13,17 +13,16 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 )
 
-// ParseInto appends the value written in text to a builder of a supported
-// type. It is strict: the whole text must be the value, without blanks around
-// it, and a number must fit its type. It never appends null: which texts mean
-// null is for the caller to say. On error nothing is appended; the error tells
-// the text, the caller adds where it stood.
+// ParseInto appends the value written in text to a builder of a supported type. It is strict:
+// the whole text must be the value, without blanks around it, and a number must fit its type.
+// It never appends null: the caller decides which texts mean null. On error nothing is
+// appended. The error contains the text, and the caller adds its place.
 //
-// The forms are those of AppendValue, and for bool also TRUE, True, FALSE,
-// False, 1 and 0; for numbers a leading +; for timestamps see there also a
-// space for the T, missing seconds and, where the type has a zone, zone offsets
-// and none, which is UTC; for vectors commas for the spaces and no brackets. text
-// is only read, and not kept.
+// The forms are those of AppendValue, with these additions. A bool may also be TRUE, True,
+// FALSE, False, 1 or 0. A number may have a leading +. A timestamp may have a space instead of
+// T, and no seconds; if the type has a zone, it may have a zone offset, or no zone, which means
+// UTC. A vector may have commas instead of spaces, and no brackets. text is not modified or
+// kept.
 func ParseInto(builder array.Builder, text []byte) error {
 	if err := parseInto(builder, text); err != nil {
 		return fmt.Errorf("%s is not a %s: %w", quote(text), TypeName(builder.Type()), err)
@@ -165,7 +164,7 @@ func parseDigits(text []byte) (negative bool, n uint64, err error) {
 	return negative, n, nil
 }
 
-// parseLongDigits goes on at digit i where the next step may overflow.
+// parseLongDigits continues at digit i, where the next step may overflow.
 func parseLongDigits(negative bool, text []byte, i int, n uint64) (bool, uint64, error) {
 	overflow := false
 	for _, c := range text[i:] {
@@ -185,10 +184,10 @@ func parseLongDigits(negative bool, text []byte, i int, n uint64) (bool, uint64,
 	return negative, n, nil
 }
 
-// ParseFloat reads a decimal float of 32 or 64 bits, or NaN, Inf, Infinity in
-// any case with an optional sign. Hexadecimal floats and underscores, which Go
-// would take, are refused; so is a number too large for the type. The result
-// is the nearest float (one that is too small becomes zero).
+// ParseFloat reads a decimal float of 32 or 64 bits, or NaN, Inf, Infinity in any case with an
+// optional sign. Hexadecimal floats and underscores, which Go would accept, are refused, and so
+// is a number too large for the type. The result is the nearest float (one that is too small
+// becomes zero).
 func ParseFloat(text []byte, bits int) (float64, error) {
 	if len(text) == 0 {
 		return 0, errEmpty
@@ -326,9 +325,8 @@ func vectorBody(text []byte) ([]byte, error) {
 
 func trimBlanks(s []byte) []byte { return bytes.Trim(s, " \t") }
 
-// nextItem cuts off the first component: up to blanks, or a comma with blanks
-// around it. A trailing comma leaves an empty last item, an error to the
-// caller.
+// nextItem cuts off the first component: up to blanks, or a comma with blanks around it. A
+// trailing comma leaves an empty last item, which the caller reports as an error.
 func nextItem(s []byte) (item, rest []byte) {
 	end := bytes.IndexAny(s, " \t,")
 	if end < 0 {

@@ -14,9 +14,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// PlainType returns the type that the values of a column are read as: text and
-// bytes with offsets of 64 bits have such of 32 bits, as no message has more
-// bytes than these reach; other types stay as they are, supported or not.
+// PlainType returns the type that the values of a column are read as. Text and bytes with
+// offsets of 64 bits get offsets of 32 bits, which suffice for any message. Other types are
+// unchanged, supported or not.
 func PlainType(dt arrow.DataType) arrow.DataType {
 	switch dt.ID() {
 	case arrow.LARGE_STRING:
@@ -27,11 +27,11 @@ func PlainType(dt arrow.DataType) arrow.DataType {
 	return dt
 }
 
-// Supported returns whether batches may have columns of a type.
+// Supported reports whether batches may have columns of a type.
 func Supported(dt arrow.DataType) bool { return kindOf(dt) != kindInvalid }
 
-// ReadSchema reads the schema at the beginning of an Arrow stream, whose types
-// may be ones that are not supported.
+// ReadSchema reads the schema at the beginning of an Arrow stream. Its types need not be
+// supported.
 func ReadSchema(r io.Reader) (schema *arrow.Schema, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -61,8 +61,8 @@ func SchemaMessage(schema *arrow.Schema) ([]byte, error) {
 	return out.Bytes()[:out.Len()-endMark], nil
 }
 
-// plain returns a column as its plain type, owned. The column has what a decoder
-// gave it, and nothing of that is believed.
+// plain converts a column to its plain type, owned. The column comes from a decoder, so its
+// buffers are checked.
 func plain(mem memory.Allocator, col arrow.Array, dt arrow.DataType) (arrow.Array, error) {
 	d := col.Data()
 	if dt.ID() == d.DataType().ID() {
@@ -90,9 +90,8 @@ func plain(mem memory.Allocator, col arrow.Array, dt arrow.DataType) (arrow.Arra
 	return ownedArray(made), nil
 }
 
-// Lookup returns the values that the rows of a column of whole numbers have in a
-// dictionary: the row of that index in a batch of one column, which may have
-// nulls. A null has none.
+// Lookup returns the dictionary values of a column of indices. The dictionary is a batch of one
+// nullable column; an index is a row of it. A null index gives null.
 func Lookup(mem memory.Allocator, indices arrow.Array, dictionary arrow.Record) (arrow.Array, error) {
 	if dictionary.NumRows() >= math.MaxInt32 {
 		return nil, fmt.Errorf("a dictionary of %d values is too long", dictionary.NumRows())
@@ -125,8 +124,8 @@ func Lookup(mem memory.Allocator, indices arrow.Array, dictionary arrow.Record) 
 	return col, nil
 }
 
-// picksOf returns rows as runs of those below none, from the first batch, and of
-// those that are none, the one row of the second.
+// picksOf returns rows as picks: runs of rows other than none come from the first batch, and
+// none stands for the only row of the second.
 func picksOf(rows []int32, none int32) []Pick {
 	var picks []Pick
 	for from := 0; from < len(rows); {

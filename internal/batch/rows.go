@@ -24,15 +24,15 @@ func Take(mem memory.Allocator, rec arrow.Record, indices []int32) (arrow.Record
 		func(s *sink, from []source) { s.putTake(&from[0], indices) })
 }
 
-// Pick is rows of one of several batches.
+// Pick selects rows of one of several batches.
 type Pick struct {
 	Batch int
 	Rows  []int32
 }
 
-// Gather returns a new batch with the rows that picks name, in that order, of batches of
-// one schema, of which there is at least one. It is [Take] of [Concat] without the copy
-// that Concat makes.
+// Gather returns a new batch with the rows that picks name, in that order. There must be at
+// least one batch, and all must have one schema. It is [Take] of [Concat] without the copy that
+// Concat makes.
 func Gather(mem memory.Allocator, recs []arrow.Record, picks []Pick) (arrow.Record, error) {
 	schema, err := schemaOf(recs, "gather")
 	if err != nil {
@@ -81,7 +81,7 @@ func Concat(mem memory.Allocator, recs []arrow.Record) (arrow.Record, error) {
 	return ConcatApart(mem, mem, recs)
 }
 
-// ConcatApart is Concat with memory of its own for offsets: those of text, bytes and lists.
+// ConcatApart is Concat with another allocator for offsets of text, bytes and lists.
 func ConcatApart(mem, offsets memory.Allocator, recs []arrow.Record) (arrow.Record, error) {
 	schema, err := schemaOf(recs, "concat")
 	if err != nil {
@@ -112,7 +112,7 @@ func build(mem, offsets memory.Allocator, schema *arrow.Schema, recs []arrow.Rec
 	from := make([]source, len(recs))
 	var out sink
 	done := false
-	defer func() { // allocators panic where they have no room
+	defer func() { // allocators panic if they have no room
 		if !done {
 			out.release()
 			releaseAll(cols)
@@ -210,10 +210,9 @@ func Select(rec arrow.Record, cols []int) (arrow.Record, error) {
 	return array.NewRecord(arrow.NewSchema(fields, nil), arrs, rec.NumRows()), nil
 }
 
-// WithColumn returns rec with the column set to arr, which is borrowed: it
-// replaces the column of that name in place, or is appended. The name must not
-// be ambiguous and arr must have one value per row; it must have no null
-// unless field is nullable.
+// WithColumn returns rec with the column set to arr, which is borrowed. arr replaces the column
+// of that name in place, or is appended. The name must not be ambiguous. arr must have one
+// value per row, and no null unless field is nullable.
 func WithColumn(rec arrow.Record, field arrow.Field, arr arrow.Array) (arrow.Record, error) {
 	switch {
 	case field.Type == nil || !arrow.TypeEqual(field.Type, arr.DataType(), arrow.CheckMetadata()):
@@ -275,9 +274,8 @@ func emptyData(dt arrow.DataType) arrow.ArrayData {
 	return ownedData(dt, 0, buffers, children, 0)
 }
 
-// Size returns the bytes of the buffers that the rows of rec use, slices
-// counted by their share. It is what memory budgets account: batches that
-// share buffers are counted each for its rows.
+// Size returns the bytes of the buffers that the rows of rec use; a slice counts for its share.
+// Memory budgets account for this size: batches that share buffers each count for their rows.
 func Size(rec arrow.Record) int64 {
 	var n int64
 	for i := range int(rec.NumCols()) {

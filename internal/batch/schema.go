@@ -61,8 +61,8 @@ func bothNamed(i, j int, name string) error {
 	return fmt.Errorf("columns %d and %d are both named %s", i+1, j+1, quote(name))
 }
 
-// DistinctNames returns an error where two columns of a schema, which may come from outside,
-// have one name.
+// DistinctNames returns an error if two columns of a schema, which may be from outside, have
+// the same name.
 func DistinctNames(schema *arrow.Schema) error {
 	for i, f := range schema.Fields() {
 		if same := schema.FieldIndices(f.Name); same[0] < i {
@@ -72,11 +72,10 @@ func DistinctNames(schema *arrow.Schema) error {
 	return nil
 }
 
-// NormalizeSchema returns the schema with everything dropped that carries no
-// meaning here: schema and field metadata, names and nullability of list
-// items. Two schemas that mean the same are then Equal, and TypeName tells
-// their types fully. A type that is not supported is an error naming the
-// column.
+// NormalizeSchema returns the schema without properties that have no meaning here: schema and
+// field metadata, names and nullability of list items. Two schemas that mean the same are then
+// Equal, and TypeName describes their types completely. A type that is not supported is an
+// error naming the column.
 func NormalizeSchema(schema *arrow.Schema) (*arrow.Schema, error) {
 	fields := make([]arrow.Field, schema.NumFields())
 	for i := range fields {
@@ -119,8 +118,8 @@ func unsupported(dt arrow.DataType) error {
 	return fmt.Errorf("type %s is not supported; %s", cutText(TypeName(dt)), way)
 }
 
-// FindColumn returns the index of the column of that name. The error tells
-// near names and lists what there is.
+// FindColumn returns the index of the column of that name. The error suggests similar names and
+// lists the columns.
 func FindColumn(schema *arrow.Schema, name string) (int, error) {
 	switch found := schema.FieldIndices(name); len(found) {
 	case 1:

@@ -18,8 +18,8 @@ type SeriesReader struct {
 	schema *arrow.Schema
 }
 
-// NewSeriesReader reads the schema from the first stream. next returns one whole stream
-// after the other, and io.EOF after the last. Call Release when done; batches read live on.
+// NewSeriesReader reads the schema from the first stream. next returns one whole stream after
+// the other, and io.EOF after the last. Call Release when done; batches stay valid.
 func NewSeriesReader(next func() ([]byte, error), mem memory.Allocator) (*SeriesReader, error) {
 	s := &SeriesReader{next: next, mem: mem}
 	if err := s.open(); err != nil {
@@ -31,7 +31,7 @@ func NewSeriesReader(next func() ([]byte, error), mem memory.Allocator) (*Series
 	return s, nil
 }
 
-// open goes on to the next stream.
+// open moves on to the next stream.
 func (s *SeriesReader) open() error {
 	data, err := s.next()
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *SeriesReader) Read() (arrow.Record, error) {
 	}
 }
 
-// Release gives back what the reader holds.
+// Release releases what the reader holds.
 func (s *SeriesReader) Release() {
 	if s.stream != nil {
 		s.stream.Release()

@@ -23,8 +23,8 @@ func schemaStream(t *testing.T, schema *arrow.Schema) []byte {
 	return out.Bytes()
 }
 
-// followFlat returns where the table or vector lies to which slots lead, one behind the other,
-// from the root of a FlatBuffer; a slot below 0 stands for an element of a vector, from -1 on.
+// followFlat follows slots from the root of a FlatBuffer, and returns the position of the table
+// or vector at the end. A slot below 0 stands for an element of a vector: -1 is the first.
 func followFlat(b []byte, slots ...int) int {
 	word := func(at int) int { return int(int32(binary.LittleEndian.Uint32(b[at:]))) }
 	at := word(0)
@@ -39,7 +39,7 @@ func followFlat(b []byte, slots ...int) int {
 	return at
 }
 
-// shareFirst has all elements of the vector to which slots lead be the first one.
+// shareFirst makes all elements of the vector at the end of slots refer to the first one.
 func shareFirst(stream []byte, slots ...int) []byte {
 	b := bytes.Clone(stream)
 	flat := b[8:] // behind the mark and the length
@@ -52,9 +52,9 @@ func shareFirst(stream []byte, slots ...int) []byte {
 	return b
 }
 
-// TestSharedTextTakesNoMemory: what the metadata of a schema refer to many times is made anew
-// each time, so that streams that refer to a long text as often as they can are refused. As
-// they were written, they are read.
+// TestSharedTextTakesNoMemory: the decoder copies a text for each reference in the metadata. So
+// streams that refer to a long text as often as possible are refused, while the original
+// streams are read.
 func TestSharedTextTakesNoMemory(t *testing.T) {
 	const n = 2000
 	long := strings.Repeat("x", 100_000)

@@ -10,9 +10,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/bitutil"
 )
 
-// TextError is text that is not UTF-8, as all text of columns is. Others could not read it:
-// neither what reads the Arrow, Parquet or CSV file that it would be written to, nor another
-// program.
+// TextError says that text of a column is not UTF-8. Other programs, and readers of Arrow,
+// Parquet or CSV files, could not read such text.
 type TextError struct {
 	Column string
 	Row    int // within the batch
@@ -24,19 +23,19 @@ func (e *TextError) Error() string {
 	return fmt.Sprintf("column %q, row %d of the batch: %v", e.Column, e.Row, e.Why())
 }
 
-// Why is the message without the place, for who knows a better one than the batch.
+// Why returns the error without the place, for callers that know a better one than the batch.
 func (e *TextError) Why() error { return notText(e.Text) }
 
-// longestText is how many bytes of a text messages show.
+// longestText is the number of bytes of a text that messages show.
 const longestText = 60
 
-// notText says of a text that it is none.
+// notText returns the error of a text that is not UTF-8.
 func notText(s string) error {
 	return fmt.Errorf("%s is not UTF-8: make it so (strings.ToValidUTF8), or keep bytes that are no text in a column of bytes ([]byte)", quote(s))
 }
 
-// quote quotes a text as messages show it, such as the name of a column, which may come from a
-// file and have any length.
+// quote quotes a text for messages, such as the name of a column, which may come from a file
+// and have any length.
 func quote[T string | []byte](s T) string {
 	if len(s) > longestText {
 		return strconv.Quote(string(s[:longestText])) + "…"
@@ -56,8 +55,9 @@ func cutText(s string) string {
 	return s[:end] + "…"
 }
 
-// isASCII says that a text has no byte of 0x80 or above. Most have none, and it costs less to
-// see that than to ask package utf8: eight bytes at a time, the last eight once more.
+// isASCII reports whether a text has no byte of 0x80 or above. Most texts have none, and this
+// check is faster than that of package utf8. It checks eight bytes at a time; the last eight
+// may overlap the ones before.
 func isASCII(s string) bool {
 	const high = 0x8080808080808080
 	p, n := unsafe.Pointer(unsafe.StringData(s)), len(s)
@@ -90,8 +90,8 @@ func ValidateText(rec arrow.Record) error {
 }
 
 // invalidText returns the first row of a column of text that is not UTF-8, -1 if there is none.
-// All text is looked at in one piece, which is fast, and then where rows begin: rows that are
-// cut within a character may be right together. What lies where rows are null does not matter.
+// It checks all text in one piece, which is fast, and then the row boundaries, as rows that are
+// cut within a character may be valid together. The bytes of null rows do not matter.
 func invalidText(d arrow.ArrayData) (int, []byte) {
 	n, offs, text := d.Len(), offsetsOf(d), bufferBytes(d, 2)
 	if lo, hi := offs[0], offs[n]; utf8.Valid(text[lo:hi]) {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCutText: a long text is cut between characters, and bytes that are none are cut as they are.
+// TestCutText: a long text is cut between characters, and invalid bytes are cut anywhere.
 func TestCutText(t *testing.T) {
 	for _, lead := range []string{"", "a", "ab", "abc"} {
 		s := lead + strings.Repeat("é", 20) + strings.Repeat("𝛼", 20)

@@ -50,9 +50,9 @@ func VariableVector32Type() arrow.DataType {
 	return arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float32)
 }
 
-// SparseType returns the type sparse[size], a struct of two lists of equal
-// length: indices (int32, ascending, below size) and values (float64). Size 0
-// gives the type sparse, whose size is not known.
+// SparseType returns the type sparse[size], a struct of two lists of equal length: indices
+// (int32, ascending, below size) and values (float64). Size 0 gives the type sparse, of unknown
+// size.
 func SparseType(size int) (arrow.DataType, error) {
 	if size < 0 || size > MaxDim {
 		return nil, fmt.Errorf("size %d of a sparse vector is not between 0 and %d", size, MaxDim)
@@ -104,9 +104,9 @@ var timeUnits = []struct {
 	unit arrow.TimeUnit
 }{{"s", arrow.Second}, {"ms", arrow.Millisecond}, {"us", arrow.Microsecond}, {"ns", arrow.Nanosecond}}
 
-// TypeName returns the text form of a type; ParseType(TypeName(dt)) is dt for
-// every supported type. A type that is not supported comes out in Arrow's own
-// notation, so that messages can name it.
+// TypeName returns the text form of a type; ParseType(TypeName(dt)) is dt for every supported
+// type. A type that is not supported is written in Arrow's own notation, so that messages can
+// name it.
 func TypeName(dt arrow.DataType) string {
 	switch kindOf(dt) {
 	case kindInvalid:
@@ -142,7 +142,7 @@ func TypeName(dt arrow.DataType) string {
 	return dt.String()
 }
 
-// ParseType reads the text form of a type. The error names near type names.
+// ParseType reads the text form of a type. The error suggests similar type names.
 func ParseType(text string) (arrow.DataType, error) {
 	name, param, hasParam := strings.TrimSpace(text), "", false
 	if open := strings.IndexByte(name, '['); open >= 0 {

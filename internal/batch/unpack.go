@@ -18,31 +18,31 @@ const (
 	zstdBody  = 1
 )
 
-// packed is where the metadata of a record batch tell of compressed buffers; the zero value is
-// that of a body as it is.
+// packed describes the compressed buffers of a record batch, as its metadata do. The zero value
+// means an uncompressed body.
 type packed struct {
 	is      bool
 	codec   byte
-	buffers int64 // position of the first, each of which has 16 bytes: offset and length
+	buffers int64 // position of the first entry; each has 16 bytes: offset and length
 	count   int64
 }
 
-// notPacked stands in place of its length before a buffer that is not compressed after all.
+// notPacked, instead of a length, precedes a buffer that is not compressed after all.
 const notPacked = -1
 
-// maxWindow bounds what a zstd frame may refer back to, which is reserved at once.
+// maxWindow bounds the window of a zstd frame, which is allocated at once.
 const maxWindow = 128 << 20
 
-// unpacker decompresses the bodies of record batches, in memory that it uses again. It believes
-// no length: memory grows as bytes come out.
+// unpacker decompresses the bodies of record batches, in a buffer that it reuses. It trusts no
+// length: the buffer grows as bytes are decompressed.
 type unpacker struct {
 	plain []byte
 	zstd  *zstd.Decoder
 	lz4   *lz4.Reader
 }
 
-// unpack returns the body with every buffer as it is, marked so, and changes the metadata to
-// where they are now: Arrow's decoder believes the lengths that stand before compressed ones.
+// unpack returns the body with every buffer uncompressed and marked so. It changes the metadata
+// to the new positions. Arrow's decoder would trust the lengths of compressed buffers.
 func (u *unpacker) unpack(p packed, meta, body []byte) ([]byte, error) {
 	u.plain = u.plain[:0]
 	for i := range p.count {
@@ -63,7 +63,7 @@ func (u *unpacker) unpack(p packed, meta, body []byte) ([]byte, error) {
 	return u.plain, nil
 }
 
-// buffer appends one.
+// buffer appends one buffer.
 func (u *unpacker) buffer(codec byte, in []byte) error {
 	if len(in) < 8 {
 		return errors.New("it is too short to tell its length")
@@ -87,7 +87,7 @@ func (u *unpacker) buffer(codec byte, in []byte) error {
 	}
 	want := len(u.plain) + int(size)
 	for len(u.plain) < want {
-		u.plain = slices.Grow(u.plain, 1) // doubles, as far as bytes have come
+		u.plain = slices.Grow(u.plain, 1) // doubles, in proportion to the bytes so far
 		from := len(u.plain)
 		n, err := io.ReadFull(r, u.plain[from:min(cap(u.plain), want)])
 		u.plain = u.plain[:from+n]
@@ -104,7 +104,7 @@ func (u *unpacker) buffer(codec byte, in []byte) error {
 	return nil
 }
 
-// reader returns what decompresses a buffer.
+// reader returns a reader that decompresses a buffer.
 func (u *unpacker) reader(codec byte, in []byte) (io.Reader, error) {
 	switch codec {
 	case lz4Frames:
@@ -115,7 +115,7 @@ func (u *unpacker) reader(codec byte, in []byte) (io.Reader, error) {
 		return u.lz4, nil
 	case zstdBody:
 		if u.zstd == nil {
-			// With one goroutine, the caller's, there is nothing to close.
+			// With one goroutine, the caller's, nothing needs closing.
 			made, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(MaxMessage))
 			if err != nil {
 				return nil, err

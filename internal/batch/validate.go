@@ -10,24 +10,23 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/bitutil"
 )
 
-// ErrReleased says of a batch that Released is true of it.
+// ErrReleased is the error of a batch for which Released is true.
 var ErrReleased = errors.New("it was released already: whoever keeps a batch calls Retain on it")
 
-// Released says that the last reference to a batch was given up, and its columns with it. It
-// is of use to whoever has had the only one; a batch without columns never looks released.
+// Released reports whether the last reference to a batch was released, and its columns with it.
+// Only a caller that held the only reference can rely on it. For a batch without columns it is
+// always false.
 func Released(rec arrow.Record) bool { return rec.NumCols() < int64(rec.Schema().NumFields()) }
 
-// maxRows is how many rows a batch may have, those without columns included: Concat and the
-// offsets of text know no more.
+// maxRows is the largest number of rows of a batch, also without columns: Concat and the
+// offsets of text have 32 bits.
 const maxRows = math.MaxInt32
 
-// Validate checks a batch that comes from outside: it has no more rows than a
-// batch can hold, every column is of a
-// supported type and as long as the batch, every buffer is as large as the
-// rows need, offsets ascend within their data, no vector has a null
-// component, sparse indices ascend within their size, and columns that are
-// not nullable have no null. A batch that passes cannot make the functions of
-// this package panic.
+// Validate checks a batch that comes from outside. It must have no more rows than a batch can
+// hold. Every column must be of a supported type and as long as the batch, and every buffer as
+// large as the rows need. Offsets must ascend within their data, and sparse indices within
+// their size. Vectors must have no null component, and columns that are not nullable no null. A
+// batch that passes cannot make the functions of this package panic.
 func Validate(rec arrow.Record) error {
 	if Released(rec) {
 		return ErrReleased
@@ -229,9 +228,8 @@ func Normalize(rec arrow.Record) (arrow.Record, error) {
 	return ownedRecord(schema, cols, int(rec.NumRows())), nil
 }
 
-// retype returns the same values under a type of the same layout. Items of
-// rows that are not null are known to have no null, so their bitmaps are not
-// needed.
+// retype returns the same values with a type of the same layout. Validate has checked that
+// items of rows that are not null have no null, so their bitmaps are not needed.
 func retype(d arrow.ArrayData, dt arrow.DataType) *array.Data {
 	var children []arrow.ArrayData
 	if nested, ok := dt.(arrow.NestedType); ok {

@@ -45,7 +45,7 @@ func TestTextRoundTrip(t *testing.T) {
 	})
 }
 
-// oneNaN gives NaNs their usual bits, which is all that text can tell.
+// oneNaN gives NaNs their usual bits, as text does not preserve others.
 func oneNaN(rows []string) []string {
 	for i := range rows {
 		rows[i] = strings.ReplaceAll(rows[i], "f64:fff8000000000123", "f64:7ff8000000000001")
@@ -194,7 +194,7 @@ func FuzzParseInto(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What was read prints as a text that reads and prints the same.
+		// A value that was read prints as a text that reads and prints the same.
 		again, err := parseOne(t, mem, typ, got)
 		require.NoError(t, err, fmt.Sprintf("%s %q", typ, got))
 		require.Equal(t, got, again)

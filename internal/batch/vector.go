@@ -9,9 +9,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// SparseVector is a vector of which only the non-zero components are held.
+// SparseVector is a vector that only holds the non-zero components.
 type SparseVector struct {
-	Size    int       // number of components; 0 means not known
+	Size    int       // number of components; 0 means unknown
 	Indices []int32   // ascending, each from 0 to Size-1
 	Values  []float64 // Values[k] is the component Indices[k]
 }
@@ -45,12 +45,11 @@ func (v SparseVector) Clone() SparseVector {
 	return SparseVector{Size: v.Size, Indices: append([]int32(nil), v.Indices...), Values: append([]float64(nil), v.Values...)}
 }
 
-// CSR is a view of sparse vectors in compressed sparse row form: row i has
-// the components Indices[Indptr[i]:Indptr[i+1]], of the Values at the same
-// places. Indptr has one more entry than there are rows and need not start
-// at 0.
+// CSR is a view of sparse vectors in compressed sparse row form. Row i has the components
+// Indices[Indptr[i]:Indptr[i+1]], with the Values at the same positions. Indptr has one more
+// entry than there are rows and need not start at 0.
 type CSR struct {
-	Size    int // components per row; 0 when the column does not say
+	Size    int // components per row; 0 if the column does not say
 	Indptr  []int32
 	Indices []int32
 	Values  []float64
@@ -96,9 +95,9 @@ func RaggedView(arr arrow.Array) (indptr []int32, values []float64, ok bool) {
 	return v.offs, v.f64, true
 }
 
-// SparseView returns the rows of a sparse column in CSR form. Memory and ok
-// as in DenseView; ok is also false for the rare array whose two lists are
-// laid out differently, which no writer here produces.
+// SparseView returns the rows of a sparse column in CSR form. Memory and ok as in DenseView; ok
+// is also false for the rare array whose two lists have different layouts, which no writer here
+// produces.
 func SparseView(arr arrow.Array) (CSR, bool) {
 	v := viewOf(arr)
 	if v.kind != kindSparse || hasNull(&v) {
@@ -138,19 +137,17 @@ func hasNull(v *view) bool {
 // declares; 0 for a vector type that leaves them open, and for other types.
 func VectorDim(dt arrow.DataType) int { return dimOf(dt) }
 
-// IsVector tells whether a type is one of the vector types.
+// IsVector reports whether a type is one of the vector types.
 func IsVector(dt arrow.DataType) bool { return kindOf(dt).isVector() }
 
-// NewVectorArray returns a vector[dim] column of the rows in data, row-major.
-// It copies data into memory of mem. A dim below 1 or a length that is not a
-// multiple of it is a bug of the caller and panics.
+// NewVectorArray returns a vector[dim] column of the rows in data, row-major. It copies data
+// into memory of mem. It panics if dim is below 1 or the length is not a multiple of dim.
 func NewVectorArray(mem memory.Allocator, data []float64, dim int) arrow.Array {
 	return vectorArray(bufferOf(mem, bytesOf(data)), len(data), dim)
 }
 
-// WrapVectorArray is NewVectorArray without the copy: the column refers to
-// data, which must never change again and is kept by the garbage collector,
-// outside any allocator's account.
+// WrapVectorArray is NewVectorArray without the copy: the column refers to data, which must
+// never change again. The garbage collector keeps data, and no allocator accounts for it.
 func WrapVectorArray(data []float64, dim int) arrow.Array {
 	return vectorArray(memory.NewBufferBytes(bytesOf(data)), len(data), dim)
 }

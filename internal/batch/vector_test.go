@@ -97,7 +97,7 @@ func TestViewsRefuseNullsAndOtherTypes(t *testing.T) {
 	require.Equal(t, []bool{false, false, false, false}, ok(turned))
 }
 
-// Another writer may lay out the two lists of a sparse column apart.
+// Another writer may give the two lists of a sparse column different offsets.
 func TestSparseViewOfShiftedLists(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	dt, err := batch.SparseType(5)
@@ -217,7 +217,7 @@ func TestNormalize(t *testing.T) {
 	values := b.ValueBuilder().(*array.Float64Builder)
 	b.Append(true)
 	values.AppendValues([]float64{1, 2}, nil)
-	b.AppendNull() // with null items below the null row
+	b.AppendNull() // with null items in the null row
 	b.Append(true)
 	values.AppendValues([]float64{3, 4}, nil)
 	arr := b.NewArray()

@@ -34,7 +34,7 @@ const (
 	kindSparse   // struct of indices and values
 )
 
-// isVector tells whether values of the kind have components.
+// isVector reports whether values of the kind have components.
 func (k kind) isVector() bool { return k >= kindVector }
 
 var kindByID = map[arrow.Type]kind{
@@ -45,8 +45,8 @@ var kindByID = map[arrow.Type]kind{
 	arrow.TIMESTAMP: kindTimestamp,
 }
 
-// kindOf classifies a type. Items of lists may be declared nullable (files of
-// other writers do); whether one is null is a matter of Validate.
+// kindOf classifies a type. Items of lists may be declared nullable, as in files of other
+// writers; Validate checks whether one is null.
 func kindOf(dt arrow.DataType) kind {
 	switch t := dt.(type) {
 	case nil:
@@ -85,8 +85,8 @@ func isSparseStruct(t *arrow.StructType) bool {
 	return ok1 && ok2 && indices.Elem().ID() == arrow.INT32 && values.Elem().ID() == arrow.FLOAT64
 }
 
-// view is one column in raw form, the array's offset applied, for loops that
-// cannot afford an interface call per value. It borrows the array's memory.
+// view is one column in raw form, with the array's offset applied, for loops that cannot afford
+// an interface call per value. It borrows the array's memory.
 type view struct {
 	kind  kind
 	n     int
@@ -104,7 +104,7 @@ type view struct {
 	dt    arrow.DataType
 }
 
-// viewOf makes the raw form of a supported array; kindInvalid for others.
+// viewOf returns the raw form of a supported array; for others its kind is kindInvalid.
 func viewOf(arr arrow.Array) view { return viewData(arr.Data()) }
 
 func viewData(d arrow.ArrayData) view {
@@ -146,7 +146,7 @@ func viewData(d arrow.ArrayData) view {
 	return v
 }
 
-// null tells whether row i is null.
+// null reports whether row i is null.
 func (v *view) null(i int) bool {
 	return v.valid != nil && v.valid[(v.off+i)>>3]&(1<<uint((v.off+i)&7)) == 0
 }

@@ -10,22 +10,22 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// Record returns a batch as a record, nil for none. Both are the same: who owns the batch owns
-// the record, and references to either count.
+// Record returns a batch as a record, nil for the zero Batch. The record is the batch itself:
+// its owner owns the record, and both share one reference count.
 func Record(b engine.Batch) arrow.Record { return arrowrows.Record(b) }
 
-// Batch returns a record, which may be nil, as a batch, as Record does the other way. The
-// operator that is given the batch says what is wrong with types that rows cannot have.
+// Batch is the inverse of Record; the record may be nil. The operator that gets the batch
+// reports types that rows cannot have.
 func Batch(rec arrow.Record) engine.Batch { return arrowrows.Batch(rec) }
 
-// Schema returns a schema as one of Arrow, nil for none.
+// Schema returns a schema as an Arrow schema, nil for the zero Schema.
 func Schema(s engine.Schema) *arrow.Schema { return arrowrows.Arrow(s) }
 
-// SchemaOf returns a schema of Arrow, which may be nil, as one of rows. Where it is used, types
-// that rows cannot have are refused; metadata count for nothing.
+// SchemaOf is the inverse of Schema; the Arrow schema may be nil. Operators that use it refuse
+// types that rows cannot have. Metadata are ignored.
 func SchemaOf(schema *arrow.Schema) engine.Schema { return arrowrows.Schema(schema) }
 
-// FromRecords is operators.FromBatches of records.
+// FromRecords is operators.FromBatches for records.
 func FromRecords(b *engine.Builder, recs []arrow.Record) *engine.Dataset {
 	return operators.FromBatches(b, arrowrows.Batches(recs))
 }

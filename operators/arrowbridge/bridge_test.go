@@ -21,7 +21,7 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// Records of Arrow go in, and come out of an operator that knows nothing of Arrow.
+// Arrow records go into and come out of an operator that does not use Arrow.
 func Example() {
 	build := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Float64}}, nil))
 	defer build.Release()
@@ -89,7 +89,7 @@ func TestNothingIsCopied(t *testing.T) {
 	require.Nil(t, arrowbridge.Schema(engine.Schema{}))
 }
 
-// TestStreams: what is written is what Arrow reads, and what Arrow writes is read.
+// TestStreams: Arrow reads what WriteStream writes, and ReadStream reads what Arrow writes.
 func TestStreams(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	rec := flowers(t, mem)
@@ -128,13 +128,13 @@ func TestStreams(t *testing.T) {
 	require.Empty(t, batch.Diff(rec, arrowbridge.Record(batches[0])))
 	batches[0].Release()
 
-	// A stream that is cut off, wherever that is, is an error and leaves no memory.
+	// A stream that is cut off anywhere is an error and leaves no memory.
 	for n := range written.Len() {
 		_, batches, err := arrowbridge.ReadStream(bytes.NewReader(written.Bytes()[:n]), mem)
 		require.ErrorContains(t, err, "arrowbridge: ReadStream: ", n)
 		require.Empty(t, batches, n)
 	}
-	// Metadata count for nothing, also where one batch has them and another has not.
+	// Metadata are ignored, even if one batch has them and another does not.
 	field := rec.Schema().Field(0)
 	field.Metadata = arrow.NewMetadata([]string{"unit"}, []string{"m"})
 	told := array.NewRecord(arrow.NewSchema(append([]arrow.Field{field}, rec.Schema().Fields()[1:]...), nil), rec.Columns(), rec.NumRows())
@@ -142,7 +142,7 @@ func TestStreams(t *testing.T) {
 	var mixed bytes.Buffer
 	require.NoError(t, arrowbridge.WriteStream(&mixed, rows.Schema(), arrowbridge.Batch(told), rows))
 
-	// One that could not be written to its end is no whole one to who reads it.
+	// A stream that could not be written to its end cannot be read to its end.
 	other := batchtest.Allocator(t)
 	foreign, err := columnar.NewBatch(other, schemaOfOne(t), []int64{1})
 	require.NoError(t, err)
@@ -167,7 +167,7 @@ func schemaOfOne(t *testing.T) engine.Schema {
 	return schema
 }
 
-// TestMistakes are told.
+// TestMistakes: mistakes are reported.
 func TestMistakes(t *testing.T) {
 	schema := schemaOfOne(t)
 	require.ErrorContains(t, arrowbridge.WriteStream(&bytes.Buffer{}, engine.Schema{}), "the schema is none")

@@ -15,8 +15,8 @@ import (
 )
 
 // WriteStream writes batches of a schema as a stream in Arrow's IPC format, which every version
-// of Arrow reads. The batches are borrowed. Batches of more than a GiB are written as several. After an error
-// the stream lacks the mark of its end, so that its readers fail.
+// of Arrow reads. The batches are borrowed. Batches of more than a GiB are written as several.
+// After an error the stream has no end mark, so that its readers fail.
 func WriteStream(w io.Writer, schema engine.Schema, batches ...engine.Batch) error {
 	if w == nil {
 		return errors.New("arrowbridge: WriteStream: the writer is nil")
@@ -49,11 +49,11 @@ func WriteStream(w io.Writer, schema engine.Schema, batches ...engine.Batch) err
 	return nil
 }
 
-// ReadStream reads a stream in Arrow's IPC format to its end. The batches, which are the
-// caller's to release, take their memory from mem, nil for Go's heap. Types that rows can hold
-// in another form, such as large text, come in that form; others, and dictionaries, are errors,
-// as is a stream that is damaged or lacks the mark of its end, which writers of Arrow make when
-// they are closed.
+// ReadStream reads a stream in Arrow's IPC format to its end. The caller releases the batches.
+// Their memory is from mem; nil means Go's heap. Types that rows can hold in another form, such
+// as large text, are converted; other types and dictionaries are errors. A stream that is
+// damaged or has no end mark is an error too; writers of Arrow write the end mark when they are
+// closed.
 func ReadStream(r io.Reader, mem columnar.Allocator) (_ engine.Schema, batches []engine.Batch, err error) {
 	if r == nil {
 		return engine.Schema{}, nil, errors.New("arrowbridge: ReadStream: the reader is nil")

@@ -20,8 +20,8 @@ type twenty struct {
 	P, Q, R, S, T                string
 }
 
-// BenchmarkSumOfOne sums one column of a file of 20: where the plan says that nobody looks at the
-// others; where columns are named; and where a function between may look at all of them.
+// BenchmarkSumOfOne sums one column of a file of 20: when the plan shows that the others are
+// unused; when columns are named; and when a function in between may read all of them.
 func BenchmarkSumOfOne(b *testing.B) {
 	const rows = 400_000
 	path := filepath.Join(b.TempDir(), "twenty.parquet")

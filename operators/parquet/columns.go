@@ -9,16 +9,16 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// Parquet tells of times whether they are instants, adjusted to UTC, or what a clock showed
-// somewhere. Arrow's writer takes those of the zone UTC for the former, and those of another
-// one for the latter, so that these names stand for the two.
+// Times in Parquet are either instants, adjusted to UTC, or local times. Arrow's writer takes
+// times of the zone UTC for instants, and those of other zones for local times. These zones
+// stand for the two.
 const (
 	utc   = "UTC"
 	local = "local"
 )
 
-// storedType is the type that a column has in a file: vectors are lists, and
-// seconds, which Parquet does not know, milliseconds. The zone of times says utc or local.
+// storedType returns the type that a column has in a file: vectors are lists, and seconds,
+// which Parquet does not have, are milliseconds. The zone of times is utc or local.
 func storedType(t arrow.DataType) arrow.DataType {
 	switch t := t.(type) {
 	case *arrow.FixedSizeListType:
@@ -70,8 +70,8 @@ func toStored(mem memory.Allocator, stored *arrow.Schema, rows arrow.Record) (ar
 	return array.NewRecord(stored, cols, rows.NumRows()), nil
 }
 
-// listOf returns vectors as lists. Those that are null become empty, as Parquet
-// has no place for what lies under a null.
+// listOf returns vectors as lists. Null vectors become empty, as Parquet has no place for
+// components of a null.
 func listOf(mem memory.Allocator, c *array.FixedSizeList, t arrow.DataType) arrow.Array {
 	dim := int(c.DataType().(*arrow.FixedSizeListType).Len())
 	elem := t.(*arrow.ListType).Elem()
@@ -110,7 +110,7 @@ func listOf(mem memory.Allocator, c *array.FixedSizeList, t arrow.DataType) arro
 	return array.MakeFromData(list)
 }
 
-// toUnit returns times as the type that they are stored in.
+// toUnit converts times to the type that they are stored in.
 func toUnit(mem memory.Allocator, c *array.Timestamp, t arrow.DataType) (arrow.Array, error) {
 	if c.DataType().(*arrow.TimestampType).Unit != arrow.Second {
 		return retyped(c, t), nil
@@ -123,7 +123,7 @@ func toUnit(mem memory.Allocator, c *array.Timestamp, t arrow.DataType) (arrow.A
 	})
 }
 
-// retyped returns times with another zone, owned; the counts, and their unit, stay.
+// retyped returns times with another zone, owned. Counts and unit do not change.
 func retyped(c arrow.Array, t arrow.DataType) arrow.Array {
 	d := c.Data()
 	made := array.NewData(t, d.Len(), d.Buffers(), nil, d.NullN(), d.Offset())
@@ -131,7 +131,7 @@ func retyped(c arrow.Array, t arrow.DataType) arrow.Array {
 	return array.MakeFromData(made)
 }
 
-// mapTimes returns times of another type, nulls as they are.
+// mapTimes returns times of another type, mapped by f; nulls stay.
 func mapTimes(mem memory.Allocator, c arrow.Array, t arrow.DataType, f func(int64) (int64, error)) (arrow.Array, error) {
 	b := array.NewTimestampBuilder(mem, t.(*arrow.TimestampType))
 	defer b.Release()
@@ -150,8 +150,7 @@ func mapTimes(mem memory.Allocator, c arrow.Array, t arrow.DataType, f func(int6
 	return b.NewArray(), nil
 }
 
-// fromStored returns a column of a file with the type it is to have, owned; col
-// is taken over.
+// fromStored converts a column of a file to its type in rows, owned. It takes over col.
 func fromStored(mem memory.Allocator, col arrow.Array, t arrow.DataType) (arrow.Array, error) {
 	want, ok := t.(*arrow.TimestampType)
 	if !ok || arrow.TypeEqual(col.DataType(), t) {

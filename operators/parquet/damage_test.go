@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// damager is a sink that damages what another one has staged, before that is completed.
+// damager is a sink that damages the staged files of another one before that is completed.
 type damager struct{ damage func() error }
 
 func (d *damager) Begin() error                     { return nil }
@@ -31,7 +31,7 @@ func (d *damager) Settle() error                    { return nil }
 
 var _ engine.JointSink = (*damager)(nil)
 
-// takes takes rows.
+// takes is an operator that ignores its rows.
 type takes struct{}
 
 func (takes) Open(*engine.Context) error { return nil }
@@ -42,9 +42,9 @@ func (takes) EndShard(*engine.Context, int, engine.Output) error { return nil }
 func (takes) Finish(*engine.Context, engine.Output) error        { return nil }
 func (takes) Close() error                                       { return nil }
 
-// TestDamagedStagedParts: of a set of outputs none becomes visible where a bit of what a
-// shard of one has staged was lost, whether that is put together to one file or is one
-// of a directory; undamaged all do, as they are written alone.
+// TestDamagedStagedParts: if a bit of one staged file is lost, no output of the set becomes
+// visible, for single files and for directories. Without damage all outputs are the same as
+// when written alone.
 func TestDamagedStagedParts(t *testing.T) {
 	for _, perShard := range []bool{false, true} {
 		for _, workers := range []int{0, 2} {

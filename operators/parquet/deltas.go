@@ -8,9 +8,10 @@ import (
 )
 
 // deltas reads whole numbers that are stored as differences (DELTA_BINARY_PACKED of the Parquet
-// format). A head tells how many there are, and the first. Blocks follow: a least difference, the
-// widths of the block's miniblocks, and in each miniblock the differences, less the least one, in
-// so many bits. They are unpacked as they are read, whatever the size of miniblocks.
+// format). A head has the count and the first number. Blocks follow: a least difference, the
+// bit widths of the block's miniblocks, and the miniblocks. A miniblock has the differences,
+// less the least one, in its bit width. They are unpacked as they are read, whatever the size
+// of miniblocks.
 type deltas[T int32 | int64] struct {
 	left  int // numbers to come
 	first bool
@@ -20,17 +21,18 @@ type deltas[T int32 | int64] struct {
 	block int // miniblocks in a block
 	mini  int // numbers in a miniblock
 
-	data   []byte // after the miniblock at hand
+	data   []byte // after the current miniblock
 	widths []byte // of the block's miniblocks after it
-	here   int    // numbers left of it
-	packed []byte // in which they lie, each of width bits, the next of them from bit on
+	here   int    // numbers left of the current miniblock
+	packed []byte // their bytes; each has width bits, and the next begins at bit
 	width  int
 	bit    int
 }
 
 var errDeltasEnd = errors.New("a page has deltas that end early")
 
-// newDeltas returns a reader of n numbers, which have been seen to be there, and what follows them.
+// newDeltas returns a reader of n numbers and the data after them. It checks that data can hold
+// the numbers.
 func newDeltas[T int32 | int64](n int, data []byte) (*deltas[T], []byte, error) {
 	var head [4]uint64 // numbers in a block, miniblocks, numbers, and the first of these
 	for i := range head {
@@ -59,10 +61,10 @@ func newDeltas[T int32 | int64](n int, data []byte) (*deltas[T], []byte, error) 
 	return d, ahead.data, nil
 }
 
-// zigzag returns the number that is stored as v, whose lowest bit is the sign.
+// zigzag decodes a number stored as v, whose lowest bit is the sign.
 func zigzag[T int32 | int64](v uint64) T { return T(int64(v>>1) ^ -int64(v&1)) }
 
-// turn has the next miniblock at hand.
+// turn moves to the next miniblock.
 func (d *deltas[T]) turn() error {
 	if len(d.widths) == 0 {
 		v, size := binary.Uvarint(d.data)

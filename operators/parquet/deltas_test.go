@@ -53,8 +53,8 @@ func TestDeltasOfOthers(t *testing.T) {
 	}
 }
 
-// inDeltas writes rows with the library alone, with pages of about so many bytes. Columns are of
-// the encoding, from a start with a dictionary, if wanted, that becomes too large.
+// inDeltas writes rows with the library alone, with pages of about the given bytes. Columns
+// have the encoding; on request they begin with a dictionary that becomes too large.
 func inDeltas(t require.TestingT, rec arrow.Record, groupRows int64, dictionary bool, page int64) []byte {
 	var out bytes.Buffer
 	w, err := pqarrow.NewFileWriter(rec.Schema(), &out, pq.NewWriterProperties(pq.WithMaxRowGroupLength(groupRows), pq.WithDataPageSize(page), pq.WithBatchSize(16),
@@ -65,7 +65,7 @@ func inDeltas(t require.TestingT, rec arrow.Record, groupRows int64, dictionary 
 	return out.Bytes()
 }
 
-// longs are rows of numbers of 64 bits, nil for those that are null.
+// longs are rows of numbers of 64 bits; nil is null.
 func longs(t testing.TB, values []*int64) arrow.Record {
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, "x int64 null"))
 	defer b.Release()
@@ -84,7 +84,7 @@ func TestAnyDeltas(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		number := rapid.OneOf(rapid.Int64Range(-3, 100), rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64, 0}), rapid.Int64())
 		var want []*int64
-		for range rapid.IntRange(0, 200).Draw(rt, "pairs") { // the library's writer fails over pages of nulls alone
+		for range rapid.IntRange(0, 200).Draw(rt, "pairs") { // the library's writer fails on pages of only nulls
 			want = append(want, rapid.Ptr(number, false).Draw(rt, "number"), rapid.Ptr(number, true).Draw(rt, "or null"))
 		}
 		data := inDeltas(rt, longs(t, want), 2*rapid.Int64Range(1, 250).Draw(rt, "group"), rapid.Bool().Draw(rt, "dictionary"), rapid.Int64Range(1, 2000).Draw(rt, "page"))
@@ -121,7 +121,7 @@ func numbersOf(rec arrow.Record) (all []*int64) {
 }
 
 // TestDeltasAfterDictionaries reads files whose columns begin with a dictionary, and go on with
-// deltas where it has become too large.
+// deltas once it is too large.
 func TestDeltasAfterDictionaries(t *testing.T) {
 	values := make([]*int64, 6000)
 	for i := range values {
@@ -137,8 +137,8 @@ func TestDeltasAfterDictionaries(t *testing.T) {
 	}
 }
 
-// TestCraftedDeltas reads heads of deltas that claim more than there is, or more at once than
-// anybody can want: what is there is read, all else refused, without much memory.
+// TestCraftedDeltas reads heads of deltas that claim more than there is, or huge blocks.
+// Existing numbers are read, everything else is refused, without much memory.
 func TestCraftedDeltas(t *testing.T) {
 	head := func(block, minis, n uint64, blocks ...byte) (data []byte) {
 		for _, v := range []uint64{block, minis, n, 10} {

@@ -1,39 +1,37 @@
-// Package parquet reads and writes Apache Parquet files. It stands apart from
-// package operators so that only programs that use it link the format.
+// Package parquet reads and writes Apache Parquet files. It is separate from package operators
+// so that only programs that use it link the format.
 //
 //	rows := parquet.Read(b, "data/*.parquet", parquet.ReadOptions{Columns: []string{"id", "features"}})
 //	parquet.Write(model.Predict(rows), "predictions.parquet", parquet.WriteOptions{})
 //
 // # Types
 //
-// Booleans, integers, floats, text, bytes, dates and timestamps are what they
-// are in Parquet. Vectors are lists of floats, and sparse vectors structs of two
-// lists, indices and values; other nested columns, decimals, times of day and
-// the like are refused by name. What Parquet cannot say (the length of vectors,
-// the size of sparse ones, seconds as the unit of a time, time zones) stands in
-// the file's metadata under "superstep.columns", so that types come back as they
-// were; other programs see plain lists. Lists that were fixed-size lists in Arrow
+// Booleans, integers, floats, text, bytes, dates and timestamps have the Parquet types. Vectors
+// are lists of floats, and sparse vectors structs of two lists, indices and values; other
+// nested columns, decimals, times of day and the like are refused by name. Properties that
+// Parquet does not have (the length of vectors, the size of sparse ones, seconds as the unit of
+// a time, time zones) are in the file's metadata under "superstep.columns", so that reading
+// restores the types; other programs see plain lists. Lists that were fixed-size lists in Arrow
 // are vectors of that length again too.
 //
-// Timestamps with a time zone are adjusted to UTC in the file, those without are
-// not, and so they are read: the zone is UTC unless the file has the schema that
-// Arrow had, under "ARROW:schema", which is written where a column has another
-// zone. Times of 96 bits, which do not tell, have a zone where that schema has one.
-// Durations, which only that schema tells from numbers, are refused by name.
+// Timestamps with a time zone are adjusted to UTC in the file, and those without are not. They
+// are read accordingly: the zone is UTC unless the file has an Arrow schema under
+// "ARROW:schema" with another one. That schema is written if a column has another zone. Times
+// of 96 bits do not say whether they are adjusted: they have a zone if that schema has one.
+// Durations are refused by name; only that schema distinguishes them from numbers.
 //
 // # Pages
 //
 // Pages of versions 1 and 2 are read, packed by snappy, zstd, gzip or brotli or not at all, and
 // encoded as PLAIN, by a dictionary, RLE (of booleans), DELTA_BINARY_PACKED,
-// DELTA_LENGTH_BYTE_ARRAY or DELTA_BYTE_ARRAY. Nothing that a page says of itself is believed
-// before it was compared with the bytes that are there: one that has fewer values or levels than
-// it says is an error with column, row group and page, both counted from 0. What was changed to
-// other values that could be is not noticed, as checksums of pages are not looked at.
+// DELTA_LENGTH_BYTE_ARRAY or DELTA_BYTE_ARRAY. The header of a page is checked against its
+// bytes before it is used: a page with fewer values or levels than it claims is an error that
+// names column, row group and page, both counted from 0. Damage that only changes values is not
+// detected, as checksums of pages are not verified.
 //
 // # Cutting and bytes
 //
-// Rows are cut into shards by their index, whatever the row groups: each subtask
-// reads from the row group in which its first shard begins. What is written
-// depends on the rows alone; a row group has 65,536 rows, or fewer when they take
-// 16 MiB.
+// Rows are cut into shards by their index, whatever the row groups: each subtask reads from the
+// row group in which its first shard begins. The bytes written depend on the rows alone. A row
+// group has 65,536 rows, or fewer if they take 16 MiB.
 package parquet

@@ -13,11 +13,11 @@ import (
 
 // flatColumn reads a column that has no lists.
 type flatColumn interface {
-	// read reads rows that are there, owned by the caller.
+	// read reads that many rows, which must exist, owned by the caller.
 	read(rows int) (arrow.Array, error)
 }
 
-// newFlat returns a reader of a column that is of a type as it is stored.
+// newFlat returns a reader of a column of the given stored type.
 func newFlat(l leaf, stored arrow.DataType) (flatColumn, error) {
 	f := flat{leaf: l, stored: stored}
 	switch l.column.PhysicalType() {
@@ -39,20 +39,20 @@ func newFlat(l leaf, stored arrow.DataType) (flatColumn, error) {
 	return nil, fmt.Errorf("type %v is not supported", l.column.PhysicalType())
 }
 
-// flat is what columns without lists have in common.
+// flat is the common part of columns without lists.
 type flat struct {
 	leaf
 	stored arrow.DataType
 }
 
-// part are rows of one page.
+// part describes the rows of a call that are in one page.
 type part struct {
-	from, to int    // among those that are read
+	from, to int    // range among the rows of the call
 	held     int    // how many are not null
-	valid    []byte // which of all rows these are, a bit each
+	valid    []byte // validity bits of all rows of the call
 }
 
-// rows reads which of so many rows are null, and lets values read the others part by part.
+// rows reads which of the next rows are null, and calls values part by part to read the others.
 func (f *flat) rows(rows int, values func(p part) error) (valid *memory.Buffer, nulls int, err error) {
 	all := part{}
 	if f.column.MaxDefinitionLevel() > 0 {
@@ -104,7 +104,8 @@ func (c *numberColumn[T]) read(rows int) (arrow.Array, error) {
 		if p.held == 0 {
 			return nil
 		}
-		// What is not null is read to the first places, and moves to its own from the last on.
+		// Values that are not null are read to the first places, and then moved to their own,
+		// beginning with the last.
 		if err := c.numbers.next(out[p.from : p.from+p.held]); err != nil {
 			return err
 		}
@@ -123,7 +124,7 @@ func (c *numberColumn[T]) read(rows int) (arrow.Array, error) {
 	return c.array(rows, nulls, valid, memory.NewBufferBytes(bytesOf(out, c.stored))), nil
 }
 
-// bytesOf returns numbers as those of a type, which may have fewer bits.
+// bytesOf returns the bytes of numbers as a type that may have fewer bits.
 func bytesOf[T number](numbers []T, t arrow.DataType) []byte {
 	switch t.(arrow.FixedWidthDataType).BitWidth() {
 	case 8:
@@ -146,7 +147,7 @@ func narrowed[To int8 | int16, T number](numbers []T) []byte {
 type textColumn struct {
 	flat
 	texts texts
-	bytes int // that the last rows had
+	bytes int // size of the last rows read
 }
 
 func newTextColumn(f flat) *textColumn {
@@ -165,7 +166,7 @@ func (c *textColumn) read(rows int) (arrow.Array, error) {
 				return err
 			}
 		}
-		// A row that is null ends where the one before does.
+		// A null row ends where the previous row does.
 		for i, from := p.to-p.from, p.held; from < i; i-- {
 			ends[i] = ends[from]
 			if bitutil.BitIsSet(p.valid, p.from+i-1) {

@@ -23,7 +23,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// allocated returns the bytes that f allocates, but for small objects at hand.
+// allocated returns the bytes that f allocates, without small objects.
 func allocated(f func()) uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)
@@ -58,14 +58,14 @@ func thousand(t testing.TB, kind string) arrow.Record {
 	return b.NewRecord()
 }
 
-// form is how the pages of a file are.
+// form describes the pages of a file.
 type form struct {
 	encoding   pq.Encoding
 	dictionary bool
 	version2   bool
 }
 
-// bare writes rows with the library alone, neither packed nor with statistics.
+// bare writes rows with the library alone, without compression and statistics.
 func bare(t testing.TB, rec arrow.Record, f form) []byte {
 	var out bytes.Buffer
 	version := pq.DataPageV1
@@ -79,8 +79,7 @@ func bare(t testing.TB, rec arrow.Record, f form) []byte {
 	return out.Bytes()
 }
 
-// changed returns data with the one place where there is from, or the last one where ones are
-// more, changed.
+// changed returns data with the last occurrence of from changed to to.
 func changed(t testing.TB, data []byte, from, to string) []byte {
 	at := bytes.LastIndex(data, []byte(from))
 	require.Positive(t, at, "there is no % x", from)
@@ -90,8 +89,8 @@ func changed(t testing.TB, data []byte, from, to string) []byte {
 	return data
 }
 
-// requireDamaged requires that reading a file fails in the same words at any parallelism, which
-// name the column, and allocates little.
+// requireDamaged requires that reading a file fails with the same message at any parallelism,
+// that the message names the column, and that reading allocates little.
 func requireDamaged(t testing.TB, data []byte, name, want string) {
 	path := filepath.Join(t.TempDir(), "x.parquet")
 	require.NoError(t, os.WriteFile(path, data, 0o600))
@@ -108,7 +107,8 @@ func requireDamaged(t testing.TB, data []byte, name, want string) {
 	}
 }
 
-// What a head of 1000 values, or a run of 1000 levels, is; and with one bit changed.
+// The bytes of a head of 1000 values, and of a run of 1000 levels; and each with one bit
+// changed.
 const (
 	levelsOf1000 = "\xd0\x0f\x01"
 	levelsOf488  = "\xd0\x07\x01"
@@ -118,7 +118,7 @@ const (
 	headOfMore   = "\x80\x01\x04\xe8\x87"
 )
 
-// TestPagesThatLie reads pages whose heads and levels are not what follows.
+// TestPagesThatLie reads pages whose heads and levels do not fit their data.
 func TestPagesThatLie(t *testing.T) {
 	e := pq.Encodings
 	for _, version2 := range []bool{false, true} {
@@ -197,7 +197,7 @@ func TestCutChunks(t *testing.T) {
 	}
 }
 
-// TestWrongSchemas: what is left over in a schema, or is no repetition, is not passed over.
+// TestWrongSchemas: additional elements of a schema, and invalid repetitions, are errors.
 func TestWrongSchemas(t *testing.T) {
 	three := batchtest.Record(t, memory.NewGoAllocator(), batchtest.Schema(t, "x float64 null", "y int64", "z utf8"), `[{"x": 1, "y": 2, "z": "a"}, {"x": 3, "y": 4, "z": "b"}]`)
 	data := bare(t, three, form{encoding: pq.Encodings.Plain})
@@ -255,7 +255,8 @@ func TestHugeHeads(t *testing.T) {
 	}
 }
 
-// TestWrongListOfEncodings: what pages are encoded as they say themselves.
+// TestWrongListOfEncodings: the encoding in the head of a page counts, not the list in the
+// footer.
 func TestWrongListOfEncodings(t *testing.T) {
 	rec := thousand(t, "int64 null")
 	data := bare(t, rec, form{encoding: pq.Encodings.DeltaBinaryPacked})
@@ -294,8 +295,8 @@ func TestOneBitOfManyLengths(t *testing.T) {
 	requireDamaged(t, changed(t, data, head, string(more)), "lengths", "a page with 100003 values that are not null says it has 83")
 }
 
-// TestFlippedBits flips bits of the pages of files of each type and encoding: reading them never
-// panics or takes much memory, and fails wherever it does in pyarrow.
+// TestFlippedBits flips bits of the pages of files of each type and encoding. Reading them
+// never panics or takes much memory, and fails whenever pyarrow fails.
 func TestFlippedBits(t *testing.T) {
 	for _, name := range []string{"pages1", "pages2"} {
 		data, err := os.ReadFile(filepath.Join("testdata", "flat", name+".parquet"))

@@ -13,19 +13,20 @@ const (
 	pageOfData2      = 3
 )
 
-// head is what stands before a page, -1 where there is nothing of it.
+// head is the header of a page; missing fields are -1.
 type head struct {
 	kind         int64
-	size, packed int64 // bytes of the page, and of its packed form, which is what the file has
+	size, packed int64 // bytes of the page, and of its compressed form in the file
 	values       int64
 	encoding     int64
 	nulls, rows  int64 // of a page of version 2
-	// Of the levels of a page of version 1 how they are encoded, of one of version 2 their bytes.
+	// For a page of version 1 the encodings of its levels, for version 2 the bytes of its
+	// levels.
 	defined, repeated int64
 	plain             bool // a page of version 2 is not packed
 }
 
-// parseHead returns the head that data begins with, and what follows.
+// parseHead returns the head at the beginning of data, and the data after it.
 func parseHead(data []byte) (head, []byte, error) {
 	h := head{kind: -1, size: -1, packed: -1, values: -1, encoding: -1, nulls: -1, rows: -1, defined: -1, repeated: -1}
 	c := compact{data: data}
@@ -81,7 +82,7 @@ const (
 	thriftStruct = 12
 )
 
-// compact reads the compact protocol of Thrift. Beyond the end it reads zeros, and is bad.
+// compact reads the compact protocol of Thrift. Beyond the end it reads zeros and sets bad.
 type compact struct {
 	data []byte
 	bad  bool
@@ -117,7 +118,7 @@ func (c *compact) number() int64 {
 	return int64(v>>1) ^ -int64(v&1)
 }
 
-// numberInto reads a number of 32 bits, if it is one.
+// numberInto reads a number if kind is that of 32 bits.
 func (c *compact) numberInto(n *int64, kind byte) bool {
 	if kind != thriftInt32 {
 		return false
@@ -128,8 +129,8 @@ func (c *compact) numberInto(n *int64, kind byte) bool {
 	return true
 }
 
-// numbers reads a struct whose numbers go to where their fields are, if they are there; of its
-// truth values told is told.
+// numbers reads a struct. It stores the number of field id in *fields[id], if there is such an
+// element, and calls told for booleans.
 func (c *compact) numbers(fields []*int64, told func(id int64, kind byte)) {
 	c.fields(1, func(id int64, kind byte) bool {
 		if told != nil && (kind == thriftTrue || kind == thriftFalse) {
@@ -139,7 +140,7 @@ func (c *compact) numbers(fields []*int64, told func(id int64, kind byte)) {
 	})
 }
 
-// fields reads a struct. What field leaves, by false, is passed over.
+// fields reads a struct. It skips the fields for which field returns false.
 func (c *compact) fields(depth int, field func(id int64, kind byte) bool) {
 	for id := int64(0); !c.bad; {
 		b := c.byte()
@@ -156,7 +157,7 @@ func (c *compact) fields(depth int, field func(id int64, kind byte) bool) {
 	}
 }
 
-// skip passes over a value of a field.
+// skip skips the value of a field.
 func (c *compact) skip(kind byte, depth int) {
 	const deepest = 16
 	element := func(kind byte) {

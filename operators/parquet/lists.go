@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Lists are put together here from the levels of their leaves (Melnik et al.,
-// "Dremel", VLDB 2010, §4).
+// Lists are assembled here from the levels of their leaves (Melnik et al., "Dremel", VLDB 2010,
+// §4).
 
 // element is a type of leaves.
 type element interface{ int32 | float32 | float64 }
@@ -26,9 +26,9 @@ type lists[T element] struct {
 	defs   []int32
 	reps   []int32
 	items  []T
-	levels int // read into defs and reps, of which at have been used
+	levels int // number of levels in defs and reps; at of them are used
 	at     int
-	item   int // used of items
+	item   int // number of items used
 }
 
 // newLists returns a reader of the lists of a leaf.
@@ -38,8 +38,8 @@ func newLists[T element](from leaf) (*lists[T], error) {
 	if n := from.column.MaxRepetitionLevel(); n != 1 {
 		return nil, fmt.Errorf("lists are nested %d deep, where 1 is supported", n)
 	}
-	// Every optional or repeated node up from the leaf to the list's own repeated
-	// one adds a level.
+	// Every optional or repeated node from the leaf up to the list's own repeated node adds a
+	// level.
 	l.some = l.full
 	for n := from.column.SchemaNode(); n.RepetitionType() != pq.Repetitions.Repeated; n = n.Parent() {
 		if n.RepetitionType() == pq.Repetitions.Optional {
@@ -87,8 +87,7 @@ func (l *lists[T]) fill() (ok bool, err error) {
 	return true, nil
 }
 
-// list appends the elements of the next row's list to dst; null says that there
-// is no list.
+// list appends the elements of the next row's list to dst. null says that the list is null.
 func (l *lists[T]) list(dst []T) (_ []T, null bool, err error) {
 	def, rep, ok, err := l.peek()
 	switch {
@@ -134,7 +133,7 @@ type denseColumn[T float32 | float64] struct {
 
 func (c *denseColumn[T]) appendTo(b array.Builder, rows int) (err error) {
 	list := b.(array.ListLikeBuilder)
-	dim := batch.VectorDim(b.Type()) // 0 where rows may differ
+	dim := batch.VectorDim(b.Type()) // 0 if rows may differ
 	for range rows {
 		var null bool
 		if c.row, null, err = c.lists.list(c.row[:0]); err != nil {

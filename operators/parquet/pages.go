@@ -28,17 +28,17 @@ const (
 
 // decoder reads the values of pages.
 type decoder interface {
-	// dictionary takes the values that pages to come have indices of; none are of the last row
-	// group's any more.
+	// dictionary takes the n values that indices of later pages refer to. They replace those of
+	// the previous row group.
 	dictionary(n int, data []byte) error
-	// open takes n values of a page. The data stay as they are until the next page.
+	// open takes n values of a page. The data do not change until the next page.
 	open(encoding int64, n int, data []byte) error
 }
 
-// leaf reads the pages of a leaf of the schema, through all row groups from one on. What pages say
-// of themselves is checked against the bytes that are there before it is believed: Arrow's readers
-// give zeros, stale values and nulls for damaged pages, look for values without end, and allocate
-// whatever a page says that it has.
+// leaf reads the pages of a leaf of the schema, through all row groups from one on. It checks
+// the headers of pages against their bytes before it uses them. Arrow's readers do not: for
+// damaged pages they return zeros, stale values and nulls, search for values endlessly, and
+// allocate whatever a page claims.
 type leaf struct {
 	file   io.ReaderAt
 	size   int64
@@ -49,17 +49,17 @@ type leaf struct {
 	values decoder
 
 	codec      compress.Compression
-	rest       []byte // pages to come of the row group
+	rest       []byte // remaining pages of the row group
 	ahead      int64  // values that they have
-	page       int    // the number of the page at hand
-	dictionary bool   // there was one
-	unpacked   []byte // what pages are unpacked into
+	page       int    // number of the current page
+	dictionary bool   // the row group has one
+	unpacked   []byte // buffer for unpacked pages
 
-	here              int // values of the page at hand that have not been read, nulls among them
+	here              int // values of the current page that have not been read, including nulls
 	repeated, defined runs
 }
 
-// next has a page at hand that has values; more is false at the end of the last row group.
+// next moves to a page with unread values. more is false at the end of the last row group.
 func (l *leaf) next() (more bool, err error) {
 	for l.here == 0 {
 		if l.ahead <= 0 || len(l.rest) == 0 {
@@ -83,12 +83,12 @@ func (l *leaf) next() (more bool, err error) {
 	return true, nil
 }
 
-// inPage says of an error in which page it is.
+// inPage adds to an error the page in which it occurred.
 func (l *leaf) inPage(err error) error {
 	return fmt.Errorf("row group %d, page %d: %w", l.group-1, l.page, err)
 }
 
-// open takes the pages of a row group into memory.
+// open reads the pages of a row group into memory.
 func (l *leaf) open() error {
 	group := l.meta.RowGroup(l.group)
 	chunk, err := group.ColumnChunk(l.index)
@@ -98,7 +98,8 @@ func (l *leaf) open() error {
 	if chunk.CryptoMetadata() != nil {
 		return errors.New("it is encrypted, which is not supported")
 	}
-	// Of lists, whose rows tell where they end, there have been writers that counted otherwise.
+	// For lists some writers counted values differently; the levels of rows tell where they
+	// end.
 	if rows := group.NumRows(); l.column.MaxRepetitionLevel() == 0 && chunk.NumValues() != rows {
 		return fmt.Errorf("it has %d rows and, it says, %d values", rows, chunk.NumValues())
 	}
@@ -118,13 +119,13 @@ func (l *leaf) open() error {
 		return err
 	}
 	if l.codec != chunk.Compression() {
-		l.unpacked = nil // which is part of the last row group, if that was not packed
+		l.unpacked = nil // it refers to the last row group if that was not packed
 	}
 	l.codec, l.ahead, l.page, l.dictionary = chunk.Compression(), chunk.NumValues(), 0, false
 	return l.values.dictionary(0, nil)
 }
 
-// read reads a page. One of data is at hand then.
+// read reads a page. A page of data becomes the current one.
 func (l *leaf) read() error {
 	h, rest, err := parseHead(l.rest)
 	if err != nil {
@@ -143,7 +144,7 @@ func (l *leaf) read() error {
 	case pageOfData2:
 		return l.readData2(h, body)
 	}
-	return nil // there may be others
+	return nil // index pages and the like are skipped
 }
 
 func (l *leaf) readDictionary(h head, body []byte) error {
@@ -161,7 +162,7 @@ func (l *leaf) readDictionary(h head, body []byte) error {
 	return l.values.dictionary(int(h.values), data)
 }
 
-// readData reads a page of version 1, which is packed as a whole.
+// readData reads a page of version 1, which is compressed as a whole.
 func (l *leaf) readData(h head, body []byte) (err error) {
 	if l.unpacked, err = unpackPage(l.codec, l.unpacked, body, h.size); err != nil {
 		return err
@@ -176,7 +177,7 @@ func (l *leaf) readData(h head, body []byte) (err error) {
 	return l.turn(h, data)
 }
 
-// readData2 reads a page of version 2, whose levels are not packed.
+// readData2 reads a page of version 2, whose levels are not compressed.
 func (l *leaf) readData2(h head, body []byte) (err error) {
 	end := h.repeated + h.defined
 	if end > int64(len(body)) || end > h.size {
@@ -194,13 +195,14 @@ func (l *leaf) readData2(h head, body []byte) (err error) {
 	return l.turn(h, data)
 }
 
-// turn has a page of data at hand, whose levels are as many as it says, and none above the highest.
+// turn makes a page of data the current one. It checks that the page has as many levels as it
+// claims, and none above the highest.
 func (l *leaf) turn(h head, data []byte) error {
 	n := int(h.values)
 	if l.column.MaxRepetitionLevel() == 0 && int64(n) > l.ahead {
 		return fmt.Errorf("a page says it has %d values, and the row group has %d more", n, l.ahead)
 	}
-	held := n // that are not null
+	held := n // number of values that are not null
 	for _, level := range []struct {
 		runs runs
 		most int16
@@ -235,7 +237,7 @@ func fewValues(n int) error {
 
 func widthOf(most int16) int { return bits.Len16(uint16(most)) }
 
-// levels returns the n levels that the data of a page of version 1 begin with, and what follows.
+// levels returns the n levels at the beginning of a page of version 1, and the data after them.
 func levels(most int16, encoding int64, n int, data []byte) (runs, []byte, error) {
 	width := widthOf(most)
 	switch {
@@ -257,8 +259,8 @@ func levels(most int16, encoding int64, n int, data []byte) (runs, []byte, error
 	return runs{}, nil, fmt.Errorf("the encoding %d of the levels of a page is not supported", encoding)
 }
 
-// unpackPage returns the size bytes that a page was packed from; they may lie in into. What is
-// allocated is no more than the packed bytes can become.
+// unpackPage decompresses a page of size bytes; the result may use into. It allocates no more
+// than the compressed bytes can expand to.
 func unpackPage(codec compress.Compression, into, packed []byte, size int64) (data []byte, err error) {
 	if codec == compress.Codecs.Uncompressed {
 		return packed, nil
@@ -267,9 +269,9 @@ func unpackPage(codec compress.Compression, into, packed []byte, size int64) (da
 		return nil, nil
 	}
 	wrong := fmt.Errorf("a page says that its %d bytes, packed by %v, become %d, which they do not", len(packed), codec, size)
-	grows := false // as it is unpacked
+	grows := false // the buffer grows while the page is unpacked
 	switch codec {
-	case compress.Codecs.Snappy: // says how many it becomes; three bytes become 64 at most
+	case compress.Codecs.Snappy: // has the size in its data; three bytes become 64 at most
 		if n, _ := binary.Uvarint(packed); n != uint64(size) || size > 22*int64(len(packed)) {
 			return nil, wrong
 		}
@@ -291,7 +293,7 @@ func unpackPage(codec compress.Compression, into, packed []byte, size int64) (da
 		return nil, err
 	}
 	defer func() {
-		if v := recover(); v != nil { // as is the codecs' way to say that they cannot
+		if v := recover(); v != nil { // codecs panic on damaged data
 			err = fmt.Errorf("a page cannot be unpacked by %v: %v", codec, v)
 		}
 	}()

@@ -29,7 +29,7 @@ import (
 
 const shards = 8
 
-// columns are of every kind that columns can be.
+// columns has a column of every kind.
 var columns = []string{
 	"i int64", "small uint8", "big uint64 null", "on bool null", "x float64 null", "t utf8 null", "raw binary", "v vector[2] null", "v32 vector32[3]",
 	"list vector null", "list32 vector32", "s sparse[9] null", "day date32", "when timestamp[us] null", "sec timestamp[s, Europe/Prague] null", "nano timestamp[ns, UTC]",
@@ -61,15 +61,15 @@ func run(t require.TestingT, mem memory.Allocator, build func(b *engine.Builder)
 	}), struct{}{}, append([]engine.Option{engine.Shards(shards), engine.Allocator(mem)}, opts...)...)
 }
 
-// setting is how a job is run: as a number of workers, or as a whole where that is 0.
+// setting describes how a job is run: with a number of workers, or as a whole if that is 0.
 type setting struct{ p, rows, workers int }
 
 func (s setting) options() []engine.Option {
 	return []engine.Option{engine.Parallelism(s.p), engine.BatchRows(s.rows), engine.Workers(s.workers)}
 }
 
-// wholeSettings are all combinations of a job run as a whole; fewSettings has each
-// number once.
+// wholeSettings are all combinations for a job run as a whole; fewSettings has each number
+// once.
 var (
 	fewSettings   = []setting{{1, 7, 0}, {2, 1024, 2}, {3, 1, 0}, {8, 7, 0}, {8, 7, 3}}
 	wholeSettings = []setting{{1, 1, 0}, {1, 7, 0}, {1, 1024, 0}, {2, 1, 0}, {2, 7, 0}, {2, 1024, 0}, {3, 1, 0}, {3, 7, 0}, {3, 1024, 0}, {8, 1, 0}, {8, 7, 0}, {8, 1024, 0}}
@@ -179,8 +179,7 @@ func TestRowGroupsDoNotShow(t *testing.T) {
 	}
 }
 
-// TestRowsAreCutByIndex reads files of many row groups and checks in which shard
-// each row lies.
+// TestRowsAreCutByIndex reads files of many row groups and checks the shard of each row.
 func TestRowsAreCutByIndex(t *testing.T) {
 	rec := batchtest.Record(t, memory.NewGoAllocator(), batchtest.Schema(t, "n int64 null", "x float64"),
 		`[{"n": 0, "x": 0}, {"n": 1, "x": 1}, {"n": null, "x": 2}, {"n": 3, "x": 3}, {"n": 4, "x": 4}]`)
@@ -292,8 +291,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// The files in testdata are of pyarrow 26.0.1: 20 rows of id, and of x, which is i/8, by
-// write_table with use_dictionary=False, and with use_byte_stream_split=["x"], or with
+// The files in testdata were written by pyarrow 26.0.1: 20 rows of id, and of x, which is i/8,
+// by write_table with use_dictionary=False, and with use_byte_stream_split=["x"] or
 // compression={"id": "NONE", "x": "lz4"}.
 func TestPagesThatAreRefusedByName(t *testing.T) {
 	run := func(name string, columns ...string) error {

@@ -27,20 +27,18 @@ type ReadOptions struct {
 	// Columns names the columns to read, in this order; nil means all. Others are
 	// not decoded.
 	Columns []string
-	// LeaveOut, if set, is told of the columns of types that rows cannot have, which are
-	// then left out, unless Columns names them; otherwise they are an error.
+	// LeaveOut, if set, is called for each column whose type rows cannot have. The column is
+	// then left out, unless Columns names it. Without LeaveOut such columns are an error.
 	LeaveOut func(column, problem string)
-	// Index, if set, is told of the columns that the files name as an index of pandas, of
-	// those that are read.
+	// Index, if set, is called for each column read that the files name as an index of pandas.
 	Index func(column string)
 	// FS, if set, is the file system that holds the files, such as one embedded in
 	// the program.
 	FS fs.FS
 }
 
-// Read reads Parquet files: a file, the files of a directory, or those a glob
-// names. Files are checked, rows cut into shards, and columns that nobody looks at left out, as
-// operators.ReadRowFiles says.
+// Read reads Parquet files: a file, the files of a directory, or those a glob names. Files are
+// checked, rows cut into shards, and unused columns left out as by operators.ReadRowFiles.
 func Read(b *engine.Builder, path string, o ReadOptions) *engine.Dataset {
 	return operators.ReadRowFiles(b, o.FS, path, operators.RowFormat{Op: "ReadParquet", Columns: o.Columns, LeaveOut: o.LeaveOut, Index: o.Index, Open: open})
 }
@@ -83,15 +81,15 @@ func open(r io.ReaderAt, size int64) (operators.RowFile, error) {
 	return t, nil
 }
 
-// reader opens the file for one goroutine, and returns what its metadata tell of types.
+// reader opens the file for one goroutine, and returns the types in its metadata.
 func (t *table) reader() (*pqarrow.FileReader, told, error) {
 	r, err := file.NewParquetReader(io.NewSectionReader(t.r, 0, t.size))
 	if err != nil {
 		return nil, told{}, err
 	}
 	told := toldIn(r)
-	// Types are those of Parquet, whatever Arrow's were: dictionaries and large
-	// text are then read as plain values.
+	// Use the types of Parquet, not those of Arrow: dictionaries and large text are then read
+	// as plain values.
 	r.MetaData().FileMetaData.KeyValueMetadata = nil
 	f, err := pqarrow.NewFileReader(r, pqarrow.ArrowReadProperties{}, memory.NewGoAllocator())
 	return f, told, err
@@ -103,7 +101,7 @@ func (t *table) NumRows() int64 { return t.rows }
 
 func (t *table) Close() error { return nil }
 
-// Rows opens the file anew: Arrow's readers are not for several goroutines.
+// Rows opens the file anew, as Arrow's readers are not safe for concurrent use.
 func (t *table) Rows(row int64, columns []int, _ columnar.Allocator) (operators.RowCursor, error) {
 	f, _, err := t.reader()
 	if err != nil {
@@ -135,7 +133,7 @@ func (t *table) Rows(row int64, columns []int, _ columnar.Allocator) (operators.
 	return c, nil
 }
 
-// leastRows is how many rows are decoded at a time at least.
+// leastRows is the least number of rows that are decoded at a time.
 const leastRows = 1024
 
 // cursor reads all columns side by side.
@@ -153,7 +151,7 @@ func (c *cursor) Next(want int) (engine.Batch, error) {
 	return arrowrows.Batch(rows), err
 }
 
-// read reads rows that are there.
+// read reads that many rows, which must exist.
 func (c *cursor) read(rows int64) (arrow.Record, error) {
 	cols := make([]arrow.Array, 0, len(c.columns))
 	defer func() {
@@ -209,7 +207,7 @@ func (t *table) newColumn(f *pqarrow.FileReader, at int, field arrow.Field, grou
 
 var errSplit = errors.New("its encoding BYTE_STREAM_SPLIT is not supported: write the file without it, in pyarrow with use_byte_stream_split=False")
 
-// readable refuses a column with pages that are not supported, from a row group on.
+// readable refuses a column whose pages, from a row group on, are not supported.
 func readable(meta *metadata.FileMetaData, node pqarrow.SchemaField, group int) error {
 	for _, child := range node.Children {
 		if err := readable(meta, child, group); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// benchmarkRows are rows of a column of one kind, of which every so many-th is null.
+// benchmarkRows returns rows of a column of one kind, with nulls at regular distances.
 func benchmarkRows(b *testing.B, kind string, nulls, different int) arrow.Record {
 	const rows = 400_000
 	if nulls > 0 {

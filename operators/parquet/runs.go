@@ -9,24 +9,24 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/bitutil"
 )
 
-// runs reads numbers of up to 32 bits, as many bits each, that are stored as runs: levels, indices
-// of dictionaries, truth values. A run is a count and a number, or a number of groups of eight
-// numbers and these, as the first bit of its head tells (the hybrid of run lengths and bit packing
-// of the Parquet format).
+// runs reads numbers of up to 32 bits, all of one width, that are stored as runs: levels,
+// indices of dictionaries, truth values. The first bit of a run's head says which kind it is: a
+// count and one number, or a number of groups of eight packed numbers (the hybrid of run
+// lengths and bit packing of the Parquet format).
 type runs struct {
 	width  int
 	data   []byte // runs to come
-	same   int    // numbers left of a run of one
-	number int32  // which that is
+	same   int    // numbers left of a run of equal numbers
+	number int32  // that number
 	packed int    // numbers left of a run of groups
-	groups []byte // in which they lie
-	bit    int    // where the next of them begins
+	groups []byte // the bytes of these groups
+	bit    int    // where the next number begins in groups
 }
 
-// errRunsEnd says that runs have fewer numbers than are read.
+// errRunsEnd says that runs have fewer numbers than requested.
 var errRunsEnd = errors.New("runs end early")
 
-// next has a run at hand.
+// next moves to the next run.
 func (r *runs) next() error {
 	if r.same > 0 || r.packed > 0 {
 		return nil
@@ -48,7 +48,7 @@ func (r *runs) next() error {
 	}
 	r.packed, size = count*8, count*r.width
 	if missing := size - len(r.data); missing > 0 {
-		// There are writers that cut off what is not needed of the last group.
+		// Some writers cut off the unused part of the last group.
 		if missing >= r.width {
 			return errRunsEnd
 		}
@@ -59,7 +59,7 @@ func (r *runs) next() error {
 	return nil
 }
 
-// take takes up to n numbers from the run at hand.
+// take takes up to n numbers from the current run.
 func (r *runs) take(n int) {
 	if r.same > 0 {
 		r.same -= n
@@ -89,7 +89,7 @@ func (r *runs) read(dst []int32) error {
 	return nil
 }
 
-// bits reads n numbers of one bit into those of dst from one on, and returns how many are 1.
+// bits reads n numbers of one bit into dst from bit at on, and returns how many are 1.
 func (r *runs) bits(dst []byte, at, n int) (ones int, err error) {
 	for n > 0 {
 		if err := r.next(); err != nil {
@@ -112,7 +112,7 @@ func (r *runs) bits(dst []byte, at, n int) (ones int, err error) {
 	return ones, nil
 }
 
-// count returns how many of n levels are the highest there can be. It reads a copy of the runs.
+// count returns how many of n levels are the highest possible one. It reads a copy of the runs.
 func (r runs) count(n int, most int32) (highest int, err error) {
 	var levels [128]int32
 	for n > 0 {
@@ -151,8 +151,8 @@ func levelAbove(level, most int32) error {
 	return fmt.Errorf("a page has a level of %d, where %d is the highest", level, most)
 }
 
-// unpack reads numbers of so many bits each, up to 64, of which the first begins at a bit. They lie
-// in the bytes from their lowest bits on.
+// unpack reads numbers of width bits each, up to 64. The first begins at the given bit. Numbers
+// are packed from the lowest bits of the bytes on.
 func unpack[T int32 | int64](dst []T, data []byte, bit, width int) {
 	i, mask := 0, uint64(1)<<width-1
 	if width <= 57 {

@@ -17,8 +17,8 @@ import (
 // readsOnce reads the first rows of the first column of a file in memory.
 func readsOnce(data []byte) error { return readsColumn(data, 0) }
 
-// readsColumn reads the first rows of a column; a panic, which the source of rows makes an error
-// of damage, is one here.
+// readsColumn reads the first rows of a column. It turns a panic into an error, as the source
+// of rows does.
 func readsColumn(data []byte, column int) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -73,14 +73,14 @@ func TestRuns(t *testing.T) {
 		want  bool
 	}{
 		{nil, 1, 0, true}, {nil, 1, 1, false},
-		{[]byte{20, 1}, 1, 10, true}, {[]byte{20, 1}, 1, 11, false}, {[]byte{20}, 1, 1, false}, // ten numbers alike
+		{[]byte{20, 1}, 1, 10, true}, {[]byte{20, 1}, 1, 11, false}, {[]byte{20}, 1, 1, false}, // ten equal numbers
 		{[]byte{20, 1, 2, 0}, 2, 11, true},
 		{[]byte{3, 0xaa}, 1, 8, true}, {[]byte{3, 0xaa}, 1, 9, false}, // a group
-		{[]byte{5, 0xaa}, 1, 8, false}, // of two one is missing
+		{[]byte{5, 0xaa}, 1, 8, false}, // of two groups one is missing
 		{[]byte{3, 0xaa, 0xaa}, 2, 8, true}, {[]byte{3, 0xaa}, 2, 4, true}, {[]byte{3, 0xaa}, 2, 5, false}, {[]byte{3}, 2, 1, false},
-		{[]byte{0, 1, 20, 1}, 1, 1, false}, {[]byte{1, 20, 1}, 1, 1, false}, // runs of nothing
+		{[]byte{0, 1, 20, 1}, 1, 1, false}, {[]byte{1, 20, 1}, 1, 1, false}, // runs without numbers
 		{[]byte{0x80}, 1, 1, false}, {[]byte{0xfe, 0xff, 0xff, 0xff, 0xff, 1, 1}, 1, 1, false},
-		{[]byte{20}, 0, 10, true}, {[]byte{3}, 0, 8, true}, {[]byte{3}, 0, 9, false}, // of no bits
+		{[]byte{20}, 0, 10, true}, {[]byte{3}, 0, 8, true}, {[]byte{3}, 0, 9, false}, // of width 0
 	} {
 		r := runs{width: c.width, data: c.runs}
 		_, err := r.count(c.n, 3)
@@ -95,8 +95,8 @@ func TestRuns(t *testing.T) {
 	require.EqualError(t, err, "a page has a level of 3, where 2 is the highest")
 }
 
-// TestAnyRuns reads any runs in any parts, and compares the numbers with those that they were made
-// of; of one bit also as bits, at any place.
+// TestAnyRuns reads any runs in any parts, and compares the numbers with the original ones.
+// Numbers of one bit are also read as bits, at any position.
 func TestAnyRuns(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		width := rapid.IntRange(1, 32).Draw(rt, "width")

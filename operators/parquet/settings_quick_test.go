@@ -2,9 +2,9 @@
 
 package parquet
 
-// asWorkers are the settings of a quick test with several workers, of which one has more
-// subtasks than the others.
+// asWorkers are the settings of a quick test with several workers; one worker has more subtasks
+// than the others.
 func asWorkers() []setting { return []setting{{3, 1, 2}, {8, 7, 3}} }
 
-// flippedBits is of how many bits one is flipped.
+// flippedBits says that one in so many bits is flipped.
 const flippedBits = 5

@@ -2,7 +2,7 @@
 
 package parquet
 
-// asWorkers are all settings with two or three workers that there can be.
+// asWorkers are all settings with two or three workers.
 func asWorkers() (all []setting) {
 	for _, p := range []int{1, 2, 3, 8} {
 		for _, rows := range []int{1, 7, 1024} {
@@ -14,5 +14,5 @@ func asWorkers() (all []setting) {
 	return append(all, setting{1, 7, 1})
 }
 
-// flippedBits is of how many bits one is flipped.
+// flippedBits says that one in so many bits is flipped.
 const flippedBits = 1

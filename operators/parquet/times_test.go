@@ -45,8 +45,8 @@ func readAll(t *testing.T, path string) (columns, rows []string, left map[string
 	return columns, rows, left
 }
 
-// Times have a zone where they are adjusted to UTC, the one that Arrow's schema tells if there
-// is one; durations, which only that tells from numbers, are of a type that is not supported.
+// Times have a zone if they are adjusted to UTC: that of Arrow's schema, if there is one.
+// Durations, which only that schema distinguishes from numbers, are not supported.
 func TestTimesOfOthers(t *testing.T) {
 	const naive, utcs = "2020-07-01T12:00:00", "2020-07-01T12:00:00Z"
 	const berlins = "2020-07-01T10:00:00Z"
@@ -92,8 +92,8 @@ func timed(t *testing.T) arrow.Record {
 		  {"naive_s": null, "naive": 8, "naive_ns": 9, "utc": 10, "berlin_s": null, "berlin": 12, "v": [1]}]`)
 }
 
-// What is written tells other programs of each column of times whether it is adjusted to UTC, and
-// those with Arrow the zone.
+// The written file tells other programs whether times are adjusted to UTC, and programs with
+// Arrow the zone.
 func TestTimesForOthers(t *testing.T) {
 	rec := timed(t)
 	data := ours(t, rec, 1)
@@ -118,7 +118,7 @@ func TestTimesForOthers(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 	requireRows(t, fewSettings, rec, func(b *engine.Builder) *engine.Dataset { return Read(b, path, ReadOptions{}) })
 
-	// Without a zone to tell of there is no schema of Arrow.
+	// Without a zone to tell there is no Arrow schema.
 	plain, err := batch.Select(rec, []int{0, 1, 3})
 	require.NoError(t, err)
 	r, err = file.NewParquetReader(bytes.NewReader(ours(t, plain, 1)))
@@ -126,9 +126,9 @@ func TestTimesForOthers(t *testing.T) {
 	require.Nil(t, r.MetaData().KeyValueMetadata().FindValue("ARROW:schema"))
 }
 
-// Files of earlier versions, which said of times without a zone that they are adjusted to UTC, and
-// of those with one that they are not, are read as they were meant; what another program has
-// written is not, whatever it has kept of our metadata.
+// Earlier versions marked times without a zone as adjusted to UTC, and times with a zone as not
+// adjusted. Their files are read as intended. Files of other programs are read as they say,
+// even if they have kept our metadata.
 func TestTimesOfEarlierVersions(t *testing.T) {
 	rec := batchtest.Record(t, memory.NewGoAllocator(), batchtest.Schema(t, "naive timestamp[us]", "berlin timestamp[us, Europe/Berlin]"), `[{"naive": 2, "berlin": 6}]`)
 	told, err := json.Marshal(batch.Columns(rec.Schema()))

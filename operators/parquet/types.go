@@ -24,12 +24,12 @@ const (
 	writtenBy  = "superstep"
 )
 
-// told is what the metadata of a file tell of the types of its columns.
+// told holds what the metadata of a file say about the types of its columns.
 type told struct {
 	ours    bool          // this package has written the file
 	columns string        // under columnsKey
-	origin  *arrow.Schema // under arrowKey, nil where it cannot be told
-	pandas  string        // what pandas keeps there
+	origin  *arrow.Schema // under arrowKey, nil if it cannot be read
+	pandas  string        // metadata of pandas
 }
 
 func toldIn(r *file.Reader) told {
@@ -48,8 +48,8 @@ func toldIn(r *file.Reader) told {
 	}
 }
 
-// wellFormed refuses what Arrow's reader takes for a schema: one of which a part is left over, and
-// columns of which it is not known whether they can be null.
+// wellFormed refuses schemas that Arrow's reader accepts although they are invalid: with
+// elements left over, and with columns whose nullability is unknown.
 func wellFormed(meta *metadata.FileMetaData) error {
 	elements := meta.FileMetaData.Schema
 	for _, e := range elements[1:] {
@@ -63,7 +63,7 @@ func wellFormed(meta *metadata.FileMetaData) error {
 	return nil
 }
 
-// elementsOf returns how many elements of a schema a node has, with itself.
+// elementsOf returns how many elements of a schema a node has, including itself.
 func elementsOf(n schema.Node) int {
 	all := 1
 	if group, ok := n.(*schema.GroupNode); ok {
@@ -74,8 +74,8 @@ func elementsOf(n schema.Node) int {
 	return all
 }
 
-// decodeSchema returns the schema of so many columns that is written in base64, nil where it
-// cannot be read.
+// decodeSchema decodes a schema in base64. It returns nil if it cannot be read or has another
+// number of columns.
 func decodeSchema(text string, columns int) *arrow.Schema {
 	data, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "="))
 	if err != nil || len(data) == 0 {
@@ -88,9 +88,9 @@ func decodeSchema(text string, columns int) *arrow.Schema {
 	return s
 }
 
-// encodeSchema returns the schema from which programs with Arrow learn the zones of times,
-// "" where there is none to learn. In all else it is what is stored, so that they see it as
-// others do.
+// encodeSchema returns a schema that tells programs with Arrow the zones of times, "" if there
+// are none to tell. Otherwise it is the stored schema, so that these programs see the same as
+// others.
 func encodeSchema(columns, stored *arrow.Schema) (string, error) {
 	zones, fields := false, stored.Fields()
 	for i, f := range columns.Fields() {
@@ -106,10 +106,9 @@ func encodeSchema(columns, stored *arrow.Schema) (string, error) {
 	return base64.StdEncoding.EncodeToString(message), err
 }
 
-// restore returns the types that the columns of a file are to have: those that its metadata
-// tell, where they go with what is stored. What another program has written may have our types
-// in its metadata, of rows that it has read and changed: what these say of times is not
-// believed then.
+// restore returns the types of a file's columns: those in its metadata if they fit the stored
+// types. A file of another program may have our types in its metadata, if the program has read
+// and changed our rows. Their times are then not trusted.
 func restore(stored *arrow.Schema, root *schema.GroupNode, t told) *arrow.Schema {
 	types := map[string]arrow.DataType{}
 	var columns []batch.Column
@@ -142,9 +141,9 @@ func pandasMetadata(text string) *arrow.Metadata {
 	return &m
 }
 
-// clocked returns the type of a column without a zone where its times are not adjusted to UTC;
-// Arrow's reader gives all of them one. Those of 96 bits do not tell: they have a zone where
-// Arrow had one.
+// clocked returns the type of a column, without a zone if its times are not adjusted to UTC;
+// Arrow's reader gives all times a zone. Times of 96 bits do not say whether they are adjusted:
+// they have a zone if they had one in Arrow.
 func clocked(stored arrow.DataType, node schema.Node, origin arrow.DataType) arrow.DataType {
 	t, ok := stored.(*arrow.TimestampType)
 	leaf, is := node.(*schema.PrimitiveNode)
@@ -164,8 +163,8 @@ func clocked(stored arrow.DataType, node schema.Node, origin arrow.DataType) arr
 	return t
 }
 
-// original returns the type that a column had in Arrow, where Parquet has none for it: vectors of
-// a length, zones of times, and durations, which are stored as numbers.
+// original returns the type that a column had in Arrow, for types that Parquet does not have:
+// vectors of a length, zones of times, and durations, which are stored as numbers.
 func original(stored, origin arrow.DataType) arrow.DataType {
 	switch had := origin.(type) {
 	case *arrow.FixedSizeListType:
@@ -184,8 +183,8 @@ func original(stored, origin arrow.DataType) arrow.DataType {
 	return stored
 }
 
-// plainName is a type's text form without what files do not keep: time zones and
-// sizes of sparse vectors.
+// plainName returns a type's text form without the properties that files do not keep: time
+// zones and sizes of sparse vectors.
 func plainName(t arrow.DataType) string {
 	name := batch.TypeName(t)
 	if strings.HasPrefix(name, "sparse") {

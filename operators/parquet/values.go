@@ -10,22 +10,22 @@ import (
 	pq "github.com/apache/arrow/go/v15/parquet"
 )
 
-// number are the types of numbers in a file.
+// number lists the types of numbers in a file.
 type number interface {
 	int32 | int64 | float32 | float64
 }
 
 // numbers reads the numbers of pages.
 type numbers[T number] struct {
-	times96 bool // they are times of 96 bits, and become nanoseconds since 1970
+	times96 bool // numbers are times of 96 bits; they become nanoseconds since 1970
 	dict    []T
 	indices indices
-	rest    []byte // of plain ones
+	rest    []byte // unread bytes of plain numbers
 	// next fills dst with the next numbers of the page.
 	next func(dst []T) error
 }
 
-// width is the bytes that a plain number has.
+// width returns the bytes of a plain number.
 func (v *numbers[T]) width() int {
 	if v.times96 {
 		return pq.Int96SizeBytes
@@ -83,7 +83,7 @@ func unsupported(encoding int64) error {
 	return fmt.Errorf("the encoding %v of a page is not one of its column's type that is supported", pq.Encoding(encoding))
 }
 
-// plain reads numbers that are there.
+// plain reads plain numbers, which must exist.
 func (v *numbers[T]) plain(dst []T) error {
 	if times, ok := any(dst).([]int64); ok && v.times96 {
 		for i := range times {
@@ -96,7 +96,7 @@ func (v *numbers[T]) plain(dst []T) error {
 	return nil
 }
 
-// nanoseconds returns a time since 1970. One without a day is 1970.
+// nanoseconds returns a time as nanoseconds since 1970. A time without a day is 0.
 func nanoseconds(t pq.Int96) int64 {
 	if binary.LittleEndian.Uint32(t[8:]) == 0 {
 		return 0
@@ -104,7 +104,7 @@ func nanoseconds(t pq.Int96) int64 {
 	return t.ToTime().UnixNano()
 }
 
-// look reads numbers by their indices.
+// look reads numbers by their indices in the dictionary.
 func (v *numbers[T]) look(dst []T) error {
 	for len(dst) > 0 {
 		at, err := v.indices.next(len(dst), len(v.dict))
@@ -133,7 +133,7 @@ func (x *indices) open(data []byte) error {
 	return nil
 }
 
-// next returns up to most indices, each of a dictionary of so many values.
+// next returns up to most indices. Each must be below values, the size of the dictionary.
 func (x *indices) next(most, values int) ([]int32, error) {
 	at := x.buffer[:min(most, len(x.buffer))]
 	if err := x.runs.read(at); err != nil {
@@ -149,17 +149,17 @@ func (x *indices) next(most, values int) ([]int32, error) {
 
 // texts reads texts, or other bytes, of pages.
 type texts struct {
-	// data are the texts that were read, one after another; who reads them sets it.
+	// data holds the texts that were read, one after another. The caller sets it before.
 	data    []byte
 	dict    [][]byte
 	indices indices
-	rest    []byte // of plain texts, or what of deltas there is besides numbers
+	rest    []byte // unread bytes of plain texts, or of the suffixes of delta encodings
 
 	prefixes, lengths *deltas[int32]
-	last              []byte // the last text that was read of deltas of bytes
+	last              []byte // the last text read of DELTA_BYTE_ARRAY
 	buffer            [2][256]int32
 
-	// next reads the next texts of the page, and says where in data each ends.
+	// next reads the next texts of the page, and stores in ends where each ends in data.
 	next func(ends []int32) error
 }
 
@@ -177,7 +177,7 @@ func (v *texts) dictionary(n int, data []byte) error {
 	return nil
 }
 
-// cutText cuts off the text that plain texts begin with.
+// cutText cuts off the first of plain texts.
 func cutText(data []byte) (text, rest []byte, ok bool) {
 	if len(data) < 4 {
 		return nil, nil, false
@@ -211,8 +211,8 @@ func (v *texts) open(encoding int64, n int, data []byte) (err error) {
 	return err
 }
 
-// add adds a text to those that were read, and says where it ends. What are more than an array
-// can hold are refused when all are there.
+// add appends a text to data, and returns where it ends. It fails if data would be too large
+// for an array.
 func (v *texts) add(text []byte) (int32, error) {
 	if len(v.data) > math.MaxInt32-len(text) {
 		return 0, fmt.Errorf("%d bytes of text are in rows that are read together, which can have 2 GiB; read fewer rows at a time", len(v.data)+len(text))
@@ -251,7 +251,7 @@ func (v *texts) look(ends []int32) (err error) {
 	return nil
 }
 
-// cut reads texts that lie one after another, after their lengths (DELTA_LENGTH_BYTE_ARRAY).
+// cut reads concatenated texts, which follow their lengths (DELTA_LENGTH_BYTE_ARRAY).
 func (v *texts) cut(ends []int32) error {
 	for len(ends) > 0 {
 		lengths := v.buffer[0][:min(len(ends), len(v.buffer[0]))]
@@ -282,7 +282,8 @@ func (v *texts) suffix(n int32) ([]byte, error) {
 	return text, nil
 }
 
-// join reads texts of which each has the first bytes of the one before (DELTA_BYTE_ARRAY).
+// join reads texts that are stored as a prefix of the previous text and a suffix
+// (DELTA_BYTE_ARRAY).
 func (v *texts) join(ends []int32) error {
 	for len(ends) > 0 {
 		prefixes, lengths := v.buffer[0][:min(len(ends), len(v.buffer[0]))], v.buffer[1][:min(len(ends), len(v.buffer[1]))]

@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// Compression is how the pages of a file are packed.
+// Compression is the compression of the pages of a file.
 type Compression string
 
 // The compressions that files can have.
@@ -33,12 +33,12 @@ var codecs = map[Compression]compress.Compression{
 	Gzip: compress.Codecs.Gzip, Uncompressed: compress.Codecs.Uncompressed,
 }
 
-// WriteOptions says how Parquet files are written.
+// WriteOptions describes how Parquet files are written.
 type WriteOptions struct {
-	// Compression is how pages are packed; empty means Snappy.
+	// Compression is the compression of pages; empty means Snappy.
 	Compression Compression
-	// PerShard writes one file per shard into a directory at the path:
-	// part-00000.parquet and so on, those of empty shards too.
+	// PerShard writes one file per shard, empty shards too, into a directory at the path:
+	// part-00000.parquet and so on.
 	PerShard bool
 }
 
@@ -77,8 +77,8 @@ func newWriter(w io.Writer, schema *arrow.Schema, codec compress.Compression, me
 	if err != nil {
 		return nil, err
 	}
-	// Versions do not belong into files whose bytes are compared. What Arrow's
-	// writer holds lives on the Go heap, as it forgets it when a write fails.
+	// Files whose bytes are compared must not contain versions. Arrow's writer uses the Go
+	// heap, as it does not release memory when a write fails.
 	props := pq.NewWriterProperties(pq.WithCompression(codec), pq.WithCreatedBy(writtenBy))
 	f, err := pqarrow.NewFileWriter(stored, w, props, pqarrow.DefaultWriterProps())
 	if err != nil {
