@@ -20,7 +20,6 @@ import (
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // allocated returns the bytes that f allocates, but for small objects at hand.
@@ -195,26 +194,6 @@ func TestCutChunks(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestWrongSchemas: what is left over in a schema, or is no repetition, is not passed over.
-func TestWrongSchemas(t *testing.T) {
-	three := batchtest.Record(t, memory.NewGoAllocator(), batchtest.Schema(t, "x float64 null", "y int64", "z utf8"), `[{"x": 1, "y": 2, "z": "a"}, {"x": 3, "y": 4, "z": "b"}]`)
-	data := bare(t, three, form{encoding: pq.Encodings.Plain})
-	for to, want := range map[string]string{
-		"\x15\x0a\x25\x12\x18\x01x": `its schema has 9 for the repetition of "x", which is 0, 1 or 2`,
-		"\x15\x0a\x25\x01\x18\x01x": `its schema has -1 for the repetition of "x"`,
-	} {
-		_, err := openedAs(changed(t, data, "\x15\x0a\x25\x02\x18\x01x", to))
-		require.ErrorContains(t, err, want)
-	}
-	require.ErrorContains(t, readsOnce(changed(t, data, "\x15\x0a\x25\x02\x18\x01x", "\x15\x0a\x25\x00\x18\x01x")), "a page begins with levels, which its column has none of")
-	_, err := openedAs(changed(t, data, "schema\x15\x06", "schema\x15\x04"))
-	require.ErrorContains(t, err, "its schema has 4 elements, of which 1 are not part of a column")
-}
-
-func openedAs(data []byte) (operators.RowFile, error) {
-	return open(bytes.NewReader(data), int64(len(data)))
 }
 
 // TestHugeHeads: pages and dictionaries that say they have two billion bytes or values are refused

@@ -60,9 +60,6 @@ func open(r io.ReaderAt, size int64) (operators.RowFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := wellFormed(f.ParquetReader().MetaData()); err != nil {
-		return nil, err
-	}
 	stored, err := f.Schema()
 	if err != nil {
 		return nil, err
@@ -85,7 +82,11 @@ func open(r io.ReaderAt, size int64) (operators.RowFile, error) {
 
 // reader opens the file for one goroutine, and returns what its metadata tell of types.
 func (t *table) reader() (*pqarrow.FileReader, told, error) {
-	r, err := file.NewParquetReader(io.NewSectionReader(t.r, 0, t.size))
+	meta, err := readFooter(t.r, t.size)
+	if err != nil {
+		return nil, told{}, err
+	}
+	r, err := file.NewParquetReader(io.NewSectionReader(t.r, 0, t.size), file.WithMetadata(meta))
 	if err != nil {
 		return nil, told{}, err
 	}
