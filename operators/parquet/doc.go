@@ -27,8 +27,9 @@
 // encoded as PLAIN, by a dictionary, RLE (of booleans), DELTA_BINARY_PACKED,
 // DELTA_LENGTH_BYTE_ARRAY or DELTA_BYTE_ARRAY. Nothing that a page says of itself is believed
 // before it was compared with the bytes that are there: one that has fewer values or levels than
-// it says is an error with column, row group and page, both counted from 0. What was changed to
-// other values that could be is not noticed, as checksums of pages are not looked at.
+// it says is an error with column, row group and page, both counted from 0. Of packed pages the
+// checksums of gzip and zstd are verified, where these have them. What else was changed to other
+// values that could be is not noticed, as checksums of pages are not looked at.
 //
 // # Cutting and bytes
 //

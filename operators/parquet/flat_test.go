@@ -16,6 +16,7 @@ import (
 	pq "github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/file"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine"
@@ -273,17 +274,25 @@ func TestOneBitOfManyLengths(t *testing.T) {
 	requireDamaged(t, changed(t, data, head, string(more)), "lengths", "a page with 100003 values that are not null says it has 83")
 }
 
-// TestFlippedBits flips bits of the pages of files of each type and encoding: reading them never
-// panics or takes much memory, and fails wherever it does in pyarrow.
+// TestFlippedBits flips bits of the pages of files of each type, encoding and codec: reading them
+// never panics or takes much memory, and fails wherever it does in pyarrow.
 func TestFlippedBits(t *testing.T) {
-	for _, name := range []string{"pages1", "pages2"} {
-		data, err := os.ReadFile(filepath.Join("testdata", "flat", name+".parquet"))
+	files, err := filepath.Glob(filepath.Join("testdata", "*", "*.refused"))
+	require.NoError(t, err)
+	require.Len(t, files, 10)
+	for _, path := range files {
+		refused, err := os.ReadFile(path)
 		require.NoError(t, err)
-		refused, err := os.ReadFile(filepath.Join("testdata", "flat", name+".refused"))
+		name := strings.TrimSuffix(path, ".refused")
+		data, err := os.ReadFile(name + ".parquet")
 		require.NoError(t, err)
 		require.Len(t, refused, len(data))
 		r, err := file.NewParquetReader(bytes.NewReader(data))
 		require.NoError(t, err)
+		most := uint64(8 << 20)
+		if strings.Contains(name, "brotli") {
+			most = 40 << 20 // whose window can have 16 MiB, and grows to that
+		}
 		for c := range r.MetaData().RowGroup(0).NumColumns() {
 			chunk, err := r.MetaData().RowGroup(0).ColumnChunk(c)
 			require.NoError(t, err)
@@ -296,10 +305,10 @@ func TestFlippedBits(t *testing.T) {
 				where := fmt.Sprintf("%s, column %s, bit %d of byte %d", name, chunk.PathInSchema(), bit%8, bit/8)
 				mask := byte(1 << (bit % 8))
 				data[bit/8] ^= mask
-				require.Less(t, allocated(func() { err = readsColumn(data, c) }), uint64(8<<20), where)
+				require.Less(t, allocated(func() { err = readsColumn(data, c) }), most, where)
 				data[bit/8] ^= mask
 				if refused[bit/8]&mask != 0 {
-					require.Error(t, err, where)
+					assert.Error(t, err, where)
 				}
 				if err != nil {
 					require.NotContains(t, err.Error(), "panic", where)

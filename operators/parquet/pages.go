@@ -10,7 +10,6 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/compress"
 	"github.com/apache/arrow/go/v15/parquet/metadata"
 	"github.com/apache/arrow/go/v15/parquet/schema"
-	"github.com/klauspost/compress/zstd"
 )
 
 // Encodings of pages.
@@ -255,56 +254,4 @@ func levels(most int16, encoding int64, n int, data []byte) (runs, []byte, error
 		return runs{width: width, packed: n, groups: data[:size]}, data[size:], nil
 	}
 	return runs{}, nil, fmt.Errorf("the encoding %d of the levels of a page is not supported", encoding)
-}
-
-// unpackPage returns the size bytes that a page was packed from; they may lie in into. What is
-// allocated is no more than the packed bytes can become.
-func unpackPage(codec compress.Compression, into, packed []byte, size int64) (data []byte, err error) {
-	if codec == compress.Codecs.Uncompressed {
-		return packed, nil
-	}
-	if size == 0 {
-		return nil, nil
-	}
-	wrong := fmt.Errorf("a page says that its %d bytes, packed by %v, become %d, which they do not", len(packed), codec, size)
-	grows := false // as it is unpacked
-	switch codec {
-	case compress.Codecs.Snappy: // says how many it becomes; three bytes become 64 at most
-		if n, _ := binary.Uvarint(packed); n != uint64(size) || size > 22*int64(len(packed)) {
-			return nil, wrong
-		}
-	case compress.Codecs.Gzip: // two bits become 258 bytes at most
-		if size > 1032*int64(len(packed)) {
-			return nil, wrong
-		}
-	case compress.Codecs.Zstd:
-		var frame zstd.Header
-		if frame.Decode(packed) == nil && frame.HasFCS && frame.FrameContentSize > uint64(size) {
-			return nil, wrong
-		}
-		grows = true
-	case compress.Codecs.Brotli:
-		grows = size > 1032*int64(len(packed))
-	}
-	unpack, err := compress.GetCodec(codec)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if v := recover(); v != nil { // as is the codecs' way to say that they cannot
-			err = fmt.Errorf("a page cannot be unpacked by %v: %v", codec, v)
-		}
-	}()
-	switch {
-	case int64(cap(into)) >= size:
-		into = into[:size]
-	case grows:
-		into = nil
-	default:
-		into = make([]byte, size)
-	}
-	if data = unpack.Decode(into, packed); int64(len(data)) != size {
-		return nil, wrong
-	}
-	return data, nil
 }
