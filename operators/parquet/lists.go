@@ -97,7 +97,7 @@ func (l *lists[T]) list(dst []T) (_ []T, null bool, err error) {
 	case !ok:
 		return dst, false, errors.New("it ends before its last row")
 	case rep != 0:
-		return dst, false, errors.New("a row begins within a list")
+		return dst, false, l.inPage(errors.New("a row begins within a list"))
 	}
 	if def < l.some {
 		l.at++
@@ -114,6 +114,9 @@ func (l *lists[T]) list(dst []T) (_ []T, null bool, err error) {
 			dst = append(dst, l.items[l.item])
 			l.item++
 			first = false
+		}
+		if l.ended() { // and its last row with it
+			return dst, false, nil
 		}
 		if ok, err = l.fill(); !ok {
 			return dst, false, err

@@ -50,6 +50,7 @@ type leaf struct {
 	codec      compress.Compression
 	rest       []byte // pages to come of the row group
 	ahead      int64  // values that they have
+	begin      int64  // rows that are to begin in them, of lists
 	page       int    // the number of the page at hand
 	dictionary bool   // there was one
 	unpacked   []byte // what pages are unpacked into
@@ -62,7 +63,7 @@ type leaf struct {
 func (l *leaf) next() (more bool, err error) {
 	for l.here == 0 {
 		if l.ahead <= 0 || len(l.rest) == 0 {
-			if l.ahead > 0 && l.column.MaxRepetitionLevel() == 0 {
+			if l.ahead > 0 {
 				return false, fmt.Errorf("row group %d: its pages end %d values early", l.group-1, l.ahead)
 			}
 			if l.group == len(l.meta.RowGroups) {
@@ -74,13 +75,16 @@ func (l *leaf) next() (more bool, err error) {
 			l.group++
 			continue
 		}
+		l.page++
 		if err := l.read(); err != nil {
 			return false, l.inPage(err)
 		}
-		l.page++
 	}
 	return true, nil
 }
+
+// ended says whether all values of the row group have been read.
+func (l *leaf) ended() bool { return l.here == 0 && l.ahead == 0 }
 
 // inPage says of an error in which page it is.
 func (l *leaf) inPage(err error) error {
@@ -97,8 +101,8 @@ func (l *leaf) open() error {
 	if chunk.CryptoMetadata() != nil {
 		return errors.New("it is encrypted, which is not supported")
 	}
-	// Of lists, whose rows tell where they end, there have been writers that counted otherwise.
-	if rows := group.NumRows(); l.column.MaxRepetitionLevel() == 0 && chunk.NumValues() != rows {
+	// A row of lists has at least one.
+	if rows := group.NumRows(); chunk.NumValues() < rows || l.column.MaxRepetitionLevel() == 0 && chunk.NumValues() != rows {
 		return fmt.Errorf("it has %d rows and, it says, %d values", rows, chunk.NumValues())
 	}
 	start, size := chunk.DataPageOffset(), chunk.TotalCompressedSize()
@@ -119,7 +123,8 @@ func (l *leaf) open() error {
 	if l.codec != chunk.Compression() {
 		l.unpacked = nil // which is part of the last row group, if that was not packed
 	}
-	l.codec, l.ahead, l.page, l.dictionary = chunk.Compression(), chunk.NumValues(), 0, false
+	l.codec, l.ahead, l.page, l.dictionary = chunk.Compression(), chunk.NumValues(), -1, false
+	l.begin = group.NumRows()
 	return l.values.dictionary(0, nil)
 }
 
@@ -196,32 +201,43 @@ func (l *leaf) readData2(h head, body []byte) (err error) {
 // turn has a page of data at hand, whose levels are as many as it says, and none above the highest.
 func (l *leaf) turn(h head, data []byte) error {
 	n := int(h.values)
-	if l.column.MaxRepetitionLevel() == 0 && int64(n) > l.ahead {
+	if int64(n) > l.ahead {
 		return fmt.Errorf("a page says it has %d values, and the row group has %d more", n, l.ahead)
 	}
-	held := n // that are not null
-	for _, level := range []struct {
-		runs runs
-		most int16
-	}{{l.repeated, l.column.MaxRepetitionLevel()}, {l.defined, l.column.MaxDefinitionLevel()}} {
-		if level.most == 0 {
-			continue
-		}
-		var err error
-		if held, err = level.runs.count(n, int32(level.most)); err == errRunsEnd {
-			return fewLevels(n)
-		} else if err != nil {
-			return err
-		}
+	begun, err := countLevels(l.repeated, n, l.column.MaxRepetitionLevel())
+	if err != nil {
+		return err
 	}
-	if l.column.MaxDefinitionLevel() == 0 {
-		held = n
+	held, err := countLevels(l.defined, n, l.column.MaxDefinitionLevel()) // that are not null
+	if err != nil {
+		return err
+	}
+	if l.column.MaxRepetitionLevel() == 1 { // the highest level is that of what goes on in a row
+		begun = n - begun
+	}
+	switch l.begin -= int64(begun); {
+	case l.begin < 0:
+		return fmt.Errorf("%d rows begin in a page, and the row group has %d more", begun, l.begin+int64(begun))
+	case l.begin > 0 && int64(n) == l.ahead:
+		return fmt.Errorf("the values of the row group end %d rows early", l.begin)
 	}
 	l.here, l.ahead = n, l.ahead-int64(n)
 	if held == 0 && len(data) == 0 {
 		return nil
 	}
 	return l.values.open(h.encoding, held, data)
+}
+
+// countLevels returns how many of the n levels of a page are the highest there can be.
+func countLevels(r runs, n int, most int16) (int, error) {
+	if most == 0 {
+		return n, nil
+	}
+	highest, err := r.count(n, int32(most))
+	if err == errRunsEnd {
+		err = fewLevels(n)
+	}
+	return highest, err
 }
 
 func fewLevels(n int) error {
