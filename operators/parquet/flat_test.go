@@ -317,3 +317,18 @@ func TestFlippedBits(t *testing.T) {
 		}
 	}
 }
+
+// TestNarrowNumbers: numbers of fewer bits than Parquet stores are what they were.
+func TestNarrowNumbers(t *testing.T) {
+	schema := batchtest.Schema(t, "i8 int8", "u8 uint8 null", "i16 int16", "i16n int16 null", "u16 uint16", "u16n uint16 null", "u32 uint32 null", "i32 int32", "f32 float32 null")
+	rec := batchtest.Record(t, memory.NewGoAllocator(), schema, `[
+		{"i8": -128, "u8": 255, "i16": -32768, "i16n": 32767, "u16": 65535, "u16n": 256, "u32": 4294967295, "i32": -2147483648, "f32": 0.5},
+		{"i8": 127, "i16": 300, "u16": 300, "i32": 70000},
+		{"i8": 1, "u8": 2, "i16": -3, "i16n": -4, "u16": 5, "u16n": 65534, "u32": 7, "i32": 8, "f32": -9.25}]`)
+	want := []string{"-128 | 255 | -32768 | 32767 | 65535 | 256 | 4294967295 | -2147483648 | 0.5", "127 | null | 300 | null | 300 | null | null | 70000 | null", "1 | 2 | -3 | -4 | 5 | 65534 | 7 | 8 | -9.25"}
+	for _, f := range []form{{encoding: pq.Encodings.Plain}, {dictionary: true}, {version2: true}} {
+		got, err := rowsAs(t, bare(t, rec, f), 1, 1)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+}

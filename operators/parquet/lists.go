@@ -181,7 +181,13 @@ func (c *sparseColumn) appendTo(b array.Builder, rows int) error {
 		if c.row, nothing, err = c.values.list(c.row[:0]); err != nil {
 			return err
 		}
-		if none != nothing || len(c.at) != len(c.row) {
+		if none && !nothing {
+			return errors.New("the indices of a sparse vector are null, and its values are not")
+		}
+		if nothing && !none {
+			return errors.New("the values of a sparse vector are null, and its indices are not")
+		}
+		if len(c.at) != len(c.row) {
 			return fmt.Errorf("a sparse vector has %d indices and %d values", len(c.at), len(c.row))
 		}
 		if none {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	pq "github.com/apache/arrow/go/v15/parquet"
@@ -134,5 +135,38 @@ func TestRowGroupsAreCounted(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestSparseVectorsWithNullParts: indices that are null are no empty ones where the values are
+// none, nor the other way round.
+func TestSparseVectorsWithNullParts(t *testing.T) {
+	item := func(typ arrow.DataType) arrow.Field {
+		return arrow.Field{Type: arrow.ListOfNonNullable(typ), Nullable: true}
+	}
+	indices, values := item(arrow.PrimitiveTypes.Int32), item(arrow.PrimitiveTypes.Float64)
+	indices.Name, values.Name = "indices", "values"
+	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.StructOf(indices, values), Nullable: true}}, nil)
+	for _, c := range []struct {
+		indices, values bool // are there
+		want            string
+	}{{true, true, ""}, {false, false, ""}, {false, true, "the indices of a sparse vector are null, and its values are not"}, {true, false, "the values of a sparse vector are null, and its indices are not"}} {
+		b := array.NewRecordBuilder(memory.NewGoAllocator(), schema)
+		x := b.Field(0).(*array.StructBuilder)
+		x.Append(true)
+		for i, there := range []bool{c.indices, c.values} {
+			if list := x.FieldBuilder(i).(*array.ListBuilder); there {
+				list.Append(true)
+			} else {
+				list.AppendNull()
+			}
+		}
+		rows, err := cursorOf(t, bare(t, b.NewRecord(), form{})).read(1)
+		if c.want != "" {
+			require.ErrorContains(t, err, c.want)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, c.indices, rows.Column(0).IsValid(0))
 	}
 }

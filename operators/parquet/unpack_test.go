@@ -118,3 +118,13 @@ func TestPackedToTheEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestSnappyThatSaysMore: how many bytes snappy says it becomes is compared with those it has.
+func TestSnappyThatSaysMore(t *testing.T) {
+	const claim = 1 << 30
+	packed := append(binary.AppendUvarint(nil, claim), 0, 0)
+	var err error
+	bytes := allocated(func() { _, err = unpackPage(compress.Codecs.Snappy, nil, packed, claim) })
+	require.ErrorContains(t, err, "which they do not")
+	require.Less(t, bytes, uint64(1<<20))
+}
