@@ -57,6 +57,20 @@ func decodeFooter(footer []byte) (meta *metadata.FileMetaData, err error) {
 	return meta, nil
 }
 
+// columnChunk returns what the footer says of a column in a row group, both by their numbers.
+func columnChunk(meta *metadata.FileMetaData, group, column int) (*metadata.ColumnChunkMetaData, error) {
+	columns := meta.RowGroups[group].Columns
+	switch n := meta.Schema.NumColumns(); {
+	case len(columns) != n:
+		return nil, fmt.Errorf("row group %d: the footer describes %d columns, where the schema has %d", group, len(columns), n)
+	case columns[column].CryptoMetadata != nil:
+		return nil, fmt.Errorf("row group %d: it is encrypted, which is not supported", group)
+	case columns[column].MetaData == nil:
+		return nil, fmt.Errorf("row group %d: the footer does not describe it", group)
+	}
+	return meta.RowGroup(group).ColumnChunk(column)
+}
+
 // schemaElement is what a schema says of a node, unset where it does not. A schema is the list of
 // its nodes, each before its children.
 type schemaElement struct {

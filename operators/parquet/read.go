@@ -221,7 +221,7 @@ func readable(meta *metadata.FileMetaData, node pqarrow.SchemaField, group int) 
 		return nil
 	}
 	for g := group; g < len(meta.RowGroups); g++ {
-		chunk, err := meta.RowGroup(g).ColumnChunk(node.ColIndex)
+		chunk, err := columnChunk(meta, g, node.ColIndex)
 		if err != nil {
 			return err
 		}
