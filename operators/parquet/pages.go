@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -48,7 +49,9 @@ type leaf struct {
 	values decoder
 
 	codec      compress.Compression
-	rest       []byte // pages to come of the row group
+	at, end    int64  // where the bytes lie in the file that are to come of the row group
+	buffer     []byte // what is at hand of them
+	rest       []byte // of which this has not been read
 	ahead      int64  // values that they have
 	begin      int64  // rows that are to begin in them, of lists
 	page       int    // the number of the page at hand
@@ -62,7 +65,7 @@ type leaf struct {
 // next has a page at hand that has values; more is false at the end of the last row group.
 func (l *leaf) next() (more bool, err error) {
 	for l.here == 0 {
-		if l.ahead <= 0 || len(l.rest) == 0 {
+		if l.ahead <= 0 || l.left() == 0 {
 			if l.ahead > 0 {
 				return false, fmt.Errorf("row group %d: its pages end %d values early", l.group-1, l.ahead)
 			}
@@ -91,7 +94,7 @@ func (l *leaf) inPage(err error) error {
 	return fmt.Errorf("row group %d, page %d: %w", l.group-1, l.page, err)
 }
 
-// open takes the pages of a row group into memory.
+// open turns to the pages of a row group.
 func (l *leaf) open() error {
 	group := l.meta.RowGroup(l.group)
 	chunk, err := columnChunk(l.meta, l.group, l.index)
@@ -113,10 +116,7 @@ func (l *leaf) open() error {
 		// parquet-mr forgot the head of the dictionary, of 100 bytes at most, until version 1.2.8.
 		size += min(100, l.size-start-size)
 	}
-	l.rest = make([]byte, size)
-	if n, err := l.file.ReadAt(l.rest, start); n < len(l.rest) {
-		return err
-	}
+	l.at, l.end, l.rest = start, start+size, nil
 	if l.codec != chunk.Compression() {
 		l.unpacked = nil // which is part of the last row group, if that was not packed
 	}
@@ -125,17 +125,63 @@ func (l *leaf) open() error {
 	return l.values.dictionary(0, nil)
 }
 
+// left is how many bytes are to come of the row group.
+func (l *leaf) left() int64 { return int64(len(l.rest)) + l.end - l.at }
+
+// have has the next n bytes of the row group at hand, or all that are left, and some more, so that
+// small pages take few calls. What was at hand before is overwritten.
+func (l *leaf) have(n int64) error {
+	const ahead = 64 << 10
+	held, left := len(l.rest), l.left()
+	if int64(held) >= min(n, left) {
+		return nil
+	}
+	size := min(n+ahead, left)
+	buffer := l.buffer
+	if int64(cap(buffer)) < size {
+		buffer = make([]byte, size)
+	}
+	buffer = buffer[:size]
+	copy(buffer, l.rest)
+	if got, err := l.file.ReadAt(buffer[held:], l.at); got < len(buffer)-held {
+		return err
+	}
+	l.buffer, l.rest, l.at = buffer, buffer, l.at+size-int64(held)
+	return nil
+}
+
+// head reads the head of a page, however long it is.
+func (l *leaf) head() (head, error) {
+	const longest = 16 << 20
+	for n := int64(1); ; n = 2 * int64(len(l.rest)) {
+		if err := l.have(n); err != nil {
+			return head{}, err
+		}
+		h, rest, err := parseHead(l.rest)
+		if err == nil {
+			l.rest = rest
+			return h, nil
+		}
+		if l.at == l.end || len(l.rest) > longest {
+			return head{}, err
+		}
+	}
+}
+
 // read reads a page. One of data is at hand then.
 func (l *leaf) read() error {
-	h, rest, err := parseHead(l.rest)
+	h, err := l.head()
 	if err != nil {
 		return err
 	}
-	if h.packed > int64(len(rest)) {
-		return fmt.Errorf("a page says it has %d bytes, and %d are left", h.packed, len(rest))
+	if h.packed > l.left() {
+		return fmt.Errorf("a page says it has %d bytes, and %d are left", h.packed, l.left())
 	}
-	body := rest[:h.packed]
-	l.rest = rest[h.packed:]
+	if err := l.have(h.packed); err != nil {
+		return err
+	}
+	body := l.rest[:h.packed]
+	l.rest = l.rest[h.packed:]
 	switch h.kind {
 	case pageOfDictionary:
 		return l.readDictionary(h, body)
@@ -158,6 +204,9 @@ func (l *leaf) readDictionary(h head, body []byte) error {
 	data, err := unpackPage(l.codec, nil, body, h.size)
 	if err != nil {
 		return err
+	}
+	if l.codec == compress.Codecs.Uncompressed {
+		data = bytes.Clone(data) // which stays when pages come to lie where it was
 	}
 	return l.values.dictionary(int(h.values), data)
 }
