@@ -26,7 +26,8 @@
 // encoded as PLAIN, by a dictionary, RLE (of booleans), DELTA_BINARY_PACKED,
 // DELTA_LENGTH_BYTE_ARRAY or DELTA_BYTE_ARRAY. The header of a page is checked against its
 // bytes before it is used: a page with fewer values or levels than it claims is an error that
-// names column, row group and page, both counted from 0. Damage that only changes values is not
+// names column, row group and page, both counted from 0. The checksums of gzip and zstd are
+// verified where packed pages have them. Other damage that only changes values is not
 // detected, as checksums of pages are not verified.
 //
 // # Cutting and bytes

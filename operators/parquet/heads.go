@@ -88,19 +88,30 @@ type compact struct {
 	bad  bool
 }
 
-func (c *compact) skipBytes(n uint64) {
+// take returns the next n bytes.
+func (c *compact) take(n uint64) []byte {
 	if n > uint64(len(c.data)) {
 		c.bad, n = true, uint64(len(c.data))
 	}
+	taken := c.data[:n]
 	c.data = c.data[n:]
+	return taken
 }
 
 func (c *compact) byte() (b byte) {
-	if len(c.data) > 0 {
-		b = c.data[0]
+	if next := c.take(1); len(next) > 0 {
+		b = next[0]
 	}
-	c.skipBytes(1)
 	return b
+}
+
+// list returns of how many elements, and of which type, the list is that comes.
+func (c *compact) list() (n uint64, kind byte) {
+	b := c.byte()
+	if n = uint64(b >> 4); n == 15 {
+		n = c.uvarint()
+	}
+	return n, b & 15
 }
 
 func (c *compact) uvarint() uint64 {
@@ -123,7 +134,7 @@ func (c *compact) numberInto(n *int64, kind byte) bool {
 	if kind != thriftInt32 {
 		return false
 	}
-	if *n = c.number(); *n > math.MaxInt32 {
+	if *n = c.number(); *n > math.MaxInt32 || *n < math.MinInt32 {
 		c.bad = true
 	}
 	return true
@@ -151,6 +162,10 @@ func (c *compact) fields(depth int, field func(id int64, kind byte) bool) {
 		if id += int64(b >> 4); b>>4 == 0 {
 			id = c.number()
 		}
+		if id < math.MinInt16 || id > math.MaxInt16 { // which the library would cut down to another
+			c.bad = true
+			return
+		}
 		if !field(id, kind) {
 			c.skip(kind, depth)
 		}
@@ -171,21 +186,16 @@ func (c *compact) skip(kind byte, depth int) {
 		c.bad = true
 	case kind == thriftTrue, kind == thriftFalse:
 	case kind == thriftByte:
-		c.skipBytes(1)
+		c.take(1)
 	case kind < thriftDouble:
 		c.uvarint()
 	case kind == thriftDouble:
-		c.skipBytes(8)
+		c.take(8)
 	case kind == thriftBinary:
-		c.skipBytes(c.uvarint())
+		c.take(c.uvarint())
 	case kind == thriftList, kind == thriftSet:
-		b := c.byte()
-		n := uint64(b >> 4)
-		if n == 15 {
-			n = c.uvarint()
-		}
-		for ; n > 0 && !c.bad; n-- {
-			element(b & 15)
+		for n, of := c.list(); n > 0 && !c.bad; n-- {
+			element(of)
 		}
 	case kind == thriftMap:
 		n, b := c.uvarint(), byte(0)

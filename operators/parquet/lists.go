@@ -96,7 +96,7 @@ func (l *lists[T]) list(dst []T) (_ []T, null bool, err error) {
 	case !ok:
 		return dst, false, errors.New("it ends before its last row")
 	case rep != 0:
-		return dst, false, errors.New("a row begins within a list")
+		return dst, false, l.inPage(errors.New("a row begins within a list"))
 	}
 	if def < l.some {
 		l.at++
@@ -113,6 +113,9 @@ func (l *lists[T]) list(dst []T) (_ []T, null bool, err error) {
 			dst = append(dst, l.items[l.item])
 			l.item++
 			first = false
+		}
+		if l.ended() { // and its last row with it
+			return dst, false, nil
 		}
 		if ok, err = l.fill(); !ok {
 			return dst, false, err
@@ -177,7 +180,13 @@ func (c *sparseColumn) appendTo(b array.Builder, rows int) error {
 		if c.row, nothing, err = c.values.list(c.row[:0]); err != nil {
 			return err
 		}
-		if none != nothing || len(c.at) != len(c.row) {
+		if none && !nothing {
+			return errors.New("the indices of a sparse vector are null, and its values are not")
+		}
+		if nothing && !none {
+			return errors.New("the values of a sparse vector are null, and its indices are not")
+		}
+		if len(c.at) != len(c.row) {
 			return fmt.Errorf("a sparse vector has %d indices and %d values", len(c.at), len(c.row))
 		}
 		if none {

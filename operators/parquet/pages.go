@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/compress"
 	"github.com/apache/arrow/go/v15/parquet/metadata"
 	"github.com/apache/arrow/go/v15/parquet/schema"
-	"github.com/klauspost/compress/zstd"
 )
 
 // Encodings of pages.
@@ -49,8 +49,11 @@ type leaf struct {
 	values decoder
 
 	codec      compress.Compression
-	rest       []byte // remaining pages of the row group
-	ahead      int64  // values that they have
+	at, end    int64  // bytes of the row group in the file that have not been read
+	buffer     []byte // bytes read
+	rest       []byte // the part of buffer that has not been used
+	ahead      int64  // values of the remaining pages
+	begin      int64  // rows of lists that begin in the remaining pages
 	page       int    // number of the current page
 	dictionary bool   // the row group has one
 	unpacked   []byte // buffer for unpacked pages
@@ -62,8 +65,8 @@ type leaf struct {
 // next moves to a page with unread values. more is false at the end of the last row group.
 func (l *leaf) next() (more bool, err error) {
 	for l.here == 0 {
-		if l.ahead <= 0 || len(l.rest) == 0 {
-			if l.ahead > 0 && l.column.MaxRepetitionLevel() == 0 {
+		if l.ahead <= 0 || l.left() == 0 {
+			if l.ahead > 0 {
 				return false, fmt.Errorf("row group %d: its pages end %d values early", l.group-1, l.ahead)
 			}
 			if l.group == len(l.meta.RowGroups) {
@@ -75,32 +78,31 @@ func (l *leaf) next() (more bool, err error) {
 			l.group++
 			continue
 		}
+		l.page++
 		if err := l.read(); err != nil {
 			return false, l.inPage(err)
 		}
-		l.page++
 	}
 	return true, nil
 }
+
+// ended reports whether all values of the row group have been read.
+func (l *leaf) ended() bool { return l.here == 0 && l.ahead == 0 }
 
 // inPage adds to an error the page in which it occurred.
 func (l *leaf) inPage(err error) error {
 	return fmt.Errorf("row group %d, page %d: %w", l.group-1, l.page, err)
 }
 
-// open reads the pages of a row group into memory.
+// open moves to the pages of a row group.
 func (l *leaf) open() error {
 	group := l.meta.RowGroup(l.group)
-	chunk, err := group.ColumnChunk(l.index)
+	chunk, err := columnChunk(l.meta, l.group, l.index)
 	if err != nil {
 		return err
 	}
-	if chunk.CryptoMetadata() != nil {
-		return errors.New("it is encrypted, which is not supported")
-	}
-	// For lists some writers counted values differently; the levels of rows tell where they
-	// end.
-	if rows := group.NumRows(); l.column.MaxRepetitionLevel() == 0 && chunk.NumValues() != rows {
+	// A row of lists has at least one.
+	if rows := group.NumRows(); chunk.NumValues() < rows || l.column.MaxRepetitionLevel() == 0 && chunk.NumValues() != rows {
 		return fmt.Errorf("it has %d rows and, it says, %d values", rows, chunk.NumValues())
 	}
 	start, size := chunk.DataPageOffset(), chunk.TotalCompressedSize()
@@ -114,28 +116,72 @@ func (l *leaf) open() error {
 		// parquet-mr forgot the head of the dictionary, of 100 bytes at most, until version 1.2.8.
 		size += min(100, l.size-start-size)
 	}
-	l.rest = make([]byte, size)
-	if n, err := l.file.ReadAt(l.rest, start); n < len(l.rest) {
-		return err
-	}
+	l.at, l.end, l.rest = start, start+size, nil
 	if l.codec != chunk.Compression() {
 		l.unpacked = nil // it refers to the last row group if that was not packed
 	}
-	l.codec, l.ahead, l.page, l.dictionary = chunk.Compression(), chunk.NumValues(), 0, false
+	l.codec, l.ahead, l.page, l.dictionary = chunk.Compression(), chunk.NumValues(), -1, false
+	l.begin = group.NumRows()
 	return l.values.dictionary(0, nil)
+}
+
+// left returns the number of bytes of the row group that have not been used.
+func (l *leaf) left() int64 { return int64(len(l.rest)) + l.end - l.at }
+
+// have reads at least the next n bytes of the row group, or all that are left. It reads ahead, so
+// that small pages take few calls. It overwrites what l.rest was before.
+func (l *leaf) have(n int64) error {
+	const ahead = 64 << 10
+	held, left := len(l.rest), l.left()
+	if int64(held) >= min(n, left) {
+		return nil
+	}
+	size := min(n+ahead, left)
+	buffer := l.buffer
+	if int64(cap(buffer)) < size {
+		buffer = make([]byte, size)
+	}
+	buffer = buffer[:size]
+	copy(buffer, l.rest)
+	if got, err := l.file.ReadAt(buffer[held:], l.at); got < len(buffer)-held {
+		return err
+	}
+	l.buffer, l.rest, l.at = buffer, buffer, l.at+size-int64(held)
+	return nil
+}
+
+// head reads the header of a page, however long it is.
+func (l *leaf) head() (head, error) {
+	const longest = 16 << 20
+	for n := int64(1); ; n = 2 * int64(len(l.rest)) {
+		if err := l.have(n); err != nil {
+			return head{}, err
+		}
+		h, rest, err := parseHead(l.rest)
+		if err == nil {
+			l.rest = rest
+			return h, nil
+		}
+		if l.at == l.end || len(l.rest) > longest {
+			return head{}, err
+		}
+	}
 }
 
 // read reads a page. A page of data becomes the current one.
 func (l *leaf) read() error {
-	h, rest, err := parseHead(l.rest)
+	h, err := l.head()
 	if err != nil {
 		return err
 	}
-	if h.packed > int64(len(rest)) {
-		return fmt.Errorf("a page says it has %d bytes, and %d are left", h.packed, len(rest))
+	if h.packed > l.left() {
+		return fmt.Errorf("a page says it has %d bytes, and %d are left", h.packed, l.left())
 	}
-	body := rest[:h.packed]
-	l.rest = rest[h.packed:]
+	if err := l.have(h.packed); err != nil {
+		return err
+	}
+	body := l.rest[:h.packed]
+	l.rest = l.rest[h.packed:]
 	switch h.kind {
 	case pageOfDictionary:
 		return l.readDictionary(h, body)
@@ -158,6 +204,9 @@ func (l *leaf) readDictionary(h head, body []byte) error {
 	data, err := unpackPage(l.codec, nil, body, h.size)
 	if err != nil {
 		return err
+	}
+	if l.codec == compress.Codecs.Uncompressed {
+		data = bytes.Clone(data) // which stays when pages come to lie where it was
 	}
 	return l.values.dictionary(int(h.values), data)
 }
@@ -199,32 +248,43 @@ func (l *leaf) readData2(h head, body []byte) (err error) {
 // claims, and none above the highest.
 func (l *leaf) turn(h head, data []byte) error {
 	n := int(h.values)
-	if l.column.MaxRepetitionLevel() == 0 && int64(n) > l.ahead {
+	if int64(n) > l.ahead {
 		return fmt.Errorf("a page says it has %d values, and the row group has %d more", n, l.ahead)
 	}
-	held := n // number of values that are not null
-	for _, level := range []struct {
-		runs runs
-		most int16
-	}{{l.repeated, l.column.MaxRepetitionLevel()}, {l.defined, l.column.MaxDefinitionLevel()}} {
-		if level.most == 0 {
-			continue
-		}
-		var err error
-		if held, err = level.runs.count(n, int32(level.most)); err == errRunsEnd {
-			return fewLevels(n)
-		} else if err != nil {
-			return err
-		}
+	begun, err := countLevels(l.repeated, n, l.column.MaxRepetitionLevel())
+	if err != nil {
+		return err
 	}
-	if l.column.MaxDefinitionLevel() == 0 {
-		held = n
+	held, err := countLevels(l.defined, n, l.column.MaxDefinitionLevel()) // that are not null
+	if err != nil {
+		return err
+	}
+	if l.column.MaxRepetitionLevel() == 1 { // the highest level is that of what goes on in a row
+		begun = n - begun
+	}
+	switch l.begin -= int64(begun); {
+	case l.begin < 0:
+		return fmt.Errorf("%d rows begin in a page, and the row group has %d more", begun, l.begin+int64(begun))
+	case l.begin > 0 && int64(n) == l.ahead:
+		return fmt.Errorf("the values of the row group end %d rows early", l.begin)
 	}
 	l.here, l.ahead = n, l.ahead-int64(n)
 	if held == 0 && len(data) == 0 {
 		return nil
 	}
 	return l.values.open(h.encoding, held, data)
+}
+
+// countLevels returns how many of the n levels of a page are the highest there can be.
+func countLevels(r runs, n int, most int16) (int, error) {
+	if most == 0 {
+		return n, nil
+	}
+	highest, err := r.count(n, int32(most))
+	if err == errRunsEnd {
+		err = fewLevels(n)
+	}
+	return highest, err
 }
 
 func fewLevels(n int) error {
@@ -249,64 +309,8 @@ func levels(most int16, encoding int64, n int, data []byte) (runs, []byte, error
 		}
 		end := 4 + int(binary.LittleEndian.Uint32(data))
 		return runs{width: width, data: data[4:end]}, data[end:], nil
-	case encoding == bitPacked:
-		size := (n*width + 7) / 8
-		if size > len(data) {
-			return runs{}, nil, fewLevels(n)
-		}
-		return runs{width: width, packed: n, groups: data[:size]}, data[size:], nil
+	case encoding == bitPacked: // from the highest bit of each byte on, as old programs did
+		return runs{}, nil, errors.New("the encoding BIT_PACKED of the levels of a page is not supported: write the file anew with a program of today")
 	}
 	return runs{}, nil, fmt.Errorf("the encoding %d of the levels of a page is not supported", encoding)
-}
-
-// unpackPage decompresses a page of size bytes; the result may use into. It allocates no more
-// than the compressed bytes can expand to.
-func unpackPage(codec compress.Compression, into, packed []byte, size int64) (data []byte, err error) {
-	if codec == compress.Codecs.Uncompressed {
-		return packed, nil
-	}
-	if size == 0 {
-		return nil, nil
-	}
-	wrong := fmt.Errorf("a page says that its %d bytes, packed by %v, become %d, which they do not", len(packed), codec, size)
-	grows := false // the buffer grows while the page is unpacked
-	switch codec {
-	case compress.Codecs.Snappy: // has the size in its data; three bytes become 64 at most
-		if n, _ := binary.Uvarint(packed); n != uint64(size) || size > 22*int64(len(packed)) {
-			return nil, wrong
-		}
-	case compress.Codecs.Gzip: // two bits become 258 bytes at most
-		if size > 1032*int64(len(packed)) {
-			return nil, wrong
-		}
-	case compress.Codecs.Zstd:
-		var frame zstd.Header
-		if frame.Decode(packed) == nil && frame.HasFCS && frame.FrameContentSize > uint64(size) {
-			return nil, wrong
-		}
-		grows = true
-	case compress.Codecs.Brotli:
-		grows = size > 1032*int64(len(packed))
-	}
-	unpack, err := compress.GetCodec(codec)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if v := recover(); v != nil { // codecs panic on damaged data
-			err = fmt.Errorf("a page cannot be unpacked by %v: %v", codec, v)
-		}
-	}()
-	switch {
-	case int64(cap(into)) >= size:
-		into = into[:size]
-	case grows:
-		into = nil
-	default:
-		into = make([]byte, size)
-	}
-	if data = unpack.Decode(into, packed); int64(len(data)) != size {
-		return nil, wrong
-	}
-	return data, nil
 }

@@ -58,9 +58,6 @@ func open(r io.ReaderAt, size int64) (operators.RowFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := wellFormed(f.ParquetReader().MetaData()); err != nil {
-		return nil, err
-	}
 	stored, err := f.Schema()
 	if err != nil {
 		return nil, err
@@ -83,7 +80,11 @@ func open(r io.ReaderAt, size int64) (operators.RowFile, error) {
 
 // reader opens the file for one goroutine, and returns the types in its metadata.
 func (t *table) reader() (*pqarrow.FileReader, told, error) {
-	r, err := file.NewParquetReader(io.NewSectionReader(t.r, 0, t.size))
+	meta, err := readFooter(t.r, t.size)
+	if err != nil {
+		return nil, told{}, err
+	}
+	r, err := file.NewParquetReader(io.NewSectionReader(t.r, 0, t.size), file.WithMetadata(meta))
 	if err != nil {
 		return nil, told{}, err
 	}
@@ -218,7 +219,7 @@ func readable(meta *metadata.FileMetaData, node pqarrow.SchemaField, group int) 
 		return nil
 	}
 	for g := group; g < len(meta.RowGroups); g++ {
-		chunk, err := meta.RowGroup(g).ColumnChunk(node.ColIndex)
+		chunk, err := columnChunk(meta, g, node.ColIndex)
 		if err != nil {
 			return err
 		}

@@ -155,3 +155,13 @@ func TestAnyRuns(t *testing.T) {
 		require.Zero(rt, ones)
 	})
 }
+
+// TestBitPackedLevels: the encoding of levels that is no longer in use, whose bits are in another
+// order, is refused by name, and does no harm where there are no levels.
+func TestBitPackedLevels(t *testing.T) {
+	_, _, err := levels(1, bitPacked, 8, []byte{0xaa, 0})
+	require.ErrorContains(t, err, "the encoding BIT_PACKED of the levels of a page is not supported")
+	_, rest, err := levels(0, bitPacked, 8, []byte{0xaa, 0})
+	require.NoError(t, err)
+	require.Len(t, rest, 2)
+}

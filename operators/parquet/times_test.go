@@ -2,6 +2,7 @@ package parquet
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -148,5 +149,23 @@ func TestTimesOfEarlierVersions(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, out.Bytes(), 0o600))
 		columns, _, _ := readAll(t, path)
 		require.Equal(t, want, columns, by)
+	}
+}
+
+// TestTimesOf96Bits: they are a number of nanoseconds in a day, and the day's number, of which 1970
+// begins with 2440588; none of these, which other programs write for no time, is 1970.
+func TestTimesOf96Bits(t *testing.T) {
+	for _, c := range []struct {
+		day  uint32
+		in   uint64
+		want int64
+	}{
+		{2440588, 0, 0}, {2440588, 7, 7}, {2440589, 7, 86_400_000_000_007}, {2440587, 1, 1 - 86_400_000_000_000},
+		{2440588 + 20000, 86_399_999_999_999, 20_001*86_400_000_000_000 - 1}, {0, 0, 0}, {0, 5, 0},
+	} {
+		var at pq.Int96
+		binary.LittleEndian.PutUint64(at[:], c.in)
+		binary.LittleEndian.PutUint32(at[8:], c.day)
+		require.Equal(t, c.want, nanoseconds(at), c)
 	}
 }

@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	pq "github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/file"
-	"github.com/apache/arrow/go/v15/parquet/metadata"
 	"github.com/apache/arrow/go/v15/parquet/schema"
 
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -46,32 +44,6 @@ func toldIn(r *file.Reader) told {
 		origin:  decodeSchema(find(arrowKey), r.MetaData().Schema.Root().NumFields()),
 		pandas:  find(operators.PandasKey),
 	}
-}
-
-// wellFormed refuses schemas that Arrow's reader accepts although they are invalid: with
-// elements left over, and with columns whose nullability is unknown.
-func wellFormed(meta *metadata.FileMetaData) error {
-	elements := meta.FileMetaData.Schema
-	for _, e := range elements[1:] {
-		if r := e.GetRepetitionType(); e.IsSetRepetitionType() && (r < 0 || int64(r) > int64(pq.Repetitions.Repeated)) {
-			return fmt.Errorf("its schema has %d for the repetition of %q, which is 0, 1 or 2", int64(r), e.GetName())
-		}
-	}
-	if n := elementsOf(meta.Schema.Root()); n != len(elements) {
-		return fmt.Errorf("its schema has %d elements, of which %d are not part of a column", len(elements), len(elements)-n)
-	}
-	return nil
-}
-
-// elementsOf returns how many elements of a schema a node has, including itself.
-func elementsOf(n schema.Node) int {
-	all := 1
-	if group, ok := n.(*schema.GroupNode); ok {
-		for i := range group.NumFields() {
-			all += elementsOf(group.Field(i))
-		}
-	}
-	return all
 }
 
 // decodeSchema decodes a schema in base64. It returns nil if it cannot be read or has another

@@ -215,7 +215,7 @@ func (v *texts) open(encoding int64, n int, data []byte) (err error) {
 // for an array.
 func (v *texts) add(text []byte) (int32, error) {
 	if len(v.data) > math.MaxInt32-len(text) {
-		return 0, fmt.Errorf("%d bytes of text are in rows that are read together, which can have 2 GiB; read fewer rows at a time", len(v.data)+len(text))
+		return 0, fmt.Errorf("%d bytes of text are in rows that are read together, which can have 2 GiB; read fewer rows at a time, if they are more than %d, or leave the column out", len(v.data)+len(text), leastRows)
 	}
 	v.data = append(v.data, text...)
 	return int32(len(v.data)), nil

@@ -1,0 +1,162 @@
+package parquet
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	pq "github.com/apache/arrow/go/v15/parquet"
+	"github.com/apache/arrow/go/v15/parquet/metadata"
+)
+
+// deepestSchema is how many groups of a schema may lie in one another, the root among them.
+const deepestSchema = 100
+
+// readFooter returns the metadata of a file of so many bytes. Their schema is checked before the
+// library reads it, which allocates and recurs as the schema says.
+func readFooter(r io.ReaderAt, size int64) (*metadata.FileMetaData, error) {
+	var tail [8]byte // the footer's size, and the file's magic
+	if size < int64(len(tail)) {
+		return nil, fmt.Errorf("it is no Parquet file: it has %d bytes", size)
+	}
+	if n, err := r.ReadAt(tail[:], size-int64(len(tail))); n < len(tail) {
+		return nil, err
+	}
+	switch string(tail[4:]) {
+	case "PAR1":
+	case "PARE":
+		return nil, errors.New("its footer is encrypted, which is not supported")
+	default:
+		return nil, errors.New("it is no Parquet file, or it is cut off: it does not end in PAR1")
+	}
+	n := int64(binary.LittleEndian.Uint32(tail[:]))
+	if n > size-int64(len(tail)) {
+		return nil, fmt.Errorf("its footer says that it has %d bytes, of a file of %d", n, size)
+	}
+	footer := make([]byte, n)
+	if got, err := r.ReadAt(footer, size-int64(len(tail))-n); int64(got) < n {
+		return nil, err
+	}
+	if err := checkSchema(footer); err != nil {
+		return nil, err
+	}
+	return decodeFooter(footer)
+}
+
+func decodeFooter(footer []byte) (meta *metadata.FileMetaData, err error) {
+	defer func() {
+		if v := recover(); v != nil { // as the library does, of a schema that it could not read
+			err = errors.New("its schema has a type that is damaged")
+		}
+	}()
+	if meta, err = metadata.NewFileMetaData(footer, nil); err != nil {
+		return nil, fmt.Errorf("its footer is damaged: %w", err)
+	}
+	return meta, nil
+}
+
+// columnChunk returns what the footer says of a column in a row group, both by their numbers.
+func columnChunk(meta *metadata.FileMetaData, group, column int) (*metadata.ColumnChunkMetaData, error) {
+	columns := meta.RowGroups[group].Columns
+	switch n := meta.Schema.NumColumns(); {
+	case len(columns) != n:
+		return nil, fmt.Errorf("row group %d: the footer describes %d columns, where the schema has %d", group, len(columns), n)
+	case columns[column].CryptoMetadata != nil:
+		return nil, fmt.Errorf("row group %d: it is encrypted, which is not supported", group)
+	case columns[column].MetaData == nil:
+		return nil, fmt.Errorf("row group %d: the footer does not describe it", group)
+	}
+	return meta.RowGroup(group).ColumnChunk(column)
+}
+
+// schemaElement is what a schema says of a node, unset where it does not. A schema is the list of
+// its nodes, each before its children.
+type schemaElement struct {
+	name                 string
+	repetition, children int64
+}
+
+const unset = math.MinInt64
+
+// checkSchema refuses a footer whose schema is no tree, is too deep, or does not say whether
+// columns can be null.
+func checkSchema(footer []byte) error {
+	const schemaField = 2
+	c := compact{data: footer}
+	var wrong error
+	schemas := 0
+	c.fields(0, func(id int64, kind byte) bool {
+		if id != schemaField || kind != thriftList {
+			return false
+		}
+		schemas++
+		n, element := c.list()
+		if element != thriftStruct {
+			c.bad = true
+			return true
+		}
+		wrong = c.tree(n)
+		c.bad = c.bad || wrong != nil
+		return true
+	})
+	switch {
+	case wrong != nil:
+		return wrong
+	case c.bad || schemas != 1:
+		return errors.New("its footer is damaged")
+	}
+	return nil
+}
+
+// tree reads the n elements of a schema.
+func (c *compact) tree(n uint64) error {
+	left := []int64{1} // of each group that the next element is in, the children to come
+	for i := uint64(0); i < n; i++ {
+		e := c.schemaElement()
+		for len(left) > 0 && left[len(left)-1] == 0 {
+			left = left[:len(left)-1]
+		}
+		switch r := e.repetition; {
+		case c.bad:
+			return errors.New("its schema is damaged")
+		case len(left) == 0:
+			return fmt.Errorf("its schema has %d elements, of which %d are not part of a column", n, n-i)
+		case i > 0 && r != unset && (r < 0 || r > int64(pq.Repetitions.Repeated)):
+			return fmt.Errorf("its schema has %d for the repetition of %q, which is 0, 1 or 2", r, e.name)
+		case e.children != unset && (e.children < 0 || uint64(e.children) >= n-i):
+			return fmt.Errorf("its schema says that %q has %d children, and has %d more elements", e.name, e.children, n-i-1)
+		}
+		left[len(left)-1]--
+		if e.children > 0 {
+			left = append(left, e.children)
+		}
+		if len(left)-1 > deepestSchema {
+			return fmt.Errorf("its schema has more than %d groups in one another, down to %q", deepestSchema, e.name)
+		}
+	}
+	for _, missing := range left {
+		if missing > 0 {
+			return fmt.Errorf("its schema ends early, after %d elements", n)
+		}
+	}
+	return nil
+}
+
+func (c *compact) schemaElement() schemaElement {
+	e := schemaElement{repetition: unset, children: unset}
+	c.fields(0, func(id int64, kind byte) bool {
+		switch {
+		case id == 3:
+			return c.numberInto(&e.repetition, kind)
+		case id == 4 && kind == thriftBinary:
+			e.name = string(c.take(c.uvarint()))
+			return true
+		case id == 5:
+			return c.numberInto(&e.children, kind)
+		}
+		return false
+	})
+	return e
+}

@@ -1,0 +1,57 @@
+package parquet
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/fstest"
+
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+	"github.com/superstep-ml/superstep/operators/arrowbridge"
+)
+
+// FuzzFiles changes real files: reading them never panics, and gives the same rows, or an error,
+// as one subtask and as eight.
+func FuzzFiles(f *testing.F) {
+	files, err := filepath.Glob(filepath.Join("testdata", "*", "*.parquet"))
+	require.NoError(f, err)
+	require.NotEmpty(f, files)
+	for _, path := range files {
+		data, err := os.ReadFile(path)
+		require.NoError(f, err)
+		f.Add(data)
+	}
+	f.Add(listsOf1000(f, "vector", false))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if meta, err := openedAs(data); err == nil && meta.NumRows() > 1<<16 {
+			return
+		}
+		whole, failed := rowsAs(t, data, 1, 1)
+		parts, err := rowsAs(t, data, 8, 128)
+		require.Equal(t, failed == nil, err == nil, "%v, %v", failed, err)
+		require.Equal(t, whole, parts)
+	})
+}
+
+// rowsAs returns the rows of a file, of those columns that are supported, read by so many subtasks.
+func rowsAs(t *testing.T, data []byte, parallelism, shards int) (rows []string, err error) {
+	result, err := run(t, memory.NewGoAllocator(), func(b *engine.Builder) {
+		files := fstest.MapFS{"x.parquet": {Data: data}}
+		engine.Collect(Read(b, "x.parquet", ReadOptions{FS: files, LeaveOut: func(string, string) {}}), "rows")
+	}, engine.Parallelism(parallelism), engine.Shards(shards))
+	if err != nil {
+		require.NotContains(t, err.Error(), "runtime error")
+		return nil, err
+	}
+	defer result.Release()
+	recs, err := arrowbridge.Records(result, "rows")
+	require.NoError(t, err)
+	for _, rec := range recs {
+		rows = append(rows, batchtest.Rows(rec)...)
+	}
+	return rows, nil
+}
