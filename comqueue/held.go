@@ -110,7 +110,7 @@ func (in *intake) frame(c *engine.Context, t *taken, schema *arrow.Schema, batch
 		if err := in.toDisk(c, t, batches, full); !errors.Is(err, mapped.ErrUnsupported) {
 			return err
 		}
-		if !c.Memory.Keep(t.bytes) {
+		if !in.keep(c, t.bytes) {
 			return in.refuse(c, t.bytes, true)
 		}
 	} else {
@@ -203,9 +203,16 @@ func sameRows(what string, record arrow.Record, batches []arrow.Record) error {
 	return nil
 }
 
+// keep takes bytes of the slot's memory beside what others hold of it now. It reports false if the
+// slot's memory could not hold everything that the intake keeps, or the queues of the slot keep
+// more than twice of it together.
+func (in *intake) keep(c *engine.Context, bytes int64) bool {
+	return in.own+bytes <= c.Memory.Limit() && c.Memory.Keep(bytes)
+}
+
 // makeRoom reserves bytes of the slot's memory, and moves rows to disk if there are too few.
 // Nobody has views of these rows yet. If no rows can move any more, it takes the bytes anyway
-// as long as the slot's memory could hold everything that queues keep of it.
+// if keep allows it.
 func (in *intake) makeRoom(c *engine.Context, bytes int64) error {
 	in.state += bytes
 	for {
@@ -223,7 +230,7 @@ func (in *intake) makeRoom(c *engine.Context, bytes int64) error {
 			break
 		}
 	}
-	if !c.Memory.Keep(bytes) {
+	if !in.keep(c, bytes) {
 		return in.refuse(c, bytes, len(in.inMemory) > 0)
 	}
 	in.own += bytes
@@ -276,8 +283,8 @@ func (in *intake) refuse(c *engine.Context, bytes int64, rows bool) error {
 	if rows {
 		total += in.ofLater(c)
 	}
-	total += max(c.Memory.Kept()-in.own, 0) // of other queues
-	return c.Memory.Refuse(bytes, total)
+	others := max(c.Memory.Kept()-in.own, 0)
+	return c.Memory.Refuse(bytes, max(total, (total+others)/2))
 }
 
 // ofLater reads the ports after the current one and returns the bytes of their rows. If the run

@@ -120,14 +120,14 @@ func (b *Budget) Take(n int64) {
 	}
 }
 
-// Keep takes n bytes for what can neither spill nor be given back before it ends, such as the
-// rows of a queue. It needs no room beside what others have now, as they spill or give back what
-// they have: it reports false where all that is kept would exceed the budget.
+// Keep takes n bytes for something that can neither spill nor be given back before it ends, such
+// as the rows of a queue. It needs no room besides what others hold now, as they spill or give
+// back what they have. It reports false if everything that is kept would exceed twice the budget.
 func (b *Budget) Keep(n int64) bool {
 	if b == nil {
 		return true
 	}
-	if b.kept.Add(n) > b.limit {
+	if kept := b.kept.Add(n); kept/2 > b.limit {
 		b.kept.Add(-n)
 		return false
 	}
@@ -135,14 +135,14 @@ func (b *Budget) Keep(n int64) bool {
 	return true
 }
 
-// KeepReserved says that n bytes that were reserved are kept.
+// KeepReserved counts n bytes that were reserved as kept.
 func (b *Budget) KeepReserved(n int64) {
 	if b != nil {
 		b.kept.Add(n)
 	}
 }
 
-// GiveUp gives back n bytes that were kept.
+// GiveUp releases n bytes that were kept.
 func (b *Budget) GiveUp(n int64) {
 	if b != nil {
 		b.kept.Add(-n)
