@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"math/bits"
 	"slices"
 	"time"
@@ -95,8 +94,14 @@ func Duration(seconds float64) string {
 	case d < time.Second:
 		seconds, unit = seconds*1e3, "ms"
 	}
-	places := max(0, 2-int(math.Floor(math.Log10(max(seconds, 1e-2)))))
-	return fmt.Sprintf("%.*f %s", min(places, 2), seconds, unit)
+	places := 2
+	switch {
+	case seconds >= 100:
+		places = 0
+	case seconds >= 10:
+		places = 1
+	}
+	return fmt.Sprintf("%.*f %s", places, seconds, unit)
 }
 
 // Size writes bytes with two digits or so: "96 B", "11 KiB", "1.5 MiB".

@@ -108,7 +108,7 @@ var faults = []fault{
 	},
 	{
 		name: "subtasks share the buffers of a queue as they arrive", workload: "ranks", perP: true, shards: 8, p: []int{3, 8}, rows: []int{1024}, rounds: 12,
-		edits: []edit{{"collective/allreduce.go", "s, err = g.plans.wholeSchedule(g)", "s, err = g.plans.wholeSchedule(g)\n\t\tfor i := range s.leaves {\n\t\t\tif FAULT {\n\t\t\t\ts.leaves[i].rank = (c.index + 1 + i) % g.n\n\t\t\t}\n\t\t}"}},
+		edits: []edit{{"collective/memory_reduce.go", "s, err = g.plans.wholeSchedule(g)", "s, err = g.plans.wholeSchedule(g)\n\t\tfor i := range s.leaves {\n\t\t\tif FAULT {\n\t\t\t\ts.leaves[i].rank = (c.index + 1 + i) % g.n\n\t\t\t}\n\t\t}"}},
 	},
 	{
 		name: "rows are hashed into subtasks", workload: "operators", shards: 8, p: []int{1, 2},
