@@ -271,7 +271,8 @@ func (in *intake) open(input engine.Input, port, shard int) {
 // refuse returns the error of bytes that do not fit. The memory that it advises also suffices
 // for the state of the port's remaining shards, and for their rows if these stay in memory. It
 // assumes as much state per byte of rows as so far. It reads the remaining shards to know their
-// bytes; the number of rows says less, as rows differ in size.
+// bytes; the number of rows says less, as rows differ in size. Ports to come count if rows
+// stay in memory, and other queues with what they keep now.
 func (in *intake) refuse(c *engine.Context, bytes int64, rows bool) error {
 	read, total, ofPort := in.at.bytes-in.at.others, in.state, in.state-in.at.state
 	if rows {
