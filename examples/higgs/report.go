@@ -8,10 +8,10 @@ import (
 	"text/tabwriter"
 
 	"github.com/superstep-ml/superstep/algorithms/evaluate"
-	"github.com/superstep-ml/superstep/algorithms/fixedmath"
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/fixedmath"
 )
 
 // report prints what the job found, and writes the model and the plot where asked.

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/superstep-ml/superstep/algorithms/fixedmath"
+	"github.com/superstep-ml/superstep/fixedmath"
 	"github.com/superstep-ml/superstep/operators"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/superstep-ml/superstep/algorithms/xgboost"
+	"github.com/superstep-ml/superstep/algorithms/interchange/xgboost"
 )
 
 func predictions(m *xgboost.Model, rows [][]float64) []float64 {

@@ -13,12 +13,12 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/forest"
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
-	"github.com/superstep-ml/superstep/algorithms/lightgbm"
+	"github.com/superstep-ml/superstep/algorithms/interchange/lightgbm"
+	"github.com/superstep-ml/superstep/algorithms/interchange/onnx"
+	"github.com/superstep-ml/superstep/algorithms/interchange/pmml"
+	"github.com/superstep-ml/superstep/algorithms/interchange/xgboost"
 	"github.com/superstep-ml/superstep/algorithms/model"
-	"github.com/superstep-ml/superstep/algorithms/onnx"
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
-	"github.com/superstep-ml/superstep/algorithms/pmml"
-	"github.com/superstep-ml/superstep/algorithms/xgboost"
 )
 
 // ImportArgs are the flags that say of a model of another library what its file does not.

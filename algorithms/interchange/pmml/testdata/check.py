@@ -1,8 +1,8 @@
 """Runs the documents that the tests write through PMML4S, and compares the results.
 
     mkdir -p /tmp/runs
-    RUNS=/tmp/runs go test ./algorithms/pmml -run TestExport$
-    python algorithms/pmml/testdata/check.py /tmp/runs
+    RUNS=/tmp/runs go test ./algorithms/interchange/pmml -run TestExport$
+    python algorithms/interchange/pmml/testdata/check.py /tmp/runs
 
 It needs pypmml and Java. The tests themselves do not: they run the documents by an
 evaluator of their own, whose results these are held to.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/superstep-ml/superstep/algorithms/interchange/xgboost"
 	"github.com/superstep-ml/superstep/algorithms/tree"
-	"github.com/superstep-ml/superstep/algorithms/xgboost"
 )
 
 // A stump goes into a file for XGBoost and comes back.

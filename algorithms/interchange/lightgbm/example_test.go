@@ -3,7 +3,7 @@ package lightgbm_test
 import (
 	"fmt"
 
-	"github.com/superstep-ml/superstep/algorithms/lightgbm"
+	"github.com/superstep-ml/superstep/algorithms/interchange/lightgbm"
 )
 
 // A model of LightGBM predicts here.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/superstep-ml/superstep/algorithms/fixedmath"
+	"github.com/superstep-ml/superstep/fixedmath"
 )
 
 // The loss and the gradient of logistic regression for one row with label ±1:

@@ -1,8 +1,8 @@
 """Runs the graphs that the tests write through onnxruntime, and compares the results.
 
     mkdir -p /tmp/runs
-    RUNS=/tmp/runs go test ./algorithms/onnx -run "TestExport|TestTrees" -rewrite
-    python algorithms/onnx/testdata/check.py /tmp/runs
+    RUNS=/tmp/runs go test ./algorithms/interchange/onnx -run "TestExport|TestTrees" -rewrite
+    python algorithms/interchange/onnx/testdata/check.py /tmp/runs
 
 It needs numpy, onnx and onnxruntime. The tests themselves do not: they run the graphs by an
 evaluator of their own, whose results these are held to. linear-rewritten.onnx is linear.onnx
