@@ -64,7 +64,7 @@ func openGang(q *IterativeComQueue, l *layout, nodes []engine.NodeID, stages []e
 		}
 		loops := make([]engine.Loop, g.here.Len())
 		for i := range loops {
-			b := &body{gang: g, subtask: g.here.Lo + i, first: 1, forests: map[int]forgetful{}, made: holdings{queue: q.name}}
+			b := &body{gang: g, subtask: g.here.Lo + i, first: 1, forests: map[int]bufferHolder{}, made: holdings{queue: q.name}}
 			if s.From != nil {
 				b.first = s.From.Step + 1
 			}
@@ -91,14 +91,14 @@ func (g *gang) spread() bool { return g.here.Len() < g.subtasks }
 // body runs the stages of one subtask of a queue.
 type body struct {
 	*gang
-	subtask int
-	first   int // superstep that the gang begins with
-	context ComContext
-	comm    *collective.Comm
-	forests map[int]forgetful // *forest[T] by position of its ForEachShard
-	used    int               // nodes bound so far
-	stages  []engine.Stage
-	mail    mail // reports sent between processes
+	subtask        int
+	first          int // superstep that the gang begins with
+	context        ComContext
+	comm           *collective.Comm
+	forests        map[int]bufferHolder // *forest[T] by position of its ForEachShard
+	used           int                  // nodes bound so far
+	stages         []engine.Stage
+	reportExchange reportExchange // reports sent between processes
 
 	rowsOnDisk []*onDisk // rows of its shards that are in files
 	made       holdings  // blocks that stages have made of rows
@@ -277,7 +277,7 @@ func (b *body) Begin(step int) error {
 		b.checks.traces.begin(b.subtask, step)
 	}
 	if step == b.first {
-		b.mail.begin(step)
+		b.reportExchange.begin(step)
 	}
 	if b.checks == nil {
 		return nil
@@ -340,7 +340,7 @@ func (b *body) After(step int, last bool) error {
 	case b.subtask != 0:
 		return nil
 	case b.spread():
-		return b.mail.open(b.reports, b.context.task.Report)
+		return b.reportExchange.open(b.reports, b.context.task.Report)
 	}
 	return b.reports.flush(step, b.context.task.Report)
 }

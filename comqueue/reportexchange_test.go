@@ -43,7 +43,7 @@ func FuzzLetters(f *testing.F) {
 func TestMailHasOneNaN(t *testing.T) {
 	other := math.Float64frombits(0xfff8000000000123)
 	for _, f := range []fold{foldSum, foldMax} {
-		m := &mail{arrived: []shardReport{{Step: 1, Name: "loss", Fold: f, Level: 1, Index: 0, Value: other}, {Step: 1, Name: "loss", Fold: f, Level: 1, Index: 1, Value: 1}}}
+		m := &reportExchange{arrived: []shardReport{{Step: 1, Name: "loss", Fold: f, Level: 1, Index: 0, Value: other}, {Step: 1, Name: "loss", Fold: f, Level: 1, Index: 1, Value: 1}}}
 		told := 0
 		require.NoError(t, m.open(newReports(4, 1), func(_ string, _ int, value float64) {
 			told++
@@ -54,7 +54,7 @@ func TestMailHasOneNaN(t *testing.T) {
 }
 
 // TestReportsAreThoseOfTheirShards: the reports of shards in a superstep are folded up the
-// tree, within a process and by mail. A series without reports has no value, rather than that
+// tree, within a process and among several. A series without reports has no value, rather than that
 // of another superstep or 0.
 func TestReportsAreThoseOfTheirShards(t *testing.T) {
 	const shards, steps = 8, 6
@@ -67,7 +67,7 @@ func TestReportsAreThoseOfTheirShards(t *testing.T) {
 	other := math.Float64frombits(0xfff8000000000123)
 	rapid.Check(t, func(t *rapid.T) {
 		subtasks := rapid.IntRange(1, shards).Draw(t, "subtasks")
-		r, m := newReports(shards, subtasks), &mail{}
+		r, m := newReports(shards, subtasks), &reportExchange{}
 		var want, told, mailed []value
 		note := func(to *[]value) func(string, int, float64) {
 			return func(name string, step int, v float64) { *to = append(*to, value{name, step, math.Float64bits(v)}) }

@@ -12,14 +12,14 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// mail sends the values that the subtasks of several processes report per shard to subtask 0.
+// reportExchange sends the values that the subtasks of several processes report per shard to subtask 0.
 // Subtask 0 folds them up the tree over shards, as reports does within one process, so the
-// values are the same, some supersteps later. A round of mail costs two collectives even if
+// values are the same, some supersteps later. A round costs two collectives even if
 // nothing was reported. So rounds are as many supersteps apart as take about roundTime, but at
 // least one and at most maxLag: slow supersteps are shown at once, and fast ones are not slowed
 // down. Subtask 0 measures the time, and every round tells all when the next one is. The first
 // and the last superstep always have a round.
-type mail struct {
+type reportExchange struct {
 	waiting []shardReport // of this subtask, not yet sent
 	due     int           // superstep of the next round
 	last    int           // superstep of the latest round
@@ -51,21 +51,21 @@ type reportRound struct {
 }
 
 // begin starts the clock, before the superstep that the gang begins with.
-func (m *mail) begin(step int) {
+func (m *reportExchange) begin(step int) {
 	m.due, m.last, m.since = step, step-1, time.Now()
 }
 
 // post sends the reports of a superstep to subtask 0, at once or in a later round with others.
 func (b *body) post(step int, last bool) error {
-	b.mail.collect(b.reports, b.subtask, step)
-	if step < b.mail.due && !last {
+	b.reportExchange.collect(b.reports, b.subtask, step)
+	if step < b.reportExchange.due && !last {
 		return nil
 	}
-	return b.mail.round(b, step)
+	return b.reportExchange.round(b, step)
 }
 
 // collect stores the subtask's reports of a superstep for the next round.
-func (m *mail) collect(r *reports, subtask, step int) {
+func (m *reportExchange) collect(r *reports, subtask, step int) {
 	series := r.subtasks[subtask].series[step&1]
 	for i := range series {
 		s := &series[i]
@@ -81,7 +81,7 @@ func (m *mail) collect(r *reports, subtask, step int) {
 }
 
 // round exchanges the stored reports.
-func (m *mail) round(b *body, step int) error {
+func (m *reportExchange) round(b *body, step int) error {
 	mine := reportRound{Reports: m.waiting}
 	if b.subtask == 0 {
 		now := time.Now()
@@ -136,7 +136,7 @@ func mergeRounds(left, right reportRound) reportRound {
 
 // open folds the received values and passes them to report by superstep and name. It is called
 // on subtask 0.
-func (m *mail) open(r *reports, report func(name string, step int, value float64)) error {
+func (m *reportExchange) open(r *reports, report func(name string, step int, value float64)) error {
 	slices.SortFunc(m.arrived, func(a, b shardReport) int {
 		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Name, b.Name),
 			cmp.Compare(a.node().Range().Lo, b.node().Range().Lo))

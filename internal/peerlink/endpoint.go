@@ -8,49 +8,49 @@ import (
 	"time"
 )
 
-// Door accepts the connections of one kind and scope.
-type Door struct {
+// Endpoint accepts the connections of one kind and scope.
+type Endpoint struct {
 	Kind  Kind
 	Scope string // to whom they belong, as in Hello
 	Epoch uint32
 
 	// Serve is called for each connection that has proved itself, in a goroutine of its own. It
 	// looks at the hello, and then calls Welcome, after which the connection belongs to the
-	// door's owner, or returns an error. The error is sent to the other side, and the
+	// endpoint's owner, or returns an error. The error is sent to the other side, and the
 	// connection is closed. Serve must not take longer than a handshake.
 	Serve func(*Caller) error
 
-	// Replaced, if not nil, is called when a door of a later epoch takes this one's place.
+	// Replaced, if not nil, is called when an endpoint of a later epoch takes this one's place.
 	// It must not wait for anything.
 	Replaced func(epoch uint32)
 
-	// Distrust, if not nil, is called when a connection for this door did not prove that it
+	// Distrust, if not nil, is called when a connection for this endpoint did not prove that it
 	// knows the secret.
 	Distrust func(from net.Addr, err error)
 }
 
-// doorKey names a door.
-type doorKey struct {
+// endpointKey names an endpoint.
+type endpointKey struct {
 	kind  Kind
 	scope name
 }
 
-// Opened is a door that is open. Its owner closes it.
+// Opened is an endpoint that is open. Its owner closes it.
 type Opened struct {
-	Door
+	Endpoint
 	port    *Port
-	key     doorKey
+	key     endpointKey
 	calls   sync.WaitGroup        // of Serve
 	serving map[net.Conn]struct{} // connections that are not welcomed yet (guarded by the port)
 	shut    bool                  // (guarded by the port)
 }
 
-// Open opens a door. It replaces a door of an earlier epoch; an open door of the same epoch or
+// Open opens an endpoint. It replaces an endpoint of an earlier epoch; an open endpoint of the same epoch or
 // a later one is an error.
-func (p *Port) Open(d Door) (*Opened, error) {
-	o := &Opened{Door: d, port: p, key: doorKey{d.Kind, nameOf(d.Scope)}, serving: make(map[net.Conn]struct{})}
+func (p *Port) Open(d Endpoint) (*Opened, error) {
+	o := &Opened{Endpoint: d, port: p, key: endpointKey{d.Kind, nameOf(d.Scope)}, serving: make(map[net.Conn]struct{})}
 	p.mu.Lock()
-	old := p.doors[o.key]
+	old := p.endpoints[o.key]
 	switch {
 	case p.closed:
 		p.mu.Unlock()
@@ -62,7 +62,7 @@ func (p *Port) Open(d Door) (*Opened, error) {
 		p.mu.Unlock()
 		return nil, old.over(d.Epoch)
 	}
-	p.doors[o.key] = o
+	p.endpoints[o.key] = o
 	close(p.changed)
 	p.changed = make(chan struct{})
 	p.mu.Unlock()
@@ -72,8 +72,8 @@ func (p *Port) Open(d Door) (*Opened, error) {
 	return o, nil
 }
 
-// what names the purpose of a door, for messages.
-func (d *Door) what() string {
+// what names the purpose of an endpoint, for messages.
+func (d *Endpoint) what() string {
 	if d.Scope == "" {
 		return fmt.Sprintf("the %s", d.Kind)
 	}
@@ -81,16 +81,16 @@ func (d *Door) what() string {
 }
 
 // over refuses an earlier epoch.
-func (d *Door) over(epoch uint32) *Refusal {
+func (d *Endpoint) over(epoch uint32) *Refusal {
 	return Refuse("attempt %d of %s is over: this is attempt %d", epoch, d.what(), d.Epoch)
 }
 
-// Close closes the door, and returns when no call of Serve is under way. Connections that were
+// Close closes the endpoint, and returns when no call of Serve is under way. Connections that were
 // welcomed stay. Closing again does nothing.
 func (o *Opened) Close() {
 	o.port.mu.Lock()
-	if o.port.doors[o.key] == o {
-		delete(o.port.doors, o.key)
+	if o.port.endpoints[o.key] == o {
+		delete(o.port.endpoints, o.key)
 	}
 	o.shut = true
 	for nc := range o.serving {
@@ -100,17 +100,17 @@ func (o *Opened) Close() {
 	o.calls.Wait()
 }
 
-// Caller is a connection at a door.
+// Caller is a connection at an endpoint.
 type Caller struct {
 	net.Conn
-	Hello Hello
-	door  *Opened
-	in    bool // it was welcomed
+	Hello    Hello
+	endpoint *Opened
+	in       bool // it was welcomed
 }
 
 // Welcome admits the connection. If it fails, the connection cannot be used.
 func (c *Caller) Welcome() error {
-	if !c.door.done(c.Conn) {
+	if !c.endpoint.done(c.Conn) {
 		return RefuseLater("it is about to close")
 	}
 	c.in = true
@@ -121,7 +121,7 @@ func (c *Caller) Welcome() error {
 	return nil
 }
 
-// done removes a connection from those that Close of the door closes, and reports whether it
+// done removes a connection from those that Close of the endpoint closes, and reports whether it
 // was not closed before.
 func (o *Opened) done(nc net.Conn) bool {
 	o.port.mu.Lock()
@@ -130,37 +130,37 @@ func (o *Opened) done(nc net.Conn) bool {
 	return !o.shut
 }
 
-// door returns the door that a hello names, nil if there is none.
-func (p *Port) door(g *greeting) *Opened {
+// endpoint returns the endpoint that a hello names, nil if there is none.
+func (p *Port) endpoint(g *greeting) *Opened {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.doors[doorKey{g.Kind, g.scope}]
+	return p.endpoints[endpointKey{g.Kind, g.scope}]
 }
 
-// admit passes a connection that has proved itself to its door, or refuses it.
+// admit passes a connection that has proved itself to its endpoint, or refuses it.
 func (p *Port) admit(nc net.Conn, g *greeting) error {
-	door, err := p.await(nc, g)
+	endpoint, err := p.await(nc, g)
 	if err != nil {
 		answer(nc, err, nil)
 		return err
 	}
-	defer door.calls.Done()
-	defer door.done(nc)
+	defer endpoint.calls.Done()
+	defer endpoint.done(nc)
 	nc.SetDeadline(time.Now().Add(handshakeTimeout))
-	c := &Caller{Conn: nc, Hello: g.Hello, door: door}
-	c.Hello.Scope = door.Scope
-	if err = door.Serve(c); err != nil && !c.in {
+	c := &Caller{Conn: nc, Hello: g.Hello, endpoint: endpoint}
+	c.Hello.Scope = endpoint.Scope
+	if err = endpoint.Serve(c); err != nil && !c.in {
 		answer(nc, err, nil)
 	}
 	return err
 }
 
-// await waits a little for the door of a hello to open, and registers the connection there.
+// await waits a little for the endpoint of a hello to open, and registers the connection there.
 func (p *Port) await(nc net.Conn, g *greeting) (*Opened, error) {
 	var late <-chan time.Time
 	for waiting := false; ; {
 		p.mu.Lock()
-		d, changed := p.doors[doorKey{g.Kind, g.scope}], p.changed
+		d, changed := p.endpoints[endpointKey{g.Kind, g.scope}], p.changed
 		if waiting {
 			p.early--
 		}
@@ -207,11 +207,11 @@ func (p *Port) nobody(d *Opened, g *greeting) *Refusal {
 	return RefuseLater("nobody here expects a %s: has what it is for begun here, under the same name?", g.Kind)
 }
 
-// scopes are those of the doors of a kind, in order.
+// scopes are those of the endpoints of a kind, in order.
 func (p *Port) scopes(k Kind) (scopes []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for key, d := range p.doors {
+	for key, d := range p.endpoints {
 		if key.kind == k {
 			scopes = append(scopes, d.Scope)
 		}

@@ -16,18 +16,18 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// hung is a job manager that can be stopped, and the vigil that watches it.
+// hung is a job manager that can be stopped, and the watchdog that watches it.
 type hung struct {
-	stopped atomic.Bool
-	asked   atomic.Int32
-	text    bytes.Buffer // read once the vigil is over, or durably blocked
-	vigil   *vigil
+	stopped  atomic.Bool
+	asked    atomic.Int32
+	text     bytes.Buffer // read once the watchdog is over, or durably blocked
+	watchdog *watchdog
 }
 
 func watchOver(t *testing.T, ask func(h *hung, ctx context.Context) error) *hung {
 	h := &hung{}
 	log := hclog.New(&hclog.LoggerOptions{Output: &h.text, DisableTime: true})
-	h.vigil = newVigil(t.Context(), log, func(ctx context.Context) error {
+	h.watchdog = newWatchdog(t.Context(), log, func(ctx context.Context) error {
 		h.asked.Add(1)
 		return ask(h, ctx)
 	})
@@ -55,7 +55,7 @@ func TestVigil(t *testing.T) {
 		h := watchOver(t, answers)
 		for range 20 { // it sends much
 			time.Sleep(900 * time.Millisecond)
-			h.vigil.hear()
+			h.watchdog.observe()
 		}
 		require.Zero(t, h.asked.Load())
 		time.Sleep(time.Minute) // and then nothing
@@ -73,11 +73,11 @@ func TestVigil(t *testing.T) {
 		require.Contains(t, h.lines()[1], "[INFO]  the job manager answers again: after=1m")
 		h.stopped.Store(true)
 		time.Sleep(9 * time.Second)
-		h.vigil.hear() // an event counts as an answer
+		h.watchdog.observe() // an event counts as an answer
 		time.Sleep(2 * time.Second)
 		require.Len(t, h.lines(), 4)
-		require.Zero(t, h.vigil.stoodStill())
-		h.vigil.end()
+		require.Zero(t, h.watchdog.suspended())
+		h.watchdog.end()
 	})
 }
 
@@ -96,11 +96,11 @@ func TestVigilOfOneThatStoodStill(t *testing.T) {
 		require.NotZero(t, h.asked.Load())
 		h.stopped.Store(true)
 		time.Sleep(42 * time.Second)
-		require.Greater(t, h.vigil.stoodStill(), 35*time.Second)
+		require.Greater(t, h.watchdog.suspended(), 35*time.Second)
 		h.stopped.Store(false)
 		time.Sleep(45 * time.Second)
 		require.Equal(t, []string{""}, h.lines())
-		require.Zero(t, h.vigil.stoodStill())
-		h.vigil.end()
+		require.Zero(t, h.watchdog.suspended())
+		h.watchdog.end()
 	})
 }

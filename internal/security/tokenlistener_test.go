@@ -18,11 +18,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// behindDoor serves a job manager in memory, behind a door with the given limit and a patience
+// behindTokenListener serves a job manager in memory, behind a token listener with the given limit and a patience
 // of a minute. It returns a function that connects to it.
-func behindDoor(t *testing.T, limit int, token Token) (dial func(context.Context, string) (net.Conn, error)) {
+func behindTokenListener(t *testing.T, limit int, token Token) (dial func(context.Context, string) (net.Conn, error)) {
 	inner := bufconn.Listen(1 << 16)
-	l := NewDoor(inner, limit, time.Minute)
+	l := NewTokenListener(inner, limit, time.Minute)
 	s := grpc.NewServer(append(wire.ServerOptions(), TokenOptions(token)...)...)
 	wire.RegisterJobManager(s, manager{})
 	served := make(chan error, 1)
@@ -71,13 +71,13 @@ func ask(t *testing.T, c *wire.Client) error {
 	return err
 }
 
-// TestDoorTires leaves one connection of each kind idle for longer than the door's patience:
+// TestTokenListenerExpires leaves one connection of each kind idle for longer than the listener's patience:
 // the silent one and the one with a wrong token are closed, and the one that has shown the
 // token still works a day later.
-func TestDoorTires(t *testing.T) {
+func TestTokenListenerExpires(t *testing.T) {
 	right, wrong := newToken(t), newToken(t)
 	synctest.Test(t, func(t *testing.T) {
-		dial := behindDoor(t, 10, right)
+		dial := behindTokenListener(t, 10, right)
 		friend, friends := visit(t, dial, right)
 		require.NoError(t, ask(t, friend))
 		nobody := silent(t, dial)
@@ -100,12 +100,12 @@ func TestDoorTires(t *testing.T) {
 	})
 }
 
-// TestDoorMakesRoom fills a door with silent connections: a client with the token is admitted
+// TestTokenListenerMakesRoom fills a token listener with silent connections: a client with the token is admitted
 // at once, in place of the oldest one, and is not the next to be closed.
-func TestDoorMakesRoom(t *testing.T) {
+func TestTokenListenerMakesRoom(t *testing.T) {
 	token := newToken(t)
 	synctest.Test(t, func(t *testing.T) {
-		dial := behindDoor(t, 3, token)
+		dial := behindTokenListener(t, 3, token)
 		first, second, third := silent(t, dial), silent(t, dial), silent(t, dial)
 		friend, opened := visit(t, dial, token)
 		require.NoError(t, ask(t, friend))
@@ -127,8 +127,8 @@ func TestDoorMakesRoom(t *testing.T) {
 func TestDoorIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := bufconn.Listen(1 << 16)
-		l := NewDoor(inner, 2, time.Minute)
-		var in []*visitor
+		l := NewTokenListener(inner, 2, time.Minute)
+		var in []*tokenConn
 		accept := make(chan error, 10)
 		go func() {
 			for {
@@ -137,10 +137,10 @@ func TestDoorIsFull(t *testing.T) {
 					accept <- err
 					return
 				}
-				v := c.(*visitor)
-				v.door.mu.Lock()
-				v.known()
-				v.door.mu.Unlock()
+				v := c.(*tokenConn)
+				v.listener.mu.Lock()
+				v.authenticated()
+				v.listener.mu.Unlock()
 				in = append(in, v)
 				accept <- nil
 			}

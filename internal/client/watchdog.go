@@ -10,83 +10,83 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Times of a vigil. They end no connection: a job manager that stands still for some seconds
+// Times of a watchdog. They end no connection: a job manager that stands still for some seconds
 // may go on, and gRPC breaks the connection after 25 s.
 const (
-	vigilTick  = time.Second
-	askAfter   = 4 * time.Second // of silence
-	answerIn   = 3 * time.Second
-	standstill = 5 * time.Second // delay of a tick that shows that this process did not run
+	watchdogTick = time.Second
+	askAfter     = 4 * time.Second // of silence
+	answerIn     = 3 * time.Second
+	suspension   = 5 * time.Second // delay of a tick that shows that this process did not run
 )
 
-// vigil watches for a silent job manager while a job is followed. A job without news is silent
-// too, so after a while the vigil sends a request. It logs once if no answer comes, and once
+// watchdog watches for a silent job manager while a job is followed. A job without news is silent
+// too, so after a while the watchdog sends a request. It logs once if no answer comes, and once
 // when one comes again.
-type vigil struct {
+type watchdog struct {
 	ask  func(context.Context) error // a small request
 	log  hclog.Logger
 	stop context.CancelFunc
 	done sync.WaitGroup
 
-	mu     sync.Mutex
-	heard  bool          // something arrived since the last tick
-	ticked time.Time     // last
-	gap    time.Duration // last time for which this process did not run
-	woke   time.Time     // when gap ended
+	mu       sync.Mutex
+	observed bool          // something arrived since the last tick
+	ticked   time.Time     // last
+	gap      time.Duration // last time for which this process did not run
+	resumed  time.Time     // when gap ended
 }
 
-// newVigil begins a vigil; end ends it.
-func newVigil(ctx context.Context, log hclog.Logger, ask func(context.Context) error) *vigil {
+// newWatchdog begins a watchdog; end ends it.
+func newWatchdog(ctx context.Context, log hclog.Logger, ask func(context.Context) error) *watchdog {
 	ctx, stop := context.WithCancel(ctx)
-	v := &vigil{ask: ask, log: log, stop: stop, ticked: time.Now()}
+	v := &watchdog{ask: ask, log: log, stop: stop, ticked: time.Now()}
 	v.done.Go(func() { v.watch(ctx) })
 	return v
 }
 
 // hear records that something of the job manager has arrived.
-func (v *vigil) hear() {
+func (v *watchdog) observe() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.heard = true
+	v.observed = true
 }
 
-// end ends the vigil and waits for it.
-func (v *vigil) end() {
+// end ends the watchdog and waits for it.
+func (v *watchdog) end() {
 	v.stop()
 	v.done.Wait()
 }
 
 // turn records a tick. It returns how much of the time since the last tick counts as silence,
 // and whether the job manager was heard meanwhile.
-func (v *vigil) turn() (passed time.Duration, heard bool) {
+func (v *watchdog) turn() (passed time.Duration, heard bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now := time.Now()
 	passed = now.Sub(v.ticked)
-	if passed >= standstill {
-		v.gap, v.woke = passed, now
+	if passed >= suspension {
+		v.gap, v.resumed = passed, now
 	}
-	heard, v.heard, v.ticked = v.heard, false, now
-	return min(passed, 2*vigilTick), heard
+	heard, v.observed, v.ticked = v.observed, false, now
+	return min(passed, 2*watchdogTick), heard
 }
 
 // stoodStill returns for how long this process did not run until now, or until a moment ago; 0
 // if it ran.
-func (v *vigil) stoodStill() time.Duration {
+func (v *watchdog) suspended() time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now := time.Now()
-	if gap := now.Sub(v.ticked); gap >= standstill+answerIn {
+	if gap := now.Sub(v.ticked); gap >= suspension+answerIn {
 		return gap
 	}
-	if v.gap > 0 && now.Sub(v.woke) < standstill {
+	if v.gap > 0 && now.Sub(v.resumed) < suspension {
 		return v.gap
 	}
 	return 0
 }
 
-func (v *vigil) watch(ctx context.Context) {
-	ticks := time.NewTicker(vigilTick)
+func (v *watchdog) watch(ctx context.Context) {
+	ticks := time.NewTicker(watchdogTick)
 	defer ticks.Stop()
 	var silent, unanswered time.Duration
 	told := false
@@ -117,7 +117,7 @@ func (v *vigil) watch(ctx context.Context) {
 		case err == nil:
 			answered()
 		case waited >= answerIn && waited < 2*answerIn: // otherwise it was refused, or this process did not run
-			if unanswered += waited + vigilTick; !told {
+			if unanswered += waited + watchdogTick; !told {
 				told = true
 				v.log.Warn("the job manager has not answered for " + waited.Round(time.Second).String() + "; it may be stopped or overloaded, waiting for it")
 			}
@@ -127,7 +127,7 @@ func (v *vigil) watch(ctx context.Context) {
 
 // question sends a request to the job manager, and returns how long the answer took. A refusal
 // is an answer.
-func (v *vigil) question(ctx context.Context) (time.Duration, error) {
+func (v *watchdog) question(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
 	bounded, cancel := context.WithTimeout(ctx, answerIn)
 	defer cancel()

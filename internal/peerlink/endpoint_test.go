@@ -13,16 +13,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDispatch: each of several doors of one port gets its own connections.
+// TestDispatch: each of several endpoints of one port gets its own connections.
 func TestDispatch(t *testing.T) {
 	p, from := listen(t, nil), listen(t, nil)
-	doors := []Door{{Kind: Rows, Epoch: 3}, {Kind: Lane, Scope: "a"}, {Kind: Lane, Scope: "b", Epoch: 7}, {Kind: Control, Scope: "a"}}
+	endpoints := []Endpoint{{Kind: Rows, Epoch: 3}, {Kind: Lane, Scope: "a"}, {Kind: Lane, Scope: "b", Epoch: 7}, {Kind: Control, Scope: "a"}}
 	var came []chan *Caller
-	for _, d := range doors {
+	for _, d := range endpoints {
 		_, c := open(t, p, d)
 		came = append(came, c)
 	}
-	for i, d := range doors {
+	for i, d := range endpoints {
 		for n := range uint32(3) {
 			want := Hello{Kind: d.Kind, Scope: d.Scope, Epoch: d.Epoch, From: n, To: 8, Size: 9, Channel: 10, Try: 11, Sums: n == 1}
 			nc, err := dial(t, from, p, want)
@@ -40,7 +40,7 @@ func TestDispatch(t *testing.T) {
 // TestRefusals: a connection that is not expected gets the reason, and whether to try again.
 func TestRefusals(t *testing.T) {
 	p, from := listen(t, nil), listen(t, nil)
-	_, err := p.Open(Door{Kind: Lane, Scope: "g", Epoch: 5, Serve: func(c *Caller) error {
+	_, err := p.Open(Endpoint{Kind: Lane, Scope: "g", Epoch: 5, Serve: func(c *Caller) error {
 		switch c.Hello.Channel {
 		case 1:
 			return Refuse("channel %d is taken", c.Hello.Channel)
@@ -76,22 +76,22 @@ func TestRefusals(t *testing.T) {
 	require.True(t, IsFinal(err))
 }
 
-// TestEpochs: a door of a later epoch replaces an earlier one, and notifies its owner; admitted
+// TestEpochs: an endpoint of a later epoch replaces an earlier one, and notifies its owner; admitted
 // connections stay, and an earlier epoch does not come back.
 func TestEpochs(t *testing.T) {
 	p, from := listen(t, nil), listen(t, nil)
 	told := make(chan uint32, 1)
-	first, came := open(t, p, Door{Kind: Control, Scope: "g", Epoch: 1, Replaced: func(epoch uint32) { told <- epoch }})
+	first, came := open(t, p, Endpoint{Kind: Control, Scope: "g", Epoch: 1, Replaced: func(epoch uint32) { told <- epoch }})
 	old, err := dial(t, from, p, Hello{Kind: Control, Scope: "g", Epoch: 1})
 	require.NoError(t, err)
-	_, err = p.Open(Door{Kind: Control, Scope: "g", Epoch: 1})
+	_, err = p.Open(Endpoint{Kind: Control, Scope: "g", Epoch: 1})
 	require.EqualError(t, err, `attempt 1 of the control connection of group "g" is here already`)
 	require.Empty(t, told)
 
-	second, cameAgain := open(t, p, Door{Kind: Control, Scope: "g", Epoch: 4})
+	second, cameAgain := open(t, p, Endpoint{Kind: Control, Scope: "g", Epoch: 4})
 	require.Equal(t, uint32(4), <-told)
 	same(t, old, <-came)
-	_, err = p.Open(Door{Kind: Control, Scope: "g", Epoch: 3})
+	_, err = p.Open(Endpoint{Kind: Control, Scope: "g", Epoch: 3})
 	require.EqualError(t, err, `attempt 3 of the control connection of group "g" is over: this is attempt 4`)
 	_, err = dial(t, from, p, Hello{Kind: Control, Scope: "g", Epoch: 1})
 	require.True(t, IsFinal(err))
@@ -100,20 +100,20 @@ func TestEpochs(t *testing.T) {
 	require.NoError(t, err)
 	<-cameAgain
 	second.Close()
-	_, third := open(t, p, Door{Kind: Control, Scope: "g", Epoch: 4})
+	_, third := open(t, p, Endpoint{Kind: Control, Scope: "g", Epoch: 4})
 	_, err = dial(t, from, p, Hello{Kind: Control, Scope: "g", Epoch: 4})
 	require.NoError(t, err)
 	<-third
 }
 
-// TestEarly: a connection that comes before its door is open waits for it, though not for long.
+// TestEarly: a connection that comes before its endpoint is open waits for it, though not for long.
 func TestEarly(t *testing.T) {
 	for _, wait := range []time.Duration{time.Millisecond, earlyWait - time.Millisecond, earlyWait + time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			p, err := Listen(Config{Net: newPipes(), Secret: testSecret})
 			require.NoError(t, err)
 			defer p.Close()
-			_, before := open(t, p, Door{Kind: Control, Scope: "g", Epoch: 1})
+			_, before := open(t, p, Endpoint{Kind: Control, Scope: "g", Epoch: 1})
 			dialed := make(chan error, 1)
 			go func() {
 				nc, err := p.Dial(t.Context(), "pipes", Hello{Kind: Control, Scope: "g", Epoch: 2})
@@ -124,7 +124,7 @@ func TestEarly(t *testing.T) {
 			}()
 			time.Sleep(wait)
 			synctest.Wait()
-			o, came := open(t, p, Door{Kind: Control, Scope: "g", Epoch: 2})
+			o, came := open(t, p, Endpoint{Kind: Control, Scope: "g", Epoch: 2})
 			defer o.Close()
 			if err := <-dialed; wait > earlyWait {
 				require.ErrorContains(t, err, "this is still attempt 1")
@@ -164,11 +164,11 @@ func TestSlowStrangers(t *testing.T) {
 	}
 }
 
-// TestClosing: closing a door or a port does not wait for connections in their handshakes.
+// TestClosing: closing an endpoint or a port does not wait for connections in their handshakes.
 func TestClosing(t *testing.T) {
 	p, from := listen(t, nil), listen(t, nil)
 	entered, leave := make(chan struct{}), make(chan struct{})
-	o, err := p.Open(Door{Kind: Rows, Serve: func(c *Caller) error {
+	o, err := p.Open(Endpoint{Kind: Rows, Serve: func(c *Caller) error {
 		close(entered)
 		<-leave
 		return c.Welcome()
@@ -206,7 +206,7 @@ func TestClosing(t *testing.T) {
 	require.Error(t, <-early)
 	_, err = silent.Read(make([]byte, 1))
 	require.Error(t, err)
-	_, err = p.Open(Door{Kind: Lane})
+	_, err = p.Open(Endpoint{Kind: Lane})
 	require.ErrorIs(t, err, ErrClosed)
 }
 
