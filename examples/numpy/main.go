@@ -1,5 +1,5 @@
-// Command numpy adds a source and a sink of its own: it reads points from a file that NumPy
-// saved, and writes them as lines of JSON with their distance from the origin.
+// Command numpy adds its own source and sink: it reads points from a file that NumPy saved, and
+// writes them as lines of JSON with their distance from the origin.
 //
 //	go run ./examples/numpy --output points.json
 package main
