@@ -108,8 +108,8 @@
 // # Very many parameters
 //
 // From 65,536 parameters on, LBFGS, OWLQN and GD split the parameters among subtasks by these
-// blocks, which changes no bit. Split are parameters, gradients, direction, penalty and
-// history, 5 + 2·(History+1) vectors of which every subtask keeps only its share. A read of the
+// blocks, which changes no bit. The split vectors are parameters, gradients, direction, penalty
+// and history, 5 + 2·(History+1) in all, and every subtask keeps only its share. A read of the
 // rows gives each subtask the gradient of its own share. Two vectors are whole on every
 // subtask, both scratch: the one with which rows are read, and the one in which their gradient
 // is summed. SGD, and trainings that ask for Information, keep all vectors whole. With GapTol,

@@ -22,7 +22,7 @@ type program struct {
 
 // define makes a program of a job and a report function. report writes the results to standard
 // output and returns notes, which must not be overlooked and go to standard error. If standard
-// output is a file of the job, the report goes to standard error too.
+// output is a file of the job, the report goes to standard error instead.
 func define[A any](name, about string, job *engine.Job[A], of streams, report func(w io.Writer, a A, r *engine.Result) (notes []string, err error)) program {
 	args := func() any {
 		a := job.Arguments()
