@@ -23,7 +23,7 @@ func (a training) groupProblems() (errs []error) {
 		errs = append(errs, errors.New("both --group and --group-sizes tell the queries of rows: give one of them"))
 	}
 	if (a.text("group-sizes") != "" && a.Test != "") != (a.text("test-group-sizes") != "") {
-		errs = append(errs, errors.New("--test-group-sizes has to be given if both --group-sizes and --test are, and only then"))
+		errs = append(errs, errors.New("--group-sizes with --test needs --test-group-sizes, which needs both of them"))
 	}
 	return errs
 }

@@ -88,7 +88,7 @@ func TestWordsAboutRows(t *testing.T) {
 	w.write("quasi.csv", "c,x,y\n"+strings.Repeat("a,1,0\na,2,1\nb,2,0\nb,1,1\nc,1,1\n", 8))
 	code, _, errOut := w.run("train logistic --encode --input quasi.csv --label y --model q.json")
 	require.Zero(t, code, errOut)
-	require.Contains(t, errOut, "features tell the labels of all rows, or of some, apart perfectly")
+	require.Contains(t, errOut, "features separate the labels of all rows, or of some rows, perfectly")
 	w.write("less.csv", "c,x\n,1\na,2\nd,1\n")
 	code, _, errOut = w.run("predict --model q.json --input less.csv --output p.csv")
 	require.Zero(t, code, errOut)
