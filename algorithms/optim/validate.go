@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// Validate tells what is wrong with the settings, all of it.
+// Validate returns everything that is wrong with the settings.
 func (s Settings) Validate() error {
 	var errs []error
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
@@ -53,7 +53,7 @@ func (s Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// problems tells what is wrong with the settings of SGD, all of it.
+// problems returns everything that is wrong with the settings of SGD.
 func (s Stochastic) problems(l2 float64) (errs []error) {
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf("Stochastic."+format, a...)) }
 	if s.Batch < 0 || s.Batch > math.MaxInt32 {
@@ -89,7 +89,7 @@ func (s Stochastic) problems(l2 float64) (errs []error) {
 	return errs
 }
 
-// withDefaults puts the default in place of fields that are 0.
+// withDefaults replaces fields that are 0 by their defaults.
 func (s Settings) withDefaults() Settings {
 	orInt := func(v *int, to int) {
 		if *v == 0 {
