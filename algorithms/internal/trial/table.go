@@ -54,8 +54,8 @@ func Wild(n, d int) Table {
 	return t
 }
 
-// Gaussian returns n rows of d features drawn from the standard normal distribution by
-// the polar method, without labels.
+// Gaussian returns n rows of d features without labels, drawn from the standard normal
+// distribution by the polar method.
 func Gaussian(seed uint64, n, d int) Table {
 	t := Table{N: n, D: d, X: make([]float64, 0, n*d)}
 	r := shared.NewRandom(seed, "gaussian", 0, 0)
@@ -78,8 +78,7 @@ func (t Table) Dataset(b *engine.Builder) *engine.Dataset {
 	return arrowbridge.FromRecords(b, []arrow.Record{t.Record()})
 }
 
-// Record returns the table as a batch in memory of the garbage collector's, which
-// nobody needs to release.
+// Record returns the table as a batch in garbage-collected memory: it need not be released.
 func (t Table) Record() arrow.Record {
 	mem := memory.NewGoAllocator()
 	var fields []arrow.Field
