@@ -15,7 +15,7 @@ import (
 )
 
 // noInfinity asserts that no number of a report is infinite, and that every NaN among the
-// named fields has its reason.
+// named fields has a reason.
 func noInfinity(t *testing.T, report any, undefined []string, fields ...string) {
 	t.Helper()
 	v := reflect.ValueOf(report).Elem()
@@ -102,18 +102,18 @@ func TestOtherReportsBeyondTheRange(t *testing.T) {
 	c := must(evaluate.MeasureClustering[int, int]([]int{1, 2, 2}, [][]float64{{1e200}, {-1e200}, {2}}, nil, nil, evaluate.ClusteringOptions{Exact: true}))
 	noInfinity(t, c, c.Undefined, "silhouette", "exact_silhouette", "davies_bouldin", "calinski_harabasz", "within")
 	require.NotEmpty(t, c.Undefined)
-	// The numbers of pairs are beyond float64, the rest is not.
+	// The numbers of pairs exceed float64; nothing else does.
 	c = must(evaluate.MeasureClustering([]int{1, 2, 2}, nil, []int{1, 2, 1}, []float64{1e200, 1e200, 2e200}, evaluate.ClusteringOptions{}))
 	require.Len(t, c.Undefined, 1)
 	require.Contains(t, c.Undefined[0], "ari: a sum on the way")
 	require.Equal(t, 0.75, c.Purity)
-	// What no row is positive of has no lift.
+	// Where no row is positive, there is no lift.
 	b := must(evaluate.MeasureBinary([]int{0, 0}, []float64{0.1, 0.2}, nil, evaluate.BinaryOptions{}))
 	require.True(t, math.IsNaN(b.Curve[0].Lift))
 }
 
-// An error that no float64 can hold is not the largest float64: a median that falls on one has
-// no value, on slices and on datasets, and one that does not is as ever.
+// An error that exceeds float64 is not taken for the largest float64. A median that falls on
+// such an error has no value, on slices and on datasets. Other medians are unchanged.
 func TestMedianOfErrorsBeyondTheRange(t *testing.T) {
 	const huge = math.MaxFloat64
 	for _, c := range []struct {
