@@ -7,7 +7,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// kindOfModel is a kind of file and what reads it.
+// kindOfModel is a kind of file, with the function that makes an empty model of the kind.
 type kindOfModel struct {
 	name, about string
 	empty       func() preparation
@@ -73,7 +73,7 @@ func Decode(file []byte) (model.Binder, error) {
 func Load(path string) (model.Binder, error) { return model.Load(path, Decode) }
 
 // ModelOf returns the model that was collected under a name from the dataset that Fit
-// returned. Its type, such as *ScalerModel, tells what was learned.
+// returned. Its type, such as *ScalerModel, depends on the preparation.
 func ModelOf(result *engine.Result, name string) (model.Binder, error) {
 	return model.Collected(result, name, Decode)
 }
