@@ -29,7 +29,7 @@
 //	StringIndexer        numbers distinct values            text, numbers, bools, dates
 //	OneHotEncoder        a component per distinct value     text, numbers, bools, dates
 //	Bucketizer           buckets between given bounds       numbers
-//	QuantileDiscretizer  buckets of as many rows each       numbers
+//	QuantileDiscretizer  buckets of equally many rows       numbers
 //	FeatureHasher        hashes as components               text, numbers, bools, dates
 //	PolynomialFeatures   products of components             numbers, dense vectors
 //	VectorAssembler      one vector of several columns      numbers, vectors

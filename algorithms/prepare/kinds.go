@@ -26,7 +26,7 @@ func kinds() []kindOfModel {
 		{"string-indexer", "numbers the distinct values of columns", func() preparation { return &IndexerModel{} }},
 		{"one-hot-encoder", "makes a component of each distinct value", func() preparation { return &OneHotModel{} }},
 		{"bucketizer", "puts numbers into buckets between given bounds", bucket},
-		{"quantile-discretizer", "puts numbers into buckets of as many rows each", bucket},
+		{"quantile-discretizer", "puts numbers into buckets of about equally many rows", bucket},
 		{"vector-assembler", "makes one vector of columns", func() preparation { return &AssemblerModel{} }},
 		{"feature-hasher", "makes a vector of hashes of columns", func() preparation { return &HasherModel{} }},
 		{"polynomial-features", "makes all products of components", func() preparation { return &PolynomialModel{} }},
