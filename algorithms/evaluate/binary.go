@@ -44,7 +44,7 @@ type BinaryOptions struct {
 	Skip bool
 }
 
-// Validate tells what is wrong with the options, apart from columns.
+// Validate returns what is wrong with the options, apart from columns.
 func (o BinaryOptions) Validate() error {
 	switch {
 	case math.IsNaN(o.Threshold) || math.IsInf(o.Threshold, 0):
@@ -257,7 +257,7 @@ func scoreOf(score float64, positive bool, w float64) weighted {
 	return weighted{score + 0, 0, w}
 }
 
-// positive tells positive labels from negative labels by their texts.
+// positive distinguishes positive and negative labels by their texts.
 type positive struct {
 	label string // "": by the rule of BinaryOptions.Positive
 	text  []byte

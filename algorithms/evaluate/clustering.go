@@ -38,7 +38,7 @@ type ClusteringOptions struct {
 	Skip bool
 }
 
-// Validate tells what is wrong with the options, apart from columns.
+// Validate returns what is wrong with the options, apart from columns.
 func (o ClusteringOptions) Validate() error {
 	if o.ExactRows < 0 {
 		return invalid("ExactRows is %d: want at least 1, or 0 for %d", o.ExactRows, defaultExactRows)

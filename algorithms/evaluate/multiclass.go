@@ -37,7 +37,7 @@ type MulticlassOptions struct {
 	Skip bool
 }
 
-// Validate tells what is wrong with the options, apart from columns.
+// Validate returns what is wrong with the options, apart from columns.
 func (o MulticlassOptions) Validate() error {
 	switch {
 	case o.TopK < 0:

@@ -41,7 +41,7 @@ type RankingOptions struct {
 	Skip bool
 }
 
-// Validate tells what is wrong with the options, apart from columns.
+// Validate returns what is wrong with the options, apart from columns.
 func (o RankingOptions) Validate() error {
 	switch {
 	case o.K < 0 || o.K > 1<<24:

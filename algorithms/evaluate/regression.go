@@ -35,7 +35,7 @@ type RegressionOptions struct {
 	Skip bool
 }
 
-// Validate tells what is wrong with the options, apart from columns.
+// Validate returns what is wrong with the options, apart from columns.
 func (o RegressionOptions) Validate() error {
 	switch {
 	case !(o.Quantile >= 0 && o.Quantile < 1):

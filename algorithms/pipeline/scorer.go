@@ -16,8 +16,8 @@ type Scorer struct {
 	cells  map[string]int
 }
 
-// Row is the columns of a row: those that the caller gives and those that the model
-// computes. It is for one goroutine at a time and can be reused without end.
+// Row has the cells of a row: the columns that the caller sets and the columns that the
+// model computes. It is for one goroutine at a time and can be reused without end.
 type Row struct {
 	scorer *Scorer
 	cells  []model.Cell

@@ -68,8 +68,8 @@ type Comparison struct {
 	Scores *engine.Dataset
 	// Best has the encoded model of the best candidate, trained on all rows, in the form in
 	// which Fit of its stage returns it. It is nil without Refit. Where candidates are of
-	// several kinds, model.KindOf tells the kind, and the only column may be that of the
-	// model.
+	// several kinds, model.KindOf tells the kind, and the dataset may have only the model's
+	// column.
 	Best *engine.Dataset
 }
 
@@ -252,7 +252,7 @@ func (waiter) Process(_ *engine.Context, _, shard int, in engine.Batch, out engi
 	return out.Emit(shard, arrowrows.Batch(rows))
 }
 
-// doneRow is the type of the rows of addDone, of which there are none.
+// doneRow is the row type of addDone, whose dataset has no rows.
 type doneRow struct{ Done bool }
 
 // addDone returns a dataset without rows that is complete when others are.

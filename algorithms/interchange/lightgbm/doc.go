@@ -5,7 +5,7 @@
 //	s.Scores(row, margins)
 //	m.Transform(margins, predictions)              // as predict of LightGBM
 //
-//	m, err = lightgbm.New(e, "multiclass", 3)      // an ensemble of ours
+//	m, err = lightgbm.New(e, "multiclass", 3)      // an ensemble made here
 //	err = m.Save("model.txt")
 //
 // # What is read

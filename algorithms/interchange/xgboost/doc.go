@@ -5,7 +5,7 @@
 //	s.Scores(row, margins)                         // as output_margin of XGBoost
 //	m.Transform(margins, predictions)              // as predict
 //
-//	m, err = xgboost.New(e, "binary:logistic", 0)  // an ensemble of ours
+//	m, err = xgboost.New(e, "binary:logistic", 0)  // an ensemble made here
 //	err = m.Save("model.ubj")                      // for 1.7 to 3.x
 //
 // # What is read
