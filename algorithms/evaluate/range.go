@@ -11,7 +11,7 @@ import (
 // ratio of infinities, would look like a result.
 
 const (
-	beyondRange   = "a sum on the way to it exceeds the range of float64: scale weights and values down"
+	beyondRange   = "an intermediate sum exceeds the range of float64: scale weights and values down"
 	beyondWeights = "the weights of all rows add up to more than a float64 can hold: scale them down"
 )
 
@@ -47,7 +47,7 @@ func (u *undefined) settle(report any, weight float64, asked ...string) {
 	}
 }
 
-// tells reports whether there is a reason for a metric without a value.
+// tells reports whether a reason is recorded for a metric without a value.
 func (u *undefined) tells(name string) bool {
 	return slices.ContainsFunc(*u, func(why string) bool { return strings.HasPrefix(why, name+":") })
 }

@@ -71,11 +71,11 @@ func TestRegressionBeyondTheRange(t *testing.T) {
 		label, prediction, weight []float64
 		want                      string
 	}{
-		{[]float64{1e200, -1e200}, []float64{1, 2}, nil, "r2: a sum on the way"},
-		{[]float64{1.3e154, -1.3e154}, []float64{0, 0}, nil, "r2: a sum on the way"},
-		{[]float64{math.MaxFloat64, -math.MaxFloat64}, []float64{-math.MaxFloat64, math.MaxFloat64}, nil, "bias: a sum on the way"},
+		{[]float64{1e200, -1e200}, []float64{1, 2}, nil, "r2: an intermediate sum"},
+		{[]float64{1.3e154, -1.3e154}, []float64{0, 0}, nil, "r2: an intermediate sum"},
+		{[]float64{math.MaxFloat64, -math.MaxFloat64}, []float64{-math.MaxFloat64, math.MaxFloat64}, nil, "bias: an intermediate sum"},
 		{[]float64{1, 2}, []float64{2, 3}, []float64{big, big}, "all: the weights"},
-		{[]float64{1e10, 2e10}, []float64{2, 3}, []float64{big / 4, big / 4}, "mse: a sum on the way"},
+		{[]float64{1e10, 2e10}, []float64{2, 3}, []float64{big / 4, big / 4}, "mse: an intermediate sum"},
 	} {
 		r := must(evaluate.MeasureRegression(c.label, c.prediction, c.weight, evaluate.RegressionOptions{}))
 		require.Contains(t, "\n"+strings.Join(r.Undefined, "\n"), "\n"+c.want)
@@ -105,7 +105,7 @@ func TestOtherReportsBeyondTheRange(t *testing.T) {
 	// The numbers of pairs exceed float64; nothing else does.
 	c = must(evaluate.MeasureClustering([]int{1, 2, 2}, nil, []int{1, 2, 1}, []float64{1e200, 1e200, 2e200}, evaluate.ClusteringOptions{}))
 	require.Len(t, c.Undefined, 1)
-	require.Contains(t, c.Undefined[0], "ari: a sum on the way")
+	require.Contains(t, c.Undefined[0], "ari: an intermediate sum")
 	require.Equal(t, 0.75, c.Purity)
 	// Where no row is positive, there is no lift.
 	b := must(evaluate.MeasureBinary([]int{0, 0}, []float64{0.1, 0.2}, nil, evaluate.BinaryOptions{}))

@@ -270,5 +270,5 @@ func TestRegressionRefusesWhatItCannotMeasure(t *testing.T) {
 	// Errors that exceed float64 do not panic.
 	r := must(evaluate.MeasureRegression([]float64{math.MaxFloat64, 1}, []float64{-math.MaxFloat64, 1}, nil, evaluate.RegressionOptions{}))
 	require.True(t, math.IsNaN(r.MSE))
-	require.Contains(t, strings.Join(r.Undefined, "\n"), "mse: a sum on the way to it exceeds the range of float64")
+	require.Contains(t, strings.Join(r.Undefined, "\n"), "mse: an intermediate sum exceeds the range of float64")
 }

@@ -239,7 +239,8 @@ func (h *holding) grow(c *engine.Context, n int) error {
 	return nil
 }
 
-// drop empties the values of the shard. Without a context it also frees their memory.
+// drop empties the values of the shard. Without a context it also releases their
+// reservation.
 func (h *holding) drop(c *engine.Context) {
 	h.values = h.values[:0]
 	if c == nil && h.memory != nil {

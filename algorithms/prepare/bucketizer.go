@@ -53,7 +53,7 @@ func checkBounds(what string, list []float64) error {
 			return fmt.Errorf("%s[%d] is %v: want a finite number", what, k, v)
 		}
 		if k > 0 && list[k-1] >= v {
-			return fmt.Errorf("%s[%d] is %v, behind %v: want increasing numbers", what, k, v, list[k-1])
+			return fmt.Errorf("%s[%d] is %v, after %v: want increasing numbers", what, k, v, list[k-1])
 		}
 	}
 	return nil

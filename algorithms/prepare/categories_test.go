@@ -170,7 +170,7 @@ func TestBucketizer(t *testing.T) {
 	_, r = quick(t, rows, prepare.Bucketizer{Columns: []string{"age", "rooms"}, Bounds: [][]float64{{0}}, Unknown: prepare.Skip})
 	require.Len(t, column(t, r, "age"), 6)
 	fails(t, samples(true), prepare.Bucketizer{Columns: []string{"age"}, Bounds: [][]float64{{0}}}, `column "age": it is `)
-	fails(t, samples(true), prepare.Bucketizer{Columns: []string{"age"}, Bounds: [][]float64{{1, 1}}}, "Bounds[0][1] is 1, behind 1")
+	fails(t, samples(true), prepare.Bucketizer{Columns: []string{"age"}, Bounds: [][]float64{{1, 1}}}, "Bounds[0][1] is 1, after 1")
 	fails(t, samples(true), prepare.Bucketizer{Columns: []string{"age"}, Bounds: [][]float64{{}}}, "Bounds[0] is empty")
 	fails(t, samples(true), prepare.Bucketizer{Columns: []string{"age"}}, "Bounds of 0 columns")
 	fails(t, samples(true), prepare.Bucketizer{Columns: []string{"city"}, Bounds: [][]float64{{1}}}, `column "city" is utf8: want numbers`)

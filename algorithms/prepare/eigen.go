@@ -147,7 +147,7 @@ func diagonalize(ctx context.Context, diagonal, beside []float64, z [][]float64)
 				break
 			}
 			if step == maxSteps {
-				return fmt.Errorf("eigenvalue %d of %d did not settle in %d steps", first, n, maxSteps)
+				return fmt.Errorf("eigenvalue %d of %d did not converge in %d steps", first, n, maxSteps)
 			}
 			qlStep(diagonal, beside, z, first, last)
 		}

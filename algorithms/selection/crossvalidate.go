@@ -146,7 +146,7 @@ type comparing struct {
 	evaluations []*engine.Dataset // in the order in which they are added
 	read        []reading         // by evaluation
 	done        []*engine.Dataset // by candidate: complete when it is measured
-	refitted    []*engine.Dataset // of each candidate
+	refitted    []*engine.Dataset // by candidate
 }
 
 // reading lists the metrics that the row of an evaluation has.

@@ -164,7 +164,7 @@ func (t *treeLists) node(i, k int, tr *tree.Tree, count []int) error {
 		return t.leaf(i, k, tr, count)
 	}
 	if n.Flags&tree.ZeroMissing != 0 {
-		return fmt.Errorf("it takes zeros of feature %q for missing, which ONNX has no form for", t.e.Features[n.Feature])
+		return fmt.Errorf("it takes zeros of feature %q as missing, which ONNX cannot express", t.e.Features[n.Feature])
 	}
 	feature, threshold, yes, no := int64(n.Feature), above(n.Threshold), n.Left, n.Right
 	if n.Flags&tree.Categorical != 0 {

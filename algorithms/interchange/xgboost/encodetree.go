@@ -252,7 +252,7 @@ func (p *placed) missing(n *tree.Node, from int, e *tree.Ensemble) (int32, error
 		valued.Nodes[0].Flags &^= tree.ZeroMissing
 		near := n.Flags&tree.Categorical == 0 && math.Abs(n.Threshold) <= tiny
 		if near || valued.Left(0, 0, e.Single) != p.tree.Left(int32(from), 0, e.Single) {
-			return 0, fmt.Errorf("it takes zeros of feature %q for missing, which XGBoost has no form for", e.Features[n.Feature])
+			return 0, fmt.Errorf("it takes zeros of feature %q as missing, which XGBoost cannot express", e.Features[n.Feature])
 		}
 	}
 	if p.tree.Left(int32(from), x, e.Single) {
