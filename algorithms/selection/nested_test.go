@@ -19,10 +19,11 @@ type classed struct {
 	Class int64
 }
 
-// TestDivisionsAreIndependent makes two divisions that must be independent of a first: of
-// one of its parts, by the same seed, and of the same rows, by another function. Classes
-// have four rows. The first division holds each out with probability 1/4. The second holds
-// out each of the three that are left with probability 1/3.
+// TestDivisionsAreIndependent compares a division with two others that must be independent
+// of it. One divides a part of the first by the same seed. The other divides the same rows
+// by another function. Classes have four rows. The first division holds each out with
+// probability 1/4. The second holds out each of the three that are left with probability
+// 1/3.
 func TestDivisionsAreIndependent(t *testing.T) {
 	const classes, seeds = 100, 40
 	rows := make([]classed, 4*classes)

@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wholefile"
 )
 
-// written is the version in files that are written. They follow the rules of that version,
-// and 1.7 to 3.x read them.
+// written is the version of XGBoost that files declare. They follow the rules of that
+// version, and 1.7 to 3.x read them.
 var written = []int{2, 1, 0}
 
 // Encode writes the model as JSON, for XGBoost 1.7 to 3.x. For rows of float32, XGBoost's

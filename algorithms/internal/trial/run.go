@@ -53,8 +53,8 @@ func Fails(t testing.TB, build func(b *engine.Builder), texts ...string) error {
 	return err
 }
 
-// place is where SameBits runs a job: at parallelism p, with batches of that many rows,
-// among that many workers. 0 workers mean one process without any.
+// place is where SameBits runs a job: the parallelism, the number of workers and the rows of
+// a batch. 0 workers mean a single process.
 type place struct{ p, workers, batch int }
 
 // SameBits runs what build adds to a job at each of places. It asserts that all collected

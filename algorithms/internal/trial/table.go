@@ -38,8 +38,8 @@ func TableOf(label []float64, rows ...[]float64) Table {
 // Row returns the features of row i.
 func (t Table) Row(i int) []float64 { return t.X[i*t.D : (i+1)*t.D] }
 
-// Wild returns n rows of d features with magnitudes from 1e-8 to 1e16, so that the order
-// of additions shows in their sums, with labels 0 and 1 and weights below 3.
+// Wild returns n rows of d features with magnitudes from 1e-8 to 1e16. So their sums depend
+// on the order of additions. Labels are 0 and 1, and weights are below 3.
 func Wild(n, d int) Table {
 	t := Table{N: n, D: d}
 	r := shared.NewRandom(7, "wild", 0, 0)
