@@ -24,7 +24,7 @@ func ensemble(outputs int, trees ...tree.Tree) *tree.Ensemble {
 	return &tree.Ensemble{Features: []string{"f0"}, Outputs: outputs, Base: make([]float64, outputs), Trees: trees}
 }
 
-// What is noted of a model goes through the files of both libraries.
+// Notes about a model pass through the files of both libraries.
 func Example() {
 	e := ensemble(1, stump(0, 0, 1, -1))
 	notes := foreign.Notes{Kind: "gbdt", LabelType: "utf8", Classes: []string{"no: 1", "yes = 2"}, Inputs: []model.Input{{Column: "my age", Type: "float64"}}}
@@ -45,7 +45,7 @@ func Example() {
 	// my age <nil>
 }
 
-// Of rows of float32, thresholds of float32 make nothing different.
+// For rows of float32, thresholds of float32 change nothing.
 func TestSingle(t *testing.T) {
 	r := shared.NewRandom(1, "thresholds", 0, 0)
 	thresholds := []float64{0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64, -math.SmallestNonzeroFloat64}

@@ -15,19 +15,20 @@ import (
 // key is the name under which files hold notes.
 const key = "superstep"
 
-// Notes are what a model is besides its trees.
+// Notes have everything about a model but its trees.
 type Notes struct {
-	// Kind is that of the model.
+	// Kind is the kind of the model.
 	Kind string `json:"kind"`
-	// LabelType and Classes are those of columns.Classes; empty of a regression.
+	// LabelType and Classes are as in columns.Classes; empty for a regression.
 	LabelType string   `json:"label_type,omitempty"`
 	Classes   []string `json:"classes,omitempty"`
-	// Inputs are the columns that the model reads, and AbsentIsZero what sparse rows mean.
+	// Inputs are the columns that the model reads. AbsentIsZero says that values left out of
+	// sparse rows are 0, not missing.
 	Inputs       []model.Input `json:"inputs"`
 	AbsentIsZero bool          `json:"absent_is_zero,omitempty"`
-	// Categories are the names of categories, of features that have such.
+	// Categories has the names of the categories of the features that have some.
 	Categories []Names `json:"categories,omitempty"`
-	// Objective, Parameters and CustomName are those of boosting.
+	// Objective, Parameters and CustomName are as in boosting.
 	Objective  string             `json:"objective,omitempty"`
 	Parameters map[string]float64 `json:"parameters,omitempty"`
 	CustomName string             `json:"custom_name,omitempty"`
@@ -36,13 +37,13 @@ type Notes struct {
 	ProbabilityCol string `json:"probability_column,omitempty"`
 }
 
-// Names are the names of the categories of a feature, by their codes.
+// Names are the names of the categories of a feature, by code.
 type Names struct {
 	Feature int      `json:"feature"`
 	Names   []string `json:"names"`
 }
 
-// SetCategories notes the names of the categories of an ensemble.
+// SetCategories stores the names of the categories of an ensemble.
 func (n *Notes) SetCategories(e *tree.Ensemble) {
 	for j, names := range e.Categories {
 		if names != nil {
@@ -64,7 +65,7 @@ func (n Notes) XGBoost(x *xgboost.Model) error {
 	return nil
 }
 
-// LightGBM puts the notes into a model of LightGBM, which must have an objective.
+// LightGBM puts the notes into a model of LightGBM. The model must have an objective.
 func (n Notes) LightGBM(x *lightgbm.Model) error {
 	text, err := n.text()
 	if err != nil {
@@ -73,11 +74,11 @@ func (n Notes) LightGBM(x *lightgbm.Model) error {
 	if x.Parameters == nil {
 		x.Parameters = map[string]string{}
 	}
-	x.Parameters[key] = url.QueryEscape(text) // blanks, colons and = end a parameter
+	x.Parameters[key] = url.QueryEscape(text) // as blanks, colons and = end a parameter
 	return nil
 }
 
-// text is the notes as JSON, for which texts have to be UTF-8.
+// text returns the notes as JSON. Texts must be UTF-8.
 func (n Notes) text() (string, error) {
 	texts := append([]string{n.CustomName, n.PredictionCol, n.ProbabilityCol}, n.Classes...)
 	for _, c := range n.Inputs {
@@ -95,7 +96,8 @@ func (n Notes) text() (string, error) {
 	return string(text), err
 }
 
-// OfXGBoost returns the notes of a model of a kind, nil if a file has none, or of another.
+// OfXGBoost returns the notes of a model of the given kind. It returns nil if the file has
+// none, or notes of another kind.
 func OfXGBoost(x *xgboost.Model, kind string) (*Notes, error) {
 	text, ok := x.Attributes[key]
 	if !ok {
@@ -104,7 +106,8 @@ func OfXGBoost(x *xgboost.Model, kind string) (*Notes, error) {
 	return parse(text, kind)
 }
 
-// OfLightGBM returns the notes of a model of a kind, nil if a file has none, or of another.
+// OfLightGBM returns the notes of a model of the given kind. It returns nil if the file has
+// none, or notes of another kind.
 func OfLightGBM(x *lightgbm.Model, kind string) (*Notes, error) {
 	text, ok := x.Parameters[key]
 	if !ok {
@@ -134,8 +137,8 @@ func parse(text, kind string) (*Notes, error) {
 	return n, nil
 }
 
-// Restore returns the ensemble with the names that the notes have of features and
-// categories. vector says that the one input is a vector, whose components have no names.
+// Restore returns the ensemble with the names of features and categories from the notes.
+// vector says that the only input is a vector, whose components have no names.
 func (n *Notes) Restore(e *tree.Ensemble, vector bool) (*tree.Ensemble, error) {
 	made := *e
 	if !vector {

@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// ByOutput returns the trees of each output, in their order; trees with values for several
-// outputs and outputs of different numbers of trees are errors.
+// ByOutput returns the trees of each output, in order. Trees with values for several outputs
+// are an error, and so are different numbers of trees.
 func ByOutput(e *tree.Ensemble) ([][]tree.Tree, error) {
 	of := make([][]tree.Tree, e.Outputs)
 	for i := range e.Trees {
@@ -27,8 +27,8 @@ func ByOutput(e *tree.Ensemble) ([][]tree.Tree, error) {
 	return of, nil
 }
 
-// InRounds returns the ensemble with a tree of each output in turn, as boosting makes them,
-// and with sums in place of averages. The trees of an output keep their order.
+// InRounds returns the ensemble with its trees in rounds, as boosting makes them: one tree
+// of each output in turn. Averages become sums. The trees of an output keep their order.
 func InRounds(e *tree.Ensemble) (*tree.Ensemble, error) {
 	of, err := ByOutput(e)
 	if err != nil {
@@ -48,7 +48,7 @@ func InRounds(e *tree.Ensemble) (*tree.Ensemble, error) {
 	return &made, nil
 }
 
-// Scaled returns the ensemble whose outputs are s times those of another.
+// Scaled returns an ensemble with the outputs of e times s.
 func Scaled(e *tree.Ensemble, s float64) *tree.Ensemble {
 	made := *e
 	made.Base, made.Trees = slices.Clone(e.Base), slices.Clone(e.Trees)
@@ -61,9 +61,10 @@ func Scaled(e *tree.Ensemble, s float64) *tree.Ensemble {
 	return &made
 }
 
-// Single returns the ensemble that compares features as float32 and sends rows of float32
-// the same way: its thresholds are the least float32 that are not below. An ensemble that was
-// Single, and became other thresholds for rows of float64 in a file, is again what it was.
+// Single returns an ensemble that compares features as float32 and sends rows of float32 the
+// same way. Each threshold becomes the least float32 that is not below it. A file may have
+// other thresholds for a Single ensemble, for rows of float64. Single restores the original
+// ones.
 func Single(e *tree.Ensemble) *tree.Ensemble {
 	if e.Single {
 		return e
@@ -80,7 +81,7 @@ func Single(e *tree.Ensemble) *tree.Ensemble {
 	return &made
 }
 
-// above is the least float32 that is not below a threshold.
+// above returns the least float32 that is not below a threshold.
 func above(v float64) float64 {
 	w := float32(v)
 	if float64(w) < v {

@@ -32,7 +32,7 @@ func encoded(t testing.TB) string {
 	return string(text)
 }
 
-// A file that ends before its trees do is an error wherever it ends.
+// A file that is cut anywhere before the end of its trees is an error.
 func TestTruncated(t *testing.T) {
 	text := encoded(t)
 	end := strings.Index(text, "end of trees") + len("end of trees")
@@ -55,7 +55,7 @@ func TestTruncated(t *testing.T) {
 	require.Equal(t, []string{"a", "b_c"}, m.Ensemble.Features)
 }
 
-// Every way to be wrong has an error that says where.
+// For everything that can be wrong, the error says where it is.
 func TestDamaged(t *testing.T) {
 	text := encoded(t)
 	for want, change := range map[string][2]string{
@@ -125,7 +125,7 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// Files that ask for much memory in few bytes do not get it.
+// A small file cannot make the reader allocate much memory.
 func TestHostile(t *testing.T) {
 	text := encoded(t)
 	for name, change := range map[string][2]string{
@@ -144,7 +144,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// chain returns a tree of n splits below one another, by an order of the file's numbers.
+// chain returns a tree of n splits below one another. number gives their numbers in the
+// file.
 func chain(n int, number func(int) int) string {
 	left, right, threshold := make([]int, n), make([]int, n), make([]int, n)
 	for i := range n {
@@ -184,7 +185,7 @@ func TestDeep(t *testing.T) {
 	}
 }
 
-// What LightGBM has no form for is an error that names it.
+// What LightGBM cannot express is an error that names it.
 func TestNotExpressible(t *testing.T) {
 	for want, change := range map[string]func(m *Model){
 		"there is no ensemble":                       func(m *Model) { m.Ensemble = nil },
@@ -217,8 +218,8 @@ func TestNotExpressible(t *testing.T) {
 	require.Panics(t, func() { small().Transform([]float64{1, 2}, []float64{1}) })
 }
 
-// diverted returns a full tree of categorical splits with missing values going with the set,
-// for which each split takes a copy of half of what is below it.
+// diverted returns a full tree of categorical splits in which missing values go with the
+// set. For these, each split needs a copy of half of the nodes below it.
 func diverted(depth int) tree.Tree {
 	t := tree.Tree{Weight: 1, Sets: []uint32{6}, Nodes: make([]tree.Node, 1<<(depth+1)-1)}
 	for i := range 1<<depth - 1 {
@@ -227,8 +228,8 @@ func diverted(depth int) tree.Tree {
 	return t
 }
 
-// Missing values that go with a set find their way by copies, of splits by other features
-// too.
+// Missing values that go with a set are sent through copied subtrees, which may split by
+// other features too.
 func TestDiverted(t *testing.T) {
 	m := small()
 	m.Ensemble.Trees[0] = diverted(5)
@@ -237,7 +238,7 @@ func TestDiverted(t *testing.T) {
 		n.Value = float64(i)
 		if !n.Leaf() {
 			n.Feature = int32(i % 3 % 2)
-			if i%5 == 0 { // the other way round
+			if i%5 == 0 { // missing values go the other way
 				n.Flags |= tree.SetRight
 			}
 		}
@@ -256,8 +257,8 @@ func TestDiverted(t *testing.T) {
 	}
 }
 
-// Where features are rounded to float32, the threshold of float64 is between the rounded
-// values: one float64 beside it goes the other way.
+// Where features are rounded to float32, the written threshold separates the float64 values
+// exactly: the next float64 goes the other way.
 func TestThresholdsOfSingle(t *testing.T) {
 	for _, threshold := range []float32{0, 1, -1, 1.5, 0.1, 16777216, math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32, float32(math.Inf(1))} {
 		v := atMost(float64(threshold), true)
@@ -269,8 +270,8 @@ func TestThresholdsOfSingle(t *testing.T) {
 	}
 }
 
-// FuzzDecode feeds anything: nothing panics, and what is read is written and read again as
-// the same.
+// FuzzDecode feeds arbitrary bytes. Nothing panics, and a model that is read is written and
+// read again as the same.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(encoded(f)))
 	f.Add([]byte(chain(9, func(i int) int { return (i * 4) % 9 })))
@@ -287,7 +288,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		require.NoError(t, m.Ensemble.Validate())
 		once, err := m.Encode()
-		if err != nil { // such as a value beyond float64 once it is multiplied
+		if err != nil { // such as a value that exceeds float64 when it is multiplied
 			return
 		}
 		back, err := Decode(once)

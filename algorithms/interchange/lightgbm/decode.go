@@ -48,8 +48,8 @@ func Load(path string) (*Model, error) {
 	return m, nil
 }
 
-// Decode reads a model. What is wrong is said with its line; trees with linear models in
-// their leaves are refused. The model keeps nothing of data.
+// Decode reads a model. Errors have the number of the line. Trees with linear models in
+// their leaves are refused. The model does not refer to data.
 func Decode(data []byte) (*Model, error) {
 	r := &reader{rest: string(data)}
 	m, err := r.model()
@@ -62,11 +62,11 @@ func Decode(data []byte) (*Model, error) {
 // reader goes through the lines of a file.
 type reader struct {
 	rest string
-	line int // the number of the line that was read last, from 1
+	line int // number of the last line read, from 1
 	ends bool
 }
 
-// next returns the next line, without its end; false behind the last.
+// next returns the next line without its end, or false after the last.
 func (r *reader) next() (string, bool) {
 	if r.rest == "" {
 		r.ends = true
@@ -78,7 +78,7 @@ func (r *reader) next() (string, bool) {
 	return strings.TrimSuffix(line, "\r"), true
 }
 
-// header is the lines before the trees, by name, and the numbers of these lines.
+// header has the lines before the trees and their numbers, by name.
 type header struct {
 	values map[string]string
 	lines  map[string]int
@@ -118,7 +118,7 @@ func (r *reader) model() (*Model, error) {
 	}
 	switch {
 	case line != "end of trees" && (!r.ends || h.lines["tree_sizes"] > 0 || len(e.Trees) == 0):
-		// Files before 2.2 end with the last tree, or tell of features then.
+		// Files before 2.2 end with the last tree, or with lines about features.
 		return nil, fmt.Errorf("it is %s: want \"end of trees\"", brief(line))
 	case len(e.Trees)%e.Outputs != 0:
 		return nil, fmt.Errorf("there are %d trees, and %d in each iteration", len(e.Trees), e.Outputs)
@@ -152,7 +152,7 @@ func (r *reader) header(h header) (string, error) {
 	}
 }
 
-// head takes what the header says. An error comes with its line, or 0.
+// head sets the model from the header. With an error it returns its line, or 0.
 func (m *Model) head(h header) (int, error) {
 	e := m.Ensemble
 	count := func(name string, least, most int) (int, error) {
@@ -217,7 +217,7 @@ func (m *Model) monotone(text string) error {
 	return nil
 }
 
-// objective takes the name and the parameters behind it.
+// objective sets the name of the objective and the parameters after it.
 func (m *Model) objective(text string) error {
 	fields := strings.Fields(text)
 	if len(fields) == 0 {
@@ -251,7 +251,7 @@ func (m *Model) objective(text string) error {
 	return nil
 }
 
-// tail reads what stands behind the trees.
+// tail reads what follows the trees.
 func (r *reader) tail(m *Model) error {
 	within := false
 	for {
@@ -276,7 +276,7 @@ func (r *reader) tail(m *Model) error {
 	}
 }
 
-// brief shows text in few characters.
+// brief shortens text for messages.
 func brief(s string) string {
 	if len(s) > 40 {
 		return strconv.Quote(strings.ToValidUTF8(s[:40], "")) + "…"

@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// Models of three versions give what those versions said of them: raw scores, predictions,
-// and the leaves in which rows end.
+// Models of three versions give the same raw scores, predictions and leaves as those
+// versions.
 func TestModelsOfLightGBM(t *testing.T) {
 	all := map[string]expected{}
 	rows := map[string][][]float64{}
@@ -44,7 +44,7 @@ func TestModelsOfLightGBM(t *testing.T) {
 	})
 }
 
-// What was read is written and read again as the same.
+// A model that was read is written and read again as the same.
 func TestRoundTrip(t *testing.T) {
 	eachModel(t, func(version, name, path string) {
 		what := version + " " + name
@@ -64,8 +64,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// A model of version 2 with five classes, with the predictions that LightGBM gave for 500
-// rows; see testdata/README.md.
+// A model of version 2 with five classes. LightGBM gave the predictions for its 500 rows;
+// see testdata/README.md.
 func TestMulticlassOfVersion2(t *testing.T) {
 	m, err := Load("testdata/lgmulticlass.model")
 	require.NoError(t, err)
@@ -79,7 +79,7 @@ func TestMulticlassOfVersion2(t *testing.T) {
 	require.NoError(t, err)
 	rows := readTable(t, string(text))
 	for i := range rows {
-		rows[i] = rows[i][1:] // the label
+		rows[i] = rows[i][1:] // without the label
 	}
 	want, err := os.ReadFile("testdata/lgmulticlass_true_predictions.txt")
 	require.NoError(t, err)

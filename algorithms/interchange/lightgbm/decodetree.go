@@ -15,14 +15,14 @@ import (
 const (
 	isCategorical = 1
 	isDefaultLeft = 2
-	missingShift  = 2 // the way missing values are told lies in the bits from this on
+	missingShift  = 2 // the kind of missing values is in the bits from this one on
 
 	missingNone = 0
 	missingZero = 1
 	missingNaN  = 2
 )
 
-// block is the lines of a tree.
+// block has the lines of a tree.
 type block struct {
 	values map[string]string
 	lines  map[string]int
@@ -30,7 +30,7 @@ type block struct {
 	line   int // of the error
 }
 
-// tree reads the lines of a tree and returns the line behind them.
+// tree reads the lines of a tree and returns the line after them.
 func (r *reader) tree(t *tree.Tree, features int) (string, error) {
 	b := &block{values: map[string]string{}, lines: map[string]int{}}
 	var line string
@@ -104,8 +104,7 @@ func (b *block) numbers(name string, n int) []float64 {
 	return made
 }
 
-// fields cuts a line that must be there into n parts. No count is believed that the line is
-// too short for.
+// fields cuts a required line into n parts. It refuses an n that the line is too short for.
 func (b *block) fields(name string, n int) []string {
 	text, ok := b.values[name]
 	if !ok {
@@ -123,7 +122,7 @@ func (b *block) fields(name string, n int) []string {
 	return fields
 }
 
-// known reads n numbers that predictions do not depend on, zeros where there are none.
+// known reads n numbers that predictions do not depend on. Without a line they are zeros.
 func (b *block) known(name string, n int) []float64 {
 	if b.lines[name] == 0 || b.values[name] == "" {
 		return make([]float64, n)
@@ -137,8 +136,8 @@ func (b *block) known(name string, n int) []float64 {
 	return made
 }
 
-// build makes the tree: the nodes with children in their order, then the leaves in theirs,
-// so that the numbers of both are those of the file.
+// build makes the tree: first the nodes with children, then the leaves, each in the order of
+// the file. So both keep their numbers.
 func (b *block) build(t *tree.Tree, features int) {
 	count := b.integers("num_leaves", 1, 1, math.MaxInt32)
 	sets := b.integers("num_cat", 1, 0, math.MaxInt32)
@@ -205,7 +204,7 @@ func (b *block) splits(t *tree.Tree, n, features, sets int) {
 // decision fills in how a node sends rows to its children.
 func (b *block) decision(node *tree.Node, i int, kind int64, threshold float64, bounds []int64) {
 	if kind&isCategorical != 0 {
-		// NaN is in no set and goes right, whatever the bits for missing values say.
+		// NaN is in no set. It goes right, whatever the bits for missing values say.
 		node.Flags = tree.Categorical
 		if threshold != math.Trunc(threshold) || threshold < 0 || threshold >= float64(len(bounds)-1) {
 			b.fail("threshold", "node %d has set %v: there are %d", i, threshold, max(0, len(bounds)-1))
@@ -228,8 +227,8 @@ func (b *block) decision(node *tree.Node, i int, kind int64, threshold float64, 
 	case missingZero:
 		node.Flags |= tree.ZeroMissing
 	}
-	// What is at most the threshold goes left.
-	if math.IsInf(threshold, 1) { // so does everything
+	// Values up to the threshold go left.
+	if math.IsInf(threshold, 1) { // all values go left
 		node.Left, node.Right, node.Flags = node.Right, node.Left, node.Flags^tree.DefaultLeft
 		node.Threshold = math.Inf(-1)
 		return
@@ -237,7 +236,7 @@ func (b *block) decision(node *tree.Node, i int, kind int64, threshold float64, 
 	node.Threshold = math.Nextafter(threshold, math.Inf(1))
 }
 
-// sets reads the sets of categories, and where in all words they lie.
+// sets reads the sets of categories. It returns where each begins among all words.
 func (b *block) sets(t *tree.Tree, sets int) []int64 {
 	bounds := b.integers("cat_boundaries", sets+1, 0, math.MaxInt32)
 	if b.err != nil {
@@ -256,8 +255,8 @@ func (b *block) sets(t *tree.Tree, sets int) []int64 {
 	return bounds
 }
 
-// order puts children behind their parents, where the file has them otherwise, and finds
-// cycles and nodes with several parents.
+// order moves children after their parents where the file has them before. It refuses cycles
+// and nodes with several parents.
 func (b *block) order(t *tree.Tree, n int) {
 	seen := make([]bool, len(t.Nodes))
 	seen[0] = true
@@ -303,8 +302,8 @@ func (b *block) order(t *tree.Tree, n int) {
 	t.Nodes = nodes
 }
 
-// pandas reads the categories of a data frame's columns, which are in the order of those
-// columns; they are names of ours if they are as many as there are categorical features.
+// pandas reads the categories of a data frame's columns, in the order of columns. They are
+// names of categories here if there are as many lists as categorical features.
 func (m *Model) pandas(text string) error {
 	var columns [][]any
 	if err := json.Unmarshal([]byte(text), &columns); err != nil {

@@ -16,24 +16,24 @@ import (
 	"github.com/superstep-ml/superstep/internal/wholefile"
 )
 
-// maxLeaves is the largest number of leaves that LightGBM itself gives to a tree.
+// maxLeaves is the largest number of leaves of a tree that LightGBM itself makes.
 const maxLeaves = 1 << 17
 
 // Encode writes the model in version 4 of the text format, which LightGBM 2 to 4 reads.
-// It predicts what the ensemble gives, for rows of float64 too, but for the order of
-// additions. The same model gives the same bytes.
+// LightGBM's predictions equal those of the ensemble, for rows of float64 too, except for
+// the order of additions. The same model gives the same bytes.
 //
-//   - The base is added to the leaves of each output's first tree, of all trees where they
-//     are averaged. Weights of trees are multiplied into their leaves.
+//   - The base is added to the leaves of each output's first tree, or of all trees where
+//     they are averaged. Weights of trees are multiplied into their leaves.
 //   - Leaves with values for several outputs become trees for each output.
-//   - Missing values of categorical features go right in LightGBM, with the categories that
-//     are in no set. Where they go with those of the set here, a node for them is put before
-//     that one, with a copy of what is behind the set; a tree of more than 131,072 leaves
-//     that comes of it is an error.
+//   - LightGBM sends missing values of categorical features right, with the categories
+//     outside the set. Where the model sends them with the set, another node before this one
+//     separates them and leads to a copy of the set's subtree. A tree that would then have
+//     more than 131,072 leaves is an error.
 //   - Blanks in the names of features become underscores.
 //   - Names of categories are written as those of a data frame, if all categorical features
-//     have such: LightGBM in Python is then given frames whose columns of text are of pandas'
-//     categorical type, or, as everywhere else, the codes.
+//     have names. LightGBM in Python then takes frames whose text columns have pandas'
+//     categorical type, or the codes. Elsewhere it takes the codes.
 func (m *Model) Encode() ([]byte, error) {
 	b, err := m.encode()
 	if err != nil {
@@ -42,8 +42,8 @@ func (m *Model) Encode() ([]byte, error) {
 	return b, nil
 }
 
-// Save writes the model to a file. It writes aside and renames, so that the file is either
-// the old one or the whole new one.
+// Save writes the model to a file. It writes a temporary file and renames it, so that the
+// file is either the old one or the whole new one.
 func (m *Model) Save(path string) error {
 	data, err := m.Encode()
 	if err != nil {
@@ -104,8 +104,9 @@ func (m *Model) encode() ([]byte, error) {
 	return m.appendPandas(append(b, "\nend of parameters\n"...))
 }
 
-// appendPandas writes the line that tells the names of categories, those of each categorical
-// feature in turn. Where some have none there is no such line, as it would be taken for others'.
+// appendPandas writes the line with the names of categories, for each categorical feature in
+// turn. It writes no line where a feature has no names, as names would be taken for those of
+// other features.
 func (m *Model) appendPandas(b []byte) ([]byte, error) {
 	e := m.Ensemble
 	at := categorical(m.ranges())
@@ -136,7 +137,7 @@ func (m *Model) appendPandas(b []byte) ([]byte, error) {
 	return append(append(append(b, "\npandas_categorical:"...), text...), '\n'), nil
 }
 
-// bare tells whether text is a number or a truth value of JSON.
+// bare reports whether text is a number or a bool of JSON.
 func bare(text string) bool {
 	var v any
 	if json.Unmarshal([]byte(text), &v) != nil {
@@ -149,7 +150,7 @@ func bare(text string) bool {
 	return false
 }
 
-// check tells what a file cannot say.
+// check returns what a file cannot express.
 func (m *Model) check() error {
 	e := m.Ensemble
 	o, err := objectiveOf(m.Objective)
@@ -163,13 +164,13 @@ func (m *Model) check() error {
 	case m.Ranges != nil && len(m.Ranges) != len(e.Features):
 		return fmt.Errorf("there are %d ranges of %d features", len(m.Ranges), len(e.Features))
 	case m.Bare != nil && len(m.Bare) != len(e.Features):
-		return fmt.Errorf("of %d features it is told whether their categories are bare: there are %d", len(m.Bare), len(e.Features))
+		return fmt.Errorf("Bare has %d elements: there are %d features", len(m.Bare), len(e.Features))
 	case m.Monotone != nil && len(m.Monotone) != len(e.Features):
 		return fmt.Errorf("there are %d constraints of %d features", len(m.Monotone), len(e.Features))
 	}
 	for _, line := range m.Settings {
 		if strings.ContainsAny(line, "\n\r") || line == "end of parameters" {
-			return fmt.Errorf("the setting %s is no line of its own", brief(line))
+			return fmt.Errorf("the setting %s is not a single line", brief(line))
 		}
 	}
 	for _, text := range m.Ranges {
@@ -185,7 +186,7 @@ func (m *Model) check() error {
 	return nil
 }
 
-// names are the names of the features, without blanks, which would cut them.
+// names returns the names of the features without blanks, as a blank would end a name.
 func (m *Model) names() []string {
 	made := slices.Clone(m.Ensemble.Features)
 	for i, name := range made {
@@ -201,7 +202,7 @@ func (m *Model) objectiveLine() string {
 	if parameters == nil {
 		parameters = map[string]string{}
 	}
-	o, _ := objectiveOf(m.Objective) // check knows it
+	o, _ := objectiveOf(m.Objective) // check has found it
 	if o.classes {
 		parameters["num_class"] = strconv.Itoa(m.Ensemble.Outputs)
 	}
@@ -217,8 +218,8 @@ func (m *Model) objectiveLine() string {
 	return line
 }
 
-// ranges are what the splits show of the features' values where nothing else is known:
-// LightGBM wants something to be there.
+// ranges returns the ranges of features. Where they are not known, they are derived from the
+// splits, as LightGBM requires them.
 func (m *Model) ranges() []string {
 	if m.Ranges != nil {
 		return m.Ranges
@@ -287,11 +288,11 @@ func appendInteger[T int | int8 | int32 | int64 | uint32](b []byte, v T) []byte 
 	return strconv.AppendInt(b, int64(v), 10)
 }
 
-// smallest is the least number of float64 with all its digits. LightGBM before 3 ends the
-// program where a file has one below.
+// smallest is the least normal float64. LightGBM before 3 aborts on a file with a smaller
+// number.
 const smallest = 0x1p-1022
 
-// appendNumber writes a number; those too small for that count as 0.
+// appendNumber writes a number. Numbers that are too small are written as 0.
 func appendNumber(b []byte, v float64) []byte {
 	if math.Abs(v) < smallest {
 		v = 0

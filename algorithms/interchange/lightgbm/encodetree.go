@@ -8,18 +8,18 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// placed is a tree of the file: one of the ensemble for one of its outputs, or, where tree
-// is nil, a leaf.
+// placed is a tree of the file: a tree of the ensemble for one of its outputs. Where tree is
+// nil, it is a single leaf.
 type placed struct {
 	tree   *tree.Tree
 	number int // of the tree in the ensemble, for errors
 	output int
-	scale  float64 // what values are multiplied by
-	add    float64 // what is added to each leaf then
+	scale  float64 // factor of leaf values
+	add    float64 // added to each leaf after scaling
 }
 
-// place puts the trees into iterations, in which each output has one tree, in the order they
-// have in the ensemble; outputs with fewer get leaves of 0.
+// place puts the trees into iterations in the order of the ensemble. In an iteration each
+// output has one tree. Outputs with fewer trees get leaves of 0.
 func (m *Model) place() []placed {
 	e := m.Ensemble
 	of := make([][]placed, e.Outputs)
@@ -47,7 +47,7 @@ func (m *Model) place() []placed {
 			if i < len(of[o]) {
 				p = of[o][i]
 			}
-			if e.Average { // over all iterations, those that were filled up too
+			if e.Average { // over all iterations, including those filled with leaves of 0
 				p.scale, p.add = p.scale*float64(rounds)/float64(len(of[o])), e.Base[o]
 			} else if i == 0 {
 				p.add = e.Base[o]
@@ -62,23 +62,23 @@ func (m *Model) place() []placed {
 type split struct {
 	from        int32 // the node of the tree
 	left, right int32 // 0 at leaves
-	// missing marks a node that sends all rows left but those in which its feature is
-	// missing.
+	// missing marks a node that sends rows right where its feature is missing, and all
+	// others left.
 	missing bool
-	// copied marks what is there for missing values alone: nothing is known of its rows.
+	// copied marks nodes that only missing values reach. Nothing is known about their rows.
 	copied bool
 }
 
-// layout is a tree as the file has it: LightGBM's order is by splits and leaves, but as long
-// as no node is put in between, both have the order of the tree's nodes.
+// layout is a tree as the file has it. LightGBM numbers splits and leaves apart. Unless
+// nodes are inserted, both have the order of the tree's nodes.
 type layout struct {
 	*placed
 	e       *tree.Ensemble
 	splits  []split
-	pending []int32 // the splits whose children are to be made
+	pending []int32 // splits whose children are not made yet
 }
 
-// newLayout lays a tree out.
+// newLayout returns the layout of a tree.
 func (p *placed) newLayout(e *tree.Ensemble) (*layout, error) {
 	l := &layout{placed: p, e: e}
 	nodes := p.tree.Nodes
@@ -96,7 +96,7 @@ func (p *placed) newLayout(e *tree.Ensemble) (*layout, error) {
 	}
 	for at := 0; at < len(l.pending); at++ {
 		if len(l.splits) > 2*maxLeaves {
-			return nil, fmt.Errorf("it would have more than %d leaves: missing values go with the categories of sets, which takes copies of what is behind them", maxLeaves)
+			return nil, fmt.Errorf("it would have more than %d leaves: subtrees are copied for missing values that go with the categories of a set", maxLeaves)
 		}
 		l.copy(l.pending[at])
 	}
@@ -106,8 +106,8 @@ func (p *placed) newLayout(e *tree.Ensemble) (*layout, error) {
 	return l, nil
 }
 
-// sides returns the children that LightGBM has left and right. There what is in a set goes
-// left, and where all rows but those without a value go one way, they go left.
+// sides returns the left and right child as LightGBM has them. LightGBM sends categories in
+// the set left. Where all rows with a value go one way, that way is left.
 func (l *layout) sides(n *tree.Node) (int32, int32) {
 	categorical := n.Flags&tree.Categorical != 0
 	if categorical && n.Flags&tree.SetRight != 0 || !categorical && math.IsInf(n.Threshold, -1) {
@@ -116,7 +116,7 @@ func (l *layout) sides(n *tree.Node) (int32, int32) {
 	return n.Left, n.Right
 }
 
-// astray tells whether missing values go with the categories of a node's set.
+// astray reports whether missing values go with the categories of a node's set.
 func (l *layout) astray(n *tree.Node, at int32) bool {
 	if n.Flags&tree.Categorical == 0 {
 		return false
@@ -125,8 +125,8 @@ func (l *layout) astray(n *tree.Node, at int32) bool {
 	return l.tree.Left(at, math.NaN(), l.e.Single) == (inSet == n.Left)
 }
 
-// divert puts a node that finds missing values in the place of split i, which goes to the
-// end, and a copy of what is behind the set of that where they go.
+// divert replaces split i by a node that separates missing values. The split itself moves to
+// the end. Missing values go to a copy of the subtree of its set.
 func (l *layout) divert(i int32) {
 	s := l.splits[i]
 	moved := int32(len(l.splits))
@@ -152,7 +152,7 @@ func (l *layout) copy(i int32) {
 	}
 }
 
-// sort puts splits behind their parents again.
+// sort moves splits after their parents again.
 func (l *layout) sort() {
 	order := append(make([]int32, 0, len(l.splits)), 0)
 	number := make([]int32, len(l.splits))
@@ -173,7 +173,7 @@ func (l *layout) sort() {
 	l.splits = sorted
 }
 
-// lines are the lists of numbers of a tree of the file.
+// lines has the lists of numbers of a tree in the file.
 type lines struct {
 	features, kinds, left, right []int32
 	thresholds                   []float64
@@ -185,7 +185,7 @@ type lines struct {
 	leafCounts                   []int64
 }
 
-// append writes the tree as number i of the file, and counts the splits of features.
+// append writes the tree as number i of the file and counts its splits by feature.
 func (p *placed) append(b []byte, i int, e *tree.Ensemble, splits []int) ([]byte, error) {
 	w := &lines{bounds: []int32{0}}
 	if p.tree == nil {
@@ -226,7 +226,7 @@ func (p *placed) append(b []byte, i int, e *tree.Ensemble, splits []int) ([]byte
 
 // lines fills in the numbers of all splits and leaves.
 func (l *layout) lines(w *lines) error {
-	number := make([]int32, len(l.splits)) // as children have it: −1−i for leaf i
+	number := make([]int32, len(l.splits)) // as in lists of children: −1−i for leaf i
 	splits, leaves := int32(0), int32(0)
 	for i := range l.splits {
 		if l.splits[i].left == 0 {
@@ -243,7 +243,7 @@ func (l *layout) lines(w *lines) error {
 		if l.tree.Values != nil {
 			n.Value = l.tree.Values[int(s.from)*l.e.Outputs+l.output]
 		}
-		if n.Value = float64(n.Value * l.scale); l.add != 0 { // −0 stays what it is
+		if n.Value = float64(n.Value * l.scale); l.add != 0 { // so that −0 stays −0
 			n.Value += l.add
 		}
 		if n.Value-n.Value != 0 {
@@ -283,7 +283,7 @@ func (l *layout) decision(w *lines, s *split, n *tree.Node) {
 			threshold = min(threshold, -smallest)
 		}
 		left := n.Flags&tree.DefaultLeft != 0
-		if math.IsInf(n.Threshold, -1) { // sides are changed
+		if math.IsInf(n.Threshold, -1) { // sides are swapped
 			left, threshold = !left, math.Inf(1)
 		}
 		if left {
@@ -299,8 +299,8 @@ func (l *layout) decision(w *lines, s *split, n *tree.Node) {
 	w.kinds, w.thresholds = append(w.kinds, kind), append(w.thresholds, threshold)
 }
 
-// set writes the set of a categorical node. Category 0 is in it if zeros go there, as they
-// may be taken for missing.
+// set writes the set of a categorical node. Category 0 is in it exactly if zeros go with the
+// set, as zeros may count as missing.
 func (l *layout) set(w *lines, s *split, n *tree.Node) {
 	from := len(w.words)
 	w.words = append(w.words, l.tree.Sets[n.Set:n.Set+n.SetWords]...)
@@ -317,15 +317,15 @@ func (l *layout) set(w *lines, s *split, n *tree.Node) {
 	w.bounds = append(w.bounds, int32(len(w.words)))
 }
 
-// atMost is the largest float64 that is below a threshold: LightGBM sends left what is at
-// most its threshold. single says that values are rounded to float32 before they are
-// compared: then it is the largest whose float32 is below.
+// atMost returns the largest float64 below a threshold, as LightGBM sends values up to its
+// threshold left. single says that values are rounded to float32 before they are compared.
+// Then it returns the largest float64 that rounds to a float32 below the threshold.
 func atMost(threshold float64, single bool) float64 {
 	if !single {
 		return math.Nextafter(threshold, math.Inf(-1))
 	}
 	below := float64(math.Nextafter32(float32(threshold), float32(math.Inf(-1))))
-	// Beyond the largest float32, values are rounded as if 2^128 were one.
+	// Beyond the largest float32, values are rounded as if 2^128 were a float32.
 	const beyond = 1 << 128
 	middle := float64(max(below, -beyond)/2) + float64(min(threshold, beyond)/2)
 	if float64(float32(middle)) < threshold {

@@ -13,9 +13,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// The categories of a data frame have their names, in the order of their codes, and rows with
-// these codes what LightGBM predicts of the frame; written again the file tells the same. See
-// testdata/frames.py.
+// The categories of a data frame have their names, in the order of their codes. Predictions
+// for rows of codes equal LightGBM's predictions for the frame. A file that is written again
+// gives the same. See testdata/frames.py.
 func TestFrame(t *testing.T) {
 	m, err := Load("testdata/frame.txt")
 	require.NoError(t, err)
@@ -52,7 +52,8 @@ func pandasOf(file string) string {
 	return strings.TrimSpace(text)
 }
 
-// Names are written where all categorical features have some, those that no split has too.
+// Names are written where all categorical features have names, including features without a
+// split.
 func TestNamesOfCategories(t *testing.T) {
 	names := func(change func(m *Model)) string {
 		m := small()
@@ -78,5 +79,5 @@ func TestNamesOfCategories(t *testing.T) {
 	require.ErrorContains(t, err, "is not UTF-8")
 	m.Ensemble.Categories, m.Bare = nil, []bool{true}
 	_, err = m.Encode()
-	require.ErrorContains(t, err, "whether their categories are bare")
+	require.ErrorContains(t, err, "Bare has 1 elements")
 }

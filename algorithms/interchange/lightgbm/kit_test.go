@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// expected is what one version of LightGBM said of its models; see testdata/make.py.
+// expected has the results of one version of LightGBM for its models; see testdata/make.py.
 type expected struct {
 	Rows  [][]*string
 	Cases map[string]struct {
@@ -46,7 +46,7 @@ func readExpected(t testing.TB, version string) (expected, [][]float64) {
 	return want, rows
 }
 
-// margins goes through the trees node by node, by the definitions of package tree.
+// margins walks the trees node by node, by the definitions of package tree.
 func margins(e *tree.Ensemble, row []float64) []float64 {
 	sums, counts := make([]float64, e.Outputs), make([]float64, e.Outputs)
 	for i := range e.Trees {
@@ -89,7 +89,7 @@ func allPredictions(m *Model, rows [][]float64) []float64 {
 	return all
 }
 
-// requireNear wants numbers within 1e-12 of their size, or of 1.
+// requireNear asserts that numbers agree within 1e-12, relative to their size or to 1.
 func requireNear(t testing.TB, want, got []float64, what string) {
 	require.Len(t, got, len(want), what)
 	for i := range want {

@@ -11,37 +11,38 @@ import (
 	"github.com/superstep-ml/superstep/internal/spelling"
 )
 
-// Model is a boosted model or a forest as files of LightGBM have it.
+// Model is a boosted model or a forest in the form of LightGBM's files.
 type Model struct {
-	// Ensemble is the trees. Its margins are what LightGBM returns as raw scores, but for
-	// forests (Average), whose raw scores are sums.
+	// Ensemble has the trees. Its margins equal LightGBM's raw scores, except for forests
+	// (Average), whose raw scores are sums.
 	Ensemble *tree.Ensemble
-	// Objective is LightGBM's name for what was minimised, such as "binary"; "" for a
-	// function of the user's. It links margins to predictions; see Transform.
+	// Objective is LightGBM's name of the objective, such as "binary"; "" for a user's
+	// function. It links margins to predictions; see Transform.
 	Objective string
-	// Parameters are those that stand with the objective in the file, such as "sigmoid",
-	// and "sqrt", whose value is "".
+	// Parameters are the parameters beside the objective in the file, such as "sigmoid". The
+	// value of "sqrt" is "".
 	Parameters map[string]string
-	// Ranges says of each feature what values training saw, as the file has it:
-	// "[least:most]", "none" for a feature that is not in use, or the categories with
-	// colons between them. Nil has it written of what the splits show.
+	// Ranges has, for each feature, the values in training as the file writes them:
+	// "[least:most]", "none" for an unused feature, or the categories separated by colons.
+	// Where it is nil, Encode derives ranges from the splits.
 	Ranges []string
-	// Bare says of each feature whether its categories are numbers or truth values in data
-	// frames, rather than text; nil of none. Files then have their names without quotes.
+	// Bare says, for each feature, whether its categories are numbers or bools in data
+	// frames rather than text. Files have the names of such categories without quotes. Nil
+	// means that no feature has them.
 	Bare []bool
 	// Monotone are the constraints of the features, −1, 0 or 1; nil if there are none.
 	Monotone []int8
-	// LabelIndex is the number of the column with the label in the file of training rows.
+	// LabelIndex is the number of the label column in the file of training rows.
 	LabelIndex int
-	// Settings are the lines of the training's parameters.
+	// Settings are the lines with the parameters of training.
 	Settings []string
-	// Version is that of the file, such as "v4"; "" for models made here.
+	// Version is the version of the file, such as "v4"; "" for models made here.
 	Version string
 }
 
 // New returns a model of an ensemble. The objective is LightGBM's name, or "". classes is
 // the number of classes for multiclass and multiclassova, whose ensemble has as many
-// outputs, and not looked at for others. The model refers to the ensemble.
+// outputs. Other objectives ignore it. The model refers to the ensemble.
 func New(e *tree.Ensemble, objective string, classes int) (*Model, error) {
 	o, err := objectiveOf(objective)
 	if err != nil {
@@ -60,10 +61,10 @@ func New(e *tree.Ensemble, objective string, classes int) (*Model, error) {
 	return m, nil
 }
 
-// Objectives returns the names of the objectives that are known, in ascending order.
+// Objectives returns the names of the known objectives, in ascending order.
 func Objectives() []string { return slices.Sorted(maps.Keys(objectives)) }
 
-// objectiveOf finds what is known of an objective; "" is one.
+// objectiveOf returns the properties of an objective. "" is a known objective.
 func objectiveOf(name string) (objective, error) {
 	if name == "" {
 		return objective{}, nil

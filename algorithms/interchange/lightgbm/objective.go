@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// link is how margins become predictions.
+// link is a function from margins to predictions.
 type link uint8
 
 const (
@@ -18,16 +18,16 @@ const (
 	plain         // 1/(1+exp(−x))
 	exponent      // exp(x)
 	softplus      // log(1+exp(x))
-	softmax       // shares of classes
+	softmax       // probabilities of classes
 )
 
-// objective is what files and predictions depend on of an objective.
+// objective has the properties of an objective that matter to files and predictions.
 type objective struct {
 	link    link
-	classes bool // its outputs are classes
+	classes bool // outputs are classes
 }
 
-// objectives are those of LightGBM 2 to 4, by their names in files.
+// objectives has the objectives of LightGBM 2 to 4, by their names in files.
 var objectives = map[string]objective{
 	"regression":           {link: square},
 	"regression_l1":        {link: square},
@@ -48,9 +48,9 @@ var objectives = map[string]objective{
 	"custom":               {},
 }
 
-// Transform makes predictions of the margins of a row, as many, as LightGBM does. The two
-// may be the same slice. Slices that are not as long as the ensemble has outputs, and an
-// objective that is not known, are mistakes of the caller, and panic.
+// Transform turns the margins of a row into predictions, one for each margin, as LightGBM
+// does. Both may be the same slice. It panics where a slice has another length than the
+// ensemble has outputs, and where the objective is not known.
 func (m *Model) Transform(margins, predictions []float64) {
 	o, err := objectiveOf(m.Objective)
 	if n := m.Ensemble.Outputs; err != nil || len(margins) != n || len(predictions) != n {
@@ -81,7 +81,7 @@ func (m *Model) Transform(margins, predictions []float64) {
 	}
 }
 
-// sigmoid is the scale of margins of the logistic link.
+// sigmoid returns the scale of margins in the logistic link.
 func (m *Model) sigmoid() float64 {
 	v, err := strconv.ParseFloat(m.Parameters["sigmoid"], 64)
 	if err != nil {
@@ -90,7 +90,7 @@ func (m *Model) sigmoid() float64 {
 	return v
 }
 
-// shares is softmax, less the largest margin, so that nothing overflows.
+// shares is softmax. It subtracts the largest margin first, so that nothing overflows.
 func shares(margins, predictions []float64) {
 	most, sum := math.Inf(-1), 0.0
 	for _, v := range margins {

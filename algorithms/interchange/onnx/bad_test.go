@@ -25,7 +25,7 @@ func small() *linear.Model {
 	return m
 }
 
-// What a graph cannot express is an error that names the stage.
+// Whatever a graph cannot express is an error that names the stage.
 func TestNotExpressible(t *testing.T) {
 	_, err := Export(nil)
 	require.ErrorContains(t, err, "there is no model")
@@ -59,7 +59,7 @@ func TestNotExpressible(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A model of features of which some have no coefficients takes those that have.
+// Where some features of a model have no coefficients, the graph takes only the others.
 func TestFewColumns(t *testing.T) {
 	m := small()
 	m.Reads, m.Dim, m.Columns = []model.Input{{Column: "x", Type: "sparse[5]"}}, 5, []int32{1, 4}
@@ -78,7 +78,7 @@ func TestFewColumns(t *testing.T) {
 	require.ErrorContains(t, err, "it has no coefficients")
 }
 
-// A column may have any name, that of a tensor or another's output among them.
+// A column may have any name, even that of a tensor or of another column's output.
 func TestNames(t *testing.T) {
 	m := small()
 	m.Reads[0].Column, m.Reads[1].Column, m.PredictionCol = "linear/Gemm", "linear/coefficients", "linear/intercepts"
@@ -92,7 +92,7 @@ func TestNames(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Numbers are read from the graph, so that one that is changed there is another model.
+// Numbers are read from the graph: changing one there changes the model.
 func TestNumbersAreOfTheGraph(t *testing.T) {
 	f, err := build(small(), false)
 	require.NoError(t, err)
@@ -107,7 +107,7 @@ func TestNumbersAreOfTheGraph(t *testing.T) {
 	require.Equal(t, [][]float64{{7, -1}}, m.(*linear.Model).Coefficients)
 }
 
-// What another library writes of the same messages is read as well.
+// The same messages, written again by another library, are read as well.
 func TestRewritten(t *testing.T) {
 	data, err := os.ReadFile("testdata/linear.onnx")
 	require.NoError(t, err)
@@ -135,31 +135,31 @@ func TestDamaged(t *testing.T) {
 	require.ErrorContains(t, err, "the file is empty")
 
 	for want, change := range map[string]func(f *file){
-		`the producer is "sklearn"`:   func(f *file) { f.producer = "sklearn" },
-		`the file is of version "2"`:  func(f *file) { f.version = "2" },
-		`no "superstep.model" alone`:  func(f *file) { f.metadata = nil },
-		"invalid character":           func(f *file) { f.metadata[0].value = "x" },
-		"behind the object":           func(f *file) { f.metadata[0].value += "{}" },
-		"unknown field":               func(f *file) { f.metadata[0].value = `{"kind":"linear","more":1}` },
-		`kind "nothing"`:              func(f *file) { f.metadata[0].value = `{"kind":"nothing","version":1}` },
-		"the version is 0":            func(f *file) { f.metadata[0].value = `{"kind":"linear"}` },
-		"the pipeline has no stages":  func(f *file) { f.metadata[0].value = `{"kind":"pipeline"}` },
-		"more than 8 deep":            func(f *file) { f.metadata[0].value = deep(20) },
-		"no tensor":                   func(f *file) { f.graph.initializers[0].name = "other" },
-		"is read in the shape":        func(f *file) { f.graph.initializers[0].raw = make([]byte, 8) },
-		"9 bytes, and 8 for each":     func(f *file) { f.graph.initializers[0].raw = make([]byte, 9) },
-		"two tensors":                 func(f *file) { f.graph.initializers = append(f.graph.initializers, f.graph.initializers[0]) },
-		"elements of type 7":          func(f *file) { f.graph.initializers[0].elem = typeInt64 },
-		"tensor 0, \"linear/coeff":    func(f *file) { f.graph.initializers[0].dims = []int64{1 << 60, 1 << 60} },
-		"2 nodes, not 3":              func(f *file) { f.graph.nodes = f.graph.nodes[:2] },
-		"node 1 is":                   func(f *file) { f.graph.nodes[1].inputs[0] = f.graph.nodes[1].outputs[0] }, // a cycle
-		"node 0 is":                   func(f *file) { f.graph.nodes[0].op = "If" },
-		"inputs differ":               func(f *file) { f.graph.inputs[0].elem = typeFloat },
-		"outputs differ":              func(f *file) { f.graph.outputs[0].name = "else" },
-		"versions or metadata differ": func(f *file) { f.opsets[0].version = 3 },
-		"is no count":                 func(f *file) { swap(f, `"$shape":[1,2]`, `"$shape":[1,1e99]`) },
-		"and is read from 9":          func(f *file) { swap(f, `"$shape":[1,2]`, `"$shape":[1,2],"$from":9`) },
-		"that is not in use":          func(f *file) { swap(f, `"$tensor":"linear/intercepts"`, `"$tensor":"linear/coefficients"`) },
+		`the producer is "sklearn"`:                    func(f *file) { f.producer = "sklearn" },
+		`the file is of version "2"`:                   func(f *file) { f.version = "2" },
+		`must have "superstep.model" and nothing else`: func(f *file) { f.metadata = nil },
+		"invalid character":                            func(f *file) { f.metadata[0].value = "x" },
+		"behind the object":                            func(f *file) { f.metadata[0].value += "{}" },
+		"unknown field":                                func(f *file) { f.metadata[0].value = `{"kind":"linear","more":1}` },
+		`kind "nothing"`:                               func(f *file) { f.metadata[0].value = `{"kind":"nothing","version":1}` },
+		"the version is 0":                             func(f *file) { f.metadata[0].value = `{"kind":"linear"}` },
+		"the pipeline has no stages":                   func(f *file) { f.metadata[0].value = `{"kind":"pipeline"}` },
+		"more than 8 deep":                             func(f *file) { f.metadata[0].value = deep(20) },
+		"is missing or":                                func(f *file) { f.graph.initializers[0].name = "other" },
+		"is read in the shape":                         func(f *file) { f.graph.initializers[0].raw = make([]byte, 8) },
+		"9 bytes, and 8 for each":                      func(f *file) { f.graph.initializers[0].raw = make([]byte, 9) },
+		"two tensors":                                  func(f *file) { f.graph.initializers = append(f.graph.initializers, f.graph.initializers[0]) },
+		"elements of type 7":                           func(f *file) { f.graph.initializers[0].elem = typeInt64 },
+		"tensor 0, \"linear/coeff":                     func(f *file) { f.graph.initializers[0].dims = []int64{1 << 60, 1 << 60} },
+		"2 nodes, not 3":                               func(f *file) { f.graph.nodes = f.graph.nodes[:2] },
+		"node 1 is":                                    func(f *file) { f.graph.nodes[1].inputs[0] = f.graph.nodes[1].outputs[0] }, // a cycle
+		"node 0 is":                                    func(f *file) { f.graph.nodes[0].op = "If" },
+		"inputs differ":                                func(f *file) { f.graph.inputs[0].elem = typeFloat },
+		"outputs differ":                               func(f *file) { f.graph.outputs[0].name = "else" },
+		"versions or metadata differ":                  func(f *file) { f.opsets[0].version = 3 },
+		"is no count":                                  func(f *file) { swap(f, `"$shape":[1,2]`, `"$shape":[1,1e99]`) },
+		"and is read from 9":                           func(f *file) { swap(f, `"$shape":[1,2]`, `"$shape":[1,2],"$from":9`) },
+		"is referred to twice":                         func(f *file) { swap(f, `"$tensor":"linear/intercepts"`, `"$tensor":"linear/coefficients"`) },
 	} {
 		f, err := build(small(), false)
 		require.NoError(t, err)
@@ -169,7 +169,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// deep returns pipelines within each other.
+// deep returns n nested pipelines.
 func deep(n int) string {
 	return strings.Repeat(`{"kind":"pipeline","stages":[`, n) + strings.Repeat(`]}`, n)
 }
@@ -182,7 +182,7 @@ func swap(f *file, old, by string) {
 	f.metadata[0].value = text
 }
 
-// Messages that are wrong as such.
+// Messages with errors in the wire format.
 func TestWrongWire(t *testing.T) {
 	text := func(field protowire.Number, s string) []byte { return putText(nil, field, s) }
 	head := append(putText(nil, 2, producer), putText(nil, 3, formatVersion)...)
@@ -211,7 +211,8 @@ func TestWrongWire(t *testing.T) {
 	}
 }
 
-// FuzzImport feeds anything: nothing panics, and what is read is written again as it was.
+// FuzzImport feeds arbitrary bytes. Nothing panics, and a model that is read is written
+// again as it was.
 func FuzzImport(f *testing.F) {
 	for _, m := range []model.Model{small(), classifier()} {
 		p, err := pipeline.NewModel(m)

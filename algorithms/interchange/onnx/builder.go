@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// The parts of ONNX that files are written for: all operators they use are there, for
-// float64 and text, since these versions.
+// The versions of ONNX's parts that files are written for. They are the first that have all
+// operators in use, for float64 and text.
 const (
 	irVersion   = 9
 	coreVersion = 20
@@ -19,7 +19,7 @@ const (
 	mlDomain    = "ai.onnx.ml"
 )
 
-// builder makes the graph of a model, stage by stage. The first error stays.
+// builder makes the graph of a model, stage by stage. It keeps the first error.
 type builder struct {
 	graph
 	real    int32 // the type of numbers: typeDouble or typeFloat
@@ -31,16 +31,17 @@ type builder struct {
 	err     error
 }
 
-// column is a column of the rows, as a tensor of a row for each, or one that a stage made.
+// column is a column of the rows, or one that a stage made, as a tensor with one row for
+// each row.
 type column struct {
 	name, tensor string
 	elem         int32
-	width        int // numbers in a row; 0 where only the rows show it
+	width        int // numbers in a row; 0: known only from the rows
 	kind         string
 	made, read   bool
 }
 
-// ref says that numbers of a stage's payload are those of a tensor.
+// ref says that a tensor has certain numbers of a stage's payload.
 type ref struct {
 	path   []any // of member names and indices
 	tensor string
@@ -72,7 +73,7 @@ func (b *builder) name(want string) string {
 	return name
 }
 
-// local returns a new name of the stage at hand.
+// local returns a new name within the current stage.
 func (b *builder) local(want string) string { return b.name(b.stage + "/" + want) }
 
 // input declares a column of the rows.
@@ -83,7 +84,7 @@ func (b *builder) input(in model.Input) {
 	case "utf8":
 		c.elem = typeString
 	case "vector", "vector32", "sparse":
-		c.width, _ = strconv.Atoi(size) // 0 where it is open
+		c.width, _ = strconv.Atoi(size) // 0 where the size is open
 	case "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "date32", "timestamp":
 	default:
 		b.fail("column %q is %s, which no tensor holds", in.Column, in.Type)
@@ -92,7 +93,7 @@ func (b *builder) input(in model.Input) {
 	b.order = append(b.order, c)
 }
 
-// output makes a tensor the column of a name, for the stages behind.
+// output makes a tensor the column of a name for the following stages.
 func (b *builder) output(name, tensor string, elem int32, width int, kind string) {
 	c := &column{name: name, tensor: tensor, elem: elem, width: width, kind: kind, made: true}
 	b.columns[name] = c
@@ -132,12 +133,12 @@ func (b *builder) cast(tensor string, to int32) string {
 	return b.op("Cast", []string{tensor}, intAttr("to", int64(to)))
 }
 
-// op adds a node with one output, and returns that.
+// op adds a node with one output and returns the output.
 func (b *builder) op(op string, inputs []string, attributes ...attribute) string {
 	return b.node("", op, inputs, 1, attributes...)[0]
 }
 
-// node adds a node and returns its outputs, the first of which has its name.
+// node adds a node and returns its outputs. The first output has the name of the node.
 func (b *builder) node(domain, op string, inputs []string, outputs int, attributes ...attribute) []string {
 	n := node{inputs: inputs, op: op, domain: domain, attributes: attributes}
 	n.name = b.local(op)
@@ -198,15 +199,15 @@ func (b *builder) matrix(want string, dims []int64, values []float64) string {
 	return name
 }
 
-// learned adds an initializer of the numbers at a path of the stage's payload, which the
-// file holds only once.
+// learned adds an initializer with the numbers at a path of the stage's payload. The file
+// holds these numbers only here.
 func (b *builder) learned(want string, values []float64, path ...any) string {
 	name := b.constant(want, values...)
 	b.refs = append(b.refs, ref{path: path, tensor: name, shape: []int{len(values)}})
 	return name
 }
 
-// learnedRows is learned for rows of the same length.
+// learnedRows is learned for rows of equal length.
 func (b *builder) learnedRows(want string, rows [][]float64, path ...any) string {
 	d := len(rows[0])
 	name := b.matrix(want, []int64{int64(len(rows)), int64(d)}, flatten(rows))
@@ -256,12 +257,12 @@ func (b *builder) texts(want string, values ...string) string {
 	return t.name
 }
 
-// reduce adds a reduction over the numbers of a row.
+// reduce adds a reduction over the numbers of each row.
 func (b *builder) reduce(op, tensor string) string {
 	return b.op(op, []string{tensor, b.ints("axis", 1)}, intAttr("keepdims", 1))
 }
 
-// join returns the numbers of columns, one behind the other.
+// join concatenates the numbers of columns.
 func (b *builder) join(names []string, widths []int) string {
 	tensors := make([]string, len(names))
 	for i, name := range names {
@@ -280,9 +281,8 @@ func (b *builder) concat(tensors []string) string {
 	return b.op("Concat", tensors, intAttr("axis", 1))
 }
 
-// finish declares inputs and outputs. Outputs are the columns that stages make and none of
-// them reads; a column that has the name of an input, or was made twice, gets a name of its
-// own.
+// finish declares inputs and outputs. Outputs are the columns that a stage makes and no
+// stage reads. A column with the name of an input, or that was made twice, gets a new name.
 func (b *builder) finish() {
 	for _, c := range b.order {
 		if !c.made {

@@ -8,11 +8,11 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// What a file may hold: far more than Export writes, and little enough that a file of a few
-// bytes cannot ask for much memory.
+// Limits of files: far above what Export writes, and low enough that a small file cannot ask
+// for much memory.
 const (
-	maxFile  = math.MaxInt32 // what protocol buffers allow
-	maxDepth = 8             // of messages within each other
+	maxFile  = math.MaxInt32 // limit of protocol buffers
+	maxDepth = 8             // of nested messages
 )
 
 func bits32(v float32) uint32 { return math.Float32bits(v) }
@@ -21,12 +21,12 @@ func bits32(v float32) uint32 { return math.Float32bits(v) }
 type field struct {
 	number protowire.Number
 	kind   protowire.Type
-	num    uint64 // of varints and fixed numbers
-	bytes  []byte // of the rest: a part of the message
+	num    uint64 // value of varints and fixed numbers
+	bytes  []byte // value of other types: a part of the message
 }
 
 // eachField reads a message field by field. A field that do does not know is an error, as
-// what it says of the model would be lost.
+// its information would be lost.
 func eachField(message string, b []byte, do func(f field) error) error {
 	for len(b) > 0 {
 		number, kind, n := protowire.ConsumeTag(b)
@@ -62,7 +62,7 @@ func (f field) unknown() error {
 	return fmt.Errorf("field %d is none that Export writes", f.number)
 }
 
-// text, integer and so on read a field into a place, if it has the type for that.
+// text, integer and so on read a field into a variable. A field of another type is an error.
 func (f field) text(to *string) error {
 	if f.kind != protowire.BytesType {
 		return f.mistyped()
@@ -132,7 +132,7 @@ func (f field) floats(to *[]float32) error {
 	return err
 }
 
-// sub reads a message within a message.
+// sub appends a message that is the value of a field.
 func sub[T any](f field, to *[]T, read func(b []byte, to *T) error) error {
 	b, err := f.message()
 	if err != nil {
@@ -179,7 +179,8 @@ func decodeFile(data []byte) (*file, error) {
 	return f, err
 }
 
-// otherProducer tells that a field is unknown, and whose it may be.
+// otherProducer returns the error about an unknown field. It names the producer if that is
+// another program.
 func otherProducer(f *file, v field) error {
 	if f.producer != producer {
 		return fmt.Errorf("the producer is %q: only what this package wrote is read", f.producer)
@@ -311,7 +312,7 @@ func decodeTensor(b []byte, t *tensor) error {
 	})
 }
 
-// decodeValue reads a ValueInfoProto, whose type is three messages deep.
+// decodeValue reads a ValueInfoProto. Its type is nested three messages deep.
 func decodeValue(b []byte, to *value) error {
 	return eachField("value", b, func(v field) error {
 		switch v.number {
@@ -324,7 +325,7 @@ func decodeValue(b []byte, to *value) error {
 	})
 }
 
-// within reads the message that a field is.
+// within reads a field whose value is a message.
 func (f field) within(message string, do func(f field) error) error {
 	b, err := f.message()
 	if err != nil {
@@ -333,7 +334,7 @@ func (f field) within(message string, do func(f field) error) error {
 	return eachField(message, b, do)
 }
 
-// inner reads the message that a field is, which has one kind of field.
+// inner reads a field whose value is a message with a single kind of field.
 func (f field) inner(message string, only protowire.Number, do func(f field) error) error {
 	return f.within(message, func(v field) error {
 		if v.number != only {

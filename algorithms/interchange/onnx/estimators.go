@@ -71,7 +71,8 @@ func (b *builder) regression(m *linearmodel.Model, prediction string) {
 	b.output(orName(prediction, "prediction"), b.margin(m), b.real, 1, "float64")
 }
 
-// margin returns the one margin of a model, by ONNX-ML's operator where that is as precise.
+// margin returns the only margin of a model. It uses ONNX-ML's operator where that is
+// equally precise.
 func (b *builder) margin(m *linearmodel.Model) string {
 	if b.real == typeFloat {
 		return b.regressor(m)
@@ -79,7 +80,7 @@ func (b *builder) margin(m *linearmodel.Model) string {
 	return b.margins(m)
 }
 
-// glm predicts the mean for the linked mean.
+// glm predicts the mean by the inverse of the link.
 func (b *builder) glm(m *glm.Model) {
 	y := b.margin(&m.Model)
 	if b.err != nil {
@@ -99,8 +100,8 @@ func (b *builder) glm(m *glm.Model) {
 	b.output(orName(m.PredictionCol, "prediction"), y, b.real, 1, "float64")
 }
 
-// svc predicts the second of two classes where the margin is above 0, else the class with
-// the largest.
+// svc predicts the second of two classes where the margin is above 0. Of more classes it
+// predicts the one with the largest margin.
 func (b *builder) svc(m *svm.SVCModel) {
 	z := b.margins(&m.Model)
 	if b.err != nil {
@@ -116,12 +117,12 @@ func (b *builder) svc(m *svm.SVCModel) {
 	b.output(orName(m.DecisionCol, "decision"), z, b.real, len(m.Coefficients), "vector")
 }
 
-// largest returns which number of each row is the largest, the first of equals.
+// largest returns the index of the largest number of each row, the first among equals.
 func (b *builder) largest(x string) string {
 	return b.op("ArgMax", []string{x}, intAttr("axis", 1), intAttr("keepdims", 1), intAttr("select_last_index", 0))
 }
 
-// floats returns an attribute of the stage's numbers, and remembers where they are.
+// floats returns an attribute with numbers of the stage and records where they are.
 func (b *builder) floats(node, name string, rows [][]float64, from int, shape []int, path ...any) attribute {
 	a := attribute{name: name, kind: attrFloats}
 	for _, row := range rows {
@@ -133,15 +134,14 @@ func (b *builder) floats(node, name string, rows [][]float64, from int, shape []
 	return a
 }
 
-// upcoming returns the name that the next node of an operator gets.
+// upcoming returns the name that the next node of an operator will get.
 func (b *builder) upcoming(op string) string {
 	name := b.local(op)
 	delete(b.taken, name)
 	return name
 }
 
-// regressor is the operator of ONNX-ML for linear regressions, whose coefficients are
-// float32.
+// regressor adds ONNX-ML's operator for linear regressions, whose coefficients are float32.
 func (b *builder) regressor(m *linearmodel.Model) string {
 	x := b.features(m)
 	if b.err != nil {
@@ -180,9 +180,9 @@ func (b *builder) logistic(m *logistic.Model) {
 	b.output(orName(m.ProbabilityCol, "probability"), p, b.real, k, "vector")
 }
 
-// classifier is the operator of ONNX-ML for linear classifiers, whose coefficients are
-// float32. It returns the probabilities. The class is decided outside, as types and
-// thresholds of ours are not all it has.
+// classifier adds ONNX-ML's operator for linear classifiers, whose coefficients are float32.
+// It returns the probabilities. Other nodes decide the class, as the operator lacks some of
+// the types and thresholds of models here.
 func (b *builder) classifier(m *linearmodel.Model, k int) string {
 	x := b.features(m)
 	if b.err != nil {
@@ -250,8 +250,8 @@ func (b *builder) classes(name, at, kind string, values []string) {
 	b.output(name, b.op("Gather", []string{table, at}, intAttr("axis", 0)), elem, 1, kind)
 }
 
-// kmeans computes all distances by differences, which do not cancel as products would: that
-// takes rows · centres · components numbers of memory.
+// kmeans computes all distances by differences, as products would cancel. That takes memory
+// for rows · centres · components numbers.
 func (b *builder) kmeans(m *kmeans.Model) {
 	x := b.numbers(m.VectorCol, m.Dim)
 	var distances string
@@ -269,7 +269,7 @@ func (b *builder) kmeans(m *kmeans.Model) {
 	at := b.op("ArgMin", []string{distances}, intAttr("axis", 1), intAttr("keepdims", 1), intAttr("select_last_index", 0))
 	b.output(orName(m.PredictionCol, "cluster"), at, typeInt64, 1, "int64")
 	distance := b.reduce("ReduceMin", distances)
-	if m.Distance == kmeans.Cosine { // rounding may leave 0 to 2
+	if m.Distance == kmeans.Cosine { // rounding may leave the range 0 to 2
 		zero, two := b.constant("least", 0), b.constant("most", 2)
 		distance = b.op("Where", []string{b.op("Less", []string{distance, zero}), zero, distance})
 		distance = b.op("Where", []string{b.op("Greater", []string{distance, two}), two, distance})

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// array is a tensor of the evaluator: numbers, whatever their type, or text.
+// array is a tensor of the evaluator: numbers of any type, or text.
 type array struct {
 	dims    []int
 	num     []float64
@@ -63,8 +63,8 @@ func arrayOf(t testing.TB, x *tensor) array {
 	return a
 }
 
-// evaluate runs a graph by the definitions of its operators, in float64 whatever the types
-// are, and checks that each tensor is made once and before it is read.
+// evaluate runs a graph by the definitions of its operators, always in float64. It checks
+// that each tensor is made once and before it is read.
 func evaluate(t testing.TB, f *file, feed map[string]array) map[string]array {
 	values := map[string]array{}
 	g := &f.graph
@@ -138,8 +138,8 @@ func truth(v bool) float64 {
 	return 0
 }
 
-// broadcast returns the dims of operands taken together, and for each of them where in it
-// the element of each place is.
+// broadcast returns the common dims of operands. For each operand it returns the index of
+// its element for each place.
 func broadcast(t testing.TB, in ...array) (dims []int, at [][]int) {
 	for _, a := range in {
 		for len(dims) < len(a.dims) {
@@ -387,7 +387,7 @@ func softmax(z array) array {
 	return made
 }
 
-// overRow runs operators that make one number of the last axis.
+// overRow runs operators that reduce the last axis to one number.
 func overRow(t testing.TB, n node, in []array) array {
 	a := in[0]
 	last := len(a.dims) - 1

@@ -21,17 +21,18 @@ import (
 
 const (
 	producer = "superstep"
-	// formatVersion is how the metadata are laid out.
+	// formatVersion is the version of the metadata's layout.
 	formatVersion = "1"
-	// metadataKey is that of what graphs do not tell of a model, such as how it was trained.
+	// metadataKey is the key of the metadata. They have what a graph cannot express, such as
+	// how the model was trained.
 	metadataKey = "superstep.model"
 )
 
-// manifest is the metadata of a model: its file, with the numbers that tensors of the graph
-// hold replaced by references to those; a pipeline has the manifests of its stages instead.
+// manifest is the metadata of a model: its file, in which references replace the numbers
+// that are in tensors of the graph. A pipeline has the manifests of its stages instead.
 type manifest struct {
 	Kind    string          `json:"kind"`
-	Single  bool            `json:"single,omitempty"` // of the outermost
+	Single  bool            `json:"single,omitempty"` // of the outermost model only
 	Version int             `json:"version,omitempty"`
 	Inputs  []model.Input   `json:"inputs,omitempty"`
 	Summary json.RawMessage `json:"summary,omitempty"`
@@ -44,8 +45,8 @@ type manifest struct {
 // stage and why.
 func Export(m model.Model) ([]byte, error) { return export(m, false) }
 
-// ExportSingle is Export with numbers of float32, and with the operators LinearRegressor
-// and LinearClassifier of ONNX-ML for linear models, which have no others.
+// ExportSingle is Export with numbers of float32. Linear models become the operators
+// LinearRegressor and LinearClassifier of ONNX-ML, which have only float32.
 func ExportSingle(m model.Model) ([]byte, error) { return export(m, true) }
 
 func export(m model.Model, single bool) ([]byte, error) {
@@ -92,7 +93,7 @@ func build(m model.Model, single bool) (*file, error) {
 	}, nil
 }
 
-// add adds a model, under a name that its errors and tensors begin with.
+// add adds a model. Its errors and tensors begin with name.
 func (b *builder) add(m model.Model, name string) (manifest, error) {
 	if p, ok := m.(*pipeline.Model); ok {
 		about := manifest{Kind: p.Kind()}
@@ -122,7 +123,7 @@ func (b *builder) add(m model.Model, name string) (manifest, error) {
 	return about, err
 }
 
-// stages adds the nodes of a model that is no pipeline.
+// stages adds the nodes of a model that is not a pipeline.
 func (b *builder) stages(m model.Model) {
 	switch m := m.(type) {
 	case *prepare.ScalerModel:
@@ -173,7 +174,7 @@ const (
 	refFrom   = "$from"
 )
 
-// withRefs returns a payload with references in place of the numbers that tensors hold.
+// withRefs returns a payload in which references replace the numbers that are in tensors.
 func withRefs(payload json.RawMessage, refs []ref) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(payload))
 	d.UseNumber()
@@ -204,7 +205,7 @@ func withRefs(payload json.RawMessage, refs []ref) (any, error) {
 	return tree, nil
 }
 
-// child returns a member of an object or array, nil if there is none.
+// child returns a member of an object or array, or nil if there is none.
 func child(at, step any) any {
 	switch step := step.(type) {
 	case string:

@@ -20,11 +20,10 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/svm"
 )
 
-// Import reads what Export or ExportSingle wrote: a model, or a *pipeline.Model. Numbers
-// are those of the graph's tensors, so that what Export wrote comes back as it was, with
-// the same file, and what ExportSingle wrote with the numbers rounded to float32. A file of
-// another producer, one that is damaged, and a graph that is not what Export makes of these
-// numbers are errors.
+// Import reads what Export or ExportSingle wrote: a model, or a *pipeline.Model. Numbers are
+// read from the graph's tensors. So a model from Export comes back with the same file, and a
+// model from ExportSingle with numbers rounded to float32. A file of another producer and a
+// damaged file are errors. So is a graph that differs from what Export makes of its numbers.
 func Import(data []byte) (model.Model, error) {
 	m, err := decodeModel(data)
 	if err != nil {
@@ -43,7 +42,7 @@ func decodeModel(data []byte) (model.Model, error) {
 	case f.version != formatVersion:
 		return nil, fmt.Errorf("the file is of version %q: this program reads version %s", f.version, formatVersion)
 	case len(f.metadata) != 1 || f.metadata[0].key != metadataKey:
-		return nil, fmt.Errorf("the metadata have no %q alone", metadataKey)
+		return nil, fmt.Errorf("the metadata must have %q and nothing else", metadataKey)
 	}
 	about, err := decodeManifest(f.metadata[0].value)
 	if err != nil {
@@ -57,7 +56,7 @@ func decodeModel(data []byte) (model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Whatever the graph says besides its numbers must be what they mean to us.
+	// Besides its numbers, the graph must have exactly what Export makes of them.
 	again, err := export(m, about.Single)
 	if err != nil {
 		return nil, fmt.Errorf("the graph is damaged: %w", err)
@@ -67,7 +66,7 @@ func decodeModel(data []byte) (model.Model, error) {
 		return nil, err
 	}
 	if what := difference(f, want); what != "" {
-		return nil, fmt.Errorf("the graph is not what its numbers make: %s", what)
+		return nil, fmt.Errorf("the graph differs from what Export makes of its numbers: %s", what)
 	}
 	return m, nil
 }
@@ -86,8 +85,8 @@ func decodeManifest(text string) (about manifest, err error) {
 	return about, nil
 }
 
-// numbersOf is the numbers of tensors and attributes of a graph, by name. Each may be
-// referred to once, so that little metadata cannot ask for many copies.
+// numbersOf has the numbers of the tensors and attributes of a graph, by name. Each may be
+// referred to once, so that a few metadata cannot ask for many copies.
 type numbersOf struct {
 	tensor map[string]*tensor
 	list   map[string][]float32
@@ -112,7 +111,7 @@ func tensorsOf(g *graph) (numbersOf, error) {
 	return all, nil
 }
 
-// take returns the numbers of a tensor or attribute, which is then gone.
+// take removes a tensor or attribute and returns its numbers.
 func (all numbersOf) take(name string) ([]float64, error) {
 	if list, ok := all.list[name]; ok {
 		delete(all.list, name)
@@ -124,7 +123,7 @@ func (all numbersOf) take(name string) ([]float64, error) {
 	}
 	t := all.tensor[name]
 	if t == nil {
-		return nil, fmt.Errorf("there is no tensor %q that is not in use", name)
+		return nil, fmt.Errorf("tensor %q is missing or is referred to twice", name)
 	}
 	delete(all.tensor, name)
 	size := 8
@@ -179,7 +178,7 @@ func (all numbersOf) model(about manifest, depth int) (model.Model, error) {
 	return decodeAny(about.Kind, text)
 }
 
-// decodeAny reads the file of a model that is no pipeline.
+// decodeAny reads the file of a model that is not a pipeline.
 func decodeAny(kind string, text []byte) (model.Model, error) {
 	var m model.Model
 	var err error
@@ -203,7 +202,7 @@ func decodeAny(kind string, text []byte) (model.Model, error) {
 	return m, nil
 }
 
-// resolve puts the numbers of tensors in the place of references to them.
+// resolve replaces references to tensors by their numbers.
 func (all numbersOf) resolve(tree any) (any, error) {
 	var err error
 	switch at := tree.(type) {
@@ -226,7 +225,7 @@ func (all numbersOf) resolve(tree any) (any, error) {
 	return tree, nil
 }
 
-// numbers returns what a reference stands for.
+// numbers returns the numbers that a reference stands for.
 func (all numbersOf) numbers(name string, at map[string]any) (any, error) {
 	list, _ := at[refShape].([]any)
 	from, err := count(at[refFrom], 0)
@@ -262,7 +261,7 @@ func (all numbersOf) numbers(name string, at map[string]any) (any, error) {
 	return nil, fmt.Errorf("tensor %q has %d numbers, and is read in the shape %v", name, len(values), shape)
 }
 
-// count reads a number of things.
+// count reads an integer of 0 or more.
 func count(v any, otherwise int) (int, error) {
 	if v == nil {
 		return otherwise, nil
@@ -278,7 +277,7 @@ func count(v any, otherwise int) (int, error) {
 	return int(n), nil
 }
 
-// difference tells where two files differ first, "" if nowhere.
+// difference returns where two files first differ, or "" if they are equal.
 func difference(got, want *file) string {
 	if len(got.graph.nodes) != len(want.graph.nodes) {
 		return fmt.Sprintf("it has %d nodes, not %d", len(got.graph.nodes), len(want.graph.nodes))

@@ -78,7 +78,8 @@ func set(c *model.Cell, v any) {
 	}
 }
 
-// values returns the cell of a column as what a graph gives; nil for a row that is refused.
+// values returns the cell of a column in the form of a graph's output, or nil for a refused
+// row.
 func values(c *model.Cell) []any {
 	switch c.Kind {
 	case model.NullCell:
@@ -104,7 +105,7 @@ func values(c *model.Cell) []any {
 }
 
 // requireSame asserts that a graph computes what the model does, within a relative
-// tolerance; of rows that the model refuses the numbers are NaN.
+// tolerance. For rows that the model refuses, numbers are NaN.
 func requireSame(t testing.TB, m model.Model, f *file, rows []map[string]any, tolerance float64) {
 	made := evaluate(t, f, feed(t, m, rows))
 	s, err := pipeline.NewScorer(m)
@@ -126,7 +127,7 @@ func requireSame(t testing.TB, m model.Model, f *file, rows []map[string]any, to
 			}
 			column := name
 			if row.Cell(column) == nil {
-				column = name[:len(name)-2] // of an input that was replaced
+				column = name[:len(name)-2] // it replaced an input
 			}
 			require.NotNil(t, row.Cell(column), "the model adds no column %q", name)
 			want := values(row.Cell(column))

@@ -24,7 +24,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// numbersReady fills what is missing of the numbers, and makes features of them.
+// numbersReady returns stages that fill missing numbers and assemble them as features.
 func numbersReady(more ...model.Stage) []model.Stage {
 	return append([]model.Stage{
 		prepare.Imputer{Columns: []string{"age"}, Strategy: prepare.Median},
@@ -33,7 +33,7 @@ func numbersReady(more ...model.Stage) []model.Stage {
 	}, more...)
 }
 
-// cases are trained models that between them use everything that is exported.
+// cases are models to train that together use everything that is exported.
 func cases() map[string][]model.Stage {
 	numbers := []string{"age", "fare"}
 	features := func(s ...model.Stage) []model.Stage { return numbersReady(s...) }
@@ -87,7 +87,7 @@ func names() []string {
 	return all
 }
 
-// applied are rows to apply models to, with values that training did not have.
+// applied returns rows to apply models to, with values that training did not have.
 func applied() []map[string]any {
 	var rows []map[string]any
 	for _, p := range trial.Passengers(12) {
@@ -109,7 +109,7 @@ func trained(t *testing.T) map[string]model.Model {
 	return all
 }
 
-// lone are models that are in no pipeline.
+// lone returns models outside pipelines.
 func lone(t *testing.T) map[string]model.Model {
 	all := map[string]model.Model{}
 	two := svm.LinearSVC{FeatureCols: []string{"fare", "alone"}, LabelCol: "lived", L2: 0.1}
@@ -146,7 +146,7 @@ func lone(t *testing.T) map[string]model.Model {
 	return all
 }
 
-// Each graph computes what its model does, and is read back as the same file.
+// Each graph computes what its model does. It is read back as the same file.
 func TestExport(t *testing.T) {
 	for name, m := range trained(t) {
 		t.Run(name, func(t *testing.T) {
@@ -173,8 +173,8 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// requireSingle asserts that in float32 the same holds within its rounding, and that what is
-// read back is written again.
+// requireSingle asserts that the same holds in float32, within its rounding, and that the
+// model read back is written again as the same file.
 func requireSingle(t *testing.T, name string, m model.Model) {
 	data, err := ExportSingle(m)
 	if name == "indexer-keep" {
@@ -192,7 +192,8 @@ func requireSingle(t *testing.T, name string, m model.Model) {
 	require.Equal(t, data, again)
 }
 
-// fixture holds a file to that in testdata, which onnxruntime was run on; see check.py.
+// fixture compares a file with the one in testdata on which onnxruntime was run; see
+// check.py.
 func fixture(t *testing.T, name string, m model.Model, data []byte) {
 	kept := map[string]bool{"logistic-text": true, "linear": true, "kmeans": true, "pca": true}
 	path := filepath.Join("testdata", name+".onnx")
@@ -210,7 +211,7 @@ func fixture(t *testing.T, name string, m model.Model, data []byte) {
 	require.True(t, string(want) == string(data), "%s differs from what is written now: run check.py on what -rewrite writes", path)
 }
 
-// run is what check.py reads: a file, inputs, and what our models make of them.
+// run is the input of check.py: a file, inputs, and the outputs of the model here.
 type run struct {
 	Single  bool             `json:"single"`
 	File    []byte           `json:"file"`
@@ -219,7 +220,7 @@ type run struct {
 	Outputs map[string][]any `json:"outputs"`
 }
 
-// writeRun writes runs, which are not committed, to the directory that RUNS names.
+// writeRun writes runs to the directory that RUNS names. They are not committed.
 func writeRun(t *testing.T, name string, m model.Model) {
 	dir := os.Getenv("RUNS")
 	if dir == "" {

@@ -8,11 +8,11 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 )
 
-// A row that a preparation refuses, for a value that was not there in training, cannot be
-// refused in a graph: what is computed of it is NaN instead. Rows that are left out have no
-// counterpart at all.
+// A graph cannot refuse a row. Where a preparation would, for a value that training did not
+// have, the graph computes NaN instead. A graph cannot leave rows out at all.
 
-// policy checks what becomes of values without a place, and tells whether they get one.
+// policy checks the policy for unknown values. It returns whether they get a place of their
+// own.
 func (b *builder) policy(u prepare.Unknown) (keep bool) {
 	if u == prepare.Skip {
 		b.fail("it skips rows with unknown values, and a graph cannot leave rows out: train it with another policy")
@@ -20,7 +20,7 @@ func (b *builder) policy(u prepare.Unknown) (keep bool) {
 	return u == prepare.Keep
 }
 
-// named returns outputs, or the inputs that they replace.
+// named returns the name of output i, or of the input that it replaces.
 func named(columns, outputs []string, i int) string {
 	if len(outputs) == 0 {
 		return columns[i]
@@ -50,7 +50,8 @@ func (b *builder) scaler(m *prepare.ScalerModel) {
 	}
 }
 
-// madeKind is the type of numbers made of a column: vectors of vectors.
+// madeKind returns the type of the output for a column: a vector for a vector, else a
+// number.
 func (b *builder) madeKind(name string) string {
 	if c := b.find(name); isVector(c.kind) {
 		return "vector"
@@ -86,7 +87,7 @@ func (b *builder) imputer(m *prepare.ImputerModel) {
 	}
 }
 
-// exactInt is the integer up to which float64 holds all.
+// exactInt is the bound up to which float64 holds all integers.
 const exactInt = 1 << 53
 
 // categoryNumber returns the number that stands for a category in the tensor of a column.
@@ -107,7 +108,7 @@ func categoryNumber(kind, text string) (float64, error) {
 	return v, nil
 }
 
-// index returns the numbers of the categories of a column, -1 for others.
+// index returns the numbers of the categories of a column, and -1 for other values.
 func (b *builder) index(name string, values []string) string {
 	c := b.find(name)
 	numbers := make([]int64, len(values))
@@ -147,7 +148,7 @@ func (b *builder) index(name string, values []string) string {
 		tensorAttr("default_tensor", intTensor("default", -1)))[0]
 }
 
-// unless returns what was made, and NaN in rows where a condition holds.
+// unless returns made, with NaN in rows where refused is true.
 func (b *builder) unless(refused, made string) string {
 	return b.op("Where", []string{refused, b.constant("refused", math.NaN()), made})
 }
@@ -236,7 +237,7 @@ func (b *builder) normalizer(m *prepare.NormalizerModel) {
 	for i, name := range p.Columns {
 		x := b.numbers(name, 0)
 		width := b.find(name).width
-		// In units of its largest number a vector has a length within the range of numbers.
+		// In units of its largest number, a vector has a length in range.
 		x = b.op("Div", []string{x, nonzero(b.reduce("ReduceMax", b.op("Abs", []string{x})))})
 		switch p.Norm {
 		case prepare.L1:
@@ -256,7 +257,7 @@ func (b *builder) pca(m *prepare.PCAModel) {
 		scale := make([]float64, len(m.Variance))
 		for k, v := range m.Variance {
 			if scale[k] = math.Sqrt(v); v == 0 {
-				scale[k] = math.Inf(1) // makes the component 0
+				scale[k] = math.Inf(1) // so that the component becomes 0
 			}
 		}
 		x = b.op("Div", []string{x, b.constant("deviation", scale...)})
@@ -271,8 +272,8 @@ func (b *builder) pca(m *prepare.PCAModel) {
 // maxProducts bounds the products that a graph lists.
 const maxProducts = 1 << 16
 
-// polynomial computes the products degree by degree: those of one factor more are products
-// before times a component.
+// polynomial computes the products degree by degree. A product of one more factor is an
+// earlier product times a component.
 func (b *builder) polynomial(m *prepare.PolynomialModel) {
 	d := 0
 	for _, n := range m.Sizes {
@@ -315,7 +316,7 @@ func (b *builder) polynomial(m *prepare.PolynomialModel) {
 		last = next
 	}
 	if m.Params.Bias {
-		// 1 for every row, whatever is in it.
+		// 1 for every row, whatever its values.
 		first := b.op("Equal", []string{b.gather(x, []int64{0}), b.gather(x, []int64{0})})
 		one := b.constant("one", 1)
 		parts, count = append([]string{b.op("Where", []string{first, one, one})}, parts...), count+1

@@ -4,9 +4,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The messages of ONNX that are used, with the field numbers of onnx.proto at version 9 of
-// its intermediate representation. Messages are written with their fields in ascending
-// order and numbers packed, so that equal messages have equal bytes.
+// The messages of ONNX in use, with the field numbers of onnx.proto at version 9 of its
+// intermediate representation. Fields are written in ascending order and numbers are packed,
+// so that equal messages have equal bytes.
 
 // Types of the elements of tensors.
 const (
@@ -75,7 +75,7 @@ type attribute struct {
 	strings []string
 }
 
-// tensor has its elements in raw, little-endian, or, of text, in strings.
+// tensor has its elements in raw, little-endian. Text elements are in strings.
 type tensor struct {
 	name    string
 	dims    []int64

@@ -9,11 +9,11 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// maxTable bounds the bytes of the tables that say which categories are in which sets, a bit for
-// each of both: 128 MiB, as of 16,000 sets of 65,535 categories. Runtimes load graphs whole.
+// maxTable bounds the bytes of the tables of sets, which have a bit for each category and
+// set. 128 MiB are enough for 16,000 sets of 65,535 categories. Runtimes load graphs whole.
 const maxTable = 1 << 27
 
-// setKey tells sets of categories apart, of one feature.
+// setKey identifies a set of categories of a feature.
 type setKey struct {
 	feature int32
 	words   string
@@ -23,14 +23,14 @@ type setKey struct {
 type treeLists struct {
 	*builder
 	e *tree.Ensemble
-	// sets are the numbers of the features that stand for sets.
+	// sets has the numbers of the added features, each of which stands for a set.
 	sets map[setKey]int64
 
-	// An element for each node. BRANCH_LT leads to yes what is below the value.
+	// One element for each node. BRANCH_LT sends values below the threshold to yes.
 	treeIDs, nodeIDs, features, yes, no, missing []int64
 	thresholds                                   []float32
 	modes                                        []string
-	// An element for each leaf and output.
+	// One element for each leaf and output.
 	leafTrees, leafNodes, outputs []int64
 	weights                       []float64
 }
@@ -52,8 +52,8 @@ func (t *treeLists) key(of *tree.Tree, n *tree.Node) setKey {
 	return setKey{n.Feature, string(text)}
 }
 
-// withSets returns the features with those behind them that stand for sets, feature by
-// feature, each set as its first node comes.
+// withSets appends a feature for each set to the features. Sets are ordered by feature and
+// then by their first node.
 func (t *treeLists) withSets(x string) string {
 	of := make([][]setKey, len(t.e.Features))
 	seen := map[setKey]bool{}
@@ -89,15 +89,16 @@ func (t *treeLists) withSets(x string) string {
 	return t.concat(parts)
 }
 
-// members returns for each set a number of 1 or more if a feature's category, which is below n,
-// is in it, 0 if not, and NaN if there is none. The sets of a row of the table, a category, are
-// bits of so many bytes: the first of all bytes, then the second of all.
+// members returns a number for each set: 1 or more if the feature's category is in it, 0 if
+// not, NaN if the category is missing. Categories are below n. A row of the table is a
+// category; its bytes have a bit for each set. The sets fill the lowest bits of all bytes
+// first, then the next ones.
 func (t *treeLists) members(x string, f int, keys []setKey, n, bytes int) string {
 	value := t.gather(x, []int64{int64(f)})
 	most, zero := t.single("most", []int64{1}, float32(n)), t.single("least", []int64{1}, 0)
 	at := t.op("Where", []string{t.op("Less", []string{value, most}), value, most})
 	at = t.op("Where", []string{t.op("GreaterOrEqual", []string{at, zero}), at, most})
-	table := make([]byte, (n+1)*bytes) // its last row is of what is no category
+	table := make([]byte, (n+1)*bytes) // the last row is for values that are not categories
 	for k, key := range keys {
 		for c := range 8 * len(key.words) {
 			if key.words[c/8]>>(c%8)&1 == 1 {
@@ -133,7 +134,7 @@ func (b *builder) single(want string, dims []int64, values ...float32) string {
 
 // fill makes the lists.
 func (t *treeLists) fill() {
-	count := make([]int, t.e.Outputs) // of trees that add to an output
+	count := make([]int, t.e.Outputs) // by output: trees that add to it
 	for i := range t.e.Trees {
 		tr := &t.e.Trees[i]
 		for o := range count {
@@ -163,11 +164,11 @@ func (t *treeLists) node(i, k int, tr *tree.Tree, count []int) error {
 		return t.leaf(i, k, tr, count)
 	}
 	if n.Flags&tree.ZeroMissing != 0 {
-		return fmt.Errorf("it takes zeros of feature %q for missing, which ONNX has no form for", t.e.Features[n.Feature])
+		return fmt.Errorf("it takes zeros of feature %q as missing, which ONNX cannot express", t.e.Features[n.Feature])
 	}
 	feature, threshold, yes, no := int64(n.Feature), above(n.Threshold), n.Left, n.Right
 	if n.Flags&tree.Categorical != 0 {
-		// Below are the categories that are not in the set.
+		// Categories outside the set are below the threshold.
 		if feature, threshold = t.sets[t.key(tr, n)], 0.5; n.Flags&tree.SetRight == 0 {
 			yes, no = n.Right, n.Left
 		}
@@ -182,7 +183,7 @@ func (t *treeLists) node(i, k int, tr *tree.Tree, count []int) error {
 	return nil
 }
 
-// leaf adds the values of a leaf, of averages with their share.
+// leaf adds the values of a leaf. For averages they are divided by the number of trees.
 func (t *treeLists) leaf(i, k int, tr *tree.Tree, count []int) error {
 	first, last := int(tr.Output), int(tr.Output)
 	if tr.Values != nil {
@@ -205,8 +206,8 @@ func (t *treeLists) leaf(i, k int, tr *tree.Tree, count []int) error {
 	return nil
 }
 
-// above is the least float32 that is not below a threshold: below both lie the same float32
-// values.
+// above returns the least float32 that is not below a threshold. The same float32 values are
+// below both.
 func above(v float64) float32 {
 	w := float32(v)
 	if float64(w) < v {
@@ -223,7 +224,7 @@ func singles(values []float64) []float32 {
 	return made
 }
 
-// shared are the attributes that both operators have.
+// shared returns the attributes that both operators have.
 func (t *treeLists) shared() []attribute {
 	return []attribute{
 		intsAttr("nodes_treeids", t.treeIDs), intsAttr("nodes_nodeids", t.nodeIDs), intsAttr("nodes_featureids", t.features),
@@ -237,12 +238,12 @@ func floatsAttr(name string, v []float32) attribute {
 	return attribute{name: name, kind: attrFloats, floats: v}
 }
 
-// margins returns the outputs of the ensemble, as numbers of the graph: the trees add up in
-// float32, the base is added behind them.
+// margins returns the outputs of the ensemble, in the graph's type of numbers. The sum of
+// the trees is in float32; the base is added after it.
 func (t *treeLists) margins(x string) string {
 	base := t.constant("base", t.e.Base...)
 	if len(t.e.Trees) == 0 {
-		// The base, for as many rows as there are.
+		// The base, once for each row.
 		none := t.op("IsNaN", []string{t.gather(x, []int64{0})})
 		return t.op("Where", []string{none, base, base})
 	}
@@ -261,7 +262,7 @@ func (t *treeLists) ml(op, x string, outputs int, attributes ...attribute) []str
 	return t.builder.node(mlDomain, op, []string{x}, outputs, attributes...)
 }
 
-// probabilities returns those of the classes, by operators behind the margins.
+// probabilities computes the probabilities of the classes from the margins.
 func (t *treeLists) probabilities(x string, l link) string {
 	z := t.margins(x)
 	switch l {
@@ -273,10 +274,9 @@ func (t *treeLists) probabilities(x string, l link) string {
 	return z
 }
 
-// classifier returns the probabilities of the classes as ONNX-ML's operator gives them. The
-// class is decided outside, as its types are not all that there are. The base goes into
-// leaves: what base_values mean with two classes the definition leaves open, and runtimes
-// differ.
+// classifier returns the probabilities of the classes by ONNX-ML's operator. Other nodes
+// decide the class, as the operator lacks some types. The base goes into leaves: for two
+// classes the specification does not define base_values, and runtimes differ.
 func (t *treeLists) classifier(x string, l link) string {
 	values, ok := t.withBase()
 	if !ok {
@@ -304,8 +304,8 @@ func (t *treeLists) classifier(x string, l link) string {
 		floatsAttr("class_weights", weights), intsAttr("classlabels_int64s", labels), textAttr("post_transform", post))...)[1]
 }
 
-// withBase returns the values of leaves with the base of each output added to those of its
-// first tree; false where an output has none.
+// withBase returns the values of leaves, with the base of each output added in its first
+// tree. It returns false where an output has no tree.
 func (t *treeLists) withBase() ([]float64, bool) {
 	values := slices.Clone(t.weights)
 	for o, base := range t.e.Base {

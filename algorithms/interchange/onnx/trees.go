@@ -10,13 +10,13 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// Trees are nodes of TreeEnsembleRegressor and TreeEnsembleClassifier (ai.onnx.ml 3), whose
-// thresholds, leaves and sums are of float32. Features are rounded to float32 before them,
-// as training rounds them, so that rows take the same way. A node of categories looks at a
-// feature that the graph makes of its own: 1 or more where the category is in the set, 0 where
-// it is not, NaN where it is missing; see members.
+// Trees become nodes of TreeEnsembleRegressor and TreeEnsembleClassifier (ai.onnx.ml 3),
+// with thresholds, leaves and sums of float32. The graph rounds features to float32 first,
+// as training does, so that rows go the same way. For a categorical node the graph adds a
+// feature: 1 or more where the category is in the set, 0 where it is not, NaN where it is
+// missing; see members.
 
-// link is how the outputs of trees become what is predicted.
+// link is a function from the outputs of trees to predictions.
 type link uint8
 
 const (
@@ -24,20 +24,20 @@ const (
 	linkExp
 	linkSigmoid
 	linkSoftmax
-	// linkShares takes outputs as shares of classes, as they are.
+	// linkShares takes the outputs as probabilities of classes.
 	linkShares
 )
 
-// grown is what models of trees have in common.
+// grown has what models of trees have in common.
 type grown struct {
 	ensemble *tree.Ensemble
 	reads    []model.Input
-	dim      int     // of rows
-	columns  []int32 // the features that the ensemble looks at, nil for all
-	// unseen is what texts count for that training has not seen: NaN or −1.
+	dim      int     // length of rows
+	columns  []int32 // features that the ensemble reads; nil: all
+	// unseen is the code of text that training did not have: NaN or −1.
 	unseen                  float64
 	link                    link
-	labels                  string // the type of the classes, "" of a regression
+	labels                  string // type of the classes; "" for a regression
 	classes                 []string
 	prediction, probability string
 }
@@ -149,8 +149,8 @@ func (b *builder) chosen(x string, columns []int32) string {
 	return b.gather(x, at)
 }
 
-// codes returns the codes of the categories of a column of text. The empty text is missing,
-// if it is no category.
+// codes returns the codes of the categories of a text column. The empty text is missing
+// unless it is a category.
 func (b *builder) codes(name string, categories []string, unseen float64) string {
 	keys := slices.Clone(categories)
 	if !slices.Contains(keys, "") {
@@ -166,7 +166,7 @@ func (b *builder) codes(name string, categories []string, unseen float64) string
 	return b.op("Where", []string{empty, b.constant("missing", math.NaN()), made})
 }
 
-// float32s rounds numbers to float32, which is what trees compare.
+// float32s rounds numbers to float32, as trees compare float32.
 func (b *builder) float32s(x string) string {
 	if b.real == typeFloat {
 		return x

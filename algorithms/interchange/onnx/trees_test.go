@@ -22,7 +22,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// treeOperators runs those that graphs of trees have, by the definitions of ai.onnx.ml 3.
+// treeOperators runs the operators of trees, by the definitions of ai.onnx.ml 3.
 func treeOperators(t testing.TB, n node, x array) []array {
 	if n.op == "Flatten" {
 		require.EqualValues(t, 1, attributeOf(n, "axis").i)
@@ -76,7 +76,7 @@ func treeOperators(t testing.TB, n node, x array) []array {
 	return []array{made}
 }
 
-// walk returns the place of the leaf of a row in the lists.
+// walk returns the place, in the lists, of the leaf that a row reaches.
 func walk(t testing.TB, n node, at map[[2]int64]int, tree int64, row []float64) int {
 	i := at[[2]int64{tree, 0}]
 	for steps := 0; attributeOf(n, "nodes_modes").strings[i] != "LEAF"; steps++ {
@@ -91,8 +91,8 @@ func walk(t testing.TB, n node, at map[[2]int64]int, tree int64, row []float64) 
 	return i
 }
 
-// grownModels are trained models of trees, with numbers, bools, text and integers for
-// features.
+// grownModels returns trained models of trees, with features of numbers, bools, text and
+// integers.
 func grownModels(t testing.TB) map[string]model.Model {
 	all := []string{"age", "fare", "sex", "deck", "alone"}
 	boosted := map[string]gbdt.Params{
@@ -134,8 +134,8 @@ func grownModels(t testing.TB) map[string]model.Model {
 	return models
 }
 
-// Each graph computes what its model does but for sums in float32, and is read back as the
-// same file.
+// Each graph computes what its model does, except for sums in float32. It is read back as
+// the same file.
 func TestTrees(t *testing.T) {
 	for name, m := range grownModels(t) {
 		for _, write := range []func(model.Model) ([]byte, error){Export, ExportSingle} {
@@ -156,7 +156,7 @@ func TestTrees(t *testing.T) {
 	}
 }
 
-// drawn is an ensemble that has a bit of everything.
+// drawn returns an ensemble with every kind of node.
 func drawn() *tree.Ensemble {
 	leaf := func(v float64) tree.Node { return tree.Node{Value: v} }
 	return &tree.Ensemble{Features: []string{"a", "b"}, Outputs: 2, Base: []float64{0.5, -1}, Trees: []tree.Tree{
@@ -172,7 +172,8 @@ func drawn() *tree.Ensemble {
 	}}
 }
 
-// outputsOf is what a graph of the margins of an ensemble alone gives for rows.
+// outputsOf returns, for rows, the outputs of a graph that has only the margins of an
+// ensemble.
 func outputsOf(t testing.TB, e *tree.Ensemble, rows []float64) []float64 {
 	b := newBuilder(false)
 	b.input(model.Input{Column: "x", Type: "vector[2]"})
@@ -201,7 +202,7 @@ func outputsOf(t testing.TB, e *tree.Ensemble, rows []float64) []float64 {
 	return made
 }
 
-// jsonNumber is a number as check.py reads it.
+// jsonNumber returns a number in the form that check.py reads.
 func jsonNumber(v float64) any {
 	switch {
 	case math.IsNaN(v):
@@ -212,7 +213,7 @@ func jsonNumber(v float64) any {
 	return v
 }
 
-// Rows go the way that package tree sends them, whatever the flags of nodes.
+// Rows take the same way as in package tree, whatever the flags of nodes.
 func TestWaysThroughTrees(t *testing.T) {
 	for _, average := range []bool{false, true} {
 		e := drawn()
@@ -250,7 +251,7 @@ func TestWaysThroughTrees(t *testing.T) {
 	require.Equal(t, []float64{0.5, -1, 0.5, -1}, outputsOf(t, e, []float64{1, 2, math.NaN(), 3}))
 }
 
-// Sets of thousands of categories, of more of them than a byte has bits, hold what they hold.
+// Sets work with thousands of categories, and where there are more sets than bits in a byte.
 func TestSetsOfManyCategories(t *testing.T) {
 	const categories, trees = 3000, 45
 	r := rand.New(rand.NewPCG(1, 2))
@@ -281,7 +282,7 @@ func TestSetsOfManyCategories(t *testing.T) {
 	require.InDeltaSlice(t, want, outputsOf(t, e, rows), 1e-5)
 }
 
-// What graphs cannot express of trees is an error.
+// Whatever graphs cannot express about trees is an error.
 func TestTreesNotExpressible(t *testing.T) {
 	for want, change := range map[string]func(e *tree.Ensemble){
 		"tree 0: node 0: it takes zeros of feature \"a\"": func(e *tree.Ensemble) { e.Trees[0].Nodes[0].Flags = tree.ZeroMissing },

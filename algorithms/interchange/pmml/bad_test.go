@@ -23,7 +23,7 @@ func small() *linear.Model {
 	return m
 }
 
-// What PMML cannot express is an error that names the stage.
+// Whatever PMML cannot express is an error that names the stage.
 func TestNotExpressible(t *testing.T) {
 	_, err := Export(nil)
 	require.ErrorContains(t, err, "there is no model")
@@ -77,8 +77,8 @@ func TestNotExpressible(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A model of features of which some have no coefficients names those that have, and fields
-// may have any name.
+// Where some features of a model have no coefficients, the document names only the others.
+// Fields may have any name.
 func TestFewColumns(t *testing.T) {
 	m := small()
 	m.Reads, m.Dim, m.Columns, m.PredictionCol = []model.Input{{Column: ` "<x>&`, Type: "sparse[5]"}}, 5, []int32{1, 4}, ` "<x>&[0]`
@@ -93,8 +93,7 @@ func TestFewColumns(t *testing.T) {
 	require.Equal(t, m.Columns, back.(*linear.Model).Columns)
 }
 
-// Numbers are read from the element of the model, so that one that is changed there is
-// another model.
+// Numbers are read from the element of the model: changing one there changes the model.
 func TestNumbersAreOfTheElement(t *testing.T) {
 	data, err := Export(small())
 	require.NoError(t, err)
@@ -108,7 +107,7 @@ func TestNumbersAreOfTheElement(t *testing.T) {
 func TestDamaged(t *testing.T) {
 	whole, err := Export(small())
 	require.NoError(t, err)
-	for n := range len(whole) - 1 { // the last byte is a line end
+	for n := range len(whole) - 1 { // without the last byte, a line end
 		_, err := Import(whole[:n])
 		require.Error(t, err, "cut to %d bytes", n)
 	}
@@ -152,7 +151,7 @@ func TestDamaged(t *testing.T) {
 	require.ErrorContains(t, err, "the file has no root element")
 }
 
-// The numbers of a model are for one stage, and pipelines are not deep.
+// Only one stage may use the numbers of a model, and nesting of pipelines is bounded.
 func TestStages(t *testing.T) {
 	p, err := pipeline.NewModel(small())
 	require.NoError(t, err)
@@ -168,7 +167,8 @@ func TestStages(t *testing.T) {
 	require.ErrorContains(t, err, "more than 8 deep")
 }
 
-// FuzzImport feeds anything: nothing panics, and what is read is written again as it was.
+// FuzzImport feeds arbitrary bytes. Nothing panics, and a model that is read is written
+// again as it was.
 func FuzzImport(f *testing.F) {
 	whole, err := Export(small())
 	require.NoError(f, err)

@@ -12,20 +12,21 @@ import (
 // maxFields bounds the fields of a file, as each component of a vector is one.
 const maxFields = 1 << 20
 
-// builder makes the document of a model, stage by stage. The first error stays.
+// builder makes the document of a model, stage by stage. It keeps the first error.
 type builder struct {
 	data    []element // DataFields
-	target  []element // those of predictions
+	target  []element // DataFields of predictions
 	derived []element
 	models  []element
 	active  []string // names of the data fields that are read
 	taken   map[string]bool
 	columns map[string]*column
-	refs    []string // members of the payload whose numbers are in a model element
+	refs    []string // members of the payload whose numbers are in the model's element
 	err     error
 }
 
-// column is a column of the rows, or one that a stage made: a field for each component.
+// column is a column of the rows, or one that a stage made. It has a field for each
+// component.
 type column struct {
 	name, kind string
 	fields     []string
@@ -59,7 +60,7 @@ func isVector(kind string) bool {
 	return strings.HasPrefix(kind, "vector") || strings.HasPrefix(kind, "sparse")
 }
 
-// sizeOf returns the components of a column, 0 where its type does not tell.
+// sizeOf returns the number of components of a column, or 0 where its type does not have it.
 func sizeOf(kind string) int {
 	if !isVector(kind) {
 		return 1
@@ -69,7 +70,7 @@ func sizeOf(kind string) int {
 	return n
 }
 
-// input declares a column of the rows, whose fields come as they are read.
+// input declares a column of the rows. Its fields are added when a stage reads it.
 func (b *builder) input(in model.Input) {
 	c := &column{name: in.Column, kind: in.Type, text: in.Type == "utf8"}
 	if in.Type == "binary" {
@@ -89,14 +90,15 @@ func dataType(kind string) string {
 	return "integer"
 }
 
-// find returns a column that the stage reads, with n fields; 0 takes what its type says.
+// find returns a column that the stage reads, with n fields. For n = 0 its type gives the
+// number.
 func (b *builder) find(name string, n int) *column {
 	c := b.columns[name]
 	if c == nil {
-		b.fail("column %q is made by no stage, or by a model, whose results PMML does not pass on", name)
+		b.fail("column %q is made by no stage, or by a model: PMML does not pass its results on", name)
 		return &column{name: name, fields: make([]string, 1)}
 	}
-	if c.fields == nil { // an input that is read first
+	if c.fields == nil { // an input, read for the first time
 		if n == 0 {
 			n = sizeOf(c.kind)
 		}
@@ -138,7 +140,7 @@ func (b *builder) numbers(name string, n int) []string {
 	return c.fields
 }
 
-// join returns the fields of columns, one behind the other.
+// join concatenates the fields of columns.
 func (b *builder) join(names []string, widths []int) []string {
 	var all []string
 	for i, name := range names {
@@ -163,12 +165,12 @@ func (b *builder) derive(want, op, kind string, expression element) string {
 	return name
 }
 
-// deriveNumber is derive of numbers.
+// deriveNumber is derive for a number.
 func (b *builder) deriveNumber(want string, expression element) string {
 	return b.derive(want, "continuous", "double", expression)
 }
 
-// output makes fields the column of a name, for the stages behind.
+// output makes fields the column of a name for the following stages.
 func (b *builder) output(name, kind string, fields ...string) {
 	b.columns[name] = &column{name: name, kind: kind, fields: fields, text: kind == "utf8"}
 }
@@ -199,8 +201,8 @@ func apply(function string, arguments ...element) element {
 	return el("Apply", "function", function).with(arguments...)
 }
 
-// sum adds terms up as a tree, so that it is not deep. Where a term is missing, so is the
-// sum, which the function "sum" would not do.
+// sum adds terms as a balanced tree, to bound the depth. The sum is missing where a term is,
+// unlike PMML's function "sum".
 func sum(terms []element) element {
 	if len(terms) == 1 {
 		return terms[0]

@@ -33,7 +33,7 @@ func (b *builder) predictors(m *linearmodel.Model) []string {
 	return some
 }
 
-// table returns the regression of a margin.
+// table returns the regression table of a margin.
 func (b *builder) table(m *linearmodel.Model, fields []string, a int, attributes ...string) element {
 	e := el("RegressionTable", append([]string{"intercept", number(m.Intercepts[a])}, attributes...)...)
 	for j, f := range fields {
@@ -45,7 +45,7 @@ func (b *builder) table(m *linearmodel.Model, fields []string, a int, attributes
 	return e
 }
 
-// schema returns the fields that are read, and the one that is predicted, if any.
+// schema returns the fields that are read and the predicted field, if any.
 func (b *builder) schema(target string) element {
 	e := el("MiningSchema")
 	if target != "" {
@@ -57,8 +57,8 @@ func (b *builder) schema(target string) element {
 	return e
 }
 
-// predicted declares the field that is predicted, whose name models do not know, and returns
-// that and the output field of predictions.
+// predicted declares the predicted field, whose name models do not have. It returns its name
+// and the output field of predictions.
 func (b *builder) predicted(name, op, kind string, values ...string) (target string, output element) {
 	field := b.name("target")
 	e := el("DataField", "name", field, "optype", op, "dataType", kind)
@@ -69,7 +69,7 @@ func (b *builder) predicted(name, op, kind string, values ...string) (target str
 	return field, el("OutputField", "name", b.name(name), "optype", op, "dataType", kind, "feature", "predictedValue")
 }
 
-// add adds the element of a model, of which a file of ours has one.
+// add adds the element of a model. A document here has at most one.
 func (b *builder) add(e element) {
 	if len(b.models) > 0 {
 		b.fail("the pipeline has a model before it, and a PMML file has one")
@@ -103,8 +103,8 @@ var families = map[glm.Family]string{
 	glm.Gaussian: "normal", glm.Binomial: "binomial", glm.Poisson: "poisson", glm.Gamma: "gamma", glm.Tweedie: "tweedie",
 }
 
-// glm predicts the mean of a margin: parameter p0 is the intercept, and the others are those
-// of the fields, in order.
+// glm predicts the mean from a margin. Parameter p0 is the intercept; the others belong to
+// the fields, in order.
 func (b *builder) glm(m *glm.Model) {
 	fields := b.predictors(&m.Model)
 	attributes := append([]string{"modelName", "glm", "modelType", "generalizedLinear", "functionName", "regression", "distribution", families[m.Family]}, links[m.Link]...)
@@ -148,22 +148,24 @@ func (b *builder) logistic(m *logistic.Model) {
 	b.classification(a, "logistic", method, m.PredictionCol, m.Classes.Type, m.Classes.Values, orName(m.ProbabilityCol, "probability"))
 }
 
-// svc predicts the class with the largest margin, of two the second where its is above 0.
-// Softmax keeps their order; what it gives is no probability, and so no output.
+// svc predicts the class with the largest margin; of two classes, the second where the
+// margin is above 0. Softmax keeps the order of margins. Its values are not probabilities,
+// so they are not output.
 func (b *builder) svc(m *svm.SVCModel) {
 	a := &m.Model
 	b.classification(a, "linear-svc", "softmax", m.PredictionCol, m.Classes.Type, m.Classes.Values, "")
 }
 
-// classification adds a table for each class. Where two classes share a margin it is the
-// second's, and the first has 0. Probabilities are output under a name, if there is one.
+// classification adds a table for each class. Where two classes share a margin, it belongs
+// to the second; the first has 0. Probabilities are output under the name probability,
+// unless that is empty.
 func (b *builder) classification(m *linearmodel.Model, name, method, prediction, kind string, classes []string, probability string) {
 	fields := b.predictors(m)
 	if b.err != nil {
 		return
 	}
 	var tables []element
-	if len(m.Coefficients) == 1 { // the last class is the one that is left
+	if len(m.Coefficients) == 1 { // the table without coefficients is the first class's
 		tables = []element{b.table(m, fields, 0, "targetCategory", classes[1]), el("RegressionTable", "intercept", "0", "targetCategory", classes[0])}
 	} else {
 		for k := range m.Coefficients {
@@ -183,7 +185,7 @@ func (b *builder) classification(m *linearmodel.Model, name, method, prediction,
 	b.refs = []string{"coefficients", "intercepts"}
 }
 
-// labelType returns the type of a field of labels: dates and the like are text.
+// labelType returns the type of a label field. Dates and timestamps are text.
 func labelType(kind string) string {
 	switch {
 	case kind == "bool":

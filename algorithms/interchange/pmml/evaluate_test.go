@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// value is one of a field: a number, text, or nil where it is missing.
+// value is the value of a field: a number, text, or nil where it is missing.
 type value any
 
 // evaluation runs a document on a row, by the definitions of PMML 4.4.
@@ -27,8 +27,8 @@ func parsed(t testing.TB, text string) float64 {
 	return v
 }
 
-// evaluate returns what a document makes of a row, whose values are by data field: its
-// derived fields, its predictions, and its output fields.
+// evaluate runs a document on a row, given by data field. It returns the derived fields, the
+// predictions and the output fields.
 func evaluate(t testing.TB, root *element, row map[string]value) map[string]value {
 	e := evaluation{t, map[string]value{}}
 	declared := root.child("DataDictionary").all("DataField")
@@ -142,7 +142,7 @@ func (e evaluation) apply(function string, a []value) value {
 	return nil
 }
 
-// otherwise returns the number that an attribute gives, missing where there is none.
+// otherwise returns the number in an attribute, or missing where there is none.
 func (e evaluation) otherwise(x *element, attribute string) value {
 	if text := x.attr(attribute); text != "" {
 		return parsed(e.t, text)

@@ -20,16 +20,17 @@ import (
 
 const (
 	producer = "superstep"
-	// formatVersion is how the extension is laid out.
+	// formatVersion is the version of the extension's layout.
 	formatVersion = "1"
-	// extensionName is that of what PMML does not tell of a model, such as how it was trained.
+	// extensionName is the name of the extension. It has what PMML cannot express about a
+	// model, such as how it was trained.
 	extensionName = "superstep.model"
-	// ofModel stands in the extension for numbers that the model's element holds.
+	// ofModel replaces, in the extension, numbers that are in the model's element.
 	ofModel = "$model"
 )
 
-// manifest is what the extension says of a model: its file, with the numbers that the
-// element of the model holds left to that; a pipeline has the manifests of its stages.
+// manifest is the content of the extension for a model: its file without the numbers that
+// are in the model's element. A pipeline has the manifests of its stages.
 type manifest struct {
 	Kind    string          `json:"kind"`
 	Version int             `json:"version,omitempty"`
@@ -86,7 +87,7 @@ func build(m model.Model) (*element, error) {
 	return &root, nil
 }
 
-// stage adds a model, under a name that its errors begin with.
+// stage adds a model. Its errors begin with name.
 func (b *builder) stage(m model.Model, name string) (manifest, error) {
 	if p, ok := m.(*pipeline.Model); ok {
 		about := manifest{Kind: p.Kind()}
@@ -123,7 +124,7 @@ func (b *builder) stage(m model.Model, name string) (manifest, error) {
 	return about, nil
 }
 
-// single adds a model that is no pipeline.
+// single adds a model that is not a pipeline.
 func (b *builder) single(m model.Model) {
 	switch m := m.(type) {
 	case *prepare.ScalerModel:

@@ -17,9 +17,9 @@ import (
 )
 
 // Import reads what Export wrote: a model, or a *pipeline.Model, with the same file. The
-// numbers of regressions and clusters are those of their elements. A file of another
-// producer, one that is damaged, and a document that is not what Export makes of what it
-// holds are errors.
+// numbers of regressions and clusters are read from their elements. A file of another
+// producer and a damaged file are errors. So is a document that differs from what Export
+// makes of its content.
 func Import(data []byte) (model.Model, error) {
 	m, err := read(data)
 	if err != nil {
@@ -47,12 +47,13 @@ func read(data []byte) (model.Model, error) {
 		return nil, fmt.Errorf("the document is damaged: %w", err)
 	}
 	if what := difference(root, want); what != "" {
-		return nil, fmt.Errorf("the document is not what its model makes: %s", what)
+		return nil, fmt.Errorf("the document differs from what Export makes of its model: %s", what)
 	}
 	return m, nil
 }
 
-// manifestOf returns what the extension says, of a document that this package wrote.
+// manifestOf returns the content of the extension. A document that this package did not
+// write is an error.
 func manifestOf(root *element) (about manifest, err error) {
 	header := root.child("Header")
 	if header == nil {
@@ -81,11 +82,11 @@ func manifestOf(root *element) (about manifest, err error) {
 	return about, nil
 }
 
-// maxPipelines bounds pipelines within each other.
+// maxPipelines bounds the nesting of pipelines.
 const maxPipelines = 8
 
-// reader makes models of a document. The numbers of its model's element are for one stage,
-// so that a short extension cannot ask for many copies.
+// reader makes models from a document. Only one stage may use the numbers of the model's
+// element, so that a short extension cannot ask for many copies.
 type reader struct {
 	root *element
 	used bool
@@ -127,7 +128,7 @@ func (r *reader) model(about manifest, depth int) (model.Model, error) {
 	return decodeAny(about.Kind, text)
 }
 
-// decodeAny reads the file of a model that is no pipeline.
+// decodeAny reads the file of a model that is not a pipeline.
 func decodeAny(kind string, text []byte) (model.Model, error) {
 	var m model.Model
 	var err error
@@ -147,7 +148,7 @@ func decodeAny(kind string, text []byte) (model.Model, error) {
 	return m, nil
 }
 
-// fill puts the numbers of the model's element into a payload that leaves them to it.
+// fill puts the numbers of the model's element into a payload where ofModel stands for them.
 func (r *reader) fill(payload map[string]any) error {
 	if payload["centers"] == ofModel {
 		if err := r.use(); err != nil {
@@ -171,8 +172,8 @@ func (r *reader) fill(payload map[string]any) error {
 	return err
 }
 
-// regression returns the coefficients of the tables. The last one of the first table is
-// that of the offset, if there is one.
+// regression returns the coefficients of the tables. With an offset, the last coefficient of
+// the first table belongs to the offset.
 func (r *reader) regression(offset bool) (coefficients [][]float64, intercepts []float64, err error) {
 	if e := r.root.child("GeneralRegressionModel"); e != nil {
 		return r.general(e)
@@ -262,7 +263,7 @@ func parseNumber(text string) (float64, error) {
 	return v, nil
 }
 
-// difference tells where two documents differ first, "" if nowhere.
+// difference returns where two documents first differ, or "" if they are equal.
 func difference(got, want *element) string {
 	switch {
 	case got.name != want.name:

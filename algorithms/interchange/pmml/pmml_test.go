@@ -27,7 +27,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// features fills what is missing of the numbers, and makes features of them.
+// features returns stages that fill missing numbers and assemble them as features.
 func features(more ...model.Stage) []model.Stage {
 	return append([]model.Stage{
 		prepare.Imputer{Columns: []string{"age"}, Strategy: prepare.Median},
@@ -36,8 +36,8 @@ func features(more ...model.Stage) []model.Stage {
 	}, more...)
 }
 
-// cases are trained models that between them use everything that is exported, and the
-// columns whose values are compared.
+// cases are models to train that together use everything that is exported, and the columns
+// whose values are compared.
 var cases = map[string]struct {
 	stages  []model.Stage
 	columns []string
@@ -88,7 +88,7 @@ func names() []string {
 	return all
 }
 
-// applied are rows to apply models to, with values that training did not have.
+// applied returns rows to apply models to, with values that training did not have.
 func applied() []map[string]any {
 	var rows []map[string]any
 	for _, p := range trial.Passengers(12) {
@@ -101,7 +101,7 @@ func applied() []map[string]any {
 	return append(rows, odd, edge)
 }
 
-// fieldValues are the fields of a row.
+// fieldValues returns the fields of a row.
 func fieldValues(row map[string]any) map[string]value {
 	fields := map[string]value{}
 	for name, v := range row {
@@ -124,7 +124,8 @@ func fieldValues(row map[string]any) map[string]value {
 	return fields
 }
 
-// pick returns the value of a column: of the field that a stage made in place of an input.
+// pick returns the value of a column. Where a stage replaced an input, it is the value of
+// the stage's field.
 func pick(fields map[string]value, name string) (value, bool) {
 	if v, ok := fields[name+"_2"]; ok {
 		return v, true
@@ -133,8 +134,8 @@ func pick(fields map[string]value, name string) (value, bool) {
 	return v, ok
 }
 
-// requireSame asserts that a document computes what the model does; of rows that the model
-// refuses everything is missing.
+// requireSame asserts that a document computes what the model does. For rows that the model
+// refuses, all values are missing.
 func requireSame(t *testing.T, m model.Model, root *element, columns []string, rows []map[string]any) {
 	s, err := pipeline.NewScorer(m)
 	require.NoError(t, err)
@@ -210,7 +211,7 @@ func scalar(t *testing.T, c *model.Cell, got value, format string, a ...any) {
 	near(t, want, got, format, a...)
 }
 
-// lone are models that are in no pipeline.
+// lone returns models outside pipelines.
 func lone(t *testing.T) map[string]model.Model {
 	stages := map[string]model.Stage{
 		"svc-two":      svm.LinearSVC{FeatureCols: []string{"fare", "alone"}, LabelCol: "lived", L2: 0.1},
@@ -244,7 +245,7 @@ func lone(t *testing.T) map[string]model.Model {
 	return all
 }
 
-// Each document computes what its model does, and is read back as the same file.
+// Each document computes what its model does. It is read back as the same file.
 func TestExport(t *testing.T) {
 	all := lone(t)
 	for _, name := range names() {
@@ -276,8 +277,8 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// writeRun writes a document with a model, rows, and the numbers that it makes of them, to
-// the directory that RUNS names, for check.py.
+// writeRun writes a document, rows, and the numbers that it computes for them to the
+// directory that RUNS names, for check.py.
 func writeRun(t *testing.T, name string, root *element, data []byte) {
 	dir := os.Getenv("RUNS")
 	model := &root.children[len(root.children)-1]

@@ -8,11 +8,12 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 )
 
-// Null and NaN are the missing value of PMML, which goes through expressions as NaN does. A
-// value that a preparation refuses becomes missing, and so what is computed of it. Rows that
-// are left out have no counterpart.
+// Null and NaN are the missing value of PMML, which propagates through expressions as NaN
+// does. A value that a preparation refuses becomes missing, and so does everything computed
+// from it. PMML cannot leave rows out.
 
-// policy checks what becomes of values without a place, and tells whether they get one.
+// policy checks the policy for unknown values. It returns whether they get a place of their
+// own.
 func (b *builder) policy(u prepare.Unknown) (keep bool) {
 	if u == prepare.Skip {
 		b.fail("it skips rows with unknown values, and PMML cannot leave rows out: train it with another policy")
@@ -20,7 +21,7 @@ func (b *builder) policy(u prepare.Unknown) (keep bool) {
 	return u == prepare.Keep
 }
 
-// named returns outputs, or the inputs that they replace.
+// named returns the name of output i, or of the input that it replaces.
 func named(columns, outputs []string, i int) string {
 	if len(outputs) == 0 {
 		return columns[i]
@@ -28,7 +29,7 @@ func named(columns, outputs []string, i int) string {
 	return outputs[i]
 }
 
-// each derives a number of each field of a column.
+// each derives a number from each field of a column.
 func (b *builder) each(from, to string, n int, expression func(j int, x element) element) {
 	fields := b.numbers(from, n)
 	if b.err != nil {
@@ -60,7 +61,7 @@ func (b *builder) scaler(m *prepare.ScalerModel) {
 			if m.Low != 0 {
 				x = apply("+", x, b.constant(m.Low))
 			}
-			if m.Clip { // min and max would ignore what is missing
+			if m.Clip { // min and max would ignore a missing value
 				low, high := b.constant(m.Low), b.constant(m.Low+m.Width)
 				x = apply("if", apply("lessThan", x, low), low, apply("if", apply("greaterThan", x, high), high, x))
 			}
@@ -93,7 +94,7 @@ func (b *builder) imputer(m *prepare.ImputerModel) {
 	}
 }
 
-// exactInt is the integer up to which float64 holds all.
+// exactInt is the bound up to which float64 holds all integers.
 const exactInt = 1 << 53
 
 // categoryNumber returns the number that stands for a category in a field.
@@ -114,8 +115,9 @@ func categoryNumber(kind, text string) (float64, error) {
 	return v, nil
 }
 
-// index returns an expression of the numbers of a column's categories, from first. Values
-// that are none of them become otherwise, and missing ones absent, or missing where it is "".
+// index returns an expression for the numbers of a column's categories, counted from first.
+// Other values become otherwise. Missing values become absent, or stay missing where that is
+// "".
 func (b *builder) index(name string, values []string, first int, otherwise, absent string) element {
 	c := b.find(name, 1)
 	var options []string
@@ -181,7 +183,8 @@ func (b *builder) oneHot(m *prepare.OneHotModel) {
 		at := b.derive(out+" number", "continuous", "integer", b.index(name, m.Values[i], first, otherwise, absent))
 		var made []string
 		for k := range size {
-			// An integer, as programs may tell it from the same number of another type.
+			// The constant is an integer, as programs may distinguish it from the same
+			// number of another type.
 			numbered := func(n int) element {
 				which := el("Constant", "dataType", "integer")
 				which.text = strconv.Itoa(n)
@@ -252,7 +255,7 @@ func (b *builder) normalizer(m *prepare.NormalizerModel) {
 			length = apply("sqrt", sum(squares))
 		case prepare.L1:
 			length = sum(sizes)
-		default: // the second part is missing where a component is, which max ignores
+		default: // the second part is missing where a component is missing, which max would ignore
 			length = apply("+", apply("max", sizes...), apply("*", b.constant(0), sum(sizes)))
 		}
 		raw := b.deriveNumber(out+" length", length)
@@ -288,7 +291,7 @@ func (b *builder) pca(m *prepare.PCAModel) {
 	b.output(out, "vector", made...)
 }
 
-// polynomial derives each product of one before it and a component.
+// polynomial derives each product from an earlier product and a component.
 func (b *builder) polynomial(m *prepare.PolynomialModel) {
 	p := m.Params
 	fields, out := b.join(p.Columns, m.Sizes), orName(p.Output, "features")

@@ -13,9 +13,10 @@ import (
 const (
 	namespace = "http://www.dmg.org/PMML-4_4"
 	maxFile   = 1 << 30
-	// maxDepth bounds elements within each other: sums are trees, so that few are needed.
+	// maxDepth bounds the nesting of elements. It can be low, as sums are balanced trees.
 	maxDepth = 128
-	// maxAttributes bounds those of an element, which are compared with each other.
+	// maxAttributes bounds the attributes of an element, as each is compared with all
+	// others.
 	maxAttributes = 32
 )
 
@@ -44,7 +45,7 @@ func (e element) with(children ...element) element {
 	return e
 }
 
-// attr returns the value of an attribute, "" if there is none.
+// attr returns the value of an attribute, or "" if there is none.
 func (e *element) attr(name string) string {
 	for _, a := range e.attrs {
 		if a.name == name {
@@ -54,7 +55,7 @@ func (e *element) attr(name string) string {
 	return ""
 }
 
-// child returns the first child of a name, nil if there is none.
+// child returns the first child of a name, or nil if there is none.
 func (e *element) child(name string) *element {
 	for i := range e.children {
 		if e.children[i].name == name {
@@ -128,7 +129,7 @@ func indent(b *bytes.Buffer, depth int) {
 	}
 }
 
-// escape writes text, all of which a reader gets back.
+// escape writes text so that a reader gets all of it back.
 func escape(b *bytes.Buffer, text string) error {
 	if !utf8.ValidString(text) {
 		return fmt.Errorf("the text %q is not UTF-8", text)
@@ -141,8 +142,8 @@ func escape(b *bytes.Buffer, text string) error {
 	return xml.EscapeText(b, []byte(text))
 }
 
-// parse reads a document. Memory is bounded by a multiple of its size: there are no
-// entities, as there is no document type.
+// parse reads a document. Memory is bounded by a multiple of its size, as document types,
+// and so entities, are refused.
 func parse(data []byte) (*element, error) {
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("the file has %d bytes: want at most %d", len(data), maxFile)
@@ -150,7 +151,7 @@ func parse(data []byte) (*element, error) {
 	d := xml.NewDecoder(bytes.NewReader(data))
 	type open struct {
 		element
-		text []byte // grows, where appending to a string would copy it again and again
+		text []byte // grows; appending to a string would copy it each time
 	}
 	var stack []open
 	for {
@@ -226,7 +227,7 @@ func start(t xml.StartElement, depth int) (element, error) {
 	return e, nil
 }
 
-// end checks that nothing but white space is behind the root.
+// end checks that only white space follows the root.
 func end(d *xml.Decoder) error {
 	for {
 		token, err := d.Token()

@@ -34,7 +34,7 @@ func encoded(t testing.TB) (string, []byte) {
 	return string(text), binary
 }
 
-// A file that ends early is an error wherever it ends, and so is one that goes on.
+// A file that is cut anywhere is an error, and so is one with more after its end.
 func TestTruncated(t *testing.T) {
 	text, data := encoded(t)
 	for n := range text {
@@ -54,7 +54,7 @@ func TestTruncated(t *testing.T) {
 	require.Equal(t, small().Attributes, m.Attributes)
 }
 
-// Every way to be wrong has an error that says where.
+// For everything that can be wrong, the error says where it is.
 func TestDamaged(t *testing.T) {
 	text, _ := encoded(t)
 	for want, change := range map[string][2]string{
@@ -137,7 +137,8 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// Trees with vectors in their leaves are named, whatever their number: one is a whole round.
+// Errors name trees with vectors in their leaves, whatever the number of trees: one such
+// tree is a whole round.
 func TestVectorLeaves(t *testing.T) {
 	file, err := os.ReadFile("testdata/vectors.json")
 	require.NoError(t, err)
@@ -145,7 +146,7 @@ func TestVectorLeaves(t *testing.T) {
 	require.EqualError(t, err, "xgboost: learner.gradient_booster.model.trees[0]: its leaves are vectors (multi_strategy multi_output_tree), which are not read: train with one_output_per_tree")
 }
 
-// Formats that are not read are named.
+// Errors name the formats that are not read.
 func TestOtherFormats(t *testing.T) {
 	for want, data := range map[string]string{
 		"the file is empty":                           "",
@@ -183,7 +184,7 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// Files that ask for much memory in few bytes do not get it.
+// A small file cannot make the reader allocate much memory.
 func TestHostile(t *testing.T) {
 	text, _ := encoded(t)
 	array := func(marker byte, n uint64) string {
@@ -218,7 +219,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// What XGBoost has no form for is an error that names it.
+// What XGBoost cannot express is an error that names it.
 func TestNotExpressible(t *testing.T) {
 	for want, change := range map[string]func(m *Model){
 		"there is no ensemble":                                          func(m *Model) { m.Ensemble = nil },
@@ -254,8 +255,8 @@ func TestNotExpressible(t *testing.T) {
 	require.Panics(t, func() { small().Transform([]float64{1, 2}, []float64{1}) })
 }
 
-// FuzzDecode feeds anything: nothing panics, and what is read is written and read again as
-// the same.
+// FuzzDecode feeds arbitrary bytes. Nothing panics, and a model that is read is written and
+// read again as the same.
 func FuzzDecode(f *testing.F) {
 	text, data := encoded(f)
 	f.Add([]byte(text))
@@ -274,7 +275,7 @@ func FuzzDecode(f *testing.F) {
 		require.NoError(t, m.Ensemble.Validate())
 		for format, encode := range encodings(m) {
 			once, err := encode()
-			if err != nil { // such as a class alone
+			if err != nil { // such as a single class
 				continue
 			}
 			back, err := Decode(once)

@@ -14,23 +14,23 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// Limits of what is read, so that a few bytes cannot ask for much memory. Every other size
-// is bound by that of the file.
+// Limits of files, so that a small file cannot ask for much memory. Every other size is
+// bounded by the size of the file.
 const (
 	// MaxFile is the largest file that Load reads, in bytes.
 	MaxFile = 1<<31 - 1
 	// maxOutputs is the largest number of classes or targets.
 	maxOutputs = 1 << 16
-	// maxUnnamed is the largest number of features without names in the file, if the file
-	// has fewer bytes.
+	// maxUnnamed is the largest number of features without names, unless the file has more
+	// bytes.
 	maxUnnamed = 1 << 20
 	// wordsForAll and wordsForByte bound the words of sets of categories.
 	wordsForAll, wordsForByte = 1 << 20, 32
-	// maxCategory is the first category that XGBoost has no room for.
+	// maxCategory is the first category that XGBoost cannot represent.
 	maxCategory = 1 << 24
 )
 
-// noParent stands for the parent of roots, and marks nodes that were pruned.
+// noParent is the parent of roots and also marks pruned nodes.
 const noParent = math.MaxInt32
 
 // Load reads a model file, JSON or UBJSON, as Booster.save_model of XGBoost 1.0 to 3.x
@@ -62,10 +62,9 @@ func Load(path string) (*Model, error) {
 	return m, nil
 }
 
-// Decode reads a model, in JSON or in UBJSON, which their first bytes tell apart. What is
-// wrong is said with the byte or the member where it is; what XGBoost has and an ensemble
-// of trees has not, such as linear boosters, is refused by name. The model keeps nothing of
-// data.
+// Decode reads a model in JSON or in UBJSON, which it recognises by the first bytes. Errors
+// have the byte or the member. Whatever an ensemble of trees cannot express, such as linear
+// boosters, is refused by name. The model does not refer to data.
 func Decode(data []byte) (*Model, error) {
 	root, err := parse(data)
 	if err == nil {
@@ -87,8 +86,8 @@ func parse(data []byte) (any, error) {
 	case strings.HasPrefix(head, "CONFIG-offset:"):
 		return nil, errors.New("the file is a snapshot of XGBoost's memory (pickled): have save_model write it as .json")
 	}
-	// In JSON a quote, or a brace, follows the first brace, after space; in UBJSON the type
-	// of a length.
+	// In JSON, a quote or a brace follows the first brace, after white space. In UBJSON, the
+	// type of a length follows it.
 	rest := strings.TrimLeft(head, " \t\r\n")
 	if strings.HasPrefix(rest, "{") {
 		if rest = strings.TrimLeft(rest[1:], " \t\r\n"); rest == "" || rest[0] == '"' || rest[0] == '}' {
@@ -99,7 +98,7 @@ func parse(data []byte) (any, error) {
 	return nil, errors.New("byte 0: a model begins with a brace")
 }
 
-// decode makes the model of what a file of so many bytes holds.
+// decode makes the model from the root value of a file of that many bytes.
 func decode(root any, bytes int) (*Model, error) {
 	r := &reader{words: wordsForAll + wordsForByte*bytes}
 	top := &node{value: root}
@@ -141,7 +140,7 @@ func (r *reader) version(m *Model, top *node) {
 	}
 }
 
-// parameters takes all blocks of parameters of the objective, whose names differ between
+// parameters reads all blocks with parameters of the objective. Their names differ between
 // versions.
 func (r *reader) parameters(m *Model, n *node) {
 	if r.err != nil {
@@ -163,7 +162,7 @@ func (r *reader) parameters(m *Model, n *node) {
 	}
 }
 
-// shape reads how many features and outputs there are, the base and the names.
+// shape reads the numbers of features and outputs, the base, and the names.
 func (r *reader) shape(m *Model, o objective, learner *node, bytes int) {
 	e := m.Ensemble
 	param := r.member(learner, "learner_model_param")
@@ -208,10 +207,10 @@ func (r *reader) shape(m *Model, o objective, learner *node, bytes int) {
 	}
 }
 
-// unnamed is the name of a feature that has none, as XGBoost has it.
+// unnamed returns the name that XGBoost gives to feature i where it has none.
 func unnamed(i int) string { return "f" + strconv.Itoa(i) }
 
-// base reads base_score: a number, in brackets since 3.1, or one for each output.
+// base reads base_score: one number, in brackets since 3.1, or a number for each output.
 func (r *reader) base(e *tree.Ensemble, o objective, n *node) {
 	text := strings.TrimSpace(r.text(n))
 	if r.err != nil {
@@ -249,7 +248,7 @@ func (r *reader) base(e *tree.Ensemble, o objective, n *node) {
 func (r *reader) trees(m *Model, booster *node) {
 	name := r.text(r.member(booster, "name"))
 	var weights []float64
-	if name == "dart" { // weights moved into the model in 3.5
+	if name == "dart" { // since 3.5 the weights are in the model
 		if n := booster.find("weight_drop"); n != nil {
 			weights = r.numbers(n, -1)
 		}
@@ -303,7 +302,8 @@ func (r *reader) trees(m *Model, booster *node) {
 	}
 }
 
-// categories reads the names of categories that 3.1 and later keep of data frames, by code.
+// categories reads the names of categories, by code, which 3.1 and later store for data
+// frames.
 func (r *reader) categories(e *tree.Ensemble, n *node) {
 	list := r.member(n, "enc")
 	columns := r.array(list)
@@ -332,7 +332,7 @@ func (r *reader) categories(e *tree.Ensemble, n *node) {
 	}
 }
 
-// names cuts the names of a column's categories out of the bytes of all.
+// names cuts the names of a column's categories out of their concatenated bytes.
 func (r *reader) names(c *node) []string {
 	place := r.member(c, "values")
 	values := r.integers(place, -1, -128, 255)

@@ -17,8 +17,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// Models of three versions give what those versions said of them: margins, predictions, the
-// leaves in which rows end, and the margins of the first round alone.
+// Models of three versions give the same margins, predictions, leaves, and margins of the
+// first round as those versions.
 func TestModelsOfXGBoost(t *testing.T) {
 	all, rows := readAll(t)
 	eachModel(t, func(version, name, path string) {
@@ -38,10 +38,10 @@ func TestModelsOfXGBoost(t *testing.T) {
 		requireNear(t, want.Prediction, allPredictions(m, rows[version]), what+" predictions")
 		requireNear(t, want.First, allMargins(m.First(1).Ensemble, rows[version]), what+" first round")
 		for k := range m.Ensemble.Trees {
-			number := map[int32]int32{} // of leaves in the file, here
+			number := map[int32]int32{} // by leaf of the file: number here
 			for i, row := range rows[version] {
 				leaf := m.Ensemble.Trees[k].Leaf(row, true)
-				if name != "pruned" { // whose files have nodes that nothing leads to
+				if name != "pruned" { // its files have unreachable nodes
 					require.Equal(t, want.Leaf[i][k], leaf, "%s row %d tree %d", what, i, k)
 				}
 				if before, ok := number[want.Leaf[i][k]]; ok {
@@ -53,7 +53,7 @@ func TestModelsOfXGBoost(t *testing.T) {
 	})
 }
 
-// What was read is written, in both formats, and read again as the same.
+// A model that was read is written, in both formats, and read again as the same.
 func TestRoundTrip(t *testing.T) {
 	_, rows := readAll(t)
 	eachModel(t, func(version, name, path string) {
@@ -67,7 +67,7 @@ func TestRoundTrip(t *testing.T) {
 			require.NoError(t, err, what+format)
 			requireNear(t, allMargins(m.Ensemble, rows[version]), allMargins(back.Ensemble, rows[version]), what+format)
 			if name != "softprob" && name != "parallel" && name != "softmax" && name != "dart-softprob" && name != "two" && name != "quantile" {
-				// The others have a base for each output, which goes into leaves.
+				// The other models have a base for each output, which goes into leaves.
 				require.Empty(t, tree.Diff(m.Ensemble, back.Ensemble), what+format)
 			}
 			require.Equal(t, m.Attributes, back.Attributes, what)
@@ -143,7 +143,7 @@ func TestCategoriesOfDataFrames(t *testing.T) {
 	}
 	require.Len(t, rows, 20)
 	requireNear(t, want.Prediction, allPredictions(m, rows), "predictions")
-	// The names are not written, what they mean is.
+	// The names are not written, but the sets of codes are.
 	file, err := m.Encode()
 	require.NoError(t, err)
 	back, err := Decode(file)
@@ -167,7 +167,7 @@ func TestCategoriesOfDataFrames(t *testing.T) {
 	}
 }
 
-// A Scorer gives what a walk from node to node does.
+// A Scorer gives the same as a walk from node to node.
 func TestScorer(t *testing.T) {
 	_, rows := readAll(t)
 	eachModel(t, func(version, name, path string) {
@@ -185,7 +185,7 @@ func TestScorer(t *testing.T) {
 	})
 }
 
-// Weights of trees stand beside the model or, since 3.5, within it.
+// Weights of trees are beside the model or, since 3.5, within it.
 func TestWeights(t *testing.T) {
 	m := small()
 	m.Ensemble.Trees[0].Weight = 0.25
@@ -205,7 +205,7 @@ func TestWeights(t *testing.T) {
 	require.ErrorContains(t, err, "there are 2 weights of 1 trees")
 }
 
-// A file that is saved over another keeps what others may do with it.
+// A file that is saved over another keeps its permissions.
 func TestSave(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.UBJ")
 	require.NoError(t, small().Save(path))

@@ -6,25 +6,24 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// nodeArrays are the arrays of a tree in a file, an element for each node.
+// nodeArrays has the arrays of a tree in a file, with an element for each node.
 type nodeArrays struct {
 	at                               *node
 	left, right, feature             []float64
 	value, gain, cover               []float64
 	condition, defaultLeft, category []float64
-	// sets has, for categorical nodes, where their categories are: the first, and their
-	// count.
+	// sets has, for each categorical node, the index of its first category and their number.
 	sets       map[int][2]int
 	categories []float64
 }
 
-// scalar refuses trees with vectors in their leaves, of which one is a whole round.
+// scalar refuses trees with vectors in their leaves. One such tree is a whole round.
 func (r *reader) scalar(list *node, trees []any) {
 	for i := range trees {
 		n := &node{up: list, index: i, value: trees[i]}
 		param := n.find("tree_param")
 		if param == nil {
-			continue // which reading the tree tells
+			continue // reading the tree reports it
 		}
 		if leaf := param.find("size_leaf_vector"); leaf != nil && r.count(leaf, math.MaxInt32) > 1 {
 			r.fail(n, "its leaves are vectors (multi_strategy multi_output_tree), which are not read: train with one_output_per_tree")
@@ -68,7 +67,7 @@ func (r *reader) tree(t *tree.Tree, n *node, e *tree.Ensemble) {
 	}
 }
 
-// sets reads which nodes are categorical and where their categories are.
+// sets reads which nodes are categorical, and where their categories are.
 func (r *reader) sets(a *nodeArrays, nodes int) {
 	n := a.at
 	a.category = r.integers(r.member(n, "split_type"), nodes, 0, 1)
@@ -95,8 +94,9 @@ func (r *reader) sets(a *nodeArrays, nodes int) {
 	}
 }
 
-// order returns the numbers of the nodes that can be reached, parents before children: in
-// the file's order, which leaf numbers rely on, unless pruning has mixed it; then by depth.
+// order returns the numbers of the reachable nodes, parents before children. This is the
+// file's order, on which leaf numbers rely, unless pruning has changed it. Then it is by
+// depth.
 func (r *reader) order(a *nodeArrays, nodes, deleted int) []int32 {
 	seen := make([]bool, nodes)
 	seen[0] = true
@@ -137,16 +137,16 @@ func (r *reader) order(a *nodeArrays, nodes, deleted int) []int32 {
 	return order
 }
 
-// nodes makes the nodes, in an order.
+// nodes makes the nodes in the given order.
 func (r *reader) nodes(t *tree.Tree, a *nodeArrays, order []int32, features int) {
-	number := make([]int32, len(a.left)) // of nodes of the file, among those that are kept
+	number := make([]int32, len(a.left)) // by node of the file: its number among the kept nodes
 	for i, from := range order {
 		number[from] = int32(i)
 	}
 	t.Nodes = make([]tree.Node, len(order))
 	for i, from := range order {
 		n := &t.Nodes[i]
-		// What is no number in these says nothing, and nothing depends on it.
+		// Values that are not finite are dropped: nothing depends on these fields.
 		n.Gain, n.Cover = finite(a.gain[from]), max(0, finite(a.cover[from]))
 		if a.left[from] < 0 {
 			n.Value = a.condition[from]
@@ -179,8 +179,8 @@ func (r *reader) nodes(t *tree.Tree, a *nodeArrays, order []int32, features int)
 	}
 }
 
-// set writes the set of a node. A few bytes may name a large category, for whose set there
-// are words up to 2 MiB: the file has only so many to give away.
+// set writes the set of a node. A few bytes may name a large category, whose set takes up to
+// 2 MiB. So the words of all sets are bounded by the size of the file.
 func (r *reader) set(t *tree.Tree, n *tree.Node, at *node, categories []float64) {
 	most := 0
 	for _, c := range categories {
@@ -198,7 +198,7 @@ func (r *reader) set(t *tree.Tree, n *tree.Node, at *node, categories []float64)
 	}
 }
 
-// finite is v, or 0 where v is infinite or NaN.
+// finite returns v, or 0 where v is infinite or NaN.
 func finite(v float64) float64 {
 	if v-v != 0 {
 		return 0

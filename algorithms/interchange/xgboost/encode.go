@@ -13,32 +13,33 @@ import (
 	"github.com/superstep-ml/superstep/internal/wholefile"
 )
 
-// written is the version that files say they are of: one whose rules they follow, and that
-// 1.7 to 3.x read.
+// written is the version of XGBoost that files declare. They follow the rules of that
+// version, and 1.7 to 3.x read them.
 var written = []int{2, 1, 0}
 
-// Encode writes the model as JSON, for XGBoost 1.7 to 3.x. Those predict what the ensemble
-// gives for rows of float32, but for sums in float32. The same model gives the same bytes.
+// Encode writes the model as JSON, for XGBoost 1.7 to 3.x. For rows of float32, XGBoost's
+// predictions equal those of the ensemble except for sums in float32. The same model gives
+// the same bytes.
 //
-//   - Values are rounded to float32, and so are thresholds of ensembles that are not Single,
-//     upwards, so that float32 rows take the same way.
-//   - The base goes into base_score as far as one number, in float32 and the space of
-//     predictions, can hold it; the rest is added to the leaves of the first tree of each
-//     output.
-//   - Averages are divided out. Leaves with values for several outputs become trees for
-//     each output.
+//   - Values are rounded to float32. Thresholds of ensembles that are not Single are rounded
+//     up to float32, so that rows of float32 go the same way.
+//   - The base goes into base_score as far as one float32, in the space of predictions, can
+//     hold it. The rest is added to the leaves of the first tree of each output.
+//   - Averages become sums of divided leaves. Leaves with values for several outputs become
+//     trees for each output.
 //   - Trees with weights other than 1 are of the booster dart.
-//   - Names of categories are not written: XGBoost is given their codes.
+//   - Names of categories are not written: XGBoost takes their codes.
 //
-// A node that takes zeros for missing, where its zeros go the other way than its threshold
-// sends them, has no form in XGBoost: that is an error, as is what float32 cannot hold.
+// XGBoost cannot express a node that treats zeros as missing and sends them against its
+// threshold. That is an error, and so are numbers that float32 cannot hold.
 func (m *Model) Encode() ([]byte, error) { return m.encode(appendJSON) }
 
 // EncodeUBJSON is Encode in UBJSON, which is shorter and faster to read.
 func (m *Model) EncodeUBJSON() ([]byte, error) { return m.encode(appendUBJSON) }
 
-// Save writes the model to a file: UBJSON if its name ends in .ubj, else JSON. It writes
-// aside and renames, so that the file is either the old one or the whole new one.
+// Save writes the model to a file: UBJSON if its name ends in .ubj, else JSON. It writes a
+// temporary file and renames it, so that the file is either the old one or the whole new
+// one.
 func (m *Model) Save(path string) error {
 	encode := m.Encode
 	if strings.EqualFold(filepath.Ext(path), ".ubj") {
@@ -62,7 +63,7 @@ func (m *Model) encode(write func([]byte, any) []byte) ([]byte, error) {
 	return write(nil, v), nil
 }
 
-// value makes the file as a value.
+// value returns the content of the file as a value.
 func (m *Model) value() (any, error) {
 	e := m.Ensemble
 	if e == nil {
@@ -101,7 +102,7 @@ func (m *Model) value() (any, error) {
 	return members{{"learner", learner}, {"version", written}}, nil
 }
 
-// check tells what a file cannot say of the whole.
+// check returns what a file cannot express, apart from trees.
 func (m *Model) check(o objective) error {
 	e := m.Ensemble
 	switch {
@@ -125,8 +126,8 @@ func pairsOf(pairs map[string]string) members {
 	return made
 }
 
-// names are the names of the features, nil if they are those that XGBoost gives to features
-// without names: a file with names is applied to data with names alone.
+// names returns the names of the features, or nil if they are XGBoost's names for features
+// without names. XGBoost applies a file with names only to data with names.
 func (m *Model) names() []string {
 	for i, name := range m.Ensemble.Features {
 		if name != unnamed(i) {
@@ -136,8 +137,8 @@ func (m *Model) names() []string {
 	return nil
 }
 
-// types are the types of the features, nil if none is known: those are categorical that
-// splits or categories show to be.
+// types returns the types of the features, or nil if none is known. A feature is categorical
+// if it has names of categories or a categorical split.
 func (m *Model) types() []string {
 	if m.Types != nil {
 		return m.Types

@@ -8,18 +8,18 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// placed is a tree of the file: one of the ensemble for one of its outputs, or, where tree
-// is nil, a leaf.
+// placed is a tree of the file: a tree of the ensemble for one of its outputs. Where tree is
+// nil, it is a single leaf.
 type placed struct {
 	tree   *tree.Tree
 	number int // of the tree in the ensemble, for errors
 	output int
-	scale  float64 // what values are multiplied by
-	add    float64 // what is added to each leaf then
+	scale  float64 // factor of leaf values
+	add    float64 // added to each leaf after scaling
 }
 
-// baseScore returns what base_score is, and for each output what is left of the base, which
-// goes into leaves.
+// baseScore returns base_score, and the rest of the base for each output. The rest goes into
+// leaves.
 func baseScore(e *tree.Ensemble, o objective) (float32, []float64) {
 	base := e.Base[0]
 	for _, b := range e.Base {
@@ -30,7 +30,7 @@ func baseScore(e *tree.Ensemble, o objective) (float32, []float64) {
 	score, margin := o.link.score(base)
 	rest := make([]float64, e.Outputs)
 	for i, b := range e.Base {
-		// A difference that sums in float32 would not show is none.
+		// Ignore a difference that would vanish in sums of float32.
 		if d := b - margin; math.Abs(d) > 1e-7*max(1, math.Abs(b)) {
 			rest[i] = d
 		}
@@ -38,9 +38,9 @@ func baseScore(e *tree.Ensemble, o objective) (float32, []float64) {
 	return score, rest
 }
 
-// place puts the trees into the order of XGBoost's rounds, in which each output has its
-// trees of the round behind one another, and fills rounds up with leaves of 0. The trees of
-// an output keep their order. It returns the weights if there are others than 1.
+// place puts the trees into the order of XGBoost's rounds. Within a round, the trees of an
+// output follow each other. Rounds are filled up with leaves of 0. The trees of an output
+// keep their order. The weights are nil if all are 1.
 func (m *Model) place(rest []float64) ([]placed, []any, error) {
 	e := m.Ensemble
 	of := make([][]placed, e.Outputs)
@@ -97,8 +97,8 @@ func (m *Model) place(rest []float64) ([]placed, []any, error) {
 	return all, weights, nil
 }
 
-// withRest adds what is left of the base of an output to the leaves of its first tree that
-// counts, which may have to be made.
+// withRest adds the rest of an output's base to the leaves of its first tree with a weight
+// that is not close to 0. Where there is no such tree, it appends one.
 func withRest(list []placed, output int, rest float64) []placed {
 	if rest == 0 {
 		return list
@@ -113,7 +113,7 @@ func withRest(list []placed, output int, rest float64) []placed {
 	return append(list, placed{output: output, add: rest})
 }
 
-// arrays are those of a tree of the file.
+// arrays are the arrays of a tree in the file.
 type arrays struct {
 	left, right, parent, feature []int32
 	condition, weight            []float32
@@ -130,7 +130,7 @@ func (p *placed) value(id int, e *tree.Ensemble) (members, error) {
 		nodes = p.tree.Nodes
 	}
 	order := siblings(nodes)
-	number := make([]int32, len(nodes)) // of nodes in the file
+	number := make([]int32, len(nodes)) // by node: its number in the file
 	for i, from := range order {
 		number[from] = int32(i)
 	}
@@ -169,8 +169,9 @@ func (p *placed) value(id int, e *tree.Ensemble) (members, error) {
 	}, nil
 }
 
-// children returns the children of a node as XGBoost has them: there the categories of the
-// set go right, all others left. Where it is the other way round, sides change.
+// children returns the children of a node as XGBoost has them. XGBoost sends the categories
+// of the set right and all others left. Where the node does the opposite, the sides are
+// swapped.
 func children(n *tree.Node) (int32, int32) {
 	if n.Flags&(tree.Categorical|tree.SetRight) == tree.Categorical {
 		return n.Right, n.Left
@@ -178,9 +179,9 @@ func children(n *tree.Node) (int32, int32) {
 	return n.Left, n.Right
 }
 
-// siblings returns the numbers of nodes in an order in which right children follow left
-// ones, as XGBoost's predictor takes it for granted: the order that is, where it does, else
-// by depth.
+// siblings returns the numbers of nodes in an order in which each right child follows the
+// left one, as XGBoost's predictor requires. It keeps the present order where that holds.
+// Else the order is by depth.
 func siblings(nodes []tree.Node) []int32 {
 	order := make([]int32, 0, len(nodes))
 	kept := true
@@ -213,7 +214,7 @@ func (p *placed) node(a *arrays, i, from int, number []int32, e *tree.Ensemble) 
 		}
 	}
 	v := float64(n.Value * p.scale)
-	if p.add != 0 { // −0 stays what it is
+	if p.add != 0 { // so that −0 stays −0
 		v += p.add
 	}
 	value, err := single("value", v)
@@ -242,16 +243,16 @@ func (p *placed) node(a *arrays, i, from int, number []int32, e *tree.Ensemble) 
 	return nil
 }
 
-// missing returns the child to which rows go in which the feature of a node is missing.
+// missing returns the child for rows in which the feature of a node is missing.
 func (p *placed) missing(n *tree.Node, from int, e *tree.Ensemble) (int32, error) {
 	x := math.NaN()
 	if n.Flags&tree.ZeroMissing != 0 {
-		// NaN goes where zeros go, and those must go there by their value.
+		// NaN goes the way of zeros, and zeros must go that way by their value.
 		valued := tree.Tree{Nodes: []tree.Node{*n}, Sets: p.tree.Sets}
 		valued.Nodes[0].Flags &^= tree.ZeroMissing
 		near := n.Flags&tree.Categorical == 0 && math.Abs(n.Threshold) <= tiny
 		if near || valued.Left(0, 0, e.Single) != p.tree.Left(int32(from), 0, e.Single) {
-			return 0, fmt.Errorf("it takes zeros of feature %q for missing, which XGBoost has no form for", e.Features[n.Feature])
+			return 0, fmt.Errorf("it takes zeros of feature %q as missing, which XGBoost cannot express", e.Features[n.Feature])
 		}
 	}
 	if p.tree.Left(int32(from), x, e.Single) {
@@ -260,11 +261,12 @@ func (p *placed) missing(n *tree.Node, from int, e *tree.Ensemble) (int32, error
 	return n.Right, nil
 }
 
-// tiny is how far from zero values are taken for missing.
+// tiny bounds the values that count as zero, and so as missing.
 const tiny = 1.1e-35
 
-// categories writes the set of a node. One that is empty, which XGBoost does not read, is a
-// threshold that all categories lie below, on the side of those that are not in the set.
+// categories writes the set of a node. XGBoost does not read empty sets. In place of one, it
+// writes a threshold that is above all categories: so all go the way of categories outside
+// the set.
 func (p *placed) categories(a *arrays, i int, n *tree.Node) error {
 	from := len(a.categories)
 	for c := range n.SetWords * 32 {
@@ -301,8 +303,8 @@ func clamp(v float64) float32 {
 	return float32(min(max(v, -math.MaxFloat32), math.MaxFloat32))
 }
 
-// above is the least float32 that is not below a threshold: below both lie the same float32
-// values.
+// above returns the least float32 that is not below a threshold. The same float32 values are
+// below both.
 func above(v float64) float32 {
 	w := float32(v)
 	if float64(w) < v {

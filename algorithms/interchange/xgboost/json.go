@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// jsonReader reads JSON as XGBoost writes it: RFC 8259 and the bare words NaN, Infinity and
+// jsonReader reads JSON as XGBoost writes it: RFC 8259 with the words NaN, Infinity and
 // -Infinity. Numbers with a point or an exponent are float32 values.
 type jsonReader struct {
 	text string
@@ -51,7 +51,7 @@ func (r *jsonReader) next() byte {
 	return 0
 }
 
-// take skips a byte that must be there.
+// take skips a required byte.
 func (r *jsonReader) take(c byte) error {
 	if got := r.next(); got != c {
 		if r.at >= len(r.text) {
@@ -131,7 +131,7 @@ func (r *jsonReader) object(depth int) (any, error) {
 	}
 }
 
-// array reads numbers and bools into one list of numbers while nothing else comes.
+// array reads an array. While it has only numbers and bools, it is one list of numbers.
 func (r *jsonReader) array(depth int) (any, error) {
 	r.at++
 	numbers := []float64{}
@@ -188,7 +188,7 @@ func asNumber(v any) (float64, bool) {
 	return 0, false
 }
 
-// mixed is a list that begins with numbers.
+// mixed returns numbers as the beginning of a list of any values.
 func mixed(numbers []float64) []any {
 	list := make([]any, len(numbers), len(numbers)+1)
 	for i, v := range numbers {
@@ -270,7 +270,7 @@ func (r *jsonReader) string() (string, error) {
 	return "", errEnd
 }
 
-// whole ends a text at its closing quote.
+// whole ends a text at its closing quote and checks it.
 func (r *jsonReader) whole(from int, s string) (string, error) {
 	if !utf8.ValidString(s) {
 		r.at = from
@@ -280,7 +280,7 @@ func (r *jsonReader) whole(from int, s string) (string, error) {
 	return s, nil
 }
 
-// escape appends what a backslash and the characters behind it stand for.
+// escape appends the character of an escape sequence.
 func (r *jsonReader) escape(made []byte) ([]byte, error) {
 	if r.at+1 >= len(r.text) {
 		return nil, errEnd
@@ -331,8 +331,8 @@ func (r *jsonReader) unit() (rune, error) {
 	return rune(v), nil
 }
 
-// appendJSON writes a value as XGBoost's parser takes it: numbers of float32 have an
-// exponent, since it takes one without for an integer, and integers have none.
+// appendJSON writes a value for XGBoost's parser. Numbers of float32 have an exponent and
+// integers have none, as the parser reads a number without one as an integer.
 func appendJSON(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case string:
@@ -411,8 +411,8 @@ func appendFloat(b []byte, v float32) []byte {
 	return append(kept, digits...)
 }
 
-// appendText writes a JSON string. Only what must be is escaped, with the escapes that
-// XGBoost's parser knows; its \u takes no other characters.
+// appendText writes a JSON string. It escapes only what it must, with escapes that XGBoost's
+// parser knows. The parser's \u takes only control characters.
 func appendText(b []byte, s string) []byte {
 	b = append(b, '"')
 	for i := range len(s) {

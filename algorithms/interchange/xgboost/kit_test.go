@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// expected is what one version of XGBoost said of its models; see testdata/make.py.
+// expected has the results of one version of XGBoost for its models; see testdata/make.py.
 type expected struct {
 	Rows  [][]*float64
 	Cases map[string]struct {
@@ -45,7 +45,7 @@ func readExpected(t testing.TB, version string) (expected, [][]float64) {
 	return want, rows
 }
 
-// readAll reads what all versions said.
+// readAll reads the results of all versions.
 func readAll(t testing.TB) (map[string]expected, map[string][][]float64) {
 	all, rows := map[string]expected{}, map[string][][]float64{}
 	for _, v := range versions {
@@ -54,7 +54,7 @@ func readAll(t testing.TB) (map[string]expected, map[string][][]float64) {
 	return all, rows
 }
 
-// margins goes through the trees node by node, by the definitions of package tree.
+// margins walks the trees node by node, by the definitions of package tree.
 func margins(e *tree.Ensemble, row []float64) []float64 {
 	sums, counts := make([]float64, e.Outputs), make([]float64, e.Outputs)
 	for i := range e.Trees {
@@ -97,7 +97,7 @@ func allPredictions(m *Model, rows [][]float64) []float64 {
 	return all
 }
 
-// requireNear wants numbers within 1e-6 of their size, or of 1.
+// requireNear asserts that numbers agree within 1e-6, relative to their size or to 1.
 func requireNear(t testing.TB, want, got []float64, what string) {
 	require.Len(t, got, len(want), what)
 	for i := range want {
@@ -125,7 +125,7 @@ func eachModel(t testing.TB, f func(version, name, path string)) {
 	require.Greater(t, count, 80)
 }
 
-// encodings are both formats.
+// encodings returns the encoders of both formats.
 func encodings(m *Model) map[string]func() ([]byte, error) {
 	return map[string]func() ([]byte, error){"JSON": m.Encode, "UBJSON": m.EncodeUBJSON}
 }

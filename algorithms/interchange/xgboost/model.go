@@ -12,32 +12,33 @@ import (
 	"github.com/superstep-ml/superstep/internal/spelling"
 )
 
-// Model is a boosted model as files of XGBoost have it.
+// Model is a boosted model in the form of XGBoost's files.
 type Model struct {
-	// Ensemble is the trees. Its margins are what XGBoost returns with output_margin; Base
-	// is in the space of margins, whatever the file holds.
+	// Ensemble has the trees. Its margins equal XGBoost's with output_margin. Base is in the
+	// space of margins, whatever the file has.
 	Ensemble *tree.Ensemble
-	// Objective is XGBoost's name for what was minimised, such as "binary:logistic". It
-	// links margins to predictions; see Transform.
+	// Objective is XGBoost's name of the objective, such as "binary:logistic". It links
+	// margins to predictions; see Transform.
 	Objective string
-	// Parameters are those of the objective, such as "tweedie_variance_power", as the file
-	// spells them. Those that are missing are written with XGBoost's defaults.
+	// Parameters are the parameters of the objective, such as "tweedie_variance_power", as
+	// the file spells them. Missing ones are written with XGBoost's defaults.
 	Parameters map[string]string
 	// Attributes are notes that XGBoost keeps with a model, such as "best_iteration".
 	Attributes map[string]string
-	// Types are the types of the features in XGBoost's letters: "float", "int", "i" (0 or
-	// 1), "q" (a quantity), "c" (a category). Nil has them written as what the splits show.
+	// Types are the types of the features in XGBoost's words: "float", "int", "i" (0 or 1),
+	// "q" (a quantity), "c" (a category). Where it is nil, Encode derives types from the
+	// splits.
 	Types []string
-	// ParallelTrees is the number of trees that a round grows for each output, for boosted
-	// forests; 0 means 1.
+	// ParallelTrees is the number of trees of an output in a round, for boosted forests; 0
+	// means 1.
 	ParallelTrees int
-	// Version is that of the library that wrote the file; zero for models made here.
+	// Version is the version of the library that wrote the file; zero for models made here.
 	Version [3]int
 }
 
 // New returns a model of an ensemble. The objective is XGBoost's name. classes is the number
 // of classes for the objectives multi:softprob and multi:softmax, whose ensemble has as many
-// outputs, and not looked at for others. The model refers to the ensemble.
+// outputs. Other objectives ignore it. The model refers to the ensemble.
 func New(e *tree.Ensemble, objective string, classes int) (*Model, error) {
 	m := &Model{Ensemble: e, Objective: objective}
 	o, err := objectiveOf(objective)
@@ -53,12 +54,12 @@ func New(e *tree.Ensemble, objective string, classes int) (*Model, error) {
 	return m, nil
 }
 
-// Objectives returns the names of the objectives that are known, in ascending order.
+// Objectives returns the names of the known objectives, in ascending order.
 func Objectives() []string { return slices.Sorted(maps.Keys(objectives)) }
 
-// BestRound returns the number of rounds that early stopping found best, counted from 1, if
-// the attributes tell it. XGBoost's own predict goes through all rounds unless it is told
-// otherwise; so does the ensemble here. See First.
+// BestRound returns the best number of rounds by early stopping, at least 1, if the
+// attributes have it. XGBoost's own predict uses all rounds unless told otherwise, and so
+// does the ensemble here. See First.
 func (m *Model) BestRound() (int, bool) {
 	n, err := strconv.Atoi(m.Attributes["best_iteration"])
 	if err != nil || n < 0 || n == math.MaxInt {
@@ -77,7 +78,7 @@ func (m *Model) Rounds() int {
 	return (most + m.parallel() - 1) / m.parallel()
 }
 
-// First returns the model of the first rounds, which shares the trees.
+// First returns the model of the first rounds. It shares the trees.
 func (m *Model) First(rounds int) *Model {
 	made, e := *m, *m.Ensemble
 	made.Ensemble, e.Trees = &e, nil
@@ -96,7 +97,7 @@ func (m *Model) First(rounds int) *Model {
 
 func (m *Model) parallel() int { return max(1, m.ParallelTrees) }
 
-// counts returns the number of trees that add to each output.
+// counts returns, by output, the number of trees that add to it.
 func (m *Model) counts() []int {
 	counts := make([]int, m.Ensemble.Outputs)
 	for i := range m.Ensemble.Trees {
@@ -112,7 +113,7 @@ func (m *Model) counts() []int {
 	return counts
 }
 
-// objectiveOf finds what is known of an objective.
+// objectiveOf returns the properties of an objective.
 func objectiveOf(name string) (objective, error) {
 	o, ok := objectives[name]
 	if !ok {

@@ -7,32 +7,32 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// link is how margins become predictions.
+// link is a function from margins to predictions.
 type link uint8
 
 const (
 	identity  link = iota
 	logistic       // 1/(1+exp(−x))
 	exponent       // exp(x)
-	softmax        // shares of classes
+	softmax        // probabilities of classes
 	largest        // the number of the class with the largest margin
 	threshold      // 1 above 0, else 0
 )
 
-// objective is what files and predictions depend on of an objective.
+// objective has the properties of an objective that matter to files and predictions.
 type objective struct {
 	link link
 	// classes says that the outputs are classes.
 	classes bool
-	// block is the member of the file with the parameters, "" if there is none; parameters
-	// are those that XGBoost wants to find, name and default behind one another.
+	// block is the member of the file with the parameters, "" if there is none. parameters
+	// are those that XGBoost requires: each name is followed by its default.
 	block      string
 	parameters []string
-	// old is the name of the block before 2.0 where that differs; 1.x wants to find it.
+	// old is the name of the block before 2.0 where that differs; 1.x requires it.
 	old string
 }
 
-// objectives are those of XGBoost 1.0 to 3.x, by their names.
+// objectives has the objectives of XGBoost 1.0 to 3.x, by name.
 var objectives = map[string]objective{
 	"reg:squarederror":     {block: "reg_loss_param", parameters: []string{"scale_pos_weight", "1"}},
 	"reg:squaredlogerror":  {block: "reg_loss_param", parameters: []string{"scale_pos_weight", "1"}},
@@ -55,8 +55,8 @@ var objectives = map[string]objective{
 	"rank:map":             {block: "lambdarank_param", old: "lambda_rank_param"},
 }
 
-// Predictions returns how many numbers Transform makes of the margins of a row: one for each
-// output, but one alone, the class, for multi:softmax.
+// Predictions returns how many numbers Transform makes from the margins of a row: one for
+// each output, except for multi:softmax, where the class is the only number.
 func (m *Model) Predictions() int {
 	if objectives[m.Objective].link == largest {
 		return 1
@@ -64,11 +64,11 @@ func (m *Model) Predictions() int {
 	return m.Ensemble.Outputs
 }
 
-// Transform makes predictions of the margins of a row, one for each output of the ensemble,
-// as XGBoost does: probabilities for logistic and softmax, means for logarithmic links,
-// hazards for survival:cox, and margins as they are for other objectives. The two may be
-// the same slice. Slices of other lengths than Outputs and Predictions, and an objective
-// that is not known, are mistakes of the caller, and panic.
+// Transform turns the margins of a row, one for each output of the ensemble, into
+// predictions, as XGBoost does: probabilities for logistic and softmax, means for
+// logarithmic links, hazards for survival:cox, and unchanged margins for other objectives.
+// Both may be the same slice. It panics where the lengths of slices are not Outputs and
+// Predictions, and where the objective is not known.
 func (m *Model) Transform(margins, predictions []float64) {
 	o, err := objectiveOf(m.Objective)
 	if err != nil || len(margins) != m.Ensemble.Outputs || len(predictions) != m.Predictions() {
@@ -92,7 +92,7 @@ func (m *Model) Transform(margins, predictions []float64) {
 	}
 }
 
-// shares is softmax, less the largest margin, so that nothing overflows.
+// shares is softmax. It subtracts the largest margin first, so that nothing overflows.
 func shares(margins, predictions []float64) {
 	most, sum := math.Inf(-1), 0.0
 	for _, v := range margins {
@@ -107,7 +107,7 @@ func shares(margins, predictions []float64) {
 	}
 }
 
-// apply is the link of one number.
+// apply applies the link to one number.
 func (l link) apply(x float64) float64 {
 	switch l {
 	case logistic:
@@ -123,12 +123,12 @@ func (l link) apply(x float64) float64 {
 	return x
 }
 
-// probabilityGap is how near to 0 and 1 XGBoost lets base_score be since 3.1; before, it
-// refused 0 and 1 alone.
+// probabilityGap is the least distance of base_score from 0 and 1 since XGBoost 3.1. Before,
+// XGBoost refused only 0 and 1 themselves.
 const probabilityGap = 1e-6
 
-// margin is what base_score is in the space of margins. Its steps are rounded to float32
-// where XGBoost's are: near 1 the difference shows.
+// margin returns base_score as a margin. It rounds to float32 in the same steps as XGBoost,
+// which matters near 1.
 func (l link) margin(score float64) (float64, error) {
 	switch l {
 	case logistic:
@@ -150,8 +150,9 @@ func (l link) margin(score float64) (float64, error) {
 	return score, nil
 }
 
-// score is the base_score whose margin is nearest to a base, and that margin. Where the
-// base_score would be too near to the ends of its range to be exact, it is that of margin 0.
+// score returns the base_score whose margin is nearest to a base, and that margin. Where
+// base_score would be too near to the ends of its range to be exact, it returns the
+// base_score of margin 0.
 func (l link) score(base float64) (float32, float64) {
 	var score float32
 	switch l {
@@ -172,7 +173,7 @@ func (l link) score(base float64) (float32, float64) {
 	}
 	margin, err := l.margin(float64(score))
 	if err != nil {
-		return 0, 0 // of bases that are no numbers, which Validate refuses
+		return 0, 0 // the base is not a number, which Validate refuses
 	}
 	return score, margin
 }

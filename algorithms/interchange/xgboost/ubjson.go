@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// ubjReader reads Universal Binary JSON, draft 12, as far as models need it: no high
-// precision numbers, and no typed containers of anything but numbers. Integers are
-// big-endian. No length is believed that the rest of the file cannot hold.
+// ubjReader reads the part of Universal Binary JSON, draft 12, that models need: no high
+// precision numbers, and typed containers only of numbers. Integers are big-endian. A length
+// that the rest of the file cannot hold is an error.
 type ubjReader struct {
 	data []byte
 	at   int
@@ -32,7 +32,7 @@ func parseUBJSON(data []byte) (any, error) {
 	return v, nil
 }
 
-// marker returns the next byte that is no padding.
+// marker returns the next byte that is not padding.
 func (r *ubjReader) marker() (byte, error) {
 	for r.at < len(r.data) {
 		c := r.data[r.at]
@@ -53,7 +53,8 @@ func (r *ubjReader) bytes(n int) ([]byte, error) {
 	return r.data[r.at-n : r.at], nil
 }
 
-// width is the number of bytes of a number, 0 of what is none.
+// width returns the number of bytes of a number, or 0 where the marker is not that of a
+// number.
 func width(marker byte) int {
 	switch marker {
 	case 'i', 'U':
@@ -68,7 +69,7 @@ func width(marker byte) int {
 	return 0
 }
 
-// number reads a number of a type out of its bytes.
+// number decodes a number of a type from its bytes.
 func number(marker byte, b []byte) float64 {
 	switch marker {
 	case 'i':
@@ -87,8 +88,8 @@ func number(marker byte, b []byte) float64 {
 	return math.Float64frombits(binary.BigEndian.Uint64(b))
 }
 
-// length reads a length: a marker of an integer type and the integer. What is counted takes
-// at least least bytes each.
+// length reads a length: the marker of an integer type and the integer. Each counted element
+// takes at least that many bytes.
 func (r *ubjReader) length(least int) (int, error) {
 	c, err := r.marker()
 	if err != nil {
@@ -169,7 +170,7 @@ func (r *ubjReader) object(depth int) (any, error) {
 		case c == '$' || c == '#':
 			return nil, errors.New("objects with a type or a count are not read")
 		}
-		r.at-- // the marker is that of the key's length
+		r.at-- // the marker belongs to the key's length
 		key, err := r.string()
 		if err != nil {
 			return nil, err
@@ -191,7 +192,7 @@ func (r *ubjReader) array(depth int) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	left := -1 // the elements that are left, negative where ] ends the array
+	left := -1 // number of elements left; negative: ] ends the array
 	switch c {
 	case '$':
 		return r.typed()
@@ -253,7 +254,7 @@ func (r *ubjReader) typed() (any, error) {
 	return made, nil
 }
 
-// appendUBJSON writes a value as XGBoost does: all lengths are of 64 bits, arrays of nodes
+// appendUBJSON writes a value as XGBoost does. All lengths have 64 bits, and arrays of nodes
 // have a type.
 func appendUBJSON(b []byte, v any) []byte {
 	switch v := v.(type) {
@@ -302,7 +303,7 @@ func appendHead(b []byte, marker byte, n int) []byte {
 	return binary.BigEndian.AppendUint64(append(b, '[', '$', marker, '#', 'L'), uint64(n))
 }
 
-// appendSeries writes an array whose elements have their types each.
+// appendSeries writes an array in which each element has its own type.
 func appendSeries[T any](b []byte, list []T) []byte {
 	b = binary.BigEndian.AppendUint64(append(b, '[', '#', 'L'), uint64(len(list)))
 	for _, v := range list {

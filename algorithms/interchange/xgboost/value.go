@@ -10,11 +10,10 @@ import (
 	"strings"
 )
 
-// What files hold, in JSON and in UBJSON alike, is read as: nil, bool, float64, string,
-// []float64 (an array of numbers and bools alone, also an empty one), []any and
-// map[string]any. It is written from string, int, float32, bool, []float32, []int32,
-// []int64, []uint8 (which are arrays with a type in UBJSON), []int, []string, []any and
-// members.
+// Values of JSON and UBJSON are read as nil, bool, float64, string, []float64 (an array of
+// only numbers and bools, also an empty one), []any and map[string]any. They are written
+// from string, int, float32, bool, []float32, []int32, []int64, []uint8 (which are arrays
+// with a type in UBJSON), []int, []string, []any and members.
 type member struct {
 	name  string
 	value any
@@ -22,7 +21,7 @@ type member struct {
 
 type members []member
 
-// maxDepth is how deep values may lie within each other; those of models lie 9 deep.
+// maxDepth bounds the nesting of values. Values of models are nested 9 deep.
 const maxDepth = 32
 
 var errDeep = fmt.Errorf("values lie more than %d deep within each other", maxDepth)
@@ -35,7 +34,7 @@ type node struct {
 	value any
 }
 
-// path is where a node stands, such as learner.objective.name or trees[3].
+// path returns the path of a node, such as learner.objective.name or trees[3].
 func (n *node) path() string {
 	if n.up == nil {
 		return ""
@@ -58,7 +57,7 @@ func (n *node) fail(format string, a ...any) error {
 	return fmt.Errorf("%s: %w", path, fmt.Errorf(format, a...))
 }
 
-// kindOf names what a value is.
+// kindOf names the kind of a value.
 func kindOf(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -80,7 +79,7 @@ func kindOf(v any) string {
 	return "an object"
 }
 
-// find returns a member of an object, nil if it has none of the name.
+// find returns the member of an object with a name, or nil if there is none.
 func (n *node) find(key string) *node {
 	object, _ := n.value.(map[string]any)
 	v, ok := object[key]
@@ -90,11 +89,10 @@ func (n *node) find(key string) *node {
 	return &node{up: n, key: key, value: v}
 }
 
-// reader reads values of nodes until the first error, which it keeps; from then on it
-// returns zeros.
+// reader reads values of nodes. It keeps the first error and returns zeros from then on.
 type reader struct {
 	err error
-	// words is how many words of sets of categories may still be made.
+	// words is the number of words of sets of categories that may still be made.
 	words int
 }
 
@@ -106,7 +104,7 @@ func (r *reader) fail(n *node, format string, a ...any) {
 
 var nothing = &node{}
 
-// member returns a member that must be there.
+// member returns a required member.
 func (r *reader) member(n *node, path ...string) *node {
 	for _, key := range path {
 		if r.err != nil {
@@ -137,7 +135,7 @@ func (r *reader) text(n *node) string {
 	return s
 }
 
-// count returns an integer of at most most, which files have as text.
+// count returns an integer from 0 to most. Files may have it as text.
 func (r *reader) count(n *node, most int) int {
 	if r.err != nil {
 		return 0
@@ -162,7 +160,7 @@ func (r *reader) count(n *node, most int) int {
 	return v
 }
 
-// brief shows a value in few characters.
+// brief shortens a value for messages.
 func brief(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -176,7 +174,8 @@ func brief(v any) string {
 	return kindOf(v)
 }
 
-// numbers returns an array of numbers, of a length unless that is negative.
+// numbers returns an array of numbers. It must have the given length, unless that is
+// negative.
 func (r *reader) numbers(n *node, length int) []float64 {
 	if r.err != nil {
 		return nil
@@ -193,7 +192,7 @@ func (r *reader) numbers(n *node, length int) []float64 {
 	return list
 }
 
-// integers is numbers that are integers from least to most.
+// integers is numbers for integers from least to most.
 func (r *reader) integers(n *node, length int, least, most float64) []float64 {
 	list := r.numbers(n, length)
 	for i, v := range list {
@@ -205,7 +204,7 @@ func (r *reader) integers(n *node, length int, least, most float64) []float64 {
 	return list
 }
 
-// array returns the values of an array; an array of numbers has them as values.
+// array returns the elements of an array, also of an array of numbers.
 func (r *reader) array(n *node) []any {
 	if r.err != nil {
 		return nil
