@@ -82,17 +82,23 @@ func (w *watchedFiles) all() []*os.File {
 // TestRowsOfFilesThatAreEmitted: rows that a queue emits as they are do not lie in its files any
 // more. The files are verified no longer, and the disk may do with them what it likes.
 func TestRowsOfFilesThatAreEmitted(t *testing.T) {
-	const n = 1 << 15
+	const n = 1 << 12
 	again := comqueue.PartitionedRows("again")
 	for name, damage := range map[string]func(f *os.File) error{
 		"write": func(f *os.File) error { _, err := f.WriteAt(make([]byte, 512), 1024); return err },
 		"cut":   func(f *os.File) error { return f.Truncate(0) },
 	} {
 		for _, once := range []bool{false, true} {
+			const budget = 2 << 20
 			var watched watchedFiles
 			var first []*os.File
+			var memory atomic.Pointer[task.Budget]
 			got, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
-				q := comqueue.New(b, "first").InitWithPartitionedData(data, dataset(b, n, func(i int) float64 { return float64(i) })).Do(func(ctx *comqueue.ComContext) error {
+				source := watching(b, &memory, n)
+				crowd := sync.OnceFunc(func() { memory.Load().Take(budget) }) // while the first queue reads its rows
+				rows := operators.Map(source, func(r row) row { crowd(); return r })
+				q := comqueue.New(b, "first").InitWithPartitionedData(data, rows).Do(func(ctx *comqueue.ComContext) error {
+					memory.Load().Release(budget)
 					first = watched.all()
 					return nil
 				}).SetMaxIter(1)
@@ -112,7 +118,10 @@ func TestRowsOfFilesThatAreEmitted(t *testing.T) {
 					for _, f := range first {
 						require.NoError(t, damage(f))
 					}
-					return nil
+					return ctx.ForShards(func(shard int) error {
+						require.False(t, again.Get(ctx, shard).OnDisk(), "so that it is not the copy of another file")
+						return nil
+					})
 				}).CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]row, error) {
 					sum := 0.0
 					err := ctx.ForShards(func(shard int) error {
@@ -123,7 +132,7 @@ func TestRowsOfFilesThatAreEmitted(t *testing.T) {
 					})
 					return []row{{sum}}, err
 				})).SetMaxIter(1).Exec()
-			}, engine.Parallelism(1), engine.Shards(4), engine.BatchRows(n), engine.MemoryBudget(128<<10), engine.Disk(watched.fs(t)))
+			}, engine.Parallelism(1), engine.Shards(4), engine.BatchRows(n), engine.MemoryBudget(budget), engine.Disk(watched.fs(t)))
 			require.NoError(t, err, name)
 			require.Equal(t, []row{{n * (n - 1) / 2}}, got, name)
 		}
@@ -135,7 +144,7 @@ func TestRowsOfFilesThatAreEmitted(t *testing.T) {
 func TestDamageComesBeforeRows(t *testing.T) {
 	for _, perShard := range []bool{false, true} {
 		for _, damaged := range []bool{false, true} {
-			var seen atomic.Int64
+			var closed, seen atomic.Int64
 			_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
 				rows := dataset(b, 1<<15, func(i int) float64 { return float64(i) })
 				q := comqueue.New(b, "damaged").InitWithPartitionedData(data, rows).Do(func(ctx *comqueue.ComContext) error {
@@ -146,13 +155,13 @@ func TestDamageComesBeforeRows(t *testing.T) {
 						return nil
 					})
 				}).SetMaxIter(1)
-				one := func(*comqueue.ComContext, int) ([]row, error) { return make([]row, 100), nil }
+				many := make([]row, 50_000) // more than an exchange holds
 				if perShard {
-					q.CloseWith(comqueue.ShardOutput(one))
+					q.CloseWith(comqueue.ShardOutput(func(*comqueue.ComContext, int) ([]row, error) { closed.Add(1); return many[:1], nil }))
 				} else {
-					q.CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]row, error) { return one(ctx, 0) }))
+					q.CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]row, error) { return many, nil }))
 				}
-				return operators.Map(q.Exec(), func(r row) row { seen.Add(1); return r })
+				return operators.Filter(q.Exec(), func(r row) bool { seen.Add(1); return false })
 			}, engine.Parallelism(1), engine.Shards(4), engine.BatchRows(10), engine.MemoryBudget(128<<10))
 			if !damaged {
 				require.NoError(t, err)
@@ -160,6 +169,7 @@ func TestDamageComesBeforeRows(t *testing.T) {
 				continue
 			}
 			require.ErrorContains(t, err, "is damaged")
+			require.Zero(t, closed.Load())
 			require.Zero(t, seen.Load())
 		}
 	}
@@ -321,11 +331,13 @@ func TestStateOfQueuesAtOnce(t *testing.T) {
 				return nil
 			}).Do(idle).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()
 			var states sync.WaitGroup
-			states.Add(2)
+			states.Add(3)
 			go func() { states.Wait(); close(stated) }()
-			for i := range 2 {
+			for i := range 3 {
 				name := fmt.Sprint("state ", i)
-				key := comqueue.PartitionedRows(name).WithState(func(*comqueue.ComContext, *comqueue.Frame) int64 { return 600 << 10 })
+				key := comqueue.PartitionedRows(name).WithState(func(_ *comqueue.ComContext, rows *comqueue.Frame) int64 {
+					return int64(rows.Rows()) * 600 << 10
+				})
 				engine.Collect(comqueue.New(b, name).InitWithPartitionedData(key, dataset(b, 1, wait(read, first))).Init(func(*comqueue.ComContext) error {
 					states.Done()
 					if !first {
@@ -335,7 +347,7 @@ func TestStateOfQueuesAtOnce(t *testing.T) {
 				}).Do(idle).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec(), name)
 			}
 			return rows
-		}, engine.Parallelism(1), engine.Shards(1), engine.MemoryBudget(1<<20))
+		}, engine.Parallelism(1), engine.Shards(16), engine.MemoryBudget(1<<20))
 		require.NoError(t, err, "rows first: %v", first)
 	}
 }
