@@ -310,6 +310,16 @@ func TestOffsetsThatDoNotFit(t *testing.T) {
 	requireUnmapped(t)
 }
 
+// await waits until c is closed or the run ends.
+func await(ctx *comqueue.ComContext, c chan struct{}) error {
+	select {
+	case <-c:
+		return nil
+	case <-ctx.Context().Done():
+		return ctx.Context().Err()
+	}
+}
+
 // TestStateOfQueuesAtOnce: rows in memory that could have gone to files do not keep the state of
 // other queues out, whichever came first.
 func TestStateOfQueuesAtOnce(t *testing.T) {
@@ -325,10 +335,9 @@ func TestStateOfQueuesAtOnce(t *testing.T) {
 					return float64(i)
 				}
 			}
-			rows := comqueue.New(b, "rows").InitWithPartitionedData(data, dataset(b, n, wait(stated, !first))).Init(func(*comqueue.ComContext) error {
+			rows := comqueue.New(b, "rows").InitWithPartitionedData(data, dataset(b, n, wait(stated, !first))).Init(func(ctx *comqueue.ComContext) error {
 				close(read)
-				<-stated
-				return nil
+				return await(ctx, stated)
 			}).Do(idle).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()
 			var states sync.WaitGroup
 			states.Add(3)
@@ -338,10 +347,10 @@ func TestStateOfQueuesAtOnce(t *testing.T) {
 				key := comqueue.PartitionedRows(name).WithState(func(_ *comqueue.ComContext, rows *comqueue.Frame) int64 {
 					return int64(rows.Rows()) * 600 << 10
 				})
-				engine.Collect(comqueue.New(b, name).InitWithPartitionedData(key, dataset(b, 1, wait(read, first))).Init(func(*comqueue.ComContext) error {
+				engine.Collect(comqueue.New(b, name).InitWithPartitionedData(key, dataset(b, 1, wait(read, first))).Init(func(ctx *comqueue.ComContext) error {
 					states.Done()
 					if !first {
-						<-read
+						return await(ctx, read)
 					}
 					return nil
 				}).Do(idle).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec(), name)
