@@ -24,7 +24,7 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		s.Begin(grow.Batch{Trees: 1})
+		s.Begin(0, 1)
 		for i, y := range labels {
 			s.Target(0).Set(i, []float64{-y}, []float64{1})
 		}

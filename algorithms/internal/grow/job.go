@@ -24,7 +24,7 @@ type node struct {
 // job is a growing tree.
 type job struct {
 	number int // within the ensemble
-	target *Target
+	target Target
 	unit   scale // of its sums
 	nodes  []node
 	totals []int64 // width sums of each node
@@ -33,7 +33,6 @@ type job struct {
 	rows   []int32 // of the subtask in the bag, by node; nil where all are, in order
 	bagged bool    // rows were given
 	listed bool    // rows are listed, those of each node together
-	most   int     // how often a row is listed, at most
 
 	// Leaf by leaf: what waits for its turn, split or open, and how many had theirs.
 	queue splitQueue
@@ -44,7 +43,7 @@ type job struct {
 	features []int32   // that the tree looks at
 	levels   [][]int32 // that each level looks at; nil where all of them
 
-	grown Grown
+	grown grown
 }
 
 // takeTurns gives the leaves that are split already their turns, as long as there are leaves

@@ -17,7 +17,7 @@ const routeRows = 1 << 14
 // router sends rows down a tree, all of them split by split: faster than each by itself. Its
 // memory is used again tree by tree.
 type router struct {
-	g           *Grown
+	g           *grown
 	data        *bins.Data
 	tables      [][256]byte // of the nodes that split by a column
 	rows, spare []int32
@@ -25,7 +25,7 @@ type router struct {
 }
 
 // route is Route for a tree.
-func (r *router) route(g *Grown, d *bins.Data, out []int32) []int32 {
+func (r *router) route(g *grown, d *bins.Data, out []int32) []int32 {
 	r.g, r.data, r.out = g, d, sized(out, d.Rows)
 	r.tables = sized(r.tables, len(g.rules))
 	for i := range g.rules {

@@ -30,7 +30,7 @@ func TestTreesAllocateThemselves(t *testing.T) {
 			if leafWise {
 				params.MaxDepth, params.MaxLeaves = -1, 32
 			}
-			x, kinds := randomProblem(rng, 3000, &params)
+			x, kinds := randomProblem(rng, 3000)
 			x.trees, x.bag, x.large = 1, make([][]int32, 1), true
 			for f := range x.features {
 				x.features[f].Categorical = false
@@ -52,7 +52,7 @@ func TestTreesAllocateThemselves(t *testing.T) {
 							return err
 						}
 					}
-					x.begin(s, params, own)
+					x.begin(s, own)
 					return nil
 				}
 				job := engine.Define("steady", func(b *engine.Builder, _ struct{}) error {

@@ -15,7 +15,7 @@ import (
 type Walker struct {
 	layout *bins.Layout
 	places map[int32]int32 // of features within the layout, by their numbers
-	grown  Grown
+	grown  grown
 	router router
 }
 

@@ -21,7 +21,7 @@ func TestWalker(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 12))
 		params := randomParams(rng)
 		n := 1 + rng.IntN(60)
-		x, kinds := randomProblem(rng, n, &params)
+		x, kinds := randomProblem(rng, n)
 		l := x.layout(rng, kinds)
 		what := fmt.Sprintf("seed %d, %+v", seed, params)
 		p := 1 + int(seed%3)
