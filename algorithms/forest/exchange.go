@@ -114,7 +114,7 @@ func imported(e *tree.Ensemble, notes *foreign.Notes) (*Model, error) {
 	if notes.LabelType != "" {
 		m.Task = Classification
 	}
-	e, err := notes.Restore(foreign.Single(e), m.inputs.isVector())
+	e, err := notes.Restore(foreign.Single(e), m.inputs.IsVector())
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package forest
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -51,7 +50,7 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 			if err != nil {
 				return nil, err
 			}
-			p, err := newBatches(m, o, arrowrows.Arrow(schema), arrow.NewSchema(outputs, nil))
+			p, err := newBatches(m, o, schema, outputs)
 			if err != nil {
 				return nil, err
 			}
@@ -64,25 +63,30 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 // or what stands for an operator that cannot be.
 func (o PredictOptions) check(op string, d, made *engine.Dataset) (label arrow.DataType, poisoned *engine.Dataset) {
 	b := model.BuilderOf(op, d)
-	if o.VectorCol != "" && len(o.FeatureCols) > 0 {
-		b.Errorf("%s: %w", op, errors.New("both VectorCol and FeatureCols are set: name one vector column or feature columns"))
+	if err := o.features().Check(); err != nil {
+		b.Errorf("%s: %w", op, err)
 		return nil, b.Poisoned(op)
 	}
 	return signature.LabelType(made), nil
 }
 
+// features says which columns are read.
+func (o PredictOptions) features() signature.Override {
+	return signature.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols}
+}
+
+// reader finds the columns of the features in a layout. Text that is no category is −1.
+func (m *Model) reader(l *model.Layout, o PredictOptions) (*signature.Reader, error) {
+	return m.inputs.BindCoded(l, o.features(), m.Dim, &signature.Coded{Codes: signature.CodesOf(m.Trees.Categories), Unseen: -1, Strict: true})
+}
+
 // decodeFor reads a model whose dataset tells the type of the labels, nil for a regression.
 func decodeFor(file []byte, label arrow.DataType) (*Model, error) {
 	m, err := Decode(file)
-	switch {
-	case err != nil:
-		return nil, err
-	case (m.Task == Classification) != (label != nil):
-		return nil, fmt.Errorf("the model is a %v, and its dataset is of the other kind: give Predict the dataset that training returned", m.Task)
-	case label != nil:
-		return m, m.Classes.Match(label)
+	if err == nil {
+		err = m.Classes.MatchDataset(label, fmt.Sprintf("the model is a %v", m.Task))
 	}
-	return m, nil
+	return m, err
 }
 
 // Bind implements model.Binder, with the columns that training named.
@@ -97,7 +101,7 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	if m.Task == Regression {
 		out := names.BindNumber(l)
 		return func(row []model.Cell) error {
-			x, ok, err := in.read(row)
+			x, ok, err := in.Read(row)
 			if err != nil {
 				return err
 			}
@@ -114,7 +118,7 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 		return nil, err
 	}
 	return func(row []model.Cell) error {
-		x, ok, err := in.read(row)
+		x, ok, err := in.Read(row)
 		if err != nil {
 			return err
 		}

@@ -214,7 +214,7 @@ func (g growing) check(d *bins.Data) error {
 	if err := g.params.enough(f); err != nil || g.params.Start == nil {
 		return err
 	}
-	return g.same(inputs(signature.InputsOf(g.params.VectorCol, g.params.FeatureCols, g.schema, f.Declared)), ensemble(d), f)
+	return g.same(signature.InputsOf(g.params.VectorCol, g.params.FeatureCols, g.schema, f.Declared), ensemble(d), f)
 }
 
 // grow grows the subtask's share of the trees of this superstep, every NumTask-th, if it has
@@ -393,7 +393,7 @@ func (p Params) fits() error {
 }
 
 // same tells what of the rows is other than what Start was trained on.
-func (g growing) same(in inputs, trees *tree.Ensemble, f *bins.Facts) error {
+func (g growing) same(in signature.Inputs, trees *tree.Ensemble, f *bins.Facts) error {
 	s := g.params.Start
 	switch {
 	case !slices.Equal(s.inputs, in):

@@ -189,7 +189,7 @@ func imported(e *tree.Ensemble, is meant, notes *foreign.Notes, o ImportOptions)
 	if notes != nil {
 		m.inputs, m.AbsentIsZero = notes.Inputs, m.AbsentIsZero || notes.AbsentIsZero
 		m.PredictionCol, m.ProbabilityCol = notes.PredictionCol, notes.ProbabilityCol
-		if m.Ensemble, err = notes.Restore(e, m.ofVector()); err != nil {
+		if m.Ensemble, err = notes.Restore(e, m.inputs.IsVector()); err != nil {
 			return nil, err
 		}
 	}
