@@ -137,7 +137,10 @@ func imported(e *tree.Ensemble, notes *foreign.Notes) (*Model, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
-	m.count()
+	var depth []int32
+	for i := range m.Trees.Trees {
+		m.Summary.count(&m.Trees.Trees[i], &depth)
+	}
 	return m, nil
 }
 
@@ -171,21 +174,4 @@ func together(of [][]tree.Tree, i int, scale float64, shares bool) (tree.Tree, e
 func sameSplit(a, b tree.Node) bool {
 	return a.Feature == b.Feature && a.Left == b.Left && a.Right == b.Right && a.Set == b.Set && a.SetWords == b.SetWords &&
 		a.Flags == b.Flags && a.Threshold == b.Threshold
-}
-
-// count fills in how large the trees are.
-func (m *Model) count() {
-	for i := range m.Trees.Trees {
-		nodes := m.Trees.Trees[i].Nodes
-		depth := make([]int, len(nodes))
-		for n := range nodes {
-			m.Summary.Nodes++
-			if nodes[n].Leaf() {
-				m.Summary.Leaves++
-				m.Summary.MaxDepth = max(m.Summary.MaxDepth, depth[n])
-				continue
-			}
-			depth[nodes[n].Left], depth[nodes[n].Right] = depth[n]+1, depth[n]+1
-		}
-	}
 }

@@ -144,16 +144,16 @@ func (s *State) numbering(j *job, out []int32) []int32 {
 	if s.p.MaxLeaves > 0 {
 		most = 2*s.p.MaxLeaves - 1
 	}
-	q.nodes = q.nodes[:0]
-	for next := int32(0); ; next = q.pop() {
+	q.Nodes = q.Nodes[:0]
+	for next := int32(0); ; next = q.Pop() {
 		switch left := j.nodes[next].left; {
 		case left != 0 && len(out) < most:
 			out = append(out, left, left+1)
-			q.follow(next)
+			j.follow(q, next)
 		case left != 0:
 			s.undo(j, next)
 		}
-		if len(q.nodes) == 0 {
+		if len(q.Nodes) == 0 {
 			return out
 		}
 	}

@@ -262,15 +262,15 @@ func (s *State) pickFirst(j *job) {
 	if !s.alone() {
 		ahead = min(budget/aheadShare, int64(s.mostOf(aheadBytes)))
 	}
-	q := splitQueue{j, append(s.looked[:0], j.queue.nodes...)}
+	q := Queue[int32]{append(s.looked[:0], j.queue.Nodes...), j.queue.Before}
 	need, certain := int64(0), int64(0) // splits that may come first, and those that are of the tree
-	for turn := int64(0); len(q.nodes) > 0 && (need < budget || turn < ahead); turn++ {
+	for turn := int64(0); len(q.Nodes) > 0 && (need < budget || turn < ahead); turn++ {
 		if need < budget {
 			certain++
 		}
-		n := q.pop()
+		n := q.Pop()
 		if j.nodes[n].left != 0 {
-			q.follow(n)
+			j.follow(&q, n)
 			need++
 			continue
 		}
@@ -278,7 +278,7 @@ func (s *State) pickFirst(j *job) {
 		need += j.splits(n, &s.p)
 	}
 	j.last = certain == budget
-	s.looked = q.nodes
+	s.looked = q.Nodes
 	slices.Sort(s.picked)
 }
 
@@ -367,7 +367,7 @@ func (s *State) endIfDone() {
 	}
 	for _, j := range s.active() {
 		if s.p.LeafWise && s.p.MaxLeaves > 0 {
-			if j.takeTurns(s.p.MaxLeaves); j.turns < s.p.MaxLeaves-1 && len(j.queue.nodes) > 0 {
+			if j.takeTurns(s.p.MaxLeaves); j.turns < s.p.MaxLeaves-1 && len(j.queue.Nodes) > 0 {
 				return
 			}
 			continue

@@ -179,7 +179,7 @@ func (s *State) Begin(first, trees int) {
 	}
 	s.trees = trees
 	for len(s.jobs) < trees {
-		s.jobs = append(s.jobs, &job{})
+		s.jobs = append(s.jobs, newJob())
 	}
 	for k, j := range s.active() {
 		j.number = first + k
@@ -189,7 +189,7 @@ func (s *State) Begin(first, trees int) {
 		}
 		j.nodes, j.totals, j.leaves = j.nodes[:0], j.totals[:0], 0
 		j.bagged, j.listed = false, false
-		j.queue, j.turns, j.last = splitQueue{j, j.queue.nodes[:0]}, 0, s.p.MaxLeaves == 1
+		j.queue.Nodes, j.turns, j.last = j.queue.Nodes[:0], 0, s.p.MaxLeaves == 1
 		s.drawFeatures(j)
 	}
 	s.pending, s.building, s.splits, s.kept = s.pending[:0], s.building[:0], s.splits[:0], 0
