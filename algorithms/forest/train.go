@@ -399,7 +399,7 @@ func (g growing) same(in signature.Inputs, trees *tree.Ensemble, f *bins.Facts) 
 	case !slices.Equal(s.inputs, in):
 		return fmt.Errorf("the forest of Start reads %v, and the rows have %v: want the same columns", s.inputs, in)
 	case s.Classes.Type != f.LabelType || !slices.Equal(s.Classes.Values, f.Classes):
-		return fmt.Errorf("the forest of Start knows the classes %s, of type %s, and the labels are %s, of type %s", listed(s.Classes.Values), s.Classes.Type, listed(f.Classes), f.LabelType)
+		return fmt.Errorf("the forest of Start knows the classes %s, of type %s, and the labels are %s, of type %s", bins.Listed(s.Classes.Values), s.Classes.Type, bins.Listed(f.Classes), f.LabelType)
 	}
 	for j := range max(len(s.Trees.Categories), len(trees.Categories)) {
 		if j >= len(s.Trees.Categories) || j >= len(trees.Categories) || !slices.Equal(s.Trees.Categories[j], trees.Categories[j]) {

@@ -3,6 +3,8 @@ package gbdt
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -203,7 +205,7 @@ func (p *Params) growth(features func(name string) (int, error), categorical fun
 	if g.MaxCategories = p.MaxCategories; p.MaxCategories == 0 && !g.LearnCategories {
 		g.MaxCategories, g.RootOfCategories = defaultCategories, true
 	}
-	for _, name := range sortedKeys(p.Monotone) {
+	for _, name := range slices.Sorted(maps.Keys(p.Monotone)) {
 		j, err := features(name)
 		if err != nil {
 			return g, fmt.Errorf("monotone constraints: %w", err)
