@@ -141,9 +141,7 @@ func prepare(op string, d *engine.Dataset, p Params, sets []Set) (*boosting, err
 		return nil, err
 	}
 	q.monotone = grown.Monotone
-	if q.grower, err = grow.New(grown); err != nil {
-		return nil, err
-	}
+	q.grower = grow.New(grown)
 	d, margins, err := p.start(d)
 	if err != nil {
 		return nil, err

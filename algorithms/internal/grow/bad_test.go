@@ -28,10 +28,7 @@ func plainProblem(n int) (*problem, *bins.Layout) {
 // try runs a problem that fails and returns the error.
 func (x *problem) try(t *testing.T, params Params, l *bins.Layout, p int) error {
 	t.Helper()
-	g, err := New(params)
-	if err != nil {
-		return err
-	}
+	g := New(params)
 	if x.large {
 		g.packedFrom = 0
 	}
@@ -82,11 +79,10 @@ func TestBadTargets(t *testing.T) {
 
 // TestBadRow: a bag with a row that the subtask does not have.
 func TestBadRow(t *testing.T) {
-	g, err := New(Params{})
-	require.NoError(t, err)
+	g := New(Params{})
 	x, l := plainProblem(10)
 	for _, row := range []int32{-1, 10} {
-		_, err = trial.Try(t, func(b *engine.Builder) {
+		_, err := trial.Try(t, func(b *engine.Builder) {
 			q := comqueue.New(b, "growth").Do(func(ctx *comqueue.ComContext) error {
 				s, err := g.Open(ctx, x.data(l, 0, 10))
 				if err != nil {
@@ -103,32 +99,6 @@ func TestBadRow(t *testing.T) {
 			engine.Collect(q.SetMaxIter(1).CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]struct{ X int64 }, error) { return nil, nil })).Exec(), "rows")
 		})
 		require.ErrorContains(t, err, "is in the bag of tree 0, and the subtask has 10")
-	}
-}
-
-func TestValidate(t *testing.T) {
-	require.NoError(t, Params{}.Validate())
-	for text, p := range map[string]Params{
-		"lambda is -1":                              {Lambda: -1},
-		"alpha is NaN":                              {Alpha: math.NaN()},
-		"gamma is +Inf":                             {Gamma: math.Inf(1)},
-		"max delta step is -1":                      {MaxDeltaStep: -1},
-		"min child weight is -2":                    {MinChildWeight: -2},
-		"category smooth is -1":                     {CategorySmooth: -1},
-		"category lambda is -1":                     {CategoryLambda: -1},
-		"columns by tree is 1.5":                    {ByTree: 1.5},
-		"columns by level is -0.1":                  {ByLevel: -0.1},
-		"columns by node is NaN":                    {ByNode: math.NaN()},
-		"max leaves is -1":                          {MaxLeaves: -1},
-		"min rows is -1":                            {MinRows: -1},
-		"max one-hot is -1":                         {MaxOneHot: -1},
-		"max categories is -1":                      {MaxCategories: -1},
-		"min category rows is -1":                   {MinCategoryRows: -1},
-		"the monotone constraint of feature 1 is 2": {Monotone: []int8{0, 2}},
-		"interaction group 1 has feature -1":        {Interaction: [][]int{{1}, {0, -1}}},
-	} {
-		_, err := New(p)
-		require.ErrorContains(t, err, text)
 	}
 }
 

@@ -68,10 +68,7 @@ func boostRows(n, d int) (*bins.Data, []float64) {
 // boost runs rounds of logistic boosting and returns the margins of all rows. first is
 // called when the first round begins.
 func boost(b testing.TB, params Params, data *bins.Data, label []float64, p, rounds int, packedFrom int64, first func()) []float64 {
-	g, err := New(params)
-	if err != nil {
-		b.Fatal(err)
-	}
+	g := New(params)
 	g.packedFrom = packedFrom
 	all := make([]float64, data.Rows)
 	margins := shared.Scratch[[]float64]("margins")

@@ -4,7 +4,7 @@
 // A Grower is the description of the growth; it adds stages to a queue. A State is what one
 // subtask has of it. One superstep grows a batch of trees, those of a boosting round.
 //
-//	g, err := grow.New(params)                         // when the job is built
+//	g := grow.New(params)                              // when the job is built
 //
 //	q.Add(func(ctx *comqueue.ComContext) error {       // before the stages, each superstep
 //		s, ok := g.Lookup(ctx)

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/tree"
@@ -220,8 +218,7 @@ type outcome struct {
 // run grows the trees of a problem at parallelism p.
 func (x *problem) run(t *testing.T, params Params, l *bins.Layout, p int, rounds int, options ...engine.Option) (outcome, *engine.Result) {
 	t.Helper()
-	g, err := New(params)
-	require.NoError(t, err)
+	g := New(params)
 	g.packedFrom = math.MaxInt64
 	if x.large {
 		g.packedFrom = 0

@@ -1,13 +1,8 @@
 package grow
 
-import (
-	"errors"
-	"fmt"
-	"math"
-)
-
 // Params say how trees grow, by the second-order gain of gradients and hessians: the score of
-// a node is G²/(H+Lambda). Zero values are what the fields say.
+// a node is G²/(H+Lambda). Zero values are what the fields say. Values that make no sense are
+// the caller's to refuse.
 type Params struct {
 	// LeafWise splits the leaf with the largest gain next, one at a time, rather than all
 	// nodes of a level.
@@ -66,54 +61,4 @@ type Params struct {
 	// Seed is that of the draws of features, which are a function of it and of the number of
 	// the tree, the level and the node alone.
 	Seed uint64
-}
-
-// Validate reports values that make no sense.
-func (p Params) Validate() error {
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	for _, f := range []struct {
-		name  string
-		value float64
-	}{
-		{"lambda", p.Lambda}, {"alpha", p.Alpha}, {"gamma", p.Gamma}, {"max delta step", p.MaxDeltaStep},
-		{"min child weight", p.MinChildWeight}, {"category smooth", p.CategorySmooth}, {"category lambda", p.CategoryLambda},
-	} {
-		if !(f.value >= 0) || math.IsInf(f.value, 1) {
-			bad("%s is %v; want a finite number of 0 or more", f.name, f.value)
-		}
-	}
-	for _, f := range []struct {
-		name  string
-		value float64
-	}{{"columns by tree", p.ByTree}, {"columns by level", p.ByLevel}, {"columns by node", p.ByNode}} {
-		if !(f.value >= 0 && f.value <= 1) {
-			bad("the share of %s is %v; want one above 0 and up to 1", f.name, f.value)
-		}
-	}
-	for _, f := range []struct {
-		name  string
-		value int
-	}{
-		{"max leaves", p.MaxLeaves}, {"min rows", p.MinRows},
-		{"max one-hot", p.MaxOneHot}, {"max categories", p.MaxCategories},
-		{"min category rows", p.MinCategoryRows},
-	} {
-		if f.value < 0 {
-			bad("%s is %d; want 0 or more", f.name, f.value)
-		}
-	}
-	for f, m := range p.Monotone {
-		if m < -1 || m > 1 {
-			bad("the monotone constraint of feature %d is %d; want -1, 0 or 1", f, m)
-		}
-	}
-	for i, group := range p.Interaction {
-		for _, f := range group {
-			if f < 0 {
-				bad("interaction group %d has feature %d; features count from 0", i, f)
-			}
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -18,13 +18,8 @@ type Grower struct {
 	keptBytes  int   // of those kept from pass to pass
 }
 
-// New returns a Grower, or what is wrong with the parameters.
-func New(p Params) (*Grower, error) {
-	if err := p.Validate(); err != nil {
-		return nil, err
-	}
-	return &Grower{p, packedFrom, passBytes, keptBytes}, nil
-}
+// New returns a Grower.
+func New(p Params) *Grower { return &Grower{p, packedFrom, passBytes, keptBytes} }
 
 // Objects of the queue.
 var (

@@ -40,8 +40,7 @@ func TestTreesAllocateThemselves(t *testing.T) {
 			l := x.layout(rng, kinds)
 			nodes := 0
 			mallocs := func(rounds int) float64 {
-				g, err := New(params)
-				require.NoError(t, err)
+				g := New(params)
 				g.packedFrom = 0
 				begin := func(ctx *comqueue.ComContext) error {
 					own := shared.Split(len(x.bins), ctx.NumTask(), ctx.TaskID())
