@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/engine/columnar"
@@ -25,36 +24,24 @@ import (
 // their order and in as many shards, as the dataset that it was given has. It is an error that
 // training did not have OOBScore, or had Skip, which leaves rows out that then are not counted.
 func PredictOutOfBag(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
-	const op = "forest.PredictOutOfBag"
-	label, poisoned := o.check(op, d, made)
-	if poisoned != nil {
-		return poisoned
-	}
-	outputs := signature.Outputs(label, o.prediction(), o.probability())
-	return model.Apply(op, d, made, model.Application{
-		Op: "ForestPredictOutOfBag", Replace: o.Replace,
-		Attrs:   []engine.Attr{{Key: "prediction", Value: o.prediction()}},
-		Outputs: arrowrows.Columns(outputs),
-		OpenPlaced: func(file []byte, schema engine.Schema) (model.PlacedCompute, error) {
-			m, err := decodeFor(file, label)
+	return o.apply("forest.PredictOutOfBag", "ForestPredictOutOfBag", d, made, func(a *model.Application, open opener) {
+		a.OpenPlaced = func(file []byte, schema engine.Schema) (model.PlacedCompute, error) {
+			b, err := open(file, schema)
 			if err != nil {
 				return nil, err
 			}
+			m := b.m
 			switch o := m.OutOfBag; {
 			case o == nil || o.Shards == 0:
 				return nil, errors.New("the model was trained without OOBScore, and does not tell which trees drew a row: set it")
 			case o.Skip:
 				return nil, errors.New("the model was trained with Skip, so that rows are not known by their places: train without, on rows whose labels and weights are there")
 			}
-			b, err := newBatches(m, o, schema, outputs)
-			if err != nil {
-				return nil, err
-			}
 			s := newSampler(Params{Sampling: m.Summary.Sampling, SampleShare: m.Summary.Share, Seed: m.Summary.Seed})
 			s.empty = m.OutOfBag.Whole
 			p := &placed{batches: b, sampler: s}
 			return p.compute, nil
-		},
+		}
 	})
 }
 

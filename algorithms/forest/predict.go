@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
 	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
@@ -35,39 +33,43 @@ func (o PredictOptions) probability() string { return cmp.Or(o.ProbabilityCol, "
 // all, the same as the methods of Model give. A row of which the vector is null gets nulls.
 // The model is a dataset of one row, from Train or from Model.Dataset. Rows stay in place.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
-	const op = "forest.Predict"
-	label, poisoned := o.check(op, d, made)
-	if poisoned != nil {
-		return poisoned
-	}
-	outputs := signature.Outputs(label, o.prediction(), o.probability())
-	return model.Apply(op, d, made, model.Application{
-		Op: "ForestPredict", Replace: o.Replace,
-		Attrs:   []engine.Attr{{Key: "prediction", Value: o.prediction()}},
-		Outputs: arrowrows.Columns(outputs),
-		Open: func(file []byte, schema engine.Schema) (model.Compute, error) {
-			m, err := decodeFor(file, label)
-			if err != nil {
-				return nil, err
-			}
-			p, err := newBatches(m, o, schema, outputs)
+	return o.apply("forest.Predict", "ForestPredict", d, made, func(a *model.Application, open opener) {
+		a.Open = func(file []byte, schema engine.Schema) (model.Compute, error) {
+			p, err := open(file, schema)
 			if err != nil {
 				return nil, err
 			}
 			return p.compute, nil
-		},
+		}
 	})
 }
 
-// check returns the type of the labels that the dataset of a model tells, nil for a regression,
-// or what stands for an operator that cannot be.
-func (o PredictOptions) check(op string, d, made *engine.Dataset) (label arrow.DataType, poisoned *engine.Dataset) {
+// opener reads a model and finds its columns in those of the rows.
+type opener func(file []byte, schema engine.Schema) (*batches, error)
+
+// apply adds an operator, of which complete says how it opens a model.
+func (o PredictOptions) apply(op, name string, d, made *engine.Dataset, complete func(a *model.Application, open opener)) *engine.Dataset {
 	b := model.BuilderOf(op, d)
 	if err := o.features().Check(); err != nil {
 		b.Errorf("%s: %w", op, err)
-		return nil, b.Poisoned(op)
+		return b.Poisoned(op)
 	}
-	return signature.LabelType(made), nil
+	label := signature.LabelType(made)
+	outputs := signature.Outputs(label, o.prediction(), o.probability())
+	a := model.Application{
+		Op: name, Replace: o.Replace, Attrs: []engine.Attr{{Key: "prediction", Value: o.prediction()}}, Outputs: arrowrows.Columns(outputs),
+	}
+	complete(&a, func(file []byte, schema engine.Schema) (*batches, error) {
+		m, err := Decode(file)
+		if err == nil {
+			err = m.Classes.MatchDataset(label, fmt.Sprintf("the model is a %v", m.Task))
+		}
+		if err != nil {
+			return nil, err
+		}
+		return newBatches(m, o, schema, outputs)
+	})
+	return model.Apply(op, d, made, a)
 }
 
 // features says which columns are read.
@@ -78,15 +80,6 @@ func (o PredictOptions) features() signature.Override {
 // reader finds the columns of the features in a layout. Text that is no category is −1.
 func (m *Model) reader(l *model.Layout, o PredictOptions) (*signature.Reader, error) {
 	return m.inputs.BindCoded(l, o.features(), m.Dim, &signature.Coded{Codes: signature.CodesOf(m.Trees.Categories), Unseen: -1, Strict: true})
-}
-
-// decodeFor reads a model whose dataset tells the type of the labels, nil for a regression.
-func decodeFor(file []byte, label arrow.DataType) (*Model, error) {
-	m, err := Decode(file)
-	if err == nil {
-		err = m.Classes.MatchDataset(label, fmt.Sprintf("the model is a %v", m.Task))
-	}
-	return m, err
 }
 
 // Bind implements model.Binder, with the columns that training named.
