@@ -71,25 +71,23 @@ var ErrForeign = errors.New("the file does not say that it is a forest made here
 // FromXGBoost returns the forest that XGBoost made a model of. Leaves are those of float32.
 func FromXGBoost(x *xgboost.Model) (*Model, error) {
 	notes, err := foreign.OfXGBoost(x, Kind)
-	if err != nil {
-		return nil, fmt.Errorf("xgboost model: %w", err)
-	}
-	m, err := imported(x.Ensemble, notes)
-	if err != nil {
-		return nil, fmt.Errorf("xgboost model: %w", err)
-	}
-	return m, nil
+	return importedFrom("xgboost", x.Ensemble, notes, err)
 }
 
 // FromLightGBM returns the forest that LightGBM made a model of.
 func FromLightGBM(x *lightgbm.Model) (*Model, error) {
 	notes, err := foreign.OfLightGBM(x, Kind)
-	if err != nil {
-		return nil, fmt.Errorf("lightgbm model: %w", err)
+	return importedFrom("lightgbm", x.Ensemble, notes, err)
+}
+
+// importedFrom makes a forest of the ensemble of a library, given its notes, or err, which is
+// about these.
+func importedFrom(library string, e *tree.Ensemble, notes *foreign.Notes, err error) (m *Model, _ error) {
+	if err == nil {
+		m, err = imported(e, notes)
 	}
-	m, err := imported(x.Ensemble, notes)
 	if err != nil {
-		return nil, fmt.Errorf("lightgbm model: %w", err)
+		return nil, fmt.Errorf("%s model: %w", library, err)
 	}
 	return m, nil
 }

@@ -254,6 +254,9 @@ func (m *Model) importInputs(o ImportOptions) error {
 		m.inputs = []model.Input{{Column: o.VectorCol, Type: batch.TypeName(dt)}}
 		return nil
 	}
+	if len(o.FeatureCols) != m.Dim {
+		return fmt.Errorf("there are %d inputs of %d features", len(o.FeatureCols), m.Dim)
+	}
 	m.inputs = nil
 	for j, column := range o.FeatureCols {
 		dt := arrow.DataType(arrow.PrimitiveTypes.Float64)

@@ -258,7 +258,7 @@ func TestBadImports(t *testing.T) {
 		return func(x *xgboost.Model) { x.Attributes = map[string]string{"superstep": notes} }
 	}
 	fails("binary:hinge", nil, gbdt.ImportOptions{}, `"binary:hinge" has no like here`)
-	fails("reg:gamma", nil, gbdt.ImportOptions{FeatureCols: []string{"a"}}, "the inputs have 1 features, dim is 2")
+	fails("reg:gamma", nil, gbdt.ImportOptions{FeatureCols: []string{"a"}}, "1 inputs of 2 features")
 	fails("reg:gamma", nil, gbdt.ImportOptions{FeatureCols: []string{"a", "b"}, VectorCol: "v"}, "both VectorCol and FeatureCols")
 	fails("reg:gamma", nil, gbdt.ImportOptions{BestRound: true}, "does not tell the best round")
 	fails("reg:gamma", nil, gbdt.ImportOptions{Classes: gbdt.Classes{Values: []string{"a", "b"}}}, "2 classes for the objective gamma")
