@@ -219,7 +219,7 @@ func TestPredictChecks(t *testing.T) {
 	predict(forest.PredictOptions{}, trial.Table{N: 1, D: 2, X: []float64{1, 2}, Sparse: true}, "has 2 components, the model was trained on 3")
 	predict(forest.PredictOptions{VectorCol: "x"}, one, `"x"`)
 	predict(forest.PredictOptions{VectorCol: "id"}, one, `column "id" is an integer`)
-	predict(forest.PredictOptions{FeatureCols: []string{"id"}}, one, "there are 1 columns, the model was trained on 3")
+	predict(forest.PredictOptions{FeatureCols: []string{"id"}}, one, "FeatureCols has 1 columns, the model was trained on 3 features")
 	predict(forest.PredictOptions{FeatureCols: []string{"id", "features", "id"}}, one, `column "features" is`, "a number")
 	predict(forest.PredictOptions{VectorCol: "x", FeatureCols: []string{"id"}}, one, "both VectorCol and FeatureCols")
 	predict(forest.PredictOptions{PredictionCol: "id"}, one, `"id" exists already`)

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/algorithms/internal/grow"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -20,7 +21,7 @@ type builder struct {
 	times   []uint8
 	entries []entry
 	spare   []entry
-	waiting []waiting
+	waiting grow.Queue[waiting]
 	total   int64 // weight of the tree's rows
 
 	nodes  []tree.Node
@@ -39,7 +40,11 @@ type waiting struct {
 }
 
 func newBuilder(t *table, r rules, s *sampler) *builder {
-	return &builder{t: t, rules: r, sampler: s, finder: newFinder(t, r)}
+	b := &builder{t: t, rules: r, sampler: s, finder: newFinder(t, r)}
+	if r.leaves > 0 {
+		b.waiting.Before = (*waiting).before
+	}
+	return b
 }
 
 // grow grows a tree by its number. The tree's memory is the builder's, which uses it for the
@@ -57,14 +62,14 @@ func (b *builder) grow(ctx context.Context, number int) tree.Tree {
 
 // run grows a tree, by its number, from a node, which has the entries; see grow.
 func (b *builder) run(ctx context.Context, number int, from waiting) tree.Tree {
-	b.nodes, b.sets, b.values, b.waiting = b.nodes[:0], b.sets[:0], b.values[:0], b.waiting[:0]
+	b.nodes, b.sets, b.values, b.waiting.Nodes = b.nodes[:0], b.sets[:0], b.values[:0], b.waiting.Nodes[:0]
 	b.leaves = 1
 	b.finder.narrow = b.t.classes == 2 && from.sums.w < 1<<32
 	random := shared.NewRandom(b.rules.seed, purposeFeatures, -1, number)
 	b.nodes = append(b.nodes, tree.Node{})
 	b.open(from, random)
-	for len(b.waiting) > 0 && (b.rules.leaves == 0 || b.leaves < b.rules.leaves) && ctx.Err() == nil {
-		b.divide(b.next(), random)
+	for len(b.waiting.Nodes) > 0 && (b.rules.leaves == 0 || b.leaves < b.rules.leaves) && ctx.Err() == nil {
+		b.divide(b.waiting.Pop(), random)
 	}
 	t := tree.Tree{Nodes: b.nodes, Weight: 1}
 	if len(b.sets) > 0 {
@@ -109,48 +114,10 @@ func (t *table) draw(s *sampler, number int, entries []entry, times []uint8) ([]
 	return entries, times
 }
 
-// push has a node wait. Where leaves are bounded, those that wait are a heap: a node gains
-// no less than those at twice its place and behind.
-func (b *builder) push(w waiting) {
-	b.waiting = append(b.waiting, w)
-	for at := len(b.waiting) - 1; b.rules.leaves > 0 && at > 0; {
-		up := (at - 1) / 2
-		if !b.waiting[at].before(&b.waiting[up]) {
-			return
-		}
-		b.waiting[at], b.waiting[up] = b.waiting[up], b.waiting[at]
-		at = up
-	}
-}
-
-// before tells which of two nodes is split first where leaves are bounded.
+// before tells which of two nodes is split first where leaves are bounded: the one that gains
+// most, the first of equals.
 func (w *waiting) before(o *waiting) bool {
 	return w.split.gain > o.split.gain || w.split.gain == o.split.gain && w.node < o.node
-}
-
-// next takes the node that is split next: the last that came, or, where leaves are bounded,
-// the one that gains most, the first of equals.
-func (b *builder) next() waiting {
-	last := len(b.waiting) - 1
-	at := last
-	if b.rules.leaves > 0 {
-		at = 0
-	}
-	w := b.waiting[at]
-	b.waiting[at] = b.waiting[last]
-	b.waiting = b.waiting[:last]
-	for at < last {
-		down := 2*at + 1
-		if down+1 < last && b.waiting[down+1].before(&b.waiting[down]) {
-			down++
-		}
-		if down >= last || !b.waiting[down].before(&b.waiting[at]) {
-			break
-		}
-		b.waiting[at], b.waiting[down] = b.waiting[down], b.waiting[at]
-		at = down
-	}
-	return w
 }
 
 // open writes what is known of a node, and has it wait if there is a split for it.
@@ -169,7 +136,7 @@ func (b *builder) open(w waiting, random shared.Random) {
 	if w.split, ok = b.finder.find(e, w.sums, nodeDraws{random, w.key}); !ok || !b.rules.enough(w.split.gain, float64(b.total)*b.t.wUnit) {
 		return
 	}
-	b.push(w)
+	b.waiting.Push(w)
 }
 
 // may tells whether a node of a depth with so many rows may be split.
@@ -251,12 +218,12 @@ func (b *builder) divide(w waiting, random shared.Random) {
 	right := waiting{node: left + 1, depth: w.depth + 1, lo: middle, hi: w.hi, key: childKey(w.key, true), sums: w.sums.minus(w.split.left)}
 	// The values of classes stand in the order of nodes, so that the left child opens first;
 	// it is split first too, so that the later one must not stand behind it.
-	at := len(b.waiting)
+	at := len(b.waiting.Nodes)
 	b.open(waiting{node: left, depth: w.depth + 1, lo: w.lo, hi: middle, key: childKey(w.key, false), sums: w.split.left}, random)
-	came := len(b.waiting) > at
+	came := len(b.waiting.Nodes) > at
 	b.open(right, random)
-	if b.rules.leaves == 0 && came && len(b.waiting) == at+2 {
-		b.waiting[at], b.waiting[at+1] = b.waiting[at+1], b.waiting[at]
+	if w := b.waiting.Nodes; b.rules.leaves == 0 && came && len(w) == at+2 {
+		w[at], w[at+1] = w[at+1], w[at]
 	}
 }
 

@@ -80,5 +80,5 @@
 // model; table.go, gather.go and draws.go the rows of a tree; score.go, hist.go and split.go
 // the split of a node; build.go a tree of all rows; levels.go and subtrees.go a tree among
 // subtasks, codec.go how trees travel; oob.go and oobpredict.go rows out of the bag; model.go,
-// file.go, inputs.go and predict.go the model.
+// file.go, predict.go and batches.go the model.
 package forest

@@ -71,25 +71,23 @@ var ErrForeign = errors.New("the file does not say that it is a forest made here
 // FromXGBoost returns the forest that XGBoost made a model of. Leaves are those of float32.
 func FromXGBoost(x *xgboost.Model) (*Model, error) {
 	notes, err := foreign.OfXGBoost(x, Kind)
-	if err != nil {
-		return nil, fmt.Errorf("xgboost model: %w", err)
-	}
-	m, err := imported(x.Ensemble, notes)
-	if err != nil {
-		return nil, fmt.Errorf("xgboost model: %w", err)
-	}
-	return m, nil
+	return importedFrom("xgboost", x.Ensemble, notes, err)
 }
 
 // FromLightGBM returns the forest that LightGBM made a model of.
 func FromLightGBM(x *lightgbm.Model) (*Model, error) {
 	notes, err := foreign.OfLightGBM(x, Kind)
-	if err != nil {
-		return nil, fmt.Errorf("lightgbm model: %w", err)
+	return importedFrom("lightgbm", x.Ensemble, notes, err)
+}
+
+// importedFrom makes a forest of the ensemble of a library, given its notes, or err, which is
+// about these.
+func importedFrom(library string, e *tree.Ensemble, notes *foreign.Notes, err error) (m *Model, _ error) {
+	if err == nil {
+		m, err = imported(e, notes)
 	}
-	m, err := imported(x.Ensemble, notes)
 	if err != nil {
-		return nil, fmt.Errorf("lightgbm model: %w", err)
+		return nil, fmt.Errorf("%s model: %w", library, err)
 	}
 	return m, nil
 }
@@ -114,7 +112,7 @@ func imported(e *tree.Ensemble, notes *foreign.Notes) (*Model, error) {
 	if notes.LabelType != "" {
 		m.Task = Classification
 	}
-	e, err := notes.Restore(foreign.Single(e), m.inputs.isVector())
+	e, err := notes.Restore(foreign.Single(e), m.inputs.IsVector())
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +135,10 @@ func imported(e *tree.Ensemble, notes *foreign.Notes) (*Model, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
-	m.count()
+	var depth []int32
+	for i := range m.Trees.Trees {
+		m.Summary.count(&m.Trees.Trees[i], &depth)
+	}
 	return m, nil
 }
 
@@ -171,21 +172,4 @@ func together(of [][]tree.Tree, i int, scale float64, shares bool) (tree.Tree, e
 func sameSplit(a, b tree.Node) bool {
 	return a.Feature == b.Feature && a.Left == b.Left && a.Right == b.Right && a.Set == b.Set && a.SetWords == b.SetWords &&
 		a.Flags == b.Flags && a.Threshold == b.Threshold
-}
-
-// count fills in how large the trees are.
-func (m *Model) count() {
-	for i := range m.Trees.Trees {
-		nodes := m.Trees.Trees[i].Nodes
-		depth := make([]int, len(nodes))
-		for n := range nodes {
-			m.Summary.Nodes++
-			if nodes[n].Leaf() {
-				m.Summary.Leaves++
-				m.Summary.MaxDepth = max(m.Summary.MaxDepth, depth[n])
-				continue
-			}
-			depth[nodes[n].Left], depth[nodes[n].Right] = depth[n]+1, depth[n]+1
-		}
-	}
 }

@@ -111,5 +111,5 @@ func (m *Model) check() error {
 	if err := m.Trees.Validate(); err != nil {
 		return err
 	}
-	return m.inputs.check(m.Dim, m.Trees.Categories)
+	return m.inputs.CheckCoded(m.Dim, m.Trees.Categories)
 }

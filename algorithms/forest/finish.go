@@ -97,7 +97,7 @@ func (g growing) finish(ctx *comqueue.ComContext) ([]byte, error) {
 		Task: p.Task, Classes: Classes{Type: f.LabelType, Values: f.Classes}, Dim: f.Declared,
 		AbsentIsZero:  p.AbsentIsZero,
 		PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol,
-		inputs:  inputs(signature.InputsOf(p.VectorCol, p.FeatureCols, g.schema, f.Declared)),
+		inputs:  signature.InputsOf(p.VectorCol, p.FeatureCols, g.schema, f.Declared),
 		Summary: s.written.summary,
 	}
 	m.Summary.Rows, m.Summary.Weight, m.Summary.Seed = f.Rows, f.Weight, p.Seed

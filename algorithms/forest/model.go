@@ -39,7 +39,7 @@ type Model struct {
 	// Summary tells about the training.
 	Summary Summary
 
-	inputs inputs
+	inputs signature.Inputs
 	once   sync.Once
 	scorer *tree.Scorer
 	free   sync.Pool // of *[]float64, a value for each class
@@ -99,14 +99,19 @@ func (m *Model) prepare() { m.once.Do(func() { m.scorer = m.Trees.Scorer() }) }
 // scores writes the mean over the trees to dst, which has a value for each output, for a
 // point that fits.
 func (m *Model) scores(x signature.Point, dst []float64) {
-	switch {
-	case x.Indices == nil:
+	if x.Indices == nil {
 		m.scorer.Scores(x.Values, dst)
-	case m.AbsentIsZero:
-		m.scorer.ScoresSparse(x.Indices, x.Values, tree.AbsentIsZero, dst)
-	default:
-		m.scorer.ScoresSparse(x.Indices, x.Values, tree.AbsentIsMissing, dst)
+	} else {
+		m.scorer.ScoresSparse(x.Indices, x.Values, m.absent(), dst)
 	}
+}
+
+// absent says what sparse rows leave out.
+func (m *Model) absent() tree.Absent {
+	if m.AbsentIsZero {
+		return tree.AbsentIsZero
+	}
+	return tree.AbsentIsMissing
 }
 
 // predict returns the prediction for a point that fits.

@@ -1,11 +1,11 @@
 package forest
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/algorithms/internal/grow"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
@@ -30,14 +30,18 @@ type bag struct {
 	sums    [][]float64 // by span of the rows, of each row and output, over the trees so far
 	trees   []int32     // that did not draw the row
 	times   []uint8
-	route   router
+	walker  *grow.Walker
+	out     []int32 // rows that the tree at hand did not draw, in any order
+	leaf    []int32 // of each row, -1 for those that it drew
 }
 
 func newBag(d *bins.Data, loose [][]byte, s *sampler, outputs int, sums [][]float64) *bag {
-	return &bag{
+	b := &bag{
 		data: d, sampler: s, outputs: outputs, sums: sums, trees: make([]int32, d.Rows),
-		times: make([]uint8, d.Rows), route: router{data: d, columns: loose},
+		times: make([]uint8, d.Rows), walker: grow.NewWalker(d.Layout), leaf: make([]int32, d.Rows),
 	}
+	b.walker.Columns = loose
+	return b
 }
 
 // count counts the trees that did not draw the rows, of the first so many, whose sums are known.
@@ -58,17 +62,27 @@ func (b *bag) count(trees int) {
 // add adds a tree, by its number. Trees are added in order, so that sums are the same
 // whoever holds the rows.
 func (b *bag) add(number int, t *tree.Tree) error {
-	if err := b.route.open(t); err != nil {
+	if err := b.walker.Open(t); err != nil {
 		return err
 	}
-	for at, s := range b.data.Shards {
-		times, sums := b.times[:s.Rows], b.sums[at]
+	b.out = b.out[:0]
+	for _, s := range b.data.Shards {
+		times := b.times[:s.Rows]
 		b.sampler.draw(number, s.Shard, times)
 		for i, k := range times {
-			if k > 0 {
+			if b.leaf[s.First+i] = -1; k == 0 {
+				b.out = append(b.out, int32(s.First+i))
+			}
+		}
+	}
+	b.leaf = b.walker.RouteRows(b.data, b.out, b.leaf)
+	for at, s := range b.data.Shards {
+		sums := b.sums[at]
+		for i := range s.Rows {
+			leaf := int(b.leaf[s.First+i])
+			if leaf < 0 {
 				continue
 			}
-			leaf := b.route.leaf(s.First + i)
 			b.trees[s.First+i]++
 			if b.outputs == 1 && t.Values == nil {
 				sums[i] += t.Nodes[leaf].Value
@@ -142,141 +156,4 @@ func outOfBag(task Task, sums []float64) *OutOfBag {
 		o.Score = 1 - sums[oobError]/spread
 	}
 	return o
-}
-
-// router brings binned rows to the leaves of a tree.
-type router struct {
-	data    *bins.Data
-	columns [][]byte // of features without one
-	byName  map[int]int
-	at      []step
-}
-
-// step is a node for binned rows: those go left whose bin is in the set.
-type step struct {
-	bins        []byte
-	stride      int
-	decode      *[256]byte
-	set         [4]uint64
-	left, right int32
-	// wide has the bins of a feature that take two bytes, nil for others; the node then asks
-	// the tree, by the codes of bins.
-	wide  []uint16
-	codes []int32
-	tree  *tree.Tree
-	node  int32
-}
-
-// goes tells whether a row goes left by a feature whose bins take two bytes.
-func (s *step) goes(row int) bool {
-	if bin := int(s.wide[row]); bin < len(s.codes) {
-		return s.tree.Left(s.node, float64(s.codes[bin]), true)
-	}
-	return s.tree.Nodes[s.node].Flags&tree.DefaultLeft != 0
-}
-
-// open makes the steps of a tree. A threshold that no cut of the rows is, is an error: then
-// the tree was grown on other rows.
-func (r *router) open(t *tree.Tree) error {
-	l := r.data.Layout
-	if r.byName == nil {
-		r.byName = map[int]int{}
-		for i := range l.Features {
-			r.byName[l.Features[i].Number] = i
-		}
-	}
-	r.at = r.at[:0]
-	for i := range t.Nodes {
-		n := &t.Nodes[i]
-		if n.Leaf() {
-			r.at = append(r.at, step{})
-			continue
-		}
-		at, ok := r.byName[int(n.Feature)]
-		if !ok {
-			return fmt.Errorf("a tree looks at feature %d, which the rows have not", n.Feature)
-		}
-		s, err := r.step(t, int32(i), at)
-		if err != nil {
-			return err
-		}
-		r.at = append(r.at, s)
-	}
-	return nil
-}
-
-// step makes the step of a node that looks at a feature of the layout.
-func (r *router) step(t *tree.Tree, node int32, feature int) (step, error) {
-	n, f := &t.Nodes[node], &r.data.Layout.Features[feature]
-	s := step{left: n.Left, right: n.Right, stride: 1}
-	switch wide := r.data.Layout.WideColumn(feature); {
-	case wide >= 0:
-		s.wide, s.codes, s.tree, s.node = r.data.Wide[wide], f.Codes, t, node
-		return s, nil
-	case f.Column >= 0:
-		c := &r.data.Layout.Columns[f.Column]
-		b := &r.data.Blocks[c.Block]
-		s.bins, s.stride = b.Bins, b.Stride
-		if len(s.bins) > 0 {
-			s.bins = s.bins[c.Offset:]
-		}
-		if len(c.Features) > 1 || f.Implicit >= 0 {
-			s.decode = decoding(c, f)
-		}
-	case f.Slot >= 0:
-		s.bins = r.columns[feature]
-	default:
-		// The feature is the same in all rows: they have one bin, or miss it all.
-		s.bins, s.stride = constant(f), 0
-	}
-	last := -1 // of the bins that go left by a threshold
-	if n.Flags&tree.Categorical == 0 && !math.IsInf(n.Threshold, -1) {
-		at, found := slices.BinarySearch(f.Cuts, float32(n.Threshold))
-		if !found {
-			return s, fmt.Errorf("a tree parts feature %q at %v, which is no cut of these rows: it was grown on others", f.Name, n.Threshold)
-		}
-		last = at
-	}
-	for bin := range f.Bins + 1 {
-		left := bin <= last
-		switch {
-		case bin == f.Bins:
-			left = n.Flags&tree.DefaultLeft != 0
-		case n.Flags&tree.Categorical != 0:
-			left = t.Left(node, float64(f.Codes[bin]), true)
-		}
-		if left {
-			s.set[bin>>6] |= 1 << (bin & 63)
-		}
-	}
-	return s, nil
-}
-
-// constant returns the bin of a feature that cannot part rows.
-func constant(f *bins.Feature) []byte { return []byte{uint8(max(f.Implicit, 0))} }
-
-// leaf returns the leaf of a row.
-func (r *router) leaf(row int) int {
-	at := 0
-	for {
-		s := &r.at[at]
-		if s.left == 0 {
-			return at
-		}
-		if s.wide != nil {
-			if at = int(s.right); s.goes(row) {
-				at = int(s.left)
-			}
-			continue
-		}
-		bin := s.bins[row*s.stride]
-		if s.decode != nil {
-			bin = s.decode[bin]
-		}
-		if s.set[bin>>6]>>(bin&63)&1 != 0 {
-			at = int(s.left)
-		} else {
-			at = int(s.right)
-		}
-	}
 }

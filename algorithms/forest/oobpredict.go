@@ -4,10 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
-
-	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/engine/columnar"
@@ -28,36 +24,24 @@ import (
 // their order and in as many shards, as the dataset that it was given has. It is an error that
 // training did not have OOBScore, or had Skip, which leaves rows out that then are not counted.
 func PredictOutOfBag(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
-	const op = "forest.PredictOutOfBag"
-	label, poisoned := o.check(op, d, made)
-	if poisoned != nil {
-		return poisoned
-	}
-	outputs := signature.Outputs(label, o.prediction(), o.probability())
-	return model.Apply(op, d, made, model.Application{
-		Op: "ForestPredictOutOfBag", Replace: o.Replace,
-		Attrs:   []engine.Attr{{Key: "prediction", Value: o.prediction()}},
-		Outputs: arrowrows.Columns(outputs),
-		OpenPlaced: func(file []byte, schema engine.Schema) (model.PlacedCompute, error) {
-			m, err := decodeFor(file, label)
+	return o.apply("forest.PredictOutOfBag", "ForestPredictOutOfBag", d, made, func(a *model.Application, open opener) {
+		a.OpenPlaced = func(file []byte, schema engine.Schema) (model.PlacedCompute, error) {
+			b, err := open(file, schema)
 			if err != nil {
 				return nil, err
 			}
+			m := b.m
 			switch o := m.OutOfBag; {
 			case o == nil || o.Shards == 0:
 				return nil, errors.New("the model was trained without OOBScore, and does not tell which trees drew a row: set it")
 			case o.Skip:
 				return nil, errors.New("the model was trained with Skip, so that rows are not known by their places: train without, on rows whose labels and weights are there")
 			}
-			b, err := newBatches(m, o, arrowrows.Arrow(schema), arrow.NewSchema(outputs, nil))
-			if err != nil {
-				return nil, err
-			}
 			s := newSampler(Params{Sampling: m.Summary.Sampling, SampleShare: m.Summary.Share, Seed: m.Summary.Seed})
 			s.empty = m.OutOfBag.Whole
 			p := &placed{batches: b, sampler: s}
 			return p.compute, nil
-		},
+		}
 	})
 }
 
@@ -72,46 +56,33 @@ type placed struct {
 
 // compute is model.PlacedCompute.
 func (p *placed) compute(c *engine.Context, shard, first int, in engine.Batch) ([]columnar.Values, error) {
-	rows := arrowrows.Record(in)
-	n := int(rows.NumRows())
+	n := int(arrowrows.Record(in).NumRows())
 	switch trained := p.m.Summary.Rows; {
 	case c.Shards != p.m.OutOfBag.Shards:
 		return nil, fmt.Errorf("the rows are in %d shards, and those of the training were in %d: give the rows that it was given", c.Shards, p.m.OutOfBag.Shards)
 	case int64(first+n) > trained:
 		return nil, fmt.Errorf("the shard has more rows than the %d of the training: give the rows that it was given", trained)
 	}
-	b, err := batch.NewRecordBuilder(c.Allocator, p.schema)
-	if err != nil {
-		return nil, err
-	}
-	defer b.Release()
-	p.cells.Reset(arrowrows.Batch(rows))
-	block := max(1, maxBlock/max(1, p.m.Dim))
-	for lo := 0; lo < n; lo += block {
-		size := min(block, n-lo)
-		if err := p.load(first, lo, size); err != nil {
-			return nil, err
+	return p.Compute(c, first, in, p.m.Dim, func(out *batch.RecordBuilder, lo, n int) error {
+		if err := p.load(lo, n); err != nil {
+			return err
 		}
-		p.sum(shard, first+lo, size)
-		if err := p.append(b); err != nil {
-			return nil, err
-		}
-	}
-	return columnsOf(b)
+		p.sum(shard, first+lo, n)
+		return p.append(out)
+	})
 }
 
 // load reads rows of the batch as dense ones.
-func (p *placed) load(first, lo, n int) error {
+func (p *placed) load(lo, n int) error {
 	absent := nan
 	if p.m.AbsentIsZero {
 		absent = 0
 	}
 	p.valid, p.x = p.valid[:0], p.x[:0]
 	for i := lo; i < lo+n; i++ {
-		p.cells.Read(i, p.row)
-		x, ok, err := p.in.read(p.row)
+		x, ok, err := p.Read(i)
 		if err != nil {
-			return model.RowError(first+i, err)
+			return err
 		}
 		p.valid = append(p.valid, ok)
 		if ok && x.Indices == nil {
@@ -160,25 +131,16 @@ func (p *placed) append(b *batch.RecordBuilder) error {
 	for i, trees := range p.trees {
 		sums := p.sums[i*k : (i+1)*k]
 		if trees == 0 {
-			for j := range p.schema.NumFields() {
-				batch.AppendNull(b.Field(j))
-			}
+			p.AppendNulls(b)
 			continue
 		}
 		best := argmax(sums)
 		for c := range sums {
 			sums[c] /= float64(trees)
 		}
-		if p.m.Task == Regression {
-			b.Field(0).(*array.Float64Builder).Append(sums[0])
-			continue
-		}
-		if err := p.m.Classes.Append(b.Field(0), best); err != nil {
+		if err := p.m.append(b, sums, best); err != nil {
 			return err
 		}
-		list := b.Field(1).(*array.ListBuilder)
-		list.Append(true)
-		list.ValueBuilder().(*array.Float64Builder).AppendValues(sums, nil)
 	}
 	return nil
 }

@@ -4,13 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
-	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
@@ -112,22 +109,9 @@ const (
 
 // Validate tells what is wrong with the parameters, all of it.
 func (p Params) Validate() error {
-	var errs []error
-	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
-	if p.LabelCol == "" {
-		bad("LabelCol is empty: name the column of the labels")
-	}
-	if p.VectorCol != "" && len(p.FeatureCols) > 0 {
-		bad("both VectorCol and FeatureCols are set: set one of them")
-	}
-	for _, name := range p.CategoricalCols {
-		if !slices.Contains(p.FeatureCols, name) {
-			bad("CategoricalCols has %q, which FeatureCols has not", name)
-		}
-	}
-	errs = append(errs, enum.Check(p.Task, p.Method, p.Criterion, p.Sampling)...)
-	if cmp.Or(p.PredictionCol, "prediction") == cmp.Or(p.ProbabilityCol, "probability") {
-		bad("PredictionCol and ProbabilityCol are both %q", cmp.Or(p.PredictionCol, "prediction"))
+	errs := append(p.columns().Validate(p.label()), enum.Check(p.Task, p.Method, p.Criterion, p.Sampling)...)
+	if name := cmp.Or(p.PredictionCol, "prediction"); name == cmp.Or(p.ProbabilityCol, "probability") {
+		errs = append(errs, fmt.Errorf("PredictionCol and ProbabilityCol are both %q", name))
 	}
 	return errors.Join(append(errs, p.checkTrees(), p.checkSampling())...)
 }
@@ -199,16 +183,7 @@ func (p Params) checkSampling() error {
 	if len(p.ClassWeights) > 0 && p.Balanced {
 		bad("ClassWeights are given and Balanced is set: choose one")
 	}
-	names := make([]string, 0, len(p.ClassWeights))
-	for name := range p.ClassWeights {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if w := p.ClassWeights[name]; !(w > 0 && finite(w)) {
-			bad("ClassWeights of %q is %v: want a number above 0", name, w)
-		}
-	}
+	errs = append(errs, bins.CheckClassWeights(p.ClassWeights))
 	if p.Start != nil {
 		if p.Start.Trees == nil {
 			bad("Start has no trees")
@@ -295,33 +270,10 @@ func (p Params) factors(f *bins.Facts) ([]float64, error) {
 	if p.Task != Classification {
 		return nil, nil
 	}
-	if err := cmp.Or(rows.TwoClasses(p.LabelCol, f.Classes), rows.Weighty(f.Classes, f.ClassWeights)); err != nil {
+	if err := f.CheckClasses(p.LabelCol, p.ClassWeights); err != nil {
 		return nil, err
 	}
-	factors := make([]float64, len(f.Classes))
-	for c, name := range f.Classes {
-		factors[c] = 1
-		if w, ok := p.ClassWeights[name]; ok {
-			factors[c] = w
-		}
-		if p.Balanced {
-			factors[c] = f.Weight / (float64(len(f.Classes)) * f.ClassWeights[c])
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(p.ClassWeights)) {
-		if !slices.Contains(f.Classes, name) {
-			return nil, fmt.Errorf("ClassWeights name %q, which is no class: there are %s", name, listed(f.Classes))
-		}
-	}
-	return factors, nil
-}
-
-// listed writes a few names.
-func listed(names []string) string {
-	if len(names) > 8 {
-		return fmt.Sprintf("%q and %d more", names[:8], len(names)-8)
-	}
-	return fmt.Sprintf("%q", names)
+	return f.ClassFactors(p.ClassWeights, p.Balanced), nil
 }
 
 // criterion returns the criterion, by name.

@@ -2,10 +2,7 @@ package forest
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-
-	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
@@ -36,53 +33,53 @@ func (o PredictOptions) probability() string { return cmp.Or(o.ProbabilityCol, "
 // all, the same as the methods of Model give. A row of which the vector is null gets nulls.
 // The model is a dataset of one row, from Train or from Model.Dataset. Rows stay in place.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
-	const op = "forest.Predict"
-	label, poisoned := o.check(op, d, made)
-	if poisoned != nil {
-		return poisoned
-	}
-	outputs := signature.Outputs(label, o.prediction(), o.probability())
-	return model.Apply(op, d, made, model.Application{
-		Op: "ForestPredict", Replace: o.Replace,
-		Attrs:   []engine.Attr{{Key: "prediction", Value: o.prediction()}},
-		Outputs: arrowrows.Columns(outputs),
-		Open: func(file []byte, schema engine.Schema) (model.Compute, error) {
-			m, err := decodeFor(file, label)
-			if err != nil {
-				return nil, err
-			}
-			p, err := newBatches(m, o, arrowrows.Arrow(schema), arrow.NewSchema(outputs, nil))
+	return o.apply("forest.Predict", "ForestPredict", d, made, func(a *model.Application, open opener) {
+		a.Open = func(file []byte, schema engine.Schema) (model.Compute, error) {
+			p, err := open(file, schema)
 			if err != nil {
 				return nil, err
 			}
 			return p.compute, nil
-		},
+		}
 	})
 }
 
-// check returns the type of the labels that the dataset of a model tells, nil for a regression,
-// or what stands for an operator that cannot be.
-func (o PredictOptions) check(op string, d, made *engine.Dataset) (label arrow.DataType, poisoned *engine.Dataset) {
+// opener reads a model and finds its columns in those of the rows.
+type opener func(file []byte, schema engine.Schema) (*batches, error)
+
+// apply adds an operator, of which complete says how it opens a model.
+func (o PredictOptions) apply(op, name string, d, made *engine.Dataset, complete func(a *model.Application, open opener)) *engine.Dataset {
 	b := model.BuilderOf(op, d)
-	if o.VectorCol != "" && len(o.FeatureCols) > 0 {
-		b.Errorf("%s: %w", op, errors.New("both VectorCol and FeatureCols are set: name one vector column or feature columns"))
-		return nil, b.Poisoned(op)
+	if err := o.features().Check(); err != nil {
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
 	}
-	return signature.LabelType(made), nil
+	label := signature.LabelType(made)
+	outputs := signature.Outputs(label, o.prediction(), o.probability())
+	a := model.Application{
+		Op: name, Replace: o.Replace, Attrs: []engine.Attr{{Key: "prediction", Value: o.prediction()}}, Outputs: arrowrows.Columns(outputs),
+	}
+	complete(&a, func(file []byte, schema engine.Schema) (*batches, error) {
+		m, err := Decode(file)
+		if err == nil {
+			err = m.Classes.MatchDataset(label, fmt.Sprintf("the model is a %v", m.Task))
+		}
+		if err != nil {
+			return nil, err
+		}
+		return newBatches(m, o, schema, outputs)
+	})
+	return model.Apply(op, d, made, a)
 }
 
-// decodeFor reads a model whose dataset tells the type of the labels, nil for a regression.
-func decodeFor(file []byte, label arrow.DataType) (*Model, error) {
-	m, err := Decode(file)
-	switch {
-	case err != nil:
-		return nil, err
-	case (m.Task == Classification) != (label != nil):
-		return nil, fmt.Errorf("the model is a %v, and its dataset is of the other kind: give Predict the dataset that training returned", m.Task)
-	case label != nil:
-		return m, m.Classes.Match(label)
-	}
-	return m, nil
+// features says which columns are read.
+func (o PredictOptions) features() signature.Override {
+	return signature.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols}
+}
+
+// reader finds the columns of the features in a layout. Text that is no category is −1.
+func (m *Model) reader(l *model.Layout, o PredictOptions) (*signature.Reader, error) {
+	return m.inputs.BindCoded(l, o.features(), m.Dim, &signature.Coded{Codes: signature.CodesOf(m.Trees.Categories), Unseen: -1, Strict: true})
 }
 
 // Bind implements model.Binder, with the columns that training named.
@@ -97,7 +94,7 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	if m.Task == Regression {
 		out := names.BindNumber(l)
 		return func(row []model.Cell) error {
-			x, ok, err := in.read(row)
+			x, ok, err := in.Read(row)
 			if err != nil {
 				return err
 			}
@@ -114,7 +111,7 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 		return nil, err
 	}
 	return func(row []model.Cell) error {
-		x, ok, err := in.read(row)
+		x, ok, err := in.Read(row)
 		if err != nil {
 			return err
 		}

@@ -1,11 +1,11 @@
 package forest
 
 import (
-	"container/heap"
 	"context"
 	"encoding/binary"
 	"math"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/grow"
 	"github.com/superstep-ml/superstep/algorithms/internal/treecode"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
@@ -152,17 +152,17 @@ func (s *growingTree) attach(node int32, subtree *tree.Tree, classes int) {
 // inBuilderOrder returns a tree with its nodes in the order in which a builder makes them,
 // and with no more leaves than leaves, those that a builder would have, unless it is 0.
 func inBuilderOrder(from *tree.Tree, classes, leaves int) tree.Tree {
-	o := ordering{from: from, bounded: leaves > 0, t: tree.Tree{Weight: 1}}
+	o := ordering{from: from, t: tree.Tree{Weight: 1}}
+	if leaves > 0 {
+		o.open.Before = func(a, b *place) bool { // as waiting.before
+			x, y := from.Nodes[a.old].Gain, from.Nodes[b.old].Gain
+			return x > y || x == y && a.node < b.node
+		}
+	}
 	o.add(0, classes)
 	o.place(0, 0)
-	for count := 1; len(o.open) > 0 && (leaves == 0 || count < leaves); count++ {
-		var x place
-		if o.bounded {
-			x = heap.Pop(&o).(place)
-		} else {
-			x = o.open[len(o.open)-1]
-			o.open = o.open[:len(o.open)-1]
-		}
+	for count := 1; len(o.open.Nodes) > 0 && (leaves == 0 || count < leaves); count++ {
+		x := o.open.Pop()
 		n, old := &o.t.Nodes[x.node], &from.Nodes[x.old]
 		value, cover, rows := n.Value, n.Cover, n.Count
 		*n = *old
@@ -183,12 +183,11 @@ func inBuilderOrder(from *tree.Tree, classes, leaves int) tree.Tree {
 	return o.t
 }
 
-// ordering is the nodes that may be split next: a stack, or a heap where leaves are bounded.
+// ordering is the nodes that may be split next, and the tree of those before.
 type ordering struct {
-	from    *tree.Tree
-	bounded bool
-	open    []place
-	t       tree.Tree
+	from *tree.Tree
+	open grow.Queue[place]
+	t    tree.Tree
 }
 
 // place is a node in the old order and in the new one.
@@ -205,29 +204,7 @@ func (o *ordering) add(old int32, classes int) {
 
 // place has a node wait that is split.
 func (o *ordering) place(old, node int32) {
-	switch {
-	case o.from.Nodes[old].Leaf():
-	case o.bounded:
-		heap.Push(o, place{old, node})
-	default:
-		o.open = append(o.open, place{old, node})
+	if !o.from.Nodes[old].Leaf() {
+		o.open.Push(place{old, node})
 	}
-}
-
-// Len, Less, Swap, Push and Pop implement heap.Interface, in the order of waiting.before.
-func (o *ordering) Len() int { return len(o.open) }
-
-func (o *ordering) Less(i, j int) bool {
-	a, b := o.from.Nodes[o.open[i].old].Gain, o.from.Nodes[o.open[j].old].Gain
-	return a > b || a == b && o.open[i].node < o.open[j].node
-}
-
-func (o *ordering) Swap(i, j int) { o.open[i], o.open[j] = o.open[j], o.open[i] }
-
-func (o *ordering) Push(x any) { o.open = append(o.open, x.(place)) }
-
-func (o *ordering) Pop() any {
-	last := o.open[len(o.open)-1]
-	o.open = o.open[:len(o.open)-1]
-	return last
 }

@@ -214,7 +214,7 @@ func (g growing) check(d *bins.Data) error {
 	if err := g.params.enough(f); err != nil || g.params.Start == nil {
 		return err
 	}
-	return g.same(inputs(signature.InputsOf(g.params.VectorCol, g.params.FeatureCols, g.schema, f.Declared)), ensemble(d), f)
+	return g.same(signature.InputsOf(g.params.VectorCol, g.params.FeatureCols, g.schema, f.Declared), ensemble(d), f)
 }
 
 // grow grows the subtask's share of the trees of this superstep, every NumTask-th, if it has
@@ -393,13 +393,13 @@ func (p Params) fits() error {
 }
 
 // same tells what of the rows is other than what Start was trained on.
-func (g growing) same(in inputs, trees *tree.Ensemble, f *bins.Facts) error {
+func (g growing) same(in signature.Inputs, trees *tree.Ensemble, f *bins.Facts) error {
 	s := g.params.Start
 	switch {
 	case !slices.Equal(s.inputs, in):
 		return fmt.Errorf("the forest of Start reads %v, and the rows have %v: want the same columns", s.inputs, in)
 	case s.Classes.Type != f.LabelType || !slices.Equal(s.Classes.Values, f.Classes):
-		return fmt.Errorf("the forest of Start knows the classes %s, of type %s, and the labels are %s, of type %s", listed(s.Classes.Values), s.Classes.Type, listed(f.Classes), f.LabelType)
+		return fmt.Errorf("the forest of Start knows the classes %s, of type %s, and the labels are %s, of type %s", bins.Listed(s.Classes.Values), s.Classes.Type, bins.Listed(f.Classes), f.LabelType)
 	}
 	for j := range max(len(s.Trees.Categories), len(trees.Categories)) {
 		if j >= len(s.Trees.Categories) || j >= len(trees.Categories) || !slices.Equal(s.Trees.Categories[j], trees.Categories[j]) {

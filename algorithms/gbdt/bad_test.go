@@ -163,7 +163,7 @@ func TestRowsAreChecked(t *testing.T) {
 	p.Objective = gbdt.Softmax
 	fails(t, with(func(t *trial.Table) { clear(t.Label) }), p, `every label in column "label" is "0"`)
 	p.ClassWeights = map[string]float64{"7": 2}
-	fails(t, with(func(*trial.Table) {}), p, `ClassWeights has the class "7"`)
+	fails(t, with(func(*trial.Table) {}), p, `ClassWeights name "7", which is no class of column "label"`)
 	p.ClassWeights, p.Base = nil, []float64{1, 2, 3}
 	fails(t, with(func(*trial.Table) {}), p, "Base has 3 margins for 2 outputs")
 	p.Base, p.LabelCol = nil, "nothing"

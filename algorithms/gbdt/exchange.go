@@ -163,16 +163,11 @@ func (m *Model) whole() (*tree.Ensemble, error) {
 	e := *m.Ensemble
 	e.Features, e.Trees = make([]string, m.Dim), slices.Clone(e.Trees)
 	for j := range e.Features {
-		if e.Features[j] = featureName(j); !m.ofVector() {
+		if e.Features[j] = featureName(j); !m.inputs.IsVector() {
 			e.Features[j] = m.inputs[j].Column
 		}
 	}
-	if m.Ensemble.Categories != nil {
-		e.Categories = make([][]string, m.Dim)
-		for at, j := range m.Columns {
-			e.Categories[j] = m.Ensemble.Categories[at]
-		}
-	}
+	e.Categories = m.categories()
 	e.Seen = nil // other libraries have none
 	renumber(e.Trees, func(j int32) int32 { return m.Columns[j] })
 	return &e, nil
@@ -181,7 +176,7 @@ func (m *Model) whole() (*tree.Ensemble, error) {
 // foreignTypes are the types of the features in XGBoost's letters; nil of a vector, of which
 // the splits tell.
 func (m *Model) foreignTypes(e *tree.Ensemble) []string {
-	if m.ofVector() {
+	if m.inputs.IsVector() {
 		return nil
 	}
 	types := make([]string, len(m.inputs))

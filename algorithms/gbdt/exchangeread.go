@@ -189,7 +189,7 @@ func imported(e *tree.Ensemble, is meant, notes *foreign.Notes, o ImportOptions)
 	if notes != nil {
 		m.inputs, m.AbsentIsZero = notes.Inputs, m.AbsentIsZero || notes.AbsentIsZero
 		m.PredictionCol, m.ProbabilityCol = notes.PredictionCol, notes.ProbabilityCol
-		if m.Ensemble, err = notes.Restore(e, m.ofVector()); err != nil {
+		if m.Ensemble, err = notes.Restore(e, m.inputs.IsVector()); err != nil {
 			return nil, err
 		}
 	}
@@ -253,6 +253,9 @@ func (m *Model) importInputs(o ImportOptions) error {
 		}
 		m.inputs = []model.Input{{Column: o.VectorCol, Type: batch.TypeName(dt)}}
 		return nil
+	}
+	if len(o.FeatureCols) != m.Dim {
+		return fmt.Errorf("there are %d inputs of %d features", len(o.FeatureCols), m.Dim)
 	}
 	m.inputs = nil
 	for j, column := range o.FeatureCols {

@@ -1,7 +1,6 @@
 package gbdt
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -69,135 +68,28 @@ func (p *Params) categorical(schema *arrow.Schema) func(j int) bool {
 // featureName is the name of a component of a vector.
 func featureName(j int) string { return "f" + strconv.Itoa(j) }
 
-// checkInputs tells what does not hold together.
-func (m *Model) checkInputs() error {
-	vectors := 0
-	for _, c := range m.inputs {
-		dt, err := batch.ParseType(c.Type)
-		switch {
-		case err != nil:
-			return fmt.Errorf("input %q: %w", c.Column, err)
-		case batch.IsVector(dt):
-			vectors++
-			if d := batch.VectorDim(dt); d != m.Dim {
-				return fmt.Errorf("input %q has %d features, dim is %d", c.Column, d, m.Dim)
-			}
-		}
-	}
+// reader finds the columns of the features in a layout, those of the options where they name
+// any. Text that is no category is missing.
+func (m *Model) reader(l *model.Layout, o PredictOptions) (*signature.Reader, error) {
+	m.prepare()
+	return m.inputs.BindCoded(l, o.features(), m.Dim, &signature.Coded{Codes: m.codes, Unseen: math.NaN()})
+}
+
+// categories returns the names of the categories by feature of a row.
+func (m *Model) categories() [][]string {
 	switch {
-	case vectors > 1 || vectors == 1 && len(m.inputs) > 1:
-		return errors.New("there is more than one input, and one is a vector")
-	case vectors == 0 && len(m.inputs) != m.Dim:
-		return fmt.Errorf("there are %d inputs of %d features", len(m.inputs), m.Dim)
-	}
-	return nil
-}
-
-// reader reads features from the cells of rows. Any number of goroutines may use one, each
-// with a row of its own.
-type reader struct {
-	m      *Model
-	names  []string
-	cells  []int
-	vector bool
-}
-
-// reader finds the columns of the features in a layout, those of the override where it names
-// any.
-func (m *Model) reader(l *model.Layout, o signature.Override) (*reader, error) {
-	r := &reader{m: m, names: o.FeatureCols}
-	if o.VectorCol != "" {
-		r.names, r.vector = []string{o.VectorCol}, true
-	}
-	if len(r.names) == 0 {
-		for _, c := range m.inputs {
-			r.names = append(r.names, c.Column)
-		}
-		r.vector = m.ofVector()
-	} else if !r.vector && len(r.names) != m.Dim {
-		return nil, fmt.Errorf("FeatureCols has %d columns, the model was trained on %d features", len(r.names), m.Dim)
-	}
-	for _, name := range r.names {
-		cell, err := l.Find(name)
-		if err != nil {
-			return nil, fmt.Errorf("features: %w", err)
-		}
-		r.cells = append(r.cells, cell)
-	}
-	return r, nil
-}
-
-// ofVector tells whether the model was trained on a vector.
-func (m *Model) ofVector() bool {
-	if len(m.inputs) != 1 {
-		return false
-	}
-	dt, err := batch.ParseType(m.inputs[0].Type)
-	return err == nil && batch.IsVector(dt)
-}
-
-// read writes the features of a row to x, NaN where one is missing. It reports false for a
-// row without a vector.
-func (r *reader) read(row []model.Cell, x []float64) (ok bool, err error) {
-	if !r.vector {
-		for j, cell := range r.cells {
-			if err := r.m.readCell(&row[cell], j, x); err != nil {
-				return false, fmt.Errorf("column %q: %w", r.names[j], err)
-			}
-		}
-		return true, nil
-	}
-	switch c := &row[r.cells[0]]; c.Kind {
-	case model.NullCell:
-		return false, nil
-	case model.DenseCell:
-		if len(c.Values) != r.m.Dim {
-			return false, r.otherDim(len(c.Values))
-		}
-		r.m.dense(c.Values, x)
-		return true, nil
-	case model.SparseCell:
-		if c.Size != 0 && c.Size != r.m.Dim {
-			return false, r.otherDim(c.Size)
-		}
-		if !r.m.sparse(c.Indices, c.Values, x) {
-			return false, fmt.Errorf("column %q: the indices do not ascend within the %d features of the model", r.names[0], r.m.Dim)
-		}
-		return true, nil
-	default:
-		return false, fmt.Errorf("column %q is %s, the model reads a vector of %d", r.names[0], c.Kind, r.m.Dim)
-	}
-}
-
-func (r *reader) otherDim(d int) error {
-	return fmt.Errorf("column %q has %d components, the model was trained on %d", r.names[0], d, r.m.Dim)
-}
-
-// readCell writes the value of a column to its place in x: of text the code of the category,
-// NaN for one that training has not seen.
-func (m *Model) readCell(c *model.Cell, j int, x []float64) error {
-	at := m.place(j)
-	if at < 0 {
+	case m.Columns == nil || m.Ensemble.Categories == nil:
+		return m.Ensemble.Categories
+	case m.inputs.IsVector():
 		return nil
 	}
-	v := math.NaN()
-	switch number, ok := c.Number(); {
-	case c.Kind == model.NullCell:
-	case m.codes[at] != nil:
-		text, ok := c.Category()
-		if !ok {
-			return fmt.Errorf("it is %s, the model reads categories", c.Kind)
+	all := make([][]string, len(m.inputs))
+	for at, j := range m.Columns {
+		if int(j) < len(all) {
+			all[j] = m.Ensemble.Categories[at]
 		}
-		if code, known := m.codes[at][string(text)]; known {
-			v = float64(code)
-		}
-	case !ok:
-		return fmt.Errorf("it is %s, the model reads numbers", c.Kind)
-	default:
-		v = number
 	}
-	x[at] = v
-	return nil
+	return all
 }
 
 // place returns where a feature stands among those of the ensemble, −1 if it does not.
@@ -212,22 +104,26 @@ func (m *Model) place(j int) int {
 	return -1
 }
 
-// dense writes the features that the ensemble looks at.
-func (m *Model) dense(values, x []float64) {
-	if m.Columns == nil {
-		copy(x, values)
-		return
+// load is fill for a point that may not fit the features of the model, for which it is false.
+func (m *Model) load(p signature.Point, x []float64) bool {
+	if !p.Fits(m.Dim) {
+		return false
 	}
-	for at, j := range m.Columns {
-		x[at] = values[j]
-	}
+	m.fill(p, x)
+	return true
 }
 
-// sparse writes the features that the ensemble looks at; it reports false for indices that do
-// not ascend within the features of the model.
-func (m *Model) sparse(indices []int32, values, x []float64) bool {
-	if len(indices) != len(values) || !signature.Ascending(indices, m.Dim) {
-		return false
+// fill writes the features that the ensemble looks at to x.
+func (m *Model) fill(p signature.Point, x []float64) {
+	switch {
+	case p.Indices == nil && m.Columns == nil:
+		copy(x, p.Values)
+		return
+	case p.Indices == nil:
+		for at, j := range m.Columns {
+			x[at] = p.Values[j]
+		}
+		return
 	}
 	absent := math.NaN()
 	if m.AbsentIsZero {
@@ -236,10 +132,9 @@ func (m *Model) sparse(indices []int32, values, x []float64) bool {
 	for at := range x {
 		x[at] = absent
 	}
-	for q, j := range indices {
+	for q, j := range p.Indices {
 		if at := m.place(int(j)); at >= 0 {
-			x[at] = values[q]
+			x[at] = p.Values[q]
 		}
 	}
-	return true
 }

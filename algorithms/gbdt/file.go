@@ -102,7 +102,7 @@ func (m *Model) check() error {
 			return fmt.Errorf("tree %d is not one of output %d", i, i%e.Outputs)
 		}
 	}
-	return m.checkInputs()
+	return m.inputs.CheckCoded(m.Dim, m.categories())
 }
 
 // checkClasses checks that objective, link, classes and outputs fit each other.

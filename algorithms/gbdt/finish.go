@@ -86,7 +86,7 @@ func (m *Model) assemble(e *tree.Ensemble, layout *bins.Layout, start *Model) er
 			j = int(m.Columns[at])
 		}
 		e.Features[at] = featureName(j)
-		if !m.ofVector() {
+		if !m.inputs.IsVector() {
 			e.Features[at] = m.inputs[j].Column
 		}
 		if codes := seenOf(names[j], start, j); codes != nil {

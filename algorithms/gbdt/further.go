@@ -1,13 +1,16 @@
 package gbdt
 
-import "github.com/superstep-ml/superstep/algorithms/tree"
+import (
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
+	"github.com/superstep-ml/superstep/algorithms/tree"
+)
 
 // Leaves writes to dst, for each tree, the number of the node in which a row ends. A row that
 // has not Dim features, or a dst of another length, is left, and gives false.
 func (m *Model) Leaves(row []float64, dst []int32) bool {
 	r := m.take()
 	defer m.give(r)
-	if !m.load(row, r.x) || len(dst) != len(m.Ensemble.Trees) {
+	if !m.load(signature.Dense(row), r.x) || len(dst) != len(m.Ensemble.Trees) {
 		return false
 	}
 	m.scorer.Leaves(r.x, dst)
@@ -27,7 +30,7 @@ func (m *Model) Contribute(row, dst []float64) bool {
 	r := m.take()
 	defer m.give(r)
 	x, err := m.explain()
-	if err != nil || !m.load(row, r.x) || len(dst) != m.Contributions() {
+	if err != nil || !m.load(signature.Dense(row), r.x) || len(dst) != m.Contributions() {
 		return false
 	}
 	x.Values(r.x, dst)

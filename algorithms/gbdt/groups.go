@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -98,40 +99,14 @@ func wholeNumbers(recs []arrow.Record) ([]int64, error) {
 			if column.IsNull(i) {
 				return nil, fmt.Errorf("row %d is null", len(all))
 			}
-			v, err := wholeNumber(column, i)
+			v, err := strconv.ParseInt(column.ValueStr(i), 10, 64)
 			if err != nil {
-				return nil, fmt.Errorf("row %d: %w", len(all), err)
+				return nil, fmt.Errorf("row %d: %s exceeds 63 bits", len(all), column.ValueStr(i))
 			}
 			all = append(all, v)
 		}
 	}
 	return all, nil
-}
-
-// wholeNumber returns a value of a column of integers.
-func wholeNumber(column arrow.Array, i int) (int64, error) {
-	switch c := column.(type) {
-	case *array.Int8:
-		return int64(c.Value(i)), nil
-	case *array.Int16:
-		return int64(c.Value(i)), nil
-	case *array.Int32:
-		return int64(c.Value(i)), nil
-	case *array.Int64:
-		return c.Value(i), nil
-	case *array.Uint8:
-		return int64(c.Value(i)), nil
-	case *array.Uint16:
-		return int64(c.Value(i)), nil
-	case *array.Uint32:
-		return int64(c.Value(i)), nil
-	case *array.Uint64:
-		if v := c.Value(i); v <= math.MaxInt64 {
-			return int64(v), nil
-		}
-		return 0, fmt.Errorf("%d exceeds 63 bits", c.Value(i))
-	}
-	return 0, fmt.Errorf("the type %v is none of integers", column.DataType())
 }
 
 // Process numbers the queries of a batch. Its rows have consecutive numbers.

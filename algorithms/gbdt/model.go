@@ -47,11 +47,11 @@ type Model struct {
 	// Summary tells about the training.
 	Summary Summary
 
-	inputs []model.Input
+	inputs signature.Inputs
 	once   sync.Once
 	scorer *tree.Scorer
-	codes  []map[string]int // of text features
-	rooms  sync.Pool        // of *room
+	codes  []map[string]int32 // of text features, by feature of a row
+	rooms  sync.Pool          // of *room
 
 	explaining  sync.Once
 	explainer   *tree.Explainer
@@ -92,17 +92,7 @@ func (m *Model) Rounds() int { return len(m.Ensemble.Trees) / m.Ensemble.Outputs
 // prepare lays the trees out, once.
 func (m *Model) prepare() {
 	m.once.Do(func() {
-		m.scorer = m.Ensemble.Scorer()
-		m.codes = make([]map[string]int, len(m.Ensemble.Features))
-		for j, names := range m.Ensemble.Categories {
-			if names == nil {
-				continue
-			}
-			m.codes[j] = make(map[string]int, len(names))
-			for code, name := range names {
-				m.codes[j][name] = code
-			}
-		}
+		m.scorer, m.codes = m.Ensemble.Scorer(), signature.CodesOf(m.categories())
 	})
 }
 
@@ -110,8 +100,8 @@ func (m *Model) prepare() {
 // one that training has not seen.
 func (m *Model) Code(feature int, category string) float64 {
 	m.prepare()
-	if at := m.place(feature); at >= 0 && at < len(m.codes) {
-		if code, ok := m.codes[at][category]; ok {
+	if feature >= 0 && feature < len(m.codes) {
+		if code, ok := m.codes[feature][category]; ok {
 			return float64(code)
 		}
 	}
@@ -129,34 +119,22 @@ func (m *Model) take() *room {
 
 func (m *Model) give(r *room) { m.rooms.Put(r) }
 
-// load writes a dense row to x; it reports false for one that has not Dim features.
-func (m *Model) load(row, x []float64) bool {
-	if len(row) != m.Dim {
-		return false
-	}
-	m.dense(row, x)
-	return true
-}
-
 // Margins writes the margin of each output to dst: what the trees add up to, before the
 // link. A row that has not Dim features, or a dst of another length, is left, and gives
 // false. It allocates nothing, the first calls excepted.
-func (m *Model) Margins(row, dst []float64) bool {
-	r := m.take()
-	defer m.give(r)
-	if !m.load(row, r.x) || len(dst) != m.Ensemble.Outputs {
-		return false
-	}
-	m.scorer.Scores(r.x, dst)
-	return true
-}
+func (m *Model) Margins(row, dst []float64) bool { return m.score(signature.Dense(row), dst) }
 
 // MarginsSparse is Margins for a row of which only the given entries are there, with indices
 // that ascend within 0..Dim-1.
 func (m *Model) MarginsSparse(indices []int32, values, dst []float64) bool {
+	return m.score(signature.Sparse(indices, values), dst)
+}
+
+// score is Margins for any point.
+func (m *Model) score(p signature.Point, dst []float64) bool {
 	r := m.take()
 	defer m.give(r)
-	if !m.sparse(indices, values, r.x) || len(dst) != m.Ensemble.Outputs {
+	if !m.load(p, r.x) || len(dst) != m.Ensemble.Outputs {
 		return false
 	}
 	m.scorer.Scores(r.x, dst)
@@ -166,21 +144,18 @@ func (m *Model) MarginsSparse(indices []int32, values, dst []float64) bool {
 // Predict returns what is predicted for a row: a number, or, of a classification, the number
 // of the most probable class among Classes.Values, the first of equals. A row that has not
 // Dim features gives NaN. It allocates nothing, the first calls excepted.
-func (m *Model) Predict(row []float64) float64 {
-	r := m.take()
-	defer m.give(r)
-	if !m.load(row, r.x) {
-		return math.NaN()
-	}
-	m.scorer.Scores(r.x, r.margins)
-	return m.decide(r.margins)
-}
+func (m *Model) Predict(row []float64) float64 { return m.predict(signature.Dense(row)) }
 
 // PredictSparse is Predict for a sparse row; see MarginsSparse.
 func (m *Model) PredictSparse(indices []int32, values []float64) float64 {
+	return m.predict(signature.Sparse(indices, values))
+}
+
+// predict is Predict for any point.
+func (m *Model) predict(p signature.Point) float64 {
 	r := m.take()
 	defer m.give(r)
-	if !m.sparse(indices, values, r.x) {
+	if !m.load(p, r.x) {
 		return math.NaN()
 	}
 	m.scorer.Scores(r.x, r.margins)
@@ -191,21 +166,19 @@ func (m *Model) PredictSparse(indices []int32, values []float64) float64 {
 // each. A row that has not Dim features, a dst of another length and a model that is no
 // classification give false.
 func (m *Model) PredictProbability(row, dst []float64) bool {
-	r := m.take()
-	defer m.give(r)
-	if len(dst) == 0 || len(dst) != len(m.Classes.Values) || !m.load(row, r.x) {
-		return false
-	}
-	m.scorer.Scores(r.x, r.margins)
-	m.probabilities(r.margins, dst)
-	return true
+	return m.predictProbability(signature.Dense(row), dst)
 }
 
 // PredictProbabilitySparse is PredictProbability for a sparse row; see MarginsSparse.
 func (m *Model) PredictProbabilitySparse(indices []int32, values, dst []float64) bool {
+	return m.predictProbability(signature.Sparse(indices, values), dst)
+}
+
+// predictProbability is PredictProbability for any point.
+func (m *Model) predictProbability(p signature.Point, dst []float64) bool {
 	r := m.take()
 	defer m.give(r)
-	if len(dst) == 0 || len(dst) != len(m.Classes.Values) || !m.sparse(indices, values, r.x) {
+	if len(dst) == 0 || len(dst) != len(m.Classes.Values) || !m.load(p, r.x) {
 		return false
 	}
 	m.scorer.Scores(r.x, r.margins)

@@ -358,8 +358,8 @@ func TestColumns(t *testing.T) {
 	require.NoError(t, step(cells))
 	require.Equal(t, m.Predict([]float64{4, 1, m.Code(2, "c"), 1}), cells[layout.Columns()["prediction"]].Float)
 	cells[1].SetText("four")
-	require.ErrorContains(t, step(cells), `column "num": it is text, the model reads numbers`)
+	require.ErrorContains(t, step(cells), `column "num" is text, the model reads a number`)
 	cells[1].SetNull()
 	cells[0].SetDense([]float64{1})
-	require.ErrorContains(t, step(cells), `column "word": it is`)
+	require.ErrorContains(t, step(cells), `column "word" is a vector, the model reads text`)
 }

@@ -66,39 +66,31 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 		Outputs: arrowrows.Columns(outputs),
 		Open: func(file []byte, schema engine.Schema) (model.Compute, error) {
 			m, err := Decode(file)
-			if err == nil && m.Objective.classes() != (label != nil) {
-				err = fmt.Errorf("the objective of the model is %v, and its dataset is of the other kind: give Predict the dataset that training returned", m.Objective)
-			} else if err == nil && label != nil {
-				err = m.Classes.Match(label)
+			if err == nil {
+				err = m.Classes.MatchDataset(label, fmt.Sprintf("the objective of the model is %v", m.Objective))
 			}
 			if err != nil {
 				return nil, err
 			}
-			p, err := newBatches(m, o, arrowrows.Arrow(schema), arrow.NewSchema(outputs, nil))
-			if err != nil {
-				return nil, err
-			}
-			return p.compute, nil
+			p := &batches{m: m, o: o}
+			p.Batches, err = signature.NewBatches(schema, outputs, func(l *model.Layout) (*signature.Reader, error) { return m.reader(l, o) })
+			return p.compute, err
 		},
 	})
 }
 
 // Bind implements model.Binder, with the columns that training named.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
-	o := m.options()
-	in, err := m.reader(l, o.features())
+	in, err := m.reader(l, PredictOptions{})
 	if err != nil {
 		return nil, err
 	}
-	m.prepare()
 	out, err := m.bindPredicted(l)
 	if err != nil {
 		return nil, err
 	}
 	return func(row []model.Cell) error {
-		r := m.take()
-		defer m.give(r)
-		ok, err := in.read(row, r.x)
+		x, ok, err := in.Read(row)
 		if err != nil {
 			return err
 		}
@@ -106,6 +98,9 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 			out.SetNull(row)
 			return nil
 		}
+		r := m.take()
+		defer m.give(r)
+		m.fill(x, r.x)
 		m.scorer.Scores(r.x, r.margins)
 		if !m.Objective.classes() {
 			out.SetNumber(row, m.decide(r.margins))

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
-	"github.com/superstep-ml/superstep/algorithms/internal/grow"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/comqueue"
 )
@@ -24,7 +23,7 @@ func (q *boosting) begin(ctx *comqueue.ComContext) error {
 		}
 	}
 	s.draw(round)
-	g.Begin(grow.Batch{First: (round - 1) * s.outputs, Trees: s.outputs, Targets: s.outputs})
+	g.Begin((round-1)*s.outputs, s.outputs)
 	if s.bag != nil {
 		for k := range s.outputs {
 			g.SetRows(k, s.rows)

@@ -2,6 +2,7 @@ package gbdt
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/shared"
@@ -270,11 +271,7 @@ func powerBelow(top float64, n int64) float64 {
 		return 1
 	}
 	_, e := math.Frexp(top)
-	bits := 0
-	for int64(1)<<bits < n {
-		bits++
-	}
-	return math.Ldexp(1, max(-1000, min(1000, 62-bits-e)))
+	return math.Ldexp(1, max(-1000, min(1000, 62-bits.Len64(uint64(max(n, 1)-1))-e)))
 }
 
 // scaled returns a number as an integer, rounded half to even.

@@ -46,7 +46,7 @@ type starter struct {
 
 // Bind implements model.Binder.
 func (s starter) Bind(l *model.Layout) (model.Step, error) {
-	in, err := s.reader(l, s.options.features())
+	in, err := s.reader(l, s.options)
 	if err != nil {
 		return nil, err
 	}
@@ -55,15 +55,16 @@ func (s starter) Bind(l *model.Layout) (model.Step, error) {
 		cells[k] = l.Add(name)
 	}
 	return func(row []model.Cell) error {
-		r := s.take()
-		defer s.give(r)
-		ok, err := in.read(row, r.x)
+		x, ok, err := in.Read(row)
 		if err != nil {
 			return err
 		}
 		if !ok {
-			return fmt.Errorf("column %q is null", in.names[0])
+			return fmt.Errorf("column %q is null", in.Name())
 		}
+		r := s.take()
+		defer s.give(r)
+		s.fill(x, r.x)
 		s.scorer.Scores(r.x, r.margins)
 		for k, cell := range cells {
 			row[cell].SetFloat(r.margins[k])

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
-	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/shared"
@@ -196,20 +195,13 @@ func (q *boosting) checkFacts(f *bins.Facts) error {
 		return errors.New("no row has a weight above 0")
 	case !q.params.Objective.classes():
 		return nil
-	case k == 1:
-		return rows.TwoClasses(q.params.LabelCol, f.Classes)
-	case q.params.Objective == Logistic && k != 2:
+	case q.params.Objective == Logistic && k > 2:
 		return fmt.Errorf("column %q has %d classes, and the objective logistic takes two: use softmax", q.params.LabelCol, k)
 	case k > maxOutputs:
 		return fmt.Errorf("column %q has %d classes: at most %d are allowed, as each has a tree in every round", q.params.LabelCol, k, maxOutputs)
 	}
-	if err := rows.Weighty(f.Classes, f.ClassWeights); err != nil {
+	if err := f.CheckClasses(q.params.LabelCol, q.params.ClassWeights); err != nil {
 		return err
-	}
-	for _, name := range sortedKeys(q.params.ClassWeights) {
-		if !slices.Contains(f.Classes, name) {
-			return fmt.Errorf("ClassWeights has the class %q, which column %q has not", name, q.params.LabelCol)
-		}
 	}
 	if m := q.params.Start; m != nil && !slices.Equal(m.Classes.Values, f.Classes) {
 		return fmt.Errorf("column %q has the classes %q, and the model to continue %q", q.params.LabelCol, f.Classes, m.Classes.Values)
@@ -291,17 +283,9 @@ func (p *Params) classWeights(f *bins.Facts) []float64 {
 	if !p.Objective.classes() || p.ScalePosWeight == 1 && len(p.ClassWeights) == 0 && !p.Balanced {
 		return nil
 	}
-	w := make([]float64, len(f.Classes))
-	for c := range w {
-		w[c] = 1
-		switch own, ok := p.ClassWeights[f.Classes[c]]; {
-		case ok:
-			w[c] = own
-		case p.Balanced:
-			w[c] = f.Weight / (float64(len(w)) * f.ClassWeights[c])
-		case p.Objective == Logistic && c == 1:
-			w[c] = p.ScalePosWeight
-		}
+	w := f.ClassFactors(p.ClassWeights, p.Balanced)
+	if p.Objective == Logistic && p.ScalePosWeight != 1 {
+		w[1] = p.ScalePosWeight
 	}
 	return w
 }

@@ -3,6 +3,8 @@ package gbdt
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -139,9 +141,7 @@ func prepare(op string, d *engine.Dataset, p Params, sets []Set) (*boosting, err
 		return nil, err
 	}
 	q.monotone = grown.Monotone
-	if q.grower, err = grow.New(grown); err != nil {
-		return nil, err
-	}
+	q.grower = grow.New(grown)
 	d, margins, err := p.start(d)
 	if err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func (p *Params) checkLabel() func(v float64) error {
 // bound of their numbers.
 func (p *Params) growth(features func(name string) (int, error), categorical func(j int) bool, dim int) (grow.Params, error) {
 	g := grow.Params{
-		Criterion: grow.Newton, LeafWise: p.GrowPolicy == LossGuide, MaxDepth: p.MaxDepth, MaxLeaves: p.MaxLeaves,
+		LeafWise: p.GrowPolicy == LossGuide, MaxDepth: p.MaxDepth, MaxLeaves: p.MaxLeaves,
 		Lambda: p.Lambda, Alpha: p.Alpha, Gamma: p.MinSplitGain, MaxDeltaStep: p.MaxDeltaStep,
 		MinChildWeight: p.MinChildWeight, MinRows: p.MinSamplesLeaf,
 		ByTree: p.ColsampleByTree, ByLevel: p.ColsampleByLevel, ByNode: p.ColsampleByNode,
@@ -203,7 +203,7 @@ func (p *Params) growth(features func(name string) (int, error), categorical fun
 	if g.MaxCategories = p.MaxCategories; p.MaxCategories == 0 && !g.LearnCategories {
 		g.MaxCategories, g.RootOfCategories = defaultCategories, true
 	}
-	for _, name := range sortedKeys(p.Monotone) {
+	for _, name := range slices.Sorted(maps.Keys(p.Monotone)) {
 		j, err := features(name)
 		if err != nil {
 			return g, fmt.Errorf("monotone constraints: %w", err)

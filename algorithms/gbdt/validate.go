@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 )
 
@@ -55,25 +57,7 @@ func (p Params) Validate() error {
 }
 
 func (p *Params) checkColumns(e *problems) {
-	if p.LabelCol == "" {
-		e.add("LabelCol is empty: name the column of the labels")
-	}
-	if p.VectorCol != "" && len(p.FeatureCols) > 0 {
-		e.add("both VectorCol and FeatureCols are set: set one of them")
-	}
-	for _, name := range p.CategoricalCols {
-		if !slices.Contains(p.FeatureCols, name) {
-			e.add("CategoricalCols has %q, which FeatureCols has not", name)
-		}
-	}
-	for _, j := range p.CategoricalAt {
-		if len(p.FeatureCols) > 0 {
-			e.add("CategoricalAt is for components of a vector, and FeatureCols are set: use CategoricalCols")
-			break
-		} else if j < 0 {
-			e.add("CategoricalAt has %d: want numbers of components, from 0", j)
-		}
-	}
+	*e = append(*e, p.columns(nil).Validate(bins.NumberLabel)...)
 	if p.LabelUpperCol != "" && p.Objective != AFT {
 		e.add("LabelUpperCol is for AFT, and Objective is %v", p.Objective)
 	}
@@ -130,11 +114,7 @@ func (p *Params) checkClassWeights(e *problems) {
 	if p.Balanced && len(p.ClassWeights) > 0 || p.ScalePosWeight != 0 && (p.Balanced || len(p.ClassWeights) > 0) {
 		e.add("more than one of ScalePosWeight, ClassWeights and Balanced is set: choose one")
 	}
-	for _, name := range sortedKeys(p.ClassWeights) {
-		if w := p.ClassWeights[name]; !(w > 0 && finite(w)) {
-			e.add("ClassWeights of %q is %v: want a number above 0", name, w)
-		}
-	}
+	*e = append(*e, bins.CheckClassWeights(p.ClassWeights))
 }
 
 func (p *Params) checkTrees(e *problems) {
@@ -159,7 +139,7 @@ func (p *Params) checkTrees(e *problems) {
 	e.count("MinCategoryRows", p.MinCategoryRows, 0, math.MaxInt32)
 	e.finite("CategorySmooth", p.CategorySmooth)
 	e.finite("CategoryLambda", p.CategoryLambda)
-	for _, name := range sortedKeys(p.Monotone) {
+	for _, name := range slices.Sorted(maps.Keys(p.Monotone)) {
 		if v := p.Monotone[name]; v < -1 || v > 1 {
 			e.add("Monotone of %q is %d: want -1, 0 or 1", name, v)
 		} else if v != 0 && slices.Contains(p.CategoricalCols, name) {
@@ -219,16 +199,6 @@ func (p *Params) checkMeasuring(e *problems) {
 	if p.ValidationFraction > 0 && p.Objective == LambdaMART {
 		e.add("ValidationFraction draws rows, and LambdaMART needs whole queries: give an evaluation set")
 	}
-}
-
-// sortedKeys returns the keys of a map in ascending order.
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 func finite(v float64) bool { return v-v == 0 }

@@ -93,23 +93,12 @@ const upperRole = "upper end of the label"
 
 // checkNames tells what is wrong with the names of the columns.
 func (c Columns) checkNames(label LabelKind) error {
-	errs := []error{rows.CheckNames(c.Vector, c.Features, c.scalars(label)...)}
+	errs := append(c.Validate(label), rows.CheckNames(c.Vector, c.Features, c.scalars(label)...))
 	if slices.Contains(c.Margins, "") {
 		errs = append(errs, errors.New("a column has an empty name"))
 	}
-	for _, name := range c.Categorical {
-		if !slices.Contains(c.Features, name) {
-			errs = append(errs, fmt.Errorf("categorical column %q is not among the features; of a vector's components tell the numbers", name))
-		}
-	}
-	if len(c.CategoricalAt) > 0 && len(c.Features) > 0 {
-		errs = append(errs, errors.New("categorical components are named, but the features are columns: name those that are categorical"))
-	}
 	if label == NoLabel && c.Label != "" {
 		errs = append(errs, fmt.Errorf("label column %q is named where none is read", c.Label))
-	}
-	if label != NoLabel && c.Label == "" {
-		errs = append(errs, errors.New("no label column is named"))
 	}
 	if c.LabelUpper != "" && label != NumberLabel {
 		errs = append(errs, errors.New("an upper end of the label is named, but labels are not numbers"))

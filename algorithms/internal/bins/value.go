@@ -94,9 +94,8 @@ func (f *Feature) categoryBin(x float32) int {
 	return f.Bins
 }
 
-// Bin returns the bin of a feature, by its number within Layout.Features, in a row; 0 where
-// the feature has no slot, as it cannot split rows. It is for tests and for what looks at few
-// rows.
+// Bin returns the bin of a feature, by its number within Layout.Features, in a row. It is for
+// tests and for what looks at few rows.
 func (d *Data) Bin(row, feature int) int {
 	f := &d.Layout.Features[feature]
 	if wide := d.Layout.WideColumn(feature); wide >= 0 {
@@ -111,8 +110,8 @@ func (d *Data) Bin(row, feature int) int {
 			return f.Implicit
 		}
 		return f.BinOfSlot(slot)
-	case f.Slot < 0:
-		return 0
+	case f.Slot < 0: // the same in all rows
+		return max(f.Implicit, 0)
 	}
 	lo, hi := d.Sparse.RowPtr[row], d.Sparse.RowPtr[row+1]
 	for lo < hi {

@@ -16,7 +16,7 @@ func TestSplitsAhead(t *testing.T) {
 	for seed := range uint64(4) {
 		rng := rand.New(rand.NewPCG(seed, 51))
 		params := Params{LeafWise: true, MaxDepth: -1, MaxLeaves: 20 + 20*int(seed), MinRows: int(seed)}
-		x, kinds := randomProblem(rng, 700, &params)
+		x, kinds := randomProblem(rng, 700)
 		x.large, x.tight = seed%2 == 1, seed == 2
 		l := x.layout(rng, kinds)
 		var want outcome

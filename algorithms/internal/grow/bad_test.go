@@ -28,10 +28,7 @@ func plainProblem(n int) (*problem, *bins.Layout) {
 // try runs a problem that fails and returns the error.
 func (x *problem) try(t *testing.T, params Params, l *bins.Layout, p int) error {
 	t.Helper()
-	g, err := New(params)
-	if err != nil {
-		return err
-	}
+	g := New(params)
 	if x.large {
 		g.packedFrom = 0
 	}
@@ -42,7 +39,7 @@ func (x *problem) try(t *testing.T, params Params, l *bins.Layout, p int) error 
 			if err != nil {
 				return err
 			}
-			x.begin(s, params, own)
+			x.begin(s, own)
 			return nil
 		})
 		for _, stage := range g.Stages() {
@@ -59,22 +56,15 @@ func (x *problem) try(t *testing.T, params Params, l *bins.Layout, p int) error 
 
 // TestBadTargets: what cannot be grown on is an error that names the tree.
 func TestBadTargets(t *testing.T) {
-	counting := Params{Criterion: Gini, Classes: 2, MaxDepth: 3}
 	for name, c := range map[string]struct {
 		params Params
 		change func(x *problem)
 		text   string
 	}{
-		"gradient is NaN":  {Params{}, func(x *problem) { x.g[0][3] = math.NaN() }, "target 0 of the batch from tree 0 on: a gradient or hessian is not finite or too large"},
-		"hessian is Inf":   {Params{}, func(x *problem) { x.h[0][9] = math.Inf(1) }, "not finite"},
-		"above float32":    {Params{}, func(x *problem) { x.large = true; x.g[0][0] = 1e39 }, "too large"},
-		"negative weight":  {counting, func(x *problem) { x.class, x.weight = make([]int32, 10), make([]float64, 10); x.weight[7] = -1 }, "a weight is negative"},
-		"weight is NaN":    {counting, func(x *problem) { x.class, x.weight = make([]int32, 10), make([]float64, 10); x.weight[7] = math.NaN() }, "not finite"},
-		"class too high":   {counting, func(x *problem) { x.class = make([]int32, 10); x.class[0] = 2 }, "row 0 of the subtask is of class 2, and there are 2"},
-		"negative class":   {counting, func(x *problem) { x.class = make([]int32, 10); x.class[0] = -1 }, "of class -1"},
-		"bag too large":    {Params{}, func(x *problem) { x.bag[0] = make([]int32, 11) }, "the bag of tree 0 has 11 rows, and there are 10"},
-		"monotone, short":  {Params{Monotone: []int8{}}, func(*problem) {}, `there are 0 monotone constraints, and feature "age" has number 0`},
-		"monotone classes": {Params{Criterion: Gini, Classes: 2, Monotone: []int8{1}}, func(*problem) {}, "monotone constraints need the newton criterion"},
+		"gradient is NaN": {Params{}, func(x *problem) { x.g[0][3] = math.NaN() }, "the target of tree 0: a gradient or hessian is not finite or too large"},
+		"hessian is Inf":  {Params{}, func(x *problem) { x.h[0][9] = math.Inf(1) }, "not finite"},
+		"above float32":   {Params{}, func(x *problem) { x.large = true; x.g[0][0] = 1e39 }, "too large"},
+		"monotone, short": {Params{Monotone: []int8{}}, func(*problem) {}, `there are 0 monotone constraints, and feature "age" has number 0`},
 	} {
 		for _, p := range []int{1, 2} {
 			x, l := plainProblem(10)
@@ -89,17 +79,16 @@ func TestBadTargets(t *testing.T) {
 
 // TestBadRow: a bag with a row that the subtask does not have.
 func TestBadRow(t *testing.T) {
-	g, err := New(Params{})
-	require.NoError(t, err)
+	g := New(Params{})
 	x, l := plainProblem(10)
 	for _, row := range []int32{-1, 10} {
-		_, err = trial.Try(t, func(b *engine.Builder) {
+		_, err := trial.Try(t, func(b *engine.Builder) {
 			q := comqueue.New(b, "growth").Do(func(ctx *comqueue.ComContext) error {
 				s, err := g.Open(ctx, x.data(l, 0, 10))
 				if err != nil {
 					return err
 				}
-				s.Begin(Batch{Trees: 1})
+				s.Begin(0, 1)
 				s.Target(0).Set(0, x.g[0], x.h[0])
 				s.SetRows(0, []int32{row})
 				return nil
@@ -110,36 +99,6 @@ func TestBadRow(t *testing.T) {
 			engine.Collect(q.SetMaxIter(1).CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]struct{ X int64 }, error) { return nil, nil })).Exec(), "rows")
 		})
 		require.ErrorContains(t, err, "is in the bag of tree 0, and the subtask has 10")
-	}
-}
-
-func TestValidate(t *testing.T) {
-	require.NoError(t, Params{}.Validate())
-	for text, p := range map[string]Params{
-		"unknown criterion Criterion(3)":            {Criterion: 3},
-		"there are 0 classes; want 1 to 4096":       {Criterion: Gini},
-		"there are 4097 classes":                    {Criterion: Entropy, Classes: 4097},
-		"lambda is -1":                              {Lambda: -1},
-		"alpha is NaN":                              {Alpha: math.NaN()},
-		"gamma is +Inf":                             {Gamma: math.Inf(1)},
-		"max delta step is -1":                      {MaxDeltaStep: -1},
-		"min child weight is -2":                    {MinChildWeight: -2},
-		"category smooth is -1":                     {CategorySmooth: -1},
-		"category lambda is -1":                     {CategoryLambda: -1},
-		"columns by tree is 1.5":                    {ByTree: 1.5},
-		"columns by level is -0.1":                  {ByLevel: -0.1},
-		"columns by node is NaN":                    {ByNode: math.NaN()},
-		"max leaves is -1":                          {MaxLeaves: -1},
-		"min rows is -1":                            {MinRows: -1},
-		"node features is -1":                       {NodeFeatures: -1},
-		"max one-hot is -1":                         {MaxOneHot: -1},
-		"max categories is -1":                      {MaxCategories: -1},
-		"min category rows is -1":                   {MinCategoryRows: -1},
-		"the monotone constraint of feature 1 is 2": {Monotone: []int8{0, 2}},
-		"interaction group 1 has feature -1":        {Interaction: [][]int{{1}, {0, -1}}},
-	} {
-		_, err := New(p)
-		require.ErrorContains(t, err, text)
 	}
 }
 

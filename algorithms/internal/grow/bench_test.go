@@ -68,10 +68,7 @@ func boostRows(n, d int) (*bins.Data, []float64) {
 // boost runs rounds of logistic boosting and returns the margins of all rows. first is
 // called when the first round begins.
 func boost(b testing.TB, params Params, data *bins.Data, label []float64, p, rounds int, packedFrom int64, first func()) []float64 {
-	g, err := New(params)
-	if err != nil {
-		b.Fatal(err)
-	}
+	g := New(params)
 	g.packedFrom = packedFrom
 	all := make([]float64, data.Rows)
 	margins := shared.Scratch[[]float64]("margins")
@@ -93,7 +90,7 @@ func boost(b testing.TB, params Params, data *bins.Data, label []float64, p, rou
 				first()
 			}
 		}
-		s.Begin(Batch{First: ctx.StepNo(), Trees: 1})
+		s.Begin(ctx.StepNo(), 1)
 		m := margins.Get(ctx)
 		var grad, hess [1024]float64
 		for lo := 0; lo < len(m); lo += len(grad) {
@@ -163,10 +160,10 @@ func BenchmarkRoute(b *testing.B) {
 }
 
 // randomTree splits, breadth first, by random features in the middle of their bins.
-func randomTree(data *bins.Data, leaves int) *Grown {
+func randomTree(data *bins.Data, leaves int) *grown {
 	rng := rand.New(rand.NewPCG(5, 6))
 	n := 2*leaves - 1
-	g := &Grown{Tree: tree.Tree{Nodes: make([]tree.Node, n)}, rules: make([]rule, n)}
+	g := &grown{Tree: tree.Tree{Nodes: make([]tree.Node, n)}, rules: make([]rule, n)}
 	for i := 0; 2*i+2 < n; i++ {
 		g.Tree.Nodes[i].Left, g.Tree.Nodes[i].Right = int32(2*i+1), int32(2*i+2)
 		g.rules[i] = rule{feature: int32(rng.IntN(len(data.Layout.Features))), place: 100 + int32(rng.IntN(50))}

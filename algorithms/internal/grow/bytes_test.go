@@ -18,7 +18,7 @@ func TestBytes(t *testing.T) {
 	for _, p := range []int{1, 2, 3, 5} {
 		rng := rand.New(rand.NewPCG(11, 11))
 		params := Params{MaxDepth: depth, Lambda: 1}
-		x, kinds := randomProblem(rng, 200, &params)
+		x, kinds := randomProblem(rng, 200)
 		x.trees, x.bag, x.tight = 1, x.bag[:1], false
 		x.bag[0], x.g, x.h = nil, x.g[:1], x.h[:1]
 		l := x.layout(rng, kinds)

@@ -48,7 +48,7 @@ func (s *searcher) setOf(f *bins.Feature, left, present []int32, some bool) {
 }
 
 // oneHot tries to split one category off the others.
-func (s *searcher) oneHot(f *bins.Feature, number int32, sums []int64, order int32) {
+func (s *searcher) oneHot(f *bins.Feature, number int32, sums []int64) {
 	w := s.scorer.width
 	missing := sums[f.Bins*w:][:w]
 	some := !zero(missing)
@@ -60,7 +60,7 @@ func (s *searcher) oneHot(f *bins.Feature, number int32, sums []int64, order int
 			continue
 		}
 		s.order = append(s.order, int32(b))
-		candidate := split{order: order, feature: number, place: int32(b), categorical: true}
+		candidate := split{feature: number, place: int32(b), categorical: true}
 		if s.bothWays(bin, missing, some, candidate) {
 			taken = int32(b)
 		}
@@ -83,33 +83,24 @@ func (s *searcher) bothWays(left, missing []int64, some bool, candidate split) (
 
 // sorted tries to cut the categories of the node in two, in the order of their gradients
 // over their hessians: where the loss is convex the best of all subsets is among these
-// (Fisher, "On Grouping for Maximum Homogeneity", JASA 1958). Where classes are counted, of
-// which that holds for two, they are sorted by the share of each class in turn.
-func (s *searcher) sorted(f *bins.Feature, number int32, sums []int64, order int32) {
-	if s.p.Criterion == Newton {
-		if s.soften = s.p.LearnCategories; s.soften && !s.shrink(f, sums) {
-			return
-		}
-		s.scorer.lambda += s.p.CategoryLambda
-		s.cuts(f, number, sums, order, 0)
-		s.scorer.lambda, s.soften = s.p.Lambda, false
+// (Fisher, "On Grouping for Maximum Homogeneity", JASA 1958).
+func (s *searcher) sorted(f *bins.Feature, number int32, sums []int64) {
+	if s.soften = s.p.LearnCategories; s.soften && !s.shrink(f, sums) {
 		return
 	}
-	for class := range s.scorer.sums {
-		if class > 0 || s.scorer.sums > 2 || s.scorer.sums == 1 {
-			s.cuts(f, number, sums, order, class)
-		}
-	}
+	s.scorer.lambda += s.p.CategoryLambda
+	s.cuts(f, number, sums)
+	s.scorer.lambda, s.soften = s.p.Lambda, false
 }
 
-// cuts sorts categories by one of their sums and tries all cuts.
-func (s *searcher) cuts(f *bins.Feature, number int32, sums []int64, order int32, by int) {
+// cuts sorts categories and tries all cuts.
+func (s *searcher) cuts(f *bins.Feature, number int32, sums []int64) {
 	w := s.scorer.width
 	s.order, s.keys = s.order[:0], sized(s.keys, f.Bins)
 	for b := range f.Bins {
 		if bin := sums[b*w:][:w]; !zero(bin) {
 			s.order = append(s.order, int32(b))
-			s.keys[b] = s.key(b, bin, by)
+			s.keys[b] = s.key(b, bin)
 		}
 	}
 	keys := s.keys
@@ -123,7 +114,7 @@ func (s *searcher) cuts(f *bins.Feature, number int32, sums []int64, order int32
 	some := !zero(missing)
 	most := s.p.maxCategories(f.Bins)
 	clear(s.acc)
-	candidate := split{order: order, feature: number, categorical: true}
+	candidate := split{feature: number, categorical: true}
 	taken := 0 // how many categories are left of the best cut
 	group, soft := 0.0, 0.0
 	for i, b := range s.order {
@@ -133,7 +124,7 @@ func (s *searcher) cuts(f *bins.Feature, number int32, sums []int64, order int32
 			soft += s.soft[b]
 		}
 		group += s.scorer.weight(bin)
-		candidate.place = int32(by<<16 + i)
+		candidate.place = int32(i)
 		if most > 0 && min(i+1, len(s.order)-i-1) > most {
 			continue
 		}
@@ -192,7 +183,7 @@ func (p *Params) maxCategories(all int) int {
 }
 
 // key is what a category is sorted by.
-func (s *searcher) key(b int, bin []int64, by int) float64 {
+func (s *searcher) key(b int, bin []int64) float64 {
 	if s.soften {
 		if h := float64(bin[1]); h > 0 {
 			return s.soft[b] / h
@@ -203,8 +194,5 @@ func (s *searcher) key(b int, bin []int64, by int) float64 {
 	if !(below > 0) {
 		return 0
 	}
-	if s.p.Criterion == Newton {
-		return float64(float64(bin[0])*s.scorer.unit.g) / below
-	}
-	return float64(float64(bin[by])*s.scorer.unit.h) / below
+	return float64(float64(bin[0])*s.scorer.unit.g) / below
 }

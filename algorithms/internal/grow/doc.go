@@ -2,18 +2,17 @@
 // the binned rows of all subtasks.
 //
 // A Grower is the description of the growth; it adds stages to a queue. A State is what one
-// subtask has of it. One superstep grows a batch of trees: those of a boosting round, or
-// some of a forest.
+// subtask has of it. One superstep grows a batch of trees, those of a boosting round.
 //
-//	g, err := grow.New(params)                         // when the job is built
+//	g := grow.New(params)                              // when the job is built
 //
 //	q.Add(func(ctx *comqueue.ComContext) error {       // before the stages, each superstep
 //		s, ok := g.Lookup(ctx)
 //		if !ok {                                   // the first, and where the subtask joins
 //			s, err = g.Open(ctx, data)         // data: *bins.Data of this subtask
 //		}
-//		s.Begin(grow.Batch{First: …, Trees: k, Targets: k})
-//		s.Target(i).Set(first, gradients, hessians) // for all rows, in pieces
+//		s.Begin(first, trees)
+//		s.Target(k).Set(from, gradients, hessians) // for all rows, in pieces
 //		s.SetRows(tree, rows)                      // where not all rows are in the bag
 //		return nil
 //	})

@@ -23,19 +23,16 @@ func mix(x uint64) uint64 {
 }
 
 // draws are those of one tree.
-type draws struct{ levels, nodes, thresholds uint64 }
+type draws struct{ levels, nodes uint64 }
 
 // treeDraws returns the draws of a tree, and that of its features.
 func treeDraws(seed uint64, tree int) (draws, uint64) {
 	r := shared.NewRandom(seed, "grow", -1, tree)
-	return draws{r.At(0), r.At(1), r.At(2)}, r.At(3)
+	return draws{r.At(0), r.At(1)}, r.At(3)
 }
 
 func (d draws) level(depth int32) uint64 { return mix(d.levels + golden*uint64(depth+1)) }
 func (d draws) node(path uint64) uint64  { return mix(d.nodes + golden*path) }
-func (d draws) threshold(path uint64, feature int32) uint64 {
-	return mix(mix(d.thresholds+golden*path) + golden*uint64(feature+1))
-}
 
 // share is how many of m a share takes.
 func share(part float64, m int) int {
@@ -51,26 +48,20 @@ type chooser struct{ keys []uint64 }
 // maxFeatures bounds the features that can be drawn from: keys hold their places.
 const maxFeatures = 1 << 24
 
-// order sorts features by their draws.
-func (c *chooser) order(features []int32, draw uint64, out []int32) []int32 {
+// take returns k of the features, in ascending order, in out: the first by their draws.
+func (c *chooser) take(features []int32, k int, draw uint64, out []int32) []int32 {
+	if k >= len(features) {
+		return append(out[:0], features...)
+	}
 	c.keys = c.keys[:0]
 	for i, f := range features {
 		c.keys = append(c.keys, mix(draw+golden*uint64(f+1))&^(maxFeatures-1)|uint64(i))
 	}
 	slices.Sort(c.keys)
 	out = out[:0]
-	for _, k := range c.keys {
-		out = append(out, features[k&(maxFeatures-1)])
+	for _, key := range c.keys[:k] {
+		out = append(out, features[key&(maxFeatures-1)])
 	}
-	return out
-}
-
-// take returns k of the features, in ascending order, in out.
-func (c *chooser) take(features []int32, k int, draw uint64, out []int32) []int32 {
-	if k >= len(features) {
-		return append(out[:0], features...)
-	}
-	out = c.order(features, draw, out)[:k]
 	slices.Sort(out)
 	return out
 }

@@ -15,16 +15,13 @@ import (
 func Example() {
 	data := bins.Dense([]float64{1, 2, 3, 4, 5, 6}, 6, 1, bins.Options{})
 	labels := []float64{10, 10, 10, 20, 20, 26}
-	g, err := grow.New(grow.Params{MaxDepth: 2})
-	if err != nil {
-		panic(err)
-	}
+	g := grow.New(grow.Params{MaxDepth: 2})
 	begin := func(ctx *comqueue.ComContext) error {
 		s, err := g.Open(ctx, data)
 		if err != nil {
 			return err
 		}
-		s.Begin(grow.Batch{Trees: 1})
+		s.Begin(0, 1)
 		for i, y := range labels {
 			s.Target(0).Set(i, []float64{-y}, []float64{1})
 		}

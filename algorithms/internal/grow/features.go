@@ -20,11 +20,10 @@ func (s *State) level(j *job, depth int32) []int32 {
 	return j.levels[depth]
 }
 
-// featuresOf returns the features that a node looks at, in ascending order, and those that
-// it tries one after the other if they give no split.
-func (s *State) featuresOf(j *job, n int32) (features, others []int32) {
+// featuresOf returns the features that a node looks at, in ascending order.
+func (s *State) featuresOf(j *job, n int32) []int32 {
 	v := &j.nodes[n]
-	features = s.level(j, v.depth)
+	features := s.level(j, v.depth)
 	if s.groups != nil {
 		s.allowed = s.meeting(j, n, features, s.allowed[:0])
 		features = s.allowed
@@ -33,21 +32,7 @@ func (s *State) featuresOf(j *job, n int32) (features, others []int32) {
 		s.looked = s.chooser.take(features, k, j.draws.node(v.path), s.looked)
 		features = s.looked
 	}
-	if k := s.p.NodeFeatures; k > 0 && k < len(features) {
-		s.others = s.chooser.order(features, mix(j.draws.node(v.path)), s.others)
-		s.looked = append(s.looked[:0], s.others[:k]...)
-		sortInt32(s.looked)
-		return s.looked, s.others[k:]
-	}
-	return features, nil
-}
-
-func sortInt32(v []int32) {
-	for i := 1; i < len(v); i++ { // few
-		for k := i; k > 0 && v[k] < v[k-1]; k-- {
-			v[k], v[k-1] = v[k-1], v[k]
-		}
-	}
+	return features
 }
 
 // meeting appends those of the features that may meet all features on the path to a node.

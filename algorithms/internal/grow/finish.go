@@ -7,9 +7,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// Grown is a tree that has grown: the tree, and what sends binned rows through it. It is the
-// same on every subtask.
-type Grown struct {
+// grown is a tree that has grown, and what sends binned rows through it. It is the same on
+// every subtask.
+type grown struct {
 	// Tree has the splits, the values of all nodes, gains, covers and counts. Its weight is
 	// 1 and its output 0; the caller sets others.
 	Tree tree.Tree
@@ -19,12 +19,11 @@ type Grown struct {
 }
 
 // sumLeaves sums the fine pairs of the subtask's rows in the leaves. Where histograms have
-// fine sums, and where classes are counted, the sums are known already.
+// fine sums, they are known already.
 func (s *State) sumLeaves() {
 	out := s.buffers.leaves[:0]
 	for _, j := range s.active() {
-		t := j.target
-		if t.counting || t.isWide {
+		if j.target.isWide {
 			continue
 		}
 		for n := range j.nodes {
@@ -32,7 +31,7 @@ func (s *State) sumLeaves() {
 				continue
 			}
 			s.listRows(j)
-			g, h := t.sumPairs(j.list(int32(n)))
+			g, h := j.target.sumPairs(j.list(int32(n)))
 			out = append(out, g, h)
 		}
 	}
@@ -43,9 +42,9 @@ func (s *State) sumLeaves() {
 func (s *State) finish(all []int64) {
 	for _, j := range s.active() {
 		unit := j.unit
-		if t := j.target; !t.counting && !t.isWide {
+		if !j.target.isWide {
 			all = s.takeLeaves(j, all)
-			unit = t.fine
+			unit = j.target.fine
 		}
 		s.make(j, unit)
 		for n := range j.nodes {
@@ -84,25 +83,13 @@ func (s *State) make(j *job, unit scale) {
 	// The nodes are the caller's to keep, beyond the batch.
 	g.Tree = tree.Tree{Nodes: make([]tree.Node, len(g.numbers)), Weight: 1}
 	g.rules = make([]rule, len(g.numbers))
-	if j.target.counting {
-		g.Tree.Values = make([]float64, len(g.numbers)*s.scored)
-	}
 	for i, n := range g.numbers {
 		v, to := &j.nodes[n], &g.Tree.Nodes[i]
-		sc := newScorer(&s.p, unit, s.width, s.scored)
+		sc := newScorer(&s.p, unit, s.width)
 		sc.lo, sc.hi = v.lo, v.hi
 		sums := j.total(n, s.width)
 		to.Count, to.Cover = v.count, sc.weight(sums)
-		if j.target.counting {
-			all := float64(total(sums[:s.scored]))
-			for c, x := range sums[:s.scored] {
-				if all > 0 {
-					g.Tree.Values[i*s.scored+c] = float64(x) / all
-				}
-			}
-		} else {
-			to.Value = sc.value(float64(float64(sums[0])*unit.g), float64(float64(sums[1])*unit.h)) + 0 // no −0
-		}
+		to.Value = sc.value(float64(float64(sums[0])*unit.g), float64(float64(sums[1])*unit.h)) + 0 // no −0
 		if v.left == 0 {
 			continue
 		}
@@ -157,16 +144,16 @@ func (s *State) numbering(j *job, out []int32) []int32 {
 	if s.p.MaxLeaves > 0 {
 		most = 2*s.p.MaxLeaves - 1
 	}
-	q.nodes = q.nodes[:0]
-	for next := int32(0); ; next = q.pop() {
+	q.Nodes = q.Nodes[:0]
+	for next := int32(0); ; next = q.Pop() {
 		switch left := j.nodes[next].left; {
 		case left != 0 && len(out) < most:
 			out = append(out, left, left+1)
-			q.follow(next)
+			j.follow(q, next)
 		case left != 0:
 			s.undo(j, next)
 		}
-		if len(q.nodes) == 0 {
+		if len(q.Nodes) == 0 {
 			return out
 		}
 	}
@@ -194,16 +181,12 @@ func (s *State) undo(j *job, n int32) {
 	v.left = 0
 }
 
-// Grown returns tree k of the batch. It is the caller's, and the State forgets it at the
-// next batch.
-func (s *State) Grown(k int) Grown { return s.active()[k].grown }
-
 // Tree returns tree k of the batch, of which the caller may change weight, output and the
 // values of nodes.
 func (s *State) Tree(k int) *tree.Tree { return &s.active()[k].grown.Tree }
 
 // EachLeaf calls f for each leaf of tree k with the subtask's rows in the bag that end
-// there, in ascending order, a row as often as it was drawn. They are borrowed.
+// there, in ascending order. They are borrowed.
 func (s *State) EachLeaf(k int, f func(node int32, rows []int32)) {
 	j := s.active()[k]
 	s.listRows(j)
@@ -237,7 +220,7 @@ func (s *State) Leaves(k int, out []int32) []int32 {
 
 // spread sends rows of the subtask, which it puts in another order, down from a node, all of
 // them split by split: faster than each by itself, as splits read columns.
-func (s *State) spread(g *Grown, node int32, rows, out []int32) {
+func (s *State) spread(g *grown, node int32, rows, out []int32) {
 	v := &g.Tree.Nodes[node]
 	if v.Left == 0 {
 		for _, row := range rows {

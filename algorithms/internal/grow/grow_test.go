@@ -25,8 +25,8 @@ func checkReference(t *testing.T, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 6))
 	params := randomParams(rng)
 	n := 1 + rng.IntN(60)
-	x, kinds := randomProblem(rng, n, &params)
-	if params.Criterion == Newton && rng.IntN(3) == 0 {
+	x, kinds := randomProblem(rng, n)
+	if rng.IntN(3) == 0 {
 		for f := range x.features {
 			d := int8(rng.IntN(3) - 1)
 			if x.features[f].Categorical {

@@ -7,10 +7,6 @@ import (
 // histogram makes the sums of the subtask's rows of a node, for all slots: of a slot that
 // subtask o owns at out[base(o)+slot*width].
 func (s *State) histogram(j *job, n int32, out []int64, base func(owner int) int) {
-	if j.target.counting {
-		s.classHistogram(j, n, out, base)
-		return
-	}
 	rows, all := []int32(nil), !j.listed
 	if !all {
 		rows = j.list(n)
@@ -28,12 +24,12 @@ func (s *State) histogram(j *job, n int32, out []int64, base func(owner int) int
 
 // blockHistogram makes those of the columns of a block.
 func (s *State) blockHistogram(j *job, block int, rows []int32, all bool, out []int64, base func(owner int) int) {
-	t, stride, bytes := j.target, s.data.Blocks[block].Stride, s.data.Blocks[block].Bins
+	t, stride, bytes := &j.target, s.data.Blocks[block].Stride, s.data.Blocks[block].Bins
 	n := len(rows)
 	if all {
 		n = s.data.Rows
 	}
-	counted := s.width > s.scored
+	counted := s.countsRows()
 	words := 1
 	if t.isWide || counted {
 		words = 2
@@ -132,13 +128,13 @@ func (s *State) sparseHistogram(j *job, n int32, out []int64, base func(owner in
 	rows := j.list(n)
 	if !j.target.isWide {
 		s.packedSlots(j, rows, out, base)
-		if s.width > s.scored {
-			s.countSlots(j, rows, out, base)
+		if s.countsRows() {
+			s.countSlots(rows, out, base)
 		}
 		return
 	}
 	s.eachOwned(out, base, func(_ int, to []int64) { clear(to) })
-	w, wide, counted := s.width, j.target.wide, s.width > s.scored
+	w, wide, counted := s.width, j.target.wide, s.countsRows()
 	sparse := &s.data.Sparse
 	for _, row := range rows {
 		g, h := wide[2*int(row)], wide[2*int(row)+1]
@@ -154,62 +150,6 @@ func (s *State) sparseHistogram(j *job, n int32, out []int64, base func(owner in
 			if counted {
 				sum[2]++
 			}
-		}
-	}
-}
-
-// classHistogram counts classes, in the order of slots, and hands the sums out.
-func (s *State) classHistogram(j *job, n int32, out []int64, base func(owner int) int) {
-	l, w := s.data.Layout, s.width
-	local := out
-	if s.tasks > 1 {
-		s.local = sized(s.local, l.Slots*w)
-		local = s.local
-	}
-	clear(local[:l.Slots*w])
-	t, counted := j.target, s.width > s.scored
-	add := func(row int32) {
-		class, weight := int(t.class[row]), t.weight(row)
-		for b := range s.data.Blocks {
-			block := &s.data.Blocks[b]
-			for c, bin := range block.Bins[int(row)*block.Stride:][:block.Stride] {
-				sum := local[(l.Columns[block.First+c].Slot+int(bin))*w:][:w]
-				sum[class] += weight
-				if counted {
-					sum[w-1]++
-				}
-			}
-		}
-		for i, column := range s.data.Wide {
-			sum := local[(l.Features[l.Wide[i]].Slot+int(column[row]))*w:][:w]
-			sum[class] += weight
-			if counted {
-				sum[w-1]++
-			}
-		}
-		if sparse := &s.data.Sparse; sparse.RowPtr != nil {
-			for _, slot := range sparse.Slots[sparse.RowPtr[row]:sparse.RowPtr[row+1]] {
-				sum := local[int(slot)*w:][:w]
-				sum[class] += weight
-				if counted {
-					sum[w-1]++
-				}
-			}
-		}
-	}
-	if j.listed {
-		for _, r := range j.list(n) {
-			add(r)
-		}
-	} else {
-		for r := range int32(s.data.Rows) {
-			add(r)
-		}
-	}
-	if s.tasks > 1 {
-		for o := range s.tasks {
-			lo, hi := s.slots.cut[o]*w, s.slots.cut[o+1]*w
-			copy(out[base(o)+lo:], local[lo:hi])
 		}
 	}
 }

@@ -24,7 +24,7 @@ type node struct {
 // job is a growing tree.
 type job struct {
 	number int // within the ensemble
-	target *Target
+	target Target
 	unit   scale // of its sums
 	nodes  []node
 	totals []int64 // width sums of each node
@@ -33,10 +33,9 @@ type job struct {
 	rows   []int32 // of the subtask in the bag, by node; nil where all are, in order
 	bagged bool    // rows were given
 	listed bool    // rows are listed, those of each node together
-	most   int     // how often a row is listed, at most
 
 	// Leaf by leaf: what waits for its turn, split or open, and how many had theirs.
-	queue splitQueue
+	queue Queue[int32]
 	turns int
 	last  bool // all splits of the tree are made
 
@@ -44,20 +43,27 @@ type job struct {
 	features []int32   // that the tree looks at
 	levels   [][]int32 // that each level looks at; nil where all of them
 
-	grown Grown
+	grown grown
 }
 
 // takeTurns gives the leaves that are split already their turns, as long as there are leaves
 // left. What waits is then headed by one that is still to be split.
 func (j *job) takeTurns(maxLeaves int) {
 	q := &j.queue
-	if len(q.nodes) == 0 && j.turns == 0 && (j.nodes[0].open || j.nodes[0].left != 0) {
-		q.push(0)
+	if len(q.Nodes) == 0 && j.turns == 0 && (j.nodes[0].open || j.nodes[0].left != 0) {
+		q.Push(0)
 	}
-	for len(q.nodes) > 0 && j.turns < maxLeaves-1 && j.nodes[q.nodes[0]].left != 0 {
-		q.follow(q.pop())
+	for len(q.Nodes) > 0 && j.turns < maxLeaves-1 && j.nodes[q.Nodes[0]].left != 0 {
+		j.follow(q, q.Pop())
 		j.turns++
 	}
+}
+
+// newJob returns a job without a tree.
+func newJob() *job {
+	j := &job{}
+	j.queue.Before = func(x, y *int32) bool { return j.before(*x, *y) }
+	return j
 }
 
 // before tells which of two open leaves is split first: that of larger gain, then the one
@@ -120,49 +126,12 @@ func (j *job) splits(n int32, p *Params) int64 {
 	return max(most, 1)
 }
 
-// splitQueue is a heap of nodes that are or may be split, that which comes first on top.
-type splitQueue struct {
-	j     *job
-	nodes []int32
-}
-
-func (q *splitQueue) push(n int32) {
-	q.nodes = append(q.nodes, n)
-	for i := len(q.nodes) - 1; i > 0; {
-		up := (i - 1) / 2
-		if !q.j.before(q.nodes[i], q.nodes[up]) {
-			break
-		}
-		q.nodes[i], q.nodes[up] = q.nodes[up], q.nodes[i]
-		i = up
-	}
-}
-
-func (q *splitQueue) pop() int32 {
-	top, last := q.nodes[0], len(q.nodes)-1
-	q.nodes[0] = q.nodes[last]
-	q.nodes = q.nodes[:last]
-	for i := 0; ; {
-		first := i
-		for c := 2*i + 1; c <= 2*i+2 && c < last; c++ {
-			if q.j.before(q.nodes[c], q.nodes[first]) {
-				first = c
-			}
-		}
-		if first == i {
-			return top
-		}
-		q.nodes[i], q.nodes[first] = q.nodes[first], q.nodes[i]
-		i = first
-	}
-}
-
-// follow adds the children of a node that was split.
-func (q *splitQueue) follow(n int32) {
-	left := q.j.nodes[n].left
+// follow adds the children of a node that was split, as far as they are or may be split.
+func (j *job) follow(q *Queue[int32], n int32) {
+	left := j.nodes[n].left
 	for c := left; c <= left+1; c++ {
-		if v := &q.j.nodes[c]; v.left != 0 || v.open {
-			q.push(c)
+		if v := &j.nodes[c]; v.left != 0 || v.open {
+			q.Push(c)
 		}
 	}
 }

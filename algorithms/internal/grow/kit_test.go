@@ -8,8 +8,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/tree"
@@ -29,7 +27,7 @@ const (
 
 // randomProblem draws rows whose features have few bins, many ties, missing values, and
 // gradients that repeat, so that equal gains are common.
-func randomProblem(rng *rand.Rand, n int, p *Params) (*problem, []int) {
+func randomProblem(rng *rand.Rand, n int) (*problem, []int) {
 	x := &problem{bins: make([][]int, n), trees: 1 + rng.IntN(3), first: rng.IntN(5), large: rng.IntN(2) == 0, tight: rng.IntN(4) == 0}
 	count := 1 + rng.IntN(7)
 	kinds := make([]int, count)
@@ -79,11 +77,11 @@ func randomProblem(rng *rand.Rand, n int, p *Params) (*problem, []int) {
 			x.bins[r][f] = bin
 		}
 	}
-	randomTargets(rng, x, n, p)
+	randomTargets(rng, x, n)
 	return x, kinds
 }
 
-func randomTargets(rng *rand.Rand, x *problem, n int, p *Params) {
+func randomTargets(rng *rand.Rand, x *problem, n int) {
 	coarse := rng.IntN(2) == 0
 	heavy := rng.IntN(4) == 0
 	targets := 1 + rng.IntN(x.trees)
@@ -100,31 +98,18 @@ func randomTargets(rng *rand.Rand, x *problem, n int, p *Params) {
 		}
 		x.g, x.h = append(x.g, g), append(x.h, h)
 	}
-	if p.Criterion != Newton {
-		x.class = make([]int32, n)
-		for r := range n {
-			x.class[r] = int32(rng.IntN(p.Classes))
-		}
-		if rng.IntN(2) == 0 {
-			x.weight = make([]float64, n)
-			for r := range n {
-				x.weight[r] = 0.1 + rng.Float64()
-			}
-		}
-	}
 	x.bag = make([][]int32, x.trees)
 	for k := range x.bag {
 		if rng.IntN(3) == 0 {
 			x.bag[k] = []int32{}
 			for r := range n {
-				for range rng.IntN(3) {
+				if rng.IntN(3) > 0 {
 					x.bag[k] = append(x.bag[k], int32(r))
 				}
 			}
 			if len(x.bag[k]) == 0 {
 				x.bag[k] = append(x.bag[k], 0)
 			}
-			x.bag[k] = x.bag[k][:min(len(x.bag[k]), n)]
 		}
 	}
 }
@@ -233,8 +218,7 @@ type outcome struct {
 // run grows the trees of a problem at parallelism p.
 func (x *problem) run(t *testing.T, params Params, l *bins.Layout, p int, rounds int, options ...engine.Option) (outcome, *engine.Result) {
 	t.Helper()
-	g, err := New(params)
-	require.NoError(t, err)
+	g := New(params)
 	g.packedFrom = math.MaxInt64
 	if x.large {
 		g.packedFrom = 0
@@ -258,7 +242,7 @@ func (x *problem) run(t *testing.T, params Params, l *bins.Layout, p int, rounds
 				return err
 			}
 		}
-		x.begin(s, params, own)
+		x.begin(s, own)
 		return nil
 	}
 	end := func(ctx *comqueue.ComContext) error {
@@ -303,20 +287,13 @@ func (x *problem) run(t *testing.T, params Params, l *bins.Layout, p int, rounds
 }
 
 // begin begins the batch on a subtask that has the rows of own.
-func (x *problem) begin(s *State, params Params, own shared.Range) {
-	s.Begin(Batch{First: x.first, Trees: x.trees, Targets: len(x.g)})
-	for k := range x.g {
-		if params.Criterion != Newton {
-			weight := x.weight
-			if weight != nil {
-				weight = weight[own.Lo:own.Hi]
-			}
-			s.Target(k).SetClasses(x.class[own.Lo:own.Hi], weight)
-			continue
-		}
+func (x *problem) begin(s *State, own shared.Range) {
+	s.Begin(x.first, x.trees)
+	for k := range x.trees {
+		g, h := x.g[k%len(x.g)], x.h[k%len(x.h)]
 		for lo := own.Lo; lo < own.Hi; lo += 7 {
 			hi := min(lo+7, own.Hi)
-			s.Target(k).Set(lo-own.Lo, x.g[k][lo:hi], x.h[k][lo:hi])
+			s.Target(k).Set(lo-own.Lo, g[lo:hi], h[lo:hi])
 		}
 	}
 	for k, bag := range x.bag {
@@ -349,17 +326,11 @@ func randomParams(rng *rand.Rand) Params {
 		return 0
 	}
 	p := Params{
-		Criterion: Newton, LeafWise: rng.IntN(2) == 0, MaxDepth: rng.IntN(6) - 1, MaxLeaves: []int{0, 2, 5, 9}[rng.IntN(4)],
+		LeafWise: rng.IntN(2) == 0, MaxDepth: rng.IntN(6) - 1, MaxLeaves: []int{0, 2, 5, 9}[rng.IntN(4)],
 		Lambda: some(rng.Float64()), Alpha: some(0.3), Gamma: some(0.2), MaxDeltaStep: some(0.4), MinChildWeight: some(1.2),
 		MinRows: []int{0, 0, 1, 3}[rng.IntN(4)], ByTree: some(0.6), ByLevel: some(0.6), ByNode: some(0.6),
-		RandomThresholds: rng.IntN(4) == 0, MaxOneHot: rng.IntN(6), MaxCategories: rng.IntN(4), CategorySmooth: some(1), RootOfCategories: rng.IntN(2) == 0,
+		MaxOneHot: rng.IntN(6), MaxCategories: rng.IntN(4), CategorySmooth: some(1), RootOfCategories: rng.IntN(2) == 0,
 		CategoryLambda: some(2), LearnCategories: rng.IntN(2) == 0, MinCategoryRows: []int{0, 0, 1, 4}[rng.IntN(4)], Seed: rng.Uint64(),
-	}
-	if rng.IntN(4) == 0 {
-		p.NodeFeatures = 1 + rng.IntN(3)
-	}
-	if rng.IntN(3) == 0 {
-		p.Criterion, p.Classes = Gini+Criterion(rng.IntN(2)), 1+rng.IntN(4)
 	}
 	return p
 }

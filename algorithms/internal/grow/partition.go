@@ -47,21 +47,14 @@ func (r *rule) table(l *bins.Layout) (t [256]byte) {
 	return t
 }
 
-// sends tells whether a row goes left by a feature that rows hold as sparse.
-func (r *rule) sends(row int32, f *bins.Feature, d *bins.Data) bool {
-	slots := d.Sparse.Slots[d.Sparse.RowPtr[row]:d.Sparse.RowPtr[row+1]]
-	lo, hi := 0, len(slots)
-	for lo < hi {
-		if mid := int(uint(lo+hi) >> 1); int(slots[mid]) < f.Slot {
-			lo = mid + 1
-		} else {
-			hi = mid
+// binTable returns 1 for the bins that go left, else 0; bins is the number of those for values.
+func (r *rule) binTable(bins int) (t [256]byte) {
+	for bin := range bins + 1 {
+		if r.left(bin, bins) {
+			t[bin] = 1
 		}
 	}
-	if lo < len(slots) && int(slots[lo]) < f.Slot+f.Stored() {
-		return r.left(f.BinOfSlot(int(slots[lo])), f.Bins)
-	}
-	return r.left(f.Implicit, f.Bins)
+	return t
 }
 
 // partition puts rows that go left before those that go right, keeps their order otherwise,

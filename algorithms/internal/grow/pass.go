@@ -95,28 +95,14 @@ func (s *State) lookAt(j *job, n int32) {
 		s.search.squares = float64(v.squares) / j.target.bySquare
 	}
 	v.worth = s.search.worth
-	features, others := s.featuresOf(j, n)
 	lo := s.slots.cut[s.task]
-	look := func(f int32, order int32) {
+	for _, f := range s.featuresOf(j, n) {
 		feature := &s.data.Layout.Features[f]
 		if feature.Slot < lo || feature.Slot >= s.slots.cut[s.task+1] {
-			return
+			continue
 		}
 		at := (feature.Slot - lo) * s.width
-		random := uint64(0)
-		if s.p.RandomThresholds {
-			random = j.draws.threshold(v.path, f)
-		}
-		s.search.feature(f, v.sums[at:at+feature.Stored()*s.width], order, random)
-	}
-	for _, f := range features {
-		look(f, 0)
-	}
-	for i, f := range others {
-		if s.search.best.found {
-			break
-		}
-		look(f, int32(i+1))
+		s.search.feature(f, v.sums[at:at+feature.Stored()*s.width])
 	}
 	s.buffers.found = appendRecord(s.buffers.found, &s.search.best, s.search.words, s.width)
 }
@@ -139,7 +125,7 @@ func appendRecord(out []int64, b *split, words, width int) []int64 {
 	if b.categorical {
 		flags |= 4
 	}
-	out = append(out, flags|int64(b.order)<<3, int64(b.feature), int64(b.place), int64(math.Float64bits(b.score)))
+	out = append(out, flags, int64(b.feature), int64(b.place), int64(math.Float64bits(b.score)))
 	if b.categorical {
 		out = append(out, b.set[:words]...)
 	} else {
@@ -154,7 +140,7 @@ func appendRecord(out []int64, b *split, words, width int) []int64 {
 func readRecord(in []int64, words, width int) (b split) {
 	b.found = in[0]&1 == 1
 	b.missingLeft, b.categorical = in[0]&2 != 0, in[0]&4 != 0
-	b.order, b.feature, b.place = int32(in[0]>>3), int32(in[1]), int32(in[2])
+	b.feature, b.place = int32(in[1]), int32(in[2])
 	b.score = math.Float64frombits(uint64(in[3]))
 	b.set = in[recordWords:][:words]
 	b.left = in[recordWords+words:][:width]
@@ -276,15 +262,15 @@ func (s *State) pickFirst(j *job) {
 	if !s.alone() {
 		ahead = min(budget/aheadShare, int64(s.mostOf(aheadBytes)))
 	}
-	q := splitQueue{j, append(s.looked[:0], j.queue.nodes...)}
+	q := Queue[int32]{append(s.looked[:0], j.queue.Nodes...), j.queue.Before}
 	need, certain := int64(0), int64(0) // splits that may come first, and those that are of the tree
-	for turn := int64(0); len(q.nodes) > 0 && (need < budget || turn < ahead); turn++ {
+	for turn := int64(0); len(q.Nodes) > 0 && (need < budget || turn < ahead); turn++ {
 		if need < budget {
 			certain++
 		}
-		n := q.pop()
+		n := q.Pop()
 		if j.nodes[n].left != 0 {
-			q.follow(n)
+			j.follow(&q, n)
 			need++
 			continue
 		}
@@ -292,7 +278,7 @@ func (s *State) pickFirst(j *job) {
 		need += j.splits(n, &s.p)
 	}
 	j.last = certain == budget
-	s.looked = q.nodes
+	s.looked = q.Nodes
 	slices.Sort(s.picked)
 }
 
@@ -381,7 +367,7 @@ func (s *State) endIfDone() {
 	}
 	for _, j := range s.active() {
 		if s.p.LeafWise && s.p.MaxLeaves > 0 {
-			if j.takeTurns(s.p.MaxLeaves); j.turns < s.p.MaxLeaves-1 && len(j.queue.nodes) > 0 {
+			if j.takeTurns(s.p.MaxLeaves); j.turns < s.p.MaxLeaves-1 && len(j.queue.Nodes) > 0 {
 				return
 			}
 			continue
@@ -429,10 +415,6 @@ func (s *State) worthLooking(j *job, n int32) bool {
 	}
 	if s.p.LeafWise && j.last || !s.p.LeafWise && s.p.MaxLeaves > 0 && j.leaves >= s.p.MaxLeaves {
 		return false
-	}
-	sums := j.total(n, s.width)
-	if j.target.counting && slices.Max(sums[:s.scored]) == total(sums[:s.scored]) {
-		return false // one class
 	}
 	return true
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 	"github.com/superstep-ml/superstep/algorithms/tree"
-	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // The reference builder looks at every row for every split, sums in big integers, and grows
@@ -19,9 +18,7 @@ type problem struct {
 	features []bins.Feature // names, cuts or codes, bins; columns and slots are the layout's
 	bins     [][]int        // of each row and feature
 	g, h     [][]float64    // of each target and row
-	class    []int32
-	weight   []float64
-	bag      [][]int32 // rows of each tree; nil for all
+	bag      [][]int32      // rows of each tree; nil for all
 	trees    int
 	first    int
 	wide     map[int]bool // features in columns of two bytes
@@ -99,12 +96,12 @@ type refNode struct {
 }
 
 type refSplit struct {
-	order, feature, place int
-	missingLeft           bool
-	categorical           bool
-	left                  map[int]bool // bins
-	score                 float64
-	sums                  exact
+	feature, place int
+	missingLeft    bool
+	categorical    bool
+	left           map[int]bool // bins
+	score          float64
+	sums           exact
 	// Where categories are learnt: what they count, those on the left as they are sorted, and
 	// whether some rows miss the feature.
 	soft   map[int]float64
@@ -126,26 +123,6 @@ func (b *builder) prepare(target int) {
 	}
 	one := big.NewInt(1)
 	b.coarse, b.fine = make([]exact, n), make([]exact, n)
-	if b.p.Criterion != Newton {
-		b.unit = [2]float64{1, 1}
-		if x.weight != nil {
-			b.unit[1] = unitOf(slices.Max(x.weight), fine)
-		}
-		for r := range n {
-			e := make(exact, b.p.Classes+1)
-			for c := range e {
-				e[c] = new(big.Int)
-			}
-			w := one
-			if x.weight != nil {
-				w = rounded(x.weight[r], b.unit[1])
-			}
-			e[x.class[r]], e[b.p.Classes] = w, one
-			b.coarse[r], b.fine[r] = e, e
-		}
-		b.fines = b.unit
-		return
-	}
 	g, h := slices.Clone(x.g[target]), slices.Clone(x.h[target])
 	var most [2]float64
 	for r := range n {
@@ -212,20 +189,6 @@ func (b *builder) value(g, h, lambda, lo, hi float64) float64 {
 }
 
 func (b *builder) score(e exact, lambda, lo, hi float64) float64 {
-	if b.p.Criterion != Newton {
-		n, sum := b.total(e), 0.0
-		for c := range b.p.Classes {
-			if v := e.float(c); b.p.Criterion == Gini {
-				sum += float64(v * v)
-			} else if v > 0 {
-				sum += float64(v * kernel.Log(v/n))
-			}
-		}
-		if b.p.Criterion == Gini && n > 0 {
-			sum /= n
-		}
-		return sum * b.unit[1]
-	}
 	return b.scoreOf(e.float(0)*b.unit[0], e.float(1)*b.unit[1], lambda, lo, hi)
 }
 
@@ -242,42 +205,21 @@ func (b *builder) scoreOf(g, h, lambda, lo, hi float64) float64 {
 	return -(2*float64(g*w) + float64(float64((h+lambda)*w)*w) + 2*float64(b.p.Alpha*math.Abs(w)))
 }
 
-// weightOf is the sum of hessians or weights.
-func (b *builder) weightOf(e exact) float64 {
-	if b.p.Criterion == Newton {
-		return e.float(1) * b.unit[1]
-	}
-	return b.total(e) * b.unit[1]
-}
-
-// total is the weight of all classes.
-func (b *builder) total(e exact) float64 {
-	n := new(big.Int)
-	for _, v := range e[:b.p.Classes] {
-		n.Add(n, v)
-	}
-	return float64(n.Int64())
-}
+// weightOf is the sum of hessians.
+func (b *builder) weightOf(e exact) float64 { return e.float(1) * b.unit[1] }
 
 func (b *builder) childOK(e exact, lambda float64) bool {
 	if e[len(e)-1].Int64() < int64(max(b.p.MinRows, 1)) || b.weightOf(e) < b.p.MinChildWeight {
 		return false
 	}
-	if b.p.Criterion == Newton {
-		return !e[:2].isZero() && b.weightOf(e)+lambda > 0
-	}
-	return b.weightOf(e) > 0
+	return !e[:2].isZero() && b.weightOf(e)+lambda > 0
 }
 
 // place adds a node and looks for its best split.
 func (b *builder) place(v *refNode) int {
 	v.sums = b.sum(b.coarse, v.rows, always)
 	b.nodes = append(b.nodes, v)
-	pure := false
-	for c := range b.p.Classes {
-		pure = pure || b.p.Criterion != Newton && v.sums.float(c)*b.unit[1] == b.weightOf(v.sums)
-	}
-	if (b.p.MaxDepth < 0 || v.depth < b.p.MaxDepth) && !pure {
+	if b.p.MaxDepth < 0 || v.depth < b.p.MaxDepth {
 		b.look(v)
 	}
 	return len(b.nodes) - 1
@@ -380,13 +322,7 @@ func (b *builder) tree() (tree.Tree, map[int32]int32) {
 		b.unit, b.fines = b.fines, b.unit
 		node.Cover = b.weightOf(sums)
 		b.unit, b.fines = b.fines, b.unit
-		if b.p.Criterion == Newton {
-			node.Value = b.value(sums.float(0)*b.fines[0], sums.float(1)*b.fines[1], b.p.Lambda, v.lo, v.hi) + 0
-		} else {
-			for c := range b.p.Classes {
-				t.Values = append(t.Values, sums.float(c)/b.total(sums))
-			}
-		}
+		node.Value = b.value(sums.float(0)*b.fines[0], sums.float(1)*b.fines[1], b.p.Lambda, v.lo, v.hi) + 0
 		if v.left == 0 {
 			for _, r := range v.rows {
 				leaf[r] = int32(i)

@@ -81,7 +81,7 @@ func (b *builder) elsewhere(v *refNode, s *refSplit) {
 }
 
 func (s *refSplit) before(o *refSplit) bool {
-	return cmp.Or(cmp.Compare(s.order, o.order), -cmp.Compare(s.score, o.score), cmp.Compare(s.feature, o.feature),
+	return cmp.Or(-cmp.Compare(s.score, o.score), cmp.Compare(s.feature, o.feature),
 		cmp.Compare(s.place, o.place), cmp.Compare(sideOf(s), sideOf(o))) < 0
 }
 
@@ -100,7 +100,7 @@ func (b *builder) oneHot() int {
 }
 
 // search tries all splits of a node by a feature.
-func (b *builder) search(v *refNode, feature, order int) {
+func (b *builder) search(v *refNode, feature int) {
 	f := &b.x.features[feature]
 	sums := map[int]exact{}
 	for bin := range f.Bins + 1 {
@@ -128,37 +128,21 @@ func (b *builder) search(v *refNode, feature, order int) {
 		}
 		return left
 	}
-	switch {
-	case f.Categorical:
-		b.categories(v, feature, order, sums, ways)
-	case b.p.RandomThresholds:
-		var present []int
-		for bin := range f.Bins {
-			if _, ok := sums[bin]; ok {
-				present = append(present, bin)
-			}
-		}
-		if len(present) < 2 {
-			return
-		}
-		lo, hi := present[0], present[len(present)-1]
-		place := lo + int(b.draws.threshold(v.path, int32(feature))%uint64(hi-lo))
+	if f.Categorical {
+		b.categories(v, feature, sums, ways)
+		return
+	}
+	if missing {
+		b.try(v, refSplit{feature: feature, place: -1, missingLeft: true})
+	}
+	for place := range max(f.Bins-1, 0) {
 		for _, way := range ways {
-			b.try(v, refSplit{order: order, feature: feature, place: place, missingLeft: way, left: upTo(place)})
-		}
-	default:
-		if missing {
-			b.try(v, refSplit{order: order, feature: feature, place: -1, missingLeft: true})
-		}
-		for place := range max(f.Bins-1, 0) {
-			for _, way := range ways {
-				b.try(v, refSplit{order: order, feature: feature, place: place, missingLeft: way, left: upTo(place)})
-			}
+			b.try(v, refSplit{feature: feature, place: place, missingLeft: way, left: upTo(place)})
 		}
 	}
 }
 
-func (b *builder) categories(v *refNode, feature, order int, sums map[int]exact, ways []bool) {
+func (b *builder) categories(v *refNode, feature int, sums map[int]exact, ways []bool) {
 	f := &b.x.features[feature]
 	var present []int
 	for bin := range f.Bins {
@@ -169,79 +153,64 @@ func (b *builder) categories(v *refNode, feature, order int, sums map[int]exact,
 	if f.Bins <= b.oneHot() {
 		for _, bin := range present {
 			for _, way := range ways {
-				b.try(v, refSplit{order: order, feature: feature, place: bin, missingLeft: way, categorical: true, left: map[int]bool{bin: true}})
+				b.try(v, refSplit{feature: feature, place: bin, missingLeft: way, categorical: true, left: map[int]bool{bin: true}})
 			}
 		}
 		return
 	}
 	var soft map[int]float64
-	if b.p.LearnCategories && b.p.Criterion == Newton {
+	if b.p.LearnCategories {
 		if soft = b.soften(v, f.Bins, sums); soft == nil {
 			return
 		}
 	}
-	passes := []int{0}
-	if b.p.Criterion != Newton {
-		passes = passes[:0]
-		for c := range b.p.Classes {
-			if b.p.Classes != 2 || c == 1 {
-				passes = append(passes, c)
+	key := func(bin int) float64 {
+		if soft != nil {
+			if h := sums[bin].float(1); h > 0 {
+				return soft[bin] / h
 			}
+			return 0
 		}
+		below := b.weightOf(sums[bin]) + b.p.CategorySmooth
+		if below <= 0 {
+			return 0
+		}
+		return sums[bin].float(0) * b.unit[0] / below
 	}
-	for _, by := range passes {
-		key := func(bin int) float64 {
-			if soft != nil {
-				if h := sums[bin].float(1); h > 0 {
-					return soft[bin] / h
-				}
-				return 0
+	slices.SortFunc(present, func(x, y int) int { return cmp.Or(cmp.Compare(key(x), key(y)), x-y) })
+	group := []int(nil)
+	for k := range present {
+		group = append(group, present[k])
+		most := b.p.MaxCategories
+		if b.p.RootOfCategories && most > 0 && most*most < 4*f.Bins {
+			for (most+1)*(most+1) <= 4*f.Bins {
+				most++
 			}
-			below := b.weightOf(sums[bin]) + b.p.CategorySmooth
-			if below <= 0 {
-				return 0
-			}
-			unit := b.unit[1]
-			if b.p.Criterion == Newton {
-				unit = b.unit[0]
-			}
-			return sums[bin].float(by) * unit / below
 		}
-		slices.SortFunc(present, func(x, y int) int { return cmp.Or(cmp.Compare(key(x), key(y)), x-y) })
-		group := []int(nil)
-		for k := range present {
-			group = append(group, present[k])
-			most := b.p.MaxCategories
-			if b.p.RootOfCategories && most > 0 && most*most < 4*f.Bins {
-				for (most+1)*(most+1) <= 4*f.Bins {
-					most++
+		if small := min(k+1, len(present)-k-1); most > 0 && small > most {
+			continue
+		}
+		left := map[int]bool{}
+		for _, bin := range present[:k+1] {
+			left[bin] = true
+		}
+		if least := b.p.MinCategoryRows; least > 0 && k+1 < len(present)+len(ways)-1 {
+			weight := func(bins []int) (sum float64) {
+				for _, bin := range bins {
+					sum += b.weightOf(sums[bin])
 				}
+				return sum
 			}
-			if small := min(k+1, len(present)-k-1); most > 0 && small > most {
+			all := b.weightOf(v.sums)
+			share := float64(all*float64(least)) / float64(len(v.rows))
+			if weight(group) < share || all-weight(present[:k+1]) < share {
 				continue
 			}
-			left := map[int]bool{}
-			for _, bin := range present[:k+1] {
-				left[bin] = true
-			}
-			if least := b.p.MinCategoryRows; least > 0 && k+1 < len(present)+len(ways)-1 {
-				weight := func(bins []int) (sum float64) {
-					for _, bin := range bins {
-						sum += b.weightOf(sums[bin])
-					}
-					return sum
-				}
-				all := b.weightOf(v.sums)
-				share := float64(all*float64(least)) / float64(len(v.rows))
-				if weight(group) < share || all-weight(present[:k+1]) < share {
-					continue
-				}
-			}
-			group = nil
-			for _, way := range ways {
-				b.try(v, refSplit{order: order, feature: feature, place: by<<16 + k, missingLeft: way, categorical: true, left: left,
-					soft: soft, sorted: present[:k+1], some: len(ways) > 1})
-			}
+		}
+		group = nil
+		for _, way := range ways {
+			b.try(v, refSplit{feature: feature, place: k, missingLeft: way, categorical: true, left: left,
+				soft: soft, sorted: present[:k+1], some: len(ways) > 1})
 		}
 	}
 }
@@ -286,18 +255,8 @@ func (b *builder) look(v *refNode) {
 		features = allowed
 	}
 	features = part(features, b.p.ByNode, b.draws.node(v.path))
-	var others []int32
-	if k := b.p.NodeFeatures; k > 0 && k < len(features) {
-		order := drawn(features, mix(b.draws.node(v.path)))
-		features, others = order[:k], order[k:]
-	}
 	for _, f := range features {
-		b.search(v, int(f), 0)
-	}
-	for i, f := range others {
-		if v.best == nil {
-			b.search(v, int(f), i+1)
-		}
+		b.search(v, int(f))
 	}
 	if v.best != nil {
 		v.open = true

@@ -8,16 +8,15 @@ import (
 
 // sumRoots sums the pairs of the subtask's rows of each tree, and counts them.
 func (s *State) sumRoots() error {
-	for i, t := range s.targets[:s.batch.Targets] {
-		if t.uneven([2]int64{s.spreads[2*i], s.spreads[2*i+1]}, s.all) {
+	for i, j := range s.active() {
+		t := &j.target
+		if t.uneven([2]int64(s.spreads[2*i:]), s.all) {
 			t.widen()
 		}
 		if s.learns {
 			t.square(s.all)
 		}
-	}
-	for _, j := range s.active() {
-		j.unit = j.target.coarse
+		j.unit = t.coarse
 		at := len(s.buffers.counts)
 		for range s.rootWords() {
 			s.buffers.counts = append(s.buffers.counts, 0)
@@ -28,13 +27,13 @@ func (s *State) sumRoots() error {
 			n = len(j.rows)
 		}
 		out[s.width] = int64(n)
-		if s.width > s.scored {
-			out[s.scored] = int64(n)
+		if s.countsRows() {
+			out[2] = int64(n)
 		}
 		if s.learns {
 			out[s.width+1] = j.sumSquares()
 		}
-		if t := j.target; !j.bagged && !t.counting && !t.isWide {
+		if !j.bagged && !t.isWide {
 			out[0], out[1] = sumPacked(t.packed)
 			continue
 		}
@@ -84,26 +83,14 @@ func sumPacked(pairs []int64) (g, h int64) {
 	return g, h
 }
 
-// addRow adds the pair or the class of a row.
+// addRow adds the pair of a row.
 func (s *State) addRow(j *job, row int32, out []int64) error {
 	if row < 0 || int(row) >= s.data.Rows {
 		return fmt.Errorf("grow: row %d is in the bag of tree %d, and the subtask has %d", row, j.number, s.data.Rows)
 	}
-	switch t := j.target; {
-	case t.counting:
-		class := t.class[row]
-		if class < 0 || int(class) >= s.scored {
-			return fmt.Errorf("grow: row %d of the subtask is of class %d, and there are %d", row, class, s.scored)
-		}
-		out[class] += t.weight(row)
-	case t.isWide:
-		out[0] += t.wide[2*int(row)]
-		out[1] += t.wide[2*int(row)+1]
-	default:
-		g, h := kernel.Unpack(t.packed[row])
-		out[0] += g
-		out[1] += h
-	}
+	g, h := j.target.histogramPair(row)
+	out[0] += g
+	out[1] += h
 	return nil
 }
 
@@ -117,9 +104,6 @@ func (s *State) plantRoots(all []int64) error {
 		copy(j.total(root, s.width), own)
 		if v.count = own[s.width]; s.learns {
 			v.squares = own[s.width+1]
-		}
-		if v.count > s.all {
-			return fmt.Errorf("grow: the bag of tree %d has %d rows, and there are %d: sums over more rows may not fit", j.number, v.count, s.all)
 		}
 		v.rows = s.data.Rows
 		if j.bagged {

@@ -11,29 +11,36 @@ func (s *State) Route(k int, d *bins.Data, out []int32) []int32 {
 	return s.router.route(&s.active()[k].grown, d, out)
 }
 
-// routeRows is how many rows go down a tree together, so that they stay in the cache.
-const routeRows = 1 << 14
+const (
+	// routeRows is how many rows go down a tree together, so that they stay in the cache.
+	routeRows = 1 << 14
+	// fewRouted is the number of rows for which a node's table takes longer than it saves.
+	fewRouted = 32
+)
 
 // router sends rows down a tree, all of them split by split: faster than each by itself. Its
 // memory is used again tree by tree.
 type router struct {
-	g           *Grown
+	g           *grown
 	data        *bins.Data
-	tables      [][256]byte // of the nodes that split by a column
+	columns     [][]byte    // see Walker.Columns
+	numbers     []int32     // of the nodes' tables, from 1; 0 for those that are not made
+	tables      [][256]byte // 1 for the bytes that go left
 	rows, spare []int32
 	out         []int32
 }
 
-// route is Route for a tree.
-func (r *router) route(g *Grown, d *bins.Data, out []int32) []int32 {
+// begin makes the router ready for a tree and a dataset.
+func (r *router) begin(g *grown, d *bins.Data, out []int32) {
 	r.g, r.data, r.out = g, d, sized(out, d.Rows)
-	r.tables = sized(r.tables, len(g.rules))
-	for i := range g.rules {
-		if node := &g.Tree.Nodes[i]; node.Left != 0 && d.Layout.Features[g.rules[i].feature].Column >= 0 {
-			r.tables[i] = g.rules[i].table(d.Layout)
-		}
-	}
+	r.numbers, r.tables = sized(r.numbers, len(g.rules)), r.tables[:0]
+	clear(r.numbers)
 	r.rows, r.spare = sized(r.rows, min(d.Rows, routeRows)), sized(r.spare, min(d.Rows, routeRows))
+}
+
+// route is Route for a tree.
+func (r *router) route(g *grown, d *bins.Data, out []int32) []int32 {
+	r.begin(g, d, out)
 	for first := 0; first < d.Rows; first += routeRows {
 		part := r.rows[:min(routeRows, d.Rows-first)]
 		for i := range part {
@@ -57,10 +64,8 @@ func (r *router) send(at int32, rows []int32) {
 	f, left := &r.data.Layout.Features[where.feature], 0
 	if wide := r.data.Layout.WideColumn(int(where.feature)); wide >= 0 {
 		left = where.partitionWide(rows, r.data.Wide[wide], f.Bins, r.spare)
-	} else if f.Column >= 0 {
-		c := &r.data.Layout.Columns[f.Column]
-		block := &r.data.Blocks[c.Block]
-		left = kernel.PartitionRows(rows, block.Bins[c.Offset:], block.Stride, &r.tables[at], rows, r.spare)
+	} else if bytes, stride := r.column(where.feature, f); bytes != nil && len(rows) > fewRouted {
+		left = kernel.PartitionRows(rows, bytes, stride, r.table(at, f), rows, r.spare)
 	} else {
 		left = where.partition(rows, f, r.data, r.spare)
 	}
@@ -69,12 +74,38 @@ func (r *router) send(at int32, rows []int32) {
 	r.send(node.Right, rows[left:])
 }
 
-// partition puts the rows that go left, by a feature that rows hold as sparse, before those
-// that go right, which spare has then, and returns how many go left.
+// column returns where the bytes of a feature are, and how far apart; nil where there are none.
+func (r *router) column(feature int32, f *bins.Feature) (bytes []byte, stride int) {
+	if f.Column >= 0 {
+		c := &r.data.Layout.Columns[f.Column]
+		block := &r.data.Blocks[c.Block]
+		return block.Bins[c.Offset:], block.Stride
+	}
+	if r.columns == nil {
+		return nil, 0
+	}
+	return r.columns[feature], 1
+}
+
+// table returns the table of a node, which it makes the first time.
+func (r *router) table(at int32, f *bins.Feature) *[256]byte {
+	if r.numbers[at] == 0 {
+		if f.Column >= 0 {
+			r.tables = append(r.tables, r.g.rules[at].table(r.data.Layout))
+		} else {
+			r.tables = append(r.tables, r.g.rules[at].binTable(f.Bins))
+		}
+		r.numbers[at] = int32(len(r.tables))
+	}
+	return &r.tables[r.numbers[at]-1]
+}
+
+// partition puts the rows that go left, whatever holds the feature, before those that go right,
+// which spare has then, and returns how many go left.
 func (r *rule) partition(rows []int32, f *bins.Feature, d *bins.Data, spare []int32) (left int) {
 	right := spare[:0]
 	for _, row := range rows {
-		if r.sends(row, f, d) {
+		if r.left(d.Bin(int(row), int(r.feature)), f.Bins) {
 			rows[left] = row
 			left++
 		} else {

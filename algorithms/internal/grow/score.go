@@ -1,19 +1,13 @@
 package grow
 
-import (
-	"math"
+import "math"
 
-	"github.com/superstep-ml/superstep/internal/kernel"
-)
-
-// scorer values the sums of a node. Sums are width integers: gradient and hessian, or the
-// weights of classes; then, where rows are counted, their number.
+// scorer values the sums of a node. Sums are width integers: gradient, hessian and, where rows
+// are counted, their number.
 type scorer struct {
-	p      *Params
-	unit   scale
-	width  int
-	sums   int // how many of the integers are not the number of rows
-	rowsAt int // which is it, −1 where they are not counted
+	p     *Params
+	unit  scale
+	width int
 	// The bounds that monotone constraints set to the values of the node's children, the
 	// direction of the feature, and what is added to lambda.
 	lo, hi    float64
@@ -21,22 +15,12 @@ type scorer struct {
 	lambda    float64
 }
 
-func newScorer(p *Params, unit scale, width, sums int) scorer {
-	s := scorer{p: p, unit: unit, width: width, sums: sums, rowsAt: -1, lambda: p.Lambda}
-	if width > sums {
-		s.rowsAt = sums
-	}
-	s.lo, s.hi = math.Inf(-1), math.Inf(1)
-	return s
+func newScorer(p *Params, unit scale, width int) scorer {
+	return scorer{p: p, unit: unit, width: width, lambda: p.Lambda, lo: math.Inf(-1), hi: math.Inf(1)}
 }
 
-// weight is the sum of hessians or of the weights of all classes.
-func (s *scorer) weight(v []int64) float64 {
-	if s.p.Criterion == Newton {
-		return float64(float64(v[1]) * s.unit.h)
-	}
-	return float64(float64(total(v[:s.sums])) * s.unit.h)
-}
+// weight is the sum of hessians.
+func (s *scorer) weight(v []int64) float64 { return float64(float64(v[1]) * s.unit.h) }
 
 func total(v []int64) (sum int64) {
 	for _, c := range v {
@@ -45,18 +29,10 @@ func total(v []int64) (sum int64) {
 	return sum
 }
 
-// score is what a node is worth: half the loss that its value saves, or Σc²/N, or
-// Σc·ln(c/N).
+// score is what a node is worth: twice the loss that its value saves.
 func (s *scorer) score(v []int64) float64 {
-	switch s.p.Criterion {
-	case Newton:
-		g, h := float64(float64(v[0])*s.unit.g), float64(float64(v[1])*s.unit.h)
-		return s.newton(g, h, s.value(g, h))
-	case Gini:
-		return float64(gini(v[:s.sums]) * s.unit.h)
-	default:
-		return float64(entropy(v[:s.sums]) * s.unit.h)
-	}
+	g, h := float64(float64(v[0])*s.unit.g), float64(float64(v[1])*s.unit.h)
+	return s.newton(g, h, s.value(g, h))
 }
 
 // threshold takes alpha off the absolute value of a gradient.
@@ -97,52 +73,20 @@ func (s *scorer) newton(g, h, w float64) float64 {
 	return -(float64(2*float64(g*w)) + float64(float64(h*w)*w) + float64(2*float64(s.p.Alpha*math.Abs(w))))
 }
 
-// gini is Σc²/N.
-func gini(counts []int64) float64 {
-	n, squares := float64(total(counts)), 0.0
-	if n == 0 {
-		return 0
-	}
-	for _, c := range counts {
-		v := float64(c)
-		squares += float64(v * v)
-	}
-	return squares / n
-}
-
-// entropy is Σc·ln(c/N).
-func entropy(counts []int64) float64 {
-	n := float64(total(counts))
-	sum := 0.0
-	for _, c := range counts {
-		if c > 0 {
-			sum += float64(float64(c) * kernel.Log(float64(c)/n))
-		}
-	}
-	return sum
-}
-
 // child tells whether a node with these sums may be a child.
 func (s *scorer) child(v []int64) bool {
-	if s.rowsAt >= 0 && v[s.rowsAt] < int64(s.p.minRows()) {
+	if s.width > 2 && v[2] < int64(s.p.minRows()) {
 		return false
 	}
-	if s.p.Criterion == Newton {
-		h := float64(float64(v[1]) * s.unit.h)
-		return (v[0] != 0 || v[1] != 0) && h >= s.p.MinChildWeight && h+s.lambda > 0
-	}
-	n := total(v[:s.sums])
-	return n > 0 && (s.rowsAt >= 0 || n >= int64(s.p.minRows())) && float64(float64(n)*s.unit.h) >= s.p.MinChildWeight
+	h := s.weight(v)
+	return (v[0] != 0 || v[1] != 0) && h >= s.p.MinChildWeight && h+s.lambda > 0
 }
 
-// pair values a split into two children: the sum of their scores, with these gradients for
-// Newton. It is false where constraints forbid it.
+// pair values a split into two children: the sum of their scores, with these gradients. It is
+// false where constraints forbid it.
 func (s *scorer) pair(left, right []int64, gl, gr float64) (float64, bool) {
 	if !s.child(left) || !s.child(right) {
 		return 0, false
-	}
-	if s.p.Criterion != Newton {
-		return s.score(left) + s.score(right), true
 	}
 	gl, hl := float64(gl*s.unit.g), float64(float64(left[1])*s.unit.h)
 	gr, hr := float64(gr*s.unit.g), float64(float64(right[1])*s.unit.h)

@@ -9,9 +9,7 @@ import (
 
 // split is a way to split a node.
 type split struct {
-	found bool
-	// order is 0 for features that the node looks at, else the place among the others.
-	order   int32
+	found   bool
 	feature int32 // number within the layout
 	// place is the bin of numbers up to which rows go left, −1 where only missing values do;
 	// of categories the place in the order they were tried in.
@@ -28,8 +26,6 @@ func (s *split) better(o *split) bool {
 	switch {
 	case s.found != o.found:
 		return s.found
-	case s.order != o.order:
-		return s.order < o.order
 	case s.score != o.score:
 		return s.score > o.score
 	case s.feature != o.feature:
@@ -86,30 +82,27 @@ func (s *searcher) begin(sc scorer, node []int64) {
 	s.best.left = sized(s.best.left, sc.width)
 }
 
-// feature looks at all splits by a feature. stored are the sums of its slots; random, where
-// thresholds are drawn, is the draw.
-func (s *searcher) feature(number int32, stored []int64, order int32, random uint64) {
+// feature looks at all splits by a feature. stored are the sums of its slots.
+func (s *searcher) feature(number int32, stored []int64) {
 	f := &s.layout.Features[number]
-	if !f.Categorical && !s.p.RandomThresholds && s.plain(number) {
-		s.plainNumbers(f, number, stored, order)
+	if !f.Categorical && s.plain(number) {
+		s.plainNumbers(f, number, stored)
 		return
 	}
 	sums := s.bins(f, stored)
 	switch {
 	case f.Categorical && f.Bins <= s.p.maxOneHot():
-		s.oneHot(f, number, sums, order)
+		s.oneHot(f, number, sums)
 	case f.Categorical:
-		s.sorted(f, number, sums, order)
-	case s.p.RandomThresholds:
-		s.randomThreshold(f, number, sums, order, random)
+		s.sorted(f, number, sums)
 	default:
-		s.numbers(f, number, sums, order)
+		s.numbers(f, number, sums)
 	}
 }
 
 // plain tells whether the score is G²/(H+λ) and no constraint is set.
 func (s *searcher) plain(number int32) bool {
-	return s.p.Criterion == Newton && s.p.Alpha == 0 && s.p.MaxDeltaStep == 0 && s.scorer.width == 2 &&
+	return s.p.Alpha == 0 && s.p.MaxDeltaStep == 0 && s.scorer.width == 2 &&
 		math.IsInf(s.scorer.lo, -1) && math.IsInf(s.scorer.hi, 1) && s.directionOf(number) == 0
 }
 
@@ -193,12 +186,12 @@ func plus(out, a, b []int64) []int64 {
 }
 
 // numbers tries all thresholds, and missing values alone.
-func (s *searcher) numbers(f *bins.Feature, number int32, sums []int64, order int32) {
+func (s *searcher) numbers(f *bins.Feature, number int32, sums []int64) {
 	w := s.scorer.width
 	missing := sums[f.Bins*w:][:w]
 	some := !zero(missing)
 	s.scorer.direction = s.directionOf(number)
-	candidate := split{order: order, feature: number, place: -1, missingLeft: true}
+	candidate := split{feature: number, place: -1, missingLeft: true}
 	if some {
 		s.offer(missing, candidate)
 	}
@@ -220,7 +213,7 @@ func (s *searcher) numbers(f *bins.Feature, number int32, sums []int64, order in
 }
 
 // plainNumbers is numbers for plain scores, with the same bits, over the stored sums.
-func (s *searcher) plainNumbers(f *bins.Feature, number int32, stored []int64, order int32) {
+func (s *searcher) plainNumbers(f *bins.Feature, number int32, stored []int64) {
 	p := plainSums{implicit: f.Implicit, stored: stored}
 	if p.implicit >= 0 {
 		g, h, some := kernel.SumPairs(stored)
@@ -237,7 +230,7 @@ func (s *searcher) plainNumbers(f *bins.Feature, number int32, stored []int64, o
 		AllG: s.node[0], AllH: s.node[1], UnitG: s.scorer.unit.g, UnitH: s.scorer.unit.h,
 		Lambda: s.scorer.lambda, Least: s.p.MinChildWeight, Score: math.Inf(-1), Place: -2,
 	}
-	if b := &s.best; b.found && b.order == order && b.feature < number {
+	if b := &s.best; b.found && b.feature < number {
 		t.Score = b.score // as good is not better
 	}
 	// Missing values go left, or, where there are any, right: as the same threshold is tried
@@ -260,7 +253,7 @@ func (s *searcher) plainNumbers(f *bins.Feature, number int32, stored []int64, o
 	if _, enough := s.p.gain(t.Score, s.worth); !enough {
 		return
 	}
-	candidate := split{found: true, order: order, feature: number, place: int32(t.Place), missingLeft: missingLeft, score: t.Score}
+	candidate := split{found: true, feature: number, place: int32(t.Place), missingLeft: missingLeft, score: t.Score}
 	if !candidate.better(&s.best) {
 		return
 	}
@@ -299,36 +292,4 @@ func (p *plainSums) upTo(bin int) (g, h int64) {
 	}
 	g, h, _ = kernel.SumPairs(p.stored[:2*bin])
 	return g + p.rest[0], h + p.rest[1]
-}
-
-// randomThreshold draws one of the thresholds between the lowest and the highest bin that
-// has rows of the node.
-func (s *searcher) randomThreshold(f *bins.Feature, number int32, sums []int64, order int32, random uint64) {
-	w := s.scorer.width
-	lo, hi := -1, -1
-	for b := range f.Bins {
-		if !zero(sums[b*w:][:w]) {
-			hi = b
-			if lo < 0 {
-				lo = b
-			}
-		}
-	}
-	if lo < 0 || hi == lo {
-		return
-	}
-	b := lo + int(random%uint64(hi-lo))
-	missing := sums[f.Bins*w:][:w]
-	clear(s.acc)
-	for i := range b + 1 {
-		plus(s.acc, s.acc, sums[i*w:][:w])
-	}
-	s.scorer.direction = s.directionOf(number)
-	candidate := split{order: order, feature: number, place: int32(b), missingLeft: true}
-	s.offer(plus(s.lefts[0], s.acc, missing), candidate)
-	if !zero(missing) {
-		candidate.missingLeft = false
-		s.offer(s.acc, candidate)
-	}
-	s.scorer.direction = 0
 }

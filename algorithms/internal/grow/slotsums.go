@@ -1,8 +1,6 @@
 package grow
 
 import (
-	"math/bits"
-
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
@@ -11,32 +9,26 @@ import (
 // are unpacked each kernel.PackedRows rows.
 type slotSums struct {
 	rows    *kernel.SlotRows
-	most    int     // how often a row may be listed, for crowded to hold
 	crowded []int32 // numbers of slots, less that of the first
 	sums    []int64 // of the crowded slots, two of each
 	work    []int64 // packed sums of all slots; zeros between histograms
 }
 
-// slotSumsFor returns what collects the sums of slots of rows that are listed at most most
-// times.
-func (s *State) slotSumsFor(most int) *slotSums {
+// slotSums returns what collects the sums of slots, which it makes the first time.
+func (s *State) slotSums() *slotSums {
 	c := &s.slotted
-	l, sparse := s.data.Layout, &s.data.Sparse
-	if c.rows == nil {
-		n := l.Slots - l.ColumnSlots
-		c.rows, c.work = kernel.NewSlotRows(sparse.RowPtr, sparse.Slots, l.ColumnSlots, n), make([]int64, n)
-	}
-	if most <= c.most {
+	if c.rows != nil {
 		return c
 	}
-	c.most = 1 << bits.Len(uint(most-1))
-	stored := make([]int, len(c.work))
+	l, sparse := s.data.Layout, &s.data.Sparse
+	n := l.Slots - l.ColumnSlots
+	c.rows, c.work = kernel.NewSlotRows(sparse.RowPtr, sparse.Slots, l.ColumnSlots, n), make([]int64, n)
+	stored := make([]int, n)
 	for _, slot := range sparse.Slots {
 		stored[int(slot)-l.ColumnSlots]++
 	}
-	c.crowded = c.crowded[:0]
 	for i, n := range stored {
-		if n*c.most > kernel.PackedRows {
+		if n > kernel.PackedRows {
 			c.crowded = append(c.crowded, int32(i))
 		}
 	}
@@ -46,7 +38,7 @@ func (s *State) slotSumsFor(most int) *slotSums {
 
 // packedSlots makes the sums of sparse features from packed pairs.
 func (s *State) packedSlots(j *job, rows []int32, out []int64, base func(owner int) int) {
-	c := s.slotSumsFor(j.most)
+	c := s.slotSums()
 	clear(c.sums)
 	for len(rows) > kernel.PackedRows {
 		c.rows.AddPacked(c.work, j.target.packed, rows[:kernel.PackedRows])
@@ -57,7 +49,7 @@ func (s *State) packedSlots(j *job, rows []int32, out []int64, base func(owner i
 	c.unpackCrowded()
 	s.eachOwned(out, base, func(first int, to []int64) {
 		from := c.work[first:][:len(to)/s.width]
-		if s.width == s.scored {
+		if !s.countsRows() {
 			kernel.TakePairs(to, from)
 			return
 		}
@@ -86,8 +78,8 @@ func (c *slotSums) unpackCrowded() {
 }
 
 // countSlots sets the numbers of rows in the sums of sparse features.
-func (s *State) countSlots(j *job, rows []int32, out []int64, base func(owner int) int) {
-	c := s.slotSumsFor(j.most)
+func (s *State) countSlots(rows []int32, out []int64, base func(owner int) int) {
+	c := s.slotSums()
 	s.makeOnes()
 	c.rows.AddPacked(c.work, s.ones, rows)
 	s.eachOwned(out, base, func(first int, to []int64) {

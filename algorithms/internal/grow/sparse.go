@@ -71,12 +71,7 @@ func (s *State) partitionSparse(r *rule, rows []int32) (left int) {
 	for i, row := range e.rows[e.start[r.feature]:e.start[r.feature+1]] {
 		e.dense[row] = own[i]
 	}
-	for bin := range f.Bins + 1 {
-		e.table[bin] = 0
-		if r.left(bin, f.Bins) {
-			e.table[bin] = 1
-		}
-	}
+	e.table = r.binTable(f.Bins)
 	return kernel.PartitionRows(rows, e.dense, 1, &e.table, rows, s.spare)
 }
 

@@ -50,8 +50,8 @@ func (s *State) put(ctx *comqueue.ComContext) {
 
 func (s *State) putMaxima(ctx *comqueue.ComContext) error {
 	s.maxima = s.maxima[:0]
-	for _, t := range s.targets[:s.batch.Targets] {
-		s.maxima = append(s.maxima, t.max[0], t.max[1])
+	for _, j := range s.active() {
+		s.maxima = append(s.maxima, j.target.max[:]...)
 	}
 	maxima.Put(ctx, s.maxima)
 	return nil
@@ -60,11 +60,11 @@ func (s *State) putMaxima(ctx *comqueue.ComContext) error {
 func (s *State) putSpreads(ctx *comqueue.ComContext) error {
 	all := maxima.Get(ctx)
 	s.spreads = s.spreads[:0]
-	for i, t := range s.targets[:s.batch.Targets] {
-		if err := t.quantise([2]float64{all[2*i], all[2*i+1]}, s.all); err != nil {
-			return fmt.Errorf("grow: target %d of the batch from tree %d on: %w", i, s.batch.First, err)
+	for i, j := range s.active() {
+		if err := j.target.quantise([2]float64(all[2*i:]), s.all); err != nil {
+			return fmt.Errorf("grow: the target of tree %d: %w", j.number, err)
 		}
-		s.spreads = append(s.spreads, t.spread[0], t.spread[1])
+		s.spreads = append(s.spreads, j.target.spread[:]...)
 	}
 	spreads.Put(ctx, s.spreads)
 	return nil

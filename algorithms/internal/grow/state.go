@@ -18,13 +18,8 @@ type Grower struct {
 	keptBytes  int   // of those kept from pass to pass
 }
 
-// New returns a Grower, or what is wrong with the parameters.
-func New(p Params) (*Grower, error) {
-	if err := p.Validate(); err != nil {
-		return nil, err
-	}
-	return &Grower{p, packedFrom, passBytes, keptBytes}, nil
-}
+// New returns a Grower.
+func New(p Params) *Grower { return &Grower{p, packedFrom, passBytes, keptBytes} }
 
 // Objects of the queue.
 var (
@@ -50,15 +45,13 @@ type State struct {
 	passBytes, keptBytes int
 	task                 int
 	tasks                int
-	width                int  // integers of a sum
-	scored               int  // of them those that are not the number of rows
+	width                int  // integers of a sum: gradient, hessian and, where rows are counted, their number
 	learns               bool // how much categories say: nodes have sums of squares
 	usable               []int32
 
-	batch   Batch
-	targets []*Target
-	jobs    []*job
-	phase   phase
+	jobs  []*job
+	trees int // of the jobs those of the batch, which are the first
+	phase phase
 
 	pending  []build // histograms to make, in order
 	building []build // those of this pass
@@ -69,12 +62,10 @@ type State struct {
 	search  *searcher
 	chooser chooser
 	looked  []int32 // features that a node looks at
-	others  []int32
 	allowed []int32
 	groups  [][]bool // interaction groups by feature number of the layout
 
 	work    []int64 // sums of a block
-	local   []int64 // sums of a node, where classes are counted
 	ones    []int64
 	spare   []int32
 	sparse  *byFeature
@@ -123,13 +114,9 @@ func (g *Grower) Open(ctx *comqueue.ComContext, data *bins.Data) (*State, error)
 	s.large, s.passBytes, s.keptBytes = s.all >= g.packedFrom, g.passBytes, g.keptBytes
 	s.slots = newSlots(data.Layout, s.tasks, s.task)
 	s.usable, s.learns = usable(data.Layout), g.learnsCategories(data.Layout)
-	s.scored = 2
-	if g.p.Criterion != Newton {
-		s.scored = g.p.Classes
-	}
-	s.width = s.scored
+	s.width = 2
 	if g.p.MinRows > 1 {
-		s.width++
+		s.width = 3
 	}
 	s.search = newSearcher(&s.p, data.Layout)
 	s.work = make([]int64, 2*kernel.HistogramColumns*kernel.HistogramStride)
@@ -179,61 +166,47 @@ func (g *Grower) Lookup(ctx *comqueue.ComContext) (*State, bool) { return states
 func (g *Grower) State(ctx *comqueue.ComContext) *State { return states.Get(ctx) }
 
 // Begin starts a batch of trees; what the batch before has made is gone then. Every subtask
-// begins the same batches.
-func (s *State) Begin(b Batch) {
-	if b.Trees < 1 {
-		panic(fmt.Sprintf("grow: a batch of %d trees", b.Trees))
+// begins the same batches. first is the number of the first tree in the whole ensemble: draws
+// depend on the trees' numbers, not on the batches they grow in.
+func (s *State) Begin(first, trees int) {
+	if trees < 1 {
+		panic(fmt.Sprintf("grow: a batch of %d trees", trees))
 	}
-	if b.Targets <= 0 {
-		b.Targets = b.Trees
+	s.trees = trees
+	for len(s.jobs) < trees {
+		s.jobs = append(s.jobs, newJob())
 	}
-	s.batch = b
-	for len(s.targets) < b.Targets {
-		s.targets = append(s.targets, &Target{})
-	}
-	for _, t := range s.targets[:b.Targets] {
-		t.reset(s.data.Rows, s.large)
-	}
-	for len(s.jobs) < b.Trees {
-		s.jobs = append(s.jobs, &job{})
-	}
-	for k, j := range s.jobs[:b.Trees] {
-		j.number, j.target = b.First+k, s.targets[k%b.Targets]
+	for k, j := range s.active() {
+		j.number = first + k
+		j.target.reset(s.data.Rows, s.large)
 		for i := range j.nodes {
 			s.release(&j.nodes[i])
 		}
 		j.nodes, j.totals, j.leaves = j.nodes[:0], j.totals[:0], 0
-		j.bagged, j.listed, j.most = false, false, 1
-		j.queue, j.turns, j.last = splitQueue{j, j.queue.nodes[:0]}, 0, s.p.MaxLeaves == 1
+		j.bagged, j.listed = false, false
+		j.queue.Nodes, j.turns, j.last = j.queue.Nodes[:0], 0, s.p.MaxLeaves == 1
 		s.drawFeatures(j)
 	}
 	s.pending, s.building, s.splits, s.kept = s.pending[:0], s.building[:0], s.splits[:0], 0
 	s.phase = starting
 }
 
-// Target returns target k of the batch.
-func (s *State) Target(k int) *Target { return s.targets[:s.batch.Targets][k] }
+// Target returns what tree k of the batch is grown for.
+func (s *State) Target(k int) *Target { return &s.active()[k].target }
 
-// SetRows gives the rows of the subtask that are in the bag of tree k, in ascending order, a
-// row as often as it was drawn. They are copied. Without it every row is, once. The bags of a
-// tree may have at most as many rows as there are, over all subtasks: that bounds its sums.
+// SetRows gives the rows of the subtask that are in the bag of tree k, in ascending order,
+// each once. They are copied. Without it every row is.
 func (s *State) SetRows(k int, rows []int32) {
-	j := s.jobs[:s.batch.Trees][k]
+	j := s.active()[k]
 	j.rows = append(j.rows[:0], rows...)
 	j.bagged = true
-	for i, first := 0, 0; i < len(rows); i++ {
-		if rows[i] != rows[first] {
-			first = i
-		}
-		j.most = max(j.most, i-first+1)
-	}
 }
 
-// Rows returns the number of rows of the subtask.
-func (s *State) Rows() int { return s.data.Rows }
+// active returns the jobs of the batch.
+func (s *State) active() []*job { return s.jobs[:s.trees] }
 
-// trees and active are those of the batch.
-func (s *State) active() []*job { return s.jobs[:s.batch.Trees] }
+// countsRows tells whether sums have the number of rows.
+func (s *State) countsRows() bool { return s.width > 2 }
 
 // sumsOf returns room for the sums of the subtask's features.
 func (s *State) sumsOf() []int64 {
@@ -256,7 +229,7 @@ func (s *State) release(v *node) {
 
 // scorerOf returns what values the sums of a node.
 func (s *State) scorerOf(j *job, v *node) scorer {
-	sc := newScorer(&s.p, j.unit, s.width, s.scored)
+	sc := newScorer(&s.p, j.unit, s.width)
 	sc.lo, sc.hi = v.lo, v.hi
 	return sc
 }

@@ -30,7 +30,7 @@ func TestTreesAllocateThemselves(t *testing.T) {
 			if leafWise {
 				params.MaxDepth, params.MaxLeaves = -1, 32
 			}
-			x, kinds := randomProblem(rng, 3000, &params)
+			x, kinds := randomProblem(rng, 3000)
 			x.trees, x.bag, x.large = 1, make([][]int32, 1), true
 			for f := range x.features {
 				x.features[f].Categorical = false
@@ -40,8 +40,7 @@ func TestTreesAllocateThemselves(t *testing.T) {
 			l := x.layout(rng, kinds)
 			nodes := 0
 			mallocs := func(rounds int) float64 {
-				g, err := New(params)
-				require.NoError(t, err)
+				g := New(params)
 				g.packedFrom = 0
 				begin := func(ctx *comqueue.ComContext) error {
 					own := shared.Split(len(x.bins), ctx.NumTask(), ctx.TaskID())
@@ -52,7 +51,7 @@ func TestTreesAllocateThemselves(t *testing.T) {
 							return err
 						}
 					}
-					x.begin(s, params, own)
+					x.begin(s, own)
 					return nil
 				}
 				job := engine.Define("steady", func(b *engine.Builder, _ struct{}) error {

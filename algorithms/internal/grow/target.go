@@ -2,7 +2,6 @@ package grow
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"math/bits"
 
@@ -33,8 +32,8 @@ const (
 	leastExponent = -900
 )
 
-// A Target is what trees are grown for: gradient and hessian of each row of the subtask, or
-// the class of each row. It belongs to the State, whose memory it uses again batch by batch.
+// A Target is what a tree is grown for: gradient and hessian of each row of the subtask. It
+// belongs to the State, which uses its memory again batch by batch.
 type Target struct {
 	rows  int
 	large bool // the job has packedFrom rows or more
@@ -42,14 +41,11 @@ type Target struct {
 	// rows hide what is rounded, float64 in others.
 	g32, h32 []float32
 	g64, h64 []float64
-	counting bool
-	class    []int32
 	// Largest absolute gradient and hessian; NaN if one is. Then those of all subtasks.
 	max [2]float64
 
 	packed []int64 // of each row
 	wide   []int64 // two of each row, where not packed
-	units  []int64 // weights of rows, where classes are counted; nil where each is 1
 	// What one unit of the integers is worth: fine, and those that histograms have.
 	fine, coarse scale
 	isWide       bool
@@ -86,7 +82,7 @@ func quantise(x, by float64) int64 { return int64(math.RoundToEven(x * by)) }
 
 // reset makes room for n rows and forgets what was set.
 func (t *Target) reset(n int, large bool) {
-	t.rows, t.large, t.counting, t.isWide = n, large, false, !large
+	t.rows, t.large, t.isWide = n, large, !large
 	t.max, t.spread = [2]float64{}, [2]int64{}
 	if large {
 		t.g32, t.h32 = sized(t.g32, n), sized(t.h32, n)
@@ -148,39 +144,10 @@ func (t *Target) Set(first int, g, h []float64) {
 // that the batch can be grown on; if not it fails.
 func (t *Target) Finite() bool { return t.max[0] == t.max[0] }
 
-// SetClasses has the target count classes: class[r], from 0, of each row of the subtask, and
-// its weight; nil stands for 1 each. Both slices are borrowed until the batch has ended.
-// Weights of other values than small integers are rounded to integers on a scale as fine as
-// that of leaf sums.
-func (t *Target) SetClasses(class []int32, weight []float64) {
-	if len(class) != t.rows || weight != nil && len(weight) != t.rows {
-		panic(fmt.Sprintf("grow: %d classes and %d weights for %d rows", len(class), len(weight), t.rows))
-	}
-	t.counting, t.class = true, class
-	t.max = [2]float64{0, 1}
-	t.g64, t.h64 = nil, nil
-	if weight == nil {
-		t.units = nil
-		return
-	}
-	t.h64 = weight
-	t.max[1] = 0
-	for _, w := range weight {
-		if !(w >= 0 && w <= math.MaxFloat64/2) {
-			t.max[1] = math.NaN()
-			return
-		}
-		t.max[1] = max(t.max[1], w)
-	}
-}
-
 // quantise makes integers of what was set, given the maxima of all subtasks and the number
 // of all rows. It fails, on every subtask alike, if one is not finite.
 func (t *Target) quantise(max [2]float64, rows int64) error {
 	if !(max[0] <= math.MaxFloat64) || !(max[1] <= math.MaxFloat64) {
-		if t.counting {
-			return errors.New("a weight is negative or not finite")
-		}
 		return errors.New("a gradient or hessian is not finite or too large")
 	}
 	t.max = max
@@ -189,29 +156,13 @@ func (t *Target) quantise(max [2]float64, rows int64) error {
 		fine = min(fine, largeBits)
 	}
 	t.fine = exponentsOf(max, fine)
-	t.coarse = t.fine
-	switch {
-	case t.counting:
-		t.countUnits()
-	case t.large:
+	if t.large {
 		t.coarse = exponentsOf(max, packedBits)
 		t.pack()
-	default:
+	} else {
 		t.widen()
 	}
 	return nil
-}
-
-// countUnits makes integers of the weights of classes.
-func (t *Target) countUnits() {
-	if t.h64 == nil {
-		t.units, t.fine, t.coarse = nil, scale{1, 1, 1, 1}, scale{1, 1, 1, 1}
-		return
-	}
-	t.units = sized(t.units, t.rows)
-	for i, w := range t.h64 {
-		t.units[i] = quantise(w, t.fine.byH)
-	}
 }
 
 // roundHalfEven is 1.5·2^52: a float64 of magnitude below 2^51 that is added to it loses its
@@ -258,7 +209,7 @@ func (t *Target) pair(row int32) (g, h int64) {
 // histogramPair returns the pair of a row that histograms have.
 func (t *Target) histogramPair(row int32) (g, h int64) {
 	if t.isWide {
-		return t.wide[2*row], t.wide[2*row+1]
+		return t.wide[2*int(row)], t.wide[2*int(row)+1]
 	}
 	return kernel.Unpack(t.packed[row])
 }
@@ -276,7 +227,7 @@ func (t *Target) sumPairs(rows []int32) (g, h int64) {
 // uneven tells whether the largest gradient or hessian is so far above the mean of so many
 // rows that packed pairs are too coarse. spread is that of all subtasks.
 func (t *Target) uneven(spread [2]int64, rows int64) bool {
-	if t.counting || !t.large {
+	if !t.large {
 		return false
 	}
 	for _, s := range spread {
@@ -285,12 +236,4 @@ func (t *Target) uneven(spread [2]int64, rows int64) bool {
 		}
 	}
 	return false
-}
-
-// weight returns the integer weight of a row where classes are counted.
-func (t *Target) weight(row int32) int64 {
-	if t.units == nil {
-		return 1
-	}
-	return t.units[row]
 }

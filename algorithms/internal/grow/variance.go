@@ -20,7 +20,7 @@ import (
 
 // learnsCategories tells whether nodes need the sums of squares that this takes.
 func (g *Grower) learnsCategories(l *bins.Layout) bool {
-	if !g.p.LearnCategories || g.p.Criterion != Newton {
+	if !g.p.LearnCategories {
 		return false
 	}
 	for i := range l.Features {

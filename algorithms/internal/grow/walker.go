@@ -9,13 +9,17 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// A Walker sends binned rows down trees that a State has forgotten, or that grew before the
-// subtask had one: where the State sent them when the trees had grown. It belongs to one
+// A Walker sends binned rows down trees that no State has, or has any more: to where rows went
+// when the trees grew. It belongs to one
 // goroutine, and uses its memory again tree by tree.
 type Walker struct {
+	// Columns are bins of the features that rows hold as sparse, a byte for each row, by number
+	// within the layout; nil where there are none, and rows are searched.
+	Columns [][]byte
+
 	layout *bins.Layout
 	places map[int32]int32 // of features within the layout, by their numbers
-	grown  Grown
+	grown  grown
 	router router
 }
 
@@ -48,7 +52,22 @@ func (w *Walker) Open(t *tree.Tree) error {
 // Route writes to out, which it grows as needed, the node where each row of a dataset ends,
 // which was binned as the training data.
 func (w *Walker) Route(d *bins.Data, out []int32) []int32 {
+	w.router.columns = w.Columns
 	return w.router.route(&w.grown, d, out)
+}
+
+// RouteRows is Route for some of the rows, which it puts in another order. Of others out is as
+// it was.
+func (w *Walker) RouteRows(d *bins.Data, rows, out []int32) []int32 {
+	r := &w.router
+	r.columns = w.Columns
+	r.begin(&w.grown, d, out)
+	for len(rows) > 0 {
+		n := min(routeRows, len(rows))
+		r.send(0, rows[:n])
+		rows = rows[n:]
+	}
+	return r.out
 }
 
 // rule returns where a node sends bins: the inverse of State.describe.
@@ -63,8 +82,8 @@ func (w *Walker) rule(t *tree.Tree, node int) (r rule, err error) {
 		}
 	}
 	at, known := w.places[n.Feature]
-	if !known || w.layout.Features[at].Stored() == 0 {
-		return r, fmt.Errorf("looks at feature %d, which does not part the rows", n.Feature)
+	if !known {
+		return r, fmt.Errorf("looks at feature %d, which the rows have not", n.Feature)
 	}
 	f := &w.layout.Features[at]
 	r = rule{feature: at, place: -1, missingLeft: n.Flags&tree.DefaultLeft != 0, categorical: f.Categorical}
@@ -84,7 +103,7 @@ func (w *Walker) rule(t *tree.Tree, node int) (r rule, err error) {
 	case !math.IsInf(n.Threshold, -1):
 		place, found := slices.BinarySearch(f.Cuts, float32(n.Threshold))
 		if !found {
-			return r, fmt.Errorf("parts feature %q at %v, which is no cut of the rows", f.Name, n.Threshold)
+			return r, fmt.Errorf("parts feature %q at %v, which is no cut of the rows: it was grown on others", f.Name, n.Threshold)
 		}
 		r.place = int32(place)
 	}

@@ -21,7 +21,7 @@ func TestWalker(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 12))
 		params := randomParams(rng)
 		n := 1 + rng.IntN(60)
-		x, kinds := randomProblem(rng, n, &params)
+		x, kinds := randomProblem(rng, n)
 		l := x.layout(rng, kinds)
 		what := fmt.Sprintf("seed %d, %+v", seed, params)
 		p := 1 + int(seed%3)
@@ -54,8 +54,8 @@ func TestWalkerRefuses(t *testing.T) {
 		"node 0 of a tree has the child 0, which does not stand behind it among 3": split(tree.Node{Left: 1}),
 		"has the child 3, which does not stand behind it":                          split(tree.Node{Left: 1, Right: 3}),
 		"has the child -1, which does not":                                         split(tree.Node{Left: -1, Right: 2}),
-		"looks at feature 9, which does not part the rows":                         split(tree.Node{Left: 1, Right: 2, Feature: 9}),
-		"looks at feature 4, which does not part the rows":                         split(tree.Node{Left: 1, Right: 2, Feature: 4}),
+		"looks at feature 9, which the rows have not":                              split(tree.Node{Left: 1, Right: 2, Feature: 9}),
+		`parts feature "same" at 0, which is no cut`:                               split(tree.Node{Left: 1, Right: 2, Feature: 4}),
 		`takes feature "age" for another kind`:                                     split(tree.Node{Left: 1, Right: 2, Feature: 3, Flags: tree.Categorical}),
 		`takes feature "city" for another kind`:                                    split(tree.Node{Left: 1, Right: 2, Feature: 5}),
 		"has a set of 2 words from word 0 of 1":                                    split(tree.Node{Left: 1, Right: 2, Feature: 5, SetWords: 2, Flags: tree.Categorical}),

@@ -5,7 +5,7 @@ package grow
 // bins that stay in the cache, is none where there are thousands.
 func (s *State) wideHistogram(j *job, number int, rows []int32, all bool, out []int64, base func(owner int) int) {
 	f := &s.data.Layout.Features[s.data.Layout.Wide[number]]
-	t, w, column := j.target, s.width, s.data.Wide[number]
+	t, w, column := &j.target, s.width, s.data.Wide[number]
 	to := out[base(s.slots.wide[number])+f.Slot*w:][:f.Stored()*w]
 	clear(to)
 	n := len(rows)

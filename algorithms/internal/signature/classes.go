@@ -72,6 +72,18 @@ func (c Classes) Setter() (func(cell *model.Cell, class int), error) {
 	}, nil
 }
 
+// MatchDataset tells that the dataset of a model, which says the type of labels, nil for a
+// regression, is of another kind or type than its file. is says what the model is.
+func (c Classes) MatchDataset(label arrow.DataType, is string) error {
+	switch {
+	case (c.Type != "") != (label != nil):
+		return fmt.Errorf("%s, and its dataset is of the other kind: give Predict the dataset that training returned", is)
+	case label != nil:
+		return c.Match(label)
+	}
+	return nil
+}
+
 // Match tells that the dataset of a model promises another type of labels than its file
 // has.
 func (c Classes) Match(label arrow.DataType) error {

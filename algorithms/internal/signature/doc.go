@@ -9,6 +9,9 @@
 //	...
 //	x, ok, err := in.Read(row) // for each row: a Point, dense or sparse
 //
+// Trees read with BindCoded: their features may be missing, or categories. Batches reads rows
+// block by block for them.
+//
 // A classifier's training gives one row with two columns: model.Column holds the encoded
 // model, and LabelColumn, which is null, has the type of the labels. Prediction is planned
 // before there is a model, and so it is this column that tells the type of what it adds.

@@ -40,18 +40,27 @@ func InputsOf(vector string, features []string, schema *arrow.Schema, dim int) I
 
 // Check tells what does not hold together, given the number of features.
 func (in Inputs) Check(dim int) error {
+	return in.check(dim, func(dt arrow.DataType, _ int) string {
+		if batch.IsVector(dt) || rows.IsNumber(dt) {
+			return ""
+		}
+		return ": want a number or a vector"
+	})
+}
+
+// check is Check where refuse says what is wrong with the type of an input, if something is.
+func (in Inputs) check(dim int, refuse func(dt arrow.DataType, j int) string) error {
 	d := 0
-	for _, c := range in {
+	for j, c := range in {
 		dt, err := batch.ParseType(c.Type)
-		switch {
-		case err != nil:
+		if err != nil {
 			return fmt.Errorf("input %q: %w", c.Column, err)
-		case batch.IsVector(dt):
-			d += batch.VectorDim(dt)
-		case rows.IsNumber(dt):
-			d++
-		default:
-			return fmt.Errorf("input %q is %s: want a number or a vector", c.Column, c.Type)
+		}
+		if wrong := refuse(dt, j); wrong != "" {
+			return fmt.Errorf("input %q is %s%s", c.Column, c.Type, wrong)
+		}
+		if d++; batch.IsVector(dt) {
+			d += batch.VectorDim(dt) - 1
 		}
 	}
 	if d != dim || d == 0 {
@@ -59,6 +68,9 @@ func (in Inputs) Check(dim int) error {
 	}
 	return nil
 }
+
+// IsVector tells whether the features are one vector.
+func (in Inputs) IsVector() bool { return len(in) == 1 && !in.joined() }
 
 // joined tells whether features are several cells, or one that is no vector.
 func (in Inputs) joined() bool {
@@ -78,7 +90,7 @@ type Override struct {
 // Check tells what does not hold together.
 func (o Override) Check() error {
 	if o.VectorCol != "" && len(o.FeatureCols) > 0 {
-		return errors.New("both VectorCol and FeatureCols are set: name one vector column or number columns")
+		return errors.New("both VectorCol and FeatureCols are set: name one vector column or feature columns")
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package signature
 
 import (
 	"cmp"
-	"fmt"
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
@@ -46,13 +45,8 @@ func Predict(caller string, d, made *engine.Dataset, p Prediction) *engine.Datas
 		Outputs: arrowrows.Columns(Outputs(label, names.Prediction, names.Probability)),
 		Decode: func(file []byte) (model.Binder, error) {
 			m, c, is, err := p.Decode(file)
-			switch {
-			case err != nil:
-				return nil, err
-			case (c.Type != "") != (label != nil):
-				return nil, fmt.Errorf("%s, and its dataset is of the other kind: give Predict the dataset that training returned", is)
-			case label != nil:
-				err = c.Match(label)
+			if err == nil {
+				err = c.MatchDataset(label, is)
 			}
 			return m, err
 		},

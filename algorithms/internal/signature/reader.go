@@ -15,6 +15,7 @@ type Reader struct {
 	joined int // cell of the components of several columns, -1 for one vector
 	dim    int
 	skip   bool
+	coded  *Coded // where features may be missing, or categories
 }
 
 // Bind finds the columns in a layout, those of the override where it names any. The inputs
@@ -42,6 +43,9 @@ func (in Inputs) Bind(l *model.Layout, o Override, dim int) (*Reader, error) {
 	return r, nil
 }
 
+// Vector returns the column of one vector, and whether features are one.
+func (r *Reader) Vector() (column string, is bool) { return r.names[0], r.joined < 0 }
+
 // Name returns the first column, for messages about a point.
 func (r *Reader) Name() string { return r.names[0] }
 
@@ -49,6 +53,9 @@ func (r *Reader) Name() string { return r.names[0] }
 // row with a null among them, and, with Skip, a NaN or an infinity. It allocates nothing
 // once the row's cells have been as long as they get. The error names the column.
 func (r *Reader) Read(row []model.Cell) (p Point, ok bool, err error) {
+	if r.coded != nil && r.joined >= 0 {
+		return r.joinCoded(row)
+	}
 	for _, cell := range r.cells {
 		if row[cell].Kind == model.NullCell {
 			return Point{}, false, nil
@@ -63,12 +70,7 @@ func (r *Reader) Read(row []model.Cell) (p Point, ok bool, err error) {
 		if len(c.Values) != r.dim {
 			return Point{}, false, r.otherDim(len(c.Values))
 		}
-		for j, v := range c.Values {
-			if !finite(v) {
-				return Point{}, false, r.refuse("column %q: component %d is %v", r.names[0], j, v)
-			}
-		}
-		return Dense(c.Values), true, nil
+		p = Dense(c.Values)
 	case model.SparseCell:
 		if c.Size != 0 && c.Size != r.dim {
 			return Point{}, false, r.otherDim(c.Size)
@@ -76,14 +78,22 @@ func (r *Reader) Read(row []model.Cell) (p Point, ok bool, err error) {
 		if !Ascending(c.Indices, r.dim) || len(c.Indices) != len(c.Values) {
 			return Point{}, false, fmt.Errorf("column %q: the indices do not ascend within the %d features of the model", r.names[0], r.dim)
 		}
-		for q, v := range c.Values {
-			if !finite(v) {
-				return Point{}, false, r.refuse("column %q: component %d is %v", r.names[0], c.Indices[q], v)
-			}
-		}
-		return Sparse(c.Indices, c.Values), true, nil
+		p = Sparse(c.Indices, c.Values)
+	default:
+		return Point{}, false, fmt.Errorf("column %q is %s, the model reads a vector of %d", r.names[0], c.Kind, r.dim)
 	}
-	return Point{}, false, fmt.Errorf("column %q is %s, the model reads a vector of %d", r.names[0], c.Kind, r.dim)
+	if r.coded != nil {
+		return p, true, nil
+	}
+	for j, v := range p.Values {
+		if !finite(v) {
+			if p.Indices != nil {
+				j = int(p.Indices[j])
+			}
+			return Point{}, false, r.refuse("column %q: component %d is %v", r.names[0], j, v)
+		}
+	}
+	return p, true, nil
 }
 
 // join reads several columns one behind the other.

@@ -180,3 +180,50 @@ func TestFits(t *testing.T) {
 	}
 	require.True(t, signature.Ascending([]int32{0, 1, 2}, 3))
 }
+
+// TestReaderCoded: trees take what is missing and, as codes, categories.
+func TestReaderCoded(t *testing.T) {
+	in := signature.Inputs{{Column: "a", Type: "utf8"}, {Column: "b", Type: "float64"}}
+	categories := [][]string{{"x", "7"}, nil}
+	require.NoError(t, in.CheckCoded(2, categories))
+	require.NoError(t, vector.CheckCoded(3, nil))
+	require.ErrorContains(t, in.CheckCoded(2, nil), `input "a" is utf8, and the model has no categories of it`)
+	require.ErrorContains(t, numbers.CheckCoded(3, nil), `input "w" is vector[1]: want a vector, or numbers, bools and text`)
+	read := func(strict bool, set func(a, b *model.Cell)) ([]float64, error) {
+		layout := model.NewLayout("a", "b")
+		r, err := in.BindCoded(layout, signature.Override{}, 2, &signature.Coded{Codes: signature.CodesOf(categories), Unseen: -1, Strict: strict})
+		require.NoError(t, err)
+		row := layout.NewRow()
+		set(&row[0], &row[1])
+		x, ok, err := r.Read(row)
+		require.Equal(t, err == nil, ok)
+		return x.Values, err
+	}
+	for i, c := range []struct {
+		set  func(a, b *model.Cell)
+		want []float64
+	}{
+		{func(a, b *model.Cell) { a.SetText("7"); b.SetBool(true) }, []float64{1, 1}},
+		{func(a, b *model.Cell) { a.SetText("y"); b.SetFloat(math.Inf(1)) }, []float64{-1, math.Inf(1)}},
+		{func(a, b *model.Cell) { a.SetText("x"); b.SetNull() }, []float64{0, math.NaN()}},
+		{func(a, b *model.Cell) { a.SetNull(); b.SetInt(3) }, []float64{math.NaN(), 3}},
+	} {
+		for _, strict := range []bool{false, true} {
+			x, err := read(strict, c.set)
+			require.NoError(t, err)
+			require.Equal(t, fmt.Sprint(c.want), fmt.Sprint(x), "case %d", i)
+		}
+	}
+	number := func(a, b *model.Cell) { a.SetInt(7); b.SetInt(3) }
+	x, err := read(false, number)
+	require.NoError(t, err)
+	require.Equal(t, []float64{1, 3}, x)
+	_, err = read(true, number)
+	require.ErrorContains(t, err, `column "a" is an integer, the model reads text`)
+	_, err = read(false, func(a, b *model.Cell) { a.SetDense(nil); b.SetInt(3) })
+	require.ErrorContains(t, err, `column "a" is a vector, the model reads text`)
+	_, err = read(false, func(a, b *model.Cell) { a.SetText("x"); b.SetText("x") })
+	require.ErrorContains(t, err, `column "b" is text, the model reads a number`)
+	_, err = in.BindCoded(model.NewLayout("a", "b"), signature.Override{FeatureCols: []string{"b"}}, 2, &signature.Coded{})
+	require.ErrorContains(t, err, "FeatureCols has 1 columns, the model was trained on 2 features")
+}

@@ -30,7 +30,7 @@ func TestBadLinesAreToldInTheUsersWords(t *testing.T) {
 		{1, "train forest --task regression --max-features 99 --input small.csv --label y --features a,b", "--max-features is 99, and there are 2 features: want 1 to 2"},
 		{1, "train gbdt --objective squared --subsample 1e-9 --input small.csv --label y --features a,b", "--subsample is 1e-09, which is not one of the 8 rows"},
 		{1, "train gbdt --objective squared --validation 1e-9 --input small.csv --label y --features a,b", "--validation is 1e-09, which is not one of the 8 rows"},
-		{1, "train forest --task classification --class-weights 9=1 --input small.csv --label y --features a,b", `--class-weights name "9", which is no class: there are ["0" "1"]`},
+		{1, "train forest --task classification --class-weights 9=1 --input small.csv --label y --features a,b", `--class-weights name "9", which is no class of column "y": there are ["0" "1"]`},
 		{2, "train logistic --class-weights 1=0 --input small.csv --label y --features a", `--class-weights of "1" is 0: want a number above 0`},
 		{1, "train logistic --threshold 0.3 --input small.csv --label t --features a", "--threshold is for two"},
 		{1, "train gbdt --objective lambdamart --input small.csv --label y --features a", "--group is empty: lambdamart ranks the rows of queries"},
