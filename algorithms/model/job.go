@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -24,13 +25,11 @@ type EncodedRow struct {
 func Dataset(b *engine.Builder, m Model) *engine.Dataset {
 	const op = "model.Dataset"
 	if m == nil {
-		b.Errorf("%s: the model is nil", op)
-		return b.Poisoned(op)
+		return Refuse(b, op, errors.New("the model is nil"))
 	}
 	text, err := m.Encode()
 	if err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
+		return Refuse(b, op, err)
 	}
 	return operators.FromSlice(b, []EncodedRow{{unsafe.String(unsafe.SliceData(text), len(text))}}).Named(m.Kind() + " model")
 }
@@ -96,6 +95,27 @@ func BuilderOf(op string, d *engine.Dataset) *engine.Builder {
 	}
 	d.Builder().MustBuild(op, "dataset")
 	return d.Builder()
+}
+
+// Begin is how a training begins: it returns the builder of the rows or, where nothing can be
+// trained, what training returns then, which is not nil. A problem, such as one with the
+// parameters, is reported under the name op.
+func Begin(op string, rows *engine.Dataset, problem error) (b *engine.Builder, refused *engine.Dataset) {
+	b = BuilderOf(op, rows)
+	switch {
+	case problem != nil:
+		refused = Refuse(b, op, problem)
+	case rows.Poisoned():
+		refused = rows
+	}
+	return b, refused
+}
+
+// Refuse reports what is wrong under the name op, with the line of the caller, and returns what an
+// operator that cannot be added returns.
+func Refuse(b *engine.Builder, op string, problem error) *engine.Dataset {
+	b.Errorf("%s: %w", op, problem)
+	return b.Poisoned(op)
 }
 
 // withColumns returns the schema with columns appended, or, where replace says so and a

@@ -79,20 +79,13 @@ type Fit struct {
 // the encoded model, and for classifiers LabelColumn. What is wrong is reported with the
 // line of the caller.
 func (t Training) Add(d *engine.Dataset) *engine.Dataset {
-	b := model.BuilderOf(t.Op, d)
-	if d.Poisoned() {
-		return d
-	}
-	fail := func(err error) *engine.Dataset {
-		b.Errorf("%s: %w", t.Op, err)
-		return b.Poisoned(t.Op)
-	}
-	if err := t.Params.Validate(); err != nil {
-		return fail(err)
+	b, refused := model.Begin(t.Op, d, t.Params.Validate())
+	if refused != nil {
+		return refused
 	}
 	table, err := rows.Check(t.Op, d, t.Params.columns(), t.Label)
 	if err != nil {
-		return fail(err)
+		return model.Refuse(b, t.Op, err)
 	}
 	known := table.Dim()
 	if known > 0 && known <= t.TableUpTo && !t.Params.Penalised() {
@@ -107,14 +100,14 @@ func (t Training) Add(d *engine.Dataset) *engine.Dataset {
 	}}
 	objective.linear.Table.State = objective.bytesPerRow
 	if err := objective.linear.Validate(); err != nil {
-		return fail(err)
+		return model.Refuse(b, t.Op, err)
 	}
 	settings := t.Params.settings()
 	settings.GapTol = t.GapTol
 	var start func(ctx *comqueue.ComContext) ([]float64, error)
 	if m := t.Start; m != nil {
 		if d := table.Dim(); d != 0 && d != m.Dim {
-			return fail(fmt.Errorf("the model to start from has %d features, the rows %d", m.Dim, d))
+			return model.Refuse(b, t.Op, fmt.Errorf("the model to start from has %d features, the rows %d", m.Dim, d))
 		}
 		start = objective.start
 	}
