@@ -22,13 +22,9 @@ import (
 // caller's line.
 func Train(points *engine.Dataset, p Params) *engine.Dataset {
 	const op = "gmm.Train"
-	b := model.BuilderOf(op, points)
-	if err := p.Validate(); err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
-	}
-	if points.Poisoned() {
-		return points
+	b, refused := model.Begin(op, points, p.Validate())
+	if refused != nil {
+		return refused
 	}
 	p = p.withDefaults(b.Seed())
 	label := rows.NoLabel
@@ -40,8 +36,7 @@ func Train(points *engine.Dataset, p Params) *engine.Dataset {
 		err = p.suits(t)
 	}
 	if err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
+		return model.Refuse(b, op, err)
 	}
 	queue := em{params: p, table: t, schema: arrowrows.Arrow(points.Schema())}
 	made := queue.addQueue(b, "gmm", p.Seed)

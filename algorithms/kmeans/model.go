@@ -120,8 +120,7 @@ func (m *Model) Inputs() []model.Input {
 
 // Transform adds cluster and distance to points, as Predict does, by the model's names.
 func (m *Model) Transform(points *engine.Dataset) *engine.Dataset {
-	b := builderOf("kmeans.Model.Transform", points)
-	return Predict(points, m.Dataset(b), PredictOptions{VectorCol: m.VectorCol, ClusterCol: m.PredictionCol, DistanceCol: m.DistanceCol})
+	return Predict(points, m.Dataset(model.BuilderOf("kmeans.Model.Transform", points)), PredictOptions{VectorCol: m.VectorCol, ClusterCol: m.PredictionCol, DistanceCol: m.DistanceCol})
 }
 
 // Bind makes a step that adds the cells of cluster and distance to single rows. A vector
@@ -180,18 +179,4 @@ func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return model.Datase
 // Train returned.
 func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
-}
-
-// Kinds lists how models of this package are read by those who do not know the kind.
-func Kinds() []model.Kind {
-	return []model.Kind{{
-		Name: modelKind, About: "clusters of rows around K centres",
-		Decode: func(file []byte) (model.Model, error) {
-			m, err := Decode(file)
-			if err != nil {
-				return nil, err
-			}
-			return m, nil
-		},
-	}}
 }
