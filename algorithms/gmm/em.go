@@ -361,8 +361,8 @@ func (q em) regularize(cov []float64, d int) {
 // done is the criterion.
 func (q em) done(ctx *comqueue.ComContext) (bool, error) { return progress.Get(ctx).Stop, nil }
 
-// output gives the model's row.
-func (q em) output(ctx *comqueue.ComContext) ([]model.EncodedRow, error) {
+// output makes the model.
+func (q em) output(ctx *comqueue.ComContext) (model.Model, error) {
 	if err := q.preallocate(ctx); err != nil { // of a subtask that joins to close the queue
 		return nil, err
 	}
@@ -377,9 +377,5 @@ func (q em) output(ctx *comqueue.ComContext) ([]model.EncodedRow, error) {
 		columns: signature.InputsOf(q.params.VectorCol, q.params.FeatureCols, q.schema, facts.Dim()),
 	}
 	m.take(f.mix)
-	text, err := m.Encode()
-	if err != nil {
-		return nil, err
-	}
-	return []model.EncodedRow{{Model: string(text)}}, nil
+	return m, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/comqueue"
@@ -108,7 +109,7 @@ func (q em) addQueue(b *engine.Builder, name string, seed uint64) *engine.Datase
 		Add(comqueue.Named("maximise", comqueue.Do(q.maximise))).
 		SetCompareCriterionOfNode0(q.done).
 		SetMaxIter(q.params.MaxIter + 2).
-		CloseOnNode0(comqueue.Output(q.output)).
+		CloseOnNode0(signature.ModelCloser(nil, q.output)).
 		Exec()
 }
 

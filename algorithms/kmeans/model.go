@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/kernel"
@@ -90,15 +91,8 @@ func (m *Model) Predict(x []float64) (cluster int, distance float64) {
 // lie outside 0..Dim-1 give -1 and NaN.
 func (m *Model) PredictSparse(indices []int32, values []float64) (cluster int, distance float64) {
 	m.prepare()
-	if len(indices) != len(values) {
+	if !signature.Sparse(indices, values).Fits(m.Dim) {
 		return -1, math.NaN()
-	}
-	last := int32(-1)
-	for _, j := range indices {
-		if j <= last || int(j) >= m.Dim {
-			return -1, math.NaN()
-		}
-		last = j
 	}
 	if m.Distance == Cosine {
 		return kernel.NearestSparseCosine(indices, values, m.sparse)

@@ -174,14 +174,14 @@ func (e *loss) lossOf(i int, label, weight float64) float64 {
 		return kernel.Softplus(z[0])
 	}
 	own := z[int(label)]
-	loss := softmax(z) - own
+	largest, sum := kernel.Softmax(z)
 	for c, p := range z {
 		if c == int(label) {
 			p--
 		}
 		errors[c] = weight * p
 	}
-	return loss
+	return largest + kernel.Log(sum) - own
 }
 
 // Penalise implements nonconvex.Loss.

@@ -184,7 +184,7 @@ func (m *Model) write(outputs, dst []float64) {
 		return
 	}
 	copy(dst, outputs)
-	softmax(dst)
+	kernel.Softmax(dst)
 }
 
 // score returns what is predicted of a point, as decide does, and NaN or the class -1 if the point
