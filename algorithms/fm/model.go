@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"sort"
 	"sync"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/signature"
@@ -101,12 +100,7 @@ func (m *Model) compactMargin(x signature.Point, s []float64) float64 {
 	clear(s)
 	margin := m.Intercept
 	for q, v := range x.Values {
-		j := q
-		if x.Indices != nil {
-			j = int(x.Indices[q])
-		}
-		at := sort.Search(len(m.Columns), func(i int) bool { return int(m.Columns[i]) >= j })
-		if v != 0 && at < len(m.Columns) && int(m.Columns[at]) == j {
+		if at := x.Place(q, m.Columns); v != 0 && at >= 0 {
 			margin += m.machine.addEntry(at, v, s)
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -125,15 +124,11 @@ func (q em) begin(ctx *comqueue.ComContext, f *fit) error {
 	}
 	centers := q.params.Means
 	if centers == nil {
-		reader, err := clusterCodec.Bind(arrowrows.Record(clusters.Get(ctx).Batch()).Schema())
+		file, err := model.FileIn(clusters.Get(ctx).Batch())
 		if err != nil {
 			return err
 		}
-		var row model.EncodedRow
-		if err := errors.Join(reader.Reset(arrowrows.Record(clusters.Get(ctx).Batch())), reader.Read(0, &row)); err != nil {
-			return err
-		}
-		m, err := kmeans.Decode([]byte(row.Model))
+		m, err := kmeans.Decode(file)
 		if err != nil {
 			return err
 		}

@@ -108,12 +108,8 @@ type miniBatch struct {
 }
 
 func (t miniBatch) addQueue(b *engine.Builder, rows, centers *engine.Dataset) *engine.Dataset {
-	return comqueue.New(b, "kmeans mini-batch").
-		InitWithPartitionedData(points.WithState(t.in.state(0)), rows).
+	return t.in.begin(b, "kmeans mini-batch", rows, func(ctx *comqueue.ComContext) { batchSums.Put(ctx, nil) }).
 		InitWithBroadcastData(initialCenters, centers).
-		Add(comqueue.Named("preallocate", comqueue.Do(t.preallocate))).
-		Add(comqueue.Named("measure", comqueue.ForEachShard(rowMass, t.in.measure))).
-		Add(comqueue.AllReduce(rowMass)).
 		Add(comqueue.Named("open", comqueue.Do(t.open))).
 		Add(comqueue.Named("assign batch", comqueue.ForEachShard(batchSums, t.assign))).
 		Add(comqueue.AllReduce(batchSums)).
@@ -122,15 +118,6 @@ func (t miniBatch) addQueue(b *engine.Builder, rows, centers *engine.Dataset) *e
 		SetMaxIter(t.params.MaxIter).
 		CloseOnNode0(comqueue.Output(t.output)).
 		Exec()
-}
-
-// preallocate makes room.
-func (t miniBatch) preallocate(ctx *comqueue.ComContext) error {
-	if !rowMass.Has(ctx) {
-		rowMass.Put(ctx, make([]float64, massSize*ctx.TotalShards()))
-		batchSums.Put(ctx, nil)
-	}
-	return nil
 }
 
 // open makes what the supersteps use, from the measures of the first.

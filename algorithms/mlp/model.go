@@ -2,7 +2,6 @@ package mlp
 
 import (
 	"math"
-	"sort"
 	"sync"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/signature"
@@ -140,18 +139,7 @@ func (m *Model) loadEntries(x signature.Point, p *pass) {
 	sums := p.values[0]
 	clear(sums)
 	for q, v := range x.Values {
-		at := q
-		if x.Indices != nil {
-			at = int(x.Indices[q])
-		}
-		if m.Columns != nil {
-			j := at
-			at = sort.Search(len(m.Columns), func(i int) bool { return int(m.Columns[i]) >= j })
-			if at == len(m.Columns) || int(m.Columns[at]) != j {
-				continue
-			}
-		}
-		if v != 0 {
+		if at := x.Place(q, m.Columns); v != 0 && at >= 0 {
 			m.net.addInput(at, v*m.Scale[at], sums)
 		}
 	}

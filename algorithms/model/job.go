@@ -63,9 +63,12 @@ func Collected[M any](result *engine.Result, name string, decode func(file []byt
 
 // Side returns the file of the model that an operator got by broadcast at a port. It is
 // for operators that do not go through Apply.
-func Side(c *engine.Context, port int) ([]byte, error) {
+func Side(c *engine.Context, port int) ([]byte, error) { return FileIn(c.Side(port)...) }
+
+// FileIn returns the file of the model that is the one row of batches, as training gives it.
+func FileIn(batches ...engine.Batch) ([]byte, error) {
 	var file []byte
-	for _, rows := range c.Side(port) {
+	for _, rows := range batches {
 		i, err := batch.FindColumn(arrowrows.Arrow(rows.Schema()), Column)
 		if err != nil {
 			return nil, fmt.Errorf("the model: %w", err)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sort"
 	"sync"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/signature"
@@ -173,12 +172,8 @@ func (m *Model) score(c int, x signature.Point) float64 {
 		if v == 0 && m.Family != Bernoulli {
 			continue
 		}
-		j := q
-		if x.Indices != nil {
-			j = int(x.Indices[q])
-		}
 		w := s.absent
-		if at := m.place(j); at >= 0 {
+		if at := x.Place(q, m.Columns); at >= 0 {
 			w = s.weights[at]
 		}
 		if m.Family != Bernoulli {
@@ -188,18 +183,6 @@ func (m *Model) score(c int, x signature.Point) float64 {
 		}
 	}
 	return score
-}
-
-// place returns where a feature stands among the model's columns, -1 if it does not.
-func (m *Model) place(j int) int {
-	if m.Columns == nil {
-		return j
-	}
-	at := sort.Search(len(m.Columns), func(i int) bool { return int(m.Columns[i]) >= j })
-	if at < len(m.Columns) && int(m.Columns[at]) == j {
-		return at
-	}
-	return -1
 }
 
 // gaussianScore takes features that did not occur in training, which were 0 in all classes,
@@ -215,11 +198,7 @@ func (m *Model) gaussianScore(s *scorer, x signature.Point) float64 {
 		return s.bias - float64(0.5*sum)
 	}
 	for q, v := range x.Values {
-		j := q
-		if x.Indices != nil {
-			j = int(x.Indices[q])
-		}
-		if at := m.place(j); at >= 0 && v != 0 {
+		if at := x.Place(q, m.Columns); at >= 0 && v != 0 {
 			sum += float64(float64(v*(v-float64(2*s.mean[at]))) * s.inverse[at])
 		}
 	}

@@ -17,15 +17,20 @@ type Occurring struct {
 // NewOccurring returns the features that occur of some number of declared ones.
 func NewOccurring(features []int32, declared int) Occurring {
 	o := Occurring{word: make([]uint64, declared/64+1), before: make([]int32, declared/64+1)}
+	o.set(features)
+	return o
+}
+
+// set adds features, which may repeat, and returns how many occur then.
+func (o *Occurring) set(features []int32) (n int32) {
 	for _, j := range features {
 		o.word[j>>6] |= 1 << (j & 63)
 	}
-	var n int32
 	for i, w := range o.word {
 		o.before[i] = n
 		n += int32(bits.OnesCount64(w))
 	}
-	return o
+	return n
 }
 
 // Find returns the number of a feature among those that occur, -1 if it does not.

@@ -1,6 +1,9 @@
 package signature
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Point is the features of a row: dense, or, with Indices that are not nil, the entries
 // that are not 0.
@@ -18,6 +21,22 @@ func Sparse(indices []int32, values []float64) Point {
 		indices = []int32{}
 	}
 	return Point{indices, values}
+}
+
+// Place returns where the feature of value q stands among columns, which ascend, −1 if it is none
+// of them. Nil stands for all features.
+func (p Point) Place(q int, columns []int32) int {
+	j := q
+	if p.Indices != nil {
+		j = int(p.Indices[q])
+	}
+	if columns == nil {
+		return j
+	}
+	if at, ok := slices.BinarySearch(columns, int32(j)); ok {
+		return at
+	}
+	return -1
 }
 
 // Fits tells whether a point has dim components, or as many indices as values, which
