@@ -221,7 +221,7 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 		return refused
 	}
 	t := linearmodel.Training{
-		Op: op, Queue: kind, Params: p.common(), Loss: p.devianceOf(p.infers()), LossOf: p.loss, Label: rows.NumberLabel,
+		Op: op, Queue: kind, Params: p.common(), Loss: p.devianceOf(p.infers()), LossOf: p.loss,
 		NewtonUpTo: manyFeatures, Finish: p.finish,
 	}
 	if p.infers() {

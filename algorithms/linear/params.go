@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
-	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/objective"
 	"github.com/superstep-ml/superstep/algorithms/optim"
@@ -143,7 +142,7 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 		return refused
 	}
 	t := linearmodel.Training{
-		Op: op, Queue: kind, Params: p.common(), Loss: p.loss(), Label: rows.NumberLabel, NewtonUpTo: manyFeatures,
+		Op: op, Queue: kind, Params: p.common(), Loss: p.loss(), NewtonUpTo: manyFeatures,
 		Finish: p.finish,
 	}
 	if !p.NoInference && p.Huber == 0 {

@@ -197,7 +197,7 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 		return refused
 	}
 	t := linearmodel.Training{
-		Op: op, Queue: kind, Params: p.common(), Loss: objective.Logistic{}, LossOf: p.loss, Label: rows.ClassLabel,
+		Op: op, Queue: kind, Params: p.common(), Loss: objective.Logistic{}, LossOf: p.loss,
 		ClassWeights: p.ClassWeights, Balanced: p.Balanced, Finish: p.finish,
 	}
 	if p.Start != nil {

@@ -138,7 +138,7 @@ func TrainSVC(d *engine.Dataset, p LinearSVC) *engine.Dataset {
 		return refused
 	}
 	t := training(op, kindSVC, p.common(), p.Squared, p.GapTol, p.losses)
-	t.Label, t.Loss, t.ClassWeights, t.Balanced = rows.ClassLabel, objective.SquaredHingeOneVsRest{}, p.ClassWeights, p.Balanced
+	t.Loss, t.ClassWeights, t.Balanced = objective.SquaredHingeOneVsRest{}, p.ClassWeights, p.Balanced
 	t.Finish = func(f *linearmodel.Fit) (model.Model, error) {
 		noteGap(f, t.GapTol)
 		made := &SVCModel{

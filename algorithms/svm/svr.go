@@ -107,7 +107,7 @@ func TrainSVR(d *engine.Dataset, p LinearSVR) *engine.Dataset {
 		return refused
 	}
 	t := training(op, kindSVR, p.common(), p.Squared, p.GapTol, p.losses)
-	t.Label, t.Loss = rows.NumberLabel, objective.Squared{}
+	t.Loss = objective.Squared{}
 	t.Finish = func(f *linearmodel.Fit) (model.Model, error) {
 		noteGap(f, t.GapTol)
 		made := &SVRModel{Epsilon: p.Epsilon, Squared: p.Squared, PredictionCol: p.PredictionCol}

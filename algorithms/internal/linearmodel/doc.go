@@ -4,7 +4,7 @@
 // summaries, and the tables of standard errors and p values.
 //
 //	made := linearmodel.Training{
-//		Op: "linear.Train", Params: p.common(), Loss: objective.Squared{}, Label: rows.NumberLabel,
+//		Op: "linear.Train", Params: p.common(), Loss: objective.Squared{},
 //		Finish: func(f *linearmodel.Fit) (model.Model, error) { return &Model{Model: f.Model}, nil },
 //	}.Add(rows)                                    // one row: the encoded model
 //	...

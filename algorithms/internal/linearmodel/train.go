@@ -31,7 +31,6 @@ type Training struct {
 	// behind the other; Join evaluates their sum. The model has a margin for each.
 	LossesOf func(f *rows.Facts) ([]objective.Loss, error)
 	Join     func(parts []optim.Evaluator) optim.Evaluator
-	Label    rows.LabelKind
 	// GapTol is that of optim.Settings.
 	GapTol float64
 	// NewtonUpTo is up to how many features Newton's method is taken where the parameters leave
@@ -83,7 +82,7 @@ func (t Training) Add(d *engine.Dataset) *engine.Dataset {
 	if refused != nil {
 		return refused
 	}
-	table, err := rows.Check(t.Op, d, t.Params.columns(), t.Label)
+	table, err := rows.Check(t.Op, d, t.Params.columns(), t.Loss.Label())
 	if err != nil {
 		return model.Refuse(b, t.Op, err)
 	}
@@ -112,7 +111,7 @@ func (t Training) Add(d *engine.Dataset) *engine.Dataset {
 		start = objective.start
 	}
 	var label arrow.DataType
-	if t.Label == rows.ClassLabel {
+	if table.Label == rows.ClassLabel {
 		label = typeOf(arrowrows.Arrow(d.Schema()), t.Params.LabelCol)
 	}
 	input, init := d.Schema(), objective.linear.Table.Init
