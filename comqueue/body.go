@@ -5,15 +5,18 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/mapped"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -32,6 +35,9 @@ type gang struct {
 	here     shared.Range // those in this process
 	alive    atomic.Int32 // bodies that have not been closed
 	cut      atomic.Int32 // bodies that have handed over their state
+
+	bodies   []*body      // of this process
+	verified sync.RWMutex // held for reading while one verifies the files of others
 
 	broadcasts []broadcast // by input
 	checks     *checks     // nil if not requested
@@ -64,13 +70,14 @@ func openGang(q *IterativeComQueue, l *layout, nodes []engine.NodeID, stages []e
 		}
 		loops := make([]engine.Loop, g.here.Len())
 		for i := range loops {
-			b := &body{gang: g, subtask: g.here.Lo + i, first: 1, forests: map[int]forgetful{}, made: holdings{queue: q.name}}
+			b := &body{gang: g, subtask: g.here.Lo + i, first: 1, forests: map[int]bufferHolder{}, made: holdings{verified: &g.verified}}
 			if s.From != nil {
 				b.first = s.From.Step + 1
 			}
 			b.context.made = &b.made
 			b.context.shard.Store(-1)
 			loops[i] = b
+			g.bodies = append(g.bodies, b)
 		}
 		return loops, nil
 	}
@@ -91,15 +98,16 @@ func (g *gang) spread() bool { return g.here.Len() < g.subtasks }
 // body runs the stages of one subtask of a queue.
 type body struct {
 	*gang
-	subtask int
-	first   int // superstep that the gang begins with
-	context ComContext
-	comm    *collective.Comm
-	forests map[int]forgetful // *forest[T] by position of its ForEachShard
-	used    int               // nodes bound so far
-	stages  []engine.Stage
-	mail    mail // reports sent between processes
+	subtask        int
+	first          int // superstep that the gang begins with
+	context        ComContext
+	comm           *collective.Comm
+	forests        map[int]bufferHolder // *forest[T] by position of its ForEachShard
+	used           int                  // nodes bound so far
+	stages         []engine.Stage
+	reportExchange reportExchange // reports sent between processes
 
+	files      *mapped.Files
 	rowsOnDisk []*onDisk // rows of its shards that are in files
 	made       holdings  // blocks that stages have made of rows
 
@@ -117,10 +125,12 @@ func (b *body) Open(c *engine.Context, in engine.Input, comm *collective.Comm) e
 	b.comm = comm
 	b.context.task, b.context.session, b.context.reports = c, c.Node.Queue, b.reports
 	b.context.rounds.open(c.Seed, c.Node.Queue)
+	b.files = mapped.NewFiles(c.Disk, c.SpillDir)
+	b.made.files = b.files
 	b.context.objects = b.session.Subtask(b.subtask)
 	b.context.objects.Own(c.Range)
 	if err := b.openInputs(c, in); err != nil {
-		return err
+		return fmt.Errorf("queue %q: %w", b.queue.name, err)
 	}
 	position := 0
 	for _, s := range b.queue.stages {
@@ -151,7 +161,7 @@ func (b *body) openInputs(c *engine.Context, in engine.Input) error {
 			}
 		}
 	}
-	taking := intake{context: &b.context, queue: b.queue.name}
+	taking := intake{context: &b.context, files: b.files}
 	var ports []int
 	for port, input := range b.queue.inputs {
 		if input.partitioned != nil {
@@ -160,7 +170,7 @@ func (b *body) openInputs(c *engine.Context, in engine.Input) error {
 	}
 	for i, port := range ports {
 		input := b.queue.inputs[port]
-		taking.later = ports[i+1:]
+		taking.later = slices.DeleteFunc(slices.Clone(ports[i+1:]), func(port int) bool { return b.queue.inputs[port].data.AfterQueue() })
 		b.context.data = append(b.context.data, *input.partitioned)
 		for shard := c.Range.Lo; shard < c.Range.Hi; shard++ {
 			if err := b.openShard(c, in, &taking, port, shard); err != nil {
@@ -168,13 +178,17 @@ func (b *body) openInputs(c *engine.Context, in engine.Input) error {
 			}
 		}
 	}
+	var onDisk []*onDisk
 	for _, d := range b.context.data { // from here on no rows move to disk to make room
 		for shard := c.Range.Lo; shard < c.Range.Hi; shard++ {
 			if f := d.Get(&b.context, shard); f.file != nil {
-				b.rowsOnDisk = append(b.rowsOnDisk, f.file)
+				onDisk = append(onDisk, f.file)
 			}
 		}
 	}
+	b.verified.Lock()
+	b.rowsOnDisk = onDisk
+	b.verified.Unlock()
 	if len(b.rowsOnDisk) > 0 {
 		debug.SetPanicOnFault(true) // see tellOfDisk: this may be another goroutine
 	}
@@ -242,7 +256,7 @@ func (b *body) openShard(c *engine.Context, in engine.Input, taking *intake, por
 // readShard joins the rows of a shard into one frame.
 func readShard(c *engine.Context, in engine.Input, taking *intake, port, shard int, input input) (*Frame, error) {
 	taking.open(in, port, shard)
-	of := newStaged(c, taking.queue, fmt.Sprintf("rows of %q", input.name()))
+	of := newStaged(c, taking.files, fmt.Sprintf("rows of %q", input.name()))
 	defer of.release()
 	for {
 		rows, err := in.Next(port, shard)
@@ -277,7 +291,7 @@ func (b *body) Begin(step int) error {
 		b.checks.traces.begin(b.subtask, step)
 	}
 	if step == b.first {
-		b.mail.begin(step)
+		b.reportExchange.begin(step)
 	}
 	if b.checks == nil {
 		return nil
@@ -316,11 +330,15 @@ func (b *body) observe(step int) error {
 func (b *body) Shard() int { return b.context.currentShard() }
 
 // Stop implements engine.Loop.
-func (b *body) Stop(int) (bool, error) {
+func (b *body) Stop(int) (stop bool, err error) {
 	if b.queue.criterion == nil {
 		return false, nil
 	}
-	return b.context.ask(b.queue.criterion)
+	err = b.guard(func() error {
+		stop, err = b.context.ask(b.queue.criterion)
+		return err
+	})
+	return stop, err
 }
 
 // After implements engine.Loop: it makes the checks, exchanges reports between processes, and
@@ -340,7 +358,7 @@ func (b *body) After(step int, last bool) error {
 	case b.subtask != 0:
 		return nil
 	case b.spread():
-		return b.mail.open(b.reports, b.context.task.Report)
+		return b.reportExchange.open(b.reports, b.context.task.Report)
 	}
 	return b.reports.flush(step, b.context.task.Report)
 }
@@ -383,7 +401,7 @@ func (b *body) giveRows(c *engine.Context, out engine.Output) error {
 func (b *body) closeOnce(c *engine.Context, out engine.Output) error {
 	emit, release := b.queue.close.start(c)
 	defer release()
-	send := func(rows arrow.Record) error { return out.Emit(0, arrowrows.Batch(rows)) }
+	send := func(rows arrow.Record) error { return b.send(c, out, 0, rows) }
 	var kept []arrow.Record
 	defer func() {
 		for _, rows := range kept {
@@ -408,6 +426,31 @@ func (b *body) closeOnce(c *engine.Context, out engine.Output) error {
 	return err
 }
 
+// send emits rows that the close gives. Those that lie in the queue's files are copied: others
+// would use them when the files are no longer verified, or are gone.
+func (b *body) send(c *engine.Context, out engine.Output, shard int, rows arrow.Record) error {
+	if !b.holdsOnDisk() || !inFiles(rows) {
+		return out.Emit(shard, arrowrows.Batch(rows))
+	}
+	own, err := batch.Concat(c.Allocator, []arrow.Record{rows})
+	if err != nil {
+		return err
+	}
+	defer own.Release()
+	return out.Emit(shard, arrowrows.Batch(own))
+}
+
+// inFiles reports whether buffers of the rows lie in mapped files.
+func inFiles(rows arrow.Record) bool {
+	return slices.ContainsFunc(rows.Columns(), func(column arrow.Array) bool { return arrayInFiles(column.Data()) })
+}
+
+func arrayInFiles(data arrow.ArrayData) bool {
+	mapped := func(b *memory.Buffer) bool { return b != nil && mapped.Contains(b.Bytes()) }
+	return slices.ContainsFunc(data.Buffers(), mapped) || slices.ContainsFunc(data.Children(), arrayInFiles) ||
+		data.DataType().ID() == arrow.DICTIONARY && arrayInFiles(data.Dictionary())
+}
+
 // closeShards emits the rows of the close, shard by shard. Files are verified before, as other
 // operators compute with the emitted rows, and after, as the close may read the files.
 func (b *body) closeShards(c *engine.Context, out engine.Output) error {
@@ -422,7 +465,7 @@ func (b *body) closeShards(c *engine.Context, out engine.Output) error {
 		}
 		b.context.shard.Store(int32(shard))
 		err := b.guard(func() error {
-			return b.context.takeMisuse(emit(&b.context, shard, func(rows arrow.Record) error { return out.Emit(shard, arrowrows.Batch(rows)) }))
+			return b.context.takeMisuse(emit(&b.context, shard, func(rows arrow.Record) error { return b.send(c, out, shard, rows) }))
 		})
 		if err != nil {
 			return err
@@ -436,6 +479,7 @@ func (b *body) closeShards(c *engine.Context, out engine.Output) error {
 func (b *body) Close() error {
 	if c := b.context.task; c != nil {
 		b.made.close(c)
+		b.files.Close()
 	}
 	b.stages, b.forests, b.instances = nil, nil, nil // the run keeps its subtasks for its report
 	if b.alive.Add(-1) > 0 || int(b.cut.Load()) == b.here.Len() {

@@ -154,7 +154,7 @@ func (c *checks) checkReplicas(step int) error {
 		return nil
 	}
 	if c.traces != nil {
-		e.Stage = c.traces.guilty(c.traces.of(0, step-1, e.Key), c.traces.of(e.Subtask, step-1, e.Key))
+		e.Stage = c.traces.firstDifference(c.traces.of(0, step-1, e.Key), c.traces.of(e.Subtask, step-1, e.Key))
 	}
 	return e
 }

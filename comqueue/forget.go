@@ -57,8 +57,8 @@ func (i *instance) restore(snapshot []byte) error {
 	return nil
 }
 
-// forgetful holds buffers from one superstep to the next.
-type forgetful interface{ forget() }
+// bufferHolder holds buffers from one superstep to the next.
+type bufferHolder interface{ forget() }
 
 // forget drops everything of the subtask's objects, stages and buffers that a subtask that
 // joins now would not find. It keeps rows, and decodes kept objects from their bytes.

@@ -24,9 +24,16 @@ type Frame struct {
 
 	// The frame's share of a slot's memory, and the file of its rows if they do not fit; see
 	// held.go.
-	memory interface{ GiveUp(bytes int64) }
-	bytes  int64
-	file   *onDisk
+	memory   budget
+	bytes    int64 // kept
+	rowBytes int64 // of rows in memory, if they could move to a file
+	file     *onDisk
+}
+
+// budget is what frames need of the slot's memory.
+type budget interface {
+	GiveUp(bytes int64)
+	GiveUpRows(bytes int64)
 }
 
 // column caches the view of one column.
@@ -281,9 +288,10 @@ func (f *Frame) Release() {
 		f.record.Release()
 		f.record, f.columns = nil, nil
 	}
-	if f.bytes > 0 {
+	if f.memory != nil {
 		f.memory.GiveUp(f.bytes)
-		f.bytes = 0
+		f.memory.GiveUpRows(f.rowBytes)
+		f.bytes, f.rowBytes = 0, 0
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"runtime/debug"
+	"sync"
 	"syscall"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -24,11 +25,13 @@ import (
 // the shard has a new owner by then.
 type intake struct {
 	context  *ComContext
-	queue    string
+	files    *mapped.Files
+	noFiles  bool     // files cannot be mapped
 	state    int64    // bytes of state, which cannot go to disk
 	own      int64    // bytes of the slot's memory that this intake keeps
+	ownRows  int64    // bytes of its rows in memory that could move to files
 	inMemory []*taken // rows that may still move to disk
-	later    []int    // ports that are read after the current one
+	later    []int    // ports that are read after the current one, unless another queue makes their rows
 	at       progress
 }
 
@@ -94,6 +97,9 @@ func (in *intake) rows(c *engine.Context, key PartitionedData, shard int, schema
 		}
 	}()
 	n := key.state(in.context, t.frame)
+	if n < 0 || n > mostState {
+		return nil, fmt.Errorf("the function of WithState says %d bytes for the state of a shard; it must say how many bytes are kept, from 0 to %d", n, int64(mostState))
+	}
 	if err := in.makeRoom(c, n); err != nil {
 		return nil, fmt.Errorf("what the queue keeps for its rows: %w", err)
 	}
@@ -102,11 +108,14 @@ func (in *intake) rows(c *engine.Context, key PartitionedData, shard int, schema
 	return t.frame, nil
 }
 
+const mostState = 1 << 50 // bytes of a shard's state, far more than any machine has
+
 // frame makes the frame of borrowed batches, in memory or in a file. In memory, batches that
 // are in a file are copied. During the copy their source is counted too, but does not push
 // anything to disk.
 func (in *intake) frame(c *engine.Context, t *taken, schema *arrow.Schema, batches []arrow.Record, ofFiles bool) (err error) {
-	if full := c.Memory.Reserve(t.bytes); full != nil {
+	full := c.Memory.Reserve(t.bytes)
+	if full != nil {
 		if err := in.toDisk(c, t, batches, full); !errors.Is(err, mapped.ErrUnsupported) {
 			return err
 		}
@@ -114,7 +123,11 @@ func (in *intake) frame(c *engine.Context, t *taken, schema *arrow.Schema, batch
 			return in.refuse(c, t.bytes, true)
 		}
 	} else {
-		c.Memory.KeepReserved(t.bytes)
+		c.Memory.HoldRows(t.bytes)
+	}
+	give := c.Memory.GiveUp
+	if full == nil {
+		give = c.Memory.GiveUpRows
 	}
 	if ofFiles || len(batches) > 1 {
 		c.Memory.Take(t.copied)
@@ -129,11 +142,17 @@ func (in *intake) frame(c *engine.Context, t *taken, schema *arrow.Schema, batch
 		t.frame, err = newFrame(c.RowAllocator, schema, batches)
 	}
 	if err != nil {
-		c.Memory.GiveUp(t.bytes)
+		give(t.bytes)
 		return err
 	}
-	in.own += t.bytes
-	t.frame.memory, t.frame.bytes = c.Memory, t.bytes
+	t.frame.memory = c.Memory
+	if full == nil {
+		in.ownRows += t.bytes
+		t.frame.rowBytes = t.bytes
+	} else {
+		in.own += t.bytes
+		t.frame.bytes = t.bytes
+	}
 	return nil
 }
 
@@ -142,13 +161,17 @@ func (in *intake) frame(c *engine.Context, t *taken, schema *arrow.Schema, batch
 // mapped, it changes nothing and returns mapped.ErrUnsupported. Offsets stay on the heap, as
 // they are used long before the checksum is compared.
 func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, full error) error {
+	if in.noFiles {
+		return mapped.ErrUnsupported
+	}
 	var size int64
 	for _, rows := range batches {
 		size += batch.Size(rows)
 	}
 	offsets := &counted{Allocator: c.RowAllocator}
-	record, region, err := t.toFile(c, size, offsets, batches)
+	record, region, err := t.toFile(c, in.files, size, offsets, batches)
 	if errors.Is(err, mapped.ErrUnsupported) {
+		in.noFiles = true
 		return err
 	}
 	if err != nil {
@@ -168,23 +191,23 @@ func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, fu
 		t.frame.record.Release()
 		*t.frame = *frame
 	}
-	tellOfDisk(c, in.queue)
+	tellOfDisk(c)
 	return nil
 }
 
 // toFile copies batches to a file. Meanwhile their source is counted.
-func (t *taken) toFile(c *engine.Context, size int64, offsets memory.Allocator, batches []arrow.Record) (arrow.Record, *mapped.Region, error) {
+func (t *taken) toFile(c *engine.Context, files *mapped.Files, size int64, offsets memory.Allocator, batches []arrow.Record) (arrow.Record, *mapped.Region, error) {
 	c.Memory.Take(t.copied)
 	defer c.Memory.Release(t.copied)
-	return holdRows(c, t.what, size, offsets, batches)
+	return holdRows(files, t.what, size, offsets, batches)
 }
 
 // holdRows copies batches of about size bytes to a file of the run's directory.
-func holdRows(c *engine.Context, what string, size int64, offsets memory.Allocator, batches []arrow.Record) (arrow.Record, *mapped.Region, error) {
+func holdRows(files *mapped.Files, what string, size int64, offsets memory.Allocator, batches []arrow.Record) (arrow.Record, *mapped.Region, error) {
 	const aligned = 3 * 64 // bytes that aligning the buffers of a column may take
 	make := func(mem memory.Allocator) (arrow.Record, error) { return batch.ConcatApart(mem, offsets, batches) }
 	compare := func(rows arrow.Record) error { return sameRows(what, rows, batches) }
-	return mapped.Hold(c.Disk, c.SpillDir, size+aligned*batches[0].NumCols(), make, compare)
+	return files.Hold(size+aligned*batches[0].NumCols(), make, compare)
 }
 
 // sameRows compares rows in a file with the batches that they were copied from: pages may have
@@ -204,10 +227,10 @@ func sameRows(what string, record arrow.Record, batches []arrow.Record) error {
 }
 
 // keep takes bytes of the slot's memory beside what others hold of it now. It reports false if the
-// slot's memory could not hold everything that the intake keeps, or the queues of the slot keep
-// more than twice of it together.
+// slot's memory could not hold everything that the intake holds, or the queues of the slot keep
+// more than twice of it together. Rows count as kept where files cannot be mapped.
 func (in *intake) keep(c *engine.Context, bytes int64) bool {
-	return in.own+bytes <= c.Memory.Limit() && c.Memory.Keep(bytes)
+	return bytes <= c.Memory.Limit()-in.own-in.ownRows && c.Memory.Keep(bytes, in.noFiles)
 }
 
 // makeRoom reserves bytes of the slot's memory, and moves rows to disk if there are too few.
@@ -240,20 +263,20 @@ func (in *intake) makeRoom(c *engine.Context, bytes int64) error {
 // moveLast moves the last rows in memory to disk. It reports whether there were any and files
 // can be mapped.
 func (in *intake) moveLast(c *engine.Context, full error) (bool, error) {
-	if len(in.inMemory) == 0 {
+	if len(in.inMemory) == 0 || in.noFiles {
 		return false, nil
 	}
 	last := in.inMemory[len(in.inMemory)-1]
 	in.inMemory = in.inMemory[:len(in.inMemory)-1] // before toDisk, as that reserves memory for offsets
-	c.Memory.GiveUp(last.bytes)
-	last.frame.bytes -= last.bytes
-	in.own -= last.bytes
+	c.Memory.GiveUpRows(last.bytes)
+	last.frame.rowBytes = 0
+	in.ownRows -= last.bytes
 	err := in.toDisk(c, last, []arrow.Record{last.frame.record}, full)
 	if errors.Is(err, mapped.ErrUnsupported) {
 		c.Memory.Take(last.bytes)
-		c.Memory.KeepReserved(last.bytes)
-		last.frame.bytes += last.bytes
-		in.own += last.bytes
+		c.Memory.HoldRows(last.bytes)
+		last.frame.rowBytes = last.bytes
+		in.ownRows += last.bytes
 		in.inMemory = append(in.inMemory, last)
 		return false, nil
 	}
@@ -274,6 +297,7 @@ func (in *intake) open(input engine.Input, port, shard int) {
 // bytes; the number of rows says less, as rows differ in size. Ports to come count if rows
 // stay in memory, and other queues with what they keep now.
 func (in *intake) refuse(c *engine.Context, bytes int64, rows bool) error {
+	used := c.Memory.Used()
 	read, total, ofPort := in.at.bytes-in.at.others, in.state, in.state-in.at.state
 	if rows {
 		total, ofPort = total+in.at.bytes, ofPort+read
@@ -284,8 +308,11 @@ func (in *intake) refuse(c *engine.Context, bytes int64, rows bool) error {
 	if rows {
 		total += in.ofLater(c)
 	}
-	others := max(c.Memory.Kept()-in.own, 0)
-	return c.Memory.Refuse(bytes, max(total, (total+others)/2))
+	others := c.Memory.Kept(in.noFiles) - in.own
+	if in.noFiles {
+		others -= in.ownRows
+	}
+	return c.Memory.Refuse(bytes, used, max(total, (total+max(others, 0))/2))
 }
 
 // ofLater reads the ports after the current one and returns the bytes of their rows. If the run
@@ -322,18 +349,19 @@ func (p *progress) rest(c *engine.Context) (bytes int64) {
 
 // tellOfDisk prepares the subtask's goroutine for rows in files, and logs once that there are
 // any.
-func tellOfDisk(c *engine.Context, queue string) {
+func tellOfDisk(c *engine.Context) {
 	if debug.SetPanicOnFault(true) { // a page that cannot be read fails the subtask, not the process
 		return
 	}
-	c.Logger.Info("the memory budget is used up: keeping rows of the queue in files", "queue", queue, "directory", c.SpillDir)
+	c.Logger.Info("the memory budget is used up: keeping rows of the queue in files", "queue", c.Node.Queue, "directory", c.SpillDir)
 }
 
 // holdings are the blocks that the stages of a subtask have made of its rows. Like rows, they
 // are in memory while the slot's budget lasts, and then in files.
 type holdings struct {
-	queue    string
-	reserved int64 // bytes reserved in the slot's memory
+	files    *mapped.Files
+	verified *sync.RWMutex // held for writing while files are added or released
+	reserved int64         // bytes reserved in the slot's memory
 	onDisk   []*onDisk
 	free     []func()
 }
@@ -361,13 +389,15 @@ func (h *holdings) block(c *engine.Context, what string, pieces []int, fill func
 		}
 		return b, false, nil
 	}
-	b, region, err := mapped.HoldBytes(c.Disk, c.SpillDir, pieces, fill)
+	b, region, err := h.files.HoldBytes(pieces, fill)
 	if err != nil {
 		return nil, false, beyond(c, full, err)
 	}
 	h.free = append(h.free, region.Release)
+	h.verified.Lock()
 	h.onDisk = append(h.onDisk, &onDisk{what: what, shard: -1, region: region})
-	tellOfDisk(c, h.queue)
+	h.verified.Unlock()
+	tellOfDisk(c)
 	return b, true, nil
 }
 
@@ -379,14 +409,18 @@ func beyond(c *engine.Context, full, err error) error {
 		return full
 	case errors.Is(err, syscall.ENOMEM):
 		return fmt.Errorf("keep rows beyond the memory budget in %s: %w; let the process map more memory (ulimit -v, and vm.max_map_count of Linux) or raise the memory budget", c.SpillDir, err)
-	case errors.As(err, &room):
+	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("keep rows beyond the memory budget in %s: %w; free disk space, choose another spill directory or raise the memory budget", c.SpillDir, err)
+	case errors.As(err, &room):
+		return fmt.Errorf("keep rows beyond the memory budget in %s: %w; choose another spill directory or raise the memory budget", c.SpillDir, err)
 	}
 	return err
 }
 
 // close releases everything.
 func (h *holdings) close(c *engine.Context) {
+	h.verified.Lock()
+	defer h.verified.Unlock()
 	for _, free := range h.free {
 		free()
 	}
@@ -430,16 +464,38 @@ func (b *body) verify(all []*onDisk) error {
 // holdsOnDisk reports whether rows or blocks of the subtask are in files.
 func (b *body) holdsOnDisk() bool { return len(b.rowsOnDisk)+len(b.made.onDisk) > 0 }
 
+// damage verifies the files of all subtasks in this process, those of this one first: a function
+// may fail for what the rows of another subtask have become.
+func (b *body) damage() error {
+	if err := b.verifyRows(); err != nil {
+		return err
+	}
+	b.verified.RLock()
+	defer b.verified.RUnlock()
+	for _, other := range b.bodies {
+		if other == b {
+			continue
+		}
+		if err := b.verify(other.rowsOnDisk); err != nil {
+			return err
+		}
+		if err := b.verify(other.made.onDisk); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // guard calls f. If f fails while rows are in files, it verifies the files first: damage by the
 // disk is the cause of any other failure.
 func (b *body) guard(f func() error) (err error) {
 	returned := false
 	defer func() {
-		if returned && err == nil || !b.holdsOnDisk() || b.context.Context().Err() != nil {
+		if returned && err == nil || b.context.Context().Err() != nil {
 			return
 		}
 		shard := b.context.shard.Load()
-		damage := b.verifyRows()
+		damage := b.damage()
 		if damage == nil {
 			b.context.shard.Store(shard)
 			return
@@ -482,7 +538,7 @@ func (b *body) guarded(stages []engine.Stage) []engine.Stage {
 func (c *ComContext) HoldBlock(what string, pieces []int, fill func(piece int, b []byte) error) (block []byte, onDisk bool, err error) {
 	block, onDisk, err = c.made.block(c.task, what, pieces, fill)
 	if err != nil {
-		return nil, false, fmt.Errorf("%s: %w", what, err)
+		return nil, false, fmt.Errorf("queue %q: %s: %w", c.session, what, err)
 	}
 	return block, onDisk, nil
 }

@@ -227,7 +227,7 @@ func (h crowding) ReadShard(c *engine.Context, shard int, _ engine.Output) error
 // TestRowsWhileOthersCrowd: while rows make room, others may for a moment take more memory than
 // there is. Each shard goes to disk once.
 func TestRowsWhileOthersCrowd(t *testing.T) {
-	const per, budget = 2500, 256 << 10 // shards of 20 kB
+	const per, budget = 40_000, 4 << 20 // shards of 320 kB, each with a file of its own
 	for _, before := range []int{1, 3, 7} {
 		when, held, taken := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		seen, files := 0, 0
@@ -238,7 +238,7 @@ func TestRowsWhileOthersCrowd(t *testing.T) {
 		var used func() int64
 		_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
 			schema := operators.FromSlice(b, []row{{1}}).Schema()
-			engine.Collect(b.Add(engine.Spec{Op: "Crowd", Schema: schema, Source: func() engine.Source { return crowding{280 << 10, when, held, taken, &used} }}), "other")
+			engine.Collect(b.Add(engine.Spec{Op: "Crowd", Schema: schema, Source: func() engine.Source { return crowding{4480 << 10, when, held, taken, &used} }}), "other")
 			rows := dataset(b, per*(before+1), func(i int) float64 {
 				if i == per*before {
 					<-held

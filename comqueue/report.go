@@ -37,7 +37,7 @@ func (f fold) merge(left, right float64) float64 {
 // superstep. Subtask 0 reads all of them after the verdict of the superstep: then every subtask
 // has finished writing, and none writes to the same parity again before subtask 0 arrives at
 // the next verdict. So no lock is needed. If the subtasks are in several processes, each reads
-// only its own element, and mail sends them to subtask 0.
+// only its own element, and reportExchange sends them to subtask 0.
 type reports struct {
 	shards   int
 	ranges   []shared.Range

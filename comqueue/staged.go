@@ -17,7 +17,7 @@ import (
 // none, the batches on the heap are copied to a file. Small shards do not go to a file here.
 type staged struct {
 	task   *engine.Context
-	queue  string
+	files  *mapped.Files
 	what   string // for errors
 	most   int64  // bytes on the heap that are always allowed
 	inHeap []arrow.Record
@@ -38,8 +38,8 @@ const leastStaged = 64 << 10 // bytes of a shard
 
 // newStaged returns a staged that may always use an eighth of the slot's memory, or what small
 // batches need if that is more.
-func newStaged(c *engine.Context, queue, what string) *staged {
-	return &staged{task: c, queue: queue, what: what, most: max(c.Memory.Limit()/8, leastStaged)}
+func newStaged(c *engine.Context, files *mapped.Files, what string) *staged {
+	return &staged{task: c, files: files, what: what, most: max(c.Memory.Limit()/8, leastStaged)}
 }
 
 // add takes over a batch.
@@ -69,7 +69,7 @@ func (s *staged) toDisk(full error) error {
 		return nil
 	}
 	offsets := &counted{Allocator: s.task.Allocator}
-	record, region, err := holdRows(s.task, s.what, s.heap, offsets, s.inHeap)
+	record, region, err := holdRows(s.files, s.what, s.heap, offsets, s.inHeap)
 	if errors.Is(err, mapped.ErrUnsupported) {
 		s.never = true // if there is no room later, making the frame fails
 		return nil
@@ -83,7 +83,7 @@ func (s *staged) toDisk(full error) error {
 	s.counted += offsets.bytes - s.heap
 	s.heap = 0
 	s.pieces = append(s.pieces, piece{record, region})
-	tellOfDisk(s.task, s.queue)
+	tellOfDisk(s.task)
 	return nil
 }
 

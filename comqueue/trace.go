@@ -90,9 +90,9 @@ func (t *traces) of(subtask, step int, key string) []stageHash {
 	return hashes
 }
 
-// guilty returns the name of the stage after which an object differed until the end of the
+// firstDifference returns the name of the stage after which an object differed until the end of the
 // superstep. It may differ earlier in the superstep, such as before a broadcast.
-func (t *traces) guilty(first, other []stageHash) string {
+func (t *traces) firstDifference(first, other []stageHash) string {
 	behind := "what follows the stages, the criterion for one"
 	for i := len(first) - 1; i >= 0; i-- {
 		at := slices.IndexFunc(other, func(h stageHash) bool { return h.Stage == first[i].Stage })
@@ -173,5 +173,5 @@ func (b *body) compareTraces(step, subtask int, key string) (string, error) {
 			return "", fmt.Errorf("queue %q: objects behind stage %d, of %d", b.queue.name, h.Stage, len(b.checks.traces.stages))
 		}
 	}
-	return b.checks.traces.guilty(first, other), nil
+	return b.checks.traces.firstDifference(first, other), nil
 }

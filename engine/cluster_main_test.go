@@ -15,7 +15,7 @@ import (
 )
 
 // onCluster runs a job as a program on the cluster.
-func onCluster(t *testing.T, f *fakeCluster, w world, line string, opts ...MainOption) outcome {
+func onCluster(t *testing.T, f *fakeCluster, w programEnv, line string, opts ...MainOption) outcome {
 	t.Helper()
 	offerAll(t, squares)
 	if w.exit == nil {
@@ -41,7 +41,7 @@ func TestMainOnCluster(t *testing.T) {
 		ranSquares(&player{f: p.f, stream: p.stream, spec: p.spec, number: p.number, attempt: 1, plan: p.plan})
 	})
 	var rows []number
-	got := onCluster(t, f, world{}, "", AfterRun(func(_ squaresArgs, r *Result) (err error) {
+	got := onCluster(t, f, programEnv{}, "", AfterRun(func(_ squaresArgs, r *Result) (err error) {
 		rows, err = Rows[number](r, "squares")
 		return err
 	}))
@@ -57,7 +57,7 @@ func TestMainOnCluster(t *testing.T) {
 }
 
 func TestMainOnClusterGolden(t *testing.T) {
-	got := onCluster(t, newFakeCluster(t, ranSquares), world{}, "")
+	got := onCluster(t, newFakeCluster(t, ranSquares), programEnv{}, "")
 	require.Equal(t, outcome{exitOK, "", `squares · 0.0s · waiting for 3 slots · ` + fakeJob + `
 squares: 3 operators in 1 vertex, parallelism 3, 8 shards, seed 0
   Numbers → Transform(square) → Collect(squares) ×3
@@ -70,7 +70,7 @@ func TestMainOnClusterOfTheEnvironment(t *testing.T) {
 	f := newFakeCluster(t, ranSquares)
 	offerAll(t, squares)
 	env := map[string]string{"SUPERSTEP_CLUSTER": f.address}
-	w := world{getenv: func(name string) string { return env[name] }}
+	w := programEnv{getenv: func(name string) string { return env[name] }}
 	require.Equal(t, outcome{}, runIn(t, squares, w, "--n 4 --shards 8 --progress off"))
 	require.Len(t, f.specs, 1)
 	require.Equal(t, outcome{}, runIn(t, squares, w, "--n 4 --shards 8 --progress off --cluster local"))
@@ -82,11 +82,11 @@ func TestMainOnClusterOfAnotherProgram(t *testing.T) {
 	f := newFakeCluster(t, ranSquares)
 	offerAll(t, squares)
 	f.overview.Uploads = false
-	got := runIn(t, squares, world{}, "words of the process", Cluster(f.address),
+	got := runIn(t, squares, programEnv{}, "words of the process", Cluster(f.address),
 		CommandLine("superstep run squares", "--n", "4", "--shards", "8", "--progress", "off"))
 	require.Equal(t, outcome{}, got)
 	require.Len(t, f.specs, 1)
-	got = runIn(t, squares, world{}, "", CommandLine("superstep run squares", "--nn"))
+	got = runIn(t, squares, programEnv{}, "", CommandLine("superstep run squares", "--nn"))
 	require.Equal(t, exitUsage, got.code)
 	require.Contains(t, got.stderr, "superstep run squares: error: unknown flag --nn")
 }
@@ -111,7 +111,7 @@ func TestMainOnClusterLines(t *testing.T) {
 
 func TestMainOnClusterJSON(t *testing.T) {
 	f := newFakeCluster(t, ranSquares)
-	got := onCluster(t, f, world{}, "--progress json")
+	got := onCluster(t, f, programEnv{}, "--progress json")
 	require.Equal(t, exitOK, got.code)
 	var states []string
 	events := map[string]int{}
@@ -133,7 +133,7 @@ func TestMainOnClusterJSON(t *testing.T) {
 
 func TestMainOnClusterLive(t *testing.T) {
 	f := newFakeCluster(t, ranSquares)
-	got := onCluster(t, f, world{width: func() int { return 60 }}, "")
+	got := onCluster(t, f, programEnv{width: func() int { return 60 }}, "")
 	require.Equal(t, exitOK, got.code)
 	require.Contains(t, got.stderr, eraseLine+"squares · 0.0s · waiting for 3 slots · 20260102-150405-job-…")
 	require.Contains(t, got.stderr, eraseLine+"squares: 3 operators in 1 vertex")
@@ -142,9 +142,9 @@ func TestMainOnClusterLive(t *testing.T) {
 
 func TestMainOnClusterDetached(t *testing.T) {
 	f := newFakeCluster(t, nil)
-	got := onCluster(t, f, world{}, "--detach", AfterRun(func(squaresArgs, *Result) error { panic("there is no result") }))
+	got := onCluster(t, f, programEnv{}, "--detach", AfterRun(func(squaresArgs, *Result) error { panic("there is no result") }))
 	require.Equal(t, outcome{exitOK, fakeJob + "\n", "prog: the cluster has the job; `superstep show " + fakeJob + "` tells how it stands, `superstep logs " + fakeJob + "` what it writes, `superstep cancel " + fakeJob + "` ends it\n"}, got)
-	require.Equal(t, outcome{exitOK, fakeJob + "\n", ""}, onCluster(t, f, world{}, "--detach --progress off"))
+	require.Equal(t, outcome{exitOK, fakeJob + "\n", ""}, onCluster(t, f, programEnv{}, "--detach --progress off"))
 }
 
 func TestMainOnClusterFailure(t *testing.T) {
@@ -152,7 +152,7 @@ func TestMainOnClusterFailure(t *testing.T) {
 		p.run()
 		p.fail(&wire.Failure{Message: "the input is gone", Worker: 0, TaskManager: "a", ExitCode: -1})
 	})
-	got := onCluster(t, f, world{}, "--progress off")
+	got := onCluster(t, f, programEnv{}, "--progress off")
 	require.Equal(t, outcome{exitFailed, "", "prog: error: job \"squares\": the input is gone\n  in worker 0 on task manager a\n"}, got)
 }
 
@@ -163,7 +163,7 @@ func TestMainOnClusterInterrupted(t *testing.T) {
 		signals <- os.Interrupt
 		p.awaitCancel()
 	})
-	got := onCluster(t, f, world{listen: hears(signals)}, "--progress off")
+	got := onCluster(t, f, programEnv{listen: hears(signals)}, "--progress off")
 	require.Equal(t, outcome{exitFailed, "", "prog: cancelling " + fakeJob + "; press Ctrl-C again to leave at once, without waiting for its end\nprog: cancelled\n"}, got)
 }
 
@@ -177,7 +177,7 @@ func TestMainOnClusterInterruptedTwice(t *testing.T) {
 		require.Equal(t, exitFailed, <-exited)
 		p.state(wire.JobCancelled, "")
 	})
-	got := onCluster(t, f, world{listen: hears(signals), exit: func(code int) { exited <- code }}, "--progress off")
+	got := onCluster(t, f, programEnv{listen: hears(signals), exit: func(code int) { exited <- code }}, "--progress off")
 	require.Equal(t, exitFailed, got.code)
 }
 
@@ -205,7 +205,7 @@ func TestMainOnClusterUsage(t *testing.T) {
 func TestMainOnClusterOfAnotherPlatform(t *testing.T) {
 	f := newFakeCluster(t, ranSquares)
 	f.overview.Platforms = []wire.Platform{{OS: "plan9", Arch: "mips"}}
-	got := onCluster(t, f, world{}, "--progress off")
+	got := onCluster(t, f, programEnv{}, "--progress off")
 	require.Equal(t, exitFailed, got.code)
 	require.Contains(t, got.stderr, "the cluster's task managers are plan9/mips and this program is ")
 	require.Contains(t, got.stderr, "GOOS=plan9 GOARCH=mips CGO_ENABLED=0 go build -o worker ")
@@ -213,11 +213,11 @@ func TestMainOnClusterOfAnotherPlatform(t *testing.T) {
 
 	script := filepath.Join(t.TempDir(), "program")
 	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\n"), 0o700))
-	got = onCluster(t, f, world{}, "--progress off --worker-binary "+script)
+	got = onCluster(t, f, programEnv{}, "--progress off --worker-binary "+script)
 	require.Contains(t, got.stderr, "--worker-binary: "+script+" is not a Go program")
 	self, err := os.Executable()
 	require.NoError(t, err)
-	got = onCluster(t, f, world{}, "--progress off --worker-binary "+self)
+	got = onCluster(t, f, programEnv{}, "--progress off --worker-binary "+self)
 	require.Contains(t, got.stderr, ", but the cluster's task managers are plan9/mips")
 	require.Empty(t, f.specs)
 }

@@ -30,6 +30,30 @@ func (d *Dataset) Poisoned() bool { return d.poisoned }
 // poisoned.
 func (d *Dataset) Node() NodeID { return d.node }
 
+// AfterQueue reports whether a queue makes rows that the dataset depends on.
+func (d *Dataset) AfterQueue() bool {
+	if d.poisoned {
+		return false
+	}
+	nodes := d.builder.graph.Nodes
+	seen := make([]bool, len(nodes))
+	next := []plan.NodeID{d.node}
+	for len(next) > 0 {
+		n := &nodes[next[len(next)-1]]
+		next = next[:len(next)-1]
+		if n.Queue != "" {
+			return true
+		}
+		for _, in := range n.Inputs {
+			if !seen[in.From] {
+				seen[in.From] = true
+				next = append(next, in.From)
+			}
+		}
+	}
+	return false
+}
+
 // Named labels the operator that emits the rows, for plans, progress and
 // messages, and returns d.
 func (d *Dataset) Named(label string) *Dataset {

@@ -54,7 +54,7 @@ const (
 // that --detach prints the job's name on standard output and calls no hooks.
 func Main[A any](job *Job[A], opts ...MainOption) {
 	WorkerMain(job)
-	os.Exit(mainWith(context.Background(), job, world{
+	os.Exit(mainWith(context.Background(), job, programEnv{
 		name:   filepath.Base(os.Args[0]),
 		args:   os.Args[1:],
 		stdout: os.Stdout,
@@ -140,8 +140,8 @@ func InWords(words func(message string) string) MainOption {
 	return mainSetting(func(c *mainConfig) { c.words = words })
 }
 
-// world holds what a program takes from its process.
-type world struct {
+// programEnv holds what a program takes from its process.
+type programEnv struct {
 	name           string // of the program
 	args           []string
 	stdout, stderr io.Writer
@@ -172,7 +172,7 @@ func terminalWidth(f *os.File) int {
 }
 
 // mainWith is Main without the process around it. It returns the exit code.
-func mainWith[A any](ctx context.Context, job *Job[A], w world, opts ...MainOption) int {
+func mainWith[A any](ctx context.Context, job *Job[A], w programEnv, opts ...MainOption) int {
 	var mc mainConfig
 	for _, opt := range opts {
 		if opt != nil {
@@ -187,7 +187,7 @@ func mainWith[A any](ctx context.Context, job *Job[A], w world, opts ...MainOpti
 	if len(mc.line) > 0 {
 		w.name, w.args = mc.line[0], mc.line[1:]
 	}
-	p := program{world: w, words: mc.words}
+	p := program{programEnv: w, words: mc.words}
 	if err := job.check(); err != nil {
 		return p.fail(err)
 	}
@@ -383,7 +383,7 @@ func explain(out io.Writer, p *plan.Plan, form explainForm) error {
 
 // program holds the parts of Main that do not depend on the job's arguments.
 type program struct {
-	world
+	programEnv
 	words func(message string) string // rewrites failure messages; nil leaves them as they are
 }
 

@@ -45,11 +45,11 @@ func (l *lockedBuffer) String() string {
 // program runs a job as a program without a terminal.
 func runProgram[A any](t *testing.T, job *Job[A], line string, opts ...MainOption) outcome {
 	t.Helper()
-	return runIn(t, job, world{}, line, opts...)
+	return runIn(t, job, programEnv{}, line, opts...)
 }
 
 // runIn runs a job as a program; fields that w leaves out are filled in.
-func runIn[A any](t *testing.T, job *Job[A], w world, line string, opts ...MainOption) outcome {
+func runIn[A any](t *testing.T, job *Job[A], w programEnv, line string, opts ...MainOption) outcome {
 	t.Helper()
 	var stdout, stderr lockedBuffer
 	w.name, w.args, w.stdout, w.stderr = "prog", strings.Fields(line), &stdout, &stderr
@@ -395,7 +395,7 @@ func TestMainSurvivesGoexit(t *testing.T) {
 
 func TestMainColours(t *testing.T) {
 	env := map[string]string{}
-	w := world{width: func() int { return 60 }, getenv: func(k string) string { return env[k] }}
+	w := programEnv{width: func() int { return 60 }, getenv: func(k string) string { return env[k] }}
 	require.Contains(t, runIn(t, squares, w, "--nothing").stderr, "\x1b[1;31merror:\x1b[0m")
 	env["NO_COLOR"] = "1"
 	require.NotContains(t, runIn(t, squares, w, "--nothing").stderr, "\x1b")

@@ -26,7 +26,7 @@ func TestMainCancelled(t *testing.T) {
 		}), "x")
 		return nil
 	})
-	got := runIn(t, job, world{listen: hears(signals), exit: func(int) {}}, "--progress off --parallelism 1")
+	got := runIn(t, job, programEnv{listen: hears(signals), exit: func(int) {}}, "--progress off --parallelism 1")
 	require.Equal(t, outcome{exitFailed, "", "prog: cancelled\n"}, got)
 }
 
@@ -67,7 +67,7 @@ func TestMainCancelledWithSomethingLeft(t *testing.T) {
 		b.Add(Spec{Op: "Write", Inputs: []Port{{From: d}}, Operator: func() Operator { return swallower{} }, Sink: stubborn{}})
 		return nil
 	})
-	got := runIn(t, job, world{listen: hears(signals), exit: func(int) {}}, "--progress off --parallelism 1")
+	got := runIn(t, job, programEnv{listen: hears(signals), exit: func(int) {}}, "--progress off --parallelism 1")
 	require.Equal(t, exitFailed, got.code)
 	require.Contains(t, got.stderr, "prog: error: job \"slow\": cancelled\n")
 	require.Contains(t, got.stderr, "remove what was written: cannot remove half-written\n")
@@ -81,7 +81,7 @@ func TestMainSignalWhileBuilding(t *testing.T) {
 		require.Equal(t, exitFailed, <-exited, "at once")
 		return errors.New("the process is gone by now")
 	})
-	got := runIn(t, job, world{listen: hears(signals), exit: func(code int) { exited <- code }}, "--progress off")
+	got := runIn(t, job, programEnv{listen: hears(signals), exit: func(code int) { exited <- code }}, "--progress off")
 	require.True(t, strings.HasPrefix(got.stderr, "prog: cancelled\n"), got.stderr)
 }
 
@@ -96,7 +96,7 @@ func TestMainSignalsDuringHooks(t *testing.T) {
 		dropped(transform(numbers(b, 1), "", func(_ *Context, n int64) (int64, error) { heard = append(heard, listening); return n, nil }))
 		return nil
 	})
-	got := runIn(t, job, world{listen: listen}, "--progress off --parallelism 1", AfterRun(func(struct{}, *Result) error {
+	got := runIn(t, job, programEnv{listen: listen}, "--progress off --parallelism 1", AfterRun(func(struct{}, *Result) error {
 		heard = append(heard, listening)
 		return nil
 	}))
@@ -117,7 +117,7 @@ func TestMainSecondSignal(t *testing.T) {
 		}), "x")
 		return nil
 	})
-	got := runIn(t, job, world{listen: hears(signals), exit: func(code int) { exited <- code }}, "--progress off --parallelism 1")
+	got := runIn(t, job, programEnv{listen: hears(signals), exit: func(code int) { exited <- code }}, "--progress off --parallelism 1")
 	require.Equal(t, exitFailed, got.code)
 }
 
@@ -138,7 +138,7 @@ func TestMainSignalsAtOnce(t *testing.T) {
 		}), "x")
 		return nil
 	})
-	w := world{listen: hears(signals), now: func() time.Time { return at }, exit: func(int) { t.Error("the run is left before it has ended") }}
+	w := programEnv{listen: hears(signals), now: func() time.Time { return at }, exit: func(int) { t.Error("the run is left before it has ended") }}
 	got := runIn(t, job, w, "--progress off --parallelism 1")
 	require.Equal(t, outcome{exitFailed, "", "prog: cancelled\n"}, got)
 }
@@ -154,7 +154,7 @@ func TestMainAbandonsWhatIgnoresCancellation(t *testing.T) {
 			}), "x")
 			return nil
 		})
-		got := runIn(t, job, world{listen: hears(signals)}, "--progress off --parallelism 1")
+		got := runIn(t, job, programEnv{listen: hears(signals)}, "--progress off --parallelism 1")
 		require.Equal(t, exitFailed, got.code)
 		require.Contains(t, got.stderr, `abandoned after 10s: operator Transform "deaf"`)
 		require.Contains(t, got.stderr, "cancelled")

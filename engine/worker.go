@@ -45,7 +45,7 @@ func WorkerMain(jobs ...Runnable) {
 	// in order. The signal is received rather than ignored, as processes that the job starts
 	// would inherit an ignored signal.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
-	os.Exit(runWorker(workerWorld{
+	os.Exit(runWorker(workerEnv{
 		version: version, jobs: jobs, in: in, out: out, stderr: os.Stderr,
 		exit: os.Exit, enter: enterDir, open: openDataPlane, part: newPart,
 	}))
@@ -100,8 +100,8 @@ func listNames(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// workerWorld holds what a worker takes from its process.
-type workerWorld struct {
+// workerEnv holds what a worker takes from its process.
+type workerEnv struct {
 	version string // of the protocol, as the task manager says it
 	jobs    []Runnable
 	in      io.Reader // frames of the task manager

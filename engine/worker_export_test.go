@@ -59,7 +59,7 @@ func runOnWorkers[A any](t testing.TB, job *Job[A], args A, slots []int, change 
 		m := deployment(spec, i, len(slots))
 		m.Deployment.Slots, m.Deployment.WorkDir = ranges, t.TempDir()
 		change(m.Deployment)
-		hands[i] = startWorker(t, workerWorld{jobs: []Runnable{job}, allocator: checked(t), open: open})
+		hands[i] = startWorker(t, workerEnv{jobs: []Runnable{job}, allocator: checked(t), open: open})
 		hands[i].say(m)
 	}
 	run := &manager{t: t, hands: hands, at: make([]int, len(hands))}

@@ -63,7 +63,7 @@ func adds(err error) bool {
 
 // lateness returns the error of work that did not end.
 func (w *worker) lateness() error {
-	return &leftover{fmt.Errorf("abandoned after %v: %s did not end when the worker was told to", w.world.patience, w.doing)}
+	return &leftover{fmt.Errorf("abandoned after %v: %s did not end when the worker was told to", w.env.patience, w.doing)}
 }
 
 // failureOf turns an error into what the user reads.

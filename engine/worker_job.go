@@ -37,7 +37,7 @@ func newWorkerJob(w *worker, d *wire.Deployment) *workerJob {
 	if level == hclog.NoLevel {
 		level = hclog.Warn
 	}
-	logger := hclog.New(&hclog.LoggerOptions{Name: "worker", Level: level, Output: w.world.stderr})
+	logger := hclog.New(&hclog.LoggerOptions{Name: "worker", Level: level, Output: w.env.stderr})
 	return &workerJob{
 		worker: w, deployment: d,
 		logger: logger.With("job", string(d.Job), "attempt", d.Attempt, "worker", d.Worker),
@@ -54,11 +54,11 @@ func (j *workerJob) build(ctx context.Context) workOutcome {
 	}
 	if d.Spec.Dir != "" {
 		var err error
-		if j.noDir, err = j.worker.world.enter(d.Spec.Dir, d.WorkDir); err != nil {
+		if j.noDir, err = j.worker.env.enter(d.Spec.Dir, d.WorkDir); err != nil {
 			return failed(clusterFault(fmt.Errorf("%v; leave the directory of the task manager: %w", j.noDir, err)))
 		}
 	}
-	job, err := findJob(j.worker.world.jobs, d.Spec.Name)
+	job, err := findJob(j.worker.env.jobs, d.Spec.Name)
 	if err != nil {
 		return failed(misused(err))
 	}
@@ -165,8 +165,8 @@ func (j *workerJob) config() (*config, error) {
 	}
 	opts := []Option{
 		Parallelism(d.Spec.Parallelism), Shards(d.Spec.Shards), Seed(d.Spec.Seed), IfExists(exists),
-		CheckBroadcasts(run.CheckBroadcasts), CheckState(run.CheckState), SpillDir(d.WorkDir), Logger(j.logger), Allocator(j.worker.world.allocator),
-		Stdout(&textSender{voice: j.worker.voice, ctx: j.worker.context}),
+		CheckBroadcasts(run.CheckBroadcasts), CheckState(run.CheckState), SpillDir(d.WorkDir), Logger(j.logger), Allocator(j.worker.env.allocator),
+		Stdout(&textSender{sender: j.worker.sender, ctx: j.worker.context}),
 	}
 	if run.BatchRows != 0 {
 		opts = append(opts, BatchRows(run.BatchRows))

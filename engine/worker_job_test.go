@@ -16,9 +16,9 @@ import (
 )
 
 // deployTo deploys to a worker whose work is faked, and returns its answer.
-func deployTo(t *testing.T, world workerWorld, m wire.ToWorker) (*wire.FromWorker, int) {
+func deployTo(t *testing.T, environment workerEnv, m wire.ToWorker) (*wire.FromWorker, int) {
 	t.Helper()
-	h := startWorker(t, world)
+	h := startWorker(t, environment)
 	at := 0
 	h.say(m)
 	answer := h.next(&at)
@@ -70,16 +70,16 @@ func TestWorkerMisuse(t *testing.T) {
 		{name: "credential", change: func(d *wire.Deployment) { d.Credential.Certificate = "no PEM" }, kind: wire.ClusterFailure, want: "the credential of the attempt cannot be used: "},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			world, _ := fakeWorld(&fakePart{})
-			world.jobs = []Runnable{squares, cubes}
+			environment, _ := fakeEnv(&fakePart{})
+			environment.jobs = []Runnable{squares, cubes}
 			if test.jobs != nil {
-				world.jobs = test.jobs
+				environment.jobs = test.jobs
 			}
 			m := deployment(good, 0, 1)
 			if test.change != nil {
 				test.change(m.Deployment)
 			}
-			answer, code := deployTo(t, world, m)
+			answer, code := deployTo(t, environment, m)
 			require.Equal(t, exitFailed, code)
 			require.NotNil(t, answer.Failed)
 			require.Equal(t, test.kind, answer.Failed.Kind, answer.Failed.Message)
@@ -95,11 +95,11 @@ func TestWorkerConfig(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1, Seed(7))
 	spec.Run = wire.RunOptions{BatchRows: 5, Memory: 1 << 20, IfExists: "replace"}
 	part := &fakePart{}
-	world, _ := fakeWorld(part)
+	environment, _ := fakeEnv(part)
 	m := deployment(spec, 0, 1)
 	m.Deployment.Slots[0].Hi = 3
 	m.Deployment.WorkDir = t.TempDir()
-	answer, code := deployTo(t, world, m)
+	answer, code := deployTo(t, environment, m)
 	require.NotNil(t, answer.Ready)
 	require.Equal(t, exitOK, code)
 	env := part.env.env
@@ -107,7 +107,7 @@ func TestWorkerConfig(t *testing.T) {
 	require.Equal(t, int64(3<<20), env.MemoryBudget, "the user's is for each slot")
 	require.Equal(t, m.Deployment.WorkDir, env.SpillDir)
 	require.Equal(t, uint64(7), part.env.plan.Seed)
-	require.Equal(t, world.patience, env.AbandonAfter)
+	require.Equal(t, environment.patience, env.AbandonAfter)
 }
 
 // watchful is a job that builds only if CheckState and CheckBroadcasts are on.
@@ -123,11 +123,11 @@ func TestWorkersCheckQueues(t *testing.T) {
 	for i := range 4 {
 		spec := specOf(t, watchful, struct{}{}, 1, CheckState(true), CheckBroadcasts(true))
 		spec.Run.CheckState, spec.Run.CheckBroadcasts = i&1 == 1, i&2 == 2
-		world, _ := fakeWorld(&fakePart{})
-		world.jobs = []Runnable{watchful}
+		environment, _ := fakeEnv(&fakePart{})
+		environment.jobs = []Runnable{watchful}
 		m := deployment(spec, 0, 1)
 		m.Deployment.WorkDir = t.TempDir()
-		answer, _ := deployTo(t, world, m)
+		answer, _ := deployTo(t, environment, m)
 		require.Equal(t, i == 3, answer.Ready != nil, "%v", answer.Failed)
 	}
 }
@@ -177,9 +177,9 @@ func TestWorkerResolves(t *testing.T) {
 	args, err := encodeArgs(filesArgs{path})
 	require.NoError(t, err)
 	spec := wire.JobSpec{Name: "files", Args: args, Shards: 16}
-	world := workerWorld{jobs: []Runnable{files}}
+	environment := workerEnv{jobs: []Runnable{files}}
 
-	answer, code := deployTo(t, world, resolve(spec))
+	answer, code := deployTo(t, environment, resolve(spec))
 	require.Equal(t, exitOK, code)
 	require.NotNil(t, answer.Resolved, answer)
 	graph, err := plan.DecodeGraph(answer.Resolved.Graph)
@@ -189,14 +189,14 @@ func TestWorkerResolves(t *testing.T) {
 	require.Equal(t, want.Fingerprint(), graph.Fingerprint())
 
 	require.NoError(t, os.Remove(path))
-	answer, code = deployTo(t, world, resolve(spec))
+	answer, code = deployTo(t, environment, resolve(spec))
 	require.Equal(t, exitFailed, code)
 	require.Equal(t, wire.MisuseFailure, answer.Failed.Kind)
 	require.Contains(t, answer.Failed.Message, "on task manager host0, which was asked because the client cannot see the inputs: worker_job_test.go:")
 	require.Contains(t, answer.Failed.Message, "stat "+path+": no such file or directory (paths of a job are those of its workers, here of task manager host0)")
 
 	spec.Name = "drifting"
-	answer, _ = deployTo(t, workerWorld{jobs: []Runnable{drifting()}}, resolve(wire.JobSpec{Name: "drifting", Args: []byte{0x80}, Shards: 16}))
+	answer, _ = deployTo(t, workerEnv{jobs: []Runnable{drifting()}}, resolve(wire.JobSpec{Name: "drifting", Args: []byte{0x80}, Shards: 16}))
 	require.Contains(t, answer.Failed.Message, "drifting\" builds differently each time")
 }
 
@@ -211,16 +211,16 @@ func TestWorkerDirectory(t *testing.T) {
 	args, err := encodeArgs(filesArgs{"input"})
 	require.NoError(t, err)
 	spec := wire.JobSpec{Name: "files", Args: args, Shards: 16, Dir: dir}
-	world := workerWorld{jobs: []Runnable{files}, enter: enterDir}
+	environment := workerEnv{jobs: []Runnable{files}, enter: enterDir}
 
-	answer, _ := deployTo(t, world, resolve(spec))
+	answer, _ := deployTo(t, environment, resolve(spec))
 	require.NotNil(t, answer.Resolved, answer)
 
 	require.NoError(t, os.Chdir(home))
 	spec.Dir = filepath.Join(dir, "gone")
 	m := resolve(spec)
 	m.Deployment.WorkDir = scratch
-	answer, _ = deployTo(t, world, m)
+	answer, _ = deployTo(t, environment, m)
 	require.Contains(t, answer.Failed.Message, "stat input: no such file or directory (paths of a job are those of its workers, here of task manager host0; "+
 		"relative ones are within the directory that the job was submitted in, "+spec.Dir+", which is not there: no such file or directory)")
 	require.Error(t, os.WriteFile("output", nil, 0o600), "nothing is written to a place that nobody named")
@@ -235,7 +235,7 @@ func TestWorkerDirectory(t *testing.T) {
 	require.NoError(t, os.Chdir(home))
 	m = resolve(spec)
 	m.Deployment.WorkDir = scratch
-	answer, _ = deployTo(t, world, m)
+	answer, _ = deployTo(t, environment, m)
 	require.NotNil(t, answer.Resolved, answer)
 
 	_, err = enterDir(spec.Dir, filepath.Join(dir, "input"))

@@ -31,8 +31,8 @@ type hand struct {
 	paused chan struct{}
 }
 
-// startWorker starts a worker in this process. It fills in what world leaves out.
-func startWorker(t testing.TB, w workerWorld) *hand {
+// startWorker starts a worker in this process. It fills in what environment leaves out.
+func startWorker(t testing.TB, w workerEnv) *hand {
 	h := &hand{t: t, code: make(chan int, 1)}
 	h.news = sync.NewCond(&h.mu)
 	in, stdin := io.Pipe()
@@ -253,8 +253,8 @@ func (*fakePlane) Address() string                         { return "127.0.0.1:4
 func (*fakePlane) Connect([]string) error                  { return nil }
 func (*fakePlane) Close() error                            { return nil }
 
-// fakeWorld is the world of a worker of the job squares whose work is faked.
-func fakeWorld(p *fakePart) (workerWorld, *fakePlane) {
+// fakeEnv is the environment of a worker of the job squares whose work is faked.
+func fakeEnv(p *fakePart) (workerEnv, *fakePlane) {
 	plane := &fakePlane{}
-	return workerWorld{jobs: []Runnable{squares}, open: plane.open, part: p.make, patience: time.Second}, plane
+	return workerEnv{jobs: []Runnable{squares}, open: plane.open, part: p.make, patience: time.Second}, plane
 }

@@ -88,7 +88,7 @@ func newPart(c partConfig) (subtasks, error) {
 // connect opens the data plane and makes the runner of the worker's part of the plan, so that
 // the worker can take rows as soon as others know its address.
 func (j *workerJob) connect(c *config) error {
-	d, world := j.deployment, &j.worker.world
+	d, environment := j.deployment, &j.worker.env
 	secure, err := security.AttemptTLS(d.Credential)
 	if err != nil {
 		return clusterFault(fmt.Errorf("the credential of the attempt cannot be used: %w", err))
@@ -96,7 +96,7 @@ func (j *workerJob) connect(c *config) error {
 	j.smallPages = c.hugePages()
 	breaks := &planeFailure{}
 	log := j.logger.Named("data")
-	plane, err := world.open(planeConfig{
+	plane, err := environment.open(planeConfig{
 		port: peerlink.Config{
 			Listen: d.Listen, FirstPort: d.Ports.First, LastPort: d.Ports.Last, Advertise: d.Advertise,
 			Job: string(d.Job), Secret: d.Credential.Secret, TLS: secure, Logger: log,
@@ -110,16 +110,16 @@ func (j *workerJob) connect(c *config) error {
 		return clusterFault(err)
 	}
 	j.plane = plane
-	j.progress = newWorkerProgress(j.plan, d.Worker == 0, j.worker.voice)
+	j.progress = newWorkerProgress(j.plan, d.Worker == 0, j.worker.sender)
 	counted := newTraffic(j.plane, len(j.plan.Edges))
 	j.progress.sent = counted.take
-	j.builder.store.stream = &rowSender{voice: j.worker.voice, mem: c.allocator}
-	part, err := world.part(partConfig{
+	j.builder.store.stream = &rowSender{sender: j.worker.sender, mem: c.allocator}
+	part, err := environment.part(partConfig{
 		plan: j.plan, graph: j.builder.graph, bind: j.builder.bind,
 		env: task.Env{
 			Allocator: c.allocator, RowAllocator: c.rowAllocator, BatchRows: c.batchRows, MemoryBudget: c.memory, SpillDir: c.spillDir, Disk: c.disk, Logger: c.logger,
 			Collector: j.builder.store, Progress: j.progress.event, Advise: j.builder.advise,
-			AbandonAfter: world.patience, Network: counted,
+			AbandonAfter: environment.patience, Network: counted,
 		},
 		part: task.Part{Worker: d.Worker, Slots: slotRanges(d), Join: j.join},
 	})

@@ -14,7 +14,7 @@ import (
 // workerProgress gathers the events of a worker's part of a plan and sends its progress: every
 // ProgressInterval if something happened, and at the end.
 type workerProgress struct {
-	voice  *workerVoice
+	sender *workerSender
 	queues map[string]int // position in state.Queues; empty but on worker 0
 
 	sent func() []wire.EdgeProgress // over the exchanges; nil if not counted
@@ -26,8 +26,8 @@ type workerProgress struct {
 }
 
 // newWorkerProgress makes one for a plan. The worker of subtask 0 reports the queues.
-func newWorkerProgress(p *plan.Plan, first bool, voice *workerVoice) *workerProgress {
-	w := &workerProgress{voice: voice, queues: map[string]int{}}
+func newWorkerProgress(p *plan.Plan, first bool, sender *workerSender) *workerProgress {
+	w := &workerProgress{sender: sender, queues: map[string]int{}}
 	w.state.Vertices = make([]wire.VertexProgress, len(p.Vertices))
 	if first {
 		w.state.Queues = make([]wire.QueueProgress, len(p.Queues))
@@ -114,6 +114,6 @@ func (w *workerProgress) tell(ctx context.Context) (stop func(succeeded bool)) {
 // send sends progress, if there is any. If ctx ends first, the progress is dropped.
 func (w *workerProgress) send(ctx context.Context, p *wire.Progress) {
 	if p != nil {
-		_ = w.voice.send(ctx, &wire.FromWorker{Progress: p})
+		_ = w.sender.send(ctx, &wire.FromWorker{Progress: p})
 	}
 }

@@ -29,8 +29,8 @@ func TestWorkerResumesACommit(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				part := &fakePart{}
-				world, plane := fakeWorld(part)
-				h := startWorker(t, world)
+				environment, plane := fakeEnv(part)
+				h := startWorker(t, environment)
 				at := 0
 				d := deployment(spec, 0, 1)
 				d.Deployment.Mode = wire.CommitMode
@@ -58,8 +58,8 @@ func TestWorkerCommitsAfterItsRunAlone(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	synctest.Test(t, func(t *testing.T) {
 		part := &fakePart{}
-		world, _ := fakeWorld(part)
-		h := startWorker(t, world)
+		environment, _ := fakeEnv(part)
+		h := startWorker(t, environment)
 		at := 0
 		h.say(deployment(spec, 0, 1))
 		require.NotNil(t, h.next(&at).Ready)

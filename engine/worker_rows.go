@@ -33,8 +33,8 @@ type stream interface {
 // client, each batch as an Arrow stream of its own. Nothing is held here, so that only the
 // client's budget bounds what a job collects.
 type rowSender struct {
-	voice *workerVoice
-	mem   memory.Allocator
+	sender *workerSender
+	mem    memory.Allocator
 }
 
 // send sends a borrowed batch, in pieces where it is large.
@@ -61,7 +61,7 @@ func (s *rowSender) send(ctx context.Context, node plan.NodeID, shard int, rows 
 	if err != nil {
 		return err
 	}
-	return s.voice.send(ctx, &wire.FromWorker{Collected: &wire.Collected{Node: int(node), Shard: shard, Rows: data}})
+	return s.sender.send(ctx, &wire.FromWorker{Collected: &wire.Collected{Node: int(node), Shard: shard, Rows: data}})
 }
 
 // encodeRows returns an Arrow stream with one batch, borrowed.
@@ -78,9 +78,9 @@ func encodeRows(rows arrow.Record, mem memory.Allocator) ([]byte, error) {
 // textSender sends what operators print to the task manager, which passes it on to the client's
 // standard output. The text of one call of Write stays together unless it is large.
 type textSender struct {
-	voice *workerVoice
-	ctx   context.Context // of the worker
-	mu    sync.Mutex
+	sender *workerSender
+	ctx    context.Context // of the worker
+	mu     sync.Mutex
 }
 
 var _ io.Writer = (*textSender)(nil)
@@ -93,7 +93,7 @@ func (s *textSender) Write(text []byte) (int, error) {
 	for sent < len(text) {
 		piece := text[sent:min(len(text), sent+outputBytes)]
 		m := &wire.FromWorker{Output: &wire.Output{Text: bytes.Clone(piece)}}
-		if err := s.voice.send(s.ctx, m); err != nil {
+		if err := s.sender.send(s.ctx, m); err != nil {
 			return sent, fmt.Errorf("write to the client's standard output: %w", err)
 		}
 		sent += len(piece)

@@ -21,11 +21,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// speaker returns a voice, and a function that closes it and returns its messages.
-func speaker(t testing.TB) (*workerVoice, func() []*wire.FromWorker) {
+// speaker returns a sender, and a function that closes it and returns its messages.
+func speaker(t testing.TB) (*workerSender, func() []*wire.FromWorker) {
 	r, w := io.Pipe()
 	fail := func(err error) { require.NoError(t, err) }
-	v := newWorkerVoice(wire.NewWriter[wire.FromWorker](w), time.Hour, fail, fail)
+	v := newWorkerSender(wire.NewWriter[wire.FromWorker](w), time.Hour, fail, fail)
 	heard := make(chan []*wire.FromWorker)
 	go func() {
 		var all []*wire.FromWorker
@@ -61,8 +61,8 @@ func texts(mem memory.Allocator, rows ...string) arrow.Record {
 func TestRowSenderCuts(t *testing.T) {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	defer mem.AssertSize(t, 0)
-	voice, end := speaker(t)
-	s := &rowSender{voice: voice, mem: mem}
+	sender, end := speaker(t)
+	s := &rowSender{sender: sender, mem: mem}
 	var want []string
 	for i := range 100 {
 		want = append(want, strings.Repeat(string(rune('a'+i%26)), 100_000+i))
@@ -110,16 +110,16 @@ func TestRowSenderCuts(t *testing.T) {
 }
 
 func TestRowSenderRefusesRowsTooLarge(t *testing.T) {
-	voice, end := speaker(t)
+	sender, end := speaker(t)
 	rows := texts(memory.DefaultAllocator, strings.Repeat("x", wire.MaxFrame-collectedBytes+1))
 	defer rows.Release()
-	err := (&rowSender{voice: voice, mem: memory.DefaultAllocator}).send(t.Context(), 0, 0, rows)
+	err := (&rowSender{sender: sender, mem: memory.DefaultAllocator}).send(t.Context(), 0, 0, rows)
 	require.ErrorContains(t, err, "a row to collect takes 63.0 MiB, and at most 63.0 MiB can travel to the client: write it to a file")
 	require.Empty(t, end())
 	rows = texts(memory.DefaultAllocator, strings.Repeat("x", wire.MaxFrame-collectedBytes-1024))
 	defer rows.Release()
-	voice, end = speaker(t)
-	require.NoError(t, (&rowSender{voice: voice, mem: memory.DefaultAllocator}).send(t.Context(), 0, 0, rows))
+	sender, end = speaker(t)
+	require.NoError(t, (&rowSender{sender: sender, mem: memory.DefaultAllocator}).send(t.Context(), 0, 0, rows))
 	require.Len(t, end(), 1)
 }
 
@@ -127,20 +127,20 @@ func TestRowSenderRefusesRowsTooLarge(t *testing.T) {
 func TestWorkerWaitsForItsReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
-		v := newWorkerVoice(wire.NewWriter[wire.FromWorker](w), time.Second, func(error) {}, func(error) {})
+		v := newWorkerSender(wire.NewWriter[wire.FromWorker](w), time.Second, func(error) {}, func(error) {})
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("had enough"))
 		defer cancel()
-		text := &textSender{voice: v, ctx: ctx}
-		n, err := text.Write([]byte("first\n")) // taken by the voice, not by the pipe
+		text := &textSender{sender: v, ctx: ctx}
+		n, err := text.Write([]byte("first\n")) // taken by the sender, not by the pipe
 		require.NoError(t, err)
 		require.Equal(t, 6, n)
 		_, err = text.Write([]byte("second\n"))
 		require.EqualError(t, err, "write to the client's standard output: had enough")
 		rows := texts(memory.DefaultAllocator, "x")
 		defer rows.Release()
-		require.EqualError(t, (&rowSender{voice: v, mem: memory.DefaultAllocator}).send(ctx, 0, 0, rows), "had enough")
+		require.EqualError(t, (&rowSender{sender: v, mem: memory.DefaultAllocator}).send(ctx, 0, 0, rows), "had enough")
 		require.ErrorContains(t, v.close(time.Second), "did not read the worker's last word within 1s")
-		_, err = (&textSender{voice: v, ctx: t.Context()}).Write([]byte("third"))
+		_, err = (&textSender{sender: v, ctx: t.Context()}).Write([]byte("third"))
 		require.ErrorContains(t, err, "the worker has said its last word")
 		r.Close()
 	})
@@ -148,8 +148,8 @@ func TestWorkerWaitsForItsReader(t *testing.T) {
 
 // Text stays together, unless it is large.
 func TestTextSender(t *testing.T) {
-	voice, end := speaker(t)
-	s := &textSender{voice: voice, ctx: t.Context()}
+	sender, end := speaker(t)
+	s := &textSender{sender: sender, ctx: t.Context()}
 	long := strings.Repeat("0123456789", outputBytes/10+1)
 	for _, text := range []string{"", "a line\n", long} {
 		n, err := io.WriteString(s, text)
@@ -167,8 +167,8 @@ func TestTextSender(t *testing.T) {
 func TestWorkerProgress(t *testing.T) {
 	p := &plan.Plan{Vertices: make([]plan.Vertex, 2), Queues: []plan.Queue{{Name: "a", MaxSupersteps: 3}, {Name: "b"}}}
 	synctest.Test(t, func(t *testing.T) {
-		voice, end := speaker(t)
-		w := newWorkerProgress(p, true, voice)
+		sender, end := speaker(t)
+		w := newWorkerProgress(p, true, sender)
 		stop := w.tell(t.Context())
 		time.Sleep(time.Second)
 		for i := range int64(50) {
@@ -194,8 +194,8 @@ func TestWorkerProgress(t *testing.T) {
 		require.Equal(t, []wire.QueueProgress{a, {Superstep: 1}}, before.Queues)
 		require.Equal(t, []wire.QueueProgress{a, {Superstep: 1, Ended: true}}, last.Queues)
 	})
-	voice, end := speaker(t)
-	w := newWorkerProgress(p, false, voice)
+	sender, end := speaker(t)
+	w := newWorkerProgress(p, false, sender)
 	stop := w.tell(t.Context())
 	w.event(task.Progress{Queue: "a", Step: 3})
 	stop(true)

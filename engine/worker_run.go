@@ -19,11 +19,11 @@ import (
 // The goroutine that calls it makes the transitions of workerState. One goroutine reads the
 // messages of the task manager, one writes those of the worker, and one at a time does the
 // work.
-func runWorker(world workerWorld) int {
+func runWorker(environment workerEnv) int {
 	w := &worker{
-		world:  world.withDefaults(),
+		env:    environment.withDefaults(),
 		heard:  make(chan *wire.ToWorker),
-		unsaid: make(chan error, 1),
+		unsent: make(chan error, 1),
 		gone:   make(chan struct{}),
 		done:   make(chan struct{}),
 		work:   make(chan workOutcome, 1),
@@ -32,19 +32,19 @@ func runWorker(world workerWorld) int {
 	defer w.cancel(nil)
 	w.ended = sync.OnceFunc(func() { close(w.done) })
 	defer w.ended()
-	frames := wire.NewWriter[wire.FromWorker](w.world.out)
-	w.voice = newWorkerVoice(frames, w.world.beat, func(err error) { w.alone(fmt.Sprintf("cannot be written to (%v)", err)) }, func(err error) {
+	frames := wire.NewWriter[wire.FromWorker](w.env.out)
+	w.sender = newWorkerSender(frames, w.env.beat, func(err error) { w.alone(fmt.Sprintf("cannot be written to (%v)", err)) }, func(err error) {
 		select {
-		case w.unsaid <- err:
+		case w.unsent <- err:
 		default: // the first one ends the worker already
 		}
 	})
-	if err := checkProtocol(world.version); err != nil {
+	if err := checkProtocol(environment.version); err != nil {
 		w.fail(misused(err))
 		w.end()
 		return w.close()
 	}
-	go w.listen(wire.NewReader[wire.ToWorker](w.world.in))
+	go w.listen(wire.NewReader[wire.ToWorker](w.env.in))
 	for w.state != workerEnded {
 		select {
 		case m := <-w.heard:
@@ -54,7 +54,7 @@ func runWorker(world workerWorld) int {
 		case <-w.late:
 			w.fail(w.lateness())
 			w.step(workLate)
-		case err := <-w.unsaid:
+		case err := <-w.unsent:
 			w.fail(fmt.Errorf("what the worker has to tell cannot be told: %w", err))
 			w.step(workUntold)
 		case <-w.gone:
@@ -65,15 +65,15 @@ func runWorker(world workerWorld) int {
 	return w.close()
 }
 
-// withDefaults returns the world with its times set.
-func (world workerWorld) withDefaults() workerWorld {
-	if world.beat == 0 {
-		world.beat = beatEvery
+// withDefaults returns the environment with its times set.
+func (environment workerEnv) withDefaults() workerEnv {
+	if environment.beat == 0 {
+		environment.beat = beatEvery
 	}
-	if world.patience == 0 {
-		world.patience = workerPatience
+	if environment.patience == 0 {
+		environment.patience = workerPatience
 	}
-	return world
+	return environment
 }
 
 // checkProtocol compares the version of the task manager's protocol with this
@@ -88,15 +88,15 @@ func checkProtocol(text string) error {
 
 // worker is a worker process.
 type worker struct {
-	world   workerWorld
-	voice   *workerVoice
+	env     workerEnv
+	sender  *workerSender
 	state   workerState
 	context context.Context // of all work; ended by doStop
 	cancel  context.CancelCauseFunc
 
 	heard  chan *wire.ToWorker
 	work   chan workOutcome
-	unsaid chan error
+	unsent chan error
 	late   <-chan time.Time // fires when work that was told to end is late
 	gone   chan struct{}    // closed when the task manager is gone
 	lost   sync.Once        // closes gone
@@ -152,8 +152,8 @@ func (w *worker) alone(what string) {
 		return
 	default:
 	}
-	fmt.Fprintf(w.world.stderr, "the pipe to the task manager %s: the worker exits\n", what)
-	w.world.exit(exitFailed)
+	fmt.Fprintf(w.env.stderr, "the pipe to the task manager %s: the worker exits\n", what)
+	w.env.exit(exitFailed)
 	w.lost.Do(func() { close(w.gone) }) // for tests, where exit returns
 }
 
@@ -165,7 +165,7 @@ func (w *worker) abandon() {
 		w.busy = false
 	}
 	w.release()
-	_ = w.voice.close(0)
+	_ = w.sender.close(0)
 }
 
 // hear handles a message of the task manager.
@@ -273,10 +273,10 @@ func (w *worker) leave(before workerState) {
 	switch w.state {
 	case workerStopping:
 		w.cancel(cmp.Or(w.cause, errTold))
-		w.late = time.After(w.world.patience + time.Second) // later than the run's own limit
+		w.late = time.After(w.env.patience + time.Second) // later than the run's own limit
 	case workerAborting:
 		w.cancel(cmp.Or(w.cause, errTold))
-		w.late = time.After(w.world.patience)
+		w.late = time.After(w.env.patience)
 		w.begin("removing what was written", func(context.Context) workOutcome { return w.job.abort() })
 	case workerEnded:
 		w.end()
@@ -291,7 +291,7 @@ func (w *worker) begin(what string, f func(ctx context.Context) workOutcome) {
 
 // tell sends the outcome of the latest work.
 func (w *worker) tell() {
-	w.voice.say(w.answer)
+	w.sender.post(w.answer)
 	w.answer = nil
 }
 
@@ -302,7 +302,7 @@ func (w *worker) end() {
 	case w.answer != nil && w.answer.Committed != nil: // nothing undoes a commit
 		w.tell()
 	case w.failure != nil:
-		w.voice.say(&wire.FromWorker{Failed: w.failure})
+		w.sender.post(&wire.FromWorker{Failed: w.failure})
 	case w.answer != nil:
 		w.tell()
 	}
@@ -312,13 +312,13 @@ func (w *worker) end() {
 func (w *worker) close() int {
 	w.cancel(errTold)
 	hung := time.AfterFunc(lastResort, func() {
-		fmt.Fprintf(w.world.stderr, "the worker does not come to an end within %v: it exits\n", lastResort)
-		w.world.exit(exitFailed)
+		fmt.Fprintf(w.env.stderr, "the worker does not come to an end within %v: it exits\n", lastResort)
+		w.env.exit(exitFailed)
 	})
 	defer hung.Stop()
 	w.release()
-	if err := w.voice.close(lastWords); err != nil {
-		fmt.Fprintf(w.world.stderr, "%v: the worker exits\n", err)
+	if err := w.sender.close(lastWords); err != nil {
+		fmt.Fprintf(w.env.stderr, "%v: the worker exits\n", err)
 		return exitFailed
 	}
 	if w.failure != nil {

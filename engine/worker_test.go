@@ -39,8 +39,8 @@ func TestWorkerLivesThroughAJob(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	synctest.Test(t, func(t *testing.T) {
 		part := &fakePart{}
-		world, plane := fakeWorld(part)
-		h := startWorker(t, world)
+		environment, plane := fakeEnv(part)
+		h := startWorker(t, environment)
 		at := 0
 		h.say(deployment(spec, 0, 1))
 		ready := h.next(&at)
@@ -70,8 +70,8 @@ func TestWorkerLivesThroughAJob(t *testing.T) {
 
 func TestWorkerBeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		world, _ := fakeWorld(&fakePart{})
-		h := startWorker(t, world)
+		environment, _ := fakeEnv(&fakePart{})
+		h := startWorker(t, environment)
 		time.Sleep(10*beatEvery + time.Millisecond)
 		h.say(exitWord)
 		require.Equal(t, exitOK, h.end())
@@ -155,8 +155,8 @@ func TestWorkerEndsEarly(t *testing.T) {
 				if test.block != "" {
 					part.block = map[string]chan struct{}{test.block: make(chan struct{})}
 				}
-				world, _ := fakeWorld(part)
-				h := startWorker(t, world)
+				environment, _ := fakeEnv(part)
+				h := startWorker(t, environment)
 				for _, m := range test.words {
 					h.say(m)
 					synctest.Wait()
@@ -195,8 +195,8 @@ func TestWorkerCommitsThoughCancelled(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			block := make(chan struct{})
 			part := &fakePart{block: map[string]chan struct{}{"commit outcome": block}}
-			world, _ := fakeWorld(part)
-			h := startWorker(t, world)
+			environment, _ := fakeEnv(part)
+			h := startWorker(t, environment)
 			for _, m := range []wire.ToWorker{deployment(spec, 0, 1), prepareWord, startWord, commitWord, test.word} {
 				h.say(m)
 				synctest.Wait()
@@ -223,8 +223,8 @@ func TestWorkerAbandons(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				block := make(chan struct{})
 				part := &fakePart{deaf: true, block: map[string]chan struct{}{test.block: block}}
-				world, _ := fakeWorld(part)
-				h := startWorker(t, world)
+				environment, _ := fakeEnv(part)
+				h := startWorker(t, environment)
 				began := time.Now()
 				words := []wire.ToWorker{deployment(spec, 0, 1), prepareWord, startWord, cancelWord}
 				if test.block == "prepare" {
@@ -253,8 +253,8 @@ func TestWorkerTellsOfAbandonedFunctions(t *testing.T) {
 			<-ctx.Done()
 			return nil, &task.AbandonedError{Functions: []string{"operator Map"}, After: time.Second, Err: context.Cause(ctx)}
 		}}
-		world, _ := fakeWorld(part)
-		h := startWorker(t, world)
+		environment, _ := fakeEnv(part)
+		h := startWorker(t, environment)
 		for _, m := range []wire.ToWorker{deployment(spec, 0, 1), prepareWord, startWord, cancelWord} {
 			h.say(m)
 			synctest.Wait()
@@ -273,8 +273,8 @@ func TestWorkerLeftAlone(t *testing.T) {
 	for _, words := range [][]wire.ToWorker{nil, one(deployment(spec, 0, 1)), {deployment(spec, 0, 1), prepareWord, startWord}} {
 		synctest.Test(t, func(t *testing.T) {
 			part := &fakePart{block: map[string]chan struct{}{"run": make(chan struct{})}}
-			world, _ := fakeWorld(part)
-			h := startWorker(t, world)
+			environment, _ := fakeEnv(part)
+			h := startWorker(t, environment)
 			for _, m := range words {
 				h.say(m)
 				synctest.Wait()
@@ -293,8 +293,8 @@ func TestWorkerLeftAlone(t *testing.T) {
 func TestWorkerPipes(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	synctest.Test(t, func(t *testing.T) {
-		world, _ := fakeWorld(&fakePart{})
-		h := startWorker(t, world)
+		environment, _ := fakeEnv(&fakePart{})
+		h := startWorker(t, environment)
 		_, err := io.WriteString(h.stdin, "GET / HTTP/1.1\r\n\r\n")
 		_ = err // the worker may have gone before the end of it
 		require.Equal(t, exitFailed, h.end())
@@ -302,15 +302,15 @@ func TestWorkerPipes(t *testing.T) {
 		require.Contains(t, h.stderr.String(), "the pipe to the task manager cannot be read (frame ToWorker: a length of")
 	})
 	synctest.Test(t, func(t *testing.T) {
-		world, _ := fakeWorld(&fakePart{})
-		h := startWorker(t, world)
+		environment, _ := fakeEnv(&fakePart{})
+		h := startWorker(t, environment)
 		h.stdout.Close()
 		require.Equal(t, exitFailed, h.end())
 		require.Contains(t, h.stderr.String(), "the pipe to the task manager cannot be written to (")
 	})
 	synctest.Test(t, func(t *testing.T) {
-		world, _ := fakeWorld(&fakePart{})
-		h := startWorker(t, world)
+		environment, _ := fakeEnv(&fakePart{})
+		h := startWorker(t, environment)
 		resume := h.pause()
 		h.say(deployment(spec, 0, 1))
 		time.Sleep(time.Minute)
@@ -339,7 +339,7 @@ func TestWorkerOfASlowClient(t *testing.T) {
 	spec.Run.BatchRows = 64
 	slow := func(t *testing.T) (h *hand, resume func()) {
 		open := func(planeConfig) (dataPlane, error) { return memPlane{transport.NewMem(0)}, nil }
-		h = startWorker(t, workerWorld{jobs: []Runnable{squares}, allocator: checked(t), open: open})
+		h = startWorker(t, workerEnv{jobs: []Runnable{squares}, allocator: checked(t), open: open})
 		m, at := deployment(spec, 0, 1), 0
 		m.Deployment.WorkDir = t.TempDir()
 		h.say(m)
@@ -400,7 +400,7 @@ func TestWorkerOfAnotherVersion(t *testing.T) {
 		"yes": `the environment's SUPERSTEP_WORKER is "yes": want the version of the protocol, a number`,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			h := startWorker(t, workerWorld{version: version})
+			h := startWorker(t, workerEnv{version: version})
 			require.Equal(t, exitFailed, h.end())
 			said := h.all()
 			require.Len(t, said, 1)
@@ -415,8 +415,8 @@ func TestWorkerOutcomeTooLarge(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
 	synctest.Test(t, func(t *testing.T) {
 		part := &fakePart{run: func(context.Context) ([]byte, error) { return make([]byte, wire.MaxFrame), nil }}
-		world, _ := fakeWorld(part)
-		h := startWorker(t, world)
+		environment, _ := fakeEnv(part)
+		h := startWorker(t, environment)
 		for _, m := range []wire.ToWorker{deployment(spec, 0, 1), prepareWord, startWord} {
 			h.say(m)
 			synctest.Wait()

@@ -242,13 +242,13 @@ func (m *Manager) finish(info wire.JobInfo) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if !m.closed {
-			m.tasks.Go(func() { m.bury(j, info, plan) })
+			m.tasks.Go(func() { m.finishUnlocked(j, info, plan) })
 		}
 	}})
 }
 
-// bury does the work of finish, without the lock.
-func (m *Manager) bury(j *job, info wire.JobInfo, plan []byte) {
+// finishUnlocked does the work of finish, without the lock.
+func (m *Manager) finishUnlocked(j *job, info wire.JobInfo, plan []byte) {
 	m.unpin(&j.spec)
 	events, err := j.spool.seal()
 	if err != nil {

@@ -258,19 +258,19 @@ func (m *Manager) attach(j *job, n int) {
 	j.away = 0
 }
 
-// findBereft cancels the jobs whose client went away. Only time in which this process ran
+// cancelAbandoned cancels the jobs whose client went away. Only time in which this process ran
 // counts: after a standstill, a client that waits for an answer is still there. The caller
 // holds mu.
-func (m *Manager) findBereft() {
+func (m *Manager) cancelAbandoned() {
 	passed := m.turns.Tick(m.clock())
 	for _, j := range m.jobs {
-		if !j.spec.Attached || j.bereft || j.attached > 0 || j.final != nil {
+		if !j.spec.Attached || j.abandoned || j.attached > 0 || j.final != nil {
 			continue
 		}
 		if j.away += passed; j.away < m.config.AttachGrace {
 			continue
 		}
-		j.bereft = true
+		j.abandoned = true
 		m.decide(core.CancelAsked{ID: j.id, Reason: fmt.Sprintf("its client went away and was not back within %s", m.config.AttachGrace)})
 	}
 }

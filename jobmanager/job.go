@@ -39,14 +39,14 @@ type job struct {
 	forgotten bool   // it is to be forgotten once it is over (guarded)
 	missing   uint64 // events that its spool lost when a job manager ended before
 
-	shown    shown         // (guarded)
-	dirty    bool          // there is progress that followers were not told (guarded)
-	told     time.Time     // when progress was told (guarded)
-	readers  int           // followers, who find events where they were written (guarded)
-	attached int           // streams of the client to which it is attached (guarded)
-	away     time.Duration // how long there has been none while this process ran (guarded)
-	bereft   bool          // it was cancelled because its client was away (guarded)
-	credits  *attempt      // credentials of the current attempt (guarded)
+	shown     shown         // (guarded)
+	dirty     bool          // there is progress that followers were not told (guarded)
+	told      time.Time     // when progress was told (guarded)
+	readers   int           // followers, who find events where they were written (guarded)
+	attached  int           // streams of the client to which it is attached (guarded)
+	away      time.Duration // how long there has been none while this process ran (guarded)
+	abandoned bool          // it was cancelled because its client was away (guarded)
+	credits   *attempt      // credentials of the current attempt (guarded)
 }
 
 // shown is the part of a state whose changes are told to followers.

@@ -142,7 +142,7 @@ func (m *Manager) listen() error {
 			return fmt.Errorf("listen for task managers and clients: %w; another job manager may run, choose another address with --listen", err)
 		}
 	}
-	m.listener = security.NewDoor(listener, m.config.MaxConnections, tokenTimeout)
+	m.listener = security.NewTokenListener(listener, m.config.MaxConnections, tokenTimeout)
 	return nil
 }
 
@@ -319,7 +319,7 @@ func (m *Manager) tick() {
 			m.mu.Lock()
 			m.decide(core.Tick{})
 			m.tellProgress()
-			m.findBereft()
+			m.cancelAbandoned()
 			m.mu.Unlock()
 		}
 	}

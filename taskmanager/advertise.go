@@ -33,9 +33,9 @@ func advertised(jobManager, host, listen string) string {
 	return here.IP.String()
 }
 
-// secluded reports whether other machines cannot reach the workers here, though there
+// loopbackOnly reports whether other machines cannot reach the workers here, though there
 // are others.
-func (c *Config) secluded() bool {
+func (c *Config) loopbackOnly() bool {
 	heard, err := security.IsLoopback(net.JoinHostPort(c.Advertise, "0"))
 	if err != nil || !heard {
 		return false

@@ -34,6 +34,6 @@ func TestSecluded(t *testing.T) {
 		{"127.0.0.1:6123", "127.0.0.1"}: false,
 		{"localhost:6123", "here"}:      false,
 	} {
-		require.Equal(t, want, (&Config{JobManager: c[0], Advertise: c[1]}).secluded(), c)
+		require.Equal(t, want, (&Config{JobManager: c[0], Advertise: c[1]}).loopbackOnly(), c)
 	}
 }

@@ -40,7 +40,7 @@ func (e *RefusedError) Error() string {
 type link = grpc.BidiStreamingClient[wire.FromTaskManager, wire.ToTaskManager]
 
 // converse keeps a connection to the job manager. It returns when the context is done, when the
-// farewell was sent or cannot be sent, or with a *RefusedError.
+// Leave was sent or cannot be sent, or with a *RefusedError.
 func (m *manager) converse(ctx context.Context) error {
 	waits := newBackoff(m.Seed)
 	for failures := 0; ; failures++ {
@@ -99,14 +99,14 @@ func (m *manager) connection(ctx context.Context) (registered bool, err error) {
 	late.Stop()
 	beat := m.welcomed(welcome)
 	m.Logger.Info("registered", "job manager", m.JobManager, "cluster", welcome.Cluster, "heartbeat", beat)
-	if m.secluded() {
+	if m.loopbackOnly() {
 		m.Logger.Warn("workers here are heard by this machine alone, while the job manager is on another one: a job on several task managers fails unless they listen on an address that the others reach, see --listen", "listen", m.Advertise)
 	}
 
 	heard := make(chan error, 1)
 	go func() { heard <- m.listen(stream) }()
 	switch err = m.talk(stream, beat, heard); err {
-	case nil: // the farewell was sent
+	case nil: // the Leave was sent
 		err = stream.CloseSend()
 	case io.EOF: // the receiving goroutine knows, or learns at once, why the stream broke
 		err = nil
@@ -200,7 +200,7 @@ func (m *manager) welcomed(r *wire.Registered) (beat time.Duration) {
 	return max(cmp.Or(m.Heartbeat, r.Heartbeat, defaultHeartbeat), leastClock)
 }
 
-// talk sends heartbeats and the contents of the outbox, until the stream breaks or the farewell
+// talk sends heartbeats and the contents of the outbox, until the stream breaks or the Leave
 // was sent. If the stream breaks, the reason is put back into heard.
 func (m *manager) talk(stream link, beat time.Duration, heard chan error) error {
 	ticks := time.NewTicker(beat)

@@ -77,7 +77,7 @@ func TestRegistration(t *testing.T) {
 	require.NotEqual(t, r.Incarnation, boss.registers[1].Incarnation)
 }
 
-// TestStop stops a task manager with workers: they end before it says farewell.
+// TestStop stops a task manager with workers: they end before it sends its Leave.
 func TestStop(t *testing.T) {
 	b := launched(t)
 	b.deploy(t, "obey")

@@ -49,8 +49,8 @@ func closeAll(files ...*os.File) {
 	}
 }
 
-// hurry bounds the time to read the output of a process that is gone.
-func (p pipes) hurry() { setDeadline(p.words, time.Now().Add(drainTime)) }
+// boundDrain bounds the time to read the output of a process that is gone.
+func (p pipes) boundDrain() { setDeadline(p.words, time.Now().Add(drainTime)) }
 
 // stopReading ends the reading of frames of a process that is gone.
 func (p pipes) stopReading() { setDeadline(p.from, time.Now()) }
@@ -120,7 +120,7 @@ func (w *worker) launch(executable string) {
 		w.exits <- ended{exit, err}
 	})
 	w.tasks.Go(func() { w.listen(p.from) })
-	w.tasks.Go(func() { w.speak(p.to) })
+	w.tasks.Go(func() { w.writeOrders(p.to) })
 	d := w.deployment
 	d.TaskManager, d.Listen, d.Advertise, d.Ports, d.WorkDir = w.Name, w.Listen, w.Advertise, w.Ports, w.path
 	w.outgo <- &wire.ToWorker{Deployment: &d}
@@ -201,9 +201,9 @@ func (w *worker) listen(from *os.File) {
 	}
 }
 
-// speak sends messages to the worker. A worker that does not read holds up only this goroutine;
+// writeOrders sends messages to the worker. A worker that does not read holds up only this goroutine;
 // that a worker is gone is noticed elsewhere.
-func (w *worker) speak(to *os.File) {
+func (w *worker) writeOrders(to *os.File) {
 	frames := wire.NewWriter[wire.ToWorker](to)
 	for m := range w.outgo {
 		err := frames.Write(m)

@@ -94,8 +94,8 @@ func (o *outbox) beat() {
 	o.wake()
 }
 
-// farewell asks for a Leave after everything else.
-func (o *outbox) farewell(reason string) {
+// requestLeave asks for a Leave after everything else.
+func (o *outbox) requestLeave(reason string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.leave = &wire.Leave{Reason: reason}
@@ -132,7 +132,7 @@ func (o *outbox) refs() []wire.WorkerRef {
 }
 
 // pop returns the next message to send, nil if there is none. A heartbeat goes before
-// everything else, a farewell after it.
+// everything else, a Leave after it.
 func (o *outbox) pop() *wire.FromTaskManager {
 	o.mu.Lock()
 	defer o.mu.Unlock()

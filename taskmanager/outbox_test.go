@@ -42,7 +42,7 @@ func TestOutbox(t *testing.T) {
 			case "beat":
 				o.beat()
 			case "farewell":
-				o.farewell("bye")
+				o.requestLeave("bye")
 			case "acknowledged":
 				var n uint64
 				d.ScanArgs(t, "number", &n)

@@ -57,7 +57,7 @@ func Run(ctx context.Context, config Config) (err error) {
 	}
 	defer kept.close()
 	m := &manager{
-		world:       world{Config: c, own: own, table: lifeTable(), dir: dir, client: client, artifacts: kept, outbox: newOutbox(), launcher: c.Launcher},
+		workerEnv:   workerEnv{Config: c, own: own, table: lifeTable(), dir: dir, client: client, artifacts: kept, outbox: newOutbox(), launcher: c.Launcher},
 		incarnation: rand.Text(),
 		space:       diskspace.New(c.Dir, c.MinFree),
 		stops:       make(chan struct{}),
@@ -89,7 +89,7 @@ func fetcher(client *wire.Client) source {
 
 // manager is the task manager: its workers, and its conversation with the job manager.
 type manager struct {
-	world
+	workerEnv
 	incarnation string
 	space       *diskspace.Gauge
 	tasks       sync.WaitGroup // of the workers
@@ -108,19 +108,19 @@ type manager struct {
 	ailing   string                  // why it takes no work, as in the last heartbeat; used only by talk
 }
 
-// leavePatience bounds how long a farewell may take.
+// leavePatience bounds how long a Leave may take.
 const leavePatience = 2 * time.Second
 
 // run keeps the connection until the context is done, and then ends everything in order.
 func (m *manager) run(ctx context.Context) error {
-	talking, hush := context.WithCancel(context.WithoutCancel(ctx))
-	defer hush()
+	talking, stopTalking := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopTalking()
 	ended := make(chan error, 1)
 	var tasks sync.WaitGroup
 	tasks.Go(func() { ended <- m.converse(talking) })
 	tasks.Go(func() { m.watchLease(talking) })
 	defer tasks.Wait()
-	defer hush()
+	defer stopTalking()
 
 	select {
 	case err := <-ended: // refused for good
@@ -130,7 +130,7 @@ func (m *manager) run(ctx context.Context) error {
 	}
 	m.Logger.Info("stopping", "why", context.Cause(ctx))
 	m.stop()
-	m.outbox.farewell("was stopped")
+	m.outbox.requestLeave("was stopped")
 	patience := time.NewTimer(leavePatience)
 	defer patience.Stop()
 	select {
@@ -174,7 +174,7 @@ func (m *manager) deploy(d *wire.Deployment) {
 		m.refuse(d.WorkerRef, f)
 		return
 	}
-	w := newWorker(&m.world, d)
+	w := newWorker(&m.workerEnv, d)
 	m.mu.Lock()
 	stopping, known := m.stopping, m.workers[d.WorkerRef] != nil
 	if !stopping && !known {

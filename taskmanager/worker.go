@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// world has what the workers of a task manager share.
-type world struct {
+// workerEnv has what the workers of a task manager share.
+type workerEnv struct {
 	Config
 	own       programs.Program // of this process
 	table     [states][triggers]move
@@ -37,7 +37,7 @@ const (
 // worker runs one worker process: it feeds triggers to the table and carries out the actions.
 // Fields below the line belong to the goroutine of run.
 type worker struct {
-	*world
+	*workerEnv
 	ref        wire.WorkerRef
 	deployment wire.Deployment
 	log        hclog.Logger
@@ -108,10 +108,10 @@ type payload struct {
 	path    string            // for launch: path of the executable
 }
 
-func newWorker(w *world, d *wire.Deployment) *worker {
+func newWorker(w *workerEnv, d *wire.Deployment) *worker {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &worker{
-		world: w, ref: d.WorkerRef, deployment: *d,
+		workerEnv: w, ref: d.WorkerRef, deployment: *d,
 		log:    w.Logger.With("worker", d.WorkerRef.String()),
 		orders: make(chan order, 16), over: make(chan struct{}),
 		ctx: ctx, cancel: cancel,
@@ -165,7 +165,7 @@ func (w *worker) run() {
 			w.step(stopped, payload{failure: &wire.Failure{Kind: wire.ClusterFailure, Message: err.Error()}})
 		case e := <-w.exits:
 			w.exit = &e
-			w.pipes.hurry()
+			w.pipes.boundDrain()
 		case <-w.outEnd:
 			w.outEnd = nil
 		case <-w.progressDue.C:

@@ -21,8 +21,8 @@ import (
 
 const module = "github.com/superstep-ml/superstep"
 
-// importTable is what docs/architecture.md allows: package pattern → patterns it
-// may import.
+// importTable has the rules of docs/architecture.md: package pattern → patterns that it may
+// import.
 type importTable map[string][]string
 
 // readImportTable reads the fenced block marked "imports".
@@ -77,8 +77,8 @@ func (t importTable) violations(path string, imports []string) []string {
 	return bad
 }
 
-// isOwnInternal allows a package its own internal folder, and what lies in one
-// internal folder to import its neighbours there.
+// isOwnInternal says whether an import is allowed without a rule: a package may import its own
+// internal folder, and packages in one internal folder may import each other.
 func isOwnInternal(path, imported string) bool {
 	parent, _, ok := strings.Cut(imported, "/internal/")
 	return ok && (path == parent || strings.HasPrefix(path, parent+"/internal/"))
@@ -131,7 +131,7 @@ func TestImportsFollowTheTable(t *testing.T) {
 	require.Greater(t, len(packages), 10)
 	for path, imports := range packages {
 		if path == "tests" || strings.HasSuffix(path, "/batchtest") {
-			continue // test support
+			continue // packages for tests only
 		}
 		for _, v := range table.violations(path, imports) {
 			t.Errorf("%s; docs/architecture.md does not allow it", v)
@@ -156,7 +156,7 @@ func TestImportTableCatches(t *testing.T) {
 	require.Equal(t, []string{"jobmanager is not in the table"}, table.violations("jobmanager", nil))
 }
 
-// startsUntied finds programs that a test starts without proctest.
+// startsUntied finds programs that a test starts without proctest, so that they may outlive it.
 var startsUntied = regexp.MustCompile(`\bexec\.Command(Context)?\(|\bos\.StartProcess\(`)
 
 // TestProgramsEndWithTheirTest requires tests to start programs by proctest.

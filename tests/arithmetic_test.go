@@ -35,7 +35,7 @@ var variableBits = map[string]bool{
 	"J0": true, "J1": true, "Jn": true, "Y0": true, "Y1": true, "Yn": true, "FMA": true,
 }
 
-// forbiddenImports gives the reason why results must not come from a package.
+// forbiddenImports gives the reason why results must not depend on a package.
 var forbiddenImports = map[string]string{
 	"math/rand":       "draws must be functions of seed, purpose, shard, step and index: use shared.Random",
 	"math/rand/v2":    "draws must be functions of seed, purpose, shard, step and index: use shared.Random",
@@ -47,9 +47,8 @@ var forbiddenImports = map[string]string{
 	"golang.org/x/ex": "experimental packages change",
 }
 
-// controlPackages compute no results: their secrets and identities must not be
-// repeatable, nor the waits between attempts to connect. Faults of disks and
-// connections are those of tests.
+// controlPackages compute no results. Their secrets, identities and waits between attempts to
+// connect must differ from run to run. Faults of disks and connections are only for tests.
 var controlPackages = []string{
 	module + "/internal/security", module + "/internal/transport/membership", module + "/internal/peerlink",
 	module + "/jobmanager", module + "/taskmanager", module + "/internal/disk/faultydisk",
@@ -93,8 +92,8 @@ func checkArithmetic(fset *token.FileSet, file *ast.File, info *types.Info) []st
 	return found
 }
 
-// isFloatProduct reports whether e is x*y of a floating-point type, computed when
-// the program runs, with no conversion around it.
+// isFloatProduct reports whether e is a product x*y of a floating-point type that is computed
+// at run time and has no conversion around it.
 func isFloatProduct(e ast.Expr, info *types.Info) bool {
 	product, ok := ast.Unparen(e).(*ast.BinaryExpr)
 	if !ok || product.Op != token.MUL {
@@ -107,7 +106,7 @@ func isFloatProduct(e ast.Expr, info *types.Info) bool {
 	switch t := tv.Type.Underlying().(type) {
 	case *types.Basic:
 		return t.Info()&(types.IsFloat|types.IsComplex) != 0
-	case *types.Interface: // a type parameter's core is checked by its constraint
+	case *types.Interface: // for a type parameter, its constraint decides
 		return tv.Type != nil && mayBeFloat(t)
 	}
 	return false
@@ -207,10 +206,9 @@ func fine(a, b, c float64, i, j int) float64 { return a + float64(b*c) + float64
 // file, line and column. With -trimpath a file is named by its import path.
 var fusedAt = regexp.MustCompile(`(?m)^fmahash triggered (\S+:\d+:\d+)`)
 
-// fusedIn compiles packages for a target and returns the places of files whose
-// import path starts with a prefix where the compiler fuses a product with a sum.
-// Its own report of them is a hundredth of the assembly listing's work, and a list
-// of exports compiles commands without linking them.
+// fusedIn compiles packages for a target and returns where the compiler fuses a product with a
+// sum, in files whose import path begins with prefix. The compiler's own report costs a
+// hundredth of an assembly listing, and go list -export compiles commands without linking them.
 func fusedIn(t *testing.T, dir, prefix string, env []string, paths ...string) []string {
 	t.Helper()
 	cmd := proctest.Command("go", append([]string{"list", "-export", "-trimpath", "-gcflags=-d=fmahash=vy"}, paths...)...)

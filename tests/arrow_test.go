@@ -20,7 +20,7 @@ import (
 // arrowPath begins the import paths of Arrow.
 const arrowPath = "github.com/apache/arrow/"
 
-// exposed lists where the exported declarations of a file name types of Arrow.
+// exposed lists the places where exported declarations of a file name types of Arrow.
 func exposed(set *token.FileSet, file *ast.File) (found []string) {
 	arrow := map[string]bool{}
 	for _, spec := range file.Imports {
@@ -37,7 +37,7 @@ func exposed(set *token.FileSet, file *ast.File) (found []string) {
 	look := func(what string, node ast.Node) {
 		ast.Inspect(node, func(n ast.Node) bool {
 			switch n := n.(type) {
-			case *ast.Field: // of a struct or an interface; parameters have no say in this
+			case *ast.Field: // of a struct or an interface; the names of parameters do not matter
 				exported := len(n.Names) == 0 || slices.ContainsFunc(n.Names, (*ast.Ident).IsExported)
 				return exported
 			case *ast.SelectorExpr:
@@ -81,7 +81,7 @@ func exposed(set *token.FileSet, file *ast.File) (found []string) {
 	return found
 }
 
-// receiver returns the name of the type that a method is of.
+// receiver returns the name of a method's receiver type.
 func receiver(d *ast.FuncDecl) *ast.Ident {
 	typ := d.Recv.List[0].Type
 	for {
@@ -100,8 +100,9 @@ func receiver(d *ast.FuncDecl) *ast.Ident {
 	}
 }
 
-// TestArrowStaysBehindItsDoor: no exported declaration of a public package but the bridge names a
-// type of Arrow, so that a program which uses another version of Arrow compiles with any.
+// TestArrowStaysBehindItsDoor: only the bridge package may name types of Arrow in exported
+// declarations of public packages. A program that uses another version of Arrow then compiles
+// with any of the others.
 func TestArrowStaysBehindItsDoor(t *testing.T) {
 	root := moduleRoot(t)
 	seen := 0

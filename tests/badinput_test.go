@@ -23,21 +23,21 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
-// Bad input from end to end: every job of this file reads a file or generates
-// rows, and writes predictions or rows with WriteCSV. Whatever goes wrong in
-// between, the run ends with an error that tells what and where, with no goroutine
-// left, no memory held, and not one file more than before.
+// Bad input from end to end: every job of this file reads a file or generates rows, and writes
+// predictions, or rows with WriteCSV. Whatever goes wrong in between, the run ends with an
+// error that tells what and where. No goroutine is left, no memory is held, and there is no new
+// file.
 
 // workplace is the directory of a case: its input and where it writes.
 type workplace struct{ input, output string }
 
-// badJob is one thing that can be wrong.
+// badJob is a job with one fault.
 type badJob struct {
 	name  string
 	input string // text of the file; none if empty
 	build func(b *engine.Builder, w workplace)
 	opts  []engine.Option
-	says  []string // all of which the error contains
+	says  []string // texts that the error must contain
 }
 
 // cluster reads the input, clusters it by the columns a and b, and writes the
@@ -58,7 +58,7 @@ var floats = operators.CSVOptions{Types: map[string]string{"a": "float64", "b": 
 // numbered is a row of generated input.
 type numbered struct{ ID, Group int64 }
 
-// mapped writes 1,000 generated rows after a function.
+// mapped writes 1,000 generated rows after applying a function.
 func mapped(f func(numbered) (numbered, error)) func(b *engine.Builder, w workplace) {
 	return func(b *engine.Builder, w workplace) {
 		rows := operators.Generate(b, 1000, func(_ shared.Random, i int64) numbered { return numbered{i, i % 10} })
@@ -66,7 +66,7 @@ func mapped(f func(numbered) (numbered, error)) func(b *engine.Builder, w workpl
 	}
 }
 
-// queued writes what a queue of the given stages gives.
+// queued writes the rows of a queue with the given stages.
 func queued(change func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue) func(b *engine.Builder, w workplace) {
 	return func(b *engine.Builder, w workplace) {
 		rows := operators.Generate(b, 1000, func(_ shared.Random, i int64) numbered { return numbered{i, i % 10} })
@@ -248,7 +248,7 @@ var badJobs = []badJob{
 		says: []string{`"unequal"`, "3", "4", "2"},
 	},
 	{
-		// One subtask: others would read what this one writes.
+		// One subtask only, as others would read what this one writes.
 		name: "a broadcast object that is modified",
 		build: queued(func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
 			return q.Do(func(ctx *comqueue.ComContext) error {
@@ -298,8 +298,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// runBad runs a job in a directory of its own and requires that nothing is left
-// there.
+// runBad runs a job in a directory of its own and requires that it leaves nothing there.
 func runBad(t *testing.T, job badJob) error {
 	t.Helper()
 	dir := t.TempDir()
@@ -327,7 +326,7 @@ func runBad(t *testing.T, job badJob) error {
 	return err
 }
 
-// TestFewRows: what is unusual but not wrong runs as anything else does.
+// TestFewRows: unusual but valid input runs like any other.
 func TestFewRows(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	dir := t.TempDir()

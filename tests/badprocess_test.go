@@ -19,10 +19,10 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
-// What happens to whole processes: the program badjobs fails in ways that end it,
-// and the tests look at its exit code, at what it says, and at its directory.
+// Faults of whole processes: the program badjobs fails in ways that end it. The tests check its
+// exit code, its messages and its directory.
 
-// badProcess is the place of one run.
+// badProcess is the directory of one run.
 type badProcess struct {
 	path       string
 	dir, spill string
@@ -38,8 +38,8 @@ func newBadProcess(t *testing.T) badProcess {
 
 func (p badProcess) output() string { return filepath.Join(p.dir, "out.csv") }
 
-// command makes the program's command. Its small memory budget makes the exchange
-// spill, so that there are temporary files to leave behind.
+// command makes the program's command. The small memory budget makes the exchange spill, so
+// that there are temporary files that could be left behind.
 func (p badProcess) command(ctx context.Context, args ...string) *proctest.Cmd {
 	common := []string{"--output", p.output(), "--spill-dir", p.spill, "--memory", "1MiB", "--shards", "64", "--parallelism", "3", "--progress", "off"}
 	return proctest.CommandContext(ctx, p.path, programs.With(common, args...)...)
@@ -54,8 +54,8 @@ func (p badProcess) run(t *testing.T, args ...string) programs.Outcome {
 	return programs.Await(t, ctx, cmd, cmd.Run)
 }
 
-// signalled runs the program, sends it a signal once it is ready, the others after that
-// until it ends, and returns how it ended. meanwhile is called before that.
+// signalled runs the program and sends it a signal once it is ready, then the other signals
+// until it ends. It returns how the program ended. meanwhile is called before the first signal.
 func (p badProcess) signalled(t *testing.T, fault string, meanwhile func(), signals ...os.Signal) programs.Outcome {
 	t.Helper()
 	ctx, cancel := programs.Deadline(t)
@@ -88,8 +88,8 @@ func (p badProcess) signalled(t *testing.T, fault string, meanwhile func(), sign
 	return got
 }
 
-// insist sends signals again and again, as those that come soon after the first one
-// count as the same, until the function that it returns is called.
+// insist sends signals again and again, because signals soon after the first one count as the
+// same. It stops when the returned function is called.
 func insist(p *os.Process, signals []os.Signal) (stop func()) {
 	stopped, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -113,7 +113,7 @@ func insist(p *os.Process, signals []os.Signal) (stop func()) {
 	}
 }
 
-// requireNothingLeft requires that neither an output nor a temporary file is there.
+// requireNothingLeft requires that there is neither an output nor a temporary file.
 func (p badProcess) requireNothingLeft(t *testing.T) {
 	t.Helper()
 	require.Equal(t, []string{"spill"}, programs.Listing(t, p.dir))
@@ -165,8 +165,8 @@ func TestInterruptCancels(t *testing.T) {
 	}
 }
 
-// TestInterruptOfAFunctionThatIgnoresIt: the process waits ten seconds for the
-// function and then ends all the same, naming it.
+// TestInterruptOfAFunctionThatIgnoresIt: the process waits ten seconds for the function, then
+// ends all the same, and names the function.
 func TestInterruptOfAFunctionThatIgnoresIt(t *testing.T) {
 	t.Parallel()
 	p := newBadProcess(t)
@@ -179,7 +179,7 @@ func TestInterruptOfAFunctionThatIgnoresIt(t *testing.T) {
 	p.requireNothingLeft(t)
 }
 
-// TestSecondInterruptEndsTheProcess: who asks twice does not wait.
+// TestSecondInterruptEndsTheProcess: a second interrupt ends the process at once.
 func TestSecondInterruptEndsTheProcess(t *testing.T) {
 	p := newBadProcess(t)
 	got := p.signalled(t, "ignore", func() {}, syscall.SIGINT, syscall.SIGTERM)

@@ -14,11 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// linesTold is the line before a block that says how many lines it has.
+// linesTold matches the line before a block that states the number of its lines.
 var linesTold = regexp.MustCompile(`^(Before|Now), (\d+) lines:$`)
 
-// What the page shows as now is in the examples, declaration by declaration; what it shows as
-// before is Go, and stands in front of it; both have as many lines as it says.
+// The code that the page shows as "now" is in the examples, declaration by declaration. The
+// code that it shows as "before" is valid Go and stands above. Both have as many lines as the
+// page states.
 func TestChangesPage(t *testing.T) {
 	page, err := os.ReadFile("../docs/changes-before-1.0.md")
 	require.NoError(t, err)
@@ -49,7 +50,7 @@ func TestChangesPage(t *testing.T) {
 	require.Len(t, programs, 5)
 }
 
-// toldAbove returns the nearest match of linesTold above a line, that count from 1.
+// toldAbove returns the nearest match of linesTold above a line. Lines count from 1.
 func toldAbove(lines []string, line int) []string {
 	for i := line - 2; i >= 0; i-- {
 		if m := linesTold.FindStringSubmatch(lines[i]); m != nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// joinable is a row with a slice that is not a copy.
+// joinable is a row with a slice that is read without a copy.
 type joinable struct {
 	Key    int64
 	Vector []float64
 }
 
-// TestCheckNamesJoinsThatChangeRows: functions of joins are lent rows that other calls and
-// operators are lent too, on either side.
+// TestCheckNamesJoinsThatChangeRows: functions of joins borrow rows, on either side, that other
+// calls and operators borrow too.
 func TestCheckNamesJoinsThatChangeRows(t *testing.T) {
 	for name, c := range map[string]struct {
 		op    string
@@ -76,7 +76,7 @@ func TestCheckNamesJoinsThatChangeRows(t *testing.T) {
 	}
 }
 
-// TestCheckPassesJoins checks operators that join and whose functions do as they should.
+// TestCheckPassesJoins checks joins whose functions are correct.
 func TestCheckPassesJoins(t *testing.T) {
 	job := engine.Define("join", func(b *engine.Builder, _ struct{}) error {
 		rows := func(n int64) *engine.Dataset {
@@ -88,7 +88,7 @@ func TestCheckPassesJoins(t *testing.T) {
 				if l == nil {
 					return *r
 				}
-				l.Vector = append([]float64{1}, l.Vector...) // its own
+				l.Vector = append([]float64{1}, l.Vector...) // a new slice
 				return *l
 			}), kind.String())
 		}

@@ -29,10 +29,10 @@ var (
 	leakyTotal = shared.Replicated("total", shared.Float64s())
 )
 
-// capturing are jobs whose functions change what they capture, of which timing alone would
-// decide whether two runs differ. A run begins with variables of its own.
+// capturing are jobs whose functions change captured variables, so that timing alone would
+// decide whether two runs differ. Each run begins with new variables.
 var capturing = map[string]struct {
-	at    string // what is named, with its line
+	at    string // what the error names, with its line
 	build func(d *engine.Dataset) *engine.Dataset
 }{
 	"counter": {"Map (check_leaks_test.go:", func(d *engine.Dataset) *engine.Dataset {
@@ -82,7 +82,7 @@ var capturing = map[string]struct {
 	}},
 }
 
-// TestCheckFindsCapturedVariables wants every one of them found, each time.
+// TestCheckFindsCapturedVariables requires that every one of them is found, each time.
 func TestCheckFindsCapturedVariables(t *testing.T) {
 	for name, leak := range capturing {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestCheckFindsCapturedVariables(t *testing.T) {
 	}
 }
 
-// TestCheckOfWorkers: the option Workers says as how many workers the second run is made.
+// TestCheckOfWorkers: the option Workers sets the number of workers of the second run.
 func TestCheckOfWorkers(t *testing.T) {
 	builds := 0
 	job := engine.Define("builds", func(b *engine.Builder, _ struct{}) error {
@@ -113,9 +113,9 @@ func TestCheckOfWorkers(t *testing.T) {
 	require.Equal(t, 3, counted(5)-counted(2))
 }
 
-// TestCheckNamesWhoChangesRows: rows are lent to functions, and other operators read them
-// too. The operator that changed them is named with the shard, also where it is called when all
-// rows of a shard have come, and where others read the same rows across an exchange.
+// TestCheckNamesWhoChangesRows: functions borrow rows that other operators read too. The error
+// names the operator that changed them, and the shard. That also holds for an operator that is
+// called when a shard is complete, and if the others read the rows across an exchange.
 func TestCheckNamesWhoChangesRows(t *testing.T) {
 	change := func(v withVector) withVector { v.Vector[0] /= 2; return v }
 	keep := func(v withVector) withVector { return withVector{v.ID + 1, v.Vector} }

@@ -24,15 +24,15 @@ type sideRow struct {
 	Note   string `column:"-"`
 }
 
-// wideRow is the same, the vector as it is stored: what is read of it is a copy.
+// wideRow is the same with the vector as it is stored: reading it makes a copy.
 type wideRow struct {
 	Key    int64
 	Weight *float64
 	Wide   []float32
 }
 
-// TestCheckNamesWhoChangesSideRows: the rows of a side input are one slice that all calls
-// share. Its order, its elements and all that they lead to are to stay as they are.
+// TestCheckNamesWhoChangesSideRows: all calls share one slice with the rows of a side input.
+// Its order, its elements and everything they point to must not change.
 func TestCheckNamesWhoChangesSideRows(t *testing.T) {
 	for name, change := range map[string]func(v int64, side []sideRow){
 		"order": func(_ int64, side []sideRow) {
@@ -64,7 +64,7 @@ func TestCheckNamesWhoChangesSideRows(t *testing.T) {
 	}
 }
 
-// TestBatchesOfASideInputKeepTheirOrder: each call has the batches in a slice of its own.
+// TestBatchesOfASideInputKeepTheirOrder: each call gets the batches in a slice of its own.
 func TestBatchesOfASideInputKeepTheirOrder(t *testing.T) {
 	job := engine.Define("side", func(b *engine.Builder, _ struct{}) error {
 		reverse := func(_ *engine.Context, rows engine.Batch, side []engine.Batch) (engine.Batch, error) {
@@ -84,8 +84,8 @@ func TestBatchesOfASideInputKeepTheirOrder(t *testing.T) {
 	require.NoError(t, engine.Check(context.Background(), job, struct{}{}, engine.Shards(checkShards)))
 }
 
-// TestCheckNamesPartitionersThatChangeRows: a function that places rows is lent them as any
-// other is.
+// TestCheckNamesPartitionersThatChangeRows: a partition function borrows rows like any other
+// function.
 func TestCheckNamesPartitionersThatChangeRows(t *testing.T) {
 	var at string
 	job := engine.Define("placed", func(b *engine.Builder, _ struct{}) error {
@@ -102,7 +102,7 @@ func TestCheckNamesPartitionersThatChangeRows(t *testing.T) {
 	require.ErrorContains(t, err, "the function changed the rows it was given")
 }
 
-// releasing is an operator, written by hand, that gives back a batch it had borrowed.
+// releasing is a hand-written operator that releases a batch that it only borrowed.
 type releasing struct{}
 
 func (releasing) Open(*engine.Context) error                         { return nil }
@@ -118,7 +118,7 @@ func (o releasing) Process(_ *engine.Context, _, shard int, in engine.Batch, out
 	return nil
 }
 
-// TestCheckNamesWhoReleasesRows: of operators written by hand.
+// TestCheckNamesWhoReleasesRows checks hand-written operators.
 func TestCheckNamesWhoReleasesRows(t *testing.T) {
 	job := engine.Define("released", func(b *engine.Builder, _ struct{}) error {
 		rows := operators.Range(b, 0, 100)

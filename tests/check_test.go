@@ -26,7 +26,7 @@ type measured struct {
 	Value float64
 }
 
-// before is the place one line above the caller's, as sites name it.
+// before returns the place one line above the caller's, in the format of sites.
 func before() string {
 	_, file, line, _ := runtime.Caller(1)
 	return fmt.Sprintf("%s:%d", filepath.Base(file), line-1)
@@ -43,12 +43,13 @@ func groupSums(s *operators.Shard[measured], emit func(measured)) error {
 	return nil
 }
 
-// seen is a counter that goes on from run to run, so that no two runs agree however their
+// seen is a counter that continues from run to run, so that no two runs agree, however their
 // subtasks take turns.
 var seen atomic.Int64
 
-// leaking are jobs in which a function of the user depends on more than its rows, each by
-// another cause, for the rows of shard 5 alone. They return what leaks and the line that added it.
+// leaking are jobs in which a function of the user depends on more than its rows, but only for
+// the rows of shard 5. Each has another cause. They return the dataset that leaks and the line
+// that added it.
 var leaking = map[string]func(rows *engine.Dataset) (leaks *engine.Dataset, op, at string){
 	"map iteration": func(rows *engine.Dataset) (*engine.Dataset, string, string) {
 		leaks := operators.MapPartition(rows, groupSums)
@@ -81,14 +82,14 @@ var leaking = map[string]func(rows *engine.Dataset) (leaks *engine.Dataset, op, 
 	},
 }
 
-// inShard is the group of the rows of the shard in which leaking functions leak: rows are
-// in the shard of their group.
+// inShard is the group of the rows for which leaking functions leak: rows are in the shard with
+// the number of their group.
 const inShard = 5
 
 const checkShards, checkRows = 8, 8 * 60
 
-// ordered are rows of which each shard holds those of its number as group; of map iteration,
-// those of shard inShard are of many groups.
+// ordered returns rows whose shard has the number of their group. With groups, the rows of
+// shard inShard have many groups, for map iteration.
 func ordered(b *engine.Builder, groups bool) *engine.Dataset {
 	return operators.Generate(b, checkRows, func(draws shared.Random, i int64) measured {
 		v := measured{Group: i * checkShards / checkRows, Value: draws.Float64()}
@@ -99,8 +100,8 @@ func ordered(b *engine.Builder, groups bool) *engine.Dataset {
 	})
 }
 
-// TestCheckNamesWhatLeaks runs programs that leak between operators that do not, and wants
-// the operator, its line and the shard named, and nothing written.
+// TestCheckNamesWhatLeaks runs programs with a leaking operator between correct ones. The error
+// must name the operator, its line and the shard, and nothing may be written.
 func TestCheckNamesWhatLeaks(t *testing.T) {
 	for name, leak := range leaking {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +126,7 @@ func TestCheckNamesWhatLeaks(t *testing.T) {
 	}
 }
 
-// TestCheckNamesObjectsOfQueues lets an object of a queue hold the time from superstep 3 on.
+// TestCheckNamesObjectsOfQueues has an object of a queue hold the time from superstep 3 on.
 func TestCheckNamesObjectsOfQueues(t *testing.T) {
 	steady := shared.Replicated("steady", shared.Int())
 	leaks := shared.Replicated("leaks", shared.Float64s())
@@ -137,7 +138,7 @@ func TestCheckNamesObjectsOfQueues(t *testing.T) {
 				v := 0.0
 				if ctx.StepNo() == 3 {
 					v = float64(time.Since(moment))
-					if ctx.TaskID() > 0 { // the same on every subtask, or another check finds it
+					if ctx.TaskID() > 0 { // the same on every subtask, as otherwise another check would find it
 						v = 0
 					}
 				}
@@ -160,7 +161,7 @@ func TestCheckNamesObjectsOfQueues(t *testing.T) {
 	require.Contains(t, found.Site, "check_test.go:")
 }
 
-// TestCheckOfCorrectJobs wants no alarm for jobs of every kind.
+// TestCheckOfCorrectJobs requires no error for correct jobs of every kind.
 func TestCheckOfCorrectJobs(t *testing.T) {
 	job := engine.Define("correct", func(b *engine.Builder, _ struct{}) error {
 		rows := ordered(b, true)
@@ -175,7 +176,8 @@ func TestCheckOfCorrectJobs(t *testing.T) {
 	require.NoError(t, engine.Check(context.Background(), job, struct{}{}, engine.Shards(checkShards)))
 }
 
-// TestCheckFlag checks the programs of the examples, and wants a sentence and nothing else.
+// TestCheckFlag checks the programs of the examples, and requires one sentence and nothing
+// else.
 func TestCheckFlag(t *testing.T) {
 	for _, pkg := range []string{"./examples/kmeans", "./examples/queue"} {
 		dir := t.TempDir()

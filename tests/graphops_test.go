@@ -125,7 +125,7 @@ var graphOps = []graphOp{
 		},
 	},
 	{
-		// A row has one partner at most, so that graphs of joins do not grow beyond bounds.
+		// Each row has at most one partner, so that repeated joins do not grow without bounds.
 		name: "Join", inputs: 2,
 		build: func(_ *engine.Builder, s step, in []*engine.Dataset) *engine.Dataset {
 			return operators.Join(in[0], operators.Distinct(in[1], "key"), operators.On("key"), operators.JoinKind(s.arg%4),
@@ -347,8 +347,8 @@ var graphOps = []graphOp{
 		},
 	},
 	{
-		// The shard of a sorted row comes from a sample; that it lies in the right one
-		// of all rows is what counts, so the rows are brought into one place.
+		// A sample decides the shard of a sorted row. Only the order across all shards matters,
+		// so the rows are gathered in one place.
 		name: "Sort", inputs: 1,
 		build: func(_ *engine.Builder, s step, in []*engine.Dataset) *engine.Dataset {
 			sorted := operators.Sort(in[0], operators.Asc("text"), operators.Desc("key"))
@@ -377,7 +377,7 @@ type (
 	groupKey   struct{ Key int64 }
 )
 
-// The functions of the operators, used by both sides.
+// The functions of the operators, which engine and reference share.
 
 func paired(l, r *cell) cell {
 	switch {
@@ -429,8 +429,8 @@ func hashedColumns(arg int) []string {
 	return [][]string{{"key"}, {"text"}, {"value", "text"}}[arg%3]
 }
 
-// hashShard places a row by the documented encoding: a tag, then eight bytes, for
-// each column; text is its length and its bytes, null the tag 0 alone.
+// hashShard places a row by the documented encoding of each column: a tag, then eight bytes.
+// Text is its length and its bytes, and null is the tag 0 alone.
 func hashShard(c cell, columns ...string) int {
 	var key []byte
 	number := func(tag byte, v uint64) {
@@ -454,14 +454,14 @@ func hashShard(c cell, columns ...string) int {
 	return int(xxh3.Hash(key) % graphShards)
 }
 
-// group is the rows of one key, by the shard they come from.
+// group has the rows of one key, by the shard that they come from.
 type group struct {
 	key   int64
-	shard int // where its rows go
+	shard int // the shard that its rows go to
 	rows  [][]cell
 }
 
-// groupsOf groups rows in the order in which keys first come.
+// groupsOf groups rows. Groups are in the order in which their keys first occur.
 func groupsOf(d [][]cell) []*group {
 	var groups []*group
 	for shard, rows := range d {

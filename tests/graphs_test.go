@@ -15,9 +15,9 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Random graphs of operators over small random tables, whose rows have to be those
-// of a reference that handles one row after another, at every setting. All
-// datasets have the columns of cell, so that any operator may follow any other.
+// Random graphs of operators over small random tables. At every setting their rows must be
+// those of a reference that processes one row after another. All datasets have the columns of
+// cell, so that any operator can follow any other.
 
 // cell is a row.
 type cell struct {
@@ -26,21 +26,21 @@ type cell struct {
 	Text  *string
 }
 
-// step adds one dataset, made of earlier ones.
+// step adds one dataset, made from earlier ones.
 type step struct {
 	op   int   // index in graphOps
-	in   []int // numbers of earlier datasets, as many as the operator takes
+	in   []int // indices of earlier datasets, as many as the operator takes
 	arg  int
-	rows []cell // of a source
+	rows []cell // for a source
 
-	purpose *string // of its draws, which the engine names by the place in the graph
+	purpose *string // purpose of its draws, which the engine names by the place in the graph
 }
 
 func (s step) String() string {
 	return fmt.Sprintf("%s%v arg %d, %d rows", graphOps[s.op].name, s.in, s.arg, len(s.rows))
 }
 
-// graphOp is an operator twice: as the engine has it and as the reference does.
+// graphOp is an operator in two versions: the engine's and the reference's.
 type graphOp struct {
 	name   string
 	inputs int
@@ -51,7 +51,7 @@ type graphOp struct {
 
 const graphShards, graphSeed = 8, 99
 
-// differentSettings are those that a random graph runs at.
+// differentSettings are the settings at which a random graph runs.
 var differentSettings = []struct{ p, rows int }{{1, 1024}, {2, 7}, {3, 1}, {8, 2}}
 
 func TestRandomGraphs(t *testing.T) {
@@ -61,7 +61,7 @@ func TestRandomGraphs(t *testing.T) {
 		var reference [][][]cell
 		for _, at := range differentSettings {
 			ran := runSteps(t, steps, at.p, at.rows)
-			if reference == nil { // which needs to know the purposes of draws
+			if reference == nil { // the reference needs the purposes of draws
 				reference = make([][][]cell, len(steps))
 				for i, s := range steps {
 					used[graphOps[s.op].name] = true
@@ -80,7 +80,7 @@ func TestRandomGraphs(t *testing.T) {
 	}
 }
 
-// drawSteps draws a table or two and what is made of them.
+// drawSteps draws one or two tables and the steps that use them.
 func drawSteps(rt *rapid.T) []step {
 	texts := []*string{nil, ptr(""), ptr("a"), ptr("bc")}
 	row := rapid.Custom(func(rt *rapid.T) cell {
@@ -107,7 +107,7 @@ func drawSteps(rt *rapid.T) []step {
 
 func ptr[T any](v T) *T { return &v }
 
-// pick returns the elements of given numbers.
+// pick returns the elements with the given indices.
 func pick[T any](all []T, which []int) []T {
 	var picked []T
 	for _, i := range which {
@@ -157,7 +157,7 @@ func runSteps(t *testing.T, steps []step, p, batchRows int) []string {
 	return texts
 }
 
-// String tells all bits apart.
+// String returns a text that differs for cells with different bits.
 func (c cell) String() string {
 	text := "null"
 	if c.Text != nil {
@@ -166,7 +166,7 @@ func (c cell) String() string {
 	return fmt.Sprintf("%d %016x %v %s", c.Key, math.Float64bits(c.Value), c.Value, text)
 }
 
-// cellLines writes rows as runSteps does.
+// cellLines writes rows in the format of runSteps.
 func cellLines(shards [][]cell) string {
 	var text strings.Builder
 	for shard, rows := range shards {
@@ -177,8 +177,8 @@ func cellLines(shards [][]cell) string {
 	return text.String()
 }
 
-// perRow is a reference that replaces every row in its place; index counts the
-// rows of the shard.
+// perRow is a reference that replaces each row by rows in the same shard. index counts the rows
+// of the shard.
 func perRow(d [][]cell, f func(shard, index int, c cell) []cell) [][]cell {
 	out := make([][]cell, graphShards)
 	for shard, rows := range d {
@@ -189,8 +189,8 @@ func perRow(d [][]cell, f func(shard, index int, c cell) []cell) [][]cell {
 	return out
 }
 
-// exchanged is a reference that sends every row to a shard. Rows arrive by source
-// shard and then in order.
+// exchanged is a reference that sends each row to a shard. Rows arrive by source shard and then
+// in order.
 func exchanged(d [][]cell, place func(shard, index int, c cell) int) [][]cell {
 	out := make([][]cell, graphShards)
 	for shard, rows := range d {
@@ -202,8 +202,7 @@ func exchanged(d [][]cell, place func(shard, index int, c cell) int) [][]cell {
 	return out
 }
 
-// treeFold folds what shards lo to hi-1 have, by halves; a shard with nil has
-// nothing.
+// treeFold folds the values of shards by halves. nil stands for a shard without a value.
 func treeFold[T any](values []*T, f func(left, right T) T) *T {
 	if len(values) == 1 {
 		return values[0]
@@ -218,7 +217,7 @@ func treeFold[T any](values []*T, f func(left, right T) T) *T {
 	return ptr(f(*left, *right))
 }
 
-// drawnAt is the draw that belongs to a row.
+// drawnAt returns the random draw that belongs to a row.
 func drawnAt(purpose string, shard, index int) float64 {
 	return shared.NewRandom(graphSeed, purpose, shard, 0).Float64At(uint64(index))
 }

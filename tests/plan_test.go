@@ -42,10 +42,9 @@ func TestExplain(t *testing.T) {
 	require.Equal(t, strings.Count(dot, "{"), strings.Count(dot, "}"))
 }
 
-// TestWhatRanIsWhatThePlanShows holds the record of a run against its plan: the
-// same vertices, subtasks, shards and operators, rows that come out of one end of
-// an edge as they went in at the other, and each stage of each queue called by
-// every subtask in every superstep.
+// TestWhatRanIsWhatThePlanShows compares the record of a run with its plan. Vertices, subtasks,
+// shards and operators must be the same. As many rows must leave an edge as entered it. Every
+// subtask must call each stage of each queue in every superstep.
 func TestWhatRanIsWhatThePlanShows(t *testing.T) {
 	const p, rows = 3, 150
 	output := filepath.Join(t.TempDir(), "out.csv")

@@ -19,8 +19,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// block is a fenced block of a document with the mark before it, a comment that
-// readers of the rendered page do not see:
+// block is a fenced block of a document with the mark before it. A mark is a comment that the
+// rendered page does not show:
 //
 //	<!-- file: main.go -->     the block is the file's content from here on
 //	<!-- run -->               sh runs it in the module's directory
@@ -29,7 +29,7 @@ import (
 //	<!-- output -->            what the run before wrote to standard output
 //	<!-- error: OLD NEW -->    what "go run ." says once OLD in main.go is NEW
 //
-// A block without a mark is there to be read only.
+// A block without a mark is only for reading.
 type block struct {
 	line       int
 	mark, what string
@@ -68,8 +68,8 @@ func readBlocks(doc string) ([]block, error) {
 	return blocks, nil
 }
 
-// guide runs the blocks of a document in a directory of its own, beside which
-// the module lies as the document says.
+// guide runs the blocks of a document in a directory of its own. The module lies beside it, as
+// the document says.
 type guide struct {
 	t        *testing.T
 	dir      string // where the module's directory is made
@@ -78,7 +78,7 @@ type guide struct {
 	stdout   string // of the last run
 }
 
-// newGuide makes the directory, and lets no command reach the network.
+// newGuide makes the directory. No command can reach the network.
 func newGuide(t *testing.T) *guide {
 	t.Helper()
 	checkout, err := filepath.Abs("..")
@@ -91,7 +91,7 @@ func newGuide(t *testing.T) *guide {
 
 func (g *guide) module() string { return filepath.Join(g.dir, "depot") }
 
-// sh runs a script and returns what it wrote to standard output and error.
+// sh runs a script and returns its standard output and standard error.
 func (g *guide) sh(dir, script string) (stdout, stderr string, err error) {
 	cmd := proctest.CommandContext(g.t.Context(), "sh", "-e", "-c", script)
 	var out, errs bytes.Buffer
@@ -100,7 +100,7 @@ func (g *guide) sh(dir, script string) (stdout, stderr string, err error) {
 	return out.String(), errs.String(), err
 }
 
-// step does what a block says.
+// step carries out a block.
 func (g *guide) step(b block) {
 	at := fmt.Sprintf("the block at line %d", b.line)
 	switch b.mark {
@@ -126,8 +126,8 @@ func (g *guide) step(b block) {
 	}
 }
 
-// misspell changes a word of main.go, runs the program and puts the word back.
-// Messages are broken into lines for the page, so line ends count as spaces.
+// misspell changes a word of main.go, runs the program and restores the word. The page breaks
+// messages into lines, so line ends count as spaces.
 func (g *guide) misspell(b block, at string) {
 	from, to, ok := strings.Cut(b.what, " ")
 	require.True(g.t, ok, at)
@@ -143,14 +143,14 @@ func (g *guide) misspell(b block, at string) {
 	require.Equal(g.t, 1, exit.ExitCode(), at)
 	require.Empty(g.t, stdout, at)
 	said := strings.Join(strings.Fields(stderr), " ")
-	said = strings.Replace(said, "misspelt: error:", "depot: error:", 1) // the program's name is that of its file
+	said = strings.Replace(said, "misspelt: error:", "depot: error:", 1) // the program is named after its file
 	require.Equal(g.t, strings.Join(strings.Fields(b.text), " "), said, at)
 	require.NoError(g.t, os.WriteFile(path, content, 0o666))
 }
 
-// tidy does what "go mod tidy" is for, without the network: it would look at the
-// tests of all dependencies too, which nothing has brought here. The requirements
-// of this module are at least those of the program.
+// tidy does the work of "go mod tidy" without the network: that command would also look at the
+// tests of all dependencies, which are not downloaded. The requirements of this module include
+// those of the program.
 func (g *guide) tidy() {
 	sums, err := os.ReadFile(filepath.Join(g.checkout, "go.sum"))
 	require.NoError(g.t, err)
@@ -170,9 +170,9 @@ func (g *guide) tidy() {
 	g.shareBuilds()
 }
 
-// shareBuilds has the module replaced by the checkout itself, where the page says a
-// directory that leads there: the compiler keeps what it has made of packages by
-// directory, so that it would make all of them again.
+// shareBuilds replaces the module by the checkout itself, where the page names a directory that
+// leads there. The compiler caches packages by directory, and would compile all of them again
+// otherwise.
 func (g *guide) shareBuilds() {
 	text, stderr, err := g.sh(g.module(), "go mod edit -json")
 	require.NoError(g.t, err, stderr)
@@ -193,13 +193,13 @@ func (g *guide) shareBuilds() {
 
 var fingerprint = regexp.MustCompile(`graph [0-9a-f]+…`)
 
-// withoutFingerprint removes the hash of the graph from a plan: it covers the
-// times of the input files.
+// withoutFingerprint removes the hash of the graph from a plan, because it covers the times of
+// the input files.
 func withoutFingerprint(text string) string {
 	return fingerprint.ReplaceAllString(text, "graph …")
 }
 
-// What the quickstart shows is what happens to somebody who follows it.
+// The quickstart works as it says for a reader who follows it.
 func TestQuickstart(t *testing.T) {
 	doc, err := os.ReadFile("../docs/quickstart.md")
 	require.NoError(t, err)
@@ -210,7 +210,7 @@ func TestQuickstart(t *testing.T) {
 	for _, b := range blocks {
 		g.step(b)
 		did[b.mark]++
-		// Every block of code must be part of what is checked.
+		// Every block of code must be part of a check.
 		require.False(t, b.mark == "" && b.lang != "text", "the block of %q at line %d has no mark", b.lang, b.line)
 	}
 	require.GreaterOrEqual(t, did["file"], 3)
@@ -219,8 +219,8 @@ func TestQuickstart(t *testing.T) {
 	g.checkDepot(blocks)
 }
 
-// checkDepot compares the place the page shows with that of a search that knows
-// nothing of the iteration: it walks downhill in ever smaller steps.
+// checkDepot compares the place on the page with the result of an independent search that walks
+// downhill in ever smaller steps.
 func (g *guide) checkDepot(blocks []block) {
 	var stops [][3]float64
 	for _, b := range blocks {
@@ -260,7 +260,7 @@ func (g *guide) checkDepot(blocks []block) {
 	require.True(g.t, found, "the page should show %q", shown)
 }
 
-// A reader of blocks that misses one would check nothing of it.
+// A parser that misses a block would not check it.
 func TestReadBlocks(t *testing.T) {
 	blocks, err := readBlocks("a\n<!-- file: b.go -->\n```go\nx\n\ny\n```\ntext\n<!-- run -->\n```sh\nls\n```\n```text\nz\n```\n")
 	require.NoError(t, err)

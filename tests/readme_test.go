@@ -22,8 +22,8 @@ func readme(t *testing.T) string {
 	return string(text)
 }
 
-// The checks run the commands that stand between the marks, so these must be the
-// lines indented there, and no others.
+// The checks run the commands between the marks. These must be exactly the lines that are
+// indented there.
 func TestReadmeCommands(t *testing.T) {
 	_, rest, ok := strings.Cut(readme(t), "<!-- commands -->\n")
 	require.True(t, ok)
@@ -50,7 +50,7 @@ func vetProgram(t *testing.T, source string) {
 	require.NoError(t, err, stderr)
 }
 
-// goBlock returns the first block of Go of a page.
+// goBlock returns the first block of Go code of a page.
 func goBlock(t *testing.T, page string) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(page, "```go\n")
@@ -60,7 +60,7 @@ func goBlock(t *testing.T, page string) string {
 	return program
 }
 
-// The program that the README shows compiles against what there is.
+// The program in the README compiles with the current packages.
 func TestReadmeProgram(t *testing.T) {
 	vetProgram(t, `package main
 
@@ -89,8 +89,7 @@ func TestTrainingProgram(t *testing.T) {
 	vetProgram(t, "package main\n\nimport (\n"+imports+")\n\nfunc main() {}\n\nfunc job(b *engine.Builder, rows, others *engine.Dataset) {\n"+goBlock(t, string(page))+"}\n")
 }
 
-// What the table says works today, by name, is an exported function of the
-// operators.
+// Every name in the table of what works today is an exported function of package operators.
 func TestReadmeTable(t *testing.T) {
 	functions := map[string]bool{}
 	for _, pattern := range []string{"../operators/*.go", "../operators/*/*.go", "../engine/*.go"} {
@@ -128,7 +127,7 @@ func TestReadmeTable(t *testing.T) {
 	require.Greater(t, named, 25)
 }
 
-// Links within the repository lead somewhere.
+// Links within the repository lead to existing files.
 func TestReadmeLinks(t *testing.T) {
 	links := regexp.MustCompile(`\]\(([^)#]+)`).FindAllStringSubmatch(readme(t), -1)
 	require.NotEmpty(t, links)

@@ -25,7 +25,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// observation is a row of what estimators are trained on here.
+// observation is a row that estimators are trained on here.
 type observation struct {
 	X      []float64 `column:"x,dim=2"`
 	Ragged []float64 `column:"ragged"`
@@ -36,7 +36,7 @@ type observation struct {
 
 func of(v float64) *float64 { return &v }
 
-// observations are 24 rows of two classes, with what is done to row 17.
+// observations returns 24 rows of two classes; change alters row 17.
 func observations(change func(o *observation)) []observation {
 	rows := make([]observation, 24)
 	for i := range rows {
@@ -48,7 +48,7 @@ func observations(change func(o *observation)) []observation {
 	return rows
 }
 
-// estimator is one, and what does not hold for all.
+// estimator is an estimator and the properties in which it differs from others.
 type estimator struct {
 	stage func(vector string) model.Stage
 	// unlabelled: it takes no labels; classes: at least two labels are needed;
@@ -98,7 +98,7 @@ var estimators = map[string]estimator{
 	}},
 }
 
-// TestEveryEstimatorRefusesBadRows, and says which row and which column it is.
+// TestEveryEstimatorRefusesBadRows requires that messages name the row and the column.
 func TestEveryEstimatorRefusesBadRows(t *testing.T) {
 	all := func(change func(o *observation)) []observation {
 		rows := observations(func(*observation) {})
@@ -162,7 +162,8 @@ func TestEveryEstimatorRefusesBadRows(t *testing.T) {
 	}
 }
 
-// TestEveryClassifierRefusesOneClass, and names the column and the one value that it has.
+// TestEveryClassifierRefusesOneClass requires that messages name the column and its only
+// value.
 func TestEveryClassifierRefusesOneClass(t *testing.T) {
 	one := observations(func(*observation) {})
 	for i := range one {

@@ -24,7 +24,7 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// table returns n rows of d features above 0, of two classes, with what is done to it.
+// table returns n rows of d features above 0, of two classes, after change has altered them.
 func table(n, d int, change func(t *trial.Table)) trial.Table {
 	t := trial.Gaussian(3, n, d)
 	for i, x := range t.X {
@@ -37,8 +37,8 @@ func table(n, d int, change func(t *trial.Table)) trial.Table {
 	return t
 }
 
-// TestEveryEstimatorRefusesIndices of sparse rows that do not ascend below the size. No
-// source has looked at these rows before the estimator does.
+// TestEveryEstimatorRefusesIndices gives sparse rows whose indices do not ascend or are not
+// below the size. No source has checked these rows before the estimator does.
 func TestEveryEstimatorRefusesIndices(t *testing.T) {
 	for name, e := range estimators {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +63,8 @@ func TestEveryEstimatorRefusesIndices(t *testing.T) {
 	}
 }
 
-// TestEveryPenaltyBelowZeroIsRefused, but where its documentation says that this means none.
+// TestEveryPenaltyBelowZeroIsRefused leaves out penalties whose documentation says that
+// below 0 means none.
 func TestEveryPenaltyBelowZeroIsRefused(t *testing.T) {
 	for text, stage := range map[string]model.Stage{
 		"linear.Train: L1 is -1":           linear.Params{LabelCol: "label", L1: -1},
@@ -91,8 +92,8 @@ func TestEveryPenaltyBelowZeroIsRefused(t *testing.T) {
 }
 
 // TestEveryEstimatorTrainsOnRowsThatTellLittle: more features than rows, one row of each
-// class, columns that are constant, collinear or 0 throughout. What comes of it predicts
-// numbers.
+// class, columns that are constant, collinear or 0 throughout. The model predicts numbers
+// all the same.
 func TestEveryEstimatorTrainsOnRowsThatTellLittle(t *testing.T) {
 	rows := map[string]trial.Table{
 		"more features than rows": table(5, 12, func(*trial.Table) {}),
@@ -137,8 +138,8 @@ func TestEveryEstimatorTrainsOnRowsThatTellLittle(t *testing.T) {
 	}
 }
 
-// TestEveryEstimatorRefusesWhatExceedsFloat64, and says in which column it is. Trees look
-// at the order of features alone.
+// TestEveryEstimatorRefusesWhatExceedsFloat64 requires that messages name the column. Trees
+// accept such features, as only the order of values matters to them.
 func TestEveryEstimatorRefusesWhatExceedsFloat64(t *testing.T) {
 	for name, e := range estimators {
 		t.Run(name, func(t *testing.T) {
@@ -158,8 +159,9 @@ func TestEveryEstimatorRefusesWhatExceedsFloat64(t *testing.T) {
 	}
 }
 
-// TestClassesThatNothingHoldsApart: without a penalty the parameters of classes that a plane
-// separates grow without end, which is told, and predictions are those of the classes.
+// TestClassesThatNothingHoldsApart: where a plane separates the classes and there is no
+// penalty, the parameters grow without end. The model reports this, and its predictions are
+// right.
 func TestClassesThatNothingHoldsApart(t *testing.T) {
 	apart := table(24, 2, func(t *trial.Table) {
 		for i, y := range t.Label {

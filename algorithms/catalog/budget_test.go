@@ -15,8 +15,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestEveryEstimatorTrainsBeyondTheBudget: rows that a memory budget does not hold are kept in
-// files, dense ones and sparse ones, and every estimator makes the same model of them.
+// TestEveryEstimatorTrainsBeyondTheBudget: rows beyond a memory budget, dense or sparse, are
+// kept in files, and every estimator makes the same model of them.
 func TestEveryEstimatorTrainsBeyondTheBudget(t *testing.T) {
 	for name, e := range estimators {
 		for _, sparse := range []bool{false, true} {

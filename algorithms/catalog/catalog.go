@@ -42,7 +42,7 @@ func estimators() []model.Kind {
 	}
 }
 
-// kind makes a kind of an estimator and what reads its models.
+// kind makes a kind of an estimator and the function that decodes its models.
 func kind[M model.Model](e model.Estimator, about string, decode func(file []byte) (M, error)) model.Kind {
 	return model.Kind{Name: e.Kind(), About: about, Estimator: e, Decode: func(file []byte) (model.Model, error) {
 		m, err := decode(file)
@@ -77,8 +77,8 @@ func Decode(file []byte) (model.Model, error) {
 	return nil, fmt.Errorf("model of kind %q: this program knows %s", name, strings.Join(names, ", "))
 }
 
-// Bind returns what computes single rows by a model, which adds the columns that Transform
-// adds in a job. A model that is no model.Binder is an error.
+// Bind returns a step that computes single rows by a model. It adds the columns that
+// Transform adds in a job. A model that does not implement model.Binder is an error.
 func Bind(m model.Model, l *model.Layout) (model.Step, error) {
 	if b, ok := m.(model.Binder); ok {
 		return b.Bind(l)

@@ -17,7 +17,7 @@ func TestKindsAreDistinctAndDescribed(t *testing.T) {
 		require.NotEmpty(t, k.About, k.Name)
 		require.False(t, seen[k.Name], k.Name)
 		seen[k.Name] = true
-		// Each reads files of its own kind alone.
+		// Each kind reads only files of its own.
 		_, err := k.Decode([]byte("{"))
 		require.ErrorContains(t, err, "truncated", k.Name)
 		other, err := model.Encode("abacus", 1, nil, nil, 3)

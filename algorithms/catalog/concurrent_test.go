@@ -13,9 +13,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestEveryModelIsUsedConcurrently: a model that was trained among three subtasks and read from
-// its file computes the same in four goroutines at once, whose first rows prepare it. The race
-// detector sees every estimator here.
+// TestEveryModelIsUsedConcurrently: a model that three subtasks trained computes the same in
+// four goroutines at once. It is fresh from its file, so their first rows prepare it. The
+// race detector sees every estimator here.
 func TestEveryModelIsUsedConcurrently(t *testing.T) {
 	for name, e := range estimators {
 		t.Run(name, func(t *testing.T) {

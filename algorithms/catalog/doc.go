@@ -5,5 +5,5 @@
 //	scored := m.Transform(rows)                    // in a job
 //	step, err := catalog.Bind(m, layout)           // or row by row, without one
 //
-// Pipelines are made of models of these kinds: package pipeline reads them.
+// Pipelines consist of models of these kinds; package pipeline reads them.
 package catalog

@@ -31,9 +31,9 @@ func (c *counts) agreement() agreement {
 	// Hubert and Arabie, Comparing partitions, Journal of Classification 2, 1985.
 	truth, given := sumPairs(c.truth), sumPairs(c.given)
 	expected, most := float64(truth*(given/choose2(n))), float64((truth+given)/2)
-	a.ari = 1 // where there is one way to agree
+	a.ari = 1 // where only one agreement is possible
 	switch {
-	case math.IsInf(float64(choose2(n))+truth+given, 0): // the numbers of pairs are beyond float64
+	case math.IsInf(float64(choose2(n))+truth+given, 0): // the numbers of pairs exceed float64
 		a.ari = math.NaN()
 	case most > expected || most < expected:
 		a.ari = (pairs.value() - expected) / (most - expected)
@@ -70,7 +70,7 @@ func sumPairs(weights []float64) float64 {
 	return s.value()
 }
 
-// entropy is that of a distribution, in nats.
+// entropy returns the entropy of a distribution, in nats.
 func entropy(weights []float64, n float64) float64 {
 	var s sum
 	for _, w := range weights {

@@ -16,24 +16,26 @@ import (
 type BinaryOptions struct {
 	// LabelCol names the column of the true labels, of any scalar type.
 	LabelCol string
-	// ScoreCol names a number column: the larger, the likelier the row is positive. A
-	// probability, unless Margins is set. It may be a vector column with a number for each
-	// class, as classifiers give them.
+	// ScoreCol names a number column. The larger the score, the likelier the row is
+	// positive. Scores are probabilities unless Margins is set. It may be a vector column
+	// with a number for each class, as classifiers give them.
 	ScoreCol string
-	// Component says which number of a vector is the score, from 1 on; 0 means the last, which
-	// is that of 1 and of true.
+	// Component says which number of a vector is the score, from 1 on; 0 means the last,
+	// which belongs to the class 1 or true.
 	Component int
 	// WeightCol names a column of row weights, numbers of 0 or more; empty means that every
 	// row weighs 1. A row of weight 2 counts as two rows.
 	WeightCol string
 	// Positive is the text of the positive label; all others are negative then. Empty means
-	// true for a bool column, and 1 for a number column that has nothing but 1 and either 0
-	// or -1. Text needs it.
+	// true for a bool column, and 1 for a number column with only the labels 1 and 0, or 1
+	// and -1. A text column requires it.
 	Positive string
-	// Margins says that scores are no probabilities: LogLoss and Brier are not computed.
+	// Margins says that scores are not probabilities. Then LogLoss and Brier are not
+	// computed.
 	Margins bool
-	// Threshold is what a score must be above to count as a positive prediction, as the models
-	// here predict the second of two classes; 0 means 0.5, or 0 itself with Margins.
+	// Threshold divides the predictions: a score above it counts as positive, as for the
+	// models here, which then predict the second of two classes. 0 means 0.5, or 0 itself
+	// with Margins.
 	Threshold float64
 	// CurvePoints bounds the number of points of the curve; 0 means 200.
 	CurvePoints int
@@ -42,7 +44,7 @@ type BinaryOptions struct {
 	Skip bool
 }
 
-// Validate tells what is wrong with the options, apart from columns.
+// Validate returns what is wrong with the options, apart from columns.
 func (o BinaryOptions) Validate() error {
 	switch {
 	case math.IsNaN(o.Threshold) || math.IsInf(o.Threshold, 0):
@@ -68,29 +70,30 @@ func (o BinaryOptions) withDefaults() BinaryOptions {
 // BinaryReport measures scores of two classes. A number without a value is NaN, and
 // Undefined says why.
 type BinaryReport struct {
-	// Weight is that of all rows (their number where rows have no weights), Positive and
-	// Negative that of each class.
+	// Weight is the weight of all rows, or their number where rows have no weights. Positive
+	// and Negative are the weight of each class.
 	Weight   float64 `json:"weight"`
 	Positive float64 `json:"positive"`
 	Negative float64 `json:"negative"`
-	// AUC is the area under the ROC curve: the share of pairs of a positive and a negative
-	// row, by the product of their weights, in which the positive one has the larger score;
-	// pairs with equal scores count half.
+	// AUC is the area under the ROC curve: among all pairs of a positive and a negative row,
+	// the share in which the positive row has the larger score. A pair weighs the product of
+	// its rows' weights. Pairs with equal scores count half.
 	AUC float64 `json:"auc"`
 	// PRAUC is the average precision: the sum over distinct scores of precision times gain in
 	// recall, without interpolation.
 	PRAUC float64 `json:"pr_auc"`
-	// LogLoss is the mean of -log of the probability given to the true class, the scores
-	// being cut to [2^-52, 1-2^-52].
+	// LogLoss is the mean of -log of the probability given to the true class. Scores are cut
+	// to [2^-52, 1-2^-52].
 	LogLoss float64 `json:"log_loss"`
 	// Brier is the mean squared difference of the score and 1 or 0.
 	Brier float64 `json:"brier"`
-	// KS is the largest difference of the true and the false positive rate (of Kolmogorov and
-	// Smirnov), KSScore the score where it is taken, the largest of several.
+	// KS is the Kolmogorov–Smirnov statistic: the largest difference of the true and the
+	// false positive rate. KSScore is the score at which they differ most, the largest one
+	// of several.
 	KS      float64 `json:"ks"`
 	KSScore float64 `json:"ks_score"`
-	// Threshold is the one of what follows: a row with a score above it is predicted to be
-	// positive.
+	// Threshold is the threshold of the fields from here to MCC: a row with a score above it
+	// is predicted to be positive.
 	Threshold     float64 `json:"threshold"`
 	TruePositive  float64 `json:"true_positive"`
 	FalsePositive float64 `json:"false_positive"`
@@ -101,26 +104,27 @@ type BinaryReport struct {
 	Recall        float64 `json:"recall"`
 	Specificity   float64 `json:"specificity"`
 	F1            float64 `json:"f1"`
-	// MCC is the correlation of Matthews; 0 where predictions or labels are of one class.
+	// MCC is the Matthews correlation coefficient, 0 where predictions or labels are of one
+	// class.
 	MCC float64 `json:"mcc"`
 	// Curve has points of the ROC, precision-recall, lift and gain curves, from the largest
-	// score down. The first stands before all rows, the last has all of them; those between
-	// are true corners of the curves, about evenly spaced.
+	// score down. The first point is before all rows and the last after all. The points
+	// between are true corners of the curves, about evenly spaced.
 	Curve     []CurvePoint `json:"curve"`
 	Undefined []string     `json:"undefined"`
 }
 
-// CurvePoint is what predicting "positive" from a score on gives.
+// CurvePoint measures the prediction that rows of at least some score are positive.
 type CurvePoint struct {
 	Score float64 `json:"score" column:"score"` // +Inf at the first point
-	// Share is the part of all rows that is predicted to be positive.
+	// Share is the fraction of all rows that are predicted to be positive.
 	Share float64 `json:"share" column:"share"`
-	// TPR is the part of the positive rows among them: recall, or gain. FPR is the part of
-	// the negative rows.
+	// TPR is the fraction of the positive rows that are predicted to be positive: recall, or
+	// gain. FPR is that fraction of the negative rows.
 	TPR float64 `json:"tpr" column:"tpr"`
 	FPR float64 `json:"fpr" column:"fpr"`
-	// Precision is the part of the predicted rows that is positive, 1 at the first point;
-	// Lift is Precision over that part among all rows.
+	// Precision is the fraction of positive rows among those predicted to be positive, 1 at
+	// the first point. Lift is Precision over the fraction of positive rows among all rows.
 	Precision float64 `json:"precision" column:"precision"`
 	Lift      float64 `json:"lift" column:"lift"`
 }
@@ -140,8 +144,8 @@ func (r BinaryReport) String() string {
 }
 
 // Binary measures scores of rows of two classes. It returns a dataset of one row with a
-// BinaryReport, see ReportOf; Curve makes rows of its curve. Rows are grouped by score and
-// brought in order, so that any number of them can be measured.
+// BinaryReport, see ReportOf. Curve makes rows of its curve. Rows are grouped by score and
+// sorted across the shards, so that any number of them can be measured.
 func Binary(rows *engine.Dataset, o BinaryOptions) *engine.Dataset {
 	const op = "evaluate.Binary"
 	in := newTable(o.Skip)
@@ -240,12 +244,12 @@ func MeasureBinary[L Label](truth []L, score, weight []float64, o BinaryOptions)
 	return o.report(&s)
 }
 
-// Curve makes rows of the points of the curve in a report, which Binary returned.
+// Curve returns the points of the curve in a report of Binary as rows.
 func Curve(report *engine.Dataset) *engine.Dataset {
 	return partsOf("evaluate.Curve", report, func(r *BinaryReport) []CurvePoint { return r.Curve })
 }
 
-// scoreOf returns a row's part in the groups.
+// scoreOf returns the score of a row with its weight, as input to grouping.
 func scoreOf(score float64, positive bool, w float64) weighted {
 	if positive {
 		return weighted{score + 0, w, 0} // +0 of -0
@@ -253,7 +257,7 @@ func scoreOf(score float64, positive bool, w float64) weighted {
 	return weighted{score + 0, 0, w}
 }
 
-// positive tells positive labels from negative ones by their texts.
+// positive distinguishes positive and negative labels by their texts.
 type positive struct {
 	label string // "": by the rule of BinaryOptions.Positive
 	text  []byte
@@ -278,14 +282,14 @@ func (p *positive) problem() string {
 	return fmt.Sprintf("the label is %s: want 1, and 0 or -1; or set Positive to the label that is the positive one", p.text)
 }
 
-// binaryState is what a sweep over scores adds up.
+// binaryState has the sums of a sweep over scores.
 type binaryState struct {
 	Total                         totals
 	Pairs, Steps, LogLoss, Square sum
 	KS, KSScore                   float64
 	TP, FP                        float64
 	NoProbability                 bool
-	Points                        []CurvePoint // but Precision and Lift
+	Points                        []CurvePoint // without Precision and Lift
 	Swept                         bool
 }
 
@@ -294,7 +298,7 @@ func (s *binaryState) merge(o *binaryState) {
 	s.Steps.merge(&o.Steps)
 	s.LogLoss.merge(&o.LogLoss)
 	s.Square.merge(&o.Square)
-	if o.Swept && (!s.Swept || o.KS > s.KS) { // states come from the largest scores down
+	if o.Swept && (!s.Swept || o.KS > s.KS) { // states come in descending order of scores
 		s.KS, s.KSScore = o.KS, o.KSScore
 	}
 	s.TP, s.FP = max(s.TP, o.TP), max(s.FP, o.FP)
@@ -305,7 +309,8 @@ func (s *binaryState) merge(o *binaryState) {
 	}
 }
 
-// visit takes one distinct score; a is the weight of positive rows, b of negative ones.
+// visit takes one distinct score. a is the weight of positive rows, b the weight of negative
+// ones.
 func (o BinaryOptions) visit(s *binaryState, t *step) {
 	if !s.Swept {
 		s.Swept, s.Total, s.KSScore = true, *t.total, t.value
@@ -343,7 +348,8 @@ func (o BinaryOptions) visit(s *binaryState, t *step) {
 	}
 }
 
-// slot says in which of n parts of a total a weight lies.
+// slot returns the number of the part that a weight lies in when the total is cut into n
+// equal parts.
 func slot(n, weight, total float64) float64 {
 	if total == 0 {
 		return 0
@@ -351,14 +357,14 @@ func slot(n, weight, total float64) float64 {
 	return math.Floor(n * (weight / total))
 }
 
-// point returns the point of the curve where the rows of a score and above have the
-// weights a and b, of p and n in all.
+// point returns the point of the curve at a score. Of the positive and negative rows, the
+// weights a and b have at least that score; p and n are the weights of all.
 func (o BinaryOptions) point(score, a, b, p, n float64) CurvePoint {
 	point := CurvePoint{Score: score, Share: (a + b) / (p + n), TPR: a / p, FPR: b / n, Precision: 1}
 	if a+b > 0 {
 		point.Precision = a / (a + b)
 	}
-	point.Lift = math.NaN() // of no positive rows
+	point.Lift = math.NaN() // where no row is positive
 	if share := p / (p + n); share > 0 {
 		point.Lift = point.Precision / share
 	}
@@ -416,11 +422,11 @@ func (o BinaryOptions) report(s *binaryState) (*BinaryReport, error) {
 	return r, nil
 }
 
-// confusion computes what the four counts at the threshold give.
+// confusion computes the measures that follow from the four counts at the threshold.
 func (r *BinaryReport) confusion(u *undefined) {
 	tp, fp, tn, fn := r.TruePositive, r.FalsePositive, r.TrueNegative, r.FalseNegative
 	if r.Weight == 0 {
-		u = new(undefined) // the reason is told already
+		u = new(undefined) // the reason is recorded already
 	}
 	r.Accuracy = u.ratio("accuracy", tp+tn, r.Weight, "there are no rows")
 	r.Precision = u.ratio("precision", tp, tp+fp, "no row is predicted to be positive")
@@ -435,7 +441,7 @@ func (r *BinaryReport) confusion(u *undefined) {
 	}
 }
 
-// matthews returns the correlation of two kinds of classes from their four counts.
+// matthews returns the correlation of two binary classifications from their four counts.
 func matthews(tp, fp, tn, fn float64) float64 {
 	power := inUnits(max(tp, fp, tn, fn))
 	tp, fp, tn, fn = scaled(tp, power), scaled(fp, power), scaled(tn, power), scaled(fn, power)

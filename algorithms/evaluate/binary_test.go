@@ -49,7 +49,7 @@ func binary(o evaluate.BinaryOptions) func(*engine.Dataset) *engine.Dataset {
 // brier_score_loss, roc_curve and the functions of predictions, with sample_weight.
 func TestBinaryEqualsScikitLearn(t *testing.T) {
 	o := binaryCols
-	o.Threshold = 0.39 // scikit-learn was given what is predicted from 0.4 on
+	o.Threshold = 0.39 // scikit-learn was given the predictions at scores of 0.4 or more
 	for _, c := range []struct {
 		weight                                                                []float64
 		auc, ap, loss, brier, ks, tn, fp, fn, tp, acc, precision, recall, mcc float64
@@ -76,7 +76,7 @@ func TestBinaryEqualsScikitLearn(t *testing.T) {
 	}
 }
 
-// With as few rows every corner of the curves is a point.
+// With so few rows, every corner of the curves is a point.
 func TestBinaryCurveHasTheCorners(t *testing.T) {
 	r, err := evaluate.MeasureBinary(binaryTruth, binaryScore, binaryWeight, evaluate.BinaryOptions{})
 	require.NoError(t, err)
@@ -180,7 +180,7 @@ func TestBinaryEqualsItsDefinition(t *testing.T) {
 	})
 }
 
-// Any order of the rows, any number of shards: the same bits, on slices too.
+// The bits are the same for any order of the rows and any number of shards, and on slices.
 func TestBinaryIsAFunctionOfTheRows(t *testing.T) {
 	n := 700
 	draws := shared.NewRandom(2, "binary", 0, 0)
@@ -365,8 +365,8 @@ func TestBinarySkipsRowsThatLackSomething(t *testing.T) {
 	require.Equal(t, []float64{1, 6, 3}, []float64{got.AUC, got.Weight, got.Positive})
 }
 
-// Rows that are looked at several times are counted once, for what they lack first; an error
-// about a row names its place among all of the shard.
+// A row that is read several times is counted once, under the first column that it lacks. An
+// error about a row has its place among all rows of the shard.
 func TestRowsLeftOutAreCountedOnce(t *testing.T) {
 	type row struct {
 		Label, Prediction *float64
@@ -448,7 +448,8 @@ func TestCurveRefusesOtherDatasets(t *testing.T) {
 	requireFailure(t, scoredRows(binaryTruth, binaryScore, nil), evaluate.Curve, "the dataset is no report of a BinaryReport")
 }
 
-// TestScoresAtTheThreshold: they do not count as positive, as models predict no class by them.
+// TestScoresAtTheThreshold: such scores do not count as positive, just as models do not
+// predict the second class at them.
 func TestScoresAtTheThreshold(t *testing.T) {
 	o := binaryCols
 	o.Threshold = 0.4

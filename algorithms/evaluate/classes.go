@@ -15,9 +15,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Label is what labels of functions on slices may be. Labels are compared and reported
-// by their text, as CSV files have it: 1, 1.0 and int8(1) are one label. Numbers order by
-// value, text by bytes, false before true.
+// Label is the constraint on the labels of functions on slices. Labels are compared and
+// reported by their text, as CSV files have it: 1, 1.0 and int8(1) are one label. Numbers
+// order by value, text by bytes, false before true.
 type Label interface {
 	~bool | ~string |
 		~int | ~int8 | ~int16 | ~int32 | ~int64 |
@@ -31,7 +31,7 @@ type classes struct {
 	text  []byte // working space
 }
 
-// id returns the number of a label; the text is copied if it is new.
+// id returns the number of a label. The text is copied if it is new.
 func (k *classes) id(text []byte) int32 {
 	if len(text) == 2 && text[0] == '-' && text[1] == '0' {
 		text = text[1:]
@@ -53,7 +53,8 @@ func (k *classes) id(text []byte) int32 {
 	return id
 }
 
-// column returns the numbers of the labels of a column without nulls, in dst.
+// column returns the numbers of the labels of a column without nulls. It uses the memory of
+// dst.
 func (k *classes) column(column arrow.Array, dst []int32) []int32 {
 	dst = dst[:0]
 	printer := batch.NewPrinter(column)
@@ -78,7 +79,7 @@ func labelIDs[L Label](k *classes, labels []L, what string) ([]int32, error) {
 	return ids, nil
 }
 
-// appendLabel appends the text of a label, as columns have it; false for a NaN.
+// appendLabel appends the text of a label, as columns have it. It returns false for a NaN.
 func appendLabel[L Label](dst []byte, label L) ([]byte, bool) {
 	v := reflect.ValueOf(label)
 	switch {
@@ -109,15 +110,15 @@ func appendFloat(dst []byte, v float64, bits int) []byte {
 	return strconv.AppendFloat(dst, v, format, -1, bits)
 }
 
-// isNumberLabel says that labels of a type order by value.
+// isNumberLabel reports whether labels of the type are ordered by value.
 func isNumberLabel[L Label]() bool {
 	var zero L
 	kind := reflect.TypeOf(zero).Kind()
 	return kind != reflect.String && kind != reflect.Bool
 }
 
-// ranked returns the places of the classes in ascending order, rank[id], and their texts
-// in that order.
+// ranked sorts the classes in ascending order. It returns the place of class id as rank[id],
+// and the sorted texts.
 func (k *classes) ranked(byValue bool) (rank []int32, sorted []string) {
 	order := make([]int32, len(k.Texts))
 	for i := range order {

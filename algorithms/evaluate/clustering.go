@@ -25,20 +25,20 @@ type ClusteringOptions struct {
 	// well clusters agree with them.
 	LabelCol string
 	// WeightCol names a column of row weights, numbers of 0 or more; empty means that every
-	// row weighs 1. A row of weight 2 counts as two rows, but a silhouette leaves out all of
-	// a row's own weight.
+	// row weighs 1. A row of weight 2 counts as two rows, except that its own silhouette
+	// leaves out its whole weight.
 	WeightCol string
 	// Exact computes ExactSilhouette as well, from the distances of all pairs of rows.
 	Exact bool
-	// ExactRows is the largest number of rows for which Exact does so; 0 means 20,000. More
-	// are an error.
+	// ExactRows is the largest number of rows that Exact permits; 0 means 20,000. More are
+	// an error.
 	ExactRows int
 	// Skip leaves out rows in which a column is null, NaN or infinite, and counts them as
 	// "rows skipped" in the run's report. Otherwise such a row is an error.
 	Skip bool
 }
 
-// Validate tells what is wrong with the options, apart from columns.
+// Validate returns what is wrong with the options, apart from columns.
 func (o ClusteringOptions) Validate() error {
 	if o.ExactRows < 0 {
 		return invalid("ExactRows is %d: want at least 1, or 0 for %d", o.ExactRows, defaultExactRows)
@@ -48,7 +48,7 @@ func (o ClusteringOptions) Validate() error {
 
 const defaultExactRows = 20_000
 
-// validateColumns tells what is wrong with the columns that are named.
+// validateColumns returns what is wrong with the names of the columns.
 func (o ClusteringOptions) validateColumns() error {
 	switch {
 	case o.VectorCol == "" && o.LabelCol == "":
@@ -74,29 +74,31 @@ func (o ClusteringOptions) checkRows(n int64) error {
 // why, unless the columns that it needs were not named.
 type ClusteringReport struct {
 	Weight float64 `json:"weight"` // of all rows
-	// Silhouette is the mean of (b-a)/max(a,b) over rows, where a is a row's mean squared
-	// Euclidean distance to the others of its cluster and b that to the nearest other
-	// cluster; 0 for a row alone in its cluster. It takes two looks at the rows.
+	// Silhouette is the mean of (b-a)/max(a,b) over rows. a is a row's mean squared
+	// Euclidean distance to the other rows of its cluster; b is the one to the rows of the
+	// nearest other cluster. A row alone in its cluster counts as 0. The rows are read
+	// twice.
 	Silhouette float64 `json:"silhouette"`
-	// ExactSilhouette is the same with Euclidean distances.
+	// ExactSilhouette is the same with plain Euclidean distances.
 	ExactSilhouette float64 `json:"exact_silhouette"`
-	// DaviesBouldin is the mean over clusters of the largest (s+t)/d to another one, where s
-	// and t are mean distances to the centres and d that of the centres, which are means;
-	// less is better. Clusters with one and the same centre are not compared.
+	// DaviesBouldin is the mean over clusters of the largest (s+t)/d among all other
+	// clusters. s and t are the mean distances of the rows of the two clusters to their
+	// means; d is the distance of these means. Lower is better. Clusters with equal means
+	// are not compared.
 	DaviesBouldin float64 `json:"davies_bouldin"`
-	// CalinskiHarabasz is the variance between clusters over that within them.
+	// CalinskiHarabasz is the variance between clusters over the variance within them.
 	CalinskiHarabasz float64 `json:"calinski_harabasz"`
 	// Within is the sum of weight times squared distance to the cluster's mean.
 	Within float64 `json:"within"`
-	// ARI is the adjusted Rand index of labels and clusters: 1 if they are the same, about 0
-	// by chance. NMI is their mutual information over the mean of the two entropies.
+	// ARI is the adjusted Rand index of labels and clusters: 1 if they agree, about 0 by
+	// chance. NMI is their mutual information over the mean of the two entropies.
 	ARI float64 `json:"ari"`
 	NMI float64 `json:"nmi"`
-	// Purity is the part of the rows that has the most frequent label of its cluster.
+	// Purity is the fraction of rows with the most frequent label of their cluster.
 	Purity float64 `json:"purity"`
-	// Homogeneity is the part of the labels' entropy that clusters explain, Completeness that
-	// of the clusters' that labels explain; 1 where there is none. VMeasure is their harmonic
-	// mean.
+	// Homogeneity is the fraction of the labels' entropy that clusters explain. Completeness
+	// is the fraction of the clusters' entropy that labels explain. Each is 1 where that
+	// entropy is 0. VMeasure is their harmonic mean.
 	Homogeneity  float64         `json:"homogeneity"`
 	Completeness float64         `json:"completeness"`
 	VMeasure     float64         `json:"v_measure"`
@@ -104,7 +106,7 @@ type ClusteringReport struct {
 	Undefined    []string        `json:"undefined"`
 }
 
-// ClusterReport measures one cluster. But for Weight it needs vectors.
+// ClusterReport measures one cluster. All fields but Weight need vectors.
 type ClusterReport struct {
 	Cluster    string    `json:"cluster"`
 	Weight     float64   `json:"weight"`
@@ -119,7 +121,7 @@ func (r ClusteringReport) MarshalJSON() ([]byte, error) { return encodeReport(&r
 // UnmarshalJSON implements json.Unmarshaler.
 func (r *ClusteringReport) UnmarshalJSON(data []byte) error { return decodeReport(data, r) }
 
-// String returns the numbers, and those of clusters, as tables.
+// String returns the numbers of the report and of each cluster as tables.
 func (r ClusteringReport) String() string {
 	var t text
 	t.numbersOf(r)
@@ -132,7 +134,7 @@ func (r ClusteringReport) String() string {
 	return t.String()
 }
 
-// clusteringState is what rows of clusters add up to. Operators fill a part each.
+// clusteringState has the sums over rows of clusters. Each operator fills a part of it.
 type clusteringState struct {
 	Geometry geometryState
 	Table    contingency
@@ -148,7 +150,7 @@ func (s *clusteringState) merge(o *clusteringState) {
 	s.Scatter.merge(&o.Scatter)
 }
 
-// clusteringInput are the columns of a clean batch.
+// clusteringInput has the places of the columns in a clean batch.
 type clusteringInput struct {
 	table
 	cluster, label, vector, weight int
@@ -214,7 +216,7 @@ func Clustering(rows *engine.Dataset, o ClusteringOptions) *engine.Dataset {
 	}.finish(operators.Union(states[0], states[1:]...))
 }
 
-// scatter adds the second look at the rows, when the centres of the clusters are known.
+// scatter adds the second pass over the rows, once the centres of the clusters are known.
 func (o ClusteringOptions) scatter(rows, sums *engine.Dataset, in clusteringInput) *engine.Dataset {
 	f := folding[clusteringState]{
 		op:    "ClusteringScatter",
@@ -237,8 +239,8 @@ func (o ClusteringOptions) scatter(rows, sums *engine.Dataset, in clusteringInpu
 	return f.fold(rows)
 }
 
-// openScatter computes the centres from the sums of all rows, and for exact silhouettes
-// takes in all rows.
+// openScatter computes the centres from the sums of all rows. For exact silhouettes it also
+// collects all rows.
 func (o ClusteringOptions) openScatter(c *engine.Context, s *clusteringState, in clusteringInput) error {
 	var all clusteringState
 	for _, rec := range c.Side(1) {
@@ -276,8 +278,8 @@ func (o ClusteringOptions) openScatter(c *engine.Context, s *clusteringState, in
 	return nil
 }
 
-// MeasureClustering is Clustering of slices: x has the vectors, or is nil; truth has the
-// true labels, or is nil; weight may be nil. Options that name columns are not read.
+// MeasureClustering is Clustering of slices. x has the vectors and truth the true labels. x,
+// truth and weight may be nil. Options that name columns are not read.
 func MeasureClustering[C, L Label](cluster []C, x [][]float64, truth []L, weight []float64, o ClusteringOptions) (*ClusteringReport, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -358,7 +360,7 @@ func (o ClusteringOptions) report(s *clusteringState, byValue bool) (*Clustering
 		ARI: nan, NMI: nan, Purity: nan, Homogeneity: nan, Completeness: nan, VMeasure: nan,
 	}
 	var u undefined
-	var asked []string // what the rows must give
+	var asked []string // metrics that must have a value
 	if o.LabelCol != "" {
 		if err := s.Table.check(); err != nil {
 			return nil, err
@@ -402,7 +404,7 @@ func (r *ClusteringReport) listClusters(c *counts) {
 	}
 }
 
-// measureGeometry sets what vectors tell of clusters, of which there is at least one.
+// measureGeometry sets the measures that vectors give. There is at least one cluster.
 func (o ClusteringOptions) measureGeometry(r *ClusteringReport, g *geometry, s *scatterState, u *undefined) {
 	k := len(g.names)
 	for c, name := range g.names {

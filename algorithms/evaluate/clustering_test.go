@@ -56,7 +56,7 @@ func clusterMeasures(r *evaluate.ClusteringReport) []float64 {
 
 // Values of scikit-learn's silhouette_score by squared and plain distance,
 // davies_bouldin_score, calinski_harabasz_score, adjusted_rand_score,
-// normalized_mutual_info_score and the three of homogeneity.
+// normalized_mutual_info_score and homogeneity_completeness_v_measure.
 func TestClusteringEqualsScikitLearn(t *testing.T) {
 	r := measured[evaluate.ClusteringReport](t, clusteredRows(clusterX, clusterC, clusterT, nil), clustering(both))
 	require.InDeltaSlice(t, []float64{
@@ -160,7 +160,7 @@ func TestClusteringEqualsItsDefinition(t *testing.T) {
 	})
 }
 
-// naiveSilhouette is that of row i by the distances to all others.
+// naiveSilhouette returns the silhouette of row i from its distances to all others.
 func naiveSilhouette(i int, c []int, distance func(i, j int) float64) float64 {
 	sums, counts := map[int]float64{}, map[int]float64{}
 	for j := range c {
@@ -201,7 +201,8 @@ func TestClusteringIsAFunctionOfTheRows(t *testing.T) {
 	})
 }
 
-// Vectors of every kind give the same report, with whole weights the one of rows repeated.
+// Vectors of every kind give the same report. With integer weights it is the report of the
+// rows repeated.
 func TestClusteringOfAnyVectors(t *testing.T) {
 	type row struct {
 		Dense   []float64 `column:"dense,dim=2"`

@@ -14,25 +14,25 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// table is what an evaluation reads of its rows, in a fixed order, and what becomes of
-// rows in which something is missing.
+// table has the columns that an evaluation reads, in a fixed order, and says what happens to
+// rows in which a value is missing.
 type table struct{ rows.Checker }
 
 func newTable(skip bool) table {
 	return table{rows.Checker{Skip: skip, Advice: "set Skip to leave such rows out"}}
 }
 
-// second returns the table for another look at the same rows.
+// second returns the table for another pass over the same rows.
 func (t table) second() table {
 	t.Again = true
 	return t
 }
 
-// Lacking begins the names of the counters of rows left out by the option that names the
-// column which they lack, such as "rows without LabelCol".
+// Lacking is the prefix of the names of the counters of rows left out. The rest of a name is
+// the option of the column that the rows lack, as in "rows without LabelCol".
 const Lacking = "rows without "
 
-// A badRow is an error about a row among those used of a batch.
+// badRow is an error about a row of a cleaned batch.
 type badRow struct {
 	row int
 	err error
@@ -41,8 +41,8 @@ type badRow struct {
 func (e *badRow) Error() string { return e.err.Error() }
 func (e *badRow) Unwrap() error { return e.err }
 
-// place returns an error about a row of the batch that was cleaned last as one about its row of
-// the shard; first is the number of the batch's first row there.
+// place turns an error about a row of the last cleaned batch into an error about that row of
+// the shard. first is the number of the batch's first row in the shard.
 func (t *table) place(err error, first int) error {
 	var bad *badRow
 	if !errors.As(err, &bad) {
@@ -66,7 +66,7 @@ func (t *table) readLabels(option, name string) int {
 	return t.read(rows.Column{Option: option, Name: name, Use: rows.Scalar, Range: rows.Any})
 }
 
-// readVectors adds a column of finite vectors.
+// readVectors adds a column of vectors of finite numbers.
 func (t *table) readVectors(option, name string) int {
 	return t.read(rows.Column{Option: option, Name: name, Use: rows.Vector, Range: rows.Finite, Help: "operators.Vectorize makes one of number columns"})
 }
@@ -76,7 +76,7 @@ func (t *table) readNumber(option, name string) int {
 	return t.read(rows.Column{Option: option, Name: name, Range: rows.Finite})
 }
 
-// readWeight adds a column of weights unless its name is empty: then it returns -1.
+// readWeight adds a column of weights. Where its name is empty, it returns -1.
 func (t *table) readWeight(name string) int {
 	if name == "" {
 		return -1
@@ -86,7 +86,7 @@ func (t *table) readWeight(name string) int {
 	return t.read(c)
 }
 
-// readNumbers is readNumber, or readVectors if the column is of vectors in the rows.
+// readNumbers is readNumber, or readVectors if the rows have vectors in that column.
 func (t *table) readNumbers(option, name string, d *engine.Dataset) (at int, vector bool) {
 	if d != nil && !d.Poisoned() {
 		i, err := batch.FindColumn(arrowrows.Arrow(d.Schema()), name)
@@ -117,7 +117,7 @@ func (t *table) bind(schema *arrow.Schema) error {
 	return nil
 }
 
-// ordered says that values of a type order by value, not by their text.
+// ordered reports whether values of a type are ordered by value, not by their text.
 func ordered(dt arrow.DataType) bool { return rows.IsNumber(dt) && dt.ID() != arrow.BOOL }
 
 // attrs are the names of the columns, for the plan.
@@ -129,10 +129,10 @@ func (t *table) attrs() []engine.Attr {
 	return attrs
 }
 
-// clean returns a batch of the table's columns alone, with the rows in which nothing is
-// missing; owned. first is the number of the batch's first row within its shard. Without
-// skip a row that lacks something is an error. Rows left out are counted, once for all looks
-// at them.
+// clean returns a batch of only the table's columns and only the rows without missing
+// values. The caller owns it. first is the number of the batch's first row within its shard.
+// Without skip, a missing value is an error. Rows left out are counted in the first pass
+// only.
 func (t *table) clean(c *engine.Context, rows arrow.Record, first int) (arrow.Record, error) {
 	used, err := t.Rows(c, first, rows)
 	if err == nil && !t.Again {
@@ -166,8 +166,8 @@ func weightOf(w []float64, i int) float64 {
 	return w[i]
 }
 
-// checkSlices checks what functions on slices are given: equal lengths, and the same as
-// the operators check of columns.
+// checkSlices checks the arguments of functions on slices: that lengths are equal, and all
+// that the operators check in columns.
 func checkSlices(n int, columns map[string][]float64, weight []float64) error {
 	for _, name := range sortedKeys(columns) {
 		v := columns[name]

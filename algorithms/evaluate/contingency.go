@@ -6,19 +6,19 @@ import (
 	"slices"
 )
 
-// contingency counts pairs of labels: how much weight the rows have whose truth is one
-// label and whose prediction, or cluster, another.
+// contingency is a contingency table: for each pair of a true label and a predicted label,
+// or cluster, the weight of the rows.
 type contingency struct {
 	Classes classes
 	Rows    int64
-	Truth   []int32 // of each cell, the numbers of its labels
+	Truth   []int32 // by cell: the numbers of its labels
 	Given   []int32
 	Weight  []sum
 
 	cells map[uint64]int32
 }
 
-// maxLabels bounds the number of distinct labels, since matrices have its square.
+// maxLabels bounds the number of distinct labels, since matrices have the square of it.
 const maxLabels = 2000
 
 // at returns the place of a cell.
@@ -69,14 +69,15 @@ func (c *contingency) merge(o *contingency) {
 	c.Rows += o.Rows
 }
 
-// cell is the rounded weight of a pair of labels, by their places in ascending order.
+// cell is the rounded weight of a pair of labels. Labels are given by their places in
+// ascending order.
 type cell struct {
 	truth, given int32
 	weight       float64
 }
 
-// counts is a table in order: cells of positive weight by truth and then by what is given,
-// and the weight of each label on either side.
+// counts is a sorted contingency table. Cells of positive weight are sorted by true label,
+// then by given label. truth and given have the weight of each label on that side.
 type counts struct {
 	labels       []string
 	cells        []cell
@@ -84,8 +85,8 @@ type counts struct {
 	total        float64
 }
 
-// counts puts the table in order. Labels are those of either side; those of rows without
-// weight are among them.
+// counts sorts the table. It has the labels of both sides, also those of rows without
+// weight.
 func (c *contingency) counts(byValue bool) *counts {
 	rank, labels := c.Classes.ranked(byValue)
 	n := len(labels)

@@ -6,8 +6,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// devianceState adds up deviances: of the predictions, and of the mean label in their
-// place.
+// devianceState has the sums of the deviances of the predictions, and of the mean label as a
+// constant prediction.
 type devianceState struct {
 	Own, Null     sum
 	BadLabel      bool
@@ -25,7 +25,8 @@ func (s *devianceState) merge(o *devianceState) {
 	s.BadMean = s.BadMean || o.BadMean
 }
 
-// add adds a row; rows without weight count for nothing, also where they have no deviance.
+// add adds a row. A row without weight changes nothing, even where its deviance is
+// undefined.
 func (s *devianceState) add(o RegressionOptions, label, prediction, w float64) {
 	if w == 0 {
 		return
@@ -49,13 +50,13 @@ func (s *devianceState) add(o RegressionOptions, label, prediction, w float64) {
 	switch {
 	case s.mean > 0 || power == 0:
 		s.Null.add(float64(w * unitDeviance(power, label, s.mean)))
-	case s.mean < 0: // at 0 every label is, and has no deviance
+	case s.mean < 0: // a mean of 0 means that all labels are 0; their deviance is 0
 		s.BadMean = true
 	}
 }
 
-// unitDeviance is that of one label y from the mean m for a variance of m^power (Jørgensen,
-// Exponential Dispersion Models, 1987).
+// unitDeviance returns the deviance of one label y from the mean m for a variance of m^power
+// (Jørgensen, Exponential Dispersion Models, 1987).
 func unitDeviance(power, y, m float64) float64 {
 	if power == 0 {
 		return float64((y - m) * (y - m))
@@ -80,10 +81,10 @@ func unitDeviance(power, y, m float64) float64 {
 	return 2 * d
 }
 
-// nearDeviance is unitDeviance for l = log(y/m) near 0, where the differences of large numbers
-// would leave nothing of it: with a = 2−power it is 2·m^a·Σ s[k]·l^(k+1)/(k+1)! over k from 1
-// on, where s[k] is the sum of the first k powers of a, from 1 on. (Its derivative by l is
-// 2·m^a·(exp(a·l)−exp(l))/(a−1).) 16 terms are exact to rounding for |l| and |a·l| up to ½.
+// nearDeviance is unitDeviance for l = log(y/m) near 0, where differences of large numbers
+// would cancel. With a = 2−power it is 2·m^a·Σ s[k]·l^(k+1)/(k+1)! over k ≥ 1. s[k] is 1 + a
+// + … + a^(k−1). (The derivative by l is 2·m^a·(exp(a·l)−exp(l))/(a−1).) 16 terms are exact
+// to rounding for |l| and |a·l| up to ½.
 func nearDeviance(power, l, m float64) float64 {
 	a := 2 - power
 	sum, s, term := 0.0, 1.0, float64(l*l)/2

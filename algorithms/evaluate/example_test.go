@@ -51,7 +51,7 @@ func Example() {
 	// 0.2 1 1
 }
 
-// Slices are measured without any job.
+// Slices are measured without a job.
 func ExampleMeasureMulticlass() {
 	truth := []string{"cat", "dog", "cat", "bird"}
 	predicted := []string{"cat", "cat", "cat", "bird"}

@@ -12,19 +12,19 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// An evaluation has two operators, or more of the first kind where it goes over the rows
-// again: one folds the rows of each subtask into a state, the other, with one subtask,
-// merges the states and writes the report. States are made of exact sums, counts and
-// extremes, so that neither the order of rows nor where they lie shows in them, and
-// functions on slices give the same bits by filling one state.
+// An evaluation has two kinds of operators. A folder folds the rows of each subtask into a
+// state; there is one for each pass over the rows. The reporter, with one subtask, merges
+// the states and writes the report. States consist of exact sums, counts and extremes, so
+// they do not depend on the order of rows or on where rows lie. Functions on slices fill one
+// state and so give the same bits.
 
-// stateRow is how states travel.
+// stateRow is a state as a row between operators.
 type stateRow struct {
 	Shard int64  `column:"shard"`
 	State []byte `column:"state"`
 }
 
-// noop is what operators that need no more than Process have in common.
+// noop has the methods of operators that need only Process.
 type noop struct{}
 
 func (noop) Open(*engine.Context) error                         { return nil }
@@ -32,8 +32,8 @@ func (noop) EndShard(*engine.Context, int, engine.Output) error { return nil }
 func (noop) Finish(*engine.Context, engine.Output) error        { return nil }
 func (noop) Close() error                                       { return nil }
 
-// builderOf returns the builder of a dataset. Where the dataset is nil there is no
-// builder to record that with: the job's function ends.
+// builderOf returns the builder of a dataset. Where the dataset is nil, no builder is there
+// to record the error, so builderOf panics, which ends the job's function.
 func builderOf(op string, d *engine.Dataset) *engine.Builder {
 	if d == nil || d.Builder() == nil {
 		panic(engine.Misuse{Err: fmt.Errorf("%s: the dataset is nil", op)})
@@ -60,12 +60,12 @@ func emitRows[T any](c *engine.Context, shard int, out engine.Output, rows ...T)
 func schemaOf[T any]() *arrow.Schema {
 	codec, err := batch.NewCodec[T]()
 	if err != nil {
-		panic(err) // of a type of ours
+		panic(err) // T is a type of this package
 	}
 	return codec.Schema()
 }
 
-// readStates merges the states of a batch into s.
+// readStates calls each with every state of a batch.
 func readStates[S any](rec arrow.Record, each func(shard int, state *S)) error {
 	shards, states := rec.Column(0).(*array.Int64), rec.Column(1).(*array.Binary)
 	for i := range states.Len() {
@@ -82,13 +82,13 @@ func readStates[S any](rec arrow.Record, each func(shard int, state *S)) error {
 type folding[S any] struct {
 	op string
 	in table
-	// sides are read by open, as Side(1), Side(2) of the context.
+	// sides are side inputs. open reads them as Side(1), Side(2) of the context.
 	sides []*engine.Dataset
 	open  func(c *engine.Context, s *S) error // prepares a state; may be nil
-	// add adds a batch of the table's columns without anything missing.
+	// add adds a batch of the table's columns that has no missing values.
 	add func(s *S, rows arrow.Record) error
-	// perShard has a state for every shard that has rows; otherwise there is one for every
-	// subtask, with or without.
+	// perShard makes a state for every shard with rows. Otherwise every subtask makes one,
+	// even without rows.
 	perShard bool
 }
 
@@ -216,8 +216,8 @@ func (o *reporter[S, R]) Finish(c *engine.Context, out engine.Output) error {
 	return out.Emit(c.Range.Hi-1, arrowrows.Batch(rec))
 }
 
-// begin checks what every evaluation is given: rows, options and columns. It is false
-// where nothing can be evaluated; the dataset is what to return then.
+// begin checks the rows, options and columns of an evaluation. Where they are wrong, it
+// returns false and the dataset to return to the caller.
 func begin(op string, rows *engine.Dataset, invalid error, t *table) (*engine.Dataset, bool) {
 	b := builderOf(op, rows)
 	if rows.Poisoned() {

@@ -7,24 +7,24 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// geometryState is what vectors and their clusters add up to.
+// geometryState has the sums over vectors by cluster.
 type geometryState struct {
 	Clusters classes
 	Dim      int // 0 before the first row
 	Rows     int64
-	// Of each cluster: the sums of weights, of weight times each feature, and of weight times
+	// By cluster: the sums of weight, of weight times each feature, and of weight times
 	// squared length.
 	Weight  []sum
-	Total   []sum // Dim of each
+	Total   []sum // by cluster, Dim sums each
 	Squares []sum
 
 	ids []int32
 }
 
-// vectorRows are vectors with their clusters and weights.
+// vectorRows gives vectors by row number.
 type vectorRows interface{ at(i int) []float64 }
 
-// add adds vectors of clusters by their numbers; w may be nil.
+// add adds vectors. ids has the numbers of their clusters; w may be nil.
 func (s *geometryState) add(x vectorRows, ids []int32, w []float64) error {
 	for i, c := range ids {
 		v := x.at(i)
@@ -92,17 +92,17 @@ func (s *geometryState) merge(o *geometryState) error {
 	return nil
 }
 
-// geometry is where clusters lie and how wide they are. Clusters without weight are left
-// out; the others are in ascending order of their labels.
+// geometry has the centres and spreads of clusters. Clusters without weight are left out.
+// The others are in ascending order of their labels.
 type geometry struct {
 	names  []string
-	place  []int32 // of each number of a label; -1: left out
+	place  []int32 // by number of a label; -1: left out
 	dim    int
 	rows   int64
 	weight []float64
 	center [][]float64
 	spread []float64 // mean squared distance to the centre
-	total  float64   // weight of all
+	total  float64   // weight of all rows
 	mean   []float64 // of all
 	within float64   // sum of weight times squared distance to the centre
 }
@@ -142,7 +142,7 @@ func (s *geometryState) geometry(byValue bool) *geometry {
 	return g
 }
 
-// wide returns the sum of squared distances of a cluster's rows to its centre.
+// wide returns the weighted sum of squared distances of a cluster's rows to its centre.
 func (s *geometryState) wide(id int, own []sum) float64 {
 	if !s.Squares[id].finite() {
 		return math.NaN()
@@ -157,10 +157,10 @@ func (s *geometryState) wide(id int, own []sum) float64 {
 	return max(v, 0)
 }
 
-// scatterState is what a second look at the rows adds up to, when centres are known.
+// scatterState has the sums of the second pass over the rows, when centres are known.
 type scatterState struct {
-	// Of each cluster of the geometry: sums of weight times silhouette, times distance to the
-	// centre, and times exact silhouette.
+	// By cluster of the geometry: the sums of weight times silhouette, of weight times
+	// distance to the centre, and of weight times exact silhouette.
 	Silhouette, Distance, Exact []sum
 
 	g        *geometry
@@ -191,7 +191,8 @@ func (s *scatterState) merge(o *scatterState) {
 }
 
 // add adds rows. The mean squared distance of a row x to the rows of a cluster is
-// |x-centre|² + spread, and without the row itself W/(W-w) times that.
+// |x-centre|² + spread. Without the row itself it is W/(W-w) times that, for a cluster of
+// weight W and a row of weight w.
 func (s *scatterState) add(x vectorRows, ids []int32, w []float64) {
 	g := s.g
 	for i, id := range ids {
@@ -216,9 +217,9 @@ func (s *scatterState) add(x vectorRows, ids []int32, w []float64) {
 	}
 }
 
-// silhouette is that of a row whose mean distance to the other rows of each cluster is
-// given; rest is the weight of the others in its own cluster, without which it is 0
-// (Rousseeuw, Journal of Computational and Applied Mathematics 20, 1987).
+// silhouette returns the silhouette of a row, given its mean distance to the other rows of
+// each cluster (Rousseeuw, Journal of Computational and Applied Mathematics 20, 1987). rest
+// is the weight of the other rows of its own cluster; where that is 0, so is the silhouette.
 func silhouette(mean []float64, own int, rest float64) float64 {
 	if !(rest > 0) {
 		return 0
@@ -235,7 +236,7 @@ func silhouette(mean []float64, own int, rest float64) float64 {
 	return 0
 }
 
-// neighbours are all rows, for exact silhouettes.
+// neighbours has all rows, for exact silhouettes.
 type neighbours struct {
 	dim    int
 	x      []float64 // row-major
@@ -260,8 +261,9 @@ func (n *neighbours) take(g *geometry, x vectorRows, ids []int32, w []float64) {
 	}
 }
 
-// distances returns the mean distance of a row to the rows of each cluster, its own row
-// left out by its distance 0 and by rest, the weight of the others.
+// distances returns the mean distance of a row to the other rows of each cluster. rest is
+// the weight of the other rows in its own cluster. The row itself adds nothing, as its
+// distance is 0.
 func (n *neighbours) distances(v []float64, own int, rest float64) []float64 {
 	clear(n.sums)
 	for i, c := range n.place {

@@ -10,9 +10,9 @@ import (
 )
 
 // JSON has no NaN and no infinities. In reports a NaN is null, infinities are the strings
-// "+Inf" and "-Inf", and other numbers are the shortest decimals that read back to the
-// same bits. Everything else is as encoding/json has it, but a field that is missing or
-// unknown is an error.
+// "+Inf" and "-Inf", and other numbers are the shortest decimals that read back to the same
+// bits. Everything else is as encoding/json has it, except that a missing or unknown field
+// is an error.
 
 // encodeReport returns the JSON of a report, a pointer to a struct.
 func encodeReport(report any) ([]byte, error) {

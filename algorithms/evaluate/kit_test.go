@@ -58,7 +58,7 @@ func requireClose(t require.TestingT, want, got float64, what string) {
 	require.InDelta(t, want, got, 1e-12*max(1, math.Abs(want)), what)
 }
 
-// wildNumbers are n numbers with magnitudes from 1e-8 to 1e16.
+// wildNumbers returns n numbers with magnitudes from 1e-8 to 1e16.
 func wildNumbers(purpose string, n int) []float64 {
 	r := shared.NewRandom(5, purpose, 0, 0)
 	v := make([]float64, n)

@@ -17,27 +17,27 @@ import (
 type MulticlassOptions struct {
 	// LabelCol names the column of the true labels, of any scalar type.
 	LabelCol string
-	// PredictionCol names the column of the predicted labels: numbers where the labels are
-	// numbers, else of the same type. Empty means the class of the largest probability, the
-	// first of several.
+	// PredictionCol names the column of the predicted labels. Where the labels are numbers,
+	// so are these; otherwise both have the same type. Empty means the class of the largest
+	// probability, the first one among equals.
 	PredictionCol string
 	// ProbabilityCols name the columns of the probabilities, one for each of Classes, or one
-	// vector column that has all of them. They are what LogLoss and TopK need.
+	// vector column that has all of them. LogLoss and TopK need them.
 	ProbabilityCols []string
-	// Classes are the texts of the labels that probabilities belong to, in their order. A
-	// label that is none of them has probability 0.
+	// Classes are the texts of the labels of the probabilities, in the same order. Any other
+	// label has probability 0.
 	Classes []string
 	// WeightCol names a column of row weights, numbers of 0 or more; empty means that every
 	// row weighs 1. A row of weight 2 counts as two rows.
 	WeightCol string
-	// TopK is the k of TopKAccuracy; 0 means that it is not computed.
+	// TopK is the k of TopKAccuracy; 0 means that TopKAccuracy is not computed.
 	TopK int
 	// Skip leaves out rows in which a column is null, NaN or infinite, and counts them as
 	// "rows skipped" in the run's report. Otherwise such a row is an error.
 	Skip bool
 }
 
-// Validate tells what is wrong with the options, apart from columns.
+// Validate returns what is wrong with the options, apart from columns.
 func (o MulticlassOptions) Validate() error {
 	switch {
 	case o.TopK < 0:
@@ -53,7 +53,7 @@ func (o MulticlassOptions) Validate() error {
 	return nil
 }
 
-// validateColumns tells what is wrong with the columns that are named.
+// validateColumns returns what is wrong with the names of the columns.
 func (o MulticlassOptions) validateColumns() error {
 	switch {
 	case o.PredictionCol == "" && len(o.ProbabilityCols) == 0:
@@ -73,9 +73,9 @@ func (o MulticlassOptions) validateColumns() error {
 type MulticlassReport struct {
 	Weight   float64 `json:"weight"` // of all rows
 	Accuracy float64 `json:"accuracy"`
-	// Macro averages count every class alike, weighted ones by the weight of its rows; micro
-	// averages count rows. Where a class is never predicted its precision counts as 0, where
-	// it never occurs its recall does.
+	// Macro averages count every class alike. Weighted averages count it by the weight of
+	// its rows. Micro averages count rows. The precision of a class that is never predicted
+	// counts as 0, and so does the recall of a class that never occurs.
 	PrecisionMacro    float64 `json:"precision_macro"`
 	RecallMacro       float64 `json:"recall_macro"`
 	F1Macro           float64 `json:"f1_macro"`
@@ -85,17 +85,17 @@ type MulticlassReport struct {
 	PrecisionWeighted float64 `json:"precision_weighted"`
 	RecallWeighted    float64 `json:"recall_weighted"`
 	F1Weighted        float64 `json:"f1_weighted"`
-	// Kappa is Cohen's: agreement beyond that of chance.
+	// Kappa is Cohen's kappa: agreement beyond chance.
 	Kappa float64 `json:"kappa"`
-	// LogLoss is the mean of -log of the probability given to the true class, cut to
-	// [2^-52, 1-2^-52].
+	// LogLoss is the mean of -log of the probability given to the true class. Probabilities
+	// are cut to [2^-52, 1-2^-52].
 	LogLoss float64 `json:"log_loss"`
-	// TopKAccuracy is the part of the rows whose class is among the TopK of the largest
-	// probabilities; of equal ones the earlier in Classes goes first.
+	// TopKAccuracy is the fraction of rows whose class is among the TopK classes of the
+	// largest probabilities. Among equals, the class that is earlier in Classes goes first.
 	TopKAccuracy float64 `json:"top_k_accuracy"`
-	// Classes are the labels that occur or are predicted, numbers in order of value, text of
-	// bytes; PerClass and Confusion follow them. Confusion[t][p] is the weight of the rows of
-	// class t that are predicted to be p.
+	// Classes are the labels that occur or are predicted. Numbers are ordered by value, text
+	// by bytes. PerClass and Confusion have the same order. Confusion[t][p] is the weight of
+	// the rows of class t that are predicted to be p.
 	Classes   []string      `json:"classes"`
 	PerClass  []ClassReport `json:"per_class"`
 	Confusion [][]float64   `json:"confusion"`
@@ -117,7 +117,8 @@ func (r MulticlassReport) MarshalJSON() ([]byte, error) { return encodeReport(&r
 // UnmarshalJSON implements json.Unmarshaler.
 func (r *MulticlassReport) UnmarshalJSON(data []byte) error { return decodeReport(data, r) }
 
-// String returns the numbers, those of classes, and the confusion matrix as tables.
+// String returns the numbers of the report, of each class, and the confusion matrix as
+// tables.
 func (r MulticlassReport) String() string {
 	var t text
 	t.numbersOf(r)
@@ -139,15 +140,15 @@ func (r MulticlassReport) String() string {
 	return t.String()
 }
 
-// ConfusionCell is a cell of a confusion matrix as a row.
+// ConfusionCell is a row with a cell of a confusion matrix.
 type ConfusionCell struct {
 	Truth     string  `column:"truth"`
 	Predicted string  `column:"predicted"`
 	Weight    float64 `column:"weight"`
 }
 
-// Confusion makes rows of the confusion matrix in a report, which Multiclass returned, by
-// truth and then by prediction; cells without weight are among them.
+// Confusion returns the confusion matrix in a report of Multiclass as rows, by truth and
+// then by prediction. Cells without weight are included.
 func Confusion(report *engine.Dataset) *engine.Dataset {
 	return partsOf("evaluate.Confusion", report, func(r *MulticlassReport) []ConfusionCell {
 		var cells []ConfusionCell
@@ -160,14 +161,14 @@ func Confusion(report *engine.Dataset) *engine.Dataset {
 	})
 }
 
-// multiState is what rows of classes add up to.
+// multiState has the sums over rows of classes.
 type multiState struct {
 	Counts        contingency
 	LogLoss       sum
 	Top           sum
 	NoProbability bool
 
-	place        []int32 // in o.Classes, of each number of a label; -1: none
+	place        []int32 // by number of a label: its place in o.Classes; -1: none
 	truth, given []int32
 	row          []float64
 	best         [][]byte
@@ -181,7 +182,7 @@ func (s *multiState) merge(o *multiState) {
 }
 
 // Multiclass measures predictions of classes. It returns a dataset of one row with a
-// MulticlassReport, see ReportOf; Confusion makes rows of its matrix.
+// MulticlassReport, see ReportOf. Confusion makes rows of its matrix.
 func Multiclass(rows *engine.Dataset, o MulticlassOptions) *engine.Dataset {
 	const op = "evaluate.Multiclass"
 	in := newTable(o.Skip)
@@ -241,7 +242,8 @@ func (o MulticlassOptions) readProbabilities(in *table, rows *engine.Dataset) (c
 	return columns, false
 }
 
-// probabilities returns the probabilities of a batch, row by row; nil where there are none.
+// probabilities returns the probabilities of a batch, row by row, or nil where there are
+// none.
 func (o MulticlassOptions) probabilities(s *multiState, rec arrow.Record, columns []int, vector bool) ([]float64, error) {
 	if columns == nil {
 		return nil, nil
@@ -290,7 +292,7 @@ func (o MulticlassOptions) likeliest(s *multiState, probability []float64, dst [
 	return dst
 }
 
-// add adds rows; probability has len(Classes) values each, or none.
+// add adds rows. probability has len(Classes) values for each row, or is empty.
 func (o MulticlassOptions) add(s *multiState, truth, given []int32, probability, w []float64) error {
 	if err := s.Counts.add(truth, given, w); err != nil || probability == nil {
 		return err
@@ -321,9 +323,9 @@ func (o MulticlassOptions) add(s *multiState, truth, given []int32, probability,
 	return nil
 }
 
-// MeasureMulticlass is Multiclass of slices: truth and predicted have the labels, weight
-// may be nil, and so may one of predicted and probability, which has a row of
-// len(o.Classes) values for each label. Options that name columns are not read.
+// MeasureMulticlass is Multiclass of slices. truth and predicted have the labels.
+// probability has a row of len(o.Classes) values for each label. weight may be nil, and so
+// may one of predicted and probability. Options that name columns are not read.
 func MeasureMulticlass[L Label](truth, predicted []L, probability [][]float64, weight []float64, o MulticlassOptions) (*MulticlassReport, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err

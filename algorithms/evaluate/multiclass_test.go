@@ -87,7 +87,7 @@ func TestMulticlassEqualsScikitLearn(t *testing.T) {
 	}
 }
 
-// Values of scikit-learn's log_loss, and the largest two of three by hand.
+// Values of scikit-learn's log_loss. The largest two of three are found by hand.
 func TestMulticlassProbabilities(t *testing.T) {
 	truth := slices.Clone(multiTruth)
 	truth[10] = "a"
@@ -99,7 +99,8 @@ func TestMulticlassProbabilities(t *testing.T) {
 		o := evaluate.MulticlassOptions{LabelCol: "truth", ProbabilityCols: abc, Classes: abc, TopK: 1, WeightCol: "weight"}
 		r := measured[evaluate.MulticlassReport](t, rows, multiclass(o))
 		requireClose(t, c.loss, r.LogLoss, "log-loss")
-		// The prediction is the likeliest class, so that the first of it is the accuracy.
+		// The prediction is the likeliest class, so the accuracy of the top 1 is the plain
+		// accuracy.
 		requireClose(t, r.Accuracy, r.TopKAccuracy, "top 1")
 		o.ProbabilityCols = []string{"p"}
 		requireSame(t, r, measured[evaluate.MulticlassReport](t, rows, multiclass(o)))
@@ -114,7 +115,7 @@ func TestMulticlassProbabilities(t *testing.T) {
 	o := evaluate.MulticlassOptions{Classes: abc, TopK: 2}
 	r := must(evaluate.MeasureMulticlass(abc, nil, [][]float64{{.2, .4, .4}, {.25, .5, .25}, {.25, .5, .25}}, nil, o))
 	requireClose(t, 1.0/3, r.TopKAccuracy, "ties")
-	// A label that no probability belongs to has probability 0.
+	// A label outside Classes has probability 0.
 	r = must(evaluate.MeasureMulticlass([]string{"z"}, nil, [][]float64{{1, 0, 0}}, nil, o))
 	requireClose(t, 52*math.Ln2, r.LogLoss, "unknown label")
 	require.Equal(t, []string{"a", "z"}, r.Classes)
@@ -156,7 +157,7 @@ func TestMulticlassEqualsItsDefinition(t *testing.T) {
 	})
 }
 
-// Labels have the order of their type, whatever type predictions have.
+// Labels are ordered by their own type, whatever the type of the predictions.
 func TestMulticlassLabelsOfAnyType(t *testing.T) {
 	type row struct {
 		Label     float64

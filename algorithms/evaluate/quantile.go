@@ -5,18 +5,19 @@ import (
 	"math/big"
 )
 
-// quantiles finds the q-quantile of values in a sweep over them in ascending order, and
-// what the pinball loss of that one value is: the loss of the best constant.
+// quantiles finds the q-quantile of values in a sweep over them in ascending order. It also
+// gives the pinball loss of the quantile as a constant prediction: the best constant.
 type quantiles struct {
 	HasLower, HasUpper bool
-	// Lower is the least value at which the weight up to it reaches q of all, Upper the least
-	// at which it exceeds that.
+	// Lower is the least value such that the weight of all values up to it reaches q times
+	// the total. Upper is the least value such that this weight exceeds q times the total.
 	Lower, Upper float64
-	// Sums of weights and of weight times value: of values below Lower, and of the others.
+	// Sums of weight, and of weight times value, over the values below Lower and over the
+	// others.
 	BelowWeight, Below, AboveWeight, Above sum
 }
 
-// visit takes a distinct value; its weight is a.
+// visit takes a distinct value. Its weight is the step's a.
 func (s *quantiles) visit(q float64, t *step) {
 	at := float64(q * t.total.a)
 	if t.afterA < at {
@@ -34,7 +35,7 @@ func (s *quantiles) visit(q float64, t *step) {
 	}
 }
 
-// merge adds what was seen of larger values, or of smaller ones.
+// merge adds the state of a sweep over larger values, or over smaller ones.
 func (s *quantiles) merge(o *quantiles) {
 	if o.HasLower && (!s.HasLower || o.Lower < s.Lower) {
 		s.HasLower, s.Lower = true, o.Lower
@@ -48,7 +49,7 @@ func (s *quantiles) merge(o *quantiles) {
 	s.Above.merge(&o.Above)
 }
 
-// value returns the quantile: between two values, their mean.
+// value returns the quantile. Where it lies between two values, it is their mean.
 func (s *quantiles) value() float64 {
 	if !s.HasUpper || s.Lower == s.Upper {
 		return s.Lower
@@ -56,7 +57,8 @@ func (s *quantiles) value() float64 {
 	return s.Lower + float64((s.Upper-s.Lower)/2)
 }
 
-// loss returns the sum of weight times pinball loss of Lower for q, rounded once.
+// loss returns the sum of weight times pinball loss for q where Lower is the prediction,
+// rounded once.
 func (s *quantiles) loss(q float64) float64 {
 	for _, part := range []*sum{&s.BelowWeight, &s.Below, &s.AboveWeight, &s.Above} {
 		if !part.finite() {

@@ -7,31 +7,31 @@ import (
 	"strings"
 )
 
-// What exceeds the range of float64 has no value in a report: an infinity, or a ratio of
-// two, would look like a result.
+// A measure that exceeds the range of float64 has no value in a report. An infinity, or a
+// ratio of infinities, would look like a result.
 
 const (
-	beyondRange   = "a sum on the way to it exceeds the range of float64: scale weights and values down"
+	beyondRange   = "an intermediate sum exceeds the range of float64: scale weights and values down"
 	beyondWeights = "the weights of all rows add up to more than a float64 can hold: scale them down"
 )
 
-// settle takes infinities, and what they made, out of a report, a pointer to a struct, and
-// records why. asked names the metrics that rows must give: a NaN without a reason is
-// one that came from infinities.
+// settle replaces infinities, and values computed from them, by NaN in a report, a pointer
+// to a struct, and records why. asked names the metrics that must have a value: if one is
+// NaN without a recorded reason, it came from infinities.
 func (u *undefined) settle(report any, weight float64, asked ...string) {
 	if weight == 0 {
-		return // the reason is told
+		return // the reason is recorded
 	}
 	v := reflect.ValueOf(report).Elem()
 	all := math.IsInf(weight, 0)
 	if all {
-		*u = nil // what the infinite weight made look undefined
+		*u = nil // these reasons came from the infinite weight
 		u.none("all", beyondWeights)
 	}
 	for _, m := range metrics(v.Type()) {
 		f := v.Field(m.index)
 		if f.Kind() != reflect.Float64 || m.name == "threshold" || m.name == "quantile" {
-			continue // what the options say
+			continue // set by the options
 		}
 		switch x := f.Float(); {
 		case all:
@@ -47,13 +47,13 @@ func (u *undefined) settle(report any, weight float64, asked ...string) {
 	}
 }
 
-// tells says whether it is recorded why a metric has no value.
+// tells reports whether a reason is recorded for a metric without a value.
 func (u *undefined) tells(name string) bool {
 	return slices.ContainsFunc(*u, func(why string) bool { return strings.HasPrefix(why, name+":") })
 }
 
-// clearInfinities makes infinities in a part of a report NaN, and reports whether there
-// were any. The score of a curve's first point is one by definition.
+// clearInfinities makes infinities in a part of a report NaN, and reports whether there were
+// any. The score of a curve's first point is infinite by definition.
 func clearInfinities(v reflect.Value) (found bool) {
 	switch v.Kind() {
 	case reflect.Float64:
@@ -74,9 +74,9 @@ func clearInfinities(v reflect.Value) (found bool) {
 	return found
 }
 
-// inUnits returns the power of two to scale weights by whose products are taken, 0 where
-// the products of the largest are far within float64. Scaling by it is exact but for what
-// is lost against the largest.
+// inUnits returns the power of two to scale weights by before they are multiplied. It is 0
+// where the products of the largest weight are far within float64. Scaling is exact except
+// where small weights underflow, which are negligible beside the largest.
 func inUnits(largest float64) int {
 	const far = 400 // bits: the square of a square is in range, too, if not by much
 	_, exponent := math.Frexp(largest)
@@ -94,7 +94,8 @@ func scaled(x float64, power int) float64 {
 	return math.Ldexp(x, power)
 }
 
-// f1 returns the harmonic mean of right/given and right/truth, of which one is more than 0.
+// f1 returns the harmonic mean of right/given and right/truth. At least one of given and
+// truth is more than 0.
 func f1(right, given, truth float64) float64 {
 	if both := given + truth; !math.IsInf(both, 0) {
 		return right / both * 2

@@ -15,7 +15,7 @@ import (
 )
 
 // noInfinity asserts that no number of a report is infinite, and that every NaN among the
-// named fields has its reason.
+// named fields has a reason.
 func noInfinity(t *testing.T, report any, undefined []string, fields ...string) {
 	t.Helper()
 	v := reflect.ValueOf(report).Elem()
@@ -71,11 +71,11 @@ func TestRegressionBeyondTheRange(t *testing.T) {
 		label, prediction, weight []float64
 		want                      string
 	}{
-		{[]float64{1e200, -1e200}, []float64{1, 2}, nil, "r2: a sum on the way"},
-		{[]float64{1.3e154, -1.3e154}, []float64{0, 0}, nil, "r2: a sum on the way"},
-		{[]float64{math.MaxFloat64, -math.MaxFloat64}, []float64{-math.MaxFloat64, math.MaxFloat64}, nil, "bias: a sum on the way"},
+		{[]float64{1e200, -1e200}, []float64{1, 2}, nil, "r2: an intermediate sum"},
+		{[]float64{1.3e154, -1.3e154}, []float64{0, 0}, nil, "r2: an intermediate sum"},
+		{[]float64{math.MaxFloat64, -math.MaxFloat64}, []float64{-math.MaxFloat64, math.MaxFloat64}, nil, "bias: an intermediate sum"},
 		{[]float64{1, 2}, []float64{2, 3}, []float64{big, big}, "all: the weights"},
-		{[]float64{1e10, 2e10}, []float64{2, 3}, []float64{big / 4, big / 4}, "mse: a sum on the way"},
+		{[]float64{1e10, 2e10}, []float64{2, 3}, []float64{big / 4, big / 4}, "mse: an intermediate sum"},
 	} {
 		r := must(evaluate.MeasureRegression(c.label, c.prediction, c.weight, evaluate.RegressionOptions{}))
 		require.Contains(t, "\n"+strings.Join(r.Undefined, "\n"), "\n"+c.want)
@@ -102,18 +102,18 @@ func TestOtherReportsBeyondTheRange(t *testing.T) {
 	c := must(evaluate.MeasureClustering[int, int]([]int{1, 2, 2}, [][]float64{{1e200}, {-1e200}, {2}}, nil, nil, evaluate.ClusteringOptions{Exact: true}))
 	noInfinity(t, c, c.Undefined, "silhouette", "exact_silhouette", "davies_bouldin", "calinski_harabasz", "within")
 	require.NotEmpty(t, c.Undefined)
-	// The numbers of pairs are beyond float64, the rest is not.
+	// The numbers of pairs exceed float64; nothing else does.
 	c = must(evaluate.MeasureClustering([]int{1, 2, 2}, nil, []int{1, 2, 1}, []float64{1e200, 1e200, 2e200}, evaluate.ClusteringOptions{}))
 	require.Len(t, c.Undefined, 1)
-	require.Contains(t, c.Undefined[0], "ari: a sum on the way")
+	require.Contains(t, c.Undefined[0], "ari: an intermediate sum")
 	require.Equal(t, 0.75, c.Purity)
-	// What no row is positive of has no lift.
+	// Where no row is positive, there is no lift.
 	b := must(evaluate.MeasureBinary([]int{0, 0}, []float64{0.1, 0.2}, nil, evaluate.BinaryOptions{}))
 	require.True(t, math.IsNaN(b.Curve[0].Lift))
 }
 
-// An error that no float64 can hold is not the largest float64: a median that falls on one has
-// no value, on slices and on datasets, and one that does not is as ever.
+// An error that exceeds float64 is not taken for the largest float64. A median that falls on
+// such an error has no value, on slices and on datasets. Other medians are unchanged.
 func TestMedianOfErrorsBeyondTheRange(t *testing.T) {
 	const huge = math.MaxFloat64
 	for _, c := range []struct {

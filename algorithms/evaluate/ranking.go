@@ -19,28 +19,29 @@ import (
 // RankingOptions say what Ranking reads. QueryCol, LabelCol and ScoreCol are required; the
 // zero value of the other fields is their default.
 type RankingOptions struct {
-	// QueryCol names the column of any scalar type whose equal values are one list.
+	// QueryCol names the query column, of any scalar type. Rows with equal values are one
+	// list.
 	QueryCol string
 	// LabelCol names the number column of relevance, from 0 to 500.
 	LabelCol string
-	// ScoreCol names the number column that lists are ordered by, the largest first.
+	// ScoreCol names the number column that orders lists, the largest first.
 	ScoreCol string
-	// WeightCol names a column of weights of queries, the same number of 0 or more in all rows
-	// of a query; empty means that every query weighs 1.
+	// WeightCol names a column of weights of queries, numbers of 0 or more. All rows of a
+	// query have the same weight. Empty means that every query weighs 1.
 	WeightCol string
-	// K is the length of the head of the list that is looked at; 0 means 10.
+	// K is the number of rows from the top of the list that count; 0 means 10.
 	K int
 	// Relevant is the least label of a relevant row, for all measures but NDCG; 0 means 1.
 	Relevant float64
-	// Flat says what NDCG counts a query as all of whose labels are 0, so that every order of
-	// its rows is as good as any; the zero value leaves it out.
+	// Flat says how NDCG counts a query with only labels of 0, for which all orders are
+	// equally good. The zero value leaves it out.
 	Flat FlatQueries
 	// Skip leaves out rows in which a column is null, NaN or infinite, and counts them as
 	// "rows skipped" in the run's report. Otherwise such a row is an error.
 	Skip bool
 }
 
-// Validate tells what is wrong with the options, apart from columns.
+// Validate returns what is wrong with the options, apart from columns.
 func (o RankingOptions) Validate() error {
 	switch {
 	case o.K < 0 || o.K > 1<<24:
@@ -55,7 +56,7 @@ func (o RankingOptions) Validate() error {
 
 const maxRelevance = 500
 
-// FlatQueries says what NDCG counts a query as all of whose labels are 0.
+// FlatQueries says how NDCG counts a query with only labels of 0.
 type FlatQueries int
 
 const (
@@ -85,27 +86,27 @@ func (o RankingOptions) withDefaults() RankingOptions {
 	return o
 }
 
-// RankingReport measures ordered lists. Each measure is a mean over queries, and where rows
-// of a query have equal scores, the mean over all their orders. A number without a value is
-// NaN, and Undefined says why.
+// RankingReport measures ordered lists. Each measure is a mean over queries. Where rows of a
+// query have equal scores, it is also the mean over all orders of these rows. A number
+// without a value is NaN, and Undefined says why.
 type RankingReport struct {
 	Weight  float64 `json:"weight"`  // of all queries
 	Queries int64   `json:"queries"` // their number
-	// NDCG is the sum over the first K rows of (2^label-1)/log2(1+place), over that of the
-	// best order. Of queries whose labels are all 0 there are FlatQueries; FlatAs is what they
-	// count as: "left out", "1" or "0".
+	// NDCG is the sum over the first K rows of (2^label-1)/log2(1+place), divided by the
+	// same sum for the best order. FlatQueries is the number of queries with only labels of
+	// 0. FlatAs is how they count: "left out", "1" or "0".
 	NDCG        float64 `json:"ndcg"`
 	FlatQueries int64   `json:"flat_queries"`
 	FlatAs      string  `json:"flat_as"`
-	// The others leave out queries without relevant rows, of which there are Irrelevant. MAP is
-	// the sum over the relevant rows among the first K of the precision down to them, over
-	// min(K, number of relevant rows).
+	// The other measures leave out queries without relevant rows; Irrelevant is their
+	// number. MAP sums, over the relevant rows among the first K, the precision of the list
+	// down to that row. The sum is divided by min(K, number of relevant rows).
 	MAP        float64 `json:"map"`
 	Irrelevant int64   `json:"irrelevant"`
-	// MRR is 1 over the place of the first relevant row, in the whole list.
+	// MRR is 1 over the place of the first relevant row in the whole list.
 	MRR float64 `json:"mrr"`
-	// Precision is the number of relevant rows among the first K over K, Recall over that of
-	// all relevant rows.
+	// Precision is the number of relevant rows among the first K, divided by K. Recall is
+	// the same number, divided by the number of all relevant rows.
 	Precision float64  `json:"precision"`
 	Recall    float64  `json:"recall"`
 	K         int64    `json:"k"`
@@ -127,7 +128,7 @@ func (r RankingReport) String() string {
 	return t.String()
 }
 
-// listed is a row of a list.
+// listed is a row of a query's list.
 type listed struct {
 	Query  string  `column:"query"`
 	Label  float64 `column:"label"`
@@ -135,7 +136,7 @@ type listed struct {
 	Weight float64 `column:"weight"`
 }
 
-// rankingState is what queries add up to.
+// rankingState has the sums over queries.
 type rankingState struct {
 	Queries, Irrelevant, Flat          int64
 	Weight, GainWeight, RelevantWeight sum
@@ -179,7 +180,7 @@ func Ranking(rows *engine.Dataset, o RankingOptions) *engine.Dataset {
 	return reporting[rankingState, RankingReport]{op: "Ranking", merge: (*rankingState).merge, report: o.report}.finish(states)
 }
 
-// lister is the operator that checks rows and gives queries their texts.
+// lister is the operator that checks rows and writes queries as text.
 type lister struct {
 	noop
 	in     table
@@ -222,7 +223,7 @@ func (o *lister) EndShard(*engine.Context, int, engine.Output) error {
 	return nil
 }
 
-// plainZero makes the queries -0 and 0 one.
+// plainZero turns the query -0 into 0, so that both are one query.
 func plainZero(query string) string {
 	if query == "-0" {
 		return "0"
@@ -279,7 +280,7 @@ func (o *ranker) free() {
 	o.reserved = 0
 }
 
-// MeasureRanking is Ranking of slices; weight may be nil. Options that name columns are not
+// MeasureRanking is Ranking of slices. weight may be nil. Options that name columns are not
 // read.
 func MeasureRanking[Q Label](query []Q, label, score, weight []float64, o RankingOptions) (*RankingReport, error) {
 	if err := o.Validate(); err != nil {
@@ -311,7 +312,7 @@ func MeasureRanking[Q Label](query []Q, label, score, weight []float64, o Rankin
 type ranking struct {
 	options  RankingOptions
 	state    rankingState
-	discount []float64 // 1/log2(1+place), by place less 1
+	discount []float64 // 1/log2(1+place), by place-1
 	labels   []float64
 }
 
@@ -319,7 +320,7 @@ func newRanking(o RankingOptions) *ranking { return &ranking{options: o} }
 
 // lists measures the lists of rows, which it sorts in place.
 func (r *ranking) lists(rows []listed) error {
-	// By label as well, so that sums go in one order whatever order rows come in.
+	// Sort by label as well, so that the order of sums does not depend on the order of rows.
 	slices.SortFunc(rows, func(a, b listed) int {
 		return cmp.Or(cmp.Compare(a.Query, b.Query), cmp.Compare(b.Score, a.Score), cmp.Compare(b.Label, a.Label))
 	})
@@ -337,9 +338,9 @@ func (r *ranking) lists(rows []listed) error {
 	return nil
 }
 
-// list measures one list in order. Rows of equal scores are taken together, by the
-// expectation over their orders (McSherry and Najork, Computing Information Retrieval
-// Performance Measures Efficiently in the Presence of Tied Scores, ECIR 2008).
+// list measures one sorted list. Rows of equal scores count by the expectation over their
+// orders (McSherry and Najork, Computing Information Retrieval Performance Measures
+// Efficiently in the Presence of Tied Scores, ECIR 2008).
 func (r *ranking) list(rows []listed) {
 	o, s, w := r.options, &r.state, rows[0].Weight
 	s.Queries++
@@ -397,8 +398,8 @@ func (r *ranking) list(rows []listed) {
 	s.Recall.add(float64(w * (found / float64(relevant))))
 }
 
-// between is the expected number of relevant rows among n of a tie, one relevant row left
-// out: of rest other rows hits are relevant.
+// between returns the expected number of relevant rows among n rows of a tie. One relevant
+// row of the tie is left out; of the other rest rows, hits are relevant.
 func between(n, hits, rest int) float64 {
 	if rest == 0 {
 		return 0
@@ -415,7 +416,8 @@ func (r *ranking) best(rows []listed) float64 {
 		r.labels = append(r.labels, row.Label)
 	}
 	slices.SortFunc(r.labels, func(a, b float64) int { return cmp.Compare(b, a) })
-	// Equal labels together, as the list takes equal scores, so that a perfect order is 1.
+	// Equal labels count together, as equal scores do in list, so that a perfect order gives
+	// 1.
 	var best float64
 	for lo := 0; lo < len(r.labels); {
 		hi, gains := lo, 0.0
@@ -440,11 +442,11 @@ func (r *ranking) discounts(lo, hi int) float64 {
 	return s
 }
 
-// reciprocal is the expectation of 1/place of the first relevant row, where hits of size
-// rows of a tie are relevant and lo rows stand before.
+// reciprocal returns the expectation of 1/place of the first relevant row in a tie of size
+// rows. hits of them are relevant, and lo rows come before the tie.
 func reciprocal(lo, size, hits int) float64 {
 	var s float64
-	p := float64(hits) / float64(size) // that the relevant one is the first, the second, …
+	p := float64(hits) / float64(size) // that the first relevant row is the x-th of the tie
 	for x := 1; x <= size-hits+1; x++ {
 		s += p / float64(lo+x)
 		p = float64(p * (float64(size-x-hits+1) / float64(size-x)))

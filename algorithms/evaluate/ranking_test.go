@@ -56,7 +56,7 @@ func TestRankingEqualsScikitLearn(t *testing.T) {
 	}
 }
 
-// By hand, without ties: relevant rows in places 1 and 3 of 4, at K = 2 and 4.
+// By hand, without ties: the relevant rows are in places 1 and 3 of 4; K is 2 and 4.
 func TestRankingByHand(t *testing.T) {
 	rows := []ranked{{"q", 1, 4, 1}, {"q", 0, 3, 1}, {"q", 2, 2, 1}, {"q", 0, 1, 1}}
 	r := must(measureRanked(rows, evaluate.RankingOptions{K: 2}))
@@ -214,9 +214,9 @@ func TestRankingRefusesWhatItCannotMeasure(t *testing.T) {
 	}
 }
 
-// TestFlatQueries: of a query whose rows all have the label 0 any order is as good as the best.
-// The other one has its only relevant row in the second place: 1/log2(3), which scikit-learn's
-// ndcg_score gives too, and 0 of the flat one. LightGBM and XGBoost take 1 for that.
+// TestFlatQueries has one query with only labels of 0. The other query has its only relevant
+// row in the second place: its NDCG is 1/log2(3). scikit-learn's ndcg_score gives the same,
+// and 0 for the flat query. LightGBM and XGBoost give 1 for the flat query.
 func TestFlatQueries(t *testing.T) {
 	for flat, want := range map[evaluate.FlatQueries]float64{
 		evaluate.FlatOut: 0.6309297535714574, evaluate.FlatOne: (0.6309297535714574 + 1) / 2, evaluate.FlatZero: 0.6309297535714574 / 2,

@@ -20,22 +20,22 @@ type RegressionOptions struct {
 	// WeightCol names a column of row weights, numbers of 0 or more; empty means that every
 	// row weighs 1. A row of weight 2 counts as two rows.
 	WeightCol string
-	// Quantile is what the pinball loss weighs rows above the prediction by, in (0, 1); 0
-	// means 0.5.
+	// Quantile is the quantile of the pinball loss, in (0, 1): the weight of labels above
+	// the prediction. 0 means 0.5.
 	Quantile float64
-	// Deviance is the kind of the mean deviance; the zero value computes none.
+	// Deviance is the kind of the mean deviance. The zero value computes none.
 	Deviance Deviance
-	// Power is that of the variance of TweedieDeviance: 0 or less, or 1 or more.
+	// Power is the power of the variance of TweedieDeviance: 0 or less, or 1 or more.
 	Power float64
-	// NoMedian saves bringing the rows in order twice: MedianAE, D2Absolute and D2Pinball are
-	// not computed.
+	// NoMedian saves two sorts of the rows. MedianAE, D2Absolute and D2Pinball are then not
+	// computed.
 	NoMedian bool
 	// Skip leaves out rows in which a column is null, NaN or infinite, and counts them as
 	// "rows skipped" in the run's report. Otherwise such a row is an error.
 	Skip bool
 }
 
-// Validate tells what is wrong with the options, apart from columns.
+// Validate returns what is wrong with the options, apart from columns.
 func (o RegressionOptions) Validate() error {
 	switch {
 	case !(o.Quantile >= 0 && o.Quantile < 1):
@@ -64,11 +64,11 @@ type RegressionReport struct {
 	MSE      float64 `json:"mse"`
 	RMSE     float64 `json:"rmse"`
 	MAE      float64 `json:"mae"`
-	MedianAE float64 `json:"median_ae"` // weighted; between two rows, their mean
+	MedianAE float64 `json:"median_ae"` // weighted; the mean of two rows where it lies between them
 	MaxError float64 `json:"max_error"` // the largest absolute error of a row of positive weight
 	Bias     float64 `json:"bias"`      // the mean of prediction minus label
-	// R2 is 1 - (sum of squared errors) / (that of the mean label); ExplainedVariance the
-	// same with the errors taken about their mean.
+	// R2 is 1 - (sum of squared errors) / (sum of squared errors of the mean label as the
+	// prediction). ExplainedVariance is the same with errors taken about their mean.
 	R2                float64 `json:"r2"`
 	ExplainedVariance float64 `json:"explained_variance"`
 	// MAPE is the mean of |error| / max(|label|, 2^-52).
@@ -77,8 +77,9 @@ type RegressionReport struct {
 	// (1-Quantile)·|error| where it is below.
 	Pinball  float64 `json:"pinball"`
 	Quantile float64 `json:"quantile"`
-	// D2Absolute and D2Pinball are 1 - loss/(loss of the best constant), by absolute error
-	// and by pinball loss; D2Deviance the same by Deviance, whose best constant is the mean.
+	// D2Absolute and D2Pinball are 1 - loss/(loss of the best constant), for the absolute
+	// error and the pinball loss. D2Deviance is the same for Deviance; the best constant is
+	// the mean.
 	D2Absolute float64  `json:"d2_absolute"`
 	D2Pinball  float64  `json:"d2_pinball"`
 	Deviance   float64  `json:"deviance"` // mean
@@ -100,14 +101,15 @@ func (r RegressionReport) String() string {
 	return t.String()
 }
 
-// regressionState is what rows of labels and predictions add up to. Operators fill a part
-// each.
+// regressionState has the sums over rows of labels and predictions. Each operator fills a
+// part of it.
 type regressionState struct {
 	Label, Error               moments // of label, and of label - prediction
 	Absolute, Percent, Pinball sum
 	MaxError                   float64
 	Deviance                   devianceState
-	// Order of absolute errors and of labels, the latter for the median and for Quantile.
+	// Quantiles of absolute errors and of labels: Labels for the median, Quantile for the
+	// quantile of the options.
 	Errors, Labels, Quantile quantiles
 }
 
@@ -185,7 +187,7 @@ func Regression(rows *engine.Dataset, o RegressionOptions) *engine.Dataset {
 // eachRow calls a function with the label, prediction and weight of every row of a batch.
 type eachRow func(rec arrow.Record, f func(label, prediction, w float64))
 
-// deviances adds the second look at the rows, when their mean label is known.
+// deviances adds the second pass over the rows, once their mean label is known.
 func (o RegressionOptions) deviances(rows, sums *engine.Dataset, in table, each eachRow) *engine.Dataset {
 	return folding[regressionState]{
 		op:    "RegressionDeviance",
@@ -228,14 +230,14 @@ func (o RegressionOptions) orders(rows *engine.Dataset, in table, each eachRow) 
 
 func numberText(v float64) string { return string(appendFloat(nil, v, 64)) }
 
-// absoluteError is finite: that of finite numbers may be beyond float64, and is then the
-// largest; see medianError.
+// absoluteError returns a finite number. Where the error of finite numbers exceeds float64,
+// it returns the largest float64; see medianError.
 func absoluteError(label, prediction float64) float64 {
 	return min(math.Abs(label-prediction), math.MaxFloat64)
 }
 
-// medianError returns the median of the absolute errors, an infinity where it falls on one that
-// may be beyond float64.
+// medianError returns the median of the absolute errors. It is infinite where it falls on an
+// error that may exceed float64.
 func (s *regressionState) medianError() float64 {
 	if math.IsInf(s.MaxError, 1) && max(s.Errors.Lower, s.Errors.Upper) == math.MaxFloat64 {
 		return math.Inf(1)
@@ -250,7 +252,7 @@ func (o RegressionOptions) visitLabels(s *regressionState, t *step) {
 	s.Quantile.visit(o.Quantile, t)
 }
 
-// MeasureRegression is Regression of slices; weight may be nil. Options that name columns
+// MeasureRegression is Regression of slices. weight may be nil. Options that name columns
 // are not read.
 func MeasureRegression(label, prediction, weight []float64, o RegressionOptions) (*RegressionReport, error) {
 	if err := o.Validate(); err != nil {
@@ -330,18 +332,18 @@ func (o RegressionOptions) report(s *regressionState) (*RegressionReport, error)
 	return r, nil
 }
 
-// Deviance is a kind of deviance: a measure of error for labels of which larger ones
-// vary more.
+// Deviance is a kind of deviance: a measure of error for labels whose variance grows with
+// their mean.
 type Deviance int
 
 const (
-	// NoDeviance computes none.
+	// NoDeviance computes no deviance.
 	NoDeviance Deviance = iota
-	// PoissonDeviance has a variance in proportion to the mean: for counts.
+	// PoissonDeviance is for a variance proportional to the mean, as of counts.
 	PoissonDeviance
-	// GammaDeviance has one in proportion to the square of the mean.
+	// GammaDeviance is for a variance proportional to the square of the mean.
 	GammaDeviance
-	// TweedieDeviance has one in proportion to the mean to the Power.
+	// TweedieDeviance is for a variance proportional to the mean to the Power.
 	TweedieDeviance
 )
 

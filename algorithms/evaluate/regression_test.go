@@ -43,8 +43,8 @@ func regression(o evaluate.RegressionOptions) func(*engine.Dataset) *engine.Data
 	return func(d *engine.Dataset) *engine.Dataset { return evaluate.Regression(d, o) }
 }
 
-// Values of scikit-learn's functions of these names, with sample_weight, pinball and
-// d2_pinball at alpha=0.25.
+// Values of scikit-learn's functions of these names, with sample_weight. pinball and
+// d2_pinball are at alpha=0.25.
 func TestRegressionEqualsScikitLearn(t *testing.T) {
 	for _, c := range []struct {
 		weight                                                   []float64
@@ -150,7 +150,7 @@ func TestRegressionEqualsItsDefinition(t *testing.T) {
 	})
 }
 
-// Weights of whole numbers are repetitions.
+// Integer weights are repetitions.
 func TestRegressionWeightsRepeatRows(t *testing.T) {
 	var label, guess []float64
 	weight := []float64{1, 0, 3, 2, 1, 4, 0, 1, 2}
@@ -169,7 +169,7 @@ func TestRegressionWeightsRepeatRows(t *testing.T) {
 	}
 }
 
-// Labels far from 0 lose nothing: nothing cancels in the sums about the mean.
+// Labels far from 0 lose no precision: nothing cancels in the sums about the mean.
 func TestRegressionFarFromZero(t *testing.T) {
 	label, guess := []float64{1e9 + 1, 1e9 + 2, 1e9 + 3, 1e9 + 4}, []float64{1e9 + 1, 1e9 + 2, 1e9 + 3, 1e9 + 5}
 	r := must(evaluate.MeasureRegression(label, guess, nil, evaluate.RegressionOptions{}))
@@ -267,8 +267,8 @@ func TestRegressionRefusesWhatItCannotMeasure(t *testing.T) {
 	require.Error(t, second(evaluate.MeasureRegression(numberLabel, numberGuess[1:], nil, evaluate.RegressionOptions{})))
 	require.Error(t, second(evaluate.MeasureRegression([]float64{1}, []float64{math.NaN()}, nil, evaluate.RegressionOptions{})))
 	require.Error(t, second(evaluate.MeasureRegression(nil, nil, nil, evaluate.RegressionOptions{Quantile: 2})))
-	// Errors beyond float64 are no crash.
+	// Errors that exceed float64 do not panic.
 	r := must(evaluate.MeasureRegression([]float64{math.MaxFloat64, 1}, []float64{-math.MaxFloat64, 1}, nil, evaluate.RegressionOptions{}))
 	require.True(t, math.IsNaN(r.MSE))
-	require.Contains(t, strings.Join(r.Undefined, "\n"), "mse: a sum on the way to it exceeds the range of float64")
+	require.Contains(t, strings.Join(r.Undefined, "\n"), "mse: an intermediate sum exceeds the range of float64")
 }

@@ -17,18 +17,18 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// ReportColumn is the column, of text, that holds the whole report as JSON in the one-row
-// datasets that evaluations return. The other columns are its numbers, by the names of
-// their JSON fields.
+// ReportColumn is the text column that has the whole report as JSON, in the one-row datasets
+// that evaluations return. The other columns are the numbers of the report, named as their
+// JSON fields.
 const ReportColumn = "report"
 
-// Report is what evaluations give.
+// Report is the constraint of the types of reports.
 type Report interface {
 	BinaryReport | MulticlassReport | RegressionReport | ClusteringReport | RankingReport
 }
 
-// ReportOf returns the report that was collected under a name from the dataset that an
-// evaluation returned.
+// ReportOf returns the report in the result of that name, collected from the dataset of an
+// evaluation.
 func ReportOf[R Report](result *engine.Result, name string) (*R, error) {
 	type row struct {
 		Report string `column:"report"`
@@ -80,7 +80,7 @@ func reportSchema[R any]() *arrow.Schema {
 	return arrow.NewSchema(append(fields, arrow.Field{Name: ReportColumn, Type: arrow.BinaryTypes.String}), nil)
 }
 
-// reportRecord returns the one row of a report, owned.
+// reportRecord returns the one row of a report. The caller owns it.
 func reportRecord[R any](mem memory.Allocator, schema *arrow.Schema, report *R) (arrow.Record, error) {
 	b, err := batch.NewRecordBuilder(mem, schema)
 	if err != nil {
@@ -92,7 +92,7 @@ func reportRecord[R any](mem memory.Allocator, schema *arrow.Schema, report *R) 
 		switch f := b.Field(i).(type) {
 		case *array.Float64Builder:
 			if n := v.Field(m.index).Float(); math.IsNaN(n) {
-				f.Append(math.NaN()) // one of many, on every processor
+				f.Append(math.NaN()) // always the same one of the many NaNs
 			} else {
 				f.Append(n)
 			}
@@ -108,7 +108,8 @@ func reportRecord[R any](mem memory.Allocator, schema *arrow.Schema, report *R) 
 	return b.NewRecord()
 }
 
-// partsOf makes rows of a part of a report: the points of a curve, the cells of a matrix.
+// partsOf returns a part of a report as rows, such as the points of a curve or the cells of
+// a matrix.
 func partsOf[R, T any](op string, report *engine.Dataset, parts func(r *R) []T) *engine.Dataset {
 	b := builderOf(op, report)
 	if report.Poisoned() {
@@ -136,8 +137,8 @@ func partsOf[R, T any](op string, report *engine.Dataset, parts func(r *R) []T) 
 // undefined collects the names of metrics that have no value, and why.
 type undefined []string
 
-// ratio returns a/b, or NaN where b is 0 and the metric has no value, and where one of them
-// is beyond float64.
+// ratio returns a/b. It is NaN where b is 0, as the metric then has no value, and where a or
+// b exceeds float64.
 func (u *undefined) ratio(name string, a, b float64, why string) float64 {
 	if b == 0 {
 		return u.none(name, why)
@@ -187,7 +188,7 @@ func (t *text) undefined(list []string) {
 	}
 }
 
-// grid writes rows of cells below each other, the first column to the left.
+// grid writes rows of cells as aligned columns, the first of them left-aligned.
 func (t *text) grid(rows [][]string) {
 	var widths []int
 	for _, row := range rows {

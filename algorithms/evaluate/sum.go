@@ -5,22 +5,23 @@ import (
 	"math/big"
 )
 
-// sum adds float64 values exactly: what it gives is the true sum, rounded once. So it is
-// a function of the values alone, whatever their order, and whatever was added where
-// before partial sums were put together.
+// sum adds float64 values exactly: its value is the true sum, rounded once. So it is a
+// function of the values alone. It depends neither on their order nor on how they were split
+// into partial sums.
 //
-// Hi and Lo hold the sum so far without an error, by two additions whose rounding errors
-// are exact (Knuth, The Art of Computer Programming 2, 4.2.2). Only what does not fit
-// there goes to Big, an integer of 2^-1074 that covers the whole range of float64, in
-// digits of 32 bits with room for carries (Neal, "Fast exact summation using small and
-// large superaccumulators", 2015). Weights of 1, integers and most data never need it.
+// Hi and Lo hold the sum so far without an error, as the rounding error of an addition is
+// itself a float64 (Knuth, The Art of Computer Programming 2, 4.2.2). Values that do not fit
+// there go to Big. It is an integer in units of 2^-1074 that covers the whole range of
+// float64, in digits of 32 bits with room for carries (Neal, "Fast exact summation using
+// small and large superaccumulators", 2015). Weights of 1, integers and most data never need
+// it.
 //
 // The zero value is an empty sum. Fields are exported for their codec only.
 type sum struct {
 	Hi      float64 `msgpack:"h,omitempty"`
 	Lo      float64 `msgpack:"l,omitempty"`
 	Big     []int64 `msgpack:"b,omitempty"` // nil until needed
-	Adds    int     `msgpack:"n,omitempty"` // to Big since its carries were handed on
+	Adds    int     `msgpack:"n,omitempty"` // to Big since carries were last propagated
 	Special float64 `msgpack:"s,omitempty"` // infinity or NaN once one was added
 }
 
@@ -44,7 +45,7 @@ func (s *sum) add(x float64) {
 	s.addSlowly(x, h, e)
 }
 
-// addSlowly ends add where its sum h has the error e.
+// addSlowly completes add where its sum h has a rounding error e.
 func (s *sum) addSlowly(x, h, e float64) {
 	if h-h != 0 || e-e != 0 { // infinite, NaN or too large
 		if x-x != 0 {
@@ -66,8 +67,8 @@ func (s *sum) addSlowly(x, h, e float64) {
 	}
 }
 
-// addProduct adds x·y: the rounded product and, below 1e150, its error, so that nothing is
-// lost unless it is below the least float64 (Dekker, Numerische Mathematik 18, 1971).
+// addProduct adds x·y: the rounded product and, below 1e150, its rounding error. So nothing
+// is lost except below the least float64 (Dekker, Numerische Mathematik 18, 1971).
 func (s *sum) addProduct(x, y float64) {
 	p := float64(x * y)
 	s.add(p)
@@ -136,7 +137,8 @@ func (s *sum) carry() {
 	s.Adds = 1
 }
 
-// merge adds what another sum holds, and may change how that is held.
+// merge adds another sum. It may change the representation of the other sum, but not its
+// value.
 func (s *sum) merge(o *sum) {
 	s.add(o.Hi)
 	s.add(o.Lo)
@@ -189,11 +191,11 @@ func (s *sum) exact() *big.Float {
 
 func newExact() *big.Float { return new(big.Float).SetPrec(exactBits) }
 
-// finite says that the sum is a number.
+// finite reports whether the sum is a finite number.
 func (s *sum) finite() bool { return s.Special == 0 }
 
-// spread returns the sum of squares about the mean, squares - total²/weight, from the
-// exact sums of w, w·x and w·x²; rounded once, so that nothing cancels. It is NaN where a
+// spread returns the sum of squares about the mean, squares - total²/weight, from the exact
+// sums of w, w·x and w·x². It is rounded once, so that nothing cancels. It is NaN where a
 // sum is not finite, and 0 without weight.
 func spread(weight, total, squares *sum) float64 {
 	if !weight.finite() || !total.finite() || !squares.finite() {

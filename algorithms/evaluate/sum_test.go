@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// trueSum is the sum in exact arithmetic, rounded once.
+// trueSum returns the sum in exact arithmetic, rounded once.
 func trueSum(values []float64) float64 {
 	total := new(big.Float).SetPrec(4000)
 	for _, v := range values {
@@ -44,7 +44,7 @@ func TestSumIsTheTrueSum(t *testing.T) {
 	})
 }
 
-// What is left when the large values have cancelled.
+// Small values remain when the large ones have cancelled.
 func TestSumKeepsWhatIsSmall(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var values []float64
@@ -70,7 +70,7 @@ func TestSumKeepsWhatIsSmall(t *testing.T) {
 	require.Equal(t, 1e-300, s.value())
 }
 
-// Digits that are full are handed on before others are added to them.
+// Full digits are carried over before others are added to them.
 func TestSumMergesFullDigits(t *testing.T) {
 	full := func() *sum {
 		s := &sum{Big: make([]int64, bigDigits), Adds: maxAdds}
@@ -81,7 +81,8 @@ func TestSumMergesFullDigits(t *testing.T) {
 	want := 2 * a.value()
 	a = full()
 	a.merge(b)
-	require.Less(t, a.Big[40], int64(1)<<33) // so that as many may follow as Adds says
+	// so that as many more additions as Adds permits are safe
+	require.Less(t, a.Big[40], int64(1)<<33)
 	require.Equal(t, want, a.value())
 }
 

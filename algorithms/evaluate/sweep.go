@@ -14,29 +14,29 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// What needs all rows in order of a value (of scores, of errors) is computed in a sweep
-// over the distinct values. Two weights belong to each: that of its positive rows and that
-// of the others, say. On datasets,
+// Measures that need all rows sorted by a value, such as a score or an error, are computed
+// in a sweep over the distinct values. Each distinct value has two weights, for example
+// those of its positive and negative rows. On datasets,
 //
 //	group     rows of a shard with equal values become one, with the sums of the weights
 //	range     groups move to the shard of their range of values
 //	totals    of each shard, which every subtask gets
 //	sweep     shard by shard, going on from the totals of the shards before
 //
-// Weights are added exactly. A step of the sweep sees them rounded once, so it sees the
-// same numbers wherever the shards end, and on slices too.
+// Weights are added exactly. A step of the sweep sees them rounded once. So it sees the same
+// numbers on slices and wherever the shards end.
 
 // weighted is a value with its weights.
 type weighted struct{ value, a, b float64 }
 
-// group is the distinct value of some rows and their weights.
+// group is a distinct value with the weights of its rows.
 type group struct {
 	value float64
 	a, b  sum
 }
 
-// groups sorts values, in place, and calls each for every distinct one in ascending
-// order, or in descending order. The group is lent.
+// groups sorts values in place and calls each for every distinct value, in ascending or
+// descending order. The group is valid only during the call.
 func groups(values []weighted, descending bool, each func(g *group) error) error {
 	slices.SortFunc(values, func(x, y weighted) int {
 		if descending {
@@ -57,8 +57,8 @@ func groups(values []weighted, descending bool, each func(g *group) error) error
 	return nil
 }
 
-// step is what a sweep shows of a distinct value: its weights, those of the values before
-// it, and those up to and with it.
+// step describes a distinct value in a sweep: its weights, the sums of the weights before
+// it, and the sums up to and including it.
 type step struct {
 	value            float64
 	a, b             float64
@@ -80,7 +80,7 @@ func (t *totals) merge(o *totals) {
 
 func (t *totals) round() { t.a, t.b = t.A.value(), t.B.value() }
 
-// sweeping goes over groups in their order.
+// sweeping goes over groups in order.
 type sweeping struct {
 	seen  totals
 	total *totals
@@ -113,8 +113,8 @@ func sweepSlice(values []weighted, descending bool, visit func(t *step)) *totals
 	return all
 }
 
-// groupRow is how groups travel. Several rows with one value are one group: where the
-// sum of a weight is no float64, it takes more than one.
+// groupRow is a group as a row between operators. A group takes several rows, with equal
+// values, where the sum of a weight is not one float64.
 type groupRow struct {
 	Value float64 `column:"value"`
 	A     float64 `column:"a"`
@@ -132,15 +132,15 @@ func (s *sum) components(dst []float64) []float64 {
 	rest := s.exact()
 	for rest.Sign() != 0 {
 		f, _ := rest.Float64()
-		f = min(max(f, -math.MaxFloat64), math.MaxFloat64) // a sum may be beyond float64
+		f = min(max(f, -math.MaxFloat64), math.MaxFloat64) // a sum may exceed float64
 		dst = append(dst, f)
 		rest.Sub(rest, newExact().SetFloat64(f))
 	}
 	return dst
 }
 
-// grouper adds the operator that groups the rows of each shard. extract appends the
-// values of a clean batch.
+// grouper adds the operator that groups the rows of each shard. extract appends the values
+// of a clean batch to dst.
 func grouper(rows *engine.Dataset, op string, in table, extract func(dst []weighted, rows arrow.Record) ([]weighted, error)) *engine.Dataset {
 	return rows.Builder().Add(engine.Spec{
 		Op:       op,
@@ -216,7 +216,7 @@ func (o *groupOperator) Close() error {
 	return nil
 }
 
-// holding is the values of a shard, which count against the run's budget.
+// holding has the values of a shard. They count against the run's memory budget.
 type holding struct {
 	values   []weighted
 	memory   interface{ Release(int64) }
@@ -239,7 +239,8 @@ func (h *holding) grow(c *engine.Context, n int) error {
 	return nil
 }
 
-// drop forgets the values of the shard; without a context also their room.
+// drop empties the values of the shard. Without a context it also releases their
+// reservation.
 func (h *holding) drop(c *engine.Context) {
 	h.values = h.values[:0]
 	if c == nil && h.memory != nil {
@@ -248,8 +249,8 @@ func (h *holding) drop(c *engine.Context) {
 	}
 }
 
-// sweepGroups adds the operators that sweep over groups: visit is called with a state for
-// each shard, and the step of each distinct value. It returns the dataset of the states.
+// sweepGroups adds the operators that sweep over groups. They call visit for each distinct
+// value with its step and the state of the shard. It returns the dataset of the states.
 func sweepGroups[S any](parts *engine.Dataset, op string, descending bool, attrs []engine.Attr, visit func(s *S, t *step)) *engine.Dataset {
 	by := operators.Asc("value")
 	if descending {
@@ -270,7 +271,7 @@ func sweepGroups[S any](parts *engine.Dataset, op string, descending bool, attrs
 		perShard: true,
 	}
 	if err := total.in.bind(arrowrows.Arrow(ranges.Schema())); err != nil {
-		panic(err) // a schema of ours
+		panic(err) // the schema is this package's
 	}
 	return parts.Builder().Add(engine.Spec{
 		Op:     op,
@@ -283,7 +284,8 @@ func sweepGroups[S any](parts *engine.Dataset, op string, descending bool, attrs
 	})
 }
 
-// groupTable is the table of groups, whose values need no check but are read by one.
+// groupTable is the table that describes groups. Their values need no check; they are read
+// through a table all the same.
 func groupTable() table {
 	var t table
 	for _, name := range []string{"value", "a", "b"} {

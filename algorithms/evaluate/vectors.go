@@ -18,7 +18,7 @@ type vectorReader struct {
 }
 
 // openVectors reads a column without nulls. size is the number of components of sparse
-// vectors whose type does not say it.
+// vectors, for types that do not have it.
 func openVectors(column arrow.Array, size int) (*vectorReader, error) {
 	dt := column.DataType()
 	if !batch.IsVector(dt) {
@@ -31,7 +31,7 @@ func openVectors(column arrow.Array, size int) (*vectorReader, error) {
 	return v, nil
 }
 
-// at returns the components of a row, lent until the next call.
+// at returns the components of a row. They are valid until the next call.
 func (v *vectorReader) at(i int) []float64 {
 	if !v.sparse {
 		return v.vectors.Dense(i)

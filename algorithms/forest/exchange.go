@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/foreign"
-	"github.com/superstep-ml/superstep/algorithms/lightgbm"
+	"github.com/superstep-ml/superstep/algorithms/interchange/foreign"
+	"github.com/superstep-ml/superstep/algorithms/interchange/lightgbm"
+	"github.com/superstep-ml/superstep/algorithms/interchange/xgboost"
 	"github.com/superstep-ml/superstep/algorithms/tree"
-	"github.com/superstep-ml/superstep/algorithms/xgboost"
 )
 
 // XGBoost returns the forest as a model of XGBoost, which predicts the same in float32: one

@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/algorithms/forest"
+	"github.com/superstep-ml/superstep/algorithms/interchange/lightgbm"
+	"github.com/superstep-ml/superstep/algorithms/interchange/xgboost"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
-	"github.com/superstep-ml/superstep/algorithms/lightgbm"
 	"github.com/superstep-ml/superstep/algorithms/tree"
-	"github.com/superstep-ml/superstep/algorithms/xgboost"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
 )

@@ -8,10 +8,10 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/foreign"
-	"github.com/superstep-ml/superstep/algorithms/lightgbm"
+	"github.com/superstep-ml/superstep/algorithms/interchange/foreign"
+	"github.com/superstep-ml/superstep/algorithms/interchange/lightgbm"
+	"github.com/superstep-ml/superstep/algorithms/interchange/xgboost"
 	"github.com/superstep-ml/superstep/algorithms/tree"
-	"github.com/superstep-ml/superstep/algorithms/xgboost"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 

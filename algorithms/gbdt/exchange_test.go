@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
+	"github.com/superstep-ml/superstep/algorithms/interchange/lightgbm"
+	"github.com/superstep-ml/superstep/algorithms/interchange/xgboost"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
-	"github.com/superstep-ml/superstep/algorithms/lightgbm"
-	"github.com/superstep-ml/superstep/algorithms/xgboost"
 )
 
 // result is a row of a query with a vector.

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
-	"github.com/superstep-ml/superstep/algorithms/lightgbm"
+	"github.com/superstep-ml/superstep/algorithms/interchange/lightgbm"
+	"github.com/superstep-ml/superstep/algorithms/interchange/xgboost"
 	"github.com/superstep-ml/superstep/algorithms/tree"
-	"github.com/superstep-ml/superstep/algorithms/xgboost"
 	"github.com/superstep-ml/superstep/shared"
 )
 

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
+	"github.com/superstep-ml/superstep/algorithms/interchange/onnx"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
-	"github.com/superstep-ml/superstep/algorithms/onnx"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
 )

@@ -73,8 +73,8 @@ func TestInfiniteLosses(t *testing.T) {
 	})
 }
 
-// The second derivatives of a row that weighs 0 are infinite where its mean is, and 0 times
-// infinity is no number: the matrix is to be that of the other rows.
+// The second derivatives of a row with weight 0 may be infinite at its mean, and 0 times
+// infinity is NaN. The matrix must be that of the other rows.
 func TestRowsWithoutWeightHaveNoCurvature(t *testing.T) {
 	x := [][]float64{{1, 0.5}, {0.25, -1}, {-0.5, 2}, {1e4, 1e4}}
 	table := trial.TableOf([]float64{1, 2, 3, 0}, x...)
@@ -83,7 +83,7 @@ func TestRowsWithoutWeightHaveNoCurvature(t *testing.T) {
 	with(t, table, objective.Linear{Loss: objective.Poisson{}, NoIntercept: true}, func(o opened) {
 		v, err := o.linear.Parameters(o.facts, objective.Coefficients{Margins: 1, D: 2, Weights: beta, Intercepts: []float64{0}})
 		require.NoError(t, err)
-		want := make([]float64, 3) // a lower triangle, of features over their scales
+		want := make([]float64, 3) // a lower triangle, for scaled features
 		for i, row := range x[:3] {
 			curve := table.Weight[i] * math.Exp(beta[0]*row[0]+beta[1]*row[1])
 			a, b := row[0]*beta[0]/v[0], row[1]*beta[1]/v[1]

@@ -12,7 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// planes has labels of a size about a plane of the features, some far off, all moved.
+// planes returns labels of a given size around a plane of the features, with some outliers.
+// moved is added to all labels.
 func planes(size, moved float64) trial.Table {
 	table := trial.Gaussian(3, 400, 5)
 	for i := range table.N {
@@ -26,7 +27,7 @@ func planes(size, moved float64) trial.Table {
 	return table
 }
 
-// Labels of whatever magnitude take few reads, and moving all of them moves the intercept.
+// Labels of any magnitude need few reads, and moving all of them moves the intercept.
 func TestLabelsOfAnyMagnitude(t *testing.T) {
 	for _, size := range []float64{1e-6, 1, 1e3, 1e6} {
 		for _, m := range []optim.Method{optim.Auto, optim.LBFGS, optim.OWLQN} {
@@ -43,13 +44,13 @@ func TestLabelsOfAnyMagnitude(t *testing.T) {
 			}
 		}
 	}
-	// With labels a million times the loss's own scale Newton's method has next to no second
-	// derivatives to go by.
+	// With labels a million times as large as the loss's own scale, Newton's method has almost
+	// no second derivatives to use.
 	require.LessOrEqual(t, fit(t, planes(1e6, 0), objective.Linear{Loss: objective.Huber{}}, optim.Settings{}).Reads, 100.0)
 }
 
-// Survival times of another unit are the same problem: the intercept has the logarithm of the
-// unit more, and the optimum is the same.
+// Survival times in another unit are the same problem: the intercept differs by the logarithm
+// of the unit, and the optimum is the same.
 func TestTimesOfAnyUnit(t *testing.T) {
 	times := []float64{1, 4, 2, 7, 5, 12}
 	for _, m := range []optim.Method{optim.Auto, optim.LBFGS} {
@@ -69,7 +70,7 @@ func TestTimesOfAnyUnit(t *testing.T) {
 	}
 }
 
-// Offsets that are large, and nearly the same, are what the intercept begins by undoing.
+// The first intercept compensates offsets that are large and nearly equal.
 func TestLargeOffsets(t *testing.T) {
 	table := trial.Gaussian(6, 300, 3)
 	for i := range table.N {

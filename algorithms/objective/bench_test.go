@@ -17,8 +17,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// benchTable returns rows with classes that a plane nearly separates; of sparse ones each
-// has some entries.
+// benchTable returns rows with classes that a plane nearly separates. Sparse rows have some
+// entries each.
 func benchTable(n, d, entries int) trial.Table {
 	table := trial.Table{N: n, D: d, Sparse: entries > 0, Label: make([]float64, n)}
 	table.X = make([]float64, n*d)
@@ -110,8 +110,8 @@ func BenchmarkPass(b *testing.B) {
 	}
 }
 
-// BenchmarkTraining trains on two subtasks: rows are checked, the facts learned, and the
-// objective minimised; the last two are timed by themselves, the best of the runs.
+// BenchmarkTraining trains on two subtasks: rows are checked, the facts computed, and the
+// objective minimised. The last two are also timed separately. It reports the best of the runs.
 func BenchmarkTraining(b *testing.B) {
 	for _, at := range []struct {
 		n, d, entries int

@@ -7,10 +7,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// A Kinked loss is minimised through Smooth in rounds. Each minimises the smooth objective
-// from where the last one ended; then bound, whose sums are reduced over shards, tells by
-// gap how far the parameters are from the minimum of the Kinked loss itself, and if that
-// is too far refine moves the multipliers:
+// A Kinked loss is minimised through Smooth in rounds. Each round minimises the smooth
+// objective from where the last one ended. Then bound computes sums that are reduced over
+// shards, and gap tells from them how far the parameters are from the minimum of the Kinked
+// loss itself. If that is too far, refine moves the multipliers:
 //
 //	minimise F with Smooth{Loss}                 any optimiser for smooth functions
 //	sums = Σ over shards of bound(shard, v)      one read
@@ -20,10 +20,10 @@ import (
 // boundLen returns the number of sums of bound.
 func (e *evaluator) boundLen() int { return 5 + 2*e.d }
 
-// bound finds for each row of the shard the multiplier that the smooth loss has at v, and
-// adds to out what gap needs: the loss without smoothing, and for the rows that draw the
-// margin up and those that draw it down apart, so that gap can balance them, their part in
-// the dual objective, their multipliers, and their multipliers times features. One read.
+// bound computes, for each row of the shard, the multiplier of the smooth loss at v. It adds to
+// out what gap needs: the loss without smoothing, the rows' part in the dual objective, their
+// multipliers, and their multipliers times features. Rows that pull the margin up and rows that
+// pull it down have separate sums, so that gap can balance them. One read.
 func (e *evaluator) bound(shard int, v, out []float64) error {
 	s, smooth := e.at(shard), e.loss.(Smooth)
 	if s.next == nil {
@@ -87,7 +87,7 @@ func (e *evaluator) bound(shard int, v, out []float64) error {
 	return nil
 }
 
-// scaleSums turns sums of features as they are into those of scaled ones.
+// scaleSums converts sums of unscaled features to sums of scaled features.
 func (e *evaluator) scaleSums(sums []float64, total float64) {
 	for j, inverse := range e.inverse {
 		if e.centred {
@@ -110,9 +110,9 @@ func (l line) value(r float64) float64 {
 	return r
 }
 
-// gap returns the mean Kinked loss with its penalty at v, and a lower bound of the minimum
-// of that: the value of the dual problem at the multipliers of bound, whose reduced sums
-// are given. Where nothing penalises the coefficients there is no bound, −Inf.
+// gap returns the mean Kinked loss with its penalty at v, and a lower bound of its minimum. The
+// bound is the value of the dual problem at the multipliers of bound. sums are the reduced sums
+// of bound. Without a penalty on the coefficients there is no bound, and the result is −Inf.
 func (e *evaluator) gap(v, sums []float64, l1, l2 float64) (objective, bound float64) {
 	objective = sums[0] / e.weight
 	for j, value := range v {
@@ -122,7 +122,7 @@ func (e *evaluator) gap(v, sums []float64, l1, l2 float64) (objective, bound flo
 	if !(l2 > 0) {
 		return objective, math.Inf(-1)
 	}
-	// An intercept, which nothing penalises, asks the pulls of both sides to be equal: the
+	// An intercept without a penalty requires that the pulls of both sides are equal. The
 	// greater ones are made smaller, which keeps them within their bounds.
 	up, down := 1.0, 1.0
 	if e.intercept {
@@ -147,9 +147,9 @@ func (e *evaluator) gap(v, sums []float64, l1, l2 float64) (objective, bound flo
 	return objective, bound
 }
 
-// refine makes the multipliers of the last bound those that the smooth loss of the
-// shard's rows is drawn to, and makes the smoothing less. No read; margins kept for the
-// shard stay as they are, but losses and gradients are other ones from now on.
+// refine sets the centres of the smooth loss to the multipliers of the last bound, and reduces
+// the smoothing. No read. Margins kept for the shard stay valid, but losses and gradients are
+// different from now on.
 func (e *evaluator) refine(shard int) error {
 	s, smooth := e.at(shard), e.loss.(Smooth)
 	if s.next == nil {

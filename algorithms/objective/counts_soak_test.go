@@ -2,8 +2,9 @@
 
 package objective_test
 
-// everyDesign is how many designs there are between two that a loss is tested with.
+// everyDesign is the interval of the designs with which a loss is tested.
 const everyDesign = 1
 
-// thorough tests every update with every schedule, and long parameters with every method.
+// thorough says whether every update is tested with every schedule, and long parameters with
+// every method.
 const thorough = true

@@ -9,45 +9,45 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// evaluator evaluates a Linear objective on the rows of a subtask. It goes through rows in
-// chunks that stay in the cache between the products with the coefficients, the loss,
-// and the sums for the gradient, so that the features come from memory once. Where chunks
-// end changes no bit.
+// evaluator evaluates a Linear objective on the rows of a subtask. It processes rows in chunks
+// that stay in the cache between the products with the coefficients, the loss, and the sums for
+// the gradient, so that features are read from memory only once. The ends of chunks change no
+// bit.
 type evaluator struct {
 	scaling
 	loss    Loss
-	k       int     // margins of a row
-	weight  float64 // of all rows
-	first   float64 // intercept to begin with
+	k       int     // number of margins of a row
+	weight  float64 // total weight of all rows
+	first   float64 // first intercept
 	kinked  bool    // see nearlyNonsmooth
 	sparse  bool
-	classes int // that labels are numbers of, 0 where they are none
+	classes int // number of classes, 0 if labels are not classes
 
-	context context.Context // of the job; nil: it cannot be ended
+	context context.Context // context of the job; nil: the job cannot be ended
 	lo      int
-	total   int // shards of all subtasks
+	total   int // number of shards of all subtasks
 	shards  []*shardRows
 	longest int // rows of the longest chunk
 
-	beta, add []float64 // coefficients and what is added, of a point or a direction
-	zero      bool      // the parameters are all 0, as where training begins, and so are products
+	beta, add []float64 // coefficients and addends of a point or a direction
+	zero      bool      // all parameters are 0, as at the start of training, and so are products
 	ordered   bool      // see order
-	of        *float64  // the first of the parameters that came last
-	latest    int       // shard that they came for
-	width     int       // of the rows at hand: columns, d or those of a narrow shard
+	of        *float64  // the first element of the last parameters
+	latest    int       // the shard that they were for
+	width     int       // number of columns of the current rows: d, or those of a narrow shard
 	perClass  classWork
 	packed    *kernel.Packed
-	part      rows.Block // the chunk at hand
+	part      rows.Block // the current chunk
 	batch     Batch      // room for a chunk
 	margin    []float64  // room for the margins of a chunk
 	narrow    []float64  // room for the margins that have coefficients, where there are others
 	coef      []float64  // room for weighted slopes
-	pull      []float64  // what the rows of a chunk are multiplied with for the gradient
+	pull      []float64  // factors of the rows of a chunk for the gradient
 	single    []float64  // room for one of several margins
 	raw       []float64  // Margins×d sums of several margins
 	folds     bool       // shards are narrow
 	trees     []*tree    // how narrow shards are folded, see fold
-	wide      wideWork   // how others are
+	wide      wideWork   // how other shards are folded
 	sums      []float64  // k sums of coef
 	curve     []float64  // room for curvatures
 	hessian   hessianWork
@@ -59,16 +59,16 @@ type evaluator struct {
 // shardRows are the rows of a shard, and what is kept for each of them.
 type shardRows struct {
 	*rows.Block
-	number int       // of the shard
-	weight []float64 // with class weights; nil where every row weighs 1
-	chunk  int       // rows at a time
-	read   int       // ... where all are read
+	number int       // number of the shard
+	weight []float64 // with class weights; nil if every row weighs 1
+	chunk  int       // rows per chunk
+	read   int       // rows per chunk if all rows are read
 	m, q   []float64 // margins at the current point and of the direction, N×k
 	prox   []float64 // multipliers of a Smooth loss; nil while they are 0
-	next   []float64 // those that refine makes prox
-	mu     float64   // smoothing of a Smooth loss; 0 while it is the first
-	kept   []float64 // of a narrow shard: what its latest pass came to, see fold
-	probed *probed   // nil where margins are not kept
+	next   []float64 // multipliers that refine moves to prox
+	mu     float64   // smoothing of a Smooth loss; 0 before the first refine
+	kept   []float64 // for a narrow shard: the result of its last pass, see fold
+	probed *probed   // nil if margins are not kept
 }
 
 // evaluator returns an evaluator without rows.
@@ -103,7 +103,7 @@ func (l Linear) evaluator(f *rows.Facts) (*evaluator, error) {
 	return e, nil
 }
 
-// grow makes room for chunks of n rows.
+// grow allocates room for chunks of n rows.
 func (e *evaluator) grow(n int) {
 	if n <= len(e.batch.Loss) {
 		return
@@ -119,7 +119,7 @@ func (e *evaluator) grow(n int) {
 	}
 }
 
-// functions returns what the optimiser has of the evaluator.
+// functions returns the evaluator for the optimiser.
 func (e *evaluator) functions() optim.Evaluator {
 	f := optim.Evaluator{
 		Dim: e.parameters(), Weight: e.weight, PenaltyFactors: e.factors(), Evaluate: e.evaluate,
@@ -143,8 +143,8 @@ func (e *evaluator) functions() optim.Evaluator {
 	return f
 }
 
-// initial returns the parameters to start from: the intercept alone, of the loss that has one
-// margin; nil means zeros.
+// initial returns the first parameters: only an intercept, for a loss with one margin; nil
+// means zeros.
 func (e *evaluator) initial() []float64 {
 	if !e.intercept || e.Margins != 1 || !finite(e.first) {
 		return nil
@@ -154,13 +154,14 @@ func (e *evaluator) initial() []float64 {
 	return v
 }
 
-// newtonUpTo returns up to how many parameters Newton's method is worth it.
+// newtonUpTo returns the largest number of parameters for which Newton's method pays.
 //
-// Of one margin these are 32. Of several LBFGS needs three times as many iterations and more
-// where features correlate, by 0.5 from one to the next, and a read of second derivatives takes
-// about twice as long as one of gradients, if rows fill registers. So with 36 to 64 parameters,
-// 3 to 8 classes and 50,000 rows Newton's method came within 1e-6 of the optimum in 0.2 to 0.95
-// of the time; but in 1.1 to 1.7 times the time where features did not correlate at all.
+// With one margin this is 32. With several margins, LBFGS needs three times as many iterations
+// and more if features correlate, by 0.5 from one to the next. A read of second derivatives
+// takes about twice as long as one of gradients, if rows fill registers. With 36 to 64
+// parameters, 3 to 8 classes and 50,000 rows, Newton's method came within 1e-6 of the optimum
+// in 0.2 to 0.95 of the time. If features did not correlate at all, it took 1.1 to 1.7 times
+// the time.
 func (e *evaluator) newtonUpTo() int {
 	if dense := e.packed != nil; dense && e.stride() >= registers {
 		return 64
@@ -168,10 +169,10 @@ func (e *evaluator) newtonUpTo() int {
 	return 32
 }
 
-// hessianCost returns what a read with second derivatives takes beside one without. Of dense
-// rows with one margin and 50 features it takes between three and four times as long, and what
-// it takes longer grows as the features. Sparse rows, of which one in ten features is presumed
-// to be there, are made dense for it.
+// hessianCost returns the cost of a read with second derivatives relative to one without. For
+// dense rows with one margin and 50 features it takes between three and four times as long, and
+// the additional time grows as the number of features. Sparse rows are made dense for it, and
+// one in ten of their features is assumed to be present.
 func (e *evaluator) hessianCost() float64 {
 	longer := float64(e.stride()*(e.Margins+1)) / 40
 	if e.sparse {
@@ -180,8 +181,8 @@ func (e *evaluator) hessianCost() float64 {
 	return 1 + longer
 }
 
-// registers is how many features and intercept a row needs for products of its features with
-// each other to be made in vector registers alone.
+// registers is the least number of features and intercept for which the products of a row's
+// features with each other fill vector registers.
 const registers = 8
 
 // at returns the rows of a shard.
@@ -194,18 +195,18 @@ func (e *evaluator) evaluate(shard int, v, out []float64) error {
 	return e.pass(s, atPoint, 0, out)
 }
 
-// source says where a pass over rows has their margins from.
+// source says where a pass gets the margins of rows.
 type source int
 
 const (
-	atPoint source = iota // the point, which evaluate was given
-	atStart               // the point, whose margins are kept as the current ones
-	onRay                 // a step from the current ones along the point's, which are kept
-	onStep                // a step from the current ones along those kept
+	atPoint source = iota // the point that evaluate was given
+	atStart               // the same, and its margins are kept as the current ones
+	onRay                 // a step from the current margins along those of the point, which are kept
+	onStep                // a step from the current margins along the kept ones
 )
 
-// pass adds loss and gradient of the rows of a shard to out, and second derivatives where it
-// has room for them.
+// pass adds loss and gradient of the rows of a shard to out, and second derivatives if out has
+// room for them.
 func (e *evaluator) pass(s *shardRows, from source, step float64, out []float64) error {
 	if len(out) > 1+e.parameters() {
 		return e.hessianPass(s, from, step, out)
@@ -248,8 +249,8 @@ func (e *evaluator) marginsFrom(s *shardRows, part *rows.Block, lo int, from sou
 	return m
 }
 
-// interrupted returns the reason why the job is to end, if it is. It is asked once a
-// chunk: with many margins the rows of a shard may take long.
+// interrupted returns the reason why the job must end, if it must. It is called once per chunk:
+// with many margins the rows of a shard may take long.
 func (e *evaluator) interrupted() error {
 	if e.context == nil || e.context.Err() == nil {
 		return nil
@@ -286,7 +287,7 @@ func (e *evaluator) margins(b *rows.Block, offset, m []float64) {
 	}
 }
 
-// addTo makes margins of the products of rows with the coefficients of the only one.
+// addTo converts the products of rows with the coefficients of the only margin to margins.
 func (e *evaluator) addTo(m, offset []float64) {
 	add := e.add[0]
 	if offset == nil {
@@ -325,7 +326,7 @@ func (e *evaluator) products(b *rows.Block, m []float64) {
 	}
 }
 
-// lossAt evaluates the loss of rows, the first of which is row lo of the shard, at margins m.
+// lossAt evaluates the loss of rows at margins m. The first of the rows is row lo of the shard.
 func (e *evaluator) lossAt(s *shardRows, b *rows.Block, lo int, m []float64) *Batch {
 	t := &e.batch
 	t.N, t.K, t.Label, t.Censor, t.Margin = b.N, e.k, b.Label, b.Censor, m

@@ -5,8 +5,8 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 )
 
-// OpenWide is Open with buffers of all parameters for every shard, however few of the
-// features its rows have.
+// OpenWide is Open with buffers of all parameters for every shard, even if its rows have few of
+// the features.
 func (l Linear) OpenWide(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	data, err := l.Table.Open(ctx)
 	if err != nil {

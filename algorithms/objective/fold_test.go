@@ -14,9 +14,9 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// foldedSums returns what the passes over all rows add up to, with parameters that change
-// between them in place: folded by the evaluator, which is told that it may keep what it made
-// of parameters, or in a buffer of each shard.
+// foldedSums returns the sums of the passes over all rows, with parameters that change in place
+// between passes. The evaluator folds them and may keep what it computes from parameters;
+// otherwise each shard has a buffer.
 func foldedSums(t *testing.T, table trial.Table, l objective.Linear, folded bool, parallelism int) []float64 {
 	evaluator := shared.Scratch[optim.Evaluator]("evaluator")
 	r := trial.Run(t, func(b *engine.Builder) {
@@ -77,22 +77,22 @@ func foldedSums(t *testing.T, table trial.Table, l objective.Linear, folded bool
 	return got
 }
 
-// What the passes came to so far, and what they are given.
+// The results of the passes so far, and their inputs.
 var (
 	results    = shared.Scratch[[]float64]("results")
 	parameters = shared.Scratch[[]float64]("parameters")
 )
 
-// Sums that the evaluator folds have the bits of those in buffers of each shard, whatever the
-// magnitudes, with empty shards and features that do not matter, at any parallelism.
+// Sums that the evaluator folds have the bits of those in buffers of each shard: for all
+// magnitudes, with empty shards and features without influence, at any parallelism.
 func TestFoldedSumsHaveTheSameBits(t *testing.T) {
 	wild := trial.Wild(200, 4)
 	few := trial.Wild(21, 4) // some shards are empty
 	still := trial.Wild(100, 5)
 	for i := range still.N {
-		still.Row(i)[2] = 0 // its coefficient does not matter
+		still.Row(i)[2] = 0 // its coefficient has no influence
 	}
-	constant := trial.Gaussian(5, 320, 3) // what it adds to gradients is −0 in every shard
+	constant := trial.Gaussian(5, 320, 3) // its contribution to gradients is −0 in every shard
 	for i := range constant.N {
 		x := constant.Row(i)
 		x[0], x[1], x[2] = 0.01*x[0], 0.01*x[1], 1
@@ -124,7 +124,7 @@ func TestFoldedSumsHaveTheSameBits(t *testing.T) {
 	}
 }
 
-// Rows that all weigh 1 are probed as those without weights.
+// Rows that all weigh 1 are probed like rows without weights.
 func TestProbesOfRowsWithoutWeights(t *testing.T) {
 	plain := trial.Wild(200, 4)
 	plain.Weight = nil
@@ -151,8 +151,8 @@ func TestProbesOfRowsWithoutWeights(t *testing.T) {
 	require.Equal(t, bits[0], bits[1])
 }
 
-// Where training begins rows of a class come to the same, unless they have offsets: then an
-// offset of all rows is as good as an intercept.
+// At the start of training, all rows of a class give the same results, unless rows have
+// offsets. One offset for all rows acts like an intercept.
 func TestRowsThatAreAlike(t *testing.T) {
 	plain := trial.Wild(200, 4)
 	shifted := plain

@@ -5,17 +5,18 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// foldStack folds the buffers of shards up the canonical tree as they come: a stack of the sums
-// of complete subtrees that wait for the sibling to their right. Buffers above the top are kept
-// for the next shards.
+// foldStack folds the buffers of shards up the canonical tree as they come. It is a stack of
+// the sums of complete subtrees that wait for their right sibling. Buffers above the top are
+// reused for the next shards.
 type foldStack struct {
 	depth int
-	first [24]uint32 // shard of a subtree
+	first [24]uint32 // first shard of each subtree
 	parts [][]float64
 }
 
-// push adds a shard: it merges the subtrees on the stack that are complete once this shard has
-// come, and returns a buffer of the given length for the sums of the shard, to be filled.
+// push adds a shard. It merges the subtrees on the stack that are complete once this shard has
+// come, and returns a buffer of the given length, which the caller fills with the sums of the
+// shard.
 func (l *foldStack) push(shard uint32, length int) []float64 {
 	for ; l.depth >= 2 && l.first[l.depth-2]^l.first[l.depth-1] < l.first[l.depth-1]^shard; l.depth-- {
 		kernel.AddTo(l.parts[l.depth-2], l.parts[l.depth-1])
@@ -29,8 +30,9 @@ func (l *foldStack) push(shard uint32, length int) []float64 {
 	return out
 }
 
-// sibling returns the buffer on top of the stack if it is the left sibling of a pair of shards:
-// the sums of the pair are added to it, and nothing comes between. Else it returns nil.
+// sibling returns the buffer on top of the stack if it is the left sibling of a pair of shards.
+// The caller adds the sums of the pair to it, and nothing comes in between. Otherwise it
+// returns nil.
 func (l *foldStack) sibling(pair uint32) []float64 {
 	if l.depth == 0 || l.first[l.depth-1]^pair > 3 {
 		return nil
@@ -38,7 +40,7 @@ func (l *foldStack) sibling(pair uint32) []float64 {
 	return l.parts[l.depth-1]
 }
 
-// total returns the sum of all shards, nil where there were none, and empties the stack.
+// total returns the sum of all shards, or nil if there were none, and empties the stack.
 func (l *foldStack) total() []float64 {
 	if l.depth == 0 {
 		return nil
@@ -52,13 +54,13 @@ func (l *foldStack) total() []float64 {
 
 // wideWork folds shards that are not narrow: each has a buffer of all parameters on the stack.
 // With one margin, unscaled sums by feature are made in two other buffers, which stay in the
-// cache, and two shards under one node are added to the stack together.
+// cache. Two shards under one node are then added to the stack together.
 type wideWork struct {
 	foldStack
-	buffers [2][]float64 // sums of the shard that waits, and of the current one; else zeros
+	buffers [2][]float64 // sums of the waiting shard, and of the current one; otherwise zeros
 	dirty   bool         // the buffer of the current shard may have sums of a pass that ended early
 	waits   bool         // the first of two shards waits for the second
-	waiting shardSums    // that shard
+	waiting shardSums    // sums of the waiting shard
 }
 
 // shardSums are the sums of a shard that are not by feature.
@@ -67,8 +69,8 @@ type shardSums struct {
 	loss, slopes float64
 }
 
-// bufferOf returns a buffer of zeros for the sums of a shard: for all of them or, with unscaled,
-// for the unscaled sums by feature.
+// bufferOf returns a buffer of zeros for the sums of a shard. With unscaled, it is only for the
+// unscaled sums by feature.
 func (e *evaluator) bufferOf(s *shardRows) (buffer []float64, unscaled bool) {
 	w := &e.wide
 	if e.k > 1 || e.centred {
@@ -98,8 +100,8 @@ func (w *wideWork) current() []float64 {
 	return w.buffers[0]
 }
 
-// foldShard ends the current shard: it waits for the next, or is added to the stack together with
-// the one that waits.
+// foldShard ends the current shard: it waits for the next one, or is added to the stack
+// together with the waiting one.
 func (e *evaluator) foldShard(s *shardRows, loss float64) {
 	w := &e.wide
 	own := shardSums{uint32(s.number), loss, e.sums[0]}
@@ -122,7 +124,7 @@ func (e *evaluator) foldShard(s *shardRows, loss float64) {
 	e.setScalars(to, loss, slopes)
 }
 
-// pushWaiting adds the shard that waits to the stack alone.
+// pushWaiting adds the waiting shard to the stack alone.
 func (e *evaluator) pushWaiting() {
 	w := &e.wide
 	to := w.push(w.waiting.number, 1+e.parameters())
@@ -130,7 +132,7 @@ func (e *evaluator) pushWaiting() {
 	e.setScalars(to, w.waiting.loss, w.waiting.slopes)
 }
 
-// setScalars writes the sums that are not by feature, and ends the waiting.
+// setScalars writes the sums that are not by feature, and no shard waits any longer.
 func (e *evaluator) setScalars(to []float64, loss, slopes float64) {
 	to[0] = loss
 	if e.intercept {
@@ -139,13 +141,14 @@ func (e *evaluator) setScalars(to []float64, loss, slopes float64) {
 	e.wide.waits = false
 }
 
-// foldWide is fold for shards that are not narrow: it folds those evaluated since the last fold.
+// foldWide is fold for shards that are not narrow. It folds the shards evaluated since the last
+// fold.
 func (e *evaluator) foldWide(out []float64) {
 	if e.wide.waits {
 		e.pushWaiting()
 	}
 	copy(out, e.wide.total())
-	positiveZeros(out) // where all parts are −0
+	positiveZeros(out) // if all parts are −0
 }
 
 // fold is Fold of optim.Evaluator.

@@ -5,19 +5,19 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// hessianWork is the room for second derivatives, made when they are first asked for.
+// hessianWork is the memory for second derivatives, allocated on first use.
 type hessianWork struct {
-	rows []float64 // a chunk of scaled rows, with a 1 behind each for the intercept
+	rows []float64 // a chunk of scaled rows, each with a 1 after it for the intercept
 	room kernel.Gram
-	h    []float64 // weighted curvature of a pair of margins, of a chunk
-	gram []float64 // a triangle for each pair of margins that have coefficients
-	line []float64 // stride sums for each pair of a constant and a margin that has some
+	h    []float64 // weighted curvature of a pair of margins, for a chunk
+	gram []float64 // a triangle for each pair of margins with coefficients
+	line []float64 // stride sums for each pair of a constant and a margin with coefficients
 	dot  []float64 // a sum for each pair of constants
 }
 
-// hessianPass is pass with second derivatives. The features are scaled and centred before
-// they are multiplied, in a chunk that stays in the cache: the difference of products of
-// features as they are would lose what they have in common.
+// hessianPass is pass with second derivatives. Features are scaled and centred before they are
+// multiplied, in a chunk that stays in the cache. The difference of products of unscaled
+// features would lose the digits that these have in common.
 func (e *evaluator) hessianPass(s *shardRows, from source, step float64, out []float64) error {
 	e.prepareHessian()
 	sum := e.begin(s, out)
@@ -51,14 +51,14 @@ func (e *evaluator) hessianPass(s *shardRows, from source, step float64, out []f
 	return nil
 }
 
-// Where the matrix is beyond all caches it is gone through once a chunk, so that a chunk is
-// of more rows then than the cache holds: as many as kernel.Gram takes at a time.
+// A matrix beyond all caches is read and written once per chunk. Chunks then have more rows
+// than the cache holds: as many as kernel.Gram takes at a time.
 const (
-	wideMatrix = 256 // parameters of a margin, from which on it is
+	wideMatrix = 256 // least number of parameters of a margin for which it is
 	wideRows   = 256
 )
 
-// hessianRows returns how many rows to take at a time where reads take n.
+// hessianRows returns how many rows to take at a time if reads take n.
 func (e *evaluator) hessianRows(n int) int {
 	if e.d >= wideMatrix {
 		return max(n, wideRows)
@@ -66,7 +66,7 @@ func (e *evaluator) hessianRows(n int) int {
 	return n
 }
 
-// prepareHessian makes the room, and clears what is summed.
+// prepareHessian allocates the memory, and clears the sums.
 func (e *evaluator) prepareHessian() {
 	w := &e.hessian
 	if n := e.hessianRows(e.longest); len(w.h) < n {
@@ -85,7 +85,7 @@ func (e *evaluator) prepareHessian() {
 	clear(w.dot)
 }
 
-// scaleRows writes the rows of b as the parameters see them.
+// scaleRows writes the scaled rows of b.
 func (e *evaluator) scaleRows(b *rows.Block) {
 	width := e.stride()
 	to := e.hessian.rows[:b.N*width]
@@ -118,8 +118,8 @@ func (e *evaluator) scaleRows(b *rows.Block) {
 	}
 }
 
-// addCurvature adds the weighted second derivatives of the batch, rows lo to lo+n of the
-// shard, to gram, and for constants to line and dot.
+// addCurvature adds the weighted second derivatives of the batch to gram, and for constants to
+// line and dot. The batch has rows lo to lo+n of the shard.
 func (e *evaluator) addCurvature(s *shardRows, lo, n int, gram []float64) error {
 	w := &e.hessian
 	width := e.stride()
@@ -151,7 +151,7 @@ func (e *evaluator) addCurvature(s *shardRows, lo, n int, gram []float64) error 
 	return nil
 }
 
-// weigh writes weight times curvature to h, 0 where a row has no weight.
+// weigh writes weight times curvature to h, and 0 for a row without weight.
 func (e *evaluator) weigh(s *shardRows, lo int, curve, h []float64) {
 	if s.weight == nil {
 		copy(h, curve)

@@ -2,8 +2,8 @@ package objective
 
 import "github.com/superstep-ml/superstep/algorithms/internal/rows"
 
-// Hinge is max(0, 1−s·m), with s = −1 for class 0 and +1 for class 1: the support vector
-// machine. It has a kink, see Smooth for how to minimise it.
+// Hinge is max(0, 1−s·m), with s = −1 for class 0 and +1 for class 1: the loss of the support
+// vector machine. It has a kink; see Smooth for how to minimise it.
 type Hinge struct{}
 
 // String implements Loss.
@@ -18,7 +18,7 @@ func (Hinge) Shape(f *rows.Facts) (Shape, error) { return twoClasses(f) }
 // Refuses implements Loss.
 func (Hinge) Refuses(float64) string { return "" }
 
-// At implements Loss, with the curvature 0 that it has but at the kink.
+// At implements Loss. The curvature is 0, as everywhere except at the kink.
 func (Hinge) At(b *Batch) {
 	for i, m := range b.Margin[:b.N] {
 		s := sign(b.Label[i])

@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// opened is an evaluator over all rows, within the queue that has them.
+// opened is an evaluator over all rows, within the queue that has the rows.
 type opened struct {
 	ctx    *comqueue.ComContext
 	e      optim.Evaluator
@@ -21,7 +21,7 @@ type opened struct {
 	facts  *rows.Facts
 }
 
-// sum adds up what f adds for each shard to a buffer of n values.
+// sum adds the results of f for all shards in a buffer of n values.
 func (o opened) sum(t testing.TB, n int, f func(shard int, out []float64) error) []float64 {
 	total := make([]float64, n)
 	require.NoError(t, o.ctx.ForShards(func(shard int) error {
@@ -52,8 +52,8 @@ func columnsOf(table trial.Table) rows.Columns {
 	return c
 }
 
-// allocations returns how often f allocates: the least of a few runs, as the job around it
-// allocates at times as well.
+// allocations returns how often f allocates. It takes the minimum of a few runs, as the job
+// around f allocates sometimes too.
 func allocations(f func()) float64 {
 	least := testing.AllocsPerRun(5, f)
 	for i := 0; i < 4 && least > 0; i++ {

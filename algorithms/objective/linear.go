@@ -13,44 +13,44 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Linear is the weighted sum of a loss over checked rows, with margins that are linear
-// in the features: an objective for package optim.
+// Linear is the weighted sum of a loss over checked rows, with margins that are linear in the
+// features. It is an objective for package optim.
 //
 // # Parameters
 //
-// For each margin that has coefficients: the coefficients of all features, then the
-// intercept, unless NoIntercept; then the constants of the loss. The coefficients are
-// those of scaled features: (x−mean)/std for dense rows with an intercept, x/std
-// otherwise; the data are neither copied nor changed for it. A feature that is constant
-// beside an intercept, or is always 0, has coefficient 0 and does not matter.
+// The parameters are, for each margin with coefficients, the coefficients of all features, then
+// the intercept, unless NoIntercept. The constants of the loss follow. The coefficients are
+// those of scaled features: (x−mean)/std for dense rows with an intercept, x/std otherwise. The
+// data are neither copied nor changed for that. A feature that is always 0, or constant beside
+// an intercept, has coefficient 0 and no influence.
 //
 // # The penalty
 //
-// The factors of the coefficients are 1, so that a penalty is on those of scaled features,
-// or with NoStandardize 1/std, so that it is on those of the features as they are. Those
-// of intercepts and constants are 0.
+// The factors of the coefficients are 1, so that a penalty is on the coefficients of scaled
+// features. With NoStandardize they are 1/std, so that it is on those of the unscaled features.
+// The factors of intercepts and constants are 0.
 type Linear struct {
 	Table rows.Table
 	Loss  Loss
-	// NoIntercept leaves the intercepts out.
+	// NoIntercept omits the intercepts.
 	NoIntercept bool
-	// NoStandardize puts the penalty on the coefficients of the features as they are,
-	// in place of those of scaled features.
+	// NoStandardize puts the penalty on the coefficients of the unscaled features, in place of
+	// those of scaled features.
 	NoStandardize bool
-	// ClassWeights multiply the weights of the rows of classes, by the text of the class;
-	// classes that are not named keep theirs. The deviations that features are scaled by are
-	// those of the rows without them, or Balanced.
+	// ClassWeights are factors of the weights of rows, by the text of the class; the factor of
+	// other classes is 1. The deviations for scaling features are computed without ClassWeights
+	// and Balanced.
 	ClassWeights map[string]float64
-	// Balanced multiplies the weights of the rows of each class by a number that makes all
-	// classes weigh the same and leaves the total as it is.
+	// Balanced multiplies the weights of each class by a factor that makes all classes weigh
+	// the same and does not change the total.
 	Balanced bool
 }
 
-// BytesPerRow returns about what an evaluator keeps for each row: margins at a point and along
-// a direction, the multipliers of a loss that is smoothed, and weights of classes.
+// BytesPerRow returns roughly what an evaluator keeps for each row: margins at a point and
+// along a direction, the multipliers of a smoothed loss, and weights of classes.
 func (l Linear) BytesPerRow(f *rows.Facts) int64 {
 	n := int64(0)
-	if s, err := l.scaling(f); err == nil { // else Open fails
+	if s, err := l.scaling(f); err == nil { // otherwise Open fails
 		n += 8 * 2 * int64(s.Total())
 	}
 	if _, ok := l.Loss.(Smooth); ok {
@@ -117,8 +117,8 @@ func (l Linear) over(ctx *comqueue.ComContext, data *rows.Data) (optim.Evaluator
 	return e.functions(), nil
 }
 
-// labels reports the first label that does not suit the loss. Where labels are classes, rows
-// are looked at only if a class does not.
+// labels reports the first label that does not suit the loss. If labels are classes, it looks
+// at rows only if some class does not suit.
 func (l Linear) labels(f *rows.Facts, b *rows.Block) error {
 	if b.Label == nil {
 		return fmt.Errorf("the %s loss needs labels", l.Loss)
@@ -171,8 +171,7 @@ func (l Linear) Weight(f *rows.Facts) (float64, error) {
 	return weight, nil
 }
 
-// classFactors returns what the weights of rows are multiplied with, by class; nil where
-// that is 1 for all.
+// classFactors returns the factors of the weights of rows, by class, or nil if all are 1.
 func (l Linear) classFactors(f *rows.Facts) ([]float64, error) {
 	if len(l.ClassWeights) == 0 && !l.Balanced {
 		return nil, nil
@@ -204,7 +203,7 @@ func (l Linear) classFactors(f *rows.Facts) ([]float64, error) {
 	return factors, nil
 }
 
-// Validate reports what is wrong with the objective by itself, before any row is seen.
+// Validate reports what is wrong with the objective itself, before any row is seen.
 func (l Linear) Validate() error {
 	if l.Loss == nil {
 		return errors.New("the objective has no loss")

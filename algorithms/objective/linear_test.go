@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// design is a way to look at rows.
+// design is a combination of options for the rows of a test.
 type design struct {
 	sparse, weighted, shifted, noIntercept, noStandardize bool
 }
@@ -30,8 +30,8 @@ func designs() []design {
 	}
 }
 
-// tableFor returns rows with labels that suit a loss, of features with different scales
-// and places, one of them constant.
+// tableFor returns rows with labels that suit a loss. The features have different scales and
+// locations, and one of them is constant.
 func tableFor(l kind, d design) trial.Table {
 	table := trial.Gaussian(9, 90, 5)
 	r := shared.NewRandom(4, "table", 0, 0)
@@ -65,8 +65,8 @@ func parametersFor(n int) []float64 {
 	return v
 }
 
-// reference is the weighted sum of losses in naive loops, at coefficients on the scale of
-// the features.
+// reference is the weighted sum of losses in simple loops, at coefficients of the unscaled
+// features.
 func reference(table trial.Table, l kind, c objective.Coefficients) float64 {
 	var sum float64
 	for i := range table.N {
@@ -94,7 +94,7 @@ func reference(table trial.Table, l kind, c objective.Coefficients) float64 {
 func TestEvaluateIsTheSumOfLosses(t *testing.T) {
 	for i, l := range kinds() {
 		if _, smooth := l.loss.(objective.Smooth); smooth {
-			continue // its naive form is a search over a grid
+			continue // its reference is a search over a grid
 		}
 		for j, d := range designs() {
 			if (i+j)%everyDesign != 0 {
@@ -123,7 +123,7 @@ func TestEvaluateIsTheSumOfLosses(t *testing.T) {
 // checkGradient compares a gradient with central differences.
 func checkGradient(t *testing.T, o opened, v, got []float64, kinked bool) {
 	h := 1e-5
-	if kinked { // no row crosses a kink by this
+	if kinked { // a step this small takes no row across a kink
 		h = 1e-7
 	}
 	for j := range v {
@@ -202,7 +202,7 @@ func TestKeptMarginsGiveWhatEvaluateGives(t *testing.T) {
 	}
 }
 
-// With room for second derivatives the functions of Margins give what Hessian gives.
+// With room for second derivatives, the functions of Margins give the same as Hessian.
 func TestKeptMarginsGiveSecondDerivatives(t *testing.T) {
 	for _, l := range []kind{kinds()[1], kinds()[2], kinds()[13]} {
 		for _, sparse := range []bool{false, true} {
@@ -320,7 +320,7 @@ func TestFactorsOfThePenalty(t *testing.T) {
 		require.Zero(t, c.Weights[2])
 		require.Zero(t, o.e.PenaltyFactors[5])
 	})
-	// Without an intercept a constant feature matters.
+	// Without an intercept a constant feature has an influence.
 	with(t, table, objective.Linear{Loss: objective.Squared{}, NoIntercept: true}, func(o opened) {
 		c, err := o.linear.Coefficients(o.facts, []float64{0, 0, 3, 0, 0})
 		require.NoError(t, err)
@@ -343,8 +343,8 @@ func TestClassWeightsAreRowWeights(t *testing.T) {
 	var want, got []float64
 	var total float64
 	v := parametersFor(6)
-	// The scales of features are those of the rows' own weights, so that the two are
-	// compared at the same coefficients.
+	// The scales of features depend on the rows' own weights, so the two are compared at the
+	// same coefficients.
 	var c objective.Coefficients
 	with(t, plain, objective.Linear{Loss: objective.Logistic{}, ClassWeights: map[string]float64{"1": 3}}, func(o opened) {
 		var err error
@@ -364,6 +364,6 @@ func TestClassWeightsAreRowWeights(t *testing.T) {
 		require.InEpsilon(t, o.facts.Weight, o.e.Weight, 1e-14)
 		s := o.evaluate(t, make([]float64, 6)) // every loss is log 2
 		require.InEpsilon(t, o.facts.Weight*math.Ln2, s[0], 1e-14)
-		require.InDelta(t, 0, s[6], 1e-12) // both classes pull the intercept alike
+		require.InDelta(t, 0, s[6], 1e-12) // both classes pull the intercept equally
 	})
 }

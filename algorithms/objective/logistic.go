@@ -5,9 +5,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// Logistic is the logistic loss of two classes, log(1+exp(−s·m)) with s = −1 for class
-// 0 and +1 for class 1: the negative logarithm of the probability of the row's class,
-// where that of class 1 is 1/(1+exp(−m)).
+// Logistic is the logistic loss of two classes, log(1+exp(−s·m)) with s = −1 for class 0 and +1
+// for class 1. It is the negative logarithm of the probability of the row's class, if the
+// probability of class 1 is 1/(1+exp(−m)).
 type Logistic struct{}
 
 // String implements Loss.

@@ -17,10 +17,10 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Parameters that are so many that subtasks keep blocks of them come to the bits of a
-// training on one subtask, by margins that are probed, with an L1 penalty, in rounds over
-// smooth approximations and without a penalty. A read sends each subtask what the others have of its
-// block, without zeros, and nothing else: as many bytes as the formula says.
+// So many parameters that subtasks keep blocks of them have the same bits as in a training on
+// one subtask: with probed margins, with an L1 penalty, in rounds over smooth approximations,
+// and without a penalty. A read sends each subtask the other subtasks' results for its block,
+// without zeros, and nothing else. The number of bytes is that of the formula.
 func TestLongParametersAreSplit(t *testing.T) {
 	const n, most, shards = 2400, 8, 16
 	record := wideRecord(n, 100_000, 60, 2)
@@ -69,7 +69,7 @@ func TestLongParametersAreSplit(t *testing.T) {
 		{objective.Smooth{Loss: objective.Hinge{}}, optim.Settings{Method: optim.LBFGS, L2: 1e-2, GapTol: 1e-2, MaxIter: 3}},
 		{objective.Logistic{}, optim.Settings{Method: optim.LBFGS, MaxIter: 4}},
 	} {
-		if !thorough && c.s.L1 == 0 && c.s.Tol == 0 { // package optim has them with few parameters
+		if !thorough && c.s.L1 == 0 && c.s.Tol == 0 { // package optim tests these with few parameters
 			continue
 		}
 		train := func(p int) (fitted, *engine.Result) {

@@ -8,81 +8,81 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 )
 
-// Loss is a loss of a row's label and its margins, which are linear in the parameters.
-// A Loss is a small value without state: one serves all subtasks.
+// Loss is a loss of a row's label and its margins, which are linear in the parameters. A Loss
+// is a small value without state, and one value serves all subtasks.
 type Loss interface {
 	// String names the loss, such as "logistic".
 	String() string
-	// Label says what labels the loss takes.
+	// Label returns the kind of labels that the loss takes.
 	Label() rows.LabelKind
-	// Shape checks the parameters of the loss against the facts, such as the number of
-	// classes, and says how many margins a row has.
+	// Shape checks the parameters of the loss against the facts, such as the number of classes,
+	// and returns the number of margins of a row.
 	Shape(f *rows.Facts) (Shape, error)
-	// Refuses says why a label does not suit the loss, "" where it does.
+	// Refuses says why a label does not suit the loss, or "".
 	Refuses(label float64) string
 	// At evaluates the loss for the rows of a batch.
 	At(b *Batch)
 }
 
-// beginning is a Loss of one margin that knows the intercept at which rows without features
-// would about have their minimum, but for offsets.
+// beginning is a Loss of one margin that knows a good first intercept: the approximate minimum
+// for rows without features and offsets.
 type beginning interface {
 	begin(f *rows.Facts) float64
 }
 
-// nearlyNonsmooth is a Loss whose second derivatives may hold only near by.
+// nearlyNonsmooth is a Loss whose second derivatives may be valid only near by.
 type nearlyNonsmooth interface {
 	nearlyNonsmooth(f *rows.Facts) bool
 }
 
-// Shape says what the margins of a row are made of.
+// Shape describes the margins of a row.
 type Shape struct {
-	// Margins is the number of margins that have coefficients, and an intercept unless
-	// that is left out.
+	// Margins is the number of margins with coefficients, and with an intercept unless that is
+	// omitted.
 	Margins int
-	// Constants is the number of further margins that are one parameter each, the same
-	// for every row, such as the logarithm of a scale. They are never penalised.
+	// Constants is the number of further margins that are one parameter each, the same for
+	// every row, such as the logarithm of a scale. They are never penalised.
 	Constants int
-	// Unit is what counts as a large slope: it has the unit of the loss's slopes, which for
-	// squares is that of the labels. 0 means 1.
+	// Unit is the size of a large slope. It has the unit of the loss's slopes, which for
+	// squares is the unit of the labels. 0 means 1.
 	Unit float64
 }
 
 // Total returns the number of margins of a row.
 func (s Shape) Total() int { return s.Margins + s.Constants }
 
-// Batch is a block of rows as losses see them. The slices belong to the caller.
+// Batch is a block of rows for a loss. The slices belong to the caller.
 type Batch struct {
-	N, K int // rows, margins of each
-	// Label has N labels, Censor N indicators (nil: every row was seen in full).
+	N, K int // number of rows, and of margins of each
+	// Label has N labels, and Censor N indicators (nil: every event was observed).
 	Label, Censor []float64
-	// Prox has, for a Smooth loss, the N multipliers that it is drawn to, nil for zeros, and
-	// Mu its smoothing, 0 for the first.
+	// Prox has the N multipliers that are the centres of a Smooth loss, nil for zeros, and Mu
+	// its smoothing, 0 for the first.
 	Prox []float64
 	Mu   float64
 	// Margin has N×K margins, row by row.
 	Margin []float64
-	// Loss, N values, is written. With SlopesOnly nobody asks for it.
+	// Loss, N values, is an output. With SlopesOnly it is not needed.
 	Loss       []float64
 	SlopesOnly bool
-	// Slope, N×K first derivatives by the margins, is written.
+	// Slope, N×K first derivatives by the margins, is an output.
 	Slope []float64
-	// Curve is written where it is not nil: second derivatives, or what stands for them,
-	// by margins a and b ≤ a, for all rows one behind the other, at (a(a+1)/2+b)·N.
+	// Curve is an output unless it is nil. It has second derivatives, or a substitute for them,
+	// by margins a and b ≤ a, for all rows one after the other, at (a(a+1)/2+b)·N.
 	Curve []float64
-	// Stepping says that Curve is for steps of Newton's method and the like. Else it is for
-	// the covariance of the coefficients, where a Loss may give what it expects of second
-	// derivatives in place of themselves.
+	// Stepping says that Curve is for steps of Newton's method and the like. Otherwise it is
+	// for the covariance of the coefficients, and a Loss may give expected second derivatives
+	// instead.
 	Stepping bool
 	// Work has room for N×K values.
 	Work []float64
 }
 
-// sign returns −1 for class 0 and +1 for class 1, without a branch, which half the
-// rows would take.
+// sign returns −1 for class 0 and +1 for class 1, without a branch, which would be mispredicted
+// for half of the rows.
 func sign(class float64) float64 { return float64(2*class) - 1 }
 
-// twoClasses is the shape of losses of two classes.
+// twoClasses returns the shape of losses of two classes.
 func twoClasses(f *rows.Facts) (Shape, error) {
 	switch {
 	case len(f.Classes) == 1:

@@ -12,19 +12,21 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// naive is a loss as its definition reads, of margins m, a label and whether it was seen.
+// naive is a loss by its definition, as a function of margins m, a label and whether the event
+// was observed.
 type naive func(m []float64, y, seen float64) float64
 
-// a kind of loss, with its definition and labels that suit it.
+// kind is a loss with its definition and with labels that suit it.
 type kind struct {
 	loss   objective.Loss
 	naive  naive
 	label  func(u float64) float64 // from a uniform number
 	k      int                     // margins
-	kinked bool                    // has kinks in its first derivative's place
+	kinked bool                    // its first derivative jumps
 }
 
-// spread is how far margins are drawn: the exponentials of exponentials of AFT grow fast.
+// spread is the range in which margins are drawn: AFT has exponentials of exponentials, which
+// grow fast.
 func (l kind) spread() float64 {
 	if l.k == 2 {
 		return 0.5
@@ -39,7 +41,7 @@ func time(u float64) float64   { return 0.1 + 3*u }
 func ofSign(y float64) float64 { return 2*y - 1 }
 func square(v float64) float64 { return v * v }
 
-// kinds are all losses.
+// kinds returns all losses.
 func kinds() []kind {
 	return []kind{
 		{objective.Squared{}, func(m []float64, y, _ float64) float64 { return square(m[0]-y) / 2 }, number, 1, false},
@@ -216,8 +218,8 @@ func TestTailsAreAccurate(t *testing.T) {
 }
 
 func TestSoftmaxOfTheLiterature(t *testing.T) {
-	// Three classes of which the last is the reference: coefficients 1 + 0.1·i, five for each
-	// of the first two, 100 rows with x_ij = j + 0.1·i, all of class 1; the penalty is
+	// Three classes, the last of which is the reference: coefficients 1 + 0.1·i, five for each
+	// of the first two classes; 100 rows with x_ij = j + 0.1·i, all of class 1; the penalty is
 	// 0.1·|w|₁ + 0.1·w·w.
 	margin, label := make([]float64, 300), make([]float64, 100)
 	for i := range 100 {

@@ -2,10 +2,10 @@ package objective
 
 import "github.com/superstep-ml/superstep/internal/kernel"
 
-// trialRows is how many rows are taken at a time where no features are read.
+// trialRows is the number of rows taken at a time if no features are read.
 const trialRows = 256
 
-// keep makes room for the margins of a shard, once.
+// keep allocates room for the margins of a shard, once.
 func (e *evaluator) keep(s *shardRows) {
 	if s.m == nil {
 		s.m, s.q = make([]float64, s.N*e.k), make([]float64, s.N*e.k)
@@ -13,8 +13,8 @@ func (e *evaluator) keep(s *shardRows) {
 	}
 }
 
-// choose chooses the rows that are probed, once, after the shard was read: it is in some
-// cache then.
+// choose chooses the rows that are probed, once, after the shard was read: it is in some cache
+// then.
 func (e *evaluator) choose(s *shardRows) {
 	if s.probed == nil {
 		s.probed = e.newProbed(s)

@@ -9,16 +9,16 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Where the sparse rows of a shard have few of the features, buffers of all parameters
-// would cost more than the rows: each would be filled with zeros, scaled, and added to
-// another of the kind, once for every shard. A narrow shard has numbers of its own for its
-// columns instead: coefficients are gathered for these, sums kept for these, and fold adds
-// up the sums of each column over the shards that have it, in the order of the tree over
-// shards. A shard without the column would have added +0 there, which changes no sum, as
-// no sum is -0: sums begin at +0, and scaled ones have +0 added.
+// If the sparse rows of a shard have few of the features, buffers of all parameters would cost
+// more than the rows. Each buffer would be filled with zeros, scaled, and added to another
+// buffer, once for every shard. A narrow shard has its own numbers for its columns instead.
+// Coefficients are gathered and sums are kept for these columns only. fold adds up the sums of
+// each column over the shards that have it, in the order of the tree over shards. A shard
+// without the column would have added +0, which changes no sum, as no sum is -0: sums begin at
+// +0, and scaled ones have +0 added.
 
-// beginNarrow starts a pass over a narrow shard. What is kept of it is its loss, the sums
-// of the slopes of its margins, and the gradient by its columns, margin by margin.
+// beginNarrow starts a pass over a narrow shard. It keeps the loss of the shard, the sums of
+// the slopes of its margins, and the gradient by its columns, margin by margin.
 func (e *evaluator) beginNarrow(s *shardRows) passSums {
 	width := len(s.Columns)
 	if s.kept == nil {
@@ -28,8 +28,8 @@ func (e *evaluator) beginNarrow(s *shardRows) passSums {
 	return passSums{gradient: s.kept[1+e.k:], stride: width}
 }
 
-// finishNarrow keeps loss and gradient of a narrow shard, by the parameters, and writes
-// them to out unless that is nil.
+// finishNarrow keeps loss and gradient of a narrow shard, with derivatives by the parameters.
+// It also writes them to out unless that is nil.
 func (e *evaluator) finishNarrow(s *shardRows, sum passSums, out []float64) {
 	s.kept[0] = sum.loss
 	copy(s.kept[1:], e.sums)
@@ -52,7 +52,8 @@ func (e *evaluator) finishNarrow(s *shardRows, sum passSums, out []float64) {
 	e.putSums(e.sums, out)
 }
 
-// putSums writes the sums of slopes where the derivatives by what is added to margins stand.
+// putSums writes the sums of slopes to the places of the derivatives by intercepts and
+// constants.
 func (e *evaluator) putSums(sums, out []float64) {
 	if e.intercept {
 		for a := range e.Margins {
@@ -62,8 +63,8 @@ func (e *evaluator) putSums(sums, out []float64) {
 	copy(out[1+e.Margins*e.stride():], sums[e.Margins:])
 }
 
-// addEntries is kernel.AddScaledCSR for sums of all features, wherever rows have their
-// columns.
+// addEntries is kernel.AddScaledCSR for sums of all features, whether rows have numbers of all
+// columns or of a narrow shard's.
 func (e *evaluator) addEntries(b *rows.Block, coef, out []float64) {
 	if b.Columns == nil {
 		kernel.AddScaledCSR(b.Sparse, coef, out)
@@ -77,10 +78,10 @@ func (e *evaluator) addEntries(b *rows.Block, coef, out []float64) {
 	}
 }
 
-// mostFolded is how many shards a tree has numbers for.
+// mostFolded is the largest number of shards of a tree.
 const mostFolded = math.MaxUint16
 
-// foldNarrow is fold of narrow shards.
+// foldNarrow is fold for narrow shards.
 func (e *evaluator) foldNarrow(shards shared.Range, out []float64) {
 	t := e.treeOf(shards)
 	values := t.room[:len(t.shards)]
@@ -100,24 +101,24 @@ func (e *evaluator) foldNarrow(shards shared.Range, out []float64) {
 	}
 }
 
-// tree is how the narrow shards below a node are folded: for each column, which of them
-// have it.
+// tree says how the narrow shards below a node are folded: for each column, which shards have
+// it.
 type tree struct {
 	within shared.Range
 	shards []*shardRows // those with rows
-	number []uint32     // theirs
-	// The shards of column j are, by their place in shards, have[from[j]:from[j+1]].
+	number []uint32     // their numbers
+	// The shards of column j, as indices into shards, are have[from[j]:from[j+1]].
 	from []uint32
 	have []uint16
 
 	stack   scalarStack
 	room    []float64
 	scalars []float64
-	sums    [][]float64 // of the columns of each shard
-	next    []uint32    // of them, the first that is still to be folded
+	sums    [][]float64 // sums of the columns of each shard
+	next    []uint32    // index of the first of these that is still to be folded
 }
 
-// treeOf returns the tree of the shards of a node, made when it is first asked for.
+// treeOf returns the tree of the shards of a node. It makes the tree on first use.
 func (e *evaluator) treeOf(within shared.Range) *tree {
 	i := slices.IndexFunc(e.trees, func(t *tree) bool { return t.within == within })
 	if i >= 0 {
@@ -131,7 +132,8 @@ func (e *evaluator) treeOf(within shared.Range) *tree {
 	}
 	n := len(t.shards)
 	t.room, t.sums, t.next = make([]float64, n), make([][]float64, n), make([]uint32, n)
-	// from[j+2] counts the shards of column j, then from[j+1] is where its next one goes.
+	// from[j+2] counts the shards of column j. Afterwards from[j+1] is where its next shard
+	// goes.
 	for _, s := range t.shards {
 		for _, j := range s.Columns {
 			t.from[j+2]++
@@ -151,17 +153,17 @@ func (e *evaluator) treeOf(within shared.Range) *tree {
 	return t
 }
 
-// scalarStack folds one number of each shard up the canonical tree as they come: a stack of the
-// sums of complete subtrees that wait for the sibling to their right.
+// scalarStack folds one number of each shard up the canonical tree as the numbers come. It is a
+// stack of the sums of complete subtrees that wait for their right sibling.
 type scalarStack struct {
 	depth int
-	first [24]uint32 // shard of a subtree
+	first [24]uint32 // first shard of each subtree
 	value [24]float64
 }
 
-// push adds the number of a shard. The top two subtrees are merged first where their common node
-// is below the one that the second shares with the shard: the lowest bit range in which their
-// numbers differ tells.
+// push adds the number of a shard. The top two subtrees are merged first if their common node
+// is below the node that the second one shares with the shard. The lowest bits in which their
+// numbers differ tell this.
 func (s *scalarStack) push(shard uint32, v float64) {
 	d := s.depth
 	for d >= 2 && s.first[d-2]^s.first[d-1] < s.first[d-1]^shard {

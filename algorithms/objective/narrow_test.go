@@ -17,10 +17,10 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// passes is every pass that gives loss and gradient, one behind the other.
+// passes is the number of passes that compute loss and gradient, one after the other.
 const passes = 5
 
-// pass makes pass number i over a shard.
+// pass makes pass i over a shard.
 func pass(e optim.Evaluator, i, shard int, v, out []float64) error {
 	switch i {
 	case 0:
@@ -38,8 +38,8 @@ func pass(e optim.Evaluator, i, shard int, v, out []float64) error {
 	return e.Margins.Gradient(shard, 0, out)
 }
 
-// narrowSums returns what the passes over all rows add up to: by folding where the
-// evaluator does, in buffers of each shard, or with a wide evaluator.
+// narrowSums returns the sums of the passes over all rows: folded by the evaluator if it can,
+// in buffers of each shard, or with a wide evaluator.
 func narrowSums(t *testing.T, record arrow.Record, l objective.Linear, wide, folded bool, parallelism int, options ...engine.Option) []float64 {
 	evaluator := shared.Scratch[optim.Evaluator]("evaluator")
 	r := trial.Run(t, func(b *engine.Builder) {
@@ -98,7 +98,7 @@ func narrowSums(t *testing.T, record arrow.Record, l objective.Linear, wide, fol
 	return got
 }
 
-// bitsOf makes sums comparable, the signs of zeros included.
+// bitsOf returns the bits of sums, which distinguish −0 from +0.
 func bitsOf(values []float64) []uint64 {
 	bits := make([]uint64, len(values))
 	for i, v := range values {
@@ -107,8 +107,8 @@ func bitsOf(values []float64) []uint64 {
 	return bits
 }
 
-// Shards that have few of the features give the bits that buffers of all of them give,
-// folded or not, at any parallelism.
+// Shards with few of the features give the same bits as buffers of all features, folded or not,
+// at any parallelism.
 func TestNarrowShardsGiveTheSameBits(t *testing.T) {
 	record := wideRecord(500, 6000, 20, 12)
 	for _, l := range []objective.Linear{
@@ -127,8 +127,8 @@ func TestNarrowShardsGiveTheSameBits(t *testing.T) {
 	}
 }
 
-// Whole trainings over narrow shards, the other passes included, have the same bits at
-// any parallelism, and end where those over few features do.
+// Whole trainings over narrow shards, including the other passes, have the same bits at any
+// parallelism, and end at the same optimum as trainings over few features.
 func TestTrainingOverNarrowShards(t *testing.T) {
 	record := wideRecord(200, 5000, 10, 2)
 	for _, s := range []optim.Settings{
@@ -155,7 +155,7 @@ func TestTrainingOverNarrowShards(t *testing.T) {
 	require.Equal(t, string(optim.GapClosed), f.Reason)
 }
 
-// A pass over narrow shards, and folding them, allocates nothing once it has room.
+// A pass over narrow shards, and folding them, allocates nothing after the first time.
 func TestNarrowPassesAllocateNothing(t *testing.T) {
 	called := false
 	record := wideRecord(200, 9000, 10, 1)

@@ -15,8 +15,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Newton's steps that are refused are cut by the margins that are kept: the same steps with
-// fewer reads.
+// Steps of Newton's method that are refused are shortened with the kept margins: the same steps
+// with fewer reads.
 func TestRefusedStepsOfNewtonNeedNoReads(t *testing.T) {
 	table := trial.Gaussian(8, 200, 2)
 	for i := range table.N {
@@ -41,7 +41,7 @@ func TestRefusedStepsOfNewtonNeedNoReads(t *testing.T) {
 	}
 }
 
-// stopping is a loss that ends the job in the midst of a shard.
+// stopping is a loss that ends the job in the middle of a shard.
 type stopping struct {
 	objective.Squared
 	calls *atomic.Int64
@@ -56,7 +56,7 @@ func (l stopping) At(b *objective.Batch) {
 	l.Squared.At(b)
 }
 
-// A job that is ended does not go on to the end of a shard.
+// A job that is ended does not continue to the end of a shard.
 func TestEndedJobsLeaveShardsUnfinished(t *testing.T) {
 	table := trial.Gaussian(9, 3000, 40)
 	for i := range table.N {

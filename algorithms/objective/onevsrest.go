@@ -6,9 +6,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 )
 
-// HingeOneVsRest is Hinge with s = +1 for one class and −1 for all others: of as many of
-// these as there are classes, each with parameters of its own, a classifier of one class
-// against the rest is made. With two classes and Class 1 it is Hinge.
+// HingeOneVsRest is Hinge with s = +1 for one class and −1 for all others. A one-vs-rest
+// classifier is made of one of these for each class, each with its own parameters. With two
+// classes and Class 1 it is Hinge.
 type HingeOneVsRest struct{ Class int }
 
 // String implements Loss.
@@ -23,7 +23,7 @@ func (l HingeOneVsRest) Shape(f *rows.Facts) (Shape, error) { return oneVsRest(f
 // Refuses implements Loss.
 func (HingeOneVsRest) Refuses(float64) string { return "" }
 
-// At implements Loss, with the curvature 0 that it has but at the kink.
+// At implements Loss. The curvature is 0, as everywhere except at the kink.
 func (l HingeOneVsRest) At(b *Batch) {
 	for i, m := range b.Margin[:b.N] {
 		s := side(b.Label[i], l.Class)
@@ -79,7 +79,7 @@ func side(label float64, class int) float64 {
 	return -1
 }
 
-// oneVsRest is the shape of losses of one class against the rest.
+// oneVsRest returns the shape of losses of one class against the rest.
 func oneVsRest(f *rows.Facts, class int) (Shape, error) {
 	switch k := len(f.Classes); {
 	case k == 1:

@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// fitted is what minimising an objective found, on the scale of the features.
+// fitted is the result of minimising an objective, for unscaled features.
 type fitted struct {
 	Weights, Intercepts, Constants []float64
 	Loss, Reads                    float64
@@ -74,7 +74,7 @@ func TestRidgeIsTheClosedForm(t *testing.T) {
 		table := tableFor(kinds()[0], d)
 		const l2 = 0.3
 		f := fit(t, table, objective.Linear{Loss: objective.Squared{}, NoIntercept: d.noIntercept, NoStandardize: true}, optim.Settings{L2: l2, Tol: 1e-12})
-		// (XᵀUX/W + l2·I) w = XᵀUy/W, with a column of ones that is not penalised.
+		// (XᵀUX/W + l2·I) w = XᵀUy/W, with a column of ones that has no penalty.
 		width := table.D
 		if !d.noIntercept {
 			width++
@@ -102,7 +102,7 @@ func TestRidgeIsTheClosedForm(t *testing.T) {
 		require.NoError(t, want.SolveVec(a, y))
 		for j := range table.D {
 			if j == 2 && !d.noIntercept {
-				continue // constant: its share is the intercept's
+				continue // constant: its share is part of the intercept
 			}
 			require.InDelta(t, want.AtVec(j), f.Weights[j], 1e-9)
 		}

@@ -3,10 +3,10 @@ package objective
 import "github.com/superstep-ml/superstep/algorithms/internal/rows"
 
 // Perceptron is max(0, −s·m), with s = −1 for class 0 and +1 for class 1 (Rosenblatt, The
-// perceptron, Psychological Review 65, 1958). Where a row lies on the plane, as every row
-// does at zero parameters, the slope is that of a row on the wrong side, so that learning
-// begins. Zero parameters are a minimum of it all the same: of the optimisers SGD, which
-// takes steps without looking at the loss, finds a plane that separates.
+// perceptron, Psychological Review 65, 1958). If a row lies on the plane, as every row does at
+// zero parameters, its slope is that of a row on the wrong side, so that learning begins. Zero
+// parameters are a minimum of the loss all the same. Only SGD finds a separating plane, as it
+// takes steps without looking at the loss.
 type Perceptron struct{}
 
 // String implements Loss.
@@ -21,7 +21,7 @@ func (Perceptron) Shape(f *rows.Facts) (Shape, error) { return twoClasses(f) }
 // Refuses implements Loss.
 func (Perceptron) Refuses(float64) string { return "" }
 
-// At implements Loss, with the curvature 0 that it has but at the kink.
+// At implements Loss. The curvature is 0, as everywhere except at the kink.
 func (Perceptron) At(b *Batch) {
 	for i, m := range b.Margin[:b.N] {
 		s := sign(b.Label[i])

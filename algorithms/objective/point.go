@@ -2,11 +2,11 @@ package objective
 
 import "slices"
 
-// order is Ordered of optim.Evaluator. Coefficients are made of parameters once for all shards
-// then, which of many features takes as long as a good part of a shard's rows.
+// order is Ordered of optim.Evaluator. Coefficients are then computed from parameters once for
+// all shards. With many features, that takes as long as a good part of a shard's rows.
 func (e *evaluator) order() { e.ordered = true }
 
-// point takes the coefficients of parameters, or of a direction, for the rows of a shard.
+// point computes the coefficients for the rows of a shard from parameters, or from a direction.
 func (e *evaluator) point(s *shardRows, v []float64) {
 	known := e.ordered && len(v) > 0 && e.of == &v[0] && s.number > e.latest
 	e.latest, e.of = s.number, nil

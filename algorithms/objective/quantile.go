@@ -7,9 +7,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 )
 
-// Quantile is the pinball loss max(Q·(y−m), (Q−1)·(y−m)), which the quantile Q minimises
-// (Koenker and Bassett, Regression quantiles, Econometrica 46, 1978); Q 0 means 0.5, the
-// median. It has a kink, see Smooth for how to minimise it.
+// Quantile is the pinball loss max(Q·(y−m), (Q−1)·(y−m)), whose minimum is the quantile Q
+// (Koenker and Bassett, Regression quantiles, Econometrica 46, 1978). Q 0 means 0.5, the
+// median. It has a kink; see Smooth for how to minimise it.
 type Quantile struct{ Q float64 }
 
 func (l Quantile) q() float64 { return cmp.Or(l.Q, 0.5) }
@@ -33,8 +33,8 @@ func (Quantile) begin(f *rows.Facts) float64 { return f.LabelMean }
 // Refuses implements Loss.
 func (Quantile) Refuses(float64) string { return "" }
 
-// At implements Loss, with the curvature 0 that it has but at the kink, and there the
-// slope 0.
+// At implements Loss. The curvature is 0, as everywhere except at the kink, and the slope at
+// the kink is 0.
 func (l Quantile) At(b *Batch) {
 	q := l.q()
 	for i, m := range b.Margin[:b.N] {

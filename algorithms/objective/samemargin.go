@@ -2,11 +2,13 @@ package objective
 
 import "github.com/superstep-ml/superstep/algorithms/internal/rows"
 
-// classWork has the loss and slope of a row of each class where the margins of all rows are the same.
+// classWork has the loss and slope of a row of each class, for passes in which all margins are
+// the same.
 type classWork struct{ Batch }
 
-// sameMargin reports whether all rows of a pass have the same single margin and labels that are
-// classes, as when training begins, and computes the loss and slope of a row of each class.
+// sameMargin reports whether all rows of a pass have the same single margin, and labels that
+// are classes, as at the start of training. If so, it computes the loss and slope of a row of
+// each class.
 func (e *evaluator) sameMargin(s *shardRows, from source) bool {
 	if from != atStart && from != atPoint || !e.zero || e.k > 1 || e.classes == 0 || s.Offset != nil || s.prox != nil || s.mu != 0 {
 		return false
@@ -23,7 +25,7 @@ func (e *evaluator) sameMargin(s *shardRows, from source) bool {
 	return true
 }
 
-// lossByClass writes the losses and slopes of rows to the batch, as their classes say.
+// lossByClass writes the losses and slopes of rows to the batch, according to their classes.
 func (e *evaluator) lossByClass(b *rows.Block) {
 	loss, slope := e.batch.Loss[:b.N], e.batch.Slope[:b.N]
 	for i, class := range b.Label {

@@ -5,10 +5,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// sampleWork is the room for a chunk of the rows of a sample.
+// sampleWork is the memory for a chunk of the rows of a sample.
 type sampleWork struct {
 	block shardRows
-	room  rows.Block // what block is cut from
+	room  rows.Block // memory that block is cut from
 	prox  []float64
 }
 
@@ -20,8 +20,8 @@ func (e *evaluator) rowCount(shard int) int {
 	return 0
 }
 
-// evaluateRows is Evaluate of optim.Minibatch. The rows are copied together, a chunk at
-// a time.
+// evaluateRows is Evaluate of optim.Minibatch. It copies the rows together, one chunk at a
+// time.
 func (e *evaluator) evaluateRows(shard int, indices []int32, v, out []float64) error {
 	s := e.at(shard)
 	e.point(s, v)
@@ -65,7 +65,7 @@ func (e *evaluator) gather(s *shardRows, indices []int32) *shardRows {
 	return part
 }
 
-// gatherLabels copies together what rows of a shard have but features.
+// gatherLabels copies together everything about some rows of a shard except features.
 func (e *evaluator) gatherLabels(s *shardRows, indices []int32) *shardRows {
 	w := &e.sample
 	room := &w.room
@@ -95,7 +95,7 @@ func (e *evaluator) gatherSparse(s *shardRows, indices []int32) kernel.CSR {
 	return *x
 }
 
-// pick copies the values of some rows to room; nil where there are none.
+// pick copies the values of some rows to room. It returns nil if there are no values.
 func pick(room *[]float64, from []float64, most int, indices []int32) []float64 {
 	if from == nil {
 		return nil
@@ -108,7 +108,7 @@ func pick(room *[]float64, from []float64, most int, indices []int32) []float64 
 	return to
 }
 
-// atLeast returns room of n values, the same if it is large enough.
+// atLeast returns room for n values, reusing room if it is large enough.
 func atLeast(room []float64, n int) []float64 {
 	if cap(room) < n {
 		return make([]float64, n)

@@ -7,18 +7,18 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// scaling is how parameters relate to the features as they are.
+// scaling relates parameters to the unscaled features.
 type scaling struct {
 	Shape
 	d         int
 	intercept bool
 	centred   bool
-	original  bool      // the penalty is on coefficients of the features as they are
-	mean      []float64 // nil where not centred
-	inverse   []float64 // 1/scale of each feature; 0 where the coefficient does not matter
+	original  bool      // the penalty is on coefficients of the unscaled features
+	mean      []float64 // nil if not centred
+	inverse   []float64 // 1/scale of each feature; 0 if the feature has no influence
 }
 
-// scaling returns how the parameters of l relate to the features.
+// scaling returns the scaling of l for the facts.
 func (l Linear) scaling(f *rows.Facts) (scaling, error) {
 	shape, err := l.shape(f)
 	if err != nil {
@@ -34,7 +34,7 @@ func (l Linear) scaling(f *rows.Facts) (scaling, error) {
 		case std > 0:
 			s.inverse[j] = 1 / std
 		case s.intercept || f.MaxAbs[j] == 0:
-			// The intercept does what a constant feature could.
+			// The intercept replaces a constant feature.
 		default:
 			s.inverse[j] = 1 / f.MaxAbs[j]
 		}
@@ -42,7 +42,7 @@ func (l Linear) scaling(f *rows.Facts) (scaling, error) {
 	return s, nil
 }
 
-// stride is the number of parameters of a margin that has coefficients.
+// stride is the number of parameters of a margin with coefficients.
 func (s *scaling) stride() int {
 	if s.intercept {
 		return s.d + 1
@@ -53,8 +53,8 @@ func (s *scaling) stride() int {
 // parameters is the number of all parameters.
 func (s *scaling) parameters() int { return s.Margins*s.stride() + s.Constants }
 
-// spread turns parameters into coefficients for the features as they are, Margins×d in
-// beta, and one number for each margin to be added.
+// spread converts parameters to coefficients of the unscaled features, Margins×d in beta, and
+// one addend for each margin.
 func (s *scaling) spread(v, beta, add []float64) {
 	for a := range s.Margins {
 		own, b := v[a*s.stride():(a+1)*s.stride()], beta[a*s.d:(a+1)*s.d]
@@ -71,8 +71,8 @@ func (s *scaling) spread(v, beta, add []float64) {
 	copy(add[s.Margins:], v[s.Margins*s.stride():])
 }
 
-// spreadSome is spread for some features of rows that are not centred, Margins×len(columns)
-// in beta.
+// spreadSome is spread for some features of rows that are not centred, with
+// Margins×len(columns) coefficients in beta.
 func (s *scaling) spreadSome(v []float64, columns []int32, beta, add []float64) {
 	for a := range s.Margins {
 		own, b := v[a*s.stride():(a+1)*s.stride()], beta[a*len(columns):(a+1)*len(columns)]
@@ -87,7 +87,8 @@ func (s *scaling) spreadSome(v []float64, columns []int32, beta, add []float64) 
 	copy(add[s.Margins:], v[s.Margins*s.stride():])
 }
 
-// PenaltyFactors returns what each parameter is multiplied with in the penalty, as the caller's.
+// PenaltyFactors returns the factor of each parameter in the penalty. The caller owns the
+// result.
 func (l Linear) PenaltyFactors(f *rows.Facts) ([]float64, error) {
 	s, err := l.scaling(f)
 	if err != nil {
@@ -96,7 +97,7 @@ func (l Linear) PenaltyFactors(f *rows.Facts) ([]float64, error) {
 	return s.factors(), nil
 }
 
-// factors returns what parameters are multiplied with in the penalty.
+// factors returns the factors of the parameters in the penalty.
 func (s *scaling) factors() []float64 {
 	factors := make([]float64, s.parameters())
 	for i := range factors {
@@ -105,7 +106,7 @@ func (s *scaling) factors() []float64 {
 	return factors
 }
 
-// factor returns what a parameter is multiplied with in the penalty.
+// factor returns the factor of a parameter in the penalty.
 func (s *scaling) factor(parameter int) float64 {
 	j := parameter % max(s.stride(), 1)
 	switch {
@@ -117,7 +118,7 @@ func (s *scaling) factor(parameter int) float64 {
 	return 1
 }
 
-// Coefficients are parameters on the scale of the features as they are.
+// Coefficients are parameters for the unscaled features.
 type Coefficients struct {
 	Margins, D int
 	Weights    []float64 // Margins×D, row by row
@@ -125,8 +126,7 @@ type Coefficients struct {
 	Constants  []float64 // of the loss
 }
 
-// Coefficients returns parameters on the scale of the features as they are, of those that
-// training ran over.
+// Coefficients converts the parameters of a training to the unscaled features.
 func (l Linear) Coefficients(f *rows.Facts, parameters []float64) (Coefficients, error) {
 	s, err := l.scaling(f)
 	if err != nil {
@@ -141,8 +141,8 @@ func (l Linear) Coefficients(f *rows.Facts, parameters []float64) (Coefficients,
 	return c, nil
 }
 
-// Parameters is the inverse of Coefficients, for a warm start. Coefficients of features
-// that do not matter are lost, as they are part of the intercept.
+// Parameters is the inverse of Coefficients, for a warm start. Coefficients of features without
+// influence are lost, as they are part of the intercept.
 func (l Linear) Parameters(f *rows.Facts, c Coefficients) ([]float64, error) {
 	s, err := l.scaling(f)
 	if err != nil {
@@ -175,8 +175,8 @@ func (l Linear) Parameters(f *rows.Facts, c Coefficients) ([]float64, error) {
 	return v, nil
 }
 
-// Covariance turns a covariance of parameters, the lower triangle row by row, into that
-// of the coefficients on the scale of the features as they are, in the same places.
+// Covariance converts a covariance of parameters, given as the lower triangle row by row, to
+// that of the coefficients of the unscaled features, in the same order.
 func (l Linear) Covariance(f *rows.Facts, covariance []float64) ([]float64, error) {
 	s, err := l.scaling(f)
 	if err != nil {
@@ -193,7 +193,8 @@ func (l Linear) Covariance(f *rows.Facts, covariance []float64) ([]float64, erro
 			full[b*n+a] = full[a*n+b]
 		}
 	}
-	// The coefficients are J·v with J as spread has it: J·C·Jᵀ, by rows and then columns.
+	// The coefficients are J·v with the J of spread, so the result is J·C·Jᵀ, computed by rows
+	// and then columns.
 	row := make([]float64, n)
 	for a := range n {
 		s.linear(full[a*n:(a+1)*n], row)
@@ -216,7 +217,7 @@ func (l Linear) Covariance(f *rows.Facts, covariance []float64) ([]float64, erro
 	return out, nil
 }
 
-// linear writes the coefficients of parameters v to to, in the same places.
+// linear writes the coefficients for parameters v to to, in the same order.
 func (s *scaling) linear(v, to []float64) {
 	copy(to, v)
 	for a := range s.Margins {

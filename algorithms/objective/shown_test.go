@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// altered is an objective whose evaluator the optimiser gets altered.
+// altered is an objective that alters its evaluator for the optimiser.
 type altered struct {
 	objective.Linear
 	alter func(e *optim.Evaluator)
@@ -26,7 +26,7 @@ func (o altered) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	return e, err
 }
 
-// trainAltered minimises a loss over a table and returns what came of it.
+// trainAltered minimises a loss over a table and returns the result.
 func trainAltered(t *testing.T, table trial.Table, kind rows.LabelKind, loss objective.Loss, settings optim.Settings, alter func(e *optim.Evaluator)) (found optim.Result) {
 	t.Helper()
 	r := trial.Run(t, func(b *engine.Builder) {

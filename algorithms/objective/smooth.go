@@ -7,39 +7,37 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 )
 
-// Kinked is a loss of one margin that is piecewise linear: the largest of α·r − ε·|α| over
-// α from lo to hi, where r is linear in the margin. Hinge, EpsilonInsensitive and Quantile
-// are.
+// Kinked is a piecewise linear loss of one margin: the maximum of α·r − ε·|α| over α from lo to
+// hi, where r is linear in the margin. Hinge, EpsilonInsensitive and Quantile are such losses.
 type Kinked interface {
 	Loss
 	line(label float64) line
 }
 
-// line is a Kinked loss of one row: r = c − s·m, and α from lo, 0 or less, to hi, 0 or more.
+// line is a Kinked loss of one row: r = c − s·m, with α from lo ≤ 0 to hi ≥ 0.
 type line struct{ s, c, lo, hi, epsilon float64 }
 
-// Smooth is a Kinked loss made smooth so that methods for smooth functions minimise it:
+// Smooth is a smooth version of a Kinked loss, for methods that minimise smooth functions:
 //
 //	max over α in [lo, hi] of α·r − ε·|α| − ½·μ·(α−a)²
 //
-// where a, one number for each row, is at first 0: then it is below the loss by at most
-// ½·μ, and equal to it but near the kinks (Nesterov, Smooth minimization of non-smooth
-// functions, Mathematical Programming 103, 2005). Every a is then moved to the α that
-// attains the maximum, μ is divided by Shrink, and one minimises again, from the parameters
-// found: that is the proximal point method on the dual problem (Rockafellar, Augmented
-// Lagrangians and applications of the proximal point algorithm, Mathematics of Operations
-// Research 1, 1976). It reaches the minimum of the loss itself even at a fixed μ, and in
-// few rounds with one that falls slowly; where μ alone were made small, and a left 0, it
-// would have to be as small as the error allowed, and the problem so hard that neither
-// L-BFGS nor Newton's method solved it.
+// The centre a, one number for each row, is 0 at first. Then Smooth is below the loss by at
+// most ½·μ, and equal to it except near the kinks (Nesterov, Smooth minimization of non-smooth
+// functions, Mathematical Programming 103, 2005). After a minimisation, every a is moved to the
+// α that attains the maximum, μ is divided by Shrink, and the next minimisation begins at the
+// parameters found. This is the proximal point method on the dual problem (Rockafellar,
+// Augmented Lagrangians and applications of the proximal point algorithm, Mathematics of
+// Operations Research 1, 1976). It reaches the minimum of the loss itself even at a fixed μ,
+// and in few rounds if μ falls slowly. If a stayed 0, μ would have to be as small as the
+// permitted error, and the problem would be too hard for L-BFGS and Newton's method.
 //
-// The objective moves a and tells the duality gap by optim.Smoothing.
+// The objective moves a and reports the duality gap through optim.Smoothing.
 type Smooth struct {
 	Loss Kinked
-	// Mu is the first μ, how far the kinks are rounded off, in units of the margins; 0 means
-	// 0.1. The loss is quadratic where r changes by μ, times hi−lo.
+	// Mu is the first μ, which says how far the kinks are rounded off, in units of the margins;
+	// 0 means 0.1. The loss is quadratic over a range of r of length μ·(hi−lo).
 	Mu float64
-	// Shrink is what μ is divided by from round to round, 1 or more; 0 means 10.
+	// Shrink is the factor by which μ is divided from round to round, 1 or more; 0 means 10.
 	Shrink float64
 }
 
@@ -105,7 +103,7 @@ func (l Smooth) At(b *Batch) {
 	}
 }
 
-// attains returns the α that attains the maximum, and whether it moves with r.
+// attains returns the α that attains the maximum, and whether it changes with r.
 func (l line) attains(r, a, mu float64) (alpha float64, inside bool) {
 	alpha = a + r/mu
 	if l.epsilon > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/objective"
 )
 
-// minimize goes to the minimum of the mean loss with a penalty by damped Newton steps.
+// minimize finds the minimum of the mean loss with a penalty by damped Newton steps.
 func (o opened) minimize(t *testing.T, v []float64, l2 float64) {
 	n := o.e.Dim
 	value := func(sums, at []float64) float64 {
@@ -21,7 +21,7 @@ func (o opened) minimize(t *testing.T, v []float64, l2 float64) {
 		}
 		return f
 	}
-	const damping = 1e-3 // the intercept has no curvature where no row is near a kink
+	const damping = 1e-3 // the intercept has no curvature if no row is near a kink
 	for range 400 {
 		sums := o.sum(t, 1+n+n*(n+1)/2, func(shard int, out []float64) error { return o.e.Hessian(shard, v, out) })
 		g := mat.NewVecDense(n, nil)
@@ -100,7 +100,7 @@ func TestRoundsCloseTheDualityGap(t *testing.T) {
 }
 
 func TestBoundsHoldAnywhere(t *testing.T) {
-	// Every label is a class that the intercept alone would push: away from the minimum the
+	// Every label is a class that the intercept alone would move. Away from the minimum the
 	// pulls of the two sides differ, and only balanced ones give a bound.
 	table := trial.TableOf([]float64{0, 1, 1, 1}, []float64{1}, []float64{2}, []float64{2.5}, []float64{4})
 	with(t, table, objective.Linear{Loss: objective.Smooth{Loss: objective.Hinge{}}}, func(o opened) {
@@ -122,7 +122,7 @@ func TestBoundsHoldAnywhere(t *testing.T) {
 	})
 }
 
-// Losses that are not Smooth have no bound, and those that are none before it was found.
+// Losses that are not Smooth have no bound, and Smooth losses have none before bound has run.
 func TestBoundOfOtherLosses(t *testing.T) {
 	table := tableFor(kinds()[0], design{})
 	with(t, table, objective.Linear{Loss: objective.Squared{}}, func(o opened) {

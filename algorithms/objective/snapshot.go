@@ -8,21 +8,21 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// What is kept of a shard between supersteps: the margins of its rows, which are added up along
-// steps, so that the parameters do not give them again bit by bit, those of the latest steps
-// of the rows that are probed, and of a Smooth loss smoothing and multipliers. A snapshot has,
-// little-endian,
+// This is what is kept of a shard between supersteps. First, the margins of its rows: they are
+// summed along steps, and computing them from the parameters would not give the same bits.
+// Second, the margins of the latest steps for the rows that are probed. Third, for a Smooth
+// loss, the smoothing and the multipliers. A snapshot has, little-endian,
 //
-//	1 byte                   which of the vectors below there are
+//	1 byte                   the vectors below that are present
 //	1 byte                   place of the next step among the latest
 //	8 bytes                  the smoothing
 //	8·k bytes a row          margins, of k margins
 //	3·8·k bytes a row        margins of the latest steps, of rows that are probed, 4096 in all
 //	8 bytes a row            multipliers
 //
-// or nothing at all, before a shard was first read.
+// or nothing at all, before the shard was first read.
 
-// What the first byte of a snapshot says.
+// Bits of the first byte of a snapshot.
 const (
 	hasMargins = 1 << iota
 	hasMultipliers

@@ -15,9 +15,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// trainings are settings that go through what the optimisers do with a linear objective: by
-// margins that are kept, by planes of the latest steps, from one method to the other, in
-// rounds, and over few rows at a time.
+// trainings are settings that use all that the optimisers do with a linear objective: kept
+// margins, planes of the latest steps, a change of method, rounds, and mini-batches.
 func trainings() map[string]optim.Settings {
 	return map[string]optim.Settings{
 		"LBFGS":      {Method: optim.LBFGS, L2: 0.01, MaxIter: 9},
@@ -30,7 +29,7 @@ func trainings() map[string]optim.Settings {
 	}
 }
 
-// result is the text of what a training over a table finds.
+// result returns the result of a training over a table as text.
 func result(t *testing.T, table trial.Table, kind rows.LabelKind, loss objective.Loss, s optim.Settings, options ...engine.Option) (optim.Result, string) {
 	t.Helper()
 	r := trial.Run(t, func(b *engine.Builder) {
@@ -51,8 +50,8 @@ func result(t *testing.T, table trial.Table, kind rows.LabelKind, loss objective
 	return found, trial.Print(t, r, "fit")
 }
 
-// A training that forgets between supersteps all but what its keys keep comes to the same bits,
-// by every method, of dense and of sparse rows.
+// A training that drops unkept state between supersteps has the same bits, with every method,
+// for dense and for sparse rows.
 func TestTrainingsGoOnFromWhatIsKept(t *testing.T) {
 	methods := map[optim.Method]bool{}
 	for _, l := range []kind{kinds()[1], kinds()[2], kinds()[10], kinds()[13]} {
@@ -74,7 +73,7 @@ func TestTrainingsGoOnFromWhatIsKept(t *testing.T) {
 	require.Len(t, methods, 5)
 }
 
-// Where Auto goes over from LBFGS to Newton in midst of a training.
+// Auto changes from LBFGS to Newton in the middle of a training.
 func TestChangesOfMethodGoOnFromWhatIsKept(t *testing.T) {
 	const d = 40
 	table := trial.Gaussian(4, 300, d)
@@ -92,7 +91,8 @@ func TestChangesOfMethodGoOnFromWhatIsKept(t *testing.T) {
 	_, kept := result(t, table, rows.ClassLabel, objective.Logistic{}, s, engine.Parallelism(3), engine.CheckState(true))
 	require.Equal(t, want, kept)
 
-	// Memory for the matrix on subtasks of one shard alone is none at other parallelisms.
+	// MaxBytes is enough for the matrix on subtasks with one shard each. It would not be enough at
+	// other parallelisms.
 	s.MaxBytes = 5 * 8 * (1 + (d + 1) + (d+1)*(d+2)/2)
 	found, want = result(t, table, rows.ClassLabel, objective.Logistic{}, s, engine.Parallelism(1))
 	require.Equal(t, optim.LBFGS, found.Method)
@@ -114,7 +114,8 @@ func TestRoundsGoOnFromWhatIsKept(t *testing.T) {
 	}
 }
 
-// What an evaluator appends, another one takes: then both give the same, and append the same.
+// An evaluator can restore the snapshot of another one. Both then give the same results, and
+// the same snapshot.
 func TestSnapshots(t *testing.T) {
 	l := kinds()[14]
 	table := tableFor(l, design{weighted: true})

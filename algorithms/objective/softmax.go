@@ -10,15 +10,15 @@ import (
 
 // Softmax is the cross entropy of K classes, log Σ exp(m_k) − m_y.
 //
-// Each class has coefficients of its own, K·(d+1) in all, one set more than the
-// probabilities need: adding the same vector to those of every class changes nothing. A
-// penalty on the coefficients makes them unique, but for the intercepts, of which only
-// the differences matter. The Hessian is singular in those directions, and in d+1 of
-// them without a penalty: Newton's method must leave them alone, as a Cholesky
-// factorisation that skips vanishing pivots does. Methods that start at zeros and follow
-// gradients stay where the coefficients of the classes add up to zero by themselves.
+// Each class has its own coefficients, K·(d+1) in all. That is one set more than the
+// probabilities need: adding the same vector to those of every class changes nothing. A penalty
+// on the coefficients makes them unique, except for the intercepts, of which only the
+// differences matter. The Hessian is singular in those directions, or in d+1 directions without
+// a penalty. Newton's method must leave them alone, as a Cholesky factorisation that skips
+// vanishing pivots does. Methods that start at zeros and follow gradients keep the sum of the
+// classes' coefficients at zero by themselves.
 type Softmax struct {
-	// K is the number of classes; 0 means as many as the labels have, more means classes
+	// K is the number of classes. 0 means as many as the labels have; more means classes
 	// without rows.
 	K int
 }
@@ -46,8 +46,8 @@ func (s Softmax) Shape(f *rows.Facts) (Shape, error) {
 // Refuses implements Loss.
 func (Softmax) Refuses(float64) string { return "" }
 
-// At implements Loss. With the largest margin subtracted, one exponential of a row is
-// exactly 1, and the sum of the others keeps its accuracy where they are small.
+// At implements Loss. The largest margin is subtracted, so that one exponential of a row is
+// exactly 1. The sum of the others then keeps its accuracy if they are small.
 func (Softmax) At(b *Batch) {
 	k := b.K
 	e := b.Work[:b.N*k]
@@ -67,7 +67,8 @@ func (Softmax) At(b *Batch) {
 	}
 }
 
-// softmaxRow finishes row i, with e the exponentials of the margins less the largest.
+// softmaxRow computes the results of row i. e has the exponentials of the margins minus the
+// largest.
 func (b *Batch) softmaxRow(i int, e []float64) {
 	k := b.K
 	m, slope := b.Margin[i*k:i*k+k], b.Slope[i*k:i*k+k]
@@ -78,7 +79,7 @@ func (b *Batch) softmaxRow(i int, e []float64) {
 			top = a
 		}
 	}
-	var rest float64 // of the exponentials, but that of top
+	var rest float64 // sum of the exponentials except that of top
 	for a, v := range e {
 		if a != top {
 			rest += v

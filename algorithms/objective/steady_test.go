@@ -47,7 +47,7 @@ func TestPassesAllocateNothing(t *testing.T) {
 	}
 }
 
-// sums are reduced over shards as a queue that minimises does.
+// sums are reduced over shards, as in a queue that minimises.
 var sums = shared.Scratch[[]float64]("sums")
 
 func TestSameBits(t *testing.T) {
@@ -63,7 +63,7 @@ func TestSameBits(t *testing.T) {
 	trial.SameBitsOfState(t, func(b *engine.Builder) { collectSums(b, aft, objective.AFT{}) })
 }
 
-// collectSums collects what the passes over all rows add up to.
+// collectSums collects the sums of the passes over all rows.
 func collectSums(b *engine.Builder, table trial.Table, loss objective.Loss) {
 	checked, err := rows.Check("test", table.Dataset(b), columnsOf(table), loss.Label())
 	if err != nil {
@@ -112,8 +112,8 @@ func collectSums(b *engine.Builder, table trial.Table, loss objective.Loss) {
 }
 
 func TestCovarianceOfCoefficients(t *testing.T) {
-	// The coefficients are linear in the parameters, so that a covariance v·vᵀ must become
-	// that of the coefficients of v, without what v adds nothing to.
+	// The coefficients are linear in the parameters. So a covariance v·vᵀ must become the
+	// covariance of the coefficients of v. An intercept that is omitted has no entry.
 	for _, d := range []design{{}, {sparse: true}, {noIntercept: true}} {
 		table := tableFor(kinds()[0], d)
 		with(t, table, objective.Linear{Loss: objective.Squared{}, NoIntercept: d.noIntercept}, func(o opened) {

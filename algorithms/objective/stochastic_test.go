@@ -66,8 +66,8 @@ func TestSGDOnHIGGS(t *testing.T) {
 	}
 }
 
-// Steps of fewer rows are shorter by default, and as many as there are more of them come
-// as near.
+// Steps of fewer rows are shorter by default, and the larger number of them comes as near to
+// the optimum.
 func TestSGDOnHIGGSByShorterSteps(t *testing.T) {
 	record := higgs(t).Record()
 	all := []optim.Stochastic{
@@ -86,7 +86,7 @@ func TestSGDOnHIGGSByShorterSteps(t *testing.T) {
 	}
 }
 
-// Rows of many shards evaluated together give the bits that those of each shard give.
+// Rows of many shards evaluated together give the same bits as the rows of each shard.
 func TestRowsOfManyShardsTogetherGiveTheSameBits(t *testing.T) {
 	for _, k := range []kind{kinds()[0], kinds()[1], kinds()[13]} {
 		for _, d := range []design{{weighted: true}, {noIntercept: true}, {sparse: true}} {
@@ -137,8 +137,8 @@ func fitRecord(t testing.TB, record arrow.Record, s optim.Settings) (fitted, *en
 		engine.CheckBroadcasts(false), engine.Parallelism(1), engine.Shards(128))
 }
 
-// BenchmarkSGD is 50 epochs over the 7,000 rows of HIGGS on a thread: milliseconds of the
-// queue, the best of the runs.
+// BenchmarkSGD runs 50 epochs over the 7,000 rows of HIGGS on one thread. It reports
+// milliseconds of the queue, the best of the runs.
 func BenchmarkSGD(b *testing.B) {
 	record := higgs(b).Record()
 	for _, batch := range []int{0, 32} {

@@ -7,20 +7,20 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// probeRows is how many rows with one margin are probed in all, about: what they tell of
-// curvature is off by a few hundredths.
+// probeRows is roughly the total number of probed rows for one margin: with so many, the
+// estimate of curvature is off by a few hundredths.
 const probeRows = 4096
 
-// probed is what a shard keeps of the rows that are probed.
+// probed is what a shard keeps for the rows that are probed.
 type probed struct {
 	rows []int32
-	own  *shardRows                   // what they have, copied together; nil where they are more than a chunk
+	own  *shardRows                   // their data, copied together; nil if they are more than a chunk
 	q    []float64                    // their margins of the direction, row by row
-	past [optim.LatestSteps][]float64 // ... and of the latest steps, a ring
+	past [optim.LatestSteps][]float64 // their margins of the latest steps, a ring
 	next int                          // place of the next step
 }
 
-// newProbed chooses the rows, spread over the shard.
+// newProbed chooses rows spread evenly over the shard.
 func (e *evaluator) newProbed(s *shardRows) *probed {
 	n := min(s.N, max(1, probeRows/(e.total*e.k)))
 	p := &probed{rows: make([]int32, n), q: make([]float64, n*e.k)}
@@ -41,7 +41,7 @@ func (e *evaluator) newProbed(s *shardRows) *probed {
 	return p
 }
 
-// probedRows returns some rows of the sample of a shard, or what they have but features.
+// probedRows returns some rows of the sample of a shard, with or without features.
 func (e *evaluator) probedRows(s *shardRows, chosen []int32, features bool) *shardRows {
 	own := s.probed.own
 	switch {
@@ -57,7 +57,7 @@ func (e *evaluator) probedRows(s *shardRows, chosen []int32, features bool) *sha
 	return part
 }
 
-// note keeps the margins of a step along the direction whose margins are q.
+// note keeps the margins of a step along the direction with margins q.
 func (p *probed) note(step float64, q []float64, k int) {
 	to := p.past[p.next]
 	p.next = (p.next + 1) % len(p.past)
@@ -74,7 +74,7 @@ func (p *probed) note(step float64, q []float64, k int) {
 	}
 }
 
-// margins returns those of the direction, or of the i-th latest step from 1 on.
+// margins returns the margins of the direction for 0, or of the i-th latest step from 1 on.
 func (p *probed) margins(i int) []float64 {
 	if i == 0 {
 		return p.q
@@ -82,7 +82,7 @@ func (p *probed) margins(i int) []float64 {
 	return p.past[(p.next-i+len(p.past))%len(p.past)]
 }
 
-// probeWork is the room for the rows of a chunk that are probed.
+// probeWork is the memory for a chunk of probed rows.
 type probeWork struct {
 	m, q  []float64
 	curve []float64
@@ -117,7 +117,7 @@ func (e *evaluator) subspaceHessian(shard int, p []float64, latest int, out []fl
 	return nil
 }
 
-// current writes the margins of some rows of a shard at the current point to the room.
+// current writes the margins of some rows of a shard at the current point to the work memory.
 func (e *evaluator) current(s *shardRows, chosen []int32) []float64 {
 	w := &e.probe
 	w.m = atLeast(w.m, len(chosen)*e.k)
@@ -133,7 +133,7 @@ func (e *evaluator) current(s *shardRows, chosen []int32) []float64 {
 	return w.m
 }
 
-// of returns the weight of a row.
+// of returns the weight of row i.
 func (s *shardRows) of(i int) float64 {
 	if s.weight == nil {
 		return 1
@@ -141,8 +141,8 @@ func (s *shardRows) of(i int) float64 {
 	return s.weight[i]
 }
 
-// addBends adds, for the rows whose curvatures are in the room, weight times the second
-// derivative in the directions of margins x and y, to sum.
+// addBends adds weight times the second derivative in the directions of margins x and y to sum,
+// for the rows whose curvatures are in the work memory.
 func (e *evaluator) addBends(part *shardRows, x, y []float64, sum float64) float64 {
 	n := part.N
 	if e.k == 1 && part.weight == nil {
@@ -197,7 +197,7 @@ func (e *evaluator) subspaceSlopes(shard int, mix, steps, out []float64) error {
 	return nil
 }
 
-// probeSteps adds the derivatives of the rows whose margins are in the room.
+// probeSteps adds the derivatives of the rows whose margins are in the work memory.
 func (e *evaluator) probeSteps(part *shardRows, steps, out []float64) {
 	w := &e.probe
 	e.batch.SlopesOnly = true

@@ -11,8 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// Of shards with few rows all are probed: then Hessian of Subspace gives the products of the
-// directions with the matrix of second derivatives, and Slopes those with gradients.
+// In shards with few rows, all rows are probed. Hessian of Subspace then gives the products of
+// the directions with the matrix of second derivatives, and Slopes their products with
+// gradients.
 func TestProbesAgreeWithDerivatives(t *testing.T) {
 	for _, l := range []kind{kinds()[1], kinds()[2], kinds()[13]} {
 		for _, sparse := range []bool{false, true} {

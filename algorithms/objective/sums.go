@@ -5,17 +5,17 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// passSums are what a pass over a shard adds up.
+// passSums are the sums of a pass over a shard.
 type passSums struct {
 	loss     float64
-	gradient []float64 // Margins×stride, of the features as they are
+	gradient []float64 // Margins×stride, for the unscaled features
 	stride   int
-	out      []float64 // what gradient is part of
-	unscaled bool      // gradient is by features as they are, see wideWork
+	out      []float64 // the buffer that gradient is part of
+	unscaled bool      // gradient is by unscaled features, see wideWork
 }
 
-// begin starts a pass over a shard whose loss and gradient go to out, which is zeroed, or are
-// kept where that is nil.
+// begin starts a pass over a shard. Loss and gradient go to out, which must be zeroed, or are
+// kept if out is nil.
 func (e *evaluator) begin(s *shardRows, out []float64) passSums {
 	clear(e.sums)
 	clear(e.raw)
@@ -33,9 +33,9 @@ func (e *evaluator) begin(s *shardRows, out []float64) passSums {
 	return passSums{gradient: out[1 : 1+e.parameters()], stride: e.stride(), out: out}
 }
 
-// addLoss adds the weighted losses of the batch, rows lo to lo+n of the shard, to sum,
-// row by row, and makes e.pull of the slopes, what rows are multiplied with for the
-// gradient. A row without weight counts for nothing, whatever its loss.
+// addLoss adds the weighted losses of the batch to sum, row by row. The batch has rows lo to
+// lo+n of the shard. It also computes e.pull, the factors of rows for the gradient, from the
+// slopes. A row without weight has no effect, whatever its loss.
 func (e *evaluator) addLoss(s *shardRows, lo, n int, sum float64) float64 {
 	loss, slope := e.batch.Loss[:n], e.batch.Slope[:n*e.k]
 	if s.weight == nil {
@@ -60,7 +60,7 @@ func (e *evaluator) addLoss(s *shardRows, lo, n int, sum float64) float64 {
 	return sum
 }
 
-// addGradient adds the rows of b, each times its pull, to the gradient.
+// addGradient adds the rows of b, each multiplied by its pull, to the gradient.
 func (e *evaluator) addGradient(b *rows.Block, to *passSums) {
 	gradient := to.gradient
 	if e.k == 1 {
@@ -70,7 +70,7 @@ func (e *evaluator) addGradient(b *rows.Block, to *passSums) {
 			kernel.AddScaledCSR(b.Sparse, e.pull, gradient[:e.width])
 		}
 		if !e.intercept {
-			return // nobody asks for the sum, whose additions wait for each other
+			return // the sum is not needed, and its additions wait for each other
 		}
 		sum := e.sums[0]
 		for _, c := range e.pull {
@@ -102,11 +102,11 @@ func (e *evaluator) addGradient(b *rows.Block, to *passSums) {
 	}
 }
 
-// outer says that the sums of several margins of dense rows are taken together, in raw.
+// outer says that the sums of several margins of dense rows are computed together, in raw.
 func (e *evaluator) outer() bool { return e.packed != nil && e.k == e.Margins }
 
-// finish writes loss and gradient, the latter by the parameters: of the sums G and S of
-// rows and coefficients, (G − mean·S)/scale.
+// finish writes loss and gradient. From the sums G of rows and S of slopes, the derivatives by
+// the parameters are (G − mean·S)/scale.
 func (e *evaluator) finish(s *shardRows, sum passSums, out []float64) {
 	if s.Columns != nil {
 		e.finishNarrow(s, sum, out)
@@ -131,8 +131,8 @@ func (e *evaluator) finish(s *shardRows, sum passSums, out []float64) {
 	copy(sum.gradient[e.Margins*e.stride():], e.sums[e.Margins:])
 }
 
-// scaleGradient turns the sums of rows times slopes, by features, into derivatives by their
-// parameters; total is the sum of the slopes. They are never −0, see fold.
+// scaleGradient converts the sums of rows times slopes, by feature, to derivatives by the
+// parameters. total is the sum of the slopes. They are never −0, see fold.
 func (e *evaluator) scaleGradient(own []float64, total float64) {
 	own = own[:len(e.inverse)]
 	if e.centred {
@@ -142,7 +142,7 @@ func (e *evaluator) scaleGradient(own []float64, total float64) {
 	positiveZeros(own)
 }
 
-// positiveZeros makes +0 of −0.
+// positiveZeros replaces −0 by +0.
 func positiveZeros(x []float64) {
 	for lo := 0; lo < len(x); lo += len(zeros) {
 		kernel.AddTo(x[lo:min(lo+len(zeros), len(x))], zeros[:])

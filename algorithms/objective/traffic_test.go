@@ -17,8 +17,9 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// travels is what a part of n elements takes of which some are not 0: those with a place or
-// a bit of a mask each, or all n, whichever is least, in multiples of 8 bytes.
+// travels returns the size of a message for a part of n elements, set of which are not 0. It
+// has the nonzero elements with an index or a bit of a mask each, or all n elements, whichever
+// is smallest, in multiples of 8 bytes.
 func travels(set, n int) int64 {
 	if set == 0 {
 		return 0
@@ -27,9 +28,9 @@ func travels(set, n int) int64 {
 	return int64(min(min(places, mask)+8*set, 8*n))
 }
 
-// Over very many features of which each subtask has few, loss and gradient travel without
-// their zeros: as many bytes as that takes by the formula, and parameters have the bits of
-// a training on one subtask, where nothing travels.
+// With very many features, few of which each subtask has, loss and gradient are sent without
+// their zeros. The bytes are those of the formula, and parameters have the bits of a training
+// on one subtask, where nothing is sent.
 func TestGradientsTravelWithoutZeros(t *testing.T) {
 	const p, entries = 8, 9
 	const n = 3200
@@ -37,7 +38,7 @@ func TestGradientsTravelWithoutZeros(t *testing.T) {
 	data := func(b *engine.Builder) *engine.Dataset { return arrowbridge.FromRecords(b, []arrow.Record{record}) }
 	columns := rows.Columns{Vector: "features", Label: "label"}
 
-	// What each subtask brings: the loss, the features of its rows, and the intercept.
+	// Each subtask contributes the loss, the features of its rows, and the intercept.
 	csr, ok := batch.SparseView(record.Column(0))
 	require.True(t, ok)
 	occur := slices.Clone(csr.Indices)
@@ -71,7 +72,7 @@ func TestGradientsTravelWithoutZeros(t *testing.T) {
 	}
 	require.NotContains(t, all, false)
 	require.Greater(t, length, 20_000)
-	results := int64((p - 1) * 8 * length) // nowhere 0
+	results := int64((p - 1) * 8 * length) // without zeros
 
 	for _, s := range []optim.Settings{
 		{Method: optim.LBFGS, L2: 1e-3, MaxIter: 3, Tol: -1},

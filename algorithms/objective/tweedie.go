@@ -8,10 +8,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// Tweedie is half the deviance of values y ≥ 0 with mean exp(m) and variance in proportion
-// to mean^Power, 1 < Power < 2, which is a sum of a Poisson number of gamma values
+// Tweedie is half the deviance of values y ≥ 0 with mean exp(m) and variance in proportion to
+// mean^Power, 1 < Power < 2. Such a value is a sum of a Poisson number of gamma values
 // (Jørgensen, Exponential dispersion models, Journal of the Royal Statistical Society B 49,
-// 1987); Power 0 means 1.5.
+// 1987). Power 0 means 1.5.
 type Tweedie struct{ Power float64 }
 
 func (l Tweedie) power() float64 { return cmp.Or(l.Power, 1.5) }

@@ -21,8 +21,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// wideRecord returns rows with some entries each among columns that lie far apart, every
-// apart-th of apart·d declared ones, and classes 1 and 2 that a plane nearly separates.
+// wideRecord returns rows with some entries each, and classes 1 and 2 that a plane nearly
+// separates. Their columns are multiples of apart, among apart·d declared ones.
 func wideRecord(n, d, entries, apart int) arrow.Record {
 	mem := memory.NewGoAllocator()
 	csr := batch.CSR{Size: apart * d, Indptr: []int32{0}}
@@ -54,8 +54,8 @@ func wideRecord(n, d, entries, apart int) arrow.Record {
 		[]arrow.Array{column, y}, int64(n))
 }
 
-// BenchmarkWide trains over 20,000,000 declared features of which 2,000,000 occur, on
-// eight subtasks: busy seconds by iteration of the subtasks together, and the largest
+// BenchmarkWide trains over 20,000,000 declared features, 2,000,000 of which occur, on eight
+// subtasks. It reports busy seconds per iteration, summed over the subtasks, and the largest
 // heap.
 func BenchmarkWide(b *testing.B) {
 	record := wideRecord(400_000, 2_000_000, 30, 10)

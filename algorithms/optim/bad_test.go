@@ -70,7 +70,7 @@ func TestBadProblems(t *testing.T) {
 	}, "the queue has no name")
 }
 
-// broken opens what it holds.
+// broken is an objective whose Open returns what it holds.
 type broken struct {
 	evaluator optim.Evaluator
 	err       error
@@ -87,7 +87,7 @@ func constant(loss, slope float64, err error) func(shard int, v, out []float64) 
 	}
 }
 
-// of is an objective of one parameter.
+// of returns an objective of one parameter.
 func of(evaluate func(shard int, v, out []float64) error) optim.Evaluator {
 	return optim.Evaluator{Dim: 1, Weight: 1, PenaltyFactors: []float64{1}, Evaluate: evaluate}
 }
@@ -132,8 +132,8 @@ func TestBadObjectives(t *testing.T) {
 	}
 }
 
-// What of an evaluator cannot be there without something else is refused when it is opened,
-// with the names of both, whether or not the method would come to it.
+// A field of an evaluator without another field that it needs is refused when the evaluator is
+// opened. The error names both fields, whether or not the method would use them.
 func TestEvaluatorsAreComplete(t *testing.T) {
 	at := constant(0, 0, nil)
 	ray := func(int, []float64, float64, []float64) error { return nil }
@@ -176,7 +176,7 @@ func TestEvaluatorsAreComplete(t *testing.T) {
 		{func(e *optim.Evaluator) { e.Subspace.Slopes = nil }, "Subspace.Hessian and no Subspace.Slopes"},
 		{func(e *optim.Evaluator) { e.Minibatch.Rows = nil }, "Minibatch.Evaluate and no Minibatch.Rows"},
 		{func(e *optim.Evaluator) { e.Minibatch.Evaluate = nil }, "Minibatch.Rows and no Minibatch.Evaluate"},
-		{func(e *optim.Evaluator) { e.Minibatch = optim.Minibatch{Fold: e.Minibatch.Fold} }, "Minibatch.Fold and no Minibatch.Evaluate, which that needs"},
+		{func(e *optim.Evaluator) { e.Minibatch = optim.Minibatch{Fold: e.Minibatch.Fold} }, "Minibatch.Fold, which needs Minibatch.Evaluate"},
 		{func(e *optim.Evaluator) { e.Snapshot.Append = nil }, "Snapshot.Restore and no Snapshot.Append"},
 		{func(e *optim.Evaluator) { e.Snapshot.Restore = nil }, "Snapshot.Append and no Snapshot.Restore"},
 		{func(e *optim.Evaluator) { e.Smoothing.BoundLen = 0 }, "Smoothing.Refine and no Smoothing.BoundLen"},
@@ -184,25 +184,25 @@ func TestEvaluatorsAreComplete(t *testing.T) {
 		{func(e *optim.Evaluator) { e.Smoothing.Bound = nil }, "Smoothing.BoundLen and no Smoothing.Bound"},
 		{func(e *optim.Evaluator) { e.Smoothing.Gap = nil }, "Smoothing.Bound and no Smoothing.Gap"},
 		{func(e *optim.Evaluator) { e.Smoothing.Refine = nil }, "Smoothing.Gap and no Smoothing.Refine"},
-		{func(e *optim.Evaluator) { e.Snapshot = optim.Snapshot{} }, "Margins and no Snapshot, which that needs"},
+		{func(e *optim.Evaluator) { e.Snapshot = optim.Snapshot{} }, "Margins, which needs Snapshot"},
 		{func(e *optim.Evaluator) {
 			e.Snapshot, e.Margins, e.Subspace, e.HessianCost = optim.Snapshot{}, optim.Margins{}, optim.Subspace{}, 0
-		}, "Smoothing and no Snapshot, which that needs"},
-		{func(e *optim.Evaluator) { e.Margins = optim.Margins{Hessian: true} }, "Margins.Hessian and no Margins.Start, which that needs"},
-		{func(e *optim.Evaluator) { e.Hessian = nil }, "Margins.Hessian and no Hessian, which that needs"},
-		{func(e *optim.Evaluator) { e.Margins.Hessian = false }, "HessianCost and no Margins.Hessian, which that needs"},
-		{func(e *optim.Evaluator) { e.Margins = optim.Margins{} }, "HessianCost and no Margins.Hessian, which that needs"},
-		{func(e *optim.Evaluator) { e.Margins, e.HessianCost = optim.Margins{}, 0 }, "Subspace and no Margins, which that needs"},
+		}, "Smoothing, which needs Snapshot"},
+		{func(e *optim.Evaluator) { e.Margins = optim.Margins{Hessian: true} }, "Margins.Hessian, which needs Margins.Start"},
+		{func(e *optim.Evaluator) { e.Hessian = nil }, "Margins.Hessian, which needs Hessian"},
+		{func(e *optim.Evaluator) { e.Margins.Hessian = false }, "HessianCost, which needs Margins.Hessian"},
+		{func(e *optim.Evaluator) { e.Margins = optim.Margins{} }, "HessianCost, which needs Margins.Hessian"},
+		{func(e *optim.Evaluator) { e.Margins, e.HessianCost = optim.Margins{}, 0 }, "Subspace, which needs Margins"},
 	} {
 		e := whole
 		c.without(&e)
 		require.ErrorContains(t, optim.Complete(e), c.want)
 	}
 	whole.Snapshot = optim.Snapshot{}
-	trial.Fails(t, build(ids(3), broken{evaluator: whole}, optim.Settings{Method: optim.LBFGS}), "the evaluator has Margins and no Snapshot")
+	trial.Fails(t, build(ids(3), broken{evaluator: whole}, optim.Settings{Method: optim.LBFGS}), "the evaluator has Margins, which needs Snapshot")
 }
 
-// Where the loss is a number at the start and nowhere else.
+// The loss is a number at the start and nowhere else.
 func TestLossIsNaNEverywhere(t *testing.T) {
 	o := broken{evaluator: of(func(_ int, v, out []float64) error {
 		out[1]++
@@ -215,8 +215,8 @@ func TestLossIsNaNEverywhere(t *testing.T) {
 		"LBFGS, superstep 2: the loss is infinite or NaN at every step along the gradient", "too far from those of other rows: scale them down")
 }
 
-// A gradient that is not the function's, such as a slope of |v| at 0, ends training where it is,
-// not in a loop.
+// A gradient that is not that of the function, such as a slope of |v| at 0, ends training
+// instead of looping.
 func TestWrongGradientEnds(t *testing.T) {
 	e := of(func(_ int, v, out []float64) error {
 		out[0] += math.Abs(v[0])

@@ -14,8 +14,9 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// byHand is L-BFGS as one would write it for one thread: two loops over vectors, a
-// backtracking search on cached margins, one buffer for all shards. It returns its reads.
+// byHand is L-BFGS as a programmer would write it for one thread: two loops over vectors, a
+// backtracking search on cached margins, one buffer for all shards. It returns the number of
+// its reads.
 func byHand(e *evaluator, shards int, l2 float64, iterations int) (loss float64, reads int) {
 	n := e.parameters()
 	each := func(out []float64, f func(shard int, out []float64) error) {
@@ -94,9 +95,9 @@ func byHand(e *evaluator, shards int, l2 float64, iterations int) (loss float64,
 	return loss, reads
 }
 
-// BenchmarkCost compares the queue on one subtask with L-BFGS by hand over the same
-// evaluator: nanoseconds by read of the rows, the setup of the job not counted, as the
-// ratio of the best of several.
+// BenchmarkCost compares the queue on one subtask with L-BFGS by hand over the same evaluator.
+// It reports nanoseconds per read of the rows, without the setup of the job, and the ratio of
+// the best of several runs.
 func BenchmarkCost(b *testing.B) {
 	const rows, d, iterations, shards = 100_000, 50, 20, 128
 	o := objective{table: noisy(1, rows, d), loss: logistic}
@@ -136,7 +137,8 @@ func BenchmarkCost(b *testing.B) {
 	b.ReportMetric(queue/hand, "ratio")
 }
 
-// BenchmarkSuperstep is an SGD step of next to no rows: what a superstep costs besides.
+// BenchmarkSuperstep is an SGD step with hardly any rows, which measures the cost of the
+// superstep itself.
 func BenchmarkSuperstep(b *testing.B) {
 	o := classes(1, 256, 5)
 	job := engine.Define("superstep", func(jb *engine.Builder, _ struct{}) error {

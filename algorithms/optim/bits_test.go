@@ -40,7 +40,7 @@ func TestSameBits(t *testing.T) {
 	trial.SameBitsOfState(t, build(o.table, o, optim.Settings{L1: 0.01}), "minimize")
 }
 
-// Data whose magnitudes differ so that any other order of additions shows.
+// The magnitudes of the data differ so much that any other order of additions has other bits.
 func TestSameBitsOfWildRows(t *testing.T) {
 	o := objective{table: trial.Wild(100, 3), loss: squared}
 	for _, m := range []optim.Method{optim.LBFGS, optim.Newton, optim.GD} {
@@ -48,8 +48,8 @@ func TestSameBitsOfWildRows(t *testing.T) {
 	}
 }
 
-// atShards runs a minimisation at parallelism 1, 2, 3 and 8 over a number of shards and
-// returns the one text they all print. Every other run forgets between supersteps.
+// atShards runs a minimisation at parallelism 1, 2, 3 and 8 over a number of shards and returns
+// the text that all of them print. Every other run drops unkept state between supersteps.
 func atShards(t *testing.T, shards int, build func(b *engine.Builder)) string {
 	var first string
 	forget := false
@@ -67,7 +67,7 @@ func atShards(t *testing.T, shards int, build func(b *engine.Builder)) string {
 	return first
 }
 
-// Few shards, many, and more subtasks than rows.
+// Few shards, many shards, and more subtasks than rows.
 func TestSameBitsOverShards(t *testing.T) {
 	for _, rows := range []int{1, 40} {
 		o := objective{table: noisy(1, rows, 4), loss: logistic}
@@ -82,7 +82,8 @@ func TestSameBitsOverShards(t *testing.T) {
 	}
 }
 
-// What Result says of reads is what an evaluator counts; few steps are refused.
+// The number of reads in Result equals the number that an evaluator counts. Steps that are too
+// few are refused.
 func TestReadsAreCounted(t *testing.T) {
 	var worst float64
 	for _, s := range methods {
@@ -111,7 +112,7 @@ func TestReadsAreCounted(t *testing.T) {
 	require.Less(t, worst, 1.4)
 }
 
-// A wide objective is asked only for shards that have rows; some subtasks have none.
+// A wide objective is called only for shards that have rows; some subtasks have none.
 func TestShardsWithoutRows(t *testing.T) {
 	o := objective{table: noisy(1, 2, 3), loss: squared}
 	for _, s := range methods {

@@ -5,18 +5,19 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// blocks cut the index space of the parameters into pieces that depend on their number
-// and on that of the shards alone. Every sum over parameters is one of sums per block,
-// folded up the aligned tree over the blocks: so it has the same bits whether one
-// subtask adds all blocks or each those that bear the numbers of its shards.
+// blocks divide the parameters into pieces. The pieces depend only on the number of parameters
+// and the number of shards. Every sum over parameters is a sum per block, folded up the aligned
+// tree over the blocks. It therefore has the same bits whether one subtask adds all blocks or
+// each subtask adds the blocks with the numbers of its shards.
 type blocks struct {
-	n      int // parameters
-	length int // of a block, the last may be shorter
+	n      int // number of parameters
+	length int // of a block; the last may be shorter
 	count  int
-	sums   []float64 // working space of dot, one a block
+	sums   []float64 // working space of dot, one sum per block
 }
 
-// shortest is the least length of a block: below, the tree would cost more than the sums.
+// shortest is the least length of a block: with shorter ones, the tree would cost more than the
+// sums.
 const shortest = 64
 
 func newBlocks(n, shards int) blocks {
@@ -31,7 +32,7 @@ func (b *blocks) at(i int) shared.Range {
 	return shared.Range{Lo: min(i*b.length, b.n), Hi: min((i+1)*b.length, b.n)}
 }
 
-// own returns the blocks that bear the numbers of shards.
+// own returns the blocks with the numbers of shards.
 func (b *blocks) own(shards shared.Range) shared.Range {
 	return shared.Range{Lo: min(shards.Lo, b.count), Hi: min(shards.Hi, b.count)}
 }
@@ -45,7 +46,7 @@ func (b *blocks) dot(x, y []float64) float64 {
 	return b.fold()
 }
 
-// sum returns the sum of f over the blocks, of which it gets the parameters.
+// sum returns the sum of f over the blocks. f gets the parameters of a block.
 func (b *blocks) sum(f func(r shared.Range) float64) float64 {
 	for i := range b.count {
 		b.sums[i] = f(b.at(i))

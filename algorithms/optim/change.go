@@ -2,24 +2,24 @@ package optim
 
 import "github.com/superstep-ml/superstep/comqueue"
 
-// Where features correlate the curvatures of the loss are of very different sizes, and L-BFGS,
-// which knows ten of them, takes hundreds of iterations for what takes Newton's method five.
-// Where they do not, it takes five itself, of which each is several times as quick. Nothing
-// tells beforehand. So Auto begins with L-BFGS, and once that has taken as long as Newton's
-// method takes in all, goes over to it: then training takes at most about twice as long as
-// with the better of the two (as one buys skis who has paid their price in rents: Karlin,
+// If features correlate, the curvatures of the loss differ greatly. L-BFGS, which remembers ten
+// steps, then takes hundreds of iterations where Newton's method takes five. If features do not
+// correlate, L-BFGS takes five iterations itself, and each is several times as fast. Nothing
+// tells in advance which case it is. So Auto begins with L-BFGS, and changes to Newton's method
+// once L-BFGS has taken as long as Newton's method takes in all. Training then takes at most
+// about twice as long as with the better of the two. This is the ski rental problem (Karlin,
 // Manasse, Rudolph and Sleator, Competitive snoopy caching, Algorithmica 3, 1988).
 
 const (
-	// newtonReads is how many reads with second derivatives Newton's method takes, about.
+	// newtonReads is roughly how many reads with second derivatives Newton's method takes.
 	newtonReads = 4
-	// mostChanging is the number of parameters up to which it is gone over to: beyond that the
-	// factorisation, too, takes long.
+	// mostChanging is the largest number of parameters for a change to Newton's method: beyond
+	// it the factorisation takes long too.
 	mostChanging = 512
 )
 
-// plan decides from when on, for an evaluation that Auto takes LBFGS for. Of the memory it
-// takes what one subtask would need that had all shards, as parallelism must decide nothing.
+// plan decides when Auto changes from LBFGS to Newton. It considers the memory of one subtask
+// with all shards, as parallelism must not decide anything.
 func (c *course) plan(ctx *comqueue.ComContext, p Problem, e *Evaluator) {
 	if e.HessianCost == 0 || p.Settings.GapTol > 0 || e.Dim > mostChanging || p.allowMatrix(ctx.TotalShards(), e.Dim) != nil {
 		return
@@ -27,20 +27,20 @@ func (c *course) plan(ctx *comqueue.ComContext, p Problem, e *Evaluator) {
 	c.ChangeFrom = max(newtonReads, min(newtonReads*e.HessianCost, float64(p.Settings.MaxIter)/2))
 }
 
-// due says that it is time.
+// due says that it is time to change.
 func (c *course) due(s *state) bool {
 	return c.ChangeFrom > 0 && s.Method == LBFGS && !c.Blind && s.Reads >= c.ChangeFrom
 }
 
 // change has rows read with second derivatives from now on. The direction is still that of
-// LBFGS: of the point where training has come to they are not known.
+// LBFGS, because the second derivatives at the current point are not known.
 func (w *work) change(ctx *comqueue.ComContext) {
 	w.Blind = true
 	w.readMatrices(ctx)
 }
 
-// readMatrices makes what it takes to read second derivatives and to find directions by them.
-// The matrix of the superstep before is that of the next direction.
+// readMatrices allocates what is needed to read second derivatives and to find directions from
+// them. The matrix of the last superstep gives the next direction.
 func (w *work) readMatrices(ctx *comqueue.ComContext) {
 	w.factor = newCholesky(w.Dim, ctx.NumTask(), ctx.TaskID() == 0)
 	sums := make([]float64, 1+w.Dim+triangle(w.Dim))
@@ -54,8 +54,8 @@ func (w *work) readMatrices(ctx *comqueue.ComContext) {
 // newton says that directions are those of Newton's method.
 func (w *work) newton() bool { return w.factor != nil && !w.Blind }
 
-// changed takes note that the matrix at the point that was arrived at is known: pairs and
-// latest steps are of no more use.
+// changed completes the change once the matrix at the current point is known: pairs and latest
+// steps are dropped.
 func (w *work) changed(ctx *comqueue.ComContext) {
 	if !w.Blind {
 		return

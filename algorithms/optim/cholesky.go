@@ -9,32 +9,33 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// cholesky finds Newton directions. Only one subtask has the factor: the matrix is the
-// same on all, and the direction is small. Meanwhile the other subtasks wait, and as many
+// cholesky finds Newton directions. Only one subtask has the factor: the matrix is the same on
+// all subtasks, and the direction is small. Meanwhile the other subtasks wait, so as many
 // goroutines as there are subtasks work on it.
 type cholesky struct {
 	n      int
 	factor []float64 // lower triangle, row by row
-	scale  []float64 // D, the diagonal without signs, and no zeros
+	scale  []float64 // D, the absolute values of the diagonal, without zeros
 	idle   []bool    // nothing depends on the parameter
 
-	panel []float64 // columns of the factor, each as a row, from the first one's diagonal on
-	less  []float64 // what the columns before one are multiplied with
+	panel []float64 // columns of the factor, stored as rows that begin at the diagonal of the first one
+	less  []float64 // factors for the earlier columns
 	rooms []tileRoom
 }
 
-// tileRoom is what a goroutine needs to take a panel off a tile of the matrix.
+// tileRoom is the memory that a goroutine needs to subtract a panel from a tile of the matrix.
 type tileRoom struct{ columns, coef, tile []float64 }
 
 const (
-	// band is how many columns of the factor are made together.
+	// band is the number of columns of the factor that are computed together.
 	band = 64
-	// tileRows × tileColumns elements of the matrix are one product of parts of a panel,
-	// which stay in the second-level cache.
+	// tileRows × tileColumns elements of the matrix are updated with one product of parts of a
+	// panel, which stay in the second-level cache.
 	tileRows, tileColumns = 64, 256
 )
 
-// newCholesky returns room for matrices of n rows, with the factor only if it solves.
+// newCholesky allocates memory for matrices of n rows. It allocates the factor only if solves
+// is set.
 func newCholesky(n, workers int, solves bool) *cholesky {
 	c := &cholesky{n: n}
 	if !solves {
@@ -51,13 +52,13 @@ func newCholesky(n, workers int, solves bool) *cholesky {
 	return c
 }
 
-// solve sets out to -(H + τ·D)⁻¹·g, where H is packed/weight and the penalty's curvature,
-// and D its diagonal without signs. τ is 0 where H is safely positive definite, else the
-// first of a growing row that makes it so (Nocedal and Wright, Numerical Optimization,
-// 2nd ed., algorithm 3.3, with the scaling of Marquardt: parameters may have units whose
-// second derivatives are further apart than the digits of a number). A parameter that
-// nothing depends on, as that of a constant feature, stays where it is, and shifts none of
-// the others, which would cost them a few of their digits.
+// solve sets out to -(H + τ·D)⁻¹·g. H is packed/weight plus the curvature of the penalty, and D
+// the absolute values of its diagonal. τ is 0 if H is safely positive definite. Otherwise it is
+// the first number of a growing sequence that makes it so (Nocedal and Wright, Numerical
+// Optimization, 2nd ed., algorithm 3.3, with the scaling of Marquardt: units of parameters may
+// differ so much that their second derivatives are further apart than the digits of a number).
+// A parameter without influence, such as that of a constant feature, does not move. It does not
+// shift the other diagonal elements, which would cost a few of their digits.
 func (c *cholesky) solve(ctx context.Context, packed []float64, weight float64, p *penalty, g, out []float64) error {
 	var largest, shift float64
 	negative := false
@@ -98,7 +99,7 @@ func (c *cholesky) diagonal(packed []float64, weight float64, p *penalty, i int)
 	return packed[triangle(i)+i]/weight + float64(float64(p.l2*p.factors[i])*p.factors[i])
 }
 
-// alone reports whether the second derivatives by parameter i and any other are 0.
+// alone reports whether the second derivatives with respect to parameter i and any other are 0.
 func (c *cholesky) alone(packed []float64, i int) bool {
 	for _, h := range packed[triangle(i) : triangle(i)+i] {
 		if h != 0 {
@@ -113,7 +114,7 @@ func (c *cholesky) alone(packed []float64, i int) bool {
 	return true
 }
 
-// load puts H + shift·D where the factor will be, and D for parameters that are idle.
+// load writes H + shift·D to the place of the factor, and only D for parameters that are idle.
 func (c *cholesky) load(packed []float64, weight float64, p *penalty, shift float64) {
 	for i, h := range packed[:triangle(c.n)] {
 		c.factor[i] = h / weight
@@ -130,10 +131,10 @@ func (c *cholesky) load(packed []float64, weight float64, p *penalty, shift floa
 // row returns a row of the factor, up to its diagonal.
 func (c *cholesky) row(i int) []float64 { return c.factor[triangle(i) : triangle(i)+i+1] }
 
-// decompose turns what was loaded into its factor, and reports whether it is safely
-// positive definite: every pivot is above floor times its scale. Each element is the loaded one less the
-// products in order of their columns: the bits depend neither on the tiles nor on who
-// works on them. It fails only if the job ends.
+// decompose replaces the loaded matrix by its factor. It reports whether the matrix is safely
+// positive definite: every pivot is above floor times its scale. Each element is the loaded one
+// minus the products in the order of their columns. So the bits depend neither on the tiles nor
+// on the worker. It fails only if the job ends.
 func (c *cholesky) decompose(ctx context.Context, floor float64) (bool, error) {
 	for lo := 0; lo < c.n; lo += band {
 		if ctx.Err() != nil {
@@ -159,8 +160,8 @@ func (c *cholesky) decompose(ctx context.Context, floor float64) (bool, error) {
 	return true, nil
 }
 
-// finishColumns makes the columns [lo, hi) of the factor, off which all columns before were
-// taken, in the panel and in the triangle.
+// finishColumns completes the columns [lo, hi) of the factor, in the panel and in the triangle.
+// All earlier columns must have been subtracted from them.
 func (c *cholesky) finishColumns(lo, hi int, floor float64) bool {
 	width := c.n - lo
 	column := func(k int) []float64 { return c.panel[(k-lo)*width : (k-lo+1)*width] }
@@ -194,8 +195,8 @@ func (c *cholesky) finishColumns(lo, hi int, floor float64) bool {
 	return true
 }
 
-// reduce takes the columns [lo, hi), which stand in the panel, off the elements to the right
-// of them: of every row of tiles that is the worker's.
+// reduce subtracts the columns [lo, hi), which are in the panel, from the elements to the right
+// of them, in the rows of tiles that belong to the worker.
 func (c *cholesky) reduce(lo, hi, worker int) {
 	w, width, depth := &c.rooms[worker], c.n-lo, hi-lo
 	for first := hi + worker*tileRows; first < c.n; first += len(c.rooms) * tileRows {
@@ -219,7 +220,7 @@ func (c *cholesky) reduce(lo, hi, worker int) {
 	}
 }
 
-// take copies a tile of the triangle, of which elements above the diagonal do not matter.
+// take copies a tile of the triangle. Elements above the diagonal have no meaning.
 func (c *cholesky) take(rows shared.Range, left, right int, tile []float64) {
 	for a := range rows.Len() {
 		i := rows.Lo + a

@@ -63,7 +63,7 @@ func TestCholeskySolves(t *testing.T) {
 }
 
 // TestCholeskyLeavesIdleParametersAlone: parameters whose derivatives are all 0 change no bit
-// of the direction of the others, and have none themselves.
+// of the direction of the others, and their own direction is 0.
 func TestCholeskyLeavesIdleParametersAlone(t *testing.T) {
 	const n = 5
 	solve := func(packed, g []float64) []float64 {
@@ -97,7 +97,7 @@ func TestCholeskyLeavesIdleParametersAlone(t *testing.T) {
 	}
 }
 
-// TestCholeskyHasTheBitsOfTheLoop: tiles and those who work on them change nothing.
+// TestCholeskyHasTheBitsOfTheLoop: tiles and workers change no bits.
 func TestCholeskyHasTheBitsOfTheLoop(t *testing.T) {
 	for _, n := range []int{1, 40, band, band + 1, 2*band + tileRows + 3, 2*band + tileColumns + 17} {
 		packed := gram(n+3, n)
@@ -133,8 +133,8 @@ func TestCholeskyHasTheBitsOfTheLoop(t *testing.T) {
 	require.ErrorIs(t, newCholesky(2, 1, true).solve(ctx, []float64{1, 0, 1}, 1, p, []float64{1, 1}, make([]float64, 2)), context.Canceled)
 }
 
-// TestCholeskyShifts: singular, indefinite, negative and empty matrices give directions
-// that descend.
+// TestCholeskyShifts: singular, indefinite, negative and empty matrices give descent
+// directions.
 func TestCholeskyShifts(t *testing.T) {
 	for name, packed := range map[string][]float64{
 		"singular":   {1, 1, 1, 0, 0, 2},

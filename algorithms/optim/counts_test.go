@@ -2,5 +2,5 @@
 
 package optim_test
 
-// thorough says whether tests try every combination of what they try.
+// thorough says whether tests try every combination.
 const thorough = false

@@ -8,55 +8,55 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// What an iteration decides depends on sums over all parameters, of which a subtask may
-// have some blocks only. So every decision is made in two steps: consider takes the sums of
-// the blocks kept here, and decide goes on once those of all blocks are known: at once where
-// a subtask has all parameters, else after the subtasks have told each other theirs, some
-// hundred bytes a block. Either way sums of blocks are added up the aligned tree over them,
-// so that it changes no bit, and every subtask decides the same.
+// The decisions of an iteration depend on sums over all parameters, but a subtask may have only
+// some blocks of them. So every decision has two steps. consider computes the sums of the
+// blocks kept here. decide continues once the sums of all blocks are known. That is at once if
+// a subtask has all parameters; otherwise it is after the subtasks have exchanged their sums,
+// some hundred bytes per block. Either way the sums of blocks are folded up the aligned tree
+// over the blocks, so that the bits are the same and every subtask decides the same.
 
-// decision is a decision that waits for its sums.
+// decision is a decision that waits for sums.
 type decision int
 
 const (
 	noDecision               decision = iota
-	whetherAlignedDescends            // OWLQN: does the aligned direction descend?
-	whetherProjectedDescends          // ... also the way to its projected point?
-	whetherDescends                   // does the direction descend?
+	whetherAlignedDescends            // OWLQN: is the aligned direction a descent direction?
+	whetherProjectedDescends          // OWLQN: is the way to its projected point one too?
+	whetherDescends                   // is the direction a descent direction?
 	gradientLength                    // how steep is the gradient?
-	searchStart                       // the search along the direction begins
+	searchStart                       // beginning of the search along the direction
 	stepRead                          // rows were read at a step
-	pointReached                      // the point was moved to
-	pathBack                          // how training came to its end, see divergence.go
-	readBeyondEnd                     // ... and how the loss falls beyond
+	pointReached                      // the parameters moved to the accepted point
+	pathBack                          // the way to the end of training, see divergence.go
+	readBeyondEnd                     // the loss and its slope beyond the end
 )
 
-// A row has the sums of a block and, behind them, what is not added up: maxima,
-// or of stepRead and readBeyondEnd the loss, which the first block has, and of the first element
-// of the gradient that is not finite its number and value.
+// A row has the sums of a block and then values that are not summed. For most decisions these
+// are maxima. For stepRead and readBeyondEnd, the first block has the loss; for the first
+// element of the gradient that is not finite, there are its index and value.
 const (
 	rowSums   = 6
 	rowMaxima = 3
 	rowWidth  = rowSums + rowMaxima
 )
 
-// mostDecisions is how many decisions follow each other at most without anything read.
+// mostDecisions is the largest number of consecutive decisions without a read.
 const mostDecisions = 8
 
-// Objects that subtasks tell each other, where parameters are split.
+// Objects that subtasks exchange if parameters are split.
 var (
 	ownRows = shared.Scratch[[]float64]("optim own sums")
 	allRows = shared.Scratch[[]float64]("optim sums")
 )
 
-// blockSums are the sums of the blocks that a subtask keeps, for the decision that waits for them.
+// blockSums are the sums of a subtask's blocks for the decision that waits.
 type blockSums struct {
 	asks decision
 	rows []float64 // of the blocks kept here
-	loss float64   // of the rows that were read, on the subtask that has the first block
+	loss float64   // of the rows that were read; only on the subtask with the first block
 }
 
-// decisions has the subtasks tell each other their sums until all decisions are made.
+// decisions has the subtasks exchange their sums until no decision waits.
 func (d descent) decisions() comqueue.Stage {
 	return comqueue.While(mostDecisions, d.considers,
 		comqueue.AllGather(ownRows, allRows),
@@ -73,8 +73,8 @@ func (d descent) decide(ctx *comqueue.ComContext) error {
 	return wrap(ctx, working.Get(ctx).decide(allRows.Get(ctx)))
 }
 
-// consider takes the sums that a decision needs. It is the last that a function does: what
-// follows is the matter of decide.
+// consider computes the sums for a decision. It is the last call of a function: everything
+// after it happens in decide.
 func (w *work) consider(asks decision) error {
 	w.awaited.asks = asks
 	for i := w.own.Lo; i < w.own.Hi; i++ {
@@ -88,7 +88,7 @@ func (w *work) consider(asks decision) error {
 	return w.decide(w.awaited.rows)
 }
 
-// fill writes the row of block i, whose parameters are those of r.
+// fill writes the row of block i. r are its parameters.
 func (w *work) fill(i int, r shared.Range, sums, most []float64) {
 	dot := func(x, y []float64) float64 { return kernel.Dot(x[r.Lo:r.Hi], y[r.Lo:r.Hi]) }
 	p := &w.penalty
@@ -131,7 +131,7 @@ func (w *work) fill(i int, r shared.Range, sums, most []float64) {
 
 // largest returns the largest absolute value.
 func largest(x []float64) float64 {
-	var a, b, c, d float64 // four, as one would wait for itself
+	var a, b, c, d float64 // four chains, so that the processor need not wait for one
 	for ; len(x) >= 4; x = x[4:] {
 		a, b, c, d = max(a, math.Abs(x[0])), max(b, math.Abs(x[1])), max(c, math.Abs(x[2])), max(d, math.Abs(x[3]))
 	}
@@ -141,8 +141,8 @@ func largest(x []float64) float64 {
 	return max(a, b, c, d)
 }
 
-// firstBad returns the number of the first parameter of r whose derivative is not finite,
-// and that; −1 where there is none.
+// firstBad returns the first parameter of r whose derivative is not finite, and the derivative.
+// It returns −1 if all are finite.
 func (w *work) firstBad(r shared.Range) (number, value float64) {
 	for i, g := range w.next[r.Lo:r.Hi] {
 		if !finite(g) {
@@ -152,7 +152,7 @@ func (w *work) firstBad(r shared.Range) (number, value float64) {
 	return -1, 0
 }
 
-// decide makes the decision that waits, from the rows of all blocks, which it changes.
+// decide makes the decision that waits, from the rows of all blocks. It changes the rows.
 func (w *work) decide(rows []float64) error {
 	asks := w.awaited.asks
 	w.awaited.asks = noDecision
@@ -188,7 +188,7 @@ func (w *work) decide(rows []float64) error {
 	return nil
 }
 
-// foldSums adds up the sums of all blocks, and finds the largest of the rest.
+// foldSums folds the sums of all blocks, and returns the maxima of the other values.
 func (w *work) foldSums(rows []float64) (sums [rowSums]float64, most [rowMaxima]float64) {
 	count := len(rows) / rowWidth
 	if count == 0 {

@@ -6,16 +6,16 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// descent is the queue of all methods that search along a line: GD, L-BFGS, OWL-QN and
-// Newton. A superstep is an iteration, the first one the evaluation of the start:
+// descent is the queue of all methods that search along a line: GD, L-BFGS, OWL-QN and Newton.
+// A superstep is an iteration; the first superstep evaluates the start:
 //
 //	correlate      products of the newest pair and the gradient with the history
 //	combine        the direction from them, or by Cholesky
 //	aim            the derivative along it
 //	repeat         until the first step is known:
-//	  probe          per shard: along it, a few rows
+//	  probe          per shard: a few rows along the direction
 //	  AllReduce
-//	  first step     the direction, with a share of the latest steps; the first step
+//	  first step     the direction with a share of the latest steps; the first step
 //	repeat         until a point is accepted:
 //	  read rows      per shard: loss and gradient (and second derivatives) at a step
 //	  AllReduce
@@ -26,35 +26,36 @@ import (
 //	    choose step
 //	arrive, record move, test, record
 //
-// without a penalty, where the steps did not become shorter, see divergence.go,
+// without a penalty, if the steps did not become shorter (see divergence.go):
 //
 //	read rows      per shard: loss and gradient farther on
 //	AllReduce
-//	doubt          is there an optimum at all?
+//	doubt          is there an optimum?
 //
-// with Settings.GapTol, where the approximation is minimised, see rounds.go,
+// with Settings.GapTol, when the approximation is minimised (see rounds.go):
 //
-//	bound          per shard: a read
+//	bound          per shard: a read of the bound
 //	AllReduce
 //	refine         end, or make a closer approximation and begin again
 //
-// and with Settings.Information, once training has ended, a read of second derivatives.
-// Parameters, gradient and direction are replicated, made from the same sums everywhere.
+// and with Settings.Information, after training has ended, a read of second derivatives.
+// Parameters, gradient and direction are replicated: every subtask computes them from the same
+// sums.
 //
-// Where there are very many parameters each subtask keeps some blocks of them, see
-// split.go: then loss and gradient of a read go by ReduceScatter, products and sums of the
-// blocks that a decision needs by AllGather, and so does the direction before rows are read.
+// If there are very many parameters, each subtask keeps some blocks of them (see split.go).
+// ReduceScatter then distributes loss and gradient of a read. AllGather distributes products,
+// the sums of blocks for decisions, and the direction before rows are read.
 type descent struct {
 	problem Problem
-	// splitFrom is the number of parameters from which on they are split among subtasks,
-	// which changes no bit; 0 means widely.
+	// splitFrom is the number of parameters from which they are split among subtasks, which
+	// changes no bit; 0 means widely.
 	splitFrom int
 }
 
 // mostReads is the largest number of reads of an iteration.
 const mostReads = mostSteps + 2
 
-// supersteps is how many there are at most.
+// supersteps returns the largest number of supersteps.
 func (d descent) supersteps() int { return d.problem.Settings.MaxIter + 1 + d.restarts() }
 
 // addTo adds the stages and returns the dataset of the closer's rows.
@@ -95,8 +96,8 @@ func (d descent) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 		Exec()
 }
 
-// correlate opens the objective in the first superstep, and where a subtask joins. Then it
-// gives the inner products that the direction is made of, of the blocks that the subtask keeps.
+// correlate opens the objective in the first superstep, and when a subtask joins. Then it
+// computes the inner products for the direction, over the blocks of the subtask.
 func (d descent) correlate(ctx *comqueue.ComContext) error {
 	if !working.Has(ctx) {
 		if err := d.prepare(ctx); err != nil {
@@ -113,17 +114,17 @@ func (d descent) correlate(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// combines says that the direction is made of the history.
+// combines says that the direction is computed from the history.
 func (w *work) combines() bool { return w.history != nil && !w.Steepest && !w.Starting }
 
-// correlates says that subtasks tell each other the products.
+// correlates says that subtasks exchange the products.
 func (d descent) correlates(ctx *comqueue.ComContext) (bool, error) {
 	w := working.Get(ctx)
 	return w.split && w.combines(), nil
 }
 
-// combine makes the direction: the part of the blocks that the subtask keeps, or for
-// Newton's method all of it on subtask 0.
+// combine computes the direction: the part of the subtask's blocks, or for Newton's method all
+// of it on subtask 0.
 func (d descent) combine(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	switch {
@@ -147,19 +148,19 @@ func (d descent) combine(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// solves says that subtask 0 has found the direction for all.
+// solves says that subtask 0 has computed the direction for all.
 func (d descent) solves(ctx *comqueue.ComContext) (bool, error) {
 	w := working.Get(ctx)
 	return w.newton() && !w.Starting && !w.Steepest && ctx.NumTask() > 1, nil
 }
 
-// aim finds the derivative along the direction, and asks for the first step.
+// aim computes the derivative along the direction, and asks for the first step.
 func (d descent) aim(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	w.reads, w.trialing, w.final, w.failed, w.settled = 0, false, false, false, false
 	if w.Starting {
 		w.asks = theStart
-		w.stale = ctx.StepNo() > 1 // in the first superstep all have them whole
+		w.stale = ctx.StepNo() > 1 // in the first superstep, all subtasks have the whole vector
 		return nil
 	}
 	if found, err := d.solves(ctx); err != nil {
@@ -171,15 +172,15 @@ func (d descent) aim(ctx *comqueue.ComContext) error {
 	return wrap(ctx, w.aim())
 }
 
-// setOut makes room for what is probed.
+// setOut allocates the buffer for a probe.
 func (d descent) setOut(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	probes.Put(ctx, w.probes[:w.probing.length()])
 	return nil
 }
 
-// probe evaluates a few rows of a shard along the direction, where the scale of a step is
-// not known.
+// probe evaluates a few rows of a shard along the direction, if the scale of the step is
+// unknown.
 func (d descent) probe(ctx *comqueue.ComContext, shard int, out []float64) error {
 	w := working.Get(ctx)
 	switch p := &w.probing; p.asks {
@@ -191,7 +192,7 @@ func (d descent) probe(ctx *comqueue.ComContext, shard int, out []float64) error
 	return nil
 }
 
-// firstStep takes what was probed: it asks for more, or for the first step.
+// firstStep takes the result of a probe, and asks for another probe or for the first step.
 func (d descent) firstStep(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	if w.probing.asks == noProbe {
@@ -207,12 +208,12 @@ func (d descent) stepFound(ctx *comqueue.ComContext) (bool, error) {
 	return working.Get(ctx).probing.asks == noProbe, nil
 }
 
-// readRows evaluates a shard where the iteration asks for it.
+// readRows evaluates a shard as the iteration asks.
 func (d descent) readRows(ctx *comqueue.ComContext, shard int, out []float64) error {
 	return wrap(ctx, working.Get(ctx).readShard(shard, out))
 }
 
-// foldRows is readRows for the shards of a node, where the evaluator folds what they give.
+// foldRows is readRows for the shards of a node, if the evaluator folds their results itself.
 func (d descent) foldRows(ctx *comqueue.ComContext, shards shared.Range, out []float64) (bool, error) {
 	w := working.Get(ctx)
 	switch {
@@ -228,7 +229,7 @@ func (d descent) foldRows(ctx *comqueue.ComContext, shards shared.Range, out []f
 	return true, wrap(ctx, err)
 }
 
-// weigh takes what was read.
+// weigh takes the result of a read.
 func (d descent) weigh(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	return wrap(ctx, w.weigh(w.taken(ctx)))
@@ -248,7 +249,7 @@ func (d descent) trySteps(ctx *comqueue.ComContext, shard int, out []float64) er
 	return wrap(ctx, w.Margins.Trials(shard, w.steps, out))
 }
 
-// chooseStep takes what was tried.
+// chooseStep takes the results of the trials.
 func (d descent) chooseStep(ctx *comqueue.ComContext) error {
 	if w := working.Get(ctx); w.trialing {
 		return wrap(ctx, w.choose(trials.Get(ctx)))
@@ -261,7 +262,7 @@ func (d descent) chosen(ctx *comqueue.ComContext) (bool, error) {
 	return !working.Get(ctx).trialing, nil
 }
 
-// arrive moves to the point that was accepted.
+// arrive moves to the accepted point.
 func (d descent) arrive(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	if !w.Starting && !w.failed && w.keepsMargins() {
@@ -272,7 +273,7 @@ func (d descent) arrive(ctx *comqueue.ComContext) error {
 	return wrap(ctx, w.arrive(ctx))
 }
 
-// record tells what the iteration came to, and whether it is the last of a round.
+// record records the result of the iteration, and whether it is the last of a round.
 func (d descent) record(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	w.begins(ctx)

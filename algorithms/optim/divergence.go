@@ -6,50 +6,53 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 )
 
-// Where nothing penalises the parameters there may be no optimum: with classes that a plane
-// separates, or that only rows in the plane keep from being separated, the loss falls
-// along some direction for ever, ever more slowly, and the gradient becomes as small as
-// one likes. It shows in the way that training took: near an optimum the gradient falls
-// in proportion to how far it still is, and the loss along the way is a parabola; towards
-// one that does not exist the parameters go as far again each time the gradient falls by
-// another factor, and the loss dies away. Then the gradient is read once more, ten times
-// farther along that way than where a parabola would have turned. If it still points
-// onwards, there is no end to it.
+// Without a penalty on the parameters there may be no optimum. Classes may be separable by a
+// plane, or almost separable, with only rows within the plane preventing it. The loss then
+// falls along some direction for ever, more and more slowly, and the gradient becomes
+// arbitrarily small. The path of training shows it. Near an optimum, the gradient falls in
+// proportion to the distance that is left, and the loss along the path is a parabola. Without
+// an optimum, the parameters go the same distance again each time the gradient falls by another
+// factor, and the fall of the loss dies out. In that case the gradient is read once more, ten
+// times farther along the path than the minimum of a parabola. If it still points onwards,
+// there is no optimum.
 //
-// Newton's method near an optimum makes the gradient vanish with its last step. Where it only
-// becomes a part of what it was, training goes on for some steps, and then the gradient is read
-// ten such steps farther on: down a tail of exponentials each goes as far as the one before.
+// Near an optimum, the last step of Newton's method makes the gradient vanish. If the gradient
+// only becomes smaller by a factor, training continues for some steps, and then the gradient is
+// read ten such steps farther on: along an exponential tail, each step goes as far as the one
+// before.
 
 const (
-	// apart is by what factor the gradient fell, at least, on the way that is looked at.
+	// apart is the least factor by which the gradient fell along the path that is examined.
 	apart = 30
-	// fallen is the part of the first gradient below which losses are too alike to compare.
+	// fallen is the fraction of the first gradient below which losses differ too little to
+	// compare.
 	fallen = 1e-9
-	// longWay is how long the way is at least, beside the largest parameter.
+	// longWay is the least length of the path, relative to the largest parameter.
 	longWay = 0.05
-	// parabola is what part of that along a parabola the loss falls at least near an optimum.
+	// parabola is the least fraction of a parabola's fall by which the loss falls near an
+	// optimum.
 	parabola = 0.9
-	// lingering is by what factor the last step of Newton's method makes the gradient smaller
-	// at least near an optimum.
+	// lingering is the least factor by which the last step of Newton's method reduces the
+	// gradient near an optimum.
 	lingering = 100
-	// mostLingering is how many iterations training goes on for then.
+	// mostLingering is how many iterations training continues if the reduction is smaller.
 	mostLingering = 6
-	// onwards is how many times as far the gradient is read.
+	// onwards is the factor of the distance at which the gradient is read.
 	onwards = 10
-	// overshot is the part of the way by which it is farther where it has no turn ahead.
+	// overshot is the fraction of the path by which the read goes farther if no minimum lies
+	// ahead.
 	overshot = 0.1
-	// standing is the largest relative change of a parameter, in the last step, that may be one
-	// of rounding.
+	// standing is the largest relative change of a parameter in the last step that may be due
+	// to rounding.
 	standing = 1e-6
 )
 
-// landmark is a point that training has passed, and mark is what else is known of it.
+// landmark is a point of the path of training, and mark has its loss and gradient norm.
 type landmark struct{ v, gradient []float64 }
 type mark struct{ Loss, Norm float64 }
 
-// pass keeps the point that the iteration arrived at, if the gradient fell enough since the
-// one that was kept last. Two are kept: the gradient may have fallen by little since the
-// later one.
+// pass keeps the current point if the gradient fell enough since the last point that was kept.
+// Two points are kept, as the gradient may have fallen only a little since the later one.
 func (w *work) pass() {
 	s := w.state
 	if !w.watches || w.failed || s.GradientNorm < fallen*s.FirstNorm || w.Marks > 0 && s.GradientNorm*apart > w.Passed[w.Later].Norm {
@@ -61,8 +64,8 @@ func (w *work) pass() {
 	w.Passed[w.Later] = mark{s.Loss, s.GradientNorm}
 }
 
-// farBack returns which is the last point passed with a gradient much larger than now, or the
-// first.
+// farBack returns the index of the last kept point with a gradient much larger than the current
+// one, or of the first point.
 func (w *work) farBack() int {
 	if w.Marks == len(w.Passed) && w.Passed[w.Later].Norm < apart*w.state.GradientNorm {
 		return 1 - w.Later
@@ -70,7 +73,7 @@ func (w *work) farBack() int {
 	return w.Later
 }
 
-// addDivergenceCheck adds the stages that look beyond the end, where there is no penalty.
+// addDivergenceCheck adds the stages that read beyond the end, if there is no penalty.
 func (d descent) addDivergenceCheck(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
 	if !d.problem.Settings.free() {
 		return q
@@ -83,11 +86,11 @@ func (d descent) addDivergenceCheck(q *comqueue.IterativeComQueue) *comqueue.Ite
 		Add(comqueue.While(1, d.doubts, stages...))
 }
 
-// free says that nothing holds the parameters.
+// free says that no penalty holds the parameters.
 func (s Settings) free() bool { return s.L1 == 0 && s.L2 == 0 && s.GapTol == 0 }
 
-// lookBack has the gradient read beyond the point where training ended, if the way there
-// is not that to an optimum.
+// lookBack has the gradient read beyond the end of training, unless the path looks like one to
+// an optimum.
 func (d descent) lookBack(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	s := w.state
@@ -105,7 +108,7 @@ func (d descent) lookBack(ctx *comqueue.ComContext) error {
 	return wrap(ctx, w.consider(pathBack))
 }
 
-// lookedBack takes the slopes at the beginning and the end of the way, and how long it is.
+// lookedBack takes the slopes at the beginning and the end of the path, and its length.
 func (w *work) lookedBack(before, after, length float64) {
 	s, from := w.state, &w.Passed[w.farBack()]
 	turn := -after / (after - before)
@@ -115,18 +118,19 @@ func (w *work) lookedBack(before, after, length float64) {
 	if turn > 0 {
 		w.readOn(onwards * turn)
 	} else {
-		w.readOn(overshot) // the last step went a little too far, and the slope is one of it
+		w.readOn(overshot) // the last step went a little too far, which explains the slope
 	}
 }
 
-// lingers says that the last step was one of Newton's method that left much of the gradient.
+// lingers says that the last step was one of Newton's method and reduced the gradient too
+// little.
 func (w *work) lingers() bool {
 	r := w.state.Record
 	last := len(r) - 1
 	return w.newton() && last > 0 && r[last].Step > 0 && w.latest > standing && r[last-1].GradientNorm < lingering*r[last].GradientNorm
 }
 
-// goOn has training go on for a while where the last step left much of the gradient.
+// goOn continues training for a while if the last step reduced the gradient too little.
 func (w *work) goOn() {
 	s := w.state
 	if w.watches && s.Done && s.Reason == GradientSmall && s.Iteration < w.set.MaxIter && w.Extra < mostLingering && w.lingers() {
@@ -135,7 +139,7 @@ func (w *work) goOn() {
 	}
 }
 
-// readOn has the gradient read at a step farther along the direction.
+// readOn has the gradient read at a step beyond the end, along the direction.
 func (w *work) readOn(step float64) {
 	w.point = make([]float64, len(w.v))
 	for i, p := range w.direction {
@@ -149,7 +153,7 @@ func (d descent) doubts(ctx *comqueue.ComContext) (bool, error) {
 	return working.Get(ctx).doubting, nil
 }
 
-// doubt takes what was read there.
+// doubt takes the result of that read.
 func (d descent) doubt(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	w.doubting = false
@@ -157,7 +161,7 @@ func (d descent) doubt(ctx *comqueue.ComContext) error {
 	return wrap(ctx, w.consider(readBeyondEnd))
 }
 
-// doubted tells that training diverges if the loss still falls beyond the end.
+// doubted records that training diverges if the loss still falls beyond the end.
 func (w *work) doubted(loss, slope float64) {
 	s := w.state
 	s.Reads++

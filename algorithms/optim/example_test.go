@@ -40,7 +40,7 @@ func (o leastSquares) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	}, nil
 }
 
-// fit is the row that the example's closer gives.
+// fit is the row that the closer of the example returns.
 type fit struct {
 	Slope    float64 `column:"slope"`
 	Constant float64 `column:"constant"`

@@ -2,23 +2,23 @@ package optim
 
 import "math"
 
-// The gradient says where to go and not how far: nothing relates its length to that of a
-// step before there are two gradients to compare. What does is the curvature along it,
-// for which a few rows are enough. Where labels or features are of unusual magnitudes,
-// guesses are off by as many, and a search takes long to make up for it. Directions of
-// L-BFGS have a natural step, 1, and still the minimum along them is mostly somewhat off:
-// going there, as methods of conjugate gradients do, saves an iteration of six or so, each
-// of which reads all rows.
+// The gradient gives a direction but no distance: before there are two gradients to compare,
+// its length says nothing about the length of a step. The curvature along it does, and a few
+// rows are enough to estimate that. If labels or features have unusual magnitudes, a guess is
+// off by orders of magnitude too, and a search takes long to correct it. Directions of L-BFGS
+// have a natural step, 1, but the minimum along them is mostly somewhere else. Going to that
+// minimum, as conjugate gradient methods do, saves about one iteration in six, each of which
+// reads all rows.
 //
-// So before rows are read a few of them are probed: for the curvature, which gives a step
-// by Newton's method, and then for the slopes around that step, where the losses are not
+// So a few rows are probed before all rows are read: for the curvature, which gives a step by
+// Newton's method, and then for the slopes around that step, where the losses are not
 // quadratic.
 
-// nearSteps are the steps that are probed around that of Newton's method.
+// nearSteps are the steps probed around that of Newton's method.
 var nearSteps = [...]float64{0, 0.25, 0.5, 0.8, 1.25, 2, 4, 8}
 
-// farSteps are those along the gradient where no slope changes its sign among the near
-// ones: none, and powers of 4.
+// farSteps are the steps probed if no slope changes its sign among the near ones: 0 and powers
+// of 4, along the gradient.
 var farSteps = func() (steps [42]float64) {
 	for i := 1; i < len(steps); i++ {
 		steps[i] = math.Ldexp(1, 2*(i-21))
@@ -26,30 +26,29 @@ var farSteps = func() (steps [42]float64) {
 	return steps
 }()
 
-// mostProbes is how often rows are probed for a direction at most: for the curvature, near
-// and far.
+// mostProbes is the largest number of probes for a direction: for the curvature, near and far.
 const mostProbes = 3
 
-// probed is what rows are probed for.
+// probed is the subject of a probe.
 type probed int
 
 const (
 	noProbe        probed = iota
-	probeCurvature        // second derivatives along the direction, and in the plane
-	probeSlopes           // the derivatives along the mixture, at the trials
+	probeCurvature        // second derivatives in the plane of the direction and the latest steps
+	probeSlopes           // derivatives along the mixture, at the trials
 )
 
-// probing is what finds the first step along a direction.
+// probing finds the first step along a direction.
 type probing struct {
 	plane
 	asks        probed
 	trials      []float64
 	scaled      [len(nearSteps)]float64
-	far         bool    // the trials are the far ones
-	slope, bend float64 // of F along the mixture, and of the penalty's derivative
+	far         bool    // the trials are the far steps
+	slope, bend float64 // derivatives along the mixture: the first of F, the second of the penalty
 }
 
-// length returns how many numbers a probe gives.
+// length returns the number of values of a probe.
 func (p *probing) length() int {
 	switch p.asks {
 	case probeCurvature:
@@ -60,22 +59,22 @@ func (p *probing) length() int {
 	return 0
 }
 
-// probe has the direction probed, from the curvature on, given the slope along it and the
-// squares of it that the penalty has.
+// probe starts the probes of the direction with the curvature. slope is the slope along it, and
+// squares what the penalty needs of the direction's squares.
 func (w *work) probe(slope, squares float64) {
 	p := &w.probing
 	p.asks, p.far = probeCurvature, false
 	p.span(w, !w.Steepest, slope, float64(w.penalty.l2*squares))
 }
 
-// firstStep takes what was probed, and asks for more or for the first step.
+// firstStep takes the result of a probe, and asks for another probe or for the first step.
 func (w *work) firstStep(sums []float64) error {
 	p := &w.probing
 	if p.asks == probeCurvature {
 		whole := p.solve(sums[:triangle(p.dim)], sums[triangle(p.dim)])
 		p.asks, p.trials, p.scaled = probeSlopes, p.scaled[:], nearSteps
 		if w.Steepest {
-			// The direction is the gradient itself: its step bears the scale.
+			// The direction is the gradient itself, so the step has to carry the scale.
 			for i := range p.scaled {
 				p.scaled[i] *= p.mix[0]
 			}
@@ -103,18 +102,18 @@ func (w *work) firstStep(sums []float64) error {
 	}
 	p.blend(w.direction)
 	if w.split {
-		p.blend(w.whole) // which is the direction, all of it: there are no steps to mix in
+		p.blend(w.whole) // which is the direction itself: there are no steps to mix in
 	}
 	return w.launch(step, math.Inf(1))
 }
 
-// vanishing returns the step at which the derivative would vanish if all rows changed as
-// those that were probed; 0 where it does not change its sign among the trials. sums are
-// their derivatives at the trials, and their weight.
+// vanishing returns the step at which the derivative would vanish if all rows were like the
+// probed ones. It returns 0 if the derivative does not change its sign among the trials. sums
+// are the derivatives of the probed rows at the trials, and their weight.
 func (p *probing) vanishing(sums []float64) float64 {
 	weight := sums[len(p.trials)]
-	// What the rows give is the change from the step 0, where the derivative is known: it
-	// may be much smaller there than that of a few rows.
+	// The rows give the change from step 0, where the derivative over all rows is known: that
+	// may be much smaller than the derivative over a few rows.
 	derivative := func(i int) float64 {
 		return p.slope + (sums[i]-sums[0])/weight + float64(p.trials[i]*p.bend)
 	}
@@ -129,9 +128,9 @@ func (p *probing) vanishing(sums []float64) float64 {
 	return 0
 }
 
-// root returns a step between b and c, where the derivative changes its sign, at which it
-// is about 0: that of the inverse parabola through a, b and c if that lies between them,
-// else that of the line.
+// root returns a step between b and c, where the derivative changes its sign, at which it is
+// about 0. That is the step of the inverse parabola through a, b and c if it lies between b and
+// c, and otherwise that of the line.
 func root(a, b, c point) float64 {
 	if !finite(c.d) {
 		return b.t

@@ -2,7 +2,7 @@ package optim
 
 import "github.com/superstep-ml/superstep/algorithms/model"
 
-// Flags are those of estimators that minimise a loss by this package.
+// Flags are the flags of estimators that minimise a loss with this package.
 var Flags = []model.Flag{
 	{Name: "method", Param: "Method", Tag: `enum:"auto,lbfgs,owlqn,newton,gd,sgd" default:"auto" placeholder:"NAME" help:"Optimiser: lbfgs, owlqn, newton, gd, sgd, or auto (the default): what suits features and penalty."`,
 		Values: map[string]any{"lbfgs": LBFGS, "owlqn": OWLQN, "newton": Newton, "gd": GD, "sgd": SGD},
@@ -12,18 +12,18 @@ var Flags = []model.Flag{
 	{Name: "batch", Param: "Stochastic.Batch", Tag: `want:"1..2147483647" of:"method=sgd" placeholder:"ROWS" help:"Rows of a step of sgd (default: about one a shard)."`},
 	{Name: "loss-tol", Param: "LossTol", Tag: `want:"0.." placeholder:"SHARE" help:"Training ends, too, when the objective falls by no more than this share of it (default: it does not)."`},
 	{Name: "rate", Param: "Stochastic.Rate", Tag: `want:">0.." of:"method=sgd" placeholder:"RATE" help:"First learning rate of sgd (default: what suits --update and --schedule)."`},
-	{Name: "update", Param: "Stochastic.Update", Tag: `of:"method=sgd" enum:"plain,adam,adagrad" default:"plain" placeholder:"NAME" help:"What sgd makes of gradients: plain steps (the default), adam or adagrad."`,
+	{Name: "update", Param: "Stochastic.Update", Tag: `of:"method=sgd" enum:"plain,adam,adagrad" default:"plain" placeholder:"NAME" help:"How sgd turns gradients into steps: plain (the default), adam or adagrad."`,
 		Values: map[string]any{"adam": Adam, "adagrad": AdaGrad},
 		Words:  map[string]string{"Plain": "plain", "Adam": "adam", "AdaGrad": "adagrad"}},
 	{Name: "schedule", Param: "Stochastic.Schedule", Tag: `of:"method=sgd" enum:"inverse-scaling,constant,exponential,optimal" default:"inverse-scaling" placeholder:"NAME" help:"How the learning rate of sgd falls: inverse-scaling (the default), constant, exponential, or optimal, for convex losses with a ridge penalty, so not of fm and mlp."`,
 		Values: map[string]any{"constant": Constant, "exponential": Exponential, "optimal": Optimal},
 		Words:  map[string]string{"InverseScaling": "inverse-scaling", "Constant": "constant", "Exponential": "exponential", "Optimal": "optimal"}},
-	{Name: "schedule-power", Param: "Stochastic.Power", Tag: `want:">0.." of:"method=sgd,schedule=inverse-scaling" placeholder:"POWER" help:"Of inverse-scaling: the power of the steps that divides the rate (default: 0.5)."`},
-	{Name: "decay", Param: "Stochastic.Decay", Tag: `want:">0..1" of:"method=sgd,schedule=exponential" placeholder:"SHARE" help:"Of exponential: what the rate is multiplied with after each pass (default: 0.95)."`},
-	{Name: "momentum", Param: "Stochastic.Momentum", Tag: `want:"0..<1" of:"method=sgd,update=plain" placeholder:"SHARE" help:"Share of the last step that plain sgd goes on with (default: 0)."`},
+	{Name: "schedule-power", Param: "Stochastic.Power", Tag: `want:">0.." of:"method=sgd,schedule=inverse-scaling" placeholder:"POWER" help:"Of inverse-scaling: the rate is divided by this power of the number of steps (default: 0.5)."`},
+	{Name: "decay", Param: "Stochastic.Decay", Tag: `want:">0..1" of:"method=sgd,schedule=exponential" placeholder:"SHARE" help:"Of exponential: factor of the rate after each pass (default: 0.95)."`},
+	{Name: "momentum", Param: "Stochastic.Momentum", Tag: `want:"0..<1" of:"method=sgd,update=plain" placeholder:"SHARE" help:"Momentum of plain sgd: the share of the last step that it adds to the next (default: 0)."`},
 	{Name: "nesterov", Param: "Stochastic.Nesterov", Tag: `of:"method=sgd,momentum" help:"Make the momentum that of Nesterov."`},
 	{Name: "average", Param: "Stochastic.Average", Tag: `of:"method=sgd" help:"Of sgd: return the mean of the parameters of the last half of the steps."`},
 }
 
-// StepFlag is that of estimators whose parameters may end training.
+// StepFlag is the flag for estimators whose parameters may end training.
 var StepFlag = model.Flag{Name: "step-tol", Param: "StepTol", Tag: `want:"0.." placeholder:"SIZE" help:"Training ends, too, when no parameter moves more than this (default: it does not)."`}

@@ -7,50 +7,49 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// history is what L-BFGS remembers: pairs of steps s and differences of gradients y
-// (Nocedal and Wright, Numerical Optimization, 2nd ed., section 7.2). The two loops of
-// its algorithm 7.4 run on inner products alone, which are kept (the form of Chen, Wang
-// and Zhou, Large-scale L-BFGS using MapReduce, NIPS 2014): then one pass over the pairs
-// gives the products of the newest with all others, and one more the direction, so that
-// subtasks which have some blocks of the parameters each meet twice an iteration,
-// whatever the length of the history.
+// history is the memory of L-BFGS: pairs of steps s and differences of gradients y (Nocedal and
+// Wright, Numerical Optimization, 2nd ed., section 7.2). The two loops of its algorithm 7.4 run
+// on inner products alone, which are kept (the form of Chen, Wang and Zhou, Large-scale L-BFGS
+// using MapReduce, NIPS 2014). One pass over the pairs then gives the products of the newest
+// pair with all others, and one more pass the direction. Subtasks with some blocks of the
+// parameters each therefore communicate twice per iteration, whatever the length of the
+// history.
 type history struct {
 	space *blocks
 	own   shared.Range // blocks kept here
-	first int          // parameter that they begin with, and vectors given
-	size  int          // pairs to remember
-	slots int          // size+1: the newest pair waits in one until it is admitted
+	first int          // the first parameter of these blocks, with which the vectors given begin
+	size  int          // number of pairs to remember
+	slots int          // size+1: the newest pair waits in one slot until it is admitted
 
-	// pairs are the vectors, block after block: within one, row 2k is s of slot k, and
-	// row 2k+1 its y.
+	// pairs are the vectors, block after block. Within a block, row 2k is s of slot k, and row
+	// 2k+1 is its y.
 	pairs []float64
 	*remembered
 
 	sg, yg []float64 // s_i·g and y_i·g
 	gg     float64
 
-	partial []float64 // products per block kept here, width of them each
+	partial []float64 // products of each block kept here, width numbers per block
 	alpha   []float64
-	usable  []int     // slots that the direction is made of, oldest first
-	masked  []float64 // a y of a block, 0 where parameters are held
+	usable  []int     // slots that the direction uses, oldest first
+	masked  []float64 // y of a block, with 0 for parameters that are held
 	coef    []float64 // of the rows, then of g
 }
 
-// remembered is what of the history is kept besides the pairs.
+// remembered is the part of the history that is kept besides the pairs.
 type remembered struct {
 	Order  []int     // slots in use, oldest first
-	Newest int       // slot of the pair that waits, -1 for none
+	Newest int       // slot of the waiting pair, -1 for none
 	SY, YY []float64 // s_i·y_j and y_i·y_j at i*slots+j
 }
 
-// cautious is ε of Li and Fukushima, On the global convergence of the BFGS method for
-// nonconvex unconstrained optimization problems, SIAM J. Optim. 11 (2001): a pair is
-// admitted where y·s ≥ ε·|g|·|s|², with their α = 1.
+// cautious is ε of Li and Fukushima, On the global convergence of the BFGS method for nonconvex
+// unconstrained optimization problems, SIAM J. Optim. 11 (2001). A pair is admitted if y·s ≥
+// ε·|g|·|s|², with their α = 1.
 const cautious = 1e-10
 
-// newHistory returns a history of size pairs that keeps some blocks, and goes on with what is
-// remembered of it. With holds, some parameters may be held at 0 in an iteration, see
-// products. The caller gives it its pairs.
+// newHistory returns a history of size pairs for some blocks, which continues from r. With
+// holds, an iteration may hold some parameters at 0, see products. The caller sets pairs.
 func newHistory(space *blocks, own shared.Range, size int, holds bool, r *remembered) *history {
 	h := &history{space: space, own: own, first: space.at(own.Lo).Lo, size: size, slots: size + 1, remembered: r}
 	rows := 2 * h.slots
@@ -68,11 +67,11 @@ func newHistory(space *blocks, own shared.Range, size int, holds bool, r *rememb
 	return h
 }
 
-// The products of a block, in this order.
+// width returns the number of products of a block, which are in this order:
 //
-//	with g       those of all rows with g, then g·g
-//	with newest  those of all rows with s and y of the newest slot
-//	with each    where parameters are held: those of all rows with the masked y of each slot
+//	with g       of all rows with g, then g·g
+//	with newest  of all rows with s and y of the newest slot
+//	with each    only with holds: of all rows with the masked y of each slot
 func (h *history) width() int {
 	w := 2*h.slots + 1 + 4*h.slots
 	if h.masked != nil {
@@ -81,27 +80,27 @@ func (h *history) width() int {
 	return w
 }
 
-// parts cuts the products of a block.
+// parts splits the products of a block.
 func (h *history) parts(out []float64) (withG []float64, gg *float64, withS, withY, withEach []float64) {
 	rows := 2 * h.slots
 	return out[:rows], &out[rows], out[rows+1 : 2*rows+1], out[2*rows+1 : 3*rows+1], out[3*rows+1:]
 }
 
-// place returns where in pairs the rows of a block are, with room for a block of full length.
+// place returns the position of a block's rows in pairs, with room for a block of full length.
 func (h *history) place(i int) shared.Range {
 	stride := 2 * h.slots * h.space.length
 	return shared.Range{Lo: (i - h.own.Lo) * stride, Hi: (i - h.own.Lo + 1) * stride}
 }
 
-// block returns the rows of a block kept here, each as long as the block, and its places in
-// the vectors given.
+// block returns the rows of a block kept here, each as long as the block, and the block's range
+// in the vectors given.
 func (h *history) block(i int) (rows []float64, r shared.Range) {
 	r = h.space.at(i)
 	return h.pairs[h.place(i).Lo:][:2*h.slots*r.Len()], shared.Range{Lo: r.Lo - h.first, Hi: r.Hi - h.first}
 }
 
-// push has the pair of a step wait: s = step·direction, y = next - previous. Vectors are
-// of the parameters of the blocks kept here, as everywhere below.
+// push stores the pair of a step as the waiting one: s = step·direction, y = next - previous.
+// Here and below, vectors have only the parameters of the blocks kept here.
 func (h *history) push(step float64, direction, previous, next []float64) {
 	h.Newest = h.free()
 	for i := h.own.Lo; i < h.own.Hi; i++ {
@@ -141,11 +140,11 @@ func (h *history) rows() int {
 	return 2 * (top + 1)
 }
 
-// products returns the inner products of the blocks kept here, block after block. Where
-// the history holds parameters, held says which: they are 0, and will stay so. Then the
-// direction is that of the others alone, for which pairs without the held parameters
-// stand (as in Byrd, Chin, Nocedal and Oztoprak, A family of second-order methods for
-// convex l1-regularized optimization, Math. Program. 159, 2016). g is 0 where they are held.
+// products returns the inner products of the blocks kept here, block after block. If the
+// history holds parameters, held says which: they are 0 and stay 0. The direction is then that
+// of the other parameters alone, and pairs are used without the held parameters (as in Byrd,
+// Chin, Nocedal and Oztoprak, A family of second-order methods for convex l1-regularized
+// optimization, Math. Program. 159, 2016). g must be 0 for held parameters.
 func (h *history) products(g []float64, held func(i int) bool) []float64 {
 	width, rows := h.width(), h.rows()
 	for i := h.own.Lo; i < h.own.Hi; i++ {
@@ -177,8 +176,8 @@ func (h *history) products(g []float64, held func(i int) bool) []float64 {
 	return h.partial
 }
 
-// settle takes the products of all blocks, admits the pair that waits if it is fit, and
-// finds the coefficients of the direction.
+// settle takes the products of all blocks, admits the waiting pair if it is suitable, and
+// computes the coefficients of the direction.
 func (h *history) settle(all []float64) {
 	foldRows(all, h.space.count, h.width())
 	withG, gg, withS, withY, withEach := h.parts(all[:h.width()])
@@ -218,13 +217,13 @@ func (h *history) settle(all []float64) {
 	h.coefficients()
 }
 
-// admits reports whether a pair is fit: its curvature is safely positive.
+// admits reports whether a pair is suitable: its curvature is safely positive.
 func (h *history) admits(ss, sy, yy float64) bool {
 	return sy >= cautious*math.Sqrt(h.gg)*ss && sy > 1e-14*math.Sqrt(ss)*math.Sqrt(yy) &&
 		!math.IsInf(sy, 0) && !math.IsInf(yy, 0) && sy*sy/yy > 0
 }
 
-// erase makes a slot that was not admitted one of zeros, which may be multiplied with 0.
+// erase fills a slot that was not admitted with zeros, so that it can be multiplied by 0.
 func (h *history) erase(slot int) {
 	for i := h.own.Lo; i < h.own.Hi; i++ {
 		rows, r := h.block(i)

@@ -9,23 +9,24 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// What decides a minimisation from one superstep to the next is under keys that are kept:
+// The following is kept under keys, and alone decides how a minimisation continues from one
+// superstep to the next:
 //
 //	progress          how far training has come
-//	a vector each     the parameters, and what of the gradients, steps and matrices before is
-//	                  needed: replicated, or where parameters are very many by blocks that
-//	                  bear the numbers of shards
-//	descending        what else a descent goes on with, see course
-//	stepped           ... and SGD, see walked
-//	evaluated         of each shard what the evaluator keeps, see Snapshot
+//	a vector each     the parameters, and the earlier gradients, steps and matrices that are
+//	                  needed: replicated, or if parameters are very many by blocks with the
+//	                  numbers of shards
+//	descending        the rest of the state of a descent, see course
+//	stepped           the rest of the state of SGD, see walked
+//	evaluated         what the evaluator keeps of each shard, see Snapshot
 //	found             the result, after the last superstep; it is kept with shard 0, which
 //	                  subtask 0 owns at any parallelism
 //
-// The structs training, work and stepper hold these very objects, so that keeping them costs
-// nothing; all else in them is made anew in every superstep, or by whoever finds none: from the
-// settings, the rows and what is kept.
+// The structs training, work and stepper point to these objects, so that keeping them costs
+// nothing. Everything else in the structs is made anew in every superstep, or by a subtask that
+// finds nothing: from the settings, the rows and the kept objects.
 
-// vector is a vector that is kept.
+// vector is a kept vector.
 type vector struct {
 	whole  shared.Key[[]float64]
 	blocks shared.ShardKey[[]float64]
@@ -54,7 +55,7 @@ var (
 	meanOfPoints = shared.Replicated("optim mean of parameters", shared.Float64s())
 )
 
-// found is the result. It is kept, as the gang that closes the queue may be another one.
+// found is the result. It is kept, as the gang that closes the queue may be a different one.
 var found = shared.PerShard("optim result", shared.Msgpack[*Result]())
 
 // keepResult is the last stage: it keeps the result after the last superstep.
@@ -67,25 +68,25 @@ func keepResult(last func(ctx *comqueue.ComContext, t *training) bool) comqueue.
 	}))
 }
 
-// recall returns what is kept under a key, n zeros where that is nothing yet.
+// recall returns the vector kept under a key, or n zeros if there is none yet.
 func recall(ctx *comqueue.ComContext, key shared.Key[[]float64], n int) []float64 {
 	v, ok := key.Lookup(ctx)
-	if !ok || v == nil { // no numbers come back as nil
+	if !ok || v == nil { // an empty slice comes back as nil
 		v = make([]float64, n)
 		key.Put(ctx, v)
 	}
 	return v
 }
 
-// share is which blocks of the parameters a subtask keeps.
+// share says which blocks of the parameters a subtask keeps.
 type share struct {
 	own     shared.Range // blocks kept here
-	lo, hi  int          // parameters of these
-	blocked bool         // vectors are kept by blocks, whether or not other subtasks have some
+	lo, hi  int          // the parameters of these blocks
+	blocked bool         // vectors are kept by blocks, even if this subtask has all of them
 }
 
-// recall returns the blocks of a vector that are kept here, zeros where there is nothing yet.
-// place says where in it a block lies.
+// recall returns the kept blocks of a vector, with zeros where there is nothing yet. place
+// returns the position of a block in it.
 func (s *share) recall(ctx *comqueue.ComContext, x vector, place func(block int) shared.Range) []float64 {
 	n := 0
 	if s.own.Len() > 0 {
@@ -105,7 +106,7 @@ func (s *share) recall(ctx *comqueue.ComContext, x vector, place func(block int)
 	return v
 }
 
-// keep makes v what is kept of a vector.
+// keep stores v as a kept vector.
 func (s *share) keep(ctx *comqueue.ComContext, x vector, v []float64, place func(block int) shared.Range) {
 	if !s.blocked {
 		x.whole.Put(ctx, v)
@@ -117,25 +118,25 @@ func (s *share) keep(ctx *comqueue.ComContext, x vector, v []float64, place func
 	}
 }
 
-// course is what a descent goes on with from one superstep to the next, besides vectors. It is
-// the same on every subtask.
+// course is the state of a descent between supersteps, besides vectors. It is the same on every
+// subtask.
 type course struct {
-	Starting  bool    // the next superstep evaluates the parameters, from which a round begins
+	Starting  bool    // the next superstep evaluates the parameters, and a round begins there
 	Steepest  bool    // the next direction is the negative (pseudo-)gradient
-	LastStep  float64 // of the iteration before, for GD
+	LastStep  float64 // step of the last iteration, for GD
 	LastSlope float64
 
-	ChangeFrom float64 // see change.go: reads from which on Newton's method is gone over to; 0: never
-	Blind      bool    // a matrix is read for the first time
+	ChangeFrom float64 // number of reads after which Auto changes to Newton's method, see change.go; 0: never
+	Blind      bool    // a matrix is being read for the first time
 
-	Extra  int     // iterations that training went on for, see goOn
-	Rounds int     // that have ended
-	Gap    float64 // of the round before
-	Tol    float64 // that of the settings, or the smaller one that rounds need
+	Extra  int     // iterations that training was continued for, see goOn
+	Rounds int     // rounds that have ended
+	Gap    float64 // of the last round
+	Tol    float64 // that of the settings, or a smaller one that rounds need
 
 	Passed [2]mark // see divergence.go
-	Later  int     // which of them was passed last
-	Marks  int     // how many there are
+	Later  int     // index of the one passed last
+	Marks  int     // number of marks
 
 	Pairs remembered
 	Steps ring
@@ -150,14 +151,14 @@ func (c *course) restart(steepest bool) {
 	c.Steps.forget()
 }
 
-// keptRows is what the evaluator keeps of a shard: its own, or what it once appended.
+// keptRows is what the evaluator keeps of a shard: its live state, or a snapshot of it.
 type keptRows struct {
-	append   func(shard int, dst []byte) ([]byte, error) // nil: a snapshot
+	append   func(shard int, dst []byte) ([]byte, error) // nil for a snapshot
 	shard    int
 	snapshot []byte
 }
 
-// rowsCodec turns what an evaluator keeps into its snapshot, when somebody asks for it.
+// rowsCodec encodes what an evaluator keeps as a snapshot, on demand.
 type rowsCodec struct{}
 
 // Append implements shared.Codec.
@@ -179,8 +180,8 @@ func (rowsCodec) Decode(src []byte) (*keptRows, error) {
 
 var evaluated = shared.PerShard[*keptRows]("optim rows", rowsCodec{})
 
-// keepRows has what the evaluator keeps kept with the shards, and brings it back where there is
-// something already.
+// keepRows registers what the evaluator keeps as kept with the shards, and restores it if
+// something is kept already.
 func (t *training) keepRows(ctx *comqueue.ComContext) error {
 	if t.Snapshot.Append == nil {
 		return nil
@@ -200,5 +201,5 @@ func (t *training) keepRows(ctx *comqueue.ComContext) error {
 	})
 }
 
-// withRoom returns a slice with room for n elements in all.
+// withRoom returns a slice with capacity for n elements in all.
 func withRoom[T any](x []T, n int) []T { return slices.Grow(x, max(0, n-len(x))) }

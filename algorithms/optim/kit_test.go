@@ -23,18 +23,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var points = comqueue.PartitionedRows("points")
 
-// objective is a sum over the rows of a table: the loss of a row is a function of its
-// label and its margin, the inner product of parameters and features plus the last
-// parameter, which is not penalised, unless there is no intercept.
+// objective is a sum over the rows of a table. The loss of a row is a function of its label and
+// its margin. The margin is the inner product of parameters and features plus the last
+// parameter, an intercept without a penalty, unless there is no intercept.
 type objective struct {
 	table       trial.Table
 	loss        func(m, y float64) (l, d, dd float64)
 	can         ability
 	noIntercept bool
-	reads       *atomic.Int64 // rows read, where it is set
+	reads       *atomic.Int64 // counts rows read, if set
 }
 
-// ability is what of an evaluator the optimiser gets.
+// ability says which parts of an evaluator the optimiser gets.
 type ability int
 
 const (
@@ -47,7 +47,7 @@ const (
 
 func squared(m, y float64) (l, d, dd float64) { return (m - y) * (m - y) / 2, m - y, 1 }
 
-// logistic takes labels 0 and 1.
+// logistic is the loss for labels 0 and 1.
 func logistic(m, y float64) (l, d, dd float64) {
 	s := 2*y - 1
 	z := s * m
@@ -59,7 +59,7 @@ func logistic(m, y float64) (l, d, dd float64) {
 	return l, -s * p, p * (1 - p)
 }
 
-// poisson takes counts.
+// poisson is the loss for counts.
 func poisson(m, y float64) (l, d, dd float64) {
 	e := math.Exp(m)
 	return e - y*m, e - y, e
@@ -114,7 +114,7 @@ func (o objective) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	return can, err
 }
 
-// row has the margins of the current point and of the direction besides.
+// row also has the margins of the current point and of the direction.
 type row struct {
 	x          []float64
 	y, w, m, q float64
@@ -251,12 +251,12 @@ func (e *evaluator) EvaluateRows(shard int, rows []int32, v, out []float64) erro
 	return nil
 }
 
-// sum is an objective that is a sum of terms of any kind, one a row of a table.
+// sum is an objective that is a sum of arbitrary terms, one for each row of a table.
 type sum struct {
 	parameters int
-	// term adds the gradient of a term to g and returns its value.
+	// term adds the gradient of a term to g and returns the term's value.
 	term func(i int, v, g []float64) float64
-	// curve, where it is set, adds its second derivatives to the packed triangle h.
+	// curve adds the term's second derivatives to the packed triangle h. It may be nil.
 	curve func(i int, v, h []float64)
 	reads *atomic.Int64
 }
@@ -300,7 +300,7 @@ func (e *sumEvaluator) Hessian(shard int, v, out []float64) error {
 	return e.Evaluate(shard, v, out[:1+e.parameters])
 }
 
-// text is the row that the tests' closer gives: the result as JSON, with every bit.
+// text is the row that the tests' closer returns: the result as JSON, with every bit.
 type text struct {
 	Result string `column:"result"`
 }
@@ -310,7 +310,7 @@ var asText = comqueue.Output(func(ctx *comqueue.ComContext) ([]text, error) {
 	return []text{{string(out)}}, err
 })
 
-// build returns what adds a minimisation over the rows of a table to a job.
+// build returns a function that adds a minimisation over the rows of a table to a job.
 func build(table trial.Table, o optim.Objective, s optim.Settings) func(b *engine.Builder) {
 	return func(b *engine.Builder) {
 		rows := table.Dataset(b)
@@ -329,7 +329,7 @@ func minimize(t testing.TB, table trial.Table, o optim.Objective, s optim.Settin
 	return decode(t, trial.Run(t, build(table, o, s), options...))
 }
 
-// solve is minimize of an objective over its own table.
+// solve is minimize for an objective over its own table.
 func solve(t testing.TB, o objective, s optim.Settings, options ...engine.Option) *optim.Result {
 	t.Helper()
 	return minimize(t, o.table, o, s, options...)

@@ -8,19 +8,19 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Problem is what Minimize adds to a job.
+// Problem describes a minimisation that Minimize adds to a job.
 type Problem struct {
-	// Name is that of the queue.
+	// Name is the name of the queue.
 	Name string
 	// Init gives the queue the data that Objective opens; nil means that it needs none.
 	Init      func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue
 	Objective Objective
 	Settings  Settings
-	// Start gives the parameters to start from where only the data tell them, in place of
-	// Settings.Start. It is called once on each subtask, when the objective is open, and
-	// gives the same on all; what it returns is copied.
+	// Start returns the first parameters if only the data determine them, in place of
+	// Settings.Start. It is called once on each subtask, after the objective is open, and must
+	// return the same on all. The result is copied.
 	Start func(ctx *comqueue.ComContext) ([]float64, error)
-	// Closer gives the queue's rows at the end, on subtask 0; it calls ResultOf.
+	// Closer returns the queue's rows at the end, on subtask 0; it calls ResultOf.
 	Closer comqueue.Closer
 }
 
@@ -41,9 +41,8 @@ var (
 	stepping   = shared.Scratch[*stepper]("optim steps")
 )
 
-// Minimize adds a queue that minimises an objective, and returns the dataset of the rows
-// that its Closer gives. What is wrong with the problem is reported with the caller's
-// line when the job is built.
+// Minimize adds a queue that minimises an objective, and returns the dataset of the rows from
+// its Closer. An error in the problem is reported with the caller's line when the job is built.
 func Minimize(b *engine.Builder, p Problem) *engine.Dataset {
 	if err := p.validate(); err != nil {
 		b.Errorf("minimize %q: %w", p.Name, err)
@@ -76,6 +75,6 @@ func (p Problem) validate() error {
 	return p.Settings.Validate()
 }
 
-// ResultOf returns what was found. It is called within the Closer of a Problem, and the
-// result is the caller's.
+// ResultOf returns the result of a minimisation. It is called within the Closer of a Problem.
+// The caller owns the result.
 func ResultOf(ctx *comqueue.ComContext) *Result { return found.Get(ctx, 0).clone() }

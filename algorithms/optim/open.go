@@ -27,7 +27,7 @@ func (p Problem) open(ctx *comqueue.ComContext) (Evaluator, error) {
 	return e, nil
 }
 
-// check tells what is wrong with an evaluator.
+// check returns what is wrong with an evaluator.
 func (e *Evaluator) check() error {
 	switch {
 	case e.Evaluate == nil:
@@ -54,7 +54,7 @@ func (e *Evaluator) check() error {
 	return e.startable(e.Initial)
 }
 
-// startable tells what is wrong with parameters to start from.
+// startable returns what is wrong with first parameters.
 func (e *Evaluator) startable(v []float64) error {
 	if len(v) != e.Dim {
 		return fmt.Errorf("there are %d parameters to start from, the objective has %d", len(v), e.Dim)
@@ -67,13 +67,13 @@ func (e *Evaluator) startable(v []float64) error {
 	return nil
 }
 
-// field is one that an evaluator may have.
+// field is a field that an evaluator may have.
 type field struct {
 	name string
 	set  bool
 }
 
-// complete tells which field is there without another that it needs.
+// complete returns an error if a field lacks another field that it needs.
 func (e *Evaluator) complete() error {
 	m, b, s := &e.Margins, &e.Minibatch, &e.Smoothing
 	groups := [][]field{
@@ -85,7 +85,7 @@ func (e *Evaluator) complete() error {
 		{{"Smoothing.BoundLen", s.BoundLen > 0}, {"Smoothing.Bound", s.Bound != nil}, {"Smoothing.Gap", s.Gap != nil}, {"Smoothing.Refine", s.Refine != nil}},
 	}
 	for _, group := range groups {
-		for i, f := range group { // a cycle, so that one that is there calls for all
+		for i, f := range group { // a cycle, so that one field requires all
 			if other := group[(i+1)%len(group)]; f.set && !other.set {
 				return fmt.Errorf("the evaluator has %s and no %s: set both, or neither", f.name, other.name)
 			}
@@ -102,17 +102,17 @@ func (e *Evaluator) complete() error {
 		{field{"Minibatch.Fold", b.Fold != nil}, field{"Minibatch.Evaluate", b.Evaluate != nil}},
 	} {
 		if n.has.set && !n.needs.set {
-			return fmt.Errorf("the evaluator has %s and no %s, which that needs", n.has.name, n.needs.name)
+			return fmt.Errorf("the evaluator has %s, which needs %s", n.has.name, n.needs.name)
 		}
 	}
 	return nil
 }
 
-// keepsMargins says that rows are evaluated by the margins that are kept.
+// keepsMargins says that rows are evaluated through kept margins.
 func (e *Evaluator) keepsMargins() bool { return e.Margins.Start != nil }
 
-// unit returns what counts as a large derivative of the mean loss, and the largest that may
-// count as one, where the objective tells.
+// unit returns the size of a large derivative of the mean loss, and the largest size that may
+// count, if the objective sets GradientUnit.
 func (e *Evaluator) unit() (unit, huge float64) {
 	if e.GradientUnit > 0 {
 		return e.GradientUnit, hugeUnits * e.GradientUnit
@@ -123,18 +123,18 @@ func (e *Evaluator) unit() (unit, huge float64) {
 // triangle is the number of elements of a packed lower triangle.
 func triangle(n int) int { return n * (n + 1) / 2 }
 
-// allowMatrix refuses second derivatives that take more memory than a subtask of some shards
-// may.
+// allowMatrix refuses second derivatives that need more memory than a subtask with so many
+// shards may use.
 func (p Problem) allowMatrix(shards, n int) error {
 	one := int64(1+n+triangle(n)) * 8
-	// A buffer for each level of the tree over the subtask's shards and one being
-	// filled, the result, and the copy that is factored.
+	// One buffer for each level of the tree over the subtask's shards and one being filled, the
+	// result, and the copy that is factored.
 	copies := int64(4)
 	for ; shards > 1; shards = (shards + 1) / 2 {
 		copies++
 	}
 	if limit := p.Settings.MaxBytes; one > limit/copies {
-		return fmt.Errorf("the second derivatives of %d parameters take %d MiB, in %d copies a subtask %d MiB, and MaxBytes allows %d MiB: use LBFGS without Information, or raise MaxBytes",
+		return fmt.Errorf("the second derivatives of %d parameters take %d MiB, in %d copies %d MiB on a subtask, but MaxBytes allows %d MiB: use LBFGS without Information, or raise MaxBytes",
 			n, one>>20, copies, one*copies>>20, limit>>20)
 	}
 	return nil

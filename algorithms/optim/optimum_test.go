@@ -12,8 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// noisy returns rows with columns of different scales, labels 0 and 1 drawn around a
-// plane.
+// noisy returns rows with columns of different scales, and labels 0 and 1 drawn around a plane.
 func noisy(seed uint64, n, d int) trial.Table {
 	t := trial.Gaussian(seed, n, d)
 	noise := trial.Gaussian(seed+1, n, 1)
@@ -41,7 +40,7 @@ func weighted(t trial.Table) trial.Table {
 	return t
 }
 
-// value returns F, and its gradient in g, by a loop that knows no shards.
+// value returns F, and its gradient in g, from a loop without shards.
 func (o objective) value(v, g []float64, s optim.Settings) float64 {
 	e := &evaluator{objective: o}
 	out := make([]float64, 1+len(v))
@@ -66,7 +65,7 @@ func (o objective) value(v, g []float64, s optim.Settings) float64 {
 	return f
 }
 
-// independent returns the optimum that gonum's BFGS finds at its tightest.
+// independent returns the optimum that gonum's BFGS finds at its tightest tolerance.
 func (o objective) independent(t testing.TB, s optim.Settings) (float64, []float64) {
 	problem := optimize.Problem{
 		Func: func(v []float64) float64 { return o.value(v, nil, s) },
@@ -81,7 +80,7 @@ func (o objective) independent(t testing.TB, s optim.Settings) (float64, []float
 	return r.F, r.X
 }
 
-// close asserts that a value is another one to 1e-9 relatively.
+// requireClose asserts that two values agree to a relative 1e-9.
 func requireClose(t testing.TB, want, got float64, what ...any) {
 	t.Helper()
 	require.InDelta(t, want, got, 1e-9*max(math.Abs(want), 1e-3), what...)
@@ -147,7 +146,7 @@ func TestClosedForm(t *testing.T) {
 		r := solve(t, o, optim.Settings{Method: m, L2: l2, Tol: 1e-12, MaxIter: 3000, Information: true})
 		within := 1e-10
 		if m == optim.GD {
-			within = 1e-8 // it ends where no step lowers the loss, at about the root of its precision
+			within = 1e-8 // it ends when no step lowers the loss, at about the root of the loss's precision
 		}
 		for j, v := range r.Parameters {
 			require.InDelta(t, want.AtVec(j), v, within, "%v", m)
@@ -193,7 +192,7 @@ func rosenbrock(n int) sum {
 	}
 }
 
-// ids returns rows that are nothing but numbers.
+// ids returns rows with nothing but their numbers.
 func ids(n int) trial.Table {
 	return trial.Table{N: n, D: 1, X: make([]float64, n)}
 }
@@ -217,8 +216,8 @@ func TestRosenbrock(t *testing.T) {
 	}
 }
 
-// Newton's method leaves a place where the matrix is indefinite: (v₀²-1)² + v₀·v₁ + v₁²
-// has a saddle at the origin and two minima.
+// Newton's method leaves a point where the matrix is indefinite: (v₀²-1)² + v₀·v₁ + v₁² has a
+// saddle at the origin and two minima.
 func TestNewtonLeavesASaddle(t *testing.T) {
 	saddle := sum{
 		parameters: 2,

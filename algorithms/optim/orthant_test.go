@@ -10,9 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// coordinates is the dumb reference for L1 penalties: it minimises F along one
-// coordinate after the other, by proximal steps with a bound of the second derivative,
-// until nothing moves.
+// coordinates is a simple reference for L1 penalties. It minimises F along one coordinate after
+// the other, by proximal steps with a bound of the second derivative, until nothing moves.
 func coordinates(o objective, s optim.Settings, bound float64) []float64 {
 	v := make([]float64, o.parameters())
 	margins := make([]float64, o.table.N)
@@ -98,7 +97,7 @@ func TestOWLQNEqualsCoordinateDescent(t *testing.T) {
 	}
 }
 
-// Weak penalties and starts far away: signs have to change on the way.
+// Weak penalties and distant starts: signs have to change on the way.
 func TestOWLQNChangesSigns(t *testing.T) {
 	o := objective{table: sparseTruth(1, 80), loss: squared}
 	s := optim.Settings{L1: 0.05, Tol: 1e-10, MaxIter: 400}

@@ -15,7 +15,7 @@ type penalty struct {
 	room    [mostPlane][]float64 // for vectors of a block times the factors
 }
 
-// at returns the penalty of the parameters v, where all are kept.
+// at returns the penalty of the parameters v, if all are kept here.
 func (p *penalty) at(v []float64) float64 {
 	return p.of(p.space.sum(func(r shared.Range) float64 { return p.absoluteIn(r, v, nil) }),
 		p.space.sum(func(r shared.Range) float64 {
@@ -25,14 +25,14 @@ func (p *penalty) at(v []float64) float64 {
 		}))
 }
 
-// of returns the penalty, given what absoluteIn and squaresIn of the parameters come to.
+// of returns the penalty, given the sums of absoluteIn and squaresIn of the parameters.
 func (p *penalty) of(absolute, squares float64) float64 {
 	return float64(p.l1*absolute) + float64(float64(p.l2*squares)/2)
 }
 
-// squaresIn writes, over the places of r, Σ (f·x)·(f·y) of all pairs of some vectors to out,
-// those of a vector with itself and the ones before it one behind the other; zeros without
-// an L2 penalty.
+// squaresIn writes Σ (f·x)·(f·y) over the range r to out, for all pairs of some vectors. Each
+// vector's products with the vectors before it and with itself follow each other. Without an L2
+// penalty it writes zeros.
 func (p *penalty) squaresIn(r shared.Range, out []float64, vectors ...[]float64) {
 	if p.l2 == 0 {
 		clear(out)
@@ -53,8 +53,8 @@ func (p *penalty) squaresIn(r shared.Range, out []float64, vectors ...[]float64)
 	}
 }
 
-// absoluteIn returns Σ |f·(v+q)| over the places of r; a nil q is zeros; 0 without an L1
-// penalty.
+// absoluteIn returns Σ |f·(v+q)| over the range r. A nil q stands for zeros. Without an L1
+// penalty the result is 0.
 func (p *penalty) absoluteIn(r shared.Range, v, q []float64) float64 {
 	var sum float64
 	if p.l1 == 0 {
@@ -70,9 +70,8 @@ func (p *penalty) absoluteIn(r shared.Range, v, q []float64) float64 {
 	return sum
 }
 
-// gradient sets g to the gradient of the smooth part of F at v + step·q, of which sums
-// is that of the losses: of the squares, but not of the absolute values. A nil q is
-// zeros.
+// gradient sets g to the gradient of the smooth part of F at v + step·q. sums is the gradient
+// of the losses. The L2 penalty is included, the L1 penalty is not. A nil q stands for zeros.
 func (p *penalty) gradient(sums []float64, weight float64, v, q []float64, step float64, g []float64) {
 	for i := range g {
 		g[i] = sums[i] / weight
@@ -89,9 +88,9 @@ func (p *penalty) gradient(sums []float64, weight float64, v, q []float64, step 
 	}
 }
 
-// pseudo sets pg to the pseudo-gradient at v, where g is the gradient of the smooth
-// part: of the subgradients the one nearest to zero (Andrew and Gao, Scalable training
-// of L1-regularized log-linear models, ICML 2007, equation 4).
+// pseudo sets pg to the pseudo-gradient at v, the subgradient nearest to zero (Andrew and Gao,
+// Scalable training of L1-regularized log-linear models, ICML 2007, equation 4). g is the
+// gradient of the smooth part.
 func (p *penalty) pseudo(v, g, pg []float64) {
 	for i := range pg {
 		c := float64(p.l1 * math.Abs(p.factors[i]))
@@ -110,14 +109,15 @@ func (p *penalty) pseudo(v, g, pg []float64) {
 	}
 }
 
-// line is the penalty along v + t·q: quadratic in t, where no coordinate changes sign.
+// line is the penalty along v + t·q. It is quadratic in t, as long as no coordinate changes
+// sign.
 type line struct {
 	at, slope, bend float64
-	kink            float64 // what of the slope is that of the absolute values
+	kink            float64 // the part of the slope from the absolute values
 }
 
-// along returns the penalty along v + t·q from what squaresIn of v and q, and absoluteIn of
-// v, and of v and q, come to.
+// along returns the penalty along v + t·q. sums are the sums of squaresIn of v and q, and of
+// absoluteIn of v and of v and q.
 func (p *penalty) along(sums []float64) line {
 	l := line{at: float64(float64(p.l2*sums[0]) / 2), slope: float64(p.l2 * sums[1]), bend: float64(p.l2 * sums[2])}
 	if p.l1 > 0 {
@@ -129,7 +129,7 @@ func (p *penalty) along(sums []float64) line {
 	return l
 }
 
-// value and derivative are those of the penalty at a step.
+// value returns the penalty at a step, and derivative its derivative.
 func (l line) value(t float64) float64 {
 	return l.at + float64(t*(l.slope+float64(float64(t*l.bend)/2)))
 }

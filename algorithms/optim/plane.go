@@ -2,13 +2,13 @@ package optim
 
 import "math"
 
-// A direction of L-BFGS is made of pairs of the last ten iterations, and curvature changes
-// meanwhile: for logistic losses most in the first ones, where margins leave 0. So steps
-// that were minima once are none any more, and the direction makes up for that slowly.
-// Where a few rows tell the curvature as it is, in the plane of the direction and of the
-// latest steps, the minimum over that plane is as near as a system of four equations; the
-// gradient there is known of all rows. Of linear models this costs no read, and saves two
-// iterations of seven on the way to 1e-6.
+// A direction of L-BFGS is made from pairs of the last ten iterations. Curvature changes
+// meanwhile, for logistic losses most in the first iterations, when margins leave 0. So steps
+// that were minima are minima no longer, and the direction corrects that slowly. If a few rows
+// show the current curvature in the plane of the direction and the latest steps, the minimum
+// over that plane takes only a system of four equations; the gradient there is known from all
+// rows. For linear models this costs no read, and saves two iterations of seven on the way to
+// 1e-6.
 //
 // (Narkiss and Zibulevsky, Sequential subspace optimization method for large-scale
 // unconstrained problems, Technion CCIT report 559, 2005, minimise over the latest steps
@@ -16,31 +16,31 @@ import "math"
 // information in optimization methods for machine learning, SIAM J. Optim. 21, 2011, take
 // curvature from a sample.)
 
-// mostPlane is the dimension of a plane: the direction and the latest steps.
+// mostPlane is the largest dimension of a plane: the direction and the latest steps.
 const mostPlane = 1 + LatestSteps
 
-// plane is a direction and the latest steps, and what is known of F over them.
+// plane is spanned by a direction and the latest steps. It has what is known of F over them.
 type plane struct {
-	steps [LatestSteps][]float64 // nil where they are not kept
+	steps [LatestSteps][]float64 // nil if they are not kept
 	*ring
 
 	dim     int
 	axis    [mostPlane][]float64                     // the direction, then the steps, the latest first
-	slopes  [mostPlane]float64                       // of F along each
-	bends   [mostPlane * (mostPlane + 1) / 2]float64 // of the penalty
-	squares []float64                                // by block, what the penalty makes of pairs of axes
+	slopes  [mostPlane]float64                       // slope of F along each axis
+	bends   [mostPlane * (mostPlane + 1) / 2]float64 // second derivatives of the penalty
+	squares []float64                                // by block, the squares that the penalty needs of pairs of axes
 	factor  [mostPlane * (mostPlane + 1) / 2]float64
-	mix     [mostPlane]float64 // of the axes: where F has its minimum, about
+	mix     [mostPlane]float64 // coefficients of the axes at the approximate minimum of F
 }
 
-// ring is which of the steps are which.
+// ring maps the latest steps to their places.
 type ring struct {
-	Next  int // place of the next one
-	Count int // how many there are
+	Next  int // place of the next step
+	Count int // number of steps
 }
 
-// prepare makes room for planes of parameters in some blocks. Steps are kept in a vector, one
-// behind the other.
+// prepare allocates memory for planes of parameters in some blocks. Steps are stored one after
+// the other in one vector.
 func (p *plane) prepare(space *blocks, steps []float64) {
 	for i := range p.steps {
 		p.steps[i] = steps[i*space.n : (i+1)*space.n]
@@ -48,7 +48,7 @@ func (p *plane) prepare(space *blocks, steps []float64) {
 	p.squares = make([]float64, space.count*triangle(mostPlane))
 }
 
-// push keeps a step along a direction.
+// push stores a step along a direction.
 func (p *plane) push(step float64, direction []float64) {
 	if p.steps[0] == nil {
 		return
@@ -64,17 +64,17 @@ func (p *plane) push(step float64, direction []float64) {
 // forget drops the steps.
 func (r *ring) forget() { r.Count = 0 }
 
-// drop drops them for good.
+// drop stops keeping steps.
 func (p *plane) drop() {
 	p.forget()
 	p.steps = [LatestSteps][]float64{}
 }
 
-// past returns how many steps the plane has.
+// past returns the number of steps in the plane.
 func (p *plane) past() int { return p.dim - 1 }
 
-// span takes the direction, of which the slope and the second derivative of the penalty
-// are known, and with it the steps that are kept.
+// span sets the axes: the direction, with its slope and the second derivative of the penalty,
+// and the kept steps if steps is set.
 func (p *plane) span(w *work, steps bool, slope, bend float64) {
 	p.axis[0], p.dim = w.direction, 1
 	if steps {
@@ -87,7 +87,7 @@ func (p *plane) span(w *work, steps bool, slope, bend float64) {
 	if p.dim == 1 {
 		return
 	}
-	for i := 1; i < p.dim; i++ { // where there are steps, all parameters are kept
+	for i := 1; i < p.dim; i++ { // if there are steps, all parameters are kept here
 		p.slopes[i] = w.space.dot(w.pseudo, p.axis[i])
 	}
 	width := triangle(p.dim)
@@ -100,14 +100,14 @@ func (p *plane) span(w *work, steps bool, slope, bend float64) {
 	}
 }
 
-// leastPivot is how little of the curvature along a step that along the axes before it may
-// leave over: less is rounding.
+// leastPivot is the least fraction of the curvature along a step that must be left after the
+// axes before it: anything less is rounding.
 const leastPivot = 1e-8
 
-// solve finds the mixture at which F is least, of second derivatives of the losses over
-// rows of some weight, by Cholesky's method; steps that lie in the plane of those before
-// are left out. Where there is no such mixture, or it leads upwards, it is the direction
-// alone, and solve returns false.
+// solve finds the mixture that minimises F, by Cholesky's method. sums are second derivatives
+// of the losses over rows with a total weight. A step that lies in the plane of the axes before
+// it is left out. If there is no such mixture, or it leads upwards, the mixture is the
+// direction alone, and solve returns false.
 func (p *plane) solve(sums []float64, weight float64) bool {
 	row := func(i int) []float64 { return p.factor[triangle(i) : triangle(i)+i+1] }
 	clear(p.mix[:])
@@ -163,7 +163,8 @@ func (p *plane) solve(sums []float64, weight float64) bool {
 	return false
 }
 
-// along returns the derivative of F along the mixture, and how that of the penalty changes.
+// along returns the derivatives along the mixture: the first of F, and the second of the
+// penalty.
 func (p *plane) along() (slope, bend float64) {
 	at := 0
 	for i, c := range p.mix[:p.dim] {
@@ -180,7 +181,7 @@ func (p *plane) along() (slope, bend float64) {
 	return slope, bend
 }
 
-// blend makes the direction, which is the first axis, the mixture.
+// blend replaces the direction, which is the first axis, by the mixture.
 func (p *plane) blend(direction []float64) {
 	for i := range direction {
 		d := float64(p.mix[0] * direction[i])

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPlaneIsLeast: of a quadratic function the mixture is the minimum over the plane:
-// there the gradient is orthogonal to every axis. Steps that add nothing to those before
+// TestPlaneIsLeast: for a quadratic function the mixture is the minimum over the plane. There
+// the gradient is orthogonal to every axis. Steps that lie in the plane of the axes before them
 // change nothing.
 func TestPlaneIsLeast(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
@@ -72,7 +72,8 @@ func TestPlaneIsLeast(t *testing.T) {
 			return
 		}
 		if !p.solve(sums, 3) {
-			// The minimum lies on the other side of the steps, where the direction leads away.
+			// The minimum lies in the direction of the steps, while the direction itself leads
+			// away.
 			require.Positive(t, steps, "there is a minimum along the direction")
 			require.Equal(t, [mostPlane]float64{1}, p.mix)
 			return
@@ -95,7 +96,7 @@ func TestPlaneIsLeast(t *testing.T) {
 				length += axis[i] * axis[i]
 			}
 			tolerance := 1e-6
-			if k > 0 { // a step that is left out may stick out of the plane by a little
+			if k > 0 { // a step that is left out may lie a little outside of the plane
 				tolerance = 1e-3
 			}
 			require.InDelta(t, 0, along, tolerance*(1e-3+math.Sqrt(rest*length)), "axis %d", k)
@@ -103,18 +104,18 @@ func TestPlaneIsLeast(t *testing.T) {
 	})
 }
 
-// A plane without curvature, or one of numbers that are none, leaves the direction alone.
+// A plane without curvature, or with values that are not finite, does not change the direction.
 func TestPlaneWithoutMinimum(t *testing.T) {
 	for _, bend := range []float64{0, -1, math.NaN(), math.Inf(1)} {
 		p := plane{dim: 2, slopes: [mostPlane]float64{-1, 0.5}}
 		require.False(t, p.solve([]float64{bend, 0, 1}, 1), "%v", bend)
 		require.Equal(t, [mostPlane]float64{1}, p.mix)
 	}
-	// Where a step has none, the direction goes by its own.
+	// If a step has none, the mixture is the direction alone.
 	p := plane{dim: 2, slopes: [mostPlane]float64{-1, 0.5}}
 	require.True(t, p.solve([]float64{4, 0, 0}, 1))
 	require.Equal(t, [mostPlane]float64{0.25}, p.mix)
-	// Nor does a mixture lead upwards, as here it would without the direction.
+	// A mixture that leads upwards is not used either, as here without the direction.
 	p = plane{dim: 2, slopes: [mostPlane]float64{1, 0}}
 	require.False(t, p.solve([]float64{1, 0, 1}, 1))
 }

@@ -10,40 +10,40 @@ const (
 	GradientSmall Reason = "gradient"           // the gradient is as small as Tol asks
 	LossSettled   Reason = "loss"               // the objective falls no faster than LossTol
 	StepSmall     Reason = "parameters"         // the parameters move no more than StepTol
-	Exhausted     Reason = "precision"          // no step along any direction lowers the objective any more
+	Exhausted     Reason = "precision"          // no step along any direction lowers the objective
 	MaxIterations Reason = "maximum iterations" // MaxIter was reached first
 	GapClosed     Reason = "gap"                // the objective is as close to its lower bound as GapTol asks
-	// Diverging: without a penalty, parameters grow without end while the loss falls ever
-	// more slowly, to 0 as with classes that are separable, or to what the rows cost that
-	// keep them from being so. There is no optimum; a penalty makes one.
+	// Diverging: without a penalty, parameters grow without end while the loss falls more and
+	// more slowly. It goes to 0 if classes are separable, or to the loss of the rows that
+	// prevent that. There is no optimum; a penalty creates one.
 	Diverging Reason = "diverging"
 	// Overshooting: SGD ended well above where it began, as its steps are too long.
 	Overshooting Reason = "overshooting"
 )
 
-// Result is what was found. It is the same on every subtask, at any parallelism.
+// Result is the result of a minimisation. It is the same on every subtask, at any parallelism.
 type Result struct {
 	Method     Method
 	Parameters []float64
-	// Loss is the objective at Parameters, penalty included. With GapTol it is the one that
-	// is meant, and Gap how far it is above a lower bound of its minimum, at most.
+	// Loss is the objective at Parameters, penalty included. With GapTol it is the objective
+	// itself, not the approximation, and Gap is an upper bound of its distance to the minimum.
 	Loss float64
 	Gap  float64 `json:",omitempty"`
-	// GradientNorm is the largest component of the gradient there, of the pseudo-gradient
-	// with L1.
+	// GradientNorm is the largest component of the gradient at Parameters, or of the
+	// pseudo-gradient with L1.
 	GradientNorm float64
 	Iterations   int
-	// Reads is how often the rows were read, in all.
+	// Reads is the total number of times that the rows were read.
 	Reads float64
-	// Converged tells that Parameters are an optimum, as far as Settings asked and floating
-	// point allows. Where precision was exhausted it is false if the gradient is still
-	// above 1e-4 of what it was.
+	// Converged says that Parameters are an optimum, within the tolerances of Settings and
+	// floating point. If precision was exhausted, it is false while the gradient is above 1e-4
+	// of the first one.
 	Converged bool
 	Reason    Reason
 	// Record has an entry for the start and for every iteration.
 	Record []Iteration
-	// Information is the lower triangle, row by row, of the matrix of second derivatives
-	// of the mean loss, without the penalty, where Settings asked for it.
+	// Information is the lower triangle, row by row, of the matrix of second derivatives of the
+	// mean loss, without the penalty. It is set if Settings asked for it.
 	Information []float64
 }
 
@@ -79,7 +79,7 @@ func (r *Result) Summary(rows int64, weight float64) Summary {
 	}
 }
 
-// Iteration is the record of an iteration: where it arrived.
+// Iteration is the record of an iteration, at its end.
 type Iteration struct {
 	Loss         float64 `json:"loss"`
 	GradientNorm float64 `json:"gradient_norm"`

@@ -4,14 +4,14 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 )
 
-// mostRounds is the largest number of rounds over smooth approximations. One that is made
-// ten times closer each time is beyond all precision by then.
+// mostRounds is the largest number of rounds over smooth approximations. If each is ten times
+// closer than the one before, the last is beyond all precision.
 const mostRounds = 40
 
-// leastTol is what Tol becomes at least, where rounds need a smaller one than was set.
+// leastTol is the lower bound of Tol if rounds need a smaller one than was set.
 const leastTol = 1e-13
 
-// restarts is how many supersteps begin a round but the first.
+// restarts returns the largest number of supersteps that begin a round, without the first.
 func (d descent) restarts() int {
 	if d.problem.Settings.GapTol > 0 {
 		return mostRounds
@@ -19,7 +19,7 @@ func (d descent) restarts() int {
 	return 0
 }
 
-// addRounds adds the stages between rounds, where the settings ask for them.
+// addRounds adds the stages between rounds, if the settings ask for rounds.
 func (d descent) addRounds(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
 	if d.problem.Settings.GapTol == 0 {
 		return q
@@ -31,13 +31,13 @@ func (d descent) addRounds(q *comqueue.IterativeComQueue) *comqueue.IterativeCom
 		Add(comqueue.Named("refine", comqueue.Do(d.refine)))
 }
 
-// bounds says that parameters that are split are to be bounded.
+// bounds says that the bound is to be read with split parameters.
 func (d descent) bounds(ctx *comqueue.ComContext) (bool, error) {
 	w := working.Get(ctx)
 	return w.split && w.bounding, nil
 }
 
-// begins has the bound read if training would end, and there are rounds.
+// begins has the bound read if training would end and there are rounds.
 func (w *work) begins(ctx *comqueue.ComContext) {
 	if w.set.GapTol == 0 || !w.state.Done {
 		return
@@ -56,7 +56,7 @@ func (d descent) readBound(ctx *comqueue.ComContext, shard int, out []float64) e
 	return wrap(ctx, w.Smoothing.Bound(shard, w.entire(w.v), out))
 }
 
-// refine ends training, if the gap is closed or cannot be, or begins another round.
+// refine ends training if the gap is closed or cannot be, or begins another round.
 func (d descent) refine(ctx *comqueue.ComContext) error {
 	w, s := working.Get(ctx), trained.Get(ctx).state
 	if !w.bounding {
@@ -87,8 +87,8 @@ func (d descent) refine(ctx *comqueue.ComContext) error {
 		return nil
 	}
 	w.restart(w.factor == nil)
-	// A gap that hardly falls is one of minimising too little, which a closer
-	// approximation would only make harder.
+	// If the gap hardly falls, the minimisation was not exact enough, and a closer
+	// approximation would only make it harder.
 	before := w.Gap
 	if w.Gap = s.Gap; w.Gap > before/2 && w.set.Tol > leastTol {
 		w.Tol = max(w.set.Tol/100, leastTol)

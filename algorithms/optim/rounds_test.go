@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// distance is the mean distance of a number, the one parameter, to those of a column. Its
-// approximation is the largest of α·r - ½·μ·(α-a)² over α from -1 to 1, r = y - v.
+// distance is the mean distance of a number, the only parameter, to the numbers of a column.
+// Its approximation is the maximum of α·r - ½·μ·(α-a)² over α from -1 to 1, with r = y - v.
 type distance struct{ reads *atomic.Int64 }
 
 func (o distance) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
@@ -44,7 +44,7 @@ type distances struct {
 
 const apart = 41 // rows
 
-// attains returns the α of a row, and whether it is inside of its bounds.
+// attains returns α of a row, and whether it is inside its bounds.
 func (s *pulled) attains(i int, v float64) (alpha, r float64, inside bool) {
 	r = s.y[i] - v
 	free := s.a[i] + r/s.mu
@@ -114,8 +114,8 @@ func (e *distances) Refine(shard int) error {
 	return nil
 }
 
-// TestRoundsCloseTheGap: the minimum of an objective with kinks, by rounds over smooth
-// approximations, equals that of a search that knows no derivatives.
+// TestRoundsCloseTheGap: rounds over smooth approximations find the minimum of an objective
+// with kinks. It equals the result of a search without derivatives.
 func TestRoundsCloseTheGap(t *testing.T) {
 	table := trial.Gaussian(2, apart, 1)
 	for i, x := range table.X {

@@ -8,29 +8,29 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// Minimum is the row that MinimizeRows gives.
+// Minimum is the row that MinimizeRows returns.
 type Minimum struct {
 	Parameters []float64
 	Loss       float64 // the objective at Parameters, penalty included
 	Iterations int64
-	Reads      float64 // how often the rows were read, in all
+	Reads      float64 // total number of times that the rows were read
 	Converged  bool
 	Reason     string // why training ended, see Reason
 }
 
-// MinimizeRows adds a queue that minimises the mean over the rows of a dataset of what loss
-// returns, a function of a row and of n parameters, and returns a dataset of one Minimum. It
-// is the short form of Minimize, which knows more: weights of rows, parameters without a
-// penalty, losses that are linear in parameters, second derivatives.
+// MinimizeRows adds a queue that minimises the mean of loss over the rows of a dataset, and
+// returns a dataset with one Minimum. loss is a function of a row and of n parameters. This is the
+// short form of Minimize, which supports more: weights of rows, parameters without a penalty,
+// losses that are linear in parameters, second derivatives.
 //
-// loss adds to grad, n numbers, the derivatives of what it returns. It depends on its arguments
-// alone; row is lent to it, with its strings and slices, w is not to be modified. In sums of
-// products, float64(x*y) keeps processors from fusing the two, so that the bits are the same
-// everywhere. Rows are read again in each pass and not copied, so that they may be more than
-// memory holds.
+// loss adds its derivatives to grad, n numbers. It must depend on its arguments alone. It
+// borrows row, with its strings and slices, and must not modify w. In sums of products,
+// float64(x*y) keeps processors from fusing multiplication and addition, so that the bits are
+// the same everywhere. Rows are read again in each pass and not copied, so that there may be
+// more than memory holds.
 //
-// By default the method is L-BFGS; of those that Settings name, Newton is not to be had, as it
-// needs second derivatives.
+// By default the method is L-BFGS. Settings may name another method except Newton, which needs
+// second derivatives.
 func MinimizeRows[R any](d *engine.Dataset, n int, loss func(row R, w, grad []float64) float64, s Settings) *engine.Dataset {
 	const op = "MinimizeRows"
 	if d == nil || d.Builder() == nil {

@@ -77,8 +77,8 @@ func minimized(t *testing.T, rows []plot, s optim.Settings, options ...engine.Op
 	return found[0]
 }
 
-// Least squares with a penalty have a closed form, which every method finds; and the bits are
-// the same however the work is cut.
+// Least squares with a penalty have a closed form, which every method finds, with the same bits
+// however the work is divided.
 func TestMinimizeRows(t *testing.T) {
 	rows := plots(500)
 	for _, test := range []struct {
@@ -108,7 +108,8 @@ func TestMinimizeRows(t *testing.T) {
 	}
 }
 
-// What cannot be is told with the line of the call, when the job is built where that is known.
+// Errors are reported with the line of the call, and when the job is built if they are known
+// then.
 func TestMinimizeRowsThatCannotBe(t *testing.T) {
 	type other struct{ Height float64 }
 	type null struct {
@@ -161,7 +162,7 @@ func TestMinimizeRowsThatCannotBe(t *testing.T) {
 	}
 }
 
-// BenchmarkMinimizeRows is a pass over rows with a function of one's own.
+// BenchmarkMinimizeRows is a pass over rows with a user's function.
 func BenchmarkMinimizeRows(b *testing.B) {
 	const n = 200_000
 	rows, reads := plots(n), 0.0
@@ -183,7 +184,7 @@ func BenchmarkMinimizeRows(b *testing.B) {
 // reading is a row of the example.
 type reading struct{ Hours, Height float64 }
 
-// A curve of one's own: heights that approach a limit, fitted by least squares.
+// A user's own curve: heights that approach a limit, fitted by least squares.
 func ExampleMinimizeRows() {
 	job := engine.Define("growth", func(b *engine.Builder, _ struct{}) error {
 		readings := operators.FromSlice(b, []reading{{0, 0}, {1, 4}, {2, 6}, {3, 7}, {4, 7.5}})

@@ -2,30 +2,30 @@ package optim
 
 import "math"
 
-// search is a line search as a machine: it is told values of φ(t) = F(v + t·p) and their
-// derivatives, and says which steps it wants to know next. It looks for the strong Wolfe
+// search is a line search as a state machine. It gets values of φ(t) = F(v + t·p) and their
+// derivatives, and proposes the next steps to evaluate. It searches for the strong Wolfe
 // conditions
 //
 //	φ(t) ≤ φ(0) + c1·t·φ'(0) + noise    |φ'(t)| ≤ c2·|φ'(0)|
 //
-// by bracketing and zooming with safeguarded cubic interpolation (Nocedal and Wright,
-// Numerical Optimization, 2nd ed., algorithms 3.5 and 3.6). The noise is what rounding
-// may do to φ: without it the first condition turns random where the optimum is near
-// (Hager and Zhang, A new conjugate gradient method with guaranteed descent and an
-// efficient line search, SIAM J. Optim. 16, 2005, have the like). Several steps may be
-// asked for at a time; then they cut the bracket into as many parts.
+// by bracketing and zooming with safeguarded cubic interpolation (Nocedal and Wright, Numerical
+// Optimization, 2nd ed., algorithms 3.5 and 3.6). The noise bounds the effect of rounding on φ:
+// without it, the first condition becomes random near the optimum (Hager and Zhang, A new
+// conjugate gradient method with guaranteed descent and an efficient line search, SIAM J.
+// Optim. 16, 2005, have a similar term). Several steps may be evaluated at a time; then they
+// cut the bracket into as many parts.
 type search struct {
 	f0, d0 float64
 	noise  float64
 	limit  float64 // largest step
-	backs  bool    // the first condition is enough for a step that was cut, or is the limit
+	backs  bool    // the first condition is enough for a shortened step, or for the limit
 	zooms  bool    // the bracket is known
-	lo, hi point   // its ends, lo the better; before, lo is the latest point
-	before point   // lo before that
+	lo, hi point   // ends of the bracket, lo the better; without a bracket, lo is the latest point
+	before point   // lo before the latest point
 	wide   float64 // width of the bracket two points ago
-	width  float64 // ... and one
+	width  float64 // width one point ago
 	tried  int
-	best   point // the lowest that meets the first condition, at t > 0
+	best   point // the lowest point that meets the first condition, at t > 0
 }
 
 // point is φ at a step.
@@ -35,19 +35,19 @@ const (
 	armijo    = 1e-4  // c1
 	curvature = 0.9   // c2
 	rounding  = 1e-13 // noise, relative to φ(0)
-	mostSteps = 40    // that a search tries
+	mostSteps = 40    // of one search
 )
 
-// verdict is what a search makes of a point.
+// verdict is the result of evaluating a point.
 type verdict int
 
 const (
 	seeks   verdict = iota // further steps are needed
-	accepts                // the point is one to go to
-	fails                  // the search is over; best is all there is
+	accepts                // the point is accepted
+	fails                  // the search is over, and best is its only result
 )
 
-// begin starts a search along a direction with the derivative d0 < 0.
+// begin starts a search along a direction with derivative d0 < 0.
 func (s *search) begin(f0, d0, limit float64, backs bool) {
 	*s = search{
 		f0: f0, d0: d0, noise: rounding * math.Abs(f0), limit: limit, backs: backs,
@@ -60,7 +60,7 @@ func (s *search) low(p point) bool {
 	return p.f <= s.f0+float64(float64(armijo*p.t)*s.d0)+s.noise
 }
 
-// suits reports whether a low point is one to go to.
+// suits reports whether a low point is acceptable.
 func (s *search) suits(p point) bool {
 	if s.backs && s.zooms || p.t >= s.limit && p.d <= 0 {
 		return true
@@ -71,7 +71,7 @@ func (s *search) suits(p point) bool {
 	return math.Abs(p.d) <= -curvature*s.d0
 }
 
-// feed tells the machine φ(t) and φ'(t). Points outside of the bracket are ignored.
+// feed takes φ(t) and φ'(t). Points outside of the bracket are ignored.
 func (s *search) feed(t, f, d float64) verdict {
 	if s.zooms && !(min(s.lo.t, s.hi.t) < t && t < max(s.lo.t, s.hi.t)) || !s.zooms && t <= s.lo.t {
 		return seeks
@@ -109,7 +109,7 @@ func (s *search) feed(t, f, d float64) verdict {
 	return seeks
 }
 
-// spent reports whether no point within the bracket can be told from its ends.
+// spent reports whether no point within the bracket can be distinguished from its ends.
 func (s *search) spent() bool {
 	w := math.Abs(s.hi.t - s.lo.t)
 	if w <= 1e-15*max(s.hi.t, s.lo.t) {
@@ -118,15 +118,16 @@ func (s *search) spent() bool {
 	return s.lo.t == 0 && -s.d0*s.hi.t <= 1e-3*s.noise
 }
 
-// propose fills steps with what the machine wants to know next, in ascending order.
+// propose fills steps with the next steps to evaluate, in ascending order.
 func (s *search) propose(steps []float64) {
 	if s.zooms {
 		s.within(steps)
 		return
 	}
-	// Beyond: at least a little farther, at most ten times, where the cubic turns.
+	// Beyond the latest point: the minimum of the cubic, but at least a little farther, and at
+	// most ten times as far.
 	t := cubic(s.before, s.lo, s.noise)
-	if !(t >= 1.1*s.lo.t) { // or NaN
+	if !(t >= 1.1*s.lo.t) { // also if t is NaN
 		t = 2 * s.lo.t
 	}
 	t = min(t, 10*s.lo.t)
@@ -147,7 +148,7 @@ func (s *search) within(steps []float64) {
 	}
 	for i := range steps {
 		part := float64(i+1) / float64(len(steps)+1)
-		if math.IsInf(s.hi.f, 1) { // far outside: look on all scales
+		if math.IsInf(s.hi.f, 1) { // the function is infinite there: look on all scales
 			part = math.Pow10(-(len(steps) - i))
 		}
 		if w < 0 {
@@ -184,9 +185,8 @@ func (s *search) cut() float64 {
 	return max(min(from, to), min(max(from, to), t))
 }
 
-// cubic returns where the cubic through two points and their slopes has its minimum, NaN
-// where it has none. Where the values differ by no more than noise, the slopes alone are
-// used.
+// cubic returns the minimum of the cubic through two points with their slopes, or NaN if it has
+// none. If the values differ by no more than noise, only the slopes are used.
 func cubic(a, b point, noise float64) float64 {
 	w := b.t - a.t
 	if math.Abs(a.f-b.f) <= noise {

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// run drives a search over φ until it ends, and returns where, and how often φ was asked
-// for in batches.
+// run drives a search over φ until it ends. It returns the end, and how many batches of φ were
+// evaluated.
 func run(s *search, phi func(t float64) (f, d float64), first float64, batch int) (verdict, float64, int) {
 	f, d := phi(first)
 	v := s.feed(first, f, d)
@@ -59,8 +59,8 @@ func TestStrongWolfe(t *testing.T) {
 	})
 }
 
-// TestBacking: where the first condition is enough, the step found meets it, and no step
-// is longer than the limit.
+// TestBacking: if the first condition is enough, the step found meets it, and no step is longer
+// than the limit.
 func TestBacking(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		a := rapid.Float64Range(0.01, 1e6).Draw(r, "bend")
@@ -108,8 +108,8 @@ func TestCliff(t *testing.T) {
 	require.Zero(t, s.best.t)
 }
 
-// TestNoiseEndsASearch: where rounding hides all that could be gained, the search ends
-// soon, and where nothing falls at all it fails.
+// TestNoiseEndsASearch: if rounding hides any possible gain, the search ends soon; if nothing
+// falls at all, it fails.
 func TestNoiseEndsASearch(t *testing.T) {
 	var s search
 	s.begin(1, -1e-20, math.Inf(1), false)

@@ -4,9 +4,9 @@ package optim
 type Method int
 
 const (
-	// Auto takes what suits the objective: OWLQN with an L1 penalty, else Newton where
-	// the parameters are few and the objective is curved, else LBFGS, from which it goes
-	// over to Newton where that is slow; the result says which method came to the end.
+	// Auto takes OWLQN with an L1 penalty, Newton if the parameters are few and the objective
+	// is curved, and otherwise LBFGS, from which it changes to Newton if that is slow. The
+	// result names the last method.
 	Auto Method = iota
 	// LBFGS keeps a history of gradients and steps in place of second derivatives.
 	LBFGS
@@ -27,37 +27,38 @@ type Settings struct {
 	L1, L2 float64
 	// MaxIter is the largest number of iterations, epochs for SGD; 0 means 100.
 	MaxIter int
-	// Tol ends training when the largest component of the gradient (of the pseudo-gradient
-	// with L1) is at most Tol times the larger of that at the start and the unit of the
-	// objective, see Evaluator.GradientUnit; 0 means 1e-6, a negative value turns the test off.
+	// Tol ends training when the largest component of the gradient (of the pseudo-gradient with
+	// L1) is at most Tol times a reference. The reference is the larger of that component at
+	// the start and the unit of the objective, see Evaluator.GradientUnit. 0 means 1e-6, and a
+	// negative value turns the test off.
 	Tol float64
-	// LossTol ends training when the objective fell by at most LossTol relatively; 0 turns
-	// the test off.
+	// LossTol ends training when the objective falls relatively by at most LossTol; 0 turns the
+	// test off.
 	LossTol float64
-	// StepTol ends training when no parameter moved more than StepTol relatively; 0 turns
+	// StepTol ends training when no parameter moves relatively by more than StepTol; 0 turns
 	// the test off.
 	StepTol float64
-	// GapTol has an objective whose evaluator is staged minimised in rounds, until the
-	// objective that is meant is at most GapTol relatively above a lower bound of its
-	// minimum; 0 means one round, whose result is the approximation's. Rounds use a smaller Tol
-	// than that set where the gap needs it.
+	// GapTol minimises an objective with Smoothing in rounds, until the objective itself is
+	// relatively at most GapTol above a lower bound of its minimum. 0 means one round, whose
+	// result is that of the approximation. Rounds use a smaller Tol than the one set if the gap
+	// needs it.
 	GapTol float64
-	// Start are the first parameters; nil means zeros, or what the objective begins with.
+	// Start are the first parameters; nil means those of the objective, or zeros.
 	Start []float64
-	// History is how many steps LBFGS and OWLQN remember; 0 means 10.
+	// History is the number of steps that LBFGS and OWLQN remember; 0 means 10.
 	History int
 	// Stochastic are the settings of SGD.
 	Stochastic Stochastic
 	// Information asks for the matrix of second derivatives at the end.
 	Information bool
-	// Seed is what the draws of SGD start from; 0 means the seed of the job.
+	// Seed is the seed of the draws of SGD; 0 means the seed of the job.
 	Seed uint64
-	// Trials is how many steps a line search tries at a time where that needs no read of
-	// the rows, 1 to 64; 0 means 1. One costs least arithmetic, several at a time need
-	// fewer rounds of communication.
+	// Trials is the number of steps that a line search tries at a time if they need no read of
+	// the rows, 1 to 64; 0 means 1. One has the least arithmetic; several at a time need fewer
+	// rounds of communication.
 	Trials int
-	// MaxBytes bounds what the matrix of second derivatives may take on a subtask, in
-	// all of its copies; 0 means 4 GiB.
+	// MaxBytes bounds the memory of the matrix of second derivatives on a subtask, in all of
+	// its copies; 0 means 4 GiB.
 	MaxBytes int64
 }
 
@@ -65,7 +66,7 @@ type Settings struct {
 type Update int
 
 const (
-	// Plain steps along the gradient, with Momentum if that is set.
+	// Plain steps follow the gradient, with Momentum if that is set.
 	Plain Update = iota
 	// Adam scales by running means of gradients and their squares.
 	Adam
@@ -73,7 +74,7 @@ const (
 	AdaGrad
 )
 
-// Schedule is how the learning rate of SGD changes with the number t of steps done.
+// Schedule is how the learning rate of SGD depends on the number t of completed steps.
 type Schedule int
 
 const (
@@ -83,28 +84,28 @@ const (
 	Constant
 	// Exponential multiplies the rate by Decay after every epoch.
 	Exponential
-	// Optimal is 1/(L2·(t0+t)), with t0 so that the first step is Rate. It is for convex losses
-	// with an L2 penalty.
+	// Optimal is 1/(L2·(t0+t)), with t0 such that the first step has Rate. It is for convex
+	// losses with an L2 penalty.
 	Optimal
 )
 
 // Stochastic are the settings of SGD. The zero value is the default of every field.
 type Stochastic struct {
-	// Batch is the number of rows of a step, about; 0 means one of each shard.
+	// Batch is the approximate number of rows of a step; 0 means one row of each shard.
 	Batch    int
 	Update   Update
 	Schedule Schedule
-	// Rate is the first learning rate. 0 means one for features of spread 1 and steps of
-	// 128 rows, with which each schedule ends within 1e-3 of the optimum in 50 epochs of
-	// some thousand rows:
+	// Rate is the first learning rate. 0 means a default for features of spread 1 and steps of
+	// 128 rows. With it each schedule ends within 1e-3 of the optimum in 50 epochs of some
+	// thousand rows:
 	//
 	//	         InverseScaling  Constant  Exponential  Optimal
 	//	Plain    1               0.1       0.3          0.1
 	//	Adam     0.1             0.003     0.01         0.003
 	//	AdaGrad  1               0.1       0.3          0.1
 	//
-	// Momentum makes it 1−Momentum times that, as steps add up to so much more; of fewer
-	// rows a step is noisier, and shorter by as much as there are more steps in an epoch.
+	// With Momentum the default is multiplied by 1−Momentum, as steps add up. With fewer rows,
+	// gradients are noisier and an epoch has more steps, so the default is smaller.
 	Rate float64
 	// Power of InverseScaling; 0 means 0.5.
 	Power float64

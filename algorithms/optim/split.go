@@ -7,35 +7,34 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Parameters are split among subtasks by feature range from widely on: each keeps, of the
-// blocks that bear the numbers of its shards, the parameters, the gradient and the one
-// before, the pseudo-gradient, the direction, the factors of the penalty, the history, and
-// the points that were passed. With n parameters on p subtasks these are
+// From widely parameters on, they are split among subtasks by feature range. Each subtask keeps
+// the blocks with the numbers of its shards, of these vectors: the parameters, the current and
+// the previous gradient, the pseudo-gradient, the direction, the factors of the penalty, the
+// history, and the kept points of the path. With n parameters on p subtasks these are
 //
-//	5 + 2·(History+1) vectors of n/p, with L1 one more, where margins are not cached one
-//	more, and without any penalty 4 more
+//	5 + 2·(History+1) vectors of n/p, one more with L1, one more if margins are not cached,
+//	and 4 more without any penalty.
 //
-// and whole are, on each, two vectors of n, both scratch: the one that rows are read with,
-// which is the direction, or the point where margins are not cached, and what the rows'
-// gradient is added up in, of which one is needed for each node that covers the subtask's
-// shards. A read of the rows sends of that what belongs to the blocks of others, without
-// zeros while that is smaller, at most 8·(n − n/p) bytes for each node; a new direction is
-// sent once, 8·n/p bytes to each other subtask; and decisions some hundred bytes a block,
-// see decisions.go. In a search along a direction whose margins are cached nothing else moves.
-// At the end of a round parameters are sent like a direction, for the bound, and again where
-// the next begins, as what was sent is scratch; and at the end of training once to subtask 0,
-// for the model.
+// Two vectors of n are whole on each subtask, both scratch. One is the vector with which rows
+// are read: the direction, or the point if margins are not cached. The other holds the sum of
+// the rows' gradient, with a copy for each node that covers the subtask's shards. A read of the
+// rows sends only what belongs to the blocks of others, without zeros while that is smaller: at
+// most 8·(n − n/p) bytes for each node. A new direction is sent once, 8·n/p bytes to each other
+// subtask. Decisions send some hundred bytes per block, see decisions.go. A search along a
+// direction with cached margins sends nothing else. At the end of a round, parameters are sent
+// like a direction, for the bound, and again when the next round begins, as the sent vector is
+// scratch. At the end of training they are sent once to subtask 0, for the model.
 //
-// What of the vectors is kept from one superstep to the next, see kept.go, is under keys of the
-// blocks' shards, also where one subtask has all blocks: how it is kept does not depend on
-// parallelism.
+// The vectors that are kept between supersteps (see kept.go) are under keys of the blocks'
+// shards, even if one subtask has all blocks: the form in which they are kept does not depend
+// on parallelism.
 //
-// Short vectors are whole on every subtask: they cost little, and the messages by which
-// subtasks tell each other sums would cost more than the sums.
+// Short vectors are whole on every subtask: they cost little, and the messages for exchanging
+// sums would cost more than the sums.
 
-// widely is the number of parameters from which on they are split: below, a vector takes
-// half a megabyte and a pass over it less than the messages between subtasks on several
-// machines. Nor are latest steps kept from there on, whatever the number of subtasks.
+// widely is the number of parameters from which they are split. Below it, a vector takes half a
+// megabyte, and a pass over it takes less time than messages between subtasks on several
+// machines. From there on, latest steps are not kept either, whatever the number of subtasks.
 const widely = 1 << 16
 
 // Objects of split parameters.
@@ -44,8 +43,8 @@ var (
 	readLengths = shared.Scratch[[]int]("optim lengths of blocks")
 )
 
-// divide has the subtask keep the blocks of its shards alone, where parameters are wide, and
-// where a minimisation begins takes the first ones, which are all there.
+// divide restricts the subtask to the blocks of its shards if parameters are wide. At the
+// beginning of a minimisation it takes its part of the first parameters, which are all there.
 func (w *work) divide(ctx *comqueue.ComContext, wide bool) {
 	shards := shared.Range{Lo: 0, Hi: ctx.TotalShards()}
 	w.blocked, w.split = wide, wide && ctx.NumTask() > 1
@@ -88,14 +87,14 @@ func (w *work) divide(ctx *comqueue.ComContext, wide bool) {
 	ownReading.Put(ctx, make([]float64, lengths[ctx.TaskID()]))
 }
 
-// local returns the places of block i in the vectors kept here.
+// local returns the range of block i in the vectors kept here.
 func (w *work) local(i int) shared.Range {
 	r := w.space.at(i)
 	return shared.Range{Lo: r.Lo - w.lo, Hi: r.Hi - w.lo}
 }
 
-// entire returns a vector of all parameters, of which x are those kept here; where they are
-// split it is the one that was gathered last.
+// entire returns a vector of all parameters. x is the part kept here; if parameters are split,
+// the result is the vector that was gathered last.
 func (t *training) entire(x []float64) []float64 {
 	if t.split {
 		return t.whole
@@ -103,8 +102,8 @@ func (t *training) entire(x []float64) []float64 {
 	return x
 }
 
-// gathered makes a vector whole on every subtask where the condition holds: the one of
-// which offered returns what the subtask keeps.
+// gathered makes a vector whole on every subtask if the condition holds. offer returns the
+// subtask's part of that vector.
 func (d descent) gathered(when func(*comqueue.ComContext) (bool, error), offer func(*comqueue.ComContext) error) comqueue.Stage {
 	return comqueue.While(1, when, comqueue.Named("offer", comqueue.Do(offer)), comqueue.AllGather(ownPart, whole))
 }
@@ -136,7 +135,7 @@ func (d descent) offerParameters(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// isWhole and isSplit say how parameters are kept.
+// isWhole and isSplit tell how parameters are kept.
 func (d descent) isWhole(ctx *comqueue.ComContext) (bool, error) { return !working.Get(ctx).split, nil }
 func (d descent) isSplit(ctx *comqueue.ComContext) (bool, error) { return working.Get(ctx).split, nil }
 
@@ -151,7 +150,7 @@ func (d descent) isLast(ctx *comqueue.ComContext, t *training) bool {
 	return t.state.Done || ctx.StepNo() == d.supersteps()
 }
 
-// reads are the stages by which rows are read and what they come to reaches the subtasks.
+// reads returns the stages that read rows and distribute the results to the subtasks.
 func (d descent) reads() (stages []comqueue.Stage) {
 	read := func() comqueue.Stage {
 		return comqueue.Named("read rows", comqueue.ForEachShard(reading, d.readRows, comqueue.FoldedBy(d.foldRows)))
@@ -163,7 +162,7 @@ func (d descent) reads() (stages []comqueue.Stage) {
 	}
 }
 
-// taken returns the derivatives that were read, by the parameters kept here, and notes the
+// taken returns the derivatives that were read, for the parameters kept here. It stores the
 // loss on the subtask that has it.
 func (w *work) taken(ctx *comqueue.ComContext) []float64 {
 	if !w.split {

@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// splitFrom is build with parameters split among subtasks from a number of them on.
+// splitFrom is build with parameters split among subtasks if there are at least from of them.
 func splitFrom(from int, table trial.Table, o optim.Objective, s optim.Settings) func(b *engine.Builder) {
 	return func(b *engine.Builder) {
 		rows := table.Dataset(b)
@@ -28,9 +28,9 @@ func splitFrom(from int, table trial.Table, o optim.Objective, s optim.Settings)
 	}
 }
 
-// Parameters that are split among subtasks come to the bits of those that are whole on each:
-// by every method, with margins that are cached and without, where training diverges and is
-// looked back at, in rounds, and where subtasks have no parameter at all.
+// Split parameters have the same bits as whole ones: with every method, with and without cached
+// margins, if training diverges and its path is examined, in rounds, and if some subtasks have
+// no parameter.
 func TestSplitParametersHaveTheSameBits(t *testing.T) {
 	const n = 200
 	table := trial.Gaussian(3, 24, n)
@@ -43,7 +43,7 @@ func TestSplitParametersHaveTheSameBits(t *testing.T) {
 	for i, x := range kinks.X {
 		kinks.Label = append(kinks.Label, 3+2*x+0.1*float64(i%3))
 	}
-	// Rows that a plane separates but for some within it, in columns that lie far apart.
+	// Rows that a plane separates except for some within it, in columns that are far apart.
 	apartSome := trial.Table{N: 80, D: n, X: make([]float64, 80*n)}
 	for i, x := range trial.Gaussian(5, 80*3, 1).X {
 		row, y := apartSome.Row(i/3), float64(i/3%2)
@@ -66,7 +66,7 @@ func TestSplitParametersHaveTheSameBits(t *testing.T) {
 		table trial.Table
 		o     optim.Objective
 		s     optim.Settings
-		bits  bool // with all that trial.SameBitsOfState varies
+		bits  bool // with everything that trial.SameBitsOfState varies
 	}{
 		{"LBFGS", table, margins, optim.Settings{Method: optim.LBFGS, L2: 1e-3, History: 4, MaxIter: 8}, true},
 		{"OWLQN", table, margins, optim.Settings{Method: optim.OWLQN, L1: 1e-3, MaxIter: 8, History: 4}, true},
@@ -94,8 +94,8 @@ func TestSplitParametersHaveTheSameBits(t *testing.T) {
 	}
 }
 
-// A check compares what is replicated between parallelisms: parameters that would be split are
-// kept by blocks of shards at any, also where one subtask has all blocks.
+// A check compares replicated objects between parallelisms. Parameters that would be split are
+// kept by blocks of shards at any parallelism, even if one subtask has all blocks.
 func TestSplitParametersAreChecked(t *testing.T) {
 	table := trial.Gaussian(3, 24, 100)
 	for i := range table.N {
@@ -125,9 +125,9 @@ func TestSplitParametersThatCannotBe(t *testing.T) {
 	trial.Fails(t, splitFrom(1, table, objective{table: table, loss: logistic}, optim.Settings{Method: optim.LBFGS, L2: 1}), "the loss is NaN at the start")
 }
 
-// Of split parameters a read of the rows sends to each subtask what it has of its block
-// alone, and a new direction goes once to all: the bytes are those of the formulas, and no
-// gradient comes back.
+// With split parameters, a read of the rows sends to each subtask only its block of the
+// results, and a new direction is sent once to all. The bytes are those of the formulas, and no
+// gradient is sent back.
 func TestBytesOfSplitParameters(t *testing.T) {
 	const n, p, shards = 4000, 4, 8
 	table := trial.Gaussian(3, 24, n-1)
@@ -157,14 +157,14 @@ func TestBytesOfSplitParameters(t *testing.T) {
 	// Each subtask's two shards are one node of the tree, and it keeps a quarter of n.
 	reads, moves := int64(result.Reads), int64(result.Iterations)
 	require.Equal(t, reads*8*((p-1)*(n+1)), gradients, "%v", sent)
-	lengths := int64(8 * p * (p - 1)) // that an AllGather tells
+	lengths := int64(8 * p * (p - 1)) // sent by an AllGather
 	require.Equal(t, moves*(8*n*(p-1)+lengths), vectors, "%v", sent)
 	require.Equal(t, lengths+8*(n-n/p), ends, "%v", sent)
 	require.Equal(t, 0, n%shards)
 	require.Equal(t, n/p, shared.Split(n, p, 0).Len())
 }
 
-// watched is an objective that looks at what its subtasks keep when rows are read.
+// watched is an objective that checks what its subtasks keep when rows are read.
 type watched struct {
 	objective
 	look func(subtask, blocks, wholes int)
@@ -181,8 +181,8 @@ func (o watched) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	return e, err
 }
 
-// Each subtask keeps its share of every vector, and whole the two that rows are read with,
-// as the formula says.
+// Each subtask keeps its share of every vector, and only the two for reading rows whole, as in
+// the formula.
 func TestSplitParametersAreKeptOnce(t *testing.T) {
 	const n, p, shards, pairs = 4000, 4, 8, 4
 	table := trial.Gaussian(3, 24, n-1)

@@ -4,52 +4,52 @@ import (
 	"math"
 )
 
-// state is how far training has come, the same on every subtask.
+// state is the progress of training, the same on every subtask.
 type state struct {
 	Method       Method
-	Iteration    int // iterations done
+	Iteration    int // number of iterations done
 	Loss         float64
 	GradientNorm float64
 	FirstLoss    float64
 	FirstNorm    float64
 	Reads        float64
-	Unit         float64 // of gradients: what counts as a large one
-	Huge         float64 // ... at most
+	Unit         float64 // size of a large gradient
+	Huge         float64 // largest size of a gradient that counts
 	Done         bool
 	Far          bool // precision was exhausted far from an optimum
 	Reason       Reason
 	Record       []Iteration
 
 	LowestLoss, LowestNorm float64
-	Stalled                int     // iterations since either fell
-	Gap                    float64 // where rounds are asked for
-	Size                   float64 // of the parameters: the largest
-	Growing                int     // iterations in which they grew and the loss fell
+	Stalled                int     // iterations since the last fall of either
+	Gap                    float64 // if there are rounds
+	Size                   float64 // largest absolute value of a parameter
+	Growing                int     // consecutive iterations in which Size grew and the loss fell
 }
 
-// Thresholds of what ends training besides the settings.
+// Thresholds of the tests that end training besides the settings.
 const (
 	mostStalled  = 5     // iterations in which neither loss nor gradient fell
-	growth       = 1.01  // of parameters that diverge, by an iteration
-	fall         = 0.9   // of the loss meanwhile
-	mostGrowing  = 3     // iterations in a row like that
-	nearlyZero   = 1e-3  // of the first loss: little enough to call growing parameters diverging
-	utterlyZero  = 1e-10 // ... to end training for it
-	farNorm      = 1e-4  // of the first gradient: more is no optimum, whatever ended training
-	hugeUnits    = 1e3   // that a first gradient counts for at most
-	scalingFalls = 1.0   // d log F / d log scale of parameters that diverge, at least, negated
+	growth       = 1.01  // least growth of diverging parameters, by iteration
+	fall         = 0.9   // largest factor of the loss meanwhile
+	mostGrowing  = 3     // such iterations in a row
+	nearlyZero   = 1e-3  // of the first loss: small enough to call growing parameters diverging
+	utterlyZero  = 1e-10 // of the first loss: small enough to end training for it
+	farNorm      = 1e-4  // of the first gradient: a larger one is at no optimum, whatever ended training
+	hugeUnits    = 1e3   // largest number of units that a first gradient counts for
+	scalingFalls = 1.0   // least value of -d log F / d log scale for parameters that diverge
 )
 
-// arrival is what is known of the point that an iteration arrived at.
+// arrival is what is known of the end of an iteration.
 type arrival struct {
 	loss, norm, step, reads float64
 	moved                   float64 // largest relative change of a parameter
 	size                    float64 // largest parameter
 	along                   float64 // derivative of F along the parameters themselves
-	failed                  bool    // no step was found, and there is no other direction
+	failed                  bool    // no step was found, and no other direction is left
 }
 
-// arrive enters the end of an iteration, or the start, and decides whether training ends.
+// arrive records the end of an iteration, or the start, and decides whether training ends.
 func (s *state) arrive(a arrival, set *Settings) {
 	first := len(s.Record) == 0
 	before := s.Loss
@@ -79,7 +79,7 @@ func (s *state) arrive(a arrival, set *Settings) {
 	s.judge(a, set)
 }
 
-// again enters the start of another round.
+// again records the start of another round.
 func (s *state) again(a arrival, set *Settings) {
 	s.Loss, s.GradientNorm = a.loss, a.norm
 	s.Reads += a.reads
@@ -90,16 +90,16 @@ func (s *state) again(a arrival, set *Settings) {
 	}
 }
 
-// large returns what gradients are compared with: the first one, or the unit that the
-// objective gives them where training began near an optimum. A first one that is larger than
-// its unit by orders of magnitude, as those of exponential losses are far from the optimum,
-// says nothing of what is small.
+// large returns the gradient norm that others are compared with: the first one, or the
+// objective's unit if training began near an optimum. A first gradient that exceeds the unit by
+// orders of magnitude, as with exponential losses far from the optimum, says nothing about what
+// is small.
 func (s *state) large() float64 { return max(s.Unit, min(s.FirstNorm, s.Huge)) }
 
-// end notes why training ended.
+// end ends training for a reason.
 func (s *state) end(r Reason) { s.Done, s.Reason = true, r }
 
-// observe follows loss, gradient and parameters over the iterations.
+// observe tracks loss, gradient and parameters over the iterations.
 func (s *state) observe(a arrival, before float64) {
 	s.Stalled++
 	if a.loss < s.LowestLoss {
@@ -116,10 +116,10 @@ func (s *state) observe(a arrival, before float64) {
 	s.Size = a.size
 }
 
-// judge tells parameters that diverge from those that converge. Where nothing holds the
-// parameters, as with separable classes and no penalty, the loss goes to 0 while they grow
-// without end, and scaling all of them up lowers it: then there is no optimum to converge
-// to, however small the gradient became.
+// judge distinguishes parameters that diverge from those that converge. Without a penalty, as
+// with separable classes, the loss goes to 0 while parameters grow without end, and scaling all
+// of them up lowers it. Then there is no optimum to converge to, however small the gradient
+// became.
 func (s *state) judge(a arrival, set *Settings) {
 	if set.L1 > 0 || set.L2 > 0 || s.Growing < mostGrowing || -a.along < scalingFalls*a.loss {
 		return
@@ -129,7 +129,7 @@ func (s *state) judge(a arrival, set *Settings) {
 	}
 }
 
-// converged reports whether the point is an optimum, as far as can be told.
+// converged reports whether the point is an optimum, as far as can be determined.
 func (s *state) converged() bool {
 	switch s.Reason {
 	case MaxIterations, Diverging, Overshooting:
@@ -138,7 +138,7 @@ func (s *state) converged() bool {
 	return s.Done && !s.Far
 }
 
-// result returns what was found, of which v is a part.
+// result returns the result, which holds v.
 func (s *state) result(v []float64) *Result {
 	return &Result{
 		Method: s.Method, Parameters: v, Loss: s.Loss, Gap: s.Gap, GradientNorm: s.GradientNorm,

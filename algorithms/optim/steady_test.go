@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector allocates for itself, which is not what is counted here.
+// The race detector allocates memory itself, which must not be counted here.
 
 package optim_test
 
@@ -15,9 +15,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Supersteps allocate nothing: a training of many allocates what one of few does, but
-// for the lists of what was recorded and reported, which grow by doubling, and for chance
-// in the Go runtime.
+// Supersteps allocate nothing. A training with many supersteps allocates as much as one with
+// few, except for the lists of records and reports, which grow by doubling, and for variations
+// of the Go runtime.
 func TestSuperstepsAllocateNothing(t *testing.T) {
 	o := objective{table: noisy(1, 600, 30), loss: logistic}
 	for _, s := range []optim.Settings{

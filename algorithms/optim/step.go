@@ -8,10 +8,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// aim completes the direction, and asks for the first step unless that has to be found.
+// aim completes the direction, and asks for the first step, or for a probe to find it.
 func (w *work) aim() error {
 	if w.history != nil && len(w.history.Order) == 0 {
-		w.Steepest = true // the coefficients say so too, but for the first step
+		w.Steepest = true // the coefficients give it too, except for the first step
 	}
 	w.probing.asks = noProbe
 	switch {
@@ -24,8 +24,7 @@ func (w *work) aim() error {
 	return w.consider(whetherDescends)
 }
 
-// sloped takes the slope along a direction, and the squares of the direction that the
-// penalty has.
+// sloped takes the slope along a direction, and the squares of the direction for the penalty.
 func (w *work) sloped(slope, squares float64) error {
 	if !(slope < 0) || !finite(slope) {
 		w.turn()
@@ -42,7 +41,7 @@ func (w *work) sloped(slope, squares float64) error {
 	return w.launch(1, limit)
 }
 
-// descend takes the negative gradient for the direction.
+// descend takes the negative gradient as the direction.
 func (w *work) descend() error {
 	for i, g := range w.pseudo {
 		w.direction[i] = -g
@@ -51,12 +50,12 @@ func (w *work) descend() error {
 	return w.consider(gradientLength)
 }
 
-// steep takes the square of the gradient, and the squares of the direction that the
-// penalty has.
+// steep takes the squared norm of the gradient, and the squares of the direction for the
+// penalty.
 func (w *work) steep(square, squares float64) error {
 	switch {
 	case w.state.Method == GD && w.LastStep > 0:
-		// As if the first-order change were that of the iteration before (Nocedal and
+		// The first-order change is assumed to equal that of the last iteration (Nocedal and
 		// Wright, equation 3.60).
 		return w.launch(w.LastStep*(w.LastSlope/-square), math.Inf(1))
 	case w.Subspace.Hessian != nil && square > 0 && finite(square):
@@ -66,9 +65,9 @@ func (w *work) steep(square, squares float64) error {
 	return w.stride(square)
 }
 
-// stride takes a first step along the gradient whose scale is a guess: one of length 1 at
-// most, unless the loss is so large that with slopes of this size it would take longer
-// ones to make it vanish, as where labels are of another magnitude than 1.
+// stride takes a first step along the gradient if its scale is a guess. Its length is at most
+// 1, unless the loss is so large that a longer step is needed to make it vanish with slopes of
+// this size. That is so if labels have another magnitude than 1.
 func (w *work) stride(square float64) error {
 	return w.along(min(1, max(1/math.Sqrt(square), w.state.Loss/square)))
 }
@@ -82,8 +81,8 @@ func (w *work) along(step float64) error {
 	return w.launch(step, math.Inf(1))
 }
 
-// leeway is the limit of a step that may be gone until a parameter changes its sign, 1 at
-// least.
+// leeway stands for a limit: the step at which a parameter changes its sign, or 1 if that is
+// larger.
 const leeway = -1
 
 // launch begins the search along the direction at a step.
@@ -92,8 +91,8 @@ func (w *work) launch(step, limit float64) error {
 	return w.consider(searchStart)
 }
 
-// begin begins the search, given the slope, what the penalty is made of, and the inverse
-// of how often the direction can be gone before a parameter changes sign, negated.
+// begin begins the search. sums are the slope and the sums for the penalty. crossing is the
+// negative of the largest step before a parameter changes sign.
 func (w *work) begin(sums [rowSums]float64, crossing float64) {
 	slope := sums[0]
 	if !(slope < 0) || !finite(slope) || !(w.step > 0) || !finite(w.step) {
@@ -109,7 +108,7 @@ func (w *work) begin(sums [rowSums]float64, crossing float64) {
 	w.ask(theRay, w.step)
 }
 
-// turn gives up the direction for the negative gradient.
+// turn replaces the direction by the negative gradient.
 func (w *work) turn() {
 	w.Steepest = true
 	if w.history != nil {
@@ -121,7 +120,7 @@ func (w *work) turn() {
 // fail ends the superstep without a step.
 func (w *work) fail() { w.failed, w.settled, w.asks = true, true, nothing }
 
-// ask asks for the loss and the gradient at a step.
+// ask asks for a read at a step.
 func (w *work) ask(what asked, step float64) {
 	w.asks, w.step = what, step
 	if w.keepsMargins() {
@@ -133,8 +132,8 @@ func (w *work) ask(what asked, step float64) {
 	}
 }
 
-// moved returns parameter i after a move. With L1 none changes its sign in a move: the
-// pseudo-gradient is that of an orthant.
+// moved returns parameter i after a move. With L1 no parameter changes its sign in a move, as
+// the pseudo-gradient is valid in one orthant only.
 func (w *work) moved(i int, by float64) float64 {
 	to := w.v[i] + by
 	if w.penalised(i) && (w.v[i] > 0 && to < 0 || w.v[i] < 0 && to > 0) {
@@ -146,7 +145,7 @@ func (w *work) moved(i int, by float64) float64 {
 // penalised reports whether the absolute value of parameter i is part of F.
 func (w *work) penalised(i int) bool { return w.set.L1 > 0 && w.PenaltyFactors[i] != 0 }
 
-// weigh takes the gradient of the losses at the step that was asked for.
+// weigh takes the gradient of the losses at the requested step.
 func (w *work) weigh(sums []float64) error {
 	if w.settled {
 		return nil
@@ -160,8 +159,8 @@ func (w *work) weigh(sums []float64) error {
 	return w.consider(stepRead)
 }
 
-// judge takes the loss there, which the first of the rows of all blocks has, the slope, and
-// what of the gradient is not finite.
+// judge takes the results of a read from the rows of all blocks: the loss, which the first row
+// has, the slope, and the first derivative that is not finite.
 func (w *work) judge(rows []float64) error {
 	loss := w.awaited.loss
 	if w.split {
@@ -194,7 +193,7 @@ func (w *work) judge(rows []float64) error {
 	return nil
 }
 
-// choose takes losses and derivatives at the steps that were tried.
+// choose takes losses and derivatives at the steps of the trials.
 func (w *work) choose(sums []float64) error {
 	for i, t := range w.steps {
 		f, slope := sums[2*i]/w.Weight+w.line.value(t), sums[2*i+1]/w.Weight+w.line.derivative(t)
@@ -210,7 +209,7 @@ func (w *work) choose(sums []float64) error {
 	return nil
 }
 
-// accept takes a step that was tried: its gradient is still to be read.
+// accept accepts a step of the trials; its gradient is read next.
 func (w *work) accept(step float64) {
 	w.trialing = false
 	if step == w.step {
@@ -221,8 +220,7 @@ func (w *work) accept(step float64) {
 	w.ask(theStep, step)
 }
 
-// fallBack takes the best step that a search without success has seen, if any lowers the
-// loss at all.
+// fallBack takes the best step of a failed search, if any lowers the loss at all.
 func (w *work) fallBack() error {
 	if w.search.best.t > 0 {
 		w.accept(w.search.best.t)
@@ -272,7 +270,7 @@ func (w *work) arrive(ctx *comqueue.ComContext) error {
 	return w.consider(pointReached)
 }
 
-// derive finds what directions are made of.
+// derive computes the vector that directions are made from.
 func (w *work) derive() {
 	if w.set.L1 > 0 {
 		w.penalty.pseudo(w.v, w.gradient, w.pseudo)
@@ -281,8 +279,8 @@ func (w *work) derive() {
 	}
 }
 
-// arrived enters the iteration, given the penalty's parts and the derivative along the
-// parameters, and the largest derivative, parameter and move.
+// arrived records the end of the iteration. sums has the parts of the penalty and the
+// derivative along the parameters; most has the largest derivative, parameter and move.
 func (w *work) arrived(sums [rowSums]float64, most [rowMaxima]float64) {
 	s := w.state
 	a := arrival{reads: w.reads, loss: s.Loss, norm: most[0], size: most[1], moved: most[2], along: sums[2]}
@@ -311,7 +309,7 @@ func (w *work) arrived(sums [rowSums]float64, most [rowMaxima]float64) {
 	w.pass()
 }
 
-// move moves the parameters and notes the largest relative change of each block.
+// move moves the parameters and records the largest relative change of each block.
 func (w *work) move() {
 	for k := range w.moves {
 		r := w.local(w.own.Lo + k)
@@ -327,10 +325,10 @@ func (w *work) move() {
 	}
 }
 
-// change returns the largest relative change of the parameters v, which have gone a step in
-// the direction p.
+// change returns the largest relative change of the parameters v, after a step in the direction
+// p.
 func change(v, p []float64, step float64) float64 {
-	var a, b, c, d float64 // four, as one would wait for itself
+	var a, b, c, d float64 // four chains, so that the processor need not wait for one
 	for ; len(v) >= 4 && len(p) >= 4; v, p = v[4:], p[4:] {
 		a, b = max(a, relative(step*p[0], v[0])), max(b, relative(step*p[1], v[1]))
 		c, d = max(c, relative(step*p[2], v[2])), max(d, relative(step*p[3], v[3]))
@@ -341,5 +339,5 @@ func change(v, p []float64, step float64) float64 {
 	return max(a, b, c, d)
 }
 
-// relative returns a change beside what it led to, or beside 1 if that is less.
+// relative returns a change divided by its result, or by 1 if that is larger.
 func relative(by, to float64) float64 { return math.Abs(by) / max(1, math.Abs(to)) }

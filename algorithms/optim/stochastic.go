@@ -9,10 +9,10 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// stochastic is the queue of SGD. A superstep is a step, along the gradient of a few rows
-// of each shard, so that an epoch takes each row once, in a random order that is a
-// function of seed, shard and epoch; the first superstep evaluates the start and counts
-// the rows, the last one evaluates the result, both on all rows:
+// stochastic is the queue of SGD. A superstep is a step along the gradient of a few rows of
+// each shard. An epoch takes each row once, in a random order that depends only on seed, shard
+// and epoch. The first superstep evaluates the start and counts the rows, and the last one
+// evaluates the result, both on all rows:
 //
 //	draw       at the beginning of an epoch: the order of rows
 //	read rows  per shard: loss and gradient of the rows of the step
@@ -20,44 +20,44 @@ import (
 //	step       move; at the end of an epoch: record, test
 type stochastic struct{ problem Problem }
 
-// stepper is what a subtask has of a minimisation by SGD. What it has walked, and the vectors but for the
-// gradient, are kept, see kept.go.
+// stepper is the state of a minimisation by SGD on a subtask. walked and the vectors except the
+// gradient are kept, see kept.go.
 type stepper struct {
 	*training
 	*walked
 	update
 
-	first int       // shard of the subtask
+	first int       // first shard of the subtask
 	order [][]int32 // by shard of the subtask: its rows in the order of the epoch
-	spans []span    // of these, what the step takes
+	spans []span    // the parts of these that the step takes
 
-	giving []int     // shards that give rows to the step
-	given  [][]int32 // these rows
+	giving []int     // shards with rows for the step
+	given  [][]int32 // the rows of each of these shards
 
 	gradient []float64
-	before   []float64 // parameters at the end of the epoch before, where StepTol asks
-	mean     []float64 // of parameters, where Average asks
+	before   []float64 // parameters at the end of the last epoch, if StepTol needs them
+	mean     []float64 // mean of the parameters, if Average asks for it
 }
 
-// walked is how far SGD has come, the same on every subtask.
+// walked is the progress of SGD, the same on every subtask.
 type walked struct {
 	Phase   phase
-	First   float64 // the first rate: that of the settings, or what suits a step
+	First   float64 // the first rate: that of the settings, or the default for the size of a step
 	Rows    int     // of all shards
-	Steps   int     // of an epoch
-	Epoch   int     // at hand, from 0
+	Steps   int     // steps of an epoch
+	Epoch   int     // the current epoch, from 0
 	Done    int     // steps of this epoch
 	Total   int     // steps of all epochs
-	Means   int     // steps that mean is of
+	Means   int     // number of steps in mean
 	Losses  float64 // summed over the rows of this epoch
 	Seen    float64 // rows of this epoch
-	Norm    float64 // of the latest gradient
+	Norm    float64 // norm of the latest gradient
 	Scalars updateScalars
 }
 
 var stepped = shared.Replicated("optim walk", shared.Msgpack[*walked]())
 
-// phase is what a superstep of SGD is for.
+// phase is the purpose of a superstep of SGD.
 type phase int
 
 const (
@@ -80,16 +80,16 @@ func (d stochastic) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 		Exec()
 }
 
-// What follows loss and gradient in the buffer of a superstep.
+// Values after loss and gradient in the buffer of a superstep.
 const (
-	weightAt = iota // of the rows read
+	weightAt = iota // weight of the rows read
 	countAt         // their number
 	shardsAt        // number of shards that have rows
 	tail
 )
 
-// draw opens the objective in the first superstep, and where a subtask joins, brings the rows
-// of an epoch into a random order, and finds which of them the step takes.
+// draw opens the objective in the first superstep, and when a subtask joins. It shuffles the
+// rows of an epoch, and finds the rows that the step takes.
 func (d stochastic) draw(ctx *comqueue.ComContext) error {
 	joins := !stepping.Has(ctx)
 	if joins {
@@ -178,15 +178,14 @@ func (d stochastic) readRows(ctx *comqueue.ComContext, shard int, out []float64)
 // span is a part of the order of a shard.
 type span struct {
 	lo, hi int32
-	rest   int // by how many rows times steps the shard would give more, less than steps
+	rest   int // numerator of the fraction of a row that is left over, with denominator Steps
 	whole  int // rows of each step
-	part   int // ... times steps, beyond these
+	part   int // remaining rows of the epoch, which the steps share
 }
 
-// setSpans finds what each shard has given to the steps of the epoch that are done: before
-// step t that is (t·rows + offset) / steps. Each shard gives its share of every step; they
-// begin at different places of the epoch, so that those that have fewer rows than there are
-// steps do not all skip the same ones.
+// setSpans finds the rows of each shard that the completed steps of the epoch have taken:
+// before step t these are (t·rows + offset) / steps. Each shard gives its share of every step.
+// The offsets differ, so that shards with fewer rows than steps do not all skip the same steps.
 func (s *stepper) setSpans(shards int) {
 	steps := int64(s.Steps)
 	for i, order := range s.order {
@@ -199,7 +198,7 @@ func (s *stepper) setSpans(shards int) {
 	}
 }
 
-// advance finds the rows of each shard that the step takes, those behind the ones it has given.
+// advance finds the rows of each shard that the step takes, which follow those already taken.
 func (s *stepper) advance() {
 	for i := range s.spans {
 		at := &s.spans[i]
@@ -218,7 +217,7 @@ func (s *stepper) taken(shard int) []int32 {
 	return s.order[shard-s.first][at.lo:at.hi]
 }
 
-// foldRows is readRows for the shards of a node, where the evaluator takes them together.
+// foldRows is readRows for the shards of a node, if the evaluator folds them itself.
 func (d stochastic) foldRows(ctx *comqueue.ComContext, shards shared.Range, out []float64) (bool, error) {
 	s := stepping.Get(ctx)
 	if s.Phase != walking || s.Minibatch.Fold == nil {
@@ -239,7 +238,7 @@ func (d stochastic) foldRows(ctx *comqueue.ComContext, shards shared.Range, out 
 	return done, wrap(ctx, err)
 }
 
-// step takes what was read.
+// step takes the result of a read.
 func (d stochastic) step(ctx *comqueue.ComContext) error {
 	s, sums := stepping.Get(ctx), reading.Get(ctx)
 	switch s.Phase {
@@ -284,8 +283,8 @@ func (d stochastic) step(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// walk moves along the gradient of the rows of a step. Their mean is scaled by the mean
-// weight of all rows, not of these: then it is unbiased, whatever the weights.
+// walk moves along the gradient of the rows of a step. The gradient is scaled by the mean
+// weight of all rows, not of these rows, so that it is unbiased for any weights.
 func (s *stepper) walk(sums []float64) error {
 	count := sums[1+s.Dim+countAt]
 	s.Done++
@@ -315,8 +314,8 @@ func (s *stepper) walk(sums []float64) error {
 	return nil
 }
 
-// shorter says what to do where steps were too long for loss or parameters to stay numbers.
-// Features of large or very different spreads are what they mostly fail of.
+// shorter says what to do if loss or parameters are no longer finite because steps were too
+// long. Mostly the cause is features with large or very different spreads.
 func (s *stepper) shorter() string {
 	other := ""
 	if s.set.Stochastic.Update != Adam {
@@ -325,11 +324,11 @@ func (s *stepper) shorter() string {
 	return fmt.Sprintf("steps with the learning rate %.3g are too long: standardise the features, or lower the rate%s", s.Rate, other)
 }
 
-// averages reports whether training is in its last half.
+// averages reports whether training is in the last half of its steps.
 func (s *stepper) averages() bool { return 2*s.Total > s.Steps*s.set.MaxIter }
 
-// endEpoch records an epoch and decides whether it is the last. Its loss is the mean over
-// the steps, each at its own parameters: the objective itself would be a read more.
+// endEpoch records an epoch and decides whether it is the last. Its loss is the mean over the
+// steps, each at its own parameters: the objective itself would need another read.
 func (s *stepper) endEpoch() {
 	last := s.state.Loss
 	it := Iteration{
@@ -393,12 +392,12 @@ func (s *stepper) finish(a arrival) {
 	switch first := s.state.FirstLoss; {
 	case s.set.Tol >= 0 && a.norm <= s.set.Tol*s.state.large():
 		s.state.Reason = GradientSmall
-	case first > 0 && a.loss > overshoot*first: // at 0 there is no more than one way to go
+	case first > 0 && a.loss > overshoot*first: // from 0 the loss can only rise
 		s.state.Reason = Overshooting
 	}
 	s.state.Done = true
 }
 
-// overshoot is how many times the first loss the last one is at least where steps are too
-// long. Training that goes on from an optimum ends a little above it.
+// overshoot is the least ratio of the last loss to the first if steps are too long. Training
+// that starts at an optimum ends a little above it.
 const overshoot = 1.01

@@ -62,7 +62,7 @@ func TestSGDComesClose(t *testing.T) {
 	}
 }
 
-// Weights of rows count as often as the rows would.
+// The weight of a row has the effect of repeating the row.
 func TestSGDWeighsRows(t *testing.T) {
 	o := classes(7, 300, 3)
 	o.table.Weight = make([]float64, o.table.N)
@@ -78,7 +78,7 @@ func TestSGDWeighsRows(t *testing.T) {
 	require.InDeltaSlice(t, at, r.Parameters, 0.1)
 }
 
-// The proximal map leads to the optimum, and makes parameters exactly 0 where it is strong.
+// The proximal map leads to the optimum, and makes parameters exactly 0 if it is strong.
 func TestSGDWithL1(t *testing.T) {
 	o := classes(9, 300, 8)
 	s := optim.Settings{L1: 0.03, Tol: 1e-10}
@@ -137,7 +137,7 @@ func TestSGDEnds(t *testing.T) {
 	require.False(t, math.IsNaN(r.Loss))
 }
 
-// Where bounded slopes meet a rate beyond all numbers, it is the parameters that tell.
+// If slopes are bounded and the rate is huge, the error is about the parameters.
 func TestSGDOfParametersThatAreNoNumbers(t *testing.T) {
 	o := classes(9, 60, 3)
 	trial.Fails(t, build(o.table, o, optim.Settings{Method: optim.SGD, Stochastic: optim.Stochastic{Rate: 1.7e308, Schedule: optim.Constant, Momentum: 0.9}}), "steps with the learning rate 1.7e+308 are too long: standardise the features, or lower the rate")

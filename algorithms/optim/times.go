@@ -6,15 +6,15 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Time is what a superstep took on subtask 0.
+// Time has the durations of a superstep on subtask 0.
 type Time struct {
 	Elapsed time.Duration
 	Bytes   int64 // sent to other subtasks
 }
 
-// Times returns what each superstep of a queue took in a finished run; nil where the run
-// has no queue of that name. Index 0 is the start, index i iteration i, for SGD step i. It
-// is no part of a Result, which is the same on every run.
+// Times returns the Time of each superstep of a queue in a finished run, or nil if the run has
+// no queue of that name. Index 0 is the start, and index i is iteration i, or for SGD step i.
+// It is not part of a Result, because a Result is the same on every run.
 func Times(result *engine.Result, queue string) []Time {
 	report := result.Queue(queue)
 	if report == nil {

@@ -6,23 +6,23 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 )
 
-// training is what a subtask has of a minimisation by any method. All of it is the same
-// on every subtask, but for the rows of the evaluation, and parameters that are split.
+// training is the state of a minimisation by any method on a subtask. All of it is the same on
+// every subtask, except the rows of the evaluator and split parameters.
 type training struct {
 	Evaluator
 	set         Settings
 	penalty     penalty
 	space       blocks
 	state       *state
-	v           []float64 // parameters; where they are split those kept here
+	v           []float64 // parameters; if they are split, those kept here
 	joins       bool      // the subtask joined a minimisation that had begun
 	split       bool
-	whole       []float64 // where they are split, the vector that was gathered last
-	information []float64 // room for second derivatives, where they are asked for
+	whole       []float64 // if parameters are split, the vector that was gathered last
+	information []float64 // buffer for second derivatives, if Settings asks for them
 }
 
-// begin opens the objective on a subtask and puts the objects that all methods have, but for
-// the parameters. Where a minimisation has begun already it goes on with what is kept.
+// begin opens the objective on a subtask and puts the objects that all methods share, except
+// the parameters. If a minimisation has begun already, it continues from the kept objects.
 func (p Problem) begin(ctx *comqueue.ComContext) (*training, error) {
 	ev, err := p.open(ctx)
 	if err != nil {
@@ -75,8 +75,8 @@ func (p Problem) start(ctx *comqueue.ComContext, t *training) error {
 	return nil
 }
 
-// tell reports the last entry of the record to those who follow the job, and has the
-// second derivatives read if it is the last of all and they are asked for.
+// tell reports the last entry of the record to clients that follow the job. If the entry is the
+// last of all and Information is asked for, it has the second derivatives read.
 func (t *training) tell(ctx *comqueue.ComContext) {
 	last := t.state.Record[len(t.state.Record)-1]
 	ctx.Report("loss", last.Loss)
@@ -88,8 +88,8 @@ func (t *training) tell(ctx *comqueue.ComContext) {
 	}
 }
 
-// addInformation adds the stages that read second derivatives in the last superstep,
-// where the settings ask for them.
+// addInformation adds the stages that read second derivatives in the last superstep, if the
+// settings ask for them.
 func (p Problem) addInformation(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
 	if !p.Settings.Information {
 		return q
@@ -111,7 +111,7 @@ func readInformation(ctx *comqueue.ComContext, shard int, out []float64) error {
 // done is the criterion.
 func done(ctx *comqueue.ComContext) (bool, error) { return trained.Get(ctx).state.Done, nil }
 
-// result returns what was found, which is the training's.
+// result returns the result, which belongs to the training.
 func (t *training) result(ctx *comqueue.ComContext) *Result {
 	r := t.state.result(t.entire(t.v))
 	if t.set.Information {
@@ -124,7 +124,7 @@ func (t *training) result(ctx *comqueue.ComContext) *Result {
 	return r
 }
 
-// wrap says where in training an error arose.
+// wrap adds to an error where in training it arose.
 func wrap(ctx *comqueue.ComContext, err error) error {
 	if err == nil {
 		return nil

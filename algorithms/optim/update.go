@@ -15,7 +15,7 @@ import (
 //	Adam     Kingma and Ba, Adam: a method for stochastic optimization, ICLR 2015
 //	AdaGrad  Duchi, Hazan and Singer, Adaptive subgradient methods, JMLR 12 (2011)
 //
-// An L1 penalty is no part of the gradient: each step is followed by its proximal map,
+// An L1 penalty is no part of the gradient. Instead each step is followed by its proximal map,
 // which can make parameters exactly 0 (Duchi and Singer, Efficient online and batch learning
 // using forward backward splitting, JMLR 10, 2009).
 type update struct {
@@ -24,12 +24,12 @@ type update struct {
 	squares  []float64 // running mean or sum of squared gradients
 }
 
-// updateScalars are what an update keeps besides vectors.
+// updateScalars are the values that an update keeps besides vectors.
 type updateScalars struct {
 	Rate           float64 // of the latest step
 	Decay1, Decay2 float64 // beta1^t and beta2^t
 	Factor         float64 // Decay^epoch
-	Epochs         int     // that Factor stands for
+	Epochs         int     // number of epochs in Factor
 }
 
 const (
@@ -38,7 +38,7 @@ const (
 	epsilon = 1e-8
 )
 
-// newUpdate returns an update that goes on with what is kept.
+// newUpdate returns an update that continues from what is kept.
 func newUpdate(ctx *comqueue.ComContext, set *Settings, n int, p *updateScalars) update {
 	u := update{updateScalars: p}
 	s := &set.Stochastic
@@ -51,14 +51,14 @@ func newUpdate(ctx *comqueue.ComContext, set *Settings, n int, p *updateScalars)
 	return u
 }
 
-// usualBatch is how many rows a step has that the default rates are for.
+// usualBatch is the number of rows of a step for which the default rates are chosen.
 const usualBatch = 128
 
-// rate returns the default of Rate for steps of some rows. Of fewer rows than usual there
-// are as many times more steps in an epoch, and each has a gradient of as many times the
-// variance. Both are made up for by a rate in proportion to the rows, where the rate stays
-// what it is; where it falls with t^-Power by its power of 1−Power; Adam divides by the
-// root of the variance, and AdaGrad by that of the number of steps too.
+// rate returns the default of Rate for steps of batch rows. With fewer rows than usual, an
+// epoch has more steps in proportion, and the variance of a gradient is larger in proportion.
+// If the rate is constant, a rate in proportion to the rows makes up for both. If the rate
+// falls with t^-Power, it is in proportion to their power 1−Power. Adam divides by the root of the
+// variance, and AdaGrad also by the root of the number of steps.
 func (s Stochastic) rate(batch int) float64 {
 	rates := [...][4]float64{
 		Plain:   {InverseScaling: 1, Constant: 0.1, Exponential: 0.3, Optimal: 0.1},
@@ -114,8 +114,8 @@ func (u *update) move(set *Settings, t, epoch int, g, v []float64, p *penalty) {
 			v[i] = p.shrink(i, v[i]-float64(rate*d), rate)
 		}
 	default:
-		// A gradient moves a parameter for as many steps as momentum keeps it, 1/(1−Momentum)
-		// times as far in all, which the penalty weighs against it.
+		// Momentum carries a gradient on for 1/(1−Momentum) steps, so it moves a parameter that
+		// much farther in all. The penalty must be weighed against that.
 		pull := u.Rate / (1 - s.Momentum)
 		for i, d := range g {
 			if u.velocity != nil {

@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// Validate tells what is wrong with the settings, all of it.
+// Validate returns everything that is wrong with the settings.
 func (s Settings) Validate() error {
 	var errs []error
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
@@ -54,7 +54,7 @@ func (s Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// problems tells what is wrong with the settings of SGD, all of it.
+// problems returns everything that is wrong with the settings of SGD.
 func (s Stochastic) problems(l2 float64) (errs []error) {
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf("Stochastic."+format, a...)) }
 	if s.Batch < 0 || s.Batch > math.MaxInt32 {
@@ -90,7 +90,7 @@ func (s Stochastic) problems(l2 float64) (errs []error) {
 	return errs
 }
 
-// withDefaults puts the default in place of fields that are 0.
+// withDefaults replaces fields that are 0 by their defaults.
 func (s Settings) withDefaults() Settings {
 	s.MaxIter, s.History, s.Trials = cmp.Or(s.MaxIter, 100), cmp.Or(s.History, 10), cmp.Or(s.Trials, 1)
 	s.Tol, s.MaxBytes = cmp.Or(s.Tol, 1e-6), cmp.Or(s.MaxBytes, 4<<30)

@@ -7,65 +7,66 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 )
 
-// work is what a subtask has of a minimisation by descent. Vectors are of the blocks of
-// parameters that it keeps, see split.go; all else is the same on every subtask. The course
-// and the first group are kept, see kept.go; the rest is derived or made anew in each superstep.
+// work is the state of a minimisation by descent on a subtask. Vectors have the blocks of
+// parameters that the subtask keeps, see split.go; all else is the same on every subtask. The
+// course and the first group are kept, see kept.go; the rest is derived or made anew in each
+// superstep.
 type work struct {
 	*training
 	*course
 	share
 
-	gradient []float64 // of the smooth part of F, at v
+	gradient []float64 // gradient of the smooth part of F, at v
 	passed   [2]landmark
-	history  *history // of LBFGS and OWLQN
+	history  *history // for LBFGS and OWLQN
 
-	next      []float64 // the gradient at the point read last
-	pseudo    []float64 // what directions are made of: the gradient, with L1 the pseudo-gradient
+	next      []float64 // the gradient at the last point read
+	pseudo    []float64 // the vector that directions are made from: the gradient, or with L1 the pseudo-gradient
 	direction []float64
-	point     []float64 // parameters of the point to read, where margins are not cached
+	point     []float64 // parameters of the point to read, if margins are not cached
 
-	stale   bool // what rows are to be read with is not yet whole
+	stale   bool // the vector for reading rows is not yet whole
 	awaited blockSums
 	moves   []float64 // by block kept here, the largest relative change of a parameter
-	limit   float64   // of steps along the direction
+	limit   float64   // limit of steps along the direction
 
 	factor   *cholesky
 	bounding bool    // a round has ended in this superstep
-	watches  bool    // the way is looked at in the end
+	watches  bool    // the path is examined at the end
 	latest   float64 // the largest relative change of a parameter in the last step
 	doubting bool    // the gradient is read beyond the end
 	again    bool    // the superstep began another round
 	ended    Reason
 	asks     asked
-	step     float64 // that is asked for, or accepted
+	step     float64 // the step that is asked for, or accepted
 	line     line
 	search   search
-	steps    []float64 // to try next
-	trialing bool      // they are to be tried
+	steps    []float64 // steps to try next
+	trialing bool      // trials are due
 	final    bool      // the point that is read was accepted already
 	settled  bool
 	failed   bool    // no step was found
-	losses   float64 // mean loss at the point read last
-	reads    float64 // of this superstep
+	losses   float64 // mean loss at the last point read
+	reads    float64 // number of reads in this superstep
 
 	probing probing
-	probes  []float64 // room for what is probed
+	probes  []float64 // buffer for probes
 
-	sums     []float64 // of bounds
+	sums     []float64 // sums of bounds
 	advance  func(shard int) error
-	keepPart func(shard int) error // has a folding evaluator keep the part of a shard
-	held     func(i int) bool      // parameters that are 0 and stay so in this iteration
+	keepPart func(shard int) error // makes a folding evaluator keep the part of a shard
+	held     func(i int) bool      // parameters that are 0 and stay 0 in this iteration
 }
 
-// asked is what the reads of a superstep are asked for.
+// asked is the subject of the reads of a superstep.
 type asked int
 
 const (
 	theStart       asked = iota // loss and gradient at the first parameters
-	thePoint                    // ... at point
-	theRay                      // ... along a new direction, whose margins are set
-	theStep                     // ... at a step along it
-	pointBeyondEnd              // ... at point, beyond the end
+	thePoint                    // loss and gradient at point
+	theRay                      // loss and gradient along a new direction, whose margins are set
+	theStep                     // loss and gradient at a step along it
+	pointBeyondEnd              // loss and gradient at point, beyond the end
 	nothing
 )
 
@@ -93,7 +94,7 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 	if from == 0 {
 		from = widely
 	}
-	// Second derivatives take much more than what splitting saves.
+	// Second derivatives take much more memory than splitting saves.
 	matrix := w.state.Method == Newton || p.Settings.Information
 	w.divide(ctx, n >= from && !matrix)
 	kept := len(w.v)
@@ -109,7 +110,7 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 		}
 	}
 	if w.Ordered != nil {
-		w.Ordered() // a stage goes through the shards, and between stages vectors change
+		w.Ordered() // a stage goes through the shards, and vectors change only between stages
 	}
 	w.advance = func(shard int) error { return w.Margins.Advance(shard, w.step) }
 	w.keepPart = func(shard int) error { return w.readShard(shard, nil) }
@@ -157,12 +158,13 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// fewParameters is up to how many Auto takes Newton's method where the evaluator does not say.
-// It needs about half as many reads as LBFGS to come within 1e-6 of the optimum; of 50 dense parameters a read of
-// second derivatives takes three to four times as long as one of gradients.
+// fewParameters is the largest number of parameters for which Auto takes Newton's method,
+// unless the evaluator says otherwise. Newton's method needs about half as many reads as LBFGS
+// to come within 1e-6 of the optimum. With 50 dense parameters, a read of second derivatives
+// takes three to four times as long as one of gradients.
 const fewParameters = 32
 
-// pick makes Auto a method.
+// pick replaces Auto by a method.
 func (w *work) pick(ctx *comqueue.ComContext, p Problem) {
 	w.state.Method = LBFGS
 	upTo := w.NewtonUpTo
@@ -178,10 +180,10 @@ func (w *work) pick(ctx *comqueue.ComContext, p Problem) {
 	}
 }
 
-// readShard evaluates a shard as asked, with second derivatives where out has room for them.
+// readShard evaluates a shard as asked, with second derivatives if out has room for them.
 func (w *work) readShard(shard int, out []float64) error {
 	switch w.asks {
-	case pointBeyondEnd: // no second derivatives are asked for
+	case pointBeyondEnd: // second derivatives are not asked for there
 		return w.Evaluate(shard, w.entire(w.point), out[:min(len(out), 1+w.Dim)])
 	case theRay:
 		return w.Margins.Direction(shard, w.entire(w.direction), w.step, out)

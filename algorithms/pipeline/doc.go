@@ -1,5 +1,5 @@
-// Package pipeline chains preparations and an estimator, to be trained, kept and applied as
-// one.
+// Package pipeline chains preparations and an estimator. The chain is trained, saved and
+// applied as one.
 //
 //	p := pipeline.Pipeline{Stages: []model.Stage{
 //		prepare.Imputer{Columns: []string{"age"}, Strategy: prepare.Median},
@@ -10,8 +10,8 @@
 //	trained := p.Fit(rows)                     // all stages, in the one job
 //	scored := p.Apply(rows, trained)
 //
-// Each stage is trained on the rows as the stages before it have made them. The result is
-// one model, in one file, which holds those of the stages:
+// Each stage is trained on the output of the stages before it. The result is one model, in
+// one file, which holds the models of the stages:
 //
 //	m, err := pipeline.ModelOf(result, "model")
 //	err = m.Save("model.json")
@@ -21,8 +21,8 @@
 // # Single rows
 //
 // A Scorer computes single rows without a job, with the bits that a job gives. It is made
-// once and may be used by any number of goroutines, each with rows of its own, which it
-// fills again and again without allocating:
+// once and may be used by any number of goroutines. Each goroutine has rows of its own and
+// fills them again and again without allocating:
 //
 //	s, err := m.Scorer("age", "sex")           // the columns that the caller has
 //	row := s.NewRow()                          // one for each goroutine
@@ -33,9 +33,9 @@
 //
 // # The file
 //
-// It is that of package model, of kind "pipeline", with the payload
+// The file has the format of package model, with kind "pipeline" and the payload
 //
 //	{"stages": [{…}, {…}]}                     the files of the stages' models, in order
 //
-// each of which has its own kind, version and checksum.
+// The file of each stage has its own kind, version and checksum.
 package pipeline

@@ -17,8 +17,8 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// Estimators end a pipeline: whatever columns they add in the job in which the pipeline was
-// trained, one that has the model only, and a scorer give as well.
+// Estimators end a pipeline. A job that has only the model, and a scorer, give the same
+// columns as the job that trained the pipeline.
 func TestEstimatorsInPipelines(t *testing.T) {
 	for name, estimator := range map[string]model.Stage{
 		"kmeans":   kmeans.Params{VectorCol: "features", K: 4},

@@ -14,14 +14,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// The dataset of a pipeline's model has one row: the file in model.Column, and, besides,
-// what else the datasets of the stages' models have, such as a column by which a classifier
-// tells the type of its labels. The column c of stage i is named "i.c".
+// The dataset of a pipeline's model has one row. It has the file in model.Column, and all
+// further columns of the datasets of the stages' models, such as the type of a classifier's
+// labels. Column c of stage i is named "i.c".
 
-// besides returns the name of a column of a stage's model.
+// besides returns the name, in the pipeline's dataset, of a column of a stage's model.
 func besides(stage int, column string) string { return strconv.Itoa(stage) + "." + column }
 
-// join adds the operator that makes the model of a pipeline of those of its stages.
+// join adds the operator that makes the model of a pipeline from the models of its stages.
 func join(b *engine.Builder, models []*engine.Dataset) *engine.Dataset {
 	fields := []arrow.Field{{Name: model.Column, Type: arrow.BinaryTypes.String}}
 	var ports []engine.Port
@@ -48,8 +48,8 @@ func join(b *engine.Builder, models []*engine.Dataset) *engine.Dataset {
 	})
 }
 
-// joiner is the operator behind join: the first stage's model comes as rows, the others by
-// broadcast.
+// joiner is the operator behind join. The first stage's model comes as rows; the others come
+// by broadcast.
 type joiner struct {
 	stateless
 	schema *arrow.Schema
@@ -124,7 +124,7 @@ func emitText(c *engine.Context, shard int, schema *arrow.Schema, text string, c
 	return out.Emit(shard, arrowrows.Batch(made))
 }
 
-// part adds the operator that takes the model of a stage out of that of a pipeline.
+// part adds the operator that extracts the model of a stage from the model of a pipeline.
 func part(trained *engine.Dataset, stage, stages int) *engine.Dataset {
 	fields := []arrow.Field{{Name: model.Column, Type: arrow.BinaryTypes.String}}
 	at := []int{0}
@@ -146,13 +146,13 @@ func part(trained *engine.Dataset, stage, stages int) *engine.Dataset {
 type parter struct {
 	stateless
 	schema        *arrow.Schema
-	at            []int // where the columns are, behind the first
+	at            []int // places of the columns after the first
 	stage, stages int
 }
 
 func (p *parter) Open(*engine.Context) error { return nil }
 
-// Process takes the stage's model out of each row, of which there is one.
+// Process extracts the stage's model from the only row.
 func (p *parter) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
 	rows := arrowrows.Record(in)
 	k, err := batch.FindColumn(rows.Schema(), model.Column)
@@ -187,7 +187,7 @@ func (p *parter) Process(c *engine.Context, _, shard int, in engine.Batch, out e
 	return nil
 }
 
-// stateless has the methods of an operator that keeps nothing.
+// stateless has the methods of an operator without state.
 type stateless struct{}
 
 func (stateless) EndShard(*engine.Context, int, engine.Output) error { return nil }

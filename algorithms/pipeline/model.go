@@ -21,17 +21,17 @@ var _ model.Binder = (*Model)(nil)
 
 const (
 	modelVersion = 1
-	// maxDepth bounds how deep pipelines are within each other, as each checks the checksums
-	// of those within.
+	// maxDepth bounds the nesting of pipelines, as each pipeline checks the checksums of all
+	// pipelines within it.
 	maxDepth = 8
 )
 
-// payload is the member of the file.
+// payload is the file's member of that name.
 type payload struct {
 	Stages []json.RawMessage `json:"stages"`
 }
 
-// summary is the member of the file.
+// summary is the file's member of that name.
 type summary struct {
 	Kinds []string `json:"kinds"`
 }
@@ -63,7 +63,7 @@ func newModel(files [][]byte, depth int) (*Model, error) {
 	return NewModel(stages...)
 }
 
-// inputsOf returns what the stages read that none before them makes.
+// inputsOf returns the columns that a stage reads and no earlier stage makes.
 func inputsOf(stages []model.Model) []model.Input {
 	layout := model.NewLayout()
 	var inputs []model.Input
@@ -74,8 +74,8 @@ func inputsOf(stages []model.Model) []model.Input {
 				inputs = append(inputs, in)
 			}
 		}
-		// The columns that the stage adds are known to the next ones. A stage that cannot compute
-		// single rows adds none here, and says so when a Scorer is asked for.
+		// Bind adds the stage's columns to the layout for the next stages. A stage that
+		// cannot compute single rows adds none here; making a Scorer of it is an error.
 		_, _ = catalog.Bind(s, layout)
 	}
 	return inputs
@@ -87,7 +87,7 @@ func (m *Model) Stages() []model.Model { return slices.Clone(m.stages) }
 // Kind returns "pipeline".
 func (m *Model) Kind() string { return Kind }
 
-// Inputs are the columns that the stages read and none of them makes.
+// Inputs are the columns that a stage reads and no earlier stage makes.
 func (m *Model) Inputs() []model.Input { return slices.Clone(m.inputs) }
 
 // Encode returns the model's file, the same bytes for the same model.
@@ -121,9 +121,8 @@ func stageFiles(file []byte) ([][]byte, error) {
 	return files, nil
 }
 
-// Decode reads what Encode wrote. Input that is truncated or altered, no pipeline, or of a
-// newer version is an error that says so, and so is a stage of a kind that this program does
-// not know.
+// Decode reads what Encode wrote. Input that is truncated, altered, of a newer version or no
+// pipeline is an error that says so. So is a stage of an unknown kind.
 func Decode(file []byte) (*Model, error) { return decode(file, 0) }
 
 func decode(file []byte, depth int) (*Model, error) {
@@ -176,7 +175,8 @@ func (m *Model) Transform(rows *engine.Dataset) *engine.Dataset {
 	return rows
 }
 
-// Dataset makes the model a dataset of the job for Pipeline.Apply, as Fit returns one.
+// Dataset adds the model to the job as a dataset for Pipeline.Apply, in the form that Fit
+// returns.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
 	var parts []*engine.Dataset
 	for _, s := range m.stages {

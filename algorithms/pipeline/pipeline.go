@@ -23,7 +23,7 @@ var _ model.Stage = Pipeline{}
 // Kind returns "pipeline".
 func (Pipeline) Kind() string { return Kind }
 
-// Validate tells what is wrong with the stages, as far as they tell by themselves.
+// Validate returns what is wrong with the stages, as far as this is known without the rows.
 func (p Pipeline) Validate() error {
 	if len(p.Stages) == 0 {
 		return errors.New("the pipeline has no stages")
@@ -43,9 +43,9 @@ func (p Pipeline) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Fit adds the training of all stages to the job, each on the rows as those before it make
-// them, and returns the model of the pipeline as a dataset of one row. What fails in a stage,
-// when the job is built or when it runs, is reported with the stage's place, from 0, and kind.
+// Fit adds the training of all stages to the job, each on the output of the stages before
+// it. It returns the model of the pipeline as a dataset of one row. Errors in a stage, when
+// the job is built or when it runs, have the stage's place, from 0, and its kind.
 func (p Pipeline) Fit(rows *engine.Dataset) *engine.Dataset {
 	const op = "pipeline.Fit"
 	b := model.BuilderOf(op, rows)
@@ -65,8 +65,8 @@ func (p Pipeline) Fit(rows *engine.Dataset) *engine.Dataset {
 	return join(b, models)
 }
 
-// Apply adds to rows what the stages compute by the model that Fit returned, or that
-// Model.Dataset returns.
+// Apply adds to rows the columns that the stages compute. trained is the model, as Fit or
+// Model.Dataset returns it.
 func (p Pipeline) Apply(rows, trained *engine.Dataset) *engine.Dataset {
 	const op = "pipeline.Apply"
 	b := model.BuilderOf(op, rows)
@@ -92,7 +92,7 @@ func (p Pipeline) Apply(rows, trained *engine.Dataset) *engine.Dataset {
 	return rows
 }
 
-// stageName is how messages call a stage: by its place, from 0, and its kind.
+// stageName names a stage in messages by its place, from 0, and its kind.
 func stageName(i int, s interface{ Kind() string }) string {
 	return fmt.Sprintf("stage %d (%s)", i, s.Kind())
 }

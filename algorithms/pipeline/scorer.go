@@ -16,15 +16,15 @@ type Scorer struct {
 	cells  map[string]int
 }
 
-// Row is the columns of a row: those that the caller gives and those that the model
-// computes. It is for one goroutine at a time, and to be used again and again.
+// Row has the cells of a row: the columns that the caller sets and the columns that the
+// model computes. It is for one goroutine at a time and can be reused without end.
 type Row struct {
 	scorer *Scorer
 	cells  []model.Cell
 }
 
-// Scorer returns what computes rows that have the named columns, which must be at least the
-// model's Inputs; without names it is these, in their order.
+// Scorer returns a scorer of rows with the named columns, which must include the model's
+// Inputs. Without names, rows have the Inputs, in their order.
 func (m *Model) Scorer(columns ...string) (*Scorer, error) { return NewScorer(m, columns...) }
 
 // NewScorer is Model.Scorer for a model of any kind.
@@ -54,7 +54,7 @@ func NewScorer(m model.Model, columns ...string) (*Scorer, error) {
 func (s *Scorer) NewRow() *Row { return &Row{s, s.layout.NewRow()} }
 
 // Score computes the model's columns of a row. An error names the column that cannot be
-// used; model.ErrSkip says that the model leaves the row out.
+// used. model.ErrSkip means that the model leaves the row out.
 func (s *Scorer) Score(r *Row) error {
 	if r.scorer != s {
 		return fmt.Errorf("the row is another scorer's")
@@ -62,7 +62,8 @@ func (s *Scorer) Score(r *Row) error {
 	return s.step(r.cells)
 }
 
-// Input returns the cell of a column that the scorer was made with, by its place, to be set.
+// Input returns the i-th of the cells that the caller sets. They are in the order of the
+// columns that the scorer was made with.
 func (r *Row) Input(i int) *model.Cell {
 	if i >= r.scorer.inputs {
 		return nil
@@ -70,8 +71,8 @@ func (r *Row) Input(i int) *model.Cell {
 	return &r.cells[i]
 }
 
-// Cell returns the cell of a column once the row is scored, nil where there is no such
-// column. Of a column that a stage has replaced it is the last.
+// Cell returns the cell of a column once the row is scored, or nil where there is no such
+// column. Where a stage has replaced the column, it is the last one of that name.
 func (r *Row) Cell(column string) *model.Cell {
 	if i, ok := r.scorer.cells[column]; ok {
 		return &r.cells[i]

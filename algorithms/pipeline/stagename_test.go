@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// TestFailuresNameTheStage: at whichever place of a pipeline something is wrong, in columns
-// or in rows, when it is trained and when it is applied.
+// TestFailuresNameTheStage: the message names the stage, whichever it is, for errors in
+// columns and in rows, in training and when the pipeline is applied.
 func TestFailuresNameTheStage(t *testing.T) {
 	age := func(v float64) *float64 { return &v }
 	rows := func(ages ...*float64) func(b *engine.Builder) *engine.Dataset {

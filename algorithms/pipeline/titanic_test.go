@@ -33,9 +33,8 @@ func passengers() pipeline.Pipeline {
 	}}
 }
 
-// The features are those that scikit-learn 1.9.1 makes of the same columns by
-// SimpleImputer(median) and StandardScaler, and by SimpleImputer(most_frequent) and
-// OneHotEncoder.
+// scikit-learn 1.9.1 makes the same features of the same columns by SimpleImputer(median)
+// and StandardScaler, and by SimpleImputer(most_frequent) and OneHotEncoder.
 func TestTitanic(t *testing.T) {
 	r := trial.Run(t, func(b *engine.Builder) {
 		rows := titanic(b)
@@ -62,7 +61,7 @@ func TestTitanic(t *testing.T) {
 	}
 	require.InDeltaSlice(t, []float64{112.3604584959116, 51.827424563510554, -4.885982514177425, 37.124865707603576, 944, 1724, 522, 244, 1902, 691, 518, 1459}, sums, 1e-9)
 
-	// In a job that has the model only, and without a job, the same bits.
+	// A job that has only the model gives the same bits, and so does a scorer without a job.
 	m, err := pipeline.ModelOf(r, "model")
 	require.NoError(t, err)
 	later := trial.Run(t, func(b *engine.Builder) {

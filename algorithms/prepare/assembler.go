@@ -20,7 +20,7 @@ import (
 type Form int
 
 const (
-	// Automatic is Sparse where one of the columns is, and otherwise Dense.
+	// Automatic means Sparse where one of the columns is sparse, otherwise Dense.
 	Automatic Form = iota
 	// Dense vectors have all components.
 	Dense
@@ -39,8 +39,8 @@ func (f Form) MarshalText() ([]byte, error) { return forms.Text(f) }
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
 func (f *Form) UnmarshalText(text []byte) error { return forms.Parse(f, text) }
 
-// VectorAssembler makes one vector of the columns of numbers, bools and vectors, in their
-// order. The sizes of vector columns whose type leaves them open are learned from the rows.
+// VectorAssembler makes one vector of columns of numbers, bools and vectors, in the order of
+// Columns. Where the type of a vector column has no size, the size is learned from the rows.
 type VectorAssembler struct {
 	// Columns are the columns to put together. Required.
 	Columns []string `json:"columns"`
@@ -48,10 +48,10 @@ type VectorAssembler struct {
 	Output string `json:"output,omitempty"`
 	// Form says whether it is dense or sparse.
 	Form Form `json:"form"`
-	// Unknown says what becomes of nulls. Keep makes the components NaN.
+	// Unknown says what happens to nulls. Keep makes their components NaN.
 	Unknown Unknown `json:"unknown"`
-	// NullMissing makes the vector of a row null that has a null or a NaN in one of the columns,
-	// whatever Unknown says.
+	// NullMissing makes the vector null where a column is null or has a NaN, whatever
+	// Unknown says.
 	NullMissing bool `json:"null_missing,omitempty"`
 }
 
@@ -67,14 +67,14 @@ func (p VectorAssembler) output() string {
 	return p.Output
 }
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns everything that is wrong with the parameters.
 func (p VectorAssembler) Validate() error {
 	errs := []error{checkNames(p.Columns, nil), checkEnum(p.Form), checkEnum(p.Unknown), p.Unknown.encoders()}
 	return errors.Join(errs...)
 }
 
 // form returns whether vectors made of columns are sparse, and how many components they
-// have, 0 where only the rows show it.
+// have. The size is 0 where types do not have it.
 func (p VectorAssembler) form(fields []arrow.Field) (sparse bool, size int) {
 	sparse = p.Form == Sparse
 	open := false
@@ -90,7 +90,8 @@ func (p VectorAssembler) form(fields []arrow.Field) (sparse bool, size int) {
 	return sparse, size
 }
 
-// sizeOfType returns the components of a column, 0 where the type does not say.
+// sizeOfType returns the number of components of a column, or 0 where its type does not have
+// it.
 func sizeOfType(dt arrow.DataType) int {
 	if batch.IsVector(dt) {
 		return batch.VectorDim(dt)
@@ -108,7 +109,7 @@ func (p VectorAssembler) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
 	return []arrow.Field{{Name: p.output(), Type: dt, Nullable: p.NullMissing}}, err
 }
 
-// vectorType returns the type of vectors, of an open size if it is 0.
+// vectorType returns the type of vectors of a size. 0 leaves the size open.
 func vectorType(sparse bool, size int) (arrow.DataType, error) {
 	switch {
 	case sparse:
@@ -133,9 +134,10 @@ func (p VectorAssembler) Fit(rows *engine.Dataset) *engine.Dataset {
 	})
 }
 
-// learnSizes returns the dataset of a model that depends on the sizes of columns alone. It
-// looks at rows only if types leave some open. A column may have vectors without components,
-// as OneHotEncoder makes them of a single value with DropLast, if others have some.
+// learnSizes returns the dataset of a model that depends only on the sizes of columns. It
+// reads rows only where types leave a size open. A column may have vectors without
+// components if other columns have some. OneHotEncoder makes such vectors of a single value
+// with DropLast.
 func learnSizes(p parameters, rows *engine.Dataset, fields []arrow.Field, finish func(f *facts, inputs []model.Input) (preparation, error)) *engine.Dataset {
 	known := &facts{}
 	var columns []string
@@ -174,7 +176,7 @@ type AssemblerModel struct {
 	Learned `json:"-"`
 	Params  VectorAssembler `json:"params"`
 	Sizes   []int           `json:"sizes"`  // components of each column
-	Sparse  bool            `json:"sparse"` // of the vectors made
+	Sparse  bool            `json:"sparse"` // whether the vectors made are sparse
 }
 
 // Size returns how many components the vectors have.
@@ -266,7 +268,7 @@ func (m *AssemblerModel) Bind(l *model.Layout) (model.Step, error) {
 	}, nil
 }
 
-// lacking says that a cell is null, or has a NaN.
+// lacking reports whether a cell is null or has a NaN.
 func lacking(c *model.Cell) bool {
 	switch c.Kind {
 	case model.NullCell:
@@ -296,8 +298,8 @@ func checkSize(c *model.Cell, n int) error {
 	return nil
 }
 
-// entries returns how many components of a cell are not zero; of a sparse vector, how many
-// it lists.
+// entries returns how many components of a cell are not zero. For a sparse vector it returns
+// how many are listed.
 func entries(c *model.Cell, size int) int {
 	n := 0
 	switch c.Kind {
@@ -319,8 +321,8 @@ func entries(c *model.Cell, size int) int {
 	return n
 }
 
-// putSparse writes the entries of a cell whose first component is at, and returns their
-// number.
+// putSparse writes the entries of a cell and returns their number. Component 0 of the cell
+// gets the index at.
 func putSparse(c *model.Cell, at, size int, indices []int32, values []float64) int {
 	n := 0
 	put := func(j int, v float64) {
@@ -350,7 +352,7 @@ func putSparse(c *model.Cell, at, size int, indices []int32, values []float64) i
 	return n
 }
 
-// putDense writes the components of a cell.
+// putDense writes the components of a cell to a slice.
 func putDense(c *model.Cell, to []float64) {
 	switch c.Kind {
 	case model.NullCell:

@@ -12,23 +12,26 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Bucketizer puts numbers into buckets between given bounds: n bounds make n+1 buckets, and
-// the number of a value's bucket, of type int64, is how many bounds are at most the value.
+// Bucketizer puts numbers into buckets between given bounds. n bounds make n+1 buckets. The
+// number of a value's bucket, of type int64, is the number of bounds that are not above the
+// value.
 type Bucketizer struct {
 	// Columns are the columns of numbers. Required.
 	Columns []string `json:"columns"`
 	// Outputs names the columns of buckets; none means that they replace Columns.
 	Outputs []string `json:"outputs,omitempty"`
-	// Bounds are those of each column, or one list for all: finite and increasing. Required.
+	// Bounds has a list of bounds for each column, or one list for all. Bounds are finite
+	// and increasing. Required.
 	Bounds [][]float64 `json:"bounds"`
-	// Unknown says what becomes of null and NaN. Keep gives them the number behind the last.
+	// Unknown says what happens to null and NaN. Keep gives them a number after the last
+	// bucket.
 	Unknown Unknown `json:"unknown"`
 }
 
 // Kind returns "bucketizer".
 func (Bucketizer) Kind() string { return "bucketizer" }
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns everything that is wrong with the parameters.
 func (p Bucketizer) Validate() error {
 	errs := []error{checkNames(p.Columns, p.Outputs), checkEnum(p.Unknown), p.Unknown.encoders()}
 	if n := len(p.Bounds); n == 0 || n != 1 && n != len(p.Columns) {
@@ -43,14 +46,14 @@ func (p Bucketizer) Validate() error {
 	return errors.Join(errs...)
 }
 
-// checkBounds checks that bounds are finite and increase.
+// checkBounds checks that bounds are finite and increasing.
 func checkBounds(what string, list []float64) error {
 	for k, v := range list {
 		if v-v != 0 {
 			return fmt.Errorf("%s[%d] is %v: want a finite number", what, k, v)
 		}
 		if k > 0 && list[k-1] >= v {
-			return fmt.Errorf("%s[%d] is %v, behind %v: want increasing numbers", what, k, v, list[k-1])
+			return fmt.Errorf("%s[%d] is %v, after %v: want increasing numbers", what, k, v, list[k-1])
 		}
 	}
 	return nil
@@ -60,7 +63,7 @@ func (p Bucketizer) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
 	return indexFields(schema, p.Columns, p.Outputs, numberColumns, "numbers")
 }
 
-// Fit returns the model, for which it needs no rows.
+// Fit returns the model. It reads no rows.
 func (p Bucketizer) Fit(rows *engine.Dataset) *engine.Dataset {
 	return fit(p, rows, func() *engine.Dataset {
 		m := &BucketModel{Columns: p.Columns, Outputs: namesOf(p.Columns, p.Outputs), Unknown: p.Unknown}
@@ -72,7 +75,7 @@ func (p Bucketizer) Fit(rows *engine.Dataset) *engine.Dataset {
 	})
 }
 
-// knownInputs describes columns that are known to be in a schema.
+// knownInputs describes columns of a schema that has all of them.
 func knownInputs(schema *arrow.Schema, columns []string) []model.Input {
 	var fields []arrow.Field
 	for _, name := range columns {
@@ -98,7 +101,7 @@ type BucketModel struct {
 // Encode returns the model's file.
 func (m *BucketModel) Encode() ([]byte, error) { return encode(m) }
 
-// Transform adds the columns of buckets to rows, in place of those of their names.
+// Transform adds the columns of buckets to rows, replacing columns of the same names.
 func (m *BucketModel) Transform(rows *engine.Dataset) *engine.Dataset { return transform(m, rows) }
 
 func (m *BucketModel) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
@@ -140,7 +143,7 @@ func (m *BucketModel) Bind(l *model.Layout) (model.Step, error) {
 	}, nil
 }
 
-// bucketOf returns how many bounds are at most v.
+// bucketOf returns how many bounds are not above v.
 func bucketOf(bounds []float64, v float64) int {
 	at, found := slices.BinarySearch(bounds, v)
 	if found {

@@ -15,14 +15,14 @@ type categories struct {
 	Columns [][]category // by column, in order of text
 }
 
-// category is a distinct value, as Cell.Category writes it, and the weight of its rows.
+// category is a distinct value, as Cell.Category writes it, with the weight of its rows.
 type category struct {
 	Text  string
 	Count float64
 }
 
 // countCategories counts the distinct values of the wanted columns of a shard's rows. Null
-// and NaN are none; text that is not UTF-8 is an error.
+// and NaN are not counted. Text that is not UTF-8 is an error.
 func countCategories(w *work, wanted []bool) (*categories, error) {
 	counts := make([]map[string]*float64, len(w.names))
 	for c := range counts {
@@ -39,7 +39,7 @@ func countCategories(w *work, wanted []bool) (*categories, error) {
 			}
 			n := counts[c][string(text)]
 			if n == nil {
-				// The first row of a category speaks for all of them.
+				// Checking the first row of a category is enough.
 				if !utf8.Valid(text) {
 					return columnError(w.names[c], fmt.Errorf("the text %q is not UTF-8, which no model's file can hold: write it in UTF-8", text))
 				}
@@ -70,7 +70,7 @@ func counting(wanted []bool) pass {
 	return pass{name: "categories", size: func(*facts) (int, int) { return 0, 0 }, count: wanted}
 }
 
-// all returns n trues.
+// all returns a slice of n times true.
 func all(n int) []bool {
 	wanted := make([]bool, n)
 	for i := range wanted {
@@ -79,7 +79,7 @@ func all(n int) []bool {
 	return wanted
 }
 
-// categoryOf returns the text of a cell's value; null and NaN have none.
+// categoryOf returns the text of a cell's value. ok is false for null and NaN.
 func categoryOf(c *model.Cell) (text []byte, ok bool) {
 	if c.Kind == model.FloatCell && c.Float != c.Float {
 		return nil, false
@@ -109,8 +109,8 @@ func mergeCategories(left, right *categories) *categories {
 	return merged
 }
 
-// compareValues orders the texts of values of a column: numbers by value, and the rest by
-// bytes, which has false before true.
+// compareValues orders the texts of a column's values: numbers by value, others by bytes. So
+// false is before true.
 func compareValues(number bool) func(a, b string) int {
 	if !number {
 		return cmp.Compare[string]

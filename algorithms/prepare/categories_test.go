@@ -36,7 +36,8 @@ func TestImputer(t *testing.T) {
 	near(t, r, "a", 22.0, 24.25, 38.0, 26.5, 24.25, -4.0, 54.0, 2.0)
 	golden(t, m)
 
-	// Of several values that as many rows have, the least by value, not by text.
+	// Where several values are equally frequent, the mode is the least by value, not by
+	// text.
 	many := samples(false)
 	for i, n := range []int64{10, 9, 9, 10, 100, 7, 8, 3} {
 		many[i].Rooms = n
@@ -112,7 +113,7 @@ func TestStringIndexerTellsWhatIsWrong(t *testing.T) {
 	fails(t, rows, prepare.StringIndexer{Columns: []string{"city"}}, `column "city" has no value`)
 }
 
-// Texts that differ in bytes which are no UTF-8 would be one in a model's file.
+// Texts that differ only in bytes that are not UTF-8 would be equal in a model's file.
 func TestCategoriesAreUTF8(t *testing.T) {
 	rows := samples(false)
 	rows[2].City = p("a~")
@@ -149,8 +150,8 @@ func TestOneHotEncoder(t *testing.T) {
 	require.Len(t, column(t, r, "city"), 7)
 	fails(t, samples(false), prepare.OneHotEncoder{Columns: []string{"city"}}, `column "city": it is null`)
 
-	// Of 7 rows with a city 1 has Bern, 2 have Oslo, 1 has Paris and 3 have Rome, which has no
-	// component of its own.
+	// Of 7 rows with a city, 1 has Bern, 2 have Oslo, 1 has Paris and 3 have Rome. Rome has
+	// no component.
 	m, r = try(t, rows, prepare.OneHotEncoder{Columns: []string{"city"}, DropLast: true, Unknown: prepare.Shares})
 	require.Equal(t, []float64{1.0 / 7, 2.0 / 7, 1.0 / 7, 3.0 / 7}, m.(*prepare.OneHotModel).Shares[0])
 	require.Equal(t, "[1:1] [] [] [0:0.14285714285714285 1:0.2857142857142857 2:0.14285714285714285] [0:1] [1:1] [] [2:1]", strings.Join(column(t, r, "city"), " "))
@@ -169,7 +170,7 @@ func TestBucketizer(t *testing.T) {
 	_, r = quick(t, rows, prepare.Bucketizer{Columns: []string{"age", "rooms"}, Bounds: [][]float64{{0}}, Unknown: prepare.Skip})
 	require.Len(t, column(t, r, "age"), 6)
 	fails(t, samples(true), prepare.Bucketizer{Columns: []string{"age"}, Bounds: [][]float64{{0}}}, `column "age": it is `)
-	fails(t, samples(true), prepare.Bucketizer{Columns: []string{"age"}, Bounds: [][]float64{{1, 1}}}, "Bounds[0][1] is 1, behind 1")
+	fails(t, samples(true), prepare.Bucketizer{Columns: []string{"age"}, Bounds: [][]float64{{1, 1}}}, "Bounds[0][1] is 1, after 1")
 	fails(t, samples(true), prepare.Bucketizer{Columns: []string{"age"}, Bounds: [][]float64{{}}}, "Bounds[0] is empty")
 	fails(t, samples(true), prepare.Bucketizer{Columns: []string{"age"}}, "Bounds of 0 columns")
 	fails(t, samples(true), prepare.Bucketizer{Columns: []string{"city"}, Bounds: [][]float64{{1}}}, `column "city" is utf8: want numbers`)
@@ -190,7 +191,7 @@ func TestQuantileDiscretizer(t *testing.T) {
 	fails(t, nil, prepare.QuantileDiscretizer{Columns: []string{"rooms"}}, "no rows")
 }
 
-// The average of very many values is that of the most frequent, and still one row in all.
+// The average over very many values takes the most frequent only, and its shares sum to 1.
 func TestSharesOfVeryManyValues(t *testing.T) {
 	var rows []sample
 	for i := range 1500 {
@@ -215,7 +216,7 @@ func TestSharesOfVeryManyValues(t *testing.T) {
 	require.Equal(t, 1000, some)
 	require.InDelta(t, 1, sum, 1e-12)
 
-	// What does not hold together is no model.
+	// An inconsistent model is refused.
 	m.(*prepare.OneHotModel).Shares[0][7] = 2
 	_, err := m.Encode()
 	require.ErrorContains(t, err, `column "city" has a value of which the share is 2`)

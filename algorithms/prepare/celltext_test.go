@@ -7,7 +7,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// text tells what a cell holds with every bit, NaN by its kind alone.
+// text returns the value of a cell with every bit, except that all NaNs are the same.
 func text(c model.Cell) string {
 	switch c.Kind {
 	case model.NullCell:

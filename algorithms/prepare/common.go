@@ -20,10 +20,10 @@ import (
 type preparation interface {
 	model.Binder
 	head() *Learned
-	// check tells what of a file that was read does not hold together.
+	// check returns what is inconsistent in a model that was read from a file.
 	check() error
-	// outputs returns the columns that the model computes of rows with a schema, or what is
-	// wrong with the columns that it reads.
+	// outputs returns the columns that the model computes from rows with a schema. Its error
+	// says what is wrong with the columns that it reads.
 	outputs(schema *arrow.Schema) ([]arrow.Field, error)
 }
 
@@ -40,17 +40,17 @@ func (l *Learned) Kind() string { return l.kind }
 // Inputs are the columns that the model reads.
 func (l *Learned) Inputs() []model.Input { return slices.Clone(l.inputs) }
 
-// Rows is how many rows the model was learned from; 0 if it needed none.
+// Rows is the number of rows that the model was learned from; 0 if it needed none.
 func (l *Learned) Rows() int64 { return l.rows }
 
 func (l *Learned) head() *Learned { return l }
 
-// summary is the member of the file.
+// summary is the file's member of that name.
 type summary struct {
 	Rows int64 `json:"rows"`
 }
 
-// version is that of all payloads of this package.
+// version is the version of all payloads of this package.
 const version = 1
 
 // encode writes a model's file.
@@ -81,21 +81,22 @@ func decodeInto(file []byte, kind string, m preparation) error {
 	return nil
 }
 
-// parameters are what users set of a preparation.
+// parameters are the settings of a preparation.
 type parameters interface {
 	Kind() string
-	// Validate tells what is wrong with the parameters, all of it.
+	// Validate returns everything that is wrong with the parameters.
 	Validate() error
 	outputs(schema *arrow.Schema) ([]arrow.Field, error)
 }
 
-// callerOf is how messages call a preparation: the name of its parameters.
+// callerOf returns the name of a preparation in messages: the type of its parameters.
 func callerOf(p any) string {
 	name := fmt.Sprintf("%T", p)
 	return "prepare." + name[strings.LastIndexByte(name, '.')+1:]
 }
 
-// fit checks parameters and columns and, if they are right, adds what learns the model.
+// fit checks parameters and columns. If they are right, it adds the operators that learn the
+// model.
 func fit(p parameters, rows *engine.Dataset, learn func() *engine.Dataset) *engine.Dataset {
 	caller := callerOf(p)
 	b := model.BuilderOf(caller, rows)
@@ -111,8 +112,8 @@ func fit(p parameters, rows *engine.Dataset, learn func() *engine.Dataset) *engi
 	return learn()
 }
 
-// apply adds what applies the model of a preparation to rows. outputs are those of the
-// parameters, while the model is not known, or of the model.
+// apply adds the operator that applies the model of a preparation to rows. outputs is a
+// method of the parameters while the model is not known, otherwise of the model.
 func apply(p any, kind string, rows, m *engine.Dataset, outputs func(*arrow.Schema) ([]arrow.Field, error)) *engine.Dataset {
 	caller := callerOf(p)
 	b := model.BuilderOf(caller, rows)
@@ -134,14 +135,14 @@ func apply(p any, kind string, rows, m *engine.Dataset, outputs func(*arrow.Sche
 	})
 }
 
-// transform adds a model that is known to a job.
+// transform applies a known model to rows of a job.
 func transform(m preparation, rows *engine.Dataset) *engine.Dataset {
 	b := model.BuilderOf(callerOf(m), rows)
 	return apply(m, m.Kind(), rows, model.Dataset(b, m), m.outputs)
 }
 
-// checkNames checks lists of columns: there must be inputs, and as many outputs if any,
-// none twice.
+// checkNames checks lists of columns. There must be inputs, and either no outputs or as
+// many. No list has a name twice.
 func checkNames(columns, outputs []string) error {
 	var errs []error
 	if len(columns) == 0 {
@@ -173,7 +174,7 @@ func namesOf(columns, outputs []string) []string {
 	return outputs
 }
 
-// columnKind says what columns a preparation takes.
+// columnKind is a set of the kinds of columns that a preparation takes.
 type columnKind int
 
 const (
@@ -186,7 +187,7 @@ const (
 	vectorColumns = denseColumns | sparseColumns
 )
 
-// kindOf returns the kind of a type, 0 of one that no preparation takes.
+// kindOf returns the kind of a type, or 0 where no preparation takes it.
 func kindOf(dt arrow.DataType) columnKind {
 	switch dt.ID() {
 	case arrow.BOOL, arrow.INT8, arrow.INT16, arrow.INT32, arrow.INT64,
@@ -206,7 +207,7 @@ func kindOf(dt arrow.DataType) columnKind {
 	return denseColumns
 }
 
-// find returns columns of a schema, or why they cannot be taken.
+// find returns columns of a schema, or an error that says why they cannot be taken.
 func find(schema *arrow.Schema, columns []string, want columnKind, help string) ([]arrow.Field, error) {
 	fields := make([]arrow.Field, 0, len(columns))
 	for _, name := range columns {
@@ -223,7 +224,7 @@ func find(schema *arrow.Schema, columns []string, want columnKind, help string) 
 	return fields, nil
 }
 
-// sparseOf tells which of some columns are of sparse vectors.
+// sparseOf returns which columns are of sparse vectors.
 func sparseOf(fields []arrow.Field) []bool {
 	sparse := make([]bool, len(fields))
 	for i, f := range fields {
@@ -232,7 +233,7 @@ func sparseOf(fields []arrow.Field) []bool {
 	return sparse
 }
 
-// float64Like returns the type of numbers or vectors of float64 in the shape of a type.
+// float64Like returns the type with the shape of dt and elements of float64.
 func float64Like(dt arrow.DataType) arrow.DataType {
 	if kindOf(dt)&vectorColumns != 0 {
 		return rows.VectorsOf(dt, arrow.PrimitiveTypes.Float64)
@@ -240,7 +241,7 @@ func float64Like(dt arrow.DataType) arrow.DataType {
 	return arrow.PrimitiveTypes.Float64
 }
 
-// bindColumns finds the cells of inputs and then adds those of outputs.
+// bindColumns finds the cells of inputs and then adds the cells of outputs.
 func bindColumns(l *model.Layout, columns, outputs []string) (in, out []int, err error) {
 	for _, name := range columns {
 		cell, err := l.Find(name)
@@ -255,10 +256,10 @@ func bindColumns(l *model.Layout, columns, outputs []string) (in, out []int, err
 	return in, out, nil
 }
 
-// columnError says in which column something is wrong.
+// columnError adds the name of the column to an error.
 func columnError(column string, err error) error { return fmt.Errorf("column %q: %w", column, err) }
 
-// checkEnum tells that a constant is none of the package's.
+// checkEnum returns an error for a value that is not a constant of the package.
 func checkEnum(v encoding.TextMarshaler) error {
 	_, err := v.MarshalText()
 	return err

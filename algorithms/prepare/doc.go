@@ -3,16 +3,16 @@
 //
 // # Using it
 //
-// A preparation is a value whose fields say what to do. Fit learns from the rows of a
-// dataset, Apply does to rows what was learned, and both are part of the job:
+// A preparation is a value whose fields say what to do. Fit learns a model from the rows of
+// a dataset. Apply applies the model to rows. Both are part of the job:
 //
 //	ages := prepare.Imputer{Columns: []string{"age"}, Strategy: prepare.Median}
 //	model := ages.Fit(rows)                    // a dataset of one row
 //	filled := ages.Apply(rows, model)
 //
 // Columns are replaced in place, unless Outputs names new ones. Preparations are stages of
-// package pipeline, which chains them. After the run the model is brought to the caller,
-// kept, and used without a job:
+// package pipeline, which chains them. After the run, the caller can take the model, save
+// it, and use it without a job:
 //
 //	m, err := prepare.ModelOf(result, "model")     // a *prepare.ImputerModel
 //	err = model.Save("ages.json", m)
@@ -29,7 +29,7 @@
 //	StringIndexer        numbers distinct values            text, numbers, bools, dates
 //	OneHotEncoder        a component per distinct value     text, numbers, bools, dates
 //	Bucketizer           buckets between given bounds       numbers
-//	QuantileDiscretizer  buckets of as many rows each       numbers
+//	QuantileDiscretizer  buckets of equally many rows       numbers
 //	FeatureHasher        hashes as components               text, numbers, bools, dates
 //	PolynomialFeatures   products of components             numbers, dense vectors
 //	VectorAssembler      one vector of several columns      numbers, vectors
@@ -38,32 +38,31 @@
 //
 // # Missing values and infinities
 //
-// Null and NaN are missing values: they count for nothing in what is learned. Scalers leave
-// them as they are, an Imputer fills them in, and the rest says what becomes of them. An
-// infinity in a column that is learned from is an error that names row and column, and so is
-// a column without any value, and a dataset without rows.
+// Null and NaN are missing values, and learning ignores them. Scalers leave them as they
+// are, and an Imputer fills them in. The other preparations say what happens to them. In
+// learning, an infinity is an error that names row and column. A column without any value
+// and a dataset without rows are errors too.
 //
 // # Weights
 //
 // WeightCol of scalers, Imputer, QuantileDiscretizer and PCA names a column of row weights.
-// A weight says how often a row counts: with whole numbers, what is learned is what it
-// would be with each row repeated so often. A row of weight 0 is not looked at. A negative,
-// infinite or missing weight is an error that names row and column. What does not depend on
-// how often a row counts, least, largest and absolute values, depends on weights of 0 alone;
-// a quantile, which is between two values of the rows so repeated, and the variances of PCA,
-// which are divided by their number less 1, change with the scale of the weights. Models
-// need no weights where they are applied.
+// A weight says how often a row counts: integer weights give the model of rows repeated that
+// often. A row of weight 0 is ignored. A negative, infinite or missing weight is an error
+// that names row and column. Least, largest and largest absolute values do not depend on
+// weights above 0. Quantiles and the variances of PCA depend on the scale of the weights:
+// quantiles interpolate between repeated rows, and PCA divides by the total weight less 1.
+// Applying a model needs no weights.
 //
 // # The same bits
 //
-// What is learned is a function of the rows, their order and the number of shards: sums go
-// per shard and up the tree over shards. Quantiles, medians, counts and extremes are exact,
-// and a function of the values alone. What is made of a row is a function of that row alone,
-// computed by the same code in a job and out of it.
+// A model is a function of the rows, their order and the number of shards: sums go per shard
+// and up the tree over shards. Quantiles, medians, counts and extremes are exact and depend
+// on the values alone. The output for a row is a function of the model and that row alone.
+// The same code computes it in a job and without one.
 //
 // # Files
 //
-// One file a preparation; scale.go is what scalers share, survey.go the queue that all of
-// them learn by, moments.go, quantiles.go and categories.go its passes, eigen.go the
-// eigenvectors of PCA.
+// Each preparation has a file. scale.go has the code that scalers share. survey.go has the
+// queue by which all preparations learn; moments.go, quantiles.go and categories.go are its
+// passes. eigen.go computes the eigenvectors of PCA.
 package prepare

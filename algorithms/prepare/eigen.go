@@ -10,16 +10,16 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// symmetricEigen returns the eigenvalues of a symmetric matrix in descending order and
-// their eigenvectors, of length 1, as rows. a is n×n, row-major, and used up. The sign of a
-// vector is such that its component of the largest absolute value is positive, of several
-// the first.
+// symmetricEigen returns the eigenvalues of a symmetric matrix in descending order, and
+// their eigenvectors, of length 1, as rows. a is n×n, row-major, and is overwritten. Signs
+// are chosen so that the component of the largest absolute value, the first of several, is
+// positive.
 //
-// The matrix is brought to tridiagonal form by Householder reflections and that is
-// diagonalised by implicit QL steps with Wilkinson's shift (Martin, Reinsch and Wilkinson,
-// Numerische Mathematik 11, 1968; Bowdler, Martin, Reinsch and Wilkinson, the same; Golub
-// and Van Loan, Matrix Computations, §8.3), about 10·n³ operations in an order that depends
-// on the numbers alone. There are no functions in it but square roots.
+// The matrix is brought to tridiagonal form by Householder reflections. Implicit QL steps
+// with Wilkinson's shift then diagonalise it (Martin, Reinsch and Wilkinson, Numerische
+// Mathematik 11, 1968; Bowdler, Martin, Reinsch and Wilkinson, the same; Golub and Van Loan,
+// Matrix Computations, §8.3). It takes about 10·n³ operations in an order that depends on
+// the numbers alone, and no functions but square roots.
 func symmetricEigen(ctx context.Context, a []float64, n int) (values []float64, vectors [][]float64, err error) {
 	most := 0.0
 	for _, v := range a {
@@ -53,7 +53,7 @@ func symmetricEigen(ctx context.Context, a []float64, n int) (values []float64, 
 	return values, vectors, nil
 }
 
-// orient turns a vector so that its component of the largest absolute value is positive.
+// orient negates a vector if its component of the largest absolute value is negative.
 func orient(v []float64) {
 	at := 0
 	for j := range v {
@@ -68,11 +68,12 @@ func orient(v []float64) {
 	}
 }
 
-// tridiagonalize returns T and Qᵀ, by rows, with A = Q·T·Qᵀ: the diagonal of T, the
-// entries beside it, of which the last is 0, and the rows. It uses a up.
+// tridiagonalize returns T and Qᵀ with A = Q·T·Qᵀ. T is given by its diagonal and the
+// entries beside it, with a 0 at the end; Qᵀ is given by rows. It overwrites a.
 func tridiagonalize(ctx context.Context, a []float64, n int) (diagonal, beside []float64, q [][]float64, err error) {
 	diagonal, beside = make([]float64, n), make([]float64, n)
-	twice := make([]float64, n) // 2 over the squared length of each reflection's vector, 0 for none
+	// 2 over the squared length of each reflection's vector; 0: no reflection
+	twice := make([]float64, n)
 	w := make([]float64, n)
 	row := func(i int) []float64 { return a[i*n : (i+1)*n] }
 	for k := range n - 1 {
@@ -92,7 +93,8 @@ func tridiagonalize(ctx context.Context, a []float64, n int) (diagonal, beside [
 		beside[k] = length
 		v[0] -= length
 		twice[k] = 2 / kernel.Dot(v, v)
-		// What is left becomes A − v·wᵀ − w·vᵀ with p = β·A·v and w = p − (β/2)(p·v)·v.
+		// The remaining block becomes A − v·wᵀ − w·vᵀ with p = β·A·v and w = p −
+		// (β/2)(p·v)·v.
 		for i := range v {
 			w[i] = twice[k] * kernel.Dot(row(k + 1 + i)[k+1:], v)
 		}
@@ -110,7 +112,7 @@ func tridiagonalize(ctx context.Context, a []float64, n int) (diagonal, beside [
 		q[i] = make([]float64, n)
 		q[i][i] = 1
 	}
-	// Rows up to k are still those of the identity and unchanged by reflection k.
+	// Rows up to k are still rows of the identity, and reflection k does not change them.
 	for k := n - 3; k >= 0; k-- {
 		if err := ctx.Err(); err != nil {
 			return nil, nil, nil, err
@@ -129,7 +131,7 @@ func tridiagonalize(ctx context.Context, a []float64, n int) (diagonal, beside [
 // maxSteps bounds the QL steps for an eigenvalue; two or three are usual.
 const maxSteps = 100
 
-// diagonalize makes the diagonal that of the eigenvalues and turns the rows of z with it.
+// diagonalize turns the diagonal into the eigenvalues. It rotates the rows of z along.
 func diagonalize(ctx context.Context, diagonal, beside []float64, z [][]float64) error {
 	n := len(diagonal)
 	for first := range n {
@@ -137,7 +139,7 @@ func diagonalize(ctx context.Context, diagonal, beside []float64, z [][]float64)
 			return err
 		}
 		for step := 0; ; step++ {
-			last := first // of the block that does not fall apart
+			last := first // end of the block that does not decouple
 			for last < n-1 && !negligible(beside[last], diagonal[last], diagonal[last+1]) {
 				last++
 			}
@@ -145,7 +147,7 @@ func diagonalize(ctx context.Context, diagonal, beside []float64, z [][]float64)
 				break
 			}
 			if step == maxSteps {
-				return fmt.Errorf("eigenvalue %d of %d did not settle in %d steps", first, n, maxSteps)
+				return fmt.Errorf("eigenvalue %d of %d did not converge in %d steps", first, n, maxSteps)
 			}
 			qlStep(diagonal, beside, z, first, last)
 		}
@@ -153,15 +155,16 @@ func diagonalize(ctx context.Context, diagonal, beside []float64, z [][]float64)
 	return nil
 }
 
-// negligible tells whether an entry beside the diagonal is nothing to those on it.
+// negligible reports whether an entry beside the diagonal is negligible against the diagonal
+// entries a and b.
 func negligible(e, a, b float64) bool {
 	sum := math.Abs(a) + math.Abs(b)
 	return sum+math.Abs(e) == sum
 }
 
 // qlStep does one implicit QL step on a block by plane rotations from its end up. bulge is
-// the entry that the rotation before has put outside of the three diagonals, and corner the
-// one to turn it into.
+// the entry that the last rotation has put outside the three diagonals. The next rotation
+// turns it into corner.
 func qlStep(diagonal, beside []float64, z [][]float64, first, last int) {
 	g := (diagonal[first+1] - diagonal[first]) / (2 * beside[first])
 	shift := diagonal[first] - beside[first]/(g+math.Copysign(length(g, 1), g))
@@ -172,7 +175,7 @@ func qlStep(diagonal, beside []float64, z [][]float64, first, last int) {
 		r := length(bulge, corner)
 		beside[i+1] = r
 		if r == 0 {
-			// The block falls apart here.
+			// The block decouples here.
 			diagonal[i+1] -= moved
 			beside[last] = 0
 			return
@@ -190,7 +193,7 @@ func qlStep(diagonal, beside []float64, z [][]float64, first, last int) {
 	beside[last] = 0
 }
 
-// rotate turns two rows into each other.
+// rotate applies a plane rotation to two rows.
 func rotate(a, b []float64, sin, cos float64) {
 	b = b[:len(a)]
 	for j, x := range a {

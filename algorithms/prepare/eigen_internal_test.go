@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// matrices are symmetric matrices by their upper triangles.
+// matrix returns a symmetric matrix with the given upper triangle.
 func matrix(n int, entry func(i, j int) float64) []float64 {
 	a := make([]float64, n*n)
 	for i := range n {
@@ -97,7 +97,7 @@ func TestSymmetricEigen(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// BenchmarkSymmetricEigen sets the solver beside gonum's, on the same matrix.
+// BenchmarkSymmetricEigen compares the solver with gonum's on the same matrix.
 func BenchmarkSymmetricEigen(b *testing.B) {
 	for _, n := range []int{50, 500} {
 		draws := shared.NewRandom(5, "matrix", 0, 0)

@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 )
 
-// FuzzPayload: whatever a file with a right checksum holds is refused, or gives a model that
+// FuzzPayload: a file with a valid checksum is either refused or read. A model that is read
 // scores rows of any kind without a panic and writes the same file again.
 func FuzzPayload(f *testing.F) {
 	paths, err := filepath.Glob("testdata/*.json")

@@ -14,16 +14,16 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// FeatureHasher makes one sparse vector of a fixed size of columns, without learning
-// anything of the rows: a number is added to the component that a hash of its column names,
-// and for any other value 1 is added to that of a hash of column and value, or subtracted,
-// as another bit of the hash says, so that collisions cancel out on average (Weinberger,
-// Dasgupta, Langford, Smola and Attenberg, Feature hashing for large scale multitask
-// learning, ICML 2009). Null and NaN add nothing.
+// FeatureHasher makes one sparse vector of a fixed size from columns, without learning from
+// rows. A number is added to the component that the hash of its column selects. For any
+// other value, 1 is added to the component that the hash of column and value selects.
+// Another bit of the hash decides whether to add or to subtract, so that collisions cancel
+// out on average (Weinberger, Dasgupta, Langford, Smola and Attenberg, Feature hashing for
+// large scale multitask learning, ICML 2009). Null and NaN add nothing.
 //
-// The hash is the 64-bit xxh3 of the value's text (see model.Cell.Category), of nothing for
-// numbers, with the xxh3 of the column's name as seed. Its lowest bit is the sign, and the
-// others modulo Size the component.
+// The hash is the 64-bit xxh3 of the value's text (see model.Cell.Category), or of the empty
+// text for numbers. Its seed is the xxh3 of the column's name. Its lowest bit gives the
+// sign. The other bits, modulo Size, give the component.
 type FeatureHasher struct {
 	// Columns are numbers, bools, text and dates. Required.
 	Columns []string `json:"columns"`
@@ -31,10 +31,10 @@ type FeatureHasher struct {
 	Output string `json:"output,omitempty"`
 	// Size is the number of components; 0 means 262,144.
 	Size int `json:"size,omitempty"`
-	// Categories are those of the columns of numbers whose values are hashed as categories.
-	// Bools, text and dates always are.
+	// Categories are the number columns whose values are hashed as categories. Bools, text
+	// and dates always are.
 	Categories []string `json:"categories,omitempty"`
-	// Unsigned adds 1 always, and numbers as they are.
+	// Unsigned never subtracts: it always adds 1, or the number as it is.
 	Unsigned bool `json:"unsigned,omitempty"`
 }
 
@@ -57,7 +57,7 @@ func (p FeatureHasher) output() string {
 	return p.Output
 }
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns everything that is wrong with the parameters.
 func (p FeatureHasher) Validate() error {
 	errs := []error{checkNames(p.Columns, nil), unique("Categories", p.Categories)}
 	if p.Size < 0 || p.Size > batch.MaxDim {
@@ -79,7 +79,7 @@ func (p FeatureHasher) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
 	return []arrow.Field{{Name: p.output(), Type: dt}}, err
 }
 
-// Fit returns the model, for which it needs no rows.
+// Fit returns the model. It reads no rows.
 func (p FeatureHasher) Fit(rows *engine.Dataset) *engine.Dataset {
 	return fit(p, rows, func() *engine.Dataset {
 		m := &HasherModel{Learned: Learned{kind: p.Kind(), inputs: knownInputs(arrowrows.Arrow(rows.Schema()), p.Columns)}, Params: p}
@@ -115,7 +115,7 @@ func (m *HasherModel) check() error {
 	return m.Params.Validate()
 }
 
-// numeric tells by column whether it is of numbers that are taken as such.
+// numeric returns, by column, whether its values are added as numbers.
 func (m *HasherModel) numeric() []bool {
 	made := make([]bool, len(m.inputs))
 	for i, in := range m.inputs {
@@ -160,7 +160,7 @@ func (m *HasherModel) Bind(l *model.Layout) (model.Step, error) {
 			}
 			n = insert(indices, values, n, int32((hash>>1)%uint64(size)), add)
 		}
-		// What cancels out is left out.
+		// Drop components that cancel out.
 		kept := 0
 		for k := range n {
 			if values[k] != 0 {
@@ -173,8 +173,8 @@ func (m *HasherModel) Bind(l *model.Layout) (model.Step, error) {
 	}, nil
 }
 
-// insert adds v to the entry of an index among the n first, which ascend, and returns how
-// many there are then.
+// insert adds v to the entry of an index. The first n entries are in use, in ascending
+// order. It returns the new number of entries.
 func insert(indices []int32, values []float64, n int, index int32, v float64) int {
 	at, found := slices.BinarySearch(indices[:n], index)
 	if found {

@@ -20,12 +20,12 @@ import (
 type Strategy int
 
 const (
-	// Mean is the mean of the values that are there. The column becomes float64.
+	// Mean is the mean of the values that are not missing. The column becomes float64.
 	Mean Strategy = iota
-	// Median is their median, of an even number the mean of the two in the middle. The
+	// Median is their median; for an even number of values, the mean of the middle two. The
 	// column becomes float64.
 	Median
-	// Mode is the value that most rows have, of several the least: numbers by value, text by
+	// Mode is the most frequent value, and the least of several: numbers by value, text by
 	// bytes, false before true. The column keeps its type.
 	Mode
 	// Constant is a given value. The column keeps its type.
@@ -44,20 +44,20 @@ func (s Strategy) MarshalText() ([]byte, error) { return strategies.Text(s) }
 func (s *Strategy) UnmarshalText(text []byte) error { return strategies.Parse(s, text) }
 
 // Imputer puts values in place of missing ones: of null, and of NaN in columns of numbers.
-// Mean and median are for numbers and for dense vectors, whose components are filled each
-// by itself; the others take numbers, bools, text and dates. What it makes has no nulls.
+// Mean and median take numbers and dense vectors; each component is filled by itself. The
+// others take numbers, bools, text and dates. The outputs have no nulls.
 type Imputer struct {
 	// Columns are the columns to fill. Required.
 	Columns []string `json:"columns"`
 	// Outputs names the filled columns; none means that they replace Columns.
 	Outputs []string `json:"outputs,omitempty"`
-	// Strategy is that of all columns.
+	// Strategy is the strategy of all columns.
 	Strategy Strategy `json:"strategy"`
 	// Strategies, if there are any, has one for each column instead.
 	Strategies []Strategy `json:"strategies,omitempty"`
-	// Values are what Constant puts in: text that is a value of the column's type, such as
-	// "0", "unknown" or "true", for each column, those of other strategies empty; or one for
-	// all. Dates are given as days, timestamps as microseconds since 1970.
+	// Values are the constants of Constant as text, such as "0", "unknown" or "true". There
+	// is one for each column, empty where its strategy is another, or one for all. Dates are
+	// days, timestamps are microseconds since 1970.
 	Values []string `json:"values,omitempty"`
 	// WeightCol names a column of row weights, numbers of 0 or more: how often each row
 	// counts. Rows of weight 0 count for nothing. Empty: every row counts once.
@@ -81,7 +81,7 @@ func (p Imputer) value(column int) string {
 	return p.Values[column]
 }
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns everything that is wrong with the parameters.
 func (p Imputer) Validate() error {
 	errs := []error{checkNames(p.Columns, p.Outputs), checkEnum(p.Strategy)}
 	if n := len(p.Strategies); n > 0 && n != len(p.Columns) {
@@ -127,7 +127,7 @@ func (p Imputer) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
 	return made, nil
 }
 
-// Fit learns what to put in.
+// Fit learns the values to fill in.
 func (p Imputer) Fit(rows *engine.Dataset) *engine.Dataset {
 	return fit(p, rows, func() *engine.Dataset {
 		n := len(p.Columns)
@@ -179,7 +179,8 @@ func (p Imputer) finish(_ context.Context, f *facts, inputs []model.Input) (mode
 	return m, nil
 }
 
-// isNumber tells whether a type, as text, is one of numbers or dates, which are counted.
+// isNumber reports whether a type, as text, is one of numbers or dates. Dates are numbers of
+// days or microseconds.
 func isNumber(text string) bool {
 	dt, err := batch.ParseType(text)
 	return err == nil && dt.ID() != arrow.BOOL && kindOf(dt)&(numberColumns|dateColumns) != 0
@@ -228,9 +229,10 @@ type ImputerModel struct {
 	Fills   []Fill  `json:"fills"` // by column
 }
 
-// Fill is what is put in place of missing values of a column.
+// Fill is the value for missing values of a column.
 type Fill struct {
-	// Numbers are those of the components, for Mean and Median; one of a column of numbers.
+	// Numbers has a number for each component, for Mean and Median; one for a column of
+	// numbers.
 	Numbers []float64 `json:"numbers,omitempty"`
 	// Value is the text of the value, for Mode and Constant.
 	Value string `json:"value,omitempty"`
@@ -239,7 +241,7 @@ type Fill struct {
 // Encode returns the model's file.
 func (m *ImputerModel) Encode() ([]byte, error) { return encode(m) }
 
-// Transform adds the filled columns to rows, in place of those of their names.
+// Transform adds the filled columns to rows, replacing columns of the same names.
 func (m *ImputerModel) Transform(rows *engine.Dataset) *engine.Dataset { return transform(m, rows) }
 
 func (m *ImputerModel) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
@@ -307,7 +309,7 @@ func copyScalar(from, to *model.Cell) {
 	to.Kind, to.Int, to.Float, to.Text = from.Kind, from.Int, from.Float, from.Text
 }
 
-// fillNumbers copies a number or dense vector with what is missing put in.
+// fillNumbers copies a number or dense vector and fills in what is missing.
 func fillNumbers(from, to *model.Cell, fills []float64, vector bool) error {
 	switch from.Kind {
 	case model.NullCell:

@@ -18,11 +18,13 @@ import (
 type Order int
 
 const (
-	// FrequencyDescending numbers the value that most rows have first; of several the least.
+	// FrequencyDescending numbers the most frequent value first. Among equals the least goes
+	// first.
 	FrequencyDescending Order = iota
-	// ValueAscending numbers the least first: numbers by value, text by bytes, false before true.
+	// ValueAscending numbers the least value first: numbers by value, text by bytes, false
+	// before true.
 	ValueAscending
-	// ValueDescending numbers the largest first.
+	// ValueDescending numbers the largest value first.
 	ValueDescending
 )
 
@@ -37,24 +39,24 @@ func (o Order) MarshalText() ([]byte, error) { return orders.Text(o) }
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
 func (o *Order) UnmarshalText(text []byte) error { return orders.Parse(o, text) }
 
-// StringIndexer numbers the distinct values of columns from 0 and puts the numbers, of type
-// int64, in their place. It takes text, numbers, bools and dates.
+// StringIndexer numbers the distinct values of columns from 0 and replaces values by their
+// numbers, of type int64. It takes text, numbers, bools and dates.
 type StringIndexer struct {
 	// Columns are the columns to number. Required.
 	Columns []string `json:"columns"`
 	// Outputs names the columns of numbers; none means that they replace Columns.
 	Outputs []string `json:"outputs,omitempty"`
-	// Order is that of the numbers.
+	// Order is the order of the numbers.
 	Order Order `json:"order"`
-	// Unknown says what becomes of values that were not there in training, of null and of
-	// NaN. Keep gives all of them the number behind the last.
+	// Unknown says what happens to values that training did not have, to null and to NaN.
+	// Keep gives all of them the number after the last.
 	Unknown Unknown `json:"unknown"`
 }
 
 // Kind returns "string-indexer".
 func (StringIndexer) Kind() string { return "string-indexer" }
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns everything that is wrong with the parameters.
 func (p StringIndexer) Validate() error {
 	errs := []error{checkNames(p.Columns, p.Outputs), checkEnum(p.Order), checkEnum(p.Unknown), p.Unknown.encoders()}
 	return errors.Join(errs...)
@@ -89,7 +91,7 @@ func (p StringIndexer) Fit(rows *engine.Dataset) *engine.Dataset {
 	})
 }
 
-// orderCategories returns the distinct values of each column in an order.
+// orderCategories returns the distinct values of each column in the given order.
 func orderCategories(f *facts, columns []string, inputs []model.Input, order Order) ([][]string, error) {
 	var values [][]string
 	for i, list := range f.Categories.Columns {
@@ -132,7 +134,7 @@ type IndexerModel struct {
 // Encode returns the model's file.
 func (m *IndexerModel) Encode() ([]byte, error) { return encode(m) }
 
-// Transform adds the columns of numbers to rows, in place of those of their names.
+// Transform adds the columns of numbers to rows, replacing columns of the same names.
 func (m *IndexerModel) Transform(rows *engine.Dataset) *engine.Dataset { return transform(m, rows) }
 
 func (m *IndexerModel) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
@@ -168,7 +170,7 @@ func numbering(values []string) map[string]int {
 	return numbers
 }
 
-// unknownValue tells what is unknown about a cell of a column.
+// unknownValue returns the error about an unknown value in a cell of a column.
 func unknownValue(column string, c *model.Cell) error {
 	e := &model.Refused{Cure: engine.FillOrLeaveOut, Advice: "set Unknown to say what becomes of it"}
 	text, ok := categoryOf(c)

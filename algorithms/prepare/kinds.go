@@ -7,7 +7,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// kindOfModel is a kind of file and what reads it.
+// kindOfModel is a kind of file, with the function that makes an empty model of the kind.
 type kindOfModel struct {
 	name, about string
 	empty       func() preparation
@@ -26,7 +26,7 @@ func kinds() []kindOfModel {
 		{"string-indexer", "numbers the distinct values of columns", func() preparation { return &IndexerModel{} }},
 		{"one-hot-encoder", "makes a component of each distinct value", func() preparation { return &OneHotModel{} }},
 		{"bucketizer", "puts numbers into buckets between given bounds", bucket},
-		{"quantile-discretizer", "puts numbers into buckets of as many rows each", bucket},
+		{"quantile-discretizer", "puts numbers into buckets of about equally many rows", bucket},
 		{"vector-assembler", "makes one vector of columns", func() preparation { return &AssemblerModel{} }},
 		{"feature-hasher", "makes a vector of hashes of columns", func() preparation { return &HasherModel{} }},
 		{"polynomial-features", "makes all products of components", func() preparation { return &PolynomialModel{} }},
@@ -73,7 +73,7 @@ func Decode(file []byte) (model.Binder, error) {
 func Load(path string) (model.Binder, error) { return model.Load(path, Decode) }
 
 // ModelOf returns the model that was collected under a name from the dataset that Fit
-// returned. Its type, such as *ScalerModel, tells what was learned.
+// returned. Its type, such as *ScalerModel, depends on the preparation.
 func ModelOf(result *engine.Result, name string) (model.Binder, error) {
 	return model.Collected(result, name, Decode)
 }

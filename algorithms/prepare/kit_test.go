@@ -35,7 +35,7 @@ type sample struct {
 
 func p[T any](v T) *T { return &v }
 
-// samples are eight rows with nulls, and with NaN where nan says so.
+// samples returns eight rows with nulls, and with NaNs if nan is set.
 func samples(nan bool) []sample {
 	rows := []sample{
 		{1, p(22.0), 3, 0.1, p("Oslo"), p(true), []float64{1, -2, 5}, []float64{1, 0}, operators.SparseVector{Indices: []int32{0, 3}, Values: []float64{1, -4}}},
@@ -60,10 +60,10 @@ func table(rows []sample) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset { return operators.FromSlice(b, rows) }
 }
 
-// try trains a stage on rows and applies it to them, and asserts that all is the same at
-// any parallelism, that single rows have the bits of the operator, that this takes no
-// allocation, and that the model's file reads back. It returns the model and the result,
-// which has the rows as "made".
+// try trains a stage on rows and applies it to them. It asserts that results are the same at
+// any parallelism, that single rows have the bits of the operator and take no allocation,
+// and that the model's file reads back. It returns the model and the result, which has the
+// rows as "made".
 func try(t *testing.T, rows func(b *engine.Builder) *engine.Dataset, s model.Stage) (model.Binder, *engine.Result) {
 	t.Helper()
 	build := func(b *engine.Builder) {
@@ -94,8 +94,8 @@ func try(t *testing.T, rows func(b *engine.Builder) *engine.Dataset, s model.Sta
 	return m, r
 }
 
-// quick trains a stage on rows and applies it to them once, and asserts that single rows
-// have the bits of the operator. It returns the model and the result.
+// quick trains a stage on rows and applies it to them once. It asserts that single rows have
+// the bits of the operator. It returns the model and the result.
 func quick(t *testing.T, rows func(b *engine.Builder) *engine.Dataset, s model.Stage) (model.Binder, *engine.Result) {
 	t.Helper()
 	r := trial.Run(t, func(b *engine.Builder) {
@@ -112,7 +112,7 @@ func quick(t *testing.T, rows func(b *engine.Builder) *engine.Dataset, s model.S
 	return m, r
 }
 
-// inProcess asserts that single rows have the bits that the operator gave.
+// inProcess asserts that single rows have the bits of the operator's rows.
 func inProcess(t *testing.T, m model.Binder, r *engine.Result) {
 	t.Helper()
 	in, made := record(t, r, "in"), record(t, r, "made")
@@ -122,7 +122,7 @@ func inProcess(t *testing.T, m model.Binder, r *engine.Result) {
 	reader, err := model.NewReader(arrowrows.Schema(in.Schema()), layout)
 	require.NoError(t, err)
 	reader.Reset(arrowrows.Batch(in))
-	// What the operator made is read the same way.
+	// Rows that the operator made are read the same way.
 	seen := model.NewLayout(names(made.Schema())...)
 	cells := map[string][2]int{}
 	for _, name := range names(made.Schema()) {
@@ -182,7 +182,7 @@ func names(schema *arrow.Schema) []string {
 	return all
 }
 
-// column returns the values of a column as text, which has every bit.
+// column returns the values of a column as text with every bit.
 func column(t *testing.T, r *engine.Result, name string) []string {
 	t.Helper()
 	rec := record(t, r, "made")
@@ -195,8 +195,8 @@ func column(t *testing.T, r *engine.Result, name string) []string {
 	return all
 }
 
-// near asserts that a column of numbers or vectors has values, with an error of 1e-12
-// relative to 1 or the value; NaN stands for null and NaN.
+// near asserts the values of a column of numbers or vectors within 1e-12, absolutely below 1
+// and relatively above. NaN stands for null and NaN.
 func near(t *testing.T, r *engine.Result, name string, want ...float64) {
 	t.Helper()
 	got := numbersOf(t, r, name)
@@ -246,8 +246,8 @@ func fails(t *testing.T, rows []sample, s model.Stage, texts ...string) {
 	}, texts...)
 }
 
-// golden compares a model's file with one committed by an earlier version of the program,
-// which must read as the same model.
+// golden compares a model with a committed file of an earlier version of the program. The
+// file must read as the same model.
 func golden(t *testing.T, m model.Binder) {
 	t.Helper()
 	path := filepath.Join("testdata", m.Kind()+".v1.json")
@@ -267,7 +267,7 @@ func failsTo(t *testing.T, build func(b *engine.Builder), texts ...string) {
 
 func columnsOf(schema *arrow.Schema) []batch.Column { return batch.Columns(schema) }
 
-// denseOf returns the rows of a column of sparse vectors with all components.
+// denseOf returns the rows of a column of sparse vectors as dense vectors.
 func denseOf(t *testing.T, r *engine.Result, name string, size int) [][]float64 {
 	t.Helper()
 	rec := record(t, r, "made")

@@ -6,9 +6,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// MaxAbsScaler divides columns by their largest absolute value, so that they lie between
-// -1 and 1 and zeros stay zeros. It takes numbers and vectors, also sparse ones, each
-// component by itself. Missing values count for nothing and stay missing.
+// MaxAbsScaler divides columns by their largest absolute value, so that they lie between -1
+// and 1 and zeros stay zeros. It takes numbers and vectors, also sparse ones, each component
+// by itself. Missing values are ignored and stay missing.
 type MaxAbsScaler struct {
 	// Columns are the columns to scale. Required.
 	Columns []string `json:"columns"`
@@ -22,7 +22,7 @@ type MaxAbsScaler struct {
 // Kind returns "max-abs-scaler".
 func (MaxAbsScaler) Kind() string { return "max-abs-scaler" }
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns everything that is wrong with the parameters.
 func (p MaxAbsScaler) Validate() error { return checkNames(p.Columns, p.Outputs) }
 
 func (p MaxAbsScaler) outputs(schema *arrow.Schema) ([]arrow.Field, error) {

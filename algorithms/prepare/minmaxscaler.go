@@ -8,9 +8,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// MinMaxScaler maps columns linearly so that their least value becomes Min and their
-// largest Max. It takes numbers and dense vectors, each component by itself. What is
-// constant becomes Min. Missing values count for nothing and stay missing.
+// MinMaxScaler maps columns linearly so that their least value becomes Min and their largest
+// Max. It takes numbers and dense vectors, each component by itself. A constant component
+// becomes Min. Missing values are ignored and stay missing.
 type MinMaxScaler struct {
 	// Columns are the columns to scale. Required.
 	Columns []string `json:"columns"`
@@ -19,7 +19,7 @@ type MinMaxScaler struct {
 	// Min and Max are the new bounds; 0 for both means 0 and 1.
 	Min float64 `json:"min,omitempty"`
 	Max float64 `json:"max,omitempty"`
-	// Clip puts values beyond those of training on the bounds.
+	// Clip moves values outside the range of training to the bounds.
 	Clip bool `json:"clip,omitempty"`
 	// WeightCol names a column of row weights, numbers of 0 or more: how often each row
 	// counts. Rows of weight 0 count for nothing. Empty: every row counts once.
@@ -36,7 +36,7 @@ func (p MinMaxScaler) bounds() (low, high float64) {
 	return p.Min, p.Max
 }
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns everything that is wrong with the parameters.
 func (p MinMaxScaler) Validate() error {
 	err := checkNames(p.Columns, p.Outputs)
 	low, high := p.bounds()

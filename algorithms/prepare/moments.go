@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// featureName tells a feature in messages: its column and component.
+// featureName names a feature in messages by its column and component.
 func (f *facts) featureName(feature int, names []string) string {
 	c := f.columnOf(feature)
 	if f.Size[c] == 1 {
@@ -26,8 +26,9 @@ func (f *facts) columnOf(feature int) int {
 	return c
 }
 
-// absent returns by feature how many entries sparse vectors leave out, which are zeros, and
-// sets what they weigh: nothing where there are none, whatever the rounding of weights.
+// absent returns, by feature, how many entries sparse vectors leave out, which are zeros. It
+// also sets their weight, which is exactly 0 where there are none, whatever the rounding of
+// sums of weights.
 func (f *facts) absent(sparse []bool, listed, weight []float64) []float64 {
 	zeros := make([]float64, f.Dim)
 	f.Zeros = make([]float64, f.Dim)
@@ -44,8 +45,8 @@ func (f *facts) absent(sparse []bool, listed, weight []float64) []float64 {
 	return zeros
 }
 
-// moments is the pass for counts, means, least and largest values. sparse tells which
-// columns are of sparse vectors, needed which ones must have a value; nil means all.
+// moments is the pass for counts, means, least and largest values. sparse says which columns
+// are of sparse vectors. needed says which columns must have a value; nil means all.
 func moments(names []string, sparse, needed []bool) pass {
 	return pass{
 		name: "moments",
@@ -60,7 +61,8 @@ func moments(names []string, sparse, needed []bool) pass {
 			if err != nil {
 				return err
 			}
-			// Entries listed, missing ones too, tell how many are left out.
+			// The number of listed entries, missing values included, gives the number of
+			// those left out.
 			return w.each(func(row []model.Cell) error {
 				for c := range row {
 					if row[c].Kind == model.SparseCell {
@@ -103,7 +105,7 @@ func moments(names []string, sparse, needed []bool) pass {
 					f.Least[j], f.Most[j] = min(f.Least[j], 0), max(f.Most[j], 0)
 				}
 				if f.Least[j] == f.Most[j] {
-					f.Mean[j] = f.Least[j] // exactly, whatever the rounding of the sum
+					f.Mean[j] = f.Least[j] // exact, whatever the rounding of the sum
 				} else if sums[d+j]-sums[d+j] != 0 {
 					return fmt.Errorf("the sum over %s exceeds the range of float64: scale it down", f.featureName(j, names))
 				}
@@ -115,9 +117,9 @@ func moments(names []string, sparse, needed []bool) pass {
 	}
 }
 
-// deviations is the pass for the squared distances to the means, after moments. Those of a
-// feature are in units of a power of two near its largest distance, so that no square leaves
-// the range of float64; the unit changes no bit where squares in units of 1 are in it.
+// deviations is the pass for the squared distances to the means, after moments. The unit of
+// a feature's distances is a power of two near the largest, so that no square leaves the
+// range of float64. The unit changes no bit where plain squares are in range.
 func deviations(names []string) pass {
 	return pass{
 		name: "deviations",
@@ -147,7 +149,7 @@ func deviations(names []string) pass {
 	}
 }
 
-// unitOf returns the largest power of two that is no larger than a distance, 1 for none.
+// unitOf returns the largest power of two that is not above a distance, or 1 for distance 0.
 func unitOf(distance float64) float64 {
 	if distance == 0 {
 		return 1
@@ -156,9 +158,9 @@ func unitOf(distance float64) float64 {
 	return math.Ldexp(1, exponent-1)
 }
 
-// covarianceRows is how many rows the pass of covariances takes at a time, so that a row
-// of the triangle stays in the cache while their products are added to it. No bit depends
-// on it: each entry adds the rows in order.
+// covarianceRows is how many rows the covariance pass takes at a time. A row of the triangle
+// stays in the cache while their products are added to it. No bit depends on this number, as
+// each entry adds the rows in order.
 const covarianceRows = 64
 
 // covariance is the pass for the products of distances to the means, after moments.
@@ -200,7 +202,7 @@ func covariance(names []string) pass {
 	}
 }
 
-// addProducts adds the weighted products of n rows of d to an upper triangle.
+// addProducts adds the weighted products of n rows of d features to an upper triangle.
 func addProducts(x, weights []float64, n, d int, out []float64) {
 	for i := range d {
 		for r := range n {
@@ -211,7 +213,7 @@ func addProducts(x, weights []float64, n, d int, out []float64) {
 	}
 }
 
-// center writes the features of a row less their means; a missing value is an error.
+// center writes the features of a row less their means. A missing value is an error.
 func center(row []model.Cell, size []int, mean, x []float64, names []string) error {
 	at := 0
 	for c, n := range size {
@@ -227,7 +229,7 @@ func center(row []model.Cell, size []int, mean, x []float64, names []string) err
 	return nil
 }
 
-// flatten writes a cell as components; a missing value is an error.
+// flatten writes a cell as components. A missing value is an error.
 func flatten(c *model.Cell, to []float64) error {
 	switch c.Kind {
 	case model.DenseCell:

@@ -37,21 +37,22 @@ func (n Norm) MarshalText() ([]byte, error) { return norms.Text(n) }
 func (n *Norm) UnmarshalText(text []byte) error { return norms.Parse(n, text) }
 
 // Normalizer divides each vector by its length, row by row, without learning anything.
-// Vectors of zeros stay as they are, null stays null. A vector with a NaN becomes one of NaN; an
-// infinity, beside which no component keeps a length, is an error that names row and column.
+// Vectors of zeros stay as they are, and null stays null. A vector with a NaN becomes a
+// vector of NaN. An infinity is an error that names row and column, as all other components
+// would vanish beside it.
 type Normalizer struct {
 	// Columns are the vector columns. Required.
 	Columns []string `json:"columns"`
-	// Outputs names the columns made; none means that they replace Columns.
+	// Outputs names the new columns; none means that they replace Columns.
 	Outputs []string `json:"outputs,omitempty"`
-	// Norm is the length; the zero value is L2.
+	// Norm is the kind of length; the zero value is L2.
 	Norm Norm `json:"norm"`
 }
 
 // Kind returns "normalizer".
 func (Normalizer) Kind() string { return "normalizer" }
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns everything that is wrong with the parameters.
 func (p Normalizer) Validate() error {
 	return errors.Join(checkNames(p.Columns, p.Outputs), checkEnum(p.Norm))
 }
@@ -60,7 +61,7 @@ func (p Normalizer) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
 	return scaledFields(schema, p.Columns, p.Outputs, vectorColumns, "vectors: VectorAssembler makes one of numbers")
 }
 
-// Fit returns the model, for which it needs no rows.
+// Fit returns the model. It reads no rows.
 func (p Normalizer) Fit(rows *engine.Dataset) *engine.Dataset {
 	return fit(p, rows, func() *engine.Dataset {
 		m := &NormalizerModel{Learned: Learned{kind: p.Kind(), inputs: knownInputs(arrowrows.Arrow(rows.Schema()), p.Columns)}, Params: p}
@@ -82,7 +83,7 @@ type NormalizerModel struct {
 // Encode returns the model's file.
 func (m *NormalizerModel) Encode() ([]byte, error) { return encode(m) }
 
-// Transform adds the divided vectors to rows, in place of the columns of their names.
+// Transform adds the divided vectors to rows, replacing columns of the same names.
 func (m *NormalizerModel) Transform(rows *engine.Dataset) *engine.Dataset { return transform(m, rows) }
 
 func (m *NormalizerModel) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
@@ -126,7 +127,7 @@ func (m *NormalizerModel) Bind(l *model.Layout) (model.Step, error) {
 	}, nil
 }
 
-// The squares of lengths outside of these bounds lose bits or leave the range of float64.
+// Outside these bounds, the squares of lengths lose bits or leave the range of float64.
 const (
 	leastSquares = 0x1p-900
 	mostSquares  = 0x1p900
@@ -143,7 +144,7 @@ func normalize(x, made []float64, norm Norm) {
 	}
 	length := most
 	switch {
-	case most == 0: // also of no components
+	case most == 0: // also without components
 		copy(made, x)
 		return
 	case norm == L1 && sum-sum == 0:

@@ -14,30 +14,30 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// OneHotEncoder makes a sparse vector of each value of a column: a component for each
-// distinct value, in ascending order (numbers by value, text by bytes, false before true),
-// of which that of the row's value is 1. It takes text, numbers, bools and dates, so that a
-// StringIndexer need not come first. The type of what it makes is sparse, as the number of
-// values is known only once it has run.
+// OneHotEncoder turns each value of a column into a sparse vector. There is a component for
+// each distinct value, in ascending order (numbers by value, text by bytes, false before
+// true). The component of the row's value is 1. It takes text, numbers, bools and dates, so
+// that a StringIndexer need not come first. The type of the vectors is sparse without a
+// size, as the number of values is known only after the run.
 type OneHotEncoder struct {
 	// Columns are the columns to encode. Required.
 	Columns []string `json:"columns"`
 	// Outputs names the vector columns; none means that they replace Columns.
 	Outputs []string `json:"outputs,omitempty"`
-	// DropLast leaves the component of the last value out, whose rows are all zeros, so that
-	// the components are not collinear with an intercept.
+	// DropLast leaves out the component of the last value, whose vector is then all zeros.
+	// So the components are not collinear with an intercept.
 	DropLast bool `json:"drop_last,omitempty"`
-	// Unknown says what becomes of values that were not there in training, of null and of
-	// NaN. Keep gives all of them component 0, and those of training the ones behind it. Zeros
-	// gives them none, which with DropLast is what the last value has. Shares gives them all
-	// components, each the share of the rows of training that have its value: what is linear in
-	// the components is then the average of what it is for those rows, whichever value has no
-	// component. Of very many values the 1,000 most frequent make the average.
+	// Unknown says what happens to values that training did not have, to null and to NaN.
+	// Keep gives all of them component 0, and moves the values of training behind it. Zeros
+	// gives them no component, as DropLast does to the last value. Shares sets every
+	// component to the share of training rows with its value. A function that is linear in
+	// the components is then the average over the training rows, whichever value DropLast
+	// drops. Where there are very many values, the average takes the 1,000 most frequent.
 	Unknown Unknown `json:"unknown"`
 	// RefuseMissing makes null and NaN errors, whatever Unknown says of other values.
 	RefuseMissing bool `json:"refuse_missing,omitempty"`
 	// NullMissing makes the vector of null and of NaN null, whatever Unknown says of other
-	// values. It does not go with RefuseMissing.
+	// values. It excludes RefuseMissing.
 	NullMissing bool `json:"null_missing,omitempty"`
 	// WeightCol names a column of row weights, numbers of 0 or more: how often each row counts
 	// for Shares. The values of rows of weight 0 are not learned. Empty means that every row
@@ -45,13 +45,13 @@ type OneHotEncoder struct {
 	WeightCol string `json:"weight_col,omitempty"`
 }
 
-// maxShared bounds the values that Shares takes the average of, and so the entries of a row.
+// maxShared bounds the values in the average of Shares, and so the entries of a row.
 const maxShared = 1000
 
 // Kind returns "one-hot-encoder".
 func (OneHotEncoder) Kind() string { return "one-hot-encoder" }
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns everything that is wrong with the parameters.
 func (p OneHotEncoder) Validate() error {
 	errs := []error{checkNames(p.Columns, p.Outputs), checkEnum(p.Unknown)}
 	if p.RefuseMissing && p.NullMissing {
@@ -103,12 +103,12 @@ type OneHotModel struct {
 	Params  OneHotEncoder `json:"params"`
 	// Values are the distinct values of each column as text, in ascending order.
 	Values [][]string `json:"values"`
-	// Shares are, where Unknown is Shares, those of the values among the rows of training.
+	// Shares are the shares of the values among the training rows, where Unknown is Shares.
 	Shares [][]float64 `json:"shares,omitempty"`
 }
 
-// sharesOf returns the shares of the values of each column, of the most frequent alone where
-// there are very many. They sum to 1.
+// sharesOf returns the shares of the values of each column. They sum to 1. Where there are
+// very many values, only the most frequent have a share.
 func sharesOf(columns [][]category, values [][]string) [][]float64 {
 	all := make([][]float64, len(values))
 	for i, list := range columns {
@@ -145,7 +145,7 @@ func (m *OneHotModel) Size(column int) int {
 // Encode returns the model's file.
 func (m *OneHotModel) Encode() ([]byte, error) { return encode(m) }
 
-// Transform adds the vectors to rows, in place of the columns of their names.
+// Transform adds the vectors to rows, replacing columns of the same names.
 func (m *OneHotModel) Transform(rows *engine.Dataset) *engine.Dataset { return transform(m, rows) }
 
 func (m *OneHotModel) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
@@ -175,8 +175,7 @@ func (m *OneHotModel) check() error {
 	return nil
 }
 
-// average returns the components, by number, that a value gets which stands for all of a
-// column.
+// average returns the components of a column, by number, for an unknown value under Shares.
 func (m *OneHotModel) average(column int) (indices []int32, values []float64) {
 	if m.Params.Unknown != Shares {
 		return nil, nil

@@ -15,12 +15,12 @@ import (
 )
 
 // PCA makes a dense vector of the K principal components of rows: their coordinates,
-// relative to the mean, along the directions of the largest variance. Of each direction the
-// component of the largest absolute value is positive, of several the first, so that its
-// sign is defined. Missing values are an error: an imputer fills them in.
+// relative to the mean, along the directions of the largest variance. To define the sign of
+// a direction, its component of the largest absolute value, the first of several, is
+// positive. Missing values are an error: an imputer fills them in.
 //
-// The covariance, d·(d+1)/2 numbers, is summed in one pass over the rows after one for the
-// means, and its eigenvectors are found on one subtask, in about 10·d³ operations.
+// One pass over the rows computes the means, another the covariance of d·(d+1)/2 numbers.
+// One subtask finds its eigenvectors in about 10·d³ operations.
 type PCA struct {
 	// Columns are numbers and vectors, whose components are taken in this order. Required.
 	Columns []string `json:"columns"`
@@ -28,7 +28,8 @@ type PCA struct {
 	Output string `json:"output,omitempty"`
 	// K is the number of components kept; 0 means all.
 	K int `json:"k,omitempty"`
-	// Whiten divides each component by its standard deviation. One without any becomes 0.
+	// Whiten divides each component by its standard deviation. A component with deviation 0
+	// becomes 0.
 	Whiten bool `json:"whiten,omitempty"`
 	// WeightCol names a column of row weights, numbers of 0 or more: how often each row
 	// counts. Rows of weight 0 count for nothing. Empty: every row counts once.
@@ -50,7 +51,7 @@ func (p PCA) output() string {
 	return p.Output
 }
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns everything that is wrong with the parameters.
 func (p PCA) Validate() error {
 	err := checkNames(p.Columns, nil)
 	if p.K < 0 || p.K > maxPCA {
@@ -85,7 +86,7 @@ func (p PCA) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
 	return []arrow.Field{{Name: p.output(), Type: dt}}, err
 }
 
-// checkDim tells whether d components can be taken.
+// checkDim returns an error where d components cannot be taken.
 func (p PCA) checkDim(d int) error {
 	switch {
 	case d > maxPCA:
@@ -141,7 +142,7 @@ func (p PCA) finish(ctx context.Context, f *facts, inputs []model.Input) (model.
 	}
 	m := &PCAModel{Learned: Learned{p.Kind(), inputs, f.Rows}, Params: p, Sizes: f.Size, Mean: f.Mean, Components: vectors[:k]}
 	for _, v := range values[:k] {
-		v = max(v, 0) // what rounding leaves of nothing
+		v = max(v, 0) // rounding may leave less than 0
 		ratio := 0.0
 		if trace > 0 {
 			ratio = v / trace
@@ -163,9 +164,8 @@ type PCAModel struct {
 	Sizes      []int       `json:"sizes"` // components of each column
 	Mean       []float64   `json:"mean"`
 	Components [][]float64 `json:"components"` // directions, of length 1
-	// Variance is that along each direction, with division by the rows, or by what they weigh,
-	// less one; Ratio its
-	// share of that of all directions.
+	// Variance is the variance along each direction, divided by the number of rows, or their
+	// weight, less one. Ratio is its share of the variance along all directions.
 	Variance []float64 `json:"variance"`
 	Ratio    []float64 `json:"ratio"`
 }

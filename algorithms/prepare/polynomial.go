@@ -12,12 +12,12 @@ import (
 )
 
 // PolynomialFeatures makes a dense vector of all products of up to Degree components of
-// columns: for a and b and degree 2: a, b, a², ab, b². Products of fewer factors come
-// first, those of as many in the order of their factors. Each is the product of its factors
-// but the last, times the last.
+// columns. For a and b and degree 2 these are a, b, a², ab, b². Products of fewer factors
+// come first; products of equally many are in the order of their factors. Factors are
+// multiplied from the first to the last.
 type PolynomialFeatures struct {
-	// Columns are numbers, bools and dense vectors, whose components are taken in this order.
-	// Required. None may be null; NaN stays NaN.
+	// Columns are numbers, bools and dense vectors, whose components are taken in this
+	// order. Required. Nulls are errors; NaN stays NaN.
 	Columns []string `json:"columns"`
 	// Output names the vector column; empty means "features".
 	Output string `json:"output,omitempty"`
@@ -25,7 +25,7 @@ type PolynomialFeatures struct {
 	Degree int `json:"degree,omitempty"`
 	// InteractionOnly leaves out products that have a factor twice.
 	InteractionOnly bool `json:"interaction_only,omitempty"`
-	// Bias puts a component 1 before all others.
+	// Bias adds a component of value 1 before all others.
 	Bias bool `json:"bias,omitempty"`
 }
 
@@ -45,7 +45,7 @@ func (p PolynomialFeatures) output() string {
 	return p.Output
 }
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns everything that is wrong with the parameters.
 func (p PolynomialFeatures) Validate() error {
 	err := checkNames(p.Columns, nil)
 	if p.Degree < 0 || p.Degree > maxDegree {
@@ -54,7 +54,7 @@ func (p PolynomialFeatures) Validate() error {
 	return err
 }
 
-// product is a component of the result: another one times a component of the input.
+// product is a component of the result: an earlier product times a component of the input.
 type product struct {
 	before int // -1: 1
 	factor int
@@ -67,7 +67,7 @@ func (p PolynomialFeatures) products(d int) ([]product, error) {
 		degree = defaultDegree
 	}
 	var all []product
-	from, to := -1, 0 // those of one factor fewer
+	from, to := -1, 0 // range of the products with one factor fewer
 	for range degree {
 		next := len(all)
 		for before := from; before < to; before++ {
@@ -153,7 +153,7 @@ func (m *PolynomialModel) dim() int {
 // input.
 func (m *PolynomialModel) Powers() [][]int {
 	d := m.dim()
-	all, _ := m.Params.products(d) // check has been passed
+	all, _ := m.Params.products(d) // check has passed
 	powers := make([][]int, len(all))
 	for i, q := range all {
 		powers[i] = make([]int, d)
@@ -225,7 +225,7 @@ func (m *PolynomialModel) Bind(l *model.Layout) (model.Step, error) {
 		} else {
 			values = row[out[0]].MakeDense(len(all))
 		}
-		// The products of one factor are the components.
+		// The products of one factor are the components themselves.
 		at := 0
 		for i := range in {
 			putDense(&row[in[i]], values[at:at+m.Sizes[i]])

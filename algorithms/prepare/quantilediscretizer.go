@@ -10,18 +10,19 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// QuantileDiscretizer puts numbers into buckets of about as many rows each: the bounds are
-// the quantiles 1/n, 2/n, … (n-1)/n of the values that are not missing, exact and with
-// linear interpolation. Bounds that are the same are taken as one, so that there may be
-// fewer buckets. Buckets are numbered as Bucketizer does.
+// QuantileDiscretizer puts numbers into n buckets with about the same number of rows. The
+// bounds are the quantiles 1/n, 2/n, … (n-1)/n of the values that are not missing, exact and
+// with linear interpolation. Equal bounds count once, so there may be fewer buckets. Buckets
+// are numbered as Bucketizer does.
 type QuantileDiscretizer struct {
 	// Columns are the columns of numbers. Required.
 	Columns []string `json:"columns"`
 	// Outputs names the columns of buckets; none means that they replace Columns.
 	Outputs []string `json:"outputs,omitempty"`
-	// Buckets is their number, at least 2; 0 means 10.
+	// Buckets is the number of buckets, at least 2; 0 means 10.
 	Buckets int `json:"buckets,omitempty"`
-	// Unknown says what becomes of null and NaN. Keep gives them the number behind the last.
+	// Unknown says what happens to null and NaN. Keep gives them a number after the last
+	// bucket.
 	Unknown Unknown `json:"unknown"`
 	// WeightCol names a column of row weights, numbers of 0 or more: how often each row
 	// counts. Rows of weight 0 count for nothing. Empty: every row counts once.
@@ -36,7 +37,7 @@ const (
 	maxBuckets     = 10_000
 )
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns everything that is wrong with the parameters.
 func (p QuantileDiscretizer) Validate() error {
 	errs := []error{checkNames(p.Columns, p.Outputs), checkEnum(p.Unknown), p.Unknown.encoders()}
 	if p.Buckets != 0 && (p.Buckets < 2 || p.Buckets > maxBuckets) {
@@ -78,7 +79,7 @@ func (p QuantileDiscretizer) Fit(rows *engine.Dataset) *engine.Dataset {
 	})
 }
 
-// increasing drops bounds that are not above those before them.
+// increasing drops bounds that are not above the bound before them.
 func increasing(bounds []float64) []float64 {
 	kept := bounds[:1]
 	for _, v := range bounds[1:] {

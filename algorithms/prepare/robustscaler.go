@@ -9,9 +9,9 @@ import (
 )
 
 // RobustScaler subtracts the median and divides by the distance between two quantiles, by
-// default the quartiles, which outliers do not move. It takes numbers and dense vectors,
-// each component by itself. Where the quantiles are the same it only centres. Quantiles are
-// exact, with linear interpolation. Missing values count for nothing and stay missing.
+// default the quartiles. Outliers do not move these. It takes numbers and dense vectors,
+// each component by itself. Where the quantiles are equal, it only centres. Quantiles are
+// exact, with linear interpolation. Missing values are ignored and stay missing.
 type RobustScaler struct {
 	// Columns are the columns to scale. Required.
 	Columns []string `json:"columns"`
@@ -39,7 +39,7 @@ func (p RobustScaler) bounds() (lower, upper float64) {
 	return p.Lower, p.Upper
 }
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns everything that is wrong with the parameters.
 func (p RobustScaler) Validate() error {
 	err := checkNames(p.Columns, p.Outputs)
 	if lower, upper := p.bounds(); !(0 <= lower && lower < upper && upper <= 1) {

@@ -11,13 +11,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// ScalerModel is what all scalers learn: for each component of each column a shift s and a
-// scale c, and for all of them a width w and a low end l, so that x becomes
+// ScalerModel is the model of all scalers. It has a shift s and a scale c for each component
+// of each column, and one width w and low end l for all. A value x becomes
 //
 //	(x − s) / c · w + l
 //
-// Null stays null and NaN stays NaN. Components that sparse vectors leave out stay 0: the
-// shift of sparse columns is 0, and so is the low end.
+// Null stays null and NaN stays NaN. Components that sparse vectors leave out stay 0, as
+// sparse columns have shift 0 and low end 0.
 type ScalerModel struct {
 	Learned `json:"-"`
 	Columns []string    `json:"columns"`
@@ -33,7 +33,7 @@ type ScalerModel struct {
 // Encode returns the model's file.
 func (m *ScalerModel) Encode() ([]byte, error) { return encode(m) }
 
-// Transform adds the scaled columns to rows, in place of those of their names.
+// Transform adds the scaled columns to rows, replacing columns of the same names.
 func (m *ScalerModel) Transform(rows *engine.Dataset) *engine.Dataset { return transform(m, rows) }
 
 func (m *ScalerModel) check() error {
@@ -86,7 +86,7 @@ func (m *ScalerModel) Bind(l *model.Layout) (model.Step, error) {
 	}, nil
 }
 
-// scale computes a cell from another.
+// scale writes the scaled value of a cell to another cell.
 func (m *ScalerModel) scale(from, to *model.Cell, shift, scale []float64) error {
 	switch from.Kind {
 	case model.NullCell:
@@ -128,8 +128,8 @@ func (m *ScalerModel) value(v, shift, scale float64) float64 {
 	return v
 }
 
-// learnScale adds the queue of a scaler. of returns shift and scale of a feature; sparse
-// tells whether it is one of a sparse vector.
+// learnScale adds the queue of a scaler. of returns shift and scale of a feature. sparse
+// says whether the feature is a component of a sparse vector.
 func learnScale(p parameters, rows *engine.Dataset, columns, outputs []string, weight string, m ScalerModel, passes []pass, of func(f *facts, feature int, sparse bool) (shift, scale float64)) *engine.Dataset {
 	return fit(p, rows, func() *engine.Dataset {
 		fields, _ := find(arrowrows.Arrow(rows.Schema()), columns, numberColumns|vectorColumns, "") // fit has checked them

@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// The values that scalers and others are compared with are those of scikit-learn 1.9.1 on
-// the same rows: StandardScaler().fit_transform, RobustScaler().fit_transform and so on.
+// Reference values are those of scikit-learn 1.9.1 on the same rows:
+// StandardScaler().fit_transform, RobustScaler().fit_transform and so on.
 
 var absent = math.NaN()
 
@@ -85,14 +85,14 @@ func TestRobustScaler(t *testing.T) {
 	near(t, r, "rooms", 0.10416666666666669, -0.31250000000000006, 0.10416666666666669, -0.10416666666666669, 0.9375000000000002, -0.5208333333333335, -0.9375000000000002, 0.10416666666666669)
 }
 
-// The mean of many equal numbers is that number, though the sum of them is rounded.
+// The mean of many equal numbers is that number, although their sum is rounded.
 func TestStandardScalerOfAConstant(t *testing.T) {
 	rows := make([]sample, 1000)
 	for i := range rows {
 		rows[i] = samples(false)[0]
 	}
 	sum := 0.0
-	for range 125 { // of a shard
+	for range 125 { // rows of a shard
 		sum += rows[0].Same
 	}
 	require.NotEqual(t, 0.1, sum/125)
@@ -111,7 +111,7 @@ func TestScalersOfOneRow(t *testing.T) {
 	near(t, r, "vector", 0, 0, 0)
 }
 
-// Order statistics are those of a sort.
+// Order statistics equal those found by sorting.
 func TestQuantilesAreExact(t *testing.T) {
 	wild := trial.Wild(501, 1)
 	sorted := append([]float64(nil), wild.X...)
@@ -172,7 +172,7 @@ func TestScalersTellWhatIsWrong(t *testing.T) {
 	fails(t, rows, prepare.StandardScaler{Columns: []string{"age"}}, "exceeds the range")
 }
 
-// Deviations whose squares are beyond the range of float64, or below it, are deviations.
+// Deviations are right even where their squares exceed or underflow float64.
 func TestStandardScalerOfTinyAndHugeNumbers(t *testing.T) {
 	for _, unit := range []float64{1e-320, 1e-200, 1e-100, 1, 1e200, 1e307} {
 		rows := samples(false)[:4]

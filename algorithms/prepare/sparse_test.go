@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 )
 
-// Whatever a caller puts in a cell, a step says what is wrong with it.
+// Whatever a caller puts into a cell, a step reports what is wrong with it.
 func TestStepsRefuseBadSparseVectors(t *testing.T) {
 	columns := []string{"sparse"}
 	bad := []struct {

@@ -6,10 +6,10 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// StandardScaler makes columns have mean 0 and standard deviation 1, with division by the
-// number of values, or by what they weigh. It takes numbers and vectors, each component by itself. Sparse vectors
-// are scaled without being centred. A constant component has no deviation and is only
-// centred. Missing values, null and NaN, count for nothing and stay missing.
+// StandardScaler scales columns to mean 0 and standard deviation 1. The deviation divides by
+// the number of values, or by their weight. It takes numbers and vectors, each component by
+// itself. Sparse vectors are scaled without being centred. A constant component is only
+// centred. Missing values, null and NaN, are ignored and stay missing.
 type StandardScaler struct {
 	// Columns are the columns to scale. Required.
 	Columns []string `json:"columns"`
@@ -27,7 +27,7 @@ type StandardScaler struct {
 // Kind returns "standard-scaler".
 func (StandardScaler) Kind() string { return "standard-scaler" }
 
-// Validate tells what is wrong with the parameters, all of it.
+// Validate returns everything that is wrong with the parameters.
 func (p StandardScaler) Validate() error { return checkNames(p.Columns, p.Outputs) }
 
 func (p StandardScaler) outputs(schema *arrow.Schema) ([]arrow.Field, error) {

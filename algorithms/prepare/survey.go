@@ -19,13 +19,13 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// A survey is the queue that a preparation learns by. Each superstep is a pass over the
-// rows, which adds up numbers, takes maxima, or counts categories; the first is always
-// that of shapes. Sums are per shard and up the tree over shards.
+// A survey is the queue that learns a preparation. Each superstep is a pass over the rows.
+// It sums numbers, takes maxima, or counts categories. The first pass is always shapes. Sums
+// go per shard and up the tree over shards.
 //
-// Columns are seen as features, one behind the other: a scalar column is one, a vector
-// column as many as it has components. Null and NaN are missing values; an infinity is an
-// error.
+// Columns are laid out as features, one after the other. A scalar column is one feature;
+// each component of a vector column is one. Null and NaN are missing values; an infinity is
+// an error.
 
 // Objects of the queue.
 var (
@@ -38,11 +38,11 @@ var (
 	totalCounts  = shared.Replicated("categories", shared.Msgpack[*categories]())
 )
 
-// facts are what a survey has learned so far, the same on every subtask.
+// facts are the results of a survey so far. They are the same on every subtask.
 type facts struct {
-	Pass    int       // done so far
-	Rows    int64     // of all shards, those that weigh nothing left out
-	Weight  float64   // of them; as many where there are no weights
+	Pass    int       // passes done so far
+	Rows    int64     // in all shards, without rows of weight 0
+	Weight  float64   // of these rows; their number where there are no weights
 	Present []int64   // by column: rows that are not null
 	Weighty []float64 // by column: their weight
 	Size    []int     // by column: components; 1 for a scalar
@@ -53,7 +53,7 @@ type facts struct {
 	Total     []float64 // by feature: their weight
 	Zeros     []float64 // by feature: weight of the entries that sparse vectors leave out
 	Mean      []float64
-	Unit      []float64 // by feature: of the distances to the mean, while they are squared
+	Unit      []float64 // by feature: of the distances to the mean when they are squared
 	Deviation []float64 // by feature: standard deviation
 	Least     []float64
 	Most      []float64
@@ -69,37 +69,38 @@ type facts struct {
 // keep no state.
 type pass struct {
 	name string
-	// size returns how many sums and maxima the pass needs.
+	// size returns the numbers of sums and maxima that the pass needs.
 	size func(f *facts) (sums, maxima int)
-	// sum and most add the rows of a shard to them; nil where there are none.
+	// sum adds the rows of a shard to the sums, most to the maxima. Each is nil where there
+	// are none.
 	sum, most func(w *work, out []float64) error
-	// settle takes the results.
+	// settle stores the results in the facts.
 	settle func(f *facts, sums, most []float64) error
-	// count tells by column whether to count its categories; nil means none.
+	// count says, by column, whether to count its categories; nil means none.
 	count []bool
 }
 
-// work is what a subtask needs to read its rows.
+// work is the state of a subtask for reading its rows.
 type work struct {
 	facts   *facts
 	names   []string
-	dense   []bool // by column: rows are seen whole, not only entries other than zero
+	dense   []bool // by column: all components are visited, not only the listed entries
 	reader  *model.Reader
-	row     []model.Cell // of the columns, and of the weight behind them if there is one
-	weighed int          // the weight's place in row; -1: every row weighs 1
+	row     []model.Cell // of the columns, then of the weight if there is one
+	weighed int          // place of the weight in row; -1: every row weighs 1
 	weights rows.Checker // of the weight's column
 	weight  float64      // of the row at hand
 	frame   arrow.Record
 	scratch []float64
 }
 
-// survey describes a queue to add.
+// survey describes the queue to add.
 type survey struct {
 	name    string // of the queue
 	lax     bool   // infinities are let through
 	columns []string
-	weight  string // the column of the weights of rows; empty: every row weighs 1
-	passes  []pass // behind that of shapes
+	weight  string // column of row weights; empty: every row weighs 1
+	passes  []pass // after shapes
 	finish  func(ctx context.Context, f *facts, inputs []model.Input) (model.Model, error)
 }
 
@@ -146,7 +147,7 @@ func (s survey) add(d *engine.Dataset) *engine.Dataset {
 		Exec()
 }
 
-// weights is the column of the weights of rows.
+// weights returns the column of row weights.
 func (s survey) weights() rows.Column {
 	c := rows.Weights(s.weight)
 	c.Option = "WeightCol"
@@ -162,7 +163,7 @@ func inputsOf(schema *arrow.Schema) []model.Input {
 	return inputs
 }
 
-// plan makes room for what the superstep adds up.
+// plan allocates the sums and maxima of the superstep.
 func (s survey) plan(ctx *comqueue.ComContext, schema *arrow.Schema) error {
 	if !surveyFacts.Has(ctx) {
 		surveyFacts.Put(ctx, &facts{Size: make([]int, len(s.columns)), Present: make([]int64, len(s.columns)), Weighty: make([]float64, len(s.columns))})
@@ -268,15 +269,15 @@ func (s survey) settle(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// open points the work at the rows of a shard.
+// open sets the work to read the rows of a shard.
 func (w *work) open(ctx *comqueue.ComContext, shard int) *work {
 	w.frame = arrowrows.Record(surveyRows.Get(ctx, shard).Batch())
 	w.reader.Reset(arrowrows.Batch(w.frame))
 	return w
 }
 
-// each calls visit with the cells of every row of the shard that weighs something, whose
-// weight is w.weight meanwhile.
+// each calls visit with the cells of every row of the shard with a weight above 0. w.weight
+// is the weight of that row during the call.
 func (w *work) each(visit func(row []model.Cell) error) error {
 	for i := range int(w.frame.NumRows()) {
 		w.reader.Read(i, w.row)
@@ -293,8 +294,8 @@ func (w *work) each(visit func(row []model.Cell) error) error {
 	return nil
 }
 
-// values calls visit with every value of the shard that is there and not missing: its
-// feature and itself. Entries that sparse vectors leave out are not visited.
+// values calls visit with the feature and the value of everything in the shard that is not
+// missing. Entries that sparse vectors leave out are not visited.
 func (w *work) values(visit func(feature int, v float64)) error {
 	return w.each(func(row []model.Cell) error {
 		for c := range row {
@@ -323,7 +324,8 @@ func (w *work) values(visit func(feature int, v float64)) error {
 	})
 }
 
-// shapes is the first pass: it checks the values and learns rows and sizes.
+// shapes is the first pass. It checks the values and learns the numbers of rows and
+// components.
 func shapes(schema *arrow.Schema, lax bool) pass {
 	n := schema.NumFields()
 	ragged := make([]bool, n)
@@ -403,8 +405,8 @@ func checkFinite(c *model.Cell) error {
 	return nil
 }
 
-// sizeOf returns the components of a cell, -1 of a null. Of a sparse vector whose size is
-// open it is the least that its indices allow.
+// sizeOf returns the number of components of a cell, or -1 for a null. For a sparse vector
+// of open size, it is the least that the indices allow.
 func sizeOf(c *model.Cell) int {
 	switch c.Kind {
 	case model.NullCell:

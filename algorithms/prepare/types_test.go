@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// narrow is a row of other types than float64, and of a vector that may be null.
+// narrow is a row with types other than float64, and with a vector that may be null.
 type narrow struct {
 	Byte  uint8      `column:"byte"`
 	Float float32    `column:"float"`
@@ -55,8 +55,8 @@ func TestOtherTypes(t *testing.T) {
 	}, `column "maybe": it is null`)
 }
 
-// A model is refused on a table without its columns, or with other types, when the job is
-// built.
+// When the job is built, a model is refused on a table without its columns or with other
+// types.
 func TestModelsOnOtherTables(t *testing.T) {
 	for _, s := range []model.Stage{
 		prepare.StandardScaler{Columns: []string{"rooms"}},

@@ -6,21 +6,21 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 )
 
-// Unknown says what becomes of a row with a value that a preparation has no place for: one
-// that was not there in training, null, or NaN.
+// Unknown says what happens to a row with an unknown value: one that training did not have,
+// null, or NaN.
 type Unknown int
 
 const (
-	// Refuse fails the run, or the scoring of the row, naming column and value.
+	// Refuse fails the run, or the scoring of the row, and names column and value.
 	Refuse Unknown = iota
-	// Keep gives such values a place of their own; see the preparation for which.
+	// Keep gives such values a place of their own, which each preparation documents.
 	Keep
-	// Skip leaves the row out; a single row is answered with model.ErrSkip.
+	// Skip leaves the row out. Scoring a single row returns model.ErrSkip.
 	Skip
 	// Zeros, of OneHotEncoder only, makes all components 0.
 	Zeros
-	// Shares, of OneHotEncoder only, puts a row between the values of training: each component
-	// is the share of the rows of training that have its value.
+	// Shares, of OneHotEncoder only, averages over the values of training: each component is
+	// the share of training rows with its value.
 	Shares
 )
 
@@ -35,7 +35,7 @@ func (u Unknown) MarshalText() ([]byte, error) { return unknowns.Text(u) }
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
 func (u *Unknown) UnmarshalText(text []byte) error { return unknowns.Parse(u, text) }
 
-// encoders tells that a policy is one that OneHotEncoder alone has.
+// encoders returns an error for a policy that only OneHotEncoder has.
 func (u Unknown) encoders() error {
 	if u == Zeros || u == Shares {
 		return fmt.Errorf("Unknown is %s, which only OneHotEncoder has", u)
@@ -43,7 +43,7 @@ func (u Unknown) encoders() error {
 	return nil
 }
 
-// skips says that a preparation, or the model of one, may leave rows out.
+// skips reports whether a preparation, or its model, may leave rows out.
 func skips(p any) bool {
 	has, ok := p.(interface{ unknown() Unknown })
 	return ok && has.unknown() == Skip

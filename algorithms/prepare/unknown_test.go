@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What may leave rows out says so: places of rows are not told behind it.
+// Preparations that may leave rows out declare it. After them, errors do not give the places
+// of rows.
 func TestPreparationsThatLeaveRowsOut(t *testing.T) {
 	for _, u := range []Unknown{Refuse, Keep, Skip, Shares} {
 		for _, p := range []any{

@@ -51,8 +51,8 @@ func TestVectorAssembler(t *testing.T) {
 	fails(t, nil, prepare.VectorAssembler{Columns: []string{"ragged"}}, "no rows")
 }
 
-// TestColumnsWithoutComponents: a column of text with one value says nothing, and must not
-// keep the others from being used.
+// TestColumnsWithoutComponents: a text column with a single value gives no component, and
+// the other columns can still be used.
 func TestColumnsWithoutComponents(t *testing.T) {
 	same := samples(false)
 	for i := range same {
@@ -96,7 +96,7 @@ func TestFeatureHasher(t *testing.T) {
 	m, r := try(t, rows, s)
 	golden(t, m)
 	require.Equal(t, "sparse[1000]", typeOf(t, r, "features"))
-	// By the definition.
+	// place computes the hash by its definition.
 	place := func(column, value string) (int, float64) {
 		h := xxh3.HashStringSeed(value, xxh3.HashString(column))
 		return int((h >> 1) % 1000), 1 - 2*float64(h&1)
@@ -148,7 +148,7 @@ func TestNormalizer(t *testing.T) {
 	near(t, r, "n", 1.0, 0.0, 0.0, 1.0, -1.0, 0.16666666666666666, 1.0, 0.00025, 0.7142857142857143, 1.0, 0.8571428571428571, -1.0, 0.0, 0.0, 1.0, 1.0)
 	require.Equal(t, "[0:0.25 3:-1] []", strings.Join(column(t, r, "s")[:2], " "))
 	golden(t, m)
-	// Lengths whose squares are beyond the range of float64, or below it.
+	// The squares of these lengths exceed or underflow float64.
 	far := samples(false)[:2]
 	far[0].Ragged, far[1].Ragged = []float64{3e200, -4e200}, []float64{3e-200, 4e-200}
 	_, r = quick(t, table(far), prepare.Normalizer{Columns: []string{"ragged"}})
@@ -156,7 +156,7 @@ func TestNormalizer(t *testing.T) {
 	far[0].Ragged = []float64{1.5e308, 1.5e308}
 	_, r = quick(t, table(far), prepare.Normalizer{Columns: []string{"ragged"}, Norm: prepare.L1})
 	near(t, r, "ragged", 0.5, 0.5, 3.0/7, 4.0/7)
-	// Nothing keeps a length beside an infinity, which scikit-learn refuses too.
+	// An infinity is refused, as in scikit-learn.
 	for _, norm := range []prepare.Norm{prepare.L2, prepare.L1, prepare.Max} {
 		far[1].Ragged, far[1].Sparse = []float64{1, math.Inf(-1)}, operators.SparseVector{Indices: []int32{3}, Values: []float64{math.Inf(1)}}
 		fails(t, far, prepare.Normalizer{Columns: []string{"ragged"}, Norm: norm}, `column "ragged": component 1 is -Inf: want a finite number`, "row")

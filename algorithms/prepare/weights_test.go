@@ -22,7 +22,8 @@ type weighted struct {
 	W *float64               `column:"w"`
 }
 
-// weighty are rows with the weights 0 to 4, those of weight 0 with numbers far off.
+// weighty returns rows with the weights 0 to 4. Rows of weight 0 have numbers far from the
+// others.
 func weighty() []weighted {
 	var rows []weighted
 	for i := range 90 {
@@ -43,7 +44,7 @@ func weighty() []weighted {
 	return rows
 }
 
-// learn returns the model of a preparation of rows.
+// learn returns the model that a preparation learns from rows.
 func learn(t *testing.T, rows []weighted, s model.Stage) model.Binder {
 	t.Helper()
 	r := trial.Run(t, func(b *engine.Builder) { engine.Collect(s.Fit(operators.FromSlice(b, rows)), "model") })
@@ -52,7 +53,7 @@ func learn(t *testing.T, rows []weighted, s model.Stage) model.Binder {
 	return m
 }
 
-// numbersIn are what a model learned.
+// numbersIn returns the numbers that a model learned.
 func numbersIn(m model.Binder) [][]float64 {
 	switch m := m.(type) {
 	case *prepare.ScalerModel:
@@ -71,7 +72,7 @@ func numbersIn(m model.Binder) [][]float64 {
 	panic(m.Kind())
 }
 
-// Values of rows of weight 0 are none, and the others count as often as their rows weigh.
+// Values of rows of weight 0 are ignored. The others count by the weight of their rows.
 func TestCategoriesByWeight(t *testing.T) {
 	var rows []weighted
 	for _, r := range []struct {
@@ -85,8 +86,8 @@ func TestCategoriesByWeight(t *testing.T) {
 	require.Equal(t, [][]float64{{0.75, 0.25}}, m.Shares)
 }
 
-// TestMissingMakesNull: what is missing makes a null of the vector, and other values what they
-// make without.
+// TestMissingMakesNull: with NullMissing, missing values make the vector null; other values
+// give the same vector as without it.
 func TestMissingMakesNull(t *testing.T) {
 	type row struct {
 		C *string
@@ -108,8 +109,8 @@ func TestMissingMakesNull(t *testing.T) {
 	require.ErrorContains(t, prepare.OneHotEncoder{Columns: []string{"c"}, NullMissing: true, RefuseMissing: true}.Validate(), "RefuseMissing and NullMissing are both set")
 }
 
-// TestWeightsAreRepetitions: with weights that are whole numbers, what is learned is what it
-// is of rows repeated so often; without those of weight 0, whatever they hold.
+// TestWeightsAreRepetitions: integer weights give the model of rows repeated that often.
+// Rows of weight 0 are ignored, whatever they hold.
 func TestWeightsAreRepetitions(t *testing.T) {
 	rows := weighty()
 	var repeated []weighted
@@ -161,8 +162,9 @@ func TestWeightsAreRepetitions(t *testing.T) {
 }
 
 // TestWeightsThatAreNoWholeNumbers compares with StandardScaler().fit(x, sample_weight=w) of
-// scikit-learn 1.9.1, on x = 1, 2, 4, 8, 16 and w = 0.5, 0.25, 2, 0.125, 0.75, and with
-// medians and quantiles by hand: the values stand at 0, 0.5, 0.75, 2.75, 2.875 to 3.625.
+// scikit-learn 1.9.1, on x = 1, 2, 4, 8, 16 and w = 0.5, 0.25, 2, 0.125, 0.75. It also
+// compares with medians and quantiles by hand: the values begin at ranks 0, 0.5, 0.75, 2.75,
+// 2.875, and the last ends at 3.625.
 func TestWeightsThatAreNoWholeNumbers(t *testing.T) {
 	var rows []weighted
 	for i, w := range []float64{0.5, 0.25, 2, 0.125, 0.75} {
@@ -171,14 +173,16 @@ func TestWeightsThatAreNoWholeNumbers(t *testing.T) {
 	m := learn(t, rows, prepare.StandardScaler{Columns: []string{"x"}, WeightCol: "w"}).(*prepare.ScalerModel)
 	require.InEpsilon(t, 6.068965517241379, m.Shift[0][0], 1e-14)
 	require.InEpsilon(t, 5.2518045140678415, m.Scale[0][0], 1e-14)
-	// The median is at 2.625/2 = 1.3125: between the values at 1 and at 2, both 4; the quantile
-	// 0.9 at 2.3625, between those at 2, 4, and at 2.625, 4.
+	// The median is at rank 2.625/2 = 1.3125, between ranks 1 and 2, whose values are both
+	// 4. The quantile 0.9 is at rank 2.3625, between ranks 2 and 2.625, whose values are
+	// both 4.
 	median := learn(t, rows, prepare.Imputer{Columns: []string{"x"}, Strategy: prepare.Median, WeightCol: "w"})
 	require.Equal(t, [][]float64{{4}}, numbersIn(median))
-	// A third is at 0.875, between the values at 0, 1, and at 1, 4; two at 1.75.
+	// One third is at rank 0.875, between rank 0, of value 1, and rank 1, of value 4. Two
+	// thirds are at rank 1.75.
 	buckets := learn(t, rows, prepare.QuantileDiscretizer{Columns: []string{"x"}, Buckets: 3, WeightCol: "w"})
 	require.InDeltaSlice(t, []float64{1 + 3*0.875, 4}, numbersIn(buckets)[0], 1e-14)
-	// Weights of less than 1 in all.
+	// Weights that sum to less than 1.
 	for i := range rows {
 		*rows[i].W /= 16
 	}

@@ -23,20 +23,20 @@ type Options struct {
 	// Stratify names a label column whose values each fold has in the same proportions; empty
 	// means none.
 	Stratify string
-	// Seed is what the division into folds starts from; 0 means the seed of the job.
+	// Seed is the seed of the division into folds; 0 means the seed of the job.
 	Seed uint64
 	// Folds are used in place of K folds made at random, such as one of Split.
 	Folds []Fold
-	// Refit trains the best candidate on all rows, in the same job. As the best is known at
-	// the end only, every candidate is trained on all rows, which adds 1/(K-1) to the time.
+	// Refit trains the best candidate on all rows, in the same job. The best is known only
+	// at the end, so every candidate is trained on all rows, which adds 1/(K-1) to the time.
 	Refit bool
-	// AtOnce bounds the number of candidates that are trained at the same time: further ones
-	// wait for earlier ones to be measured, while their rows wait in memory or on disk. 0
-	// means all at once.
+	// AtOnce bounds the number of candidates that are trained at the same time; 0 means all.
+	// Further candidates wait until earlier ones are measured. Their rows wait in memory or
+	// on disk.
 	AtOnce int
 }
 
-// Validate tells what is wrong with the options, apart from columns.
+// Validate returns what is wrong with the options, except for missing columns.
 func (o Options) Validate() error {
 	switch {
 	case len(o.Metrics) == 0:
@@ -61,20 +61,21 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// Comparison is what comes of comparing candidates.
+// Comparison is the result of comparing candidates.
 type Comparison struct {
 	// Scores has a row of type Score for every candidate, metric and fold, in that order of
 	// precedence. Collect it and read it with TableOf.
 	Scores *engine.Dataset
-	// Best has the encoded model of the best candidate, trained on all rows, as Fit of its
-	// stage returns one; nil without Refit. Where candidates are of several kinds, model.KindOf
-	// tells which it is, and there may be no more than the column of the model.
+	// Best has the encoded model of the best candidate, trained on all rows, in the form in
+	// which Fit of its stage returns it. It is nil without Refit. Where candidates are of
+	// several kinds, model.KindOf tells the kind, and the dataset may have only the model's
+	// column.
 	Best *engine.Dataset
 }
 
-// CrossValidate compares candidates: each is trained on the rows of every fold and measured
-// on those held out, all in one job. The rows are read once. Candidates are ranked by the
-// mean of the first metric over the folds; of several that are as good, the first is the
+// CrossValidate compares candidates, all in one job: for every fold, each is trained on the
+// fold's training rows and measured on its held-out rows. The rows are read once. Candidates
+// are ranked by the mean of the first metric over the folds. Among equals the first is the
 // best.
 //
 // A candidate whose training fails fails the job; the message names the candidate and the
@@ -142,21 +143,21 @@ type comparing struct {
 	folds      []Fold
 	candidates []Candidate
 
-	evaluations []*engine.Dataset // in the order they are added
-	read        []reading         // what of each
-	done        []*engine.Dataset // of each candidate, what says that it is measured
-	refitted    []*engine.Dataset // of each candidate
+	evaluations []*engine.Dataset // in the order in which they are added
+	read        []reading         // by evaluation
+	done        []*engine.Dataset // by candidate: complete when it is measured
+	refitted    []*engine.Dataset // by candidate
 }
 
-// reading says what the row of an evaluation tells.
+// reading lists the metrics that the row of an evaluation has.
 type reading struct {
 	candidate, fold int
 	metrics         []int // of Options.Metrics
 	columns         []int // of the evaluation's row
 }
 
-// addCandidate trains a candidate on each fold and on all rows. It is false where
-// something was refused, which has been reported.
+// addCandidate trains a candidate on each fold and on all rows. It is false after an error,
+// which it has reported.
 func (c *comparing) addCandidate(i int, rows *engine.Dataset) bool {
 	var wait *engine.Dataset
 	if n := c.options.AtOnce; n > 0 && i >= n {
@@ -193,13 +194,13 @@ func (c *comparing) addCandidate(i int, rows *engine.Dataset) bool {
 	return true
 }
 
-// place is how messages call the training of a candidate on some rows. The name of one of a
-// Grid has its parameters.
+// place names, in messages, the training of a candidate on some rows. The name of a
+// candidate of a Grid has its parameters.
 func (c *comparing) place(candidate int, rows string) string {
 	return fmt.Sprintf("candidate %q, %s", c.candidates[candidate].Name, rows)
 }
 
-// addEvaluations measures what a candidate gives for the held-out rows of a fold.
+// addEvaluations measures a candidate on the held-out rows of a fold.
 func (c *comparing) addEvaluations(candidate, fold int, applied *engine.Dataset) bool {
 	if applied == nil || applied.Poisoned() {
 		return false
@@ -231,7 +232,7 @@ func (c *comparing) addEvaluations(candidate, fold int, applied *engine.Dataset)
 	return true
 }
 
-// after returns the rows once another dataset is complete; at once where it is nil.
+// after returns the rows once other is complete, or at once where other is nil.
 func after(rows, other *engine.Dataset) *engine.Dataset {
 	if other == nil || rows.Poisoned() {
 		return rows
@@ -243,7 +244,7 @@ func after(rows, other *engine.Dataset) *engine.Dataset {
 	})
 }
 
-// waiter hands rows on. That its side input is complete before it opens is its purpose.
+// waiter passes rows on. It only serves to wait: the side input is complete before it opens.
 type waiter struct{ noop }
 
 func (waiter) Process(_ *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
@@ -251,7 +252,7 @@ func (waiter) Process(_ *engine.Context, _, shard int, in engine.Batch, out engi
 	return out.Emit(shard, arrowrows.Batch(rows))
 }
 
-// doneRow is a row of what says that something is complete; there is none.
+// doneRow is the row type of addDone, whose dataset has no rows.
 type doneRow struct{ Done bool }
 
 // addDone returns a dataset without rows that is complete when others are.
@@ -266,7 +267,7 @@ func (c *comparing) addDone(others []*engine.Dataset) *engine.Dataset {
 	})
 }
 
-// swallower takes rows and gives none.
+// swallower drops all rows.
 type swallower struct{ noop }
 
 func (swallower) Process(*engine.Context, int, int, engine.Batch, engine.Output) error { return nil }
@@ -337,9 +338,9 @@ type encoded struct {
 	Model string `column:"model"`
 }
 
-// addBest adds the operator that picks the model of the best candidate. Beside the model a
-// dataset may tell more, such as the type of labels: it is kept where all have the same
-// columns.
+// addBest adds the operator that picks the model of the best candidate. A dataset may have
+// columns beside the model, such as the type of labels. They are kept where all datasets
+// have the same columns.
 func (c *comparing) addBest(ranked *engine.Dataset) *engine.Dataset {
 	inputs := []engine.Port{}
 	schema := c.refitted[0].Schema()

@@ -79,7 +79,7 @@ var (
 		selection.Over("factor", func(s *shrunk, f float64) { s.Factor = f }, 0.5, 1, 1.5))
 )
 
-// compared adds a comparison to a job and collects what comes of it.
+// compared adds a comparison to a job and collects its results.
 func compared(b *engine.Builder, rows *engine.Dataset, candidates []selection.Candidate, o selection.Options) {
 	c := selection.CrossValidate(rows, candidates, o)
 	engine.Collect(c.Scores, "scores")
@@ -95,7 +95,7 @@ func tableOf(t testing.TB, r *engine.Result) *selection.Table {
 	return table
 }
 
-// The same by hand: means of the rows outside of each fold, and errors within.
+// The same by hand: means of the rows outside each fold, and errors within it.
 func TestCrossValidationEqualsLoops(t *testing.T) {
 	rows := observations(61)
 	o := selection.Options{K: 4, Seed: 5, Refit: true, Metrics: selection.Regression(regressionCols, "rmse", "mae")}
@@ -156,7 +156,7 @@ func TestCrossValidationEqualsLoops(t *testing.T) {
 	require.Equal(t, alone, best)
 }
 
-// However many candidates run at once, at any parallelism: the same bits.
+// The bits are the same however many candidates run at once and at any parallelism.
 func TestCrossValidationSameBits(t *testing.T) {
 	rows := observations(40)
 	var texts []string
@@ -241,7 +241,7 @@ func TestComparisonOfASplit(t *testing.T) {
 	require.Error(t, err)
 }
 
-// The source is in the graph once, however many candidates and folds there are.
+// The graph has the source once, whatever the number of candidates and folds.
 func TestRowsAreReadOnce(t *testing.T) {
 	job := engine.Define("compare", func(b *engine.Builder, _ struct{}) error {
 		o := selection.Options{K: 4, Refit: true, Metrics: selection.Regression(regressionCols, "rmse", "mae")}

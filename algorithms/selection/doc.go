@@ -18,13 +18,13 @@
 // # Folds
 //
 // KFold, Stratified and Split divide rows by a random permutation of their places in the
-// dataset, or of the places among the rows with the same label. So parts are of equal size,
-// up to one row. Where a row goes depends on the seed and on the rows before it, not on
+// dataset, or of their places among the rows with the same label. Sizes of parts differ by
+// at most one row. Where a row goes depends on the seed and on the rows before it, not on
 // parallelism nor on the number of shards. Rows stay in their shards and in their order.
 //
 // # One job
 //
-// The rows come from one source, are numbered once, and every fold picks its own. The
-// trainings of all folds and candidates then run side by side; each holds the rows it
-// trains on, which Options.AtOnce bounds. Results do not depend on it.
+// The rows are read from one source and numbered once; every fold picks its own. The
+// trainings of all folds and candidates then run side by side, and each holds the rows that
+// it trains on. Options.AtOnce bounds how many do so at once. Results do not depend on it.
 package selection

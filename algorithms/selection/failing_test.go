@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// TestFailuresNameTheCandidate: the one whose training, application or measure fails, by the
-// parameters of a grid, the fold, and the stage of a pipeline.
+// TestFailuresNameTheCandidate: where the training, application or measure of a candidate
+// fails, the message has its parameters in the grid, the fold, and the stage of a pipeline.
 func TestFailuresNameTheCandidate(t *testing.T) {
 	type row struct {
 		ID      int64
@@ -44,7 +44,7 @@ func TestFailuresNameTheCandidate(t *testing.T) {
 		selection.Over("columns", func(p *linear.Params, names []string) { p.FeatureCols = names }, []string{"a"}, []string{"c"}))
 	trial.Fails(t, of(from, missing, options), `candidate "columns=[c]", fold 0: linear.Train: `, `"c"`)
 
-	// The row is in every training set but one: given folds tell which.
+	// The row is in every training set but one. The given folds determine which.
 	folds := func(b *engine.Builder) []selection.Fold {
 		good := operators.FromSlice(b, rows[:15])
 		return []selection.Fold{{Train: good, Test: good}, {Train: from(b), Test: good}}

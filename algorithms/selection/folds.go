@@ -14,23 +14,23 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Fold is a way to divide rows: what to train on, and what to measure by.
+// Fold is a way to divide rows: some to train on, and some to measure by.
 type Fold struct {
 	Train, Test *engine.Dataset
 }
 
-// KFold divides rows at random into k parts of sizes that differ by at most one, and
-// returns k folds: each tests on one part and trains on the others. Rows stay in their
-// places. A seed of 0 is that of the job. Two calls for the same dataset, k and seed divide it
-// alike; divisions of other datasets, of a fold too, are independent of it.
+// KFold divides rows at random into k parts of sizes that differ by at most one, and returns
+// k folds: each tests on one part and trains on the others. Rows stay in their places. A
+// seed of 0 means the seed of the job. Two calls with the same dataset, k and seed divide it
+// alike. Divisions of other datasets are independent of it, even those of a fold.
 func KFold(rows *engine.Dataset, k int, seed uint64) []Fold {
 	return folds("selection.KFold", rows, "", k, seed)
 }
 
-// Stratified is KFold in which the rows of each value of a label column are divided evenly
-// too: the numbers of rows with a label differ by at most one among the parts, and so do
-// those of all rows. A label that fewer than k rows have is missing in some parts. The label
-// is of any scalar type; null is one as well.
+// Stratified is KFold that also divides the rows of each label evenly: the numbers of rows
+// with a label differ by at most one among the parts, and so do the sizes of the parts. A
+// label with fewer than k rows is missing in some parts. The label column is of any scalar
+// type; null counts as a label.
 func Stratified(rows *engine.Dataset, label string, k int, seed uint64) []Fold {
 	const op = "selection.Stratified"
 	if label == "" {
@@ -42,20 +42,20 @@ func Stratified(rows *engine.Dataset, label string, k int, seed uint64) []Fold {
 
 // SplitOptions say how Split divides rows. The zero value of each field is its default.
 type SplitOptions struct {
-	// Test is the part of the rows to test on, between 0 and 1; 0 means a quarter. Of two rows
-	// or more, at least one is on either side.
+	// Test is the part of the rows to test on, between 0 and 1; 0 means a quarter. Where
+	// there are two rows or more, each side gets at least one.
 	Test float64
 	// Stratify names a label column whose values both sides have in the same proportions, up
 	// to one row; empty means none.
 	Stratify string
-	// Seed is what the random draws start from; 0 means the seed of the job. Two splits of
-	// the same dataset by the same options are the same; splits of other datasets, of a part
-	// too, are independent of it.
+	// Seed is the seed of the random draws; 0 means the seed of the job. Two splits of the
+	// same dataset by the same options are the same. Splits of other datasets are
+	// independent of it, even those of a part.
 	Seed uint64
 }
 
-// Split divides rows at random into some to train on and some to test on, in numbers that
-// are as near to the proportion as whole rows allow. Rows stay in their places.
+// Split divides rows at random into rows to train on and rows to test on. Their numbers are
+// as near to the proportion as whole rows allow. Rows stay in their places.
 func Split(rows *engine.Dataset, o SplitOptions) Fold {
 	const op = "selection.Split"
 	b := builderOf(op, rows)
@@ -88,7 +88,7 @@ func poisonedFolds(op string, rows *engine.Dataset, k int) []Fold {
 	return list
 }
 
-// divide adds the operators that number the parts and those that pick them.
+// divide adds the operators that number the parts, and the operators that pick them.
 func divide(op string, rows *engine.Dataset, d division) []Fold {
 	b := rows.Builder()
 	list := make([]Fold, max(d.parts, 1))
@@ -153,10 +153,12 @@ func divide(op string, rows *engine.Dataset, d division) []Fold {
 	return list
 }
 
-// testPart is the part to test on of rows that are divided by proportion; the other is 0.
+// testPart is the number of the test part of rows that are divided by proportion. The other
+// part is 0.
 const testPart = 1
 
-// division says how rows are divided: into parts, or, with none, by test into 0 and 1.
+// division says how rows are divided: into parts, or, where parts is 0, by the proportion
+// test into part 0 and testPart.
 type division struct {
 	stratify string
 	column   int // of the classes; -1: all rows are of one class
@@ -166,7 +168,7 @@ type division struct {
 	purpose  string // of the draws
 }
 
-// maxClasses bounds the number of classes, which every subtask holds for every shard.
+// maxClasses bounds the number of classes: every subtask holds their counts for every shard.
 const maxClasses = 10_000
 
 // classCount is how many rows of a class a shard has.
@@ -176,7 +178,7 @@ type classCount struct {
 	Rows  int64  `column:"rows"`
 }
 
-// classOf appends what tells the class of a row; nulls are a class of their own.
+// classOf appends text that identifies the class of a row. Nulls are a class of their own.
 func classOf(dst []byte, p *batch.Printer, row int) []byte {
 	if p.Null(row) {
 		return append(dst, "null"...)
@@ -244,7 +246,7 @@ type divider struct {
 	starts map[int][]int64 // by shard: how many rows of each class stand before it
 	orders []permutation   // of each class
 	offset []int64         // added to the places of a class, so that sizes even out
-	tests  []int64         // how many rows of each class to test on
+	tests  []int64         // number of rows of each class to test on
 
 	next []int64 // in the shard at hand
 	text []byte
@@ -349,7 +351,8 @@ func (o *divider) EndShard(*engine.Context, int, engine.Output) error {
 	return nil
 }
 
-// picker keeps the rows of a part, or those of the others, without their number.
+// picker keeps the rows of a part, or of all other parts, and drops the column of part
+// numbers.
 type picker struct {
 	noop
 	schema *arrow.Schema

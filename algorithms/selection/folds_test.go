@@ -23,8 +23,8 @@ type labelled struct {
 	Part  float64
 }
 
-// labelledRows are n rows, of which every third is of class a, every eleventh has no class
-// and the others are of class b.
+// labelledRows are n rows. Every third is of class a, every eleventh has no class, and the
+// others are of class b.
 func labelledRows(n int) []labelled {
 	a, b := "a", "b"
 	rows := make([]labelled, n)
@@ -192,7 +192,7 @@ func TestFoldsRefuseWhatTheyCannotDivide(t *testing.T) {
 	}, "has more than 10000 distinct values")
 }
 
-// A column that has the name of the one that numbers parts is no matter.
+// A column may have the same name as the internal column of part numbers.
 func TestFoldsKeepAllColumns(t *testing.T) {
 	train, _ := divided(t, labelledRows(9), func(d *engine.Dataset) []selection.Fold { return selection.KFold(d, 3, 0) })
 	for _, r := range train[1] {

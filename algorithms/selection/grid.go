@@ -13,13 +13,13 @@ type Candidate struct {
 	Stage model.Stage
 }
 
-// Axis is a parameter and the values it is to take, made by Over.
+// Axis is a parameter and the values that it takes. Over makes one.
 type Axis[P any] struct {
 	name   string
 	values []func(p *P) string // each sets a value and returns its text
 }
 
-// Over returns an axis: set stores a value in parameters.
+// Over returns an axis. set stores a value in parameters.
 func Over[P, V any](name string, set func(p *P, value V), values ...V) Axis[P] {
 	a := Axis[P]{name: name}
 	for _, v := range values {
@@ -31,9 +31,9 @@ func Over[P, V any](name string, set func(p *P, value V), values ...V) Axis[P] {
 	return a
 }
 
-// Grid returns a candidate for every combination of the values of some axes, the last axis
-// changing fastest, with the other parameters as in base. stage makes a stage of
-// parameters. Candidates are named after their values, such as "k=3 seed=1".
+// Grid returns a candidate for every combination of the values of the axes; the last axis
+// changes fastest. Other parameters are as in base. stage makes a stage of parameters.
+// Candidates are named after their values, such as "k=3 seed=1".
 //
 //	selection.Grid(kmeans.Params{VectorCol: "x"}, stageOf,
 //		selection.Over("k", func(p *kmeans.Params, k int) { p.K = k }, 2, 3, 4),

@@ -13,21 +13,22 @@ import (
 
 // Metric is a number that says how good predictions are.
 type Metric struct {
-	Name string // of the metric, and of the column of Evaluation that has it
-	// LessIsBetter says so; otherwise more is.
+	Name string // of the metric and of its column in the row of Evaluation
+	// LessIsBetter means that lower values are better; otherwise higher values are.
 	LessIsBetter bool
 	Evaluation   *Evaluation
 }
 
 // Evaluation computes metrics. Metrics that share one, by pointer, are computed together.
 type Evaluation struct {
-	// Evaluate takes rows that a model was applied to and returns a dataset of one row, with a
-	// number column for each metric. The functions of package evaluate do.
+	// Evaluate takes rows with the columns that a model has added. It returns a dataset of
+	// one row, with a number column for each metric, as the functions of package evaluate
+	// do.
 	Evaluate func(applied *engine.Dataset) *engine.Dataset
 }
 
-// Names of the metrics of each evaluation of package evaluate: those of which more is
-// better, and those of which less is.
+// metricNames has the metrics of each evaluation of package evaluate: first those where
+// higher is better, then those where lower is better.
 var metricNames = map[string][2][]string{
 	"binary":     {{"auc", "pr_auc", "ks", "accuracy", "precision", "recall", "specificity", "f1", "mcc"}, {"log_loss", "brier"}},
 	"multiclass": {{"accuracy", "precision_macro", "recall_macro", "f1_macro", "precision_micro", "recall_micro", "f1_micro", "precision_weighted", "recall_weighted", "f1_weighted", "kappa", "top_k_accuracy"}, {"log_loss"}},
@@ -36,8 +37,8 @@ var metricNames = map[string][2][]string{
 	"ranking":    {{"ndcg", "map", "mrr", "precision", "recall"}, nil},
 }
 
-// metricsOf returns the named metrics of an evaluation. One that is not known has no
-// evaluation, which CrossValidate reports.
+// metricsOf returns the named metrics of an evaluation. An unknown metric has no evaluation,
+// which CrossValidate reports.
 func metricsOf(kind string, names []string, evaluate func(*engine.Dataset) *engine.Dataset) []Metric {
 	known := metricNames[kind]
 	shared := &Evaluation{Evaluate: evaluate}
@@ -67,7 +68,7 @@ func Multiclass(o evaluate.MulticlassOptions, names ...string) []Metric {
 }
 
 // Regression returns metrics of predicted numbers by name, such as "rmse" and "r2". Rows are
-// brought in order only if a metric needs it.
+// sorted only if a metric needs it.
 func Regression(o evaluate.RegressionOptions, names ...string) []Metric {
 	o.NoMedian = !slices.ContainsFunc(names, func(name string) bool {
 		return name == "median_ae" || name == "d2_absolute" || name == "d2_pinball"
@@ -87,7 +88,7 @@ func Ranking(o evaluate.RankingOptions, names ...string) []Metric {
 	return metricsOf("ranking", names, func(d *engine.Dataset) *engine.Dataset { return evaluate.Ranking(d, o) })
 }
 
-// check says what is wrong with a metric.
+// check returns what is wrong with a metric.
 func (m Metric) check() error {
 	switch {
 	case m.Evaluation == nil:

@@ -12,25 +12,26 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// classed is a row of one of many classes of a few rows, in which the first places of a
+// classed is a row of one of many small classes. As classes are small, the first places of a
 // class and of a part of it are mostly the same rows.
 type classed struct {
 	ID    int64
 	Class int64
 }
 
-// TestDivisionsAreIndependent divides rows in two ways of which one must say nothing about
-// the other: a part of what a division made, by the same seed, and the same rows by another function. Of classes
-// of four rows, each is held out by the first with a probability of a quarter, and of the
-// three that are left by the second with one of a third.
+// TestDivisionsAreIndependent compares a division with two others that must be independent
+// of it. One divides a part of the first by the same seed. The other divides the same rows
+// by another function. Classes have four rows. The first division holds each out with
+// probability 1/4. The second holds out each of the three that are left with probability
+// 1/3.
 func TestDivisionsAreIndependent(t *testing.T) {
 	const classes, seeds = 100, 40
 	rows := make([]classed, 4*classes)
 	for i := range rows {
 		rows[i] = classed{int64(i), int64(i / 4)}
 	}
-	// How often the row at a place of its class is held out by the second division, by the
-	// place of that held out by the first.
+	// nested counts how often the second division held out the row at a place of its class.
+	// The first index is the place of the row that the first division held out.
 	var nested [4][4]float64
 	var alike, both float64
 	for seed := range uint64(seeds) {

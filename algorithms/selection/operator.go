@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// noop is what operators that need no more than Process have in common.
+// noop has the methods of operators that need only Process.
 type noop struct{}
 
 func (noop) Open(*engine.Context) error                         { return nil }
@@ -18,8 +18,8 @@ func (noop) EndShard(*engine.Context, int, engine.Output) error { return nil }
 func (noop) Finish(*engine.Context, engine.Output) error        { return nil }
 func (noop) Close() error                                       { return nil }
 
-// builderOf returns the builder of a dataset. Where the dataset is nil there is no
-// builder to record that with: the job's function ends.
+// builderOf returns the builder of a dataset. Where the dataset is nil, no builder is there
+// to record the error, so builderOf panics, which ends the job's function.
 func builderOf(op string, d *engine.Dataset) *engine.Builder {
 	if d == nil || d.Builder() == nil {
 		panic(engine.Misuse{Err: fmt.Errorf("%s: the dataset is nil", op)})
@@ -32,7 +32,7 @@ func builderOf(op string, d *engine.Dataset) *engine.Builder {
 func schemaOf[T any]() *arrow.Schema {
 	codec, err := batch.NewCodec[T]()
 	if err != nil {
-		panic(err) // of a type of ours
+		panic(err) // T is a type of this package
 	}
 	return codec.Schema()
 }

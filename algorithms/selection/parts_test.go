@@ -20,7 +20,7 @@ func TestPermutationIsOne(t *testing.T) {
 	}
 }
 
-// Every row is as likely in every place, and so is every pair.
+// Every row is equally likely in every place, and so is every pair.
 func TestPermutationIsUniform(t *testing.T) {
 	const n, draws = 6, 12_000
 	var place [n][n]float64

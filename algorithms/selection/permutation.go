@@ -6,18 +6,19 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// permutation is a random order of 0..n-1 in which each place is computed by itself: a
+// permutation is a random order of 0..n-1 that computes each place by itself. It is a
 // Feistel network (Luby and Rackoff, SIAM Journal on Computing 17, 1988) over the least
-// square of a power of two that holds n, walked until it falls below n (Black and Rogaway,
-// CT-RSA 2002). Its round functions are draws of a counter-based generator.
+// square of a power of two that holds n. It is applied again until the value is below n
+// (Black and Rogaway, CT-RSA 2002). Its round functions are draws of a counter-based
+// generator.
 type permutation struct {
 	n    uint64
 	half uint // bits of each half
 	r    shared.Random
 }
 
-// permutationRounds is more than the four that resist distinguishing in theory: halves are
-// a bit or two for small n.
+// permutationRounds is more than the four rounds that theory asks for, as halves have only a
+// bit or two for small n.
 const permutationRounds = 8
 
 // newPermutation returns the order of n rows for a purpose and a class of rows.
@@ -41,8 +42,8 @@ func (p *permutation) at(i int64) int64 {
 	}
 }
 
-// share returns t·upTo/n rounded, for upTo at most n: how many of t rows belong to the first
-// upTo of n.
+// share returns t·upTo/n, rounded, for upTo at most n. It is how many of t rows belong to
+// the first upTo of n.
 func share(t, upTo, n int64) int64 {
 	hi, lo := bits.Mul64(uint64(t), uint64(upTo))
 	lo, carry := bits.Add64(lo, uint64(n)/2, 0)

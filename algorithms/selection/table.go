@@ -9,20 +9,20 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Score is a row of a comparison: what a metric of a candidate was in a fold, and over all
-// of them.
+// Score is a row of a comparison: the value of a metric for a candidate in a fold, and its
+// summary over all folds.
 type Score struct {
 	Candidate string  `column:"candidate" json:"candidate"`
 	Index     int64   `column:"index" json:"index"` // of the candidate, from 0
 	Metric    string  `column:"metric" json:"metric"`
 	Fold      int64   `column:"fold" json:"fold"` // from 0
 	Value     float64 `column:"value" json:"value"`
-	// Mean and Std are those of the metric over the folds; the deviation divides by their
-	// number.
+	// Mean and Std are the mean and the standard deviation of the metric over the folds. Std
+	// divides by the number of folds.
 	Mean float64 `column:"mean" json:"mean"`
 	Std  float64 `column:"std" json:"std"`
-	// Rank is 1 and the number of candidates whose mean of this metric is better. One that is
-	// NaN is worse than all others.
+	// Rank is 1 plus the number of candidates with a better mean of this metric. A mean that
+	// is NaN is worse than all others.
 	Rank int64 `column:"rank" json:"rank"`
 }
 
@@ -44,8 +44,8 @@ func TableOf(result *engine.Result, name string) (*Table, error) {
 	return &Table{Scores: rows}, nil
 }
 
-// Best returns the first score of the best candidate by the first metric, or nil where all
-// are NaN.
+// Best returns the first score of the candidate that is best by the first metric. It is nil
+// where all means are NaN.
 func (t *Table) Best() *Score {
 	for i, s := range t.Scores {
 		if s.Rank == 1 && s.Metric == t.Scores[0].Metric && !math.IsNaN(s.Mean) {
@@ -94,7 +94,7 @@ func (t *Table) String() string {
 
 func shortNumber(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 
-// scores makes the rows of a comparison of values by candidate, metric and fold.
+// scores makes the rows of a comparison. values are by candidate, metric and fold.
 func scores(candidates []string, metrics []Metric, values [][][]float64) []Score {
 	means, deviations := make([][]float64, len(candidates)), make([][]float64, len(candidates))
 	for i := range candidates {
@@ -123,7 +123,7 @@ func scores(candidates []string, metrics []Metric, values [][][]float64) []Score
 	return rows
 }
 
-// better says that mean a is better than b.
+// better reports whether mean a is better than mean b.
 func better(a, b float64, less bool) bool {
 	switch {
 	case math.IsNaN(a):
@@ -136,7 +136,7 @@ func better(a, b float64, less bool) bool {
 	return a > b
 }
 
-// meanStd returns the mean of values and their deviation about it.
+// meanStd returns the mean and the standard deviation of values.
 func meanStd(values []float64) (mean, std float64) {
 	n := float64(len(values))
 	for _, v := range values {

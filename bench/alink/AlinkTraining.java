@@ -17,8 +17,8 @@ import com.alibaba.alink.params.classification.GbdtTrainParams.CriteriaType;
 import com.alibaba.alink.params.shared.linear.LinearTrainParams.OptimMethod;
 
 /**
- * Trains with Alink on a CSV file and saves the model, or writes what a saved model predicts of
- * such a file.
+ * Trains with Alink on a CSV file and saves the model, or writes the predictions of a saved model
+ * for such a file.
  *
  * Arguments: train, problem, CSV file, features, model, threads, iterations; or predict, problem,
  * CSV file, features, model, threads, output.
@@ -74,7 +74,7 @@ public final class AlinkTraining {
 				return new LogisticRegressionTrainBatchOp().setFeatureCols(features).setLabelCol("label")
 					.setOptimMethod(OptimMethod.LBFGS).setMaxIter(iterations).setEpsilon(0.0);
 			case "gbdt":
-				// Alink counts the levels of a tree, of which 6 splits make 7.
+				// Alink counts the levels of a tree, and 6 splits make 7 levels.
 				return new GbdtTrainBatchOp().setFeatureCols(features).setLabelCol("label")
 					.setNumTrees(iterations).setMaxDepth(7).setLearningRate(0.1).setMaxBins(128)
 					.setCriteria(CriteriaType.XGBOOST).setLambda(0.0).setGamma(0.0)

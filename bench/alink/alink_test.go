@@ -15,8 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// standInVariable makes this program stand in for the command superstep and for Java with
-// Alink. Its value is the distance, and the probability of the true class, that Alink predicts.
+// standInVariable makes this program stand in for the command superstep, and for Java with
+// Alink. Its value is the distance, and the probability of the true class, that the stand-in
+// for Alink predicts.
 const standInVariable = "SUPERSTEP_BENCH_ALINK_TEST"
 
 func TestMain(m *testing.M) {
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// standIn writes a model that says who made it, or predictions that are alike of all rows.
+// standIn writes a model that names its maker, or the same prediction for all rows.
 func standIn(prediction string, args []string) error {
 	csv, model, output := "", "", ""
 	if at := slices.Index(args, alinkProgram); at >= 0 {
@@ -84,7 +85,7 @@ func standIn(prediction string, args []string) error {
 	return os.WriteFile(output, []byte(out.String()), 0o600)
 }
 
-// stoodIn are options of a comparison of stand-ins.
+// stoodIn returns the options of a comparison between stand-ins.
 func stoodIn(t *testing.T, prediction string) *options {
 	t.Helper()
 	t.Setenv(standInVariable, prediction)
@@ -146,7 +147,7 @@ kmeans, round 2 of 2: superstep, 1
 	require.Equal(t, 1.0, tables[1].Lines[2].Ratio.Wall)
 }
 
-// Where a model is worth something else there are no times.
+// If the models differ in quality, no times are printed.
 func TestUnlike(t *testing.T) {
 	o := stoodIn(t, "0.9")
 	var out bytes.Buffer
@@ -175,7 +176,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// What cannot be read as predictions is told.
+// Output that cannot be read as predictions is an error.
 func TestPredictions(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                    "EOF",

@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/bench/internal/usage"
 )
 
-// work is what a contestant is to do: to train on the rows of a file and save the model, and to
-// write what it predicts of the same rows.
+// work is the task of a contestant: train on the rows of a file, save the model, and write its
+// predictions for the same rows.
 type work struct {
 	problem *problem
 	threads int
@@ -28,11 +28,12 @@ type contestant interface {
 	name() string
 	train(w work) *exec.Cmd
 	predict(w work) *exec.Cmd
-	// columns names those of the file of predictions; nil where its first line does.
+	// columns names the columns of the file of predictions. It is nil if the first line of the
+	// file names them.
 	columns(p *problem) []string
 }
 
-// contestants lists those that take part, ours first.
+// contestants lists the contestants that take part, ours first.
 func (o *options) contestants(dir string) ([]contestant, error) {
 	command := o.Superstep
 	if command == "" {
@@ -51,7 +52,7 @@ func (o *options) contestants(dir string) ([]contestant, error) {
 	return all, nil
 }
 
-// train has a contestant train in a process, which is measured as a whole.
+// train has a contestant train in a process, and measures the whole process.
 func (w work) train(c contestant) (outcome, error) {
 	if err := os.RemoveAll(w.model); err != nil {
 		return outcome{}, err
@@ -69,7 +70,7 @@ func (w work) train(c contestant) (outcome, error) {
 	return out, nil
 }
 
-// run runs a process, whose words are in the error where it fails.
+// run runs a process. Its error contains what the process printed.
 func run(child *exec.Cmd) error {
 	var said bytes.Buffer
 	child.Stdout, child.Stderr = &said, &said
@@ -79,7 +80,7 @@ func run(child *exec.Cmd) error {
 	return nil
 }
 
-// superstep is ours, by its command.
+// superstep is this engine, run by its command.
 type superstep struct{ command string }
 
 func (superstep) name() string { return "superstep" }
@@ -112,8 +113,8 @@ type alink struct{ java, dir string }
 
 func (alink) name() string { return "Alink" }
 
-// opened are packages of Java's own that Flink 1.13 reaches into, which Java 17 does not let it
-// unasked.
+// opened are packages of Java's own that Flink 1.13 uses by reflection. Java 17 permits that
+// only if asked.
 var opened = []string{"java.lang", "java.lang.reflect", "java.io", "java.math", "java.net", "java.nio", "java.text", "java.time",
 	"java.util", "java.util.concurrent", "java.util.concurrent.atomic", "sun.nio.ch"}
 

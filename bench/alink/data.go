@@ -13,20 +13,20 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// A rowFunc draws the features of a row and returns its label.
+// A rowFunc draws the features of a row and returns the label.
 type rowFunc func(draw *shared.Random, x []float64) (label int)
 
 // Columns of the files.
 const (
 	labelColumn    = "label"
-	distanceColumn = "distance" // of predictions: that to the nearest centre
+	distanceColumn = "distance" // in predictions: the distance to the nearest centre
 )
 
-// featureColumn returns the name of a column of features.
+// featureColumn returns the name of a feature's column.
 func featureColumn(j int) string { return "x" + strconv.Itoa(j) }
 
-// writeRows writes the CSV file of a problem: a header, then values of six digits. A row is a
-// function of seed and number.
+// writeRows writes the CSV file of a problem: a header, then values of six digits. A row
+// depends only on the seed and its number.
 func writeRows(file string, p *problem, seed uint64) (err error) {
 	f, err := os.Create(file)
 	if err != nil {
@@ -62,11 +62,11 @@ func writeRows(file string, p *problem, seed uint64) (err error) {
 	return out.Flush()
 }
 
-// components is how many normal distributions the rows of k-means come from.
+// components is the number of normal distributions that the rows of k-means come from.
 const components = 8
 
-// mixture draws rows around means that are drawn first, and that are near each other: whatever
-// centres k-means begins with, they go on moving, and it ends with about the same inertia.
+// mixture draws rows around random means that lie close together. From any first centres,
+// k-means keeps moving them, and ends with about the same inertia.
 func mixture(draw *shared.Random, features int) rowFunc {
 	means := make([]float64, components*features)
 	for i := range means {
@@ -81,8 +81,8 @@ func mixture(draw *shared.Random, features int) rowFunc {
 	}
 }
 
-// linear draws normal features, whose deviations go from 0.1 to 3, and a label whose log odds
-// are linear in them.
+// linear draws normal features with standard deviations from 0.1 to 3, and a label whose log
+// odds are linear in them.
 func linear(draw *shared.Random, features int) rowFunc {
 	weights := make([]float64, features)
 	for j := range weights {
@@ -98,7 +98,8 @@ func linear(draw *shared.Random, features int) rowFunc {
 	}
 }
 
-// stepped draws normal features, and a label whose log odds are waves, steps and products.
+// stepped draws normal features, and a label whose log odds are a sum of waves, steps and
+// products.
 func stepped(*shared.Random, int) rowFunc {
 	return func(draw *shared.Random, x []float64) int {
 		for j := range x {
@@ -118,7 +119,7 @@ func stepped(*shared.Random, int) rowFunc {
 	}
 }
 
-// flip draws a label with given log odds of 1.
+// flip draws a label that is 1 with the given log odds.
 func flip(draw *shared.Random, margin float64) int {
 	if draw.Float64() < 1/(1+math.Exp(-margin)) {
 		return 1

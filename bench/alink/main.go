@@ -89,8 +89,8 @@ func compare(o *options, out, progress io.Writer) (err error) {
 	return enc.Encode(tables)
 }
 
-// measure has all lines train round by round. In the first round each predicts the rows that it
-// was trained on, too, and all have to do about as well.
+// measure has all lines train, round by round. In the first round each contestant also predicts
+// the rows that it was trained on, and all must be about as good.
 func (t *table) measure(o *options, dir string, progress io.Writer) error {
 	csv := filepath.Join(dir, t.Name+".csv")
 	if err := writeRows(csv, t.problem, o.Seed); err != nil {
@@ -119,7 +119,7 @@ func (t *table) measure(o *options, dir string, progress io.Writer) error {
 	return os.Remove(csv)
 }
 
-// alike refuses contestants that found something else than the first one.
+// alike refuses contestants whose results differ from those of the first one.
 func (t *table) alike() error {
 	var wrong []string
 	for i, figure := range t.figures {

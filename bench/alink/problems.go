@@ -7,32 +7,32 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// A figure is what a model is worth on the rows that it was trained on.
+// A figure is a quality of a model on the rows that it was trained on.
 type figure struct {
 	name   string
-	within float64 // relative difference from ours that is no other model
+	within float64 // relative difference from ours up to which models count as equal
 }
 
-// problem is what a table is about. What both sides are to do alike stands here and, for Alink,
-// in AlinkTraining.java.
+// problem is the subject of a table. The parameters that both sides share stand here and, for
+// Alink, in AlinkTraining.java.
 type problem struct {
 	Name       string `json:"problem"`
 	Rows       int    `json:"rows"`
 	Features   int    `json:"features"`
-	Iterations int    `json:"iterations"` // of k-means updates of the centres, of boosting trees
+	Iterations int    `json:"iterations"` // updates of the centres for k-means, trees for boosting
 	Labelled   bool   `json:"-"`          // rows have a class, 0 or 1
 
 	rows    func(draw *shared.Random, features int) rowFunc
 	figures []figure
-	of      string   // what iterations are
-	train   []string // what the command superstep trains, and how
-	limit   string   // its flag for the number of iterations
+	of      string   // the unit of Iterations
+	train   []string // arguments of superstep train
+	limit   string   // the flag for the number of iterations
 }
 
 var problems = []problem{
 	{
 		Name: "kmeans", Rows: 1_000_000, Features: 16, Iterations: 20, of: "updates of 10 centres", rows: mixture,
-		figures: []figure{{"inertia", 0.02}}, // first centres differ
+		figures: []figure{{"inertia", 0.02}}, // the first centres differ
 		train:   []string{"kmeans", "--k", "10", "--init", "random", "--tol", "0"}, limit: "--max-iter",
 	},
 	{
@@ -48,10 +48,10 @@ var problems = []problem{
 	},
 }
 
-// what says what is trained.
+// what describes the training.
 func (p *problem) what() string { return fmt.Sprintf("%d %s", p.Iterations, p.of) }
 
-// arguments are those of the command superstep that trains.
+// arguments returns the arguments of the command superstep for training.
 func (p *problem) arguments(csv, model string) []string {
 	all := append([]string{"train"}, p.train...)
 	all = append(all, p.limit, strconv.Itoa(p.Iterations), "--input", csv, "--model", model, "--if-exists", "replace")

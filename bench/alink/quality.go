@@ -15,14 +15,15 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/evaluate"
 )
 
-// Columns of predictions of class 1: its probability, or a JSON object that has that of "1".
+// Columns of predictions for class 1: its probability, or a JSON object with the probability of
+// "1".
 const (
 	probabilityColumn = "probability_1"
 	detailColumn      = "detail"
 )
 
-// quality has a contestant predict the rows with the model that it has saved, and returns the
-// figures of the problem.
+// quality has a contestant predict the rows with its saved model, and returns the figures of
+// the problem.
 func (w work) quality(c contestant) ([]float64, error) {
 	if err := os.RemoveAll(w.output); err != nil {
 		return nil, err
@@ -52,16 +53,15 @@ func (w work) quality(c contestant) ([]float64, error) {
 	return []float64{report.LogLoss, report.AUC}, nil
 }
 
-// predictions are what a model says of rows: distances to centres, or probabilities of class 1
-// beside the true class.
+// predictions are the predictions of a model for rows: distances to centres, or probabilities
+// of class 1 with the true classes.
 type predictions struct {
 	distances     []float64
 	labels        []float64
 	probabilities []float64
 }
 
-// readPredictions reads CSV whose columns are named by the first line, or otherwise if columns
-// are not nil.
+// readPredictions reads CSV. columns names the columns; if it is nil, the first line does.
 func readPredictions(from io.Reader, columns []string) (p predictions, err error) {
 	lines := csv.NewReader(from)
 	lines.ReuseRecord = true

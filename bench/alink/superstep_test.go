@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOurs trains all problems on few rows by the command as it is built from the tree, and with
-// one thread finds what it finds with two.
+// TestOurs trains all problems on few rows with the command as built from the source tree. One
+// thread gives the same result as two.
 func TestOurs(t *testing.T) {
 	o := options{Problems: []string{"kmeans", "logistic", "gbdt"}, Rows: 2000, Rounds: 1, Threads: []int{1, 2}, Seed: 1, Dir: t.TempDir(), JSON: true}
 	var out bytes.Buffer

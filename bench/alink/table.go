@@ -10,19 +10,19 @@ import (
 	"github.com/superstep-ml/superstep/bench/internal/rounds"
 )
 
-// outcome is what a training took; a figure that is not known is 0.
+// outcome is the cost of a training. A figure that is not known is 0.
 type outcome struct {
 	Wall float64 `json:"wall"` // seconds from the start of the process to its end
 	CPU  float64 `json:"cpu"`  // seconds of processor time
 	Peak float64 `json:"peak"` // most bytes resident
 }
 
-// line is a contestant with a number of threads, and what it did.
+// line is a contestant with a number of threads, and its results.
 type line struct {
 	contestant contestant
 	Contestant string    `json:"contestant"`
 	Threads    int       `json:"threads"`
-	Quality    []float64 `json:"quality"` // the figures that the table names
+	Quality    []float64 `json:"quality"` // the figures named in the table
 	Rounds     []outcome `json:"rounds"`
 	Median     outcome   `json:"median"` // over the rounds
 	// Ratio has the medians of the ratios to ours with as many threads in the same rounds.
@@ -34,12 +34,12 @@ func (l *line) title() string { return fmt.Sprintf("%s, %d", l.Contestant, l.Thr
 // table is the comparison on a problem.
 type table struct {
 	*problem
-	Figures []string `json:"figures"` // what Quality has
+	Figures []string `json:"figures"` // names of the values in Quality
 	CPUs    int      `json:"cpus"`
 	Lines   []*line  `json:"lines"`
 }
 
-// newTable lists the lines; ours is the first with every number of threads.
+// newTable lists the lines. Ours comes first for every number of threads.
 func newTable(p *problem, contestants []contestant, threads []int) *table {
 	t := &table{problem: p, CPUs: runtime.NumCPU()}
 	for _, f := range p.figures {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// invented has all files of invented figures.
+// invented returns options with all files of invented figures.
 func invented(out string) options {
 	return options{
 		Alink: "testdata/invented-alink.json", KMeans: "testdata/invented-kmeans.json", Trees: "testdata/invented-trees.json",
@@ -17,14 +17,14 @@ func invented(out string) options {
 	}
 }
 
-// The medians of the ratios are found by hand here.
+// The expected medians of the ratios were computed by hand.
 func TestBars(t *testing.T) {
 	o := invented("")
 	bars, err := o.bars()
 	require.NoError(t, err)
 	require.Equal(t, []bar{
 		{"Alink", "k-means", 11, fromFile}, {"Alink", "logistic regression", 12.5, fromFile}, {"Alink", "boosted trees", 44, fromFile},
-		{"scikit-learn", "k-means", 3, inMemory}, // of 4, 2 and 3
+		{"scikit-learn", "k-means", 3, inMemory}, // median of 4, 2 and 3
 		{"XGBoost", "boosted trees", 2, inMemory}, {"LightGBM", "boosted trees", 2.0 / 3, inMemory},
 	}, bars)
 

@@ -16,8 +16,8 @@ import (
 	plotdraw "gonum.org/v1/plot/vg/draw"
 )
 
-// Two of the colours of Okabe and Ito, which people with any colour vision can tell apart, and
-// what they stand for.
+// Two of the colours of Okabe and Ito, which people with any colour vision can tell apart, with
+// their meanings.
 var (
 	colours  = [numTimes]color.RGBA{fromFile: {0x00, 0x72, 0xb2, 0xff}, inMemory: {0xe6, 0x9f, 0x00, 0xff}}
 	meanings = [numTimes]string{fromFile: "whole process, from CSV to the saved model", inMemory: "training alone, rows in memory"}
@@ -66,21 +66,21 @@ func save(pic *plot.Plot, width, height vg.Length, path string) error {
 	if _, err := canvas.WriteTo(&file); err != nil {
 		return fmt.Errorf("plot: %w", err)
 	}
-	// Where that font is not installed its letters are as wide as Arial's.
+	// Where that font is not installed, Arial replaces it, whose letters are as wide.
 	text := bytes.ReplaceAll(file.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;"))
 	return os.WriteFile(path, text, 0o644)
 }
 
-// margin is the width of what is empty around a picture.
+// margin is the width of the empty border of a picture.
 const margin = 10
 
-// rows draws a bar a row, and its multiple beside it.
+// rows draws one bar a row, with the multiple beside it.
 type rows struct {
 	bars  []bar
 	label text.Style
 }
 
-// half is half the height of a bar; rows are 1 apart.
+// half is half the height of a bar. Rows are 1 apart.
 const half = 0.32
 
 // Plot implements plot.Plotter.
@@ -98,7 +98,7 @@ func (r rows) Plot(c plotdraw.Canvas, p *plot.Plot) {
 	c.StrokeLine2(line, x(1), c.Min.Y, x(1), c.Max.Y)
 }
 
-// multiple writes a number with two digits at least.
+// multiple writes a number with at least two digits.
 func multiple(v float64) string {
 	if v < 9.95 {
 		return fmt.Sprintf("%.1f", v)
@@ -106,8 +106,8 @@ func multiple(v float64) string {
 	return fmt.Sprintf("%.0f", v)
 }
 
-// DataRange implements plot.DataRanger: from the powers of ten below 1 and all bars to those
-// above, with room for a number, and for the legend below.
+// DataRange implements plot.DataRanger. The range extends to the powers of ten below 1 and
+// above all bars, with room for a number, and for the legend below.
 func (r rows) DataRange() (xmin, xmax, ymin, ymax float64) {
 	least, most := 1.0, 1.0
 	for _, b := range r.bars {
@@ -117,7 +117,7 @@ func (r rows) DataRange() (xmin, xmax, ymin, ymax float64) {
 	return math.Pow(10, math.Floor(math.Log10(least))), most, -0.8 - numTimes/2.0, float64(len(r.bars)) - 0.5 + half
 }
 
-// powers marks powers of ten, and their multiples without a name.
+// powers marks powers of ten with a label, and their multiples without one.
 func powers(lo, hi float64) (ticks []plot.Tick) {
 	for power := math.Pow(10, math.Floor(math.Log10(lo))); power <= hi; power *= 10 {
 		for k := 1.0; k < 10; k++ {
@@ -133,7 +133,7 @@ func powers(lo, hi float64) (ticks []plot.Tick) {
 	return ticks
 }
 
-// swatch is the picture of a colour in the legend.
+// swatch is the sample of a colour in the legend.
 type swatch struct{ color color.Color }
 
 // Thumbnail implements plot.Thumbnailer.

@@ -8,22 +8,22 @@ import (
 	"github.com/superstep-ml/superstep/bench/internal/rounds"
 )
 
-// bar is how many times as long as Superstep a library takes.
+// bar is the time of a library as a multiple of Superstep's.
 type bar struct {
 	Library string
-	What    string // is trained
+	What    string // what is trained
 	Times   float64
-	Of      int // what the time is of, one of the below
+	Of      int // what the time measures, one of the constants below
 }
 
-// What times are of.
+// What a time measures.
 const (
 	fromFile = iota
 	inMemory
 	numTimes
 )
 
-// bars reads the files that are given.
+// bars reads the given files.
 func (o *options) bars() (all []bar, err error) {
 	for _, from := range []struct {
 		path string
@@ -53,7 +53,7 @@ func (o *options) bars() (all []bar, err error) {
 	return all, nil
 }
 
-// titles are what is trained, by the names of problems.
+// titles are the names in the picture, by problem.
 var titles = map[string]string{"kmeans": "k-means", "logistic": "logistic regression", "gbdt": "boosted trees"}
 
 func alinkBars(text []byte, threads int) (all []bar, err error) {
@@ -78,7 +78,7 @@ func alinkBars(text []byte, threads int) (all []bar, err error) {
 	return all, nil
 }
 
-// kmeansBars takes the first table of a mixture, and of each round the quicker algorithm.
+// kmeansBars takes the first table of a mixture, and the faster algorithm in each round.
 func kmeansBars(text []byte, threads int) ([]bar, error) {
 	var tables []struct {
 		Shape struct{ Components int }
@@ -115,7 +115,7 @@ func kmeansBars(text []byte, threads int) ([]bar, error) {
 	return nil, nil
 }
 
-// libraries are the names that bench/trees has for others.
+// libraries are the names of other libraries, by their names in bench/trees.
 var libraries = map[string]string{"xgboost": "XGBoost", "lightgbm": "LightGBM"}
 
 func treesBars(text []byte, threads int) (all []bar, err error) {
@@ -141,7 +141,7 @@ func treesBars(text []byte, threads int) (all []bar, err error) {
 				train = append(train, r.Train)
 			}
 			if name := libraries[l.Library]; l.Library == "" {
-				ours = train // the first line of its number of threads
+				ours = train // the first line with its number of threads
 			} else if name != "" && len(train) == len(ours) {
 				all = append(all, bar{name, titles["gbdt"], rounds.MedianRatio(train, ours), inMemory})
 			}

@@ -4,13 +4,12 @@
 //	bin/superstep dev --taskmanagers 4 --slots 1
 //	go run ./bench/cluster --superstep bin/superstep --cluster localhost:6123 supersteps
 //
-// "supersteps" tells what a superstep costs over four worker processes, beside one
-// AllReduce of the same length by the collective benchmark, in turn. A superstep here
-// computes nothing and reduces eight float64; with a criterion, all subtasks learn its
-// verdict besides.
+// "supersteps" measures the time of a superstep over four worker processes. In turn it measures
+// one AllReduce of the same length with the collective benchmark. A superstep here computes
+// nothing and reduces eight float64. With a criterion, all subtasks also learn its result.
 //
-// "start" tells how long it takes from the submission of a job to the start of all its
-// subtasks: on superstep dev --taskmanagers 20 --slots 10.
+// "start" measures the time from the submission of a job to the start of all its subtasks, on
+// superstep dev --taskmanagers 20 --slots 10.
 package main
 
 import (
@@ -31,7 +30,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// args are those of the job.
+// args are the arguments of the job.
 type args struct {
 	Steps     int
 	Criterion bool
@@ -122,8 +121,8 @@ func (s *superstepsCommand) superstep(f *flags, criterion bool) (float64, error)
 	return float64(q.Elapsed) / float64(time.Microsecond) / float64(q.Supersteps), nil
 }
 
-// allReduce returns the microseconds of an AllReduce of eight float64 by the collective
-// benchmark: the median.
+// allReduce returns the median microseconds of an AllReduce of eight float64, by the collective
+// benchmark.
 func (s *superstepsCommand) allReduce(f *flags) (float64, error) {
 	cmd := exec.Command(f.Superstep, "bench", "collective", "-p", strconv.Itoa(s.Workers), "-b", "64", "-e", "64", "--json", "--no-raw")
 	cmd.Stderr = os.Stderr

@@ -30,7 +30,7 @@ type row struct {
 	Value float64
 }
 
-// wide is a job of every exchange and of a queue, with few rows.
+// wide is a job with every exchange and a queue, on few rows.
 var wide = engine.Define("bench-start", func(b *engine.Builder, _ struct{}) error {
 	rows := operators.Generate(b, 20_000, func(draws shared.Random, i int64) row { return row{i % 997, draws.Float64()} })
 	hashed := operators.PartitionByHash(rows, "key")
@@ -58,7 +58,7 @@ var wide = engine.Define("bench-start", func(b *engine.Builder, _ struct{}) erro
 	return nil
 })
 
-// Run measures with an executable that the cluster has, and with one that it has not.
+// Run measures with an executable that the cluster has, and with one that it does not have.
 func (s *startCommand) Run(f *flags) error {
 	dir, err := os.MkdirTemp("", "superstep-bench-")
 	if err != nil {
@@ -89,8 +89,8 @@ func (s *startCommand) Run(f *flags) error {
 	return nil
 }
 
-// once runs the job and returns the seconds from its submission, by the job manager's
-// clock, to its start and to its end. The upload of an executable comes before.
+// once runs the job and returns the seconds from its submission, by the job manager's clock, to
+// its start and to its end. An executable is uploaded before.
 func (s *startCommand) once(f *flags, program string) (started, ended float64, err error) {
 	r, err := engine.Run(context.Background(), wide, struct{}{}, engine.Cluster(f.Cluster),
 		engine.Parallelism(s.Slots), engine.Shards(s.Shards), engine.WorkerBinary(program))
@@ -134,7 +134,7 @@ func copySelf(to string) error {
 	return out.Close()
 }
 
-// touch makes another executable of one: what follows the sections is nobody's.
+// touch makes a different executable of a file: bytes after its last section have no meaning.
 func touch(path string) error {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {

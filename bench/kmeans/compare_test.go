@@ -1,7 +1,7 @@
 //go:build !race
 
-// The comparison runs each contestant in a process of its own, dozens of them; what they do
-// is in other tests, which the race detector sees.
+// The comparison runs dozens of processes, one for each contestant. Other tests run the same
+// code where the race detector sees it.
 
 package main
 
@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCompare runs the command on few rows, contestants in processes of their own.
+// TestCompare runs the command on few rows, with contestants in processes of their own.
 func TestCompare(t *testing.T) {
 	o := options{Rows: 4000, Features: 4, Clusters: 3, Components: 2, Iterations: 3, Noise: []float64{0.3, 1}, Rounds: 2, Seed: 1, Dir: t.TempDir()}
 	require.NoError(t, o.Validate())

@@ -15,19 +15,19 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// outcome is what a contestant did.
+// outcome is the result of a contestant.
 type outcome struct {
 	Pass    float64     `json:"pass"`    // seconds per pass over the rows
-	CPU     float64     `json:"cpu"`     // seconds of processor time per pass; 0 where not known
+	CPU     float64     `json:"cpu"`     // seconds of processor time per pass; 0 if unknown
 	Total   float64     `json:"total"`   // seconds from the first byte read to the model
-	Peak    int64       `json:"peak"`    // most bytes resident in its process; 0 where not known
-	Settled float64     `json:"settled"` // share of rows that one distance settles; of loops only
-	Emptied bool        `json:"emptied"` // a cluster of a loop was empty, which loops leave so
+	Peak    int64       `json:"peak"`    // largest resident size of its process, in bytes; 0 if unknown
+	Settled float64     `json:"settled"` // share of rows that one distance settles; for loops only
+	Emptied bool        `json:"emptied"` // a cluster of a loop became empty, and loops leave it so
 	Inertia float64     `json:"inertia"`
 	Centers [][]float64 `json:"centers"`
 }
 
-// task is what a contestant is to do.
+// task is the task of a contestant.
 type task struct {
 	Contestant string // one of the kinds
 	Threads    int
@@ -35,7 +35,7 @@ type task struct {
 	Shape      shape
 }
 
-// Kinds of contestant, by their names in tables.
+// Kinds of contestants, by their names in tables.
 const (
 	loopKind    = "loop"
 	engineKind  = "engine"
@@ -44,7 +44,7 @@ const (
 	elkanKind   = "scikit-learn elkan"
 )
 
-// run runs a contestant of ours in this process.
+// run runs one of our contestants in this process.
 func (t task) run() (outcome, error) {
 	switch t.Contestant {
 	case engineKind:
@@ -55,11 +55,10 @@ func (t task) run() (outcome, error) {
 	return runLoop(t)
 }
 
-// measure runs a contestant of ours twice in this process, the second time with
-// fewer passes: the difference is the processor time of passes alone. The memory
-// is that of the first run.
+// measure runs one of our contestants twice in this process, the second time with fewer passes.
+// The difference is the processor time of passes alone. The memory is that of the first run.
 func (t task) measure() (outcome, error) {
-	runtime.GC() // what came before is not this contestant's to clear up
+	runtime.GC() // the contestant must not pay for earlier garbage
 	began := usage.CPU()
 	out, err := t.run()
 	if err != nil {
@@ -67,7 +66,7 @@ func (t task) measure() (outcome, error) {
 	}
 	all := usage.CPU() - began
 	if out.Peak, err = usage.PeakRSS(); err != nil {
-		out.Peak = 0 // not known on this system
+		out.Peak = 0 // unknown on this system
 	}
 	fewer := t
 	if fewer.Shape.Moves = 1; t.Shape.Moves == 1 {
@@ -124,7 +123,7 @@ func runEngine(t task, precision kmeans.Precision) (outcome, error) {
 	}, nil
 }
 
-// runLoop does what the engine does without it.
+// runLoop does the same as the engine, without the engine.
 func runLoop(t task) (outcome, error) {
 	s := t.Shape
 	began := time.Now()
@@ -158,11 +157,11 @@ func runLoop(t task) (outcome, error) {
 	}, nil
 }
 
-// passFunc assigns all rows to the means, which it then moves to those of the clusters,
-// and returns the inertia and whether a cluster was empty.
+// passFunc assigns all rows to the means and then moves each mean to that of its cluster. It
+// returns the inertia, and whether a cluster was empty.
 type passFunc func(x []float64, assign []int32, means []float64) (inertia float64, empty bool)
 
-// onePass is the plain loop: all rows, one accumulator.
+// onePass is the plain loop: all rows with one accumulator.
 func onePass(s shape) passFunc {
 	nearest := kernel.NewAssigner[float64](s.Clusters, s.Features)
 	return func(x []float64, assign []int32, means []float64) (float64, bool) {
@@ -202,7 +201,7 @@ func splitPass(s shape, threads int) passFunc {
 	}
 }
 
-// divide writes the mean of each cluster that has rows, and tells whether one has none.
+// divide writes the mean of each cluster that has rows, and returns whether a cluster has none.
 func divide(sums []float64, s shape, means []float64) (empty bool) {
 	d := s.Features
 	for a := range s.Clusters {
@@ -218,8 +217,8 @@ func divide(sums []float64, s shape, means []float64) (empty bool) {
 	return empty
 }
 
-// settled returns the share of rows that are closer to their centre than half
-// its distance to the nearest other one: no other distance needs computing.
+// settled returns the share of rows that are closer to their centre than half the distance from
+// it to the nearest other centre. They need no other distance.
 func settled(x []float64, s shape, centers []float64, assign []int32) float64 {
 	d := s.Features
 	reach := make([]float64, s.Clusters)
@@ -240,7 +239,7 @@ func settled(x []float64, s shape, centers []float64, assign []int32) float64 {
 	return float64(n) / float64(s.Rows)
 }
 
-// asRows cuts a matrix into its rows, which share its memory.
+// asRows cuts a matrix into its rows, without a copy.
 func asRows(m []float64, d int) [][]float64 {
 	rows := make([][]float64, len(m)/d)
 	for i := range rows {

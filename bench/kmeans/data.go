@@ -22,21 +22,21 @@ type shape struct {
 	Rows     int
 	Features int
 	Clusters int
-	// Components is the number of normal distributions that the rows come from; with 0
-	// they are uniform in the unit cube, where there are no clusters to find.
+	// Components is the number of normal distributions that the rows come from. With 0 they are
+	// uniform in the unit cube, without clusters.
 	Components int
-	// Moves is how often the centres are moved; there is one pass more.
+	// Moves is the number of times that the centres are moved. There is one more pass.
 	Moves int
 }
 
 // bytes is the size of the rows.
 func (s shape) bytes() int64 { return int64(s.Rows) * int64(s.Features) * 8 }
 
-// passes is how often all rows are assigned.
+// passes is the number of times that all rows are assigned.
 func (s shape) passes() int { return s.Moves + 1 }
 
-// generateRows writes the rows of a mixture, or uniform ones, as float64, little-endian,
-// row by row. A row is a function of seed and index.
+// generateRows writes rows of a mixture, or uniform ones, as little-endian float64, row by row.
+// A row depends only on the seed and its index.
 func generateRows(w io.Writer, s shape, noise float64, seed uint64) error {
 	out := bufio.NewWriterSize(w, 1<<20)
 	draw := shared.NewRandom(seed, "bench/kmeans components", 0, 0)
@@ -69,8 +69,8 @@ func generateRows(w io.Writer, s shape, noise float64, seed uint64) error {
 	return out.Flush()
 }
 
-// readRows reads rows [lo, hi) of a file into dst. Rows lie in the file as they
-// do in the memory of a little-endian machine.
+// readRows reads rows [lo, hi) of a file into dst. Rows in the file have the layout of the
+// memory of a little-endian machine.
 func readRows(f *os.File, s shape, lo, hi int, dst []float64) error {
 	dst = dst[:(hi-lo)*s.Features]
 	if _, err := f.ReadAt(arrow.Float64Traits.CastToBytes(dst), int64(lo)*int64(s.Features)*8); err != nil {
@@ -79,7 +79,7 @@ func readRows(f *os.File, s shape, lo, hi int, dst []float64) error {
 	return nil
 }
 
-// firstRows returns the first k rows: the first centres of all contestants.
+// firstRows returns the first k rows, which are the first centres of all contestants.
 func firstRows(f *os.File, s shape) ([]float64, error) {
 	first := make([]float64, s.Clusters*s.Features)
 	return first, readRows(f, s, 0, s.Clusters, first)

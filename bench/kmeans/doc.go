@@ -13,48 +13,46 @@
 //
 // # What is compared
 //
-// Every contestant reads the same file of rows, starts from the same centres (the
-// first k rows), moves them the same number of times, and evaluates the last ones
-// in one more pass:
+// Every contestant reads the same file of rows, starts from the same centres (the first k rows)
+// and moves them the same number of times. In one more pass it evaluates the last centres:
 //
-//   - loop: one pass over all rows after the other, one block, one accumulator, on
-//     one goroutine: what a programmer would write who has the kernel and no engine;
+//   - loop: pass after pass over all rows, with one block and one accumulator, on one
+//     goroutine. A programmer with the kernel and without an engine would write this;
 //   - loop split by hand: the same over halves of the rows on two goroutines;
 //   - engine: algorithms/kmeans at parallelism 1 and 2, fed by a source that reads
 //     its shards of the file;
 //   - with --single, the engine with float32 rows and distances;
 //   - scikit-learn: its algorithms "lloyd" and "elkan" with one and two threads.
 //
-// Each runs in a process of its own, so that its memory can be told, and all take
-// turns, in another order every round, so that a busy machine treats them alike.
-// The table has medians over the rounds, and the best pass beside. A ratio is that
-// of the time per pass to the loop's with as many threads in the same round.
+// Each runs in a process of its own, so that its memory can be measured. All take turns, in
+// another order every round, so that a busy machine treats them alike. The table has medians
+// over the rounds, and beside them the best pass. A ratio is the time per pass divided by that
+// of the loop with as many threads in the same round.
 //
-// Time per pass excludes reading and setting up: for loops and engine it is the
-// time of all passes divided by their number, for scikit-learn, whose set-up is
-// within its fit, the difference of two fits of different length. Processor time
-// per pass is such a difference for all; other programs on the machine disturb it
-// least, but it does not show waiting. The total is from the first byte read to
-// the model; processes start before.
+// Time per pass excludes reading and setting up. For loops and engine it is the time of all
+// passes divided by their number. scikit-learn sets up within its fit, so there it is the
+// difference of two fits of different length. Processor time per pass is such a difference for
+// all contestants. Other programs disturb it least, but it does not include waiting. The total
+// is the time from the first byte read to the model; the start of the process is not in it.
 //
-// The rows are a mixture of spherical normal distributions, around means drawn
-// from the standard normal distribution, with a standard deviation of --noise in
-// each feature. There are fewer --components than clusters, so that some are split
-// and centres go on moving for long. Rows much closer to their centre than it is
-// to its neighbours need one distance to be assigned, others all k: the table says
-// what share of rows is settled so. With --uniform there is a table of rows that are
-// uniform in the unit cube: there is nothing to find, and bounds rule out least. The last
-// column of a table with scikit-learn says how many passes a contestant makes while the
-// quicker of its two algorithms makes one.
+// The rows are a mixture of spherical normal distributions, around means drawn from the
+// standard normal distribution, with a standard deviation of --noise in each feature. There are
+// fewer --components than clusters, so that some components are split and centres keep moving
+// for long. A row much closer to its centre than that centre is to its neighbours needs one
+// distance to be assigned, and any other row needs all k. The table gives the share of rows
+// that are settled by one. With --uniform there is also a table of rows that are uniform in the
+// unit cube. They have no clusters, and bounds save least there. With scikit-learn, the last
+// column tells how many passes a contestant makes while the faster of its two algorithms makes
+// one.
 //
 // # Budgets
 //
-// The engine at parallelism 1 and 2 is to stay within 1.05 of the loop on as many
-// goroutines (the COST of McSherry, Isard and Murray, HotOS 2015), and its process
-// within 1.3 times the size of the data and 100 MB. With --check a median beyond
-// that makes the exit code 1. The sum of squared distances of every contestant
-// must agree with the loop's in any case; where a cluster of the loop is empty, which it
-// leaves so while the others give it a row, with the engine's.
+// The engine at parallelism 1 and 2 should stay within 1.05 of the loop on as many goroutines
+// (the COST of McSherry, Isard and Murray, HotOS 2015). Its process should stay within 1.3
+// times the size of the data plus 100 MB. With --check, a median beyond these makes the exit
+// code 1. The sum of squared distances of every contestant must agree with the loop's in any
+// case. If a cluster of the loop is empty, it must agree with the engine's instead: the loop
+// leaves such a cluster empty, and the others give it a row.
 //
 // In-process versions on fewer rows are in the package's benchmarks:
 //

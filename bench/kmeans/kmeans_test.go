@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestMain runs a contestant where this process is one.
+// TestMain lets the test binary act as a contestant.
 func TestMain(m *testing.M) {
 	if text := os.Getenv(childVariable); text != "" {
 		exitOn(runChild(text, os.Stdout))
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// rowsFile writes the rows of a problem.
+// rowsFile writes the rows of a problem to a file.
 func rowsFile(t testing.TB, s shape, noise float64) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "rows")
@@ -31,8 +31,7 @@ func rowsFile(t testing.TB, s shape, noise float64) string {
 	return file
 }
 
-// TestContestantsAgree: loops and engine end with the centres of the plainest
-// k-means there is.
+// TestContestantsAgree: loops and engine end with the centres of a plain k-means.
 func TestContestantsAgree(t *testing.T) {
 	s := shape{Rows: 5003, Features: 5, Clusters: 4, Components: 3, Moves: 6}
 	file := rowsFile(t, s, 0.6)
@@ -56,9 +55,8 @@ func TestContestantsAgree(t *testing.T) {
 	}
 }
 
-// lloyd is a k-means with no thought for speed. It returns the centres, their
-// inertia, and the share of rows whose nearest centre is less than half as far
-// away as that is from its nearest neighbour.
+// lloyd is a simple and slow k-means. It returns the centres, their inertia, and the share of
+// rows whose nearest centre is less than half as far away as that centre's nearest neighbour.
 func lloyd(t *testing.T, file string, s shape) (centers [][]float64, inertia, close float64) {
 	f, err := os.Open(file)
 	require.NoError(t, err)
@@ -113,7 +111,7 @@ func lloyd(t *testing.T, file string, s shape) (centers [][]float64, inertia, cl
 	}
 }
 
-// TestGenerateRows: rows are the seed's, and have the spread asked for.
+// TestGenerateRows: rows depend on the seed alone, and have the requested spread.
 func TestGenerateRows(t *testing.T) {
 	s := shape{Rows: 20000, Features: 3, Clusters: 2, Components: 1}
 	var a, b, c bytes.Buffer
@@ -145,8 +143,8 @@ func TestGenerateRows(t *testing.T) {
 	require.ErrorContains(t, readRows(f, s, s.Rows-1, s.Rows+1, x), "read rows 19999 to 20001")
 }
 
-// TestSource: the engine gets every row of the file once and in order, however
-// batches and subtasks cut it.
+// TestSource: the engine gets every row of the file once and in order, whatever the batches and
+// subtasks.
 func TestSource(t *testing.T) {
 	s := shape{Rows: 1003, Features: 3, Clusters: 2, Components: 2}
 	file := rowsFile(t, s, 1)
@@ -179,8 +177,8 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// TestBudgets: a ratio, or memory, beyond its budget is told, and so is a
-// contestant that found something else.
+// TestBudgets: a ratio or memory beyond its budget is reported, and so is a contestant with
+// another result.
 func TestBudgets(t *testing.T) {
 	o := options{Rows: 1000, Features: 10, Clusters: 2, Components: 1, Iterations: 1, Python: "python", Noise: []float64{1}}
 	made := func(change func(l *line)) *table {
@@ -240,7 +238,7 @@ func TestBudgets(t *testing.T) {
 	require.ErrorContains(t, made(of(sklearnKind, func(r *outcome) { r.Inertia = 7.1 })).sum(), "scikit-learn, 2 threads ended with an inertia of 7.1")
 }
 
-// TestOptions: what makes no sense is refused.
+// TestOptions: invalid options are refused.
 func TestOptions(t *testing.T) {
 	good := options{Rows: 10, Features: 1, Clusters: 2, Components: 1, Iterations: 1, Rounds: 1, Noise: []float64{0}}
 	require.NoError(t, good.Validate())
@@ -258,8 +256,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// BenchmarkPass compares a pass over the rows: the engine's with the loop's on as
-// many goroutines, in turn.
+// BenchmarkPass compares a pass over the rows by the engine and by the loop on as many
+// goroutines, in turn.
 func BenchmarkPass(b *testing.B) {
 	s := shape{Rows: 200_000, Features: 16, Clusters: 10, Components: 8, Moves: 20}
 	for _, noise := range []float64{0.5, 0.7} {

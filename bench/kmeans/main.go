@@ -54,13 +54,13 @@ func (o *options) Validate() error {
 	return err
 }
 
-// problem is what a table is about.
+// problem is the subject of a table.
 type problem struct {
 	shape
-	noise float64 // of a mixture
+	noise float64 // for a mixture
 }
 
-// problems lists the tables: every shape with every noise, and uniform.
+// problems lists the tables: every shape with every noise, and uniform rows.
 func (o *options) problems() (all []problem, err error) {
 	shapes := []shape{{o.Rows, o.Features, o.Clusters, o.Components, o.Iterations}}
 	if len(o.Shapes) > 0 {
@@ -109,8 +109,7 @@ func exitOn(err error) {
 	}
 }
 
-// compare runs everything and prints the tables. It reports whether all budgets
-// were kept.
+// compare runs everything and prints the tables. It returns whether all budgets were kept.
 func compare(o *options, out, progress io.Writer) (within bool, err error) {
 	dir, err := os.MkdirTemp(o.Dir, "superstep-bench-")
 	if err != nil {
@@ -173,7 +172,7 @@ func writeRows(p problem, seed uint64, file string) error {
 	return errors.Join(err, f.Close())
 }
 
-// childVariable holds the task of a process that is to run a contestant.
+// childVariable holds the task of a child process that runs a contestant.
 const childVariable = "SUPERSTEP_BENCH_KMEANS"
 
 // runChild runs a contestant and prints its outcome.

@@ -16,15 +16,15 @@ const (
 	passBudget   = 1.05
 	memoryFactor = 1.3
 	memoryExtra  = 100_000_000
-	// agreement is how far a sum of squared distances may be from the loop's: rows
-	// are added in other orders, which moves centres by a rounding each time.
+	// agreement is the largest relative difference of a sum of squared distances from the
+	// loop's. Rows are added in other orders, and each order rounds centres differently.
 	agreement = 1e-9
-	// agreementSingle is the same in single precision, which rounds distances, and counts
-	// rows that are nearly as far from two centres for either.
+	// agreementSingle is the same for single precision. That rounds distances, and assigns rows
+	// with two almost equally near centres differently.
 	agreementSingle = 1e-4
 )
 
-// line is a contestant and what it did.
+// line is a contestant and its results.
 type line struct {
 	Contestant string    `json:"contestant"`
 	Threads    int       `json:"threads"`
@@ -34,11 +34,11 @@ type line struct {
 	Pass  float64 `json:"pass"`
 	Total float64 `json:"total"`
 	Peak  int64   `json:"peak"`
-	// Best is the least Pass of a round.
+	// Best is the smallest Pass of a round.
 	Best float64 `json:"best"`
 	CPU  float64 `json:"cpu"`
-	// Ratio is the median of the ratios of Pass to that of the loop with as many
-	// threads in the same round; RatioCPU is that of processor times.
+	// Ratio is the median of the ratios of Pass to that of the loop with as many threads in the
+	// same round. RatioCPU is the same for processor time.
 	Ratio    float64 `json:"ratio"`
 	RatioCPU float64 `json:"ratio_cpu"`
 }
@@ -65,8 +65,8 @@ type table struct {
 	CPUs int `json:"cpus"`
 }
 
-// newTable lists the contestants; the loop with as many threads comes before
-// those that are compared with it.
+// newTable lists the contestants. The loop comes before the contestants with as many threads
+// that are compared with it.
 func newTable(o *options, p problem) *table {
 	t := &table{Shape: p.shape, Noise: p.noise, Seed: o.Seed, CPUs: runtime.NumCPU()}
 	t.Budgets.Ratio = passBudget
@@ -86,7 +86,7 @@ func newTable(o *options, p problem) *table {
 	return t
 }
 
-// sum computes the medians, and refuses contestants that found something else.
+// sum computes the medians, and refuses contestants with another result.
 func (t *table) sum() error {
 	for _, l := range t.Lines {
 		yard := t.find(loopKind, l.Threads)
@@ -122,7 +122,7 @@ func (t *table) sum() error {
 	return nil
 }
 
-// peers tells whether scikit-learn took part.
+// peers says whether scikit-learn took part.
 func (t *table) peers() bool { return t.find(sklearnKind, 1) != nil }
 
 // find returns the line of a contestant with as many threads.
@@ -135,8 +135,8 @@ func (t *table) find(kind string, threads int) *line {
 	return nil
 }
 
-// faster returns the median over rounds of how often a contestant makes a pass while the
-// quicker algorithm of scikit-learn makes one, with as many threads in the same round.
+// faster returns how many passes a contestant makes while the faster algorithm of scikit-learn
+// makes one. It is the median over rounds, with as many threads in the same round.
 func (t *table) faster(l *line) float64 {
 	lloyd, elkan := t.find(sklearnKind, l.Threads), t.find(elkanKind, l.Threads)
 	var ratios []float64
@@ -146,7 +146,7 @@ func (t *table) faster(l *line) float64 {
 	return rounds.Median(ratios)
 }
 
-// within reports whether the engine kept its budgets.
+// within returns whether the engine kept its budgets.
 func (t *table) within() bool {
 	for _, l := range t.Lines {
 		if l.Contestant == engineKind && (l.Ratio > t.Budgets.Ratio || l.Peak > t.Budgets.Peak) {
@@ -156,7 +156,7 @@ func (t *table) within() bool {
 	return true
 }
 
-// data says what the rows are.
+// data describes the rows.
 func (t *table) data() string {
 	if t.Shape.Components == 0 {
 		return "uniform"
@@ -199,7 +199,7 @@ func (t *table) print(w io.Writer) error {
 	return err
 }
 
-// values takes one value out of each.
+// values returns one value of each element.
 func values[T any](all []T, of func(T) float64) []float64 {
 	out := make([]float64, len(all))
 	for i, v := range all {

@@ -13,17 +13,17 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// outcome is what a contestant did.
+// outcome is the result of a contestant.
 type outcome struct {
-	// Trace has the value of the objective after each step, and the seconds since the start.
+	// Trace has the objective after each step, with the seconds since the start.
 	Trace []point `json:"trace"`
-	// Total is from the first byte read to the model, in seconds, for ours.
+	// Total is the time from the first byte read to the model, in seconds, for ours.
 	Total float64 `json:"total"`
-	// Survey is the part of the time that looked at the columns, for ours.
+	// Survey is the part of the time spent on statistics of the columns, for ours.
 	Survey float64 `json:"survey"`
-	Reads  float64 `json:"reads"` // of the rows, 0 where not known
+	Reads  float64 `json:"reads"` // passes over the rows, 0 if unknown
 	Method string  `json:"method"`
-	Peak   int64   `json:"peak"` // most bytes resident, 0 where not known
+	Peak   int64   `json:"peak"` // largest resident size in bytes, 0 if unknown
 }
 
 type point struct {
@@ -31,8 +31,8 @@ type point struct {
 	Objective float64 `json:"objective"`
 }
 
-// until returns the time at which the objective was within tolerance of the optimum, and
-// how many steps that took; ok is false where it never was.
+// until returns the time and the number of steps after which the objective was within tolerance
+// of the optimum. ok is false if it never was.
 func (o outcome) until(optimum float64) (seconds float64, steps int, ok bool) {
 	for i, p := range o.Trace {
 		if p.Objective <= optimum+closeness*abs(optimum) {
@@ -42,12 +42,12 @@ func (o outcome) until(optimum float64) (seconds float64, steps int, ok bool) {
 	return 0, 0, false
 }
 
-// closeness is how near to the optimum the clock stops.
+// closeness is the relative distance from the optimum at which the clock stops.
 const closeness = 1e-6
 
 func abs(v float64) float64 { return max(v, -v) }
 
-// task is what a contestant of ours is to do.
+// task is the task of one of our contestants.
 type task struct {
 	Dir      string
 	Shape    shape
@@ -93,7 +93,7 @@ func (t task) run() (outcome, error) {
 	}
 	out.Reads, out.Method = m.Summary.Reads, m.Summary.Method
 	if out.Peak, err = usage.PeakRSS(); err != nil {
-		out.Peak = 0 // not known on this system
+		out.Peak = 0 // unknown on this system
 	}
 	return out, nil
 }

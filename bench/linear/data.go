@@ -15,7 +15,7 @@ type shape struct {
 	Even bool // every feature of sparse rows is as likely as any other
 }
 
-// generate writes the files of a problem. A row is a function of seed and number.
+// generate writes the files of a problem. A row depends only on the seed and its number.
 func generate(dir string, s shape, seed uint64) (err error) {
 	out, err := rawrows.Create(dir)
 	if err != nil {
@@ -54,8 +54,9 @@ func generate(dir string, s shape, seed uint64) (err error) {
 	return nil
 }
 
-// columns draws the columns of a row, ascending: column j of sparse rows as often as words
-// of a text are, roughly, in proportion to (j+1)^(−2/3), unless all are to be alike.
+// columns draws the columns of a row, ascending. Column j of sparse rows is drawn roughly in
+// proportion to (j+1)^(−2/3), as words occur in a text; with Even, all columns are equally
+// likely.
 func (s shape) columns(draw *shared.Random, columns []int) {
 	for p := range columns {
 		columns[p] = p

@@ -22,13 +22,13 @@ import (
 // commandSolver stands for the command of liblinear.
 const commandSolver = "liblinear command"
 
-// textFile holds the rows as the command reads them, in the directory of the others.
+// textFile holds the rows in the format of the command, in the directory of the other files.
 const textFile = "rows.txt"
 
-// commandTolerances are those that the command is run with, one after the other.
+// commandTolerances are the tolerances for the command, tried one after the other.
 var commandTolerances = []float64{1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6}
 
-// commandTask is a training by the command of liblinear.
+// commandTask is a training with the command of liblinear.
 type commandTask struct {
 	Command string
 	Dir     string
@@ -36,10 +36,11 @@ type commandTask struct {
 	Lasso   bool
 }
 
-// run trains at one tolerance after the other until that changes nothing any more. The
-// command tells neither when it begins to train nor the objective with enough digits: the
-// clock of a run begins when it has closed the file of the rows, which it has then parsed, and
-// ends with the process; the objective is computed of the coefficients that it has written.
+// run trains at one tolerance after the other until the result no longer changes. The command
+// reports neither when training begins nor enough digits of the objective. The clock of a run
+// therefore begins when the command has closed the file of the rows, which it has parsed by
+// then, and ends with the process. The objective is computed from the coefficients that it
+// writes.
 func (t commandTask) run() (outcome, error) {
 	rows, err := readRows(t.Dir, t.Shape.Layout)
 	if err != nil {
@@ -72,13 +73,13 @@ func (t commandTask) run() (outcome, error) {
 	return out, nil
 }
 
-// look is how often the files that a process has open are looked at.
+// look is the interval at which the open files of a process are inspected.
 const look = 500 * time.Microsecond
 
-// timed runs a command and returns the seconds from when it has closed a file, which it opens
-// once, until it ends. It looks into Linux' /proc.
+// timed runs a command, and returns the seconds from when it closes a file, which it opens only
+// once, to its end. It reads Linux's /proc.
 func timed(command *exec.Cmd, file string) (float64, error) {
-	file, err := filepath.EvalSymlinks(file) // as /proc names it
+	file, err := filepath.EvalSymlinks(file) // the name in /proc
 	if err != nil {
 		return 0, err
 	}
@@ -114,7 +115,7 @@ func timed(command *exec.Cmd, file string) (float64, error) {
 	}
 }
 
-// holds tells whether a process has a file open.
+// holds says whether a process has a file open.
 func holds(pid int, file string) bool {
 	folder := fmt.Sprintf("/proc/%d/fd", pid)
 	list, err := os.ReadDir(folder)
@@ -129,8 +130,8 @@ func holds(pid int, file string) bool {
 	return false
 }
 
-// coefficients reads a model of two classes that the command has written: those of the class
-// 1, which it has the signs of if that is the first.
+// coefficients reads a model of two classes that the command has written, and returns the
+// coefficients for class 1. The file has those of its first class.
 func coefficients(path string, features int) ([]float64, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -151,7 +152,7 @@ func coefficients(path string, features int) ([]float64, error) {
 		}
 		w = append(w, sign*v)
 	}
-	if len(w) > features { // those behind the last feature that occurs are not written
+	if len(w) > features { // those after the last feature that occurs are not written
 		return nil, fmt.Errorf("%s: there are %d coefficients of %d features", path, len(w), features)
 	}
 	return append(w, make([]float64, features-len(w))...), lines.Err()
@@ -183,7 +184,7 @@ func readRows(dir string, l rawrows.Layout) (r rawRows, err error) {
 	return r, err
 }
 
-// row returns a row; indices are nil where it is dense.
+// row returns a row. indices is nil for dense rows.
 func (r rawRows) row(i int) (indices []int32, values []float64) {
 	w := r.layout.Width()
 	if r.indices != nil {
@@ -192,7 +193,7 @@ func (r rawRows) row(i int) (indices []int32, values []float64) {
 	return indices, r.values[i*w : (i+1)*w]
 }
 
-// objective returns the mean loss and the penalty of coefficients.
+// objective returns the mean loss plus the penalty for coefficients.
 func (r rawRows) objective(w []float64, lasso bool) float64 {
 	var loss, penalty float64
 	for i, y := range r.labels {
@@ -220,8 +221,8 @@ func (r rawRows) objective(w []float64, lasso bool) float64 {
 	return (loss + penalty) / float64(len(r.labels))
 }
 
-// writeText writes the rows as the command reads them: labels 1 and -1, features from 1 on,
-// numbers with all their digits.
+// writeText writes the rows in the format of the command: labels 1 and -1, features counted
+// from 1, numbers with all their digits.
 func writeText(dir string, l rawrows.Layout) (err error) {
 	rows, err := readRows(dir, l)
 	if err != nil {

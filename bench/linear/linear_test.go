@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/bench/internal/rawrows"
 )
 
-// TestMain runs a contestant where this process is one.
+// TestMain lets the test binary act as a contestant.
 func TestMain(m *testing.M) {
 	if isChild() {
 		return
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestContestantsAgree: all methods of ours come to one optimum, on small rows.
+// TestContestantsAgree: all our methods reach one optimum, on few rows.
 func TestContestantsAgree(t *testing.T) {
 	for name, s := range map[string]shape{"dense": {Layout: rawrows.Layout{Rows: 400, Features: 5}}, "sparse": {Layout: rawrows.Layout{Rows: 400, Features: 60, PerRow: 4}}} {
 		dir := t.TempDir()
@@ -48,7 +48,7 @@ func TestContestantsAgree(t *testing.T) {
 	}
 }
 
-// TestRows: the file holds ascending columns, and both labels.
+// TestRows: the file has ascending columns, and both labels.
 func TestRows(t *testing.T) {
 	s := shape{Layout: rawrows.Layout{Rows: 300, Features: 40, PerRow: 6}}
 	dir := t.TempDir()
@@ -72,8 +72,8 @@ func TestRows(t *testing.T) {
 	require.InDelta(t, 3, s.scale(39), 1e-12)
 }
 
-// TestRowsOfTheCommand: the text has the rows, and the objective of coefficients, with which
-// that of the command is told, is the one that ours reports.
+// TestRowsOfTheCommand: the text has the rows. The objective computed here from coefficients,
+// as for the command, is the one that ours reports.
 func TestRowsOfTheCommand(t *testing.T) {
 	for name, s := range map[string]shape{"dense": {Layout: rawrows.Layout{Rows: 200, Features: 5}}, "sparse": {Layout: rawrows.Layout{Rows: 200, Features: 60, PerRow: 4}}} {
 		dir := t.TempDir()
@@ -114,7 +114,7 @@ func TestRowsOfTheCommand(t *testing.T) {
 	}
 }
 
-// TestTimed: a file that a process has open is seen, and a command that fails says why.
+// TestTimed: an open file of a process is noticed, and a command that fails says why.
 func TestTimed(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return // there is no /proc

@@ -10,25 +10,25 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// loopSolver stands for the loop written by hand.
+// loopSolver stands for the hand-written loop.
 const loopSolver = "loop"
 
-// loopTask is a training without the engine: what a programmer would write who has the
-// kernels and the method of ours. All rows are in one block in memory and have one
-// accumulator, and one goroutine goes over them.
+// loopTask is a training without the engine, as a programmer with the kernels and our method
+// would write it. All rows are in one block in memory with one accumulator, and one goroutine
+// processes them.
 type loopTask struct {
 	Dir   string
 	Shape shape
 	L2    float64
 }
 
-// run trains beyond the point where the clock stops, which begins with the survey.
+// run trains beyond the point where the clock stops. The clock begins with the survey.
 func (t loopTask) run() (outcome, error) {
 	raw, err := readRows(t.Dir, t.Shape.Layout)
 	if err != nil {
 		return outcome{}, err
 	}
-	runtime.GC() // what reading left is not the loop's to clear up
+	runtime.GC() // the loop must not pay for garbage from reading
 	began := time.Now()
 	l, err := newLoop(raw, t.L2)
 	if err != nil {
@@ -42,20 +42,20 @@ func (t loopTask) run() (outcome, error) {
 	})
 	out.Total, out.Reads = time.Since(began).Seconds(), l.reads
 	if out.Peak, err = usage.PeakRSS(); err != nil {
-		out.Peak = 0 // not known on this system
+		out.Peak = 0 // unknown on this system
 	}
 	return out, nil
 }
 
-// block is rows one behind the other, dense or sparse.
+// block has rows one after the other, dense or sparse.
 type block struct {
 	n, d   int
 	dense  []float64 // n×d
 	sparse kernel.CSR
-	minus  []float64 // -1 for the higher label, 1 for the lower one: the sign of margins in the loss
+	minus  []float64 // -1 for the higher label and 1 for the lower one: the sign of margins in the loss
 }
 
-// newBlock returns rows as the kernels take them. The labels are any two numbers.
+// newBlock returns rows in the layout of the kernels. The labels may be any two numbers.
 func newBlock(r rawRows) (block, error) {
 	b := block{n: len(r.labels), d: r.layout.Features, minus: make([]float64, len(r.labels))}
 	lower, higher := r.labels[0], r.labels[0]
@@ -69,7 +69,7 @@ func newBlock(r rawRows) (block, error) {
 	}
 	middle := lower/2 + higher/2
 	for i, y := range r.labels {
-		// Without a branch that depends on the class, which would be guessed wrong half of the time.
+		// There is no branch on the class, as it would be mispredicted half of the time.
 		if (y-lower)*(higher-y) != 0 || lower == higher {
 			return b, fmt.Errorf("row %d: the label %v beside %v and %v: want two classes", i, y, lower, higher)
 		}
@@ -98,7 +98,7 @@ func (b *block) cut(lo, hi int) block {
 	return part
 }
 
-// pick copies some rows together.
+// pick copies some rows into a new block.
 func (b *block) pick(rows []int) block {
 	part := block{n: len(rows), d: b.d}
 	if b.dense == nil {
@@ -126,7 +126,7 @@ func (b *block) times(w, out []float64) {
 	}
 }
 
-// addTo adds the rows, each times its coefficient, to out.
+// addTo adds the rows to out, each multiplied by its coefficient.
 func (b *block) addTo(coef, out []float64) {
 	if b.dense != nil {
 		kernel.AddScaledRows(b.dense, b.n, b.d, coef, out)
@@ -135,9 +135,9 @@ func (b *block) addTo(coef, out []float64) {
 	}
 }
 
-// deviations returns the standard deviations of the columns, and their largest absolute
-// values: of dense rows in two passes, the second one corrected (Chan, Golub and LeVeque,
-// 1983), of sparse rows, whose means are small beside them, in one.
+// deviations returns the standard deviations of the columns, and their largest absolute values.
+// Dense rows take two passes, the second one corrected (Chan, Golub and LeVeque, 1983). Sparse
+// rows take one, as their means are small compared with their deviations.
 func (b *block) deviations() (std, top []float64) {
 	std, top = make([]float64, b.d), make([]float64, b.d)
 	n := float64(b.n)
@@ -183,8 +183,8 @@ func (b *block) deviations() (std, top []float64) {
 	return std, top
 }
 
-// chunkRows returns how many rows to take at a time, as for ours: sparse ones that fit most
-// of a first-level cache, dense ones that fit a part of a second-level one.
+// chunkRows returns how many rows to take at a time, as for ours: sparse rows that fit most of
+// a first-level cache, or dense rows that fit a part of a second-level one.
 func (b *block) chunkRows() int {
 	if b.dense == nil {
 		return min(max(36<<10/(12*(len(b.sparse.Val)/b.n+1))&^3, 4), 256)

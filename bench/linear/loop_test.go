@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/bench/internal/rawrows"
 )
 
-// TestLoop: the loop comes to the optimum that ours comes to, by as many iterations and reads,
-// and the objective that it tells is that of its coefficients.
+// TestLoop: the loop reaches the same optimum as ours with as many iterations and reads. The
+// objective that it reports is that of its coefficients.
 func TestLoop(t *testing.T) {
 	for name, s := range map[string]shape{
 		"dense":  {Layout: rawrows.Layout{Rows: 3000, Features: 12}},

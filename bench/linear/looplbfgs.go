@@ -7,33 +7,33 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// loop minimises the mean logistic loss and an L2 penalty as package optim does: by L-BFGS
-// with ten pairs (Nocedal and Wright, Numerical Optimization, 2nd ed., algorithm 7.4) over
-// the coefficients of features scaled by their deviations, on margins that are kept, so that
-// an iteration reads the rows once; with first steps, and a share of the latest ones, that
-// 4,096 rows tell. Points that ours would come to only where its search goes wrong are found
-// by halving and doubling here.
+// loop minimises the mean logistic loss with an L2 penalty as package optim does: by L-BFGS
+// with ten pairs (Nocedal and Wright, Numerical Optimization, 2nd ed., algorithm 7.4) over the
+// coefficients of features scaled by their deviations. Margins are kept, so that an iteration
+// reads the rows once. A sample of 4,096 rows suggests the first step length, and a share of
+// the latest steps to add to the direction. Where the line search of ours needs further points,
+// this one halves and doubles the step instead.
 type loop struct {
 	rows, sample block
 	picked       []int     // rows of the sample
-	chunk        int       // rows that are taken at a time
-	inverse      []float64 // of the deviations
+	chunk        int       // number of rows taken at a time
+	inverse      []float64 // inverses of the deviations
 	ridge        []float64 // second derivatives of the penalty
 	reads        float64
 
 	v, p      []float64 // parameters and direction
-	g, next   []float64 // gradients: at v, and at the point read last
-	beta      []float64 // room for coefficients of the features as they are
-	m, q      []float64 // margins of all rows: at v, and of the direction
+	g, next   []float64 // gradients: at v, and at the last point read
+	beta      []float64 // room for the coefficients of the unscaled features
+	m, q      []float64 // margins of all rows: at v, and along the direction
 	pairs     []pair    // oldest first
 	steps     [][]float64
-	past      [][]float64 // margins of the sample of steps, which begin with the latest
-	sm, sq    []float64   // margins of the sample: at v, and of the direction
-	work      []float64   // room for a chunk or the sample, as are:
+	past      [][]float64 // margins of the sample along the latest steps, the last one first
+	sm, sq    []float64   // margins of the sample: at v, and along the direction
+	work      []float64   // room for a chunk or the sample, as have:
 	loss, low []float64   // losses and slopes
 }
 
-// pair is what L-BFGS remembers of an iteration.
+// pair is what L-BFGS keeps of an iteration.
 type pair struct {
 	s, y []float64
 	sy   float64
@@ -45,10 +45,10 @@ const (
 	loopSample = 4096
 )
 
-// loopPaces are the steps whose slopes the sample tells.
+// loopPaces are the step lengths at which slopes are computed on the sample.
 var loopPaces = [...]float64{0, 0.25, 0.5, 0.8, 1.25, 2, 4, 8}
 
-// newLoop surveys the columns, and makes room.
+// newLoop surveys the columns, and allocates memory.
 func newLoop(raw rawRows, l2 float64) (*loop, error) {
 	rows, err := newBlock(raw)
 	if err != nil {
@@ -84,8 +84,8 @@ func newLoop(raw rawRows, l2 float64) (*loop, error) {
 	return l, nil
 }
 
-// slopes writes the slopes of the losses of some rows at margins m + t·q to l.low, and
-// what losses are the softplus of to l.work.
+// slopes writes the slopes of the losses of some rows at margins m + t·q to l.low. It also
+// writes to l.work the values whose softplus are the losses.
 func (l *loop) slopes(minus, m, q []float64, t float64) []float64 {
 	work, low := l.work[:len(minus)], l.low[:len(minus)]
 	kernel.MovedTo(work, m, t, q)
@@ -95,7 +95,7 @@ func (l *loop) slopes(minus, m, q []float64, t float64) []float64 {
 	return low
 }
 
-// losses adds the losses behind the slopes of n rows to sum.
+// losses adds the losses of the n rows for which slopes was called last to sum.
 func (l *loop) losses(n int, sum float64) float64 {
 	kernel.SoftplusTo(l.loss[:n], l.work[:n])
 	for _, v := range l.loss[:n] {
@@ -104,15 +104,15 @@ func (l *loop) losses(n int, sum float64) float64 {
 	return sum
 }
 
-// coefficients returns those of the features as they are.
+// coefficients returns the coefficients of the unscaled features.
 func (l *loop) coefficients(v []float64) []float64 {
 	copy(l.beta, v)
 	kernel.ProdTo(l.beta, l.inverse)
 	return l.beta
 }
 
-// read makes l.next the gradient at v + t·p and returns the mean loss there. The margins of
-// the direction are made first, if it is new.
+// read sets l.next to the gradient at v + t·p and returns the mean loss there. If the direction
+// is new, it first computes the margins of the direction.
 func (l *loop) read(t float64, fresh bool) float64 {
 	var beta []float64
 	if fresh {
@@ -138,7 +138,7 @@ func (l *loop) read(t float64, fresh bool) float64 {
 	return sum / n
 }
 
-// try returns mean loss and derivative at v + t·p from the margins that are kept.
+// try returns mean loss and derivative at v + t·p from the kept margins.
 func (l *loop) try(t float64) (f, slope float64) {
 	for lo := 0; lo < l.rows.n; lo += l.chunk {
 		hi := min(lo+l.chunk, l.rows.n)
@@ -149,8 +149,8 @@ func (l *loop) try(t float64) (f, slope float64) {
 	return f / float64(l.rows.n), slope / float64(l.rows.n)
 }
 
-// minimise tells the objective at the start and after each iteration, until it is told to
-// stop or there is nothing to gain.
+// minimise reports the objective at the start and after each iteration. It ends when goOn
+// returns false or nothing more can be gained.
 func (l *loop) minimise(goOn func(value float64) bool) {
 	value := l.read(0, false)
 	l.g, l.next = l.next, l.g
@@ -166,7 +166,7 @@ func (l *loop) minimise(goOn func(value float64) bool) {
 		d := kernel.Dot(l.next, l.p)
 		var least, most = 0.0, math.Inf(1)
 		for first := t; ; {
-			// The strong Wolfe conditions, but for what rounding does to the loss.
+			// The strong Wolfe conditions, with a tolerance for rounding in the loss.
 			low := f <= value+float64(1e-4*t*slope)+float64(1e-13*abs(value))
 			if low && abs(d) <= -0.9*slope {
 				if t != first {
@@ -193,7 +193,7 @@ func (l *loop) minimise(goOn func(value float64) bool) {
 	}
 }
 
-// penalty returns the product of two vectors in the metric of the penalty.
+// penalty returns the inner product of two vectors in the metric of the penalty.
 func (l *loop) penalty(x, y []float64) (sum float64) {
 	for j, r := range l.ridge {
 		sum += float64(r * x[j] * y[j])
@@ -201,7 +201,7 @@ func (l *loop) penalty(x, y []float64) (sum float64) {
 	return sum
 }
 
-// aim makes the direction.
+// aim computes the direction.
 func (l *loop) aim() {
 	for j, g := range l.g {
 		l.p[j] = -g
@@ -221,8 +221,8 @@ func (l *loop) aim() {
 	}
 }
 
-// pace mixes the latest steps into the direction, as curvatures of the sample suggest, and
-// returns the first step along it, and the derivative.
+// pace mixes the latest steps into the direction, as curvatures on the sample suggest. It
+// returns the first step length and the derivative along the direction.
 func (l *loop) pace() (t, slope float64) {
 	axes, at := append([][]float64{l.p}, l.steps...), append([][]float64{l.sq}, l.past...)
 	l.sample.times(l.coefficients(l.p), l.sq)
@@ -246,7 +246,7 @@ func (l *loop) pace() (t, slope float64) {
 	mix := solve(h, b, len(at))
 	scale := 1.0
 	if len(l.pairs) == 0 {
-		scale, mix[0] = mix[0], 1 // the direction is the gradient, whose scale means nothing
+		scale, mix[0] = mix[0], 1 // the direction is the gradient, whose scale has no meaning
 	}
 	kernel.Scale(mix[0], l.p)
 	kernel.Scale(mix[0], l.sq)
@@ -258,9 +258,9 @@ func (l *loop) pace() (t, slope float64) {
 	return scale * l.vanishing(scale, slope), slope
 }
 
-// vanishing returns at which of the paces, in units of a step, the derivative vanishes if
-// all rows are as those of the sample, 1 where at none: the inverse parabola through it and
-// those around where its sign changes says.
+// vanishing returns the step length among the paces at which the derivative vanishes if all
+// rows are like the sample, in units of unit, or 1 if there is none. An inverse parabola
+// through the paces around the change of sign gives it.
 func (l *loop) vanishing(unit, slope float64) float64 {
 	var d [len(loopPaces)]float64
 	bend := l.penalty(l.p, l.p)
@@ -281,8 +281,8 @@ func (l *loop) vanishing(unit, slope float64) float64 {
 	return 1
 }
 
-// solve returns h⁻¹·b for the first n unknowns, by Cholesky's method on the lower triangle
-// of h; the first unit vector where h is not safely positive definite.
+// solve returns h⁻¹·b for the first n unknowns, by Cholesky's method on the lower triangle of
+// h. It returns the first unit vector if h is not safely positive definite.
 func solve(h [loopSteps + 1][loopSteps + 1]float64, b [loopSteps + 1]float64, n int) [loopSteps + 1]float64 {
 	for i := range n {
 		square := h[i][i]
@@ -312,7 +312,7 @@ func solve(h [loopSteps + 1][loopSteps + 1]float64, b [loopSteps + 1]float64, n 
 	return b
 }
 
-// move goes the step, and keeps what it tells.
+// move takes the step, and keeps the pair that it yields.
 func (l *loop) move(t float64) {
 	kernel.Axpy(t, l.q, l.m)
 	kernel.Axpy(t, l.p, l.v)

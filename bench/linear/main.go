@@ -50,7 +50,7 @@ var problems = []problem{
 	{"even-lasso", shape{Layout: rawrows.Layout{Rows: 200_000, Features: 10_000, PerRow: 50}, Even: true}, true},
 }
 
-// line is a contestant and what it did.
+// line is a contestant and its results.
 type line struct {
 	Title   string
 	Method  optim.Method // of ours
@@ -130,7 +130,7 @@ func (o *options) lines(p problem) ([]*line, error) {
 	return all, nil
 }
 
-// command returns the path of the command of liblinear, "" where there is none.
+// command returns the path of liblinear's command, or "" if there is none.
 func (o *options) command() string {
 	path, err := exec.LookPath(o.Command)
 	if err != nil {
@@ -180,17 +180,17 @@ func (o *options) compareOn(p problem, out, progress io.Writer) (err error) {
 	return print(out, p, all)
 }
 
-// These hold the task of a process that is to run a contestant.
+// Environment variables with the task of a child process that runs a contestant.
 const (
 	childVariable   = "SUPERSTEP_BENCH_LINEAR"
 	commandVariable = "SUPERSTEP_BENCH_LINEAR_COMMAND"
 	loopVariable    = "SUPERSTEP_BENCH_LINEAR_LOOP"
 )
 
-// contest is a task of ours.
+// contest is a task of one of our contestants.
 type contest interface{ run() (outcome, error) }
 
-// isChild runs the contestant that this process is for, if it is for one.
+// isChild runs a contestant and returns true if this process was started for one.
 func isChild() bool {
 	for name, t := range map[string]contest{childVariable: new(task), sgdVariable: new(sgdTask), commandVariable: new(commandTask), loopVariable: new(loopTask)} {
 		if text := os.Getenv(name); text != "" {
@@ -258,7 +258,7 @@ func self(variable string, t contest) (*exec.Cmd, error) {
 	return child, nil
 }
 
-// outcomeOf runs a contestant that prints its outcome.
+// outcomeOf runs a process that prints the outcome of a contestant.
 func outcomeOf(child *exec.Cmd) (got outcome, err error) {
 	child.Stderr = os.Stderr
 	text, err := child.Output()
@@ -268,7 +268,7 @@ func outcomeOf(child *exec.Cmd) (got outcome, err error) {
 	return got, json.Unmarshal(text, &got)
 }
 
-// optimum returns the lowest value that any contestant came to.
+// optimum returns the lowest value that any contestant reached.
 func optimum(all []*line) float64 {
 	least := math.Inf(1)
 	for _, l := range all {
@@ -281,8 +281,8 @@ func optimum(all []*line) float64 {
 	return least
 }
 
-// print writes the table: medians and the best over the rounds, and the median of the ratios
-// to the first line, ours with one subtask, in the same round.
+// print writes the table: medians and bests over the rounds, and the median of the ratios to
+// the first line in the same round. That line is ours with one subtask.
 func print(w io.Writer, p problem, all []*line) error {
 	least := optimum(all)
 	fmt.Fprintf(w, "%s: %d rows × %d features, optimum %.9g; seconds to within %g of it, medians of %d rounds on %d CPUs\n\n",
@@ -317,8 +317,8 @@ func print(w io.Writer, p problem, all []*line) error {
 	return err
 }
 
-// costs says how many times as long as the loop ours takes with one thread: the medians of the
-// ratios in the same round, of all and of what follows the survey.
+// costs says how many times as long as the loop ours takes with one thread, in all and without
+// the survey. It gives the medians of the ratios in the same round.
 func costs(all []*line, least float64) string {
 	at := slices.IndexFunc(all, func(l *line) bool { return l.Solver == loopSolver })
 	if at < 0 || all[0].Threads != 1 {

@@ -1,8 +1,8 @@
 """Trains a logistic regression with Spark MLlib in local mode and prints what it took.
 
 Arguments: directory, rows, features, features that are not 0 in a row (0: dense), penalty
-(l1 or l2), threads. Spark tells the objective of each iteration but not its time; the time
-of fit is spread over them evenly.
+(l1 or l2), threads. Spark tells the objective of each iteration but not its time: the time
+of fit is divided evenly among them.
 """
 
 import json
@@ -52,7 +52,7 @@ data = data.persist(pyspark.StorageLevel.MEMORY_ONLY)
 data.count()
 model = LogisticRegression(regParam=1 / rows, elasticNetParam=1.0 if penalty == "l1" else 0.0, fitIntercept=False,
                            standardization=False, tol=1e-9, maxIter=1000)
-model.copy({model.maxIter: 2}).fit(data)  # the virtual machine's compiler has seen the code
+model.copy({model.maxIter: 2}).fit(data)  # warms up the just-in-time compiler
 began = time.perf_counter()
 fitted = model.fit(data)
 seconds = time.perf_counter() - began

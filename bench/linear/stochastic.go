@@ -26,14 +26,14 @@ import (
 // stochasticProblem is the name of the problem that is solved by stochastic gradient descent.
 const stochasticProblem = "sgd"
 
-// What is asked of it.
+// The parameters of the problem.
 const (
 	sgdEpochs  = 50
 	sgdPenalty = 1e-4
 )
 
-// schedules are those that both libraries have. Ours has its default rate; the rates of
-// SGDClassifier are ones that end near the optimum, and its optimal takes none.
+// schedules are the schedules that both libraries have. Ours has its default rate. The rates of
+// SGDClassifier are chosen to end near the optimum; its schedule "optimal" takes none.
 var schedules = []struct {
 	ours   optim.Schedule
 	theirs string
@@ -49,7 +49,7 @@ var schedules = []struct {
 //go:embed sgd.py
 var sgdScript string
 
-// sgdTask is a training of ours by SGD.
+// sgdTask is a training with our SGD.
 type sgdTask struct {
 	Dir      string
 	Layout   rawrows.Layout
@@ -58,7 +58,7 @@ type sgdTask struct {
 	Exact    bool // by Newton's method instead, to the optimum
 }
 
-// run trains on one thread. The time is that of the survey and of all epochs.
+// run trains on one thread. The time includes the survey and all epochs.
 func (t sgdTask) run() (outcome, error) {
 	p := logistic.Params{
 		VectorCol: rawrows.VectorColumn, LabelCol: rawrows.LabelColumn, L2: sgdPenalty, NoStandardize: true,
@@ -93,8 +93,8 @@ func (t sgdTask) run() (outcome, error) {
 	return out, nil
 }
 
-// writeSample writes a table of tab-separated numbers, the label first, features scaled to
-// mean 0 and deviation 1, which SGDClassifier needs.
+// writeSample writes the files for a table of tab-separated numbers with the label first.
+// Features are scaled to mean 0 and deviation 1, which SGDClassifier needs.
 func writeSample(path, dir string) (l rawrows.Layout, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -214,7 +214,7 @@ func (o *options) compareStochastic(out, progress io.Writer) (err error) {
 	return err
 }
 
-// sgdVariable holds the task of a process that is to train by SGD.
+// sgdVariable holds the task of a child process that trains by SGD.
 const sgdVariable = "SUPERSTEP_BENCH_SGD"
 
 // runSelf runs a task in a process of its own.

@@ -1,7 +1,7 @@
 //go:build !race
 
-// The comparison runs each contestant in a process of its own; what they do is in other
-// tests, which the race detector sees.
+// The comparison runs each contestant in a process of its own. Other tests run the same code
+// where the race detector sees it.
 
 package main
 

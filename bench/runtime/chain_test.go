@@ -13,10 +13,10 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// scale is what every operator of the chains computes for a row.
+// scale is the computation of every operator of the chains for a row.
 func scale(r row) row { return row{r.Key, r.X*0.5 + r.Y, r.Y} }
 
-// scaleBatch is scale for a batch: a new column x beside the two others, shared.
+// scaleBatch is scale for a batch: it makes a new column x and shares the two others.
 func scaleBatch(c *engine.Context, rows engine.Batch) (engine.Batch, error) {
 	return arrowrows.Batch(scaled(c.Allocator, arrowrows.Record(rows))), nil
 }
@@ -37,10 +37,10 @@ func scaled(mem memory.Allocator, rows arrow.Record) arrow.Record {
 	return array.NewRecord(rows.Schema(), []arrow.Array{rows.Column(0), column, rows.Column(2)}, rows.NumRows())
 }
 
-// BenchmarkChain moves rows through chains of operators at parallelism 1. The
-// three kinds of operator compute nothing, compute a column per batch, and
-// compute a row at a time; the yardstick is a loop over the same rows that does
-// the same, of slices for batches and of structs for rows.
+// BenchmarkChain moves rows through chains of operators at parallelism 1. There are three kinds
+// of operators: they compute nothing, a column per batch, or a row at a time. The yardstick is
+// a loop that computes the same from the same rows: over slices for batches, and over structs
+// for rows.
 func BenchmarkChain(b *testing.B) {
 	rec, rows := someRows()
 	kinds := []struct {

@@ -3,10 +3,9 @@
 //
 //	go test -run '^$' -bench . -benchtime 7x ./bench/runtime
 //
-// Where a figure needs a yardstick, both are measured in the same benchmark, in
-// turn, and the median of the ratios is reported beside the medians of both. A
-// ratio is the time taken over that of the yardstick, so that lower is better; a
-// speedup is the other way round.
+// Where a figure needs a yardstick, the benchmark measures both in turn. It reports the median
+// of the ratios, and the medians of both. A ratio is the time divided by that of the yardstick,
+// so that lower is better. A speedup is the inverse.
 //
 //	BenchmarkChain      operators chained, against a loop over the same rows
 //	BenchmarkExchange   each exchange, against one goroutine that partitions the rows by hand

@@ -12,8 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// spread is the rule of the benchmarks' own partition function, for rows of the
-// keys that someRows makes.
+// spread is the benchmarks' own partition function, for the keys that someRows makes.
 func spread(in engine.Batch, _ int, _ int64, shards int, dst []int32) error {
 	rows := arrowrows.Record(in)
 	for i, key := range rows.Column(0).(*array.Int64).Int64Values() {
@@ -22,7 +21,7 @@ func spread(in engine.Batch, _ int, _ int64, shards int, dst []int32) error {
 	return nil
 }
 
-// cuts places keys in the order of their size, as splitters of a sample would.
+// cuts partitions keys by their order, as splitters from a sample would.
 func cuts(in engine.Batch, _ int, _ int64, shards int, dst []int32) error {
 	rows := arrowrows.Record(in)
 	const largest = 7919 * batchRows
@@ -32,8 +31,8 @@ func cuts(in engine.Batch, _ int, _ int64, shards int, dst []int32) error {
 	return nil
 }
 
-// exchanges are the ways that rows take to the next operator; moves says that
-// they go to other shards, and so are copied.
+// exchanges are the ways in which rows reach the next operator. moves says that rows change
+// shards and are therefore copied.
 var exchanges = []struct {
 	name  string
 	moves bool
@@ -59,16 +58,16 @@ var exchanges = []struct {
 	}},
 }
 
-// through adds an operator that only hands on what its ports bring.
+// through adds an operator that passes on what its ports receive.
 func through(d *engine.Dataset, single bool, ports ...engine.Port) *engine.Dataset {
 	return d.Builder().Add(engine.Spec{Op: "Pass", Schema: d.Schema(), Inputs: ports, Single: single,
 		Operator: func() engine.Operator { return pass{} }})
 }
 
-// BenchmarkExchange moves rows through each exchange, from sources that cost
-// nothing. Where rows change their shards, the yardstick is one goroutine that
-// appends the same rows, as structs, to a slice for each destination, and takes
-// them out again. Where they do not, batches go by reference.
+// BenchmarkExchange moves rows through each exchange, from sources that cost nothing. Where
+// rows change shards, the yardstick is one goroutine that appends the same rows, as structs, to
+// a slice for each destination, and then reads them back. Where they do not, batches are passed
+// by reference.
 func BenchmarkExchange(b *testing.B) {
 	rec, rows := someRows()
 	for _, x := range exchanges {
@@ -96,7 +95,7 @@ func BenchmarkExchange(b *testing.B) {
 	}
 }
 
-// appendByHand partitions the rows, times over, and sums what it reads back.
+// appendByHand partitions the rows, times times, and sums what it reads back.
 func appendByHand(rows []row, times int) {
 	var parts [shardCount][]row
 	for range times {
@@ -124,8 +123,8 @@ func (reader) Open(c *engine.Context) error {
 	return nil
 }
 
-// BenchmarkBroadcast gives all rows to an operator as a broadcast variable; every
-// subtask sees each of them, and all share one copy.
+// BenchmarkBroadcast gives all rows to an operator as a broadcast variable. Every subtask sees
+// every row, and all share one copy.
 func BenchmarkBroadcast(b *testing.B) {
 	rec, _ := someRows()
 	const batches = 16
@@ -146,11 +145,10 @@ func BenchmarkBroadcast(b *testing.B) {
 	}
 }
 
-// BenchmarkScaling puts a hash exchange behind sources that take about 200 ns a
-// row, and compares parallelism 2 with 1. What the machine itself gives is
-// measured beside it: the same arithmetic on one goroutine and split over two. A
-// speedup below 1.6 where the machine gives 2 would mean that the exchange holds
-// its sources up.
+// BenchmarkScaling puts a hash exchange after sources that take about 200 ns a row, and
+// compares parallelism 2 with 1. The speedup of the machine itself is measured beside it: the
+// same arithmetic on one goroutine and split over two. A speedup below 1.6 where the machine
+// reaches 2 would mean that the exchange slows its sources.
 func BenchmarkScaling(b *testing.B) {
 	rec, _ := someRows()
 	const batches, work = 8, 160

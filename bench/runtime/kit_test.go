@@ -31,8 +31,8 @@ var rowSchema = arrow.NewSchema([]arrow.Field{
 	{Name: "y", Type: arrow.PrimitiveTypes.Float64},
 }, nil)
 
-// someRows returns a batch with as many distinct keys as rows, and the same rows
-// as structs. The batch lives on the Go heap and needs no release.
+// someRows returns a batch in which every key is distinct, and the same rows as structs. The
+// batch is on the Go heap and needs no release.
 func someRows() (arrow.Record, []row) {
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), rowSchema)
 	defer b.Release()
@@ -46,8 +46,8 @@ func someRows() (arrow.Record, []row) {
 	return b.NewRecord(), rows
 }
 
-// readySource emits the same batch over and over, each time after some
-// arithmetic per row, so that what is measured is what happens to rows behind it.
+// readySource emits the same batch again and again, each time after some arithmetic per row.
+// The benchmark then measures only what happens to rows after the source.
 type readySource struct {
 	rows    arrow.Record
 	batches int // per shard
@@ -67,8 +67,8 @@ func (s *readySource) ReadShard(_ *engine.Context, shard int, out engine.Output)
 	return nil
 }
 
-// toil keeps a processor busy for a number of multiplications that wait for each
-// other, about 1 to 2 ns each.
+// toil keeps a processor busy with a chain of dependent multiplications of about 1 to 2 ns
+// each.
 func toil(steps int) {
 	x := uint64(steps)
 	for range steps {
@@ -77,17 +77,17 @@ func toil(steps int) {
 	keep.Store(x)
 }
 
-// keep takes results so that computing them is not optimised away.
+// keep receives results so that the compiler does not remove their computation.
 var keep atomic.Uint64
 
-// ready adds a source of batches times a batch per shard.
+// ready adds a source that emits a batch batches times per shard.
 func ready(b *engine.Builder, rows arrow.Record, batches, work int) *engine.Dataset {
 	return b.Add(engine.Spec{Op: "Ready", Schema: arrowrows.Schema(rows.Schema()), Source: func() engine.Source {
 		return &readySource{rows, batches, work}
 	}})
 }
 
-// pass is an operator that hands rows on as they are.
+// pass is an operator that passes rows on unchanged.
 type pass struct{}
 
 func (pass) Open(*engine.Context) error { return nil }
@@ -115,8 +115,8 @@ func drop(d *engine.Dataset) {
 	d.Builder().Add(engine.Spec{Op: "Drop", Inputs: []engine.Port{{From: d}}, Operator: func() engine.Operator { return dropped{} }})
 }
 
-// measureRun runs a job and returns how long the run took, once the rows that
-// reached drop are as many as told.
+// measureRun runs a job and returns the duration of the run. It requires that drop received the
+// given number of rows.
 func measureRun(b *testing.B, rows int64, build func(*engine.Builder), opts ...engine.Option) time.Duration {
 	b.Helper()
 	job := engine.Anonymous(func(eb *engine.Builder) error {
@@ -134,7 +134,7 @@ func measureRun(b *testing.B, rows int64, build func(*engine.Builder), opts ...e
 	return result.Report.Elapsed
 }
 
-// rowsDropped sums over the subtasks of the drops of a run.
+// rowsDropped sums the rows that the drops of a run received, over all subtasks.
 func rowsDropped(r *engine.Result) (n int64) {
 	for _, v := range r.Report.Vertices {
 		for _, s := range v.Subtasks {
@@ -150,14 +150,14 @@ func rowsDropped(r *engine.Result) (n int64) {
 	return n
 }
 
-// since times a function.
+// since returns the duration of a call.
 func since(f func()) time.Duration {
 	began := time.Now()
 	f()
 	return time.Since(began)
 }
 
-// pairs gathers times of something and of its yardstick, taken in turn.
+// pairs collects times of a subject and of its yardstick, measured in turn.
 type pairs struct {
 	took, yard []time.Duration
 	ratios     []float64 // took / yard of each pair
@@ -168,8 +168,8 @@ func (p *pairs) add(took, yard time.Duration) {
 	p.ratios = append(p.ratios, float64(took)/float64(yard))
 }
 
-// report gives the medians: rows per second and, where there is a yardstick, its
-// rows per second and how many times as long as the yardstick it took.
+// report reports the medians: rows per second and, with a yardstick, also its rows per second
+// and the ratio of the times.
 func (p *pairs) report(b *testing.B, rows int64, yardstick string) {
 	rate := func(d time.Duration) float64 { return float64(rows) / d.Seconds() / 1e6 }
 	b.ReportMetric(0, "ns/op")

@@ -1,7 +1,7 @@
 //go:build !race
 
-// The race detector keeps memory of its own for all that is watched, which would
-// drown what is measured here.
+// The race detector needs memory of its own for all that it watches, which would hide what is
+// measured here.
 
 package runtime
 
@@ -24,8 +24,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// spillJob is a shuffle of far more rows than the memory budget holds, which a
-// process of its own runs.
+// spillJob is a shuffle of far more rows than the memory budget holds. A process of its own
+// runs it.
 type spillJob struct {
 	Parallelism int
 	Batches     int // per shard
@@ -33,12 +33,12 @@ type spillJob struct {
 	SpillDir    string
 }
 
-// spillRun is what that process tells.
+// spillRun is the report of that process.
 type spillRun struct {
 	Elapsed time.Duration
 	Spilled int64
-	Held    int64 // most bytes of runs in memory
-	Peak    int64 // most bytes resident
+	Held    int64 // largest size of runs in memory, in bytes
+	Peak    int64 // largest resident size, in bytes
 }
 
 // A row is a key and a vector: 136 bytes.
@@ -47,13 +47,13 @@ const (
 	wideRow = 8 + 8*wide
 )
 
-// overhead is what a process may hold beyond its budget: the runtime, batches
-// under way, buffers of files, and garbage.
+// overhead is what a process may hold beyond its budget: the runtime, batches in transit,
+// buffers of files, and garbage.
 const overhead = 80 << 20
 
 const spillVariable = "SUPERSTEP_BENCH_SPILL"
 
-// TestMain runs the shuffle where this process is the one to do so.
+// TestMain lets the test binary act as the process that shuffles.
 func TestMain(m *testing.M) {
 	if text := os.Getenv(spillVariable); text != "" {
 		if err := spillChild(text); err != nil {
@@ -65,7 +65,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// spillChild runs the job that text describes and prints what it took.
+// spillChild runs the job that text describes and prints its spillRun.
 func spillChild(text string) error {
 	var j spillJob
 	if err := json.Unmarshal([]byte(text), &j); err != nil {
@@ -114,7 +114,7 @@ func (j spillJob) run(t testing.TB) spillRun {
 	return r
 }
 
-// check holds a run to its limits.
+// check requires that a run stays within its limits.
 func (j spillJob) check(t testing.TB, r spillRun) {
 	t.Helper()
 	require.Positive(t, r.Spilled)
@@ -151,7 +151,7 @@ func TestSpillKeepsToBudget(t *testing.T) {
 	j.check(t, j.run(t))
 }
 
-// BenchmarkSpill shuffles 570 MB with 8 MiB for runs, and with enough for all.
+// BenchmarkSpill shuffles 570 MB with 8 MiB for runs, and with memory for all of them.
 func BenchmarkSpill(b *testing.B) {
 	for _, parallelism := range []int{1, 2} {
 		b.Run(fmt.Sprintf("p=%d", parallelism), func(b *testing.B) {

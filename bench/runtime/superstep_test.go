@@ -26,15 +26,15 @@ func (noRows) Close() error                                        { return nil 
 
 var valueSchema = arrow.NewSchema([]arrow.Field{{Name: "value", Type: arrow.PrimitiveTypes.Float64}}, nil)
 
-// queueRun is what one run of a queue cost.
+// queueRun is the cost of one run of a queue.
 type queueRun struct {
 	perStep time.Duration
-	allocs  float64 // per superstep, all subtasks together
+	allocs  float64 // per superstep, summed over all subtasks
 }
 
-// measureQueue runs steps supersteps of a queue with the stages given and returns
-// the mean time of one, as subtask 0 saw it, and the allocations of one, from the
-// growth of the heap's counter between the tenth superstep and the last.
+// measureQueue runs a queue with the given stages for steps supersteps. It returns the mean
+// time of a superstep, as subtask 0 saw it, and the allocations per superstep, from the growth
+// of the heap's counter between the tenth superstep and the last.
 func measureQueue(b *testing.B, subtasks, steps int, stages func(q *comqueue.IterativeComQueue)) queueRun {
 	b.Helper()
 	var before, after runtime.MemStats
@@ -65,7 +65,7 @@ func measureQueue(b *testing.B, subtasks, steps int, stages func(q *comqueue.Ite
 	return queueRun{queue.Elapsed / time.Duration(queue.Supersteps), float64(after.Mallocs-before.Mallocs) / float64(max(steps-10, 1))}
 }
 
-// condBarrier is the plainest barrier: a mutex and a condition.
+// condBarrier is the simplest barrier: a mutex and a condition variable.
 type condBarrier struct {
 	mu      sync.Mutex
 	cond    *sync.Cond
@@ -111,8 +111,8 @@ func median[T int64 | float64 | time.Duration](values []T) T {
 	return values[len(values)/2]
 }
 
-// BenchmarkSuperstep compares a superstep with a bare barrier of as many
-// goroutines: an empty one, and one with an AllReduce.
+// BenchmarkSuperstep compares a superstep with a bare barrier of as many goroutines. One
+// superstep is empty, and one has an AllReduce.
 func BenchmarkSuperstep(b *testing.B) {
 	buffer := shared.Scratch[[]float64]("buffer")
 	for _, subtasks := range []int{1, 2, 4, 8} {

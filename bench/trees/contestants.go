@@ -29,14 +29,14 @@ var peersScript string
 //go:embed spark.py
 var sparkScript string
 
-// task is what a contestant of ours is to do.
+// task is the task of one of our contestants.
 type task struct {
 	Dir     string
 	Layout  rawrows.Layout
 	Threads int
 	Trees   int
 	Policy  string
-	Budget  int64 // of memory; 0 is that of any run
+	Budget  int64 // of memory; 0 for the default
 }
 
 // train adds the training to a job.
@@ -53,7 +53,7 @@ func (t task) train(rows *engine.Dataset) *engine.Dataset {
 	return gbdt.Train(rows, p)
 }
 
-// run trains, predicts all rows, and measures the model on the others.
+// run trains, predicts all rows, and measures the model on the test rows.
 func (t task) run() (outcome, error) {
 	job := engine.Anonymous(func(b *engine.Builder) error {
 		rows, err := rawrows.Dataset(b, t.Dir, t.Layout)
@@ -64,7 +64,7 @@ func (t task) run() (outcome, error) {
 	})
 	before, err := usage.PeakRSS()
 	if err != nil {
-		before = 0 // not known on this system
+		before = 0 // unknown on this system
 	}
 	began := time.Now()
 	options := []engine.Option{engine.Parallelism(t.Threads)}
@@ -77,10 +77,10 @@ func (t task) run() (outcome, error) {
 	}
 	defer result.Release()
 	out := outcome{Train: time.Since(began).Seconds()}
-	if peak, err := usage.PeakRSS(); err == nil && t.Budget == 0 { // else it counts files
+	if peak, err := usage.PeakRSS(); err == nil && t.Budget == 0 { // otherwise the peak includes mapped files
 		width := int64(t.Layout.Width())
 		if t.Layout.Sparse() {
-			width += width / 2 // the indices
+			width += width / 2 // for the indices
 		}
 		out.Peak = peak - before - 8*int64(t.Layout.Rows)*(width+1)
 	}
@@ -108,7 +108,8 @@ func (t task) run() (outcome, error) {
 	return out, nil
 }
 
-// predictor returns what gives the probability that each row of a table is of class 1.
+// predictor returns a function that computes the probability of class 1 for each row of a
+// table.
 func predictor(result *engine.Result, t task) (func(x *table) []float64, error) {
 	margins := func(e *tree.Ensemble, absent tree.Absent, x *table) []float64 {
 		s, out := e.Scorer(), make([]float64, x.layout.Rows*e.Outputs)

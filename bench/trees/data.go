@@ -11,11 +11,10 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// testDir is the folder, within that of the training rows, of those that models are measured
-// on.
+// testDir is the folder of the test rows, within that of the training rows.
 const testDir = "test"
 
-// generate writes a table. A row is a function of seed, purpose and number.
+// generate writes a table. A row depends only on the seed, the purpose and its number.
 func generate(dir string, l rawrows.Layout, seed uint64, purpose string) (err error) {
 	out, err := rawrows.Create(dir)
 	if err != nil {
@@ -44,7 +43,8 @@ func generate(dir string, l rawrows.Layout, seed uint64, purpose string) (err er
 	return nil
 }
 
-// drawColumns draws the columns of a row, ascending; of sparse rows the first more often.
+// drawColumns draws the columns of a row, ascending. In sparse rows the first columns are more
+// frequent.
 func drawColumns(draw *shared.Random, l rawrows.Layout, columns []int) {
 	for p := range columns {
 		columns[p] = p
@@ -59,7 +59,7 @@ func drawColumns(draw *shared.Random, l rawrows.Layout, columns []int) {
 	slices.Sort(columns)
 }
 
-// drawValue draws a value: columns are normal, skewed, whole numbers or cut off, in turn.
+// drawValue draws a value. The columns are in turn normal, skewed, whole numbers, or cut off.
 func drawValue(draw *shared.Random, l rawrows.Layout, j int) float64 {
 	x := draw.NormFloat64()
 	switch {
@@ -75,7 +75,8 @@ func drawValue(draw *shared.Random, l rawrows.Layout, j int) float64 {
 	return x
 }
 
-// margin is the true log odds of a row: lines, steps, a wave and products of two columns.
+// margin returns the true log odds of a row: a sum of lines, steps, a wave and products of two
+// columns.
 func margin(l rawrows.Layout, x []float64) float64 {
 	m := -0.2
 	for j := 0; j+5 < len(x) && j < 60; j += 6 {
@@ -93,7 +94,7 @@ func margin(l rawrows.Layout, x []float64) float64 {
 	return m
 }
 
-// prepare writes the training rows and the others.
+// prepare writes the training rows and the test rows.
 func prepare(dir string, l rawrows.Layout, seed uint64) error {
 	test := l
 	test.Rows = max(1, l.Rows/10)

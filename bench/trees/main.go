@@ -29,13 +29,13 @@ type options struct {
 	Threads []int    `help:"Numbers of threads to run with." default:"1,2"`
 	Scale   float64  `help:"Part of the rows to take." default:"1"`
 	Seed    uint64   `help:"Seed of the rows." default:"1"`
-	Beyond  float64  `help:"Train beyond memory, as many times as this: what is a byte a value of the rows is that much larger than the budget of ours, and comes in that many pieces for XGBoost, which keeps them in files. Of dense, sparse, wide." placeholder:"TIMES"`
+	Beyond  float64  `help:"Train beyond memory: the rows, at a byte a value, are this many times the memory budget of ours. XGBoost gets them in as many pieces, and keeps these in files. For dense, sparse, wide." placeholder:"TIMES"`
 	Cold    bool     `help:"Have the system forget what it keeps of files before each run, for which it must be root on Linux."`
 	Dir     string   `help:"Where to put the rows, for the time of the run." type:"existingdir" placeholder:"DIR"`
 	JSON    bool     `name:"json" help:"Print all figures as JSON instead of tables."`
 }
 
-// The ways in which trees are grown.
+// The ways to grow trees.
 const (
 	byDepth  = "depth"
 	byLeaf   = "leaf"
@@ -61,23 +61,23 @@ var problems = []problem{
 // sparkLibrary stands for Spark MLlib.
 const sparkLibrary = "spark"
 
-// outcome is what a contestant did, in seconds and bytes.
+// outcome is the result of a contestant, in seconds and bytes.
 type outcome struct {
 	Train   float64 `json:"train"`
 	Predict float64 `json:"predict"`
-	Peak    int64   `json:"peak"` // 0 where not known
+	Peak    int64   `json:"peak"` // 0 if unknown
 	LogLoss float64 `json:"log_loss"`
 	AUC     float64 `json:"auc"`
 }
 
-// line is a contestant and what it did.
+// line is a contestant and its results.
 type line struct {
-	Library string    `json:"library"` // of others, "" for ours
+	Library string    `json:"library"` // for other libraries, "" for ours
 	Threads int       `json:"threads"`
 	Rounds  []outcome `json:"rounds"`
 }
 
-// comparison is what all contestants did on a problem.
+// comparison has the results of all contestants on a problem.
 type comparison struct {
 	problem
 	Trees int     `json:"trees"`
@@ -201,7 +201,7 @@ func (o *options) compareOn(p problem, progress io.Writer) (t *comparison, err e
 	return t, nil
 }
 
-// forgetFiles has the system write what it holds of files, and forget it.
+// forgetFiles has the system write out its cached files and drop them.
 func forgetFiles() error {
 	if out, err := exec.Command("sync").CombinedOutput(); err != nil {
 		return fmt.Errorf("sync: %w: %s", err, out)
@@ -212,10 +212,10 @@ func forgetFiles() error {
 	return nil
 }
 
-// pieces returns in how many parts rows come that memory does not hold, 0 for a whole.
+// pieces returns the number of parts in which rows come that do not fit memory, 0 if they fit.
 func (o *options) pieces() int { return int(math.Ceil(o.Beyond)) }
 
-// budget returns what memory ours may take, 0 for any.
+// budget returns the memory that ours may take, 0 for no limit.
 func (o *options) budget(l rawrows.Layout) int64 {
 	if o.Beyond == 0 {
 		return 0
@@ -223,7 +223,7 @@ func (o *options) budget(l rawrows.Layout) int64 {
 	return int64(float64(l.Rows) * float64(l.Width()) / o.Beyond)
 }
 
-// childVariable holds the task of a process that is to run a contestant.
+// childVariable holds the task of a child process that runs a contestant.
 const childVariable = "SUPERSTEP_BENCH_TREES"
 
 // runChild runs a contestant and prints its outcome.
@@ -280,8 +280,8 @@ func (o *options) how() (text string) {
 	return text
 }
 
-// print writes the table: medians over the rounds, and the median of the ratios to ours with
-// as many threads in the same round.
+// print writes the table: medians over the rounds, and the median of the ratios to ours with as
+// many threads in the same round.
 func (t *comparison) print(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %d rows × %d features, %d trees%s; medians of %d rounds on %d CPUs\n\n",
 		t.Name, t.Layout.Rows, t.Layout.Features, t.Trees, t.How, len(t.Lines[0].Rounds), t.CPUs)

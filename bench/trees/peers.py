@@ -1,8 +1,8 @@
 """Trains trees with XGBoost, LightGBM or scikit-learn and prints what it took.
 
 Arguments: directory, rows, features, features that are not 0 in a row (0: dense), library
-(xgboost, lightgbm or scikit-learn), threads, rounds, policy (depth, leaf or forest), pieces
-that the rows come in, of which XGBoost keeps what it makes in files (0: they are one, in memory).
+(xgboost, lightgbm or scikit-learn), threads, rounds, policy (depth, leaf or forest), number
+of pieces of the rows, which XGBoost keeps in files (0: one piece in memory).
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Compares what boosted trees are worth on other rows with XGBoost's and LightGBM's.
+"""Compares the quality of boosted trees on test rows with XGBoost's and LightGBM's.
 
     python bench/trees/quality.py PROGRAM FOLDER [PROBLEM ...] [--splits 10] [--seed 100]
 
@@ -6,11 +6,11 @@ PROGRAM is the superstep command. FOLDER has, anywhere below it, the example fil
 (binary, multiclass and rank, .train and .test, rank.train.query), those of XGBoost
 (agaricus.txt.train and .test, machine.data) and UCI's abalone.csv.
 
-Each set is split at random, ten times, into 80 % to train on and 20 % to measure on; of rank
-whole queries are. All three train on the same rows with the same settings: 100 rounds, rate 0.1, depth
-6, at most 255 bins, an L2 penalty of 1, a least sum of hessians of 1, one row in a leaf. What is
-printed is the mean relative difference of the metric over the splits, above 0 where superstep is
-better, with the half width of its 95 % interval.
+Each set is split at random, ten times, into 80 % to train on and 20 % to measure on; rank
+is split by queries. All three train on the same rows with the same settings: 100 rounds, rate 0.1, depth
+6, at most 255 bins, an L2 penalty of 1, a minimum sum of hessians of 1, one row in a leaf. The output
+is the mean relative difference of the metric over the splits, above 0 where superstep is better,
+with the half width of its 95 % interval.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """Trains gradient-boosted trees with Spark MLlib in local mode and prints what it took.
 
 Arguments: directory, rows, features, features that are not 0 in a row (0: dense), threads,
-rounds. Training begins with the rows cached in the virtual machine, whose compiler has seen
-the code, and ends with the model.
+rounds. Training begins with the rows cached in the virtual machine and its just-in-time
+compiler warmed up, and ends with the model.
 """
 
 import json

@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/bench/internal/rawrows"
 )
 
-// TestMain runs a contestant where this process is one.
+// TestMain lets the test binary act as a contestant.
 func TestMain(m *testing.M) {
 	if text := os.Getenv(childVariable); text != "" {
 		exitOn(runChild(text, os.Stdout))
@@ -22,8 +22,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Models learn what the rows hide, from dense and from sparse ones, and do so alike with one
-// thread and with two.
+// Models learn the pattern in dense and in sparse rows, with the same result for one thread and
+// for two.
 func TestContestants(t *testing.T) {
 	for _, p := range []problem{
 		{"dense", rawrows.Layout{Rows: 4000, Features: 28}, byDepth},
@@ -34,7 +34,7 @@ func TestContestants(t *testing.T) {
 		require.NoError(t, prepare(dir, p.Layout, 3), p.Name)
 		trees := 10
 		if p.Policy == inForest {
-			trees = 40 // the fewer, the more leaves that are sure and wrong rule the loss
+			trees = 40 // with fewer trees, leaves that are certain and wrong dominate the loss
 		}
 		var first outcome
 		for threads := 1; threads <= 2; threads++ {
@@ -52,7 +52,7 @@ func TestContestants(t *testing.T) {
 	}
 }
 
-// TestTable runs a comparison on few rows, without others.
+// TestTable runs a comparison on few rows, without other libraries.
 func TestTable(t *testing.T) {
 	var out bytes.Buffer
 	o := options{Problem: []string{"forest"}, Rounds: 2, Trees: 3, Threads: []int{1}, Scale: 0.005, Seed: 1, Dir: t.TempDir()}

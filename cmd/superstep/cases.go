@@ -11,12 +11,12 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// timedCase is what one rank runs again and again.
+// timedCase is an operation that one rank repeats.
 type timedCase interface {
 	reset()                         // fills the buffers
 	call(ctx context.Context) error // runs once
-	wrong() int64                   // counts wrong elements after the call that followed a reset
-	describe(l *benchresult.Line)   // says what has run
+	wrong() int64                   // counts wrong elements after reset and one call
+	describe(l *benchresult.Line)   // describes what was run
 	close()
 }
 
@@ -43,7 +43,7 @@ func (c *collectiveCommand) newTimedCase(ctx context.Context, comm *collective.C
 	}
 }
 
-// testCase is a collective with its buffers on one rank, and what must come out.
+// testCase is a collective with the buffers of one rank and the expected result.
 type testCase[T collective.Number] struct {
 	c    *collective.Comm
 	k    program.Collective
@@ -72,8 +72,8 @@ func (x *testCase[T]) describe(l *benchresult.Line) {
 	}
 }
 
-// newCase makes the buffers for a size in bytes, rounded down to what the ranks share
-// evenly.
+// newCase makes the buffers for a size in bytes, rounded down so that all ranks have equal
+// shares.
 func newCase[T collective.Number](c *collective.Comm, k program.Collective, cmd *collectiveCommand, by string, bytes int) *testCase[T] {
 	var zero T
 	x := &testCase[T]{c: c, k: k, root: cmd.Root, elem: int(unsafe.Sizeof(zero))}
@@ -114,7 +114,7 @@ func newCase[T collective.Number](c *collective.Comm, k program.Collective, cmd 
 	return x
 }
 
-// shareable is what is left of n elements where each of p ranks has as many.
+// shareable rounds n elements down so that each of p ranks has as many.
 func shareable(k program.Collective, n, p int) int {
 	switch k {
 	case program.Gather, program.AllGather, program.Scatter, program.AllToAll:
@@ -123,7 +123,7 @@ func shareable(k program.Collective, n, p int) int {
 	return n
 }
 
-// operatorOf gives an operator and what it does to two elements.
+// operatorOf returns an operator of a group, and its function of two elements.
 func operatorOf[T collective.Number](name string) (collective.Op[T], func(a, b T) T) {
 	switch name {
 	case "prod":
@@ -137,16 +137,16 @@ func operatorOf[T collective.Number](name string) (collective.Op[T], func(a, b T
 	}
 }
 
-// period is the number of different columns of values: places i of one class have the
-// same value on every rank.
+// period is the number of classes of places: on every rank, all places of one class hold the
+// same value.
 const period = 13
 
-// class is the class of a place. It changes from one element to the next and from one
-// block to the next, so that what ends up elsewhere is wrong there.
+// class returns the class of a place. It differs between neighbouring elements and between
+// neighbouring blocks, so that a displaced element is wrong where it ends up.
 func class(i int) int { return (i*7 + i>>8) % period }
 
-// value is what a rank has at place i: small whole numbers, whose sums and products are
-// exact in every type and order.
+// value returns the input of a rank at place i. It is a small whole number, so that sums and
+// products are exact in every type and order.
 func (x *testCase[T]) value(rank, i int) T {
 	v := (rank*31 + class(i)) % period
 	if !x.k.Reduces() || x.op.Name() != "prod" {
@@ -202,8 +202,7 @@ func (x *testCase[T]) call(ctx context.Context) error {
 	}
 }
 
-// wrong counts the elements of this rank's output that are not what they must be after
-// the call that followed a reset.
+// wrong counts the elements of this rank's output that are wrong after reset and one call.
 func (x *testCase[T]) wrong() int64 {
 	if x.k.Reduces() {
 		x.fold()
@@ -217,7 +216,7 @@ func (x *testCase[T]) wrong() int64 {
 	return wrong
 }
 
-// fold works out what each class of places is folded to on this rank.
+// fold computes the expected result of each class of places on this rank.
 func (x *testCase[T]) fold() {
 	ranks := x.c.Size()
 	switch x.k {
@@ -226,7 +225,7 @@ func (x *testCase[T]) fold() {
 	case program.Exscan:
 		ranks = x.c.Rank()
 	}
-	for i := range period { // as many places, all of different classes
+	for i := range period { // period consecutive places have all classes
 		v := x.op.Identity()
 		for s := range ranks {
 			if s == 0 {
@@ -239,7 +238,7 @@ func (x *testCase[T]) fold() {
 	}
 }
 
-// want is the element at place i of this rank's output.
+// want returns the expected element at place i of this rank's output.
 func (x *testCase[T]) want(i int) T {
 	p, r := x.c.Size(), x.c.Rank()
 	switch x.k {

@@ -20,13 +20,13 @@ import (
 // collectiveCommand is "superstep bench collective".
 type collectiveCommand struct {
 	Collective string   `short:"c" default:"allreduce" help:"What to run: allreduce, broadcast, reduce, gather, allgather, scatter, reduce-scatter, all-to-all, barrier, scan, exscan; or all; or what plain TCP does between two ranks: exchange, both ways at once, or ping-pong."`
-	Algorithm  []string `short:"a" sep:"," help:"How: names, with dimensions if they take any (torus:4x8); all for each in turn; chosen for what the group chooses, which is the default. For plain TCP, how a rank waits: netpoll, blocking, polling; by default each."`
+	Algorithm  []string `short:"a" sep:"," help:"Algorithms by name, with dimensions if they take any (torus:4x8); all for each in turn; chosen (the default) for the group's choice. For plain TCP, how a rank waits: netpoll, blocking, polling; by default each."`
 	Ranks      int      `short:"p" default:"2" help:"Number of ranks."`
 	Root       int      `help:"Root of rooted collectives."`
 
 	MinBytes size   `short:"b" default:"8" help:"Smallest size: bytes of a rank's larger buffer; K, M and G are powers of 1024."`
 	MaxBytes size   `short:"e" default:"64M" help:"Largest size."`
-	Factor   int    `short:"f" default:"8" help:"From one size to the next."`
+	Factor   int    `short:"f" default:"8" help:"Factor from one size to the next."`
 	Type     string `default:"float64" enum:"float64,float32,int64,int32,uint8" help:"Element type: ${enum}."`
 	Op       string `default:"sum" enum:"sum,prod,min,max" help:"Operator: ${enum}."`
 	InPlace  bool   `help:"Use one buffer for input and output."`
@@ -34,7 +34,7 @@ type collectiveCommand struct {
 	Warmup     int           `short:"w" default:"5" help:"Runs before those that count."`
 	Iterations int           `short:"n" help:"Runs that count; 0 for as many as fit into --seconds."`
 	Seconds    float64       `default:"0.5" help:"Time for the runs of one line in one round, where --iterations is 0."`
-	Rounds     int           `default:"1" help:"How often the lines of a size are measured, in turn. A line is about its runs in all rounds, so that what changes with time falls on all alike."`
+	Rounds     int           `default:"1" help:"How often the lines of a size are measured, in turn. A line summarises its runs in all rounds, so that changes over time affect all lines alike."`
 	JSON       bool          `name:"json" help:"One JSON object a line instead of a table; --explain then writes to the standard error."`
 	NoRaw      bool          `help:"Leave out the raw TCP rate between ranks 0 and 1."`
 	Timeout    time.Duration `default:"30s" help:"How long to wait for all processes to come."`
@@ -46,13 +46,13 @@ type collectiveCommand struct {
 	Calibrate bool   `help:"Measure the endpoints first, and choose algorithms by that."`
 	Rules     string `type:"existingfile" help:"File of rules about which algorithm to choose (JSON)."`
 	AnyTree   bool   `help:"Let algorithms compete that fold in another order: sums may then differ in their last bits."`
-	Explain   bool   `help:"Show why each algorithm was chosen: one choice serves all sizes above a power of two up to the next, and is priced in the middle."`
+	Explain   bool   `help:"Show why each algorithm was chosen. One choice serves all sizes above a power of two up to the next, with the prices of a size in the middle."`
 
 	Simulate bool   `help:"Print prices on --network instead of running anything."`
 	Network  string `help:"With --simulate: 10gbe (the default), two-tier, loopback, or a JSON file."`
 }
 
-// Run does it.
+// Run runs the benchmark.
 func (c *collectiveCommand) Run(ctx context.Context, s *streams) error {
 	work, err := c.plan()
 	if err != nil {
@@ -70,18 +70,18 @@ func (c *collectiveCommand) Run(ctx context.Context, s *streams) error {
 	}
 }
 
-// job is a collective with the ways to carry it out, "" for the group's choice; or what is
-// done over plain TCP, with the ways to wait.
+// job is a collective with its algorithms, "" for the group's choice; or an operation over
+// plain TCP with the ways to wait.
 type job struct {
 	collective program.Collective
 	raw        string // exchange or pingPong; "" for a collective
 	algorithms []string
 }
 
-// String is the name of what is run.
+// String returns the name of the operation.
 func (j job) String() string { return cmp.Or(j.raw, j.collective.String()) }
 
-// plan checks the command line and says what to run.
+// plan checks the command line and returns the jobs.
 func (c *collectiveCommand) plan() ([]job, error) {
 	if len(c.Addresses) > 0 {
 		c.Ranks = len(c.Addresses)
@@ -98,7 +98,7 @@ func (c *collectiveCommand) plan() ([]job, error) {
 	case c.Factor < 2:
 		return nil, fmt.Errorf("--factor is %d: want at least 2", c.Factor)
 	case c.Warmup < 0 || c.Iterations < 0 || !(c.Seconds >= 0 && c.Seconds <= maxSeconds):
-		return nil, fmt.Errorf("--warmup and --iterations are numbers from 0 on, --seconds one from 0 to %d", maxSeconds)
+		return nil, fmt.Errorf("want --warmup and --iterations of 0 or more, and --seconds from 0 to %d", maxSeconds)
 	case c.Rounds < 1 || c.Rounds > maxRounds:
 		return nil, fmt.Errorf("--rounds is %d: want 1 to %d", c.Rounds, maxRounds)
 	case len(c.Addresses) > 0 && (c.Rank < 0 || c.Rank >= len(c.Addresses)):
@@ -139,13 +139,13 @@ func (c *collectiveCommand) plan() ([]job, error) {
 // maxBytes bounds the buffers that are made.
 const maxBytes = 256 << 30
 
-// maxSeconds bounds the time for one line, which is a count of runs in the end.
+// maxSeconds bounds the time for one line, because it is converted to a number of runs.
 const maxSeconds = 86400
 
-// maxRounds bounds the runs whose times are kept.
+// maxRounds bounds the rounds, because the time of every run is kept.
 const maxRounds = 1000
 
-// together refuses flags of which one would do nothing beside the other.
+// together refuses pairs of flags that exclude each other, and flags without an effect.
 func (c *collectiveCommand) together() error {
 	given := map[string]bool{
 		"--in-process": c.InProcess, "--addresses": len(c.Addresses) > 0, "--rank": c.Rank >= 0,
@@ -183,7 +183,7 @@ func (c *collectiveCommand) together() error {
 // raw says whether plain TCP is asked for.
 func (c *collectiveCommand) raw() bool { return c.Collective == exchange || c.Collective == pingPong }
 
-// rawJob is what is done over plain TCP.
+// rawJob returns the operation over plain TCP.
 func (c *collectiveCommand) rawJob() (job, error) {
 	j := job{raw: c.Collective, algorithms: c.Algorithm}
 	ways := []string{netpoll, blocking, polling}
@@ -201,7 +201,7 @@ func (c *collectiveCommand) rawJob() (job, error) {
 	return j, nil
 }
 
-// repeated is an address that two ranks have, "" if there is none.
+// repeated returns an address that two ranks have, or "".
 func repeated(addresses []string) string {
 	seen := map[string]bool{}
 	for _, a := range addresses {
@@ -213,16 +213,16 @@ func repeated(addresses []string) string {
 	return ""
 }
 
-// What stands for no algorithm, and for all.
+// The words for the group's choice and for all algorithms.
 const (
 	chosen = "chosen"
 	every  = "all"
 )
 
-// has says whether a word is among the algorithms asked for.
+// has says whether a word is among the given algorithms.
 func (c *collectiveCommand) has(word string) bool { return slices.Contains(c.Algorithm, word) }
 
-// ways lists how to carry out a collective, each way once.
+// ways lists the algorithms for a collective, each once.
 func (c *collectiveCommand) ways(k program.Collective) (job, error) {
 	names := c.Algorithm
 	if len(names) == 0 {
@@ -252,7 +252,7 @@ func (c *collectiveCommand) ways(k program.Collective) (job, error) {
 	return j, nil
 }
 
-// find returns the algorithm asked for, and its parameters. An error says why it cannot serve.
+// find returns the named algorithm and its parameters. The error says why it does not fit.
 func (c *collectiveCommand) find(k program.Collective, by string) (*algorithm.Algorithm, algorithm.Params, error) {
 	name, dims, err := algorithm.ParseName(by)
 	pr := algorithm.Params{P: c.Ranks, Root: c.Root, Dims: dims}
@@ -266,7 +266,7 @@ func (c *collectiveCommand) find(k program.Collective, by string) (*algorithm.Al
 	return a, pr, err
 }
 
-// everyWay lists the algorithms that serve the number of ranks.
+// everyWay lists the algorithms that support the number of ranks.
 func (c *collectiveCommand) everyWay(k program.Collective) []string {
 	var names []string
 	for _, a := range algorithm.For(k) {
@@ -277,7 +277,7 @@ func (c *collectiveCommand) everyWay(k program.Collective) []string {
 	return names
 }
 
-// sizes lists the sizes in bytes. A barrier has but one.
+// sizes lists the sizes in bytes. A barrier has only one.
 func (c *collectiveCommand) sizes(j job) []int {
 	if j.raw == "" && j.collective == program.Barrier {
 		return []int{0}
@@ -293,7 +293,7 @@ func (c *collectiveCommand) sizes(j job) []int {
 	}
 }
 
-// tuner is what rank 0 chooses by.
+// tuner returns the tuner by which rank 0 chooses algorithms.
 func (c *collectiveCommand) tuner() (*tune.Tuner, error) {
 	t := tune.Default()
 	t.AnyTree = c.AnyTree
@@ -312,7 +312,7 @@ func (c *collectiveCommand) tuner() (*tune.Tuner, error) {
 	return t, nil
 }
 
-// network is what --network says.
+// network returns the network that --network names.
 func (c *collectiveCommand) network() (*simulate.Network, error) {
 	return simulate.Named(cmp.Or(c.Network, "10gbe"))
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/cmd/internal/settings"
 )
 
-// accepts requires that the binary takes a command line, without running it.
+// accepts requires that the binary accepts a command line, without running it.
 func accepts(t *testing.T, words []string) {
 	t.Helper()
 	k, err := kong.New(new(cli), kong.Vars{"state": "/state"}, kong.Exit(func(int) {}), kong.Writers(io.Discard, io.Discard))
@@ -34,8 +34,8 @@ func read(t *testing.T, path ...string) string {
 	return string(data)
 }
 
-// TestUnits parses the systemd units: sections, keys known to systemd, and command
-// lines that the binary takes.
+// TestUnits checks the systemd units: sections, keys known to systemd, and command lines that
+// the binary accepts.
 func TestUnits(t *testing.T) {
 	keys := map[string][]string{
 		"Unit":    {"Description", "Documentation", "After", "Wants"},
@@ -77,12 +77,12 @@ type port struct {
 	ContainerPort int `yaml:"containerPort"`
 }
 
-// probe is what a kubelet asks of a container.
+// probe is a health check that a kubelet makes.
 type probe struct {
 	HTTPGet struct{ Path, Port string } `yaml:"httpGet"`
 }
 
-// object is a Kubernetes object as far as the test reads it.
+// object is a Kubernetes object, with the fields that the test reads.
 type object struct {
 	Kind     string
 	Metadata struct{ Name string }
@@ -117,7 +117,7 @@ type object struct {
 				}
 			}
 		}
-		Resources            struct{ Requests struct{ Storage string } } // of a claim
+		Resources            struct{ Requests struct{ Storage string } } // of a volume claim
 		VolumeClaimTemplates []struct {
 			Metadata struct{ Name string }
 			Spec     struct {
@@ -143,16 +143,16 @@ func objects(t *testing.T, file string) []object {
 	}
 }
 
-// TestManifests holds the Kubernetes manifests together: the binary takes the
-// arguments, services reach ports that containers have, volumes that are mounted
-// exist, and secrets have the files that arguments name.
+// TestManifests checks that the Kubernetes manifests agree: the binary accepts the arguments,
+// services reach ports of containers, mounted volumes exist, and secrets have the files that
+// arguments name.
 func TestManifests(t *testing.T) {
 	secrets := map[string]object{}
 	for _, o := range objects(t, "secrets.yaml") {
 		secrets[o.Metadata.Name] = o
 	}
 	kinds := map[string]int{}
-	named := 0 // files of secrets
+	named := 0 // number of files in secrets
 	var probed []string
 	all := objects(t, "superstep.yaml")
 	for _, o := range all {
@@ -169,7 +169,7 @@ func TestManifests(t *testing.T) {
 				secretOf[v.Name] = v.Secret.SecretName
 				items[v.Name] = len(v.Secret.Items)
 				for _, i := range v.Secret.Items {
-					// User code may read what is mounted: nothing of other roles.
+					// User code may read what is mounted, so nothing of other roles may be.
 					require.True(t, slices.ContainsFunc(c.Args, func(arg string) bool { return strings.HasSuffix(arg, "/"+i.Key) }), i.Key)
 				}
 			}
@@ -216,8 +216,8 @@ func TestManifests(t *testing.T) {
 	require.Equal(t, map[string]int{"Service": 2, "PersistentVolumeClaim": 1, "Deployment": 1, "StatefulSet": 1, "NetworkPolicy": 2}, kinds)
 }
 
-// TestVolumesHoldWhatIsKept: what managers keep, with the results of a job that runs, fits
-// the volumes that the manifest claims for them.
+// TestVolumesHoldWhatIsKept: the volumes that the manifest claims are large enough for what
+// managers keep, and for the results of a running job.
 func TestVolumesHoldWhatIsKept(t *testing.T) {
 	held := map[string]settings.Size{}
 	for _, o := range objects(t, "superstep.yaml") {
@@ -250,8 +250,8 @@ func TestVolumesHoldWhatIsKept(t *testing.T) {
 	}
 }
 
-// TestImage checks what can be without building it: every path that the Dockerfile
-// copies out of the sources exists, and the entry point is what was built.
+// TestImage checks the Dockerfile without building it: every copied source path exists, and the
+// entry point is the file that was built.
 func TestImage(t *testing.T) {
 	text := read(t, "deploy", "Dockerfile")
 	require.Contains(t, text, "CGO_ENABLED=0")
@@ -264,8 +264,8 @@ func TestImage(t *testing.T) {
 	require.Contains(t, text, "golang:"+version[1]+" ")
 }
 
-// TestDeploymentPage has every superstep command line of the page taken by the binary,
-// and every file of the folder mentioned.
+// TestDeploymentPage: the binary accepts every superstep command line of the page, and the page
+// mentions every file of the folder.
 func TestDeploymentPage(t *testing.T) {
 	page := read(t, "docs", "deploy.md")
 	lines := 0

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheChoiceIsExplained runs without the race detector: it has the ranks, processes of
-// their own, measure each other, as package collective has them do under the detector.
+// TestTheChoiceIsExplained runs without the race detector. Its ranks are processes that measure
+// each other, and tests of package collective run that code under the detector.
 func TestTheChoiceIsExplained(t *testing.T) {
 	code, out, errOut := command(t, "bench", "collective", "-p", "2", "-b", "8", "-e", "8", "-n", "2", "--explain", "--calibrate")
 	require.Zero(t, code, errOut)
@@ -18,7 +18,8 @@ func TestTheChoiceIsExplained(t *testing.T) {
 	require.Contains(t, out, `on network "fitted")`)
 	require.Contains(t, out, "raw TCP between ranks 0 and 1")
 
-	// Close to a size at which another algorithm takes over: what is said is what runs.
+	// Close to a size at which the choice changes, the explained algorithm is the one that
+	// runs.
 	code, out, errOut = command(t, "bench", "collective", "-p", "2", "-b", "1M", "-e", "1M", "-n", "1", "--explain", "--no-raw")
 	require.Zero(t, code, errOut)
 	said := regexp.MustCompile(`allreduce of 786432 bytes among 2 ranks: ([a-z-]+)`).FindStringSubmatch(out)

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// lastWords is how long the processes of other ranks may take to end by themselves
-// once rank 0 has failed: the group tells them, and they may know more.
+// lastWords is how long other ranks may take to end by themselves once rank 0 has failed: the
+// group tells them of the failure, and their messages may say more.
 const lastWords = 5 * time.Second
 
-// family are the processes of ranks 1, 2… that rank 0's started.
+// family are the processes of ranks 1, 2… that rank 0 started.
 type family struct {
 	ctx    context.Context // done when one of them fails
 	cancel context.CancelCauseFunc
@@ -31,7 +31,7 @@ func newFamily(ctx context.Context, errOut io.Writer) *family {
 	return f
 }
 
-// start starts the process of a rank, which finds the others in a directory.
+// start starts the process of a rank. The ranks find each other in a directory.
 func (f *family) start(rank int, dir string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -55,8 +55,8 @@ func (f *family) start(rank int, dir string) error {
 	return nil
 }
 
-// end returns when all processes have ended. After an error of rank 0 they are
-// stopped if they do not end by themselves.
+// end returns when all processes have ended. If rank 0 failed, it stops the processes that do
+// not end by themselves.
 func (f *family) end(err error) {
 	if err != nil {
 		stop := time.AfterFunc(lastWords, func() { f.cancel(err) })
@@ -66,8 +66,8 @@ func (f *family) end(err error) {
 	f.cancel(nil)
 }
 
-// once passes lines on. What ends a group is the same for all its ranks, and all say
-// so: such a line is passed on the first time only.
+// once passes lines on. The error that ends a group is the same for all ranks, and all of them
+// print it: once passes on the first such line only.
 type once struct {
 	mu   sync.Mutex
 	out  io.Writer

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is too large to price takes a while to be known as such.
+// It takes a while to find that an operation is too large to price.
 func TestOneAlgorithmThatIsTooLargeLeavesTheOthers(t *testing.T) {
 	code, out, errOut := command(t, "bench", "collective", "--simulate", "-p", "3001", "-c", "scan", "-b", "8", "-e", "8")
 	require.Zero(t, code, errOut)

@@ -32,18 +32,18 @@ func main() {
 	engine.WorkerMain(builtin.Jobs()...)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
-	// Whoever reads the output may stop (head): then writing fails, and the command ends
-	// in good order instead of leaving its processes and files.
+	// The reader of the output may stop (head). Writing then fails, and the command ends in
+	// order instead of leaving its processes and files.
 	signal.Ignore(syscall.SIGPIPE)
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run does what the arguments say and returns the exit code: 2 for a command line
-// that cannot be, 1 for anything else that went wrong.
+// run runs a command line and returns the exit code: 2 for a wrong command line, 1 for any
+// other error.
 func run(ctx context.Context, args []string, out, errOut *os.File) int {
 	return commands.Main(ctx, "superstep", "Superstep: iterative computation over partitioned data.", new(cli), args,
 		&commands.Streams{Out: out, Err: errOut, Lookup: os.LookupEnv}, &streams{out, errOut})
 }
 
-// streams are where output goes.
+// streams are the outputs of a command.
 type streams struct{ out, err *os.File }

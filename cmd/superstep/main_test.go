@@ -20,7 +20,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// TestMain lets the test binary be the command, as which the command starts itself.
+// TestMain lets the test binary act as the command, which starts copies of itself.
 func TestMain(m *testing.M) {
 	if os.Getenv("SUPERSTEP_TEST_COMMAND") != "" {
 		main()
@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// command runs the command in a process of its own, so that it starts its ranks as
-// users have it do.
+// command runs the command in a process of its own, which starts its ranks as it does for
+// users.
 func command(t *testing.T, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	outFile, err := os.CreateTemp(t.TempDir(), "out")
@@ -40,7 +40,7 @@ func command(t *testing.T, args ...string) (code int, out, errOut string) {
 	require.NoError(t, err)
 	p := proctest.Command(self, args...)
 	p.Env = append(os.Environ(), "SUPERSTEP_TEST_COMMAND=1")
-	p.Stdout, p.Stderr = outFile, errFile // files, which end with the command and not with its ranks
+	p.Stdout, p.Stderr = outFile, errFile // files: waiting for them ends with the command, and does not wait for its ranks
 	if err := p.Run(); err != nil {
 		var exit *exec.ExitError
 		require.ErrorAs(t, err, &exit)
@@ -52,7 +52,7 @@ func command(t *testing.T, args ...string) (code int, out, errOut string) {
 	return p.ProcessState.ExitCode(), string(o), string(e)
 }
 
-// lines reads what --json prints of collectives.
+// lines parses the --json output for collectives.
 func lines(t *testing.T, out string) []line {
 	t.Helper()
 	var all []line
@@ -108,7 +108,7 @@ func TestEachAlgorithmInTurn(t *testing.T) {
 	}
 }
 
-// TestTheChoiceBesideOthers measures what the group chooses and two by name, in rounds.
+// TestTheChoiceBesideOthers measures the group's choice and two named algorithms, in rounds.
 func TestTheChoiceBesideOthers(t *testing.T) {
 	args := []string{"bench", "collective", "-a", "linear,chosen,ring,linear", "-p", "2", "-b", "8", "-e", "80", "-f", "10",
 		"--rounds", "3", "-n", "4", "-w", "0", "--no-raw"}
@@ -134,7 +134,7 @@ func TestTheChoiceBesideOthers(t *testing.T) {
 	require.Equal(t, 2, strings.Count(out, "* "), out)
 }
 
-// TestWrongResultsAreCounted holds the check itself: one element is changed under it.
+// TestWrongResultsAreCounted tests the check itself, by changing one element.
 func TestWrongResultsAreCounted(t *testing.T) {
 	cmd := &collectiveCommand{Op: "sum"}
 	x := newCase[float64](nopComm(t), program.AllReduce, cmd, "", 80)
@@ -145,8 +145,8 @@ func TestWrongResultsAreCounted(t *testing.T) {
 	require.Equal(t, int64(1), x.wrong())
 }
 
-// The expected results are folded class by class; here they are held to folds place by
-// place, and neighbours to differ.
+// The expected results are computed class by class. Here they are compared with results
+// computed place by place, and neighbours must differ.
 func TestExpectedResults(t *testing.T) {
 	const p, r = 4, 2
 	c := collective.NewLocalGroup(p).Rank(r)
@@ -192,8 +192,8 @@ func TestPricesOfRanksThatAreNotThere(t *testing.T) {
 	require.Greater(t, l.Time, 6*10.0, "a ring of 4 takes 6 steps of 10 µs at least")
 }
 
-// Prices are of the segments that executors send: a chain of 64 ranks takes as long as
-// one message of 4 MiB and 62 segments of 256 KiB behind it, not 63 messages of 4 MiB.
+// Prices take the segments of executors into account: a chain of 64 ranks takes as long as one
+// message of 4 MiB and 62 segments of 256 KiB after it, not 63 messages of 4 MiB.
 func TestPricesAreOfPipelines(t *testing.T) {
 	code, out, errOut := command(t, "bench", "collective", "--simulate", "-p", "64", "-c", "broadcast", "-a", "chain", "-b", "4M", "-e", "4M", "--json")
 	require.Zero(t, code, errOut)
@@ -250,11 +250,11 @@ func TestCommandLinesThatCannotBe(t *testing.T) {
 }
 
 func TestGroupsWhoseAddressesAreGiven(t *testing.T) {
-	// The root may be any of the ranks that the addresses make.
+	// The root may be any rank, and the addresses tell how many ranks there are.
 	work, err := (&collectiveCommand{Collective: "all", Ranks: 2, Root: 2, Factor: 2, Rounds: 1, Rank: 1, Addresses: []string{"a:1", "b:1", "c:1"}}).plan()
 	require.NoError(t, err)
 	require.Len(t, work, int(program.NumCollectives))
-	// Nobody comes: the error says who is missing.
+	// Nobody comes, and the error says who is missing.
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, free.Close())

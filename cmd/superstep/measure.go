@@ -10,14 +10,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/benchresult"
 )
 
-// line is one line of the result, with what it is made of.
+// line is one line of the result, with the times it is computed from.
 type line struct {
 	benchresult.Line
-	times []float64 // of the runs so far, in seconds
+	times []float64 // times of the runs so far, in seconds
 }
 
-// busFactor corrects the bandwidth for what must move over a link per byte of data, so that
-// it can be held against the hardware whatever the number of ranks (the convention of
+// busFactor converts the bandwidth to the bytes that must cross a link per byte of data. The
+// result can be compared with the hardware for any number of ranks (the convention of
 // nccl-tests).
 func (j job) busFactor(p int) float64 {
 	share := float64(p-1) / float64(p)
@@ -37,7 +37,7 @@ func (j job) busFactor(p int) float64 {
 	}
 }
 
-// measure runs a collective at one size, for one round. Every rank gets the same line,
+// measure runs a collective at one size for one round. Every rank gets the same line, which is
 // not summarised yet.
 func measure(ctx context.Context, c *collective.Comm, cmd *collectiveCommand, j job, by string, bytes int) (*line, error) {
 	x, err := cmd.newTimedCase(ctx, c, j, by, bytes)
@@ -83,7 +83,7 @@ func measure(ctx context.Context, c *collective.Comm, cmd *collectiveCommand, j 
 	return l, nil
 }
 
-// check runs a case once and counts wrong elements.
+// check runs a case once and counts the wrong elements.
 func check(ctx context.Context, x timedCase) (wrong int64, err error) {
 	x.reset()
 	if err := x.call(ctx); err != nil {
@@ -96,7 +96,7 @@ func allReduce[T collective.Number](ctx context.Context, c *collective.Comm, op 
 	return collective.AllReduce(c, &collective.Reduction[T]{Name: "summary", Op: op, Whole: x, Out: x, Context: ctx})
 }
 
-// iterations is how many runs are timed, the same on all ranks.
+// iterations returns the number of timed runs, the same on all ranks.
 func iterations(ctx context.Context, c *collective.Comm, cmd *collectiveCommand, call func(context.Context) error) (int, error) {
 	if cmd.Iterations > 0 {
 		return cmd.Iterations, nil
@@ -114,9 +114,9 @@ func iterations(ctx context.Context, c *collective.Comm, cmd *collectiveCommand,
 	return int(agreed), err
 }
 
-// timed gives the seconds of each of n runs on this rank. All ranks begin a run at the
-// same time, as nearly as a barrier makes them; barriers themselves, and messages of plain
-// TCP, follow each other.
+// timed returns the seconds of each of n runs on this rank. All ranks begin a run at the same
+// time, as nearly as a barrier allows. If the runs are barriers or use plain TCP, they follow
+// each other without one.
 func timed(ctx context.Context, c *collective.Comm, j job, n int, call func(context.Context) error) ([]float64, error) {
 	times := make([]float64, n)
 	for i := range times {
@@ -141,7 +141,8 @@ func (l *line) join(other *line) {
 	l.Errors += other.Errors
 }
 
-// summarise fills in the figures of the times. A link carries so many times the bytes.
+// summarise computes the figures from the times. busFactor is the bytes that a link carries per
+// byte of data.
 func (l *line) summarise(busFactor float64) {
 	times, sum := l.times, 0.0
 	slices.Sort(times)
@@ -156,7 +157,7 @@ func (l *line) summarise(busFactor float64) {
 	}
 }
 
-// quantile is the smallest of some sorted times that a share of them is below.
+// quantile returns the smallest of some sorted times such that a share q of them is below it.
 func quantile(sorted []float64, q float64) float64 {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }

@@ -18,12 +18,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// underWay is the command with its ranks at work, for as long as nobody ends it.
+// underWay is a running command with its ranks, until something ends it.
 type underWay struct {
 	*proctest.Cmd
 	out    io.ReadCloser
 	errOut strings.Builder
-	temp   string // its directory for temporary files
+	temp   string // the directory for its temporary files
 	ranks  []int  // processes of ranks other than 0
 }
 
@@ -55,7 +55,7 @@ func begin(t *testing.T) *underWay {
 	return u
 }
 
-// requireOver waits for the command to fail, and for all that it started to be gone.
+// requireOver waits until the command has failed and all that it started is gone.
 func (u *underWay) requireOver(t *testing.T) {
 	_, _ = io.Copy(io.Discard, u.out)
 	require.Error(t, u.Wait())
@@ -73,7 +73,7 @@ func (u *underWay) requireOver(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// gone says whether a process has ended, though nobody may have asked how.
+// gone says whether a process has ended, even if its parent has not collected its status.
 func gone(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, state, _ := strings.Cut(string(stat), ") ")
@@ -112,7 +112,7 @@ func TestRanksOfACommandThatIsKilled(t *testing.T) {
 	u.requireOver(t)
 }
 
-// TestCauseOfRanks: an interrupt is told, whatever rank 0 sees of it first.
+// TestCauseOfRanks: an interrupt is reported, whatever rank 0 sees of it first.
 func TestCauseOfRanks(t *testing.T) {
 	interrupt, lost := errors.New("interrupt"), errors.New("rank 2 closed its connection")
 	ctx, cancel := context.WithCancelCause(t.Context())

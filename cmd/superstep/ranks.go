@@ -30,14 +30,14 @@ func (c *collectiveCommand) runInProcess(ctx context.Context, s *streams, work [
 	return errors.Join(g.Err(), errs[0])
 }
 
-// What this command tells the processes that it starts, in their environment.
+// Environment variables for the processes that this command starts.
 const (
 	rankVariable  = "SUPERSTEP_BENCH_RANK"
 	storeVariable = "SUPERSTEP_BENCH_STORE"
 )
 
-// runProcesses starts a process for each rank but 0, which is this one; or is one of
-// those.
+// runProcesses runs rank 0 in this process and starts a process for each other rank; or it runs
+// the rank of a process started so.
 func (c *collectiveCommand) runProcesses(ctx context.Context, s *streams, work []job) error {
 	if text := os.Getenv(rankVariable); text != "" {
 		rank, err := strconv.Atoi(text)
@@ -62,10 +62,10 @@ func (c *collectiveCommand) runProcesses(ctx context.Context, s *streams, work [
 	joined := false
 	err = c.runRank(f.ctx, s, work, 0, c.loopback(dir), func() {
 		joined = true
-		os.RemoveAll(dir) // now, lest it stay when this process is killed
+		os.RemoveAll(dir) // done now, so that nothing stays when this process is killed
 	})
 	if !joined {
-		f.cancel(err) // nobody else can tell them
+		f.cancel(err) // nothing else can stop them
 	}
 	f.end(err)
 	if err != nil && f.said.has(err) {
@@ -74,9 +74,9 @@ func (c *collectiveCommand) runProcesses(ctx context.Context, s *streams, work [
 	return causeOf(ctx, err)
 }
 
-// causeOf is the error of a rank, with what ended the command before it where that is not
-// in it: an interrupted command ends its other ranks, and rank 0 may see that they are gone
-// before it sees that it is interrupted itself.
+// causeOf adds to the error of a rank what ended the command before, unless the error contains
+// it. An interrupted command ends its other ranks, and rank 0 may notice their end before its
+// own interrupt.
 func causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w (%w)", cause, err)
@@ -88,7 +88,7 @@ func (c *collectiveCommand) loopback(dir string) collective.TCPConfig {
 	return collective.TCPConfig{Store: collective.FileStore(dir), Size: c.Ranks}
 }
 
-// runRank runs one rank of a group over TCP, and calls joined when all ranks have come.
+// runRank runs one rank of a group over TCP. It calls joined when all ranks have come.
 func (c *collectiveCommand) runRank(ctx context.Context, s *streams, work []job, rank int, cfg collective.TCPConfig, joined func()) error {
 	var err error
 	if cfg.Tuning, err = c.tuner(); err != nil {
@@ -108,7 +108,7 @@ func (c *collectiveCommand) runRank(ctx context.Context, s *streams, work []job,
 	return err
 }
 
-// runComm does what concerns groups over TCP only, and the sweep.
+// runComm runs the sweep, and before it the steps that only groups over TCP need.
 func (c *collectiveCommand) runComm(ctx context.Context, s *streams, work []job, comm *collective.Comm, g *collective.TCPGroup) error {
 	if c.Calibrate {
 		if err := collective.Calibrate(ctx, comm); err != nil {
@@ -137,7 +137,7 @@ func (c *collectiveCommand) runComm(ctx context.Context, s *streams, work []job,
 	return err
 }
 
-// host is where rank 0 is.
+// host returns the host of rank 0.
 func (c *collectiveCommand) host() (string, error) {
 	if len(c.Addresses) == 0 {
 		return "127.0.0.1", nil
@@ -146,7 +146,7 @@ func (c *collectiveCommand) host() (string, error) {
 	return host, err
 }
 
-// sweep runs everything on one rank; rank 0 prints.
+// sweep runs all jobs on one rank. Only rank 0 prints.
 func (c *collectiveCommand) sweep(ctx context.Context, s *streams, work []job, comm *collective.Comm) error {
 	var p *printer
 	if comm.Rank() == 0 {
@@ -179,14 +179,14 @@ func (c *collectiveCommand) sweep(ctx context.Context, s *streams, work []job, c
 	return nil
 }
 
-// batch is what is measured in turn: a size, by some algorithms.
+// batch is a size and the algorithms that are measured in turn.
 type batch struct {
 	bytes      int
 	algorithms []string
 }
 
-// batches lists what to measure: algorithm by algorithm, or, where there are rounds,
-// size by size.
+// batches lists what to measure: algorithm by algorithm, or size by size if there are several
+// rounds.
 func (c *collectiveCommand) batches(j job) []batch {
 	together := 1
 	if c.Rounds > 1 {
@@ -201,8 +201,8 @@ func (c *collectiveCommand) batches(j job) []batch {
 	return all
 }
 
-// inTurn measures a batch, a line for each of its algorithms. Every other round goes
-// backwards, so that none has always the same before it.
+// inTurn measures a batch and returns a line for each algorithm. Every other round goes
+// backwards, so that no algorithm always follows the same one.
 func (c *collectiveCommand) inTurn(ctx context.Context, comm *collective.Comm, j job, b batch) ([]*line, error) {
 	lines := make([]*line, len(b.algorithms))
 	for round := range c.Rounds {

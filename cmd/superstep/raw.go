@@ -16,22 +16,23 @@ import (
 	"github.com/superstep-ml/superstep/internal/benchresult"
 )
 
-// What two ranks do over plain TCP, named in place of a collective: both send and receive at
-// the same time, which an allreduce of two ranks must do at least; or rank 1 answers rank 0.
+// The operations of two ranks over plain TCP, named in place of a collective. In an exchange
+// both send and receive at the same time, which is the least that an allreduce of two ranks
+// must do. In a ping-pong rank 1 answers rank 0.
 const (
 	exchange = "exchange"
 	pingPong = "ping-pong"
 )
 
-// How a rank waits for bytes, named in place of an algorithm: parked by the runtime until its
-// poller wakes it, blocked in read, or trying again.
+// The ways in which a rank waits for bytes, named in place of an algorithm: parked by the
+// runtime until its poller wakes it, blocked in read, or trying again.
 const (
 	netpoll  = "netpoll"
 	blocking = "blocking"
 	polling  = "polling"
 )
 
-// The yardstick at the end of results is an exchange of rawBytes in pieces.
+// The reference rate at the end of the results is an exchange of rawBytes in pieces.
 const (
 	rawBytes  = 64 << 20
 	rawRounds = 5
@@ -39,9 +40,9 @@ const (
 	rawTag    = 1<<31 - 2
 )
 
-// rawRate is the yardstick: bytes per second each way that ranks 0 and 1 exchange over
-// a plain TCP connection between the same processes, the best of a few rounds. All
-// ranks call it, with the host of rank 0; the result is rank 0's.
+// rawRate returns the reference rate: the bytes per second, each way, that ranks 0 and 1
+// exchange over a plain TCP connection between the same processes, the best of a few rounds.
+// All ranks call it with the host of rank 0. Only rank 0 gets the result.
 func rawRate(ctx context.Context, c *collective.Comm, host string) (rate float64, err error) {
 	if c.Rank() < 2 {
 		x, err := newRawCase(ctx, c, host, exchange, netpoll, rawBytes, rawPiece)
@@ -63,21 +64,21 @@ func rawRate(ctx context.Context, c *collective.Comm, host string) (rate float64
 // rawCase is one end of a plain TCP connection between ranks 0 and 1.
 type rawCase struct {
 	tcp     *net.TCPConn
-	conn    io.ReadWriteCloser // the same, which waits in a way
+	conn    io.ReadWriteCloser // the same connection, with the chosen way to wait
 	waiting string
 	answers bool // this rank reads before it writes
 	apart   bool // another goroutine writes while this one reads
-	total   int  // bytes each way, in pieces as long as the buffers
+	total   int  // bytes each way, sent in pieces of the size of the buffers
 	out, in []byte
-	stop    func() bool // no longer heeds the context
+	stop    func() bool // stops following the context
 }
 
 // apartFrom is a size that fits into the buffers of any socket: both sides can write it before
 // either reads.
 const apartFrom = 64 << 10
 
-// newRawCase connects ranks 0 and 1. The goroutine keeps its thread, which may block or poll,
-// until it closes the case.
+// newRawCase connects ranks 0 and 1. The goroutine stays locked to its thread, which may block
+// or poll, until it closes the case.
 func newRawCase(ctx context.Context, c *collective.Comm, host, pattern, waiting string, total, piece int) (*rawCase, error) {
 	conn, err := rawConnect(ctx, c, host)
 	if err != nil {
@@ -98,9 +99,9 @@ func newRawCase(ctx context.Context, c *collective.Comm, host, pattern, waiting 
 	return x, nil
 }
 
-// hangUp has reads and writes of both sides end.
+// hangUp makes reads and writes of both sides end.
 func (x *rawCase) hangUp() {
-	_ = x.tcp.CloseRead() // what fails has hung up already
+	_ = x.tcp.CloseRead() // an error means that the connection is closed already
 	_ = x.tcp.CloseWrite()
 }
 
@@ -109,7 +110,7 @@ func (x *rawCase) close() {
 	if x.waiting != netpoll {
 		runtime.UnlockOSThread()
 	}
-	_ = x.conn.Close() // nothing is under way
+	_ = x.conn.Close() // nothing is in progress
 	_ = x.tcp.Close()
 }
 
@@ -125,14 +126,14 @@ func (x *rawCase) write() error {
 func (x *rawCase) read() error {
 	for done := 0; done < x.total; done += len(x.in) {
 		if _, err := io.ReadFull(x.conn, x.in); err != nil {
-			x.hangUp() // who writes need not go on
+			x.hangUp() // the writer need not go on
 			return err
 		}
 	}
 	return nil
 }
 
-// call does the pattern once.
+// call performs the operation once.
 func (x *rawCase) call(ctx context.Context) error {
 	first, second := x.write, x.read
 	switch {
@@ -153,7 +154,7 @@ func (x *rawCase) call(ctx context.Context) error {
 // reset forgets what was received.
 func (x *rawCase) reset() { clear(x.in) }
 
-// wrong counts the bytes that arrived other than they were sent.
+// wrong counts the bytes that differ from those sent.
 func (x *rawCase) wrong() int64 {
 	wrong := int64(0)
 	for i, b := range x.in {
@@ -169,7 +170,7 @@ func (x *rawCase) describe(l *benchresult.Line) {
 	l.Config, l.Executor, l.Bytes, l.Count, l.Type = x.waiting, "plain TCP", x.total, x.total, "uint8"
 }
 
-// rawConnect gives ranks 0 and 1 a connection of their own, by way of the host of rank 0.
+// rawConnect connects ranks 0 and 1 through the host of rank 0.
 func rawConnect(ctx context.Context, c *collective.Comm, host string) (net.Conn, error) {
 	port, with := make([]int32, 1), collective.WithContext(ctx)
 	if c.Rank() == 1 {
@@ -194,8 +195,8 @@ func rawConnect(ctx context.Context, c *collective.Comm, host string) (net.Conn,
 	if err := collective.Send(c, 1, rawTag, port, with); err != nil {
 		return nil, err
 	}
-	// Rank 1 says that it has connected. Waiting for that ends with the group; Accept then has
-	// nothing to wait for.
+	// Rank 1 says that it has connected. That wait ends with the group, and Accept then returns
+	// at once.
 	if err := collective.Recv(c, 1, rawTag, port, with); err != nil {
 		return nil, err
 	}

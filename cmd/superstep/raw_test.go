@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 )
 
-// rates lets two ranks measure, each looking for rank 0 at a host of its own.
+// rates lets two ranks measure, each with its own host for rank 0.
 func rates(ctx context.Context, hosts [2]string) (rate [2]float64, errs [2]error) {
 	g := collective.NewLocalGroup(2)
 	var ranks sync.WaitGroup
@@ -31,8 +31,7 @@ func TestRawRate(t *testing.T) {
 	require.Positive(t, rate[0])
 }
 
-// A rank that cannot reach the other ends both: nobody waits for a connection that will
-// not come.
+// If one rank cannot reach the other, both end: none waits for a connection that will not come.
 func TestRawRateBetweenRanksThatDoNotReachEachOther(t *testing.T) {
 	for _, hosts := range [][2]string{{"127.0.0.1", "host.invalid"}, {"host.invalid", "127.0.0.1"}} {
 		_, errs := rates(t.Context(), hosts)

@@ -22,13 +22,13 @@ import (
 type printer struct {
 	out  io.Writer
 	json bool
-	mark bool // what the group chose is among others: tell it from them
+	mark bool // mark the group's choice, as named algorithms are measured too
 }
 
 func newPrinter(out io.Writer, json bool) *printer { return &printer{out: out, json: json} }
 
-// printf writes text. If the reader has gone, the command has nothing more to do, and
-// nobody wants to hear of it.
+// printf writes text. If the reader has gone, the command has nothing more to do, and its error
+// is quiet.
 func (p *printer) printf(format string, args ...any) error {
 	_, err := fmt.Fprintf(p.out, format, args...)
 	if err == nil {
@@ -50,7 +50,7 @@ func (p *printer) object(v any) error {
 	return p.printf("%s\n", text)
 }
 
-// head says what the columns are.
+// head writes the header.
 func (p *printer) head(c *collectiveCommand, comm *collective.Comm) error {
 	if p.json {
 		return nil
@@ -82,12 +82,12 @@ func (p *printer) line(l *line) error {
 		l.Collective, by, sizeText(l.Bytes), l.Count, l.Type, l.Op, l.P50, l.P99, l.AlgBW, l.BusBW, l.Errors)
 }
 
-// rawLine is the yardstick as JSON.
+// rawLine is the reference rate as JSON.
 type rawLine struct {
-	Raw float64 `json:"raw_gbs"` // each way, both ways at once
+	Raw float64 `json:"raw_gbs"` // each way, while both send
 }
 
-// raw writes the yardstick, in bytes per second.
+// raw writes the reference rate, in bytes per second.
 func (p *printer) raw(rate float64) error {
 	if p.json {
 		return p.object(rawLine{rate / 1e9})
@@ -95,8 +95,7 @@ func (p *printer) raw(rate float64) error {
 	return p.printf("# raw TCP between ranks 0 and 1, both ways at once: %.2f GB/s each way\n", rate/1e9)
 }
 
-// explain writes why each algorithm will be chosen, once for sizes that are carried out
-// alike.
+// explain writes why each algorithm will be chosen, once for all sizes that share a choice.
 func (c *collectiveCommand) explain(ctx context.Context, s *streams, work []job, g *collective.TCPGroup) error {
 	elem := benchresult.ElemBytes(c.Type)
 	for _, j := range work {
@@ -139,7 +138,7 @@ type priceLine struct {
 	Cores      float64 `json:"cores_busy"`
 }
 
-// simulate prints prices.
+// simulate prints predicted times.
 func (c *collectiveCommand) simulate(ctx context.Context, s *streams, work []job) error {
 	net, err := c.network()
 	if err != nil {
@@ -158,7 +157,7 @@ func (c *collectiveCommand) simulate(ctx context.Context, s *streams, work []job
 			for _, by := range j.algorithms {
 				l, err := c.price(ctx, net, j, by, bytes)
 				if errors.Is(err, simulate.ErrTooLarge) && len(j.algorithms) > 1 {
-					// One of many is no reason to leave out the others.
+					// One failure is no reason to leave out the others.
 					fmt.Fprintf(s.err, "superstep: %s by %s of %s: %v\n", j.collective, by, sizeText(bytes), err)
 					continue
 				}

@@ -8,7 +8,7 @@ import (
 	"net"
 )
 
-// waitingBy only knows the runtime's own way on this system.
+// waitingBy supports only the runtime's own way on this system.
 func waitingBy(way string, c *net.TCPConn) (io.ReadWriteCloser, error) {
 	if way != netpoll {
 		return nil, fmt.Errorf("no %s sockets on this system", way)

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// waitingBy gives a connection whose reader and writer wait in a way. It is closed apart
-// from the connection that it is made of.
+// waitingBy returns a connection whose reader and writer wait in a given way. It is closed
+// separately from the connection that it is made of.
 func waitingBy(way string, c *net.TCPConn) (io.ReadWriteCloser, error) {
 	if way == netpoll {
 		return c, nil
@@ -23,14 +23,14 @@ func waitingBy(way string, c *net.TCPConn) (io.ReadWriteCloser, error) {
 	return d, syscall.SetNonblock(d.fd, d.polls)
 }
 
-// descriptor is a socket that the runtime's poller does not know.
+// descriptor is a socket outside of the runtime's poller.
 type descriptor struct {
 	*os.File
 	fd    int
 	polls bool
 }
 
-// again says whether a call is to be tried again.
+// again says whether a call must be tried again.
 func (d *descriptor) again(err error) bool {
 	return err == syscall.EINTR || d.polls && err == syscall.EAGAIN
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPlainTCP measures between real processes: bytes arrive, and rates are those of the
+// TestPlainTCP measures between real processes: bytes arrive, and the rates follow from the
 // median.
 func TestPlainTCP(t *testing.T) {
 	for pattern, legs := range map[string]float64{"exchange": 1, "ping-pong": 2} {

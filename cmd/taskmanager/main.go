@@ -1,4 +1,4 @@
-// Command taskmanager is superstep taskmanager as a binary of its own.
+// Command taskmanager is "superstep taskmanager" as a binary of its own.
 package main
 
 import (

@@ -202,7 +202,7 @@ func (r *Runner) connect(l *lane, from *program.Lane) {
 		if s.op == program.DoSend {
 			first = r.byLane[l.index][1]
 		} else if s.op.Sends() {
-			s.rouse(r.byLane[l.index][1])
+			s.addWake(r.byLane[l.index][1])
 		}
 		for _, d := range from.Steps[j].After {
 			on := &r.lanes[d.Lane].steps[d.Step]
@@ -211,7 +211,7 @@ func (r *Runner) connect(l *lane, from *program.Lane) {
 			}
 			each := r.prog.Collective != program.AllToAll && on.sameChunks(s)
 			s.after = append(s.after, dep{on, each})
-			on.rouse(first)
+			on.addWake(first)
 		}
 	}
 }
@@ -230,8 +230,8 @@ func (s *step) touched() ref {
 	return s.dst
 }
 
-// rouse adds a half to those that the step wakes.
-func (s *step) rouse(h *half) {
+// addWake adds a half to those that the step wakes.
+func (s *step) addWake(h *half) {
 	for _, w := range s.wake {
 		if w == h {
 			return

@@ -44,8 +44,8 @@ func (h *half) broke(v any) (alive bool) {
 	return v != nil
 }
 
-// rouse wakes the half if it sleeps or is about to.
-func (h *half) rouse() {
+// signal wakes the half if it sleeps or is about to.
+func (h *half) signal() {
 	select {
 	case h.wake <- struct{}{}:
 	default:
@@ -94,7 +94,7 @@ func (h *half) publish(s *step, n uint32) {
 	}
 	for _, w := range s.wake {
 		if w.parked.Load() {
-			w.rouse()
+			w.signal()
 		}
 	}
 }

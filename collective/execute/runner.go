@@ -385,7 +385,7 @@ func (r *Runner) fail(err error) error {
 		}
 		r.failed.Store(true)
 		for _, h := range r.halves {
-			h.rouse()
+			h.signal()
 		}
 	}
 	return r.cause

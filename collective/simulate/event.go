@@ -6,9 +6,9 @@ type event struct {
 	// order decides ties. It has the rank within its host and rack, the lane and the kind, but
 	// not the host: simultaneous events of different hosts are independent, and symmetric ranks
 	// must break ties alike.
-	order uint64
-	half  int32
-	cargo int32
+	order    uint64
+	half     int32
+	transfer int32
 }
 
 // Kinds of events, the top bits of order: events that free resources come before those that

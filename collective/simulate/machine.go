@@ -68,8 +68,8 @@ const (
 	acrossSpine
 )
 
-// cargo is a segment under way, or the acknowledgement of a received one.
-type cargo struct {
+// transfer is a segment under way, or the acknowledgement of a received one.
+type transfer struct {
 	tail  float64 // when its last byte has passed the stages so far
 	bytes int64
 	chain Chain
@@ -94,7 +94,7 @@ type machine struct {
 	busy            []float64
 	uplink          float64
 	events          queue
-	cargoes         []cargo
+	transfers       []transfer
 	unused          []int32
 	finish          []float64
 	last            int32   // the half that ended last

@@ -10,26 +10,26 @@ func (m *machine) handle(e *event) {
 	case evSent:
 		m.depart(e.half, e.time)
 	case evUp:
-		c := &m.cargoes[e.cargo]
+		c := &m.transfers[e.transfer]
 		begin := m.pass(&m.up[m.rack[m.host[h.rank]]], c, e.time, m.uplink, 1)
-		m.travel(evDown, e.half, e.cargo, begin, m.latency(e.half))
+		m.travel(evDown, e.half, e.transfer, begin, m.latency(e.half))
 	case evDown:
-		c := &m.cargoes[e.cargo]
+		c := &m.transfers[e.transfer]
 		begin := m.pass(&m.down[m.rack[m.host[m.receiver(h)]]], c, e.time, m.uplink, 1)
-		m.travel(evIn, e.half, e.cargo, begin, 0)
+		m.travel(evIn, e.half, e.transfer, begin, 0)
 	case evIn:
-		c, to := &m.cargoes[e.cargo], m.receiver(h)
+		c, to := &m.transfers[e.transfer], m.receiver(h)
 		begin := m.pass(&m.in[m.host[to]], c, e.time, m.net.Rack.Bandwidth, m.slow[to])
-		m.deliver(h.peer, e.cargo, begin, c.tail)
+		m.deliver(h.peer, e.transfer, begin, c.tail)
 	case evDelivered:
 		if h.arrived++; h.state == waitData {
-			h.chain = m.cargoes[e.cargo].chain
+			h.chain = m.transfers[e.transfer].chain
 			h.woken = true
 			m.begin(e.half, e.time)
 		}
-		m.unused = append(m.unused, e.cargo)
+		m.unused = append(m.unused, e.transfer)
 	case evCredit:
-		c := &m.cargoes[e.cargo]
+		c := &m.transfers[e.transfer]
 		h.underway -= c.bytes
 		switch h.state {
 		case waitAck:
@@ -39,7 +39,7 @@ func (m *machine) handle(e *event) {
 			h.chain = c.chain
 			m.begin(e.half, e.time)
 		}
-		m.unused = append(m.unused, e.cargo)
+		m.unused = append(m.unused, e.transfer)
 	}
 }
 
@@ -50,8 +50,8 @@ func (m *machine) receiver(h *half) int32 { return m.halves[h.peer].rank }
 func (m *machine) depart(id int32, t float64) {
 	h := &m.halves[id]
 	bytes := m.segmentBytes(h, &h.shape.steps[h.at])
-	cargo := m.load(bytes, &h.chain)
-	c := &m.cargoes[cargo]
+	transfer := m.load(bytes, &h.chain)
+	c := &m.transfers[transfer]
 	c.tail = t
 	c.chain.Messages++
 	host := m.host[h.rank]
@@ -61,13 +61,13 @@ func (m *machine) depart(id int32, t float64) {
 		delay := m.latency(id)
 		c.chain.Wire += c.tail - begin
 		c.chain.Latency += delay
-		m.events.push(event{m.inOrder(h, c.tail+delay, &c.chain), evDelivered<<kindShift | m.halves[h.peer].order, h.peer, cargo})
+		m.events.push(event{m.inOrder(h, c.tail+delay, &c.chain), evDelivered<<kindShift | m.halves[h.peer].order, h.peer, transfer})
 	case inRack:
 		begin := m.pass(&m.out[host], c, t, m.net.Rack.Bandwidth, m.slow[h.rank])
-		m.travel(evIn, id, cargo, begin, m.latency(id))
+		m.travel(evIn, id, transfer, begin, m.latency(id))
 	default:
 		begin := m.pass(&m.out[host], c, t, m.net.Rack.Bandwidth, m.slow[h.rank])
-		m.travel(evUp, id, cargo, begin, 0)
+		m.travel(evUp, id, transfer, begin, 0)
 	}
 	if m.window == 0 {
 		h.state = waitAck
@@ -78,7 +78,7 @@ func (m *machine) depart(id int32, t float64) {
 
 // pass gives a segment whose head has arrived to a server, and returns when its head leaves.
 // Its tail leaves when the server has done its work, but not before the tail has arrived.
-func (m *machine) pass(s *server, c *cargo, t, bandwidth, slow float64) float64 {
+func (m *machine) pass(s *server, c *transfer, t, bandwidth, slow float64) float64 {
 	work := 0.0
 	if bandwidth > 0 {
 		work = float64(c.bytes) / bandwidth * slow
@@ -90,8 +90,8 @@ func (m *machine) pass(s *server, c *cargo, t, bandwidth, slow float64) float64 
 }
 
 // travel moves the head of a segment to the next stage after a delay.
-func (m *machine) travel(kind uint64, id, cargo int32, t, delay float64) {
-	h, c := &m.halves[id], &m.cargoes[cargo]
+func (m *machine) travel(kind uint64, id, transfer int32, t, delay float64) {
+	h, c := &m.halves[id], &m.transfers[transfer]
 	c.chain.Latency += delay
 	c.tail += delay
 	arrival := t + delay
@@ -102,7 +102,7 @@ func (m *machine) travel(kind uint64, id, cargo int32, t, delay float64) {
 	if kind != evUp {
 		owner = &m.halves[h.peer]
 	}
-	m.events.push(event{arrival, kind<<kindShift | owner.order, id, cargo})
+	m.events.push(event{arrival, kind<<kindShift | owner.order, id, transfer})
 }
 
 // inOrder returns a time of arrival that is not before that of the previous segment on the
@@ -117,9 +117,9 @@ func (m *machine) inOrder(h *half, arrival float64, chain *Chain) float64 {
 }
 
 // deliver delivers a segment to its receiver when its tail has arrived.
-func (m *machine) deliver(to, cargo int32, begin, tail float64) {
-	m.cargoes[cargo].chain.Wire += tail - begin
-	m.events.push(event{tail, evDelivered<<kindShift | m.halves[to].order, to, cargo})
+func (m *machine) deliver(to, transfer int32, begin, tail float64) {
+	m.transfers[transfer].chain.Wire += tail - begin
+	m.events.push(event{tail, evDelivered<<kindShift | m.halves[to].order, to, transfer})
 }
 
 // latency returns the next latency of a sending half's link.
@@ -151,21 +151,21 @@ func (m *machine) credit(h *half, t float64) {
 		return
 	}
 	to := &m.halves[h.peer]
-	cargo := m.load(m.segmentBytes(h, st), &h.chain)
+	transfer := m.load(m.segmentBytes(h, st), &h.chain)
 	delay := m.linkLatency(to)
-	m.cargoes[cargo].chain.Latency += delay
-	m.events.push(event{t + delay, evCredit<<kindShift | to.order, h.peer, cargo})
+	m.transfers[transfer].chain.Latency += delay
+	m.events.push(event{t + delay, evCredit<<kindShift | to.order, h.peer, transfer})
 }
 
-// load takes a cargo from the pool.
+// load takes a transfer from the pool.
 func (m *machine) load(bytes int64, chain *Chain) int32 {
 	var id int32
 	if n := len(m.unused); n > 0 {
 		id, m.unused = m.unused[n-1], m.unused[:n-1]
 	} else {
-		id = int32(len(m.cargoes))
-		m.cargoes = append(m.cargoes, cargo{})
+		id = int32(len(m.transfers))
+		m.transfers = append(m.transfers, transfer{})
 	}
-	m.cargoes[id] = cargo{bytes: bytes, chain: *chain}
+	m.transfers[id] = transfer{bytes: bytes, chain: *chain}
 	return id
 }

@@ -16,6 +16,7 @@ type Budget struct {
 	share  float64 // its share of the job's memory, 0 if unknown
 	used   atomic.Int64
 	kept   atomic.Int64 // of used, see Keep
+	rows   atomic.Int64 // of used, see HoldRows
 	peak   atomic.Int64
 }
 
@@ -77,6 +78,9 @@ func (b *Budget) TryReserve(n int64) bool {
 	if b == nil {
 		return true
 	}
+	if n > b.limit {
+		return false
+	}
 	used := b.used.Add(n)
 	if used > b.limit || !b.parent.TryReserve(n) {
 		b.used.Add(-n)
@@ -96,14 +100,15 @@ func (b *Budget) Reserve(n int64) error {
 	for full.parent != nil && full.used.Load()+n <= full.limit {
 		full = full.parent
 	}
-	return full.Refuse(n, full.used.Load()+n)
+	used := full.used.Load()
+	return full.Refuse(n, used, used+n)
 }
 
-// Refuse returns the *BudgetError of n bytes that do not fit. total is the number of bytes,
-// these included, that the caller needs in the end. The memory that the error advises is always
-// more than the job has.
-func (b *Budget) Refuse(n, total int64) error {
-	return &BudgetError{Budget: b.name, Want: n, Used: b.used.Load(), Limit: b.limit, Enough: b.ofJob(max(total, b.limit+1))}
+// Refuse returns the *BudgetError of n bytes that do not fit beside used bytes. total is the
+// number of bytes, n included, that the caller needs in the end. The memory that the error
+// advises is always more than the job has.
+func (b *Budget) Refuse(n, used, total int64) error {
+	return &BudgetError{Budget: b.name, Want: n, Used: used, Limit: b.limit, Enough: b.ofJob(max(total, b.limit+1))}
 }
 
 // Release gives back n bytes that were reserved.
@@ -122,12 +127,20 @@ func (b *Budget) Take(n int64) {
 
 // Keep takes n bytes for something that can neither spill nor be given back before it ends, such
 // as the rows of a queue. It needs no room besides what others hold now, as they spill or give
-// back what they have. It reports false if everything that is kept would exceed twice the budget.
-func (b *Budget) Keep(n int64) bool {
+// back what they have. It reports false if everything that is kept would exceed twice the
+// budget; with rows, the rows of HoldRows count as kept.
+func (b *Budget) Keep(n int64, rows bool) bool {
 	if b == nil {
 		return true
 	}
-	if kept := b.kept.Add(n); kept/2 > b.limit {
+	if n/2 > b.limit {
+		return false
+	}
+	kept := b.kept.Add(n)
+	if rows {
+		kept += b.rows.Load()
+	}
+	if kept/2 > b.limit {
 		b.kept.Add(-n)
 		return false
 	}
@@ -150,10 +163,29 @@ func (b *Budget) GiveUp(n int64) {
 	}
 }
 
-// Kept returns the bytes that are kept.
-func (b *Budget) Kept() int64 {
+// HoldRows counts n bytes that were reserved as rows. They stay until they are given up, unless
+// their holder moves them to files.
+func (b *Budget) HoldRows(n int64) {
+	if b != nil {
+		b.rows.Add(n)
+	}
+}
+
+// GiveUpRows releases n bytes of HoldRows.
+func (b *Budget) GiveUpRows(n int64) {
+	if b != nil {
+		b.rows.Add(-n)
+		b.Release(n)
+	}
+}
+
+// Kept returns the bytes that are kept, with rows those of HoldRows too.
+func (b *Budget) Kept(rows bool) int64 {
 	if b == nil {
 		return 0
+	}
+	if rows {
+		return b.kept.Load() + b.rows.Load()
 	}
 	return b.kept.Load()
 }

@@ -1,7 +1,8 @@
-// Command als recommends items by the ratings that users gave to others. It factors the table of
-// ratings by alternating least squares: with the factors of the items held, those of each user
-// are a small least squares problem of its own, and the other way round (Zhou, Wilkinson,
-// Schreiber and Pan, "Large-Scale Parallel Collaborative Filtering for the Netflix Prize", 2008).
+// Command als recommends items by the ratings that users gave to others. It factors the table
+// of ratings by alternating least squares. With the factors of the items fixed, the factors of
+// each user are the solution of a small least squares problem, and the other way round (Zhou,
+// Wilkinson, Schreiber and Pan, "Large-Scale Parallel Collaborative Filtering for the Netflix
+// Prize", 2008).
 package main
 
 import (
@@ -24,12 +25,12 @@ var bundled embed.FS
 type args struct { // the job's arguments are the program's flags
 	Input   string  `help:"CSV file of ratings with the columns user, item and rating; items count from 1 (default: the bundled ones)."`
 	Factors int     `help:"Factors of a user, and of an item." default:"4"`
-	Lambda  float64 `help:"What large factors cost, for each rating." default:"0.05"`
-	Steps   int     `help:"How often factors are computed." default:"15"`
+	Lambda  float64 `help:"Strength of the penalty on large factors, for each rating." default:"0.05"`
+	Steps   int     `help:"How many times the factors are computed." default:"15"`
 	Seed    uint64  `help:"Seed of the first factors." default:"1"`
 }
 
-// Validate is called before the job is built; what it refuses is wrong usage.
+// Validate is called before the job is built. An error is reported as wrong usage.
 func (a args) Validate() error {
 	if a.Factors < 1 || a.Steps < 1 || !(a.Lambda > 0) || math.IsInf(a.Lambda, 1) {
 		return errors.New("--factors and --steps must be at least 1, --lambda above 0")
@@ -37,13 +38,13 @@ func (a args) Validate() error {
 	return nil
 }
 
-// rated is a row of what is read.
+// rated is a row of the input.
 type rated struct {
 	User, Item int64
 	Rating     float64
 }
 
-const mostItems = 1 << 20 // every subtask has the factors of all
+const mostItems = 1 << 20 // every subtask has the factors of all items
 
 // valid refuses ratings that cannot be factored.
 func valid(r rated) (rated, error) {
@@ -53,14 +54,14 @@ func valid(r rated) (rated, error) {
 	return r, nil
 }
 
-// recommendation is a row of the result: of the items that a user has not rated, the one that
-// the factors rate highest.
+// recommendation is a row of the result: the item that the factors rate highest, among the
+// items that a user has not rated.
 type recommendation struct {
 	User, Item int64
 	Rating     float64
 }
 
-// factors of users, by the user.
+// factors has the factors of users, by user.
 type factors map[int64][]float64
 
 var (
@@ -75,7 +76,7 @@ var (
 	equations = shared.Scratch[[]float64]("equations")              // of each item, one behind the other
 )
 
-// start draws the first factors of the items. A draw is a function of its seed and place alone.
+// start draws the first factors of the items. A draw depends only on its seed and its place.
 func (a args) start(ctx *comqueue.ComContext) error {
 	if len(lastItem.Get(ctx)) == 0 {
 		return errors.New("there are no ratings")
@@ -89,7 +90,7 @@ func (a args) start(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// room makes what a subtask works in.
+// room allocates the memory that a subtask works in.
 func (a args) room(ctx *comqueue.ComContext) error {
 	equations.Put(ctx, make([]float64, int64(size(a.Factors))*lastItem.Get(ctx)[0]))
 	return nil
@@ -133,7 +134,7 @@ func (a args) fitItems(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// misfit reports by how much the factors miss the ratings, in squares.
+// misfit reports the sum of the squared differences between ratings and factors.
 func (a args) misfit(ctx *comqueue.ComContext) error {
 	return ctx.ForShards(func(shard int) error {
 		sum, product, score := 0.0, item.Get(ctx, shard), rating.Get(ctx, shard)
@@ -146,7 +147,7 @@ func (a args) misfit(ctx *comqueue.ComContext) error {
 	})
 }
 
-// recommend gives the rows of one shard, in the order of its users.
+// recommend returns the rows of one shard, in the order of its users.
 func (a args) recommend(ctx *comqueue.ComContext, shard int) (rows []recommendation, err error) {
 	rated, product := map[[2]int64]bool{}, item.Get(ctx, shard)
 	for i, u := range user.Get(ctx, shard) {
@@ -192,7 +193,7 @@ var job = engine.Define("als", func(b *engine.Builder, a args) error {
 	return nil
 })
 
-// report prints what to recommend to whom.
+// report prints a recommendation for each of the first users.
 func report(_ args, r *engine.Result) error {
 	rows, err := engine.Rows[recommendation](r, "recommendations")
 	fmt.Printf("squared misfit per step: %.5g\n", r.Series("als", "squares"))

@@ -14,7 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// table is the ratings as a dense matrix, NaN where there is none; users and items from 1 on.
+// table has the ratings as a dense matrix, with NaN for missing ratings. Users and items count
+// from 1.
 type table [][]float64
 
 func readTable(t *testing.T, path string) table {
@@ -56,7 +57,8 @@ func (x table) transposed() table {
 	return y
 }
 
-// fit computes the factors of the rows for those of the columns, by Gaussian elimination.
+// fit computes the factors of the rows, given the factors of the columns, by Gaussian
+// elimination.
 func (x table) fit(old, columns [][]float64, lambda float64) [][]float64 {
 	rows := make([][]float64, len(x))
 	for u, ratings := range x {
@@ -113,8 +115,8 @@ func product(x, y []float64) (sum float64) {
 	return sum
 }
 
-// reference is the whole computation on dense matrices, one after the other. It returns what to
-// recommend, and the squared misfit of each step.
+// reference does the whole computation on dense matrices, sequentially. It returns the
+// recommendations, and the squared misfit of each step.
 func reference(x table, a args) (best map[int64]recommendation, squares []float64) {
 	draws := shared.NewRandom(a.Seed, "first factors", -1, 0)
 	items, users := make([][]float64, len(x[0])), make([][]float64, len(x))
@@ -180,14 +182,14 @@ func TestRatings(t *testing.T) {
 	a := args{Factors: 4, Lambda: 0.05, Steps: 15, Seed: 1}
 	check(t, a, "data/ratings.csv")
 	_, squares := run(t, a, 2)
-	require.Less(t, squares[14], 100.0) // of 1,100 ratings with a noise of a quarter
+	require.Less(t, squares[14], 100.0) // 1,100 ratings with noise of a quarter
 	other, _ := run(t, args{Factors: 4, Lambda: 0.05, Steps: 15, Seed: 2}, 2)
 	first, _ := run(t, a, 2)
 	require.NotEqual(t, first, other)
 }
 
-// An item that nobody rates, a user with one rating, a user who rates everything, and one who is
-// not there.
+// An item without ratings, a user with one rating, a user who rates everything, and a missing
+// user.
 func TestFewRatings(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ratings.csv")
 	require.NoError(t, os.WriteFile(path, []byte("user,item,rating\n1,1,5\n1,2,4\n1,3,1\n1,4,2\n1,5,3\n2,5,1\n4,1,4\n4,2,4.5\n4,3,2\n"), 0o600))
@@ -212,7 +214,7 @@ func TestBadRatings(t *testing.T) {
 	}
 }
 
-// What the queue keeps between supersteps is under keys that are kept.
+// Everything that the queue keeps between supersteps has a key that is kept.
 func TestState(t *testing.T) {
 	a := args{Factors: 3, Lambda: 0.05, Steps: 3, Seed: 1}
 	want, _ := run(t, a, 2)

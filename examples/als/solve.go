@@ -2,12 +2,12 @@ package main
 
 import "math"
 
-// The equations of k factors x are kept as the sums over ratings r of the other side's factors f:
-// f·fᵀ row by row, r·f behind it, and the number of ratings.
+// The equations for k factors x are kept as sums over the ratings r, with the factors f of the
+// other side: f·fᵀ row by row, then r·f, and then the number of ratings.
 
 func size(k int) int { return k*k + k + 1 }
 
-// of returns the part of an item, which count from 1, in what holds n numbers of each.
+// of returns the part of an item in a slice that has n numbers for each. Items count from 1.
 func of(all []float64, item int64, n int) []float64 {
 	lo := (int(item) - 1) * n
 	return all[lo : lo+n : lo+n]
@@ -25,8 +25,8 @@ func addTo(sums, f []float64, rating float64) {
 	sums[k*k+k]++
 }
 
-// solve puts into x what makes Σ (r − f·x)² + λ·n·x² least, for n ratings r, by Cholesky's
-// factors L·Lᵀ, in the place of sums. Without ratings x stays as it is.
+// solve sets x to the minimum of Σ (r − f·x)² + λ·n·x² over n ratings r. It computes Cholesky
+// factors L·Lᵀ in the memory of sums. Without ratings x stays unchanged.
 func solve(sums []float64, lambda float64, x []float64) {
 	k := len(x)
 	a, n := sums[:k*k], sums[k*k+k]

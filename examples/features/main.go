@@ -1,5 +1,5 @@
-// Command features makes a table to learn from of a shop's orders: for each customer how many
-// there were, what they came to in euros, and the largest.
+// Command features makes a table for machine learning from a shop's orders. For each customer
+// it has the number of orders, their total in euros, and the largest.
 package main
 
 import (
@@ -60,7 +60,7 @@ func price(o order, rates *operators.Lookup[string, rate]) (priced, error) {
 	return priced{o.CustomerID, o.Amount * r.Euros}, nil
 }
 
-// table makes the features of customers of the sums of their orders, if there are any.
+// table computes the features of a customer from the sums of the orders, if there are any.
 func table(year int64) func(c *customer, s *sum) features {
 	return func(c *customer, s *sum) features {
 		if s == nil { // who ordered nothing

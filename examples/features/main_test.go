@@ -31,7 +31,7 @@ func number(t *testing.T, s string) float64 {
 	return v
 }
 
-// plain computes the table with maps and loops.
+// plain computes the same table with maps and loops.
 func plain(t *testing.T, dir string, year float64) map[string][]float64 {
 	t.Helper()
 	euros := map[string]float64{}
@@ -51,7 +51,7 @@ func plain(t *testing.T, dir string, year float64) map[string][]float64 {
 	return rows
 }
 
-// run runs the job and returns the file that it writes.
+// run runs the job and returns the file that it has written.
 func run(t *testing.T, a args, p int) string {
 	t.Helper()
 	a.Output = filepath.Join(t.TempDir(), "features.csv")

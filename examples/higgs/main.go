@@ -1,5 +1,5 @@
-// Command higgs tells collisions of particles that made a Higgs boson from others: boosted
-// trees are trained until they are no longer better on rows that they have not seen.
+// Command higgs separates collisions of particles that produced a Higgs boson from others. It
+// trains boosted trees until they no longer improve on rows that they have not seen.
 package main
 
 import (
@@ -20,14 +20,14 @@ type args struct {
 	Input  string  `help:"Tab separated file without a header, the label first (default: the bundled collisions)."`
 	Test   string  `help:"File of the rows to measure on (default: the bundled ones)."`
 	Rounds int     `help:"Largest number of rounds." default:"500"`
-	Rate   float64 `help:"What the leaves of a tree are multiplied with." default:"0.1"`
+	Rate   float64 `help:"Learning rate: factor of the leaves of a tree." default:"0.1"`
 	Depth  int     `help:"Largest number of splits above a leaf." default:"6"`
 	Stop   int     `help:"Rounds without a better area under the curve after which training ends; 0: never." default:"30"`
 	Model  string  `help:"JSON file to write the model to."`
 	Plot   string  `help:"PNG, SVG or PDF file to draw the learning curves in."`
 }
 
-// Validate is called before the job is built; what it refuses is wrong usage.
+// Validate is called before the job is built. An error is reported as wrong usage.
 func (a args) Validate() error {
 	switch {
 	case (a.Input == "") != (a.Test == ""):
@@ -38,7 +38,8 @@ func (a args) Validate() error {
 	return validPlot(a.Plot)
 }
 
-// read adds the rows of a file, or of a bundled one. Columns are c0, the label, to c28.
+// read adds the rows of a file, or of a bundled one. Columns are c0, which is the label, to
+// c28.
 func read(b *engine.Builder, path, instead string) *engine.Dataset {
 	csv := operators.CSVOptions{Delimiter: '\t'}
 	if path == "" {
@@ -62,7 +63,7 @@ var job = engine.Define("higgs", func(b *engine.Builder, a args) error {
 	return nil
 }).Describe("Finds collisions that made a Higgs boson.")
 
-// features are the columns behind the label.
+// features returns the columns after the label.
 func features(rows *engine.Dataset) []string {
 	var names []string
 	if rows.Poisoned() {

@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// The tests run the program as its users do: built, in a process of its own.
+// The tests run the program as users do: built, in a process of its own.
 
 var program string
 
@@ -51,8 +51,8 @@ func run(t *testing.T, dir string, args ...string) (code int, out, errOut string
 	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
 }
 
-// Trained to the same rule, XGBoost 3.2 comes to an area of 0.8305 on these 500 rows and
-// LightGBM 4.7 to 0.8337; the standard error of the area is 0.018.
+// Trained by the same rule, XGBoost 3.2 reaches an area of 0.8305 on these 500 rows, and
+// LightGBM 4.7 reaches 0.8337. The standard error of the area is 0.018.
 func TestCollisions(t *testing.T) {
 	dir := t.TempDir()
 	code, out, errOut := run(t, dir, "--model", "model.json", "--plot", "curves.png")
@@ -75,7 +75,7 @@ func TestCollisions(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 672, picture.Bounds().Dx())
 
-	// The same at any parallelism.
+	// The result is the same at any parallelism.
 	_, again, _ := run(t, t.TempDir(), "--parallelism", "5", "--model", "model.json", "--plot", "curves.png")
 	require.Equal(t, out, again)
 }

@@ -57,7 +57,7 @@ func drawCurves(path string, s gbdt.Summary) error {
 	return save(p, path)
 }
 
-// save writes aside and renames, so that no half of a picture is ever seen.
+// save writes to a temporary file and renames it, so that no partial picture is ever seen.
 func save(p *plot.Plot, path string) error {
 	content, err := p.WriterTo(7*vg.Inch, 5*vg.Inch, strings.TrimPrefix(filepath.Ext(path), "."))
 	if err != nil {

@@ -8,13 +8,13 @@ import (
 	"text/tabwriter"
 
 	"github.com/superstep-ml/superstep/algorithms/evaluate"
-	"github.com/superstep-ml/superstep/algorithms/fixedmath"
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/fixedmath"
 )
 
-// report prints what the job found, and writes the model and the plot where asked.
+// report prints the results, and writes the model and the plot if asked.
 func report(a args, r *engine.Result) error {
 	m, err := gbdt.ModelOf(r, "model")
 	if err != nil {
@@ -47,8 +47,8 @@ func report(a args, r *engine.Result) error {
 // shown is how many features are printed.
 const shown = 5
 
-// printFeatures writes what the most important features win, and how each of them moves the
-// prediction for one made-up collision, in log odds.
+// printFeatures prints the gain of the most important features, and by how much each of them
+// moves the prediction for one made-up collision, in log odds.
 func printFeatures(m *gbdt.Model) error {
 	x, err := m.Ensemble.Explainer(tree.ExplainOptions{})
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// noneAdded refuses rows of a file that have a column the predictions add.
+// noneAdded refuses files with a column that the predictions add.
 func noneAdded(path string, rows *engine.Dataset) error {
 	for _, name := range []string{"cluster", "distance"} {
 		if rows.Schema().Index(name) >= 0 {
@@ -20,7 +20,7 @@ func noneAdded(path string, rows *engine.Dataset) error {
 	return nil
 }
 
-// unused returns a name, longer where need be, that no column has.
+// unused returns a name that no column has, made by lengthening the given one if need be.
 func unused(rows *engine.Dataset, name string) string {
 	for rows.Schema().Index(name) >= 0 {
 		name += "_"
@@ -47,8 +47,8 @@ func distinct(paths ...string) error {
 	return nil
 }
 
-// resolve returns the one name of a file that is there or is to be: absolute, with
-// links followed as far as they lead.
+// resolve returns the canonical name of a file that exists or will exist: absolute, with links
+// resolved as far as possible.
 func resolve(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -64,9 +64,8 @@ func resolve(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), nil
 }
 
-// mayWrite refuses a path that report could not write to, before anything runs:
-// what would be in the way, or a directory in which no file can be made. "" stands
-// for no path.
+// mayWrite refuses, before anything runs, a path that report could not write to: a path that is
+// occupied, or whose directory takes no files. "" stands for no path.
 func mayWrite(b *engine.Builder, path string) error {
 	if path == "" {
 		return nil
@@ -85,7 +84,7 @@ func mayWrite(b *engine.Builder, path string) error {
 		err = errors.Join(probe.Close(), os.Remove(probe.Name()))
 	}
 	if cause := (*fs.PathError)(nil); errors.As(err, &cause) {
-		err = cause.Err // without the name of the probe
+		err = cause.Err // without the name of the test file
 	}
 	if err != nil {
 		return fmt.Errorf("cannot write output %s: no file can be made in %s: %w", path, dir, err)

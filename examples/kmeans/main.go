@@ -1,5 +1,5 @@
-// Command kmeans clusters rows of a CSV file around k centres: the bundled iris
-// flowers by default, which fall into three species.
+// Command kmeans clusters rows of a CSV file around k centres. By default these are the bundled
+// iris flowers, which belong to three species.
 package main
 
 import (
@@ -44,7 +44,7 @@ func (a args) withDefaults() args {
 	return a
 }
 
-// Validate is called before the job is built; what it refuses is wrong usage.
+// Validate is called before the job is built. An error is reported as wrong usage.
 func (a args) Validate() error {
 	switch a = a.withDefaults(); {
 	case len(a.Columns) == 0:
@@ -92,7 +92,7 @@ var job = engine.Define("kmeans", func(b *engine.Builder, a args) error {
 	if a.Plot != "" {
 		engine.Collect(plottedRows(clustered, a.PlotColumns), "plot")
 	}
-	return errors.Join(mayWrite(b, a.Model), mayWrite(b, a.Plot)) // what report will write
+	return errors.Join(mayWrite(b, a.Model), mayWrite(b, a.Plot)) // the files that report will write
 })
 
 func main() { engine.Main(job, engine.AfterRun(report)) }

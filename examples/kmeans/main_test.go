@@ -20,7 +20,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// The tests run the program as its users do: built, in a process of its own.
+// The tests run the program as users do: built, in a process of its own.
 
 var program string
 
@@ -41,7 +41,7 @@ func buildAndRun(m *testing.M) int {
 	return m.Run()
 }
 
-// outcome is what a run of the program left behind.
+// outcome is the output and the files of a run of the program.
 type outcome struct {
 	code           int
 	stdout, stderr string
@@ -87,7 +87,7 @@ func flowers(t *testing.T) []flower {
 	return all
 }
 
-// square returns the squared distance of two points.
+// square returns the squared distance between two points.
 func square(a, b []float64) (sum float64) {
 	for j := range a {
 		sum += (a[j] - b[j]) * (a[j] - b[j])
@@ -123,9 +123,8 @@ func TestWithoutArguments(t *testing.T) {
 	require.Regexp(t, `(?m)^kmeans: \d+ supersteps, inertia=[0-9.]+`, got.stderr)
 }
 
-// What the program writes holds together: every flower is in the cluster whose
-// centre is nearest, every centre is the mean of its flowers, and the purity it
-// prints is that of the rows it wrote.
+// The output is consistent: every flower is in the cluster with the nearest centre, every
+// centre is the mean of its flowers, and the printed purity is that of the written rows.
 func TestOutputs(t *testing.T) {
 	dir := t.TempDir()
 	got := run(t, dir, "--output", "rows.csv", "--model", "model.json", "--progress", "off")
@@ -178,7 +177,7 @@ func TestOutputs(t *testing.T) {
 	require.Contains(t, got.stdout, fmt.Sprintf("purity against Species: %.3f\n", float64(pure)/150))
 }
 
-// Parallelism decides who works, and nothing that is written or printed.
+// Parallelism decides who works, and changes nothing that is written or printed.
 func TestSameBytesAtAnyParallelism(t *testing.T) {
 	for _, init := range []string{"k-means||", "k-means++", "random"} {
 		var first []string
@@ -223,8 +222,8 @@ func TestPlot(t *testing.T) {
 	require.Len(t, files, 1, "nothing but the plot is left")
 }
 
-// A legend of many clusters would cover the points: then the title alone says how
-// many there are, and none is named.
+// A legend of many clusters would cover the points. The title alone then tells their number,
+// and none is named.
 func TestPlotOfManyClusters(t *testing.T) {
 	for k, named := range map[string]bool{"8": true, "9": false, "30": false} {
 		dir := t.TempDir()
@@ -239,7 +238,7 @@ func TestPlotOfManyClusters(t *testing.T) {
 	}
 }
 
-// Points that have no place in the picture are left out, and counted.
+// Points without a place in the picture are left out and counted.
 func TestPlotOfNonFinite(t *testing.T) {
 	dir := t.TempDir()
 	content := "a,b,c,d\n1,2,3,inf\n2,3,infinity,2e300\n9,3,inf,inf\n9,4,5,-inf\n8,4,-inf,inf\n"
@@ -257,7 +256,7 @@ func TestPlotOfNonFinite(t *testing.T) {
 	}
 }
 
-// The names that the job uses for columns of its own are free for files.
+// The job's names for columns of its own do not conflict with columns of files.
 func TestNamesOfTheFile(t *testing.T) {
 	dir := t.TempDir()
 	content := "features,xy,rows,most,all,features_\n1,2,u,4,5,6\n2,3,u,5,6,7\n9,3,v,6,7,8\n9,4,v,6,8,9\n"
@@ -276,8 +275,8 @@ func TestNamesOfTheFile(t *testing.T) {
 	}
 }
 
-// A directory in which no file can be made is found before anything runs, even by
-// the superuser, and even where nothing exists at the path.
+// A directory that takes no files is found before anything runs, even by the superuser, and
+// even if nothing exists at the path.
 func TestUnwritable(t *testing.T) {
 	if _, err := os.Stat("/proc/self"); err != nil {
 		return // there is no such directory here

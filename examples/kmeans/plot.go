@@ -26,8 +26,8 @@ type plotted struct {
 	Cluster int64
 }
 
-// The colours of Okabe and Ito, which people with any colour vision can tell
-// apart; clusters beyond them begin anew with another shape.
+// The colours of Okabe and Ito, which people with any colour vision can tell apart. Further
+// clusters start over with another shape.
 var (
 	colours = []color.RGBA{
 		{0x00, 0x72, 0xb2, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff},
@@ -36,22 +36,22 @@ var (
 	shapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.RingGlyph{}}
 )
 
-// maxLegend is the number of clusters beyond which none is named in the picture:
-// a legend of more would cover the points. The title has their number.
+// maxLegend is the largest number of clusters that get a legend: a longer one would cover the
+// points. The title tells their number.
 const maxLegend = 8
 
-// plottedRows selects what a picture of two columns needs.
+// plottedRows selects the columns for a picture of two columns.
 func plottedRows(clustered *engine.Dataset, columns []string) *engine.Dataset {
 	xy := unused(clustered, "xy")
 	rows := operators.Select(operators.Vectorize(clustered, xy, columns...), xy, "cluster")
 	if xy != "xy" {
-		rows = operators.Rename(rows, xy, "xy") // what plotted calls it
+		rows = operators.Rename(rows, xy, "xy") // the name in plotted
 	}
 	return rows
 }
 
-// finiteRows returns the rows that have a place in a picture, and the number of
-// those that have none: beyond 1e300, the length of an axis may overflow.
+// finiteRows returns the rows that have a place in a picture, and the number of the others.
+// Beyond 1e300, the length of an axis may overflow.
 func finiteRows(rows []plotted) (finite []plotted, hidden int) {
 	for _, r := range rows {
 		if slices.ContainsFunc(r.XY, func(v float64) bool { return !(math.Abs(v) <= 1e300) }) {
@@ -147,7 +147,7 @@ func ticks(lo, hi float64) []plot.Tick {
 		step /= 2
 	}
 	var marks []plot.Tick
-	for i := range 10 { // where the axis is too short for its place, steps vanish
+	for i := range 10 { // on a very short axis, the step is lost in rounding
 		if at := (math.Ceil(lo/step) + float64(i)) * step; at <= hi {
 			marks = append(marks, plot.Tick{Value: at, Label: strconv.FormatFloat(at, 'g', 6, 64)})
 		}
@@ -155,7 +155,7 @@ func ticks(lo, hi float64) []plot.Tick {
 	return marks
 }
 
-// mean returns the middle of points.
+// mean returns the mean of points.
 func mean(points plotter.XYs) plotter.XY {
 	var m plotter.XY
 	for _, p := range points {
@@ -165,7 +165,7 @@ func mean(points plotter.XYs) plotter.XY {
 	return m
 }
 
-// save writes aside and renames, so that no half of a picture is ever seen.
+// save writes to a temporary file and renames it, so that no partial picture is ever seen.
 func save(p *plot.Plot, path string) error {
 	content, err := p.WriterTo(7*vg.Inch, 5*vg.Inch, strings.TrimPrefix(filepath.Ext(path), "."))
 	if err != nil {

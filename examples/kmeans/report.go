@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// report prints what the job found, and writes the model and the plot where asked.
+// report prints the results, and writes the model and the plot if asked.
 func report(a args, r *engine.Result) error {
 	a = a.withDefaults()
 	model, err := kmeans.ModelOf(r, "model")
@@ -76,11 +76,11 @@ func printModel(a args, model *kmeans.Model) {
 	fmt.Println()
 }
 
-// majority says how many rows of a cluster carry its most frequent label.
+// majority has the number of rows of a cluster, and how many of them have its most frequent
+// label.
 type majority struct{ Most, All int64 }
 
-// purity returns the share of rows that carry the most frequent label of their
-// cluster.
+// purity returns the share of rows that have the most frequent label of their cluster.
 func purity(clusters []majority) float64 {
 	var most, all int64
 	for _, c := range clusters {

@@ -16,7 +16,7 @@ import (
 // utf8 and vectors; missing numbers and text are null. JSON has no NaN and no infinity, so that these are
 // errors.
 func WriteJSON(d *engine.Dataset, path string) {
-	if d.Poisoned() { // by a mistake that has been told
+	if d.Poisoned() { // by an error that was reported
 		return
 	}
 	if d.Schema().Len() == 0 {

@@ -1,5 +1,5 @@
-// Command numpy adds a source and a sink of its own: it reads points from a file that NumPy
-// saved, and writes them as lines of JSON with their distance from the origin.
+// Command numpy adds its own source and sink: it reads points from a file that NumPy saved, and
+// writes them as lines of JSON with their distance from the origin.
 //
 //	go run ./examples/numpy --output points.json
 package main
@@ -18,7 +18,7 @@ type args struct { // the job's arguments are the program's flags
 
 type point struct{ X []float64 }
 
-// distance is that of a point from the origin. Products are rounded before they are added, which
+// distance returns the distance of a point from the origin. Products are rounded before they are added, which
 // gives the same bits on all processors.
 func distance(p point) float64 {
 	sum := 0.0

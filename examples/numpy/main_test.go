@@ -18,7 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// numpyFile is a file as NumPy's format says: the head fills a multiple of 64 bytes.
+// numpyFile returns a file in NumPy's format, whose head is padded to a multiple of 64 bytes.
 func numpyFile(head string, values []float64) []byte {
 	head += strings.Repeat(" ", 63-(10+len(head))%64) + "\n"
 	file := append([]byte("\x93NUMPY\x01\x00"), byte(len(head)), byte(len(head)>>8))
@@ -54,7 +54,7 @@ func write(t *testing.T, content []byte) string {
 	return path
 }
 
-// The values of the bundled file are its last 120·3·8 bytes; encoding/json reads what was written.
+// The values of the bundled file are its last 120·3·8 bytes; encoding/json reads the output.
 func TestPoints(t *testing.T) {
 	file, err := os.ReadFile("data/points.npy")
 	require.NoError(t, err)
@@ -119,7 +119,7 @@ func TestBadFiles(t *testing.T) {
 	require.ErrorContains(t, err, "none.npy")
 }
 
-// row has a column of every type that WriteJSON takes.
+// row has a column of every type that WriteJSON supports.
 type row struct {
 	N     int64
 	X     float64

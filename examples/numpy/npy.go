@@ -34,7 +34,7 @@ func ReadNPY(b *engine.Builder, path, column string) *engine.Dataset {
 		m.schema, err = columnar.NewSchema(columnar.Column{Name: column, Type: fmt.Sprintf("vector[%d]", m.cols)})
 	}
 	if err != nil {
-		b.Errorf("%s: %w", op, err) // Run tells it together with other mistakes, and starts nothing
+		b.Errorf("%s: %w", op, err) // Run reports it with the other errors, and starts nothing
 		return b.Poisoned(op)
 	}
 	return b.Add(engine.Spec{

@@ -1,6 +1,7 @@
-// Command pagerank finds the packages that the standard library of Go rests on: it ranks them by
-// who imports them, which counts the more, the higher the importer ranks itself (Page, Brin,
-// Motwani and Winograd, "The PageRank Citation Ranking", 1999). Any other list of links will do.
+// Command pagerank finds the packages that the standard library of Go rests on. It ranks
+// packages by their importers, where an importer counts the more, the higher its own rank
+// (Page, Brin, Motwani and Winograd, "The PageRank Citation Ranking", 1999). Any other list of
+// links will do too.
 package main
 
 import (
@@ -20,12 +21,12 @@ var bundled embed.FS
 
 type args struct { // the job's arguments are the program's flags
 	Input   string  `help:"CSV file of links, two columns below a header (default: the imports of the standard library of Go)."`
-	Damping float64 `help:"How often a reader follows a link; otherwise any page is next." default:"0.85"`
+	Damping float64 `help:"Probability that a reader follows a link; otherwise any page is next." default:"0.85"`
 	Tol     float64 `help:"Stop once ranks change by less than this in all." default:"1e-12"`
 	Top     int     `help:"How many pages to print." default:"10"`
 }
 
-// Validate is called before the job is built; what it refuses is wrong usage.
+// Validate is called before the job is built. An error is reported as wrong usage.
 func (a args) Validate() error {
 	if !(a.Damping >= 0 && a.Damping < 1) || !(a.Tol > 0) || a.Top < 0 {
 		return errors.New("--damping must be at least 0 and below 1, --tol above 0, --top 0 or more")
@@ -69,7 +70,7 @@ func start(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// room makes what a subtask works in.
+// room allocates the memory that a subtask works in.
 func room(ctx *comqueue.ComContext) error {
 	inflow.Put(ctx, make([]float64, len(outs.Get(ctx))))
 	return nil
@@ -84,7 +85,7 @@ func spread(ctx *comqueue.ComContext, shard int, out []float64) error {
 	return nil
 }
 
-// update makes the next ranks. Readers of a page without links go on to any page.
+// update computes the next ranks. Readers of a page without links continue at any page.
 func update(damping float64) func(ctx *comqueue.ComContext) error {
 	return func(ctx *comqueue.ComContext) error {
 		r, in, lost, change := rank.Get(ctx), inflow.Get(ctx), 0.0, 0.0
@@ -125,7 +126,7 @@ func numbered(links *engine.Dataset) *engine.Dataset {
 	return operators.ZipWithIndex(operators.Sort(all, operators.Asc("page")), "number")
 }
 
-// between says which pages, by number, a link goes from and to.
+// between returns the numbers of the pages that a link goes from and to.
 func between(l link, pages *operators.Lookup[string, page]) (edge, error) {
 	from, _ := pages.Get(l.From)
 	to, _ := pages.Get(l.To)

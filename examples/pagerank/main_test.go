@@ -26,8 +26,8 @@ func readLinks(t *testing.T, path string) [][]string {
 	return lines[1:]
 }
 
-// powers multiplies a dense matrix of the chances to go from one page to another with the ranks,
-// again and again, until they stay as they are.
+// powers multiplies the dense matrix of transition probabilities with the ranks until they no
+// longer change.
 func powers(links [][]string, damping float64) map[string]float64 {
 	var pages []string
 	for _, l := range links {
@@ -81,7 +81,7 @@ func ranks(t *testing.T, a args, p int) []ranked {
 	return rows
 }
 
-// check compares with powers, and the bits at two parallelisms.
+// check compares the ranks with those of powers, and their bits at two parallelisms.
 func check(t *testing.T, a args, path string) {
 	t.Helper()
 	got, want := ranks(t, a, 1), powers(readLinks(t, path), a.Damping)
@@ -100,8 +100,8 @@ func TestImports(t *testing.T) {
 	check(t, args{Damping: 0.85, Tol: 1e-13}, "data/imports.csv")
 }
 
-// Pages whose names are numbers, a page without links and one with nothing but a link to itself,
-// a link that is there twice.
+// Pages with numbers as names, a page without links, a page that links only to itself, and a
+// repeated link.
 func TestFewLinks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "links.csv")
 	require.NoError(t, os.WriteFile(path, []byte("a,b\n1,2\n1,2\n1,30\n2,30\n4,4\n4,1\n5,5\n"), 0o600))
@@ -126,7 +126,7 @@ func TestBadArguments(t *testing.T) {
 	require.NoError(t, args{Damping: 0.85, Tol: 1e-9, Top: 3}.Validate())
 }
 
-// A page without a name is told with its place.
+// The error about a page without a name tells its place.
 func TestMissingName(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "links.csv")
 	require.NoError(t, os.WriteFile(path, []byte("a,b\nx,y\n,z\n"), 0o600))

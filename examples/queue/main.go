@@ -4,10 +4,10 @@ package main
 import (
 	"embed"
 
-	"github.com/superstep-ml/superstep/algorithms/fixedmath"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/fixedmath"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
 )

@@ -46,8 +46,8 @@ func readPatients(t *testing.T) []patient {
 	return all
 }
 
-// descend is the same descent as a loop over rows, with the mathematics of the
-// standard library. It returns the coefficients and the loss before each step.
+// descend is the same descent as a loop over rows, with the mathematics of the standard
+// library. It returns the coefficients and the loss before each step.
 func descend(patients []patient, steps int, rate float64) (w [14]float64, losses []float64) {
 	for range steps {
 		var gradient [14]float64
@@ -80,8 +80,8 @@ func build(t *testing.T) string {
 	return program
 }
 
-// The program prints the coefficients of a plain descent, to the last digits, and
-// the same characters at any parallelism.
+// The program prints the coefficients of a plain descent to the last digit, and the same
+// characters at any parallelism.
 func TestProgram(t *testing.T) {
 	program := build(t)
 	want, _ := descend(readPatients(t), 30, 0.01)
@@ -120,7 +120,7 @@ func TestLoss(t *testing.T) {
 		if first == nil {
 			first = losses
 		}
-		require.Equal(t, first, losses, "parallelism %d", p) // equal as numbers, none is NaN or 0: the same bits
+		require.Equal(t, first, losses, "parallelism %d", p) // equal numbers, none of them NaN or 0: the same bits
 	}
 	require.Len(t, first, steps)
 	require.InEpsilonSlice(t, want, first, 1e-12)

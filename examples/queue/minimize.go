@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/superstep-ml/superstep/algorithms/fixedmath"
+	"github.com/superstep-ml/superstep/fixedmath"
 	"github.com/superstep-ml/superstep/operators"
 )
 
@@ -11,8 +11,8 @@ type labelled struct {
 	Features operators.SparseVector
 }
 
-// logLoss returns the loss of one patient and adds its gradient: all that optim.MinimizeRows has
-// to be told of what slopes, a queue, an AllReduce and a descent do above.
+// logLoss returns the loss of one patient and adds its gradient. With these, optim.MinimizeRows
+// does the work of slopes, a queue, an AllReduce and a descent above.
 func logLoss(p labelled, w, grad []float64) float64 {
 	margin, x := w[0], p.Features
 	for j, i := range x.Indices {

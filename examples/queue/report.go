@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Validate is called before the job is built; what it refuses is wrong usage.
+// Validate is called before the job is built. An error is reported as wrong usage.
 func (a args) Validate() error {
 	if !(a.Rate > 0) || math.IsInf(a.Rate, 1) { // so that NaN is refused too
 		return fmt.Errorf("--rate is %v; want a number greater than 0, such as 0.01", a.Rate)
@@ -17,16 +17,16 @@ func (a args) Validate() error {
 	return nil
 }
 
-// converging refuses steps after which the loss or a weight is no finite number.
+// converging refuses a step after which the loss or a weight is no longer finite.
 func converging(loss float64, weights []float64, rate float64) error {
 	infinite := func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 	if infinite(loss) || slices.ContainsFunc(weights, infinite) {
-		return fmt.Errorf("the descent has left the range of numbers: its steps are too long at --rate %v; make it smaller", rate)
+		return fmt.Errorf("the descent diverged: its steps are too long at --rate %v; make it smaller", rate)
 	}
 	return nil
 }
 
-// report prints how the loss fell, or its minimum.
+// report prints the course of the loss, or its minimum.
 func report(a args, r *engine.Result) error {
 	if a.LBFGS {
 		found, err := engine.Rows[optim.Minimum](r, "minimum")

@@ -1,5 +1,5 @@
-// Command ranking learns to put the results of queries in order: boosted trees are trained
-// to have relevant results first, and are measured on queries that they have not seen.
+// Command ranking learns to order the results of queries. It trains boosted trees to put
+// relevant results first, and measures them on queries that they have not seen.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 //go:embed data/train.libsvm.gz data/test.libsvm.gz
 var bundled embed.FS
 
-// dim is the number of features of a result, which single files need not tell.
+// dim is the number of features of a result. A single file may not show all of them.
 const dim = 300
 
 // args are the arguments of the job. Each field is a flag.
@@ -23,13 +23,13 @@ type args struct {
 	Input  string  `help:"LibSVM file with query ids and up to 300 features (default: the bundled results)."`
 	Test   string  `help:"File of the results to measure on (default: the bundled ones)."`
 	Rounds int     `help:"Largest number of rounds." default:"200"`
-	Rate   float64 `help:"What the leaves of a tree are multiplied with." default:"0.1"`
+	Rate   float64 `help:"Learning rate: factor of the leaves of a tree." default:"0.1"`
 	Leaves int     `help:"Largest number of leaves of a tree." default:"15"`
 	Stop   int     `help:"Rounds without a better order after which training ends; 0: never." default:"30"`
 	Model  string  `help:"JSON file to write the model to."`
 }
 
-// Validate is called before the job is built; what it refuses is wrong usage.
+// Validate is called before the job is built. An error is reported as wrong usage.
 func (a args) Validate() error {
 	switch {
 	case (a.Input == "") != (a.Test == ""):
@@ -61,7 +61,7 @@ var job = engine.Define("ranking", func(b *engine.Builder, a args) error {
 	return nil
 }).Describe("Learns to put the results of queries in order.")
 
-// report prints how good the order is, and writes the model where asked.
+// report prints how good the order is, and writes the model if asked.
 func report(a args, r *engine.Result) error {
 	m, err := gbdt.ModelOf(r, "model")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// The tests run the program as its users do: built, in a process of its own.
+// The tests run the program as users do: built, in a process of its own.
 
 var program string
 
@@ -50,9 +50,8 @@ func run(t *testing.T, dir string, args ...string) (code int, out, errOut string
 	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
 }
 
-// LightGBM 4.7, with trees of 15 leaves, too, does not come beyond 0.64 for the first five
-// places of the test queries before 30 rounds pass without a gain; an order drawn at random
-// has about 0.45.
+// LightGBM 4.7, also with trees of 15 leaves, reaches at most 0.64 for the first five places of
+// the test queries before 30 rounds pass without a gain. A random order has about 0.45.
 func TestQueries(t *testing.T) {
 	dir := t.TempDir()
 	code, out, errOut := run(t, dir, "--model", "model.json")
@@ -66,7 +65,7 @@ func TestQueries(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, m.Summary.BestRound, m.Rounds())
 
-	// The same at any parallelism.
+	// The result is the same at any parallelism.
 	_, again, _ := run(t, t.TempDir(), "--parallelism", "5", "--model", "model.json")
 	require.Equal(t, out, again)
 }

@@ -1,6 +1,6 @@
-// Command titanic predicts who survived the Titanic: a pipeline fills in what is missing,
-// makes features of text and trains a logistic regression, which is then evaluated on
-// passengers that it has not seen.
+// Command titanic predicts who survived the Titanic. A pipeline fills in missing values, makes
+// features of text and trains a logistic regression, which is evaluated on passengers that it
+// has not seen.
 package main
 
 import (
@@ -28,7 +28,7 @@ type args struct {
 	Plot  string  `help:"PNG, SVG or PDF file to draw the ROC curve in."`
 }
 
-// Validate is called before the job is built; what it refuses is wrong usage.
+// Validate is called before the job is built. An error is reported as wrong usage.
 func (a args) Validate() error {
 	switch {
 	case a.Every < 2:
@@ -39,7 +39,7 @@ func (a args) Validate() error {
 	return validPlot(a.Plot)
 }
 
-// passengers is the pipeline: every stage is trained on what those before it make.
+// passengers is the pipeline. Every stage is trained on the output of the stages before it.
 func passengers(l2 float64) pipeline.Pipeline {
 	numbers := []string{"age", "fare", "sibsp", "parch"}
 	words := []string{"sex", "class", "embarked"}
@@ -53,7 +53,7 @@ func passengers(l2 float64) pipeline.Pipeline {
 	}}
 }
 
-// numbered is the column by which passengers are kept apart.
+// numbered has the column that divides the passengers.
 type numbered struct{ Passenger int64 }
 
 // job says what to compute; the engine decides how, and runs it.
@@ -75,7 +75,8 @@ var job = engine.Define("titanic", func(b *engine.Builder, a args) error {
 	return nil
 }).Describe("Predicts who survived the Titanic.")
 
-// quality measures the probabilities of having survived, which are the last of each row.
+// quality measures the probabilities of survival, which are the last element of each row's
+// vector.
 func quality(predicted *engine.Dataset) *engine.Dataset {
 	return evaluate.Binary(predicted, evaluate.BinaryOptions{LabelCol: "survived", ScoreCol: "probability"})
 }

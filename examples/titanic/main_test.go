@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// The tests run the program as its users do: built, in a process of its own.
+// The tests run the program as users do: built, in a process of its own.
 
 var program string
 
@@ -84,7 +84,7 @@ plot written to roc.png
 	require.Equal(t, 672, picture.Bounds().Dx())
 	require.Equal(t, 480, picture.Bounds().Dy())
 
-	// The same at any parallelism.
+	// The result is the same at any parallelism.
 	_, again, _ := run(t, t.TempDir(), "--parallelism", "7", "--model", "model.json", "--plot", "roc.png")
 	require.Equal(t, out, again)
 }

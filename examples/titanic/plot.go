@@ -23,8 +23,8 @@ func validPlot(path string) error {
 	return nil
 }
 
-// drawROC draws the true positive rate over the false positive rate: the farther above
-// the diagonal, the better. The ending of the path chooses the format.
+// drawROC draws the true positive rate over the false positive rate. The farther the curve lies
+// above the diagonal, the better the model. The ending of the path chooses the format.
 func drawROC(path string, r *evaluate.BinaryReport) error {
 	p := plot.New()
 	p.Title.Text = fmt.Sprintf("survival: area under the ROC curve %.3f", r.AUC)
@@ -51,7 +51,7 @@ func drawROC(path string, r *evaluate.BinaryReport) error {
 	return save(p, path)
 }
 
-// save writes aside and renames, so that no half of a picture is ever seen.
+// save writes to a temporary file and renames it, so that no partial picture is ever seen.
 func save(p *plot.Plot, path string) error {
 	content, err := p.WriterTo(7*vg.Inch, 5*vg.Inch, strings.TrimPrefix(filepath.Ext(path), "."))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// report prints what the job found, and writes the model and the plot where asked.
+// report prints the results, and writes the model and the plot if asked.
 func report(a args, r *engine.Result) error {
 	m, err := pipeline.ModelOf(r, "model")
 	if err != nil {
@@ -47,7 +47,7 @@ func report(a args, r *engine.Result) error {
 	return nil
 }
 
-// printCoefficients writes a table of what counts for and against survival, as log odds.
+// printCoefficients writes a table of what raises and lowers the odds of survival, as log odds.
 func printCoefficients(m *pipeline.Model) {
 	var names []string
 	var encoder *prepare.OneHotModel
@@ -73,8 +73,8 @@ func printCoefficients(m *pipeline.Model) {
 	}
 }
 
-// predictOne asks the model about one passenger, as a server would: without a job, and
-// with the bits that a job gives.
+// predictOne applies the model to one passenger, as a server would: without a job, and with the
+// same bits as a job.
 func predictOne(m *pipeline.Model) error {
 	s, err := m.Scorer("age", "fare", "sibsp", "parch", "sex", "class", "embarked")
 	if err != nil {

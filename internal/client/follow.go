@@ -37,9 +37,9 @@ func (e *LostError) Unwrap() error { return e.Err }
 // returned unchanged. If the job manager does not answer, Options.Logger gets a message after
 // some seconds.
 func (c *Client) FollowToEnd(ctx context.Context, job wire.JobID, attach bool, handle func(*wire.Event) error) (*wire.JobInfo, error) {
-	v := newVigil(ctx, c.options.Logger.With("address", c.address, "job", job), c.ask)
+	v := newWatchdog(ctx, c.options.Logger.With("address", c.address, "job", job), c.ask)
 	defer v.end()
-	f := &follower{client: c, job: job, attach: attach, handle: handle, vigil: v}
+	f := &follower{client: c, job: job, attach: attach, handle: handle, watchdog: v}
 	var away time.Time // since when the job manager is away; zero: it is there
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		before := f.heard
@@ -58,7 +58,7 @@ func (c *Client) FollowToEnd(ctx context.Context, job wire.JobID, attach bool, h
 			return nil, c.Explain(err)
 		case away.IsZero():
 			away = time.Now()
-			if gap := v.stoodStill(); gap > 0 {
+			if gap := v.suspended(); gap > 0 {
 				c.options.Logger.Warn(fmt.Sprintf("this process did not run for %.0fs and has lost its connection to the job manager, trying again", gap.Seconds()), "address", c.address, "job", job)
 				break
 			}
@@ -81,15 +81,15 @@ const (
 
 // follower is the state of following a job over several streams.
 type follower struct {
-	client  *Client
-	job     wire.JobID
-	attach  bool
-	handle  func(*wire.Event) error
-	vigil   *vigil
-	last    uint64        // number of the last event
-	heard   int           // events of any kind
-	ended   *wire.JobInfo // the job in its final state
-	refused error         // of handle
+	client   *Client
+	job      wire.JobID
+	attach   bool
+	handle   func(*wire.Event) error
+	watchdog *watchdog
+	last     uint64        // number of the last event
+	heard    int           // events of any kind
+	ended    *wire.JobInfo // the job in its final state
+	refused  error         // of handle
 }
 
 // errCut says that the stream ended before the job did.
@@ -112,7 +112,7 @@ func (f *follower) follow(ctx context.Context) error {
 			return err
 		}
 		f.heard++
-		f.vigil.hear()
+		f.watchdog.observe()
 		if e.Progress == nil && e.Number != 0 && e.Number <= f.last {
 			continue // handled before the stream broke
 		}

@@ -1,12 +1,12 @@
 // Package mapped keeps batches in memory-mapped files, for rows that are read again and again
 // and do not fit in memory.
 //
-//	rows, region, err := mapped.Hold(fs, dir, size, func(mem memory.Allocator) (arrow.Record, error) {
-//		return batch.Concat(mem, batches)
-//	})
+//	files := mapped.NewFiles(fs, dir)
+//	rows, region, err := files.Hold(size, make, compare) // make concatenates batches into mem
 //	...
 //	err = region.Verify() // when all passes over the rows are made
-//	rows.Release()        // the file is gone with the last reference
+//	rows.Release()        // the file is gone with the last reference to its regions
+//	files.Close()
 //
 // The rows are used like any others. The system's page cache decides which of them are in
 // memory: it counts in no budget, is dropped when memory is needed, and is read again from the

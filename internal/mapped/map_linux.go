@@ -10,38 +10,38 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 )
 
-// newPart maps a new file of about n bytes in dir and removes its name. Its room on the disk is
+// mapNew maps a new file of about n bytes in dir and removes its name. Its room on the disk is
 // reserved, so that a full disk is an error here, and does not kill the process when memory is
 // written later.
-func newPart(on disk.FS, dir string, n int64) (p part, err error) {
+func mapNew(on disk.FS, dir string, n int64) (m *mapping, err error) {
 	page := int64(unix.Getpagesize())
 	n = (n + page - 1) / page * page
 	f, err := on.CreateTemp(dir, "rows-*")
 	if err != nil {
-		return p, err
+		return nil, err
 	}
-	p.name = f.Name()
+	m = &mapping{name: f.Name()}
 	defer func() {
-		err = errors.Join(err, f.Close(), disk.RemoveIfThere(on, p.name)) // the mapping keeps the file
-		if err != nil && p.data != nil {
-			unmap(p.data)
+		err = errors.Join(err, f.Close(), disk.RemoveIfThere(on, m.name)) // the mapping keeps the file
+		if err != nil && m.data != nil {
+			unmap(m.data)
 		}
 	}()
 	file, ok := f.(interface{ Fd() uintptr })
 	if !ok {
-		return p, ErrUnsupported
+		return m, ErrUnsupported
 	}
 	fd := int(file.Fd())
 	if err = reserve(fd, n); errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
 		err = writeZeros(f, n)
 	}
 	if err != nil {
-		return p, fmt.Errorf("%d bytes for the file %s: %w", n, p.name, err)
+		return m, fmt.Errorf("%d bytes for the file %s: %w", n, m.name, err)
 	}
-	if p.data, err = unix.Mmap(fd, 0, int(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
-		return p, fmt.Errorf("map %d bytes of the file %s: %w", n, p.name, err)
+	if m.data, err = unix.Mmap(fd, 0, int(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+		return m, fmt.Errorf("map %d bytes of the file %s: %w", n, m.name, err)
 	}
-	return p, nil
+	return m, nil
 }
 
 // reserve reserves n bytes of the disk for a file.

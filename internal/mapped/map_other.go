@@ -4,6 +4,6 @@ package mapped
 
 import "github.com/superstep-ml/superstep/internal/disk"
 
-func newPart(disk.FS, string, int64) (part, error) { return part{}, ErrUnsupported }
+func mapNew(disk.FS, string, int64) (*mapping, error) { return nil, ErrUnsupported }
 
 func unmap([]byte) {}

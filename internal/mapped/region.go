@@ -6,7 +6,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -28,37 +27,33 @@ func (e *RoomError) Unwrap() error { return e.Err }
 
 // Region is the memory of a batch, or of a block of bytes.
 type Region struct {
-	on    disk.FS
-	dir   string
+	files *Files
 	hint  int64
 	parts []part
 	free  []byte       // unused bytes of the last part
 	held  atomic.Int64 // number of buffers in use, and one for Hold
 }
 
-// part is one mapping.
+// part is a mapping, or a piece of one that several regions share.
 type part struct {
-	name string // the file's name, while it had one
+	of   *mapping
 	data []byte
 	n    int // bytes of data in use
 	sum  uint32
 }
 
-const (
-	alignment = 64      // of buffers
-	leastPart = 1 << 16 // bytes of a mapping
-)
+const alignment = 64 // of buffers
 
-// Hold returns the batch that make builds with buffers from mem, which are mapped files in dir.
+// Hold returns the batch that make builds with buffers from mem, which are mapped files.
 // size is about the number of bytes needed. The caller owns the batch; the memory is freed with
 // the last reference to one of its buffers.
 //
 // The checksums are computed from the files when make returns. By then pages may have been
 // written to the disk and read back. So compare, which is called next, compares the batch with
 // its source. A page that the disk cannot read back is an error, in make and in compare.
-func Hold(on disk.FS, dir string, size int64, make func(mem memory.Allocator) (arrow.Record, error), compare func(rows arrow.Record) error) (arrow.Record, *Region, error) {
+func (f *Files) Hold(size int64, make func(mem memory.Allocator) (arrow.Record, error), compare func(rows arrow.Record) error) (arrow.Record, *Region, error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // for pages that the disk cannot read back
-	r := newRegion(on, dir, size)
+	r := newRegion(f, size)
 	filled := false
 	defer func() {
 		if !filled {
@@ -74,16 +69,16 @@ func Hold(on disk.FS, dir string, size int64, make func(mem memory.Allocator) (a
 	return rows, r, nil
 }
 
-// HoldBytes returns the bytes of a mapped file in dir. They are consecutive pieces of given
+// HoldBytes returns the bytes of a mapped file. They are consecutive pieces of given
 // sizes; each is zeroed and then filled by fill. A piece is filled in memory, and its checksum
 // is computed there, before it is in the file. Release frees the bytes.
-func HoldBytes(on disk.FS, dir string, pieces []int, fill func(piece int, b []byte) error) (held []byte, region *Region, err error) {
+func (f *Files) HoldBytes(pieces []int, fill func(piece int, b []byte) error) (held []byte, region *Region, err error) {
 	n, largest := 0, 0
 	for _, size := range pieces {
 		n, largest = n+size, max(largest, size)
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	r := newRegion(on, dir, int64(n))
+	r := newRegion(f, int64(n))
 	filled := false
 	defer func() {
 		if !filled {
@@ -110,8 +105,8 @@ func HoldBytes(on disk.FS, dir string, pieces []int, fill func(piece int, b []by
 	return b[:n:n], r, nil
 }
 
-func newRegion(on disk.FS, dir string, size int64) *Region {
-	r := &Region{on: on, dir: dir, hint: size}
+func newRegion(f *Files, size int64) *Region {
+	r := &Region{files: f, hint: size}
 	r.held.Store(1)
 	return r
 }
@@ -159,7 +154,7 @@ func (r *Region) recovered(err *error) {
 		if i < 0 {
 			panic(p)
 		}
-		*err = fmt.Errorf("fill the %d bytes of the file %s, which is mapped: the disk does not hold them (%v)", len(r.parts[i].data), r.parts[i].name, p)
+		*err = fmt.Errorf("fill the %d bytes of the file %s, which is mapped: the disk does not hold them (%v)", len(r.parts[i].data), r.parts[i].of.name, p)
 	default:
 		panic(p)
 	}
@@ -167,8 +162,7 @@ func (r *Region) recovered(err *error) {
 
 // contains reports whether an address is in the part.
 func (p *part) contains(address uintptr) bool {
-	first := uintptr(unsafe.Pointer(unsafe.SliceData(p.data)))
-	return address >= first && address-first < uintptr(len(p.data))
+	return address >= first(p.data) && address-first(p.data) < uintptr(len(p.data))
 }
 
 // noRoom is the value with which Allocate panics, as an Allocator returns no errors.
@@ -209,7 +203,7 @@ func (a allocator) Free(b []byte) {
 func (r *Region) allocate(n int) ([]byte, error) {
 	need := (n + alignment - 1) &^ (alignment - 1)
 	if need > len(r.free) {
-		p, err := newPart(r.on, r.dir, max(int64(need), r.hint, leastPart))
+		p, err := r.files.part(max(int64(need), r.hint))
 		if err != nil {
 			return nil, &RoomError{err}
 		}
@@ -229,7 +223,7 @@ func (r *Region) release() {
 
 func (r *Region) unmap() {
 	for _, p := range r.parts {
-		unmap(p.data)
+		p.of.release()
 	}
 	r.parts, r.free = nil, nil
 }
@@ -257,11 +251,11 @@ func (p *part) verify() (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if fault := recover(); fault != nil {
-			err = fmt.Errorf("read the %d bytes of the file %s, which is mapped: the disk does not give them back (%v)", len(p.data), p.name, fault)
+			err = fmt.Errorf("read the %d bytes of the file %s, which is mapped: the disk does not give them back (%v)", len(p.data), p.of.name, fault)
 		}
 	}()
 	if got := disk.Checksum(0, p.data[:p.n]); got != p.sum {
-		return &disk.DamagedError{File: p.name, Length: int64(len(p.data)), Err: fmt.Errorf("the checksum is %08x where %08x was written", got, p.sum)}
+		return &disk.DamagedError{File: p.of.name, Length: int64(len(p.data)), Err: fmt.Errorf("the checksum is %08x where %08x was written", got, p.sum)}
 	}
 	return nil
 }

@@ -3,7 +3,7 @@
 //
 //	port, err := peerlink.Listen(peerlink.Config{Job: "iris", Secret: secret})
 //	defer port.Close()                              // after all that uses it
-//	door, err := port.Open(peerlink.Door{
+//	endpoint, err := port.Open(peerlink.Endpoint{
 //		Kind: peerlink.Rows, Epoch: 2,
 //		Serve: func(c *peerlink.Caller) error {     // somebody has connected
 //			if err := mine(c.Hello); err != nil {
@@ -15,7 +15,7 @@
 //			return take(c.Conn)
 //		},
 //	})
-//	defer door.Close()
+//	defer endpoint.Close()
 //	nc, err := port.Dial(ctx, address, peerlink.Hello{Kind: peerlink.Rows, Epoch: 2, From: 0, To: 3})
 //
 // Rows, the lanes of collectives and the control of groups are separate kinds of connections.
@@ -61,26 +61,27 @@
 //
 // The states of a connection at its listener:
 //
-//	           hello heard        proved           its door is open      welcome
-//	stranger ───────────► named ─────────► early ───────────────► served ───────► theirs
-//	    │                   │                │                       │
-//	    │ late, garbage,    │ another job,   │ that epoch is over;   │ the door's owner
-//	    │ too many          │ another secret │ no door in time       │ says no
-//	    ▼                   ▼                ▼                       ▼
-//	  closed              refused          refused                 refused
+//	                 hello read        proved           its endpoint is open      welcome
+//	handshaking ───────────► named ─────────► early ───────────────► served ───────► theirs
+//	    │                      │                │                       │
+//	    │ late, garbage,       │ another job,   │ that epoch is over;   │ the owner of the
+//	    │ too many             │ another secret │ no endpoint in time   │ endpoint says no
+//	    ▼                      ▼                ▼                       ▼
+//	  closed                 refused          refused                 refused
 //
-// A stranger has ten seconds. Where there are too many, the oldest one is closed; strangers end
-// nothing else. One process is always first, so a connection that has proved itself may come
-// before its door is open: it waits a little and is then told to try again.
+// A handshake has ten seconds. Where there are too many, the oldest one is closed. A connection
+// that does not prove itself ends nothing else. One process is always first, so a connection that
+// has proved itself may come before its endpoint is open: it waits a little and is then told to
+// try again.
 //
-// A door is identified by kind and scope, and belongs to one epoch. A hello of an earlier epoch
-// is refused for good; one of a later epoch waits as if the door were not open yet. Opening a
-// door of a later epoch replaces the earlier one, and notifies its owner: so a new membership
-// takes the place of an old one while the processes and the port stay.
+// An endpoint is identified by kind and scope, and belongs to one epoch. A hello of an earlier
+// epoch is refused for good; one of a later epoch waits as if the endpoint were not open yet.
+// Opening an endpoint of a later epoch replaces the earlier one and notifies its owner: so a new
+// membership takes the place of an old one while the processes and the port stay.
 //
 // # Parts
 //
-//   - Port (port.go): listens, greets, dispatches. Door and Caller (door.go): the expected
+//   - Port (port.go): listens, greets, dispatches. Endpoint and Caller (endpoint.go): the expected
 //     connections. Dial and Retry (dial.go): the other end.
 //   - hello.go, answer.go: the bytes.
 //   - PeerError, Refusal (errors.go): the errors.

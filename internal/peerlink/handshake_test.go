@@ -65,7 +65,7 @@ func TestSecrets(t *testing.T) {
 		from := listen(t, func(cfg *Config) { cfg.Secret, cfg.Net = c.dialer, &said })
 		to := listen(t, func(cfg *Config) { cfg.Secret = c.listener })
 		doubts := make(chan error, 1)
-		_, came := open(t, to, Door{Kind: Control, Scope: "g", Distrust: func(_ net.Addr, err error) { doubts <- err }})
+		_, came := open(t, to, Endpoint{Kind: Control, Scope: "g", Distrust: func(_ net.Addr, err error) { doubts <- err }})
 		nc, err := dial(t, from, to, Hello{Kind: Control, Scope: "g", From: 3})
 		if c.err == nil {
 			require.NoError(t, err)
@@ -89,7 +89,7 @@ func TestSecrets(t *testing.T) {
 // listener's own answer, nor with a proof from another connection or another hello.
 func TestProofs(t *testing.T) {
 	p := listen(t, nil)
-	_, came := open(t, p, Door{Kind: Rows})
+	_, came := open(t, p, Endpoint{Kind: Rows})
 	var earlier []byte
 	for _, cheat := range []string{"none", "nothing", "echo", "replay", "another hello"} {
 		g := p.greeting(Hello{Kind: Rows})
@@ -167,7 +167,7 @@ func (c *damaged) Read(b []byte) (int, error) {
 func TestDamagedHandshakes(t *testing.T) {
 	var d damaging
 	from, to := listen(t, func(c *Config) { c.Net = &d }), listen(t, nil)
-	_, came := open(t, to, Door{Kind: Rows})
+	_, came := open(t, to, Endpoint{Kind: Rows})
 	const mere = answerHead + sumBytes
 	for at := range int64(helloBytes + proofBytes + mere) {
 		d.written.Store(at)
@@ -201,8 +201,8 @@ func isDamage(err error) bool { return errors.Is(err, ErrDamaged) }
 // first; connections that send garbage are closed.
 func TestSilentStrangers(t *testing.T) {
 	p := listen(t, nil)
-	_, came := open(t, p, Door{Kind: Rows})
-	idle := make([]net.Conn, maxStrangers+20)
+	_, came := open(t, p, Endpoint{Kind: Rows})
+	idle := make([]net.Conn, maxHandshaking+20)
 	for i := range idle {
 		idle[i] = raw(t, p)
 	}

@@ -38,8 +38,8 @@ func listen(t testing.TB, change func(c *Config)) *Port {
 	return p
 }
 
-// open opens a door that welcomes everybody and passes the connections on.
-func open(t testing.TB, p *Port, d Door) (*Opened, chan *Caller) {
+// open opens an endpoint that welcomes everybody and passes the connections on.
+func open(t testing.TB, p *Port, d Endpoint) (*Opened, chan *Caller) {
 	t.Helper()
 	came := make(chan *Caller, 100)
 	d.Serve = func(c *Caller) error {

@@ -74,14 +74,14 @@ const (
 	// answer.
 	handshakeTimeout = 10 * time.Second
 
-	// earlyWait is how long a connection waits for its door to open before it is refused. The
+	// earlyWait is how long a connection waits for its endpoint to open before it is refused. The
 	// dialer then tries again.
 	earlyWait = time.Second
 
-	// maxStrangers bounds the connections in their handshakes, maxEarly those that have proved
-	// themselves and wait for their door.
-	maxStrangers = 1024
-	maxEarly     = 1024
+	// maxHandshaking bounds the connections in their handshakes, maxEarly those that have proved
+	// themselves and wait for their endpoint.
+	maxHandshaking = 1024
+	maxEarly       = 1024
 )
 
 // Port is the port on which a process is reached. Its methods may be called from any goroutine.
@@ -95,17 +95,17 @@ type Port struct {
 	stop context.CancelFunc
 	work sync.WaitGroup
 
-	mu        sync.Mutex
-	closed    bool
-	doors     map[doorKey]*Opened
-	changed   chan struct{} // closed when a door opens
-	strangers []net.Conn    // in their handshakes, the oldest first
-	early     int           // connections that wait for a door
-	refused   refusals
-	trouble   error // of the last try to accept, if it failed
+	mu          sync.Mutex
+	closed      bool
+	endpoints   map[endpointKey]*Opened
+	changed     chan struct{} // closed when an endpoint opens
+	handshaking []net.Conn    // in their handshakes, the oldest first
+	early       int           // connections that wait for an endpoint
+	refused     refusals
+	trouble     error // of the last try to accept, if it failed
 }
 
-// Listen opens a port. A connection waits a little for its door to open. The caller closes the
+// Listen opens a port. A connection waits a little for its endpoint to open. The caller closes the
 // port, after everything that uses it.
 func Listen(cfg Config) (*Port, error) {
 	cfg = cfg.completed()
@@ -117,7 +117,7 @@ func Listen(cfg Config) (*Port, error) {
 	}
 	p := &Port{
 		cfg: cfg, job: nameOf(cfg.Job), listener: l, ctx: ctx, stop: stop,
-		doors: make(map[doorKey]*Opened), changed: make(chan struct{}),
+		endpoints: make(map[endpointKey]*Opened), changed: make(chan struct{}),
 	}
 	if p.address, err = advertised(cfg.Advertise, l.Addr()); err != nil {
 		stop()
@@ -218,7 +218,7 @@ func (p *Port) Secret() int { return len(p.cfg.Secret) }
 
 // Trouble returns the error that keeps the port from accepting connections, such as a lack of
 // file descriptors, nil if there is none.
-func (p *Port) Trouble() error {
+func (p *Port) AcceptError() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.trouble
@@ -230,14 +230,14 @@ func (p *Port) Close() error {
 	p.mu.Lock()
 	again := p.closed
 	p.closed = true
-	strangers := slices.Clone(p.strangers)
+	handshaking := slices.Clone(p.handshaking)
 	p.mu.Unlock()
 	p.stop()
 	var err error
 	if !again {
 		err = p.listener.Close()
 	}
-	for _, nc := range strangers {
+	for _, nc := range handshaking {
 		nc.Close()
 	}
 	p.work.Wait()
@@ -272,8 +272,8 @@ func (p *Port) accept() {
 	}
 }
 
-// meet begins a handshake. Strangers cannot make this process hold many connections: the oldest
-// one is closed.
+// meet begins a handshake. Connections that have not proved themselves are bounded: the oldest one
+// is closed.
 func (p *Port) meet(nc net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -281,16 +281,16 @@ func (p *Port) meet(nc net.Conn) {
 		nc.Close()
 		return
 	}
-	if len(p.strangers) >= maxStrangers {
-		p.strangers[0].Close()
-		p.strangers = slices.Delete(p.strangers, 0, 1)
+	if len(p.handshaking) >= maxHandshaking {
+		p.handshaking[0].Close()
+		p.handshaking = slices.Delete(p.handshaking, 0, 1)
 	}
-	p.strangers = append(p.strangers, nc)
+	p.handshaking = append(p.handshaking, nc)
 	p.work.Go(func() {
 		secure, g, err := p.greet(nc)
 		p.mu.Lock()
-		if i := slices.Index(p.strangers, nc); i >= 0 {
-			p.strangers = slices.Delete(p.strangers, i, i+1)
+		if i := slices.Index(p.handshaking, nc); i >= 0 {
+			p.handshaking = slices.Delete(p.handshaking, i, i+1)
 		}
 		p.mu.Unlock()
 		if err == nil {
@@ -318,7 +318,7 @@ func (p *Port) tell(nc net.Conn, err error) {
 	p.cfg.Logger.Warn("refused a connection", said...)
 }
 
-// refusals bounds the log lines that strangers can cause.
+// refusals bounds the log lines that unproved connections can cause.
 type refusals struct {
 	since        time.Time
 	told, untold int
@@ -373,7 +373,7 @@ func (p *Port) greet(nc net.Conn) (net.Conn, *greeting, error) {
 		answer(nc, err, nil)
 	}
 	if g != nil && (errors.Is(err, ErrSecret) || errors.Is(err, ErrNoSecret)) {
-		if d := p.door(g); d != nil && d.Distrust != nil {
+		if d := p.endpoint(g); d != nil && d.Distrust != nil {
 			d.Distrust(nc.RemoteAddr(), err)
 		}
 	}

@@ -117,12 +117,12 @@ func TokenOptions(t Token) []grpc.ServerOption {
 }
 
 // tapToken checks a call when only its headers have arrived. The first call that it admits
-// makes its connection known at the door.
+// records that its connection is authenticated.
 func tapToken(t Token) tap.ServerInHandle {
 	return func(ctx context.Context, info *tap.Info) (context.Context, error) {
 		err := admit(t, info.Header)
 		if err == nil {
-			welcome(ctx)
+			tokenShown(ctx)
 		}
 		return ctx, err
 	}

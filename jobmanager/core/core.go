@@ -103,6 +103,6 @@ func (c *Core) tick() {
 		c.watch(n)
 	}
 	for _, j := range slices.Clone(c.live) {
-		c.hurry(j)
+		c.failOverdue(j)
 	}
 }

@@ -63,7 +63,7 @@ func (c *Core) noteCommit(j *job, f *wire.Failure) {
 	}
 }
 
-// blame fails a job because of one of its workers. The first cause stays, with one exception. A
+// workerFailed fails a job because of one of its workers. The first cause stays, with one exception. A
 // worker that only lost contact with another one often notices this before the job manager
 // hears what became of the other: its task manager has yet to report the end of the process, or
 // to be found silent. So such a failure is held, and the other workers are not told to stop,
@@ -71,8 +71,8 @@ func (c *Core) noteCommit(j *job, f *wire.Failure) {
 // is heard, or all workers are gone, or a silent task manager would have been found.
 //
 // Only worker 0 commits; during that, failures of other workers do not matter. If worker 0 is
-// lost, another worker goes on (orphaned); blame handles failures that worker 0 reports itself.
-func (c *Core) blame(w *worker, f *wire.Failure) {
+// lost, another worker goes on (orphaned); workerFailed handles failures that worker 0 reports itself.
+func (c *Core) workerFailed(w *worker, f *wire.Failure) {
 	j := w.job
 	known := bounded(f)
 	known.Worker, known.TaskManager = w.ref.Worker, w.taskManager.Name

@@ -252,7 +252,7 @@ func (c *Core) ready(w *worker, r *wire.Ready) {
 		j.info.Fingerprint = r.Fingerprint
 	}
 	if r.Fingerprint != j.info.Fingerprint {
-		c.blame(w, &wire.Failure{
+		c.workerFailed(w, &wire.Failure{
 			Kind: wire.MisuseFailure,
 			Message: fmt.Sprintf("the workers' programs build different graphs from the same arguments: this one has the fingerprint %s, others %s",
 				r.Fingerprint, j.info.Fingerprint),
@@ -395,8 +395,8 @@ func (c *Core) forget() {
 	}
 }
 
-// hurry fails a job that has waited too long.
-func (c *Core) hurry(j *job) {
+// failOverdue fails a job that has waited too long.
+func (c *Core) failOverdue(j *job) {
 	waited := c.clock.Counted() - j.since
 	switch j.info.State {
 	case wire.JobResolving, wire.JobWaiting:
@@ -418,7 +418,7 @@ func (c *Core) hurry(j *job) {
 		if j.cancelLate != "" && waited >= c.config.KillAfter {
 			c.cancel(j, j.cancelLate)
 		} else if j.resume.due && !j.committing {
-			c.hurryResumed(j, waited)
+			c.failOverdueResumption(j, waited)
 		}
 	case wire.JobFailing:
 		if j.deciding && c.clock.Counted() >= j.decideBy {

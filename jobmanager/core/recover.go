@@ -22,7 +22,7 @@ func (c *Core) recover(config Config) {
 		case info.State == wire.JobCommitting && resumes:
 			c.revive(info, r, config.Doubts[info.ID])
 		case !info.State.Ended():
-			c.bury(info, config.Doubts[info.ID])
+			c.endInterrupted(info, config.Doubts[info.ID])
 		default:
 			c.remember(info)
 		}
@@ -40,8 +40,8 @@ func (c *Core) remember(info wire.JobInfo) *job {
 	return j
 }
 
-// bury ends a job that had not ended by its last record when the job manager stopped.
-func (c *Core) bury(info wire.JobInfo, doubt string) {
+// endInterrupted ends a job that had not ended by its last record when the job manager stopped.
+func (c *Core) endInterrupted(info wire.JobInfo, doubt string) {
 	j := c.remember(info)
 	was := info.State
 	message := "the job manager restarted while it ran"

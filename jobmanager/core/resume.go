@@ -105,7 +105,7 @@ func (c *Core) orphaned(w *worker, e workerEvent, f *wire.Failure) {
 	if r.tries == resumeTries {
 		last := *f
 		last.Message = fmt.Sprintf("%s; it was the last of %d workers that were to finish the commit", shorten(f.Message, maxMessage), resumeTries)
-		c.blame(w, &last)
+		c.workerFailed(w, &last)
 		return
 	}
 	if !r.due {
@@ -195,7 +195,7 @@ func (c *Core) resumeCommit(w *worker) {
 		return
 	}
 	if w.fingerprint != j.info.Fingerprint {
-		c.blame(w, &wire.Failure{
+		c.workerFailed(w, &wire.Failure{
 			Kind:     wire.MisuseFailure,
 			Message:  fmt.Sprintf("the worker that was to finish the commit builds a graph with the fingerprint %s, the job's is %s", w.fingerprint, j.info.Fingerprint),
 			ExitCode: -1,
@@ -206,9 +206,9 @@ func (c *Core) resumeCommit(w *worker) {
 	c.command(w, wire.WorkerCommand{Commit: &wire.Commit{Outcomes: j.outcomes}})
 }
 
-// hurryResumed lets a job go on once it has waited long enough for its former workers to end,
+// failOverdueResumption lets a job go on once it has waited long enough for its former workers to end,
 // and fails it if it has waited too long for a new one.
-func (c *Core) hurryResumed(j *job, waited time.Duration) {
+func (c *Core) failOverdueResumption(j *job, waited time.Duration) {
 	if j.early > 0 && c.clock.Counted() >= j.early {
 		j.early, c.rethink = 0, true
 	}

@@ -114,7 +114,7 @@ func (c *Core) reported(e Reported) {
 		c.workerGone(w, processEnded, e.Ended.Failure)
 	case e.Failed != nil:
 		if c.said(w, saidFailed) {
-			c.blame(w, e.Failed)
+			c.workerFailed(w, e.Failed)
 		}
 	case e.Ready != nil:
 		if c.said(w, saidReady) {
@@ -148,7 +148,7 @@ func (c *Core) said(w *worker, e workerEvent) bool {
 		return true
 	}
 	if !e.repeats(w.state) {
-		c.blame(w, &wire.Failure{
+		c.workerFailed(w, &wire.Failure{
 			Kind:     wire.ClusterFailure,
 			Message:  fmt.Sprintf("the worker reported %q out of turn, while it was %s", e, w.state),
 			ExitCode: -1,
@@ -221,7 +221,7 @@ func (c *Core) workerDied(w *worker, e workerEvent, f *wire.Failure) {
 		c.orphaned(w, e, f)
 		return
 	}
-	c.blame(w, f)
+	c.workerFailed(w, f)
 }
 
 // lost returns the failure of a worker that was lost with its task manager.

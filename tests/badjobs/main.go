@@ -1,8 +1,8 @@
 //go:build unix
 
-// Command badjobs is a program whose jobs go wrong as only whole processes can:
-// they run out of disk, block, and are interrupted or killed. Its tests start it,
-// wait for the line "ready" on standard error, and see what it leaves behind.
+// Command badjobs is a program whose jobs fail in ways that need a whole process: they run out
+// of disk, block, and are interrupted or killed. Its tests start it, wait for the line "ready"
+// on standard error, and check what it leaves behind.
 package main
 
 import (
@@ -29,13 +29,13 @@ type args struct {
 	Output    string `required:"" help:"CSV file to write."`
 }
 
-// Validate also sets the limit, which is one of the process, before the job runs.
+// Validate also sets the limit before the job runs, as it is a limit of the process.
 func (a args) Validate() error {
 	if a.FileLimit == 0 {
 		return nil
 	}
-	// Beyond the limit the system sends a signal, and writing fails only where that
-	// is ignored.
+	// Beyond the limit the system sends a signal. Only if the signal is ignored does writing
+	// fail.
 	signal.Ignore(syscall.SIGXFSZ)
 	return unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: a.FileLimit, Max: a.FileLimit})
 }
@@ -46,14 +46,14 @@ type row struct {
 	Text string
 }
 
-// ready tells the test, once, that the run is well under way.
+// ready tells the test, once, that the run is in progress.
 var ready = sync.OnceFunc(func() { fmt.Fprintln(os.Stderr, "ready") })
 
 var job = engine.Define("bad", func(b *engine.Builder, a args) error {
 	rows := operators.Generate(b, a.Rows, func(draws shared.Random, i int64) row {
 		return row{i, fmt.Sprintf("%016x", draws.Uint64())}
 	})
-	// The exchange has rows wait, on disk where the budget is small.
+	// Rows wait in the exchange, on disk if the budget is small.
 	spread := operators.PartitionByHash(rows, "text")
 	faulty := operators.MapPartition(spread, func(s *operators.Shard[row], emit func(row)) error {
 		for r := range s.Rows() {
@@ -70,7 +70,7 @@ var job = engine.Define("bad", func(b *engine.Builder, a args) error {
 	return nil
 })
 
-// fail does what the fault says.
+// fail commits the given fault.
 func fail(ctx context.Context, fault string) error {
 	switch fault {
 	case "panic":

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Command clusterjobs is a program whose job goes wrong, on a worker of a cluster, in
-// the ways that user code can; or runs until something happens to it.
+// Command clusterjobs is a program whose job fails, on a worker of a cluster, in the ways that
+// user code can. It can also run until something else ends it.
 package main
 
 import (
@@ -76,7 +76,7 @@ var job = engine.Define("clusterjobs", func(b *engine.Builder, a args) error {
 	return nil
 })
 
-// fault waits, and does what the arguments say.
+// fault waits, and then commits the fault that the arguments name.
 func (a args) fault(ctx *comqueue.ComContext) error {
 	ctx.Report("step", float64(ctx.StepNo()))
 	if a.Pause > 0 {
@@ -113,15 +113,14 @@ func (a args) fault(ctx *comqueue.ComContext) error {
 		fmt.Fprint(os.Stderr, strings.Repeat("no line end ", 10000))
 		fmt.Println(a.Text)
 	case "spin":
-		for { // ignores that the job ends
+		for { // ignores the end of the job
 			time.Sleep(time.Millisecond)
 		}
 	}
 	return nil
 }
 
-// takeMemory allocates until the Go runtime gives up, within a limit, so that the
-// machine does not suffer.
+// takeMemory allocates until the Go runtime gives up. A limit protects the machine.
 func takeMemory() error {
 	limit := syscall.Rlimit{Cur: 4 << 30, Max: 4 << 30}
 	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &limit); err != nil {

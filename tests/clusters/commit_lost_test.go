@@ -18,22 +18,22 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
-// A committer is what is lost of a cluster while a job makes its results visible, the
-// job manager being alive.
+// A committer says what part of a cluster is lost while a job makes its results visible. The
+// job manager stays alive.
 type committer struct {
 	name    string
 	files   bool // one file instead of directories
-	replace bool // outputs that stand there
-	after   int  // directories that are in their place
+	replace bool // outputs exist already
+	after   int  // number of directories in their final place
 	signal  syscall.Signal
-	worker  bool // it gets the signal
-	task    bool // its task manager does
+	worker  bool // the signal goes to the worker
+	task    bool // the signal goes to the task manager
 }
 
-// TestWorkerLostWhileCommitting kills worker 0, and in some rounds its task manager, when
-// some of the outputs are visible and others are not, or while it puts the only one
-// together. Another worker finishes: the client, which stays, is told so and ends well,
-// and the outputs are there, whole, once, with nothing beside them.
+// TestWorkerLostWhileCommitting kills worker 0, and in some rounds its task manager. It does so
+// when some outputs are visible and others are not, or while the only output is assembled.
+// Another worker finishes the commit. The client, which stays, is told so and succeeds, and all
+// outputs are there, complete, once, with nothing beside them.
 func TestWorkerLostWhileCommitting(t *testing.T) {
 	t.Parallel()
 	groups := [][]committer{
@@ -79,7 +79,7 @@ func TestWorkerLostWhileCommitting(t *testing.T) {
 	}
 }
 
-// directories is how many outputs a job of this test has.
+// directories is the number of outputs of a job of this test.
 const directories = 4
 
 func (c *committer) args(dir string) []string {
@@ -95,8 +95,7 @@ func (c *committer) args(dir string) []string {
 	return args
 }
 
-// startHasty starts a cluster of two task managers that soon gives up those it does not
-// hear of.
+// startHasty starts a cluster of two task managers whose timeouts are short.
 func startHasty(t testing.TB) *managed {
 	t.Helper()
 	const tasks, slots = 2, 2
@@ -137,7 +136,7 @@ func startHasty(t testing.TB) *managed {
 	return m
 }
 
-// loseCommitter is one round. It reports whether worker 0 was lost in time.
+// loseCommitter runs one round. It returns whether worker 0 was lost in time.
 func (m *managed) loseCommitter(dir string, k committer, want map[string]string) bool {
 	t := m.t
 	require.NoError(t, os.Mkdir(dir, 0o700))
@@ -147,8 +146,8 @@ func (m *managed) loseCommitter(dir string, k committer, want map[string]string)
 			require.NoError(t, os.WriteFile(filepath.Join(out, "part-00000.csv"), []byte("old\n"), 0o600))
 		}
 	}
-	// The commit of a file has begun when its parts are put together; that of several
-	// directories is held up where it is to end.
+	// The commit of a file has begun when its parts are assembled. The commit of several
+	// directories is held up before its end.
 	seen := filepath.Join(dir, ".superstep-out", "whole")
 	args := k.args(dir)
 	if !k.files {
@@ -165,7 +164,7 @@ func (m *managed) loseCommitter(dir string, k committer, want map[string]string)
 		close(c.ended)
 	}()
 	var worker int
-	first := m.tasks[0].Process.Pid // worker 0 is on the first task manager
+	first := m.tasks[0].Process.Pid // worker 0 runs on the first task manager
 	require.Eventually(t, func() bool {
 		if _, err := os.Lstat(seen); err != nil {
 			return false
@@ -174,7 +173,7 @@ func (m *managed) loseCommitter(dir string, k committer, want map[string]string)
 		if len(workers) == 1 {
 			worker = workers[0]
 		}
-		return len(workers) == 1 || k.files // which may have come to their end
+		return len(workers) == 1 || k.files // the others may have ended
 	}, patience, time.Millisecond, "%s: the job does not come to its commit: %s", k.name, c.err.String())
 	if k.worker && worker != 0 {
 		_ = syscall.Kill(worker, k.signal)
@@ -202,7 +201,7 @@ func (m *managed) loseCommitter(dir string, k committer, want map[string]string)
 	return strings.Contains(c.err.String(), "making the results visible, after the loss of worker 0")
 }
 
-// placed returns the directories of the job that are in their place.
+// placed returns the directories of the job that are in their final place.
 func placed(t testing.TB, dir string) (all []string) {
 	t.Helper()
 	for i := range directories {

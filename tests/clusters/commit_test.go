@@ -17,10 +17,9 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
-// TestJobManagerKilledWhileCommitting kills the job manager, and in some rounds the
-// workers too, at a moment of a job's end. Started again it brings the job to its end,
-// and the output is there once and whole, or as it was where the job had not come to
-// its commit.
+// TestJobManagerKilledWhileCommitting kills the job manager, and in some rounds the workers
+// too, at some moment near the end of a job. After a restart, the job manager finishes the job.
+// The output is there once and complete, or unchanged if the job had not reached its commit.
 func TestJobManagerKilledWhileCommitting(t *testing.T) {
 	t.Parallel()
 	rounds := 3
@@ -51,7 +50,7 @@ func commitArgs(path string, perShard bool) []string {
 	return args
 }
 
-// goesOn is what the job manager says of a job whose commit it has finished.
+// goesOn is the job manager's message about a job whose commit it has finished.
 const goesOn = "the job manager restarted while the results were being made visible"
 
 // commitKill is one round.
@@ -66,7 +65,7 @@ func (m *managed) killCommit(dir string, k commitKill, want map[string]string) {
 	require.NoError(t, os.MkdirAll(dir, 0o700))
 	out := filepath.Join(dir, "out")
 	before := map[string]string{}
-	if k.perShard { // which has something to replace
+	if k.perShard { // there is something to replace
 		require.NoError(t, os.Mkdir(out, 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(out, "part-00000.csv"), []byte("old\n"), 0o600))
 		before = filesBelow(t, dir)
@@ -75,8 +74,8 @@ func (m *managed) killCommit(dir string, k commitKill, want map[string]string) {
 	got := programs.Execute(t, m.environ, programs.Build(t, "./tests/commitjobs"), args...)
 	require.Zero(t, got.Code, got.Stderr)
 
-	// The commit of one file begins when the parts are put together, which is after it is
-	// on record. That of a directory is one step, at about the end of the last part.
+	// The commit of one file is recorded, and then its parts are assembled. The commit of a
+	// directory is one step, at about the end of the last part.
 	staging := filepath.Join(dir, ".superstep-out")
 	seen := filepath.Join(staging, "whole")
 	if k.perShard {
@@ -141,7 +140,7 @@ func filesBelow(t testing.TB, dir string) map[string]string {
 	return all
 }
 
-// shownBelow is filesBelow without what is hidden.
+// shownBelow is filesBelow without hidden files.
 func shownBelow(t testing.TB, dir string) map[string]string {
 	all := filesBelow(t, dir)
 	for name := range all {

@@ -27,13 +27,13 @@ import (
 // A devCluster is "superstep dev" as a user starts it, with all its processes.
 type devCluster struct {
 	address string
-	environ []string // of clients
+	environ []string // for clients
 	cmd     *proctest.Cmd
 	dir     string
 	said    *transcript
 }
 
-// transcript keeps what a process says, for messages of failing tests.
+// transcript keeps the output of a process, for messages of failing tests.
 type transcript struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -46,7 +46,7 @@ func (w *transcript) Write(p []byte) (int, error) {
 	return w.text.Write(p)
 }
 
-// String is all that was said so far.
+// String returns the output so far.
 func (w *transcript) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -55,8 +55,8 @@ func (w *transcript) String() string {
 
 var clusterLine = regexp.MustCompile(`^cluster at (\S+): (\d+) task managers, (\d+) slots$`)
 
-// startDev starts a cluster and waits until it is up. It ends with the test, in good
-// order and leaving nothing behind.
+// startDev starts a cluster and waits until it is up. The cluster ends with the test, in order
+// and without leaving anything behind.
 func startDev(t testing.TB, taskManagers, slots int, more ...string) *devCluster {
 	t.Helper()
 	dir := t.TempDir()
@@ -120,7 +120,7 @@ func (c *devCluster) free(t testing.TB) (free, of int) {
 	return free, of
 }
 
-// layouts are clusters of at least six slots.
+// layouts are clusters with at least six slots.
 var layouts = []struct {
 	taskManagers, slots int
 	placement           string
@@ -128,8 +128,8 @@ var layouts = []struct {
 	{1, 6, "pack"}, {2, 3, "spread"}, {3, 2, "spread"}, {3, 4, "pack"}, {4, 2, "spread"}, {5, 2, "pack"}, {6, 1, "spread"},
 }
 
-// TestSameBitsOnClusters runs the workloads of the same-bits suite on clusters and
-// requires every byte to be that of one subtask in one process.
+// TestSameBitsOnClusters runs the workloads of the same-bits suite on clusters. Every byte must
+// be that of one subtask in one process.
 func TestSameBitsOnClusters(t *testing.T) {
 	t.Parallel()
 	some := layouts[2:4]
@@ -140,15 +140,15 @@ func TestSameBitsOnClusters(t *testing.T) {
 	path := programs.Build(t, "./tests/samebits")
 	for _, w := range sweep.Workloads {
 		if slices.Contains(ofTrees, w.Name) && !soak {
-			continue // TestTreesOnThreeTaskManagers has them
+			continue // TestTreesOnThreeTaskManagers runs them
 		}
 		local := sweep.Sweep{Build: "one process", Path: path, Shards: 128, Parallelism: parallelism, BatchRows: []int{1024}, Procs: []int{0}}
 		on, there := some, parallelism
 		if !soak {
-			local.Parallelism = parallelism[:1] // that one process has the same bits at others is tests/samebits' to show
+			local.Parallelism = parallelism[:1] // tests/samebits compares the parallelisms of one process
 		}
 		if w.Size != sweep.Small && !soak {
-			on, there = some[:1], parallelism[:1] // the other layout and parallelism are those of operators and queues
+			on, there = some[:1], parallelism[:1] // operators and queues run at the other layout and parallelism
 		}
 		out := t.TempDir()
 		digests := local.Run(t, w.Name, out)
@@ -167,8 +167,8 @@ func TestSameBitsOnClusters(t *testing.T) {
 // ofTrees are the workloads that train trees.
 var ofTrees = []string{"boosted", "forests"}
 
-// TestTreesOnThreeTaskManagers trains trees at several parallelisms on three task managers,
-// and requires every byte of the model files to be that of one subtask here.
+// TestTreesOnThreeTaskManagers trains trees at several parallelisms on three task managers.
+// Every byte of the model files must be that of one subtask here.
 func TestTreesOnThreeTaskManagers(t *testing.T) {
 	t.Parallel()
 	c := startDev(t, 3, 3, "--placement", "spread")
@@ -212,14 +212,15 @@ var started = struct {
 	clusters map[string]*devCluster
 }{clusters: map[string]*devCluster{}}
 
-// TestTheSameProgramOnACluster runs the first example, unchanged, here and there.
+// TestTheSameProgramOnACluster runs the first example, unchanged, in this process and on a
+// cluster.
 func TestTheSameProgramOnACluster(t *testing.T) {
 	t.Parallel()
 	path := programs.Build(t, "./examples/kmeans")
 	here := programs.Execute(t, nil, path, "--parallelism", "6", "--progress", "off")
 	require.Zero(t, here.Code, here.Stderr)
 	c := startDev(t, 3, 2)
-	for range 2 { // the second time the executable is there already
+	for range 2 { // the second time, the cluster has the executable already
 		there := programs.Execute(t, c.environ, path, "--cluster", c.address, "--parallelism", "6", "--progress", "off")
 		require.Zero(t, there.Code, "%s\n%s", there.Stderr, c.said)
 		require.Equal(t, withoutTimes(here.Stdout), withoutTimes(there.Stdout))
@@ -237,7 +238,7 @@ var times = regexp.MustCompile(`[0-9.]+ ?(ms|µs|ns|s)\b`)
 // withoutTimes replaces durations, which differ from run to run.
 func withoutTimes(s string) string { return times.ReplaceAllString(s, "TIME") }
 
-// interrupted runs a client that is sent a signal once a text has appeared.
+// interrupted runs a client and sends it a signal once a text has appeared.
 func interrupted(t testing.TB, environ []string, text string, signal os.Signal, path string, args ...string) programs.Outcome {
 	t.Helper()
 	ctx, cancel := programs.Deadline(t)
@@ -267,7 +268,7 @@ func interrupted(t testing.TB, environ []string, text string, signal os.Signal, 
 	return programs.Outcome{Code: cmd.ProcessState.ExitCode(), Stdout: out.String(), Stderr: said.String()}
 }
 
-// TestCtrlCOnACluster interrupts a client: the job is cancelled, its slots are free.
+// TestCtrlCOnACluster interrupts a client: the job is cancelled, and its slots become free.
 func TestCtrlCOnACluster(t *testing.T) {
 	t.Parallel()
 	c := startDev(t, 2, 2)

@@ -28,8 +28,8 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
-// listening returns the TCP ports on which a process listens: those sockets of the
-// kernel's table that are among the process's open files.
+// listening returns the TCP ports on which a process listens: sockets in the kernel's table
+// that are open files of the process.
 func listening(pid int) []int {
 	open := map[string]bool{}
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid)) // none where it has ended
@@ -59,13 +59,13 @@ func listening(pid int) []int {
 	return ports
 }
 
-// rubbish is what strangers send.
+// rubbish returns byte sequences that no client would send.
 func rubbish() [][]byte {
 	random := make([]byte, 4096)
 	_, _ = rand.Read(random)
 	hello, _ := hex.DecodeString("160301007a0100007603034b") // of TLS, cut short
 	return [][]byte{
-		nil, // comes and goes
+		nil, // connects and leaves
 		[]byte("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"),
 		[]byte("POST /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999999999\r\n\r\n{"),
 		[]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\xff\xff\xff\xff\xff\xff"),
@@ -79,16 +79,16 @@ func rubbish() [][]byte {
 	}
 }
 
-// throw sends rubbish to a port. Every other time the connection is held open, as by
-// somebody who waits for an answer; those are returned.
+// throw sends rubbish to a port. Every other time it leaves the connection open, as if waiting
+// for an answer, and returns it.
 func throw(port, round int) (held []net.Conn) {
 	for i, data := range rubbish() {
 		c, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), time.Second)
 		if err != nil {
-			continue // it is gone already
+			continue // the port is closed already
 		}
 		_ = c.SetWriteDeadline(time.Now().Add(time.Second))
-		_, _ = c.Write(data) // it may be cut off meanwhile
+		_, _ = c.Write(data) // the other side may close the connection
 		if (i+round)%2 == 0 && round < 4 {
 			held = append(held, c)
 			continue
@@ -98,8 +98,8 @@ func throw(port, round int) (held []net.Conn) {
 	return held
 }
 
-// pelt throws rubbish at every port of the site's processes until told to stop, and
-// returns how many different ports of workers it hit.
+// pelt sends rubbish to every port of the site's processes until stop is closed. It returns the
+// number of different worker ports that it reached.
 func (s *site) pelt(stop <-chan struct{}) (workers int) {
 	rounds := map[int]int{}
 	var held []net.Conn
@@ -132,8 +132,8 @@ func (s *site) pelt(stop <-chan struct{}) (workers int) {
 	}
 }
 
-// TestGarbageOnEveryPort throws rubbish at the ports of job manager, task managers and
-// workers, from the moment they listen to the end of the job. It gives the same bits.
+// TestGarbageOnEveryPort sends rubbish to the ports of job manager, task managers and workers,
+// from the moment they listen to the end of the job. The job has the same bits as ever.
 func TestGarbageOnEveryPort(t *testing.T) {
 	t.Parallel()
 	for _, secured := range []bool{false, true} {
@@ -165,7 +165,7 @@ func TestGarbageOnEveryPort(t *testing.T) {
 	}
 }
 
-// peak is the most memory that a process has had at once, in bytes.
+// peak returns the largest resident size of a process, in bytes.
 func peak(t testing.TB, pid int) int64 {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -181,8 +181,8 @@ func peak(t testing.TB, pid int) int64 {
 	return 0
 }
 
-// hugeBody posts 100 MB, with the length told ahead and not: the answer comes long before
-// all of it is sent, and nothing of it is kept.
+// hugeBody posts 100 MB, with and without a Content-Length. The answer comes long before the
+// whole body is sent, and none of it is kept.
 func hugeBody(t *testing.T, s *site) {
 	const size = 100_000_000
 	token, err := security.ReadToken(filepath.Join(s.dir, "token"))
@@ -218,8 +218,8 @@ func hugeBody(t *testing.T, s *site) {
 	require.Less(t, peak(t, s.manager.Process.Pid)-before, int64(32<<20))
 }
 
-// stoppedReaders follow a job with much to tell, and read nothing: by gRPC, by HTTP, and
-// as the stopped process of the client that the job belongs to.
+// stoppedReaders follow a job with much output, and read nothing: by gRPC, by HTTP, and as the
+// stopped client process of the job.
 func stoppedReaders(t *testing.T, s *site) {
 	args := []string{"--parallelism", "4", "--steps", "300", "--pause", "5ms", "--bulk", "1000000"}
 	local := programs.Execute(t, nil, programs.Build(t, "./tests/clusterjobs"), "--progress", "off", "--steps", "300", "--bulk", "1000000")
@@ -248,7 +248,7 @@ func stoppedReaders(t *testing.T, s *site) {
 		require.NoError(t, err)
 		defer s.deafEvents(t, id).Close()
 	}
-	// The others are not held up, and the job reaches its end without its client.
+	// Other clients are not held up, and the job ends without its client.
 	require.Eventually(t, func() bool {
 		got := s.client("list", "--state", "finished")
 		return strings.Contains(got.Stdout, string(id))
@@ -279,18 +279,18 @@ func (s *site) deafEvents(t *testing.T, id wire.JobID) net.Conn {
 	return conn
 }
 
-// TestFullDisk has no room left under the executables of a task manager: the job fails
-// and says where and why; once there is room, the next one runs.
+// TestFullDisk has no space for the executables of a task manager: the job fails and says where
+// and why. Once there is space, the next job runs.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, siteOptions{slots: 2})
 	dir := filepath.Join(s.dir, "tm0")
 	require.NoError(t, os.Mkdir(dir, 0o700))
-	cmd := s.taskManager("tm0", "--min-free", "1MiB") // which there are, but no room for an executable
+	cmd := s.taskManager("tm0", "--min-free", "1MiB") // which is available, but too little for an executable
 	makeRoom := onSmallDisk(t, cmd, dir)
 	s.tasks = append(s.tasks, cmd)
 	s.requireFree()
-	for range 2 { // the second time it is tried again
+	for range 2 { // the second time, the cluster tries again
 		got := s.run("--parallelism", "2")
 		require.Equal(t, 1, got.Code)
 		says(t, got.Stderr, "fetch executable", "no space left on device", "tm0")
@@ -304,8 +304,8 @@ func TestFullDisk(t *testing.T) {
 	require.False(t, gone(cmd.Process.Pid))
 }
 
-// TestTooLittleSpace: a task manager without the space that it wants takes no work, and
-// nodes says why; once there is room, it comes back by itself.
+// TestTooLittleSpace: a task manager without enough space takes no work, and nodes says why.
+// Once there is space, it resumes by itself.
 func TestTooLittleSpace(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, siteOptions{slots: 2})
@@ -326,9 +326,9 @@ func TestTooLittleSpace(t *testing.T) {
 	require.Zero(t, got.Code, got.Stderr)
 }
 
-// onSmallDisk starts a command that sees a directory as a disk of its own, all but
-// full. The disk is there in the command's namespace alone, and so goes with it. Who is
-// not root becomes so in a namespace of users.
+// onSmallDisk starts a command for which a directory is a disk of its own that is almost full.
+// The disk exists only in the command's mount namespace, and disappears with it. A user who is
+// not root becomes root in a user namespace.
 func onSmallDisk(t testing.TB, cmd *proctest.Cmd, dir string) (makeRoom func()) {
 	t.Helper()
 	const script = `mount -t tmpfs -o size=192m,mode=0700 superstep-test "$0" && head -c 184M /dev/zero >"$0/filler" && exec "$@"`

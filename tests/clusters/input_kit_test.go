@@ -29,15 +29,15 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
-// A site is a cluster of processes that is given bad input: it must survive it.
+// A site is a cluster of processes that gets bad input and must survive it.
 type site struct {
 	*managed
 	http  string // "" without HTTP
-	plain string // what the plain job prints
+	plain string // output of the job without faults
 	tls   string // directory of the certificates, "" without TLS
 }
 
-// siteOptions say how a site differs from the ordinary one.
+// siteOptions say how a site differs from the default.
 type siteOptions struct {
 	taskManagers, slots int
 	tls                 bool
@@ -88,7 +88,7 @@ func startSite(t testing.TB, o siteOptions) *site {
 	return s
 }
 
-// taskManager makes the command of a task manager, with a directory of its own.
+// taskManager returns the command of a task manager with a directory of its own.
 func (s *site) taskManager(name string, more ...string) *proctest.Cmd {
 	args := programs.With([]string{"taskmanager", "--jobmanager", s.address, "--name", name, "--slots", strconv.Itoa(s.slots),
 		"--memory", "1GiB", "--dir", filepath.Join(s.dir, name), "--token-file", filepath.Join(s.dir, "token"), "--log-level", "info"}, more...)
@@ -97,7 +97,7 @@ func (s *site) taskManager(name string, more ...string) *proctest.Cmd {
 	return cmd
 }
 
-// certificates are the flags of a role's certificates, none without TLS.
+// certificates returns the flags with a role's certificates, none without TLS.
 func (s *site) certificates(role string) []string {
 	if s.tls == "" {
 		return nil
@@ -118,12 +118,12 @@ func (s *site) end() {
 	}
 }
 
-// with is the same site as seen by those who have other certificates, none if tls is "".
+// with returns the same site with other certificates for its clients, or none if tls is "".
 func (s *site) with(tls string) *site {
 	return &site{managed: s.managed, http: s.http, plain: s.plain, tls: tls}
 }
 
-// run runs the program of the job on the site, to its end.
+// run runs the program clusterjobs on the site to its end.
 func (s *site) run(more ...string) programs.Outcome {
 	args := append([]string{"--cluster", s.address, "--progress", "off"}, s.certificates("client")...)
 	return programs.Execute(s.t, s.environ, programs.Build(s.t, "./tests/clusterjobs"), programs.With(args, more...)...)
@@ -134,16 +134,15 @@ func (s *site) client(args ...string) programs.Outcome {
 	return s.managed.client(append(args, s.certificates("client")...)...)
 }
 
-// requireFree waits until every slot of the site is free, and there are as many as
-// there should be.
+// requireFree waits until every slot of the site is free and none is missing.
 func (s *site) requireFree() {
 	s.t.Helper()
 	want := fmt.Sprintf("\n%d of %d slots are free", len(s.tasks)*s.slots, len(s.tasks)*s.slots)
 	require.Eventually(s.t, func() bool { return strings.Contains(s.client("nodes").Stdout, want) }, patience, 10*time.Millisecond, "%s: %s", want, s.said)
 }
 
-// survived requires that every process of the site goes on, that all slots are free
-// and that the next job gives the same bits as ever.
+// survived requires that every process of the site still runs, that all slots are free, and
+// that the next job gives the same bits as before.
 func (s *site) survived(t testing.TB) {
 	t.Helper()
 	for _, p := range append(s.tasks, s.manager) {
@@ -170,7 +169,7 @@ func (s *site) dial(t testing.TB) *client.Client {
 	return c
 }
 
-// jobArgs are the arguments of the program clusterjobs, as they travel.
+// jobArgs are the arguments of the program clusterjobs, as they are sent.
 type jobArgs struct {
 	Rows  int64
 	Steps int
@@ -179,7 +178,7 @@ type jobArgs struct {
 	By    int
 }
 
-// handmade is a submission that no program makes: tests bend it.
+// handmade returns a valid submission that tests modify.
 func handmade(t testing.TB, hash string) wire.JobSpec {
 	t.Helper()
 	args, err := msgpack.Marshal(jobArgs{Rows: 100, Steps: 3, Fault: "none"})
@@ -190,7 +189,7 @@ func handmade(t testing.TB, hash string) wire.JobSpec {
 	}
 }
 
-// submitted submits a job by hand, waits for its end and returns it as people see it.
+// submitted submits a job, waits for its end and returns its description.
 func (s *site) submitted(t testing.TB, c *client.Client, spec wire.JobSpec) (info *wire.JobInfo, shown string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -206,7 +205,7 @@ func (s *site) submitted(t testing.TB, c *client.Client, spec wire.JobSpec) (inf
 	return info, got.Stdout
 }
 
-// uploadBytes sends bytes as an executable under a hash and of a size.
+// uploadBytes sends bytes as an executable with a given hash and size, which may be wrong.
 func uploadBytes(t testing.TB, c *client.Client, hash string, size int64, data []byte) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -220,7 +219,7 @@ func uploadBytes(t testing.TB, c *client.Client, hash string, size int64, data [
 			chunk.Hash, chunk.Size = hash, size
 		}
 		if err := stream.Send(chunk); errors.Is(err, io.EOF) {
-			break // the answer says why
+			break // the answer gives the reason
 		} else {
 			require.NoError(t, err)
 		}
@@ -236,7 +235,7 @@ func sha256Of(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// within runs a command that is to end by itself in good time.
+// within runs a command that must end by itself within a limit.
 func within(t testing.TB, limit time.Duration, cmd *proctest.Cmd, environ ...string) programs.Outcome {
 	t.Helper()
 	var out, said bytes.Buffer
@@ -250,7 +249,7 @@ func within(t testing.TB, limit time.Duration, cmd *proctest.Cmd, environ ...str
 	return programs.Outcome{Code: cmd.ProcessState.ExitCode(), Stdout: out.String(), Stderr: said.String()}
 }
 
-// says requires a text to have every one of some words.
+// says requires that a text contains all of the given words.
 func says(t testing.TB, text string, words ...string) {
 	t.Helper()
 	for _, w := range words {

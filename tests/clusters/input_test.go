@@ -25,9 +25,9 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
-// TestBadInputOfClusters gives one cluster everything that users and strangers get wrong. Each
-// time the one who did is told what to do, and the cluster goes on: the same processes,
-// all slots free, the next job with the same bits.
+// TestBadInputOfClusters sends one cluster every error of users and strangers. Each time, the
+// sender is told what to do and the cluster continues: the same processes run, all slots are
+// free, and the next job has the same bits.
 func TestBadInputOfClusters(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, siteOptions{taskManagers: 2, slots: 2})
@@ -54,7 +54,7 @@ func TestBadInputOfClusters(t *testing.T) {
 	}
 }
 
-// wrongToken has everyone who needs a token show that of another cluster.
+// wrongToken has everyone who needs a token present that of another cluster.
 func wrongToken(t *testing.T, s *site) {
 	path := filepath.Join(t.TempDir(), "token")
 	other, err := security.CreateToken(path)
@@ -91,7 +91,7 @@ func (s *site) get(t *testing.T, token string) int {
 	return answer.StatusCode
 }
 
-// noToken has them show none, as where nobody has left one for them.
+// noToken has them present none, as if nobody had left a token for them.
 func noToken(t *testing.T, s *site) {
 	none := []string{"SUPERSTEP_TOKEN_FILE=", "SUPERSTEP_TOKEN=", "XDG_RUNTIME_DIR=" + t.TempDir(), "TMPDIR=" + t.TempDir()}
 	for _, cmd := range []*proctest.Cmd{
@@ -109,7 +109,7 @@ func noToken(t *testing.T, s *site) {
 	require.Equal(t, http.StatusOK, s.get(t, token.Reveal()))
 }
 
-// tlsToPlaintext has clients and task managers expect TLS of a job manager without.
+// tlsToPlaintext has clients and task managers expect TLS from a job manager without TLS.
 func tlsToPlaintext(t *testing.T, s *site) {
 	secured := s.with(filepath.Join(t.TempDir(), "tls"))
 	_, err := security.InitTLS(secured.tls, nil, false)
@@ -124,8 +124,8 @@ func tlsToPlaintext(t *testing.T, s *site) {
 	says(t, warned(t, secured.taskManager("secured"), "no connection to the job manager"), why)
 }
 
-// TestPlaintextToTLS is the other way round: who does not speak TLS is told that
-// the job manager does, and with it the job runs.
+// TestPlaintextToTLS is the reverse: a client without TLS is told that the job manager uses
+// TLS, and with TLS the job runs.
 func TestPlaintextToTLS(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, siteOptions{tls: true, taskManagers: 2, slots: 1})
@@ -158,8 +158,8 @@ func TestPlaintextToTLS(t *testing.T) {
 	s.survived(t)
 }
 
-// warned starts a process that goes on trying, waits until it says so, ends it, and
-// returns what it said.
+// warned starts a process that keeps trying, waits until it prints mark, ends it, and returns
+// its output.
 func warned(t *testing.T, cmd *proctest.Cmd, mark string) string {
 	t.Helper()
 	said := new(transcript)
@@ -198,9 +198,9 @@ func otherVersions(t *testing.T, s *site) {
 	}
 }
 
-// badSubmissions are jobs that the program, which is there, does not have.
+// badSubmissions submits jobs that the uploaded program does not have.
 func badSubmissions(t *testing.T, s *site) {
-	got := s.run("--parallelism", "4") // which uploads the program
+	got := s.run("--parallelism", "4") // this uploads the program
 	require.Zero(t, got.Code, got.Stderr)
 	data, err := os.ReadFile(programs.Build(t, "./tests/clusterjobs"))
 	require.NoError(t, err)
@@ -254,8 +254,8 @@ func badSubmissions(t *testing.T, s *site) {
 	}
 }
 
-// tooFewSlots asks for more than there are: the job waits, says for what, and gives up
-// when it is told to.
+// tooFewSlots asks for more slots than there are: the job waits, says for what, and gives up
+// when told to.
 func tooFewSlots(t *testing.T, s *site) {
 	got := programs.Execute(t, s.environ, programs.Build(t, "./tests/clusterjobs"), "--cluster", s.address, "--parallelism", "9", "--wait-timeout", "1s", "--progress", "plain")
 	require.Equal(t, 1, got.Code)
@@ -273,8 +273,8 @@ func tooFewSlots(t *testing.T, s *site) {
 	says(t, got.Stderr, "128 shards")
 }
 
-// inputsOfTheClient are read by workers, which do not have what the client saw when it
-// built the job. On one machine the input is taken away while the job waits for slots.
+// inputsOfTheClient are inputs that the client saw when it built the job and that workers
+// cannot read. On one machine, the test removes the input while the job waits for slots.
 func inputsOfTheClient(t *testing.T, s *site) {
 	for _, c := range []struct {
 		name   string
@@ -300,7 +300,7 @@ func inputsOfTheClient(t *testing.T, s *site) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "points.csv")
 			require.NoError(t, os.WriteFile(path, []byte("x\n1\n2\n"), 0o600))
-			before := s.submit() // takes all slots
+			before := s.submit() // occupies all slots
 			s.deployedAll(t)
 			input := strings.ReplaceAll(c.input, "DIR", dir)
 			cmd := proctest.Command(programs.Build(t, "./tests/clusterjobs"), "--cluster", s.address, "--parallelism", "2",
@@ -315,7 +315,7 @@ func inputsOfTheClient(t *testing.T, s *site) {
 			}()
 			require.Eventually(t, func() bool { return strings.Contains(run.err.String(), "waiting") }, patience, 5*time.Millisecond, "%s", &run.err)
 			require.NoError(t, c.spoil(dir))
-			require.NoError(t, before.cmd.Process.Signal(os.Interrupt)) // which cancels its job
+			require.NoError(t, before.cmd.Process.Signal(os.Interrupt)) // which cancels the client's job
 			require.Equal(t, 1, before.wait(t, patience))
 			require.Equal(t, 1, run.wait(t, patience))
 			says(t, run.err.String(), "tm", "points.csv", c.reason)
@@ -323,13 +323,13 @@ func inputsOfTheClient(t *testing.T, s *site) {
 	}
 }
 
-// deployedAll waits until every task manager has a worker.
+// deployedAll waits until every task manager runs a worker.
 func (s *site) deployedAll(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(s.allWorkers()) == len(s.tasks) }, patience, 5*time.Millisecond, "%s", s.said)
 }
 
-// badArtifacts are executables that are none, or not what they should be.
+// badArtifacts uploads files that are not executables, or not the expected ones.
 func badArtifacts(t *testing.T, s *site) {
 	path := programs.Build(t, "./tests/clusterjobs")
 	dir := t.TempDir()
@@ -342,7 +342,7 @@ func badArtifacts(t *testing.T, s *site) {
 	require.NoError(t, err)
 	large := filepath.Join(dir, "large")
 	require.NoError(t, os.WriteFile(large, data, 0o755))
-	require.NoError(t, os.Truncate(large, 2<<30)) // with a hole
+	require.NoError(t, os.Truncate(large, 2<<30)) // a sparse file
 	got = s.run("--worker-binary", large)
 	require.Equal(t, 1, got.Code)
 	says(t, got.Stderr, "it has 2.0 GiB, more than the 1.0 GiB that the cluster accepts", "-ldflags=-s")
@@ -391,7 +391,7 @@ func badArtifacts(t *testing.T, s *site) {
 	require.Empty(t, stray)
 }
 
-// elsewhere is an executable that has nothing to do with this project.
+// elsewhere returns an executable that is no program of this project.
 func elsewhere(t *testing.T) []byte {
 	t.Helper()
 	path, err := exec.LookPath("true")
@@ -401,8 +401,8 @@ func elsewhere(t *testing.T) []byte {
 	return data
 }
 
-// damaged is the program with the code where it begins wiped out, as by a bad disk
-// before it was hashed.
+// damaged returns the program with the code at its entry point erased, as by a bad disk before
+// it was hashed.
 func damaged(t *testing.T, path string) []byte {
 	t.Helper()
 	f, err := elf.Open(path)
@@ -418,7 +418,7 @@ func damaged(t *testing.T, path string) []byte {
 	return data
 }
 
-// twins are two task managers of one directory, and of one identity in two.
+// twins are two task managers with one directory, or with one identity in two directories.
 func twins(t *testing.T, s *site) {
 	again := s.taskManager("tm0")
 	got := within(t, patience, again)

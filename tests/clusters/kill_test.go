@@ -23,7 +23,7 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
-// A managed cluster is made of processes that tests end and start one by one.
+// A managed cluster consists of processes that tests end and start one by one.
 type managed struct {
 	t       testing.TB
 	dir     string
@@ -31,7 +31,7 @@ type managed struct {
 	environ []string
 	said    *transcript
 	manager *proctest.Cmd
-	tasks   []*proctest.Cmd // by number; nil where it was killed
+	tasks   []*proctest.Cmd // by number; nil after a kill
 	slots   int
 }
 
@@ -82,7 +82,7 @@ func (m *managed) startManager(listen string) {
 	}, patience, 10*time.Millisecond, "the job manager did not come up: %s", m.said)
 }
 
-// startTask starts a task manager, in place of one that was killed.
+// startTask starts a task manager in place of one that was killed.
 func (m *managed) startTask(i int) {
 	m.t.Helper()
 	cmd := proctest.Command(programs.Build(m.t, "./cmd/superstep"), "taskmanager", "--jobmanager", m.address,
@@ -98,8 +98,7 @@ func (m *managed) client(args ...string) programs.Outcome {
 	return programs.Execute(m.t, m.environ, programs.Build(m.t, "./cmd/superstep"), append(args, "--cluster", m.address)...)
 }
 
-// requireFree waits until every slot of the cluster is free, and there are as many as
-// there should be.
+// requireFree waits until every slot of the cluster is free and none is missing.
 func (m *managed) requireFree() {
 	m.t.Helper()
 	want := len(m.tasks) * m.slots
@@ -114,7 +113,7 @@ func (m *managed) requireFree() {
 	}
 }
 
-// workers returns the processes of jobs below a task manager.
+// workersOf returns the worker processes below a task manager.
 func workersOf(t testing.TB, pid int) []int {
 	t.Helper()
 	var found []int
@@ -134,7 +133,7 @@ func workersOf(t testing.TB, pid int) []int {
 	return found
 }
 
-// allWorkers returns the processes of jobs.
+// allWorkers returns the worker processes of the cluster.
 func (m *managed) allWorkers() []int {
 	var all []int
 	for _, p := range m.tasks {
@@ -155,14 +154,14 @@ func gone(pid int) bool {
 	return len(after) > 1 && after[1] == 'Z'
 }
 
-// clientRun is a client at work.
+// clientRun is a running client.
 type clientRun struct {
 	cmd      *proctest.Cmd
 	out, err transcript
 	ended    chan struct{}
 }
 
-// submit starts the client of a job that would run for long.
+// submit starts the client of a job that runs for a long time.
 func (m *managed) submit(more ...string) *clientRun {
 	m.t.Helper()
 	args := programs.With([]string{"--cluster", m.address, "--parallelism", strconv.Itoa(len(m.tasks) * m.slots),
@@ -193,8 +192,8 @@ func (c *clientRun) wait(t testing.TB, limit time.Duration) int {
 	return c.cmd.ProcessState.ExitCode()
 }
 
-// A kill ends something of a cluster at work. Its return is what the client's error
-// must say, "" if the client itself is gone, and whether it ended a task manager.
+// A kill ends a part of a running cluster. It returns the text that the client's error must
+// contain, or "" if the client itself was killed, and whether it ended a task manager.
 type kill struct {
 	name string
 	do   func(m *managed, c *clientRun, draw *rand.Rand) (want string, task int)
@@ -231,9 +230,8 @@ var kills = []kill{
 	}},
 }
 
-// TestKills kills parts of a cluster at random moments of a run. Each time the job
-// fails with the first cause, its processes are gone, all slots are free,
-// and the next job runs.
+// TestKills kills parts of a cluster at random moments of a run. Each time the job fails with
+// the first cause, its processes end, all slots become free, and the next job runs.
 func TestKills(t *testing.T) {
 	t.Parallel()
 	rounds := len(kills) // each at one moment
@@ -248,7 +246,7 @@ func TestKills(t *testing.T) {
 	}
 }
 
-// kill runs a job, kills, and looks at what is left.
+// kill runs a job, kills a part, and checks what is left.
 func (m *managed) kill(k kill, seed uint64) {
 	t := m.t
 	draw := rand.New(rand.NewPCG(seed, 4))
@@ -276,7 +274,7 @@ func (m *managed) kill(k kill, seed uint64) {
 	require.Zero(t, next.Code, "seed %d, %s: the next job: %s", seed, k.name, next.Stderr)
 }
 
-// deployed waits until the job is under way, and then for a random while.
+// deployed waits until the job runs, and then for a random time.
 func (m *managed) deployed(c *clientRun, draw *rand.Rand) []int {
 	t := m.t
 	var workers []int
@@ -290,8 +288,8 @@ func (m *managed) deployed(c *clientRun, draw *rand.Rand) []int {
 	return workers
 }
 
-// TestJobManagerKilled kills the job manager: the workers are gone within the lease,
-// the task managers come back, the client is told, and the job is history.
+// TestJobManagerKilled kills the job manager. The workers end within the lease, the task
+// managers reconnect, the client is told, and the job is in the history.
 func TestJobManagerKilled(t *testing.T) {
 	t.Parallel()
 	m := startManaged(t, 2, 2)
@@ -319,8 +317,8 @@ func TestJobManagerKilled(t *testing.T) {
 	require.Zero(t, next.Code, next.Stderr)
 }
 
-// TestUserCodeOnACluster has user code go wrong on one worker. The attempt fails with
-// the cause, the task managers stay, and the next job runs.
+// TestUserCodeOnACluster has user code fail on one worker. The attempt fails with the cause,
+// the task managers stay up, and the next job runs.
 func TestUserCodeOnACluster(t *testing.T) {
 	t.Parallel()
 	m := startManaged(t, 2, 2)

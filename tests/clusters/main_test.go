@@ -1,5 +1,5 @@
-// Package clusters runs jobs on clusters of real processes, kills and stops these,
-// and feeds them garbage.
+// Package clusters runs jobs on clusters of real processes, kills and stops these processes,
+// and sends them garbage.
 package clusters
 
 import (
@@ -12,6 +12,6 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(programs.Main(m)) }
 
-// patience bounds every wait for something that comes in a moment on a quiet
-// machine: whoever waits that long waits for what hangs.
+// patience bounds every wait for an event that takes a moment on a quiet machine. A wait that
+// long means that something hangs.
 const patience = 4 * time.Minute

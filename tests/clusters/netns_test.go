@@ -18,9 +18,9 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
-// A network is hosts made of network namespaces, which see each other through a bridge
-// and nothing else. The bridge has a namespace of its own, so that the machine's network
-// is left alone, and deleting the namespaces takes all there is.
+// A network consists of hosts that are network namespaces, connected only by a bridge. The
+// bridge has its own namespace, so that the network of the machine is not touched, and deleting
+// the namespaces removes everything.
 //
 //	          namespace "net": bridge
 //	             │        │        │        one veth pair each
@@ -28,14 +28,14 @@ import (
 //	    10.97.0.1   10.97.0.2  10.97.0.3
 type network struct {
 	t      testing.TB
-	prefix string // of the namespaces' names, by process, so that runs do not meet
+	prefix string // of the namespaces' names, unique to the process, so that runs do not collide
 	hosts  []string
 }
 
 const namespacePrefix = "superstep-test-"
 
-// newNetwork makes hosts. Where namespaces cannot be made the test is not run, and says
-// why: they need root, and a machine or container that lets root make them.
+// newNetwork makes hosts. If namespaces cannot be made, the test is not run and says why: they
+// need root, and a machine or container that lets root make them.
 func newNetwork(t testing.TB, hosts ...string) *network {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -54,7 +54,7 @@ func newNetwork(t testing.TB, hosts ...string) *network {
 	}
 	t.Cleanup(func() {
 		for _, host := range append(n.hosts, "net") {
-			_ = proctest.Command("ip", "netns", "del", n.prefix+host).Run() // it may not have come to be
+			_ = proctest.Command("ip", "netns", "del", n.prefix+host).Run() // it may not exist
 		}
 	})
 	n.in("net", "link", "add", "bridge", "type", "bridge")
@@ -70,7 +70,7 @@ func newNetwork(t testing.TB, hosts ...string) *network {
 	return n
 }
 
-// sweepNamespaces deletes those of runs that were killed before they could.
+// sweepNamespaces deletes the namespaces of runs that were killed before they could do so.
 func sweepNamespaces(t testing.TB) {
 	t.Helper()
 	found, err := filepath.Glob("/run/netns/" + namespacePrefix + "*")
@@ -78,25 +78,25 @@ func sweepNamespaces(t testing.TB) {
 	for _, path := range found {
 		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(path), namespacePrefix), "-")
 		if n, err := strconv.Atoi(pid); err == nil && gone(n) {
-			_ = proctest.Command("ip", "netns", "del", filepath.Base(path)).Run() // another run may be as quick
+			_ = proctest.Command("ip", "netns", "del", filepath.Base(path)).Run() // another run may do the same
 		}
 	}
 }
 
-// ip runs the command of that name.
+// ip runs the command ip.
 func (n *network) ip(args ...string) {
 	n.t.Helper()
 	out, err := proctest.Command("ip", args...).CombinedOutput()
 	require.NoError(n.t, err, "ip %s: %s", strings.Join(args, " "), out)
 }
 
-// in runs it in a namespace.
+// in runs ip in a namespace.
 func (n *network) in(host string, args ...string) {
 	n.t.Helper()
 	n.ip(append([]string{"-n", n.prefix + host}, args...)...)
 }
 
-// address is that of a host.
+// address returns the address of a host.
 func (n *network) address(host string) string {
 	for i, h := range n.hosts {
 		if h == host {
@@ -107,17 +107,17 @@ func (n *network) address(host string) string {
 	return ""
 }
 
-// link sets the link of a host "up" or "down", as a cable that is pulled: the host's own
-// end notices no more than that nothing comes.
+// link sets the link of a host "up" or "down", like a cable that is pulled: the host's own
+// interface stays up, but nothing arrives.
 func (n *network) link(host, state string) { n.in("net", "link", "set", "to-"+host, state) }
 
-// command makes a command that runs on a host. Its process is that of the program.
+// command returns a command that runs on a host. Its process is that of the program.
 func (n *network) command(host, path string, args ...string) *proctest.Cmd {
 	return proctest.Command("ip", append([]string{"netns", "exec", n.prefix + host, path}, args...)...)
 }
 
-// A spread is a cluster with a job manager on one host, where its clients are too, and
-// task managers on others.
+// A spread is a cluster with the job manager and its clients on one host, and task managers on
+// others.
 type spread struct {
 	*network
 	dir      string
@@ -125,8 +125,8 @@ type spread struct {
 	programs []*proctest.Cmd // the job manager, the task managers
 }
 
-// startSpread starts it as a user does: certificates for the job manager's address, a
-// token that is copied to where it is needed.
+// startSpread starts the cluster as a user does: with certificates for the job manager's
+// address, and a token that is copied to the other hosts.
 func startSpread(t testing.TB, n *network) *spread {
 	t.Helper()
 	s := &spread{network: n, dir: t.TempDir(), said: new(transcript)}
@@ -159,7 +159,7 @@ func startSpread(t testing.TB, n *network) *spread {
 	return s
 }
 
-// flags are those of a role's certificates.
+// flags returns the flags with a role's certificates.
 func (s *spread) flags(role string) []string {
 	at := func(name string) string { return filepath.Join(s.dir, "tls", name) }
 	return []string{"--tls-ca", at("ca.pem"), "--tls-cert", at(role + ".pem"), "--tls-key", at(role + "-key.pem")}
@@ -197,8 +197,8 @@ func (s *spread) requireFree() {
 	}, patience, 20*time.Millisecond, "want %s: %s", want, s.said)
 }
 
-// TestAcrossHosts runs jobs over TLS across hosts, with the same output as locally, and
-// then cuts links.
+// TestAcrossHosts runs jobs over TLS across hosts, with the same output as locally, and then
+// cuts links.
 func TestAcrossHosts(t *testing.T) {
 	t.Parallel()
 	s := startSpread(t, newNetwork(t, "jm", "tm0", "tm1"))
@@ -213,8 +213,8 @@ func TestAcrossHosts(t *testing.T) {
 	t.Run("workers apart", s.apart)
 }
 
-// part has two hosts not see each other any more, though the third sees both, or makes
-// it good. Ports of a bridge that are isolated reach only those that are not.
+// part disconnects two hosts from each other, though the third still reaches both, or
+// reconnects them. Isolated ports of a bridge reach only ports that are not isolated.
 func (n *network) part(one, other, isolated string) {
 	n.t.Helper()
 	for _, host := range []string{one, other} {
@@ -222,8 +222,8 @@ func (n *network) part(one, other, isolated string) {
 	}
 }
 
-// apart parts the task managers while a job runs. The job manager hears both, so it is
-// for the workers to say that they lost each other.
+// apart disconnects the task managers while a job runs. The job manager still reaches both, so
+// the workers must report that they lost each other.
 func (s *spread) apart(t *testing.T) {
 	c, workers := s.running(t)
 	s.part("tm0", "tm1", "on")
@@ -238,7 +238,7 @@ func (s *spread) apart(t *testing.T) {
 	s.sameOutput()
 }
 
-// running starts a job that would run for long, and returns it with its workers once it
+// running starts a job that runs for a long time. It returns the job and its workers once it
 // iterates.
 func (s *spread) running(t *testing.T) (c *clientRun, workers []int) {
 	t.Helper()
@@ -262,13 +262,13 @@ func (s *spread) running(t *testing.T) (c *clientRun, workers []int) {
 	return c, workers
 }
 
-// lastError is what a client says at its end.
+// lastError returns the last message of a client.
 func lastError(c *clientRun) string {
 	said := c.err.String()
 	return said[max(strings.LastIndex(said, "error: "), 0):]
 }
 
-// requireGone waits until processes have ended, which takes a lease at most.
+// requireGone waits until processes have ended, which takes at most a lease.
 func requireGone(t *testing.T, pids []int) {
 	t.Helper()
 	for _, pid := range pids {
@@ -276,7 +276,7 @@ func requireGone(t *testing.T, pids []int) {
 	}
 }
 
-// sameOutput runs programs there and here.
+// sameOutput runs programs on the cluster and locally, and compares their output.
 func (s *spread) sameOutput() {
 	t := s.t
 	for _, pkg := range []string{"./tests/clusterjobs", "./examples/kmeans"} {
@@ -289,9 +289,9 @@ func (s *spread) sameOutput() {
 	}
 }
 
-// cut takes a host off the network while a job runs. The client learns which task
-// manager is lost; workers that nobody can tell end by themselves, when the lease of
-// their task manager lapses; once the link is back, so is the task manager.
+// cut disconnects a host from the network while a job runs. The client learns which task
+// manager is lost. Workers that nobody can reach end by themselves when the lease of their task
+// manager expires. Once the link is back, so is the task manager.
 func (s *spread) cut(t *testing.T, host string) {
 	c, workers := s.running(t)
 	s.link(host, "down")
@@ -302,7 +302,7 @@ func (s *spread) cut(t *testing.T, host string) {
 	t.Logf("the client ended %v after the cut", took.Round(time.Millisecond))
 	lost := "task manager " + host
 	if host == "jm" {
-		lost = "task manager tm" // either
+		lost = "task manager tm" // either of them
 	}
 	says(t, lastError(c), lost, "was silent")
 	requireGone(t, workers)

@@ -17,15 +17,15 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/sweep"
 )
 
-// The largest cluster that tests start on one machine.
+// The size of the largest cluster that tests start on one machine.
 const (
 	manyTaskManagers = 20
 	manySlots        = 10
 	manyShards       = 1024
 )
 
-// TestManySlots runs jobs on all slots of many task managers, one of which has ten
-// vertices and more, and requires the bits to be those of one subtask in one process.
+// TestManySlots runs jobs on all slots of many task managers. One of the jobs has ten vertices
+// and more, and its bits must be those of one subtask in one process.
 func TestManySlots(t *testing.T) {
 	t.Parallel()
 	path := programs.Build(t, "./tests/samebits")
@@ -49,9 +49,9 @@ func TestManySlots(t *testing.T) {
 	c.requireSteady(t, before)
 }
 
-// TestNobodyIsLost keeps every slot of a cluster busy on a machine that has more to do
-// than that, job after job. No task manager and no worker may be taken for lost: the
-// jobs succeed, and the task managers are those that there were.
+// TestNobodyIsLost keeps every slot of a cluster busy, job after job, on an overloaded machine.
+// No task manager and no worker may be taken for lost: the jobs succeed, and the task managers
+// stay the same.
 func TestNobodyIsLost(t *testing.T) {
 	t.Parallel()
 	long, hogs, steps := time.Second, 1, "10"
@@ -63,7 +63,7 @@ func TestNobodyIsLost(t *testing.T) {
 	before := c.nodes(t)
 	hog(t, hogs)
 	loads := [][]string{
-		{"--rows", "400000", "--steps", steps}, // rows of all go to all, then computing
+		{"--rows", "400000", "--steps", steps}, // every row goes to every subtask, then computation
 		{"--rows", "2000", "--steps", steps, "--pause", "20ms"},
 		{"--rows", "1000000", "--steps", "5"},
 	}
@@ -84,7 +84,7 @@ func TestNobodyIsLost(t *testing.T) {
 	}
 }
 
-// hog starts processes that compute for nothing until the test, or this process, ends.
+// hog starts processes that only use processor time, until the test or this process ends.
 func hog(t *testing.T, n int) {
 	t.Helper()
 	for range n {
@@ -97,8 +97,8 @@ func hog(t *testing.T, n int) {
 	}
 }
 
-// node is a task manager as "superstep taskmanagers" tells it. One that was lost comes back
-// with another identity and another time.
+// node is a task manager in the output of "superstep taskmanagers". A task manager that was
+// lost comes back with another identity and another start time.
 type node struct {
 	ID, Name, State string
 	Since           time.Time
@@ -111,7 +111,7 @@ func (c *devCluster) nodes(t testing.TB) []node {
 	return askJSON[node](t, c, "nodes")
 }
 
-// requireSteady requires that the task managers are those that there were, and free.
+// requireSteady requires that the task managers are the same as before, and free.
 func (c *devCluster) requireSteady(t testing.TB, before []node) {
 	t.Helper()
 	require.Len(t, before, manyTaskManagers)
@@ -122,7 +122,7 @@ func (c *devCluster) requireSteady(t testing.TB, before []node) {
 	}, patience, 20*time.Millisecond)
 }
 
-// ranJob is a job as "superstep list" tells it.
+// ranJob is a job in the output of "superstep list".
 type ranJob struct {
 	ID, State string
 	Attempt   int

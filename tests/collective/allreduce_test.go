@@ -23,7 +23,7 @@ type allReduceCase struct {
 	run       func(c *collective.Comm, x *allReduceCase) error
 }
 
-// String says which case failed.
+// String describes the case.
 func (x *allReduceCase) String() string {
 	return fmt.Sprintf("algorithm %q, n=%d, in place %t, operator %d", x.algorithm, x.n, x.inPlace, x.operator)
 }
@@ -55,8 +55,8 @@ var elementTypes = []func(c *collective.Comm, x *allReduceCase) error{
 	allReduceOf[float64], allReduceOf[float32], allReduceOf[int64], allReduceOf[int32], allReduceOf[uint8],
 }
 
-// allReduceTable lists the cases for p ranks: every algorithm and count, with types,
-// operators and places in turn, or, under soak, with all types in both places.
+// allReduceTable lists the cases for p ranks: every algorithm and count. Types, operators and
+// places take turns; under soak, every type has both places.
 func allReduceTable(p int, counts []int, names []string) []allReduceCase {
 	var table []allReduceCase
 	k := p
@@ -89,8 +89,8 @@ func runAllReduces(t *testing.T, w *world, table []allReduceCase) {
 	})
 }
 
-// TestAllReduceInMemory runs Gloo's table in shared memory, where no algorithm is asked
-// for, and by messages.
+// TestAllReduceInMemory runs Gloo's table, in shared memory if no algorithm is named, and else
+// by messages.
 func TestAllReduceInMemory(t *testing.T) {
 	t.Parallel()
 	sizes := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 24, 32}
@@ -101,7 +101,7 @@ func TestAllReduceInMemory(t *testing.T) {
 		w := inMemory(p)
 		names := arranged(named(program.AllReduce, algorithm.Params{P: p}), p)
 		counts := allReduceCounts
-		if p > 16 { // as Gloo has them
+		if p > 16 { // as in Gloo's cases
 			counts = []int{0, 1, 64, 1000}
 		}
 		runAllReduces(t, w, allReduceTable(p, counts, names))
@@ -131,8 +131,8 @@ func TestAllReduceOverTCP(t *testing.T) {
 	}
 }
 
-// TestAllReducesOneAfterTheOther is what a training run does: many small operations of
-// changing lengths and types by changing algorithms on one group.
+// TestAllReducesOneAfterTheOther does many small operations of changing lengths, types and
+// algorithms on one group, like a training.
 func TestAllReducesOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	rounds := 300
@@ -154,8 +154,8 @@ func TestAllReducesOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// TestAlgorithmsThatCannotServeSayWhy asks for every algorithm at numbers of ranks that
-// it does not support: every rank is told, by its name.
+// TestAlgorithmsThatCannotServeSayWhy asks for every algorithm at numbers of ranks that it does
+// not support. Every rank gets an error that names the algorithm.
 func TestAlgorithmsThatCannotServeSayWhy(t *testing.T) {
 	t.Parallel()
 	refused := 0
@@ -176,12 +176,12 @@ func TestAlgorithmsThatCannotServeSayWhy(t *testing.T) {
 	require.Positive(t, refused, "nothing was refused, so nothing was tested")
 }
 
-// hasSmallCall says whether smallCall knows a collective.
+// hasSmallCall says whether smallCall supports a collective.
 func hasSmallCall(coll program.Collective) bool {
 	return coll == program.AllReduce || coll == program.AllGather || coll == program.ReduceScatter || coll == program.AllToAll
 }
 
-// smallCall calls a collective with one element a rank.
+// smallCall calls a collective with one element per rank.
 func smallCall(c *collective.Comm, coll program.Collective, name string) error {
 	all, one := make([]int64, c.Size()), make([]int64, 1)
 	switch coll {

@@ -11,9 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// TestNobodyLeavesABarrierBeforeTheLastHasCome has each rank in turn come late: it
-// waits until all others are about to enter, then says so, then enters. Whoever has
-// left must have heard it.
+// TestNobodyLeavesABarrierBeforeTheLastHasCome delays each rank in turn: the rank waits until
+// all others are about to enter, then sets a flag, then enters. Every rank that has left must
+// see the flag.
 func TestNobodyLeavesABarrierBeforeTheLastHasCome(t *testing.T) {
 	t.Parallel()
 	rounds := 3
@@ -32,7 +32,7 @@ func TestNobodyLeavesABarrierBeforeTheLastHasCome(t *testing.T) {
 	}
 }
 
-// delayInTurn is the test for one algorithm.
+// delayInTurn runs the test for one algorithm.
 func delayInTurn(t *testing.T, w *world, name string, rounds int) {
 	t.Helper()
 	var entering, said atomic.Int64
@@ -58,7 +58,7 @@ func delayInTurn(t *testing.T, w *world, name string, rounds int) {
 	})
 }
 
-// TestBarriersOrderWhatIsWritten has every rank write what the next one reads after a
+// TestBarriersOrderWhatIsWritten has every rank write a value that the next rank reads after a
 // barrier, without any other synchronisation.
 func TestBarriersOrderWhatIsWritten(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 )
 
-// messageWorlds are the groups for messages from rank to rank.
+// messageWorlds returns the groups for tests of point-to-point messages.
 func messageWorlds(t *testing.T, p int) []*world {
 	worlds := []*world{inMemory(p)}
 	if soak || p == 2 || p == 5 {
@@ -24,9 +24,9 @@ func messageWorlds(t *testing.T, p int) []*world {
 	return worlds
 }
 
-// TestEveryRankSendsToEveryOther has all pairs exchange parts of a buffer, at the places
-// where they belong, with the sender's rank as the tag. In round k the partners are
-// those whose ranks add up to k.
+// TestEveryRankSendsToEveryOther has all pairs exchange parts of a buffer, at their final
+// places, with the sender's rank as the tag. In round k, partners are ranks whose sum is k
+// modulo p.
 func TestEveryRankSendsToEveryOther(t *testing.T) {
 	t.Parallel()
 	for p := 2; p <= 8; p++ {
@@ -69,8 +69,8 @@ func exchangeAll(c *collective.Comm, n int) error {
 	return nil
 }
 
-// TestMessagesOfATagKeepTheirOrderAndTagsDoNot receives tags in another order than that
-// sent, with messages of the same tag in theirs, and of no length among them.
+// TestMessagesOfATagKeepTheirOrderAndTagsDoNot receives tags in another order than they were
+// sent. Messages with the same tag keep their order, and some are empty.
 func TestMessagesOfATagKeepTheirOrderAndTagsDoNot(t *testing.T) {
 	t.Parallel()
 	const tags, each = 7, 5
@@ -104,7 +104,7 @@ func TestMessagesOfATagKeepTheirOrderAndTagsDoNot(t *testing.T) {
 	}
 }
 
-// TestEmptyMessages sends nothing, then something, then nothing.
+// TestEmptyMessages sends an empty message, then a full one, then an empty one.
 func TestEmptyMessages(t *testing.T) {
 	t.Parallel()
 	for _, w := range messageWorlds(t, 2) {
@@ -130,8 +130,8 @@ func TestEmptyMessages(t *testing.T) {
 	}
 }
 
-// TestMessagesInAChain passes many messages from rank to rank to the last, each adding
-// its own, with collectives in between.
+// TestMessagesInAChain passes many messages along the ranks to the last one. Each rank adds its
+// own value, and there are collectives in between.
 func TestMessagesInAChain(t *testing.T) {
 	t.Parallel()
 	for _, w := range append(messageWorlds(t, 4), messageWorlds(t, 5)...) {
@@ -170,13 +170,13 @@ func TestMessagesInAChain(t *testing.T) {
 	}
 }
 
-// waits are calls of rank 0 that wait for rank 1, which never comes.
+// waits are calls with which rank 0 waits for rank 1, which never comes.
 var waits = map[string]func(ctx context.Context, c *collective.Comm) error{
 	"Recv": func(ctx context.Context, c *collective.Comm) error {
 		return collective.Recv(c, 1, 0, make([]int64, 4), collective.WithContext(ctx))
 	},
 	"Send": func(ctx context.Context, c *collective.Comm) error {
-		for { // until nothing fits in between
+		for { // until the buffers in between are full
 			if err := collective.Send(c, 1, 0, make([]int64, 1<<17), collective.WithContext(ctx)); err != nil {
 				return err
 			}
@@ -198,8 +198,8 @@ var waits = map[string]func(ctx context.Context, c *collective.Comm) error{
 	},
 }
 
-// TestAWaitEnds has rank 0 wait in vain until another goroutine ends the group, or its
-// context ends: by cancellation, or by Gloo's 10 ms.
+// TestAWaitEnds has rank 0 wait in vain until another goroutine ends the group, or its context
+// ends: by cancellation, or by Gloo's timeout of 10 ms.
 func TestAWaitEnds(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("enough of it")
@@ -230,8 +230,8 @@ func TestAWaitEnds(t *testing.T) {
 				err := way(w, func(ctx context.Context) error { return wait(ctx, w.end(0)) })
 				require.ErrorContains(t, err, cause.Error(), "%s, %s, %s", what, how, w.name)
 				require.Less(t, time.Since(start), deathLimit, "%s, %s, %s", what, how, w.name)
-				// Rank 1 learns why when it comes at last, though perhaps not at once: what rank
-				// 0 sent before the end may be all that an operation needs.
+				// Rank 1 learns the reason when it comes at last, though perhaps not at once:
+				// what rank 0 sent before the end may be enough for an operation.
 				for err = nil; err == nil; {
 					err = collective.Barrier(w.end(1))
 				}

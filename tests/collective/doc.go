@@ -1,20 +1,17 @@
-// Package collective holds nothing but tests: the cases that other libraries of
-// collectives hold themselves to, re-run as tables against the public interface of
-// this module's package of the same name.
+// Package collective has only tests: the test cases of other libraries of collectives, as
+// tables against the public interface of this module's package of the same name.
 //
 //   - allreduce_test.go, rooted_test.go, exchange_test.go, barrier_test.go,
 //     direct_test.go: the parameters of the suites of Gloo, by every algorithm there
 //     is, in shared memory, by messages in memory and over TCP.
-//   - order_test.go: MPICH's placement of terms that cancel, and products that do not
-//     commute.
+//   - order_test.go: MPICH's placement of terms that cancel, and products that do not commute.
 //   - sockets_test.go: XGBoost's probe for deadlocks, sockets of 4 KiB.
-//   - kill_test.go, stop_test.go: processes that die, or stand still, in the middle.
-//   - hostile_test.go, tls_test.go: strangers at the doors.
+//   - kill_test.go, stop_test.go: processes that die, or are stopped, during operations.
+//   - hostile_test.go, tls_test.go: strangers that connect to a group.
 //   - placement_test.go: the same bits whichever process a rank lives in.
-//   - many_test.go: as many ranks as fit.
+//   - many_test.go: very many ranks.
 //
-// Inputs are such that the result is exact in every order of summation, and known in
-// closed form, or, where the order is what is tested, such that every order has other
-// bits. The tests run in full with the build tag soak, and about a tenth of the cases
-// without.
+// The inputs have a result that is exact in every order of summation, and known in closed form.
+// Where the order itself is tested, every order has other bits instead. The tests run in full
+// with the build tag soak, and about a tenth of the cases without it.
 package collective

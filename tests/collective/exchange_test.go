@@ -42,7 +42,7 @@ func TestExchangesInMemory(t *testing.T) {
 	}
 }
 
-// TestExchangesOverTCP runs it over the loopback interface.
+// TestExchangesOverTCP runs the table over the loopback interface.
 func TestExchangesOverTCP(t *testing.T) {
 	t.Parallel()
 	places := [][][]int{spread(2, 2), spread(4, 4), deal(7, 3)}

@@ -15,13 +15,13 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 )
 
-// TestMain makes the test binary one process of a group where its parent asks for it.
+// TestMain lets the test binary act as one process of a group.
 func TestMain(m *testing.M) {
 	if text := os.Getenv(partVariable); text != "" {
 		os.Exit(playPart(text))
 	}
-	// Many of the tests wait, for sockets, processes and silences, more than they
-	// compute: they need not take turns.
+	// Many tests wait for sockets, processes and timeouts more than they compute, so they all
+	// run at once.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
@@ -43,13 +43,13 @@ func inMemory(p int) *world {
 	return &world{name: fmt.Sprintf("%d ranks in memory", p), p: p, end: g.Rank}
 }
 
-// patience is how long a part may be silent, and how long all may stand still. Here all parts,
-// of several tests, are one process, whose goroutines wait for a turn in one queue, which is
-// long on a busy machine.
+// patience is how long a part may be silent, and how long all of them may make no progress.
+// Here all parts, of several tests, are in one process, whose goroutines wait in one run queue.
+// That queue is long on a busy machine.
 const patience = 30 * time.Second
 
-// overTCP makes a group of p ranks in as many parts as there are hosts, each with
-// connections of its own as if it were a process. Nil hosts gives each rank a part.
+// overTCP makes a group of p ranks in as many parts as there are hosts. Each part has its own
+// connections, like a process. If hosts is nil, each rank has its own part.
 func overTCP(t testing.TB, p int, hosts [][]int, change ...func(*collective.TCPConfig)) *world {
 	t.Helper()
 	if hosts == nil {
@@ -91,7 +91,7 @@ func spread(p, n int) [][]int {
 	return hosts
 }
 
-// deal lays p ranks out over n hosts as cards are dealt.
+// deal lays p ranks out over n hosts in turn, as cards are dealt.
 func deal(p, n int) [][]int {
 	hosts := make([][]int, n)
 	for r := range p {
@@ -100,8 +100,8 @@ func deal(p, n int) [][]int {
 	return hosts
 }
 
-// outcomes runs body on all ranks at once and returns what each returned. A rank that
-// comes back with an error takes the group with it, so that no other waits for it.
+// outcomes runs body on all ranks at once and returns their errors. An error on one rank ends
+// the group, so that no other rank waits for it.
 func (w *world) outcomes(body func(c *collective.Comm) error) []error {
 	errs := make([]error, w.p)
 	var wg sync.WaitGroup
@@ -125,7 +125,7 @@ func (w *world) run(t testing.TB, body func(c *collective.Comm) error) {
 	}
 }
 
-// close has all ranks leave; over TCP, nothing of the group is left then.
+// close has all ranks leave. Over TCP, nothing of the group is left then.
 func (w *world) close(t testing.TB) {
 	t.Helper()
 	for _, err := range w.leave() {
@@ -150,11 +150,11 @@ func (w *world) leave() []error {
 	return errs
 }
 
-// testStore is where the parts of a group find each other.
+// testStore is the store through which the parts of a group find each other.
 type testStore struct {
 	mu     sync.Mutex
 	values map[string]string
-	set    chan struct{} // closed and made anew by every Set
+	set    chan struct{} // every Set closes it and makes a new one
 }
 
 func newTestStore() *testStore {
@@ -187,7 +187,7 @@ func (s *testStore) Get(ctx context.Context, key string) ([]byte, error) {
 	}
 }
 
-// only returns the one value that there is.
+// only returns the only value in the store.
 func (s *testStore) only(t testing.TB) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,7 +26,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
-// listeners are the TCP addresses on which this process listens.
+// listeners returns the TCP addresses on which this process listens.
 func listeners(t *testing.T) map[string]bool {
 	t.Helper()
 	own := map[string]bool{} // inodes
@@ -64,7 +64,7 @@ const (
 	lane    = 2
 )
 
-// hello is the first message of a connection of a kind.
+// hello is the first message on a connection of a kind.
 func hello(kind byte, group string, attempt, from, to, size, channel uint32) []byte {
 	le := binary.LittleEndian
 	b := append([]byte("SSPL"), 1, 0, kind, 0)
@@ -80,12 +80,12 @@ func hello(kind byte, group string, attempt, from, to, size, channel uint32) []b
 	return le.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// dataHello is the first message of a connection for data.
+// dataHello is the first message on a data connection.
 func dataHello(group string, attempt, from, to, channel uint32) []byte {
 	return hello(lane, group, attempt, from, to, 3, channel)
 }
 
-// dataMessage is the header of a message with data that never come.
+// dataMessage is the header of a message whose data never come.
 func dataMessage(group string, attempt, length uint32) []byte {
 	b := make([]byte, 64)
 	le := binary.LittleEndian
@@ -107,7 +107,7 @@ func controlFrame(kind byte, body ...byte) []byte {
 	return le.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// controlHead begins the first frame of a control connection.
+// controlHead begins the first frame on a control connection.
 func controlHead(length uint32) []byte {
 	le := binary.LittleEndian
 	b := le.AppendUint32(le.AppendUint32(nil, length), 0)
@@ -119,7 +119,7 @@ const (
 	frameHello, frameState, frameReport, frameAbort, frameGoodbye = 1, 6, 8, 9, 10
 )
 
-// controlHello is what a process with one rank says to process 0.
+// controlHello is the first frame of a process with one rank to process 0.
 func controlHello(group string, attempt uint32, process, processes uint64) []byte {
 	var b []byte
 	num := func(v uint64) { b = binary.AppendUvarint(b, v) }
@@ -132,17 +132,17 @@ func controlHello(group string, attempt uint32, process, processes uint64) []byt
 	return append(hello(control, group, attempt, 1, 0, 3, 0), controlFrame(frameHello, b...)...)
 }
 
-// attack is what somebody sends who is not of the group, to any of its ports.
+// attack is what a stranger sends to any port of the group.
 type attack struct {
 	name string
 	says []byte
-	asks bool // well-formed: where it is understood, it is answered
-	slow bool // less than it announces: it is heard until patience ends
+	asks bool // well-formed: it gets an answer if it is understood
+	slow bool // shorter than announced: the other side waits for the rest until patience ends
 }
 
 // attacks on a group of processes of one rank each, attempt 2.
 func attacks(group string, p uint64) []attack {
-	in := hello(control, group, 2, 1, 0, 3, 0) // which lets anybody in, as there is no secret
+	in := hello(control, group, 2, 1, 0, 3, 0) // every sender is admitted, as there is no secret
 	inside := func(frame ...byte) []byte { return append(bytes.Clone(in), frame...) }
 	damaged := dataHello(group, 2, 0, 1, 3)
 	damaged[21] ^= 1
@@ -181,8 +181,8 @@ func attacks(group string, p uint64) []attack {
 	}
 }
 
-// strike connects, says what it has to say, and waits until the other side closes. It
-// fails if the other side takes it for one of its own.
+// strike connects, sends the attack, and waits until the other side closes. It fails if the
+// other side accepts it as a member.
 func strike(address string, a attack) (answer []byte, err error) {
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -190,7 +190,7 @@ func strike(address string, a attack) (answer []byte, err error) {
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(30 * time.Second))
-	// Who is thrown out early cannot write the rest, nor read why.
+	// A connection that is closed early cannot write the rest, nor read the reason.
 	if _, err := conn.Write(a.says); err != nil {
 		return nil, nil
 	}
@@ -210,8 +210,8 @@ func strike(address string, a attack) (answer []byte, err error) {
 	return answer, nil
 }
 
-// TestStrangersAtTheDoors attacks every port of a group while it works. It runs beside
-// other tests only once it knows which ports are the group's, and what memory it takes.
+// TestStrangersAtTheDoors attacks every port of a group at work. Other tests run in parallel
+// only after it has found the ports of the group and its memory.
 func TestStrangersAtTheDoors(t *testing.T) {
 	const p = 3
 	before := listeners(t)
@@ -235,13 +235,13 @@ func TestStrangersAtTheDoors(t *testing.T) {
 			defer pace.Stop()
 			for k := 0; ; k++ {
 				if c.Rank() == 0 {
-					<-pace.C // to leave the processor to others
+					<-pace.C // leaves the processor to others
 				}
 				x := allReduceCase{n: k % 2000, operator: k % 4}
 				if err := allReduceOf[float32](c, &x); err != nil {
 					return fmt.Errorf("round %d: %w", k, err)
 				}
-				// Rank 0 decides, for all to stop in the same round.
+				// Rank 0 decides, so that all ranks stop in the same round.
 				stop, err := c.BroadcastBool(context.Background(), 0, over.Load())
 				if err != nil || stop {
 					return err
@@ -251,7 +251,7 @@ func TestStrangersAtTheDoors(t *testing.T) {
 		})
 	}()
 
-	// A port hears a limited number of strangers at once.
+	// A port accepts a limited number of strangers at once.
 	var asking, wrong, slow []attack
 	for _, a := range attacks(t.Name(), p) {
 		switch {
@@ -268,7 +268,7 @@ func TestStrangersAtTheDoors(t *testing.T) {
 	if soak {
 		repeat = 10
 	}
-	// A length that is believed would cost gigabytes.
+	// A length that is trusted would cost gigabytes.
 	var start, end runtime.MemStats
 	runtime.ReadMemStats(&start)
 	for range repeat {
@@ -295,7 +295,7 @@ func TestStrangersAtTheDoors(t *testing.T) {
 	w.close(t)
 }
 
-// strikeAll makes all attacks at all doors at once, and notes what is answered.
+// strikeAll makes all attacks on all ports at once, and records which are answered.
 func strikeAll(t *testing.T, doors []string, all []attack, answered map[string]bool) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -325,7 +325,7 @@ func contains(answers map[string]bool, text string) bool {
 	return false
 }
 
-// elsewhere is a store that sends everybody to one address, whatever their attempt.
+// elsewhere is a store that gives every attempt the same address.
 type elsewhere struct {
 	collective.Store
 	address string
@@ -333,9 +333,9 @@ type elsewhere struct {
 
 func (s elsewhere) Get(context.Context, string) ([]byte, error) { return []byte(s.address), nil }
 
-// TestProcessesOfOtherAttemptsStayOutside has real processes of an earlier and of a later
-// attempt, and of another group, come to a group, while it forms and when it works. It
-// runs alone, for those who may be let in later give up soon.
+// TestProcessesOfOtherAttemptsStayOutside has processes of an earlier and of a later attempt,
+// and of another group, try to join a group while it forms and while it works. It runs alone,
+// because processes that may be admitted later give up soon.
 func TestProcessesOfOtherAttemptsStayOutside(t *testing.T) {
 	store := newTestStore()
 	join := func(rank int, group string, attempt uint32, at collective.Store, wait time.Duration) (*collective.TCPGroup, error) {
@@ -369,7 +369,7 @@ func TestProcessesOfOtherAttemptsStayOutside(t *testing.T) {
 		var wg sync.WaitGroup
 		for i, x := range strays {
 			wg.Go(func() {
-				for wait := x.wait; ; wait *= 2 { // a refusal that is not final is told at the end
+				for wait := x.wait; ; wait *= 2 { // a refusal that is not final is reported at the end
 					g, err := join(1, x.group, x.attempt, door, wait)
 					if errs[i] = err; err == nil {
 						g.Close()

@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// deathLimit is when a survivor who does not know is taken to hang. On a quiet machine
-// all know within two seconds, which the tests log.
+// deathLimit is the time after which a survivor that has not noticed is considered to hang. On
+// a quiet machine all notice within two seconds; the tests log the time.
 const deathLimit = 4 * time.Minute
 
-// death is a case of Gloo's: one process of a group is killed a while after the group
+// death is one of Gloo's cases: one process of a group is killed some time after the group
 // began a loop of one operation.
 type death struct {
 	hosts     [][]int
@@ -23,8 +23,8 @@ type death struct {
 	n         int
 }
 
-// deaths lists all of them: every number of processes, victim, delay, operation and
-// length; and processes with several ranks.
+// deaths lists all cases: every number of processes, victim, delay, operation and length, and
+// processes with several ranks.
 func deaths() []death {
 	var all []death
 	add := func(hosts [][]int, victim int) {
@@ -68,7 +68,7 @@ func TestSurvivorsOfADeadProcessKnowWhoDied(t *testing.T) {
 	}
 }
 
-// TestNobodyDies is the control: the same loops, which end by themselves.
+// TestNobodyDies is the control: the same loops end by themselves.
 func TestNobodyDies(t *testing.T) {
 	t.Parallel()
 	places := [][][]int{spread(3, 3), deal(5, 2)}

@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 )
 
-// TestAThousandRanksInOneProcess reduces among a thousand goroutines, fewer where they are
-// watched for races, in shared memory and around the ring, which takes two thousand steps.
+// TestAThousandRanksInOneProcess reduces among a thousand goroutines, in shared memory and
+// around the ring, which takes two thousand steps. Under the race detector there are fewer.
 func TestAThousandRanksInOneProcess(t *testing.T) {
 	t.Parallel()
 	p := 1000
@@ -58,7 +58,7 @@ func allReduceSums(c *collective.Comm, x *allReduceCase) error {
 	return err
 }
 
-// TestManyRanksInFewProcesses has many ranks to a process.
+// TestManyRanksInFewProcesses has many ranks per process.
 func TestManyRanksInFewProcesses(t *testing.T) {
 	t.Parallel()
 	places := [][][]int{spread(128, 2), deal(130, 2)}

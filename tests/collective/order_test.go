@@ -11,11 +11,11 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// cancelling is what a rank brings to MPICH's case: for every ordered pair of ranks
-// there is an element where the one brings BIG, the other −BIG, and all others TINY.
-// What of the TINY ones survives depends on what is added first, so that two ranks that
-// fold differently show. The pairs follow one another again and again, so that each
-// falls into every chunk of every algorithm.
+// cancelling is the input of a rank in MPICH's case. For every ordered pair of ranks there is
+// an element where the first has BIG, the second −BIG, and all others TINY. The order of
+// additions decides which TINY terms survive, so the test notices two ranks that fold
+// differently. The sequence of pairs is repeated, so that each pair falls into every chunk of
+// every algorithm.
 func cancelling[T float32 | float64](p, rank, n int) []T {
 	big := T(1e30)
 	x := make([]T, n)
@@ -40,8 +40,8 @@ func cancelling[T float32 | float64](p, rank, n int) []T {
 	return x
 }
 
-// TestAllRanksGetTheSameBitsOfTermsThatCancel runs it by every algorithm. The canonical
-// ones give the bits of shared memory besides.
+// TestAllRanksGetTheSameBitsOfTermsThatCancel runs this case with every algorithm. Canonical
+// algorithms must also give the bits of shared memory.
 func TestAllRanksGetTheSameBitsOfTermsThatCancel(t *testing.T) {
 	t.Parallel()
 	sizes := []int{2, 3, 5, 8, 10, 12}
@@ -68,8 +68,8 @@ func TestAllRanksGetTheSameBitsOfTermsThatCancel(t *testing.T) {
 	require.Greater(t, len(orders), 20, "sums of other orders have other bits, or the test shows nothing")
 }
 
-// cancel reduces by every algorithm and compares the ranks with each other, and those
-// that are canonical with shared memory. It notes the results that it saw.
+// cancel reduces with every algorithm and compares the ranks with each other, and canonical
+// algorithms with shared memory. It records the results in seen.
 func cancel[T float32 | float64](t *testing.T, w *world, n int, seen map[string]bool) {
 	t.Helper()
 	p := w.p
@@ -103,14 +103,14 @@ func canonical(name string, p int) bool {
 	}
 	base, dims, err := algorithm.ParseName(name)
 	if err != nil || dims != nil {
-		return false // the claim is about dimensions that the algorithm chooses
+		return false // the claim is about the algorithm's own choice of dimensions
 	}
 	a, err := algorithm.Find(program.AllReduce, base)
 	return err == nil && a.Canonical != nil && a.Canonical(p)
 }
 
-// matrices is the product of 2×2 matrices of integers modulo 2^16, four to an int64:
-// associative, and not commutative.
+// matrices is the product of 2×2 matrices of integers modulo 2^16, packed into an int64. It is
+// associative but not commutative.
 func matrices() collective.Op[int64] {
 	return collective.UserOp("matrix product", false, func(dst, src []int64) {
 		for i := range dst {
@@ -132,13 +132,13 @@ func multiply(a, b int64) int64 {
 	return int64(z)
 }
 
-// matrix is element i of what a rank brings: invertible, so that no product is zero.
+// matrix is element i of a rank's input. It is invertible, so that no product is zero.
 func matrix(rank, i int) int64 {
 	a, b := uint64(rank*3+i+1)&0xff, uint64(rank+2*i+1)&0xff
 	return int64((1+a*b)&0xffff | a<<16 | b<<32 | 1<<48)
 }
 
-// products are the products of ranks [0, p), in rank order.
+// products returns the products over ranks [0, p), in rank order.
 func products(p, lo, n int) []int64 {
 	x := make([]int64, n)
 	for i := range x {
@@ -158,7 +158,7 @@ func TestTheProductOfMatricesIsWhatTheTestsNeed(t *testing.T) {
 	require.Equal(t, int64(7|10<<16|15<<32|22<<48), multiply(1|2<<16|3<<32|4<<48, 1|2<<16|3<<32|4<<48))
 }
 
-// ordered is a collective applied to matrices by one rank, which checks the result.
+// ordered is a collective of matrices on one rank, which checks the result.
 type ordered struct {
 	coll program.Collective
 	call func(c *collective.Comm, root, n int, by string) error
@@ -218,9 +218,9 @@ func orderedCalls() []ordered {
 	}
 }
 
-// TestProductsThatDoNotCommuteKeepTheOrderOfRanks multiplies matrices by every
-// algorithm that keeps the order of ranks, whatever the root; the others refuse, by
-// name, on every rank.
+// TestProductsThatDoNotCommuteKeepTheOrderOfRanks multiplies matrices with every algorithm that
+// keeps the order of ranks, whatever the root. The others return an error with their name on
+// every rank.
 func TestProductsThatDoNotCommuteKeepTheOrderOfRanks(t *testing.T) {
 	t.Parallel()
 	sizes := []int{2, 3, 4, 7, 10}
@@ -245,7 +245,7 @@ func TestProductsThatDoNotCommuteKeepTheOrderOfRanks(t *testing.T) {
 	require.Contains(t, refused, "allreduce by ring")
 }
 
-// keepOrder runs one collective by all algorithms.
+// keepOrder runs one collective with all algorithms.
 func keepOrder(t *testing.T, w *world, x *ordered, refused map[string]bool) {
 	t.Helper()
 	roots := 1

@@ -12,14 +12,14 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// reduction is an AllReduce whose bits depend on the order: of whole buffers, or of
-// forests over a number of shards, some of them empty.
+// reduction is an AllReduce whose bits depend on the order. It is over whole buffers, or over
+// forests of shards, some of them empty.
 type reduction struct {
 	n, shards int // shards is 0 for whole buffers
 	by        string
 }
 
-// leafOf is what is in a shard; nil for the empty ones.
+// leafOf returns the data of a shard, nil for an empty shard.
 func leafOf[T collective.Number](s, n int) []T {
 	if s%5 == 3 {
 		return nil
@@ -27,7 +27,7 @@ func leafOf[T collective.Number](s, n int) []T {
 	return hostile[T](uint64(1000+s), n)
 }
 
-// reduceBits gives the bits of the result, which all ranks must have.
+// reduceBits returns the bits of the result, which must be the same on all ranks.
 func reduceBits[T collective.Number](t *testing.T, w *world, op collective.Op[T], x reduction) string {
 	t.Helper()
 	outs := make([][]T, w.p)
@@ -53,8 +53,8 @@ func reduceBits[T collective.Number](t *testing.T, w *world, op collective.Op[T]
 	return bitsOf(outs[0])
 }
 
-// folded is the definition: the aligned binary tree over shards, or the canonical tree
-// over ranks, written out as a recursion.
+// folded computes the result by definition: the aligned binary tree over shards, or the
+// canonical tree over ranks, as a recursion.
 func folded[T collective.Number](join func(a, b T) T, p int, x reduction) string {
 	both := func(a, b []T) []T {
 		if a == nil || b == nil {
@@ -71,7 +71,7 @@ func folded[T collective.Number](join func(a, b T) T, p int, x reduction) string
 		leaves = append(leaves, leafOf[T](s, x.n))
 	}
 	if x.shards == 0 {
-		pairs := p // ranks without a partner in a power of two
+		pairs := p // ranks beyond a power of two have no partner
 		for pairs&(pairs-1) != 0 {
 			pairs &= pairs - 1
 		}
@@ -106,9 +106,9 @@ func leanOp[T collective.Number]() collective.Op[T] {
 	})
 }
 
-// TestTheSameBitsWhereverRanksLive reduces the same data among ranks in one to six
-// processes, neighbours together and scattered, and in shared memory, by the group's
-// choice and by every canonical algorithm.
+// TestTheSameBitsWhereverRanksLive reduces the same data among ranks in one to six processes,
+// neighbours together and scattered, and in shared memory. It uses the group's choice and every
+// canonical algorithm.
 func TestTheSameBitsWhereverRanksLive(t *testing.T) {
 	t.Parallel()
 	sizes := []int{6}
@@ -158,12 +158,12 @@ func samePlaces[T collective.Number](t *testing.T, w *world, what string, op col
 			want := ""
 			for _, name := range names {
 				k++
-				if name != "" && k%4 != 0 { // the others have their turn in other groups
+				if name != "" && k%4 != 0 { // the others run in other groups
 					continue
 				}
 				x := reduction{n, shards, name}
 				if shards > 0 && !takesForests(name) {
-					continue // each rank folds what it has first
+					continue // each rank folds its own data first
 				}
 				if want == "" {
 					want = folded(join, w.p, x)
@@ -180,8 +180,8 @@ func takesForests(name string) bool {
 	return name == "" || err == nil && a.Forests == algorithm.AnyForest
 }
 
-// TestAnotherOrderHasOtherBits makes sure that the test above can fail: among its data,
-// folding by ranks in turn is not the tree.
+// TestAnotherOrderHasOtherBits makes sure that the test above can fail: on some of its data,
+// folding the ranks one after another does not give the result of the tree.
 func TestAnotherOrderHasOtherBits(t *testing.T) {
 	t.Parallel()
 	x := reduction{n: 37}

@@ -9,19 +9,19 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// call is one rank's part in one primitive, which it checks by itself. n is the length
-// of a block, or of the whole of what is broadcast or reduced.
+// call is one primitive on one rank, which checks the result itself. n is the length of a
+// block, or of the whole buffer for broadcasts and reductions.
 type call struct {
 	coll    program.Collective
 	uneven  bool
 	inPlace bool
 	root    int
 	n       int
-	kind    int // which operator
+	kind    int // index of the operator
 	by      string
 }
 
-// String says which call failed.
+// String describes the call.
 func (x *call) String() string {
 	v := ""
 	if x.uneven {
@@ -30,7 +30,7 @@ func (x *call) String() string {
 	return fmt.Sprintf("%v%s by %q, root %d, n=%d, in place %t, operator %d", x.coll, v, x.by, x.root, x.n, x.inPlace, x.kind)
 }
 
-// counts are the lengths of blocks: n each, or about n, with some that are empty.
+// counts returns the lengths of blocks: n each, or about n, with some empty ones.
 func (x *call) counts(p int) (counts, offsets []int) {
 	counts, offsets = make([]int, p), make([]int, p+1)
 	for r := range counts {
@@ -90,7 +90,7 @@ func doBroadcast[T collective.Number](c *collective.Comm, x *call, opts []collec
 	return same("the value of the root", values[T](x.root, 0, x.n), buf)
 }
 
-// doGather does Gather and AllGather, which differ in who gets the result.
+// doGather calls Gather or AllGather, which differ in the ranks that get the result.
 func doGather[T collective.Number](c *collective.Comm, x *call, opts []collective.Option) error {
 	counts, offsets := x.counts(c.Size())
 	r, total := c.Rank(), offsets[c.Size()]
@@ -151,7 +151,7 @@ func doScatter[T collective.Number](c *collective.Comm, x *call, opts []collecti
 
 func doAllToAll[T collective.Number](c *collective.Comm, x *call, opts []collective.Option) error {
 	p, r := c.Size(), c.Rank()
-	// What rank s sends to rank d; the blocks of s begin at its element 0.
+	// Length of what rank s sends to rank d; the blocks of s begin at its element 0.
 	length := func(s, d int) int {
 		if x.uneven {
 			return x.n * ((s + 2*d) % 3)
@@ -191,7 +191,7 @@ func doAllToAll[T collective.Number](c *collective.Comm, x *call, opts []collect
 	return nil
 }
 
-// doReduce does Reduce, Scan and Exscan, which differ in the ranks that are folded.
+// doReduce calls Reduce, Scan or Exscan, which differ in the ranks that are folded.
 func doReduce[T collective.Number](c *collective.Comm, x *call, opts []collective.Option) error {
 	o := operators[T]()[x.kind%4]
 	r, ranks := c.Rank(), c.Size()
@@ -289,14 +289,14 @@ func callsOf(coll program.Collective, p int, counts []int) []call {
 	return calls
 }
 
-// evenOnly says whether an algorithm takes no counts.
+// evenOnly says whether an algorithm has no form with counts.
 func evenOnly(coll program.Collective, name string) bool {
 	a, err := algorithm.Find(coll, name)
 	return err == nil && a.EvenOnly
 }
 
-// runCalls has the ranks of a group make calls in a row, one in n of them by default.
-// Element types take turns, or, under soak, all have theirs.
+// runCalls has the ranks of a group make one call after another, by default one in n of them.
+// Element types take turns; under soak, every type has every call.
 func runCalls(t *testing.T, w *world, calls []call, n int) {
 	t.Helper()
 	w.run(t, func(c *collective.Comm) error {

@@ -23,11 +23,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// partVariable makes the test binary one process of a group: it holds a part as JSON.
+// partVariable makes the test binary one process of a group. It holds a part as JSON.
 const partVariable = "SUPERSTEP_TEST_PART"
 
-// part is what one process of a group does: a loop of one operation on each of its
-// ranks, until the group fails, or for a number of rounds.
+// part is the task of one process of a group: a loop of one operation on each of its ranks, for
+// a number of rounds or until the group fails.
 type part struct {
 	Process   int
 	Hosts     [][]int
@@ -37,31 +37,31 @@ type part struct {
 	Detection time.Duration
 	Operation string // AllReduce, AllGather or Barrier
 	N         int    // elements
-	Rounds    int    // 0 is until the group fails
-	Rejoin    bool   // try to join the same attempt once more after a failure
+	Rounds    int    // 0 means until the group fails
+	Rejoin    bool   // try to join the same attempt again after a failure
 }
 
-// report is what a process tells, in this order: that it joined, how its ranks ended,
-// and what is left of the group after closing it.
+// report is a message of a process. It sends these in order: that it joined, how its ranks
+// ended, and what is left of the group after closing it.
 type report struct {
 	Joined bool
 	Ends   []ending
 	Closed bool
 	Leaked string // goroutines
-	Fds    int    // sockets more than before
-	Rejoin string // what it is told when it tries
+	Fds    int    // additional open sockets
+	Rejoin string // the error of that attempt
 }
 
 // ending is how a rank ended.
 type ending struct {
 	Text     string // of the error; "" for none
-	Peer     int    // the rank that the error is about, −1 for none
+	Peer     int    // the rank that the error names, −1 for none
 	Timeout  bool
 	Rounds   int
-	WasWrong bool // a result was not what it must be
+	WasWrong bool // a result was wrong
 }
 
-// playPart is the life of such a process; it returns the exit code.
+// playPart runs a part in this process and returns the exit code.
 func playPart(text string) int {
 	go endWithTest()
 	var p part
@@ -76,8 +76,8 @@ func playPart(text string) int {
 	return 0
 }
 
-// endWithTest ends the process when that of the test is gone, which holds the other end of
-// the standard input: many parts go on until something happens.
+// endWithTest ends this process when the process of the test has ended, which holds the other
+// end of standard input. Many parts would otherwise run on until something happens.
 func endWithTest() {
 	io.Copy(io.Discard, os.Stdin)
 	os.Exit(1)
@@ -135,7 +135,7 @@ func (p *part) play(out *json.Encoder) error {
 	return out.Encode(last)
 }
 
-// loop is what one rank does. It knows the result of every round.
+// loop is the loop of one rank. It knows the expected result of every round.
 func (p *part) loop(c *collective.Comm) ending {
 	step := p.operation(c)
 	for k := 0; p.Rounds == 0 || k < p.Rounds; k++ {
@@ -156,7 +156,8 @@ func (p *part) loop(c *collective.Comm) ending {
 	return ending{Peer: -1, Rounds: p.Rounds}
 }
 
-// operation returns one round of the operation, which says whether its result is right.
+// operation returns a function for one round of the operation, which says whether the result is
+// right.
 func (p *part) operation(c *collective.Comm) func(k int) (bool, error) {
 	size, r := c.Size(), c.Rank()
 	switch p.Operation {
@@ -196,7 +197,7 @@ func (p *part) operation(c *collective.Comm) func(k int) (bool, error) {
 	}
 }
 
-// openSockets is the number of sockets that this process holds.
+// openSockets returns the number of open sockets of this process.
 func openSockets() int {
 	links, err := filepath.Glob("/proc/self/fd/*")
 	if err != nil {
@@ -217,7 +218,7 @@ type child struct {
 	says *json.Decoder
 }
 
-// spawn starts the processes of a group, each with its part of what all do, and waits
+// spawn starts the processes of a group, each with its own copy of the part all, and waits
 // until all have joined.
 func spawn(t *testing.T, all part) []*child {
 	t.Helper()
@@ -264,16 +265,16 @@ func (c *child) signal(t *testing.T, s syscall.Signal) {
 	require.NoError(t, c.cmd.Process.Signal(s))
 }
 
-// after waits for a time that is the very subject of a case.
+// after waits for a time that is itself part of a case.
 func after(d time.Duration) {
 	if d > 0 {
 		<-time.After(d)
 	}
 }
 
-// requireSurvivors waits for all children but the victim to fail, and requires that all
-// their ranks name a rank of the victim, and, where the process of rank 0 lives to say
-// what happened first, in the same words. It returns these words.
+// requireSurvivors waits for all children but the victim to fail. All their ranks must name a
+// rank of the victim. If the process of rank 0 survives to report what happened first, all must
+// use the same words. It returns these words.
 func requireSurvivors(t *testing.T, children []*child, hosts [][]int, victim int) string {
 	t.Helper()
 	var first ending

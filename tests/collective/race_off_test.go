@@ -2,6 +2,6 @@
 
 package collective_test
 
-// raced says that the race detector runs, which makes everything several times slower and
-// finds what it finds in fewer cases as well.
+// raced says that the race detector is on. It makes everything several times slower, and fewer
+// cases are enough for it.
 const raced = false

@@ -6,8 +6,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// rootedCases has Gloo's numbers of ranks and counts for the collectives with a root;
-// every rank is the root in turn. Groups of 3, 5 and 6 are ours.
+// rootedCases has Gloo's numbers of ranks and counts for the collectives with a root. Every
+// rank is the root in turn. Groups of 3, 5 and 6 are added here.
 var rootedCases = map[program.Collective][]int{
 	program.Broadcast: {0, 1, 10, 100, 1000},
 	program.Gather:    {0, 1, 10, 100, 1000},
@@ -29,7 +29,7 @@ func TestRootedInMemory(t *testing.T) {
 	}
 }
 
-// TestRootedOverTCP runs it over the loopback interface.
+// TestRootedOverTCP runs the table over the loopback interface.
 func TestRootedOverTCP(t *testing.T) {
 	t.Parallel()
 	places := [][][]int{spread(2, 2), spread(4, 4), deal(7, 3)}

@@ -9,10 +9,9 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// TestSmallSocketBuffersDoNotDeadlock is XGBoost's probe: sockets of 4 KiB hold little
-// of the 64 KiB, or 1 MiB, that each rank sends, so that whoever sends before it
-// receives, and waits until it is gone, waits for ever. Every primitive and algorithm
-// has its turn.
+// TestSmallSocketBuffersDoNotDeadlock is XGBoost's test for deadlocks. Sockets of 4 KiB hold
+// little of the 64 KiB, or 1 MiB, that each rank sends. A rank that sends everything before it
+// receives would wait for ever. The test runs every primitive and algorithm.
 func TestSmallSocketBuffersDoNotDeadlock(t *testing.T) {
 	t.Parallel()
 	const kib = 1 << 10 / 8 // float64 elements
@@ -40,7 +39,7 @@ func TestSmallSocketBuffersDoNotDeadlock(t *testing.T) {
 	}
 }
 
-// sendMuch has every rank bring n elements to a collective, and checks what comes.
+// sendMuch calls a collective with n elements from every rank, and checks the result.
 func sendMuch(c *collective.Comm, coll program.Collective, name string, n int) error {
 	switch coll {
 	case program.AllReduce:

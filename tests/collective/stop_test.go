@@ -9,16 +9,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAStoppedProcessIsLeftBehind stops a process for longer than may be. The others
-// end, and go on without it in the next attempt, at the same store; when it wakes, it
-// learns that it is out, cannot come back, and disturbs nobody.
+// TestAStoppedProcessIsLeftBehind stops a process for longer than the timeout. The others fail
+// and continue without it in the next attempt, at the same store. When the process continues,
+// it learns that it is excluded, cannot come back, and disturbs nobody.
 func TestAStoppedProcessIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	type testCase struct {
 		p, victim int
 		operation string
 		n         int
-		detection time.Duration // 0 is the default
+		detection time.Duration // 0 means the default
 	}
 	const short = 2000 * time.Millisecond
 	cases := []testCase{{3, 2, "AllReduce", 1000, short}, {2, 0, "Barrier", 0, short}}
@@ -47,7 +47,7 @@ func TestAStoppedProcessIsLeftBehind(t *testing.T) {
 			requireGone(t, children, x.victim)
 			t.Logf("known after %v: %s", known, text)
 
-			// The next attempt runs while the zombie wakes.
+			// The next attempt runs while the stopped process continues.
 			next := all
 			next.Attempt, next.Rounds, next.Detection = 2, 300, 0
 			next.Operation, next.N = "AllReduce", 100

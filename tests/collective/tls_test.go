@@ -47,7 +47,7 @@ func newAuthority(t *testing.T, name string) *authority {
 	return a
 }
 
-// sign makes a certificate for a process of this machine, good for both roles.
+// sign makes a certificate for a process of this machine, valid for client and server.
 func (a *authority) sign(t *testing.T) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -64,8 +64,8 @@ func (a *authority) sign(t *testing.T) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// TestEverythingUnderTLS runs all primitives and algorithms between processes that show
-// each other certificates.
+// TestEverythingUnderTLS runs all primitives and algorithms between processes that authenticate
+// each other by certificates.
 func TestEverythingUnderTLS(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t, "the group's")
@@ -92,8 +92,8 @@ func TestEverythingUnderTLS(t *testing.T) {
 	}
 }
 
-// TestWhoHasNoCertificateStaysOutside has strangers want to join a group under TLS that
-// waits for its last process, which then comes, and finds its place free.
+// TestWhoHasNoCertificateStaysOutside has strangers try to join a TLS group that waits for its
+// last process. That process then comes, and its place is still free.
 func TestWhoHasNoCertificateStaysOutside(t *testing.T) {
 	t.Parallel()
 	ca, other := newAuthority(t, "the group's"), newAuthority(t, "another's")

@@ -12,11 +12,11 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// value is element i of what a rank brings: from 1 to 101, so that sums of 100 ranks
+// value is element i of a rank's input. It lies between 1 and 101, so that sums over 100 ranks
 // are exact in float32, in any order.
 func value[T collective.Number](rank, i int) T { return T((rank*37+i*7)%101 + 1) }
 
-// values are n elements of a rank from element lo on.
+// values returns n elements of a rank from element lo on.
 func values[T collective.Number](rank, lo, n int) []T {
 	x := make([]T, n)
 	for i := range x {
@@ -25,10 +25,10 @@ func values[T collective.Number](rank, lo, n int) []T {
 	return x
 }
 
-// power is the like for products: 1 or 2, so that products of 100 ranks are exact.
+// power is the same for products: 1 or 2, so that products over 100 ranks are exact.
 func power[T collective.Number](rank, i int) T { return T(1 + (rank*5+i*3)%7/4) }
 
-// operator is one whose result is known whatever the order.
+// operator is an operator whose result is known whatever the order.
 type operator[T collective.Number] struct {
 	op     collective.Op[T]
 	brings func(rank, i int) T
@@ -44,7 +44,7 @@ func operators[T collective.Number]() []operator[T] {
 	}
 }
 
-// input is what a rank brings.
+// input returns the input of a rank.
 func (o *operator[T]) input(rank, n int) []T {
 	x := make([]T, n)
 	for i := range x {
@@ -53,8 +53,8 @@ func (o *operator[T]) input(rank, n int) []T {
 	return x
 }
 
-// expect compares elements [lo, lo+len(got)) of the fold over ranks [0, p) with what a
-// loop over the ranks gives.
+// expect compares elements [lo, lo+len(got)) of the fold over ranks [0, p) with the result of a
+// loop over the ranks.
 func (o *operator[T]) expect(p, lo int, got []T) error {
 	for i, v := range got {
 		want := o.brings(0, lo+i)
@@ -81,7 +81,7 @@ func same[T collective.Number](what string, want, got []T) error {
 	return nil
 }
 
-// bitsOf tells all values apart that have different bits.
+// bitsOf returns a text that differs for values with different bits.
 func bitsOf[T collective.Number](x []T) string {
 	var b bytes.Buffer
 	if err := binary.Write(&b, binary.LittleEndian, x); err != nil {
@@ -98,8 +98,8 @@ var magnitudes = func() (m [25]float64) {
 	return m
 }()
 
-// hostile is data whose sums have other bits in every other order: magnitudes from
-// 1e-8 to 1e16, of both signs. Integers keep the low bits.
+// hostile returns data whose sums have other bits in every other order: magnitudes from 1e-8 to
+// 1e16, of both signs. Integers keep the low bits.
 func hostile[T collective.Number](seed uint64, n int) []T {
 	r := rand.New(rand.NewPCG(seed, 41))
 	x := make([]T, n)
@@ -118,8 +118,8 @@ func hostile[T collective.Number](seed uint64, n int) []T {
 	return x
 }
 
-// named lists the algorithms for a collective that serve the parameters, by name. The
-// first is "", the group's own choice.
+// named lists the algorithms for a collective that support the parameters, by name. The first
+// is "", the group's own choice.
 func named(c program.Collective, pr algorithm.Params) []string {
 	names := []string{""}
 	for _, a := range algorithm.For(c) {
@@ -130,7 +130,7 @@ func named(c program.Collective, pr algorithm.Params) []string {
 	return names
 }
 
-// arranged adds the other ways to arrange p ranks in rows and columns, and groups.
+// arranged adds the other ways to arrange p ranks in rows and columns, and in groups.
 func arranged(names []string, p int) []string {
 	for d := 2; d <= p; d++ {
 		if d <= 3 || d == p {
@@ -147,7 +147,7 @@ func arranged(names []string, p int) []string {
 	return names
 }
 
-// sample says whether case k of a table runs: all under soak, else one in n.
+// sample says whether case k of a table runs: always under soak, else once in n.
 func sample(k, n int) bool { return soak || k%n == 0 }
 
 // asked turns the name of an algorithm into options.

@@ -1,5 +1,5 @@
-// Command commitjobs is a program whose job writes much, so that there is time to end
-// the processes of a cluster while its output is put together.
+// Command commitjobs is a program whose job writes much, so that there is time to kill
+// processes of a cluster while its output is assembled.
 package main
 
 import (
@@ -51,10 +51,10 @@ var job = engine.Define("commitjobs", func(b *engine.Builder, a args) error {
 	return nil
 })
 
-// hold is a sink that holds up those behind it when they are about to be seen.
+// hold is a sink that delays the sinks after it when their output is about to become visible.
 type hold struct {
 	path    string
-	resumed bool // in this process, which holds up nobody
+	resumed bool // in this process, where nothing is delayed
 }
 
 func (h *hold) Begin() error             { return nil }

@@ -18,7 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/middlebox"
 )
 
-// boxedStore is a store in which process 0 is to be found behind a middlebox.
+// boxedStore is a store that gives the address of a middlebox in place of that of process 0.
 type boxedStore struct {
 	membership.Store
 	box *middlebox.Box
@@ -32,26 +32,26 @@ func (s boxedStore) Set(ctx context.Context, key string, value []byte) error {
 	return s.Store.Set(ctx, key, []byte(address))
 }
 
-// greetings is how many bytes of a connection are proof, hello and answers, or the list of
-// all ranks. What is damaged there costs another try, or the connection; who waits for what
-// is missing there waits until the time for joining is over, which every second seed of the
-// full count does.
+// greetings is the number of bytes of a connection that are proof, hello and answers, or the
+// list of all ranks. Damage there costs another attempt, or the connection. A rank that waits
+// for missing bytes there waits until the time for joining is over, which every second seed of
+// the full count does.
 const greetings = 300
 
-// stallTime is how long no rank makes progress until they say so: much longer than a busy
-// machine keeps all of them from their turns. Few seeds wait for it.
+// stallTime is the time without progress on any rank after which the ranks report a standstill.
+// It is much longer than a busy machine keeps all of them from running. Few seeds wait for it.
 const stallTime = 3 * time.Second
 
-// TestBytesDamagedBetweenRanks runs small collectives among processes with a middlebox on all their
-// connections, of data and of control, that does one wrong thing. Every rank ends with
-// the right result or an error, which is the same for all who had come together; and
-// where bytes were damaged, it says so, or that a message is missing.
+// TestBytesDamagedBetweenRanks runs small collectives among processes with a middlebox on all
+// their connections, of data and of control, that commits one fault. Every rank ends with the
+// right result or with an error, which is the same for all ranks that had joined. If bytes were
+// damaged, the error says so, or that a message is missing.
 func TestBytesDamagedBetweenRanks(t *testing.T) {
 	n, at := 250, 8
 	if soak {
 		n, at = 10_000, 32
 	}
-	var struck, failed, damaged [middlebox.Cut + 1]int // behind greetings
+	var struck, failed, damaged [middlebox.Cut + 1]int // after the greetings
 	var mu sync.Mutex
 	var running sync.WaitGroup
 	turns := make(chan struct{}, at)
@@ -109,14 +109,14 @@ func TestBytesDamagedBetweenRanks(t *testing.T) {
 			var first error
 			for _, e := range endings {
 				switch {
-				case e.err == nil || !e.joined: // its group has not come to be, or is over
+				case e.err == nil || !e.joined: // its group has not formed, or has ended
 				case first == nil:
 					first = e.err
-				case e.err.Error() != first.Error() && f.Kind != middlebox.Cut: // of which both ends only see that the other is gone
+				case e.err.Error() != first.Error() && f.Kind != middlebox.Cut: // both ends only see that the other one is gone
 					say("different causes")
 				}
-				// Behind what is missing nothing may come any more: then that is a standstill, or
-				// the others have done all that they had to do, and left.
+				// After lost bytes nothing may arrive any more. That is a standstill, or the
+				// others have finished and left.
 				standstill := errors.Is(e.err, membership.ErrTimeout) || f.Kind == middlebox.Lose && errors.Is(e.err, membership.ErrLeft)
 				if e.err != nil && !told && f.Kind != middlebox.Cut && !standstill && f.At >= greetings {
 					say("nobody says that anything was damaged")

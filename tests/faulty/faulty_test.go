@@ -16,18 +16,18 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
-// collectives are those that are tried.
+// collectives are the collectives under test.
 var collectives = []program.Collective{program.AllReduce, program.AllGather, program.Broadcast, program.Barrier}
 
-// modes have runs that stay on one goroutine, runs of many segments, and stripes.
+// modes have runs on one goroutine, runs of many segments, and stripes.
 var modes = []execute.Options{
 	{Segment: 1 << 20, SerialLimit: 1 << 20},
 	{Segment: 128, SerialLimit: -1},
 	{Segment: 256, SerialLimit: -1, Channels: 2},
 }
 
-// some draws a scenario in which a kind of fault, as it is written in a plan, hits a
-// message early on a connection, or several.
+// some draws a scenario in which a kind of fault, in the notation of plans, hits one or several
+// early messages of a connection.
 func some(r *rand.Rand, fault, suffix string) *scenario {
 	s := &scenario{p: 2 + r.IntN(4), ops: 1 + r.IntN(4), each: 1 + r.IntN(64), opt: modes[r.IntN(len(modes))], stall: time.Second}
 	for {
@@ -51,7 +51,7 @@ func some(r *rand.Rand, fault, suffix string) *scenario {
 	return s
 }
 
-// times is a count, or a tenth of it.
+// times returns a count, or a tenth of it.
 func times(n int) int {
 	if soak {
 		return n
@@ -59,8 +59,7 @@ func times(n int) int {
 	return n / 10
 }
 
-// seeds runs what is drawn from each of so many seeds, and returns how many runs
-// ended with an error.
+// seeds runs the scenarios drawn from n seeds, and returns how many runs ended with an error.
 func seeds(t *testing.T, first, n uint64, fault, suffix string, run func(t testing.TB, s *scenario) error) (failed int) {
 	for seed := first; seed < first+n; seed++ {
 		s := some(rand.New(rand.NewPCG(seed, 0)), fault, suffix)
@@ -71,8 +70,8 @@ func seeds(t *testing.T, first, n uint64, fault, suffix string, run func(t testi
 	return failed
 }
 
-// noticed are the kinds that must not lead to a wrong result above a mesh: payloads
-// that were corrupted there are as the sender meant them.
+// noticed are the kinds of faults that must not lead to a wrong result above a mesh. A payload
+// that is corrupted there counts as what the sender meant.
 var noticed = []string{"drop", "duplicate", "truncate", "corrupt header", "cut"}
 
 func TestFaultsInMemory(t *testing.T) {
@@ -135,15 +134,15 @@ func TestDelaysChangeNothing(t *testing.T) {
 	}
 }
 
-// A cut names the ranks at its ends, to all, and the operation. Only the last message of
-// an operation on the wire may be cut off when the sender has ended that operation and has
-// not begun the next: then it is in none.
+// The error about a cut names the ranks at its ends, to all, and the operation. Only the last
+// message of an operation may be on the wire when the sender has ended that operation and not
+// begun the next. A cut at that message belongs to no operation.
 func TestCutsNameTheirEnds(t *testing.T) {
 	for _, wire := range []bool{false, true} {
 		for i := range times(60) {
 			p := 2 + i%4
 			from, to, at := i%p, (i+1)%p, 1+i%3
-			last := 2 * (p - 1) // of what a rank of the ring sends in an operation
+			last := 2 * (p - 1) // last message that a rank of the ring sends in an operation
 			s := &scenario{plan: fmt.Sprintf("seed %d; cut %d->%d #%d", i, from, to, at), coll: program.AllReduce, algo: "ring",
 				p: p, ops: 3, each: 8, opt: modes[i%2], wire: wire}
 			var lost *membership.PeerError
@@ -156,7 +155,7 @@ func TestCutsNameTheirEnds(t *testing.T) {
 	}
 }
 
-// A message that is lost when all wait for it is a standstill, which says so.
+// A lost message that all wait for is a standstill, and the error says so.
 func TestDropsAreAStandstill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scenario{plan: "drop 1->2 #1", coll: program.Barrier, algo: "dissemination", p: 3, ops: 1, stall: time.Second}

@@ -33,12 +33,12 @@ type scenario struct {
 	coll   program.Collective
 	algo   string
 	p, ops int
-	each   int // elements of a chunk of p
+	each   int // elements of each of the p chunks
 	opt    execute.Options
-	wire   bool           // the plan is carried out on the wire
-	box    *middlebox.Box // between all processes, where not nil
-	group  string         // its name
-	limit  time.Duration  // of joining and connecting; 0: the default
+	wire   bool           // the faults are injected on the wire
+	box    *middlebox.Box // between all processes, if not nil
+	group  string         // name of the group
+	limit  time.Duration  // for joining and connecting; 0 means the default
 	secret []byte
 	bare   bool // without checksums of payloads
 	stall  time.Duration
@@ -49,15 +49,15 @@ func (s *scenario) String() string {
 		s.plan, s.ops, s.coll, s.algo, s.p, s.each, s.opt, s.wire, s.bare)
 }
 
-// ending is how a rank came out of a scenario.
+// ending is how a scenario ended for a rank.
 type ending struct {
 	done   int    // operations that returned no error
-	err    error  // of the one after them
-	joined bool   // the group came together
+	err    error  // error of the operation after them
+	joined bool   // the group was formed
 	wrong  string // what is wrong with a result that came without an error
 }
 
-// value is element e of what a rank brings to an operation.
+// value is element e of a rank's input to an operation.
 func value(seq, rank, e int) uint64 {
 	x := uint64(seq)<<40 ^ uint64(rank)<<32 ^ uint64(e)
 	x = (x ^ x>>31) * 0xbf58476d1ce4e5b9
@@ -74,13 +74,13 @@ func (sums) Fold(dst, left, right []byte) {
 	}
 }
 
-// world is what the ranks of a run have in common.
+// world is the state that the ranks of a run share.
 type world struct {
 	*scenario
 	progs   []*program.Program
 	layout  program.Layout
 	what    mesh.Operation
-	entered []atomic.Int32 // ranks that have begun each operation
+	entered []atomic.Int32 // number of ranks that have begun each operation
 	endings []ending
 }
 
@@ -100,7 +100,7 @@ func (s *scenario) world(t testing.TB) *world {
 	return w
 }
 
-// owner is the rank that brings element e of the result of an AllGather or Broadcast.
+// owner returns the rank whose input is element e of the result of an AllGather or Broadcast.
 func (w *world) owner(e int) int {
 	if w.coll == program.Broadcast {
 		return w.progs[0].Root
@@ -117,7 +117,7 @@ func (w *world) owner(e int) int {
 	return -1
 }
 
-// want is element e of the result of an operation.
+// want returns element e of the result of an operation.
 func (w *world) want(seq, e int) (x uint64) {
 	if !w.coll.Reduces() {
 		return value(seq, w.owner(e), e)
@@ -128,7 +128,7 @@ func (w *world) want(seq, e int) (x uint64) {
 	return x
 }
 
-// rank runs all operations on a node, and ends at the first error.
+// rank runs all operations on a node, until the first error.
 func (w *world) rank(node mesh.Node) {
 	r := node.Rank()
 	end := &w.endings[r]
@@ -176,8 +176,8 @@ func (w *world) check(seq int, prog *program.Program, out []byte) string {
 	return ""
 }
 
-// inMemory runs the scenario with ranks that are goroutines of one process, which a
-// membership of its own watches over. It is for bubbles of virtual time.
+// inMemory runs the scenario with ranks that are goroutines of one process, with a membership
+// service of their own. It is for synctest bubbles with virtual time.
 func (s *scenario) inMemory(t testing.TB, plan mesh.FaultPlan) []ending {
 	w := s.world(t)
 	local := mesh.NewLocal(s.p)
@@ -210,7 +210,7 @@ func (s *scenario) inMemory(t testing.TB, plan mesh.FaultPlan) []ending {
 	return w.endings
 }
 
-// overTCP runs the scenario with a process, as far as a mesh can tell, for each rank.
+// overTCP runs the scenario with a mesh process for each rank.
 func (s *scenario) overTCP(t testing.TB, plan mesh.FaultPlan) []ending {
 	w, store := s.world(t), membership.NewMemoryStore()
 	var all sync.WaitGroup
@@ -261,7 +261,7 @@ func (s *scenario) overTCP(t testing.TB, plan mesh.FaultPlan) []ending {
 			w.rank(node)
 			ctx, cancel := context.WithTimeout(context.Background(), bound)
 			defer cancel()
-			_ = home.Leave(ctx) // a group that has failed has said so
+			_ = home.Leave(ctx) // a group that has failed has reported that
 			_ = m.Close()
 			home.Close()
 		})
@@ -270,11 +270,11 @@ func (s *scenario) overTCP(t testing.TB, plan mesh.FaultPlan) []ending {
 	return w.endings
 }
 
-// bound is the time in which every run ends, also on a slow machine under load.
+// bound is the time in which every run ends, even on a slow machine under load.
 const bound = 4 * time.Minute
 
-// run runs the scenario and checks what holds of all: that it ends, that no result is
-// wrong, and that errors are the same and of a known kind. It returns the error.
+// run runs the scenario and checks the common requirements: it ends, no result is wrong, and
+// errors are the same and of a known kind. It returns the error.
 func (s *scenario) run(t testing.TB, how func(*scenario, testing.TB, mesh.FaultPlan) []ending) error {
 	plan, err := mesh.ParseFaultPlan(s.plan)
 	require.NoError(t, err)
@@ -298,7 +298,7 @@ func (s *scenario) run(t testing.TB, how func(*scenario, testing.TB, mesh.FaultP
 	return err
 }
 
-// requireKnown checks that an error is of a kind that callers can tell.
+// requireKnown checks that an error is of a kind that callers can recognise.
 func requireKnown(t testing.TB, err error, s *scenario) {
 	var peer *membership.PeerError
 	var mismatch *membership.MismatchError

@@ -2,5 +2,5 @@
 
 package faulty_test
 
-// soak runs the full counts; by default about a tenth of them is run.
+// soak runs the full counts; the default is about a tenth of them.
 const soak = false

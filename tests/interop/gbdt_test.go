@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// trip is a row of the training here, with a label for each kind of objective.
+// trip is a row of training data, with a label for each kind of objective.
 type trip struct {
 	Km, Hour    float64
 	Kind        *int64
@@ -44,8 +44,7 @@ func trips() []trip {
 	return made
 }
 
-// Boosted trees that were trained here, by every objective, predict in XGBoost and LightGBM
-// what they predict here.
+// Boosted trees trained here with every objective predict the same in XGBoost and LightGBM.
 func TestTrainedHere(t *testing.T) {
 	params := []gbdt.Params{
 		{Objective: gbdt.Squared, LabelCol: "real"},
@@ -109,7 +108,7 @@ func TestTrainedHere(t *testing.T) {
 	for _, python := range pythons(t, "xgboost") {
 		for i, a := range work(t, python, x) {
 			if a.Error != "" && name(i) == "quantile" {
-				continue // since 2.0
+				continue // only since 2.0
 			}
 			require.Empty(t, a.Error, x[i].Model)
 			requireNear(t, want[i], a.Margin, 1e-6, a.Version+" "+x[i].Model)

@@ -1,7 +1,7 @@
 // Package interop takes models to other libraries and back: to XGBoost, LightGBM and
-// onnxruntime, as Python has them. Pythons are those in the environment variable
-// SUPERSTEP_PYTHON, a list of paths, or python3 on the PATH; a library that none of them has
-// is skipped, which the log of the test says.
+// onnxruntime for Python. The environment variable SUPERSTEP_PYTHON lists paths of Pythons;
+// without it, python3 on the PATH is used. If no Python has a library, its tests are skipped,
+// and the log says so.
 package interop
 
 import (
@@ -18,9 +18,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/superstep-ml/superstep/algorithms/lightgbm"
+	"github.com/superstep-ml/superstep/algorithms/interchange/lightgbm"
+	"github.com/superstep-ml/superstep/algorithms/interchange/xgboost"
 	"github.com/superstep-ml/superstep/algorithms/tree"
-	"github.com/superstep-ml/superstep/algorithms/xgboost"
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
@@ -50,7 +50,7 @@ func pythons(t *testing.T, module string) []string {
 	return found
 }
 
-// task is what worker.py is asked to do.
+// task is a task for worker.py.
 type task struct {
 	Library     string           `json:"library"`
 	Do          string           `json:"do"`
@@ -75,7 +75,7 @@ type answer struct {
 	Error              string
 }
 
-// work has a Python do tasks.
+// work has a Python carry out tasks.
 func work(t *testing.T, python string, tasks []task) []answer {
 	dir := t.TempDir()
 	data, err := json.Marshal(tasks)
@@ -85,7 +85,7 @@ func work(t *testing.T, python string, tasks []task) []answer {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	c := proctest.CommandContext(ctx, python, filepath.Join("testdata", "worker.py"), in, out)
-	c.Env = append(os.Environ(), "OMP_NUM_THREADS=1") // small work: threads would wait for each other
+	c.Env = append(os.Environ(), "OMP_NUM_THREADS=1") // the work is small, and threads would wait for each other
 	text, err := c.CombinedOutput()
 	require.NoError(t, err, "%s", text)
 	data, err = os.ReadFile(out)
@@ -96,7 +96,7 @@ func work(t *testing.T, python string, tasks []task) []answer {
 	return answers
 }
 
-// cells are rows as JSON has them.
+// cells converts rows for JSON.
 func cells(rows [][]float64) [][]any {
 	made := make([][]any, len(rows))
 	for i, row := range rows {
@@ -125,8 +125,8 @@ const (
 
 var types = []string{"float", "float", "float", "float", "c", "c"}
 
-// drawRows returns rows with missing values, on few enough different values that they fall
-// on thresholds too; single has them all be float32 values.
+// drawRows returns rows with missing values. They have so few different values that some equal
+// thresholds. With single, all values are float32.
 func drawRows(r *rand.Rand, n int, single bool) [][]float64 {
 	rows := make([][]float64, n)
 	for i := range rows {
@@ -150,18 +150,18 @@ func drawRows(r *rand.Rand, n int, single bool) [][]float64 {
 	return rows
 }
 
-// drawing says what ensembles are drawn.
+// drawing says which ensembles are drawn.
 type drawing struct {
 	trees, outputs int
 	single         bool
 	average        bool
 	weights        bool
 	vectors        bool // leaves have values for all outputs
-	zeros          bool // nodes may take zeros for missing
+	zeros          bool // nodes may treat zeros as missing
 	base           []float64
 }
 
-// draw returns an ensemble with all that nodes can be.
+// draw returns an ensemble with every feature that nodes can have.
 func (f drawing) draw(r *rand.Rand) *tree.Ensemble {
 	e := &tree.Ensemble{Outputs: f.outputs, Base: f.base, Average: f.average, Single: f.single}
 	for i := range features {
@@ -185,7 +185,8 @@ func (f drawing) draw(r *rand.Rand) *tree.Ensemble {
 	return e
 }
 
-// split gives a node children, so that right ones do not always follow left ones.
+// split gives a node children, in such an order that right children do not always follow left
+// ones.
 func (f drawing) split(r *rand.Rand, t *tree.Tree, at, depth int) {
 	n := &t.Nodes[at]
 	n.Value, n.Cover, n.Count = r.NormFloat64()/8, float64(1+r.IntN(100)), int64(r.IntN(100))
@@ -235,7 +236,7 @@ func (f drawing) split(r *rand.Rand, t *tree.Tree, at, depth int) {
 	f.split(r, t, right, depth-1)
 }
 
-// margins goes through the trees node by node, by the definitions of package tree.
+// margins walks the trees node by node, by the definitions of package tree.
 func margins(e *tree.Ensemble, row []float64) []float64 {
 	sums, counts := make([]float64, e.Outputs), make([]float64, e.Outputs)
 	for i := range e.Trees {
@@ -268,7 +269,7 @@ func allMargins(e *tree.Ensemble, rows [][]float64) []float64 {
 	return all
 }
 
-// requireNear wants numbers within a share of their size, or of 1.
+// requireNear requires that numbers agree within a share of their size, or of 1.
 func requireNear(t testing.TB, want, got []float64, share float64, what string) {
 	require.Len(t, got, len(want), what)
 	for i := range want {
@@ -277,7 +278,8 @@ func requireNear(t testing.TB, want, got []float64, share float64, what string) 
 	}
 }
 
-// What is written is read back as something that gives the same, which takes no Python.
+// A file written here is read back as a model that gives the same results. This needs no
+// Python.
 func TestReadBack(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	rows := drawRows(r, 100, true)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/superstep-ml/superstep/algorithms/lightgbm"
+	"github.com/superstep-ml/superstep/algorithms/interchange/lightgbm"
 )
 
 func lightgbmPredictions(m *lightgbm.Model, rows [][]float64) []float64 {
@@ -25,8 +25,8 @@ func lightgbmPredictions(m *lightgbm.Model, rows [][]float64) []float64 {
 	return all
 }
 
-// rawScores are margins as LightGBM has them: those of averages are sums. The base is in
-// each tree of an average, once elsewhere.
+// rawScores returns margins as LightGBM computes them: for averages they are sums. An average
+// has the base in each tree, and other models have it once.
 func rawScores(m *lightgbm.Model, rows [][]float64) []float64 {
 	all := allMargins(m.Ensemble, rows)
 	if m.Ensemble.Average {
@@ -45,8 +45,8 @@ func rawScores(m *lightgbm.Model, rows [][]float64) []float64 {
 	return all
 }
 
-// unknown tells whether an answer is that of a version before 3, whose name of one objective
-// was another.
+// unknown says whether an answer is from a version before 3, in which one objective had another
+// name.
 func unknown(a answer, objective string) bool {
 	return objective == "rank_xendcg" && strings.Contains(a.Error, "Unknown objective type name")
 }
@@ -82,7 +82,7 @@ func lightgbmModels(t *testing.T, r *rand.Rand) map[string]*lightgbm.Model {
 	return models
 }
 
-// What is written here predicts there what it predicts here.
+// A model written here gives the same predictions there.
 func TestLightGBMReadsOurs(t *testing.T) {
 	for _, python := range pythons(t, "lightgbm") {
 		r := rand.New(rand.NewPCG(5, 6))
@@ -116,7 +116,7 @@ func TestLightGBMReadsOurs(t *testing.T) {
 	}
 }
 
-// What is trained there predicts here what it predicts there, and goes back.
+// A model trained there gives the same predictions here, and after going back.
 func TestLightGBMThereAndBack(t *testing.T) {
 	for _, python := range pythons(t, "lightgbm") {
 		r := rand.New(rand.NewPCG(7, 8))
@@ -130,7 +130,7 @@ func TestLightGBMThereAndBack(t *testing.T) {
 		var tasks []task
 		for _, objective := range append(lightgbm.Objectives(), "dart", "rf", "zero", "none", "onehot", "sparse") {
 			if objective == "custom" {
-				continue // takes a function
+				continue // this objective takes a function
 			}
 			k := task{Library: "lightgbm", Do: "train", Rows: cells(rows), Rounds: 4, Categorical: []int{4, 5}, Model: filepath.Join(dir, objective+".txt")}
 			k.Params = map[string]any{"objective": objective, "num_leaves": 8, "min_data_in_leaf": 5, "min_data_per_group": 5, "max_cat_to_onehot": 1, "seed": 1}

@@ -12,13 +12,13 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/forest"
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
+	"github.com/superstep-ml/superstep/algorithms/interchange/onnx"
 	"github.com/superstep-ml/superstep/algorithms/model"
-	"github.com/superstep-ml/superstep/algorithms/onnx"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// ride is a row of the training here.
+// ride is a row of training data.
 type ride struct {
 	Km    float64
 	Hour  float64
@@ -45,8 +45,7 @@ func rides() []ride {
 	return made
 }
 
-// Boosted trees and forests that were trained here predict in onnxruntime what they predict
-// here.
+// Boosted trees and forests trained here give the same predictions in onnxruntime.
 func TestONNXRuntimeReadsOurs(t *testing.T) {
 	found := pythons(t, "onnxruntime")
 	features := []string{"km", "hour", "car"}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/superstep-ml/superstep/algorithms/xgboost"
+	"github.com/superstep-ml/superstep/algorithms/interchange/xgboost"
 )
 
 func predictions(m *xgboost.Model, rows [][]float64) []float64 {
@@ -24,7 +24,7 @@ func predictions(m *xgboost.Model, rows [][]float64) []float64 {
 	return all
 }
 
-// xgboostModels draws models of every objective and of all that ensembles can be.
+// xgboostModels draws models of every objective and with everything that ensembles can have.
 func xgboostModels(t *testing.T, r *rand.Rand) map[string]*xgboost.Model {
 	models := map[string]*xgboost.Model{}
 	add := func(name, objective string, f drawing, change ...func(*xgboost.Model)) {
@@ -68,8 +68,8 @@ func xgboostModels(t *testing.T, r *rand.Rand) map[string]*xgboost.Model {
 	return models
 }
 
-// What is written here predicts there what it predicts here, in both formats, for dense and
-// sparse rows.
+// A model written here gives the same predictions there, in both formats, for dense and sparse
+// rows.
 func TestXGBoostReadsOurs(t *testing.T) {
 	for _, python := range pythons(t, "xgboost") {
 		r := rand.New(rand.NewPCG(1, 2))
@@ -94,7 +94,7 @@ func TestXGBoostReadsOurs(t *testing.T) {
 			what := tasks[i].Model
 			require.Empty(t, a.Error, what)
 			requireNear(t, allMargins(of[i].Ensemble, rows), a.Margin, 1e-6, a.Version+" "+what+" margins")
-			if of[i].Objective != "binary:hinge" && of[i].Objective != "multi:softmax" { // those jump
+			if of[i].Objective != "binary:hinge" && of[i].Objective != "multi:softmax" { // those are step functions
 				requireNear(t, predictions(of[i], rows), a.Prediction, 1e-6, a.Version+" "+what+" predictions")
 			}
 			if i == 0 {
@@ -104,7 +104,7 @@ func TestXGBoostReadsOurs(t *testing.T) {
 	}
 }
 
-// What is trained there predicts here what it predicts there, and goes back.
+// A model trained there gives the same predictions here, and after going back.
 func TestXGBoostThereAndBack(t *testing.T) {
 	for _, python := range pythons(t, "xgboost") {
 		r := rand.New(rand.NewPCG(3, 4))
@@ -142,7 +142,7 @@ func TestXGBoostThereAndBack(t *testing.T) {
 		for i, a := range there {
 			what := a.Version + " " + tasks[i].Model
 			if a.Error != "" {
-				require.Equal(t, "reg:quantileerror", tasks[i].Params["objective"], a.Error) // since 2.0
+				require.Equal(t, "reg:quantileerror", tasks[i].Params["objective"], a.Error) // only since 2.0
 				continue
 			}
 			m, err := xgboost.Load(tasks[i].Model)
@@ -164,7 +164,7 @@ func TestXGBoostThereAndBack(t *testing.T) {
 	}
 }
 
-// labels are of a kind that an objective takes, and depend on the rows.
+// labels returns labels that suit an objective and depend on the rows.
 func labels(rows [][]float64, objective string) []float64 {
 	made := make([]float64, len(rows))
 	for i, row := range rows {

@@ -1,4 +1,4 @@
-// Package joins holds the answers of operators that join against those of a database.
+// Package joins compares the results of join operators with those of a database.
 package joins
 
 import (
@@ -18,7 +18,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// leftRow and rightRow are rows of tables to join, whose columns differ in width, and one in name.
+// leftRow and rightRow are rows of tables to join. Their columns differ in width, and one
+// differs in name.
 type leftRow struct {
 	ID   int64
 	Int  *int64
@@ -41,7 +42,7 @@ type rightRow struct {
 // joined is a pair of rows by their numbers.
 type joined struct{ Left, Right *int64 }
 
-// distinct is the columns by which rows are distinct.
+// distinct has the columns by which rows are distinct.
 type distinct struct {
 	Int  *int64
 	Text *string
@@ -49,7 +50,7 @@ type distinct struct {
 	Flag *bool
 }
 
-// keys are what tables are joined by, with the same in SQL.
+// keys are the join keys, with the same condition in SQL.
 var keys = []struct {
 	on  operators.JoinKeys
 	sql string
@@ -63,7 +64,8 @@ var keys = []struct {
 	{operators.On("real", "text").Equal("int", "other"), "l.real = r.real AND l.text = r.text AND l.int = r.other"},
 }
 
-// drawn returns two tables. Keys repeat, one of them often; values and whole sides are missing.
+// drawn returns two tables. Keys repeat, one of them often. Values are missing, and so are
+// partners on either side.
 func drawn(r *rand.Rand, big bool) (left []leftRow, right []rightRow) {
 	sizes, different, wide := []int{0, 1, 8, 30, 100}, []int{1, 4, 25}[r.IntN(3)], ""
 	if big {
@@ -89,7 +91,7 @@ func drawn(r *rand.Rand, big bool) (left []leftRow, right []rightRow) {
 	return left, right
 }
 
-// some returns a value, or nil now and then.
+// some returns a value, or sometimes nil.
 func some[T any](r *rand.Rand, v T) *T {
 	if r.IntN(6) == 0 {
 		return nil
@@ -116,13 +118,13 @@ func load(t *testing.T, db *sql.DB, left []leftRow, right []rightRow) {
 	for _, v := range right {
 		exec("INSERT INTO r VALUES (?, ?, ?, ?, ?, ?)", v.ID, v.Int, v.Text, v.Real, v.Flag, v.Other)
 	}
-	exec("CREATE INDEX l_int ON l (int)") // without them it compares each row with each
+	exec("CREATE INDEX l_int ON l (int)") // without them it compares every pair of rows
 	exec("CREATE INDEX r_int ON r (int)")
 	exec("CREATE INDEX r_other ON r (other)")
 	require.NoError(t, tx.Commit())
 }
 
-// answer returns the rows of a query as text, in order of that.
+// answer returns the rows of a query as sorted text.
 func answer(t *testing.T, db *sql.DB, query string) []string {
 	t.Helper()
 	rows, err := db.Query(query)
@@ -144,13 +146,13 @@ func answer(t *testing.T, db *sql.DB, query string) []string {
 	return lines
 }
 
-// line writes values alike, whoever they come from.
+// line writes values in one format, for operators and database.
 func line(values ...any) string {
 	cells := make([]string, len(values))
 	for i, v := range values {
 		switch v := v.(type) {
 		case float64:
-			cells[i] = fmt.Sprint(v + 0) // one zero
+			cells[i] = fmt.Sprint(v + 0) // turns -0 into 0
 		case bool:
 			cells[i] = "0"
 			if v {
@@ -170,7 +172,7 @@ func value[T any](p *T) any {
 	return *p
 }
 
-// answers returns what the operators say, and how many rows they put on disk.
+// answers returns the results of the operators, and how many rows they wrote to disk.
 func answers(t *testing.T, left []leftRow, right []rightRow, key operators.JoinKeys, opts ...engine.Option) (all map[string][]string, spilled int64) {
 	t.Helper()
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
@@ -230,8 +232,8 @@ func answers(t *testing.T, left []leftRow, right []rightRow, key operators.JoinK
 	return all, spilled
 }
 
-// TestAnswersOfADatabase joins 300 pairs of tables, some of them on disk, and requires the answers
-// of SQLite. There is no NaN among the values, which SQLite takes for null.
+// TestAnswersOfADatabase joins 300 pairs of tables, some of them on disk, and requires the
+// results of SQLite. The values have no NaN, as SQLite reads it as null.
 func TestAnswersOfADatabase(t *testing.T) {
 	db, err := sql.Open("sqlite", ":memory:")
 	require.NoError(t, err)

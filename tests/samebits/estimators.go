@@ -14,9 +14,9 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// The workloads of this file train every estimator that learns from labels, and
-// mixtures, each by all of its optimisers, for a few iterations: what depends on the
-// order of additions does so from the first one on.
+// The workloads of this file train every estimator that learns from labels, and mixtures, with
+// each of its optimisers for a few iterations. A dependence on the order of additions shows
+// from the first iteration on.
 
 // regressions are linear regressions.
 func regressions(b *engine.Builder, e *env) error {

@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// cluster trains and predicts, collects the model under a name and writes the
-// predictions to a file.
+// cluster trains and predicts, collects the model under a name and writes the predictions to a
+// file.
 func (e *env) cluster(b *engine.Builder, name string, points *engine.Dataset, p kmeans.Params) {
 	model := kmeans.Train(points, p)
 	engine.Collect(model, modelPrefix+name)
@@ -30,14 +30,14 @@ func irisClusters(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// point is a row of the generated data: components of every magnitude, others of
-// one, and a weight.
+// point is a row of the generated data: components of every magnitude, components of magnitude
+// 1, and a weight.
 type point struct {
 	Any, Tiny, Huge, Noise, Other float64
 	Weight                        float64
 }
 
-// makePoint draws row i. Tiny and Huge show one of nine groups.
+// makePoint draws row i. Tiny and Huge indicate one of nine groups.
 func (e *env) makePoint(draws shared.Random, i int64) point {
 	if i%1009 == 0 {
 		e.pause(30, int(i))
@@ -67,8 +67,7 @@ func wideClusters(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// files reads sparse vectors, clusters them, and writes rows in every way that
-// there is.
+// files reads sparse vectors, clusters them, and writes rows in every format.
 func files(b *engine.Builder, e *env) error {
 	rows := operators.ReadLibSVM(b, e.Heart, operators.LibSVMOptions{})
 	p := kmeans.Params{VectorCol: "features", K: 3, MaxIter: 8}
@@ -81,8 +80,8 @@ func files(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// clusterings are the other ways to cluster rows: single precision, bisections, batches
-// of rows, and many centres, whose bounds are kept for groups of them.
+// clusterings are the other ways to cluster rows: single precision, bisections, mini-batches,
+// and many centres, whose bounds are kept by group.
 func clusterings(b *engine.Builder, e *env) error {
 	rows := operators.Generate(b, samples, e.makeSample)
 	points := operators.Vectorize(rows, "features", "any", "tiny", "huge", "unit", "other")

@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// flags are the command line.
+// flags are the flags of the command line.
 type flags struct {
 	Workload    []string `required:"" help:"Workloads to run."`
 	Parallelism []int    `default:"1" help:"Numbers of subtasks."`
@@ -52,10 +52,10 @@ type setting struct {
 	Procs       int    `json:"procs"`
 	Round       int    `json:"round"`
 
-	cuts []int // the parallelisms at which queues go on after their first supersteps
+	cuts []int // the parallelisms at which queues continue after their first supersteps
 }
 
-// calls returns how often all subtasks together have run so many supersteps.
+// calls returns the number of calls by all subtasks together in so many supersteps.
 func (s setting) calls(supersteps int) (n int64) {
 	subtasks := s.Parallelism
 	for step := range supersteps {
@@ -116,7 +116,7 @@ func run(f *flags, out io.Writer) error {
 	return nil
 }
 
-// settings lists all combinations, the rounds of each one after another.
+// settings lists all combinations, with the rounds of each one after another.
 func (f *flags) settings() []setting {
 	var all []setting
 	for _, workload := range f.Workload {

@@ -15,16 +15,16 @@ import (
 // modelPrefix begins the names under which models are collected.
 const modelPrefix = "model "
 
-// train trains a stage on rows and applies it to them. The model is collected under a
-// name, and so are the columns that it adds, which are named.
+// train trains a stage on rows and applies it to them. It collects the model, and the named
+// columns that the model adds, under a name.
 func (e *env) train(b *engine.Builder, name string, rows *engine.Dataset, stage model.Stage, adds ...string) {
 	made := stage.Fit(rows)
 	engine.Collect(made, modelPrefix+name)
 	engine.Collect(operators.Select(stage.Apply(rows, made), adds...), "applied "+name)
 }
 
-// modelFiles returns the file of each model, which its kind must read and write again as
-// it is.
+// modelFiles returns the file of each model. The kind of the model must read it and write it
+// again unchanged.
 func modelFiles(r *engine.Result) ([]piece, error) {
 	var pieces []piece
 	for _, name := range r.Names() {
@@ -54,9 +54,9 @@ func modelFiles(r *engine.Result) ([]piece, error) {
 // samples is the number of rows that models are trained on, ten in each of 128 shards.
 const samples = 1280
 
-// sample is a row of them. Any, Tiny, Huge and Other have magnitudes from 1e-8 to 1e16,
-// so that every sum over rows rounds; Unit, Step and Amount are of ordinary ones, for
-// arithmetic that has no place for others.
+// sample is a row of them. Any, Tiny, Huge and Other have magnitudes from 1e-8 to 1e16, so that
+// every sum over rows rounds. Unit, Step and Amount have ordinary magnitudes, for arithmetic
+// that cannot handle others.
 type sample struct {
 	Any, Tiny, Huge, Other float64
 	Unit, Step             float64
@@ -68,14 +68,14 @@ type sample struct {
 	Count   int64   // 0 or more
 	Kind    string  // one of three
 	Good    bool
-	// Values are missing at times from these.
+	// These values are sometimes missing.
 	Gap  *float64
 	City *string
 }
 
 var cities = []string{"Ur", "Uruk", "Eridu", "Kish", "Lagash"}
 
-// makeSample draws row i. What it is labelled shows in its features, but not surely.
+// makeSample draws row i. The features indicate the labels, but not with certainty.
 func (e *env) makeSample(draws shared.Random, i int64) sample {
 	if i%211 == 0 {
 		e.pause(50, int(i))
@@ -108,8 +108,8 @@ func (e *env) makeSample(draws shared.Random, i int64) sample {
 	return s
 }
 
-// table generates the rows, with the extreme features as the vector "wild" and the
-// ordinary ones as "tame".
+// table generates the rows, with the extreme features as the vector "wild" and the ordinary
+// ones as "tame".
 func (e *env) table(b *engine.Builder) *engine.Dataset {
 	rows := operators.Generate(b, samples, e.makeSample)
 	rows = operators.Vectorize(rows, "wild", "any", "tiny", "huge", "other", "unit")

@@ -5,7 +5,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// placed is a reading with the shard in which it was seen.
+// placed is a reading with its shard.
 type placed struct {
 	Shard int64
 	Key   int64
@@ -13,8 +13,8 @@ type placed struct {
 	Label string
 }
 
-// place notes where each row of a dataset lies. Held rows of a shard come in
-// order, so that a sum over them shows it too.
+// place records the shard of each row of a dataset. The rows of a shard come in order, so that
+// a sum over them shows their order too.
 func (e *env) place(d *engine.Dataset, sum string) *engine.Dataset {
 	return operators.MapPartition(d, func(s *operators.Shard[reading], emit func(placed)) error {
 		e.pause(2, s.Index)
@@ -64,8 +64,8 @@ func operatorChain(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// sorting orders rows, by values that differ in every bit and by keys with many
-// ties, and writes them to files.
+// sorting sorts rows by values that differ in every bit and by keys with many ties, and writes
+// them to files.
 func sorting(b *engine.Builder, e *env) error {
 	rows := operators.PartitionByHash(operators.Generate(b, rowsPerJob, e.makeReading), "key")
 	engine.Collect(e.place(operators.Sort(rows, operators.Desc("value")), "by value"), "by value")
@@ -81,7 +81,7 @@ type labelTotal struct {
 	Total float64
 }
 
-// grouping folds rows by keys and all together, in ways that show their order.
+// grouping folds rows by key and all together, so that the results show the order of the rows.
 func grouping(b *engine.Builder, e *env) error {
 	rows := operators.Rebalance(operators.Generate(b, rowsPerJob, e.makeReading))
 	all := []operators.Aggregation{
@@ -101,7 +101,8 @@ func grouping(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// joining pairs, keeps, gathers and looks up rows by keys, in ways that show their order.
+// joining pairs, keeps, gathers and looks up rows by keys, so that the results show the order
+// of the rows.
 func joining(b *engine.Builder, e *env) error {
 	left := operators.Rebalance(operators.Generate(b, rowsPerJob, e.makeReading))
 	right := operators.Filter(operators.Generate(b, rowsPerJob, e.makeReading), func(r reading) bool { return r.Key%5 < 3 || r.Value > 0 })
@@ -142,7 +143,7 @@ func joining(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// spilling sends rows through exchanges within a budget that does not hold them.
+// spilling sends rows through exchanges with a budget that is too small for them.
 func spilling(b *engine.Builder, e *env) error {
 	rows := operators.Generate(b, 2*rowsPerJob, e.makeReading)
 	hashed := operators.PartitionByHash(rows, "label", "key")

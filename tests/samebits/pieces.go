@@ -16,8 +16,8 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// resultPieces returns everything a result holds that must not depend on the
-// setting: rows, accumulators, what queues reported, counters.
+// resultPieces returns everything in a result that must not depend on the setting: rows,
+// accumulators, reports of queues, and counters.
 func resultPieces(r *engine.Result) ([]piece, error) {
 	var pieces []piece
 	for _, name := range r.Names() {
@@ -45,7 +45,7 @@ func resultPieces(r *engine.Result) ([]piece, error) {
 	return pieces, nil
 }
 
-// rowsText writes collected rows, one a line. Float columns tell all bits apart.
+// rowsText writes collected rows, one a line. Floats are written so that all bits show.
 func rowsText(r *engine.Result, name string) ([]byte, error) {
 	recs, err := arrowbridge.Records(r, name)
 	if err != nil {
@@ -75,8 +75,7 @@ func rowsText(r *engine.Result, name string) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// exact writes a float so that it can be read, and so that two that differ in one
-// bit differ in text.
+// exact writes a float readably, and so that floats that differ in one bit differ in text.
 func exact(v float64) string { return fmt.Sprintf("%v (%016x)", v, math.Float64bits(v)) }
 
 // filePieces returns the files below a directory, in the order of their paths.
@@ -97,12 +96,12 @@ func filePieces(dir string) ([]piece, error) {
 	return pieces, err
 }
 
-// everyoneWorked checks the record of the run: every vertex has the parallelism
-// asked for unless one subtask owns all its shards, every subtask owns shards,
-// every subtask of a source has read rows and was busy, and every stage of a queue
-// was called by every subtask in every superstep: of an inner loop at least once, of one
-// with a condition as often by one as by another, if at all. The sources of all workloads have rows in every shard, but for models that come with the
-// job, by FromSlice.
+// everyoneWorked checks the record of the run. Every vertex has the requested parallelism
+// unless one subtask owns all its shards, and every subtask owns shards. Every subtask of a
+// source has read rows and was busy. Every subtask called every stage of a queue in every
+// superstep. A stage in an inner loop was called at least once; in a loop with a condition, all
+// subtasks called it equally often, or not at all. The sources of all workloads have rows in
+// every shard, except models that come with the job, by FromSlice.
 func everyoneWorked(r *engine.Result, s setting) error {
 	hasInput := map[plan.VertexID]bool{}
 	for _, e := range r.Plan.Edges {
@@ -131,7 +130,7 @@ func everyoneWorked(r *engine.Result, s setting) error {
 		for _, stage := range q.Stages {
 			want := s.calls(q.Supersteps)
 			switch {
-			case repeated[stage.Node] && len(s.cuts) > 0: // as often by whoever there was
+			case repeated[stage.Node] && len(s.cuts) > 0: // the number of subtasks may have changed
 				if want = max(want, stage.Calls); conditional[stage.Node] {
 					want = stage.Calls
 				}
@@ -149,11 +148,11 @@ func everyoneWorked(r *engine.Result, s setting) error {
 	return nil
 }
 
-// inLoops returns the nodes that are inner loops of queues or stages of such, and those of
-// them that a condition may leave out.
+// inLoops returns the nodes that are inner loops of queues or stages within such loops, and
+// those among them that a condition may skip.
 func inLoops(nodes []plan.Node) (repeated, conditional map[plan.NodeID]bool) {
 	repeated, conditional = map[plan.NodeID]bool{}, map[plan.NodeID]bool{}
-	loops := map[string][]bool{} // by queue, from the outside: whether one is, or stands in one, with a condition
+	loops := map[string][]bool{} // by queue, outermost first: whether the loop or one around it has a condition
 	for _, n := range nodes {
 		open := loops[n.Queue]
 		in := len(open) > 0

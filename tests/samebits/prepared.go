@@ -36,7 +36,7 @@ func preparations(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// evaluations are all reports, of predictions that are columns of the rows.
+// evaluations are all reports, for predictions that are columns of the rows.
 func evaluations(b *engine.Builder, e *env) error {
 	rows := e.table(b)
 	report := func(name string, d *engine.Dataset) *engine.Dataset {

@@ -9,13 +9,13 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// values is what queues give as rows.
+// values is the row type of the queues.
 type values struct {
 	Index int64
 	Value float64
 }
 
-// listed makes rows of a buffer.
+// listed converts a buffer to rows.
 func listed[T comqueue.Number](buffer []T) []values {
 	rows := make([]values, len(buffer))
 	for i, v := range buffer {
@@ -24,8 +24,8 @@ func listed[T comqueue.Number](buffer []T) []values {
 	return rows
 }
 
-// Lengths of the buffers of shardSums. The long one is so long that every rank
-// folds a part of it, the short one so short that one rank folds it for all.
+// Lengths of the buffers of shardSums. The long one is so long that every rank folds a part of
+// it. The short one is so short that one rank folds it for all.
 const shortBuffer, longBuffer = 12, 9000
 
 // shardSums is a queue that reduces floats of shards: sums of two lengths, a
@@ -48,7 +48,7 @@ func shardSums(b *engine.Builder, e *env) error {
 		top.Put(ctx, make([]float64, 1))
 		return nil
 	}
-	// each calls f for the rows of a shard with a value that depends on the step.
+	// each calls f for the rows of a shard with a value that depends on the superstep.
 	each := func(ctx *comqueue.ComContext, shard int, f func(i int, key int64, v float64)) {
 		e.pause(3+ctx.StepNo(), shard)
 		frame, before := rows.Get(ctx, shard), sums.Get(ctx)
@@ -97,7 +97,7 @@ func shardSums(b *engine.Builder, e *env) error {
 		}).
 		SetMaxIter(6).
 		CloseWith(comqueue.ShardOutput(func(ctx *comqueue.ComContext, shard int) ([]values, error) {
-			// Every shard's owner must have the same results.
+			// The owners of all shards must have the same results.
 			all := append(listed(sums.Get(ctx)), listed(product.Get(ctx))...)
 			all = append(all, listed(top.Get(ctx))...)
 			if shard == ctx.TotalShards()-1 {
@@ -110,8 +110,8 @@ func shardSums(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// rankSums is a queue that reduces whole buffers, one a subtask, and so depends on
-// the parallelism but on nothing else.
+// rankSums is a queue that reduces whole buffers, one per subtask. Its results depend on the
+// parallelism but on nothing else.
 func rankSums(b *engine.Builder, e *env) error {
 	rows := comqueue.PartitionedRows("rows")
 	short, long := shared.Replicated("short", shared.Float64s()), shared.Replicated("long", shared.Float64s())

@@ -11,10 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/sweep"
 )
 
-// The same-bits suite runs the program samebits at many settings, in builds and
-// on processors of different features, and requires every byte of its results to
-// be those of one subtask. Another test, of deliberate faults, shows that it can
-// fail.
+// The same-bits suite runs the program samebits at many settings, in different builds and with
+// different processor features. Every byte of its results must be that of one subtask. Another
+// test, with deliberate faults, shows that it can fail.
 
 // executables are the builds and environments to compare, the plain one first.
 func executables(t testing.TB) []sweep.Sweep {
@@ -27,9 +26,9 @@ func executables(t testing.TB) []sweep.Sweep {
 		{Build: "without assembly", Path: plain, Environ: []string{"SUPERSTEP_DEBUG=kernel.asm=off"}},
 		{Build: "with no assembly beyond AVX2", Path: plain, Environ: []string{"SUPERSTEP_DEBUG=kernel.asm=avx2"}},
 	}
-	// A build for processors of level v3 uses fused instructions where the source
-	// allows it. It starts only where the processor has them, and takes as long to build as
-	// the library does: every day TestNoFusedMultiplyAdd shows that no package has one.
+	// A build for processors of level v3 uses fused instructions where the source allows it. It
+	// starts only on processors that have them, and takes as long to build as the whole
+	// library. TestNoFusedMultiplyAdd shows every day that no package has such an instruction.
 	if soak && fuses() {
 		all = append(all, sweep.Sweep{Build: "GOAMD64=v3", Path: programs.Build(t, pkg, "GOAMD64=v3"), Environ: []string{"GOAMD64=v3"}})
 	}
@@ -50,8 +49,7 @@ func upTo(shards int, parallelism ...int) []int {
 	return kept
 }
 
-// requireSameBits runs a workload in all sweeps, of which the first begins with
-// the reference.
+// requireSameBits runs a workload in all sweeps. The first sweep begins with the reference.
 func requireSameBits(t *testing.T, workload string, dependsOnParallelism bool, sweeps []sweep.Sweep) {
 	t.Helper()
 	out := t.TempDir()

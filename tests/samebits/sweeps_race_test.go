@@ -9,16 +9,15 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/sweep"
 )
 
-// Under the race detector only those tests of this package run that have something to
-// show it. What checks sources or starts programs is built without it (see the build
-// constraints): the detector does not see into other processes, and the same checks
-// have passed without it. Instead samebits is built with the detector, which ends a
-// program that has a race with an error.
+// With the race detector, only those tests of this package run in which it can find something.
+// Tests that check sources or start programs are built without it (see the build constraints):
+// it does not see into other processes, and the same checks have passed without it. Instead
+// samebits is built with the detector, which makes a program with a race fail.
 
 // soak says that tests run at their full counts.
 const soak = false
 
-// sweepsOf has a few settings, with enough subtasks for races.
+// sweepsOf returns a few settings with enough subtasks for races.
 func sweepsOf(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
 	s := sweep.Sweep{
 		Build: "with the race detector", Path: programs.Build(t, "./tests/samebits", "GOFLAGS=-race"),

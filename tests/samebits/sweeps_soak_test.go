@@ -11,7 +11,7 @@ import (
 // soak says that tests run at their full counts.
 const soak = true
 
-// sweepsOf is the whole product of the settings, and rounds with delays.
+// sweepsOf returns the full product of the settings, and rounds with delays.
 func sweepsOf(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
 	rounds := 2
 	if size == sweep.Small {

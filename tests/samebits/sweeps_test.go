@@ -11,10 +11,10 @@ import (
 // soak says that tests run at their full counts.
 const soak = false
 
-// sweepsOf covers every value of every setting, and those pairs that have been
-// known to hide faults: small batches with one processor, many subtasks with
-// delays, other builds with several subtasks. Queues forget at 8 shards, and are cut. Other builds run at 128 shards
-// alone: what a build changes does not depend on the number of shards.
+// sweepsOf covers every value of every setting, and the pairs that are known to hide faults:
+// small batches with one processor, many subtasks with delays, other builds with several
+// subtasks. With 8 shards, queues also forget, and are interrupted. Other builds run with 128
+// shards only: the effect of a build does not depend on the number of shards.
 func sweepsOf(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
 	exe := executables(t)
 	at := func(e sweep.Sweep, parallelism, batchRows, procs []int, rounds int) sweep.Sweep {

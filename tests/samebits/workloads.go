@@ -9,21 +9,22 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// workload is a job whose results are to have the same bits at every setting.
+// workload is a job whose results must have the same bits at every setting.
 type workload struct {
 	// build adds the job's operators.
 	build func(b *engine.Builder, e *env) error
-	// more returns results that need decoding, besides what every result has.
+	// more returns results that need decoding, besides those that every result has.
 	more func(r *engine.Result) ([]piece, error)
-	// memory is the run's budget, so small that exchanges spill; 0 means the default.
+	// memory is the budget of the run, so small that exchanges spill; 0 means the default.
 	memory int64
-	// ranks says that the results depend on parallelism, so that no queue changes its own.
+	// ranks says that the results depend on parallelism. No queue then changes its own
+	// parallelism.
 	ranks bool
 }
 
-// workloads are those that --workload names. All but "ranks" have the same bits at
-// every parallelism; "ranks" folds whole buffers, one a subtask, and so has them
-// at each parallelism by itself.
+// workloads are the values of --workload. All but "ranks" have the same bits at every
+// parallelism. "ranks" folds whole buffers, one per subtask, and has the same bits only at the
+// same parallelism.
 var workloads = map[string]workload{
 	"iris":      {build: irisClusters, more: modelFiles},
 	"wide":      {build: wideClusters, more: modelFiles},
@@ -52,13 +53,13 @@ var workloads = map[string]workload{
 	"forests":         {build: forests, more: modelFiles},
 }
 
-// env is what a workload knows of the program: the arguments of the job.
+// env has the arguments of the job, which a workload can read.
 type env struct {
 	Workload string
 	Out      string // directory for files
 	Iris     string // CSV file
 	Heart    string // LibSVM file
-	Jitter   uint64 // 0: no delays
+	Jitter   uint64 // 0 means no delays
 }
 
 // job runs one workload.
@@ -66,8 +67,8 @@ var job = engine.Define("samebits", func(b *engine.Builder, e env) error {
 	return workloads[e.Workload].build(b, &e)
 })
 
-// pause takes a time that depends on the jitter and on where it is called, and is
-// sometimes long enough for every other subtask to get on.
+// pause takes a time that depends on the jitter and on the place of the call. Sometimes it is
+// long enough for every other subtask to proceed.
 func (e *env) pause(where, index int) {
 	if e.Jitter == 0 {
 		return
@@ -90,8 +91,8 @@ type reading struct {
 	Label  string
 }
 
-// rowsPerJob is the number of rows of the smaller workloads, enough for rows in
-// each of 128 shards.
+// rowsPerJob is the number of rows of the smaller workloads, enough for rows in each of 128
+// shards.
 const rowsPerJob = 6000
 
 // makeReading draws row i.
@@ -107,9 +108,9 @@ func (e *env) makeReading(draws shared.Random, i int64) reading {
 	}
 }
 
-// wide draws a number of either sign whose magnitude lies between 1e-8 and 1e16,
-// every binary order of magnitude being as likely as any other. In sums of such
-// numbers nearly every addition rounds, so that the order of additions shows.
+// wide draws a number of either sign with a magnitude between 1e-8 and 1e16. Every binary order
+// of magnitude is equally likely. In sums of such numbers nearly every addition rounds, so that
+// the order of additions shows.
 func wide(draws *shared.Random) float64 {
 	const least, most = -27, 53 // 2^-27 is 0.7e-8, 2^53 is 0.9e16
 	v := math.Ldexp(1+draws.Float64(), least+draws.IntN(most-least+1))

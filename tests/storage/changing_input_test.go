@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// spoolHook is a disk that does something when a temporary file is made.
+// spoolHook is a disk that calls a function when a temporary file is made.
 type spoolHook struct {
 	disk.FS
 	then func()
@@ -27,8 +27,9 @@ func (s spoolHook) CreateTemp(dir, pattern string) (disk.File, error) {
 	return s.FS.CreateTemp(dir, pattern)
 }
 
-// TestChangingInput: text that is unpacked, or made UTF-8, and becomes shorter between being
-// verified and being read, at a place where what is left can be read as well, ends the run.
+// TestChangingInput: text that is decompressed or converted to UTF-8 may become shorter between
+// its verification and its reading. Even if the rest can be read as well, the run ends with an
+// error.
 func TestChangingInput(t *testing.T) {
 	lines := strings.Repeat("1 1:2\n", 1000)
 	member := func() []byte {

@@ -1,4 +1,4 @@
-// Package storage holds what jobs do where files fail: the temporary ones of a run, and its
+// Package storage tests what jobs do when files fail: the temporary files of a run, and its
 // inputs.
 package storage
 
@@ -39,13 +39,13 @@ type diskRow struct {
 	T string  `column:"t"`
 }
 
-// diskDigest stands for the rows of a shard, in their order.
+// diskDigest is a digest of the rows of a shard in order.
 type diskDigest struct {
 	Rows int64
 	Hash string
 }
 
-// digestOf makes a diskDigest of every shard.
+// digestOf makes a diskDigest for every shard.
 func digestOf(d *engine.Dataset) *engine.Dataset {
 	codec, err := batch.NewCodec[diskDigest]()
 	if err != nil {
@@ -95,11 +95,11 @@ func diskRows(b *engine.Builder, n int64) *engine.Dataset {
 	})
 }
 
-// diskJob is a job that writes more than fits in its budget and reads it back.
+// diskJob is a job that writes more than its budget holds and reads it back.
 type diskJob struct {
 	name   string
 	budget int64
-	files  string // what its temporary files are named
+	files  string // in the names of its temporary files
 	build  func(b *engine.Builder, input string) *engine.Dataset
 }
 
@@ -161,7 +161,7 @@ var diskJobs = []diskJob{
 	}},
 }
 
-// diskInput writes what the jobs read.
+// diskInput writes the input of the jobs.
 func diskInput(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "rows.csv.gz")
 	f, err := os.Create(path)
@@ -175,7 +175,7 @@ func diskInput(t *testing.T) string {
 	return path
 }
 
-// peakAllocator remembers the most bytes that were allocated at one time.
+// peakAllocator remembers the largest number of bytes allocated at one time.
 type peakAllocator struct {
 	memory.Allocator
 	mu         sync.Mutex
@@ -211,10 +211,11 @@ type diskRun struct {
 	on         disk.FS
 	budget     int64
 	input, dir string
-	workers    int // 0: none but this process, without a network
+	workers    int // 0: only this process, without a network
 }
 
-// rows runs it, and returns the job's rows, and the most memory that was held.
+// rows runs it. It returns the rows of the job, the bytes spilled, and the largest amount of
+// memory held.
 func (r diskRun) rows(t *testing.T) (rows []string, spilled, peak int64, err error) {
 	mem := &peakAllocator{Allocator: memory.NewGoAllocator()}
 	options := []engine.Option{
@@ -235,8 +236,8 @@ func (r diskRun) rows(t *testing.T) (rows []string, spilled, peak int64, err err
 			rows = append(rows, batchtest.Rows(rec)...)
 		}
 		spilled = result.Report.Spilled
-		// While a queue reads a shard, some of it is taken of each slot's memory in any case,
-		// and once more, with offsets, what is copied.
+		// While a queue reads a shard, it always takes some of the memory of each slot, and the
+		// same again, with offsets, for what it copies.
 		const staged = 64 << 10
 		require.LessOrEqual(t, result.Report.PeakMemory, r.budget+2*int64(r.p)*max(staged, r.budget/int64(r.p)/8))
 		result.Release()
@@ -245,11 +246,10 @@ func (r diskRun) rows(t *testing.T) (rows []string, spilled, peak int64, err err
 	return rows, spilled, mem.peak, err
 }
 
-// TestDamagedDisk runs jobs whose temporary files are on a disk that damages and
-// refuses by seed. Every run ends with the rows of an undisturbed one, or with an
-// error that says which file is damaged where, or what the disk refused: with rows
-// where nothing wrong was read, and with an error where something was. None takes
-// more than twice its budget.
+// TestDamagedDisk runs jobs whose temporary files are on a disk that damages data and refuses
+// operations by seed. Every run ends with the rows of an undisturbed run, or with an error that
+// says which file is damaged where, or what the disk refused. It has rows if it read nothing
+// wrong, and an error if it did. No run takes more than twice its budget.
 func TestDamagedDisk(t *testing.T) {
 	seeds := uint64(120)
 	if soak {
@@ -267,7 +267,7 @@ func TestDamagedDisk(t *testing.T) {
 	for seed := range seeds {
 		job := &diskJobs[seed%uint64(len(diskJobs))]
 		plan := faultydisk.Plan{Every: 12, Most: 4}
-		if seed%3 > 0 { // what is refused ends most runs before damage is read
+		if seed%3 > 0 { // refused operations end most runs before damage is read
 			plan.Kinds = slices.DeleteFunc(faultydisk.All(), faultydisk.Kind.Refuses)
 		}
 		on := faultydisk.New(disk.OS(), seed, plan)
@@ -304,7 +304,7 @@ func TestDamagedDisk(t *testing.T) {
 		anyRefused += refused[job.name]
 	}
 	require.Positive(t, anyRefused, "nothing was refused")
-	if soak { // of the few runs without it, who reads first decides which faults are read
+	if soak { // in the few runs without refusals, the first reader decides which faults are read
 		for _, job := range diskJobs {
 			require.Positive(t, refused[job.name], "%s: nothing was refused", job.name)
 		}
@@ -314,8 +314,8 @@ func TestDamagedDisk(t *testing.T) {
 	}
 }
 
-// requireBlame requires that an error names a fault of those that were read, and
-// returns its kind.
+// requireBlame requires that an error names one of the faults that were read, and returns the
+// kind of the fault.
 func requireBlame(t *testing.T, err error, read []faultydisk.Fault, name string) faultydisk.Kind {
 	t.Helper()
 	var damage *disk.DamagedError
@@ -334,9 +334,9 @@ func requireBlame(t *testing.T, err error, read []faultydisk.Fault, name string)
 	return 0
 }
 
-// TestDiskJobsSpill holds that the jobs of TestDamagedDisk do read back what they
-// write, with the rows that they have without a budget, and hold no more than twice
-// theirs, however long batches are: those of 4,096 rows are a third of it.
+// TestDiskJobsSpill: the jobs of TestDamagedDisk do read back what they write, have the same
+// rows as without a budget, and hold at most twice the budget, however long batches are.
+// Batches of 4,096 rows are a third of it.
 func TestDiskJobsSpill(t *testing.T) {
 	input, dir := diskInput(t), t.TempDir()
 	for i := range diskJobs {
@@ -349,7 +349,7 @@ func TestDiskJobsSpill(t *testing.T) {
 		} {
 			log := &diskLog{FS: disk.OS()}
 			run.job, run.on, run.budget, run.input, run.dir = job, disk.OS(), 1<<30, input, dir
-			if want[run.workers] == nil { // more workers have more shards
+			if want[run.workers] == nil { // with more workers there are more shards
 				rows, _, _, err := run.rows(t)
 				require.NoError(t, err, job.name)
 				want[run.workers] = rows
@@ -369,7 +369,7 @@ func TestDiskJobsSpill(t *testing.T) {
 	}
 }
 
-// diskLog notes which files are made.
+// diskLog records which files are made.
 type diskLog struct {
 	disk.FS
 	mu    sync.Mutex

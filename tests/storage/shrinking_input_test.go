@@ -22,12 +22,11 @@ import (
 	"github.com/superstep-ml/superstep/operators/parquet"
 )
 
-// shrinkingFS holds files that end early once it is told to. What is read from
-// their start to their end, for their hash, is whole all the same, so that nothing
-// but the reading of rows can notice.
+// shrinkingFS has files that end early once it is told so. Reads from start to end, for the
+// hash of a file, still get the whole file, so that only the reading of rows can notice.
 type shrinkingFS struct {
 	fs.FS
-	size atomic.Int64 // of the files; 0 is that which they have
+	size atomic.Int64 // of the files; 0 means the real size
 }
 
 func (s *shrinkingFS) Open(name string) (fs.File, error) {
@@ -55,8 +54,8 @@ func (f *shrinkingFile) ReadAt(b []byte, offset int64) (int, error) {
 	return n, err
 }
 
-// TestShrinkingInput: a file that becomes shorter while it is read gives all rows,
-// where they were read before, or an error that names it, and never fewer rows.
+// TestShrinkingInput: a file becomes shorter while it is read. The run gives all rows, if they
+// were read before, or an error that names the file, but never fewer rows.
 func TestShrinkingInput(t *testing.T) {
 	dir := t.TempDir()
 	const rows = 20_000
@@ -131,7 +130,7 @@ func TestShrinkingInput(t *testing.T) {
 			}
 			require.EqualValues(t, rows, got.Load(), "%s cut at %d tenths", name, tenth)
 		}
-		if name != "rows.parquet" { // of which a column of this size is read at once
+		if name != "rows.parquet" { // a column of this size is read in one piece
 			require.Positive(t, failed, "%s was never cut while it was read", name)
 		}
 	}

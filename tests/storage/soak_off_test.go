@@ -2,5 +2,5 @@
 
 package storage
 
-// soak runs the full counts; by default about one in eighty is run.
+// soak runs the full counts; the default is about one in eighty.
 const soak = false

@@ -1,5 +1,5 @@
-// Package enum names the constants of parameters: in text, in models' files, and in what is
-// said of a value that is none of them.
+// Package enum names the constants of parameters, in text, in models' files and in error
+// messages about values that are no constant.
 //
 //	var tasks = enum.Names[Task]{Type: "Task", What: "task", Names: []string{"regression", "classification"}}
 //

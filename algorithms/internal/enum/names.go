@@ -9,14 +9,14 @@ import (
 
 // Names are the names of the constants of a type, which count from 0.
 type Names[T ~int] struct {
-	// Type is the name of the type, such as "Task", and What is what messages call one of its
-	// constants, such as "task".
+	// Type is the name of the type, such as "Task". What is the word for one of its
+	// constants in messages, such as "task".
 	Type, What string
-	// Names are those of the constants, in their order.
+	// Names are the names of the constants, in their order.
 	Names []string
 }
 
-// String returns the name of a constant, as in "Task(7)" for what is none.
+// String returns the name of a constant, or text such as "Task(7)" where v is not one.
 func (n Names[T]) String(v T) string {
 	if !n.has(v) {
 		return fmt.Sprintf("%s(%d)", n.Type, int(v))
@@ -24,7 +24,7 @@ func (n Names[T]) String(v T) string {
 	return n.Names[v]
 }
 
-// Text returns the name of a constant. What is none is an error.
+// Text returns the name of a constant. Any other value is an error.
 func (n Names[T]) Text(v T) ([]byte, error) {
 	if !n.has(v) {
 		return nil, fmt.Errorf("%s is none of the package's constants", n.String(v))
@@ -32,8 +32,8 @@ func (n Names[T]) Text(v T) ([]byte, error) {
 	return []byte(n.Names[v]), nil
 }
 
-// Parse sets v to the constant of a name. A name that none has is an error that lists all,
-// and leaves v.
+// Parse sets v to the constant of a name. An unknown name leaves v as it is and is an error
+// that lists the names.
 func (n Names[T]) Parse(v *T, text []byte) error {
 	i := slices.Index(n.Names, string(text))
 	if i < 0 {
@@ -45,7 +45,7 @@ func (n Names[T]) Parse(v *T, text []byte) error {
 
 func (n Names[T]) has(v T) bool { return v >= 0 && int(v) < len(n.Names) }
 
-// Check returns the errors about values that are none of the constants of their types.
+// Check returns the errors about values that are not constants of their types.
 func Check(values ...encoding.TextMarshaler) (errs []error) {
 	for _, v := range values {
 		if _, err := v.MarshalText(); err != nil {

@@ -2,8 +2,8 @@ package trial
 
 import "github.com/superstep-ml/superstep/engine"
 
-// cutting is a run in which queues are cut: the parallelism that it begins with, and those at
-// which it goes on after supersteps.
+// cutting is a run that is stopped and resumed at other parallelisms: the one that it begins
+// with, and the one at which it resumes after each superstep.
 type cutting struct {
 	p  int
 	at map[int]int
@@ -17,8 +17,8 @@ func (c cutting) options() []engine.Option {
 	return options
 }
 
-// afterEach cuts queues after every superstep, the last one included, each time at the next
-// of some parallelisms.
+// afterEach cuts queues after every superstep, the last one included. The run resumes at the
+// given parallelisms in turn.
 func afterEach(supersteps int, parallelisms ...int) cutting {
 	c := cutting{p: parallelisms[len(parallelisms)-1], at: make(map[int]int)}
 	for superstep := 1; superstep <= supersteps; superstep++ {
@@ -27,8 +27,8 @@ func afterEach(supersteps int, parallelisms ...int) cutting {
 	return c
 }
 
-// Cuts returns the options of runs in which queues of so many supersteps are cut and go on at
-// another parallelism, of at most 8.
+// Cuts returns the options of runs in which queues of that many supersteps are cut and
+// resume at another parallelism, of at most 8.
 func Cuts(supersteps int) (runs [][]engine.Option) {
 	for _, c := range cuts(supersteps) {
 		runs = append(runs, c.options())

@@ -2,7 +2,7 @@
 
 package trial
 
-// cuts are the runs of SameBitsOfState with queues that are cut.
+// cuts are the runs of SameBitsOfState in which queues are cut.
 func cuts(supersteps int) []cutting {
 	all := []cutting{afterEach(supersteps, 2, 1, 8, 3), afterEach(supersteps, 5), afterEach(supersteps, 1, 7)}
 	for _, at := range []int{1, 2, 3, supersteps / 2, supersteps - 1, supersteps} {

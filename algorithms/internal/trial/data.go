@@ -46,8 +46,8 @@ func Number(t testing.TB, text string) float64 {
 	return v
 }
 
-// Fields returns the table of lines of numbers: the features are those from first to
-// before label, which is the place of the labels.
+// Fields returns the table of lines of numbers. Field label is the label; the features are
+// the fields from first up to it.
 func Fields(t testing.TB, lines []string, separator string, first, label int) Table {
 	t.Helper()
 	table := Table{N: len(lines), D: label - first}
@@ -61,8 +61,8 @@ func Fields(t testing.TB, lines []string, separator string, first, label int) Ta
 	return table
 }
 
-// Heart reads heart_scale of testdata: 13 features of two classes, −1 and 1, by index and
-// value.
+// Heart reads heart_scale of testdata: two classes, −1 and 1, of 13 features, given by index
+// and value.
 func Heart(t testing.TB) Table {
 	t.Helper()
 	table := Table{D: 13}
@@ -78,7 +78,7 @@ func Heart(t testing.TB) Table {
 	return table
 }
 
-// Iris reads iris.csv of testdata: four measurements of flowers of three names.
+// Iris reads iris.csv of testdata: four measurements of flowers of three species.
 func Iris(t testing.TB) Table {
 	t.Helper()
 	table := Table{D: 4}
@@ -92,8 +92,8 @@ func Iris(t testing.TB) Table {
 	return table
 }
 
-// Cancer reads breast-cancer-wisconsin.csv of testdata, but the lines that lack a value:
-// nine features of two classes, 2 and 4.
+// Cancer reads breast-cancer-wisconsin.csv of testdata without the lines that lack a value:
+// nine features, and two classes, 2 and 4.
 func Cancer(t testing.TB) Table {
 	t.Helper()
 	var whole []string

@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Train runs a job of the training that build adds and returns the model, by the ModelOf
-// of its kind.
+// Train runs a job of the training that build adds and returns the model. modelOf is ModelOf
+// of the model's package.
 func Train[M any](t testing.TB, build func(b *engine.Builder) *engine.Dataset, modelOf func(r *engine.Result, name string) (M, error), options ...engine.Option) M {
 	t.Helper()
 	r := Run(t, func(b *engine.Builder) { engine.Collect(build(b), "model") }, options...)
@@ -28,9 +28,10 @@ type Savable interface {
 	Save(path string) error
 }
 
-// ModelFile asserts that a model of version 1 comes back from its file with the same file,
-// and that files are refused that are not there, cut off anywhere, altered by writing b in
-// place of a, of a newer version, and of another kind. It returns the model that came back.
+// ModelFile asserts that a model of version 1, read from its file, encodes to the same file.
+// It also asserts that a file is refused where it is missing, cut off anywhere, altered by
+// writing b in place of a, of a newer version or of another kind. It returns the model that
+// was read.
 func ModelFile[M Savable](t testing.TB, m M, load func(path string) (M, error), decode func(file []byte) (M, error), a, b string) M {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "model.json")
@@ -71,7 +72,7 @@ func ModelFile[M Savable](t testing.TB, m M, load func(path string) (M, error), 
 	return back
 }
 
-// Predictor is a model that predicts a number, or the number of a class, of a row.
+// Predictor is a model that predicts a number, or the number of a class, for a row.
 type Predictor[T comparable] interface {
 	model.Binder
 	Predict(x []float64) T
@@ -79,7 +80,7 @@ type Predictor[T comparable] interface {
 }
 
 // Concurrently asserts that a model predicts the same for the rows of a table in four
-// goroutines at once, the first of which prepare it: it is read from its file.
+// goroutines at once. The model is fresh from its file, so their first calls prepare it.
 func Concurrently[M Predictor[T], T comparable](t testing.TB, m M, decode func(file []byte) (M, error), table Table) {
 	t.Helper()
 	file, err := m.Encode()
@@ -105,8 +106,8 @@ func Concurrently[M Predictor[T], T comparable](t testing.TB, m M, decode func(f
 }
 
 // SamePredictions trains a stage on the columns "features" and "label" of a table, and
-// asserts that the operator, applied by the stage and by the model, the methods of the
-// model and the step it is bound to, in three goroutines at once, all predict the same.
+// asserts that all ways of prediction agree: the operator, applied by the stage and by the
+// model; the methods of the model; and the bound step, in three goroutines at once.
 func SamePredictions[M Predictor[float64]](t *testing.T, table Table, stage model.Stage, modelOf func(r *engine.Result, name string) (M, error)) {
 	t.Helper()
 	r := Run(t, func(b *engine.Builder) {
@@ -148,7 +149,8 @@ func SamePredictions[M Predictor[float64]](t *testing.T, table Table, stage mode
 	all.Wait()
 }
 
-// Step binds a model to rows of the column "features" and returns what runs it on one.
+// Step binds a model to rows of the column "features" and returns a function that runs it on
+// the row x.
 func Step(t testing.TB, m model.Binder, x []float64) func() {
 	t.Helper()
 	layout := model.NewLayout("features")

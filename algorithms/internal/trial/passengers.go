@@ -1,6 +1,6 @@
 package trial
 
-// Passenger is a row of columns of all types, some with nulls, that models can be trained on.
+// Passenger is a row for training, with columns of all types, some of them with nulls.
 type Passenger struct {
 	Age    *float64 `column:"age"`
 	Fare   float64  `column:"fare"`

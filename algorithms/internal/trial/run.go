@@ -14,9 +14,9 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// Try runs what build adds to a job, over 8 shards unless the options say otherwise,
-// with broadcast objects checked, and fails the test where memory is left once the
-// result, which the caller releases, is released.
+// Try runs what build adds to a job, with broadcast objects checked, over 8 shards unless
+// the options say otherwise. The caller releases the result. The test fails where memory is
+// still allocated after that.
 func Try(t testing.TB, build func(b *engine.Builder), options ...engine.Option) (*engine.Result, error) {
 	t.Helper()
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
@@ -53,20 +53,20 @@ func Fails(t testing.TB, build func(b *engine.Builder), texts ...string) error {
 	return err
 }
 
-// place is where SameBits runs a job: at a parallelism, as a number of workers, or as a whole
-// where that is 0, and with a number of rows per batch.
+// place is where SameBits runs a job: the parallelism, the number of workers and the rows of
+// a batch. 0 workers mean a single process.
 type place struct{ p, workers, batch int }
 
-// SameBits runs what build adds to a job at each of places, and asserts that everything it
-// collects has the same bits, and so has every value that a queue of the given names reported.
+// SameBits runs what build adds to a job at each of places. It asserts that all collected
+// rows have the same bits, and so have all values that the named queues reported.
 func SameBits(t *testing.T, build func(b *engine.Builder), queues ...string) {
 	t.Helper()
 	sameBits(t, build, false, queues)
 }
 
-// SameBitsOfState is SameBits of a job whose queues forget between supersteps, in all runs
-// but the first, what is under no key that is kept, and of runs in which they are cut after
-// supersteps and go on at another parallelism.
+// SameBitsOfState is SameBits with two additions. In all runs but the first, queues forget
+// between supersteps whatever is not under a kept key. In further runs, queues are cut after
+// supersteps and resume at another parallelism.
 func SameBitsOfState(t *testing.T, build func(b *engine.Builder), queues ...string) {
 	t.Helper()
 	first := sameBits(t, build, true, queues)
@@ -76,7 +76,7 @@ func SameBitsOfState(t *testing.T, build func(b *engine.Builder), queues ...stri
 	}
 }
 
-// outcome is what a job came to.
+// outcome is the result of a run.
 type outcome struct {
 	text       string
 	supersteps int // of its longest queue

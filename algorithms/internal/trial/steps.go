@@ -12,13 +12,12 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// StepAllocations requires that a superstep of training makes less than so many allocations:
-// by so many more a training of many takes than one of few. The least of several runs each
-// counts, since chance in the Go runtime adds to them, the more the busier the machine is; up
-// to twelve are made. What lists of reported values take as they grow is among
-// them. train adds a training of a number of supersteps; apart looks at its result, where
-// it is collected as "model", and returns the allocations that are not the supersteps', as
-// Encoding does.
+// StepAllocations requires that a superstep of training makes fewer allocations than below.
+// It compares a training of many supersteps with one of few. The Go runtime adds allocations
+// at random, and more on a busy machine, so the least of up to twelve runs of each counts.
+// The growth of lists of reported values is included. train adds a training of a number of
+// supersteps, collected as "model". apart takes the result and returns the allocations that
+// are not the supersteps' own, as Encoding does.
 func StepAllocations(t testing.TB, below float64, few, many int, train func(b *engine.Builder, steps int) *engine.Dataset, apart func(r *engine.Result, steps int) float64) {
 	t.Helper()
 	mallocs := func(steps int) float64 {
@@ -43,7 +42,7 @@ func StepAllocations(t testing.TB, below float64, few, many int, train func(b *e
 	require.Less(t, perStep, below, "allocations per superstep")
 }
 
-// Encoding returns the allocations of writing a model's file, which grow with the record of
+// Encoding returns the allocations of writing a model's file. They grow with the record of
 // its training.
 func Encoding(m model.Model) float64 {
 	return testing.AllocsPerRun(3, func() {

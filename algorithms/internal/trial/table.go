@@ -38,8 +38,8 @@ func TableOf(label []float64, rows ...[]float64) Table {
 // Row returns the features of row i.
 func (t Table) Row(i int) []float64 { return t.X[i*t.D : (i+1)*t.D] }
 
-// Wild returns n rows of d features with magnitudes from 1e-8 to 1e16, so that the order
-// of additions shows in their sums, with labels 0 and 1 and weights below 3.
+// Wild returns n rows of d features with magnitudes from 1e-8 to 1e16. So their sums depend
+// on the order of additions. Labels are 0 and 1, and weights are below 3.
 func Wild(n, d int) Table {
 	t := Table{N: n, D: d}
 	r := shared.NewRandom(7, "wild", 0, 0)
@@ -54,8 +54,8 @@ func Wild(n, d int) Table {
 	return t
 }
 
-// Gaussian returns n rows of d features drawn from the standard normal distribution by
-// the polar method, without labels.
+// Gaussian returns n rows of d features without labels, drawn from the standard normal
+// distribution by the polar method.
 func Gaussian(seed uint64, n, d int) Table {
 	t := Table{N: n, D: d, X: make([]float64, 0, n*d)}
 	r := shared.NewRandom(seed, "gaussian", 0, 0)
@@ -78,8 +78,7 @@ func (t Table) Dataset(b *engine.Builder) *engine.Dataset {
 	return arrowbridge.FromRecords(b, []arrow.Record{t.Record()})
 }
 
-// Record returns the table as a batch in memory of the garbage collector's, which
-// nobody needs to release.
+// Record returns the table as a batch in garbage-collected memory: it need not be released.
 func (t Table) Record() arrow.Record {
 	mem := memory.NewGoAllocator()
 	var fields []arrow.Field

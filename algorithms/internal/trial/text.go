@@ -11,8 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// BadText adds rows in whose text of a column every "~" is the byte 0xff, which is not UTF-8, as
-// it may be in a file of another program. Rows that functions make are refused with such text.
+// BadText adds rows and replaces every "~" in a text column by the byte 0xff, which is not
+// UTF-8, as a file of another program may have it. Rows that a function returns are refused
+// where they have such text.
 func BadText[T any](b *engine.Builder, rows []T, column string) *engine.Dataset {
 	codec, err := batch.NewCodec[T]()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// Unchecked adds a dataset of one batch that no source has looked at, as an operator of a
-// program's own may emit it. The batch is borrowed for as long as the job runs.
+// Unchecked adds a dataset of one batch that no source has checked, as a user's operator may
+// emit it. The batch is borrowed for as long as the job runs.
 func Unchecked(b *engine.Builder, rows arrow.Record) *engine.Dataset {
 	return b.Add(engine.Spec{
 		Op: "Unchecked", Schema: arrowrows.Schema(rows.Schema()), Inputs: []engine.Port{{From: operators.FromSlice(b, []int64{1})}},
@@ -17,7 +17,7 @@ func Unchecked(b *engine.Builder, rows arrow.Record) *engine.Dataset {
 	})
 }
 
-// unchecked emits its batch for each that it gets.
+// unchecked emits its batch once for each batch that it receives.
 type unchecked struct{ rows arrow.Record }
 
 func (unchecked) Open(*engine.Context) error                         { return nil }

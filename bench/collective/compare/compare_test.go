@@ -16,13 +16,13 @@ import (
 	"github.com/superstep-ml/superstep/bench/internal/usage"
 )
 
-// fakeVariable makes the test's own program a contestant that prints what it holds.
+// fakeVariable makes the test's own program a contestant that prints the value.
 const fakeVariable = "SUPERSTEP_BENCH_FAKE"
 
-// TestMain is the command, or a contestant, where this process is one.
+// TestMain lets the test binary act as the command or as a contestant.
 func TestMain(m *testing.M) {
 	if os.Getenv(commandVariable) != "" {
-		exitOn(os.Unsetenv(commandVariable)) // what it starts is contestants
+		exitOn(os.Unsetenv(commandVariable)) // its children are contestants
 		main()
 		return
 	}
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		fakePeer(text)
 		return
 	}
-	// The race detector makes each process that ends linger for a second.
+	// The race detector makes each process linger for a second at its end.
 	exitOn(os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")))
 	os.Exit(m.Run())
 }
@@ -65,7 +65,7 @@ func TestReadResults(t *testing.T) {
 	}
 }
 
-// fake is a contestant that prints lines; asked collects the configurations it was
+// fake returns a contestant that prints lines. asked collects the configurations that it is
 // asked for.
 func fake(t *testing.T, name string, ours bool, text string, asked *[]string) *contestant {
 	self, err := os.Executable()
@@ -79,8 +79,8 @@ func fake(t *testing.T, name string, ours bool, text string, asked *[]string) *c
 	}
 }
 
-// TestTurns: another contestant begins each round, later rounds are of the best
-// configurations, and who fails once is left out.
+// TestTurns: each round begins with another contestant, later rounds run only the best
+// configurations, and a contestant that fails once is left out.
 func TestTurns(t *testing.T) {
 	var asked []string
 	one := func(config string, us float64) string {
@@ -116,7 +116,7 @@ func TestTurns(t *testing.T) {
 	require.ErrorIs(t, x.measure(stopped), context.Canceled)
 }
 
-// rounds makes a cell out of times in seconds of one configuration.
+// rounds makes a cell from times in seconds of one configuration.
 func rounds(config string, times ...float64) *cell {
 	c := &cell{}
 	for _, v := range times {
@@ -125,9 +125,8 @@ func rounds(config string, times ...float64) *cell {
 	return c
 }
 
-// TestRatios: they are medians of ratios within rounds, not ratios of medians, to
-// the best of the same transport that is a peer; a dropped configuration does not
-// count.
+// TestRatios: a ratio is the median of ratios within rounds, not the ratio of medians. It
+// compares with the best peer of the same transport. A dropped configuration does not count.
 func TestRatios(t *testing.T) {
 	quick := rounds("b", 2, 1, 4)
 	quick.Rounds[0] = append(quick.Rounds[0], result{Config: "once", P50: 0.5})
@@ -149,7 +148,7 @@ func TestRatios(t *testing.T) {
 	require.Equal(t, 2.0, quick.P50)
 }
 
-// TestCommands: the lines that start the contestants say what is to be measured.
+// TestCommands: the command lines of the contestants say what to measure.
 func TestCommands(t *testing.T) {
 	c := &compareCommand{Superstep: "bin/superstep", Peers: "build", Mpirun: "mpirun", Algorithm: []string{"ring"}}
 	lines := map[string]string{}
@@ -190,7 +189,7 @@ func TestProcessorTimeOfStat(t *testing.T) {
 	}
 }
 
-// TestProcessorTime: what /proc says of this process is what the system says.
+// TestProcessorTime: /proc and the system agree about this process.
 func TestProcessorTime(t *testing.T) {
 	self := os.Getpid()
 	require.NotContains(t, descendants(self), self)

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// point is what is measured: one collective among so many ranks. Bytes are those
-// of a rank's larger buffer; 0 of barriers.
+// point is a point of measurement: one collective at a number of ranks and a size. Bytes is the
+// size of a rank's larger buffer, 0 for barriers.
 type point struct {
 	Collective string `json:"collective"`
 	Ranks      int    `json:"ranks"`
 	Bytes      int    `json:"bytes"`
 }
 
-// Ways in which ranks reach each other, compared apart.
+// Transports between ranks, which are compared separately.
 const (
 	overTCP  = "tcp"
 	inMemory = "memory"
@@ -28,15 +28,15 @@ type contestant struct {
 	Name      string `json:"name"`
 	Transport string `json:"transport"`
 	Ours      bool   `json:"ours"`
-	Yardstick bool   `json:"yardstick"` // no collective: a bound, in no ratio
+	Yardstick bool   `json:"yardstick"` // not a collective but a bound, which is in no ratio
 
-	// IdleCPU are the seconds of processor time of a rank that waits for a second;
-	// −1 where not measured.
+	// IdleCPU is the processor time in seconds that a rank uses while it waits for one second;
+	// −1 if not measured.
 	IdleCPU float64 `json:"idle_cpu"`
 
-	needs []string // programs that must be there
-	// commands returns what to run for a request, one after the other; nothing where
-	// it cannot serve the point.
+	needs []string // programs that must exist
+	// commands returns the commands for a request, to be run one after the other. It returns
+	// nothing if the contestant does not support the point.
 	commands func(q request) [][]string
 	env      []string
 
@@ -46,20 +46,20 @@ type contestant struct {
 // request is what a contestant is asked to measure.
 type request struct {
 	point
-	seconds float64  // about how long a configuration is to take
+	seconds float64  // approximate time for a configuration
 	configs []string // configurations to run; nil for all
-	endless bool     // rather go on until ended
+	endless bool     // go on until ended instead
 }
 
-// wants says whether a configuration is asked for.
+// wants says whether a request asks for a configuration.
 func (q request) wants(config string) bool {
 	return q.configs == nil || slices.Contains(q.configs, config)
 }
 
-// polls says whether a rank that waits keeps a core busy, as far as others let it.
+// polls says whether a waiting rank keeps a core busy, as far as other processes let it.
 func (k *contestant) polls() bool { return k.IdleCPU > 0.05 }
 
-// allContestants are all, in the order of the table's columns.
+// allContestants returns all contestants, in the order of the table's columns.
 func allContestants(c *compareCommand) []*contestant {
 	all := []*contestant{superstepContestant(c, "superstep", overTCP)}
 	for _, name := range c.Algorithm {
@@ -76,10 +76,10 @@ func allContestants(c *compareCommand) []*contestant {
 	)
 }
 
-// ourNames are what our command calls collectives, where that differs.
+// ourNames are the names of collectives in our command, where they differ.
 var ourNames = map[string]string{"reduce_scatter": "reduce-scatter", "alltoall": "all-to-all"}
 
-// Configurations of ours.
+// Our configurations.
 const (
 	outOfPlace = "out-of-place"
 	inPlace    = "in-place"
@@ -109,7 +109,7 @@ func superstepContestant(c *compareCommand, name, transport string, args ...stri
 	}
 }
 
-// ourLine is how our command is asked for one size.
+// ourLine returns our command line for one size.
 func ourLine(c *compareCommand, q request, collective string) []string {
 	size := strconv.Itoa(q.Bytes)
 	return []string{
@@ -141,15 +141,15 @@ func mpiContestant(c *compareCommand, name, transport, btl string) *contestant {
 			return [][]string{append(append(line, program), peerFlags(q)...)}
 		},
 	}
-	if os.Geteuid() == 0 { // mpirun wants to hear that it is meant
+	if os.Geteuid() == 0 { // mpirun runs as root only if told so
 		k.env = []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"}
 	}
 	return k
 }
 
-// peerFlags are those that both peers' programs take. Like ours, they meet in a
-// barrier of the library before each operation. That one takes too long is seen here, and
-// not by the program.
+// peerFlags returns the flags that the programs of both peers take. Like ours, these programs
+// run a barrier of their library before each operation. The time limit is enforced here, not by
+// the program.
 func peerFlags(q request) []string {
 	most := 100_000
 	if q.endless {
@@ -168,7 +168,7 @@ func peerFlags(q request) []string {
 	return flags
 }
 
-// rawContestant is no collective: two processes that exchange as many bytes.
+// rawContestant is not a collective: two processes exchange as many bytes.
 func rawContestant(c *compareCommand) *contestant {
 	return &contestant{
 		Name: "raw TCP", Transport: overTCP, Yardstick: true, needs: []string{c.Superstep},

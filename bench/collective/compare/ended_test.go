@@ -23,8 +23,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// fakePeer is a contestant. It fails, or prints lines, or stays at the address that follows
-// the word, with a child of its own. Where it hangs, neither ends when it is asked to.
+// fakePeer is a contestant. It fails, or prints lines, or connects to the address after the
+// word and stays, with a child of its own. A contestant that hangs ignores requests to end, and
+// so does its child.
 func fakePeer(text string) {
 	word, address, _ := strings.Cut(text, " at ")
 	switch word {
@@ -46,7 +47,7 @@ func fakePeer(text string) {
 	}
 }
 
-// wait connects, and reads what never comes.
+// wait connects to an address and reads, but nothing ever comes.
 func wait(word, address string) {
 	if strings.HasSuffix(word, "hang") {
 		signal.Ignore(syscall.SIGTERM)
@@ -61,7 +62,7 @@ func lineOf(config string, us float64) string {
 	return fmt.Sprintf(`{"collective":"allreduce","config":%q,"p50_us":%v}`, config, us)
 }
 
-// hangs is where contestants hang.
+// hangs is the address at which contestants hang.
 type hangs struct{ net.Listener }
 
 func newHangs(t *testing.T) hangs {
@@ -93,10 +94,11 @@ func requireGone(t *testing.T, conns [2]net.Conn) {
 	}
 }
 
-// TestWhoHangsIsGivenUp, with its process group, at all points that are left. The others go on.
+// TestWhoHangsIsGivenUp: a contestant that hangs is ended with its process group, and given up
+// at all remaining points. The others go on.
 func TestWhoHangsIsGivenUp(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		return // which has no process groups
+		return // the system has no process groups
 	}
 	for _, partly := range []bool{false, true} {
 		h := newHangs(t)
@@ -105,7 +107,7 @@ func TestWhoHangsIsGivenUp(t *testing.T) {
 		commands := k.commands
 		k.commands = func(q request) [][]string {
 			lines := commands(q)
-			if partly { // a second command, which is not to be run
+			if partly { // a second command, which must not run
 				lines = append(lines, []string{"/does/not/exist"})
 			}
 			return lines
@@ -138,11 +140,11 @@ func TestWhoHangsIsGivenUp(t *testing.T) {
 // commandVariable makes the test's own program the command.
 const commandVariable = "SUPERSTEP_BENCH_COMPARE"
 
-// TestSignalsLeaveWhatWasMeasured ends a comparison, as users have it run, in which Gloo has
-// been measured and Open MPI hangs.
+// TestSignalsLeaveWhatWasMeasured runs a comparison as users do, and ends it when Gloo has been
+// measured and Open MPI hangs.
 func TestSignalsLeaveWhatWasMeasured(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		return // which has no such signals
+		return // the system has no such signals
 	}
 	for _, end := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		h := newHangs(t)
@@ -172,7 +174,8 @@ func TestSignalsLeaveWhatWasMeasured(t *testing.T) {
 	}
 }
 
-// TestTheDeadlineLeavesWhatWasMeasured, as JSON too.
+// TestTheDeadlineLeavesWhatWasMeasured: what was measured before the deadline is printed, as
+// JSON too.
 func TestTheDeadlineLeavesWhatWasMeasured(t *testing.T) {
 	h := newHangs(t)
 	var asked []string

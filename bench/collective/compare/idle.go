@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// Times of the measurement of waiting.
+// Times for the measurement of waiting.
 const (
-	settling  = 1500 * time.Millisecond // from starting a contestant to its barriers
+	settling  = 1500 * time.Millisecond // from the start of a contestant to its barriers
 	waiting   = time.Second
-	tick      = 10 * time.Millisecond // what Linux counts processor time in
+	tick      = 10 * time.Millisecond // Linux's unit of processor time
 	idleRanks = 2
 )
 
-// measureIdle finds out what each contestant burns while it waits. One that cannot
-// be asked keeps −1.
+// measureIdle measures the processor time that each contestant uses while it waits. A
+// contestant that cannot be measured keeps −1.
 func (c *comparison) measureIdle(ctx context.Context) error {
 	for _, k := range c.Contestants {
 		lines := k.commands(request{point: point{"barrier", idleRanks, 0}, seconds: 30, endless: true})
@@ -43,8 +43,8 @@ func (c *comparison) measureIdle(ctx context.Context) error {
 	return nil
 }
 
-// idleCPU starts endless barriers, stops one rank, and returns the processor time
-// that the busiest of the other processes used in a second.
+// idleCPU starts endless barriers and stops one rank. It returns the processor time that the
+// busiest of the other processes used in a second.
 func (c *comparison) idleCPU(ctx context.Context, k *contestant, line []string) (used time.Duration, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	child := c.command(ctx, k, line)
@@ -54,7 +54,7 @@ func (c *comparison) idleCPU(ctx context.Context, k *contestant, line []string) 
 	}
 	defer func() {
 		cancel()
-		_ = child.Wait() // it was ended in the midst of its work
+		_ = child.Wait() // it was ended during its work
 		endGroup(child)
 	}()
 	if err := pause(ctx, settling); err != nil {
@@ -64,7 +64,7 @@ func (c *comparison) idleCPU(ctx context.Context, k *contestant, line []string) 
 	if len(family) == 0 {
 		return 0, errors.New("it has no process of its own for a rank, or ended early")
 	}
-	// The youngest of those without children is a rank.
+	// The youngest process without children is a rank.
 	stopped := 0
 	for _, pid := range family {
 		if pid > stopped && len(descendants(pid)) == 0 {
@@ -97,9 +97,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// processorTime reads what all threads of a process have used, in user and in system mode,
-// from /proc/PID/stat: "PID (name) state parent …", with ticks at the 14th and 15th place. A
-// name may hold anything, even parentheses.
+// processorTime returns the processor time of all threads of a process, in user and system
+// mode. stat is the content of /proc/PID/stat, "PID (name) state parent …", with ticks at the
+// 14th and 15th place. A name may contain anything, even parentheses.
 func processorTime(stat string) (time.Duration, error) {
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 13 {
@@ -110,12 +110,12 @@ func processorTime(stat string) (time.Duration, error) {
 	return time.Duration(user+system) * tick, errors.Join(err, err2)
 }
 
-// descendants are the processes under one.
+// descendants returns the processes below a process.
 func descendants(root int) []int {
 	var all []int
-	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", root)) // the pattern is one
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", root)) // the pattern is valid
 	for _, file := range files {
-		text, _ := os.ReadFile(file) // of a thread that has ended there is nothing to read
+		text, _ := os.ReadFile(file) // a thread that has ended has no file
 		for _, word := range strings.Fields(string(text)) {
 			if pid, err := strconv.Atoi(word); err == nil {
 				all = append(append(all, pid), descendants(pid)...)
@@ -125,7 +125,7 @@ func descendants(root int) []int {
 	return all
 }
 
-// processorTimes reads what each has used; those that ended are left out.
+// processorTimes reads the processor time of each process, without those that have ended.
 func processorTimes(pids []int) map[int]time.Duration {
 	used := map[int]time.Duration{}
 	for _, pid := range pids {

@@ -69,14 +69,14 @@ func (c *compareCommand) Run(ctx context.Context) error {
 	return c.comparison(contestants, os.Stderr).run(ctx, os.Stdout)
 }
 
-// comparison is a comparison under way.
+// comparison is a running comparison.
 type comparison struct {
 	*compareCommand
 	*report
 	progress io.Writer
 
-	// bound ends a run that takes too long, for the cause errTooLong. A process group that
-	// was asked to end and has not done so after grace is killed.
+	// bound ends a run that takes too long, with the cause errTooLong. A process group that is
+	// asked to end and does not is killed after grace.
 	bound func(context.Context) (context.Context, context.CancelFunc)
 	grace time.Duration
 }
@@ -96,8 +96,8 @@ func (c *compareCommand) comparison(contestants []*contestant, progress io.Write
 	}
 }
 
-// run measures and prints. What ends it early does not keep it from printing what it has.
-// What waiting costs comes first, because without it no ratio is to a peer that is quiet.
+// run measures and prints. If it ends early, it prints what it has. The processor time of
+// waiting comes first, because the ratios to quiet peers need it.
 func (c *comparison) run(ctx context.Context, out io.Writer) (err error) {
 	if !c.NoIdle {
 		err = c.measureIdle(ctx)
@@ -133,8 +133,7 @@ func exitOn(err error) {
 	}
 }
 
-// contestants are those whose programs are there, each told about on progress that
-// is not.
+// contestants returns the contestants whose programs exist, and reports the others on progress.
 func (c *compareCommand) contestants(progress io.Writer) ([]*contestant, error) {
 	var found []*contestant
 	for _, k := range allContestants(c) {

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// beginGroup gives a command a process group of its own, all of which is asked to end
-// when its context does.
+// beginGroup gives a command its own process group. When the context of the command ends, the
+// whole group is asked to end.
 func beginGroup(c *exec.Cmd) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
@@ -17,11 +17,11 @@ func beginGroup(c *exec.Cmd) {
 // endGroup kills what is left of the process group of a command that has ended.
 func endGroup(c *exec.Cmd) {
 	if c.Process != nil {
-		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // as a rule there is nothing left
+		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // usually there is nothing left
 	}
 }
 
-// setStopped stops a process or lets it go on.
+// setStopped stops or continues a process.
 func setStopped(pid int, stopped bool) error {
 	if stopped {
 		return syscall.Kill(pid, syscall.SIGSTOP)

@@ -15,37 +15,37 @@ type report struct {
 	Rounds      int           `json:"rounds"`
 	Contestants []*contestant `json:"contestants"`
 	Rows        []*row        `json:"rows"`
-	Ended       string        `json:"ended,omitempty"` // why, where not all was measured
+	Ended       string        `json:"ended,omitempty"` // reason, if not everything was measured
 }
 
-// row is what all did at a point; Cells are those of the contestants.
+// row has the results at a point; Cells has one for each contestant.
 type row struct {
 	point
 	Cells  []*cell  `json:"cells"`
 	Ratios []*ratio `json:"ratios"` // over TCP, in memory; nil where there is nothing to compare
 }
 
-// cell is what a contestant did at a point.
+// cell is the result of a contestant at a point.
 type cell struct {
 	Rounds [][]result `json:"rounds"`
 
-	// Config is the fastest configuration, P50 and P99 the medians of its rounds in
-	// seconds, 0 where the contestant has no figure.
+	// Config is the fastest configuration. P50 and P99 are the medians of its rounds in
+	// seconds, 0 if the contestant has no figure.
 	Config string  `json:"config"`
 	P50    float64 `json:"p50"`
 	P99    float64 `json:"p99"`
 
-	// Algorithm is what ours last chose.
+	// Algorithm is the last one that ours chose.
 	Algorithm string `json:"algorithm"`
 
-	// GaveUp are the seconds after which the contestant was given up, here or before, so that
-	// rounds are missing; else 0.
+	// GaveUp is the number of seconds after which the contestant was given up, here or earlier,
+	// so that rounds are missing; else 0.
 	GaveUp float64 `json:"gave_up,omitempty"`
 
 	failed bool
 }
 
-// ratio compares our first contestant of a transport with the peers'.
+// ratio compares our first contestant of a transport with the peers.
 type ratio struct {
 	Transport string  `json:"transport"`
 	Best      float64 `json:"best"`      // ours to the best peer; 0 where unknown
@@ -54,7 +54,7 @@ type ratio struct {
 	QuietPeer string  `json:"quiet_peer"`
 }
 
-// configs are the names in the rounds, each once, in order of appearance.
+// configs returns the names in the rounds, each once, in order of appearance.
 func (c *cell) configs() []string {
 	var names []string
 	for _, round := range c.Rounds {
@@ -67,7 +67,7 @@ func (c *cell) configs() []string {
 	return names
 }
 
-// values takes one figure of a configuration from each round that has it.
+// values returns one figure of a configuration from each round that has it.
 func (c *cell) values(config string, figure func(result) float64) []float64 {
 	var all []float64
 	for round := range c.Rounds {
@@ -78,12 +78,12 @@ func (c *cell) values(config string, figure func(result) float64) []float64 {
 	return all
 }
 
-// find returns the place of a configuration in a round, or −1.
+// find returns the index of a configuration in a round, or −1.
 func (c *cell) find(round int, config string) int {
 	return slices.IndexFunc(c.Rounds[round], func(r result) bool { return r.Config == config })
 }
 
-// times are the times of a configuration in its rounds.
+// times returns the times of a configuration in its rounds.
 func (c *cell) times(config string) []float64 {
 	return c.values(config, func(r result) float64 { return r.P50 })
 }
@@ -104,8 +104,8 @@ func (r *report) sum() {
 	}
 }
 
-// sum takes the configuration that is fastest in the median. One that was dropped
-// after the first round does not win for its single figure.
+// sum takes the configuration with the best median. A configuration that was dropped after the
+// first round does not win by its single figure.
 func (c *cell) sum() {
 	names, most := c.configs(), 0
 	for _, name := range names {
@@ -125,7 +125,7 @@ func (c *cell) sum() {
 	}
 }
 
-// ratio compares ours, the first of its transport, with the best peers; nil where
+// ratio compares ours, the first contestant of its transport, with the best peers. It is nil if
 // ours has no figure.
 func (r *report) ratio(row *row, transport string) *ratio {
 	i := slices.IndexFunc(r.Contestants, func(k *contestant) bool { return k.Ours && k.Transport == transport })
@@ -156,7 +156,7 @@ func (r *report) ratio(row *row, transport string) *ratio {
 	return found
 }
 
-// perRound are the ratios within rounds.
+// perRound returns the ratios within rounds.
 func perRound(a, b *cell) []float64 {
 	var all []float64
 	for round := range min(len(a.Rounds), len(b.Rounds)) {
@@ -167,7 +167,7 @@ func perRound(a, b *cell) []float64 {
 	return all
 }
 
-// print writes one table for each transport that somebody used.
+// print writes one table for each transport that has a contestant.
 func (r *report) print(w io.Writer) error {
 	for i, transport := range []string{overTCP, inMemory} {
 		var columns []int
@@ -190,7 +190,7 @@ func (r *report) print(w io.Writer) error {
 	return err
 }
 
-// titles are how the transports are called.
+// titles are the titles of the transports' tables.
 var titles = map[string]string{overTCP: "Between processes over loopback TCP", inMemory: "In shared memory"}
 
 func (r *report) printTable(w io.Writer, which int, columns []int) error {
@@ -222,7 +222,7 @@ func (r *report) printTable(w io.Writer, which int, columns []int) error {
 	return err
 }
 
-// sizeText is empty for barriers.
+// sizeText writes a size, and nothing for barriers.
 func sizeText(bytes int) string {
 	if bytes == 0 {
 		return ""
@@ -230,7 +230,7 @@ func sizeText(bytes int) string {
 	return benchresult.Size(bytes)
 }
 
-// printIdle writes what waiting costs.
+// printIdle writes the processor time of waiting.
 func (r *report) printIdle(w io.Writer) error {
 	var b strings.Builder
 	for _, k := range r.Contestants {
@@ -245,7 +245,7 @@ func (r *report) printIdle(w io.Writer) error {
 	return err
 }
 
-// none stands where there is no figure.
+// none is written where there is no figure.
 const none = "–"
 
 func (c *cell) text() string {

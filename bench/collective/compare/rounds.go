@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/benchresult"
 )
 
-// points are all that is measured, in the order of the table's rows.
+// points returns all points, in the order of the table's rows.
 func (c *compareCommand) points() []point {
 	var all []point
 	for _, collective := range c.Collective {
@@ -32,9 +32,9 @@ func (c *compareCommand) points() []point {
 	return all
 }
 
-// measure runs the rounds. A contestant without any result in a round is left out at
-// the point, so that one library's fault does not cost the others' figures. The error is
-// the context's cause.
+// measure runs the rounds. A contestant without any result in a round is left out at that
+// point, so that a fault of one library does not cost the figures of others. The error is the
+// context's cause.
 func (c *comparison) measure(ctx context.Context) error {
 	for _, p := range c.points() {
 		row := &row{point: p, Cells: make([]*cell, len(c.Contestants))}
@@ -55,7 +55,7 @@ func (c *comparison) measure(ctx context.Context) error {
 	return nil
 }
 
-// take lets a contestant run once at a point. One that takes too long runs no more.
+// take runs a contestant once at a point. A contestant that takes too long does not run again.
 func (c *comparison) take(ctx context.Context, k *contestant, at *cell, p point, round int) {
 	if at.failed {
 		return
@@ -68,7 +68,7 @@ func (c *comparison) take(ctx context.Context, k *contestant, at *cell, p point,
 	var results []result
 	for _, line := range k.commands(request{point: p, seconds: c.Seconds, configs: at.best(c.Keep)}) {
 		more, err := c.execute(ctx, k, line)
-		results = append(results, more...) // what was printed before it failed counts
+		results = append(results, more...) // lines printed before a failure count
 		if ctx.Err() != nil {
 			break
 		}
@@ -83,12 +83,12 @@ func (c *comparison) take(ctx context.Context, k *contestant, at *cell, p point,
 	if len(results) > 0 {
 		at.Rounds = append(at.Rounds, results)
 	} else {
-		at.failed = true // or it cannot serve the point
+		at.failed = true // or it does not support the point
 	}
 }
 
-// execute runs a command in a process group of its own, which ends with it, and
-// reads its results. It returns those before an error too, unless they are wrong.
+// execute runs a command in its own process group, which ends with it, and reads its results.
+// With an error it also returns the results before it, unless they are wrong.
 func (c *comparison) execute(ctx context.Context, k *contestant, line []string) ([]result, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
@@ -111,8 +111,8 @@ func (c *comparison) execute(ctx context.Context, k *contestant, line []string) 
 	return results, err
 }
 
-// command is a command in a process group of its own, which is asked to end when the
-// context does. endGroup has to follow.
+// command returns a command in its own process group, which is asked to end when the context
+// does. The caller must call endGroup.
 func (c *comparison) command(ctx context.Context, k *contestant, line []string) *exec.Cmd {
 	child := exec.CommandContext(ctx, line[0], line[1:]...)
 	child.Env = append(os.Environ(), k.env...)
@@ -124,28 +124,28 @@ func (c *comparison) command(ctx context.Context, k *contestant, line []string) 
 // result is one line that a contestant prints.
 type result struct {
 	Config    string  `json:"config"`
-	Algorithm string  `json:"algorithm"` // that ours chose
+	Algorithm string  `json:"algorithm"` // chosen by ours
 	P50       float64 `json:"p50"`       // seconds, like the others
 	P99       float64 `json:"p99"`
 	Min       float64 `json:"min"`
 	Mean      float64 `json:"mean"`
 }
 
-// readResults reads a contestant's lines. One without a time, or that tells of wrong
-// elements, is an error, after which no more are read.
+// readResults reads the lines of a contestant. A line without a time, or with wrong elements,
+// is an error and ends the reading.
 func readResults(r io.Reader) ([]result, error) {
 	var results []result
 	err := benchresult.Read(r, func(l *benchresult.Line) error {
 		switch {
 		case l.Collective == "":
-			return nil // it measures something else
+			return nil // a line about something else
 		case !(l.P50 > 0):
 			return errors.New("no p50_us")
 		case l.Errors != 0:
 			return fmt.Errorf("%d wrong elements", l.Errors)
 		}
 		config := l.Config
-		if config == "" { // ours
+		if config == "" { // a line of ours
 			config = outOfPlace
 			if l.InPlace {
 				config = inPlace
@@ -157,14 +157,14 @@ func readResults(r io.Reader) ([]result, error) {
 	return results, err
 }
 
-// lastLines shortens what a program said.
+// lastLines shortens the output of a program.
 func lastLines(text string, n int) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "; ")
 }
 
-// best names the fastest configurations so far; nil before the first round, which
-// stands for all, and where there are no more anyway.
+// best names the fastest configurations so far. It returns nil, which means all, before the
+// first round and if there are no more than keep.
 func (c *cell) best(keep int) []string {
 	names := c.configs()
 	if len(names) <= 1 {

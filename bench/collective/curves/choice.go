@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/benchresult"
 )
 
-// What choices are held to: see the package's documentation.
+// Limits for choices: see the package's documentation.
 const (
 	nearBest     = 1.20
 	nearBestPart = 0.90
@@ -42,14 +42,14 @@ func (c *choiceCommand) Run(out io.Writer) error {
 // medianRound is the median of the medians of a line's rounds.
 func medianRound(l *benchresult.Line) float64 { return benchresult.Median(rounds(l)) }
 
-// judged is a choice beside the best of those among which it was made, and of all.
+// judged is a choice with the best of the runs that it competed with, and the best of all.
 type judged struct{ chosen, rival, best *simulate.Sample }
 
-// ratio is how much longer the choice took than another run.
+// ratio returns how many times as long as another run the choice took.
 func (j *judged) ratio(other *simulate.Sample) float64 { return j.chosen.Seconds / other.Seconds }
 
-// judge finds the best runs at the points of the choices, which it returns in order. What was
-// chosen is an algorithm: it counts with the rounds of that by its name, too.
+// judge finds the best runs at the points of the choices, and returns the choices in order. A
+// choice is an algorithm, so rounds of that algorithm by its name count for it too.
 func judge(m *measurements) ([]judged, error) {
 	if len(m.chosen) == 0 {
 		return nil, errors.New("nothing was chosen: measure with --algorithm chosen,all")
@@ -74,7 +74,7 @@ func judge(m *measurements) ([]judged, error) {
 			}
 		}
 		if j.rival == nil {
-			return nil, fmt.Errorf("%s was chosen, but none of those among which it was is there by name: measure with --algorithm chosen,all", j.chosen)
+			return nil, fmt.Errorf("%s was chosen, but no algorithm that it competed with was measured by name: measure with --algorithm chosen,all", j.chosen)
 		}
 		j.chosen.Seconds = benchresult.Median(rounds) / 1e6
 		choices[i] = j
@@ -87,19 +87,19 @@ func judge(m *measurements) ([]judged, error) {
 	return choices, nil
 }
 
-// samePoint says whether two runs did the same, in whatever way.
+// samePoint says whether two runs are of the same collective, number of ranks and size.
 func samePoint(a, b *simulate.Sample) bool {
 	return a.Algorithm.Collective == b.Algorithm.Collective && a.Params.P == b.Params.P &&
 		a.Bytes == b.Bytes && a.Elem == b.Elem
 }
 
-// competes says whether a group chooses among others with the algorithm of a run.
+// competes says whether a group may choose the algorithm of a run.
 func competes(r *simulate.Sample) bool {
 	return !r.Algorithm.Collective.Reduces() || canonical(r.Algorithm, r.Params.P)
 }
 
-// reportChoices prints how near choices are to the best, and returns whether they are
-// as near as they should be.
+// reportChoices prints how close the choices are to the best, and returns whether they are
+// within the limits.
 func reportChoices(out io.Writer, choices []judged) bool {
 	fmt.Fprintf(out, "| collective | ranks | bytes | chosen | took | best it competes with | took | ratio | best of all | ratio |\n"+
 		"|---|---:|---:|---|---:|---|---:|---:|---|---:|\n")

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The bests and shares are found by hand here.
+// The expected bests and shares were computed by hand.
 func TestChoice(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "runs.jsonl")
 	var text strings.Builder
@@ -27,11 +27,11 @@ func TestChoice(t *testing.T) {
 	_, err := run(false)
 	require.ErrorContains(t, err, "nothing was chosen")
 
-	// Of several rounds the median counts, and rounds of the same algorithm by its name with
-	// those of the choice: of 90, 13.4, 11, 13 that is 13.2.
+	// The median of several rounds counts, and rounds of the same algorithm by its name count
+	// with those of the choice: the median of 90, 13.4, 11 and 13 is 13.2.
 	text.WriteString(`{"collective":"allreduce","algorithm":"direct","chosen":true,"ranks":4,"bytes":8,"p50_us":50,"round_p50_us":[90,13.4,11]}` + "\n")
 	add("direct", false, 4, 8, 13)
-	add("ring", false, 4, 8, 10)   // folds in another order: it does not compete
+	add("ring", false, 4, 8, 10)   // it folds in another order, so it does not compete
 	add("linear", false, 8, 8, 1)  // another number of ranks
 	add("linear", false, 4, 64, 1) // another size
 	out, err := run(true)
@@ -40,7 +40,7 @@ func TestChoice(t *testing.T) {
 	require.Contains(t, out, "Of 1 choices, 1 (100 %) took at most 1.2 times as long as the best that competes, 0 (0 %) as the best of all.")
 
 	add("direct", true, 2, 8, 25)
-	add("ring", false, 2, 8, 20) // among two it is canonical
+	add("ring", false, 2, 8, 20) // with two ranks it is canonical
 	out, err = run(true)
 	require.ErrorContains(t, err, "not as near")
 	require.Contains(t, out, "| 2 | 8 B | direct | 25.0 µs | ring | 20.0 µs | 1.25 | ring | 1.25 |\n")
@@ -49,5 +49,5 @@ func TestChoice(t *testing.T) {
 
 	add("direct", true, 4, 512, 25)
 	_, err = run(false)
-	require.ErrorContains(t, err, "allreduce direct among 4 of 512 bytes was chosen, but none")
+	require.ErrorContains(t, err, "allreduce direct among 4 of 512 bytes was chosen, but no algorithm that it competed with was measured")
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/benchresult"
 )
 
-// What prices are held to: see the package's documentation.
+// Limits for prices: see the package's documentation.
 const (
 	nearRanks   = 2
 	nearBytes   = 1 << 20
@@ -67,15 +67,15 @@ func (c *compareCommand) Run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// measurements are what a network is fitted to, runs of algorithms that were named, and
-// runs of those that the group chose, which may have other segments.
+// measurements are the samples that a network is fitted to, the runs of named algorithms, and
+// the runs of chosen algorithms. The latter may use other segments.
 type measurements struct {
 	probes, runs, chosen []simulate.Sample
-	// The microseconds of the rounds of the runs, and of what was chosen.
+	// Microseconds of each round, of the runs and of the choices.
 	runRounds, chosenRounds [][]float64
 }
 
-// openMeasurements is readMeasurements of a file.
+// openMeasurements calls readMeasurements for a file.
 func openMeasurements(path string, time func(*benchresult.Line) float64) (*measurements, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -89,12 +89,12 @@ func openMeasurements(path string, time func(*benchresult.Line) float64) (*measu
 	return m, nil
 }
 
-// readMeasurements reads lines of JSON, and of each the microseconds that are asked for.
+// readMeasurements reads lines of JSON. time returns the microseconds of a line.
 func readMeasurements(r io.Reader, time func(*benchresult.Line) float64) (*measurements, error) {
 	m := new(measurements)
 	err := benchresult.Read(r, func(l *benchresult.Line) error {
 		if l.Kind == "" && l.Algorithm == "" {
-			return nil // the raw rate of the link, say
+			return nil // for example the raw rate of the link
 		}
 		s, err := sample(l, time(l))
 		switch {
@@ -114,7 +114,7 @@ func readMeasurements(r io.Reader, time func(*benchresult.Line) float64) (*measu
 	return m, err
 }
 
-// rounds are the medians of a line's rounds, or its only median.
+// rounds returns the medians of a line's rounds, or its only median.
 func rounds(l *benchresult.Line) []float64 {
 	if len(l.Rounds) == 0 {
 		return []float64{l.P50}
@@ -122,7 +122,7 @@ func rounds(l *benchresult.Line) []float64 {
 	return l.Rounds
 }
 
-// sample is the measurement of a line that took some microseconds.
+// sample returns the measurement of a line that took us microseconds.
 func sample(l *benchresult.Line, us float64) (simulate.Sample, error) {
 	s := simulate.Sample{Bytes: l.Bytes, Seconds: us / 1e6}
 	if !(us > 0) || l.Bytes < 0 {
@@ -155,8 +155,8 @@ func sample(l *benchresult.Line, us float64) (simulate.Sample, error) {
 	return s, s.Algorithm.Supports(s.Params)
 }
 
-// report prints how near prices are to measurements, and returns whether they are as
-// near as they should be.
+// report prints how close prices are to measurements, and returns whether they are within the
+// limits.
 func report(out io.Writer, runs []simulate.Sample, prices []float64) bool {
 	good := true
 	fmt.Fprintf(out, "| collective | algorithm | bytes | measured | priced | error |\n|---|---|---:|---:|---:|---:|\n")
@@ -189,9 +189,9 @@ func report(out io.Writer, runs []simulate.Sample, prices []float64) bool {
 	return good
 }
 
-// orders counts the pairs of runs of one collective, number of ranks and size, but of
-// different programs, whose measurements are apart, and those of them that prices put in the same order; it
-// describes the others.
+// orders counts the pairs of runs with different programs, and one collective, number of ranks
+// and size, whose measurements are far enough apart. It counts those that prices put in the
+// same order, and describes the others.
 func orders(runs []simulate.Sample, prices []float64) (ordered, pairs int, wrong []string) {
 	order := make([]int, len(runs))
 	for i := range order {
@@ -226,8 +226,8 @@ func orders(runs []simulate.Sample, prices []float64) (ordered, pairs int, wrong
 	return ordered, pairs, wrong
 }
 
-// sameProgram says whether two runs were of the same program under two names, as many
-// algorithms are among two ranks: there is nothing to order then.
+// sameProgram says whether two runs are of one program under two names, as many algorithms are
+// with two ranks. There is nothing to order then.
 func sameProgram(a, b *simulate.Sample) bool {
 	for rank := range a.Params.P {
 		_, one, _ := strings.Cut(a.Algorithm.Generate(a.Params, rank).String(), "\n")

@@ -15,17 +15,17 @@ import (
 // stretch is a range of sizes with one cheapest algorithm.
 type stretch struct {
 	name string
-	upTo int // bytes: the first size at which the next is cheaper; 0 for the last stretch
+	upTo int // bytes: the first size at which the next algorithm is cheaper; 0 for the last stretch
 }
 
-// lead is what makes a newcomer cheaper: an algorithm keeps its place until another
-// costs less than this part of it, so that lines that run together do not fill a table
-// with changes to and fro.
+// lead is the factor below which a price counts as cheaper: an algorithm keeps its place until
+// another costs less than lead times as much. Curves that run close together then do not fill a
+// table with changes to and fro.
 const lead = 0.97
 
-// crossovers returns the cheapest algorithms from 8 bytes to most, in order. Between
-// powers of two, where the cheapest changes is found to 2 per cent by bisection; a
-// change there and back within one factor of two goes unseen.
+// crossovers returns the cheapest algorithms from 8 bytes to most, in order. Where the cheapest
+// changes between two powers of two, bisection finds the size to 2 per cent. A change there and
+// back within one factor of two is not seen.
 func (p *pricer) crossovers(ranks, most int, takes func(a *algorithm.Algorithm, ranks int) bool) ([]stretch, error) {
 	var found []stretch
 	last, err := p.cheapest(ranks, elem, takes, "")
@@ -63,10 +63,10 @@ func (p *pricer) crossovers(ranks, most int, takes func(a *algorithm.Algorithm, 
 	return append(found, stretch{name: last}), nil
 }
 
-// cheapest returns the name of the algorithm with the least price, of equal ones the
-// first registered. More bytes never cost less, so that an algorithm whose price for
-// fewer bytes was clearly above the least one needs no pricing. The holder, if there is
-// one, keeps its place unless another has the lead.
+// cheapest returns the name of the algorithm with the lowest price. Of equal ones it takes the
+// first registered. More bytes never cost less: an algorithm whose price for fewer bytes was
+// clearly above the lowest one is not priced. The holder, if there is one, keeps its place
+// unless another is cheaper by lead.
 func (p *pricer) cheapest(ranks, bytes int, takes func(*algorithm.Algorithm, int) bool, holder string) (string, error) {
 	type candidate struct {
 		a     *algorithm.Algorithm
@@ -102,7 +102,7 @@ func (p *pricer) cheapest(ranks, bytes int, takes func(*algorithm.Algorithm, int
 	return best, nil
 }
 
-// floor is the highest price that is known for at most so many bytes.
+// floor returns the highest known price for at most so many bytes.
 func (p *pricer) floor(name string, ranks, bytes int) float64 {
 	floor := 0.0
 	for _, k := range p.prices[course{name, ranks}] {

@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/benchresult"
 )
 
-// Crossovers are where trying every algorithm at every size says they are.
+// Crossovers equal those found by pricing every algorithm at every size.
 func TestCrossoversAgreeWithExhaustiveSearch(t *testing.T) {
 	net, err := simulate.Named("10gbe")
 	require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestDraw(t *testing.T) {
 	require.ErrorContains(t, c.Run(t.Context(), &out), `no network "token-ring"`)
 }
 
-// The errors and orders of a comparison are counted by hand here.
+// The expected errors and orders were computed by hand.
 func TestCompare(t *testing.T) {
 	net, err := simulate.Preset("loopback")
 	require.NoError(t, err)
@@ -123,9 +123,9 @@ func TestOrders(t *testing.T) {
 	add("ring", 4, 2)
 	add("linear", 4, 2.2) // within 20 % of the ring's
 	add("binomial", 4, 4)
-	add("direct", 8, 1) // of another number of ranks: no pair
+	add("direct", 8, 1) // another number of ranks: no pair
 	add("binomial", 2, 1)
-	add("linear", 2, 9) // the same program among two: no pair
+	add("linear", 2, 9) // the same program with two ranks: no pair
 	ordered, pairs, wrong := orders(runs, []float64{3, 2, 1, 4, 9, 1, 1})
 	require.Equal(t, [2]int{3, 5}, [2]int{ordered, pairs})
 	require.Equal(t, []string{
@@ -164,8 +164,8 @@ func TestReadMeasurementsSaysWhatIsWrong(t *testing.T) {
 	require.Equal(t, []int{2, 4}, m.runs[0].Params.Dims)
 }
 
-// The page on collectives lists every algorithm, shows programs as they are, and has
-// the crossovers that this command computes (the rows that are quick to compute).
+// The page on collectives lists every algorithm, shows the current programs, and has the
+// crossovers that this command computes (only the rows that are quick to compute are tested).
 func TestThePageIsTrue(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/collectives.md")
 	require.NoError(t, err)
@@ -200,7 +200,7 @@ func TestThePageIsTrue(t *testing.T) {
 	}
 }
 
-// alwaysCanonical is what the page says of an algorithm's order.
+// alwaysCanonical returns what the page must say of an algorithm's order.
 func alwaysCanonical(a *algorithm.Algorithm) string {
 	for p := 1; p <= 64; p++ {
 		if !canonical(a, p) {

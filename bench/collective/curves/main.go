@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/simulate"
 )
 
-// commandLine is what the program can be asked.
+// commandLine has the commands of the program.
 type commandLine struct {
 	Draw    drawCommand    `cmd:"" default:"withargs" help:"Draw curves and print crossovers; the default."`
 	Compare compareCommand `cmd:"" help:"Compare prices with measurements."`
@@ -91,19 +91,19 @@ func (c *drawCommand) Run(ctx context.Context, out io.Writer) error {
 // elem is the length of the elements priced: float64.
 const elem = 8
 
-// course is an algorithm among a number of ranks.
+// course is an algorithm with a number of ranks.
 type course struct {
 	algorithm string
 	ranks     int
 }
 
-// priced is a point of its curve.
+// priced is a point of a curve.
 type priced struct {
 	bytes   int
 	seconds float64
 }
 
-// pricer prices AllReduces on a network, each once.
+// pricer prices AllReduces on a network, each only once.
 type pricer struct {
 	ctx    context.Context
 	net    *simulate.Network
@@ -114,8 +114,7 @@ func newPricer(ctx context.Context, net *simulate.Network) *pricer {
 	return &pricer{ctx: ctx, net: net, prices: map[course][]priced{}}
 }
 
-// price returns seconds; ok is false where the algorithm does not serve so many
-// ranks.
+// price returns seconds. ok is false if the algorithm does not support so many ranks.
 func (p *pricer) price(a *algorithm.Algorithm, ranks, bytes int) (seconds float64, ok bool, err error) {
 	pr := p.params(a, ranks)
 	if a.Supports(pr) != nil {
@@ -135,7 +134,7 @@ func (p *pricer) price(a *algorithm.Algorithm, ranks, bytes int) (seconds float6
 	return r.Time, true, nil
 }
 
-// params gives algorithms that take dimensions those of the network's racks.
+// params returns the parameters of an algorithm. Dimensions are those of the network's racks.
 func (p *pricer) params(a *algorithm.Algorithm, ranks int) algorithm.Params {
 	pr := algorithm.Params{P: ranks}
 	rack := max(p.net.RanksPerHost, 1) * p.net.HostsPerRack
@@ -155,7 +154,7 @@ func (p *pricer) params(a *algorithm.Algorithm, ranks int) algorithm.Params {
 	return pr
 }
 
-// allReduces are the algorithms, and those that fold canonically for a number of ranks.
+// allReduces returns the algorithms.
 func allReduces() []*algorithm.Algorithm { return algorithm.For(program.AllReduce) }
 
 func canonical(a *algorithm.Algorithm, ranks int) bool {

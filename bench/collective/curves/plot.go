@@ -15,8 +15,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/benchresult"
 )
 
-// The colours of Okabe and Ito, which people with any colour vision can tell apart;
-// curves beyond them begin anew with dashes.
+// The colours of Okabe and Ito, which people with any colour vision can tell apart. Further
+// curves start over with dashes.
 var (
 	colours = []color.RGBA{
 		{0x00, 0x72, 0xb2, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff},
@@ -98,7 +98,7 @@ func (p *pricer) picture(path, title, xLabel string, xs []int, ticks plot.Ticker
 	return nil
 }
 
-// sizeTicks marks powers of eight of bytes, rankTicks powers of two.
+// sizeTicks marks powers of eight in bytes, and rankTicks powers of two.
 func sizeTicks(lo, hi float64) []plot.Tick {
 	var ticks []plot.Tick
 	for v := 8; float64(v) <= hi; v *= 8 {
@@ -119,7 +119,7 @@ func rankTicks(lo, hi float64) []plot.Tick {
 	return ticks
 }
 
-// timeTicks marks powers of ten, and their multiples without a name.
+// timeTicks marks powers of ten with a label, and their multiples without one.
 func timeTicks(lo, hi float64) []plot.Tick {
 	names := []string{"1 µs", "10 µs", "100 µs", "1 ms", "10 ms", "100 ms", "1 s", "10 s", "100 s", "1000 s"}
 	var ticks []plot.Tick

@@ -67,7 +67,7 @@ class ForkedWorld : public peers::World {
     rendezvous();
   }
 
-  // connected says among whom the library's barriers are.
+  // connected sets the ranks of the library's barriers.
   void connected(const ContextPtr& context) { barrier_ = std::make_unique<gloo::BarrierAllToOne>(context); }
 
  private:
@@ -102,7 +102,7 @@ Variant newAllreduce(const ContextPtr& context, const std::string& name, bool in
           }};
 }
 
-// newVariants are those over unbound buffers.
+// newVariants are the variants over unbound buffers.
 std::vector<Variant> newVariants(const ContextPtr& context) {
   using Algorithm = gloo::AllreduceOptions::Algorithm;
   return {
@@ -140,7 +140,7 @@ std::vector<Variant> newVariants(const ContextPtr& context) {
   };
 }
 
-// boundVariants are those over bound buffers.
+// boundVariants are the variants over bound buffers.
 std::vector<Variant> boundVariants(const ContextPtr& context) {
   std::vector<Variant> all = {
       boundAllreduce<gloo::AllreduceRing<double>>(context, "ring", 1),
@@ -165,8 +165,8 @@ std::vector<Variant> boundVariants(const ContextPtr& context) {
       {"barrier", "all-to-one", false, 0,
        [context](const Buffers&) { return bound(std::make_shared<gloo::BarrierAllToOne>(context)); }},
   };
-  // Its groups are of two, and its sums wrong where that does not divide the ranks
-  // at every level.
+  // Its groups have two ranks. Its sums are wrong unless two divides the ranks at
+  // every level.
   if ((context->size & (context->size - 1)) == 0)
     all.push_back(boundAllreduce<gloo::AllreduceBcube<double>>(context, "bcube", 0.5));
   return all;
@@ -195,7 +195,7 @@ int runRank(const peers::Options& options, ForkedWorld& world, const std::string
   peers::Library library{"gloo", version, options.mode};
   if (options.mode != "async") library.ahead = 4 << 20;  // about what two sockets' buffers hold
   std::vector<Variant> variants = boundVariants(context);
-  if (options.mode == "async")  // unbound buffers know no other
+  if (options.mode == "async")  // the only mode of unbound buffers
     for (Variant& v : newVariants(context)) variants.push_back(v);
   size_t wrong = peers::measureAll(world, options, library, variants);
   world.rendezvous();

@@ -72,8 +72,8 @@ double factor(const std::string& collective, int p) {
   return (n - 1) / n;
 }
 
-// shape returns how many elements a rank contributes and receives when the larger
-// of both is to have so many bytes, at least one element for each rank's part.
+// shape returns how many elements a rank contributes and receives. The larger of both
+// has so many bytes, and at least one element for each rank's part.
 void shape(const std::string& collective, size_t bytes, int p, size_t& in, size_t& out) {
   size_t whole = std::max<size_t>(1, bytes / sizeof(double));
   size_t part = std::max<size_t>(1, whole / p);
@@ -183,7 +183,7 @@ class Run {
     for (size_t i = 0; i < buffers_.count; i++) buffers_.in[i] = input(world_.rank(), i);
   }
 
-  // reset makes in-place sums stay what they are, however often they are added.
+  // reset sets inputs that in-place sums do not change, however often they are added.
   void reset() {
     if (variant_.inPlace) std::fill_n(buffers_.in, buffers_.count, 0.0);
   }
@@ -204,8 +204,8 @@ class Run {
     return compare();
   }
 
-  // warmUp returns the seconds of an operation, the slowest rank's. It goes on for a
-  // tenth of the time that is to be measured, in rounds of a number that all agree on.
+  // warmUp returns the seconds of an operation on the slowest rank. It runs for a tenth
+  // of the measuring time, in rounds whose length all ranks agree on.
   double warmUp() {
     reset();
     double each = 0, began = now();

@@ -44,7 +44,7 @@ class World {
   virtual int size() const = 0;
   // rendezvous returns on no rank before all have called it.
   virtual void rendezvous() = 0;
-  // barrier is the library's, after which ranks leave together as well as it can.
+  // barrier is the library's own. Ranks leave it together as well as it can.
   virtual void barrier() = 0;
   // maximum replaces each value by the greatest of all ranks.
   virtual void maximum(std::vector<double>& values) = 0;
@@ -78,9 +78,9 @@ struct Library {
   std::string name;
   std::string version;
   std::string waiting;  // how a rank waits for others
-  // The most bytes that a rank may send before it receives: where sending blocks
-  // the caller, more than the sockets hold means that all ranks wait for ever.
-  // Lines beyond are left out.
+  // The most bytes that a rank may send before it receives. Where sending blocks the
+  // caller, all ranks would wait for ever with more bytes than the sockets hold.
+  // Sizes beyond that are left out.
   double ahead = 1e18;
 };
 

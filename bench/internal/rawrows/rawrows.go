@@ -1,5 +1,5 @@
-// Package rawrows keeps generated rows in files that every contestant of a benchmark reads as
-// they are: no parser's speed is in the figures.
+// Package rawrows keeps generated rows in binary files that every contestant of a benchmark
+// reads without parsing, so that the figures include no parser.
 package rawrows
 
 import (
@@ -24,13 +24,13 @@ import (
 type Layout struct {
 	Rows     int
 	Features int
-	PerRow   int // features that are not 0 in a row; 0: dense rows
+	PerRow   int // number of nonzero features in a row; 0 means dense rows
 }
 
-// Sparse tells whether rows are.
+// Sparse says whether rows are sparse.
 func (l Layout) Sparse() bool { return l.PerRow > 0 }
 
-// Width is the number of values of a row in the file.
+// Width returns the number of values of a row in the file.
 func (l Layout) Width() int {
 	if l.Sparse() {
 		return l.PerRow
@@ -38,8 +38,8 @@ func (l Layout) Width() int {
 	return l.Features
 }
 
-// Files of a table, little-endian: values (float64, the width of a row), indices of sparse
-// rows (int32, ascending), labels (float64).
+// The files of a table, little-endian: values (float64, Width per row), indices of sparse rows
+// (int32, ascending), labels (float64).
 const (
 	ValuesFile  = "values"
 	IndicesFile = "indices"
@@ -52,7 +52,7 @@ const (
 	LabelColumn  = "label"
 )
 
-// A Writer writes the files of a table, value by value. What goes wrong, Close tells.
+// A Writer writes the files of a table, value by value. Close returns the first error.
 type Writer struct {
 	files  [3]*os.File
 	values *bufio.Writer
@@ -82,7 +82,7 @@ func (w *Writer) Value(v float64) { put64(w.values, v) }
 func (w *Writer) Index(j int) {
 	var b [4]byte
 	binary.LittleEndian.PutUint32(b[:], uint32(j))
-	_, _ = w.index.Write(b[:]) // Flush tells
+	_, _ = w.index.Write(b[:]) // Flush returns the error
 }
 
 // Label adds the label of the next row.
@@ -91,7 +91,7 @@ func (w *Writer) Label(y float64) { put64(w.labels, y) }
 func put64(w *bufio.Writer, v float64) {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], math.Float64bits(v))
-	_, _ = w.Write(b[:]) // Flush tells
+	_, _ = w.Write(b[:]) // Flush returns the error
 }
 
 // Close flushes and closes the files.
@@ -158,7 +158,7 @@ func (r *source) ReadShard(c *engine.Context, shard int, out engine.Output) erro
 	return nil
 }
 
-// read fills raw with what stands from an element on.
+// read fills raw with the bytes of a file from an element on.
 func (r *source) read(name string, raw []byte, from int64) error {
 	if _, err := r.files[name].ReadAt(raw, from); err != nil {
 		return fmt.Errorf("read %s: %w", name, err)

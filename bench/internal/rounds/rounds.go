@@ -1,4 +1,5 @@
-// Package rounds has what comparisons share whose contestants take turns, round by round.
+// Package rounds has the shared parts of comparisons whose contestants take turns, round by
+// round.
 package rounds
 
 import (
@@ -6,8 +7,9 @@ import (
 	"slices"
 )
 
-// Order returns the contestants in the order of a round. Every second round goes backwards, and
-// every pair of rounds begins with another contestant, so that a busy machine treats all alike.
+// Order returns the contestants in their order in a round. Every second round goes backwards,
+// and every pair of rounds begins with another contestant, so that a busy machine treats all
+// alike.
 func Order[T any](all []T, round int) []T {
 	turn := round / 2 % len(all)
 	order := slices.Concat(all[turn:], all[:turn])
@@ -17,7 +19,8 @@ func Order[T any](all []T, round int) []T {
 	return order
 }
 
-// Median returns the middle value, of an even number the lower one of the two; NaN of none.
+// Median returns the middle value, the lower middle one of an even number, and NaN without
+// values.
 func Median(all []float64) float64 {
 	if len(all) == 0 {
 		return math.NaN()
@@ -25,8 +28,8 @@ func Median(all []float64) float64 {
 	return slices.Sorted(slices.Values(all))[(len(all)-1)/2]
 }
 
-// MedianRatio returns the median of the ratios of a contestant's figures to those that another
-// one had in the same rounds.
+// MedianRatio returns the median of the ratios of a contestant's figures to those of another
+// one in the same rounds.
 func MedianRatio(of, to []float64) float64 {
 	ratios := make([]float64, len(of))
 	for i := range of {

@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// CPU returns the processor time that all threads of this process have used, in
-// user and in system mode; 0 where the system does not tell. Other processes
-// disturb it much less than the time of day.
+// CPU returns the processor time that all threads of this process have used, in user and system
+// mode; 0 if the system does not tell. Other processes disturb it much less than wall time.
 func CPU() time.Duration {
 	var r syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) != nil {
@@ -20,7 +19,7 @@ func CPU() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// peakOf returns the most bytes that were resident in a process that ended.
+// peakOf returns the largest resident size, in bytes, of a process that has ended.
 func peakOf(ended *os.ProcessState) int64 {
 	r, ok := ended.SysUsage().(*syscall.Rusage)
 	if !ok {

@@ -1,6 +1,6 @@
-// Package usage tells how much processor time this process, or a child that has ended, has used
-// and how much memory it has held at most. Benchmarks run what they measure in child processes
-// where the figures are to be of that alone.
+// Package usage measures processor time and peak memory, of this process or of a child that has
+// ended. Benchmarks run their subject in a child process if the figures must not include
+// anything else.
 package usage
 
 import (
@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// PeakRSS returns the most bytes that were resident in this process at one time.
-// It is read from Linux' /proc and is an error elsewhere.
+// PeakRSS returns the largest resident size of this process, in bytes. It is read from Linux'
+// /proc and is an error elsewhere.
 func PeakRSS() (int64, error) {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -21,9 +21,9 @@ func PeakRSS() (int64, error) {
 	return parsePeak(string(text))
 }
 
-// PeakOf returns the most bytes that were resident at one time in a child that has ended; 0 where
-// that is not known. The system counts what this process held when it started the child: a child
-// that held no more than that is not known.
+// PeakOf returns the largest resident size, in bytes, of a child that has ended; 0 if unknown.
+// The system counts what this process held when it started the child, so the peak of a child
+// that held no more than that is unknown.
 func PeakOf(ended *os.ProcessState) int64 {
 	peak := peakOf(ended)
 	if own, err := PeakRSS(); err == nil && peak <= own {

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// childVariable makes this program a child that holds as many bytes.
+// childVariable makes this program a child that holds as many bytes as the value says.
 const childVariable = "SUPERSTEP_USAGE_TEST_BYTES"
 
 func TestMain(m *testing.M) {
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hold has bytes resident until it returns.
+// hold keeps n bytes resident until it returns.
 func hold(n int) {
 	held := make([]byte, n)
 	for page := 0; page < n; page += 4096 {
@@ -36,7 +36,8 @@ func hold(n int) {
 	runtime.KeepAlive(held)
 }
 
-// TestPeakOf: of two children the one that holds more than this process has a known peak.
+// TestPeakOf: the peak of a child that holds more than this process is known; that of a smaller
+// child is not.
 func TestPeakOf(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Log("what this system tells is not known")
@@ -55,7 +56,7 @@ func TestPeakOf(t *testing.T) {
 			continue
 		}
 		require.Greater(t, peak, size)
-		require.Less(t, peak, 100*size) // no other unit
+		require.Less(t, peak, 100*size) // not in another unit
 	}
 }
 
@@ -69,7 +70,7 @@ func TestParsePeak(t *testing.T) {
 	}
 }
 
-// TestPeakRSS holds memory and looks whether it shows.
+// TestPeakRSS holds memory and checks that the peak shows it.
 func TestPeakRSS(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		_, err := PeakRSS()
@@ -85,8 +86,8 @@ func TestPeakRSS(t *testing.T) {
 	require.Greater(t, after, before+size/2)
 }
 
-// TestCPU: one goroutine at work uses about as much time as passes, never more
-// than all processors have.
+// TestCPU: one working goroutine uses about as much time as passes, and never more than all
+// processors have.
 func TestCPU(t *testing.T) {
 	before, began := CPU(), time.Now()
 	x := uint64(1)

@@ -53,7 +53,7 @@ func (w *workplace) end(cmd *proctest.Cmd) {
 	}
 }
 
-// of runs a command line of a build.
+// of runs a command line with a build.
 func (w *workplace) of(build, line string) (code int, out, errOut string) {
 	w.t.Helper()
 	cmd := w.command(build, line)
@@ -79,7 +79,7 @@ func (w *workplace) awaitNodes(build, on string, n int) string {
 	}
 }
 
-// newest is the newest job as the command shows it.
+// newest returns the newest job as the command shows it.
 func (w *workplace) newest(build, on string) (id, artifact string) {
 	w.t.Helper()
 	code, out, errOut := w.of(build, "list -o json"+on)
@@ -90,17 +90,17 @@ func (w *workplace) newest(build, on string) (id, artifact string) {
 	return jobs[0].ID, jobs[0].Artifact
 }
 
-// ran returns what the workers of a job ran, by their own word.
+// ran returns which builds the workers of a job ran, as their logs say.
 func (w *workplace) ran(build, on, job string) []string {
 	w.t.Helper()
 	_, out, _ := w.of(build, "logs "+job+on)
 	return regexp.MustCompile(`this worker runs [0-9a-f]{64}`).FindAllString(out, -1)
 }
 
-// TestMixedBuilds has a job manager, two task managers and clients of four builds. All
-// workers of a built-in job run the client's, though one task manager's own file was
-// replaced under it. Where the job manager takes no uploads, a job runs on its build or
-// where a task manager is the client's, and else is refused.
+// TestMixedBuilds has a job manager, two task managers and clients of four builds. All workers
+// of a built-in job run the client's build, even where the file of a task manager was replaced
+// while it ran. If the job manager takes no uploads, a job runs where the job manager or a task
+// manager has the client's build, and is refused elsewhere.
 func TestMixedBuilds(t *testing.T) {
 	w := newWorkplace(t)
 	manager, managerHash := w.build("manager")

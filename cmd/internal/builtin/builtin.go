@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// A program is a built-in job with what follows it.
+// A program is a built-in job with what the command needs to run it.
 type program struct {
 	name  string
 	about string
@@ -20,9 +20,9 @@ type program struct {
 	main  func(name string, words []string)
 }
 
-// define makes a program of a job and of what reports its results: on standard output, and
-// what must not be overlooked as notes, which standard error gets. Where standard output is a
-// file of the job, standard error gets the report as well.
+// define makes a program of a job and a report function. report writes the results to standard
+// output and returns notes, which must not be overlooked and go to standard error. If standard
+// output is a file of the job, the report goes to standard error instead.
 func define[A any](name, about string, job *engine.Job[A], of streams, report func(w io.Writer, a A, r *engine.Result) (notes []string, err error)) program {
 	args := func() any {
 		a := job.Arguments()
@@ -77,7 +77,7 @@ func Jobs() []engine.Runnable {
 // Names returns the names of the built-in jobs.
 func Names() []string { return namesOf(programs) }
 
-// Algorithms returns the names of the algorithms that Train trains.
+// Algorithms returns the names of the algorithms that Train can train.
 func Algorithms() []string { return namesOf(algorithms) }
 
 func namesOf(list []program) []string {
@@ -88,10 +88,10 @@ func namesOf(list []program) []string {
 	return names
 }
 
-// About says what the built-in jobs do, a line each.
+// About describes the built-in jobs, one line each.
 func About() []string { return aboutOf(programs) }
 
-// AboutAlgorithms says what the algorithms do, a line each.
+// AboutAlgorithms describes the algorithms, one line each.
 func AboutAlgorithms() []string { return aboutOf(algorithms) }
 
 func aboutOf(list []program) []string {
@@ -102,11 +102,11 @@ func aboutOf(list []program) []string {
 	return lines
 }
 
-// Main runs a built-in job as the whole of the process, which it ends, with words as
-// its command line. It returns false if there is no job of that name.
+// Main runs a built-in job with words as its command line, and then ends the process. It
+// returns false if there is no job of that name.
 func Main(command, name string, words []string) bool { return mainOf(programs, command, name, words) }
 
-// Train is Main for the training of an algorithm.
+// Train does for the training of an algorithm what Main does for a job.
 func Train(command, algorithm string, words []string) bool {
 	return mainOf(algorithms, command, algorithm, words)
 }
@@ -120,9 +120,8 @@ func mainOf(list []program, command, name string, words []string) bool {
 	return true
 }
 
-// PredictMain applies a model, and EvaluateMain measures predictions, as the whole of the
-// process.
+// PredictMain applies a model and then ends the process.
 func PredictMain(command string, words []string) { predict.main(command, words) }
 
-// EvaluateMain measures predictions as the whole of the process.
+// EvaluateMain measures predictions and then ends the process.
 func EvaluateMain(command string, words []string) { evaluator.main(command, words) }

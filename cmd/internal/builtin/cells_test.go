@@ -26,7 +26,8 @@ func TestCellsStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// Whole numbers that are too long to be numbers are names, and those that are rounded are told.
+// Whole numbers that are too long to be numbers are read as names. A note tells of those that
+// are rounded.
 func TestLongIdentifiers(t *testing.T) {
 	w := newWorkplace(t)
 	var ids, labels, wide strings.Builder
@@ -45,7 +46,8 @@ func TestLongIdentifiers(t *testing.T) {
 	require.Zero(t, code, errOut)
 	require.Contains(t, errOut, `warning: column "id" has 40 whole numbers beyond 2^53`)
 
-	// They count behind the rows that types are inferred from too, once for a column.
+	// They also count after the rows that types are inferred from, and are told once for each
+	// column.
 	w.write("late.csv", "x,y\n"+strings.Repeat("1,2\n2,3\n3,5\n", 30)+"9007199254740993,1\n9007199254740995,1\n")
 	for _, p := range []string{"1", "3"} {
 		code, _, errOut = w.run("train linear --infer-rows 10 --input late.csv --label y --model late.json --if-exists replace --parallelism " + p)
@@ -53,7 +55,7 @@ func TestLongIdentifiers(t *testing.T) {
 		require.Equal(t, 1, strings.Count(errOut, `column "x" has 2 whole numbers beyond 2^53 that are rounded as numbers, the first at late.csv:92: "9007199254740993"`), errOut)
 	}
 
-	// Classes and queries stay apart.
+	// Classes and queries that are rounded alike stay distinct.
 	w.write("labels.csv", "c,n\n"+labels.String())
 	w.ok("train logistic --l2 1 --input labels.csv --label c --model c.json")
 	require.Contains(t, w.read("c.json"), `"12345678901234567890","12345678901234567891"`)
@@ -64,7 +66,7 @@ func TestLongIdentifiers(t *testing.T) {
 	require.Regexp(t, `(?m)queries +2$`, out)
 }
 
-// What --null names is missing in quotes too, in text as in numbers.
+// Texts that --null names are missing values in quotes too, both in text and in numbers.
 func TestQuotedNulls(t *testing.T) {
 	w := newWorkplace(t)
 	w.write("t.csv", "\"c\",\"n\",\"y\"\n"+strings.Repeat("\"NA\",\"1\",\"1\"\n\"x\",\"NA\",\"0\"\n\"z\",\"2\",\"0\"\n\"x\",\"1\",\"1\"\n", 10))
@@ -86,7 +88,8 @@ func TestNaNIsMissing(t *testing.T) {
 	require.Equal(t, rows[1]["probability_1"], rows[2]["probability_1"])
 }
 
-// Outputs in forms that are not written are refused, rather than written in another one.
+// An output whose name asks for a form that cannot be written is refused. It is not written in
+// another form.
 func TestOutputsByName(t *testing.T) {
 	w := newWorkplace(t)
 	w.write("t.csv", "n,y\n"+strings.Repeat("1,0\n2,1\n1,1\n2,0\n3,1\n", 4))
@@ -103,7 +106,7 @@ func TestOutputsByName(t *testing.T) {
 	require.Contains(t, w.read("p.TSV"), "n\ty\tprediction")
 }
 
-// Flags that say something of CSV alone are refused of other forms.
+// Flags that are for CSV alone are refused for other forms.
 func TestFlagsOfCSV(t *testing.T) {
 	w := newWorkplace(t)
 	w.write("t.libsvm", strings.Repeat("0 1:1\n1 1:2\n", 4))

@@ -55,6 +55,6 @@ func TestACluster(t *testing.T) {
 	require.Equal(t, w.read("here.csv"), w.read("there.csv"))
 	require.Equal(t, w.ok("evaluate --model here.json --input titanic.csv --label survived"), w.ok("evaluate --model there.json --input titanic.csv --label survived"+on))
 
-	// The model is written here, by who waits for it.
+	// The waiting client writes the model where it runs.
 	w.fails(2, train+" --model left.json --detach"+on, "--detach")
 }

@@ -50,8 +50,8 @@ func writeStrange(t *testing.T, w *workplace, arrowName, parquetName string) {
 	w.write(parquetName, out.String())
 }
 
-// Columns of types that cannot be read are left out and told, once, and are an error where they
-// are asked for.
+// Columns of types that cannot be read are left out, which is told once. Where a flag asks for
+// such a column, it is an error.
 func TestColumnsThatCannotBeRead(t *testing.T) {
 	w := newWorkplace(t)
 	writeStrange(t, w, "t.arrow", "t.parquet")
@@ -85,8 +85,8 @@ func TestColumnsThatCannotBeRead(t *testing.T) {
 	w.fails(1, "predict --model named.json --input t.parquet --output n.csv", `column "price" of t.parquet, which the model reads: type decimal(9, 2) is not supported`)
 }
 
-// A value that does not fit its column, behind the rows that types are inferred from, ends the
-// job where the column is used, and says what to do; nobody else minds.
+// A value may not fit its column and come after the rows that types are inferred from. It ends
+// the job only if the column is used, and the message says what to do.
 func TestLateValuesOfColumnsThatNobodyReads(t *testing.T) {
 	w := newWorkplace(t)
 	var rows strings.Builder

@@ -1,4 +1,4 @@
-// Package builtin is the jobs that the superstep binary can run by itself: they need
-// no program of the user's, and on a cluster no upload, as every task manager has the
+// Package builtin has the jobs that the superstep binary can run by itself. They need no
+// program of the user's. On a cluster they need no upload, as every task manager has the
 // binary.
 package builtin

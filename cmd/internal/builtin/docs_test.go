@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheTrainingPage runs the commands of the page one after the other. What stands in a
-// block of text below them is in what the block of commands before printed, line by line.
+// TestTheTrainingPage runs the commands of the page one after the other. Each line of a text
+// block must appear in the output of the command block before it.
 func TestTheTrainingPage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/training.md")
 	require.NoError(t, err)
@@ -44,7 +44,7 @@ func TestTheTrainingPage(t *testing.T) {
 	}
 	require.FileExists(t, filepath.Join(w.dir, "width.json"))
 
-	// The table has every algorithm, and the flags that it names are there.
+	// The table has every algorithm, and the flags that it names exist.
 	for _, row := range regexp.MustCompile("(?m)^\\| `superstep train (\\w+)` \\|.*?\\| (.*) \\|$").FindAllStringSubmatch(string(page), -1) {
 		help := w.ok("train " + row[1] + " --help")
 		for _, flag := range regexp.MustCompile("--[a-z0-9-]+").FindAllString(row[2], -1) {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Of a file whose ending is that of another format, what reads it by that would find the wrong
-// one.
+// An export is refused where the ending of its file is that of another format: import would
+// choose that format by the ending.
 func TestEndingsOfExports(t *testing.T) {
 	w := newWorkplace(t)
 	w.write("t.csv", "x,y\n1,0\n2,1\n3,1\n4,0\n5,1\n")
@@ -31,10 +31,10 @@ func TestEndingsOfExports(t *testing.T) {
 	} {
 		w.ok(line)
 	}
-	require.Contains(t, w.ok("export --help"), "Of a .json it has to be said")
+	require.Contains(t, w.ok("export --help"), "A .json file needs --to or --from")
 }
 
-// Messages have the words of the command line, and say nothing that it lacks.
+// Messages use the words of the command line, and mention nothing that it lacks.
 func TestWordsOfTheCommandLine(t *testing.T) {
 	w := newWorkplace(t)
 	w.write("t.csv", "x,y\n1,1\n2,0\n3,1\n4,0\n")

@@ -25,16 +25,16 @@ type EvaluateArgs struct {
 	Kind       string    `enum:"binary,multiclass,regression,clustering,ranking," default:"" placeholder:"KIND" help:"What is measured: binary, scores of two classes; multiclass, predicted classes; regression, numbers; clustering; ranking, the order of the rows of each query (default: what the model predicts)."`
 	Label      string    `param:"LabelCol" placeholder:"COLUMN" help:"Column of the truth. Of clusters it may be left out. LibSVM files call it label."`
 	Prediction string    `param:"PredictionCol" placeholder:"COLUMN" help:"Column of the prediction: a class, a number or a cluster."`
-	Score      string    `param:"ScoreCol" placeholder:"COLUMN" help:"Of binary: column of numbers that are the larger the likelier a row is positive. Of ranking: column that rows are ordered by, the largest first."`
+	Score      string    `param:"ScoreCol" placeholder:"COLUMN" help:"Of binary: column of scores, larger where a row is more likely positive. Of ranking: column that rows are ordered by, the largest first."`
 	Positive   string    `placeholder:"LABEL" help:"Of binary: the positive label (default: 1 or true; of a model the second class)."`
-	Margins    bool      `help:"Of binary: scores are no probabilities; the threshold is 0. A row is predicted to be positive above the threshold, which of probabilities is 0.5."`
-	Features   list      `placeholder:"COLUMN,..." help:"Of clustering: columns of the points, for the measures of how compact clusters are, of which the silhouette is that of squared distances."`
+	Margins    bool      `help:"Of binary: scores are no probabilities, and their threshold is 0 in place of 0.5. A row is predicted to be positive above the threshold."`
+	Features   list      `placeholder:"COLUMN,..." help:"Of clustering: columns of the points, for the measures of how compact clusters are. The silhouette is that of squared distances."`
 	Group      string    `param:"QueryCol" placeholder:"COLUMN" help:"Of ranking: column of the query of a row. LibSVM files call it qid."`
 	At         int       `want:"1..16777216" param:"K" placeholder:"N" help:"Of ranking: length of the head of each list that ndcg, map, precision and recall look at (default: 10)."`
 	Relevant   float64   `want:">0..500" placeholder:"LABEL" help:"Of ranking: least label of a relevant row, for all measures but ndcg (default: 1)."`
-	Flat       string    `enum:"out,one,zero" default:"out" placeholder:"HOW" help:"Of ranking: what ndcg counts a query as whose labels are all 0: out (the default) leaves it out, as training does; one, as LightGBM and XGBoost do; zero, as scikit-learn does."`
+	Flat       string    `enum:"out,one,zero" default:"out" placeholder:"HOW" help:"Of ranking: how ndcg counts a query if all its labels are 0: out (the default) leaves it out, as training does; one counts 1, as LightGBM and XGBoost do; zero counts 0, as scikit-learn does."`
 	Weight     string    `param:"WeightCol" placeholder:"COLUMN" help:"Column of row weights, numbers of 0 or more."`
-	Model      ModelFile `placeholder:"FILE" help:"File of a model on this machine, whose predictions for the rows are measured, in place of --prediction and --score."`
+	Model      ModelFile `placeholder:"FILE" help:"File of a model on this machine. Its predictions for the rows are measured, in place of --prediction and --score."`
 	Output     string    `enum:"text,json" default:"text" placeholder:"FORM" help:"Print text (the default) or json."`
 	Plot       string    `placeholder:"FILE" help:"PNG, SVG or PDF file to draw in what --plot-of says."`
 	PlotOf     string    `of:"plot" enum:"auto,roc,pr,lift,confusion" default:"auto" placeholder:"WHAT" help:"Of binary roc (the default), pr or lift; of multiclass confusion."`
@@ -50,12 +50,12 @@ const (
 	rankingKind    = "ranking"
 )
 
-// Validate refuses what cannot be meant.
+// Validate refuses flags that contradict each other or have no effect.
 func (a EvaluateArgs) Validate(k *kong.Context) error {
 	return refuse(k, errors.Join(a.problems(), a.InputArgs.problems(), validPlot(a.Plot)))
 }
 
-// problems refuses flags of evaluations that cannot be meant, all of them.
+// problems returns everything that is wrong with the flags of an evaluation.
 func (a EvaluateArgs) problems() error {
 	var errs []error
 	bad := func(is bool, text string) {
@@ -83,15 +83,15 @@ func (a EvaluateArgs) problems() error {
 	return errors.Join(errs...)
 }
 
-// ranksOnly is said of flags of rankings beside another kind.
+// ranksOnly refuses the flags for rankings beside another kind.
 const ranksOnly = "--group, --at, --relevant and --flat are for --kind ranking"
 
-// ranks says that a flag is given that is for rankings.
+// ranks says whether a flag is given that is for rankings only.
 func (a EvaluateArgs) ranks() bool {
 	return a.Group != "" || a.At != 0 || a.Relevant != 0 || a.Flat != "out" && a.Flat != ""
 }
 
-// beside refuses flags that say nothing beside a kind of evaluation of files.
+// beside refuses flags that have no effect with this kind of evaluation of files.
 func (a EvaluateArgs) beside(kind string) error {
 	var errs []error
 	for _, f := range []struct {
@@ -160,7 +160,7 @@ var Evaluate = engine.Define("evaluate", func(b *engine.Builder, a EvaluateArgs)
 	return mayDraw(b, a.Plot)
 }).Describe("Measures predictions that stand in files, or those of a model for the rows of files.")
 
-// numeric returns the columns that a kind of evaluation needs numbers of.
+// numeric returns the columns that must be numbers for a kind of evaluation.
 func (a EvaluateArgs) numeric(kind string) numeric {
 	n := numeric{"--weight": one(a.Weight), "--score": one(a.Score), "--features": a.Features}
 	if kind == regressionKind || kind == rankingKind {
@@ -273,8 +273,8 @@ func (a EvaluateArgs) ofModel(b *engine.Builder) error {
 	return mayDraw(b, a.Plot)
 }
 
-// multiclassOptions say how the classes that a model predicts are measured, with its
-// probabilities where it has any.
+// multiclassOptions returns the options for measuring the classes that a model predicts, and
+// its probabilities where it has any.
 func multiclassOptions(of model.Prediction, label, weight string) evaluate.MulticlassOptions {
 	o := evaluate.MulticlassOptions{LabelCol: label, PredictionCol: of.Column, WeightCol: weight, Skip: true}
 	if classes := of.Classes(); of.Scores != "" && !of.Margins && len(classes) > 1 {
@@ -283,7 +283,8 @@ func multiclassOptions(of model.Prediction, label, weight string) evaluate.Multi
 	return o
 }
 
-// pointsOf returns rows with the vectors that a model of clusters read, and their column.
+// pointsOf adds the vectors that a clustering model reads to the rows. It returns the rows and
+// the name of the vector column.
 func pointsOf(rows *engine.Dataset, m model.Model) (*engine.Dataset, string) {
 	inputs := m.Inputs()
 	if field, ok := arrowrows.Arrow(rows.Schema()).FieldsByName(inputs[0].Column); len(inputs) == 1 && ok && sortOf(field[0].Type) == vectors {
@@ -293,7 +294,7 @@ func pointsOf(rows *engine.Dataset, m model.Model) (*engine.Dataset, string) {
 	return operators.Vectorize(rows, name, inputsOf(m)...), name
 }
 
-// kindFor returns the one of the evaluations of a model that suits --plot-of.
+// kindFor returns the kind of evaluation that suits --plot-of, among those of a model.
 func (a EvaluateArgs) kindFor(all []string) string {
 	if a.PlotOf == "confusion" && slices.Contains(all, multiclassKind) {
 		return multiclassKind
@@ -316,8 +317,8 @@ func evaluations(of model.Prediction) []string {
 	return []string{multiclassKind}
 }
 
-// readingNotes tell what was read otherwise than it may have been meant, and what a model
-// does not know of it.
+// readingNotes tell which input may have been read otherwise than it was meant, and which
+// values the model does not know.
 func (a EvaluateArgs) readingNotes(r *engine.Result) ([]string, error) {
 	if !a.Model.given() {
 		return readingNotes(r, append([]string{a.Label, a.Prediction, a.Score, a.Weight}, a.Features...), a.numbers(a.Kind)), nil

@@ -13,15 +13,16 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/forest"
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
-	"github.com/superstep-ml/superstep/algorithms/lightgbm"
+	"github.com/superstep-ml/superstep/algorithms/interchange/lightgbm"
+	"github.com/superstep-ml/superstep/algorithms/interchange/onnx"
+	"github.com/superstep-ml/superstep/algorithms/interchange/pmml"
+	"github.com/superstep-ml/superstep/algorithms/interchange/xgboost"
 	"github.com/superstep-ml/superstep/algorithms/model"
-	"github.com/superstep-ml/superstep/algorithms/onnx"
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
-	"github.com/superstep-ml/superstep/algorithms/pmml"
-	"github.com/superstep-ml/superstep/algorithms/xgboost"
 )
 
-// ImportArgs are the flags that say of a model of another library what its file does not.
+// ImportArgs are the flags for facts about the model of another library that its file does not
+// hold.
 type ImportArgs struct {
 	Features      list `placeholder:"COLUMN,..." help:"Of xgboost and lightgbm: the columns that the model reads, in the order of its features (default: those of their names; without names the components of a vector, as in LibSVM files)."`
 	Classes       list `placeholder:"NAME,..." help:"Of xgboost and lightgbm: what the labels 0, 1 and so on stand for (default: these numbers)."`
@@ -29,7 +30,7 @@ type ImportArgs struct {
 	ZeroIfMissing bool `help:"Of xgboost and lightgbm: take what sparse rows leave out for 0, in place of missing."`
 }
 
-// given names a flag that is there, "" if none is.
+// given returns the name of a flag that is given, or "".
 func (a ImportArgs) given() string {
 	switch {
 	case len(a.Features) > 0:
@@ -44,13 +45,14 @@ func (a ImportArgs) given() string {
 	return ""
 }
 
-// options are those of packages.
+// options converts the flags to the options of the import packages.
 func (a ImportArgs) options() gbdt.ImportOptions {
 	return gbdt.ImportOptions{FeatureCols: a.Features, AbsentIsZero: a.ZeroIfMissing, BestRound: a.BestRound,
 		Classes: gbdt.Classes{Type: typeOf(a.Classes), Values: a.Classes}}
 }
 
-// typeOf is the type of labels that classes are given as: integers and truths where all are.
+// typeOf returns the type of the labels that classes name: int64 or bool if all of them are
+// written so, else text.
 func typeOf(classes []string) string {
 	all := func(is func(s string) bool) bool {
 		return len(classes) > 0 && !slices.ContainsFunc(classes, func(s string) bool { return !is(s) })
@@ -67,15 +69,15 @@ func typeOf(classes []string) string {
 	return "utf8"
 }
 
-// exchange is a format of model files that other programs read or write.
+// exchange is a model file format that other programs read or write.
 type exchange struct {
 	name   string
 	about  string
-	ending string // of file names
-	shared bool   // others end so too, so that it does not tell the format
+	ending string // of file names, such as .json
+	shared bool   // other formats have this ending too, so it does not identify the format
 	write  func(m model.Model) ([]byte, error)
 	read   func(file []byte) (model.Model, error)
-	// foreign reads models that another library made, in place of read.
+	// reads models that another library made, in place of read
 	foreign func(file []byte, o ImportArgs) (model.Model, error)
 }
 
@@ -83,19 +85,19 @@ type exchange struct {
 var exchanges = []exchange{
 	{name: "onnx", about: "ONNX-ML, for runtimes of other languages; what export wrote can be read again", ending: ".onnx", write: onnx.Export, read: onnx.Import},
 	{name: "pmml", about: "PMML 4.4, not of trees; what export wrote can be read again", ending: ".pmml", write: pmml.Export, read: pmml.Import},
-	{name: "xgboost", about: "JSON of XGBoost, of boosted trees and forests; of XGBoost's own models, and in either of its formats, what has trees can be read. Of a .json it has to be said",
+	{name: "xgboost", about: "JSON of XGBoost, for boosted trees and forests; its own models can be read if they have trees, in either of its formats. A .json file needs --to or --from",
 		ending: ".json", shared: true, write: toXGBoost((*xgboost.Model).Encode), foreign: fromXGBoost},
 	{name: "xgboost-ubj", about: "the same in UBJSON, which is shorter", ending: ".ubj", write: toXGBoost((*xgboost.Model).EncodeUBJSON), foreign: fromXGBoost},
-	{name: "lightgbm", about: "text of LightGBM, of boosted trees and forests; LightGBM's own models can be read too", ending: ".txt", write: toLightGBM, foreign: fromLightGBM},
+	{name: "lightgbm", about: "text of LightGBM, for boosted trees and forests; its own models can be read too", ending: ".txt", write: toLightGBM, foreign: fromLightGBM},
 }
 
-// grown is a model of trees, which XGBoost and LightGBM have a form for.
+// grown is a model of trees that can be written for XGBoost and LightGBM.
 type grown interface {
 	XGBoost() (*xgboost.Model, error)
 	LightGBM() (*lightgbm.Model, error)
 }
 
-// trees returns a model as one of trees.
+// trees returns a model as a model of trees, or an error.
 func trees(m model.Model) (grown, error) {
 	g, ok := m.(grown)
 	if !ok {
@@ -131,7 +133,8 @@ func toLightGBM(m model.Model) ([]byte, error) {
 	return x.Encode()
 }
 
-// fromXGBoost reads a forest that was made here, and all else as boosted trees.
+// fromXGBoost reads a forest that this project wrote as a forest, and every other file as
+// boosted trees.
 func fromXGBoost(file []byte, o ImportArgs) (model.Model, error) {
 	x, err := xgboost.Decode(file)
 	if err != nil {
@@ -154,7 +157,7 @@ func fromLightGBM(file []byte, o ImportArgs) (model.Model, error) {
 	return gbdt.FromLightGBM(x, o.options())
 }
 
-// forestOnly is a forest, whose file tells all.
+// forestOnly refuses import flags for a forest, whose file tells everything.
 func forestOnly(m *forest.Model, err error, o ImportArgs) (model.Model, error) {
 	if flag := o.given(); err == nil && flag != "" {
 		err = fmt.Errorf("%s does not go with a forest that was made here: the file tells all that it reads", flag)
@@ -165,7 +168,7 @@ func forestOnly(m *forest.Model, err error, o ImportArgs) (model.Model, error) {
 	return m, nil
 }
 
-// Formats says which formats of models there are, a line each.
+// Formats describes the formats of models, one line each.
 func Formats() []string {
 	var lines []string
 	for _, e := range exchanges {
@@ -174,7 +177,7 @@ func Formats() []string {
 	return lines
 }
 
-// formatOf returns the format of a name, or, if that is empty, the one of a file's ending.
+// formatOf returns the format of a name. If the name is empty, the ending of the path decides.
 func formatOf(flag, name, path string) (exchange, error) {
 	var all []string
 	for _, e := range exchanges {
@@ -189,8 +192,8 @@ func formatOf(flag, name, path string) (exchange, error) {
 	return exchange{}, fmt.Errorf("%s is %q: want one of %s", flag, name, strings.Join(all, ", "))
 }
 
-// suits refuses a file whose ending is that of another format: what reads it by its ending would
-// find the wrong one.
+// suits refuses an output whose ending is that of another format: a reader that goes by the
+// ending would choose that format.
 func (e exchange) suits(output string) error {
 	if strings.EqualFold(filepath.Ext(output), e.ending) {
 		return nil
@@ -204,8 +207,8 @@ func (e exchange) suits(output string) error {
 	return nil
 }
 
-// Export writes the model in a file in another format, to a new file unless it is to
-// replace one. ok is false where the arguments cannot be meant.
+// Export writes a model to a file in another format. An existing file is kept unless replace is
+// set. ok is false if the arguments are wrong.
 func Export(w io.Writer, path, format, output string, replace bool) (ok bool, err error) {
 	e, err := formatOf("--to", format, output)
 	if err == nil {
@@ -233,8 +236,8 @@ func Export(w io.Writer, path, format, output string, replace bool) (ok bool, er
 	return true, err
 }
 
-// Import reads a model in another format and writes its file, to a new one unless it is to
-// replace one. ok is false where the arguments cannot be meant.
+// Import reads a model in another format and writes it as a model file. An existing file is
+// kept unless replace is set. ok is false if the arguments are wrong.
 func Import(w io.Writer, path, format, output string, replace bool, a ImportArgs) (ok bool, err error) {
 	e, err := formatOf("--from", format, path)
 	if err = errors.Join(err, apart("--output", output, "the model", path)); err != nil {
@@ -267,8 +270,8 @@ func Import(w io.Writer, path, format, output string, replace bool, a ImportArgs
 	return true, err
 }
 
-// writeNew writes a file aside and gives it its name, so that it is there whole or not at
-// all. A file that is there stays, unless it is to be replaced.
+// writeNew writes to a temporary file and renames it, so that the file is there whole or not at
+// all. An existing file is kept unless replace is set.
 func writeNew(path string, text []byte, replace bool) (err error) {
 	if _, err := os.Lstat(path); err == nil && !replace {
 		return fmt.Errorf("output %s exists: choose another path, or replace it with --if-exists replace", path)
@@ -294,7 +297,7 @@ func writeNew(path string, text []byte, replace bool) (err error) {
 	return err
 }
 
-// causeOf is an error about a file without the name of that, which is one for the time being.
+// causeOf returns the cause of an error about a temporary file, without the name of that file.
 func causeOf(err error) error {
 	if of := new(fs.PathError); errors.As(err, &of) {
 		return of.Err

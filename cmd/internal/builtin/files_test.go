@@ -1,7 +1,7 @@
 //go:build !race
 
-// Each of these tests runs many processes, of which the race detector makes each start slow,
-// and which share the code that it can see in the other tests.
+// Each of these tests starts many processes, and the race detector makes each start slow. Other
+// tests run the same code where the detector sees it.
 
 package builtin_test
 
@@ -29,8 +29,8 @@ func TestMissingValues(t *testing.T) {
 	require.Equal(t, map[string]string{"age": "", "prediction": "", "probability_0": "", "probability_1": ""}, rows[5], "a row without a value has no prediction")
 }
 
-// Each algorithm on the flowers, tested on the same: what it finds is published, or told
-// by scikit-learn.
+// Each algorithm is trained and tested on the iris data. The expected values are published, or
+// come from scikit-learn.
 func TestEveryAlgorithm(t *testing.T) {
 	w := newWorkplace(t)
 	for _, x := range []struct{ flags, want, plot string }{
@@ -96,7 +96,7 @@ func TestOtherFiles(t *testing.T) {
 	w.ok("train kmeans --k 2 --input heart_scale.libsvm --model k.json --plot k.svg")
 	w.picture("k.svg")
 
-	// A part of the file has fewer features than the model; one has more.
+	// One file has fewer features than the model, and another has more.
 	w.write("few.libsvm", "1 1:0.5 3:1\n")
 	w.ok("predict --model s.json --input few.libsvm --output few.csv")
 	w.write("many.libsvm", "1 1:0.5 30:1\n")
@@ -112,7 +112,7 @@ func TestOtherFiles(t *testing.T) {
 	require.Regexp(t, `(?m)^auc +0\.702029$`, w.ok("train logistic --input h.parquet --features "+strings.Join(higgsFeatures(), ",")+" --label c0 --l2 0.1 --model p.json --test h.parquet"))
 }
 
-// Trees read text and missing values as they are, stop early on the rows of --test, and rank
+// Trees read text and missing values as they are, stop early by the rows of --test, and rank
 // the rows of queries.
 func TestTrees(t *testing.T) {
 	w := newWorkplace(t)
@@ -135,7 +135,8 @@ func TestTrees(t *testing.T) {
 	ranked := w.read("m.json")
 	w.write("q.sizes", strings.Repeat("3\n2\n", 4))
 	const sized = "train gbdt --objective lambdamart --rounds 10 --min-child-weight 0 --metrics ndcg@2 --model m.json --if-exists replace --input "
-	// Two lists of a query that has one number are one list; here they are lists each.
+	// With a column of queries, two lists with one number are one query. With sizes they are
+	// two.
 	out = w.ok(sized + "q.libsvm --group-sizes q.sizes --test q.libsvm --test-group-sizes q.sizes")
 	require.Regexp(t, `(?m)^  train +1$`, out)
 	require.Regexp(t, `(?m)^  test +1$`, out)
@@ -172,7 +173,8 @@ func TestTrees(t *testing.T) {
 	w.fails(2, "train linear --plot x.png --plot-of importance"+flags, "is for trees")
 	w.fails(1, "train gbdt --objective lambdamart --group query"+flags, `no column "query"`)
 
-	// Whole numbers are categories where they are named so: here each of 300 says odd or even.
+	// Whole numbers are categories where a flag says so: here each of 300 codes tells odd or
+	// even.
 	rows := "code,odd\n"
 	for i := range 600 {
 		rows += fmt.Sprintf("%d,%d\n", i%300*7, i%300%2)
@@ -190,7 +192,7 @@ func TestTrees(t *testing.T) {
 	w.fails(1, "train forest --task regression --categories cod --input codes.csv --label odd --model n.json", "cod")
 	w.fails(1, "train gbdt --objective poisson --label fare --monotone fair=1 --input titanic.csv --features age --model x.json", "fair")
 
-	// What is said twice, or is no number, is refused before anything runs.
+	// Values that are given twice, or are no numbers, are refused before anything runs.
 	tree := "train gbdt --objective softmax --input codes.csv --label odd --model n.json "
 	w.fails(2, tree+"--monotone code=1;code=-1", `"code" is there twice`)
 	w.fails(2, tree+"--monotone code=1 --monotone code=1", `"code" is there twice`)
@@ -221,8 +223,8 @@ func higgsFeatures() []string {
 	return all
 }
 
-// Of three classes, the log-loss that training and evaluation tell is that of the
-// probabilities which prediction writes.
+// For three classes, the log-loss that training and evaluation report is that of the
+// probabilities that prediction writes.
 func TestLogLossOfThreeClasses(t *testing.T) {
 	w := newWorkplace(t)
 	trained := w.ok("train logistic --input iris.csv --label Species --l2 0.01 --model m.json --test iris.csv")
@@ -239,7 +241,7 @@ func TestLogLossOfThreeClasses(t *testing.T) {
 	require.Regexp(t, want, w.ok("evaluate --model m.json --input iris.csv --label Species"))
 }
 
-// What is exported and read again predicts the same.
+// A model that is exported and imported again predicts the same.
 func TestExchangedModels(t *testing.T) {
 	w := newWorkplace(t)
 	w.ok("train logistic --input iris.csv --label Species --l2 0.01 --model m.json")
@@ -267,8 +269,8 @@ func TestExchangedModels(t *testing.T) {
 	require.Contains(t, w.ok("export --help"), "pmml: PMML 4.4")
 }
 
-// Boosted trees and forests go through the files of XGBoost and LightGBM, and what others
-// made of these is read.
+// Boosted trees and forests survive the files of XGBoost and LightGBM. Files that other
+// programs wrote are read too.
 func TestExchangedTrees(t *testing.T) {
 	w := newWorkplace(t)
 	const flags = " --input titanic.csv --label survived --features age,fare,sex,embarked --model m.json --if-exists replace"
@@ -309,8 +311,8 @@ func TestExchangedTrees(t *testing.T) {
 	w.fails(2, "import l.onnx --best-round --output x.json", "--best-round is for")
 	w.fails(2, "import l.onnx --zero-if-missing --output x.json", "--zero-if-missing is for")
 
-	// A tree that others might have made, of two features without names: below 2 the first
-	// class. Its file tells nothing of classes and columns, nor of the best round.
+	// A tree as another program might write it, with two features without names: below 2 it
+	// predicts the first class. Its file says nothing of classes, columns or the best round.
 	w.write("others.txt", "tree\nversion=v4\nnum_class=1\nnum_tree_per_iteration=1\nlabel_index=0\nmax_feature_idx=1\n"+
 		"objective=binary sigmoid:1\nfeature_names=Column_0 Column_1\nfeature_infos=[0:3] [0:3]\ntree_sizes=1\n\n"+
 		"Tree=0\nnum_leaves=2\nnum_cat=0\nsplit_feature=1\nsplit_gain=1\nthreshold=1.5\ndecision_type=8\nleft_child=-1\nright_child=-2\n"+

@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// unflagged are the parameters that no flag of an algorithm sets, and why.
+// unflagged are the parameters that no flag of an algorithm sets, with the reason.
 var unflagged = map[string]string{
 	"Seed": "--seed is one of the engine", "PredictionCol": "named by the command", "ProbabilityCol": "named by the command",
 	"DistanceCol": "named by the command", "DecisionCol": "named by the command", "ComponentCol": "named by the command", "Start": "a model of a program",
@@ -31,27 +31,27 @@ func TestFlagsCoverParameters(t *testing.T) {
 		for i, flag := range plain.of.Command().Flags {
 			args := parsedArgs(t, p)
 			own := reflect.ValueOf(args.Own).Elem()
-			if flag.Param == "" { // it says how rows are read, which parameters do not tell
+			if flag.Param == "" { // it says how rows are read, which is no parameter
 				continue
 			}
 			change(t, own.Field(i), own.Type().Field(i))
 			by := changes(before, fieldsOf(args.estimator(columns{})))
 			require.NotEmpty(t, by, "%s: --%s changes no parameter", p.name, flag.Name)
-			for _, name := range by { // messages name it by the flag
+			for _, name := range by { // messages call it by the flag
 				name = strings.ReplaceAll(name, "stochastic ", "Stochastic.")
 				require.Contains(t, words, name, "%s: no flag has the words for %s", p.name, name)
 			}
 			changed = append(changed, by...)
 		}
 		for name := range before {
-			if unflagged[name] == "" && !(name == "FeatureCols" && plain.target() == model.Cluster) { // they get a vector
+			if unflagged[name] == "" && !(name == "FeatureCols" && plain.target() == model.Cluster) { // these algorithms get a vector
 				require.Contains(t, changed, name, "%s: no flag sets the parameter", p.name)
 			}
 		}
 	}
 }
 
-// parsedArgs returns the arguments of a program with what it requires.
+// parsedArgs returns the arguments of a program with its required flags given.
 func parsedArgs(t *testing.T, p program) *training {
 	args := p.args()
 	parser, err := kong.New(args)
@@ -94,7 +94,7 @@ func change(t *testing.T, v reflect.Value, f reflect.StructField) {
 	}
 }
 
-// fieldsOf returns the parameters by their names, those of a struct within beside them.
+// fieldsOf returns the parameters by name, with the fields of a nested struct among them.
 func fieldsOf(params any) map[string]any {
 	fields := map[string]any{}
 	v := reflect.ValueOf(params)
@@ -110,7 +110,7 @@ func fieldsOf(params any) map[string]any {
 	return fields
 }
 
-// changes returns the names of what differs.
+// changes returns the names of the parameters that differ.
 func changes(before, after map[string]any) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(before)) {

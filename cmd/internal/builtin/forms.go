@@ -15,13 +15,13 @@ import (
 // The forms of files.
 const (
 	csvForm     = "csv"
-	tsvForm     = "tsv" // CSV with tabs between cells: what a name tells, and --format csv otherwise
+	tsvForm     = "tsv" // CSV with tabs between cells; as a value of --format it is csv
 	libsvmForm  = "libsvm"
 	arrowForm   = "arrow"
 	parquetForm = "parquet"
 )
 
-// formOf returns the form that the ending of a name tells, "" where it tells none.
+// formOf returns the form that the ending of a name tells, or "".
 func formOf(name string) string {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".csv":
@@ -38,7 +38,7 @@ func formOf(name string) string {
 	return ""
 }
 
-// outputForm returns how a file is written of a name.
+// outputForm returns the form in which a file of this name is written.
 func outputForm(name string) string {
 	if form := formOf(name); form != "" && form != tsvForm {
 		return form
@@ -46,7 +46,7 @@ func outputForm(name string) string {
 	return csvForm
 }
 
-// unpacked returns a name without the ending of packed files, and that.
+// unpacked splits the ending of a compressed file off a name.
 func unpacked(name string) (bare, ending string) {
 	switch ext := filepath.Ext(name); strings.ToLower(ext) {
 	case ".gz", ".gzip", ".zst", ".zstd":
@@ -55,14 +55,14 @@ func unpacked(name string) (bare, ending string) {
 	return name, ""
 }
 
-// inputForm is formOf, for packed files by what they are unpacked.
+// inputForm is formOf for a name that may have the ending of a compressed file.
 func inputForm(name string) string {
 	bare, _ := unpacked(name)
 	return formOf(bare)
 }
 
-// commonForm returns the form that the files which a path stands for have by their names. Names
-// that tell none are CSV.
+// commonForm returns the form of the files that a path stands for, by their names. Names that
+// tell no form count as CSV.
 func commonForm(path string, files []string) (string, error) {
 	common := ""
 	for _, f := range files {
@@ -83,8 +83,8 @@ func commonForm(path string, files []string) (string, error) {
 	return common, nil
 }
 
-// globOf returns a glob of the files with the ending of the first name, or of the second where
-// that of the first tells no form.
+// globOf returns a glob for files with the ending of the first name, or of the second name if
+// the first tells no form.
 func globOf(first, second string) string {
 	name := first
 	if inputForm(first) == "" {
@@ -94,9 +94,9 @@ func globOf(first, second string) string {
 	return filepath.Join(filepath.Dir(name), "*"+filepath.Ext(bare)+packed)
 }
 
-// form returns how the files at a path are written, CSV where there are tabs between cells as well:
-// as --format says, the name of the path, or else the names of the files, where the path is that
-// of a directory or a glob.
+// form returns the form of the files at a path, where csv includes files with tabs between
+// cells. --format decides, then the name of the path, then, for a directory or a glob, the
+// names of its files.
 func (a InputArgs) form(path string) string {
 	if a.Format != "auto" && a.Format != "" {
 		return a.Format
@@ -117,12 +117,12 @@ func (a InputArgs) formByName(path string) string {
 	}
 	form, err := commonForm(path, filesAt(path))
 	if err != nil || form == "" {
-		return csvForm // the job tells what is wrong
+		return csvForm // the job reports the error
 	}
 	return form
 }
 
-// filesAt returns the files of a directory or a glob, none of other paths.
+// filesAt returns the files of a directory or a glob, and none for other paths.
 func filesAt(path string) []string {
 	if info, err := os.Stat(path); err == nil && !info.IsDir() || err != nil && !strings.ContainsAny(path, "*?[") {
 		return nil
@@ -138,8 +138,8 @@ func filesAt(path string) []string {
 	return paths
 }
 
-// resolved looks up what forms the files of a job have, as one fact for all of its processes.
-// Files of which that cannot be told are an error.
+// resolved looks up the forms of a job's files once, so that all of its processes see the same.
+// Files whose form cannot be told are an error.
 func (a InputArgs) resolved(b *engine.Builder, paths ...string) (InputArgs, error) {
 	a.forms = map[string]string{}
 	if a.Format != "auto" && a.Format != "" {
@@ -152,7 +152,7 @@ func (a InputArgs) resolved(b *engine.Builder, paths ...string) (InputArgs, erro
 		a.forms[path] = csvForm
 		in, err := operators.ResolveInput(b, nil, path)
 		if err != nil {
-			continue // reading tells of it
+			continue // reading reports the error
 		}
 		if a.forms[path], err = commonForm(path, in.Paths()); err != nil {
 			return a, err

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The files of a directory or a glob are read in the form that their names tell, where all tell
-// the same: a model trained on them is the one of the same rows in one file.
+// The files of a directory or a glob are read in the form that their names tell, if all tell
+// the same. A model trained on them equals the model trained on the same rows in one file.
 func TestFormsOfDirectories(t *testing.T) {
 	w := newWorkplace(t)
 	for _, dir := range []string{"parquets", "arrows", "feathers", "svms", "plain", "mixed", "read.me", "old.parquet", "tabs", "packed", "seps"} {

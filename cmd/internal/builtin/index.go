@@ -11,10 +11,10 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// index has the columns of files that are an index of pandas.
+// index has the columns that are an index of pandas.
 type index map[columnOf]bool
 
-// indexOf notes the columns of files that are an index.
+// indexOf returns a function that records the index columns of files.
 func (a InputArgs) indexOf(path string) func(column string) {
 	return func(column string) {
 		if a.index != nil {
@@ -23,8 +23,8 @@ func (a InputArgs) indexOf(path string) func(column string) {
 	}
 }
 
-// features returns those of the columns of the file to train on that are features where no flag
-// names them: an index says which row it is, and nothing of it.
+// features returns the columns of the training file that are features if no flag names them. An
+// index of pandas is none: it identifies a row and says nothing about it.
 func (a TrainArgs) features(columns []string) []string {
 	return slices.DeleteFunc(columns, func(c string) bool { return a.index[columnOf{a.Input, c}] })
 }
@@ -39,8 +39,8 @@ func (a TrainArgs) noColumn() error {
 	return fmt.Errorf("%s has no column left to predict from", a.Input)
 }
 
-// indexNotes tell of the columns that are left out of the features as they are an index of
-// pandas; read are those that flags name.
+// indexNotes tell of the columns that are no features because they are an index of pandas. read
+// are the columns that flags name.
 func (a TrainArgs) indexNotes(r *engine.Result, read []string) []string {
 	if len(a.Features) > 0 || r.Graph == nil {
 		return nil

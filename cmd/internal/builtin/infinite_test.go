@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An infinite number is told of the column of the file that it stands in, whatever a model makes
-// of its columns before it predicts.
+// An error about an infinite number names the column of the file, whatever a model makes of its
+// columns before it predicts.
 func TestInfiniteCellsAreNamed(t *testing.T) {
 	w := newWorkplace(t)
 	w.write("t.csv", "a,c,b,y\n1,u,2,0\n2,v,1,1\n3,u,4,0\n4,v,1,1\n5,u,0,1\n,v,2,0\n")
@@ -35,7 +35,7 @@ func TestInfiniteCellsAreNamed(t *testing.T) {
 	w.ok("predict --model m.json --input bad.csv --output p.csv")
 }
 
-// Numbers whose sums are too large are told without a column that the file lacks.
+// An error about sums that are too large names no column that the file lacks.
 func TestLargeFeaturesAreNamed(t *testing.T) {
 	w := newWorkplace(t)
 	w.write("big.csv", "a,b\n1,2\n1e308,1\n1e308,1\n1.7e308,2\n")
@@ -46,7 +46,7 @@ func TestLargeFeaturesAreNamed(t *testing.T) {
 	}
 }
 
-// Rows that are left out for infinite numbers are not told as ones that lack a value.
+// Rows that are left out for infinite numbers are not reported as rows with missing values.
 func TestInfiniteRowsLeftOut(t *testing.T) {
 	w := newWorkplace(t)
 	w.write("some.csv", "a,c,y\n1,u,0\n2,v,1\n3,u,0\ninf,v,1\n,u,1\n5,u,1\n-inf,u,0\n,u,1\n7,v,1\n-inf,v,\n")

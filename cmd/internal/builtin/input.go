@@ -19,36 +19,36 @@ import (
 	"github.com/superstep-ml/superstep/operators/parquet"
 )
 
-// InputArgs are flags that say how files of rows are written.
+// InputArgs are the flags that say how files of rows are written.
 type InputArgs struct {
-	Format    string    `enum:"auto,csv,libsvm,arrow,parquet" default:"auto" placeholder:"FORM" help:"How files, and what - reads of standard input, are written: csv, libsvm, arrow, parquet, or auto (the default), which goes by the name, and for a directory by those of its files: .libsvm and .svm are LibSVM, .arrow, .arrows and .feather Arrow, .parquet Parquet, the rest CSV; standard input by its first bytes."`
+	Format    string    `enum:"auto,csv,libsvm,arrow,parquet" default:"auto" placeholder:"FORM" help:"How files, or standard input as -, are written: csv, libsvm, arrow, parquet or auto (the default). auto goes by the name, and for a directory by the names of its files: .libsvm and .svm are LibSVM, .arrow, .arrows and .feather Arrow, .parquet Parquet, the rest CSV. Of standard input it reads the first bytes."`
 	Delimiter string    `placeholder:"CHARACTER" help:"What separates the cells of CSV: a character, or tab (default: a comma, a tab where names end in .tsv)."`
 	NoHeader  bool      `help:"The first line of CSV is a row; the columns are c0, c1 and so on."`
 	Null      spellings `placeholder:"TEXT" help:"How missing values are written in CSV, in any column, beside the empty cell, as in NA,-,?. By default these are NA, N/A, null, ? and their like where the other values of a column are numbers, or true and false; a model remembers how they were written where it was trained."`
-	InferRows int       `want:"0..2147483647" param:"SampleRows" placeholder:"ROWS" help:"Rows of CSV that the types of its columns are inferred from, of a column without a value in them as many from its first value on; 0 (the default) takes 10,000."`
+	InferRows int       `want:"0..2147483647" param:"SampleRows" placeholder:"ROWS" help:"Rows of CSV from which the types of columns are inferred. A column without a value in these rows gets as many rows from its first value on. 0 (the default) takes 10,000."`
 
 	Types pairs[string] `placeholder:"COLUMN=TYPE" help:"Types of columns of CSV that are not to be inferred: bool, int64, float64 or utf8 (text), as in age=float64;id=utf8."`
 
 	Comment   string `placeholder:"CHARACTER" help:"Begins lines of CSV to pass over, such as '#' (default: no line is)."`
 	SkipLines int    `want:"0..2147483647" placeholder:"N" help:"Lines to pass over at the beginning of each CSV file, before the header."`
 	Encoding  string `enum:"utf-8,utf-16,latin1,windows-1252" default:"utf-8" placeholder:"NAME" help:"How the characters of CSV are written: utf-8 (the default), utf-16, latin1 or windows-1252."`
-	ZeroBased *bool  `help:"Indices of LibSVM files count from 0 (default: as those that the model was trained on, which count from 1 without --zero-based; --zero-based=false says so)."`
+	ZeroBased *bool  `help:"Indices of LibSVM files count from 0 (default: as in the training of the model, and in training from 1). --zero-based=false has them count from 1."`
 
-	others     string     // the type of columns of CSV that no model reads, "" to infer it
-	inferred   []string   // those of them whose types are inferred all the same
+	others     string     // the type of CSV columns that no model reads, "" to infer it
+	inferred   []string   // such columns whose types are inferred all the same
 	unreadable unreadable // nil where nobody asks for it
 	index      index      // likewise
 
 	forms map[string]string // see resolved; nil outside of a job's function
 }
 
-// unreadable has what is wrong with the columns of files that are left out.
+// unreadable says what is wrong with the columns that are left out.
 type unreadable map[columnOf]string
 
 // columnOf is a column of the files at a path.
 type columnOf struct{ path, column string }
 
-// problems refuses what cannot be meant.
+// problems returns what is wrong with the flags.
 func (a InputArgs) problems() error {
 	_, err := a.delimiter("")
 	if _, wrong := a.comment(); wrong != nil {
@@ -62,11 +62,11 @@ func (a InputArgs) problems() error {
 	return err
 }
 
-// apart refuses an output that would be written over a file that is read.
+// apart refuses an output that would overwrite an input file.
 func apart(outputFlag, output, inputFlag, input string) error {
 	written, err := os.Stat(output)
 	if err != nil {
-		return nil // there is none, or the job tells what is wrong with it
+		return nil // there is none, or the job reports what is wrong with it
 	}
 	if read, err := os.Stat(input); err == nil && os.SameFile(written, read) {
 		return fmt.Errorf("%s and %s are the same file, %s: it would be lost", outputFlag, inputFlag, output)
@@ -79,7 +79,7 @@ func apart(outputFlag, output, inputFlag, input string) error {
 func outside(output, input string) error {
 	in, err := filepath.Abs(input)
 	if err != nil {
-		return nil // the job tells what is wrong with it
+		return nil // the job reports what is wrong with it
 	}
 	out, err := filepath.Abs(output)
 	if err != nil {
@@ -109,10 +109,10 @@ func (a InputArgs) delimiter(path string) (byte, error) {
 	return 0, fmt.Errorf("--delimiter is %q: want one ASCII character, or tab", a.Delimiter)
 }
 
-// read adds the rows of files. Columns of CSV that a model reads get the types it was
-// trained on, numbers any unless exact names them; the others are inferred. Without inputs
-// there must be rows to infer types from. Rows of LibSVM get as many features as the model
-// has.
+// read adds a source of the rows of files. CSV columns that a model reads get the types that it
+// was trained on; of these, number columns may have any numeric type unless exact names them.
+// The types of other columns are inferred. If inputs is empty, the files must have rows to
+// infer types from. Rows of LibSVM get as many features as the model has.
 func (a InputArgs) read(b *engine.Builder, path string, inputs []model.Input, exact ...string) (*engine.Dataset, error) {
 	form := a.form(path)
 	if err := a.suits(path, form); err != nil {
@@ -143,14 +143,14 @@ func (a InputArgs) read(b *engine.Builder, path string, inputs []model.Input, ex
 	return operators.ReadCSV(b, path, options), nil
 }
 
-// onlyInferring has the types inferred of columns of CSV that are named, where no model reads
-// them. Of others, which nobody reads, no value is wrong.
+// onlyInferring has types inferred only for the named CSV columns and for those that a model
+// reads. In other columns, which nobody reads, no value can be wrong.
 func (a InputArgs) onlyInferring(columns ...string) InputArgs {
 	a.others, a.inferred = "utf8", columns
 	return a
 }
 
-// leaveOut notes the columns of files that are left out.
+// leaveOut returns a function that records the columns of files that are left out.
 func (a InputArgs) leaveOut(path string) func(column, problem string) {
 	return func(column, problem string) {
 		if a.unreadable != nil {
@@ -159,7 +159,8 @@ func (a InputArgs) leaveOut(path string) func(column, problem string) {
 	}
 }
 
-// suits refuses flags that say nothing about files of a form, and files that are packed in vain.
+// suits refuses flags that have no effect on files of a form, and compressed files of forms
+// that are not read compressed.
 func (a InputArgs) suits(path, form string) error {
 	if _, packed := unpacked(path); packed != "" && (form == parquetForm || form == arrowForm) {
 		return fmt.Errorf("%s is packed, and %s files are read as they are: unpack it", path, form)
@@ -178,7 +179,7 @@ func (a InputArgs) suits(path, form string) error {
 	return nil
 }
 
-// comment returns what begins lines to pass over, 0 where nothing does.
+// comment returns the character that begins lines to skip, or 0.
 func (a InputArgs) comment() (byte, error) {
 	switch {
 	case a.Comment == "":
@@ -189,7 +190,7 @@ func (a InputArgs) comment() (byte, error) {
 	return 0, fmt.Errorf("--comment is %q: want one ASCII character that is no blank", a.Comment)
 }
 
-// csv says how a CSV file is written, with the types of columns that the flags tell.
+// csv returns the options for CSV files, with the column types that the flags tell.
 func (a InputArgs) csv(path string) (operators.CSVOptions, error) {
 	delimiter, err := a.delimiter(path)
 	comment, wrong := a.comment()
@@ -205,9 +206,9 @@ func (a InputArgs) csv(path string) (operators.CSVOptions, error) {
 	return o, err
 }
 
-// typesOf returns the types that CSV files are read with for a model: a number may be any,
-// unless exact names its column. Loose are the columns of these, which may be true and false,
-// too, as in files whose columns have types.
+// typesOf returns the types with which a model reads CSV files. A number column may have any
+// numeric type unless exact names it. loose are the number columns that may also be true and
+// false, as in files whose columns have types.
 func typesOf(inputs []model.Input, exact []string) (types map[string]string, loose []string) {
 	types = map[string]string{}
 	for _, in := range inputs {
@@ -225,7 +226,7 @@ func typesOf(inputs []model.Input, exact []string) (types map[string]string, loo
 	return types, loose
 }
 
-// sizeOf returns the number of components that the type of a vector tells, or 0.
+// sizeOf returns the number of components in the name of a vector type, or 0.
 func sizeOf(kind string) int {
 	_, rest, ok := strings.Cut(kind, "[")
 	if !ok || !strings.HasPrefix(kind, "sparse") && !strings.HasPrefix(kind, "vector") {
@@ -238,12 +239,12 @@ func sizeOf(kind string) int {
 	return n
 }
 
-// vectorSize returns the number of components that a column's type tells, or 0.
+// vectorSize returns the number of components in a column's type, or 0.
 func vectorSize(dt arrow.DataType) int {
 	switch dt := dt.(type) {
 	case *arrow.FixedSizeListType:
 		return int(dt.Len())
-	case *arrow.StructType: // sparse: the size stands beside the indices
+	case *arrow.StructType: // sparse: the size is a field beside the indices
 		for _, v := range dt.Field(0).Metadata.Values() {
 			if n, err := strconv.Atoi(v); err == nil {
 				return n
@@ -253,7 +254,7 @@ func vectorSize(dt arrow.DataType) int {
 	return 0
 }
 
-// sort of a column, by what can be done with it.
+// sort says what can be done with a column.
 type sort int
 
 const (
@@ -290,7 +291,7 @@ func names(schema *arrow.Schema) []string {
 	return all
 }
 
-// known refuses columns that a flag names and a file has not.
+// known refuses columns that a flag names and a file does not have.
 func (a InputArgs) known(flag, path string, schema *arrow.Schema, columns ...string) error {
 	var errs []error
 	for _, c := range columns {
@@ -315,7 +316,7 @@ func (a InputArgs) known(flag, path string, schema *arrow.Schema, columns ...str
 	return errors.Join(errs...)
 }
 
-// listed writes names for a message, not too many.
+// listed writes names for a message, and shortens a long list.
 func listed(names []string) string {
 	const most = 12
 	quoted := make([]string, 0, most)
@@ -329,7 +330,7 @@ func listed(names []string) string {
 	return list
 }
 
-// unused returns a name, longer where need be, that no column has.
+// unused returns a name that no column has, made by lengthening the given one if need be.
 func unused(schema *arrow.Schema, name string) string {
 	for schema.HasField(name) {
 		name += "_"

@@ -8,9 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// Inspect prints what is in the file of a model of any kind, of each table at most some
-// rows (0: all), as text or JSON, and draws a plot of its training unless the path is
-// empty.
+// Inspect prints the contents of a model file of any kind, as text or JSON. It prints at most
+// rows rows of each table; 0 prints all. It draws a plot of the training unless plot is empty.
 func Inspect(w io.Writer, path string, asJSON bool, rows int, plot, plotOf string) error {
 	if err := validPlot(plot); err != nil {
 		return err

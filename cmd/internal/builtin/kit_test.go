@@ -26,7 +26,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// TestMain lets the test binary be the command, so that tests run it as users do: in a
+// TestMain lets the test binary act as the command. Tests can then run it as users do: in a
 // process of its own, which it may end.
 func TestMain(m *testing.M) {
 	if os.Getenv(wire.WorkerEnv) != "" { // its log says what it runs
@@ -46,7 +46,7 @@ type workplace struct {
 	t   *testing.T
 	dir string
 	env []string
-	in  string // on standard input
+	in  string // standard input
 }
 
 func newWorkplace(t *testing.T) *workplace {
@@ -62,7 +62,7 @@ func newWorkplace(t *testing.T) *workplace {
 	return w
 }
 
-// run runs a command line, whose words have no blanks but those within quotes.
+// run runs a command line. Words are separated by blanks, except within quotes.
 func (w *workplace) run(line string) (code int, out, errOut string) {
 	w.t.Helper()
 	self, err := os.Executable()
@@ -79,7 +79,7 @@ func (w *workplace) run(line string) (code int, out, errOut string) {
 	return cmd.ProcessState.ExitCode(), o.String(), e.String()
 }
 
-// command is a command line of a build of the command.
+// command returns a command line of a build, ready to start.
 func (w *workplace) command(build, line string) *proctest.Cmd {
 	cmd := proctest.CommandContext(w.t.Context(), build, split(line)...)
 	cmd.Env = append(append(os.Environ(), "SUPERSTEP_TEST_COMMAND=1"), w.env...)
@@ -90,7 +90,7 @@ func (w *workplace) command(build, line string) *proctest.Cmd {
 // hashOf is the SHA-256 of data in hex.
 func hashOf(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
-// split cuts a line into words as a shell does, as far as quotes go.
+// split cuts a line into words as a shell does, with quotes.
 func split(line string) []string {
 	var words []string
 	var word strings.Builder
@@ -118,7 +118,7 @@ func split(line string) []string {
 	return words
 }
 
-// ok runs a command line that works, and returns what it printed.
+// ok runs a command line that must succeed, and returns its output.
 func (w *workplace) ok(line string) string {
 	w.t.Helper()
 	code, out, errOut := w.run(line)
@@ -126,7 +126,8 @@ func (w *workplace) ok(line string) string {
 	return out
 }
 
-// fails runs a command line that does not, looks for what it says, and returns that.
+// fails runs a command line that must fail with a message that has want in it, and returns the
+// message.
 func (w *workplace) fails(code int, line, want string) string {
 	w.t.Helper()
 	got, out, errOut := w.run(line)
@@ -166,7 +167,7 @@ func (w *workplace) table(name string) []map[string]string {
 	return rows
 }
 
-// json reads what a command line prints.
+// json runs a command line and decodes its output.
 func (w *workplace) json(line string, into any) {
 	w.t.Helper()
 	require.NoError(w.t, json.Unmarshal([]byte(w.ok(line)), into), line)

@@ -31,8 +31,7 @@ func (w *workplace) categoriesIn(model string) [][]string {
 	return nil
 }
 
-// Nothing is learned from rows that are left out: with them a file gives the model that it
-// gives without.
+// Nothing is learned from rows that are left out: a file without them gives the same model.
 func TestNothingIsLearnedFromRowsLeftOut(t *testing.T) {
 	w := newWorkplace(t)
 	const good = "a,1,1,1\na,2,2.1,1\na,3,3,1\na,4,4.2,1\nb,1,11,1\nb,2,12.2,1\nb,3,13,1\nb,4,14.1,1\n"
@@ -49,7 +48,7 @@ func TestNothingIsLearnedFromRowsLeftOut(t *testing.T) {
 		w.ok("train " + algorithm + " --encode --input good.csv" + flags + "good.json")
 		for what, rows := range map[string]string{"feature": "z,,50,1\n", "number": "z,NaN,50,1\n", "infinity": "z,inf,50,1\n", "label": "z,3,,1\n", "weight": "z,3,50,\n", "no weight": "z,3,50,0\n"} {
 			if what == "label" && strings.HasPrefix(algorithm, "kmeans") {
-				continue // a label is nothing that clusters need
+				continue // clusters need no label
 			}
 			w.write("some.csv", "c,x,y,w\n"+rows+good+rows)
 			code, _, errOut := w.run("train " + algorithm + " --encode --missing skip --input some.csv" + flags + "some.json")
@@ -71,13 +70,13 @@ func TestNothingIsLearnedFromRowsLeftOut(t *testing.T) {
 			}
 		}
 	}
-	// A weight of 0 is none for what is filled in either.
+	// A row of weight 0 does not count for filled-in values either.
 	w.write("some.csv", "c,x,y,w\nz,900,3,0\nz,900,3,0\n,900,4,0\n"+good)
 	w.ok("train linear --encode --missing fill --input some.csv" + flags + "some.json")
 	require.Equal(t, [][]string{{"a", "b"}}, w.categoriesIn("some.json"))
 }
 
-// What --missing says holds for trees, too, where it is said.
+// For trees too, --missing is obeyed where it is given.
 func TestMissingFeaturesOfTrees(t *testing.T) {
 	w := newWorkplace(t)
 	w.write("some.csv", "a,b,c,y\n1,2,x,0\n2,3,z,1\n,3,x,1\n3,,x,1\n4,5,,1\n4,4,x,0\n5,NaN,x,1\n7,inf,z,1\n")
@@ -95,7 +94,7 @@ func TestMissingFeaturesOfTrees(t *testing.T) {
 		w.ok(train + "full.csv --missing refuse --model full.json")
 	}
 
-	// Of vectors it is a component; what sparse rows leave out is none that is missing.
+	// In vectors, a component can be missing; what sparse rows leave out is not missing.
 	w.write("some.libsvm", "0 1:1 3:3\n1 1:2 3:nan\n1 2:5\n0 1:2\n")
 	train := "train gbdt --objective logistic --rounds 1 --input some.libsvm --parallelism 1 --if-exists replace --model m.json"
 	told := w.fails(1, train+" --missing refuse", `some.libsvm:2: column "features": component 2 is NaN; --missing skip leaves such rows out`)
@@ -103,14 +102,14 @@ func TestMissingFeaturesOfTrees(t *testing.T) {
 	_, _, told = w.run(train + " --missing skip")
 	require.Contains(t, told, "warning: 1 row with missing values left out of training\n")
 
-	// So does a weight that is missing stay an error, where stages learn by weights.
+	// A missing weight stays an error too, where stages learn with weights.
 	w.write("w.csv", "c,w,y\na,1,1\nb,,2\na,2,1\n")
 	for _, how := range []string{"--encode", "--encode --missing fill"} {
 		w.fails(1, "train linear --input w.csv --label y --weight w --parallelism 1 --model m.json --if-exists replace "+how, "--missing skip leaves such rows out")
 	}
 }
 
-// What is not measured is told with its number and what it lacks, each row once.
+// Rows that are not measured are reported with their number and what they lack, each row once.
 func TestRowsThatAreNotMeasured(t *testing.T) {
 	w := newWorkplace(t)
 	told := func(line string, want ...string) {
@@ -146,7 +145,7 @@ func TestRowsThatAreNotMeasured(t *testing.T) {
 	told("train kmeans --k 2 --features x --label c --missing skip --if-exists replace --model m.json --input some.csv", "1 row of some.csv without a label "+label)
 }
 
-// A score at the threshold is predicted to be negative, wherever the scores are from.
+// A score at the threshold counts as negative, whether it comes from a model or a file.
 func TestScoresAtTheThresholdOfModelsAndFiles(t *testing.T) {
 	w := newWorkplace(t)
 	w.write("half.csv", "x,y\n1,0\n1,1\n1,0\n1,1\n")
@@ -165,7 +164,7 @@ func TestScoresAtTheThresholdOfModelsAndFiles(t *testing.T) {
 	require.Equal(t, fromModel, fromFile)
 }
 
-// number reads a cell of a table.
+// number parses a cell of a table.
 func number(t *testing.T, cell string) float64 {
 	v, err := strconv.ParseFloat(cell, 64)
 	require.NoError(t, err)

@@ -12,19 +12,19 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Flags say in tags what they may be:
+// Tags of flags tell which values are valid:
 //
-//	want:"1..255"    the numbers that mean something: "1..", "0..<1", ">0..1", and "-1|1.."
-//	                 for either; those at hand of a list and a map. No NaN, no infinity.
-//	zero:"-1"        what 0 is stored as where it is given, as the parameter takes 0 for a
-//	                 flag that is left out.
-//	of:"method=sgd"  the flag that gives it a meaning, and what that must be: one of several
-//	                 with /, any but one with !=; without = a flag that is to be set, or with !
-//	                 is not. Commas join conditions.
-//	param:"NumTrees" the parameter that it sets, where it is named otherwise than the field.
-//	reads:""         it names columns of numbers that are read beside features, label and weight.
+//	want:"1..255"    the numbers that are valid: "1..", "0..<1", ">0..1", and "-1|1.." for
+//	                 alternatives. In a list or a map, each number. No NaN, no infinity.
+//	zero:"-1"        the stored value if 0 is given, as the parameter reads 0 as a flag that
+//	                 is left out.
+//	of:"method=sgd"  the flag gives this one a meaning if it has the value: / separates
+//	                 alternatives, and != means any other value. Without =, that flag must be
+//	                 set, or with ! must not be. Commas join conditions.
+//	param:"NumTrees" the parameter that the flag sets, if its name is not that of the field.
+//	reads:""         the flag names columns of numbers that are read beside features, label and weight.
 //
-// A flag that is left out is not held against them.
+// A flag that is left out is never refused.
 
 // ownFlag is a flag of a command with the field that it fills.
 type ownFlag struct {
@@ -34,8 +34,8 @@ type ownFlag struct {
 
 func (f ownFlag) dashed() string { return "--" + f.Name }
 
-// flagsIn returns the flags that a struct makes, in order. Of a parser's flags, those of
-// others are left out.
+// flagsIn returns the flags that the fields of a struct define, in order. all are the parser's
+// flags; those of other structs are left out.
 func flagsIn(target reflect.Value, all []*kong.Flag) []ownFlag {
 	at := map[any]*kong.Flag{}
 	for _, f := range all {
@@ -53,7 +53,7 @@ func flagsIn(target reflect.Value, all []*kong.Flag) []ownFlag {
 			}
 			if field.Anonymous {
 				walk(v.Field(i))
-			} else if v.Field(i).Kind() == reflect.Interface { // which holds a pointer to a struct of flags
+			} else if v.Field(i).Kind() == reflect.Interface { // it holds a pointer to a struct of flags
 				walk(v.Field(i).Elem().Elem())
 			} else if f := at[v.Field(i).Addr().Interface()]; f != nil {
 				own = append(own, ownFlag{f, field})
@@ -64,13 +64,13 @@ func flagsIn(target reflect.Value, all []*kong.Flag) []ownFlag {
 	return own
 }
 
-// commandLine is what a command was given.
+// commandLine is a parsed command line.
 type commandLine struct {
 	flags []ownFlag
 	given map[string]bool // by name
 }
 
-// lineOf returns what a parser found.
+// lineOf returns the command line that a parser has read.
 func lineOf(k *kong.Context) commandLine {
 	l := commandLine{flags: flagsIn(k.Model.Target, k.Model.Flags), given: map[string]bool{}}
 	for _, p := range k.Path {
@@ -81,7 +81,7 @@ func lineOf(k *kong.Context) commandLine {
 	return l
 }
 
-// beyond lists the flags that were given what means nothing, by name, with what is wrong.
+// beyond returns the names of the flags with values out of range, and a message for each.
 func (l commandLine) beyond() (names, problems []string) {
 	for _, f := range l.flags {
 		want := f.field.Tag.Get("want")
@@ -99,8 +99,8 @@ func (l commandLine) beyond() (names, problems []string) {
 	return names, problems
 }
 
-// idle lists the flags that were given and change nothing, as others are not what gives them a
-// meaning, by name, with what is wrong.
+// idle returns the names of the flags that have no effect because their conditions do not hold,
+// and a message for each.
 func (l commandLine) idle() (names, problems []string) {
 	for _, f := range l.flags {
 		if !l.given[f.Name] {
@@ -116,7 +116,7 @@ func (l commandLine) idle() (names, problems []string) {
 	return names, problems
 }
 
-// unmet tells what is wrong with a flag whose condition does not hold.
+// unmet returns the message about a flag whose condition does not hold.
 func (l commandLine) unmet(f ownFlag, condition string) string {
 	if condition == "" {
 		return ""
@@ -144,8 +144,8 @@ func (l commandLine) unmet(f ownFlag, condition string) string {
 	return ""
 }
 
-// empty lists the flags that were given nothing, or a list with nothing or the same thing twice
-// in it, by name, with what is wrong.
+// empty returns the names of the flags with an empty value, or with an empty or repeated
+// element in a list, and a message for each.
 func (l commandLine) empty() (names, problems []string) {
 	for _, f := range l.flags {
 		what := ""
@@ -166,7 +166,7 @@ func (l commandLine) empty() (names, problems []string) {
 	return names, problems
 }
 
-// emptyIn says what is wrong with a list that has nothing, or the same thing twice, in it.
+// emptyIn says what is wrong with a list that has an empty or a repeated element.
 func emptyIn(names []string) (what string) {
 	if len(names) == 0 {
 		return " is empty: give it a value, or leave it out"
@@ -181,7 +181,7 @@ func emptyIn(names []string) (what string) {
 	return what
 }
 
-// missing lists the flags that have to be given and are not.
+// missing lists the required flags that are not given.
 func (l commandLine) missing() (names []string) {
 	for _, f := range l.flags {
 		if f.Required && !l.given[f.Name] {
@@ -191,7 +191,7 @@ func (l commandLine) missing() (names []string) {
 	return names
 }
 
-// store has flags hold what 0 is stored as, where that was given.
+// store replaces a given 0 by its stored value.
 func (l commandLine) store() {
 	for _, f := range l.flags {
 		as := f.field.Tag.Get("zero")
@@ -206,14 +206,14 @@ func (l commandLine) store() {
 	}
 }
 
-// number is one that a flag holds: of is where, of lists and maps.
+// number is a number in a flag's value. of tells its place in a list or map.
 type number struct {
 	of     string
 	number float64
 	whole  bool
 }
 
-// numbersOf returns the numbers that a flag holds.
+// numbersOf returns the numbers in the value of a flag.
 func numbersOf(v reflect.Value) (all []number) {
 	switch v.Kind() {
 	case reflect.Slice:
@@ -242,7 +242,7 @@ func numbersOf(v reflect.Value) (all []number) {
 	return all
 }
 
-// textIn returns what a flag holds, as it is written.
+// textIn returns the value of a flag as it is written.
 func textIn(v reflect.Value) string {
 	if m, ok := v.Interface().(encoding.TextMarshaler); ok {
 		if text, err := m.MarshalText(); err == nil {
@@ -263,13 +263,13 @@ func decimal(v float64) string {
 // bounds are intervals of numbers.
 type bounds []interval
 
-// interval is from low to high, each of them within it unless it is open there.
+// interval goes from low to high, and includes an end unless that end is open.
 type interval struct {
 	low, high         float64
 	openLow, openHigh bool
 }
 
-// parseBounds reads what a tag says.
+// parseBounds parses a tag.
 func parseBounds(tag string) (all bounds) {
 	for part := range strings.SplitSeq(tag, "|") {
 		low, high, is := strings.Cut(part, "..")
@@ -296,7 +296,7 @@ func (b bounds) have(v float64) bool {
 	})
 }
 
-// words writes bounds for people, of whole numbers or any.
+// words describes bounds of whole numbers, or of any, for people.
 func (b bounds) words(whole bool) string {
 	parts := make([]string, len(b))
 	for i, of := range b {
@@ -310,7 +310,7 @@ func (i interval) words(whole bool) string {
 	if whole {
 		kind = ""
 	}
-	low, high := math.IsInf(i.low, 0), i.high >= 1<<30 // of whole numbers the largest, which nobody means
+	low, high := math.IsInf(i.low, 0), i.high >= 1<<30 // for whole numbers, a maximum so large is not worth telling
 	switch {
 	case low && high:
 		return "a number"

@@ -1,4 +1,4 @@
-// What is tested here runs on one goroutine, of which the race detector has nothing to say.
+// These tests run on one goroutine, so the race detector has nothing to find.
 
 //go:build !race
 
@@ -37,7 +37,7 @@ func refusal(t *testing.T, p program, words ...string) string {
 	return err.Error()
 }
 
-// conditions returns what has to be on the command line for a flag to mean something.
+// conditions returns the words that a command line needs for a flag to have an effect.
 func conditions(flags []ownFlag, f ownFlag) (words []string) {
 	for condition := range strings.SplitSeq(f.field.Tag.Get("of"), ",") {
 		name, value, compared := strings.Cut(condition, "=")
@@ -61,8 +61,9 @@ func conditions(flags []ownFlag, f ownFlag) (words []string) {
 	return slices.Compact(words)
 }
 
-// Every flag of numbers has bounds: what is beyond them, or no number, is refused by the name of
-// the flag; what is within is taken, by the parameters of the algorithm too.
+// Every flag of numbers has bounds. A value out of bounds, or that is no number, is refused by
+// the name of the flag. A value within bounds is accepted, by the parameters of the algorithm
+// too.
 func TestNumbersOutOfBounds(t *testing.T) {
 	for _, p := range append(slices.Clone(algorithms), predict, evaluator) {
 		args := p.args()
@@ -105,7 +106,7 @@ func TestNumbersOutOfBounds(t *testing.T) {
 					require.Contains(t, got, f.dashed(), "%s %s=%s", p.name, f.dashed(), text)
 				}
 			}
-			for _, i := range limits { // the ends, where they are within, are what packages take
+			for _, i := range limits { // packages accept the ends that are within
 				for end, open := range map[float64]bool{i.low: i.openLow, i.high: i.openHigh} {
 					if !open && !math.IsInf(end, 0) && wrap == "%" {
 						require.Empty(t, within(told(decimal(end)), f.dashed()), "%s %s=%v", p.name, f.dashed(), end)
@@ -126,7 +127,7 @@ func within(message, flag string) string {
 	return ""
 }
 
-// A flag that nothing gives a meaning is refused, not ignored.
+// A flag without an effect is refused, not ignored.
 func TestIdleFlags(t *testing.T) {
 	values := map[reflect.Kind]string{reflect.Int: "3", reflect.Float64: "0.5", reflect.String: "x"}
 	for _, p := range append(slices.Clone(algorithms), predict, evaluator) {
@@ -158,7 +159,8 @@ func TestIdleFlags(t *testing.T) {
 	}
 }
 
-// Everything that is wrong is told at once, in the words of the flags, each thing once.
+// Everything that is wrong with a command line is reported at once, by the names of the flags,
+// each thing once.
 func TestRefusals(t *testing.T) {
 	by := func(name string, words string, want ...string) {
 		t.Helper()
@@ -187,8 +189,8 @@ func TestRefusals(t *testing.T) {
 	by("svr", "--tol 0 --max-iter 3", "") // never by the gradient
 }
 
-// Messages of packages are told in the words of flags; what is quoted, names of operators and
-// paths stay.
+// Messages of packages are translated to the words of flags. Quoted text, names of operators
+// and paths stay.
 func TestWordings(t *testing.T) {
 	w := wordsFor(algorithms[slices.IndexFunc(algorithms, func(p program) bool { return p.name == "forest" })].args())
 	for message, want := range map[string]string{

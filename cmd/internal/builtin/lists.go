@@ -7,8 +7,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// list is a flag of names between commas, which may be given several times. A name with a comma
-// in it stands in quotes, as in CSV, or has a backslash before the comma.
+// list is a flag that holds names separated by commas, and that may be given several times. A
+// name with a comma in it stands in quotes, as in CSV, or has a backslash before the comma.
 type list []string
 
 // Decode implements kong.MapperValue.
@@ -24,7 +24,7 @@ func (l *list) Decode(ctx *kong.DecodeContext) error {
 	return err
 }
 
-// sets is a flag of lists between semicolons.
+// sets is a flag that holds lists separated by semicolons.
 type sets [][]string
 
 // Decode implements kong.MapperValue.
@@ -44,14 +44,13 @@ func (s *sets) Decode(ctx *kong.DecodeContext) error {
 	return err
 }
 
-// word is a part of a text, and the separator behind it, 0 at the end.
+// word is a part of a text with the separator after it, which is 0 at the end.
 type word struct {
 	text string
 	end  byte
 }
 
-// wordsBetween cuts a text at separators outside of quotes. Behind the last of them there may be
-// nothing.
+// wordsBetween cuts a text at separators outside of quotes. The last part may be empty.
 func wordsBetween(text, separators string) (words []word, err error) {
 	for text != "" {
 		var w word
@@ -74,8 +73,8 @@ func wordsBetween(text, separators string) (words []word, err error) {
 	return words, nil
 }
 
-// unquoted returns what is within the quotes that a text begins with, and the rest. A quote in it
-// is doubled.
+// unquoted returns the content of the quotes that a text begins with, and the rest of the text.
+// A quote in it is doubled.
 func unquoted(text string) (inner, rest string, err error) {
 	var b strings.Builder
 	for at := 1; at < len(text); at++ {
@@ -91,7 +90,7 @@ func unquoted(text string) (inner, rest string, err error) {
 	return "", "", fmt.Errorf("the quote that opens at %s is never closed", text)
 }
 
-// plain returns the text before the next separator that has no backslash before it, and the rest.
+// plain returns the text before the next separator without a backslash before it, and the rest.
 func plain(text, separators string) (inner, rest string) {
 	var b strings.Builder
 	for at := 0; at < len(text); at++ {

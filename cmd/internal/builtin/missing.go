@@ -15,29 +15,29 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// skippedCounter counts the rows that an operator leaves out, and infiniteCounter those of them
-// that have a value in every column, but an infinite one.
+// skippedCounter counts the rows that an operator leaves out. infiniteCounter counts those of
+// them whose only defect is an infinite value.
 const (
 	skippedCounter  = "rows skipped"
 	infiniteCounter = "rows with infinite values skipped"
 )
 
-// completeness says what becomes of rows that lack a value in one of some columns.
+// completeness says what happens to rows that lack a value in one of the columns.
 type completeness struct {
 	columns []string
 	// skip leaves such rows out and counts them; otherwise the first is an error.
 	skip bool
 	// finite refuses infinities too, or leaves them out.
 	finite bool
-	// spare lets rows pass that lack a value: infinities alone are refused.
+	// spare lets rows with missing values pass, so that infinities alone are refused.
 	spare bool
 }
 
 // completeOp is the operator of complete.
 const completeOp = "Complete"
 
-// complete adds what looks for missing values before anything learns from rows: null, and NaN
-// in numbers and vectors.
+// complete adds an operator that looks for missing values before anything learns from rows:
+// null, and NaN in numbers and vectors.
 func complete(rows *engine.Dataset, o completeness) *engine.Dataset {
 	if rows.Poisoned() {
 		return rows
@@ -51,25 +51,25 @@ func complete(rows *engine.Dataset, o completeness) *engine.Dataset {
 	})
 }
 
-// mark is what is wrong with a row.
+// mark is the defect of a row.
 type mark uint8
 
 const (
 	whole mark = iota
 	infinite
-	missing // whatever else is infinite
+	missing // has precedence over infinite
 )
 
 // completer is the operator behind complete.
 type completer struct {
 	completeness
-	at      []int // of the columns
+	at      []int // indices of the columns
 	reader  *model.Reader
 	row     []model.Cell
-	vectors []int // those of them that are read by cells, the first of which are the columns
+	vectors []int // vector columns, as indices of cells; the first cells of row are the columns of the schema
 	marked  []mark
 	keep    []int32
-	rows    int // of the shard at hand, seen so far
+	rows    int // rows of this shard seen so far
 }
 
 func (o *completer) Open(*engine.Context) error { return nil }
@@ -106,7 +106,7 @@ func (o *completer) Process(c *engine.Context, _, shard int, in engine.Batch, ou
 	first, column, what := o.look(rows)
 	if first >= 0 && !o.skip {
 		e := &engine.RowError{Row: int64(o.rows + first), Err: fmt.Errorf("column %q: %s", o.columns[column], what), Cure: engine.FillOrLeaveOut}
-		if o.marked[first] == infinite || slices.Contains(o.vectors, o.at[column]) { // which nothing fills in
+		if o.marked[first] == infinite || slices.Contains(o.vectors, o.at[column]) { // no stage fills it in
 			e.Cure = engine.LeaveOut
 		}
 		return e
@@ -137,8 +137,8 @@ func (o *completer) Process(c *engine.Context, _, shard int, in engine.Batch, ou
 	return out.Emit(shard, arrowrows.Batch(kept))
 }
 
-// look marks the rows that lack something, and returns the first with the column and what
-// is wrong there; -1 where there is none.
+// look marks the rows with a defect. It returns the first such row, its column and what is
+// wrong there, or -1.
 func (o *completer) look(rows arrow.Record) (first, column int, what string) {
 	o.marked = slices.Grow(o.marked[:0], int(rows.NumRows()))[:rows.NumRows()]
 	clear(o.marked)
@@ -194,7 +194,7 @@ func (o *completer) look(rows arrow.Record) (first, column int, what string) {
 	return first, column, what
 }
 
-// markOf says what a number makes of its row.
+// markOf returns the mark that a number gives its row.
 func (o *completer) markOf(v float64) mark {
 	switch {
 	case v-v == 0:
@@ -215,24 +215,24 @@ func (o *completer) EndShard(*engine.Context, int, engine.Output) error {
 func (o *completer) Finish(*engine.Context, engine.Output) error { return nil }
 func (o *completer) Close() error                                { return nil }
 
-// withMissing adds to the rows of training what --missing asks for before a stage learns from
-// them: algorithms leave rows out themselves, but not before the stages that make their
-// features, nor do they tell why, and trees take missing features as they are. What is infinite
-// is told of its column too, before it is a component of features.
+// withMissing adds the operator that --missing asks for to the rows of training, before a stage
+// learns from them. Algorithms leave rows out themselves, but only after the stages that make
+// their features, and without a reason. Trees take missing features as they are. Infinite
+// values are found here too, while their column is known.
 func (a TrainArgs) withMissing(rows *engine.Dataset, p *arrangement, g model.Target, raw bool) *engine.Dataset {
 	made := len(p.stages) > 0
 	if a.Missing == "fill" || !made && !(raw && a.Missing != "") && !(p.skip && p.vector == "") {
 		return rows
 	}
 	o := completeness{columns: p.wanted, skip: p.skip, finite: !raw || p.skip && made}
-	if p.skip { // a row that is left out is so before anything learns from it
+	if p.skip { // such a row must be left out before anything learns from it
 		o.columns = slices.DeleteFunc(fromFile(p.reads), func(c string) bool { return c == p.label && g == model.Cluster })
 	}
 	return complete(rows, o)
 }
 
-// finiteTest refuses infinite numbers in the features of --test, where stages make those: a model
-// would tell the component of what they made.
+// finiteTest refuses infinite numbers in the features of --test where stages transform them: a
+// model could only name the component of the result.
 func finiteTest(rows *engine.Dataset, p *arrangement, raw bool) *engine.Dataset {
 	if raw || len(p.stages) == 0 {
 		return rows
@@ -240,8 +240,8 @@ func finiteTest(rows *engine.Dataset, p *arrangement, raw bool) *engine.Dataset 
 	return complete(rows, completeness{columns: p.wanted, finite: true, spare: true})
 }
 
-// finiteFor refuses infinite numbers in the columns that a model reads, where it makes components
-// of features of them and takes those to be finite.
+// finiteFor refuses infinite numbers in the columns that a model reads, if it makes features of
+// them that have to be finite.
 func finiteFor(m model.Model, rows *engine.Dataset) *engine.Dataset {
 	stages := stagesOf(m)
 	if rows.Poisoned() || len(stages) < 2 || takesMissing(m) {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Text that is missing is an error where missing values are, and no category.
+// Where missing values are an error, missing text is one too, and is no category.
 func TestMissingText(t *testing.T) {
 	w := newWorkplace(t)
 	w.write("t.csv", "c,y\n"+strings.Repeat(",1\nx,0\nz,0\nz,1\n", 10))
@@ -19,7 +19,7 @@ func TestMissingText(t *testing.T) {
 	w.fails(1, train, `t.csv:2: column "c": it is null; --missing fill puts a value in its place, --missing skip leaves such rows out`)
 	w.fails(1, "train kmeans --k 2 --input t.csv --encode --parallelism 1 --model k.json --features c", `t.csv:2: column "c": it is null`)
 
-	// Without a value there is no prediction, and the row stays.
+	// A row without a value gets no prediction, and stays.
 	w.write("full.csv", "c,y\n"+strings.Repeat("x,0\nx,0\nx,1\nz,0\nz,1\nz,1\nz,1\nz,1\n", 10))
 	w.ok(strings.Replace(train, "t.csv", "full.csv", 1))
 	code, out, errOut := w.run("predict --model m.json --input t.csv --output p.csv")
@@ -30,8 +30,8 @@ func TestMissingText(t *testing.T) {
 		require.Equal(t, row["c"] == "", row["prediction"] == "")
 	}
 
-	// A value that training has not seen counts as the average of those that it has, whichever
-	// of them has no component of its own: 3/8 of the rows have x and 5/8 z.
+	// A value that training has not seen counts as the average of the values that it has seen,
+	// whichever of them has no component of its own: 3/8 of the rows have x and 5/8 z.
 	w.write("new.csv", "c\nx\nz\nOslo\n")
 	w.ok("predict --model m.json --input new.csv --output p.csv --if-exists replace")
 	rows := w.table("p.csv")
@@ -45,8 +45,8 @@ func TestMissingText(t *testing.T) {
 	require.Greater(t, logits[1]-logits[2], 0.1, "not the last category")
 }
 
-// Usual spellings of missing values do not make text of a column of numbers, wherever they
-// stand; what was taken for missing is told, and so is what makes a column text.
+// Usual spellings of missing values do not turn a column of numbers into text, wherever they
+// stand. Notes tell what was taken for missing, and what made a column text.
 func TestSpellingsOfMissingValues(t *testing.T) {
 	w := newWorkplace(t)
 	warned := func(line string) string {
@@ -63,14 +63,14 @@ func TestSpellingsOfMissingValues(t *testing.T) {
 	errOut = warned("train gbdt --objective logistic --rounds 2 --features a" + flags + "late.csv")
 	require.Contains(t, errOut, `warning: cells read as missing values: 1 of "NA" in column "a"`+"\n")
 
-	// The same in prediction, and of numbers that are not there however they are written.
+	// The same holds in prediction, however missing numbers are written.
 	w.write("rows.csv", "a,b\n1,2\nnull,2\n3,\nNaN,1\n")
 	errOut = warned("predict --model m.json --input rows.csv --output p.csv")
 	require.Contains(t, errOut, `warning: 2 rows have no value in column "a"`)
 	require.NotContains(t, errOut, `column "b"`, "the model does not read it")
 	require.Len(t, w.table("p.csv"), 4)
 
-	// A list of spellings is all there is, in text too.
+	// A list of spellings replaces the usual ones, in text too.
 	w.write("dash.csv", strings.ReplaceAll(many, "4,1,0", "4,-,0")+"NA,2,1\n")
 	w.fails(1, "train logistic"+flags+"dash.csv", `column "b" of dash.csv is text: name the columns`)
 	w.fails(1, "train logistic --missing fill --null -"+flags+"dash.csv", `dash.csv:12002: column "a": cannot read "NA" as int64`)
@@ -79,7 +79,7 @@ func TestSpellingsOfMissingValues(t *testing.T) {
 	w.ok("train logistic --encode --missing skip --null ? --l2 1" + flags + "text.csv")
 	require.Contains(t, w.read("m.json"), `[["NA","x","z"]]`)
 
-	// A few odd cells make a column text, which is told with the first.
+	// A few odd cells make a column text, and a note names the first of them.
 	w.write("odd.csv", strings.Replace(many, "3,1,1\n2,3,1\n", "3,1,1\nabc,3,1\n", 1))
 	const why = `column "a" is text as 1 of 10000 values is no number, the first at odd.csv:4: "abc"`
 	w.fails(1, "train logistic"+flags+"odd.csv", why+": where that stands for a missing value, tell so with --null; otherwise name")
@@ -89,7 +89,7 @@ func TestSpellingsOfMissingValues(t *testing.T) {
 	w.fails(1, "train logistic --parallelism 1"+flags+"odd2.csv", `odd2.csv:12003: column "a": cannot read "abc" as int64: it is not a whole number; the type was inferred from the first 10000 rows`)
 }
 
-// Prediction tells of values that training has not seen, and of those that are not there.
+// Prediction reports values that training has not seen, and missing values.
 func TestSurveyOfRows(t *testing.T) {
 	w := newWorkplace(t)
 	w.write("t.csv", "c,n,y\n"+strings.Repeat("x,1,0\nx,2,1\nz,2,1\n,,1\nz,1,0\n", 4))
@@ -123,7 +123,7 @@ func TestSurveyOfRows(t *testing.T) {
 	require.Contains(t, errOut, `1 row has no value in column "c": it is without a prediction`)
 }
 
-// So it does of categories that are numbers, of whichever trees.
+// So it does for categories that are numbers, with any kind of trees.
 func TestSurveyOfNumberedCategories(t *testing.T) {
 	w := newWorkplace(t)
 	w.write("t.csv", "k,y\n"+strings.Repeat("0,1\n1,2\n3,5\n65535,4\n", 20))

@@ -1,7 +1,7 @@
 //go:build !race
 
-// Each case is a process of its own, of which the race detector makes each start slow; the
-// code that they share is seen in other tests.
+// Each case is a process of its own, and the race detector makes each start slow. Other tests
+// run the same code where the detector sees it.
 
 package builtin_test
 
@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is wrong with a model's file, or with rows that it does not fit, is told by every
-// command that reads it, with exit code 1.
+// Every command that reads a model reports a broken model file, or rows that do not fit the
+// model, with exit code 1.
 func TestModelsThatCannotBeUsed(t *testing.T) {
 	w := newWorkplace(t)
 	w.ok("train logistic --input iris.csv --label Species --l2 0.01 --model m.json")
@@ -52,8 +52,8 @@ func TestModelsThatCannotBeUsed(t *testing.T) {
 	require.Contains(t, w.ok("inspect m.json --rows 1"), "… and 4 more rows")
 }
 
-// A file of predictions is one of rows like others; its columns that the model makes anew are
-// to be left out.
+// A file of predictions is a file of rows like others. The columns that the model makes anew
+// are left out.
 func TestPredictionsOfPredictions(t *testing.T) {
 	w := newWorkplace(t)
 	w.ok("train logistic --input iris.csv --label Species --l2 0.01 --model m.json")
@@ -70,7 +70,7 @@ func TestPredictionsOfPredictions(t *testing.T) {
 	require.Regexp(t, `(?m)^accuracy +1$`, w.ok("evaluate --model m.json --input p.csv --label prediction"), "it is what the model predicts")
 }
 
-// A column of text with one value says nothing, and is no reason to stop.
+// A text column with only one value carries no information, but does not end the training.
 func TestTextWithOneValue(t *testing.T) {
 	w := newWorkplace(t)
 	w.write("one.csv", "city,x,y\nOslo,1,0\nOslo,2,1\nOslo,3,0\nOslo,4,1\n")

@@ -13,13 +13,14 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
 )
 
-// maxCarried is the largest model that travels with the arguments of a job, in bytes.
+// maxCarried is the size in bytes of the largest model that travels with the arguments of a
+// job.
 const maxCarried = 4 << 20
 
-// ModelFile is a flag that names the file of a model, on the machine where the command
-// runs. Up to 4 MiB it travels to the workers with the arguments of the job. Of a larger
-// one they get the path and read the file themselves: it must be there for them too, with
-// the same content, which its hash tells.
+// ModelFile is a flag that names the file of a model, on the machine where the command runs. Up
+// to 4 MiB it travels to the workers with the arguments of the job. For a larger one they get
+// the path and the hash, and read the file themselves. It must be there for them with the same
+// content.
 type ModelFile struct {
 	Path    string // absolute
 	File    []byte // the content, nil where workers read it
@@ -29,8 +30,8 @@ type ModelFile struct {
 	Reading model.Reading // how the files it was trained on are written
 }
 
-// Decode implements kong.MapperValue: it reads the file. What is wrong with it is the
-// job's to tell, since the command line is right.
+// Decode implements kong.MapperValue. It reads the file. The job reports what is wrong with the
+// file, since the command line itself is right.
 func (m *ModelFile) Decode(ctx *kong.DecodeContext) error {
 	var path string
 	if err := ctx.Scan.PopValueInto("file", &path); err != nil {
@@ -56,7 +57,7 @@ func readModel(path string) ModelFile {
 	if len(file) <= maxCarried {
 		m.File = file
 	}
-	m.Reading, _ = model.ReadingOf(file) // what is wrong with it, the model's decoding tells
+	m.Reading, _ = model.ReadingOf(file) // decoding the model reports errors
 	return m
 }
 
@@ -65,10 +66,10 @@ func hashOf(file []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// given says whether there is one.
+// given says whether the flag is given.
 func (m ModelFile) given() bool { return m.Path != "" }
 
-// model returns the model, of whatever kind.
+// model decodes the model, of whatever kind.
 func (m ModelFile) model() (model.Model, error) {
 	if m.Problem != "" {
 		return nil, errors.New(m.Problem)

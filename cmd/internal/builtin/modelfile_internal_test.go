@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A model beyond what travels with arguments is read where it is used, and must be the
-// same there.
+// A model too large for the arguments is read where it is used, and must be the same there.
 func TestModelsThatWorkersRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.json")
 	small, err := os.ReadFile("../../../algorithms/kmeans/testdata/model_v2.json")

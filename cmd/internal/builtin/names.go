@@ -9,14 +9,14 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// naming says how names are made. Exact ones have in quotes what could be taken for something
-// else, so that no two are alike.
+// naming says how names are written. Exact naming quotes ambiguous names, so that no two names
+// are alike.
 type naming struct{ exact bool }
 
-// featureNames returns what the components of a model's features are called: names of
-// columns, column=value for encoded text, column[i] for the components of vectors; and with
-// quotes where two would be called the same. before are the models that rows go through first.
-// Where there is nothing to tell, it returns a name of the vector's column with the index.
+// featureNames returns a function that names the components of a model's features: the name of
+// a column, column=value for encoded text, or column[i] for the components of a vector. Names
+// that would be alike get quotes. before are the models that rows go through first. A component
+// without a known name is called by the vector's column and its index.
 func featureNames(before []model.Model, inputs []model.Input) func(i int) string {
 	list, complete := naming{}.all(before, inputs)
 	times := map[string]int{}
@@ -42,8 +42,8 @@ func featureNames(before []model.Model, inputs []model.Input) func(i int) string
 	}
 }
 
-// all returns the names of the components of a model's features, as far as something tells them,
-// and whether that is so of all.
+// all returns the names of the components of a model's features, as far as they are known.
+// complete tells whether all are.
 func (n naming) all(before []model.Model, inputs []model.Input) (list []string, complete bool) {
 	complete = true
 	for _, in := range inputs {
@@ -63,7 +63,7 @@ func (n naming) all(before []model.Model, inputs []model.Input) (list []string, 
 	return list, complete
 }
 
-// Column is how a column is called.
+// Column returns how a column is written in a name.
 func (n naming) Column(name string) string {
 	if n.exact && strings.ContainsAny(name, `="[`) {
 		return strconv.Quote(name)
@@ -71,7 +71,7 @@ func (n naming) Column(name string) string {
 	return name
 }
 
-// Value is how a value of a column is.
+// Value returns how a value of a column is written in a name.
 func (n naming) Value(text string) string {
 	if n.exact && (text == "?" || strings.ContainsAny(text, `="`)) {
 		return strconv.Quote(text)
@@ -79,15 +79,15 @@ func (n naming) Value(text string) string {
 	return text
 }
 
-// maxNamed bounds how many components of a vector get names beforehand.
+// maxNamed bounds for how many components of a vector names are made in advance.
 const maxNamed = 1 << 16
 
 func isVector(kind string) bool {
 	return len(kind) >= 6 && (kind[:6] == "vector" || kind[:6] == "sparse")
 }
 
-// components returns the names of the components of a column that stages made; nil
-// where none of them tells.
+// components returns the names of the components of a column that stages made, or nil if no
+// stage knows them.
 func (n naming) components(stages []model.Model, column string) []string {
 	for i, stage := range slices.Backward(stages) {
 		before := func(column string) []string { return n.components(stages[:i], column) }
@@ -106,9 +106,10 @@ func (n naming) components(stages []model.Model, column string) []string {
 	return nil
 }
 
-// source are those of a column that was changed but keeps its meaning, given those that it had.
+// source returns the names of the components of a column that a stage changed without changing
+// its meaning. before are the names known for the column that it was made from.
 func (n naming) source(before []string, from, made string) []string {
-	if before != nil || from == made { // the file's own, which may be a vector
+	if before != nil || from == made { // known already, or the file's own column, which may be a vector
 		return before
 	}
 	return []string{n.Column(from)}

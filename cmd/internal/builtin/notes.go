@@ -25,7 +25,7 @@ func (a TrainArgs) advice(e *engine.RowError) string {
 	return e.Advice
 }
 
-// adviceOnFiles is that of commands whose flags can do nothing about rows.
+// adviceOnFiles gives the advice of commands that have no flags for such rows.
 func adviceOnFiles(e *engine.RowError) string {
 	switch e.Cure {
 	case engine.FillOrLeaveOut:
@@ -36,7 +36,7 @@ func adviceOnFiles(e *engine.RowError) string {
 	return e.Advice
 }
 
-// trainedNotes are what whoever trains must know of a model that was made all the same.
+// trainedNotes tell what a user must know of a model that was trained all the same.
 func (a training) trainedNotes(about *portrait, r *engine.Result) []string {
 	notes := a.skippedNotes(r)
 	var s struct {
@@ -66,7 +66,7 @@ func (a training) skippedNotes(r *engine.Result) []string {
 	all, beyond := counters[skippedCounter], counters[infiniteCounter]
 	looked := r.Graph != nil && slices.ContainsFunc(r.Graph.Nodes, func(n plan.Node) bool { return n.Op == completeOp })
 	switch {
-	case !looked && !a.of.Command().Trees: // algorithms do not tell one from the other
+	case !looked && !a.of.Command().Trees: // algorithms do not distinguish the two
 		return leftOut(all, " with missing or infinite values "+end)
 	case beyond == 0:
 		return leftOut(all, " with missing values "+end)
@@ -76,7 +76,7 @@ func (a training) skippedNotes(r *engine.Result) []string {
 	return leftOut(all-beyond, fmt.Sprintf(" with missing values, and %d with infinite ones, %s", beyond, end))
 }
 
-// namedNotes tell of outputs that have another name than the usual, as something has that.
+// namedNotes tell of outputs that do not have their usual name, because another column has it.
 func (a training) namedNotes(m model.Model) (notes []string) {
 	usual, made := a.of.Predicts(), predictionOf(m)
 	note := func(flag, what, column, usual, given, more string) {
@@ -95,7 +95,7 @@ func unconverged(reason, method string, iterations int, norm float64) string {
 	const text = "training did not converge: "
 	switch reason {
 	case "diverging":
-		return text + "the coefficients grow without end, as nothing holds them, which is so where features tell the labels of all rows, or of some, apart perfectly: do not read them as effects, or give a penalty, such as --l2 0.01"
+		return text + "the coefficients grow without end, because the features separate the labels of all rows, or of some rows, perfectly: do not read them as effects, or give a penalty, such as --l2 0.01"
 	case "overshooting":
 		return text + "it ended with a larger loss than it began with, as its steps are too long: lower --rate, or scale the features"
 	case "precision":
@@ -116,20 +116,20 @@ func plural(n int64, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// skippedFor returns how many rows operators left out on the way to what the node is that end
-// picks.
+// skippedFor returns how many rows were left out by operators upstream of the node that end
+// selects.
 func skippedFor(r *engine.Result, end func(n *plan.Node) bool) int64 {
 	return countersFor(r, end)[skippedCounter]
 }
 
-// countersFor sums the counters of the operators on the way to what the node is that end picks.
+// countersFor sums the counters of the operators upstream of the node that end selects.
 func countersFor(r *engine.Result, end func(n *plan.Node) bool) map[string]int64 {
 	sums := map[string]int64{}
 	if r.Graph == nil {
 		return sums
 	}
 	before := map[plan.NodeID]bool{}
-	for i := len(r.Graph.Nodes) - 1; i >= 0; i-- { // what a node reads comes before it
+	for i := len(r.Graph.Nodes) - 1; i >= 0; i-- { // the inputs of a node come before it
 		n := &r.Graph.Nodes[i]
 		if !before[n.ID] && !end(n) {
 			continue
@@ -152,7 +152,7 @@ func countersFor(r *engine.Result, end func(n *plan.Node) bool) map[string]int64
 	return sums
 }
 
-// lacks are what rows lack that are not measured, by the options of evaluations.
+// lacks are the reasons why a row is not measured, by the options of evaluations.
 var lacks = []struct {
 	what    string
 	options []string
@@ -163,8 +163,8 @@ var lacks = []struct {
 	{"weight", []string{"WeightCol"}},
 }
 
-// unmeasured tells how many rows an evaluation left out, and why; where is what they are rows
-// of, such as " of a.csv". The rest is the rows that a model left out before.
+// unmeasured tells how many rows an evaluation left out, and why. where names the files of the
+// rows, such as " of a.csv". rest counts the rows that a model left out before.
 func unmeasured(r *engine.Result, where string) (notes []string, rest int64) {
 	counters := countersFor(r, collects(testResult))
 	rest = counters[skippedCounter]
@@ -179,12 +179,12 @@ func unmeasured(r *engine.Result, where string) (notes []string, rest int64) {
 	return notes, rest
 }
 
-// collects picks the end of a result.
+// collects returns a function that selects the node of a result.
 func collects(result string) func(n *plan.Node) bool {
 	return func(n *plan.Node) bool { return n.Op == "Collect" && n.Name == result }
 }
 
-// leftOut is the note about rows that were left out, none where there are none.
+// leftOut returns the note about rows that were left out, if there are any.
 func leftOut(n int64, where string) []string {
 	if n == 0 {
 		return nil
@@ -192,7 +192,7 @@ func leftOut(n int64, where string) []string {
 	return []string{plural(n, "row", "rows") + where}
 }
 
-// rowsRead sums the rows that the sources of files gave.
+// rowsRead sums the rows that the file sources produced.
 func rowsRead(r *engine.Result) int64 {
 	var sum int64
 	for _, v := range r.Report.Vertices {

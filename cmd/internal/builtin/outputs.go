@@ -13,20 +13,20 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// What a model adds to rows has names that the model tells, by default those of its kind. Two
-// things may have such a name before it: a column that the model reads, which training steps
-// aside for, as the model could be applied to nothing; and another column of a file, which
-// prediction steps aside for, when it writes.
+// The columns that a model adds have names that the model tells, by default those of its kind.
+// Another column may have such a name already. If the model reads that column, training chooses
+// other names, as the model could be applied to nothing. If it is another column of a file,
+// prediction chooses other names when it writes.
 
-// OutputArgs are flags that name what models add.
+// OutputArgs are flags that name the columns that models add.
 type OutputArgs struct {
 	PredictionColumn  string `placeholder:"NAME" param:"PredictionCol" help:"Name of the column of predictions (default: prediction, of clusters cluster or component; with _1 or so behind it where the rows have such a column)."`
 	DistanceColumn    string `placeholder:"NAME" param:"DistanceCol" help:"Of kmeans: name of the column of distances (default: distance, with _1 or so behind it where the rows have such a column)."`
 	ProbabilityColumn string `placeholder:"NAME" param:"ProbabilityCol DecisionCol" help:"Name of the columns of probabilities, or of decision values, each with _ and the class or component behind it (default: probability or decision, of gmm probabilities; with _1 or so behind it where the rows have such a column)."`
 }
 
-// outputFlag is a flag that names a column, or columns, that a model adds, and that name, "" where
-// it was not given.
+// outputFlag is a flag that names a column, or columns, that a model adds. name is "" if the
+// flag is not given.
 type outputFlag struct{ flag, name string }
 
 // flags returns the flags, in the order of the columns.
@@ -45,7 +45,7 @@ func (o OutputArgs) given() []string {
 	return names
 }
 
-// different refuses the same name for two outputs.
+// different refuses one name for two outputs.
 func (o OutputArgs) different() error {
 	for i, f := range o.flags() {
 		for _, other := range o.flags()[:i] {
@@ -57,7 +57,8 @@ func (o OutputArgs) different() error {
 	return nil
 }
 
-// unused returns a name, longer where need be, that no column has and no output is given.
+// unused returns a name that neither a column nor a given output has, made by lengthening the
+// given one if need be.
 func (o OutputArgs) unused(schema *arrow.Schema, name string) string {
 	for name = unused(schema, name); slices.Contains(o.given(), name); {
 		name = unused(schema, name+"_")
@@ -65,8 +66,7 @@ func (o OutputArgs) unused(schema *arrow.Schema, name string) string {
 	return name
 }
 
-// free returns a name, with a number behind it where need be, with which taken finds nothing
-// wrong.
+// free returns a name that taken does not report, with a number appended if need be.
 func free(name string, taken func(name string) bool) string {
 	for made, n := name, 1; ; n++ {
 		if !taken(made) {
@@ -76,8 +76,9 @@ func free(name string, taken func(name string) bool) string {
 	}
 }
 
-// named returns the names of what a model will add that reads some columns, "" for the usual
-// ones. Those that no flag gives are apart from what is read and from what flags give.
+// named returns names for the columns that a model will add, or "" for the usual ones. reads
+// are the columns that the model reads. Names that no flag gives differ from the columns read
+// and from the names that flags give.
 func (o OutputArgs) named(adds model.Prediction, reads []string) (prediction, probability, distance string) {
 	others := slices.Concat(reads, o.given())
 	of := func(flag, usual string) string {
@@ -95,11 +96,11 @@ func (o OutputArgs) named(adds model.Prediction, reads []string) (prediction, pr
 	return of(o.PredictionColumn, adds.Column), of(o.ProbabilityColumn, adds.Scores), of(o.DistanceColumn, adds.Distance)
 }
 
-// keptPrefix begins the names of columns of a file while a model adds columns of their names.
+// keptPrefix begins the temporary names of file columns that a model adds a namesake of.
 const keptPrefix = "superstep kept "
 
-// aside gives the columns of a file that the model does not read, and of which it makes ones of
-// the same name, other names. It returns these by their names in the file.
+// aside renames the columns of a file that the model does not read, but whose names it gives to
+// its own columns. now has the new names by the names in the file.
 func aside(rows *engine.Dataset, m model.Model) (renamed *engine.Dataset, now map[string]string, err error) {
 	made, err := madeBy(m)
 	now = map[string]string{}
@@ -116,7 +117,7 @@ func aside(rows *engine.Dataset, m model.Model) (renamed *engine.Dataset, now ma
 	return rows, now, nil
 }
 
-// madeBy returns the columns that a model makes, those on the way among them.
+// madeBy returns the columns that a model makes, including intermediate ones.
 func madeBy(m model.Model) ([]string, error) {
 	binder, ok := m.(model.Binder)
 	if !ok {
@@ -137,8 +138,9 @@ func madeBy(m model.Model) ([]string, error) {
 	return made, nil
 }
 
-// write gives what a model added the names that it is to have beside the columns of the file
-// that are kept, and those their own again. added are the columns of the model, in order.
+// write renames the columns that a model added so that they differ from the kept columns of the
+// file, and gives the kept columns their own names back. added are the columns of the model, in
+// order.
 func (o OutputArgs) write(path string, rows *engine.Dataset, m model.Model, kept, added []string, now map[string]string) (*engine.Dataset, error) {
 	adds := predictionOf(m)
 	prediction, probability, distance := adds.Column, adds.Scores, adds.Distance
@@ -201,7 +203,8 @@ func (o OutputArgs) write(path string, rows *engine.Dataset, m model.Model, kept
 	return renamed(operators.Select(rows, slices.Concat(columns, added)...), final), nil
 }
 
-// renamed gives all columns new names, those of outputs first, which free the others.
+// renamed gives all columns new names. The outputs come first, as that frees the names of
+// others.
 func renamed(rows *engine.Dataset, to []string) *engine.Dataset {
 	if rows.Poisoned() {
 		return rows
@@ -217,8 +220,7 @@ func renamed(rows *engine.Dataset, to []string) *engine.Dataset {
 	return rows
 }
 
-// notes tell of outputs that were named otherwise than the model calls them, as the file has
-// such columns.
+// notes tell of outputs that were renamed because the file has such columns.
 func (o OutputArgs) notes(path string, r *engine.Result) []string {
 	if r.Graph == nil {
 		return nil
@@ -241,5 +243,5 @@ func (o OutputArgs) notes(path string, r *engine.Result) []string {
 	if n := len(list) - most; n > 0 {
 		text += fmt.Sprintf(" and %d more", n)
 	}
-	return []string{fmt.Sprintf("%s has columns of the names of what the model adds, which is written as %s: --prediction-column, --probability-column and --distance-column name it otherwise, --keep leaves columns of the file out", path, text)}
+	return []string{fmt.Sprintf("%s has columns with the names of the model's outputs, which are written as %s: --prediction-column, --probability-column and --distance-column give them other names, --keep leaves columns of the file out", path, text)}
 }

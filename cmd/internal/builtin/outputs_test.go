@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Files may have columns of the names of what models add, such as those that predict wrote.
+// Files may have columns with the names of what models add, such as the files that predict
+// wrote.
 func TestColumnsOfTheNamesOfOutputs(t *testing.T) {
 	w := newWorkplace(t)
 	w.write("rows.csv", "x,y\n-2,0\n-1,0\n-1,1\n0,0\n0,1\n1,0\n1,1\n2,1\n")
@@ -16,7 +17,7 @@ func TestColumnsOfTheNamesOfOutputs(t *testing.T) {
 	w.ok("predict --model m.json --input rows.csv --output p.csv")
 	first := w.table("p.csv")
 
-	// Prediction steps aside, says so, and loses no column of the file.
+	// Prediction chooses other names, says so, and loses no column of the file.
 	code, _, told := w.run("predict --model m.json --input p.csv --output p2.csv")
 	require.Zero(t, code, told)
 	require.Contains(t, told, `"prediction_1" in place of "prediction", "probability_1_0" in place of "probability_0"`)
@@ -30,7 +31,7 @@ func TestColumnsOfTheNamesOfOutputs(t *testing.T) {
 	w.ok("predict --model m.json --input p2.csv --output p3.csv")
 	require.Contains(t, w.table("p3.csv")[0], "prediction_2")
 
-	// Flags name them; of a file that is kept in part, nothing is in the way.
+	// Flags choose the names. With --keep, columns that are not kept do not conflict.
 	code, _, told = w.run("predict --model m.json --input p.csv --output p4.csv --prediction-column guess --probability-column p")
 	require.Zero(t, code, told)
 	require.NotContains(t, told, "in place of")
@@ -42,7 +43,7 @@ func TestColumnsOfTheNamesOfOutputs(t *testing.T) {
 	w.ok("evaluate --model m.json --input p.csv --label prediction")
 	require.Contains(t, w.ok("evaluate --input p2.csv --kind multiclass --label y --prediction prediction_1"), "accuracy")
 
-	// Training on such columns names the outputs of the model otherwise, for good.
+	// A model trained on such columns has other names for its outputs, for good.
 	code, _, told = w.run("train logistic --input p.csv --label y --model again.json --l2 0.1 --test p.csv")
 	require.Zero(t, code, told)
 	require.Contains(t, told, `the model calls its predictions "prediction_1", not "prediction"`)
@@ -55,7 +56,7 @@ func TestColumnsOfTheNamesOfOutputs(t *testing.T) {
 	require.Contains(t, w.table("r.csv")[0], "p_1")
 	w.fails(2, "train linear --input p.csv --label y --model z.json --probability-column p", "--probability-column is for algorithms that predict classes")
 
-	// Of clusters.
+	// The same for clusters.
 	w.ok("train kmeans --k 2 --input rows.csv --features x --model k.json")
 	w.ok("predict --model k.json --input rows.csv --output k.csv")
 	w.ok("predict --model k.json --input k.csv --output k2.csv")
@@ -66,8 +67,9 @@ func TestColumnsOfTheNamesOfOutputs(t *testing.T) {
 	require.NotContains(t, told, "distance")
 }
 
-// Models of clusters, too, are trained on files that have columns of the names of what they add,
-// those that predict wrote above all: what they add gets other names, for good, or those of flags.
+// Models of clusters, too, are trained on files that have columns with the names of their
+// outputs, above all on those that predict wrote. Their outputs get other names, for good, or
+// the names that flags give.
 func TestClustersOfColumnsOfTheNamesOfOutputs(t *testing.T) {
 	w := newWorkplace(t)
 	w.write("rows.csv", "x,y\n-2,0\n-1,0\n-1.5,1\n10,0\n10,1\n11,0\n12,1\n12.5,1\n")
@@ -80,7 +82,7 @@ func TestClustersOfColumnsOfTheNamesOfOutputs(t *testing.T) {
 		require.Zero(t, code, told)
 		require.Contains(t, told, fmt.Sprintf(`the model calls its predictions "%s_1", not %q`, made[0], made[0]))
 		w.picture(name("2.png"))
-		// The names are the model's: in a file that has its columns, where it was trained on them.
+		// The names are the model's own: the model was trained on a file with these columns.
 		code, _, told = w.run("predict --model " + name("2.json") + " --input " + name(".csv") + " --output " + name("2.csv"))
 		require.Zero(t, code, told)
 		require.NotContains(t, told, "in place of")
@@ -93,7 +95,7 @@ func TestClustersOfColumnsOfTheNamesOfOutputs(t *testing.T) {
 			}
 		}
 		require.Contains(t, w.ok("evaluate --model "+name("2.json")+" --input "+name(".csv")+" --label "+made[0]), "purity")
-		// What predict wrote with that is trained on again.
+		// The predictions of this model can be trained on again.
 		w.ok("train " + kind + " --k 2 --input " + name("2.csv") + " --model " + name("3.json"))
 		w.ok("predict --model " + name("3.json") + " --input " + name("2.csv") + " --output " + name("3.csv"))
 		require.Contains(t, w.table(name("3.csv"))[0], made[0]+"_2")
@@ -102,7 +104,7 @@ func TestClustersOfColumnsOfTheNamesOfOutputs(t *testing.T) {
 	require.Contains(t, w.table("gmm2.csv")[0], "probabilities_2_0", "probabilities_1 is one that is read")
 }
 
-// Flags name what models of clusters add; names of columns that are read are refused.
+// Flags name the outputs of clustering models. Names of columns that are read are refused.
 func TestFlagsNameTheOutputsOfClusters(t *testing.T) {
 	w := newWorkplace(t)
 	w.write("rows.csv", "x,y\n-2,0\n-1,0\n-1.5,1\n10,0\n10,1\n11,0\n12,1\n12.5,1\n")
@@ -133,7 +135,7 @@ func TestFlagsNameTheOutputsOfClusters(t *testing.T) {
 	w.fails(1, "predict --model g.json --input rows.csv --output n.csv --distance-column x", "--distance-column says nothing of a model of kind gmm, which gives no distances")
 	require.NoFileExists(t, w.path("n.json"))
 
-	// An output that has no flag steps aside for one that has.
+	// An output without a flag yields its name to one with a flag.
 	code, _, told = w.run("train kmeans --k 2 --input rows.csv --model d.json --prediction-column distance")
 	require.Zero(t, code, told)
 	require.Contains(t, told, `the model calls its distances "distance_1", not "distance"`)

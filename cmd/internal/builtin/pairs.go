@@ -8,9 +8,9 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// pairs is a flag of numbers or words by name, such as age=1;debt=-1, which may be given several
-// times. A name that is there twice is refused: that one of its values counts would be a guess.
-// What follows the last = is the value, so that names may have one, as those of encoded text do.
+// pairs is a flag of numbers or words by name, such as age=1;debt=-1. It may be given several
+// times. A name that is given twice is refused: to choose one of its values would be a guess.
+// The value follows the last =, so that names may contain =, as those of encoded text do.
 type pairs[V int | float64 | string] map[string]V
 
 // Decode implements kong.MapperValue.

@@ -28,8 +28,8 @@ const (
 	plotHeight = 5 * vg.Inch
 )
 
-// The colours of Okabe and Ito, which people with any colour vision can tell apart;
-// what comes beyond them begins anew with another shape.
+// The colours of Okabe and Ito, which people with any colour vision can tell apart. After the
+// last, they start over with another shape.
 var (
 	palette = []color.RGBA{
 		{0x00, 0x72, 0xb2, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff},
@@ -39,7 +39,7 @@ var (
 	grey   = color.RGBA{0x99, 0x99, 0x99, 0xff}
 )
 
-// validPlot says whether a picture can be written to a path; "" stands for none.
+// validPlot says whether a picture can be written to a path; "" stands for no picture.
 func validPlot(path string) error {
 	if path == "" {
 		return nil
@@ -95,7 +95,7 @@ func ticks(lo, hi float64) []plot.Tick {
 		step /= 2
 	}
 	var marks []plot.Tick
-	for i := range 10 { // where the axis is too short for its place, steps vanish
+	for i := range 10 { // on a very short axis, the step is lost in rounding
 		if at := (math.Ceil(lo/step) + float64(i)) * step; at <= hi {
 			marks = append(marks, plot.Tick{Value: at, Label: strconv.FormatFloat(at, 'g', 6, 64)})
 		}
@@ -103,7 +103,7 @@ func ticks(lo, hi float64) []plot.Tick {
 	return marks
 }
 
-// curve adds a line.
+// curve adds a line to a plot.
 func curve(p *plot.Plot, points plotter.XYs, c color.Color, dashed bool) (*plotter.Line, error) {
 	line, err := plotter.NewLine(points)
 	if err != nil {
@@ -125,7 +125,7 @@ func drawLoss(path string, about *portrait) error {
 	}
 	var points plotter.XYs
 	for i, v := range about.loss {
-		if math.Abs(v) < 1e300 { // NaN is not
+		if math.Abs(v) < 1e300 { // false for NaN
 			points = append(points, plotter.XY{X: float64(i), Y: v})
 		}
 	}
@@ -154,7 +154,7 @@ func drawCurves(path string, about *portrait) error {
 	for i, s := range about.described.Curves {
 		var points plotter.XYs
 		for round, v := range s.Values {
-			if math.Abs(v) < 1e300 { // NaN is not
+			if math.Abs(v) < 1e300 { // false for NaN
 				points = append(points, plotter.XY{X: float64(round + 1), Y: v})
 			}
 		}
@@ -174,7 +174,7 @@ func drawCurves(path string, about *portrait) error {
 	return savePlot(p, path)
 }
 
-// margins leaves room around what is drawn.
+// margins leaves room around the drawing.
 func margins(p *plot.Plot) {
 	width, height := (p.X.Max-p.X.Min)/32, (p.Y.Max-p.Y.Min)/32
 	if width == 0 {
@@ -209,7 +209,7 @@ func drawCurve(path, what string, r *evaluate.BinaryReport, on string) error {
 		case "lift":
 			xy = plotter.XY{X: c.Share, Y: c.Lift}
 			if i == 0 {
-				continue // before all rows there is no lift
+				continue // before the first rows there is no lift
 			}
 		}
 		if !math.IsNaN(xy.X) && !math.IsNaN(xy.Y) {
@@ -238,8 +238,8 @@ func drawCurve(path, what string, r *evaluate.BinaryReport, on string) error {
 	return savePlot(p, path)
 }
 
-// drawCoefficients draws the largest coefficients as bars, with what two standard errors
-// leave open where they are known.
+// drawCoefficients draws the largest coefficients as bars, with error bars of two standard
+// errors where they are known.
 func drawCoefficients(path string, about *portrait) error {
 	about = about.predicts()
 	if len(about.described.Coefficients) == 0 {
@@ -248,7 +248,7 @@ func drawCoefficients(path string, about *portrait) error {
 	return drawBars(path, about.Kind+": coefficients", "estimate", about.described.Coefficients)
 }
 
-// drawImportance draws the shares that the most important features have in what splits won.
+// drawImportance draws the most important features by their share of the gain of splits.
 func drawImportance(path string, about *portrait) error {
 	about = about.predicts()
 	if len(about.described.Importances) == 0 {
@@ -296,7 +296,7 @@ func drawBars(path, title, axis string, all []model.Term) error {
 	return savePlot(p, path)
 }
 
-// roomForBars keeps the ends of the longest bars off the border, at which they look cut.
+// roomForBars keeps the ends of the longest bars off the border, where they would look cut off.
 func roomForBars(p *plot.Plot) {
 	room := float64(0.05 * (p.X.Max - p.X.Min))
 	if p.X.Max > 0 {
@@ -307,8 +307,8 @@ func roomForBars(p *plot.Plot) {
 	}
 }
 
-// maxLegend is the number of clusters beyond which none is named in the picture: a legend
-// of more would cover the points.
+// maxLegend is the largest number of clusters that get a legend: a longer one would cover the
+// points.
 const maxLegend = 8
 
 // drawClusters draws rows by their first two features, coloured by cluster.
@@ -350,11 +350,11 @@ func drawClusters(path string, rows []point, features []string) error {
 	return savePlot(p, path)
 }
 
-// maxConfused is the number of classes beyond which a confusion matrix is not readable.
+// maxConfused is the largest number of classes for which a confusion matrix is readable.
 const maxConfused = 20
 
-// drawConfusion draws a confusion matrix: a row for each class, from white, none of its
-// rows, to the darkest, all of them, with their weight.
+// drawConfusion draws a confusion matrix with the weight of each cell. A row is a class; the
+// shade goes from white for none of its rows to the darkest for all of them.
 func drawConfusion(path string, r *evaluate.MulticlassReport, on string) error {
 	n := len(r.Classes)
 	if n == 0 || n > maxConfused {
@@ -397,19 +397,20 @@ func drawConfusion(path string, r *evaluate.MulticlassReport, on string) error {
 	return savePlot(p, path)
 }
 
-// shade returns a blue for a share from 0 to 1 on which black text can be read.
+// shade returns a blue for a share from 0 to 1. Black text is readable on it.
 func shade(share float64) color.Color {
 	mix := func(full uint8) uint8 { return uint8(255 - float64(share*0.7*float64(255-full))) }
 	return color.RGBA{mix(palette[0].R), mix(palette[0].G), mix(palette[0].B), 0xff}
 }
 
-// savePlot writes aside and renames, so that no half of a picture is ever seen.
+// savePlot writes to a temporary file and renames it, so that no partial picture is ever seen.
 func savePlot(p *plot.Plot, path string) error {
 	content, err := draw.NewFormattedCanvas(plotWidth, plotHeight, strings.TrimPrefix(filepath.Ext(path), "."))
 	if err != nil {
 		return fmt.Errorf("plot: %w", err)
 	}
-	// Names begin where the drawing does: an edge keeps them off that of the picture.
+	// Labels begin at the border of the drawing; an edge keeps them off the border of the
+	// picture.
 	const edge = 6
 	whole := draw.New(content)
 	whole.SetColor(p.BackgroundColor)

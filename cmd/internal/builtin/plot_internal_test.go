@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// Nothing of a picture touches its border, at which names and titles would be cut.
+// Nothing touches the border of a picture, where names and titles would be cut off.
 func TestPicturesHaveAnEdge(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bars.png")
 	require.NoError(t, drawBars(path, "forest: importance", "share of the gain", []model.Term{{Name: "clarity", Value: 0.2}, {Name: "f25", Value: 0.3}}))

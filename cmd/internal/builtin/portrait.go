@@ -17,27 +17,27 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
 )
 
-// portrait is what people are shown of a model, and programs as JSON.
+// portrait is the description of a model that people see, and programs as JSON.
 type portrait struct {
 	Kind    string          `json:"kind"`
 	About   string          `json:"about,omitempty"`
 	Version int             `json:"version"`
 	Bytes   int             `json:"bytes"`
 	Inputs  []model.Input   `json:"inputs"`
-	Columns []string        `json:"features,omitempty"` // names of features, the first of them
+	Columns []string        `json:"features,omitempty"` // the first names of features
 	Classes []string        `json:"classes,omitempty"`
 	Summary json.RawMessage `json:"summary,omitempty"`
 	Tables  []model.Table   `json:"tables,omitempty"`
 	Stages  []*portrait     `json:"stages,omitempty"`
-	Reading model.Reading   `json:"reading,omitzero"` // of the files it was trained on
+	Reading model.Reading   `json:"reading,omitzero"` // of the files that the model was trained on
 
 	facts     []model.Fact
-	loss      []float64 // of training, by iteration
+	loss      []float64 // loss of training, by iteration
 	lossName  string
 	described model.Description
 }
 
-// shownColumns is how many columns of a table a terminal is shown.
+// shownColumns is how many columns of a table a terminal shows.
 const shownColumns = 10
 
 // portrayFile reads the file of a model of any kind.
@@ -49,7 +49,7 @@ func portrayFile(file []byte) (*portrait, error) {
 	return portray(m, file, nil)
 }
 
-// portray describes a model; before are the models that rows go through first.
+// portray describes a model. before are the models that rows go through first.
 func portray(m model.Model, file []byte, before []model.Model) (*portrait, error) {
 	p := &portrait{Kind: m.Kind(), Inputs: m.Inputs(), Bytes: len(file), Version: 1, Classes: predictionOf(m).Classes()}
 	for _, k := range catalog.Kinds() {
@@ -57,7 +57,7 @@ func portray(m model.Model, file []byte, before []model.Model) (*portrait, error
 			p.About = k.About
 		}
 	}
-	// Files from before kinds had a common format are of version 1 and have no summary.
+	// Files of version 1, from before kinds had a common format, have no summary.
 	if f, err := model.Decode(file, p.Kind, math.MaxInt); err == nil {
 		p.Version, p.Summary, p.Reading = f.Version, f.Summary, f.Reading
 	}
@@ -99,15 +99,15 @@ func (p *portrait) predicts() *portrait {
 	return p
 }
 
-// brief returns the portrait of the model that predicts with the columns of the file that
-// the whole reads.
+// brief returns the portrait of the model that predicts, with the file columns that the whole
+// pipeline reads.
 func (p *portrait) brief() *portrait {
 	last := *p.predicts()
 	last.Inputs, last.Reading = p.Inputs, p.Reading
 	return &last
 }
 
-// summarise makes facts of the summary: its plain members in order, the measures, and the
+// summarise makes facts of the summary: its scalar members in order, the measures, and the
 // curve of training.
 func (p *portrait) summarise() {
 	d := json.NewDecoder(bytes.NewReader(p.Summary))
@@ -128,7 +128,7 @@ func (p *portrait) summarise() {
 		switch v := value.(type) {
 		case json.Number, bool, string:
 			if name == "rows" && textOf(v) == "0" {
-				continue // it needed none
+				continue // no iterations were needed
 			}
 			p.facts = append(p.facts, model.Fact{Name: name, Value: v})
 		case []any:
@@ -137,7 +137,7 @@ func (p *portrait) summarise() {
 	}
 }
 
-// list takes what is known of lists in summaries.
+// list takes over the lists of a summary that it knows.
 func (p *portrait) list(name string, all []any) {
 	for _, v := range all {
 		entry, _ := v.(map[string]any)
@@ -194,7 +194,7 @@ func printable(s string) string {
 	}, s)
 }
 
-// write prints the portrait, of each table at most some rows.
+// write prints the portrait, with at most rows rows of each table.
 func (p *portrait) write(w io.Writer, rows int) error {
 	var b strings.Builder
 	p.print(&b, "", rows)
@@ -238,7 +238,7 @@ func (p *portrait) print(b *strings.Builder, number string, rows int) {
 	}
 }
 
-// inputsText lists the columns that a model reads, those of one type together.
+// inputsText lists the columns that a model reads, grouped by type.
 func inputsText(inputs []model.Input) string {
 	const most = 8
 	var parts []string

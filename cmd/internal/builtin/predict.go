@@ -31,7 +31,7 @@ type PredictArgs struct {
 	InputArgs
 }
 
-// Validate refuses what cannot be meant.
+// Validate refuses flags that contradict each other or have no effect.
 func (a PredictArgs) Validate(k *kong.Context) error {
 	return refuse(k, errors.Join(a.InputArgs.problems(), writable(a.Output), outside(a.Output, a.Input), apart("--output", strings.TrimPrefix(a.Output, "client:"), "--model", a.Model.Path)))
 }
@@ -50,7 +50,7 @@ var Predict = engine.Define("predict", func(b *engine.Builder, a PredictArgs) er
 	a.unreadable = unreadable{}
 	switch {
 	case outputForm(a.Output) == csvForm:
-		a.InputArgs = a.onlyInferring() // from text to text as it is written
+		a.InputArgs = a.onlyInferring() // a CSV cell that is only copied stays as it is written
 	case len(a.Keep) > 0:
 		a.InputArgs = a.onlyInferring(a.Keep...)
 	}
@@ -97,7 +97,7 @@ var Predict = engine.Define("predict", func(b *engine.Builder, a PredictArgs) er
 	return nil
 }).Describe("Applies a model of any kind, pipelines among them, to the rows of files.")
 
-// writable refuses outputs in forms that are not written, by their names.
+// writable refuses outputs whose names ask for a form that cannot be written.
 func writable(output string) error {
 	path := strings.TrimPrefix(output, engine.ClientPath)
 	if path == "-" && path != output {
@@ -112,8 +112,8 @@ func writable(output string) error {
 	return nil
 }
 
-// WriteRows writes rows to a file in the form that its name says: Arrow, Parquet, or else CSV,
-// with tabs where the name ends in .tsv.
+// WriteRows writes rows to a file in the form that its name tells: Arrow or Parquet, or else
+// CSV, with tabs where the name ends in .tsv.
 func WriteRows(rows *engine.Dataset, path string) {
 	switch outputForm(path) {
 	case arrowForm:
@@ -129,7 +129,8 @@ func WriteRows(rows *engine.Dataset, path string) {
 	}
 }
 
-// fits refuses rows that lack a column which a model reads, or have it of another sort.
+// fits refuses rows that lack a column that the model reads, or have it with another sort of
+// type.
 func (a InputArgs) fits(path string, m model.Model, schema *arrow.Schema) error {
 	var errs []error
 	for _, in := range m.Inputs() {
@@ -153,7 +154,7 @@ func (a InputArgs) fits(path string, m model.Model, schema *arrow.Schema) error 
 		case strings.HasPrefix(in.Type, "vector"), strings.HasPrefix(in.Type, "sparse"):
 			want = vectors
 		case sortOf(field[0].Type) == others:
-			continue // dates: the model knows better
+			continue // dates: the model checks them itself
 		}
 		if got := sortOf(field[0].Type); got != want {
 			errs = append(errs, fmt.Errorf("column %q of %s is %s, the model was trained on %s", in.Column, path, got, want))
@@ -162,8 +163,8 @@ func (a InputArgs) fits(path string, m model.Model, schema *arrow.Schema) error 
 	return errors.Join(errs...)
 }
 
-// narrowed leaves out the columns that the model does not read, but for those that are named.
-// A file of predictions has columns of the names that the model gives its own.
+// narrowed leaves out the columns that the model does not read, except those that are named. A
+// file of predictions has columns with the names that the model gives its own.
 func narrowed(rows *engine.Dataset, m model.Model, but ...string) *engine.Dataset {
 	var columns []string
 	for _, name := range append(inputsOf(m), but...) {
@@ -183,7 +184,7 @@ func inputsOf(m model.Model) []string {
 	return columns
 }
 
-// applied adds what a model computes to rows, and tells which columns its last stage made.
+// applied adds to rows what a model computes. added are the columns that its last stage made.
 func applied(m model.Model, rows *engine.Dataset) (made *engine.Dataset, added map[string]bool) {
 	made, before := rows, rows
 	for _, stage := range stagesOf(m) {
@@ -201,7 +202,7 @@ func applied(m model.Model, rows *engine.Dataset) (made *engine.Dataset, added m
 	return made, added
 }
 
-// spreadColumns returns the columns that spread puts in place of the vector of probabilities.
+// spreadColumns returns the columns by which spread replaces the vector of probabilities.
 func spreadColumns(m model.Model) []string {
 	adds := predictionOf(m)
 	if adds.Scores == "" {
@@ -218,8 +219,8 @@ func spreadColumns(m model.Model) []string {
 	return columns
 }
 
-// spread puts a column for each class in place of the vector of probabilities, named
-// after it and the class.
+// spread replaces the vector of probabilities by a column for each class, named after the
+// vector and the class.
 func spread(rows *engine.Dataset, m model.Model) *engine.Dataset {
 	columns := spreadColumns(m)
 	at := arrowrows.Arrow(rows.Schema()).FieldIndices(predictionOf(m).Scores)
@@ -239,7 +240,7 @@ func spread(rows *engine.Dataset, m model.Model) *engine.Dataset {
 	})
 }
 
-// spreadBatch puts n columns in place of a vector column.
+// spreadBatch replaces a vector column by n columns.
 func spreadBatch(c *engine.Context, rec arrow.Record, schema *arrow.Schema, at, n int) (arrow.Record, error) {
 	layout := model.NewLayout(names(rec.Schema())...)
 	cell, err := layout.Find(rec.ColumnName(at))
@@ -277,10 +278,10 @@ func spreadBatch(c *engine.Context, rec arrow.Record, schema *arrow.Schema, at, 
 	return array.NewRecord(schema, slices.Replace(columns, at, at+1, made...), rec.NumRows()), nil
 }
 
-// skippedByModel is the note about rows that a model leaves out, as those of programs may.
+// skippedByModel ends the note about rows that a model leaves out, as models of programs may.
 const skippedByModel = " left out, as the model was trained to do with missing and unknown values"
 
-// predictedReport tells how many rows there were and where their predictions are.
+// predictedReport tells how many rows were predicted and where their predictions are.
 func predictedReport(w io.Writer, a PredictArgs, r *engine.Result) ([]string, error) {
 	left := skippedFor(r, func(n *plan.Node) bool { return n.Sink })
 	_, err := fmt.Fprintf(w, "predictions of %s written to %s\n", plural(rowsRead(r)-left, "row", "rows"), strings.TrimPrefix(a.Output, engine.ClientPath))

@@ -11,10 +11,10 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// An estimator that ranks has flags that tell the queries of rows: --group, a column, or
-// --group-sizes and --test-group-sizes, files with the number of rows of each.
+// Flags of an estimator that ranks tell the queries of rows: --group names a column;
+// --group-sizes and --test-group-sizes name files with the number of rows of each query.
 
-// sizedGroup is the column of queries where --group-sizes tells them.
+// sizedGroup is the column of queries that is made from --group-sizes.
 const sizedGroup = "query by its size"
 
 // groupProblems refuses flags of queries that do not go together.
@@ -23,12 +23,12 @@ func (a training) groupProblems() (errs []error) {
 		errs = append(errs, errors.New("both --group and --group-sizes tell the queries of rows: give one of them"))
 	}
 	if (a.text("group-sizes") != "" && a.Test != "") != (a.text("test-group-sizes") != "") {
-		errs = append(errs, errors.New("--group-sizes with --test needs --test-group-sizes, which goes with nothing else"))
+		errs = append(errs, errors.New("--group-sizes with --test needs --test-group-sizes, which needs both of them"))
 	}
 	return errs
 }
 
-// sized adds the column of queries to rows, those of --test or others, where files of sizes
+// sized adds the column of queries to the rows of training, or of --test, if files of sizes
 // tell them.
 func (a training) sized(rows *engine.Dataset, test bool) *engine.Dataset {
 	flag := "group-sizes"
@@ -43,7 +43,7 @@ func (a training) sized(rows *engine.Dataset, test bool) *engine.Dataset {
 	return gbdt.WithGroups(rows, sizes, sizedGroup).Named("--" + flag)
 }
 
-// group returns the column of queries, "" without.
+// group returns the column of queries, or "".
 func (a training) group(schema *arrow.Schema) string {
 	switch group := a.text("group"); {
 	case a.text("group-sizes") != "":

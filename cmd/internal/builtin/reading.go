@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// noFeature is the error about a column that is neither numbers, text nor vectors.
+// noFeature is the error about a column that holds neither numbers, text nor vectors.
 func (a TrainArgs) noFeature(column string, t arrow.DataType) error {
 	is := fmt.Sprintf("column %q of %s is %s, not a number", column, a.Input, batch.TypeName(t))
 	switch {
@@ -26,8 +26,9 @@ func (a TrainArgs) noFeature(column string, t arrow.DataType) error {
 	return fmt.Errorf("--features: %s: write it as a column of numbers or of text", is)
 }
 
-// readingNotes tell what was read otherwise than it may have been meant: of the columns that
-// are named, or of all. Of those that are read as numbers, they tell which are rounded.
+// readingNotes tell which of the named columns, or of all columns, may have been read otherwise
+// than they were meant. For the columns that are read as numbers, they tell which numbers were
+// rounded.
 func readingNotes(r *engine.Result, columns, numbers []string) []string {
 	if r.Graph == nil {
 		return nil
@@ -89,7 +90,8 @@ func sourceCounters(r *engine.Result) map[string]int64 {
 	return sums
 }
 
-// spellings is a flag with a list of texts between commas, of which some may begin as flags do.
+// spellings is a flag that holds a list of texts separated by commas. A text may begin as flags
+// do.
 type spellings []string
 
 // Decode implements kong.MapperValue.

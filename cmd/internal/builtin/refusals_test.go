@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What would be ignored, or taken for something else, is refused before anything runs, in words
-// that are true.
+// A flag that would be ignored or misread is refused before anything runs, and the message is
+// true.
 func TestFlagsThatSayNothing(t *testing.T) {
 	w := newWorkplace(t)
 	w.write("t.csv", "x,z,y,q\n1,2,1,a\n2,1,3,b\n3,3,5,a\n4,4,4,b\n")
@@ -55,8 +55,8 @@ func TestFlagsThatSayNothing(t *testing.T) {
 	w.fails(1, "evaluate --model m.json --input t.csv --label y --plot p.png", "--plot is for binary and multiclass, and the model is measured as regression")
 }
 
-// Errors and warnings of training and evaluation are told once, with the place, and claim no more
-// than is so.
+// Errors and warnings of training and evaluation are given once, with the place, and claim no
+// more than is so.
 func TestWordsAboutRows(t *testing.T) {
 	w := newWorkplace(t)
 	w.write("bad.csv", "y,s,q\n0,0.5,a\n1,0.25,a\n7,0.75,a\n")
@@ -69,13 +69,13 @@ func TestWordsAboutRows(t *testing.T) {
 	told := w.fails(1, "train gbdt --objective logistic --input g.csv --test gt.csv --label y --model m.json", `evaluation set "test": column "y" has the class "3"`)
 	require.Equal(t, 1, strings.Count(told, "evaluation set"), told)
 
-	// Labels of one class tell nothing, whichever algorithm is to tell classes apart.
+	// Labels of a single class are an error in every classification algorithm.
 	w.write("one.csv", "x,y\n1,1\n2,1\n3,1\n")
 	for _, what := range []string{"glm --family binomial", "logistic", "svc", "gbdt --objective logistic", "forest --task classification"} {
 		w.fails(1, "train "+what+" --input one.csv --label y --model m.json", `every label in column "y" is "1": a classifier needs two classes or more`)
 	}
 
-	// So do classes all of whose rows weigh nothing.
+	// So are classes whose rows all have weight 0.
 	w.write("zero.csv", "x,y,v\n1,0,0\n2,1,1\n3,1,1\n4,0,0\n5,1,2\n")
 	for _, what := range []string{"logistic", "svc", "naivebayes", "gbdt --objective logistic", "gbdt --objective softmax", "forest --task classification", "fm --task classification", "mlp --task classification"} {
 		w.fails(1, "train "+what+" --input zero.csv --label y --weight v --model m.json --if-exists replace", `every row of class "0" weighs 0: leave such rows out, or give some a weight`)
@@ -84,11 +84,11 @@ func TestWordsAboutRows(t *testing.T) {
 		w.fails(2, "train "+what+" --input zero.csv --label y --model m.json --class-weights 0=0", `--class-weights of "0" is 0: want a number above 0`)
 	}
 
-	// One component tells the rows of c alone apart.
+	// The component of c separates its rows from all others (quasi-separation).
 	w.write("quasi.csv", "c,x,y\n"+strings.Repeat("a,1,0\na,2,1\nb,2,0\nb,1,1\nc,1,1\n", 8))
 	code, _, errOut := w.run("train logistic --encode --input quasi.csv --label y --model q.json")
 	require.Zero(t, code, errOut)
-	require.Contains(t, errOut, "features tell the labels of all rows, or of some, apart perfectly")
+	require.Contains(t, errOut, "features separate the labels of all rows, or of some rows, perfectly")
 	w.write("less.csv", "c,x\n,1\na,2\nd,1\n")
 	code, _, errOut = w.run("predict --model q.json --input less.csv --output p.csv")
 	require.Zero(t, code, errOut)

@@ -14,12 +14,12 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// A model remembers what flags said of the files that it was trained on, and later files are
-// read alike unless flags say otherwise.
+// A model remembers what flags said of its training files. Later files are read alike unless
+// flags say otherwise.
 
 func (a InputArgs) zeroBased() bool { return a.ZeroBased != nil && *a.ZeroBased }
 
-// reading returns what a model is to remember of the files that it is trained on.
+// reading returns what a model is to remember of its training files.
 func (a TrainArgs) reading() (r model.Reading) {
 	switch a.form(a.Input) {
 	case csvForm:
@@ -34,8 +34,8 @@ func (a TrainArgs) reading() (r model.Reading) {
 	return r
 }
 
-// remembered returns the flags for the files at a path with what a model remembers, where they
-// do not say it, and a note on that, "" if there is nothing to tell.
+// remembered completes the flags for the files at a path from what a model remembers. It also
+// returns a note on that, or "" if nothing was added.
 func (a InputArgs) remembered(path string, r model.Reading) (InputArgs, string) {
 	switch form := a.form(path); {
 	case form == csvForm && len(a.Null) == 0 && len(r.Nulls) > 0:
@@ -48,7 +48,7 @@ func (a InputArgs) remembered(path string, r model.Reading) (InputArgs, string) 
 	return a, ""
 }
 
-// rememberedNotes are the note as a list.
+// rememberedNotes returns the note as a list.
 func (a InputArgs) rememberedNotes(path string, r model.Reading) []string {
 	if _, note := a.remembered(path, r); note != "" {
 		return []string{note}
@@ -56,7 +56,7 @@ func (a InputArgs) rememberedNotes(path string, r model.Reading) []string {
 	return nil
 }
 
-// remembering puts into the models of a training how the files were written.
+// remembering stores in the models of a training how their files were written.
 func remembering(trained *engine.Dataset, r model.Reading) *engine.Dataset {
 	if trained.Poisoned() || len(r.Nulls) == 0 && !r.ZeroBased {
 		return trained

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A model reads later files as those that it was trained on, unless flags say otherwise.
+// A model reads later files like its training files, unless flags say otherwise.
 func TestModelsRememberHowFilesAreWritten(t *testing.T) {
 	w := newWorkplace(t)
 	var rows strings.Builder

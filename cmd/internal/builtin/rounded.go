@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// Whole numbers beyond 2^53 are rounded where a column is read as numbers. Classes, clusters and
-// queries are told apart by what stands there, and stay apart.
+// Whole numbers beyond 2^53 are rounded where a column is read as numbers. Classes, clusters
+// and queries are compared as written, so that they stay distinct.
 
 // numbersIn returns the columns of rows that a model reads as numbers.
 func numbersIn(m model.Model) (columns []string) {
@@ -24,7 +24,7 @@ func numbersIn(m model.Model) (columns []string) {
 	return columns
 }
 
-// numericOf returns the columns of rows that a training reads as numbers, given the model that
+// numericOf returns the columns of rows that a training reads as numbers. m is the model that
 // it makes.
 func (a training) numericOf(m model.Model) []string {
 	columns := append(numbersIn(m), a.Weight)
@@ -38,8 +38,8 @@ func (a training) numericOf(m model.Model) []string {
 	return columns
 }
 
-// numbers returns the columns that an evaluation reads as numbers, beside those that a model
-// does.
+// numbers returns the columns that an evaluation reads as numbers, without those that a model
+// reads.
 func (a EvaluateArgs) numbers(kind string) []string {
 	columns := append([]string{a.Weight, a.Score}, a.Features...)
 	switch kind {
@@ -51,8 +51,8 @@ func (a EvaluateArgs) numbers(kind string) []string {
 	return columns
 }
 
-// roundedNotes tell of the columns, of those that are read as numbers, with whole numbers that
-// are rounded, how many there are and the first.
+// roundedNotes tell which of the numeric columns have whole numbers that are rounded, with
+// their count and the first of them.
 func roundedNotes(counters map[string]int64, numbers []string) []string {
 	first := map[string]operators.RoundedCells{}
 	sums := map[string]int64{}

@@ -23,12 +23,12 @@ const (
 	scoreCol    = "superstep score"
 )
 
-// scored adds what measures of scores need. Of two classes that is whether a row is of the
-// second one, and the score that the model gives that. Of more it is the probability of the
-// class that the row is of, as if that were the second of two: then the log-loss is that of
-// all classes, and nothing else means anything. A label that is neither of two is an error;
-// one that is none of more is a class to which the model gives no probability. It learns which classes there are from the
-// model when the job runs.
+// scored adds the columns that measures of scores need. For two classes these are whether a row
+// belongs to the second class, and the score that the model gives that class. For more classes
+// they are true, and the probability of the row's own class: the log-loss of these is that of
+// all classes, and no other measure of them has a meaning. A label that is neither of two
+// classes is an error. A label that is none of more classes has no probability. The operator
+// learns the classes from the model when the job runs.
 func scored(predicted, trained *engine.Dataset, label string) *engine.Dataset {
 	return model.Apply("superstep", predicted, trained, model.Application{
 		Op: "Score", Attrs: []engine.Attr{{Key: "label", Value: label}},
@@ -37,7 +37,7 @@ func scored(predicted, trained *engine.Dataset, label string) *engine.Dataset {
 	})
 }
 
-// openScores returns what computes the columns of scored.
+// openScores returns the function that computes the columns of scored.
 func openScores(file []byte, schema engine.Schema, label string) (model.Compute, error) {
 	m, err := pipeline.DecodeAny(file)
 	if err != nil {
@@ -73,7 +73,7 @@ func openScores(file []byte, schema engine.Schema, label string) (model.Compute,
 			name, ok := row[truth].Category()
 			given := row[probabilities].Values
 			if row[probabilities].Kind == model.NullCell {
-				given = nil // a cell keeps the room of the row before
+				given = nil // a cell keeps the memory of the row before
 			}
 			class, known := at[string(name)]
 			switch {
@@ -91,7 +91,7 @@ func openScores(file []byte, schema engine.Schema, label string) (model.Compute,
 			case known:
 				positive.Append(true)
 				score.Append(given[class])
-			default: // a class that training had no row of has no probability
+			default: // a class without a row in training has no probability
 				positive.Append(true)
 				score.Append(0)
 			}
@@ -100,9 +100,9 @@ func openScores(file []byte, schema engine.Schema, label string) (model.Compute,
 	}, nil
 }
 
-// binary, multiclass, regression and clustering add evaluations of rows. Those without a label,
-// a prediction or a weight are left out and counted, whether the predictions stand in files or
-// a model of this command line makes them.
+// binary, multiclass, regression and clustering add evaluations of rows. Rows without a label,
+// a prediction or a weight are left out and counted, whether the predictions come from files or
+// from a model of this command line.
 func binary(rows *engine.Dataset, of model.Prediction, weight string) *engine.Dataset {
 	return evaluate.Binary(rows, evaluate.BinaryOptions{
 		LabelCol: positiveCol, ScoreCol: scoreCol, WeightCol: weight, Margins: of.Margins, Threshold: of.Threshold, Skip: true,
@@ -121,7 +121,7 @@ func clustering(rows *engine.Dataset, cluster, vector, label, weight string) *en
 	return evaluate.Clustering(rows, evaluate.ClusteringOptions{ClusterCol: cluster, VectorCol: vector, LabelCol: label, WeightCol: weight, Skip: true})
 }
 
-// found is what evaluations of a run told.
+// found are the evaluations of a run.
 type found struct {
 	binary     *evaluate.BinaryReport
 	multiclass *evaluate.MulticlassReport
@@ -130,8 +130,8 @@ type found struct {
 	ranking    *evaluate.RankingReport
 }
 
-// findings reads the evaluations among the results of a run of a model with some number of
-// classes, 0 where that is not known.
+// findings reads the evaluations from the results of a run. classes is the number of classes of
+// the model, 0 if unknown.
 func findings(r *engine.Result, classes int) (*found, error) {
 	f := &found{}
 	for _, name := range r.Names() {
@@ -164,7 +164,7 @@ func findings(r *engine.Result, classes int) (*found, error) {
 	return f, nil
 }
 
-// value returns the one report to be shown, of two classes that of scores.
+// value returns the one report to be shown. For two classes that is the report of scores.
 func (f *found) value() fmt.Stringer {
 	switch {
 	case f.binary != nil:
@@ -181,7 +181,7 @@ func (f *found) value() fmt.Stringer {
 	return nil
 }
 
-// weight returns the weight of the rows that the shown report is about.
+// weight returns the total weight of the rows in the shown report.
 func (f *found) weight() float64 {
 	switch {
 	case f.binary != nil:
@@ -206,8 +206,8 @@ func (f *found) text() string {
 	return withoutUnasked(v.String())
 }
 
-// withoutUnasked leaves out the lines of measures that were not asked for, or that the
-// rows do not define.
+// withoutUnasked removes the lines of measures that were not asked for, or that the rows do not
+// define.
 func withoutUnasked(report string) string {
 	var b strings.Builder
 	for line := range strings.Lines(report) {
@@ -224,11 +224,11 @@ type point struct {
 	Cluster int64
 }
 
-// maxPoints bounds how many rows a picture shows.
+// maxPoints bounds the number of rows in a picture.
 const maxPoints = 4096
 
-// collectPoints collects rows of every shard for a picture of clusters: their first two
-// features and their clusters, which are in the column cluster.
+// collectPoints collects rows of every shard for a picture of clusters, with their first two
+// features and the cluster in the column cluster.
 func collectPoints(b *engine.Builder, clustered *engine.Dataset, cluster string, p *arrangement) error {
 	if clustered.Poisoned() {
 		return nil
@@ -244,7 +244,8 @@ func collectPoints(b *engine.Builder, clustered *engine.Dataset, cluster string,
 	return nil
 }
 
-// drawn returns a function that takes the first rows of a shard that have a place.
+// drawn returns a function that takes the first rows of a shard that have a place in the
+// picture.
 func drawn[R interface{ point() (point, bool) }](most int) func(*operators.Shard[R], func(point)) error {
 	return func(s *operators.Shard[R], emit func(point)) error {
 		n := 0

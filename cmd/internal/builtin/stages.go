@@ -5,7 +5,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
 )
 
-// stagesOf returns the models that rows go through: of a pipeline its stages.
+// stagesOf returns the models that rows go through, which are the stages of a pipeline.
 func stagesOf(m model.Model) []model.Model {
 	p, ok := m.(*pipeline.Model)
 	if !ok {
@@ -24,7 +24,7 @@ func lastOf(m model.Model) model.Model {
 	return all[len(all)-1]
 }
 
-// predictionOf returns what a model predicts, the zero value of one that does not.
+// predictionOf returns what a model predicts, or the zero value if it predicts nothing.
 func predictionOf(m model.Model) model.Prediction {
 	p, _ := model.PredictionOf(m)
 	return p

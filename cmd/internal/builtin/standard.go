@@ -13,24 +13,25 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// standard are the files that stand for standard input and output where a command line has -
-// for a path: the job's files are read more than once, and outputs written aside first.
+// standard are the temporary files that replace standard input and output where a command line
+// has - for a path. Files are needed because a job reads its inputs more than once, and writes
+// its outputs to a temporary file first.
 type standard struct {
 	dir    string // "" where nothing is replaced
 	input  string
 	output string
 }
 
-// streams are the flags of a program that may have - as their path: of files that are read,
-// and of files that are written.
+// streams lists the flags of a program whose path may be -: the flags of input files, and of
+// output files.
 type streams struct{ in, out []string }
 
-// replaced puts files in place of the paths - of a command line, and takes what stands on
-// standard input. Where the command runs on a cluster its workers must read it themselves.
+// replaced replaces the paths - of a command line by files, and stores standard input in one.
+// With a cluster, - is refused, as the workers must read the input themselves.
 func (of streams) replaced(words []string, in io.Reader, cluster string) (s standard, made []string, err error) {
 	made = slices.Clone(words)
 	remote := cluster != "" && cluster != "local"
-	var used string // the flag that standard input is
+	var used string // the flag that takes standard input
 	for i := 0; i < len(made); i++ {
 		flag, value, joined := strings.Cut(made[i], "=")
 		if !joined && i+1 < len(made) {
@@ -81,8 +82,8 @@ func (of streams) replaced(words []string, in io.Reader, cluster string) (s stan
 	return s, made, nil
 }
 
-// spooled writes what a reader gives to a file, whose name tells the form that the first bytes
-// show: Arrow, Parquet, or else CSV.
+// spooled copies a reader to a file. The name of the file tells the form, which the first bytes
+// show: Arrow or Parquet, or else CSV.
 func spooled(path string, in io.Reader) (string, error) {
 	var head [8]byte
 	n, err := io.ReadFull(in, head[:])
@@ -106,7 +107,7 @@ func spooled(path string, in io.Reader) (string, error) {
 	return path, nil
 }
 
-// clusterOf returns what a command line, or else the environment, says of a cluster.
+// clusterOf returns the cluster that a command line names, or else the environment.
 func clusterOf(words []string) string {
 	cluster := os.Getenv("SUPERSTEP_CLUSTER")
 	for i, word := range words {
@@ -138,11 +139,11 @@ func (s standard) finish(out io.Writer) (err error) {
 // remove removes the files.
 func (s standard) remove() {
 	if s.dir != "" {
-		_ = os.RemoveAll(s.dir) // what is left is the system's to clear
+		_ = os.RemoveAll(s.dir) // the system clears what is left
 	}
 }
 
-// named puts names that mean something in place of the files in a message.
+// named replaces the names of these files in a message by words that mean something.
 func (s standard) named(text string) string {
 	for _, of := range [][2]string{{s.input, "standard input"}, {s.output, "standard output"}} {
 		if of[0] != "" {

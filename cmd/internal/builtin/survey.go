@@ -16,27 +16,27 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// surveyResult names what a survey finds.
+// surveyResult names the result of a survey.
 const surveyResult = "survey"
 
-// surveyed is what the rows of a shard have in a column that a model reads.
+// surveyed counts, for one column that a model reads, what the rows of a shard have there.
 type surveyed struct {
 	Column string
 	Absent int64 // rows without a value
 	Unseen int64 // rows with a value that training has not seen
-	// Example is the first of these.
+	// Example is the first value counted in Unseen.
 	Example string
 }
 
-// survey collects, by shard, what rows lack of what a model reads, and what they have that it
-// does not know.
+// survey collects, by shard, which values that a model reads are missing in rows, and which are
+// unknown to it.
 func survey(b *engine.Builder, m model.Model, rows *engine.Dataset) {
 	if watched := watchesOf(m, arrowrows.Arrow(rows.Schema())); len(watched) > 0 {
 		addSurvey(b, []engine.Port{{From: rows}}, func() *surveyor { return &surveyor{watched: watched, found: make([]surveyed, len(watched))} })
 	}
 }
 
-// surveyTrained does so for a model that the job trains.
+// surveyTrained does the same for a model that the job trains.
 func surveyTrained(b *engine.Builder, trained, rows *engine.Dataset) {
 	if trained.Poisoned() || rows.Poisoned() {
 		return
@@ -45,7 +45,7 @@ func surveyTrained(b *engine.Builder, trained, rows *engine.Dataset) {
 	addSurvey(b, []engine.Port{{From: rows}, {From: trained, Partitioner: engine.Broadcast, Side: true}}, func() *surveyor { return &surveyor{trained: arrowrows.Arrow(schema)} })
 }
 
-// addSurvey adds the operator and collects what it finds.
+// addSurvey adds the operator and collects its findings.
 func addSurvey(b *engine.Builder, inputs []engine.Port, made func() *surveyor) {
 	text := arrow.BinaryTypes.String
 	count := arrow.PrimitiveTypes.Int64
@@ -57,7 +57,7 @@ func addSurvey(b *engine.Builder, inputs []engine.Port, made func() *surveyor) {
 	}), surveyResult)
 }
 
-// watchesOf returns the columns of rows that are to be looked at for a model.
+// watchesOf returns the columns of rows to survey for a model.
 func watchesOf(m model.Model, schema *arrow.Schema) (watched []watch) {
 	known := categoriesOf(m)
 	for _, in := range m.Inputs() {
@@ -83,21 +83,21 @@ func watchesOf(m model.Model, schema *arrow.Schema) (watched []watch) {
 	return watched
 }
 
-// watch is a column that is looked at.
+// watch is a column that is surveyed.
 type watch struct {
 	column string
 	at     int
-	known  map[string]bool  // the values of training, nil where any will do
-	codes  map[float64]bool // the same of categories that are numbers
+	known  map[string]bool  // the values of training, nil if any value is known
+	codes  map[float64]bool // the same for categories that are numbers
 }
 
 // surveyor is the operator behind survey.
 type surveyor struct {
-	trained *arrow.Schema // of the rows, where the model is the side input; nil where it is known
+	trained *arrow.Schema // schema of the rows if the model is the side input, nil if the model is known
 	watched []watch
-	found   []surveyed // in the shard at hand, by column
+	found   []surveyed // in this shard, by column
 
-	reader *model.Reader // of categories that are numbers
+	reader *model.Reader // for categories that are numbers
 	row    []model.Cell
 }
 
@@ -119,7 +119,7 @@ func (s *surveyor) Open(c *engine.Context) error {
 	return nil
 }
 
-// bind makes what reads categories that are numbers, of whichever type.
+// bind makes the reader of categories that are numbers, for any numeric type.
 func (s *surveyor) bind(schema *arrow.Schema) (err error) {
 	layout := model.NewLayout(names(schema)...)
 	for _, w := range s.watched {
@@ -135,8 +135,8 @@ func (s *surveyor) bind(schema *arrow.Schema) (err error) {
 	return err
 }
 
-// look counts the numbers that are no category of training. They stand for those without their
-// fractions.
+// look counts the numbers that are no category of training. Numbers with a fraction count as
+// the category without it.
 func (s *surveyor) look(rows arrow.Record) error {
 	if s.reader == nil {
 		if err := s.bind(rows.Schema()); err != nil {
@@ -195,7 +195,7 @@ func (s *surveyor) Process(_ *engine.Context, _, _ int, in engine.Batch, _ engin
 	return nil
 }
 
-// shortened returns text as a literal, not too much of it.
+// shortened returns text as a literal, shortened if it is long.
 func shortened(text string) string {
 	const most = 40
 	if runes := []rune(text); len(runes) > most {
@@ -204,7 +204,7 @@ func shortened(text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// EndShard emits a row for each column of which there is something to tell.
+// EndShard emits a row for each column with a finding.
 func (s *surveyor) EndShard(c *engine.Context, shard int, out engine.Output) error {
 	columns, examples := array.NewStringBuilder(c.Allocator), array.NewStringBuilder(c.Allocator)
 	absent, unseen := array.NewInt64Builder(c.Allocator), array.NewInt64Builder(c.Allocator)
@@ -242,8 +242,8 @@ func (s *surveyor) EndShard(c *engine.Context, shard int, out engine.Output) err
 func (s *surveyor) Finish(*engine.Context, engine.Output) error { return nil }
 func (s *surveyor) Close() error                                { return nil }
 
-// surveyNotes tells what a survey found, by column in the order of the model's; of is what the
-// rows are of, such as " of a.csv".
+// surveyNotes tell what a survey found, by column in the order of the model's inputs. of names
+// the files of the rows, such as " of a.csv".
 func surveyNotes(m model.Model, r *engine.Result, of string) []string {
 	rows, err := engine.Rows[surveyed](r, surveyResult)
 	if err != nil {
@@ -279,13 +279,13 @@ func surveyNotes(m model.Model, r *engine.Result, of string) []string {
 	return notes
 }
 
-// takesMissing says whether a model that predicts takes missing values as they are, as trees do.
+// takesMissing says whether a model accepts missing values as they are, as trees do.
 func takesMissing(m model.Model) bool {
 	missing, _ := treatmentBy(lastOf(m), "")
 	return missing == model.Taken
 }
 
-// treatmentBy returns what a model makes of missing values of a column, and of those that training
+// treatmentBy returns how a model treats missing values of a column, and values that training
 // has not seen.
 func treatmentBy(m model.Model, column string) (missing, unseen model.Treatment) {
 	if t, ok := m.(model.Treater); ok {
@@ -294,7 +294,7 @@ func treatmentBy(m model.Model, column string) (missing, unseen model.Treatment)
 	return model.Untold, model.Untold
 }
 
-// absence says what becomes of rows without a value in a column.
+// absence says what happens to rows without a value in a column.
 func absence(m model.Model, column string, rows int64) string {
 	leave, without := ", and are left out", ": they are without a prediction"
 	if rows == 1 {
@@ -317,7 +317,7 @@ func absence(m model.Model, column string, rows int64) string {
 	return ""
 }
 
-// novelty says what becomes of values of a column that training has not seen.
+// novelty says what happens to values of a column that training has not seen.
 func novelty(m model.Model, column string, rows int64) string {
 	end, count, leave := "they go", "they count", "are left out"
 	if rows == 1 {
@@ -341,8 +341,8 @@ func novelty(m model.Model, column string, rows int64) string {
 	return ""
 }
 
-// categoriesOf returns what training has seen of the columns of rows for which a model keeps
-// categories, and how many rows that is from, 0 where it is not told.
+// categoriesOf returns the categories that a model keeps of columns, as seen in training. It
+// also returns the number of training rows, 0 if unknown.
 func categoriesOf(m model.Model) model.Categories {
 	known := model.Categories{Values: map[string][]string{}, Codes: map[string][]int32{}}
 	for _, s := range stagesOf(m) {
@@ -362,7 +362,7 @@ func categoriesOf(m model.Model) model.Categories {
 	return known
 }
 
-// fills returns the columns that a stage fills in, and what it makes of them.
+// fills returns the columns that a stage fills in, and the columns that it makes of them.
 func fills(stage model.Model) (from, made []string) {
 	if d, ok := stage.(model.Deriver); ok {
 		from, made = d.Derives()
@@ -373,7 +373,7 @@ func fills(stage model.Model) (from, made []string) {
 	return nil, nil
 }
 
-// sourceOf returns the column of rows that a column of a stage is, filled in or as it stands.
+// sourceOf returns the column of rows that a stage's column stems from, filled in or unchanged.
 func sourceOf(m model.Model, column string) string {
 	for _, s := range slices.Backward(stagesOf(m)) {
 		from, made := fills(s)
@@ -384,7 +384,7 @@ func sourceOf(m model.Model, column string) string {
 	return column
 }
 
-// aliasesOf returns what stages call a column of rows, filled in or as it stands.
+// aliasesOf returns the names that stages give to a column of rows, filled in or unchanged.
 func aliasesOf(m model.Model, column string) []string {
 	all := []string{column}
 	for _, s := range stagesOf(m) {
@@ -398,8 +398,8 @@ func aliasesOf(m model.Model, column string) []string {
 	return all
 }
 
-// categoryNotes tell of columns of text of which nearly every row has a value of its own, as
-// names of rows have, and numbers that are not written plainly.
+// categoryNotes tell of text columns in which nearly every row has its own value, such as names
+// or numbers that are not written plainly.
 func categoryNotes(m model.Model) []string {
 	if m == nil {
 		return nil
@@ -410,7 +410,7 @@ func categoryNotes(m model.Model) []string {
 		n := int64(len(known.Values[in.Column]))
 		if in.Type == "utf8" && n >= 10 && (2*n > known.Rows || n > 1000) {
 			notes = append(notes, fmt.Sprintf("column %q is text with %d different values in %d rows, each of which is a category: numbers must be written as 1234.5 is; "+
-				"what names rows is better left out with --features", in.Column, n, known.Rows))
+				"leave out a column that names rows by giving --features", in.Column, n, known.Rows))
 		}
 	}
 	return notes

@@ -39,20 +39,20 @@ type TrainArgs struct {
 	InputArgs
 }
 
-// columns are the ones that an algorithm reads: a vector, or several of numbers.
+// columns are the columns that an algorithm reads: one vector, or several numbers.
 type columns struct {
 	vector      string
 	features    []string
 	label       string
 	weight      string
-	group       string // of ranks
-	prediction  string // what the model is to call what it adds, "" for the usual
+	group       string // for rankings
+	prediction  string // name of the column that the model adds, "" for the usual one
 	probability string
 	distance    string
-	skip        bool // rows with missing values
+	skip        bool // leave out rows with missing values
 }
 
-// Validate refuses flags that cannot be meant, all of them.
+// Validate refuses flags that contradict each other or have no effect.
 func (a training) Validate(k *kong.Context) error {
 	errs := a.groupProblems()
 	if s, ok := a.estimator(columns{}).(model.SetupChecker); ok {
@@ -61,7 +61,8 @@ func (a training) Validate(k *kong.Context) error {
 	return refuse(k, errors.Join(append(errs, a.problems()...)...))
 }
 
-// problems refuses flags that every training has and parameters that they do not suit.
+// problems returns what is wrong with the flags that every training has, and with parameters
+// that do not suit them.
 func (a training) problems() (errs []error) {
 	bad := func(is bool, text string) {
 		if is {
@@ -74,7 +75,7 @@ func (a training) problems() (errs []error) {
 		c.vector, c.features = "", v.Interface().(list)
 	}
 	if g == model.Rank {
-		c.group = "qid" // or another
+		c.group = "qid" // another column would do as well
 	}
 	if c.label == "" && g != model.Cluster {
 		c.label = "label"
@@ -104,23 +105,23 @@ func (a training) problems() (errs []error) {
 	return append(errs, a.InputArgs.problems(), validPlot(a.Plot), apart("--model", a.Model, "--input", a.Input), apart("--model", a.Model, "--test", a.Test))
 }
 
-// arrangement is how the columns of a file become what an algorithm reads.
+// arrangement says how the columns of a file become the inputs of an algorithm.
 type arrangement struct {
 	columns
-	stages []model.Stage // before the algorithm
-	wanted []string      // the features, columns of the file
+	stages []model.Stage // the stages before the algorithm
+	wanted []string      // the features, as columns of the file
 	reads  []string      // the columns of the file that are read
 }
 
-// arrange finds the features among the columns of a file. raw says that text and missing
-// values are read as they are; group is the column of queries, if there is one.
+// arrange finds the features among the columns of a file. raw says that text and missing values
+// are read as they are. group is the column of queries, if there is one.
 func (a TrainArgs) arrange(b *engine.Builder, schema *arrow.Schema, g model.Target, raw bool, group string, beside map[string][]string) (*arrangement, error) {
 	p := &arrangement{columns: columns{label: a.Label, weight: a.Weight, group: group, skip: a.Missing == "skip"}}
 	if p.label == "" && g != model.Cluster {
-		p.label = "label" // of LibSVM
+		p.label = "label" // the label of LibSVM files
 	}
 	err := errors.Join(a.known("--label", a.Input, schema, a.Label), a.known("--weight", a.Input, schema, a.Weight), a.known("--features", a.Input, schema, a.Features...), a.known("--group", a.Input, schema, group))
-	apart := []string{p.label, p.weight, group} // of the features
+	apart := []string{p.label, p.weight, group} // columns that are no features
 	for _, flag := range slices.Sorted(maps.Keys(beside)) {
 		err = errors.Join(err, a.known(flag, a.Input, schema, beside[flag]...))
 		apart = append(apart, beside[flag]...)
@@ -165,7 +166,8 @@ func (a TrainArgs) arrange(b *engine.Builder, schema *arrow.Schema, g model.Targ
 	return p, a.emptyFeatures(b, schema, p, raw)
 }
 
-// outputs names what the model is to add, beside the columns that it reads.
+// outputs chooses names for the columns that the model adds, apart from the columns that it
+// reads.
 func (a training) outputs(p *arrangement) error {
 	adds := a.estimator(columns{}).Predicts()
 	if adds.Target != model.Class && adds.Target != model.Cluster {
@@ -180,8 +182,8 @@ func (a training) outputs(p *arrangement) error {
 	return nil
 }
 
-// route decides between reading the columns as they are, text too if raw says so, and a
-// pipeline.
+// route decides whether the algorithm reads the columns as they are or through a pipeline. Text
+// is read as it is only if raw says so.
 func (p *arrangement) route(a TrainArgs, schema *arrow.Schema, g model.Target, wanted []string, of [others][]string, raw bool) {
 	fill := a.Missing == "fill" && len(of[numbers])+len(of[texts]) > 0
 	if len(wanted) == 1 && len(of[vectors]) == 1 {
@@ -192,7 +194,7 @@ func (p *arrangement) route(a TrainArgs, schema *arrow.Schema, g model.Target, w
 		p.features = wanted
 		return
 	}
-	read := map[string]string{} // the column to read, by that of the file
+	read := map[string]string{} // the column to read, by the column of the file
 	for _, n := range wanted {
 		read[n] = n
 	}
@@ -207,7 +209,7 @@ func (p *arrangement) route(a TrainArgs, schema *arrow.Schema, g model.Target, w
 		from, to := rename(slices.Concat(of[numbers], of[texts]), " filled")
 		strategies := slices.Repeat([]prepare.Strategy{prepare.Median}, len(of[numbers]))
 		strategies = append(strategies, slices.Repeat([]prepare.Strategy{prepare.Mode}, len(of[texts]))...)
-		for i, n := range of[numbers] { // of yes and no the more frequent
+		for i, n := range of[numbers] { // for yes and no, the more frequent value
 			if f, _ := schema.FieldsByName(n); f[0].Type.ID() == arrow.BOOL {
 				strategies[i] = prepare.Mode
 			}
@@ -215,8 +217,8 @@ func (p *arrangement) route(a TrainArgs, schema *arrow.Schema, g model.Target, w
 		p.stages = append(p.stages, prepare.Imputer{Columns: from, Outputs: to, Strategies: strategies, WeightCol: p.weight})
 	}
 	if len(of[texts]) > 0 {
-		// A value that training has not seen is none of those it has: without a component of
-		// the last one, all zeros would be that.
+		// An unknown value is encoded as a category of its own, not as zeros: zeros would mean
+		// the last category, which has no component.
 		e := prepare.OneHotEncoder{Unknown: prepare.Zeros, NullMissing: true, WeightCol: p.weight, DropLast: g == model.Number || g == model.Class}
 		if e.DropLast {
 			e.Unknown = prepare.Shares
@@ -235,7 +237,7 @@ func (p *arrangement) route(a TrainArgs, schema *arrow.Schema, g model.Target, w
 	p.stages = append(p.stages, assemble)
 }
 
-// The names of what a training collects.
+// The names of the results that a training collects.
 const (
 	modelResult  = "model"
 	scoreResult  = "scores"
@@ -296,8 +298,8 @@ func (a training) build(b *engine.Builder) error {
 	return a.after(b, p, stage, rows, tested, trained)
 }
 
-// readBy returns the columns that flags name for a training with --features, and that of
-// queries by its usual name.
+// readBy returns the columns that flags name for a training with --features, and the column of
+// queries with its usual name.
 func (a training) readBy() []string {
 	columns := append([]string{a.Label, a.Weight, a.group(arrow.NewSchema(nil, nil)), "qid"}, a.Features...)
 	beside := a.beside()
@@ -307,7 +309,7 @@ func (a training) readBy() []string {
 	return columns
 }
 
-// tested returns the rows of --test, nil without.
+// tested returns the rows of --test, or nil.
 func (a TrainArgs) tested(b *engine.Builder, rows *engine.Dataset, p *arrangement) (*engine.Dataset, error) {
 	if a.Test == "" {
 		return nil, nil
@@ -319,18 +321,18 @@ func (a TrainArgs) tested(b *engine.Builder, rows *engine.Dataset, p *arrangemen
 	return tested, a.known("--test", a.Test, arrowrows.Arrow(tested.Schema()), fromFile(p.reads)...)
 }
 
-// fromFile returns those of the columns that stand in files.
+// fromFile returns the columns that exist in files, among the given ones.
 func fromFile(columns []string) []string {
 	return slices.DeleteFunc(slices.Clone(columns), func(name string) bool { return name == sizedGroup })
 }
 
-// after adds evaluation and what plots need. Without rows to test on, tested is nil.
+// after adds the evaluation and what plots need. tested is nil if there are no rows to test on.
 func (a training) after(b *engine.Builder, p *arrangement, stage model.Stage, rows, tested, trained *engine.Dataset) error {
 	if tested == nil {
 		tested = rows
 	}
-	// Of the file only what is read: it may have columns of its own that are named as those
-	// which prediction adds.
+	// Only the columns that are read are selected: the file may have other columns with the
+	// names that prediction adds.
 	rows, tested = operators.Select(rows, p.reads...), operators.Select(tested, p.reads...)
 	if a.Test != "" {
 		surveyTrained(b, trained, tested)
@@ -358,7 +360,7 @@ func (a training) after(b *engine.Builder, p *arrangement, stage model.Stage, ro
 	return nil
 }
 
-// readTest reads the rows of --test, the columns of training with the types that they have
+// readTest reads the rows of --test. The columns of training get the types that they have
 // there.
 func (a TrainArgs) readTest(b *engine.Builder, schema *arrow.Schema, p *arrangement) (*engine.Dataset, error) {
 	var inputs []model.Input
@@ -375,7 +377,7 @@ func (a TrainArgs) readTest(b *engine.Builder, schema *arrow.Schema, p *arrangem
 	return a.read(b, a.Test, inputs, p.label, p.group)
 }
 
-// plotOf returns what --plot shows.
+// plotOf returns what --plot draws.
 func (a training) plotOf() string {
 	switch g, of := a.target(), a.of.Command(); {
 	case a.Plot == "":
@@ -400,7 +402,7 @@ func writeModel(trained *engine.Dataset, path string) {
 	})
 }
 
-// modelWriter writes the text of a column, a line each.
+// modelWriter writes the text of a column, one line each.
 type modelWriter struct{ w io.Writer }
 
 func (m modelWriter) Write(rows engine.Batch) error {
@@ -413,8 +415,8 @@ func (m modelWriter) Write(rows engine.Batch) error {
 
 func (modelWriter) Close() error { return nil }
 
-// mayDraw refuses to draw over a file that is there. Whether it is, is a fact of where the
-// command runs, and none of where workers do.
+// mayDraw refuses to overwrite an existing picture. Whether the file exists matters only where
+// the command runs, and not where workers do.
 func mayDraw(b *engine.Builder, path string) error {
 	if path == "" || b.IfExists() == engine.Replace {
 		return nil

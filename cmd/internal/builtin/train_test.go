@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The coefficients and the area are those of scikit-learn 1.9.1's LogisticRegression
-// without a penalty on the same features: medians for missing numbers, S for the two
-// missing ports, components for female, C and Q.
+// The coefficients and the area are those of scikit-learn 1.9.1's LogisticRegression without a
+// penalty on the same features: medians for missing numbers, S for the two missing ports,
+// components for female, C and Q.
 func TestTitanicByTheCommandLine(t *testing.T) {
 	w := newWorkplace(t)
 	const flags = "--label survived --features age,fare,pclass,sex,embarked --encode --missing fill"
@@ -23,11 +23,11 @@ func TestTitanicByTheCommandLine(t *testing.T) {
 	require.Contains(t, out, "model written to m.json")
 	w.picture("roc.png")
 
-	// The same file at another parallelism.
+	// The same file results at another parallelism.
 	w.ok("train logistic --input titanic.csv " + flags + " --model again.json --inference --parallelism 5")
 	require.Equal(t, w.read("m.json"), w.read("again.json"))
 
-	// What inspect shows, predict gives and evaluate measures is the same model's.
+	// inspect, predict and evaluate agree on the model.
 	text := w.ok("inspect m.json")
 	require.Contains(t, text, "1. imputer")
 	require.Regexp(t, `(?m)^  age +28$`, text)
@@ -61,8 +61,8 @@ func TestTitanicByTheCommandLine(t *testing.T) {
 	require.Regexp(t, `(?m)^rmse +0\.3767`, w.ok("evaluate --input p.csv --kind regression --label survived --prediction probability_1"))
 }
 
-// TestThresholds: what is measured of a model are its own predictions, by its threshold, which
-// a probability that is no more does not reach.
+// TestThresholds: a model's own predictions are measured, by its own threshold. A probability
+// equal to the threshold counts as negative.
 func TestThresholds(t *testing.T) {
 	w := newWorkplace(t)
 	w.write("rows.csv", "x,y\n-2,0\n-1,0\n-1,1\n0,0\n0,1\n1,0\n1,1\n2,1\n")

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// trainedReport prints what a training found, and draws the plot.
+// trainedReport prints the findings of a training, and draws the plot.
 func trainedReport(w io.Writer, a training, r *engine.Result) ([]string, error) {
 	file, err := model.Encoded(r, modelResult)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// algorithms are what `superstep train` can train.
+// algorithms are the algorithms that `superstep train` offers.
 var algorithms = trainings()
 
 func trainings() (all []program) {
@@ -24,14 +24,14 @@ func trainings() (all []program) {
 	return all
 }
 
-// training is the flags of training an estimator.
+// training has the flags for training an estimator.
 type training struct {
 	TrainArgs
 	Own any `embed:""` // a pointer to a struct of the estimator's own flags, in their order
 	of  model.Estimator
 }
 
-// trainingOf returns the flags of an estimator, none of them given.
+// trainingOf returns the flags for an estimator, with none of them given.
 func trainingOf(of model.Estimator) training {
 	var fields []reflect.StructField
 	params := reflect.New(reflect.TypeOf(of)).Elem()
@@ -43,7 +43,7 @@ func trainingOf(of model.Estimator) training {
 	return training{Own: reflect.New(reflect.StructOf(fields)).Interface(), of: of}
 }
 
-// flagType returns the type that reads a flag.
+// flagType returns the Go type that parses a flag.
 func flagType(params reflect.Value, f model.Flag) reflect.Type {
 	tag := reflect.StructTag(f.Tag)
 	if f.Param == "" || tag.Get("enum") != "" {
@@ -106,8 +106,8 @@ func (a training) estimator(c columns) model.Estimator {
 	return params.Interface().(model.Estimator)
 }
 
-// setParameter sets a parameter to the value of a flag. An enum, whose texts the parser has
-// checked, is one of values, or text that the parameter reads.
+// setParameter sets a parameter to the value of a flag. An enum has a text that the parser has
+// checked. Its parameter is looked up in values, or parsed from the text.
 func setParameter(to, value reflect.Value, values map[string]any) {
 	switch text, reads := to.Addr().Interface().(encoding.TextUnmarshaler); {
 	case values != nil:
@@ -124,7 +124,8 @@ func setParameter(to, value reflect.Value, values map[string]any) {
 // target is what the estimator predicts.
 func (a training) target() model.Target { return a.estimator(columns{}).Predicts().Target }
 
-// own returns the value of one of the estimator's own flags, if it has that.
+// own returns the value of one of the estimator's own flags. ok is false if there is no such
+// flag.
 func (a training) own(name string) (v reflect.Value, ok bool) {
 	for i, f := range a.of.Command().Flags {
 		if f.Name == name {
@@ -134,7 +135,7 @@ func (a training) own(name string) (v reflect.Value, ok bool) {
 	return v, false
 }
 
-// text returns the text of one of the estimator's own flags, "" where it has none.
+// text returns the text of one of the estimator's own flags, or "" if there is no such flag.
 func (a training) text(name string) string {
 	if v, ok := a.own(name); ok {
 		return v.String()
@@ -142,8 +143,8 @@ func (a training) text(name string) string {
 	return ""
 }
 
-// beside returns the columns that are read beside features, label and weight, by the flags that
-// name them.
+// beside returns the columns that are read beside features, label and weight, by the names of
+// their flags.
 func (a training) beside() map[string][]string {
 	by := map[string][]string{}
 	for i, f := range a.of.Command().Flags {
@@ -160,7 +161,7 @@ func (a training) beside() map[string][]string {
 	return by
 }
 
-// trainedBy names the algorithms whose predictions are such.
+// trainedBy names the algorithms whose predictions satisfy such.
 func trainedBy(such func(p model.Prediction) bool) string {
 	var names []string
 	for _, e := range catalog.Estimators() {
@@ -171,7 +172,7 @@ func trainedBy(such func(p model.Prediction) bool) string {
 	return strings.Join(names, " and ")
 }
 
-// one is a list of a column, empty where there is none.
+// one returns a list with the column, or an empty list for "".
 func one(column string) []string {
 	if column == "" {
 		return nil

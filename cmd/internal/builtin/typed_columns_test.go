@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// writeTyped writes 40 rows as Arrow and Parquet: x, the numbers 0 to 39, and what a function
-// appends to the other columns; metadata are those of the schema.
+// writeTyped writes 40 rows as Arrow and Parquet: x has the numbers 0 to 39, and a function
+// appends to the other columns. metadata are those of the schema.
 func writeTyped(t *testing.T, w *workplace, name string, metadata map[string]string, fields []arrow.Field, row func(i int, b []array.Builder)) {
 	m := arrow.MetadataFrom(metadata)
 	schema := arrow.NewSchema(append([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Float64}}, fields...), &m)
@@ -41,7 +41,7 @@ func writeTyped(t *testing.T, w *workplace, name string, metadata map[string]str
 	w.write(name+".parquet", out.String())
 }
 
-// warnedOf runs a command line that works, and returns what it warned of.
+// warnedOf runs a command line that must succeed, and returns its warnings.
 func (w *workplace) warnedOf(line string) string {
 	w.t.Helper()
 	code, _, errOut := w.run(line + " --if-exists replace")
@@ -49,8 +49,8 @@ func (w *workplace) warnedOf(line string) string {
 	return errOut
 }
 
-// Whole numbers that are rounded are told of every form of file, and only where they are read
-// as numbers: classes and clusters stay apart.
+// Rounded whole numbers are reported for every form of file, and only where they are read as
+// numbers: classes and clusters stay distinct.
 func TestRoundedNumbers(t *testing.T) {
 	w := newWorkplace(t)
 	const id = 9007199254740993
@@ -98,7 +98,7 @@ func TestRoundedNumbers(t *testing.T) {
 	}
 }
 
-// An index of pandas is no feature unless it is named, which is told once.
+// An index of pandas is no feature unless a flag names it, and a note says so once.
 func TestIndexOfPandas(t *testing.T) {
 	w := newWorkplace(t)
 	fields := []arrow.Field{{Name: "y", Type: arrow.PrimitiveTypes.Float64}, {Name: "__index_level_0__", Type: arrow.PrimitiveTypes.Int64}}
@@ -121,7 +121,8 @@ func TestIndexOfPandas(t *testing.T) {
 	w.fails(1, "train linear --label y --input x.parquet --model n.json", `x.parquet has no column left to predict from, as "x" is an index of pandas: --features can name it`)
 }
 
-// What is no number is no feature, and what is wrong is told of the column that is named.
+// A column that is not numeric is no feature. The error about one that a flag names says what
+// is wrong with it.
 func TestTimesAreNoFeatures(t *testing.T) {
 	w := newWorkplace(t)
 	fields := []arrow.Field{{Name: "y", Type: arrow.PrimitiveTypes.Float64}, {Name: "at", Type: &arrow.TimestampType{Unit: arrow.Microsecond}},
@@ -141,7 +142,7 @@ func TestTimesAreNoFeatures(t *testing.T) {
 	w.fails(1, train, `column "at" of t.arrow is timestamp[us], not a number: name the columns to use with --features`)
 }
 
-// True and false are 1 and 0 to a model of numbers, whatever form of file they stand in.
+// A model of numbers reads true and false as 1 and 0, in every form of file.
 func TestTrueAndFalseAsNumbers(t *testing.T) {
 	w := newWorkplace(t)
 	fields := []arrow.Field{{Name: "b", Type: arrow.FixedWidthTypes.Boolean}, {Name: "y", Type: arrow.PrimitiveTypes.Float64}}

@@ -12,11 +12,11 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// numeric are columns that must be numbers, by the flag that names them.
+// numeric has the columns that must be numbers, by the flag that names them.
 type numeric map[string][]string
 
-// numeric returns the columns that a training needs numbers of: labels unless they are
-// classes, weights, and those that its own flags name.
+// numeric returns the columns that must be numbers for a training: labels unless they are
+// classes, weights, and the columns that its own flags name.
 func (a TrainArgs) numeric(g model.Target, beside map[string][]string) numeric {
 	n := numeric{"--weight": one(a.Weight)}
 	if g == model.Number || g == model.Rank {
@@ -26,9 +26,9 @@ func (a TrainArgs) numeric(g model.Target, beside map[string][]string) numeric {
 	return n
 }
 
-// unfit refuses columns of the files at a path for what all of their rows have: text where there
-// must be numbers, and, of the columns that flags name, no value at all. A few cells that make a
-// column text are told with the first of them.
+// unfit refuses columns of the files at a path that no row can make valid: text where there
+// must be numbers, and named columns without any value. If only a few cells make a column text,
+// the error names the first of them.
 func (a InputArgs) unfit(b *engine.Builder, path string, schema *arrow.Schema, must numeric, named map[string][]string) error {
 	all := map[string][]string{}
 	for _, of := range []map[string][]string{must, named} {
@@ -62,8 +62,8 @@ func (a InputArgs) unfit(b *engine.Builder, path string, schema *arrow.Schema, m
 	return nil
 }
 
-// textFeature is the error about a feature that is text where there must be numbers, with what
-// makes it so, if that is a few cells.
+// textFeature is the error about a feature that is text where there must be numbers. If only a
+// few cells make it text, the error names the first.
 func (a InputArgs) textFeature(b *engine.Builder, path, column string) error {
 	const advice = "name the columns of numbers with --features, or have text made features with --encode"
 	if a.empty(b, path, true, column) {
@@ -79,13 +79,13 @@ func (a InputArgs) textFeature(b *engine.Builder, path, column string) error {
 	}
 }
 
-// emptyFeature is the error about a feature that has no value in any row: nothing can be put in
-// place of missing ones, and without its rows there are none.
+// emptyFeature is the error about a feature without a value in any row: there is nothing to
+// fill in, and leaving out its rows leaves none.
 func emptyFeature(path, column string) error {
 	return fmt.Errorf("column %q of %s has no value in any row: leave it out, naming the columns to predict from with --features", column, path)
 }
 
-// cureOf says what helps where a few cells make a column text.
+// cureOf says what helps if a few cells make a column text.
 func cureOf(why operators.TextColumn, column string) string {
 	if why.Long {
 		return fmt.Sprintf("have it read as numbers, which are rounded, with --types %s=float64", column)
@@ -93,7 +93,7 @@ func cureOf(why operators.TextColumn, column string) string {
 	return "where that stands for a missing value, tell so with --null"
 }
 
-// mixed tells why a column of CSV is text although it has numbers; of others nothing.
+// mixed tells why a CSV column that has numbers is text, and nothing for other columns.
 func (a InputArgs) mixed(b *engine.Builder, path, column string) (why operators.TextColumn) {
 	if a.form(path) != csvForm {
 		return why
@@ -104,13 +104,13 @@ func (a InputArgs) mixed(b *engine.Builder, path, column string) (why operators.
 	}
 	told, err := operators.MixedColumns(b, path, options)
 	if err != nil {
-		return why // the error that this would explain is told without it
+		return why // the error is given without this explanation
 	}
 	return told[column]
 }
 
-// empty says that a column of CSV has no value, of files with more rows than types are inferred
-// from only if far says that it is worth looking.
+// empty says whether a CSV column has no value in any row. If files have more rows than types
+// are inferred from, it reads them all only if far is set.
 func (a InputArgs) empty(b *engine.Builder, path string, far bool, column string) bool {
 	if a.form(path) != csvForm {
 		return false
@@ -123,8 +123,8 @@ func (a InputArgs) empty(b *engine.Builder, path string, far bool, column string
 	return err == nil && len(empty) > 0
 }
 
-// emptyFeatures refuses features without any value that are made of text or filled in, or whose
-// rows are left out, unless it would cost reading large files once more.
+// emptyFeatures refuses features without any value if text is encoded, or if missing values are
+// filled in or left out. It does not read large files once more for that.
 func (a TrainArgs) emptyFeatures(b *engine.Builder, schema *arrow.Schema, p *arrangement, raw bool) error {
 	if raw && !a.Encode && a.Missing == "" {
 		return nil // trees take missing values as they are

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// warned runs a command line that works and returns its warnings.
+// warned runs a command line that must succeed and returns its warnings.
 func (w *workplace) warned(line string) (out string, notes []string) {
 	w.t.Helper()
 	code, out, errOut := w.run(line)
@@ -22,8 +22,8 @@ func (w *workplace) warned(line string) (out string, notes []string) {
 	return out, notes
 }
 
-// Rows of files without a label or a prediction are left out of every kind of evaluation, and
-// told, as those that a model does not predict are.
+// Rows of files without a label or a prediction are left out of every kind of evaluation and
+// reported, like the rows that a model does not predict.
 func TestFilesWithoutPredictions(t *testing.T) {
 	w := newWorkplace(t)
 	w.write("some.csv", "s,p,y,q,v\n0.5,1,1,a,1\n,,0,a,1\n0.2,0,,b,1\n0.9,1,1,a,\n0.1,0,0,b,1\n0.3,0,0,b,1\n")
@@ -39,7 +39,7 @@ func TestFilesWithoutPredictions(t *testing.T) {
 	w.write("none.csv", "s,y\n,1\n,0\n1,\n")
 	w.fails(1, "evaluate --input none.csv --label y --kind regression --prediction s", "no row of none.csv has a label, a prediction and a weight above 0: there is nothing to measure")
 
-	// What predict wrote can be measured, though some rows have no prediction.
+	// The output of predict can be measured even if some rows have no prediction.
 	w.write("t.csv", "x,y\n1,1\n2,3\n3,5\n4,4\n")
 	w.ok("train linear --input t.csv --label y --model m.json")
 	w.write("more.csv", "x,y\n1,1\n,2\n3,4\n")
@@ -48,8 +48,8 @@ func TestFilesWithoutPredictions(t *testing.T) {
 	require.Equal(t, []string{prediction}, notes)
 }
 
-// Rows of --test without a label or a weight are left out of what is measured and told,
-// whichever algorithm looks at them.
+// Rows of --test without a label or a weight are left out of the measures and reported, by
+// every algorithm.
 func TestTestRowsWithoutALabel(t *testing.T) {
 	w := newWorkplace(t)
 	w.write("t.csv", "x,y,v\n1,0,1\n2,1,1\n3,0,1\n4,1,1\n5,1,2\n6,0,1\n")
@@ -75,8 +75,8 @@ func TestTestRowsWithoutALabel(t *testing.T) {
 	}
 }
 
-// What a model does not know of the rows of --test changes what is measured: it is told as
-// evaluate tells it.
+// Values in --test that a model does not know change its measures. They are reported as
+// evaluate reports them.
 func TestUnknownInTestRows(t *testing.T) {
 	w := newWorkplace(t)
 	w.write("t.csv", "x,c,n,y\n"+strings.Repeat("1,a,1,0\n2,b,2,1\n3,a,1,1\n4,b,2,0\n5,b,2,1\n", 3))

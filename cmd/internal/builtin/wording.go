@@ -17,9 +17,9 @@ import (
 )
 
 // refuse returns everything that is wrong with a command line, in the words of its flags and
-// each thing once, nil if nothing is: flags out of their bounds, or that are given nothing, those that are without a
-// meaning beside others, those that are missing, and what err tells of the parameters that
-// the flags make. It has flags of 0 hold what that is stored as.
+// each thing once, or nil: flags out of bounds, empty flags, flags without an effect, missing
+// flags, and what err says of the parameters. It also replaces each given 0 by its stored
+// value.
 func refuse(k *kong.Context, err error) error {
 	l := lineOf(k)
 	told, problems := l.beyond()
@@ -41,7 +41,7 @@ func refuse(k *kong.Context, err error) error {
 		problems = append(problems, line)
 	}
 	if len(problems) == 0 {
-		return nil // the parser tells which flags are missing
+		return nil // the parser reports missing flags
 	}
 	for _, name := range missing {
 		problems = append(problems, "--"+name+" is missing")
@@ -57,7 +57,7 @@ func refuse(k *kong.Context, err error) error {
 	return errors.Join(errs...)
 }
 
-// linesOf returns the lines of an error: joined errors have one each.
+// linesOf returns the lines of an error, one for each of joined errors.
 func linesOf(err error) []string {
 	if err == nil {
 		return nil
@@ -68,8 +68,8 @@ func linesOf(err error) []string {
 // A wording turns messages of packages, which name parameters, into ones that name flags.
 type wording map[string]string
 
-// wordsOf returns the words for parameters: a flag sets the one that is named as its field, or
-// those that its tag names.
+// wordsOf returns the words for parameters. A flag sets the parameter named like its field, or
+// the parameters that its tag names.
 func wordsOf(flags []ownFlag) wording {
 	w := wording{}
 	for _, f := range flags {
@@ -94,7 +94,7 @@ func wordsFor(args any) wording {
 	return wordsOf(flagsIn(reflect.ValueOf(args).Elem(), parser.Model.Flags))
 }
 
-// constants are values of flags by the names that messages of packages have for them.
+// constants maps the names that messages of packages have for constants to the values of flags.
 var constants = constantsOf(catalog.Estimators())
 
 func constantsOf(all []model.Estimator) map[string]string {
@@ -108,22 +108,24 @@ func constantsOf(all []model.Estimator) map[string]string {
 }
 
 var (
-	// named is what may be the name of a parameter, one of a list's or a struct's among them.
+	// named matches what may be the name of a parameter, or of an element of a list or a field
+	// of a struct.
 	named = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[A-Z]\w*(?:\.[A-Z]\w*)?(?:\[\d+\])?`)
-	// calls are what a message of a package begins with: a line of code, a function.
+	// calls matches what messages of packages begin with: a line of code, a function.
 	calls = regexp.MustCompile(` \(engine\.IfExists\(engine\.Replace\)\)|\b[a-z]\w*\.go:\d+: |\b[a-z]+\.[A-Z]\w*: |\bthe parameter `)
-	// ofFlag is what a message of an operator begins with that is named by the flag it is for.
+	// ofFlag matches the beginning of a message of an operator that is named after its flag.
 	ofFlag = regexp.MustCompile(`operator \w+ "(--[a-z-]+)", subtask \d+ of \d+: `)
-	// lacking is what a message advises that the command line does not have.
+	// lacking matches advice that the command line has no flag for.
 	lacking = regexp.MustCompile(`; or set ReplaceInvalidUTF8 to read U\+FFFD in place of such bytes`)
-	// assembled is the column of features that a command makes, which no file has, where a
-	// message tells of all of its rows; its number of a component is behind it.
+	// assembled matches the column of features that a command makes, in messages about all of
+	// its rows. No file has that column. The number of the component follows the match.
 	assembled = regexp.MustCompile(`sums over column "features_*"|column "features_*": component \d+: the values`)
-	// zeroes is what is said of the zero value of a parameter, which a flag has not.
+	// zeroes matches what a message says of the zero value of a parameter. A flag has no zero
+	// value.
 	zeroes = regexp.MustCompile(`(?m),? or 0 for [^;:\n]*`)
 )
 
-// reworded returns a message in the words of flags. What is quoted stays.
+// reworded translates a message to the words of flags. Quoted text stays.
 func (w wording) reworded(message string) string {
 	message = lacking.ReplaceAllString(calls.ReplaceAllString(message, ""), "")
 	message = assembled.ReplaceAllStringFunc(message, func(text string) string {
@@ -158,17 +160,17 @@ func (w wording) reworded(message string) string {
 	return zeroes.ReplaceAllString(b.String(), "")
 }
 
-// alone says whether a word stands between blanks and marks, as no part of a path does.
+// alone says whether blanks or punctuation surround a word, unlike a part of a path.
 func alone(text string, from, to int) bool {
 	if strings.HasSuffix(text[:from], "operator ") {
-		return false // it is the name of one
+		return false // it is part of a path
 	}
 	before := from == 0 || text[from-1] == ' ' || text[from-1] == '(' || text[from-1] == '\n'
 	after := to == len(text) || unicode.IsSpace(rune(text[to])) || strings.ContainsRune(":,;)", rune(text[to]))
 	return before && after
 }
 
-// following returns the number after one, as people count from 1.
+// following adds 1 to an index, as people count from 1.
 func following(index string) string {
 	n, err := strconv.Atoi(index)
 	if err != nil {

@@ -13,8 +13,8 @@ var engineFlags = []string{
 	"--token-file", "--version", "--wait-timeout", "--worker-binary",
 }
 
-// Words returns what may follow a command, by what was typed behind it: "" has what
-// follows at once.
+// Words returns what may follow a command. The key is the text typed so far after the command,
+// "" for none.
 func Words(command string) map[string][]string {
 	words := map[string][]string{}
 	switch command {

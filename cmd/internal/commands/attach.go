@@ -10,14 +10,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// attachCommand follows a job as who waits for it does.
+// attachCommand follows a job like the client that waits for it.
 type attachCommand struct {
 	clusterFlags
 	Job   string `arg:"" help:"ID of the job, or the beginning of it that fits no other."`
 	Quiet bool   `short:"q" help:"Print what the job prints and nothing of its states and progress."`
 }
 
-// Help says what is printed where, and what the exit code is.
+// Help says what is printed where, and which exit codes there are.
 func (c *attachCommand) Help() string {
 	return "What the job prints goes to standard output, from the beginning; its states and progress go to standard error. The exit code is 0 if the job finishes and 1 if it fails or is cancelled. Ctrl-C ends the command, with exit code 1, and leaves the job running."
 }
@@ -43,7 +43,7 @@ func (c *attachCommand) Run(ctx context.Context, s *Streams) error {
 	})
 }
 
-// ended says why a job that has not finished ended.
+// ended says why a job ended that did not finish.
 func ended(w io.Writer, info *wire.JobInfo) error {
 	if f := info.Failure; f != nil {
 		for _, line := range f.LastLines {
@@ -61,20 +61,20 @@ func unfinished(state wire.JobState) string {
 	return "failed"
 }
 
-// progressEvery is how often progress is told.
+// progressEvery is the interval between reports of progress.
 const progressEvery = time.Second
 
-// attached tells what happens to a job.
+// attached reports what happens to a job.
 type attached struct {
 	out, err io.Writer
 	job      string
 	plan     *plan.Plan
-	state    string    // that was told last
-	progress string    // that was told last
-	told     time.Time // when, by the job manager's clock
+	state    string    // reported last
+	progress string    // reported last
+	told     time.Time // time of the last report, by the job manager's clock
 }
 
-// event tells one event.
+// event reports one event.
 func (a *attached) event(e *wire.Event) error {
 	switch {
 	case e.Output != nil:
@@ -94,7 +94,7 @@ func (a *attached) event(e *wire.Event) error {
 	return nil
 }
 
-// enter tells a new state.
+// enter reports a new state.
 func (a *attached) enter(info *wire.JobInfo) (err error) {
 	if a.plan == nil {
 		if a.plan, err = planOf(info); err != nil {
@@ -113,7 +113,7 @@ func (a *attached) enter(info *wire.JobInfo) (err error) {
 	return nil
 }
 
-// progressText is how far a job is, on one line.
+// progressText describes the progress of a job on one line.
 func progressText(at *wire.Progress, p *plan.Plan) string {
 	if p == nil {
 		return ""
@@ -135,7 +135,7 @@ func progressText(at *wire.Progress, p *plan.Plan) string {
 	return text
 }
 
-// queueText is how far a queue is.
+// queueText describes the progress of a queue.
 func queueText(q *plan.Queue, now *wire.QueueProgress) string {
 	limit := ""
 	if q.MaxSupersteps > 0 {

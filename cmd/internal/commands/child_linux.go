@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// childAttributes has the system end a child when this process is killed, and keeps
-// Ctrl-C of the terminal from it: it is told in good order.
+// childAttributes has the system end a child when this process is killed. It also keeps the
+// terminal's Ctrl-C from the child, which this process stops in order.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 }
 
-// machineMemory is the machine's memory in bytes, 0 where it is not known.
+// machineMemory returns the machine's memory in bytes, 0 if unknown.
 func machineMemory() int64 {
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
@@ -23,8 +23,8 @@ func machineMemory() int64 {
 	return int64(info.Totalram) * int64(info.Unit)
 }
 
-// keepOwnFiles keeps files that this process was started with, beyond the usual three,
-// from the processes that it starts.
+// keepOwnFiles keeps inherited files, beyond the usual three, from the processes that this one
+// starts.
 func keepOwnFiles() {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// jobManager is what commands ask of a job manager.
+// jobManager is the part of a job manager that commands use.
 type jobManager interface {
 	List(context.Context, *wire.ListRequest) (*wire.ListReply, error)
 	Show(context.Context, *wire.ShowRequest) (*wire.JobInfo, error)
@@ -22,7 +22,7 @@ type jobManager interface {
 	Logs(context.Context, *wire.LogsRequest) (grpc.ServerStreamingClient[wire.LogChunk], error)
 }
 
-// clusterFlags say which job manager, and who is asking.
+// clusterFlags say which job manager to ask, and with which credentials.
 type clusterFlags struct {
 	ConfigFlag
 	Cluster  string `setting:"cluster" default:"localhost:6123" placeholder:"HOST:PORT" help:"The job manager (default: ${default})."`
@@ -47,7 +47,7 @@ func (f *tlsFlags) files() security.TLSFiles {
 	return security.TLSFiles{CA: f.TLSCA, Cert: f.TLSCert, Key: f.TLSKey}
 }
 
-// with asks a job manager.
+// with connects to the job manager and calls ask.
 func (f *clusterFlags) with(ctx context.Context, s *Streams, ask func(context.Context, jobManager) error) error {
 	c, err := client.Dial(ctx, client.Options{Address: f.Cluster, TokenFile: f.TokenFile, TLS: f.files(), Insecure: f.Insecure})
 	if err != nil {

@@ -100,7 +100,7 @@ func TestCompletion(t *testing.T) {
 	require.True(t, strings.HasPrefix(script, "autoload"))
 	_, script, _ = run(t, nil, "completion", "fish")
 	require.Contains(t, script, `complete -c superstep -n "__superstep_at ''" -a taskmanagers`)
-	// "show" is a command, and one below "config", which asks no cluster.
+	// "show" is a command at the top, and another one below "config" that needs no cluster.
 	require.Contains(t, script, "-n \"__superstep_at 'show'\" -l cluster\n")
 	require.Contains(t, script, "-n \"__superstep_at 'config show'\" -l output\n")
 	require.NotContains(t, script, "-n \"__superstep_at 'config show'\" -l cluster\n")
@@ -108,8 +108,8 @@ func TestCompletion(t *testing.T) {
 	require.NotContains(t, script, "-n \"__superstep_at 'run'\" -f\n", "a program may follow it")
 }
 
-// TestCompletionInShells has the shells that are here read their scripts, and asks those
-// that can be asked what they offer.
+// TestCompletionInShells has the installed shells read their scripts, and asks what they offer
+// where that is possible.
 func TestCompletionInShells(t *testing.T) {
 	for shell, ask := range map[string]string{
 		"bash": `COMP_WORDS=(superstep config show --); COMP_CWORD=3; _superstep; printf '%s\n' "${COMPREPLY[@]}"`,

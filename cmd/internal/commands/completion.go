@@ -56,8 +56,8 @@ func gather(n *kong.Node, path string, into map[string][]string) {
 	}
 }
 
-// bash is a completion function that follows the commands typed so far and offers
-// what may come next.
+// bash returns a completion function that follows the commands typed so far and offers what may
+// come next.
 func bash(name string, paths []string, words map[string][]string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s completion for bash: source <(%s completion bash)\n_%s() {\n", name, name, name)
@@ -75,13 +75,13 @@ func bash(name string, paths []string, words map[string][]string) string {
 	return b.String()
 }
 
-// fish is a function that follows the commands typed so far, and a line for each command
+// fish returns a function that follows the commands typed so far, and a line for each command
 // and each flag.
 func fish(name string, paths []string, words map[string][]string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s completion for fish: %s completion fish | source\n", name, name)
-	// What was typed decides, word by word, as in the others: a word that is a command
-	// in one place may be the argument of another.
+	// As in the other shells, the words decide one by one: a word that is a command in one
+	// place may be the argument of another.
 	fmt.Fprintf(&b, "function __%s_at\n  set -l at ''\n  for word in (commandline -opc)[2..-1]\n    switch (string trim \"$at $word\")\n", name)
 	for _, path := range paths {
 		if path != "" {
@@ -89,7 +89,7 @@ func fish(name string, paths []string, words map[string][]string) string {
 		}
 	}
 	b.WriteString("    end\n  end\n  test \"$at\" = \"$argv[1]\"\nend\n")
-	// Where a command has commands of its own, no file can follow.
+	// Where subcommands follow, no file can.
 	for _, path := range paths {
 		if below := slices.ContainsFunc(paths, func(p string) bool { return p != path && strings.HasPrefix(p, strings.TrimSpace(path+" ")) }); below {
 			fmt.Fprintf(&b, "complete -c %s -n \"__%s_at '%s'\" -f\n", name, name, path)

@@ -22,8 +22,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/security"
 )
 
-// DevCommand runs a whole cluster on this machine: the job manager in this process,
-// and its task managers, as processes of their own, below it.
+// DevCommand runs a whole cluster on this machine: the job manager in this process, and the
+// task managers as child processes.
 type DevCommand struct {
 	ConfigFlag
 	TaskManagers int           `name:"taskmanagers" setting:"dev.taskmanagers" default:"1" placeholder:"N" help:"Task managers (default: ${default})."`
@@ -64,7 +64,7 @@ func (c *DevCommand) serve(ctx context.Context, s *Streams, shown []settings.Sho
 		MaxArtifact: 1 << 30, MaxResult: 1 << 30, KeepJobs: 1000, Detection: 4 * time.Second, Lease: 16 * time.Second,
 		tokenFlag: c.tokenFlag, logFlags: c.logFlags,
 	}
-	// The task managers end before the job manager does, so that they need not look for it.
+	// The task managers end before the job manager does, so that they do not search for it.
 	m, err := command.start(context.WithoutCancel(ctx), shown, log)
 	if err != nil {
 		return err
@@ -118,14 +118,14 @@ func (c *DevCommand) ready(ctx context.Context, m *manager, crew *crew) error {
 	}
 }
 
-// crew is the task managers' processes.
+// crew has the processes of the task managers.
 type crew struct {
 	processes []*exec.Cmd
 	empty     chan struct{} // closed when all have ended
 	alive     sync.WaitGroup
 }
 
-// start starts the task managers. One that does not start says so and is missing.
+// start starts the task managers. It reports one that does not start, and goes on without it.
 func (c *DevCommand) start(dir, address string, lines *lineWriter, log hclog.Logger) *crew {
 	w := &crew{empty: make(chan struct{})}
 	self, err := os.Executable()
@@ -170,7 +170,7 @@ func (c *DevCommand) start(dir, address string, lines *lineWriter, log hclog.Log
 	return w
 }
 
-// share is the memory of each task manager; 0 where it is not known.
+// share is the memory of each task manager, 0 if unknown.
 func (c *DevCommand) share() int64 {
 	if c.Memory > 0 {
 		return int64(c.Memory)
@@ -178,7 +178,7 @@ func (c *DevCommand) share() int64 {
 	return machineMemory() / 4 * 3 / int64(c.TaskManagers)
 }
 
-// stop ends the task managers, gently first, and waits for them.
+// stop ends the task managers, gracefully first, and waits for them.
 func (w *crew) stop() {
 	for _, p := range w.processes {
 		_ = p.Process.Signal(syscall.SIGTERM)
@@ -196,7 +196,7 @@ func (w *crew) stop() {
 	<-w.empty
 }
 
-// lineWriter lets whole lines of several writers pass, one at a time.
+// lineWriter writes whole lines of several writers, one at a time.
 type lineWriter struct {
 	mu  sync.Mutex
 	out io.Writer
@@ -209,8 +209,8 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	return w.out.Write(p)
 }
 
-// prefixed returns a writer that puts a prefix before each line. It is used by one
-// goroutine at a time.
+// prefixed returns a writer that puts a prefix before each line. Only one goroutine may use it
+// at a time.
 func (w *lineWriter) prefixed(prefix string) io.Writer {
 	return &prefixWriter{pass: func(line string) error {
 		_, err := fmt.Fprintf(w, "%s%s\n", prefix, terminalText(line))
@@ -218,8 +218,8 @@ func (w *lineWriter) prefixed(prefix string) io.Writer {
 	}}
 }
 
-// asJSON returns a writer that passes lines of JSON on as they are, and logs others, as of
-// a panic. It is used by one goroutine at a time.
+// asJSON returns a writer that passes lines of JSON on as they are, and logs other lines, such
+// as those of a panic. Only one goroutine may use it at a time.
 func (w *lineWriter) asJSON(log hclog.Logger) io.Writer {
 	return &prefixWriter{pass: func(line string) error {
 		if !json.Valid([]byte(line)) {
@@ -231,7 +231,7 @@ func (w *lineWriter) asJSON(log hclog.Logger) io.Writer {
 	}}
 }
 
-// maxLine bounds what is kept of a line that does not end.
+// maxLine bounds how much of an unfinished line is kept.
 const maxLine = 16 << 10
 
 type prefixWriter struct {
@@ -239,7 +239,7 @@ type prefixWriter struct {
 	part []byte
 }
 
-// Write passes on the lines that are whole.
+// Write passes on the complete lines.
 func (w *prefixWriter) Write(p []byte) (int, error) {
 	w.part = append(w.part, p...)
 	for {

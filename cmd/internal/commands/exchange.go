@@ -19,7 +19,7 @@ func (c *ExportCommand) Help() string { return formatsHelp() }
 
 func formatsHelp() string { return "Formats:\n\n  " + strings.Join(builtin.Formats(), "\n\n  ") }
 
-// Run writes it.
+// Run writes the file.
 func (c *ExportCommand) Run(s *Streams) error {
 	ok, err := builtin.Export(s.Out, c.File, c.To, c.Output, c.IfExists == "replace")
 	return misuse(ok, err)
@@ -37,13 +37,13 @@ type ImportCommand struct {
 // Help lists the formats.
 func (c *ImportCommand) Help() string { return formatsHelp() }
 
-// Run reads it.
+// Run reads the file.
 func (c *ImportCommand) Run(s *Streams) error {
 	ok, err := builtin.Import(s.Out, c.File, c.From, c.Output, c.IfExists == "replace", c.ImportArgs)
 	return misuse(ok, err)
 }
 
-// misuse makes an error one of usage where the arguments cannot be meant.
+// misuse marks an error as one of usage if the arguments are wrong.
 func misuse(ok bool, err error) error {
 	if ok || err == nil {
 		return err

@@ -79,13 +79,13 @@ func writeJobs(w io.Writer, jobs []wire.JobInfo, now time.Time) error {
 	t := table{head: []string{"job", "name", "state", "slots", "submitted", "ran", "detail"}}
 	for i := range jobs {
 		j := &jobs[i]
-		detail, _, _ := strings.Cut(j.Detail, "\n") // a panic's stack is for show
+		detail, _, _ := strings.Cut(j.Detail, "\n") // a panic comes with its stack
 		t.row(string(j.ID), j.Name, j.State.String(), slotsOf(j), ago(now, j.Submitted), ran(j, now), detail)
 	}
 	return t.write(w)
 }
 
-// slotsOf is the number of slots a job needs; a job that is not compiled has none
+// slotsOf returns the number of slots that a job needs; a job that is not compiled has none
 // yet.
 func slotsOf(j *wire.JobInfo) string {
 	if j.Slots == 0 {
@@ -94,7 +94,7 @@ func slotsOf(j *wire.JobInfo) string {
 	return strconv.Itoa(j.Slots)
 }
 
-// ran is how long a job has been at work.
+// ran returns how long a job has been at work.
 func ran(j *wire.JobInfo, now time.Time) string {
 	if j.Started.IsZero() {
 		return "-"
@@ -137,7 +137,7 @@ func (c *showCommand) Run(ctx context.Context, s *Streams) error {
 	})
 }
 
-// planOf decodes the plan of a job, nil where there is none yet.
+// planOf decodes the plan of a job, or returns nil if there is none yet.
 func planOf(j *wire.JobInfo) (*plan.Plan, error) {
 	if len(j.Plan) == 0 {
 		return nil, nil
@@ -170,7 +170,7 @@ func writePlan(w io.Writer, p *plan.Plan, form string) error {
 	return err
 }
 
-// writeJob prints what there is to know of a job.
+// writeJob prints all there is to know of a job.
 func writeJob(w io.Writer, j *wire.JobInfo, p *plan.Plan, now time.Time) error {
 	lines := [][2]string{
 		{"job", string(j.ID)},
@@ -211,7 +211,7 @@ func writeJob(w io.Writer, j *wire.JobInfo, p *plan.Plan, now time.Time) error {
 	return writeProgress(w, j.Progress, p)
 }
 
-// writeProgress prints how far the vertices and queues of a job are.
+// writeProgress prints the progress of the vertices and queues of a job.
 func writeProgress(w io.Writer, at *wire.Progress, p *plan.Plan) error {
 	if at == nil || p == nil {
 		return nil
@@ -223,7 +223,7 @@ func writeProgress(w io.Writer, at *wire.Progress, p *plan.Plan) error {
 		}
 		rows, shards := strconv.FormatInt(at.Vertices[i].Rows, 10), fmt.Sprintf("%d of %d", at.Vertices[i].ShardsDone, p.Shards)
 		if v.Queue != "" && p.Nodes[v.Chain[0].Node].Stage != plan.QueueInit {
-			rows, shards = "-", "-" // what passes between the stages of a queue is no rows
+			rows, shards = "-", "-" // what the stages of a queue exchange is not rows
 		}
 		t.row(strconv.Itoa(i), v.Name, strconv.Itoa(v.Parallelism), rows, shards)
 	}
@@ -253,7 +253,7 @@ func terminalText(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// logsCommand prints what workers wrote.
+// logsCommand prints the output of workers.
 type logsCommand struct {
 	clusterFlags
 	Job    string `arg:"" help:"ID of the job, or the beginning of it that fits no other."`
@@ -261,7 +261,7 @@ type logsCommand struct {
 	Follow bool   `short:"f" help:"Go on until the job ends."`
 }
 
-// Run prints the lines, those of several workers with their number in front.
+// Run prints the lines. With several workers, each line begins with the number of its worker.
 func (c *logsCommand) Run(ctx context.Context, s *Streams) error {
 	return c.with(ctx, s, func(ctx context.Context, jm jobManager) error {
 		stream, err := jm.Logs(ctx, &wire.LogsRequest{Job: wire.JobID(c.Job), Worker: c.Worker, Follow: c.Follow})
@@ -295,7 +295,7 @@ type cancelCommand struct {
 	Jobs []string `arg:"" help:"IDs of the jobs, or the beginnings of them."`
 }
 
-// Run cancels them, all that can be.
+// Run cancels all of the jobs that can be cancelled.
 func (c *cancelCommand) Run(ctx context.Context, s *Streams) error {
 	return c.with(ctx, s, func(ctx context.Context, jm jobManager) error {
 		var errs []error
@@ -331,8 +331,8 @@ func (c *taskManagersCommand) Run(ctx context.Context, s *Streams) error {
 	})
 }
 
-// writeTaskManagers writes the task managers, and who of them and the job manager takes nothing
-// new.
+// writeTaskManagers writes the task managers, and tells which of them take no new work and
+// whether the job manager takes jobs.
 func writeTaskManagers(w io.Writer, reply *wire.TaskManagersReply) error {
 	if reply.Ailing != "" {
 		if _, err := fmt.Fprintf(w, "the job manager takes no jobs: %s\n\n", plain(reply.Ailing)); err != nil {
@@ -352,7 +352,7 @@ func writeTaskManagers(w io.Writer, reply *wire.TaskManagersReply) error {
 		if n.Ailing != "" {
 			state += ", takes no work"
 		}
-		if n.State == "alive" { // the slots of others are none that anybody could use
+		if n.State == "alive" { // the slots of others cannot be used
 			slots, free = slots+n.Slots, free+n.Free
 		}
 		t.row(n.Name, state, strconv.Itoa(n.Slots), strconv.Itoa(n.Free), sizeText(n.Memory), n.Platform.String(), versionOf(n.Build), cmp.Or(programs.Short(n.Executable), "-"),
@@ -374,7 +374,7 @@ func writeTaskManagers(w io.Writer, reply *wire.TaskManagersReply) error {
 	return nil
 }
 
-// versionOf is the version in what a build says of itself, which names the platform too.
+// versionOf returns the version in the description of a build, which names the platform too.
 func versionOf(build string) string {
 	version, _, _ := strings.Cut(build, " ")
 	return cmp.Or(version, "-")

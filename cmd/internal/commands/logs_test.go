@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// said keeps what a command writes.
+// said keeps the output of a command.
 type said struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -33,8 +33,7 @@ func (s *said) lines() []string {
 	return strings.Split(strings.TrimSuffix(s.text.String(), "\n"), "\n")
 }
 
-// value waits for a line with a message, all lines being JSON, and returns one of its
-// values.
+// value waits for a line with a message and returns one of its values. All lines must be JSON.
 func (s *said) value(t *testing.T, message, key string) (value any) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -50,8 +49,8 @@ func (s *said) value(t *testing.T, message, key string) (value any) {
 	return value
 }
 
-// command runs a command until the test ends it, and returns what it says, standard output
-// included, and its exit code.
+// command runs a command until the test ends it. It returns what the command prints, standard
+// output included, and its exit code.
 func command(t *testing.T, cli any, args ...string) (out *said, end func() int) {
 	t.Helper()
 	out = &said{}
@@ -67,8 +66,8 @@ func command(t *testing.T, cli any, args ...string) (out *said, end func() int) 
 	}
 }
 
-// TestAllIsJSON: with --log-json everything that a manager says is JSON, a line each, from
-// the first to the last, warnings and what it ends of included.
+// TestAllIsJSON: with --log-json, a manager prints nothing but JSON, one object a line, from
+// the first line to the last. That includes warnings and the error that ends it.
 func TestAllIsJSON(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
@@ -116,7 +115,7 @@ func TestAllIsJSON(t *testing.T) {
 	whole(jobs)
 }
 
-// TestLinesAsJSON: what a process says besides its log, as when it panics, is logged.
+// TestLinesAsJSON: output of a process beside its log is logged, such as that of a panic.
 func TestLinesAsJSON(t *testing.T) {
 	var out bytes.Buffer
 	w := &lineWriter{out: &out}

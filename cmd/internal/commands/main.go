@@ -15,11 +15,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/flags"
 )
 
-// Streams are where a command reads and writes, and what it knows of its
-// surroundings.
+// Streams are the inputs and outputs of a command, and its environment.
 type Streams struct {
 	Out, Err io.Writer
-	Lookup   func(string) (string, bool) // environment
+	Lookup   func(string) (string, bool) // environment variables
 }
 
 // Standard returns the streams of the process.
@@ -32,34 +31,33 @@ const (
 	exitUsage  = 2
 )
 
-// UsageError is a command line that cannot be used.
+// UsageError is an error about a command line that cannot be used.
 type UsageError struct{ error }
 
-// Unwrap returns what is wrong with it.
+// Unwrap returns the error itself.
 func (e UsageError) Unwrap() error { return e.error }
 
-// QuietError is an error that whoever is to know it knows.
+// QuietError is an error that the user knows already.
 type QuietError struct{ error }
 
 // Unwrap returns the error.
 func (e QuietError) Unwrap() error { return e.error }
 
-// Usage makes an error one of the command line.
+// Usage marks an error as one of the command line.
 func Usage(err error) error { return UsageError{err} }
 
-// Quiet makes an error one that is not told again.
+// Quiet marks an error as one that is not printed again.
 func Quiet(err error) error { return QuietError{err} }
 
-// ExitError asks for an exit code, and says nothing.
+// ExitError asks for an exit code, and prints nothing.
 type ExitError int
 
 // Error names the code.
 func (e ExitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// Main reads a command line into cli, a pointer to a kong struct, runs the command,
-// and returns the exit code: 2 for a command line or configuration that cannot be
-// used, 1 for anything else that went wrong. Bind is handed to the Run methods of
-// commands that ask for it.
+// Main reads a command line into cli, which is a pointer to a kong struct, and runs the
+// command. It returns the exit code: 2 for a command line or configuration that cannot be used,
+// 1 for any other error. bind is passed to the Run methods that ask for it.
 func Main(ctx context.Context, name, description string, cli any, args []string, s *Streams, bind ...any) int {
 	given, err := configFlag(args)
 	if err != nil {
@@ -89,7 +87,7 @@ func Main(ctx context.Context, name, description string, cli any, args []string,
 	return fail(s, name, parsed.Run(append(bind, s, file, parser)...))
 }
 
-// fail tells an error and returns the exit code.
+// fail prints an error and returns the exit code.
 func fail(s *Streams, name string, err error) int {
 	var exit ExitError
 	switch {
@@ -108,8 +106,8 @@ func fail(s *Streams, name string, err error) int {
 	return exitFailed
 }
 
-// ConfigFlag is the flag for the configuration file. It is read before all others,
-// as they depend on it; commands embed it for --help.
+// ConfigFlag is the flag for the configuration file. It is read before all other flags, as they
+// depend on it; commands embed it for --help.
 type ConfigFlag struct {
 	Config string `type:"path" placeholder:"FILE" help:"Configuration file (default: $$SUPERSTEP_CONFIG, or superstep/config.yaml under the user's configuration directory or /etc)."`
 }
@@ -169,13 +167,12 @@ func settingRows(shown []settings.Shown) []settingRow {
 	return rows
 }
 
-// defaults are values that depend on the machine, for the help texts and defaults of
-// flags.
+// defaults are values that depend on the machine, for the help texts and defaults of flags.
 func defaults(lookup func(string) (string, bool)) kong.Vars {
 	return kong.Vars{"state": stateDir(lookup)}
 }
 
-// stateDir is where managers keep what outlives them.
+// stateDir is where managers keep files that outlive them.
 func stateDir(lookup func(string) (string, bool)) string {
 	if dir, ok := lookup("XDG_STATE_HOME"); ok && strings.HasPrefix(dir, "/") {
 		return dir + "/superstep"
@@ -186,8 +183,8 @@ func stateDir(lookup func(string) (string, bool)) string {
 	return os.TempDir() + "/superstep"
 }
 
-// wordsOf returns the names of a kong command's flags and children, and the values that
-// its arguments may have, for completion.
+// wordsOf returns the words that may follow a kong command, for completion: its flags, its
+// children and the values of its arguments.
 func wordsOf(n *kong.Node) []string {
 	var words []string
 	for _, child := range n.Children {

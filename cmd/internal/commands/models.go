@@ -18,7 +18,7 @@ func (c *TrainCommand) Help() string {
 	return "Algorithms:\n\n  " + strings.Join(builtin.AboutAlgorithms(), "\n\n  ")
 }
 
-// Run trains, as the whole of the process.
+// Run trains a model and then ends the process.
 func (c *TrainCommand) Run() error {
 	name := c.What[0]
 	if builtin.Train("superstep train", name, c.What[1:]) {
@@ -31,7 +31,7 @@ func (c *TrainCommand) Run() error {
 	return UsageError{err}
 }
 
-// continued says what may follow the command, for completion.
+// continued tells completion what may follow the command.
 func (*TrainCommand) continued() map[string][]string { return builtin.Words("train") }
 
 // PredictCommand applies a model.
@@ -39,7 +39,7 @@ type PredictCommand struct {
 	Flags []string `arg:"" optional:"" help:"\"predict --help\" lists them."`
 }
 
-// Run predicts, as the whole of the process.
+// Run predicts and then ends the process.
 func (c *PredictCommand) Run() error {
 	builtin.PredictMain("superstep predict", c.Flags)
 	return nil
@@ -52,7 +52,7 @@ type EvaluateCommand struct {
 	Flags []string `arg:"" optional:"" help:"\"evaluate --help\" lists them."`
 }
 
-// Run measures, as the whole of the process.
+// Run measures and then ends the process.
 func (c *EvaluateCommand) Run() error {
 	builtin.EvaluateMain("superstep evaluate", c.Flags)
 	return nil

@@ -21,7 +21,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// resultsCommand prints or writes what a job brought its client.
+// resultsCommand prints or writes the results of a job.
 type resultsCommand struct {
 	clusterFlags
 	Job      string `arg:"" help:"ID of the job, or the beginning of it that fits no other."`
@@ -61,7 +61,7 @@ func writeResults(w io.Writer, results []wire.ResultInfo) error {
 	return t.write(w)
 }
 
-// fetch reads one result and writes it where it is to be.
+// fetch reads one result and writes it to its destination.
 func (c *resultsCommand) fetch(ctx context.Context, s *Streams, jm jobManager, name string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -91,7 +91,7 @@ func (c *resultsCommand) fetch(ctx context.Context, s *Streams, jm jobManager, n
 	return quietWrites(s.Out, func(w io.Writer) error { return writeLines(w, rows) })
 }
 
-// resultPieces is a result on its way.
+// resultPieces is a result that is being received.
 type resultPieces struct {
 	stream grpc.ServerStreamingClient[wire.ResultPiece]
 	first  *wire.ResultPiece // nil once it is read
@@ -142,7 +142,8 @@ func (w *watchedWriter) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// quietWrites writes to a stream of the process: whoever does not read on knows it.
+// quietWrites writes to a stream of the process. A reader that stops reading knows it, so such
+// an error is quiet.
 func quietWrites(to io.Writer, write func(io.Writer) error) error {
 	w := &watchedWriter{Writer: to}
 	err := write(w)
@@ -175,8 +176,8 @@ func writeLines(w io.Writer, rows *batch.SeriesReader) error {
 	}
 }
 
-// write writes rows to a file, by a job of this process, so that the file is what sinks make
-// of a path, and is there when it is whole.
+// write writes rows to a file with a job of this process. The form of the file then follows
+// from the path as with sinks, and the file appears once it is whole.
 func (c *resultsCommand) write(ctx context.Context, rows *batch.SeriesReader) error {
 	job := engine.Define("results", func(b *engine.Builder, _ struct{}) error {
 		builtin.WriteRows(b.Add(engine.Spec{Op: "ReadResult", Schema: arrowrows.Schema(rows.Schema()), Source: func() engine.Source { return &resultSource{rows} }}), c.Output)
@@ -190,7 +191,7 @@ func (c *resultsCommand) write(ctx context.Context, rows *batch.SeriesReader) er
 	return err
 }
 
-// resultSource is a source of the one shard that a result's rows are here.
+// resultSource is a source with one shard, the rows of a result.
 type resultSource struct{ rows *batch.SeriesReader }
 
 func (*resultSource) Open(*engine.Context) error { return nil }
@@ -214,7 +215,7 @@ func (s *resultSource) ReadShard(_ *engine.Context, shard int, out engine.Output
 	}
 }
 
-// writeAside writes a file that is there when it is whole.
+// writeAside writes a file that appears once it is whole.
 func writeAside(path string, replace bool, write func(io.Writer) error) (err error) {
 	if _, err := os.Lstat(path); err == nil && !replace {
 		return fmt.Errorf("output %s exists: choose another path, or replace it with --if-exists replace", path)

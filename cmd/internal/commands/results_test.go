@@ -28,10 +28,10 @@ type resultRow struct {
 
 // teller is a job manager with the results and events that a test gives it.
 type teller struct {
-	wire.JobManager // nil: no other call is expected
+	wire.JobManager // nil, as no other call is expected
 	results         []wire.ResultInfo
 	pieces          map[string][]*wire.ResultPiece
-	broken          bool // results break off
+	broken          bool // the stream of results breaks off
 	events          []wire.Event
 	asked           chan *wire.FollowRequest
 	hold            bool // the job goes on after the events
@@ -76,7 +76,7 @@ func (m *teller) Follow(req *wire.FollowRequest, stream wire.ServerStream[wire.E
 	return nil
 }
 
-// serveTeller serves a job manager and returns the flags that reach it.
+// serveTeller serves a job manager and returns the flags to reach it.
 func serveTeller(t *testing.T, m *teller) []string {
 	m.asked = make(chan *wire.FollowRequest, 10)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -181,7 +181,7 @@ func TestResults(t *testing.T) {
 		require.Zero(t, code, errOut)
 	}
 
-	// What breaks off leaves no file.
+	// A result that breaks off leaves no file.
 	m.broken = true
 	for _, name := range []string{"best", "printed"} {
 		fails(exitFailed, "the rest is lost", "j", name)
@@ -224,7 +224,7 @@ func TestAttach(t *testing.T) {
 		require.NotContains(t, errOut, "is running")
 	}
 
-	// An interrupt leaves the job as it is: cancelling it would be a call without an answer.
+	// An interrupt does not touch the job: the test would see a call to cancel it.
 	m := &teller{events: story(wire.JobInfo{})[:2], hold: true}
 	flags := serveTeller(t, m)
 	ctx, interrupt := context.WithCancel(t.Context())

@@ -24,12 +24,12 @@ func (c *RunCommand) Help() string {
 	return "Built-in jobs:\n\n  " + strings.Join(builtin.About(), "\n\n  ")
 }
 
-// Run runs it to its end, with its exit code.
+// Run runs it to its end and returns its exit code.
 func (c *RunCommand) Run(ctx context.Context, s *Streams) error {
 	return launch(ctx, s, "superstep run", c.What, nil)
 }
 
-// SubmitCommand is RunCommand that leaves a cluster to itself.
+// SubmitCommand is RunCommand without waiting for the end.
 type SubmitCommand struct {
 	What []string `arg:"" passthrough:"" help:"A built-in job, or the path of a program made with engine.Main, and its flags."`
 }
@@ -46,7 +46,7 @@ func (c *SubmitCommand) Run(ctx context.Context, s *Streams) error {
 	return launch(ctx, s, "superstep submit", c.What, more)
 }
 
-// named reports whether a flag is among words.
+// named says whether a flag is among words.
 func named(words []string, flag string) bool {
 	for _, w := range words {
 		if w == flag || strings.HasPrefix(w, flag+"=") {
@@ -56,7 +56,7 @@ func named(words []string, flag string) bool {
 	return false
 }
 
-// launch runs a built-in job in this process, or a program as one of its own.
+// launch runs a built-in job in this process, or a program as a process of its own.
 func launch(ctx context.Context, s *Streams, command string, what, more []string) error {
 	name, words := what[0], append(more, what[1:]...)
 	if !strings.ContainsRune(name, os.PathSeparator) {
@@ -75,7 +75,7 @@ func launch(ctx context.Context, s *Streams, command string, what, more []string
 		}
 		return UsageError{err}
 	}
-	// The program has the terminal: it hears Ctrl-C itself, and says what comes of it.
+	// The program has the terminal: it handles Ctrl-C itself.
 	signal.Ignore(os.Interrupt)
 	cmd := exec.CommandContext(ctx, path, words...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, s.Out, s.Err

@@ -26,7 +26,7 @@ import (
 	"github.com/superstep-ml/superstep/taskmanager"
 )
 
-// logFlags say what is logged.
+// logFlags say what is logged and how.
 type logFlags struct {
 	LogLevel string `setting:"log.level" enum:"trace,debug,info,warn,error,off" default:"info" placeholder:"LEVEL" help:"Least level logged on standard error: trace, debug, info, warn, error or off (default: ${default})."`
 	LogJSON  bool   `name:"log-json" setting:"log.json" help:"Log as JSON, one object per line."`
@@ -36,8 +36,8 @@ func (f *logFlags) logger(name string, w io.Writer) hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{Name: name, Level: hclog.LevelFromString(f.LogLevel), Output: w, JSONFormat: f.LogJSON})
 }
 
-// last logs what a manager ended of, where all that it says is to be JSON, and returns
-// what is left to be said.
+// last logs the error that ended a manager if all output must be JSON. It returns the error
+// that is still to be printed.
 func (f *logFlags) last(log hclog.Logger, err error) error {
 	if err == nil || !f.LogJSON || !log.IsError() {
 		return err
@@ -54,7 +54,7 @@ type JobManagerCommand struct {
 	ConfigFlag
 	Listen      string        `setting:"jobmanager.listen" default:"127.0.0.1:6123" placeholder:"HOST:PORT" help:"Where task managers and clients connect (default: ${default}). Anything but this machine needs TLS, or --insecure."`
 	HTTP        string        `name:"http" setting:"jobmanager.http" default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Where REST and metrics are served (default: ${default}); \"off\" for nowhere."`
-	Probes      string        `setting:"jobmanager.probes" default:"off" placeholder:"HOST:PORT" help:"Where /healthz and /readyz alone are served besides, without TLS and to whoever asks, as a kubelet does (default: ${default})."`
+	Probes      string        `setting:"jobmanager.probes" default:"off" placeholder:"HOST:PORT" help:"Further address where only /healthz and /readyz are served, without TLS and without a token, as a kubelet needs it (default: ${default})."`
 	AllowHost   []string      `setting:"jobmanager.allow-hosts" placeholder:"HOST" help:"Further names by which browsers may reach the HTTP port."`
 	Dir         string        `setting:"jobmanager.dir" default:"${state}/jobmanager" placeholder:"DIR" help:"Where artifacts, results and history are kept (default: ${default})."`
 	MaxArtifact settings.Size `setting:"jobmanager.max-artifact" default:"1GiB" placeholder:"SIZE" help:"Largest executable that may be uploaded (default: ${default})."`
@@ -85,7 +85,7 @@ func (c *JobManagerCommand) serve(ctx context.Context, s *Streams, shown []setti
 	if err != nil {
 		return err
 	}
-	if !c.LogJSON { // which says so too
+	if !c.LogJSON { // which prints the same
 		fmt.Fprintf(s.Out, "job manager at %s\n", m.Address())
 		m.announceHTTP(s)
 	}
@@ -109,11 +109,11 @@ func (f *logFlags) warn(log hclog.Logger, s *Streams, name string, insecure bool
 // manager is a job manager with its HTTP server.
 type manager struct {
 	*jobmanager.Manager
-	http   *rest.Server // nil: off
-	probes *rest.Probes // nil: off
+	http   *rest.Server // nil if off
+	probes *rest.Probes // nil if off
 }
 
-// start starts both servers. Shown are the settings that they show to who asks.
+// start starts both servers. shown are the settings that the servers show to clients.
 func (c *JobManagerCommand) start(ctx context.Context, shown []settings.Shown, logger hclog.Logger) (*manager, error) {
 	policy, err := core.ParsePolicy(c.Placement)
 	if err != nil {
@@ -146,7 +146,7 @@ func (c *JobManagerCommand) start(ctx context.Context, shown []settings.Shown, l
 	return all, nil
 }
 
-// announceHTTP says where the HTTP server is.
+// announceHTTP says where the HTTP server listens.
 func (m *manager) announceHTTP(s *Streams) {
 	if m.http != nil {
 		fmt.Fprintf(s.Out, "HTTP at %s\n", m.http.URL())
@@ -189,7 +189,7 @@ type TaskManagerCommand struct {
 func (c *TaskManagerCommand) Run(ctx context.Context, s *Streams) error {
 	keepOwnFiles()
 	log := c.logger("taskmanager", s.Err)
-	if c.LogJSON && c.Name != "" { // several may write to one place
+	if c.LogJSON && c.Name != "" { // several may write to the same stream
 		log = log.With("name", c.Name)
 	}
 	return c.last(log, c.offer(ctx, s, log))
@@ -203,7 +203,7 @@ func (c *TaskManagerCommand) offer(ctx context.Context, s *Streams, log hclog.Lo
 	}
 	var ports wire.Ports
 	var err error
-	if c.Ports != "" { // before anything is waited for
+	if c.Ports != "" { // checked before anything waits
 		if ports, err = wire.ParsePorts(c.Ports); err != nil {
 			return UsageError{fmt.Errorf("--worker-ports: %w", err)}
 		}
@@ -213,7 +213,7 @@ func (c *TaskManagerCommand) offer(ctx context.Context, s *Streams, log hclog.Lo
 		return err
 	}
 	if slots := cmp.Or(c.Slots, runtime.NumCPU()); ports.Count() > 0 && ports.Count() < slots {
-		log.Warn("workers of as many jobs as there are slots may run here at once, and there are fewer ports: a worker that finds none free fails its job", "ports", ports, "slots", slots)
+		log.Warn("there are fewer ports than slots, and each slot may have a worker of another job: a worker that finds no free port fails its job", "ports", ports, "slots", slots)
 	}
 	cfg := taskmanager.Config{
 		JobManager: address, DialOptions: options, Name: c.Name, Slots: c.Slots, Memory: int64(c.Memory),
@@ -223,7 +223,7 @@ func (c *TaskManagerCommand) offer(ctx context.Context, s *Streams, log hclog.Lo
 	return taskmanager.Run(ctx, cfg)
 }
 
-// dialling is how a task manager reaches the job manager.
+// dialling returns how a task manager reaches the job manager.
 func (c *TaskManagerCommand) dialling(ctx context.Context, s *Streams, log hclog.Logger) (address string, options []grpc.DialOption, err error) {
 	address, port, err := client.ParseAddress(c.JobManager)
 	if err != nil {
@@ -245,12 +245,12 @@ func (c *TaskManagerCommand) dialling(ctx context.Context, s *Streams, log hclog
 	}, nil
 }
 
-// tokenWait is how long a task manager waits for a job manager that is started beside
-// it to make the token.
+// tokenWait is how long a task manager waits for the token, which a job manager started beside
+// it makes.
 const tokenWait = 10 * time.Second
 
-// awaitToken reads the cluster's token. A task manager may be started just before the
-// job manager that makes it, and then waits a little.
+// awaitToken reads the cluster's token. A task manager may start just before the job manager
+// that makes the token, so it waits for a while.
 func (c *TaskManagerCommand) awaitToken(ctx context.Context, s *Streams, log hclog.Logger, port int) (security.Token, error) {
 	look := time.NewTicker(250 * time.Millisecond)
 	defer look.Stop()

@@ -33,7 +33,7 @@ func (t *table) row(cells ...string) {
 	t.rows = append(t.rows, cells)
 }
 
-// write writes the table, two spaces between columns, the last one ragged.
+// write writes the table, with two spaces between columns. The last column is not padded.
 func (t *table) write(w io.Writer) error {
 	head := make([]string, len(t.head))
 	width := make([]int, len(t.head))
@@ -58,7 +58,7 @@ func (t *table) write(w io.Writer) error {
 	return nil
 }
 
-// plain makes text that came from elsewhere safe for a terminal, on one line.
+// plain makes text from elsewhere safe for a terminal, on one line.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -18,8 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/security"
 )
 
-// waitsFor is a task manager that is started before its token is there, and what it
-// says.
+// waitsFor returns a task manager that starts before its token is there, and its output.
 func waitsFor(file string) (*TaskManagerCommand, *Streams, *bytes.Buffer) {
 	said := new(bytes.Buffer)
 	c := new(TaskManagerCommand)
@@ -64,8 +63,8 @@ func TestTokenThatDoesNotCome(t *testing.T) {
 	})
 }
 
-// TestTokenNotWaitedFor ends the wait with its context, and does not begin one where a
-// file is there that is no good.
+// TestTokenNotWaitedFor: the wait ends with its context, and does not begin if there is a file
+// that is invalid.
 func TestTokenNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "token")
@@ -87,7 +86,7 @@ func TestTokenNotWaitedFor(t *testing.T) {
 	})
 }
 
-// TestPortsBeforeTheToken tells ports that are none before it waits for a token.
+// TestPortsBeforeTheToken: invalid ports are reported before the wait for a token.
 func TestPortsBeforeTheToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s, _ := waitsFor(filepath.Join(t.TempDir(), "token"))

@@ -18,14 +18,14 @@ type entry struct {
 	line  int
 }
 
-// maxFile bounds a configuration file. One that is larger is another file.
+// maxFile bounds the size of a configuration file. A larger file is hardly a configuration.
 const maxFile = 1 << 20
 
 // FileEnv names the configuration file where no flag does.
 const FileEnv = "SUPERSTEP_CONFIG"
 
-// Path returns the configuration file to read: the one given, or that of the
-// environment, or the first that exists of the user's and the system's, "" if none.
+// Path returns the configuration file to read: the given one, or else that of the environment,
+// or else the first that exists of the user's and the system's. It returns "" if there is none.
 func Path(given string, lookup func(string) (string, bool)) string {
 	if given != "" {
 		return given
@@ -47,7 +47,7 @@ func Path(given string, lookup func(string) (string, bool)) string {
 	return ""
 }
 
-// Read reads a configuration file; "" is an empty one.
+// Read reads a configuration file; "" stands for an empty one.
 func Read(path string, lookup func(string) (string, bool)) (*Settings, error) {
 	s := &Settings{path: path, lookup: lookup}
 	if path == "" {
@@ -90,7 +90,7 @@ func parse(data []byte) (map[string]entry, error) {
 	return entries, nil
 }
 
-// maxDepth bounds how deep maps lie in each other; keys have two or three parts.
+// maxDepth bounds how deep maps are nested; keys have two or three parts.
 const maxDepth = 8
 
 // flatten adds the values below a node.

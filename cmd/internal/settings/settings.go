@@ -14,7 +14,7 @@ import (
 // Tag is the struct tag that makes a flag a setting.
 const Tag = "setting"
 
-// Settings are what the environment and a file say. It serves one command line.
+// Settings are the values from the environment and a file. It serves one command line.
 type Settings struct {
 	path   string
 	lookup func(string) (string, bool)
@@ -56,9 +56,9 @@ func (s *Settings) Validate(app *kong.Application) error {
 	return wrong[0]
 }
 
-// Resolve gives a flag that is not on the command line its value. One that the flag
-// cannot have is an error that says where it is from: the parser would name the flag
-// alone, which nobody gave.
+// Resolve gives a value to a flag that is not on the command line. If the flag cannot have that
+// value, the error says where it is from. The parser would name only the flag, which nobody
+// gave.
 func (s *Settings) Resolve(_ *kong.Context, _ *kong.Path, f *kong.Flag) (any, error) {
 	key := f.Tag.Get(Tag)
 	if key == "" {
@@ -74,7 +74,7 @@ func (s *Settings) Resolve(_ *kong.Context, _ *kong.Path, f *kong.Flag) (any, er
 	return value, nil
 }
 
-// fits tries a value of a flag, as the parser will.
+// fits tries a value of a flag as the parser will.
 func fits(f *kong.Flag, value string) error {
 	if f.Enum != "" && !slices.Contains(strings.Split(f.Enum, ","), value) {
 		return fmt.Errorf("%q is none of %s", value, strings.Join(strings.Split(f.Enum, ","), ", "))
@@ -94,7 +94,7 @@ func (s *Settings) find(key string) (value, origin string, ok bool) {
 	return "", "", false
 }
 
-// Given notes the settings that a command line gives, once it is parsed.
+// Given records the settings that a parsed command line gives.
 func (s *Settings) Given(parsed *kong.Context) {
 	s.given = map[string]string{}
 	for _, p := range parsed.Path {
@@ -109,13 +109,13 @@ func (s *Settings) Given(parsed *kong.Context) {
 	}
 }
 
-// Shown is one setting as it is.
+// Shown is one setting with its value and origin.
 type Shown struct {
 	Key, Value, Origin, Help string
 }
 
-// Show lists all settings of a parser's commands, by key, as they are for the command
-// line that Given noted: those of other commands too.
+// Show lists all settings of a parser's commands by key, those of other commands too. Given
+// must have recorded the command line.
 func (s *Settings) Show(k *kong.Kong) []Shown {
 	var all []Shown
 	seen := map[string]bool{}

@@ -88,7 +88,7 @@ func TestOrder(t *testing.T) {
 		"server":       "there:1 from file:6",
 	}, origins)
 
-	// Each kind of value as the command line has it.
+	// Each kind of value, written as on the command line.
 	_, shown, err = parsed(t, env, file, "serve", "--wait", "90s", "--room", "3GiB", "--hosts", "c,d", "--hosts", "e", "--no-such=x")
 	require.Error(t, err)
 	require.Nil(t, shown)
@@ -141,8 +141,8 @@ func TestWrongFiles(t *testing.T) {
 	require.ErrorContains(t, err, "is it the right one?")
 }
 
-// TestWrongValuesNameTheirOrigin has every kind of value wrong, in the environment and
-// in a file: the error says where, as nobody has given the flag.
+// TestWrongValuesNameTheirOrigin has a wrong value of every kind, in the environment and in a
+// file. The error names the origin, as nobody has given the flag.
 func TestWrongValuesNameTheirOrigin(t *testing.T) {
 	for _, c := range []struct{ key, value, want string }{
 		{"slots", "many", `"many"`},

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Size is a number of bytes given with a unit: powers of 1000, or with an i of 1024.
+// Size is a number of bytes, written with a unit. Units are powers of 1000, or of 1024 if they
+// have an i.
 type Size int64
 
 var units = []struct {

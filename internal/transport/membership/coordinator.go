@@ -23,14 +23,14 @@ type coordinator struct {
 	run   sync.WaitGroup
 
 	// Under mu; sends never wait, so it is never held for long.
-	mu     sync.Mutex
-	core   *core
-	door   *peerlink.Opened // nil if there are no other processes
-	conns  map[int]*conn
-	raw    map[net.Conn]struct{} // not yet, or still, open
-	look   func()                // reports the states of the local ranks, once they exist
-	next   int                   // number of the next connection
-	closed bool
+	mu       sync.Mutex
+	core     *core
+	endpoint *peerlink.Opened // nil if there are no other processes
+	conns    map[int]*conn
+	raw      map[net.Conn]struct{} // not yet, or still, open
+	look     func()                // reports the states of the local ranks, once they exist
+	next     int                   // number of the next connection
+	closed   bool
 }
 
 // helloWait is how long a new connection may take to send its hello.
@@ -59,7 +59,7 @@ func newCoordinator(ctx context.Context, cfg Config) (*coordinator, error) {
 		return nil, err
 	}
 	if cfg.Processes > 1 {
-		c.door, err = cfg.Port.Open(peerlink.Door{
+		c.endpoint, err = cfg.Port.Open(peerlink.Endpoint{
 			Kind: peerlink.Control, Scope: cfg.Group, Epoch: cfg.Attempt, Serve: c.meet, Distrust: c.distrust, Replaced: c.replaced,
 		})
 		if err != nil {
@@ -284,8 +284,8 @@ func (c *coordinator) close() {
 	}
 	c.mu.Unlock()
 	close(c.stop)
-	if c.door != nil {
-		c.door.Close()
+	if c.endpoint != nil {
+		c.endpoint.Close()
 	}
 	c.local.close()
 	done := make(chan struct{})

@@ -37,10 +37,10 @@ type core struct {
 	beaten  time.Duration // when beats were last sent
 	doubted string        // the last connection refused for lack of the secret, and the reason
 
-	ranks  []standing       // by rank, from running on
-	recent [recentOps]sight // operations seen lately, at their number modulo
-	moved  time.Duration    // when some rank last made progress
-	leaver int              // the rank that left after the fewest operations, or -1
+	ranks  []standing             // by rank, from running on
+	recent [recentOps]observation // operations seen lately, at their number modulo
+	moved  time.Duration          // when some rank last made progress
+	leaver int                    // the rank that left after the fewest operations, or -1
 }
 
 // settings is the configuration of the coordinator.
@@ -220,7 +220,7 @@ func (c *core) lose(now time.Duration, conn int, reason string, kind error) []co
 			Reporter: reporter, Reason: fmt.Sprintf("%s while the group was forming (%s)", reason, c.missing()), Kind: kind,
 		})
 	case running:
-		c.condemn(p, reason, kind)
+		c.endByDeath(p, reason, kind)
 	case deciding:
 		if p == c.asked.process {
 			c.decide()
@@ -301,7 +301,7 @@ func (c *core) listen(now time.Duration) {
 	}
 	if dead >= 0 {
 		m := &c.members[dead]
-		c.condemn(dead, wasSilent(now-m.heard), ErrTimeout)
+		c.endByDeath(dead, wasSilent(now-m.heard), ErrTimeout)
 		delete(c.conns, m.conn)
 		c.out = append(c.out, command{conn: m.conn, end: true})
 	}
@@ -328,9 +328,9 @@ func (c *core) replaced(attempt uint32) []command {
 	return c.take()
 }
 
-// condemn ends the group because a process died, as the coordinator noticed. The error names as
+// endByDeath ends the group because a process died, as the coordinator noticed. The error names as
 // reporter a rank that is inside an operation, if there is one.
-func (c *core) condemn(p int, reason string, kind error) {
+func (c *core) endByDeath(p int, reason string, kind error) {
 	e := &PeerError{
 		Rank: c.members[p].hello.ranks[0], Address: c.members[p].hello.address,
 		Reporter: c.members[0].hello.ranks[0], Reason: reason, Kind: kind,

@@ -38,7 +38,7 @@ func lead(ctx context.Context, cfg Config) (*Membership, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.door != nil && cfg.Store != nil {
+	if c.endpoint != nil && cfg.Store != nil {
 		at, err := candidates(cfg.Port.Address(), cfg.Port.Bound())
 		if err == nil {
 			err = cfg.Store.Set(ctx, cfg.key(), []byte(at))

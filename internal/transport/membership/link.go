@@ -80,7 +80,7 @@ func (c *conn) send(m message) {
 	if c.idle == nil {
 		c.idle = make(chan struct{})
 	}
-	c.poke()
+	c.wakeWriter()
 }
 
 // flush waits until all queued bytes are passed to the system, or until late.
@@ -98,8 +98,8 @@ func (c *conn) flush(late <-chan time.Time) {
 	}
 }
 
-// poke wakes the writer.
-func (c *conn) poke() {
+// wakeWriter wakes the writer.
+func (c *conn) wakeWriter() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -173,7 +173,7 @@ func (c *conn) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.over = true
-	c.poke()
+	c.wakeWriter()
 }
 
 func (c *conn) drain(limit time.Duration) {
@@ -224,10 +224,10 @@ func (l *localLink) deliver(m message) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.queue = append(l.queue, m)
-	l.poke()
+	l.wakeWriter()
 }
 
-func (l *localLink) poke() {
+func (l *localLink) wakeWriter() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -262,7 +262,7 @@ func (l *localLink) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.over = true
-	l.poke()
+	l.wakeWriter()
 }
 
 func (*localLink) drain(time.Duration) {}

@@ -8,7 +8,7 @@ import (
 )
 
 // sight is an operation in which some rank was seen.
-type sight struct {
+type observation struct {
 	seq, hash uint64
 	rank      int
 	text      string
@@ -47,7 +47,7 @@ func (c *core) learn(now time.Duration, p int, s state) {
 				break
 			}
 			r.note(b.seq, b.hash)
-			c.hold(sight{b.seq, b.hash, n.rank, r.heard(b.hash, b.text)})
+			c.hold(observation{b.seq, b.hash, n.rank, r.heard(b.hash, b.text)})
 		}
 		if n.inside {
 			r.note(n.seq, n.hash)
@@ -77,12 +77,12 @@ func (c *core) compare(i int) {
 		c.missed(i)
 		return
 	}
-	c.hold(sight{r.seq, r.hash, i, r.text})
+	c.hold(observation{r.seq, r.hash, i, r.text})
 }
 
 // hold compares an operation of a rank, present or past, with the operation seen elsewhere
 // under the same number.
-func (c *core) hold(a sight) {
+func (c *core) hold(a observation) {
 	b := &c.recent[a.seq%recentOps]
 	switch {
 	case c.phase != running:

@@ -99,7 +99,7 @@ func (t *TCP) notOpened(ctx context.Context, n *node, r Route, s *slot) error {
 		last = s.err
 	} else {
 		reason = fmt.Sprintf("did not connect to rank %d on channel %d within %v: check that its process runs, that it is in the same operation, and that it can reach %s", n.rank, r.Channel, t.cfg.ConnectTimeout, t.Address())
-		last = t.cfg.Port.Trouble()
+		last = t.cfg.Port.AcceptError()
 	}
 	if last != nil {
 		reason += fmt.Sprintf(" (last error: %v)", last)

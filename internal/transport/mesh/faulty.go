@@ -130,14 +130,14 @@ func (r *FaultRule) concerns(from, to, channel int) bool {
 // faults returns the faults of the messages of one direction of a connection, one after the
 // other.
 type faults struct {
-	rules   []armed
+	rules   []seededRule
 	channel uint64
 	number  uint64 // of the latest message
 }
 
 // armed is a rule with its draws. They do not depend on other rules, so that a plan can be
 // reduced, rule by rule, to the one that matters.
-type armed struct {
+type seededRule struct {
 	FaultRule
 	random shared.Random
 }
@@ -157,7 +157,7 @@ func (p *FaultPlan) of(from, to, channel int) *faults {
 	f := &faults{channel: uint64(channel)}
 	for _, r := range p.Rules {
 		if r.concerns(from, to, channel) {
-			f.rules = append(f.rules, armed{r, shared.NewRandom(p.Seed, r.String(), from, to)})
+			f.rules = append(f.rules, seededRule{r, shared.NewRandom(p.Seed, r.String(), from, to)})
 		}
 	}
 	return f
@@ -183,7 +183,7 @@ func (f *faults) next() fault {
 }
 
 // hits reports whether the rule hits a message; draw number at decides.
-func (r *armed) hits(number, at uint64) bool {
+func (r *seededRule) hits(number, at uint64) bool {
 	switch {
 	case r.Message != 0:
 		return number == r.Message

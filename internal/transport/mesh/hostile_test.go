@@ -231,13 +231,13 @@ func TestDialerFindsAnotherServer(t *testing.T) {
 		}
 	}()
 	refusing := newPort(t, nil)
-	door, err := refusing.Open(peerlink.Door{Kind: peerlink.Lane, Epoch: 5, Serve: func(c *peerlink.Caller) error { return c.Welcome() }})
+	endpoint, err := refusing.Open(peerlink.Endpoint{Kind: peerlink.Lane, Epoch: 5, Serve: func(c *peerlink.Caller) error { return c.Welcome() }})
 	require.NoError(t, err)
-	defer door.Close()
+	defer endpoint.Close()
 	accepting := newPort(t, nil)
-	door, err = accepting.Open(peerlink.Door{Kind: peerlink.Lane, Epoch: 4, Serve: func(c *peerlink.Caller) error { return c.Welcome() }})
+	endpoint, err = accepting.Open(peerlink.Endpoint{Kind: peerlink.Lane, Epoch: 4, Serve: func(c *peerlink.Caller) error { return c.Welcome() }})
 	require.NoError(t, err)
-	defer door.Close()
+	defer endpoint.Close()
 	for want, c := range map[string]struct {
 		address string
 		at      int

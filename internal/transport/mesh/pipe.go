@@ -29,7 +29,7 @@ type pipe struct {
 	err  error // the group's cause, once it has ended
 	left error // why no more messages will come or be received
 
-	queue   fifo[parcel]
+	queue   fifo[queuedMessage]
 	backlog int // bytes in the queue
 
 	offered bool
@@ -44,8 +44,8 @@ type pipe struct {
 	lent   bool   // the receiver uses rest without holding mu
 }
 
-// parcel is a queued message.
-type parcel struct {
+// queuedMessage is a queued message.
+type queuedMessage struct {
 	header Header
 	block  *block // nil for a message of no bytes
 }
@@ -134,7 +134,7 @@ func (p *pipe) copied(payload []byte) *block {
 
 // enqueue queues a message. mu is held.
 func (p *pipe) enqueue(h *Header, b *block) {
-	p.queue.push(parcel{*h, b})
+	p.queue.push(queuedMessage{*h, b})
 	p.backlog += int(h.Length)
 	p.news.Signal()
 }

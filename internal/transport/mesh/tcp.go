@@ -71,11 +71,11 @@ type TCPConfig struct {
 // processes by one TCP connection per pair of ranks and channel.
 type TCP struct {
 	*fabric
-	cfg     TCPConfig
-	fence   fence
-	door    *peerlink.Opened
-	peers   []string // addresses, by rank; "" where unknown
-	crowded bool     // this host has more processes of the group than cores
+	cfg      TCPConfig
+	fence    fence
+	endpoint *peerlink.Opened
+	peers    []string // addresses, by rank; "" where unknown
+	crowded  bool     // this host has more processes of the group than cores
 
 	ctx    context.Context // ends with the group, or when the mesh is closed
 	cancel context.CancelCauseFunc
@@ -128,7 +128,7 @@ func JoinTCP(ctx context.Context, cfg TCPConfig) (*TCP, error) {
 	}
 	t.crowded = crowded(t.Address(), peers)
 	replaced := make(chan error, 1)
-	t.door, err = cfg.Port.Open(peerlink.Door{
+	t.endpoint, err = cfg.Port.Open(peerlink.Endpoint{
 		Kind: peerlink.Lane, Scope: cfg.Group, Epoch: cfg.Attempt, Serve: t.answer,
 		Replaced: func(attempt uint32) { replaced <- fmt.Errorf("%w, %d", membership.ErrReplaced, attempt) },
 	})
@@ -256,7 +256,7 @@ func (t *TCP) Close() error {
 	}
 	limit.Stop()
 	t.interrupt(closed)
-	t.door.Close()
+	t.endpoint.Close()
 	t.work.Wait()
 	return nil
 }

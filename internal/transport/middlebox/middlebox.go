@@ -124,7 +124,7 @@ func (b *Box) Before(address string) (string, error) {
 				to, from net.Conn
 				back     bool
 			}{{far, near, false}, {near, far, true}} {
-				p := &passage{Box: b, to: way.to.(*net.TCPConn), from: way.from.(*net.TCPConn), armed: number == b.fault.Connection && way.back == b.fault.Back}
+				p := &relay{Box: b, to: way.to.(*net.TCPConn), from: way.from.(*net.TCPConn), armed: number == b.fault.Connection && way.back == b.fault.Back}
 				b.work.Go(p.run)
 			}
 		}
@@ -155,14 +155,14 @@ func (b *Box) Close() {
 	b.work.Wait()
 }
 
-// passage is a direction of a connection.
-type passage struct {
+// relay is a direction of a connection.
+type relay struct {
 	*Box
 	to, from *net.TCPConn
 	armed    bool
 }
 
-func (p *passage) run() {
+func (p *relay) run() {
 	var err error
 	if p.armed {
 		err = p.strike()
@@ -177,7 +177,7 @@ func (p *passage) run() {
 }
 
 // strike passes bytes on up to the fault, and carries it out.
-func (p *passage) strike() error {
+func (p *relay) strike() error {
 	f := &p.fault
 	if _, err := io.CopyN(p.to, p.from, f.At); err != nil {
 		return err

@@ -78,9 +78,9 @@ const (
 	smallBuffer = 8 << 10
 	keptBuffer  = 1 << 20 // larger buffers are not reused
 
-	// accuseTimeout bounds the wait for the other side to read the report that its bytes
+	// damageReportTimeout bounds the wait for the other side to read the report that its bytes
 	// arrived damaged.
-	accuseTimeout = 2 * time.Second
+	damageReportTimeout = 2 * time.Second
 
 	// maxBacklog bounds the queued answers to a worker that keeps asking and reads nothing.
 	maxBacklog = 64 << 20
@@ -134,7 +134,7 @@ func (c *conn) read() {
 	case err == nil:
 		c.answer()
 	case errors.Is(err, ErrDamaged):
-		c.accuse(err)
+		c.reportDamage(err)
 	default:
 		c.broken(err)
 	}
@@ -166,7 +166,7 @@ func (c *conn) frames() error {
 			if _, err := io.ReadFull(&c.body, text); err != nil {
 				return err
 			}
-			return &accusation{strings.ToValidUTF8(string(text), "\uFFFD")}
+			return &damageReport{strings.ToValidUTF8(string(text), "\uFFFD")}
 		case c.ended():
 			if _, err := io.CopyN(io.Discard, &c.body, length); err != nil {
 				return err
@@ -224,7 +224,7 @@ func (c *conn) leave(drop bool) {
 	}
 	c.small(frame(kindBye, c.body.summed))
 	c.leaving = true
-	c.poke()
+	c.wakeWriter()
 }
 
 // drop drops the queued frames. The next frames get their numbers, so that the other side
@@ -238,10 +238,10 @@ func (c *conn) drop() {
 	c.queue, c.tail, c.counted = nil, nil, 0
 }
 
-// accuse ends the connection because bytes arrived damaged. It reports this to the other side,
+// reportDamage ends the connection because bytes arrived damaged. It reports this to the other side,
 // which would otherwise take this one for lost, and waits until that has read the report.
-func (c *conn) accuse(err error) {
-	var theirs *accusation
+func (c *conn) reportDamage(err error) {
+	var theirs *damageReport
 	c.mu.Lock()
 	if c.leaving || c.parted || c.over || errors.As(err, &theirs) {
 		c.mu.Unlock()
@@ -252,10 +252,10 @@ func (c *conn) accuse(err error) {
 	text := err.Error()
 	c.small(frame(kindDamaged, c.body.summed, []byte(text[:min(len(text), maxReason)])))
 	c.leaving = true // and send nothing more
-	c.poke()
+	c.wakeWriter()
 	c.mu.Unlock()
 	c.n.fail(c.n.lost(c.worker, c.address, c.n.reason(err), err))
-	c.nc.SetDeadline(time.Now().Add(accuseTimeout))
+	c.nc.SetDeadline(time.Now().Add(damageReportTimeout))
 	io.Copy(io.Discard, c.nc)
 	c.end()
 }
@@ -288,8 +288,8 @@ func (c *conn) end() {
 	c.nc.Close()
 }
 
-// poke wakes the writer.
-func (c *conn) poke() {
+// wakeWriter wakes the writer.
+func (c *conn) wakeWriter() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -306,7 +306,7 @@ func (c *conn) post(frame []byte) {
 	c.small(frame)
 	c.backlog += int64(len(frame))
 	full := c.backlog > maxBacklog
-	c.poke()
+	c.wakeWriter()
 	c.mu.Unlock()
 	if full {
 		c.broken(fmt.Errorf("%d bytes of answers are not taken", maxBacklog))
@@ -357,7 +357,7 @@ func (c *conn) push(b *[]byte, rows *codec) error {
 		c.count(*b)
 		c.queue, c.tail = append(c.queue, b), nil
 	}
-	c.poke()
+	c.wakeWriter()
 	return nil
 }
 

@@ -22,7 +22,7 @@
 // Every ordered pair of workers has at most one TCP connection, made when the first of the two
 // first dials an inbox of the other. It carries the messages to all inboxes there, and their
 // credits back. It begins with the handshake of internal/peerlink: a process of another
-// version, job, secret or attempt is refused with a reason, and strangers end nothing.
+// version, job, secret or attempt is refused with a reason, and ends nothing.
 //
 // # Flow
 //

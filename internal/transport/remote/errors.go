@@ -33,11 +33,11 @@ var (
 	ErrProtocol = peerlink.ErrProtocol
 )
 
-// accusation is the other side's report that bytes arrived there damaged.
-type accusation struct{ text string }
+// damageReport is the other side's report that bytes arrived there damaged.
+type damageReport struct{ text string }
 
-func (e *accusation) Error() string { return "what was sent came " + e.text }
-func (e *accusation) Unwrap() error { return ErrDamaged }
+func (e *damageReport) Error() string { return "what was sent came " + e.text }
+func (e *damageReport) Unwrap() error { return ErrDamaged }
 
 // violation is an ErrProtocol with details.
 func violation(format string, args ...any) error {
@@ -47,7 +47,7 @@ func violation(format string, args ...any) error {
 // reason says how a connection was lost, in words that follow "worker 3 ...". A process that
 // dies and one that closes look alike, and differently from one system to another.
 func (n *Network) reason(err error) string {
-	var theirs *accusation
+	var theirs *damageReport
 	switch {
 	case errors.As(err, &theirs):
 		return fmt.Sprintf("says that what worker %d sent it came %s", n.cfg.Worker, theirs.text)

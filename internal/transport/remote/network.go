@@ -17,11 +17,11 @@ import (
 // Network is a worker's part of the network between the workers of an attempt. Its
 // methods may be called from any goroutine.
 type Network struct {
-	cfg     Config
-	mem     *transport.Mem // between subtasks of this worker
-	door    *peerlink.Opened
-	codecs  codecs
-	buffers sync.Pool // of *[]byte
+	cfg      Config
+	mem      *transport.Mem // between subtasks of this worker
+	endpoint *peerlink.Opened
+	codecs   codecs
+	buffers  sync.Pool // of *[]byte
 
 	ctx  context.Context // ends when the network closes
 	stop context.CancelFunc
@@ -56,7 +56,7 @@ func New(cfg Config) (*Network, error) {
 		incoming: make(map[int]*incoming), conns: make(map[*conn]struct{}),
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
-	n.door, err = cfg.Port.Open(peerlink.Door{Kind: peerlink.Rows, Epoch: uint32(cfg.Attempt), Serve: n.serve})
+	n.endpoint, err = cfg.Port.Open(peerlink.Endpoint{Kind: peerlink.Rows, Epoch: uint32(cfg.Attempt), Serve: n.serve})
 	if err != nil {
 		n.stop()
 		return nil, fmt.Errorf("data network of worker %d: %w", cfg.Worker, errors.Join(err, n.mem.Close()))
@@ -284,7 +284,7 @@ func (n *Network) Close() error {
 	n.mu.Unlock()
 
 	n.stop()
-	n.door.Close()
+	n.endpoint.Close()
 	for _, p := range peers {
 		p.shut(transport.ErrClosed)
 	}

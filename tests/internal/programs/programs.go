@@ -21,8 +21,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// deadline bounds what a test starts, against programs that hang. It is far more
-// than any of them needs on a machine that has much else to do.
+// deadline bounds the time of every program that a test starts, in case it hangs. It is far
+// more than any of them needs on a busy machine.
 const deadline = 8 * time.Minute
 
 // Root is the folder of the module.
@@ -40,7 +40,7 @@ var Root = sync.OnceValue(func() string {
 	panic("this package lies in no module")
 })
 
-// scratch is the directory that programs are built into, once Main runs.
+// scratch is the directory of built programs while Main runs.
 var scratch string
 
 // Main runs the tests of a package, and removes the programs that they built.
@@ -56,7 +56,7 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
-// built holds the outcome of each build.
+// built holds the result of each build.
 var built sync.Map // of func() (string, error), by what is built
 
 // Build builds a package of this module, once for each set of environment
@@ -80,7 +80,7 @@ func BuildWith(pkg string, environ []string, flags ...string) (string, error) {
 	}
 	path := filepath.Join(dir, filepath.Base(pkg))
 	for _, e := range environ {
-		if strings.HasPrefix(e, "GOAMD64=") { // its dependencies are those of the search for fused products
+		if strings.HasPrefix(e, "GOAMD64=") { // to reuse what the search for fused products has compiled
 			flags = append([]string{"-trimpath"}, flags...)
 		}
 	}
@@ -95,7 +95,7 @@ func BuildWith(pkg string, environ []string, flags ...string) (string, error) {
 
 // Outcome is how a program ended.
 type Outcome struct {
-	Code           int // exit code, -1 where a signal ended it
+	Code           int // exit code, -1 after a signal
 	Stdout, Stderr string
 }
 
@@ -110,13 +110,13 @@ func Execute(t testing.TB, environ []string, path string, args ...string) Outcom
 	return Await(t, ctx, cmd, cmd.Run)
 }
 
-// Deadline returns a context that ends with the test, or when a program that the
-// test starts must be thought to hang.
+// Deadline returns a context that ends with the test, or when a program of the test must be
+// considered to hang.
 func Deadline(t testing.TB) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.Context(), deadline)
 }
 
-// Await lets run wait for a command and returns how it ended.
+// Await calls run, which waits for a command, and returns how the command ended.
 func Await(t testing.TB, ctx context.Context, cmd *proctest.Cmd, run func() error) Outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -135,8 +135,8 @@ func Await(t testing.TB, ctx context.Context, cmd *proctest.Cmd, run func() erro
 	return Outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// Listing returns every path below a directory, relative to it and sorted, so that
-// what a program left behind shows.
+// Listing returns every path below a directory, relative to it and sorted. It shows what a
+// program left behind.
 func Listing(t testing.TB, dir string) []string {
 	t.Helper()
 	paths := []string{}
@@ -151,14 +151,14 @@ func Listing(t testing.TB, dir string) []string {
 	return paths
 }
 
-// With returns the words of a command line with more flags, which take the place of those
-// of the same name: no program takes a flag of one value twice. Flags of line have their
-// values behind them.
+// With returns the words of a command line with more flags. They replace flags of the same
+// name, as no program takes a flag of one value twice. In line, the value of a flag is the next
+// word.
 func With(line []string, more ...string) []string {
 	var args []string
 	for i := 0; i < len(line); i++ {
 		if strings.HasPrefix(line[i], "--") && slices.Contains(more, line[i]) {
-			i++ // its value too
+			i++ // skips its value too
 			continue
 		}
 		args = append(args, line[i])

@@ -29,7 +29,7 @@ type Digest struct {
 	Sum         string `json:"sum"`
 	Size        int    `json:"size"`
 
-	Build string `json:"-"` // which executable and environment
+	Build string `json:"-"` // executable and environment
 }
 
 // String names the setting.
@@ -37,7 +37,7 @@ func (d Digest) String() string {
 	return fmt.Sprintf("%s, S=%d p=%d rows=%d procs=%d round=%d (%s)", d.Workload, d.Shards, d.Parallelism, d.BatchRows, d.Procs, d.Round, d.Build)
 }
 
-// Sweep is one start of samebits.
+// Sweep is one run of samebits.
 type Sweep struct {
 	Build       string // describes Path and Environ
 	Path        string
@@ -46,10 +46,10 @@ type Sweep struct {
 	Parallelism []int
 	BatchRows   []int
 	Procs       []int
-	Rounds      int    // more than one: with delays that differ by round
-	Forget      bool   // queues forget between supersteps all but what their keys keep
-	Cut         bool   // queues are cut after the first supersteps and go on at other parallelisms
-	Cluster     string // job manager; "": one process
+	Rounds      int    // if more than one, delays differ by round
+	Forget      bool   // between supersteps, queues forget everything but what their keys keep
+	Cut         bool   // queues are interrupted after the first supersteps and continue at other parallelisms
+	Cluster     string // job manager; "" means one process
 }
 
 // args returns the command line that runs a workload.
@@ -102,10 +102,10 @@ func (s Sweep) Run(t testing.TB, workload, out string) []Digest {
 	return digests
 }
 
-// Differences returns a sentence for each piece that differs from that of the
-// first setting with which it is comparable: any with the same number of shards,
-// or, where the workload depends on parallelism, with the same parallelism too.
-// A setting that lacks a piece, or has one more, differs as well.
+// Differences returns a sentence for each piece that differs from that of the first comparable
+// setting. Settings are comparable if they have the same number of shards and, if the workload
+// depends on parallelism, the same parallelism. A missing or additional piece is a difference
+// as well.
 func Differences(digests []Digest, dependsOnParallelism bool, out string) []string {
 	type group struct{ shards, parallelism int }
 	type run struct {
@@ -119,7 +119,7 @@ func Differences(digests []Digest, dependsOnParallelism bool, out string) []stri
 		}
 		return g
 	}
-	reference := map[group]map[string]Digest{} // piece of the first run of the group
+	reference := map[group]map[string]Digest{} // pieces of the first run of the group
 	firstRun := map[group]string{}
 	pieces := map[run]int{}
 	for _, d := range digests {
@@ -150,8 +150,8 @@ func Differences(digests []Digest, dependsOnParallelism bool, out string) []stri
 	return found
 }
 
-// firstDifference returns the first line of the piece with one digest that is not
-// in the same place in the other.
+// firstDifference returns the first line of a piece that differs from the same line of the
+// other.
 func firstDifference(out, sum, other string) string {
 	a, errA := os.ReadFile(filepath.Join(out, sum))
 	b, errB := os.ReadFile(filepath.Join(out, other))
@@ -167,7 +167,7 @@ func firstDifference(out, sum, other string) string {
 	return fmt.Sprintf("%d lines, the same as the beginning of the other", len(lines))
 }
 
-// Workloads are those of samebits.
+// Workloads are the workloads of samebits.
 var Workloads = []struct {
 	Name                 string
 	DependsOnParallelism bool
@@ -205,6 +205,6 @@ type Size int
 
 const (
 	Small  Size = iota // delays and batches of every size at many parallelisms
-	Medium             // of algorithms, which the operators and queues above carry
+	Medium             // for algorithms, which use the operators and queues above
 	Large              // takes long
 )

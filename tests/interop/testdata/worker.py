@@ -1,10 +1,10 @@
-"""Does what the tests of this folder ask of other libraries: reads a list of tasks from one
-JSON file and writes a list of answers to another.
+"""Runs other libraries for the tests of this folder: it reads a list of tasks from one JSON
+file and writes a list of answers to another.
 
     python worker.py tasks.json answers.json
 
-Rows have null where a value is missing and text where JSON has no number for it (inf). Python
-and numpy are needed, and of xgboost, lightgbm and onnxruntime those that tasks name.
+Rows have null where a value is missing and text where JSON has no number for it (inf). Tasks
+need Python, numpy and the libraries that they name: xgboost, lightgbm or onnxruntime.
 """
 import json, sys, traceback, warnings
 

@@ -1,0 +1,164 @@
+package foreign
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"unicode/utf8"
+
+	"github.com/superstep-ml/superstep/algorithms/interchange/lightgbm"
+	"github.com/superstep-ml/superstep/algorithms/interchange/xgboost"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/tree"
+)
+
+// key is the name under which files hold notes.
+const key = "superstep"
+
+// Notes have everything about a model but its trees.
+type Notes struct {
+	// Kind is the kind of the model.
+	Kind string `json:"kind"`
+	// LabelType and Classes are as in columns.Classes; empty for a regression.
+	LabelType string   `json:"label_type,omitempty"`
+	Classes   []string `json:"classes,omitempty"`
+	// Inputs are the columns that the model reads. AbsentIsZero says that values left out of
+	// sparse rows are 0, not missing.
+	Inputs       []model.Input `json:"inputs"`
+	AbsentIsZero bool          `json:"absent_is_zero,omitempty"`
+	// Categories has the names of the categories of the features that have some.
+	Categories []Names `json:"categories,omitempty"`
+	// Objective, Parameters and CustomName are as in boosting.
+	Objective  string             `json:"objective,omitempty"`
+	Parameters map[string]float64 `json:"parameters,omitempty"`
+	CustomName string             `json:"custom_name,omitempty"`
+	// PredictionCol and ProbabilityCol name the columns of predictions.
+	PredictionCol  string `json:"prediction_column,omitempty"`
+	ProbabilityCol string `json:"probability_column,omitempty"`
+}
+
+// Names are the names of the categories of a feature, by code.
+type Names struct {
+	Feature int      `json:"feature"`
+	Names   []string `json:"names"`
+}
+
+// SetCategories stores the names of the categories of an ensemble.
+func (n *Notes) SetCategories(e *tree.Ensemble) {
+	for j, names := range e.Categories {
+		if names != nil {
+			n.Categories = append(n.Categories, Names{j, names})
+		}
+	}
+}
+
+// XGBoost puts the notes into a model of XGBoost.
+func (n Notes) XGBoost(x *xgboost.Model) error {
+	text, err := n.text()
+	if err != nil {
+		return err
+	}
+	if x.Attributes == nil {
+		x.Attributes = map[string]string{}
+	}
+	x.Attributes[key] = text
+	return nil
+}
+
+// LightGBM puts the notes into a model of LightGBM. The model must have an objective.
+func (n Notes) LightGBM(x *lightgbm.Model) error {
+	text, err := n.text()
+	if err != nil {
+		return err
+	}
+	if x.Parameters == nil {
+		x.Parameters = map[string]string{}
+	}
+	x.Parameters[key] = url.QueryEscape(text) // as blanks, colons and = end a parameter
+	return nil
+}
+
+// text returns the notes as JSON. Texts must be UTF-8.
+func (n Notes) text() (string, error) {
+	texts := append([]string{n.CustomName, n.PredictionCol, n.ProbabilityCol}, n.Classes...)
+	for _, c := range n.Inputs {
+		texts = append(texts, c.Column)
+	}
+	for _, c := range n.Categories {
+		texts = append(texts, c.Names...)
+	}
+	for _, t := range texts {
+		if !utf8.ValidString(t) {
+			return "", fmt.Errorf("the name %q is not UTF-8, which the file would have to be", t)
+		}
+	}
+	text, err := json.Marshal(n)
+	return string(text), err
+}
+
+// OfXGBoost returns the notes of a model of the given kind. It returns nil if the file has
+// none, or notes of another kind.
+func OfXGBoost(x *xgboost.Model, kind string) (*Notes, error) {
+	text, ok := x.Attributes[key]
+	if !ok {
+		return nil, nil
+	}
+	return parse(text, kind)
+}
+
+// OfLightGBM returns the notes of a model of the given kind. It returns nil if the file has
+// none, or notes of another kind.
+func OfLightGBM(x *lightgbm.Model, kind string) (*Notes, error) {
+	text, ok := x.Parameters[key]
+	if !ok {
+		return nil, nil
+	}
+	text, err := url.QueryUnescape(text)
+	if err != nil {
+		return nil, fmt.Errorf("the notes %q: %w", key, err)
+	}
+	return parse(text, kind)
+}
+
+func parse(text, kind string) (*Notes, error) {
+	var about struct {
+		Kind string `json:"kind"`
+	}
+	if err := json.Unmarshal([]byte(text), &about); err != nil {
+		return nil, fmt.Errorf("the notes %q: %w", key, err)
+	}
+	if about.Kind != kind {
+		return nil, nil
+	}
+	n := new(Notes)
+	if err := model.Unmarshal(json.RawMessage(text), n); err != nil {
+		return nil, fmt.Errorf("the notes %q: %w", key, err)
+	}
+	return n, nil
+}
+
+// Restore returns the ensemble with the names of features and categories from the notes.
+// vector says that the only input is a vector, whose components have no names.
+func (n *Notes) Restore(e *tree.Ensemble, vector bool) (*tree.Ensemble, error) {
+	made := *e
+	if !vector {
+		if len(n.Inputs) != len(e.Features) {
+			return nil, fmt.Errorf("the notes %q tell of %d columns: there are %d features", key, len(n.Inputs), len(e.Features))
+		}
+		made.Features = make([]string, len(n.Inputs))
+		for j, c := range n.Inputs {
+			made.Features[j] = c.Column
+		}
+	}
+	made.Categories = nil
+	for _, c := range n.Categories {
+		if c.Feature < 0 || c.Feature >= len(e.Features) {
+			return nil, fmt.Errorf("the notes %q tell of feature %d: there are %d", key, c.Feature, len(e.Features))
+		}
+		if made.Categories == nil {
+			made.Categories = make([][]string, len(e.Features))
+		}
+		made.Categories[c.Feature] = c.Names
+	}
+	return &made, nil
+}

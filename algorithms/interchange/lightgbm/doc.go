@@ -1,0 +1,42 @@
+// Package lightgbm reads and writes tree models in the text format of LightGBM.
+//
+//	m, err := lightgbm.Load("model.txt")           // of versions 2 to 4
+//	s := m.Ensemble.Scorer()
+//	s.Scores(row, margins)
+//	m.Transform(margins, predictions)              // as predict of LightGBM
+//
+//	m, err = lightgbm.New(e, "multiclass", 3)      // an ensemble made here
+//	err = m.Save("model.txt")
+//
+// # What is read
+//
+// Files of the versions v2, v3 and v4 of the format, of LightGBM 2 to 4: all boosting types
+// (a forest is an ensemble that averages), numeric and categorical splits, the three kinds
+// of missing values, every objective with the parameters that predictions depend on, ranges,
+// monotone constraints, settings of training, and the names of categories of data frames
+// (pandas_categorical), by code. Trees with linear models in their leaves are refused by
+// name.
+//
+// A split of LightGBM sends float64 values up to its threshold left. A node here sends
+// values below its threshold left. Its threshold is therefore the next float64, and all rows
+// go the same way. Predictions are sums of the same numbers in the same order. In a tree,
+// splits come before leaves, both in the order of the file: leaf i of LightGBM's pred_leaf
+// is node len(Nodes)/2+i.
+//
+// A category is the value without its fraction. LightGBM treats values between −1 and 0 as
+// 0, and sends unknown categories right. Here all values below 0 are unknown.
+//
+// # What is written
+//
+// Version v4; see [Model.Encode]. Predictions of LightGBM 2.3, 3.3 and 4.7 with the file
+// agree with the ensemble to 1e-12.
+//
+// # Safety
+//
+// Files may come from anywhere. The reader checks that lines are long enough for their
+// counts, that children form a tree, and that features and sets are in range. Errors have
+// the number of the line.
+//
+// Sources: files that LightGBM 2.3, 3.3 and 4.7 wrote, and LightGBM's documentation of
+// parameters and missing values.
+package lightgbm

@@ -1,0 +1,301 @@
+package lightgbm
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/internal/wholefile"
+)
+
+// maxLeaves is the largest number of leaves of a tree that LightGBM itself makes.
+const maxLeaves = 1 << 17
+
+// Encode writes the model in version 4 of the text format, which LightGBM 2 to 4 reads.
+// LightGBM's predictions equal those of the ensemble, for rows of float64 too, except for
+// the order of additions. The same model gives the same bytes.
+//
+//   - The base is added to the leaves of each output's first tree, or of all trees where
+//     they are averaged. Weights of trees are multiplied into their leaves.
+//   - Leaves with values for several outputs become trees for each output.
+//   - LightGBM sends missing values of categorical features right, with the categories
+//     outside the set. Where the model sends them with the set, another node before this one
+//     separates them and leads to a copy of the set's subtree. A tree that would then have
+//     more than 131,072 leaves is an error.
+//   - Blanks in the names of features become underscores.
+//   - Names of categories are written as those of a data frame, if all categorical features
+//     have names. LightGBM in Python then takes frames whose text columns have pandas'
+//     categorical type, or the codes. Elsewhere it takes the codes.
+func (m *Model) Encode() ([]byte, error) {
+	b, err := m.encode()
+	if err != nil {
+		return nil, fmt.Errorf("lightgbm: %w", err)
+	}
+	return b, nil
+}
+
+// Save writes the model to a file. It writes a temporary file and renames it, so that the
+// file is either the old one or the whole new one.
+func (m *Model) Save(path string) error {
+	data, err := m.Encode()
+	if err != nil {
+		return err
+	}
+	if err := wholefile.Write(path, data); err != nil {
+		return fmt.Errorf("lightgbm: %w", err)
+	}
+	return nil
+}
+
+func (m *Model) encode() ([]byte, error) {
+	e := m.Ensemble
+	if e == nil {
+		return nil, errors.New("there is no ensemble")
+	}
+	if err := e.Validate(); err != nil {
+		return nil, err
+	}
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	var trees []byte
+	var sizes []int
+	splits := make([]int, len(e.Features))
+	for i, p := range m.place() {
+		from := len(trees)
+		var err error
+		if trees, err = p.append(trees, i, e, splits); err != nil {
+			return nil, err
+		}
+		sizes = append(sizes, len(trees)-from)
+	}
+	names := m.names()
+	b := []byte("tree\nversion=v4\n")
+	b = fmt.Appendf(b, "num_class=%d\nnum_tree_per_iteration=%d\nlabel_index=%d\nmax_feature_idx=%d\n",
+		e.Outputs, e.Outputs, m.LabelIndex, len(e.Features)-1)
+	if m.Objective != "" {
+		b = fmt.Appendf(b, "objective=%s\n", m.objectiveLine())
+	}
+	if e.Average {
+		b = append(b, "average_output\n"...)
+	}
+	b = fmt.Appendf(b, "feature_names=%s\n", strings.Join(names, " "))
+	if m.Monotone != nil {
+		b = appendLine(b, "monotone_constraints", m.Monotone, appendInteger)
+	}
+	b = fmt.Appendf(b, "feature_infos=%s\n", strings.Join(m.ranges(), " "))
+	b = append(appendLine(b, "tree_sizes", sizes, appendInteger), '\n')
+	b = append(append(b, trees...), "end of trees\n\nfeature_importances:\n"...)
+	for _, i := range byImportance(splits) {
+		b = fmt.Appendf(b, "%s=%d\n", names[i], splits[i])
+	}
+	b = append(b, "\nparameters:\n"...)
+	for _, line := range m.Settings {
+		b = append(append(b, line...), '\n')
+	}
+	return m.appendPandas(append(b, "\nend of parameters\n"...))
+}
+
+// appendPandas writes the line with the names of categories, for each categorical feature in
+// turn. It writes no line where a feature has no names, as names would be taken for those of
+// other features.
+func (m *Model) appendPandas(b []byte) ([]byte, error) {
+	e := m.Ensemble
+	at := categorical(m.ranges())
+	columns := make([][]any, len(at))
+	for i, f := range at {
+		if e.Categories == nil || e.Categories[f] == nil {
+			return b, nil
+		}
+		columns[i] = []any{}
+		for _, name := range e.Categories[f] {
+			switch {
+			case !utf8.ValidString(name):
+				return nil, fmt.Errorf("the category %s of feature %q is not UTF-8, which the file would have to be", brief(name), e.Features[f])
+			case m.Bare != nil && m.Bare[f] && bare(name):
+				columns[i] = append(columns[i], json.RawMessage(name))
+			default:
+				columns[i] = append(columns[i], name)
+			}
+		}
+	}
+	if len(columns) == 0 {
+		return b, nil
+	}
+	text, err := json.Marshal(columns)
+	if err != nil {
+		return nil, fmt.Errorf("the names of categories: %w", err)
+	}
+	return append(append(append(b, "\npandas_categorical:"...), text...), '\n'), nil
+}
+
+// bare reports whether text is a number or a bool of JSON.
+func bare(text string) bool {
+	var v any
+	if json.Unmarshal([]byte(text), &v) != nil {
+		return false
+	}
+	switch v.(type) {
+	case float64, bool:
+		return true
+	}
+	return false
+}
+
+// check returns what a file cannot express.
+func (m *Model) check() error {
+	e := m.Ensemble
+	o, err := objectiveOf(m.Objective)
+	switch {
+	case err != nil:
+		return err
+	case len(e.Features) == 0:
+		return errors.New("the ensemble has no features: LightGBM reads no model without")
+	case !o.classes && e.Outputs > 1 && m.Objective != "" && m.Objective != "custom":
+		return fmt.Errorf("the ensemble has %d outputs, and %s has one", e.Outputs, m.Objective)
+	case m.Ranges != nil && len(m.Ranges) != len(e.Features):
+		return fmt.Errorf("there are %d ranges of %d features", len(m.Ranges), len(e.Features))
+	case m.Bare != nil && len(m.Bare) != len(e.Features):
+		return fmt.Errorf("Bare has %d elements: there are %d features", len(m.Bare), len(e.Features))
+	case m.Monotone != nil && len(m.Monotone) != len(e.Features):
+		return fmt.Errorf("there are %d constraints of %d features", len(m.Monotone), len(e.Features))
+	}
+	for _, line := range m.Settings {
+		if strings.ContainsAny(line, "\n\r") || line == "end of parameters" {
+			return fmt.Errorf("the setting %s is not a single line", brief(line))
+		}
+	}
+	for _, text := range m.Ranges {
+		if text == "" || strings.ContainsFunc(text, unicode.IsSpace) {
+			return fmt.Errorf("the range %s is empty or has blanks", brief(text))
+		}
+	}
+	for name, value := range m.Parameters {
+		if strings.ContainsFunc(name+value, unicode.IsSpace) || strings.Contains(name+value, "=") {
+			return fmt.Errorf("the parameter %s has blanks or =", brief(name))
+		}
+	}
+	return nil
+}
+
+// names returns the names of the features without blanks, as a blank would end a name.
+func (m *Model) names() []string {
+	made := slices.Clone(m.Ensemble.Features)
+	for i, name := range made {
+		if made[i] = strings.Join(strings.Fields(name), "_"); made[i] == "" {
+			made[i] = "Column_" + strconv.Itoa(i)
+		}
+	}
+	return made
+}
+
+func (m *Model) objectiveLine() string {
+	parameters := maps.Clone(m.Parameters)
+	if parameters == nil {
+		parameters = map[string]string{}
+	}
+	o, _ := objectiveOf(m.Objective) // check has found it
+	if o.classes {
+		parameters["num_class"] = strconv.Itoa(m.Ensemble.Outputs)
+	}
+	if o.link == logistic && parameters["sigmoid"] == "" {
+		parameters["sigmoid"] = "1"
+	}
+	line := m.Objective
+	for _, name := range slices.Sorted(maps.Keys(parameters)) {
+		if line += " " + name; parameters[name] != "" {
+			line += ":" + parameters[name]
+		}
+	}
+	return line
+}
+
+// ranges returns the ranges of features. Where they are not known, they are derived from the
+// splits, as LightGBM requires them.
+func (m *Model) ranges() []string {
+	if m.Ranges != nil {
+		return m.Ranges
+	}
+	e := m.Ensemble
+	made := make([]string, len(e.Features))
+	least, most := make([]float64, len(made)), make([]float64, len(made))
+	largest := make([]int32, len(made))
+	for i := range made {
+		least[i], most[i], largest[i] = math.Inf(1), math.Inf(-1), -1
+		if e.Categories != nil && e.Categories[i] != nil {
+			largest[i] = int32(max(1, len(e.Categories[i])-1))
+		}
+	}
+	for t := range e.Trees {
+		for i := range e.Trees[t].Nodes {
+			n := &e.Trees[t].Nodes[i]
+			switch {
+			case n.Leaf():
+			case n.Flags&tree.Categorical != 0 && e.Categories != nil && e.Categories[n.Feature] != nil:
+			case n.Flags&tree.Categorical != 0:
+				largest[n.Feature] = max(largest[n.Feature], 32*n.SetWords-1, 0)
+			case !math.IsInf(n.Threshold, 0):
+				least[n.Feature], most[n.Feature] = min(least[n.Feature], n.Threshold), max(most[n.Feature], n.Threshold)
+			}
+		}
+	}
+	for i := range made {
+		switch {
+		case largest[i] >= 0:
+			made[i] = "0:" + strconv.Itoa(int(max(1, largest[i])))
+		case least[i] <= most[i]:
+			made[i] = "[" + string(appendNumber(nil, least[i])) + ":" + string(appendNumber(nil, most[i])) + "]"
+		default:
+			made[i] = "none"
+		}
+	}
+	return made
+}
+
+// byImportance returns the features with splits, most first.
+func byImportance(splits []int) []int {
+	var made []int
+	for i, n := range splits {
+		if n > 0 {
+			made = append(made, i)
+		}
+	}
+	slices.SortStableFunc(made, func(a, b int) int { return splits[b] - splits[a] })
+	return made
+}
+
+// appendLine writes a name and numbers.
+func appendLine[T any](b []byte, name string, list []T, one func([]byte, T) []byte) []byte {
+	b = append(append(b, name...), '=')
+	for i, v := range list {
+		if i > 0 {
+			b = append(b, ' ')
+		}
+		b = one(b, v)
+	}
+	return append(b, '\n')
+}
+
+func appendInteger[T int | int8 | int32 | int64 | uint32](b []byte, v T) []byte {
+	return strconv.AppendInt(b, int64(v), 10)
+}
+
+// smallest is the least normal float64. LightGBM before 3 aborts on a file with a smaller
+// number.
+const smallest = 0x1p-1022
+
+// appendNumber writes a number. Numbers that are too small are written as 0.
+func appendNumber(b []byte, v float64) []byte {
+	if math.Abs(v) < smallest {
+		v = 0
+	}
+	return strconv.AppendFloat(b, v, 'g', -1, 64)
+}

@@ -1,0 +1,81 @@
+package lightgbm
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/internal/spelling"
+)
+
+// Model is a boosted model or a forest in the form of LightGBM's files.
+type Model struct {
+	// Ensemble has the trees. Its margins equal LightGBM's raw scores, except for forests
+	// (Average), whose raw scores are sums.
+	Ensemble *tree.Ensemble
+	// Objective is LightGBM's name of the objective, such as "binary"; "" for a user's
+	// function. It links margins to predictions; see Transform.
+	Objective string
+	// Parameters are the parameters beside the objective in the file, such as "sigmoid". The
+	// value of "sqrt" is "".
+	Parameters map[string]string
+	// Ranges has, for each feature, the values in training as the file writes them:
+	// "[least:most]", "none" for an unused feature, or the categories separated by colons.
+	// Where it is nil, Encode derives ranges from the splits.
+	Ranges []string
+	// Bare says, for each feature, whether its categories are numbers or bools in data
+	// frames rather than text. Files have the names of such categories without quotes. Nil
+	// means that no feature has them.
+	Bare []bool
+	// Monotone are the constraints of the features, −1, 0 or 1; nil if there are none.
+	Monotone []int8
+	// LabelIndex is the number of the label column in the file of training rows.
+	LabelIndex int
+	// Settings are the lines with the parameters of training.
+	Settings []string
+	// Version is the version of the file, such as "v4"; "" for models made here.
+	Version string
+}
+
+// New returns a model of an ensemble. The objective is LightGBM's name, or "". classes is
+// the number of classes for multiclass and multiclassova, whose ensemble has as many
+// outputs. Other objectives ignore it. The model refers to the ensemble.
+func New(e *tree.Ensemble, objective string, classes int) (*Model, error) {
+	o, err := objectiveOf(objective)
+	if err != nil {
+		return nil, fmt.Errorf("lightgbm: %w", err)
+	}
+	if e == nil {
+		return nil, errors.New("lightgbm: there is no ensemble")
+	}
+	m := &Model{Ensemble: e, Objective: objective}
+	if o.classes {
+		if e.Outputs != classes {
+			return nil, fmt.Errorf("lightgbm: the ensemble has %d outputs: %s with %d classes has one for each class", e.Outputs, objective, classes)
+		}
+		m.Parameters = map[string]string{"num_class": strconv.Itoa(classes)}
+	}
+	return m, nil
+}
+
+// Objectives returns the names of the known objectives, in ascending order.
+func Objectives() []string { return slices.Sorted(maps.Keys(objectives)) }
+
+// objectiveOf returns the properties of an objective. "" is a known objective.
+func objectiveOf(name string) (objective, error) {
+	if name == "" {
+		return objective{}, nil
+	}
+	o, ok := objectives[name]
+	if !ok {
+		hint := ""
+		if near := spelling.Near(name, Objectives()); len(near) > 0 {
+			hint = fmt.Sprintf(": did you mean %q?", near[0])
+		}
+		return o, fmt.Errorf("there is no objective %q%s", name, hint)
+	}
+	return o, nil
+}

@@ -1,0 +1,221 @@
+package onnx
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/superstep-ml/superstep/algorithms/forest"
+	"github.com/superstep-ml/superstep/algorithms/gbdt"
+	"github.com/superstep-ml/superstep/algorithms/glm"
+	"github.com/superstep-ml/superstep/algorithms/kmeans"
+	"github.com/superstep-ml/superstep/algorithms/linear"
+	"github.com/superstep-ml/superstep/algorithms/logistic"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/pipeline"
+	"github.com/superstep-ml/superstep/algorithms/prepare"
+	"github.com/superstep-ml/superstep/algorithms/svm"
+)
+
+const (
+	producer = "superstep"
+	// formatVersion is the version of the metadata's layout.
+	formatVersion = "1"
+	// metadataKey is the key of the metadata. They have what a graph cannot express, such as
+	// how the model was trained.
+	metadataKey = "superstep.model"
+)
+
+// manifest is the metadata of a model: its file, in which references replace the numbers
+// that are in tensors of the graph. A pipeline has the manifests of its stages instead.
+type manifest struct {
+	Kind    string          `json:"kind"`
+	Single  bool            `json:"single,omitempty"` // of the outermost model only
+	Version int             `json:"version,omitempty"`
+	Inputs  []model.Input   `json:"inputs,omitempty"`
+	Summary json.RawMessage `json:"summary,omitempty"`
+	Payload any             `json:"payload,omitempty"`
+	Stages  []manifest      `json:"stages,omitempty"`
+}
+
+// Export writes a model, or a pipeline of models, as an ONNX file, with numbers of float64.
+// The same model gives the same bytes. What ONNX cannot express is an error that names the
+// stage and why.
+func Export(m model.Model) ([]byte, error) { return export(m, false) }
+
+// ExportSingle is Export with numbers of float32. Linear models become the operators
+// LinearRegressor and LinearClassifier of ONNX-ML, which have only float32.
+func ExportSingle(m model.Model) ([]byte, error) { return export(m, true) }
+
+func export(m model.Model, single bool) ([]byte, error) {
+	f, err := build(m, single)
+	if err != nil {
+		return nil, fmt.Errorf("onnx: %w", err)
+	}
+	data := f.encode()
+	if len(data) > math.MaxInt32 {
+		return nil, fmt.Errorf("onnx: the file would have %d bytes, and %d are the limit of the format", len(data), math.MaxInt32)
+	}
+	return data, nil
+}
+
+// build makes the file of a model.
+func build(m model.Model, single bool) (*file, error) {
+	if m == nil {
+		return nil, errors.New("there is no model")
+	}
+	b := newBuilder(single)
+	b.graph.name = m.Kind()
+	for _, in := range m.Inputs() {
+		b.input(in)
+	}
+	if b.err != nil {
+		return nil, b.err
+	}
+	about, err := b.add(m, m.Kind())
+	if err != nil {
+		return nil, err
+	}
+	if b.finish(); b.err != nil {
+		return nil, b.err
+	}
+	about.Single = single
+	text, err := json.Marshal(about)
+	if err != nil {
+		return nil, err
+	}
+	return &file{
+		irVersion: irVersion, producer: producer, version: formatVersion, graph: b.graph,
+		opsets:   []opset{{"", coreVersion}, {mlDomain, mlVersion}},
+		metadata: []entry{{metadataKey, string(text)}},
+	}, nil
+}
+
+// add adds a model. Its errors and tensors begin with name.
+func (b *builder) add(m model.Model, name string) (manifest, error) {
+	if p, ok := m.(*pipeline.Model); ok {
+		about := manifest{Kind: p.Kind()}
+		for i, s := range p.Stages() {
+			one, err := b.add(s, fmt.Sprintf("%s/%d-%s", name, i, s.Kind()))
+			if err != nil {
+				return manifest{}, err
+			}
+			about.Stages = append(about.Stages, one)
+		}
+		return about, nil
+	}
+	text, err := m.Encode() // checks the model
+	if err != nil {
+		return manifest{}, err
+	}
+	b.stage, b.refs = name, nil
+	if b.stages(m); b.err != nil {
+		return manifest{}, fmt.Errorf("%s: %w", name, b.err)
+	}
+	f, err := model.Decode(text, m.Kind(), math.MaxInt)
+	if err != nil {
+		return manifest{}, err
+	}
+	about := manifest{Kind: f.Kind, Version: f.Version, Inputs: f.Inputs, Summary: f.Summary}
+	about.Payload, err = withRefs(f.Payload, b.refs)
+	return about, err
+}
+
+// stages adds the nodes of a model that is not a pipeline.
+func (b *builder) stages(m model.Model) {
+	switch m := m.(type) {
+	case *prepare.ScalerModel:
+		b.scaler(m)
+	case *prepare.ImputerModel:
+		b.imputer(m)
+	case *prepare.IndexerModel:
+		b.indexer(m)
+	case *prepare.OneHotModel:
+		b.oneHot(m)
+	case *prepare.BucketModel:
+		b.buckets(m)
+	case *prepare.AssemblerModel:
+		b.assembler(m)
+	case *prepare.NormalizerModel:
+		b.normalizer(m)
+	case *prepare.PCAModel:
+		b.pca(m)
+	case *prepare.PolynomialModel:
+		b.polynomial(m)
+	case *linear.Model:
+		b.regression(&m.Model, m.PredictionCol)
+	case *logistic.Model:
+		b.logistic(m)
+	case *glm.Model:
+		b.glm(m)
+	case *svm.SVCModel:
+		b.svc(m)
+	case *svm.SVRModel:
+		b.regression(&m.Model, m.PredictionCol)
+	case *kmeans.Model:
+		b.kmeans(m)
+	case *gbdt.Model:
+		b.gbdt(m)
+	case *forest.Model:
+		b.forest(m)
+	case *prepare.HasherModel:
+		b.fail("ONNX has no operator for the hashes of a feature hasher")
+	default:
+		b.fail("models of kind %q cannot be written as ONNX", m.Kind())
+	}
+}
+
+// The members of a reference in a manifest.
+const (
+	refTensor = "$tensor"
+	refShape  = "$shape"
+	refFrom   = "$from"
+)
+
+// withRefs returns a payload in which references replace the numbers that are in tensors.
+func withRefs(payload json.RawMessage, refs []ref) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(payload))
+	d.UseNumber()
+	var tree any
+	if err := d.Decode(&tree); err != nil {
+		return nil, err
+	}
+	for _, r := range refs {
+		at := tree
+		last := len(r.path) - 1
+		for _, step := range r.path[:last] {
+			at = child(at, step)
+		}
+		put := map[string]any{refTensor: r.tensor, refShape: r.shape}
+		if r.from > 0 {
+			put[refFrom] = r.from
+		}
+		if child(at, r.path[last]) == nil {
+			return nil, fmt.Errorf("the payload has no member %v", r.path)
+		}
+		switch step := r.path[last].(type) {
+		case string:
+			at.(map[string]any)[step] = put
+		case int:
+			at.([]any)[step] = put
+		}
+	}
+	return tree, nil
+}
+
+// child returns a member of an object or array, or nil if there is none.
+func child(at, step any) any {
+	switch step := step.(type) {
+	case string:
+		if object, ok := at.(map[string]any); ok {
+			return object[step]
+		}
+	case int:
+		if list, ok := at.([]any); ok && step < len(list) {
+			return list[step]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package onnx
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/pipeline"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the files in testdata anew")
+
+// train fits stages to passengers.
+func train(t testing.TB, stages ...model.Stage) *pipeline.Model {
+	r := trial.Run(t, func(b *engine.Builder) {
+		engine.Collect(pipeline.Pipeline{Stages: stages}.Fit(operators.FromSlice(b, trial.Passengers(120))), "model")
+	})
+	m, err := pipeline.ModelOf(r, "model")
+	require.NoError(t, err)
+	return m
+}
+
+// feed returns the inputs of a graph for rows.
+func feed(t testing.TB, m model.Model, rows []map[string]any) map[string]array {
+	made := map[string]array{}
+	for _, in := range m.Inputs() {
+		a := array{dims: []int{len(rows), 1}}
+		a.isText = in.Type == "utf8"
+		for _, row := range rows {
+			switch v := row[in.Column].(type) {
+			case nil:
+				if a.isText {
+					a.text = append(a.text, "")
+				} else {
+					a.num = append(a.num, math.NaN())
+				}
+			case string:
+				a.text = append(a.text, v)
+			case float64:
+				a.num = append(a.num, v)
+			case int64:
+				a.num = append(a.num, float64(v))
+			case bool:
+				a.num = append(a.num, truth(v))
+			case []float64:
+				a.dims[1] = len(v)
+				a.num = append(a.num, v...)
+			default:
+				require.Fail(t, fmt.Sprintf("no value for column %q", in.Column))
+			}
+		}
+		made[in.Column] = a
+	}
+	return made
+}
+
+func set(c *model.Cell, v any) {
+	switch v := v.(type) {
+	case nil:
+		c.SetNull()
+	case string:
+		c.SetText(v)
+	case float64:
+		c.SetFloat(v)
+	case int64:
+		c.SetInt(v)
+	case bool:
+		c.SetBool(v)
+	case []float64:
+		c.SetDense(v)
+	}
+}
+
+// values returns the cell of a column in the form of a graph's output, or nil for a refused
+// row.
+func values(c *model.Cell) []any {
+	switch c.Kind {
+	case model.NullCell:
+		return nil
+	case model.TextCell:
+		return []any{c.Text}
+	case model.DenseCell, model.SparseCell:
+		all := make([]any, max(len(c.Values), c.Size))
+		for i := range all {
+			all[i] = 0.0
+		}
+		for i, v := range c.Values {
+			if c.Kind == model.SparseCell {
+				all[c.Indices[i]] = v
+			} else {
+				all[i] = v
+			}
+		}
+		return all
+	}
+	v, _ := c.Number()
+	return []any{v}
+}
+
+// requireSame asserts that a graph computes what the model does, within a relative
+// tolerance. For rows that the model refuses, numbers are NaN.
+func requireSame(t testing.TB, m model.Model, f *file, rows []map[string]any, tolerance float64) {
+	made := evaluate(t, f, feed(t, m, rows))
+	s, err := pipeline.NewScorer(m)
+	require.NoError(t, err)
+	row := s.NewRow()
+	require.NotEmpty(t, made)
+	for i := range rows {
+		for k, in := range m.Inputs() {
+			set(row.Input(k), rows[i][in.Column])
+		}
+		err := s.Score(row)
+		for name, a := range made {
+			d := a.dims[1]
+			if err != nil {
+				if !a.isText && a.element != typeInt64 && d > 1 {
+					require.True(t, math.IsNaN(a.num[i*d]), "row %d: %s: %v", i, name, err)
+				}
+				continue
+			}
+			column := name
+			if row.Cell(column) == nil {
+				column = name[:len(name)-2] // it replaced an input
+			}
+			require.NotNil(t, row.Cell(column), "the model adds no column %q", name)
+			want := values(row.Cell(column))
+			for j, v := range want {
+				if a.isText {
+					require.Equal(t, v, a.text[i*d+j], "row %d: %s", i, name)
+				} else if v := v.(float64); math.IsNaN(v) {
+					require.True(t, math.IsNaN(a.num[i*d+j]), "row %d: %s", i, name)
+				} else {
+					require.InDelta(t, v, a.num[i*d+j], tolerance*(1+math.Abs(v)), "row %d: %s[%d]", i, name, j)
+				}
+			}
+		}
+	}
+}

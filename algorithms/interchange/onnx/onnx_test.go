@@ -1,0 +1,253 @@
+package onnx
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/glm"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/kmeans"
+	"github.com/superstep-ml/superstep/algorithms/linear"
+	"github.com/superstep-ml/superstep/algorithms/logistic"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/prepare"
+	"github.com/superstep-ml/superstep/algorithms/svm"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// numbersReady returns stages that fill missing numbers and assemble them as features.
+func numbersReady(more ...model.Stage) []model.Stage {
+	return append([]model.Stage{
+		prepare.Imputer{Columns: []string{"age"}, Strategy: prepare.Median},
+		prepare.StandardScaler{Columns: []string{"age", "fare"}},
+		prepare.VectorAssembler{Columns: []string{"age", "fare", "deck", "alone"}},
+	}, more...)
+}
+
+// cases are models to train that together use everything that is exported.
+func cases() map[string][]model.Stage {
+	numbers := []string{"age", "fare"}
+	features := func(s ...model.Stage) []model.Stage { return numbersReady(s...) }
+	return map[string][]model.Stage{
+		"logistic-text": {
+			prepare.Imputer{Columns: numbers, Strategy: prepare.Mean},
+			prepare.StandardScaler{Columns: numbers},
+			prepare.Imputer{Columns: []string{"sex"}, Strategy: prepare.Mode},
+			prepare.StringIndexer{Columns: []string{"sex"}, Outputs: []string{"number"}, Unknown: prepare.Keep},
+			prepare.OneHotEncoder{Columns: []string{"sex", "deck", "number"}, Outputs: []string{"is_sex", "is_deck", "is_number"}, Unknown: prepare.Zeros, DropLast: true},
+			prepare.VectorAssembler{Columns: []string{"age", "fare", "is_sex", "is_deck", "is_number", "alone"}, Form: prepare.Dense},
+			logistic.Params{VectorCol: "features", LabelCol: "class", L2: 0.01},
+		},
+		"logistic-bool":    features(logistic.Params{VectorCol: "features", LabelCol: "lived", L2: 0.01, Threshold: 0.4}),
+		"logistic-two":     {logistic.Params{FeatureCols: []string{"fare", "deck"}, LabelCol: "lived", L2: 0.01, Family: logistic.Multinomial}},
+		"logistic-int":     features(logistic.Params{VectorCol: "features", LabelCol: "rank", L2: 0.01}),
+		"logistic-float":   {logistic.Params{FeatureCols: []string{"fare", "deck"}, LabelCol: "degree", L2: 0.01}},
+		"logistic-offset":  {logistic.Params{FeatureCols: []string{"fare", "deck"}, LabelCol: "lived", L2: 0.01, OffsetCol: "degree"}},
+		"linear":           features(linear.Params{VectorCol: "features", LabelCol: "price"}),
+		"linear-offset":    {linear.Params{FeatureCols: []string{"fare", "alone", "deck"}, LabelCol: "price", OffsetCol: "degree"}},
+		"kmeans":           features(kmeans.Params{VectorCol: "features", K: 4}),
+		"kmeans-cosine":    features(kmeans.Params{VectorCol: "features", K: 3, Distance: kmeans.Cosine, PredictionCol: "group", DistanceCol: "far"}),
+		"standard-scaler":  {prepare.StandardScaler{Columns: numbers}},
+		"min-max-scaler":   {prepare.MinMaxScaler{Columns: numbers, Min: -1, Max: 2, Clip: true}},
+		"max-abs-scaler":   {prepare.MaxAbsScaler{Columns: numbers, Outputs: []string{"a", "b"}}},
+		"robust-scaler":    features(prepare.RobustScaler{Columns: []string{"features"}}),
+		"imputer":          {prepare.Imputer{Columns: []string{"age", "sex", "alone", "deck"}, Strategy: prepare.Constant, Values: []string{"30", "unknown", "true", "7"}}},
+		"indexer-keep":     {prepare.StringIndexer{Columns: []string{"sex", "deck", "alone", "fare"}, Unknown: prepare.Keep}},
+		"indexer-refuse":   {prepare.StringIndexer{Columns: []string{"deck"}}, prepare.MaxAbsScaler{Columns: []string{"deck"}}},
+		"one-hot-shares":   {prepare.OneHotEncoder{Columns: []string{"sex", "deck"}, Unknown: prepare.Shares, DropLast: true}, prepare.VectorAssembler{Columns: []string{"sex", "deck"}, Form: prepare.Dense}},
+		"one-hot-missing":  {prepare.Imputer{Columns: []string{"sex"}, Strategy: prepare.Mode}, prepare.OneHotEncoder{Columns: []string{"sex"}, Unknown: prepare.Shares, RefuseMissing: true}},
+		"one-hot-keep":     {prepare.OneHotEncoder{Columns: []string{"sex", "alone"}, Unknown: prepare.Keep}},
+		"one-hot-refuse":   {prepare.Imputer{Columns: []string{"sex"}, Strategy: prepare.Mode}, prepare.OneHotEncoder{Columns: []string{"sex"}}, prepare.VectorAssembler{Columns: []string{"sex", "fare"}, Form: prepare.Dense}},
+		"bucketizer":       {prepare.Bucketizer{Columns: []string{"age", "fare"}, Bounds: [][]float64{{10, 20, 40}}, Unknown: prepare.Keep}},
+		"quantiles":        {prepare.QuantileDiscretizer{Columns: []string{"fare"}, Outputs: []string{"fares"}, Buckets: 4}},
+		"normalizer-l1":    features(prepare.Normalizer{Columns: []string{"features"}, Norm: prepare.L1}),
+		"normalizer-l2":    features(prepare.Normalizer{Columns: []string{"features"}}),
+		"normalizer-max":   features(prepare.Normalizer{Columns: []string{"features"}, Norm: prepare.Max}),
+		"pca":              features(prepare.PCA{Columns: []string{"features"}, K: 3, Whiten: true}),
+		"polynomial":       features(prepare.PolynomialFeatures{Columns: []string{"features"}, Output: "products", Degree: 3, Bias: true}),
+		"polynomial-cross": features(prepare.PolynomialFeatures{Columns: []string{"features"}, Output: "products", Degree: 3, InteractionOnly: true}),
+	}
+}
+
+func names() []string {
+	var all []string
+	for name := range cases() {
+		all = append(all, name)
+	}
+	sort.Strings(all)
+	return all
+}
+
+// applied returns rows to apply models to, with values that training did not have.
+func applied() []map[string]any {
+	var rows []map[string]any
+	for _, p := range trial.Passengers(12) {
+		rows = append(rows, p.Cells())
+	}
+	odd := trial.Passengers(13)[12].Cells()
+	odd["sex"], odd["deck"], odd["fare"] = "other", int64(99), 1e6
+	edge := trial.Passengers(1)[0].Cells()
+	edge["age"], edge["fare"] = 20.0, 40.0 // bounds of buckets
+	return append(rows, odd, edge)
+}
+
+// trained returns the model of each case.
+func trained(t *testing.T) map[string]model.Model {
+	all := lone(t)
+	for _, name := range names() {
+		all[name] = train(t, cases()[name]...)
+	}
+	return all
+}
+
+// lone returns models outside pipelines.
+func lone(t *testing.T) map[string]model.Model {
+	all := map[string]model.Model{}
+	two := svm.LinearSVC{FeatureCols: []string{"fare", "alone"}, LabelCol: "lived", L2: 0.1}
+	three := svm.LinearSVC{FeatureCols: []string{"fare", "alone"}, LabelCol: "class", L2: 0.01, Squared: true}
+	price := svm.LinearSVR{FeatureCols: []string{"fare", "alone"}, LabelCol: "price", L2: 0.1}
+	links := map[string]glm.Params{
+		"glm-identity": {LabelCol: "price"},
+		"glm-log":      {LabelCol: "fare", Family: glm.Poisson, OffsetCol: "degree"},
+		"glm-logit":    {LabelCol: "lived", Family: glm.Binomial},
+		"glm-inverse":  {LabelCol: "fare", Family: glm.Gamma, Link: glm.Inverse},
+	}
+	r := trial.Run(t, func(b *engine.Builder) {
+		rows := operators.FromSlice(b, trial.Passengers(120))
+		engine.Collect(two.Fit(rows), "two")
+		engine.Collect(three.Fit(rows), "three")
+		engine.Collect(price.Fit(rows), "price")
+		for _, name := range slices.Sorted(maps.Keys(links)) {
+			p := links[name]
+			p.FeatureCols = []string{"deck", "alone"}
+			engine.Collect(p.Fit(rows), name)
+		}
+	})
+	var err error
+	for name := range links {
+		all[name], err = glm.ModelOf(r, name)
+		require.NoError(t, err)
+	}
+	all["svc-two"], err = svm.SVCModelOf(r, "two")
+	require.NoError(t, err)
+	all["svc-three"], err = svm.SVCModelOf(r, "three")
+	require.NoError(t, err)
+	all["svr"], err = svm.SVRModelOf(r, "price")
+	require.NoError(t, err)
+	return all
+}
+
+// Each graph computes what its model does. It is read back as the same file.
+func TestExport(t *testing.T) {
+	for name, m := range trained(t) {
+		t.Run(name, func(t *testing.T) {
+			data, err := Export(m)
+			require.NoError(t, err)
+			again, err := Export(m)
+			require.NoError(t, err)
+			require.Equal(t, data, again)
+			f, err := decodeFile(data)
+			require.NoError(t, err)
+			require.Equal(t, data, f.encode())
+			requireSame(t, m, f, applied(), 1e-12)
+
+			back, err := Import(data)
+			require.NoError(t, err)
+			want, err := m.Encode()
+			require.NoError(t, err)
+			got, err := back.Encode()
+			require.NoError(t, err)
+			require.Equal(t, string(want), string(got))
+			fixture(t, name, m, data)
+			requireSingle(t, name, m)
+		})
+	}
+}
+
+// requireSingle asserts that the same holds in float32, within its rounding, and that the
+// model read back is written again as the same file.
+func requireSingle(t *testing.T, name string, m model.Model) {
+	data, err := ExportSingle(m)
+	if name == "indexer-keep" {
+		require.ErrorContains(t, err, "is no number of float32", "fares as categories")
+		return
+	}
+	require.NoError(t, err)
+	f, err := decodeFile(data)
+	require.NoError(t, err)
+	requireSame(t, m, f, applied(), 1e-5)
+	back, err := Import(data)
+	require.NoError(t, err)
+	again, err := ExportSingle(back)
+	require.NoError(t, err)
+	require.Equal(t, data, again)
+}
+
+// fixture compares a file with the one in testdata on which onnxruntime was run; see
+// check.py.
+func fixture(t *testing.T, name string, m model.Model, data []byte) {
+	kept := map[string]bool{"logistic-text": true, "linear": true, "kmeans": true, "pca": true}
+	path := filepath.Join("testdata", name+".onnx")
+	if *rewrite {
+		writeRun(t, name, m)
+	}
+	if !kept[name] {
+		return
+	}
+	if *rewrite {
+		require.NoError(t, os.WriteFile(path, data, 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.True(t, string(want) == string(data), "%s differs from what is written now: run check.py on what -rewrite writes", path)
+}
+
+// run is the input of check.py: a file, inputs, and the outputs of the model here.
+type run struct {
+	Single  bool             `json:"single"`
+	File    []byte           `json:"file"`
+	Rows    []map[string]any `json:"rows"`
+	Inputs  []model.Input    `json:"inputs"`
+	Outputs map[string][]any `json:"outputs"`
+}
+
+// writeRun writes runs to the directory that RUNS names. They are not committed.
+func writeRun(t *testing.T, name string, m model.Model) {
+	dir := os.Getenv("RUNS")
+	if dir == "" {
+		return
+	}
+	for suffix, write := range map[string]func(model.Model) ([]byte, error){"": Export, "-single": ExportSingle} {
+		data, err := write(m)
+		if err != nil {
+			continue
+		}
+		f, err := decodeFile(data)
+		require.NoError(t, err)
+		r := run{Single: suffix != "", File: data, Rows: applied(), Inputs: m.Inputs(), Outputs: map[string][]any{}}
+		for out, a := range evaluate(t, f, feed(t, m, r.Rows)) {
+			for i := range a.size() {
+				switch {
+				case a.isText:
+					r.Outputs[out] = append(r.Outputs[out], a.text[i])
+				case math.IsNaN(a.num[i]):
+					r.Outputs[out] = append(r.Outputs[out], nil)
+				default:
+					r.Outputs[out] = append(r.Outputs[out], a.num[i])
+				}
+			}
+		}
+		text, err := json.Marshal(r)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name+suffix+".json"), text, 0o644))
+	}
+}

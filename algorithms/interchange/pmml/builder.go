@@ -1,0 +1,212 @@
+package pmml
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+)
+
+// maxFields bounds the fields of a file, as each component of a vector is one.
+const maxFields = 1 << 20
+
+// builder makes the document of a model, stage by stage. It keeps the first error.
+type builder struct {
+	data    []element // DataFields
+	target  []element // DataFields of predictions
+	derived []element
+	models  []element
+	active  []string // names of the data fields that are read
+	taken   map[string]bool
+	columns map[string]*column
+	refs    []string // members of the payload whose numbers are in the model's element
+	err     error
+}
+
+// column is a column of the rows, or one that a stage made. It has a field for each
+// component.
+type column struct {
+	name, kind string
+	fields     []string
+	text       bool
+}
+
+func newBuilder() *builder {
+	return &builder{taken: map[string]bool{}, columns: map[string]*column{}}
+}
+
+func (b *builder) fail(format string, a ...any) {
+	if b.err == nil {
+		b.err = fmt.Errorf(format, a...)
+	}
+}
+
+// name returns a name that no field has yet.
+func (b *builder) name(want string) string {
+	if len(b.taken) >= maxFields {
+		b.fail("each component of a vector is a field, and a file has at most %d", maxFields)
+	}
+	name := want
+	for i := 2; b.taken[name]; i++ {
+		name = want + "_" + strconv.Itoa(i)
+	}
+	b.taken[name] = true
+	return name
+}
+
+func isVector(kind string) bool {
+	return strings.HasPrefix(kind, "vector") || strings.HasPrefix(kind, "sparse")
+}
+
+// sizeOf returns the number of components of a column, or 0 where its type does not have it.
+func sizeOf(kind string) int {
+	if !isVector(kind) {
+		return 1
+	}
+	_, size, _ := strings.Cut(strings.TrimSuffix(kind, "]"), "[")
+	n, _ := strconv.Atoi(size)
+	return n
+}
+
+// input declares a column of the rows. Its fields are added when a stage reads it.
+func (b *builder) input(in model.Input) {
+	c := &column{name: in.Column, kind: in.Type, text: in.Type == "utf8"}
+	if in.Type == "binary" {
+		b.fail("column %q is binary, which PMML has no type for", in.Column)
+	}
+	b.columns[in.Column] = c
+}
+
+// dataType returns the type of fields for the type of a column.
+func dataType(kind string) string {
+	switch {
+	case kind == "utf8":
+		return "string"
+	case kind == "float64" || kind == "float32" || isVector(kind):
+		return "double"
+	}
+	return "integer"
+}
+
+// find returns a column that the stage reads, with n fields. For n = 0 its type gives the
+// number.
+func (b *builder) find(name string, n int) *column {
+	c := b.columns[name]
+	if c == nil {
+		b.fail("column %q is made by no stage, or by a model: PMML does not pass its results on", name)
+		return &column{name: name, fields: make([]string, 1)}
+	}
+	if c.fields == nil { // an input, read for the first time
+		if n == 0 {
+			n = sizeOf(c.kind)
+		}
+		if n == 0 {
+			b.fail("column %q is %s: its size must be known", name, c.kind)
+		}
+		if n > maxFields {
+			b.fail("each component of a vector is a field, and a file has at most %d", maxFields)
+			n = 0
+		}
+		op := "continuous"
+		if c.text {
+			op = "categorical"
+		}
+		for j := range n {
+			field := c.name
+			if isVector(c.kind) {
+				field = fmt.Sprintf("%s[%d]", c.name, j)
+			}
+			field = b.name(field)
+			c.fields = append(c.fields, field)
+			b.active = append(b.active, field)
+			b.data = append(b.data, el("DataField", "name", field, "optype", op, "dataType", dataType(c.kind)))
+		}
+	}
+	if n != 0 && n != len(c.fields) {
+		b.fail("column %q has %d components: want %d", name, len(c.fields), n)
+		return &column{name: name, fields: make([]string, 1)}
+	}
+	return c
+}
+
+// numbers returns the fields of a column of numbers.
+func (b *builder) numbers(name string, n int) []string {
+	c := b.find(name, n)
+	if c.text {
+		b.fail("column %q is text: want numbers", name)
+	}
+	return c.fields
+}
+
+// join concatenates the fields of columns.
+func (b *builder) join(names []string, widths []int) []string {
+	var all []string
+	for i, name := range names {
+		if widths[i] == 0 {
+			b.fail("column %q has no components", name)
+		}
+		all = append(all, b.numbers(name, widths[i])...)
+		if len(all) > maxFields {
+			b.fail("each component of a vector is a field, and a file has at most %d", maxFields)
+		}
+		if b.err != nil {
+			return nil
+		}
+	}
+	return all
+}
+
+// derive adds a derived field and returns its name.
+func (b *builder) derive(want, op, kind string, expression element) string {
+	name := b.name(want)
+	b.derived = append(b.derived, el("DerivedField", "name", name, "optype", op, "dataType", kind).with(expression))
+	return name
+}
+
+// deriveNumber is derive for a number.
+func (b *builder) deriveNumber(want string, expression element) string {
+	return b.derive(want, "continuous", "double", expression)
+}
+
+// output makes fields the column of a name for the following stages.
+func (b *builder) output(name, kind string, fields ...string) {
+	b.columns[name] = &column{name: name, kind: kind, fields: fields, text: kind == "utf8"}
+}
+
+// componentName names component j of n of a column.
+func componentName(column string, j int, vector bool) string {
+	if !vector {
+		return column
+	}
+	return fmt.Sprintf("%s[%d]", column, j)
+}
+
+func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+func fieldRef(name string) element { return el("FieldRef", "field", name) }
+
+// constant returns a number as an expression.
+func (b *builder) constant(v float64) element {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		b.fail("PMML has no constant %v", v)
+	}
+	e := el("Constant", "dataType", "double")
+	e.text = number(v)
+	return e
+}
+
+func apply(function string, arguments ...element) element {
+	return el("Apply", "function", function).with(arguments...)
+}
+
+// sum adds terms as a balanced tree, to bound the depth. The sum is missing where a term is,
+// unlike PMML's function "sum".
+func sum(terms []element) element {
+	if len(terms) == 1 {
+		return terms[0]
+	}
+	half := len(terms) / 2
+	return apply("+", sum(terms[:half]), sum(terms[half:]))
+}

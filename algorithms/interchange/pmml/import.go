@@ -1,0 +1,284 @@
+package pmml
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/superstep-ml/superstep/algorithms/glm"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/pipeline"
+	"github.com/superstep-ml/superstep/algorithms/svm"
+)
+
+// Import reads what Export wrote: a model, or a *pipeline.Model, with the same file. The
+// numbers of regressions and clusters are read from their elements. A file of another
+// producer and a damaged file are errors. So is a document that differs from what Export
+// makes of its content.
+func Import(data []byte) (model.Model, error) {
+	m, err := read(data)
+	if err != nil {
+		return nil, fmt.Errorf("pmml: %w", err)
+	}
+	return m, nil
+}
+
+func read(data []byte) (model.Model, error) {
+	root, err := parse(data)
+	if err != nil {
+		return nil, err
+	}
+	about, err := manifestOf(root)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{root: root}
+	m, err := r.model(about, 0)
+	if err != nil {
+		return nil, err
+	}
+	want, err := build(m)
+	if err != nil {
+		return nil, fmt.Errorf("the document is damaged: %w", err)
+	}
+	if what := difference(root, want); what != "" {
+		return nil, fmt.Errorf("the document differs from what Export makes of its model: %s", what)
+	}
+	return m, nil
+}
+
+// manifestOf returns the content of the extension. A document that this package did not
+// write is an error.
+func manifestOf(root *element) (about manifest, err error) {
+	header := root.child("Header")
+	if header == nil {
+		return about, errors.New("there is no <Header>")
+	}
+	application := header.child("Application")
+	if application == nil || application.attr("name") != producer {
+		return about, errors.New("the application is another one: only what this package wrote is read")
+	}
+	if v := application.attr("version"); v != formatVersion {
+		return about, fmt.Errorf("the document is of version %q: this program reads version %s", v, formatVersion)
+	}
+	extension := header.child("Extension")
+	if extension == nil || extension.attr("name") != extensionName {
+		return about, fmt.Errorf("there is no <Extension> %q", extensionName)
+	}
+	d := json.NewDecoder(strings.NewReader(extension.attr("value")))
+	d.UseNumber()
+	d.DisallowUnknownFields()
+	if err := d.Decode(&about); err != nil {
+		return about, fmt.Errorf("extension %q: %w", extensionName, err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return about, fmt.Errorf("extension %q: there is something behind the object", extensionName)
+	}
+	return about, nil
+}
+
+// maxPipelines bounds the nesting of pipelines.
+const maxPipelines = 8
+
+// reader makes models from a document. Only one stage may use the numbers of the model's
+// element, so that a short extension cannot ask for many copies.
+type reader struct {
+	root *element
+	used bool
+}
+
+func (r *reader) use() error {
+	if r.used {
+		return errors.New("the numbers of the model's element are those of another stage")
+	}
+	r.used = true
+	return nil
+}
+
+func (r *reader) model(about manifest, depth int) (model.Model, error) {
+	if depth > maxPipelines {
+		return nil, fmt.Errorf("pipelines are more than %d deep within each other", maxPipelines)
+	}
+	if about.Kind == pipeline.Kind {
+		var stages []model.Model
+		for i, s := range about.Stages {
+			one, err := r.model(s, depth+1)
+			if err != nil {
+				return nil, fmt.Errorf("stage %d: %w", i, err)
+			}
+			stages = append(stages, one)
+		}
+		return pipeline.NewModel(stages...)
+	}
+	if about.Version < 1 {
+		return nil, fmt.Errorf("model of kind %q: the version is %d", about.Kind, about.Version)
+	}
+	if err := r.fill(about.Payload); err != nil {
+		return nil, fmt.Errorf("model of kind %q: %w", about.Kind, err)
+	}
+	text, err := model.Encode(about.Kind, about.Version, about.Inputs, about.Summary, about.Payload)
+	if err != nil {
+		return nil, fmt.Errorf("model of kind %q: %w", about.Kind, err)
+	}
+	return decodeAny(about.Kind, text)
+}
+
+// decodeAny reads the file of a model that is not a pipeline.
+func decodeAny(kind string, text []byte) (model.Model, error) {
+	var m model.Model
+	var err error
+	switch kind {
+	case (*glm.Model).Kind(nil):
+		m, err = glm.Decode(text)
+	case (*svm.SVCModel).Kind(nil):
+		m, err = svm.DecodeSVC(text)
+	case (*svm.SVRModel).Kind(nil):
+		m, err = svm.DecodeSVR(text)
+	default:
+		m, err = pipeline.DecodeAny(text)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// fill puts the numbers of the model's element into a payload where ofModel stands for them.
+func (r *reader) fill(payload map[string]any) error {
+	if payload["centers"] == ofModel {
+		if err := r.use(); err != nil {
+			return err
+		}
+		centers, err := r.centers()
+		if err != nil {
+			return err
+		}
+		payload["centers"] = centers
+	}
+	if payload["coefficients"] != ofModel || payload["intercepts"] != ofModel {
+		return nil
+	}
+	if err := r.use(); err != nil {
+		return err
+	}
+	offset, _ := payload["offset_column"].(string)
+	coefficients, intercepts, err := r.regression(offset != "")
+	payload["coefficients"], payload["intercepts"] = coefficients, intercepts
+	return err
+}
+
+// regression returns the coefficients of the tables. With an offset, the last coefficient of
+// the first table belongs to the offset.
+func (r *reader) regression(offset bool) (coefficients [][]float64, intercepts []float64, err error) {
+	if e := r.root.child("GeneralRegressionModel"); e != nil {
+		return r.general(e)
+	}
+	e := r.root.child("RegressionModel")
+	if e == nil {
+		return nil, nil, errors.New("there is no <RegressionModel>")
+	}
+	tables := e.all("RegressionTable")
+	if len(tables) == 2 && len(tables[1].children) == 0 { // two classes share one margin
+		tables = tables[:1]
+	}
+	for a, t := range tables {
+		row := []float64{}
+		for _, p := range t.all("NumericPredictor") {
+			v, err := parseNumber(p.attr("coefficient"))
+			if err != nil {
+				return nil, nil, fmt.Errorf("the coefficient of %q: %w", p.attr("name"), err)
+			}
+			row = append(row, v)
+		}
+		if a == 0 && offset {
+			if len(row) == 0 {
+				return nil, nil, errors.New("there is no coefficient of the offset")
+			}
+			row = row[:len(row)-1]
+		}
+		c, err := parseNumber(t.attr("intercept"))
+		if err != nil {
+			return nil, nil, fmt.Errorf("intercept %d: %w", a, err)
+		}
+		coefficients, intercepts = append(coefficients, row), append(intercepts, c)
+	}
+	return coefficients, intercepts, nil
+}
+
+// general returns the parameters of a generalised linear model: the intercept is the first.
+func (r *reader) general(e *element) (coefficients [][]float64, intercepts []float64, err error) {
+	matrix := e.child("ParamMatrix")
+	if matrix == nil {
+		return nil, nil, errors.New("there is no <ParamMatrix>")
+	}
+	row := []float64{}
+	for _, c := range matrix.all("PCell") {
+		v, err := parseNumber(c.attr("beta"))
+		if err != nil {
+			return nil, nil, fmt.Errorf("the parameter %q: %w", c.attr("parameterName"), err)
+		}
+		row = append(row, v)
+	}
+	if len(row) == 0 {
+		return nil, nil, errors.New("there is no parameter of the intercept")
+	}
+	return [][]float64{row[1:]}, row[:1], nil
+}
+
+// centers returns the components of the clusters' arrays.
+func (r *reader) centers() ([][]float64, error) {
+	e := r.root.child("ClusteringModel")
+	if e == nil {
+		return nil, errors.New("there is no <ClusteringModel>")
+	}
+	var centers [][]float64
+	for i, c := range e.all("Cluster") {
+		array := c.child("Array")
+		if array == nil {
+			return nil, fmt.Errorf("cluster %d has no <Array>", i)
+		}
+		row := []float64{}
+		for _, text := range strings.Fields(array.text) {
+			v, err := parseNumber(text)
+			if err != nil {
+				return nil, fmt.Errorf("cluster %d: %w", i, err)
+			}
+			row = append(row, v)
+		}
+		centers = append(centers, row)
+	}
+	return centers, nil
+}
+
+func parseNumber(text string) (float64, error) {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0, fmt.Errorf("%q is no finite number", text)
+	}
+	return v, nil
+}
+
+// difference returns where two documents first differ, or "" if they are equal.
+func difference(got, want *element) string {
+	switch {
+	case got.name != want.name:
+		return fmt.Sprintf("there is <%s> in the place of <%s>", got.name, want.name)
+	case !reflect.DeepEqual(got.attrs, want.attrs):
+		return fmt.Sprintf("the attributes of <%s %s> differ", got.name, got.attr("name"))
+	case got.text != want.text:
+		return fmt.Sprintf("the text of <%s> is %.40q", got.name, got.text)
+	case len(got.children) != len(want.children):
+		return fmt.Sprintf("<%s> has %d elements, not %d", got.name, len(got.children), len(want.children))
+	}
+	for i := range want.children {
+		if what := difference(&got.children[i], &want.children[i]); what != "" {
+			return what
+		}
+	}
+	return ""
+}

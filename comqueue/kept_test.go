@@ -1,0 +1,359 @@
+//go:build linux
+
+package comqueue_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/disk"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// slot is a source without rows that tells of its slot's memory before others have rows.
+type slot struct {
+	memory *atomic.Pointer[task.Budget]
+	looked chan struct{}
+}
+
+func (s slot) ReadShard(*engine.Context, int, engine.Output) error { return nil }
+func (s slot) Close() error                                        { return nil }
+
+func (s slot) Open(c *engine.Context) error {
+	s.memory.Store(c.Memory)
+	close(s.looked)
+	return nil
+}
+
+// watching adds a source that tells of the memory of the only slot, and returns a dataset of n
+// rows that begins behind it.
+func watching(b *engine.Builder, memory *atomic.Pointer[task.Budget], n int) *engine.Dataset {
+	s := slot{memory, make(chan struct{})}
+	schema := operators.FromSlice(b, []row{{1}}).Schema()
+	engine.Collect(b.Add(engine.Spec{Op: "Look", Schema: schema, Source: func() engine.Source { return s }}), "looked")
+	return dataset(b, n, func(i int) float64 {
+		<-s.looked
+		return float64(i)
+	})
+}
+
+// watchedFiles keeps a handle of every file for rows, as they have no names once they are mapped.
+type watchedFiles struct {
+	mu    sync.Mutex
+	files []*os.File
+}
+
+func (w *watchedFiles) fs(t *testing.T) disk.FS {
+	return rowsFS{disk.OS(), func(dir, pattern string) (disk.File, error) {
+		f, err := disk.OS().CreateTemp(dir, pattern)
+		if err != nil {
+			return nil, err
+		}
+		kept, err := os.OpenFile(f.Name(), os.O_RDWR, 0)
+		assert.NoError(t, err)
+		t.Cleanup(func() { kept.Close() })
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.files = append(w.files, kept)
+		return f, nil
+	}}
+}
+
+// all returns the files so far.
+func (w *watchedFiles) all() []*os.File {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]*os.File(nil), w.files...)
+}
+
+// TestRowsOfFilesThatAreEmitted: rows that a queue emits as they are do not lie in its files any
+// more. The files are verified no longer, and the disk may do with them what it likes.
+func TestRowsOfFilesThatAreEmitted(t *testing.T) {
+	const n = 1 << 15
+	again := comqueue.PartitionedRows("again")
+	for name, damage := range map[string]func(f *os.File) error{
+		"write": func(f *os.File) error { _, err := f.WriteAt(make([]byte, 512), 1024); return err },
+		"cut":   func(f *os.File) error { return f.Truncate(0) },
+	} {
+		for _, once := range []bool{false, true} {
+			var watched watchedFiles
+			var first []*os.File
+			got, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+				q := comqueue.New(b, "first").InitWithPartitionedData(data, dataset(b, n, func(i int) float64 { return float64(i) })).Do(func(ctx *comqueue.ComContext) error {
+					first = watched.all()
+					return nil
+				}).SetMaxIter(1)
+				schema := operators.FromSlice(b, []row{{1}}).Schema()
+				var emitted *engine.Dataset
+				if once {
+					emitted = q.CloseOnNode0(comqueue.OutputBatches(schema, func(ctx *comqueue.ComContext, emit func(engine.Batch) error) error {
+						return ctx.ForShards(func(shard int) error { return emit(data.Get(ctx, shard).Batch()) })
+					})).Exec()
+				} else {
+					emitted = q.CloseWith(comqueue.ShardOutputBatches(schema, func(ctx *comqueue.ComContext, shard int, emit func(engine.Batch) error) error {
+						return emit(data.Get(ctx, shard).Batch())
+					})).Exec()
+				}
+				return comqueue.New(b, "second").InitWithPartitionedData(again, emitted).Do(func(ctx *comqueue.ComContext) error {
+					require.NotEmpty(t, first)
+					for _, f := range first {
+						require.NoError(t, damage(f))
+					}
+					return nil
+				}).CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]row, error) {
+					sum := 0.0
+					err := ctx.ForShards(func(shard int) error {
+						for _, v := range again.Get(ctx, shard).Floats("value") {
+							sum += v
+						}
+						return nil
+					})
+					return []row{{sum}}, err
+				})).SetMaxIter(1).Exec()
+			}, engine.Parallelism(1), engine.Shards(4), engine.BatchRows(n), engine.MemoryBudget(128<<10), engine.Disk(watched.fs(t)))
+			require.NoError(t, err, name)
+			require.Equal(t, []row{{n * (n - 1) / 2}}, got, name)
+		}
+	}
+}
+
+// TestDamageComesBeforeRows: operators behind a queue see no rows if its files have changed by
+// the end of the last superstep.
+func TestDamageComesBeforeRows(t *testing.T) {
+	for _, perShard := range []bool{false, true} {
+		for _, damaged := range []bool{false, true} {
+			var seen atomic.Int64
+			_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+				rows := dataset(b, 1<<15, func(i int) float64 { return float64(i) })
+				q := comqueue.New(b, "damaged").InitWithPartitionedData(data, rows).Do(func(ctx *comqueue.ComContext) error {
+					return ctx.ForShards(func(shard int) error {
+						if f := data.Get(ctx, shard); damaged && f.OnDisk() {
+							f.Floats("value")[0]++
+						}
+						return nil
+					})
+				}).SetMaxIter(1)
+				one := func(*comqueue.ComContext, int) ([]row, error) { return make([]row, 100), nil }
+				if perShard {
+					q.CloseWith(comqueue.ShardOutput(one))
+				} else {
+					q.CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]row, error) { return one(ctx, 0) }))
+				}
+				return operators.Map(q.Exec(), func(r row) row { seen.Add(1); return r })
+			}, engine.Parallelism(1), engine.Shards(4), engine.BatchRows(10), engine.MemoryBudget(128<<10))
+			if !damaged {
+				require.NoError(t, err)
+				require.NotZero(t, seen.Load())
+				continue
+			}
+			require.ErrorContains(t, err, "is damaged")
+			require.Zero(t, seen.Load())
+		}
+	}
+}
+
+// TestDamageOfOthersIsTheCause: a function that fails for what the files of another subtask have
+// become is not the cause, the damage is. The files of all inputs count.
+func TestDamageOfOthersIsTheCause(t *testing.T) {
+	const n, shards = 1 << 16, 8
+	second := comqueue.PartitionedRows("second")
+	for _, key := range []comqueue.PartitionedData{data, second} {
+		_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+			rows := func() *engine.Dataset { return dataset(b, n, func(i int) float64 { return 1 }) }
+			return comqueue.New(b, "damaged").InitWithPartitionedData(data, rows()).InitWithPartitionedData(second, rows()).
+				Init(func(ctx *comqueue.ComContext) error {
+					gradient.Put(ctx, make([]float64, 1))
+					return nil
+				}).
+				Add(comqueue.ForEachShard(gradient, func(ctx *comqueue.ComContext, shard int, out []float64) error {
+					values := key.Get(ctx, shard).Floats("value")
+					if shard >= shards/2 && ctx.StepNo() == 2 {
+						values[0] = math.NaN()
+					}
+					for _, v := range values {
+						out[0] += v
+					}
+					return nil
+				})).
+				Add(comqueue.AllReduce(gradient)).
+				SetCompareCriterionOfNode0(func(ctx *comqueue.ComContext) (bool, error) {
+					if math.IsNaN(gradient.Get(ctx)[0]) {
+						return false, errors.New("the loss is not a number")
+					}
+					return false, nil
+				}).
+				CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(4).Exec()
+		}, engine.Parallelism(2), engine.Shards(shards), engine.MemoryBudget(128<<10))
+		require.ErrorContains(t, err, fmt.Sprintf("rows of %q, kept beyond the memory budget: the file ", key.Name()))
+		require.ErrorContains(t, err, "is damaged")
+	}
+}
+
+// TestStateThatCannotBe: what WithState says is checked, and all of the memory is given back.
+func TestStateThatCannotBe(t *testing.T) {
+	for _, state := range []int64{-1, -1 << 40, math.MinInt64, 1 << 51, 1 << 62, math.MaxInt64, math.MaxInt64 - 1} {
+		var memory atomic.Pointer[task.Budget]
+		key := comqueue.PartitionedRows("rows").WithState(func(*comqueue.ComContext, *comqueue.Frame) int64 { return state })
+		_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+			return comqueue.New(b, "state").InitWithPartitionedData(key, watching(b, &memory, 100)).Do(idle).
+				CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()
+		}, engine.Parallelism(1), engine.Shards(1), engine.MemoryBudget(256<<10))
+		require.ErrorContains(t, err, fmt.Sprintf("the function of WithState says %d bytes", state))
+		require.ErrorContains(t, err, `queue "state": `)
+		requireGivenBack(t, memory.Load())
+	}
+}
+
+func requireGivenBack(t *testing.T, memory *task.Budget) {
+	t.Helper()
+	require.Zero(t, memory.Used())
+	require.Zero(t, memory.Kept(true))
+	require.Zero(t, memory.Kept(false))
+}
+
+// TestWhatQueuesKeepIsCounted: state, blocks and rows count while a queue runs, rows in memory
+// where they could move to files apart, and are given back at its end.
+func TestWhatQueuesKeepIsCounted(t *testing.T) {
+	const n, state, block = 10_000, 30_000, 20_000 // 80 kB of rows
+	for _, test := range []struct {
+		budget int64
+		fs     disk.FS
+		kept   int64 // without rows
+		rows   bool  // in memory
+	}{
+		{1 << 20, disk.OS(), state + block, true},
+		{1 << 20, unmapped, state + block, true},
+		{64 << 10, disk.OS(), state + block, false},
+		{170_000, unmapped, 2*state + block, true}, // while others hold what more needs
+	} {
+		var memory atomic.Pointer[task.Budget]
+		key := comqueue.PartitionedRows("rows").WithState(func(*comqueue.ComContext, *comqueue.Frame) int64 { return state })
+		more := comqueue.PartitionedRows("more").WithState(func(*comqueue.ComContext, *comqueue.Frame) int64 {
+			memory.Load().Take(test.budget)
+			return state
+		})
+		two := test.kept > state+block
+		_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+			q := comqueue.New(b, "kept").InitWithPartitionedData(key, watching(b, &memory, n))
+			if two {
+				q.InitWithPartitionedData(more, dataset(b, 1, func(int) float64 { return 1 }))
+			}
+			return q.Init(func(ctx *comqueue.ComContext) error {
+				if two {
+					memory.Load().Release(test.budget)
+				}
+				_, onDisk, err := ctx.HoldBlock("a block", []int{block}, func(int, []byte) error { return nil })
+				if test.budget < 100_000 && err == nil && onDisk {
+					return nil
+				}
+				return err
+			}).Do(func(ctx *comqueue.ComContext) error {
+				m := memory.Load()
+				kept := test.kept
+				if test.budget < 100_000 {
+					kept = m.Kept(false)
+					require.GreaterOrEqual(t, kept, int64(state))
+				}
+				require.Equal(t, kept, m.Kept(false))
+				if test.rows {
+					require.GreaterOrEqual(t, m.Kept(true), kept+8*n)
+				} else {
+					require.Equal(t, kept, m.Kept(true))
+				}
+				require.GreaterOrEqual(t, m.Used(), m.Kept(true))
+				return nil
+			}).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()
+		}, engine.Parallelism(1), engine.Shards(1), engine.MemoryBudget(test.budget), engine.Disk(test.fs))
+		require.NoError(t, err, "budget %d", test.budget)
+		requireGivenBack(t, memory.Load())
+	}
+}
+
+// TestOffsetsThatDoNotFit: offsets stay in memory. If they do not fit, the rows that were moved
+// to a file go with the error.
+func TestOffsetsThatDoNotFit(t *testing.T) {
+	const n = 1 << 15
+	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	var memory atomic.Pointer[task.Budget]
+	key := comqueue.PartitionedRows("rows")
+	_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+		rows := operators.Map(watching(b, &memory, n), func(r row) named { return named{int64(r.Value), name(int64(r.Value))} })
+		return comqueue.New(b, "offsets").InitWithPartitionedData(key, rows).Do(idle).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()
+	}, engine.Parallelism(1), engine.Shards(1), engine.MemoryBudget(100<<10), engine.Allocator(mem))
+	var full *task.BudgetError
+	require.ErrorAs(t, err, &full)
+	mem.AssertSize(t, 0)
+	requireGivenBack(t, memory.Load())
+	requireUnmapped(t)
+}
+
+// TestStateOfQueuesAtOnce: rows in memory that could have gone to files do not keep the state of
+// other queues out, whichever came first.
+func TestStateOfQueuesAtOnce(t *testing.T) {
+	const n = 120_000 // 960 kB of rows
+	for _, first := range []bool{true, false} {
+		read, stated := make(chan struct{}), make(chan struct{})
+		_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+			wait := func(c chan struct{}, when bool) func(i int) float64 {
+				return func(i int) float64 {
+					if when {
+						<-c
+					}
+					return float64(i)
+				}
+			}
+			rows := comqueue.New(b, "rows").InitWithPartitionedData(data, dataset(b, n, wait(stated, !first))).Init(func(*comqueue.ComContext) error {
+				close(read)
+				<-stated
+				return nil
+			}).Do(idle).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()
+			var states sync.WaitGroup
+			states.Add(2)
+			go func() { states.Wait(); close(stated) }()
+			for i := range 2 {
+				name := fmt.Sprint("state ", i)
+				key := comqueue.PartitionedRows(name).WithState(func(*comqueue.ComContext, *comqueue.Frame) int64 { return 600 << 10 })
+				engine.Collect(comqueue.New(b, name).InitWithPartitionedData(key, dataset(b, 1, wait(read, first))).Init(func(*comqueue.ComContext) error {
+					states.Done()
+					if !first {
+						<-read
+					}
+					return nil
+				}).Do(idle).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec(), name)
+			}
+			return rows
+		}, engine.Parallelism(1), engine.Shards(1), engine.MemoryBudget(1<<20))
+		require.NoError(t, err, "rows first: %v", first)
+	}
+}
+
+// TestRefusalDoesNotWaitForQueues: advice counts inputs that are still to be read, but not those
+// that other queues make, which may take long.
+func TestRefusalDoesNotWaitForQueues(t *testing.T) {
+	second := comqueue.PartitionedRows("second")
+	_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+		long := comqueue.New(b, "long").InitWithPartitionedData(data, dataset(b, 1, func(int) float64 { return 1 })).Do(func(ctx *comqueue.ComContext) error {
+			<-ctx.Context().Done() // for ever, but for the refusal
+			return nil
+		}).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()
+		return comqueue.New(b, "refused").InitWithPartitionedData(data, dataset(b, 50_000, func(i int) float64 { return float64(i) })).
+			InitWithPartitionedData(second, operators.Map(long, func(r row) row { return r })).
+			Do(idle).CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(1).Exec()
+	}, engine.Parallelism(1), engine.Shards(4), engine.MemoryBudget(64<<10), engine.Disk(unmapped))
+	var full *task.BudgetError
+	require.ErrorAs(t, err, &full)
+	require.True(t, strings.Contains(err.Error(), `queue "refused": partitioned data "data"`), err)
+}

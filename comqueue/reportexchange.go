@@ -1,0 +1,171 @@
+package comqueue
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/internal/kernel"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// reportExchange sends the values that the subtasks of several processes report per shard to subtask 0.
+// Subtask 0 folds them up the tree over shards, as reports does within one process, so the
+// values are the same, some supersteps later. A round costs two collectives even if
+// nothing was reported. So rounds are as many supersteps apart as take about roundTime, but at
+// least one and at most maxLag: slow supersteps are shown at once, and fast ones are not slowed
+// down. Subtask 0 measures the time, and every round tells all when the next one is. The first
+// and the last superstep always have a round.
+type reportExchange struct {
+	waiting []shardReport // of this subtask, not yet sent
+	due     int           // superstep of the next round
+	last    int           // superstep of the latest round
+
+	// These belong to subtask 0.
+	since   time.Time // of the latest round
+	arrived []shardReport
+	entries []shared.Entry[float64]
+}
+
+const (
+	roundTime = 100 * time.Millisecond
+	maxLag    = 64
+)
+
+// shardReport is the value of a series at a node of the tree over shards.
+type shardReport struct {
+	Step         int
+	Name         string
+	Fold         fold
+	Level, Index int
+	Value        float64
+}
+
+// reportRound is the message of a subtask in a round.
+type reportRound struct {
+	Reports []shardReport
+	Next    int // supersteps until the next round; set by subtask 0
+}
+
+// begin starts the clock, before the superstep that the gang begins with.
+func (m *reportExchange) begin(step int) {
+	m.due, m.last, m.since = step, step-1, time.Now()
+}
+
+// post sends the reports of a superstep to subtask 0, at once or in a later round with others.
+func (b *body) post(step int, last bool) error {
+	b.reportExchange.collect(b.reports, b.subtask, step)
+	if step < b.reportExchange.due && !last {
+		return nil
+	}
+	return b.reportExchange.round(b, step)
+}
+
+// collect stores the subtask's reports of a superstep for the next round.
+func (m *reportExchange) collect(r *reports, subtask, step int) {
+	series := r.subtasks[subtask].series[step&1]
+	for i := range series {
+		s := &series[i]
+		if s.last < 0 {
+			continue
+		}
+		for _, e := range s.folder.Forest() {
+			m.waiting = append(m.waiting, shardReport{
+				Step: step, Name: s.name, Fold: s.fold, Level: e.Node.Level, Index: e.Node.Index, Value: e.Value,
+			})
+		}
+	}
+}
+
+// round exchanges the stored reports.
+func (m *reportExchange) round(b *body, step int) error {
+	mine := reportRound{Reports: m.waiting}
+	if b.subtask == 0 {
+		now := time.Now()
+		each := max(now.Sub(m.since)/time.Duration(step-m.last), 1)
+		mine.Next = int(min(max(roundTime/each, 1), maxLag))
+		m.since = now
+	}
+	all, _, err := collective.AllReduceObject(b.comm, &collective.ObjectReduction[reportRound]{
+		Name: "reports of shards", Codec: roundCodec{reports: b.subtask == 0}, Value: &mine, Merge: mergeRounds, Context: b.context.Context(),
+	})
+	if err != nil {
+		return err
+	}
+	m.waiting, m.last, m.due = m.waiting[:0], step, step+max(all.Next, 1)
+	if b.subtask == 0 {
+		m.arrived = append(m.arrived, all.Reports...)
+	}
+	return nil
+}
+
+// roundCodec encodes a reportRound: the number, and then the reports. All subtasks receive all
+// messages; a subtask that does not need the reports does not decode them.
+type roundCodec struct{ reports bool }
+
+var reportsCodec = shared.Msgpack[[]shardReport]()
+
+// Append implements shared.Codec.
+func (roundCodec) Append(dst []byte, l reportRound) ([]byte, error) {
+	dst = binary.AppendUvarint(dst, uint64(l.Next))
+	if len(l.Reports) == 0 {
+		return dst, nil
+	}
+	return reportsCodec.Append(dst, l.Reports)
+}
+
+// Decode implements shared.Codec.
+func (c roundCodec) Decode(src []byte) (l reportRound, err error) {
+	next, n := binary.Uvarint(src)
+	if n <= 0 || next > maxLag {
+		return l, fmt.Errorf("a round of reports of %d bytes does not begin with the number of supersteps to the next", len(src))
+	}
+	l.Next = int(next)
+	if src = src[n:]; c.reports && len(src) > 0 {
+		l.Reports, err = reportsCodec.Decode(src)
+	}
+	return l, err
+}
+
+func mergeRounds(left, right reportRound) reportRound {
+	return reportRound{Reports: append(left.Reports, right.Reports...), Next: max(left.Next, right.Next)}
+}
+
+// open folds the received values and passes them to report by superstep and name. It is called
+// on subtask 0.
+func (m *reportExchange) open(r *reports, report func(name string, step int, value float64)) error {
+	slices.SortFunc(m.arrived, func(a, b shardReport) int {
+		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.node().Range().Lo, b.node().Range().Lo))
+	})
+	for rest := m.arrived; len(rest) > 0; {
+		first, n := rest[0], 1
+		for n < len(rest) && rest[n].Step == first.Step && rest[n].Name == first.Name {
+			n++
+		}
+		m.entries = m.entries[:0]
+		for _, part := range rest[:n] {
+			if part.Fold != first.Fold {
+				return mixedFolds(first.Name)
+			}
+			m.entries = append(m.entries, shared.Entry[float64]{Node: part.node(), Value: part.Value})
+		}
+		value, _, err := shared.MergeForests(r.shards, m.entries, first.Fold.merge)
+		if err != nil {
+			return fmt.Errorf("report %q of superstep %d: %w", first.Name, first.Step, err)
+		}
+		if err := r.admit(first.Name, first.Fold, first.Step); err != nil {
+			return err
+		}
+		report(first.Name, first.Step, kernel.OneNaNOf(value))
+		rest = rest[n:]
+	}
+	m.arrived = m.arrived[:0]
+	r.settle(m.last)
+	return nil
+}
+
+func (r *shardReport) node() shared.Node { return shared.Node{Level: r.Level, Index: r.Index} }

@@ -1,0 +1,107 @@
+package comqueue
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// FuzzLetters decodes any bytes, for a subtask that needs reports and one that does not. What
+// it encodes again decodes to the same.
+func FuzzLetters(f *testing.F) {
+	whole, err := roundCodec{}.Append(nil, reportRound{Next: 3, Reports: []shardReport{{Step: 7, Name: "loss", Level: 1, Index: 2, Value: 0.5}}})
+	require.NoError(f, err)
+	f.Add(whole)
+	f.Add([]byte{maxLag})
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		few, fewErr := roundCodec{}.Decode(data)
+		all, err := roundCodec{reports: true}.Decode(data)
+		if err != nil {
+			return
+		}
+		require.NoError(t, fewErr)
+		require.Equal(t, reportRound{Next: all.Next}, few)
+		again, err := roundCodec{}.Append(nil, all)
+		require.NoError(t, err)
+		same, err := roundCodec{reports: true}.Decode(again)
+		require.NoError(t, err)
+		once, err := roundCodec{}.Append(nil, same)
+		require.NoError(t, err)
+		require.Equal(t, again, once)
+	})
+}
+
+// TestMailHasOneNaN: the bits of a reported NaN do not depend on where the subtasks are.
+func TestMailHasOneNaN(t *testing.T) {
+	other := math.Float64frombits(0xfff8000000000123)
+	for _, f := range []fold{foldSum, foldMax} {
+		m := &reportExchange{arrived: []shardReport{{Step: 1, Name: "loss", Fold: f, Level: 1, Index: 0, Value: other}, {Step: 1, Name: "loss", Fold: f, Level: 1, Index: 1, Value: 1}}}
+		told := 0
+		require.NoError(t, m.open(newReports(4, 1), func(_ string, _ int, value float64) {
+			told++
+			require.Equal(t, math.Float64bits(math.NaN()), math.Float64bits(value))
+		}))
+		require.Equal(t, 1, told)
+	}
+}
+
+// TestReportsAreThoseOfTheirShards: the reports of shards in a superstep are folded up the
+// tree, within a process and among several. A series without reports has no value, rather than that
+// of another superstep or 0.
+func TestReportsAreThoseOfTheirShards(t *testing.T) {
+	const shards, steps = 8, 6
+	series := map[string]fold{"loss": foldSum, "most": foldMax}
+	type value struct {
+		name string
+		step int
+		bits uint64
+	}
+	other := math.Float64frombits(0xfff8000000000123)
+	rapid.Check(t, func(t *rapid.T) {
+		subtasks := rapid.IntRange(1, shards).Draw(t, "subtasks")
+		r, m := newReports(shards, subtasks), &reportExchange{}
+		var want, told, mailed []value
+		note := func(to *[]value) func(string, int, float64) {
+			return func(name string, step int, v float64) { *to = append(*to, value{name, step, math.Float64bits(v)}) }
+		}
+		for step := 1; step <= steps; step++ {
+			for subtask := range subtasks {
+				r.begin(subtask, step)
+			}
+			for _, name := range slices.Sorted(maps.Keys(series)) {
+				var leaves []shared.Entry[float64]
+				for subtask := range subtasks {
+					for shard := r.ranges[subtask].Lo; shard < r.ranges[subtask].Hi; shard++ {
+						v := rapid.SampledFrom([]float64{-1, math.Copysign(0, -1), 1, 1e16, -1e16, other}).Draw(t, "value")
+						if rapid.IntRange(0, 4).Draw(t, "reports") == 0 {
+							require.NoError(t, r.add(subtask, name, series[name], shard, v))
+							leaves = append(leaves, shared.Entry[float64]{Node: shared.Leaf(shard), Value: v})
+						}
+					}
+				}
+				v, ok, err := shared.MergeForests(shards, leaves, series[name].merge)
+				require.NoError(t, err)
+				if ok {
+					note(&want)(name, step, kernel.OneNaNOf(v))
+				}
+			}
+			for subtask := range subtasks {
+				m.collect(r, subtask, step)
+			}
+			require.NoError(t, r.flush(step, note(&told)))
+		}
+		m.arrived = m.waiting
+		slices.Reverse(m.arrived)
+		require.NoError(t, m.open(newReports(shards, subtasks), note(&mailed)))
+		require.Equal(t, want, told)
+		require.Equal(t, want, mailed)
+	})
+}

@@ -1,0 +1,106 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// hung is a job manager that can be stopped, and the watchdog that watches it.
+type hung struct {
+	stopped  atomic.Bool
+	asked    atomic.Int32
+	text     bytes.Buffer // read once the watchdog is over, or durably blocked
+	watchdog *watchdog
+}
+
+func watchOver(t *testing.T, ask func(h *hung, ctx context.Context) error) *hung {
+	h := &hung{}
+	log := hclog.New(&hclog.LoggerOptions{Output: &h.text, DisableTime: true})
+	h.watchdog = newWatchdog(t.Context(), log, func(ctx context.Context) error {
+		h.asked.Add(1)
+		return ask(h, ctx)
+	})
+	return h
+}
+
+func answers(h *hung, ctx context.Context) error {
+	if h.stopped.Load() {
+		<-ctx.Done()
+		return wire.Error(codes.DeadlineExceeded, "%v", ctx.Err())
+	}
+	return nil
+}
+
+// lines returns the lines logged so far.
+func (h *hung) lines() []string {
+	synctest.Wait()
+	return strings.Split(strings.TrimSpace(h.text.String()), "\n")
+}
+
+// TestVigil: a silent job manager gets a request. If it does not answer, this is logged once,
+// within seconds, and once more when it answers.
+func TestVigil(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := watchOver(t, answers)
+		for range 20 { // it sends much
+			time.Sleep(900 * time.Millisecond)
+			h.watchdog.observe()
+		}
+		require.Zero(t, h.asked.Load())
+		time.Sleep(time.Minute) // and then nothing
+		require.NotZero(t, h.asked.Load())
+		require.Equal(t, []string{""}, h.lines())
+
+		h.stopped.Store(true)
+		time.Sleep(9 * time.Second)
+		require.Equal(t, []string{"[WARN]  the job manager has not answered for 3s; it may be stopped or overloaded, waiting for it"}, h.lines())
+		time.Sleep(time.Minute)
+		require.Len(t, h.lines(), 1)
+		h.stopped.Store(false)
+		time.Sleep(5 * time.Second)
+		require.Len(t, h.lines(), 2)
+		require.Contains(t, h.lines()[1], "[INFO]  the job manager answers again: after=1m")
+		h.stopped.Store(true)
+		time.Sleep(9 * time.Second)
+		h.watchdog.observe() // an event counts as an answer
+		time.Sleep(2 * time.Second)
+		require.Len(t, h.lines(), 4)
+		require.Zero(t, h.watchdog.suspended())
+		h.watchdog.end()
+	})
+}
+
+// TestVigilOfOneThatStoodStill: where this process itself did not run, or was refused,
+// the job manager is not blamed.
+func TestVigilOfOneThatStoodStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := watchOver(t, func(h *hung, ctx context.Context) error {
+			if h.stopped.Load() {
+				time.Sleep(40 * time.Second) // past the deadline
+				return wire.Error(codes.DeadlineExceeded, "%v", ctx.Err())
+			}
+			return wire.Error(codes.ResourceExhausted, "not now")
+		})
+		time.Sleep(time.Minute)
+		require.NotZero(t, h.asked.Load())
+		h.stopped.Store(true)
+		time.Sleep(42 * time.Second)
+		require.Greater(t, h.watchdog.suspended(), 35*time.Second)
+		h.stopped.Store(false)
+		time.Sleep(45 * time.Second)
+		require.Equal(t, []string{""}, h.lines())
+		require.Zero(t, h.watchdog.suspended())
+		h.watchdog.end()
+	})
+}
