@@ -2,17 +2,20 @@ package fm
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/nonconvex"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// opened returns an evaluator of n random rows of d features in one shard.
-func opened(p Params, n, d int, sparse bool) *evaluator {
+// opened returns the loss over n random rows of d features in one shard, as the optimiser has it.
+func opened(p Params, n, d int, sparse bool) (*loss, *rows.Block, optim.Evaluator) {
 	r := shared.NewRandom(p.Seed, "rows", 0, 0)
 	b := &rows.Block{N: n, D: d}
 	f := &rows.Facts{Declared: d, Rows: int64(n), Classes: []string{"0", "1"}}
@@ -37,9 +40,8 @@ func opened(p Params, n, d int, sparse bool) *evaluator {
 	if sparse {
 		b.Dense = nil
 	}
-	e := newEvaluator(p.withDefaults(1), f)
-	e.blocks = []*rows.Block{b}
-	return e
+	l := newLoss(p.withDefaults(1), f)
+	return l, b, nonconvex.Over(l, p.Task, f, 0, []*rows.Block{b})
 }
 
 // The gradient is that of finite differences, with and without penalties and intercept.
@@ -51,8 +53,8 @@ func TestGradient(t *testing.T) {
 		{Seed: 4, Factors: 1, InitialSpread: 1, NoIntercept: true, Task: Classification},
 	} {
 		for _, sparse := range []bool{false, true} {
-			e := opened(p, 7, 4, sparse)
-			n := len(e.first)
+			_, _, e := opened(p, 7, 4, sparse)
+			n := e.Dim
 			r := shared.NewRandom(9, "point", 0, 0)
 			v := make([]float64, n)
 			for i := range v {
@@ -63,11 +65,11 @@ func TestGradient(t *testing.T) {
 			}
 			value := func() float64 {
 				out := make([]float64, 1+n)
-				require.NoError(t, e.evaluate(0, v, out))
+				require.NoError(t, e.Evaluate(0, v, out))
 				return out[0]
 			}
 			got := make([]float64, 1+n)
-			require.NoError(t, e.evaluate(0, v, got))
+			require.NoError(t, e.Evaluate(0, v, got))
 			for i := range v {
 				if i == 0 && p.NoIntercept {
 					require.Zero(t, got[1])
@@ -84,43 +86,42 @@ func TestGradient(t *testing.T) {
 			}
 			// All rows one by one are all rows.
 			sampled := make([]float64, 2+n)
-			require.NoError(t, e.evaluateRows(0, []int32{6, 0, 1, 2, 3, 4, 5}, v, sampled))
+			require.NoError(t, e.Minibatch.Evaluate(0, []int32{6, 0, 1, 2, 3, 4, 5}, v, sampled))
 			require.InDeltaSlice(t, got, sampled[:1+n], 1e-12)
-			require.InDelta(t, e.facts.Weight, sampled[1+n], 1e-12)
-			require.Equal(t, 7, e.count(0))
+			require.InDelta(t, e.Weight, sampled[1+n], 1e-12)
+			require.Equal(t, 7, e.Minibatch.Rows(0))
 		}
 	}
 }
 
 // The margin in linear time is that of the sum over pairs.
 func TestMargin(t *testing.T) {
-	e := opened(Params{Seed: 5, Factors: 3, InitialSpread: 1}, 5, 6, false)
-	v := make([]float64, len(e.first))
+	l, b, _ := opened(Params{Seed: 5, Factors: 3, InitialSpread: 1}, 5, 6, false)
+	v := slices.Clone(l.first)
 	for i := range v[:7] {
-		v[i] = float64(i) - 2.5
+		v[i] += float64(i) - 2.5
 	}
-	e.move(v)
-	b := e.blocks[0]
+	l.Move(v)
 	for i := range b.N {
 		x := b.Dense[i*6 : (i+1)*6]
-		want := e.machine.parameters[0] + kernel.Dot(e.machine.parameters[1:7], x)
+		want := l.machine.parameters[0] + kernel.Dot(l.machine.parameters[1:7], x)
 		for a := range 6 {
 			for c := range a {
-				want += kernel.Dot(e.machine.parameters[7+a*3:10+a*3], e.machine.parameters[7+c*3:10+c*3]) * x[a] * x[c]
+				want += kernel.Dot(l.machine.parameters[7+a*3:10+a*3], l.machine.parameters[7+c*3:10+c*3]) * x[a] * x[c]
 			}
 		}
-		require.InDelta(t, want, e.machine.margin(nil, x, e.sums), 1e-12)
+		require.InDelta(t, want, l.machine.margin(nil, x, l.sums), 1e-12)
 	}
 }
 
 func BenchmarkEvaluate(b *testing.B) {
-	e := opened(Params{Seed: 6, Factors: 8}, 10000, 30, true)
-	v, out := make([]float64, len(e.first)), make([]float64, 1+len(e.first))
+	_, block, e := opened(Params{Seed: 6, Factors: 8}, 10000, 30, true)
+	v, out := make([]float64, e.Dim), make([]float64, 1+e.Dim)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := e.evaluate(0, v, out); err != nil {
+		if err := e.Evaluate(0, v, out); err != nil {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(e.blocks[0].Sparse.Val)*8), "ns/entry·factor")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(block.Sparse.Val)*8), "ns/entry·factor")
 }

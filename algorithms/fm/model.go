@@ -1,16 +1,14 @@
 package fm
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"math"
-	"sort"
 	"sync"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/optim"
-	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
@@ -26,23 +24,24 @@ type Classes = signature.Classes
 type Model struct {
 	// Task is what the machine predicts, and Classes are those of a classification, in
 	// ascending order.
-	Task    Task
-	Classes Classes
+	Task    Task    `json:"-"`
+	Classes Classes `json:"-"`
 	// Dim is the number of features. Columns are, where they are not nil, the features that
 	// occurred in training, in ascending order, which weights and factors are of; the others
 	// count as 0.
-	Dim     int
-	Columns []int32
+	Dim     int     `json:"dim"`
+	Columns []int32 `json:"columns,omitempty"`
 	// Intercept, Linear and Factors are the parameters: the weight of each feature and its
 	// factors.
-	Intercept float64
-	Linear    []float64
-	Factors   [][]float64
+	Intercept float64     `json:"intercept"`
+	Linear    []float64   `json:"linear"`
+	Factors   [][]float64 `json:"factors"`
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and "probability".
-	PredictionCol, ProbabilityCol string
+	PredictionCol  string `json:"prediction_column,omitempty"`
+	ProbabilityCol string `json:"probability_column,omitempty"`
 	// Summary tells about the training.
-	Summary Summary
+	Summary Summary `json:"-"`
 
 	columns  signature.Inputs
 	override signature.Override // of Predict
@@ -52,21 +51,7 @@ type Model struct {
 }
 
 // Summary tells about a training.
-type Summary struct {
-	Rows   int64   `json:"rows"`
-	Weight float64 `json:"weight"`
-	Method string  `json:"method"`
-	// Loss is the mean weighted loss with the penalty, and GradientNorm the largest component
-	// of its gradient.
-	Loss         float64 `json:"loss"`
-	GradientNorm float64 `json:"gradient_norm"`
-	Iterations   int     `json:"iterations"`
-	// Reads is how often the rows were read.
-	Reads     float64           `json:"reads"`
-	Converged bool              `json:"converged"`
-	Reason    optim.Reason      `json:"reason"`
-	Record    []optim.Iteration `json:"record"`
-}
+type Summary = optim.Summary
 
 var _ model.Binder = (*Model)(nil)
 
@@ -115,12 +100,7 @@ func (m *Model) compactMargin(x signature.Point, s []float64) float64 {
 	clear(s)
 	margin := m.Intercept
 	for q, v := range x.Values {
-		j := q
-		if x.Indices != nil {
-			j = int(x.Indices[q])
-		}
-		at := sort.Search(len(m.Columns), func(i int) bool { return int(m.Columns[i]) >= j })
-		if v != 0 && at < len(m.Columns) && int(m.Columns[at]) == j {
+		if at := x.Place(q, m.Columns); v != 0 && at >= 0 {
 			margin += m.machine.addEntry(at, v, s)
 		}
 	}
@@ -188,72 +168,39 @@ func (m *Model) probabilities(margin float64, dst []float64) bool {
 const version = 1
 
 type payload struct {
-	Task           Task        `json:"task"`
-	Classes                    // label_type, classes
-	Dim            int         `json:"dim"`
-	Columns        []int32     `json:"columns,omitempty"`
-	Intercept      float64     `json:"intercept"`
-	Linear         []float64   `json:"linear"`
-	Factors        [][]float64 `json:"factors"`
-	PredictionCol  string      `json:"prediction_column,omitempty"`
-	ProbabilityCol string      `json:"probability_column,omitempty"`
+	Task    Task `json:"task"`
+	Classes      // label_type, classes
+	*Model
 }
 
 // Encode returns the model's file, the same bytes for the same model. A model that does
 // not hold together is an error.
 func (m *Model) Encode() ([]byte, error) {
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("model: %w", err)
-	}
-	return model.Encode(Kind, version, m.columns, m.Summary, payload{
-		m.Task, m.Classes, m.Dim, m.Columns, m.Intercept, m.Linear, m.Factors, m.PredictionCol, m.ProbabilityCol,
-	})
+	return model.EncodeWhole(m.check(), Kind, version, m.columns, m.Summary, payload{m.Task, m.Classes, m})
 }
 
 // Decode reads what Encode wrote.
 func Decode(file []byte) (*Model, error) {
-	var s Summary
-	var p payload
-	f, err := model.DecodeParts(file, Kind, version, &s, &p)
+	m := &Model{}
+	p := payload{Model: m}
+	f, err := model.DecodeParts(file, Kind, version, &m.Summary, &p)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{
-		Task: p.Task, Classes: p.Classes, Dim: p.Dim, Columns: p.Columns, Intercept: p.Intercept, Linear: p.Linear, Factors: p.Factors,
-		PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol, Summary: s, columns: f.Inputs,
-	}
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("model is damaged: %w", err)
-	}
-	return m, nil
+	m.Task, m.Classes, m.columns = p.Task, p.Classes, f.Inputs
+	return model.Whole(m, m.check())
 }
 
 // check tells what does not hold together.
 func (m *Model) check() error {
-	d := m.Dim
-	if m.Columns != nil {
-		d = len(m.Columns)
-	}
-	switch {
-	case m.Task < Regression || m.Task > Classification:
-		return fmt.Errorf("%v is none of the package's constants", m.Task)
-	case m.Task == Classification && len(m.Classes.Values) != 2:
-		return fmt.Errorf("there are %d classes, want 2", len(m.Classes.Values))
-	case m.Task == Regression && (m.Classes.Type != "" || len(m.Classes.Values) > 0):
-		return errors.New("a regression has no classes")
-	case m.Dim < 1 || m.Dim > batch.MaxDim:
-		return fmt.Errorf("dim is %d: want 1 to %d", m.Dim, batch.MaxDim)
-	case m.Columns != nil && !signature.Ascending(m.Columns, m.Dim):
-		return fmt.Errorf("the columns do not ascend below dim %d", m.Dim)
+	d, err := m.columns.CheckDim(m.Dim, m.Columns)
+	switch err := cmp.Or(m.Task.Check(m.Classes, false), err); {
+	case err != nil:
+		return err
 	case len(m.Linear) != d || len(m.Factors) != d:
 		return fmt.Errorf("there are %d weights and factors of %d features, want %d", len(m.Linear), len(m.Factors), d)
 	case !finite(m.Intercept):
 		return fmt.Errorf("the intercept is %v", m.Intercept)
-	}
-	if m.Task == Classification {
-		if _, err := m.Classes.Cells(); err != nil {
-			return err
-		}
 	}
 	for j, w := range m.Linear {
 		if !finite(w) {
@@ -268,5 +215,5 @@ func (m *Model) check() error {
 			}
 		}
 	}
-	return m.columns.Check(m.Dim)
+	return nil
 }

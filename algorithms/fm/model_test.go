@@ -40,7 +40,7 @@ func TestModelsAreChecked(t *testing.T) {
 		{func(m *fm.Model) { m.Classes.Values = m.Classes.Values[1:] }, "there are 1 classes"},
 		{func(m *fm.Model) { m.Classes.Values = []string{"a", "1"} }, `class "a"`},
 		{func(m *fm.Model) { m.Dim = 0 }, "dim is 0"},
-		{func(m *fm.Model) { m.Dim = 4 }, "want 4"},
+		{func(m *fm.Model) { m.Dim = 4 }, "there are 4 features"},
 		{func(m *fm.Model) { m.Columns = []int32{2, 1, 0} }, "do not ascend"},
 		{func(m *fm.Model) { m.Linear = m.Linear[1:] }, "2 weights"},
 		{func(m *fm.Model) { m.Linear[1] = math.NaN() }, "weight 1 is NaN"},

@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/enum"
-	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/internal/nonconvex"
 	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/optim"
@@ -70,7 +69,6 @@ type Params struct {
 const (
 	defaultFactors = 8
 	defaultSpread  = 0.05
-	defaultMaxIter = 200
 	defaultTol     = 1e-5
 	maxFactors     = 1 << 16
 )
@@ -90,15 +88,8 @@ func (p Params) Apply(rows, m *engine.Dataset) *engine.Dataset {
 
 // Validate tells what is wrong with the parameters, all of it.
 func (p Params) Validate() error {
-	var errs []error
+	errs := p.common().Problems("a factorisation machine's")
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
-	if p.LabelCol == "" {
-		bad("LabelCol is empty: name the column of the labels")
-	}
-	if p.VectorCol != "" && len(p.FeatureCols) > 0 {
-		bad("both VectorCol and FeatureCols are set: set one of them")
-	}
-	errs = append(errs, enum.Check(p.Task)...)
 	if p.Factors > maxFactors {
 		bad("Factors is %d: want at most %d", p.Factors, maxFactors)
 	}
@@ -110,64 +101,24 @@ func (p Params) Validate() error {
 			bad("%s is %v: want a number of 0 or more", v.name, v.value)
 		}
 	}
-	switch p.Method {
-	case optim.Auto, optim.LBFGS, optim.GD, optim.SGD:
-	default:
-		bad("Method is %v: want LBFGS, GD or SGD", p.Method)
-	}
-	if cmp.Or(p.PredictionCol, "prediction") == cmp.Or(p.ProbabilityCol, "probability") {
-		bad("PredictionCol and ProbabilityCol are both %q", cmp.Or(p.PredictionCol, "prediction"))
-	}
-	s := p.settings()
-	if s.Method == optim.SGD && s.Stochastic.Schedule == optim.Optimal {
-		bad("Stochastic.Schedule is Optimal, which is for convex losses, and a factorisation machine's is not convex: want InverseScaling, Constant or Exponential")
-		s.Stochastic.Schedule = optim.InverseScaling
-	}
-	errs = append(errs, s.Validate())
 	return errors.Join(errs...)
 }
 
-// settings are those of the optimiser.
-func (p Params) settings() optim.Settings {
-	s := optim.Settings{Method: p.Method, MaxIter: p.MaxIter, Tol: p.Tol, LossTol: p.LossTol, Stochastic: p.Stochastic, Seed: p.Seed}
-	if s.Method == optim.Auto {
-		s.Method = optim.LBFGS
+// common returns what estimators with losses that are not convex share.
+func (p Params) common() nonconvex.Params {
+	return nonconvex.Params{
+		VectorCol: p.VectorCol, FeatureCols: p.FeatureCols, LabelCol: p.LabelCol, WeightCol: p.WeightCol,
+		PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol, Skip: p.Skip, Task: p.Task,
+		Method: p.Method, MaxIter: p.MaxIter, Tol: cmp.Or(p.Tol, defaultTol), LossTol: p.LossTol, Stochastic: p.Stochastic, Seed: p.Seed,
 	}
-	if s.MaxIter == 0 {
-		s.MaxIter = defaultMaxIter
-	}
-	if s.Tol == 0 {
-		s.Tol = defaultTol
-	}
-	return s
 }
 
 // withDefaults returns valid parameters with every zero replaced by what it means.
 func (p Params) withDefaults(jobSeed uint64) Params {
-	if p.Factors == 0 {
-		p.Factors = defaultFactors
-	}
-	p.Factors = max(p.Factors, 0)
-	if p.InitialSpread == 0 {
-		p.InitialSpread = defaultSpread
-	}
-	if p.Seed == 0 {
-		p.Seed = jobSeed
-	}
+	p.Factors = max(cmp.Or(p.Factors, defaultFactors), 0)
+	p.InitialSpread = cmp.Or(p.InitialSpread, defaultSpread)
+	p.Seed = cmp.Or(p.Seed, jobSeed)
 	return p
-}
-
-// columns says what is read of the rows.
-func (p Params) columns() rows.Columns {
-	return rows.Columns{Vector: p.VectorCol, Features: p.FeatureCols, Label: p.LabelCol, Weight: p.WeightCol, Skip: p.Skip}
-}
-
-// label says what labels are.
-func (p Params) label() rows.LabelKind {
-	if p.Task == Classification {
-		return rows.ClassLabel
-	}
-	return rows.NumberLabel
 }
 
 // affordable reports parameters that are too many.

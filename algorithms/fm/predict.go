@@ -1,9 +1,6 @@
 package fm
 
 import (
-	"fmt"
-	"math"
-
 	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
@@ -32,57 +29,20 @@ type PredictOptions struct {
 // both, the same as the methods of Model give. The model is a dataset of one row, from
 // Train or from Model.Dataset. Rows stay in place.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
-	features := signature.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip}
-	return signature.Predict("fm.Predict", d, made, signature.Prediction{
-		Op: "FMPredict", Features: features, Names: signature.Names{Prediction: o.PredictionCol, Probability: o.ProbabilityCol}, Replace: o.Replace,
-		Decode: func(file []byte) (model.Binder, Classes, string, error) {
-			m, err := Decode(file)
-			if err != nil {
-				return nil, Classes{}, "", err
-			}
-			m.PredictionCol, m.ProbabilityCol, m.override = o.PredictionCol, o.ProbabilityCol, features
-			return m, m.Classes, fmt.Sprintf("the model is a %v", m.Task), nil
-		},
+	return signature.Predict("fm.Predict", "FMPredict", d, made, signature.PredictOptions(o), Decode, func(m *Model) (model.Binder, Classes) {
+		m.PredictionCol, m.ProbabilityCol, m.override = o.PredictionCol, o.ProbabilityCol, signature.PredictOptions(o).Override()
+		return m, m.Classes
 	})
 }
 
 // Bind implements model.Binder, with the columns that training named, or Predict.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
-	in, err := m.columns.Bind(l, m.override, m.Dim)
-	if err != nil {
-		return nil, err
-	}
-	out, err := m.bindPredicted(l)
-	if err != nil {
-		return nil, err
-	}
-	return func(row []model.Cell) error {
-		x, ok, err := in.Read(row)
-		if !ok {
-			out.SetNull(row)
-			return err
-		}
-		margin := m.margin(x)
-		switch {
-		case math.IsNaN(margin):
-			return fmt.Errorf("column %q: the features are so large that nothing can be predicted", in.Name())
-		case m.Task == Regression:
-			out.SetNumber(row, margin)
-		default:
-			out.SetClass(row, class(margin))
-			m.probabilities(margin, out.Probabilities(row))
-		}
-		return nil
-	}, nil
-}
-
-// bindPredicted adds the cells of predictions.
-func (m *Model) bindPredicted(l *model.Layout) (*signature.Predicted, error) {
 	names := signature.Names{Prediction: m.PredictionCol, Probability: m.ProbabilityCol}
-	if m.Task == Regression {
-		return names.BindNumber(l), nil
-	}
-	return names.BindClasses(l, m.Classes)
+	return m.columns.BindScorer(l, m.override, m.Dim, names, m.Classes, func(x signature.Point, probabilities []float64) float64 {
+		margin := m.margin(x)
+		m.probabilities(margin, probabilities)
+		return m.predicted(margin)
+	})
 }
 
 // Transform adds the columns of Predict to rows.

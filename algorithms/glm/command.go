@@ -11,7 +11,7 @@ import (
 var _ model.Estimator = Params{}
 
 // Predicts implements model.Predictor.
-func (p Params) Predicts() model.Prediction { return model.Prediction{Column: "prediction"} }
+func (p Params) Predicts() model.Prediction { return model.Prediction{Column: linearmodel.Prediction} }
 
 // Command implements model.Estimator.
 func (p Params) Command() model.Command {

@@ -3,12 +3,9 @@ package glm
 import (
 	"fmt"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
 	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // Model is a trained generalised linear model. It is used by pointer and not changed once
@@ -17,14 +14,14 @@ import (
 // Coefficients has one row, and Intercepts one value, those of the linked mean, on the
 // scale of the features as they are.
 type Model struct {
-	linearmodel.Model
+	linearmodel.Model `json:"-"`
 	// Family and Link are those that the model was trained with, never Auto.
-	Family Family
-	Link   Link
+	Family Family `json:"family"`
+	Link   Link   `json:"link"`
 	// Power is that of the family Tweedie, else 0.
-	Power float64
+	Power float64 `json:"power,omitempty"`
 	// PredictionCol names the column of predictions; empty means "prediction".
-	PredictionCol string
+	PredictionCol string `json:"prediction_column,omitempty"`
 }
 
 // Summary tells about a training, and Inference is its table of standard errors.
@@ -51,10 +48,7 @@ func (m *Model) Mean(margin float64) float64 { return m.Link.mean(margin) }
 // payload is what a model's file holds.
 type payload struct {
 	linearmodel.Payload
-	Family        Family  `json:"family"`
-	Link          Link    `json:"link"`
-	Power         float64 `json:"power,omitempty"`
-	PredictionCol string  `json:"prediction_column,omitempty"`
+	*Model
 }
 
 const version = 1
@@ -65,10 +59,7 @@ func (m *Model) Kind() string { return kind }
 // Encode returns the model's file, the same bytes for the same model. A model that does not
 // hold together is an error.
 func (m *Model) Encode() ([]byte, error) {
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("model of kind %q: %w", kind, err)
-	}
-	return model.Encode(kind, version, m.Inputs(), m.Summary, payload{m.Payload(), m.Family, m.Link, m.Power, m.PredictionCol})
+	return linearmodel.Encode(m.check(), kind, version, &m.Model, payload{m.Payload(), m})
 }
 
 // check tells what does not hold together.
@@ -85,16 +76,11 @@ func (m *Model) check() error {
 // Decode reads what Encode wrote. Input that is truncated, altered, of another kind or of a
 // newer version is an error that says so.
 func Decode(file []byte) (*Model, error) {
-	var p payload
-	m := &Model{}
-	if err := linearmodel.Decode(file, kind, version, &p, &p.Payload, &m.Model); err != nil {
+	p := payload{Model: &Model{}}
+	if err := linearmodel.Decode(file, kind, version, &p, &p.Payload, &p.Model.Model); err != nil {
 		return nil, err
 	}
-	m.Family, m.Link, m.Power, m.PredictionCol = p.Family, p.Link, p.Power, p.PredictionCol
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("model is damaged: %w", err)
-	}
-	return m, nil
+	return model.Whole(p.Model, p.check())
 }
 
 // Save writes the model to a file. The file is either the old one or the whole new one.
@@ -115,20 +101,12 @@ func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return model.Datase
 
 // Transform implements model.Model: it is Predict with the columns of training.
 func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
-	b := model.BuilderOf("glm.Model.Transform", d)
-	return Predict(d, m.Dataset(b), PredictOptions{PredictionCol: m.PredictionCol})
+	return Predict(d, m.Dataset(model.BuilderOf("glm.Model.Transform", d)), PredictOptions{PredictionCol: m.PredictionCol})
 }
 
 // Bind implements model.Binder.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
-	return linearmodel.BindNumber(&m.Model, l, predictionName(m.PredictionCol), m.Mean)
-}
-
-func predictionName(name string) string {
-	if name == "" {
-		return defaultPrediction
-	}
-	return name
+	return linearmodel.BindNumber(m, l, m.PredictionCol, (*Model).Mean)
 }
 
 // PredictOptions change what Predict reads and writes.
@@ -151,15 +129,5 @@ type PredictOptions struct {
 // Model.Predict, PredictSparse and Mean return. The model is a dataset of one row, from
 // Train or from Model.Dataset. Rows stay in place.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
-	return linearmodel.Apply("glm.Predict", d, made, linearmodel.Application{
-		Op: "GLMPredict", VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, OffsetCol: o.OffsetCol, Skip: o.Skip, Replace: o.Replace,
-		Outputs: arrowrows.Columns([]arrow.Field{linearmodel.NumberOutput(predictionName(o.PredictionCol))}),
-		Open: func(file []byte) (*linearmodel.Model, linearmodel.Score, error) {
-			m, err := Decode(file)
-			if err != nil {
-				return nil, nil, err
-			}
-			return &m.Model, linearmodel.ScoreNumber(m.Mean), nil
-		},
-	})
+	return linearmodel.PredictNumber("glm.Predict", "GLMPredict", d, made, linearmodel.PredictOptions(o), Decode, (*Model).Mean)
 }

@@ -88,11 +88,10 @@ type Params struct {
 
 // Names and limits.
 const (
-	kind              = "glm"
-	defaultPrediction = "prediction"
-	defaultPower      = 1.5
-	defaultTol        = 1e-8
-	manyFeatures      = 256
+	kind         = "glm"
+	defaultPower = 1.5
+	defaultTol   = 1e-8
+	manyFeatures = 256
 )
 
 // link returns the link that is meant.
@@ -218,13 +217,11 @@ func (p Params) loss(f *rows.Facts) (objective.Loss, error) {
 // columns they name is reported when the job is built, with the caller's line.
 func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	const op = "glm.Train"
-	b := model.BuilderOf(op, d)
-	if err := p.Validate(); err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
+	if _, refused := model.Begin(op, d, p.Validate()); refused != nil {
+		return refused
 	}
 	t := linearmodel.Training{
-		Op: op, Queue: kind, Params: p.common(), Loss: p.devianceOf(p.infers()), LossOf: p.loss, Label: rows.NumberLabel,
+		Op: op, Queue: kind, Params: p.common(), Loss: p.devianceOf(p.infers()), LossOf: p.loss,
 		NewtonUpTo: manyFeatures, Finish: p.finish,
 	}
 	if p.infers() {

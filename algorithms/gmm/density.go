@@ -206,20 +206,6 @@ func (m *mixture) densities(x []float64, n int, w *work) {
 // place, and returns the logarithm of the density of the row. Both are NaN where no
 // component has a density that is a number.
 func posterior(log []float64) float64 {
-	top := log[0]
-	for _, v := range log[1:] {
-		top = max(top, v)
-	}
-	for c := range log {
-		log[c] -= top
-	}
-	kernel.ExpTo(log, log)
-	var total float64
-	for _, v := range log {
-		total += v
-	}
-	for c := range log {
-		log[c] /= total
-	}
-	return top + kernel.Log(total)
+	largest, sum := kernel.Softmax(log)
+	return largest + kernel.Log(sum)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -125,15 +124,11 @@ func (q em) begin(ctx *comqueue.ComContext, f *fit) error {
 	}
 	centers := q.params.Means
 	if centers == nil {
-		reader, err := clusterCodec.Bind(arrowrows.Record(clusters.Get(ctx).Batch()).Schema())
+		file, err := model.FileIn(clusters.Get(ctx).Batch())
 		if err != nil {
 			return err
 		}
-		var row model.EncodedRow
-		if err := errors.Join(reader.Reset(arrowrows.Record(clusters.Get(ctx).Batch())), reader.Read(0, &row)); err != nil {
-			return err
-		}
-		m, err := kmeans.Decode([]byte(row.Model))
+		m, err := kmeans.Decode(file)
 		if err != nil {
 			return err
 		}
@@ -361,8 +356,8 @@ func (q em) regularize(cov []float64, d int) {
 // done is the criterion.
 func (q em) done(ctx *comqueue.ComContext) (bool, error) { return progress.Get(ctx).Stop, nil }
 
-// output gives the model's row.
-func (q em) output(ctx *comqueue.ComContext) ([]model.EncodedRow, error) {
+// output makes the model.
+func (q em) output(ctx *comqueue.ComContext) (model.Model, error) {
 	if err := q.preallocate(ctx); err != nil { // of a subtask that joins to close the queue
 		return nil, err
 	}
@@ -377,9 +372,5 @@ func (q em) output(ctx *comqueue.ComContext) ([]model.EncodedRow, error) {
 		columns: signature.InputsOf(q.params.VectorCol, q.params.FeatureCols, q.schema, facts.Dim()),
 	}
 	m.take(f.mix)
-	text, err := m.Encode()
-	if err != nil {
-		return nil, err
-	}
-	return []model.EncodedRow{{Model: string(text)}}, nil
+	return m, nil
 }

@@ -9,19 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// version is that of the payload: weights, means and covariances, as Model has them, and the
-// names of outputs that have others than the usual ones.
+// version is that of the payload, which is the Model without what the summary has.
 const version = 1
-
-type payload struct {
-	Covariance     Covariance  `json:"covariance"`
-	Dim            int         `json:"dim"`
-	Weights        []float64   `json:"weights"`
-	Means          [][]float64 `json:"means"`
-	Covariances    [][]float64 `json:"covariances"`
-	PredictionCol  string      `json:"prediction_column,omitempty"`
-	ProbabilityCol string      `json:"probability_column,omitempty"`
-}
 
 type summary struct {
 	LogLikelihood float64   `json:"log_likelihood"`
@@ -35,31 +24,21 @@ type summary struct {
 // Encode returns the model's file, the same bytes for the same model. A model that does
 // not hold together, or holds a NaN or an infinity, is an error.
 func (m *Model) Encode() ([]byte, error) {
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("model: %w", err)
-	}
-	return model.Encode(Kind, version, m.columns,
-		summary{m.LogLikelihood, m.Rows, m.Weight, m.Iterations, m.Converged, m.Record},
-		payload{m.Covariance, m.Dim, m.Weights, m.Means, m.Covariances, m.PredictionCol, m.ProbabilityCol})
+	return model.EncodeWhole(m.check(), Kind, version, m.columns,
+		summary{m.LogLikelihood, m.Rows, m.Weight, m.Iterations, m.Converged, m.Record}, m)
 }
 
 // Decode reads what Encode wrote.
 func Decode(file []byte) (*Model, error) {
 	var s summary
-	var p payload
-	f, err := model.DecodeParts(file, Kind, version, &s, &p)
+	m := &Model{}
+	f, err := model.DecodeParts(file, Kind, version, &s, m)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{
-		Covariance: p.Covariance, Dim: p.Dim, Weights: p.Weights, Means: p.Means, Covariances: p.Covariances,
-		LogLikelihood: s.LogLikelihood, Rows: s.Rows, Weight: s.Weight, Iterations: s.Iterations, Converged: s.Converged,
-		PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol, Record: s.Record, columns: f.Inputs,
-	}
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("model is damaged: %w", err)
-	}
-	return m, nil
+	m.LogLikelihood, m.Rows, m.Weight, m.Iterations, m.Converged, m.Record = s.LogLikelihood, s.Rows, s.Weight, s.Iterations, s.Converged, s.Record
+	m.columns = f.Inputs
+	return model.Whole(m, m.check())
 }
 
 // check tells what does not hold together.

@@ -17,32 +17,33 @@ const Kind = "gmm"
 // number of goroutines may use one.
 type Model struct {
 	// Covariance is the shape of the components.
-	Covariance Covariance
+	Covariance Covariance `json:"covariance"`
 	// Dim is the number of components of points.
-	Dim int
+	Dim int `json:"dim"`
 	// Weights are those of the components; they sum to 1. A component of weight 0 lost its
 	// rows in training.
-	Weights []float64
+	Weights []float64 `json:"weights"`
 	// Means holds the mean of each component.
-	Means [][]float64
+	Means [][]float64 `json:"means"`
 	// Covariances holds, for each component, for Tied once: the lower triangle of the
 	// matrix, row by row, for Full and Tied; a variance for each feature for Diagonal; one
 	// variance for Spherical. Matrix writes it out.
-	Covariances [][]float64
+	Covariances [][]float64 `json:"covariances"`
 	// LogLikelihood is that of the training rows: Σ weight·log density.
-	LogLikelihood float64
+	LogLikelihood float64 `json:"-"`
 	// Rows is how many rows the mixture was trained on, Weight their total weight.
-	Rows   int64
-	Weight float64
+	Rows   int64   `json:"-"`
+	Weight float64 `json:"-"`
 	// Iterations is the number of updates, and Converged tells that the last one raised the
 	// mean log-likelihood by at most Tol.
-	Iterations int
-	Converged  bool
+	Iterations int  `json:"-"`
+	Converged  bool `json:"-"`
 	// PredictionCol and ProbabilityCol name the columns that Transform and Bind add; empty
 	// means "component" and "probabilities".
-	PredictionCol, ProbabilityCol string
+	PredictionCol  string `json:"prediction_column,omitempty"`
+	ProbabilityCol string `json:"probability_column,omitempty"`
 	// Record has the mean log-likelihood of a row before each update, and at the end.
-	Record []float64
+	Record []float64 `json:"-"`
 
 	columns signature.Inputs
 	options PredictOptions // of Predict

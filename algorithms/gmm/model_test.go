@@ -36,7 +36,7 @@ func TestModelsAreChecked(t *testing.T) {
 	}{
 		{func(m *gmm.Model) { m.Covariance = 9 }, "Covariance(9)"},
 		{func(m *gmm.Model) { m.Dim = 0 }, "dim is 0"},
-		{func(m *gmm.Model) { m.Dim = 3 }, "the inputs have 2 features, dim is 3"},
+		{func(m *gmm.Model) { m.Dim = 3 }, "reads have 2 components, and there are 3 features"},
 		{func(m *gmm.Model) { m.Weights = nil }, "no components"},
 		{func(m *gmm.Model) { m.Means = m.Means[:1] }, "2 weights, 1 means"},
 		{func(m *gmm.Model) { m.Weights[0] = 0.9 }, "sum to"},

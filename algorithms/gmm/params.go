@@ -1,6 +1,7 @@
 package gmm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -166,21 +167,8 @@ func (p Params) withDefaults(jobSeed uint64) Params {
 	case p.Start != nil:
 		p.K = len(p.Start.Weights)
 	}
-	if p.MaxIter == 0 {
-		p.MaxIter = defaultMaxIter
-	}
-	if p.Tol == 0 {
-		p.Tol = defaultTol
-	}
-	p.Tol = max(p.Tol, 0)
-	if p.Regularization == 0 {
-		p.Regularization = defaultRegularization
-	}
-	p.Regularization = max(p.Regularization, 0)
-	p.Restarts = max(p.Restarts, 1)
-	if p.Seed == 0 {
-		p.Seed = jobSeed
-	}
+	p.MaxIter, p.Restarts, p.Seed = cmp.Or(p.MaxIter, defaultMaxIter), max(p.Restarts, 1), cmp.Or(p.Seed, jobSeed)
+	p.Tol, p.Regularization = max(cmp.Or(p.Tol, defaultTol), 0), max(cmp.Or(p.Regularization, defaultRegularization), 0)
 	return p
 }
 

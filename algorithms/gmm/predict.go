@@ -40,13 +40,8 @@ type PredictOptions struct {
 // of one row, from Train or from Model.Dataset. Rows stay in place.
 func Predict(points, mixture *engine.Dataset, o PredictOptions) *engine.Dataset {
 	const op = "gmm.Predict"
-	b := model.BuilderOf(op, points)
-	if points.Poisoned() {
-		return points
-	}
-	if err := o.features().Check(); err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
+	if _, refused := model.Begin(op, points, o.features().Check()); refused != nil {
+		return refused
 	}
 	return model.ApplyRows(op, points, mixture, model.RowApplication{
 		Op: "GMMPredict", Replace: o.Replace, Attrs: []engine.Attr{{Key: "columns", Value: o.names()}}, Outputs: arrowrows.Columns(o.outputs()),

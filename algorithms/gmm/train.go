@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/comqueue"
@@ -22,13 +23,9 @@ import (
 // caller's line.
 func Train(points *engine.Dataset, p Params) *engine.Dataset {
 	const op = "gmm.Train"
-	b := model.BuilderOf(op, points)
-	if err := p.Validate(); err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
-	}
-	if points.Poisoned() {
-		return points
+	b, refused := model.Begin(op, points, p.Validate())
+	if refused != nil {
+		return refused
 	}
 	p = p.withDefaults(b.Seed())
 	label := rows.NoLabel
@@ -40,8 +37,7 @@ func Train(points *engine.Dataset, p Params) *engine.Dataset {
 		err = p.suits(t)
 	}
 	if err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
+		return model.Refuse(b, op, err)
 	}
 	queue := em{params: p, table: t, schema: arrowrows.Arrow(points.Schema())}
 	made := queue.addQueue(b, "gmm", p.Seed)
@@ -113,7 +109,7 @@ func (q em) addQueue(b *engine.Builder, name string, seed uint64) *engine.Datase
 		Add(comqueue.Named("maximise", comqueue.Do(q.maximise))).
 		SetCompareCriterionOfNode0(q.done).
 		SetMaxIter(q.params.MaxIter + 2).
-		CloseOnNode0(comqueue.Output(q.output)).
+		CloseOnNode0(signature.ModelCloser(nil, q.output)).
 		Exec()
 }
 

@@ -108,10 +108,10 @@ func TestMisuseIsToldWhenBuilding(t *testing.T) {
 		{predict(kmeans.PredictOptions{ClusterCol: "name"}), []string{`column "name" exists already`}},
 		{predict(kmeans.PredictOptions{ClusterCol: "x", DistanceCol: "x"}), []string{`ClusterCol and DistanceCol are both "x"`}},
 		{predict(kmeans.PredictOptions{NonFinite: 5}), []string{"NonFinite(5) is none"}},
-		{func(_ *engine.Builder, rows *engine.Dataset) { kmeans.Predict(rows, nil, kmeans.PredictOptions{}) }, []string{"the dataset is nil"}},
+		{func(_ *engine.Builder, rows *engine.Dataset) { kmeans.Predict(rows, nil, kmeans.PredictOptions{}) }, []string{"the model is nil"}},
 		{func(*engine.Builder, *engine.Dataset) { kmeans.Train(nil, kmeans.Params{}) }, []string{"kmeans.Train: the dataset is nil"}},
 		{func(*engine.Builder, *engine.Dataset) { kmeans.Predict(nil, nil, kmeans.PredictOptions{}) }, []string{"kmeans.Predict: the dataset is nil"}},
-		{func(b *engine.Builder, _ *engine.Dataset) { new(kmeans.Model).Dataset(b) }, []string{"model: dim is 0"}},
+		{func(b *engine.Builder, _ *engine.Dataset) { new(kmeans.Model).Dataset(b) }, []string{`model of kind "kmeans": dim is 0`}},
 		{func(b *engine.Builder, _ *engine.Dataset) {
 			scalars := operators.FromSlice(b, []float64{1})
 			kmeans.Predict(scalars, scalars, kmeans.PredictOptions{})

@@ -1,6 +1,7 @@
 package kmeans
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -55,9 +56,7 @@ func (p BisectingParams) Validate() error {
 	if p.Trials < 0 || p.Trials > math.MaxInt16 {
 		bad("Trials is %d: want 1 to %d, or 0 for %d", p.Trials, math.MaxInt16, defaultTrials)
 	}
-	if _, err := p.Split.MarshalText(); err != nil {
-		errs = append(errs, err)
-	}
+	errs = append(errs, enum.Check(p.Split)...)
 	return errors.Join(append(errs, p.Params.doubleOnly("bisections")...)...)
 }
 
@@ -76,15 +75,13 @@ func (p BisectingParams) Validate() error {
 // Its queue is named "kmeans bisecting" and reports "clusters", and "inertia" of the best
 // trial in each superstep of a bisection.
 func TrainBisecting(points *engine.Dataset, p BisectingParams) *engine.Dataset {
-	if p.Trials == 0 {
-		p.Trials = defaultTrials
-	}
+	p.Trials = cmp.Or(p.Trials, defaultTrials)
 	if p.K == 1 && p.Validate() == nil {
 		// Nothing to cut: the mean of all rows, wherever its search begins.
 		p.Init = Random
 		return Train(points, p.Params)
 	}
-	return trainBy("kmeans.TrainBisecting", points, p.Params, p.Validate(), func(b *engine.Builder, rows *engine.Dataset, in input, own Params) *engine.Dataset {
+	return trainBy("kmeans.TrainBisecting", points, p.Params, p.Validate(), false, func(b *engine.Builder, rows *engine.Dataset, in input, own Params) *engine.Dataset {
 		p.Params = own
 		return bisecting{in, p}.addQueue(b, rows)
 	})

@@ -91,11 +91,7 @@ type bisecting struct {
 }
 
 func (t bisecting) addQueue(b *engine.Builder, rows *engine.Dataset) *engine.Dataset {
-	return comqueue.New(b, "kmeans bisecting").
-		InitWithPartitionedData(points.WithState(t.in.state(0)), rows).
-		Add(comqueue.Named("preallocate", comqueue.Do(t.preallocate))).
-		Add(comqueue.Named("measure", comqueue.ForEachShard(rowMass, t.in.measure))).
-		Add(comqueue.AllReduce(rowMass)).
+	return t.in.begin(b, "kmeans bisecting", rows, t.preallocate).
 		Add(comqueue.Named("open", comqueue.Do(t.open))).
 		Add(comqueue.Named("draw", comqueue.ForEachShard(bisectKeys, t.draw))).
 		Add(comqueue.AllReduce(bisectKeys)).
@@ -111,14 +107,10 @@ func (t bisecting) addQueue(b *engine.Builder, rows *engine.Dataset) *engine.Dat
 }
 
 // preallocate makes room.
-func (t bisecting) preallocate(ctx *comqueue.ComContext) error {
-	if !rowMass.Has(ctx) {
-		rowMass.Put(ctx, make([]float64, massSize*ctx.TotalShards()))
-		bisectKeys.Put(ctx, nil)
-		bisectRows.Put(ctx, nil)
-		bisectSums.Put(ctx, nil)
-	}
-	return nil
+func (t bisecting) preallocate(ctx *comqueue.ComContext) {
+	bisectKeys.Put(ctx, nil)
+	bisectRows.Put(ctx, nil)
+	bisectSums.Put(ctx, nil)
 }
 
 // open makes what the supersteps use, from the measures of the first, and the buffers of

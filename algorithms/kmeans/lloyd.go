@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow/array"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
@@ -91,7 +92,7 @@ func (t lloyd) addQueue(b *engine.Builder, rows, centers *engine.Dataset) *engin
 		Add(comqueue.Named("update centroids", comqueue.Do(t.updateCentroids))).
 		SetCompareCriterionOfNode0(t.evaluated).
 		SetMaxIter(t.params.MaxIter + 1).
-		CloseOnNode0(comqueue.Output(t.outputModel)).
+		CloseOnNode0(signature.ModelCloser(nil, t.model)).
 		Exec()
 }
 
@@ -272,8 +273,8 @@ func (t lloyd) evaluated(ctx *comqueue.ComContext) (bool, error) {
 	return trainState.Get(ctx).Stop, nil
 }
 
-// outputModel gives the model's row.
-func (t lloyd) outputModel(ctx *comqueue.ComContext) ([]model.EncodedRow, error) {
+// model makes the model.
+func (t lloyd) model(ctx *comqueue.ComContext) (model.Model, error) {
 	state, c := trainState.Get(ctx), centroids.Get(ctx)
 	d := len(c) / t.params.K
 	m := &Model{
@@ -284,11 +285,7 @@ func (t lloyd) outputModel(ctx *comqueue.ComContext) ([]model.EncodedRow, error)
 	for a := range t.params.K {
 		m.Centers = append(m.Centers, c[a*d:(a+1)*d])
 	}
-	text, err := m.Encode()
-	if err != nil {
-		return nil, err
-	}
-	return []model.EncodedRow{{Model: string(text)}}, nil
+	return m, nil
 }
 
 // resize puts a buffer of n elements, unless it has that length.

@@ -1,6 +1,7 @@
 package kmeans
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -64,41 +65,11 @@ func (p Params) doubleOnly(who string) []error {
 // weight, and "movement" for every batch. A centre that no row of a batch is nearest to
 // stays where it is; clusters may end empty.
 func TrainMiniBatch(points *engine.Dataset, p MiniBatchParams) *engine.Dataset {
-	if p.MaxIter == 0 {
-		p.MaxIter = defaultBatches
-	}
-	if p.BatchSize == 0 {
-		p.BatchSize = defaultBatchSize
-	}
-	if p.Patience == 0 {
-		p.Patience = defaultPatience
-	}
-	return trainBy("kmeans.TrainMiniBatch", points, p.Params, p.Validate(), func(b *engine.Builder, rows *engine.Dataset, in input, own Params) *engine.Dataset {
+	p.MaxIter, p.BatchSize, p.Patience = cmp.Or(p.MaxIter, defaultBatches), cmp.Or(p.BatchSize, defaultBatchSize), cmp.Or(p.Patience, defaultPatience)
+	return trainBy("kmeans.TrainMiniBatch", points, p.Params, p.Validate(), false, func(b *engine.Builder, rows *engine.Dataset, in input, own Params) *engine.Dataset {
 		p.Params = own
 		return miniBatch{in, p}.addQueue(b, rows, firstCenters(b, rows, in, own))
 	})
-}
-
-// trainBy adds a training whose centres a queue of its own finds; Lloyd's then only
-// evaluates them.
-func trainBy(op string, points *engine.Dataset, p Params, problem error, centers func(b *engine.Builder, rows *engine.Dataset, in input, p Params) *engine.Dataset) *engine.Dataset {
-	b := builderOf(op, points)
-	if problem != nil {
-		b.Errorf("%s: %w", op, problem)
-		return b.Poisoned(op)
-	}
-	if points.Poisoned() {
-		return points
-	}
-	p = p.withDefaults(b.Seed())
-	rows, in, err := checkPoints(points, p)
-	if err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
-	}
-	found := centers(b, rows, in, p)
-	p.MaxIter = 0
-	return lloyd{in, p}.addQueue(b, rows, found)
 }
 
 // Objects of the queue.
@@ -137,12 +108,8 @@ type miniBatch struct {
 }
 
 func (t miniBatch) addQueue(b *engine.Builder, rows, centers *engine.Dataset) *engine.Dataset {
-	return comqueue.New(b, "kmeans mini-batch").
-		InitWithPartitionedData(points.WithState(t.in.state(0)), rows).
+	return t.in.begin(b, "kmeans mini-batch", rows, func(ctx *comqueue.ComContext) { batchSums.Put(ctx, nil) }).
 		InitWithBroadcastData(initialCenters, centers).
-		Add(comqueue.Named("preallocate", comqueue.Do(t.preallocate))).
-		Add(comqueue.Named("measure", comqueue.ForEachShard(rowMass, t.in.measure))).
-		Add(comqueue.AllReduce(rowMass)).
 		Add(comqueue.Named("open", comqueue.Do(t.open))).
 		Add(comqueue.Named("assign batch", comqueue.ForEachShard(batchSums, t.assign))).
 		Add(comqueue.AllReduce(batchSums)).
@@ -151,15 +118,6 @@ func (t miniBatch) addQueue(b *engine.Builder, rows, centers *engine.Dataset) *e
 		SetMaxIter(t.params.MaxIter).
 		CloseOnNode0(comqueue.Output(t.output)).
 		Exec()
-}
-
-// preallocate makes room.
-func (t miniBatch) preallocate(ctx *comqueue.ComContext) error {
-	if !rowMass.Has(ctx) {
-		rowMass.Put(ctx, make([]float64, massSize*ctx.TotalShards()))
-		batchSums.Put(ctx, nil)
-	}
-	return nil
 }
 
 // open makes what the supersteps use, from the measures of the first.

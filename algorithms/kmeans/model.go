@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/kernel"
@@ -90,15 +91,8 @@ func (m *Model) Predict(x []float64) (cluster int, distance float64) {
 // lie outside 0..Dim-1 give -1 and NaN.
 func (m *Model) PredictSparse(indices []int32, values []float64) (cluster int, distance float64) {
 	m.prepare()
-	if len(indices) != len(values) {
+	if !signature.Sparse(indices, values).Fits(m.Dim) {
 		return -1, math.NaN()
-	}
-	last := int32(-1)
-	for _, j := range indices {
-		if j <= last || int(j) >= m.Dim {
-			return -1, math.NaN()
-		}
-		last = j
 	}
 	if m.Distance == Cosine {
 		return kernel.NearestSparseCosine(indices, values, m.sparse)
@@ -120,8 +114,7 @@ func (m *Model) Inputs() []model.Input {
 
 // Transform adds cluster and distance to points, as Predict does, by the model's names.
 func (m *Model) Transform(points *engine.Dataset) *engine.Dataset {
-	b := builderOf("kmeans.Model.Transform", points)
-	return Predict(points, m.Dataset(b), PredictOptions{VectorCol: m.VectorCol, ClusterCol: m.PredictionCol, DistanceCol: m.DistanceCol})
+	return Predict(points, m.Dataset(model.BuilderOf("kmeans.Model.Transform", points)), PredictOptions{VectorCol: m.VectorCol, ClusterCol: m.PredictionCol, DistanceCol: m.DistanceCol})
 }
 
 // Bind makes a step that adds the cells of cluster and distance to single rows. A vector
@@ -180,18 +173,4 @@ func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return model.Datase
 // Train returned.
 func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
-}
-
-// Kinds lists how models of this package are read by those who do not know the kind.
-func Kinds() []model.Kind {
-	return []model.Kind{{
-		Name: modelKind, About: "clusters of rows around K centres",
-		Decode: func(file []byte) (model.Model, error) {
-			m, err := Decode(file)
-			if err != nil {
-				return nil, err
-			}
-			return m, nil
-		},
-	}}
 }

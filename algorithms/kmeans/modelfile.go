@@ -79,10 +79,7 @@ type modelPayload struct {
 // Encode returns the model's file, the same bytes for the same model. A model that does
 // not hold together, or holds a NaN or an infinity, is an error.
 func (m *Model) Encode() ([]byte, error) {
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("model: %w", err)
-	}
-	return model.Encode(modelKind, modelVersion, m.Inputs(),
+	return model.EncodeWhole(m.check(), modelKind, modelVersion, m.Inputs(),
 		modelSummary{m.Inertia, m.Iterations, m.Converged, historyColumns(m.History)},
 		modelPayload{m.Distance, m.Dim, m.Centers, m.Sizes, m.PredictionCol, m.DistanceCol})
 }
@@ -153,10 +150,7 @@ func Decode(text []byte) (*Model, error) {
 		Distance: payload.Distance, Dim: payload.Dim, VectorCol: f.Inputs[0].Column, VectorType: f.Inputs[0].Type,
 		PredictionCol: payload.PredictionCol, DistanceCol: payload.DistanceCol, History: history,
 	}
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("model is damaged: %w", err)
-	}
-	return m, nil
+	return model.Whole(m, m.check())
 }
 
 // Save writes the model to a file, as Encode gives it and a line end. It writes aside and

@@ -52,11 +52,7 @@ type parallelInit struct {
 }
 
 func (t parallelInit) addQueue(b *engine.Builder, rows *engine.Dataset) *engine.Dataset {
-	return comqueue.New(b, "kmeans||").
-		InitWithPartitionedData(points.WithState(t.in.state(0)), rows).
-		Add(comqueue.Named("preallocate", comqueue.Do(t.preallocate))).
-		Add(comqueue.Named("measure", comqueue.ForEachShard(rowMass, t.in.measure))).
-		Add(comqueue.AllReduce(rowMass)).
+	return t.in.begin(b, "kmeans||", rows, t.preallocate).
 		Add(comqueue.Named("open", comqueue.Do(t.open))).
 		Add(comqueue.Named("sample", comqueue.ForEachShard(sampleCounts, t.sample))).
 		Add(comqueue.AllReduce(sampleCounts)).
@@ -75,15 +71,11 @@ func (t parallelInit) addQueue(b *engine.Builder, rows *engine.Dataset) *engine.
 }
 
 // preallocate makes room.
-func (t parallelInit) preallocate(ctx *comqueue.ComContext) error {
-	if !rowMass.Has(ctx) {
-		rowMass.Put(ctx, make([]float64, massSize*ctx.TotalShards()))
-		sampleCounts.Put(ctx, make([]float64, ctx.TotalShards()))
-		sampleRows.Put(ctx, nil)
-		parallelCost.Put(ctx, make([]float64, 1))
-		memberWeights.Put(ctx, nil)
-	}
-	return nil
+func (t parallelInit) preallocate(ctx *comqueue.ComContext) {
+	sampleCounts.Put(ctx, make([]float64, ctx.TotalShards()))
+	sampleRows.Put(ctx, nil)
+	parallelCost.Put(ctx, make([]float64, 1))
+	memberWeights.Put(ctx, nil)
 }
 
 // open makes what the supersteps use, from the measures of the first.

@@ -1,6 +1,7 @@
 package kmeans
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -149,22 +150,8 @@ func (p Params) withDefaults(jobSeed uint64) Params {
 	if p.Init == Given {
 		p.K = len(p.Centers)
 	}
-	if p.MaxIter == 0 {
-		p.MaxIter = defaultMaxIter
-	}
-	if p.Tol == 0 {
-		p.Tol = defaultTol
-	}
-	p.Tol = max(p.Tol, 0)
-	if p.InitSteps == 0 {
-		p.InitSteps = defaultInitSteps
-	}
-	if p.Oversampling == 0 {
-		p.Oversampling = 2 * float64(p.K)
-	}
-	if p.Seed == 0 {
-		p.Seed = jobSeed
-	}
+	p.MaxIter, p.Tol, p.InitSteps = cmp.Or(p.MaxIter, defaultMaxIter), max(cmp.Or(p.Tol, defaultTol), 0), cmp.Or(p.InitSteps, defaultInitSteps)
+	p.Oversampling, p.Seed = cmp.Or(p.Oversampling, 2*float64(p.K)), cmp.Or(p.Seed, jobSeed)
 	return p
 }
 

@@ -53,11 +53,7 @@ type plusPlus struct {
 }
 
 func (t plusPlus) addQueue(b *engine.Builder, rows *engine.Dataset) *engine.Dataset {
-	return comqueue.New(b, "kmeans++").
-		InitWithPartitionedData(points.WithState(t.in.state(0)), rows).
-		Add(comqueue.Named("preallocate", comqueue.Do(t.preallocate))).
-		Add(comqueue.Named("measure", comqueue.ForEachShard(rowMass, t.in.measure))).
-		Add(comqueue.AllReduce(rowMass)).
+	return t.in.begin(b, "kmeans++", rows, t.preallocate).
 		Add(comqueue.Named("draw trials", comqueue.Do(t.draw))).
 		Add(comqueue.Named("gather trials", comqueue.ForEachShard(plusTrials, t.gather))).
 		Add(comqueue.AllReduce(plusTrials)).
@@ -72,13 +68,9 @@ func (t plusPlus) addQueue(b *engine.Builder, rows *engine.Dataset) *engine.Data
 }
 
 // preallocate makes room.
-func (t plusPlus) preallocate(ctx *comqueue.ComContext) error {
-	if !rowMass.Has(ctx) {
-		rowMass.Put(ctx, make([]float64, massSize*ctx.TotalShards()))
-		plusTrials.Put(ctx, nil)
-		plusTotals.Put(ctx, nil)
-	}
-	return nil
+func (t plusPlus) preallocate(ctx *comqueue.ComContext) {
+	plusTrials.Put(ctx, nil)
+	plusTotals.Put(ctx, nil)
 }
 
 // trials returns how many rows are tried for the next centre. The first one

@@ -12,6 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
@@ -41,40 +42,33 @@ func distanceName(named string) string { return cmp.Or(named, "distance") }
 // of one row, from Train or from Model.Dataset. Rows stay in place.
 func Predict(points, trained *engine.Dataset, o PredictOptions) *engine.Dataset {
 	const op = "kmeans.Predict"
-	b := builderOf(op, points)
+	b := model.BuilderOf(op, points)
 	if points.Poisoned() {
 		return points
 	}
 	p, err := newPredictor(arrowrows.Arrow(points.Schema()), o)
 	if err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
+		return model.Refuse(b, op, err)
 	}
-	if trained != nil && !trained.Poisoned() && trained.Schema().Index(model.Column) < 0 {
-		b.Errorf("%s: the model has no column \"model\": give it the dataset that kmeans.Train returned", op)
-		return b.Poisoned(op)
-	}
-	return b.Add(engine.Spec{
-		Op: "KMeansPredict",
-		Attrs: []engine.Attr{
-			{Key: "vector", Value: arrowrows.Arrow(points.Schema()).Field(p.vector).Name},
-			{Key: "non-finite", Value: o.NonFinite.String()},
+	return model.Apply(op, points, trained, model.Application{
+		Op: "KMeansPredict", Outputs: p.outputs(o),
+		Attrs: []engine.Attr{{Key: "vector", Value: p.column.Name}, {Key: "non-finite", Value: o.NonFinite.String()}},
+		Open: func(file []byte, _ engine.Schema) (model.Compute, error) {
+			one := p
+			return one.compute, one.open(file)
 		},
-		Schema:   arrowrows.Schema(p.schema),
-		Inputs:   []engine.Port{{From: points}, {From: trained, Partitioner: engine.Broadcast, Side: true}},
-		Operator: func() engine.Operator { one := p; return &one },
 	})
 }
 
-// predictor is the operator behind Predict.
+// predictor computes the columns of Predict for batches, on one goroutine.
 type predictor struct {
-	schema    *arrow.Schema
-	vector    int
+	column    arrow.Field // of the points
+	vector    int         // where it is
 	nonFinite NonFinite
 
 	model  *Model
 	search *kernel.Assigner[float64] // of Euclidean distance
-	rows   int                       // of the shard at hand, seen so far
+	first  int                       // row of the shard that the batch begins with
 }
 
 func newPredictor(schema *arrow.Schema, o PredictOptions) (predictor, error) {
@@ -110,20 +104,22 @@ func newPredictor(schema *arrow.Schema, o PredictOptions) (predictor, error) {
 	if cluster == distance {
 		return p, fmt.Errorf("ClusterCol and DistanceCol are both %q", cluster)
 	}
-	nullable := o.NonFinite == Skip || schema.Field(p.vector).Nullable
-	p.schema = arrow.NewSchema(append(append([]arrow.Field(nil), schema.Fields()...),
-		arrow.Field{Name: cluster, Type: arrow.PrimitiveTypes.Int64, Nullable: nullable},
-		arrow.Field{Name: distance, Type: arrow.PrimitiveTypes.Float64, Nullable: nullable}), nil)
+	p.column = schema.Field(p.vector)
 	return p, nil
 }
 
-// Open reads the model.
-func (p *predictor) Open(c *engine.Context) error {
-	text, err := model.Side(c, 1)
-	if err != nil {
-		return err
-	}
-	if p.model, err = Decode(text); err != nil {
+// outputs are the columns that are added.
+func (p *predictor) outputs(o PredictOptions) []engine.Column {
+	nullable := o.NonFinite == Skip || p.column.Nullable
+	return arrowrows.Columns([]arrow.Field{
+		{Name: clusterName(o.ClusterCol), Type: arrow.PrimitiveTypes.Int64, Nullable: nullable},
+		{Name: distanceName(o.DistanceCol), Type: arrow.PrimitiveTypes.Float64, Nullable: nullable},
+	})
+}
+
+// open reads the model.
+func (p *predictor) open(file []byte) (err error) {
+	if p.model, err = Decode(file); err != nil {
 		return err
 	}
 	p.search = kernel.NewAssigner[float64](len(p.model.Centers), p.model.Dim)
@@ -131,15 +127,16 @@ func (p *predictor) Open(c *engine.Context) error {
 	return nil
 }
 
-// Process adds the two columns to a batch.
-func (p *predictor) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
+// compute is the model.Compute.
+func (p *predictor) compute(c *engine.Context, first int, in engine.Batch) ([]columnar.Values, error) {
 	rec := arrowrows.Record(in)
 	n := int(rec.NumRows())
+	p.first = first
 	vectors := rows.WithComponents(c.Allocator, rec.Column(p.vector), Double.arrowType())
 	defer vectors.Release()
 	near, dist, valid := make([]int32, n), make([]float64, n), make([]bool, n)
 	if err := p.assign(vectors, near, dist, valid); err != nil {
-		return err
+		return nil, err
 	}
 	clusters := array.NewInt64Builder(c.Allocator)
 	defer clusters.Release()
@@ -156,23 +153,8 @@ func (p *predictor) Process(c *engine.Context, _, shard int, in engine.Batch, ou
 		clusters.UnsafeAppend(int64(near[i]))
 		distances.UnsafeAppend(dist[i])
 	}
-	a, b := clusters.NewArray(), distances.NewArray()
-	defer a.Release()
-	defer b.Release()
-	made := array.NewRecord(p.schema, append(append([]arrow.Array(nil), rec.Columns()...), a, b), rec.NumRows())
-	defer made.Release()
-	p.rows += n
-	return out.Emit(shard, arrowrows.Batch(made))
+	return arrowrows.Values([]arrow.Array{clusters.NewArray(), distances.NewArray()}), nil
 }
-
-// EndShard counts rows from 0 again.
-func (p *predictor) EndShard(*engine.Context, int, engine.Output) error {
-	p.rows = 0
-	return nil
-}
-
-func (p *predictor) Finish(*engine.Context, engine.Output) error { return nil }
-func (p *predictor) Close() error                                { return nil }
 
 // assign finds the clusters of a batch; valid tells which rows get one.
 func (p *predictor) assign(vectors arrow.Array, near []int32, dist []float64, valid []bool) error {
@@ -207,7 +189,7 @@ func (p *predictor) assignRows(column arrow.Array, near []int32, dist []float64,
 			indices, values := vectors.Sparse(i)
 			cell.SetSparse(0, indices, values)
 			if err := cell.CheckSparse(-1); err != nil {
-				return &engine.RowError{Row: int64(p.rows + i), Err: fmt.Errorf("column %q: %w", p.schema.Field(p.vector).Name, err)}
+				return &engine.RowError{Row: int64(p.first + i), Err: fmt.Errorf("column %q: %w", p.column.Name, err)}
 			}
 			if n := len(cell.Indices); n > 0 {
 				size = max(size, int(cell.Indices[n-1])+1)
@@ -219,7 +201,7 @@ func (p *predictor) assignRows(column arrow.Array, near []int32, dist []float64,
 			cluster, dist[i] = p.model.Predict(row)
 		}
 		if size != p.model.Dim {
-			return &engine.RowError{Row: int64(p.rows + i), Err: fmt.Errorf("column %q has %d components, the model was trained on %d", p.schema.Field(p.vector).Name, size, p.model.Dim)}
+			return &engine.RowError{Row: int64(p.first + i), Err: fmt.Errorf("column %q has %d components, the model was trained on %d", p.column.Name, size, p.model.Dim)}
 		}
 		near[i] = int32(cluster)
 	}
@@ -236,8 +218,8 @@ func (p *predictor) checkFinite(vectors arrow.Array, valid []bool) error {
 		}
 		if p.nonFinite == Refuse {
 			return &engine.RowError{
-				Row:  int64(p.rows + row),
-				Err:  fmt.Errorf("column %q: component %d is %v", p.schema.Field(p.vector).Name, component, batch.VectorsOf(vectors).Component(row, component)),
+				Row:  int64(p.first + row),
+				Err:  fmt.Errorf("column %q: component %d is %v", p.column.Name, component, batch.VectorsOf(vectors).Component(row, component)),
 				Cure: engine.LeaveOut, Advice: "set NonFinite to Skip to give such rows no cluster",
 			}
 		}

@@ -51,11 +51,7 @@ type randomInit struct {
 }
 
 func (t randomInit) addQueue(b *engine.Builder, rows *engine.Dataset) *engine.Dataset {
-	return comqueue.New(b, "kmeans random").
-		InitWithPartitionedData(points.WithState(t.in.state(0)), rows).
-		Add(comqueue.Named("preallocate", comqueue.Do(t.preallocate))).
-		Add(comqueue.Named("measure", comqueue.ForEachShard(rowMass, t.in.measure))).
-		Add(comqueue.AllReduce(rowMass)).
+	return t.in.begin(b, "kmeans random", rows, t.preallocate).
 		Add(comqueue.Named("open", comqueue.Do(t.open))).
 		Add(comqueue.Named("find smallest draws", comqueue.ForEachShard(randomKeys, t.findSmallest))).
 		Add(comqueue.AllReduce(randomKeys)).
@@ -69,18 +65,30 @@ func (t randomInit) addQueue(b *engine.Builder, rows *engine.Dataset) *engine.Da
 }
 
 // preallocate makes room.
-func (t randomInit) preallocate(ctx *comqueue.ComContext) error {
-	if !rowMass.Has(ctx) {
-		rowMass.Put(ctx, make([]float64, massSize*ctx.TotalShards()))
-		randomKeys.Put(ctx, nil)
-		randomRows.Put(ctx, nil)
-	}
-	return nil
+func (t randomInit) preallocate(ctx *comqueue.ComContext) {
+	randomKeys.Put(ctx, nil)
+	randomRows.Put(ctx, nil)
 }
 
 // Every initialisation begins by measuring the shards. A shard's slot in the
 // buffer holds its rows, their weight and their dimension.
 const massSize = 3
+
+// begin begins a queue that measures the shards. preallocate makes room for its objects, once on
+// each subtask.
+func (in input) begin(b *engine.Builder, name string, rows *engine.Dataset, preallocate func(ctx *comqueue.ComContext)) *comqueue.IterativeComQueue {
+	return comqueue.New(b, name).
+		InitWithPartitionedData(points.WithState(in.state(0)), rows).
+		Add(comqueue.Named("preallocate", comqueue.Do(func(ctx *comqueue.ComContext) error {
+			if !rowMass.Has(ctx) {
+				rowMass.Put(ctx, make([]float64, massSize*ctx.TotalShards()))
+				preallocate(ctx)
+			}
+			return nil
+		}))).
+		Add(comqueue.Named("measure", comqueue.ForEachShard(rowMass, in.measure))).
+		Add(comqueue.AllReduce(rowMass))
+}
 
 // measure fills the slot of a shard, once.
 func (in input) measure(ctx *comqueue.ComContext, shard int, out []float64) error {

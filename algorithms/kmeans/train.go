@@ -1,8 +1,7 @@
 package kmeans
 
 import (
-	"fmt"
-
+	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
 )
@@ -15,32 +14,26 @@ import (
 // superstep. What is wrong with the parameters or with the columns they name is
 // reported when the job is built, with the caller's line.
 func Train(points *engine.Dataset, p Params) *engine.Dataset {
-	const op = "kmeans.Train"
-	b := builderOf(op, points)
-	if err := p.Validate(); err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
-	}
-	if points.Poisoned() {
-		return points
+	return trainBy("kmeans.Train", points, p, p.Validate(), true, firstCenters)
+}
+
+// trainBy adds a training that begins from the centres given. Where it does not go on from there,
+// Lloyd's algorithm only evaluates them.
+func trainBy(op string, points *engine.Dataset, p Params, problem error, on bool, centers func(b *engine.Builder, rows *engine.Dataset, in input, p Params) *engine.Dataset) *engine.Dataset {
+	b, refused := model.Begin(op, points, problem)
+	if refused != nil {
+		return refused
 	}
 	p = p.withDefaults(b.Seed())
 	rows, in, err := checkPoints(points, p)
 	if err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
+		return model.Refuse(b, op, err)
 	}
-	return lloyd{in, p}.addQueue(b, rows, firstCenters(b, rows, in, p))
-}
-
-// builderOf returns the builder of a dataset. Where the dataset is nil there is
-// no builder to record that with: the job's function ends.
-func builderOf(op string, d *engine.Dataset) *engine.Builder {
-	if d == nil || d.Builder() == nil {
-		panic(engine.Misuse{Err: fmt.Errorf("%s: the dataset is nil", op)})
+	first := centers(b, rows, in, p)
+	if !on {
+		p.MaxIter = 0
 	}
-	d.Builder().MustBuild(op, "dataset")
-	return d.Builder()
+	return lloyd{in, p}.addQueue(b, rows, first)
 }
 
 // centerRow is a row of the datasets of first centres.

@@ -4,12 +4,9 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
 	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // Model is a trained regression. It is used by pointer and not changed once it predicts;
@@ -18,11 +15,11 @@ import (
 // Coefficients has one row, and Intercepts one value, on the scale of the features as they
 // are.
 type Model struct {
-	linearmodel.Model
+	linearmodel.Model `json:"-"`
 	// Huber is the parameter of that name that the model was trained with.
-	Huber float64
-	// PredictionCol names the column of predictions.
-	PredictionCol string
+	Huber float64 `json:"huber"`
+	// PredictionCol names the column of predictions; empty means "prediction".
+	PredictionCol string `json:"prediction_column,omitempty"`
 }
 
 // Summary tells about a training, and Inference is its table of standard errors.
@@ -106,8 +103,7 @@ func (p Params) finish(f *linearmodel.Fit) (model.Model, error) {
 // payload is what a model's file holds.
 type payload struct {
 	linearmodel.Payload
-	Huber         float64 `json:"huber"`
-	PredictionCol string  `json:"prediction_column,omitempty"`
+	*Model
 }
 
 const version = 1
@@ -118,10 +114,7 @@ func (m *Model) Kind() string { return kind }
 // Encode returns the model's file, the same bytes for the same model. A model that does not
 // hold together is an error.
 func (m *Model) Encode() ([]byte, error) {
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("model of kind %q: %w", kind, err)
-	}
-	return model.Encode(kind, version, m.Inputs(), m.Summary, payload{m.Payload(), m.Huber, m.PredictionCol})
+	return linearmodel.Encode(m.check(), kind, version, &m.Model, payload{m.Payload(), m})
 }
 
 // check tells what does not hold together.
@@ -138,16 +131,11 @@ func (m *Model) check() error {
 // Decode reads what Encode wrote. Input that is truncated, altered, of another kind or of a
 // newer version is an error that says so.
 func Decode(file []byte) (*Model, error) {
-	var p payload
-	m := &Model{}
-	if err := linearmodel.Decode(file, kind, version, &p, &p.Payload, &m.Model); err != nil {
+	p := payload{Model: &Model{}}
+	if err := linearmodel.Decode(file, kind, version, &p, &p.Payload, &p.Model.Model); err != nil {
 		return nil, err
 	}
-	m.Huber, m.PredictionCol = p.Huber, p.PredictionCol
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("model is damaged: %w", err)
-	}
-	return m, nil
+	return model.Whole(p.Model, p.check())
 }
 
 // Save writes the model to a file. The file is either the old one or the whole new one.
@@ -168,20 +156,12 @@ func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return model.Datase
 
 // Transform implements model.Model: it is Predict with the columns of training.
 func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
-	b := model.BuilderOf("linear.Model.Transform", d)
-	return Predict(d, m.Dataset(b), PredictOptions{PredictionCol: m.PredictionCol})
+	return Predict(d, m.Dataset(model.BuilderOf("linear.Model.Transform", d)), PredictOptions{PredictionCol: m.PredictionCol})
 }
 
 // Bind implements model.Binder.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
-	return linearmodel.BindNumber(&m.Model, l, predictionName(m.PredictionCol), linearmodel.Same)
-}
-
-func predictionName(name string) string {
-	if name == "" {
-		return defaultPrediction
-	}
-	return name
+	return linearmodel.BindNumber(m, l, m.PredictionCol, linearmodel.Same)
 }
 
 // PredictOptions change what Predict reads and writes.
@@ -204,15 +184,5 @@ type PredictOptions struct {
 // PredictSparse return. The model is a dataset of one row, from Train or from
 // Model.Dataset. Rows stay in place.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
-	return linearmodel.Apply("linear.Predict", d, made, linearmodel.Application{
-		Op: "LinearPredict", VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, OffsetCol: o.OffsetCol, Skip: o.Skip, Replace: o.Replace,
-		Outputs: arrowrows.Columns([]arrow.Field{linearmodel.NumberOutput(predictionName(o.PredictionCol))}),
-		Open: func(file []byte) (*linearmodel.Model, linearmodel.Score, error) {
-			m, err := Decode(file)
-			if err != nil {
-				return nil, nil, err
-			}
-			return &m.Model, linearmodel.ScoreNumber(linearmodel.Same), nil
-		},
-	})
+	return linearmodel.PredictNumber("linear.Predict", "LinearPredict", d, made, linearmodel.PredictOptions(o), Decode, linearmodel.Same)
 }

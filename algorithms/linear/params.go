@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
-	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/objective"
 	"github.com/superstep-ml/superstep/algorithms/optim"
@@ -100,9 +99,8 @@ func ElasticNet(strength, ratio float64, p Params) Params {
 
 // Names and limits.
 const (
-	kind              = "linear"
-	defaultPrediction = "prediction"
-	manyFeatures      = 256
+	kind         = "linear"
+	manyFeatures = 256
 )
 
 // Validate tells what is wrong with the parameters, all of it.
@@ -140,13 +138,11 @@ func (p Params) loss() objective.Loss {
 // the columns they name is reported when the job is built, with the caller's line.
 func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	const op = "linear.Train"
-	b := model.BuilderOf(op, d)
-	if err := p.Validate(); err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
+	if _, refused := model.Begin(op, d, p.Validate()); refused != nil {
+		return refused
 	}
 	t := linearmodel.Training{
-		Op: op, Queue: kind, Params: p.common(), Loss: p.loss(), Label: rows.NumberLabel, NewtonUpTo: manyFeatures,
+		Op: op, Queue: kind, Params: p.common(), Loss: p.loss(), NewtonUpTo: manyFeatures,
 		Finish: p.finish,
 	}
 	if !p.NoInference && p.Huber == 0 {

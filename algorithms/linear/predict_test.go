@@ -120,7 +120,7 @@ func TestFeatureColumns(t *testing.T) {
 		require.Equal(t, want, *rows[i].Prediction)
 		reader.Read(i, cells)
 		require.NoError(t, step(cells))
-		require.Equal(t, want, cells[5].Float)
+		require.Equal(t, want, cells[layout.Columns()["prediction"]].Float)
 	}
 	withNull := numbersTable(true)
 	r = trial.Run(t, func(b *engine.Builder) {

@@ -12,7 +12,7 @@ var _ model.Estimator = Params{}
 
 // Predicts implements model.Predictor.
 func (p Params) Predicts() model.Prediction {
-	return model.Prediction{Target: model.Class, Column: defaultPrediction, Scores: defaultProbability, Threshold: p.Threshold}
+	return model.Prediction{Target: model.Class, Column: linearmodel.Prediction, Scores: defaultProbability, Threshold: p.Threshold}
 }
 
 // Command implements model.Estimator.

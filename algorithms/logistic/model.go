@@ -18,14 +18,15 @@ import (
 // odds of the second class; of a multinomial one they have one for each class. They are on
 // the scale of the features as they are.
 type Model struct {
-	linearmodel.Model
+	linearmodel.Model `json:"-"`
 	// Classes are the classes in ascending order, and the type of their column.
-	Classes linearmodel.Classes
+	Classes linearmodel.Classes `json:"-"`
 	// Threshold is the probability of the second of two classes above which it is predicted.
-	Threshold float64
+	Threshold float64 `json:"threshold"`
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and "probability".
-	PredictionCol, ProbabilityCol string
+	PredictionCol  string `json:"prediction_column,omitempty"`
+	ProbabilityCol string `json:"probability_column,omitempty"`
 }
 
 // Summary tells about a training, and Inference is its table of standard errors.
@@ -121,15 +122,7 @@ func (m *Model) probabilities(dst []float64) {
 		dst[0], dst[1] = kernel.Sigmoid(-dst[0]), kernel.Sigmoid(dst[0])
 		return
 	}
-	top := dst[largest(dst)]
-	var sum float64
-	for a, v := range dst {
-		dst[a] = kernel.Exp(v - top)
-		sum += dst[a]
-	}
-	for a := range dst {
-		dst[a] /= sum
-	}
+	kernel.Softmax(dst)
 }
 
 // finish makes the model.
@@ -170,9 +163,7 @@ func (p Params) finish(f *linearmodel.Fit) (model.Model, error) {
 type payload struct {
 	linearmodel.Payload
 	linearmodel.Classes
-	Threshold      float64 `json:"threshold"`
-	PredictionCol  string  `json:"prediction_column,omitempty"`
-	ProbabilityCol string  `json:"probability_column,omitempty"`
+	*Model
 }
 
 const version = 1
@@ -183,11 +174,7 @@ func (m *Model) Kind() string { return kind }
 // Encode returns the model's file, the same bytes for the same model. A model that does not
 // hold together is an error.
 func (m *Model) Encode() ([]byte, error) {
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("model of kind %q: %w", kind, err)
-	}
-	return model.Encode(kind, version, m.Inputs(), m.Summary,
-		payload{m.Payload(), m.Classes, m.Threshold, m.PredictionCol, m.ProbabilityCol})
+	return linearmodel.Encode(m.check(), kind, version, &m.Model, payload{m.Payload(), m.Classes, m})
 }
 
 // check tells what does not hold together.
@@ -208,16 +195,12 @@ func (m *Model) check() error {
 // Decode reads what Encode wrote. Input that is truncated, altered, of another kind or of a
 // newer version is an error that says so.
 func Decode(file []byte) (*Model, error) {
-	var p payload
-	m := &Model{}
-	if err := linearmodel.Decode(file, kind, version, &p, &p.Payload, &m.Model); err != nil {
+	p := payload{Model: &Model{}}
+	if err := linearmodel.Decode(file, kind, version, &p, &p.Payload, &p.Model.Model); err != nil {
 		return nil, err
 	}
-	m.Classes, m.Threshold, m.PredictionCol, m.ProbabilityCol = p.Classes, p.Threshold, p.PredictionCol, p.ProbabilityCol
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("model is damaged: %w", err)
-	}
-	return m, nil
+	p.Model.Classes = p.Classes
+	return model.Whole(p.Model, p.check())
 }
 
 // Save writes the model to a file. The file is either the old one or the whole new one.

@@ -1,6 +1,7 @@
 package logistic
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -116,7 +117,6 @@ func (f *Family) UnmarshalText(text []byte) error {
 // Names.
 const (
 	kind               = "logistic"
-	defaultPrediction  = "prediction"
 	defaultProbability = "probability"
 	defaultThreshold   = 0.5
 )
@@ -146,20 +146,10 @@ func (p Params) Validate() error {
 	if p.Balanced && len(p.ClassWeights) > 0 {
 		bad("ClassWeights are given and Balanced is set: choose one")
 	}
-	if p.predictionName() == p.probabilityName() {
-		bad("PredictionCol and ProbabilityCol are both %q", p.predictionName())
+	if name := cmp.Or(p.PredictionCol, linearmodel.Prediction); name == cmp.Or(p.ProbabilityCol, defaultProbability) {
+		bad("PredictionCol and ProbabilityCol are both %q", name)
 	}
 	return errors.Join(errs...)
-}
-
-func (p Params) predictionName() string  { return orName(p.PredictionCol, defaultPrediction) }
-func (p Params) probabilityName() string { return orName(p.ProbabilityCol, defaultProbability) }
-
-func orName(name, otherwise string) string {
-	if name == "" {
-		return otherwise
-	}
-	return name
 }
 
 // common returns what all linear models share.
@@ -203,13 +193,11 @@ func (p Params) loss(f *rows.Facts) (objective.Loss, error) {
 // the reason "diverging", and the run's report counts a warning.
 func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	const op = "logistic.Train"
-	b := model.BuilderOf(op, d)
-	if err := p.Validate(); err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
+	if _, refused := model.Begin(op, d, p.Validate()); refused != nil {
+		return refused
 	}
 	t := linearmodel.Training{
-		Op: op, Queue: kind, Params: p.common(), Loss: objective.Logistic{}, LossOf: p.loss, Label: rows.ClassLabel,
+		Op: op, Queue: kind, Params: p.common(), Loss: objective.Logistic{}, LossOf: p.loss,
 		ClassWeights: p.ClassWeights, Balanced: p.Balanced, Finish: p.finish,
 	}
 	if p.Start != nil {

@@ -1,15 +1,11 @@
 package logistic
 
 import (
-	"fmt"
-
-	"github.com/apache/arrow/go/v15/arrow"
+	"cmp"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/internal/arrowrows"
-	"github.com/superstep-ml/superstep/internal/batch"
 )
 
 // PredictOptions change what Predict reads and writes.
@@ -37,37 +33,19 @@ type PredictOptions struct {
 // give. The model is a dataset of one row, from Train or from Model.Dataset. Rows stay in
 // place.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
-	const op = "logistic.Predict"
-	prediction, err := linearmodel.LabelOutput(op, orName(o.PredictionCol, defaultPrediction), made)
-	if err != nil {
-		b := model.BuilderOf(op, d)
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
+	named := linearmodel.PredictOptions{
+		VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, OffsetCol: o.OffsetCol, PredictionCol: o.PredictionCol, Replace: o.Replace, Skip: o.Skip,
 	}
-	probability := arrow.Field{Name: orName(o.ProbabilityCol, defaultProbability), Type: batch.VariableVectorType(), Nullable: true}
-	return linearmodel.Apply(op, d, made, linearmodel.Application{
-		Op: "LogisticPredict", VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, OffsetCol: o.OffsetCol, Skip: o.Skip, Replace: o.Replace,
-		Outputs: arrowrows.Columns([]arrow.Field{prediction, probability}),
-		Open: func(file []byte) (*linearmodel.Model, linearmodel.Score, error) {
-			m, err := Decode(file)
-			if err != nil {
-				return nil, nil, err
-			}
-			if got := batch.TypeName(prediction.Type); got != m.Classes.Type {
-				return nil, nil, fmt.Errorf("the model predicts labels of type %s, its dataset says %s", m.Classes.Type, got)
-			}
-			return &m.Model, m.score(), nil
-		},
-	})
+	return linearmodel.PredictClass("logistic.Predict", "LogisticPredict", d, made, named, cmp.Or(o.ProbabilityCol, defaultProbability), Decode, (*Model).scores)
 }
 
-// score returns what appends the predictions of a row.
-func (m *Model) score() linearmodel.Score {
+// scores returns the classes, and what gives class and probabilities of a row's margins.
+func (m *Model) scores() (linearmodel.Classes, func(margins []float64) (int, []float64)) {
 	room := make([]float64, len(m.Classes.Values))
-	return linearmodel.ScoreClass(m.Classes, func(margins []float64) (int, []float64) {
+	return m.Classes, func(margins []float64) (int, []float64) {
 		copy(room, margins)
 		return m.classAndProbabilities(room), room
-	})
+	}
 }
 
 // classAndProbabilities returns the class that is predicted at the margins at the head of
@@ -88,12 +66,10 @@ func (m *Model) classOf(margins []float64) int {
 
 // Transform implements model.Model: it is Predict with the columns of training.
 func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
-	b := model.BuilderOf("logistic.Model.Transform", d)
-	return Predict(d, m.Dataset(b), PredictOptions{PredictionCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol})
+	return Predict(d, m.Dataset(model.BuilderOf("logistic.Model.Transform", d)), PredictOptions{PredictionCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol})
 }
 
 // Bind implements model.Binder.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
-	return linearmodel.BindClass(&m.Model, l, m.Classes, orName(m.PredictionCol, defaultPrediction), orName(m.ProbabilityCol, defaultProbability),
-		len(m.Classes.Values), m.classAndProbabilities)
+	return linearmodel.BindClass(&m.Model, l, m.Classes, m.PredictionCol, cmp.Or(m.ProbabilityCol, defaultProbability), len(m.Classes.Values), m.classAndProbabilities)
 }

@@ -1,78 +1,48 @@
 package mlp
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
-	"github.com/superstep-ml/superstep/internal/batch"
 )
 
 // version is that of the payload.
 const version = 1
 
 type payload struct {
-	Task           Task       `json:"task"`
-	Classes                   // label_type, classes
-	Activation     Activation `json:"activation"`
-	Dim            int        `json:"dim"`
-	Columns        []int32    `json:"columns,omitempty"`
-	Shift          []float64  `json:"shift"`
-	Scale          []float64  `json:"scale"`
-	Layers         []Layer    `json:"layers"`
-	PredictionCol  string     `json:"prediction_column,omitempty"`
-	ProbabilityCol string     `json:"probability_column,omitempty"`
+	Task    Task `json:"task"`
+	Classes      // label_type, classes
+	*Model
 }
 
 // Encode returns the model's file, the same bytes for the same model. A model that does
 // not hold together is an error.
 func (m *Model) Encode() ([]byte, error) {
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("model: %w", err)
-	}
-	return model.Encode(Kind, version, m.columns, m.Summary, payload{
-		m.Task, m.Classes, m.Activation, m.Dim, m.Columns, m.Shift, m.Scale, m.Layers, m.PredictionCol, m.ProbabilityCol,
-	})
+	return model.EncodeWhole(m.check(), Kind, version, m.columns, m.Summary, payload{m.Task, m.Classes, m})
 }
 
 // Decode reads what Encode wrote.
 func Decode(file []byte) (*Model, error) {
-	var s Summary
-	var p payload
-	f, err := model.DecodeParts(file, Kind, version, &s, &p)
+	m := &Model{}
+	p := payload{Model: m}
+	f, err := model.DecodeParts(file, Kind, version, &m.Summary, &p)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{
-		Task: p.Task, Classes: p.Classes, Activation: p.Activation, Dim: p.Dim, Columns: p.Columns, Shift: p.Shift, Scale: p.Scale,
-		Layers: p.Layers, PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol, Summary: s, columns: f.Inputs,
-	}
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("model is damaged: %w", err)
-	}
-	return m, nil
+	m.Task, m.Classes, m.columns = p.Task, p.Classes, f.Inputs
+	return model.Whole(m, m.check())
 }
 
 // check tells what does not hold together.
 func (m *Model) check() error {
-	d, outputs := m.Dim, outputs(m.Task, len(m.Classes.Values))
-	if m.Columns != nil {
-		d = len(m.Columns)
-	}
-	switch {
-	case m.Task < Regression || m.Task > Classification:
-		return fmt.Errorf("%v is none of the package's constants", m.Task)
+	d, err := m.columns.CheckDim(m.Dim, m.Columns)
+	outputs := outputs(m.Task, len(m.Classes.Values))
+	switch err := cmp.Or(m.Task.Check(m.Classes, true), err); {
+	case err != nil:
+		return err
 	case m.Activation < ReLU || m.Activation > Logistic:
 		return fmt.Errorf("%v is none of the package's constants", m.Activation)
-	case m.Task == Classification && len(m.Classes.Values) < 2:
-		return fmt.Errorf("there are %d classes, want 2 or more", len(m.Classes.Values))
-	case m.Task == Regression && (m.Classes.Type != "" || len(m.Classes.Values) > 0):
-		return errors.New("a regression has no classes")
-	case m.Dim < 1 || m.Dim > batch.MaxDim:
-		return fmt.Errorf("dim is %d: want 1 to %d", m.Dim, batch.MaxDim)
-	case m.Columns != nil && !signature.Ascending(m.Columns, m.Dim):
-		return fmt.Errorf("the columns do not ascend below dim %d", m.Dim)
 	case len(m.Shift) != d || len(m.Scale) != d:
 		return fmt.Errorf("there are %d shifts and %d scales of %d features", len(m.Shift), len(m.Scale), d)
 	case len(m.Layers) == 0 || len(m.Layers[len(m.Layers)-1].Biases) != outputs:
@@ -82,14 +52,6 @@ func (m *Model) check() error {
 		if !finite(v) || !finite(m.Scale[j]) || m.Columns != nil && v != 0 {
 			return fmt.Errorf("feature %d has shift %v and scale %v", j, v, m.Scale[j])
 		}
-	}
-	if m.Task == Classification {
-		if _, err := m.Classes.Cells(); err != nil {
-			return err
-		}
-	}
-	if err := m.columns.Check(m.Dim); err != nil {
-		return err
 	}
 	return m.checkLayers(d)
 }

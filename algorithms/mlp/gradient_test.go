@@ -6,17 +6,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/nonconvex"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// opened returns an evaluator of n random rows of d features and 3 classes in one shard.
-func opened(t testing.TB, p Params, n, d int, sparse bool) *evaluator {
+// opened returns the loss over n random rows of d features and 3 classes in one shard, as the
+// optimiser has it.
+func opened(t testing.TB, p Params, n, d int, sparse bool) optim.Evaluator {
 	return openedClasses(t, p, n, d, 3, sparse)
 }
 
 // openedClasses is opened of some classes.
-func openedClasses(t testing.TB, p Params, n, d, classes int, sparse bool) *evaluator {
+func openedClasses(t testing.TB, p Params, n, d, classes int, sparse bool) optim.Evaluator {
 	r := shared.NewRandom(p.Seed, "rows", 0, 0)
 	b := &rows.Block{N: n, D: d}
 	f := &rows.Facts{Declared: d, Rows: int64(n), Classes: []string{"0", "1", "2"}[:classes]}
@@ -41,10 +44,9 @@ func openedClasses(t testing.TB, p Params, n, d, classes int, sparse bool) *eval
 	for j := range d {
 		f.Mean, f.Std, f.MaxAbs = append(f.Mean, 0.1*float64(j)), append(f.Std, 0.5+0.1*float64(j)), append(f.MaxAbs, 1)
 	}
-	e, err := newEvaluator(p.withDefaults(1), f, sparse)
+	l, err := newLoss(p.withDefaults(1), f, sparse)
 	require.NoError(t, err)
-	e.blocks = []*rows.Block{b}
-	return e
+	return nonconvex.Over(l, p.Task, f, 0, []*rows.Block{b})
 }
 
 // The gradient is that of finite differences, for all activations, tasks and depths.
@@ -59,7 +61,7 @@ func TestGradient(t *testing.T) {
 	} {
 		for _, sparse := range []bool{false, true} {
 			e := openedClasses(t, p, 70, 4, 2+int(p.Seed%2), sparse) // more than a chunk
-			n := len(e.first)
+			n := e.Dim
 			r := shared.NewRandom(9, "point", 0, 0)
 			v := make([]float64, n)
 			for i := range v {
@@ -67,11 +69,11 @@ func TestGradient(t *testing.T) {
 			}
 			value := func() float64 {
 				out := make([]float64, 1+n)
-				require.NoError(t, e.evaluate(0, v, out))
+				require.NoError(t, e.Evaluate(0, v, out))
 				return out[0]
 			}
 			got := make([]float64, 1+n)
-			require.NoError(t, e.evaluate(0, v, got))
+			require.NoError(t, e.Evaluate(0, v, got))
 			for i := range v {
 				const h = 1e-6
 				at := v[i]
@@ -88,20 +90,20 @@ func TestGradient(t *testing.T) {
 				list = append(list, (i*3+1)%70)
 			}
 			sampled := make([]float64, 2+n)
-			require.NoError(t, e.evaluateRows(0, list, v, sampled))
+			require.NoError(t, e.Minibatch.Evaluate(0, list, v, sampled))
 			require.InDeltaSlice(t, got, sampled[:1+n], 1e-11)
-			require.InDelta(t, e.facts.Weight, sampled[1+n], 1e-12)
-			require.Equal(t, 70, e.count(0))
+			require.InDelta(t, e.Weight, sampled[1+n], 1e-12)
+			require.Equal(t, 70, e.Minibatch.Rows(0))
 		}
 	}
 }
 
 func BenchmarkEvaluate(b *testing.B) {
 	e := opened(b, Params{Seed: 6, Hidden: []int{64}, Task: Classification}, 4096, 32, false)
-	v, out := make([]float64, len(e.first)), make([]float64, 1+len(e.first))
+	v, out := make([]float64, e.Dim), make([]float64, 1+e.Dim)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := e.evaluate(0, v, out); err != nil {
+		if err := e.Evaluate(0, v, out); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -2,7 +2,6 @@ package mlp
 
 import (
 	"math"
-	"sort"
 	"sync"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/signature"
@@ -23,26 +22,28 @@ type Classes = signature.Classes
 type Model struct {
 	// Task is what the network predicts, and Classes are those of a classification, in
 	// ascending order.
-	Task    Task
-	Classes Classes
+	Task    Task    `json:"-"`
+	Classes Classes `json:"-"`
 	// Activation is that of the hidden units.
-	Activation Activation
+	Activation Activation `json:"activation"`
 	// Dim is the number of features. Columns are, where they are not nil, the features that
 	// occurred in training, in ascending order, which the first layer reads; the others count
 	// as 0.
-	Dim     int
-	Columns []int32
+	Dim     int     `json:"dim"`
+	Columns []int32 `json:"columns,omitempty"`
 	// Shift is subtracted from the features that the first layer reads, and Scale is what
 	// they are then multiplied with.
-	Shift, Scale []float64
+	Shift []float64 `json:"shift"`
+	Scale []float64 `json:"scale"`
 	// Layers are the layers of units, the last one that of the outputs: one of a regression
 	// and of two classes, of which it is the log odds of the second, else one for each class.
-	Layers []Layer
+	Layers []Layer `json:"layers"`
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and "probability".
-	PredictionCol, ProbabilityCol string
+	PredictionCol  string `json:"prediction_column,omitempty"`
+	ProbabilityCol string `json:"probability_column,omitempty"`
 	// Summary tells about the training.
-	Summary Summary
+	Summary Summary `json:"-"`
 
 	columns  signature.Inputs
 	override signature.Override // of Predict
@@ -61,21 +62,7 @@ type Layer struct {
 }
 
 // Summary tells about a training.
-type Summary struct {
-	Rows   int64   `json:"rows"`
-	Weight float64 `json:"weight"`
-	Method string  `json:"method"`
-	// Loss is the mean weighted loss with the penalty, and GradientNorm the largest component
-	// of its gradient.
-	Loss         float64 `json:"loss"`
-	GradientNorm float64 `json:"gradient_norm"`
-	Iterations   int     `json:"iterations"`
-	// Reads is how often the rows were read.
-	Reads     float64           `json:"reads"`
-	Converged bool              `json:"converged"`
-	Reason    optim.Reason      `json:"reason"`
-	Record    []optim.Iteration `json:"record"`
-}
+type Summary = optim.Summary
 
 var _ model.Binder = (*Model)(nil)
 
@@ -152,18 +139,7 @@ func (m *Model) loadEntries(x signature.Point, p *pass) {
 	sums := p.values[0]
 	clear(sums)
 	for q, v := range x.Values {
-		at := q
-		if x.Indices != nil {
-			at = int(x.Indices[q])
-		}
-		if m.Columns != nil {
-			j := at
-			at = sort.Search(len(m.Columns), func(i int) bool { return int(m.Columns[i]) >= j })
-			if at == len(m.Columns) || int(m.Columns[at]) != j {
-				continue
-			}
-		}
-		if v != 0 {
+		if at := x.Place(q, m.Columns); v != 0 && at >= 0 {
 			m.net.addInput(at, v*m.Scale[at], sums)
 		}
 	}
@@ -196,45 +172,41 @@ func (m *Model) write(outputs, dst []float64) {
 		return
 	}
 	copy(dst, outputs)
-	softmax(dst)
+	kernel.Softmax(dst)
 }
 
-func (m *Model) predict(x signature.Point) float64 {
+// score returns what is predicted of a point, as decide does, and NaN or the class -1 if the point
+// has not the features of the model. It writes the probabilities of classes unless dst is nil.
+func (m *Model) score(x signature.Point, dst []float64) float64 {
 	p := m.evaluate(x)
-	if p == nil {
-		if m.Task == Classification {
-			return -1
-		}
+	switch {
+	case p == nil && m.Task == Classification:
+		return -1
+	case p == nil:
 		return math.NaN()
 	}
-	v := m.decide(m.outputs(p))
-	m.passes.Put(p)
-	return v
+	defer m.passes.Put(p)
+	outputs := m.outputs(p)
+	if dst != nil {
+		m.write(outputs, dst)
+	}
+	return m.decide(outputs)
 }
 
 func (m *Model) probabilities(x signature.Point, dst []float64) bool {
-	if m.Task != Classification || len(dst) != len(m.Classes.Values) {
-		return false
-	}
-	p := m.evaluate(x)
-	if p == nil {
-		return false
-	}
-	m.write(m.outputs(p), dst)
-	m.passes.Put(p)
-	return !math.IsNaN(dst[0])
+	return m.Task == Classification && len(dst) == len(m.Classes.Values) && m.score(x, dst) >= 0 && !math.IsNaN(dst[0])
 }
 
 // Predict returns the prediction for a row: the number of a regression, or the number,
 // among Classes.Values, of the most probable class, the first of equals. A row that has not
 // Dim features gives NaN, or the class -1. It allocates nothing, the first calls excepted.
-func (m *Model) Predict(x []float64) float64 { return m.predict(signature.Dense(x)) }
+func (m *Model) Predict(x []float64) float64 { return m.score(signature.Dense(x), nil) }
 
 // PredictSparse is Predict for a row of which only the entries that are not 0 are given,
 // with their indices in ascending order. Indices that do not ascend or lie outside 0..Dim-1
 // give NaN, or the class -1.
 func (m *Model) PredictSparse(indices []int32, values []float64) float64 {
-	return m.predict(signature.Sparse(indices, values))
+	return m.score(signature.Sparse(indices, values), nil)
 }
 
 // PredictProbability writes the probability of each class to dst, which has a value for

@@ -41,7 +41,7 @@ func TestModelsAreChecked(t *testing.T) {
 		{func(m *mlp.Model) { m.Classes.Values = m.Classes.Values[1:] }, "there are 1 classes"},
 		{func(m *mlp.Model) { m.Classes.Values = []string{"a", "1"} }, `class "a"`},
 		{func(m *mlp.Model) { m.Dim = 0 }, "dim is 0"},
-		{func(m *mlp.Model) { m.Dim = 4 }, "2 scales of 4 features"},
+		{func(m *mlp.Model) { m.Dim = 4 }, "there are 4 features"},
 		{func(m *mlp.Model) { m.Columns = []int32{1, 0} }, "do not ascend"},
 		{func(m *mlp.Model) { m.Scale[1] = math.NaN() }, "feature 1 has shift"},
 		{func(m *mlp.Model) { m.Layers = m.Layers[:1] }, "has not 1 outputs"},

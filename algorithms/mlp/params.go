@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
+	"github.com/superstep-ml/superstep/algorithms/internal/nonconvex"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
@@ -65,10 +66,9 @@ type Params struct {
 }
 
 const (
-	defaultHidden  = 32
-	defaultMaxIter = 200
-	defaultTol     = 1e-4
-	maxUnits       = 1 << 20
+	defaultHidden = 32
+	defaultTol    = 1e-4
+	maxUnits      = 1 << 20
 )
 
 var _ model.Stage = Params{}
@@ -86,15 +86,8 @@ func (p Params) Apply(rows, m *engine.Dataset) *engine.Dataset {
 
 // Validate tells what is wrong with the parameters, all of it.
 func (p Params) Validate() error {
-	var errs []error
+	errs := append(p.common().Problems("a network's"), enum.Check(p.Activation)...)
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
-	if p.LabelCol == "" {
-		bad("LabelCol is empty: name the column of the labels")
-	}
-	if p.VectorCol != "" && len(p.FeatureCols) > 0 {
-		bad("both VectorCol and FeatureCols are set: set one of them")
-	}
-	errs = append(errs, enum.Check(p.Task, p.Activation)...)
 	for i, units := range p.Hidden {
 		if units < 1 || units > maxUnits {
 			bad("Hidden[%d] is %d: want 1 to %d units", i, units, maxUnits)
@@ -103,36 +96,16 @@ func (p Params) Validate() error {
 	if !(p.L2 >= 0 && finite(p.L2)) {
 		bad("L2 is %v: want a number of 0 or more", p.L2)
 	}
-	switch p.Method {
-	case optim.Auto, optim.LBFGS, optim.GD, optim.SGD:
-	default:
-		bad("Method is %v: want LBFGS, GD or SGD", p.Method)
-	}
-	if cmp.Or(p.PredictionCol, "prediction") == cmp.Or(p.ProbabilityCol, "probability") {
-		bad("PredictionCol and ProbabilityCol are both %q", cmp.Or(p.PredictionCol, "prediction"))
-	}
-	s := p.settings()
-	if s.Method == optim.SGD && s.Stochastic.Schedule == optim.Optimal {
-		bad("Stochastic.Schedule is Optimal, which is for convex losses, and a network's is not convex: want InverseScaling, Constant or Exponential")
-		s.Stochastic.Schedule = optim.InverseScaling
-	}
-	errs = append(errs, s.Validate())
 	return errors.Join(errs...)
 }
 
-// settings are those of the optimiser.
-func (p Params) settings() optim.Settings {
-	s := optim.Settings{Method: p.Method, MaxIter: p.MaxIter, Tol: p.Tol, LossTol: p.LossTol, Stochastic: p.Stochastic, Seed: p.Seed}
-	if s.Method == optim.Auto {
-		s.Method = optim.LBFGS
+// common returns what estimators with losses that are not convex share.
+func (p Params) common() nonconvex.Params {
+	return nonconvex.Params{
+		VectorCol: p.VectorCol, FeatureCols: p.FeatureCols, LabelCol: p.LabelCol, WeightCol: p.WeightCol,
+		PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol, Skip: p.Skip, Task: p.Task,
+		Method: p.Method, MaxIter: p.MaxIter, Tol: cmp.Or(p.Tol, defaultTol), LossTol: p.LossTol, Stochastic: p.Stochastic, Seed: p.Seed,
 	}
-	if s.MaxIter == 0 {
-		s.MaxIter = defaultMaxIter
-	}
-	if s.Tol == 0 {
-		s.Tol = defaultTol
-	}
-	return s
 }
 
 // withDefaults returns valid parameters with every zero replaced by what it means.
@@ -140,36 +113,12 @@ func (p Params) withDefaults(jobSeed uint64) Params {
 	if p.Hidden == nil {
 		p.Hidden = []int{defaultHidden}
 	}
-	if p.Seed == 0 {
-		p.Seed = jobSeed
-	}
+	p.Seed = cmp.Or(p.Seed, jobSeed)
 	return p
-}
-
-// columns says what is read of the rows.
-func (p Params) columns() rows.Columns {
-	return rows.Columns{Vector: p.VectorCol, Features: p.FeatureCols, Label: p.LabelCol, Weight: p.WeightCol, Skip: p.Skip}
-}
-
-// label says what labels are.
-func (p Params) label() rows.LabelKind {
-	if p.Task == Classification {
-		return rows.ClassLabel
-	}
-	return rows.NumberLabel
 }
 
 // sizes returns the widths of all layers for the facts of the rows, the features first.
 func (p Params) sizes(f *rows.Facts) ([]int, error) {
-	if f.Declared == 0 {
-		return nil, errors.New("there are no features")
-	}
-	if err := rows.TwoClasses(p.LabelCol, f.Classes); err != nil {
-		return nil, err
-	}
-	if err := f.Weighty(); err != nil {
-		return nil, err
-	}
 	sizes := append(append([]int{f.Dim()}, p.Hidden...), outputs(p.Task, len(f.Classes)))
 	const most = 1 << 27
 	n := 0.0

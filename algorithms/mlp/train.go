@@ -1,18 +1,10 @@
 package mlp
 
 import (
-	"errors"
-
-	"github.com/apache/arrow/go/v15/arrow"
-
+	"github.com/superstep-ml/superstep/algorithms/internal/nonconvex"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
-	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
-	"github.com/superstep-ml/superstep/algorithms/optim"
-	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/internal/arrowrows"
-	"github.com/superstep-ml/superstep/internal/batch"
 )
 
 // Train fits a multilayer perceptron and returns the model as a dataset of one row, whose
@@ -25,57 +17,24 @@ import (
 // caller's line.
 func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	const op = "mlp.Train"
-	b := model.BuilderOf(op, d)
-	if err := p.Validate(); err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
-	}
-	if d.Poisoned() {
-		return d
+	b, refused := model.Begin(op, d, p.Validate())
+	if refused != nil {
+		return refused
 	}
 	p = p.withDefaults(b.Seed())
-	t, err := rows.Check(op, d, p.columns(), p.label())
-	i, missing := batch.FindColumn(arrowrows.Arrow(d.Schema()), p.LabelCol)
-	var label arrow.DataType
-	if err = errors.Join(err, missing); err == nil && p.Task == Classification {
-		label = arrowrows.Arrow(d.Schema()).Field(i).Type
-		_, err = Classes{Type: batch.TypeName(label)}.Cells()
-	}
-	if err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
-	}
-	schema := d.Schema()
-	made := optim.Minimize(b, optim.Problem{
-		Name: Kind, Init: t.Init, Objective: objective{p, t}, Settings: p.settings(),
-		Closer: signature.ModelCloser(label, func(ctx *comqueue.ComContext) (model.Model, error) {
-			facts, err := t.FactsOf(ctx)
-			if err != nil {
-				return nil, err
-			}
-			e, err := newEvaluator(p, facts, t.Sparse)
-			if err != nil {
-				return nil, err
-			}
-			return p.finish(optim.ResultOf(ctx), e, t, arrowrows.Arrow(schema)), nil
-		}),
-	})
-	return signature.WarnOfDivergence(op, made, string(optim.Diverging))
+	return nonconvex.Training{
+		Op: op, Queue: Kind, Params: p.common(), Finish: p.finish,
+		Open: func(f *rows.Facts, sparse bool) (nonconvex.Loss, error) { return newLoss(p, f, sparse) },
+	}.Add(b, d)
 }
 
 // finish makes the model.
-func (p Params) finish(r *optim.Result, e *evaluator, t rows.Table, schema *arrow.Schema) *Model {
-	e.move(r.Parameters)
-	f := e.facts
+func (p Params) finish(l nonconvex.Loss, f nonconvex.Fit) model.Model {
+	e := l.(*loss)
 	m := &Model{
-		Task: p.Task, Classes: Classes{Type: f.LabelType, Values: f.Classes}, Activation: p.Activation,
-		Dim: f.Declared, Columns: f.Columns, Shift: e.shift, Scale: e.scale,
-		PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol,
-		Summary: Summary{
-			Rows: f.Rows, Weight: f.Weight, Method: r.Method.String(), Loss: r.Loss, GradientNorm: r.GradientNorm,
-			Iterations: r.Iterations, Reads: r.Reads, Converged: r.Converged, Reason: r.Reason, Record: r.Record,
-		},
-		columns: signature.InputsOf(p.VectorCol, p.FeatureCols, schema, f.Declared),
+		Task: p.Task, Classes: f.Classes, Activation: p.Activation,
+		Dim: f.Facts.Declared, Columns: f.Facts.Columns, Shift: e.shift, Scale: e.scale,
+		PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol, Summary: f.Summary, columns: f.Inputs,
 	}
 	for l := range e.net.layers() {
 		layer := Layer{Biases: e.net.biases(l, e.net.parameters)}

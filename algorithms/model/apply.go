@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -59,18 +60,15 @@ func addOperator(caller string, rows, model *engine.Dataset, op string, attrs []
 	case rows.Poisoned():
 		return rows
 	case model == nil:
-		b.Errorf("%s: the model is nil: give it the dataset that training returned", caller)
-		return b.Poisoned(caller)
+		return Refuse(b, caller, errors.New("the model is nil: give it the dataset that training returned"))
 	case model.Poisoned():
 		return model
 	case model.Schema().Index(Column) < 0:
-		b.Errorf("%s: the model has no column %q: give it the dataset that training returned", caller, Column)
-		return b.Poisoned(caller)
+		return Refuse(b, caller, fmt.Errorf("the model has no column %q: give it the dataset that training returned", Column))
 	}
 	made, at, err := withColumns(arrowrows.Arrow(rows.Schema()), outputs, replace)
 	if err != nil {
-		b.Errorf("%s: %w", caller, err)
-		return b.Poisoned(caller)
+		return Refuse(b, caller, err)
 	}
 	return b.Add(engine.Spec{
 		Op: op, Attrs: attrs, Schema: arrowrows.Schema(made),

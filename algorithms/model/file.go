@@ -168,6 +168,22 @@ func DecodeParts(file []byte, kind string, newest int, summary, payload any) (*F
 	return f, nil
 }
 
+// EncodeWhole is Encode for a model that holds together: where it does not, problem says so.
+func EncodeWhole(problem error, kind string, version int, inputs []Input, summary, payload any) ([]byte, error) {
+	if problem != nil {
+		return nil, fmt.Errorf("model of kind %q: %w", kind, problem)
+	}
+	return Encode(kind, version, inputs, summary, payload)
+}
+
+// Whole returns a model that was decoded, or the error about what of it does not hold together.
+func Whole[M any](m *M, problem error) (*M, error) {
+	if problem != nil {
+		return nil, fmt.Errorf("model is damaged: %w", problem)
+	}
+	return m, nil
+}
+
 // KindOf returns the kind of a model's file. Of the file it checks no more than that.
 func KindOf(file []byte) (string, error) {
 	object, err := split(file)

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -24,13 +25,11 @@ type EncodedRow struct {
 func Dataset(b *engine.Builder, m Model) *engine.Dataset {
 	const op = "model.Dataset"
 	if m == nil {
-		b.Errorf("%s: the model is nil", op)
-		return b.Poisoned(op)
+		return Refuse(b, op, errors.New("the model is nil"))
 	}
 	text, err := m.Encode()
 	if err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
+		return Refuse(b, op, err)
 	}
 	return operators.FromSlice(b, []EncodedRow{{unsafe.String(unsafe.SliceData(text), len(text))}}).Named(m.Kind() + " model")
 }
@@ -64,9 +63,12 @@ func Collected[M any](result *engine.Result, name string, decode func(file []byt
 
 // Side returns the file of the model that an operator got by broadcast at a port. It is
 // for operators that do not go through Apply.
-func Side(c *engine.Context, port int) ([]byte, error) {
+func Side(c *engine.Context, port int) ([]byte, error) { return FileIn(c.Side(port)...) }
+
+// FileIn returns the file of the model that is the one row of batches, as training gives it.
+func FileIn(batches ...engine.Batch) ([]byte, error) {
 	var file []byte
-	for _, rows := range c.Side(port) {
+	for _, rows := range batches {
 		i, err := batch.FindColumn(arrowrows.Arrow(rows.Schema()), Column)
 		if err != nil {
 			return nil, fmt.Errorf("the model: %w", err)
@@ -96,6 +98,27 @@ func BuilderOf(op string, d *engine.Dataset) *engine.Builder {
 	}
 	d.Builder().MustBuild(op, "dataset")
 	return d.Builder()
+}
+
+// Begin is how a training begins: it returns the builder of the rows or, where nothing can be
+// trained, what training returns then, which is not nil. A problem, such as one with the
+// parameters, is reported under the name op.
+func Begin(op string, rows *engine.Dataset, problem error) (b *engine.Builder, refused *engine.Dataset) {
+	b = BuilderOf(op, rows)
+	switch {
+	case problem != nil:
+		refused = Refuse(b, op, problem)
+	case rows.Poisoned():
+		refused = rows
+	}
+	return b, refused
+}
+
+// Refuse reports what is wrong under the name op, with the line of the caller, and returns what an
+// operator that cannot be added returns.
+func Refuse(b *engine.Builder, op string, problem error) *engine.Dataset {
+	b.Errorf("%s: %w", op, problem)
+	return b.Poisoned(op)
 }
 
 // withColumns returns the schema with columns appended, or, where replace says so and a

@@ -58,18 +58,7 @@ func (w *writer) append(row []Cell) error {
 }
 
 // columns returns what was appended, owned by the caller.
-func (w *writer) columns() ([]arrow.Array, error) {
-	made, err := w.build.NewRecord()
-	if err != nil {
-		return nil, err
-	}
-	defer made.Release()
-	columns := append([]arrow.Array(nil), made.Columns()...)
-	for _, c := range columns {
-		c.Retain()
-	}
-	return columns, nil
-}
+func (w *writer) columns() ([]arrow.Array, error) { return w.build.NewColumns() }
 
 func (w *writer) release() { w.build.Release() }
 

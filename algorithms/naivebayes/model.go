@@ -4,12 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sort"
 	"sync"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
-	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
@@ -24,30 +22,32 @@ type Classes = signature.Classes
 // any number of goroutines may use one.
 type Model struct {
 	// Family is how features are distributed within a class.
-	Family Family
+	Family Family `json:"-"`
 	// Classes are the classes in ascending order, and the type of their column.
-	Classes Classes
+	Classes Classes `json:"-"`
 	// Priors are the probabilities of the classes before a row is seen.
-	Priors []float64
+	Priors []float64 `json:"priors"`
 	// Weights are the total weights of the classes' rows.
-	Weights []float64
+	Weights []float64 `json:"weights"`
 	// Dim is the number of features. Columns are, where they are not nil, the features that
 	// occurred in training, in ascending order: the rows of matrices are over these alone.
-	Dim     int
-	Columns []int32
+	Dim     int     `json:"dim"`
+	Columns []int32 `json:"columns,omitempty"`
 	// Means and Variances are those of each class and feature, for Gaussian.
-	Means, Variances [][]float64
+	Means     [][]float64 `json:"means,omitempty"`
+	Variances [][]float64 `json:"variances,omitempty"`
 	// Counts are the weighted sums of each class and feature, of the rows that have it for
 	// Bernoulli; without Smoothing, which is added to each.
-	Counts    [][]float64
-	Smoothing float64
+	Counts    [][]float64 `json:"counts,omitempty"`
+	Smoothing float64     `json:"smoothing"`
 	// Binarize is the value above which a feature is present, for Bernoulli.
-	Binarize float64
+	Binarize float64 `json:"binarize"`
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and "probability".
-	PredictionCol, ProbabilityCol string
+	PredictionCol  string `json:"prediction_column,omitempty"`
+	ProbabilityCol string `json:"probability_column,omitempty"`
 	// Rows is how many rows the model was trained on.
-	Rows int64
+	Rows int64 `json:"-"`
 
 	columns  signature.Inputs
 	override signature.Override // of Predict
@@ -172,12 +172,8 @@ func (m *Model) score(c int, x signature.Point) float64 {
 		if v == 0 && m.Family != Bernoulli {
 			continue
 		}
-		j := q
-		if x.Indices != nil {
-			j = int(x.Indices[q])
-		}
 		w := s.absent
-		if at := m.place(j); at >= 0 {
+		if at := x.Place(q, m.Columns); at >= 0 {
 			w = s.weights[at]
 		}
 		if m.Family != Bernoulli {
@@ -187,18 +183,6 @@ func (m *Model) score(c int, x signature.Point) float64 {
 		}
 	}
 	return score
-}
-
-// place returns where a feature stands among the model's columns, -1 if it does not.
-func (m *Model) place(j int) int {
-	if m.Columns == nil {
-		return j
-	}
-	at := sort.Search(len(m.Columns), func(i int) bool { return int(m.Columns[i]) >= j })
-	if at < len(m.Columns) && int(m.Columns[at]) == j {
-		return at
-	}
-	return -1
 }
 
 // gaussianScore takes features that did not occur in training, which were 0 in all classes,
@@ -214,11 +198,7 @@ func (m *Model) gaussianScore(s *scorer, x signature.Point) float64 {
 		return s.bias - float64(0.5*sum)
 	}
 	for q, v := range x.Values {
-		j := q
-		if x.Indices != nil {
-			j = int(x.Indices[q])
-		}
-		if at := m.place(j); at >= 0 && v != 0 {
+		if at := x.Place(q, m.Columns); at >= 0 && v != 0 {
 			sum += float64(float64(v*(v-float64(2*s.mean[at]))) * s.inverse[at])
 		}
 	}
@@ -258,17 +238,8 @@ func (m *Model) probabilities(x signature.Point, dst []float64) int {
 			best = c
 		}
 	}
-	top := dst[best]
-	var sum float64
-	for c, v := range dst {
-		dst[c] = kernel.Exp(v - top)
-		sum += dst[c]
-	}
-	if math.IsNaN(sum) {
+	if _, sum := kernel.Softmax(dst); math.IsNaN(sum) {
 		return -1
-	}
-	for c := range dst {
-		dst[c] /= sum
 	}
 	return best
 }
@@ -300,19 +271,9 @@ func (m *Model) PredictProbabilitySparse(indices []int32, values, dst []float64)
 const version = 1
 
 type payload struct {
-	Family         Family      `json:"family"`
-	Classes                    // label_type, classes
-	Priors         []float64   `json:"priors"`
-	Weights        []float64   `json:"weights"`
-	Dim            int         `json:"dim"`
-	Columns        []int32     `json:"columns,omitempty"`
-	Means          [][]float64 `json:"means,omitempty"`
-	Variances      [][]float64 `json:"variances,omitempty"`
-	Counts         [][]float64 `json:"counts,omitempty"`
-	Smoothing      float64     `json:"smoothing"`
-	Binarize       float64     `json:"binarize"`
-	PredictionCol  string      `json:"prediction_column,omitempty"`
-	ProbabilityCol string      `json:"probability_column,omitempty"`
+	Family Family `json:"family"`
+	Classes
+	*Model
 }
 
 type summary struct {
@@ -322,37 +283,29 @@ type summary struct {
 // Encode returns the model's file, the same bytes for the same model. A model that does
 // not hold together is an error.
 func (m *Model) Encode() ([]byte, error) {
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("model: %w", err)
-	}
-	return model.Encode(Kind, version, m.columns, summary{m.Rows}, payload{
-		m.Family, m.Classes, m.Priors, m.Weights, m.Dim, m.Columns, m.Means, m.Variances, m.Counts,
-		m.Smoothing, m.Binarize, m.PredictionCol, m.ProbabilityCol,
-	})
+	return model.EncodeWhole(m.check(), Kind, version, m.columns, summary{m.Rows}, payload{m.Family, m.Classes, m})
 }
 
 // Decode reads what Encode wrote.
 func Decode(file []byte) (*Model, error) {
 	var s summary
-	var p payload
+	m := &Model{}
+	p := payload{Model: m}
 	f, err := model.DecodeParts(file, Kind, version, &s, &p)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{
-		Family: p.Family, Classes: p.Classes, Priors: p.Priors, Weights: p.Weights, Dim: p.Dim, Columns: p.Columns,
-		Means: p.Means, Variances: p.Variances, Counts: p.Counts, Smoothing: p.Smoothing, Binarize: p.Binarize,
-		PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol, Rows: s.Rows, columns: f.Inputs,
-	}
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("model is damaged: %w", err)
-	}
-	return m, nil
+	m.Family, m.Classes, m.Rows, m.columns = p.Family, p.Classes, s.Rows, f.Inputs
+	return model.Whole(m, m.check())
 }
 
 // check tells what does not hold together.
 func (m *Model) check() error {
 	k := len(m.Classes.Values)
+	over, err := m.columns.CheckDim(m.Dim, m.Columns)
+	if err != nil {
+		return err
+	}
 	switch {
 	case m.Family < Gaussian || m.Family > Bernoulli:
 		return fmt.Errorf("%v is none of the package's constants", m.Family)
@@ -360,10 +313,6 @@ func (m *Model) check() error {
 		return errors.New("there are no classes")
 	case len(m.Priors) != k || len(m.Weights) != k:
 		return fmt.Errorf("there are %d priors and %d weights for %d classes", len(m.Priors), len(m.Weights), k)
-	case m.Dim < 1 || m.Dim > batch.MaxDim:
-		return fmt.Errorf("dim is %d: want 1 to %d", m.Dim, batch.MaxDim)
-	case m.Columns != nil && !signature.Ascending(m.Columns, m.Dim):
-		return fmt.Errorf("the columns do not ascend below dim %d", m.Dim)
 	case m.Family != Gaussian && !(m.Smoothing > 0 && finite(m.Smoothing)):
 		return fmt.Errorf("smoothing is %v", m.Smoothing)
 	case !finite(m.Binarize):
@@ -377,21 +326,14 @@ func (m *Model) check() error {
 			return fmt.Errorf("class %q has prior %v and weight %v", m.Classes.Values[c], p, m.Weights[c])
 		}
 	}
-	if err := m.columns.Check(m.Dim); err != nil {
-		return err
-	}
 	if m.Family == Gaussian {
-		return errors.Join(m.checkMatrix("means", m.Means, math.Inf(-1)), m.checkMatrix("variances", m.Variances, math.SmallestNonzeroFloat64))
+		return errors.Join(m.checkMatrix("means", m.Means, over, math.Inf(-1)), m.checkMatrix("variances", m.Variances, over, math.SmallestNonzeroFloat64))
 	}
-	return m.checkMatrix("counts", m.Counts, 0)
+	return m.checkMatrix("counts", m.Counts, over, 0)
 }
 
-// checkMatrix checks the size of a matrix, and that its values are numbers of at least least.
-func (m *Model) checkMatrix(name string, rows [][]float64, least float64) error {
-	d := m.Dim
-	if m.Columns != nil {
-		d = len(m.Columns)
-	}
+// checkMatrix checks that a matrix has d columns, and that its values are numbers of at least least.
+func (m *Model) checkMatrix(name string, rows [][]float64, d int, least float64) error {
 	if len(rows) != len(m.Priors) {
 		return fmt.Errorf("there are %s of %d classes, want %d", name, len(rows), len(m.Priors))
 	}

@@ -39,7 +39,7 @@ func TestModelsAreChecked(t *testing.T) {
 		{0, func(m *naivebayes.Model) { m.Classes.Type = "vector[2]" }, "labels are vector[2]"},
 		{0, func(m *naivebayes.Model) { m.Priors = m.Priors[1:] }, "2 priors"},
 		{0, func(m *naivebayes.Model) { m.Priors[0] = 0 }, "has prior 0"},
-		{0, func(m *naivebayes.Model) { m.Dim = 7 }, "the inputs have 6 features, dim is 7"},
+		{0, func(m *naivebayes.Model) { m.Dim = 7 }, "reads have 6 components, and there are 7 features"},
 		{0, func(m *naivebayes.Model) { m.Dim = 0 }, "dim is 0"},
 		{0, func(m *naivebayes.Model) { m.Columns = []int32{3, 2} }, "do not ascend"},
 		{0, func(m *naivebayes.Model) { m.Variances[1][2] = 0 }, `variances of class "1": number 2 is 0`},

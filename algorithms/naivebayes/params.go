@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 )
@@ -71,14 +73,8 @@ func (p Params) Apply(rows, m *engine.Dataset) *engine.Dataset {
 
 // Validate tells what is wrong with the parameters, all of it.
 func (p Params) Validate() error {
-	var errs []error
+	errs := signature.CheckParams(p.LabelCol, p.VectorCol, p.FeatureCols, signature.Names{Prediction: p.PredictionCol, Probability: p.ProbabilityCol})
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
-	if p.LabelCol == "" {
-		bad("LabelCol is empty: name the column of the classes")
-	}
-	if p.VectorCol != "" && len(p.FeatureCols) > 0 {
-		bad("both VectorCol and FeatureCols are set: set one of them")
-	}
 	errs = append(errs, enum.Check(p.Family)...)
 	if !(p.Smoothing >= 0 && finite(p.Smoothing)) {
 		bad("Smoothing is %v: want a number above 0, or 0 for %v", p.Smoothing, defaultSmoothing)
@@ -98,21 +94,13 @@ func (p Params) Validate() error {
 	if len(p.Priors) > 0 {
 		errs = append(errs, checkPriors(p.Priors))
 	}
-	if cmp.Or(p.PredictionCol, "prediction") == cmp.Or(p.ProbabilityCol, "probability") {
-		bad("PredictionCol and ProbabilityCol are both %q", cmp.Or(p.PredictionCol, "prediction"))
-	}
 	return errors.Join(errs...)
 }
 
 // checkPriors checks given priors by themselves.
 func checkPriors(priors map[string]float64) error {
-	names := make([]string, 0, len(priors))
-	for name := range priors {
-		names = append(names, name)
-	}
-	slices.Sort(names)
 	var sum float64
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(priors)) {
 		v := priors[name]
 		if !(v > 0 && v <= 1) {
 			return fmt.Errorf("the parameter Priors of %q is %v: want a probability above 0", name, v)
@@ -127,12 +115,7 @@ func checkPriors(priors map[string]float64) error {
 
 // withDefaults returns valid parameters with every zero replaced by what it means.
 func (p Params) withDefaults() Params {
-	if p.Smoothing == 0 {
-		p.Smoothing = defaultSmoothing
-	}
-	if p.VarSmoothing == 0 {
-		p.VarSmoothing = defaultVarSmoothing
-	}
+	p.Smoothing, p.VarSmoothing = cmp.Or(p.Smoothing, defaultSmoothing), cmp.Or(p.VarSmoothing, defaultVarSmoothing)
 	return p
 }
 

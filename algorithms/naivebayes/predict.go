@@ -1,12 +1,9 @@
 package naivebayes
 
 import (
-	"fmt"
-
 	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
 // PredictOptions change what Predict reads and writes.
@@ -33,55 +30,21 @@ type PredictOptions struct {
 // Train or from Model.Dataset. Rows stay in place.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	const op = "naivebayes.Predict"
-	b := model.BuilderOf(op, d)
-	features := signature.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip}
-	names := signature.Names{Prediction: o.PredictionCol, Probability: o.ProbabilityCol}.OrDefault()
-	label, err := signature.ClassType(made)
-	if err == nil {
-		err = features.Check()
+	if _, err := signature.ClassType(made); err != nil {
+		return model.Refuse(model.BuilderOf(op, d), op, err)
 	}
-	if err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
-	}
-	return model.ApplyRows(op, d, made, model.RowApplication{
-		Op: "NaiveBayesPredict", Replace: o.Replace,
-		Attrs:   []engine.Attr{{Key: "columns", Value: names.Prediction + ", " + names.Probability}},
-		Outputs: arrowrows.Columns(signature.Outputs(label, names.Prediction, names.Probability)),
-		Decode: func(file []byte) (model.Binder, error) {
-			m, err := Decode(file)
-			if err != nil {
-				return nil, err
-			}
-			m.PredictionCol, m.ProbabilityCol, m.override = names.Prediction, names.Probability, features
-			return m, m.Classes.Match(label)
-		},
+	return signature.Predict(op, "NaiveBayesPredict", d, made, signature.PredictOptions(o), Decode, func(m *Model) (model.Binder, Classes) {
+		m.PredictionCol, m.ProbabilityCol, m.override = o.PredictionCol, o.ProbabilityCol, signature.PredictOptions(o).Override()
+		return m, m.Classes
 	})
 }
 
 // Bind implements model.Binder, with the columns that training named, or Predict.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
-	in, err := m.columns.Bind(l, m.override, m.Dim)
-	if err != nil {
-		return nil, err
-	}
-	out, err := signature.Names{Prediction: m.PredictionCol, Probability: m.ProbabilityCol}.BindClasses(l, m.Classes)
-	if err != nil {
-		return nil, err
-	}
-	return func(row []model.Cell) error {
-		x, ok, err := in.Read(row)
-		if !ok {
-			out.SetNull(row)
-			return err
-		}
-		class := m.probabilities(x, out.Probabilities(row))
-		if class < 0 {
-			return fmt.Errorf("column %q: the features are so large that no probability can be told", in.Name())
-		}
-		out.SetClass(row, class)
-		return nil
-	}, nil
+	names := signature.Names{Prediction: m.PredictionCol, Probability: m.ProbabilityCol}
+	return m.columns.BindScorer(l, m.override, m.Dim, names, m.Classes, func(x signature.Point, probabilities []float64) float64 {
+		return float64(m.probabilities(x, probabilities))
+	})
 }
 
 // Transform adds the columns of Predict to rows.

@@ -1,6 +1,7 @@
 package naivebayes
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -12,7 +13,6 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
-	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -26,27 +26,19 @@ import (
 // name is reported when the job is built, with the caller's line.
 func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	const op = "naivebayes.Train"
-	b := model.BuilderOf(op, d)
-	if err := p.Validate(); err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
-	}
-	if d.Poisoned() {
-		return d
+	b, refused := model.Begin(op, d, p.Validate())
+	if refused != nil {
+		return refused
 	}
 	t, err := rows.Check(op, d, p.columns(), rows.ClassLabel)
 	if err == nil && t.Sparse && p.Binarize < 0 {
 		err = fmt.Errorf("column %q is sparse and Binarize is %v: what sparse rows leave out would be present; want 0 or more", t.Vector(), p.Binarize)
 	}
-	i, missing := batch.FindColumn(arrowrows.Arrow(d.Schema()), p.LabelCol)
-	if err = errors.Join(err, missing); err == nil {
-		_, err = Classes{Type: batch.TypeName(arrowrows.Arrow(d.Schema()).Field(i).Type)}.Cells()
-	}
-	if err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
-	}
 	q := counting{params: p.withDefaults(), table: t, schema: arrowrows.Arrow(d.Schema())}
+	label, missing := signature.ClassColumn(q.schema, p.LabelCol)
+	if err = cmp.Or(err, missing); err != nil {
+		return model.Refuse(b, op, err)
+	}
 	supersteps := 1
 	if p.Family == Gaussian {
 		supersteps = 2
@@ -57,7 +49,7 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 		Add(comqueue.AllReduce(counts)).
 		Add(comqueue.Named("note", comqueue.Do(q.note))).
 		SetMaxIter(supersteps).
-		CloseOnNode0(signature.ModelCloser(arrowrows.Arrow(d.Schema()).Field(i).Type, q.finish)).
+		CloseOnNode0(signature.ModelCloser(label, q.finish)).
 		Exec()
 }
 

@@ -1,6 +1,7 @@
 package objective
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -15,6 +16,8 @@ type Huber struct{ Delta float64 }
 // defaultDelta is 95 % efficient for standard normal errors.
 const defaultDelta = 1.35
 
+func (l Huber) delta() float64 { return cmp.Or(l.Delta, defaultDelta) }
+
 // String implements Loss.
 func (Huber) String() string { return "huber" }
 
@@ -26,22 +29,14 @@ func (l Huber) Shape(f *rows.Facts) (Shape, error) {
 	if l.Delta != 0 && !finitePositive(l.Delta) {
 		return Shape{}, fmt.Errorf("the delta of the huber loss is %v: want a number above 0, or 0 for %v", l.Delta, defaultDelta)
 	}
-	delta := l.Delta
-	if delta == 0 {
-		delta = defaultDelta
-	}
-	return Shape{Margins: 1, Unit: min(delta, spread(f))}, nil
+	return Shape{Margins: 1, Unit: min(l.delta(), spread(f))}, nil
 }
 
 // nearlyNonsmooth says that most rows are where the loss is linear and has no second
 // derivative.
 func (l Huber) nearlyNonsmooth(f *rows.Facts) bool {
 	const far = 10
-	delta := l.Delta
-	if delta == 0 {
-		delta = defaultDelta
-	}
-	return f.LabelStd > far*delta
+	return f.LabelStd > far*l.delta()
 }
 
 func (Huber) begin(f *rows.Facts) float64 { return f.LabelMean }
@@ -51,10 +46,7 @@ func (Huber) Refuses(float64) string { return "" }
 
 // At implements Loss.
 func (l Huber) At(b *Batch) {
-	delta := l.Delta
-	if delta == 0 {
-		delta = defaultDelta
-	}
+	delta := l.delta()
 	for i, m := range b.Margin[:b.N] {
 		r := m - b.Label[i]
 		loss, slope, curve := 0.5*float64(r*r), r, 1.0

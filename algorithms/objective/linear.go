@@ -3,6 +3,7 @@ package objective
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -188,12 +189,7 @@ func (l Linear) classFactors(f *rows.Facts) ([]float64, error) {
 			factors[i] = f.Weight / (float64(len(factors)) * f.ClassWeights[i])
 		}
 	}
-	names := make([]string, 0, len(l.ClassWeights))
-	for name := range l.ClassWeights {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(l.ClassWeights)) {
 		w := l.ClassWeights[name]
 		i := slices.Index(f.Classes, name)
 		switch {

@@ -1,6 +1,7 @@
 package objective
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
@@ -11,12 +12,7 @@ import (
 // median. It has a kink; see Smooth for how to minimise it.
 type Quantile struct{ Q float64 }
 
-func (l Quantile) q() float64 {
-	if l.Q == 0 {
-		return 0.5
-	}
-	return l.Q
-}
+func (l Quantile) q() float64 { return cmp.Or(l.Q, 0.5) }
 
 // String implements Loss.
 func (Quantile) String() string { return "quantile" }

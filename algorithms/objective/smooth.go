@@ -1,6 +1,7 @@
 package objective
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
@@ -40,19 +41,8 @@ type Smooth struct {
 	Shrink float64
 }
 
-func (l Smooth) shrink() float64 {
-	if l.Shrink == 0 {
-		return 10
-	}
-	return l.Shrink
-}
-
-func (l Smooth) mu() float64 {
-	if l.Mu == 0 {
-		return 0.1
-	}
-	return l.Mu
-}
+func (l Smooth) shrink() float64 { return cmp.Or(l.Shrink, 10) }
+func (l Smooth) mu() float64     { return cmp.Or(l.Mu, 0.1) }
 
 // String implements Loss.
 func (l Smooth) String() string { return "smooth " + l.Loss.String() }

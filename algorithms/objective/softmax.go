@@ -1,6 +1,7 @@
 package objective
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
@@ -30,10 +31,7 @@ func (Softmax) Label() rows.LabelKind { return rows.ClassLabel }
 
 // Shape implements Loss.
 func (s Softmax) Shape(f *rows.Facts) (Shape, error) {
-	k := s.K
-	if k == 0 {
-		k = len(f.Classes)
-	}
+	k := cmp.Or(s.K, len(f.Classes))
 	switch {
 	case k < 0:
 		return Shape{}, fmt.Errorf("softmax of %d classes: want 2 or more, or 0 for those of the labels", k)

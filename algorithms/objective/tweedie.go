@@ -1,6 +1,7 @@
 package objective
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
@@ -13,12 +14,7 @@ import (
 // 1987). Power 0 means 1.5.
 type Tweedie struct{ Power float64 }
 
-func (l Tweedie) power() float64 {
-	if l.Power == 0 {
-		return 1.5
-	}
-	return l.Power
-}
+func (l Tweedie) power() float64 { return cmp.Or(l.Power, 1.5) }
 
 // String implements Loss.
 func (Tweedie) String() string { return "tweedie" }

@@ -54,6 +54,31 @@ func (r *Result) clone() *Result {
 	return &c
 }
 
+// Summary is what a model's file tells of a training.
+type Summary struct {
+	Rows   int64   `json:"rows"`
+	Weight float64 `json:"weight"`
+	Method string  `json:"method"`
+	// Loss is the mean weighted loss with the penalty, and GradientNorm the largest component
+	// of its gradient.
+	Loss         float64 `json:"loss"`
+	GradientNorm float64 `json:"gradient_norm"`
+	Iterations   int     `json:"iterations"`
+	// Reads is how often the rows were read.
+	Reads     float64     `json:"reads"`
+	Converged bool        `json:"converged"`
+	Reason    Reason      `json:"reason"`
+	Record    []Iteration `json:"record"`
+}
+
+// Summary tells of a training on rows of a total weight.
+func (r *Result) Summary(rows int64, weight float64) Summary {
+	return Summary{
+		Rows: rows, Weight: weight, Method: r.Method.String(), Loss: r.Loss, GradientNorm: r.GradientNorm,
+		Iterations: r.Iterations, Reads: r.Reads, Converged: r.Converged, Reason: r.Reason, Record: r.Record,
+	}
+}
+
 // Iteration is the record of an iteration, at its end.
 type Iteration struct {
 	Loss         float64 `json:"loss"`

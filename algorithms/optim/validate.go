@@ -1,6 +1,7 @@
 package optim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -91,25 +92,9 @@ func (s Stochastic) problems(l2 float64) (errs []error) {
 
 // withDefaults replaces fields that are 0 by their defaults.
 func (s Settings) withDefaults() Settings {
-	orInt := func(v *int, to int) {
-		if *v == 0 {
-			*v = to
-		}
-	}
-	or := func(v *float64, to float64) {
-		if *v == 0 {
-			*v = to
-		}
-	}
-	orInt(&s.MaxIter, 100)
-	orInt(&s.History, 10)
-	orInt(&s.Trials, 1)
-	or(&s.Tol, 1e-6)
-	if s.MaxBytes == 0 {
-		s.MaxBytes = 4 << 30
-	}
-	or(&s.Stochastic.Power, 0.5)
-	or(&s.Stochastic.Decay, 0.95)
+	s.MaxIter, s.History, s.Trials = cmp.Or(s.MaxIter, 100), cmp.Or(s.History, 10), cmp.Or(s.Trials, 1)
+	s.Tol, s.MaxBytes = cmp.Or(s.Tol, 1e-6), cmp.Or(s.MaxBytes, 4<<30)
+	s.Stochastic.Power, s.Stochastic.Decay = cmp.Or(s.Stochastic.Power, 0.5), cmp.Or(s.Stochastic.Decay, 0.95)
 	if s.Method == Auto && s.L1 > 0 {
 		s.Method = OWLQN
 	}

@@ -50,8 +50,7 @@ func (p Pipeline) Fit(rows *engine.Dataset) *engine.Dataset {
 	const op = "pipeline.Fit"
 	b := model.BuilderOf(op, rows)
 	if err := p.Validate(); err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
+		return model.Refuse(b, op, err)
 	}
 	var models []*engine.Dataset
 	for i, s := range p.Stages {
@@ -72,8 +71,7 @@ func (p Pipeline) Apply(rows, trained *engine.Dataset) *engine.Dataset {
 	const op = "pipeline.Apply"
 	b := model.BuilderOf(op, rows)
 	if err := p.Validate(); err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
+		return model.Refuse(b, op, err)
 	}
 	switch {
 	case rows.Poisoned():

@@ -101,15 +101,13 @@ func fit(p parameters, rows *engine.Dataset, learn func() *engine.Dataset) *engi
 	caller := callerOf(p)
 	b := model.BuilderOf(caller, rows)
 	if err := p.Validate(); err != nil {
-		b.Errorf("%s: %w", caller, err)
-		return b.Poisoned(caller)
+		return model.Refuse(b, caller, err)
 	}
 	if rows.Poisoned() {
 		return rows
 	}
 	if _, err := p.outputs(arrowrows.Arrow(rows.Schema())); err != nil {
-		b.Errorf("%s: %w", caller, err)
-		return b.Poisoned(caller)
+		return model.Refuse(b, caller, err)
 	}
 	return learn()
 }
@@ -124,8 +122,7 @@ func apply(p any, kind string, rows, m *engine.Dataset, outputs func(*arrow.Sche
 	}
 	fields, err := outputs(arrowrows.Arrow(rows.Schema()))
 	if err != nil {
-		b.Errorf("%s: %w", caller, err)
-		return b.Poisoned(caller)
+		return model.Refuse(b, caller, err)
 	}
 	var names []string
 	for _, f := range fields {

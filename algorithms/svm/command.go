@@ -12,11 +12,13 @@ var _, _ model.Estimator = LinearSVC{}, LinearSVR{}
 
 // Predicts implements model.Predictor.
 func (p LinearSVC) Predicts() model.Prediction {
-	return model.Prediction{Target: model.Class, Column: "prediction", Scores: "decision", Margins: true}
+	return model.Prediction{Target: model.Class, Column: linearmodel.Prediction, Scores: defaultDecision, Margins: true}
 }
 
 // Predicts implements model.Predictor.
-func (p LinearSVR) Predicts() model.Prediction { return model.Prediction{Column: "prediction"} }
+func (p LinearSVR) Predicts() model.Prediction {
+	return model.Prediction{Column: linearmodel.Prediction}
+}
 
 var gapFlag = model.Flag{Name: "gap-tol", Param: "GapTol", Tag: `want:">0.." of:"!squared,method!=sgd" placeholder:"SHARE" help:"Without --squared training ends when the objective is at most this share above a lower bound of its minimum (default: 0.000001)."`}
 

@@ -1,15 +1,12 @@
 package svm
 
 import (
+	"cmp"
 	"fmt"
-
-	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/internal/arrowrows"
-	"github.com/superstep-ml/superstep/internal/batch"
 )
 
 // PredictOptions change what PredictSVC and PredictSVR read and write.
@@ -37,48 +34,27 @@ type PredictOptions struct {
 // of one row, from TrainSVC or from SVCModel.Dataset. Rows stay in place.
 func PredictSVC(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	const op = "svm.PredictSVC"
-	fail := func(err error) *engine.Dataset {
-		b := model.BuilderOf(op, d)
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
-	}
 	if o.OffsetCol != "" {
-		return fail(fmt.Errorf("OffsetCol is %q: a classifier has no offsets", o.OffsetCol))
+		return model.Refuse(model.BuilderOf(op, d), op, fmt.Errorf("OffsetCol is %q: a classifier has no offsets", o.OffsetCol))
 	}
-	prediction, err := linearmodel.LabelOutput(op, orName(o.PredictionCol, defaultPrediction), made)
-	if err != nil {
-		return fail(err)
+	return linearmodel.PredictClass(op, "LinearSVCPredict", d, made, o.number(), cmp.Or(o.DecisionCol, defaultDecision), DecodeSVC, (*SVCModel).scores)
+}
+
+// number returns the options but for the margins.
+func (o PredictOptions) number() linearmodel.PredictOptions {
+	return linearmodel.PredictOptions{
+		VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, OffsetCol: o.OffsetCol, PredictionCol: o.PredictionCol, Replace: o.Replace, Skip: o.Skip,
 	}
-	decision := arrow.Field{Name: orName(o.DecisionCol, defaultDecision), Type: batch.VariableVectorType(), Nullable: true}
-	return linearmodel.Apply(op, d, made, linearmodel.Application{
-		Op: "LinearSVCPredict", VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip, Replace: o.Replace,
-		Outputs: arrowrows.Columns([]arrow.Field{prediction, decision}),
-		Open: func(file []byte) (*linearmodel.Model, linearmodel.Score, error) {
-			m, err := DecodeSVC(file)
-			if err != nil {
-				return nil, nil, err
-			}
-			if got := batch.TypeName(prediction.Type); got != m.Classes.Type {
-				return nil, nil, fmt.Errorf("the model predicts labels of type %s, its dataset says %s", m.Classes.Type, got)
-			}
-			return &m.Model, linearmodel.ScoreClass(m.Classes, func(margins []float64) (int, []float64) { return classOf(margins), margins }), nil
-		},
-	})
+}
+
+// scores returns the classes, and what gives the class of a row's margins, and these.
+func (m *SVCModel) scores() (linearmodel.Classes, func(margins []float64) (int, []float64)) {
+	return m.Classes, func(margins []float64) (int, []float64) { return classOf(margins), margins }
 }
 
 // PredictSVR adds the prediction of a model to each row, with the bits that
 // SVRModel.Predict and PredictSparse return. The model is a dataset of one row, from
 // TrainSVR or from SVRModel.Dataset. Rows stay in place.
 func PredictSVR(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
-	return linearmodel.Apply("svm.PredictSVR", d, made, linearmodel.Application{
-		Op: "LinearSVRPredict", VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, OffsetCol: o.OffsetCol, Skip: o.Skip, Replace: o.Replace,
-		Outputs: arrowrows.Columns([]arrow.Field{linearmodel.NumberOutput(orName(o.PredictionCol, defaultPrediction))}),
-		Open: func(file []byte) (*linearmodel.Model, linearmodel.Score, error) {
-			m, err := DecodeSVR(file)
-			if err != nil {
-				return nil, nil, err
-			}
-			return &m.Model, linearmodel.ScoreNumber(linearmodel.Same), nil
-		},
-	})
+	return linearmodel.PredictNumber("svm.PredictSVR", "LinearSVRPredict", d, made, o.number(), DecodeSVR, linearmodel.Same)
 }

@@ -1,6 +1,7 @@
 package svm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -77,17 +78,9 @@ type LinearSVC struct {
 
 // Names.
 const (
-	kindSVC           = "linear-svc"
-	defaultPrediction = "prediction"
-	defaultDecision   = "decision"
+	kindSVC         = "linear-svc"
+	defaultDecision = "decision"
 )
-
-func orName(name, otherwise string) string {
-	if name == "" {
-		return otherwise
-	}
-	return name
-}
 
 // common returns what all linear models share.
 func (p LinearSVC) common() linearmodel.Params {
@@ -104,7 +97,7 @@ func (p LinearSVC) Validate() error {
 	if p.Balanced && len(p.ClassWeights) > 0 {
 		errs = append(errs, errors.New("ClassWeights are given and Balanced is set: choose one"))
 	}
-	if name := orName(p.PredictionCol, defaultPrediction); name == orName(p.DecisionCol, defaultDecision) {
+	if name := cmp.Or(p.PredictionCol, linearmodel.Prediction); name == cmp.Or(p.DecisionCol, defaultDecision) {
 		errs = append(errs, fmt.Errorf("PredictionCol and DecisionCol are both %q", name))
 	}
 	return errors.Join(errs...)
@@ -141,13 +134,11 @@ func (p LinearSVC) losses(f *rows.Facts) ([]objective.Loss, error) {
 // reported when the job is built, with the caller's line.
 func TrainSVC(d *engine.Dataset, p LinearSVC) *engine.Dataset {
 	const op = "svm.TrainSVC"
-	b := model.BuilderOf(op, d)
-	if err := p.Validate(); err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
+	if _, refused := model.Begin(op, d, p.Validate()); refused != nil {
+		return refused
 	}
 	t := training(op, kindSVC, p.common(), p.Squared, p.GapTol, p.losses)
-	t.Label, t.Loss, t.ClassWeights, t.Balanced = rows.ClassLabel, objective.SquaredHingeOneVsRest{}, p.ClassWeights, p.Balanced
+	t.Loss, t.ClassWeights, t.Balanced = objective.SquaredHingeOneVsRest{}, p.ClassWeights, p.Balanced
 	t.Finish = func(f *linearmodel.Fit) (model.Model, error) {
 		noteGap(f, t.GapTol)
 		made := &SVCModel{

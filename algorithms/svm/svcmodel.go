@@ -1,6 +1,7 @@
 package svm
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
@@ -14,14 +15,15 @@ import (
 // For two classes Coefficients has one row, and Intercepts one value, those of the second;
 // for more they have one for each class. They are on the scale of the features as they are.
 type SVCModel struct {
-	linearmodel.Model
+	linearmodel.Model `json:"-"`
 	// Classes are the classes in ascending order, and the type of their column.
-	Classes linearmodel.Classes
+	Classes linearmodel.Classes `json:"-"`
 	// Squared is the parameter of that name that the model was trained with.
-	Squared bool
+	Squared bool `json:"squared"`
 	// PredictionCol and DecisionCol name the columns of predictions; empty means "prediction"
 	// and "decision".
-	PredictionCol, DecisionCol string
+	PredictionCol string `json:"prediction_column,omitempty"`
+	DecisionCol   string `json:"decision_column,omitempty"`
 }
 
 // Summary tells about a training.
@@ -88,9 +90,7 @@ func classOf(margins []float64) int {
 type svcPayload struct {
 	linearmodel.Payload
 	linearmodel.Classes
-	Squared       bool   `json:"squared"`
-	PredictionCol string `json:"prediction_column,omitempty"`
-	DecisionCol   string `json:"decision_column,omitempty"`
+	*SVCModel
 }
 
 const svcVersion = 1
@@ -101,10 +101,7 @@ func (m *SVCModel) Kind() string { return kindSVC }
 // Encode returns the model's file, the same bytes for the same model. A model that does not
 // hold together is an error.
 func (m *SVCModel) Encode() ([]byte, error) {
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("model of kind %q: %w", kindSVC, err)
-	}
-	return model.Encode(kindSVC, svcVersion, m.Inputs(), m.Summary, svcPayload{m.Payload(), m.Classes, m.Squared, m.PredictionCol, m.DecisionCol})
+	return linearmodel.Encode(m.check(), kindSVC, svcVersion, &m.Model, svcPayload{m.Payload(), m.Classes, m})
 }
 
 // check tells what does not hold together.
@@ -122,16 +119,12 @@ func (m *SVCModel) check() error {
 // DecodeSVC reads what SVCModel.Encode wrote. Input that is truncated, altered, of another
 // kind or of a newer version is an error that says so.
 func DecodeSVC(file []byte) (*SVCModel, error) {
-	var p svcPayload
-	m := &SVCModel{}
-	if err := linearmodel.Decode(file, kindSVC, svcVersion, &p, &p.Payload, &m.Model); err != nil {
+	p := svcPayload{SVCModel: &SVCModel{}}
+	if err := linearmodel.Decode(file, kindSVC, svcVersion, &p, &p.Payload, &p.Model); err != nil {
 		return nil, err
 	}
-	m.Classes, m.Squared, m.PredictionCol, m.DecisionCol = p.Classes, p.Squared, p.PredictionCol, p.DecisionCol
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("model is damaged: %w", err)
-	}
-	return m, nil
+	p.SVCModel.Classes = p.Classes
+	return model.Whole(p.SVCModel, p.check())
 }
 
 // Save writes the model to a file. The file is either the old one or the whole new one.
@@ -152,13 +145,12 @@ func (m *SVCModel) Dataset(b *engine.Builder) *engine.Dataset { return m.Classes
 
 // Transform implements model.Model: it is PredictSVC with the columns of training.
 func (m *SVCModel) Transform(d *engine.Dataset) *engine.Dataset {
-	b := model.BuilderOf("svm.SVCModel.Transform", d)
-	return PredictSVC(d, m.Dataset(b), PredictOptions{PredictionCol: m.PredictionCol, DecisionCol: m.DecisionCol})
+	return PredictSVC(d, m.Dataset(model.BuilderOf("svm.SVCModel.Transform", d)), PredictOptions{PredictionCol: m.PredictionCol, DecisionCol: m.DecisionCol})
 }
 
 // Bind implements model.Binder.
 func (m *SVCModel) Bind(l *model.Layout) (model.Step, error) {
-	return linearmodel.BindClass(&m.Model, l, m.Classes, orName(m.PredictionCol, defaultPrediction), orName(m.DecisionCol, defaultDecision), m.Margins(), classOf)
+	return linearmodel.BindClass(&m.Model, l, m.Classes, m.PredictionCol, cmp.Or(m.DecisionCol, defaultDecision), m.Margins(), classOf)
 }
 
 // marginsOf returns the number of margins for a number of classes.

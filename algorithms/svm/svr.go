@@ -103,13 +103,11 @@ func (p LinearSVR) losses(*rows.Facts) ([]objective.Loss, error) {
 // the caller's line.
 func TrainSVR(d *engine.Dataset, p LinearSVR) *engine.Dataset {
 	const op = "svm.TrainSVR"
-	b := model.BuilderOf(op, d)
-	if err := p.Validate(); err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
+	if _, refused := model.Begin(op, d, p.Validate()); refused != nil {
+		return refused
 	}
 	t := training(op, kindSVR, p.common(), p.Squared, p.GapTol, p.losses)
-	t.Label, t.Loss = rows.NumberLabel, objective.Squared{}
+	t.Loss = objective.Squared{}
 	t.Finish = func(f *linearmodel.Fit) (model.Model, error) {
 		noteGap(f, t.GapTol)
 		made := &SVRModel{Epsilon: p.Epsilon, Squared: p.Squared, PredictionCol: p.PredictionCol}

@@ -15,12 +15,12 @@ import (
 // Coefficients has one row, and Intercepts one value, on the scale of the features as they
 // are.
 type SVRModel struct {
-	linearmodel.Model
+	linearmodel.Model `json:"-"`
 	// Epsilon and Squared are the parameters of these names that the model was trained with.
-	Epsilon float64
-	Squared bool
+	Epsilon float64 `json:"epsilon"`
+	Squared bool    `json:"squared"`
 	// PredictionCol names the column of predictions; empty means "prediction".
-	PredictionCol string
+	PredictionCol string `json:"prediction_column,omitempty"`
 }
 
 // Predict returns the prediction for a row, to which the caller adds the offset if there is
@@ -38,9 +38,7 @@ func (m *SVRModel) PredictSparse(indices []int32, values []float64) float64 {
 // svrPayload is what a model's file holds.
 type svrPayload struct {
 	linearmodel.Payload
-	Epsilon       float64 `json:"epsilon"`
-	Squared       bool    `json:"squared"`
-	PredictionCol string  `json:"prediction_column,omitempty"`
+	*SVRModel
 }
 
 const svrVersion = 1
@@ -51,10 +49,7 @@ func (m *SVRModel) Kind() string { return kindSVR }
 // Encode returns the model's file, the same bytes for the same model. A model that does not
 // hold together is an error.
 func (m *SVRModel) Encode() ([]byte, error) {
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("model of kind %q: %w", kindSVR, err)
-	}
-	return model.Encode(kindSVR, svrVersion, m.Inputs(), m.Summary, svrPayload{m.Payload(), m.Epsilon, m.Squared, m.PredictionCol})
+	return linearmodel.Encode(m.check(), kindSVR, svrVersion, &m.Model, svrPayload{m.Payload(), m})
 }
 
 // check tells what does not hold together.
@@ -71,16 +66,11 @@ func (m *SVRModel) check() error {
 // DecodeSVR reads what SVRModel.Encode wrote. Input that is truncated, altered, of another
 // kind or of a newer version is an error that says so.
 func DecodeSVR(file []byte) (*SVRModel, error) {
-	var p svrPayload
-	m := &SVRModel{}
-	if err := linearmodel.Decode(file, kindSVR, svrVersion, &p, &p.Payload, &m.Model); err != nil {
+	p := svrPayload{SVRModel: &SVRModel{}}
+	if err := linearmodel.Decode(file, kindSVR, svrVersion, &p, &p.Payload, &p.Model); err != nil {
 		return nil, err
 	}
-	m.Epsilon, m.Squared, m.PredictionCol = p.Epsilon, p.Squared, p.PredictionCol
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("model is damaged: %w", err)
-	}
-	return m, nil
+	return model.Whole(p.SVRModel, p.check())
 }
 
 // Save writes the model to a file. The file is either the old one or the whole new one.
@@ -101,11 +91,10 @@ func (m *SVRModel) Dataset(b *engine.Builder) *engine.Dataset { return model.Dat
 
 // Transform implements model.Model: it is PredictSVR with the columns of training.
 func (m *SVRModel) Transform(d *engine.Dataset) *engine.Dataset {
-	b := model.BuilderOf("svm.SVRModel.Transform", d)
-	return PredictSVR(d, m.Dataset(b), PredictOptions{PredictionCol: m.PredictionCol})
+	return PredictSVR(d, m.Dataset(model.BuilderOf("svm.SVRModel.Transform", d)), PredictOptions{PredictionCol: m.PredictionCol})
 }
 
 // Bind implements model.Binder.
 func (m *SVRModel) Bind(l *model.Layout) (model.Step, error) {
-	return linearmodel.BindNumber(&m.Model, l, orName(m.PredictionCol, defaultPrediction), linearmodel.Same)
+	return linearmodel.BindNumber(m, l, m.PredictionCol, linearmodel.Same)
 }

@@ -50,8 +50,21 @@ func (b *RecordBuilder) Reserve(n int) {
 // components, and columns that are not nullable must have no null. On error the appended values
 // are dropped.
 func (b *RecordBuilder) NewRecord() (arrow.Record, error) {
-	cols := make([]arrow.Array, len(b.fields))
-	rows := 0
+	cols, rows, err := b.newColumns()
+	if err != nil {
+		return nil, err
+	}
+	return ownedRecord(b.schema, cols, rows), nil
+}
+
+// NewColumns is NewRecord for the columns alone, each owned by the caller.
+func (b *RecordBuilder) NewColumns() ([]arrow.Array, error) {
+	cols, _, err := b.newColumns()
+	return cols, err
+}
+
+func (b *RecordBuilder) newColumns() (cols []arrow.Array, rows int, err error) {
+	cols = make([]arrow.Array, len(b.fields))
 	for i, f := range b.fields {
 		arr := f.NewArray()
 		cols[i] = ownedArray(retype(arr.Data(), b.schema.Field(i).Type))
@@ -66,10 +79,10 @@ func (b *RecordBuilder) NewRecord() (arrow.Record, error) {
 		}
 		if err != nil {
 			releaseAll(cols)
-			return nil, fmt.Errorf("column %q: %w", f.Name, err)
+			return nil, 0, fmt.Errorf("column %q: %w", f.Name, err)
 		}
 	}
-	return ownedRecord(b.schema, cols, rows), nil
+	return cols, rows, nil
 }
 
 // Release releases what the builders hold.

@@ -88,3 +88,24 @@ func Softplus(x float64) float64 {
 	sum, err := twoSum(a, lh)
 	return sum + (err + ll)
 }
+
+// Softmax turns x into the shares of e^x[i] in their sum. It returns the largest x and the sum of
+// e^(x[i]-largest), so that the logarithm of the sum of all e^x[i] is largest+Log(sum). A NaN, or
+// an infinity that is the largest, makes all of them NaN.
+func Softmax(x []float64) (largest, sum float64) {
+	largest = x[0]
+	for _, v := range x[1:] {
+		largest = max(largest, v)
+	}
+	for i := range x {
+		x[i] -= largest
+	}
+	ExpTo(x, x)
+	for _, e := range x {
+		sum += e
+	}
+	for i := range x {
+		x[i] /= sum
+	}
+	return largest, sum
+}

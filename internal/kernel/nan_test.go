@@ -193,3 +193,25 @@ func TestOneNaNOfDistances(t *testing.T) {
 	DotCSR(m, []float64{1, 1, 1, 1, 1}, out)
 	requireOneNaN(t, out[:2], "sparse rows")
 }
+
+func TestSoftmax(t *testing.T) {
+	for _, x := range [][]float64{{0}, {1, 2, 3}, {-1000, 700, 700}, {1e-300, -1e-300, 5, -40, 2, 2}} {
+		shares := slices.Clone(x)
+		largest, sum := Softmax(shares)
+		require.Equal(t, slices.Max(x), largest)
+		var all, total float64
+		for i, v := range x {
+			require.Equal(t, Exp(v-largest)/sum, shares[i])
+			all += Exp(v - largest)
+			total += shares[i]
+		}
+		require.Equal(t, all, sum)
+		require.InDelta(t, 1, total, 1e-15)
+	}
+	for _, x := range [][]float64{{1, math.NaN(), 2}, {math.Inf(1), 0}, {math.Inf(-1), math.Inf(-1)}} {
+		Softmax(x)
+		for _, v := range x {
+			require.True(t, math.IsNaN(v))
+		}
+	}
+}

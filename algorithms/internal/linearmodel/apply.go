@@ -17,101 +17,101 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Application is how the model of an estimator is applied in a job.
-type Application struct {
-	Op string // such as "LogisticPredict", for plans
-	// VectorCol, FeatureCols and OffsetCol are read in place of the columns that the model was
-	// trained on.
-	VectorCol   string
-	FeatureCols []string
-	OffsetCol   string
-	// Skip gives rows with a NaN or an infinity among their features null in place of failing
-	// the run. Rows with nulls get null in either case.
-	Skip bool
-	// Outputs are the columns that are added, which must be nullable; Replace puts them in the
-	// place of columns of their names.
-	Outputs []engine.Column
-	Replace bool
-	// Open decodes the model's file, once for each subtask, and returns what turns margins
-	// into columns.
-	Open func(file []byte) (*Model, Score, error)
+// Prediction is the usual name of the column of predictions.
+const Prediction = "prediction"
+
+// PredictOptions are those of estimators of numbers, which they can be converted from. VectorCol,
+// FeatureCols and OffsetCol are read in place of the columns that the model was trained on.
+// PredictionCol names the column of predictions; empty means Prediction. Replace puts columns in
+// the place of those of their names, which otherwise are an error. Skip gives rows with a NaN or
+// an infinity among their features null in place of failing the run. Rows with nulls get null in
+// either case.
+type PredictOptions struct {
+	VectorCol     string
+	FeatureCols   []string
+	OffsetCol     string
+	PredictionCol string
+	Replace       bool
+	Skip          bool
 }
 
-// Score appends a row to the builders of the outputs, given its margins; nil margins ask
-// for nulls, and are handled before Score is called where the row has none.
-type Score func(b *batch.RecordBuilder, margins []float64) error
+// score appends a row to the builders of the outputs, given its margins.
+type score func(b *batch.RecordBuilder, margins []float64) error
 
-// LabelOutput returns the output for classes of the type that the dataset of a model tells.
-func LabelOutput(caller, name string, made *engine.Dataset) (arrow.Field, error) {
-	dt, err := signature.ClassType(made)
-	return arrow.Field{Name: name, Type: dt, Nullable: true}, err
-}
+// estimated is a pointer to a struct that embeds a Model.
+type estimated interface{ base() *Model }
 
-// NumberOutput returns the output for numbers.
-func NumberOutput(name string) arrow.Field {
-	return arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Float64, Nullable: true}
-}
+func (m *Model) base() *Model { return m }
 
 // Same is for models that predict the margin.
-func Same(margin float64) float64 { return margin }
+func Same[M any](_ M, margin float64) float64 { return margin }
 
-// ScoreNumber is the Score of a model that predicts a number of its one margin.
-func ScoreNumber(of func(margin float64) float64) Score {
-	return func(b *batch.RecordBuilder, margins []float64) error {
-		b.Field(0).(*array.Float64Builder).Append(of(margins[0]))
-		return nil
-	}
-}
-
-// ScoreClass is the Score of a classifier: it appends the class and, behind it, the vector
-// that of returns for a row's margins.
-func ScoreClass(c Classes, of func(margins []float64) (class int, vector []float64)) Score {
-	return func(b *batch.RecordBuilder, margins []float64) error {
-		class, vector := of(margins)
-		if err := c.Append(b.Field(0), class); err != nil {
-			return err
+// PredictNumber adds to rows the number that a model predicts of its one margin. The model is
+// given as a dataset of one row. Messages begin with caller, such as "linear.Predict", and plans
+// name the operator op.
+func PredictNumber[M estimated](caller, op string, d, made *engine.Dataset, o PredictOptions, decode func(file []byte) (M, error), of func(m M, margin float64) float64) *engine.Dataset {
+	return o.apply(caller, op, d, made, signature.Outputs(nil, cmp.Or(o.PredictionCol, Prediction), ""), func(file []byte) (*Model, score, error) {
+		m, err := decode(file)
+		if err != nil {
+			return nil, nil, err
 		}
-		list := b.Field(1).(*array.ListBuilder)
-		list.Append(true)
-		list.ValueBuilder().(*array.Float64Builder).AppendValues(vector, nil)
-		return nil
-	}
+		return m.base(), func(b *batch.RecordBuilder, margins []float64) error {
+			b.Field(0).(*array.Float64Builder).Append(of(m, margins[0]))
+			return nil
+		}, nil
+	})
 }
 
-// Apply adds the operator that receives a model by broadcast and adds its columns to rows.
-// Margins have the bits that MarginsTo and SparseMarginsTo give, and where there is an
-// offset, that is added to the first. Mistakes are reported with the caller's line.
-func Apply(caller string, d, made *engine.Dataset, a Application) *engine.Dataset {
-	b := model.BuilderOf(caller, d)
-	if err := (signature.Override{VectorCol: a.VectorCol, FeatureCols: a.FeatureCols}).Check(); err != nil {
-		b.Errorf("%s: %w", caller, err)
-		return b.Poisoned(caller)
+// PredictClass adds to rows the class that a model predicts and, in another column, the vector
+// that goes with it. of returns the classes, and what gives class and vector of a row's margins.
+func PredictClass[M estimated](caller, op string, d, made *engine.Dataset, o PredictOptions, vector string, decode func(file []byte) (M, error),
+	of func(m M) (Classes, func(margins []float64) (class int, vector []float64)),
+) *engine.Dataset {
+	label, err := signature.ClassType(made)
+	if err != nil {
+		return model.Refuse(model.BuilderOf(caller, d), caller, err)
+	}
+	return o.apply(caller, op, d, made, signature.Outputs(label, cmp.Or(o.PredictionCol, Prediction), vector), func(file []byte) (*Model, score, error) {
+		m, err := decode(file)
+		if err != nil {
+			return nil, nil, err
+		}
+		classes, scores := of(m)
+		return m.base(), func(b *batch.RecordBuilder, margins []float64) error {
+			class, vector := scores(margins)
+			list := b.Field(1).(*array.ListBuilder)
+			list.Append(true)
+			list.ValueBuilder().(*array.Float64Builder).AppendValues(vector, nil)
+			return classes.Append(b.Field(0), class)
+		}, classes.Match(label)
+	})
+}
+
+// apply adds the operator that receives a model by broadcast and adds its columns to rows.
+// open decodes the model's file, once for each subtask. Margins have the bits that MarginsTo and
+// SparseMarginsTo give, and where there is an offset, that is added to the first.
+func (o PredictOptions) apply(caller, op string, d, made *engine.Dataset, outputs []arrow.Field, open func(file []byte) (*Model, score, error)) *engine.Dataset {
+	if err := (signature.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols}).Check(); err != nil {
+		return model.Refuse(model.BuilderOf(caller, d), caller, err)
 	}
 	return model.Apply(caller, d, made, model.Application{
-		Op: a.Op, Outputs: a.Outputs, Replace: a.Replace,
+		Op: op, Outputs: arrowrows.Columns(outputs), Replace: o.Replace,
 		Open: func(file []byte, schema engine.Schema) (model.Compute, error) {
-			m, score, err := a.Open(file)
+			m, score, err := open(file)
 			if err != nil {
 				return nil, err
 			}
-			made, err := columnar.NewSchema(a.Outputs...)
-			if err != nil {
-				return nil, err
-			}
-			p := &applied{a: a, m: m, score: score, schema: arrowrows.Arrow(made)}
-			if err := p.find(arrowrows.Arrow(schema)); err != nil {
-				return nil, err
-			}
-			return p.compute, nil
+			p := &applied{o: o, m: m, score: score, schema: arrow.NewSchema(outputs, nil)}
+			return p.compute, p.find(arrowrows.Arrow(schema))
 		},
 	})
 }
 
 // applied computes the columns for batches. One goroutine at a time.
 type applied struct {
-	a      Application
+	o      PredictOptions
 	m      *Model
-	score  Score
+	score  score
 	schema *arrow.Schema
 
 	vector  int   // the vector column, or
@@ -127,10 +127,10 @@ type applied struct {
 // find finds the columns that the model reads.
 func (p *applied) find(schema *arrow.Schema) error {
 	p.offset = -1
-	names := p.a.FeatureCols
-	if v := p.m.vector(); p.a.VectorCol != "" || len(names) == 0 && v != "" {
-		if p.a.VectorCol != "" {
-			v = p.a.VectorCol
+	names := p.o.FeatureCols
+	if v := signature.Inputs(p.m.Reads).Vector(); p.o.VectorCol != "" || len(names) == 0 && v != "" {
+		if p.o.VectorCol != "" {
+			v = p.o.VectorCol
 		}
 		c := rows.Column{Name: v, Use: rows.Vector, Option: "features", Help: fmt.Sprintf("the model reads a vector of %d", p.m.Dim)}
 		if err := c.Bind(schema); err != nil {
@@ -160,7 +160,7 @@ func (p *applied) find(schema *arrow.Schema) error {
 		}
 		p.names = names
 	}
-	if name := cmp.Or(p.a.OffsetCol, p.m.OffsetCol); name != "" {
+	if name := cmp.Or(p.o.OffsetCol, p.m.OffsetCol); name != "" {
 		c := rows.Column{Name: name, Role: "offset"}
 		if err := c.Bind(schema); err != nil {
 			return err
@@ -206,16 +206,8 @@ func (p *applied) compute(c *engine.Context, first int, in engine.Batch) ([]colu
 			return nil, model.RowError(first+i, err)
 		}
 	}
-	made, err := b.NewRecord()
-	if err != nil {
-		return nil, err
-	}
-	defer made.Release()
-	columns := append([]arrow.Array(nil), made.Columns()...)
-	for _, column := range columns {
-		column.Retain()
-	}
-	return arrowrows.Values(columns), nil
+	columns, err := b.NewColumns()
+	return arrowrows.Values(columns), err
 }
 
 // shift adds the offsets to the first margins.
@@ -228,7 +220,7 @@ func (p *applied) shift(first int, column arrow.Array, name string) error {
 		}
 		o := rows.NumberAt(column, i)
 		if !finite(o) {
-			if !p.a.Skip {
+			if !p.o.Skip {
 				return refuse(first+i, fmt.Sprintf("column %q", name), o)
 			}
 			p.valid[i] = false

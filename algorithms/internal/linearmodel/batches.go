@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
@@ -81,14 +82,14 @@ func (p *applied) sparse(first int, column arrow.Array, n int) error {
 			continue
 		}
 		col, val := vectors.Sparse(i)
-		if problem := p.m.badSparse(col, val); problem != "" {
+		if problem := signature.Sparse(col, val).Problem(p.m.Dim); problem != "" {
 			return &engine.RowError{Row: int64(first + i), Err: fmt.Errorf("column %q %s", p.names[0], problem)}
 		}
 		for q, v := range val {
 			if finite(v) {
 				continue
 			}
-			if !p.a.Skip {
+			if !p.o.Skip {
 				return refuse(first+i, fmt.Sprintf("column %q: component %d", p.names[0], col[q]), v)
 			}
 			p.valid[i] = false
@@ -114,7 +115,7 @@ func (p *applied) checkDense(first int, x []float64, n int, joined bool) error {
 			continue
 		}
 		p.valid[i] = false
-		if p.a.Skip {
+		if p.o.Skip {
 			continue
 		}
 		for j, v := range row {

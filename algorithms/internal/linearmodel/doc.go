@@ -4,11 +4,11 @@
 // summaries, and the tables of standard errors and p values.
 //
 //	made := linearmodel.Training{
-//		Op: "linear.Train", Params: p.common(), Loss: objective.Squared{}, Label: rows.NumberLabel,
+//		Op: "linear.Train", Params: p.common(), Loss: objective.Squared{},
 //		Finish: func(f *linearmodel.Fit) (model.Model, error) { return &Model{Model: f.Model}, nil },
 //	}.Add(rows)                                    // one row: the encoded model
 //	...
-//	linearmodel.Apply("linear.Predict", rows, made, linearmodel.Application{...})
+//	linearmodel.PredictNumber("linear.Predict", "LinearPredict", rows, made, linearmodel.PredictOptions(o), Decode, linearmodel.Same)
 //
 // The Model of this package is embedded in those of the estimators, whose files hold its
 // Payload besides what is their own.

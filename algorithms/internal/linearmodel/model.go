@@ -1,12 +1,12 @@
 package linearmodel
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"sync"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
@@ -39,12 +39,9 @@ type Model struct {
 
 // layout is the coefficients as predictions use them.
 type layout struct {
-	flat   []float64      // margins × columns
-	packed *kernel.Packed // of several margins
-	// rank structure over Columns: bit j&63 of word[j>>6] says that feature j has a
-	// coefficient, and before counts those of the words before.
-	word   []uint64
-	before []int32
+	flat    []float64      // margins × columns
+	packed  *kernel.Packed // of several margins
+	columns rows.Occurring
 }
 
 // Margins returns the number of margins.
@@ -72,30 +69,9 @@ func (m *Model) prepare() *layout {
 			}
 			return
 		}
-		f.word, f.before = make([]uint64, m.Dim/64+1), make([]int32, m.Dim/64+1)
-		for _, j := range m.Columns {
-			f.word[j>>6] |= 1 << (j & 63)
-		}
-		var n int32
-		for i, w := range f.word {
-			f.before[i] = n
-			n += int32(onesCount(w))
-		}
+		f.columns = rows.NewOccurring(m.Columns, m.Dim)
 	})
 	return &m.fast
-}
-
-// number returns where in Columns a feature is, -1 where it is not.
-func (f *layout) number(j int32) int {
-	if f.word == nil {
-		return int(j)
-	}
-	w := f.word[j>>6]
-	bit := uint64(1) << (j & 63)
-	if w&bit == 0 {
-		return -1
-	}
-	return int(f.before[j>>6]) + onesCount(w&(bit-1))
 }
 
 // Margin returns the margin of a row of a model that has one: the sum over the features,
@@ -136,28 +112,13 @@ func (m *Model) SparseMargin(indices []int32, values []float64) float64 {
 // from 0 to Dim-1 give false.
 func (m *Model) SparseMarginsTo(indices []int32, values, dst []float64) bool {
 	f := m.prepare()
-	if len(dst) != len(m.Coefficients) || m.badSparse(indices, values) != "" {
+	if len(dst) != len(m.Coefficients) || !signature.Sparse(indices, values).Fits(m.Dim) {
 		return false
 	}
 	for a := range m.Coefficients {
 		dst[a] = m.sparse(f, a, indices, values)
 	}
 	return true
-}
-
-// badSparse tells what is wrong with the indices of a sparse row, "" if nothing.
-func (m *Model) badSparse(indices []int32, values []float64) string {
-	if len(indices) != len(values) {
-		return fmt.Sprintf("has %d indices and %d values", len(indices), len(values))
-	}
-	last := int32(-1)
-	for _, j := range indices {
-		if j <= last || int(j) >= m.Dim {
-			return fmt.Sprintf("has the index %d where one above %d and below %d is due", j, last, m.Dim)
-		}
-		last = j
-	}
-	return ""
 }
 
 // Inputs returns the columns that the model reads.
@@ -167,14 +128,6 @@ func (m *Model) Inputs() []model.Input {
 		in = append(in, model.Input{Column: m.OffsetCol, Type: "float64"})
 	}
 	return in
-}
-
-// vector returns the vector column that the features are, "" where columns are joined.
-func (m *Model) vector() string {
-	if len(m.Reads) == 1 && (strings.HasPrefix(m.Reads[0].Type, "vector") || strings.HasPrefix(m.Reads[0].Type, "sparse")) {
-		return m.Reads[0].Column
-	}
-	return ""
 }
 
 // Payload is what a model's file holds of a Model. Payloads of estimators embed it.
@@ -195,68 +148,16 @@ func (m *Model) Payload() Payload {
 	return p
 }
 
-// Check tells what of a model does not hold together, before it is written.
+// Check tells what of a model does not hold together.
 func (m *Model) Check() error {
-	var back Model
-	if err := back.fill(m.Payload(), m.Inputs()); err != nil {
-		return err
-	}
-	return m.Summary.check(m.width())
-}
-
-// Fill makes the model that a file with this payload holds.
-func (m *Model) Fill(f *model.File, p Payload) error {
-	if err := m.fill(p, f.Inputs); err != nil {
-		return fmt.Errorf("model is damaged: %w", err)
-	}
-	if string(f.Summary) != "null" {
-		if err := model.Unmarshal(f.Summary, &m.Summary); err != nil {
-			return fmt.Errorf("model is damaged: summary: %w", err)
-		}
-		if err := m.Summary.check(m.width()); err != nil {
-			return fmt.Errorf("model is damaged: summary: %w", err)
-		}
-	}
-	return nil
-}
-
-// Decode reads a file of a kind into a payload, which a pointer is given to, and fills m
-// from the part of it that own points to.
-func Decode(file []byte, kind string, newest int, payload any, own *Payload, m *Model) error {
-	f, err := model.Decode(file, kind, newest)
-	if err != nil {
-		return err
-	}
-	if err := model.Unmarshal(f.Payload, payload); err != nil {
-		return fmt.Errorf("model is damaged: %w", err)
-	}
-	return m.Fill(f, *own)
-}
-
-func (m *Model) fill(p Payload, inputs []model.Input) error {
-	m.Dim, m.Coefficients, m.Intercepts, m.OffsetCol = p.Features, p.Coefficients, p.Intercepts, p.OffsetCol
-	if p.Columns != nil {
-		m.Columns = append([]int32{}, *p.Columns...)
-	}
-	m.Reads = inputs
-	if n := len(inputs); m.OffsetCol != "" {
-		if n == 0 || inputs[n-1].Column != m.OffsetCol {
-			return fmt.Errorf("the offset column %q is not the last input", m.OffsetCol)
-		}
-		m.Reads = inputs[:n-1]
-	}
 	if m.Dim < 0 || m.Dim > math.MaxInt32 {
 		return fmt.Errorf("there are %d features", m.Dim)
 	}
 	if len(m.Coefficients) == 0 || len(m.Intercepts) != len(m.Coefficients) {
 		return fmt.Errorf("there are coefficients of %d margins and %d intercepts", len(m.Coefficients), len(m.Intercepts))
 	}
-	last := int32(-1)
-	for _, j := range m.Columns {
-		if j <= last || int(j) >= m.Dim {
-			return fmt.Errorf("the columns have %d where one above %d and below %d is due", j, last, m.Dim)
-		}
-		last = j
+	if due := signature.OutOfOrder(m.Columns, m.Dim); due != "" {
+		return fmt.Errorf("the columns have %s", due)
 	}
 	for a, row := range m.Coefficients {
 		if len(row) != m.width() {
@@ -271,26 +172,52 @@ func (m *Model) fill(p Payload, inputs []model.Input) error {
 			return fmt.Errorf("intercept %d is %v", a, m.Intercepts[a])
 		}
 	}
-	return m.checkReads()
-}
-
-// checkReads holds the columns that are read to the number of features.
-func (m *Model) checkReads() error {
-	if len(m.Reads) == 0 {
-		return errors.New("the model reads no columns")
+	if err := signature.Inputs(m.Reads).Check(m.Dim); err != nil {
+		return err
 	}
-	width := 0
-	for _, in := range m.Reads {
-		n, err := inputWidth(in)
-		if err != nil {
-			return err
-		}
-		width += n
-	}
-	if width != m.Dim {
-		return fmt.Errorf("the columns it reads have %d components, and there are %d features", width, m.Dim)
+	if err := m.Summary.check(m.width()); err != nil {
+		return fmt.Errorf("summary: %w", err)
 	}
 	return nil
+}
+
+// Fill makes the model that a file with this payload holds. Check tells whether it holds together.
+func (m *Model) Fill(f *model.File, p Payload) error {
+	m.Dim, m.Coefficients, m.Intercepts, m.OffsetCol, m.Reads = p.Features, p.Coefficients, p.Intercepts, p.OffsetCol, f.Inputs
+	if p.Columns != nil {
+		m.Columns = *p.Columns
+	}
+	if n := len(f.Inputs); m.OffsetCol != "" {
+		if n == 0 || f.Inputs[n-1].Column != m.OffsetCol {
+			return fmt.Errorf("model is damaged: the offset column %q is not the last input", m.OffsetCol)
+		}
+		m.Reads = f.Inputs[:n-1]
+	}
+	if string(f.Summary) == "null" {
+		return nil
+	}
+	if err := model.Unmarshal(f.Summary, &m.Summary); err != nil {
+		return fmt.Errorf("model is damaged: summary: %w", err)
+	}
+	return nil
+}
+
+// Encode returns the file of a model that m is part of, given what of it does not hold together.
+func Encode(problem error, kind string, version int, m *Model, payload any) ([]byte, error) {
+	return model.EncodeWhole(problem, kind, version, m.Inputs(), m.Summary, payload)
+}
+
+// Decode reads a file of a kind into a payload, which a pointer is given to, and fills m
+// from the part of it that own points to.
+func Decode(file []byte, kind string, newest int, payload any, own *Payload, m *Model) error {
+	f, err := model.Decode(file, kind, newest)
+	if err != nil {
+		return err
+	}
+	if err := model.Unmarshal(f.Payload, payload); err != nil {
+		return fmt.Errorf("model is damaged: %w", err)
+	}
+	return m.Fill(f, *own)
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
@@ -321,7 +248,7 @@ func (m *Model) Largest(x []float64) int {
 // SparseLargest is Largest for a sparse row.
 func (m *Model) SparseLargest(indices []int32, values []float64) int {
 	f := m.prepare()
-	if m.badSparse(indices, values) != "" {
+	if !signature.Sparse(indices, values).Fits(m.Dim) {
 		return -1
 	}
 	best, at := math.Inf(-1), -1
@@ -351,7 +278,7 @@ func (m *Model) sparse(f *layout, a int, indices []int32, values []float64) floa
 	own := m.Coefficients[a]
 	var sum float64
 	for p, j := range indices {
-		if k := f.number(j); k >= 0 {
+		if k := f.columns.Find(j); k >= 0 {
 			sum += float64(values[p] * own[k])
 		}
 	}

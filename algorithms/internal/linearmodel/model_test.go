@@ -2,6 +2,7 @@ package linearmodel_test
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"testing"
 
@@ -114,14 +115,16 @@ func TestFillRefuses(t *testing.T) {
 		p := good.Payload()
 		change(&p)
 		var m linearmodel.Model
-		require.ErrorContains(t, m.Fill(f, p), text)
+		require.ErrorContains(t, errors.Join(m.Fill(f, p), m.Check()), text)
 	}
 	bad := *f
-	bad.Summary = json.RawMessage(`{"rows":-1}`)
-	var m linearmodel.Model
-	require.ErrorContains(t, m.Fill(&bad, good.Payload()), "-1 rows")
-	bad.Summary = json.RawMessage(`{"lines":1}`)
-	require.Error(t, new(linearmodel.Model).Fill(&bad, good.Payload()))
-	bad.Summary = json.RawMessage(`{"inference":{"terms":[{"name":"a","p_value":2}]}}`)
-	require.ErrorContains(t, new(linearmodel.Model).Fill(&bad, good.Payload()), "1 terms for 5 features")
+	for text, summary := range map[string]string{
+		"-1 rows":                `{"rows":-1}`,
+		`"lines"`:                `{"lines":1}`,
+		"1 terms for 5 features": `{"inference":{"terms":[{"name":"a","p_value":2}]}}`,
+	} {
+		bad.Summary = json.RawMessage(summary)
+		var m linearmodel.Model
+		require.ErrorContains(t, errors.Join(m.Fill(&bad, good.Payload()), m.Check()), text)
+	}
 }

@@ -17,7 +17,6 @@ type Params struct {
 	LabelCol    string // required unless the estimator takes no labels
 	WeightCol   string
 	OffsetCol   string
-	CensorCol   string
 	Skip        bool
 
 	NoIntercept   bool
@@ -32,11 +31,8 @@ type Params struct {
 	Tol        float64
 	LossTol    float64
 	StepTol    float64
-	History    int
-	Trials     int
 	Stochastic optim.Stochastic
 	Seed       uint64
-	MaxBytes   int64
 }
 
 // Validate tells what is wrong with the parameters, all of it.
@@ -55,8 +51,7 @@ func (p Params) Validate() error {
 // columns names what is read of a dataset.
 func (p Params) columns() rows.Columns {
 	return rows.Columns{
-		Vector: p.VectorCol, Features: p.FeatureCols, Label: p.LabelCol, Weight: p.WeightCol, Offset: p.OffsetCol,
-		Censor: p.CensorCol, Skip: p.Skip,
+		Vector: p.VectorCol, Features: p.FeatureCols, Label: p.LabelCol, Weight: p.WeightCol, Offset: p.OffsetCol, Skip: p.Skip,
 	}
 }
 
@@ -64,7 +59,7 @@ func (p Params) columns() rows.Columns {
 func (p Params) settings() optim.Settings {
 	return optim.Settings{
 		Method: p.Method, L1: p.L1, L2: p.L2, MaxIter: p.MaxIter, Tol: p.Tol, LossTol: p.LossTol, StepTol: p.StepTol,
-		History: p.History, Trials: p.Trials, Stochastic: p.Stochastic, Information: p.Inference, Seed: p.Seed, MaxBytes: p.MaxBytes,
+		Stochastic: p.Stochastic, Information: p.Inference, Seed: p.Seed,
 	}
 }
 

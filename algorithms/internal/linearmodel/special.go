@@ -182,14 +182,6 @@ func gammaFront(a, x float64) float64 {
 	return kernel.Exp(-float64(a*(u-kernel.Log1p(u)))-stirlingRest(a)) * math.Sqrt(a) * 0.39894228040143267794
 }
 
-// Erfc returns the complementary error function.
-func Erfc(x float64) float64 {
-	if x < 0 {
-		return 2 - Erfc(-x)
-	}
-	return GammaTail(0.5, x*x)
-}
-
 // NormalTail returns the chance that a standard normal variable exceeds |z| in absolute
 // value.
 func NormalTail(z float64) float64 { return GammaTail(0.5, 0.5*float64(z*z)) }
@@ -219,6 +211,3 @@ func FTail(f, above, below float64) float64 {
 	up := float64(above * max(f, 0))
 	return incompleteBeta(below/2, above/2, below/(below+up), up/(below+up))
 }
-
-// ChiSquaredTail returns the chance that a chi squared variable exceeds x.
-func ChiSquaredTail(x, freedom float64) float64 { return GammaTail(freedom/2, x/2) }

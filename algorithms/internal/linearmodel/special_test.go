@@ -19,19 +19,22 @@ func near(t *testing.T, want, got float64, what string) {
 // The values of the tests below are scipy 1.17's: special.erfc, 2·stats.t.sf, stats.f.sf,
 // special.gammaincc and special.gammaln.
 
-func TestErfc(t *testing.T) {
+func TestNormalTail(t *testing.T) {
 	for _, c := range [][2]float64{
 		{-3, 1.9999779095030015}, {-0.5, 1.5204998778130465}, {0, 1}, {1e-08, 0.9999999887162083}, {0.1, 0.8875370839817152},
 		{0.5, 0.4795001221869535}, {1, 0.15729920705028516}, {1.4, 0.04771488023735121}, {1.5, 0.03389485352468927},
 		{2, 0.004677734981047266}, {3, 2.2090496998585445e-05}, {5, 1.5374597944280347e-12}, {10, 2.0884875837625446e-45},
 		{20, 5.395865611607901e-176}, {26, 5.663192408856145e-296},
 	} {
-		near(t, c[1], linearmodel.Erfc(c[0]), fmt.Sprint("erfc ", c[0]))
-		near(t, linearmodel.Erfc(math.Abs(c[0])), linearmodel.NormalTail(c[0]*math.Sqrt2), fmt.Sprint("normal ", c[0]))
+		want := c[1]
+		if c[0] < 0 {
+			want = 2 - want
+		}
+		near(t, want, linearmodel.NormalTail(c[0]*math.Sqrt2), fmt.Sprint("normal ", c[0]))
 	}
-	require.Zero(t, linearmodel.Erfc(40))
-	require.Zero(t, linearmodel.Erfc(math.Inf(1)))
-	require.True(t, math.IsNaN(linearmodel.Erfc(math.NaN())))
+	require.Zero(t, linearmodel.NormalTail(40*math.Sqrt2))
+	require.Zero(t, linearmodel.NormalTail(math.Inf(1)))
+	require.True(t, math.IsNaN(linearmodel.NormalTail(math.NaN())))
 }
 
 func TestStudentTail(t *testing.T) {
@@ -72,7 +75,6 @@ func TestGammaTail(t *testing.T) {
 		{1e5, 1e5, 0.4995794778896348}, {0.01, 1e-5, 0.10366320173280281}, {50, 3, 1},
 	} {
 		near(t, c[2], linearmodel.GammaTail(c[0], c[1]), fmt.Sprint("Q ", c))
-		near(t, c[2], linearmodel.ChiSquaredTail(2*c[1], 2*c[0]), fmt.Sprint("chi squared ", c))
 	}
 	require.EqualValues(t, 1, linearmodel.GammaTail(2, 0))
 	require.Zero(t, linearmodel.GammaTail(2, math.Inf(1)))

@@ -31,7 +31,6 @@ type Training struct {
 	// behind the other; Join evaluates their sum. The model has a margin for each.
 	LossesOf func(f *rows.Facts) ([]objective.Loss, error)
 	Join     func(parts []optim.Evaluator) optim.Evaluator
-	Label    rows.LabelKind
 	// GapTol is that of optim.Settings.
 	GapTol float64
 	// NewtonUpTo is up to how many features Newton's method is taken where the parameters leave
@@ -79,20 +78,13 @@ type Fit struct {
 // the encoded model, and for classifiers LabelColumn. What is wrong is reported with the
 // line of the caller.
 func (t Training) Add(d *engine.Dataset) *engine.Dataset {
-	b := model.BuilderOf(t.Op, d)
-	if d.Poisoned() {
-		return d
+	b, refused := model.Begin(t.Op, d, t.Params.Validate())
+	if refused != nil {
+		return refused
 	}
-	fail := func(err error) *engine.Dataset {
-		b.Errorf("%s: %w", t.Op, err)
-		return b.Poisoned(t.Op)
-	}
-	if err := t.Params.Validate(); err != nil {
-		return fail(err)
-	}
-	table, err := rows.Check(t.Op, d, t.Params.columns(), t.Label)
+	table, err := rows.Check(t.Op, d, t.Params.columns(), t.Loss.Label())
 	if err != nil {
-		return fail(err)
+		return model.Refuse(b, t.Op, err)
 	}
 	known := table.Dim()
 	if known > 0 && known <= t.TableUpTo && !t.Params.Penalised() {
@@ -107,19 +99,19 @@ func (t Training) Add(d *engine.Dataset) *engine.Dataset {
 	}}
 	objective.linear.Table.State = objective.bytesPerRow
 	if err := objective.linear.Validate(); err != nil {
-		return fail(err)
+		return model.Refuse(b, t.Op, err)
 	}
 	settings := t.Params.settings()
 	settings.GapTol = t.GapTol
 	var start func(ctx *comqueue.ComContext) ([]float64, error)
 	if m := t.Start; m != nil {
 		if d := table.Dim(); d != 0 && d != m.Dim {
-			return fail(fmt.Errorf("the model to start from has %d features, the rows %d", m.Dim, d))
+			return model.Refuse(b, t.Op, fmt.Errorf("the model to start from has %d features, the rows %d", m.Dim, d))
 		}
 		start = objective.start
 	}
 	var label arrow.DataType
-	if t.Label == rows.ClassLabel {
+	if table.Label == rows.ClassLabel {
 		label = typeOf(arrowrows.Arrow(d.Schema()), t.Params.LabelCol)
 	}
 	input, init := d.Schema(), objective.linear.Table.Init

@@ -5,41 +5,64 @@ import (
 	"sort"
 )
 
-// columnSpace maps declared features to the columns that training runs over. The zero
-// value but for declared maps each to itself.
-type columnSpace struct {
-	declared int
-	columns  []int32
-	// Column j occurs where bit j&63 of word j>>6 is set, and is then number before[j>>6]
+// Occurring are those of the declared features that occur. The zero value stands for all.
+type Occurring struct {
+	// Feature j occurs where bit j&63 of word j>>6 is set, and is then number before[j>>6]
 	// and as many as bits below it are set. This takes declared/5 bytes, where a table of
 	// numbers would take 4·declared.
 	word   []uint64
 	before []int32
 }
 
-func newColumnSpace(columns []int32, declared int) columnSpace {
-	s := columnSpace{declared: declared, columns: columns, word: make([]uint64, declared/64+1), before: make([]int32, declared/64+1)}
-	for _, j := range columns {
-		s.word[j>>6] |= 1 << (j & 63)
+// NewOccurring returns the features that occur of some number of declared ones.
+func NewOccurring(features []int32, declared int) Occurring {
+	o := Occurring{word: make([]uint64, declared/64+1), before: make([]int32, declared/64+1)}
+	o.set(features)
+	return o
+}
+
+// set adds features, which may repeat, and returns how many occur then.
+func (o *Occurring) set(features []int32) (n int32) {
+	for _, j := range features {
+		o.word[j>>6] |= 1 << (j & 63)
 	}
-	var n int32
-	for i, w := range s.word {
-		s.before[i] = n
+	for i, w := range o.word {
+		o.before[i] = n
 		n += int32(bits.OnesCount64(w))
 	}
-	return s
+	return n
+}
+
+// Find returns the number of a feature among those that occur, -1 if it does not.
+func (o *Occurring) Find(j int32) int {
+	if o.word != nil && o.word[j>>6]&(1<<(j&63)) == 0 {
+		return -1
+	}
+	return int(o.number(j))
+}
+
+// number returns the number of a feature that occurs.
+func (o *Occurring) number(j int32) int32 {
+	if o.word == nil {
+		return j
+	}
+	return o.before[j>>6] + int32(bits.OnesCount64(o.word[j>>6]&(1<<(j&63)-1)))
+}
+
+// columnSpace maps declared features to the columns that training runs over. The zero
+// value but for declared maps each to itself.
+type columnSpace struct {
+	declared int
+	columns  []int32
+	Occurring
+}
+
+func newColumnSpace(columns []int32, declared int) columnSpace {
+	return columnSpace{declared, columns, NewOccurring(columns, declared)}
 }
 
 // identity says that every column is its own number.
 func (s *columnSpace) identity() bool { return s.word == nil }
-
-// number returns the number of a column that occurs.
-func (s *columnSpace) number(j int32) int32 {
-	if s.word == nil {
-		return j
-	}
-	return s.before[j>>6] + int32(bits.OnesCount64(s.word[j>>6]&(1<<(j&63)-1)))
-}
 
 // declaredRange returns the declared columns [lo, hi) that the numbers [first, last)
 // lie among; the range may be of none.

@@ -2,7 +2,6 @@ package rows
 
 import (
 	"fmt"
-	"math/bits"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -110,9 +109,10 @@ func (t Table) open(ctx *comqueue.ComContext, narrow bool) (*Data, error) {
 	if err != nil || !t.Sparse {
 		return d, err
 	}
-	var own *numbering
+	var own *Occurring
 	if narrow && d.blocks.narrow(facts.Dim()) {
-		own = newNumbering(facts.Dim())
+		none := NewOccurring(nil, facts.Dim())
+		own = &none
 	}
 	for _, b := range d.blocks.block {
 		switch {
@@ -149,33 +149,15 @@ func (b shardBlocks) narrow(d int) bool {
 	return d >= narrowFrom && narrowBy*entries < shards*int64(d)
 }
 
-// numbering gives the columns of a shard numbers.
-type numbering struct {
-	word   []uint64 // a bit for each column that occurs, see columnSpace
-	before []int32
-}
-
-func newNumbering(d int) *numbering {
-	return &numbering{word: make([]uint64, (d+63)/64), before: make([]int32, (d+63)/64)}
-}
-
-// number returns the distinct columns of some, and puts their numbers in the columns'
-// place.
-func (n *numbering) number(col []int32) []int32 {
-	for _, j := range col {
-		n.word[j>>6] |= 1 << (j & 63)
-	}
-	count := int32(0)
-	for i, w := range n.word {
-		n.before[i] = count
-		count += int32(bits.OnesCount64(w))
-	}
-	columns := make([]int32, count)
+// renumber returns the distinct columns of some, and puts their numbers in the columns'
+// place. None occurs before, nor after.
+func (o *Occurring) renumber(col []int32) []int32 {
+	columns := make([]int32, o.set(col))
 	for p, j := range col {
-		at := n.before[j>>6] + int32(bits.OnesCount64(n.word[j>>6]&(1<<(j&63)-1)))
+		at := o.number(j)
 		columns[at], col[p] = j, at
 	}
-	clear(n.word)
+	clear(o.word)
 	return columns
 }
 
@@ -202,7 +184,7 @@ func (t Table) classNumbers(ctx *comqueue.ComContext, frame *comqueue.Frame, fac
 
 // renumber puts the numbers of columns in the place of these, in memory of their own: those
 // of space, and then, if it is not nil, those of own.
-func (b *Block) renumber(ctx *comqueue.ComContext, space *columnSpace, own *numbering) error {
+func (b *Block) renumber(ctx *comqueue.ComContext, space *columnSpace, own *Occurring) error {
 	x := b.Sparse
 	n := x.Rows()
 	from, to := x.RowPtr[0], x.RowPtr[n]
@@ -212,7 +194,7 @@ func (b *Block) renumber(ctx *comqueue.ComContext, space *columnSpace, own *numb
 			col[p] = space.number(j)
 		}
 		if own != nil {
-			b.Columns = own.number(col)
+			b.Columns = own.renumber(col)
 		}
 	}
 	if x.OnDisk {

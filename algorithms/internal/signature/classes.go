@@ -19,6 +19,14 @@ type Classes struct {
 	Values []string `json:"classes"`
 }
 
+// task returns what a model with these classes predicts.
+func (c Classes) task() Task {
+	if c.Type == "" {
+		return Regression
+	}
+	return Classification
+}
+
 // Check tells what does not hold together, given the least number of classes. Classes may
 // be bytes, which Cells does not take.
 func (c Classes) Check(least int) error {
@@ -132,6 +140,17 @@ func (c Classes) Cells() ([]model.Cell, error) {
 		r.Read(i, cells[i:i+1])
 	}
 	return cells, nil
+}
+
+// ClassColumn returns the type of a column of labels that are classes, which cells can hold.
+func ClassColumn(schema *arrow.Schema, name string) (arrow.DataType, error) {
+	i, err := batch.FindColumn(schema, name)
+	if err != nil {
+		return nil, err
+	}
+	label := schema.Field(i).Type
+	_, err = Classes{Type: batch.TypeName(label)}.Cells()
+	return label, err
 }
 
 // SetCell gives a cell the value of another that is no vector.

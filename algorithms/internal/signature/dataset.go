@@ -80,8 +80,7 @@ func ModelCloser(label arrow.DataType, finish func(ctx *comqueue.ComContext) (mo
 func Dataset(op string, b *engine.Builder, c Classes, m model.Model) *engine.Dataset {
 	row, err := c.encodedRow(m)
 	if err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
+		return model.Refuse(b, op, err)
 	}
 	return operators.FromBatches(b, []engine.Batch{arrowrows.Batch(row)}).Named(m.Kind() + " model")
 }

@@ -50,6 +50,9 @@ func (in Inputs) Check(dim int) error {
 
 // check is Check where refuse says what is wrong with the type of an input, if something is.
 func (in Inputs) check(dim int, refuse func(dt arrow.DataType, j int) string) error {
+	if len(in) == 0 {
+		return errors.New("the model reads no columns")
+	}
 	d := 0
 	for j, c := range in {
 		dt, err := batch.ParseType(c.Type)
@@ -59,22 +62,56 @@ func (in Inputs) check(dim int, refuse func(dt arrow.DataType, j int) string) er
 		if wrong := refuse(dt, j); wrong != "" {
 			return fmt.Errorf("input %q is %s%s", c.Column, c.Type, wrong)
 		}
-		if d++; batch.IsVector(dt) {
-			d += batch.VectorDim(dt) - 1
+		width := 1
+		if batch.IsVector(dt) {
+			width = batch.VectorDim(dt)
 		}
+		d += width
 	}
-	if d != dim || d == 0 {
-		return fmt.Errorf("the inputs have %d features, dim is %d", d, dim)
+	if d != dim {
+		return fmt.Errorf("the columns that the model reads have %d components, and there are %d features", d, dim)
 	}
 	return nil
 }
 
-// IsVector tells whether the features are one vector.
-func (in Inputs) IsVector() bool { return len(in) == 1 && !in.joined() }
+// CheckDim tells what does not hold together of a model of dim features, 1 or more, that is over
+// some of them alone, or over all if columns is nil. It returns how many it is over.
+func (in Inputs) CheckDim(dim int, columns []int32) (over int, err error) {
+	if dim < 1 || dim > batch.MaxDim {
+		return 0, fmt.Errorf("dim is %d: want 1 to %d", dim, batch.MaxDim)
+	}
+	if columns == nil {
+		return dim, in.Check(dim)
+	}
+	if due := OutOfOrder(columns, dim); due != "" {
+		return 0, fmt.Errorf("the columns do not ascend: they have %s", due)
+	}
+	return len(columns), in.Check(dim)
+}
 
-// joined tells whether features are several cells, or one that is no vector.
-func (in Inputs) joined() bool {
-	return len(in) > 1 || in[0].Type[0] != 'v' && in[0].Type[0] != 's' // as vector[3], sparse[3]
+// Width returns the number of features that an input gives.
+func Width(in model.Input) (int, error) {
+	dt, err := batch.ParseType(in.Type)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("input %q: %w", in.Column, err)
+	case batch.IsVector(dt):
+		return batch.VectorDim(dt), nil
+	case rows.IsNumber(dt):
+		return 1, nil
+	}
+	return 0, fmt.Errorf("input %q is %s: want a number or a vector", in.Column, in.Type)
+}
+
+// IsVector tells whether the features are one vector.
+func (in Inputs) IsVector() bool { return in.Vector() != "" }
+
+// Vector returns the vector column that the features are, "" where columns are joined.
+func (in Inputs) Vector() string {
+	if len(in) == 1 && (in[0].Type[0] == 'v' || in[0].Type[0] == 's') { // as vector[3], sparse[3]
+		return in[0].Column
+	}
+	return ""
 }
 
 // Override is what prediction may say of the features.

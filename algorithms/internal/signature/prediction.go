@@ -2,6 +2,9 @@ package signature
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
@@ -17,40 +20,100 @@ func (n Names) OrDefault() Names {
 	return Names{cmp.Or(n.Prediction, "prediction"), cmp.Or(n.Probability, "probability")}
 }
 
-// Prediction is how an estimator of numbers or classes is applied in a job, row by row.
-type Prediction struct {
-	// Op names the operator in plans.
-	Op string
-	// Features are checked, and Decode has the model read them.
-	Features Override
-	Names    Names
-	Replace  bool
-	// Decode reads the model's file, once for each subtask. It returns the classes too, which
-	// are empty for a regression, and what the model is, such as "the model is a regression".
-	Decode func(file []byte) (m model.Binder, c Classes, is string, err error)
+// PredictOptions are those of estimators of numbers or classes, which they can be converted from.
+// VectorCol or FeatureCols are read in place of the columns that the model was trained on.
+// PredictionCol and ProbabilityCol are Names. Replace puts columns in the place of those of their
+// names, which otherwise are an error. Skip is that of Override.
+type PredictOptions struct {
+	VectorCol      string
+	FeatureCols    []string
+	PredictionCol  string
+	ProbabilityCol string
+	Replace        bool
+	Skip           bool
 }
 
-// Predict adds the operator, which adds the columns of Outputs to rows. The dataset of the
-// model says whether these are of classes; a model that is of the other kind fails the job.
-func Predict(caller string, d, made *engine.Dataset, p Prediction) *engine.Dataset {
-	b := model.BuilderOf(caller, d)
-	if err := p.Features.Check(); err != nil {
-		b.Errorf("%s: %w", caller, err)
-		return b.Poisoned(caller)
+// Override returns what is said of the features.
+func (o PredictOptions) Override() Override {
+	return Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip}
+}
+
+// Predict adds the operator that applies a model row by row and adds the columns of Outputs. The
+// dataset of the model says whether these are of classes; a model that is of the other kind fails
+// the job. with returns a model that was decoded as it is bound with the options, and its classes.
+func Predict[M any](caller, op string, d, made *engine.Dataset, o PredictOptions, decode func(file []byte) (M, error), with func(m M) (model.Binder, Classes)) *engine.Dataset {
+	if err := o.Override().Check(); err != nil {
+		return model.Refuse(model.BuilderOf(caller, d), caller, err)
 	}
-	label, names := LabelType(made), p.Names.OrDefault()
+	label, names := LabelType(made), Names{o.PredictionCol, o.ProbabilityCol}.OrDefault()
+	outputs := arrowrows.Columns(Outputs(label, names.Prediction, names.Probability))
+	var added []string
+	for _, c := range outputs {
+		added = append(added, c.Name)
+	}
 	return model.ApplyRows(caller, d, made, model.RowApplication{
-		Op: p.Op, Replace: p.Replace,
-		Attrs:   []engine.Attr{{Key: "prediction", Value: names.Prediction}},
-		Outputs: arrowrows.Columns(Outputs(label, names.Prediction, names.Probability)),
+		Op: op, Replace: o.Replace, Attrs: []engine.Attr{{Key: "columns", Value: strings.Join(added, ", ")}}, Outputs: outputs,
 		Decode: func(file []byte) (model.Binder, error) {
-			m, c, is, err := p.Decode(file)
-			if err == nil {
-				err = c.MatchDataset(label, is)
+			m, err := decode(file)
+			if err != nil {
+				return nil, err
 			}
-			return m, err
+			bound, c := with(m)
+			err = c.MatchDataset(label, fmt.Sprintf("the model is a %v", c.task()))
+			return bound, err
 		},
 	})
+}
+
+// Scorer returns what a model predicts of a point, a number or the number of a class, of which it
+// writes the probabilities. NaN or a negative class says that nothing can be predicted.
+type Scorer func(x Point, probabilities []float64) float64
+
+// BindScorer returns the step of a model of dim features that predicts classes or, where there are
+// none, numbers.
+func (in Inputs) BindScorer(l *model.Layout, o Override, dim int, n Names, c Classes, score Scorer) (model.Step, error) {
+	r, err := in.Bind(l, o, dim)
+	if err != nil {
+		return nil, err
+	}
+	p, err := n.bind(l, c)
+	if err != nil {
+		return nil, err
+	}
+	return func(row []model.Cell) error {
+		x, ok, err := r.Read(row)
+		if !ok {
+			p.SetNull(row)
+			return err
+		}
+		var probabilities []float64
+		if p.probability >= 0 {
+			probabilities = p.Probabilities(row)
+		}
+		switch v := score(x, probabilities); {
+		case v != v || p.probability >= 0 && v < 0:
+			return fmt.Errorf("column %q: the features are so large that nothing can be predicted", r.Name())
+		case p.probability >= 0:
+			p.SetClass(row, int(v))
+		default:
+			p.SetNumber(row, v)
+		}
+		return nil
+	}, nil
+}
+
+// CheckParams tells what is wrong with the columns of an estimator of labels, all of it.
+func CheckParams(label, vector string, features []string, n Names) (errs []error) {
+	if label == "" {
+		errs = append(errs, errors.New("LabelCol is empty: name the column of the labels"))
+	}
+	if vector != "" && len(features) > 0 {
+		errs = append(errs, errors.New("both VectorCol and FeatureCols are set: set one of them"))
+	}
+	if n = n.OrDefault(); n.Prediction == n.Probability {
+		errs = append(errs, fmt.Errorf("PredictionCol and ProbabilityCol are both %q", n.Prediction))
+	}
+	return errs
 }
 
 // Predicted is the cells that prediction adds to a row. Any number of goroutines may use
@@ -73,6 +136,14 @@ func (n Names) BindClasses(l *model.Layout, c Classes) (*Predicted, error) {
 	}
 	n = n.OrDefault()
 	return &Predicted{l.Add(n.Prediction), l.Add(n.Probability), classes}, nil
+}
+
+// bind adds the cells of a prediction, of a number where there are no classes.
+func (n Names) bind(l *model.Layout, c Classes) (*Predicted, error) {
+	if c.Type == "" {
+		return n.BindNumber(l), nil
+	}
+	return n.BindClasses(l, c)
 }
 
 // SetNull says that a row has no prediction.

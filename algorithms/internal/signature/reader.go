@@ -37,7 +37,7 @@ func (in Inputs) Bind(l *model.Layout, o Override, dim int) (*Reader, error) {
 		}
 		r.cells = append(r.cells, cell)
 	}
-	if len(o.FeatureCols) > 0 || o.VectorCol == "" && in.joined() {
+	if len(o.FeatureCols) > 0 || o.VectorCol == "" && in.Vector() == "" {
 		r.joined = l.Add("")
 	}
 	return r, nil
@@ -75,10 +75,10 @@ func (r *Reader) Read(row []model.Cell) (p Point, ok bool, err error) {
 		if c.Size != 0 && c.Size != r.dim {
 			return Point{}, false, r.otherDim(c.Size)
 		}
-		if !Ascending(c.Indices, r.dim) || len(c.Indices) != len(c.Values) {
-			return Point{}, false, fmt.Errorf("column %q: the indices do not ascend within the %d features of the model", r.names[0], r.dim)
-		}
 		p = Sparse(c.Indices, c.Values)
+		if problem := p.Problem(r.dim); problem != "" {
+			return Point{}, false, fmt.Errorf("column %q %s", r.names[0], problem)
+		}
 	default:
 		return Point{}, false, fmt.Errorf("column %q is %s, the model reads a vector of %d", r.names[0], c.Kind, r.dim)
 	}

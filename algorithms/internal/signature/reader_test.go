@@ -37,10 +37,10 @@ func TestInputsCheck(t *testing.T) {
 	require.NoError(t, signature.Inputs{{Column: "v", Type: "sparse[7]"}}.Check(7))
 	require.NoError(t, signature.Inputs{{Column: "b", Type: "bool"}, {Column: "i", Type: "int8"}}.Check(2), "training takes bools")
 	for text, in := range map[string]signature.Inputs{
-		"the inputs have 4 features, dim is 5": good,
-		"the inputs have 0 features, dim is 5": nil,
-		`input "s" is utf8: want a number`:     {{Column: "s", Type: "utf8"}},
-		`input "s": `:                          {{Column: "s", Type: "vectors"}},
+		"reads have 4 components, and there are 5 features": good,
+		"the model reads no columns":                        nil,
+		`input "s" is utf8: want a number`:                  {{Column: "s", Type: "utf8"}},
+		`input "s": `:                                       {{Column: "s", Type: "vectors"}},
 	} {
 		require.ErrorContains(t, in.Check(5), text)
 	}
@@ -131,8 +131,8 @@ func TestReaderRefuses(t *testing.T) {
 	}{
 		`column "v" has 2 components, the model was trained on 3`:         {vector, func(v, _, _, _ *model.Cell) { v.SetDense([]float64{1, 2}) }},
 		`column "v" has 4 components, the model was trained on 3`:         {sparse, func(v, _, _, _ *model.Cell) { v.SetSparse(4, nil, nil) }},
-		`the indices do not ascend within the 3 features`:                 {sparse, func(v, _, _, _ *model.Cell) { v.SetSparse(3, []int32{1, 1}, []float64{1, 1}) }},
-		`column "v": the indices do not ascend`:                           {sparse, func(v, _, _, _ *model.Cell) { v.SetSparse(0, []int32{3}, []float64{1}) }},
+		`column "v" has the index 1 where one above 1 and below 3 is due`: {sparse, func(v, _, _, _ *model.Cell) { v.SetSparse(3, []int32{1, 1}, []float64{1, 1}) }},
+		`column "v" has the index 3 where one above -1 and below 3`:       {sparse, func(v, _, _, _ *model.Cell) { v.SetSparse(0, []int32{3}, []float64{1}) }},
 		`column "v" is text, the model reads a vector of 3`:               {vector, func(v, _, _, _ *model.Cell) { v.SetText("x") }},
 		`column "b" is text, not a number`:                                {numbers, func(_, w, a, b *model.Cell) { w.SetInt(1); a.SetInt(1); b.SetText("x") }},
 		`the columns have 4 components, the model was trained on 3`:       {numbers, func(_, w, a, b *model.Cell) { w.SetDense([]float64{1, 2}); a.SetInt(1); b.SetInt(1) }},

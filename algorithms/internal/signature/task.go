@@ -1,6 +1,9 @@
 package signature
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
@@ -24,6 +27,27 @@ func (t Task) MarshalText() ([]byte, error) { return tasks.Text(t) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
 func (t *Task) UnmarshalText(text []byte) error { return tasks.Parse(t, text) }
+
+// Check tells whether classes are those of a task: of a classification two, or more if those are
+// taken, of a regression none.
+func (t Task) Check(c Classes, more bool) error {
+	n, want := len(c.Values), "2"
+	if more {
+		want = "2 or more"
+	}
+	switch {
+	case t == Regression && (c.Type != "" || n > 0):
+		return errors.New("a regression has no classes")
+	case t == Regression:
+		return nil
+	case t != Classification:
+		return fmt.Errorf("%v is none of the package's constants", t)
+	case n < 2 || n > 2 && !more:
+		return fmt.Errorf("there are %d classes, want %s", n, want)
+	}
+	_, err := c.Cells()
+	return err
+}
 
 // Predicts returns what is predicted, by the usual names.
 func (t Task) Predicts() model.Prediction {

@@ -3,71 +3,44 @@ package mlp
 import (
 	"math"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/nonconvex"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
-	"github.com/superstep-ml/superstep/algorithms/optim"
-	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// objective is the penalised loss of a network over checked rows.
-//
-// The optimiser's parameters are how far those of the network are from the first ones,
-// which are drawn when the numbers of features and classes are known. So the penalty,
-// which is on the network's weights, is part of the loss of every row.
-type objective struct {
-	params Params
-	table  rows.Table
-}
-
-// evaluator has the rows of a subtask.
-type evaluator struct {
+// loss is the penalised loss of a network.
+type loss struct {
 	params       Params
 	facts        *rows.Facts
-	lo           int
-	blocks       []*rows.Block
 	shift, scale []float64 // of the features: (x − shift)·scale
 	sparse       bool
 	first        []float64 // the network's first parameters
 	net          *network
 	pass         *pass
-	list         []int32   // rows of a chunk
-	none         []float64 // factors of the optimiser's penalty: zeros
 }
 
-// chunk is how many rows pass the layers together.
-const chunk = 64
-
-// Open implements optim.Objective.
-func (o objective) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
-	data, err := o.table.Open(ctx)
-	if err != nil {
-		return optim.Evaluator{}, err
-	}
-	own := ctx.Shards()
-	e, err := newEvaluator(o.params, data.Facts, o.table.Sparse)
-	if err != nil {
-		return optim.Evaluator{}, err
-	}
-	e.lo, e.blocks = own.Lo, make([]*rows.Block, own.Len())
-	err = ctx.ForShards(func(shard int) error {
-		e.blocks[shard-own.Lo] = data.Block(shard)
-		return nil
-	})
-	return e.functions(), err
-}
-
-func newEvaluator(p Params, f *rows.Facts, sparse bool) (*evaluator, error) {
+// newLoss returns a loss with its first parameters.
+func newLoss(p Params, f *rows.Facts, sparse bool) (*loss, error) {
 	sizes, err := p.sizes(f)
 	if err != nil {
 		return nil, err
 	}
-	e := &evaluator{params: p, facts: f, sparse: sparse, net: newNetwork(sizes, p.Activation, sparse, true), list: make([]int32, 0, chunk)}
-	e.pass = newPass(e.net, chunk, sparse, true)
+	e := &loss{params: p, facts: f, sparse: sparse, net: newNetwork(sizes, p.Activation, sparse, true)}
+	e.pass = newPass(e.net, nonconvex.Chunk, sparse, true)
 	e.shift, e.scale = p.scaling(f, sparse)
-	e.first, e.none = make([]float64, len(e.net.parameters)), make([]float64, len(e.net.parameters))
+	e.first = make([]float64, len(e.net.parameters))
 	e.draw()
 	return e, nil
+}
+
+// First implements nonconvex.Loss.
+func (e *loss) First() []float64 { return e.first }
+
+// Move implements nonconvex.Loss.
+func (e *loss) Move(parameters []float64) {
+	e.net.parameters = parameters
+	e.net.pack()
 }
 
 // scaling returns what is subtracted from features and what they are multiplied with. A
@@ -94,7 +67,7 @@ func (p Params) scaling(f *rows.Facts, sparse bool) (shift, scale []float64) {
 // Logistic √(2/(inputs+units)) (Glorot and Bengio, "Understanding the difficulty of
 // training deep feedforward neural networks", AISTATS 2010). A weight is a function of the
 // seed, the layer, the declared feature and the unit alone.
-func (e *evaluator) draw() {
+func (e *loss) draw() {
 	n := e.net
 	for l := range n.layers() {
 		in, out := n.sizes[l], n.sizes[l+1]
@@ -121,65 +94,13 @@ func (e *evaluator) draw() {
 	}
 }
 
-// functions returns what the optimiser has of the evaluator. The penalty is part of the loss.
-func (e *evaluator) functions() optim.Evaluator {
-	f := optim.Evaluator{
-		Dim: len(e.first), Weight: e.facts.Weight, PenaltyFactors: e.none, Evaluate: e.evaluate,
-		GradientUnit: 1, Minibatch: optim.Minibatch{Rows: e.count, Evaluate: e.evaluateRows},
-	}
-	if e.params.Task == Regression && e.facts.LabelStd > 0 {
-		f.GradientUnit = e.facts.LabelStd // slopes of squares have the unit of the labels
-	}
-	return f
+// Add implements nonconvex.Loss.
+func (e *loss) Add(b *rows.Block, list []int32, weight float64, out []float64) float64 {
+	return weight + e.rows(b, list, out)
 }
 
-// count is Rows of optim.Minibatch.
-func (e *evaluator) count(shard int) int {
-	if b := e.blocks[shard-e.lo]; b != nil {
-		return b.N
-	}
-	return 0
-}
-
-// evaluate is Evaluate of optim.Evaluator.
-func (e *evaluator) evaluate(shard int, v, out []float64) error {
-	b := e.blocks[shard-e.lo]
-	e.move(v)
-	var weight float64
-	for lo := 0; lo < b.N; lo += chunk {
-		list := e.list[:0]
-		for i := lo; i < min(lo+chunk, b.N); i++ {
-			list = append(list, int32(i))
-		}
-		weight += e.rows(b, list, out)
-	}
-	e.penalise(weight, out)
-	return nil
-}
-
-// evaluateRows is Evaluate of optim.Minibatch.
-func (e *evaluator) evaluateRows(shard int, list []int32, v, out []float64) error {
-	b := e.blocks[shard-e.lo]
-	e.move(v)
-	var weight float64
-	for lo := 0; lo < len(list); lo += chunk {
-		weight += e.rows(b, list[lo:min(lo+chunk, len(list))], out)
-	}
-	e.penalise(weight, out)
-	out[1+len(e.first)] += weight
-	return nil
-}
-
-// move sets the network to parameters of the optimiser.
-func (e *evaluator) move(v []float64) {
-	for i, first := range e.first {
-		e.net.parameters[i] = first + v[i]
-	}
-	e.net.pack()
-}
-
-// rows adds loss and gradient of up to chunk rows and returns their weight.
-func (e *evaluator) rows(b *rows.Block, list []int32, out []float64) float64 {
+// rows adds loss and gradient of rows and returns their weight.
+func (e *loss) rows(b *rows.Block, list []int32, out []float64) float64 {
 	n := len(list)
 	e.load(b, list)
 	e.net.finish(e.pass, n)
@@ -211,7 +132,7 @@ func (e *evaluator) rows(b *rows.Block, list []int32, out []float64) float64 {
 }
 
 // load computes the sums of the first layer for rows.
-func (e *evaluator) load(b *rows.Block, list []int32) {
+func (e *loss) load(b *rows.Block, list []int32) {
 	if !e.sparse {
 		for i, row := range list {
 			x, to := b.Dense[int(row)*b.D:(int(row)+1)*b.D], e.pass.x[i*b.D:(i+1)*b.D]
@@ -235,7 +156,7 @@ func (e *evaluator) load(b *rows.Block, list []int32) {
 
 // lossOf returns the loss of row i of a chunk and writes the errors of its outputs, times
 // its weight.
-func (e *evaluator) lossOf(i int, label, weight float64) float64 {
+func (e *loss) lossOf(i int, label, weight float64) float64 {
 	last := e.net.layers() - 1
 	k := e.net.sizes[last+1]
 	z, errors := e.pass.values[last][i*k:(i+1)*k], e.pass.errors[last][i*k:(i+1)*k]
@@ -253,18 +174,18 @@ func (e *evaluator) lossOf(i int, label, weight float64) float64 {
 		return kernel.Softplus(z[0])
 	}
 	own := z[int(label)]
-	loss := softmax(z) - own
+	largest, sum := kernel.Softmax(z)
 	for c, p := range z {
 		if c == int(label) {
 			p--
 		}
 		errors[c] = weight * p
 	}
-	return loss
+	return largest + kernel.Log(sum) - own
 }
 
-// penalise adds the penalty of rows of a weight.
-func (e *evaluator) penalise(weight float64, out []float64) {
+// Penalise implements nonconvex.Loss.
+func (e *loss) Penalise(weight float64, out []float64) {
 	if e.params.L2 == 0 {
 		return
 	}
