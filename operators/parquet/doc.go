@@ -6,9 +6,9 @@
 //
 // # Types
 //
-// Booleans, integers, floats, text, bytes, dates and timestamps have the Parquet types. Vectors
-// are lists of floats, and sparse vectors structs of two lists, indices and values; other
-// nested columns, decimals, times of day and the like are refused by name. Properties that
+// Booleans, integers, floats, text, bytes, dates and timestamps have the Parquet types, and JSON is
+// text. Vectors are lists of floats, and sparse vectors structs of two lists, indices and values;
+// other nested columns, decimals, times of day and the like are refused by name. Properties that
 // Parquet does not have (the length of vectors, the size of sparse ones, seconds as the unit of
 // a time, time zones) are in the file's metadata under "superstep.columns", so that reading
 // restores the types; other programs see plain lists. Lists that were fixed-size lists in Arrow
@@ -22,13 +22,14 @@
 //
 // # Pages
 //
-// Pages of versions 1 and 2 are read, packed by snappy, zstd, gzip or brotli or not at all, and
-// encoded as PLAIN, by a dictionary, RLE (of booleans), DELTA_BINARY_PACKED,
-// DELTA_LENGTH_BYTE_ARRAY or DELTA_BYTE_ARRAY. The header of a page is checked against its
-// bytes before it is used: a page with fewer values or levels than it claims is an error that
-// names column, row group and page, both counted from 0. The checksums of gzip and zstd are
-// verified where packed pages have them. Other damage that only changes values is not
-// detected, as checksums of pages are not verified.
+// Pages of versions 1 and 2 are read, packed by snappy, zstd, gzip, brotli or LZ4_RAW or not at all,
+// and encoded as PLAIN, by a dictionary, RLE (of booleans), BYTE_STREAM_SPLIT (of numbers and times),
+// DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY or DELTA_BYTE_ARRAY. The older codec LZ4, with frames
+// of Hadoop, is refused by name. The header of a page is checked against its bytes before it is used:
+// a page with fewer values or levels than it claims, or of more bytes than its values can take, is an
+// error that names column, row group and page, both counted from 0. The checksums of gzip and zstd
+// are verified where packed pages have them. Other damage that only changes values is not detected,
+// as checksums of pages are not verified.
 //
 // # Cutting and bytes
 //

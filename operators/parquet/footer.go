@@ -39,22 +39,41 @@ func readFooter(r io.ReaderAt, size int64) (*metadata.FileMetaData, error) {
 	if got, err := r.ReadAt(footer, size-int64(len(tail))-n); int64(got) < n {
 		return nil, err
 	}
-	if err := checkSchema(footer); err != nil {
+	if err := checkSchema(footer, func(string, []byte) {}); err != nil {
 		return nil, err
 	}
-	return decodeFooter(footer)
+	meta, err := decodeFooter(footer)
+	if err == errWrongType {
+		err = wrongType(footer)
+	}
+	return meta, err
 }
+
+var errWrongType = errors.New("its schema has a type that is damaged")
 
 func decodeFooter(footer []byte) (meta *metadata.FileMetaData, err error) {
 	defer func() {
 		if v := recover(); v != nil { // as the library does, of a schema that it could not read
-			err = errors.New("its schema has a type that is damaged")
+			err = errWrongType
 		}
 	}()
 	if meta, err = metadata.NewFileMetaData(footer, nil); err != nil {
 		return nil, fmt.Errorf("its footer is damaged: %w", err)
 	}
 	return meta, nil
+}
+
+// wrongType returns the error of a footer with errWrongType. It names the first column that has it
+// alone in a footer.
+func wrongType(footer []byte) error {
+	const before, after = "\x15\x02\x19\x2c\x48\x00\x15\x02\x00", "\x16\x00\x19\x0c\x00" // a root of one child
+	err := errWrongType
+	_ = checkSchema(footer, func(column string, element []byte) {
+		if _, failed := decodeFooter([]byte(before + string(element) + after)); err == errWrongType && failed == errWrongType {
+			err = fmt.Errorf("column %q: its schema has a logical type that its physical type cannot have, such as text of a fixed number of bytes", column)
+		}
+	})
+	return err
 }
 
 // columnChunk returns what the footer says of a column in a row group, both by their numbers.
@@ -80,9 +99,10 @@ type schemaElement struct {
 
 const unset = math.MinInt64
 
-// checkSchema refuses a footer whose schema is no tree, is too deep, or does not say whether
-// columns can be null.
-func checkSchema(footer []byte) error {
+// checkSchema refuses a footer whose schema is no tree, is too deep, or does not say whether a node
+// is required, optional or repeated. It calls leaf for each element without children, with the name
+// of its column.
+func checkSchema(footer []byte, leaf func(column string, element []byte)) error {
 	const schemaField = 2
 	c := compact{data: footer}
 	var wrong error
@@ -97,7 +117,7 @@ func checkSchema(footer []byte) error {
 			c.bad = true
 			return true
 		}
-		wrong = c.tree(n)
+		wrong = c.tree(n, leaf)
 		c.bad = c.bad || wrong != nil
 		return true
 	})
@@ -111,9 +131,11 @@ func checkSchema(footer []byte) error {
 }
 
 // tree reads the n elements of a schema.
-func (c *compact) tree(n uint64) error {
+func (c *compact) tree(n uint64, leaf func(column string, element []byte)) error {
 	left := []int64{1} // of each group that the next element is in, the children to come
+	column := ""
 	for i := uint64(0); i < n; i++ {
+		from := c.data
 		e := c.schemaElement()
 		for len(left) > 0 && left[len(left)-1] == 0 {
 			left = left[:len(left)-1]
@@ -123,14 +145,21 @@ func (c *compact) tree(n uint64) error {
 			return errors.New("its schema is damaged")
 		case len(left) == 0:
 			return fmt.Errorf("its schema has %d elements, of which %d are not part of a column", n, n-i)
-		case i > 0 && r != unset && (r < 0 || r > int64(pq.Repetitions.Repeated)):
+		case i > 0 && r == unset:
+			return fmt.Errorf("its schema does not say whether %q is required, optional or repeated", e.name)
+		case i > 0 && (r < 0 || r > int64(pq.Repetitions.Repeated)):
 			return fmt.Errorf("its schema has %d for the repetition of %q, which is 0, 1 or 2", r, e.name)
 		case e.children != unset && (e.children < 0 || uint64(e.children) >= n-i):
 			return fmt.Errorf("its schema says that %q has %d children, and has %d more elements", e.name, e.children, n-i-1)
 		}
 		left[len(left)-1]--
+		if len(left) == 2 { // in the root
+			column = e.name
+		}
 		if e.children > 0 {
 			left = append(left, e.children)
+		} else {
+			leaf(column, from[:len(from)-len(c.data)])
 		}
 		if len(left)-1 > deepestSchema {
 			return fmt.Errorf("its schema has more than %d groups in one another, down to %q", deepestSchema, e.name)
@@ -145,18 +174,19 @@ func (c *compact) tree(n uint64) error {
 }
 
 func (c *compact) schemaElement() schemaElement {
-	e := schemaElement{repetition: unset, children: unset}
+	e, named := schemaElement{repetition: unset, children: unset}, false
 	c.fields(0, func(id int64, kind byte) bool {
 		switch {
 		case id == 3:
 			return c.numberInto(&e.repetition, kind)
 		case id == 4 && kind == thriftBinary:
-			e.name = string(c.take(c.uvarint()))
+			e.name, named = string(c.take(c.uvarint())), true
 			return true
 		case id == 5:
 			return c.numberInto(&e.children, kind)
 		}
 		return false
 	})
+	c.bad = c.bad || !named
 	return e
 }

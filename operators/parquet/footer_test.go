@@ -4,14 +4,20 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"os"
+	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	pq "github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/metadata"
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 	"github.com/superstep-ml/superstep/operators"
 )
@@ -96,11 +102,72 @@ func TestFootersThatAreNone(t *testing.T) {
 		"its footer is encrypted, which is not supported": append(bytes.Clone(good[:n-1]), 'E'),
 		"its footer says that it has 4294967295 bytes":    append(bytes.Clone(good[:n-8]), "\xff\xff\xff\xffPAR1"...),
 		"its footer is damaged":                           append(bytes.Clone(good[:n-8]), "\x02\x00\x00\x00PAR1"...),
-		"its schema has a type that is damaged":           emptyFile(2, node("root", 1)+strings.Replace(node("x", 0), "x\x00", "x\x25\x00\x00", 1)),
+		`column "x": its schema has a logical type that`:  emptyFile(2, node("root", 1)+strings.Replace(node("x", 0), "x\x00", "x\x25\x00\x00", 1)),
 	} {
 		_, err := openedAs(file)
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// TestColumnsThatAreNoTypes: the column is named, also where its type is refused that of the file as
+// a whole.
+func TestColumnsThatAreNoTypes(t *testing.T) {
+	const logical = "such as text of a fixed number of bytes"
+	const text = "\x15\x0e\x15\x10\x15\x02\x18\x01f\x25\x00\x00" // of 8 bytes
+	x := node("x", 0)
+	list := func(name, repetition, ofChild string) string { // its child has the name of list's child
+		return "\x35" + repetition + "\x18" + string(rune(len(name))) + name + "\x15\x02\x15\x06\x00" + "\x15\x0a\x25" + ofChild + "\x18\x01e\x00"
+	}
+	for want, file := range map[string][]byte{
+		`column "f": its schema has a logical type that its physical type cannot have, ` + logical: emptyFile(3, node("root", 2)+x+text),
+		`column "g": its schema has a logical type that its physical type cannot have, ` + logical: emptyFile(5, node("root", 2)+x+node("g", 2)+x+text),
+		`column "l": LIST groups must not be repeated`:                                             emptyFile(4, node("root", 2)+x+list("l", "\x04", "\x04")),
+		`column "m": non-repeated nodes in a list group are not supported`:                         emptyFile(4, node("root", 2)+x+list("m", "\x02", "\x02")),
+		`its schema does not say whether "x" is required, optional or repeated`:                    emptyFile(2, node("root", 1)+"\x15\x04\x38\x01x\x00"),
+	} {
+		_, err := openedAs(file)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := openedAs(emptyFile(4, "\x48\x04root\x15\x04\x00"+x+list("l", "\x02", "\x04")))
+	require.NoError(t, err, "a root without repetition")
+}
+
+// TestComponentsThatAreNull: a vector with a null component is refused by column, row group and page.
+func TestComponentsThatAreNull(t *testing.T) {
+	b := array.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.ListOf(arrow.PrimitiveTypes.Float64)}}, nil))
+	defer b.Release()
+	lists := b.Field(0).(*array.ListBuilder)
+	for range 3 {
+		lists.Append(true)
+		lists.ValueBuilder().(*array.Float64Builder).AppendValues([]float64{1, 2}, []bool{true, false})
+	}
+	_, err := rowsAs(t, bare(t, b.NewRecord(), form{}), 1, 1)
+	require.ErrorContains(t, err, `x.parquet: column "x": row group 0, page 0: a component is null; fill it in first`)
+}
+
+// TestEncryptedColumns: a column that is encrypted is refused by name, and others are read.
+func TestEncryptedColumns(t *testing.T) {
+	rec := batchtest.Record(t, memory.NewGoAllocator(), batchtest.Schema(t, "x int64", "secret int64"), `[{"x": 1, "secret": 2}]`)
+	data := withFooter(t, bare(t, rec, form{}), func(m *metadata.FileMetaData) {
+		crypto := reflect.ValueOf(m.RowGroups[0].Columns[1]).Elem().FieldByName("CryptoMetadata")
+		crypto.Set(reflect.New(crypto.Type().Elem()))
+		key := crypto.Elem().FieldByName("ENCRYPTION_WITH_FOOTER_KEY")
+		key.Set(reflect.New(key.Type().Elem()))
+	})
+	require.NoError(t, readsColumn(data, 0))
+	require.ErrorContains(t, readsColumn(data, 1), `column "secret": row group 0: it is encrypted, which is not supported`)
+}
+
+// TestJSON: values of JSON are text.
+func TestJSON(t *testing.T) {
+	rec := batchtest.Record(t, memory.NewGoAllocator(), batchtest.Schema(t, "x utf8 null"), `[{"x": "{\"a\": 1}"}, {"x": null}, {"x": "[]"}]`)
+	data := withFooter(t, bare(t, rec, form{}), func(m *metadata.FileMetaData) {
+		x := m.FileMetaData.Schema[1]
+		x.LogicalType, *x.ConvertedType = nil, 19
+	})
+	path := filepath.Join(t.TempDir(), "x.parquet")
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	requireRows(t, fewSettings, rec, func(b *engine.Builder) *engine.Dataset { return Read(b, path, ReadOptions{}) })
 }
 
 // TestFootersWithoutColumns: a row group of which the footer does not describe a column is refused

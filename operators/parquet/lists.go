@@ -3,8 +3,12 @@ package parquet
 import (
 	"errors"
 	"fmt"
+	"math"
 
+	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/bitutil"
+	"github.com/apache/arrow/go/v15/arrow/memory"
 	pq "github.com/apache/arrow/go/v15/parquet"
 
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -29,6 +33,7 @@ type lists[T element] struct {
 	levels int // number of levels in defs and reps; at of them are used
 	at     int
 	item   int // number of items used
+	room   int // elements of the last rows read
 }
 
 // newLists returns a reader of the lists of a leaf.
@@ -108,7 +113,7 @@ func (l *lists[T]) list(dst []T) (_ []T, null bool, err error) {
 				return dst, false, nil
 			}
 			if l.defs[l.at] != l.full {
-				return dst, false, errors.New("a component is null; fill it in first")
+				return dst, false, l.inPage(errors.New("a component is null; fill it in first"))
 			}
 			dst = append(dst, l.items[l.item])
 			l.item++
@@ -123,81 +128,104 @@ func (l *lists[T]) list(dst []T) (_ []T, null bool, err error) {
 	}
 }
 
-// listColumn appends rows of a column of lists to a builder.
+// rows are lists as Arrow has them: their elements one after another, and where each list ends.
+type rows[T element] struct {
+	values []T
+	ends   []int32
+	valid  []byte // bits of the lists that are not null
+	nulls  int
+}
+
+// read reads that many lists. Lists that are null have empty elements in the given number. The
+// elements take about as much room as those of the rows read before.
+func (l *lists[T]) read(n, ofNull int) (r rows[T], err error) {
+	r = rows[T]{values: make([]T, 0, l.room+l.room/8), ends: make([]int32, 1, n+1), valid: make([]byte, bitutil.BytesForBits(int64(n)))}
+	for i := range n {
+		var null bool
+		if r.values, null, err = l.list(r.values); err != nil {
+			return r, err
+		}
+		if null {
+			r.nulls++
+			r.values = append(r.values, make([]T, ofNull)...)
+		} else {
+			bitutil.SetBit(r.valid, i)
+		}
+		if len(r.values) > math.MaxInt32 {
+			return r, fmt.Errorf("%d components are in rows that are read together, which can have %d; read fewer rows at a time, or leave the column out", len(r.values), math.MaxInt32)
+		}
+		r.ends = append(r.ends, int32(len(r.values)))
+	}
+	l.room = len(r.values)
+	return r, nil
+}
+
+// array returns the rows as a column of type t, which is a list of a fixed size or not.
+func (r rows[T]) array(t arrow.DataType) arrow.ArrayData {
+	items := array.NewData(t.(arrow.ListLikeType).Elem(), len(r.values), []*memory.Buffer{nil, memory.NewBufferBytes(arrow.GetBytes(r.values))}, nil, 0, 0)
+	defer items.Release()
+	buffers := []*memory.Buffer{memory.NewBufferBytes(r.valid)}
+	if batch.VectorDim(t) == 0 {
+		buffers = append(buffers, memory.NewBufferBytes(arrow.GetBytes(r.ends)))
+	}
+	return array.NewData(t, len(r.ends)-1, buffers, []arrow.ArrayData{items}, r.nulls, 0)
+}
+
+// listColumn reads rows of a column of lists of type t, owned by the caller.
 type listColumn interface {
-	appendTo(b array.Builder, rows int) error
+	read(t arrow.DataType, rows int) (arrow.Array, error)
 }
 
 // denseColumn reads vectors.
-type denseColumn[T float32 | float64] struct {
-	lists *lists[T]
-	row   []T
-}
+type denseColumn[T float32 | float64] struct{ lists *lists[T] }
 
-func (c *denseColumn[T]) appendTo(b array.Builder, rows int) (err error) {
-	list := b.(array.ListLikeBuilder)
-	dim := batch.VectorDim(b.Type()) // 0 if rows may differ
-	for range rows {
-		var null bool
-		if c.row, null, err = c.lists.list(c.row[:0]); err != nil {
-			return err
-		}
-		if null {
-			batch.AppendNull(b)
-			continue
-		}
-		if dim > 0 && len(c.row) != dim {
-			return fmt.Errorf("a vector has %d components where the column has %d", len(c.row), dim)
-		}
-		list.Append(true)
-		switch v := list.ValueBuilder().(type) {
-		case *array.Float64Builder:
-			v.AppendValues(any(c.row).([]float64), nil)
-		case *array.Float32Builder:
-			v.AppendValues(any(c.row).([]float32), nil)
+func (c *denseColumn[T]) read(t arrow.DataType, rows int) (arrow.Array, error) {
+	dim := batch.VectorDim(t) // 0 if rows may differ
+	r, err := c.lists.read(rows, dim)
+	if err != nil {
+		return nil, err
+	}
+	for i, end := range r.ends[1:] {
+		if n := int(end - r.ends[i]); dim > 0 && n != dim {
+			return nil, fmt.Errorf("a vector has %d components where the column has %d", n, dim)
 		}
 	}
-	return nil
+	data := r.array(t)
+	defer data.Release()
+	return array.MakeFromData(data), nil
 }
 
 // sparseColumn reads sparse vectors.
 type sparseColumn struct {
 	indices *lists[int32]
 	values  *lists[float64]
-	at      []int32
-	row     []float64
 }
 
-func (c *sparseColumn) appendTo(b array.Builder, rows int) error {
-	s := b.(*array.StructBuilder)
-	indices, values := s.FieldBuilder(0).(*array.ListBuilder), s.FieldBuilder(1).(*array.ListBuilder)
-	for range rows {
-		var none, nothing bool
-		var err error
-		if c.at, none, err = c.indices.list(c.at[:0]); err != nil {
-			return err
-		}
-		if c.row, nothing, err = c.values.list(c.row[:0]); err != nil {
-			return err
-		}
-		if none && !nothing {
-			return errors.New("the indices of a sparse vector are null, and its values are not")
-		}
-		if nothing && !none {
-			return errors.New("the values of a sparse vector are null, and its indices are not")
-		}
-		if len(c.at) != len(c.row) {
-			return fmt.Errorf("a sparse vector has %d indices and %d values", len(c.at), len(c.row))
-		}
-		if none {
-			batch.AppendNull(b)
-			continue
-		}
-		s.Append(true)
-		indices.Append(true)
-		indices.ValueBuilder().(*array.Int32Builder).AppendValues(c.at, nil)
-		values.Append(true)
-		values.ValueBuilder().(*array.Float64Builder).AppendValues(c.row, nil)
+func (c *sparseColumn) read(t arrow.DataType, rows int) (arrow.Array, error) {
+	at, err := c.indices.read(rows, 0)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	values, err := c.values.read(rows, 0)
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		none, nothing := !bitutil.BitIsSet(at.valid, i), !bitutil.BitIsSet(values.valid, i)
+		switch n, m := at.ends[i+1]-at.ends[i], values.ends[i+1]-values.ends[i]; {
+		case none && !nothing:
+			return nil, errors.New("the indices of a sparse vector are null, and its values are not")
+		case nothing && !none:
+			return nil, errors.New("the values of a sparse vector are null, and its indices are not")
+		case n != m:
+			return nil, fmt.Errorf("a sparse vector has %d indices and %d values", n, m)
+		}
+	}
+	fields := t.(*arrow.StructType).Fields()
+	children := []arrow.ArrayData{at.array(fields[0].Type), values.array(fields[1].Type)}
+	defer children[0].Release()
+	defer children[1].Release()
+	data := array.NewData(t, rows, []*memory.Buffer{memory.NewBufferBytes(at.valid)}, children, at.nulls, 0)
+	defer data.Release()
+	return array.MakeFromData(data), nil
 }

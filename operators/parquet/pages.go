@@ -33,6 +33,8 @@ type decoder interface {
 	dictionary(n int, data []byte) error
 	// open takes n values of a page. The data do not change until the next page.
 	open(encoding int64, n int, data []byte) error
+	// most returns how many bytes n values take at most.
+	most(encoding int64, n int64) int64
 }
 
 // leaf reads the pages of a leaf of the schema, through all row groups from one on. It checks
@@ -182,6 +184,9 @@ func (l *leaf) read() error {
 	}
 	body := l.rest[:h.packed]
 	l.rest = l.rest[h.packed:]
+	if h.kind != pageOfDictionary && h.values > l.ahead {
+		return fmt.Errorf("a page says it has %d values, and the row group has %d more", h.values, l.ahead)
+	}
 	switch h.kind {
 	case pageOfDictionary:
 		return l.readDictionary(h, body)
@@ -201,7 +206,8 @@ func (l *leaf) readDictionary(h head, body []byte) error {
 	if h.encoding != plain && h.encoding != plainDictionary {
 		return fmt.Errorf("the encoding %d of a dictionary is not supported", h.encoding)
 	}
-	data, err := unpackPage(l.codec, nil, body, h.size)
+	h.encoding = plain // by either name
+	data, err := l.unpack(nil, body, h, h.size, 0)
 	if err != nil {
 		return err
 	}
@@ -211,9 +217,21 @@ func (l *leaf) readDictionary(h head, body []byte) error {
 	return l.values.dictionary(int(h.values), data)
 }
 
+// unpack returns the size bytes that a page, or its part after the levels, was packed from. They are
+// its values and as many levels for each.
+func (l *leaf) unpack(into, body []byte, h head, size int64, levels int64) ([]byte, error) {
+	const spare = 64 << 10 // bytes that nothing is in, which do no harm
+	most := l.values.most(h.encoding, h.values) + levels*mostOfRuns(h.values)
+	if l.codec != compress.Codecs.Uncompressed && size > most+spare {
+		return nil, fmt.Errorf("a page with %d values says that it becomes %d bytes, and these values take %d at most", h.values, size, most)
+	}
+	return unpackPage(l.codec, into, body, size)
+}
+
 // readData reads a page of version 1, which is compressed as a whole.
 func (l *leaf) readData(h head, body []byte) (err error) {
-	if l.unpacked, err = unpackPage(l.codec, l.unpacked, body, h.size); err != nil {
+	kinds := int64(min(l.column.MaxRepetitionLevel(), 1) + min(l.column.MaxDefinitionLevel(), 1))
+	if l.unpacked, err = l.unpack(l.unpacked, body, h, h.size, kinds); err != nil {
 		return err
 	}
 	data := l.unpacked
@@ -236,7 +254,7 @@ func (l *leaf) readData2(h head, body []byte) (err error) {
 	l.defined = runs{width: widthOf(l.column.MaxDefinitionLevel()), data: body[h.repeated:end]}
 	data := body[end:]
 	if !h.plain {
-		if l.unpacked, err = unpackPage(l.codec, l.unpacked, data, h.size-end); err != nil {
+		if l.unpacked, err = l.unpack(l.unpacked, data, h, h.size-end, 0); err != nil {
 			return err
 		}
 		data = l.unpacked
@@ -248,9 +266,6 @@ func (l *leaf) readData2(h head, body []byte) (err error) {
 // claims, and none above the highest.
 func (l *leaf) turn(h head, data []byte) error {
 	n := int(h.values)
-	if int64(n) > l.ahead {
-		return fmt.Errorf("a page says it has %d values, and the row group has %d more", n, l.ahead)
-	}
 	begun, err := countLevels(l.repeated, n, l.column.MaxRepetitionLevel())
 	if err != nil {
 		return err

@@ -1,19 +1,17 @@
 package parquet
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
-	"github.com/apache/arrow/go/v15/parquet/compress"
-	"github.com/apache/arrow/go/v15/parquet/file"
+	pq "github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/metadata"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+	"github.com/apache/arrow/go/v15/parquet/schema"
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/engine/columnar"
@@ -54,46 +52,61 @@ type table struct {
 
 func open(r io.ReaderAt, size int64) (operators.RowFile, error) {
 	t := &table{r: r, size: size}
-	f, told, err := t.reader()
+	meta, manifest, err := t.reader()
 	if err != nil {
 		return nil, err
 	}
-	stored, err := f.Schema()
-	if err != nil {
-		return nil, err
+	stored := make([]arrow.Field, len(manifest.Fields))
+	for i, f := range manifest.Fields {
+		stored[i] = *f.Field
 	}
-	t.schema = restore(stored, f.ParquetReader().MetaData().Schema.Root(), told)
+	t.schema = restore(stored, meta.Schema.Root(), toldIn(meta))
 	t.starts = []int64{0}
-	for i := range f.ParquetReader().NumRowGroups() {
-		n := f.ParquetReader().MetaData().RowGroup(i).NumRows()
+	for i := range meta.RowGroups {
+		n := meta.RowGroup(i).NumRows()
 		if n < 0 || n > 1<<40 {
 			return nil, fmt.Errorf("row group %d claims %d rows", i, n)
 		}
 		t.rows += n
 		t.starts = append(t.starts, t.rows)
 	}
-	if n := f.ParquetReader().NumRows(); n != t.rows {
+	if n := meta.NumRows; n != t.rows {
 		return nil, fmt.Errorf("it claims %d rows, and its row groups %d", n, t.rows)
 	}
 	return t, nil
 }
 
-// reader opens the file for one goroutine, and returns the types in its metadata.
-func (t *table) reader() (*pqarrow.FileReader, told, error) {
+// reader opens the file for one goroutine. The types are those of Parquet, not those of Arrow:
+// dictionaries and large text are then read as plain values.
+func (t *table) reader() (*metadata.FileMetaData, *pqarrow.SchemaManifest, error) {
 	meta, err := readFooter(t.r, t.size)
 	if err != nil {
-		return nil, told{}, err
+		return nil, nil, err
 	}
-	r, err := file.NewParquetReader(io.NewSectionReader(t.r, 0, t.size), file.WithMetadata(meta))
+	manifest, err := pqarrow.NewSchemaManifest(meta.Schema, nil, nil)
 	if err != nil {
-		return nil, told{}, err
+		return nil, nil, wrongColumn(meta.Schema.Root(), err)
 	}
-	told := toldIn(r)
-	// Use the types of Parquet, not those of Arrow: dictionaries and large text are then read
-	// as plain values.
-	r.MetaData().FileMetaData.KeyValueMetadata = nil
-	f, err := pqarrow.NewFileReader(r, pqarrow.ArrowReadProperties{}, memory.NewGoAllocator())
-	return f, told, err
+	for i, f := range manifest.Fields {
+		if _, ok := meta.Schema.Root().Field(i).LogicalType().(schema.JSONLogicalType); ok && f.Field.Type.ID() == arrow.BINARY {
+			f.Field.Type = arrow.BinaryTypes.String
+		}
+	}
+	return meta, manifest, nil
+}
+
+// wrongColumn adds to an error of a schema the first column that has it.
+func wrongColumn(root *schema.GroupNode, err error) error {
+	for i := range root.NumFields() {
+		one, failed := schema.NewGroupNode(root.Name(), pq.Repetitions.Required, schema.FieldList{root.Field(i)}, -1)
+		if failed == nil {
+			_, failed = pqarrow.NewSchemaManifest(schema.NewSchema(one), nil, nil)
+		}
+		if failed != nil {
+			return fmt.Errorf("column %q: %w", root.Field(i).Name(), failed)
+		}
+	}
+	return err
 }
 
 func (t *table) Schema() engine.Schema { return arrowrows.Schema(t.schema) }
@@ -104,7 +117,7 @@ func (t *table) Close() error { return nil }
 
 // Rows opens the file anew, as Arrow's readers are not safe for concurrent use.
 func (t *table) Rows(row int64, columns []int, _ columnar.Allocator) (operators.RowCursor, error) {
-	f, _, err := t.reader()
+	meta, manifest, err := t.reader()
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +129,7 @@ func (t *table) Rows(row int64, columns []int, _ columnar.Allocator) (operators.
 	fields := make([]arrow.Field, len(columns))
 	for i, at := range columns {
 		fields[i] = t.schema.Field(at)
-		made, err := t.newColumn(f, at, fields[i], group)
+		made, err := t.newColumn(meta, manifest.Fields[at], fields[i], group)
 		if err != nil {
 			return nil, fmt.Errorf("column %q: %w", fields[i].Name, err)
 		}
@@ -181,9 +194,8 @@ type column struct {
 }
 
 // newColumn returns a reader of a column from a row group on.
-func (t *table) newColumn(f *pqarrow.FileReader, at int, field arrow.Field, group int) (*column, error) {
+func (t *table) newColumn(meta *metadata.FileMetaData, node pqarrow.SchemaField, field arrow.Field, group int) (*column, error) {
 	c := &column{field: field}
-	node, meta := f.Manifest.Fields[at], f.ParquetReader().MetaData()
 	err := readable(meta, node, group)
 	if err != nil {
 		return nil, err
@@ -206,8 +218,6 @@ func (t *table) newColumn(f *pqarrow.FileReader, at int, field arrow.Field, grou
 	return c, err
 }
 
-var errSplit = errors.New("its encoding BYTE_STREAM_SPLIT is not supported: write the file without it, in pyarrow with use_byte_stream_split=False")
-
 // readable refuses a column whose pages, from a row group on, are not supported.
 func readable(meta *metadata.FileMetaData, node pqarrow.SchemaField, group int) error {
 	for _, child := range node.Children {
@@ -223,11 +233,8 @@ func readable(meta *metadata.FileMetaData, node pqarrow.SchemaField, group int) 
 		if err != nil {
 			return err
 		}
-		if _, err := compress.GetCodec(chunk.Compression()); err != nil {
-			return fmt.Errorf("its pages are packed by %v, which is not supported: write the file with snappy, zstd, gzip, brotli or no compression", chunk.Compression())
-		}
-		if slices.Contains(chunk.Encodings(), byteStreamSplit) {
-			return errSplit
+		if !unpackable(chunk.Compression()) {
+			return fmt.Errorf("its pages are packed by %v, which is not supported: write the file with snappy, zstd, gzip, brotli, LZ4_RAW or no compression", chunk.Compression())
 		}
 	}
 	return nil
@@ -260,20 +267,15 @@ func (c *column) read(rows int64) (arrow.Array, error) {
 }
 
 func (c *column) readLists(rows int) (arrow.Array, error) {
-	b, err := batch.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema([]arrow.Field{c.field}, nil))
+	col, err := c.list.read(c.field.Type, rows)
 	if err != nil {
 		return nil, err
 	}
-	defer b.Release()
-	if err := c.list.appendTo(b.Field(0), rows); err != nil {
-		return nil, err
-	}
-	rec, err := b.NewRecord()
-	if err != nil {
-		return nil, err
-	}
+	rec := array.NewRecord(arrow.NewSchema([]arrow.Field{c.field}, nil), []arrow.Array{col}, int64(rows))
 	defer rec.Release()
-	col := rec.Column(0)
-	col.Retain()
+	if err := batch.Validate(rec); err != nil { // such as of indices beyond the size of a vector
+		col.Release()
+		return nil, err
+	}
 	return col, nil
 }

@@ -23,6 +23,10 @@ type runs struct {
 	bit    int    // where the next number begins in groups
 }
 
+// mostOfRuns returns how many bytes n numbers take at most: runs of one number each, after their
+// number of bytes.
+func mostOfRuns(n int64) int64 { return 4 + (binary.MaxVarintLen32+4)*n }
+
 // errRunsEnd says that runs have fewer numbers than requested.
 var errRunsEnd = errors.New("runs end early")
 

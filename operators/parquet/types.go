@@ -8,7 +8,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	pq "github.com/apache/arrow/go/v15/parquet"
-	"github.com/apache/arrow/go/v15/parquet/file"
+	"github.com/apache/arrow/go/v15/parquet/metadata"
 	"github.com/apache/arrow/go/v15/parquet/schema"
 
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -30,8 +30,8 @@ type told struct {
 	pandas  string        // metadata of pandas
 }
 
-func toldIn(r *file.Reader) told {
-	kv := r.MetaData().KeyValueMetadata()
+func toldIn(meta *metadata.FileMetaData) told {
+	kv := meta.KeyValueMetadata()
 	find := func(key string) string {
 		if v := kv.FindValue(key); v != nil {
 			return *v
@@ -39,9 +39,9 @@ func toldIn(r *file.Reader) told {
 		return ""
 	}
 	return told{
-		ours:    r.MetaData().GetCreatedBy() == writtenBy,
+		ours:    meta.GetCreatedBy() == writtenBy,
 		columns: find(columnsKey),
-		origin:  decodeSchema(find(arrowKey), r.MetaData().Schema.Root().NumFields()),
+		origin:  decodeSchema(find(arrowKey), meta.Schema.Root().NumFields()),
 		pandas:  find(operators.PandasKey),
 	}
 }
@@ -79,9 +79,9 @@ func encodeSchema(columns, stored *arrow.Schema) (string, error) {
 }
 
 // restore returns the types of a file's columns: those in its metadata if they fit the stored
-// types. A file of another program may have our types in its metadata, if the program has read
+// types, which it is given. A file of another program may have our types in its metadata, if the program has read
 // and changed our rows. Their times are then not trusted.
-func restore(stored *arrow.Schema, root *schema.GroupNode, t told) *arrow.Schema {
+func restore(fields []arrow.Field, root *schema.GroupNode, t told) *arrow.Schema {
 	types := map[string]arrow.DataType{}
 	var columns []batch.Column
 	if json.Unmarshal([]byte(t.columns), &columns) == nil {
@@ -91,7 +91,6 @@ func restore(stored *arrow.Schema, root *schema.GroupNode, t told) *arrow.Schema
 			}
 		}
 	}
-	fields := stored.Fields()
 	for i, f := range fields {
 		var origin arrow.DataType
 		if t.origin != nil && t.origin.Field(i).Name == f.Name {

@@ -6,15 +6,30 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"sync"
 
 	"github.com/apache/arrow/go/v15/parquet/compress"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
 )
+
+// lz4Raw is the codec of LZ4 blocks without frames, for which the library has no name.
+const lz4Raw = compress.Compression(7)
+
+// unpackable reports whether pages of a codec can be unpacked.
+func unpackable(codec compress.Compression) bool {
+	cs := compress.Codecs
+	return slices.Contains([]compress.Compression{cs.Uncompressed, cs.Snappy, cs.Gzip, cs.Brotli, cs.Zstd, lz4Raw}, codec)
+}
 
 // unpackPage returns the size bytes that a page was packed from; they may lie in into. The packed
 // bytes are read to their end, so that their checksum and length are verified where they have
-// them. No more memory is taken than the size, nor than the packed bytes can become.
+// them. A size that the packed bytes cannot become is refused before they are unpacked. Memory for
+// more than 32 times the packed bytes is taken only as they really become that many.
 func unpackPage(codec compress.Compression, into, packed []byte, size int64) (data []byte, err error) {
 	if codec == compress.Codecs.Uncompressed {
 		return packed, nil
@@ -22,44 +37,40 @@ func unpackPage(codec compress.Compression, into, packed []byte, size int64) (da
 	if size == 0 {
 		return nil, nil
 	}
-	unpack, err := compress.GetCodec(codec)
-	if err != nil {
-		return nil, err
-	}
 	defer func() {
 		if v := recover(); v != nil { // as is the codecs' way to say that they cannot
 			err = fmt.Errorf("a page cannot be unpacked by %v: %v", codec, v)
 		}
 	}()
+	least, most := bounds(codec, packed)
 	wrong := fmt.Errorf("a page says that its %d bytes, packed by %v, become %d, which they do not", len(packed), codec, size)
-	most := 1032 * int64(len(packed)) // that they become; of gzip two bits become 258 bytes at most
-	room := size + 1
-	switch codec {
-	case compress.Codecs.Snappy: // says how many it becomes; three bytes become 64 at most
-		if n, _ := binary.Uvarint(packed); n != uint64(size) {
-			return nil, wrong
-		}
-		most = 22 * int64(len(packed))
-	case compress.Codecs.Zstd:
-		most = mostOfZstd(packed)
-	case compress.Codecs.Brotli: // has no bound: memory grows as it is read
-		most, room = size, min(room, most)
-	}
-	if size > most {
+	if size < least || size > most {
 		return nil, wrong
 	}
-	if int64(cap(into)) <= size {
+	if room := min(size+1, 64<<10+32*int64(len(packed))); int64(cap(into)) < room {
 		into = make([]byte, 0, room)
 	}
 	switch codec {
 	case compress.Codecs.Snappy:
-		data = unpack.Decode(into[:size], packed)
+		var unpack compress.Codec
+		if unpack, err = compress.GetCodec(codec); err == nil {
+			data = unpack.Decode(into[:size], packed)
+		}
+	case lz4Raw:
+		if int64(cap(into)) < size {
+			into = make([]byte, size)
+		}
+		var n int
+		n, err = lz4.UncompressBlock(packed, into[:size])
+		data = into[:max(n, 0)]
 	case compress.Codecs.Zstd:
-		data, err = zstdDecoder().DecodeAll(packed, into[:0:size+1])
+		data, err = readZstd(packed, into, size)
 	case compress.Codecs.Brotli:
-		data, err = readBrotli(unpack, packed, into, size)
+		data, err = readBrotli(packed, into, size)
+	case compress.Codecs.Gzip:
+		data, err = readGzip(packed, into, size)
 	default:
-		data, err = readPacked(unpack.NewReader(bytes.NewReader(packed)), into, size)
+		err = errors.New("it is not supported")
 	}
 	switch {
 	case errors.Is(err, zstd.ErrDecoderSizeExceeded), err == nil && int64(len(data)) != size:
@@ -70,13 +81,33 @@ func unpackPage(codec compress.Compression, into, packed []byte, size int64) (da
 	return data, nil
 }
 
+// bounds returns how many bytes packed ones become, at least and at most, as far as they say it or
+// their codec bounds it.
+func bounds(codec compress.Compression, packed []byte) (least, most int64) {
+	n := int64(len(packed))
+	switch codec {
+	case compress.Codecs.Snappy: // says how many; three bytes become 64 at most
+		said, _ := binary.Uvarint(packed)
+		least = int64(min(said, math.MaxInt64))
+		return least, min(least, 22*n)
+	case compress.Codecs.Gzip: // two bits become 258 bytes at most
+		return 0, 1032 * n
+	case compress.Codecs.Zstd:
+		return boundsOfZstd(packed)
+	case lz4Raw:
+		n = sizeOfLZ4(packed)
+		return n, n
+	}
+	return 0, math.MaxInt64
+}
+
 // readPacked reads up to size+1 bytes, to the end if there are no more. They lie in into as far as
 // that has room.
 func readPacked(r io.Reader, into []byte, size int64) ([]byte, error) {
 	data := into[:0]
 	for int64(len(data)) <= size {
 		if len(data) == cap(data) {
-			data = append(make([]byte, 0, min(size+1, 512+2*int64(cap(data)))), data...)
+			data = append(make([]byte, 0, min(size+1, 2*int64(cap(data)))), data...)
 		}
 		n, err := r.Read(data[len(data):min(int64(cap(data)), size+1)])
 		if data = data[:len(data)+n]; err == io.EOF {
@@ -88,9 +119,38 @@ func readPacked(r io.Reader, into []byte, size int64) ([]byte, error) {
 	return data, nil
 }
 
+// gzipReaders are reused, as each takes 40 KiB.
+var gzipReaders = sync.Pool{New: func() any { return new(gzip.Reader) }}
+
+// readGzip is readPacked for gzip, and for zlib, which some programs write by that name.
+func readGzip(packed, into []byte, size int64) ([]byte, error) {
+	from := bytes.NewReader(packed)
+	if len(packed) > 2 && packed[0]&15 == 8 && binary.BigEndian.Uint16(packed)%31 == 0 {
+		r, err := zlib.NewReader(from)
+		if err != nil {
+			return nil, err
+		}
+		data, err := readPacked(r, into, size)
+		if err == nil && from.Len() > 0 {
+			err = errors.New("there are bytes after its end")
+		}
+		return data, err
+	}
+	r := gzipReaders.Get().(*gzip.Reader)
+	defer gzipReaders.Put(r)
+	if err := r.Reset(from); err != nil {
+		return nil, err
+	}
+	return readPacked(r, into, size)
+}
+
 // readBrotli is readPacked for brotli, whose reader takes the end of the packed bytes for that of
 // the data. So it is given one byte more, of which it says that it is too much if the data ended.
-func readBrotli(codec compress.Codec, packed, into []byte, size int64) ([]byte, error) {
+func readBrotli(packed, into []byte, size int64) ([]byte, error) {
+	codec, err := compress.GetCodec(compress.Codecs.Brotli)
+	if err != nil {
+		return nil, err
+	}
 	more := bytes.NewReader([]byte{0})
 	data, err := readPacked(codec.NewReader(io.MultiReader(bytes.NewReader(packed), more)), into, size)
 	switch ended := errors.Is(err, errBrotliEnded()) && more.Len() == 0; {
@@ -111,51 +171,38 @@ var errBrotliEnded = sync.OnceValue(func() error {
 	return err
 })
 
-// zstdDecoder unpacks no more than there is room for.
-var zstdDecoder = sync.OnceValue(func() *zstd.Decoder {
-	d, err := zstd.NewReader(nil, zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderConcurrency(0))
-	if err != nil {
-		panic(err) // as options that are constants do not fail
-	}
-	return d
-})
-
-// mostOfZstd returns how many bytes packed ones can become, by the heads of their blocks.
-func mostOfZstd(packed []byte) (most int64) {
-	const (
-		head      = 3 // bytes of the head of a block
-		raw, same = 0, 1
-		block     = 128 << 10 // bytes that one of another kind can become
-	)
-	cut := func(n int) { packed = packed[min(n, len(packed)):] }
-	for {
-		var frame zstd.Header
-		if frame.Decode(packed) != nil {
-			return most
-		}
-		cut(frame.HeaderSize)
-		if frame.Skippable {
-			cut(int(frame.SkippableSize))
-			continue
-		}
-		for last := false; !last && len(packed) >= head; {
-			b := int(packed[0]) | int(packed[1])<<8 | int(packed[2])<<16
-			size := b >> 3
-			last = b&1 == 1
-			cut(head)
-			switch b >> 1 & 3 {
-			case raw:
-				most += int64(size)
-			case same:
-				most += int64(size)
-				size = 1
-			default:
-				most += block
+// sizeOfLZ4 returns how many bytes a block of LZ4 becomes, by the lengths of its literals and
+// copies, or -1 if these are not whole.
+func sizeOfLZ4(packed []byte) (size int64) {
+	at := 0
+	length := func(n int) int { // a length of 15 goes on in bytes, of which one below 255 is the last
+		for more := n == 15; more; at++ {
+			if at >= len(packed) {
+				return -1
 			}
-			cut(size)
+			n += int(packed[at])
+			more = packed[at] == 255
 		}
-		if frame.HasCheckSum {
-			cut(4)
-		}
+		return n
 	}
+	for at < len(packed) {
+		token := int(packed[at])
+		at++
+		literals := length(token >> 4)
+		if literals < 0 || literals > len(packed)-at {
+			return -1
+		}
+		at += literals
+		size += int64(literals)
+		if at == len(packed) { // the last literals have no copy
+			return size
+		}
+		at += 2 // whence it copies
+		copied := length(token & 15)
+		if copied < 0 || at > len(packed) {
+			return -1
+		}
+		size += int64(copied) + 4
+	}
+	return size
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	pq "github.com/apache/arrow/go/v15/parquet"
@@ -21,6 +22,7 @@ type numbers[T number] struct {
 	dict    []T
 	indices indices
 	rest    []byte // unread bytes of plain numbers
+	split   split
 	// next fills dst with the next numbers of the page.
 	next func(dst []T) error
 }
@@ -37,7 +39,7 @@ func (v *numbers[T]) dictionary(n int, data []byte) error {
 	if n > len(data)/v.width() {
 		return fmt.Errorf("a dictionary that says it has %d values has %d bytes", n, len(data))
 	}
-	v.rest, v.dict = data, make([]T, n)
+	v.rest, v.dict = data, slices.Grow(v.dict[:0], n)[:n]
 	return v.plain(v.dict)
 }
 
@@ -55,6 +57,15 @@ func (v *numbers[T]) open(encoding int64, n int, data []byte) error {
 	case plainDictionary, rleDictionary:
 		v.next = v.look
 		return v.indices.open(data)
+	case byteStreamSplit:
+		if v.times96 {
+			break
+		}
+		if n*v.width() != len(data) {
+			return fmt.Errorf("a page with %d values that are not null, in bytes that are split, has %d bytes, where they have %d each", n, len(data), v.width())
+		}
+		v.split, v.next = split{bytes: data, count: n}, v.join
+		return nil
 	case deltaBinary:
 		switch v := any(v).(type) {
 		case *numbers[int32]:
@@ -68,6 +79,19 @@ func (v *numbers[T]) open(encoding int64, n int, data []byte) error {
 	return unsupported(encoding)
 }
 
+func (v *numbers[T]) most(encoding int64, n int64) int64 {
+	switch encoding {
+	case plain, byteStreamSplit:
+		return n * int64(v.width())
+	case plainDictionary, rleDictionary:
+		return mostOfRuns(n)
+	}
+	return unbounded
+}
+
+// unbounded is for values that may take any number of bytes.
+const unbounded = math.MaxInt64 / 2
+
 func openDeltas[T int32 | int64](v *numbers[T], n int, data []byte) error {
 	d, _, err := newDeltas[T](n, data)
 	if err == nil {
@@ -77,9 +101,6 @@ func openDeltas[T int32 | int64](v *numbers[T], n int, data []byte) error {
 }
 
 func unsupported(encoding int64) error {
-	if encoding == byteStreamSplit {
-		return errSplit
-	}
 	return fmt.Errorf("the encoding %v of a page is not one of its column's type that is supported", pq.Encoding(encoding))
 }
 
@@ -93,6 +114,30 @@ func (v *numbers[T]) plain(dst []T) error {
 		return nil
 	}
 	v.rest = v.rest[copy(arrow.GetBytes(dst), v.rest):]
+	return nil
+}
+
+// split holds the bytes of numbers: first the lowest byte of each, then the next byte of each, and
+// so on (BYTE_STREAM_SPLIT of the Parquet format).
+type split struct {
+	bytes []byte
+	count int // numbers
+	at    int // the next one
+}
+
+// join reads split numbers.
+func (v *numbers[T]) join(dst []T) error {
+	s := &v.split
+	if len(dst) > s.count-s.at {
+		return errors.New("a page has fewer split numbers than values")
+	}
+	out, width := arrow.GetBytes(dst), v.width()
+	for k := range width {
+		for i, b := range s.bytes[k*s.count+s.at:][:len(dst)] {
+			out[i*width+k] = b
+		}
+	}
+	s.at += len(dst)
 	return nil
 }
 
@@ -164,9 +209,10 @@ type texts struct {
 }
 
 func (v *texts) dictionary(n int, data []byte) error {
-	if v.dict = nil; n > len(data)/4 {
+	if n > len(data)/4 {
 		return fmt.Errorf("a dictionary that says it has %d values has %d bytes", n, len(data))
 	}
+	v.dict = slices.Grow(v.dict[:0], n)
 	for range n {
 		text, rest, ok := cutText(data)
 		if !ok {
@@ -175,6 +221,13 @@ func (v *texts) dictionary(n int, data []byte) error {
 		v.dict, data = append(v.dict, text), rest
 	}
 	return nil
+}
+
+func (v *texts) most(encoding int64, n int64) int64 {
+	if encoding == plainDictionary || encoding == rleDictionary {
+		return mostOfRuns(n)
+	}
+	return unbounded
 }
 
 // cutText cuts off the first of plain texts.
@@ -319,6 +372,13 @@ func (v *truths) dictionary(n int, _ []byte) error {
 		return errors.New("truth values have a dictionary")
 	}
 	return nil
+}
+
+func (v *truths) most(encoding int64, n int64) int64 {
+	if encoding == plain {
+		return (n + 7) / 8
+	}
+	return mostOfRuns(n)
 }
 
 func (v *truths) open(encoding int64, n int, data []byte) error {

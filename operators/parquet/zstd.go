@@ -1,0 +1,124 @@
+package parquet
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// zstdDecoder unpacks no more than there is room for.
+var zstdDecoder = sync.OnceValue(func() *zstd.Decoder {
+	d, err := zstd.NewReader(nil, zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderConcurrency(0))
+	if err != nil {
+		panic(err) // as options that are constants do not fail
+	}
+	return d
+})
+
+// readZstd unpacks up to size+1 bytes. They lie in into as far as that has room, and then in rooms
+// that are each four times as large as the one that the data filled before.
+func readZstd(packed, into []byte, size int64) ([]byte, error) {
+	d := zstdDecoder()
+	if int64(cap(into)) > size {
+		return d.DecodeAll(packed, into[:0:size+1])
+	}
+	packed = sizelessZstd(packed)
+	for {
+		data, err := d.DecodeAll(packed, into[:0])
+		room := int64(cap(into))
+		if room > size || !errors.Is(err, zstd.ErrDecoderSizeExceeded) {
+			return data, err
+		}
+		into = make([]byte, 0, min(4*room, size+1))
+	}
+}
+
+// mostOfBlock is how many bytes a block of zstd can become (RFC 8878, section 3.1.1.2.4).
+const mostOfBlock = 128 << 10
+
+// boundsOfZstd returns how many bytes packed ones become, by the heads of their frames and blocks.
+// What follows a block that no decoder takes is not counted.
+func boundsOfZstd(packed []byte) (least, most int64) {
+	framesOfZstd(packed, func(h zstd.Header, _ []byte, blocks int64) {
+		if h.HasFCS {
+			blocks = min(blocks, int64(min(h.FrameContentSize, 1<<62)))
+			least += blocks
+		}
+		most += blocks
+	})
+	return least, most
+}
+
+// sizelessZstd returns the frames without their sizes. The decoder would believe these, and refuse
+// a frame that says more than there is room for before it unpacks it.
+func sizelessZstd(packed []byte) (frames []byte) {
+	rest := framesOfZstd(packed, func(h zstd.Header, frame []byte, _ int64) {
+		body := frame[h.HeaderSize:]
+		if h.SingleSegment {
+			h.SingleSegment, h.WindowSize = false, max(h.FrameContentSize, zstd.MinWindowSize)
+		}
+		h.FrameContentSize = 0
+		frames, _ = h.AppendTo(frames)
+		frames = append(frames, body...)
+	})
+	return append(frames, rest...)
+}
+
+// framesOfZstd calls frame for each frame with its head, its bytes, and how many its blocks become
+// at most. Of a frame whose blocks do not end, these are all bytes to come. It returns those bytes
+// that are no frame.
+func framesOfZstd(packed []byte, frame func(h zstd.Header, frame []byte, blocks int64)) (rest []byte) {
+	for {
+		var h zstd.Header
+		if h.Decode(packed) != nil {
+			return packed
+		}
+		if h.Skippable {
+			size := h.HeaderSize + int(h.SkippableSize)
+			if size > len(packed) {
+				return packed
+			}
+			packed = packed[size:]
+			continue
+		}
+		size, blocks, whole := blocksOfZstd(packed[h.HeaderSize:])
+		size += h.HeaderSize
+		if h.HasCheckSum {
+			size += 4
+		}
+		if !whole || size > len(packed) {
+			size = len(packed)
+		}
+		frame(h, packed[:size], blocks)
+		packed = packed[size:]
+	}
+}
+
+// blocksOfZstd returns the size of the blocks of a frame, and of what they become at most.
+func blocksOfZstd(data []byte) (size int, most int64, whole bool) {
+	const (
+		head              = 3 // bytes of the head of a block
+		raw, same, packed = 0, 1, 2
+	)
+	for size+head <= len(data) {
+		b := int(data[size]) | int(data[size+1])<<8 | int(data[size+2])<<16
+		n, kind := b>>3, b>>1&3
+		size += head
+		switch {
+		case n > mostOfBlock, kind > packed, kind == packed && n < 2:
+			return size, most, false
+		case kind == raw:
+			most += int64(min(n, len(data)-size))
+		case kind == same:
+			most += int64(n)
+			n = 1
+		default:
+			most += mostOfBlock
+		}
+		if size += n; b&1 == 1 {
+			return size, most, true
+		}
+	}
+	return size, most, false
+}
