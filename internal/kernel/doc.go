@@ -34,9 +34,9 @@
 // [AddScaledRows], centres for [SquaredDistances], arguments for [ExpTo]), each goes through
 // the operations of the pure Go form in their order. No instruction is fused, except in the
 // scores with which [Assigner] avoids most distances: they decide only what no rounding could
-// change. Special arguments of the elementary functions go to the scalar form; those of float32
-// have none, except powers. Tests compare the assembly with the pure Go form, bit for bit. The
-// pure Go form runs on other processors, under the race detector, and with
+// change. Special arguments of the elementary functions go to the scalar form. Tests compare
+// the assembly with the pure Go form, bit for bit. The pure Go form runs on other processors,
+// under the race detector, and with
 //
 //	SUPERSTEP_DEBUG=kernel.asm=off
 //

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	op "github.com/mmcloughlin/avo/operand"
 )
@@ -19,6 +20,14 @@ func wideElementaries() {
 	vectorLanes = 8
 	defer func() { vectorLanes = 4 }()
 	everyFunction("wide")
+}
+
+// named is a name with a prefix, in camel case.
+func named(prefix, name string) string {
+	if prefix == "" {
+		return name
+	}
+	return prefix + strings.ToUpper(name[:1]) + name[1:]
 }
 
 func everyFunction(prefix string) {
