@@ -212,7 +212,7 @@ func (s *scenario) inMemory(t testing.TB, plan mesh.FaultPlan) []ending {
 
 // overTCP runs the scenario with a process, as far as a mesh can tell, for each rank.
 func (s *scenario) overTCP(t testing.TB, plan mesh.FaultPlan) []ending {
-	w, store := s.world(t), membership.NewMemoryStore()
+	w, store := s.world(t), membership.FileStore(t.TempDir())
 	var all sync.WaitGroup
 	for r := range s.p {
 		all.Go(func() {
