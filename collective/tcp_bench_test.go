@@ -13,7 +13,7 @@ func BenchmarkTCP(b *testing.B) {
 	for _, p := range []int{2, 4} {
 		for _, n := range []int{1, 4096, 8 << 20} {
 			b.Run(fmt.Sprintf("p=%d/bytes=%d", p, 8*n), func(b *testing.B) {
-				store := membership.NewMemoryStore()
+				store := membership.FileStore(b.TempDir())
 				hosts := make([][]int, p)
 				for r := range hosts {
 					hosts[r] = []int{r}

@@ -26,7 +26,7 @@ func TestTCPSecret(t *testing.T) {
 // say why.
 func TestTCPWrongSecret(t *testing.T) {
 	for _, secrets := range [][2]string{{"one", "other"}, {"one", ""}, {"", "other"}} {
-		store := membership.NewMemoryStore()
+		store := membership.FileStore(t.TempDir())
 		errs := [2]chan error{make(chan error, 1), make(chan error, 1)}
 		for rank := range 2 {
 			go func() {

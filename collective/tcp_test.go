@@ -22,7 +22,7 @@ func tcpGroups(t *testing.T, size int, hosts [][]int, change ...func(*TCPConfig)
 			hosts[r] = []int{r}
 		}
 	}
-	store := membership.NewMemoryStore()
+	store := membership.FileStore(t.TempDir())
 	groups := make([]*TCPGroup, len(hosts))
 	errs := make(chan error, len(hosts))
 	for h := range hosts {
@@ -190,14 +190,14 @@ func reduceEverywhere(t *testing.T, p int, of ends, n int, forest bool) []byte {
 }
 
 func TestAGroupThatNobodyJoins(t *testing.T) {
-	_, err := NewTCPGroup(t.Context(), 0, TCPConfig{Store: membership.NewMemoryStore(), Size: 2, JoinTimeout: 100 * time.Millisecond})
+	_, err := NewTCPGroup(t.Context(), 0, TCPConfig{Store: membership.FileStore(t.TempDir()), Size: 2, JoinTimeout: 100 * time.Millisecond})
 	require.ErrorContains(t, err, "rank 0 cannot join the group")
 	for want, cfg := range map[string]TCPConfig{
 		"needs the addresses of its ranks": {},
-		"hosts rank 1 of 2":                {Store: membership.NewMemoryStore(), Size: 2, Hosts: [][]int{{0, 1}, {1}}},
-		"no process hosts rank 1":          {Store: membership.NewMemoryStore(), Size: 2, Hosts: [][]int{{0}}},
-		"process 1 hosts no rank":          {Store: membership.NewMemoryStore(), Size: 1, Hosts: [][]int{{0}, {}}},
-		"either addresses, or a store":     {Store: membership.NewMemoryStore(), Addresses: []string{"a:1"}},
+		"hosts rank 1 of 2":                {Store: membership.FileStore(t.TempDir()), Size: 2, Hosts: [][]int{{0, 1}, {1}}},
+		"no process hosts rank 1":          {Store: membership.FileStore(t.TempDir()), Size: 2, Hosts: [][]int{{0}}},
+		"process 1 hosts no rank":          {Store: membership.FileStore(t.TempDir()), Size: 1, Hosts: [][]int{{0}, {}}},
+		"either addresses, or a store":     {Store: membership.FileStore(t.TempDir()), Addresses: []string{"a:1"}},
 	} {
 		_, err := NewTCPGroup(t.Context(), 0, cfg)
 		require.ErrorContains(t, err, want)

@@ -117,7 +117,7 @@ func openArtifacts(root *os.Root, limit, cache int64) (*artifacts, error) {
 			if err := root.Remove(artifactsDir + "/" + e.Name()); err != nil {
 				return nil, fmt.Errorf("clear away an upload that was cut off: %w", err)
 			}
-		case validHash(e.Name()) == nil:
+		case programs.CheckHash(e.Name()) == nil:
 			info, err := e.Info()
 			if err != nil {
 				return nil, fmt.Errorf("look for executables: %w", err)
@@ -151,14 +151,6 @@ func (a *artifacts) adopt(hash string, size int64) error {
 	a.clock++
 	a.kept[hash] = &artifact{size: size, platforms: platforms, lastUse: a.clock}
 	a.used += size
-	return nil
-}
-
-// validHash checks the form of a hash, which is a file name too.
-func validHash(hash string) error {
-	if b, err := hex.DecodeString(hash); err != nil || len(b) != sha256.Size || strings.ToLower(hash) != hash {
-		return fmt.Errorf("%.80q is not a SHA-256 of 64 lower-case hexadecimal digits", hash)
-	}
 	return nil
 }
 
@@ -197,7 +189,7 @@ func (a *artifacts) allows(size int64) error {
 // is. Simultaneous uploads of one executable are independent, so that none waits for another
 // that has stalled.
 func (a *artifacts) put(hash string, size int64, next func() ([]byte, error)) error {
-	if err := validHash(hash); err != nil {
+	if err := programs.CheckHash(hash); err != nil {
 		return fmt.Errorf("%w: %w", errWrong, err)
 	}
 	if err := a.allows(size); err != nil {
@@ -331,7 +323,7 @@ func (a *artifacts) leastUsed() string {
 // pin holds an executable for a live job, until unpin. It fails if the executable is not there,
 // or not for the platform that the job names.
 func (a *artifacts) pin(hash string, on wire.Platform) error {
-	if err := validHash(hash); err != nil {
+	if err := programs.CheckHash(hash); err != nil {
 		return fmt.Errorf("%w: %w", errNoSuch, err)
 	}
 	a.mu.Lock()
@@ -361,7 +353,7 @@ func (a *artifacts) unpin(hash string) {
 // send passes an executable to piece, in pieces. It fails at the end if the bytes are not those
 // that were uploaded. A piece is valid until the next one.
 func (a *artifacts) send(ctx context.Context, hash string, piece func(c *wire.Chunk) error) error {
-	if err := validHash(hash); err != nil {
+	if err := programs.CheckHash(hash); err != nil {
 		return fmt.Errorf("%w: %w", errNoSuch, err)
 	}
 	a.mu.Lock()

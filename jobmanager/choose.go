@@ -31,7 +31,7 @@ func (m *Manager) choose(s *wire.JobSpec) error {
 	}
 	own := m.own.Hash != "" && s.Artifact == m.own.Hash
 	if m.config.NoUploads && !own {
-		if err := validHash(s.Artifact); err != nil {
+		if err := programs.CheckHash(s.Artifact); err != nil {
 			return wire.Error(codes.InvalidArgument, "%v", err)
 		}
 		if !slices.ContainsFunc(m.present(), func(n wire.TaskManagerInfo) bool { return n.Executable == s.Artifact }) {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
 
+	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/wire"
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
@@ -22,8 +23,8 @@ func (m *Manager) HasArtifact(_ context.Context, req *wire.HasArtifactRequest) (
 	switch {
 	case m.config.NoUploads:
 		return nil, wire.Error(codes.FailedPrecondition, "%s", noUploads)
-	case validHash(req.Hash) != nil:
-		return nil, wire.Error(codes.InvalidArgument, "%v", validHash(req.Hash))
+	case programs.CheckHash(req.Hash) != nil:
+		return nil, wire.Error(codes.InvalidArgument, "%v", programs.CheckHash(req.Hash))
 	case m.artifacts.has(req.Hash):
 		return &wire.HasArtifactReply{Has: true}, nil
 	case req.Hash == m.own.Hash:

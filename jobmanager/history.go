@@ -59,12 +59,8 @@ var (
 // dataBuckets are all but that of the file itself.
 var dataBuckets = [][]byte{jobsBucket, plansBucket, graphsBucket, outcomesBucket, specsBucket}
 
-// historyFormat is the version of the file. A file of the previous version, which has no
-// checksums, is upgraded; one of any other version is not touched.
-const (
-	historyFormat = "2"
-	formerFormat  = "1"
-)
+// historyFormat is the version of the file. A file of any other version is not touched.
+const historyFormat = "2"
 
 const historyName = "history.db"
 
@@ -101,7 +97,7 @@ func errOccupied(root *os.Root) error {
 	return fmt.Errorf("the work directory %s is that of another job manager, which runs; give this one another with --dir", root.Name())
 }
 
-// prepare makes the buckets of a new file, and upgrades a file of the former format.
+// prepare makes the buckets of a new file, and refuses a file of another format.
 func prepare(tx *bbolt.Tx) error {
 	meta, err := tx.CreateBucketIfNotExists(metaBucket)
 	if err != nil {
@@ -117,8 +113,6 @@ func prepare(tx *bbolt.Tx) error {
 		return nil
 	case "":
 		return finish(tx, census{})
-	case formerFormat:
-		return upgrade(tx)
 	default:
 		return fmt.Errorf("it has format %q, this build knows format %s: use the build that wrote it, or another directory", format, historyFormat)
 	}
@@ -128,28 +122,6 @@ func prepare(tx *bbolt.Tx) error {
 func finish(tx *bbolt.Tx, c census) error {
 	meta := tx.Bucket(metaBucket)
 	return errors.Join(meta.Put(formatKey, []byte(historyFormat)), meta.Put(censusKey, seal(metaBucket, censusKey, c.encode())))
-}
-
-// upgrade gives the values of a file of the former format their checksums.
-func upgrade(tx *bbolt.Tx) error {
-	var c census
-	for _, name := range dataBuckets {
-		b := tx.Bucket(name)
-		sealed := map[string][]byte{}
-		if err := b.ForEach(func(key, value []byte) error {
-			sealed[string(key)] = seal(name, key, value)
-			return nil
-		}); err != nil {
-			return err
-		}
-		for key, value := range sealed {
-			if err := b.Put([]byte(key), value); err != nil {
-				return err
-			}
-			c.enter(value)
-		}
-	}
-	return finish(tx, c)
 }
 
 // guarded runs f, which reads the pages of the file in memory. If they are damaged or cut off

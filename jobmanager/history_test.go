@@ -76,13 +76,14 @@ func TestHistoryLocked(t *testing.T) {
 	require.NoError(t, h.close())
 }
 
-// TestHistoryOfAnotherFormat: what a later build wrote is left as it is.
+// TestHistoryOfAnotherFormat: what a later build wrote, in whatever form, is left as it is.
 func TestHistoryOfAnotherFormat(t *testing.T) {
 	root := testRoot(t)
 	h, err := openHistory(root, hclog.NewNullLogger())
 	require.NoError(t, err)
 	require.NoError(t, h.update(func(tx *bbolt.Tx) error {
 		require.NoError(t, tx.Bucket(metaBucket).Delete(censusKey))
+		require.NoError(t, tx.Bucket(jobsBucket).Put([]byte("a"), []byte("no checksum")))
 		return tx.Bucket(metaBucket).Put(formatKey, []byte("9"))
 	}))
 	require.NoError(t, h.close())

@@ -125,7 +125,7 @@ func examine(root *os.Root, file *os.File) (found inspection, err error) {
 	}
 	var format, held []byte
 	var sum census
-	var former []stored
+	var values []stored // with their checksums
 	buckets := map[string]bool{}
 	found.wrong = boltfile.Read(file, info.Size(), func(bucket, key, value []byte) {
 		buckets[string(bucket)] = true
@@ -135,17 +135,18 @@ func examine(root *os.Root, file *os.File) (found inspection, err error) {
 		case bytes.Equal(bucket, metaBucket) && bytes.Equal(key, censusKey):
 			held = value
 		case slices.ContainsFunc(dataBuckets, func(b []byte) bool { return bytes.Equal(b, bucket) }):
-			former = append(former, stored{bucket, key, value})
+			values = append(values, stored{bucket, key, value})
 		}
 	})
-	if string(format) == formerFormat && held == nil { // of a build without checksums
-		found.values = former
-		return found, nil
+	if len(found.wrong) == 0 && held == nil {
+		if format == nil && len(values) == 0 {
+			return found, nil // nothing was ever put there
+		}
+		if format != nil && string(format) != historyFormat {
+			return found, nil // of another format altogether; openHistory reports that
+		}
 	}
-	if len(found.wrong) == 0 && format == nil && held == nil && len(former) == 0 {
-		return found, nil // nothing was ever put there
-	}
-	for _, s := range former {
+	for _, s := range values {
 		value, err := unseal(s.bucket, s.key, s.value)
 		if err != nil {
 			found.wrong = append(found.wrong, fmt.Errorf("%s of %s: %w", s.key, s.bucket, err))
@@ -162,8 +163,6 @@ func examine(root *os.Root, file *os.File) (found inspection, err error) {
 		found.count = c.count
 	}
 	switch {
-	case err != nil && len(found.wrong) == 0 && held == nil && string(format) != historyFormat:
-		return found, nil // of another format altogether; openHistory reports that
 	case err != nil:
 		found.wrong = append(found.wrong, fmt.Errorf("the number of values: %w", err))
 	case string(format) != historyFormat:

@@ -172,33 +172,6 @@ func TestDamagedHistory(t *testing.T) {
 	require.Greater(t, seen, len(damages)/2)
 }
 
-// TestHistoryOfTheFormerFormat: a history without checksums is upgraded.
-func TestHistoryOfTheFormerFormat(t *testing.T) {
-	root := testRoot(t)
-	filledHistory(t, root, 5)
-	want, _, err := everything(t, root)
-	require.NoError(t, err)
-	db, err := bbolt.Open(root.Name()+"/"+historyName, 0o600, nil)
-	require.NoError(t, err)
-	require.NoError(t, db.Update(func(tx *bbolt.Tx) error {
-		for _, name := range dataBuckets {
-			b := tx.Bucket(name)
-			plain := map[string][]byte{}
-			require.NoError(t, b.ForEach(func(k, v []byte) error { plain[string(k)] = bytes.Clone(v[:len(v)-sealBytes]); return nil }))
-			for k, v := range plain {
-				require.NoError(t, b.Put([]byte(k), v))
-			}
-		}
-		require.NoError(t, tx.Bucket(metaBucket).Delete(censusKey))
-		return tx.Bucket(metaBucket).Put(formatKey, []byte(formerFormat))
-	}))
-	require.NoError(t, db.Close())
-	got, damaged, err := everything(t, root)
-	require.NoError(t, err)
-	require.Empty(t, damaged)
-	require.Equal(t, want, got)
-}
-
 // TestRecordsAreChecked: a changed value, or a value under another key, is rejected.
 func TestRecordsAreChecked(t *testing.T) {
 	sealed := seal(jobsBucket, []byte("a"), []byte("value"))

@@ -278,7 +278,7 @@ type spoolReader struct {
 // errTorn says that a frame was changed since it was written.
 var errTorn = errors.New("a record of the job's events is damaged")
 
-// errNotOurs says that a file is undamaged, but of another job or in another format.
+// errNotOurs says that a file is undamaged, but of another job.
 var errNotOurs = errors.New("the file of the job's events is not its own")
 
 // next reads the next event in the first size bytes. After the last one it returns io.EOF
@@ -345,9 +345,6 @@ func decodeFrame(seed uint32, head [frameHead]byte, payload []byte) (*wire.Event
 			return nil, fmt.Errorf("%w: %w", errTorn, err)
 		}
 		return e, nil
-	}
-	if crc32.Checksum(payload, castagnoli) == sum {
-		return nil, fmt.Errorf("%w: an earlier version wrote it, whose form does not say whose events they are", errNotOurs)
 	}
 	// The first event of a job is a state, which names it.
 	if err := wire.Unmarshal(payload, e); err == nil && e.State != nil && frameSum(spoolSeed(e.State.ID), head[:4], payload) == sum {

@@ -4,12 +4,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 
+	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -60,7 +60,6 @@ type member struct {
 var (
 	sealCodec    = shared.Msgpack[seal]()
 	journalCodec = shared.Msgpack[journal]()
-	castagnoli   = crc32.MakeTable(crc32.Castagnoli)
 )
 
 // writeRecord writes a seal, receipt or journal atomically: its bytes, preceded by their
@@ -71,7 +70,7 @@ func writeRecord[T any](d outputDisk, codec shared.Codec[T], dir, path string, v
 	if err != nil {
 		return err
 	}
-	binary.LittleEndian.PutUint32(data, crc32.Checksum(data[4:], castagnoli))
+	binary.LittleEndian.PutUint32(data, disk.Checksum(0, data[4:]))
 	made := filepath.Join(dir, filepath.Base(path)+".new")
 	file, err := d.Create(made)
 	if err != nil {
@@ -96,7 +95,7 @@ func readRecord[T any](codec shared.Codec[T], path string) (v T, err error) {
 	if err != nil {
 		return v, err
 	}
-	if len(data) >= 4 && binary.LittleEndian.Uint32(data) == crc32.Checksum(data[4:], castagnoli) {
+	if len(data) >= 4 && binary.LittleEndian.Uint32(data) == disk.Checksum(0, data[4:]) {
 		v, err = codec.Decode(data[4:])
 	} else {
 		err = errors.New("its checksum is wrong")

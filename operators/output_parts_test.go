@@ -3,7 +3,6 @@ package operators
 import (
 	"context"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -162,7 +162,7 @@ func TestOutputThatIsNotShared(t *testing.T) {
 }
 
 // five is the checksum of the bytes written there.
-var five = crc32.Checksum([]byte("five\n"), castagnoli)
+var five = disk.Checksum(0, []byte("five\n"))
 
 // TestPartsAreVerified: parts are verified before anything becomes visible.
 func TestPartsAreVerified(t *testing.T) {

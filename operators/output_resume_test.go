@@ -2,7 +2,6 @@ package operators
 
 import (
 	"errors"
-	"hash/crc32"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/disk"
 )
 
 // resumeCase is an output of three shards, the second of which is empty.
@@ -96,7 +96,7 @@ func (c *resumeCase) write(t *testing.T, o *fileOutput) [][]byte {
 			continue
 		}
 		require.NoError(t, os.WriteFile(o.shardPath(shard), []byte(text), 0o666))
-		o.note(partFile{Shard: shard, Size: int64(len(text)), Sum: crc32.Checksum([]byte(text), castagnoli)})
+		o.note(partFile{Shard: shard, Size: int64(len(text)), Sum: disk.Checksum(0, []byte(text))})
 	}
 	written, err := o.Written()
 	require.NoError(t, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"maps"
 	"os"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/internal/textfile"
 )
 
@@ -82,7 +82,7 @@ func brief(t *testing.T, dir string) map[string]string {
 	files := tree(t, dir)
 	for name, content := range files {
 		if strings.HasPrefix(content, "ARROW1") {
-			files[name] = fmt.Sprintf("arrow %08x", crc32.Checksum([]byte(content), castagnoli))
+			files[name] = fmt.Sprintf("arrow %08x", disk.Checksum(0, []byte(content)))
 		}
 	}
 	return files

@@ -3,11 +3,12 @@ package operators
 import (
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/superstep-ml/superstep/internal/disk"
 )
 
 // partFile describes a staged file as it was written: that of a shard, or the whole output if
@@ -32,7 +33,7 @@ type summed struct {
 
 func (s *summed) count(b []byte) {
 	s.size += int64(len(b))
-	s.sum = crc32.Update(s.sum, castagnoli, b)
+	s.sum = disk.Checksum(s.sum, b)
 }
 
 func (s *summed) Read(b []byte) (int, error) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+	"github.com/superstep-ml/superstep/internal/disk"
 )
 
 // TestDamagedParts: a change of a shard's file between writing and commit is reported, and
@@ -187,7 +187,7 @@ func TestRowsOfAPartThatChanged(t *testing.T) {
 	require.NoError(t, w.Write(rows))
 	require.NoError(t, w.Close())
 	data := stream.Bytes()
-	written := partFile{Shard: 5, Size: int64(len(data)), Sum: crc32.Checksum(data, castagnoli)}
+	written := partFile{Shard: 5, Size: int64(len(data)), Sum: disk.Checksum(0, data)}
 	path := filepath.Join(t.TempDir(), "part")
 	read := func() error {
 		require.NoError(t, os.WriteFile(path, data, 0o600))

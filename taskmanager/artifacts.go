@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -64,7 +65,7 @@ func openArtifacts(dir string, limit int64, near string, fetch source) (*artifac
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name())
 		info, err := f.Info()
-		if err != nil || !info.Mode().IsRegular() || checkHash(f.Name()) != nil {
+		if err != nil || !info.Mode().IsRegular() || programs.CheckHash(f.Name()) != nil {
 			if strings.HasSuffix(f.Name(), partSuffix) {
 				err = os.Remove(path)
 			}
@@ -80,20 +81,11 @@ func openArtifacts(dir string, limit int64, near string, fetch source) (*artifac
 	return a, a.evict() // the limit may have been higher
 }
 
-// checkHash checks that a text is a SHA-256 in hex, and so a harmless file name.
-func checkHash(hash string) error {
-	sum, err := hex.DecodeString(hash)
-	if err != nil || len(sum) != sha256.Size || hash != strings.ToLower(hash) {
-		return fmt.Errorf("%q is no SHA-256 in lower-case hex", hash[:min(len(hash), 80)])
-	}
-	return nil
-}
-
 // acquire returns the path of an executable, which it fetches if it is not there. Callers that
 // want the same one share the fetch, which goes on as long as one of them waits. The file stays
 // until release is called.
 func (a *artifacts) acquire(ctx context.Context, hash string) (path string, release func(), err error) {
-	if err := checkHash(hash); err != nil {
+	if err := programs.CheckHash(hash); err != nil {
 		return "", nil, err
 	}
 	for {

@@ -226,7 +226,7 @@ func TestHostileHashes(t *testing.T) {
 	a := openTest(t, t.TempDir(), 1000, newStore())
 	for _, hash := range []string{"", "../../etc/passwd", strings.Repeat("A", 64), strings.Repeat("0", 63), strings.Repeat("/", 64), strings.Repeat("x", 1<<20)} {
 		_, _, err := a.acquire(t.Context(), hash)
-		require.ErrorContains(t, err, "no SHA-256")
+		require.ErrorContains(t, err, "not a SHA-256")
 		require.Less(t, len(err.Error()), 200)
 	}
 }

@@ -217,8 +217,8 @@ func unfit(d *wire.Deployment) *wire.Failure {
 		return because("number %d of %d", d.Worker, len(d.Slots))
 	case d.Slots[d.Worker].Hi <= d.Slots[d.Worker].Lo:
 		return because("it has slots %d to %d", d.Slots[d.Worker].Lo, d.Slots[d.Worker].Hi)
-	case checkHash(d.Spec.Artifact) != nil:
-		return because("of the executable, %v", checkHash(d.Spec.Artifact))
+	case programs.CheckHash(d.Spec.Artifact) != nil:
+		return because("of the executable, %v", programs.CheckHash(d.Spec.Artifact))
 	case d.Mode != wire.RunMode && d.Mode != wire.ResolveMode && d.Mode != wire.CommitMode:
 		return because("mode %d is unknown", d.Mode)
 	}

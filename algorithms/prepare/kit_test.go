@@ -278,7 +278,8 @@ func denseOf(t *testing.T, r *engine.Result, name string, size int) [][]float64 
 	var all [][]float64
 	for i := range csr.Rows() {
 		row := make([]float64, size)
-		indices, values := csr.Row(i)
+		from, to := csr.Indptr[i], csr.Indptr[i+1]
+		indices, values := csr.Indices[from:to], csr.Values[from:to]
 		for k, j := range indices {
 			row[j] = values[k]
 		}

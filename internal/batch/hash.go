@@ -81,19 +81,7 @@ func Hash(rec arrow.Record, cols []int, dst []uint64) error {
 	return nil
 }
 
-// AppendKey appends the encoding of the given columns of a row to dst. Equal keys have equal
-// bytes, different keys different bytes, so the bytes can be a map key. The columns must pass
-// CheckHashable.
-func AppendKey(dst []byte, rec arrow.Record, cols []int, row int) []byte {
-	for _, c := range cols {
-		v := viewOf(rec.Column(c))
-		dst = appendKey(dst, &v, row)
-	}
-	return dst
-}
-
-// Keys encodes the key columns of one batch row by row. It is AppendKey for loops: it opens the
-// columns only once.
+// Keys encodes the key columns of one batch row by row.
 type Keys struct{ views []view }
 
 // Reset points k at the given columns of a batch, which is borrowed.
@@ -108,7 +96,8 @@ func (k *Keys) Reset(rec arrow.Record, cols []int) error {
 	return nil
 }
 
-// Append appends the key of a row to dst, as AppendKey does.
+// Append appends the key of a row to dst. Equal keys have equal bytes, different keys different
+// bytes, so the bytes can be a map key.
 func (k *Keys) Append(dst []byte, row int) []byte {
 	for i := range k.views {
 		dst = appendKey(dst, &k.views[i], row)

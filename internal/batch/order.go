@@ -32,19 +32,6 @@ func CheckSortable(schema *arrow.Schema, keys []SortKey) error {
 	return checkKeys(schema, cols, "sort key")
 }
 
-// Compare orders row i of a against row j of b: negative, zero or positive.
-// The key columns of both batches must have equal types and pass
-// CheckSortable. In loops prefer a Comparer.
-func Compare(a arrow.Record, i int, b arrow.Record, j int, keys []SortKey) int {
-	for _, k := range keys {
-		va, vb := viewOf(a.Column(k.Column)), viewOf(b.Column(k.Column))
-		if c := compareKey(&va, i, &vb, j, k); c != 0 {
-			return c
-		}
-	}
-	return 0
-}
-
 // Comparer orders rows of two batches, or of one against itself, as Compare
 // does, with the columns opened once.
 type Comparer struct {

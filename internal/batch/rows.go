@@ -235,22 +235,6 @@ func WithColumn(rec arrow.Record, field arrow.Field, arr arrow.Array) (arrow.Rec
 	return array.NewRecord(arrow.NewSchema(fields, nil), cols, rec.NumRows()), nil
 }
 
-// Rename returns rec with one column renamed. The new name must be free.
-func Rename(rec arrow.Record, col int, name string) (arrow.Record, error) {
-	if col < 0 || int64(col) >= rec.NumCols() {
-		return nil, fmt.Errorf("rename: no column %d in a batch of %d columns", col, rec.NumCols())
-	}
-	fields := rec.Schema().Fields()
-	if fields[col].Name != name && rec.Schema().HasField(name) {
-		return nil, fmt.Errorf("rename: column %q cannot become %q: the name is taken", fields[col].Name, name)
-	}
-	if name == "" {
-		return nil, fmt.Errorf("rename: column %q needs a name that is not empty", fields[col].Name)
-	}
-	fields[col].Name = name
-	return array.NewRecord(arrow.NewSchema(fields, nil), rec.Columns(), rec.NumRows()), nil
-}
-
 // Empty returns a batch of no rows.
 func Empty(schema *arrow.Schema) arrow.Record {
 	cols := make([]arrow.Array, schema.NumFields())

@@ -155,8 +155,6 @@ func TestRowOperationsRefuseBadArguments(t *testing.T) {
 	require.ErrorContains(t, err, "no batch given")
 	_, err = batch.Select(rec, []int{2})
 	require.ErrorContains(t, err, "no column 2")
-	_, err = batch.Rename(rec, 0, "name")
-	require.ErrorContains(t, err, "taken")
 	_, err = batch.WithColumn(rec, arrow.Field{Name: "id", Type: arrow.PrimitiveTypes.Int64}, rec.Column(1))
 	require.ErrorContains(t, err, "declared int64, but the values are utf8")
 	_, err = batch.WithColumn(rec, arrow.Field{Name: "n", Type: arrow.BinaryTypes.String}, rec.Column(1))
@@ -189,11 +187,6 @@ func TestColumnOperations(t *testing.T) {
 	require.NoError(t, err)
 	defer replaced.Release()
 	require.Equal(t, []string{"[1 2] | a | [1 2]", "[3 4] | null | [3 4]"}, batchtest.Rows(replaced))
-
-	renamed, err := batch.Rename(rec, 0, "key")
-	require.NoError(t, err)
-	defer renamed.Release()
-	require.Equal(t, "key", renamed.ColumnName(0))
 
 	none, err := batch.Select(rec, nil)
 	require.NoError(t, err)

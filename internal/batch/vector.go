@@ -58,12 +58,6 @@ type CSR struct {
 // Rows returns the number of rows.
 func (c CSR) Rows() int { return len(c.Indptr) - 1 }
 
-// Row returns the indices and values of row i.
-func (c CSR) Row(i int) ([]int32, []float64) {
-	lo, hi := c.Indptr[i], c.Indptr[i+1]
-	return c.Indices[lo:hi:hi], c.Values[lo:hi:hi]
-}
-
 // DenseView returns the rows of a vector[dim] column as one flat row-major
 // block of len(arr)*dim values. It shares the array's memory: read only, and
 // valid while the array is retained. ok is false when the column is of

@@ -46,7 +46,7 @@ func TestViewsEqualRowByRow(t *testing.T) {
 				require.Equal(t, math.Float32bits(list.ListValues().(*array.Float32).Value(int(lo)+k)), math.Float32bits(data32[i*2+k]))
 			}
 			sameBits(t, rec.Column(2), i, values[indptr[i]:indptr[i+1]])
-			indices, values := csr.Row(i)
+			indices, values := csr.Indices[csr.Indptr[i]:csr.Indptr[i+1]], csr.Values[csr.Indptr[i]:csr.Indptr[i+1]]
 			s := rec.Column(3).(*array.Struct)
 			sameBits(t, s.Field(1), i, values)
 			at := s.Field(0).(*array.List)
@@ -122,9 +122,8 @@ func TestSparseViewOfShiftedLists(t *testing.T) {
 		arr := array.NewStructData(d)
 		csr, ok := batch.SparseView(arr)
 		require.True(t, ok)
-		indices, values := csr.Row(1)
-		require.Equal(t, []int32{1, 2}, indices)
-		require.Equal(t, []float64{1.5, 2.5}, values)
+		require.Equal(t, []int32{1, 2}, csr.Indices[csr.Indptr[1]:csr.Indptr[2]])
+		require.Equal(t, []float64{1.5, 2.5}, csr.Values[csr.Indptr[1]:csr.Indptr[2]])
 		copied, err := batch.NewSparseArray(mem, csr)
 		require.NoError(t, err)
 		require.Equal(t, "[1:1.5 2:2.5]", batch.FormatValue(copied, 1))

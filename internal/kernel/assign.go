@@ -26,37 +26,6 @@ func squaredDistance[T Float](x, c []T) T {
 	return acc
 }
 
-// SquaredDistances writes to out the squared distances of x to the k centres:
-// out[a] = [SquaredDistance](x, centre a), with the same bits. x has at least
-// c.D() values.
-func SquaredDistances(x []float64, c *Centers, out []float64) {
-	squaredDistances(active, x, c, out)
-	OneNaN(out[:c.k])
-}
-
-func squaredDistances(form dispatch, x []float64, c *Centers, out []float64) {
-	panelDistances(form, x[:c.d], c.panels, out[:c.k])
-}
-
-// SquaredDistanceRows writes to out the squared distances of the n rows of x to
-// the k centres, n*k values row by row, as [SquaredDistances] does for each row.
-func SquaredDistanceRows(x []float64, n int, c *Centers, out []float64) {
-	squaredDistanceRows(active, x, n, c, out)
-	OneNaN(out[:n*c.k])
-}
-
-func squaredDistanceRows(form dispatch, x []float64, n int, c *Centers, out []float64) {
-	d, k := c.d, c.k
-	x, out = x[:n*d], out[:n*k]
-	if form.avx2 && n >= 4 && d > 0 {
-		innerTiles(form, x, n, d, c.panels, k, out, true)
-		return
-	}
-	for i := range n {
-		squaredDistances(form, x[i*d:i*d+d], c, out[i*k:i*k+k])
-	}
-}
-
 // Nearest returns the centre nearest to x and the Euclidean distance to it:
 // the smallest [SquaredDistance], on a tie of squared distances the lowest
 // index, and the square root of that. A distance that is NaN never wins; if

@@ -10,7 +10,3 @@ const formShapes = 8
 
 // formPoints is the number of rounds of arguments for the forms of a function.
 const formPoints = 20000
-
-// singleStride is the distance, in bit patterns, of the arguments at which the functions of
-// float32 are tested.
-const singleStride = 1

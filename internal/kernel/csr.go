@@ -219,21 +219,3 @@ func addMomentsCSR(k dispatch, x CSR, sums, top []float64) {
 		i++
 	}
 }
-
-// SquareCSR adds to out the squares of the entries of the sparse rows of x,
-// weighted by h, in row order and the order of the entries: out[column] =
-// out[column] + (h[i]*value)*value. It is the diagonal of the Hessian of a
-// linear model. A nil h means that every row weighs 1.
-func SquareCSR(x CSR, h, out []float64) {
-	for i := range x.Rows() {
-		weight := 1.0
-		if h != nil {
-			weight = h[i]
-		}
-		col, val := x.Row(i)
-		col = col[:len(val)]
-		for p, v := range val {
-			out[col[p]] += float64(float64(weight*v) * v)
-		}
-	}
-}

@@ -28,7 +28,6 @@ func BenchmarkCSR(b *testing.B) {
 		}{
 			{"DotCSR", func() { DotCSR(x, w, out) }},
 			{"AddScaledCSR", func() { AddScaledCSR(x, coef, w) }},
-			{"SquareCSR", func() { SquareCSR(x, coef, w) }},
 		} {
 			b.Run(fmt.Sprintf("%s/d=%d,entries=%d", f.name, s.d, s.entries), func(b *testing.B) {
 				b.SetBytes(int64(12 * len(x.Val)))

@@ -55,23 +55,6 @@ func choose(form dispatch, settings string) dispatch {
 	return form
 }
 
-// Assembly names the assembly in use: "avx512", "avx2", or "none" for pure Go. Results have the
-// same bits with each.
-//
-// SUPERSTEP_DEBUG=kernel.asm=off in the environment turns assembly off when the
-// process starts, as does GODEBUG=cpu.avx2=off; kernel.asm=avx2 keeps it from
-// more than AVX2.
-func Assembly() string {
-	switch {
-	case active.avx512:
-		return "avx512"
-	case active.avx2:
-		return "avx2"
-	default:
-		return "none"
-	}
-}
-
 // callSize bounds the elements that one call of assembly reads: the scheduler cannot interrupt
 // it, and the garbage collector waits for it.
 const callSize = 1 << 16

@@ -20,8 +20,8 @@
 //     of package math with a processor-specific form is called.
 //
 // Processors and compilers differ in which of two NaN an operation returns, and in the sign of
-// a new NaN. So functions that return sums or inner products ([Dot], [Sum], [DotRows],
-// [DotCSR], [DotLeaves], [RowNorms], [SquaredDistances]) return a single kind of NaN, as
+// a new NaN. So functions that return sums or inner products ([Dot], [DotRows], [DotCSR],
+// [DotLeaves], [RowNorms], [SquaredDistance]) return a single kind of NaN, as
 // [MaxTo] and [MinTo] do. Functions that add to the caller's values ([AddTo], [Axpy],
 // [AddScaledRows] and the like) are steps of a fold: the code that ends the fold calls
 // [OneNaN], as every reduction of package collective does, so that no other NaN is seen.
@@ -31,17 +31,17 @@
 // On amd64 with AVX2 the inner loops run in assembly, which the module in the directory avo
 // generates; those bound by arithmetic use AVX-512 if it is available. It keeps the contract by
 // construction: the lanes of a register are different outputs (rows for [DotRows], columns for
-// [AddScaledRows], centres for [SquaredDistances], arguments for [ExpTo]), each goes through
+// [AddScaledRows], centres for [Panels.To], arguments for [ExpTo]), each goes through
 // the operations of the pure Go form in their order. No instruction is fused, except in the
 // scores with which [Assigner] avoids most distances: they decide only what no rounding could
-// change. Special arguments of the elementary functions go to the scalar form; those of float32
-// have none, except powers. Tests compare the assembly with the pure Go form, bit for bit. The
-// pure Go form runs on other processors, under the race detector, and with
+// change. Special arguments of the elementary functions go to the scalar form. Tests compare
+// the assembly with the pure Go form, bit for bit. The pure Go form runs on other processors,
+// under the race detector, and with
 //
 //	SUPERSTEP_DEBUG=kernel.asm=off
 //
-// in the environment. [Assembly] returns which form is in use. Each call of assembly is short,
-// as nothing can interrupt it.
+// in the environment when the process starts; kernel.asm=avx2 keeps it from more than AVX2.
+// Each call of assembly is short, as nothing can interrupt it.
 //
 // # Shapes and ownership
 //

@@ -10,23 +10,11 @@ package kernel
 //go:noescape
 func expGroups(dst *float64, src *float64, n int, exp *[64][2]float64, log *[93][2]float64) int
 
-// expm1Groups sets dst[i] to e^x - 1 of src[i] in groups of 4 until a group has an argument that is
-// for the scalar form, or less than a group is left. It returns the number left.
-//
-//go:noescape
-func expm1Groups(dst *float64, src *float64, n int, exp *[64][2]float64, log *[93][2]float64) int
-
 // logGroups sets dst[i] to log x of src[i] in groups of 4 until a group has an argument that is
 // for the scalar form, or less than a group is left. It returns the number left.
 //
 //go:noescape
 func logGroups(dst *float64, src *float64, n int, exp *[64][2]float64, log *[93][2]float64) int
-
-// log1pGroups sets dst[i] to log(1+x) of src[i] in groups of 4 until a group has an argument that is
-// for the scalar form, or less than a group is left. It returns the number left.
-//
-//go:noescape
-func log1pGroups(dst *float64, src *float64, n int, exp *[64][2]float64, log *[93][2]float64) int
 
 // sigmoidGroups sets dst[i] to 1/(1+e^-x) of src[i] in groups of 4 until a group has an argument that is
 // for the scalar form, or less than a group is left. It returns the number left.

@@ -161,115 +161,6 @@ DATA c3ff0000000000000<>+16(SB)/8, $0x3ff0000000000000
 DATA c3ff0000000000000<>+24(SB)/8, $0x3ff0000000000000
 GLOBL c3ff0000000000000<>(SB), RODATA|NOPTR, $32
 
-// func expm1Groups(dst *float64, src *float64, n int, exp *[64][2]float64, log *[93][2]float64) int
-// Requires: AVX, AVX2
-TEXT ·expm1Groups(SB), NOSPLIT, $0-48
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
-	MOVQ exp+24(FP), BX
-	MOVQ log+32(FP), SI
-
-loop:
-	CMPQ           DX, $0x04
-	JLT            end
-	VMOVUPD        (CX), Y0
-	VANDPD         c7fffffffffffffff<>+0(SB), Y0, Y1
-	VCMPPD         $0x16, c4044000000000000<>+0(SB), Y1, Y2
-	VCMPPD         $0x11, c3c90000000000000<>+0(SB), Y1, Y1
-	VORPD          Y2, Y1, Y1
-	VTESTPD        Y1, Y1
-	JNZ            end
-	VXORPD         Y1, Y1, Y1
-	VMULPD         c40571547652b82fe<>+0(SB), Y0, Y2
-	VADDPD         c4338000000000000<>+0(SB), Y2, Y2
-	VSUBPD         c4338000000000000<>+0(SB), Y2, Y3
-	VMULPD         c3f862e42fefa0000<>+0(SB), Y3, Y4
-	VSUBPD         Y4, Y0, Y0
-	VMULPD         c3d1cf79abc9e3b3a<>+0(SB), Y3, Y3
-	VSUBPD         Y3, Y1, Y1
-	VADDPD         Y1, Y0, Y3
-	VSUBPD         Y3, Y0, Y0
-	VADDPD         Y1, Y0, Y0
-	VMULPD         Y3, Y3, Y1
-	VMULPD         c3f81111111111111<>+0(SB), Y3, Y4
-	VADDPD         c3fa5555555555555<>+0(SB), Y4, Y4
-	VMULPD         c3f56c16c16c16c17<>+0(SB), Y1, Y5
-	VADDPD         Y5, Y4, Y4
-	VMULPD         c3fc5555555555555<>+0(SB), Y3, Y5
-	VADDPD         c3fe0000000000000<>+0(SB), Y5, Y5
-	VMULPD         Y4, Y1, Y4
-	VADDPD         Y4, Y5, Y4
-	VMULPD         Y4, Y1, Y1
-	VADDPD         Y1, Y0, Y0
-	VANDPD         c000000000000003f<>+0(SB), Y2, Y1
-	VPSLLQ         $0x04, Y1, Y1
-	VMOVQ          X1, SI
-	VPEXTRQ        $0x01, X1, DI
-	VBROADCASTF128 (BX)(SI*1), Y4
-	VBROADCASTF128 (BX)(DI*1), Y5
-	VEXTRACTI128   $0x01, Y1, X1
-	VMOVQ          X1, SI
-	VPEXTRQ        $0x01, X1, DI
-	VINSERTF128    $0x01, (BX)(SI*1), Y4, Y4
-	VINSERTF128    $0x01, (BX)(DI*1), Y5, Y5
-	VUNPCKLPD      Y5, Y4, Y1
-	VUNPCKHPD      Y5, Y4, Y4
-	VANDPD         cffffffffffffffc0<>+0(SB), Y2, Y2
-	VPSLLQ         $0x2e, Y2, Y2
-	VPADDQ         c3ff0000000000000<>+0(SB), Y2, Y2
-	VMULPD         Y2, Y1, Y1
-	VMULPD         Y2, Y4, Y2
-	VADDPD         cbff0000000000000<>+0(SB), Y1, Y4
-	VSUBPD         Y1, Y4, Y5
-	VSUBPD         Y5, Y4, Y6
-	VSUBPD         Y6, Y1, Y1
-	VMOVUPD        cbff0000000000000<>+0(SB), Y6
-	VSUBPD         Y5, Y6, Y5
-	VADDPD         Y5, Y1, Y1
-	VADDPD         Y3, Y4, Y5
-	VADDPD         Y0, Y3, Y6
-	VSUBPD         Y5, Y4, Y7
-	VADDPD         Y3, Y7, Y3
-	VMULPD         Y6, Y4, Y4
-	VADDPD         Y4, Y0, Y0
-	VMULPD         Y6, Y2, Y4
-	VADDPD         Y4, Y2, Y2
-	VADDPD         Y1, Y2, Y1
-	VADDPD         Y1, Y0, Y0
-	VADDPD         Y0, Y3, Y0
-	VADDPD         Y0, Y5, Y1
-	VSUBPD         Y1, Y5, Y2
-	VADDPD         Y0, Y2, Y0
-	VMOVUPD        Y1, (AX)
-	ADDQ           $0x20, CX
-	ADDQ           $0x20, AX
-	SUBQ           $0x04, DX
-	JMP            loop
-
-end:
-	VZEROUPPER
-	MOVQ DX, ret+40(FP)
-	RET
-
-DATA c4044000000000000<>+0(SB)/8, $0x4044000000000000
-DATA c4044000000000000<>+8(SB)/8, $0x4044000000000000
-DATA c4044000000000000<>+16(SB)/8, $0x4044000000000000
-DATA c4044000000000000<>+24(SB)/8, $0x4044000000000000
-GLOBL c4044000000000000<>(SB), RODATA|NOPTR, $32
-
-DATA c3c90000000000000<>+0(SB)/8, $0x3c90000000000000
-DATA c3c90000000000000<>+8(SB)/8, $0x3c90000000000000
-DATA c3c90000000000000<>+16(SB)/8, $0x3c90000000000000
-DATA c3c90000000000000<>+24(SB)/8, $0x3c90000000000000
-GLOBL c3c90000000000000<>(SB), RODATA|NOPTR, $32
-
-DATA cbff0000000000000<>+0(SB)/8, $0xbff0000000000000
-DATA cbff0000000000000<>+8(SB)/8, $0xbff0000000000000
-DATA cbff0000000000000<>+16(SB)/8, $0xbff0000000000000
-DATA cbff0000000000000<>+24(SB)/8, $0xbff0000000000000
-GLOBL cbff0000000000000<>(SB), RODATA|NOPTR, $32
-
 // func logGroups(dst *float64, src *float64, n int, exp *[64][2]float64, log *[93][2]float64) int
 // Requires: AVX, AVX2
 TEXT ·logGroups(SB), NOSPLIT, $0-48
@@ -470,129 +361,6 @@ DATA c3d2ef35793c76730<>+16(SB)/8, $0x3d2ef35793c76730
 DATA c3d2ef35793c76730<>+24(SB)/8, $0x3d2ef35793c76730
 GLOBL c3d2ef35793c76730<>(SB), RODATA|NOPTR, $32
 
-// func log1pGroups(dst *float64, src *float64, n int, exp *[64][2]float64, log *[93][2]float64) int
-// Requires: AVX, AVX2
-TEXT ·log1pGroups(SB), NOSPLIT, $0-48
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
-	MOVQ exp+24(FP), BX
-	MOVQ log+32(FP), BX
-
-loop:
-	CMPQ           DX, $0x04
-	JLT            end
-	VMOVUPD        (CX), Y0
-	VCMPPD         $0x16, c7e70000000000000<>+0(SB), Y0, Y1
-	VCMPPD         $0x12, cbff0000000000000<>+0(SB), Y0, Y2
-	VORPD          Y1, Y2, Y1
-	VANDPD         c7fffffffffffffff<>+0(SB), Y0, Y2
-	VCMPPD         $0x11, c3c90000000000000<>+0(SB), Y2, Y2
-	VORPD          Y1, Y2, Y1
-	VTESTPD        Y1, Y1
-	JNZ            end
-	VADDPD         c3ff0000000000000<>+0(SB), Y0, Y1
-	VSUBPD         c3ff0000000000000<>+0(SB), Y1, Y2
-	VSUBPD         Y2, Y1, Y3
-	VMOVUPD        c3ff0000000000000<>+0(SB), Y4
-	VSUBPD         Y3, Y4, Y3
-	VSUBPD         Y2, Y0, Y0
-	VADDPD         Y0, Y3, Y0
-	VANDPD         c000fffffffffffff<>+0(SB), Y1, Y2
-	VPCMPGTQ       c0006a09e667f3bcd<>+0(SB), Y2, Y3
-	VORPD          c3ff0000000000000<>+0(SB), Y2, Y2
-	VPSLLQ         $0x34, Y3, Y4
-	VPADDQ         Y4, Y2, Y2
-	VPSRLQ         $0x34, Y1, Y1
-	VPSUBQ         c00000000000003ff<>+0(SB), Y1, Y1
-	VPSUBQ         Y3, Y1, Y1
-	VMOVUPD        c00000000000003ff<>+0(SB), Y3
-	VPSUBQ         Y1, Y3, Y3
-	VPSLLQ         $0x34, Y3, Y3
-	VMULPD         Y3, Y0, Y0
-	VPADDQ         c4338000000000000<>+0(SB), Y1, Y1
-	VSUBPD         c4338000000000000<>+0(SB), Y1, Y1
-	VMULPD         c4060000000000000<>+0(SB), Y2, Y3
-	VADDPD         c3fe0000000000000<>+0(SB), Y3, Y3
-	VROUNDPD       $0x03, Y3, Y3
-	VADDPD         c4338000000000000<>+0(SB), Y3, Y4
-	VMOVUPD        c4338000000000000<>+0(SB), Y5
-	VPADDQ         c000000000000005a<>+0(SB), Y5, Y5
-	VPSUBQ         Y5, Y4, Y4
-	VPSLLQ         $0x04, Y4, Y4
-	VMOVQ          X4, SI
-	VPEXTRQ        $0x01, X4, DI
-	VBROADCASTF128 (BX)(SI*1), Y5
-	VBROADCASTF128 (BX)(DI*1), Y6
-	VEXTRACTI128   $0x01, Y4, X4
-	VMOVQ          X4, SI
-	VPEXTRQ        $0x01, X4, DI
-	VINSERTF128    $0x01, (BX)(SI*1), Y5, Y5
-	VINSERTF128    $0x01, (BX)(DI*1), Y6, Y6
-	VUNPCKLPD      Y6, Y5, Y4
-	VUNPCKHPD      Y6, Y5, Y5
-	VMULPD         c3f80000000000000<>+0(SB), Y3, Y3
-	VSUBPD         Y3, Y2, Y6
-	VADDPD         Y0, Y6, Y7
-	VSUBPD         Y7, Y6, Y6
-	VADDPD         Y0, Y6, Y6
-	VADDPD         Y3, Y2, Y8
-	VANDPD         cfffffffff8000000<>+0(SB), Y8, Y9
-	VSUBPD         Y3, Y9, Y3
-	VSUBPD         Y3, Y2, Y2
-	VADDPD         Y0, Y2, Y0
-	VMOVUPD        c3ff0000000000000<>+0(SB), Y2
-	VDIVPD         Y8, Y2, Y2
-	VMULPD         Y2, Y7, Y3
-	VANDPD         cfffffffff8000000<>+0(SB), Y3, Y8
-	VMULPD         Y9, Y8, Y9
-	VSUBPD         Y9, Y7, Y7
-	VMULPD         Y0, Y8, Y0
-	VSUBPD         Y0, Y7, Y0
-	VADDPD         Y6, Y0, Y0
-	VMULPD         Y2, Y0, Y0
-	VMULPD         Y3, Y3, Y2
-	VMULPD         c3fbc71c71c71c71c<>+0(SB), Y2, Y6
-	VADDPD         c3fc2492492492492<>+0(SB), Y6, Y6
-	VMULPD         Y6, Y2, Y6
-	VADDPD         c3fc999999999999a<>+0(SB), Y6, Y6
-	VMULPD         Y6, Y2, Y6
-	VADDPD         c3fd5555555555555<>+0(SB), Y6, Y6
-	VMULPD         c4000000000000000<>+0(SB), Y3, Y3
-	VMULPD         Y6, Y2, Y2
-	VMULPD         Y2, Y3, Y2
-	VMULPD         c3fe62e42fefa3800<>+0(SB), Y1, Y3
-	VADDPD         Y4, Y3, Y3
-	VMULPD         c3d2ef35793c76730<>+0(SB), Y1, Y1
-	VADDPD         Y5, Y1, Y1
-	VADDPD         Y8, Y8, Y4
-	VADDPD         Y0, Y0, Y0
-	VADDPD         Y4, Y3, Y5
-	VSUBPD         Y5, Y3, Y3
-	VADDPD         Y4, Y3, Y3
-	VADDPD         Y1, Y2, Y1
-	VADDPD         Y1, Y0, Y0
-	VADDPD         Y0, Y3, Y0
-	VADDPD         Y0, Y5, Y1
-	VSUBPD         Y1, Y5, Y2
-	VADDPD         Y0, Y2, Y0
-	VMOVUPD        Y1, (AX)
-	ADDQ           $0x20, CX
-	ADDQ           $0x20, AX
-	SUBQ           $0x04, DX
-	JMP            loop
-
-end:
-	VZEROUPPER
-	MOVQ DX, ret+40(FP)
-	RET
-
-DATA c7e70000000000000<>+0(SB)/8, $0x7e70000000000000
-DATA c7e70000000000000<>+8(SB)/8, $0x7e70000000000000
-DATA c7e70000000000000<>+16(SB)/8, $0x7e70000000000000
-DATA c7e70000000000000<>+24(SB)/8, $0x7e70000000000000
-GLOBL c7e70000000000000<>(SB), RODATA|NOPTR, $32
-
 // func sigmoidGroups(dst *float64, src *float64, n int, exp *[64][2]float64, log *[93][2]float64) int
 // Requires: AVX, AVX2
 TEXT ·sigmoidGroups(SB), NOSPLIT, $0-48
@@ -685,6 +453,12 @@ end:
 	VZEROUPPER
 	MOVQ DX, ret+40(FP)
 	RET
+
+DATA c4044000000000000<>+0(SB)/8, $0x4044000000000000
+DATA c4044000000000000<>+8(SB)/8, $0x4044000000000000
+DATA c4044000000000000<>+16(SB)/8, $0x4044000000000000
+DATA c4044000000000000<>+24(SB)/8, $0x4044000000000000
+GLOBL c4044000000000000<>(SB), RODATA|NOPTR, $32
 
 DATA c8000000000000000<>+0(SB)/8, $0x8000000000000000
 DATA c8000000000000000<>+8(SB)/8, $0x8000000000000000
@@ -819,6 +593,12 @@ DATA c3e30000000000000<>+8(SB)/8, $0x3e30000000000000
 DATA c3e30000000000000<>+16(SB)/8, $0x3e30000000000000
 DATA c3e30000000000000<>+24(SB)/8, $0x3e30000000000000
 GLOBL c3e30000000000000<>(SB), RODATA|NOPTR, $32
+
+DATA cbff0000000000000<>+0(SB)/8, $0xbff0000000000000
+DATA cbff0000000000000<>+8(SB)/8, $0xbff0000000000000
+DATA cbff0000000000000<>+16(SB)/8, $0xbff0000000000000
+DATA cbff0000000000000<>+24(SB)/8, $0xbff0000000000000
+GLOBL cbff0000000000000<>(SB), RODATA|NOPTR, $32
 
 // func softplusGroups(dst *float64, src *float64, n int, exp *[64][2]float64, log *[93][2]float64) int
 // Requires: AVX, AVX2

@@ -8,15 +8,7 @@ func expGroups(dst *float64, src *float64, n int, exp *[64][2]float64, log *[93]
 	panic("kernel: no assembly")
 }
 
-func expm1Groups(dst *float64, src *float64, n int, exp *[64][2]float64, log *[93][2]float64) int {
-	panic("kernel: no assembly")
-}
-
 func logGroups(dst *float64, src *float64, n int, exp *[64][2]float64, log *[93][2]float64) int {
-	panic("kernel: no assembly")
-}
-
-func log1pGroups(dst *float64, src *float64, n int, exp *[64][2]float64, log *[93][2]float64) int {
 	panic("kernel: no assembly")
 }
 

@@ -33,7 +33,7 @@ func floats[T Float](a T, x, y []T) T {
 	AddScaledRows(x, 1, 1, x, y)
 	Axpy(a, x, y)
 	Scale(a, y)
-	return Dot(x, y) + Sum(x)
+	return Dot(x, y)
 }
 
 func numbers[T Number](x, y []T) {

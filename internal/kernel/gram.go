@@ -1,20 +1,17 @@
 package kernel
 
-// GramRows adds to out the weighted products of the features of the n rows of
-// x, in row order: out[a*(a+1)/2+b] = out[a*(a+1)/2+b] + (h[i]*x[i*d+a])*x[i*d+b]
-// for b ≤ a and i = 0, 1, …, n-1. It is the Hessian of a linear model. out is
-// the lower triangle row by row, d*(d+1)/2 values. A nil h means that every row
-// weighs 1. See [Gram] for very many features.
-func GramRows(x []float64, n, d int, h, out []float64) {
-	gramRows(active, new(Gram), x, n, d, h, out)
-}
-
-// Gram is the work space of [GramRows] for 256 features or more, half a megabyte. A loop keeps
-// it to avoid allocations. The zero value is ready to use. One goroutine at a time may use it.
+// Gram is the work space of [Gram.AddRows] for 256 features or more, half a megabyte. A loop
+// keeps it to avoid allocations. The zero value is ready to use. One goroutine at a time may
+// use it.
 type Gram struct{ right []float64 }
 
-// AddRows is [GramRows]. With very many features, out does not fit in any cache, and every 256
-// rows need a pass over it: pass at least that many rows at a time.
+// AddRows adds to out the weighted products of the features of the n rows of x, in row order:
+// out[a*(a+1)/2+b] = out[a*(a+1)/2+b] + (h[i]*x[i*d+a])*x[i*d+b] for b ≤ a and
+// i = 0, 1, …, n-1. It is the Hessian of a linear model. out is the lower triangle row by row,
+// d*(d+1)/2 values. A nil h means that every row weighs 1.
+//
+// With very many features, out does not fit in any cache, and every 256 rows need a pass over
+// it: pass at least that many rows at a time.
 func (g *Gram) AddRows(x []float64, n, d int, h, out []float64) {
 	gramRows(active, g, x, n, d, h, out)
 }
@@ -40,7 +37,7 @@ func gramRows(form dispatch, g *Gram, x []float64, n, d int, h, out []float64) {
 // cache while it adds all rows of the data.
 const gramPart = 512
 
-// gramParts is [GramRows] without assembly.
+// gramParts is [Gram.AddRows] without assembly.
 func gramParts(form dispatch, x []float64, n, d int, h, out []float64) {
 	for lo := 0; lo < d; lo += gramPart {
 		for a := lo; a < d; a++ {
@@ -68,7 +65,7 @@ func gramParts(form dispatch, x []float64, n, d int, h, out []float64) {
 	}
 }
 
-// gramTiles is [GramRows] for d of at least eight. The left side of the products is scaled by h
+// gramTiles is [Gram.AddRows] for d of at least eight. The left side of the products is scaled by h
 // into a panel of a tile's rows; the panel is then multiplied with all columns up to its own.
 func gramTiles(form dispatch, x []float64, n, d int, h, out []float64) {
 	var left [blockRows * wide]float64
@@ -101,7 +98,7 @@ const (
 	panelRows, panelColumns = 256, 256
 )
 
-// gramPanels is [GramRows] for very many features. Then a row of the data is far from the next
+// gramPanels is [Gram.AddRows] for very many features. Then a row of the data is far from the next
 // one, and each step down a column would touch another page, so the columns are packed, eight
 // by eight. The triangle is computed in strips of as many columns as are packed.
 func gramPanels(form dispatch, g *Gram, x []float64, n, d int, h, out []float64) {

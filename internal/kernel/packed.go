@@ -50,7 +50,7 @@ func mulRows(form dispatch, x []float64, n int, w *Packed, out []float64) {
 	x = x[:n*d]
 	out = out[:n*k]
 	if form.avx2 && n >= 4 && d > 0 {
-		innerTiles(form, x, n, d, w.panels, k, out, false)
+		innerTiles(form, x, n, d, w.panels, k, out)
 		return
 	}
 	for i := range n {

@@ -51,34 +51,3 @@ func powInGroups(size int, dst, x, y []float64) (dstLeft, xLeft, yLeft []float64
 	}
 	return dst, x, y
 }
-
-// Pow32To sets dst[i] = [Pow32](x[i], y[i]), like PowTo.
-func Pow32To(dst, x, y []float32) { pow32To(active, dst, x, y) }
-
-func pow32To(k dispatch, dst, x, y []float32) {
-	x, y = x[:len(dst)], y[:len(dst)]
-	size := quad
-	if k.avx512 {
-		size = wide
-	}
-	for k.avx2 && len(dst) >= size {
-		n := min(len(dst), callSize)
-		var left int
-		if k.avx512 {
-			left = widePow32Groups(&dst[0], &x[0], &y[0], n)
-		} else {
-			left = pow32Groups(&dst[0], &x[0], &y[0], n)
-		}
-		done := n - left
-		dst, x, y = dst[done:], x[done:], y[done:]
-		if left >= size {
-			for i := range size {
-				dst[i] = Pow32(x[i], y[i])
-			}
-			dst, x, y = dst[size:], x[size:], y[size:]
-		}
-	}
-	for i, v := range x {
-		dst[i] = Pow32(v, y[i])
-	}
-}

@@ -60,7 +60,7 @@ func TestProductsEqualDefinition(t *testing.T) {
 						}
 					}
 				}
-				GramRows(x, n, d, h, sum)
+				new(Gram).AddRows(x, n, d, h, sum)
 				requireBits(t, gram, sum, n, d)
 			}
 		}
@@ -83,15 +83,12 @@ func TestSparseProductsEqualDefinition(t *testing.T) {
 				x.RowPtr = append(x.RowPtr, int64(len(x.Val)))
 			}
 			w, coef := fill(rng, make([]float64, d), 2), fill(rng, make([]float64, n), 2)
-			dots, sum, squares := make([]float64, n), append([]float64(nil), w...), append([]float64(nil), w...)
-			plain := append([]float64(nil), w...)
+			dots, sum := make([]float64, n), append([]float64(nil), w...)
 			for i := range n {
 				for p := x.RowPtr[i]; p < x.RowPtr[i+1]; p++ {
 					j, v := x.Col[p], x.Val[p]
 					dots[i] += float64(v * w[j])
 					sum[j] += float64(coef[i] * v)
-					squares[j] += float64(float64(coef[i]*v) * v)
-					plain[j] += float64(v * v)
 				}
 			}
 			got := make([]float64, n)
@@ -100,34 +97,8 @@ func TestSparseProductsEqualDefinition(t *testing.T) {
 			to := append([]float64(nil), w...)
 			AddScaledCSR(x, coef, to)
 			requireBits(t, sum, to)
-			copy(to, w)
-			SquareCSR(x, coef, to)
-			requireBits(t, squares, to)
-			copy(to, w)
-			SquareCSR(x, nil, to)
-			requireBits(t, plain, to)
 		}
 	}
 	DotCSR(CSR{}, nil, nil)
 	AddScaledCSR(CSR{}, nil, nil)
-	SquareCSR(CSR{}, nil, nil)
-}
-
-// TestSquaredDistances compares one row's distances to all centres with those
-// to each.
-func TestSquaredDistances(t *testing.T) {
-	rng := rand.New(rand.NewPCG(35, 36))
-	for d := range 20 {
-		for k := 1; k < 40; k++ {
-			x, centers := fill(rng, make([]float64, d), 2), fill(rng, make([]float64, k*d), 2)
-			c := NewCenters(k, d)
-			c.Set(centers)
-			want, got := make([]float64, k), make([]float64, k)
-			for a := range want {
-				want[a] = SquaredDistance(x, centers[a*d:a*d+d])
-			}
-			SquaredDistances(x, c, got)
-			requireBits(t, want, got, d, k)
-		}
-	}
 }

@@ -6,14 +6,8 @@ package kernel
 // ExpTo sets dst[i] = [Exp](src[i]).
 func ExpTo(dst, src []float64) { apply(active, expOf, dst, src) }
 
-// Expm1To sets dst[i] = [Expm1](src[i]).
-func Expm1To(dst, src []float64) { apply(active, expm1Of, dst, src) }
-
 // LogTo sets dst[i] = [Log](src[i]).
 func LogTo(dst, src []float64) { apply(active, logOf, dst, src) }
-
-// Log1pTo sets dst[i] = [Log1p](src[i]).
-func Log1pTo(dst, src []float64) { apply(active, log1pOf, dst, src) }
 
 // SigmoidTo sets dst[i] = [Sigmoid](src[i]).
 func SigmoidTo(dst, src []float64) { apply(active, sigmoidOf, dst, src) }
@@ -29,9 +23,7 @@ type function int
 
 const (
 	expOf function = iota
-	expm1Of
 	logOf
-	log1pOf
 	sigmoidOf
 	softplusOf
 	tanhOf
@@ -77,12 +69,8 @@ func (f function) groups(dst, src *float64, n int) int {
 	switch f {
 	case expOf:
 		return expGroups(dst, src, n, &expTable, &logTable)
-	case expm1Of:
-		return expm1Groups(dst, src, n, &expTable, &logTable)
 	case logOf:
 		return logGroups(dst, src, n, &expTable, &logTable)
-	case log1pOf:
-		return log1pGroups(dst, src, n, &expTable, &logTable)
 	case sigmoidOf:
 		return sigmoidGroups(dst, src, n, &expTable, &logTable)
 	case softplusOf:
@@ -97,12 +85,8 @@ func (f function) wideGroups(dst, src *float64, n int) int {
 	switch f {
 	case expOf:
 		return wideExpGroups(dst, src, n, &expTable, &logTable)
-	case expm1Of:
-		return wideExpm1Groups(dst, src, n, &expTable, &logTable)
 	case logOf:
 		return wideLogGroups(dst, src, n, &expTable, &logTable)
-	case log1pOf:
-		return wideLog1pGroups(dst, src, n, &expTable, &logTable)
 	case sigmoidOf:
 		return wideSigmoidGroups(dst, src, n, &expTable, &logTable)
 	case softplusOf:
@@ -125,12 +109,8 @@ func (f function) scalar() func(float64) float64 {
 	switch f {
 	case expOf:
 		return Exp
-	case expm1Of:
-		return Expm1
 	case logOf:
 		return Log
-	case log1pOf:
-		return Log1p
 	case sigmoidOf:
 		return Sigmoid
 	case softplusOf:

@@ -222,17 +222,6 @@ func AssignSparseCosine(x CSR, c *SparseCenters, assign []int32, dist []float64)
 	}
 }
 
-// AccumulateSparse is [AccumulateCentroids] for sparse rows in d dimensions: the entries of
-// each row are added in their order, and an absent entry does not change the sum.
-func AccumulateSparse(x CSR, d int, w []float64, assign []int32, sums []float64) {
-	for i := range x.Rows() {
-		if a := int(assign[i]); a >= 0 {
-			col, val := x.Row(i)
-			addSparse(col, val, 1, 1, weight(w, i), sums[a*(d+1):a*(d+1)+d+1])
-		}
-	}
-}
-
 // addSparse adds w times the row, scaled to (val*pre)*inv, and w, to sum. A product with a
 // factor of 1 is its other operand, bit for bit.
 func addSparse(col []int32, val []float64, pre, inv, w float64, sum []float64) {
@@ -244,8 +233,9 @@ func addSparse(col []int32, val []float64, pre, inv, w float64, sum []float64) {
 	}
 }
 
-// AssignAccumulateSparse is [AssignSparse], [AccumulateSparse] and [Inertia] in
-// one pass, with the same bits. A nil dist is not written.
+// AssignAccumulateSparse is [AssignSparse], [AccumulateCentroids] and [Inertia] in one pass,
+// with the same bits. The entries of each row are added in their order, and an absent entry
+// does not change a sum. A nil dist is not written.
 func AssignAccumulateSparse(x CSR, c *SparseCenters, w []float64, assign []int32, dist, sums []float64, inertia float64) float64 {
 	for i := range x.Rows() {
 		col, val := x.Row(i)

@@ -21,11 +21,6 @@ func scalePanel(h *float64, x *float64, xs int, n int, left *float64)
 //go:noescape
 func mulTile(x *float64, xs int, d int, panel *float64, out *float64, outs int)
 
-// distanceTile sets four rows of out to the squared distances of four rows of x and the eight rows of a panel. Strides are in bytes.
-//
-//go:noescape
-func distanceTile(x *float64, xs int, d int, panel *float64, out *float64, outs int)
-
 // distance4Panels64 sets 32 values of out to the squared distances of x
 // and the rows of panels of d features each.
 //

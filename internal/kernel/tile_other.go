@@ -14,10 +14,6 @@ func mulTile(x *float64, xs int, d int, panel *float64, out *float64, outs int) 
 	panic("kernel: no assembly")
 }
 
-func distanceTile(x *float64, xs int, d int, panel *float64, out *float64, outs int) {
-	panic("kernel: no assembly")
-}
-
 func distance4Panels64(x *float64, d int, panel *float64, out *float64) { panic("kernel: no assembly") }
 
 func distance2Panels64(x *float64, d int, panel *float64, out *float64) { panic("kernel: no assembly") }

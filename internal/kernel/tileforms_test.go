@@ -16,15 +16,10 @@ func testTiles(t *testing.T, rng *rand.Rand, n, d, k, offset, style int) {
 	x, rows := mixed[float64](rng, n*d, offset, style), mixed[float64](rng, k*d, offset%3, style)
 	coef, h := mixed[float64](rng, n*k, (offset+1)%8, style), mixed[float64](rng, n, (offset+2)%8, style)
 
-	w, c := NewPacked(k, d), NewCenters(k, d)
+	w := NewPacked(k, d)
 	w.Set(rows)
-	c.Set(rows)
 	out := mixed[float64](rng, n*k, (offset+3)%8, 0)
 	compare(t, out, "mulRows "+at, func(f dispatch, out []float64) { mulRows(f, x, n, w, out) })
-	compare(t, out, "squaredDistanceRows "+at, func(f dispatch, out []float64) { squaredDistanceRows(f, x, n, c, out) })
-	if n > 0 {
-		compare(t, mixed[float64](rng, k, offset, 0), "squaredDistances "+at, func(f dispatch, out []float64) { squaredDistances(f, x, c, out) })
-	}
 	compare(t, rows, "addOuterRows "+at, func(f dispatch, out []float64) { addOuterRows(f, x, n, d, coef, k, out) })
 	if k%2 == 0 {
 		h = nil
@@ -205,16 +200,13 @@ func BenchmarkTileForms(b *testing.B) {
 		n, d, k := s.n, s.d, s.k
 		x, coef, rows := mixed[float64](rng, n*d, 0, 0), mixed[float64](rng, n*k, 0, 0), mixed[float64](rng, k*d, 0, 0)
 		h, gram := mixed[float64](rng, n, 0, 0), make([]float64, d*(d+1)/2)
-		w, c := NewPacked(k, d), NewCenters(k, d)
+		w := NewPacked(k, d)
 		w.Set(rows)
-		c.Set(rows)
 		out := make([]float64, n*k)
 		at := fmt.Sprintf("/n=%d,d=%d,k=%d", n, d, k)
 		benchForms(b, "GramRows"+at, 8*n*d, n*d*(d+1), func(f dispatch) { gramRows(f, new(Gram), x, n, d, h, gram) })
 		benchForms(b, "MulRows"+at, 8*n*d, 2*n*d*k, func(f dispatch) { mulRows(f, x, n, w, out) })
 		benchForms(b, "AddOuterRows"+at, 8*n*d, 2*n*d*k, func(f dispatch) { addOuterRows(f, x, n, d, coef, k, rows) })
-		benchForms(b, "SquaredDistanceRows"+at, 8*n*d, 3*n*d*k, func(f dispatch) { squaredDistanceRows(f, x, n, c, out) })
-		benchForms(b, "SquaredDistances"+at, 8*d, 3*d*k, func(f dispatch) { squaredDistances(f, x, c, out) })
 	}
 }
 

@@ -98,9 +98,8 @@ func addOuterTile(rows int, coef []float64, k int, block []float64, m, d, b int,
 	}
 }
 
-// innerTiles is [MulRows], or [SquaredDistanceRows], for n of at least four. The
-// last rows may be computed twice.
-func innerTiles(form dispatch, x []float64, n, d int, panels []float64, k int, out []float64, distance bool) {
+// innerTiles is [MulRows] for n of at least four. The last rows may be computed twice.
+func innerTiles(form dispatch, x []float64, n, d int, panels []float64, k int, out []float64) {
 	const block = 64
 	for lo := 0; lo < n; lo += block {
 		hi := min(lo+block, n)
@@ -110,7 +109,7 @@ func innerTiles(form dispatch, x []float64, n, d int, panels []float64, k int, o
 					rows = quad
 				}
 				from := min(i, n-rows)
-				innerTile(rows, x[from*d:], d, panels[p*d:], k-p, out[from*k+p:], k, distance)
+				innerTile(rows, x[from*d:], d, panels[p*d:], k-p, out[from*k+p:], k)
 			}
 		}
 	}
@@ -118,20 +117,15 @@ func innerTiles(form dispatch, x []float64, n, d int, panels []float64, k int, o
 
 // innerTile computes one tile of innerTiles: its outputs begin at out, and their rows are k
 // apart; left columns of them are wanted.
-func innerTile(rows int, x []float64, d int, panel []float64, left int, out []float64, k int, distance bool) {
+func innerTile(rows int, x []float64, d int, panel []float64, left int, out []float64, k int) {
 	var edge [tileSize]float64
 	to, stride := &edge[0], lanes
 	if lanes <= left {
 		to, stride = &out[0], k
 	}
-	switch {
-	case rows == wide && distance:
-		wideDistanceTile(&x[0], 8*d, d, &panel[0], to, 8*stride)
-	case rows == wide:
+	if rows == wide {
 		wideMulTile(&x[0], 8*d, d, &panel[0], to, 8*stride)
-	case distance:
-		distanceTile(&x[0], 8*d, d, &panel[0], to, 8*stride)
-	default:
+	} else {
 		mulTile(&x[0], 8*d, d, &panel[0], to, 8*stride)
 	}
 	if lanes > left {

@@ -37,15 +37,6 @@ func Dot[T Float](x, y []T) T {
 	return OneNaNOf(acc)
 }
 
-// Sum returns acc = acc + x[i] from 0 in increasing i.
-func Sum[T Float](x []T) T {
-	var acc T
-	for _, v := range x {
-		acc += v
-	}
-	return OneNaNOf(acc)
-}
-
 // Axpy sets dst[i] = dst[i] + a*x[i].
 func Axpy[T Float](a T, x, dst []T) { axpy(active, a, x, dst) }
 

@@ -66,13 +66,10 @@ func testVectors[T Float](t *testing.T) {
 		}
 		x, w, _ := matrix[T](rng, 1, d, d%3)
 		axpy, scaled := append([]T(nil), w...), append([]T(nil), w...)
-		var sum T
 		for j := range d {
 			axpy[j] += T(3 * x[j])
 			scaled[j] *= 3
-			sum += x[j]
 		}
-		require.Equal(t, sum, Sum(x))
 		got := append([]T(nil), w...)
 		Axpy(3, x, got)
 		require.Equal(t, bits(axpy), bits(got))

@@ -21,11 +21,6 @@ func wideScalePanel(h *float64, x *float64, xs int, n int, left *float64)
 //go:noescape
 func wideMulTile(x *float64, xs int, d int, panel *float64, out *float64, outs int)
 
-// wideDistanceTile sets eight rows of out to the squared distances of eight rows of x and the eight rows of a panel. Strides are in bytes.
-//
-//go:noescape
-func wideDistanceTile(x *float64, xs int, d int, panel *float64, out *float64, outs int)
-
 // wideDistance8Panels sets 64 values of out to the squared distances of x
 // and the rows of panels of d features each.
 //

@@ -16,10 +16,6 @@ func wideMulTile(x *float64, xs int, d int, panel *float64, out *float64, outs i
 	panic("kernel: no assembly")
 }
 
-func wideDistanceTile(x *float64, xs int, d int, panel *float64, out *float64, outs int) {
-	panic("kernel: no assembly")
-}
-
 func wideDistance8Panels(x *float64, d int, panel *float64, out *float64) {
 	panic("kernel: no assembly")
 }

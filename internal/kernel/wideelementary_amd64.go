@@ -10,23 +10,11 @@ package kernel
 //go:noescape
 func wideExpGroups(dst *float64, src *float64, n int, exp *[64][2]float64, log *[93][2]float64) int
 
-// wideExpm1Groups sets dst[i] to e^x - 1 of src[i] in groups of 8 until a group has an argument that is
-// for the scalar form, or less than a group is left. It returns the number left.
-//
-//go:noescape
-func wideExpm1Groups(dst *float64, src *float64, n int, exp *[64][2]float64, log *[93][2]float64) int
-
 // wideLogGroups sets dst[i] to log x of src[i] in groups of 8 until a group has an argument that is
 // for the scalar form, or less than a group is left. It returns the number left.
 //
 //go:noescape
 func wideLogGroups(dst *float64, src *float64, n int, exp *[64][2]float64, log *[93][2]float64) int
-
-// wideLog1pGroups sets dst[i] to log(1+x) of src[i] in groups of 8 until a group has an argument that is
-// for the scalar form, or less than a group is left. It returns the number left.
-//
-//go:noescape
-func wideLog1pGroups(dst *float64, src *float64, n int, exp *[64][2]float64, log *[93][2]float64) int
 
 // wideSigmoidGroups sets dst[i] to 1/(1+e^-x) of src[i] in groups of 8 until a group has an argument that is
 // for the scalar form, or less than a group is left. It returns the number left.

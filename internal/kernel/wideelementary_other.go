@@ -8,15 +8,7 @@ func wideExpGroups(dst *float64, src *float64, n int, exp *[64][2]float64, log *
 	panic("kernel: no assembly")
 }
 
-func wideExpm1Groups(dst *float64, src *float64, n int, exp *[64][2]float64, log *[93][2]float64) int {
-	panic("kernel: no assembly")
-}
-
 func wideLogGroups(dst *float64, src *float64, n int, exp *[64][2]float64, log *[93][2]float64) int {
-	panic("kernel: no assembly")
-}
-
-func wideLog1pGroups(dst *float64, src *float64, n int, exp *[64][2]float64, log *[93][2]float64) int {
 	panic("kernel: no assembly")
 }
 

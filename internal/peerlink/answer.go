@@ -5,10 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
 const (
@@ -36,11 +37,11 @@ func answer(w io.Writer, refused error, follows []byte) error {
 	copy(b, answerMagic)
 	b[4] = byte(verdictOf(refused))
 	if refused != nil {
-		follows = []byte(clip(refused.Error(), maxReason))
+		follows = []byte(Clip(refused.Error(), maxReason))
 		binary.LittleEndian.PutUint16(b[6:], uint16(len(follows)))
 	}
 	b = append(b, follows...)
-	_, err := w.Write(binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli)))
+	_, err := w.Write(binary.LittleEndian.AppendUint32(b, checksum.CRC32C(0, b)))
 	return err
 }
 
@@ -59,8 +60,8 @@ func verdictOf(refused error) verdict {
 	return no
 }
 
-// clip returns s as valid UTF-8 of at most limit bytes.
-func clip(s string, limit int) string {
+// Clip returns s as valid UTF-8 of at most limit bytes.
+func Clip(s string, limit int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= limit {
 		return s
@@ -95,7 +96,7 @@ func readAnswer(r io.Reader, follows []byte) error {
 		return err
 	}
 	text, sum := text[:length], binary.LittleEndian.Uint32(text[length:])
-	if crc32.Update(crc32.Checksum(head[:], castagnoli), castagnoli, text) != sum {
+	if checksum.CRC32C(checksum.CRC32C(0, head[:]), text) != sum {
 		return damage("its answer has a wrong checksum")
 	}
 	if v == yes {

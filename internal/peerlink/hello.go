@@ -7,8 +7,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
+
+	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
 // Kind is what a connection carries.
@@ -72,9 +73,6 @@ const (
 	flagSecret = 2
 )
 
-// castagnoli is the polynomial of CRC-32C, which processors compute.
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // greeting returns the hello of this port, with a fresh nonce.
 func (p *Port) greeting(h Hello) *greeting {
 	g := &greeting{Hello: h, secret: len(p.cfg.Secret) > 0, job: p.job, scope: nameOf(h.Scope)}
@@ -102,7 +100,7 @@ func (g *greeting) encode() []byte {
 	copy(b[32:], g.job[:])
 	copy(b[48:], g.scope[:])
 	copy(b[64:], g.nonce[:])
-	le.PutUint32(b[helloBytes-sumBytes:], crc32.Checksum(b[:helloBytes-sumBytes], castagnoli))
+	le.PutUint32(b[helloBytes-sumBytes:], checksum.CRC32C(0, b[:helloBytes-sumBytes]))
 	return b
 }
 
@@ -125,7 +123,7 @@ func readGreeting(r io.Reader) (*greeting, []byte, error) {
 	if _, err := io.ReadFull(r, raw[preludeBytes:]); err != nil {
 		return nil, nil, fmt.Errorf("its hello breaks off: %w", err)
 	}
-	if crc32.Checksum(raw[:helloBytes-sumBytes], castagnoli) != le.Uint32(raw[helloBytes-sumBytes:]) {
+	if checksum.CRC32C(0, raw[:helloBytes-sumBytes]) != le.Uint32(raw[helloBytes-sumBytes:]) {
 		return nil, nil, damage("its hello has a wrong checksum")
 	}
 	if flags := raw[7]; raw[6] == 0 || flags&^(flagSums|flagSecret) != 0 {

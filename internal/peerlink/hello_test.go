@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"io"
 	"net"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
 // anyHello returns a hello with a different value in every field.
@@ -24,7 +25,7 @@ func anyHello() *greeting {
 // resum corrects the checksum at the end.
 func resum(b []byte) []byte {
 	n := len(b) - sumBytes
-	binary.LittleEndian.PutUint32(b[n:], crc32.Checksum(b[:n], castagnoli))
+	binary.LittleEndian.PutUint32(b[n:], checksum.CRC32C(0, b[:n]))
 	return b
 }
 
@@ -101,7 +102,7 @@ func TestEveryBitOfAnAnswer(t *testing.T) {
 			var r *Refusal
 			require.ErrorAs(t, err, &r)
 			require.ErrorIs(t, err, ErrRefused)
-			require.Equal(t, clip(c.refused.Error(), maxReason), err.Error())
+			require.Equal(t, Clip(c.refused.Error(), maxReason), err.Error())
 			require.True(t, r.Theirs)
 			require.Equal(t, name != "later", IsFinal(err))
 			require.Equal(t, errors.Is(c.refused, ErrSecret), errors.Is(err, ErrSecret))

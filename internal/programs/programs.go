@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -104,3 +105,12 @@ func (p Program) Check() error {
 
 // Short returns the start of a hash, which is enough for people.
 func Short(hash string) string { return hash[:min(len(hash), 12)] }
+
+// CheckHash returns an error if a text is not the hash of a program. A hash is a harmless file
+// name.
+func CheckHash(hash string) error {
+	if len(hash) != 2*sha256.Size || strings.Trim(hash, "0123456789abcdef") != "" {
+		return fmt.Errorf("%.80q is not a SHA-256 of 64 lower-case hexadecimal digits", hash)
+	}
+	return nil
+}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -102,4 +103,12 @@ func TestCheck(t *testing.T) {
 	require.ErrorIs(t, p.Check(), os.ErrNotExist)
 	_, err = Of(path, wire.Platform{})
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestCheckHash(t *testing.T) {
+	good := hashOf([]byte("one"))
+	require.NoError(t, CheckHash(good))
+	for _, bad := range []string{"", good[1:], good + "0", strings.ToUpper(good), "../../" + good[6:], "g" + good[1:]} {
+		require.ErrorContains(t, CheckHash(bad), "is not a SHA-256 of 64 lower-case hexadecimal digits", bad)
+	}
 }

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
@@ -78,7 +79,7 @@ func serverTLS(t *testing.T, f TLSFiles) grpc.ServerOption {
 	t.Helper()
 	config, err := f.Server()
 	require.NoError(t, err)
-	return grpc.Creds(ServerCredentials(config))
+	return grpc.Creds(credentials.NewTLS(config))
 }
 
 func clientTLS(t *testing.T, f TLSFiles) *tls.Config {
@@ -225,7 +226,7 @@ func TestDialsThatFail(t *testing.T) {
 	old, err := set.JobManager.Server()
 	require.NoError(t, err)
 	old.MinVersion, old.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
-	oldServer := serve(t, grpc.Creds(ServerCredentials(old)))
+	oldServer := serve(t, grpc.Creds(credentials.NewTLS(old)))
 
 	require.NoError(t, call(t, oneWay, clientTLS(t, TLSFiles{CA: set.Client.CA})))
 	for name, c := range map[string]struct {
@@ -275,7 +276,7 @@ func TestExplainDialOfTimes(t *testing.T) {
 	files := initAt(t, time.Now().Add(-certificateLife-time.Hour))
 	config, err := files.JobManager.server(time.Now().Add(-2 * time.Hour))
 	require.NoError(t, err)
-	address := serve(t, grpc.Creds(ServerCredentials(config)))
+	address := serve(t, grpc.Creds(credentials.NewTLS(config)))
 	client, err := files.Client.client(time.Now().Add(-2 * time.Hour))
 	require.NoError(t, err)
 	require.ErrorContains(t, ExplainDial(call(t, address, client)), "the job manager's certificate is not good now")
@@ -285,7 +286,7 @@ func TestExplainDialOfTimes(t *testing.T) {
 	require.NoError(t, err)
 	config.ClientCAs, err = authorities(files.Client.CA, time.Now().Add(-2*time.Hour))
 	require.NoError(t, err)
-	address = serve(t, grpc.Creds(ServerCredentials(config)))
+	address = serve(t, grpc.Creds(credentials.NewTLS(config)))
 	client.RootCAs = clientTLS(t, good.Client).RootCAs
 	require.ErrorContains(t, ExplainDial(call(t, address, client)), "our certificate has expired")
 }

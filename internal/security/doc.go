@@ -8,7 +8,7 @@
 //	token, err := security.CreateToken(security.DefaultTokenFile(6123))
 //	err = security.CheckListen(address, !files.IsZero(), insecure)
 //	config, err := files.Server() // nil without files: no TLS
-//	options := append(wire.ServerOptions(), grpc.Creds(security.ServerCredentials(config)))
+//	options := append(wire.ServerOptions(), grpc.Creds(credentials.NewTLS(config)))
 //	s := grpc.NewServer(append(options, security.TokenOptions(token)...)...)
 //
 // Clients and task managers of the same user find the token; others get a copy:

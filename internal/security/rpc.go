@@ -28,15 +28,6 @@ const (
 	findToken  = "it is in the token file that the job manager names when it starts, which programs of the same user on the same machine find by themselves; elsewhere give a copy of that file with --token-file"
 )
 
-// ServerCredentials returns the transport of a server with the given configuration; nil means
-// no TLS.
-func ServerCredentials(config *tls.Config) credentials.TransportCredentials {
-	if config == nil {
-		return insecure.NewCredentials()
-	}
-	return credentials.NewTLS(config)
-}
-
 // ClientCredentials returns the transport of a client with the given configuration; nil means
 // no TLS. Prefer it to gRPC's own. With TLS 1.3 a server refuses a client's certificate only
 // after the client has begun to send. If a write fails before that refusal was read, this

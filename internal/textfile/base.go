@@ -78,38 +78,6 @@ func (s *base) needIndex(ctx context.Context) (*Index, error) {
 	return x, nil
 }
 
-// Scan computes the transition of one shard's range. Together with Use it lets several
-// processes share the scan: each scans some ranges, and all use the list of all transitions.
-func (s *base) Scan(ctx context.Context, shard int) (Transition, error) {
-	if err := s.checkShard(shard); err != nil {
-		return Transition{}, err
-	}
-	return s.plan.scan(ctx, s.auto, shard)
-}
-
-// Use makes an index of the transitions of all ranges in order, in place of a
-// scan of one's own.
-func (s *base) Use(ctx context.Context, ts []Transition) error {
-	if len(ts) != s.plan.shards {
-		return fmt.Errorf("there are %d transitions for %d shards", len(ts), s.plan.shards)
-	}
-	for i, t := range ts {
-		for _, to := range t {
-			if state(to) >= numStates {
-				return fmt.Errorf("transition %d leads to state %d, which does not exist", i, to)
-			}
-		}
-	}
-	select {
-	case s.gate <- struct{}{}:
-		defer func() { <-s.gate }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	s.index, s.indexed = compose(ts), true
-	return nil
-}
-
 func (s *base) checkShard(shard int) error {
 	if shard < 0 || shard >= s.plan.shards {
 		return fmt.Errorf("there is no shard %d among %d", shard, s.plan.shards)

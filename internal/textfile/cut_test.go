@@ -127,29 +127,6 @@ func TestPlanCoversEveryByteOnce(t *testing.T) {
 	require.ErrorContains(t, err, "the number of shards must be between")
 }
 
-func TestProcessesShareTheScan(t *testing.T) {
-	dir := write(t, map[string]string{"a.csv": "1,\"\n\n\n\"\n2,x\n", "b.csv": "3,\"y\n\"\n", "c.csv": "4,z"})
-	files := resolve(t, dir)
-	own := opened(t, files, Dialect{}, textLayout(2), Config{Shards: 8})
-	shared := opened(t, files, Dialect{}, textLayout(2), Config{Shards: 8})
-	var ts []Transition
-	for s := range 8 {
-		tr, err := shared.Scan(t.Context(), s)
-		require.NoError(t, err)
-		ts = append(ts, tr)
-	}
-	require.ErrorContains(t, shared.Use(t.Context(), ts[1:]), "7 transitions for 8 shards")
-	bad := append([]Transition{}, ts...)
-	bad[3][0] = 77
-	require.ErrorContains(t, shared.Use(t.Context(), bad), "leads to state 77")
-	require.NoError(t, shared.Use(t.Context(), ts))
-	require.NoError(t, own.Index(t.Context()))
-	require.Equal(t, own.index, shared.index)
-	require.Equal(t, [][]string{{"1", "\n\n\n"}, {"2", "x"}, {"3", "y\n"}, {"4", "z"}}, allRows(t, shared, 9))
-	_, err := own.Scan(t.Context(), 8)
-	require.ErrorContains(t, err, "there is no shard 8 among 8")
-}
-
 func TestCancelledScanIsDoneAgain(t *testing.T) {
 	dir := write(t, map[string]string{"a.csv": "1,\"2\n\"\n3,4\n"})
 	c := opened(t, resolve(t, dir), Dialect{}, textLayout(2), Config{Shards: 4})

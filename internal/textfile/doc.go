@@ -28,8 +28,8 @@
 // range is first scanned for its transition: the state of the quoting automaton after the
 // range, for each possible state before it. The transitions are composed in order, and then
 // every range can be parsed by itself from its first record on. [CSV.Index] does so once for
-// all readers of a process; [CSV.Scan] and [CSV.Use] let processes share the work. Without
-// quoting there is nothing to scan, and a block without quotes costs a search for a byte.
+// all readers of a process. Without quoting there is nothing to scan, and a block without
+// quotes costs a search for a byte.
 //
 // # Records
 //

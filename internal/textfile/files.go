@@ -183,12 +183,9 @@ func (d tree) hashFile(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Verify checks the files again and reports the first that is not the one that was resolved.
+// VerifyIn checks the files of ResolveIn again and reports the first that is not the one that was resolved.
 // Where a content hash is known it decides, so that a copy of a small file with another time
 // passes; otherwise size and modification time must both be as they were.
-func Verify(files []File) error { return VerifyIn(nil, files) }
-
-// VerifyIn is Verify for the files of ResolveIn.
 func VerifyIn(fsys fs.FS, files []File) error {
 	for _, f := range files {
 		if _, err := (tree{fsys}).verify(f); err != nil {

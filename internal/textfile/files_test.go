@@ -63,36 +63,36 @@ func TestVerify(t *testing.T) {
 	dir := write(t, map[string]string{"a.csv": "a,b\n1,2\n"})
 	path := filepath.Join(dir, "a.csv")
 	files := resolve(t, path)
-	require.NoError(t, Verify(files))
+	require.NoError(t, VerifyIn(nil, files))
 
 	// A small file with the same content and another time counts as the same.
 	later := time.Unix(2_000_000_000, 5)
 	require.NoError(t, os.Chtimes(path, later, later))
-	require.NoError(t, Verify(files))
+	require.NoError(t, VerifyIn(nil, files))
 	large := files[0]
 	large.Hash = ""
-	err := Verify([]File{large})
+	err := VerifyIn(nil, []File{large})
 	require.ErrorIs(t, err, ErrChanged)
 	require.ErrorContains(t, err, "now it has 8 bytes of 2033-05-18T03:33:20.000000005Z")
 	large.ModTime = later.UnixNano()
-	require.NoError(t, Verify([]File{large}))
+	require.NoError(t, VerifyIn(nil, []File{large}))
 	large.Size--
-	require.ErrorIs(t, Verify([]File{large}), ErrChanged, "of another length at the same time")
+	require.ErrorIs(t, VerifyIn(nil, []File{large}), ErrChanged, "of another length at the same time")
 
 	// One with other content of the same size and time does not.
 	require.NoError(t, os.WriteFile(path, []byte("a,b\n1,3\n"), 0o600))
 	require.NoError(t, os.Chtimes(path, time.Unix(0, files[0].ModTime), time.Unix(0, files[0].ModTime)))
-	require.ErrorIs(t, Verify(files), ErrChanged)
+	require.ErrorIs(t, VerifyIn(nil, files), ErrChanged)
 
 	require.NoError(t, os.WriteFile(path, []byte("a,b\n"), 0o600))
-	err = Verify(files)
+	err = VerifyIn(nil, files)
 	require.ErrorContains(t, err, "a.csv changed between building and reading: it had 8 bytes of ")
 	require.ErrorContains(t, err, "now it has 4 bytes of ")
 	_, err = OpenCSV(t.Context(), files, Dialect{}, textLayout(2), Config{Shards: 1})
 	require.ErrorIs(t, err, ErrChanged)
 
 	require.NoError(t, os.Remove(path))
-	require.ErrorContains(t, Verify(files), "does not exist any more")
+	require.ErrorContains(t, VerifyIn(nil, files), "does not exist any more")
 }
 
 func TestChangeAfterOpeningIsNoticed(t *testing.T) {

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -133,7 +133,7 @@ func (c *Core) unfit(r *wire.Register) string {
 	case len(r.ID) > maxText || len(r.Incarnation) > maxText || len(r.Name) > maxText || len(r.Host) > maxText || len(r.Build) > maxText ||
 		len(r.Platform.OS) > maxText || len(r.Platform.Arch) > maxText:
 		return fmt.Sprintf("a task manager's identity, name, host, build and platform have at most %d bytes each", maxText)
-	case !validHash(r.Executable):
+	case programs.CheckHash(r.Executable) != nil:
 		return fmt.Sprintf("a task manager says which executable it is by a SHA-256 in lower-case hex, not %.80q", r.Executable)
 	case r.Slots < 1 || r.Slots > maxSlots:
 		return fmt.Sprintf("a task manager has from 1 to %d slots, not %d", maxSlots, r.Slots)
@@ -141,11 +141,6 @@ func (c *Core) unfit(r *wire.Register) string {
 		return fmt.Sprintf("a task manager cannot have %d bytes of memory", r.Memory)
 	}
 	return ""
-}
-
-// validHash reports whether a text is a SHA-256 in lower-case hex.
-func validHash(text string) bool {
-	return len(text) == 64 && strings.Trim(text, "0123456789abcdef") == ""
 }
 
 // ails records why a task manager takes no new work, "" if it does.

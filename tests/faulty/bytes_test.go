@@ -65,9 +65,9 @@ func TestBytesDamagedBetweenRanks(t *testing.T) {
 			if !soak || seed%2 == 0 {
 				f.At += greetings
 			}
-			s := some(rand.New(rand.NewPCG(seed, 77)), "drop", "")
+			s := some(rand.New(rand.NewPCG(seed, 77)), mesh.FaultRule{Kind: mesh.Drop})
 			s.group, s.stall, s.limit, s.secret = fmt.Sprint("damaged ", seed), stallTime, 10*time.Second, []byte("of the group")
-			s.plan, s.box = "", middlebox.New(f)
+			s.plan, s.box = mesh.FaultPlan{}, middlebox.New(f)
 			began := time.Now()
 			endings := s.overTCP(t, mesh.FaultPlan{})
 			s.box.Close()

@@ -1,7 +1,6 @@
 package faulty_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -26,9 +25,9 @@ var modes = []execute.Options{
 	{Segment: 256, SerialLimit: -1, Channels: 2},
 }
 
-// some draws a scenario in which a kind of fault, in the notation of plans, hits one or several
+// some draws a scenario in which a fault hits one or several
 // early messages of a connection.
-func some(r *rand.Rand, fault, suffix string) *scenario {
+func some(r *rand.Rand, fault mesh.FaultRule) *scenario {
 	s := &scenario{p: 2 + r.IntN(4), ops: 1 + r.IntN(4), each: 1 + r.IntN(64), opt: modes[r.IntN(len(modes))], stall: time.Second}
 	for {
 		s.coll = collectives[r.IntN(len(collectives))]
@@ -38,16 +37,16 @@ func some(r *rand.Rand, fault, suffix string) *scenario {
 			break
 		}
 	}
-	from := r.IntN(s.p)
-	route := fmt.Sprintf("%d->%d", from, (from+1+r.IntN(s.p-1))%s.p)
+	fault.From, fault.Channel = r.IntN(s.p), mesh.Any
+	fault.To = (fault.From + 1 + r.IntN(s.p-1)) % s.p
 	if r.IntN(3) == 0 {
-		route = "*->*"
+		fault.From, fault.To = mesh.Any, mesh.Any
 	}
-	when := fmt.Sprintf("#%d", 1+r.IntN(6))
+	fault.Message = uint64(1 + r.IntN(6))
 	if r.IntN(3) == 0 {
-		when = fmt.Sprintf("1/%d", 2+r.IntN(16))
+		fault.Message, fault.Out, fault.Of = 0, 1, uint32(2+r.IntN(16))
 	}
-	s.plan = fmt.Sprintf("seed %d; %s %s %s%s", r.Uint32(), fault, route, when, suffix)
+	s.plan = mesh.FaultPlan{Seed: uint64(r.Uint32()), Rules: []mesh.FaultRule{fault}}
 	return s
 }
 
@@ -60,9 +59,9 @@ func times(n int) int {
 }
 
 // seeds runs the scenarios drawn from n seeds, and returns how many runs ended with an error.
-func seeds(t *testing.T, first, n uint64, fault, suffix string, run func(t testing.TB, s *scenario) error) (failed int) {
+func seeds(t *testing.T, first, n uint64, fault mesh.FaultRule, run func(t testing.TB, s *scenario) error) (failed int) {
 	for seed := first; seed < first+n; seed++ {
-		s := some(rand.New(rand.NewPCG(seed, 0)), fault, suffix)
+		s := some(rand.New(rand.NewPCG(seed, 0)), fault)
 		if run(t, s) != nil {
 			failed++
 		}
@@ -72,15 +71,23 @@ func seeds(t *testing.T, first, n uint64, fault, suffix string, run func(t testi
 
 // noticed are the kinds of faults that must not lead to a wrong result above a mesh. A payload
 // that is corrupted there counts as what the sender meant.
-var noticed = []string{"drop", "duplicate", "truncate", "corrupt header", "cut"}
+var noticed = []mesh.FaultRule{{Kind: mesh.Drop}, {Kind: mesh.Duplicate}, {Kind: mesh.Truncate}, {Kind: mesh.Corrupt, Header: true}, {Kind: mesh.Cut}}
+
+// nameOf names a test of a fault.
+func nameOf(fault mesh.FaultRule) string {
+	if fault.Header {
+		return fault.Kind.String() + " header"
+	}
+	return fault.Kind.String()
+}
 
 func TestFaultsInMemory(t *testing.T) {
 	for k, fault := range noticed {
-		t.Run(fault, func(t *testing.T) {
+		t.Run(nameOf(fault), func(t *testing.T) {
 			n := times(1000)
 			failed := 0
 			synctest.Test(t, func(t *testing.T) {
-				failed = seeds(t, uint64(k*1_000_000), uint64(n), fault, "", func(t testing.TB, s *scenario) error {
+				failed = seeds(t, uint64(k*1_000_000), uint64(n), fault, func(t testing.TB, s *scenario) error {
 					return s.run(t, (*scenario).inMemory)
 				})
 			})
@@ -91,10 +98,10 @@ func TestFaultsInMemory(t *testing.T) {
 
 func TestFaultsAboveTCP(t *testing.T) {
 	for k, fault := range noticed {
-		t.Run(fault, func(t *testing.T) {
+		t.Run(nameOf(fault), func(t *testing.T) {
 			t.Parallel()
 			n := times(150)
-			failed := seeds(t, uint64(10_000_000+k*1_000_000), uint64(n), fault, "", func(t testing.TB, s *scenario) error {
+			failed := seeds(t, uint64(10_000_000+k*1_000_000), uint64(n), fault, func(t testing.TB, s *scenario) error {
 				s.stall = 150 * time.Millisecond
 				return s.run(t, (*scenario).overTCP)
 			})
@@ -104,11 +111,11 @@ func TestFaultsAboveTCP(t *testing.T) {
 }
 
 func TestFaultsOnTheWire(t *testing.T) {
-	for k, fault := range []string{"drop", "duplicate", "truncate", "truncate header", "corrupt", "corrupt header", "cut"} {
-		t.Run(fault, func(t *testing.T) {
+	for k, fault := range append([]mesh.FaultRule{{Kind: mesh.Truncate, Header: true}, {Kind: mesh.Corrupt}}, noticed...) {
+		t.Run(nameOf(fault), func(t *testing.T) {
 			t.Parallel()
 			n := times(150)
-			failed := seeds(t, uint64(20_000_000+k*1_000_000), uint64(n), fault, "", func(t testing.TB, s *scenario) error {
+			failed := seeds(t, uint64(20_000_000+k*1_000_000), uint64(n), fault, func(t testing.TB, s *scenario) error {
 				s.stall, s.wire = 150*time.Millisecond, true
 				return s.run(t, (*scenario).overTCP)
 			})
@@ -119,14 +126,14 @@ func TestFaultsOnTheWire(t *testing.T) {
 
 func TestDelaysChangeNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		seeds(t, 30_000_000, uint64(times(1000)), "delay", " 300ms", func(t testing.TB, s *scenario) error {
+		seeds(t, 30_000_000, uint64(times(1000)), mesh.FaultRule{Kind: mesh.Delay, Delay: 300 * time.Millisecond}, func(t testing.TB, s *scenario) error {
 			err := s.run(t, (*scenario).inMemory)
 			require.NoError(t, err, s)
 			return nil
 		})
 	})
 	for _, wire := range []bool{false, true} {
-		seeds(t, 31_000_000, uint64(times(200)), "delay", " 2ms", func(t testing.TB, s *scenario) error {
+		seeds(t, 31_000_000, uint64(times(200)), mesh.FaultRule{Kind: mesh.Delay, Delay: 2 * time.Millisecond}, func(t testing.TB, s *scenario) error {
 			s.wire, s.stall = wire, 0
 			require.NoError(t, s.run(t, (*scenario).overTCP), s)
 			return nil
@@ -142,8 +149,9 @@ func TestCutsNameTheirEnds(t *testing.T) {
 		for i := range times(60) {
 			p := 2 + i%4
 			from, to, at := i%p, (i+1)%p, 1+i%3
-			last := 2 * (p - 1) // last message that a rank of the ring sends in an operation
-			s := &scenario{plan: fmt.Sprintf("seed %d; cut %d->%d #%d", i, from, to, at), coll: program.AllReduce, algo: "ring",
+			last := 2 * (p - 1) // of what a rank of the ring sends in an operation
+			cut := mesh.FaultRule{Kind: mesh.Cut, From: from, To: to, Channel: mesh.Any, Message: uint64(at)}
+			s := &scenario{plan: mesh.FaultPlan{Seed: uint64(i), Rules: []mesh.FaultRule{cut}}, coll: program.AllReduce, algo: "ring",
 				p: p, ops: 3, each: 8, opt: modes[i%2], wire: wire}
 			var lost *membership.PeerError
 			require.ErrorAs(t, s.run(t, (*scenario).overTCP), &lost, s)
@@ -158,7 +166,8 @@ func TestCutsNameTheirEnds(t *testing.T) {
 // A lost message that all wait for is a standstill, and the error says so.
 func TestDropsAreAStandstill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &scenario{plan: "drop 1->2 #1", coll: program.Barrier, algo: "dissemination", p: 3, ops: 1, stall: time.Second}
+		drop := mesh.FaultRule{Kind: mesh.Drop, From: 1, To: 2, Channel: mesh.Any, Message: 1}
+		s := &scenario{plan: mesh.FaultPlan{Rules: []mesh.FaultRule{drop}}, coll: program.Barrier, algo: "dissemination", p: 3, ops: 1, stall: time.Second}
 		began := time.Now()
 		err := s.run(t, (*scenario).inMemory)
 		require.ErrorIs(t, err, membership.ErrTimeout)
@@ -172,11 +181,10 @@ func TestDropsAreAStandstill(t *testing.T) {
 // mesh.FaultPlan.OnWire says; with them it is an error.
 func TestPayloadsNeedChecksums(t *testing.T) {
 	for _, bare := range []bool{true, false} {
-		s := &scenario{plan: "corrupt 0->1 #1", coll: program.AllReduce, algo: "direct", p: 2, ops: 1, each: 16, wire: true, bare: bare}
-		plan, err := mesh.ParseFaultPlan(s.plan)
-		require.NoError(t, err)
+		corrupt := mesh.FaultRule{Kind: mesh.Corrupt, From: 0, To: 1, Channel: mesh.Any, Message: 1}
+		s := &scenario{plan: mesh.FaultPlan{Rules: []mesh.FaultRule{corrupt}}, coll: program.AllReduce, algo: "direct", p: 2, ops: 1, each: 16, wire: true, bare: bare}
 		wrong, failed := 0, 0
-		for _, e := range s.overTCP(t, plan) {
+		for _, e := range s.overTCP(t, s.plan) {
 			if e.wrong != "" {
 				wrong++
 			}

@@ -29,7 +29,7 @@ const elem = 8
 
 // scenario is a run of some operations of one program by p ranks.
 type scenario struct {
-	plan   string
+	plan   mesh.FaultPlan
 	coll   program.Collective
 	algo   string
 	p, ops int
@@ -212,7 +212,7 @@ func (s *scenario) inMemory(t testing.TB, plan mesh.FaultPlan) []ending {
 
 // overTCP runs the scenario with a mesh process for each rank.
 func (s *scenario) overTCP(t testing.TB, plan mesh.FaultPlan) []ending {
-	w, store := s.world(t), membership.NewMemoryStore()
+	w, store := s.world(t), membership.FileStore(t.TempDir())
 	var all sync.WaitGroup
 	for r := range s.p {
 		all.Go(func() {
@@ -275,11 +275,9 @@ const bound = 4 * time.Minute
 
 // run runs the scenario and checks the common requirements: it ends, no result is wrong, and
 // errors are the same and of a known kind. It returns the error.
-func (s *scenario) run(t testing.TB, how func(*scenario, testing.TB, mesh.FaultPlan) []ending) error {
-	plan, err := mesh.ParseFaultPlan(s.plan)
-	require.NoError(t, err)
+func (s *scenario) run(t testing.TB, how func(*scenario, testing.TB, mesh.FaultPlan) []ending) (err error) {
 	began := time.Now()
-	endings := how(s, t, plan)
+	endings := how(s, t, s.plan)
 	require.Less(t, time.Since(began), bound, s)
 	for _, e := range endings {
 		require.Empty(t, e.wrong, s)

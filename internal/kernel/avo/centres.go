@@ -28,7 +28,7 @@ func distancePanels(f float, panels int) {
 		v := a.YMM()
 		f.broadcast(at(x, 0), v)
 		for i := range acc {
-			term(f, v, g.row(i/parts, i%parts*32), acc[i], true)
+			addSquare(f, v, g.row(i/parts, i%parts*32), acc[i])
 		}
 		a.ADDQ(op.Imm(uint64(f.size)), x)
 		for _, p := range g.p {

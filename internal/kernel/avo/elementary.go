@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	op "github.com/mmcloughlin/avo/operand"
 )
@@ -19,6 +20,14 @@ func wideElementaries() {
 	vectorLanes = 8
 	defer func() { vectorLanes = 4 }()
 	everyFunction("wide")
+}
+
+// named is a name with a prefix, in camel case.
+func named(prefix, name string) string {
+	if prefix == "" {
+		return name
+	}
+	return prefix + strings.ToUpper(name[:1]) + name[1:]
 }
 
 func everyFunction(prefix string) {
@@ -41,23 +50,11 @@ func everyFunction(prefix string) {
 		h, _ := r.pair()
 		return mul(h, r.z)
 	})
-	elementary("expm1Groups", "e^x - 1", within(0x1p-54, 40), func(f functions, x vec) vec {
-		h, _ := f.expm1Pair(x)
-		return h
-	})
 	elementary("logGroups", "log x", func(x vec) mask {
 		return either(compare(notAtMost, x, num(math.MaxFloat64)), compare(less, x, num(0x1p-1022)))
 	}, func(f functions, x vec) vec {
 		m, k := split(x)
 		h, _ := f.logPair(m, nothing(), numbers(k))
-		return h
-	})
-	elementary("log1pGroups", "log(1+x)", func(x vec) mask {
-		bad := either(compare(notAtMost, x, num(0x1p1000)), compare(atMost, x, num(-1)))
-		return either(bad, compare(less, abs(x), num(0x1p-54)))
-	}, func(f functions, x vec) vec {
-		s, c := twoSum(num(1), x)
-		h, _ := f.logPairSum(s, c)
 		return h
 	})
 	elementary("sigmoidGroups", "1/(1+e^-x)", within(0, 40), sigmoid)

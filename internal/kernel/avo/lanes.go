@@ -110,7 +110,6 @@ func high(x vec) vec { return and(x, bitsOf(^uint64(1<<27-1))) }
 const (
 	equal     = 0x00
 	unordered = 0x03
-	notAbove  = 0x1a
 	less      = 0x11
 	notAtMost = 0x16
 	atLeast   = 0x1d

@@ -53,8 +53,6 @@ func generate(dir string) error {
 		{"slots", slots, onlyAVX2},
 		{"wide", wides, notFused},
 		{"wideelementary", wideElementaries, notFused},
-		{"single", singleFunctions, onlyAVX2},
-		{"widesingle", wideSingleFunctions, notFused},
 		{"filter", filters, notFused},
 		{"scores", scores, anyRounding},
 		{"thresholds", thresholds, notFused},

@@ -71,7 +71,7 @@ func nearestRows() {
 					v := a.YMM()
 					a.VBROADCASTSD(atIndex(p, j, 8, 0), v)
 					for h := range lanes {
-						term(float64s(), v, lanes[h], acc[r*width+h], true)
+						addSquare(float64s(), v, lanes[h], acc[r*width+h])
 					}
 				}
 				a.ADDQ(op.Imm(64), panel)

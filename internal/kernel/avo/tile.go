@@ -11,8 +11,7 @@ func tiles() {
 	constants = map[uint64]op.Mem{}
 	outerTile()
 	scalePanel()
-	innerTile("mulTile", "sets four rows of out to the inner products of four rows of x and the eight rows of a panel.", false)
-	innerTile("distanceTile", "sets four rows of out to the squared distances of four rows of x and the eight rows of a panel.", true)
+	mulTile()
 	for _, f := range []float{float64s(), float32s()} {
 		for _, panels := range []int{8, 4, 2, 1} {
 			if 8*panels <= 8*f.lanes {
@@ -88,21 +87,18 @@ func scalePanel() {
 	done()
 }
 
-// term adds to acc the product of v and w, or the square of their difference.
-func term(f float, v, w op.Op, acc reg.VecVirtual, distance bool) {
+// addSquare adds to acc the square of the difference of v and w.
+func addSquare(f float, v, w op.Op, acc reg.VecVirtual) {
 	t := a.YMM()
-	if distance {
-		f.sub(w, v, t)
-		f.mul(t, t, t)
-	} else {
-		f.mul(w, v, t)
-	}
+	f.sub(w, v, t)
+	f.mul(t, t, t)
 	f.add(t, acc, acc)
 }
 
-// innerTile writes the loop over features for four rows and one panel.
-func innerTile(name, doc string, distance bool) {
-	function(name, doc+" Strides are in bytes.", "func(x *float64, xs, d int, panel, out *float64, outs int)")
+// mulTile writes the loop over features for four rows and one panel.
+func mulTile() {
+	function("mulTile", "sets four rows of out to the inner products of four rows of x and the eight rows of a panel. Strides are in bytes.",
+		"func(x *float64, xs, d int, panel, out *float64, outs int)")
 	x, xs, d, panel := argument("x"), argument("xs"), argument("d"), argument("panel")
 	xs3 := triple(xs)
 	acc := ymms(8)
@@ -114,8 +110,11 @@ func innerTile(name, doc string, distance bool) {
 		for r := range 4 {
 			v := a.YMM()
 			a.VBROADCASTSD(quad(x, xs, xs3, r, 0), v)
-			term(float64s(), v, lo, acc[2*r], distance)
-			term(float64s(), v, hi, acc[2*r+1], distance)
+			for half, w := range []reg.VecVirtual{lo, hi} {
+				t := a.YMM()
+				a.VMULPD(w, v, t)
+				a.VADDPD(t, acc[2*r+half], acc[2*r+half])
+			}
 		}
 		a.ADDQ(op.Imm(8), x)
 		a.ADDQ(op.Imm(64), panel)

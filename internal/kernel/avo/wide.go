@@ -15,8 +15,7 @@ func wides() {
 	constants = map[uint64]op.Mem{}
 	wideOuterTile()
 	wideScalePanel()
-	wideInnerTile("wideMulTile", "sets eight rows of out to the inner products of eight rows of x and the eight rows of a panel.", false)
-	wideInnerTile("wideDistanceTile", "sets eight rows of out to the squared distances of eight rows of x and the eight rows of a panel.", true)
+	wideMulTile()
 	wideDistancePanels()
 	wideNearestRows()
 }
@@ -31,16 +30,10 @@ func zmms(n int) []reg.VecVirtual {
 	return v
 }
 
-// wideTerm adds to acc the product of panel and a broadcast value, or the square
-// of their difference.
-func wideTerm(value op.Mem, panel, acc reg.VecVirtual, distance bool) {
+// wideAddProduct adds to acc the product of panel and a broadcast value.
+func wideAddProduct(value op.Mem, panel, acc reg.VecVirtual) {
 	t := a.ZMM()
-	if distance {
-		a.VSUBPD_BCST(value, panel, t)
-		a.VMULPD(t, t, t)
-	} else {
-		a.VMULPD_BCST(value, panel, t)
-	}
+	a.VMULPD_BCST(value, panel, t)
 	a.VADDPD(t, acc, acc)
 }
 
@@ -67,7 +60,7 @@ func wideOuterTile() {
 		v := a.ZMM()
 		a.VMOVUPD(at(x, 0), v)
 		for r := range acc {
-			wideTerm(at(left, 8*r), v, acc[r], false)
+			wideAddProduct(at(left, 8*r), v, acc[r])
 		}
 		a.ADDQ(gs, left)
 		a.ADDQ(xs, x)
@@ -95,8 +88,9 @@ func wideScalePanel() {
 	done()
 }
 
-func wideInnerTile(name, doc string, distance bool) {
-	function(name, doc+" Strides are in bytes.", "func(x *float64, xs, d int, panel, out *float64, outs int)")
+func wideMulTile() {
+	function("wideMulTile", "sets eight rows of out to the inner products of eight rows of x and the eight rows of a panel. Strides are in bytes.",
+		"func(x *float64, xs, d int, panel, out *float64, outs int)")
 	d, panel := argument("d"), argument("panel")
 	g := rowsOf8(argument("x"), argument("xs"))
 	acc := zmms(8)
@@ -104,7 +98,7 @@ func wideInnerTile(name, doc string, distance bool) {
 		c := a.ZMM()
 		a.VMOVUPD(at(panel, 0), c)
 		for r := range acc {
-			wideTerm(g.row(r, 0), c, acc[r], distance)
+			wideAddProduct(g.row(r, 0), c, acc[r])
 		}
 		for _, p := range g.p {
 			a.ADDQ(op.Imm(8), p)
@@ -180,7 +174,10 @@ func wideNearestRows() {
 			c := a.ZMM()
 			a.VMOVUPD(at(panel, 0), c)
 			for r, p := range rows {
-				wideTerm(atIndex(p, j, 8, 0), c, acc[r], true)
+				t := a.ZMM()
+				a.VSUBPD_BCST(atIndex(p, j, 8, 0), c, t)
+				a.VMULPD(t, t, t)
+				a.VADDPD(t, acc[r], acc[r])
 			}
 			a.ADDQ(op.Imm(64), panel)
 		})

@@ -211,7 +211,7 @@ func TestDamageWhileTheGroupForms(t *testing.T) {
 // after the coordinator has processed an event.
 func joinOne(t *testing.T, event func(c *core) []command) error {
 	t.Helper()
-	cfg := Config{Process: 0, Processes: 3, Ranks: []int{0}, Size: 3, Store: NewMemoryStore(), Group: "damaged", Attempt: 1, Port: newPort(t, nil)}
+	cfg := Config{Process: 0, Processes: 3, Ranks: []int{0}, Size: 3, Store: FileStore(t.TempDir()), Group: "damaged", Attempt: 1, Port: newPort(t, nil)}
 	defer cfg.Port.Close()
 	done, err := cfg.completed()
 	require.NoError(t, err)

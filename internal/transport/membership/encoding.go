@@ -3,8 +3,9 @@ package membership
 import (
 	"encoding/binary"
 	"fmt"
-	"strings"
 	"unicode/utf8"
+
+	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
 // encoder appends to a frame.
@@ -25,22 +26,9 @@ func (e *encoder) flag(v bool) {
 // text appends s as valid UTF-8, cut to at most limit bytes: a message about a failure must not
 // fail because of its length.
 func (e *encoder) text(s string, limit int) {
-	s = clip(s, limit)
+	s = peerlink.Clip(s, limit)
 	e.num(uint64(len(s)))
 	e.buf = append(e.buf, s...)
-}
-
-// clip returns s as valid UTF-8 of at most limit bytes.
-func clip(s string, limit int) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= limit {
-		return s
-	}
-	n := limit - len("…")
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
 }
 
 // ranks appends an ascending list as its gaps.

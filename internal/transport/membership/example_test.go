@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 
 	"github.com/superstep-ml/superstep/internal/peerlink"
@@ -13,7 +14,13 @@ import (
 // Two processes, here two goroutines, meet through a store. One fails, and both
 // end for the same cause.
 func Example() {
-	store := membership.NewMemoryStore()
+	dir, err := os.MkdirTemp("", "store")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	store := membership.FileStore(dir)
 	causes := make([]error, 2)
 	var run sync.WaitGroup
 	for p := range 2 {

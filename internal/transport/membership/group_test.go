@@ -53,7 +53,7 @@ func joinAll(t *testing.T, n int, change func(c *Config)) []*Membership {
 // joinAllAt is joinAll with a change of the ports' configuration.
 func joinAllAt(t *testing.T, n int, ports func(process int, c *peerlink.Config), change func(c *Config)) []*Membership {
 	t.Helper()
-	store := NewMemoryStore()
+	store := FileStore(t.TempDir())
 	group := make([]*Membership, n)
 	errs := make([]error, n)
 	var run sync.WaitGroup
@@ -166,7 +166,7 @@ func TestCloseWithoutLeaveIsADeath(t *testing.T) {
 
 func TestJoinSaysWhoIsMissing(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	store := NewMemoryStore()
+	store := FileStore(t.TempDir())
 	var run sync.WaitGroup
 	for p := range 2 {
 		run.Go(func() {

@@ -360,7 +360,7 @@ func TestConfigsThatCannotBe(t *testing.T) {
 		"rank 1 twice":           func(c *Config) { c.Ranks = []int{1, 1} },
 		"needs a port":           func(c *Config) { c.Port = nil },
 		"and not both":           func(c *Config) { c.Coordinator = "" },
-		"not both":               func(c *Config) { c.Store = NewMemoryStore() },
+		"not both":               func(c *Config) { c.Store = FileStore(t.TempDir()) },
 		"detection time of 1ms":  func(c *Config) { c.Detection = time.Millisecond },
 		"join timeout of -1s":    func(c *Config) { c.JoinTimeout = -time.Second },
 		"the group has 300 byte": func(c *Config) { c.Group = string(make([]byte, 300)) },
@@ -372,28 +372,25 @@ func TestConfigsThatCannotBe(t *testing.T) {
 	}
 }
 
-func TestStores(t *testing.T) {
-	for name, s := range map[string]Store{"memory": NewMemoryStore(), "files": FileStore(filepath.Join(t.TempDir(), "new"))} {
-		t.Run(name, func(t *testing.T) {
-			var run sync.WaitGroup
-			run.Go(func() {
-				v, err := s.Get(t.Context(), "a/b")
-				require.NoError(t, err)
-				require.Equal(t, "first", string(v))
-			})
-			require.NoError(t, s.Set(t.Context(), "c", []byte("other")))
-			require.NoError(t, s.Set(t.Context(), "a/b", []byte("first")))
-			run.Wait()
-			require.NoError(t, s.Set(t.Context(), "a/b", []byte("second")))
-			v, err := s.Get(t.Context(), "a/b")
-			require.NoError(t, err)
-			require.Equal(t, "second", string(v))
-			ctx, cancel := context.WithCancel(t.Context())
-			cancel()
-			_, err = s.Get(ctx, "nothing")
-			require.ErrorIs(t, err, context.Canceled)
-		})
-	}
+func TestFileStore(t *testing.T) {
+	s := FileStore(filepath.Join(t.TempDir(), "new"))
+	var run sync.WaitGroup
+	run.Go(func() {
+		v, err := s.Get(t.Context(), "a/b")
+		require.NoError(t, err)
+		require.Equal(t, "first", string(v))
+	})
+	require.NoError(t, s.Set(t.Context(), "c", []byte("other")))
+	require.NoError(t, s.Set(t.Context(), "a/b", []byte("first")))
+	run.Wait()
+	require.NoError(t, s.Set(t.Context(), "a/b", []byte("second")))
+	v, err := s.Get(t.Context(), "a/b")
+	require.NoError(t, err)
+	require.Equal(t, "second", string(v))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = s.Get(ctx, "nothing")
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 func TestStaleAddressInTheStore(t *testing.T) {
@@ -471,7 +468,7 @@ func TestGroupsWithSecrets(t *testing.T) {
 		{secret, nil, peerlink.ErrNoSecret},
 		{nil, secret, peerlink.ErrNoSecret},
 	} {
-		store := NewMemoryStore()
+		store := FileStore(t.TempDir())
 		var both sync.WaitGroup
 		errs := make([]error, 2)
 		for p := range 2 {

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 )
 
@@ -25,43 +24,6 @@ type Store interface {
 // of an earlier attempt is not used.
 func (c *Config) key() string {
 	return fmt.Sprintf("superstep/%s/%d/coordinator", c.Group, c.Attempt)
-}
-
-// NewMemoryStore returns a store for the groups of one process.
-func NewMemoryStore() Store {
-	return &memoryStore{values: make(map[string][]byte), changed: make(chan struct{})}
-}
-
-type memoryStore struct {
-	mu      sync.Mutex
-	values  map[string][]byte
-	changed chan struct{} // closed by the next Set
-}
-
-func (s *memoryStore) Set(_ context.Context, key string, value []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.values[key] = append([]byte(nil), value...)
-	close(s.changed)
-	s.changed = make(chan struct{})
-	return nil
-}
-
-func (s *memoryStore) Get(ctx context.Context, key string) ([]byte, error) {
-	for {
-		s.mu.Lock()
-		value, ok := s.values[key]
-		changed := s.changed
-		s.mu.Unlock()
-		if ok {
-			return append([]byte(nil), value...), nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-changed:
-		}
-	}
 }
 
 // FileStore returns a store of files in a directory that all processes see, which

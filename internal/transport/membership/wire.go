@@ -4,9 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"math"
+
+	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
 // The control connection carries frames: a head of twelve bytes, a kind of one byte, a
@@ -241,9 +242,6 @@ func decodeBody(k kind, body []byte) (message, error) {
 	return m, nil
 }
 
-// castagnoli is the polynomial of CRC-32C, which processors compute.
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // appendFrame appends the frame of m with the given number to buf. It fails if the frame is too
 // long.
 func appendFrame(buf []byte, number uint32, m message) ([]byte, error) {
@@ -258,8 +256,8 @@ func appendFrame(buf []byte, number uint32, m message) ([]byte, error) {
 	le, head := binary.LittleEndian, e.buf[start:]
 	le.PutUint32(head, uint32(n))
 	le.PutUint32(head[4:], number)
-	le.PutUint32(head[8:], crc32.Checksum(head[:8], castagnoli))
-	e.u32(crc32.Checksum(e.buf[start:], castagnoli))
+	le.PutUint32(head[8:], checksum.CRC32C(0, head[:8]))
+	e.u32(checksum.CRC32C(0, e.buf[start:]))
 	return e.buf, nil
 }
 
@@ -273,7 +271,7 @@ func readFrame(r io.Reader, number uint32, scratch *[]byte) (message, error) {
 	le := binary.LittleEndian
 	n, got := le.Uint32(head[:]), le.Uint32(head[4:])
 	switch {
-	case le.Uint32(head[8:]) != crc32.Checksum(head[:8], castagnoli):
+	case le.Uint32(head[8:]) != checksum.CRC32C(0, head[:8]):
 		return nil, fmt.Errorf("%w: the head of control message %d has a wrong checksum (or is of another build: run the same everywhere)", ErrDamaged, number)
 	case got != number:
 		return nil, fmt.Errorf("%w: control message %d came in the place of %d: messages were lost, repeated or reordered", ErrDamaged, got, number)
@@ -291,7 +289,7 @@ func readFrame(r io.Reader, number uint32, scratch *[]byte) (message, error) {
 		return nil, err
 	}
 	body, sum := body[:n], le.Uint32(body[n:])
-	if crc32.Update(crc32.Checksum(head[:], castagnoli), castagnoli, body) != sum {
+	if checksum.CRC32C(checksum.CRC32C(0, head[:]), body) != sum {
 		return nil, fmt.Errorf("%w: control message %d of %d bytes has a wrong checksum", ErrDamaged, number, n)
 	}
 	return decodeBody(kind(body[0]), body[1:])

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"math"
 	"os"
@@ -15,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
 // samples are messages of all kinds, by the names that they have in the corpus.
@@ -159,9 +160,9 @@ func resum(b []byte) {
 		return
 	}
 	le := binary.LittleEndian
-	le.PutUint32(b[8:], crc32.Checksum(b[:8], castagnoli))
+	le.PutUint32(b[8:], checksum.CRC32C(0, b[:8]))
 	if n := frameHead + uint64(le.Uint32(b)); uint64(len(b)) >= n+frameTail {
-		le.PutUint32(b[n:], crc32.Checksum(b[:n], castagnoli))
+		le.PutUint32(b[n:], checksum.CRC32C(0, b[:n]))
 	}
 }
 

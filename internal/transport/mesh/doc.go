@@ -48,7 +48,7 @@
 //
 // # By plan
 //
-// A [FaultPlan] says in a line of text which messages go wrong and how; [NewFaulty] carries it
+// A [FaultPlan] says which messages go wrong and how; [NewFaulty] carries it
 // out above a mesh and [FaultPlan.OnWire] below, reproducibly.
 //
 // # Ends

@@ -8,9 +8,9 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// FaultPlan says which messages of a group go wrong, and how. It prints as text that
-// ParseFaultPlan reads. The fault of a message does not depend on timing, only on the plan, the
-// connection, and the number of the message on the connection.
+// FaultPlan says which messages of a group go wrong, and how. The fault of a message does not
+// depend on timing, only on the plan, the connection, and the number of the message on the
+// connection.
 //
 // A plan is carried out in one of two places. [NewFaulty] does it above a mesh, where messages
 // are handed over, to test the checks of executors over any mesh. [FaultPlan.OnWire] does it

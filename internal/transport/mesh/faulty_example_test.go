@@ -9,11 +9,7 @@ import (
 
 // The second message from rank 0 to rank 1 is lost.
 func ExampleNewFaulty() {
-	plan, err := mesh.ParseFaultPlan("drop 0->1 #2")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	plan := mesh.FaultPlan{Rules: []mesh.FaultRule{{Kind: mesh.Drop, From: 0, To: 1, Channel: mesh.Any, Message: 2}}}
 	group := mesh.NewLocal(2)
 	var ends [2]mesh.Conn
 	for rank := range ends {

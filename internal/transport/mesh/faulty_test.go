@@ -5,100 +5,47 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// somePlan draws any valid plan.
-func somePlan(t *rapid.T) FaultPlan {
-	p := FaultPlan{Seed: rapid.Uint64().Draw(t, "seed")}
-	for range rapid.IntRange(0, 4).Draw(t, "rules") {
-		r := FaultRule{
-			Kind:    FaultKind(rapid.IntRange(int(Drop), int(Cut)).Draw(t, "kind")),
-			From:    rapid.IntRange(Any, 5).Draw(t, "from"),
-			To:      rapid.IntRange(Any, 5).Draw(t, "to"),
-			Channel: rapid.IntRange(Any, MaxChannels-1).Draw(t, "channel"),
-		}
-		if r.From == r.To && r.From != Any {
-			r.To++
-		}
-		if r.Kind == Truncate || r.Kind == Corrupt {
-			r.Header = rapid.Bool().Draw(t, "header")
-		}
-		switch rapid.IntRange(0, 2).Draw(t, "when") {
-		case 0:
-			r.Message = rapid.Uint64Range(1, maxFaultMessage).Draw(t, "message")
-		case 1:
-			r.Every = rapid.Uint64Range(1, maxFaultMessage).Draw(t, "every")
-		default:
-			r.Of = rapid.Uint32Min(1).Draw(t, "of")
-			r.Out = rapid.Uint32Range(1, r.Of).Draw(t, "out")
-		}
-		if r.Kind == Delay {
-			r.Delay = time.Duration(rapid.Int64Range(1, int64(maxFaultDelay)).Draw(t, "delay"))
-		}
-		p.Rules = append(p.Rules, r)
-	}
-	return p
+// nth is the rule that hits the n-th message from one rank to another on every channel.
+func nth(kind FaultKind, from, to int, n uint64) FaultRule {
+	return FaultRule{Kind: kind, From: from, To: to, Channel: Any, Message: n}
 }
 
-func TestFaultPlansPrintAndParse(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p := somePlan(t)
-		require.NoError(t, p.Check())
-		for _, text := range []string{p.String(), strings.ReplaceAll(p.String(), "; ", "\n\t") + " ;\r\n"} {
-			back, err := ParseFaultPlan(text)
-			require.NoError(t, err)
-			require.Equal(t, p, back)
-		}
-	})
-	p, err := ParseFaultPlan("drop 0->2 #17; delay 1->* 1/8 20ms\ncut 3->0 channel 2 #100\ncorrupt header *->* channel * every 5")
-	require.NoError(t, err)
-	require.Equal(t, FaultPlan{Rules: []FaultRule{
-		{Kind: Drop, From: 0, To: 2, Channel: Any, Message: 17},
+// The text of a rule seeds its draws, and so decides which messages are hit.
+func TestFaultPlansPrint(t *testing.T) {
+	require.Equal(t, "seed 7; drop 0->2 #17; delay 1->* 1/8 20ms; cut 3->0 channel 2 #100; corrupt header *->* every 5", FaultPlan{7, []FaultRule{
+		nth(Drop, 0, 2, 17),
 		{Kind: Delay, From: 1, To: Any, Channel: Any, Out: 1, Of: 8, Delay: 20 * time.Millisecond},
 		{Kind: Cut, From: 3, To: 0, Channel: 2, Message: 100},
 		{Kind: Corrupt, Header: true, From: Any, To: Any, Channel: Any, Every: 5},
-	}}, p)
+	}}.String())
 }
 
 func TestFaultPlansThatCannotBe(t *testing.T) {
-	for text, says := range map[string]string{
-		"seed":                         "line 1, column 5: a seed is a number of 64 bits, not the end of the rule",
-		"seed -1":                      "column 6: a seed",
-		"seed 1; seed 2":               "column 9: a second seed",
-		"seed 1 2":                     `column 8: "2" where the rule should end`,
-		"drop 0->1 #1;\n  lose 0->1":   `line 2, column 3: "lose" is no fault: there are drop, delay, truncate, duplicate, corrupt, cut`,
-		"drop":                         "column 5: a route is written like 0->2, 0->* or *->*, not the end of the rule",
-		"drop 0-1 #1":                  "column 6: a route",
-		"drop 0->-1 #1":                "column 6: a route",
-		"drop 1->1 #1":                 "column 1: rank 1 has no connection to itself",
-		"drop 0->9999999 #1":           "ranks go from 0 to",
-		"drop header 0->1 #1":          "drop concerns whole messages, not headers",
-		"drop 0->1":                    "column 10: which messages is written like #17, every 5 or 1/8, not the end of the rule",
-		"drop 0->1 17":                 `not "17"`,
-		"drop 0->1 #0":                 "numbers begin at 1",
-		"drop 0->1 #x":                 "whole numbers are expected",
-		"drop 0->1 every":              "column 16: which messages",
-		"drop 0->1 #99999999999999999": "numbers go from 1 to",
-		"drop 0->1 1/5000000000":       "5000000000 is too large",
-		"drop 0->1 3/2":                "a probability of 3/2: it must be above 0 and at most 1",
-		"drop 0->1 1/2 20ms":           `"20ms" where the rule should end`,
-		"drop 0->1 channel x #1":       "column 19: a channel is a number or *",
-		"drop 0->1 channel 1024 #1":    "channel 1024: channels go from 0 to 1023",
-		"delay 0->1 1/2":               "column 15: a delay ends with how long, like 20ms, not the end of the rule",
-		"delay 0->1 1/2 -3s":           "a delay of -3s: it must be above 0",
-		"delay 0->1 1/2 3h":            "at most 1h0m0s",
+	for _, c := range []struct {
+		says string
+		rule FaultRule
+	}{
+		{"rank 1 has no connection to itself", nth(Drop, 1, 1, 1)},
+		{"ranks go from 0 to", nth(Drop, 0, 9999999, 1)},
+		{"drop concerns whole messages, not headers", FaultRule{Kind: Drop, Header: true, To: 1, Message: 1}},
+		{"numbers go from 1 to", nth(Drop, 0, 1, 99999999999999999)},
+		{"a probability of 3/2: it must be above 0 and at most 1", FaultRule{Kind: Drop, To: 1, Out: 3, Of: 2}},
+		{"drop takes no duration", FaultRule{Kind: Drop, To: 1, Message: 1, Delay: 1}},
+		{"channel 1024: channels go from 0 to 1023", FaultRule{Kind: Drop, To: 1, Channel: 1024, Message: 1}},
+		{"a delay of -3s: it must be above 0", FaultRule{Kind: Delay, To: 1, Message: 1, Delay: -3 * time.Second}},
+		{"at most 1h0m0s", FaultRule{Kind: Delay, To: 1, Message: 1, Delay: 3 * time.Hour}},
 	} {
-		_, err := ParseFaultPlan(text)
-		require.ErrorContains(t, err, says, text)
+		p := FaultPlan{Rules: []FaultRule{c.rule}}
+		require.ErrorContains(t, p.Check(), c.says)
 	}
 	for _, r := range []FaultRule{
 		{}, {Kind: 77, Message: 1, To: 1}, {Kind: Drop, To: 1}, {Kind: Drop, To: 1, Message: 1, Every: 1},
@@ -112,26 +59,8 @@ func TestFaultPlansThatCannotBe(t *testing.T) {
 	}
 }
 
-func FuzzParseFaultPlan(f *testing.F) {
-	f.Add("seed 7; drop 0->2 #17; delay 1->* 1/8 20ms; cut 3->0 #100")
-	f.Add("corrupt header *->* channel 3 every 5\ntruncate 1->0 1/1;;duplicate *->1 #1 ")
-	f.Fuzz(func(t *testing.T, text string) {
-		p, err := ParseFaultPlan(text)
-		if err != nil {
-			require.ErrorContains(t, err, "fault plan, line ")
-			return
-		}
-		require.NoError(t, p.Check())
-		back, err := ParseFaultPlan(p.String())
-		require.NoError(t, err)
-		require.Equal(t, p, back)
-	})
-}
-
 // hit lists which of the first n messages of a direction a plan concerns.
-func hit(t *testing.T, text string, from, to, channel, n int) (numbers []int) {
-	p, err := ParseFaultPlan(text)
-	require.NoError(t, err)
+func hit(p FaultPlan, from, to, channel, n int) (numbers []int) {
 	f := p.of(from, to, channel)
 	for i := range n {
 		if got := f.next(); got.kind != 0 || got.delay != 0 {
@@ -142,20 +71,25 @@ func hit(t *testing.T, text string, from, to, channel, n int) (numbers []int) {
 }
 
 func TestFaultsAreDrawnByNumber(t *testing.T) {
-	require.Equal(t, []int{3}, hit(t, "drop 0->1 #3", 0, 1, 7, 20))
-	require.Equal(t, []int{5, 10, 15, 20}, hit(t, "drop *->1 every 5", 0, 1, 0, 20))
-	require.Empty(t, hit(t, "drop 0->1 1/1; drop 1->0 channel 1 1/1", 1, 0, 0, 20))
-	require.Len(t, hit(t, "drop *->* 1/1", 1, 0, 0, 20), 20)
+	some := func(seed uint64, rules ...FaultRule) FaultPlan { return FaultPlan{seed, rules} }
+	drop := FaultRule{Kind: Drop, From: Any, To: Any, Channel: Any, Out: 1, Of: 8}
+	always := drop
+	always.Of = 1
+	require.Equal(t, []int{3}, hit(some(0, nth(Drop, 0, 1, 3)), 0, 1, 7, 20))
+	require.Equal(t, []int{5, 10, 15, 20}, hit(some(0, FaultRule{Kind: Drop, From: Any, To: 1, Channel: Any, Every: 5}), 0, 1, 0, 20))
+	require.Empty(t, hit(some(0, FaultRule{Kind: Drop, From: 0, To: 1, Channel: Any, Out: 1, Of: 1}, FaultRule{Kind: Drop, From: 1, To: 0, Channel: 1, Out: 1, Of: 1}), 1, 0, 0, 20))
+	require.Len(t, hit(some(0, always), 1, 0, 0, 20), 20)
 
 	const n = 80_000
 	seen := map[string]bool{}
-	for _, seed := range []string{"1", "2"} {
+	for _, seed := range []uint64{1, 2} {
 		for _, where := range [][3]int{{0, 1, 0}, {1, 0, 0}, {0, 1, 1}, {0, 2, 0}} {
-			text := "seed " + seed + "; drop *->* 1/8"
-			got := hit(t, text, where[0], where[1], where[2], n)
+			got := hit(some(seed, drop), where[0], where[1], where[2], n)
 			require.InDelta(t, n/8, len(got), 500, "five standard deviations are 468")
-			require.Equal(t, got, hit(t, text, where[0], where[1], where[2], n))
-			other := hit(t, text+"; drop 5->6 #1; delay *->* #1 1s", where[0], where[1], where[2], n)
+			require.Equal(t, got, hit(some(seed, drop), where[0], where[1], where[2], n))
+			late := nth(Delay, Any, Any, 1)
+			late.Delay = time.Second
+			other := hit(some(seed, drop, nth(Drop, 5, 6, 1), late), where[0], where[1], where[2], n)
 			require.Equal(t, got, slices.DeleteFunc(other, func(k int) bool { return k == 1 && got[0] != 1 }),
 				"other rules change nothing")
 			seen[fmt.Sprint(got)] = true
@@ -164,13 +98,11 @@ func TestFaultsAreDrawnByNumber(t *testing.T) {
 	require.Len(t, seen, 8, "all connections and seeds differ")
 }
 
-// faultyPair connects ranks 0 and 1 in memory, with the plan carried out.
-func faultyPair(t testing.TB, plan string) (nodes [2]Node, ends [2]Conn) {
-	p, err := ParseFaultPlan(plan)
-	require.NoError(t, err)
+// faultyPair connects ranks 0 and 1 in memory, with the rules carried out.
+func faultyPair(t testing.TB, seed uint64, rules ...FaultRule) (nodes [2]Node, ends [2]Conn) {
 	local := NewLocal(2)
 	for r := range nodes {
-		nodes[r] = NewFaulty(local.Node(r), p)
+		nodes[r] = NewFaulty(local.Node(r), FaultPlan{seed, rules})
 		conns, err := nodes[r].Open(t.Context(), []Route{{Peer: 1 - r}})
 		require.NoError(t, err)
 		again, err := nodes[r].Open(t.Context(), []Route{{Peer: 1 - r}})
@@ -226,23 +158,25 @@ func flipped(a, b []byte) (n int) {
 func TestFaultyConnections(t *testing.T) {
 	want := func(k int) came { h, b := numbered(k); return came{h, b} }
 	for _, c := range []struct {
-		plan  string
+		rules []FaultRule
 		comes []int
 	}{
-		{"drop 1->0 1/1", []int{1, 2, 3, 4}},
-		{"drop 0->1 channel 1 1/1", []int{1, 2, 3, 4}},
-		{"drop 0->1 #2", []int{1, 3, 4}},
-		{"duplicate 0->1 #2; drop 0->1 every 4", []int{1, 2, 2, 3}},
-		{"duplicate 0->1 #2; drop 0->1 #2", []int{1, 2, 2, 3, 4}}, // the first counts
+		{[]FaultRule{{Kind: Drop, From: 1, To: 0, Channel: Any, Out: 1, Of: 1}}, []int{1, 2, 3, 4}},
+		{[]FaultRule{{Kind: Drop, From: 0, To: 1, Channel: 1, Out: 1, Of: 1}}, []int{1, 2, 3, 4}},
+		{[]FaultRule{nth(Drop, 0, 1, 2)}, []int{1, 3, 4}},
+		{[]FaultRule{nth(Duplicate, 0, 1, 2), {Kind: Drop, From: 0, To: 1, Channel: Any, Every: 4}}, []int{1, 2, 2, 3}},
+		{[]FaultRule{nth(Duplicate, 0, 1, 2), nth(Drop, 0, 1, 2)}, []int{1, 2, 2, 3, 4}}, // the first counts
 	} {
-		_, ends := faultyPair(t, c.plan)
+		_, ends := faultyPair(t, 0, c.rules...)
 		for i, m := range exchange(t, ends, 4, len(c.comes)) {
-			require.Equal(t, want(c.comes[i]), m, c.plan)
+			require.Equal(t, want(c.comes[i]), m, c.rules)
 		}
 	}
 	cuts, bits := map[uint32]bool{}, map[string]bool{}
-	for seed := range 50 {
-		_, ends := faultyPair(t, fmt.Sprintf("seed %d; truncate 0->1 #2; corrupt 0->1 #3; corrupt header 0->1 #4", seed))
+	header := nth(Corrupt, 0, 1, 4)
+	header.Header = true
+	for seed := range uint64(50) {
+		_, ends := faultyPair(t, seed, nth(Truncate, 0, 1, 2), nth(Corrupt, 0, 1, 3), header)
 		m := exchange(t, ends, 4, 4)
 		require.Equal(t, want(1), m[0])
 
@@ -263,7 +197,9 @@ func TestFaultyConnections(t *testing.T) {
 }
 
 func TestFaultsLeaveCallersMemoryAlone(t *testing.T) {
-	_, ends := faultyPair(t, "corrupt 0->1 #1; corrupt header 0->1 #2; truncate 0->1 #3")
+	header := nth(Corrupt, 0, 1, 2)
+	header.Header = true
+	_, ends := faultyPair(t, 0, nth(Corrupt, 0, 1, 1), header, nth(Truncate, 0, 1, 3))
 	for k := 1; k <= 3; k++ {
 		h, b := numbered(k)
 		require.NoError(t, ends[0].Send(&h, b))
@@ -274,7 +210,7 @@ func TestFaultsLeaveCallersMemoryAlone(t *testing.T) {
 }
 
 func TestCutEndsTheGroup(t *testing.T) {
-	nodes, ends := faultyPair(t, "cut 0->1 #2")
+	nodes, ends := faultyPair(t, 0, nth(Cut, 0, 1, 2))
 	nodes[0].Begin(5, &Operation{Hash: 1, Text: "Barrier"})
 	exchange(t, ends, 1, 1)
 	h, b := numbered(2)
@@ -292,7 +228,11 @@ func TestCutEndsTheGroup(t *testing.T) {
 
 func TestDelayKeepsOrderAndEndsWithTheGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		nodes, ends := faultyPair(t, "delay 0->1 #2 1s; delay *->1 #2 500ms; delay 0->1 #3 1h; cut 0->1 #3")
+		nodes, ends := faultyPair(t, 0,
+			FaultRule{Kind: Delay, From: 0, To: 1, Channel: Any, Message: 2, Delay: time.Second},
+			FaultRule{Kind: Delay, From: Any, To: 1, Channel: Any, Message: 2, Delay: 500 * time.Millisecond},
+			FaultRule{Kind: Delay, From: 0, To: 1, Channel: Any, Message: 3, Delay: time.Hour},
+			nth(Cut, 0, 1, 3))
 		began := time.Now()
 		m := exchange(t, ends, 2, 2)
 		require.Equal(t, 1500*time.Millisecond, time.Since(began))
@@ -308,7 +248,7 @@ func TestDelayKeepsOrderAndEndsWithTheGroup(t *testing.T) {
 }
 
 func TestMisuseIsNoMessage(t *testing.T) {
-	_, ends := faultyPair(t, "drop 0->1 #1")
+	_, ends := faultyPair(t, 0, nth(Drop, 0, 1, 1))
 	require.ErrorContains(t, ends[0].Send(&Header{Length: 3}, nil), "announces 3 bytes")
 	h, b := numbered(1)
 	require.NoError(t, ends[0].Send(&h, b))

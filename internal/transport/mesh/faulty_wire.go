@@ -3,10 +3,11 @@ package mesh
 import (
 	"context"
 	"encoding/binary"
-	"hash/crc32"
 	"net"
 	"syscall"
 	"time"
+
+	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
 // OnWire makes the future TCP connections of a mesh carry out the plan on all bytes that this
@@ -120,6 +121,6 @@ func (w *faultyWire) cut(beginning []byte) error {
 func shortened(header []byte, n int) []byte {
 	b := append([]byte(nil), header...)
 	binary.LittleEndian.PutUint32(b[lengthAt:], uint32(n))
-	binary.LittleEndian.PutUint32(b[headerSumFrom:], crc32.Update(0, castagnoli, b[:headerSumFrom]))
+	binary.LittleEndian.PutUint32(b[headerSumFrom:], checksum.CRC32C(0, b[:headerSumFrom]))
 	return b
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,10 +15,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// wirePair connects two ranks over TCP, with the plan carried out on the wire.
-func wirePair(t testing.TB, plan string, checksum bool) (nodes []Node, ends [2]Conn) {
-	p, err := ParseFaultPlan(plan)
-	require.NoError(t, err)
+// wirePair connects two ranks over TCP, with the rules carried out on the wire.
+func wirePair(t testing.TB, checksum bool, seed uint64, rules ...FaultRule) (nodes []Node, ends [2]Conn) {
+	p := FaultPlan{seed, rules}
 	_, nodes = cluster(t, oneEach(2), func(cfg *TCPConfig) {
 		cfg.NoChecksum = !checksum
 		require.NoError(t, p.OnWire(cfg))
@@ -66,23 +66,23 @@ func TestFaultsOnTheWire(t *testing.T) {
 		return m
 	}
 	for _, c := range []struct {
-		rule     string
+		rule     FaultRule
 		checksum bool
 		comes    []came // messages received before the error, if there is one
 		says     string // part of that error
 	}{
-		{"delay 0->1 1/2 1ms", false, all(1, 2, 3, 4, 5), ""},
-		{"corrupt 1->0 1/1", true, all(1, 2, 3, 4, 5), ""},
-		{"drop 0->1 #3", false, all(1, 2), "sent message 2 of channel 0, which was damaged in transit: number 3 came in its place"},
-		{"duplicate 0->1 #3", false, all(1, 2, 3), "sent message 3 of channel 0, which was damaged in transit: number 2 came in its place"},
-		{"corrupt header 0->1 #3", false, all(1, 2), "sent message 2 of channel 0, which was damaged in transit: its header has the checksum"},
-		{"corrupt 0->1 #3", true, all(1, 2), "bytes), which was damaged in transit: its payload has the checksum"},
-		{"truncate 0->1 #3", true, all(1, 2), "bytes), which was damaged in transit: its payload has the checksum"},
-		{"cut 0->1 #3", false, all(1, 2), "its connection"},
+		{FaultRule{Kind: Delay, From: 0, To: 1, Channel: Any, Out: 1, Of: 2, Delay: time.Millisecond}, false, all(1, 2, 3, 4, 5), ""},
+		{FaultRule{Kind: Corrupt, From: 1, To: 0, Channel: Any, Out: 1, Of: 1}, true, all(1, 2, 3, 4, 5), ""},
+		{nth(Drop, 0, 1, 3), false, all(1, 2), "sent message 2 of channel 0, which was damaged in transit: number 3 came in its place"},
+		{nth(Duplicate, 0, 1, 3), false, all(1, 2, 3), "sent message 3 of channel 0, which was damaged in transit: number 2 came in its place"},
+		{FaultRule{Kind: Corrupt, Header: true, From: 0, To: 1, Channel: Any, Message: 3}, false, all(1, 2), "sent message 2 of channel 0, which was damaged in transit: its header has the checksum"},
+		{nth(Corrupt, 0, 1, 3), true, all(1, 2), "bytes), which was damaged in transit: its payload has the checksum"},
+		{nth(Truncate, 0, 1, 3), true, all(1, 2), "bytes), which was damaged in transit: its payload has the checksum"},
+		{nth(Cut, 0, 1, 3), false, all(1, 2), "its connection"},
 	} {
 		for seed := range uint64(8) {
-			text := fmt.Sprintf("seed %d; %s", seed, c.rule)
-			_, ends := wirePair(t, text, c.checksum)
+			text := FaultPlan{seed, []FaultRule{c.rule}}.String()
+			_, ends := wirePair(t, c.checksum, seed, c.rule)
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
@@ -94,7 +94,7 @@ func TestFaultsOnTheWire(t *testing.T) {
 			}
 			got, err := receive(ends[1], n)
 			<-done
-			if c.rule[:3] == "cut" { // the sender may notice it first
+			if c.rule.Kind == Cut { // the sender may notice it first
 				require.LessOrEqual(t, len(got), len(c.comes), text)
 				require.Equal(t, append([]came(nil), c.comes[:len(got)]...), got, text)
 			} else {
@@ -117,7 +117,7 @@ func TestFaultsOnTheWire(t *testing.T) {
 func TestLongPayloadsAreChecked(t *testing.T) {
 	const n = 300_000
 	for seed := range uint64(4) {
-		_, ends := wirePair(t, fmt.Sprintf("seed %d; corrupt 0->1 #2", seed), true)
+		_, ends := wirePair(t, true, seed, nth(Corrupt, 0, 1, 2))
 		sent := make(chan error, 1)
 		go func() {
 			payload := make([]byte, n)
@@ -259,12 +259,12 @@ func TestManyMessagesAreMissed(t *testing.T) {
 // and a loss there is noticed.
 func TestNumbersWrapRound(t *testing.T) {
 	for _, first := range []uint64{1<<16 - 2, 1<<32 - 2, 1<<48 - 2} {
-		for _, plan := range []string{"", "drop 0->1 #2", "drop 0->1 #3", "duplicate 0->1 #2"} {
-			_, ends := wirePair(t, plan, true)
+		for _, rules := range [][]FaultRule{nil, {nth(Drop, 0, 1, 2)}, {nth(Drop, 0, 1, 3)}, {nth(Duplicate, 0, 1, 2)}} {
+			_, ends := wirePair(t, true, 0, rules...)
 			ends[0].(*tcpConn).sent, ends[1].(*tcpConn).number = uint32(first), first
 			post(ends[0], 1, 6)
 			got, err := receive(ends[1], 5)
-			if plan == "" {
+			if rules == nil {
 				require.NoError(t, err)
 				for k, m := range got {
 					h, b := numbered(k + 1)
@@ -281,7 +281,7 @@ func TestNumbersWrapRound(t *testing.T) {
 // A header that announces too few bytes is valid. The executor compares the length, and the
 // bytes that follow are no message.
 func TestShortHeaderOnTheWire(t *testing.T) {
-	_, ends := wirePair(t, "truncate header 0->1 #3", false)
+	_, ends := wirePair(t, false, 0, FaultRule{Kind: Truncate, Header: true, From: 0, To: 1, Channel: Any, Message: 3})
 	post(ends[0], 1, 5)
 	got, err := receive(ends[1], 5)
 	require.ErrorIs(t, err, membership.ErrDamaged)
@@ -293,14 +293,14 @@ func TestShortHeaderOnTheWire(t *testing.T) {
 
 // Without checksums, the damage described at OnWire goes unnoticed.
 func TestWithoutChecksumsPayloadsMayBeWrong(t *testing.T) {
-	_, ends := wirePair(t, "corrupt 0->1 #3", false)
+	_, ends := wirePair(t, false, 0, nth(Corrupt, 0, 1, 3))
 	post(ends[0], 1, 5)
 	got, err := receive(ends[1], 5)
 	require.NoError(t, err)
 	_, b := numbered(3)
 	require.Equal(t, 1, flipped(b, got[2].data))
 
-	_, ends = wirePair(t, "truncate 0->1 #3", false)
+	_, ends = wirePair(t, false, 0, nth(Truncate, 0, 1, 3))
 	post(ends[0], 1, 5)
 	got, err = receive(ends[1], 5)
 	require.ErrorIs(t, err, membership.ErrDamaged)
@@ -311,8 +311,7 @@ func TestWithoutChecksumsPayloadsMayBeWrong(t *testing.T) {
 // Under TLS a plan changes the plain text, not the encrypted bytes.
 func TestFaultsUnderTLS(t *testing.T) {
 	config := certificates(t)
-	p, err := ParseFaultPlan("corrupt header 0->1 #3")
-	require.NoError(t, err)
+	p := FaultPlan{Rules: []FaultRule{{Kind: Corrupt, Header: true, From: 0, To: 1, Channel: Any, Message: 3}}}
 	_, nodes := clusterAt(t, oneEach(2), func(c *peerlink.Config) { c.TLS = config }, func(cfg *TCPConfig) {
 		require.NoError(t, p.OnWire(cfg))
 	})

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"hash/crc32"
 	"io"
 	"net"
 	"testing"
@@ -121,7 +120,7 @@ func TestHostileMessages(t *testing.T) {
 		f.encode(&b, &h, 0, seal{sum: checksum.Of([]byte("good")).Bits()})
 		if change != nil {
 			change(b[:])
-			binary.LittleEndian.PutUint32(b[headerSumFrom:], crc32.Checksum(b[:headerSumFrom], castagnoli))
+			binary.LittleEndian.PutUint32(b[headerSumFrom:], checksum.CRC32C(0, b[:headerSumFrom]))
 		}
 		return append(b[:], payload...)
 	}

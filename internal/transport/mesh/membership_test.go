@@ -13,7 +13,7 @@ import (
 
 // joined starts a mesh per process over real memberships.
 func joined(t *testing.T, hosting [][]int, size int) ([]*TCP, []*membership.Membership) {
-	store := membership.NewMemoryStore()
+	store := membership.FileStore(t.TempDir())
 	meshes, homes := make([]*TCP, len(hosting)), make([]*membership.Membership, len(hosting))
 	var g errgroup.Group
 	for i, ranks := range hosting {

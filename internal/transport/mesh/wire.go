@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/superstep-ml/superstep/internal/transport/checksum"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
@@ -60,9 +60,6 @@ type seal struct {
 	trails bool
 }
 
-// castagnoli is the polynomial of CRC-32C, which processors compute.
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // fence has the values that all messages of a group share; messages with other values are
 // refused.
 type fence struct {
@@ -101,7 +98,7 @@ func (f *fence) encode(b *[headerBytes]byte, h *Header, number uint32, s seal) {
 	le.PutUint32(b[48:], h.Segment)
 	le.PutUint32(b[lengthAt:], h.Length)
 	le.PutUint32(b[56:], s.sum)
-	le.PutUint32(b[headerSumFrom:], crc32.Update(0, castagnoli, b[:headerSumFrom]))
+	le.PutUint32(b[headerSumFrom:], checksum.CRC32C(0, b[:headerSumFrom]))
 }
 
 // decode reads a header that may hold anything; the message with the given number is expected.
@@ -110,7 +107,7 @@ func (f *fence) encode(b *[headerBytes]byte, h *Header, number uint32, s seal) {
 // header is undamaged.
 func (f *fence) decode(b *[headerBytes]byte, h *Header, number uint32) (s seal, err error) {
 	le := binary.LittleEndian
-	if got, want := crc32.Update(0, castagnoli, b[:headerSumFrom]), le.Uint32(b[headerSumFrom:]); got != want {
+	if got, want := checksum.CRC32C(0, b[:headerSumFrom]), le.Uint32(b[headerSumFrom:]); got != want {
 		return seal{}, fmt.Errorf("%w: its header has the checksum %#08x and says %#08x", membership.ErrDamaged, got, want)
 	}
 	if m := le.Uint16(b[0:]); m != headerMagic {

@@ -3,15 +3,11 @@ package remote
 import (
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"math"
 
 	"github.com/superstep-ml/superstep/internal/transport"
+	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
-
-// castagnoli is the polynomial of CRC-32C, the checksum of heads, which processors
-// compute.
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // After the handshake, a connection carries frames, with numbers in little endian:
 //
@@ -105,7 +101,7 @@ type frameHead struct {
 func stamp(frame []byte, number uint32) {
 	le := binary.LittleEndian
 	le.PutUint32(frame[8:], number)
-	le.PutUint32(frame[12:], crc32.Checksum(frame[:12], castagnoli))
+	le.PutUint32(frame[12:], checksum.CRC32C(0, frame[:12]))
 }
 
 // parseHead reads the head of a frame that may hold anything; the frame with the given number
@@ -114,7 +110,7 @@ func parseHead(b []byte, number uint32, maxMessage int64) (frameHead, error) {
 	le := binary.LittleEndian
 	length, k := int64(le.Uint32(b)), kind(b[4])
 	edge := int(le.Uint32(b[4:])>>8) - 1
-	if got, want := crc32.Checksum(b[:12], castagnoli), le.Uint32(b[12:]); got != want {
+	if got, want := checksum.CRC32C(0, b[:12]), le.Uint32(b[12:]); got != want {
 		return frameHead{}, damage("the head of frame %d, so that it is not known for what it was, has the checksum %#08x, and says %#08x", number, got, want)
 	}
 	if got := le.Uint32(b[8:]); got != number {
