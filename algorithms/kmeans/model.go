@@ -181,17 +181,3 @@ func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return model.Datase
 func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }
-
-// Kinds lists how models of this package are read by those who do not know the kind.
-func Kinds() []model.Kind {
-	return []model.Kind{{
-		Name: modelKind, About: "clusters of rows around K centres",
-		Decode: func(file []byte) (model.Model, error) {
-			m, err := Decode(file)
-			if err != nil {
-				return nil, err
-			}
-			return m, nil
-		},
-	}}
-}

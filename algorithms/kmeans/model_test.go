@@ -168,13 +168,11 @@ func TestCommonModel(t *testing.T) {
 	m := iris(t)
 	o := train(t, m, kmeans.Params{K: 3})
 	require.Equal(t, "vector[4]", o.model.VectorType)
-	kinds := kmeans.Kinds()
-	require.Len(t, kinds, 1)
-	common, err := kinds[0].Decode(o.text)
+	common, err := kmeans.Decode(o.text)
 	require.NoError(t, err)
 	require.Equal(t, "kmeans", common.Kind())
 	require.Equal(t, []model.Input{{Column: "features", Type: "vector[4]"}}, common.Inputs())
-	_, err = kinds[0].Decode(o.text[1:])
+	_, err = kmeans.Decode(o.text[1:])
 	require.Error(t, err)
 
 	p := kmeans.Params{VectorCol: "features", K: 3}

@@ -168,50 +168,6 @@ func TestRowsLeftOut(t *testing.T) {
 	require.Equal(t, "made\n3\t3\t\n6\t6\t\n9\t9\t\n", trial.Print(t, trial.Run(t, build)))
 }
 
-func TestFeaturesOfRows(t *testing.T) {
-	inputs := func(names ...string) (made []model.Input) {
-		for _, n := range names {
-			made = append(made, model.Input{Column: n})
-		}
-		return made
-	}
-	l := model.NewLayout("a", "b", "v", "s")
-	one, err := model.BindFeatures(l, inputs("v"))
-	require.NoError(t, err)
-	sparse, err := model.BindFeatures(l, inputs("s"))
-	require.NoError(t, err)
-	several, err := model.BindFeatures(l, inputs("b", "v", "a"))
-	require.NoError(t, err)
-	_, err = model.BindFeatures(l, inputs("vv"))
-	require.ErrorContains(t, err, `did you mean "v"`)
-	row := l.NewRow()
-	row[0].SetInt(3)
-	row[1].SetBool(true)
-	row[2].SetDense([]float64{7, 8})
-	row[3].SetSparse(9, []int32{4}, []float64{2})
-	f, ok, err := one.Read(row)
-	require.NoError(t, err)
-	require.True(t, ok)
-	require.Equal(t, model.FeatureRow{Dense: []float64{7, 8}}, f)
-	f, _, err = sparse.Read(row)
-	require.NoError(t, err)
-	require.Equal(t, model.FeatureRow{Sparse: true, Indices: []int32{4}, Values: []float64{2}}, f)
-	row[3].SetSparse(9, []int32{4, 4}, []float64{2, 1})
-	_, _, err = sparse.Read(row)
-	require.ErrorContains(t, err, `column "s": it has component 4 twice`)
-	f, _, err = several.Read(row)
-	require.NoError(t, err)
-	require.Equal(t, []float64{1, 7, 8, 3}, f.Dense)
-	require.Zero(t, testing.AllocsPerRun(10, func() { _, _, _ = several.Read(row) }))
-	row[0].SetText("x")
-	_, _, err = several.Read(row)
-	require.ErrorContains(t, err, `column "a" is text`)
-	row[0].SetNull()
-	_, ok, err = several.Read(row)
-	require.NoError(t, err)
-	require.False(t, ok)
-}
-
 func TestCategories(t *testing.T) {
 	var c model.Cell
 	for want, set := range map[string]func(){
