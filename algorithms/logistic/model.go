@@ -121,15 +121,7 @@ func (m *Model) probabilities(dst []float64) {
 		dst[0], dst[1] = kernel.Sigmoid(-dst[0]), kernel.Sigmoid(dst[0])
 		return
 	}
-	top := dst[largest(dst)]
-	var sum float64
-	for a, v := range dst {
-		dst[a] = kernel.Exp(v - top)
-		sum += dst[a]
-	}
-	for a := range dst {
-		dst[a] /= sum
-	}
+	kernel.SoftmaxTo(dst, dst)
 }
 
 // finish makes the model.

@@ -253,7 +253,8 @@ func (e *evaluator) lossOf(i int, label, weight float64) float64 {
 		return kernel.Softplus(z[0])
 	}
 	own := z[int(label)]
-	loss := softmax(z) - own
+	top, sum := kernel.SoftmaxTo(z, z)
+	loss := top + kernel.Log(sum) - own
 	for c, p := range z {
 		if c == int(label) {
 			p--

@@ -195,8 +195,7 @@ func (m *Model) write(outputs, dst []float64) {
 		dst[0], dst[1] = kernel.Sigmoid(-outputs[0]), kernel.Sigmoid(outputs[0])
 		return
 	}
-	copy(dst, outputs)
-	softmax(dst)
+	kernel.SoftmaxTo(dst, outputs)
 }
 
 func (m *Model) predict(x signature.Point) float64 {

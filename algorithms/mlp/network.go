@@ -176,21 +176,3 @@ func (n *network) propagate(p *pass, rows int, gradient []float64) {
 		n.activation.slope(p.values[l-1][:rows*in], p.errors[l-1][:rows*in])
 	}
 }
-
-// softmax turns the sums of a row into probabilities and returns the logarithm of the sum
-// of the exponentials of the sums.
-func softmax(z []float64) float64 {
-	top := z[0]
-	for _, v := range z[1:] {
-		top = max(top, v)
-	}
-	var sum float64
-	for c, v := range z {
-		z[c] = kernel.Exp(v - top)
-		sum += z[c]
-	}
-	for c := range z {
-		z[c] /= sum
-	}
-	return top + kernel.Log(sum)
-}

@@ -258,17 +258,8 @@ func (m *Model) probabilities(x signature.Point, dst []float64) int {
 			best = c
 		}
 	}
-	top := dst[best]
-	var sum float64
-	for c, v := range dst {
-		dst[c] = kernel.Exp(v - top)
-		sum += dst[c]
-	}
-	if math.IsNaN(sum) {
+	if _, sum := kernel.SoftmaxTo(dst, dst); math.IsNaN(sum) {
 		return -1
-	}
-	for c := range dst {
-		dst[c] /= sum
 	}
 	return best
 }

@@ -57,3 +57,18 @@ func (f failing) WriteTo(w io.Writer) (int64, error) {
 	n, _ := io.WriteString(w, "half")
 	return int64(n), f.err
 }
+
+func TestRead(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	require.NoError(t, os.WriteFile(path, []byte("12345"), 0o600))
+	got, err := wholefile.Read(path, 5)
+	require.NoError(t, err)
+	require.Equal(t, "12345", string(got))
+	_, err = wholefile.Read(path, 4)
+	require.EqualError(t, err, "read "+path+": it has 5 bytes: the limit is 4")
+	_, err = wholefile.Read(dir, 5)
+	require.ErrorContains(t, err, "it is a directory")
+	_, err = wholefile.Read(filepath.Join(dir, "none"), 5)
+	require.ErrorIs(t, err, os.ErrNotExist)
+}

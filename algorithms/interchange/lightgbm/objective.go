@@ -57,7 +57,7 @@ func (m *Model) Transform(margins, predictions []float64) {
 		panic(fmt.Sprintf("lightgbm: Transform of %d margins into %d predictions of %q with %d outputs", len(margins), len(predictions), m.Objective, n))
 	}
 	if o.link == softmax {
-		shares(margins, predictions)
+		kernel.SoftmaxTo(predictions, margins)
 		return
 	}
 	scale := m.sigmoid()
@@ -88,19 +88,4 @@ func (m *Model) sigmoid() float64 {
 		return 1
 	}
 	return v
-}
-
-// shares is softmax, less the largest margin, so that nothing overflows.
-func shares(margins, predictions []float64) {
-	most, sum := math.Inf(-1), 0.0
-	for _, v := range margins {
-		most = max(most, v)
-	}
-	for i, v := range margins {
-		predictions[i] = kernel.Exp(v - most)
-		sum += predictions[i]
-	}
-	for i := range predictions {
-		predictions[i] /= sum
-	}
 }

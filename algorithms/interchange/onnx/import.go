@@ -12,12 +12,8 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/superstep-ml/superstep/algorithms/forest"
-	"github.com/superstep-ml/superstep/algorithms/gbdt"
-	"github.com/superstep-ml/superstep/algorithms/glm"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
-	"github.com/superstep-ml/superstep/algorithms/svm"
 )
 
 // Import reads what Export or ExportSingle wrote: a model, or a *pipeline.Model. Numbers
@@ -176,31 +172,7 @@ func (all numbersOf) model(about manifest, depth int) (model.Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model of kind %q: %w", about.Kind, err)
 	}
-	return decodeAny(about.Kind, text)
-}
-
-// decodeAny reads the file of a model that is no pipeline.
-func decodeAny(kind string, text []byte) (model.Model, error) {
-	var m model.Model
-	var err error
-	switch kind {
-	case gbdt.Kind:
-		m, err = gbdt.Decode(text)
-	case forest.Kind:
-		m, err = forest.Decode(text)
-	case (*glm.Model).Kind(nil):
-		m, err = glm.Decode(text)
-	case (*svm.SVCModel).Kind(nil):
-		m, err = svm.DecodeSVC(text)
-	case (*svm.SVRModel).Kind(nil):
-		m, err = svm.DecodeSVR(text)
-	default:
-		m, err = pipeline.DecodeAny(text)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return m, nil
+	return pipeline.DecodeAny(text)
 }
 
 // resolve puts the numbers of tensors in the place of references to them.

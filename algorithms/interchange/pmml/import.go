@@ -10,10 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/superstep-ml/superstep/algorithms/glm"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
-	"github.com/superstep-ml/superstep/algorithms/svm"
 )
 
 // Import reads what Export wrote: a model, or a *pipeline.Model, with the same file. The
@@ -124,27 +122,7 @@ func (r *reader) model(about manifest, depth int) (model.Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model of kind %q: %w", about.Kind, err)
 	}
-	return decodeAny(about.Kind, text)
-}
-
-// decodeAny reads the file of a model that is no pipeline.
-func decodeAny(kind string, text []byte) (model.Model, error) {
-	var m model.Model
-	var err error
-	switch kind {
-	case (*glm.Model).Kind(nil):
-		m, err = glm.Decode(text)
-	case (*svm.SVCModel).Kind(nil):
-		m, err = svm.DecodeSVC(text)
-	case (*svm.SVRModel).Kind(nil):
-		m, err = svm.DecodeSVR(text)
-	default:
-		m, err = pipeline.DecodeAny(text)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return m, nil
+	return pipeline.DecodeAny(text)
 }
 
 // fill puts the numbers of the model's element into a payload that leaves them to it.

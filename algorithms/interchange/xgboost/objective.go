@@ -76,7 +76,7 @@ func (m *Model) Transform(margins, predictions []float64) {
 	}
 	switch o.link {
 	case softmax:
-		shares(margins, predictions)
+		kernel.SoftmaxTo(predictions, margins)
 	case largest:
 		at := 0
 		for i, v := range margins {
@@ -89,21 +89,6 @@ func (m *Model) Transform(margins, predictions []float64) {
 		for i, v := range margins {
 			predictions[i] = o.link.apply(v)
 		}
-	}
-}
-
-// shares is softmax, less the largest margin, so that nothing overflows.
-func shares(margins, predictions []float64) {
-	most, sum := math.Inf(-1), 0.0
-	for _, v := range margins {
-		most = max(most, v)
-	}
-	for i, v := range margins {
-		predictions[i] = kernel.Exp(v - most)
-		sum += predictions[i]
-	}
-	for i := range predictions {
-		predictions[i] /= sum
 	}
 }
 
