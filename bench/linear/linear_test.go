@@ -14,14 +14,15 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/bench/internal/rawrows"
+	"github.com/superstep-ml/superstep/bench/internal/rounds"
 )
 
 // TestMain runs a contestant where this process is one.
 func TestMain(m *testing.M) {
-	if isChild() {
-		return
-	}
-	os.Exit(m.Run())
+	rounds.Main("linear", func() error {
+		os.Exit(m.Run())
+		return nil
+	}, tasks...)
 }
 
 // TestContestantsAgree: all methods of ours come to one optimum, on small rows.

@@ -11,15 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/bench/internal/rawrows"
+	"github.com/superstep-ml/superstep/bench/internal/rounds"
 )
 
 // TestMain runs a contestant where this process is one.
 func TestMain(m *testing.M) {
-	if text := os.Getenv(childVariable); text != "" {
-		exitOn(runChild(text, os.Stdout))
-		return
-	}
-	os.Exit(m.Run())
+	rounds.Main("trees", func() error {
+		os.Exit(m.Run())
+		return nil
+	}, tasks...)
 }
 
 // Models learn what the rows hide, from dense and from sparse ones, and do so alike with one

@@ -1,7 +1,10 @@
-// Package rounds has what comparisons share whose contestants take turns, round by round.
+// Package rounds has what comparisons share whose contestants take turns, round by round, each in
+// a process of its own.
 package rounds
 
 import (
+	"fmt"
+	"io"
 	"math"
 	"slices"
 )
@@ -15,6 +18,20 @@ func Order[T any](all []T, round int) []T {
 		slices.Reverse(order)
 	}
 	return order
+}
+
+// Play has contestants take turns in a number of rounds of a comparison on something, and says
+// whose turn it is.
+func Play[T any](all []T, count int, on string, progress io.Writer, title func(T) string, run func(round int, contestant T) error) error {
+	for round := range count {
+		for _, c := range Order(all, round) {
+			fmt.Fprintf(progress, "%s, round %d of %d: %s\n", on, round+1, count, title(c))
+			if err := run(round, c); err != nil {
+				return fmt.Errorf("%s: %w", title(c), err)
+			}
+		}
+	}
+	return nil
 }
 
 // Median returns the middle value, of an even number the lower one of the two; NaN of none.
