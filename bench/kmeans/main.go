@@ -12,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/superstep-ml/superstep/bench/internal/rawrows"
 	"github.com/superstep-ml/superstep/bench/internal/rounds"
 )
 
@@ -117,7 +118,7 @@ func compare(o *options, out, progress io.Writer) (within bool, err error) {
 		return false, err
 	}
 	for _, p := range problems {
-		t, err := compareAt(o, p, filepath.Join(dir, "rows"), progress)
+		t, err := compareAt(o, p, dir, progress)
 		if err != nil {
 			return false, err
 		}
@@ -136,13 +137,13 @@ func compare(o *options, out, progress io.Writer) (within bool, err error) {
 }
 
 // compareAt makes one table.
-func compareAt(o *options, p problem, file string, progress io.Writer) (*table, error) {
-	if err := writeRows(p, o.Seed, file); err != nil {
+func compareAt(o *options, p problem, dir string, progress io.Writer) (*table, error) {
+	if err := generateRows(dir, p.shape, p.noise, o.Seed); err != nil {
 		return nil, err
 	}
 	t := newTable(o, p)
 	err := rounds.Play(t.Lines, o.Rounds, t.data(), progress, (*line).title, func(_ int, l *line) error {
-		out, err := o.runLine(l, p.shape, file)
+		out, err := o.runLine(l, p.shape, dir)
 		l.Rounds = append(l.Rounds, out)
 		return err
 	})
@@ -152,27 +153,17 @@ func compareAt(o *options, p problem, file string, progress io.Writer) (*table, 
 	return t, t.sum()
 }
 
-// writeRows writes the file of rows.
-func writeRows(p problem, seed uint64, file string) error {
-	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	err = generateRows(f, p.shape, p.noise, seed)
-	return errors.Join(err, f.Close())
-}
-
 // runLine runs a contestant in a process of its own.
-func (o *options) runLine(l *line, s shape, file string) (out outcome, err error) {
+func (o *options) runLine(l *line, s shape, dir string) (out outcome, err error) {
 	algorithm := "lloyd"
 	if l.Contestant == elkanKind {
 		algorithm = "elkan"
 	}
-	child := exec.Command(o.Python, "-c", sklearnScript, file,
+	child := exec.Command(o.Python, "-c", sklearnScript, filepath.Join(dir, rawrows.ValuesFile),
 		strconv.Itoa(s.Rows), strconv.Itoa(s.Features), strconv.Itoa(s.Clusters), strconv.Itoa(s.Moves), algorithm)
 	child.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(l.Threads), "OPENBLAS_NUM_THREADS="+strconv.Itoa(l.Threads))
 	if l.Contestant != sklearnKind && l.Contestant != elkanKind {
-		if child, err = rounds.Self(task{l.Contestant, l.Threads, file, s}); err != nil {
+		if child, err = rounds.Self(task{l.Contestant, l.Threads, dir, s}); err != nil {
 			return out, err
 		}
 	}
