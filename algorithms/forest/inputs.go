@@ -5,7 +5,6 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -30,7 +29,7 @@ func (in inputs) check(dim int, categories [][]string) error {
 			if j >= len(categories) || categories[j] == nil {
 				return fmt.Errorf("input %q is text, and the model has no categories of it", c.Column)
 			}
-		case !rows.IsNumber(dt):
+		case !batch.IsNumber(dt):
 			return fmt.Errorf("input %q is %s: want a vector, or numbers, bools and text", c.Column, c.Type)
 		}
 		d++

@@ -48,7 +48,7 @@ func (in Inputs) Check(dim int) error {
 			return fmt.Errorf("input %q: %w", c.Column, err)
 		case batch.IsVector(dt):
 			d += batch.VectorDim(dt)
-		case rows.IsNumber(dt):
+		case batch.IsNumber(dt):
 			d++
 		default:
 			return fmt.Errorf("input %q is %s: want a number or a vector", c.Column, c.Type)
