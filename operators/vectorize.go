@@ -80,11 +80,10 @@ type vectorPart struct {
 
 // componentsOf returns how many components a column of a type gives, 0 for none.
 func componentsOf(dt arrow.DataType) int {
-	switch dt.ID() {
-	case arrow.BOOL, arrow.INT8, arrow.INT16, arrow.INT32, arrow.INT64,
-		arrow.UINT8, arrow.UINT16, arrow.UINT32, arrow.UINT64, arrow.FLOAT32, arrow.FLOAT64:
+	switch {
+	case batch.IsNumber(dt):
 		return 1
-	case arrow.FIXED_SIZE_LIST:
+	case dt.ID() == arrow.FIXED_SIZE_LIST:
 		return batch.VectorDim(dt)
 	}
 	return 0

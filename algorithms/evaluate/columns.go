@@ -118,7 +118,7 @@ func (t *table) bind(schema *arrow.Schema) error {
 }
 
 // ordered reports whether values of a type are ordered by value, not by their text.
-func ordered(dt arrow.DataType) bool { return rows.IsNumber(dt) && dt.ID() != arrow.BOOL }
+func ordered(dt arrow.DataType) bool { return batch.IsNumber(dt) && dt.ID() != arrow.BOOL }
 
 // attrs are the names of the columns, for the plan.
 func (t *table) attrs() []engine.Attr {

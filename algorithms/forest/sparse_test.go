@@ -8,7 +8,6 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/forest"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
-	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/engine"
 )
 
@@ -47,7 +46,7 @@ func TestSparseRowsAreDenseRows(t *testing.T) {
 		dense := train(t, table, p)
 		table.Sparse = true
 		sparse := train(t, table, p, engine.Parallelism(2))
-		require.Empty(t, tree.Diff(dense.Trees, sparse.Trees))
+		trial.SameTrees(t, dense.Trees, sparse.Trees)
 		require.Equal(t, dense.OutOfBag, sparse.OutOfBag)
 		require.Greater(t, dense.Summary.Nodes, int64(300))
 	}
@@ -66,7 +65,7 @@ func TestAbsentIsMissing(t *testing.T) {
 			dense.X[i] = math.NaN()
 		}
 	}
-	require.Empty(t, tree.Diff(train(t, dense, p).Trees, sparse.Trees))
+	trial.SameTrees(t, train(t, dense, p).Trees, sparse.Trees)
 	for i := range 20 {
 		indices, values := trial.Sparse(table.Row(i))
 		require.Equal(t, sparse.Predict(dense.Row(i)), sparse.PredictSparse(indices, values))

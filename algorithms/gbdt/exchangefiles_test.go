@@ -25,7 +25,7 @@ func TestFilesOfOthers(t *testing.T) {
 		"hinge": `"binary:hinge"`, "two": "it has 2 outputs", "xgboost quantile": "it has 3 outputs",
 	}
 	read := 0
-	for _, pattern := range []string{"../xgboost/testdata/*/*.json", "../xgboost/testdata/*/*.ubj", "../lightgbm/testdata/*/*.txt"} {
+	for _, pattern := range []string{"../interchange/xgboost/testdata/*/*.json", "../interchange/xgboost/testdata/*/*.ubj", "../interchange/lightgbm/testdata/*/*.txt"} {
 		paths, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		for _, path := range paths {

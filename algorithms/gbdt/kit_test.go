@@ -11,7 +11,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/model"
-	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
@@ -113,7 +112,7 @@ func last(m *gbdt.Model, set, metric int) float64 {
 // sameTrees asserts that two models have the same trees, bit for bit.
 func sameTrees(t testing.TB, a, b *gbdt.Model, about ...any) {
 	t.Helper()
-	require.Empty(t, tree.Diff(a.Ensemble, b.Ensemble), about...)
+	trial.SameTrees(t, a.Ensemble, b.Ensemble, about...)
 }
 
 // shuffled returns the rows in another order.

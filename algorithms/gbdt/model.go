@@ -216,16 +216,6 @@ func (m *Model) probabilities(margins, dst []float64) {
 		dst[0], dst[1] = kernel.Sigmoid(-margins[0]), kernel.Sigmoid(margins[0])
 		return
 	}
-	top := math.Inf(-1)
-	for _, v := range margins {
-		top = max(top, v)
-	}
-	var sum float64
-	for k, v := range margins {
-		dst[k] = kernel.Exp(v - top)
-		sum += dst[k]
-	}
-	for k := range dst {
-		dst[k] /= sum
-	}
+	copy(dst, margins)
+	kernel.Softmax(dst)
 }

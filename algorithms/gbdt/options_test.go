@@ -148,7 +148,7 @@ func TestSubsample(t *testing.T) {
 	p := gbdt.Params{LabelCol: "label", NumTrees: 2, Subsample: 0.5, Seed: 1}
 	a := train(t, table, p)
 	p.Seed = 2
-	require.NotEmpty(t, tree.Diff(a.Ensemble, train(t, table, p).Ensemble))
+	require.NotEqual(t, a.Ensemble, train(t, table, p).Ensemble)
 }
 
 // DART's weights are those of its rule, and the margins of training those of the model.

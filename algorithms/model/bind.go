@@ -71,10 +71,7 @@ func (l *Layout) Find(column string) (int, error) {
 		l.read[i] = true
 		return i, nil
 	}
-	if near := spelling.Near(column, l.names); len(near) > 0 {
-		return 0, fmt.Errorf("the row has no column %q: did you mean %q?", column, near[0])
-	}
-	return 0, fmt.Errorf("the row has no column %q", column)
+	return 0, fmt.Errorf("the row has no column %q%s", column, spelling.DidYouMean(": ", column, l.names))
 }
 
 // Has tells whether there is a column of a name.

@@ -44,12 +44,7 @@ func CheckCell(column engine.Column) error {
 	if err != nil {
 		return fmt.Errorf("column %q: %w", column.Name, err)
 	}
-	switch dt.ID() {
-	case arrow.BOOL, arrow.INT8, arrow.INT16, arrow.INT32, arrow.INT64, arrow.UINT8, arrow.UINT16, arrow.UINT32, arrow.UINT64,
-		arrow.FLOAT32, arrow.FLOAT64, arrow.STRING, arrow.DATE32, arrow.TIMESTAMP:
-		return nil
-	}
-	if batch.IsVector(dt) {
+	if id := dt.ID(); batch.IsNumber(dt) || id == arrow.STRING || id == arrow.DATE32 || id == arrow.TIMESTAMP || batch.IsVector(dt) {
 		return nil
 	}
 	return fmt.Errorf("column %q is %s: want numbers, bools, text, dates or vectors", column.Name, column.Type)

@@ -43,7 +43,7 @@ func TestReadFileTakesTheMemoryOfTheFile(t *testing.T) {
 	// A file of which nothing is written takes no room on the disk.
 	require.NoError(t, os.Truncate(path, model.MaxFile+1))
 	require.Less(t, allocated(func() { _, err = model.ReadFile(path) }), uint64(1<<20))
-	require.ErrorContains(t, err, "it has 2147483648 bytes: a model's file has at most 2147483647")
+	require.ErrorContains(t, err, "it has 2147483648 bytes: the limit is 2147483647")
 }
 
 func TestWhiteSpaceAroundAModelTakesNoMemory(t *testing.T) {

@@ -189,19 +189,16 @@ const (
 
 // kindOf returns the kind of a type, or 0 where no preparation takes it.
 func kindOf(dt arrow.DataType) columnKind {
-	switch dt.ID() {
-	case arrow.BOOL, arrow.INT8, arrow.INT16, arrow.INT32, arrow.INT64,
-		arrow.UINT8, arrow.UINT16, arrow.UINT32, arrow.UINT64, arrow.FLOAT32, arrow.FLOAT64:
+	switch id := dt.ID(); {
+	case batch.IsNumber(dt):
 		return numberColumns
-	case arrow.STRING:
+	case id == arrow.STRING:
 		return textColumns
-	case arrow.DATE32, arrow.TIMESTAMP:
+	case id == arrow.DATE32 || id == arrow.TIMESTAMP:
 		return dateColumns
-	}
-	switch {
 	case !batch.IsVector(dt):
 		return 0
-	case dt.ID() == arrow.STRUCT:
+	case id == arrow.STRUCT:
 		return sparseColumns
 	}
 	return denseColumns

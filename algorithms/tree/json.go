@@ -220,7 +220,7 @@ func (t *Tree) appendJSON(b []byte) []byte {
 		b = append(b, `,"output":`...)
 		b = appendInt(b, t.Output)
 	}
-	if bitsOf(t.Weight) != bitsOf(1) {
+	if t.Weight != 1 {
 		b = append(b, `,"weight":`...)
 		b = appendFloat(b, t.Weight)
 	}

@@ -18,7 +18,7 @@ func TestJSON(t *testing.T) {
 			require.NoError(t, err)
 			var back Ensemble
 			require.NoError(t, json.Unmarshal(text, &back))
-			require.Empty(t, Diff(e, &back))
+			sameBits(t, e, &back)
 			again, err := json.Marshal(&back)
 			require.NoError(t, err)
 			require.Equal(t, string(text), string(again))
@@ -60,7 +60,7 @@ func TestJSONText(t *testing.T) {
 	require.JSONEq(t, oneJSON, string(text))
 	var read Ensemble
 	require.NoError(t, json.Unmarshal([]byte(oneJSON), &read))
-	require.Empty(t, Diff(one(), &read))
+	sameBits(t, one(), &read)
 }
 
 func TestJSONRefuses(t *testing.T) {
@@ -97,7 +97,7 @@ func TestJSONRefuses(t *testing.T) {
 		e := one()
 		err := json.Unmarshal([]byte(strings.Replace(oneJSON, from, to[0], 1)), e)
 		require.ErrorContains(t, err, to[1])
-		require.Empty(t, Diff(e, one()), "an error leaves the ensemble as it was")
+		sameBits(t, e, one(), "an error leaves the ensemble as it was")
 	}
 	var e Ensemble
 	for _, text := range []string{"", "null", "[]", "{", oneJSON + "x"} {
@@ -128,7 +128,7 @@ func FuzzJSON(f *testing.F) {
 		written, err := e.MarshalJSON()
 		require.NoError(t, err)
 		require.NoError(t, back.UnmarshalJSON(written))
-		require.Empty(t, Diff(&e, &back))
+		sameBits(t, &e, &back)
 		row := make([]float64, len(e.Features))
 		out := make([]float64, e.Outputs)
 		e.Scorer().Scores(row, out)

@@ -285,3 +285,12 @@ func (c *columns) nodes() ([]Node, error) {
 	}
 	return nodes, nil
 }
+
+// at returns the entry of a list, or the zero value behind its end.
+func at[T any](list []T, i int) T {
+	if i < len(list) {
+		return list[i]
+	}
+	var none T
+	return none
+}

@@ -166,3 +166,9 @@ func valid(t testing.TB, seed uint64, s shape) *Ensemble {
 	require.NoError(t, e.Validate())
 	return e
 }
+
+// sameBits asserts that two ensembles are the same, bit for bit; a nil slice equals an empty one.
+func sameBits(t testing.TB, want, got *Ensemble, about ...any) {
+	t.Helper()
+	require.Equal(t, fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", got), about...)
+}

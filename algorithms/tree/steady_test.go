@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"slices"
 	"sync"
 	"testing"
 
@@ -61,7 +62,7 @@ func TestConcurrent(t *testing.T) {
 					}
 				}
 				explainer.DenseValues(x, some, values, 1+g%2)
-				if !equalBits(want, out) || !equalBits(wantValues, values) {
+				if !slices.Equal(allBits(want), allBits(out)) || !slices.Equal(allBits(wantValues), allBits(values)) {
 					t.Error("another result beside other goroutines")
 				}
 			})
@@ -69,5 +70,3 @@ func TestConcurrent(t *testing.T) {
 		all.Wait()
 	}
 }
-
-func equalBits(a, b []float64) bool { return firstOtherBits(a, b) < 0 }

@@ -82,3 +82,13 @@ type Ensemble struct {
 	Single bool
 	Trees  []Tree
 }
+
+// First returns the ensemble of the first n trees, all of them where there are fewer: with k
+// trees a round, First(k*rounds) is what boosting had after so many rounds. The trees are
+// shared, and so are all other parts.
+func (e *Ensemble) First(n int) *Ensemble {
+	first := *e
+	n = min(max(n, 0), len(e.Trees))
+	first.Trees = e.Trees[:n:n]
+	return &first
+}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -43,12 +42,11 @@ func (o *options) Validate() error {
 }
 
 func main() {
-	var o options
-	kong.Parse(&o, kong.Name("alink"), kong.Description("Compares training on this engine with Alink's, from a CSV file to a saved model."), kong.UsageOnError())
-	if err := compare(&o, os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "alink:", err)
-		os.Exit(1)
-	}
+	rounds.Main("alink", func() error {
+		var o options
+		kong.Parse(&o, kong.Name("alink"), kong.Description("Compares training on this engine with Alink's, from a CSV file to a saved model."), kong.UsageOnError())
+		return compare(&o, os.Stdout, os.Stderr)
+	})
 }
 
 // compare runs everything and prints the tables, each as soon as it is there.
@@ -84,9 +82,7 @@ func compare(o *options, out, progress io.Writer) (err error) {
 	if !o.JSON {
 		return nil
 	}
-	enc := json.NewEncoder(out)
-	enc.SetIndent("", "  ")
-	return enc.Encode(tables)
+	return rounds.PrintJSON(out, tables)
 }
 
 // measure has all lines train, round by round. In the first round each contestant also predicts

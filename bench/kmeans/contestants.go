@@ -4,12 +4,12 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"os"
 	"runtime"
 	"sync"
 	"time"
 
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
+	"github.com/superstep-ml/superstep/bench/internal/rawrows"
 	"github.com/superstep-ml/superstep/bench/internal/usage"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/kernel"
@@ -31,7 +31,7 @@ type outcome struct {
 type task struct {
 	Contestant string // one of the kinds
 	Threads    int
-	File       string
+	Dir        string
 	Shape      shape
 }
 
@@ -83,22 +83,17 @@ func (t task) measure() (outcome, error) {
 
 // runEngine trains with algorithms/kmeans.
 func runEngine(t task, precision kmeans.Precision) (outcome, error) {
-	f, err := os.Open(t.File)
-	if err != nil {
-		return outcome{}, err
-	}
-	defer f.Close()
-	first, err := firstRows(f, t.Shape)
+	first, err := firstRows(t.Dir, t.Shape)
 	if err != nil {
 		return outcome{}, err
 	}
 	job := engine.Anonymous(func(b *engine.Builder) error {
-		rows, err := fileRows(b, t.File, t.Shape)
+		rows, err := rawrows.Dataset(b, t.Dir, t.Shape.layout())
 		if err != nil {
 			return err
 		}
 		engine.Collect(kmeans.Train(rows, kmeans.Params{
-			VectorCol: vectorColumn, Init: kmeans.Given, Centers: asRows(first, t.Shape.Features), MaxIter: t.Shape.Moves, Tol: -1, Precision: precision,
+			VectorCol: rawrows.VectorColumn, Init: kmeans.Given, Centers: asRows(first, t.Shape.Features), MaxIter: t.Shape.Moves, Tol: -1, Precision: precision,
 		}), "model")
 		return nil
 	})
@@ -127,15 +122,11 @@ func runEngine(t task, precision kmeans.Precision) (outcome, error) {
 func runLoop(t task) (outcome, error) {
 	s := t.Shape
 	began := time.Now()
-	f, err := os.Open(t.File)
+	rows, err := rawrows.Read(t.Dir, s.layout())
 	if err != nil {
 		return outcome{}, err
 	}
-	defer f.Close()
-	x := make([]float64, s.Rows*s.Features)
-	if err := readRows(f, s, 0, s.Rows, x); err != nil {
-		return outcome{}, err
-	}
+	x := rows.Values
 	assign, means, last := make([]int32, s.Rows), append([]float64(nil), x[:s.Clusters*s.Features]...), make([]float64, s.Clusters*s.Features)
 	pass := onePass(s)
 	if t.Threads > 1 {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"os"
@@ -10,36 +9,44 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/bench/internal/rawrows"
 	"github.com/superstep-ml/superstep/bench/internal/rounds"
 	"github.com/superstep-ml/superstep/engine"
 )
 
 // TestMain lets the test binary act as a contestant.
 func TestMain(m *testing.M) {
-	if text := os.Getenv(childVariable); text != "" {
-		exitOn(runChild(text, os.Stdout))
-		return
-	}
-	os.Exit(m.Run())
+	rounds.Main("kmeans", func() error {
+		os.Exit(m.Run())
+		return nil
+	}, tasks...)
 }
 
-// rowsFile writes the rows of a problem to a file.
-func rowsFile(t testing.TB, s shape, noise float64) string {
+// rowsOf writes the rows of a problem and returns their folder.
+func rowsOf(t testing.TB, s shape, noise float64) string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "rows")
-	require.NoError(t, writeRows(problem{s, noise}, 3, file))
-	return file
+	dir := t.TempDir()
+	require.NoError(t, generateRows(dir, s, noise, 3))
+	return dir
+}
+
+// valuesOf returns the rows in a folder.
+func valuesOf(t testing.TB, dir string, s shape) []float64 {
+	t.Helper()
+	rows, err := rawrows.Read(dir, s.layout())
+	require.NoError(t, err)
+	return rows.Values
 }
 
 // TestContestantsAgree: loops and engine end with the centres of a plain k-means.
 func TestContestantsAgree(t *testing.T) {
 	s := shape{Rows: 5003, Features: 5, Clusters: 4, Components: 3, Moves: 6}
-	file := rowsFile(t, s, 0.6)
-	centers, inertia, close := lloyd(t, file, s)
+	dir := rowsOf(t, s, 0.6)
+	centers, inertia, close := lloyd(t, dir, s)
 	for _, kind := range []string{loopKind, engineKind} {
 		for _, threads := range []int{1, 2, 3} {
 			t.Run(fmt.Sprintf("%s/%d", kind, threads), func(t *testing.T) {
-				got, err := task{kind, threads, file, s}.run()
+				got, err := task{kind, threads, dir, s}.run()
 				require.NoError(t, err)
 				require.InEpsilon(t, inertia, got.Inertia, 1e-12)
 				for a := range centers {
@@ -57,13 +64,8 @@ func TestContestantsAgree(t *testing.T) {
 
 // lloyd is a simple and slow k-means. It returns the centres, their inertia, and the share of
 // rows whose nearest centre is less than half as far away as that centre's nearest neighbour.
-func lloyd(t *testing.T, file string, s shape) (centers [][]float64, inertia, close float64) {
-	f, err := os.Open(file)
-	require.NoError(t, err)
-	defer f.Close()
-	x := make([]float64, s.Rows*s.Features)
-	require.NoError(t, readRows(f, s, 0, s.Rows, x))
-	rows := asRows(x, s.Features)
+func lloyd(t *testing.T, dir string, s shape) (centers [][]float64, inertia, close float64) {
+	rows := asRows(valuesOf(t, dir, s), s.Features)
 	distance := func(a, b []float64) float64 {
 		var sum float64
 		for j := range a {
@@ -114,21 +116,17 @@ func lloyd(t *testing.T, file string, s shape) (centers [][]float64, inertia, cl
 // TestGenerateRows: rows depend on the seed alone, and have the requested spread.
 func TestGenerateRows(t *testing.T) {
 	s := shape{Rows: 20000, Features: 3, Clusters: 2, Components: 1}
-	var a, b, c bytes.Buffer
-	require.NoError(t, generateRows(&a, s, 0.5, 1))
-	require.NoError(t, generateRows(&b, s, 0.5, 1))
-	require.NoError(t, generateRows(&c, s, 0.5, 2))
-	require.Equal(t, s.bytes(), int64(a.Len()))
-	require.Equal(t, a.Bytes(), b.Bytes())
-	require.NotEqual(t, a.Bytes(), c.Bytes())
-
-	file := filepath.Join(t.TempDir(), "rows")
-	require.NoError(t, os.WriteFile(file, a.Bytes(), 0o600))
-	f, err := os.Open(file)
+	dir := t.TempDir()
+	rows := func(seed uint64) []float64 {
+		require.NoError(t, generateRows(dir, s, 0.5, seed))
+		return valuesOf(t, dir, s)
+	}
+	x := rows(1)
+	file, err := os.Stat(filepath.Join(dir, rawrows.ValuesFile))
 	require.NoError(t, err)
-	defer f.Close()
-	x := make([]float64, s.Rows*s.Features)
-	require.NoError(t, readRows(f, s, 0, s.Rows, x))
+	require.Equal(t, s.bytes(), file.Size())
+	require.Equal(t, x, rows(1))
+	require.NotEqual(t, x, rows(2))
 	for j := range s.Features {
 		var sum, squares float64
 		for i := range s.Rows {
@@ -140,21 +138,19 @@ func TestGenerateRows(t *testing.T) {
 		}
 		require.InDelta(t, 0.5, math.Sqrt(squares/float64(s.Rows)), 0.02)
 	}
-	require.ErrorContains(t, readRows(f, s, s.Rows-1, s.Rows+1, x), "read rows 19999 to 20001")
+	s.Rows++
+	_, err = rawrows.Read(dir, s.layout())
+	require.ErrorContains(t, err, "read rows 0 to 20001")
 }
 
 // TestSource: the engine gets every row of the file once and in order, whatever the batches and
 // subtasks.
 func TestSource(t *testing.T) {
 	s := shape{Rows: 1003, Features: 3, Clusters: 2, Components: 2}
-	file := rowsFile(t, s, 1)
-	f, err := os.Open(file)
-	require.NoError(t, err)
-	defer f.Close()
-	want := make([]float64, s.Rows*s.Features)
-	require.NoError(t, readRows(f, s, 0, s.Rows, want))
+	dir := rowsOf(t, s, 1)
+	want := valuesOf(t, dir, s)
 	job := engine.Anonymous(func(b *engine.Builder) error {
-		rows, err := fileRows(b, file, s)
+		rows, err := rawrows.Dataset(b, dir, s.layout())
 		engine.Collect(rows, "rows")
 		return err
 	})
@@ -261,14 +257,14 @@ func TestOptions(t *testing.T) {
 func BenchmarkPass(b *testing.B) {
 	s := shape{Rows: 200_000, Features: 16, Clusters: 10, Components: 8, Moves: 20}
 	for _, noise := range []float64{0.5, 0.7} {
-		file := rowsFile(b, s, noise)
+		dir := rowsOf(b, s, noise)
 		for _, threads := range []int{1, 2} {
 			b.Run(fmt.Sprintf("noise=%g/p=%d", noise, threads), func(b *testing.B) {
 				var ours, loops, ratios, cpu []float64
 				for b.Loop() {
-					loop, err := task{loopKind, threads, file, s}.measure()
+					loop, err := task{loopKind, threads, dir, s}.measure()
 					require.NoError(b, err)
-					own, err := task{engineKind, threads, file, s}.measure()
+					own, err := task{engineKind, threads, dir, s}.measure()
 					require.NoError(b, err)
 					cpu = append(cpu, own.CPU/loop.CPU)
 					ours, loops = append(ours, 1e3*own.Pass), append(loops, 1e3*loop.Pass)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/superstep-ml/superstep/bench/internal/rawrows"
 	"github.com/superstep-ml/superstep/bench/internal/rounds"
 )
 
@@ -88,25 +88,19 @@ func (o *options) problems() (all []problem, err error) {
 	return all, nil
 }
 
-func main() {
-	if text := os.Getenv(childVariable); text != "" {
-		exitOn(runChild(text, os.Stdout))
-		return
-	}
-	var o options
-	kong.Parse(&o, kong.Name("kmeans"), kong.Description("Compares k-means on this engine with a hand-written loop and scikit-learn."), kong.UsageOnError())
-	within, err := compare(&o, os.Stdout, os.Stderr)
-	exitOn(err)
-	if o.Check && !within {
-		os.Exit(1)
-	}
-}
+// tasks are those of processes that run a contestant.
+var tasks = []rounds.Task{rounds.TaskOf(task.measure)}
 
-func exitOn(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "kmeans:", err)
-		os.Exit(1)
-	}
+func main() {
+	rounds.Main("kmeans", func() error {
+		var o options
+		kong.Parse(&o, kong.Name("kmeans"), kong.Description("Compares k-means on this engine with a hand-written loop and scikit-learn."), kong.UsageOnError())
+		within, err := compare(&o, os.Stdout, os.Stderr)
+		if err == nil && o.Check && !within {
+			os.Exit(1)
+		}
+		return err
+	}, tasks...)
 }
 
 // compare runs everything and prints the tables. It returns whether all budgets were kept.
@@ -123,7 +117,7 @@ func compare(o *options, out, progress io.Writer) (within bool, err error) {
 		return false, err
 	}
 	for _, p := range problems {
-		t, err := compareAt(o, p, filepath.Join(dir, "rows"), progress)
+		t, err := compareAt(o, p, dir, progress)
 		if err != nil {
 			return false, err
 		}
@@ -131,9 +125,7 @@ func compare(o *options, out, progress io.Writer) (within bool, err error) {
 		tables = append(tables, t)
 	}
 	if o.JSON {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		return within, enc.Encode(tables)
+		return within, rounds.PrintJSON(out, tables)
 	}
 	for _, t := range tables {
 		if err := t.print(out); err != nil {
@@ -144,75 +136,35 @@ func compare(o *options, out, progress io.Writer) (within bool, err error) {
 }
 
 // compareAt makes one table.
-func compareAt(o *options, p problem, file string, progress io.Writer) (*table, error) {
-	if err := writeRows(p, o.Seed, file); err != nil {
+func compareAt(o *options, p problem, dir string, progress io.Writer) (*table, error) {
+	if err := generateRows(dir, p.shape, p.noise, o.Seed); err != nil {
 		return nil, err
 	}
 	t := newTable(o, p)
-	for round := range o.Rounds {
-		for _, l := range rounds.Order(t.Lines, round) {
-			fmt.Fprintf(progress, "%s, round %d of %d: %s\n", t.data(), round+1, o.Rounds, l.title())
-			out, err := o.runLine(l, p.shape, file)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", l.title(), err)
-			}
-			l.Rounds = append(l.Rounds, out)
-		}
+	err := rounds.Play(t.Lines, o.Rounds, t.data(), progress, (*line).title, func(_ int, l *line) error {
+		out, err := o.runLine(l, p.shape, dir)
+		l.Rounds = append(l.Rounds, out)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return t, t.sum()
 }
 
-// writeRows writes the file of rows.
-func writeRows(p problem, seed uint64, file string) error {
-	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	err = generateRows(f, p.shape, p.noise, seed)
-	return errors.Join(err, f.Close())
-}
-
-// childVariable holds the task of a child process that runs a contestant.
-const childVariable = "SUPERSTEP_BENCH_KMEANS"
-
-// runChild runs a contestant and prints its outcome.
-func runChild(text string, w io.Writer) error {
-	var t task
-	if err := json.Unmarshal([]byte(text), &t); err != nil {
-		return err
-	}
-	out, err := t.measure()
-	if err != nil {
-		return err
-	}
-	return json.NewEncoder(w).Encode(out)
-}
-
 // runLine runs a contestant in a process of its own.
-func (o *options) runLine(l *line, s shape, file string) (out outcome, err error) {
+func (o *options) runLine(l *line, s shape, dir string) (out outcome, err error) {
 	algorithm := "lloyd"
 	if l.Contestant == elkanKind {
 		algorithm = "elkan"
 	}
-	child := exec.Command(o.Python, "-c", sklearnScript, file,
+	child := exec.Command(o.Python, "-c", sklearnScript, filepath.Join(dir, rawrows.ValuesFile),
 		strconv.Itoa(s.Rows), strconv.Itoa(s.Features), strconv.Itoa(s.Clusters), strconv.Itoa(s.Moves), algorithm)
 	child.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(l.Threads), "OPENBLAS_NUM_THREADS="+strconv.Itoa(l.Threads))
 	if l.Contestant != sklearnKind && l.Contestant != elkanKind {
-		self, err := os.Executable()
-		if err != nil {
+		if child, err = rounds.Self(task{l.Contestant, l.Threads, dir, s}); err != nil {
 			return out, err
 		}
-		text, err := json.Marshal(task{l.Contestant, l.Threads, file, s})
-		if err != nil {
-			return out, err
-		}
-		child = exec.Command(self)
-		child.Env = append(os.Environ(), childVariable+"="+string(text))
 	}
-	child.Stderr = os.Stderr
-	text, err := child.Output()
-	if err != nil {
-		return out, err
-	}
-	return out, json.Unmarshal(text, &out)
+	return rounds.Outcome[outcome](child)
 }

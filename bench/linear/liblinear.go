@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -159,44 +158,27 @@ func coefficients(path string, features int) ([]float64, error) {
 }
 
 // rawRows are the rows of a problem.
-type rawRows struct {
-	layout         rawrows.Layout
-	values, labels []float64
-	indices        []int32
-}
+type rawRows struct{ *rawrows.Table }
 
 // readRows reads the files of a problem.
-func readRows(dir string, l rawrows.Layout) (r rawRows, err error) {
-	r = rawRows{layout: l, values: make([]float64, l.Rows*l.Width()), labels: make([]float64, l.Rows)}
-	read := func(name string, to any) {
-		f, e := os.Open(filepath.Join(dir, name))
-		if e == nil {
-			e = errors.Join(binary.Read(bufio.NewReaderSize(f, 1<<20), binary.LittleEndian, to), f.Close())
-		}
-		err = errors.Join(err, e)
-	}
-	read(rawrows.ValuesFile, r.values)
-	read(rawrows.LabelsFile, r.labels)
-	if l.Sparse() {
-		r.indices = make([]int32, len(r.values))
-		read(rawrows.IndicesFile, r.indices)
-	}
-	return r, err
+func readRows(dir string, l rawrows.Layout) (rawRows, error) {
+	t, err := rawrows.Read(dir, l)
+	return rawRows{t}, err
 }
 
 // row returns a row. indices is nil for dense rows.
 func (r rawRows) row(i int) (indices []int32, values []float64) {
-	w := r.layout.Width()
-	if r.indices != nil {
-		indices = r.indices[i*w : (i+1)*w]
+	w := r.Width()
+	if r.Indices != nil {
+		indices = r.Indices[i*w : (i+1)*w]
 	}
-	return indices, r.values[i*w : (i+1)*w]
+	return indices, r.Values[i*w : (i+1)*w]
 }
 
 // objective returns the mean loss plus the penalty for coefficients.
 func (r rawRows) objective(w []float64, lasso bool) float64 {
 	var loss, penalty float64
-	for i, y := range r.labels {
+	for i, y := range r.Labels {
 		indices, values := r.row(i)
 		var margin float64
 		for p, v := range values {
@@ -218,7 +200,7 @@ func (r rawRows) objective(w []float64, lasso bool) float64 {
 			penalty += v * v / 2
 		}
 	}
-	return (loss + penalty) / float64(len(r.labels))
+	return (loss + penalty) / float64(len(r.Labels))
 }
 
 // writeText writes the rows in the format of the command: labels 1 and -1, features counted
@@ -242,7 +224,7 @@ func writeText(dir string, l rawrows.Layout) (err error) {
 
 func (r rawRows) write(out io.Writer) error {
 	var line []byte
-	for i, y := range r.labels {
+	for i, y := range r.Labels {
 		line = append(line[:0], "-1"...)
 		if y > 0 {
 			line = append(line[:0], '1')

@@ -14,14 +14,15 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/bench/internal/rawrows"
+	"github.com/superstep-ml/superstep/bench/internal/rounds"
 )
 
 // TestMain lets the test binary act as a contestant.
 func TestMain(m *testing.M) {
-	if isChild() {
-		return
-	}
-	os.Exit(m.Run())
+	rounds.Main("linear", func() error {
+		os.Exit(m.Run())
+		return nil
+	}, tasks...)
 }
 
 // TestContestantsAgree: all our methods reach one optimum, on few rows.
@@ -90,7 +91,7 @@ func TestRowsOfTheCommand(t *testing.T) {
 		for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
 			fields := strings.Fields(line)
 			require.Len(t, fields, 1+s.Width())
-			require.Equal(t, rows.labels[i] > 0, fields[0] == "1")
+			require.Equal(t, rows.Labels[i] > 0, fields[0] == "1")
 			margin := 0.0
 			for _, f := range fields[1:] {
 				if at, v, _ := strings.Cut(f, ":"); at == "3" {
@@ -99,7 +100,7 @@ func TestRowsOfTheCommand(t *testing.T) {
 					margin = 0.5 * x
 				}
 			}
-			loss += math.Log1p(math.Exp(margin * (1 - 2*rows.labels[i])))
+			loss += math.Log1p(math.Exp(margin * (1 - 2*rows.Labels[i])))
 		}
 		require.InDelta(t, (loss+0.125)/200, rows.objective(w, false), 1e-12)
 		require.InDelta(t, (loss+0.5)/200, rows.objective(w, true), 1e-12)

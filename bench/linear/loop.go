@@ -57,9 +57,9 @@ type block struct {
 
 // newBlock returns rows in the layout of the kernels. The labels may be any two numbers.
 func newBlock(r rawRows) (block, error) {
-	b := block{n: len(r.labels), d: r.layout.Features, minus: make([]float64, len(r.labels))}
-	lower, higher := r.labels[0], r.labels[0]
-	for _, y := range r.labels {
+	b := block{n: len(r.Labels), d: r.Features, minus: make([]float64, len(r.Labels))}
+	lower, higher := r.Labels[0], r.Labels[0]
+	for _, y := range r.Labels {
 		if y < lower {
 			lower = y
 		}
@@ -68,22 +68,22 @@ func newBlock(r rawRows) (block, error) {
 		}
 	}
 	middle := lower/2 + higher/2
-	for i, y := range r.labels {
-		// There is no branch on the class, as it would be mispredicted half of the time.
+	for i, y := range r.Labels {
+		// Without a branch that depends on the class, which would be guessed wrong half of the time.
 		if (y-lower)*(higher-y) != 0 || lower == higher {
 			return b, fmt.Errorf("row %d: the label %v beside %v and %v: want two classes", i, y, lower, higher)
 		}
 		b.minus[i] = math.Copysign(1, middle-y)
 	}
-	if r.indices == nil {
-		b.dense = r.values
+	if r.Indices == nil {
+		b.dense = r.Values
 		return b, nil
 	}
 	from := make([]int64, b.n+1)
 	for i := range from {
-		from[i] = int64(i * r.layout.PerRow)
+		from[i] = int64(i * r.PerRow)
 	}
-	b.sparse = kernel.CSR{RowPtr: from, Col: r.indices, Val: r.values}.Checked(b.d)
+	b.sparse = kernel.CSR{RowPtr: from, Col: r.Indices, Val: r.Values}.Checked(b.d)
 	return b, nil
 }
 

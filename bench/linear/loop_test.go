@@ -46,7 +46,7 @@ func TestLoop(t *testing.T) {
 			return l.reads < 5
 		})
 		require.InEpsilon(t, loop.Trace[4].Objective, told, 1e-12)
-		rows.labels[7] = 2
+		rows.Labels[7] = 2
 		_, err = newLoop(rows, l2)
 		require.ErrorContains(t, err, "want two classes")
 	}

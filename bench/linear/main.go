@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -59,20 +58,15 @@ type line struct {
 	Rounds  []outcome
 }
 
-func main() {
-	if isChild() {
-		return
-	}
-	var o options
-	kong.Parse(&o, kong.Name("linear"), kong.Description("Compares logistic regression on this engine with scikit-learn."), kong.UsageOnError())
-	exitOn(compare(&o, os.Stdout, os.Stderr))
-}
+// tasks are those of processes that run a contestant.
+var tasks = []rounds.Task{rounds.TaskOf(task.run), rounds.TaskOf(sgdTask.run), rounds.TaskOf(commandTask.run), rounds.TaskOf(loopTask.run)}
 
-func exitOn(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "linear:", err)
-		os.Exit(1)
-	}
+func main() {
+	rounds.Main("linear", func() error {
+		var o options
+		kong.Parse(&o, kong.Name("linear"), kong.Description("Compares logistic regression on this engine with scikit-learn."), kong.UsageOnError())
+		return compare(&o, os.Stdout, os.Stderr)
+	}, tasks...)
 }
 
 // compare runs everything and prints the tables.
@@ -167,50 +161,15 @@ func (o *options) compareOn(p problem, out, progress io.Writer) (err error) {
 			return err
 		}
 	}
-	for round := range o.Rounds {
-		for _, l := range rounds.Order(all, round) {
-			fmt.Fprintf(progress, "%s, round %d of %d: %s\n", p.Name, round+1, o.Rounds, l.Title)
-			got, err := o.runLine(l, p, dir)
-			if err != nil {
-				return fmt.Errorf("%s: %w", l.Title, err)
-			}
-			l.Rounds = append(l.Rounds, got)
-		}
-	}
-	return print(out, p, all)
-}
-
-// Environment variables with the task of a child process that runs a contestant.
-const (
-	childVariable   = "SUPERSTEP_BENCH_LINEAR"
-	commandVariable = "SUPERSTEP_BENCH_LINEAR_COMMAND"
-	loopVariable    = "SUPERSTEP_BENCH_LINEAR_LOOP"
-)
-
-// contest is a task of one of our contestants.
-type contest interface{ run() (outcome, error) }
-
-// isChild runs a contestant and returns true if this process was started for one.
-func isChild() bool {
-	for name, t := range map[string]contest{childVariable: new(task), sgdVariable: new(sgdTask), commandVariable: new(commandTask), loopVariable: new(loopTask)} {
-		if text := os.Getenv(name); text != "" {
-			exitOn(runChild(text, t, os.Stdout))
-			return true
-		}
-	}
-	return false
-}
-
-// runChild runs a contestant and prints its outcome.
-func runChild(text string, t contest, w io.Writer) error {
-	if err := json.Unmarshal([]byte(text), t); err != nil {
+	err = rounds.Play(all, o.Rounds, p.Name, progress, func(l *line) string { return l.Title }, func(_ int, l *line) error {
+		got, err := o.runLine(l, p, dir)
+		l.Rounds = append(l.Rounds, got)
 		return err
-	}
-	got, err := t.run()
+	})
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(w).Encode(got)
+	return print(out, p, all)
 }
 
 // runLine runs a contestant in a process of its own.
@@ -222,50 +181,23 @@ func (o *options) runLine(l *line, p problem, dir string) (got outcome, err erro
 		penalty, t.L1, t.L2 = "l1", t.L2, 0
 	}
 	var child *exec.Cmd
-	if l.Solver == commandSolver {
-		if child, err = self(commandVariable, commandTask{Command: o.command(), Dir: dir, Shape: s, Lasso: p.Lasso}); err != nil {
-			return got, err
-		}
-	} else if l.Solver == loopSolver {
-		if child, err = self(loopVariable, loopTask{Dir: dir, Shape: s, L2: t.L2}); err != nil {
-			return got, err
-		}
-	} else if l.Solver == sparkSolver {
+	switch l.Solver {
+	case "":
+		child, err = rounds.Self(t)
+	case commandSolver:
+		child, err = rounds.Self(commandTask{Command: o.command(), Dir: dir, Shape: s, Lasso: p.Lasso})
+	case loopSolver:
+		child, err = rounds.Self(loopTask{Dir: dir, Shape: s, L2: t.L2})
+	case sparkSolver:
 		child = exec.Command(o.Python, "-c", sparkScript, dir, strconv.Itoa(s.Rows), strconv.Itoa(s.Features), strconv.Itoa(s.PerRow), penalty, strconv.Itoa(l.Threads))
-	} else if l.Solver != "" {
+	default:
 		child = exec.Command(o.Python, "-c", sklearnScript, dir, strconv.Itoa(s.Rows), strconv.Itoa(s.Features), strconv.Itoa(s.PerRow), l.Solver, penalty)
 		child.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(l.Threads), "OPENBLAS_NUM_THREADS="+strconv.Itoa(l.Threads))
-	} else {
-		if child, err = self(childVariable, t); err != nil {
-			return got, err
-		}
 	}
-	return outcomeOf(child)
-}
-
-// self returns a process of this program for a task.
-func self(variable string, t contest) (*exec.Cmd, error) {
-	path, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	text, err := json.Marshal(t)
-	if err != nil {
-		return nil, err
-	}
-	child := exec.Command(path)
-	child.Env = append(os.Environ(), variable+"="+string(text))
-	return child, nil
-}
-
-// outcomeOf runs a process that prints the outcome of a contestant.
-func outcomeOf(child *exec.Cmd) (got outcome, err error) {
-	child.Stderr = os.Stderr
-	text, err := child.Output()
 	if err != nil {
 		return got, err
 	}
-	return got, json.Unmarshal(text, &got)
+	return rounds.Outcome[outcome](child)
 }
 
 // optimum returns the lowest value that any contestant reached.

@@ -185,20 +185,21 @@ func (o *options) compareStochastic(out, progress io.Writer) (err error) {
 				child := exec.Command(o.Python, "-c", sgdScript, dir, strconv.Itoa(layout.Rows), strconv.Itoa(layout.Features),
 					strconv.Itoa(sgdEpochs), s.theirs, fmt.Sprint(s.rate), fmt.Sprint(sgdPenalty))
 				child.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1")
-				return outcomeOf(child)
+				return rounds.Outcome[outcome](child)
 			}})
 		}
 	}
-	for round := range o.Rounds {
-		for _, c := range rounds.Order(all, round) {
-			fmt.Fprintf(progress, "%s, round %d of %d: %s\n", stochasticProblem, round+1, o.Rounds, c.title)
-			got, err := c.run()
-			if err != nil {
-				return fmt.Errorf("%s: %w", c.title, err)
-			}
-			last := got.Trace[len(got.Trace)-1]
-			c.times, c.gap = append(c.times, last.Seconds), max(c.gap, last.Objective/least-1)
+	err = rounds.Play(all, o.Rounds, stochasticProblem, progress, func(c *contestant) string { return c.title }, func(_ int, c *contestant) error {
+		got, err := c.run()
+		if err != nil {
+			return err
 		}
+		last := got.Trace[len(got.Trace)-1]
+		c.times, c.gap = append(c.times, last.Seconds), max(c.gap, last.Objective/least-1)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	fmt.Fprintf(out, "%s: %d rows × %d features, optimum %.9g; milliseconds of %d epochs on a thread, medians of %d rounds\n\n",
 		stochasticProblem, layout.Rows, layout.Features, least, sgdEpochs, o.Rounds)
@@ -214,14 +215,11 @@ func (o *options) compareStochastic(out, progress io.Writer) (err error) {
 	return err
 }
 
-// sgdVariable holds the task of a child process that trains by SGD.
-const sgdVariable = "SUPERSTEP_BENCH_SGD"
-
 // runSelf runs a task in a process of its own.
 func runSelf(t sgdTask) (got outcome, err error) {
-	child, err := self(sgdVariable, t)
+	child, err := rounds.Self(t)
 	if err != nil {
 		return got, err
 	}
-	return outcomeOf(child)
+	return rounds.Outcome[outcome](child)
 }

@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	_ "embed"
-	"encoding/binary"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -100,7 +98,7 @@ func (t task) run() (outcome, error) {
 	if rows, err = readTable(filepath.Join(t.Dir, testDir), other); err != nil {
 		return outcome{}, err
 	}
-	report, err := evaluate.MeasureBinary(rows.labels, predict(rows), nil, evaluate.BinaryOptions{})
+	report, err := evaluate.MeasureBinary(rows.Labels, predict(rows), nil, evaluate.BinaryOptions{})
 	if err != nil {
 		return outcome{}, err
 	}
@@ -112,11 +110,11 @@ func (t task) run() (outcome, error) {
 // table.
 func predictor(result *engine.Result, t task) (func(x *table) []float64, error) {
 	margins := func(e *tree.Ensemble, absent tree.Absent, x *table) []float64 {
-		s, out := e.Scorer(), make([]float64, x.layout.Rows*e.Outputs)
-		if x.layout.Sparse() {
-			s.Sparse(tree.CSR{RowPtr: x.starts, Col: x.indices, Val: x.values}, absent, out, t.Threads)
+		s, out := e.Scorer(), make([]float64, x.Rows*e.Outputs)
+		if x.Sparse() {
+			s.Sparse(tree.CSR{RowPtr: x.starts, Col: x.Indices, Val: x.Values}, absent, out, t.Threads)
 		} else {
-			s.Dense(x.values, x.layout.Rows, out, t.Threads)
+			s.Dense(x.Values, x.Rows, out, t.Threads)
 		}
 		return out
 	}
@@ -127,7 +125,7 @@ func predictor(result *engine.Result, t task) (func(x *table) []float64, error) 
 		}
 		return func(x *table) []float64 {
 			shares := margins(m.Trees, tree.AbsentIsMissing, x)
-			p := make([]float64, x.layout.Rows)
+			p := make([]float64, x.Rows)
 			for i := range p {
 				p[i] = shares[2*i+1]
 			}
@@ -156,42 +154,16 @@ func predictor(result *engine.Result, t task) (func(x *table) []float64, error) 
 
 // table is rows in memory.
 type table struct {
-	layout  rawrows.Layout
-	values  []float64
-	indices []int32
-	starts  []int64
-	labels  []float64
+	*rawrows.Table
+	starts []int64 // of sparse rows
 }
 
 // readTable reads the files of a table.
 func readTable(dir string, l rawrows.Layout) (*table, error) {
-	x := &table{layout: l, values: make([]float64, l.Rows*l.Width()), labels: make([]float64, l.Rows)}
-	if err := readFloats(filepath.Join(dir, rawrows.ValuesFile), x.values); err != nil {
-		return nil, err
+	rows, err := rawrows.Read(dir, l)
+	x := &table{Table: rows}
+	for i := 0; l.Sparse() && i <= l.Rows; i++ {
+		x.starts = append(x.starts, int64(i*l.PerRow))
 	}
-	if l.Sparse() {
-		raw, err := os.ReadFile(filepath.Join(dir, rawrows.IndicesFile))
-		if err != nil {
-			return nil, err
-		}
-		x.indices = make([]int32, len(raw)/4)
-		for i := range x.indices {
-			x.indices[i] = int32(binary.LittleEndian.Uint32(raw[4*i:]))
-		}
-		for i := range l.Rows + 1 {
-			x.starts = append(x.starts, int64(i*l.PerRow))
-		}
-	}
-	return x, readFloats(filepath.Join(dir, rawrows.LabelsFile), x.labels)
-}
-
-func readFloats(path string, into []float64) error {
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	for i := range into {
-		into[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
-	}
-	return nil
+	return x, err
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -93,21 +92,15 @@ func (l *line) title() string {
 	return fmt.Sprintf("%s, %d", l.Library, l.Threads)
 }
 
-func main() {
-	if text := os.Getenv(childVariable); text != "" {
-		exitOn(runChild(text, os.Stdout))
-		return
-	}
-	var o options
-	kong.Parse(&o, kong.Name("trees"), kong.Description("Compares boosted trees and forests on this engine with those of other libraries."), kong.UsageOnError())
-	exitOn(compare(&o, os.Stdout, os.Stderr))
-}
+// tasks are those of processes that run a contestant.
+var tasks = []rounds.Task{rounds.TaskOf(task.run)}
 
-func exitOn(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "trees:", err)
-		os.Exit(1)
-	}
+func main() {
+	rounds.Main("trees", func() error {
+		var o options
+		kong.Parse(&o, kong.Name("trees"), kong.Description("Compares boosted trees and forests on this engine with those of other libraries."), kong.UsageOnError())
+		return compare(&o, os.Stdout, os.Stderr)
+	}, tasks...)
 }
 
 // compare runs everything and prints the tables.
@@ -143,9 +136,7 @@ func compare(o *options, out, progress io.Writer) error {
 	if !o.JSON {
 		return nil
 	}
-	enc := json.NewEncoder(out)
-	enc.SetIndent("", "  ")
-	return enc.Encode(all)
+	return rounds.PrintJSON(out, all)
 }
 
 // lines lists the contestants of a problem.
@@ -183,22 +174,16 @@ func (o *options) compareOn(p problem, progress io.Writer) (t *comparison, err e
 		return nil, err
 	}
 	t = &comparison{problem: p, Trees: o.Trees, How: o.how(), CPUs: runtime.NumCPU(), Lines: o.lines(p)}
-	for round := range o.Rounds {
-		for _, l := range rounds.Order(t.Lines, round) {
-			fmt.Fprintf(progress, "%s, round %d of %d: %s\n", p.Name, round+1, o.Rounds, l.title())
-			if o.Cold {
-				if err := forgetFiles(); err != nil {
-					return nil, err
-				}
+	return t, rounds.Play(t.Lines, o.Rounds, p.Name, progress, (*line).title, func(_ int, l *line) error {
+		if o.Cold {
+			if err := forgetFiles(); err != nil {
+				return err
 			}
-			got, err := o.runLine(l, p, dir)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", l.title(), err)
-			}
-			l.Rounds = append(l.Rounds, got)
 		}
-	}
-	return t, nil
+		got, err := o.runLine(l, p, dir)
+		l.Rounds = append(l.Rounds, got)
+		return err
+	})
 }
 
 // forgetFiles has the system write out its cached files and drop them.
@@ -223,22 +208,6 @@ func (o *options) budget(l rawrows.Layout) int64 {
 	return int64(float64(l.Rows) * float64(l.Width()) / o.Beyond)
 }
 
-// childVariable holds the task of a child process that runs a contestant.
-const childVariable = "SUPERSTEP_BENCH_TREES"
-
-// runChild runs a contestant and prints its outcome.
-func runChild(text string, w io.Writer) error {
-	var t task
-	if err := json.Unmarshal([]byte(text), &t); err != nil {
-		return err
-	}
-	got, err := t.run()
-	if err != nil {
-		return err
-	}
-	return json.NewEncoder(w).Encode(got)
-}
-
 // runLine runs a contestant in a process of its own.
 func (o *options) runLine(l *line, p problem, dir string) (got outcome, err error) {
 	var child *exec.Cmd
@@ -250,23 +219,13 @@ func (o *options) runLine(l *line, p problem, dir string) (got outcome, err erro
 			l.Library, strconv.Itoa(l.Threads), strconv.Itoa(o.Trees), p.Policy, strconv.Itoa(o.pieces()))
 		child.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(l.Threads))
 	} else {
-		self, err := os.Executable()
+		child, err = rounds.Self(task{Dir: dir, Layout: p.Layout, Threads: l.Threads, Trees: o.Trees, Policy: p.Policy, Budget: o.budget(p.Layout)})
 		if err != nil {
 			return got, err
 		}
-		text, err := json.Marshal(task{Dir: dir, Layout: p.Layout, Threads: l.Threads, Trees: o.Trees, Policy: p.Policy, Budget: o.budget(p.Layout)})
-		if err != nil {
-			return got, err
-		}
-		child = exec.Command(self)
-		child.Env = append(os.Environ(), childVariable+"="+string(text), "GOMAXPROCS="+strconv.Itoa(l.Threads))
+		child.Env = append(child.Env, "GOMAXPROCS="+strconv.Itoa(l.Threads))
 	}
-	child.Stderr = os.Stderr
-	text, err := child.Output()
-	if err != nil {
-		return got, err
-	}
-	return got, json.Unmarshal(text, &got)
+	return rounds.Outcome[outcome](child)
 }
 
 // how says what is special about the runs.

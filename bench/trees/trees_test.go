@@ -11,15 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/bench/internal/rawrows"
+	"github.com/superstep-ml/superstep/bench/internal/rounds"
 )
 
 // TestMain lets the test binary act as a contestant.
 func TestMain(m *testing.M) {
-	if text := os.Getenv(childVariable); text != "" {
-		exitOn(runChild(text, os.Stdout))
-		return
-	}
-	os.Exit(m.Run())
+	rounds.Main("trees", func() error {
+		os.Exit(m.Run())
+		return nil
+	}, tasks...)
 }
 
 // Models learn the pattern in dense and in sparse rows, with the same result for one thread and

@@ -9,6 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/evaluate"
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/examples/internal/picture"
 	"github.com/superstep-ml/superstep/operators"
 )
 
@@ -35,7 +36,7 @@ func (a args) Validate() error {
 	case a.Rounds < 1 || a.Depth < 1 || a.Stop < 0 || !(a.Rate > 0):
 		return errors.New("--rounds, --depth and --rate must be above 0, and --stop 0 or more")
 	}
-	return validPlot(a.Plot)
+	return picture.Valid(a.Plot)
 }
 
 // read adds the rows of a file, or of a bundled one. Columns are c0, which is the label, to

@@ -8,6 +8,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/examples/internal/picture"
 	"github.com/superstep-ml/superstep/operators"
 )
 
@@ -52,7 +53,7 @@ func (a args) Validate() error {
 	case a.Plot != "" && len(a.PlotColumns) != 2:
 		return errors.New("--plot needs two --plot-columns")
 	}
-	return errors.Join(validPlot(a.Plot), distinct(a.Output, a.Model, a.Plot))
+	return errors.Join(picture.Valid(a.Plot), distinct(a.Output, a.Model, a.Plot))
 }
 
 // job says what to compute; the engine decides how, and runs it.

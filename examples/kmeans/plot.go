@@ -4,19 +4,16 @@ import (
 	"fmt"
 	"image/color"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/examples/internal/picture"
 	"github.com/superstep-ml/superstep/operators"
 )
 
@@ -63,25 +60,11 @@ func finiteRows(rows []plotted) (finite []plotted, hidden int) {
 	return finite, hidden
 }
 
-// validPlot says whether a picture can be written to a path; "" stands for none.
-func validPlot(path string) error {
-	if ext := filepath.Ext(path); path != "" && ext != ".png" && ext != ".svg" && ext != ".pdf" {
-		return fmt.Errorf("--plot %s: want a name that ends in .png, .svg or .pdf", path)
-	}
-	return nil
-}
-
 // drawClusters writes a scatter of two columns, coloured by cluster, with a cross
 // at the mean of each. The ending of the path chooses the format: png, svg or pdf.
 func drawClusters(path, title string, columns []string, rows []plotted, k int) error {
-	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, columns[0], columns[1]
-	p.Title.Padding, p.Legend.Padding = vg.Points(8), vg.Points(3)
+	p := picture.New(title, columns[0], columns[1])
 	p.X.Tick.Marker, p.Y.Tick.Marker = plot.TickerFunc(ticks), plot.TickerFunc(ticks)
-	for _, style := range []*text.Style{&p.Title.TextStyle, &p.X.Label.TextStyle, &p.Y.Label.TextStyle,
-		&p.X.Tick.Label, &p.Y.Tick.Label, &p.Legend.TextStyle} {
-		style.Font.Variant = "Sans"
-	}
 	p.Legend.Top, p.Legend.Left = true, true
 	p.Add(plotter.NewGrid())
 	points := make([]plotter.XYs, k)
@@ -118,7 +101,7 @@ func drawClusters(path, title string, columns []string, rows []plotted, k int) e
 		p.Legend.Add("mean", crosses)
 	}
 	if len(means) == 0 {
-		return save(p, path)
+		return picture.Save(p, path)
 	}
 	// Room around the points, and for the legend above them.
 	legend := 0.05 // of the height
@@ -129,7 +112,7 @@ func drawClusters(path, title string, columns []string, rows []plotted, k int) e
 	p.X.Min, p.X.Max = p.X.Min-width, p.X.Max+width
 	p.Y.Min = p.Y.Min - height
 	p.Y.Max += float64((p.Y.Max - p.Y.Min) * float64(legend/(1-legend)))
-	return save(p, path)
+	return picture.Save(p, path)
 }
 
 // ticks marks between four and eight round numbers of an axis: multiples of 1, 2
@@ -163,31 +146,4 @@ func mean(points plotter.XYs) plotter.XY {
 		m.Y += p.Y / float64(len(points))
 	}
 	return m
-}
-
-// save writes to a temporary file and renames it, so that no partial picture is ever seen.
-func save(p *plot.Plot, path string) error {
-	content, err := p.WriterTo(7*vg.Inch, 5*vg.Inch, strings.TrimPrefix(filepath.Ext(path), "."))
-	if err != nil {
-		return fmt.Errorf("plot: %w", err)
-	}
-	file, err := os.CreateTemp(filepath.Dir(path), ".plot-*.partial")
-	if err != nil {
-		return fmt.Errorf("plot: %w", err)
-	}
-	defer os.Remove(file.Name())
-	_, err = content.WriteTo(file)
-	if closing := file.Close(); err == nil {
-		err = closing
-	}
-	if err == nil {
-		err = os.Chmod(file.Name(), 0o644)
-	}
-	if err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("plot: %w", err)
-	}
-	return nil
 }

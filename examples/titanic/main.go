@@ -13,6 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/examples/internal/picture"
 	"github.com/superstep-ml/superstep/operators"
 )
 
@@ -36,7 +37,7 @@ func (a args) Validate() error {
 	case a.L2 < 0:
 		return errors.New("--l2 must be 0 or more")
 	}
-	return validPlot(a.Plot)
+	return picture.Valid(a.Plot)
 }
 
 // passengers is the pipeline. Every stage is trained on the output of the stages before it.

@@ -131,6 +131,12 @@ func hasNull(v *view) bool {
 // declares; 0 for a vector type that leaves them open, and for other types.
 func VectorDim(dt arrow.DataType) int { return dimOf(dt) }
 
+// IsNumber tells whether a type is that of numbers, or of bools, which count as 0 and 1.
+func IsNumber(dt arrow.DataType) bool {
+	id := dt.ID()
+	return id == arrow.BOOL || arrow.IsInteger(id) || id == arrow.FLOAT32 || id == arrow.FLOAT64
+}
+
 // IsVector reports whether a type is one of the vector types.
 func IsVector(dt arrow.DataType) bool { return kindOf(dt).isVector() }
 

@@ -248,3 +248,12 @@ func TestSparseVectorClone(t *testing.T) {
 	require.Equal(t, batch.SparseVector{Size: 3, Indices: []int32{1}, Values: []float64{2}}, v)
 	require.ErrorContains(t, (&batch.SparseVector{Indices: []int32{1}}).Validate(), "1 indices but 0 values")
 }
+
+func TestIsNumber(t *testing.T) {
+	for dt, want := range map[arrow.DataType]bool{
+		arrow.FixedWidthTypes.Boolean: true, arrow.PrimitiveTypes.Int8: true, arrow.PrimitiveTypes.Uint64: true, arrow.PrimitiveTypes.Float32: true,
+		arrow.BinaryTypes.String: false, arrow.FixedWidthTypes.Date32: false, batch.VariableVectorType(): false,
+	} {
+		require.Equal(t, want, batch.IsNumber(dt), dt)
+	}
+}

@@ -3,6 +3,7 @@
 package spelling
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -53,6 +54,16 @@ func Near(name string, all []string) []string {
 		}
 	}
 	return names
+}
+
+// DidYouMean asks about the nearest of all names, behind what parts it from a message: "" if
+// none is near.
+func DidYouMean(parting, name string, all []string) string {
+	near := Near(name, all)
+	if len(near) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%sdid you mean %q?", parting, near[0])
 }
 
 // editDistance is the optimal string alignment distance over bytes: the least

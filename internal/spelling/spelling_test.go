@@ -63,3 +63,8 @@ func ExampleNear() {
 	fmt.Println(Near("petal lenght", []string{"sepal_length", "petal_length", "species"}))
 	// Output: [petal_length sepal_length]
 }
+
+func TestDidYouMean(t *testing.T) {
+	require.Equal(t, `; did you mean "species"?`, DidYouMean("; ", "specie", []string{"x", "species"}))
+	require.Empty(t, DidYouMean("; ", "specie", []string{"x"}))
+}

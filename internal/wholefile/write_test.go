@@ -1,6 +1,8 @@
 package wholefile_test
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -38,7 +40,35 @@ func TestWriteFails(t *testing.T) {
 	require.ErrorIs(t, wholefile.Write(filepath.Join(dir, "none", "f"), nil), os.ErrNotExist)
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "taken", "inside"), 0o755))
 	require.Error(t, wholefile.Write(filepath.Join(dir, "taken"), []byte("x")))
+	full := errors.New("disk full")
+	err := wholefile.WriteFrom(filepath.Join(dir, "f"), failing{full})
+	require.ErrorIs(t, err, full)
+	require.EqualError(t, err, "write "+filepath.Join(dir, "f")+": disk full")
+	require.ErrorContains(t, wholefile.Write(filepath.Join(dir, "none", "f"), nil), "write "+filepath.Join(dir, "none", "f")+": no such")
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, files, 1, "nothing half-written is left")
+}
+
+// failing writes a part and fails.
+type failing struct{ err error }
+
+func (f failing) WriteTo(w io.Writer) (int64, error) {
+	n, _ := io.WriteString(w, "half")
+	return int64(n), f.err
+}
+
+func TestRead(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	require.NoError(t, os.WriteFile(path, []byte("12345"), 0o600))
+	got, err := wholefile.Read(path, 5)
+	require.NoError(t, err)
+	require.Equal(t, "12345", string(got))
+	_, err = wholefile.Read(path, 4)
+	require.EqualError(t, err, "read "+path+": it has 5 bytes: the limit is 4")
+	_, err = wholefile.Read(dir, 5)
+	require.ErrorContains(t, err, "it is a directory")
+	_, err = wholefile.Read(filepath.Join(dir, "none"), 5)
+	require.ErrorIs(t, err, os.ErrNotExist)
 }

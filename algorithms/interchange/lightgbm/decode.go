@@ -3,14 +3,13 @@ package lightgbm
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/internal/wholefile"
 )
 
 const (
@@ -22,24 +21,9 @@ const (
 
 // Load reads a model file as Booster.save_model of LightGBM 2 to 4 writes it.
 func Load(path string) (*Model, error) {
-	f, err := os.Open(path)
+	data, err := wholefile.Read(path, MaxFile)
 	if err != nil {
 		return nil, fmt.Errorf("lightgbm: %w", err)
-	}
-	defer f.Close()
-	about, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("lightgbm: %w", err)
-	}
-	if about.Size() > MaxFile {
-		return nil, fmt.Errorf("lightgbm: %s has %d bytes, and %d are the limit", path, about.Size(), MaxFile)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("lightgbm: %w", err)
-	case len(data) > MaxFile:
-		return nil, fmt.Errorf("lightgbm: %s has more than %d bytes, the limit", path, MaxFile)
 	}
 	m, err := Decode(data)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 )
 
 // The categories of a data frame have their names, in the order of their codes. Predictions
@@ -43,7 +43,7 @@ func TestFrame(t *testing.T) {
 	require.JSONEq(t, pandasOf(string(text)), pandasOf(string(again)))
 	back, err := Decode(again)
 	require.NoError(t, err)
-	require.Empty(t, tree.Diff(m.Ensemble, back.Ensemble))
+	trial.SameTrees(t, m.Ensemble, back.Ensemble)
 	require.Equal(t, m.Bare, back.Bare)
 }
 

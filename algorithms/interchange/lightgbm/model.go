@@ -71,11 +71,7 @@ func objectiveOf(name string) (objective, error) {
 	}
 	o, ok := objectives[name]
 	if !ok {
-		hint := ""
-		if near := spelling.Near(name, Objectives()); len(near) > 0 {
-			hint = fmt.Sprintf(": did you mean %q?", near[0])
-		}
-		return o, fmt.Errorf("there is no objective %q%s", name, hint)
+		return o, fmt.Errorf("there is no objective %q%s", name, spelling.DidYouMean(": ", name, Objectives()))
 	}
 	return o, nil
 }

@@ -57,7 +57,8 @@ func (m *Model) Transform(margins, predictions []float64) {
 		panic(fmt.Sprintf("lightgbm: Transform of %d margins into %d predictions of %q with %d outputs", len(margins), len(predictions), m.Objective, n))
 	}
 	if o.link == softmax {
-		shares(margins, predictions)
+		copy(predictions, margins)
+		kernel.Softmax(predictions)
 		return
 	}
 	scale := m.sigmoid()
@@ -88,19 +89,4 @@ func (m *Model) sigmoid() float64 {
 		return 1
 	}
 	return v
-}
-
-// shares is softmax. It subtracts the largest margin first, so that nothing overflows.
-func shares(margins, predictions []float64) {
-	most, sum := math.Inf(-1), 0.0
-	for _, v := range margins {
-		most = max(most, v)
-	}
-	for i, v := range margins {
-		predictions[i] = kernel.Exp(v - most)
-		sum += predictions[i]
-	}
-	for i := range predictions {
-		predictions[i] /= sum
-	}
 }

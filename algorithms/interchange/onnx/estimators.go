@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -59,16 +60,9 @@ func (b *builder) addOffset(z, column string) string {
 	return b.op("Add", []string{z, b.numbers(column, 1)})
 }
 
-func orName(name, otherwise string) string {
-	if name == "" {
-		return otherwise
-	}
-	return name
-}
-
 // regression predicts the margin.
 func (b *builder) regression(m *linearmodel.Model, prediction string) {
-	b.output(orName(prediction, "prediction"), b.margin(m), b.real, 1, "float64")
+	b.output(cmp.Or(prediction, "prediction"), b.margin(m), b.real, 1, "float64")
 }
 
 // margin returns the only margin of a model. It uses ONNX-ML's operator where that is
@@ -97,7 +91,7 @@ func (b *builder) glm(m *glm.Model) {
 	default:
 		b.fail("there is no operator for the link %v", m.Link)
 	}
-	b.output(orName(m.PredictionCol, "prediction"), y, b.real, 1, "float64")
+	b.output(cmp.Or(m.PredictionCol, "prediction"), y, b.real, 1, "float64")
 }
 
 // svc predicts the second of two classes where the margin is above 0. Of more classes it
@@ -113,8 +107,8 @@ func (b *builder) svc(m *svm.SVCModel) {
 	} else {
 		at = b.largest(z)
 	}
-	b.classes(orName(m.PredictionCol, "prediction"), at, m.Classes.Type, m.Classes.Values)
-	b.output(orName(m.DecisionCol, "decision"), z, b.real, len(m.Coefficients), "vector")
+	b.classes(cmp.Or(m.PredictionCol, "prediction"), at, m.Classes.Type, m.Classes.Values)
+	b.output(cmp.Or(m.DecisionCol, "decision"), z, b.real, len(m.Coefficients), "vector")
 }
 
 // largest returns the index of the largest number of each row, the first among equals.
@@ -176,8 +170,8 @@ func (b *builder) logistic(m *logistic.Model) {
 	} else {
 		at = b.largest(p)
 	}
-	b.classes(orName(m.PredictionCol, "prediction"), at, m.Classes.Type, m.Classes.Values)
-	b.output(orName(m.ProbabilityCol, "probability"), p, b.real, k, "vector")
+	b.classes(cmp.Or(m.PredictionCol, "prediction"), at, m.Classes.Type, m.Classes.Values)
+	b.output(cmp.Or(m.ProbabilityCol, "probability"), p, b.real, k, "vector")
 }
 
 // classifier adds ONNX-ML's operator for linear classifiers, whose coefficients are float32.
@@ -267,12 +261,12 @@ func (b *builder) kmeans(m *kmeans.Model) {
 		distances = b.op("Sqrt", []string{b.op("ReduceSumSquare", []string{difference, b.ints("components", 2)}, intAttr("keepdims", 0))})
 	}
 	at := b.op("ArgMin", []string{distances}, intAttr("axis", 1), intAttr("keepdims", 1), intAttr("select_last_index", 0))
-	b.output(orName(m.PredictionCol, "cluster"), at, typeInt64, 1, "int64")
+	b.output(cmp.Or(m.PredictionCol, "cluster"), at, typeInt64, 1, "int64")
 	distance := b.reduce("ReduceMin", distances)
 	if m.Distance == kmeans.Cosine { // rounding may leave the range 0 to 2
 		zero, two := b.constant("least", 0), b.constant("most", 2)
 		distance = b.op("Where", []string{b.op("Less", []string{distance, zero}), zero, distance})
 		distance = b.op("Where", []string{b.op("Greater", []string{distance, two}), two, distance})
 	}
-	b.output(orName(m.DistanceCol, "distance"), distance, b.real, 1, "float64")
+	b.output(cmp.Or(m.DistanceCol, "distance"), distance, b.real, 1, "float64")
 }

@@ -1,7 +1,6 @@
 package onnx
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,11 +9,11 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/forest"
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
 	"github.com/superstep-ml/superstep/algorithms/glm"
+	"github.com/superstep-ml/superstep/algorithms/interchange/internal/manifest"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/algorithms/linear"
 	"github.com/superstep-ml/superstep/algorithms/logistic"
 	"github.com/superstep-ml/superstep/algorithms/model"
-	"github.com/superstep-ml/superstep/algorithms/pipeline"
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 	"github.com/superstep-ml/superstep/algorithms/svm"
 )
@@ -27,18 +26,6 @@ const (
 	// how the model was trained.
 	metadataKey = "superstep.model"
 )
-
-// manifest is the metadata of a model: its file, in which references replace the numbers
-// that are in tensors of the graph. A pipeline has the manifests of its stages instead.
-type manifest struct {
-	Kind    string          `json:"kind"`
-	Single  bool            `json:"single,omitempty"` // of the outermost model only
-	Version int             `json:"version,omitempty"`
-	Inputs  []model.Input   `json:"inputs,omitempty"`
-	Summary json.RawMessage `json:"summary,omitempty"`
-	Payload any             `json:"payload,omitempty"`
-	Stages  []manifest      `json:"stages,omitempty"`
-}
 
 // Export writes a model, or a pipeline of models, as an ONNX file, with numbers of float64.
 // The same model gives the same bytes. What ONNX cannot express is an error that names the
@@ -74,7 +61,7 @@ func build(m model.Model, single bool) (*file, error) {
 	if b.err != nil {
 		return nil, b.err
 	}
-	about, err := b.add(m, m.Kind())
+	about, err := manifest.Of(m, b.add, func(payload any) error { return refer(payload, b.refs) })
 	if err != nil {
 		return nil, err
 	}
@@ -94,33 +81,10 @@ func build(m model.Model, single bool) (*file, error) {
 }
 
 // add adds a model. Its errors and tensors begin with name.
-func (b *builder) add(m model.Model, name string) (manifest, error) {
-	if p, ok := m.(*pipeline.Model); ok {
-		about := manifest{Kind: p.Kind()}
-		for i, s := range p.Stages() {
-			one, err := b.add(s, fmt.Sprintf("%s/%d-%s", name, i, s.Kind()))
-			if err != nil {
-				return manifest{}, err
-			}
-			about.Stages = append(about.Stages, one)
-		}
-		return about, nil
-	}
-	text, err := m.Encode() // checks the model
-	if err != nil {
-		return manifest{}, err
-	}
+func (b *builder) add(m model.Model, name string) error {
 	b.stage, b.refs = name, nil
-	if b.stages(m); b.err != nil {
-		return manifest{}, fmt.Errorf("%s: %w", name, b.err)
-	}
-	f, err := model.Decode(text, m.Kind(), math.MaxInt)
-	if err != nil {
-		return manifest{}, err
-	}
-	about := manifest{Kind: f.Kind, Version: f.Version, Inputs: f.Inputs, Summary: f.Summary}
-	about.Payload, err = withRefs(f.Payload, b.refs)
-	return about, err
+	b.stages(m)
+	return b.err
 }
 
 // stages adds the nodes of a model that is not a pipeline.
@@ -174,14 +138,8 @@ const (
 	refFrom   = "$from"
 )
 
-// withRefs returns a payload in which references replace the numbers that are in tensors.
-func withRefs(payload json.RawMessage, refs []ref) (any, error) {
-	d := json.NewDecoder(bytes.NewReader(payload))
-	d.UseNumber()
-	var tree any
-	if err := d.Decode(&tree); err != nil {
-		return nil, err
-	}
+// refer puts references in the place of the numbers of a payload that tensors hold.
+func refer(tree any, refs []ref) error {
 	for _, r := range refs {
 		at := tree
 		last := len(r.path) - 1
@@ -193,7 +151,7 @@ func withRefs(payload json.RawMessage, refs []ref) (any, error) {
 			put[refFrom] = r.from
 		}
 		if child(at, r.path[last]) == nil {
-			return nil, fmt.Errorf("the payload has no member %v", r.path)
+			return fmt.Errorf("the payload has no member %v", r.path)
 		}
 		switch step := r.path[last].(type) {
 		case string:
@@ -202,7 +160,7 @@ func withRefs(payload json.RawMessage, refs []ref) (any, error) {
 			at.([]any)[step] = put
 		}
 	}
-	return tree, nil
+	return nil
 }
 
 // child returns a member of an object or array, or nil if there is none.

@@ -1,23 +1,16 @@
 package onnx
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"reflect"
 	"slices"
 
-	"github.com/superstep-ml/superstep/algorithms/forest"
-	"github.com/superstep-ml/superstep/algorithms/gbdt"
-	"github.com/superstep-ml/superstep/algorithms/glm"
+	"github.com/superstep-ml/superstep/algorithms/interchange/internal/manifest"
 	"github.com/superstep-ml/superstep/algorithms/model"
-	"github.com/superstep-ml/superstep/algorithms/pipeline"
-	"github.com/superstep-ml/superstep/algorithms/svm"
 )
 
 // Import reads what Export or ExportSingle wrote: a model, or a *pipeline.Model. Numbers are
@@ -44,7 +37,7 @@ func decodeModel(data []byte) (model.Model, error) {
 	case len(f.metadata) != 1 || f.metadata[0].key != metadataKey:
 		return nil, fmt.Errorf("the metadata must have %q and nothing else", metadataKey)
 	}
-	about, err := decodeManifest(f.metadata[0].value)
+	about, err := manifest.Decode(f.metadata[0].value)
 	if err != nil {
 		return nil, fmt.Errorf("metadata %q: %w", metadataKey, err)
 	}
@@ -52,7 +45,7 @@ func decodeModel(data []byte) (model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := all.model(about, 0)
+	m, err := about.Model(all.resolve)
 	if err != nil {
 		return nil, err
 	}
@@ -71,22 +64,8 @@ func decodeModel(data []byte) (model.Model, error) {
 	return m, nil
 }
 
-// decodeManifest reads the metadata, strictly.
-func decodeManifest(text string) (about manifest, err error) {
-	d := json.NewDecoder(bytes.NewReader([]byte(text)))
-	d.UseNumber()
-	d.DisallowUnknownFields()
-	if err := d.Decode(&about); err != nil {
-		return about, err
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return about, errors.New("there is something behind the object")
-	}
-	return about, nil
-}
-
-// numbersOf has the numbers of the tensors and attributes of a graph, by name. Each may be
-// referred to once, so that a few metadata cannot ask for many copies.
+// numbersOf is the numbers of tensors and attributes of a graph, by name. Each may be
+// referred to once, so that little metadata cannot ask for many copies.
 type numbersOf struct {
 	tensor map[string]*tensor
 	list   map[string][]float32
@@ -148,61 +127,7 @@ func (all numbersOf) take(name string) ([]float64, error) {
 	return values, nil
 }
 
-// model makes the model of a manifest.
-func (all numbersOf) model(about manifest, depth int) (model.Model, error) {
-	if depth > maxDepth {
-		return nil, fmt.Errorf("pipelines are more than %d deep within each other", maxDepth)
-	}
-	if about.Kind == pipeline.Kind {
-		var stages []model.Model
-		for i, s := range about.Stages {
-			one, err := all.model(s, depth+1)
-			if err != nil {
-				return nil, fmt.Errorf("stage %d: %w", i, err)
-			}
-			stages = append(stages, one)
-		}
-		return pipeline.NewModel(stages...)
-	}
-	payload, err := all.resolve(about.Payload)
-	if err != nil {
-		return nil, fmt.Errorf("model of kind %q: %w", about.Kind, err)
-	}
-	if about.Version < 1 {
-		return nil, fmt.Errorf("model of kind %q: the version is %d", about.Kind, about.Version)
-	}
-	text, err := model.Encode(about.Kind, about.Version, about.Inputs, about.Summary, payload)
-	if err != nil {
-		return nil, fmt.Errorf("model of kind %q: %w", about.Kind, err)
-	}
-	return decodeAny(about.Kind, text)
-}
-
-// decodeAny reads the file of a model that is not a pipeline.
-func decodeAny(kind string, text []byte) (model.Model, error) {
-	var m model.Model
-	var err error
-	switch kind {
-	case gbdt.Kind:
-		m, err = gbdt.Decode(text)
-	case forest.Kind:
-		m, err = forest.Decode(text)
-	case (*glm.Model).Kind(nil):
-		m, err = glm.Decode(text)
-	case (*svm.SVCModel).Kind(nil):
-		m, err = svm.DecodeSVC(text)
-	case (*svm.SVRModel).Kind(nil):
-		m, err = svm.DecodeSVR(text)
-	default:
-		m, err = pipeline.DecodeAny(text)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return m, nil
-}
-
-// resolve replaces references to tensors by their numbers.
+// resolve puts the numbers of tensors in the place of references to them.
 func (all numbersOf) resolve(tree any) (any, error) {
 	var err error
 	switch at := tree.(type) {

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -97,7 +98,7 @@ func (b *builder) trees(g *grown) {
 		case linkSigmoid:
 			y = b.op("Sigmoid", []string{y})
 		}
-		b.output(orName(g.prediction, "prediction"), y, b.real, 1, "float64")
+		b.output(cmp.Or(g.prediction, "prediction"), y, b.real, 1, "float64")
 		return
 	}
 	var p string
@@ -106,8 +107,8 @@ func (b *builder) trees(g *grown) {
 	} else {
 		p = t.probabilities(x, g.link)
 	}
-	b.classes(orName(g.prediction, "prediction"), b.largest(p), g.labels, g.classes)
-	b.output(orName(g.probability, "probability"), p, b.real, len(g.classes), "vector")
+	b.classes(cmp.Or(g.prediction, "prediction"), b.largest(p), g.labels, g.classes)
+	b.output(cmp.Or(g.probability, "probability"), p, b.real, len(g.classes), "vector")
 }
 
 // treeFeatures returns the features of the ensemble, as float32.

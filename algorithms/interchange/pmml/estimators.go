@@ -1,6 +1,7 @@
 package pmml
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -84,7 +85,7 @@ func (b *builder) regression(m *linearmodel.Model, name, prediction string) {
 		return
 	}
 	table := b.table(m, fields, 0)
-	target, out := b.predicted(orName(prediction, "prediction"), "continuous", "double")
+	target, out := b.predicted(cmp.Or(prediction, "prediction"), "continuous", "double")
 	b.add(el("RegressionModel", "modelName", name, "functionName", "regression", "normalizationMethod", "none").
 		with(b.schema(target), el("Output").with(out), table))
 	b.refs = []string{"coefficients", "intercepts"}
@@ -130,7 +131,7 @@ func (b *builder) glm(m *glm.Model) {
 		matrix = matrix.with(el("PPCell", "value", "1", "predictorName", f, "parameterName", p))
 		betas = betas.with(el("PCell", "parameterName", p, "beta", number(m.Coefficients[0][j])))
 	}
-	target, out := b.predicted(orName(m.PredictionCol, "prediction"), "continuous", "double")
+	target, out := b.predicted(cmp.Or(m.PredictionCol, "prediction"), "continuous", "double")
 	b.add(el("GeneralRegressionModel", attributes...).
 		with(b.schema(target), el("Output").with(out), parameters, covariates, matrix, betas))
 	b.refs = []string{"coefficients", "intercepts"}
@@ -145,7 +146,7 @@ func (b *builder) logistic(m *logistic.Model) {
 	if len(m.Coefficients) == 1 {
 		method = "logit"
 	}
-	b.classification(a, "logistic", method, m.PredictionCol, m.Classes.Type, m.Classes.Values, orName(m.ProbabilityCol, "probability"))
+	b.classification(a, "logistic", method, m.PredictionCol, m.Classes.Type, m.Classes.Values, cmp.Or(m.ProbabilityCol, "probability"))
 }
 
 // svc predicts the class with the largest margin; of two classes, the second where the
@@ -172,7 +173,7 @@ func (b *builder) classification(m *linearmodel.Model, name, method, prediction,
 			tables = append(tables, b.table(m, fields, k, "targetCategory", classes[k]))
 		}
 	}
-	target, first := b.predicted(orName(prediction, "prediction"), "categorical", labelType(kind), classes...)
+	target, first := b.predicted(cmp.Or(prediction, "prediction"), "categorical", labelType(kind), classes...)
 	out := el("Output").with(first)
 	if probability != "" {
 		for k, text := range classes {
@@ -208,8 +209,8 @@ func (b *builder) kmeans(m *kmeans.Model) {
 	}
 	e := el("ClusteringModel", "modelName", "kmeans", "functionName", "clustering", "modelClass", "centerBased", "numberOfClusters", strconv.Itoa(len(m.Centers))).
 		with(b.schema(""), el("Output").with(
-			el("OutputField", "name", b.name(orName(m.PredictionCol, "cluster")), "optype", "categorical", "dataType", "integer", "feature", "predictedValue"),
-			el("OutputField", "name", b.name(orName(m.DistanceCol, "distance")), "optype", "continuous", "dataType", "double", "feature", "affinity"),
+			el("OutputField", "name", b.name(cmp.Or(m.PredictionCol, "cluster")), "optype", "categorical", "dataType", "integer", "feature", "predictedValue"),
+			el("OutputField", "name", b.name(cmp.Or(m.DistanceCol, "distance")), "optype", "continuous", "dataType", "double", "feature", "affinity"),
 		), el("ComparisonMeasure", "kind", "distance").with(el("euclidean")))
 	for _, f := range fields {
 		e.children = append(e.children, el("ClusteringField", "field", f, "compareFunction", "absDiff"))

@@ -1,19 +1,17 @@
 package pmml
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 
 	"github.com/superstep-ml/superstep/algorithms/glm"
+	"github.com/superstep-ml/superstep/algorithms/interchange/internal/manifest"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/algorithms/linear"
 	"github.com/superstep-ml/superstep/algorithms/logistic"
 	"github.com/superstep-ml/superstep/algorithms/model"
-	"github.com/superstep-ml/superstep/algorithms/pipeline"
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 	"github.com/superstep-ml/superstep/algorithms/svm"
 )
@@ -28,17 +26,6 @@ const (
 	// ofModel replaces, in the extension, numbers that are in the model's element.
 	ofModel = "$model"
 )
-
-// manifest is the content of the extension for a model: its file without the numbers that
-// are in the model's element. A pipeline has the manifests of its stages.
-type manifest struct {
-	Kind    string          `json:"kind"`
-	Version int             `json:"version,omitempty"`
-	Inputs  []model.Input   `json:"inputs,omitempty"`
-	Summary json.RawMessage `json:"summary,omitempty"`
-	Payload map[string]any  `json:"payload,omitempty"`
-	Stages  []manifest      `json:"stages,omitempty"`
-}
 
 // Export writes a model, or a pipeline of preparations and a model, as a PMML document. The
 // same model gives the same bytes. What PMML cannot express is an error that names the stage
@@ -67,7 +54,7 @@ func build(m model.Model) (*element, error) {
 	if b.err != nil {
 		return nil, b.err
 	}
-	about, err := b.stage(m, m.Kind())
+	about, err := manifest.Of(m, b.stage, b.refer)
 	if err != nil {
 		return nil, err
 	}
@@ -88,40 +75,18 @@ func build(m model.Model) (*element, error) {
 }
 
 // stage adds a model. Its errors begin with name.
-func (b *builder) stage(m model.Model, name string) (manifest, error) {
-	if p, ok := m.(*pipeline.Model); ok {
-		about := manifest{Kind: p.Kind()}
-		for i, s := range p.Stages() {
-			one, err := b.stage(s, fmt.Sprintf("%s/%d-%s", name, i, s.Kind()))
-			if err != nil {
-				return manifest{}, err
-			}
-			about.Stages = append(about.Stages, one)
-		}
-		return about, nil
-	}
-	text, err := m.Encode() // checks the model
-	if err != nil {
-		return manifest{}, err
-	}
+func (b *builder) stage(m model.Model, _ string) error {
 	b.refs = nil
-	if b.single(m); b.err != nil {
-		return manifest{}, fmt.Errorf("%s: %w", name, b.err)
-	}
-	f, err := model.Decode(text, m.Kind(), math.MaxInt)
-	if err != nil {
-		return manifest{}, err
-	}
-	about := manifest{Kind: f.Kind, Version: f.Version, Inputs: f.Inputs, Summary: f.Summary}
-	d := json.NewDecoder(bytes.NewReader(f.Payload))
-	d.UseNumber()
-	if err := d.Decode(&about.Payload); err != nil {
-		return manifest{}, err
-	}
+	b.single(m)
+	return b.err
+}
+
+// refer leaves the numbers of a payload that the model's element holds to that.
+func (b *builder) refer(payload any) error {
 	for _, member := range b.refs {
-		about.Payload[member] = ofModel
+		payload.(map[string]any)[member] = ofModel
 	}
-	return about, nil
+	return nil
 }
 
 // single adds a model that is not a pipeline.

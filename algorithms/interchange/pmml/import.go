@@ -1,19 +1,15 @@
 package pmml
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"reflect"
 	"strconv"
 	"strings"
 
-	"github.com/superstep-ml/superstep/algorithms/glm"
+	"github.com/superstep-ml/superstep/algorithms/interchange/internal/manifest"
 	"github.com/superstep-ml/superstep/algorithms/model"
-	"github.com/superstep-ml/superstep/algorithms/pipeline"
-	"github.com/superstep-ml/superstep/algorithms/svm"
 )
 
 // Import reads what Export wrote: a model, or a *pipeline.Model, with the same file. The
@@ -38,7 +34,10 @@ func read(data []byte) (model.Model, error) {
 		return nil, err
 	}
 	r := &reader{root: root}
-	m, err := r.model(about, 0)
+	m, err := about.Model(func(payload any) (any, error) {
+		object, _ := payload.(map[string]any)
+		return payload, r.fill(object)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +53,7 @@ func read(data []byte) (model.Model, error) {
 
 // manifestOf returns the content of the extension. A document that this package did not
 // write is an error.
-func manifestOf(root *element) (about manifest, err error) {
+func manifestOf(root *element) (about manifest.Manifest, err error) {
 	header := root.child("Header")
 	if header == nil {
 		return about, errors.New("there is no <Header>")
@@ -70,23 +69,14 @@ func manifestOf(root *element) (about manifest, err error) {
 	if extension == nil || extension.attr("name") != extensionName {
 		return about, fmt.Errorf("there is no <Extension> %q", extensionName)
 	}
-	d := json.NewDecoder(strings.NewReader(extension.attr("value")))
-	d.UseNumber()
-	d.DisallowUnknownFields()
-	if err := d.Decode(&about); err != nil {
+	if about, err = manifest.Decode(extension.attr("value")); err != nil {
 		return about, fmt.Errorf("extension %q: %w", extensionName, err)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return about, fmt.Errorf("extension %q: there is something behind the object", extensionName)
 	}
 	return about, nil
 }
 
-// maxPipelines bounds the nesting of pipelines.
-const maxPipelines = 8
-
-// reader makes models from a document. Only one stage may use the numbers of the model's
-// element, so that a short extension cannot ask for many copies.
+// reader makes models of a document. The numbers of its model's element are for one stage,
+// so that a short extension cannot ask for many copies.
 type reader struct {
 	root *element
 	used bool
@@ -100,55 +90,7 @@ func (r *reader) use() error {
 	return nil
 }
 
-func (r *reader) model(about manifest, depth int) (model.Model, error) {
-	if depth > maxPipelines {
-		return nil, fmt.Errorf("pipelines are more than %d deep within each other", maxPipelines)
-	}
-	if about.Kind == pipeline.Kind {
-		var stages []model.Model
-		for i, s := range about.Stages {
-			one, err := r.model(s, depth+1)
-			if err != nil {
-				return nil, fmt.Errorf("stage %d: %w", i, err)
-			}
-			stages = append(stages, one)
-		}
-		return pipeline.NewModel(stages...)
-	}
-	if about.Version < 1 {
-		return nil, fmt.Errorf("model of kind %q: the version is %d", about.Kind, about.Version)
-	}
-	if err := r.fill(about.Payload); err != nil {
-		return nil, fmt.Errorf("model of kind %q: %w", about.Kind, err)
-	}
-	text, err := model.Encode(about.Kind, about.Version, about.Inputs, about.Summary, about.Payload)
-	if err != nil {
-		return nil, fmt.Errorf("model of kind %q: %w", about.Kind, err)
-	}
-	return decodeAny(about.Kind, text)
-}
-
-// decodeAny reads the file of a model that is not a pipeline.
-func decodeAny(kind string, text []byte) (model.Model, error) {
-	var m model.Model
-	var err error
-	switch kind {
-	case (*glm.Model).Kind(nil):
-		m, err = glm.Decode(text)
-	case (*svm.SVCModel).Kind(nil):
-		m, err = svm.DecodeSVC(text)
-	case (*svm.SVRModel).Kind(nil):
-		m, err = svm.DecodeSVR(text)
-	default:
-		m, err = pipeline.DecodeAny(text)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return m, nil
-}
-
-// fill puts the numbers of the model's element into a payload where ofModel stands for them.
+// fill puts the numbers of the model's element into a payload that leaves them to it.
 func (r *reader) fill(payload map[string]any) error {
 	if payload["centers"] == ofModel {
 		if err := r.use(); err != nil {

@@ -1,6 +1,7 @@
 package pmml
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -225,17 +226,10 @@ func (b *builder) buckets(m *prepare.BucketModel) {
 	}
 }
 
-func orName(name, otherwise string) string {
-	if name == "" {
-		return otherwise
-	}
-	return name
-}
-
 // assembler makes no fields: a vector is the fields of its components.
 func (b *builder) assembler(m *prepare.AssemblerModel) {
 	b.policy(m.Params.Unknown)
-	b.output(orName(m.Params.Output, "features"), "vector", b.join(m.Params.Columns, m.Sizes)...)
+	b.output(cmp.Or(m.Params.Output, "features"), "vector", b.join(m.Params.Columns, m.Sizes)...)
 }
 
 func (b *builder) normalizer(m *prepare.NormalizerModel) {
@@ -266,7 +260,7 @@ func (b *builder) normalizer(m *prepare.NormalizerModel) {
 }
 
 func (b *builder) pca(m *prepare.PCAModel) {
-	fields, out := b.join(m.Params.Columns, m.Sizes), orName(m.Params.Output, "components")
+	fields, out := b.join(m.Params.Columns, m.Sizes), cmp.Or(m.Params.Output, "components")
 	if b.err != nil {
 		return
 	}
@@ -294,7 +288,7 @@ func (b *builder) pca(m *prepare.PCAModel) {
 // polynomial derives each product from an earlier product and a component.
 func (b *builder) polynomial(m *prepare.PolynomialModel) {
 	p := m.Params
-	fields, out := b.join(p.Columns, m.Sizes), orName(p.Output, "features")
+	fields, out := b.join(p.Columns, m.Sizes), cmp.Or(p.Output, "features")
 	degree := p.Degree
 	if degree == 0 {
 		degree = 2

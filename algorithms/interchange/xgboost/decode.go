@@ -3,15 +3,14 @@ package xgboost
 import (
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/internal/wholefile"
 )
 
 // Limits of files, so that a small file cannot ask for much memory. Every other size is
@@ -36,24 +35,9 @@ const noParent = math.MaxInt32
 // Load reads a model file, JSON or UBJSON, as Booster.save_model of XGBoost 1.0 to 3.x
 // writes it.
 func Load(path string) (*Model, error) {
-	f, err := os.Open(path)
+	data, err := wholefile.Read(path, MaxFile)
 	if err != nil {
 		return nil, fmt.Errorf("xgboost: %w", err)
-	}
-	defer f.Close()
-	about, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("xgboost: %w", err)
-	}
-	if about.Size() > MaxFile {
-		return nil, fmt.Errorf("xgboost: %s has %d bytes, and %d are the limit", path, about.Size(), MaxFile)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("xgboost: %w", err)
-	case len(data) > MaxFile:
-		return nil, fmt.Errorf("xgboost: %s has more than %d bytes, the limit", path, MaxFile)
 	}
 	m, err := Decode(data)
 	if err != nil {

@@ -76,7 +76,8 @@ func (m *Model) Transform(margins, predictions []float64) {
 	}
 	switch o.link {
 	case softmax:
-		shares(margins, predictions)
+		copy(predictions, margins)
+		kernel.Softmax(predictions)
 	case largest:
 		at := 0
 		for i, v := range margins {
@@ -92,22 +93,7 @@ func (m *Model) Transform(margins, predictions []float64) {
 	}
 }
 
-// shares is softmax. It subtracts the largest margin first, so that nothing overflows.
-func shares(margins, predictions []float64) {
-	most, sum := math.Inf(-1), 0.0
-	for _, v := range margins {
-		most = max(most, v)
-	}
-	for i, v := range margins {
-		predictions[i] = kernel.Exp(v - most)
-		sum += predictions[i]
-	}
-	for i := range predictions {
-		predictions[i] /= sum
-	}
-}
-
-// apply applies the link to one number.
+// apply is the link of one number.
 func (l link) apply(x float64) float64 {
 	switch l {
 	case logistic:

@@ -152,7 +152,7 @@ func (p *plan) findSeparate() error {
 		dt := p.schema.Field(i).Type
 		coded := slices.Contains(p.columns.Categorical, name)
 		text := dt.ID() == arrow.STRING
-		if !text && !rows.IsNumber(dt) {
+		if !text && !batch.IsNumber(dt) {
 			return fmt.Errorf("features: column %q is %s: features are numbers, bools and text", name, batch.TypeName(dt))
 		}
 		p.features = append(p.features, i)

@@ -102,7 +102,7 @@ func (c *Column) Bind(schema *arrow.Schema) error {
 func (c *Column) takes(dt arrow.DataType) error {
 	want, help := "", c.Help
 	switch {
-	case c.Use == Number && !IsNumber(dt), c.Use == Component && !IsNumber(dt) && dt.ID() != arrow.FIXED_SIZE_LIST:
+	case c.Use == Number && !batch.IsNumber(dt), c.Use == Component && !batch.IsNumber(dt) && dt.ID() != arrow.FIXED_SIZE_LIST:
 		want = ", not a number"
 		if batch.IsVector(dt) {
 			help = ""
@@ -130,11 +130,6 @@ func (c *Column) says(problem string) string {
 		return fmt.Sprintf("column %q %s", c.Name, problem)
 	}
 	return fmt.Sprintf("column %q: the %s %s", c.Name, c.Role, problem)
-}
-
-// IsNumber says that a column can be taken as float64: numbers, and bools as 0 and 1.
-func IsNumber(dt arrow.DataType) bool {
-	return arrow.IsInteger(dt.ID()) || isFloat(dt) || dt.ID() == arrow.BOOL
 }
 
 // isFloat says that values may be NaN or infinite.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
@@ -41,7 +40,7 @@ func CodesOf(categories [][]string) []map[string]int32 {
 func (in Inputs) CheckCoded(dim int, categories [][]string) error {
 	return in.check(dim, func(dt arrow.DataType, j int) string {
 		switch {
-		case batch.IsVector(dt) && len(in) == 1, rows.IsNumber(dt):
+		case batch.IsVector(dt) && len(in) == 1, batch.IsNumber(dt):
 			return ""
 		case dt.ID() != arrow.STRING:
 			return ": want a vector, or numbers, bools and text"

@@ -41,7 +41,7 @@ func InputsOf(vector string, features []string, schema *arrow.Schema, dim int) I
 // Check tells what does not hold together, given the number of features.
 func (in Inputs) Check(dim int) error {
 	return in.check(dim, func(dt arrow.DataType, _ int) string {
-		if batch.IsVector(dt) || rows.IsNumber(dt) {
+		if batch.IsVector(dt) || batch.IsNumber(dt) {
 			return ""
 		}
 		return ": want a number or a vector"
@@ -97,7 +97,7 @@ func Width(in model.Input) (int, error) {
 		return 0, fmt.Errorf("input %q: %w", in.Column, err)
 	case batch.IsVector(dt):
 		return batch.VectorDim(dt), nil
-	case rows.IsNumber(dt):
+	case batch.IsNumber(dt):
 		return 1, nil
 	}
 	return 0, fmt.Errorf("input %q is %s: want a number or a vector", in.Column, in.Type)

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -24,7 +25,9 @@ import (
 type Layout struct {
 	Rows     int
 	Features int
-	PerRow   int // number of nonzero features in a row; 0 means dense rows
+	PerRow   int // features that are not 0 in a row; 0: dense rows
+	// Unlabelled rows have no labels.
+	Unlabelled bool `json:",omitempty"`
 }
 
 // Sparse says whether rows are sparse.
@@ -38,8 +41,20 @@ func (l Layout) Width() int {
 	return l.Features
 }
 
-// The files of a table, little-endian: values (float64, Width per row), indices of sparse rows
-// (int32, ascending), labels (float64).
+// files returns the names of the table's files.
+func (l Layout) files() []string {
+	all := []string{ValuesFile}
+	if l.Sparse() {
+		all = append(all, IndicesFile)
+	}
+	if !l.Unlabelled {
+		all = append(all, LabelsFile)
+	}
+	return all
+}
+
+// Files of a table, little-endian: values (float64, the width of a row), indices of sparse
+// rows (int32, ascending), labels (float64).
 const (
 	ValuesFile  = "values"
 	IndicesFile = "indices"
@@ -105,6 +120,50 @@ func (w *Writer) Close() error {
 	return errors.Join(errs...)
 }
 
+// Table is the rows of a table in memory.
+type Table struct {
+	Layout
+	Values  []float64
+	Indices []int32 // of sparse rows
+	Labels  []float64
+}
+
+// table returns one with room for some rows, in that of another where it has as much.
+func (l Layout) table(rows int, old Table) Table {
+	l.Rows = rows
+	t := Table{Layout: l, Values: resize(old.Values, rows*l.Width())}
+	if l.Sparse() {
+		t.Indices = resize(old.Indices, len(t.Values))
+	}
+	if !l.Unlabelled {
+		t.Labels = resize(old.Labels, rows)
+	}
+	return t
+}
+
+func resize[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
+
+// raw returns the memory of what a file holds, and how long it is for a row.
+func (t *Table) raw(name string) (raw []byte, perRow int) {
+	switch name {
+	case ValuesFile:
+		return arrow.Float64Traits.CastToBytes(t.Values), 8 * t.Width()
+	case IndicesFile:
+		return arrow.Int32Traits.CastToBytes(t.Indices), 4 * t.Width()
+	}
+	return arrow.Float64Traits.CastToBytes(t.Labels), 8
+}
+
+// Read reads the rows of a table, or the first of them where the layout has fewer.
+func Read(dir string, l Layout) (*Table, error) {
+	s := source{dir: dir, layout: l}
+	err := s.Open(nil)
+	if err == nil {
+		err = s.read(0, l.Rows)
+	}
+	return &s.rows, errors.Join(err, s.Close())
+}
+
 // Dataset adds a source of the rows of a table to a job.
 func Dataset(b *engine.Builder, dir string, l Layout) (*engine.Dataset, error) {
 	vector, err := batch.VectorType(l.Features)
@@ -114,7 +173,11 @@ func Dataset(b *engine.Builder, dir string, l Layout) (*engine.Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	schema := arrow.NewSchema([]arrow.Field{{Name: VectorColumn, Type: vector}, {Name: LabelColumn, Type: arrow.PrimitiveTypes.Float64}}, nil)
+	fields := []arrow.Field{{Name: VectorColumn, Type: vector}}
+	if !l.Unlabelled {
+		fields = append(fields, arrow.Field{Name: LabelColumn, Type: arrow.PrimitiveTypes.Float64})
+	}
+	schema := arrow.NewSchema(fields, nil)
 	return b.Add(engine.Spec{Op: "ReadRaw", Schema: arrowrows.Schema(schema), Source: func() engine.Source {
 		return &source{dir: dir, layout: l, schema: schema}
 	}}), nil
@@ -126,11 +189,12 @@ type source struct {
 	layout Layout
 	schema *arrow.Schema
 	files  map[string]*os.File
+	rows   Table // of one batch
 }
 
 func (r *source) Open(*engine.Context) error {
 	r.files = map[string]*os.File{}
-	for _, name := range []string{ValuesFile, IndicesFile, LabelsFile} {
+	for _, name := range r.layout.files() {
 		f, err := os.Open(filepath.Join(r.dir, name))
 		if err != nil {
 			return err
@@ -159,44 +223,47 @@ func (r *source) ReadShard(c *engine.Context, shard int, out engine.Output) erro
 }
 
 // read fills raw with the bytes of a file from an element on.
-func (r *source) read(name string, raw []byte, from int64) error {
-	if _, err := r.files[name].ReadAt(raw, from); err != nil {
-		return fmt.Errorf("read %s: %w", name, err)
+func (r *source) read(lo, hi int) error {
+	r.rows = r.layout.table(hi-lo, r.rows)
+	for _, name := range r.layout.files() {
+		f := r.files[name]
+		raw, perRow := r.rows.raw(name)
+		if _, err := f.ReadAt(raw, int64(lo)*int64(perRow)); err != nil {
+			return fmt.Errorf("read rows %d to %d of %s: %w", lo, hi, f.Name(), err)
+		}
 	}
 	return nil
 }
 
 func (r *source) emit(c *engine.Context, shard, lo, hi int, out engine.Output) error {
-	w, n := r.layout.Width(), hi-lo
-	values, labels := make([]float64, n*w), make([]float64, n)
-	err := errors.Join(
-		r.read(ValuesFile, arrow.Float64Traits.CastToBytes(values), int64(lo)*int64(w)*8),
-		r.read(LabelsFile, arrow.Float64Traits.CastToBytes(labels), int64(lo)*8))
-	if err != nil {
+	if err := r.read(lo, hi); err != nil {
 		return err
 	}
-	var features arrow.Array
+	w, n := r.layout.Width(), hi-lo
+	var columns []arrow.Array
 	if r.layout.Sparse() {
-		csr := batch.CSR{Size: r.layout.Features, Indptr: make([]int32, n+1), Indices: make([]int32, n*w), Values: values}
+		csr := batch.CSR{Size: r.layout.Features, Indptr: make([]int32, n+1), Indices: r.rows.Indices, Values: r.rows.Values}
 		for i := range csr.Indptr {
 			csr.Indptr[i] = int32(i * w)
 		}
-		if err := r.read(IndicesFile, arrow.Int32Traits.CastToBytes(csr.Indices), int64(lo)*int64(w)*4); err != nil {
+		features, err := batch.NewSparseArray(c.Allocator, csr)
+		if err != nil {
 			return err
 		}
-		if features, err = batch.NewSparseArray(c.Allocator, csr); err != nil {
-			return err
-		}
+		columns = append(columns, features)
 	} else {
-		features = batch.NewVectorArray(c.Allocator, values, w)
+		columns = append(columns, batch.NewVectorArray(c.Allocator, r.rows.Values, w))
 	}
-	defer features.Release()
-	b := array.NewFloat64Builder(c.Allocator)
-	defer b.Release()
-	b.AppendValues(labels, nil)
-	label := b.NewArray()
-	defer label.Release()
-	rows := array.NewRecord(r.schema, []arrow.Array{features, label}, int64(n))
+	if !r.layout.Unlabelled {
+		b := array.NewFloat64Builder(c.Allocator)
+		defer b.Release()
+		b.AppendValues(r.rows.Labels, nil)
+		columns = append(columns, b.NewArray())
+	}
+	rows := array.NewRecord(r.schema, columns, int64(n))
 	defer rows.Release()
+	for _, column := range columns {
+		column.Release()
+	}
 	return out.Emit(shard, arrowrows.Batch(rows))
 }

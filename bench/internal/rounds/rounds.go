@@ -3,6 +3,8 @@
 package rounds
 
 import (
+	"fmt"
+	"io"
 	"math"
 	"slices"
 )
@@ -19,8 +21,21 @@ func Order[T any](all []T, round int) []T {
 	return order
 }
 
-// Median returns the middle value, the lower middle one of an even number, and NaN without
-// values.
+// Play has contestants take turns in a number of rounds of a comparison on something, and says
+// whose turn it is.
+func Play[T any](all []T, count int, on string, progress io.Writer, title func(T) string, run func(round int, contestant T) error) error {
+	for round := range count {
+		for _, c := range Order(all, round) {
+			fmt.Fprintf(progress, "%s, round %d of %d: %s\n", on, round+1, count, title(c))
+			if err := run(round, c); err != nil {
+				return fmt.Errorf("%s: %w", title(c), err)
+			}
+		}
+	}
+	return nil
+}
+
+// Median returns the middle value, of an even number the lower one of the two; NaN of none.
 func Median(all []float64) float64 {
 	if len(all) == 0 {
 		return math.NaN()

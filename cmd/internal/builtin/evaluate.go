@@ -348,8 +348,7 @@ func evaluatedReport(w io.Writer, a EvaluateArgs, r *engine.Result) ([]string, e
 	without, rest := unmeasured(r, "")
 	notes = append(notes, without...)
 	notes = append(notes, leftOut(rest, skippedByModel)...)
-	v := f.value()
-	if v == nil || f.weight() == 0 {
+	if f.weight == 0 {
 		return notes, fmt.Errorf("no row of %s has a label, a prediction and a weight above 0: there is nothing to measure", a.Input)
 	}
 	if b := f.binary; b != nil && a.Positive != "" && b.Positive == 0 {
@@ -358,7 +357,7 @@ func evaluatedReport(w io.Writer, a EvaluateArgs, r *engine.Result) ([]string, e
 	if a.Output == "json" {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
-		err = e.Encode(v)
+		err = e.Encode(f.shown)
 	} else {
 		_, err = fmt.Fprintln(w, strings.TrimRight(f.text(), "\n"))
 	}

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/interchange/xgboost"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
+	"github.com/superstep-ml/superstep/internal/wholefile"
 )
 
 // ImportArgs are the flags for facts about the model of another library that its file does not
@@ -229,7 +231,7 @@ func Export(w io.Writer, path, format, output string, replace bool) (ok bool, er
 	if err != nil {
 		return true, fmt.Errorf("%s as %s: %w", path, e.name, err)
 	}
-	if err := writeNew(output, made, replace); err != nil {
+	if err := WriteNew(output, replace, bytes.NewReader(made)); err != nil {
 		return true, err
 	}
 	_, err = fmt.Fprintf(w, "%s written to %s\n", e.name, output)
@@ -263,16 +265,16 @@ func Import(w io.Writer, path, format, output string, replace bool, a ImportArgs
 	if err != nil {
 		return true, err
 	}
-	if err := writeNew(output, slices.Concat(made, []byte("\n")), replace); err != nil {
+	if err := WriteNew(output, replace, bytes.NewReader(append(made, '\n'))); err != nil {
 		return true, err
 	}
 	_, err = fmt.Fprintf(w, "model of kind %s written to %s\n", m.Kind(), output)
 	return true, err
 }
 
-// writeNew writes to a temporary file and renames it, so that the file is there whole or not at
-// all. An existing file is kept unless replace is set.
-func writeNew(path string, text []byte, replace bool) (err error) {
+// WriteNew writes a file that is there whole or not at all. A file that is there stays, unless
+// it is to be replaced.
+func WriteNew(path string, replace bool, source io.WriterTo) error {
 	if _, err := os.Lstat(path); err == nil && !replace {
 		return fmt.Errorf("output %s exists: choose another path, or replace it with --if-exists replace", path)
 	}
@@ -282,28 +284,8 @@ func writeNew(path string, text []byte, replace bool) (err error) {
 	} else if err == nil && !info.IsDir() {
 		return fmt.Errorf("cannot write output %s: %s is not a directory", path, dir)
 	}
-	f, err := os.CreateTemp(dir, filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("cannot write output %s: %w", path, causeOf(err))
+	if err := wholefile.WriteFrom(path, source); err != nil {
+		return fmt.Errorf("cannot write output %s: %w", path, errors.Unwrap(err))
 	}
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		err = fmt.Errorf("cannot write output %s: %w", path, errors.Join(causeOf(err), causeOf(os.Remove(f.Name()))))
-	}
-	return err
-}
-
-// causeOf returns the cause of an error about a temporary file, without the name of that file.
-func causeOf(err error) error {
-	if of := new(fs.PathError); errors.As(err, &of) {
-		return of.Err
-	}
-	if of := new(os.LinkError); errors.As(err, &of) {
-		return of.Err
-	}
-	return err
+	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/spelling"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/operators/parquet"
@@ -270,10 +271,10 @@ func (s sort) String() string {
 
 // sortOf returns the sort of a column.
 func sortOf(dt arrow.DataType) sort {
-	switch dt.ID() {
-	case arrow.BOOL, arrow.INT8, arrow.INT16, arrow.INT32, arrow.INT64,
-		arrow.UINT8, arrow.UINT16, arrow.UINT32, arrow.UINT64, arrow.FLOAT32, arrow.FLOAT64:
+	if batch.IsNumber(dt) {
 		return numbers
+	}
+	switch dt.ID() {
 	case arrow.STRING:
 		return texts
 	case arrow.LIST, arrow.FIXED_SIZE_LIST, arrow.STRUCT:

@@ -20,6 +20,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/evaluate"
 	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/internal/wholefile"
 )
 
 // The size of pictures: 672 by 480 pixels.
@@ -416,22 +417,7 @@ func savePlot(p *plot.Plot, path string) error {
 	whole.SetColor(p.BackgroundColor)
 	whole.Fill(whole.Rectangle.Path())
 	p.Draw(draw.Crop(whole, edge, -edge, edge, -edge))
-	file, err := os.CreateTemp(filepath.Dir(path), ".plot-*.partial")
-	if err != nil {
-		return fmt.Errorf("plot: %w", err)
-	}
-	defer os.Remove(file.Name())
-	_, err = content.WriteTo(file)
-	if closing := file.Close(); err == nil {
-		err = closing
-	}
-	if err == nil {
-		err = os.Chmod(file.Name(), 0o644)
-	}
-	if err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
+	if err := wholefile.WriteFrom(path, content); err != nil {
 		return fmt.Errorf("plot: %w", err)
 	}
 	return nil

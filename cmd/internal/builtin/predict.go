@@ -140,11 +140,7 @@ func (a InputArgs) fits(path string, m model.Model, schema *arrow.Schema) error 
 			continue
 		}
 		if !ok {
-			err := fmt.Errorf("%s has no column %q, which the model reads", path, in.Column)
-			if near := spelling.Near(in.Column, names(schema)); len(near) > 0 {
-				err = fmt.Errorf("%w; did you mean %q?", err, near[0])
-			}
-			errs = append(errs, err)
+			errs = append(errs, fmt.Errorf("%s has no column %q, which the model reads%s", path, in.Column, spelling.DidYouMean("; ", in.Column, names(schema))))
 			continue
 		}
 		want := numbers

@@ -125,9 +125,8 @@ func clustering(rows *engine.Dataset, cluster, vector, label, weight string) *en
 type found struct {
 	binary     *evaluate.BinaryReport
 	multiclass *evaluate.MulticlassReport
-	regression *evaluate.RegressionReport
-	clustering *evaluate.ClusteringReport
-	ranking    *evaluate.RankingReport
+	shown      fmt.Stringer // the one report to be shown, of two classes that of scores, or nil
+	weight     float64      // of the rows that it is about
 }
 
 // findings reads the evaluations from the results of a run. classes is the number of classes of
@@ -145,11 +144,11 @@ func findings(r *engine.Result, classes int) (*found, error) {
 		case arrowrows.Arrow(schema).HasField("f1_macro"):
 			f.multiclass, err = evaluate.ReportOf[evaluate.MulticlassReport](r, name)
 		case arrowrows.Arrow(schema).HasField("rmse"):
-			f.regression, err = evaluate.ReportOf[evaluate.RegressionReport](r, name)
+			err = show(f, r, name, func(m *evaluate.RegressionReport) float64 { return m.Weight })
 		case arrowrows.Arrow(schema).HasField("ndcg"):
-			f.ranking, err = evaluate.ReportOf[evaluate.RankingReport](r, name)
+			err = show(f, r, name, func(m *evaluate.RankingReport) float64 { return m.Weight })
 		case arrowrows.Arrow(schema).HasField("silhouette"):
-			f.clustering, err = evaluate.ReportOf[evaluate.ClusteringReport](r, name)
+			err = show(f, r, name, func(m *evaluate.ClusteringReport) float64 { return m.Weight })
 		}
 		if err != nil {
 			return nil, err
@@ -161,49 +160,29 @@ func findings(r *engine.Result, classes int) (*found, error) {
 		}
 		f.binary = nil
 	}
+	switch {
+	case f.binary != nil:
+		f.shown, f.weight = f.binary, f.binary.Weight
+	case f.multiclass != nil:
+		f.shown, f.weight = f.multiclass, f.multiclass.Weight
+	}
 	return f, nil
 }
 
-// value returns the one report to be shown. For two classes that is the report of scores.
-func (f *found) value() fmt.Stringer {
-	switch {
-	case f.binary != nil:
-		return f.binary
-	case f.multiclass != nil:
-		return f.multiclass
-	case f.regression != nil:
-		return f.regression
-	case f.clustering != nil:
-		return f.clustering
-	case f.ranking != nil:
-		return f.ranking
+// show reads a report that is to be shown.
+func show[R evaluate.Report](f *found, r *engine.Result, name string, weight func(*R) float64) error {
+	report, err := evaluate.ReportOf[R](r, name)
+	if err == nil {
+		f.shown, f.weight = any(report).(fmt.Stringer), weight(report)
 	}
-	return nil
-}
-
-// weight returns the total weight of the rows in the shown report.
-func (f *found) weight() float64 {
-	switch {
-	case f.binary != nil:
-		return f.binary.Weight
-	case f.multiclass != nil:
-		return f.multiclass.Weight
-	case f.regression != nil:
-		return f.regression.Weight
-	case f.clustering != nil:
-		return f.clustering.Weight
-	case f.ranking != nil:
-		return f.ranking.Weight
-	}
-	return 0
+	return err
 }
 
 func (f *found) text() string {
-	v := f.value()
-	if v == nil {
+	if f.shown == nil {
 		return ""
 	}
-	return withoutUnasked(v.String())
+	return withoutUnasked(f.shown.String())
 }
 
 // withoutUnasked removes the lines of measures that were not asked for, or that the rows do not

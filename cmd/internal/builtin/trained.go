@@ -33,7 +33,7 @@ func trainedReport(w io.Writer, a training, r *engine.Result) ([]string, error) 
 	if err != nil {
 		return nil, err
 	}
-	if a.Test != "" && found.value() != nil && found.weight() == 0 {
+	if a.Test != "" && found.shown != nil && found.weight == 0 {
 		return nil, fmt.Errorf("--test: no row of %s has a label, a prediction and a weight above 0 to measure by; the model is written to %s", a.Test, a.Model)
 	}
 	if text := found.text(); text != "" {

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strconv"
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -76,9 +73,12 @@ func (c *resultsCommand) fetch(ctx context.Context, s *Streams, jm jobManager, n
 	aside := c.Output != "" && c.Output != "-"
 	if in.first.Kind == wire.ResultText {
 		if aside {
-			return writeAside(c.Output, c.IfExists == "replace", in.text)
+			return builtin.WriteNew(c.Output, c.IfExists == "replace", in)
 		}
-		return quietWrites(s.Out, in.text)
+		return quietWrites(s.Out, func(w io.Writer) error {
+			_, err := in.WriteTo(w)
+			return err
+		})
 	}
 	rows, err := batch.NewSeriesReader(in.rows, memory.NewGoAllocator())
 	if err != nil {
@@ -114,18 +114,20 @@ func (r *resultPieces) rows() ([]byte, error) {
 	return p.Rows, nil
 }
 
-// text writes what was printed.
-func (r *resultPieces) text(w io.Writer) error {
+// WriteTo writes what was printed.
+func (r *resultPieces) WriteTo(w io.Writer) (written int64, err error) {
 	for {
 		p, err := r.next()
 		if err == io.EOF {
-			return nil
+			return written, nil
 		}
 		if err != nil {
-			return err
+			return written, err
 		}
-		if _, err := w.Write(p.Text); err != nil {
-			return err
+		n, err := w.Write(p.Text)
+		written += int64(n)
+		if err != nil {
+			return written, err
 		}
 	}
 }
@@ -213,26 +215,4 @@ func (s *resultSource) ReadShard(_ *engine.Context, shard int, out engine.Output
 			return err
 		}
 	}
-}
-
-// writeAside writes a file that appears once it is whole.
-func writeAside(path string, replace bool, write func(io.Writer) error) (err error) {
-	if _, err := os.Lstat(path); err == nil && !replace {
-		return fmt.Errorf("output %s exists: choose another path, or replace it with --if-exists replace", path)
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("cannot write output %s: %w", path, err)
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("cannot write output %s: %w", path, err)
-	}
-	err = write(f)
-	err = errors.Join(err, f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		err = fmt.Errorf("cannot write output %s: %w", path, errors.Join(err, os.Remove(f.Name())))
-	}
-	return err
 }

@@ -43,11 +43,7 @@ func (s *Settings) Validate(app *kong.Application) error {
 		if slices.Contains(keys, key) {
 			continue
 		}
-		err := fmt.Errorf("%s:%d: there is no setting %q", s.path, e.line, key)
-		if near := spelling.Near(key, keys); len(near) > 0 {
-			err = fmt.Errorf("%w; did you mean %q?", err, near[0])
-		}
-		wrong = append(wrong, err)
+		wrong = append(wrong, fmt.Errorf("%s:%d: there is no setting %q%s", s.path, e.line, key, spelling.DidYouMean("; ", key, keys)))
 	}
 	if len(wrong) == 0 {
 		return nil

@@ -1,0 +1,117 @@
+// Package manifest says in files of other formats what these have no place for of a model, so
+// that an import gives the same model.
+package manifest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/pipeline"
+)
+
+// maxDepth bounds pipelines within each other.
+const maxDepth = 8
+
+// Manifest is the file of a model, with references in place of the numbers that stand elsewhere;
+// a pipeline has the manifests of its stages instead.
+type Manifest struct {
+	Kind    string          `json:"kind"`
+	Single  bool            `json:"single,omitempty"` // of the outermost, in ONNX
+	Version int             `json:"version,omitempty"`
+	Inputs  []model.Input   `json:"inputs,omitempty"`
+	Summary json.RawMessage `json:"summary,omitempty"`
+	Payload any             `json:"payload,omitempty"`
+	Stages  []Manifest      `json:"stages,omitempty"`
+}
+
+// Of returns the manifest of a model. Models that are no pipelines, which are checked, are given
+// to add, with names that their errors begin with; refer then changes their payload.
+func Of(m model.Model, add func(m model.Model, name string) error, refer func(payload any) error) (Manifest, error) {
+	return of(m, m.Kind(), add, refer)
+}
+
+func of(m model.Model, name string, add func(m model.Model, name string) error, refer func(payload any) error) (Manifest, error) {
+	if p, ok := m.(*pipeline.Model); ok {
+		about := Manifest{Kind: p.Kind()}
+		for i, s := range p.Stages() {
+			one, err := of(s, fmt.Sprintf("%s/%d-%s", name, i, s.Kind()), add, refer)
+			if err != nil {
+				return Manifest{}, err
+			}
+			about.Stages = append(about.Stages, one)
+		}
+		return about, nil
+	}
+	text, err := m.Encode() // checks the model
+	if err != nil {
+		return Manifest{}, err
+	}
+	if err := add(m, name); err != nil {
+		return Manifest{}, fmt.Errorf("%s: %w", name, err)
+	}
+	f, err := model.Decode(text, m.Kind(), math.MaxInt)
+	if err != nil {
+		return Manifest{}, err
+	}
+	about := Manifest{Kind: f.Kind, Version: f.Version, Inputs: f.Inputs, Summary: f.Summary}
+	d := json.NewDecoder(strings.NewReader(string(f.Payload)))
+	d.UseNumber()
+	if err := d.Decode(&about.Payload); err != nil {
+		return Manifest{}, err
+	}
+	return about, refer(about.Payload)
+}
+
+// Decode reads a manifest, strictly.
+func Decode(text string) (about Manifest, err error) {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	d.DisallowUnknownFields()
+	if err := d.Decode(&about); err != nil {
+		return about, err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return about, errors.New("there is something behind the object")
+	}
+	return about, nil
+}
+
+// Model makes the model. Of each that is no pipeline, resolve returns the payload with numbers
+// in place of the references.
+func (about Manifest) Model(resolve func(payload any) (any, error)) (model.Model, error) {
+	return about.model(resolve, 0)
+}
+
+func (about Manifest) model(resolve func(payload any) (any, error), depth int) (model.Model, error) {
+	if depth > maxDepth {
+		return nil, fmt.Errorf("pipelines are more than %d deep within each other", maxDepth)
+	}
+	if about.Kind == pipeline.Kind {
+		var stages []model.Model
+		for i, s := range about.Stages {
+			one, err := s.model(resolve, depth+1)
+			if err != nil {
+				return nil, fmt.Errorf("stage %d: %w", i, err)
+			}
+			stages = append(stages, one)
+		}
+		return pipeline.NewModel(stages...)
+	}
+	if about.Version < 1 {
+		return nil, fmt.Errorf("model of kind %q: the version is %d", about.Kind, about.Version)
+	}
+	payload, err := resolve(about.Payload)
+	if err != nil {
+		return nil, fmt.Errorf("model of kind %q: %w", about.Kind, err)
+	}
+	text, err := model.Encode(about.Kind, about.Version, about.Inputs, about.Summary, payload)
+	if err != nil {
+		return nil, fmt.Errorf("model of kind %q: %w", about.Kind, err)
+	}
+	return pipeline.DecodeAny(text)
+}

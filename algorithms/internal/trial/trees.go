@@ -1,0 +1,29 @@
+package trial
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/tree"
+)
+
+// SameTrees asserts that two ensembles are the same, bit for bit, and shows the trees that are
+// not.
+func SameTrees(t testing.TB, want, got *tree.Ensemble, about ...any) {
+	t.Helper()
+	a, b := treesOf(t, want), treesOf(t, got)
+	for i := range min(len(a), len(b)) {
+		require.Equal(t, a[i], b[i], about...)
+	}
+	require.Len(t, b, len(a), about...)
+}
+
+// treesOf returns the text of an ensemble, cut between trees.
+func treesOf(t testing.TB, e *tree.Ensemble) []string {
+	t.Helper()
+	text, err := e.AppendJSON(nil)
+	require.NoError(t, err)
+	return strings.Split(string(text), "},{")
+}

@@ -1,0 +1,88 @@
+package rounds
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// variable holds the task of a process that Self starts, behind the name of its type.
+const variable = "SUPERSTEP_BENCH_TASK"
+
+// Task is what processes do that Self starts.
+type Task struct {
+	name string
+	run  func(text string) (outcome any, err error)
+}
+
+// TaskOf is what processes do for a task of type T.
+func TaskOf[T, O any](run func(T) (O, error)) Task {
+	return Task{fmt.Sprintf("%T", *new(T)), func(text string) (any, error) {
+		var t T
+		if err := json.Unmarshal([]byte(text), &t); err != nil {
+			return nil, err
+		}
+		return run(t)
+	}}
+}
+
+// Main is the main function of a program: a process that Self started does its task and prints
+// the outcome as JSON, any other runs the program. Errors end the process with status 1.
+func Main(name string, program func() error, tasks ...Task) {
+	if err := runMain(program, tasks); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		os.Exit(1)
+	}
+}
+
+func runMain(program func() error, tasks []Task) error {
+	name, text, ok := strings.Cut(os.Getenv(variable), " ")
+	if !ok {
+		return program()
+	}
+	for _, t := range tasks {
+		if t.name == name {
+			outcome, err := t.run(text)
+			if err != nil {
+				return err
+			}
+			return json.NewEncoder(os.Stdout).Encode(outcome)
+		}
+	}
+	return fmt.Errorf("there is no task %s", name)
+}
+
+// Self returns a process of this program that does a task.
+func Self(task any) (*exec.Cmd, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(task)
+	if err != nil {
+		return nil, err
+	}
+	child := exec.Command(path)
+	child.Env = append(os.Environ(), fmt.Sprintf("%s=%T %s", variable, task, text))
+	return child, nil
+}
+
+// Outcome runs a process that prints its outcome as JSON.
+func Outcome[O any](child *exec.Cmd) (got O, err error) {
+	child.Stderr = os.Stderr
+	text, err := child.Output()
+	if err != nil {
+		return got, err
+	}
+	return got, json.Unmarshal(text, &got)
+}
+
+// PrintJSON prints figures as JSON that people can read.
+func PrintJSON(w io.Writer, figures any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(figures)
+}
